@@ -1,3 +1,4 @@
+/* The adapter native: our own executor, on the backend that the device asks for. */
 #include "adapters/native/native.h"
 
 #include <math.h>
@@ -9,17 +10,16 @@
 #include "adapters/native/inspect.h"
 #include "adapters/native/lower/lower.h"
 #include "adapters/native/native_profile.h"
-#include "adapters/threads.h"
 
-/* A resident batch. */
+/* A batch that was fed. */
 struct slot {
-	void *input;	 /* borrowed */
-	int32_t *labels; /* batch elements, in the native's arena */
+	int32_t *labels; /* batch elements, in the program's arena */
 	bool fed;
 };
 
 struct native {
-	struct onednn dnn;
+	const struct backend *backend;
+	struct device *device; /* owned */
 	struct program program;
 	struct lowering lowering;
 	const struct graph *graph; /* borrowed */
@@ -31,74 +31,52 @@ struct native {
 static enum prony_status native_probe(struct session *s, struct probe *found, struct error *err)
 {
 	struct native *native = s->private_data;
-	enum prony_status status = onednn_load(&native->dnn, s->library, err);
+	enum prony_status status;
 
-	if (status != PRONY_OK)
+	native->backend = &backend_cpu;
+	native->device = calloc(1, native->backend->device_bytes);
+	if (!native->device)
+		return error_set(err, PRONY_NOMEM, "no memory for a device");
+	status = native->backend->probe(native->device, s->library, found, err);
+	if (status != PRONY_OK) {
+		free(native->device);
+		native->device = NULL;
 		return status;
-	*found = (struct probe){
-		.libraries = {{.name = "onednn"}},
-		.library_count = 1,
-		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN |
-			  1u << STAGE_LOAD,
-		.precisions = 1u << PRECISION_FP32,
-		.devices = {"cpu"},
-		.device_count = 1,
-	};
-	if (onednn_has_bf16(&native->dnn))
-		found->precisions |= 1u << PRECISION_BF16;
-	onednn_version_text(&native->dnn, found->libraries[0].version,
-			    sizeof(found->libraries[0].version));
+	}
+	found->stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN |
+			1u << STAGE_LOAD;
+	snprintf(found->devices[0], sizeof(found->devices[0]), "%s", native->backend->device);
+	found->device_count = 1;
 	snprintf(found->version, sizeof(found->version), "%s", PRONY_VERSION);
-	snprintf(found->instruction_set, sizeof(found->instruction_set), "%s",
-		 onednn_isa_text(&native->dnn));
 	return PRONY_OK;
+}
+
+static enum prony_status native_supports(const struct graph *graph, const struct recipe *recipe,
+					 struct error *why)
+{
+	return lower_supports(&backend_cpu, graph, recipe, why);
 }
 
 static enum prony_status native_open(struct session *s, const struct recipe *recipe,
 				     struct effective *effective, struct error *err)
 {
 	struct native *native = s->private_data;
-	enum prony_status status = onednn_start(&native->dnn, recipe->threads, err);
-	char version[32];
+	enum prony_status status = native->backend->open(native->device, recipe, effective, err);
 
-	if (status != PRONY_OK)
-		return status;
-	program_init(&native->program, &native->dnn);
-	onednn_version_text(&native->dnn, version, sizeof(version));
-	*effective = (struct effective){
-		.device = "cpu",
-		/* Every primitive is made with fpmath strict; what bf16 means for this network the
-		 * build looks up in its primitives. */
-		.precision = recipe->precision,
-		.threads = onednn_threads(&native->dnn),
-		.mxcsr = threads_mxcsr(),
-	};
-	snprintf(effective->settings, sizeof(effective->settings),
-		 "onednn=%s;isa=%s;runtime=%s;fpmath=strict;loops=%s;loop_threads=%d;bound=%s;"
-		 "rmsprop_epsilon=outside;decay=all;wait_policy=%s;spin_count=%s%s",
-		 version, onednn_isa_text(&native->dnn), onednn_runtime_text(&native->dnn),
-		 native->program.kernels->name, native->dnn.threads,
-		 native->dnn.bound ? "yes" : "no",
-		 getenv("OMP_WAIT_POLICY") ? getenv("OMP_WAIT_POLICY") : "",
-		 getenv("GOMP_SPINCOUNT") ? getenv("GOMP_SPINCOUNT") : "",
-		 recipe->precision == PRECISION_BF16
-			 ? ";low_precision=activations and copies of weights"
-			 : "");
-	return PRONY_OK;
+	if (status == PRONY_OK)
+		program_init(&native->program, native->backend, native->device);
+	return status;
 }
 
-/*
- * Copies the rows of recurrent weights between ONNX's order of gates (i, o, f, c) and the library's
- * (i, f, c, o); a layer with one gate has one order.
- */
-static void reorder_gates(float *to, const float *from, size_t elements, int gates, bool to_library)
+/* Copies blocks of rows: those of ONNX's order into the backend's, or back. */
+static void reorder_gates(float *to, const float *from, size_t elements,
+			  const struct parameter *parameter, bool to_backend)
 {
-	static const size_t order[] = {0, 2, 3, 1}; /* the library's, as ONNX counts */
-	size_t block = elements / (size_t)gates;
+	size_t block = elements / (size_t)parameter->gates;
 
-	for (size_t g = 0; g < (size_t)gates; g++) {
-		size_t other = gates == 4 ? order[g] : g;
-		size_t target = to_library ? g : other, origin = to_library ? other : g;
+	for (size_t g = 0; g < (size_t)parameter->gates; g++) {
+		size_t onnx = (size_t)parameter->gate_order[g];
+		size_t target = to_backend ? g : onnx, origin = to_backend ? onnx : g;
 
 		memcpy(to + target * block, from + origin * block, block * sizeof(float));
 	}
@@ -143,7 +121,9 @@ static enum prony_status load_fold(struct native *native, const struct fold *fol
 	const struct tensor *own =
 		has_bias ? tensor_find(weights, graph->values[node->inputs[2]].name) : NULL;
 	const float *parts[4]; /* scale, shift, mean, variance */
-	float *out = native->program.operands[fold->bias].data;
+	const struct operand *bias = &native->program.operands[fold->bias];
+	float *sums;
+	enum prony_status status;
 
 	for (int i = 0; i < 4; i++) {
 		const struct tensor *tensor =
@@ -154,14 +134,19 @@ static enum prony_status load_fold(struct native *native, const struct fold *fol
 					 norm->name);
 		parts[i] = tensor->data;
 	}
-	for (int64_t i = 0; i < graph->values[norm->inputs[1]].shape.dims[0]; i++) {
+	sums = malloc(bias->bytes);
+	if (!sums)
+		return error_set(err, PRONY_NOMEM, "no memory for weights");
+	for (int64_t i = 0; i < bias->layout.dims[0]; i++) {
 		double factor =
 			(double)parts[0][i] / sqrt((double)parts[3][i] + norm->attributes.epsilon);
-		double bias = own ? (double)((const float *)own->data)[i] : 0;
+		double before = own ? (double)((const float *)own->data)[i] : 0;
 
-		out[i] = (float)((bias - (double)parts[2][i]) * factor + (double)parts[1][i]);
+		sums[i] = (float)((before - (double)parts[2][i]) * factor + (double)parts[1][i]);
 	}
-	return PRONY_OK;
+	status = native->backend->copy_in(&native->program, fold->bias, &bias->layout, sums, err);
+	free(sums);
+	return status;
 }
 
 static enum prony_status load_one(struct native *native, struct parameter *parameter,
@@ -169,7 +154,7 @@ static enum prony_status load_one(struct native *native, struct parameter *param
 				  struct error *err)
 {
 	size_t elements = (size_t)shape_elements(&given->shape);
-	float *turned = NULL;
+	float *changed = NULL;
 	enum prony_status status = PRONY_OK;
 
 	if (parameter->keeps_original) {
@@ -180,21 +165,22 @@ static enum prony_status load_one(struct native *native, struct parameter *param
 		memcpy(copy, given->data, elements * sizeof(float));
 		parameter->original = copy;
 	}
-	if (parameter->gates > 1 || parameter->folded >= 0) {
-		turned = malloc(elements * sizeof(float));
-		if (!turned)
+	if (parameter->gate_order || parameter->folded >= 0) {
+		changed = malloc(elements * sizeof(float));
+		if (!changed)
 			return error_set(err, PRONY_NOMEM, "no memory for weights");
 	}
-	if (parameter->gates > 1)
-		reorder_gates(turned, given->data, elements, parameter->gates, true);
+	if (parameter->gate_order)
+		reorder_gates(changed, given->data, elements, parameter, true);
 	else if (parameter->folded >= 0)
-		status = fold_weights(native, parameter->folded, weights, given, turned, err);
+		status = fold_weights(native, parameter->folded, weights, given, changed, err);
 	if (status == PRONY_OK)
-		status = program_load(&native->program, parameter->operand, parameter->plain,
-				      turned ? turned : given->data, err);
+		status = native->backend->copy_in(&native->program, parameter->operand,
+						  &parameter->outside,
+						  changed ? changed : given->data, err);
 	if (status == PRONY_OK)
 		status = lower_refresh_copies(&native->lowering, parameter, err);
-	free(turned);
+	free(changed);
 	return status;
 }
 
@@ -260,65 +246,70 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 	if (recipe->stage != STAGE_FORWARD)
 		status = graph_add_backward(graph, err);
 	if (status == PRONY_OK)
-		status = lower_graph(&native->lowering, &native->dnn, &native->program, graph,
-				     recipe, err);
+		status = lower_graph(&native->lowering, &native->program, graph, recipe, err);
 	if (status == PRONY_OK)
-		status = lower_check_types(&native->lowering, err);
-	if (status == PRONY_OK)
-		status = program_finish(&native->program, native->lowering.training, state, err);
+		status = program_finish(&native->program, native->lowering.training, state,
+					recipe->slots, err);
 	if (status == PRONY_OK)
 		status = load_weights(native, weights, err);
 	if (status == PRONY_OK)
 		status = make_slots(native, err);
 	if (status != PRONY_OK)
 		return status;
-	*built = (struct built){.parameters = lower_parameter_elements(&native->lowering),
-				.macs = native->lowering.macs};
+	*built = (struct built){.macs = native->lowering.macs};
+	for (int i = 0; i < native->lowering.parameter_count; i++) {
+		const struct parameter *parameter = &native->lowering.parameters[i];
+
+		built->parameters += shape_elements(&graph->values[parameter->value].shape);
+	}
 	lower_notes(&native->lowering, built->notes, sizeof(built->notes));
 	return PRONY_OK;
 }
 
-static enum prony_status convert_labels(const struct native *native, const struct tensor *labels,
-					int32_t *out, struct error *err)
+/* Labels in 32 bits, as commands read them. */
+static enum prony_status feed_labels(struct native *native, int slot, const struct tensor *labels,
+				     struct error *err)
 {
+	int32_t *out = native->slots[slot].labels;
+	size_t batch = (size_t)graph_batch(native->graph);
 	enum prony_status status = check_labels(native->graph, labels, err);
 
-	for (int64_t i = 0; status == PRONY_OK && i < graph_batch(native->graph); i++)
+	if (status != PRONY_OK)
+		return status;
+	for (size_t i = 0; i < batch; i++)
 		out[i] = (int32_t)((const int64_t *)labels->data)[i];
-	return status;
+	return program_feed(&native->program, slot,
+			    lower_input_index(native->graph, native->graph->label), out,
+			    batch * sizeof(*out), err);
 }
 
 static enum prony_status native_feed(struct session *s, int slot, const struct tensor *input,
 				     const struct tensor *labels, struct error *err)
 {
 	struct native *native = s->private_data;
+	const struct graph *graph = native->graph;
 	enum prony_status status = check_slot(slot, native->recipe.slots, err);
 
 	if (status == PRONY_OK)
-		status =
-			check_input(&native->graph->values[native->graph->input].shape, input, err);
+		status = check_input(&graph->values[graph->input].shape, input, err);
 	if (status == PRONY_OK && (labels || native->lowering.training))
-		status = convert_labels(native, labels, native->slots[slot].labels, err);
-	if (status != PRONY_OK)
-		return status;
-	native->slots[slot].input = input->data;
-	native->slots[slot].fed = true;
-	return PRONY_OK;
+		status = feed_labels(native, slot, labels, err);
+	if (status == PRONY_OK)
+		status =
+			program_feed(&native->program, slot, lower_input_index(graph, graph->input),
+				     input->data, (size_t)tensor_bytes(input), err);
+	native->slots[slot].fed = status == PRONY_OK;
+	return status;
 }
 
 static enum prony_status native_step(struct session *s, int slot, struct error *err)
 {
 	struct native *native = s->private_data;
-	const struct slot *batch;
 	enum prony_status status;
 
 	if (slot < 0 || slot >= native->recipe.slots || !native->slots[slot].fed)
 		return error_set(err, PRONY_INTERNAL, "slot %d was never fed", slot);
-	batch = &native->slots[slot];
-	native->program.labels = batch->labels;
-	status = program_set_input(&native->program, batch->input, err);
-	if (status == PRONY_OK)
-		status = program_run(&native->program, err);
+	status = program_run(&native->program, slot, err);
 	native->stepped = status == PRONY_OK;
 	return status;
 }
@@ -327,25 +318,25 @@ static enum prony_status native_sync(struct session *s, struct error *err)
 {
 	struct native *native = s->private_data;
 
-	return onednn_check(native->dnn.stream_wait(native->dnn.stream), "wait", "stream", err);
+	return native->backend->sync(native->device, err);
 }
 
 static enum prony_status store_one(struct native *native, const struct parameter *parameter,
 				   int operand, const struct tensor *out, struct error *err)
 {
 	size_t elements = (size_t)shape_elements(&out->shape);
-	float *turned;
-	enum prony_status status =
-		program_store(&native->program, operand, parameter->plain, out->data, err);
+	float *changed;
+	enum prony_status status = native->backend->copy_out(&native->program, operand,
+							     &parameter->outside, out->data, err);
 
-	if (status != PRONY_OK || parameter->gates <= 1)
+	if (status != PRONY_OK || !parameter->gate_order)
 		return status;
-	turned = malloc(elements * sizeof(float));
-	if (!turned)
+	changed = malloc(elements * sizeof(float));
+	if (!changed)
 		return error_set(err, PRONY_NOMEM, "no memory for weights");
-	reorder_gates(turned, out->data, elements, parameter->gates, false);
-	memcpy(out->data, turned, elements * sizeof(float));
-	free(turned);
+	reorder_gates(changed, out->data, elements, parameter, false);
+	memcpy(out->data, changed, elements * sizeof(float));
+	free(changed);
 	return PRONY_OK;
 }
 
@@ -393,25 +384,32 @@ static enum prony_status read_all(struct native *native, enum readout what, stru
 static enum prony_status read_logits(struct native *native, struct tensor_set *out,
 				     struct error *err)
 {
-	const struct operand *logits = &native->program.operands[native->lowering.logits];
+	int logits = native->lowering.logits;
 
 	if (out->count != 1 || out->tensors[0].dtype != DTYPE_F32 ||
 	    !shape_equal(&out->tensors[0].shape,
 			 &native->graph->values[native->graph->logits].shape))
 		return error_set(err, PRONY_INTERNAL, "logits are one F32 tensor of their shape");
-	memcpy(out->tensors[0].data, logits->data, logits->bytes);
-	return PRONY_OK;
+	return native->backend->copy_out(&native->program, logits,
+					 &native->program.operands[logits].layout,
+					 out->tensors[0].data, err);
 }
 
-static enum prony_status read_loss(const struct native *native, struct tensor_set *out,
-				   struct error *err)
+static enum prony_status read_loss(struct native *native, struct tensor_set *out, struct error *err)
 {
+	double loss;
+	enum prony_status status;
+
 	if (!native->lowering.training)
 		return error_set(err, PRONY_UNSUPPORTED, "forward computes no loss");
+	status = native->backend->copy_out(&native->program, native->lowering.loss, NULL, &loss,
+					   err);
+	if (status != PRONY_OK)
+		return status;
 	if (out->count == 1 && out->tensors[0].dtype == DTYPE_F64)
-		*(double *)out->tensors[0].data = native->program.loss;
+		*(double *)out->tensors[0].data = loss;
 	else if (out->count == 1 && out->tensors[0].dtype == DTYPE_F32)
-		*(float *)out->tensors[0].data = (float)native->program.loss;
+		*(float *)out->tensors[0].data = (float)loss;
 	else
 		return error_set(err, PRONY_INTERNAL, "the loss is one F64 or F32");
 	return PRONY_OK;
@@ -448,7 +446,10 @@ static void native_close(struct session *s)
 
 	lower_release(&native->lowering);
 	program_release(&native->program);
-	onednn_stop(&native->dnn);
+	if (native->device)
+		native->backend->close(native->device);
+	free(native->device);
+	native->device = NULL;
 }
 
 struct program *native_program(const struct session *session)
@@ -483,7 +484,7 @@ const struct adapter adapter_native = {
 	.private_size = sizeof(struct native),
 	.options = "",
 	.probe = native_probe,
-	.supports = lower_supports,
+	.supports = native_supports,
 	.open = native_open,
 	.build = native_build,
 	.feed = native_feed,

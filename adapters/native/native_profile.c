@@ -1,3 +1,4 @@
+/* A profile is made of the instants around each command. */
 #include "adapters/native/native_profile.h"
 
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static void describe(const struct graph *graph, const struct program *program, i
 		event->kind = operator_name(graph->nodes[command->node].op);
 		event->layer = layer_of(graph, command->node);
 		event->pass = command->node < graph->forward_count ? "forward" : "backward";
-	} else if (program->update && i == program->command_count - 1) {
+	} else if (i == program->update) {
 		event->kind = "Update";
 		event->pass = "update";
 	} else {

@@ -1,6 +1,6 @@
 /*
- * What a step executes: a flat list of commands over operands whose memory was planned before. Made
- * once by lower.h; running it allocates nothing.
+ * What a step executes: a flat list of commands over operands whose memory is planned before the
+ * first step. It knows bytes, lifetimes and order; how a command runs is the backend's matter.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_PROGRAM_H
 #define PRONY_ADAPTERS_NATIVE_PROGRAM_H
@@ -8,49 +8,44 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "adapters/native/cpu/kernels/loops.h"
-#include "adapters/native/cpu/onednn.h"
+#include "adapters/native/layout.h"
 #include "base/arena.h"
 #include "base/error.h"
 
 enum region {
-	REGION_PLANNED,	  /* shared: the place is reused once the contents are dead */
+	REGION_PLANNED,	  /* shared: reused once the contents are no longer needed */
 	REGION_KEPT,	  /* like REGION_PLANNED, but readable after the step */
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
-	REGION_LASTING, /* kept from step to step: running statistics, constants, copies of weights
-			 */
-	REGION_INPUT,	/* the caller's batch; the step says which */
-	REGION_ALIAS	/* the memory of operand `alias` under another descriptor */
+	REGION_LASTING, /* kept between steps: running statistics, constants, copies of weights */
+	REGION_INPUT,	/* an array of the batch that the step is given */
+	REGION_ALIAS	/* the memory of operand `alias` in another layout */
 };
 
 struct operand {
-	dnnl_memory_desc_t desc; /* owned; NULL for plain bytes */
-	dnnl_memory_t memory;	 /* made by program_finish; NULL for plain bytes */
+	struct layout layout; /* rank 0: plain bytes */
+	void *description;    /* of the layout, and an object for the memory: both the backend's, */
+	void *memory;	      /* and NULL where it has none */
 	size_t bytes, offset;
 	enum region region;
+	int input;	 /* of REGION_INPUT: which array of the batch */
 	int alias;	 /* operand, or -1 */
-	size_t shift;	 /* of an alias: bytes from the start of what it is a view of */
+	size_t shift;	 /* of an alias: bytes from the start of the operand that it views */
 	int first, last; /* commands between which the contents must stay; -1 = unused */
-	void *data;
+	void *data;	 /* address, which only the backend may be able to read */
 };
 
 #define OPERAND_NONE (-1)
 
-struct program;
+struct backend;
+struct device;
+struct work;
 
 struct command {
-	char name[56];		    /* "conv1 forward" */
-	dnnl_primitive_t primitive; /* NULL: kernel */
-	void (*kernel)(struct program *program, const struct command *command);
-	int *operands, operand_count; /* in the program's arena */
-	dnnl_exec_arg_t *args;	      /* of a primitive, in the order of operands */
-	int parts;		      /* of a primitive: see program_primitive_parts; else 1 */
-	size_t elements;	      /* of a kernel */
-	bool bf16;		      /* operand 0 of a kernel, and those of its kind */
-	double ratio;		      /* dropout; momentum of a statistic */
-	const void *detail;	      /* what else a kernel needs, in the program's arena */
-	int node;		      /* that it computes, or -1 */
+	char name[56]; /* "conv1 forward" */
+	int *operands, operand_count;
+	int node;	   /* that it computes, or -1 */
+	struct work *work; /* what the backend executes, in the program's arena */
 };
 
 /* Instants before and after each command, of as many steps as there is room for. */
@@ -62,17 +57,21 @@ struct program_timer {
 void program_timer_free(struct program_timer *timer);
 
 struct program {
-	const struct onednn *dnn;
-	const struct kernels *kernels;
+	const struct backend *backend;
+	struct device *device;
 	struct arena arena; /* bookkeeping */
 
 	struct operand *operands;
 	int operand_count, operand_capacity;
 	struct command *commands;
 	int command_count, command_capacity;
+	int update; /* command that updates the parameters, or -1 */
 
-	int *inputs, input_count;    /* operands that are the caller's batch */
-	int threads;		     /* see program_use_threads */
+	int *inputs, input_count; /* operands in memory of the batch */
+	void **fed; /* [slot][array of the batch]: addresses that commands read, or NULL */
+	int slots, arrays;
+
+	int threads;		     /* of the host, that commands may use */
 	struct program_timer *timer; /* owned; NULL unless steps are profiled */
 
 	unsigned char *planned, *parameters, *gradients, *lasting;
@@ -80,30 +79,26 @@ struct program {
 	size_t planned_bytes, parameter_bytes, lasting_bytes;
 	size_t unshared_bytes; /* what the planned region would take without reuse */
 
-	/* What changes from step to step. */
-	const int32_t *labels;
-	double loss;
-	uint64_t step, seed;
-	size_t batch, classes;
-	struct update_rule rule;
-	void (*update)(float *w, float *v, const float *g, const struct update_rule *rule,
-		       size_t n);
+	uint64_t step, seed; /* what dropout masks depend on */
 };
 
-void program_init(struct program *program, const struct onednn *dnn);
+void program_init(struct program *program, const struct backend *backend, struct device *device);
 void program_release(struct program *program);
 
-/* Adds an operand described by desc (copied). Parameters get a place; see program_pair. */
-enum prony_status program_operand(struct program *program, const_dnnl_memory_desc_t desc,
+/* Adds an operand in that layout (copied). */
+enum prony_status program_operand(struct program *program, const struct layout *layout,
 				  enum region region, int *out, struct error *err);
 /* An operand of plain bytes (masks, scratch). */
 int program_bytes(struct program *program, size_t bytes);
-/* Another view of operand `of`, from byte `shift` on; desc must not reach beyond its end. */
-enum prony_status program_alias(struct program *program, int of, const_dnnl_memory_desc_t desc,
+/* An operand for array `input` of the batch. */
+enum prony_status program_input(struct program *program, const struct layout *layout, int input,
+				int *out, struct error *err);
+/* Another view of operand `of`, from byte `shift` on; it must not reach beyond its end. */
+enum prony_status program_alias(struct program *program, int of, const struct layout *layout,
 				size_t shift, int *out, struct error *err);
 /* A parameter and its gradient, at the same offset of their regions. */
-enum prony_status program_pair(struct program *program, const_dnnl_memory_desc_t desc,
-			       int *parameter, int *gradient, struct error *err);
+enum prony_status program_pair(struct program *program, const struct layout *layout, int *parameter,
+			       int *gradient, struct error *err);
 
 /* The operand whose memory this is. */
 int program_root(const struct program *program, int operand);
@@ -111,49 +106,22 @@ int program_root(const struct program *program, int operand);
 /* The operand stays readable after the step. */
 void program_keep(struct program *program, int operand);
 
-/* Before the first primitive is described: how many threads the program runs on. */
-void program_use_threads(struct program *program, int threads);
-
 /* Appends a command with room for the operands; `name` and `what` make its name. */
 struct command *program_command(struct program *program, const char *name, const char *what,
 				int operand_capacity);
-/*
- * Makes the primitive of `pd` and appends it. operands[i] is passed as args[i]; OPERAND_NONE ones
- * are left out. The scratchpad that the primitive wants is planned too.
- */
-enum prony_status program_primitive(struct program *program, const char *name, const char *what,
-				    const_dnnl_primitive_desc_t pd, const int *args,
-				    const int *operands, int count, struct error *err);
-/*
- * The same for `parts` independent parts of the work, executed at once by as many threads, one
- * each: part p has operands[p * count + i] as args[i], OPERAND_NONE in all parts or in none. The
- * primitive was described for one thread (onednn_use_threads), on a library whose threads are
- * OpenMP's.
- */
-enum prony_status program_primitive_parts(struct program *program, const char *name,
-					  const char *what, const_dnnl_primitive_desc_t pd,
-					  const int *args, const int *operands, int count,
-					  int parts, struct error *err);
 
-/* Plans the memory, allocates it (zeroed) and makes the memory objects. `gradients` and `state` (of
- * the optimiser): whether the stage has any. */
-enum prony_status program_finish(struct program *program, bool gradients, bool state,
+/* Plans the memory, allocates it (zeroed) and has the backend prepare the commands. `gradients` and
+ * `state` (of the optimiser): whether the stage has any. `slots`: batches that are fed. */
+enum prony_status program_finish(struct program *program, bool gradients, bool state, int slots,
 				 struct error *err);
 
-/* Points the input operands at a batch. */
-enum prony_status program_set_input(struct program *program, void *data, struct error *err);
+/* Gives array `input` of the batch in that slot to the backend, which may keep the address. An
+ * array that no command reads is left out. */
+enum prony_status program_feed(struct program *program, int slot, int input, void *data,
+			       size_t bytes, struct error *err);
 
-/* Executes all commands; returns when they are finished. */
-enum prony_status program_run(struct program *program, struct error *err);
-
-/* Executes command `i` alone, on what the last step has left. */
-enum prony_status program_run_one(struct program *program, int i, struct error *err);
-
-/* Copies between an operand and foreign memory of the layout `desc`; makes its own primitive. */
-enum prony_status program_load(struct program *program, int operand, const_dnnl_memory_desc_t desc,
-			       const void *from, struct error *err);
-enum prony_status program_store(struct program *program, int operand, const_dnnl_memory_desc_t desc,
-				void *to, struct error *err);
+/* Issues all commands on the batch of a slot. */
+enum prony_status program_run(struct program *program, int slot, struct error *err);
 
 /*
  * Gives every buffer an offset so that buffers alive at the same time do not overlap: greedy by

@@ -89,7 +89,7 @@ static void measure(struct floor_session *s, const struct options *options, stru
 	r->threads_used = program->threads;
 	r->notes = s->built.notes;
 	r->planned_bytes = (double)program->planned_bytes;
-	floor_measure_peak(program->dnn, program->threads, &r->peak);
+	floor_measure_peak(&program->device->dnn, program->threads, &r->peak);
 	r->counts = floor_count_step(s);
 	floor_time(s, r);
 	r->late = arena_array(&s->arena, (size_t)r->command_count + 1, sizeof(*r->late));

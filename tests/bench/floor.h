@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "adapters/native/cpu/cpu.h"
 #include "adapters/native/inspect.h"
 #include "zoo/source.h"
 

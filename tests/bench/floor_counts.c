@@ -92,7 +92,7 @@ struct floor_counts floor_count_step(struct floor_session *s)
 	union {
 		void *address;
 		set_verbose *call;
-	} found = {.address = dlsym(s->program->dnn->handle, "dnnl_set_verbose")};
+	} found = {.address = dlsym(s->program->device->dnn.handle, "dnnl_set_verbose")};
 	int own = dup(STDOUT_FILENO), file = memfd_create("verbose", 0);
 	FILE *log = file < 0 ? NULL : fdopen(file, "r+");
 	bool heard = false;

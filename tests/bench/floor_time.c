@@ -112,7 +112,7 @@ static void run_command(struct floor_session *s, int i)
 {
 	struct error err = ERROR_INIT;
 
-	if (program_run_one(s->program, i, &err) != PRONY_OK)
+	if (backend_cpu.run_one(s->program, i, &err) != PRONY_OK)
 		floor_fail(&err);
 }
 
@@ -154,7 +154,8 @@ static void repeat(struct floor_session *s, int i, struct eviction *eviction,
 		series_add(&series->warm, took_ns);
 		spent_ns += took_ns;
 	}
-	onednn_split(s->program->dnn, s->program->threads, eviction->bytes / 64, touch, eviction);
+	onednn_split(&s->program->device->dnn, s->program->threads, eviction->bytes / 64, touch,
+		     eviction);
 	series_add(&series->cold, time_command(s, i));
 }
 
@@ -235,8 +236,8 @@ static void classify(const struct floor_session *s, int i, struct floor_command 
 	int from = command->operand_count > 0 ? command->operands[0] : OPERAND_NONE;
 
 	out->name = command->name;
-	out->primitive = command->primitive != NULL;
-	out->reorder = command->primitive && strstr(command->name, " reorder");
+	out->primitive = command->work->primitive != NULL;
+	out->reorder = command->work->primitive && strstr(command->name, " reorder");
 	if (!out->reorder)
 		return;
 	from = program_root(program, from);
@@ -295,7 +296,7 @@ void floor_time(struct floor_session *s, struct floor_result *r)
 		r->allocations.library += after.library - before.library;
 		time_alone(s, &eviction, series);
 		time_in_steps(s, series);
-		floor_measure_peak(s->program->dnn, s->program->threads, &r->peak);
+		floor_measure_peak(&s->program->device->dnn, s->program->threads, &r->peak);
 	}
 	r->allocations.own = (r->allocations.own + taken - 1) / taken;
 	r->allocations.library = (r->allocations.library + taken - 1) / taken;

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "adapters/native/cpu/cpu.h"
 #include "adapters/native/inspect.h"
 #include "adapters/native/native.h"
-#include "adapters/native/program.h"
 #include "framework_exercise.h"
 #include "framework_gate.h"
 #include "zoo/zoo.h"
@@ -156,8 +156,9 @@ static bool repeats(const struct program *program, int i)
 		const struct command *other = &program->commands[k];
 
 		if (strstr(other->name, " reorder") && other->operands[0] == command->operands[0] &&
-		    program->dnn->memory_desc_equal(program->operands[other->operands[1]].desc,
-						    program->operands[command->operands[1]].desc))
+		    program->device->dnn.memory_desc_equal(
+			    program->operands[other->operands[1]].description,
+			    program->operands[command->operands[1]].description))
 			return true;
 	}
 	return false;
@@ -220,7 +221,8 @@ static enum prony_status in_parts(struct exercise *e, enum prony_status status, 
 	int parts = 1;
 
 	for (int i = 0; status == PRONY_OK && i < program->command_count; i++)
-		parts = program->commands[i].parts > parts ? program->commands[i].parts : parts;
+		if (program->commands[i].work->parts > parts)
+			parts = program->commands[i].work->parts;
 	if (status == PRONY_OK && parts != wanted)
 		return error_set(err, PRONY_MISMATCH, "%d parts, not %d", parts, wanted);
 	return status;

@@ -12,8 +12,7 @@
 
 #include <cmocka.h>
 
-#include "adapters/native/cpu/onednn.h"
-#include "adapters/native/program.h"
+#include "adapters/native/cpu/cpu.h"
 #include "base/files.h"
 #include "base/loader.h"
 #include "base/memory.h"
@@ -147,9 +146,18 @@ static void look(struct program *program, const struct command *command)
 	seen = pending();
 }
 
+static struct work *add(struct program *program, const char *name)
+{
+	struct command *command = program_command(program, name, "", 0);
+
+	command->work = arena_alloc(&program->arena, sizeof(*command->work));
+	*command->work = (struct work){.parts = 1};
+	return command->work;
+}
+
 static void loops_wait_for_primitives(void **state)
 {
-	struct onednn dnn;
+	struct device device = {.desc_count = 0};
 	struct error err;
 	struct program program;
 	const struct loader_symbol symbol = LOADER_SYMBOL(pending, "fake_dnnl_pending");
@@ -159,22 +167,22 @@ static void loops_wait_for_primitives(void **state)
 	} fake = {.any = &seen};
 
 	(void)state;
-	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
-	assert_int_equal(loader_resolve(dnn.handle, library, &symbol, 1, NULL), PRONY_OK);
-	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_OK);
-	program_init(&program, &dnn);
-	program_command(&program, "a", "primitive", 0)->primitive = fake.primitive;
-	program_command(&program, "a", "loop", 0)->kernel = look;
-	program_command(&program, "b", "primitive", 0)->primitive = fake.primitive;
-	assert_int_equal(program_finish(&program, false, false, &err), PRONY_OK);
+	assert_int_equal(load(&device.dnn, "sycl", &err), PRONY_OK);
+	assert_int_equal(loader_resolve(device.dnn.handle, library, &symbol, 1, NULL), PRONY_OK);
+	assert_int_equal(onednn_start(&device.dnn, 1, &err), PRONY_OK);
+	program_init(&program, &backend_cpu, &device);
+	add(&program, "a primitive")->primitive = fake.primitive;
+	add(&program, "a loop")->kernel = look;
+	add(&program, "b primitive")->primitive = fake.primitive;
+	assert_int_equal(program_finish(&program, false, false, 1, &err), PRONY_OK);
 	seen = -1;
-	assert_int_equal(program_run(&program, &err), PRONY_OK);
+	assert_int_equal(program_run(&program, 0, &err), PRONY_OK);
 	assert_int_equal(seen, 0);
 	assert_int_equal(pending(), 0); /* nor is the last one left when the step returns */
-	assert_int_equal(program_run_one(&program, 0, &err), PRONY_OK);
+	assert_int_equal(backend_cpu.run_one(&program, 0, &err), PRONY_OK);
 	assert_int_equal(pending(), 0);
 	program_release(&program);
-	onednn_stop(&dnn);
+	onednn_stop(&device.dnn);
 }
 
 int main(void)

@@ -1,7 +1,9 @@
-#include "adapters/native/cpu/kernels/broadcast_reduce.h"
-#include "adapters/native/lower/lower_internal.h"
+/* Operators with two operands, with ONNX's broadcasting, means, and copies of boxes. */
+#include <string.h>
 
-/* Operators with two operands, ONNX's broadcasting, and means. */
+#include "adapters/bf16.h"
+#include "adapters/native/cpu/cpu.h"
+#include "adapters/native/cpu/kernels/broadcast_reduce.h"
 
 struct share {
 	const void *work;
@@ -26,25 +28,25 @@ static void share_sum(void *data, size_t first, size_t end)
 
 static void run_walk(struct program *program, const struct command *command)
 {
-	const struct broadcast_walk *walk = command->detail;
+	const struct broadcast_walk *walk = command->work->detail;
 	struct share share = {.work = walk,
-			      .out = lower_data(program, command, 0),
-			      .a = lower_data(program, command, 1)};
+			      .out = cpu_data(program, command, 0),
+			      .a = cpu_data(program, command, 1)};
 
 	if (walk->op != BROADCAST_SCALE)
-		share.b = lower_data(program, command, 2);
-	onednn_split(program->dnn, lower_threads(program, command->elements),
+		share.b = cpu_data(program, command, 2);
+	onednn_split(&program->device->dnn, cpu_threads(program, command->work->elements),
 		     (size_t)broadcast_walk_rows(walk), share_walk, &share);
 }
 
 static void run_sum(struct program *program, const struct command *command)
 {
-	const struct reduce_sum *sum = command->detail;
+	const struct reduce_sum *sum = command->work->detail;
 	struct share share = {.work = sum,
-			      .out = lower_data(program, command, 0),
-			      .a = lower_data(program, command, 1)};
+			      .out = cpu_data(program, command, 0),
+			      .a = cpu_data(program, command, 1)};
 
-	onednn_split(program->dnn, lower_threads(program, command->elements),
+	onednn_split(&program->device->dnn, cpu_threads(program, command->work->elements),
 		     (size_t)reduce_sum_rows(sum), share_sum, &share);
 }
 
@@ -53,29 +55,19 @@ static void run_sum(struct program *program, const struct command *command)
 static void broadcast_strides(const struct lowering *l, int operand, const struct shape *shape,
 			      int64_t *out)
 {
-	const_dnnl_memory_desc_t desc = l->program->operands[operand].desc;
-	const dnnl_dims_t *strides = NULL;
-	int lead = shape->rank - lower_rank(l, desc);
+	const struct layout *layout = lower_layout(l, operand);
+	int lead = shape->rank - layout->rank;
 
-	l->dnn->memory_desc_query(desc, dnnl_query_strides, &strides);
 	for (int i = 0; i < shape->rank; i++) {
-		bool repeated = i < lead || lower_dims(l, desc)[i - lead] == 1;
+		bool repeated = i < lead || layout->dims[i - lead] == 1;
 
-		out[i] = repeated ? 0 : (*strides)[i - lead];
+		out[i] = repeated ? 0 : layout->strides[i - lead];
 	}
 }
 
 static bool is_whole(const struct lowering *l, int operand, const struct shape *shape)
 {
-	const_dnnl_memory_desc_t desc = l->program->operands[operand].desc;
-
-	if (lower_rank(l, desc) != shape->rank)
-		return false;
-	for (int i = 0; i < shape->rank; i++) {
-		if (lower_dims(l, desc)[i] != shape->dims[i])
-			return false;
-	}
-	return true;
+	return layout_has_dims(lower_layout(l, operand), shape->rank, shape->dims);
 }
 
 static const struct shape *at_least_a_vector(const struct shape *shape, struct shape *room)
@@ -88,28 +80,51 @@ static const struct shape *at_least_a_vector(const struct shape *shape, struct s
 static enum prony_status make_result(struct lowering *l, const struct shape *shape, int model,
 				     int *out, struct error *err)
 {
-	dnnl_memory_desc_t desc = NULL;
-	enum prony_status status = PRONY_OK;
-
 	if (is_whole(l, model, shape))
-		return program_operand(l->program, l->program->operands[model].desc, REGION_PLANNED,
-				       out, err);
-	status = lower_plain(l, lower_type(l, model), shape->rank, shape->dims, &desc, err);
-	if (status == PRONY_OK)
-		status = program_operand(l->program, desc, REGION_PLANNED, out, err);
-	if (desc)
-		l->dnn->memory_desc_destroy(desc);
-	return status;
+		return program_operand(l->program, lower_layout(l, model), REGION_PLANNED, out,
+				       err);
+	return lower_new(l, lower_layout(l, model)->type, shape->rank, shape->dims, out, err);
 }
 
-void lower_copy(struct lowering *l, const char *name, int to, int from,
-		const struct broadcast_walk *walk)
+void cpu_copy_box(struct lowering *l, const char *name, int rank, const int64_t *dims, int from,
+		  const struct box *source, int to, const struct box *target)
 {
-	struct broadcast_walk *kept = arena_alloc(&l->program->arena, sizeof(*kept));
+	struct broadcast_walk *walk = arena_alloc(&l->program->arena, sizeof(*walk));
 
-	*kept = *walk;
-	broadcast_walk_simplify(kept);
-	lower_command(l, name, "", run_walk, (const int[]){to, from}, 2)->detail = kept;
+	*walk = (struct broadcast_walk){.op = BROADCAST_SCALE,
+					.bf16 = lower_layout(l, from)->type == DTYPE_BF16,
+					.factor = 1,
+					.rank = rank,
+					.a_start = source->start,
+					.out_start = target->start};
+	for (int i = 0; i < rank; i++) {
+		walk->dims[i] = dims[i];
+		walk->a[i] = source->strides[i];
+		walk->out[i] = target->strides[i];
+	}
+	broadcast_walk_simplify(walk);
+	cpu_kernel(l, name, "", run_walk, (const int[]){to, from}, 2)->detail = walk;
+}
+
+static void run_fill(struct program *program, const struct command *command)
+{
+	const struct work *work = command->work;
+	void *out = cpu_data(program, command, 0);
+	uint16_t low = bf16_from_float((float)work->ratio);
+
+	if (work->ratio == 0)
+		memset(out, 0, program->operands[command->operands[0]].bytes);
+	else if (work->bf16)
+		for (size_t i = 0; i < work->elements; i++)
+			((uint16_t *)out)[i] = low;
+	else
+		for (size_t i = 0; i < work->elements; i++)
+			((float *)out)[i] = (float)work->ratio;
+}
+
+void cpu_fill(struct lowering *l, const char *name, int operand, double value)
+{
+	cpu_kernel(l, name, "fill", run_fill, &operand, 1)->ratio = value;
 }
 
 static enum broadcast_op broadcast_op_of(enum op op)
@@ -128,20 +143,20 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	const struct shape *shape =
 		at_least_a_vector(&l->graph->values[node->outputs[0]].shape, &room);
 	struct broadcast_walk *walk = arena_alloc(&l->program->arena, sizeof(*walk));
-	struct command *command;
+	struct work *work;
 	int y;
 	enum prony_status status = lower_unblocked(l, a, node->name, &a, err);
 
 	if (status == PRONY_OK)
 		status = lower_unblocked(l, b, node->name, &b, err);
 	if (status == PRONY_OK)
-		status = lower_typed(l, b, lower_type(l, a), node->name, &b, err);
+		status = lower_typed(l, b, lower_layout(l, a)->type, node->name, &b, err);
 	if (status == PRONY_OK)
 		status = make_result(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
 	if (status != PRONY_OK)
 		return status;
 	*walk = (struct broadcast_walk){.op = broadcast_op_of(node->op),
-					.bf16 = lower_type(l, y) == dnnl_bf16,
+					.bf16 = lower_layout(l, y)->type == DTYPE_BF16,
 					.rank = shape->rank};
 	for (int i = 0; i < shape->rank; i++)
 		walk->dims[i] = shape->dims[i];
@@ -149,8 +164,8 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	broadcast_strides(l, a, shape, walk->a);
 	broadcast_strides(l, b, shape, walk->b);
 	broadcast_walk_simplify(walk);
-	command = lower_command(l, node->name, "", run_walk, (const int[]){y, a, b}, 3);
-	command->detail = walk;
+	work = cpu_kernel(l, node->name, "", run_walk, (const int[]){y, a, b}, 3);
+	work->detail = walk;
 	l->values[node->outputs[0]].operand = y;
 	return PRONY_OK;
 }
@@ -162,22 +177,22 @@ static enum prony_status describe(const struct lowering *l, const struct node *n
 {
 	static const dnnl_alg_kind_t algorithms[] = {dnnl_binary_add, dnnl_binary_sub,
 						     dnnl_binary_mul, dnnl_binary_div};
-	const struct onednn *dnn = l->dnn;
-	const_dnnl_memory_desc_t desc = l->program->operands[a].desc;
+	const struct onednn *dnn = cpu_onednn(l);
+	const_dnnl_memory_desc_t desc = cpu_desc(l, a);
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_primitive_desc_t pd = NULL;
-	enum prony_status status = lower_attributes(l, relu, &attributes, err);
+	enum prony_status status = cpu_attributes(l, relu, &attributes, err);
 
 	if (status != PRONY_OK)
 		return status;
 	status = onednn_check(dnn->binary_primitive_desc_create(
 				      &pd, dnn->engine, algorithms[broadcast_op_of(node->op)], desc,
-				      l->program->operands[b].desc, desc, attributes),
+				      cpu_desc(l, b), desc, attributes),
 			      "elementwise operator", node->name, err);
 	dnn->primitive_attr_destroy(attributes);
 	if (status != PRONY_OK)
 		return status;
-	if (lower_grade(l, pd, 1) == 0) {
+	if (cpu_grade(l, pd, 1) == 0) {
 		dnn->primitive_desc_destroy(pd);
 		return error_set(err, PRONY_UNSUPPORTED, "only reference code");
 	}
@@ -199,11 +214,10 @@ static enum prony_status library_binary(struct lowering *l, int n, int value, in
 		return status;
 	status = lower_result(l, n, value, a, &y, err);
 	if (status == PRONY_OK)
-		status = program_primitive(
-			l->program, node->name, "", pd,
-			(const int[]){DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_DST},
-			(const int[]){a, b, y}, 3, err);
-	l->dnn->primitive_desc_destroy(pd);
+		status = cpu_primitive(l, node->name, "", pd,
+				       (const int[]){DNNL_ARG_SRC_0, DNNL_ARG_SRC_1, DNNL_ARG_DST},
+				       (const int[]){a, b, y}, 3, err);
+	cpu_onednn(l)->primitive_desc_destroy(pd);
 	if (status != PRONY_OK)
 		return status;
 	l->values[node->outputs[0]].operand = y;
@@ -212,7 +226,7 @@ static enum prony_status library_binary(struct lowering *l, int n, int value, in
 	return PRONY_OK;
 }
 
-enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_binary(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int inputs[] = {node->inputs[0], node->inputs[1]}, a, b;
@@ -223,7 +237,7 @@ enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = lower_value(l, inputs[1], node->name, &b, err);
 	if (status == PRONY_OK && equal)
-		status = lower_as(l, b, l->program->operands[a].desc, node->name, &b, err);
+		status = lower_as(l, b, lower_layout(l, a), node->name, &b, err);
 	if (status != PRONY_OK)
 		return status;
 	if (equal && node->op == OP_ADD && !lower_may_overwrite(l, n, inputs[0], a) &&
@@ -234,8 +248,7 @@ enum prony_status lower_binary(struct lowering *l, int n, struct error *err)
 		b = kept;
 		inputs[0] = node->inputs[1];
 	}
-	if (lower_rank(l, l->program->operands[b].desc) ==
-		    lower_rank(l, l->program->operands[a].desc) &&
+	if (lower_layout(l, b)->rank == lower_layout(l, a)->rank &&
 	    is_whole(l, a, &l->graph->values[node->outputs[0]].shape) &&
 	    library_binary(l, n, inputs[0], a, b, NULL) == PRONY_OK)
 		return PRONY_OK;
@@ -248,29 +261,23 @@ static enum prony_status append_sum(struct lowering *l, int n, int x, const bool
 				    double factor, const struct shape *shape, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	const_dnnl_memory_desc_t desc = l->program->operands[x].desc;
+	const struct layout *layout = lower_layout(l, x);
 	struct reduce_sum *sum = arena_alloc(&l->program->arena, sizeof(*sum));
-	const dnnl_dims_t *strides = NULL;
-	dnnl_memory_desc_t plain = NULL;
 	int64_t stride = 1;
-	struct command *command;
-	int y, rank = lower_rank(l, desc);
-	enum prony_status status = lower_plain(l, dnnl_f32, shape->rank, shape->dims, &plain, err);
+	struct work *work;
+	int y, rank = layout->rank;
+	enum prony_status status = lower_new(l, DTYPE_F32, shape->rank, shape->dims, &y, err);
 
-	if (status == PRONY_OK)
-		status = program_operand(l->program, plain, REGION_PLANNED, &y, err);
-	if (plain)
-		l->dnn->memory_desc_destroy(plain);
 	if (status != PRONY_OK)
 		return status;
-	l->dnn->memory_desc_query(desc, dnnl_query_strides, &strides);
-	*sum = (struct reduce_sum){.factor = (float)factor, .bf16 = lower_type(l, x) == dnnl_bf16};
+	*sum = (struct reduce_sum){.factor = (float)factor,
+				   .bf16 = lower_layout(l, x)->type == DTYPE_BF16};
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < rank; i++) {
 			if (reduced[i] != (pass == 1))
 				continue;
-			sum->dims[sum->rank] = lower_dims(l, desc)[i];
-			sum->a[sum->rank++] = (*strides)[i];
+			sum->dims[sum->rank] = layout->dims[i];
+			sum->a[sum->rank++] = layout->strides[i];
 		}
 		if (pass == 0)
 			sum->kept = sum->rank;
@@ -280,9 +287,9 @@ static enum prony_status append_sum(struct lowering *l, int n, int x, const bool
 		stride *= sum->dims[i];
 	}
 	reduce_sum_simplify(sum);
-	command = lower_command(l, node->name, "", run_sum, (const int[]){y, x}, 2);
-	command->detail = sum;
-	command->elements = lower_elements(l, x);
+	work = cpu_kernel(l, node->name, "", run_sum, (const int[]){y, x}, 2);
+	work->detail = sum;
+	work->elements = layout_elements(lower_layout(l, x));
 	l->values[node->outputs[0]].operand = y;
 	return PRONY_OK;
 }
@@ -301,7 +308,7 @@ static int64_t reduced_axes(const struct node *node, const struct shape *x, bool
 	return count;
 }
 
-enum prony_status lower_mean(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_mean(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	bool reduced[TENSOR_MAX_RANK];
@@ -318,7 +325,7 @@ enum prony_status lower_mean(struct lowering *l, int n, struct error *err)
 			  &l->graph->values[node->outputs[0]].shape, err);
 }
 
-enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_mean_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct shape room;
@@ -326,7 +333,6 @@ enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err)
 	struct broadcast_walk *walk = arena_alloc(&l->program->arena, sizeof(*walk));
 	bool reduced[TENSOR_MAX_RANK];
 	int64_t count = reduced_axes(node, x, reduced);
-	const dnnl_dims_t *strides = NULL;
 	int dy, dx, next = 0;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
 
@@ -335,29 +341,28 @@ enum prony_status lower_mean_grad(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = make_result(l, x, l->nodes[node->differentiates].src, &dx, err);
 	if (status == PRONY_OK)
-		status = lower_typed(l, dy, lower_type(l, dx), node->name, &dy, err);
+		status = lower_typed(l, dy, lower_layout(l, dx)->type, node->name, &dy, err);
 	if (status != PRONY_OK)
 		return status;
 	*walk = (struct broadcast_walk){.op = BROADCAST_SCALE,
-					.bf16 = lower_type(l, dx) == dnnl_bf16,
+					.bf16 = lower_layout(l, dx)->type == DTYPE_BF16,
 					.factor = (float)(1.0 / (double)count),
 					.rank = x->rank};
-	l->dnn->memory_desc_query(l->program->operands[dy].desc, dnnl_query_strides, &strides);
 	for (int i = 0; i < x->rank; i++) {
 		walk->dims[i] = x->dims[i];
 		if (!reduced[i])
-			walk->a[i] = (*strides)[next];
+			walk->a[i] = lower_layout(l, dy)->strides[next];
 		if (!reduced[i] || node->attributes.keep_dims)
 			next++;
 	}
 	broadcast_strides(l, dx, x, walk->out);
 	broadcast_walk_simplify(walk);
-	lower_command(l, node->name, "", run_walk, (const int[]){dx, dy}, 2)->detail = walk;
+	cpu_kernel(l, node->name, "", run_walk, (const int[]){dx, dy}, 2)->detail = walk;
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }
 
-enum prony_status lower_broadcast_grad(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_broadcast_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *from = &l->graph->values[node->inputs[0]].shape;

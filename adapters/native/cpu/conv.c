@@ -1,6 +1,7 @@
+/* Convolutions: layouts and implementations are tried, and the best is taken. */
 #include <string.h>
 
-#include "adapters/native/lower/lower_internal.h"
+#include "adapters/native/cpu/cpu.h"
 
 /* Channels padded to whole vectors may multiply the work of a small layer: more than this much
  * extra, and the layout without padding is tried (LeNet's 20 -> 50 channels: 2.05). */
@@ -9,7 +10,7 @@
 struct geometry {
 	dnnl_dims_t x, w, y, bias, strides, dilations, before, after;
 	int w_rank;
-	dnnl_data_type_t type; /* of what is multiplied, and of the result */
+	enum dtype type; /* of what is multiplied, and of the result */
 	bool has_bias, wants_dx;
 	struct chain chain;
 	const_dnnl_memory_desc_t target; /* layout of what the result is added to, or NULL */
@@ -28,7 +29,7 @@ static void candidate_release(const struct lowering *l, struct candidate *candid
 
 	for (int i = 0; i < 3; i++) {
 		if (owned[i])
-			l->dnn->primitive_desc_destroy(owned[i]);
+			cpu_onednn(l)->primitive_desc_destroy(owned[i]);
 	}
 	*candidate = (struct candidate){.grade = -1};
 }
@@ -64,7 +65,7 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 	}
 	g.chain = lower_chain(l, n, true, allow_sum);
 	if (g.chain.sum != OPERAND_NONE)
-		g.target = l->program->operands[g.chain.sum].desc;
+		g.target = cpu_desc(l, g.chain.sum);
 	g.has_bias =
 		g.chain.batch_norm >= 0 || (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
 	g.bias[0] = w->dims[0];
@@ -80,7 +81,7 @@ static dnnl_status_t candidate_create(const struct lowering *l, const struct geo
 				      const_dnnl_primitive_attr_t fused,
 				      const_dnnl_primitive_attr_t attributes, struct candidate *out)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	dnnl_status_t status = dnn->convolution_forward_primitive_desc_create(
 		&out->forward, dnn->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference,
@@ -108,7 +109,7 @@ static void candidate_grade(const struct lowering *l, struct candidate *candidat
 
 	candidate->grade = 2;
 	for (int i = 0; i < 3; i++) {
-		int grade = made[i] ? lower_grade(l, made[i], 1) : 2;
+		int grade = made[i] ? cpu_grade(l, made[i], 1) : 2;
 
 		if (grade < candidate->grade)
 			candidate->grade = grade;
@@ -120,21 +121,21 @@ static enum prony_status candidate_try(const struct lowering *l, const struct ge
 				       const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
 				       struct candidate *out, struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	dnnl_memory_desc_t weights = NULL, gradient = NULL, bias = NULL;
 	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
 	dnnl_status_t created;
-	enum prony_status status = lower_any(l, g->type, g->w_rank, g->w, &weights, err);
+	enum prony_status status = cpu_any(l, g->type, g->w_rank, g->w, &weights, err);
 
 	*out = (struct candidate){.grade = -1};
 	if (status == PRONY_OK) /* sums, and the weights themselves, are fp32 in any case */
-		status = lower_any(l, dnnl_f32, g->w_rank, g->w, &gradient, err);
+		status = cpu_any(l, DTYPE_F32, g->w_rank, g->w, &gradient, err);
 	if (status == PRONY_OK && g->has_bias)
-		status = lower_plain(l, dnnl_f32, 1, g->bias, &bias, err);
+		status = cpu_plain(l, DTYPE_F32, 1, g->bias, &bias, err);
 	if (status == PRONY_OK)
-		status = lower_chain_attributes(l, &g->chain, &fused, err);
+		status = cpu_chain_attributes(l, &g->chain, &fused, err);
 	if (status == PRONY_OK)
-		status = lower_attributes(l, false, &attributes, err);
+		status = cpu_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)
 		goto out;
 	created = candidate_create(l, g, src, dst, weights, gradient, bias, fused, attributes, out);
@@ -179,12 +180,11 @@ static double padded_work(const struct lowering *l, const struct candidate *cand
 
 	for (int i = 0; i < 2; i++) {
 		const_dnnl_memory_desc_t desc =
-			l->dnn->primitive_desc_query_md(candidate->forward, sides[i], 0);
-		const dnnl_dims_t *padded = NULL;
+			cpu_onednn(l)->primitive_desc_query_md(candidate->forward, sides[i], 0);
+		struct layout layout = cpu_layout(cpu_onednn(l), desc);
+		int64_t channels = layout.dims[1], block = layout.block ? layout.block : 1;
 
-		if (l->dnn->memory_desc_query(desc, dnnl_query_padded_dims, &padded))
-			return 1;
-		work *= (double)(*padded)[1] / (double)lower_dims(l, desc)[1];
+		work *= (double)((channels + block - 1) / block * block) / (double)channels;
 	}
 	return work;
 }
@@ -195,13 +195,13 @@ static enum prony_status choose_tag(const struct lowering *l, const struct geome
 				    dnnl_format_tag_t tag, int enough, struct candidate *best,
 				    struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	dnnl_memory_desc_t x = NULL, y = NULL;
 	struct candidate other = {.grade = -1};
 	enum prony_status status = PRONY_OK;
 
-	if (dnn->memory_desc_create_with_tag(&x, 4, g->x, g->type, tag) == dnnl_success &&
-	    dnn->memory_desc_create_with_tag(&y, 4, g->y, g->type, tag) == dnnl_success) {
+	if (dnn->memory_desc_create_with_tag(&x, 4, g->x, cpu_type(g->type), tag) == dnnl_success &&
+	    dnn->memory_desc_create_with_tag(&y, 4, g->y, cpu_type(g->type), tag) == dnnl_success) {
 		status = candidate_try(l, g, x, y, &other, err);
 		prefer(l, best, &other, enough);
 	}
@@ -223,20 +223,20 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 				struct candidate *best, struct error *err)
 {
 	const dnnl_format_tag_t plain[] = {dnnl_nhwc, dnnl_nchw};
-	const struct onednn *dnn = l->dnn;
-	const_dnnl_memory_desc_t present = l->program->operands[x].desc;
+	const struct onednn *dnn = cpu_onednn(l);
+	const_dnnl_memory_desc_t present = cpu_desc(l, x);
 	dnnl_memory_desc_t any_x = NULL, any_y = NULL;
 	struct candidate other = {.grade = -1};
-	enum prony_status status = lower_any(l, g->type, 4, g->x, &any_x, err);
+	enum prony_status status = cpu_any(l, g->type, 4, g->x, &any_x, err);
 
 	if (status == PRONY_OK && g->target)
 		status = onednn_check(dnn->memory_desc_clone(&any_y, g->target),
 				      "memory descriptor", "sum", err);
 	else if (status == PRONY_OK)
-		status = lower_any(l, g->type, 4, g->y, &any_y, err);
+		status = cpu_any(l, g->type, 4, g->y, &any_y, err);
 	if (status == PRONY_OK)
 		status = candidate_try(l, g, any_x, any_y, best, err);
-	if (status == PRONY_OK && lower_type(l, x) == g->type &&
+	if (status == PRONY_OK && lower_layout(l, x)->type == g->type &&
 	    (best->grade < 0 ||
 	     !dnn->memory_desc_equal(
 		     dnn->primitive_desc_query_md(best->forward, dnnl_query_src_md, 0), present))) {
@@ -283,10 +283,10 @@ static enum prony_status choose_type(const struct lowering *l, int n, struct geo
 	struct candidate other = {.grade = -1};
 	struct geometry strict;
 
-	if (status != PRONY_OK || l->data == dnnl_f32 || best->grade > 0)
+	if (status != PRONY_OK || l->data == DTYPE_F32 || best->grade > 0)
 		return status;
 	strict = geometry_make(l, n, false);
-	strict.type = dnnl_f32;
+	strict.type = DTYPE_F32;
 	status = choose_chain(l, n, &strict, &other, err);
 	if (status != PRONY_OK || other.grade <= best->grade) {
 		candidate_release(l, &other);
@@ -308,9 +308,9 @@ static bool candidate_is_depthwise(const struct lowering *l, const struct candid
 	for (int i = 0; i < 3; i++) {
 		const char *name = "";
 
-		if (made[i] &&
-		    (l->dnn->primitive_desc_query(made[i], dnnl_query_impl_info_str, 0, &name) ||
-		     !strstr(name, "dw")))
+		if (made[i] && (cpu_onednn(l)->primitive_desc_query(
+					made[i], dnnl_query_impl_info_str, 0, &name) ||
+				!strstr(name, "dw")))
 			return false;
 	}
 	return candidate->grade >= 0;
@@ -322,22 +322,22 @@ static void count_macs(struct lowering *l, const struct geometry *g)
 		   g->w[g->w_rank - 2] * g->w[g->w_rank - 3];
 }
 
-enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_conv(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct geometry g;
 	struct candidate best = {.grade = -1};
-	dnnl_memory_desc_t plain = NULL;
-	bool depthwise = lower_is_depthwise(l, n), done = false;
+	struct layout outside;
+	bool depthwise = cpu_is_depthwise(l, n), done = false;
 	enum prony_status status;
 
-	if (depthwise && l->data == dnnl_f32)
-		return lower_depthwise(l, n, err);
+	if (depthwise && l->data == DTYPE_F32)
+		return cpu_depthwise(l, n, err);
 	g = geometry_make(l, n, true);
 	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
-	if (status == PRONY_OK && !l->training && lower_is_winograd(l, n)) {
+	if (status == PRONY_OK && !l->training && cpu_is_winograd(l, n)) {
 		count_macs(l, &g);
-		return lower_winograd(l, n, &done, err);
+		return cpu_winograd(l, n, &done, err);
 	}
 	if (status == PRONY_OK)
 		status = choose_type(l, n, &g, &best, err);
@@ -347,61 +347,61 @@ enum prony_status lower_conv(struct lowering *l, int n, struct error *err)
 	}
 	if (depthwise && !candidate_is_depthwise(l, &best)) {
 		candidate_release(l, &best);
-		return lower_depthwise(l, n, err);
+		return cpu_depthwise(l, n, err);
 	}
 	if (best.grade < 0)
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "oneDNN has no implementation here for convolution '%s'",
 				 node->name);
-	l->nodes[n].forward = best.forward;
-	l->nodes[n].backward_data = best.backward_data;
-	l->nodes[n].backward_weights = best.backward_weights;
+	l->nodes[n].work->forward = best.forward;
+	l->nodes[n].work->backward_data = best.backward_data;
+	l->nodes[n].work->backward_weights = best.backward_weights;
 	count_macs(l, &g);
-	if (l->training && lower_is_winograd(l, n))
-		status = lower_winograd(l, n, &done, err);
+	if (l->training && cpu_is_winograd(l, n))
+		status = cpu_winograd(l, n, &done, err);
 	if (status != PRONY_OK || done)
 		return status;
-	status = lower_plain(l, dnnl_f32, g.w_rank, g.w, &plain, err);
-	return status == PRONY_OK ? lower_weighted_forward(l, n, plain, &g.chain, err) : status;
+	outside = layout_row_major(DTYPE_F32, g.w_rank, g.w);
+	return cpu_weighted_forward(l, n, &outside, &g.chain, err);
 }
 
 /* Whether our own depthwise loops compute a pass of a convolution for which the library has `pd`.
  */
 static bool own_depthwise(const struct node_state *state, const_dnnl_primitive_desc_t pd)
 {
-	return state->detail && !pd;
+	return state->work->detail && !pd;
 }
 
-enum prony_status lower_conv_grad_weight(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_conv_grad_weight(struct lowering *l, int n, struct error *err)
 {
 	const struct node_state *state = &l->nodes[l->graph->nodes[n].differentiates];
 
-	return own_depthwise(state, state->backward_weights)
-		       ? lower_depthwise_grad_weight(l, n, err)
-		       : lower_weighted_grad_weight(l, n, err);
+	return own_depthwise(state, state->work->backward_weights)
+		       ? cpu_depthwise_grad_weight(l, n, err)
+		       : cpu_weighted_grad_weight(l, n, err);
 }
 
 /* Our own loops read and write the layouts of the forward pass. */
-enum prony_status lower_conv_grad_input(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_conv_grad_input(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct node_state *state = &l->nodes[node->differentiates];
 	enum prony_status status;
 	int dy, dx;
 
-	if (!state->winograd_gradient && !own_depthwise(state, state->backward_data))
-		return lower_weighted_grad_input(l, n, err);
-	status = lower_as(l, l->values[node->inputs[0]].operand,
-			  l->program->operands[state->dst].desc, node->name, &dy, err);
+	if (!state->work->winograd_gradient && !own_depthwise(state, state->work->backward_data))
+		return cpu_weighted_grad_input(l, n, err);
+	status = lower_as(l, l->values[node->inputs[0]].operand, lower_layout(l, state->dst),
+			  node->name, &dy, err);
 	if (status == PRONY_OK)
-		status = program_operand(l->program, l->program->operands[state->src].desc,
-					 REGION_PLANNED, &dx, err);
+		status = program_operand(l->program, lower_layout(l, state->src), REGION_PLANNED,
+					 &dx, err);
 	if (status != PRONY_OK)
 		return status;
-	if (state->winograd_gradient)
-		lower_winograd_grad_input(l, n, dx, dy);
+	if (state->work->winograd_gradient)
+		cpu_winograd_grad_input(l, n, dx, dy);
 	else
-		lower_depthwise_grad_input(l, n, dx, dy);
+		cpu_depthwise_grad_input(l, n, dx, dy);
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }

@@ -1,8 +1,3 @@
-#include <string.h>
-
-#include "adapters/native/cpu/kernels/depthwise.h"
-#include "adapters/native/lower/lower_internal.h"
-
 /*
  * Depthwise convolutions. Each pass is the library's where it has code that is made for them ("dw"
  * in the implementation's name): nothing of ours is faster. What else it offers treats each channel
@@ -11,6 +6,11 @@
  * of 5x5 windows on small images): there our own loops stand in. All passes share one layout of the
  * weights, so that none is converted, and the layout that the input has.
  */
+#include "adapters/native/cpu/kernels/depthwise.h"
+
+#include <string.h>
+
+#include "adapters/native/cpu/cpu.h"
 
 /* For the choice of threads, which counts elements: so many multiplications are as much work as an
  * element of a simple loop, which waits for memory. */
@@ -64,74 +64,65 @@ static void share_sum(void *data, size_t first, size_t end)
 /* Operands: y, x, w and perhaps the bias. */
 static void run_forward(struct program *program, const struct command *command)
 {
-	const struct layer *layer = command->detail;
+	const struct layer *layer = command->work->detail;
 	struct share s = {.layer = layer,
-			  .out = lower_data(program, command, 0),
-			  .a = lower_data(program, command, 1),
-			  .b = lower_data(program, command, 2),
-			  .bias = lower_optional(program, command, 3)};
+			  .out = cpu_data(program, command, 0),
+			  .a = cpu_data(program, command, 1),
+			  .b = cpu_data(program, command, 2),
+			  .bias = cpu_optional(program, command, 3)};
 
-	onednn_split(program->dnn, lower_threads(program, command->elements),
+	onednn_split(&program->device->dnn, cpu_threads(program, command->work->elements),
 		     (size_t)(layer->d.batch * layer->d.out[0]), share_forward, &s);
 }
 
 /* Operands: dx, dy, w. */
 static void run_data(struct program *program, const struct command *command)
 {
-	const struct layer *layer = command->detail;
+	const struct layer *layer = command->work->detail;
 	struct share s = {.layer = layer,
-			  .out = lower_data(program, command, 0),
-			  .a = lower_data(program, command, 1),
-			  .b = lower_data(program, command, 2)};
+			  .out = cpu_data(program, command, 0),
+			  .a = cpu_data(program, command, 1),
+			  .b = cpu_data(program, command, 2)};
 
-	onednn_split(program->dnn, lower_threads(program, command->elements),
+	onednn_split(&program->device->dnn, cpu_threads(program, command->work->elements),
 		     (size_t)(layer->d.batch * layer->d.in[0]), share_data, &s);
 }
 
 /* Operands: dw, partial sums, x, dy and perhaps the bias's gradient. */
 static void run_weights(struct program *program, const struct command *command)
 {
-	const struct layer *layer = command->detail;
+	const struct layer *layer = command->work->detail;
 	struct share s = {.layer = layer,
-			  .out = lower_data(program, command, 0),
-			  .partial = lower_data(program, command, 1),
-			  .a = lower_data(program, command, 2),
-			  .b = lower_data(program, command, 3),
-			  .bias = lower_optional(program, command, 4)};
+			  .out = cpu_data(program, command, 0),
+			  .partial = cpu_data(program, command, 1),
+			  .a = cpu_data(program, command, 2),
+			  .b = cpu_data(program, command, 3),
+			  .bias = cpu_optional(program, command, 4)};
 	size_t units = depthwise_units(&layer->d, layer->loops);
 	size_t taps = (size_t)(layer->d.kernel[0] * layer->d.kernel[1]);
 
-	onednn_split(program->dnn, lower_threads(program, command->elements), units * layer->parts,
-		     share_weights, &s);
-	onednn_split(program->dnn,
-		     lower_threads(program, (size_t)layer->d.channels * taps * layer->parts), units,
+	onednn_split(&program->device->dnn, cpu_threads(program, command->work->elements),
+		     units * layer->parts, share_weights, &s);
+	onednn_split(&program->device->dnn,
+		     cpu_threads(program, (size_t)layer->d.channels * taps * layer->parts), units,
 		     share_sum, &s);
 }
 
 /* False for layouts other than channels last and blocks of channels. */
-static bool describe(const struct lowering *l, const_dnnl_memory_desc_t desc,
-		     struct depthwise_layout *out, int64_t *present)
+static bool describe(const struct layout *layout, struct depthwise_layout *out, int64_t *present)
 {
-	const struct onednn *dnn = l->dnn;
-	const dnnl_dims_t *strides = NULL, *blocks = NULL, *which = NULL, *padded = NULL;
-	int count = 0;
+	const int64_t *strides = layout->strides;
+	int64_t channels = layout->dims[1], block = layout->block;
 
-	if (lower_rank(l, desc) != 4)
+	if (layout->rank != 4 || (layout->blob ? block == 0 : strides[1] != 1))
 		return false;
-	dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &count);
-	dnn->memory_desc_query(desc, dnnl_query_strides, &strides);
-	dnn->memory_desc_query(desc, dnnl_query_inner_blks, &blocks);
-	dnn->memory_desc_query(desc, dnnl_query_inner_idxs, &which);
-	dnn->memory_desc_query(desc, dnnl_query_padded_dims, &padded);
-	if (count > 1 || (count == 1 && (*which)[0] != 1) || (count == 0 && (*strides)[1] != 1))
-		return false;
-	*present = (*padded)[1];
-	*out = (struct depthwise_layout){.sample = (*strides)[0],
-					 .row = (*strides)[2],
-					 .column = (*strides)[3],
-					 .block = count ? (*blocks)[0] : *present,
-					 .block_stride = count ? (*strides)[1] : 0};
-	return count == 0 || *present % out->block == 0;
+	*present = layout->blob ? (channels + block - 1) / block * block : channels;
+	*out = (struct depthwise_layout){.sample = strides[0],
+					 .row = strides[2],
+					 .column = strides[3],
+					 .block = layout->blob ? block : channels,
+					 .block_stride = layout->blob ? strides[1] : 0};
+	return true;
 }
 
 static bool fits(const struct attributes *a)
@@ -143,7 +134,7 @@ static bool fits(const struct attributes *a)
 	return true;
 }
 
-bool lower_is_depthwise(const struct lowering *l, int n)
+bool cpu_is_depthwise(const struct lowering *l, int n)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct attributes *a = &node->attributes;
@@ -181,44 +172,33 @@ static int64_t weight_block(void)
 	return instruction_set_best() == INSTRUCTIONS_AVX512 ? 16 : 8;
 }
 
-/* Every layout of a layer, the weights' both in memory and outside. */
+/* The layouts of a layer in memory. */
 struct layouts {
-	dnnl_memory_desc_t x, y, w, plain_w, bias;
+	struct layout x, y, w;
 };
 
-static void layouts_release(const struct lowering *l, struct layouts *layouts)
-{
-	dnnl_memory_desc_t owned[] = {layouts->x, layouts->y, layouts->w, layouts->plain_w,
-				      layouts->bias};
-
-	for (int i = 0; i < 5; i++) {
-		if (owned[i])
-			l->dnn->memory_desc_destroy(owned[i]);
-	}
-}
-
-/* What the input has where the loops know it, else blocks, or channels last where blocks would be
- * mostly padding. */
+/* The layout that the input has where the loops know it, else blocks, or channels last where blocks
+ * would be mostly padding. */
 static enum prony_status choose_input(struct lowering *l, struct layer *layer, int *src,
-				      dnnl_memory_desc_t *out, struct error *err)
+				      struct layout *out, struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
 	struct depthwise *d = &layer->d;
-	const dnnl_dims_t dims = {d->batch, d->channels, d->in[0], d->in[1]};
+	const int64_t dims[] = {d->batch, d->channels, d->in[0], d->in[1]};
 	int64_t block = weight_block();
 	bool last = d->channels * 3 < (d->channels + block - 1) / block * block * 2;
-	const_dnnl_memory_desc_t present = l->program->operands[*src].desc;
-	dnnl_format_tag_t tag = last ? dnnl_nhwc : block == 16 ? dnnl_nChw16c : dnnl_nChw8c;
-	enum prony_status status;
+	enum prony_status status = PRONY_OK;
 
-	if (describe(l, present, &d->x, &d->present))
-		return onednn_check(dnn->memory_desc_clone(out, present), "memory descriptor",
-				    "depthwise", err);
-	status = onednn_check(dnn->memory_desc_create_with_tag(out, 4, dims, dnnl_f32, tag),
-			      "memory descriptor", "depthwise", err);
+	*out = *lower_layout(l, *src);
+	if (describe(out, &d->x, &d->present))
+		return PRONY_OK;
+	if (last)
+		*out = layout_channels_last(DTYPE_F32, 4, dims);
+	else
+		status = cpu_tagged(l, DTYPE_F32, 4, dims, block == 16 ? dnnl_nChw16c : dnnl_nChw8c,
+				    out, err);
 	if (status == PRONY_OK)
-		status = lower_as(l, *src, *out, "depthwise", src, err);
-	if (status == PRONY_OK && !describe(l, *out, &d->x, &d->present))
+		status = lower_as(l, *src, out, "depthwise", src, err);
+	if (status == PRONY_OK && !describe(out, &d->x, &d->present))
 		return error_set(err, PRONY_INTERNAL, "a depthwise layer's own layout");
 	return status;
 }
@@ -227,29 +207,22 @@ static enum prony_status choose_layouts(struct lowering *l, struct layer *layer,
 					struct layouts *out, struct error *err)
 {
 	struct depthwise *d = &layer->d;
-	const dnnl_dims_t w = {d->channels, 1, 1, d->kernel[0], d->kernel[1]};
+	const int64_t w[] = {d->channels, 1, 1, d->kernel[0], d->kernel[1]};
 	const int64_t y[] = {d->batch, d->channels, d->out[0], d->out[1]};
 	int64_t block = weight_block(), present;
 	enum prony_status status = choose_input(l, layer, src, &out->x, err);
 
-	if (status == PRONY_OK)
-		status = lower_like(l, out->x, 4, y, &out->y, err);
-	if (status == PRONY_OK && !describe(l, out->y, &d->y, &present))
+	if (status != PRONY_OK)
+		return status;
+	out->y = lower_like(l, &out->x, DTYPE_F32, 4, y);
+	if (!describe(&out->y, &d->y, &present))
 		return error_set(err, PRONY_INTERNAL, "a depthwise layer's output layout");
-	if (status == PRONY_OK)
-		status = lower_plain(l, dnnl_f32, 5, w, &out->plain_w, err);
-	if (status == PRONY_OK)
-		status = lower_plain(l, dnnl_f32, 1, &d->channels, &out->bias, err);
-	if (status == PRONY_OK)
-		status = onednn_check(l->dnn->memory_desc_create_with_tag(
-					      &out->w, 5, w, dnnl_f32,
-					      block == 16 ? dnnl_Goihw16g : dnnl_Goihw8g),
-				      "memory descriptor", "depthwise weights", err);
 	d->w.block = block;
 	d->w.column = block;
 	d->w.row = d->kernel[1] * block;
 	d->w.block_stride = d->kernel[0] * d->w.row;
-	return status;
+	return cpu_tagged(l, DTYPE_F32, 5, w, block == 16 ? dnnl_Goihw16g : dnnl_Goihw8g, &out->w,
+			  err);
 }
 
 /* Destroys what is not made for depthwise convolutions. */
@@ -258,26 +231,45 @@ static void keep_special(const struct lowering *l, dnnl_status_t created, dnnl_p
 	const char *name = "";
 
 	if (created == dnnl_success &&
-	    l->dnn->primitive_desc_query(*pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+	    cpu_onednn(l)->primitive_desc_query(*pd, dnnl_query_impl_info_str, 0, &name) ==
+		    dnnl_success &&
 	    strstr(name, "dw"))
 		return;
 	if (created == dnnl_success)
-		l->dnn->primitive_desc_destroy(*pd);
+		cpu_onednn(l)->primitive_desc_destroy(*pd);
 	*pd = NULL;
 }
 
-/* The library's primitives, NULL where it has none that is good. */
-static enum prony_status find_primitives(struct lowering *l, int n, const struct layer *layer,
-					 const struct layouts *layouts, const struct chain *chain,
-					 bool has_bias, struct error *err)
+/* The layouts in the library's words; the caller destroys them. */
+struct descriptors {
+	dnnl_memory_desc_t x, y, w, bias;
+};
+
+static enum prony_status describe_all(struct lowering *l, const struct layer *layer,
+				      const struct layouts *layouts, bool has_bias,
+				      struct descriptors *out, struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
+	enum prony_status status = cpu_describe(dnn, &layouts->x, &out->x, err);
+
+	if (status == PRONY_OK)
+		status = cpu_describe(dnn, &layouts->y, &out->y, err);
+	if (status == PRONY_OK)
+		status = cpu_describe(dnn, &layouts->w, &out->w, err);
+	if (status == PRONY_OK && has_bias)
+		status = cpu_plain(l, DTYPE_F32, 1, &layer->d.channels, &out->bias, err);
+	return status;
+}
+
+/* The library's primitives, NULL where it has none that is good. */
+static void find_primitives(struct lowering *l, int n, const struct layer *layer,
+			    const struct descriptors *f, const_dnnl_primitive_attr_t fused,
+			    const_dnnl_primitive_attr_t attributes)
+{
+	const struct onednn *dnn = cpu_onednn(l);
 	const struct depthwise *d = &layer->d;
-	struct node_state *state = &l->nodes[n];
-	const_dnnl_memory_desc_t bias = has_bias ? layouts->bias : NULL;
-	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
+	struct node_work *work = l->nodes[n].work;
 	dnnl_dims_t strides = {0}, dilations = {0}, before = {0}, after = {0};
-	enum prony_status status = lower_chain_attributes(l, chain, &fused, err);
 
 	for (int i = 0; i < 2; i++) {
 		strides[i] = d->strides[i];
@@ -286,34 +278,56 @@ static enum prony_status find_primitives(struct lowering *l, int n, const struct
 		after[i] = (d->out[i] - 1) * d->strides[i] + (d->kernel[i] - 1) * d->dilations[i] +
 			   1 - d->in[i] - d->before[i];
 	}
-	if (status == PRONY_OK)
-		status = lower_attributes(l, false, &attributes, err);
-	if (status == PRONY_OK)
-		keep_special(l,
-			     dnn->convolution_forward_primitive_desc_create(
-				     &state->forward, dnn->engine,
-				     l->training ? dnnl_forward_training : dnnl_forward_inference,
-				     dnnl_convolution_direct, layouts->x, layouts->w, bias,
-				     layouts->y, strides, dilations, before, after, fused),
-			     &state->forward);
-	if (status == PRONY_OK && l->training && state->wants_dx)
+	keep_special(l,
+		     dnn->convolution_forward_primitive_desc_create(
+			     &work->forward, dnn->engine,
+			     l->training ? dnnl_forward_training : dnnl_forward_inference,
+			     dnnl_convolution_direct, f->x, f->w, f->bias, f->y, strides, dilations,
+			     before, after, fused),
+		     &work->forward);
+	if (l->training && l->nodes[n].wants_dx)
 		keep_special(l,
 			     dnn->convolution_backward_data_primitive_desc_create(
-				     &state->backward_data, dnn->engine, dnnl_convolution_direct,
-				     layouts->x, layouts->w, layouts->y, strides, dilations, before,
-				     after, state->forward, attributes),
-			     &state->backward_data);
-	if (status == PRONY_OK && l->training)
+				     &work->backward_data, dnn->engine, dnnl_convolution_direct,
+				     f->x, f->w, f->y, strides, dilations, before, after,
+				     work->forward, attributes),
+			     &work->backward_data);
+	if (l->training)
 		keep_special(l,
 			     dnn->convolution_backward_weights_primitive_desc_create(
-				     &state->backward_weights, dnn->engine, dnnl_convolution_direct,
-				     layouts->x, layouts->w, bias, layouts->y, strides, dilations,
-				     before, after, state->forward, attributes),
-			     &state->backward_weights);
-	if (attributes)
-		dnn->primitive_attr_destroy(attributes);
-	if (fused)
-		dnn->primitive_attr_destroy(fused);
+				     &work->backward_weights, dnn->engine, dnnl_convolution_direct,
+				     f->x, f->w, f->bias, f->y, strides, dilations, before, after,
+				     work->forward, attributes),
+			     &work->backward_weights);
+}
+
+static enum prony_status choose_primitives(struct lowering *l, int n, const struct layer *layer,
+					   const struct layouts *layouts, const struct chain *chain,
+					   bool has_bias, struct error *err)
+{
+	const struct onednn *dnn = cpu_onednn(l);
+	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
+	struct descriptors f = {0};
+	enum prony_status status = describe_all(l, layer, layouts, has_bias, &f, err);
+
+	if (status == PRONY_OK)
+		status = cpu_chain_attributes(l, chain, &fused, err);
+	if (status == PRONY_OK)
+		status = cpu_attributes(l, false, &attributes, err);
+	if (status == PRONY_OK)
+		find_primitives(l, n, layer, &f, fused, attributes);
+	for (int i = 0; i < 2; i++) {
+		dnnl_primitive_attr_t made[] = {fused, attributes};
+
+		if (made[i])
+			dnn->primitive_attr_destroy(made[i]);
+	}
+	for (int i = 0; i < 4; i++) {
+		dnnl_memory_desc_t made[] = {f.x, f.y, f.w, f.bias};
+
+		if (made[i])
+			dnn->memory_desc_destroy(made[i]);
+	}
 	return status;
 }
 
@@ -330,92 +344,88 @@ static void shorten(const struct lowering *l, struct chain *chain)
 }
 
 static enum prony_status forward(struct lowering *l, int n, struct layer *layer,
-				 struct layouts *layouts, const struct chain *chain,
+				 const struct layouts *layouts, const struct chain *chain,
 				 struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	dnnl_memory_desc_t plain_w = layouts->plain_w;
-	struct command *command;
+	const int64_t w[] = {layer->d.channels, 1, 1, layer->d.kernel[0], layer->d.kernel[1]};
+	struct layout outside = layout_row_major(DTYPE_F32, 5, w);
+	struct work *work;
 	enum prony_status status;
 	int weights, bias = OPERAND_NONE;
 
-	layouts->plain_w = NULL;
-	status = lower_parameter(l, node->inputs[1], layouts->w, plain_w, err);
+	status = lower_parameter(l, node->inputs[1], &layouts->w, &outside, err);
 	if (status == PRONY_OK)
-		status = lower_weighted_bias(l, n, chain, &bias, err);
+		status = lower_bias(l, n, chain, &bias, err);
 	state->dst = chain->sum;
 	if (status == PRONY_OK && chain->sum == OPERAND_NONE)
-		status = program_operand(l->program, layouts->y, REGION_PLANNED, &state->dst, err);
+		status = program_operand(l->program, &layouts->y, REGION_PLANNED, &state->dst, err);
 	if (status != PRONY_OK)
 		return status;
 	weights = lower_find_parameter(l, node->inputs[1])->operand;
-	if (state->forward)
-		return program_primitive(
-			l->program, node->name, "forward", state->forward,
+	if (state->work->forward)
+		return cpu_primitive(
+			l, node->name, "forward", state->work->forward,
 			(const int[]){DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
 			(const int[]){state->src, weights, bias, state->dst}, 4, err);
 	layer->relu = chain->count > (chain->batch_norm >= 0);
-	command = lower_command(l, node->name, "forward", run_forward,
-				(const int[]){state->dst, state->src, weights, bias},
-				bias == OPERAND_NONE ? 3 : 4);
-	command->elements = layer->work;
-	command->detail = layer;
+	work = cpu_kernel(l, node->name, "forward", run_forward,
+			  (const int[]){state->dst, state->src, weights, bias},
+			  bias == OPERAND_NONE ? 3 : 4);
+	work->elements = layer->work;
+	work->detail = layer;
 	return PRONY_OK;
 }
 
-enum prony_status lower_depthwise(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_depthwise(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	struct layer *layer = make_layer(l, n);
 	struct chain chain = lower_chain(l, n, true, true);
-	struct layouts layouts = {0};
+	struct layouts layouts;
 	bool has_bias =
 		chain.batch_norm >= 0 || (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
 	if (status == PRONY_OK) /* the loops are fp32 */
-		status = lower_typed(l, state->src, dnnl_f32, node->name, &state->src, err);
+		status = lower_typed(l, state->src, DTYPE_F32, node->name, &state->src, err);
 	if (status == PRONY_OK)
 		status = choose_layouts(l, layer, &state->src, &layouts, err);
 	if (status != PRONY_OK)
-		goto out;
-	if (chain.sum != OPERAND_NONE &&
-	    !l->dnn->memory_desc_equal(l->program->operands[chain.sum].desc, layouts.y))
+		return status;
+	if (chain.sum != OPERAND_NONE && !lower_same(l, lower_layout(l, chain.sum), &layouts.y))
 		chain = lower_chain(l, n, true, false);
-	status = find_primitives(l, n, layer, &layouts, &chain, has_bias, err);
+	status = choose_primitives(l, n, layer, &layouts, &chain, has_bias, err);
 	if (status != PRONY_OK)
-		goto out;
-	if (!state->forward)
+		return status;
+	if (!state->work->forward)
 		shorten(l, &chain);
 	layer->loops = depthwise_pick(&layer->d, instruction_set_best());
 	layer->parts = depthwise_parts(&layer->d, layer->loops, l->program->threads);
 	l->macs += (int64_t)layer->work * MACS_OF_AN_ELEMENT;
-	state->detail = layer;
+	state->work->detail = layer;
 	status = forward(l, n, layer, &layouts, &chain, err);
 	if (status != PRONY_OK)
-		goto out;
+		return status;
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, &chain, state->dst);
-	lower_note(l, n, chain.nodes, chain.count);
-out:
-	layouts_release(l, &layouts);
-	return status;
+	cpu_note(l, n, chain.nodes, chain.count);
+	return PRONY_OK;
 }
 
-enum prony_status lower_depthwise_grad_weight(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_depthwise_grad_weight(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct node *forward = &l->graph->nodes[node->differentiates];
 	const struct node_state *state = &l->nodes[node->differentiates];
-	const struct layer *layer = state->detail;
+	const struct layer *layer = state->work->detail;
 	bool has_bias = node->output_count > 1 && node->outputs[1] != VALUE_NONE;
-	struct command *command;
+	struct work *work;
 	int dy, partial;
-	enum prony_status status =
-		lower_as(l, l->values[node->inputs[1]].operand,
-			 l->program->operands[state->dst].desc, node->name, &dy, err);
+	enum prony_status status = lower_as(l, l->values[node->inputs[1]].operand,
+					    lower_layout(l, state->dst), node->name, &dy, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -423,25 +433,25 @@ enum prony_status lower_depthwise_grad_weight(struct lowering *l, int n, struct 
 	l->values[node->inputs[1]].operand = dy;
 	partial = program_bytes(l->program,
 				depthwise_partial_bytes(&layer->d, layer->loops, layer->parts));
-	command = lower_command(
+	work = cpu_kernel(
 		l, forward->name, "weight gradient", run_weights,
 		(const int[]){lower_find_parameter(l, forward->inputs[1])->gradient, partial,
 			      state->src, dy,
 			      has_bias ? lower_find_parameter(l, forward->inputs[2])->gradient : 0},
 		has_bias ? 5 : 4);
-	command->elements = layer->work;
-	command->detail = layer;
+	work->elements = layer->work;
+	work->detail = layer;
 	return PRONY_OK;
 }
 
-void lower_depthwise_grad_input(struct lowering *l, int n, int dx, int dy)
+void cpu_depthwise_grad_input(struct lowering *l, int n, int dx, int dy)
 {
 	const struct node *forward = &l->graph->nodes[l->graph->nodes[n].differentiates];
-	const struct layer *layer = l->nodes[l->graph->nodes[n].differentiates].detail;
-	struct command *command = lower_command(
+	const struct layer *layer = l->nodes[l->graph->nodes[n].differentiates].work->detail;
+	struct work *work = cpu_kernel(
 		l, forward->name, "data gradient", run_data,
 		(const int[]){dx, dy, lower_find_parameter(l, forward->inputs[1])->operand}, 3);
 
-	command->elements = layer->work;
-	command->detail = layer;
+	work->elements = layer->work;
+	work->detail = layer;
 }

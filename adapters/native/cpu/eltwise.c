@@ -1,4 +1,5 @@
-#include "adapters/native/lower/lower_internal.h"
+/* Functions of one element, as the library has them. */
+#include "adapters/native/cpu/cpu.h"
 
 /* An operator in the library's words. */
 struct function {
@@ -47,14 +48,14 @@ static struct eltwise_function words_of(enum op op, const struct node *node, boo
 		.beta = number_of(&node->attributes, f->beta, f->beta_from)};
 }
 
-bool lower_has_function(enum op op)
+bool cpu_has_function(enum op op)
 {
 	return functions[op].forward != 0;
 }
 
-bool lower_eltwise_function(const struct node *node, struct eltwise_function *out)
+bool cpu_eltwise_function(const struct node *node, struct eltwise_function *out)
 {
-	if (!lower_has_function(node->op))
+	if (!cpu_has_function(node->op))
 		return false;
 	*out = words_of(node->op, node, false);
 	return true;
@@ -66,12 +67,13 @@ static dnnl_status_t create_forward(const struct lowering *l, const struct eltwi
 				    const_dnnl_primitive_attr_t attributes,
 				    dnnl_primitive_desc_t *out)
 {
-	return l->dnn->eltwise_forward_primitive_desc_create(
-		out, l->dnn->engine, l->training ? dnnl_forward_training : dnnl_forward_inference,
-		f->algorithm, x, x, f->alpha, f->beta, attributes);
+	return cpu_onednn(l)->eltwise_forward_primitive_desc_create(
+		out, cpu_onednn(l)->engine,
+		l->training ? dnnl_forward_training : dnnl_forward_inference, f->algorithm, x, x,
+		f->alpha, f->beta, attributes);
 }
 
-enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_eltwise(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
@@ -83,14 +85,14 @@ enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK && operator_row(node->op)->elementwise->positive)
 		status = lower_unblocked(l, state->src, node->name, &state->src, err);
 	if (status == PRONY_OK)
-		status = lower_attributes(l, false, &attributes, err);
+		status = cpu_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)
 		return status;
-	status = onednn_check(create_forward(l, &f, l->program->operands[state->src].desc,
-					     attributes, &state->forward),
-			      "elementwise function", node->name, err);
-	l->dnn->primitive_attr_destroy(attributes);
-	return status == PRONY_OK ? lower_unary(l, n, err) : status;
+	status = onednn_check(
+		create_forward(l, &f, cpu_desc(l, state->src), attributes, &state->work->forward),
+		"elementwise function", node->name, err);
+	cpu_onednn(l)->primitive_attr_destroy(attributes);
+	return status == PRONY_OK ? cpu_unary(l, n, err) : status;
 }
 
 /*
@@ -100,21 +102,15 @@ enum prony_status lower_eltwise(struct lowering *l, int n, struct error *err)
  */
 static enum prony_status as_array(struct lowering *l, int *operand, struct error *err)
 {
-	const_dnnl_memory_desc_t desc = l->program->operands[*operand].desc;
-	int64_t count = (int64_t)lower_elements(l, *operand), real = 1;
-	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status;
+	const struct layout *layout = lower_layout(l, *operand);
+	int64_t count = (int64_t)layout_elements(layout), real = 1;
+	struct layout array = layout_row_major(DTYPE_F32, 1, &count);
 
-	for (int i = 0; i < lower_rank(l, desc); i++)
-		real *= lower_dims(l, desc)[i];
-	if (real == count || lower_type(l, *operand) != dnnl_f32)
+	for (int i = 0; i < layout->rank; i++)
+		real *= layout->dims[i];
+	if (real == count || layout->type != DTYPE_F32)
 		return PRONY_OK;
-	status = lower_plain(l, dnnl_f32, 1, &count, &plain, err);
-	if (status != PRONY_OK)
-		return status;
-	status = program_alias(l->program, *operand, plain, 0, operand, err);
-	l->dnn->memory_desc_destroy(plain);
-	return status;
+	return program_alias(l->program, *operand, &array, 0, operand, err);
 }
 
 /* Creates the gradient's primitive with a forward one of the same layout as its hint. */
@@ -123,11 +119,11 @@ static enum prony_status create_backward(struct lowering *l, int n,
 					 const_dnnl_memory_desc_t desc, dnnl_primitive_desc_t *out,
 					 struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_primitive_desc_t hint = NULL;
 	dnnl_status_t created;
-	enum prony_status status = lower_attributes(l, false, &attributes, err);
+	enum prony_status status = cpu_attributes(l, false, &attributes, err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -143,7 +139,7 @@ static enum prony_status create_backward(struct lowering *l, int n,
 			    err);
 }
 
-enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_eltwise_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[node->differentiates];
@@ -162,12 +158,12 @@ enum prony_status lower_eltwise_grad(struct lowering *l, int n, struct error *er
 	if (status == PRONY_OK)
 		status = as_array(l, &dx, err);
 	if (status == PRONY_OK)
-		status = create_backward(l, n, &f, l->program->operands[data].desc,
-					 &state->backward_data, err);
+		status = create_backward(l, n, &f, cpu_desc(l, data), &state->work->backward_data,
+					 err);
 	if (status == PRONY_OK)
-		status = program_primitive(l->program, node->name, "", state->backward_data,
-					   (const int[]){of_output ? DNNL_ARG_DST : DNNL_ARG_SRC,
-							 DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
-					   (const int[]){data, dy, dx}, 3, err);
+		status = cpu_primitive(l, node->name, "", state->work->backward_data,
+				       (const int[]){of_output ? DNNL_ARG_DST : DNNL_ARG_SRC,
+						     DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
+				       (const int[]){data, dy, dx}, 3, err);
 	return status;
 }

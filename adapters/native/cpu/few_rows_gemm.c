@@ -1,12 +1,12 @@
-#include "adapters/native/cpu/kernels/few_rows_gemm.h"
-#include "adapters/native/lower/lower_internal.h"
-
 /*
  * Matrix products of few rows, in evaluation. They take the time in which their weights come from
  * memory: 4.5 ms for the 151 MB of 9216 x 4096 on two threads, where a plain loop reads them. With
  * 8 rows oneDNN 3.2 takes 12 ms in its general gemm and 6.0 to 6.5 ms in its blocked kernels, ours
  * 5.2 ms; with 12 rows of 4096 x 4096 3.5, 4.6 and 2.0 ms; with 16 it is no faster.
  */
+#include "adapters/native/cpu/kernels/few_rows_gemm.h"
+
+#include "adapters/native/cpu/cpu.h"
 
 /* Weights that are read from memory in each step, because the other layers have taken their place
  * in the caches. Where they stay there the library's code is faster: by a tenth with 8 rows, by up
@@ -45,63 +45,54 @@ static void share_product(void *data, size_t first, size_t end)
 /* Operands: y, packed rows, x, w and perhaps the bias. */
 static void run(struct program *program, const struct command *command)
 {
-	const struct layer *layer = command->detail;
+	const struct layer *layer = command->work->detail;
 	struct share share = {.layer = layer,
-			      .y = lower_data(program, command, 0),
-			      .packed = lower_data(program, command, 1),
-			      .x = lower_data(program, command, 2),
-			      .w = lower_data(program, command, 3),
-			      .bias = lower_optional(program, command, 4)};
+			      .y = cpu_data(program, command, 0),
+			      .packed = cpu_data(program, command, 1),
+			      .x = cpu_data(program, command, 2),
+			      .w = cpu_data(program, command, 3),
+			      .bias = cpu_optional(program, command, 4)};
 	int64_t block = few_rows_block(layer->loops);
-	int threads = lower_threads(program, command->elements);
+	int threads = cpu_threads(program, command->work->elements);
 
-	onednn_split(program->dnn, threads, (size_t)(layer->s.inner / layer->s.x.points),
+	onednn_split(&program->device->dnn, threads, (size_t)(layer->s.inner / layer->s.x.points),
 		     share_pack, &share);
-	onednn_split(program->dnn, threads, (size_t)((layer->s.outputs + block - 1) / block),
-		     share_product, &share);
+	onednn_split(&program->device->dnn, threads,
+		     (size_t)((layer->s.outputs + block - 1) / block), share_product, &share);
 }
 
 /* Where the elements of a row are; false for layouts that the loop does not know. */
-static bool describe(const struct lowering *l, const_dnnl_memory_desc_t desc,
-		     struct few_rows_source *out)
+static bool describe(const struct layout *layout, struct few_rows_source *out)
 {
-	const struct onednn *dnn = l->dnn;
-	const int64_t *dims = lower_dims(l, desc);
-	const dnnl_dims_t *strides = NULL, *blocks = NULL, *which = NULL;
+	const int64_t *dims = layout->dims, *strides = layout->strides;
 	struct few_rows_source x = {.points = 1};
-	int rank = lower_rank(l, desc), count = 0;
-	dnnl_dim_t offset = 0;
+	bool blocked = layout->blob != NULL;
 
-	dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &count);
-	dnn->memory_desc_query(desc, dnnl_query_inner_blks, &blocks);
-	dnn->memory_desc_query(desc, dnnl_query_inner_idxs, &which);
-	dnn->memory_desc_query(desc, dnnl_query_submemory_offset_s64, &offset);
-	if (rank < 2 || count > 1 || (count == 1 && (*which)[0] != 1) || offset != 0 ||
-	    dnn->memory_desc_query(desc, dnnl_query_strides, &strides))
+	if (layout->rank < 2 || (blocked && layout->block == 0))
 		return false;
-	for (int i = rank - 1; i >= 2; i--) {
+	for (int i = layout->rank - 1; i >= 2; i--) {
 		if (dims[i] == 1)
 			continue;
 		if (x.points == 1)
-			x.point_stride = (*strides)[i];
-		else if ((*strides)[i] != x.point_stride * x.points)
+			x.point_stride = strides[i];
+		else if (strides[i] != x.point_stride * x.points)
 			return false;
 		x.points *= dims[i];
 	}
-	x.row_stride = (*strides)[0];
-	x.block = count ? (*blocks)[0] : dims[1];
-	x.block_stride = count ? (*strides)[1] : 0;
-	x.channel_stride = count ? 1 : (*strides)[1];
+	x.row_stride = strides[0];
+	x.block = blocked ? layout->block : dims[1];
+	x.block_stride = blocked ? strides[1] : 0;
+	x.channel_stride = blocked ? 1 : strides[1];
 	*out = x;
 	return true;
 }
 
-bool lower_is_few_rows(const struct lowering *l, int n)
+bool cpu_is_few_rows(const struct lowering *l, int n)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const int64_t *w = l->graph->values[node->inputs[1]].shape.dims;
 
-	return !l->training && l->data == dnnl_f32 &&
+	return !l->training && l->data == DTYPE_F32 &&
 	       l->graph->values[node->outputs[0]].shape.dims[0] <= FEW_ROWS_ROWS_MAX &&
 	       w[0] * w[1] * (int64_t)sizeof(float) >= FEW_ROWS_BYTES;
 }
@@ -113,17 +104,13 @@ static enum prony_status choose_source(struct lowering *l, int n, struct layer *
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *shape = &l->graph->values[node->inputs[0]].shape;
 	int *src = &l->nodes[n].src;
-	dnnl_memory_desc_t plain = NULL;
+	struct layout rows = layout_row_major(DTYPE_F32, shape->rank, shape->dims);
 	enum prony_status status;
 
-	if (describe(l, l->program->operands[*src].desc, &layer->s.x))
+	if (describe(lower_layout(l, *src), &layer->s.x))
 		return PRONY_OK;
-	status = lower_plain(l, dnnl_f32, shape->rank, shape->dims, &plain, err);
-	if (status == PRONY_OK)
-		status = lower_as(l, *src, plain, node->name, src, err);
-	if (plain)
-		l->dnn->memory_desc_destroy(plain);
-	if (status == PRONY_OK && !describe(l, l->program->operands[*src].desc, &layer->s.x))
+	status = lower_as(l, *src, &rows, node->name, src, err);
+	if (status == PRONY_OK && !describe(lower_layout(l, *src), &layer->s.x))
 		return error_set(err, PRONY_INTERNAL, "the rows of a skinny product");
 	return status;
 }
@@ -132,30 +119,20 @@ static enum prony_status choose_source(struct lowering *l, int n, struct layer *
 static enum prony_status declare_weights(struct lowering *l, int n, const struct layer *layer,
 					 struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
 	const struct node *node = &l->graph->nodes[n];
-	const dnnl_dims_t dims = {layer->s.outputs, layer->s.inner, 1, 1};
+	const int64_t dims[] = {layer->s.outputs, layer->s.inner, 1, 1};
 	bool transposed = node->attributes.trans_b;
-	const dnnl_dims_t strides = {transposed ? layer->s.inner : 1,
-				     transposed ? 1 : layer->s.outputs, 1, 1};
+	const int64_t strides[] = {transposed ? layer->s.inner : 1,
+				   transposed ? 1 : layer->s.outputs, 1, 1};
 	int64_t block = few_rows_block(layer->loops);
 	dnnl_format_tag_t tag = block == 32   ? dnnl_Abcd32a
 				: block == 16 ? dnnl_Abcd16a
 					      : dnnl_Abcd8a;
-	dnnl_memory_desc_t desc = NULL, plain = NULL;
-	enum prony_status status =
-		onednn_check(dnn->memory_desc_create_with_tag(&desc, 4, dims, dnnl_f32, tag),
-			     "memory descriptor", "weights", err);
+	struct layout outside = layout_strided(DTYPE_F32, 4, dims, strides), layout;
+	enum prony_status status = cpu_tagged(l, DTYPE_F32, 4, dims, tag, &layout, err);
 
-	if (status == PRONY_OK)
-		status = onednn_check(
-			dnn->memory_desc_create_with_strides(&plain, 4, dims, dnnl_f32, strides),
-			"memory descriptor", "weights", err);
-	if (status == PRONY_OK)
-		status = lower_parameter(l, node->inputs[1], desc, plain, err);
-	if (desc)
-		dnn->memory_desc_destroy(desc);
-	return status;
+	return status == PRONY_OK ? lower_parameter(l, node->inputs[1], &layout, &outside, err)
+				  : status;
 }
 
 static enum prony_status append(struct lowering *l, int n, const struct layer *layer,
@@ -164,36 +141,30 @@ static enum prony_status append(struct lowering *l, int n, const struct layer *l
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	const int64_t y[] = {layer->s.rows, layer->s.outputs};
-	dnnl_memory_desc_t plain = NULL;
-	struct command *command;
+	struct work *work;
 	enum prony_status status = declare_weights(l, n, layer, err);
 	int bias = OPERAND_NONE, packed;
 
 	if (status == PRONY_OK)
-		status = lower_weighted_bias(l, n, chain, &bias, err);
+		status = lower_bias(l, n, chain, &bias, err);
 	if (status == PRONY_OK)
-		status = lower_plain(l, dnnl_f32, 2, y, &plain, err);
-	if (status != PRONY_OK)
-		return status;
-	status = program_operand(l->program, plain, REGION_PLANNED, &state->dst, err);
-	l->dnn->memory_desc_destroy(plain);
+		status = lower_new(l, DTYPE_F32, 2, y, &state->dst, err);
 	if (status != PRONY_OK)
 		return status;
 	packed = program_bytes(l->program,
 			       few_rows_packed_floats(&layer->s, layer->loops) * sizeof(float));
-	command = lower_command(l, node->name, "forward", run,
-				(const int[]){state->dst, packed, state->src,
-					      lower_find_parameter(l, node->inputs[1])->operand,
-					      bias},
-				bias == OPERAND_NONE ? 4 : 5);
-	command->elements =
+	work = cpu_kernel(l, node->name, "forward", run,
+			  (const int[]){state->dst, packed, state->src,
+					lower_find_parameter(l, node->inputs[1])->operand, bias},
+			  bias == OPERAND_NONE ? 4 : 5);
+	work->elements =
 		(size_t)(layer->s.rows * layer->s.inner * layer->s.outputs) / MACS_OF_AN_ELEMENT;
-	command->detail = layer;
-	state->detail = layer;
+	work->detail = layer;
+	state->work->detail = layer;
 	return PRONY_OK;
 }
 
-enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_few_rows(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const int64_t *y = l->graph->values[node->outputs[0]].shape.dims;
@@ -217,6 +188,6 @@ enum prony_status lower_few_rows(struct lowering *l, int n, struct error *err)
 	l->macs += layer->s.rows * layer->s.inner * layer->s.outputs;
 	l->values[node->outputs[0]].operand = l->nodes[n].dst;
 	lower_chain_absorb(l, &chain, l->nodes[n].dst);
-	lower_note(l, n, chain.nodes, chain.count);
+	cpu_note(l, n, chain.nodes, chain.count);
 	return PRONY_OK;
 }

@@ -1,9 +1,8 @@
-#include "adapters/native/lower/lower_internal.h"
-
 /*
- * Element-wise operators work on memory in whatever layout it has: padding is zero and stays zero,
- * because each of them maps zeros to zero.
+ * ReLU, dropout, their gradients, and losses, in loops of ours. They work on memory in whatever
+ * layout it has: padding is zero and stays zero, because each of them maps zeros to zero.
  */
+#include "adapters/native/cpu/cpu.h"
 
 /* Arguments of a loop, for the threads that share it. Arrays are fp32 or bf16. */
 struct loop {
@@ -24,135 +23,136 @@ static void share_relu(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->relu(F32(loop->out, first), F32_IN(loop->a, first), end - first);
+	loop->program->device->kernels->relu(F32(loop->out, first), F32_IN(loop->a, first),
+					     end - first);
 }
 
 static void share_relu_bf16(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->relu_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
-					  end - first);
+	loop->program->device->kernels->relu_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
+						  end - first);
 }
 
 static void share_relu_grad(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->relu_grad(F32(loop->out, first), F32_IN(loop->a, first),
-					  F32_IN(loop->b, first), end - first);
+	loop->program->device->kernels->relu_grad(F32(loop->out, first), F32_IN(loop->a, first),
+						  F32_IN(loop->b, first), end - first);
 }
 
 static void share_relu_grad_bf16(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->relu_grad_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
-					       BF16_IN(loop->b, first), end - first);
+	loop->program->device->kernels->relu_grad_bf16(BF16(loop->out, first),
+						       BF16_IN(loop->a, first),
+						       BF16_IN(loop->b, first), end - first);
 }
 
 static void share_dropout(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->dropout(F32(loop->out, first), loop->mask + first,
-					F32_IN(loop->a, first), &loop->draw, first, end - first);
+	loop->program->device->kernels->dropout(F32(loop->out, first), loop->mask + first,
+						F32_IN(loop->a, first), &loop->draw, first,
+						end - first);
 }
 
 static void share_dropout_bf16(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->dropout_bf16(BF16(loop->out, first), loop->mask + first,
-					     BF16_IN(loop->a, first), &loop->draw, first,
-					     end - first);
+	loop->program->device->kernels->dropout_bf16(BF16(loop->out, first), loop->mask + first,
+						     BF16_IN(loop->a, first), &loop->draw, first,
+						     end - first);
 }
 
 static void share_dropout_grad(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->dropout_grad(F32(loop->out, first), F32_IN(loop->a, first),
-					     loop->mask + first, loop->draw.scale, end - first);
+	loop->program->device->kernels->dropout_grad(F32(loop->out, first), F32_IN(loop->a, first),
+						     loop->mask + first, loop->draw.scale,
+						     end - first);
 }
 
 static void share_dropout_grad_bf16(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
 
-	loop->program->kernels->dropout_grad_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
-						  loop->mask + first, loop->draw.scale,
-						  end - first);
+	loop->program->device->kernels->dropout_grad_bf16(
+		BF16(loop->out, first), BF16_IN(loop->a, first), loop->mask + first,
+		loop->draw.scale, end - first);
 }
 
 static void run_loop(struct loop *loop, const struct command *command,
 		     void (*share)(void *data, size_t first, size_t end))
 {
-	onednn_parallel(loop->program->dnn, lower_threads(loop->program, command->elements),
-			command->elements, share, loop);
+	onednn_parallel(&loop->program->device->dnn,
+			cpu_threads(loop->program, command->work->elements),
+			command->work->elements, share, loop);
 }
 
 static void run_relu(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = lower_data(program, command, 0),
-			    .a = lower_data(program, command, 1)};
+			    .out = cpu_data(program, command, 0),
+			    .a = cpu_data(program, command, 1)};
 
-	run_loop(&loop, command, command->bf16 ? share_relu_bf16 : share_relu);
+	run_loop(&loop, command, command->work->bf16 ? share_relu_bf16 : share_relu);
 }
 
 static void run_relu_grad(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = lower_data(program, command, 0),
-			    .a = lower_data(program, command, 1),
-			    .b = lower_data(program, command, 2)};
+			    .out = cpu_data(program, command, 0),
+			    .a = cpu_data(program, command, 1),
+			    .b = cpu_data(program, command, 2)};
 
-	run_loop(&loop, command, command->bf16 ? share_relu_grad_bf16 : share_relu_grad);
+	run_loop(&loop, command, command->work->bf16 ? share_relu_grad_bf16 : share_relu_grad);
 }
 
 static void run_dropout(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = lower_data(program, command, 0),
-			    .a = lower_data(program, command, 1),
-			    .mask = lower_data(program, command, 2),
+			    .out = cpu_data(program, command, 0),
+			    .a = cpu_data(program, command, 1),
+			    .mask = cpu_data(program, command, 2),
 			    .draw = dropout_draw_make(program->seed, program->step,
-						      (uint64_t)command->node, command->ratio)};
+						      (uint64_t)command->node,
+						      command->work->ratio)};
 
-	run_loop(&loop, command, command->bf16 ? share_dropout_bf16 : share_dropout);
+	run_loop(&loop, command, command->work->bf16 ? share_dropout_bf16 : share_dropout);
 }
 
 static void run_dropout_grad(struct program *program, const struct command *command)
 {
 	struct loop loop = {.program = program,
-			    .out = lower_data(program, command, 0),
-			    .a = lower_data(program, command, 1),
-			    .mask = lower_data(program, command, 2),
-			    .draw = {.scale = (float)(1 / (1 - command->ratio))}};
+			    .out = cpu_data(program, command, 0),
+			    .a = cpu_data(program, command, 1),
+			    .mask = cpu_data(program, command, 2),
+			    .draw = {.scale = (float)(1 / (1 - command->work->ratio))}};
 
-	run_loop(&loop, command, command->bf16 ? share_dropout_grad_bf16 : share_dropout_grad);
+	run_loop(&loop, command,
+		 command->work->bf16 ? share_dropout_grad_bf16 : share_dropout_grad);
 }
 
+/* Operands: logits, their gradient, the loss, labels. */
 static void run_cross_entropy(struct program *program, const struct command *command)
 {
-	double sum = program->kernels->cross_entropy(
-		lower_data(program, command, 1), lower_data(program, command, 0), program->labels,
-		1.0f / (float)program->batch, program->batch, program->classes);
+	size_t batch = (size_t)program->operands[command->operands[0]].layout.dims[0];
+	size_t classes = (size_t)program->operands[command->operands[0]].layout.dims[1];
+	double sum = program->device->kernels->cross_entropy(
+		cpu_data(program, command, 1), cpu_data(program, command, 0),
+		cpu_data(program, command, 3), 1.0f / (float)batch, batch, classes);
 
-	program->loss = sum / (double)program->batch;
+	*(double *)cpu_data(program, command, 2) = sum / (double)batch;
 }
 
-enum prony_status lower_rename(struct lowering *l, int n, struct error *err)
-{
-	const struct node *node = &l->graph->nodes[n];
-
-	(void)err;
-	l->values[node->outputs[0]].operand = l->values[node->inputs[0]].operand;
-	return PRONY_OK;
-}
-
-enum prony_status lower_relu(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_relu(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int x = l->values[node->inputs[0]].operand, y;
@@ -160,65 +160,64 @@ enum prony_status lower_relu(struct lowering *l, int n, struct error *err)
 
 	if (status != PRONY_OK)
 		return status;
-	lower_command(l, node->name, "forward", run_relu, (const int[]){y, x}, 2);
+	cpu_kernel(l, node->name, "forward", run_relu, (const int[]){y, x}, 2);
 	l->values[node->outputs[0]].operand = l->nodes[n].dst = y;
 	return PRONY_OK;
 }
 
-enum prony_status lower_relu_grad(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_relu_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int y = l->values[node->inputs[1]].operand, dy, dx;
 	enum prony_status status;
 
-	status = lower_as(l, l->values[node->inputs[0]].operand, l->program->operands[y].desc,
-			  node->name, &dy, err);
+	status = lower_as(l, l->values[node->inputs[0]].operand, lower_layout(l, y), node->name,
+			  &dy, err);
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status != PRONY_OK)
 		return status;
-	lower_command(l, node->name, "", run_relu_grad, (const int[]){dx, dy, y}, 3);
+	cpu_kernel(l, node->name, "", run_relu_grad, (const int[]){dx, dy, y}, 3);
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }
 
-enum prony_status lower_dropout(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_dropout(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int x = l->values[node->inputs[0]].operand, y;
-	size_t elements = lower_elements(l, x);
-	struct command *command;
+	size_t elements = layout_elements(lower_layout(l, x));
+	struct work *work;
 	enum prony_status status = lower_result(l, n, node->inputs[0], x, &y, err);
 
 	if (status != PRONY_OK)
 		return status;
 	l->nodes[n].side = program_bytes(l->program, elements);
 	l->nodes[n].dst = y;
-	command = lower_command(l, node->name, "forward", run_dropout,
-				(const int[]){y, x, l->nodes[n].side}, 3);
-	command->ratio = node->attributes.ratio;
+	work = cpu_kernel(l, node->name, "forward", run_dropout,
+			  (const int[]){y, x, l->nodes[n].side}, 3);
+	work->ratio = node->attributes.ratio;
 	l->values[node->outputs[0]].operand = y;
 	return PRONY_OK;
 }
 
-enum prony_status lower_dropout_grad(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_dropout_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct node_state *forward = &l->nodes[node->differentiates];
-	struct command *command;
+	struct work *work;
 	int dy, dx;
 	/* The mask has the layout of the forward's output. */
-	enum prony_status status =
-		lower_as(l, l->values[node->inputs[0]].operand,
-			 l->program->operands[forward->dst].desc, node->name, &dy, err);
+	enum prony_status status = lower_as(l, l->values[node->inputs[0]].operand,
+					    lower_layout(l, forward->dst), node->name, &dy, err);
 
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	if (status != PRONY_OK)
 		return status;
-	command = lower_command(l, node->name, "", run_dropout_grad,
-				(const int[]){dx, dy, forward->side}, 3);
-	command->ratio = node->attributes.ratio;
+	work = cpu_kernel(l, node->name, "", run_dropout_grad, (const int[]){dx, dy, forward->side},
+			  3);
+	work->ratio = node->attributes.ratio;
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }
@@ -235,43 +234,40 @@ static int gradient_of_loss(const struct lowering *l, int n)
 }
 
 /* Loss and gradient in one pass over the logits. */
-enum prony_status lower_cross_entropy(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_cross_entropy(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *shape = &l->graph->values[node->inputs[0]].shape;
+	struct layout rows = layout_row_major(DTYPE_F32, shape->rank, shape->dims);
 	int gradient = gradient_of_loss(l, n), logits, dlogits;
-	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, dnnl_f32, 2, shape->dims, &plain, err);
+	enum prony_status status =
+		lower_as(l, l->values[node->inputs[0]].operand, &rows, node->name, &logits, err);
 
-	if (status != PRONY_OK)
-		return status;
-	status = lower_as(l, l->values[node->inputs[0]].operand, plain, node->name, &logits, err);
 	if (status == PRONY_OK)
-		status = program_operand(l->program, plain, REGION_PLANNED, &dlogits, err);
-	l->dnn->memory_desc_destroy(plain);
+		status = program_operand(l->program, &rows, REGION_PLANNED, &dlogits, err);
 	if (status != PRONY_OK)
 		return status;
-	lower_command(l, node->name, "", run_cross_entropy, (const int[]){logits, dlogits}, 2);
-	l->program->batch = (size_t)shape->dims[0];
-	l->program->classes = (size_t)shape->dims[1];
+	cpu_kernel(l, node->name, "", run_cross_entropy,
+		   (const int[]){logits, dlogits, l->loss, l->values[node->inputs[1]].operand}, 4);
 	if (gradient != VALUE_NONE)
 		l->values[gradient].operand = dlogits;
 	return PRONY_OK;
 }
 
+/* Operands: what is squared, the loss. */
 static void run_half_squares(struct program *program, const struct command *command)
 {
-	program->loss =
-		program->kernels->half_squares(lower_data(program, command, 0), command->elements);
+	*(double *)cpu_data(program, command, 1) = program->device->kernels->half_squares(
+		cpu_data(program, command, 0), command->work->elements);
 }
 
-enum prony_status lower_half_squares(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_half_squares(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	int x = l->values[node->inputs[0]].operand;
-	enum prony_status status = lower_typed(l, x, dnnl_f32, node->name, &x, err);
+	enum prony_status status = lower_typed(l, x, DTYPE_F32, node->name, &x, err);
 
 	if (status == PRONY_OK)
-		lower_command(l, node->name, "", run_half_squares, &x, 1);
+		cpu_kernel(l, node->name, "", run_half_squares, (const int[]){x, l->loss}, 2);
 	return status;
 }

@@ -1,75 +1,42 @@
-#include "adapters/native/lower/lower_internal.h"
+/* Batch normalisation, and the running statistics that follow it. */
+#include "adapters/native/cpu/cpu.h"
 
 /* A state becomes momentum * state + (1 - momentum) * statistic of the batch. */
 static void run_follow(struct program *program, const struct command *command)
 {
-	float momentum = (float)command->ratio, rest = (float)(1 - command->ratio);
+	float momentum = (float)command->work->ratio, rest = (float)(1 - command->work->ratio);
 
 	for (int k = 0; k < 2; k++) {
-		float *state = lower_data(program, command, 2 * k);
-		const float *batch = lower_data(program, command, 2 * k + 1);
+		float *state = cpu_data(program, command, 2 * k);
+		const float *batch = cpu_data(program, command, 2 * k + 1);
 
-		for (size_t i = 0; i < command->elements; i++)
+		for (size_t i = 0; i < command->work->elements; i++)
 			state[i] = momentum * state[i] + rest * batch[i];
 	}
-}
-
-/* The node that differentiates node n with that operator, or -1. */
-static int gradient_node(const struct lowering *l, int n, enum op op)
-{
-	for (int i = l->graph->forward_count; i < l->graph->node_count; i++) {
-		const struct node *node = &l->graph->nodes[i];
-
-		if (node->differentiates == n && node->op == op && l->nodes[i].needed)
-			return i;
-	}
-	return -1;
-}
-
-/*
- * The Relu that can be computed within batch normalisation n, or -1. In training its gradient must
- * be computed within that of the normalisation, too, which is where nobody else wants to know it.
- */
-static int fusable_relu(const struct lowering *l, int n, int *relu_gradient)
-{
-	int relu = lower_fusable_relu(l, n), own, gradient;
-
-	*relu_gradient = -1;
-	if (relu < 0 || !l->training)
-		return relu;
-	gradient = gradient_node(l, relu, OP_RELU_GRAD);
-	own = gradient_node(l, n, OP_BATCH_NORM_GRAD);
-	if (gradient < 0 || own < 0)
-		return -1;
-	if (l->values[l->graph->nodes[gradient].outputs[0]].uses != 1 ||
-	    l->values[l->graph->nodes[gradient].outputs[0]].reader != own)
-		return -1;
-	*relu_gradient = gradient;
-	return relu;
 }
 
 static enum prony_status describe(struct lowering *l, int n, const_dnnl_memory_desc_t x, bool relu,
 				  struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	struct node_state *state = &l->nodes[n];
 	float epsilon = (float)l->graph->nodes[n].attributes.epsilon;
 	unsigned flags = dnnl_use_scale | dnnl_use_shift | (relu ? dnnl_fuse_norm_relu : 0u) |
 			 (l->training ? 0u : dnnl_use_global_stats);
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_status_t created;
-	enum prony_status status = lower_attributes(l, false, &attributes, err);
+	enum prony_status status = cpu_attributes(l, false, &attributes, err);
 
 	if (status != PRONY_OK)
 		return status;
 	created = dnn->batch_normalization_forward_primitive_desc_create(
-		&state->forward, dnn->engine,
+		&state->work->forward, dnn->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference, x, x, epsilon, flags,
 		attributes);
 	if (created == dnnl_success && l->training)
 		created = dnn->batch_normalization_backward_primitive_desc_create(
-			&state->backward_data, dnn->engine, dnnl_backward, x, x, x, epsilon, flags,
-			state->forward, attributes);
+			&state->work->backward_data, dnn->engine, dnnl_backward, x, x, x, epsilon,
+			flags, state->work->forward, attributes);
 	dnn->primitive_attr_destroy(attributes);
 	return onednn_check(created, "batch normalisation", l->graph->nodes[n].name, err);
 }
@@ -79,12 +46,12 @@ static enum prony_status workspace(struct lowering *l, const_dnnl_primitive_desc
 				   struct error *err)
 {
 	const_dnnl_memory_desc_t desc =
-		l->dnn->primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
+		cpu_onednn(l)->primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
 
 	*out = OPERAND_NONE;
-	if (!l->training || !desc || l->dnn->memory_desc_get_size(desc) == 0)
+	if (!l->training || !desc || cpu_onednn(l)->memory_desc_get_size(desc) == 0)
 		return PRONY_OK;
-	return program_operand(l->program, desc, REGION_PLANNED, out, err);
+	return cpu_operand(l, desc, out, err);
 }
 
 /* Operands of mean and variance: the batch's, which training computes, or the running ones. */
@@ -99,8 +66,8 @@ static enum prony_status statistics(struct lowering *l, int n, int out[2], struc
 		status = lower_data_operand(l, node->inputs[3 + k], &state, err);
 		out[k] = state;
 		if (status == PRONY_OK && l->training)
-			status = program_operand(l->program, l->program->operands[state].desc,
-						 REGION_PLANNED, &out[k], err);
+			status = program_operand(l->program, lower_layout(l, state), REGION_PLANNED,
+						 &out[k], err);
 		if (node->output_count > 1 + k && node->outputs[1 + k] != VALUE_NONE)
 			l->values[node->outputs[1 + k]].operand = out[k];
 	}
@@ -110,22 +77,22 @@ static enum prony_status statistics(struct lowering *l, int n, int out[2], struc
 static void follow_statistics(struct lowering *l, const struct node *node, const int batch[2])
 {
 	int mean = l->values[node->inputs[3]].operand, var = l->values[node->inputs[4]].operand;
-	struct command *command = lower_command(l, node->name, "statistics", run_follow,
-						(const int[]){mean, batch[0], var, batch[1]}, 4);
+	struct work *work = cpu_kernel(l, node->name, "statistics", run_follow,
+				       (const int[]){mean, batch[0], var, batch[1]}, 4);
 
-	command->ratio = node->attributes.momentum;
+	work->ratio = node->attributes.momentum;
 }
 
-enum prony_status lower_batch_norm(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_batch_norm(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	int relu_gradient, relu = fusable_relu(l, n, &relu_gradient), moments[2], scale, shift;
+	int relu_gradient, relu = lower_norm_relu(l, n, &relu_gradient), moments[2], scale, shift;
 	enum prony_status status =
 		lower_activation(l, node->inputs[0], node->name, &state->src, err);
 
 	if (status == PRONY_OK)
-		status = describe(l, n, l->program->operands[state->src].desc, relu >= 0, err);
+		status = describe(l, n, cpu_desc(l, state->src), relu >= 0, err);
 	if (status == PRONY_OK)
 		status = statistics(l, n, moments, err);
 	if (status == PRONY_OK)
@@ -133,18 +100,17 @@ enum prony_status lower_batch_norm(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = lower_data_operand(l, node->inputs[2], &shift, err);
 	if (status == PRONY_OK)
-		status = workspace(l, state->forward, &state->side, err);
+		status = workspace(l, state->work->forward, &state->side, err);
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
 	if (status == PRONY_OK)
-		status = program_primitive(l->program, node->name, "forward", state->forward,
-					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_MEAN,
-							 DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,
-							 DNNL_ARG_SHIFT, DNNL_ARG_DST,
-							 DNNL_ARG_WORKSPACE},
-					   (const int[]){state->src, moments[0], moments[1], scale,
-							 shift, state->dst, state->side},
-					   7, err);
+		status = cpu_primitive(l, node->name, "forward", state->work->forward,
+				       (const int[]){DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE,
+						     DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_DST,
+						     DNNL_ARG_WORKSPACE},
+				       (const int[]){state->src, moments[0], moments[1], scale,
+						     shift, state->dst, state->side},
+				       7, err);
 	if (status != PRONY_OK)
 		return status;
 	if (l->training)
@@ -170,15 +136,14 @@ static enum prony_status channel_gradient(struct lowering *l, const struct node 
 		*out = l->values[value].operand = found->gradient;
 		return PRONY_OK;
 	}
-	status =
-		program_operand(l->program, l->program->operands[l->values[parameter].operand].desc,
-				REGION_PLANNED, out, err);
+	status = program_operand(l->program, lower_layout(l, l->values[parameter].operand),
+				 REGION_PLANNED, out, err);
 	if (status == PRONY_OK && value != VALUE_NONE)
 		l->values[value].operand = *out;
 	return status;
 }
 
-enum prony_status lower_batch_norm_grad(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_batch_norm_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct node *forward = &l->graph->nodes[node->differentiates];
@@ -189,16 +154,15 @@ enum prony_status lower_batch_norm_grad(struct lowering *l, int n, struct error 
 	enum prony_status status = lower_value(l, from, node->name, &dy, err);
 
 	if (status == PRONY_OK)
-		status = lower_as(l, dy, l->program->operands[state->src].desc, node->name, &dy,
-				  err);
+		status = lower_as(l, dy, lower_layout(l, state->src), node->name, &dy, err);
 	if (status == PRONY_OK)
 		status = lower_result(l, n, from, dy, &dx, err);
 	for (int k = 0; status == PRONY_OK && k < 2; k++)
 		status = channel_gradient(l, node, 1 + k, forward->inputs[1 + k], &gradients[k],
 					  err);
 	if (status == PRONY_OK)
-		status = program_primitive(
-			l->program, forward->name, "gradient", state->backward_data,
+		status = cpu_primitive(
+			l, forward->name, "gradient", state->work->backward_data,
 			(const int[]){DNNL_ARG_SRC, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE,
 				      DNNL_ARG_SCALE, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC,
 				      DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT, DNNL_ARG_WORKSPACE},

@@ -1,5 +1,6 @@
+/* Pooling, and our own gradient of max pooling. */
+#include "adapters/native/cpu/cpu.h"
 #include "adapters/native/cpu/kernels/max_pool.h"
-#include "adapters/native/lower/lower_internal.h"
 
 struct geometry {
 	dnnl_alg_kind_t algorithm;
@@ -41,30 +42,31 @@ static struct geometry geometry_make(const struct lowering *l, const struct node
 static enum prony_status create(struct lowering *l, int n, const struct geometry *w,
 				struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	const_dnnl_memory_desc_t src = l->program->operands[state->src].desc;
+	const_dnnl_memory_desc_t src = cpu_desc(l, state->src);
 	dnnl_memory_desc_t any = NULL;
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_status_t created;
-	enum prony_status status = lower_any(l, lower_type(l, state->src), 4, w->y, &any, err);
+	enum prony_status status =
+		cpu_any(l, lower_layout(l, state->src)->type, 4, w->y, &any, err);
 
 	if (status != PRONY_OK)
 		return status;
-	status = lower_attributes(l, false, &attributes, err);
+	status = cpu_attributes(l, false, &attributes, err);
 	if (status != PRONY_OK)
 		goto out;
 	created = dnn->pooling_forward_primitive_desc_create(
-		&state->forward, dnn->engine,
+		&state->work->forward, dnn->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference, w->algorithm, src,
 		any, w->strides, w->kernel, w->dilations, w->before, w->after, attributes);
 	if (created == dnnl_success && l->training)
 		created = dnn->pooling_backward_primitive_desc_create(
-			&state->backward_data, dnn->engine, w->algorithm, src,
-			dnn->primitive_desc_query_md(state->forward, dnnl_query_dst_md, 0),
-			w->strides, w->kernel, w->dilations, w->before, w->after, state->forward,
-			attributes);
+			&state->work->backward_data, dnn->engine, w->algorithm, src,
+			dnn->primitive_desc_query_md(state->work->forward, dnnl_query_dst_md, 0),
+			w->strides, w->kernel, w->dilations, w->before, w->after,
+			state->work->forward, attributes);
 	status = onednn_check(created, "pooling", node->name, err);
 out:
 	if (attributes)
@@ -73,9 +75,9 @@ out:
 	return status;
 }
 
-enum prony_status lower_pool(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_pool(struct lowering *l, int n, struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	struct geometry w = geometry_make(l, node);
@@ -86,23 +88,21 @@ enum prony_status lower_pool(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = create(l, n, &w, err);
 	if (status == PRONY_OK)
-		status = program_operand(
-			l->program,
-			dnn->primitive_desc_query_md(state->forward, dnnl_query_dst_md, 0),
-			REGION_PLANNED, &state->dst, err);
+		status = cpu_operand(
+			l, dnn->primitive_desc_query_md(state->work->forward, dnnl_query_dst_md, 0),
+			&state->dst, err);
 	if (status == PRONY_OK && l->training) {
-		const_dnnl_memory_desc_t workspace =
-			dnn->primitive_desc_query_md(state->forward, dnnl_query_workspace_md, 0);
+		const_dnnl_memory_desc_t workspace = dnn->primitive_desc_query_md(
+			state->work->forward, dnnl_query_workspace_md, 0);
 
 		if (workspace && dnn->memory_desc_get_size(workspace) > 0)
-			status = program_operand(l->program, workspace, REGION_PLANNED,
-						 &state->side, err);
+			status = cpu_operand(l, workspace, &state->side, err);
 	}
 	if (status == PRONY_OK)
-		status = program_primitive(
-			l->program, node->name, "forward", state->forward,
-			(const int[]){DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE},
-			(const int[]){state->src, state->dst, state->side}, 3, err);
+		status =
+			cpu_primitive(l, node->name, "forward", state->work->forward,
+				      (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE},
+				      (const int[]){state->src, state->dst, state->side}, 3, err);
 	if (status == PRONY_OK)
 		l->values[node->outputs[0]].operand = state->dst;
 	return status;
@@ -131,43 +131,26 @@ static void share_gradient(void *data, size_t first, size_t end)
 /* Operands: dx, dy, workspace. */
 static void run_gradient(struct program *program, const struct command *command)
 {
-	struct share s = {.gradient = command->detail,
-			  .dx = lower_data(program, command, 0),
-			  .dy = lower_data(program, command, 1),
-			  .chosen = lower_data(program, command, 2)};
+	struct share s = {.gradient = command->work->detail,
+			  .dx = cpu_data(program, command, 0),
+			  .dy = cpu_data(program, command, 1),
+			  .chosen = cpu_data(program, command, 2)};
 
-	onednn_split(program->dnn, lower_threads(program, command->elements), s.gradient->rows,
-		     share_gradient, &s);
+	onednn_split(&program->device->dnn, cpu_threads(program, command->work->elements),
+		     s.gradient->rows, share_gradient, &s);
 }
 
-/* Numbers that lie together at each point of a layout: a block of channels, or all of them. 0 for
- * layouts without gaps that have neither, and for others. */
-static int64_t point_channels(const struct lowering *l, const_dnnl_memory_desc_t desc)
+/* Channels that lie together at each point of four dimensions: a block of them, or all. 0 for
+ * layouts that have neither. */
+static int64_t point_channels(const struct layout *layout)
 {
-	static const struct {
-		dnnl_format_tag_t tag;
-		int64_t channels;
-	} known[] = {{dnnl_nhwc, 0}, {dnnl_nChw16c, 16}, {dnnl_nChw8c, 8}};
-	const struct onednn *dnn = l->dnn;
-	dnnl_dims_t dims = {0};
+	struct layout last = layout_channels_last(layout->type, layout->rank, layout->dims);
 
-	if (lower_rank(l, desc) != 4)
+	if (layout->rank != 4)
 		return 0;
-	for (int i = 0; i < 4; i++)
-		dims[i] = lower_dims(l, desc)[i];
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		dnnl_memory_desc_t like = NULL;
-		bool equal;
-
-		if (dnn->memory_desc_create_with_tag(&like, 4, dims, onednn_type(dnn, desc),
-						     known[i].tag))
-			continue;
-		equal = dnn->memory_desc_equal(like, desc);
-		dnn->memory_desc_destroy(like);
-		if (equal)
-			return known[i].channels ? known[i].channels : dims[1];
-	}
-	return 0;
+	if (!layout->blob)
+		return layout_same_strides(layout, &last) ? layout->dims[1] : 0;
+	return layout->block == 8 || layout->block == 16 ? layout->block : 0;
 }
 
 /* Our own gradient, or NULL where it does not know the layouts, the window or the workspace, or is
@@ -176,19 +159,18 @@ static struct gradient *make_gradient(struct lowering *l, const struct node *for
 				      const struct node_state *state)
 {
 	const struct attributes *a = &forward->attributes;
-	const_dnnl_memory_desc_t src = l->program->operands[state->src].desc;
-	const int64_t *x = lower_dims(l, src);
+	const int64_t *x = lower_layout(l, state->src)->dims;
 	const int64_t *y = l->graph->values[forward->outputs[0]].shape.dims;
-	int64_t channels = point_channels(l, src);
+	int64_t channels = point_channels(lower_layout(l, state->src));
 	struct max_pool_span *spans[2];
 	struct gradient *gradient;
 
 	if (forward->op != OP_MAX_POOL || state->side == OPERAND_NONE || channels == 0 ||
 	    a->dilations[0] != 1 || a->dilations[1] != 1 ||
-	    (l->data == dnnl_bf16 && (a->strides[0] > 1 || a->strides[1] > 1)) ||
-	    channels != point_channels(l, l->program->operands[state->dst].desc) ||
-	    lower_type(l, state->side) != dnnl_u8 ||
-	    channels != point_channels(l, l->program->operands[state->side].desc))
+	    (l->data == DTYPE_BF16 && (a->strides[0] > 1 || a->strides[1] > 1)) ||
+	    channels != point_channels(lower_layout(l, state->dst)) ||
+	    lower_layout(l, state->side)->type != DTYPE_U8 ||
+	    channels != point_channels(lower_layout(l, state->side)))
 		return NULL;
 	for (int i = 0; i < 2; i++) {
 		spans[i] = arena_array(&l->program->arena, (size_t)x[2 + i],
@@ -205,38 +187,37 @@ static struct gradient *make_gradient(struct lowering *l, const struct node *for
 			 .kernel_width = a->kernel[1],
 			 .rows = spans[0],
 			 .columns = spans[1]},
-		.run = max_pool_pick(channels, lower_type(l, state->src) == dnnl_bf16,
+		.run = max_pool_pick(channels, lower_layout(l, state->src)->type == DTYPE_BF16,
 				     instruction_set_best()),
-		.rows = lower_elements(l, state->src) / (size_t)(x[3] * channels),
+		.rows = layout_elements(lower_layout(l, state->src)) / (size_t)(x[3] * channels),
 	};
 	max_pool_find_inner(&gradient->pool, a->pads[1]);
 	return gradient;
 }
 
-enum prony_status lower_pool_grad(struct lowering *l, int n, struct error *err)
+enum prony_status cpu_pool_grad(struct lowering *l, int n, struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	const struct node *node = &l->graph->nodes[n];
 	const struct node *forward = &l->graph->nodes[node->differentiates];
 	struct node_state *state = &l->nodes[node->differentiates];
-	const_dnnl_primitive_desc_t pd = state->backward_data;
+	const_dnnl_primitive_desc_t pd = state->work->backward_data;
 	const struct gradient *own = make_gradient(l, forward, state);
 	int dy, dx;
-	enum prony_status status = lower_as(
+	enum prony_status status = cpu_as(
 		l, l->values[node->inputs[0]].operand,
 		dnn->primitive_desc_query_md(pd, dnnl_query_diff_dst_md, 0), node->name, &dy, err);
 
 	if (status == PRONY_OK)
-		status = program_operand(
-			l->program, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
-			REGION_PLANNED, &dx, err);
+		status = cpu_operand(l, dnn->primitive_desc_query_md(pd, dnnl_query_diff_src_md, 0),
+				     &dx, err);
 	if (status == PRONY_OK && own)
-		lower_command(l, forward->name, "gradient", run_gradient,
-			      (const int[]){dx, dy, state->side}, 3)
+		cpu_kernel(l, forward->name, "gradient", run_gradient,
+			   (const int[]){dx, dy, state->side}, 3)
 			->detail = own;
 	else if (status == PRONY_OK)
-		status = program_primitive(
-			l->program, forward->name, "gradient", pd,
+		status = cpu_primitive(
+			l, forward->name, "gradient", pd,
 			(const int[]){DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE},
 			(const int[]){dx, dy, state->side}, 3, err);
 	if (status == PRONY_OK)

@@ -1,12 +1,13 @@
+/* Attributes of primitives, how good an implementation is, and notes on both. */
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/native/lower/lower_internal.h"
+#include "adapters/native/cpu/cpu.h"
 
-enum prony_status lower_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
-				   struct error *err)
+enum prony_status cpu_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
+				 struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	dnnl_primitive_attr_t attributes = NULL;
 	dnnl_post_ops_t chain = NULL;
 	dnnl_status_t status = dnn->primitive_attr_create(&attributes);
@@ -38,7 +39,7 @@ static const char *implementation(const struct lowering *l, const_dnnl_primitive
 {
 	const char *name = NULL;
 
-	if (!pd || l->dnn->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name))
+	if (!pd || cpu_onednn(l)->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name))
 		return "-";
 	return name;
 }
@@ -46,19 +47,21 @@ static const char *implementation(const struct lowering *l, const_dnnl_primitive
 /* What computes the forward pass of a layer, and the gradient of its input. */
 static const char *forward(const struct lowering *l, const struct node_state *state)
 {
-	if (state->winograd)
+	if (state->work->winograd)
 		return "winograd";
-	return !state->forward && state->detail ? "own" : implementation(l, state->forward);
+	return !state->work->forward && state->work->detail
+		       ? "own"
+		       : implementation(l, state->work->forward);
 }
 
 static const char *data_gradient(const struct lowering *l, int n)
 {
-	if (l->nodes[n].backward_data && l->nodes[n].winograd_gradient)
+	if (l->nodes[n].work->backward_data && l->nodes[n].work->winograd_gradient)
 		return "winograd";
-	return implementation(l, l->nodes[n].backward_data);
+	return implementation(l, l->nodes[n].work->backward_data);
 }
 
-int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade)
+int cpu_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade)
 {
 	const char *name = implementation(l, pd);
 
@@ -69,7 +72,7 @@ int lower_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int ge
 	return strstr(name, "ref") || strstr(name, "simple") ? 0 : 2;
 }
 
-void lower_note(struct lowering *l, int n, const int *fused, int count)
+void cpu_note(struct lowering *l, int n, const int *fused, int count)
 {
 	const struct node_state *state = &l->nodes[n];
 	size_t room = sizeof(l->notes) - l->notes_length;
@@ -84,9 +87,10 @@ void lower_note(struct lowering *l, int n, const int *fused, int count)
 	if (l->training)
 		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s,%s,%s; ",
 				  l->graph->nodes[n].name, with,
-				  state->winograd ? forward(l, state)
-						  : implementation(l, state->forward),
-				  data_gradient(l, n), implementation(l, state->backward_weights));
+				  state->work->winograd ? forward(l, state)
+							: implementation(l, state->work->forward),
+				  data_gradient(l, n),
+				  implementation(l, state->work->backward_weights));
 	else
 		length = snprintf(l->notes + l->notes_length, room, "%s%s=%s; ",
 				  l->graph->nodes[n].name, with, forward(l, state));
@@ -94,4 +98,95 @@ void lower_note(struct lowering *l, int n, const int *fused, int count)
 		l->notes_length += (size_t)length;
 	else
 		l->notes[l->notes_length] = '\0'; /* whole entries only */
+}
+
+static bool reads_bf16(const struct lowering *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+	const_dnnl_memory_desc_t desc = cpu_onednn(l)->primitive_desc_query_md(pd, what, 0);
+
+	return desc && onednn_type(cpu_onednn(l), desc) == dnnl_bf16;
+}
+
+static bool is_product(enum op op)
+{
+	return op == OP_CONV || op == OP_GEMM || op == OP_LSTM || op == OP_RNN;
+}
+
+/* A product in a loop of our own, which is fp32. */
+static bool own_product(const struct lowering *l, int n)
+{
+	return is_product(l->graph->nodes[n].op) && l->nodes[n].work->detail &&
+	       !l->nodes[n].work->forward;
+}
+
+/* Whether everything that the product multiplies, forward and backward, is bf16. */
+static bool multiplies_bf16(const struct lowering *l, int n)
+{
+	const struct node_state *state = &l->nodes[n];
+	bool recurrent = l->graph->nodes[n].op == OP_LSTM || l->graph->nodes[n].op == OP_RNN;
+
+	if (!state->work->forward || !reads_bf16(l, state->work->forward, dnnl_query_src_md) ||
+	    !reads_bf16(l, state->work->forward, dnnl_query_weights_md))
+		return false;
+	if (recurrent) /* its gradients are fp32 outside, by definition */
+		return !state->work->backward_data ||
+		       reads_bf16(l, state->work->backward_data, dnnl_query_weights_md);
+	if (state->work->backward_weights &&
+	    (!reads_bf16(l, state->work->backward_weights, dnnl_query_src_md) ||
+	     !reads_bf16(l, state->work->backward_weights, dnnl_query_diff_dst_md)))
+		return false;
+	return !state->work->backward_data ||
+	       (reads_bf16(l, state->work->backward_data, dnnl_query_weights_md) &&
+		reads_bf16(l, state->work->backward_data, dnnl_query_diff_dst_md));
+}
+
+/* Appends a name, or dots once where there is no room. */
+static void add_name(struct lowering *l, size_t *length, const char *name)
+{
+	const size_t room = sizeof(l->types) - sizeof("...; ");
+	size_t needed = strlen(name) + 2;
+
+	if (*length + needed < room)
+		*length += (size_t)snprintf(l->types + *length, sizeof(l->types) - *length, " %s,",
+					    name);
+	else if (l->types[*length - 1] != '.')
+		*length += (size_t)snprintf(l->types + *length, sizeof(l->types) - *length, "...");
+}
+
+enum prony_status cpu_check_types(struct lowering *l, struct error *err)
+{
+	int products = 0, low = 0, others = 0;
+	size_t length;
+
+	if (l->data != DTYPE_BF16)
+		return PRONY_OK;
+	for (int n = 0; n < l->graph->forward_count; n++) {
+		if (!l->nodes[n].work->forward && !own_product(l, n))
+			continue;
+		if (!is_product(l->graph->nodes[n].op)) {
+			others += !reads_bf16(l, l->nodes[n].work->forward, dnnl_query_src_md);
+			continue;
+		}
+		products++;
+		low += multiplies_bf16(l, n);
+	}
+	length = (size_t)snprintf(l->types, sizeof(l->types), "bf16 in %d of %d products%s", low,
+				  products, low < products || others > 0 ? ", fp32 in" : "; ");
+	if (low < products || others > 0) {
+		for (int n = 0; n < l->graph->forward_count; n++) {
+			const struct node *node = &l->graph->nodes[n];
+
+			if ((l->nodes[n].work->forward || own_product(l, n)) &&
+			    (is_product(node->op) ? !multiplies_bf16(l, n)
+						  : !reads_bf16(l, l->nodes[n].work->forward,
+								dnnl_query_src_md)))
+				add_name(l, &length, node->name);
+		}
+		if (l->types[length - 1] == ',')
+			length--;
+		snprintf(l->types + length, sizeof(l->types) - length, "; ");
+	}
+	if (low == 0)
+		return error_set(err, PRONY_UNSUPPORTED, "precision bf16: %s", l->types);
+	return PRONY_OK;
 }

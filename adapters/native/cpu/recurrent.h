@@ -2,7 +2,7 @@
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_RECURRENT_H
 #define PRONY_ADAPTERS_NATIVE_CPU_RECURRENT_H
 
-#include "adapters/native/lower/lower_internal.h"
+#include "adapters/native/cpu/cpu.h"
 
 /* A layer; its gradient asks the node that it differentiates. operands: recurrent.c. */
 struct recurrent {
@@ -24,20 +24,17 @@ enum tensor_index {
 	TENSORS
 };
 
-/* Owned: what the primitives of a part read and write. The weights' layouts are theirs to choose,
- * all others are row-major. Gradients are always fp32. */
-struct recurrent_layouts {
-	dnnl_memory_desc_t data[TENSORS], gradient[TENSORS];
-};
-
-void recurrent_layouts_release(const struct lowering *l, struct recurrent_layouts *s);
+/* A tensor of a part in row-major order, where products are of `type`; cell states and biases are
+ * fp32. */
+struct layout recurrent_layout(const struct recurrent *r, enum tensor_index tensor,
+			       enum dtype type);
 
 /*
- * Describes the primitives of node n for a part of the batch, nodes[n].forward and, in training,
- * .backward_data, in the type of activations or in fp32 where the library lacks that. The caller
- * releases *out in any case.
+ * Describes the primitives of node n for a part of the batch, forward and, in training,
+ * backward_data, in the type of activations, or in fp32 where the library lacks that: *type. The
+ * layouts of the weights are the primitives' choice; gradients are always fp32.
  */
 enum prony_status recurrent_describe(struct lowering *l, int n, const struct recurrent *r,
-				     struct recurrent_layouts *out, struct error *err);
+				     enum dtype *type, struct error *err);
 
 #endif

@@ -1,25 +1,12 @@
+/* The library's primitives of a recurrent layer. */
 #include "adapters/native/cpu/recurrent.h"
 
-void recurrent_layouts_release(const struct lowering *l, struct recurrent_layouts *s)
-{
-	for (int i = 0; i < TENSORS; i++) {
-		if (s->data[i])
-			l->dnn->memory_desc_destroy(s->data[i]);
-		if (s->gradient[i])
-			l->dnn->memory_desc_destroy(s->gradient[i]);
-		s->data[i] = s->gradient[i] = NULL;
-	}
-}
-
-/* With what is multiplied in `type`. Cell states and biases are fp32. */
-static enum prony_status layouts_make(const struct lowering *l, const struct recurrent *r,
-				      dnnl_data_type_t type, struct recurrent_layouts *s,
-				      struct error *err)
+struct layout recurrent_layout(const struct recurrent *r, enum tensor_index tensor, enum dtype type)
 {
 	const struct {
 		int rank;
 		int64_t dims[5];
-	} wanted[TENSORS] = {
+	} shapes[TENSORS] = {
 		[LAYER] = {3, {r->steps, r->rows, r->features}},
 		[INNER] = {4, {1, 1, r->rows, r->hidden}},
 		[CELL] = {4, {1, 1, r->rows, r->hidden}},
@@ -28,31 +15,57 @@ static enum prony_status layouts_make(const struct lowering *l, const struct rec
 		[BIAS] = {4, {1, 1, r->gates, r->hidden}},
 		[HIDDEN_LAYER] = {3, {r->steps, r->rows, r->hidden}},
 	};
+
+	return layout_row_major(tensor == CELL || tensor == BIAS ? DTYPE_F32 : type,
+				shapes[tensor].rank, shapes[tensor].dims);
+}
+
+/* Owned. */
+struct descriptors {
+	dnnl_memory_desc_t data[TENSORS], gradient[TENSORS];
+};
+
+static void release(const struct lowering *l, struct descriptors *s)
+{
+	for (int i = 0; i < TENSORS; i++) {
+		if (s->data[i])
+			cpu_onednn(l)->memory_desc_destroy(s->data[i]);
+		if (s->gradient[i])
+			cpu_onednn(l)->memory_desc_destroy(s->gradient[i]);
+	}
+}
+
+static enum prony_status make(const struct lowering *l, const struct layout *layout, bool any,
+			      dnnl_memory_desc_t *out, struct error *err)
+{
+	return any ? cpu_any(l, layout->type, layout->rank, layout->dims, out, err)
+		   : cpu_describe(cpu_onednn(l), layout, out, err);
+}
+
+/* With what is multiplied in `type`. */
+static enum prony_status make_all(const struct lowering *l, const struct recurrent *r,
+				  enum dtype type, struct descriptors *s, struct error *err)
+{
 	enum prony_status status = PRONY_OK;
 
-	*s = (struct recurrent_layouts){0};
 	for (int i = 0; status == PRONY_OK && i < TENSORS; i++) {
-		enum prony_status (*make)(const struct lowering *, dnnl_data_type_t, int,
-					  const int64_t *, dnnl_memory_desc_t *, struct error *) =
-			i == WEIGHT || i == REPEAT ? lower_any : lower_plain;
+		struct layout data = recurrent_layout(r, (enum tensor_index)i, type);
+		struct layout gradient = recurrent_layout(r, (enum tensor_index)i, DTYPE_F32);
+		bool any = i == WEIGHT || i == REPEAT;
 
-		status = make(l, i == CELL || i == BIAS ? dnnl_f32 : type, wanted[i].rank,
-			      wanted[i].dims, &s->data[i], err);
+		status = make(l, &data, any, &s->data[i], err);
 		if (status == PRONY_OK)
-			status = make(l, dnnl_f32, wanted[i].rank, wanted[i].dims, &s->gradient[i],
-				      err);
+			status = make(l, &gradient, any, &s->gradient[i], err);
 	}
-	if (status != PRONY_OK)
-		recurrent_layouts_release(l, s);
 	return status;
 }
 
 static dnnl_status_t create_forward(const struct lowering *l, bool lstm,
-				    const struct recurrent_layouts *s,
+				    const struct descriptors *s,
 				    const_dnnl_primitive_attr_t attributes,
 				    dnnl_primitive_desc_t *out)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 	dnnl_prop_kind_t kind = l->training ? dnnl_forward_training : dnnl_forward_inference;
 
 	if (!lstm)
@@ -67,12 +80,12 @@ static dnnl_status_t create_forward(const struct lowering *l, bool lstm,
 }
 
 static dnnl_status_t create_backward(const struct lowering *l, bool lstm,
-				     const struct recurrent_layouts *s,
+				     const struct descriptors *s,
 				     const_dnnl_primitive_desc_t forward,
 				     const_dnnl_primitive_attr_t attributes,
 				     dnnl_primitive_desc_t *out)
 {
-	const struct onednn *dnn = l->dnn;
+	const struct onednn *dnn = cpu_onednn(l);
 
 	if (!lstm)
 		return dnn->vanilla_rnn_backward_primitive_desc_create(
@@ -92,37 +105,41 @@ static dnnl_status_t create_backward(const struct lowering *l, bool lstm,
 }
 
 static enum prony_status describe(struct lowering *l, int n, const struct recurrent *r,
-				  const struct recurrent_layouts *s, struct error *err)
+				  enum dtype type, struct error *err)
 {
-	struct node_state *state = &l->nodes[n];
+	struct node_work *work = l->nodes[n].work;
 	dnnl_primitive_attr_t attributes = NULL;
+	struct descriptors s = {0};
 	dnnl_status_t created;
-	enum prony_status status = lower_attributes(l, false, &attributes, err);
+	enum prony_status status = make_all(l, r, type, &s, err);
 
-	if (status != PRONY_OK)
-		return status;
-	created = create_forward(l, r->lstm, s, attributes, &state->forward);
-	if (created == dnnl_success && l->training)
-		created = create_backward(l, r->lstm, s, state->forward, attributes,
-					  &state->backward_data);
-	l->dnn->primitive_attr_destroy(attributes);
-	return onednn_check(created, "recurrent layer", l->graph->nodes[n].name, err);
+	if (status == PRONY_OK)
+		status = cpu_attributes(l, false, &attributes, err);
+	if (status == PRONY_OK) {
+		created = create_forward(l, r->lstm, &s, attributes, &work->forward);
+		if (created == dnnl_success && l->training)
+			created = create_backward(l, r->lstm, &s, work->forward, attributes,
+						  &work->backward_data);
+		cpu_onednn(l)->primitive_attr_destroy(attributes);
+		status = onednn_check(created, "recurrent layer", l->graph->nodes[n].name, err);
+	}
+	release(l, &s);
+	return status;
 }
 
 enum prony_status recurrent_describe(struct lowering *l, int n, const struct recurrent *r,
-				     struct recurrent_layouts *s, struct error *err)
+				     enum dtype *type, struct error *err)
 {
-	enum prony_status status = layouts_make(l, r, l->data, s, err);
+	struct node_work *work = l->nodes[n].work;
+	enum prony_status status;
 
-	if (status != PRONY_OK)
+	*type = l->data;
+	status = describe(l, n, r, *type, *type == DTYPE_F32 ? err : NULL);
+	if (status != PRONY_UNSUPPORTED || *type == DTYPE_F32)
 		return status;
-	status = describe(l, n, r, s, l->data == dnnl_f32 ? err : NULL);
-	if (status != PRONY_UNSUPPORTED || l->data == dnnl_f32)
-		return status;
-	recurrent_layouts_release(l, s);
-	if (l->nodes[n].forward) /* then it was the gradient that does not exist */
-		l->dnn->primitive_desc_destroy(l->nodes[n].forward);
-	l->nodes[n].forward = NULL;
-	status = layouts_make(l, r, dnnl_f32, s, err);
-	return status == PRONY_OK ? describe(l, n, r, s, err) : status;
+	if (work->forward) /* then it was the gradient that does not exist */
+		cpu_onednn(l)->primitive_desc_destroy(work->forward);
+	work->forward = NULL;
+	*type = DTYPE_F32;
+	return describe(l, n, r, *type, err);
 }

@@ -1,12 +1,12 @@
-#include "adapters/native/cpu/kernels/winograd.h"
-#include "adapters/native/lower/lower_internal.h"
-
 /*
  * Convolutions of 3x3 windows in fp32, forward, and the gradients of their inputs, which are such
  * convolutions of windows that are turned. In evaluation, where nobody changes the windows, they
  * are transformed when they are loaded, else once a step for each of the two. oneDNN 3.2 has no
  * such code.
  */
+#include "adapters/native/cpu/kernels/winograd.h"
+
+#include "adapters/native/cpu/cpu.h"
 
 /*
  * Where it is not worth it: fewer channels, and the transformations cost more than the
@@ -53,15 +53,15 @@ static void share_forward(void *data, size_t first, size_t end)
 /* Operands: y, scratch, x, transformed windows and perhaps the bias. */
 static void run(struct program *program, const struct command *command)
 {
-	const struct pass *pass = command->detail;
+	const struct pass *pass = command->work->detail;
 	struct share s = {.pass = pass,
-			  .y = lower_data(program, command, 0),
-			  .scratch = lower_data(program, command, 1),
-			  .x = lower_data(program, command, 2),
-			  .u = lower_data(program, command, 3),
-			  .bias = lower_optional(program, command, 4)};
+			  .y = cpu_data(program, command, 0),
+			  .scratch = cpu_data(program, command, 1),
+			  .x = cpu_data(program, command, 2),
+			  .u = cpu_data(program, command, 3),
+			  .bias = cpu_optional(program, command, 4)};
 
-	onednn_split(program->dnn, program->threads, pass->shares, share_forward, &s);
+	onednn_split(&program->device->dnn, program->threads, pass->shares, share_forward, &s);
 }
 
 struct transformation {
@@ -81,15 +81,15 @@ static void transform(struct program *program, const struct pass *pass, float *u
 {
 	struct transformation t = {.pass = pass, .u = u, .w = w};
 
-	onednn_split(program->dnn, program->threads, winograd_panels(&pass->c, pass->loops),
-		     share_weights, &t);
+	onednn_split(&program->device->dnn, program->threads,
+		     winograd_panels(&pass->c, pass->loops), share_weights, &t);
 }
 
 /* Operands: w, transformed windows. */
 static void run_transform(struct program *program, const struct command *command)
 {
-	transform(program, command->detail, lower_data(program, command, 1),
-		  lower_data(program, command, 0));
+	transform(program, command->work->detail, cpu_data(program, command, 1),
+		  cpu_data(program, command, 0));
 }
 
 static void prepare(struct program *program, const struct parameter *parameter)
@@ -143,7 +143,7 @@ static bool worth(const struct lowering *l, const struct winograd *c)
 	       (!l->training || winograd_tiles(c) >= TILES_TRAINED) && saves(c);
 }
 
-bool lower_is_winograd(const struct lowering *l, int n)
+bool cpu_is_winograd(const struct lowering *l, int n)
 {
 	const struct attributes *a = &l->graph->nodes[n].attributes;
 	struct winograd c = geometry(l, &l->graph->nodes[n]);
@@ -152,7 +152,7 @@ bool lower_is_winograd(const struct lowering *l, int n)
 		if (a->kernel[i] != 3 || a->strides[i] != 1 || a->dilations[i] != 1)
 			return false;
 	}
-	return winograd_pick(instruction_set_best()) && l->data == dnnl_f32 && a->group == 1 &&
+	return winograd_pick(instruction_set_best()) && l->data == DTYPE_F32 && a->group == 1 &&
 	       worth(l, &c);
 }
 
@@ -172,71 +172,51 @@ static struct chain short_chain(const struct lowering *l, int n, bool allow_sum)
 	return chain;
 }
 
-/* Blocks of channels. */
-static enum prony_status blocked_image(const struct lowering *l, const struct pass *pass,
-				       const int64_t hw[2], int64_t channels,
-				       dnnl_memory_desc_t *out, struct error *err)
-{
-	const dnnl_dims_t dims = {pass->c.batch, channels, hw[0], hw[1]};
-	dnnl_format_tag_t tag = winograd_lanes(pass->loops) == 16 ? dnnl_nChw16c : dnnl_nChw8c;
-
-	return onednn_check(l->dnn->memory_desc_create_with_tag(out, 4, dims, dnnl_f32, tag),
-			    "memory descriptor", "blocks of channels", err);
-}
-
-/* Blocks of both, as the library has them where it computes the gradient of the weights. */
-static enum prony_status blocked_windows(const struct lowering *l, const struct pass *pass,
-					 dnnl_memory_desc_t *out, struct error *err)
-{
-	const dnnl_dims_t dims = {pass->c.outputs, pass->c.channels, 3, 3};
-	dnnl_format_tag_t tag = winograd_lanes(pass->loops) == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o;
-
-	return onednn_check(l->dnn->memory_desc_create_with_tag(out, 4, dims, dnnl_f32, tag),
-			    "memory descriptor", "blocks of windows", err);
-}
+struct layouts {
+	struct layout x, y, w;
+};
 
 /* Whether the gradient of the weights is computed over the same layouts, so that nothing of it has
  * to be converted. */
 static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t backward_weights,
-			 const_dnnl_memory_desc_t x, const_dnnl_memory_desc_t y,
-			 const_dnnl_memory_desc_t w)
+			 const struct layouts *layouts)
 {
-	const struct onednn *dnn = l->dnn;
-
-	return dnn->memory_desc_equal(
-		       dnn->primitive_desc_query_md(backward_weights, dnnl_query_src_md, 0), x) &&
-	       dnn->memory_desc_equal(
-		       dnn->primitive_desc_query_md(backward_weights, dnnl_query_diff_dst_md, 0),
-		       y) &&
-	       dnn->memory_desc_equal(dnn->primitive_desc_query_md(backward_weights,
-								   dnnl_query_diff_weights_md, 0),
-				      w);
-}
-
-struct layouts {
-	dnnl_memory_desc_t x, y, w;
-};
-
-static void layouts_release(const struct lowering *l, struct layouts *layouts)
-{
-	dnnl_memory_desc_t owned[] = {layouts->x, layouts->y, layouts->w};
+	const struct onednn *dnn = cpu_onednn(l);
+	const struct {
+		dnnl_query_t query;
+		const struct layout *layout;
+	} rows[] = {{dnnl_query_src_md, &layouts->x},
+		    {dnnl_query_diff_dst_md, &layouts->y},
+		    {dnnl_query_diff_weights_md, &layouts->w}};
 
 	for (int i = 0; i < 3; i++) {
-		if (owned[i])
-			l->dnn->memory_desc_destroy(owned[i]);
+		struct layout of_library = cpu_layout(
+			dnn, dnn->primitive_desc_query_md(backward_weights, rows[i].query, 0));
+
+		if (!lower_same(l, &of_library, rows[i].layout))
+			return false;
 	}
+	return true;
 }
 
+/* Blocks of channels, and of both dimensions of the windows, as the library has them where it
+ * computes the gradient of the weights. */
 static enum prony_status layouts_make(const struct lowering *l, const struct pass *pass,
 				      struct layouts *out, struct error *err)
 {
-	enum prony_status status =
-		blocked_image(l, pass, pass->c.in, pass->c.channels, &out->x, err);
+	const struct winograd *c = &pass->c;
+	const int64_t x[] = {c->batch, c->channels, c->in[0], c->in[1]};
+	const int64_t y[] = {c->batch, c->outputs, c->out[0], c->out[1]};
+	const int64_t w[] = {c->outputs, c->channels, 3, 3};
+	bool wide = winograd_lanes(pass->loops) == 16;
+	dnnl_format_tag_t images = wide ? dnnl_nChw16c : dnnl_nChw8c;
+	enum prony_status status = cpu_tagged(l, DTYPE_F32, 4, x, images, &out->x, err);
 
 	if (status == PRONY_OK)
-		status = blocked_image(l, pass, pass->c.out, pass->c.outputs, &out->y, err);
+		status = cpu_tagged(l, DTYPE_F32, 4, y, images, &out->y, err);
 	if (status == PRONY_OK)
-		status = blocked_windows(l, pass, &out->w, err);
+		status = cpu_tagged(l, DTYPE_F32, 4, w, wide ? dnnl_OIhw16i16o : dnnl_OIhw8i8o,
+				    &out->w, err);
 	return status;
 }
 
@@ -252,14 +232,14 @@ static struct pass pass_make(const struct lowering *l, struct winograd c, bool t
 static void append_transform(struct lowering *l, int n, struct pass *pass, const char *what)
 {
 	const struct node *node = &l->graph->nodes[n];
-	struct command *command;
+	struct work *work;
 
 	pass->windows = program_bytes(l->program, winograd_weight_floats(&pass->c, pass->loops) *
 							  sizeof(float));
-	command = lower_command(
+	work = cpu_kernel(
 		l, node->name, what, run_transform,
 		(const int[]){lower_find_parameter(l, node->inputs[1])->operand, pass->windows}, 2);
-	command->detail = pass;
+	work->detail = pass;
 }
 
 /* The same where nobody changes them: when they are loaded. */
@@ -268,16 +248,11 @@ static enum prony_status lasting_transform(struct lowering *l, int n, struct pas
 {
 	struct parameter *parameter = lower_find_parameter(l, l->graph->nodes[n].inputs[1]);
 	int64_t floats = (int64_t)winograd_weight_floats(&pass->c, pass->loops);
-	dnnl_memory_desc_t row = NULL;
-	enum prony_status status = lower_plain(l, dnnl_f32, 1, &floats, &row, err);
+	struct layout row = layout_row_major(DTYPE_F32, 1, &floats);
 
-	if (status == PRONY_OK)
-		status = program_operand(l->program, row, REGION_LASTING, &pass->windows, err);
-	if (row)
-		l->dnn->memory_desc_destroy(row);
 	parameter->prepare = prepare;
 	parameter->prepare_detail = pass;
-	return status;
+	return program_operand(l->program, &row, REGION_LASTING, &pass->windows, err);
 }
 
 /* Appends the product with windows that are transformed. */
@@ -286,13 +261,13 @@ static void append_pass(struct lowering *l, int n, const struct pass *pass, cons
 {
 	size_t scratch =
 		pass->shares * winograd_scratch_floats(&pass->c, pass->loops, pass->shares);
-	struct command *command =
-		lower_command(l, l->graph->nodes[n].name, what, run,
-			      (const int[]){y, program_bytes(l->program, scratch * sizeof(float)),
-					    x, pass->windows, bias},
-			      bias == OPERAND_NONE ? 4 : 5);
+	struct work *work =
+		cpu_kernel(l, l->graph->nodes[n].name, what, run,
+			   (const int[]){y, program_bytes(l->program, scratch * sizeof(float)), x,
+					 pass->windows, bias},
+			   bias == OPERAND_NONE ? 4 : 5);
 
-	command->detail = pass;
+	work->detail = pass;
 }
 
 /* Declares windows, their transformed form and the bias. */
@@ -302,13 +277,11 @@ static enum prony_status declare(struct lowering *l, int n, struct winograd_laye
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *w = &l->graph->values[node->inputs[1]].shape;
-	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, dnnl_f32, w->rank, w->dims, &plain, err);
+	struct layout rows = layout_row_major(DTYPE_F32, w->rank, w->dims);
+	enum prony_status status = lower_parameter(l, node->inputs[1], &layouts->w, &rows, err);
 
 	if (status == PRONY_OK)
-		status = lower_parameter(l, node->inputs[1], layouts->w, plain, err);
-	if (status == PRONY_OK)
-		status = lower_weighted_bias(l, n, chain, bias, err);
+		status = lower_bias(l, n, chain, bias, err);
 	if (status == PRONY_OK && !l->training)
 		status = lasting_transform(l, n, &layer->forward, err);
 	return status;
@@ -325,37 +298,36 @@ static enum prony_status forward(struct lowering *l, int n, struct winograd_laye
 	int bias = OPERAND_NONE;
 	enum prony_status status;
 
-	if (chain.sum != OPERAND_NONE &&
-	    !l->dnn->memory_desc_equal(l->program->operands[chain.sum].desc, layouts->y))
+	if (chain.sum != OPERAND_NONE && !lower_same(l, lower_layout(l, chain.sum), &layouts->y))
 		chain = short_chain(l, n, false);
 	pass->c.sum = chain.sum != OPERAND_NONE;
 	pass->c.relu =
 		chain.count > 0 && l->graph->nodes[chain.nodes[chain.count - 1]].op == OP_RELU;
 	status = declare(l, n, layer, layouts, &chain, &bias, err);
 	if (status == PRONY_OK)
-		status = lower_as(l, state->src, layouts->x, node->name, &state->src, err);
+		status = lower_as(l, state->src, &layouts->x, node->name, &state->src, err);
 	state->dst = chain.sum;
 	if (status == PRONY_OK && !pass->c.sum)
-		status = program_operand(l->program, layouts->y, REGION_PLANNED, &state->dst, err);
+		status = program_operand(l->program, &layouts->y, REGION_PLANNED, &state->dst, err);
 	if (status != PRONY_OK)
 		return status;
 	if (l->training)
 		append_transform(l, n, pass, "windows");
 	append_pass(l, n, pass, "forward", state->dst, state->src, bias);
-	state->winograd = layer;
-	state->winograd_gradient = worth(l, &layer->gradient.c);
+	state->work->winograd = layer;
+	state->work->winograd_gradient = worth(l, &layer->gradient.c);
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, &chain, state->dst);
-	lower_note(l, n, chain.nodes, chain.count);
+	cpu_note(l, n, chain.nodes, chain.count);
 	return PRONY_OK;
 }
 
-enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct error *err)
+enum prony_status cpu_winograd(struct lowering *l, int n, bool *done, struct error *err)
 {
 	struct node_state *state = &l->nodes[n];
 	struct winograd_layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
 	struct winograd c = geometry(l, &l->graph->nodes[n]), back = c;
-	struct layouts layouts = {0};
+	struct layouts layouts;
 	enum prony_status status;
 
 	back.channels = c.outputs;
@@ -369,18 +341,16 @@ enum prony_status lower_winograd(struct lowering *l, int n, bool *done, struct e
 					 .gradient = pass_make(l, back, true)};
 	status = layouts_make(l, &layer->forward, &layouts, err);
 	*done = status == PRONY_OK &&
-		(!l->training ||
-		 same_layouts(l, state->backward_weights, layouts.x, layouts.y, layouts.w));
+		(!l->training || same_layouts(l, state->work->backward_weights, &layouts));
 	if (*done)
 		status = forward(l, n, layer, &layouts, err);
-	layouts_release(l, &layouts);
 	return status;
 }
 
-void lower_winograd_grad_input(struct lowering *l, int n, int dx, int dy)
+void cpu_winograd_grad_input(struct lowering *l, int n, int dx, int dy)
 {
 	int forward = l->graph->nodes[n].differentiates;
-	struct pass *pass = &l->nodes[forward].winograd->gradient;
+	struct pass *pass = &l->nodes[forward].work->winograd->gradient;
 
 	append_transform(l, forward, pass, "turned windows");
 	append_pass(l, forward, pass, "data gradient", dx, dy, OPERAND_NONE);

@@ -1,10 +1,10 @@
-#include "adapters/native/lower/lower_internal.h"
-
 /*
- * What a convolution or matrix product can compute on the way: in evaluation the batch
- * normalisation behind it (folded into its weights), functions, and a sum onto something that
- * nobody reads afterwards; in training a ReLU, whose gradient needs only the output.
+ * Fusion: which nodes another node's command computes, too. In evaluation a convolution or matrix
+ * product takes the batch normalisation behind it (folded into its weights), functions, and a sum
+ * onto an operand that nobody reads afterwards; in training a ReLU, whose gradient needs only the
+ * output.
  */
+#include "adapters/native/lower/lower_internal.h"
 
 int lower_fusable_relu(const struct lowering *l, int n)
 {
@@ -19,6 +19,37 @@ int lower_fusable_relu(const struct lowering *l, int n)
 			return node->op == OP_RELU ? i : -1;
 	}
 	return -1;
+}
+
+/* The node that differentiates node n with that operator, or -1. */
+static int gradient_node(const struct lowering *l, int n, enum op op)
+{
+	for (int i = l->graph->forward_count; i < l->graph->node_count; i++) {
+		const struct node *node = &l->graph->nodes[i];
+
+		if (node->differentiates == n && node->op == op && l->nodes[i].needed)
+			return i;
+	}
+	return -1;
+}
+
+int lower_norm_relu(const struct lowering *l, int n, int *gradient)
+{
+	int relu = lower_fusable_relu(l, n), of_relu, of_norm, value;
+
+	*gradient = -1;
+	if (relu < 0 || !l->training)
+		return relu;
+	of_relu = gradient_node(l, relu, OP_RELU_GRAD);
+	of_norm = gradient_node(l, n, OP_BATCH_NORM_GRAD);
+	if (of_relu < 0 || of_norm < 0)
+		return -1;
+	/* Nobody but the gradient of the normalisation may read that of the Relu. */
+	value = l->graph->nodes[of_relu].outputs[0];
+	if (l->values[value].uses != 1 || l->values[value].reader != of_norm)
+		return -1;
+	*gradient = of_relu;
+	return relu;
 }
 
 /* Whether anyone but node `last` still reads the value's memory after node n. */
@@ -51,10 +82,10 @@ static int find_target(const struct lowering *l, int n, const struct node *add, 
 	    !shape_equal(shape, &l->graph->values[other].shape) ||
 	    l->program->operands[program_root(l->program, operand)].region != REGION_PLANNED ||
 	    l->program->operands[operand].region != REGION_PLANNED ||
-	    lower_rank(l, l->program->operands[operand].desc) != shape->rank ||
-	    lower_type(l, operand) != l->data || read_between(l, other, n, last))
+	    lower_layout(l, operand)->rank != shape->rank ||
+	    lower_layout(l, operand)->type != l->data || read_between(l, other, n, last))
 		return OPERAND_NONE;
-	/* What the node itself reads it must not write. */
+	/* The node must not write over one of its own inputs. */
 	for (int k = 0; k < l->graph->nodes[n].input_count; k++) {
 		int input = l->graph->nodes[n].inputs[k];
 
@@ -68,7 +99,6 @@ static int find_target(const struct lowering *l, int n, const struct node *add, 
 static bool extend(const struct lowering *l, int n, struct chain *chain, int r, int y)
 {
 	const struct node *node = &l->graph->nodes[r];
-	struct eltwise_function function;
 
 	if (chain->count == CHAIN_MAX || r >= l->graph->forward_count)
 		return false;
@@ -82,7 +112,7 @@ static bool extend(const struct lowering *l, int n, struct chain *chain, int r, 
 		chain->batch_norm = r;
 		return true;
 	}
-	return lower_eltwise_function(node, &function);
+	return l->program->backend->fuses(node);
 }
 
 struct chain lower_chain(const struct lowering *l, int n, bool allow_fold, bool allow_sum)
@@ -108,49 +138,6 @@ struct chain lower_chain(const struct lowering *l, int n, bool allow_fold, bool 
 	return chain;
 }
 
-static dnnl_status_t append(const struct lowering *l, const struct node *node,
-			    dnnl_post_ops_t chain)
-{
-	struct eltwise_function function;
-
-	if (node->op == OP_BATCH_NORM)
-		return dnnl_success; /* in the weights */
-	if (node->op == OP_ADD)
-		return l->dnn->post_ops_append_sum(chain, 1, 0, l->data);
-	if (!lower_eltwise_function(node, &function))
-		return dnnl_invalid_arguments;
-	return l->dnn->post_ops_append_eltwise(chain, function.algorithm, function.alpha,
-					       function.beta);
-}
-
-enum prony_status lower_chain_attributes(const struct lowering *l, const struct chain *chain,
-					 dnnl_primitive_attr_t *out, struct error *err)
-{
-	const struct onednn *dnn = l->dnn;
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_post_ops_t post = NULL;
-	dnnl_status_t created;
-	enum prony_status status = lower_attributes(l, false, &attributes, err);
-
-	if (status != PRONY_OK || chain->count == 0) {
-		*out = attributes;
-		return status;
-	}
-	created = dnn->post_ops_create(&post);
-	for (int i = 0; created == dnnl_success && i < chain->count; i++)
-		created = append(l, &l->graph->nodes[chain->nodes[i]], post);
-	if (created == dnnl_success)
-		created = dnn->primitive_attr_set_post_ops(attributes, post);
-	if (post)
-		dnn->post_ops_destroy(post);
-	if (created == dnnl_success) {
-		*out = attributes;
-		return PRONY_OK;
-	}
-	dnn->primitive_attr_destroy(attributes);
-	return onednn_check(created, "attributes", "primitive", err);
-}
-
 void lower_absorb(struct lowering *l, int n, int operand)
 {
 	l->values[l->graph->nodes[n].outputs[0]].operand = operand;
@@ -164,31 +151,42 @@ void lower_chain_absorb(struct lowering *l, const struct chain *chain, int opera
 		lower_absorb(l, chain->nodes[i], operand);
 }
 
-/* Declares what the folded batch normalisation has, and the bias that takes its shift. */
-enum prony_status lower_fold(struct lowering *l, int n, int batch_norm, int *bias,
-			     struct error *err)
+/* Declares the states of a folded batch normalisation, and the bias that takes its shift. */
+static enum prony_status fold(struct lowering *l, int n, int batch_norm, int *bias,
+			      struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n], *norm = &l->graph->nodes[batch_norm];
-	struct fold *fold = &l->folds[l->fold_count++];
-	const int64_t *channels = l->graph->values[norm->inputs[1]].shape.dims;
-	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, dnnl_f32, 1, channels, &plain, err);
+	struct layout row =
+		layout_row_major(DTYPE_F32, 1, l->graph->values[norm->inputs[1]].shape.dims);
+	struct parameter *weights = lower_find_parameter(l, node->inputs[1]);
+	enum prony_status status = program_operand(l->program, &row, REGION_LASTING, bias, err);
+	int unused;
 
-	*fold = (struct fold){.node = n, .batch_norm = batch_norm};
-	if (status == PRONY_OK)
-		status = program_operand(l->program, plain, REGION_LASTING, &fold->bias, err);
-	if (plain)
-		l->dnn->memory_desc_destroy(plain);
-	for (int i = 1; status == PRONY_OK && i < 5; i++) {
-		int unused;
-
+	weights->folded = batch_norm;
+	weights->keeps_original = true;
+	l->folds[l->fold_count++] =
+		(struct fold){.node = n, .batch_norm = batch_norm, .bias = *bias};
+	for (int i = 1; status == PRONY_OK && i < 5; i++)
 		status = lower_data_operand(l, norm->inputs[i], &unused, err);
-	}
-	if (status == PRONY_OK && node->input_count > 2 && node->inputs[2] != VALUE_NONE) {
-		int unused;
-
+	if (status == PRONY_OK && node->input_count > 2 && node->inputs[2] != VALUE_NONE)
 		status = lower_data_operand(l, node->inputs[2], &unused, err);
-	}
-	*bias = fold->bias;
+	return status;
+}
+
+enum prony_status lower_bias(struct lowering *l, int n, const struct chain *chain, int *out,
+			     struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct layout row;
+	enum prony_status status;
+
+	*out = OPERAND_NONE;
+	if (chain->batch_norm >= 0)
+		return fold(l, n, chain->batch_norm, out, err);
+	if (node->input_count < 3 || node->inputs[2] == VALUE_NONE)
+		return PRONY_OK;
+	row = layout_row_major(DTYPE_F32, 1, l->graph->values[node->inputs[2]].shape.dims);
+	status = lower_parameter(l, node->inputs[2], &row, &row, err);
+	*out = lower_find_parameter(l, node->inputs[2])->operand;
 	return status;
 }

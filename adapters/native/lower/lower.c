@@ -1,6 +1,8 @@
+/* The order of commands: which nodes a stage needs, who reads a value last, what computes it. */
 #include "adapters/native/lower/lower.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "adapters/native/lower/lower_internal.h"
 
@@ -72,23 +74,6 @@ static void analyse(struct lowering *l)
 	l->values[l->values[graph->logits].class].last_use = graph->node_count;
 }
 
-/*
- * One thread for a network that has little work in all: handing it over, and the data between the
- * caches of two cores, costs more than it saves. Measured where two cores do not share a cache:
- * LeNet at batch 1 trains in 290 us on one thread, in 700 us on two. It is all or nothing, because
- * a small layer between two parallel ones finds its data spread over the caches: LeNet at batch 64
- * trains in 9.0 ms with the small layers on one thread.
- */
-static int choose_threads(const struct lowering *l)
-{
-	const double worthwhile_us = 200, macs_per_us = 4e4;
-	double forward_us = (double)graph_macs(l->graph) / macs_per_us;
-
-	/* What TBB took it keeps. */
-	return forward_us < worthwhile_us && !l->dnn->on_tbb ? 1 : l->dnn->threads;
-}
-
-/* Appends what computes a node. */
 typedef enum prony_status lower_function(struct lowering *l, int n, struct error *err);
 
 /* The loss has computed it already. */
@@ -100,64 +85,21 @@ static enum prony_status lower_nothing(struct lowering *l, int n, struct error *
 	return PRONY_OK;
 }
 
+/* Operators that no backend computes itself. */
 static lower_function *const functions[OP_COUNT] = {
-	[OP_CONV] = lower_conv,
-	[OP_MAX_POOL] = lower_pool,
-	[OP_AVERAGE_POOL] = lower_pool,
-	[OP_GLOBAL_AVERAGE_POOL] = lower_pool,
-	[OP_GEMM] = lower_gemm,
-	[OP_RELU] = lower_relu,
-	[OP_SOFTMAX] = lower_softmax,
-	[OP_BATCH_NORM] = lower_batch_norm,
-	[OP_LRN] = lower_lrn,
 	[OP_FLATTEN] = lower_reshape,
 	[OP_RESHAPE] = lower_reshape,
 	[OP_IDENTITY] = lower_rename,
 	[OP_TRANSPOSE] = lower_transpose,
-	[OP_CONCAT] = lower_concat,
 	[OP_SLICE] = lower_take,
 	[OP_PAD] = lower_put,
-	[OP_REDUCE_MEAN] = lower_mean,
-	[OP_DROPOUT] = lower_dropout,
-	[OP_ADD] = lower_binary,
-	[OP_SUB] = lower_binary,
-	[OP_MUL] = lower_binary,
-	[OP_DIV] = lower_binary,
-	[OP_LSTM] = lower_recurrent,
-	[OP_RNN] = lower_recurrent,
-	[OP_SOFTMAX_CROSS_ENTROPY] = lower_cross_entropy,
-	[OP_HALF_SQUARES] = lower_half_squares,
-	[OP_CONV_GRAD_INPUT] = lower_conv_grad_input,
-	[OP_CONV_GRAD_WEIGHT] = lower_conv_grad_weight,
-	[OP_MAX_POOL_GRAD] = lower_pool_grad,
-	[OP_AVERAGE_POOL_GRAD] = lower_pool_grad,
-	[OP_GLOBAL_AVERAGE_POOL_GRAD] = lower_pool_grad,
-	[OP_GEMM_GRAD_INPUT] = lower_weighted_grad_input,
-	[OP_GEMM_GRAD_WEIGHT] = lower_weighted_grad_weight,
-	[OP_RELU_GRAD] = lower_relu_grad,
-	[OP_ELEMENTWISE_GRAD] = lower_eltwise_grad,
-	[OP_SOFTMAX_GRAD] = lower_softmax_grad,
-	[OP_BATCH_NORM_GRAD] = lower_batch_norm_grad,
-	[OP_LRN_GRAD] = lower_lrn_grad,
 	[OP_FLATTEN_GRAD] = lower_reshape,
 	[OP_RESHAPE_GRAD] = lower_reshape,
 	[OP_SLICE_GRAD] = lower_put,
 	[OP_PAD_GRAD] = lower_take,
-	[OP_REDUCE_MEAN_GRAD] = lower_mean_grad,
-	[OP_DROPOUT_GRAD] = lower_dropout_grad,
-	[OP_BROADCAST_GRAD] = lower_broadcast_grad,
-	[OP_LSTM_GRAD] = lower_recurrent_grad,
-	[OP_RNN_GRAD] = lower_recurrent_grad,
 	[OP_SOFTMAX_CROSS_ENTROPY_GRAD] = lower_nothing,
 	[OP_HALF_SQUARES_GRAD] = lower_rename,
 };
-
-static lower_function *function_of(enum op op)
-{
-	if (functions[op] == NULL && lower_has_function(op))
-		return lower_eltwise;
-	return functions[op];
-}
 
 static enum prony_status lower_node(struct lowering *l, int n, struct error *err)
 {
@@ -165,43 +107,53 @@ static enum prony_status lower_node(struct lowering *l, int n, struct error *err
 
 	if ((op == OP_DROPOUT || op == OP_DROPOUT_GRAD) && renames(l, op))
 		return lower_rename(l, n, err);
-	if (!function_of(op))
-		return error_set(err, PRONY_INTERNAL, "operator %s passed supports()",
-				 operator_name(op));
-	return function_of(op)(l, n, err);
+	return functions[op] ? functions[op](l, n, err) : l->program->backend->lower(l, n, err);
 }
 
-bool lower_knows(enum op op)
+bool lower_knows(const struct backend *backend, enum op op)
 {
-	return function_of(op) != NULL;
+	return functions[op] || backend->knows(op);
 }
 
-static enum prony_status lower_input(struct lowering *l, struct error *err)
+static bool is_fed(const struct value *value)
 {
-	const struct shape *shape = &l->graph->values[l->graph->input].shape;
-	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status = lower_plain(l, dnnl_f32, shape->rank, shape->dims, &plain, err);
+	return value->kind == VALUE_INPUT || value->kind == VALUE_LABEL;
+}
 
-	if (status != PRONY_OK)
-		return status;
-	status = program_operand(l->program, plain, REGION_INPUT,
-				 &l->values[l->graph->input].operand, err);
-	l->dnn->memory_desc_destroy(plain);
+int lower_input_index(const struct graph *graph, int value)
+{
+	int index = 0;
+
+	for (int i = 0; i < value; i++)
+		index += is_fed(&graph->values[i]);
+	return index;
+}
+
+/* The arrays of the batch that the stage reads. Labels come in 32 bits. */
+static enum prony_status lower_inputs(struct lowering *l, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; status == PRONY_OK && i < l->graph->value_count; i++) {
+		const struct value *value = &l->graph->values[i];
+		struct layout rows =
+			layout_row_major(value->kind == VALUE_LABEL ? DTYPE_I32 : value->dtype,
+					 value->shape.rank, value->shape.dims);
+
+		if (is_fed(value) && (l->values[i].uses > 0 || i == l->graph->logits))
+			status = program_input(l->program, &rows, lower_input_index(l->graph, i),
+					       &l->values[i].operand, err);
+	}
 	return status;
 }
 
 static enum prony_status lower_logits(struct lowering *l, struct error *err)
 {
 	const struct value *value = &l->graph->values[l->graph->logits];
-	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status =
-		lower_plain(l, dnnl_f32, value->shape.rank, value->shape.dims, &plain, err);
+	struct layout rows = layout_row_major(DTYPE_F32, value->shape.rank, value->shape.dims);
+	enum prony_status status = lower_as(l, l->values[l->graph->logits].operand, &rows,
+					    value->name, &l->logits, err);
 
-	if (status != PRONY_OK)
-		return status;
-	status = lower_as(l, l->values[l->graph->logits].operand, plain, value->name, &l->logits,
-			  err);
-	l->dnn->memory_desc_destroy(plain);
 	if (status == PRONY_OK)
 		program_keep(l->program, l->logits);
 	return status;
@@ -211,65 +163,30 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
  * next to the parameter. */
 static enum prony_status lower_data_gradients(struct lowering *l, struct error *err)
 {
-	const struct onednn *dnn = l->dnn;
 	enum prony_status status = PRONY_OK;
 
 	for (int i = 0; status == PRONY_OK && i < l->parameter_count; i++) {
 		const struct value *value = &l->graph->values[l->parameters[i].value];
 		int to = l->parameters[i].gradient, from = OPERAND_NONE;
-		dnnl_primitive_attr_t attributes = NULL;
-		dnnl_primitive_desc_t pd = NULL;
 
 		if (value->gradient >= 0)
 			from = l->values[value->gradient].operand;
 		if (from == OPERAND_NONE || from == to)
 			continue;
-		status = lower_as(l, from, l->program->operands[to].desc, value->name, &from, err);
+		status = lower_as(l, from, lower_layout(l, to), value->name, &from, err);
 		if (status == PRONY_OK)
-			status = lower_attributes(l, false, &attributes, err);
-		if (status != PRONY_OK)
-			return status;
-		status = onednn_check(dnn->reorder_primitive_desc_create(
-					      &pd, l->program->operands[from].desc, dnn->engine,
-					      l->program->operands[to].desc, dnn->engine,
-					      attributes),
-				      "copy", value->name, err);
-		dnn->primitive_attr_destroy(attributes);
-		if (status != PRONY_OK)
-			return status;
-		status = program_primitive(l->program, value->name, "copy", pd,
-					   (const int[]){DNNL_ARG_FROM, DNNL_ARG_TO},
-					   (const int[]){from, to}, 2, err);
-		dnn->primitive_desc_destroy(pd);
+			status = l->program->backend->copy(l, from, to, value->name, "copy", err);
 	}
 	return status;
 }
 
-enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, struct program *program,
-			      const struct graph *graph, const struct recipe *recipe,
-			      struct error *err)
+/* The commands of all nodes, in the order of the graph. */
+static enum prony_status lower_nodes(struct lowering *l, struct error *err)
 {
-	struct arena *arena = &program->arena;
-	enum prony_status status;
+	struct program *program = l->program;
+	enum prony_status status = PRONY_OK;
 
-	*l = (struct lowering){.dnn = dnn, .program = program, .graph = graph, .recipe = recipe};
-	l->training = recipe->stage != STAGE_FORWARD;
-	l->data = recipe->precision == PRECISION_BF16 ? dnnl_bf16 : dnnl_f32;
-	l->values = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->values));
-	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
-	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));
-	l->states = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->states));
-	l->folds = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->folds));
-	l->logits = OPERAND_NONE;
-	for (int n = 0; n < graph->node_count; n++)
-		l->nodes[n].relu_gradient = -1;
-	program_use_threads(program, choose_threads(l));
-	if (program->threads < dnn->threads)
-		l->notes_length = (size_t)snprintf(l->notes, sizeof(l->notes),
-						   "one thread: too little work for more; ");
-	analyse(l);
-	status = lower_input(l, err);
-	for (int n = 0; status == PRONY_OK && n < graph->node_count; n++) {
+	for (int n = 0; status == PRONY_OK && n < l->graph->node_count; n++) {
 		int first = program->command_count;
 
 		if (!l->nodes[n].needed || l->nodes[n].absorbed)
@@ -278,35 +195,64 @@ enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, stru
 		for (int i = first; i < program->command_count; i++)
 			program->commands[i].node = n;
 	}
+	return status;
+}
+
+enum prony_status lower_graph(struct lowering *l, struct program *program,
+			      const struct graph *graph, const struct recipe *recipe,
+			      struct error *err)
+{
+	struct arena *arena = &program->arena;
+	enum prony_status status;
+
+	*l = (struct lowering){.program = program, .graph = graph, .recipe = recipe};
+	l->training = recipe->stage != STAGE_FORWARD;
+	l->data = recipe->precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32;
+	l->values = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->values));
+	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
+	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));
+	l->states = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->states));
+	l->folds = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->folds));
+	l->logits = l->loss = OPERAND_NONE;
+	for (int n = 0; n < graph->node_count; n++)
+		l->nodes[n].relu_gradient = -1;
+	program->backend->begin(l);
+	analyse(l);
+	if (l->training) {
+		l->loss = program_bytes(program, sizeof(double));
+		program_keep(program, l->loss);
+	}
+	status = lower_inputs(l, err);
+	if (status == PRONY_OK)
+		status = lower_nodes(l, err);
 	if (status == PRONY_OK)
 		status = lower_logits(l, err);
 	if (status == PRONY_OK && l->training)
 		status = lower_data_gradients(l, err);
-	if (status == PRONY_OK && recipe->stage == STAGE_TRAIN)
-		lower_update(l);
-	return status;
+	if (status == PRONY_OK && recipe->stage == STAGE_TRAIN) {
+		program->backend->update(l);
+		program->update = program->command_count - 1;
+	}
+	return status == PRONY_OK ? program->backend->check_types(l, err) : status;
+}
+
+void lower_notes(const struct lowering *l, char *out, size_t out_bytes)
+{
+	size_t used = (size_t)snprintf(out, out_bytes, "%s", l->types), fits = 0;
+
+	for (size_t i = 0; i + 1 < l->notes_length && used + i + 2 < out_bytes; i++) {
+		if (l->notes[i] == ';' && l->notes[i + 1] == ' ')
+			fits = i + 2;
+	}
+	memcpy(out + used, l->notes, fits);
+	out[used + fits] = '\0';
 }
 
 void lower_release(struct lowering *l)
 {
-	if (!l || !l->dnn || !l->nodes)
+	if (!l || !l->nodes)
 		return;
-	for (int n = 0; n < l->graph->node_count; n++) {
-		dnnl_primitive_desc_t owned[] = {l->nodes[n].forward, l->nodes[n].backward_data,
-						 l->nodes[n].backward_weights};
-
-		for (int k = 0; k < 3; k++) {
-			if (owned[k])
-				l->dnn->primitive_desc_destroy(owned[k]);
-		}
-	}
-	for (int i = 0; i < l->parameter_count; i++) {
-		if (l->parameters[i].plain)
-			l->dnn->memory_desc_destroy(l->parameters[i].plain);
-	}
-	for (int i = 0; i < l->state_count; i++) {
-		if (l->states[i].plain)
-			l->dnn->memory_desc_destroy(l->states[i].plain);
-	}
+	for (int n = 0; n < l->graph->node_count; n++)
+		l->program->backend->release_node(l, &l->nodes[n]);
 	*l = (struct lowering){0};
 }

@@ -1,36 +1,32 @@
-/* Turns a graph into a program: picks layouts and implementations, fuses, orders the commands. */
+/* Turns a graph into a program: picks layouts, fuses, orders the commands. */
 #ifndef PRONY_ADAPTERS_NATIVE_LOWER_LOWER_H
 #define PRONY_ADAPTERS_NATIVE_LOWER_LOWER_H
 
-#include "adapters/native/lower/lowering.h"
+#include "adapters/native/backend.h"
 
-/* Names in `why` every operator, attribute and wish that cannot be lowered; else PRONY_OK. */
-enum prony_status lower_supports(const struct graph *graph, const struct recipe *recipe,
-				 struct error *why);
+/* PRONY_UNSUPPORTED names every operator, attribute and wish that the backend cannot do. */
+enum prony_status lower_supports(const struct backend *backend, const struct graph *graph,
+				 const struct recipe *recipe, struct error *why);
 
 /*
- * Fills l->program with the recipe's step. `graph` has its backward pass where the stage trains.
- * lower_release in any case; the program stays with its owner.
+ * Fills `program` with the recipe's step. `graph` has its backward pass where the stage trains.
+ * PRONY_UNSUPPORTED where the recipe asks for bf16 and nothing is computed in it. lower_release in
+ * any case; the program stays with its owner.
  */
-enum prony_status lower_graph(struct lowering *l, const struct onednn *dnn, struct program *program,
+enum prony_status lower_graph(struct lowering *l, struct program *program,
 			      const struct graph *graph, const struct recipe *recipe,
 			      struct error *err);
 void lower_release(struct lowering *l);
 
-/*
- * Reads back from the primitives in what type each product (convolution, matrix product, recurrent
- * layer) multiplies, forward and backward, for the notes. PRONY_UNSUPPORTED where bf16 was asked
- * for and none does.
- */
-enum prony_status lower_check_types(struct lowering *l, struct error *err);
+/* Index of a value among the arrays of a batch (program_feed): inputs and labels, in the order of
+ * the graph's values. */
+int lower_input_index(const struct graph *graph, int value);
+
 /* All notes, those on types first; whole entries only. */
 void lower_notes(const struct lowering *l, char *out, size_t out_bytes);
 
-/* Brings the lasting copies of a parameter up to date with what was written into it; between steps
- * only. */
+/* Brings the lasting copies of a parameter up to date after it was loaded; between steps only. */
 enum prony_status lower_refresh_copies(const struct lowering *l, const struct parameter *parameter,
 				       struct error *err);
-/* Elements of all parameters, without their padding. */
-int64_t lower_parameter_elements(const struct lowering *l);
 
 #endif

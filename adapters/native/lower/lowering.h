@@ -1,4 +1,4 @@
-/* What is known of a graph while it is turned into a program, and afterwards of its parameters. */
+/* What is known of a graph while it is turned into a program, and of its parameters afterwards. */
 #ifndef PRONY_ADAPTERS_NATIVE_LOWER_LOWERING_H
 #define PRONY_ADAPTERS_NATIVE_LOWER_LOWERING_H
 
@@ -6,18 +6,20 @@
 #include "bundle/recipe.h"
 #include "graph/graph.h"
 
-/* A trained parameter or a state: its place in the program and the layout that everybody else
- * knows. */
+/* A trained parameter or a state: its operands, and its layout outside of the program. */
 struct parameter {
-	int value;		  /* in the graph */
-	int operand, gradient;	  /* gradient: OPERAND_NONE for a state */
-	dnnl_memory_desc_t plain; /* owned */
-	int gates;  /* of a recurrent layer: rows come in as many blocks, in another order; or 0 */
-	int folded; /* node of the batch normalisation that is folded into it, or -1 */
+	int value;	       /* in the graph */
+	int operand, gradient; /* gradient: OPERAND_NONE for a state */
+	struct layout outside; /* of the weights that are loaded and read; no blob */
+	/* Of a recurrent layer: blocks of rows, and the block of ONNX (i, o, f, c) that stands at
+	 * each place of the backend's; NULL: in the same order. */
+	int gates;
+	const int *gate_order;
+	int folded;	       /* node of the batch normalisation that is folded into it, or -1 */
 	int copies[2];	       /* operands with the same in other layouts, or OPERAND_NONE */
-	bool keeps_original;   /* what is in memory cannot be read back as what was given */
-	const float *original; /* then: what was given, in the program's arena */
-	/* Makes what a loop of ours reads in its place, whenever it was loaded; or NULL. */
+	bool keeps_original;   /* the weights cannot be read back from their operand exactly */
+	const float *original; /* then: as they were loaded, in the program's arena */
+	/* Makes the form of it that a command reads, each time it was loaded; or NULL. */
 	void (*prepare)(struct program *program, const struct parameter *parameter);
 	const void *prepare_detail;
 };
@@ -32,31 +34,25 @@ struct value_state {
 
 struct node_state {
 	bool needed;
-	bool absorbed; /* computed by the command of the node before it */
-	bool wants_dx; /* its input's gradient will be asked for */
-	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
-	int src, dst;			   /* operands as the forward primitive has them */
-	int side;			   /* workspace or mask */
-	const struct recurrent *recurrent; /* recurrent.c */
-	const void *detail;		   /* what the gradient's kernel needs, too */
-	struct winograd_layer *winograd;   /* winograd.c; NULL where it does not compute the node */
-	bool winograd_gradient;		   /* it computes the gradient of the input, too */
-	int relu_gradient; /* node that is computed within the gradient of this one, or -1 */
+	bool absorbed;		/* computed by the command of another node */
+	bool wants_dx;		/* its input's gradient will be asked for */
+	int src, dst;		/* operands that the forward command reads and writes */
+	int side;		/* what it leaves for its gradient: a workspace, a mask */
+	int relu_gradient;	/* node that is computed within the gradient of this one, or -1 */
+	struct node_work *work; /* the backend's */
 };
 
-/* A batch normalisation that is part of a convolution's weights and of its bias, an operand of its
- * own. */
+/* A batch normalisation that is part of a convolution's weights, and of `bias`, an operand. */
 struct fold {
 	int node, batch_norm, bias;
 };
 
 struct lowering {
-	const struct onednn *dnn;
 	struct program *program;
 	const struct graph *graph;
 	const struct recipe *recipe;
 	bool training;
-	dnnl_data_type_t data; /* of activations and their gradients; weights are always fp32 */
+	enum dtype data; /* of activations and their gradients; weights are always fp32 */
 	struct value_state *values;
 	struct node_state *nodes;
 	struct parameter *parameters, *states;
@@ -64,6 +60,7 @@ struct lowering {
 	struct fold *folds;
 	int fold_count;
 	int logits; /* operand, row-major */
+	int loss;   /* operand of one double; OPERAND_NONE in evaluation */
 	int64_t macs;
 	char types[256]; /* notes on data types */
 	char notes[512];

@@ -1,104 +1,112 @@
-#include <string.h>
-
+/* Operands in the layout that somebody wants. */
 #include "adapters/native/lower/lower_internal.h"
 
-/* Layouts, and operands in the layout that somebody wants. */
-
-static enum prony_status reorder_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
-				    const char *name, const char *what, int *out, struct error *err)
+const struct layout *lower_layout(const struct lowering *l, int operand)
 {
-	const struct onednn *dnn = l->dnn;
-	dnnl_primitive_desc_t pd = NULL;
-	dnnl_primitive_attr_t attributes;
-	enum prony_status status = lower_attributes(l, false, &attributes, err);
-
-	if (status != PRONY_OK)
-		return status;
-	status = onednn_check(
-		dnn->reorder_primitive_desc_create(&pd, l->program->operands[operand].desc,
-						   dnn->engine, desc, dnn->engine, attributes),
-		"reorder", name, err);
-	dnn->primitive_attr_destroy(attributes);
-	if (status != PRONY_OK)
-		return status;
-	status = program_operand(l->program, desc, REGION_PLANNED, out, err);
-	if (status == PRONY_OK)
-		status = program_primitive(l->program, name, what, pd,
-					   (const int[]){DNNL_ARG_FROM, DNNL_ARG_TO},
-					   (const int[]){operand, *out}, 2, err);
-	dnn->primitive_desc_destroy(pd);
-	return status;
+	return &l->program->operands[operand].layout;
 }
 
-static enum prony_status reorder(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
-				 const char *name, int *out, struct error *err)
+bool lower_same(const struct lowering *l, const struct layout *a, const struct layout *b)
 {
-	return reorder_as(l, operand, desc, name, "reorder", out, err);
+	if (!a->blob && !b->blob)
+		return layout_same_strides(a, b);
+	return a->blob && b->blob && l->program->backend->same_layout(l->program->device, a, b);
 }
 
-enum prony_status lower_part(struct lowering *l, int view, const_dnnl_memory_desc_t desc,
+static bool is_channels_last(const struct layout *layout)
+{
+	struct layout last;
+
+	if (layout->blob || layout->rank != 4)
+		return false;
+	last = layout_channels_last(layout->type, 4, layout->dims);
+	return layout_same_strides(layout, &last);
+}
+
+struct layout lower_like(const struct lowering *l, const struct layout *layout, enum dtype type,
+			 int rank, const int64_t *dims)
+{
+	struct layout like;
+
+	if (layout->blob &&
+	    l->program->backend->same_blocks(l->program->device, layout, type, rank, dims, &like))
+		return like;
+	if (is_channels_last(layout) && rank == 4)
+		return layout_channels_last(type, rank, dims);
+	return layout_row_major(type, rank, dims);
+}
+
+static enum prony_status copy_as(struct lowering *l, int operand, const struct layout *layout,
+				 const char *name, const char *what, int *out, struct error *err)
+{
+	int from = operand;
+	enum prony_status status = program_operand(l->program, layout, REGION_PLANNED, out, err);
+
+	return status == PRONY_OK ? l->program->backend->copy(l, from, *out, name, what, err)
+				  : status;
+}
+
+enum prony_status lower_part(struct lowering *l, int view, const struct layout *layout,
 			     const char *name, int *out, struct error *err)
 {
-	return reorder_as(l, view, desc, name, "part", out, err);
+	return copy_as(l, view, layout, name, "part", out, err);
 }
 
 /* Another shape: through row-major memory, where it is only another name for the same bytes. */
-static enum prony_status reshape(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
+static enum prony_status reshape(struct lowering *l, int operand, const struct layout *layout,
 				 const char *name, int *out, struct error *err)
 {
-	const_dnnl_memory_desc_t own = l->program->operands[operand].desc;
-	dnnl_memory_desc_t plain = NULL;
-	int row_major = operand;
-	enum prony_status status = lower_plain(l, lower_type(l, operand), lower_rank(l, own),
-					       lower_dims(l, own), &plain, err);
+	const struct layout *own = lower_layout(l, operand);
+	struct layout rows = layout_row_major(own->type, own->rank, own->dims);
+	struct layout reshaped = layout_row_major(own->type, layout->rank, layout->dims);
 
-	if (status != PRONY_OK)
-		return status;
-	if (!l->dnn->memory_desc_equal(own, plain))
-		status = reorder(l, operand, plain, name, &row_major, err);
-	l->dnn->memory_desc_destroy(plain);
-	if (status != PRONY_OK)
-		return status;
-	status = lower_plain(l, lower_type(l, operand), lower_rank(l, desc), lower_dims(l, desc),
-			     &plain, err);
-	if (status != PRONY_OK)
-		return status;
-	status = program_alias(l->program, row_major, plain, 0, out, err);
-	l->dnn->memory_desc_destroy(plain);
-	return status;
-}
-
-enum prony_status lower_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
-			   const char *name, int *out, struct error *err)
-{
-	if (!lower_same_dims(l, l->program->operands[operand].desc, desc)) {
-		enum prony_status status = reshape(l, operand, desc, name, &operand, err);
+	if (!lower_same(l, own, &rows)) {
+		enum prony_status status =
+			copy_as(l, operand, &rows, name, "reorder", &operand, err);
 
 		if (status != PRONY_OK)
 			return status;
 	}
-	if (l->dnn->memory_desc_equal(l->program->operands[operand].desc, desc)) {
+	return program_alias(l->program, operand, &reshaped, 0, out, err);
+}
+
+enum prony_status lower_as(struct lowering *l, int operand, const struct layout *layout,
+			   const char *name, int *out, struct error *err)
+{
+	if (!layout_same_dims(lower_layout(l, operand), layout)) {
+		enum prony_status status = reshape(l, operand, layout, name, &operand, err);
+
+		if (status != PRONY_OK)
+			return status;
+	}
+	if (lower_same(l, lower_layout(l, operand), layout)) {
 		*out = operand;
 		return PRONY_OK;
 	}
-	return reorder(l, operand, desc, name, out, err);
+	return copy_as(l, operand, layout, name, "reorder", out, err);
 }
 
-enum prony_status lower_typed(struct lowering *l, int operand, dnnl_data_type_t type,
-			      const char *name, int *out, struct error *err)
+enum prony_status lower_new(struct lowering *l, enum dtype type, int rank, const int64_t *dims,
+			    int *out, struct error *err)
 {
-	dnnl_memory_desc_t desc = NULL;
-	enum prony_status status;
+	struct layout layout = layout_row_major(type, rank, dims);
+
+	return program_operand(l->program, &layout, REGION_PLANNED, out, err);
+}
+
+enum prony_status lower_typed(struct lowering *l, int operand, enum dtype type, const char *name,
+			      int *out, struct error *err)
+{
+	const struct layout *own = lower_layout(l, operand);
+	struct layout layout;
 
 	*out = operand;
-	if (lower_type(l, operand) == type)
+	if (own->type == type)
 		return PRONY_OK;
-	status = lower_retype(l, l->program->operands[operand].desc, type, &desc, err);
-	if (status != PRONY_OK)
-		return status;
-	status = lower_as(l, operand, desc, name, out, err);
-	l->dnn->memory_desc_destroy(desc);
-	return status;
+	layout = own->blob || is_channels_last(own)
+			 ? lower_like(l, own, type, own->rank, own->dims)
+			 : layout_strided(type, own->rank, own->dims, own->strides);
+	return lower_as(l, operand, &layout, name, out, err);
 }
 
 enum prony_status lower_value(struct lowering *l, int value, const char *name, int *out,
@@ -106,20 +114,15 @@ enum prony_status lower_value(struct lowering *l, int value, const char *name, i
 {
 	const struct shape *shape = &l->graph->values[value].shape;
 	int operand = l->values[value].operand;
-	dnnl_memory_desc_t plain = NULL;
-	enum prony_status status;
+	struct layout rows;
 
 	if (operand == OPERAND_NONE)
 		return lower_data_operand(l, value, out, err);
-	status = lower_plain(l, lower_type(l, operand), shape->rank, shape->dims, &plain, err);
-	if (status != PRONY_OK)
-		return status;
-	if (lower_same_dims(l, l->program->operands[operand].desc, plain))
-		*out = operand;
-	else
-		status = lower_as(l, operand, plain, name, out, err);
-	l->dnn->memory_desc_destroy(plain);
-	return status;
+	rows = layout_row_major(lower_layout(l, operand)->type, shape->rank, shape->dims);
+	*out = operand;
+	return layout_same_dims(lower_layout(l, operand), &rows)
+		       ? PRONY_OK
+		       : lower_as(l, operand, &rows, name, out, err);
 }
 
 enum prony_status lower_activation(struct lowering *l, int value, const char *name, int *out,
@@ -133,22 +136,11 @@ enum prony_status lower_activation(struct lowering *l, int value, const char *na
 enum prony_status lower_unblocked(struct lowering *l, int operand, const char *name, int *out,
 				  struct error *err)
 {
-	const_dnnl_memory_desc_t desc = l->program->operands[operand].desc;
-	dnnl_memory_desc_t plain = NULL;
-	int blocks = 0;
-	enum prony_status status;
+	const struct layout *own = lower_layout(l, operand);
+	struct layout rows = layout_row_major(own->type, own->rank, own->dims);
 
 	*out = operand;
-	l->dnn->memory_desc_query(desc, dnnl_query_inner_nblks_s32, &blocks);
-	if (blocks == 0)
-		return PRONY_OK;
-	status = lower_plain(l, lower_type(l, operand), lower_rank(l, desc), lower_dims(l, desc),
-			     &plain, err);
-	if (status != PRONY_OK)
-		return status;
-	status = lower_as(l, operand, plain, name, out, err);
-	l->dnn->memory_desc_destroy(plain);
-	return status;
+	return own->blob ? lower_as(l, operand, &rows, name, out, err) : PRONY_OK;
 }
 
 /* Whether the gradient of node n reads `value`. */
@@ -184,24 +176,7 @@ enum prony_status lower_result(struct lowering *l, int n, int value, int from, i
 		*out = from;
 		return PRONY_OK;
 	}
-	return program_operand(l->program, l->program->operands[from].desc, REGION_PLANNED, out,
-			       err);
-}
-
-enum prony_status lower_unary(struct lowering *l, int n, struct error *err)
-{
-	const struct node *node = &l->graph->nodes[n];
-	struct node_state *state = &l->nodes[n];
-	enum prony_status status =
-		lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
-
-	if (status == PRONY_OK)
-		status = program_primitive(l->program, node->name, "forward", state->forward,
-					   (const int[]){DNNL_ARG_SRC, DNNL_ARG_DST},
-					   (const int[]){state->src, state->dst}, 2, err);
-	if (status == PRONY_OK)
-		l->values[node->outputs[0]].operand = state->dst;
-	return status;
+	return program_operand(l->program, lower_layout(l, from), REGION_PLANNED, out, err);
 }
 
 enum prony_status lower_unary_grad(struct lowering *l, int n, int like, int *dy, int *dx,
@@ -211,6 +186,6 @@ enum prony_status lower_unary_grad(struct lowering *l, int n, int like, int *dy,
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, dy, err);
 
 	if (status == PRONY_OK)
-		status = lower_as(l, *dy, l->program->operands[like].desc, node->name, dy, err);
+		status = lower_as(l, *dy, lower_layout(l, like), node->name, dy, err);
 	return status == PRONY_OK ? lower_result(l, n, node->inputs[0], *dy, dx, err) : status;
 }

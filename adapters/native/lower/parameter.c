@@ -1,16 +1,19 @@
+/* Weights and states: their operands. */
 #include "adapters/native/lower/lower_internal.h"
 
-enum prony_status lower_parameter(struct lowering *l, int value, const_dnnl_memory_desc_t desc,
-				  dnnl_memory_desc_t plain, struct error *err)
+static const struct parameter no_parameter = {
+	.gradient = OPERAND_NONE, .folded = -1, .copies = {OPERAND_NONE, OPERAND_NONE}};
+
+enum prony_status lower_parameter(struct lowering *l, int value, const struct layout *layout,
+				  const struct layout *outside, struct error *err)
 {
 	struct parameter *parameter = &l->parameters[l->parameter_count++];
 
-	*parameter = (struct parameter){.value = value,
-					.plain = plain,
-					.folded = -1,
-					.copies = {OPERAND_NONE, OPERAND_NONE},
-					.keeps_original = onednn_type(l->dnn, desc) != dnnl_f32};
-	return program_pair(l->program, desc, &parameter->operand, &parameter->gradient, err);
+	*parameter = no_parameter;
+	parameter->value = value;
+	parameter->outside = *outside;
+	parameter->keeps_original = layout->type != DTYPE_F32;
+	return program_pair(l->program, layout, &parameter->operand, &parameter->gradient, err);
 }
 
 struct parameter *lower_find_parameter(const struct lowering *l, int value)
@@ -24,29 +27,23 @@ struct parameter *lower_find_parameter(const struct lowering *l, int value)
 
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err)
 {
-	const struct value *row = &l->graph->values[value];
-	dnnl_memory_desc_t plain = NULL;
+	const struct value *data = &l->graph->values[value];
+	struct layout rows = layout_row_major(DTYPE_F32, data->shape.rank, data->shape.dims);
+	struct parameter *state;
 	enum prony_status status;
 
-	if (l->values[value].operand != OPERAND_NONE) {
-		*out = l->values[value].operand;
+	*out = l->values[value].operand;
+	if (*out != OPERAND_NONE)
 		return PRONY_OK;
-	}
-	status = lower_plain(l, dnnl_f32, row->shape.rank, row->shape.dims, &plain, err);
-	if (status != PRONY_OK)
-		return status;
-	if (row->kind == VALUE_PARAMETER) {
-		status = lower_parameter(l, value, plain, plain, err);
+	if (data->kind == VALUE_PARAMETER) {
+		status = lower_parameter(l, value, &rows, &rows, err);
 		*out = lower_find_parameter(l, value)->operand;
 	} else {
-		struct parameter *state = &l->states[l->state_count++];
-
-		*state = (struct parameter){.value = value,
-					    .gradient = OPERAND_NONE,
-					    .plain = plain,
-					    .folded = -1,
-					    .copies = {OPERAND_NONE, OPERAND_NONE}};
-		status = program_operand(l->program, plain, REGION_LASTING, &state->operand, err);
+		state = &l->states[l->state_count++];
+		*state = no_parameter;
+		state->value = value;
+		state->outside = rows;
+		status = program_operand(l->program, &rows, REGION_LASTING, &state->operand, err);
 		*out = state->operand;
 	}
 	l->values[value].operand = *out;

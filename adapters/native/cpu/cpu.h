@@ -1,0 +1,222 @@
+/*
+ * The CPU's backend: oneDNN and loops of our own. What its files share, by the file that has it,
+ * the ones below first.
+ */
+#ifndef PRONY_ADAPTERS_NATIVE_CPU_CPU_H
+#define PRONY_ADAPTERS_NATIVE_CPU_CPU_H
+
+#include "adapters/native/cpu/kernels/loops.h"
+#include "adapters/native/cpu/onednn.h"
+#include "adapters/native/lower/lower_internal.h"
+
+struct device {
+	struct onednn dnn;
+	const struct kernels *kernels;
+	/* Descriptors that blobs of layouts borrow; owned. */
+	dnnl_memory_desc_t *descs;
+	int desc_count, desc_capacity;
+	struct update_rule rule;
+	void (*update)(float *w, float *v, const float *g, const struct update_rule *rule,
+		       size_t n);
+};
+
+struct work {
+	dnnl_primitive_t primitive; /* owned; NULL: kernel */
+	void (*kernel)(struct program *program, const struct command *command);
+	dnnl_exec_arg_t *args; /* of a primitive, in the order of the command's operands */
+	int parts;	       /* of a primitive: see cpu_primitive_parts; else 1 */
+	size_t elements;       /* of a kernel */
+	bool bf16;	       /* operand 0 of a kernel, and those of its kind */
+	double ratio;	       /* dropout; momentum of a statistic; what is filled in */
+	const void *detail;    /* what else a kernel needs, in the program's arena */
+};
+
+struct node_work {
+	dnnl_primitive_desc_t forward, backward_data, backward_weights; /* owned */
+	const struct recurrent *recurrent;				/* recurrent.c */
+	const void *detail;		 /* what the gradient's kernel needs, too */
+	struct winograd_layer *winograd; /* winograd.c; NULL where it does not compute the node */
+	bool winograd_gradient;		 /* it computes the gradient of the input, too */
+};
+
+static inline const struct onednn *cpu_onednn(const struct lowering *l)
+{
+	return &l->program->device->dnn;
+}
+
+/* layout.c: layouts in the library's words. */
+
+dnnl_data_type_t cpu_type(enum dtype type);
+/* The caller destroys it. */
+enum prony_status cpu_describe(const struct onednn *dnn, const struct layout *layout,
+			       dnnl_memory_desc_t *out, struct error *err);
+/* Its blob, if any, is borrowed from `desc`. */
+struct layout cpu_layout(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
+/* What the library calls tag, for activations in blocks or weights; its blob lasts. */
+enum prony_status cpu_tagged(const struct lowering *l, enum dtype type, int rank,
+			     const int64_t *dims, dnnl_format_tag_t tag, struct layout *out,
+			     struct error *err);
+const_dnnl_memory_desc_t cpu_desc(const struct lowering *l, int operand);
+/* A layout that a primitive is free to choose; the caller destroys it. */
+enum prony_status cpu_any(const struct lowering *l, enum dtype type, int rank, const int64_t *dims,
+			  dnnl_memory_desc_t *out, struct error *err);
+enum prony_status cpu_plain(const struct lowering *l, enum dtype type, int rank,
+			    const int64_t *dims, dnnl_memory_desc_t *out, struct error *err);
+bool cpu_same_layout(const struct device *device, const struct layout *a, const struct layout *b);
+bool cpu_same_blocks(struct device *device, const struct layout *like, enum dtype type, int rank,
+		     const int64_t *dims, struct layout *out);
+bool cpu_view(struct device *device, const struct layout *whole, const int64_t *start,
+	      const int64_t *dims, struct layout *out);
+bool cpu_permute(struct device *device, const struct layout *layout, const int *order,
+		 struct layout *out);
+
+/* A planned operand, and lower_as, for a layout that a primitive has chosen. */
+enum prony_status cpu_operand(struct lowering *l, const_dnnl_memory_desc_t desc, int *out,
+			      struct error *err);
+enum prony_status cpu_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
+			 const char *name, int *out, struct error *err);
+
+/* primitive.c: attributes and implementations of the library's primitives. */
+
+/* Attributes of every primitive: strict fp32, our scratchpad; with a ReLU after it if asked. The
+ * caller destroys them. */
+enum prony_status cpu_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
+				 struct error *err);
+/* How good an implementation is: 0 reference code, 1 general (im2col and gemm), 2 specialised. */
+int cpu_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade);
+/* Notes what computes a node and the `count` nodes that are computed with it: the implementations,
+ * forward and backward. */
+void cpu_note(struct lowering *l, int n, const int *fused, int count);
+/* Notes in what type each product (convolution, matrix product, recurrent layer) multiplies. */
+enum prony_status cpu_check_types(struct lowering *l, struct error *err);
+
+/* execute.c: commands, and running them. */
+
+/*
+ * Makes the primitive of `pd` and appends it. operands[i] is passed as args[i]; OPERAND_NONE ones
+ * are left out. The scratchpad that the primitive wants is planned too.
+ */
+enum prony_status cpu_primitive(struct lowering *l, const char *name, const char *what,
+				const_dnnl_primitive_desc_t pd, const int *args,
+				const int *operands, int count, struct error *err);
+/*
+ * The same for `parts` independent parts of the work, executed at once by as many threads, one
+ * each: part p has operands[p * count + i] as args[i], OPERAND_NONE in all parts or in none. The
+ * primitive was described for one thread (onednn_use_threads), on a library whose threads are
+ * OpenMP's.
+ */
+enum prony_status cpu_primitive_parts(struct lowering *l, const char *name, const char *what,
+				      const_dnnl_primitive_desc_t pd, const int *args,
+				      const int *operands, int count, int parts, struct error *err);
+/* Appends nodes[n].work->forward, whose one result has the layout of its one source, nodes[n].src.
+ */
+enum prony_status cpu_unary(struct lowering *l, int n, struct error *err);
+/* The backend's copy: a reorder. */
+enum prony_status cpu_copy(struct lowering *l, int from, int to, const char *name, const char *what,
+			   struct error *err);
+/* Appends a loop of ours; operands[0] says how many elements it has. */
+struct work *cpu_kernel(struct lowering *l, const char *name, const char *what,
+			void (*kernel)(struct program *, const struct command *),
+			const int *operands, int count);
+/* The operand's memory, for such a loop, and the threads for its elements. Optional operands are
+ * the last ones: NULL where the command has fewer. */
+void *cpu_data(const struct program *program, const struct command *command, int i);
+void *cpu_optional(const struct program *program, const struct command *command, int i);
+int cpu_threads(const struct program *program, size_t elements);
+
+enum prony_status cpu_finish(struct program *program, struct error *err);
+enum prony_status cpu_run(struct program *program, int slot, struct error *err);
+enum prony_status cpu_run_one(struct program *program, int i, struct error *err);
+void cpu_release_commands(struct program *program);
+/* One reorder between two memories, outside steps. */
+enum prony_status cpu_reorder_now(const struct onednn *dnn, const_dnnl_memory_desc_t from_desc,
+				  const void *from, const_dnnl_memory_desc_t to_desc, void *to,
+				  struct error *err);
+
+/* eltwise.c: functions of one element that the library has. */
+
+/* A function as the library names it. */
+struct eltwise_function {
+	dnnl_alg_kind_t algorithm;
+	float alpha, beta;
+};
+
+/* Whether the operator is one. */
+bool cpu_has_function(enum op op);
+/* Its name and numbers; false where there is none. */
+bool cpu_eltwise_function(const struct node *node, struct eltwise_function *out);
+
+/* weighted.c: what convolutions and matrix products share. The forward node has kept its primitive
+ * descriptors. */
+
+/* Attributes of a primitive that computes a chain, too. The caller destroys them. */
+enum prony_status cpu_chain_attributes(const struct lowering *l, const struct chain *chain,
+				       dnnl_primitive_attr_t *out, struct error *err);
+enum prony_status cpu_weighted_grad_input(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_weighted_grad_weight(struct lowering *l, int n, struct error *err);
+/* Declares the parameters of node n and appends its forward primitive. */
+enum prony_status cpu_weighted_forward(struct lowering *l, int n, const struct layout *outside,
+				       const struct chain *chain, struct error *err);
+
+/* depthwise.c: convolutions in which each channel has a window of its own. Gradients are for layers
+ * whose pass the library has no good code for; dx and dy are operands in the layouts of the forward
+ * pass. */
+bool cpu_is_depthwise(const struct lowering *l, int n);
+enum prony_status cpu_depthwise(struct lowering *l, int n, struct error *err);
+void cpu_depthwise_grad_input(struct lowering *l, int n, int dx, int dy);
+enum prony_status cpu_depthwise_grad_weight(struct lowering *l, int n, struct error *err);
+
+/* few_rows_gemm.c: matrix products of few rows with many weights; the source is nodes[n].src. */
+bool cpu_is_few_rows(const struct lowering *l, int n);
+enum prony_status cpu_few_rows(struct lowering *l, int n, struct error *err);
+
+/*
+ * winograd.c: convolutions of 3x3 windows by fewer multiplications; the source is nodes[n].src. In
+ * training the library's primitives of the node are there, too: *done is false, and nothing was
+ * appended, where they want other layouts. Of convolutions whose winograd_gradient is set it
+ * computes the gradient of the input, too.
+ */
+bool cpu_is_winograd(const struct lowering *l, int n);
+enum prony_status cpu_winograd(struct lowering *l, int n, bool *done, struct error *err);
+void cpu_winograd_grad_input(struct lowering *l, int n, int dx, int dy);
+
+/* The other operators: a function for each or for a family; n is the node. */
+
+/* conv.c, gemm.c, recurrent.c */
+enum prony_status cpu_conv(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_conv_grad_input(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_conv_grad_weight(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *err);
+/* pool.c, norm.c, lrn.c */
+enum prony_status cpu_pool(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_pool_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_batch_norm(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_batch_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_lrn(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_lrn_grad(struct lowering *l, int n, struct error *err);
+/* binary.c */
+enum prony_status cpu_binary(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_mean(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_mean_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_broadcast_grad(struct lowering *l, int n, struct error *err);
+void cpu_copy_box(struct lowering *l, const char *name, int rank, const int64_t *dims, int from,
+		  const struct box *source, int to, const struct box *target);
+/* concat.c, eltwise.c, softmax.c */
+enum prony_status cpu_concat(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_eltwise(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_eltwise_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_softmax(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_softmax_grad(struct lowering *l, int n, struct error *err);
+/* loops.c */
+enum prony_status cpu_relu(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_relu_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_dropout(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_dropout_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_half_squares(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_cross_entropy(struct lowering *l, int n, struct error *err);
+void cpu_fill(struct lowering *l, const char *name, int operand, double value);
+void cpu_update(struct lowering *l);
+
+#endif
