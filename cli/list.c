@@ -15,6 +15,7 @@
 #include "cli/run_text.h"
 #include "datasets/dataset.h"
 #include "diagnose/machine.h"
+#include "report/figures.h"
 #include "samples/record.h"
 #include "spec/spec.h"
 #include "zoo/zoo.h"
@@ -214,18 +215,28 @@ static json_t *suite_rows(const struct list_options *options, struct error *err)
 	return rows;
 }
 
+static void add_metric(json_t *rows, const char *metric, const char *of, const char *unit,
+		       const char *summary)
+{
+	json_t *row = json_object();
+	json_object_set_new(row, "metric", json_string(metric));
+	json_object_set_new(row, "of", json_string(of));
+	json_object_set_new(row, "unit", listing_text(unit));
+	json_object_set_new(row, "summary", json_string(summary));
+	json_array_append_new(rows, row);
+}
+
 static json_t *metric_rows(const struct list_options *options, struct error *err)
 {
 	json_t *rows = json_array();
 	(void)options;
 	(void)err;
-	for (size_t i = 0; i < process_field_count; i++) {
-		json_t *row = json_object();
-		json_object_set_new(row, "metric", json_string(process_fields[i].name));
-		json_object_set_new(row, "unit", listing_text(process_fields[i].unit));
-		json_object_set_new(row, "summary", json_string(process_fields[i].doc));
-		json_array_append_new(rows, row);
-	}
+	for (int id = 0; id < FIGURE_COUNT; id++)
+		add_metric(rows, figures[id].word, "cell", figure_unit_name(figures[id].unit),
+			   figures[id].help);
+	for (size_t i = 0; i < process_field_count; i++)
+		add_metric(rows, process_fields[i].name, "process", process_fields[i].unit,
+			   process_fields[i].doc);
 	return rows;
 }
 
@@ -266,6 +277,7 @@ static const struct topic topics[] = {
 				       {.title = NULL}}},
 	{"metrics", metric_rows,
 	 (const struct table_column[]){{"METRIC", "metric", TABLE_LEFT},
+				       {"OF", "of", TABLE_LEFT},
 				       {"UNIT", "unit", TABLE_LEFT},
 				       {"WHAT", "summary", TABLE_LEFT},
 				       {.title = NULL}}},

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "report/charts_internal.h"
-#include "report/format.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -53,8 +52,8 @@ static size_t *order_frameworks(const struct html_page *page, size_t comparison)
 
 /* Called for the rows of a comparison that have figures, the fastest framework first, each one's
  * runs side by side. */
-typedef void visit_row(struct charts *charts, struct chart *chart, const char *label,
-		       const char *colour, const struct summary_row *row);
+typedef void visit_row(const struct html_page *page, size_t run, const struct summary_row *row,
+		       struct charts *charts, struct chart *chart);
 
 static struct chart *draw_rows(const struct html_page *page, size_t comparison,
 			       struct charts *charts, struct chart *chart, visit_row *visit)
@@ -62,12 +61,10 @@ static struct chart *draw_rows(const struct html_page *page, size_t comparison,
 	size_t *order = order_frameworks(page, comparison);
 	for (size_t i = 0; i < page->framework_count; i++) {
 		const char *name = page->frameworks[order[i]];
-		char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
 		for (size_t run = 0; run < page->count; run++) {
 			const struct summary_row *row = html_find(page, run, comparison, name);
-			html_row_label(page, run, name, label, sizeof label);
 			if (row && row->step.n > 0)
-				visit(charts, chart, label, html_colour(page, name), row);
+				visit(page, run, row, charts, chart);
 		}
 	}
 	free(order);
@@ -80,11 +77,8 @@ static struct chart *draw_rows(const struct html_page *page, size_t comparison,
 static struct chart *start(const struct html_page *page, size_t comparison, const char *what,
 			   const char *caption, enum chart_kind kind, struct charts *charts)
 {
-	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 32], head[CELL_KEY_BYTES + 32];
-	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
-	snprintf(name, sizeof name, "%s %s", what, title);
-	snprintf(head, sizeof head, "%s: %s", what, title);
-	return charts_add(charts, kind, name, head, caption, page->framework_count * page->count);
+	return charts_begin(page, comparison, what, caption, kind,
+			    page->framework_count * page->count, charts);
 }
 
 /* Step means of the ok processes; the arena has them. */
@@ -101,22 +95,16 @@ static const double *step_means(struct arena *arena, const struct stored_cell *c
 	return means;
 }
 
-static void add_step_row(struct charts *charts, struct chart *chart, const char *label,
-			 const char *colour, const struct summary_row *row)
+static void add_step_row(const struct html_page *page, size_t run, const struct summary_row *row,
+			 struct charts *charts, struct chart *chart)
 {
-	char step[FORMAT_BYTES], percent[FORMAT_BYTES];
-	struct chart_row *bar = chart_row(charts, chart, label, row->cell->cell.framework, colour);
-	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
+	char percent[FORMAT_BYTES];
+	struct chart_row *bar = charts_bar(page, run, row, FIGURE_STEP, charts, chart);
+	bool sure = isfinite(row->step.half_width);
 	format_percent(row->step.half_width, percent, sizeof percent);
-	bar->value = row->step.center;
-	bar->low = row->step.low;
-	bar->high = row->step.high;
 	bar->cells = step_means(&charts->arena, row->cell, &bar->cell_count);
-	bar->text = isfinite(row->step.half_width)
-			    ? arena_printf(&charts->arena, "%s \xC2\xB1%s%s", step, percent,
-					   row->comparable ? "" : ", not ranked")
-			    : arena_printf(&charts->arena, "%s%s", step,
-					   row->comparable ? "" : ", not ranked");
+	bar->text = arena_printf(&charts->arena, "%s%s%s%s", bar->text, sure ? " \xC2\xB1" : "",
+				 sure ? percent : "", row->comparable ? "" : ", not ranked");
 }
 
 void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts)
@@ -126,8 +114,7 @@ void charts_steps(const struct html_page *page, size_t comparison, struct charts
 		"Bars are the geometric mean of process means, whiskers its 95 % interval (an "
 		"arrow: it goes on), dots the processes, the dashed line native.",
 		CHART_BARS, charts);
-	chart->x = (struct chart_axis){
-		.title = "time per step, less is better", .column = "step_ns", .measure = CHART_NS};
+	chart->x = charts_axis(charts, FIGURE_STEP);
 	chart = draw_rows(page, comparison, charts, chart, add_step_row);
 	if (!chart || page->count > 1)
 		return;
@@ -140,17 +127,18 @@ void charts_steps(const struct html_page *page, size_t comparison, struct charts
 static double phase_ns(const struct summary_row *row, size_t phase)
 {
 	if (phases[phase].field)
-		return html_median(row->cell, phases[phase].field);
+		return replicates_median(row->cell, phases[phase].field);
 	double rest = row->to_first_step_ns;
 	for (size_t i = 0; i < COUNT(phases); i++) {
-		double known = phases[i].field ? html_median(row->cell, phases[i].field) : NAN;
+		double known =
+			phases[i].field ? replicates_median(row->cell, phases[i].field) : NAN;
 		rest -= isfinite(known) ? known : 0;
 	}
 	return rest > 0 ? rest : NAN;
 }
 
-static void add_start_row(struct charts *charts, struct chart *chart, const char *label,
-			  const char *colour, const struct summary_row *row)
+static void add_start_row(const struct html_page *page, size_t run, const struct summary_row *row,
+			  struct charts *charts, struct chart *chart)
 {
 	char text[FORMAT_BYTES];
 	double *parts = arena_array(&charts->arena, COUNT(phases), sizeof *parts), sum = 0;
@@ -163,7 +151,7 @@ static void add_start_row(struct charts *charts, struct chart *chart, const char
 	}
 	if (!(sum > 0))
 		return;
-	struct chart_row *bar = chart_row(charts, chart, label, row->cell->cell.framework, colour);
+	struct chart_row *bar = charts_row(page, run, row->cell->cell.framework, charts, chart);
 	format_duration_within(sum, NAN, text, sizeof text);
 	bar->value = sum;
 	bar->cells = parts;
@@ -187,12 +175,13 @@ void charts_start_up(const struct html_page *page, size_t comparison, struct cha
 }
 
 /* A bar of a median over processes, and these as dots. */
-static struct chart_row *add_median(struct charts *charts, struct chart *chart, const char *label,
-				    const char *colour, const struct summary_row *row,
-				    double median,
-				    double (*of)(const struct process_record *process))
+static void add_median(const struct html_page *page, size_t run, const struct summary_row *row,
+		       enum figure_id id, double (*of)(const struct process_record *process),
+		       struct charts *charts, struct chart *chart)
 {
-	struct chart_row *bar = chart_row(charts, chart, label, row->cell->cell.framework, colour);
+	if (!isfinite(figure_value(id, row).value))
+		return;
+	struct chart_row *bar = charts_bar(page, run, row, id, charts, chart);
 	double *dots = arena_array(&charts->arena, row->cell->process_count + 1, sizeof *dots);
 	for (size_t i = 0; i < row->cell->process_count; i++) {
 		const struct process_record *process = &row->cell->processes[i];
@@ -200,8 +189,6 @@ static struct chart_row *add_median(struct charts *charts, struct chart *chart, 
 			dots[bar->cell_count++] = of(process);
 	}
 	bar->cells = dots;
-	bar->value = median;
-	return bar;
 }
 
 static double peak_of(const struct process_record *process)
@@ -209,15 +196,10 @@ static double peak_of(const struct process_record *process)
 	return process->rss_peak_bytes == RECORD_NONE ? NAN : (double)process->rss_peak_bytes;
 }
 
-static void add_memory_row(struct charts *charts, struct chart *chart, const char *label,
-			   const char *colour, const struct summary_row *row)
+static void add_memory_row(const struct html_page *page, size_t run, const struct summary_row *row,
+			   struct charts *charts, struct chart *chart)
 {
-	char text[FORMAT_BYTES];
-	if (!isfinite(row->rss_peak_bytes))
-		return;
-	format_bytes(row->rss_peak_bytes, text, sizeof text);
-	add_median(charts, chart, label, colour, row, row->rss_peak_bytes, peak_of)->text =
-		arena_strdup(&charts->arena, text);
+	add_median(page, run, row, FIGURE_MEMORY, peak_of, charts, chart);
 }
 
 static double power_of(const struct process_record *process)
@@ -225,13 +207,10 @@ static double power_of(const struct process_record *process)
 	return process->power_mean_window;
 }
 
-static void add_power_row(struct charts *charts, struct chart *chart, const char *label,
-			  const char *colour, const struct summary_row *row)
+static void add_power_row(const struct html_page *page, size_t run, const struct summary_row *row,
+			  struct charts *charts, struct chart *chart)
 {
-	double watts = row->costs.watts;
-	if (isfinite(watts))
-		add_median(charts, chart, label, colour, row, watts, power_of)->text =
-			arena_printf(&charts->arena, "%.3g W", watts);
+	add_median(page, run, row, FIGURE_WATTS, power_of, charts, chart);
 }
 
 void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts)
@@ -241,9 +220,7 @@ void charts_memory(const struct html_page *page, size_t comparison, struct chart
 		      "Largest resident set of the worker's process tree: bars are medians over "
 		      "processes, dots the processes.",
 		      CHART_BARS, charts);
-	chart->x = (struct chart_axis){.title = "memory, less is better",
-				       .column = "rss_peak_bytes",
-				       .measure = CHART_BYTES};
+	chart->x = charts_axis(charts, FIGURE_MEMORY);
 	draw_rows(page, comparison, charts, chart, add_memory_row);
 }
 
@@ -254,7 +231,6 @@ void charts_power(const struct html_page *page, size_t comparison, struct charts
 		"Mean power of all processor packages in the window, by their counters "
 		"(whatever ran on them): bars are medians over processes, dots the processes.",
 		CHART_BARS, charts);
-	chart->x = (struct chart_axis){
-		.title = "power (W), less is better", .column = "watts", .measure = CHART_PLAIN};
+	chart->x = charts_axis(charts, FIGURE_WATTS);
 	draw_rows(page, comparison, charts, chart, add_power_row);
 }

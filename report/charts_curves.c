@@ -1,4 +1,5 @@
 /* Curves over the batch size, and over the number of cores. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,45 +139,11 @@ void charts_family_title(const struct html_page *page, const struct family *fami
 	}
 }
 
-/* What a curve shows of a row; false where it has none. */
-typedef bool read_point(const struct summary_row *row, struct chart_point *point);
-
-static bool read_step(const struct summary_row *row, struct chart_point *point)
-{
-	point->y = row->step.center;
-	point->low = row->step.low;
-	point->high = row->step.high;
-	return true;
-}
-
-static bool read_items(const struct summary_row *row, struct chart_point *point)
-{
-	double work = row->items_per_second * row->step.center;
-	point->y = row->items_per_second;
-	point->low = work / row->step.high;
-	point->high = work / row->step.low;
-	return true;
-}
-
-static bool read_overhead(const struct summary_row *row, struct chart_point *point)
-{
-	point->y = row->floor_ratio;
-	point->low = row->floor_low;
-	point->high = row->floor_high;
-	return isfinite(row->floor_ratio) && strcmp(row->cell->cell.framework, "native") != 0;
-}
-
-static bool read_latency(const struct summary_row *row, struct chart_point *point)
-{
-	read_items(row, point);
-	point->x = row->step.center;
-	return true;
-}
-
-/* A curve of a framework in a run, of the comparisons in which it is comparable. */
+/* A curve of a framework in a run, of the comparisons in which it is comparable, over the family's
+ * number or over the step. */
 static void add_curve(const struct html_page *page, size_t run, const char *framework,
-		      const struct family *family, read_point *read, struct charts *charts,
-		      struct chart *chart)
+		      const struct family *family, enum figure_id id, bool over_step,
+		      struct charts *charts, struct chart *chart)
 {
 	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
 	html_row_label(page, run, framework, label, sizeof label);
@@ -186,58 +153,20 @@ static void add_curve(const struct html_page *page, size_t run, const char *fram
 	for (size_t i = 0; i < family->count; i++) {
 		const struct summary_row *row =
 			html_find(page, run, family->comparisons[i], framework);
-		struct chart_point point = {.x = family->values[i]};
-		if (row && row->comparable && read(row, &point))
-			series->points[series->count++] = point;
+		if (!row || !row->comparable)
+			continue;
+		struct figure_value known = figure_value(id, row);
+		if (isfinite(known.value) && !known.itself)
+			series->points[series->count++] = (struct chart_point){
+				over_step ? row->step.center : family->values[i], known.value,
+				known.low, known.high};
 	}
 	if (series->count == 0)
 		chart->series_count--;
 }
 
-struct curve {
-	const char *what, *caption;
-	read_point *read;
-	struct chart_axis y;
-	bool latency;
-};
-
-static const struct curve curves[] = {
-	{"Step time",
-	 "Geometric means of process means with their 95 % intervals (an arrow: it goes on).",
-	 read_step,
-	 {.title = "time per step, less is better",
-	  .column = "step_ns",
-	  .measure = CHART_NS,
-	  .logarithmic = true},
-	 false},
-	{"Items a second",
-	 "The same processes as items a second.",
-	 read_items,
-	 {.title = "items a second, more is better",
-	  .column = "items_per_second",
-	  .measure = CHART_PER_SECOND,
-	  .logarithmic = true},
-	 false},
-	{"Overhead over the floor",
-	 "Step time over native's of the same work, with the 95 % interval of the ratio.",
-	 read_overhead,
-	 {.title = "step time / native's, 1 = the floor",
-	  .column = "floor_ratio",
-	  .measure = CHART_PLAIN,
-	  .logarithmic = true},
-	 false},
-	{"Throughput against latency",
-	 "Each mark is one point of the sweep: to the left is sooner, up is more.",
-	 read_latency,
-	 {.title = "items a second, more is better",
-	  .column = "items_per_second",
-	  .measure = CHART_PER_SECOND,
-	  .logarithmic = true},
-	 true},
-};
-
-static void add_chart(const struct html_page *page, const struct family *family,
-		      const struct curve *curve, struct charts *charts)
+static void add_chart(const struct html_page *page, const struct family *family, enum figure_id id,
+		      bool over_step, struct charts *charts)
 {
 	static const struct chart_axis batch = {.title = "batch size",
 						.column = "batch",
@@ -247,28 +176,32 @@ static void add_chart(const struct html_page *page, const struct family *family,
 				       cores = {.title = "cores",
 						.column = "cores",
 						.measure = CHART_PLAIN,
-						.ticks_at_values = true},
-				       latency = {.title = "time per step",
-						  .column = "step_ns",
-						  .measure = CHART_NS,
-						  .logarithmic = true};
-	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 64], name[CELL_KEY_BYTES + 64];
-	const char *over = family->cores ? "cores" : "batch size";
+						.ticks_at_values = true};
+	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 96], name[sizeof head], caption[256];
+	const char *over = over_step	   ? figures[FIGURE_STEP].words
+			   : family->cores ? cores.title
+					   : batch.title;
 	charts_family_title(page, family, title, sizeof title);
-	snprintf(head, sizeof head, "%s%s%s: %s", curve->what, curve->latency ? "" : " over ",
-		 curve->latency ? "" : over, title);
-	snprintf(name, sizeof name, "%s %s %s", curve->what, over, title);
-	struct chart *chart = charts_add(charts, CHART_LINES, name, head, curve->caption,
+	snprintf(head, sizeof head, "%s over %s: %s", figures[id].words, over, title);
+	snprintf(name, sizeof name, "%s %s %s", figures[id].words, over, title);
+	*head = (char)toupper((unsigned char)*head);
+	snprintf(caption, sizeof caption, "%s%s; 95 %% intervals (an arrow: it goes on).",
+		 over_step ? "Each mark is one point of the sweep, sooner to the left: " : "",
+		 figures[id].help);
+	*caption = (char)toupper((unsigned char)*caption);
+	struct chart *chart = charts_add(charts, CHART_LINES, name, head, caption,
 					 page->framework_count * page->count);
-	chart->x = curve->latency ? latency : family->cores ? cores : batch;
-	chart->y = curve->y;
-	if (curve->read == read_overhead) {
+	chart->x = over_step ? charts_axis(charts, FIGURE_STEP) : family->cores ? cores : batch;
+	chart->y = charts_axis(charts, id);
+	chart->x.logarithmic |= over_step;
+	chart->y.logarithmic = true;
+	if (figures[id].unit == UNIT_RATIO) {
 		chart->reference = 1;
 		chart->reference_label = "native";
 	}
 	for (size_t k = 0; k < page->framework_count; k++)
 		for (size_t run = 0; run < page->count; run++)
-			add_curve(page, run, page->frameworks[k], family, curve->read, charts,
+			add_curve(page, run, page->frameworks[k], family, id, over_step, charts,
 				  chart);
 	size_t longest = 0;
 	for (size_t i = 0; i < chart->series_count; i++)
@@ -279,6 +212,8 @@ static void add_chart(const struct html_page *page, const struct family *family,
 
 void charts_curves(const struct html_page *page, const struct family *family, struct charts *charts)
 {
-	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-		add_chart(page, family, &curves[i], charts);
+	for (int id = 0; id < FIGURE_COUNT; id++)
+		if (figures[id].shown & SHOW_CURVE)
+			add_chart(page, family, (enum figure_id)id, false, charts);
+	add_chart(page, family, FIGURE_SAMPLES, true, charts);
 }

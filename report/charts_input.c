@@ -1,9 +1,7 @@
 /* Steps whose batches arrive: what computing, copying and waiting take of each. */
 #include <math.h>
-#include <stdio.h>
 
 #include "report/charts_internal.h"
-#include "report/format.h"
 #include "report/input.h"
 
 static const struct chart_part parts[] = {
@@ -21,34 +19,25 @@ static void add_row(const struct html_page *page, size_t run, const struct summa
 {
 	const double values[PARTS] = {split->computing, split->slowed,	 split->copying,
 				      split->storage,	split->decoding, split->loader};
-	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], text[FORMAT_BYTES];
-	const char *name = row->cell->cell.framework;
 	double *cells = arena_array(&charts->arena, PARTS, sizeof *cells);
-	html_row_label(page, run, name, label, sizeof label);
-	struct chart_row *bar = chart_row(charts, chart, label, name, html_colour(page, name));
+	struct chart_row *bar = charts_bar(page, run, row, FIGURE_STEP, charts, chart);
 	for (size_t i = 0; i < PARTS; i++)
 		cells[i] = values[i];
 	bar->cells = cells;
 	bar->cell_count = PARTS;
-	bar->value = row->step.center;
-	format_duration_within(row->step.center, row->step.half_width, text, sizeof text);
-	bar->text = arena_strdup(&charts->arena, text);
+	bar->low = bar->high = NAN; /* of the whole: a stack has none */
 }
 
 void charts_input(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 16];
-	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
-	snprintf(name, sizeof name, "Input: %s", title);
-	struct chart *chart = charts_add(
-		charts, CHART_STACKS, name, name,
+	struct chart *chart = charts_begin(
+		page, comparison, "Input",
 		"What a step whose batches arrive is made of: computing (as with resident batches, "
 		"where the run has them; what it takes longer beside the loader is a part of its "
 		"own, where the 95 % intervals tell it), copying, and waiting, "
 		"shared out as prony's loader spends its time on a batch.",
-		html_row_count(page, comparison));
-	chart->x = (struct chart_axis){
-		.title = "time per step, less is better", .column = "step_ns", .measure = CHART_NS};
+		CHART_STACKS, html_row_count(page, comparison), charts);
+	chart->x = charts_axis(charts, FIGURE_STEP);
 	chart->parts = arena_array(&charts->arena, PARTS, sizeof *chart->parts);
 	chart->part_count = PARTS;
 	for (size_t i = 0; i < PARTS; i++)

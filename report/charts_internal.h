@@ -3,7 +3,24 @@
 #define PRONY_REPORT_CHARTS_INTERNAL_H
 
 #include "report/chart.h"
+#include "report/figures.h"
 #include "report/html_internal.h"
+
+/* A chart of a comparison, "WHAT: its title", with room for rows or series. */
+struct chart *charts_begin(const struct html_page *page, size_t comparison, const char *what,
+			   const char *caption, enum chart_kind kind, size_t room,
+			   struct charts *charts);
+/* "step time, less is better" */
+struct chart_axis charts_axis(struct charts *charts, enum figure_id id);
+/* The row of a framework, with its name and colour. */
+struct chart_row *charts_row(const struct html_page *page, size_t run, const char *framework,
+			     struct charts *charts, struct chart *chart);
+/* A bar as long as its figure, with its interval. */
+struct chart_row *charts_bar(const struct html_page *page, size_t run,
+			     const struct summary_row *row, enum figure_id id,
+			     struct charts *charts, struct chart *chart);
+/* Every chart of a comparison. */
+void charts_of_comparison(const struct html_page *page, size_t comparison, struct charts *charts);
 
 /* Charts of one comparison of the page; each adds none when there is nothing to show. */
 void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts);
@@ -45,7 +62,7 @@ struct family *charts_families(const struct html_page *page, struct arena *arena
 /* "lenet, mnist-sample, train with momentum, cpu, fp32": what its comparisons have in common. */
 void charts_family_title(const struct html_page *page, const struct family *family, char *out,
 			 size_t out_bytes);
-/* Step, items a second and overhead over the number, and throughput against latency. */
+/* Each figure that is a curve over the number, and throughput against latency. */
 void charts_curves(const struct html_page *page, const struct family *family,
 		   struct charts *charts);
 

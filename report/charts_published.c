@@ -4,31 +4,15 @@
 #include <string.h>
 
 #include "report/charts_internal.h"
-#include "report/format.h"
 #include "report/published.h"
 
 enum { PUBLISHED_MAX = 60 };
-
-static void add_ours(const struct html_page *page, size_t run, const struct summary_row *row,
-		     struct charts *charts, struct chart *chart)
-{
-	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4], text[FORMAT_BYTES];
-	const char *name = row->cell->cell.framework;
-	double work = row->items_per_second * row->step.center;
-	html_row_label(page, run, name, label, sizeof label);
-	struct chart_row *bar = chart_row(charts, chart, label, name, html_colour(page, name));
-	bar->value = row->items_per_second;
-	bar->low = work / row->step.high;
-	bar->high = work / row->step.low;
-	format_rate(row->items_per_second, text, sizeof text);
-	bar->text = arena_strdup(&charts->arena, text);
-}
 
 static void add_published(const struct html_page *page, const struct published_row *row,
 			  struct charts *charts, struct chart *chart)
 {
 	char text[FORMAT_BYTES];
-	double rate = published_items_per_second(row);
+	double rate = published_samples_per_second(row);
 	struct chart_row *bar = chart_row(charts, chart, row->framework, row->framework,
 					  html_colour(page, row->framework));
 	bar->value = rate;
@@ -64,7 +48,7 @@ static size_t find_published(const struct html_page *page, size_t comparison, si
 		const struct published_row *row = &page->published.rows[i];
 		bool about = false;
 		for (size_t run = 0; run < page->count && !about; run++)
-			about = isfinite(published_items_per_second(row)) &&
+			about = isfinite(published_samples_per_second(row)) &&
 				is_about(page, row, run, comparison);
 		if (about)
 			found[count++] = row;
@@ -105,29 +89,23 @@ static void add_theirs(const struct html_page *page, const struct published_row 
 void charts_published(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	const struct published_row *theirs[PUBLISHED_MAX];
-	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 32], head[CELL_KEY_BYTES + 32];
 	size_t count = find_published(page, comparison, PUBLISHED_MAX, theirs), ours = 0;
 	/* A study's own charts have them. */
 	if (count == 0 || charts_is_study(page))
 		return;
-	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
-	snprintf(name, sizeof name, "Published %s", title);
-	snprintf(head, sizeof head, "Beside what was published: %s", title);
-	struct chart *chart = charts_add(
-		charts, CHART_BARS, name, head,
+	struct chart *chart = charts_begin(
+		page, comparison, "Published speeds",
 		"Solid: measured here, with 95 % intervals. Faint: published, of other machines "
 		"and versions, so no rank.",
-		html_row_count(page, comparison) + 1 + 2 * PUBLISHED_MAX);
-	chart->x = (struct chart_axis){.title = "items a second, more is better",
-				       .column = "items_per_second",
-				       .measure = CHART_PER_SECOND};
+		CHART_BARS, html_row_count(page, comparison) + 1 + 2 * PUBLISHED_MAX, charts);
+	chart->x = charts_axis(charts, FIGURE_SAMPLES);
 	add_heading("here", charts, chart);
 	for (size_t run = 0; run < page->count; run++) {
 		size_t rows_count;
 		const struct summary_row *rows = html_rows(page, run, comparison, &rows_count);
 		for (size_t i = 0; i < rows_count; i++)
 			if (rows[i].comparable && ++ours)
-				add_ours(page, run, &rows[i], charts, chart);
+				charts_bar(page, run, &rows[i], FIGURE_SAMPLES, charts, chart);
 	}
 	if (ours == 0)
 		charts_drop(charts);

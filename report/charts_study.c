@@ -7,42 +7,32 @@
 
 #include "report/charts_internal.h"
 #include "report/costs.h"
-#include "report/format.h"
 #include "report/published.h"
 
 enum metric { METRIC_SPEED, METRIC_MEMORY, METRIC_POWER, METRIC_SPEED_UP, METRIC_COUNT };
 
 static const struct {
 	const char *name, *published, *caption;
-	struct chart_axis x;
+	enum figure_id figure; /* that its axis and texts are of */
 } metrics[METRIC_COUNT] = {
-	[METRIC_SPEED] = {"Speed by device",
-			  "images_per_second",
-			  "Images a second. Solid: here, with 95 % intervals. Faint: published.",
-			  {.title = "images a second, more is better",
-			   .column = "images_per_second",
-			   .measure = CHART_PER_SECOND}},
-	[METRIC_MEMORY] = {"Memory by device",
-			   "gpu_memory_mib",
+	[METRIC_SPEED] = {"Speed by device", "images_per_second",
+			  "Samples a second. Solid: here, with 95 % intervals. Faint: published.",
+			  FIGURE_SAMPLES},
+	[METRIC_MEMORY] = {"Memory by device", "gpu_memory_mib",
 			   "Published: memory of the GPUs. On a CPU here: largest resident set of "
 			   "the worker's process tree, which is not that.",
-			   {.title = "memory, less is better",
-			    .column = "bytes",
-			    .measure = CHART_BYTES}},
-	[METRIC_POWER] = {"Power by device",
-			  "gpu_power_w",
+			   FIGURE_MEMORY},
+	[METRIC_POWER] = {"Power by device", "gpu_power_w",
 			  "Published: power of the GPUs, on a CPU of those that idle beside it. "
 			  "Here: of the processor packages, where there are counters.",
-			  {.title = "power (W), less is better",
-			   .column = "watts",
-			   .measure = CHART_PLAIN}},
-	[METRIC_SPEED_UP] = {"Speed-up by device",
-			     "images_per_second",
-			     "Images a second over those of the same framework on the CPU.",
-			     {.title = "times as fast as on the CPU",
-			      .column = "speed_up",
-			      .measure = CHART_PLAIN}},
+			  FIGURE_WATTS},
+	[METRIC_SPEED_UP] = {"Speed-up by device", "images_per_second",
+			     "Samples a second over those of the same framework on the CPU.",
+			     FIGURE_FLOOR},
 };
+
+static const struct chart_axis speed_up = {
+	.title = "times as fast as on the CPU", .column = "speed_up", .measure = CHART_PLAIN};
 
 /* A case: what its charts are made of. */
 struct study {
@@ -69,20 +59,7 @@ static void add_heading(struct study *s, const char *text)
 static const char *value_text(struct study *s, double value)
 {
 	char text[FORMAT_BYTES];
-	switch (s->metric) {
-	case METRIC_SPEED:
-		format_rate(value, text, sizeof text);
-		break;
-	case METRIC_MEMORY:
-		format_bytes(value, text, sizeof text);
-		break;
-	case METRIC_POWER:
-		snprintf(text, sizeof text, "%.0f W", value);
-		break;
-	default:
-		format_ratio(value, text, sizeof text);
-		break;
-	}
+	figure_format(figures[metrics[s->metric].figure].unit, value, NAN, text);
 	return arena_strdup(&s->charts->arena, text);
 }
 
@@ -105,15 +82,18 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 	const struct summary_row *cpu;
 	switch (s->metric) {
 	case METRIC_SPEED:
-		return row->items_per_second;
+		return figure_value(FIGURE_SAMPLES, row).value;
 	case METRIC_MEMORY:
 		/* Sensors of GPUs would have fields of their own: there are none. */
 		return device_is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
 	case METRIC_POWER:
-		return device_is_cpu(cell->device) ? html_median(row->cell, "power_mean_run") : NAN;
+		return device_is_cpu(cell->device) ? replicates_median(row->cell, "power_mean_run")
+						   : NAN;
 	default:
 		cpu = find_on_cpu(s, run, cell->framework);
-		return cpu ? row->items_per_second / cpu->items_per_second : NAN;
+		return cpu ? figure_value(FIGURE_SAMPLES, row).value /
+				       figure_value(FIGURE_SAMPLES, cpu).value
+			   : NAN;
 	}
 }
 
@@ -133,8 +113,8 @@ static void add_our_row(struct study *s, size_t run, const struct summary_row *r
 				    : arena_printf(&s->charts->arena, "%s, not ranked",
 						   value_text(s, value));
 	if (s->metric == METRIC_SPEED) {
-		bar->low = value * row->step.center / row->step.high;
-		bar->high = value * row->step.center / row->step.low;
+		bar->low = figure_value(FIGURE_SAMPLES, row).low;
+		bar->high = figure_value(FIGURE_SAMPLES, row).high;
 	}
 	s->known++;
 }
@@ -261,7 +241,9 @@ static void add_chart(struct study *s)
 		}
 	s->chart = charts_add(s->charts, CHART_BARS, strbuf_text(&name), strbuf_text(&name),
 			      strbuf_text(&caption), room_of(page));
-	s->chart->x = metrics[s->metric].x;
+	s->chart->x = s->metric == METRIC_SPEED_UP
+			      ? speed_up
+			      : charts_axis(s->charts, metrics[s->metric].figure);
 	s->known = s->theirs = 0;
 	for (size_t c = 0; c < page->comparison_count; c++)
 		for (size_t run = 0; run < page->count && is_of_case(s, page->comparisons[c]);

@@ -105,17 +105,6 @@ static double longest_window(const struct html_page *page, size_t comparison)
 	return longest;
 }
 
-static struct chart *start(const struct html_page *page, size_t comparison, const char *what,
-			   const char *caption, enum chart_kind kind, size_t room,
-			   struct charts *charts)
-{
-	char title[CELL_KEY_BYTES], name[CELL_KEY_BYTES + 64], head[CELL_KEY_BYTES + 64];
-	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
-	snprintf(name, sizeof name, "%s %s", what, title);
-	snprintf(head, sizeof head, "%s: %s", what, title);
-	return charts_add(charts, kind, name, head, caption, room);
-}
-
 /* A series for every row that may show figures; drops the chart where none has points. */
 static void add_all(const struct html_page *page, size_t comparison, double end_ns,
 		    struct charts *charts, struct chart *chart)
@@ -147,11 +136,11 @@ static void add_all(const struct html_page *page, size_t comparison, double end_
 
 void charts_distribution(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct chart *chart =
-		start(page, comparison, "Distribution of step times",
-		      "Share of the steps that took at most so long, all processes together; where "
-		      "blocks of steps were timed, a block's mean stands for its steps.",
-		      CHART_LINES, html_row_count(page, comparison), charts);
+	struct chart *chart = charts_begin(
+		page, comparison, "Distribution of step times",
+		"Share of the steps that took at most so long, all processes together; where "
+		"blocks of steps were timed, a block's mean stands for its steps.",
+		CHART_LINES, html_row_count(page, comparison), charts);
 	chart->x = (struct chart_axis){.title = "time per step",
 				       .column = "step_ns",
 				       .measure = CHART_NS,
@@ -166,11 +155,11 @@ void charts_drift(const struct html_page *page, size_t comparison, struct charts
 	double end_ns = longest_window(page, comparison);
 	if (!(end_ns > 0))
 		return;
-	struct chart *chart =
-		start(page, comparison, "Drift within the window",
-		      "Mean step time of each stretch of the measured window over the mean of its "
-		      "process: a level line is a steady machine.",
-		      CHART_LINES, html_row_count(page, comparison), charts);
+	struct chart *chart = charts_begin(
+		page, comparison, "Drift within the window",
+		"Mean step time of each stretch of the measured window over the mean of its "
+		"process: a level line is a steady machine.",
+		CHART_LINES, html_row_count(page, comparison), charts);
 	chart->x = (struct chart_axis){
 		.title = "time since the window began", .column = "time_ns", .measure = CHART_NS};
 	chart->y = (struct chart_axis){.title = "step time / mean of its process",
@@ -237,10 +226,11 @@ void charts_load(const struct html_page *page, size_t comparison, struct charts 
 	}
 	if (!(end_ns > 0))
 		return;
-	struct chart *chart = start(page, comparison, "Load of each core",
-				    "One process of each framework from its start to its end: the "
-				    "darker, the busier the core.",
-				    CHART_HEAT, room, charts);
+	struct chart *chart =
+		charts_begin(page, comparison, "Load of each core",
+			     "One process of each framework from its start to its end: the "
+			     "darker, the busier the core.",
+			     CHART_HEAT, room, charts);
 	chart->x = (struct chart_axis){.title = "time since the process started",
 				       .column = "time_ns",
 				       .measure = CHART_NS};

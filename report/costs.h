@@ -4,18 +4,12 @@
 
 #include "report/summary.h"
 
-/* Fills row->costs from its cell and row->flops; with NaN where the cell's figures may not be
- * shown. `environment`: the run's machine record, or NULL.
- */
-void costs_fill(const json_t *environment, struct arena *arena, bool shown,
-		struct summary_row *row);
+/* Fills row->costs from its cell and row->flops_per_step; with NaN where the cell's figures may not
+ * be shown. `environment`: the run's machine record, or NULL. */
+void costs_fill(const json_t *environment, struct summary_row *row);
 
 /* Adds why a cell's processes have no energy and so no power, as their null_reasons say it; false
  * where none does. */
 bool costs_power_reason(const struct stored_cell *cell, struct strbuf *out);
-
-/* {"joules_per_step": ...}; new references. */
-json_t *costs_energy_to_json(const struct summary_costs *costs);
-json_t *costs_peak_to_json(const struct summary_costs *costs);
 
 #endif

@@ -234,7 +234,7 @@ const struct device_row *devices_find(const struct device_table *table, const ch
 	return NULL;
 }
 
-double devices_items_per_money(const struct device_row *row, double items_per_second)
+double devices_samples_per_money(const struct device_row *row, double samples_per_second)
 {
-	return items_per_second * SECONDS_PER_HOUR / row->hourly;
+	return samples_per_second * SECONDS_PER_HOUR / row->hourly;
 }

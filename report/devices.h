@@ -36,6 +36,6 @@ void devices_release(struct device_table *table);
 const struct device_row *devices_find(const struct device_table *table, const char *name);
 
 /* Items for one unit of money: by the hourly price. NaN without one. */
-double devices_items_per_money(const struct device_row *row, double items_per_second);
+double devices_samples_per_money(const struct device_row *row, double samples_per_second);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/names.h"
 #include "report/series.h"
 #include "report/stream.h"
@@ -223,41 +223,27 @@ enum prony_status export_stream_long(struct store_reader *reader, bool heading,
 	return status;
 }
 
-/* Figures of a cell, as the members of JSON have them. */
-static const struct {
-	const char *name;
-	size_t offset; /* of a double in struct summary_row */
-} cell_figures[] = {
-	{"step_center_ns", offsetof(struct summary_row, step.center)},
-	{"step_low_ns", offsetof(struct summary_row, step.low)},
-	{"step_high_ns", offsetof(struct summary_row, step.high)},
-	{"undisturbed_center_ns", offsetof(struct summary_row, undisturbed.center)},
-	{"undisturbed_low_ns", offsetof(struct summary_row, undisturbed.low)},
-	{"undisturbed_high_ns", offsetof(struct summary_row, undisturbed.high)},
-	{"undisturbed_gap", offsetof(struct summary_row, gap)},
-	{"undisturbed_floor_ratio", offsetof(struct summary_row, floor_undisturbed.ratio)},
-	{"undisturbed_floor_low", offsetof(struct summary_row, floor_undisturbed.low)},
-	{"undisturbed_floor_high", offsetof(struct summary_row, floor_undisturbed.high)},
-#define LATENCY(name, which)                                                                       \
-	{"latency_" name "_center_ns", offsetof(struct summary_row, latency[which].center)},       \
-		{"latency_" name "_low_ns", offsetof(struct summary_row, latency[which].low)},     \
-		{"latency_" name "_high_ns", offsetof(struct summary_row, latency[which].high)},
-	LATENCY("p50", 0) LATENCY("p90", 1) LATENCY("p99", 2)
-#undef LATENCY
-		{"items_per_second", offsetof(struct summary_row, items_per_second)},
-	{"floor_ratio", offsetof(struct summary_row, floor_ratio)},
-	{"floor_low", offsetof(struct summary_row, floor_low)},
-	{"floor_high", offsetof(struct summary_row, floor_high)},
-	{"floor_half_width", offsetof(struct summary_row, floor_half_width)},
-	{"to_first_step_ns", offsetof(struct summary_row, to_first_step_ns)},
-	{"rss_peak_bytes", offsetof(struct summary_row, rss_peak_bytes)},
-	{"flops_per_second", offsetof(struct summary_row, flops)},
-	{"peak_flops_per_second", offsetof(struct summary_row, costs.peak_flops)},
-	{"peak_share", offsetof(struct summary_row, costs.peak_share)},
-	{"joules_per_step", offsetof(struct summary_row, costs.joules_per_step)},
-	{"joules_per_item", offsetof(struct summary_row, costs.joules_per_item)},
-	{"watts", offsetof(struct summary_row, costs.watts)},
-};
+/* The parts of figures in a row of layout cells, or their names for row NULL. */
+static void add_figures(const struct summary_row *row, struct strbuf *out)
+{
+	for (int id = 0; id < FIGURE_COUNT; id++) {
+		struct figure_value known = {.value = NAN};
+		if (row)
+			known = figure_value((enum figure_id)id, row);
+		for (int part = 0; part < PART_COUNT; part++) {
+			char word[FIGURE_WORD_BYTES];
+			if (!(figures[id].csv >> part & 1))
+				continue;
+			strbuf_putc(out, ',');
+			figure_part_word(figures[id].word, (enum figure_part)part, word);
+			if (row)
+				format_real(figure_part_of(&known, (enum figure_part)part), out);
+			else
+				strbuf_puts(out, word);
+		}
+	}
+	strbuf_putc(out, '\n');
+}
 
 enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,
 				   struct error *err)
@@ -267,9 +253,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 	for (size_t i = 0; i < COUNT(outcome); i++)
 		strbuf_printf(out, ",%s", outcome[i].name);
 	strbuf_puts(out, ",rank,rank_low,rank_high,processes");
-	for (size_t i = 0; i < COUNT(cell_figures); i++)
-		strbuf_printf(out, ",%s", cell_figures[i].name);
-	strbuf_putc(out, '\n');
+	add_figures(NULL, out);
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		add_cell(summary, row, out);
@@ -281,14 +265,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 		else
 			strbuf_puts(out, ",,");
 		strbuf_printf(out, ",%zu", row->step.n);
-		for (size_t k = 0; k < COUNT(cell_figures); k++) {
-			double value;
-			memcpy(&value, (const char *)row + cell_figures[k].offset, sizeof value);
-			strbuf_putc(out, ',');
-			if (row->step.n > 0)
-				format_real(value, out);
-		}
-		strbuf_putc(out, '\n');
+		add_figures(row, out);
 	}
 	return export_finish(out, err);
 }
@@ -308,23 +285,23 @@ static void add_wide_row(const struct summary *summary, size_t comparison,
 {
 	const struct summary_row *rows = &summary->rows[summary->first[comparison]];
 	size_t count = summary->first[comparison + 1] - summary->first[comparison];
-	double *figures = memory_alloc((frameworks->count + 1) * sizeof *figures);
+	double *steps_ms = memory_alloc((frameworks->count + 1) * sizeof *steps_ms);
 	for (size_t k = 0; k < frameworks->count; k++)
-		figures[k] = NAN;
+		steps_ms[k] = NAN;
 	for (size_t i = 0; i < count; i++) {
 		const char *name = rows[i].cell->cell.framework;
 		if (rows[i].comparable || summary_only_loads(&rows[i]))
-			figures[names_find(frameworks, name, strlen(name))] =
+			steps_ms[names_find(frameworks, name, strlen(name))] =
 				rows[i].step.center / NS_PER_MS;
 	}
 	add_text(summary->run->meta.uid, out);
 	add_axes(&rows[0].cell->cell, out);
 	for (size_t k = 0; k < frameworks->count; k++) {
 		strbuf_putc(out, ',');
-		format_real(figures[k], out);
+		format_real(steps_ms[k], out);
 	}
 	strbuf_putc(out, '\n');
-	free(figures);
+	free(steps_ms);
 }
 
 enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *out,
@@ -565,10 +542,11 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 		strbuf_puts(out, "\n## ");
 		text_markdown(title, out);
 		strbuf_puts(out, "\n\n");
-		struct table *table = summary_table(summary, row->comparison, 0);
+		struct table *table = summary_table(summary, row->comparison,
+						    SHOW_FIRST | SHOW_USUAL | SHOW_WIDE);
 		table_render_markdown(table, out);
 		table_free(table);
-		table = summary_latency(summary, row->comparison);
+		table = summary_more(summary, row->comparison, SHOW_LATENCY);
 		if (table) {
 			strbuf_putc(out, '\n');
 			table_render_markdown(table, out);

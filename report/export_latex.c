@@ -1,6 +1,7 @@
 /* A run as tables of LaTeX. */
 #include "report/export.h"
 
+#include "report/figures.h"
 #include "report/text.h"
 
 /* A paragraph of its own. */
@@ -20,10 +21,11 @@ static void add_comparison(const struct summary *summary, const struct summary_r
 	strbuf_puts(out, "\n\\begin{table}[htbp]\n\\centering\n\\caption{");
 	text_latex(title, out);
 	strbuf_puts(out, "}\n");
-	struct table *table = summary_table(summary, row->comparison, 0);
+	struct table *table =
+		summary_table(summary, row->comparison, SHOW_FIRST | SHOW_USUAL | SHOW_WIDE);
 	table_render_latex(table, out);
 	table_free(table);
-	table = summary_latency(summary, row->comparison);
+	table = summary_more(summary, row->comparison, SHOW_LATENCY);
 	if (table) {
 		strbuf_puts(out, "\n\\medskip\n");
 		table_render_latex(table, out);

@@ -2,8 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/format.h"
-#include "report/summary.h"
+#include "report/figures.h"
 
 /* What is said something of; blocks of a quiet machine lie within one or two percent. */
 #define GAP_OWN 0.05
@@ -60,22 +59,19 @@ bool summary_disagreement(const struct summary *summary, size_t comparison, stru
 	bool said = false;
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		const struct contrast *undisturbed = &row->floor_undisturbed;
-		char typical[FORMAT_BYTES], other[FORMAT_BYTES], low[FORMAT_BYTES],
-			high[FORMAT_BYTES];
+		char typical[FORMAT_BYTES], other[FORMAT_BYTES], interval[FIGURE_INTERVAL_BYTES];
 		if (row->undisturbed_order == ORDER_UNKNOWN || row->floor_order == ORDER_UNKNOWN ||
 		    row->undisturbed_order == row->floor_order ||
 		    !strcmp(row->cell->cell.framework, "native"))
 			continue;
-		summary_floor_text(row, typical, sizeof typical);
-		summary_undisturbed_text(row, other, sizeof other);
-		format_ratio(undisturbed->low, low, sizeof low);
-		format_ratio(undisturbed->high, high, sizeof high);
+		figure_text(FIGURE_FLOOR, row, typical);
+		figure_text(FIGURE_UNDISTURBED_FLOOR, row, other);
+		figure_interval_text(FIGURE_UNDISTURBED_FLOOR, row, interval);
 		strbuf_printf(out,
-			      "%s%s is %s native by typical steps and %s (95 %% interval %s to "
-			      "%s) by undisturbed ones",
+			      "%s%s is %s native by typical steps and %s (95 %% interval %s) by "
+			      "undisturbed ones",
 			      said ? "; " : "they disagree: ", row->cell->cell.framework, typical,
-			      other, low, high);
+			      other, interval);
 		said = true;
 	}
 	if (said)

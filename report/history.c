@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/labels.h"
 #include "report/replicates.h"
 #include "report/summary.h"
@@ -166,8 +166,8 @@ static void add_point(const struct history_point *point, struct table *table)
 	snprintf(texts[0], sizeof texts[0], "%lld", (long long)meta->id);
 	snprintf(texts[1], sizeof texts[1], "%s", meta->name);
 	clock_format_utc(meta->started_wall_ns, texts[2], sizeof texts[2]);
-	format_duration_within(point->step.center, point->step.half_width, texts[3],
-			       sizeof texts[3]);
+	figure_format(figures[FIGURE_STEP].unit, point->step.center, point->step.half_width,
+		      texts[3]);
 	format_percent(point->step.half_width, texts[4], sizeof texts[4]);
 	texts[5][0] = '\0';
 	if (point->change)
@@ -181,9 +181,10 @@ static void add_point(const struct history_point *point, struct table *table)
 
 static void render_table(const struct history *history, bool colour, int width, struct strbuf *out)
 {
-	static const struct table_column columns[] = {
+	const struct figure *step = &figures[FIGURE_STEP];
+	const struct table_column columns[] = {
 		{"run", "run", TABLE_RIGHT},	    {"name", "name", TABLE_LEFT},
-		{"started", "started", TABLE_LEFT}, {"step", "step_ns", TABLE_RIGHT},
+		{"started", "started", TABLE_LEFT}, {step->title, step->word, TABLE_RIGHT},
 		{"+/-", "half_width", TABLE_RIGHT}, {"change (95 %)", "change", TABLE_LEFT},
 	};
 	struct table *table = table_new(columns, sizeof columns / sizeof *columns);

@@ -18,15 +18,7 @@ static void add_comparison_section(const struct html_page *page, size_t i, struc
 	strbuf_puts(out, "><h2>");
 	text_html(title, out);
 	strbuf_puts(out, "</h2>\n");
-	charts_steps(page, i, &charts);
-	charts_start_up(page, i, &charts);
-	charts_memory(page, i, &charts);
-	charts_power(page, i, &charts);
-	charts_input(page, i, &charts);
-	charts_published(page, i, &charts);
-	charts_distribution(page, i, &charts);
-	charts_drift(page, i, &charts);
-	charts_load(page, i, &charts);
+	charts_of_comparison(page, i, &charts);
 	html_charts(&charts, 0, out);
 	charts_release(&charts);
 	html_comparison_table(page, i, out);

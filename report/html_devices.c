@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "report/devices.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/html_internal.h"
 #include "report/text.h"
 
@@ -128,8 +128,9 @@ static void money_line(const struct html_page *page, size_t run, const struct su
 		       const struct device_row *price, const char *device, struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES], rate[FORMAT_BYTES];
+	double samples = figure_value(FIGURE_SAMPLES, row).value;
 	summary_comparison_title(&row->cell->cell, title, sizeof title);
-	format_rate(row->items_per_second, rate, sizeof rate);
+	figure_text(FIGURE_SAMPLES, row, rate);
 	html_row(row, "", out);
 	html_cell("strong", row->cell->cell.framework, out);
 	html_cell(NULL, title, out);
@@ -137,9 +138,9 @@ static void money_line(const struct html_page *page, size_t run, const struct su
 		html_cell("label", page->labels[run], out);
 	html_cell(NULL, device, out);
 	html_cell("figure", rate, out);
-	number_cell(devices_items_per_money(price, row->items_per_second), "%.0f", "", out);
+	number_cell(devices_samples_per_money(price, samples), "%.0f", "", out);
 	html_cell(NULL, price->currency, out);
-	number_cell(row->items_per_second / price->retail * 1000, "%.4g", "", out);
+	number_cell(samples / price->retail * 1000, "%.4g", "", out);
 	strbuf_puts(out, "</tr>\n");
 }
 
@@ -147,9 +148,10 @@ static void money_line(const struct html_page *page, size_t run, const struct su
 static size_t money_rows(const struct html_page *page, const struct device_table *table,
 			 struct strbuf *out)
 {
-	static const char *const titles[] = {
-		"framework", "work",	       "run",	   "device",
-		">items",    ">items for one", "currency", ">items/s for 1,000 (retail)"};
+	static const char *const titles[] = {"framework", "work",
+					     "run",	  "device",
+					     ">samples",  ">samples for one",
+					     "currency",  ">samples/s for 1,000 (retail)"};
 	size_t shown = 0;
 	for (size_t run = 0; run < page->count; run++) {
 		struct machine machine;

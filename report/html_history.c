@@ -29,18 +29,14 @@ static void add_series(const struct html_page *page, const struct history *histo
 
 void charts_history(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 16];
-	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
-	snprintf(head, sizeof head, "History: %s", title);
-	struct chart *chart =
-		charts_add(charts, CHART_LINES, head, head,
-			   "Each point is a stored run of the same cell on the same machine, with "
-			   "its 95 % interval; numbers of runs stand below.",
-			   page->history_count);
+	struct chart *chart = charts_begin(
+		page, comparison, "History",
+		"Each point is a stored run of the same cell on the same machine, with its 95 % "
+		"interval; numbers of runs stand below.",
+		CHART_LINES, page->history_count, charts);
 	chart->x = (struct chart_axis){
 		.title = "run", .column = "run", .measure = CHART_PLAIN, .ticks_at_values = true};
-	chart->y = (struct chart_axis){
-		.title = "time per step", .column = "step_ns", .measure = CHART_NS};
+	chart->y = charts_axis(charts, FIGURE_STEP);
 	for (size_t i = 0; i < page->history_count; i++)
 		if (is_of(&page->histories[i], page->comparisons[comparison]))
 			add_series(page, &page->histories[i], charts, chart);

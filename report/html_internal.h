@@ -53,10 +53,6 @@ const struct summary_row *html_find(const struct html_page *page, size_t run, si
 /* The colour of a framework of the page, or of one that was published, everywhere on it. */
 const char *html_colour(const struct html_page *page, const char *framework);
 
-/* Median of a field of process_fields over the ok processes of a cell; NaN when none has it or the
- * cell's figures are not to be shown. */
-double html_median(const struct stored_cell *cell, const char *field);
-
 /* How a framework's row is called where several runs may stand side by side. */
 void html_row_label(const struct html_page *page, size_t run, const char *framework, char *out,
 		    size_t out_bytes);

@@ -158,39 +158,6 @@ const struct summary_row *html_find(const struct html_page *page, size_t run, si
 	return NULL;
 }
 
-static double field_value(const struct process_record *record, const char *name)
-{
-	for (size_t i = 0; i < process_field_count; i++) {
-		const struct record_field *field = &process_fields[i];
-		const char *member = (const char *)record + field->offset;
-		int64_t integer;
-		double real;
-		if (strcmp(field->name, name))
-			continue;
-		if (field->type == FIELD_TYPE_INT) {
-			memcpy(&integer, member, sizeof integer);
-			return integer == RECORD_NONE ? NAN : (double)integer;
-		}
-		memcpy(&real, member, sizeof real);
-		return real;
-	}
-	return NAN;
-}
-
-double html_median(const struct stored_cell *cell, const char *field)
-{
-	double *values = memory_alloc((cell->process_count + 1) * sizeof *values);
-	size_t count = 0;
-	for (size_t i = 0; replicates_have_figures(cell) && i < cell->process_count; i++) {
-		double value = field_value(&cell->processes[i], field);
-		if (!strcmp(cell->processes[i].status, "ok") && isfinite(value))
-			values[count++] = value;
-	}
-	double median = median_of(values, count);
-	free(values);
-	return median;
-}
-
 void html_row_label(const struct html_page *page, size_t run, const char *framework, char *out,
 		    size_t out_bytes)
 {

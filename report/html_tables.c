@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/html_internal.h"
 #include "report/text.h"
 
@@ -58,14 +58,14 @@ static void overview_cell(const struct column *column, const struct summary_row 
 		free(reason);
 		return;
 	}
-	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
-	summary_floor_text(row, ratio, sizeof ratio);
+	figure_text(FIGURE_STEP, row, step);
+	figure_text(FIGURE_FLOOR, row, ratio);
 	open_cell(column, row->rank == 1 ? " best" : "", out);
 	/* Not by colour alone: paper has none, and who listens to the page neither. */
 	strbuf_puts(out,
 		    row->rank == 1 ? "><span role=\"img\" aria-label=\"first\">*</span> " : ">");
 	strbuf_puts(out, step);
-	if (isfinite(row->floor_ratio))
+	if (isfinite(row->floor.ratio))
 		strbuf_printf(out, " <small>%s</small>", ratio);
 	strbuf_puts(out, "</td>");
 }
@@ -238,98 +238,64 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 	free(present);
 }
 
-static void interval_cell(const struct estimate *step, struct strbuf *out)
+/* The figures that have columns, of which some row of the comparison knows something where they are
+ * shown only then. */
+static size_t find_figures(const struct html_page *page, size_t comparison,
+			   enum figure_id found[FIGURE_COUNT])
 {
-	char low[FORMAT_BYTES], high[FORMAT_BYTES], text[2 * FORMAT_BYTES + 8] = "-";
-	if (isfinite(step->half_width)) {
-		format_duration_within(step->low, step->half_width, low, sizeof low);
-		format_duration_within(step->high, step->half_width, high, sizeof high);
-		snprintf(text, sizeof text, "%s to %s", low, high);
-	}
-	html_cell("figure", text, out);
-}
-
-/* The ratio with its own interval below. */
-static void floor_cell(const struct summary_row *row, struct strbuf *out)
-{
-	char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
-	summary_floor_text(row, ratio, sizeof ratio);
-	format_ratio(row->floor_low, low, sizeof low);
-	format_ratio(row->floor_high, high, sizeof high);
-	strbuf_printf(out, "<td class=\"figure\">%s", ratio);
-	bool itself = !strcmp(row->cell->cell.framework, "native");
-	if (isfinite(row->floor_half_width) && !itself)
-		strbuf_printf(out, "<br><small>%s to %s</small>", low, high);
-	if (isfinite(row->floor_undisturbed.low) && !itself) {
-		summary_undisturbed_text(row, ratio, sizeof ratio);
-		format_ratio(row->floor_undisturbed.low, low, sizeof low);
-		format_ratio(row->floor_undisturbed.high, high, sizeof high);
-		strbuf_printf(out, "<br><small>undisturbed %s, %s to %s</small>", ratio, low, high);
-	}
-	strbuf_puts(out, "</td>");
-}
-
-/* The step; where each was waited for, the percentiles with their intervals below. */
-static void step_cell(const struct summary_row *row, struct strbuf *out)
-{
-	char step[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
-	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
-	strbuf_printf(out, "<td class=\"figure strong\">%s", step);
-	for (int which = 0; which < SUMMARY_LATENCIES; which++) {
-		const struct estimate *found = &row->latency[which];
-		if (found->n == 0)
-			continue;
-		format_duration_within(found->center, found->half_width, step, sizeof step);
-		strbuf_printf(out, "<br><small>%s %s", summary_latency_name(which), step);
-		if (isfinite(found->half_width)) {
-			format_duration_within(found->low, found->half_width, low, sizeof low);
-			format_duration_within(found->high, found->half_width, high, sizeof high);
-			strbuf_printf(out, ", %s to %s", low, high);
+	size_t count = 0;
+	for (int id = 0; id < FIGURE_COUNT; id++) {
+		bool known = !(figures[id].shown & SHOW_KNOWN);
+		for (size_t run = 0; run < page->count && !known; run++) {
+			size_t rows_count;
+			const struct summary_row *rows =
+				html_rows(page, run, comparison, &rows_count);
+			for (size_t i = 0; i < rows_count && !known; i++)
+				known = isfinite(figure_value((enum figure_id)id, &rows[i]).value);
 		}
-		strbuf_puts(out, "</small>");
+		if (known && figures[id].shown & SHOW_PAGE)
+			found[count++] = (enum figure_id)id;
 	}
-	strbuf_puts(out, "</td>");
+	return count;
 }
 
-static void flops_cell(const struct summary_row *row, struct strbuf *out)
+/* Those that stand small below a figure, "p50 1.2 ms, 1.1 ms to 1.3 ms": the next rows of the table
+ * of figures, as far as they are shown so. */
+static void add_below(enum figure_id above, const struct summary_row *row, struct strbuf *out)
 {
-	char flops[FORMAT_BYTES], share[FORMAT_BYTES], energy[FORMAT_BYTES];
-	format_flops(row->flops, flops, sizeof flops);
-	format_percent(row->costs.peak_share, share, sizeof share);
-	format_energy(row->costs.joules_per_item, energy, sizeof energy);
-	strbuf_printf(out, "<td class=\"figure\">%s", flops);
-	if (isfinite(row->costs.peak_share))
-		strbuf_printf(out, "<br><small>%s of peak</small>", share);
-	if (isfinite(row->costs.joules_per_item))
-		strbuf_printf(out, "<br><small>%s an item</small>", energy);
-	strbuf_puts(out, "</td>");
+	for (int id = (int)above + 1; id < FIGURE_COUNT && !(figures[id].shown & SHOW_PAGE); id++) {
+		char text[FORMAT_BYTES], interval[FIGURE_INTERVAL_BYTES];
+		struct figure_value known = figure_value((enum figure_id)id, row);
+		if (!(figures[id].shown & SHOW_BELOW) || !isfinite(known.value) || known.itself)
+			continue;
+		figure_text((enum figure_id)id, row, text);
+		figure_interval_text((enum figure_id)id, row, interval);
+		strbuf_printf(out, "<br><small>%s %s%s%s</small>", figures[id].title, text,
+			      *interval ? ", " : "", interval);
+	}
 }
 
-static void figure_cells(const struct summary_row *row, struct strbuf *out)
+static void figure_cells(enum figure_id id, const struct summary_row *row, struct strbuf *out)
 {
-	char text[FORMAT_BYTES];
-	step_cell(row, out);
-	interval_cell(&row->step, out);
-	format_rate(row->items_per_second, text, sizeof text);
-	html_cell("figure", text, out);
-	floor_cell(row, out);
-	flops_cell(row, out);
-	double cores = html_median(row->cell, "window_cpu_cores");
-	snprintf(text, sizeof text, isfinite(cores) ? "%.2f" : "-", cores);
-	html_cell("figure", text, out);
-	format_duration_within(row->to_first_step_ns, NAN, text, sizeof text);
-	html_cell("figure", text, out);
-	format_bytes(row->rss_peak_bytes, text, sizeof text);
-	html_cell("figure", text, out);
-	snprintf(text, sizeof text, row->step.n > 0 ? "%zu" : "-", row->step.n);
-	html_cell("figure", text, out);
+	char text[FORMAT_BYTES], interval[FIGURE_INTERVAL_BYTES];
+	bool apart = figures[id].shown & SHOW_APART, below = figures[id].shown & SHOW_INTERVAL;
+	figure_text(id, row, text);
+	figure_interval_text(id, row, interval);
+	strbuf_printf(out, "<td class=\"figure%s\">%s", apart ? " strong" : "", text);
+	if (below && !apart && *interval)
+		strbuf_printf(out, "<br><small>%s</small>", interval);
+	add_below(id, row, out);
+	strbuf_puts(out, "</td>");
+	if (apart)
+		html_cell("figure", *interval ? interval : "-", out);
 }
 
 /* A row, and below it across all columns the reason if it has no rank. */
 static void comparison_row(const struct html_page *page, size_t run, const struct summary_row *row,
-			   size_t columns, struct strbuf *out)
+			   const enum figure_id *shown, size_t shown_count, size_t columns,
+			   struct strbuf *out)
 {
-	char rank[24], status[192];
+	char rank[24], status[192], count[24];
 	char *reason = text_line(summary_reason(row));
 	summary_rank_text(row, rank, sizeof rank);
 	summary_status_text(page->summaries[run], row, status, sizeof status);
@@ -340,7 +306,10 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	if (page->count > 1)
 		html_cell("label", page->labels[run], out);
 	html_cell(row->comparable ? "good" : "bad", status, out);
-	figure_cells(row, out);
+	for (size_t i = 0; i < shown_count; i++)
+		figure_cells(shown[i], row, out);
+	snprintf(count, sizeof count, row->step.n > 0 ? "%zu" : "-", row->step.n);
+	html_cell("figure", count, out);
 	strbuf_puts(out, "</tr>\n");
 	if (*reason) {
 		html_row(row, "", out);
@@ -398,19 +367,28 @@ static void missing_line(const struct html_page *page, size_t comparison, struct
 
 void html_comparison_table(const struct html_page *page, size_t comparison, struct strbuf *out)
 {
-	static const char *const titles[] = {
-		">rank",  "framework",	    "version", "run",	     "status",
-		">step",  ">95 % interval", ">items",  ">vs native", ">arithmetic",
-		">cores", ">first step",    ">memory", ">n",
-	};
-	size_t columns = sizeof titles / sizeof *titles - (page->count == 1);
-	HTML_HEAD(page, titles, out);
+	static const char *const first[] = {">rank", "framework", "version", "run", "status"};
+	enum { FIRST_COUNT = sizeof first / sizeof *first };
+	const char *titles[FIRST_COUNT + 2 * FIGURE_COUNT + 1];
+	char words[FIGURE_COUNT][32];
+	enum figure_id shown[FIGURE_COUNT];
+	size_t count = FIRST_COUNT, shown_count = find_figures(page, comparison, shown);
+	memcpy(titles, first, sizeof first);
+	for (size_t i = 0; i < shown_count; i++) {
+		snprintf(words[i], sizeof words[i], ">%s", figures[shown[i]].title);
+		titles[count++] = words[i];
+		if (figures[shown[i]].shown & SHOW_APART)
+			titles[count++] = ">95 % interval";
+	}
+	titles[count++] = ">n";
+	html_head(page, titles, count, out);
 	for (size_t run = 0; run < page->count; run++) {
 		size_t row_count;
 		const struct summary_row *rows = html_rows(page, run, comparison, &row_count);
 		for (size_t i = 0; i < row_count; i++)
 			if (rows[i].cell->status != CELL_MISSING && !rows[i].folded)
-				comparison_row(page, run, &rows[i], columns, out);
+				comparison_row(page, run, &rows[i], shown, shown_count,
+					       count - (page->count == 1), out);
 	}
 	html_foot(out);
 	missing_line(page, comparison, out);

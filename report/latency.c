@@ -46,55 +46,6 @@ void latency_fill(struct arena *arena, const struct stored_cell *cell,
 	}
 }
 
-json_t *latency_to_json(const struct summary_row *row)
-{
-	json_t *object = json_object();
-	for (int which = 0; which < SUMMARY_LATENCIES; which++) {
-		const struct estimate *found = &row->latency[which];
-		json_object_set_new(
-			object, percentiles[which].name,
-			json_pack("{s:I, s:o, s:o, s:o, s:o}", "processes", (json_int_t)found->n,
-				  "center_ns", json_number(found->center), "low_ns",
-				  json_number(found->low), "high_ns", json_number(found->high),
-				  "half_width", json_number(found->half_width)));
-	}
-	return object;
-}
-
-static const struct table_column columns[] = {
-	{"framework", "framework", TABLE_LEFT}, {"p50", "p50_ns", TABLE_RIGHT},
-	{"+/-", "p50_half_width", TABLE_RIGHT}, {"p90", "p90_ns", TABLE_RIGHT},
-	{"+/-", "p90_half_width", TABLE_RIGHT}, {"p99", "p99_ns", TABLE_RIGHT},
-	{"+/-", "p99_half_width", TABLE_RIGHT},
-};
-
-const char *summary_latency_name(int which)
-{
-	return percentiles[which].name;
-}
-
-struct table *summary_latency(const struct summary *summary, size_t comparison)
-{
-	struct table *table = NULL;
-	char text[FORMAT_BYTES];
-	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
-		const struct summary_row *row = &summary->rows[i];
-		if (row->latency[0].n == 0)
-			continue;
-		table = table ? table : table_new(columns, sizeof columns / sizeof *columns);
-		table_row(table);
-		table_cell(table, row->cell->cell.framework, NULL);
-		for (int which = 0; which < SUMMARY_LATENCIES; which++) {
-			const struct estimate *found = &row->latency[which];
-			format_duration_within(found->center, found->half_width, text, sizeof text);
-			table_cell(table, text, json_number(found->center));
-			format_percent(found->half_width, text, sizeof text);
-			table_cell(table, text, json_number(found->half_width));
-		}
-	}
-	return table;
-}
-
 bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
 	bool said = false;

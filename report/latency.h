@@ -12,7 +12,4 @@
 void latency_fill(struct arena *arena, const struct stored_cell *cell,
 		  const struct replicates *replicates, struct summary_row *row);
 
-/* {"p50": {"processes": ..., "center_ns": ...}, ...}; new reference. */
-json_t *latency_to_json(const struct summary_row *row);
-
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/labels.h"
 #include "report/names.h"
 #include "report/text.h"
@@ -155,7 +155,7 @@ static void entry_text(const struct summary_row *row, char out[64])
 		snprintf(out, 64, "-");
 		return;
 	}
-	format_duration_within(row->step.center, row->step.half_width, step, sizeof step);
+	figure_text(FIGURE_STEP, row, step);
 	if (row->step.n > 0)
 		snprintf(out, 64, "%s%s", step,
 			 row->rank == 1			     ? "*"

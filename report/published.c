@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "report/format.h"
+#include "report/figures.h"
 
 #define FILE_NAME "suites/published.tsv"
 #define FILE_BYTES_MAX ((size_t)4 << 20)
@@ -34,7 +34,7 @@ enum column {
 static const char heading[] = "suite\tsource\tyear\thardware\tframework\tnetwork\tdataset\tdevice"
 			      "\tprecision\tbatch\tstage\tmetric\tvalue\tspread";
 
-double published_items_per_second(const struct published_row *row)
+double published_samples_per_second(const struct published_row *row)
 {
 	double v = row->value, b = (double)row->batch;
 
@@ -236,14 +236,14 @@ static bool is_speed(const struct published_row *row)
 	struct published_row known = *row;
 
 	known.value = 1;
-	return !isnan(published_items_per_second(&known));
+	return !isnan(published_samples_per_second(&known));
 }
 
 static void add_row(struct table *table, const struct summary_row *ours,
 		    const struct published_row *theirs)
 {
 	const struct cell *cell = &ours->cell->cell;
-	double rate = published_items_per_second(theirs);
+	double rate = published_samples_per_second(theirs);
 	char text[CELL_KEY_BYTES];
 
 	table_row(table);
@@ -251,7 +251,7 @@ static void add_row(struct table *table, const struct summary_row *ours,
 		 (long long)cell->batch);
 	table_cell(table, text, NULL);
 	table_cell(table, cell->framework, NULL);
-	format_rate(ours->items_per_second, text, sizeof text);
+	figure_text(FIGURE_SAMPLES, ours, text);
 	table_cell(table, text, NULL);
 	/* As it was printed, where it was a speed. */
 	if (rate == theirs->value)

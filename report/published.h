@@ -20,7 +20,7 @@ struct published_row {
 		spread; /* as printed; NaN: the value was not available, no spread was given */
 };
 
-/* X(word, items a second out of value v and batch b; NaN: the metric is no speed) */
+/* X(word, samples a second out of value v and batch b; NaN: the metric is no speed) */
 #define PUBLISHED_METRICS(X)                                                                       \
 	X("images_per_second", (v))                                                                \
 	X("milliseconds_per_step", (b) / ((v)*1e-3))                                               \
@@ -46,7 +46,7 @@ void published_release(struct published *published);
 bool published_matches(const struct published_row *row, const char *suite, const struct cell *cell);
 
 /* NaN for a metric that is no speed, and where nothing was available. */
-double published_items_per_second(const struct published_row *row);
+double published_samples_per_second(const struct published_row *row);
 
 /* Adds a table of the run's speeds and the published ones beside them, for devices of the same kind
  * where there are such; nothing where nothing was published. */

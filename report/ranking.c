@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/format.h"
+#include "report/figures.h"
 
 /* More names than these are counted instead. Of more processes no number is said: of spreads that
  * other programs made it would be theirs, so of fewer there. */
@@ -26,14 +26,8 @@ static size_t find_floor(const struct summary_row *rows, size_t count)
 static void hold_against(const struct contender *self, const struct contender *floor,
 			 enum order order, struct summary_row *row)
 {
-	struct contrast contrast;
-	contrast_of_rounds(&floor->means, &self->means, &contrast);
+	contrast_of_rounds(&floor->means, &self->means, &row->floor);
 	row->floor_order = order;
-	row->floor_ratio = contrast.ratio;
-	row->floor_low = contrast.low;
-	row->floor_high = contrast.high;
-	row->floor_half_width = contrast_half_width(&contrast);
-	row->floor_paired = contrast.paired;
 }
 
 /* The same by undisturbed steps, where both have them. */
@@ -113,31 +107,10 @@ void summary_rank_text(const struct summary_row *row, char *out, size_t out_byte
 		snprintf(out, out_bytes, "%d-%d", row->rank_low, row->rank_high);
 }
 
-static void ratio_text(const struct summary_row *row, double ratio, enum order order, char *out,
-		       size_t out_bytes)
-{
-	char text[FORMAT_BYTES];
-	format_ratio(ratio, text, sizeof text);
-	bool alike = isfinite(ratio) && (order == ORDER_ALIKE || order == ORDER_UNKNOWN);
-	/* Native's own ratio is 1 by definition, not by measurement. */
-	bool itself = !strcmp(row->cell->cell.framework, "native");
-	snprintf(out, out_bytes, "%s%s", alike && !itself ? "~" : "", text);
-}
-
-void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes)
-{
-	ratio_text(row, row->floor_ratio, row->floor_order, out, out_bytes);
-}
-
-void summary_undisturbed_text(const struct summary_row *row, char *out, size_t out_bytes)
-{
-	ratio_text(row, row->floor_undisturbed.ratio, row->undisturbed_order, out, out_bytes);
-}
-
 bool summary_breaks_floor(const struct summary_row *row)
 {
-	return row->floor_order == ORDER_FASTER && row->floor_half_width <= ORDER_WIDTH_MAX &&
-	       !row->disturbed;
+	return row->floor_order == ORDER_FASTER &&
+	       contrast_half_width(&row->floor) <= ORDER_WIDTH_MAX && !row->disturbed;
 }
 
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out)
@@ -145,15 +118,14 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 	bool broken = false;
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
+		char ratio[FORMAT_BYTES], interval[FIGURE_INTERVAL_BYTES];
 		if (!summary_breaks_floor(row))
 			continue;
-		format_ratio(row->floor_ratio, ratio, sizeof ratio);
-		format_ratio(row->floor_low, low, sizeof low);
-		format_ratio(row->floor_high, high, sizeof high);
-		strbuf_printf(out, "%s%s (%s, 95 %% interval %s to %s)",
-			      broken ? ", " : "the floor is broken by ", row->cell->cell.framework,
-			      ratio, low, high);
+		figure_text(FIGURE_FLOOR, row, ratio);
+		figure_interval_text(FIGURE_FLOOR, row, interval);
+		strbuf_printf(out, "%s%s (%s, 95 %% interval %s)",
+			      broken ? ", " : "faster than native, the floor: ",
+			      row->cell->cell.framework, ratio, interval);
 		broken = true;
 	}
 	return broken;

@@ -1,8 +1,10 @@
 #include "report/replicates.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "samples/disturbance.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
@@ -145,4 +147,51 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 	found.undisturbed = (struct round_means){
 		.means = undisturbed, .rounds = undisturbed_rounds, .count = calm};
 	return found;
+}
+
+static double field_value(const struct process_record *record, const struct record_field *field)
+{
+	const char *member = (const char *)record + field->offset;
+	int64_t integer;
+	double real;
+
+	if (field->type == FIELD_TYPE_REAL) {
+		memcpy(&real, member, sizeof real);
+		return real;
+	}
+	memcpy(&integer, member, sizeof integer);
+	return integer == RECORD_NONE ? NAN : (double)integer;
+}
+
+/* Of the field, or where there is none of the function. */
+static double median_over(const struct stored_cell *cell, const struct record_field *field,
+			  double (*of)(const struct process_record *record))
+{
+	double *values = memory_alloc((cell->process_count + 1) * sizeof *values);
+	size_t count = 0;
+
+	for (size_t i = 0; replicates_have_figures(cell) && i < cell->process_count; i++) {
+		const struct process_record *record = &cell->processes[i];
+		double value = field ? field_value(record, field) : of(record);
+		if (!strcmp(record->status, cell_status_name(CELL_OK)) && isfinite(value))
+			values[count++] = value;
+	}
+	double median = median_of(values, count);
+	free(values);
+	return median;
+}
+
+double replicates_median(const struct stored_cell *cell, const char *field)
+{
+	size_t i = 0;
+
+	while (strcmp(process_fields[i].name, field) != 0)
+		i++;
+	return median_over(cell, &process_fields[i], NULL);
+}
+
+double replicates_median_of(const struct stored_cell *cell,
+			    double (*of)(const struct process_record *record))
+{
+	return median_over(cell, NULL, of);
 }

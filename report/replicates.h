@@ -43,6 +43,13 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 /* Had its window enough blocks for step_undisturbed_ns. */
 bool replicates_has_undisturbed(const struct process_record *record);
 
+/* Median over the ok processes of a cell: of a field of process_fields by its name, or of a
+ * function (NaN: not of this one). NaN where nothing is known, or without replicates_have_figures.
+ */
+double replicates_median(const struct stored_cell *cell, const char *field);
+double replicates_median_of(const struct stored_cell *cell,
+			    double (*of)(const struct process_record *record));
+
 /* Mean time of the cell's ok processes, from start to end, in ns; 0 where none has it. */
 double replicates_process_ns(const struct stored_cell *cell);
 

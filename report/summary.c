@@ -45,11 +45,6 @@ static bool gate_passed(const struct stored_cell *cell)
 	return cell->evidence && cell->gate == CELL_OK;
 }
 
-static bool is_ok(const struct process_record *record)
-{
-	return same(record->status, cell_status_name(CELL_OK));
-}
-
 static double target_half_width(const char *effort)
 {
 	for (size_t i = 0; i < sizeof effort_table / sizeof *effort_table; i++)
@@ -58,34 +53,12 @@ static double target_half_width(const char *effort)
 	return 0;
 }
 
-/* Median over ok processes of an integer field; NaN when none measured it. */
-static double median_field(struct arena *arena, const struct stored_cell *cell,
-			   int64_t (*field)(const struct process_record *record))
-{
-	double *values = arena_array(arena, cell->process_count + 1, sizeof *values);
-	size_t count = 0;
-	for (size_t i = 0; replicates_have_figures(cell) && i < cell->process_count; i++) {
-		int64_t value = field(&cell->processes[i]);
-		if (is_ok(&cell->processes[i]) && value != RECORD_NONE)
-			values[count++] = (double)value;
-	}
-	return median_of(values, count);
-}
-
-static int64_t field_to_first_step(const struct process_record *record)
-{
-	return record->to_first_step_ns;
-}
-
-static int64_t field_rss_peak(const struct process_record *record)
-{
-	return record->rss_peak_bytes;
-}
-
-/* Multiply-accumulates of one sample, forward, of each network on each data set. */
+/* One sample of each network on each data set. */
 struct work {
 	struct names names; /* of what network_key makes */
-	double *macs;	    /* by their number */
+	struct sample {
+		double macs; /* multiply-accumulates, forward */
+	} * samples;	     /* by their number */
 };
 
 static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES])
@@ -96,45 +69,50 @@ static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES]
 	return length + strlen(cell->dataset);
 }
 
-/* From the first gate of the run that counted the network; a framework that cannot count does the
- * same work as the one that can. */
+/* From the first gates of the run that say so: a framework that cannot count does the same work as
+ * the one that can. */
 static void work_init(struct work *work, const struct stored_run *run)
 {
 	char key[2 * CELL_WORD_BYTES];
-	*work = (struct work){.macs = memory_alloc((run->cell_count + 1) * sizeof(double))};
+	*work = (struct work){.samples =
+				      memory_alloc((run->cell_count + 1) * sizeof *work->samples)};
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const struct stored_cell *cell = &run->cells[i];
 		double macs = json_real_or(cell->evidence, "macs", NAN);
 		double batch = json_real_or(cell->evidence, "gate_batch", NAN);
-		if (!gate_passed(cell) || !(macs > 0 && batch > 0))
+		if (!gate_passed(cell))
 			continue;
 		size_t known = work->names.count;
 		size_t number = names_add(&work->names, key, network_key(&cell->cell, key));
+		struct sample *sample = &work->samples[number];
 		if (number == known)
-			work->macs[number] = macs / batch;
+			*sample = (struct sample){NAN};
+		if (isnan(sample->macs) && macs > 0 && batch > 0)
+			sample->macs = macs / batch;
 	}
 }
 
 static void work_release(struct work *work)
 {
 	names_release(&work->names);
-	free(work->macs);
+	free(work->samples);
 }
 
-/* NaN when no gate counted. */
-static double macs_per_sample(const struct work *work, const struct cell *cell)
+/* NaNs where no gate says it. */
+static struct sample sample_of(const struct work *work, const struct cell *cell)
 {
+	const struct sample unknown = {NAN};
 	char key[2 * CELL_WORD_BYTES];
 	size_t number = names_find(&work->names, key, network_key(cell, key));
-	return number == NAMES_NONE ? NAN : work->macs[number];
+	return number == NAMES_NONE ? unknown : work->samples[number];
 }
 
 /* The backward pass costs about twice the forward one: it multiplies for the inputs and the
  * weights. */
-static double flops_per_step(const struct work *work, const struct cell *cell)
+static double flops_per_step(double macs, const struct cell *cell)
 {
 	double passes = cell->stage == STAGE_FORWARD ? 1 : cell->stage == STAGE_LOAD ? NAN : 3;
-	return 2 * macs_per_sample(work, cell) * (double)cell->batch * passes;
+	return 2 * macs * (double)cell->batch * passes;
 }
 
 /* Typical over undisturbed step, process by process. */
@@ -159,7 +137,8 @@ static void fill_row(struct summary *summary, const struct work *work,
 		     const struct stored_cell *cell, const struct replicates *replicates,
 		     struct summary_row *row)
 {
-	const double second_ns = 1e9;
+	const struct contrast none = {.ratio = NAN, .low = NAN, .high = NAN};
+	struct sample sample = sample_of(work, &cell->cell);
 	row->cell = cell;
 	estimate_compute(replicates->means.means, replicates->means.count,
 			 target_half_width(summary->run->meta.effort), &row->step);
@@ -169,15 +148,14 @@ static void fill_row(struct summary *summary, const struct work *work,
 	fill_undisturbed(&summary->arena, replicates, row);
 	latency_fill(&summary->arena, cell, replicates, row);
 	summary_diagnose(&summary->arena, replicates, row);
-	row->items_per_second = (double)cell->cell.batch / row->step.center * second_ns;
-	row->flops = flops_per_step(work, &cell->cell) / row->step.center * second_ns;
-	row->to_first_step_ns = median_field(&summary->arena, cell, field_to_first_step);
-	row->rss_peak_bytes = median_field(&summary->arena, cell, field_rss_peak);
-	row->floor_ratio = row->floor_low = row->floor_high = row->floor_half_width = NAN;
+	row->flops_per_step = flops_per_step(sample.macs, &cell->cell);
+	row->to_first_step_ns = replicates_median(cell, "to_first_step_ns");
+	row->rss_peak_bytes = replicates_median(cell, "rss_peak_bytes");
+	row->cores = replicates_median(cell, "window_cpu_cores");
 	row->floor_order = row->undisturbed_order = ORDER_UNKNOWN;
-	row->floor_undisturbed = (struct contrast){.ratio = NAN, .low = NAN, .high = NAN};
+	row->floor = row->floor_undisturbed = none;
 	row->comparable = cell->status == CELL_OK && gate_passed(cell) && row->step.n > 0;
-	costs_fill(summary->environment, &summary->arena, replicates_have_figures(cell), row);
+	costs_fill(summary->environment, row);
 }
 
 struct sorted {

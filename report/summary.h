@@ -17,7 +17,7 @@
 /* What a step costs, and its share of what the machine can do; NaN where it is not known. Medians
  * over processes. */
 struct summary_costs {
-	double joules_per_step, joules_per_item;	      /* of the processor packages */
+	double joules_per_step;				      /* of the processor packages */
 	double memory_joules_per_step, board_joules_per_step; /* the board contains the packages */
 	double watts;					      /* of the packages, in the windows */
 	double peak_flops, peak_share; /* of as many cores, in FLOP/s (store/machine_figures.h) */
@@ -45,16 +45,14 @@ struct summary_row {
 	struct components components; /* of the same */
 	/* p50, p90, p99 of single steps, ns; n = 0 unless each was waited for (report/latency.h) */
 	struct estimate latency[SUMMARY_LATENCIES];
-	double items_per_second; /* batch / step center; NaN without an estimate */
-	double floor_ratio;	 /* step / native's step of the same cell otherwise; NaN without */
-	double floor_low, floor_high, floor_half_width; /* its own 95 % interval */
-	bool floor_paired;		   /* by the rounds in which both ran; else Welch */
+	struct contrast floor;		   /* step / native's step of the same work; NaNs without */
 	enum order floor_order;		   /* to native; ORDER_UNKNOWN without */
 	struct contrast floor_undisturbed; /* undisturbed step / native's; NaNs without */
 	enum order undisturbed_order;	   /* to native by that; ORDER_UNKNOWN without */
 	double to_first_step_ns;	   /* median over processes; NaN without */
 	double rss_peak_bytes;		   /* median over processes; NaN without */
-	double flops; /* 2 x MACs x (3 when training) / step, a second; NaN without */
+	double cores;			   /* processor time / time; median over processes; NaN */
+	double flops_per_step;		   /* 2 x MACs x (3 when training); NaN without */
 	struct summary_costs costs;
 	struct summary_taken taken;
 	size_t comparison; /* number of its comparison, from 0 */
@@ -101,12 +99,6 @@ const char *summary_version(const struct summary_row *row);
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
 			 size_t out_bytes);
 
-/* Step over native's: "2.10x"; "~1.05x" where the two cannot be told apart; "-" without one. */
-void summary_floor_text(const struct summary_row *row, char *out, size_t out_bytes);
-
-/* The same of the ratio of undisturbed steps. */
-void summary_undisturbed_text(const struct summary_row *row, char *out, size_t out_bytes);
-
 /* "3", "1=" (shared), "1-2" (its order to another one is not known), "-". */
 void summary_rank_text(const struct summary_row *row, char *out, size_t out_bytes);
 
@@ -115,7 +107,7 @@ void summary_rank_text(const struct summary_row *row, char *out, size_t out_byte
  * programs than those that do not. */
 bool summary_breaks_floor(const struct summary_row *row);
 
-/* Adds "the floor is broken by mxnet (0.87x, 95 % interval 0.85x to 0.89x)", without a line feed,
+/* Adds "faster than native, the floor: mxnet (0.87x, 95 % interval 0.85x to 0.89x)", no line feed,
  * where a row of the comparison does; else nothing, and false. */
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out);
 
@@ -193,18 +185,12 @@ bool summary_settings(const struct summary *summary, struct strbuf *out);
 /* One line that names the run: number, uid, suite, when, where, effort. */
 void summary_heading(const struct summary *summary, struct strbuf *out);
 
-/* Adds the table of one comparison. Columns beyond `columns` are left out; 0 = all of which
- * something is known. The caller frees. */
-struct table *summary_table(const struct summary *summary, size_t comparison, size_t columns);
+/* The table of one comparison, with the figures of these bits (SHOW_ of report/figures.h). */
+struct table *summary_table(const struct summary *summary, size_t comparison, unsigned shown);
 
-/* Under it, where each step was waited for: percentiles of the steps, with intervals. NULL where
- * there are none. The caller frees. */
-struct table *summary_latency(const struct summary *summary, size_t comparison);
-const char *summary_latency_name(int which); /* "p50", of row->latency[which] */
-
-/* What `show --full` has besides: FLOP/s and its share of what the machine can do, the undisturbed
- * step and its ratio to native. NULL where nothing of it is known. The caller frees. */
-struct table *summary_details(const struct summary *summary, size_t comparison);
+/* One that stands under it: SHOW_LATENCY or SHOW_DETAILS. NULL where nothing of it is known. The
+ * caller frees. */
+struct table *summary_more(const struct summary *summary, size_t comparison, unsigned shown);
 
 /* The table of `run` and `show`; rows of one comparison (network, dataset, stage, batch...) stand
  * together, ranked: ok cells by step time, then the others with their reason. Ends with the parity

@@ -6,15 +6,18 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "report/costs.h"
-#include "report/latency.h"
-#include "report/summary.h"
+#include "report/figures.h"
 #include "report/summary_internal.h"
 #include "report/text.h"
 
 static json_t *integer_or_null(int64_t value)
 {
 	return value == RECORD_NONE ? json_null() : json_integer(value);
+}
+
+static json_t *count_or_null(size_t count)
+{
+	return count > 0 ? json_integer((json_int_t)count) : json_null();
 }
 
 /* "" means that nothing is known. */
@@ -72,52 +75,48 @@ json_t *summary_run_to_json(const struct summary *summary)
 	return run;
 }
 
-static json_t *estimate_to_json(const struct estimate *step)
+/* Sets the member of a path such as "latency.p50.low_ns", in objects that are made where missing.
+ */
+static void set_member(json_t *object, const char *path, json_t *value)
 {
-	json_t *object = json_object();
-	json_object_set_new(object, "processes", json_integer((json_int_t)step->n));
-	json_object_set_new(object, "center_ns", json_number(step->center));
-	json_object_set_new(object, "low_ns", json_number(step->low));
-	json_object_set_new(object, "high_ns", json_number(step->high));
-	json_object_set_new(object, "half_width", json_number(step->half_width));
-	json_object_set_new(object, "mean_ns", json_number(step->mean));
-	json_object_set_new(object, "median_ns", json_number(step->median));
-	json_object_set_new(object, "sd_ns", json_number(step->sd));
-	json_object_set_new(object, "mad_ns", json_number(step->mad));
-	json_object_set_new(object, "min_ns", json_number(step->min));
-	json_object_set_new(object, "max_ns", json_number(step->max));
-	json_object_set_new(object, "cv_between", json_number(step->cv_between));
-	json_object_set_new(object, "processes_needed",
-			    step->needed ? json_integer((json_int_t)step->needed) : json_null());
-	return object;
+	const char *dot;
+	for (; (dot = strchr(path, '.')); path = dot + 1) {
+		char *name = memory_printf("%.*s", (int)(dot - path), path);
+		json_t *inner = json_object_get(object, name);
+		if (!inner)
+			json_object_set_new(object, name, inner = json_object());
+		free(name);
+		object = inner;
+	}
+	json_object_set_new(object, path, value);
 }
 
-/* To native by undisturbed steps; null where there is none, or where it is itself. */
-static json_t *undisturbed_floor_to_json(const struct summary_row *row)
+static void set_figures(json_t *object, const struct summary_row *row)
 {
-	const struct contrast *contrast = &row->floor_undisturbed;
-	if (isnan(contrast->ratio) || !strcmp(row->cell->cell.framework, "native"))
-		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:s}", "ratio", json_number(contrast->ratio),
-			 "low", json_number(contrast->low), "high", json_number(contrast->high),
-			 "half_width", json_number(contrast_half_width(contrast)), "paired",
-			 contrast->paired, "order", order_word(row->undisturbed_order));
+	static const enum figure_part order[] = {PART_PROCESSES, PART_VALUE, PART_LOW, PART_HIGH,
+						 PART_HALF_WIDTH};
+	for (int id = 0; id < FIGURE_COUNT; id++) {
+		struct figure_value known = figure_value((enum figure_id)id, row);
+		for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+			char path[FIGURE_WORD_BYTES];
+			double part = figure_part_of(&known, order[i]);
+			if (!(figures[id].json >> order[i] & 1))
+				continue;
+			figure_part_word(figures[id].member, order[i], path);
+			set_member(object, path,
+				   order[i] == PART_PROCESSES ? json_integer((json_int_t)part)
+							      : json_number(part));
+		}
+	}
 }
 
-static json_t *undisturbed_to_json(const struct summary_row *row)
+/* Beside a ratio to native, which is null where there is none. */
+static void set_order(json_t *object, const struct contrast *contrast, enum order order,
+		      bool itself)
 {
-	const struct estimate *step = &row->undisturbed;
-	json_t *object = json_object();
-	json_object_set_new(object, "processes", json_integer((json_int_t)step->n));
-	json_object_set_new(object, "center_ns", json_number(step->center));
-	json_object_set_new(object, "low_ns", json_number(step->low));
-	json_object_set_new(object, "high_ns", json_number(step->high));
-	json_object_set_new(object, "half_width", json_number(step->half_width));
-	json_object_set_new(object, "gap", json_number(row->gap));
-	json_object_set_new(object, "gap_low", json_number(row->gap_low));
-	json_object_set_new(object, "gap_high", json_number(row->gap_high));
-	json_object_set_new(object, "floor", undisturbed_floor_to_json(row));
-	return object;
+	bool none = isnan(contrast->ratio) || itself;
+	json_object_set_new(object, "paired", json_boolean(contrast->paired));
+	json_object_set_new(object, "order", none ? json_null() : json_string(order_word(order)));
 }
 
 static json_t *flags_to_json(unsigned flags)
@@ -141,55 +140,40 @@ static json_t *parity_to_json(const struct stored_cell *cell)
 	return object;
 }
 
-/* To native: null where there is none, or where it is itself. */
-static json_t *floor_order(const struct summary_row *row)
-{
-	bool none = isnan(row->floor_ratio) || !strcmp(row->cell->cell.framework, "native");
-	return none ? json_null() : json_string(order_word(row->floor_order));
-}
-
 json_t *summary_cell_to_json(const struct summary_row *row)
 {
 	const struct stored_cell *cell = row->cell;
-	json_t *object = json_object(), *floor = json_object();
+	json_t *object = json_object();
+	bool itself = !strcmp(cell->cell.framework, "native");
 	json_object_set_new(object, "key", text_json(cell->key));
 	json_object_set_new(object, "hash", text_json(cell->hash));
 	cell_axes_to_json(&cell->cell, object);
 	json_object_set_new(object, "status", json_string(cell_status_name(cell->status)));
 	json_object_set_new(object, "flags", flags_to_json(cell->flags));
 	json_object_set_new(object, "reason", text_json_or_null(summary_reason(row)));
-	json_object_set_new(object, "rank", row->rank > 0 ? json_integer(row->rank) : json_null());
-	json_object_set_new(object, "rank_low",
-			    row->comparable ? json_integer(row->rank_low) : json_null());
-	json_object_set_new(object, "rank_high",
-			    row->comparable ? json_integer(row->rank_high) : json_null());
+	json_object_set_new(object, "rank", count_or_null((size_t)row->rank));
+	json_object_set_new(object, "rank_low", count_or_null((size_t)row->rank_low));
+	json_object_set_new(object, "rank_high", count_or_null((size_t)row->rank_high));
 	json_object_set_new(object, "tied", json_boolean(row->tied));
-	json_object_set_new(object, "processes_to_rank",
-			    row->processes_to_rank > 0
-				    ? json_integer((json_int_t)row->processes_to_rank)
-				    : json_null());
-	json_object_set_new(object, "step", estimate_to_json(&row->step));
-	json_object_set_new(object, "undisturbed", undisturbed_to_json(row));
-	json_object_set_new(object, "latency", latency_to_json(row));
+	json_object_set_new(object, "processes_to_rank", count_or_null(row->processes_to_rank));
+	set_figures(object, row);
+	json_t *step = json_object_get(object, "step"), *floor = json_object_get(object, "floor");
+	json_t *undisturbed = json_object_get(object, "undisturbed");
+	json_object_set_new(step, "processes_needed", count_or_null(row->step.needed));
+	if (isnan(row->floor_undisturbed.ratio) || itself)
+		json_object_set_new(undisturbed, "floor", json_null());
+	else
+		set_order(json_object_get(undisturbed, "floor"), &row->floor_undisturbed,
+			  row->undisturbed_order, itself);
+	set_order(floor, &row->floor, row->floor_order, itself);
+	json_object_set_new(floor, "broken", json_boolean(summary_breaks_floor(row)));
+	json_object_set_new(json_object_get(object, "energy"), "grade",
+			    isfinite(row->costs.joules_per_step) ? json_string("B") : json_null());
 	json_object_set_new(object, "diagnoses", summary_diagnoses_to_json(row));
 	json_object_set_new(object, "split", summary_components_to_json(row));
-	json_object_set_new(object, "items_per_second", json_number(row->items_per_second));
-	json_object_set_new(floor, "ratio", json_number(row->floor_ratio));
-	json_object_set_new(floor, "low", json_number(row->floor_low));
-	json_object_set_new(floor, "high", json_number(row->floor_high));
-	json_object_set_new(floor, "half_width", json_number(row->floor_half_width));
-	json_object_set_new(floor, "paired", json_boolean(row->floor_paired));
-	json_object_set_new(floor, "order", floor_order(row));
-	json_object_set_new(floor, "broken", json_boolean(summary_breaks_floor(row)));
-	json_object_set_new(object, "floor", floor);
-	json_object_set_new(object, "to_first_step_ns", json_number(row->to_first_step_ns));
-	json_object_set_new(object, "rss_peak_bytes", json_number(row->rss_peak_bytes));
-	json_object_set_new(object, "flops_per_second", json_number(row->flops));
 	json_object_set_new(
 		object, "precision_proved",
 		text_json_or_null(json_string_or(cell->evidence, "precision_proved", "")));
-	json_object_set_new(object, "peak", costs_peak_to_json(&row->costs));
-	json_object_set_new(object, "energy", costs_energy_to_json(&row->costs));
 	json_object_set_new(object, "details",
 			    cell->framework ? json_incref(cell->framework) : json_null());
 	json_object_set_new(object, "parity", parity_to_json(cell));

@@ -6,40 +6,17 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/pivot.h"
 #include "report/replicates.h"
 #include "report/summary.h"
 #include "report/text.h"
 #include "samples/disturbance.h"
 
-/* In order of weight: a narrow terminal shows the first ones. */
-static const struct table_column columns[] = {
-	{"#", "rank", TABLE_RIGHT},
-	{"framework", "framework", TABLE_LEFT},
-	{"step", "step_ns", TABLE_RIGHT},
-	{"+/-", "half_width", TABLE_RIGHT},
-	{"items", "items_per_second", TABLE_RIGHT},
-	{"vs native", "floor_ratio", TABLE_RIGHT},
-	{"+/-", "floor_half_width", TABLE_RIGHT},
-	{"status", "status", TABLE_LEFT},
-	{"first step", "to_first_step_ns", TABLE_RIGHT},
-	{"memory", "rss_peak_bytes", TABLE_RIGHT},
-	{"n", "processes", TABLE_RIGHT},
-	{"FLOP/s", "flops_per_second", TABLE_RIGHT},
-	{"of peak", "peak_share", TABLE_RIGHT},
-	{"energy/item", "joules_per_item", TABLE_RIGHT},
-};
-
-/* The last three stand there where something is known of them, and there is room: always from
- * WIDE_WIDTH on, where a long status gives way to them. */
-enum {
-	COLUMN_COUNT = sizeof columns / sizeof *columns,
-	USUAL_COLUMNS = COLUMN_COUNT - 3,
-	NARROW_COLUMNS = 8,
-	NARROW_WIDTH = 100,
-	WIDE_WIDTH = 144
-};
+/* Terminals narrower than the first have few columns; from the second on there is room for all, and
+ * a long status gives way to them. */
+enum { NARROW_WIDTH = 100, WIDE_WIDTH = 144 };
+#define SHOW_ALL (SHOW_FIRST | SHOW_USUAL | SHOW_WIDE)
 
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
 {
@@ -88,80 +65,158 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 	}
 }
 
-static void add_row(const struct summary *summary, const struct summary_row *row, size_t limit,
-		    struct table *table)
+enum column_kind {
+	COLUMN_RANK,
+	COLUMN_FRAMEWORK,
+	COLUMN_VERSION, /* the framework with its version */
+	COLUMN_FIGURE,
+	COLUMN_WIDTH, /* the half width of a figure's interval */
+	COLUMN_STATUS,
+	COLUMN_PROCESSES
+};
+
+struct columns {
+	struct column {
+		enum column_kind kind;
+		enum figure_id figure;
+	} at[2 * FIGURE_COUNT + COLUMN_PROCESSES];
+	size_t count;
+};
+
+static void add_column(struct columns *columns, enum column_kind kind)
 {
-	char texts[COLUMN_COUNT][192];
-	const struct estimate *step = &row->step;
-	/* Native's own ratio is 1 by definition: it has no interval. */
-	double ratio_width =
-		strcmp(row->cell->cell.framework, "native") ? row->floor_half_width : NAN;
-	summary_rank_text(row, texts[0], sizeof texts[0]);
-	const char *version = summary_version(row);
-	snprintf(texts[1], sizeof texts[1], "%s%s%s", row->cell->cell.framework,
-		 *version ? " " : "", version);
-	format_duration_within(step->center, step->half_width, texts[2], sizeof texts[2]);
-	format_percent(step->half_width, texts[3], sizeof texts[3]);
-	format_rate(row->items_per_second, texts[4], sizeof texts[4]);
-	summary_floor_text(row, texts[5], sizeof texts[5]);
-	format_percent(ratio_width, texts[6], sizeof texts[6]);
-	summary_status_text(summary, row, texts[7], sizeof texts[7]);
-	format_duration_within(row->to_first_step_ns, NAN, texts[8], sizeof texts[8]);
-	format_bytes(row->rss_peak_bytes, texts[9], sizeof texts[9]);
-	snprintf(texts[10], sizeof texts[10], step->n > 0 ? "%zu" : "-", step->n);
-	format_flops(row->flops, texts[11], sizeof texts[11]);
-	format_percent(row->costs.peak_share, texts[12], sizeof texts[12]);
-	format_energy(row->costs.joules_per_item, texts[13], sizeof texts[13]);
-	json_t *values[COLUMN_COUNT] = {
-		row->rank > 0 ? json_integer(row->rank) : json_null(),
-		NULL,
-		json_number(step->center),
-		json_number(step->half_width),
-		json_number(row->items_per_second),
-		json_number(row->floor_ratio),
-		json_number(ratio_width),
-		NULL,
-		json_number(row->to_first_step_ns),
-		json_number(row->rss_peak_bytes),
-		json_integer((json_int_t)step->n),
-		json_number(row->flops),
-		json_number(row->costs.peak_share),
-		json_number(row->costs.joules_per_item),
-	};
-	table_row(table);
-	for (size_t i = 0; i < limit; i++)
-		table_cell(table, texts[i], values[i]);
-	for (size_t i = limit; i < COLUMN_COUNT; i++)
-		json_decref(values[i]);
-	if (*summary_reason(row))
-		table_note(table, summary_reason(row));
+	columns->at[columns->count++].kind = kind;
 }
 
-/* All columns of which a row of the comparison has something to say. */
-static size_t columns_known(const struct summary *summary, size_t comparison)
+static bool is_known(const struct summary *summary, size_t comparison, enum figure_id id)
 {
-	size_t known = USUAL_COLUMNS;
-	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
-		const struct summary_costs *costs = &summary->rows[i].costs;
-		if (isfinite(costs->joules_per_item))
-			return COLUMN_COUNT;
-		if (isfinite(costs->peak_share))
-			known = COLUMN_COUNT - 1;
-		else if (isfinite(summary->rows[i].flops) && known == USUAL_COLUMNS)
-			known = USUAL_COLUMNS + 1;
-	}
-	return known;
-}
-
-struct table *summary_table(const struct summary *summary, size_t comparison, size_t limit)
-{
-	size_t known = columns_known(summary, comparison);
-	if (limit == 0 || limit > known)
-		limit = known;
-	struct table *table = table_new(columns, limit);
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
-		if (!summary->rows[i].folded)
-			add_row(summary, &summary->rows[i], limit, table);
+		if (isfinite(figure_value(id, &summary->rows[i]).value))
+			return true;
+	return false;
+}
+
+/* The figures that are shown so; in the table of a comparison some of them only where known. */
+static void add_figures(const struct summary *summary, size_t comparison, unsigned shown,
+			struct columns *columns)
+{
+	for (int id = 0; id < FIGURE_COUNT; id++) {
+		unsigned so = figures[id].shown;
+		if (!(so & shown) || (shown & SHOW_ALL && so & SHOW_KNOWN &&
+				      !is_known(summary, comparison, (enum figure_id)id)))
+			continue;
+		columns->at[columns->count++] = (struct column){COLUMN_FIGURE, (enum figure_id)id};
+		if (so & SHOW_INTERVAL)
+			columns->at[columns->count++] =
+				(struct column){COLUMN_WIDTH, (enum figure_id)id};
+	}
+}
+
+static struct table_column heading_of(const struct column *column)
+{
+	static const struct table_column headings[] = {
+		[COLUMN_RANK] = {"#", "rank", TABLE_RIGHT},
+		[COLUMN_FRAMEWORK] = {"framework", "framework", TABLE_LEFT},
+		[COLUMN_VERSION] = {"framework", "framework", TABLE_LEFT},
+		[COLUMN_WIDTH] = {"+/-", "half_width", TABLE_RIGHT},
+		[COLUMN_STATUS] = {"status", "status", TABLE_LEFT},
+		[COLUMN_PROCESSES] = {"n", "processes", TABLE_RIGHT},
+	};
+	const struct figure *figure = &figures[column->figure];
+	return column->kind == COLUMN_FIGURE
+		       ? (struct table_column){figure->title, figure->word, TABLE_RIGHT}
+		       : headings[column->kind];
+}
+
+static void column_text(const struct summary *summary, const struct summary_row *row,
+			const struct column *column, char out[192])
+{
+	const char *framework = row->cell->cell.framework, *version = summary_version(row);
+	switch (column->kind) {
+	case COLUMN_RANK:
+		summary_rank_text(row, out, 192);
+		return;
+	case COLUMN_FRAMEWORK:
+		snprintf(out, 192, "%s", framework);
+		return;
+	case COLUMN_VERSION:
+		snprintf(out, 192, "%s%s%s", framework, *version ? " " : "", version);
+		return;
+	case COLUMN_FIGURE:
+		figure_text(column->figure, row, out);
+		return;
+	case COLUMN_WIDTH:
+		figure_width_text(column->figure, row, out);
+		return;
+	case COLUMN_STATUS:
+		summary_status_text(summary, row, out, 192);
+		return;
+	case COLUMN_PROCESSES:
+		snprintf(out, 192, row->step.n > 0 ? "%zu" : "-", row->step.n);
+		return;
+	}
+}
+
+static struct table *table_of(const struct columns *columns)
+{
+	struct table_column headings[sizeof columns->at / sizeof *columns->at];
+	for (size_t i = 0; i < columns->count; i++)
+		headings[i] = heading_of(&columns->at[i]);
+	return table_new(headings, columns->count);
+}
+
+static void add_row(const struct summary *summary, const struct summary_row *row,
+		    const struct columns *columns, struct table *table)
+{
+	char text[192];
+	table_row(table);
+	for (size_t i = 0; i < columns->count; i++) {
+		column_text(summary, row, &columns->at[i], text);
+		table_cell(table, text, NULL);
+	}
+}
+
+struct table *summary_table(const struct summary *summary, size_t comparison, unsigned shown)
+{
+	struct columns columns = {.count = 0};
+	add_column(&columns, COLUMN_RANK);
+	add_column(&columns, COLUMN_VERSION);
+	add_figures(summary, comparison, SHOW_FIRST, &columns);
+	add_column(&columns, COLUMN_STATUS);
+	if (shown & SHOW_USUAL) {
+		add_figures(summary, comparison, SHOW_USUAL, &columns);
+		add_column(&columns, COLUMN_PROCESSES);
+	}
+	if (shown & SHOW_WIDE)
+		add_figures(summary, comparison, SHOW_WIDE, &columns);
+	struct table *table = table_of(&columns);
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->folded)
+			continue;
+		add_row(summary, row, &columns, table);
+		if (*summary_reason(row))
+			table_note(table, summary_reason(row));
+	}
+	return table;
+}
+
+struct table *summary_more(const struct summary *summary, size_t comparison, unsigned shown)
+{
+	struct columns columns = {.count = 0};
+	struct table *table = NULL;
+	add_column(&columns, COLUMN_FRAMEWORK);
+	add_figures(summary, comparison, shown, &columns);
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		bool known = false;
+		for (size_t k = 1; k < columns.count; k++)
+			known |= isfinite(figure_value(columns.at[k].figure, row).value);
+		if (!known)
+			continue;
+		table = table ? table : table_of(&columns);
+		add_row(summary, row, &columns, table);
+	}
 	return table;
 }
 
@@ -301,12 +356,12 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 /* As many columns as there is room for. */
 static struct table *table_that_fits(const struct summary *summary, size_t comparison, int width)
 {
-	struct table *table = summary_table(summary, comparison, 0);
+	struct table *table = summary_table(summary, comparison, SHOW_ALL);
 	if (width == 0 || width >= WIDE_WIDTH || table_fits(table, width))
 		return table;
 	table_free(table);
 	return summary_table(summary, comparison,
-			     width < NARROW_WIDTH ? NARROW_COLUMNS : USUAL_COLUMNS);
+			     width < NARROW_WIDTH ? SHOW_FIRST : SHOW_FIRST | SHOW_USUAL);
 }
 
 /* One that stands below that of its comparison, if there is one; frees it. */
@@ -334,9 +389,9 @@ static void render_comparison(const struct summary *summary, size_t comparison, 
 	struct table *table = table_that_fits(summary, comparison, width);
 	table_render_text(table, colour, width, out);
 	table_free(table);
-	render_more(summary_latency(summary, comparison), colour, width, out);
+	render_more(summary_more(summary, comparison, SHOW_LATENCY), colour, width, out);
 	if (summary->full)
-		render_more(summary_details(summary, comparison), colour, width, out);
+		render_more(summary_more(summary, comparison, SHOW_DETAILS), colour, width, out);
 	for (size_t k = 0; k < summary_verdict_count; k++) {
 		strbuf_clear(&line);
 		if (summary_verdicts[k](summary, comparison, &line))

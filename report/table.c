@@ -29,7 +29,7 @@ struct row {
 };
 
 struct table {
-	const struct table_column *columns;
+	struct table_column *columns;
 	size_t column_count;
 	struct row *rows;
 	size_t row_count, row_capacity;
@@ -38,7 +38,9 @@ struct table {
 struct table *table_new(const struct table_column *columns, size_t count)
 {
 	struct table *table = memory_alloc(sizeof *table);
-	*table = (struct table){.columns = columns, .column_count = count};
+	*table = (struct table){.columns = memory_alloc((count + 1) * sizeof *columns),
+				.column_count = count};
+	memcpy(table->columns, columns, count * sizeof *columns);
 	return table;
 }
 
@@ -55,6 +57,7 @@ void table_free(struct table *table)
 		free(table->rows[i].note);
 	}
 	free(table->rows);
+	free(table->columns);
 	free(table);
 }
 

@@ -18,7 +18,7 @@ struct table_column {
 
 struct table;
 
-/* The columns and their texts are borrowed for the table's whole life. */
+/* The texts of the columns are borrowed for the table's whole life. */
 struct table *table_new(const struct table_column *columns, size_t count);
 void table_free(struct table *table);
 /* Starts a row. */

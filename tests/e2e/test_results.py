@@ -229,7 +229,7 @@ class Results(unittest.TestCase):
                   if row["stage"] == "forward" and row["rank"]}
         with open(os.path.join(folder, "step-time-lenet-mnist-sample-forward-batch-64-cpu-fp32.csv"),
                   encoding="utf-8", newline="") as stream:
-            shown = {row["row"]: float(row["step_ns"]) for row in csv.DictReader(stream)}
+            shown = {row["row"]: float(row["step_center_ns"]) for row in csv.DictReader(stream)}
         self.assertEqual(shown, wanted)
         _, message = self.prony("report", "1", "--figures", os.path.join(self.store, "in"), code=74)
         self.assertIn("store.db", message)

@@ -194,14 +194,14 @@ class FormTest(ProgramTest):
             self.assertEqual(self.check_cells(run), 1)
 
     def check_cells(self, run):
-        """Step, interval's centre and items a second of the table of cells, from the stored intervals; how many."""
+        """Step, interval's centre and samples a second of the table of cells, from the stored intervals; how many."""
         text = self.prony("export", "--layout", "cells", "--format", "csv", "--store", self.store, expect=0).stdout
         rows = list(csv.DictReader(io.StringIO(text)))
         for row, cell in zip(rows, run.cells):
             means = [math.fsum(seconds(p)) / SECOND / p["steps"] for p in cell["processes"]]
             centre = math.exp(math.fsum(map(math.log, means)) / len(means))
             self.assertAlmostEqual(float(row["step_center_ns"]) / centre, 1, delta=1e-9)
-            self.assertAlmostEqual(float(row["items_per_second"]) * centre / cell["batch"], 1e9, delta=1)
+            self.assertAlmostEqual(float(row["samples_per_second"]) * centre / cell["batch"], 1e9, delta=1)
             for p in cell["processes"]:
                 self.assertAlmostEqual(p["step_mean_ns"] * p["steps"] / math.fsum(seconds(p)), 1e9, delta=1)
         return len(rows)

@@ -66,7 +66,7 @@ static void test_money(void **state)
 	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
 	const struct device_row *row = devices_find(&table, "amd epyc 9004");
 	assert_non_null(row);
-	assert_true(devices_items_per_money(row, 100) == 720000);
+	assert_true(devices_samples_per_money(row, 100) == 720000);
 	assert_true(isnan(row->retail) && row->peak_tflops[PRECISION_BF16] == 2);
 	devices_release(&table);
 	free(path);

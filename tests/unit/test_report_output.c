@@ -15,7 +15,7 @@
 
 #include "base/files.h"
 #include "report/export.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/html.h"
 #include "report/text.h"
 #include "report_fixture.h"
@@ -131,8 +131,32 @@ static void columns_that_are_known(void **state)
 	without.meta.environment = "{}";
 	summary_init(&summary, &without);
 	assert_true(isnan(summary.rows[0].costs.peak_share));
-	assert_true(isfinite(summary.rows[0].costs.joules_per_item));
+	assert_true(isfinite(figure_value(FIGURE_JOULES_PER_SAMPLE, &summary.rows[0]).value));
 	summary_release(&summary);
+}
+
+/* docs/exports.md names the member of each figure. */
+static void figures_are_documented(void **state)
+{
+	const char *source = getenv("PRONY_SOURCE");
+	struct error err = ERROR_INIT;
+	char path[4096], *page = NULL;
+	size_t length = 0;
+	(void)state;
+	if (!source)
+		fail_msg("PRONY_SOURCE has to name the source tree");
+	snprintf(path, sizeof path, "%s/docs/exports.md", source);
+	assert_int_equal(file_read(path, (size_t)1 << 20, &page, &length, &err), PRONY_OK);
+	for (int id = 0; id < FIGURE_COUNT; id++) {
+		const char *dot = strrchr(figures[id].member, '.');
+		char name[FIGURE_WORD_BYTES];
+		snprintf(name, sizeof name, "`%s`", dot ? dot + 1 : figures[id].member);
+		if (figures[id].json && !strstr(page, name))
+			fail_msg("docs/exports.md lacks %s", name);
+		for (int other = 0; other < id; other++)
+			assert_string_not_equal(figures[other].word, figures[id].word);
+	}
+	free(page);
 }
 
 static void test_exports(void **state)
@@ -187,17 +211,21 @@ static void test_ranks(void **state)
 	const struct summary_row *third = find(summary, "onnxruntime", STAGE_FORWARD);
 	assert_int_equal(third->rank, 3);
 	assert_false(third->tied);
-	assert_true(fabs(third->floor_ratio - 2.4 / 2.1) < 1e-9);
-	assert_true(third->floor_low < third->floor_ratio &&
-		    third->floor_ratio < third->floor_high);
-	assert_true(fabs(native->floor_ratio - 1) < 1e-12);
+	assert_true(fabs(third->floor.ratio - 2.4 / 2.1) < 1e-9);
+	assert_true(third->floor.low < third->floor.ratio &&
+		    third->floor.ratio < third->floor.high);
+	assert_true(fabs(native->floor.ratio - 1) < 1e-12);
 	/* The gate counted 36,708,000 MACs for 16 samples; a batch has 64. */
 	double step_s = native->step.center / 1e9;
-	assert_true(fabs(native->flops * step_s / (2 * 36708000.0 / 16 * 64) - 1) < 1e-9);
+	assert_true(fabs(figure_value(FIGURE_FLOPS, native).value * step_s /
+				 (2 * 36708000.0 / 16 * 64) -
+			 1) < 1e-9);
 	native = find(summary, "native", STAGE_TRAIN);
 	step_s = native->step.center / 1e9;
-	assert_true(fabs(native->flops * step_s / (6 * 36708000.0 / 16 * 64) - 1) < 1e-9);
-	assert_true(fabs(native->items_per_second * step_s / 64 - 1) < 1e-12);
+	assert_true(fabs(figure_value(FIGURE_FLOPS, native).value * step_s /
+				 (6 * 36708000.0 / 16 * 64) -
+			 1) < 1e-9);
+	assert_true(fabs(figure_value(FIGURE_SAMPLES, native).value * step_s / 64 - 1) < 1e-12);
 }
 
 static void test_no_rank_without_parity(void **state)
@@ -205,7 +233,7 @@ static void test_no_rank_without_parity(void **state)
 	struct results *results = *state;
 	const struct summary_row *fake = find(&results->summary, "fake", STAGE_TRAIN);
 	assert_int_equal(fake->rank, 0);
-	assert_true(isnan(fake->step.center) && isnan(fake->floor_ratio));
+	assert_true(isnan(fake->step.center) && isnan(fake->floor.ratio));
 	/* One good process does not make a crashed cell comparable. */
 	const struct summary_row *crashed = find(&results->summary, "mxnet", STAGE_TRAIN);
 	assert_int_equal(crashed->rank, 0);
@@ -220,7 +248,7 @@ static void test_no_rank_without_parity(void **state)
 	assert_int_equal(native->rank, 0);
 	assert_true(isnan(native->step.center));
 	assert_non_null(strstr(summary_reason(native), "parity"));
-	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor_ratio));
+	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor.ratio));
 	summary_release(&summary);
 
 	/* Where it did not run at all, figures are shown, but not ranked: the null adapter has
@@ -233,7 +261,7 @@ static void test_no_rank_without_parity(void **state)
 	assert_int_equal(native->rank, 0);
 	assert_true(native->step.center > 0);
 	assert_string_equal(summary_reason(native), "not ranked: the parity gate did not run");
-	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor_ratio));
+	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor.ratio));
 	summary_release(&summary);
 	cell->evidence = evidence;
 	cell->gate = CELL_OK;
@@ -252,7 +280,7 @@ static void test_single_process(void **state)
 	/* One process of it: nobody knows how far its figure is from another one's. */
 	assert_int_equal(native->rank, 0);
 	assert_true(native->comparable && native->rank_low == 1 && native->rank_high == 2);
-	assert_true(isnan(native->step.half_width) && isnan(native->floor_low));
+	assert_true(isnan(native->step.half_width) && isnan(native->floor.low));
 	assert_false(native->tied);
 	strbuf_init(&text, 0);
 	assert_true(summary_undecided(&summary, native->comparison, &text));
@@ -290,7 +318,7 @@ static void test_broken_floor(void **state)
 	assert_true(summary_floor_broken(&summary, 1, &text));
 	assert_string_equal(
 		strbuf_text(&text),
-		"the floor is broken by mxnet (0.804x, 95 % interval 0.794x to 0.814x)");
+		"faster than native, the floor: mxnet (0.804x, 95 % interval 0.794x to 0.814x)");
 	assert_true(summary_breaks_floor(find(&summary, "mxnet", STAGE_FORWARD)));
 	assert_false(summary_breaks_floor(find(&summary, "native", STAGE_FORWARD)));
 	assert_false(summary_breaks_floor(find(&summary, "pytorch", STAGE_FORWARD)));
@@ -299,10 +327,12 @@ static void test_broken_floor(void **state)
 	json_decref(json);
 	strbuf_clear(&text);
 	summary_render(&summary, false, 120, &text);
-	assert_non_null(strstr(strbuf_text(&text), "\nthe floor is broken by mxnet (0.804x, "));
+	assert_non_null(
+		strstr(strbuf_text(&text), "\nfaster than native, the floor: mxnet (0.804x, "));
 	strbuf_clear(&text);
 	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	assert_non_null(strstr(strbuf_text(&text), "\n\nthe floor is broken by mxnet (0.804x, "));
+	assert_non_null(
+		strstr(strbuf_text(&text), "\n\nfaster than native, the floor: mxnet (0.804x, "));
 	summary_release(&summary);
 	/* Measured on a busy machine it is no such claim, and the tables say why. */
 	struct stored_cell *native = &results->run.cells[7];
@@ -913,6 +943,7 @@ int main(void)
 		cmocka_unit_test(a_page_keeps_its_colours_only),
 		cmocka_unit_test(test_terminal),
 		cmocka_unit_test(columns_that_are_known),
+		cmocka_unit_test(figures_are_documented),
 		cmocka_unit_test(test_exports),
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_no_rank_without_parity),

@@ -12,7 +12,7 @@
 
 #include "report/compare.h"
 #include "report/export.h"
-#include "report/summary.h"
+#include "report/figures.h"
 #include "report_fixture.h"
 
 /* Cells of the fixture: forward in these, and what else they are. */
@@ -104,7 +104,7 @@ static void percentiles_have_intervals(void **state)
 	cell->cell.sync = SYNC_BLOCKS;
 	summary_init(&summary, run);
 	assert_int_equal(find(&summary, cell)->latency[0].n, 0);
-	assert_null(summary_latency(&summary, FORWARD));
+	assert_null(summary_more(&summary, FORWARD, SHOW_LATENCY));
 	assert_false(summary_short_windows(&summary, FORWARD, &text));
 	summary_release(&summary);
 	strbuf_release(&text);
@@ -156,7 +156,7 @@ static void undisturbed_steps_have_a_ratio(void **state)
 	set_undisturbed(&run->cells[PYTORCH], 0.60);
 	summary_init(&summary, run);
 	const struct summary_row *row = find(&summary, &run->cells[MXNET]);
-	assert_true(fabs(row->floor_undisturbed.ratio / row->floor_ratio - 1) < 1e-9);
+	assert_true(fabs(row->floor_undisturbed.ratio / row->floor.ratio - 1) < 1e-9);
 	assert_int_equal(row->undisturbed_order, ORDER_ALIKE);
 	row = find(&summary, &run->cells[PYTORCH]);
 	assert_int_equal(row->floor_order, ORDER_SLOWER);
@@ -176,9 +176,9 @@ static void undisturbed_steps_have_a_ratio(void **state)
 	strbuf_clear(&text);
 	summary_render(&summary, false, 80, &text);
 	expect(&text,
-	       "\nframework          FLOP/s  of peak  undisturbed    +/-  vs native    +/-\n");
+	       "\nframework    undisturbed    +/-  undisturbed ratio    +/-        FLOP/s  of peak\n");
 	expect(&text,
-	       "\npytorch      94.7 GFLOP/s     47 %      1.86 ms  1.1 %     0.932x  2.2 %\n");
+	       "\npytorch          1.86 ms  1.1 %             0.932x  2.2 %  94.7 GFLOP/s     47 %\n");
 	summary_release(&summary);
 	strbuf_release(&text);
 }
@@ -267,7 +267,7 @@ static void rows_stand_by_rank(void **state)
 	const struct summary_row *native = find(&summary, &run->cells[NATIVE]);
 	const struct summary_row *pytorch = find(&summary, &run->cells[PYTORCH]);
 	assert_true(native->step.center > 1.005 * pytorch->step.center);
-	assert_true(pytorch->floor_low > 1 && fabs(pytorch->floor_ratio - 1.02) < 0.003);
+	assert_true(pytorch->floor.low > 1 && fabs(pytorch->floor.ratio - 1.02) < 0.003);
 	assert_int_equal(native->rank, 1);
 	assert_int_equal(pytorch->rank, 2);
 	assert_true(native < pytorch);

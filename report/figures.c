@@ -1,0 +1,180 @@
+/* How figures of a cell are computed from its row of a summary, and written. */
+#include "report/figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	bool more_is_better;
+} units[UNIT_COUNT] = {
+	[UNIT_NS] = {"ns", false},	   [UNIT_BYTES] = {"bytes", false},
+	[UNIT_PER_SECOND] = {"1/s", true}, [UNIT_FLOPS] = {"FLOP/s", true},
+	[UNIT_RATIO] = {"", false},	   [UNIT_SHARE] = {"", true},
+	[UNIT_JOULES] = {"J", false},	   [UNIT_WATTS] = {"W", false},
+	[UNIT_CORES] = {"cores", false},
+};
+
+const struct figure figures[FIGURE_COUNT] = {
+#define X(id, word_, member_, unit_, title_, words_, value, shown_, json_, csv_, help_)            \
+	[FIGURE_##id] = {.word = word_,                                                            \
+			 .member = member_,                                                        \
+			 .title = title_,                                                          \
+			 .words = words_,                                                          \
+			 .help = help_,                                                            \
+			 .unit = UNIT_##unit_,                                                     \
+			 .shown = shown_,                                                          \
+			 .json = json_,                                                            \
+			 .csv = csv_},
+	FIGURES(X)
+#undef X
+};
+
+static struct figure_value ends_value(double value, double low, double high)
+{
+	return (struct figure_value){.value = value, .low = low, .high = high, .half_width = NAN};
+}
+
+static struct figure_value estimate_value(const struct estimate *estimate)
+{
+	return (struct figure_value){.value = estimate->center,
+				     .low = estimate->low,
+				     .high = estimate->high,
+				     .half_width = estimate->half_width,
+				     .processes = estimate->n};
+}
+
+/* So much a step, as a rate a second: the ends of the step's interval change places. */
+static struct figure_value rate_value(const struct estimate *step, double each)
+{
+	const double second_ns = 1e9;
+	return ends_value(each / step->center * second_ns, each / step->high * second_ns,
+			  each / step->low * second_ns);
+}
+
+static struct figure_value contrast_value(const struct summary_row *row,
+					  const struct contrast *contrast, enum order order)
+{
+	bool itself = !strcmp(row->cell->cell.framework, "native");
+	bool untold = order == ORDER_ALIKE || order == ORDER_UNKNOWN;
+	return (struct figure_value){.value = contrast->ratio,
+				     .low = contrast->low,
+				     .high = contrast->high,
+				     .half_width = contrast_half_width(contrast),
+				     .alike = untold && !itself && isfinite(contrast->ratio),
+				     .itself = itself};
+}
+
+struct figure_value figure_value(enum figure_id id, const struct summary_row *row)
+{
+	switch (id) {
+#define VALUE(number) ends_value((number), NAN, NAN)
+#define ENDS(number, low, high) ends_value((number), (low), (high))
+#define ESTIMATE(estimate) estimate_value(&(estimate))
+#define PER_STEP(each) rate_value(&row->step, (each))
+#define CONTRAST(contrast, order) contrast_value(row, &(contrast), (order))
+#define X(name, word, member, unit, title, words, computed, ...)                                   \
+	case FIGURE_##name:                                                                        \
+		return computed;
+		FIGURES(X)
+#undef X
+	case FIGURE_COUNT:
+		break;
+	}
+	return ends_value(NAN, NAN, NAN);
+}
+
+void figure_format(enum figure_unit unit, double value, double half_width, char out[FORMAT_BYTES])
+{
+	switch (unit) {
+	case UNIT_NS:
+		format_duration_within(value, half_width, out, FORMAT_BYTES);
+		return;
+	case UNIT_BYTES:
+		format_bytes(value, out, FORMAT_BYTES);
+		return;
+	case UNIT_PER_SECOND:
+		format_rate(value, out, FORMAT_BYTES);
+		return;
+	case UNIT_FLOPS:
+		format_flops(value, out, FORMAT_BYTES);
+		return;
+	case UNIT_RATIO:
+		format_ratio(value, out, FORMAT_BYTES);
+		return;
+	case UNIT_SHARE:
+		format_percent(value, out, FORMAT_BYTES);
+		return;
+	case UNIT_JOULES:
+		format_energy(value, out, FORMAT_BYTES);
+		return;
+	case UNIT_WATTS:
+		snprintf(out, FORMAT_BYTES, isfinite(value) ? "%.3g W" : "-", value);
+		return;
+	case UNIT_CORES:
+	case UNIT_COUNT:
+		snprintf(out, FORMAT_BYTES, isfinite(value) ? "%.2f" : "-", value);
+		return;
+	}
+}
+
+void figure_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES])
+{
+	struct figure_value known = figure_value(id, row);
+	*out = '~';
+	figure_format(figures[id].unit, known.value, known.half_width, out + known.alike);
+}
+
+void figure_width_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES])
+{
+	struct figure_value known = figure_value(id, row);
+	format_percent(known.itself ? NAN : known.half_width, out, FORMAT_BYTES);
+}
+
+void figure_interval_text(enum figure_id id, const struct summary_row *row,
+			  char out[FIGURE_INTERVAL_BYTES])
+{
+	struct figure_value known = figure_value(id, row);
+	char low[FORMAT_BYTES], high[FORMAT_BYTES];
+	*out = '\0';
+	if (known.itself || !isfinite(known.half_width))
+		return;
+	figure_format(figures[id].unit, known.low, known.half_width, low);
+	figure_format(figures[id].unit, known.high, known.half_width, high);
+	snprintf(out, FIGURE_INTERVAL_BYTES, "%s to %s", low, high);
+}
+
+const char *figure_unit_name(enum figure_unit unit)
+{
+	return units[unit].name;
+}
+
+bool figure_more_is_better(enum figure_unit unit)
+{
+	return units[unit].more_is_better;
+}
+
+void figure_part_word(const char *word, enum figure_part part, char out[FIGURE_WORD_BYTES])
+{
+	static const char *const names[PART_COUNT] = {"", "low", "high", "half_width", "processes"};
+	const char *dot = strrchr(word, '.'), *own = dot ? dot + 1 : word;
+	const char *middle = strstr(own, "center"), *rest = middle ? middle + 6 : NULL;
+	if (!middle && (middle = strstr(own, "ratio")))
+		rest = middle + 5;
+	bool bare = part == PART_HALF_WIDTH || part == PART_PROCESSES; /* has another unit */
+	if (part == PART_VALUE)
+		snprintf(out, FIGURE_WORD_BYTES, "%s", word);
+	else if (middle)
+		snprintf(out, FIGURE_WORD_BYTES, "%.*s%s%s", (int)(middle - word), word,
+			 names[part], bare ? "" : rest);
+	else
+		snprintf(out, FIGURE_WORD_BYTES, "%s_%s", word, names[part]);
+}
+
+double figure_part_of(const struct figure_value *value, enum figure_part part)
+{
+	const double parts[PART_COUNT] = {value->value, value->low, value->high, value->half_width,
+					  (double)value->processes};
+	return parts[part];
+}

@@ -1,0 +1,182 @@
+/* The figures of a cell, one row each: tables, pages, exports, charts and `prony list metrics` loop
+ * over them. */
+#ifndef PRONY_REPORT_FIGURES_H
+#define PRONY_REPORT_FIGURES_H
+
+#include "report/format.h"
+#include "report/summary.h"
+
+/* What a figure measures; a row of figure_units each. */
+enum figure_unit {
+	UNIT_NS,
+	UNIT_BYTES,
+	UNIT_PER_SECOND,
+	UNIT_FLOPS,
+	UNIT_RATIO, /* to native */
+	UNIT_SHARE, /* shown in percent */
+	UNIT_JOULES,
+	UNIT_WATTS,
+	UNIT_CORES,
+	UNIT_COUNT
+};
+
+/* Where a figure is shown; the exports have their own masks. */
+enum {
+	SHOW_FIRST = 1 << 0,	/* in the table of a comparison, whatever its width */
+	SHOW_USUAL = 1 << 1,	/* there, on terminals of the usual width */
+	SHOW_WIDE = 1 << 2,	/* there, where there is room */
+	SHOW_KNOWN = 1 << 3,	/* in that table and on the page only where some row knows it */
+	SHOW_INTERVAL = 1 << 4, /* with its interval */
+	SHOW_LATENCY = 1 << 5,	/* in the table of single steps */
+	SHOW_DETAILS = 1 << 6,	/* in the second table of `show --full` */
+	SHOW_PAGE = 1 << 7,	/* a column of the page */
+	SHOW_APART = 1 << 8,	/* there its interval has the next column */
+	SHOW_BELOW = 1 << 9,	/* small, in the page's column of the figure before it */
+	SHOW_CURVE = 1 << 10,	/* a curve over batch sizes and cores */
+};
+
+/* The parts of a figure that JSON and CSV have. */
+enum figure_part { PART_VALUE, PART_LOW, PART_HIGH, PART_HALF_WIDTH, PART_PROCESSES, PART_COUNT };
+enum {
+	HAS_NOTHING = 0,
+	HAS_VALUE = 1 << PART_VALUE,
+	HAS_ENDS = HAS_VALUE | 1 << PART_LOW | 1 << PART_HIGH,
+	HAS_WIDTH = HAS_ENDS | 1 << PART_HALF_WIDTH,
+	HAS_ALL = HAS_WIDTH | 1 << PART_PROCESSES,
+};
+
+/*
+ * X(name, word, member, unit, title, words, value, shown, json, csv, help)
+ *
+ * word: what programs call it: its column of CSV, its row of `prony list metrics`. member: its path
+ * in a cell of JSON. The other parts replace `center` or `ratio` in both (step_low_ns,
+ * floor.half_width), or follow (undisturbed.gap_low). title: of its column. words: of its charts.
+ * value: of a struct summary_row *row, by the functions of figures.c. json, csv: the parts there.
+ */
+#define FIGURES(X)                                                                                 \
+	X(STEP, "step_center_ns", "step.center_ns", NS, "step", "step time", ESTIMATE(row->step),  \
+	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_APART | SHOW_CURVE, HAS_ALL, HAS_ENDS,     \
+	  "time per step: geometric mean of the processes' means")                                 \
+	X(STEP_MEAN, "step_mean_ns", "step.mean_ns", NS, "mean", "mean step",                      \
+	  VALUE(row->step.mean), 0, HAS_VALUE, HAS_NOTHING,                                        \
+	  "arithmetic mean of the processes' means")                                               \
+	X(STEP_MEDIAN, "step_median_ns", "step.median_ns", NS, "median", "median step",            \
+	  VALUE(row->step.median), 0, HAS_VALUE, HAS_NOTHING, "median of the processes' means")    \
+	X(STEP_SD, "step_sd_ns", "step.sd_ns", NS, "sd", "standard deviation",                     \
+	  VALUE(row->step.sd), 0, HAS_VALUE, HAS_NOTHING,                                          \
+	  "standard deviation of the processes' means")                                            \
+	X(STEP_MAD, "step_mad_ns", "step.mad_ns", NS, "mad", "median deviation",                   \
+	  VALUE(row->step.mad), 0, HAS_VALUE, HAS_NOTHING,                                         \
+	  "1.4826 x median absolute deviation of the processes' means")                            \
+	X(STEP_MIN, "step_min_ns", "step.min_ns", NS, "least", "least step", VALUE(row->step.min), \
+	  0, HAS_VALUE, HAS_NOTHING, "least of the processes' means")                              \
+	X(STEP_MAX, "step_max_ns", "step.max_ns", NS, "largest", "largest step",                   \
+	  VALUE(row->step.max), 0, HAS_VALUE, HAS_NOTHING, "largest of the processes' means")      \
+	X(STEP_CV, "step_cv_between", "step.cv_between", SHARE, "variation", "variation",          \
+	  VALUE(row->step.cv_between), 0, HAS_VALUE, HAS_NOTHING,                                  \
+	  "standard deviation of the logarithms of the processes' means")                          \
+	X(UNDISTURBED, "undisturbed_center_ns", "undisturbed.center_ns", NS, "undisturbed",        \
+	  "undisturbed step", ESTIMATE(row->undisturbed), SHOW_DETAILS | SHOW_INTERVAL, HAS_ALL,   \
+	  HAS_ENDS, "time per step in the blocks that nothing delayed")                            \
+	X(GAP, "undisturbed_gap", "undisturbed.gap", SHARE, "gap", "gap",                          \
+	  ENDS(row->gap, row->gap_low, row->gap_high), 0, HAS_ENDS, HAS_VALUE,                     \
+	  "step / undisturbed step of the same processes - 1")                                     \
+	X(P50, "latency_p50_center_ns", "latency.p50.center_ns", NS, "p50", "median of steps",     \
+	  ESTIMATE(row->latency[0]), SHOW_LATENCY | SHOW_INTERVAL | SHOW_BELOW, HAS_ALL, HAS_ENDS, \
+	  "median of single steps, where each is waited for (--sync step)")                        \
+	X(P90, "latency_p90_center_ns", "latency.p90.center_ns", NS, "p90", "90th percentile",     \
+	  ESTIMATE(row->latency[1]), SHOW_LATENCY | SHOW_INTERVAL | SHOW_BELOW, HAS_ALL, HAS_ENDS, \
+	  "their 90th percentile")                                                                 \
+	X(P99, "latency_p99_center_ns", "latency.p99.center_ns", NS, "p99", "99th percentile",     \
+	  ESTIMATE(row->latency[2]), SHOW_LATENCY | SHOW_INTERVAL | SHOW_BELOW, HAS_ALL, HAS_ENDS, \
+	  "their 99th percentile")                                                                 \
+	X(SAMPLES, "samples_per_second", "samples_per_second", PER_SECOND, "samples",              \
+	  "samples a second", PER_STEP((double)row->cell->cell.batch),                             \
+	  SHOW_FIRST | SHOW_PAGE | SHOW_CURVE, HAS_VALUE, HAS_VALUE, "batch / step")               \
+	X(FLOOR, "floor_ratio", "floor.ratio", RATIO, "vs native", "ratio to native",              \
+	  CONTRAST(row->floor, row->floor_order),                                                  \
+	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_CURVE, HAS_WIDTH, HAS_WIDTH,               \
+	  "step / native's step of the same work")                                                 \
+	X(UNDISTURBED_FLOOR, "undisturbed_floor_ratio", "undisturbed.floor.ratio", RATIO,          \
+	  "undisturbed ratio", "undisturbed ratio",                                                \
+	  CONTRAST(row->floor_undisturbed, row->undisturbed_order),                                \
+	  SHOW_DETAILS | SHOW_INTERVAL | SHOW_BELOW, HAS_WIDTH, HAS_ENDS,                          \
+	  "undisturbed step / native's")                                                           \
+	X(FLOPS, "flops_per_second", "flops_per_second", FLOPS, "FLOP/s", "arithmetic",            \
+	  PER_STEP(row->flops_per_step), SHOW_WIDE | SHOW_KNOWN | SHOW_DETAILS | SHOW_PAGE,        \
+	  HAS_VALUE, HAS_VALUE, "2 x MACs x batch, three times that in training, / step")          \
+	X(PEAK, "peak_flops_per_second", "peak.flops_per_second", FLOPS, "peak", "peak",           \
+	  VALUE(row->costs.peak_flops), 0, HAS_VALUE, HAS_VALUE,                                   \
+	  "what as many cores can do at best with operands of that precision")                     \
+	X(PEAK_SHARE, "peak_share", "peak.share", SHARE, "of peak", "share of the peak",           \
+	  VALUE(row->costs.peak_share), SHOW_WIDE | SHOW_KNOWN | SHOW_DETAILS | SHOW_BELOW,        \
+	  HAS_VALUE, HAS_VALUE, "the cell's part of that peak")                                    \
+	X(JOULES_PER_STEP, "joules_per_step", "energy.joules_per_step", JOULES, "energy/step",     \
+	  "energy of a step", VALUE(row->costs.joules_per_step), 0, HAS_VALUE, HAS_VALUE,          \
+	  "energy of the processor packages per step, median over processes")                      \
+	X(JOULES_PER_SAMPLE, "joules_per_sample", "energy.joules_per_sample", JOULES,              \
+	  "energy/sample", "energy of a sample",                                                   \
+	  VALUE(row->costs.joules_per_step / (double)row->cell->cell.batch),                       \
+	  SHOW_WIDE | SHOW_KNOWN | SHOW_BELOW, HAS_VALUE, HAS_VALUE, "that / batch")               \
+	X(MEMORY_JOULES, "memory_joules_per_step", "energy.memory_joules_per_step", JOULES,        \
+	  "memory energy", "energy of the memory", VALUE(row->costs.memory_joules_per_step), 0,    \
+	  HAS_VALUE, HAS_NOTHING, "energy of the memory per step, by its own counter")             \
+	X(BOARD_JOULES, "board_joules_per_step", "energy.board_joules_per_step", JOULES,           \
+	  "board energy", "energy of the board", VALUE(row->costs.board_joules_per_step), 0,       \
+	  HAS_VALUE, HAS_NOTHING, "energy of the board per step, which contains the packages")     \
+	X(WATTS, "watts", "energy.watts", WATTS, "power", "power", VALUE(row->costs.watts), 0,     \
+	  HAS_VALUE, HAS_VALUE, "power of the processor packages in the window")                   \
+	X(CORES, "window_cpu_cores", "window_cpu_cores", CORES, "cores", "cores",                  \
+	  VALUE(row->cores), SHOW_PAGE, HAS_NOTHING, HAS_NOTHING,                                  \
+	  "processor time / time in the window")                                                   \
+	X(FIRST_STEP, "to_first_step_ns", "to_first_step_ns", NS, "first step",                    \
+	  "time to the first step", VALUE(row->to_first_step_ns), SHOW_USUAL | SHOW_PAGE,          \
+	  HAS_VALUE, HAS_VALUE, "from the start of the process to the end of its first step")      \
+	X(MEMORY, "rss_peak_bytes", "rss_peak_bytes", BYTES, "memory", "memory",                   \
+	  VALUE(row->rss_peak_bytes), SHOW_USUAL | SHOW_PAGE, HAS_VALUE, HAS_VALUE,                \
+	  "largest resident set of the process tree")
+
+enum figure_id {
+#define X(name, ...) FIGURE_##name,
+	FIGURES(X)
+#undef X
+		FIGURE_COUNT
+};
+
+struct figure {
+	const char *word, *member, *title, *words, *help;
+	enum figure_unit unit;
+	unsigned shown;	    /* SHOW_ bits */
+	unsigned json, csv; /* HAS_ bits */
+};
+extern const struct figure figures[FIGURE_COUNT];
+
+/* What a row knows of a figure; NaN (processes: 0) where nothing. */
+struct figure_value {
+	double value, low, high, half_width; /* 95 % interval; half_width is relative */
+	size_t processes;		     /* that it was estimated from */
+	bool alike;			     /* a ratio that cannot be told apart from 1 */
+	bool itself;			     /* native's ratio to native: 1 by definition */
+};
+struct figure_value figure_value(enum figure_id id, const struct summary_row *row);
+
+/* "1.234 ms", "~1.05x", "-"; digits by the half width where there is one. */
+void figure_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES]);
+/* "1.2 %": the half width of its interval; "-" without one. */
+void figure_width_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES]);
+/* "1.20 ms to 1.30 ms"; "" without an interval. */
+enum { FIGURE_INTERVAL_BYTES = 2 * FORMAT_BYTES + 8 };
+void figure_interval_text(enum figure_id id, const struct summary_row *row,
+			  char out[FIGURE_INTERVAL_BYTES]);
+
+/* One number of a unit as people read it. */
+void figure_format(enum figure_unit unit, double value, double half_width, char out[FORMAT_BYTES]);
+const char *figure_unit_name(enum figure_unit unit); /* "ns", "1/s"; "" of ratios and shares */
+bool figure_more_is_better(enum figure_unit unit);
+
+/* A part's word (or member's path): "step_low_ns" of "step_center_ns". */
+enum { FIGURE_WORD_BYTES = 48 };
+void figure_part_word(const char *word, enum figure_part part, char out[FIGURE_WORD_BYTES]);
+double figure_part_of(const struct figure_value *value, enum figure_part part);
+
+#endif
