@@ -58,7 +58,8 @@ struct work {
 	struct names names; /* of what network_key makes */
 	struct sample {
 		double macs; /* multiply-accumulates, forward */
-	} * samples;	     /* by their number */
+		double tokens;
+	} * samples; /* by their number */
 };
 
 static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES])
@@ -86,9 +87,11 @@ static void work_init(struct work *work, const struct stored_run *run)
 		size_t number = names_add(&work->names, key, network_key(&cell->cell, key));
 		struct sample *sample = &work->samples[number];
 		if (number == known)
-			*sample = (struct sample){NAN};
+			*sample = (struct sample){NAN, NAN};
 		if (isnan(sample->macs) && macs > 0 && batch > 0)
 			sample->macs = macs / batch;
+		if (isnan(sample->tokens))
+			sample->tokens = json_real_or(cell->evidence, "tokens", NAN);
 	}
 }
 
@@ -101,7 +104,7 @@ static void work_release(struct work *work)
 /* NaNs where no gate says it. */
 static struct sample sample_of(const struct work *work, const struct cell *cell)
 {
-	const struct sample unknown = {NAN};
+	const struct sample unknown = {NAN, NAN};
 	char key[2 * CELL_WORD_BYTES];
 	size_t number = names_find(&work->names, key, network_key(cell, key));
 	return number == NAMES_NONE ? unknown : work->samples[number];
@@ -148,6 +151,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	fill_undisturbed(&summary->arena, replicates, row);
 	latency_fill(&summary->arena, cell, replicates, row);
 	summary_diagnose(&summary->arena, replicates, row);
+	row->tokens = sample.tokens;
 	row->flops_per_step = flops_per_step(sample.macs, &cell->cell);
 	row->to_first_step_ns = replicates_median(cell, "to_first_step_ns");
 	row->rss_peak_bytes = replicates_median(cell, "rss_peak_bytes");

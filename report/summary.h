@@ -53,6 +53,7 @@ struct summary_row {
 	double rss_peak_bytes;		   /* median over processes; NaN without */
 	double cores;			   /* processor time / time; median over processes; NaN */
 	double flops_per_step;		   /* 2 x MACs x (3 when training); NaN without */
+	double tokens;			   /* of a sample; NaN of what is no sequence */
 	struct summary_costs costs;
 	struct summary_taken taken;
 	size_t comparison; /* number of its comparison, from 0 */

@@ -5,10 +5,15 @@
 #include "base/json.h"
 #include "run/schedule_internal.h"
 
-/* Stores a verdict. Where a gate was run again, the flags of the first go. */
+/* Stores a verdict, with how many tokens a sample has. Where a gate was run again, the flags of the
+ * first go. */
 static enum prony_status tell_gate(struct schedule *s, size_t cell, enum cell_status verdict,
-				   const json_t *evidence, const char *log, struct error *err)
+				   json_t *evidence, const char *log, struct error *err)
 {
+	int64_t tokens = s->plan->cells[cell].network->tokens;
+
+	if (tokens > 0)
+		json_object_set_new(evidence, "tokens", json_integer(tokens));
 	s->cells[cell].flags =
 		(s->cells[cell].flags & ~(unsigned)GATE_FLAGS) | gate_flags(verdict, evidence);
 	return s->callbacks->gate(s->callbacks->context, cell, verdict, evidence, log, err);

@@ -298,7 +298,7 @@ static enum prony_status check_cell(const struct stored_cell *cell, struct error
 		return wrong("details", "cell", err);
 	if (cell->evidence &&
 	    (!json_is_object(cell->evidence) || !count_is_sound(cell->evidence, "parameters") ||
-	     !count_is_sound(cell->evidence, "macs") ||
+	     !count_is_sound(cell->evidence, "macs") || !count_is_sound(cell->evidence, "tokens") ||
 	     !count_is_sound(cell->evidence, "gate_batch")))
 		return wrong("evidence", "cell", err);
 	return PRONY_OK;

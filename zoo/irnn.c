@@ -15,6 +15,7 @@ const struct network zoo_irnn = {
 	.input_rank = 2,
 	.input_dims = {784, 1},
 	.classes = 10,
+	.tokens = 784,
 	.parameters = 11210,
 	.macs = 7919400,
 	.gate_learning_rate = 0.001,

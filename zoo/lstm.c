@@ -15,6 +15,7 @@ const struct network zoo_lstm = {
 	.input_rank = 2,
 	.input_dims = {40, 60},
 	.classes = 60,
+	.tokens = 40,
 	.parameters = 104508,
 	.macs = 3857920,
 	.gate_learning_rate = 0.001,

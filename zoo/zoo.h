@@ -18,6 +18,7 @@ struct network {
 	int64_t input_dims[4];
 	int64_t classes;
 	int64_t parameters, macs; /* published figures for batch 1; a test holds us to them */
+	int64_t tokens;		  /* of one sample; 0: it is no sequence */
 	double gate_learning_rate;
 	double gate_rmsprop_rate; /* 0: the one above */
 	bool half_squares; /* objective half the sum of squares of the logits, not cross-entropy */

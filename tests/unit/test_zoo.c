@@ -76,6 +76,10 @@ static void figures_are_the_published_ones(void **state)
 		assert_int_equal(graph_parameter_count(&graph), published[i].parameters);
 		assert_int_equal(graph_macs(&graph), published[i].macs);
 		assert_int_equal(graph_classes(&graph), zoo_networks[i]->classes);
+		/* Rows of features are sequences. */
+		assert_int_equal(zoo_networks[i]->tokens, zoo_networks[i]->input_rank == 2
+								  ? zoo_networks[i]->input_dims[0]
+								  : 0);
 		graph_release(&graph);
 	}
 }
