@@ -93,6 +93,10 @@ enum {
 	X(SAMPLES, "samples_per_second", "samples_per_second", PER_SECOND, "samples",              \
 	  "samples a second", PER_STEP((double)row->cell->cell.batch),                             \
 	  SHOW_FIRST | SHOW_PAGE | SHOW_CURVE, HAS_VALUE, HAS_VALUE, "batch / step")               \
+	X(TOKENS, "tokens_per_second", "tokens_per_second", PER_SECOND, "tokens",                  \
+	  "tokens a second", PER_STEP((double)row->cell->cell.batch * row->tokens),                \
+	  SHOW_USUAL | SHOW_KNOWN | SHOW_PAGE | SHOW_CURVE, HAS_VALUE, HAS_VALUE,                  \
+	  "batch x tokens of a sample / step, of networks over sequences")                         \
 	X(FLOOR, "floor_ratio", "floor.ratio", RATIO, "vs native", "ratio to native",              \
 	  CONTRAST(row->floor, row->floor_order),                                                  \
 	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_CURVE, HAS_WIDTH, HAS_WIDTH,               \

@@ -59,6 +59,18 @@ class GateTest(ProgramTest):
         self.assertLess(5 * mean, 0.99 * window)
         self.assertLess(mean, 3 * median)
 
+    def test_tokens_of_sequences(self):
+        """Tokens a second of an LSTM over 40 characters, with a gate that ran and with one that was kept."""
+        for kept in (False, True):
+            done = self.prony("run", "-f", "native", "-n", "lstm", "-s", "forward", "-b", "8", "--steps", "2",
+                              "--warm-up", "1", "--repeat", "1", "--store", self.store, "--format", "json",
+                              XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
+            cell, = json.loads(done.stdout)["cells"]
+            if cell["status"] == "missing":
+                self.skipTest(cell["reason"])
+            self.assertEqual("cached" in cell["parity"]["evidence"], kept)
+            self.assertAlmostEqual(cell["tokens_per_second"] * cell["step"]["center_ns"] / 1e9, 8 * 40, places=6)
+
     def test_nasnet_in_mxnet(self):
         """Parts of a Concat that share a block of channels: small networks do not get such blocks."""
         stage = "forward-backward"

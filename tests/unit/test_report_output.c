@@ -135,6 +135,32 @@ static void columns_that_are_known(void **state)
 	summary_release(&summary);
 }
 
+/* Of sequences only; the gate says how many tokens a sample has. */
+static void tokens_a_second(void **state)
+{
+	struct stored_run run;
+	struct summary summary;
+	struct strbuf text;
+	(void)state;
+	report_fixture_init(&run, 0);
+	json_object_set_new(run.cells[0].evidence, "tokens", json_integer(40));
+	summary_init(&summary, &run);
+	const struct summary_row *row = &summary.rows[0];
+	double samples = figure_value(FIGURE_SAMPLES, row).value;
+	struct figure_value tokens = figure_value(FIGURE_TOKENS, row);
+	assert_true(fabs(tokens.value / (40 * samples) - 1) < 1e-12);
+	assert_true(tokens.low < tokens.value && tokens.value < tokens.high);
+	strbuf_init(&text, 0);
+	summary_render(&summary, false, 0, &text);
+	assert_non_null(strstr(strbuf_text(&text), "  tokens  "));
+	strbuf_clear(&text);
+	summary_render(&((struct results *)*state)->summary, false, 0, &text);
+	assert_null(strstr(strbuf_text(&text), "tokens"));
+	strbuf_release(&text);
+	summary_release(&summary);
+	stored_run_release(&run);
+}
+
 /* docs/exports.md names the member of each figure. */
 static void figures_are_documented(void **state)
 {
@@ -943,6 +969,7 @@ int main(void)
 		cmocka_unit_test(a_page_keeps_its_colours_only),
 		cmocka_unit_test(test_terminal),
 		cmocka_unit_test(columns_that_are_known),
+		cmocka_unit_test(tokens_a_second),
 		cmocka_unit_test(figures_are_documented),
 		cmocka_unit_test(test_exports),
 		cmocka_unit_test(test_ranks),
