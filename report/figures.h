@@ -57,22 +57,22 @@ enum {
 	X(STEP, "step_center_ns", "step.center_ns", NS, "step", "step time", ESTIMATE(row->step),  \
 	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_APART | SHOW_CURVE, HAS_ALL, HAS_ENDS,     \
 	  "time per step: geometric mean of the processes' means")                                 \
-	X(STEP_MEAN, "step_mean_ns", "step.mean_ns", NS, "mean", "mean step",                      \
+	X(STEP_MEAN, "processes_mean_ns", "step.mean_ns", NS, "mean", "mean step",                 \
 	  VALUE(row->step.mean), 0, HAS_VALUE, HAS_NOTHING,                                        \
 	  "arithmetic mean of the processes' means")                                               \
-	X(STEP_MEDIAN, "step_median_ns", "step.median_ns", NS, "median", "median step",            \
+	X(STEP_MEDIAN, "processes_median_ns", "step.median_ns", NS, "median", "median step",       \
 	  VALUE(row->step.median), 0, HAS_VALUE, HAS_NOTHING, "median of the processes' means")    \
-	X(STEP_SD, "step_sd_ns", "step.sd_ns", NS, "sd", "standard deviation",                     \
+	X(STEP_SD, "processes_sd_ns", "step.sd_ns", NS, "sd", "standard deviation",                \
 	  VALUE(row->step.sd), 0, HAS_VALUE, HAS_NOTHING,                                          \
 	  "standard deviation of the processes' means")                                            \
-	X(STEP_MAD, "step_mad_ns", "step.mad_ns", NS, "mad", "median deviation",                   \
+	X(STEP_MAD, "processes_mad_ns", "step.mad_ns", NS, "mad", "median deviation",              \
 	  VALUE(row->step.mad), 0, HAS_VALUE, HAS_NOTHING,                                         \
 	  "1.4826 x median absolute deviation of the processes' means")                            \
-	X(STEP_MIN, "step_min_ns", "step.min_ns", NS, "least", "least step", VALUE(row->step.min), \
-	  0, HAS_VALUE, HAS_NOTHING, "least of the processes' means")                              \
-	X(STEP_MAX, "step_max_ns", "step.max_ns", NS, "largest", "largest step",                   \
+	X(STEP_MIN, "processes_min_ns", "step.min_ns", NS, "least", "least step",                  \
+	  VALUE(row->step.min), 0, HAS_VALUE, HAS_NOTHING, "least of the processes' means")        \
+	X(STEP_MAX, "processes_max_ns", "step.max_ns", NS, "largest", "largest step",              \
 	  VALUE(row->step.max), 0, HAS_VALUE, HAS_NOTHING, "largest of the processes' means")      \
-	X(STEP_CV, "step_cv_between", "step.cv_between", SHARE, "variation", "variation",          \
+	X(STEP_CV, "processes_cv_between", "step.cv_between", SHARE, "variation", "variation",     \
 	  VALUE(row->step.cv_between), 0, HAS_VALUE, HAS_NOTHING,                                  \
 	  "standard deviation of the logarithms of the processes' means")                          \
 	X(UNDISTURBED, "undisturbed_center_ns", "undisturbed.center_ns", NS, "undisturbed",        \

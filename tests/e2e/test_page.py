@@ -159,7 +159,7 @@ class PageTest(unittest.TestCase):
                  if cell["stage"] == "forward" and cell["rank"]}
         self.assertLessEqual(set(steps), {point["series"] for point in points})
         for name, step in steps.items():
-            self.assertEqual([(point["run"], point["step_ns"]) for point in points if point["series"] == name],
+            self.assertEqual([(point["run"], point["step_center_ns"]) for point in points if point["series"] == name],
                              [("1", step), ("3", step)])
         self.assertIn("2 runs, 0 changes", " ".join(self.texts("#history td")))
         self.tick("framework", "mxnet")
@@ -228,7 +228,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(sorted(saved), [name + ".csv", name + ".png", name + ".svg"])
         self.assertTrue(saved[name + ".png"].startswith("\x89PNG"))
         self.assertIn("<svg", saved[name + ".svg"])
-        rows = {row["row"]: row["step_ns"] for row in csv.DictReader(io.StringIO(saved[name + ".csv"]))}
+        rows = {row["row"]: row["step_center_ns"] for row in csv.DictReader(io.StringIO(saved[name + ".csv"]))}
         self.assertEqual(rows, {cell["framework"]: cell["step_center_ns"] for cell in self.cells
                                 if cell["stage"] == "forward" and cell["rank"]})
 
