@@ -124,8 +124,8 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 		figure_text(FIGURE_FLOOR, row, ratio);
 		figure_interval_text(FIGURE_FLOOR, row, interval);
 		strbuf_printf(out, "%s%s (%s, 95 %% interval %s)",
-			      broken ? ", " : "faster than native, the floor: ",
-			      row->cell->cell.framework, ratio, interval);
+			      broken ? ", " : "faster than native: ", row->cell->cell.framework,
+			      ratio, interval);
 		broken = true;
 	}
 	return broken;

@@ -108,7 +108,7 @@ void summary_rank_text(const struct summary_row *row, char *out, size_t out_byte
  * programs than those that do not. */
 bool summary_breaks_floor(const struct summary_row *row);
 
-/* Adds "faster than native, the floor: mxnet (0.87x, 95 % interval 0.85x to 0.89x)", no line feed,
+/* Adds "faster than native: mxnet (0.87x, 95 % interval 0.85x to 0.89x)", no line feed,
  * where a row of the comparison does; else nothing, and false. */
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out);
 
