@@ -45,12 +45,10 @@ static enum prony_status half_squares_backward(struct graph *graph, const struct
 	return backward_node(graph, node, OP_HALF_SQUARES_GRAD, node->inputs, 1, 0, 1, err);
 }
 
+/* clang-format off */
 const struct operator_row row_SOFTMAX_CROSS_ENTROPY = {
-	ARITY(2, 2, 1),
-	.attributes = no_attributes,
-	.is_loss = true,
-	.infer = cross_entropy_infer,
-	.backward = cross_entropy_backward,
+	ARITY(2, 2, 1), .attributes = no_attributes, .is_loss = true,
+	.infer = cross_entropy_infer, .backward = cross_entropy_backward,
 };
 
 const struct operator_row row_SOFTMAX_CROSS_ENTROPY_GRAD = {
@@ -58,12 +56,11 @@ const struct operator_row row_SOFTMAX_CROSS_ENTROPY_GRAD = {
 };
 
 const struct operator_row row_HALF_SQUARES = {
-	ARITY(1, 1, 1),	    .attributes = no_attributes, .is_loss = true,
-	.sums_batch = true, .infer = half_squares_infer, .backward = half_squares_backward,
+	ARITY(1, 1, 1), .attributes = no_attributes, .is_loss = true, .sums_batch = true,
+	.infer = half_squares_infer, .backward = half_squares_backward,
 };
 
 const struct operator_row row_HALF_SQUARES_GRAD = {
-	GRADIENT(1, 1, no_attributes),
-	.compute = compute_copy,
-	.terms = terms_none,
+	GRADIENT(1, 1, no_attributes), .compute = compute_copy, .terms = terms_none,
 };
+/* clang-format on */

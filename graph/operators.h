@@ -34,6 +34,8 @@ struct samples_place;
  *       momentum * running + (1 - momentum) * batch when the forward pass is over. In evaluation
  *       the running ones normalise x, and mean and var are copies of them. graph_state_statistic
  *       finds the output that a state follows.
+ *   LayerNormalization x, scale, bias -> y       over the axes from `axis` on; scale and bias
+ *                                     have their shape
  *   LRN                x -> y         across channels
  *   Flatten, Reshape, Transpose, Slice (one axis), Pad (constant), ReduceMean   x -> y
  *   Concat             x0, x1... -> y
@@ -57,15 +59,16 @@ struct samples_place;
  *   ReduceMeanGrad dy -> dx                dx has the shape of the forward node's input
  *   BatchNormalizationGrad  dy, x, scale, mean, var -> dx, dscale, dbias
  *                                          through the statistics of the batch
+ *   LayerNormalizationGrad  dy, x, scale -> dx, dscale, dbias
  *   LRNGrad        dy, x, y -> dx
  *   DropoutGrad    dy, mask -> dx
  *   BroadcastGrad  dy -> dx                sums up what broadcasting input `axis` has repeated
  *   LSTMGrad, RNNGrad  dy, x, w, r, b -> dx, dw, dr, db; they run the forward pass again
  *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / batch
  *   HalfSumOfSquaresGrad     x -> dx       a copy
- * BatchNormalizationGrad, LSTMGrad and RNNGrad leave out (VALUE_NONE) what nobody wants. The
- * backward pass also uses forward operators: Add for sums, Slice for Concat, Transpose, Mul, Div,
- * Neg.
+ * BatchNormalizationGrad, LayerNormalizationGrad, LSTMGrad and RNNGrad leave out (VALUE_NONE) what
+ * nobody wants. The backward pass also uses forward operators: Add for sums, Slice for Concat,
+ * Transpose, Mul, Div, Neg.
  */
 /* Functions of each element by itself; one of these lines, a row in operators/elementwise.c. */
 #define PRONY_ELEMENTWISE(X)                                                                       \
@@ -92,6 +95,7 @@ struct samples_place;
 	X(GEMM, "Gemm")                                                                            \
 	X(SOFTMAX, "Softmax")                                                                      \
 	X(BATCH_NORM, "BatchNormalization")                                                        \
+	X(LAYER_NORM, "LayerNormalization")                                                        \
 	X(LRN, "LRN")                                                                              \
 	X(FLATTEN, "Flatten")                                                                      \
 	X(RESHAPE, "Reshape")                                                                      \
@@ -120,6 +124,7 @@ struct samples_place;
 	X(ELEMENTWISE_GRAD, "ElementwiseGrad")                                                     \
 	X(SOFTMAX_GRAD, "SoftmaxGrad")                                                             \
 	X(BATCH_NORM_GRAD, "BatchNormalizationGrad")                                               \
+	X(LAYER_NORM_GRAD, "LayerNormalizationGrad")                                               \
 	X(LRN_GRAD, "LRNGrad")                                                                     \
 	X(FLATTEN_GRAD, "FlattenGrad")                                                             \
 	X(RESHAPE_GRAD, "ReshapeGrad")                                                             \
@@ -309,7 +314,7 @@ struct operator_row {
 
 	/*
 	 * In ONNX files. `onnx_inputs`: what each input is, a letter each: x is computed, p a
-	 * trained weight, s a state, e either; then nodes are translated by name, attributes by
+	 * trained weight, e either; then nodes are translated by name, attributes by
 	 * their rows. NULL: onnx/ has a function for it, or no file holds it.
 	 */
 	const char *onnx_inputs;

@@ -39,10 +39,8 @@ static const struct import_row rows[] = {
 	{"BatchNormalization", import_batch_norm},
 	{"Cast", import_cast},
 	{"CastLike", import_cast},
-	{"Clip", import_clip},
 	{"Concat", import_concat},
 	{"Conv", import_conv},
-	{"Dropout", import_dropout},
 	{"Expand", import_expand},
 	{"Flatten", import_reshape},
 	{"Gather", import_gather},
@@ -50,7 +48,6 @@ static const struct import_row rows[] = {
 	{"GlobalAveragePool", import_global_pool},
 	{"GlobalMaxPool", import_global_pool},
 	{"Identity", import_identity},
-	{"LRN", import_lrn},
 	{"LogSoftmax", import_softmax},
 	{"MatMul", import_matmul},
 	{"MaxPool", import_pool},
@@ -67,22 +64,17 @@ static const struct import_row rows[] = {
 	{"Unsqueeze", import_reshape},
 };
 
-/* Functions of one element, or two that are broadcast, need no row here: the operator's own says
- * so.
- */
+/* Operators whose row says what their inputs are need none here. */
 static const struct import_row *find_row(const char *op)
 {
-	static const struct import_row unary = {NULL, import_unary};
-	static const struct import_row binary = {NULL, import_elementwise};
+	static const struct import_row by_row = {NULL, import_by_row};
 	enum op known = operator_from_name(op);
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (strcmp(op, rows[i].op) == 0)
 			return &rows[i];
 	}
-	if (known != OP_COUNT && operator_row(known)->elementwise)
-		return &unary;
-	return known != OP_COUNT && operator_row(known)->broadcast ? &binary : NULL;
+	return known != OP_COUNT && operator_row(known)->onnx_inputs ? &by_row : NULL;
 }
 
 /* Constant: one of several attributes holds the numbers. */

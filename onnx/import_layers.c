@@ -1,4 +1,4 @@
-/* Layers with numbers of their own, and what acts on each element. */
+/* Nodes of ONNX files that become layers: by the operator's row, or by a function here. */
 #include "onnx/import_internal.h"
 
 #include <float.h>
@@ -378,39 +378,6 @@ void import_batch_norm(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, import_append(im, node, OP_BATCH_NORM, inputs, 5, &attributes));
 }
 
-void import_lrn(struct importer *im, const struct file_node *node)
-{
-	struct attributes attributes;
-	int x;
-
-	if (!import_need_value(im, node, 0, 4, &x))
-		return;
-	operator_default_attributes(OP_LRN, &attributes);
-	attributes.alpha = onnx_real(node->proto, "alpha", 1e-4);
-	attributes.beta = onnx_real(node->proto, "beta", 0.75);
-	attributes.bias = onnx_real(node->proto, "bias", 1);
-	attributes.size = onnx_int(node->proto, "size", 0);
-	import_set(im, node, 0, import_append(im, node, OP_LRN, &x, 1, &attributes));
-}
-
-void import_elementwise(struct importer *im, const struct file_node *node)
-{
-	int inputs[2];
-
-	if (node->input_count != 2) {
-		import_refuse(im, node, "it has %zu inputs, not 2", node->input_count);
-		return;
-	}
-	for (size_t i = 0; i < 2; i++) {
-		inputs[i] = operand(im, node, i);
-		if (inputs[i] == VALUE_NONE)
-			return;
-	}
-	import_set(
-		im, node, 0,
-		import_append(im, node, operator_from_name(node->proto->op_type), inputs, 2, NULL));
-}
-
 void import_sum(struct importer *im, const struct file_node *node)
 {
 	int sum;
@@ -441,27 +408,6 @@ static bool read_word(struct importer *im, const struct file_node *node,
 	return false;
 }
 
-void import_unary(struct importer *im, const struct file_node *node)
-{
-	enum op op = operator_from_name(node->proto->op_type);
-	struct attributes attributes;
-	int x;
-
-	if (!import_need_value(im, node, 0, 0, &x))
-		return;
-	operator_default_attributes(op, &attributes);
-	for (const struct attribute_row *row = operator_row(op)->attributes; row->name; row++) {
-		void *member = (char *)&attributes + row->offset;
-
-		/* The attributes of functions are numbers and words. */
-		if (row->kind == ATTRIBUTE_WORD && !read_word(im, node, row, member))
-			return;
-		if (row->kind == ATTRIBUTE_REAL)
-			*(double *)member = onnx_real(node->proto, row->name, row->otherwise);
-	}
-	import_set(im, node, 0, import_append(im, node, op, &x, 1, &attributes));
-}
-
 /* The one number of a constant input, or `otherwise`; infinities become the largest float. */
 static bool read_number(struct importer *im, const struct file_node *node, size_t i,
 			double otherwise, double *out)
@@ -483,16 +429,64 @@ static bool read_number(struct importer *im, const struct file_node *node, size_
 	return true;
 }
 
-void import_clip(struct importer *im, const struct file_node *node)
+static bool read_attributes(struct importer *im, const struct file_node *node, enum op op,
+			    struct attributes *out)
 {
-	struct attributes attributes;
-	int x;
+	operator_default_attributes(op, out);
+	for (const struct attribute_row *row = operator_row(op)->attributes; row->name; row++) {
+		void *member = (char *)out + row->offset;
 
-	operator_default_attributes(OP_CLIP, &attributes);
-	if (import_need_value(im, node, 0, 0, &x) &&
-	    read_number(im, node, 1, -(double)FLT_MAX, &attributes.min) &&
-	    read_number(im, node, 2, (double)FLT_MAX, &attributes.max))
-		import_set(im, node, 0, import_append(im, node, OP_CLIP, &x, 1, &attributes));
+		if (row->kind == ATTRIBUTE_WORD && !read_word(im, node, row, member))
+			return false;
+		if (row->kind == ATTRIBUTE_INT)
+			*(int64_t *)member =
+				onnx_int(node->proto, row->name, (int64_t)row->otherwise);
+		if (row->kind == ATTRIBUTE_REAL && row->input == 0)
+			*(double *)member = onnx_real(node->proto, row->name, row->otherwise);
+		if (row->kind == ATTRIBUTE_REAL && row->input > 0 &&
+		    !read_number(im, node, (size_t)row->input, row->otherwise, member))
+			return false;
+	}
+	return true;
+}
+
+/* Input i, which is what the letter of its operator's row says. */
+static int import_input(struct importer *im, const struct file_node *node, size_t i, char letter)
+{
+	const struct constant *numbers;
+	int value;
+
+	if (letter == 'e')
+		return operand(im, node, i);
+	if (letter == 'x')
+		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
+	return import_need_constant(im, node, i, &numbers)
+		       ? import_parameter(im, node, numbers, NULL, VALUE_PARAMETER, "operand")
+		       : VALUE_NONE;
+}
+
+void import_by_row(struct importer *im, const struct file_node *node)
+{
+	enum op op = operator_from_name(node->proto->op_type);
+	const struct operator_row *row = operator_row(op);
+	struct attributes attributes;
+	int inputs[NODE_MAX_INPUTS], count = 0;
+
+	for (size_t i = 1; i < node->output_count; i++) {
+		if (!output_is_used(im, node, i))
+			continue;
+		import_refuse(im, node, "its output %zu is used; only the first is supported", i);
+		return;
+	}
+	for (const char *letter = row->onnx_inputs; *letter; letter++, count++) {
+		if (count >= row->min_inputs && !import_has(node, (size_t)count))
+			break;
+		inputs[count] = import_input(im, node, (size_t)count, *letter);
+		if (inputs[count] == VALUE_NONE)
+			return;
+	}
+	if (read_attributes(im, node, op, &attributes))
+		import_set(im, node, 0, import_append(im, node, op, inputs, count, &attributes));
 }
 
 /* x^2 is the one power that exporters write for networks that the IR has. */
@@ -571,21 +565,6 @@ void import_softmax(struct importer *im, const struct file_node *node)
 	if (x != VALUE_NONE)
 		x = import_reshaped(im, node, x, &shape);
 	import_set(im, node, 0, x);
-}
-
-void import_dropout(struct importer *im, const struct file_node *node)
-{
-	struct attributes attributes;
-	int x;
-
-	operator_default_attributes(OP_DROPOUT, &attributes);
-	if (!import_need_value(im, node, 0, 0, &x) ||
-	    !read_number(im, node, 1, 0.5, &attributes.ratio))
-		return;
-	if (output_is_used(im, node, 1))
-		import_refuse(im, node, "its second output, the mask, is used");
-	else
-		import_set(im, node, 0, import_append(im, node, OP_DROPOUT, &x, 1, &attributes));
 }
 
 void import_identity(struct importer *im, const struct file_node *node)

@@ -202,23 +202,17 @@ static void batch_norm_grad_compute(const struct kernel_call *call)
 	kernel_parts(x->dims[1], shape_elements(x), batch_norm_grad_channel, &shared);
 }
 
+/* clang-format off */
 const struct operator_row row_BATCH_NORM = {
-	ARITY(5, 5, 3),
-	.attributes = batch_norm_attributes,
-	.statistics = 3,
-	.infer = batch_norm_infer,
-	.backward = batch_norm_backward,
-	.compute = batch_norm_compute,
-	.terms = terms_none,
-	.samples = samples_beside_channels,
-	.joins_box = true,
-	.short_name = "BatchNorm",
+	ARITY(5, 5, 3), .attributes = batch_norm_attributes, .statistics = 3,
+	.infer = batch_norm_infer, .backward = batch_norm_backward,
+	.compute = batch_norm_compute, .terms = terms_none,
+	.samples = samples_beside_channels, .joins_box = true, .short_name = "BatchNorm",
 	.training_outputs = "statistics",
 };
 
 const struct operator_row row_BATCH_NORM_GRAD = {
-	GRADIENT(5, 3, batch_norm_attributes),
-	.leaves_out = true,
-	.compute = batch_norm_grad_compute,
-	.terms = terms_none,
+	GRADIENT(5, 3, batch_norm_attributes), .leaves_out = true,
+	.compute = batch_norm_grad_compute, .terms = terms_none,
 };
+/* clang-format on */

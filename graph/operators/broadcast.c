@@ -234,14 +234,14 @@ static struct samples_place binary_samples(const struct samples *s, const struct
 			.compute = broadcast_compute, .samples = binary_samples,                   \
 			.onnx_inputs = "ee"
 
+/* clang-format off */
 const struct operator_row row_ADD = {BINARY(add, add_backward)};
 const struct operator_row row_SUB = {BINARY(subtract, sub_backward)};
 const struct operator_row row_MUL = {BINARY(multiply, mul_backward)};
 const struct operator_row row_DIV = {BINARY(divide, div_backward)};
 
 const struct operator_row row_BROADCAST_GRAD = {
-	GRADIENT(1, 1, broadcast_attributes),
-	.first_target = TARGET_AXIS,
-	.compute = broadcast_grad_compute,
-	.terms = terms_shared,
+	GRADIENT(1, 1, broadcast_attributes), .first_target = TARGET_AXIS,
+	.compute = broadcast_grad_compute, .terms = terms_shared,
 };
+/* clang-format on */

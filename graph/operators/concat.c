@@ -92,8 +92,10 @@ static struct samples_place concat_samples(const struct samples *s, const struct
 	return samples_on_output(s, node, first->axis, outer);
 }
 
+/* clang-format off */
 const struct operator_row row_CONCAT = {
-	ARITY(1, NODE_MAX_INPUTS, 1), .attributes = concat_attributes, .infer = concat_infer,
-	.backward = concat_backward,  .compute = concat_compute,       .terms = terms_none,
-	.samples = concat_samples,
+	ARITY(1, NODE_MAX_INPUTS, 1), .attributes = concat_attributes,
+	.infer = concat_infer, .backward = concat_backward, .compute = concat_compute,
+	.terms = terms_none, .samples = concat_samples,
 };
+/* clang-format on */

@@ -536,22 +536,20 @@ static void conv_grad_weight_compute(const struct kernel_call *call)
 			db[i % outputs] += data.y[i * plane + j];
 }
 
+/* clang-format off */
 const struct operator_row row_CONV = {
-	ARITY(2, 3, 1),		  .attributes = conv_attributes, .infer = conv_infer,
-	.macs = conv_macs,	  .backward = conv_backward,	 .compute = conv_compute,
+	ARITY(2, 3, 1), .attributes = conv_attributes, .infer = conv_infer,
+	.macs = conv_macs, .backward = conv_backward, .compute = conv_compute,
 	.samples = samples_first, .layout = LAYOUT_CONVOLVES,
 };
 
 const struct operator_row row_CONV_GRAD_INPUT = {
-	GRADIENT(2, 1, conv_attributes),
-	.macs = conv_grad_macs,
+	GRADIENT(2, 1, conv_attributes), .macs = conv_grad_macs,
 	.compute = conv_grad_input_compute,
 };
 
 const struct operator_row row_CONV_GRAD_WEIGHT = {
-	GRADIENT(2, 2, conv_attributes),
-	.first_target = 1,
-	.macs = conv_grad_macs,
-	.compute = conv_grad_weight_compute,
-	.terms = terms_of_weight_gradient,
+	GRADIENT(2, 2, conv_attributes), .first_target = 1, .macs = conv_grad_macs,
+	.compute = conv_grad_weight_compute, .terms = terms_of_weight_gradient,
 };
+/* clang-format on */

@@ -6,7 +6,7 @@
 #include "base/random.h"
 
 static const struct attribute_row dropout_attributes[] = {
-	{ATTRIBUTE("ratio", REAL, ratio, 0.5)},
+	{ATTRIBUTE("ratio", REAL, ratio, 0.5), .input = 1},
 	{.name = NULL},
 };
 
@@ -72,26 +72,18 @@ static void dropout_grad_compute(const struct kernel_call *call)
 	kernel_each(call, kernel_output_count(call, 0), dropout_grad);
 }
 
+/* clang-format off */
 /* Dropout is off where rounding is asked for. */
 const struct operator_row row_DROPOUT = {
-	ARITY(1, 1, 2),
-	.attributes = dropout_attributes,
-	.is_random = true,
-	.infer = dropout_infer,
-	.backward = dropout_backward,
-	.compute = dropout_compute,
-	.terms = terms_none,
-	.samples = samples_stay,
-	.layout = LAYOUT_SAME_PLACES,
-	.joins_box = true,
-	.onnx_inputs = "x",
-	.onnx_export = ONNX_EXPORT_NOTHING,
+	ARITY(1, 1, 2), .attributes = dropout_attributes, .is_random = true,
+	.infer = dropout_infer, .backward = dropout_backward, .compute = dropout_compute,
+	.terms = terms_none, .samples = samples_stay, .layout = LAYOUT_SAME_PLACES,
+	.joins_box = true, .onnx_inputs = "x", .onnx_export = ONNX_EXPORT_NOTHING,
 	.training_outputs = "mask",
 };
 
 const struct operator_row row_DROPOUT_GRAD = {
-	GRADIENT(2, 1, dropout_attributes),
-	.compute = dropout_grad_compute,
-	.terms = terms_none,
-	.keeps_less = true,
+	GRADIENT(2, 1, dropout_attributes), .compute = dropout_grad_compute,
+	.terms = terms_none, .keeps_less = true,
 };
+/* clang-format on */

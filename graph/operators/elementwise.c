@@ -497,208 +497,89 @@ static int64_t slope_terms(const struct graph *graph, const struct node *node, i
 	return elementwise_terms(graph, &graph->nodes[node->differentiates], output);
 }
 
-#define FUNCTION                                                                                   \
-	ARITY(1, 1, 1), .terms = elementwise_terms, .samples = samples_stay,                       \
-			.layout = LAYOUT_SAME_PLACES, .joins_box = true, .onnx_inputs = "x"
+/* The row of a function: its attributes, and the members of its struct elementwise. */
+#define FUNCTION(table, ...)                                                                       \
+	ARITY(1, 1, 1),                                                                            \
+		.attributes = (table), .elementwise = &(const struct elementwise){__VA_ARGS__},    \
+		.terms = elementwise_terms, .samples = samples_stay, .layout = LAYOUT_SAME_PLACES, \
+		.joins_box = true, .onnx_inputs = "x"
+/* The same with what most have. */
+#define PLAIN(table, ...)                                                                          \
+	FUNCTION(table, __VA_ARGS__), .infer = node_copy_shape, .backward = slope_backward,        \
+				      .compute = elementwise_compute
 
+/* clang-format off */
 const struct operator_row row_RELU = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = relu,
-			.slope = relu_slope,
-			.slope_of_output = true,
-			.exact = true,
-		},
-	.infer = node_copy_shape,
-	.gradient = OP_RELU_GRAD,
-	.gradient_reads = "y",
-	.compute = relu_compute,
-	.compares = 1,
+	FUNCTION(no_attributes, .value = relu, .slope = relu_slope,
+	      .slope_of_output = true, .exact = true),
+	.infer = node_copy_shape, .gradient = OP_RELU_GRAD, .gradient_reads = "y",
+	.compute = relu_compute, .compares = 1,
 };
 
 const struct operator_row row_TANH = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = tangent,
-			.slope = tangent_slope,
-			.slope_of_output = true,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(no_attributes, .value = tangent, .slope = tangent_slope, .slope_of_output = true),
 };
 
 const struct operator_row row_SIGMOID = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = sigmoid,
-			.slope = sigmoid_slope,
-			.slope_of_output = true,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(no_attributes, .value = sigmoid, .slope = sigmoid_slope, .slope_of_output = true),
 };
 
 const struct operator_row row_HARD_SIGMOID = {
-	FUNCTION,
-	.attributes = hard_sigmoid_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = hard_sigmoid,
-			.slope = hard_sigmoid_slope,
-			.kinks = hard_sigmoid_kinks,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(hard_sigmoid_attributes, .value = hard_sigmoid, .slope = hard_sigmoid_slope,
+	      .kinks = hard_sigmoid_kinks),
 };
 
 const struct operator_row row_HARD_SWISH = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = hard_swish,
-			.slope = hard_swish_slope,
-			.kinks = hard_swish_kinks,
-			.decompose = hard_swish_steps,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(no_attributes, .value = hard_swish, .slope = hard_swish_slope,
+	      .kinks = hard_swish_kinks, .decompose = hard_swish_steps),
 };
 
 const struct operator_row row_CLIP = {
-	FUNCTION,
-	.attributes = clip_attributes,
-	.infer = clip_infer,
-	.elementwise =
-		&(const struct elementwise){
-			.value = clip,
-			.slope = clip_slope,
-			.kinks = clip_kinks,
-			.exact = true,
-		},
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	FUNCTION(clip_attributes, .value = clip, .slope = clip_slope,
+	      .kinks = clip_kinks, .exact = true),
+	.infer = clip_infer, .backward = slope_backward, .compute = elementwise_compute,
 };
 
 const struct operator_row row_ELU = {
-	FUNCTION,
-	.attributes = elu_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = elu,
-			.slope = elu_slope,
-			.kinks = elu_kinks,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(elu_attributes, .value = elu, .slope = elu_slope, .kinks = elu_kinks),
 };
 
 const struct operator_row row_LEAKY_RELU = {
-	FUNCTION,
-	.attributes = leaky_relu_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = leaky_relu,
-			.slope = leaky_relu_slope,
-			.kinks = leaky_relu_kinks,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(leaky_relu_attributes, .value = leaky_relu, .slope = leaky_relu_slope,
+	      .kinks = leaky_relu_kinks),
 };
 
 const struct operator_row row_EXP = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = exponential,
-			.slope = exponential_slope,
-			.slope_of_output = true,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(no_attributes, .value = exponential, .slope = exponential_slope,
+	      .slope_of_output = true),
 };
 
 const struct operator_row row_SQRT = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = square_root,
-			.slope = square_root_slope,
-			.slope_of_output = true,
-			.positive = true,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
+	PLAIN(no_attributes, .value = square_root, .slope = square_root_slope,
+	      .slope_of_output = true, .positive = true),
 };
 
 const struct operator_row row_GELU = {
-	FUNCTION,
-	.attributes = gelu_attributes,
+	PLAIN(gelu_attributes, .value = gelu, .slope = gelu_slope, .decompose = gelu_steps),
 	.opset = 20,
-	.elementwise =
-		&(const struct elementwise){
-			.value = gelu,
-			.slope = gelu_slope,
-			.decompose = gelu_steps,
-		},
-	.infer = node_copy_shape,
-	.backward = slope_backward,
-	.compute = elementwise_compute,
 };
 
 const struct operator_row row_NEG = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = negative,
-			.slope = minus_one,
-			.exact = true,
-		},
-	.infer = node_copy_shape,
-	.backward = neg_backward,
-	.compute = elementwise_compute,
+	FUNCTION(no_attributes, .value = negative, .slope = minus_one, .exact = true),
+	.infer = node_copy_shape, .backward = neg_backward, .compute = elementwise_compute,
 };
 
 const struct operator_row row_IDENTITY = {
-	FUNCTION,
-	.attributes = no_attributes,
-	.elementwise =
-		&(const struct elementwise){
-			.value = identity,
-			.slope = one,
-			.exact = true,
-		},
-	.infer = node_copy_shape,
-	.backward = identity_backward,
-	.compute = compute_copy,
+	FUNCTION(no_attributes, .value = identity, .slope = one, .exact = true),
+	.infer = node_copy_shape, .backward = identity_backward, .compute = compute_copy,
 };
 
 const struct operator_row row_RELU_GRAD = {
-	GRADIENT(2, 1, no_attributes),
-	.compute = relu_grad_compute,
-	.terms = terms_none,
+	GRADIENT(2, 1, no_attributes), .compute = relu_grad_compute, .terms = terms_none,
 };
 
 const struct operator_row row_ELEMENTWISE_GRAD = {
-	GRADIENT(2, 1, no_attributes),
-	.compute = elementwise_grad_compute,
-	.terms = slope_terms,
-	.compares = 2,
+	GRADIENT(2, 1, no_attributes), .compute = elementwise_grad_compute,
+	.terms = slope_terms, .compares = 2,
 };
+/* clang-format on */

@@ -174,22 +174,20 @@ static struct samples_place gemm_samples(const struct samples *s, const struct n
 		       : samples_nowhere;
 }
 
+/* clang-format off */
 const struct operator_row row_GEMM = {
-	ARITY(2, 3, 1),		 .attributes = gemm_attributes, .infer = gemm_infer,
-	.macs = gemm_macs,	 .backward = gemm_backward,	.compute = gemm_compute,
+	ARITY(2, 3, 1), .attributes = gemm_attributes, .infer = gemm_infer,
+	.macs = gemm_macs, .backward = gemm_backward, .compute = gemm_compute,
 	.samples = gemm_samples, .layout = LAYOUT_MULTIPLIES,
 };
 
 const struct operator_row row_GEMM_GRAD_INPUT = {
-	GRADIENT(2, 1, gemm_attributes),
-	.macs = gemm_grad_macs,
+	GRADIENT(2, 1, gemm_attributes), .macs = gemm_grad_macs,
 	.compute = gemm_grad_input_compute,
 };
 
 const struct operator_row row_GEMM_GRAD_WEIGHT = {
-	GRADIENT(2, 2, gemm_attributes),
-	.first_target = 1,
-	.macs = gemm_grad_macs,
-	.compute = gemm_grad_weight_compute,
-	.terms = terms_of_weight_gradient,
+	GRADIENT(2, 2, gemm_attributes), .first_target = 1, .macs = gemm_grad_macs,
+	.compute = gemm_grad_weight_compute, .terms = terms_of_weight_gradient,
 };
+/* clang-format on */

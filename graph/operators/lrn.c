@@ -111,18 +111,14 @@ static void lrn_grad_compute(const struct kernel_call *call)
 	free(scale);
 }
 
+/* clang-format off */
 const struct operator_row row_LRN = {
-	ARITY(1, 1, 1),
-	.attributes = lrn_attributes,
-	.infer = lrn_infer,
-	.gradient = OP_LRN_GRAD,
-	.gradient_reads = "xy",
-	.compute = lrn_compute,
-	.samples = samples_beside_channels,
-	.onnx_inputs = "x",
+	ARITY(1, 1, 1), .attributes = lrn_attributes, .infer = lrn_infer,
+	.gradient = OP_LRN_GRAD, .gradient_reads = "xy", .compute = lrn_compute,
+	.samples = samples_beside_channels, .onnx_inputs = "x",
 };
 
 const struct operator_row row_LRN_GRAD = {
-	GRADIENT(3, 1, lrn_attributes),
-	.compute = lrn_grad_compute,
+	GRADIENT(3, 1, lrn_attributes), .compute = lrn_grad_compute,
 };
+/* clang-format on */

@@ -133,34 +133,24 @@ static struct samples_place reduce_mean_samples(const struct samples *s, const s
 	return samples_on_output(s, node, axis, x->outer);
 }
 
+/* clang-format off */
 const struct operator_row row_REDUCE_MEAN = {
-	ARITY(1, 1, 1),
-	.attributes = reduce_mean_attributes,
-	.is_reduction = true,
-	.infer = reduce_mean_infer,
-	.gradient = OP_REDUCE_MEAN_GRAD,
-	.compute = mean_compute,
-	.terms = terms_shared,
-	.samples = reduce_mean_samples,
+	ARITY(1, 1, 1), .attributes = reduce_mean_attributes, .is_reduction = true,
+	.infer = reduce_mean_infer, .gradient = OP_REDUCE_MEAN_GRAD,
+	.compute = mean_compute, .terms = terms_shared, .samples = reduce_mean_samples,
 };
 
 const struct operator_row row_REDUCE_MEAN_GRAD = {
-	GRADIENT(1, 1, reduce_mean_attributes),
-	.compute = mean_grad_compute,
+	GRADIENT(1, 1, reduce_mean_attributes), .compute = mean_grad_compute,
 };
 
 const struct operator_row row_GLOBAL_AVERAGE_POOL = {
-	ARITY(1, 1, 1),
-	.attributes = no_attributes,
-	.is_reduction = true,
-	.infer = global_average_pool_infer,
-	.gradient = OP_GLOBAL_AVERAGE_POOL_GRAD,
-	.compute = mean_compute,
-	.terms = terms_shared,
-	.samples = samples_of_planes,
+	ARITY(1, 1, 1), .attributes = no_attributes, .is_reduction = true,
+	.infer = global_average_pool_infer, .gradient = OP_GLOBAL_AVERAGE_POOL_GRAD,
+	.compute = mean_compute, .terms = terms_shared, .samples = samples_of_planes,
 };
 
 const struct operator_row row_GLOBAL_AVERAGE_POOL_GRAD = {
-	GRADIENT(1, 1, no_attributes),
-	.compute = mean_grad_compute,
+	GRADIENT(1, 1, no_attributes), .compute = mean_grad_compute,
 };
+/* clang-format on */

@@ -74,14 +74,14 @@ static struct samples_place pad_samples(const struct samples *s, const struct no
 	return samples_on_output(s, node, x->axis, x->outer);
 }
 
+/* clang-format off */
 const struct operator_row row_PAD = {
-	ARITY(1, 1, 1),		 .attributes = pad_attributes, .infer = pad_infer,
-	.gradient = OP_PAD_GRAD, .compute = pad_compute,       .terms = terms_none,
+	ARITY(1, 1, 1), .attributes = pad_attributes, .infer = pad_infer,
+	.gradient = OP_PAD_GRAD, .compute = pad_compute, .terms = terms_none,
 	.samples = pad_samples,
 };
 
 const struct operator_row row_PAD_GRAD = {
-	GRADIENT(1, 1, pad_attributes),
-	.compute = pad_grad_compute,
-	.terms = terms_none,
+	GRADIENT(1, 1, pad_attributes), .compute = pad_grad_compute, .terms = terms_none,
 };
+/* clang-format on */

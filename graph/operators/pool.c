@@ -331,37 +331,26 @@ static int64_t average_pool_terms(const struct graph *graph, const struct node *
 	return node->attributes.kernel[0] * node->attributes.kernel[1];
 }
 
+/* clang-format off */
 const struct operator_row row_MAX_POOL = {
-	ARITY(1, 1, 1),
-	.attributes = max_pool_attributes,
-	.is_reduction = true,
-	.infer = max_pool_infer,
-	.gradient = OP_MAX_POOL_GRAD,
-	.gradient_reads = "xy",
-	.compute = max_pool_compute,
-	.terms = terms_none,
-	.samples = samples_of_planes,
+	ARITY(1, 1, 1), .attributes = max_pool_attributes, .is_reduction = true,
+	.infer = max_pool_infer, .gradient = OP_MAX_POOL_GRAD, .gradient_reads = "xy",
+	.compute = max_pool_compute, .terms = terms_none, .samples = samples_of_planes,
 };
 
 const struct operator_row row_MAX_POOL_GRAD = {
-	GRADIENT(3, 1, max_pool_attributes),
-	.compute = max_pool_grad_compute,
-	.compares = 2,
-	.keeps_less = true,
+	GRADIENT(3, 1, max_pool_attributes), .compute = max_pool_grad_compute,
+	.compares = 2, .keeps_less = true,
 };
 
 const struct operator_row row_AVERAGE_POOL = {
-	ARITY(1, 1, 1),
-	.attributes = average_pool_attributes,
-	.is_reduction = true,
-	.infer = average_pool_infer,
-	.gradient = OP_AVERAGE_POOL_GRAD,
-	.compute = average_pool_compute,
-	.terms = average_pool_terms,
+	ARITY(1, 1, 1), .attributes = average_pool_attributes, .is_reduction = true,
+	.infer = average_pool_infer, .gradient = OP_AVERAGE_POOL_GRAD,
+	.compute = average_pool_compute, .terms = average_pool_terms,
 	.samples = samples_of_planes,
 };
 
 const struct operator_row row_AVERAGE_POOL_GRAD = {
-	GRADIENT(1, 1, average_pool_attributes),
-	.compute = average_pool_grad_compute,
+	GRADIENT(1, 1, average_pool_attributes), .compute = average_pool_grad_compute,
 };
+/* clang-format on */

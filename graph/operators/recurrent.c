@@ -344,30 +344,22 @@ static int64_t recurrent_kept(const struct graph *graph, const struct node *node
 			.samples = samples_first, .kept_bytes = recurrent_kept,                    \
 			.onnx_export = ONNX_EXPORT_RECURRENT
 
+/* clang-format off */
 const struct operator_row row_LSTM = {
-	RECURRENT,
-	.infer = lstm_infer,
-	.backward = lstm_backward,
-	.compute = lstm_compute,
+	RECURRENT, .infer = lstm_infer, .backward = lstm_backward, .compute = lstm_compute,
 };
 
 const struct operator_row row_LSTM_GRAD = {
-	GRADIENT(5, 4, no_attributes),
-	.leaves_out = true,
-	.macs = recurrent_grad_macs,
+	GRADIENT(5, 4, no_attributes), .leaves_out = true, .macs = recurrent_grad_macs,
 	.compute = lstm_grad_compute,
 };
 
 const struct operator_row row_RNN = {
-	RECURRENT,
-	.infer = rnn_infer,
-	.backward = rnn_backward,
-	.compute = rnn_compute,
+	RECURRENT, .infer = rnn_infer, .backward = rnn_backward, .compute = rnn_compute,
 };
 
 const struct operator_row row_RNN_GRAD = {
-	GRADIENT(5, 4, no_attributes),
-	.leaves_out = true,
-	.macs = recurrent_grad_macs,
+	GRADIENT(5, 4, no_attributes), .leaves_out = true, .macs = recurrent_grad_macs,
 	.compute = rnn_grad_compute,
 };
+/* clang-format on */

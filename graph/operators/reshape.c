@@ -142,37 +142,24 @@ static void reshape_rebatch(const struct samples *s, const struct samples_place 
 			saturating_multiply(saturating_multiply(y->outer, y->inner), batch);
 }
 
+/* clang-format off */
 const struct operator_row row_FLATTEN = {
-	ARITY(1, 1, 1),
-	.attributes = flatten_attributes,
-	.infer = flatten_infer,
-	.gradient = OP_FLATTEN_GRAD,
-	.compute = compute_copy,
-	.terms = terms_none,
-	.samples = flatten_samples,
-	.layout = LAYOUT_RESHAPES,
+	ARITY(1, 1, 1), .attributes = flatten_attributes, .infer = flatten_infer,
+	.gradient = OP_FLATTEN_GRAD, .compute = compute_copy, .terms = terms_none,
+	.samples = flatten_samples, .layout = LAYOUT_RESHAPES,
 };
 
 const struct operator_row row_FLATTEN_GRAD = {
-	GRADIENT(1, 1, flatten_attributes),
-	.compute = compute_copy,
-	.terms = terms_none,
+	GRADIENT(1, 1, flatten_attributes), .compute = compute_copy, .terms = terms_none,
 };
 
 const struct operator_row row_RESHAPE = {
-	ARITY(1, 1, 1),
-	.attributes = reshape_attributes,
-	.infer = reshape_infer,
-	.gradient = OP_RESHAPE_GRAD,
-	.compute = compute_copy,
-	.terms = terms_none,
-	.samples = reshape_samples,
-	.rebatch = reshape_rebatch,
-	.layout = LAYOUT_RESHAPES,
+	ARITY(1, 1, 1), .attributes = reshape_attributes, .infer = reshape_infer,
+	.gradient = OP_RESHAPE_GRAD, .compute = compute_copy, .terms = terms_none,
+	.samples = reshape_samples, .rebatch = reshape_rebatch, .layout = LAYOUT_RESHAPES,
 };
 
 const struct operator_row row_RESHAPE_GRAD = {
-	GRADIENT(1, 1, reshape_attributes),
-	.compute = compute_copy,
-	.terms = terms_none,
+	GRADIENT(1, 1, reshape_attributes), .compute = compute_copy, .terms = terms_none,
 };
+/* clang-format on */

@@ -99,15 +99,15 @@ static void slice_rebatch(const struct samples *s, const struct samples_place *x
 	a->end = saturating_multiply(a->end / s->batch, batch);
 }
 
+/* clang-format off */
 const struct operator_row row_SLICE = {
-	ARITY(1, 1, 1),		  .attributes = slice_attributes,
-	.infer = slice_infer,	  .gradient = OP_SLICE_GRAD,
-	.compute = slice_compute, .terms = terms_none,
+	ARITY(1, 1, 1), .attributes = slice_attributes, .infer = slice_infer,
+	.gradient = OP_SLICE_GRAD, .compute = slice_compute, .terms = terms_none,
 	.samples = slice_samples, .rebatch = slice_rebatch,
 };
 
 const struct operator_row row_SLICE_GRAD = {
-	GRADIENT(1, 1, slice_attributes),
-	.compute = slice_grad_compute,
+	GRADIENT(1, 1, slice_attributes), .compute = slice_grad_compute,
 	.terms = terms_none,
 };
+/* clang-format on */

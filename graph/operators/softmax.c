@@ -60,17 +60,14 @@ static struct samples_place softmax_samples(const struct samples *s, const struc
 	return x->axis != node->attributes.axis ? *x : samples_nowhere;
 }
 
+/* clang-format off */
 const struct operator_row row_SOFTMAX = {
-	ARITY(1, 1, 1),
-	.attributes = softmax_attributes,
-	.infer = softmax_infer,
-	.gradient = OP_SOFTMAX_GRAD,
-	.gradient_reads = "y",
-	.compute = softmax_compute,
+	ARITY(1, 1, 1), .attributes = softmax_attributes, .infer = softmax_infer,
+	.gradient = OP_SOFTMAX_GRAD, .gradient_reads = "y", .compute = softmax_compute,
 	.samples = softmax_samples,
 };
 
 const struct operator_row row_SOFTMAX_GRAD = {
-	GRADIENT(2, 1, softmax_attributes),
-	.compute = softmax_grad_compute,
+	GRADIENT(2, 1, softmax_attributes), .compute = softmax_grad_compute,
 };
+/* clang-format on */

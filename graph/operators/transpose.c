@@ -74,12 +74,10 @@ static struct samples_place transpose_samples(const struct samples *s, const str
 	return samples_on_output(s, node, axis, x->outer);
 }
 
+/* clang-format off */
 const struct operator_row row_TRANSPOSE = {
-	ARITY(1, 1, 1),
-	.attributes = transpose_attributes,
-	.infer = transpose_infer,
-	.backward = transpose_backward,
-	.compute = transpose_compute,
-	.terms = terms_none,
+	ARITY(1, 1, 1), .attributes = transpose_attributes, .infer = transpose_infer,
+	.backward = transpose_backward, .compute = transpose_compute, .terms = terms_none,
 	.samples = transpose_samples,
 };
+/* clang-format on */

@@ -48,6 +48,16 @@ static int batch_norm_twice(struct builder *b, int x)
 	return build_batch_norm(b, "tested", x, 0.1, 0.99);
 }
 
+static int layer_norm(struct builder *b, int x)
+{
+	return build_layer_norm(b, "tested", x, 2);
+}
+
+static int layer_norm_of_images(struct builder *b, int x)
+{
+	return build_layer_norm(b, "tested", x, 1);
+}
+
 static int lrn(struct builder *b, int x)
 {
 	return build_lrn(b, "tested", x, 3, 0.7, 0.75, 2);
@@ -212,6 +222,8 @@ static const struct operator_case cases[] = {
 	{"BatchNormalization", 3, {2, 3, 2}, batch_norm, OP_COUNT},
 	{"BatchNormalization of features", 1, {4}, batch_norm, OP_COUNT},
 	{"BatchNormalization twice", 3, {3, 2, 2}, batch_norm_twice, OP_COUNT},
+	{"LayerNormalization", 2, {3, 5}, layer_norm, OP_COUNT},
+	{"LayerNormalization over several axes", 3, {2, 3, 2}, layer_norm_of_images, OP_COUNT},
 	{"LRN", 3, {5, 2, 2}, lrn, OP_COUNT},
 	{"LRN, even size", 3, {6, 2, 2}, lrn_even, OP_COUNT},
 	{"LRN, wider than the channels", 3, {4, 2, 2}, lrn_wider_than_channels, OP_COUNT},

@@ -3,6 +3,7 @@
 #define PRONY_TESTS_UNIT_TEST_LAYERS_H
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "graph/graph.h"
 
@@ -21,6 +22,24 @@ static inline int build_clip(struct builder *b, const char *name, int x, double 
 	struct attributes attributes = {.min = min, .max = max};
 
 	return build_node(b, OP_CLIP, name, &x, 1, &attributes);
+}
+
+/* Over the axes from `axis` on; parameters NAME.scale (ones) and NAME.bias (zeros). */
+static inline int build_layer_norm(struct builder *b, const char *name, int x, int64_t axis)
+{
+	const struct shape *shape = &b->graph->values[x].shape;
+	struct attributes attributes = {.axis = axis, .epsilon = 1e-3};
+	int64_t dims[TENSOR_MAX_RANK];
+	int rank = shape->rank - (int)axis, inputs[3] = {x};
+	char text[64];
+
+	for (int i = 0; i < rank; i++)
+		dims[i] = shape->dims[axis + i];
+	snprintf(text, sizeof(text), "%s.scale", name);
+	inputs[1] = build_parameter(b, text, rank, dims, FILL_ONE, 0);
+	snprintf(text, sizeof(text), "%s.bias", name);
+	inputs[2] = build_parameter(b, text, rank, dims, FILL_ZERO, 0);
+	return build_node(b, OP_LAYER_NORM, name, inputs, 3, &attributes);
 }
 
 static inline int build_div(struct builder *b, const char *name, int a, int c)
