@@ -297,6 +297,7 @@ static void show_event(struct progress *p, const struct run_event *event,
 	case EVENT_CELL_END:
 		say_cell_end(p, event, estimate, p->figure);
 		break;
+	case EVENT_FRAMEWORK:
 	case EVENT_GATE_END:
 		break;
 	}

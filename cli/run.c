@@ -27,7 +27,6 @@
 
 enum { NOT_OK_SHOWN = 3 };
 #define SECOND_NS INT64_C(1000000000)
-#define START_DELAY_NS SECOND_NS /* docs/runs.md: breaks up what is periodic on the machine */
 
 /* How long others are watched before a run: enough to see a processor that they keep busy. */
 #define FINDINGS_WATCH_NS INT64_C(40000000)
@@ -60,25 +59,20 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static void fill_settings(struct job *job, struct run_settings *settings)
+static void on_event(void *context, const struct run_event *event, const struct run_cell *cell,
+		     const struct estimate *so_far)
+{
+	struct job *job = context;
+	progress_event(&job->progress, event, cell, so_far);
+}
+
+static enum prony_status execute(struct job *job, struct error *err)
 {
 	const struct run_options *o = job->options;
-	*settings = (struct run_settings){
+	struct run_settings settings = {
 		.seed = job->chosen.spec.seed,
-		.limits = {.warm_up_cap_ns = job->effort->warm_up_cap_ns,
-			   .window_ns = job->effort->window_ns,
-			   .min_steps = job->effort->min_steps,
-			   .test_steadiness = job->effort->test_steadiness,
-			   .block_ns = BLOCK_MIN_NS,
-			   .window_block_ns = RECORD_BLOCK_NS,
-			   .window_max_ns = WINDOW_MAX_NS,
-			   .few_steps = FEW_STEPS,
-			   .processes_min = job->chosen.spec.repeat > 0 ? job->chosen.spec.repeat
-									: OK_PROCESSES_MIN,
-			   .request_timeout_ns = SECOND_NS * o->timeout,
-			   .memory_limit_bytes = memory_limit_worker(o->memory_limit).bytes,
-			   .start_delay_ns =
-				   job->chosen.spec.effort == EFFORT_QUICK ? 0 : START_DELAY_NS},
+		.limits = {.request_timeout_ns = SECOND_NS * o->timeout,
+			   .memory_limit_bytes = memory_limit_worker(o->memory_limit).bytes},
 		.reference_bytes = memory_limit_reference(),
 		.self = job->chosen.self,
 		.cpus = job->chosen.cpus,
@@ -91,21 +85,11 @@ static void fill_settings(struct job *job, struct run_settings *settings)
 		.cleanup_command = o->cleanup,
 		.stop = &stop_wanted,
 	};
-}
-
-static enum prony_status execute(struct job *job, struct error *err)
-{
-	struct run_settings settings;
-	struct run_callbacks callbacks;
-	fill_settings(job, &settings);
-	job_callbacks(job, &callbacks);
+	job->study.listener = on_event;
+	job->study.listener_context = job;
 	progress_start(&job->progress);
-	budget_begin(&job->budget, job->chosen.plan.count);
-	enum prony_status status =
-		run_execute(&job->chosen.plan, job->cells, &settings, &callbacks, err);
+	enum prony_status status = study_execute(&job->study, &settings, err);
 	progress_end(&job->progress);
-	if (status == PRONY_OK)
-		status = store_run_finish(job->store, job->meta.id, clock_wall_ns(), err);
 	return status;
 }
 
@@ -183,7 +167,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
  * more than is here. */
 static bool is_failure(const struct job *job, size_t cell)
 {
-	enum cell_status status = job->cells[cell].status;
+	enum cell_status status = job->study.cells[cell].status;
 	bool lenient = status == CELL_UNSUPPORTED || status == CELL_MISSING;
 	return status != CELL_OK && (job->chosen.plan.cells[cell].explicit_ || !lenient);
 }
@@ -201,13 +185,13 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 		last = i;
 		progress_cell_title(&job->chosen.plan.cells[i], title, sizeof title);
 		strbuf_printf(&text, "%s%s (%s)", shown++ ? ", " : "", title,
-			      cell_status_name(job->cells[i].status));
+			      cell_status_name(job->study.cells[i].status));
 	}
 	if (count > shown)
 		strbuf_printf(&text, " and %zu more", count - shown);
 	bool absent = false;
 	for (size_t i = 0; i < job->chosen.plan.count; i++)
-		absent = absent || (job->cells[i].status == CELL_MISSING &&
+		absent = absent || (job->study.cells[i].status == CELL_MISSING &&
 				    job->chosen.plan.cells[i].place->origin == ORIGIN_NONE);
 	/* Of one cell there is room for all that the plan knew. */
 	const char *reason = count == 1 && shown == 1 ? job->chosen.plan.cells[last].reason : NULL;
@@ -224,7 +208,7 @@ static int outcome(const struct job *job)
 {
 	size_t good = 0, failures = 0;
 	for (size_t i = 0; i < job->chosen.plan.count; i++) {
-		good += job->cells[i].status == CELL_OK;
+		good += job->study.cells[i].status == CELL_OK;
 		failures += is_failure(job, i);
 	}
 	if (good > 0 && failures == 0)
@@ -247,7 +231,7 @@ static void say_time(struct job *job)
 	char time[140], effort[40] = "", line[240];
 	size_t count = job->chosen.plan.count;
 	if (!job->left.gate_only)
-		snprintf(effort, sizeof effort, ", %s effort", job->effort->name);
+		snprintf(effort, sizeof effort, ", %s effort", job->study.effort->name);
 	time_left_plan_text(&job->left, time, sizeof time);
 	snprintf(line, sizeof line, "%zu cell%s%s: %s", count, count == 1 ? "" : "s", effort, time);
 	progress_say(&job->progress, line);
@@ -287,15 +271,20 @@ static int dry_run(struct job *job)
 static enum prony_status make_plan(struct job *job, const char **suites, size_t count,
 				   struct error *err)
 {
-	enum prony_status status = budget_parse(job->options->budget, &job->budget, err);
+	struct budget budget;
+	enum prony_status status = budget_parse(job->options->budget, &budget, err);
 	if (status == PRONY_OK)
 		status = chosen_make(&job->chosen, job->options, suites, count, err);
+	if (status == PRONY_OK)
+		status = study_init(&job->study, &job->chosen.plan,
+				    &effort_table[job->chosen.spec.effort], job->chosen.spec.repeat,
+				    err);
 	if (status != PRONY_OK)
 		return status;
-	job->effort = &effort_table[job->chosen.spec.effort];
-	time_left_init(&job->left, &job->chosen.plan, job->effort, job->chosen.spec.repeat,
+	job->study.budget = budget;
+	time_left_init(&job->left, &job->chosen.plan, job->study.effort, job->chosen.spec.repeat,
 		       job->chosen.spec.gate_only, job->chosen.cpu_count,
-		       (double)job->budget.length_ns * 1e-9);
+		       (double)budget.length_ns * 1e-9);
 	progress_init(&job->progress, &job->chosen.plan, &job->left);
 	for (size_t i = 0; i < job->chosen.plan.note_count; i++)
 		progress_say(&job->progress, job->chosen.plan.notes[i]);
@@ -350,10 +339,6 @@ static void release_machine(struct job *job)
 
 static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
 {
-	size_t count = job->chosen.plan.count ? job->chosen.plan.count : 1;
-	job->cells = calloc(count, sizeof *job->cells);
-	if (!job->cells)
-		return error_set(err, PRONY_NOMEM, "no memory for %zu cells", count);
 	record_machine(job);
 	catch_signals();
 	enum prony_status status = baseline_load(job, err);
@@ -366,9 +351,10 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (status == PRONY_OK)
 		status = baseline_is_older(job, err);
 	if (status == PRONY_OK)
-		status = job_register_cells(job, err);
+		status = study_register(&job->study, job->store, job->meta.id, job->options->resume,
+					err);
 	if (status == PRONY_OK) {
-		time_left_begin(&job->left, job->cells, clock_monotonic_ns());
+		time_left_begin(&job->left, job->study.cells, clock_monotonic_ns());
 		say_time(job);
 		say_lacks(job);
 		say_findings(job);
@@ -383,15 +369,12 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 
 static void job_release(struct job *job)
 {
-	for (size_t i = 0; job->cells && i < job->chosen.plan.count; i++)
-		run_cell_release(&job->cells[i]);
-	free(job->cells);
 	baseline_release(job);
 	json_decref(job->machine);
 	store_close(job->store);
 	release_machine(job);
 	time_left_release(&job->left);
-	budget_release(&job->budget);
+	study_release(&job->study);
 	chosen_release(&job->chosen);
 }
 

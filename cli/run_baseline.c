@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/compare_options.h"
 #include "cli/results.h"
+#include "study/baseline.h"
 
 enum prony_status baseline_check_options(const struct run_options *options, struct error *err)
 {
@@ -34,38 +35,6 @@ enum prony_status baseline_check_options(const struct run_options *options, stru
 	return PRONY_OK;
 }
 
-/* Is one of the cells that will run in the baseline? */
-static bool has_common_cell(const struct job *job)
-{
-	for (size_t i = 0; i < job->chosen.plan.count; i++) {
-		char hash[CELL_HASH_BYTES];
-		if (job->chosen.plan.cells[i].status != CELL_PENDING)
-			continue;
-		cell_hash(&job->chosen.plan.cells[i].cell, hash);
-		for (size_t k = 0; k < job->baseline.cell_count; k++)
-			if (!strcmp(hash, job->baseline.cells[k].hash))
-				return true;
-	}
-	return false;
-}
-
-static enum prony_status check_machine(const struct job *job, struct error *err)
-{
-	struct strbuf text;
-	char *here = json_dumps(job->machine, JSON_COMPACT);
-	enum prony_status status = PRONY_OK;
-	strbuf_init(&text, 600);
-	if (!job->options->force && compare_machines(job->baseline.meta.environment, here, &text))
-		status = error_set(
-			err, PRONY_BAD_INPUT,
-			"the baseline '%s' and this machine cannot be compared: %s; --force "
-			"compares them all the same",
-			job->options->baseline, strbuf_text(&text));
-	strbuf_release(&text);
-	free(here);
-	return status;
-}
-
 enum prony_status baseline_load(struct job *job, struct error *err)
 {
 	const char *word = job->options->baseline;
@@ -78,13 +47,8 @@ enum prony_status baseline_load(struct job *job, struct error *err)
 		return status;
 	}
 	job->baseline_loaded = true;
-	if (!has_common_cell(job))
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"no cell that would run is in the baseline '%s' (run %lld); 'prony log "
-			"--run %s' lists its cells",
-			word, (long long)job->baseline.meta.id, word);
-	return check_machine(job, err);
+	return baseline_check(&job->baseline, word, &job->chosen.plan, job->machine,
+			      job->options->force, err);
 }
 
 enum prony_status baseline_is_older(const struct job *job, struct error *err)

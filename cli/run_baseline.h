@@ -10,7 +10,7 @@ enum prony_status baseline_check_options(const struct run_options *options, stru
 /* Loads the baseline, if one is asked for, and makes sure, before anything is measured, that it can
  * be compared with what will be: a cell in common, and the same machine. */
 enum prony_status baseline_load(struct job *job, struct error *err);
-/* Once the run has its number: it is not the one that --resume goes on with. */
+/* After the run has its number: fails where the baseline is the run that --resume continues. */
 enum prony_status baseline_is_older(const struct job *job, struct error *err);
 void baseline_release(struct job *job);
 

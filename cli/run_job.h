@@ -1,15 +1,10 @@
-/*
- * What `prony run` knows of its run: what run/ asks for on the way and where its results go.
- */
+/* What the files of `prony run` share: the run, from its options to its row in the store. */
 #ifndef PRONY_CLI_RUN_JOB_H
 #define PRONY_CLI_RUN_JOB_H
 
 #include "cli/chosen.h"
 #include "cli/progress.h"
-#include "cli/run_budget.h"
-#include "run/run.h"
-#include "stats/effort.h"
-#include "store/store.h"
+#include "study/study.h"
 
 /* Everything of one `prony run`. */
 struct job {
@@ -18,9 +13,7 @@ struct job {
 	int lock_fd; /* the machine's; -1: not taken */
 	struct store *store;
 	struct run_meta meta;
-	struct run_cell *cells; /* one for each of the plan */
-	const struct effort_row *effort;
-	struct budget budget;
+	struct study study;
 	struct time_left left;
 	struct progress progress;
 	json_t *machine;
@@ -37,12 +30,5 @@ void job_drop_replaced(struct job *job);
 /* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same
  * kind. `argv` is kept with it as the command. */
 enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err);
-
-/* Finds or makes the plan's cells in the store and takes over what a resumed run has of them. Cells
- * that cannot run get their status. */
-enum prony_status job_register_cells(struct job *job, struct error *err);
-
-/* Verdicts from stats/, sinks into the store, progress; valid as long as the job. */
-void job_callbacks(struct job *job, struct run_callbacks *out);
 
 #endif

@@ -43,48 +43,31 @@ struct trial {
 };
 
 /* Finishes a started round in all arms; starts another one while there is time. */
-static bool wants_more(void *context, size_t cell, unsigned *flags)
+static struct run_decision decide(void *context, size_t cell)
 {
 	struct trial *t = context;
 	size_t begun = t->done[t->arm_of[cell]];
 
-	(void)flags;
 	if (begun >= t->allowed && t->allowed < ARM_ROUNDS_MAX &&
 	    (t->allowed < t->rounds_min || clock_monotonic_ns() < t->deadline_ns))
 		t->allowed++;
-	return begun < t->allowed;
+	return begun < t->allowed ? (struct run_decision){.choice = RUN_NOW}
+				  : (struct run_decision){.choice = RUN_END, .status = CELL_OK};
 }
 
-static enum prony_status keep_nothing(void *context, size_t cell, enum cell_status verdict,
-				      const json_t *evidence, const char *log, struct error *err)
-{
-	(void)context, (void)cell, (void)verdict, (void)evidence, (void)log, (void)err;
-	return PRONY_OK;
-}
-
-static enum prony_status keep_mean(void *context, size_t cell, const struct process_record *record,
-				   struct error *err)
+static enum prony_status on_event(void *context, const struct run_event *event, struct error *err)
 {
 	struct trial *t = context;
-	int arm = t->arm_of[cell];
+	int arm = t->arm_of[event->cell];
 
 	(void)err;
-	if (t->done[arm] < ARM_ROUNDS_MAX)
+	if (event->kind == EVENT_PROCESS_END && t->done[arm] < ARM_ROUNDS_MAX)
 		t->means_ns[arm][t->done[arm]++] =
-			strcmp(record->status, "ok") ? NAN : record->step_mean_ns;
-	return PRONY_OK;
-}
-
-static enum prony_status keep_end(void *context, size_t cell, enum cell_status status,
-				  unsigned flags, const char *reason, struct error *err)
-{
-	struct trial *t = context;
-
-	(void)flags, (void)err;
-	if (status != CELL_OK && !*t->failure)
+			strcmp(event->record->status, "ok") ? NAN : event->record->step_mean_ns;
+	if (event->kind == EVENT_CELL_END && event->status != CELL_OK && !*t->failure)
 		snprintf(t->failure, sizeof t->failure, "%s: %s: %.200s",
-			 t->plan.cells[cell].cell.framework, cell_status_name(status),
-			 reason ? reason : "");
+			 t->plan.cells[event->cell].cell.framework, cell_status_name(event->status),
+			 event->text ? event->text : "");
 	return PRONY_OK;
 }
 
@@ -127,7 +110,6 @@ static enum prony_status execute(struct trial *t, const struct spec *spec,
 			   .block_ns = t->window_ns / 10,
 			   .window_max_ns = TIMEOUT_NS,
 			   .few_steps = 3,
-			   .processes_min = 1,
 			   .request_timeout_ns = TIMEOUT_NS},
 		.reference_bytes = memory_limit_reference(),
 		.self = self,
@@ -136,11 +118,7 @@ static enum prony_status execute(struct trial *t, const struct spec *spec,
 		.cache = true,
 		.stop = stop,
 	};
-	const struct run_callbacks callbacks = {.context = t,
-						.wants_more = wants_more,
-						.gate = keep_nothing,
-						.process = keep_mean,
-						.cell_end = keep_end};
+	const struct run_caller caller = {.context = t, .decide = decide, .event = on_event};
 	enum prony_status status = plan_expand(spec, &planned, &t->plan, err);
 
 	if (status == PRONY_OK) {
@@ -148,7 +126,7 @@ static enum prony_status execute(struct trial *t, const struct spec *spec,
 			for (int arm = 0; arm < t->count; arm++)
 				if (!strcmp(t->plan.cells[i].cell.framework, t->words[arm]))
 					t->arm_of[i] = arm;
-		status = run_execute(&t->plan, t->cells, &settings, &callbacks, err);
+		status = run_execute(&t->plan, t->cells, &settings, &caller, err);
 		for (size_t i = 0; i < t->plan.count && i < ARM_COUNT; i++)
 			run_cell_release(&t->cells[i]);
 		plan_release(&t->plan);

@@ -64,9 +64,9 @@ static enum prony_status drive_gate(struct checker *checker, struct plan_cell *c
 			   .memory_limit_bytes = checker->spec->memory_limit_bytes},
 		.stop = checker->spec->stop,
 	};
-	const struct run_callbacks nobody = {.event = NULL};
+	const struct run_caller nobody = {.event = NULL};
 	const struct drive drive = {.settings = &settings,
-				    .callbacks = &nobody,
+				    .caller = &nobody,
 				    .cell = cell,
 				    .work = work,
 				    .folder = folder};

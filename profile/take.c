@@ -284,12 +284,12 @@ static enum prony_status take_in(const struct plan_cell *cell,
 				 const struct profile_settings *settings, struct workload *work,
 				 const char *folder, struct profile *out, struct error *err)
 {
-	static const struct run_callbacks deaf = {.context = NULL};
+	static const struct run_caller deaf = {.context = NULL};
 	char *bundle = path_join(folder, "case");
 	struct taking t = {.profile = out,
 			   .settings = settings,
 			   .drive = {.settings = settings->run,
-				     .callbacks = &deaf,
+				     .caller = &deaf,
 				     .cell = cell,
 				     .work = work,
 				     .folder = bundle,

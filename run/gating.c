@@ -28,7 +28,7 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 {
 	enum stage stage = drive->work->gate_recipe.stage;
 	enum prony_status status = PRONY_OK;
-	drive_event(drive, EVENT_STAGE, "steps", NULL);
+	drive_event(drive, EVENT_STAGE, "steps");
 	for (int i = 0; i < GATE_UPDATES && status == PRONY_OK; i++) {
 		struct client_window window;
 		struct tensor_set *logits = arena_alloc(arena, sizeof *logits);
@@ -91,7 +91,7 @@ enum prony_status gating_run(const struct drive *drive, struct gating *out, stru
 	struct client_end end = {0};
 	*out = (struct gating){.status = CELL_OK};
 	arena_init(&out->arena, 0);
-	drive_event(drive, EVENT_GATE_START, NULL, NULL);
+	drive_event(drive, EVENT_GATE_START, NULL);
 	enum prony_status status = gate_process(drive, &client, &spec, out, &why);
 	client_end(client, &end);
 	out->log = end.log;

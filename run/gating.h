@@ -30,9 +30,4 @@ void gating_release(struct gating *gating);
  * reference. */
 json_t *gating_evidence(const struct gating *gating);
 
-/* All flags that a gate gives. */
-#define GATE_FLAGS (CELL_FLAG_AGREEMENT | CELL_FLAG_EQUAL_MAXIMA | CELL_FLAG_COARSE_GATE)
-/* The flags that a cell has by its gate's verdict and stored evidence (NULL: none). */
-unsigned gate_flags(enum cell_status verdict, const json_t *evidence);
-
 #endif

@@ -1,7 +1,7 @@
 /*
- * The orchestrator: schedules rounds, starts one worker process per replicate, drives it through
- * the gate and the timed window, enforces limits. Knows no framework: a worker is an argv. Whether
- * another process is wanted, and what becomes of a result, are callbacks.
+ * Runs the cells of a plan: schedules gates and rounds, starts worker processes, measures them and
+ * enforces limits. It knows no framework: a worker is a command line. Whether a cell wants another
+ * process is the caller's decision (study/), and the caller gets every result as an event.
  */
 #ifndef PRONY_RUN_RUN_H
 #define PRONY_RUN_RUN_H
@@ -12,7 +12,7 @@
 #include "plan/plan.h"
 #include "samples/record.h"
 
-/* The numbers of the protocol, handed in by the caller (stats/effort.h). */
+/* The numbers of the measuring protocol, which the caller sets (stats/effort.h). */
 struct run_limits {
 	int64_t warm_up_cap_ns, window_ns, min_steps;
 	bool test_steadiness;
@@ -20,7 +20,6 @@ struct run_limits {
 	int64_t window_block_ns; /* the same of the window */
 	int64_t window_max_ns;	 /* a window is never longer, but for few_steps steps */
 	int64_t few_steps;
-	int processes_min;	    /* that must end ok before a cell is */
 	int64_t request_timeout_ns; /* of one request beside its own expected time */
 	int64_t memory_limit_bytes; /* resident memory of a worker's tree; 0 = none */
 	int64_t start_delay_ns;	    /* upper end of a random delay before each timed process */
@@ -59,52 +58,59 @@ enum run_event_kind {
 	EVENT_PREPARE /* data, reference and bundle of a gate or a process are made */,
 	EVENT_GATE_START,
 	EVENT_GATE_AGAIN /* after an accident; text: what happened */,
-	EVENT_GATE_KEPT /* text: the date on which it passed */,
-	EVENT_GATE_END /* however it ended */,
+	EVENT_GATE_KEPT /* as EVENT_GATE_END; text: the date on which it passed */,
+	EVENT_GATE_END /* however it ended: status, details (the evidence), log */,
+	EVENT_FRAMEWORK /* details: what the framework said of itself, in a gate or a process */,
 	EVENT_PROCESS_START,
-	EVENT_STAGE /* of either; text: "import", "build", "warm-up"... */,
-	EVENT_PROCESS_END,
-	EVENT_CELL_END
+	EVENT_STAGE /* of a gate or a process; text: "import", "build", "warm-up"... */,
+	EVENT_PROCESS_END /* record */,
+	EVENT_CELL_END /* status, flags; text: the reason */
 };
 
 /* The stage of a timed process whose length is known: listeners may ask for it. */
 #define RUN_STAGE_MEASURING "measuring"
 
+/* Pointers are borrowed. */
 struct run_event {
 	enum run_event_kind kind;
 	size_t cell; /* index in the plan */
 	int round;
 	const char *text;
-	double fraction;		     /* EVENT_REFERENCE: done, below 1 */
-	const struct process_record *record; /* EVENT_PROCESS_END */
+	double fraction; /* done, below 1 */
+	enum cell_status status;
+	unsigned flags;
+	const json_t *details;
+	const char *log;
+	const struct process_record *record;
 };
 
-struct run_callbacks {
+enum run_choice { RUN_NOW, RUN_LATER /* other cells need the time more */, RUN_END };
+struct run_decision {
+	enum run_choice choice;
+	/* Of RUN_END: how the cell ends, flags to add, and why. */
+	enum cell_status status;
+	unsigned flags;
+	char reason[160];
+};
+
+/* What a run asks its caller and reports to it. */
+struct run_caller {
 	void *context;
-	/* Another process of this cell? Asked before each. Sets *flags to add to the cell. */
-	bool (*wants_more)(void *context, size_t cell, unsigned *flags);
-	/* Not in this round: others need the time more. Asked of cells that want another; the first
-	 * round in which every cell says so runs them all. May be NULL. */
-	bool (*later)(void *context, size_t cell);
-	/* Why there is no time left for the cell's gate or another process; NULL: there is. May be
-	 * NULL. */
-	const char *(*late)(void *context, size_t cell);
-	/* A steadiness verdict on the warm-up blocks so far (stats/steady.h). */
+	/* What is next for a pending cell: its gate, another process, or its end. Asked before each
+	 * gate, each round and each process. A round in which every cell answers RUN_LATER runs
+	 * them all. */
+	struct run_decision (*decide)(void *context, size_t cell);
+	/* Whether a process is warm, by its warm-up blocks so far (stats/steady.h). */
 	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,
 		       size_t count, int64_t window_ns);
-	/* Sinks; an error ends the run (the store is gone). */
-	/* What the framework said of itself; after its gate and each of its processes; may be NULL.
-	 */
-	enum prony_status (*framework)(void *context, size_t cell, const json_t *details,
-				       struct error *err);
-	enum prony_status (*gate)(void *context, size_t cell, enum cell_status verdict,
-				  const json_t *evidence, const char *log, struct error *err);
-	enum prony_status (*process)(void *context, size_t cell,
-				     const struct process_record *record, struct error *err);
-	enum prony_status (*cell_end)(void *context, size_t cell, enum cell_status status,
-				      unsigned flags, const char *reason, struct error *err);
-	void (*event)(void *context, const struct run_event *event);
+	/* Gets every event; may be NULL. An error ends the run. */
+	enum prony_status (*event)(void *context, const struct run_event *event, struct error *err);
 };
+
+/* All flags that a gate gives. */
+#define GATE_FLAGS (CELL_FLAG_AGREEMENT | CELL_FLAG_EQUAL_MAXIMA | CELL_FLAG_COARSE_GATE)
+/* The flags that a cell has by its gate's verdict and stored evidence (NULL: none). */
+unsigned gate_flags(enum cell_status verdict, const json_t *evidence);
 
 struct run_settings {
 	uint64_t seed;
@@ -130,7 +136,7 @@ struct run_settings {
  * caller holds the machine's lock (run/lock.h).
  */
 enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
-			      const struct run_settings *settings,
-			      const struct run_callbacks *callbacks, struct error *err);
+			      const struct run_settings *settings, const struct run_caller *caller,
+			      struct error *err);
 
 #endif

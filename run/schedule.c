@@ -99,25 +99,23 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	return status;
 }
 
-/* Stores a replicate's outcome and draws the consequences for its cell. */
+/* Reports how a process ended. It ends its cell where that is no accident, or the second one. */
 static enum prony_status take_record(struct schedule *s, size_t cell,
 				     const struct process_record *record, struct error *err)
 {
 	struct run_cell *state = &s->cells[cell];
 	enum cell_status ended = CELL_INVALID;
-	enum prony_status status = s->callbacks->process(s->callbacks->context, cell, record, err);
-	if (status != PRONY_OK)
-		return status;
 	cell_status_parse(record->status, &ended);
 	state->tried++;
 	if (ended == CELL_OK)
 		run_cell_add(state, record);
-	struct run_event event = {.kind = EVENT_PROCESS_END,
-				  .cell = cell,
-				  .round = (int)record->round,
-				  .record = record};
-	if (s->callbacks->event)
-		s->callbacks->event(s->callbacks->context, &event);
+	const struct run_event event = {.kind = EVENT_PROCESS_END,
+					.cell = cell,
+					.round = (int)record->round,
+					.record = record};
+	enum prony_status status = run_emit(s->caller, &event, err);
+	if (status != PRONY_OK)
+		return status;
 	if (ended == CELL_OK) {
 		state->failures = 0;
 		return PRONY_OK;
@@ -154,7 +152,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	if (status == PRONY_OK)
 		status = timing_run(&drive, &record, &s->cells[cell].flags, &details, err);
 	if (status == PRONY_OK)
-		status = tell_framework(s->callbacks, cell, details, err);
+		status = emit_framework(s->caller, cell, details, err);
 	if (status == PRONY_OK)
 		status = schedule_doubt_kept(s, cell, details, &doubted, err);
 	if (status == PRONY_OK && !doubted)
@@ -167,60 +165,38 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	return status;
 }
 
-/* A cell that wants no further process ends: ok if enough of them were. */
-static enum prony_status end_sated(struct schedule *s, size_t cell, struct error *err)
+/* Ends the cells that want no other process. */
+static enum prony_status end_cells(struct schedule *s, struct error *err)
 {
-	int succeeded = (int)s->cells[cell].mean_count;
-	int wanted = s->settings->limits.processes_min;
-	char reason[160];
-	const char *late = schedule_late(s, cell);
-	if (succeeded > 0 && succeeded >= wanted)
-		return schedule_end_cell(s, cell, CELL_OK, "", err);
-	if (late) {
-		snprintf(reason, sizeof reason, "%s: %d of %d processes ended ok", late, succeeded,
-			 wanted);
-		return schedule_end_cell(s, cell, CELL_TIMEOUT, reason, err);
-	}
-	snprintf(reason, sizeof reason, "%d of %d processes ended ok, %d are needed", succeeded,
-		 s->cells[cell].tried, wanted);
-	return schedule_end_cell(s, cell, CELL_INVALID, reason, err);
+	enum prony_status status = PRONY_OK;
+	enum run_choice choice;
+	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++)
+		if (s->cells[cell].status == CELL_PENDING)
+			status = schedule_decide(s, cell, &choice, err);
+	return status;
 }
 
-/* Of the cells that want another process those that need it most, if some can wait. */
-static size_t without_later(const struct schedule *s, size_t *wanted, size_t count)
+static enum run_choice choice_of(const struct schedule *s, size_t cell)
 {
-	size_t now = 0;
-	for (size_t i = 0; i < count && s->callbacks->later; i++) {
-		if (s->callbacks->later(s->callbacks->context, wanted[i]))
-			continue;
-		size_t cell = wanted[now];
-		wanted[now++] = wanted[i];
-		wanted[i] = cell;
-	}
-	return now > 0 ? now : count;
+	return s->caller->decide(s->caller->context, cell).choice;
 }
 
-/* Lists the cells that want another process; the others end. */
-static enum prony_status gather(struct schedule *s, size_t *wanted, size_t *count,
-				struct error *err)
+/* Lists the cells of a round: those that need another process now, or all where all can wait. */
+static size_t list_round(const struct schedule *s, size_t *round)
 {
-	*count = 0;
-	for (size_t cell = 0; cell < s->plan->count; cell++) {
-		struct run_cell *state = &s->cells[cell];
-		if (state->status != CELL_PENDING)
-			continue;
-		bool more = s->callbacks->wants_more(s->callbacks->context, cell, &state->flags);
-		if (more && !schedule_late(s, cell)) {
-			wanted[(*count)++] = cell;
-			continue;
+	size_t count = 0, waiting = 0;
+	for (size_t cell = 0; cell < s->plan->count; cell++)
+		if (s->cells[cell].status == CELL_PENDING) {
+			round[count] = cell;
+			if (choice_of(s, cell) == RUN_LATER)
+				waiting++;
+			else
+				count++;
 		}
-		state->flags |= more ? CELL_FLAG_NOT_CONVERGED : 0;
-		enum prony_status status = end_sated(s, cell, err);
-		if (status != PRONY_OK)
-			return status;
-	}
-	*count = without_later(s, wanted, *count);
-	return PRONY_OK;
+	for (size_t cell = 0; count == 0 && waiting > 0 && cell < s->plan->count; cell++)
+		if (s->cells[cell].status == CELL_PENDING)
+			round[count++] = cell;
+	return count;
 }
 
 /* Of a run that is resumed: those that were begun are over. */
@@ -235,22 +211,23 @@ static int rounds_so_far(const struct schedule *s)
 
 static enum prony_status run_rounds(struct schedule *s, struct error *err)
 {
-	size_t *wanted = calloc(s->plan->count ? s->plan->count : 1, sizeof *wanted), count;
+	size_t *cells = calloc(s->plan->count ? s->plan->count : 1, sizeof *cells), count;
 	enum prony_status status =
-		wanted ? PRONY_OK : error_set(err, PRONY_NOMEM, "no memory for a round");
+		cells ? PRONY_OK : error_set(err, PRONY_NOMEM, "no memory for a round");
 	for (int round = rounds_so_far(s); status == PRONY_OK; round++) {
-		status = gather(s, wanted, &count, err);
-		if (status != PRONY_OK || !count)
+		status = end_cells(s, err);
+		count = status == PRONY_OK ? list_round(s, cells) : 0;
+		if (count == 0)
 			break;
-		random_shuffle(&s->random, wanted, count);
+		random_shuffle(&s->random, cells, count);
 		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 			status = schedule_may_start(s, err);
-			if (status == PRONY_OK && !schedule_late(s, wanted[i]))
+			if (status == PRONY_OK && choice_of(s, cells[i]) != RUN_END)
 				status = schedule_end_broken(
-					s, wanted[i], run_replicate(s, wanted[i], round, err), err);
+					s, cells[i], run_replicate(s, cells[i], round, err), err);
 		}
 	}
-	free(wanted);
+	free(cells);
 	return status;
 }
 
@@ -263,13 +240,13 @@ static bool anything_pending(const struct schedule *s)
 }
 
 enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
-			      const struct run_settings *settings,
-			      const struct run_callbacks *callbacks, struct error *err)
+			      const struct run_settings *settings, const struct run_caller *caller,
+			      struct error *err)
 {
 	struct schedule s = {.plan = plan,
 			     .cells = cells,
 			     .settings = settings,
-			     .callbacks = callbacks,
+			     .caller = caller,
 			     .folder_fd = -1};
 	if (!anything_pending(&s))
 		return PRONY_OK;

@@ -34,7 +34,7 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 				 struct witness *out, struct error *why)
 {
 	enum prony_status status = PRONY_OK;
-	drive_event(drive, EVENT_STAGE, "agreement", NULL);
+	drive_event(drive, EVENT_STAGE, "agreement");
 	for (int i = 0; i < AGREEMENT_STEPS && status == PRONY_OK; i++) {
 		struct client_window window;
 		status = client_run(client, 1, SYNC_END, 1, i, 0, &window, why);
@@ -62,7 +62,7 @@ static enum prony_status witness(struct schedule *s, struct witness *out, struct
 		free(folder);
 		return status;
 	}
-	drive_event(&drive, EVENT_GATE_START, NULL, NULL);
+	drive_event(&drive, EVENT_GATE_START, NULL);
 	status = session_start(&drive, &spec, folder, 16, INPUT_RESIDENT, &client, &why);
 	if (status == PRONY_OK)
 		status = session_prepare(&drive, client, &drive.cell->recipe, folder, &facts, &why);
@@ -188,16 +188,19 @@ static enum prony_status settle(struct schedule *s, const struct witness *all, s
 		verdict = judge(s, all, count, one, &evidence);
 	else
 		evidence = json_pack("{s:b, s:s}", "passed", 0, "error", one->reason);
-	enum prony_status status = s->callbacks->gate(s->callbacks->context, one->cell, verdict,
-						      evidence, one->log ? one->log : "", err);
+	const struct run_event event = {.kind = EVENT_GATE_END,
+					.cell = one->cell,
+					.status = verdict,
+					.details = evidence,
+					.log = one->log ? one->log : ""};
 	state->flags |= gate_flags(verdict, evidence);
+	state->gate_done = true;
+	enum prony_status status = run_emit(s->caller, &event, err);
 	json_decref(evidence);
 	if (status == PRONY_OK)
-		status = tell_framework(s->callbacks, one->cell, one->framework, err);
+		status = emit_framework(s->caller, one->cell, one->framework, err);
 	if (status != PRONY_OK)
 		return status;
-	state->gate_done = true;
-	schedule_say(s, EVENT_GATE_END, one->cell, 0, NULL);
 	return verdict == CELL_OK ? PRONY_OK
 				  : schedule_end_cell(s, one->cell, verdict, one->reason, err);
 }

@@ -21,29 +21,23 @@ enum prony_status schedule_may_start(const struct schedule *s, struct error *err
 	return PRONY_OK;
 }
 
-const char *schedule_late(const struct schedule *s, size_t cell)
-{
-	return s->callbacks->late ? s->callbacks->late(s->callbacks->context, cell) : NULL;
-}
-
 void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cell, int round,
 		  const char *text)
 {
 	struct run_event event = {.kind = kind, .cell = cell, .round = round, .text = text};
-	if (s->callbacks->event)
-		s->callbacks->event(s->callbacks->context, &event);
+	run_emit(s->caller, &event, NULL);
 }
 
 static void say_reference(void *context, double fraction)
 {
 	struct schedule *s = context;
 	int64_t now = clock_monotonic_ns();
-	if (!s->callbacks->event || now - s->watched_ns < REFERENCE_EVERY_NS)
+	if (now - s->watched_ns < REFERENCE_EVERY_NS)
 		return;
 	s->watched_ns = now;
 	struct run_event event = {
 		.kind = EVENT_REFERENCE, .cell = s->watched_cell, .fraction = fraction};
-	s->callbacks->event(s->callbacks->context, &event);
+	run_emit(s->caller, &event, NULL);
 }
 
 struct reference_watch *schedule_watch(struct schedule *s, size_t cell)
@@ -134,7 +128,7 @@ enum prony_status schedule_drive(struct schedule *s, size_t cell, bool gate, int
 		return error_set(err, PRONY_NOMEM, "no memory for a path");
 	*folder = path;
 	*drive = (struct drive){.settings = s->settings,
-				.callbacks = s->callbacks,
+				.caller = s->caller,
 				.cell = planned,
 				.index = cell,
 				.work = s->cells[cell].work,
@@ -160,10 +154,23 @@ enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_s
 	struct run_cell *state = &s->cells[cell];
 	state->status = status;
 	drop_files(s, cell);
-	enum prony_status result = s->callbacks->cell_end(s->callbacks->context, cell, status,
-							  state->flags, reason, err);
-	schedule_say(s, EVENT_CELL_END, cell, 0, reason);
-	return result;
+	struct run_event event = {.kind = EVENT_CELL_END,
+				  .cell = cell,
+				  .text = reason,
+				  .status = status,
+				  .flags = state->flags};
+	return run_emit(s->caller, &event, err);
+}
+
+enum prony_status schedule_decide(struct schedule *s, size_t cell, enum run_choice *choice,
+				  struct error *err)
+{
+	struct run_decision decision = s->caller->decide(s->caller->context, cell);
+	*choice = decision.choice;
+	if (decision.choice != RUN_END)
+		return PRONY_OK;
+	s->cells[cell].flags |= decision.flags;
+	return schedule_end_cell(s, cell, decision.status, decision.reason, err);
 }
 
 enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum prony_status status,

@@ -5,18 +5,19 @@
 #include "base/json.h"
 #include "run/schedule_internal.h"
 
-/* Stores a verdict, with how many tokens a sample has. Where a gate was run again, the flags of the
- * first go. */
-static enum prony_status tell_gate(struct schedule *s, size_t cell, enum cell_status verdict,
-				   json_t *evidence, const char *log, struct error *err)
+/* Reports a verdict whose event has this evidence, and adds how many tokens a sample has. Where a
+ * gate was run again, the flags of the first go. */
+static enum prony_status report_gate(struct schedule *s, const struct run_event *event,
+				     json_t *evidence, struct error *err)
 {
+	size_t cell = event->cell;
 	int64_t tokens = s->plan->cells[cell].network->tokens;
 
 	if (tokens > 0)
 		json_object_set_new(evidence, "tokens", json_integer(tokens));
-	s->cells[cell].flags =
-		(s->cells[cell].flags & ~(unsigned)GATE_FLAGS) | gate_flags(verdict, evidence);
-	return s->callbacks->gate(s->callbacks->context, cell, verdict, evidence, log, err);
+	s->cells[cell].flags = (s->cells[cell].flags & ~(unsigned)GATE_FLAGS) |
+			       gate_flags(event->status, evidence);
+	return run_emit(s->caller, event, err);
 }
 
 /* Takes the verdict of an earlier run over; *kept: there was one. */
@@ -29,12 +30,17 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 		gate_cache_read(&s->gates, key, &gate);
 	if (!*kept)
 		return PRONY_OK;
-	schedule_say(s, EVENT_GATE_KEPT, cell, 0, json_string_or(gate.evidence, "cached", ""));
-	enum prony_status status = tell_gate(s, cell, CELL_OK, gate.evidence, gate.log, err);
+	const struct run_event event = {.kind = EVENT_GATE_KEPT,
+					.cell = cell,
+					.text = json_string_or(gate.evidence, "cached", ""),
+					.status = CELL_OK,
+					.details = gate.evidence,
+					.log = gate.log};
+	s->cells[cell].gate_done = s->cells[cell].gate_kept = true;
+	enum prony_status status = report_gate(s, &event, gate.evidence, err);
 	if (status == PRONY_OK)
-		status = tell_framework(s->callbacks, cell,
+		status = emit_framework(s->caller, cell,
 					json_object_get(gate.evidence, "framework"), err);
-	s->cells[cell].gate_done = s->cells[cell].gate_kept = status == PRONY_OK;
 	kept_gate_release(&gate);
 	return status;
 }
@@ -44,16 +50,19 @@ static enum prony_status take_gating(struct schedule *s, size_t cell, const stru
 				     struct error *err)
 {
 	json_t *evidence = gating_evidence(gating);
-	enum prony_status status =
-		tell_gate(s, cell, gating->status, evidence, gating->log ? gating->log : "", err);
-	json_decref(evidence);
-	if (status == PRONY_OK && gating->compared)
-		status = tell_framework(s->callbacks, cell, gating->framework, err);
-	if (status != PRONY_OK)
-		return status;
+	const struct run_event event = {.kind = EVENT_GATE_END,
+					.cell = cell,
+					.status = gating->status,
+					.details = evidence,
+					.log = gating->log ? gating->log : ""};
 	s->cells[cell].gate_done = true;
 	s->cells[cell].gate_kept = false;
-	schedule_say(s, EVENT_GATE_END, cell, 0, NULL);
+	enum prony_status status = report_gate(s, &event, evidence, err);
+	json_decref(evidence);
+	if (status == PRONY_OK && gating->compared)
+		status = emit_framework(s->caller, cell, gating->framework, err);
+	if (status != PRONY_OK)
+		return status;
 	return gating->status == CELL_OK
 		       ? PRONY_OK
 		       : schedule_end_cell(s, cell, gating->status, gating->reason, err);
@@ -185,6 +194,13 @@ static enum prony_status end_untimed(struct schedule *s, size_t cell, struct err
 	return schedule_end_cell(s, cell, CELL_OK, "", err);
 }
 
+static enum prony_status gate_or_end(struct schedule *s, size_t cell, struct error *err)
+{
+	enum run_choice choice;
+	enum prony_status status = schedule_decide(s, cell, &choice, err);
+	return status == PRONY_OK && choice != RUN_END ? gate_cell(s, cell, false, err) : status;
+}
+
 enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
 {
 	enum prony_status status = schedule_agree(s, err);
@@ -192,14 +208,10 @@ enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
 		const struct run_cell *state = &s->cells[cell];
 		if (state->status != CELL_PENDING)
 			continue;
-		const char *late = schedule_late(s, cell);
-		bool gate = !state->gate_done && !s->plan->cells[cell].ungated;
-		if (gate && late) {
-			status = schedule_end_cell(s, cell, CELL_TIMEOUT, late, err);
-		} else if (gate) {
+		if (!state->gate_done && !s->plan->cells[cell].ungated) {
 			status = schedule_may_start(s, err);
 			if (status == PRONY_OK)
-				status = gate_cell(s, cell, false, err);
+				status = gate_or_end(s, cell, err);
 			status = schedule_end_broken(s, cell, status, err);
 			drop_gate_after(s, cell);
 		}

@@ -17,7 +17,7 @@ struct schedule {
 	const struct plan *plan;
 	struct run_cell *cells;
 	const struct run_settings *settings;
-	const struct run_callbacks *callbacks;
+	const struct run_caller *caller;
 	struct workload **works; /* distinct ones; each cell uses one */
 	size_t work_count;
 	char *folder; /* bundles live below it */
@@ -43,8 +43,6 @@ void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cel
  * figures would stand in one table with those of another program.
  */
 enum prony_status schedule_may_start(const struct schedule *s, struct error *err);
-/* Why there is no time left for the cell; NULL when there is. */
-const char *schedule_late(const struct schedule *s, size_t cell);
 /* Whether a process that ended so may do better the next time. */
 bool schedule_is_accident(enum cell_status ended);
 /* Who is told how far the reference of a cell has come. */
@@ -55,6 +53,9 @@ enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct err
  * the bundle: caller frees, also after an error. */
 enum prony_status schedule_drive(struct schedule *s, size_t cell, bool gate, int round,
 				 struct drive *drive, char **folder, struct error *err);
+/* Asks the caller what is next for the cell, and ends it where that is its end. */
+enum prony_status schedule_decide(struct schedule *s, size_t cell, enum run_choice *choice,
+				  struct error *err);
 /* Gives the cell its status and drops what nobody needs any more. */
 enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_status status,
 				    const char *reason, struct error *err);

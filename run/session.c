@@ -11,24 +11,24 @@
 
 #define MODEL_OUTPUTS_MAX_BYTES ((size_t)1 << 28)
 
-void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text,
-		 const struct process_record *record)
+enum prony_status run_emit(const struct run_caller *caller, const struct run_event *event,
+			   struct error *err)
 {
-	struct run_event event = {.kind = kind,
-				  .cell = drive->index,
-				  .round = drive->round,
-				  .text = text,
-				  .record = record};
-	if (drive->callbacks->event)
-		drive->callbacks->event(drive->callbacks->context, &event);
+	return caller->event ? caller->event(caller->context, event, err) : PRONY_OK;
 }
 
-enum prony_status tell_framework(const struct run_callbacks *callbacks, size_t cell,
+void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text)
+{
+	struct run_event event = {
+		.kind = kind, .cell = drive->index, .round = drive->round, .text = text};
+	run_emit(drive->caller, &event, NULL);
+}
+
+enum prony_status emit_framework(const struct run_caller *caller, size_t cell,
 				 const json_t *details, struct error *err)
 {
-	return details && callbacks->framework
-		       ? callbacks->framework(callbacks->context, cell, details, err)
-		       : PRONY_OK;
+	struct run_event event = {.kind = EVENT_FRAMEWORK, .cell = cell, .details = details};
+	return details ? run_emit(caller, &event, err) : PRONY_OK;
 }
 
 /* The largest read is all weights, or the logits of one batch; each with names and padding. Of a
@@ -104,7 +104,7 @@ static enum prony_status say_hello(const struct drive *drive, struct client *cli
 					   "precisions", "stages",  "instruction_set", NULL};
 	json_t *reply = NULL;
 	int64_t sent, received;
-	drive_event(drive, EVENT_STAGE, "import", NULL);
+	drive_event(drive, EVENT_STAGE, "import");
 	enum prony_status status =
 		client_request(client, VERB_HELLO, NULL, 0, &reply, &sent, &received, err);
 	if (status != PRONY_OK)
@@ -168,7 +168,7 @@ static enum prony_status open_worker(const struct drive *drive, struct client *c
 	static const char *const keys[] = {"settings", NULL};
 	json_t *reply = NULL;
 	int64_t sent, received;
-	drive_event(drive, EVENT_STAGE, "open", NULL);
+	drive_event(drive, EVENT_STAGE, "open");
 	enum prony_status status =
 		client_request(client, VERB_OPEN, json_pack("{s:s}", "bundle", folder), 0, &reply,
 			       &sent, &received, err);
@@ -204,7 +204,7 @@ static enum prony_status build_network(const struct drive *drive, struct client 
 	static const char *const keys[] = {"notes", NULL};
 	json_t *reply = NULL;
 	int64_t sent, received;
-	drive_event(drive, EVENT_STAGE, "build", NULL);
+	drive_event(drive, EVENT_STAGE, "build");
 	enum prony_status status =
 		client_request(client, VERB_BUILD, NULL, 0, &reply, &sent, &received, err);
 	if (status != PRONY_OK)

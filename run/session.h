@@ -9,7 +9,7 @@
 /* Everything that driving one cell's processes needs. */
 struct drive {
 	const struct run_settings *settings;
-	const struct run_callbacks *callbacks;
+	const struct run_caller *caller;
 	const struct plan_cell *cell;
 	size_t index; /* of the cell in the plan */
 	struct workload *work;
@@ -50,10 +50,12 @@ enum prony_status session_start(const struct drive *drive, struct client_spec *s
  * there. */
 enum prony_status session_read_loss(struct client *client, double *loss, struct error *err);
 
-void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text,
-		 const struct process_record *record);
-/* The same of what a framework says of itself (borrowed); NULL: nothing. */
-enum prony_status tell_framework(const struct run_callbacks *callbacks, size_t cell,
+/* An error of the caller, which ends the run; the events of single stages give none. */
+enum prony_status run_emit(const struct run_caller *caller, const struct run_event *event,
+			   struct error *err);
+void drive_event(const struct drive *drive, enum run_event_kind kind, const char *text);
+/* What a framework says of itself (borrowed); NULL: nothing. */
+enum prony_status emit_framework(const struct run_caller *caller, size_t cell,
 				 const json_t *details, struct error *err);
 
 /* Reads `what` into the arena: the next read leaves it as it is. */

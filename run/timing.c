@@ -198,7 +198,7 @@ static enum prony_status losses_read(struct timing *t, int64_t step, struct erro
 static enum prony_status first_step(struct timing *t, struct error *err)
 {
 	struct client_window window;
-	drive_event(t->drive, EVENT_STAGE, "first step", NULL);
+	drive_event(t->drive, EVENT_STAGE, "first step");
 	enum prony_status status = run_steps(t, 1, SYNC_END, 1, &window, err);
 	if (status != PRONY_OK)
 		return status;
@@ -276,10 +276,10 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 			break;
 		t->record->warm_up_steps += every * blocks;
 		keep_blocks(warm, &window, every);
-		if (limits->test_steadiness && t->drive->callbacks->steady &&
-		    t->drive->callbacks->steady(
-			    t->drive->callbacks->context, warm->blocks, warm->block_steps,
-			    warm->count, window_coming_ns(t->drive->cell, limits, t->step_ns))) {
+		if (limits->test_steadiness &&
+		    t->drive->caller->steady(
+			    t->drive->caller->context, warm->blocks, warm->block_steps, warm->count,
+			    window_coming_ns(t->drive->cell, limits, t->step_ns))) {
 			steady = true;
 			break;
 		}
@@ -314,7 +314,7 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 {
 	int64_t fixed = t->drive->cell->warm_up_steps, start = clock_monotonic_ns();
 	enum prony_status status = PRONY_OK;
-	drive_event(t->drive, EVENT_STAGE, "warm-up", NULL);
+	drive_event(t->drive, EVENT_STAGE, "warm-up");
 	t->record->warm_up_steps = 0;
 	if (fixed > 0) {
 		status = warm_by_epoch(t, fixed, err);
@@ -401,7 +401,7 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	int64_t steps = size.steps, every = size.every;
 	if (size.few)
 		*t->flags |= CELL_FLAG_FEW_STEPS;
-	drive_event(t->drive, EVENT_STAGE, RUN_STAGE_MEASURING, NULL);
+	drive_event(t->drive, EVENT_STAGE, RUN_STAGE_MEASURING);
 	sampling_mark(t->sampling, true);
 	enum prony_status status = run_window(t, steps, every, err);
 	for (int64_t left; status == PRONY_OK && (left = steps_left(t, every)) > 0; steps += left)
@@ -515,7 +515,7 @@ enum prony_status timing_run(const struct drive *drive, struct process_record *r
 	record->round = drive->round;
 	record->started_wall_ns = clock_wall_ns();
 	int64_t start = clock_monotonic_ns();
-	drive_event(drive, EVENT_PROCESS_START, NULL, NULL);
+	drive_event(drive, EVENT_PROCESS_START, NULL);
 	enum prony_status status = timed_process(&t, &spec, details, &why);
 	/* While its processes can still be read. */
 	sampling_stop(t.sampling, record);

@@ -91,10 +91,11 @@ struct trial {
 	char status[64];
 };
 
-static bool wants_more(void *context, size_t cell, unsigned *flags)
+static struct run_decision decide(void *context, size_t cell)
 {
-	(void)cell, (void)flags;
-	return !((struct trial *)context)->done;
+	(void)cell;
+	return (struct run_decision){.choice = ((struct trial *)context)->done ? RUN_END : RUN_NOW,
+				     .status = CELL_OK};
 }
 
 static bool judge(void *context, const struct step_record *blocks, const int64_t *block_steps,
@@ -105,31 +106,19 @@ static bool judge(void *context, const struct step_record *blocks, const int64_t
 	return true;
 }
 
-static enum prony_status keep_gate(void *context, size_t cell, enum cell_status verdict,
-				   const json_t *evidence, const char *log, struct error *err)
-{
-	(void)context, (void)cell, (void)verdict, (void)evidence, (void)log, (void)err;
-	return PRONY_OK;
-}
-
-static enum prony_status keep_process(void *context, size_t cell,
-				      const struct process_record *record, struct error *err)
+static enum prony_status keep_process(void *context, const struct run_event *event,
+				      struct error *err)
 {
 	struct trial *trial = context;
 
-	(void)cell, (void)err;
+	(void)err;
+	if (event->kind != EVENT_PROCESS_END)
+		return PRONY_OK;
 	trial->done = true;
-	trial->window_ns = record->window_ns;
-	trial->steps = record->steps;
-	trial->warm_up_steps = record->warm_up_steps;
-	snprintf(trial->status, sizeof trial->status, "%.60s", record->status);
-	return PRONY_OK;
-}
-
-static enum prony_status keep_end(void *context, size_t cell, enum cell_status status,
-				  unsigned flags, const char *reason, struct error *err)
-{
-	(void)context, (void)cell, (void)status, (void)flags, (void)reason, (void)err;
+	trial->window_ns = event->record->window_ns;
+	trial->steps = event->record->steps;
+	trial->warm_up_steps = event->record->warm_up_steps;
+	snprintf(trial->status, sizeof trial->status, "%.60s", event->record->status);
 	return PRONY_OK;
 }
 
@@ -171,18 +160,13 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 							 .window_block_ns = 10 * MS,
 							 .window_max_ns = 120 * SECOND,
 							 .few_steps = 3,
-							 .processes_min = 1,
 							 .request_timeout_ns = 60 * SECOND},
 					      .self = self,
 					      .cpus = cpus,
 					      .cpu_count = 1};
-	const struct run_callbacks callbacks = {.context = trial,
-						.wants_more = wants_more,
-						.steady = judge,
-						.gate = keep_gate,
-						.process = keep_process,
-						.cell_end = keep_end};
-	assert_int_equal(run_execute(&trial->plan, &trial->cell, &settings, &callbacks, &err),
+	const struct run_caller caller = {
+		.context = trial, .decide = decide, .steady = judge, .event = keep_process};
+	assert_int_equal(run_execute(&trial->plan, &trial->cell, &settings, &caller, &err),
 			 PRONY_OK);
 	assert_string_equal(trial->status, "ok");
 	run_cell_release(&trial->cell);

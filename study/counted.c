@@ -1,4 +1,4 @@
-#include "cli/run_counted.h"
+#include "study/counted.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
  * estimate (report/replicates.h). A stop rule that counted others would end before the estimate has
  * what it was promised.
  */
-#ifndef PRONY_CLI_RUN_COUNTED_H
-#define PRONY_CLI_RUN_COUNTED_H
+#ifndef PRONY_STUDY_COUNTED_H
+#define PRONY_STUDY_COUNTED_H
 
 #include "run/run.h"
 #include "stats/effort.h"

@@ -1,4 +1,4 @@
-#include "cli/run_budget.h"
+#include "study/budget.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/run_counted.h"
+#include "study/counted.h"
 
 #define SECOND_NS 1e9
 #define HOURS_MAX 1e4
@@ -60,6 +60,11 @@ void budget_spend(struct budget *budget, size_t cell, int64_t ns)
 	budget->widest = NAN;
 	if (budget->last_ns)
 		budget->last_ns[cell] = ns;
+}
+
+void budget_look_again(struct budget *budget)
+{
+	budget->widest = NAN;
 }
 
 const char *budget_late(const struct budget *budget, size_t cell)

@@ -1,6 +1,6 @@
 /* `prony run --budget 30m`: a run that ends in time, and spends it where intervals are widest. */
-#ifndef PRONY_CLI_RUN_BUDGET_H
-#define PRONY_CLI_RUN_BUDGET_H
+#ifndef PRONY_STUDY_BUDGET_H
+#define PRONY_STUDY_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +25,9 @@ void budget_release(struct budget *budget);
 
 /* What a process of the cell took. */
 void budget_spend(struct budget *budget, size_t cell, int64_t ns);
+
+/* A cell has ended: the widest interval may be another cell's. */
+void budget_look_again(struct budget *budget);
 
 /* Why no gate or process of the cell should begin: there is no time, or its last one took more than
  * there is; NULL: it may. Borrowed. */

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/run_budget.h"
-#include "cli/run_counted.h"
+#include "study/budget.h"
+#include "study/counted.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND INT64_C(1000000000)
