@@ -103,6 +103,7 @@ struct backend {
 	void (*release_commands)(struct program *program);
 };
 
-extern const struct backend backend_cpu;
+/* All backends; NULL-terminated. */
+extern const struct backend *const native_backends[];
 
 #endif

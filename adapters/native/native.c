@@ -33,7 +33,7 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 	struct native *native = s->private_data;
 	enum prony_status status;
 
-	native->backend = &backend_cpu;
+	native->backend = native_backends[0];
 	native->device = calloc(1, native->backend->device_bytes);
 	if (!native->device)
 		return error_set(err, PRONY_NOMEM, "no memory for a device");
@@ -54,7 +54,7 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 static enum prony_status native_supports(const struct graph *graph, const struct recipe *recipe,
 					 struct error *why)
 {
-	return lower_supports(&backend_cpu, graph, recipe, why);
+	return lower_supports(native_backends[0], graph, recipe, why);
 }
 
 static enum prony_status native_open(struct session *s, const struct recipe *recipe,
