@@ -1,4 +1,4 @@
-/* Attributes of a node by name. */
+/* Finds attributes of a node by name. */
 #include "onnx/fold_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Constants: making them, and copying numbers between them. */
+/* Makes constants and copies numbers between them. */
 #include "onnx/fold_internal.h"
 
 #include <string.h>

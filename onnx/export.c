@@ -6,14 +6,14 @@
 
 #include "onnx/onnx.pb-c.h"
 
-/* The opset is the lowest from 17 on that has every operator; its files are of this IR version. */
+/* A file has the lowest opset from 17 on with all its operators, and this IR version. */
 #define ONNX_OPSET 17
 static int ir_version(int opset)
 {
 	return opset < 19 ? 8 : opset < 21 ? 9 : 10;
 }
 
-/* What protobuf can hold in one message. */
+/* The most that protobuf can hold in one message. */
 #define ONNX_MAX_BYTES INT32_MAX
 
 /* The message tree lives in an arena and borrows names and weights; only the bytes outlive it. */
@@ -44,7 +44,8 @@ static bool is_needed(const struct exporter *e, const struct node *node, int fir
 	return false;
 }
 
-/* Backwards from the logits; along the way, what is left out gets the value that replaces it. */
+/* Marks what the logits depend on, from the last node to the first. A value that is left out gets
+ * the value that replaces it. */
 static void find_needed(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
@@ -134,7 +135,8 @@ static Onnx__NodeProto *new_node(struct exporter *e, const char *name, const cha
 	return node;
 }
 
-/* The name of what stands for a value; ONNX writes "" for an input that is left out. */
+/* The name of a value, or of the one that replaces it; ONNX writes "" for an input that is left
+ * out. */
 static char *name_of(const struct exporter *e, int value)
 {
 	return borrow(value == VALUE_NONE ? "" : e->graph->values[e->alias[value]].name);
@@ -160,7 +162,7 @@ static void new_initializer(struct exporter *e, const char *name, int type,
 	e->out->initializer[e->out->n_initializer++] = tensor;
 }
 
-/* "NODE.SUFFIX", with as many underscores as it takes to be no value's name. */
+/* "NODE.SUFFIX", with underscores added until no value has that name. */
 static char *free_name(struct exporter *e, const char *node, const char *suffix)
 {
 	char *name = arena_printf(&e->arena, "%s.%s", node, suffix);
@@ -170,7 +172,7 @@ static char *free_name(struct exporter *e, const char *node, const char *suffix)
 	return name;
 }
 
-/* An attribute of ours that is a constant input in ONNX: an initializer "NODE.ATTRIBUTE". */
+/* Writes an attribute that ONNX has as a constant input: an initializer "NODE.ATTRIBUTE". */
 static char *constant_input(struct exporter *e, const struct node *node,
 			    const struct attribute_row *row)
 {
@@ -206,9 +208,9 @@ static int outputs_in_use(const struct exporter *e, const struct node *node)
 }
 
 /*
- * Before opset 22 ONNX's ceil_mode also adds a window that lies in the padding behind the input,
- * which ours and the frameworks' does not. Where that makes a difference, padding is written that
- * reaches as far as the windows do; it must not count then.
+ * Before opset 22, ONNX's ceil_mode adds a window even if it lies wholly in the padding behind the
+ * input. Ours and the frameworks' does not. Where that matters, write explicit padding as wide as
+ * our windows reach; it must not count then.
  */
 static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *node)
 {
@@ -239,7 +241,7 @@ static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *no
 	return PRONY_OK;
 }
 
-/* The constant input that an attribute of ours is, or 0: an attribute there, too. */
+/* The input that is this attribute in ONNX; 0 if it is an attribute there, too. */
 static int constant_place(const struct exporter *e, const struct attribute_row *row)
 {
 	return e->opset >= row->input_since ? row->input : 0;
@@ -294,7 +296,8 @@ static enum prony_status find_weight(struct exporter *e, const struct value *val
 	return PRONY_OK;
 }
 
-/* Weights of input i with a leading 1 for the direction, padded with zeros to `elements`. */
+/* Weights of input i, with a first dimension of 1 for the direction, padded with zeros to
+ * `elements`. */
 static enum prony_status recurrent_weight(struct exporter *e, const struct node *node, int i,
 					  const char *suffix, int64_t elements, char **name)
 {
@@ -356,8 +359,8 @@ static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *nod
 }
 
 /*
- * ONNX wants the time first, a dimension for the direction and two biases: Transpose, LSTM or RNN
- * with its last state, Reshape.
+ * ONNX has the time first, a dimension for the direction and two biases. Write a Transpose, the
+ * LSTM or RNN with its last state, and a Reshape.
  */
 static enum prony_status add_recurrent(struct exporter *e, const struct node *node)
 {
@@ -418,7 +421,8 @@ static enum prony_status add_nodes(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
 
-	/* A recurrent node becomes three, with four constants; one more for the Identity below. */
+	/* A recurrent node becomes three nodes and four constants; one more node is the Identity
+	 * below. */
 	e->out->node =
 		arena_array(&e->arena, 3 * (size_t)graph->forward_count + 1, sizeof(*e->out->node));
 	e->out->initializer = arena_array(
@@ -439,7 +443,7 @@ static enum prony_status add_nodes(struct exporter *e)
 			return e->err->code;
 	}
 	if (e->alias[graph->logits] != graph->logits) {
-		/* The output keeps its name also when dropout is the last layer. */
+		/* The output keeps its name if dropout is the last layer. */
 		Onnx__NodeProto *identity =
 			new_node(e, graph->values[graph->logits].name, "Identity", 1, 1);
 

@@ -1,3 +1,4 @@
+/* Evaluates operators on constants: arithmetic, casts and reductions. */
 #include "onnx/fold_internal.h"
 
 #include <limits.h>
@@ -96,7 +97,8 @@ static bool is_comparison(const char *op)
 	return false;
 }
 
-/* The shape that two shapes broadcast to; the step of each along every axis, 0 where it repeats. */
+/* Finds the shape that two shapes broadcast to, and the step of each along every axis: 0 where it
+ * is repeated. */
 static enum prony_status broadcast(struct fold *fold, const struct shape *a, const struct shape *b,
 				   struct shape *out)
 {
@@ -113,7 +115,7 @@ static enum prony_status broadcast(struct fold *fold, const struct shape *a, con
 	return PRONY_OK;
 }
 
-/* Element of `c` that stands at element `at` of the broadcast shape. */
+/* Index of the element of `c` for element `at` of the broadcast shape. */
 static int64_t broadcast_index(const struct constant *c, const struct shape *shape, int64_t at)
 {
 	int64_t index = 0, step = 1;
@@ -221,7 +223,8 @@ static enum prony_status fold_unary(struct fold *fold)
 	return status;
 }
 
-/* A real number as a whole one; what does not fit is an error, not undefined behaviour. */
+/* Rounds a real number to a whole one. One that does not fit is an error; the conversion in C would
+ * be undefined. */
 static bool to_whole(double real, int64_t *out)
 {
 	if (!(real > -0x1p63 && real < 0x1p63))
@@ -296,7 +299,7 @@ static enum prony_status fold_where(struct fold *fold)
 	return status;
 }
 
-/* Sum, product... of all elements, which is how exporters count elements. */
+/* Sum or product of all elements. Exporters count elements this way. */
 static enum prony_status fold_reduce(struct fold *fold)
 {
 	const struct constant *a = fold->inputs[0];
@@ -341,7 +344,7 @@ static enum prony_status fold_size(struct fold *fold)
 
 struct fold_row {
 	const char *op;
-	size_t min_inputs, max_inputs; /* all of them must be there up to min_inputs */
+	size_t min_inputs, max_inputs; /* the first min_inputs must be there */
 	enum prony_status (*fold)(struct fold *fold);
 };
 

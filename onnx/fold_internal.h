@@ -1,7 +1,7 @@
 /*
- * Private to onnx/: constants of an ONNX file, and operators evaluated on them. Exporters write
- * shapes as chains of Shape, Gather, Concat and the like; none of that is left when the graph is
- * built for one batch.
+ * Private to onnx/: constants of an ONNX file, and operators evaluated on them. Exporters compute
+ * shapes with chains of Shape, Gather, Concat and the like. The importer evaluates these chains, so
+ * that the graph has none of them.
  */
 #ifndef PRONY_ONNX_FOLD_INTERNAL_H
 #define PRONY_ONNX_FOLD_INTERNAL_H
@@ -12,10 +12,10 @@
 #include "graph/tensor.h"
 #include "onnx/onnx.pb-c.h"
 
-/* More elements than any shape has; it bounds what Range, Expand and ConstantOfShape make. */
+/* Bounds what Range, Expand and ConstantOfShape may make; no shape has as many elements. */
 #define FOLD_MAX_INTS (INT64_C(1) << 20)
 
-/* Numbers of a file. Whole numbers and booleans are int64, floating-point ones are float. */
+/* An array of numbers. Whole numbers and booleans are held as int64, real numbers as float. */
 struct constant {
 	bool is_float;
 	int32_t type; /* ONNX's element type */
@@ -23,8 +23,8 @@ struct constant {
 	int64_t count;	     /* elements */
 	const int64_t *ints; /* one of the two */
 	const float *floats;
-	/* Index of the initializer that it is, or is an exact rearrangement of; -1: it was computed
-	 * or comes from a Constant node. */
+	/* Index of the initializer that it is or was rearranged from; -1 if it was computed or
+	 * comes from a Constant node. */
 	int initializer;
 };
 
@@ -38,13 +38,13 @@ struct fold {
 	struct error *err;
 };
 
-/* Whether there is a rule for the operator at all. */
+/* Whether the operator can be evaluated at all. */
 bool onnx_can_fold(const char *op);
 
 /* PRONY_BAD_INPUT with the reason, without the node's name, when inputs or attributes are wrong. */
 enum prony_status onnx_fold(struct fold *fold);
 
-/* fold_layout.c: numbers are moved, not computed. */
+/* fold_layout.c: operators that move numbers and compute none. */
 enum prony_status fold_gather(struct fold *fold);
 enum prony_status fold_concat(struct fold *fold);
 enum prony_status fold_slice(struct fold *fold);
@@ -55,21 +55,22 @@ enum prony_status fold_reshape(struct fold *fold);
 enum prony_status fold_range(struct fold *fold);
 enum prony_status fold_fill(struct fold *fold);
 
-/* constant.c: what the others share. */
+/* constant.c: shared helpers. */
 
-/* An output of that type and shape with zeroed numbers in it, which the caller writes through *ints
- * or *floats. */
+/* Makes an output of that type and shape, filled with zeros. The caller writes its numbers through
+ * *ints or *floats. */
 enum prony_status fold_output(struct fold *fold, size_t index, int32_t type,
 			      const struct shape *shape, int64_t **ints, float **floats);
-/* A constant of whole numbers in `arena`, rank 1. */
+/* A list of whole numbers, in `arena`. */
 struct constant constant_ints(struct arena *arena, const int64_t *values, int count);
 bool constant_is_float_type(int32_t type);
-/* Element i of constant `from` into element k of output `index` (same kind of numbers). */
+/* Copies element i of `from` to element k of `to`, which fold_output made; both hold the same kind
+ * of numbers. */
 void fold_copy(const struct constant *from, int64_t i, const struct constant *to, int64_t k);
 
-/* import_shape.c: what an operator does to a shape, for constants and for activations. */
+/* import_shape.c: the shape that an operator gives, for constants and for activations. */
 
-/* An axis that may count from the end, as one from the front: 0 to rank - 1. */
+/* Turns an axis that may count from the end into one from the front: 0 to rank - 1. */
 enum prony_status onnx_axis(int64_t axis, int rank, int *out, struct error *err);
 
 /* Reshape, Flatten, Squeeze and Unsqueeze: the shape of the output. `in` is the shape of input 0.
@@ -93,20 +94,21 @@ enum prony_status onnx_split_ranges(const Onnx__NodeProto *node, const struct sh
 				    const struct constant *sizes, struct onnx_range *out,
 				    size_t output_count, struct error *err);
 
-/* import_tensor.c: the numbers of a tensor, in `arena` or borrowed from the message. `name` is
- * for messages. A type that has no numbers (strings) gives count -1. */
+/* import_tensor.c: reads the numbers of a tensor. They are borrowed from the message where they can
+ * be used as they are, else they are in `arena`. `name` is for messages. A type without numbers
+ * (strings) gives count -1. */
 enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *name,
 				   const char *folder, struct arena *arena, struct constant *out,
 				   struct error *err);
 
-/* Bytes of a tensor that lies outside of the file; 0 for one that does not, or is wrong. */
+/* Bytes of a tensor that is stored in another file; 0 if it is not, or if its shape is wrong. */
 int64_t onnx_tensor_outside_bytes(const Onnx__TensorProto *tensor);
 
 /* Attributes by name. */
 const Onnx__AttributeProto *onnx_attribute(const Onnx__NodeProto *node, const char *name);
 int64_t onnx_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);
 double onnx_real(const Onnx__NodeProto *node, const char *name, double otherwise);
-/* The text of a string attribute in `out`; `otherwise` when it is absent. */
+/* Writes a string attribute to `out`, or `otherwise` if it is absent. */
 void onnx_text(const Onnx__NodeProto *node, const char *name, const char *otherwise, char *out,
 	       size_t out_bytes);
 

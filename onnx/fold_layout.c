@@ -1,4 +1,5 @@
-/* Operators that move constants without computing: what exporters build shapes and weights with. */
+/* Evaluates operators that move numbers of constants: exporters build shapes and weights with them.
+ */
 #include "onnx/fold_internal.h"
 
 #include <math.h>
@@ -30,8 +31,7 @@ enum prony_status fold_reshape(struct fold *fold)
 	return PRONY_OK;
 }
 
-/* Product of the dimensions from `first` up to, but not with, `end`. Not larger than the elements.
- */
+/* Product of the dimensions from `first` to `end`, without `end`. */
 static int64_t product(const struct shape *shape, int first, int end)
 {
 	int64_t n = 1;
@@ -82,7 +82,7 @@ enum prony_status fold_gather(struct fold *fold)
 	return status;
 }
 
-/* The common shape with the axis summed up. */
+/* The shape of the result: the inputs' sizes along the axis are added. */
 static enum prony_status concat_shape(struct fold *fold, int axis, struct shape *out)
 {
 	*out = fold->inputs[0]->shape;
@@ -137,7 +137,7 @@ enum prony_status fold_concat(struct fold *fold)
 	return PRONY_OK;
 }
 
-/* Output `index`: what lies in the range along its axis. */
+/* Makes output `index` of what lies in the range along its axis. */
 static enum prony_status take(struct fold *fold, const struct constant *from,
 			      const struct onnx_range *range, size_t index)
 {
@@ -236,7 +236,7 @@ enum prony_status fold_transpose(struct fold *fold)
 	return PRONY_OK;
 }
 
-/* A constant list of whole numbers as a shape. */
+/* Reads a constant list of whole numbers as a shape. */
 static enum prony_status as_shape(const struct constant *list, struct shape *out, struct error *err)
 {
 	if (list->is_float || list->shape.rank > 1 || list->count > TENSOR_MAX_RANK)
@@ -283,7 +283,7 @@ enum prony_status fold_expand(struct fold *fold)
 	return status;
 }
 
-/* Number of elements of a Range; -1 when it makes no sense. */
+/* Number of elements of a Range; -1 if it does not end. */
 static int64_t range_count(double start, double limit, double delta)
 {
 	double count = ceil((limit - start) / delta);

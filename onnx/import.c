@@ -1,7 +1,7 @@
 /*
- * The way of an ONNX file into the IR: one pass over its nodes in order. What is constant is
- * computed; everything else is appended to the graph. What cannot be is collected, so that the user
- * hears of all of it at once.
+ * Translates an ONNX file into a graph, in one pass over its nodes. Nodes of constants are
+ * evaluated; all others are appended to the graph. Nodes that cannot be translated are collected,
+ * so that the error names all of them.
  */
 #include "onnx/import.h"
 
@@ -14,14 +14,14 @@
 #include "onnx/import_internal.h"
 
 /*
- * A file that leaves its batch open is imported with this many samples: not 1, with which the
- * batch cannot be told from other dimensions of 1, and a number that files have no constant of.
+ * A file that leaves its batch open is imported with this batch. With 1, the batch could not be
+ * told from other dimensions of 1. Files hardly have constants of 13.
  */
 #define OPEN_BATCH 13
 
 /*
- * What computed constants may take beside what the file itself holds. A file may have all its
- * weights from ConstantOfShape, so this is what a large network has, and no bound that one meets.
+ * The most that computed constants may take, beside those of the file. All weights of a file may
+ * come from ConstantOfShape, so this is more than a large network needs.
  */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define NUMBERS_MIN_BYTES ((size_t)32 << 20)
@@ -77,7 +77,7 @@ static const struct import_row *find_row(const char *op)
 	return known != OP_COUNT && operator_row(known)->onnx_inputs ? &by_row : NULL;
 }
 
-/* Constant: one of several attributes holds the numbers. */
+/* Reads a Constant node; one of several attributes holds its numbers. */
 static enum prony_status read_constant(struct importer *im, const struct file_node *node,
 				       struct constant *out, struct error *err)
 {
@@ -134,7 +134,7 @@ static void take_constant(struct importer *im, const struct file_node *node)
 		set_constant(im, node, 0, &constant);
 }
 
-/* Shape, and Size of what is not constant: all shapes are known. */
+/* Evaluates Shape, and Size of what is not constant; all shapes are known. */
 static void take_shape(struct importer *im, const struct file_node *node)
 {
 	const struct slot *slot = import_slot(im, node, 0);
@@ -189,7 +189,7 @@ static void fold_node(struct importer *im, const struct file_node *node)
 		set_constant(im, node, i, &fold.outputs[i]);
 }
 
-/* LOST when an input is: whoever is to blame has been noted. */
+/* SLOT_LOST if an input is: the node that lost it has been refused. */
 static enum slot_kind inputs_kind(const struct importer *im, const struct file_node *node)
 {
 	enum slot_kind kind = SLOT_CONSTANT;
@@ -205,14 +205,14 @@ static enum slot_kind inputs_kind(const struct importer *im, const struct file_n
 	return kind;
 }
 
-/* Of anything: all shapes are known. */
+/* Shape and Size can be evaluated for any input, because all shapes are known. */
 static bool is_shape(const Onnx__NodeProto *proto)
 {
 	return !onnx_is_foreign(proto) &&
 	       (strcmp(proto->op_type, "Shape") == 0 || strcmp(proto->op_type, "Size") == 0);
 }
 
-/* Then its result can never be computed beforehand, whatever becomes of its inputs. */
+/* Whether the result cannot be constant, even if all inputs could be translated. */
 static bool depends_on_data(const struct importer *im, const struct file_node *node)
 {
 	if (is_shape(node->proto))
@@ -279,7 +279,7 @@ static void take_initializers(struct importer *im)
 	}
 }
 
-/* The graph's name: the file's, without its folder and what names may not hold. */
+/* The graph's name: the file's name without its folder, if it is a valid name. */
 static const char *graph_name(struct importer *im)
 {
 	const char *slash = strrchr(im->model->path, '/');
@@ -288,7 +288,7 @@ static const char *graph_name(struct importer *im)
 	return graph_check_name("graph", name, NULL) == PRONY_OK ? name : "model.onnx";
 }
 
-/* Half of a small machine: a file of some hundred bytes may ask for all of it. */
+/* At most half of a small machine's memory: a file of some hundred bytes may ask for all of it. */
 static size_t numbers_room(void)
 {
 	int64_t half = memory_physical_bytes() / 2;
@@ -312,13 +312,13 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 	graph_init(graph, graph_name(im));
 	im->slots = arena_array(&im->arena, count + 1, sizeof(*im->slots));
 	im->done = arena_array(&im->arena, model->node_count + 1, sizeof(*im->done));
-	/* A node refuses at most itself and each of its outputs. */
+	/* Each node is refused at most once, and once for each of its outputs. */
 	im->refusals = arena_array(&im->arena, 2 * (count + model->node_count) + 16,
 				   sizeof(*im->refusals));
 	im->uses = arena_array(&im->arena, model->graph->n_initializer + 1, sizeof(*im->uses));
 }
 
-/* One pass; the output's slot and the refusals say how it went. */
+/* Translates all nodes; the output's slot and the refusals tell the result. */
 static void run_pass(struct importer *im)
 {
 	const struct onnx_model *model = im->model;
@@ -344,7 +344,7 @@ static int64_t largest_dim(const struct shape *shape, int from)
 	return largest;
 }
 
-/* N x classes, or something that is so but for ones. */
+/* Finds the logits: batch x classes, perhaps with dimensions of 1 among them. */
 static enum prony_status find_logits(struct importer *im, int *logits, struct error *err)
 {
 	const struct onnx_model *model = im->model;
@@ -367,7 +367,7 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 				 "%s: its output '%.100s' is %s; the loss needs batch x classes",
 				 model->path, definition->name, text);
 	}
-	/* The node that computes the output gives its name to the Flatten behind it. */
+	/* The Flatten gets its name from the node that computes the output. */
 	*logits = import_reshaped(im, &model->nodes[definition->index], slot->value, &flat);
 	return PRONY_OK;
 }
@@ -391,7 +391,7 @@ static enum prony_status finish(struct importer *im, struct error *err)
 	return status;
 }
 
-/* The numbers of the graph's parameters and states, in graph order; they stay where they are. */
+/* Lists the graph's parameters and states in graph order. Their numbers are borrowed. */
 static void list_weights(const struct importer *im, struct arena *arena, struct tensor_set *out)
 {
 	const struct graph *graph = im->builder.graph;

@@ -1,4 +1,4 @@
-/* What translations of nodes share: their inputs, and what they append to the graph. */
+/* Helpers of the translations: they find a node's inputs and append to the graph. */
 #include "onnx/import_internal.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ static bool name_is_taken(const struct graph *graph, const char *name)
 	return graph_find_value(graph, name) != VALUE_NONE || graph_find_node(graph, name) >= 0;
 }
 
-/* Names of the file need not be unique, short or even text; those of the IR are. */
+/* Makes a name for the graph. Names of a file need not be unique, short or valid UTF-8. */
 static const char *free_name(struct importer *im, const struct file_node *node, const char *wanted,
 			     int suffix)
 {
@@ -115,12 +115,12 @@ static void set_weight(struct importer *im, int value, const struct constant *nu
 	im->weights[value] = *numbers;
 }
 
-/* Takes the builder's error as the node's refusal; values that it left behind go. */
+/* Refuses the node with the builder's error, and removes values that the builder has added. */
 static void refuse_builder(struct importer *im, const struct file_node *node, int value_count)
 {
 	const char *text = im->builder.error.text, *colon = NULL;
 
-	/* "node 'x' (Conv): ..." names the node, as the refusal does. */
+	/* The error begins with "node 'x' (Conv): "; the refusal names the node itself. */
 	if (strncmp(text, "node '", 6) == 0)
 		colon = strstr(text, "): ");
 	import_refuse(im, node, "%s", colon ? colon + 3 : text);
@@ -128,7 +128,7 @@ static void refuse_builder(struct importer *im, const struct file_node *node, in
 	im->builder.graph->value_count = value_count;
 }
 
-/* Every framework would compute the same nonsense of one that is not. */
+/* The gate would not find it: every framework would compute the same NaN. */
 static bool check_finite(struct importer *im, const struct file_node *node,
 			 const struct constant *numbers, const char *what)
 {

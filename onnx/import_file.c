@@ -1,4 +1,4 @@
-/* Reading an ONNX file: bytes to messages, the facts that need no graph. */
+/* Reads an ONNX file: parses its messages, initializers and input. */
 #include "onnx/import_internal.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "graph/edit_internal.h"
 #include "onnx/wire.h"
 
-/* What protobuf can hold in one message. */
+/* The most that protobuf can hold in one message. */
 #define MODEL_MAX_BYTES ((size_t)INT32_MAX)
 
 static enum prony_status read_opset(struct onnx_model *model, struct error *err)
@@ -29,7 +29,7 @@ static enum prony_status read_opset(struct onnx_model *model, struct error *err)
 	return PRONY_OK;
 }
 
-/* Weights beside the model are part of what it is: their digest is joined to the file's. */
+/* External data is part of the model: its digest is joined to the file's. */
 static void add_digest(struct onnx_facts *facts, const struct constant *numbers)
 {
 	char both[2 * sizeof(facts->digest)];
@@ -43,8 +43,8 @@ static void add_digest(struct onnx_facts *facts, const struct constant *numbers)
 }
 
 /*
- * What all tensors outside of the file take together, before the first is read: any number of them
- * may be the same bytes, and of a file with a hole.
+ * Limits the external data in all, before any is read. A hostile file may name the same bytes many
+ * times, or a sparse file.
  */
 static enum prony_status check_outside(const struct onnx_model *model, struct error *err)
 {
@@ -56,8 +56,7 @@ static enum prony_status check_outside(const struct onnx_model *model, struct er
 		if (definition->kind != DEFINED_BY_INITIALIZER || definition->users == 0)
 			continue;
 		sum += onnx_tensor_outside_bytes(model->graph->initializer[definition->index]);
-		/* None is more than INT64_MAX / 8, so that a sum is not either before it is seen.
-		 */
+		/* Each is at most INT64_MAX / 8, so the sum cannot overflow before this test. */
 		if (sum > most)
 			return error_set(err, PRONY_BAD_INPUT,
 					 "its external data takes over %lld MiB with tensor "
@@ -156,7 +155,7 @@ static enum prony_status read_input(struct onnx_model *model, struct error *err)
 	return read_dims(tensor->shape, input->name, &model->facts, err);
 }
 
-/* A message that had no memory is for protobuf-c one that is damaged. */
+/* protobuf-c reports lack of memory as a damaged message; memory_alloc ends the program instead. */
 static void *allocate(void *context, size_t bytes)
 {
 	(void)context;

@@ -1,4 +1,4 @@
-/* Private to onnx/: an ONNX file that was read, and its way into the IR. */
+/* Private to onnx/: an ONNX file in memory, and the state of its import. */
 #ifndef PRONY_ONNX_IMPORT_INTERNAL_H
 #define PRONY_ONNX_IMPORT_INTERNAL_H
 
@@ -9,7 +9,7 @@
 
 #define ONNX_MIN_OPSET 7
 #define ONNX_MAX_OPSET 24
-/* Bounds on hostile files; real models have thousands. */
+/* Limits for hostile files; real models have thousands. */
 #define ONNX_MAX_NODES 65536
 #define ONNX_MAX_NAMES (1 << 20)
 #define ONNX_MAX_ARITY 4096
@@ -18,7 +18,8 @@
 
 enum definition_kind { DEFINED_BY_INITIALIZER, DEFINED_BY_INPUT, DEFINED_BY_NODE };
 
-/* What a name of the file stands for; a name's index in the model is its identity from then on. */
+/* What a name of the file stands for. Its index among the definitions identifies it from then on.
+ */
 struct definition {
 	const char *name;
 	enum definition_kind kind;
@@ -28,7 +29,7 @@ struct definition {
 
 struct file_node {
 	const Onnx__NodeProto *proto;
-	const char *name;      /* its own, or made of its operator and place */
+	const char *name;      /* the file's, or made from its operator and index */
 	int *inputs, *outputs; /* definitions; NAME_OMITTED */
 	size_t input_count, output_count;
 	bool needed; /* the output depends on it */
@@ -54,17 +55,17 @@ struct onnx_model {
 	struct arena numbers; /* constants that were computed */
 };
 
-/* upgrade.c: attributes that have become inputs since the file's opset are made inputs. */
+/* upgrade.c: turns attributes into inputs where later opsets have inputs. */
 enum prony_status onnx_upgrade(struct onnx_model *model, struct error *err);
 
-/* import_names.c: who computes what; fills definitions and nodes. */
+/* import_names.c: fills definitions and nodes, and connects them. */
 enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err);
-/* Whether a domain is ONNX's own, which most files leave out. */
+/* Whether a domain is ONNX's own; most files leave it out. */
 bool onnx_is_own_domain(const char *domain);
 /* Whether the operator is not one of ONNX's own. */
 bool onnx_is_foreign(const Onnx__NodeProto *proto);
 
-/* What a definition has become. */
+/* What a definition has been translated to. */
 enum slot_kind { SLOT_EMPTY, SLOT_CONSTANT, SLOT_VALUE, SLOT_LOST };
 
 struct slot {
@@ -74,31 +75,31 @@ struct slot {
 	bool from_data; /* SLOT_LOST: it is certainly not constant */
 };
 
-/* One pass over the nodes. */
+/* State of the pass over the nodes. */
 struct importer {
 	const struct onnx_model *model;
 	struct builder builder;
-	struct arena arena;    /* bookkeeping of the pass */
-	struct arena *numbers; /* constants that are computed; its limit bounds them */
+	struct arena arena;    /* freed after the pass */
+	struct arena *numbers; /* computed constants; limited in size */
 	struct slot *slots;    /* one for each definition */
-	bool *done;	       /* nodes that another one took in */
+	bool *done;	       /* nodes that were merged into another one */
 	int64_t batch;
 	struct refusal *refusals;
 	int refusal_count;
-	/* For each value of the graph that is a parameter or state: its numbers. */
+	/* The numbers of each value of the graph that is a parameter or state. */
 	struct constant *weights;
 	int weight_capacity;
-	int *uses; /* of each initializer as a parameter */
+	int *uses; /* how many parameters each initializer has become */
 	struct onnx_notes notes;
 };
 
 /* One node that cannot be translated. */
 struct refusal {
 	const struct file_node *node;
-	const char *reason; /* NULL: the operator as such */
+	const char *reason; /* NULL: the operator is not supported */
 };
 
-/* Translates a node; its outputs that stay empty are lost. Refusals are collected, not returned. */
+/* Translates a node. Outputs that it does not set are lost. Refusals are collected. */
 typedef void import_function(struct importer *im, const struct file_node *node);
 
 /* import_layers.c, import_layout.c */
@@ -109,15 +110,15 @@ import_function import_reshape, import_transpose, import_concat, import_slice, i
 
 /* import_refusals.c */
 
-/* Notes that this node cannot be translated, and why; its outputs are lost. */
+/* Records why this node cannot be translated; its outputs are lost. */
 void import_refuse(struct importer *im, const struct file_node *node, const char *format, ...)
 	PRONY_PRINTF(3, 4);
-/* PRONY_UNSUPPORTED with all that was noted. */
+/* PRONY_UNSUPPORTED with all refusals. */
 enum prony_status import_report(const struct importer *im, struct error *err);
 
-/* import_append.c: what they share. */
+/* import_append.c: helpers of the translations. */
 
-/* What input i has become; NULL when it is left out. */
+/* What input i has been translated to; NULL if it is left out. */
 const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i);
 /* Whether input i is there. */
 bool import_has(const struct file_node *node, size_t i);
@@ -132,15 +133,15 @@ bool import_need_value(struct importer *im, const struct file_node *node, size_t
 bool import_need_constant(struct importer *im, const struct file_node *node, size_t i,
 			  const struct constant **out);
 
-/* A new parameter or state out of constant numbers, with `shape` if it is not NULL (as many
- * elements); VALUE_NONE after a refusal. */
+/* Adds a parameter or state with these numbers. `shape` replaces their shape if it is not NULL; it
+ * must have as many elements. VALUE_NONE after a refusal. */
 int import_parameter(struct importer *im, const struct file_node *node,
 		     const struct constant *numbers, const struct shape *shape,
 		     enum value_kind kind, const char *what);
 /* Appends an operator of the IR; VALUE_NONE after a refusal. */
 int import_append(struct importer *im, const struct file_node *node, enum op op, const int *inputs,
 		  int input_count, const struct attributes *attributes);
-/* Output i of the node is this value. */
+/* Sets output i of the node to this value; VALUE_NONE sets nothing. */
 void import_set(struct importer *im, const struct file_node *node, size_t i, int value);
 /* Appends a Reshape or Flatten when the shape differs; returns the value. */
 int import_reshaped(struct importer *im, const struct file_node *node, int value,

@@ -7,10 +7,10 @@
 
 #include "graph/edit_internal.h"
 
-/* How far behind a MatMul its bias may be added and still be found. */
+/* How many nodes behind a MatMul the Add of its bias is looked for. */
 #define BIAS_DISTANCE 8
 
-/* `count` whole numbers of an attribute; `out` keeps its values when it is absent. */
+/* Reads `count` whole numbers of an attribute; `out` keeps its values if it is absent. */
 static bool read_ints(struct importer *im, const struct file_node *node, const char *name,
 		      size_t count, int64_t *out)
 {
@@ -29,14 +29,14 @@ static bool read_ints(struct importer *im, const struct file_node *node, const c
 	return true;
 }
 
-/* ONNX: SAME gives ceil(size / stride) windows; the odd one of the padding goes to the end or the
- * beginning. */
+/* ONNX: SAME gives ceil(size / stride) windows. If the padding is odd, the larger half is at the
+ * end or at the beginning. */
 static void pad_same(struct attributes *a, const struct shape *x, bool odd_at_end)
 {
 	for (int i = 0; i < 2; i++) {
 		int64_t size = x->dims[2 + i], windows, total;
 
-		/* Inference refuses these; here they must only not overflow. */
+		/* Shape inference refuses these; skip them here, so that nothing overflows. */
 		if (a->strides[i] < 1 || a->kernel[i] < 1 || a->kernel[i] > GRAPH_MAX_DIM ||
 		    a->dilations[i] < 1 || a->dilations[i] > GRAPH_MAX_DIM)
 			continue;
@@ -48,7 +48,7 @@ static void pad_same(struct attributes *a, const struct shape *x, bool odd_at_en
 	}
 }
 
-/* What convolutions and pools share; kernel_shape is set before. */
+/* Reads what convolutions and pools share. The kernel must be set before. */
 static bool read_window(struct importer *im, const struct file_node *node, const struct shape *x,
 			struct attributes *a)
 {
@@ -145,7 +145,8 @@ void import_global_pool(struct importer *im, const struct file_node *node)
 				 &attributes));
 }
 
-/* A bias of one number for each of `features` columns, whatever ones are before it. */
+/* Whether it is a bias with one number for each of `features` columns, perhaps with dimensions of 1
+ * before. */
 static bool is_row(const struct constant *c, int64_t features)
 {
 	return c->is_float && c->count == features && c->shape.rank > 0 &&
@@ -206,8 +207,8 @@ static void drop_repeats(struct importer *im, struct constant *c)
 }
 
 /*
- * An operand that is constant becomes a value of the graph: trained when it is an initializer with
- * dimensions (a bias, a scale), a fixed number otherwise (the 6 of a hard swish).
+ * Input i as a value of the graph. A constant becomes a parameter if it is an initializer with
+ * dimensions (a bias, a scale), else a state (the 6 of a hard swish).
  */
 static int operand(struct importer *im, const struct file_node *node, size_t i)
 {
@@ -265,9 +266,9 @@ void import_gemm(struct importer *im, const struct file_node *node)
 }
 
 /*
- * The Add behind a MatMul that adds a constant row to it, if the product, which has the shape
- * `out`, has no other user: the index of its node and the row. Not one that gives the sum more
- * dimensions.
+ * Finds the Add of a constant row behind a MatMul whose product has the shape `out`: returns the
+ * row, and the node's index in *add. NULL if the product has another user, or if the Add gives the
+ * sum more dimensions.
  */
 static const struct constant *find_bias(const struct importer *im, const struct file_node *node,
 					const struct shape *out, size_t *add)
@@ -295,7 +296,7 @@ static const struct constant *find_bias(const struct importer *im, const struct 
 	return NULL;
 }
 
-/* Of x (any rank) with a constant matrix: a full layer over the last dimension. */
+/* MatMul of x (any rank) with a constant matrix: a full layer over the last dimension. */
 void import_matmul(struct importer *im, const struct file_node *node)
 {
 	const struct constant *w, *bias;
@@ -330,7 +331,7 @@ void import_matmul(struct importer *im, const struct file_node *node)
 	}
 }
 
-/* Its root is taken: a negative one makes every result NaN. */
+/* The root of a negative variance would make every result NaN. */
 static bool check_variance(struct importer *im, const struct file_node *node,
 			   const struct constant *numbers)
 {
@@ -408,7 +409,8 @@ static bool read_word(struct importer *im, const struct file_node *node,
 	return false;
 }
 
-/* The one number of a constant input, or `otherwise`; infinities become the largest float. */
+/* Reads the one number of a constant input, or `otherwise` if it is left out. Infinities become the
+ * largest float. */
 static bool read_number(struct importer *im, const struct file_node *node, size_t i,
 			double otherwise, double *out)
 {
@@ -489,7 +491,7 @@ void import_by_row(struct importer *im, const struct file_node *node)
 		import_set(im, node, 0, import_append(im, node, op, inputs, count, &attributes));
 }
 
-/* x^2 is the one power that exporters write for networks that the IR has. */
+/* Only x^2: exporters write no other power for networks that a graph can express. */
 void import_power(struct importer *im, const struct file_node *node)
 {
 	double exponent;
@@ -504,7 +506,7 @@ void import_power(struct importer *im, const struct file_node *node)
 		import_refuse(im, node, "only squares are supported");
 }
 
-/* Whether a softmax is over the classes: the one axis behind the batch that is not of ones. */
+/* Whether a softmax is over the classes: every other dimension behind the batch is 1. */
 static bool is_over_classes(const struct shape *shape, int axis)
 {
 	for (int i = 1; i < shape->rank; i++) {
@@ -515,8 +517,8 @@ static bool is_over_classes(const struct shape *shape, int axis)
 }
 
 /*
- * Until opset 13 a softmax is over all dimensions from its axis on, as of a matrix. True where that
- * is more than the axis itself: then *matrix is the shape to compute it in.
+ * Before opset 13, a softmax is over all dimensions from its axis on, as of a matrix. True if these
+ * are more than the axis itself; then *matrix is the shape to compute it in.
  */
 static bool is_softmax_of_matrix(const struct importer *im, const struct shape *shape, int axis,
 				 struct shape *matrix)

@@ -1,4 +1,4 @@
-/* What moves numbers without computing: reshapes, transposes, slices, and means over axes. */
+/* Translates operators on the layout: reshapes, transposes, slices, and means over axes. */
 #include "onnx/import_internal.h"
 
 #include <stdint.h>
@@ -45,7 +45,7 @@ void import_transpose(struct importer *im, const struct file_node *node)
 		   moves ? import_append(im, node, OP_TRANSPOSE, &x, 1, &attributes) : x);
 }
 
-/* Of more inputs than a node of the IR has: a chain. */
+/* A Concat of more inputs than a node of the graph may have becomes a chain. */
 void import_concat(struct importer *im, const struct file_node *node)
 {
 	struct attributes attributes;
@@ -70,7 +70,7 @@ void import_concat(struct importer *im, const struct file_node *node)
 		import_refuse(im, node, "it has no inputs");
 }
 
-/* What lies in the range of an axis; the value itself when that is all of it. */
+/* Appends a Slice; returns x itself if the range is the whole axis. */
 static int append_range(struct importer *im, const struct file_node *node, int x,
 			const struct onnx_range *range)
 {
@@ -117,7 +117,7 @@ void import_slice(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, x);
 }
 
-/* A slice for each output that is used. */
+/* Split becomes a Slice for each output that is used. */
 void import_split(struct importer *im, const struct file_node *node)
 {
 	const struct constant *sizes = NULL;
@@ -141,7 +141,7 @@ void import_split(struct importer *im, const struct file_node *node)
 	}
 }
 
-/* One element of an axis, whose dimension then goes. */
+/* Gather of one element becomes a Slice, and a Reshape that removes the dimension. */
 void import_gather(struct importer *im, const struct file_node *node)
 {
 	const struct constant *index;
@@ -181,7 +181,8 @@ void import_gather(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, x);
 }
 
-/* Pads of all axes, begins and then ends; `axes` (opset 18) says which the constant is about. */
+/* Reads the pads of all axes: first the begins, then the ends. `axes` (opset 18) tells which axes
+ * the constant names. */
 static bool read_pads(struct importer *im, const struct file_node *node,
 		      const struct constant *pads, const struct constant *axes, int rank,
 		      struct int_list *out)
@@ -237,7 +238,7 @@ void import_pad(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, pads_any ? import_append(im, node, OP_PAD, &x, 1, &attributes) : x);
 }
 
-/* The mean over height and width is what frameworks have a kernel for. */
+/* Whether it is the mean over height and width, for which frameworks have a kernel. */
 static bool is_spatial(const struct shape *shape, const struct int_list *axes)
 {
 	if (shape->rank != 4 || axes->count != 2)
@@ -249,7 +250,8 @@ static bool is_spatial(const struct shape *shape, const struct int_list *axes)
 	return axes->items[0] != axes->items[1];
 }
 
-/* The constant axes of input 1, from the front; none where it is left out. False after a refusal.
+/* Reads the constant axes of input 1, counted from the front; none if it is left out. False after a
+ * refusal.
  */
 static bool read_axes(struct importer *im, const struct file_node *node, int rank,
 		      struct int_list *out)
@@ -309,7 +311,7 @@ void import_reduce_mean(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, x);
 }
 
-/* Activations are float: a cast to float is nothing. */
+/* Activations are float, so a cast to float changes nothing. */
 void import_cast(struct importer *im, const struct file_node *node)
 {
 	int64_t to = onnx_int(node->proto, "to", 0);

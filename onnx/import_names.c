@@ -1,4 +1,4 @@
-/* Who computes what in an ONNX file: names become numbers, and broken wiring is found. */
+/* Resolves the names of an ONNX file: finds which node computes what, and broken connections. */
 #include "onnx/import_internal.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static void define(struct onnx_model *model, const char *name, enum definition_k
 		(struct definition){.name = name, .kind = kind, .index = (int)index};
 }
 
-/* An initializer that is listed as an input, too, is a default that nobody overrides here. */
+/* An initializer that is also listed as an input is a default value; it is never replaced here. */
 static enum prony_status sort_definitions(struct onnx_model *model, struct error *err)
 {
 	struct definition *all = model->definitions;
@@ -138,8 +138,8 @@ static enum prony_status collect(struct onnx_model *model, struct error *err)
 	return sort_definitions(model, err);
 }
 
-/* Inputs must be there before the node: ONNX wants nodes sorted, so anything else is a cycle or as
- * bad as one. */
+/* ONNX sorts nodes: what a node reads is defined before it. Anything else is a cycle or an invalid
+ * file. */
 static enum prony_status connect(struct onnx_model *model, size_t at, struct error *err)
 {
 	struct file_node *node = &model->nodes[at];
@@ -173,7 +173,7 @@ static enum prony_status connect(struct onnx_model *model, size_t at, struct err
 	return PRONY_OK;
 }
 
-/* If, Loop and Scan; what their graphs use is not read. */
+/* Whether it holds a graph of its own (If, Loop, Scan), which is not read. */
 static bool has_graph(const struct file_node *node)
 {
 	for (size_t i = 0; i < node->proto->n_attribute; i++) {
@@ -187,9 +187,9 @@ static bool has_graph(const struct file_node *node)
 }
 
 /*
- * Backwards from the output; counts users of what is needed. A node with a graph of its own may use
- * all that comes before it; it will be refused, and whatever else has to be said of the file with
- * it.
+ * Marks the nodes that the output needs, from the last to the first, and counts the users of each
+ * name. A node with a graph of its own is refused later. Its graph may read anything before it, so
+ * all of that is needed, and refused together with it.
  */
 static void mark_needed(struct onnx_model *model)
 {
@@ -213,7 +213,8 @@ static void mark_needed(struct onnx_model *model)
 	}
 }
 
-/* What Identity nodes pass on as the output: a Softmax before them is the last node all the same.
+/* The definition that Identity nodes pass on to the output: a Softmax before them counts as the
+ * last node.
  */
 static int behind_identities(const struct onnx_model *model, int output)
 {
@@ -228,7 +229,7 @@ static int behind_identities(const struct onnx_model *model, int output)
 	return output;
 }
 
-/* Exactly one input may matter. */
+/* Finds the one input that the output depends on. */
 static enum prony_status find_input(struct onnx_model *model, struct error *err)
 {
 	model->input = NAME_OMITTED;

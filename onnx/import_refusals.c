@@ -1,4 +1,4 @@
-/* What cannot be translated, collected so that the user hears of all of it at once. */
+/* Collects the nodes that cannot be translated, so that one message names all of them. */
 #include "onnx/import_internal.h"
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ void import_refuse(struct importer *im, const struct file_node *node, const char
 		(struct refusal){.node = node, .reason = arena_strdup(&im->arena, text)};
 }
 
-/* Nodes of an operator that there is no translation for, once for each operator. */
+/* Lists the nodes of one operator that is not supported. */
 static void list_operator(const struct importer *im, int first, struct strbuf *text)
 {
 	const char *op = im->refusals[first].node->proto->op_type;

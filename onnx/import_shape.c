@@ -1,4 +1,4 @@
-/* What Reshape, Squeeze, Slice and Split do to a shape: the same for constants and for activations.
+/* Computes the shapes that Reshape, Squeeze, Slice and Split give, for constants and activations.
  */
 #include "onnx/fold_internal.h"
 
@@ -14,7 +14,7 @@ enum prony_status onnx_axis(int64_t axis, int rank, int *out, struct error *err)
 	return PRONY_OK;
 }
 
-/* The whole numbers of a constant input; none where it is left out. */
+/* Reads the whole numbers of a constant input; none if it is left out. */
 static enum prony_status read_list(const char *name, const struct constant *argument,
 				   const int64_t **out, int *count, struct error *err)
 {
@@ -31,7 +31,7 @@ static enum prony_status read_list(const char *name, const struct constant *argu
 	return PRONY_OK;
 }
 
-/* The elements of all dimensions of `shape` but `left_out`; 0 when one is 0, -1 on overflow. */
+/* Product of all dimensions of `shape` but `left_out`; 0 if one is 0, -1 on overflow. */
 static int64_t elements_but(const struct shape *shape, int left_out)
 {
 	struct shape rest = *shape;
@@ -175,7 +175,7 @@ enum prony_status onnx_reshaped(const Onnx__NodeProto *node, const struct shape 
 	return status;
 }
 
-/* Where a slice starts or ends, as ONNX clamps it: from 0 to size, or -1 to size - 1 backwards. */
+/* Limits the start or end of a slice as ONNX does: 0 to size, or -1 to size - 1 backwards. */
 static int64_t clamp(int64_t place, int64_t size, bool backwards)
 {
 	int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;

@@ -1,4 +1,4 @@
-/* Numbers of an ONNX tensor: inline, packed, or in a file beside the model. */
+/* Reads the numbers of an ONNX tensor: from its fields, from raw bytes or from another file. */
 #include "onnx/import_internal.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static int64_t raw_int(const uint8_t *raw, int64_t i, int32_t type)
 #undef LOAD
 }
 
-/* How many numbers the field has that ONNX keeps this type in; half floats are in int32_data. */
+/* Count of the field that ONNX stores this type in; half floats are in int32_data. */
 static size_t field_count(const Onnx__TensorProto *tensor, int32_t type)
 {
 	switch (type) {
@@ -176,7 +176,7 @@ static int64_t field_int(const Onnx__TensorProto *tensor, int64_t i, int32_t typ
 							  : tensor->int32_data[i];
 }
 
-/* Borrows the numbers where they stand as we want them; true when that was so. */
+/* Borrows the numbers if they are stored in the type and alignment that we use; false if not. */
 static bool borrow(const Onnx__TensorProto *tensor, const uint8_t *raw, struct constant *out)
 {
 	if (out->type == TYPE_FLOAT && (raw == NULL || (uintptr_t)raw % _Alignof(float) == 0))
@@ -188,7 +188,7 @@ static bool borrow(const Onnx__TensorProto *tensor, const uint8_t *raw, struct c
 	return true;
 }
 
-/* Reads raw little-endian numbers, or with raw NULL those in the tensor's own fields. */
+/* Reads raw little-endian numbers, or those in the tensor's fields if `raw` is NULL. */
 static enum prony_status take_numbers(const Onnx__TensorProto *tensor, const uint8_t *raw,
 				      struct arena *arena, struct constant *out, struct error *err)
 {
@@ -213,7 +213,7 @@ static enum prony_status take_numbers(const Onnx__TensorProto *tensor, const uin
 	return ints ? PRONY_OK : PRONY_NOMEM;
 }
 
-/* Where a tensor lies outside the model. */
+/* Where a tensor is stored in another file. */
 struct outside {
 	const char *location;
 	int64_t offset, length; /* length -1: to the end */
@@ -262,8 +262,8 @@ static bool has_parent(const char *path)
 }
 
 /*
- * The real path of a file below the model's folder. Absolute paths, parents and links that lead out
- * are refused: a model must not make us read other files of the user.
+ * Finds the real path of a file below the model's folder. Absolute paths, ".." and links out of the
+ * folder are refused: a model must not make us read other files of the user.
  */
 static enum prony_status find_outside(const struct outside *outside, const char *name,
 				      const char *folder, char path[PATH_MAX], struct error *err)
@@ -314,7 +314,7 @@ static enum prony_status read_range(int fd, uint8_t *out, int64_t bytes, int64_t
 	return PRONY_OK;
 }
 
-/* The `bytes` bytes of a tensor's external data, in the arena. */
+/* Reads the `bytes` bytes of a tensor's external data into the arena. */
 static enum prony_status load_outside(const Onnx__TensorProto *tensor, const char *name,
 				      const char *folder, int64_t bytes, struct arena *arena,
 				      const uint8_t **out, struct error *err)

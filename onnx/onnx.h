@@ -1,4 +1,30 @@
-/* ONNX files out of the IR (protobuf-c); opset 17, IR version 8. */
+/*
+ * Writes ONNX files (protobuf-c; opset 17, IR version 8). Reading is declared in onnx/import.h.
+ *
+ * The files of this folder, in the order in which a model file passes through them:
+ *   onnx.proto           messages of ONNX that are used here
+ *   wire.[ch]            checks the bytes before protobuf-c parses them
+ *   import.h             public: open, import, graph for a batch, weights
+ *   import_file.c        parses the file and reads its initializers and its input
+ *   upgrade.c            turns older opsets into the form of opset 18
+ *   import_names.c       resolves names: which node computes what
+ *   import_tensor.c      reads the numbers of a tensor, also from other files
+ *   import.c             the pass over the nodes; the table of operators
+ *   import_layers.c      translates layers with weights, and functions of each element
+ *   import_layout.c      translates reshapes, transposes, slices, means
+ *   import_append.c      helpers of these two
+ *   import_refusals.c    collects what cannot be translated
+ *   import_internal.h    private declarations of the files above
+ *   fold.c               evaluates operators on constants
+ *   fold_layout.c        evaluates operators that move numbers of constants
+ *   import_shape.c       shapes of Reshape, Squeeze, Slice and Split, for constants and others
+ *   constant.c           makes constants
+ *   attributes.c         finds attributes of a node
+ *   fold_internal.h      private declarations of these five
+ *   export.c, onnx.h     writes a graph as an ONNX file
+ *   ports.[ch]           inputs and outputs of a file that is run unchanged
+ * Where the batch lies in a graph, and how it is changed: graph/rebatch.h.
+ */
 #ifndef PRONY_ONNX_ONNX_H
 #define PRONY_ONNX_ONNX_H
 
@@ -7,9 +33,9 @@
 #include "graph/graph.h"
 
 /*
- * Serialises the forward graph to its logits (no loss, dropout left out: evaluation) with `weights`
- * (parameters and states by name) as initializers. *bytes: caller frees. PRONY_UNSUPPORTED names an
- * operator that ONNX lacks.
+ * Serialises the forward graph up to its logits, without loss and dropout, for evaluation.
+ * `weights` (parameters and states by name) become initializers. *bytes: caller frees.
+ * PRONY_UNSUPPORTED names an operator that ONNX lacks.
  */
 enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
 			      void **bytes, size_t *length, struct error *err);

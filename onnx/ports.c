@@ -1,3 +1,4 @@
+/* Reads and changes the inputs and outputs of an ONNX file that is run unchanged. */
 #include "onnx/ports.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include "onnx/onnx.pb-c.h"
 #include "onnx/wire.h"
 
-/* ONNX's element types that prony has; a bool is one byte, 0 or 1. */
+/* Translates ONNX's element type; false for one that prony lacks. A bool is one byte, 0 or 1. */
 static bool read_type(int32_t type, enum dtype *out)
 {
 	switch (type) {
@@ -65,7 +66,7 @@ static bool is_initializer(const Onnx__GraphProto *graph, const char *name)
 	return false;
 }
 
-/* `symbol`: the name of the batch's dimension in the file; NULL: it has none, or is not open. */
+/* `symbol`: the file's name for the batch dimension; NULL if it has none or the batch is fixed. */
 static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char *symbol,
 				    struct tensor *out, unsigned *batched, struct error *err)
 {
@@ -94,7 +95,7 @@ static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char
 	return PRONY_OK;
 }
 
-/* What the file calls the first dimension of its first input. */
+/* The file's name for the first dimension of its first input. */
 static const char *batch_symbol(const Onnx__ValueInfoProto *info)
 {
 	const Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
@@ -120,7 +121,7 @@ static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena 
 		const Onnx__ValueInfoProto *info = graph->input[i];
 		size_t n = ports.inputs.count;
 
-		/* Older files list their weights too, as inputs with a value. */
+		/* Older files list their weights as inputs, too. */
 		if (info->name && is_initializer(graph, info->name))
 			continue;
 		if (n == MODEL_FILE_PORTS_MAX)
@@ -258,7 +259,7 @@ enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *gi
 	return PRONY_OK;
 }
 
-/* One input for a batch. */
+/* The shape of one input for a batch. */
 static enum prony_status input_for(const struct onnx_ports *ports, size_t input, int64_t batch,
 				   struct tensor *out, struct error *err)
 {
@@ -314,7 +315,7 @@ static void set_shape(Onnx__TensorShapeProto *shape, const struct shape *wanted)
 	for (size_t i = 0; i < shape->n_dim && i < (size_t)wanted->rank; i++) {
 		Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
 
-		/* A text of the message, which would not be freed with it any more. */
+		/* Free the text, because the message would no longer free it. */
 		if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
 		    dim->dim_param != protobuf_c_empty_string)
 			free(dim->dim_param);
@@ -327,7 +328,7 @@ enum prony_status onnx_ports_write(const void *file, size_t file_length,
 				   const struct tensor_set *inputs, void **bytes, size_t *length,
 				   struct error *err)
 {
-	/* Fields that the schema here does not have, such as graphs in attributes, come along. */
+	/* protobuf-c keeps fields that our schema lacks, such as graphs in attributes. */
 	Onnx__ModelProto *proto = onnx__model_proto__unpack(NULL, file_length, file);
 	uint8_t *packed = NULL;
 

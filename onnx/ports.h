@@ -1,5 +1,4 @@
-/* What an ONNX file takes and gives, whatever its nodes are: for engines that are given the file.
- */
+/* Inputs and outputs of an ONNX file that engines run unchanged, whatever its nodes are. */
 #ifndef PRONY_ONNX_PORTS_H
 #define PRONY_ONNX_PORTS_H
 
@@ -10,39 +9,39 @@
 #define ONNX_DIM_OPEN (-1)
 
 struct onnx_ports {
-	/* No data. Dimensions that the file leaves open are ONNX_DIM_OPEN; those of outputs are not
-	 * read. */
+	/* Without data. Dimensions that the file leaves open are ONNX_DIM_OPEN. Shapes of outputs
+	 * are not read. */
 	struct tensor_set inputs, outputs;
-	/* Of each input the dimensions that grow with the batch (bits): an open first one, and
-	 * those that have its name in the file. Theirs is the size for one sample. */
+	/* For each input, the dimensions that grow with the batch, as bits: an open first one, and
+	 * those with the same name in the file. `inputs` has their size for one sample. */
 	unsigned *batched;
 };
 
 /*
- * Reads them from a whole file in memory; names are in `arena`. An input of the type bool is U8.
- * PRONY_BAD_INPUT for what is no ONNX file, PRONY_UNSUPPORTED for inputs and outputs that are no
- * tensors of a type that prony has, and for weights in other files.
+ * Reads them from a whole file in memory; names are in `arena`. A bool is U8. PRONY_BAD_INPUT if it
+ * is no ONNX file. PRONY_UNSUPPORTED if an input or output is no tensor or has a type that prony
+ * lacks, or if weights are in other files.
  */
 enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena *arena,
 				  struct onnx_ports *out, struct error *err);
 
 /*
- * Fills open dimensions from texts "NAME=1x3x48x320", which say them for one sample; a text whose
- * input is not here is left (*used[i] stays false). PRONY_USAGE for one that is no such text, or
- * does not fit the file.
+ * Sets open dimensions from texts "NAME=1x3x48x320", the shape of one sample. A text that names no
+ * input of this file is skipped (used[i] stays false). PRONY_USAGE if a text is malformed or does
+ * not fit the file.
  */
 enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *given, size_t count,
 				 bool *used, struct error *err);
 
 /*
- * The inputs for a batch, in `arena`. PRONY_UNSUPPORTED names the input whose dimensions are still
- * open and what to say, or the batch that the file fixes.
+ * The inputs for a batch, in `arena`. PRONY_UNSUPPORTED names an input with open dimensions and the
+ * option that sets them, or the batch that the file fixes.
  */
 enum prony_status onnx_ports_inputs(const struct onnx_ports *ports, int64_t batch,
 				    struct arena *arena, struct tensor_set *out, struct error *err);
 
-/* The file with the inputs' shapes in place of what it leaves open; nothing else is touched.
- * *bytes: the caller frees it. */
+/* Writes the file with the inputs' open dimensions set; nothing else is changed. *bytes: the caller
+ * frees it. */
 enum prony_status onnx_ports_write(const void *file, size_t file_length,
 				   const struct tensor_set *inputs, void **bytes, size_t *length,
 				   struct error *err);

@@ -1,6 +1,6 @@
 /*
- * An older file in the form that opset 18 has: numbers that were attributes of a node and have
- * become inputs since are made inputs, so that nothing behind this knows two forms.
+ * Upgrades older files to the form of opset 18: attributes that later opsets have as inputs become
+ * inputs, so that the importer knows one form only.
  *
  * Which attribute moved when: https://onnx.ai/onnx/operators/, "Differences with previous version".
  */
@@ -24,7 +24,7 @@ static const struct moved_attribute moved[] = {
 	{"ReduceMean", "axes", 18, 1}, {"ReduceProd", "axes", 18, 1},
 };
 
-/* What protobuf-c frees with the message has to come from malloc. */
+/* protobuf-c frees these arrays with the message, so they come from malloc. */
 static bool grow(void *array, size_t count, size_t size)
 {
 	void **place = array;
@@ -48,7 +48,8 @@ static Onnx__AttributeProto *take_attribute(Onnx__NodeProto *node, const char *n
 	return NULL;
 }
 
-/* The attribute's numbers as a tensor; its list of whole numbers moves there. NULL without memory.
+/* Makes a tensor of the attribute's numbers; a list of whole numbers is moved to it. NULL without
+ * memory.
  */
 static Onnx__TensorProto *as_tensor(Onnx__AttributeProto *attribute, char *name)
 {
@@ -84,7 +85,7 @@ static Onnx__TensorProto *as_tensor(Onnx__AttributeProto *attribute, char *name)
 	return tensor;
 }
 
-/* Input `index` of the node is `name`; those before it that were not there are left out (""). */
+/* Sets input `index` of the node to `name`; missing inputs before it are left out (""). */
 static bool set_input(Onnx__NodeProto *node, size_t index, const char *name)
 {
 	if (index >= node->n_input && !grow(&node->input, index + 1, sizeof(*node->input)))
@@ -107,7 +108,7 @@ static bool move_attribute(Onnx__GraphProto *graph, size_t node_index,
 	char *name = NULL;
 	bool done = true;
 
-	/* A file that has both forms keeps the one of its opset's successors. */
+	/* If a file has both forms, the input is kept. */
 	if (attribute == NULL || node->n_input > row->input)
 		goto out;
 	if (asprintf(&name, "prony:%zu:%s", node_index, row->attribute) < 0)

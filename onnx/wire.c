@@ -1,3 +1,4 @@
+/* Checks the bytes of an ONNX file before protobuf-c builds its messages. */
 #include "onnx/wire.h"
 
 #include <stdbool.h>
@@ -6,9 +7,9 @@
 #include "onnx/onnx.pb-c.h"
 
 /*
- * What protobuf-c keeps of each field while it reads a message (40 bytes), and of one that it does
- * not know afterwards; of a text, its block of memory. A file of 65536 nodes, which is the most
- * that is read, takes about 200 MiB with thirty fields in each.
+ * What protobuf-c allocates for each field (40 bytes while it reads a message, more for one that it
+ * does not know) and for each text. A file of 65536 nodes, the most that we read, takes about 200
+ * MiB with thirty fields in each.
  */
 #define FIELD_BYTES 64
 #define TEXT_BYTES 32
@@ -18,7 +19,7 @@
 #define STRUCTURE_MAX_BYTES ((size_t)256 << 20)
 #endif
 #define VARINT_MAX_BYTES 10
-/* The schema has six; the bits of `seen` are as many as any message has fields. */
+/* The schema has six levels, and no message has more fields than `seen` has bits. */
 #define DEPTH_MAX 16
 #define SEEN_MAX 64
 
@@ -60,7 +61,7 @@ static bool skip(struct walk *walk, uint64_t bytes)
 	return true;
 }
 
-/* -1: the schema does not name it, and it is skipped. */
+/* -1 if the schema lacks the field; it is skipped. */
 static int find_field(const ProtobufCMessageDescriptor *message, uint64_t id)
 {
 	for (unsigned i = 0; i < message->n_fields; i++)
@@ -83,7 +84,7 @@ static enum prony_status charge(struct walk *walk, size_t bytes)
 static enum prony_status walk_message(struct walk *walk, const ProtobufCMessageDescriptor *message,
 				      int depth);
 
-/* The bytes of one field are those from walk->at; a message among them is walked through. */
+/* Skips the bytes of one field, from walk->at; walks through them if they are a message. */
 static enum prony_status walk_bytes(struct walk *walk, const ProtobufCMessageDescriptor *parent,
 				    int index, uint64_t bytes, uint64_t *seen, int depth)
 {

@@ -1,5 +1,4 @@
-/* Private to onnx/: the bytes of a file, looked through before protobuf-c builds anything of them.
- */
+/* Private to onnx/: checks the bytes of a file before protobuf-c builds its messages. */
 #ifndef PRONY_ONNX_WIRE_H
 #define PRONY_ONNX_WIRE_H
 
@@ -8,12 +7,12 @@
 #include "base/error.h"
 
 /*
- * Walks the messages of a serialised ModelProto as the schema nests them
- * (https://protobuf.dev/programming-guides/encoding), in time that grows with the length alone and
- * without memory. PRONY_BAD_INPUT, without the file's name, where
- *  - a message that stands once in its parent stands there again: protobuf merges the two, and
- *    protobuf-c copies all of the first for each;
- *  - what protobuf-c would build, beside the numbers and texts themselves, takes over 256 MiB;
+ * Walks through the messages of a serialised ModelProto
+ * (https://protobuf.dev/programming-guides/encoding), in linear time and without memory.
+ * PRONY_BAD_INPUT (without the file's name) if
+ *  - a message that may occur once in its parent occurs again: protobuf merges the two, and
+ *    protobuf-c copies all of the first each time;
+ *  - protobuf-c would allocate over 256 MiB, beside numbers and texts;
  *  - the bytes are no messages.
  */
 enum prony_status onnx_check_wire(const void *bytes, size_t length, struct error *err);

@@ -1,4 +1,4 @@
-/* Whether a cell fits into the machine's memory: what it takes at the least, and what there is. */
+/* Estimates whether a cell fits into the machine's memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,13 +27,13 @@ static void memory_text(int64_t bytes, char out[MEMORY_BYTES])
 		snprintf(out, MEMORY_BYTES, "%.0f MiB", (double)bytes / 0x1p20);
 }
 
-/* Arrays of the size of the parameters that the update keeps beside them. */
+/* How many numbers the optimiser keeps for each parameter. */
 static int optimiser_copies(const struct plan_cell *cell)
 {
 	return cell->cell.stage == STAGE_TRAIN && cell->recipe.optimiser != OPTIMISER_SGD;
 }
 
-/* Then what the forward pass takes is all that is known. */
+/* Whether it computes activations again; then only the forward pass's memory is known. */
 static bool recomputes(const struct plan_cell *cell)
 {
 	const char *options = cell->cell.options;
@@ -50,8 +50,8 @@ static bool recomputes(const struct plan_cell *cell)
 	return false;
 }
 
-/* What decides how much a network takes, and the answer: frameworks share it, and building a deep
- * network's graph takes milliseconds. */
+/* The memory of a network, and what it depends on. Cells of all frameworks share it, because
+ * building a deep network's graph takes milliseconds. */
 struct network_memory {
 	const struct network *network;
 	int64_t batch;
@@ -60,7 +60,7 @@ struct network_memory {
 	int optimiser_copies, element_bytes;
 	enum prony_status status;
 	int64_t bytes;
-	const char *why; /* where the status says that there is none */
+	const char *why; /* the error, if status is one */
 	const struct network_memory *next;
 };
 
@@ -135,8 +135,8 @@ static enum prony_status needed_bytes(const struct expansion *e, const struct pl
 	return status;
 }
 
-/* What would fit, for a cell that needs `need` and does not: all but the parameters grows with the
- * batch. Nothing is said of a batch that a model has fixed. */
+/* Suggests a batch that fits: all but the parameters grows with the batch. Suggests none if the
+ * file works with its own batch only. */
 static void add_remedy(const struct expansion *e, const struct plan_cell *cell, int64_t need,
 		       int64_t have, struct strbuf *text)
 {
@@ -156,8 +156,8 @@ static void add_remedy(const struct expansion *e, const struct plan_cell *cell, 
 }
 
 /*
- * A cell that cannot fit would take the machine's memory and perhaps other programs with it. The
- * estimate is of what every framework needs: it errs on the side of trying.
+ * A cell that does not fit could make the system kill other programs. The estimate is what every
+ * framework needs at least, so a cell that might fit is tried.
  */
 enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
 			      struct strbuf *reasons)

@@ -1,3 +1,4 @@
+/* Makes random inputs and the bundle of a model file that is run unchanged. */
 #include "run/model_work.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 #define INTEGERS 10
 
-/* Halves of sizes from 1/8 to 1, without a conversion: sign, exponent and fraction at random. */
+/* A 16-bit real number of size 1/8 to 1: sign, exponent and fraction are random. */
 static uint16_t random_half(struct random *random, int first_exponent, int fraction_bits)
 {
 	uint64_t exponent = (uint64_t)first_exponent + random_below(random, 3);
@@ -42,7 +43,7 @@ static void fill(const struct tensor *tensor, struct random *random)
 		case DTYPE_I64:
 			((int64_t *)tensor->data)[i] = (int64_t)random_below(random, INTEGERS);
 			break;
-		default: /* perhaps a bool */
+		default: /* U8, which may be a bool */
 			((uint8_t *)tensor->data)[i] = (uint8_t)random_below(random, 2);
 			break;
 		}

@@ -1,3 +1,4 @@
+/* Makes the work of a cell: graphs, weights, batches, bundles and the reference's answers. */
 #include "run/workload.h"
 
 #include <math.h>
@@ -12,21 +13,20 @@
 #include "parity/reference.h"
 #include "run/model_work.h"
 
-/* The gate takes batches that no timed process takes: these many timed ones are skipped. */
+/* The gate skips this many batches, so that it uses none of the timed processes' batches. */
 enum { GATE_SKIPS = 64 };
 
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
 {
 	struct cell anonymous = cell->cell;
 	snprintf(anonymous.framework, sizeof anonymous.framework, "-");
-	/* Who runs the steps and when it is waited for them changes nothing of what they compute.
-	 */
+	/* The loop and the synchronisation change nothing of what is computed. */
 	anonymous.loop = LOOP_STEP;
 	anonymous.sync = SYNC_BLOCKS;
 	cell_key(&anonymous, key);
 }
 
-/* Wraps what a data set gave as tensors of the graph's input and label values. */
+/* Makes tensors of the batches that a data set gave, one set for inputs and one for labels. */
 static void wrap_batches(struct workload *work, const struct graph *graph, int count, float *x,
 			 int64_t *y, struct tensor_set *inputs, struct tensor_set *labels)
 {
@@ -93,7 +93,7 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 	return status;
 }
 
-/* Of those that arrive the first, whose loss is known. */
+/* Batches that are written to the bundle. Of a stream, only the first, for its loss. */
 static int resident_batches(const struct plan_cell *cell)
 {
 	return cell->recipe.input == INPUT_RESIDENT ? cell->recipe.slots : 1;
@@ -103,7 +103,7 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 				struct error *err)
 {
 	memset(work, 0, sizeof *work);
-	/* It shares the machine with what else the user runs; nothing is timed meanwhile. */
+	/* Use half of the memory: the user may run other programs. */
 	work->reference_bytes = memory_physical_bytes() / 2;
 	arena_init(&work->arena, 0);
 	workload_key(cell, work->key);
@@ -129,7 +129,7 @@ void workload_drop_gate(struct workload *work)
 
 enum prony_status workload_share_files(struct workload *work, const char *folder, struct error *err)
 {
-	/* A folder of bundles that is kept may hold what a killed run left. */
+	/* The folder may hold files of a run that was killed. */
 	enum prony_status status = directory_remove(folder, err);
 	if (status == PRONY_OK)
 		status = directory_make(folder, err);
@@ -157,7 +157,7 @@ void workload_release(struct workload *work)
 	arena_release(&work->arena);
 }
 
-/* With the largest batch whose reference fits; the smallest one is taken whether it fits or not. */
+/* Uses the largest batch whose reference fits into memory, or else the smallest one. */
 static enum prony_status build_gate(struct workload *work, const struct plan_cell *cell,
 				    struct error *err)
 {

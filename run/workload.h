@@ -1,7 +1,7 @@
 /*
  * The work of a cell: graph, weights, batches, bundles, and what the reference expects of them.
- * Cells that differ only in their framework share one, so that it is computed once and is bit for
- * bit the same for all.
+ * Cells that differ only in their framework share one, so that it is computed once and is the same,
+ * bit for bit.
  */
 #ifndef PRONY_RUN_WORKLOAD_H
 #define PRONY_RUN_WORKLOAD_H
@@ -11,29 +11,30 @@
 
 struct workload {
 	char key[CELL_KEY_BYTES]; /* the cell's key without its framework */
-	int64_t reference_bytes; /* that the reference may take; half of the machine's unless set */
-	const struct cache *answers; /* of the reference, kept between runs; NULL unless set */
+	int64_t reference_bytes; /* the most the reference may take; half of the machine's memory by
+				    default */
+	const struct cache *answers; /* the reference's answers of earlier runs; may be NULL */
 	struct arena arena;
-	/* Full batch, for the timed process. */
+	/* For the timed process. A file's weights are the network's own (zoo/source.h). */
 	struct graph graph;
 	struct tensor_set weights, inputs, labels;
-	/* A user's file as it is, instead of graph, weights, labels, loss and gate (model_work.h):
-	 * what its engines have in common is the outputs of one of them, for slot 0. */
+	/* A model file that is run unchanged (model_work.h) has no graph, weights, labels, loss or
+	 * gate. Its engines are compared with the outputs of one of them for slot 0. */
 	bool is_model;
 	struct model_file model;
-	struct tensor_set outputs; /* none: nobody was gated in this run */
+	struct tensor_set outputs; /* empty if no cell was gated in this run */
 	bool has_loss_expectation;
 	double loss_mean, loss_deviation;
-	/* Gate batch: the case (until its rate is settled, the recipe's is the highest)... */
+	/* The gate's case. Its learning rate is the highest one until it is settled... */
 	bool has_gate_case;
-	char gate_key[DIGEST_HEX_BYTES]; /* of everything that the reference's answers come from */
+	char gate_key[DIGEST_HEX_BYTES]; /* hash of all that the reference's answers depend on */
 	struct recipe gate_recipe;
 	struct graph gate_graph;
 	struct tensor_set gate_inputs, gate_labels;
-	/* ... and what the reference says. */
+	/* ... and the reference's answers. */
 	struct gate_reference gate;
 	bool has_gate;
-	char *files; /* folder of what its bundles share; NULL: each has files of its own */
+	char *files; /* folder of the files that its bundles share; NULL: each bundle has its own */
 };
 
 /* Builds graph, weights and the timed batches (not yet the expectations). */
@@ -41,8 +42,8 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 				struct error *err);
 void workload_release(struct workload *work);
 
-/* From now on its bundles share one file of weights and one of batches, in `folder`, which is made
- * anew. They go with workload_drop_files or the workload; a bundle that is kept stays whole. */
+/* Makes its bundles share one file of weights and one of batches, in `folder`, which is emptied
+ * first. workload_drop_files and workload_release remove them; bundles that are kept stay whole. */
 enum prony_status workload_share_files(struct workload *work, const char *folder,
 				       struct error *err);
 void workload_drop_files(struct workload *work);
@@ -51,18 +52,18 @@ void workload_drop_files(struct workload *work);
 void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed,
 		      struct batch_request *out);
 
-/* What cells of the same work have in common: the key without framework, loop and when to wait. */
+/* The key that cells of the same work share: without framework, loop and synchronisation. */
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 
-/* What the gate runs, and its key; computes nothing of the network. */
+/* Makes the gate's case and its key; computes no answers. */
 enum prony_status workload_need_gate_case(struct workload *work, const struct plan_cell *cell,
 					  uint64_t seed, struct error *err);
-/* Computes what is not there yet; cheap when it is. `watch` may be NULL; what is expected of it is
- * set here. A loss that there is no memory for has the mean NAN and an infinite deviation. */
+/* Computes the reference's answers if they are missing. `watch` may be NULL; its expected cost is
+ * set here. If there is no memory for the loss, its mean is NAN and its deviation infinite. */
 enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
 				     uint64_t seed, struct reference_watch *watch,
 				     struct error *err);
-/* Gives the memory of the gate's answers back; they are as large as the parameters. */
+/* Frees the gate's answers, which are as large as the parameters. */
 void workload_drop_gate(struct workload *work);
 enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
 				     struct reference_watch *watch, struct error *err);

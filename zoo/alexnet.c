@@ -1,3 +1,4 @@
+/* AlexNet with one tower, without response normalisation. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 

@@ -1,3 +1,4 @@
+/* AlexNet for images of 32x32. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
@@ -10,7 +11,7 @@ static int lrn(struct builder *b, const char *name, int x)
 
 static int layers(struct builder *b, int input)
 {
-	/* 32 to 16 and 16 to 8: `same` puts the odd row of padding behind. */
+	/* 32 to 16 and 16 to 8: `same` adds the odd row of padding at the end. */
 	struct window pool = {.kernel = {3, 3}, .strides = {2, 2}, .pads = {0, 0, 1, 1}};
 	int x = build_conv_relu(b, "conv1", input, 64, window_square(5, 1, 2));
 

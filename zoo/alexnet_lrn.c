@@ -1,7 +1,8 @@
+/* AlexNet with two groups and response normalisation. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
-/* Two groups, which once were two GPUs. */
+/* Two groups: the paper ran them on two GPUs. */
 static int grouped_conv_relu(struct builder *b, const char *name, int x, int64_t channels,
 			     struct window window)
 {
@@ -9,7 +10,7 @@ static int grouped_conv_relu(struct builder *b, const char *name, int x, int64_t
 	return build_relu(b, layer_name(b, name, "relu"), x);
 }
 
-/* Caffe's bias of 1; the paper's is 2. */
+/* Caffe's LRN bias is 1, the paper's is 2. */
 static int layers(struct builder *b, int input)
 {
 	int x = build_conv_relu(b, "conv1", input, 96, window_square(11, 4, 0));

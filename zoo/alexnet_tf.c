@@ -1,3 +1,4 @@
+/* The convolutions of AlexNet, as TensorFlow's benchmark has them. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
@@ -9,7 +10,7 @@ static int lrn(struct builder *b, const char *name, int x)
 
 static int layers(struct builder *b, int input)
 {
-	/* 224 to 56: `same` puts the odd row of padding behind. */
+	/* 224 to 56: `same` adds the odd row of padding at the end. */
 	struct window first = {.kernel = {11, 11}, .strides = {4, 4}, .pads = {3, 3, 4, 4}};
 	int x = build_conv_relu(b, "conv1", input, 64, first);
 

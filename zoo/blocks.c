@@ -1,3 +1,4 @@
+/* Layers that several networks share. */
 #include "zoo/blocks_internal.h"
 
 const struct inception_widths inception_widths[INCEPTION_COUNT] = {

@@ -1,4 +1,4 @@
-/* Private to zoo/: what several networks are made of. */
+/* Private to zoo/: layers that several networks share. */
 #ifndef PRONY_ZOO_BLOCKS_INTERNAL_H
 #define PRONY_ZOO_BLOCKS_INTERNAL_H
 
@@ -9,7 +9,7 @@ const char *layer_name(struct builder *b, const char *block, const char *layer);
 /* "STEM" and a number: "conv3". */
 const char *layer_number(struct builder *b, const char *stem, int number);
 
-/* What PyTorch calls momentum 0.1, as ONNX counts it. */
+/* PyTorch's momentum of 0.1; ONNX counts one minus it. */
 #define TORCH_BATCH_NORM_MOMENTUM 0.9
 
 /* Convolution without bias and batch normalisation: NAME, NAME.bn. */
@@ -25,8 +25,8 @@ int build_linear_relu(struct builder *b, const char *name, int x, int64_t featur
 /* Mean over height and width, flattened: NAME, NAME.flat. */
 int build_global_features(struct builder *b, const char *name, int x);
 
-/* Channels of an inception module: its 1x1 branch, the 3x3 and the 5x5 branch with the 1x1
- * reductions before them, and the projection behind its pool. */
+/* Channels of an inception module: the 1x1 branch, the 3x3 and 5x5 branches with their 1x1
+ * reductions, and the projection behind the pool. */
 struct inception_widths {
 	const char *name;
 	int64_t one, three_reduce, three, five_reduce, five, pool;

@@ -1,10 +1,11 @@
+/* Residual networks of bottlenecks, for resnet50 and resnet152. */
 #include "zoo/blocks_internal.h"
 
 static const double epsilon = 1e-5;
 
 /*
- * 1x1, 3x3, 1x1 around a shortcut. Initially each branch adds little: with fixed statistics, as in
- * evaluation, nothing else keeps the sums of 50 blocks from doubling each time.
+ * Convolutions of 1x1, 3x3 and 1x1 beside a shortcut. At first each branch adds little. With fixed
+ * statistics, as in evaluation, the sums would otherwise double in each of 50 blocks.
  */
 static int bottleneck(struct builder *b, const char *name, int x, int64_t width, int64_t stride,
 		      bool project)

@@ -1,3 +1,4 @@
+/* A small convolutional network for CIFAR-10. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 

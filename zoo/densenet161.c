@@ -1,9 +1,10 @@
+/* DenseNet with 161 layers. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
 enum { GROWTH = 48 };
 
-/* Here normalisation and ReLU stand before the convolution. */
+/* Normalisation and ReLU come before the convolution here. */
 static int bn_relu(struct builder *b, const char *name, int x)
 {
 	x = build_batch_norm(b, layer_name(b, name, "bn"), x, 1e-5, TORCH_BATCH_NORM_MOMENTUM);
@@ -17,7 +18,7 @@ static int bn_relu_conv(struct builder *b, const char *name, int x, int64_t chan
 	return build_conv_window(b, name, x, channels, &window, 1, false);
 }
 
-/* Every layer reads what all before it in the block have computed, and adds to it. */
+/* Each layer reads the outputs of all layers before it in the block. */
 static int dense_block(struct builder *b, const char *name, int x, int layer_count)
 {
 	const char *stem = layer_name(b, name, "layer");

@@ -1,3 +1,4 @@
+/* GoogLeNet (Inception v1) with batch normalisation. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
@@ -14,7 +15,7 @@ static int pool(struct builder *b, const char *name, int x, int64_t kernel, int6
 	return build_max_pool_window(b, name, x, &window);
 }
 
-/* torchvision's third branch is 3x3 where the paper's is 5x5; its weights are trained that way. */
+/* torchvision's third branch is 3x3, the paper's 5x5; torchvision's weights are trained for 3x3. */
 static int inception(struct builder *b, int x, const struct inception_widths *w)
 {
 	int branches[4];

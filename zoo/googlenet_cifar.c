@@ -1,3 +1,4 @@
+/* GoogLeNet with batch normalisation, for images of 32x32. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
@@ -8,7 +9,7 @@ static int conv(struct builder *b, const char *name, int x, int64_t channels, in
 	return build_relu(b, layer_name(b, name, "relu"), x);
 }
 
-/* Two 3x3 convolutions stand for the 5x5 one. */
+/* Two 3x3 convolutions replace the 5x5 one. */
 static int inception(struct builder *b, int x, const struct inception_widths *w)
 {
 	struct window same = window_square(3, 1, 1);

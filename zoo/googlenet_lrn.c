@@ -1,3 +1,4 @@
+/* GoogLeNet (Inception v1) with response normalisation. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 

@@ -1,3 +1,4 @@
+/* Inception v3. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 

@@ -1,3 +1,4 @@
+/* A recurrent network of ReLU units that starts with the identity. */
 #include "zoo/networks_internal.h"
 
 static int layers(struct builder *b, int input)
@@ -19,8 +20,8 @@ const struct network zoo_irnn = {
 	.parameters = 11210,
 	.macs = 7919400,
 	.gate_learning_rate = 0.001,
-	/* That of the example. 784 steps raise what 0.001 adds to each recurrent weight beyond
-	   fp32. */
+	/* The example's rate. With 0.001, 784 steps would raise a change of the recurrent weights
+	   beyond fp32. */
 	.gate_rmsprop_rate = 1e-6,
 	.layers = layers,
 };

@@ -1,6 +1,7 @@
+/* LeNet, as Caffe has it. */
 #include "zoo/networks_internal.h"
 
-/* Unlike the LeNet-5 of 1998, Caffe's has no non-linearity behind its convolutions. */
+/* Caffe's LeNet has no non-linearity behind its convolutions; the LeNet-5 of 1998 has. */
 static int layers(struct builder *b, int input)
 {
 	int x = build_conv(b, "conv1", input, 20, 5, 1, 0);

@@ -1,3 +1,4 @@
+/* An LSTM that reads characters. */
 #include "zoo/networks_internal.h"
 
 static int layers(struct builder *b, int input)

@@ -1,3 +1,4 @@
+/* A multilayer perceptron with dropout. */
 #include "zoo/networks_internal.h"
 
 static int layers(struct builder *b, int input)

@@ -1,3 +1,4 @@
+/* NASNet-A mobile. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
@@ -27,7 +28,7 @@ static int pointwise(struct builder *b, const char *cell, const char *layer, int
 				 &(struct window){.kernel = {1, 1}}, 1, false);
 }
 
-/* The 1x1 convolution that a cell begins with. */
+/* The 1x1 convolution at the start of a cell. */
 static int relu_conv_bn(struct builder *b, const char *cell, const char *name, int x,
 			int64_t channels)
 {
@@ -38,8 +39,7 @@ static int relu_conv_bn(struct builder *b, const char *cell, const char *name, i
 }
 
 /*
- * What `same` pads, and with stride 2 Keras' correct_pad: when the odd one is needed, it comes
- * behind.
+ * The padding of `same`, and of Keras' correct_pad for stride 2: an odd row is added at the end.
  */
 static struct window same_window(struct builder *b, int x, int64_t kernel, int64_t stride)
 {
@@ -56,8 +56,8 @@ static int separable_half(struct builder *b, const char *name, int x, int64_t ch
 			  const struct window *window)
 {
 	/*
-	 * Neither the weights' He fill, which counts on a ReLU before each, nor fixed statistics
-	 * hold the size of the sums; this does.
+	 * Keeps the sums from growing. The He fill does not, because not every layer follows a
+	 * ReLU; nor do fixed statistics.
 	 */
 	const double scale = 0.6;
 	int64_t in;
@@ -71,7 +71,7 @@ static int separable_half(struct builder *b, const char *name, int x, int64_t ch
 	return build_batch_norm_scaled(b, layer_name(b, name, "bn"), x, epsilon, momentum, scale);
 }
 
-/* Twice, the stride in the first. */
+/* Two of them; the first has the stride. */
 static int separable(struct builder *b, const char *cell, const char *name, int x, int64_t channels,
 		     int64_t kernel, int64_t stride)
 {
@@ -91,8 +91,8 @@ static int average_same(struct builder *b, const char *cell, const char *layer, 
 }
 
 /*
- * Halves p: every second pixel and, beside them, every second one shifted by one down and right,
- * with zeros where that leaves the image.
+ * Halves p: every second pixel, and beside them every second pixel one further down and right, with
+ * zeros outside the image.
  */
 static int factorised_reduction(struct builder *b, const char *cell, int p, int64_t channels)
 {
@@ -114,7 +114,7 @@ static int factorised_reduction(struct builder *b, const char *cell, int p, int6
 	return bn(b, name, "bn", p);
 }
 
-/* Gives p the height and width of x and, where it has to change anyway, `channels` channels. */
+/* Gives p the height and width of x; if it changes at all, also `channels` channels. */
 static int adjust(struct builder *b, const char *cell, int p, int x, int64_t channels)
 {
 	const struct shape *from, *to;
@@ -156,7 +156,7 @@ static int normal_cell(struct builder *b, const char *cell, int x, int p, int64_
 	return build_concat(b, layer_name(b, cell, "concat"), parts, 6, 1);
 }
 
-/* Keras pads with zeros, which may be the maximum, before it pools. */
+/* Keras pads with zeros before it pools, so that the maximum may be one of them. */
 static int zero_padded(struct builder *b, const char *cell, int h)
 {
 	struct window window = same_window(b, h, 3, 2);

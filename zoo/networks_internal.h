@@ -1,4 +1,4 @@
-/* Private to zoo/: one row for each file. */
+/* Private to zoo/: the networks, one per file. */
 #ifndef PRONY_ZOO_NETWORKS_INTERNAL_H
 #define PRONY_ZOO_NETWORKS_INTERNAL_H
 

@@ -1,3 +1,4 @@
+/* ResNet with 50 layers. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 

@@ -1,9 +1,10 @@
+/* ResNet with 50 layers, for images of 32x32. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
 static const double epsilon = 1e-5;
 
-/* Two 3x3 convolutions around a shortcut; small at first, as in bottleneck.c. */
+/* Two 3x3 convolutions beside a shortcut; they add little at first, as in bottleneck.c. */
 static int block(struct builder *b, const char *name, int x, int64_t width, int64_t stride)
 {
 	const double branch_scale = 0.2;

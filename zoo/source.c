@@ -1,3 +1,4 @@
+/* Opens networks of the zoo and of ONNX files, and makes their graphs and weights. */
 #include "zoo/source.h"
 
 #include <ctype.h>
@@ -21,7 +22,7 @@ bool network_is_file(const char *word)
 	return strchr(word, '/') != NULL || (length > 5 && strcmp(word + length - 5, ".onnx") == 0);
 }
 
-/* Names stand in keys, which have blanks and equal signs between their words. */
+/* Names are part of keys, whose words are separated by blanks and equal signs. */
 static void make_name(struct network_file *file, const char *path, const char *digest)
 {
 	const char *slash = strrchr(path, '/');
@@ -34,7 +35,7 @@ static void make_name(struct network_file *file, const char *path, const char *d
 	snprintf(file->name + strlen(file->name), DIGITS_SHOWN + 2, "@%.*s", DIGITS_SHOWN, digest);
 }
 
-/* What the file's author would not expect of our figures. */
+/* One line on what the file's author would not expect of our figures. */
 static char *make_remark(const struct network_file *file, const struct onnx_notes *notes)
 {
 	char shared[200] = "", softmax[80] = "", outputs[80] = "";
@@ -55,7 +56,8 @@ static char *make_remark(const struct network_file *file, const struct onnx_note
 	return memory_printf("%s%s%s%s", file->name, shared, softmax, outputs);
 }
 
-/* Imports the file, and finds input, classes and cost of one sample; a refusal becomes the reason.
+/* Imports the file and finds the input, the classes and the cost of one sample. If it is not
+ * supported, file->reason tells why.
  */
 static enum prony_status describe(struct network_file *file, struct error *err)
 {
@@ -88,7 +90,7 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	return PRONY_OK;
 }
 
-/* A graph, or why there is none. */
+/* Makes a graph, or sets file->reason. */
 static enum prony_status try_graph(struct network_file *file, const char *path, struct error *err)
 {
 	char digest[DIGEST_HEX_BYTES];
@@ -108,8 +110,8 @@ static enum prony_status try_graph(struct network_file *file, const char *path, 
 	return status;
 }
 
-/* Shapes that the user said. Inputs of another shape are another network: they are part of its
- * name. */
+/* Sets the shapes that the user gave. They are part of the network's name, because other shapes
+ * make another network. */
 static enum prony_status fix_shapes(struct network_file *file, const char *path,
 				    const struct network_shapes *shapes, struct error *err)
 {
@@ -135,7 +137,8 @@ static enum prony_status fix_shapes(struct network_file *file, const char *path,
 	return PRONY_OK;
 }
 
-/* Where there is no graph, the file is kept; what keeps it from being used is no error. */
+/* Keeps the bytes of a file that has no graph. If the file cannot be run unchanged either,
+ * file->unreadable tells why; that is no error. */
 static enum prony_status keep_as_it_is(struct network_file *file, const char *path,
 				       const struct network_shapes *shapes, struct error *err)
 {

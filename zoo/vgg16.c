@@ -1,3 +1,4 @@
+/* VGG with 16 layers. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 

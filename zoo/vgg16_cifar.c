@@ -1,11 +1,13 @@
+/* VGG with batch normalisation, for images of 32x32. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
-/* Configuration D; 0 is a pool, the last of which leaves 1x1. */
+/* Configuration D; 0 is a pool. The last one leaves 1x1. */
 static const int64_t widths[] = {64, 64,  0,   128, 128, 0,   256, 256, 256,
 				 0,  512, 512, 512, 0,	 512, 512, 512, 0};
 
-/* With a bias, though batch normalisation takes it away again: the published count has it. */
+/* The bias has no effect, because batch normalisation subtracts it; the published count includes
+ * it. */
 static int conv_bn_relu(struct builder *b, const char *name, int x, int64_t channels)
 {
 	x = build_conv(b, name, x, channels, 3, 1, 1);

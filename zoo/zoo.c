@@ -1,3 +1,4 @@
+/* The table of built-in networks, and how their graphs are built. */
 #include "zoo/zoo.h"
 
 #include <string.h>

@@ -17,26 +17,26 @@ struct network {
 	int input_rank;	     /* without the batch */
 	int64_t input_dims[4];
 	int64_t classes;
-	int64_t parameters, macs; /* published figures for batch 1; a test holds us to them */
+	int64_t parameters, macs; /* published, for batch 1; a test compares ours */
 	int64_t tokens;		  /* of one sample; 0: it is no sequence */
 	double gate_learning_rate;
-	double gate_rmsprop_rate; /* 0: the one above */
-	bool half_squares; /* objective half the sum of squares of the logits, not cross-entropy */
+	double gate_rmsprop_rate; /* 0: gate_learning_rate */
+	bool half_squares; /* the loss is half the sum of the logits' squares, not cross-entropy */
 	/* Appends layers up to the logits and returns them; errors stay in the builder. */
 	int (*layers)(struct builder *b, int input);
-	const struct network_file *file; /* instead of layers: zoo/source.h; NULL in the zoo */
+	const struct network_file *file; /* an ONNX file instead of layers; may be NULL */
 };
 
 extern const struct network *const zoo_networks[];
 extern const size_t zoo_network_count;
 
-/* NULL when unknown; *nearest (may be NULL) then gets a name to suggest, or NULL. */
+/* NULL if there is none; then *nearest (may be NULL) is a name to suggest, or NULL. */
 const struct network *zoo_find(const char *name, const char **nearest);
 
 /* The learning rate of the parity gate for an optimiser. */
 double network_gate_rate(const struct network *network, enum optimiser optimiser);
 
-/* Builds network for `batch` samples, with loss; forward only. Initialises *out. */
+/* Builds the forward graph for `batch` samples, with its loss; graph_release it. */
 enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
 			    struct error *err);
 
