@@ -87,7 +87,7 @@ class BadInputTest(ProgramTest):
     def test_closed_standard_streams(self):
         """No file may take the number of a closed one: what is printed would end in it."""
         done = subprocess.run(["/bin/sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', PRONY, "run", "-f",
-                               "null", "--steps", "3", "--warm-up", "0", "--repeat", "1"],
+                               "null", "--quick", "--steps", "3", "--warm-up", "0", "--repeat", "1"],
                               env=self.environment, check=False)
         self.assertEqual(done.returncode, 0)
         self.prony("show", expect=0)
@@ -136,7 +136,7 @@ class BadInputTest(ProgramTest):
 
     def test_setup_that_fails_says_what_it_printed(self):
         self.says(USAGE, ["--setup command failed with exit code 3", "no such switch"], "run", "-f",
-                  "null", "-n", "mlp", "--steps", "2", "--warm-up", "0", "--repeat", "1", "--store",
+                  "null", "-n", "mlp", "--quick", "--steps", "2", "--warm-up", "0", "--repeat", "1", "--store",
                   self.store, "--setup", "echo no such switch; exit 3")
 
     def test_one_cell_that_cannot_run_says_why(self):

@@ -135,7 +135,7 @@ class DataTest(ProgramTest):
         self.assertEqual(rows["cifar10-sample"]["classes"]["names"],
                          [f"name{i}" for i in range(10)])
         command = ("run", "-f", "fake", "-n", "cnn", "-b", "2", "-s", "forward", "--repeat", "3",
-                   "--steps", "5", "--warm-up", "1", "--data", self.data, "--store", self.store)
+                   "--quick", "--steps", "5", "--warm-up", "1", "--data", self.data, "--store", self.store)
         suite = os.path.join(self.folder, "mine.yaml")
         with open(suite, "w", encoding="ascii") as stream:
             stream.write("datasets: cifar10\n")

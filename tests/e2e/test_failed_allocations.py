@@ -27,7 +27,7 @@ SAMPLE = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 37, 47, 59, 73, 89, 113, 149, 1
           1447, 1931, 2579, 3433)
 RUN_SAMPLE = (3, 17, 61, 211, 1009, 4001)
 MODEL, SHOWN = "model.onnx", "shown.db"
-RUN = ("run", "-n", "mlp", "-f", "fake", "-b", "4", "-s", "forward", "-d", "synthetic", "--steps", "2", "--warm-up", "1",
+RUN = ("run", "-n", "mlp", "-f", "fake", "-b", "4", "-s", "forward", "-d", "synthetic", "--quick", "--steps", "2", "--warm-up", "1",
        "--repeat", "1", "--store", "store.db", "--format", "json")
 # Command -> its words, and the process whose allocations fail.
 COMMANDS = {

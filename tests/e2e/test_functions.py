@@ -27,7 +27,7 @@ class FunctionTest(ProgramTest):
         """(framework, file, stage) -> status and reason of each cell."""
         models = ",".join(os.path.join(self.folder, name + ".onnx") for name in self.names)
         done = self.prony("run", "-n", models, "-f", frameworks, "-s", stages, "-b", "8", "-D",
-                          "cpu:1", "--steps", "1", "--warm-up", "0", "--repeat", "1", "--store",
+                          "cpu:1", "--quick", "--steps", "1", "--warm-up", "0", "--repeat", "1", "--store",
                           self.store, "--format", "json", seconds=1200, **environment)
         found = {}
         for cell in json.loads(done.stdout)["cells"]:

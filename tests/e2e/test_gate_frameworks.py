@@ -49,7 +49,7 @@ class GateTest(ProgramTest):
     def test_time_between_epochs_is_none_of_theirs(self):
         """Each epoch of predict is a call, before which Keras makes what reads the data."""
         done = self.prony("run", "-f", "keras3:tensorflow", "-n", "mlp", "-d", "synthetic", "-s", "forward", "-b", "16",
-                          "--loop", "fit", "--sync", "step", "--steps", "5", "--warm-up", "2", "--repeat", "1",
+                          "--loop", "fit", "--sync", "step", "--quick", "--steps", "5", "--warm-up", "2", "--repeat", "1",
                           "--store", self.store, "--format", "json", seconds=600,
                           XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
         cell, = json.loads(done.stdout)["cells"]

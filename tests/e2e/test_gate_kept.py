@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import counted  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
-QUICK = ("-n", "mlp", "-d", "synthetic", "-b", "8", "--repeat", "1", "--steps",
+QUICK = ("-n", "mlp", "-d", "synthetic", "-b", "8", "--quick", "--repeat", "1", "--steps",
          "2", "--warm-up", "1")
 HEAD_BYTES = 192
 

@@ -27,7 +27,7 @@ PYTHON_WORKER = [sys.executable, os.path.join(ROOT, "python", "worker.py"), "--a
 SLOTS, BATCH, WIDTH = 3, 4, 6
 STRIDE = 2 * PAGE
 LATE_S = 0.02
-FIXED = ("--steps", "12", "--warm-up", "3", "--repeat", "3")
+FIXED = ("--quick", "--steps", "12", "--warm-up", "3", "--repeat", "3")
 
 
 def tiny():

@@ -86,7 +86,7 @@ class GateTest(LightTest):
 
     def through_run(self, names):
         done = self.prony("run", "-n", ",".join(map(path, names)), "-f", "native,onnxruntime", "-s",
-                          "forward", "-b", "1", "--steps", "1", "--warm-up", "0", "--repeat", "1",
+                          "forward", "-b", "1", "--quick", "--steps", "1", "--warm-up", "0", "--repeat", "1",
                           "--store", self.store, "--format", "json", expect=0, seconds=900,
                           XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
         cells = json.loads(done.stdout)["cells"]

@@ -165,7 +165,7 @@ class PlanTest(FileTest):
 
 class EngineTest(FileTest):
     SHAPES = ("--shape", "rows=1x5", "--shape", "x=1x5x4")
-    LITTLE = ("-s", "forward", "--steps", "2", "--warm-up", "0", "--repeat", "1")
+    LITTLE = ("-s", "forward", "--quick", "--steps", "2", "--warm-up", "0", "--repeat", "1")
 
     def setUp(self):
         super().setUp()

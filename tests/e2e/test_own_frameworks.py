@@ -68,7 +68,7 @@ class OwnFrameworkTest(ProgramTest):
         return {cell["framework"]: cell for cell in json.loads(done.stdout)["cells"]}
 
     def measure(self, *words, expect=0, repeat=3):
-        return self.prony("run", "-n", "mlp", "-b", "8", "--steps", "2", "--warm-up", "1",
+        return self.prony("run", "--quick", "-n", "mlp", "-b", "8", "--steps", "2", "--warm-up", "1",
                           "--repeat", str(repeat), "--store", self.store, "--format", "json", *words,
                           expect=expect)
 
@@ -172,14 +172,13 @@ class ForeignWorkerTest(OwnFrameworkTest):
                          ("mine", None, "ready", None, "named"))
         self.assertEqual(row["descriptor"], os.path.join(self.own, "mine.yaml"))
         reference = "native" if self.installed("native") else "fake"
-        for stage in ("forward", "train"):
-            # Six processes of two steps tell a factor of thousands on any machine; three may not.
-            rows = self.cells(self.measure("-f", reference + ",mine", "-s", stage, repeat=6))
-            self.assertEqual({name: row["status"] for name, row in rows.items()},
-                             {reference: "ok", "mine": "ok"})
-            self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
+        # Six processes of two steps rank a factor of thousands on any machine; three may not.
+        rows = self.cells(self.measure("-f", reference + ",mine", "-s", "train", repeat=6))
+        self.assertEqual({name: row["status"] for name, row in rows.items()},
+                         {reference: "ok", "mine": "ok"})
+        self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
         kinds = dict(self.rows("select framework, count(*) from cell group by framework"))
-        self.assertEqual(kinds, {reference: 2, "mine": 2})
+        self.assertEqual(kinds, {reference: 1, "mine": 1})
 
     def installed(self, name):
         """Those of the machine's own data folder are lent to this test's."""
@@ -190,6 +189,7 @@ class ForeignWorkerTest(OwnFrameworkTest):
             os.symlink(there, os.path.join(self.folder, "prony", "frameworks", name))
         return os.path.isdir(there)
 
+    @unittest.skipUnless(os.environ.get("CI") == "true", "half a minute of plain Python: with CI=true")
     def test_it_keeps_to_the_protocol(self):
         self.prony("worker-check", "python3", WORKER, expect=0, seconds=900)
 
@@ -199,15 +199,14 @@ class ForeignWorkerTest(OwnFrameworkTest):
         self.assertIn("parity: mlp, forward", done.stdout)
         self.assertIn("skipped", done.stdout)  # lenet, whose convolutions it has not
         self.put("mine.yaml", DESCRIPTOR.replace("{here}/mlp.py", FORWARD))
-        reference = "native" if self.installed("native") else "fake"
-        rows = self.cells(self.measure("-f", reference + ",mine", "-s", "forward", repeat=6))
-        self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
+        rows = self.cells(self.measure("-f", "fake,mine", "-s", "forward", repeat=6))
+        self.assertEqual((rows["fake"]["rank"], rows["mine"]["rank"]), (1, 2))
         row = self.cells(self.measure("-f", "mine", "-s", "train", expect=1))["mine"]
         self.assertEqual(row["status"], "unsupported")
 
     def test_what_it_refuses_is_unsupported_with_its_reason(self):
         self.put_mine()
-        done = self.prony("run", "-n", "lenet", "-f", "mine", "-b", "8", "--steps", "2",
+        done = self.prony("run", "--quick", "-n", "lenet", "-f", "mine", "-b", "8", "--steps", "2",
                           "--repeat", "3", "--store", self.store, "--format", "json", expect=1)
         row = self.cells(done)["mine"]
         self.assertEqual(row["status"], "unsupported")

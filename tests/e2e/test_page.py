@@ -174,7 +174,7 @@ class PageTest(unittest.TestCase):
             self.assertEqual(self.texts(f"fieldset[data-axis={axis}]"), [])
         store = os.path.join(self.folder, "inputs.db")
         subprocess.run([PRONY, "run", "-f", "null", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "--input",
-                        "resident,stream", "--sync", "blocks,step", "--optimiser", "sgd,momentum", "--steps", "3",
+                        "resident,stream", "--sync", "blocks,step", "--optimiser", "sgd,momentum", "--quick", "--steps", "3",
                         "--warm-up", "1", "--repeat", "1", "--store", store], check=True, capture_output=True,
                        timeout=240)
         self.browser.open(self.page_of("inputs.html", "report", "--store", store, "-o"))
@@ -189,7 +189,7 @@ class PageTest(unittest.TestCase):
         """Inference has no optimiser: no box of one hides it. Curves go with what they are of."""
         store = os.path.join(self.folder, "optimisers.db")
         subprocess.run([PRONY, "run", "-f", "fake", "-n", "mlp", "-d", "mnist-sample", "-b", "4,8", "-s",
-                        "forward,train", "--optimiser", "sgd,momentum", "--steps", "3", "--warm-up", "1",
+                        "forward,train", "--optimiser", "sgd,momentum", "--quick", "--steps", "3", "--warm-up", "1",
                         "--repeat", "1", "--store", store], check=True, capture_output=True, timeout=240)
         self.browser.open(self.page_of("optimisers.html", "report", "--store", store, "-o"))
         curves, sections = "section[id^=sweep]", "section[id^=comparison]"

@@ -17,7 +17,7 @@ import counted  # noqa: E402
 import json_schema  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
-SHORT = ("-d", "mnist-sample", "-b", "8", "-s", "train", "--repeat", "3", "--steps", "12",
+SHORT = ("-d", "mnist-sample", "-b", "8", "-s", "train", "--quick", "--repeat", "3", "--steps", "12",
          "--warm-up", "3")
 FILES = {"case.json", "weights.safetensors", "input.safetensors"}
 # After each process: inode and path of every file of the run, then a line that ends the listing.
@@ -45,7 +45,7 @@ class ExampleTest(ProgramTest):
     def test_the_example_is_what_the_program_writes(self):
         kept = os.path.join(self.folder, "kept")
         self.prony("run", "-f", "null", "-n", "lenet", "-d", "synthetic", "-D", "cpu:1", "-b", "2",
-                   "-s", "train", "--repeat", "1", "--steps", "12", "--warm-up", "3", "--store",
+                   "-s", "train", "--quick", "--repeat", "1", "--steps", "12", "--warm-up", "3", "--store",
                    self.store, "--keep-bundle", kept, expect=0)
         folders = os.listdir(kept)
         self.assertEqual(len(folders), 1)

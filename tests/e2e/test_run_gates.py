@@ -28,7 +28,7 @@ read -r left < "{count}" || exit 9
 echo "${{left%?}}" > "{count}"
 kill -SEGV $$
 """
-SHORT = ("-n", "mlp", "-d", "synthetic", "-b", "8", "--repeat", "1", "--steps", "2", "--warm-up", "1")
+SHORT = ("-n", "mlp", "-d", "synthetic", "-b", "8", "--quick", "--repeat", "1", "--steps", "2", "--warm-up", "1")
 
 
 class RunGatesTest(ProgramTest):
@@ -45,7 +45,7 @@ class RunGatesTest(ProgramTest):
             ("fake", "forward"): "ok", ("fake", "train"): "ok",
             ("fake+no-momentum", "forward"): "ok", ("fake+no-momentum", "train"): "mismatch",
             ("null", "forward"): "unsupported", ("null", "train"): "unsupported"})
-        self.assertEqual(found["fake", "train"]["flags"], ["gate-only"])
+        self.assertEqual(found["fake", "train"]["flags"], ["screening", "gate-only"])
         self.assertTrue(found["fake", "train"]["parity"]["evidence"]["passed"])
         self.assertIsNone(found["fake", "train"]["rank"])
         self.assertIn("6 gates to run, nothing is timed", done.stderr)
@@ -69,7 +69,7 @@ class RunGatesTest(ProgramTest):
         self.assertNotIn("gate-only", cell["flags"])  # a machine may disturb it meanwhile
         self.assertEqual(self.rows("select count(*) from process"), [(1,)])
         done, [cell] = self.run_cells(*words, "--gate-only", "--resume")
-        self.assertEqual(cell["flags"], ["gate-only"])
+        self.assertEqual(cell["flags"], ["screening", "gate-only"])
         self.assertEqual(self.rows("select count(*) from run"), [(2,)])
 
     def mine(self, accidents):
@@ -121,7 +121,7 @@ class RunGatesTest(ProgramTest):
     def test_a_broken_data_set_ends_its_cells_alone(self):
         path = self.cifar10_sample()
         words = ("-f", "fake", "-n", "cnn,mlp", "-d", "cifar10-sample,synthetic", "-b", "8", "-s",
-                 "forward", "--repeat", "1", "--steps", "2", "--warm-up", "1", "--data",
+                 "forward", "--quick", "--repeat", "1", "--steps", "2", "--warm-up", "1", "--data",
                  os.path.dirname(os.path.dirname(path)))
         # In a batch of the gate (64 batches are skipped), then in one that is timed.
         for sample, status in ((65 * 8 + 3, "invalid"), (3, "invalid")):

@@ -29,7 +29,7 @@ class KillTest(ProgramTest):
         self.starts = os.path.join(self.folder, "starts")
         self.log = os.path.join(self.folder, "log")
         self.words = ("run", "-f", FRAMEWORKS, "-n", "mlp", "-d", "mnist-sample", "-b", "4",
-                      "-s", "forward,train", "--repeat", str(REPEAT), "--steps", "10",
+                      "-s", "forward,train", "--quick", "--repeat", str(REPEAT), "--steps", "10",
                       "--warm-up", "2", "--timeout", "120", "--store", self.store,
                       # Counts timed processes from outside: one line for each that was begun.
                       "--setup", f"echo x >> {self.starts}")
@@ -91,7 +91,7 @@ class KillTest(ProgramTest):
         lock = os.open(held, os.O_RDONLY)
         self.addCleanup(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        words = ("run", "-f", "null", "-n", "mlp", "-d", "synthetic", "--repeat", "1", "--steps", "5",
+        words = ("run", "-f", "null", "-n", "mlp", "-d", "synthetic", "--quick", "--repeat", "1", "--steps", "5",
                  "--store", self.store)
         self.prony(*words, expect=0)
         self.assertEqual(sorted(name for name in os.listdir(self.folder)

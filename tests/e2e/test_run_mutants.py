@@ -15,7 +15,7 @@ from prony_program import ProgramTest  # noqa: E402
 # docs/parity.md, "What it detects"; the batch-norm one comes with a network that has batch norm.
 MUTANTS = ("no-momentum", "lr-scale=1.01", "no-bias-gradient", "tf32", "frozen-layer",
            "swapped-channels")
-ONE_PROCESS = ("-d", "mnist-sample", "-s", "train", "--repeat", "1", "--steps", "2", "--warm-up",
+ONE_PROCESS = ("-d", "mnist-sample", "-s", "train", "--quick", "--repeat", "1", "--steps", "2", "--warm-up",
                "1")
 
 

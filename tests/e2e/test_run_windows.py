@@ -52,7 +52,7 @@ class WindowTest(ProgramTest):
         mine = os.path.join(self.folder, "mine.py")
         with open(mine, "w", encoding="utf-8") as stream:
             stream.write(f'{before}    until = now() + 4e9 * (recipe["slots"] > 3)\n    while now() < until:\n        {what}\n{end}{after}')
-        self.prony("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1", "--steps", "3",
+        self.prony("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1", "--quick", "--steps", "3",
                    "--warm-up", "0", "--repeat", "1", "--worker", f"mine={sys.executable} {mine} mine", "-f", "mine",
                    "--store", self.store)
         cell, = self.rows("select status, flags, reason from cell")
@@ -76,7 +76,7 @@ class WindowTest(ProgramTest):
 
     def test_all_that_is_known_is_in_each_json(self):
         """Windows of more than twenty blocks: what is split, and diagnosed, of a cell's processes."""
-        self.prony(*FAKE, "-f", "fake+step-us=2000", "--sync", "step", "--steps", "1100", "--warm-up", "1", "--repeat", "3",
+        self.prony(*FAKE, "-f", "fake+step-us=2000", "--sync", "step", "--steps", "1100", "--quick", "--warm-up", "1", "--repeat", "3",
                    "--store", self.store, expect=0)
         shown, exported = self.cell("show"), self.cell("export")
         self.assertIsNotNone(shown["split"]["window_s"])
@@ -89,7 +89,7 @@ class WindowTest(ProgramTest):
 
     def test_the_first_process_is_the_first(self):
         """It may be cold; the second one is not when the first has been left out."""
-        self.prony(*FAKE, "-f", "fake", "--steps", "3", "--warm-up", "0", "--repeat", "7", "--store", self.store, expect=0)
+        self.prony(*FAKE, "-f", "fake", "--quick", "--steps", "3", "--warm-up", "0", "--repeat", "7", "--store", self.store, expect=0)
 
         def found(slow, disturbed):
             self.sql("update process set flags = '', foreign_share = 0.01, step_mean_ns = 1e6 * (1 + 0.001 * (replicate % 3))")

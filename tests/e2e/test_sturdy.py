@@ -29,7 +29,7 @@ class SturdyTest(ProgramTest):
                               preexec_fn=before, check=False)
 
     def run_words(self):
-        return ("run", "-n", "mlp", "-f", "fake", "-b", "4", "-s", "forward", "-d", "synthetic", "--steps", "2",
+        return ("run", "-n", "mlp", "-f", "fake", "-b", "4", "-s", "forward", "-d", "synthetic", "--quick", "--steps", "2",
                 "--warm-up", "1", "--repeat", "1", "--store", self.store)
 
 
@@ -131,7 +131,7 @@ class CountTest(SturdyTest):
             with open(worker, "w", encoding="utf-8") as stream:
                 stream.write(text.replace("parameters => undef", "parameters => " + value).replace("name => 'null'", "name => 'mine'"))
             done = self.child("run", "--worker", f"mine=perl {worker}", "-f", "mine", "-n", "mlp", "-b", "4", "-s",
-                              "forward", "-d", "synthetic", "--steps", "2", "--repeat", "1", "--store", self.store,
+                              "forward", "-d", "synthetic", "--quick", "--steps", "2", "--repeat", "1", "--store", self.store,
                               "--format", "json")
             cell = json.loads(done.stdout)["cells"][0]
             self.assertEqual(cell["status"], "invalid", cell)

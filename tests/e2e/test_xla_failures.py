@@ -19,7 +19,7 @@ from prony_program import ProgramTest  # noqa: E402
 class FailureTest(ProgramTest):
     def xla_ends(self, expect, device="cpu:1", **environment):
         done = self.prony("run", "-n", "mlp", "-f", "xla,fake", "-s", "forward", "-b", "8", "-D",
-                          f"cpu:1,{device}", "--steps", "1", "--warm-up", "0", "--repeat", "1", "--store",
+                          f"cpu:1,{device}", "--quick", "--steps", "1", "--warm-up", "0", "--repeat", "1", "--store",
                           self.store, "--format", "json", expect=expect, seconds=300,
                           **environment)
         cells = {(cell["framework"], cell["device"]): cell
