@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cell/device.h"
 
 /* Workers of one run; more is a damaged request. */
 #define WORLD_SIZE_MAX 65536
@@ -16,7 +17,7 @@ void target_defaults(struct target *target)
 void target_set_device(struct target *target, const char *spelling)
 {
 	snprintf(target->device, sizeof target->device, "%s",
-		 strncmp(spelling, "cpu:", 4) == 0 ? "cpu" : spelling);
+		 device_of(spelling).kind == DEVICE_CPU ? "cpu" : spelling);
 }
 
 bool target_has_option(const struct target *target, const char *word)

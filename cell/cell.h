@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cell/axes.h"
+#include "cell/device.h"
 
 /* Long enough for the longest words. */
 #define CELL_KEY_BYTES 640
@@ -103,16 +104,6 @@ enum cell_status cell_status_from(enum prony_status status);
  * spelling. PRONY_USAGE explains the grammar. Does not check whether the framework exists.
  */
 enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, struct error *err);
-
-/*
- * Checks a device spelling: cpu, cpu:N, cuda:N, cuda:N+M..., and NAME, NAME:N, NAME.N of what only
- * a framework's library knows; *threads = N of cpu:N, else 0. PRONY_USAGE explains the grammar, and
- * names the word that a slip is near to.
- */
-enum prony_status device_parse(const char *spelling, int *threads, struct error *err);
-
-/* Whether a spelling that device_parse takes means the processor: cpu, cpu:N. */
-bool device_is_cpu(const char *spelling);
 
 /* Canonical key, "framework=native network=lenet dataset=... ... dropout=on" and then what is not
  * at its default of the rows that came later (cell/axes.h); and its hash. */

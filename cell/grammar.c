@@ -1,14 +1,10 @@
-/* The spellings of frameworks and devices. */
+/* The spellings of frameworks. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "cell/cell.h"
-
-#define DEVICES_MAX 64
-#define THREADS_MAX 65536
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define LOWER LETTERS "0123456789"
@@ -104,105 +100,4 @@ enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, 
 	memcpy(cell->backend, parsed.backend, sizeof cell->backend);
 	memcpy(cell->options, parsed.options, sizeof cell->options);
 	return PRONY_OK;
-}
-
-static enum prony_status bad_device(const char *spelling, const char *what, struct error *err)
-{
-	return error_set(err, PRONY_USAGE,
-			 "device '%s': %s; write cpu (all cores), cpu:4 (four of them), cuda:0, "
-			 "cuda:0+1 (two GPUs), or what a framework's library calls another one, as "
-			 "in gpu.1 or tpu:0",
-			 spelling, what);
-}
-
-/* A decimal number without sign or leading zero: one spelling for one device. */
-static bool take_number(const char **text, long limit, long *out)
-{
-	size_t length = strspn(*text, "0123456789");
-	long value = 0;
-
-	if (length == 0 || length > 9 || (length > 1 && **text == '0'))
-		return false;
-	for (size_t i = 0; i < length; i++)
-		value = 10 * value + ((*text)[i] - '0');
-	if (value > limit)
-		return false;
-	*text += length;
-	*out = value;
-	return true;
-}
-
-/* One GPU or several: what follows "cuda:". */
-static enum prony_status parse_gpus(const char *spelling, const char *rest, struct error *err)
-{
-	uint64_t seen = 0;
-	long number = 0;
-
-	for (bool first = true; first || *rest == '+'; first = false) {
-		rest += !first;
-		if (!take_number(&rest, DEVICES_MAX - 1, &number))
-			return bad_device(spelling, "no number of a GPU after ':' or '+'", err);
-		if (seen & (UINT64_C(1) << number))
-			return bad_device(spelling, "a GPU is named twice", err);
-		seen |= UINT64_C(1) << number;
-	}
-	if (*rest)
-		return bad_device(spelling, "did not expect what follows the number", err);
-	return PRONY_OK;
-}
-
-/*
- * A library's own word for one: NAME, NAME:N or NAME.N. Whether there is one only the library
- * knows, so a slip in one of our words has to be caught here; gpu, tpu, npu and their like are
- * none.
- */
-static enum prony_status parse_other_device(const char *spelling, struct error *err)
-{
-	static const char *const ours[] = {"cpu", "cuda"};
-	char name[CELL_WORD_BYTES], what[64];
-	const char *rest = spelling;
-	long number = 0;
-
-	if (!take_word(&rest, LOWER "_", name) || !strchr(LETTERS, name[0]))
-		return bad_device(spelling, "the name is missing or not in lower case", err);
-	const char *near = word_nearest(name, ours, 2);
-	if (!strcmp(name, "cuda") || !strcmp(name, "cpu"))
-		return bad_device(spelling, "no number after ':'", err);
-	for (size_t i = 0; i < 2; i++)
-		if (strncmp(name, ours[i], strlen(ours[i])) == 0)
-			near = ours[i];
-	if (near && (strlen(name) != 3 || strcmp(name + 1, "pu") != 0 || name[0] == 'c')) {
-		snprintf(what, sizeof(what), "unknown; did you mean %s?", near);
-		return bad_device(spelling, what, err);
-	}
-	if (*rest && ((*rest != ':' && *rest != '.') ||
-		      (rest++, !take_number(&rest, DEVICES_MAX - 1, &number)) || *rest))
-		return bad_device(spelling, "no number after the name", err);
-	return PRONY_OK;
-}
-
-bool device_is_cpu(const char *spelling)
-{
-	return strncmp(spelling, "cpu", 3) == 0;
-}
-
-enum prony_status device_parse(const char *spelling, int *threads, struct error *err)
-{
-	enum prony_status status = PRONY_OK;
-	long number = 0;
-
-	if (strlen(spelling) >= CELL_WORD_BYTES)
-		return bad_device(spelling, "too long", err);
-	if (!strncmp(spelling, "cpu:", 4)) {
-		const char *rest = spelling + 4;
-		if (!take_number(&rest, THREADS_MAX, &number) || *rest || number == 0)
-			return bad_device(spelling, "no number of cores after 'cpu:'", err);
-	} else if (!strncmp(spelling, "cuda:", 5)) {
-		status = parse_gpus(spelling, spelling + 5, err);
-	} else if (strcmp(spelling, "cpu") != 0) {
-		status = parse_other_device(spelling, err);
-	}
-	if (status == PRONY_OK)
-		*threads = (int)number;
-	return status;
 }

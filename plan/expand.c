@@ -214,11 +214,10 @@ static void derive(const struct expansion *e, const struct spec_word *const poin
 /* What the cell's words mean to a worker. */
 static void fill_recipe(const struct expansion *e, const struct cell *cell, struct recipe *recipe)
 {
-	int threads = 0;
+	int cores = device_of(cell->device).cores;
 
 	recipe_defaults(recipe);
-	device_parse(cell->device, &threads, NULL);
-	recipe->threads = threads > 0 ? threads : e->settings->cores;
+	recipe->threads = cores > 0 ? cores : e->settings->cores;
 	recipe->slots = PLAN_SLOTS;
 	recipe->seed = e->spec->seed;
 #define SAME(member) recipe->member = cell->member;

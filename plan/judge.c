@@ -100,15 +100,15 @@ static void judge_backend(const struct expansion *e, const struct plan_cell *cel
 static void judge_device(const struct expansion *e, const struct plan_cell *cell,
 			 const struct framework *framework, struct strbuf *reasons)
 {
-	bool cpu = device_is_cpu(cell->cell.device);
-	bool cuda = strncmp(cell->cell.device, "cuda:", 5) == 0;
+	const struct device device = device_of(cell->cell.device);
+	bool cpu = device.kind == DEVICE_CPU, cuda = device.kind == DEVICE_CUDA;
 	unsigned can = framework->devices;
 
 	/* Which devices a library has its worker says, in its reply to hello. */
 	if (!cpu && !(can & FRAMEWORK_ANY) && !(cuda && can & FRAMEWORK_CUDA))
 		add_reason(reasons, "device %s: %s runs on %s", cell->cell.device, framework->name,
 			   can & FRAMEWORK_CUDA ? "cpu and cuda:N" : "the CPU only");
-	if (!cpu && strchr(cell->cell.device, '+'))
+	if (device.count > 1)
 		add_reason(reasons, "device %s: a cell of this version has one GPU",
 			   cell->cell.device);
 	if (cpu && cell->recipe.threads > e->settings->cores)
@@ -116,20 +116,15 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 			   cell->cell.device, e->settings->cores);
 }
 
-/* GPUs that are not here, of "cuda:0+1" each. */
+/* GPUs that are not here. */
 static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 		       struct strbuf *reasons)
 {
-	const char *list = strchr(cell->cell.device, ':');
-	long highest = -1;
+	const struct device device = device_of(cell->cell.device);
+	int highest = -1;
 
-	if (strncmp(cell->cell.device, "cuda:", 5) != 0)
-		return;
-	for (char *end; *list; list = end) {
-		long number = strtol(list + 1, &end, 10);
-
-		highest = number > highest ? number : highest;
-	}
+	for (int i = 0; i < device.count; i++)
+		highest = device.indices[i] > highest ? device.indices[i] : highest;
 	if (highest < e->settings->gpus)
 		return;
 	if (e->settings->gpus == 0)

@@ -207,16 +207,12 @@ static enum prony_status check_device(const struct spec_word *word, struct expan
 				      const char **canonical, struct error *err)
 {
 	struct error wrong = ERROR_INIT;
-	int threads;
+	struct device device;
 
 	(void)e;
-	if (device_parse(word->text, &threads, &wrong) != PRONY_OK)
+	if (device_parse(word->text, &device, &wrong) != PRONY_OK)
 		return error_set(err, origin_status(word->origin), "%s: %s", word->origin,
 				 wrong.text);
-	if (strlen(word->text) >= CELL_WORD_BYTES)
-		return error_set(err, origin_status(word->origin),
-				 "%s: device \"%.40s...\" is longer than %d letters", word->origin,
-				 word->text, CELL_WORD_BYTES - 1);
 	*canonical = word->text;
 	return PRONY_OK;
 }

@@ -11,11 +11,8 @@
 /* The cores that a device word names, "cpu:4"; NaN when it names no number. */
 static double cores_of(const struct cell *cell)
 {
-	char *end;
-	if (strncmp(cell->device, "cpu:", 4))
-		return NAN;
-	double cores = strtod(cell->device + 4, &end);
-	return *end || !(cores > 0) ? NAN : cores;
+	int cores = device_of(cell->device).cores;
+	return cores > 0 ? (double)cores : NAN;
 }
 
 /* The comparison's key without the axis that the family runs over. */

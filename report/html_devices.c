@@ -80,19 +80,15 @@ static bool price_cores(const struct machine *machine, const struct device_table
 static bool price_of(const struct machine *machine, const struct device_table *table,
 		     const struct cell *cell, struct device_row *price, struct strbuf *name)
 {
-	const char *list = strchr(cell->device, ':');
+	const struct device device = device_of(cell->device);
 	*price = (struct device_row){.hourly = 0, .retail = 0};
-	if (device_is_cpu(cell->device))
+	if (device.kind == DEVICE_CPU)
 		return price_cores(machine, table,
-				   list ? strtoll(list + 1, NULL, 10) : machine->usable, price,
-				   name);
-	/* "cuda:0+1"; of another library's device the table says nothing. */
-	if (strncmp(cell->device, "cuda:", 5) != 0)
-		return false;
-	for (char *end; list && *list; list = end) {
-		unsigned long number = strtoul(list + 1, &end, 10);
-		if (end == list + 1 || number >= GPUS_MAX ||
-		    !add_device(machine, table, 1 + number, 1, price))
+				   device.cores > 0 ? device.cores : machine->usable, price, name);
+	/* The table says nothing of another library's device. */
+	for (int i = 0; i < device.count; i++) {
+		if (device.indices[i] >= GPUS_MAX ||
+		    !add_device(machine, table, 1 + (size_t)device.indices[i], 1, price))
 			return false;
 		strbuf_printf(name, "%s%s", name->length > 0 ? " + " : "", price->name);
 	}

@@ -150,11 +150,19 @@ static void bad_frameworks_are_explained(void **state)
 static void devices(void **state)
 {
 	static const struct {
-		const char *spelling;
-		int threads;
-	} good[] = {{"cpu", 0},		{"cpu:4", 4},  {"cpu:256", 256}, {"cuda:0", 0},
-		    {"cuda:0+1+12", 0}, {"gpu", 0},    {"gpu.1", 0},	 {"tpu:0", 0},
-		    {"npu", 0},		{"rocm:3", 0}, {"iree_vm", 0}};
+		const char *word;
+		struct device device;
+	} good[] = {{"cpu", {DEVICE_CPU, 0, 0, {0}}},
+		    {"cpu:4", {DEVICE_CPU, 4, 0, {0}}},
+		    {"cpu:256", {DEVICE_CPU, 256, 0, {0}}},
+		    {"cuda:0", {DEVICE_CUDA, 0, 1, {0}}},
+		    {"cuda:0+12+1", {DEVICE_CUDA, 0, 3, {0, 12, 1}}},
+		    {"gpu", {DEVICE_OTHER, 0, 0, {0}}},
+		    {"gpu.1", {DEVICE_OTHER, 0, 0, {0}}},
+		    {"tpu:0", {DEVICE_OTHER, 0, 0, {0}}},
+		    {"npu", {DEVICE_OTHER, 0, 0, {0}}},
+		    {"rocm:3", {DEVICE_OTHER, 0, 0, {0}}},
+		    {"iree_vm", {DEVICE_OTHER, 0, 0, {0}}}};
 	static const char *const bad[] = {
 		"",	   "CPU",      "cpu:",	    "cpu:0",   "cpu:04", "cpu:-1",
 		"cpu:4 ",  "cpu:1+2",  "cpu:70000", "cuda",    "cuda:",	 "cuda:x",
@@ -170,24 +178,27 @@ static void devices(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
 		struct error err = ERROR_INIT;
-		int threads = -1;
-		check(device_parse(good[i].spelling, &threads, &err), &err);
-		assert_int_equal(threads, good[i].threads);
+		struct device device;
+		check(device_parse(good[i].word, &device, &err), &err);
+		assert_int_equal(device.kind, good[i].device.kind);
+		assert_int_equal(device.cores, good[i].device.cores);
+		assert_int_equal(device.count, good[i].device.count);
+		for (int k = 0; k < device.count; k++)
+			assert_int_equal(device.indices[k], good[i].device.indices[k]);
 	}
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct error err = ERROR_INIT;
-		int threads = -1;
-		if (device_parse(bad[i], &threads, &err) != PRONY_USAGE)
+		struct device device;
+		if (device_parse(bad[i], &device, &err) != PRONY_USAGE)
 			fail_msg("'%s' was taken", bad[i]);
-		assert_int_equal(threads, -1);
 		assert_non_null(strstr(err.text, "cuda:0+1"));
 	}
 	for (size_t i = 0; i < COUNT(near); i++) {
 		struct error err = ERROR_INIT;
 		char words[32];
-		int threads;
+		struct device device;
 		snprintf(words, sizeof words, "did you mean %s?", near[i].meant);
-		assert_int_equal(device_parse(near[i].slip, &threads, &err), PRONY_USAGE);
+		assert_int_equal(device_parse(near[i].slip, &device, &err), PRONY_USAGE);
 		assert_non_null(strstr(err.text, words));
 	}
 }
