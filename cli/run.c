@@ -297,7 +297,7 @@ static void say_findings(struct job *job)
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	if (conditions_found(job->machine, false, &line)) {
-		strbuf_puts(&line, "; prony doctor says what to do");
+		strbuf_puts(&line, "; see prony doctor");
 		progress_say(&job->progress, strbuf_text(&line));
 	}
 	strbuf_release(&line);

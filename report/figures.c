@@ -57,12 +57,16 @@ static struct figure_value contrast_value(const struct summary_row *row,
 					  const struct contrast *contrast, enum order order)
 {
 	bool itself = !strcmp(row->cell->cell.framework, "native");
-	bool untold = order == ORDER_ALIKE || order == ORDER_UNKNOWN;
+	bool holds_1 = !(contrast->low > 1) && !(contrast->high < 1);
+	char sign = order == ORDER_ALIKE     ? FIGURE_ALIKE
+		    : order != ORDER_UNKNOWN ? 0
+		    : holds_1		     ? FIGURE_ALIKE
+					     : FIGURE_UNPROVED;
 	return (struct figure_value){.value = contrast->ratio,
 				     .low = contrast->low,
 				     .high = contrast->high,
 				     .half_width = contrast_half_width(contrast),
-				     .alike = untold && !itself && isfinite(contrast->ratio),
+				     .sign = itself || isnan(contrast->ratio) ? (char)0 : sign,
 				     .itself = itself};
 }
 
@@ -122,8 +126,9 @@ void figure_format(enum figure_unit unit, double value, double half_width, char 
 void figure_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES])
 {
 	struct figure_value known = figure_value(id, row);
-	*out = '~';
-	figure_format(figures[id].unit, known.value, known.half_width, out + known.alike);
+	char number[FORMAT_BYTES], sign[] = {known.sign, '\0'};
+	figure_format(figures[id].unit, known.value, known.half_width, number);
+	snprintf(out, FORMAT_BYTES, "%s%.*s", sign, FORMAT_BYTES - 2, number);
 }
 
 void figure_width_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES])

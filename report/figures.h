@@ -159,9 +159,12 @@ extern const struct figure figures[FIGURE_COUNT];
 struct figure_value {
 	double value, low, high, half_width; /* 95 % interval; half_width is relative */
 	size_t processes;		     /* that it was estimated from */
-	bool alike;			     /* a ratio that cannot be told apart from 1 */
+	char sign;			     /* of a ratio: FIGURE_ALIKE, FIGURE_UNPROVED; or 0 */
 	bool itself;			     /* native's ratio to native: 1 by definition */
 };
+/* A ratio that cannot be told apart from 1; one whose interval does not hold 1, but whose order is
+ * not proved: too few processes, or the machine did other things. */
+enum { FIGURE_ALIKE = '~', FIGURE_UNPROVED = '?' };
 struct figure_value figure_value(enum figure_id id, const struct summary_row *row);
 
 /* "1.234 ms", "~1.05x", "-"; digits by the half width where there is one. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/format.h"
+#include "report/figures.h"
 #include "report/html_internal.h"
 #include "report/text.h"
 
@@ -74,24 +74,6 @@ static size_t find_first(const struct summary *summary, size_t comparison, bool 
 	return count;
 }
 
-/* Where nobody knows who is first: those that may be, as find_first tells. More than
- * CANDIDATES_TOLD are a number. */
-static void find_candidates(const struct summary *summary, size_t comparison, char out[GROUP_BYTES])
-{
-	size_t count = 0, used = 0;
-	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
-		const struct summary_row *row = &summary->rows[i];
-		if (!row->comparable || (row->rank > 0 ? row->rank : row->rank_low) != 1)
-			continue;
-		if (count < CANDIDATES_TOLD && used < GROUP_BYTES)
-			used += (size_t)snprintf(out + used, GROUP_BYTES - used, "%s%s",
-						 count > 0 ? ", " : "", row->cell->cell.framework);
-		count++;
-	}
-	if (count > CANDIDATES_TOLD)
-		snprintf(out, GROUP_BYTES, "%zu frameworks", count);
-}
-
 static void add_places(const struct summary *summary, const struct group *group, struct strbuf *out)
 {
 	for (size_t i = 0; i < group->count && i < PLACES_TOLD; i++) {
@@ -107,20 +89,43 @@ static void add_places(const struct summary *summary, const struct group *group,
 	strbuf_puts(out, ".</li>\n");
 }
 
-/* "The fastest is one of native, openvino in 2 of 8 comparisons: ..." for each set of them. */
-static void add_candidates(const struct summary *summary, const struct groups *groups,
-			   size_t compared, struct strbuf *out)
+/* Whether the row may be the first of its comparison, as far as is known. */
+static bool may_lead(const struct summary_row *row)
 {
-	for (size_t i = 0; i < groups->names.count; i++) {
-		const struct group *group = &groups->rows[i];
-		strbuf_puts(out, "<li>The fastest is one of <strong>");
-		text_html(groups->names.rows[i].bytes, out);
-		strbuf_printf(out,
-			      "</strong>, and the intervals of the ratios do not tell which, in "
-			      "%zu of %zu comparison%s",
-			      group->count, compared, compared == 1 ? "" : "s");
-		add_places(summary, group, out);
+	return row->comparable && (row->rank > 0 ? row->rank : row->rank_low) == 1;
+}
+
+/* "lenet, batch 32: native has the shortest step (705 us); not proved against openvino (1.04x)" */
+static void add_unproved(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	size_t from = summary->first[comparison], to = summary->first[comparison + 1], others = 0;
+	const struct summary_row *leader = NULL;
+	char title[CELL_KEY_BYTES], text[FORMAT_BYTES];
+	for (size_t i = from; i < to; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (may_lead(row) && (!leader || row->step.center < leader->step.center))
+			leader = row;
 	}
+	summary_comparison_title(&leader->cell->cell, title, sizeof title);
+	strbuf_puts(out, "<li>");
+	text_html(title, out);
+	strbuf_puts(out, ": <strong>");
+	text_html(leader->cell->cell.framework, out);
+	figure_text(FIGURE_STEP, leader, text);
+	strbuf_printf(out, "</strong> has the shortest step (%s), which is not proved against ",
+		      text);
+	for (size_t i = from; i < to; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (!may_lead(row) || row == leader || others++ >= CANDIDATES_TOLD)
+			continue;
+		format_ratio(row->step.center / leader->step.center, text, sizeof text);
+		strbuf_puts(out, others > 1 ? ", " : "");
+		text_html(row->cell->cell.framework, out);
+		strbuf_printf(out, " (%s)", text);
+	}
+	if (others > CANDIDATES_TOLD)
+		strbuf_printf(out, " and %zu more", others - CANDIDATES_TOLD);
+	strbuf_puts(out, ".</li>\n");
 }
 
 /* Whether native is the first, alone: only then do ranks say who comes first among the others. */
@@ -141,8 +146,8 @@ static size_t count_comparable(const struct summary *summary, size_t comparison)
 /* One sentence for each set of frameworks that comes first anywhere. */
 static void add_winners(const struct summary *summary, bool without_native, struct strbuf *out)
 {
-	struct groups groups = {.rows = NULL}, candidates = {.rows = NULL};
-	size_t compared = 0;
+	struct groups groups = {.rows = NULL};
+	size_t compared = 0, unproved = 0;
 	char names[GROUP_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
 		/* One alone is compared with nothing. */
@@ -151,30 +156,31 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 			continue;
 		compared++;
 		size_t count = find_first(summary, c, without_native, names);
-		if (count > 0) {
+		if (count > 0)
 			add_to(&groups, names, c)->status = count > 1;
-		} else if (!without_native) {
-			find_candidates(summary, c, names);
-			add_to(&candidates, names, c);
-		}
+		else if (!without_native && unproved++ < PLACES_TOLD)
+			add_unproved(summary, c, out);
 	}
 	for (size_t i = 0; i < groups.names.count; i++) {
 		const struct group *group = &groups.rows[i];
 		strbuf_puts(out, "<li><strong>");
 		text_html(groups.names.rows[i].bytes, out);
 		strbuf_printf(out, "</strong> %s in %zu of %zu comparison%s%s",
-			      group->status ? "share the first place, and cannot be told apart,"
+			      group->status ? "share the first place (they cannot be told apart)"
 					    : "is the fastest",
 			      group->count, compared, compared == 1 ? "" : "s",
 			      without_native ? " when native, the floor, is left out" : "");
 		add_places(summary, group, out);
 	}
-	add_candidates(summary, &candidates, compared, out);
-	if (groups.names.count == 0 && candidates.names.count == 0 && !without_native)
-		strbuf_puts(out, "<li>No comparison has two frameworks that are ranked: nothing "
-				 "can be said of who is faster.</li>\n");
+	if (unproved > PLACES_TOLD)
+		strbuf_printf(
+			out,
+			"<li>In %zu more comparisons it is not proved who is the fastest.</li>\n",
+			unproved - PLACES_TOLD);
+	if (groups.names.count == 0 && unproved == 0 && !without_native)
+		strbuf_puts(out, "<li>No comparison has two ranked frameworks, so nobody is faster "
+				 "than another.</li>\n");
 	release(&groups);
-	release(&candidates);
 }
 
 struct certainty {

@@ -57,16 +57,14 @@ bool summary_short_windows(const struct summary *summary, size_t comparison, str
 		if (row->cell->cell.sync != SYNC_STEP || row->step.n == 0 ||
 		    known == SUMMARY_LATENCIES)
 			continue;
-		for (int which = 0; which < SUMMARY_LATENCIES && !said; which++)
-			strbuf_printf(out, "%s%s %lld",
-				      which ? ", "
-					    : "percentiles need so many "
-					      "steps in every window: ",
-				      percentiles[which].name,
-				      (long long)(BEYOND_MIN * percentiles[which].one_in));
-		strbuf_printf(out, "%s %s has no %s", said ? "," : ";", row->cell->cell.framework,
-			      percentiles[known].name);
+		strbuf_printf(out, "%sno %s for %s", said ? ", " : "", percentiles[known].name,
+			      row->cell->cell.framework);
 		said = true;
 	}
+	for (int which = 0; which < SUMMARY_LATENCIES && said; which++)
+		strbuf_printf(out, "%s%s needs %lld",
+			      which ? ", " : ": too few steps in a window (--steps): ",
+			      percentiles[which].name,
+			      (long long)(BEYOND_MIN * percentiles[which].one_in));
 	return said;
 }

@@ -389,8 +389,7 @@ static void add_verdict(const struct sweep *sweep, const size_t *comparisons, su
 			said[k] = true;
 		}
 		strbuf_printf(&line, ": %s",
-			      last ? "something of that kind, too: prony show --full"
-				   : strbuf_text(&texts[v]));
+			      last ? "likewise: prony show --full" : strbuf_text(&texts[v]));
 		text_wrap(strbuf_text(&line), 0, width, "", "", out);
 		strbuf_release(&line);
 		lines++;

@@ -5,10 +5,8 @@
 #include "report/summary.h"
 
 #define PIVOT_LEGEND                                                                               \
-	"step time with the digits that its interval makes meaningful, +/-: half of the 95 % t "   \
-	"interval over processes; *: first, or shared first, of its column of contenders, ?: the " \
-	"order to another one is not known; prony show --full has a table each, with intervals "   \
-	"and ranks"
+	"step time; +/-: half width of the 95 % interval over processes; *: fastest or tied; ?: "  \
+	"place not settled; prony show --full: a table each, with intervals and ranks"
 
 /* The numeric axis of which a run has at least three values, if there is one such axis and each
  * cell is one of its sweep; AXIS_COUNT when there is none, or several. */

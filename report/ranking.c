@@ -179,20 +179,20 @@ static void add_cost(const struct remedy *remedy, struct strbuf *out)
 	double minutes = ceil((double)remedy->needed * remedy->process_ns / minute_ns);
 	size_t most = remedy->disturbed ? DISTURBED_PROCESSES_MAX : PROCESSES_MAX;
 	bool known = !remedy->unknown && remedy->needed <= most;
-	strbuf_puts(out, ": the intervals of their ratios do not tell");
-	if (remedy->disturbed)
-		strbuf_puts(out, " on a machine that did other things; measure again when it does "
-				 "not");
+	strbuf_puts(out, remedy->disturbed
+				 ? ": other programs used the machine, so the order is not proved; "
+				   "close them and run again (prony doctor)"
+				 : ": the intervals of their ratios are too wide to order them");
 	if (known)
-		strbuf_printf(out,
-			      "%s %zu processes of each would%s (--repeat %zu, about %.0f min)",
-			      remedy->disturbed ? ":" : ";", remedy->needed,
-			      remedy->disturbed ? " then, as ratios and spreads are now" : "",
-			      remedy->needed, fmax(minutes, 1));
+		strbuf_printf(
+			out,
+			"; about %zu processes each would settle it%s: --repeat %zu (%.0f min)",
+			remedy->needed, remedy->disturbed ? " then" : "", remedy->needed,
+			fmax(minutes, 1));
 	else if (!remedy->disturbed)
 		strbuf_printf(out,
-			      ", and more than %d processes of each would be needed here: "
-			      "prony doctor says what disturbs",
+			      "; more than %d processes each would be needed (prony doctor shows "
+			      "what disturbs the machine)",
 			      PROCESSES_MAX);
 }
 

@@ -29,7 +29,6 @@ struct summary_taken {
 	size_t all, disturbed; /* processes, and those of them that were disturbed by anything */
 	unsigned causes;       /* bits (samples/disturbance.h) */
 	const double *most;    /* the largest figure of each cause; NULL where none was disturbed */
-	const char *which;     /* "2, 5 of 7", numbered as `prony log` does, "all 7"; likewise */
 };
 
 #define SUMMARY_LATENCIES 3
@@ -112,10 +111,8 @@ bool summary_breaks_floor(const struct summary_row *row);
  * where a row of the comparison does; else nothing, and false. */
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* What the signs of the tables mean. */
-#define SUMMARY_LEGEND                                                                             \
-	"+/-: half of the 95 % t interval over n processes, of the step and of its ratio to "      \
-	"native; = and ~ : cannot be told apart (ranks; from native)"
+/* What the signs mean that occur in the tables. */
+void summary_legend(const struct summary *summary, struct strbuf *out);
 
 /* Adds which contenders of the comparison have no rank, and what it would take, without a line
  * feed; false, and nothing, when all have one. */

@@ -241,8 +241,8 @@ static void add_agreement(const struct summary *summary, struct strbuf *out)
 	}
 	if (agreed > 0)
 		strbuf_printf(out,
-			      "; %zu only %s with other engines: no reference computes the "
-			      "network, so that they may be wrong together",
+			      "; %zu %s with other engines only, because no reference computes the "
+			      "network: all may be wrong",
 			      agreed, agreed == 1 ? "agrees" : "agree");
 	if (unproven > 0)
 		strbuf_printf(out, "; %zu unproven", unproven);
@@ -275,8 +275,8 @@ static void add_untied(const struct summary *summary, size_t untied, struct strb
 		strbuf_printf(out, "%s%s", comma, cell->cell.framework);
 		comma = ", ";
 	}
-	strbuf_puts(out, "): of several equal maxima their max-pools choose otherwise, so that on "
-			 "this data they train another network");
+	strbuf_puts(out, "): where pixels are equal their max-pools pass gradients to others, so "
+			 "they train differently on this data");
 }
 
 void summary_parity(const struct summary *summary, struct strbuf *out)
@@ -308,34 +308,63 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		}
 	}
 	if (loading > 0 && passed + untied + wrong + ended + absent == 0) {
-		strbuf_puts(out, "parity: nothing to prove, batches are loaded and nothing is "
-				 "computed");
+		strbuf_puts(out,
+			    "parity: nothing to prove: batches are loaded, nothing is computed");
 		return;
 	}
-	strbuf_printf(out, "parity: %zu of %zu cells did the same work", passed,
-		      passed + untied + wrong);
-	if (isfinite(worst))
-		strbuf_printf(out, " (worst: %s at %.2g of its bound)", worst_what, worst);
+	size_t checked = passed + untied + wrong;
+	if (checked == 0)
+		strbuf_puts(out, "parity: no cell was checked against the reference");
+	else
+		strbuf_printf(out, "parity: %zu of %zu checked cells match the reference", passed,
+			      checked);
+	if (isfinite(worst)) {
+		char share[FORMAT_BYTES];
+		format_percent(worst, share, sizeof share);
+		strbuf_printf(out, " (closest call: %s, %s of the tolerance)", worst_what, share);
+	}
 	if (kept > 0)
-		strbuf_printf(out, "; %zu of them found in an earlier run", kept);
+		strbuf_printf(out, "; %zu of them checked earlier", kept);
 	if (coarse > 0)
-		strbuf_printf(out,
-			      "; %zu of them coarsely: rounding alone may change as much as was "
-			      "compared, so that the same in fp32 is the better proof",
-			      coarse);
+		strbuf_printf(
+			out,
+			"; %zu of them coarsely, because rounding alone can change that much: "
+			"check them in fp32, too",
+			coarse);
 	if (wrong > 0)
 		strbuf_printf(out, "; %zu did not and %s not ranked", wrong,
 			      wrong == 1 ? "is" : "are");
 	if (ended > 0)
-		strbuf_printf(out, "; %zu ended in the gate before anything could be compared",
-			      ended);
+		strbuf_printf(out, "; %zu failed during the check", ended);
 	add_agreement(summary, out);
 	add_untied(summary, untied, out);
 	if (absent > 0)
-		strbuf_printf(out, "; %zu never came to the gate", absent);
+		strbuf_printf(out, "; %zu not checked", absent);
 	if (loading > 0)
 		strbuf_printf(out, "; %zu only %s batches", loading,
 			      loading == 1 ? "loads" : "load");
+}
+
+void summary_legend(const struct summary *summary, struct strbuf *out)
+{
+	bool alike = false, unproved = false, tied = false, several = false;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		char sign = figure_value(FIGURE_FLOOR, row).sign;
+		alike |= sign == FIGURE_ALIKE;
+		unproved |= sign == FIGURE_UNPROVED;
+		tied |= row->tied;
+		several |= row->comparable && row->rank == 0;
+	}
+	strbuf_puts(out, "+/-: half width of the 95 % interval over n processes");
+	if (alike)
+		strbuf_puts(out, "; ~: cannot be told apart from native");
+	if (unproved)
+		strbuf_puts(out, "; ?: order to native not proved");
+	if (tied)
+		strbuf_puts(out, "; 1=: a shared rank");
+	if (several)
+		strbuf_puts(out, "; 1-3: the ranks that are possible");
 }
 
 void summary_heading(const struct summary *summary, struct strbuf *out)
@@ -426,7 +455,10 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 	}
 	if (summary->count > 0 && swept != AXIS_COUNT)
 		text_wrap(PIVOT_LEGEND, 0, width, colour ? TEXT_DIM : "", plain, out);
-	if (summary->count > 0 && plain_tables)
-		text_wrap(SUMMARY_LEGEND, 0, width, colour ? TEXT_DIM : "", plain, out);
+	if (summary->count > 0 && plain_tables) {
+		strbuf_clear(&line);
+		summary_legend(summary, &line);
+		text_wrap(strbuf_text(&line), 0, width, colour ? TEXT_DIM : "", plain, out);
+	}
 	strbuf_release(&line);
 }

@@ -52,7 +52,7 @@ class RunGatesTest(ProgramTest):
         self.assertEqual(self.rows("select count(*) from process"), [(0,)])
         shown = self.prony("show", "--store", self.store, expect=0).stdout
         self.assertIn("ok (gate-only)", shown)
-        self.assertIn("parity: 3 of 4 cells did the same work", shown)
+        self.assertIn("parity: 3 of 4 checked cells match the reference", shown)
         page = os.path.join(self.folder, "page.html")
         self.prony("report", "--store", self.store, "-o", page, expect=0)
         for form in ("csv", "json", "md"):

@@ -61,7 +61,7 @@ class MutantsTest(ProgramTest):
         self.assertEqual(evidence[said]["rule"], "each")
         self.assertEqual(evidence[said]["data"]["tensor"], "conv1.bias")
         self.assertGreater(evidence[said]["data"]["value"], 0.1)
-        self.assertIn("parity: 1 of 5 cells did the same work", line)
+        self.assertIn("parity: 1 of 5 checked cells match the reference", line)
         self.assertIn("; 1 only on random pixels (fake+each-maximum=said): ", line)
         flags = {name: cell["flags"] for name, cell in cells.items() if cell["status"] == "ok"}
         self.assertEqual(flags, {said: ["gate-only", "equal-maxima"], claimed: ["gate-only"]})

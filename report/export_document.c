@@ -1,0 +1,142 @@
+/* A run as a document of Markdown or LaTeX: the tables, and what stands below them. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "report/export.h"
+#include "report/figures.h"
+#include "report/text.h"
+
+enum part {
+	PART_HEADING,
+	PART_TITLE, /* of a comparison */
+	PART_MORE,  /* a second table below the first */
+	PART_VERDICT,
+	PART_END, /* of a comparison */
+	PART_PARITY,
+	PART_CONDITION,
+	PART_LEGEND,
+	PARTS
+};
+
+/* How a kind of document is written: what stands before and after each part. */
+struct markup {
+	void (*escape)(const char *text, struct strbuf *out);
+	void (*table)(const struct table *table, struct strbuf *out);
+	const char *around[PARTS][2];
+};
+
+#define SMALL                                                                                      \
+	{                                                                                          \
+		"\n\\smallskip{\\footnotesize ", "\\par}\n"                                        \
+	}
+
+static const struct markup
+	markdown = {text_markdown,
+		    table_render_markdown,
+		    {[PART_HEADING] = {"# prony ", "\n"},
+		     [PART_TITLE] = {"\n## ", "\n\n"},
+		     [PART_MORE] = {"\n", ""},
+		     [PART_VERDICT] = {"\n", "\n"},
+		     [PART_END] = {"", ""},
+		     [PART_PARITY] = {"\n", "\n"},
+		     [PART_CONDITION] = {"\n**", "**\n"},
+		     [PART_LEGEND] = {"\n", ".\n"}}},
+	latex = {text_latex,
+		 table_render_latex,
+		 {[PART_HEADING] = {"% \\usepackage[T1]{fontenc}\\usepackage{textcomp,"
+				    "booktabs}\n% prony ",
+				    "\n"},
+		  [PART_TITLE] = {"\n\\begin{table}[htbp]\n\\centering\n\\caption{", "}\n"},
+		  [PART_MORE] = {"\n\\medskip\n", ""},
+		  [PART_VERDICT] = SMALL,
+		  [PART_END] = {"\\end{table}\n", ""},
+		  [PART_PARITY] = SMALL,
+		  [PART_CONDITION] = SMALL,
+		  [PART_LEGEND] = {"\n\\smallskip{\\footnotesize ", ".\\par}\n"}}};
+
+static void add_part(const struct markup *markup, enum part part, const char *text,
+		     struct strbuf *out)
+{
+	strbuf_puts(out, markup->around[part][0]);
+	markup->escape(text, out);
+	strbuf_puts(out, markup->around[part][1]);
+}
+
+static void add_comparison(const struct markup *markup, const struct summary *summary,
+			   size_t comparison, struct strbuf *out)
+{
+	char title[CELL_KEY_BYTES];
+	struct strbuf line;
+	summary_comparison_title(&summary->rows[summary->first[comparison]].cell->cell, title,
+				 sizeof title);
+	add_part(markup, PART_TITLE, title, out);
+	struct table *table =
+		summary_table(summary, comparison, SHOW_FIRST | SHOW_USUAL | SHOW_WIDE);
+	markup->table(table, out);
+	table_free(table);
+	table = summary_more(summary, comparison, SHOW_LATENCY);
+	if (table) {
+		add_part(markup, PART_MORE, "", out);
+		markup->table(table, out);
+	}
+	table_free(table);
+	strbuf_init(&line, 0);
+	for (size_t i = 0; i < summary_verdict_count; i++) {
+		strbuf_clear(&line);
+		if (summary_verdicts[i](summary, comparison, &line))
+			add_part(markup, PART_VERDICT, strbuf_text(&line), out);
+	}
+	strbuf_release(&line);
+	add_part(markup, PART_END, "", out);
+}
+
+static void add_document(const struct markup *markup, const struct summary *summary,
+			 struct strbuf *out)
+{
+	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
+		summary_absent, summary_disturbance, summary_settings};
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	summary_heading(summary, &line);
+	add_part(markup, PART_HEADING, strbuf_text(&line), out);
+	for (size_t c = 0; c < summary->comparison_count; c++)
+		add_comparison(markup, summary, c, out);
+	strbuf_clear(&line);
+	summary_parity(summary, &line);
+	add_part(markup, PART_PARITY, strbuf_text(&line), out);
+	for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
+		strbuf_clear(&line);
+		if (conditions[i](summary, &line))
+			add_part(markup, PART_CONDITION, strbuf_text(&line), out);
+	}
+	strbuf_clear(&line);
+	summary_legend(summary, &line);
+	add_part(markup, PART_LEGEND, strbuf_text(&line), out);
+	strbuf_release(&line);
+}
+
+static void add_environment(const char *text, struct strbuf *out)
+{
+	json_t *environment = text ? json_loads(text, 0, NULL) : NULL;
+	char *pretty = environment
+			       ? text_of_json(environment, JSON_INDENT(2) | JSON_REAL_PRECISION(6))
+			       : NULL;
+	if (pretty)
+		strbuf_printf(out, "\n## Environment\n\n```json\n%s\n```\n", pretty);
+	free(pretty);
+	json_decref(environment);
+}
+
+enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
+				  struct error *err)
+{
+	add_document(&markdown, summary, out);
+	add_environment(summary->run->meta.environment, out);
+	return export_finish(out, err);
+}
+
+enum prony_status export_latex(const struct summary *summary, struct strbuf *out, struct error *err)
+{
+	add_document(&latex, summary, out);
+	return export_finish(out, err);
+}
