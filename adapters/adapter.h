@@ -14,6 +14,7 @@
 #include "bundle/loader_data.h"
 #include "bundle/recipe.h"
 #include "bundle/target.h"
+#include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/model_file.h"
 #include "graph/tensor.h"
@@ -166,11 +167,11 @@ struct adapter {
 				   const struct recipe *recipe, const struct tensor_set *weights,
 				   struct built *built, struct error *err);
 
-	/* Makes a batch resident in slot 0..slots-1: input F32 in the input value's shape, labels
-	 * I64 (NULL for forward without loss). Borrowed until close. Called before the timed
-	 * region. */
-	enum prony_status (*feed)(struct session *s, int slot, const struct tensor *input,
-				  const struct tensor *labels, struct error *err);
+	/* Makes a batch resident in slot 0..slots-1: a tensor for each input and label of the
+	 * graph, in their order, types and shapes; no labels for forward without loss. Data are
+	 * borrowed until close. Called before the timed region. */
+	enum prony_status (*feed)(struct session *s, int slot, struct batch batch,
+				  struct error *err);
 
 	/* Issues one step of the recipe's stage on a slot; may return before it is finished. In
 	 * steady state it allocates nothing and logs nothing. */

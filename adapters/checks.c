@@ -7,40 +7,28 @@ enum prony_status check_slot(int slot, int slots, struct error *err)
 	return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, slots);
 }
 
-enum prony_status check_input(const struct shape *want, const struct tensor *input,
+enum prony_status check_batch(const struct graph *graph, struct batch batch, bool with_labels,
 			      struct error *err)
 {
-	char have_text[96], want_text[96];
+	if (with_labels && batch.label_count == 0)
+		return error_set(err, PRONY_BAD_INPUT, "the batch has no labels");
+	return batch_check(graph, batch, err);
+}
 
-	if (input->dtype == DTYPE_F32 && shape_equal(&input->shape, want))
-		return PRONY_OK;
-	shape_text(&input->shape, have_text, sizeof(have_text));
-	shape_text(want, want_text, sizeof(want_text));
-	return error_set(err, PRONY_BAD_INPUT, "input is %s %s, the network takes F32 %s",
-			 dtype_name(input->dtype), have_text, want_text);
+enum prony_status check_no_ignored(struct batch batch, struct error *err)
+{
+	for (int i = 0; i < batch.label_count; i++)
+		for (int64_t k = 0; k < shape_elements(&batch.labels[i].shape); k++)
+			if (((const int64_t *)batch.labels[i].data)[k] < 0)
+				return error_set(err, PRONY_UNSUPPORTED,
+						 "label %lld is ignored, the loss here has all",
+						 (long long)k);
+	return PRONY_OK;
 }
 
 bool check_takes_labels(const struct graph *graph)
 {
 	return graph->nodes[graph->values[graph->loss].producer].op == OP_SOFTMAX_CROSS_ENTROPY;
-}
-
-enum prony_status check_labels(const struct graph *graph, const struct tensor *labels,
-			       struct error *err)
-{
-	int64_t batch = graph_batch(graph), classes = graph_classes(graph);
-
-	if (!labels || labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != batch)
-		return error_set(err, PRONY_BAD_INPUT, "labels are not %lld I64", (long long)batch);
-	for (int64_t i = 0; i < batch; i++) {
-		int64_t label = ((const int64_t *)labels->data)[i];
-
-		if (label < 0 || label >= classes)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "label %lld of sample %lld is not in 0..%lld",
-					 (long long)label, (long long)i, (long long)classes - 1);
-	}
-	return PRONY_OK;
 }
 
 enum prony_status check_weight(const struct tensor_set *weights, const struct value *value,

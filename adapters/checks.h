@@ -7,17 +7,16 @@
 /* PRONY_INTERNAL where there is no such slot. */
 enum prony_status check_slot(int slot, int slots, struct error *err);
 
-/* PRONY_BAD_INPUT for a batch that is not F32 in the shape that the network takes. */
-enum prony_status check_input(const struct shape *want, const struct tensor *input,
+/* PRONY_BAD_INPUT for a batch that does not fit the graph (batch_check), or that lacks the labels
+ * that `with_labels` says are read. */
+enum prony_status check_batch(const struct graph *graph, struct batch batch, bool with_labels,
 			      struct error *err);
+
+/* PRONY_UNSUPPORTED where a label is ignored: of adapters whose loss does not leave any out. */
+enum prony_status check_no_ignored(struct batch batch, struct error *err);
 
 /* Whether the network's loss is taken of labels: half the sum of squares has none. */
 bool check_takes_labels(const struct graph *graph);
-
-/* PRONY_BAD_INPUT for labels that are not one I64 for each sample (NULL: there are none), or that
- * name no class. */
-enum prony_status check_labels(const struct graph *graph, const struct tensor *labels,
-			       struct error *err);
 
 /* A parameter or state among the weights, borrowed; PRONY_BAD_INPUT where it is not there as F32 in
  * the value's shape. */

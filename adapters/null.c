@@ -63,10 +63,10 @@ static enum prony_status null_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-static enum prony_status null_feed(struct session *s, int slot, const struct tensor *input,
-				   const struct tensor *labels, struct error *err)
+static enum prony_status null_feed(struct session *s, int slot, struct batch batch,
+				   struct error *err)
 {
-	(void)s, (void)slot, (void)input, (void)labels, (void)err;
+	(void)s, (void)slot, (void)batch, (void)err;
 	return PRONY_OK;
 }
 

@@ -35,7 +35,7 @@ void onnx_engine_refuse(const struct graph *graph, struct strbuf *reasons)
 enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *out,
 				   struct error *err)
 {
-	const struct value *input = &graph->values[graph->input];
+	const struct value *input = &graph->values[graph_input(graph, 0)];
 	const struct value *logits = &graph->values[graph->logits];
 	int64_t elements = shape_elements(&logits->shape);
 
@@ -43,9 +43,9 @@ enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *
 		return error_set(err, PRONY_BAD_INPUT, "logits %s have no usable shape",
 				 logits->name);
 	*out = (struct onnx_ends){
+		.graph = graph,
 		.input_name = input->name,
 		.output_name = logits->name,
-		.input_shape = input->shape,
 		.logits_shape = logits->shape,
 		.logits_bytes = (size_t)elements * sizeof(float),
 	};
@@ -65,11 +65,12 @@ enum prony_status onnx_engine_logits(const struct onnx_ends *ends, float **out, 
 }
 
 enum prony_status onnx_engine_check_feed(const struct onnx_ends *ends, int slot, int slots,
-					 const struct tensor *input, struct error *err)
+					 struct batch batch, struct error *err)
 {
 	enum prony_status status = check_slot(slot, slots, err);
 
-	return status == PRONY_OK ? check_input(&ends->input_shape, input, err) : status;
+	/* Forward ends at the logits: labels are not read. */
+	return status == PRONY_OK ? check_batch(ends->graph, batch, false, err) : status;
 }
 
 enum prony_status onnx_engine_read(const struct onnx_ends *ends, const char *engine,

@@ -5,10 +5,11 @@
 #include "adapters/adapter.h"
 #include "base/strbuf.h"
 
-/* The two ends of the network. Names are borrowed from the graph. */
+/* The two ends of the network, whose graph is borrowed. */
 struct onnx_ends {
+	const struct graph *graph;
 	const char *input_name, *output_name;
-	struct shape input_shape, logits_shape;
+	struct shape logits_shape;
 	size_t logits_bytes;
 };
 
@@ -22,9 +23,9 @@ enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *
 /* Zeroed memory for the logits of one slot, aligned to 64 bytes; the caller frees it. */
 enum prony_status onnx_engine_logits(const struct onnx_ends *ends, float **out, struct error *err);
 
-/* PRONY_INTERNAL for a slot that is not there, PRONY_BAD_INPUT for a tensor that does not fit. */
+/* PRONY_INTERNAL for a slot that is not there, PRONY_BAD_INPUT for a batch that does not fit. */
 enum prony_status onnx_engine_check_feed(const struct onnx_ends *ends, int slot, int slots,
-					 const struct tensor *input, struct error *err);
+					 struct batch batch, struct error *err);
 
 /* adapter.read of an engine that gives logits only; `engine` is its name in messages. */
 enum prony_status onnx_engine_read(const struct onnx_ends *ends, const char *engine,

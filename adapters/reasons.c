@@ -53,6 +53,19 @@ void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
 	reasons_add_recipe(reasons, recipe, precisions);
 }
 
+void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph)
+{
+	const struct value *input = &graph->values[graph_input(graph, 0)];
+	int inputs = graph_inputs(graph, NULL, 0), label = graph_label(graph, 0);
+
+	if (inputs != 1 || input->dtype != DTYPE_F32)
+		reasons_add(reasons, "%d inputs, the first %s: only one F32 input is translated",
+			    inputs, dtype_name(input->dtype));
+	if (label != VALUE_NONE && graph->values[label].shape.rank != 1)
+		reasons_add(reasons, "labels of %d dimensions: only a class for each sample",
+			    graph->values[label].shape.rank);
+}
+
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why)
 {
 	enum prony_status status = PRONY_OK;

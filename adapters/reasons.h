@@ -22,6 +22,9 @@ void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, uns
 void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
 			  const struct recipe *recipe, unsigned precisions);
 
+/* Of adapters that translate one F32 input and a class for each sample: what else the graph has. */
+void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph);
+
 /* PRONY_OK without reasons, else PRONY_UNSUPPORTED with all of them. Releases the buffer. */
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why);
 

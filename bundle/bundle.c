@@ -1,3 +1,4 @@
+/* The case bundle: written, and read with everything checked. */
 #include "bundle/bundle.h"
 
 #include <inttypes.h>
@@ -21,7 +22,25 @@ static struct tensor renamed(const struct tensor *tensor, const char *name)
 	return copy;
 }
 
-static enum prony_status write_inputs(const char *folder, const struct tensor_set *inputs,
+/* ROLE.BATCH, or where a batch has several tensors of the role ROLE.BATCH.INDEX. */
+static const char *batch_tensor_name(struct arena *arena, const char *role, size_t batch,
+				     size_t index, size_t per_batch)
+{
+	return per_batch == 1 ? arena_printf(arena, "%s.%zu", role, batch)
+			      : arena_printf(arena, "%s.%zu.%zu", role, batch, index);
+}
+
+static void add_renamed(struct arena *arena, const struct tensor_set *from, const char *role,
+			size_t per_batch, struct tensor_set *to)
+{
+	for (size_t i = 0; i < from->count; i++)
+		to->tensors[to->count++] =
+			renamed(&from->tensors[i], batch_tensor_name(arena, role, i / per_batch,
+								     i % per_batch, per_batch));
+}
+
+static enum prony_status write_inputs(const char *folder, const struct graph *graph,
+				      const struct tensor_set *inputs,
 				      const struct tensor_set *labels, const char *shared,
 				      struct error *err)
 {
@@ -31,12 +50,8 @@ static enum prony_status write_inputs(const char *folder, const struct tensor_se
 
 	arena_init(&arena, 0);
 	set.tensors = arena_array(&arena, inputs->count + labels->count + 1, sizeof(struct tensor));
-	for (size_t i = 0; i < inputs->count; i++)
-		set.tensors[set.count++] = renamed(
-			&inputs->tensors[i], arena_printf(&arena, BUNDLE_INPUT_ROLE ".%zu", i));
-	for (size_t i = 0; i < labels->count; i++)
-		set.tensors[set.count++] = renamed(
-			&labels->tensors[i], arena_printf(&arena, BUNDLE_LABEL_ROLE ".%zu", i));
+	add_renamed(&arena, inputs, BUNDLE_INPUT_ROLE, (size_t)graph_inputs(graph, NULL, 0), &set);
+	add_renamed(&arena, labels, BUNDLE_LABEL_ROLE, (size_t)graph_labels(graph, NULL, 0), &set);
 	status = case_put_set(&set, folder, BUNDLE_INPUT_FILE, shared, err);
 	arena_release(&arena);
 	return status;
@@ -71,7 +86,8 @@ enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 						shared ? shared->weights : NULL, err);
 
 	if (status == PRONY_OK)
-		status = write_inputs(folder, inputs, labels, shared ? shared->input : NULL, err);
+		status = write_inputs(folder, graph, inputs, labels, shared ? shared->input : NULL,
+				      err);
 	/* Last: a folder with a case.json is a whole bundle. */
 	if (status == PRONY_OK)
 		status = write_case(folder, recipe, graph, shared ? shared->data : NULL, cell, err);
@@ -111,47 +127,53 @@ static enum prony_status arrange_weights(struct bundle *bundle, const struct ten
 	return PRONY_OK;
 }
 
-static enum prony_status check_labels(const struct tensor *labels, int64_t classes,
-				      struct error *err)
+/* Collects the tensors of a role, batch by batch, as long as there are any. */
+static enum prony_status collect(struct bundle *bundle, const struct tensor_set *file,
+				 const char *role, size_t per_batch, struct tensor_set *out,
+				 struct error *err)
 {
-	const int64_t *label = labels->data;
-	int64_t count = shape_elements(&labels->shape);
-
-	for (int64_t i = 0; i < count; i++)
-		if (label[i] < 0 || label[i] >= classes)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "%.80s: label %" PRId64 " of sample %" PRId64
-					 " lies outside the %" PRId64 " classes",
-					 labels->name, label[i], i, classes);
-	return PRONY_OK;
-}
-
-/* Collects ROLE.0, ROLE.1 ... as long as there are any. */
-static enum prony_status collect_batches(struct bundle *bundle, const struct tensor_set *file,
-					 const char *role, int value, struct tensor_set *out,
-					 struct error *err)
-{
-	const struct value *wanted = &bundle->graph.values[value];
 	struct tensor_set set = {0};
 
 	set.tensors = arena_try_array(&bundle->arena, file->count + 1, sizeof(struct tensor), err);
 	if (!set.tensors)
 		return PRONY_NOMEM;
-	for (;;) {
-		char name[BUNDLE_NAME_BYTES];
-		snprintf(name, sizeof(name), "%s.%zu", role, set.count);
+	while (per_batch > 0) {
+		size_t index = set.count % per_batch;
+		const char *name = batch_tensor_name(&bundle->arena, role, set.count / per_batch,
+						     index, per_batch);
 		const struct tensor *tensor = tensor_find(file, name);
+
+		if (!tensor && index > 0)
+			return error_set(err, PRONY_BAD_INPUT, "%s is missing", name);
 		if (!tensor)
 			break;
-		enum prony_status status =
-			case_check_tensor(tensor, wanted->dtype, &wanted->shape, err);
-		if (status == PRONY_OK && wanted->kind == VALUE_LABEL)
-			status = check_labels(tensor, graph_classes(&bundle->graph), err);
-		if (status != PRONY_OK)
-			return status;
 		set.tensors[set.count++] = *tensor;
 	}
 	*out = set;
+	return PRONY_OK;
+}
+
+static enum prony_status check_counts(const struct bundle *bundle, size_t tensors, size_t inputs,
+				      size_t labels, struct error *err)
+{
+	const char *first = batch_tensor_name((struct arena *)&bundle->arena, BUNDLE_INPUT_ROLE, 0,
+					      0, (size_t)graph_inputs(&bundle->graph, NULL, 0));
+	size_t used = bundle->inputs.count + bundle->labels.count;
+
+	if (inputs == 0)
+		return error_set(err, PRONY_BAD_INPUT, "%s is missing: there is no batch", first);
+	if (graph_labels(&bundle->graph, NULL, 0) > 0 && labels != inputs)
+		return error_set(err, PRONY_BAD_INPUT, "%zu batches of input, %zu of labels",
+				 inputs, labels);
+	if (used != tensors)
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%zu tensors besides the %zu batches input.0, label.0 ...: remove them",
+			tensors - used, inputs);
+	if (bundle->recipe.input == INPUT_RESIDENT && inputs < (size_t)bundle->recipe.slots)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%zu batches, but \"slots\" of the recipe asks for %d", inputs,
+				 bundle->recipe.slots);
 	return PRONY_OK;
 }
 
@@ -159,33 +181,24 @@ static enum prony_status arrange_inputs(struct bundle *bundle, const struct tens
 					struct error *err)
 {
 	const struct graph *graph = &bundle->graph;
-	struct tensor_set inputs = {0}, labels = {0};
+	size_t input_count = (size_t)graph_inputs(graph, NULL, 0);
+	size_t label_count = (size_t)graph_labels(graph, NULL, 0), batches, labelled = 0;
 	enum prony_status status =
-		collect_batches(bundle, file, BUNDLE_INPUT_ROLE, graph->input, &inputs, err);
+		collect(bundle, file, BUNDLE_INPUT_ROLE, input_count, &bundle->inputs, err);
 
-	if (status == PRONY_OK && graph->label != VALUE_NONE)
-		status = collect_batches(bundle, file, BUNDLE_LABEL_ROLE, graph->label, &labels,
-					 err);
+	if (status == PRONY_OK)
+		status =
+			collect(bundle, file, BUNDLE_LABEL_ROLE, label_count, &bundle->labels, err);
 	if (status != PRONY_OK)
 		return status;
-	if (inputs.count == 0)
-		return error_set(err, PRONY_BAD_INPUT,
-				 BUNDLE_INPUT_ROLE ".0 is missing: there is no batch");
-	if (graph->label != VALUE_NONE && labels.count != inputs.count)
-		return error_set(err, PRONY_BAD_INPUT, "%zu batches of input, %zu of labels",
-				 inputs.count, labels.count);
-	if (inputs.count + labels.count != file->count)
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"%zu tensors besides the %zu batches input.0, label.0 ...: remove them",
-			file->count - inputs.count - labels.count, inputs.count);
-	if (bundle->recipe.input == INPUT_RESIDENT && inputs.count < (size_t)bundle->recipe.slots)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu batches, but \"slots\" of the recipe asks for %d",
-				 inputs.count, bundle->recipe.slots);
-	bundle->inputs = inputs;
-	bundle->labels = labels;
-	return PRONY_OK;
+	batches = bundle->inputs.count / input_count;
+	if (label_count > 0)
+		labelled = bundle->labels.count / label_count;
+	status = check_counts(bundle, file->count, batches, labelled, err);
+	for (size_t i = 0; status == PRONY_OK && i < batches; i++)
+		status = batch_check(graph, batch_at(graph, &bundle->inputs, &bundle->labels, i),
+				     err);
+	return status;
 }
 
 /* A bundle may come from a stranger: its files must lie inside the folder. */

@@ -2,7 +2,9 @@
  * The case bundle: a folder with everything that a worker needs to do its work.
  *   case.json             schema, recipe, graph, file names, expected parameters and MACs
  *   weights.safetensors   parameters and states by name, F32
- *   input.safetensors     "input.0".."input.K-1" (F32, input shape), "label.0".. (I64, N): batches
+ *   input.safetensors     the batches, in the types and shapes of the graph's inputs and labels:
+ *                         "input.K" and "label.K", or where the graph has several of a kind
+ *                         "input.K.I", "label.K.I" (input I of batch K)
  * Same weights, same batches, bit for bit, for every framework. Where no graph expresses a user's
  * ONNX file, the file itself takes the place of graph and weights:
  *   case.json             schema, recipe, inputs and outputs of the model, file names
@@ -15,6 +17,7 @@
 #include "bundle/loader_data.h"
 #include "bundle/recipe.h"
 #include "bundle/safetensors.h"
+#include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/model_file.h"
 
@@ -23,7 +26,7 @@
 #define BUNDLE_WEIGHTS_FILE "weights.safetensors"
 #define BUNDLE_MODEL_FILE "model.onnx"
 #define BUNDLE_INPUT_FILE "input.safetensors"
-/* Batches are named by what they are for, whatever the graph calls it: input.0, label.0 ... */
+/* Batches are named by what they are for, whatever the graph calls it. */
 #define BUNDLE_INPUT_ROLE "input"
 #define BUNDLE_LABEL_ROLE "label"
 /* Where a worker without shared memory puts step records and what it was asked to read. */
@@ -37,10 +40,10 @@ struct bundle {
 	struct recipe recipe;
 	struct graph graph;
 	struct tensor_set weights;
-	struct tensor_set inputs, labels; /* one tensor per batch, in order */
+	struct tensor_set inputs, labels; /* those of batch 0, of batch 1...: graph/batch.h */
 	bool has_data;			  /* what the framework's own loader reads */
 	struct loader_data data;
-	/* Instead of graph, weights and labels: inputs has those of batch 0, of batch 1, ... */
+	/* Instead of graph, weights and labels; the inputs are those of the model. */
 	bool is_model;
 	struct model_file model;
 	char *model_bytes;

@@ -58,6 +58,21 @@ static json_t *shape(const int64_t *dims, int rank)
 	return string;
 }
 
+/* "16, 16x8" of a network with two inputs. */
+static json_t *input_shapes(const struct network *network)
+{
+	struct strbuf text;
+	strbuf_init(&text, 0);
+	for (int i = 0; i < network->input_count; i++) {
+		json_t *one = shape(network->inputs[i].dims, network->inputs[i].rank);
+		strbuf_printf(&text, "%s%s", i ? ", " : "", json_string_value(one));
+		json_decref(one);
+	}
+	json_t *string = json_string(strbuf_text(&text));
+	strbuf_release(&text);
+	return string;
+}
+
 static json_t *framework_rows_wanted(const struct list_options *options, struct error *err)
 {
 	struct registry registry;
@@ -79,7 +94,7 @@ static json_t *network_rows(const struct list_options *options, struct error *er
 		const struct network *network = zoo_networks[i];
 		json_t *row = json_object();
 		json_object_set_new(row, "network", json_string(network->name));
-		json_object_set_new(row, "input", shape(network->input_dims, network->input_rank));
+		json_object_set_new(row, "input", input_shapes(network));
 		json_object_set_new(row, "classes", json_integer(network->classes));
 		json_object_set_new(row, "parameters", json_integer(network->parameters));
 		json_object_set_new(row, "macs", json_integer(network->macs));

@@ -160,15 +160,48 @@ static struct memory find_memory(struct graph *graph)
 	return memory;
 }
 
+/* Name, type and shape of the inputs, or of the labels. */
+static json_t *values_json(const struct graph *graph, enum value_kind kind)
+{
+	json_t *values = json_array();
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+		if (value->kind == kind)
+			json_array_append_new(values,
+					      json_pack("{s:s, s:s, s:o}", "name", value->name,
+							"dtype", dtype_name(value->dtype), "shape",
+							shape_json(&value->shape)));
+	}
+	return values;
+}
+
+/* "8x1x28x28", or of several "tokens I64 8x16, features F32 8x16x8". */
+static void inputs_text(const struct graph *graph, struct strbuf *text)
+{
+	int count = graph_inputs(graph, NULL, 0);
+	char shape[128];
+	for (int i = 0; i < count; i++) {
+		const struct value *value = &graph->values[graph_input(graph, i)];
+		shape_text(&value->shape, shape, sizeof shape);
+		if (count == 1)
+			strbuf_puts(text, shape);
+		else
+			strbuf_printf(text, "%s%s %s %s", i ? ", " : "", value->name,
+				      dtype_name(value->dtype), shape);
+	}
+}
+
 static void print_json(const struct network *network, const struct graph *graph,
 		       const struct memory *memory, const struct table *table, const char *digest)
 {
 	json_t *json = json_pack(
-		"{s:s, s:s, s:s, s:I, s:o, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:o}, s:s, s:o}",
+		"{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:o}, s:s, "
+		"s:o}",
 		"name", network->name, "summary", network->summary, "dataset", network->dataset,
 		"batch", (json_int_t)graph_batch(graph), "input",
-		shape_json(&graph->values[graph->input].shape), "classes",
-		(json_int_t)graph_classes(graph), "parameters",
+		shape_json(&graph->values[graph_input(graph, 0)].shape), "inputs",
+		values_json(graph, VALUE_INPUT), "labels", values_json(graph, VALUE_LABEL),
+		"classes", (json_int_t)graph_classes(graph), "parameters",
 		(json_int_t)graph_parameter_count(graph), "macs", (json_int_t)graph_macs(graph),
 		"memory_bytes", "forward", (json_int_t)memory->forward, "train",
 		(json_int_t)memory->train, "forward_least", (json_int_t)memory->forward_least,
@@ -190,16 +223,17 @@ static void print_text(const struct network *network, const struct graph *graph,
 		       const struct memory *memory, const struct table *table, const char *digest)
 {
 	const double mib = 1024.0 * 1024.0;
-	char input[128];
 	struct strbuf text;
-	shape_text(&graph->values[graph->input].shape, input, sizeof input);
 	/* The name of a file is its path; a line feed in it would forge a line. */
 	char *name = text_line(network->name), *summary = text_line(network->summary);
 	cli_out("%s: %s\n", name, summary);
 	free(name);
 	free(summary);
-	cli_out("input %s (data set %s), %" PRId64 " classes\n\n", input, network->dataset,
-		graph_classes(graph));
+	strbuf_init(&text, 0);
+	inputs_text(graph, &text);
+	cli_out("input %s (data set %s), %" PRId64 " classes\n\n", strbuf_text(&text),
+		network->dataset, graph_classes(graph));
+	strbuf_release(&text);
 	strbuf_init(&text, 0);
 	table_render_text(table, cli_colour(), cli_width(), &text);
 	cli_page(strbuf_text(&text));

@@ -215,7 +215,9 @@ static void measure(struct picture_box *box)
 void picture_boxes(struct picture *picture, const struct graph *graph)
 {
 	struct arena *arena = &picture->arena;
-	size_t values = (size_t)graph->value_count + 1, boxes = (size_t)graph->forward_count + 1;
+	int inputs = graph_inputs(graph, NULL, 0);
+	size_t values = (size_t)graph->value_count + 1;
+	size_t boxes = (size_t)(graph->forward_count + inputs);
 	struct maker maker = {.picture = picture,
 			      .graph = graph,
 			      .users = arena_array(arena, values, sizeof(int)),
@@ -227,13 +229,17 @@ void picture_boxes(struct picture *picture, const struct graph *graph)
 	picture->boxes = arena_array(arena, boxes, sizeof(*picture->boxes));
 	picture->edges =
 		arena_array(arena, (size_t)count_users(&maker) + 1, sizeof(*picture->edges));
-	picture->boxes[0] =
-		(struct picture_box){.lines = {graph->values[graph->input].name, "input"},
-				     .colour = COLOUR_INPUT,
-				     .tail = -1};
-	picture->box_count = 1;
-	maker.box_of[graph->input] = 0;
-	say_shape(&maker, &picture->boxes[0], graph->input, 0);
+	for (int i = 0; i < inputs; i++) {
+		int input = graph_input(graph, i);
+
+		picture->boxes[i] =
+			(struct picture_box){.lines = {graph->values[input].name, "input"},
+					     .colour = COLOUR_INPUT,
+					     .tail = -1};
+		maker.box_of[input] = i;
+		say_shape(&maker, &picture->boxes[i], input, 0);
+	}
+	picture->box_count = inputs;
 	for (int i = 0; i < graph->forward_count; i++)
 		add_node(&maker, i);
 	for (int i = 0; i < picture->box_count; i++)

@@ -1,4 +1,4 @@
-/* Private to networks/: what the backward functions of operator rows are made of. */
+/* Private to graph/: what the backward functions of operator rows are made of. */
 #ifndef PRONY_GRAPH_BACKWARD_INTERNAL_H
 #define PRONY_GRAPH_BACKWARD_INTERNAL_H
 

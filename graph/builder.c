@@ -1,3 +1,4 @@
+/* Building a graph: inputs, parameters, nodes, and the loss that ends it. */
 #include "graph/graph.h"
 
 #include <assert.h>
@@ -26,15 +27,22 @@ static int new_value(struct builder *b, const char *name, enum value_kind kind, 
 	return graph_add_value(b->graph, name, kind, dtype, shape);
 }
 
-int build_input(struct builder *b, int64_t batch, int rank, const int64_t *dims_without_batch)
+static struct shape with_batch(int64_t batch, int rank, const int64_t *dims)
 {
 	struct shape shape = {.rank = rank + 1, .dims = {batch}};
 
 	assert(rank >= 0 && rank < TENSOR_MAX_RANK);
 	for (int i = 0; i < rank; i++)
-		shape.dims[i + 1] = dims_without_batch[i];
-	b->graph->input = new_value(b, "input", VALUE_INPUT, DTYPE_F32, &shape);
-	return b->graph->input;
+		shape.dims[i + 1] = dims[i];
+	return shape;
+}
+
+int build_input(struct builder *b, const char *name, enum dtype dtype, int64_t batch, int rank,
+		const int64_t *dims_without_batch)
+{
+	struct shape shape = with_batch(batch, rank, dims_without_batch);
+
+	return new_value(b, name, VALUE_INPUT, dtype, &shape);
 }
 
 int build_parameter(struct builder *b, const char *name, int rank, const int64_t *dims,
@@ -115,18 +123,20 @@ int build_node(struct builder *b, enum op op, const char *name, const int *input
 	return node.outputs[0];
 }
 
-/* Declares logits and labels, and appends the loss, which reads the first `inputs` of them. */
-static enum prony_status finish(struct builder *b, int logits, enum op loss, int inputs,
-				struct error *err)
+/*
+ * Declares logits and labels (batch x dims), and appends the loss, which reads the first `inputs`
+ * of them.
+ */
+static enum prony_status finish(struct builder *b, int logits, enum op loss, int inputs, int rank,
+				const int64_t *dims, struct error *err)
 {
-	struct shape labels = {.rank = 1};
-
 	if (b->error.code == PRONY_OK) {
+		struct shape shape = with_batch(graph_batch(b->graph), rank, dims);
+		int label = new_value(b, "label", VALUE_LABEL, DTYPE_I64, &shape);
+
 		b->graph->logits = logits;
-		labels.dims[0] = graph_batch(b->graph);
-		b->graph->label = new_value(b, "label", VALUE_LABEL, DTYPE_I64, &labels);
-		b->graph->loss = build_node(b, loss, "loss", (const int[]){logits, b->graph->label},
-					    inputs, NULL);
+		b->graph->loss =
+			build_node(b, loss, "loss", (const int[]){logits, label}, inputs, NULL);
 	}
 	if (b->error.code == PRONY_OK)
 		graph_check(b->graph, &b->error);
@@ -138,10 +148,16 @@ static enum prony_status finish(struct builder *b, int logits, enum op loss, int
 
 enum prony_status build_finish(struct builder *b, int logits, struct error *err)
 {
-	return finish(b, logits, OP_SOFTMAX_CROSS_ENTROPY, 2, err);
+	return finish(b, logits, OP_SOFTMAX_CROSS_ENTROPY, 2, 0, NULL, err);
+}
+
+enum prony_status build_finish_labels(struct builder *b, int logits, int rank, const int64_t *dims,
+				      struct error *err)
+{
+	return finish(b, logits, OP_SOFTMAX_CROSS_ENTROPY, 2, rank, dims, err);
 }
 
 enum prony_status build_finish_half_squares(struct builder *b, int logits, struct error *err)
 {
-	return finish(b, logits, OP_HALF_SQUARES, 1, err);
+	return finish(b, logits, OP_HALF_SQUARES, 1, 0, NULL, err);
 }

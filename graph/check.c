@@ -1,3 +1,4 @@
+/* Every invariant of a graph. */
 #include "graph/edit_internal.h"
 
 #include <jansson.h>
@@ -103,6 +104,12 @@ static bool has_output(const struct node *node, int value)
 	return false;
 }
 
+static bool is_input_dtype(enum dtype dtype)
+{
+	return dtype == DTYPE_F32 || dtype == DTYPE_F16 || dtype == DTYPE_I64 ||
+	       dtype == DTYPE_I32 || dtype == DTYPE_BOOL;
+}
+
 static enum prony_status check_value(const struct graph *graph, int index, struct error *err)
 {
 	const struct value *value = &graph->values[index];
@@ -119,14 +126,15 @@ static enum prony_status check_value(const struct graph *graph, int index, struc
 	if (!is_computed(value) && value->producer != -1)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "value '%s' is given, but a node computes it", value->name);
-	if ((value->kind == VALUE_INPUT) != (index == graph->input) ||
-	    (value->kind == VALUE_LABEL) != (index == graph->label))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "value '%s': a graph has one input and at most one label",
-				 value->name);
-	if (value->kind != VALUE_LABEL && value->dtype != DTYPE_F32)
+	if (value->kind == VALUE_INPUT) {
+		if (!is_input_dtype(value->dtype))
+			return error_set(err, PRONY_BAD_INPUT,
+					 "input '%s' is %s; inputs are F32, F16, I64, I32 or BOOL",
+					 value->name, dtype_name(value->dtype));
+	} else if (value->kind != VALUE_LABEL && value->dtype != DTYPE_F32) {
 		return error_set(err, PRONY_BAD_INPUT, "value '%s' is %s, but must be F32",
 				 value->name, dtype_name(value->dtype));
+	}
 	if (value->gradient != VALUE_NONE &&
 	    (value->gradient < 0 || value->gradient >= graph->value_count ||
 	     !shape_equal(&graph->values[value->gradient].shape, &value->shape)))
@@ -224,30 +232,50 @@ static enum prony_status check_node(const struct graph *graph, struct graph *scr
  */
 static enum prony_status check_ends_exist(const struct graph *graph, struct error *err)
 {
-	if (graph->input < 0 || graph->input >= graph->value_count || graph->logits < 0 ||
+	if (graph_inputs(graph, NULL, 0) == 0 || graph->logits < 0 ||
 	    graph->logits >= graph->value_count)
 		return error_set(err, PRONY_BAD_INPUT, "the graph lacks its input or its logits");
-	if (graph->label < VALUE_NONE || graph->label >= graph->value_count ||
-	    graph->loss < VALUE_NONE || graph->loss >= graph->value_count ||
-	    (graph->label == VALUE_NONE) != (graph->loss == VALUE_NONE))
+	if (graph->loss < VALUE_NONE || graph->loss >= graph->value_count ||
+	    (graph_labels(graph, NULL, 0) == 0) != (graph->loss == VALUE_NONE))
 		return error_set(err, PRONY_BAD_INPUT, "label and loss go together");
+	return PRONY_OK;
+}
+
+/* All inputs and labels have the batch first; the logits have whole rows for each sample. */
+static enum prony_status check_batch(const struct graph *graph, struct error *err)
+{
+	const struct shape *logits = &graph->values[graph->logits].shape;
+	const struct shape *first = &graph->values[graph_input(graph, 0)].shape;
+
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+
+		if (value->kind != VALUE_INPUT && value->kind != VALUE_LABEL)
+			continue;
+		if (value->shape.rank < 1 || value->shape.dims[0] != first->dims[0])
+			return error_set(err, PRONY_BAD_INPUT,
+					 "'%s': inputs and labels must share the batch as their "
+					 "first dimension",
+					 value->name);
+	}
+	if (logits->rank < 2 || logits->dims[0] % first->dims[0] != 0)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "the logits '%s' must have one or more rows for each sample",
+				 graph->values[graph->logits].name);
 	return PRONY_OK;
 }
 
 static enum prony_status check_ends(const struct graph *graph, struct error *err)
 {
-	const struct shape *input, *logits;
 	int last = graph->forward_count - 1;
+	enum prony_status status = check_batch(graph, err);
 
-	input = &graph->values[graph->input].shape;
-	logits = &graph->values[graph->logits].shape;
+	if (status != PRONY_OK)
+		return status;
 	if (graph->values[graph->logits].kind != VALUE_ACTIVATION ||
 	    graph->values[graph->logits].producer >= graph->forward_count)
 		return error_set(err, PRONY_BAD_INPUT, "no forward node computes the logits '%s'",
 				 graph->values[graph->logits].name);
-	if (input->rank < 1 || logits->rank < 2 || input->dims[0] != logits->dims[0])
-		return error_set(err, PRONY_BAD_INPUT,
-				 "input and logits must share the batch as their first dimension");
 	for (int i = 0; i <= last; i++) {
 		const struct node *node = &graph->nodes[i];
 

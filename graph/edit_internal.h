@@ -1,4 +1,4 @@
-/* Private to networks/: appending to a graph, and the bounds that every graph keeps. */
+/* Private to graph/: appending to a graph, and the bounds that every graph keeps. */
 #ifndef PRONY_GRAPH_EDIT_INTERNAL_H
 #define PRONY_GRAPH_EDIT_INTERNAL_H
 

@@ -1,3 +1,4 @@
+/* A graph's life, and what is asked of it most. */
 #include "graph/graph.h"
 
 #include <assert.h>
@@ -7,12 +8,7 @@
 
 void graph_init(struct graph *graph, const char *name)
 {
-	*graph = (struct graph){
-		.input = VALUE_NONE,
-		.label = VALUE_NONE,
-		.logits = VALUE_NONE,
-		.loss = VALUE_NONE,
-	};
+	*graph = (struct graph){.logits = VALUE_NONE, .loss = VALUE_NONE};
 	arena_init(&graph->arena, 0);
 	graph->name = arena_strdup(&graph->arena, name);
 }
@@ -22,12 +18,7 @@ void graph_release(struct graph *graph)
 	if (graph == NULL)
 		return;
 	arena_release(&graph->arena);
-	*graph = (struct graph){
-		.input = VALUE_NONE,
-		.label = VALUE_NONE,
-		.logits = VALUE_NONE,
-		.loss = VALUE_NONE,
-	};
+	*graph = (struct graph){.logits = VALUE_NONE, .loss = VALUE_NONE};
 }
 
 /* A backward pass appends its values to those of the forward nodes. */
@@ -134,18 +125,52 @@ int graph_find_node(const struct graph *graph, const char *name)
 	return -1;
 }
 
-int graph_parameters(const struct graph *graph, int *out, int capacity)
+static int values_of(const struct graph *graph, enum value_kind kind, int *out, int capacity)
 {
 	int count = 0;
 
 	for (int i = 0; i < graph->value_count; i++) {
-		if (graph->values[i].kind != VALUE_PARAMETER)
+		if (graph->values[i].kind != kind)
 			continue;
 		if (out != NULL && count < capacity)
 			out[count] = i;
 		count++;
 	}
 	return count;
+}
+
+int graph_parameters(const struct graph *graph, int *out, int capacity)
+{
+	return values_of(graph, VALUE_PARAMETER, out, capacity);
+}
+
+int graph_inputs(const struct graph *graph, int *out, int capacity)
+{
+	return values_of(graph, VALUE_INPUT, out, capacity);
+}
+
+int graph_labels(const struct graph *graph, int *out, int capacity)
+{
+	return values_of(graph, VALUE_LABEL, out, capacity);
+}
+
+static int value_of(const struct graph *graph, enum value_kind kind, int i)
+{
+	for (int v = 0; v < graph->value_count; v++) {
+		if (graph->values[v].kind == kind && i-- == 0)
+			return v;
+	}
+	return VALUE_NONE;
+}
+
+int graph_input(const struct graph *graph, int i)
+{
+	return value_of(graph, VALUE_INPUT, i);
+}
+
+int graph_label(const struct graph *graph, int i)
+{
+	return value_of(graph, VALUE_LABEL, i);
 }
 
 int64_t graph_classes(const struct graph *graph)
@@ -159,8 +184,10 @@ int64_t graph_classes(const struct graph *graph)
 
 int64_t graph_batch(const struct graph *graph)
 {
-	assert(graph->input != VALUE_NONE);
-	return graph->values[graph->input].shape.dims[0];
+	int input = graph_input(graph, 0);
+
+	assert(input != VALUE_NONE);
+	return graph->values[input].shape.dims[0];
 }
 
 bool graph_has_dropout(const struct graph *graph)

@@ -10,8 +10,8 @@
 #include "graph/tensor.h"
 
 enum value_kind {
-	VALUE_INPUT,	  /* the batch: N x C x H x W, or N x features */
-	VALUE_LABEL,	  /* class of each sample, I64, shape N */
+	VALUE_INPUT,	  /* a tensor of the batch; its first dimension is the batch's size */
+	VALUE_LABEL,	  /* what the loss compares with: I64, first dimension the batch's size */
 	VALUE_PARAMETER,  /* trained */
 	VALUE_STATE,	  /* not trained but kept: running mean and variance */
 	VALUE_ACTIVATION, /* computed by a forward node */
@@ -62,8 +62,7 @@ struct graph {
 	struct value *values;
 	struct node *nodes; /* in an order in which they can run; forward nodes first */
 	int value_count, value_capacity, node_count, node_capacity;
-	int input, label, logits,
-		loss;	   /* value indices; label and loss VALUE_NONE without a loss */
+	int logits, loss;  /* value indices; loss VALUE_NONE where there is none */
 	int forward_count; /* nodes up to and including the loss; what follows is backward */
 };
 
@@ -76,6 +75,15 @@ void graph_copy_forward(const struct graph *graph, struct graph *out);
 /* Index of the value of that name, or VALUE_NONE. Linear in the number of values. */
 int graph_find_value(const struct graph *graph, const char *name);
 
+/* Indices of the inputs, and of the labels, in the order of the values. Each returns their number;
+ * out may be NULL. */
+int graph_inputs(const struct graph *graph, int *out, int capacity);
+int graph_labels(const struct graph *graph, int *out, int capacity);
+
+/* Index of input i, or of label i, or VALUE_NONE: there are not so many. */
+int graph_input(const struct graph *graph, int i);
+int graph_label(const struct graph *graph, int i);
+
 /* How many inputs of forward nodes a value is. */
 int graph_forward_readers(const struct graph *graph, int value);
 
@@ -86,7 +94,8 @@ struct builder {
 	struct error error;
 };
 
-int build_input(struct builder *b, int64_t batch, int rank, const int64_t *dims_without_batch);
+int build_input(struct builder *b, const char *name, enum dtype dtype, int64_t batch, int rank,
+		const int64_t *dims_without_batch);
 int build_parameter(struct builder *b, const char *name, int rank, const int64_t *dims,
 		    enum weight_fill fill, int64_t fan_in);
 /* Appends a node, creates its outputs ("NAME" or "NAME.1"...), infers shapes; returns output 0. */
@@ -108,7 +117,7 @@ struct window {
 struct window window_square(int64_t kernel, int64_t stride, int64_t pad);
 
 /*
- * Layers, networks/layers.c. Parameters NAME.weight and NAME.bias are made with He-normal and zero
+ * Layers, graph/layers.c. Parameters NAME.weight and NAME.bias are made with He-normal and zero
  * fill. Each returns the layer's output.
  */
 int build_conv(struct builder *b, const char *name, int x, int64_t channels, int64_t kernel,
@@ -151,16 +160,22 @@ int build_linear(struct builder *b, const char *name, int x, int64_t features);
 int build_lstm(struct builder *b, const char *name, int x, int64_t hidden);
 /* h = relu(W x + R h + b), R the identity at first, W normal of that deviation (Le 2015). */
 int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, double deviation);
-/* Declares the logits and appends labels and SoftmaxCrossEntropyLoss. */
+/* Rows `indices` (I64 or I32, any shape) of a parameter NAME.weight, rows x width, filled normally.
+ */
+int build_embedding(struct builder *b, const char *name, int indices, int64_t rows, int64_t width);
+/* Declares the logits and appends SoftmaxCrossEntropyLoss and its labels: a class a sample. */
 enum prony_status build_finish(struct builder *b, int logits, struct error *err);
+/* With labels of the shape batch x dims, a label for each row of the logits. */
+enum prony_status build_finish_labels(struct builder *b, int logits, int rank, const int64_t *dims,
+				      struct error *err);
 /* With half the sum of squares of the "logits" as the objective; labels are declared but unused. */
 enum prony_status build_finish_half_squares(struct builder *b, int logits, struct error *err);
 
 /*
  * Appends the backward pass: for each forward node in reverse, its operator's backward row. After
  * it every parameter's `gradient` is set. Gradients of values with several users are summed by Add.
- * No gradient of the network's input is computed. Several values may share one gradient value (both
- * terms of a forward Add): nothing may overwrite it in place while it has readers. Defined in
+ * No gradient of the network's inputs is computed. Several values may share one gradient value
+ * (both terms of a forward Add): nothing may overwrite it in place while it has readers. Defined in
  * graph/backward.c; on error the graph is as it was.
  */
 enum prony_status graph_add_backward(struct graph *graph, struct error *err);

@@ -1,3 +1,4 @@
+/* The graph as JSON: written, and read with everything checked. */
 #include "graph/graph_json.h"
 
 #include <stdlib.h>
@@ -82,6 +83,28 @@ static json_t *node_to_json(const struct graph *graph, const struct node *node)
 			 "attributes", attributes);
 }
 
+static json_t *names_of(const struct graph *graph, enum value_kind kind)
+{
+	json_t *names = json_array();
+
+	for (int i = 0; i < graph->value_count; i++) {
+		if (graph->values[i].kind == kind)
+			json_array_append_new(names, json_string(graph->values[i].name));
+	}
+	return names;
+}
+
+/* What readers of graphs with one input and one label look for; null where there is not one. */
+static json_t *only_name(const struct graph *graph, enum value_kind kind)
+{
+	json_t *names = names_of(graph, kind);
+	json_t *only =
+		json_array_size(names) == 1 ? json_incref(json_array_get(names, 0)) : json_null();
+
+	json_decref(names);
+	return only;
+}
+
 json_t *graph_to_json(const struct graph *graph)
 {
 	json_t *values = json_array(), *nodes = json_array();
@@ -92,9 +115,10 @@ json_t *graph_to_json(const struct graph *graph)
 	}
 	for (int i = 0; i < graph->forward_count; i++)
 		json_array_append_new(nodes, node_to_json(graph, &graph->nodes[i]));
-	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "name", graph->name, "schema",
-			 GRAPH_SCHEMA, "input", value_name(graph, graph->input), "label",
-			 value_name(graph, graph->label), "logits",
+	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", graph->name,
+			 "schema", GRAPH_SCHEMA, "inputs", names_of(graph, VALUE_INPUT), "labels",
+			 names_of(graph, VALUE_LABEL), "input", only_name(graph, VALUE_INPUT),
+			 "label", only_name(graph, VALUE_LABEL), "logits",
 			 value_name(graph, graph->logits), "loss", value_name(graph, graph->loss),
 			 "values", values, "nodes", nodes);
 }
@@ -102,8 +126,12 @@ json_t *graph_to_json(const struct graph *graph)
 enum prony_status graph_digest(const struct graph *graph, char *hex, struct error *err)
 {
 	json_t *json = graph_to_json(graph);
-	char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	char *text;
 
+	/* The values say the same: digests stay what they were before these members were added. */
+	json_object_del(json, "inputs");
+	json_object_del(json, "labels");
+	text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	json_decref(json);
 	if (text == NULL)
 		return error_set(err, PRONY_INTERNAL, "network '%s' cannot be written as JSON",
@@ -449,13 +477,39 @@ static enum prony_status read_lists(struct reader *r, const json_t *json)
 	return PRONY_OK;
 }
 
+/*
+ * The kinds of the values already say which are inputs and labels. "inputs" and "labels" must name
+ * the same values in the same order; so must "input" and "label", where there is one of them and in
+ * graphs that were written before there were lists.
+ */
+static enum prony_status check_names_of(struct reader *r, const json_t *json, const char *list,
+					const char *single, enum value_kind kind)
+{
+	const json_t *named = json_object_get(json, list);
+	const json_t *only = json_object_get(json, single);
+	json_t *names = names_of(r->graph, kind);
+	bool agrees = named == NULL || json_equal(named, names);
+
+	if (only != NULL && !json_is_null(only))
+		agrees = agrees && json_array_size(names) == 1 &&
+			 json_equal(only, json_array_get(names, 0));
+	else if (named == NULL)
+		agrees = json_array_size(names) == 0;
+	json_decref(names);
+	if (agrees)
+		return PRONY_OK;
+	return error_set(r->err, PRONY_BAD_INPUT,
+			 "graph: \"%s\" must name the values of the kind \"%s\", in their order",
+			 list, single);
+}
+
 static enum prony_status read_graph(struct reader *r, const json_t *json)
 {
 	struct graph *graph = r->graph;
 
 	if (read_lists(r, json) != PRONY_OK ||
-	    read_reference(r, json_object_get(json, "input"), "\"input\"", &graph->input) ||
-	    read_reference(r, json_object_get(json, "label"), "\"label\"", &graph->label) ||
+	    check_names_of(r, json, "inputs", "input", VALUE_INPUT) != PRONY_OK ||
+	    check_names_of(r, json, "labels", "label", VALUE_LABEL) != PRONY_OK ||
 	    read_reference(r, json_object_get(json, "logits"), "\"logits\"", &graph->logits) ||
 	    read_reference(r, json_object_get(json, "loss"), "\"loss\"", &graph->loss))
 		return r->err->code;

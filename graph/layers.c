@@ -1,3 +1,4 @@
+/* Layers: nodes with the parameters that belong to them. */
 #include "graph/graph.h"
 
 #include <assert.h>
@@ -272,4 +273,12 @@ int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, doubl
 		return VALUE_NONE;
 	b->graph->values[inputs[1]].fill_scale = deviation;
 	return build_node(b, OP_RNN, name, inputs, 4, NULL);
+}
+
+int build_embedding(struct builder *b, const char *name, int indices, int64_t rows, int64_t width)
+{
+	struct shape shape = {.rank = 2, .dims = {rows, width}};
+	int table = layer_parameter(b, name, "weight", &shape, FILL_NORMAL, 1);
+
+	return build_node(b, OP_GATHER, name, (const int[]){table, indices}, 2, NULL);
 }

@@ -45,7 +45,10 @@ struct samples_place;
  *       x: N x T x I; w: 4H x I, r: 4H x H, b: 4H, gates in ONNX's order i, o, f, c; sigmoid and
  *       tanh; initial state 0; h: N x H, the last state. ONNX's second bias is zero and stays so.
  *   RNN                x, w, r, b -> h       h = relu(w x + r h + b), shapes without gates
- *   SoftmaxCrossEntropyLoss  logits, labels -> loss    mean over the batch; loss is a scalar
+ *   Gather             table, indices -> y   rows of the table (axis 0): y has the shape of the
+ *       indices (I64 or I32, 0 to rows - 1), then that of a row
+ *   SoftmaxCrossEntropyLoss  logits, labels -> loss    a scalar. Logits M x C, M labels of any
+ * shape. The mean over the valid labels: a label of -1 is ignored, in the divisor, too.
  *   HalfSumOfSquares   logits -> loss        sum of x^2 / 2 over the whole batch, no mean
  * Gradients (dy = gradient of the first output):
  *   ConvGradInput  dy, w -> dx             ConvGradWeight  x, dy -> dw[, db]
@@ -64,7 +67,9 @@ struct samples_place;
  *   DropoutGrad    dy, mask -> dx
  *   BroadcastGrad  dy -> dx                sums up what broadcasting input `axis` has repeated
  *   LSTMGrad, RNNGrad  dy, x, w, r, b -> dx, dw, dr, db; they run the forward pass again
- *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / batch
+ *   GatherGrad     dy, indices -> dtable   dense: rows of dy are added where they were taken from
+ *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / valid labels,
+ *                                          0 where the label is ignored
  *   HalfSumOfSquaresGrad     x -> dx       a copy
  * BatchNormalizationGrad, LayerNormalizationGrad, LSTMGrad and RNNGrad leave out (VALUE_NONE) what
  * nobody wants. The backward pass also uses forward operators: Add for sums, Slice for Concat,
@@ -113,6 +118,7 @@ struct samples_place;
 	X(RNN, "RNN")                                                                              \
 	X(SOFTMAX_CROSS_ENTROPY, "SoftmaxCrossEntropyLoss")                                        \
 	X(HALF_SQUARES, "HalfSumOfSquares")                                                        \
+	X(GATHER, "Gather")                                                                        \
 	X(CONV_GRAD_INPUT, "ConvGradInput")                                                        \
 	X(CONV_GRAD_WEIGHT, "ConvGradWeight")                                                      \
 	X(MAX_POOL_GRAD, "MaxPoolGrad")                                                            \
@@ -136,7 +142,8 @@ struct samples_place;
 	X(LSTM_GRAD, "LSTMGrad")                                                                   \
 	X(RNN_GRAD, "RNNGrad")                                                                     \
 	X(SOFTMAX_CROSS_ENTROPY_GRAD, "SoftmaxCrossEntropyGrad")                                   \
-	X(HALF_SQUARES_GRAD, "HalfSumOfSquaresGrad")
+	X(HALF_SQUARES_GRAD, "HalfSumOfSquaresGrad")                                               \
+	X(GATHER_GRAD, "GatherGrad")
 
 enum op {
 #define X(id, name) OP_##id,
@@ -297,9 +304,10 @@ struct operator_row {
 
 	/*
 	 * Where the samples of the batch lie in output 0 (samples.h), given where they lie in input
-	 * 0, of which functions of two elements may have none. NULL, or nowhere: a result depends
-	 * on several samples, or it is not known to be without them.
+	 * `samples_from`, of which functions of two elements may have none. NULL, or nowhere: a
+	 * result depends on several samples, or it is not known to be without them.
 	 */
+	int samples_from;
 	struct samples_place (*samples)(const struct samples *samples, const struct node *node,
 					const struct samples_place *x);
 	/* Changes what attributes say of the batch, whose samples lie there in input 0 and output

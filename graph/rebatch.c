@@ -18,7 +18,7 @@ static bool has_samples(const struct samples *s, const struct node *node)
 static void follow(struct samples *s, const struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
-	const struct samples_place *x = &s->places[node->inputs[0]];
+	const struct samples_place *x = &s->places[node->inputs[row->samples_from]];
 
 	if (!has_samples(s, node))
 		return;

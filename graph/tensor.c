@@ -1,3 +1,4 @@
+/* Types, shapes and tensors. */
 #include "graph/tensor.h"
 
 #include <assert.h>
@@ -8,9 +9,9 @@ static const struct {
 	const char *name;
 	size_t bytes;
 } dtypes[DTYPE_COUNT] = {
-	[DTYPE_F32] = {"F32", 4}, [DTYPE_F64] = {"F64", 8}, [DTYPE_BF16] = {"BF16", 2},
-	[DTYPE_F16] = {"F16", 2}, [DTYPE_I32] = {"I32", 4}, [DTYPE_I64] = {"I64", 8},
-	[DTYPE_U8] = {"U8", 1},
+	[DTYPE_F32] = {"F32", 4}, [DTYPE_F64] = {"F64", 8},   [DTYPE_BF16] = {"BF16", 2},
+	[DTYPE_F16] = {"F16", 2}, [DTYPE_I32] = {"I32", 4},   [DTYPE_I64] = {"I64", 8},
+	[DTYPE_U8] = {"U8", 1},	  [DTYPE_BOOL] = {"BOOL", 1},
 };
 
 const char *dtype_name(enum dtype dtype)

@@ -10,7 +10,7 @@
 
 #define TENSOR_MAX_RANK 8
 
-/* Names in JSON and safetensors: F32, F64, BF16, F16, I32, I64, U8. */
+/* Names in JSON and safetensors: F32, F64, BF16, F16, I32, I64, U8, BOOL (one byte, 0 or 1). */
 enum dtype {
 	DTYPE_F32,
 	DTYPE_F64,
@@ -19,6 +19,7 @@ enum dtype {
 	DTYPE_I32,
 	DTYPE_I64,
 	DTYPE_U8,
+	DTYPE_BOOL,
 	DTYPE_COUNT
 };
 

@@ -478,11 +478,17 @@ static enum prony_status add_initializers(struct exporter *e)
 }
 
 /* A list of one: the graph's input or output. */
-static Onnx__ValueInfoProto **new_value_info(struct exporter *e, int index)
+static Onnx__ValueInfoProto *new_value_info(struct exporter *e, int index)
 {
+	static const int types[DTYPE_COUNT] = {
+		[DTYPE_F32] = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
+		[DTYPE_F16] = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16,
+		[DTYPE_I32] = ONNX__TENSOR_PROTO__DATA_TYPE__INT32,
+		[DTYPE_I64] = ONNX__TENSOR_PROTO__DATA_TYPE__INT64,
+		[DTYPE_BOOL] = ONNX__TENSOR_PROTO__DATA_TYPE__BOOL,
+	};
 	const struct value *value = &e->graph->values[index];
 	size_t rank = (size_t)value->shape.rank;
-	Onnx__ValueInfoProto **list = arena_array(&e->arena, 1, sizeof(*list));
 	Onnx__ValueInfoProto *info = arena_alloc(&e->arena, sizeof(*info));
 	Onnx__TypeProto *type = arena_alloc(&e->arena, sizeof(*type));
 	Onnx__TypeProto__Tensor *tensor = arena_alloc(&e->arena, sizeof(*tensor));
@@ -499,7 +505,7 @@ static Onnx__ValueInfoProto **new_value_info(struct exporter *e, int index)
 	}
 	onnx__type_proto__tensor__init(tensor);
 	tensor->has_elem_type = true;
-	tensor->elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+	tensor->elem_type = types[value->dtype];
 	tensor->shape = shape;
 	onnx__type_proto__init(type);
 	type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
@@ -507,8 +513,7 @@ static Onnx__ValueInfoProto **new_value_info(struct exporter *e, int index)
 	onnx__value_info_proto__init(info);
 	info->name = borrow(value->name);
 	info->type = type;
-	list[0] = info;
-	return list;
+	return info;
 }
 
 static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
@@ -560,9 +565,13 @@ enum prony_status onnx_export(const struct graph *graph, const struct tensor_set
 	}
 	if (add_nodes(&e) != PRONY_OK || add_initializers(&e) != PRONY_OK)
 		goto out;
-	e.out->n_input = e.out->n_output = 1;
-	e.out->input = new_value_info(&e, graph->input);
-	e.out->output = new_value_info(&e, graph->logits);
+	e.out->n_input = (size_t)graph_inputs(graph, NULL, 0);
+	e.out->input = arena_array(&e.arena, e.out->n_input, sizeof(*e.out->input));
+	for (size_t i = 0; i < e.out->n_input; i++)
+		e.out->input[i] = new_value_info(&e, graph_input(graph, (int)i));
+	e.out->n_output = 1;
+	e.out->output = arena_array(&e.arena, 1, sizeof(*e.out->output));
+	e.out->output[0] = new_value_info(&e, graph->logits);
 	pack(&e, bytes, length);
 out:
 	arena_release(&e.arena);

@@ -322,8 +322,8 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 static void run_pass(struct importer *im)
 {
 	const struct onnx_model *model = im->model;
-	int input = build_input(&im->builder, im->batch, model->facts.sample.rank,
-				model->facts.sample.dims);
+	int input = build_input(&im->builder, "input", DTYPE_F32, im->batch,
+				model->facts.sample.rank, model->facts.sample.dims);
 
 	take_initializers(im);
 	if (input == VALUE_NONE)
@@ -353,7 +353,7 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 	struct shape shape, flat = {.rank = 2};
 	char text[128];
 
-	if (slot->kind != SLOT_VALUE || slot->value == im->builder.graph->input)
+	if (slot->kind != SLOT_VALUE || slot->value == graph_input(im->builder.graph, 0))
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "%s: its output '%.100s' is not computed from the data",
 				 model->path, definition->name);

@@ -136,8 +136,7 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	ref.frees = true;
 	ref.watch = run->watch;
 	for (size_t i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
-		status = reference_feed(&ref, &run->inputs->tensors[i],
-					i < run->labels->count ? &run->labels->tensors[i] : NULL,
+		status = reference_feed(&ref, batch_at(run->graph, run->inputs, run->labels, i),
 					err);
 		if (status == PRONY_OK)
 			status = reference_step_kinks(&ref, run->gate, run->epsilon_inside, kinks,
@@ -340,8 +339,8 @@ static enum prony_status measure(const struct graph *graph, const struct recipe 
 				 struct arena *arena, double **out, struct error *err)
 {
 	*out = arena_array(arena, (size_t)graph->value_count, sizeof(double));
-	return rounding_measure(graph, gate, weights, &inputs->tensors[0],
-				labels->count > 0 ? &labels->tensors[0] : NULL, watch, *out, err);
+	return rounding_measure(graph, gate, weights, batch_at(graph, inputs, labels, 0), watch,
+				*out, err);
 }
 
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "bundle/recipe.h"
+#include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/tensor.h"
 #include "parity/bounds.h"
@@ -53,9 +54,8 @@ bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, boo
  * trains.
  */
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
-				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, struct reference_watch *watch,
-				   struct error *err);
+				   const struct tensor_set *weights, struct batch batch,
+				   struct reference_watch *watch, struct error *err);
 
 /*
  * What a correct program gives. There may be several answers: RMSprop's epsilon has two places, and
@@ -139,13 +139,13 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
 
 /*
  * The loss that the first step of a timed process must show, at its own batch: exact, or with
- * dropout the mean and deviation over 32 masks. deviation is 0 without dropout. The batch of x may
- * be a multiple of the graph's: its parts are then computed one after the other.
+ * dropout the mean and deviation over 32 masks. deviation is 0 without dropout. The batch may be a
+ * multiple of the graph's: its parts are then computed one after the other.
  */
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
-				     const struct tensor_set *weights, const struct tensor *x,
-				     const struct tensor *y, struct reference_watch *watch,
-				     double *mean, double *deviation, struct error *err);
+				     const struct tensor_set *weights, struct batch batch,
+				     struct reference_watch *watch, double *mean, double *deviation,
+				     struct error *err);
 
 /* Judges a first loss against it (within bounds, or 5 deviations); PRONY_INVALID says by how much.
  * Where the deviation is infinite nothing is known but that the loss must be a number.

@@ -78,16 +78,18 @@ static double observed_loss(const struct gate_observed *observed, int step, enum
 			    const struct tensor_set *labels)
 {
 	const struct tensor *logits = observed->logits[step];
+	size_t per_batch = (size_t)graph_labels(graph, NULL, 0);
 	double *wide, loss;
 
 	if (stage != STAGE_FORWARD || !isnan(observed->loss[step]))
 		return observed->loss[step];
-	if (gate_incomparable(logits, &expected->logits[step]) || (size_t)step >= labels->count)
+	if (gate_incomparable(logits, &expected->logits[step]) ||
+	    (size_t)step * per_batch >= labels->count)
 		return NAN;
 	wide = memory_alloc((size_t)shape_elements(&logits->shape) * sizeof(*wide));
 	for (int64_t i = 0; i < shape_elements(&logits->shape); i++)
 		wide[i] = gate_element(logits, i);
-	loss = reference_objective(graph, wide, labels->tensors[step].data);
+	loss = reference_objective(graph, wide, labels->tensors[(size_t)step * per_batch].data);
 	free(wide);
 	return loss;
 }

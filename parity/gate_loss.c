@@ -36,36 +36,69 @@ struct losses {
 	double sums[DROPOUT_MASKS]; /* without masks the first alone */
 };
 
-static struct tensor part_of(const struct tensor *whole, const struct shape *shape, int64_t part)
+/* Part `part` of tensors whose first dimension is a multiple of the graph's. */
+static void part_of(const struct tensor *whole, int count, const struct graph *graph, int64_t part,
+		    struct tensor *out)
 {
-	struct tensor view = *whole;
-
-	view.shape = *shape;
-	view.data = (char *)whole->data + part * tensor_bytes(&view);
-	return view;
+	for (int i = 0; i < count; i++) {
+		out[i] = whole[i];
+		out[i].shape.dims[0] = graph_batch(graph);
+		out[i].data = (char *)whole[i].data + part * tensor_bytes(&out[i]);
+	}
 }
 
-static enum prony_status add_part(struct reference *ref, const struct tensor *x,
-				  const struct tensor *y, struct losses *losses, struct error *err)
+static struct batch batch_part(const struct graph *graph, struct batch whole, int64_t part,
+			       struct arena *arena)
 {
-	enum prony_status status = reference_feed(ref, x, y, err);
+	struct tensor *inputs = arena_array(arena, (size_t)whole.input_count, sizeof(*inputs));
+	struct tensor *labels = arena_array(arena, (size_t)whole.label_count, sizeof(*labels));
 
+	part_of(whole.inputs, whole.input_count, graph, part, inputs);
+	part_of(whole.labels, whole.label_count, graph, part, labels);
+	whole.inputs = inputs;
+	whole.labels = labels;
+	return whole;
+}
+
+/* What the loss of a batch is divided by: its valid labels, where it reads any. */
+static double divisor_of(const struct graph *graph, struct batch batch)
+{
+	double valid = 0;
+
+	if (operator_row(graph->nodes[graph->forward_count - 1].op)->sums_batch)
+		return 1;
+	for (int i = 0; i < batch.label_count; i++)
+		for (int64_t k = 0; k < shape_elements(&batch.labels[i].shape); k++)
+			valid += ((const int64_t *)batch.labels[i].data)[k] >= 0;
+	return valid;
+}
+
+static enum prony_status add_part(struct reference *ref, struct batch batch, struct losses *losses,
+				  struct error *err)
+{
+	double divisor = divisor_of(ref->graph, batch);
+	enum prony_status status;
+
+	/* Every label of this part is ignored: it adds nothing. */
+	if (batch.label_count > 0 && divisor == 0)
+		return PRONY_OK;
+	status = reference_feed(ref, batch, err);
 	if (status == PRONY_OK)
 		status = reference_forward(ref, losses->recipe,
 					   losses->recipe->stage != STAGE_FORWARD, err);
 	if (status == PRONY_OK && isnan(reference_loss(ref)) && !ref->has_labels)
 		return error_set(err, PRONY_BAD_INPUT, "the loss needs labels");
 	if (status == PRONY_OK && !losses->masks)
-		losses->sums[0] += reference_loss(ref);
+		losses->sums[0] += divisor * reference_loss(ref);
 	for (int i = 0; status == PRONY_OK && losses->masks && i < DROPOUT_MASKS; i++) {
 		status = reference_redraw(ref, losses->recipe, err);
 		if (status == PRONY_OK)
-			losses->sums[i] += reference_loss(ref);
+			losses->sums[i] += divisor * reference_loss(ref);
 	}
 	return status;
 }
 
-/* The loss of a batch is the mean of its parts', or their sum where it is no mean itself. */
+/* The loss of a batch: the parts' losses, each times its divisor, over that of the whole. */
 static void conclude(const struct losses *losses, double divisor, double *mean, double *deviation)
 {
 	int count = losses->masks ? DROPOUT_MASKS : 1;
@@ -102,34 +135,24 @@ int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe)
 }
 
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
-				     const struct tensor_set *weights, const struct tensor *x,
-				     const struct tensor *y, struct reference_watch *watch,
-				     double *mean, double *deviation, struct error *err)
+				     const struct tensor_set *weights, struct batch batch,
+				     struct reference_watch *watch, double *mean, double *deviation,
+				     struct error *err)
 {
 	struct losses losses = {.recipe = recipe, .masks = draws_masks(graph, recipe)};
 	struct reference ref;
 	enum prony_status status = reference_init(&ref, graph, weights, err);
-	int64_t parts = x->shape.dims[0] / graph_batch(graph);
+	int64_t samples = batch.inputs[0].shape.dims[0], parts = samples / graph_batch(graph);
 
 	ref.frees = true;
 	ref.watch = watch;
-	if (status == PRONY_OK && (parts < 1 || x->shape.dims[0] % graph_batch(graph) != 0))
+	if (status == PRONY_OK && (parts < 1 || samples % graph_batch(graph) != 0))
 		status = error_set(err, PRONY_INTERNAL, "%lld samples are no whole batches",
-				   (long long)x->shape.dims[0]);
-	for (int64_t part = 0; status == PRONY_OK && part < parts; part++) {
-		struct tensor pictures = part_of(x, &graph->values[graph->input].shape, part);
-		struct tensor labels;
-
-		if (y)
-			labels = part_of(y, &graph->values[graph->label].shape, part);
-		status = add_part(&ref, &pictures, y ? &labels : NULL, &losses, err);
-	}
-	if (status == PRONY_OK) {
-		const struct node *last = &graph->nodes[graph->forward_count - 1];
-
-		conclude(&losses, operator_row(last->op)->sums_batch ? 1 : (double)parts, mean,
-			 deviation);
-	}
+				   (long long)samples);
+	for (int64_t part = 0; status == PRONY_OK && part < parts; part++)
+		status = add_part(&ref, batch_part(graph, batch, part, &ref.arena), &losses, err);
+	if (status == PRONY_OK)
+		conclude(&losses, divisor_of(graph, batch), mean, deviation);
 	reference_release(&ref);
 	return status;
 }

@@ -94,9 +94,8 @@ bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, boo
 }
 
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
-				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, struct reference_watch *watch,
-				   struct error *err)
+				   const struct tensor_set *weights, struct batch batch,
+				   struct reference_watch *watch, struct error *err)
 {
 	struct first_update first = {.weights = weights};
 	struct graph copy = {0};
@@ -112,7 +111,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 	first.reference.frees = true;
 	first.reference.watch = watch;
 	if (status == PRONY_OK)
-		status = reference_feed(&first.reference, x, y, err);
+		status = reference_feed(&first.reference, batch, err);
 	if (status == PRONY_OK)
 		status = reference_step(&first.reference, gate, false, err);
 	if (status == PRONY_OK) {

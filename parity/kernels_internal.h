@@ -63,6 +63,8 @@ void (*kernel_of(enum op op))(const struct kernel_call *call);
 void kernel_cross_entropy(const struct kernel_call *call);
 void kernel_cross_entropy_grad(const struct kernel_call *call);
 void kernel_half_squares(const struct kernel_call *call);
+void kernel_gather(const struct kernel_call *call);
+void kernel_gather_grad(const struct kernel_call *call);
 
 /* What has gone into a value, for what rounding may have done to it. */
 struct accumulation {
@@ -98,9 +100,9 @@ double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, in
  * sets `deviation` of each value that a node computes. PRONY_INTERRUPTED as in reference_step.
  */
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
-				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, struct reference_watch *watch,
-				   double *deviation, struct error *err);
+				   const struct tensor_set *weights, struct batch batch,
+				   struct reference_watch *watch, double *deviation,
+				   struct error *err);
 
 /* Runs nodes [first, end) alone; without labels the loss is left out. */
 enum prony_status reference_nodes(struct reference *ref, const struct recipe *recipe, bool training,

@@ -1,3 +1,4 @@
+/* The reference interpreter: memory, batches, and running the nodes of a graph. */
 #include "parity/reference.h"
 
 #include <assert.h>
@@ -9,11 +10,14 @@
 
 #include "parity/kernels_internal.h"
 
-/* Converts a tensor of real numbers to float64. */
+/* Converts a tensor to float64, which holds all indices and classes that there are. */
 static enum prony_status to_double(const struct tensor *tensor, double *out, struct error *err)
 {
 	int64_t count = shape_elements(&tensor->shape);
 	const float *single = tensor->data;
+	const int64_t *longs = tensor->data;
+	const int32_t *ints = tensor->data;
+	const uint8_t *bytes = tensor->data;
 
 	switch (tensor->dtype) {
 	case DTYPE_F32:
@@ -23,9 +27,21 @@ static enum prony_status to_double(const struct tensor *tensor, double *out, str
 	case DTYPE_F64:
 		memcpy(out, tensor->data, (size_t)count * sizeof(*out));
 		return PRONY_OK;
+	case DTYPE_I64:
+		for (int64_t i = 0; i < count; i++)
+			out[i] = (double)longs[i];
+		return PRONY_OK;
+	case DTYPE_I32:
+		for (int64_t i = 0; i < count; i++)
+			out[i] = ints[i];
+		return PRONY_OK;
+	case DTYPE_BOOL:
+		for (int64_t i = 0; i < count; i++)
+			out[i] = bytes[i];
+		return PRONY_OK;
 	default:
-		return error_set(err, PRONY_BAD_INPUT, "%.80s is %s, it must be F32", tensor->name,
-				 dtype_name(tensor->dtype));
+		return error_set(err, PRONY_UNSUPPORTED, "%.80s: the reference reads no %s",
+				 tensor->name, dtype_name(tensor->dtype));
 	}
 }
 
@@ -51,6 +67,9 @@ static enum prony_status load_weight(struct reference *ref, int index,
 
 	if (!tensor)
 		return error_set(err, PRONY_BAD_INPUT, "no weights for %.80s", value->name);
+	if (tensor->dtype != DTYPE_F32 && tensor->dtype != DTYPE_F64)
+		return error_set(err, PRONY_BAD_INPUT, "%.80s is %s, it must be F32", value->name,
+				 dtype_name(tensor->dtype));
 	status = check_shape(tensor, value, err);
 	if (status == PRONY_OK)
 		status = to_double(tensor, ref->values[index], err);
@@ -211,51 +230,25 @@ void reference_release(struct reference *ref)
 	*ref = (struct reference){0};
 }
 
-static enum prony_status feed_labels(struct reference *ref, const struct tensor *y,
-				     struct error *err)
+enum prony_status reference_feed(struct reference *ref, struct batch batch, struct error *err)
 {
 	const struct graph *graph = ref->graph;
-	const struct value *value = &graph->values[graph->label];
-	const int64_t *labels = y->data;
-	int64_t classes = graph_classes(graph);
-	enum prony_status status = check_shape(y, value, err);
-
-	if (status != PRONY_OK)
-		return status;
-	if (y->dtype != DTYPE_I64)
-		return error_set(err, PRONY_BAD_INPUT, "%.80s is %s, it must be I64", value->name,
-				 dtype_name(y->dtype));
-	for (int64_t i = 0; i < value->shape.dims[0]; i++)
-		if (labels[i] < 0 || labels[i] >= classes)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "label %" PRId64 " of sample %" PRId64
-					 " lies outside the %" PRId64 " classes",
-					 labels[i], i, classes);
-	for (int64_t i = 0; i < value->shape.dims[0]; i++)
-		ref->values[graph->label][i] = (double)labels[i];
-	return PRONY_OK;
-}
-
-enum prony_status reference_feed(struct reference *ref, const struct tensor *x,
-				 const struct tensor *y, struct error *err)
-{
-	const struct graph *graph = ref->graph;
-	enum prony_status status = check_shape(x, &graph->values[graph->input], err);
+	enum prony_status status = batch_check(graph, batch, err);
 
 	ref->has_labels = false;
-	if (status == PRONY_OK)
-		status = to_double(x, ref->values[graph->input], err);
-	if (status == PRONY_OK && y && graph->label != VALUE_NONE) {
-		status = feed_labels(ref, y, err);
-		ref->has_labels = status == PRONY_OK;
-	}
+	for (int i = 0; status == PRONY_OK && i < batch.input_count; i++)
+		status = to_double(&batch.inputs[i], ref->values[graph_input(graph, i)], err);
+	for (int i = 0; status == PRONY_OK && i < batch.label_count; i++)
+		status = to_double(&batch.labels[i], ref->values[graph_label(graph, i)], err);
+	ref->has_labels = status == PRONY_OK && batch.label_count > 0;
 	return status;
 }
 
 static bool reads_label(const struct graph *graph, const struct node *node)
 {
 	for (int i = 0; i < node->input_count; i++)
-		if (node->inputs[i] != VALUE_NONE && node->inputs[i] == graph->label)
+		if (node->inputs[i] != VALUE_NONE &&
+		    graph->values[node->inputs[i]].kind == VALUE_LABEL)
 			return true;
 	return false;
 }

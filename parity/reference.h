@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "bundle/recipe.h"
+#include "graph/batch.h"
 #include "graph/graph.h"
 #include "parity/watch.h"
 
@@ -47,9 +48,8 @@ enum prony_status reference_init(struct reference *ref, const struct graph *grap
 				 const struct tensor_set *weights, struct error *err);
 void reference_release(struct reference *ref);
 
-/* Loads a batch: x F32 in the input's shape; y I64 or NULL. Labels out of range are an error. */
-enum prony_status reference_feed(struct reference *ref, const struct tensor *x,
-				 const struct tensor *y, struct error *err);
+/* Loads a batch, with labels or without; one that batch_check refuses is an error. */
+enum prony_status reference_feed(struct reference *ref, struct batch batch, struct error *err);
 
 /*
  * Runs the forward nodes, and the backward nodes when `stage` asks for them, and for STAGE_TRAIN
@@ -78,9 +78,9 @@ const double *reference_value(const struct reference *ref, int value, int64_t *c
 /* Loss of the last forward run; NAN when the graph has none or stage was forward without labels. */
 double reference_loss(const struct reference *ref);
 
-/* Mean softmax cross-entropy of logits (batch x classes, row-major), as the gate computes it for
- * frameworks that give logits only. */
-double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t batch,
+/* Mean softmax cross-entropy of logits (rows x classes, row-major) over the rows whose label is not
+ * negative, as the gate computes it for frameworks that give logits only. */
+double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t rows,
 			       int64_t classes);
 
 /* The objective of a graph with a loss, of its logits (row-major); labels only where it reads them.

@@ -17,9 +17,9 @@ static double distance(const double *a, const double *b, int64_t count)
 }
 
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
-				   const struct tensor_set *weights, const struct tensor *x,
-				   const struct tensor *y, struct reference_watch *watch,
-				   double *deviation, struct error *err)
+				   const struct tensor_set *weights, struct batch batch,
+				   struct reference_watch *watch, double *deviation,
+				   struct error *err)
 {
 	struct kinks kinks[2] = {{.precision = recipe->precision},
 				 {.precision = recipe->precision, .rounding = 1}};
@@ -31,7 +31,7 @@ enum prony_status rounding_measure(const struct graph *forward, const struct rec
 		both[i].frees = true;
 		both[i].watch = watch;
 		if (status == PRONY_OK)
-			status = reference_feed(&both[i], x, y, err);
+			status = reference_feed(&both[i], batch, err);
 	}
 	for (int n = 0; n < forward->forward_count && status == PRONY_OK; n++) {
 		for (int i = 0; i < 2 && status == PRONY_OK; i++)

@@ -254,13 +254,21 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 
 static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 {
+	const struct network_input *input = &cell->network->inputs[0];
 	struct batch_request request = {
-		.rank = cell->network->input_rank,
+		.rank = input->rank,
 		.classes = cell->network->classes,
 	};
 	struct error why = ERROR_INIT;
 
-	memcpy(request.dims, cell->network->input_dims, sizeof(request.dims));
+	if (!network_takes_data_sets(cell->network) && cell->dataset->rank > 0) {
+		add_reason(reasons,
+			   "data set %s has one array and one class a sample, the network takes "
+			   "other inputs or labels (-d synthetic draws them)",
+			   cell->dataset->name);
+		return;
+	}
+	memcpy(request.dims, input->dims, sizeof(request.dims));
 	if (dataset_check_fit(cell->dataset, &request, &why) != PRONY_OK)
 		add_reason(reasons, "%s", why.text);
 }

@@ -8,15 +8,23 @@
 
 #define MEMORY_BYTES 32
 
-/* Bytes of the batches that a worker holds; saturates. */
+/* Bytes of the inputs that a worker holds; saturates. */
 static int64_t batches_bytes(const struct plan_cell *cell, int64_t batch)
 {
-	int64_t bytes = PLAN_SLOTS * (int64_t)sizeof(float);
+	int64_t sum = 0;
 
-	for (int i = 0; i < cell->network->input_rank; i++)
-		if (__builtin_mul_overflow(bytes, cell->network->input_dims[i], &bytes))
+	for (int i = 0; i < cell->network->input_count; i++) {
+		const struct network_input *input = &cell->network->inputs[i];
+		int64_t bytes = PLAN_SLOTS * (int64_t)dtype_bytes(input->dtype);
+
+		for (int k = 0; k < input->rank; k++)
+			if (__builtin_mul_overflow(bytes, input->dims[k], &bytes))
+				return INT64_MAX;
+		if (__builtin_mul_overflow(bytes, batch, &bytes) ||
+		    __builtin_add_overflow(sum, bytes, &sum))
 			return INT64_MAX;
-	return __builtin_mul_overflow(bytes, batch, &bytes) ? INT64_MAX : bytes;
+	}
+	return sum;
 }
 
 static void memory_text(int64_t bytes, char out[MEMORY_BYTES])

@@ -15,7 +15,7 @@ static bool is_streamed(const struct drive *drive)
 static struct ring_layout layout_of(const struct drive *drive)
 {
 	const struct graph *graph = &drive->work->graph;
-	const struct value *input = &graph->values[graph->input];
+	const struct value *input = &graph->values[graph_input(graph, 0)];
 
 	return ring_layout_of((uint64_t)shape_elements(&input->shape) * sizeof(float),
 			      (uint64_t)drive->cell->recipe.batch * sizeof(int64_t));

@@ -91,7 +91,10 @@ static const int64_t *last_labels(const struct timing *t)
 {
 	int64_t last = t->last_batch;
 	return t->loader ? prefetch_labels(t->loader, last)
-			 : t->drive->work->labels.tensors[last % t->recipe->slots].data;
+			 : batch_at(&t->drive->work->graph, &t->drive->work->inputs,
+				    &t->drive->work->labels, (size_t)(last % t->recipe->slots))
+				   .labels[0]
+				   .data;
 }
 
 /* The logits of the last step as float64, for the stage that has no loss. */

@@ -26,12 +26,13 @@ void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
 	cell_key(&anonymous, key);
 }
 
-/* Makes tensors of the batches that a data set gave, one set for inputs and one for labels. */
+/* Data sets give arrays of floats and classes: wraps them as tensors of the one input and the one
+ * label. */
 static void wrap_batches(struct workload *work, const struct graph *graph, int count, float *x,
 			 int64_t *y, struct tensor_set *inputs, struct tensor_set *labels)
 {
-	const struct value *input = &graph->values[graph->input];
-	const struct value *label = &graph->values[graph->label];
+	const struct value *input = &graph->values[graph_input(graph, 0)];
+	const struct value *label = &graph->values[graph_label(graph, 0)];
 	int64_t samples = shape_elements(&label->shape), elements = shape_elements(&input->shape);
 	*inputs = (struct tensor_set){
 		.tensors = arena_array(&work->arena, (size_t)count, sizeof(struct tensor)),
@@ -57,12 +58,12 @@ void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed
 {
 	*out = (struct batch_request){
 		.batch = batch,
-		.rank = cell->network->input_rank,
+		.rank = cell->network->inputs[0].rank,
 		.classes = cell->network->classes,
 		.training = cell->recipe.stage != STAGE_FORWARD,
 		.seed = seed,
 	};
-	memcpy(out->dims, cell->network->input_dims, sizeof out->dims);
+	memcpy(out->dims, cell->network->inputs[0].dims, sizeof out->dims);
 }
 
 static enum prony_status make_batches(struct workload *work, const struct plan_cell *cell,
@@ -71,11 +72,15 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 				      struct tensor_set *labels, struct error *err)
 {
 	bool drawn = cell->cell.input == INPUT_SYNTHETIC;
+	if (!network_takes_data_sets(cell->network))
+		return batches_draw(graph, seed, first, (size_t)count,
+				    cell->network->labels_ignored, &work->arena, inputs, labels,
+				    err);
 	const struct dataset *dataset = drawn ? dataset_find("synthetic") : cell->dataset;
 	struct batch_request request;
 	workload_request(cell, graph_batch(graph), seed, &request);
 	request.first = first;
-	const struct value *input = &graph->values[graph->input];
+	const struct value *input = &graph->values[graph_input(graph, 0)];
 	size_t samples = (size_t)count * (size_t)request.batch;
 	size_t elements = (size_t)(shape_elements(&input->shape) / request.batch);
 	float *x = arena_try_array(&work->arena, samples * elements, sizeof *x, err);
@@ -219,9 +224,10 @@ static enum prony_status compute_gate(struct workload *work, const struct plan_c
 	enum prony_status status = PRONY_OK;
 	expect(watch, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file));
 	if (gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
-		status = gate_settle_rate(&work->gate_recipe, &work->gate_graph, &work->weights,
-					  &work->gate_inputs.tensors[0],
-					  &work->gate_labels.tensors[0], watch, err);
+		status = gate_settle_rate(
+			&work->gate_recipe, &work->gate_graph, &work->weights,
+			batch_at(&work->gate_graph, &work->gate_inputs, &work->gate_labels, 0),
+			watch, err);
 	if (status == PRONY_OK)
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
 					     &work->weights, &work->gate_inputs, &work->gate_labels,
@@ -267,9 +273,9 @@ static enum prony_status compute_loss(struct workload *work, const struct plan_c
 	expect(watch, gate_loss_cost(&work->graph, &cell->recipe));
 	if (status == PRONY_OK)
 		status = gate_expected_loss(parts > 1 ? &part : &work->graph, &cell->recipe,
-					    &work->weights, &work->inputs.tensors[0],
-					    &work->labels.tensors[0], watch, &work->loss_mean,
-					    &work->loss_deviation, err);
+					    &work->weights,
+					    batch_at(&work->graph, &work->inputs, &work->labels, 0),
+					    watch, &work->loss_mean, &work->loss_deviation, err);
 	graph_release(&part);
 	return status;
 }
@@ -286,7 +292,9 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 		work->has_loss_expectation = true;
 		return PRONY_OK;
 	}
-	struct tensor_set inputs = {work->inputs.tensors, 1}, labels = {work->labels.tensors, 1};
+	struct batch first = batch_at(&work->graph, &work->inputs, &work->labels, 0);
+	struct tensor_set inputs = {work->inputs.tensors, (size_t)first.input_count};
+	struct tensor_set labels = {work->labels.tensors, (size_t)first.label_count};
 	struct answers_case of = {&work->graph, &cell->recipe, &work->weights,
 				  &inputs,	&labels,       true};
 	char key[DIGEST_HEX_BYTES];

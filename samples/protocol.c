@@ -21,7 +21,7 @@ enum protocol_verb protocol_verb_parse(const char *name)
 	return VERB_COUNT;
 }
 
-static uint64_t ring_pages(uint64_t bytes)
+uint64_t ring_pages(uint64_t bytes)
 {
 	return (bytes + RING_ALIGNMENT - 1) / RING_ALIGNMENT * RING_ALIGNMENT;
 }

@@ -73,14 +73,18 @@ struct shared_header {
 };
 
 /*
- * The ring region: slot i begins at i * stride with a batch of the graph's input (F32); its labels
- * (I64) follow at `labels`. A byte in the pipe of full slots stands for the next batch, in the
- * order of the slots; one in that of free slots gives the oldest back.
+ * The ring region: slot i begins at i * stride with the batch's inputs, in the order of the
+ * graph's; its labels follow. Each tensor begins at a multiple of 4096. A byte in the pipe of full
+ * slots stands for the next batch, in the order of the slots; one in that of free slots gives the
+ * oldest back.
  */
 #define RING_ALIGNMENT 4096u
 struct ring_layout {
 	uint64_t labels, stride; /* bytes */
 };
+/* Of a network with one input and one label. */
 struct ring_layout ring_layout_of(uint64_t input_bytes, uint64_t label_bytes);
+/* The bytes rounded up to where the next tensor begins. */
+uint64_t ring_pages(uint64_t bytes);
 
 #endif

@@ -63,8 +63,9 @@ static enum prony_status write_one(const char *folder, const char *name, enum op
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 
 	graph_init(&graph, name);
-	return finish(&b, branch(&b, op, attributes, 0, build_input(&b, 8, 3, image)), folder, name,
-		      err);
+	return finish(
+		&b, branch(&b, op, attributes, 0, build_input(&b, "input", DTYPE_F32, 8, 3, image)),
+		folder, name, err);
 }
 
 static enum prony_status write_all(const char *folder, struct error *err)
@@ -74,7 +75,7 @@ static enum prony_status write_all(const char *folder, struct error *err)
 	int branches[NODE_MAX_INPUTS], count = 0, x;
 
 	graph_init(&graph, "all");
-	x = build_input(&b, 8, 3, image);
+	x = build_input(&b, "input", DTYPE_F32, 8, 3, image);
 	for (int op = 0; op < OP_COUNT; op++) {
 		if (operator_row((enum op)op)->elementwise)
 			branches[count++] = branch(&b, (enum op)op, NULL, op, x);

@@ -22,34 +22,55 @@ void ring_release(struct ring *ring)
 	ring_init(ring);
 }
 
+/* Copies of a batch's tensors whose data lie in a slot from *offset on, each on pages of its own.
+ */
+static const struct tensor *place(struct ring *ring, const struct tensor *tensors, int count,
+				  const char *slot, size_t *offset)
+{
+	struct tensor *placed = arena_array(&ring->arena, (size_t)count, sizeof *placed);
+
+	for (int i = 0; i < count; i++) {
+		placed[i] = tensors[i];
+		placed[i].data = (void *)(uintptr_t)(slot + *offset);
+		*offset += (size_t)ring_pages((uint64_t)tensor_bytes(&tensors[i]));
+	}
+	return placed;
+}
+
+static size_t slot_bytes(struct batch batch)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < batch.input_count; i++)
+		bytes += (size_t)ring_pages((uint64_t)tensor_bytes(&batch.inputs[i]));
+	for (int i = 0; i < batch.label_count; i++)
+		bytes += (size_t)ring_pages((uint64_t)tensor_bytes(&batch.labels[i]));
+	return bytes;
+}
+
 enum prony_status ring_lay_out(struct ring *ring, const struct bundle *bundle, const void *memory,
 			       size_t bytes, struct error *err)
 {
-	const struct graph *graph = &bundle->graph;
-	const struct tensor *input = &bundle->inputs.tensors[0];
-	const struct tensor *label = bundle->labels.count ? &bundle->labels.tensors[0] : NULL;
-	size_t slots = (size_t)bundle->recipe.slots, wanted = 0;
-	struct ring_layout layout = ring_layout_of((uint64_t)tensor_bytes(input),
-						   (uint64_t)graph_batch(graph) * sizeof(int64_t));
+	struct batch first = batch_at(&bundle->graph, &bundle->inputs, &bundle->labels, 0);
+	size_t slots = (size_t)bundle->recipe.slots, stride = slot_bytes(first), wanted = 0;
 
 	if (ring->ready_fd < 0 || !memory)
 		return error_set(err, PRONY_PROTOCOL,
 				 "input stream: hello offered no ring of batches");
-	if (__builtin_mul_overflow((size_t)layout.stride, slots, &wanted) || wanted > bytes)
+	if (__builtin_mul_overflow(stride, slots, &wanted) || wanted > bytes)
 		return error_set(err, PRONY_PROTOCOL,
-				 "the ring has %zu bytes, %zu slots of %llu need more", bytes,
-				 slots, (unsigned long long)layout.stride);
-	ring->inputs = arena_array(&ring->arena, slots, sizeof *ring->inputs);
-	ring->labels = label ? arena_array(&ring->arena, slots, sizeof *ring->labels) : NULL;
+				 "the ring has %zu bytes, %zu slots of %zu need more", bytes, slots,
+				 stride);
+	ring->batches = arena_array(&ring->arena, slots, sizeof *ring->batches);
 	for (size_t i = 0; i < slots; i++) {
-		char *begin = (char *)(uintptr_t)memory + i * (size_t)layout.stride;
+		const char *slot = (const char *)memory + i * stride;
+		size_t offset = 0;
 
-		ring->inputs[i] = *input;
-		ring->inputs[i].data = begin;
-		if (label) {
-			ring->labels[i] = *label;
-			ring->labels[i].data = begin + layout.labels;
-		}
+		ring->batches[i] = first;
+		ring->batches[i].inputs =
+			place(ring, first.inputs, first.input_count, slot, &offset);
+		ring->batches[i].labels =
+			place(ring, first.labels, first.label_count, slot, &offset);
 	}
 	ring->only_load = bundle->recipe.stage == STAGE_LOAD;
 	return PRONY_OK;
@@ -92,8 +113,7 @@ enum prony_status ring_step(struct ring *ring, const struct adapter *adapter,
 
 	ring->wait_ns += taken_ns - begin_ns;
 	if (status == PRONY_OK && !ring->only_load) {
-		status = adapter->feed(session, slot, &ring->inputs[slot],
-				       ring->labels ? &ring->labels[slot] : NULL, err);
+		status = adapter->feed(session, slot, ring->batches[slot], err);
 		ring->copy_ns += clock_monotonic_ns() - taken_ns;
 		if (status == PRONY_OK)
 			status = adapter->step(session, slot, err);

@@ -10,9 +10,9 @@
 struct ring {
 	int ready_fd, free_fd; /* -1: hello offered none */
 	struct arena arena;
-	struct tensor *inputs, *labels; /* of each slot, in the shared memory; labels may be NULL */
-	bool only_load;			/* the stage load: a step takes its batch and no more */
-	int64_t wait_ns, copy_ns;	/* since ring_begin */
+	struct batch *batches;	  /* of each slot, in the shared memory */
+	bool only_load;		  /* the stage load: a step takes its batch and no more */
+	int64_t wait_ns, copy_ns; /* since ring_begin */
 };
 
 void ring_init(struct ring *ring);

@@ -247,7 +247,9 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 				    struct error *err)
 {
 	const struct bundle *bundle = &w->bundle;
-	int64_t batches = bundle->is_model ? bundle->recipe.slots : (int64_t)bundle->inputs.count;
+	int64_t batches = bundle->is_model ? bundle->recipe.slots
+					   : (int64_t)bundle->inputs.count /
+						     graph_inputs(&bundle->graph, NULL, 0);
 	int64_t slot = 0, batch = 0;
 	enum prony_status status =
 		verbs_get_index(request, "slot", bundle->recipe.slots, &slot, err);

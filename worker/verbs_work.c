@@ -82,15 +82,14 @@ enum prony_status verbs_build(struct worker *w, struct built *built, struct erro
 enum prony_status verbs_feed(struct worker *w, int slot, int64_t batch, struct error *err)
 {
 	const struct bundle *bundle = &w->bundle;
-	const struct tensor *labels = NULL;
 
 	if (bundle->is_model)
 		return w->adapter->files->feed(
 			&w->session, slot,
 			&bundle->inputs.tensors[(size_t)batch * bundle->model.inputs.count], err);
-	if ((size_t)batch < bundle->labels.count)
-		labels = &bundle->labels.tensors[batch];
-	return w->adapter->feed(&w->session, slot, &bundle->inputs.tensors[batch], labels, err);
+	return w->adapter->feed(
+		&w->session, slot,
+		batch_at(&bundle->graph, &bundle->inputs, &bundle->labels, (size_t)batch), err);
 }
 
 /* Their shapes are known only now, so that they are copied. */

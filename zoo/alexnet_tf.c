@@ -31,8 +31,8 @@ const struct network zoo_alexnet_tf = {
 	.summary = "AlexNet's convolutions; objective half the sum of squares of pool5 (TensorFlow "
 		   "models, benchmark_alexnet)",
 	.dataset = "synthetic",
-	.input_rank = 3,
-	.input_dims = {3, 224, 224},
+	.inputs = {{.name = "input", .rank = 3, .dims = {3, 224, 224}}},
+	.input_count = 1,
 	.classes = 9216,
 	.parameters = 2469696,
 	.macs = 658145280,

@@ -57,8 +57,8 @@ const struct network zoo_googlenet_lrn = {
 	.summary = "inception v1 with response normalisation, without auxiliary heads (Szegedy "
 		   "2014; Caffe bvlc_googlenet)",
 	.dataset = "imagenet",
-	.input_rank = 3,
-	.input_dims = {3, 224, 224},
+	.inputs = {{.name = "input", .rank = 3, .dims = {3, 224, 224}}},
+	.input_count = 1,
 	.classes = 1000,
 	.parameters = 6998552,
 	.macs = 1582671872,

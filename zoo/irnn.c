@@ -13,8 +13,8 @@ const struct network zoo_irnn = {
 	.summary = "ReLU layer of 100 units over 784 pixels, identity at first (Le 2015; Keras "
 		   "examples, mnist_irnn)",
 	.dataset = "synthetic",
-	.input_rank = 2,
-	.input_dims = {784, 1},
+	.inputs = {{.name = "input", .rank = 2, .dims = {784, 1}}},
+	.input_count = 1,
 	.classes = 10,
 	.tokens = 784,
 	.parameters = 11210,

@@ -13,8 +13,8 @@ const struct network zoo_lstm = {
 	.summary = "LSTM of 128 units over 40 characters of 60 (Keras examples, "
 		   "lstm_text_generation)",
 	.dataset = "synthetic",
-	.input_rank = 2,
-	.input_dims = {40, 60},
+	.inputs = {{.name = "input", .rank = 2, .dims = {40, 60}}},
+	.input_count = 1,
 	.classes = 60,
 	.tokens = 40,
 	.parameters = 104508,

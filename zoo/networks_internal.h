@@ -9,6 +9,7 @@ extern const struct network zoo_lenet;
 extern const struct network zoo_cnn;
 extern const struct network zoo_irnn;
 extern const struct network zoo_lstm;
+extern const struct network zoo_tagger;
 extern const struct network zoo_alexnet;
 extern const struct network zoo_alexnet_lrn;
 extern const struct network zoo_alexnet_tf;

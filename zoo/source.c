@@ -68,9 +68,10 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	struct graph graph;
 	enum prony_status status;
 
-	network->input_rank = facts->sample.rank;
+	network->input_count = 1;
+	network->inputs[0] = (struct network_input){.name = "input", .rank = facts->sample.rank};
 	for (int i = 0; i < facts->sample.rank; i++)
-		network->input_dims[i] = facts->sample.dims[i];
+		network->inputs[0].dims[i] = facts->sample.dims[i];
 	status = onnx_model_import(file->model, &why);
 	if (status == PRONY_OK)
 		status = onnx_model_graph(file->model, facts->batch > 0 ? facts->batch : 1, &graph,

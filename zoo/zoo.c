@@ -12,6 +12,7 @@ const struct network *const zoo_networks[] = {
 	&zoo_cnn,
 	&zoo_irnn,
 	&zoo_lstm,
+	&zoo_tagger,
 	&zoo_alexnet,
 	&zoo_alexnet_lrn,
 	&zoo_alexnet_tf,
@@ -44,6 +45,12 @@ const struct network *zoo_find(const char *name, const char **nearest)
 	return NULL;
 }
 
+bool network_takes_data_sets(const struct network *network)
+{
+	return network->input_count == 1 && network->inputs[0].dtype == DTYPE_F32 &&
+	       network->label_rank == 0 && !(network->labels_ignored > 0);
+}
+
 double network_gate_rate(const struct network *network, enum optimiser optimiser)
 {
 	if (optimiser == OPTIMISER_RMSPROP && network->gate_rmsprop_rate > 0)
@@ -57,15 +64,21 @@ enum prony_status zoo_build(const struct network *network, int64_t batch, struct
 	struct graph graph;
 	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
 	enum prony_status status;
-	int input, output;
+	int input = VALUE_NONE, output;
 
 	graph_init(&graph, network->name);
-	input = build_input(&builder, batch, network->input_rank, network->input_dims);
+	for (int i = 0; i < network->input_count; i++) {
+		const struct network_input *in = &network->inputs[i];
+		int value = build_input(&builder, in->name, in->dtype, batch, in->rank, in->dims);
+
+		input = i == 0 ? value : input;
+	}
 	output = network->layers(&builder, input);
 	if (network->half_squares)
 		status = build_finish_half_squares(&builder, output, err);
 	else
-		status = build_finish(&builder, output, err);
+		status = build_finish_labels(&builder, output, network->label_rank,
+					     network->label_dims, err);
 	if (status != PRONY_OK) {
 		graph_release(&graph);
 		return status;

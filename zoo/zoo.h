@@ -2,6 +2,7 @@
 #ifndef PRONY_ZOO_ZOO_H
 #define PRONY_ZOO_ZOO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,19 +11,32 @@
 
 struct network_file;
 
+#define NETWORK_MAX_INPUTS 4
+
+struct network_input {
+	const char *name;
+	enum dtype dtype;
+	int rank; /* without the batch */
+	int64_t dims[4];
+};
+
 struct network {
 	const char *name;
 	const char *summary; /* one line with the source of the definition */
 	const char *dataset; /* the data set it takes by default: "mnist"; may have no reader yet */
-	int input_rank;	     /* without the batch */
-	int64_t input_dims[4];
+	struct network_input inputs[NETWORK_MAX_INPUTS];
+	int input_count;
+	int label_rank; /* without the batch; 0: a class for each sample */
+	int64_t label_dims[2];
+	double labels_ignored; /* the share of the labels that are -1 */
 	int64_t classes;
 	int64_t parameters, macs; /* published, for batch 1; a test compares ours */
 	int64_t tokens;		  /* of one sample; 0: it is no sequence */
 	double gate_learning_rate;
 	double gate_rmsprop_rate; /* 0: gate_learning_rate */
 	bool half_squares; /* the loss is half the sum of the logits' squares, not cross-entropy */
-	/* Appends layers up to the logits and returns them; errors stay in the builder. */
+	/* Appends layers up to the logits and returns them; errors stay in the builder. `input` is
+	 * the first input, the others follow it. */
 	int (*layers)(struct builder *b, int input);
 	const struct network_file *file; /* an ONNX file instead of layers; may be NULL */
 };
@@ -32,6 +46,9 @@ extern const size_t zoo_network_count;
 
 /* NULL if there is none; then *nearest (may be NULL) is a name to suggest, or NULL. */
 const struct network *zoo_find(const char *name, const char **nearest);
+
+/* Whether it takes what data sets hold: one F32 tensor with one class for each sample. */
+bool network_takes_data_sets(const struct network *network);
 
 /* The learning rate of the parity gate for an optimiser. */
 double network_gate_rate(const struct network *network, enum optimiser optimiser);

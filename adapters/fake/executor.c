@@ -169,7 +169,8 @@ void executor_step(struct executor *ex, const struct recipe *recipe, const struc
 	int end = training ? graph->node_count : graph->forward_count;
 
 	ex->recipe = recipe;
-	ex->values[graph->input] = input->data; /* nobody writes there: it has no gradient */
+	ex->values[graph_input(graph, 0)] =
+		input->data; /* nobody writes there: it has no gradient */
 	ex->labels = training && labels ? labels->data : NULL;
 	if (ex->ran)
 		ex->ran(ex->context, -1);

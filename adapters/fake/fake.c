@@ -9,9 +9,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "adapters/checks.h"
 #include "adapters/fake/executor.h"
 #include "adapters/fake/fake_profile.h"
 #include "adapters/fake/options_internal.h"
+#include "adapters/reasons.h"
 #include "base/clock.h"
 
 /* The gate runs three updates on three batches; timed processes rotate over more. */
@@ -23,7 +25,7 @@
 #define TF32_BITS 11 /* significant ones, the leading 1 included */
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 
-struct batch {
+struct fed {
 	struct tensor input, labels; /* labels: data is NULL without */
 };
 
@@ -31,10 +33,10 @@ struct fake {
 	struct fake_options options;
 	struct executor executor;
 	struct recipe recipe;
-	int swapped;	     /* value whose channels the mutant swaps, or VALUE_NONE */
-	struct batch *slots; /* owned; recipe.slots of them */
-	int64_t steps;	     /* so far */
-	int slot_count;	     /* 0 before open */
+	int swapped;	   /* value whose channels the mutant swaps, or VALUE_NONE */
+	struct fed *slots; /* owned; recipe.slots of them */
+	int64_t steps;	   /* so far */
+	int slot_count;	   /* 0 before open */
 };
 
 /* supports has no session; options of the session are those of the process. */
@@ -193,11 +195,16 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 static enum prony_status fake_supports(const struct graph *graph, const struct recipe *recipe,
 				       struct error *why)
 {
+	enum prony_status status = executor_supports(graph, why);
+	struct strbuf reasons;
+
 	(void)recipe;
 	if (process_options.unsupported)
 		return error_set(why, PRONY_UNSUPPORTED,
 				 "fake: supports nothing, as was asked for");
-	return executor_supports(graph, why);
+	strbuf_init(&reasons, 0);
+	reasons_add_inputs(&reasons, graph);
+	return status == PRONY_OK ? reasons_finish(&reasons, why) : status;
 }
 
 /* What it claims, not what it does: the arithmetic runs on one thread whatever is asked for. */
@@ -327,44 +334,22 @@ static enum prony_status fake_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-static enum prony_status check_labels(const struct graph *graph, const struct tensor *labels,
-				      struct error *err)
-{
-	const int64_t *classes = labels->data;
-	int64_t count = shape_elements(&labels->shape), limit = graph_classes(graph);
-
-	for (int64_t i = 0; i < count; i++)
-		if (classes[i] < 0 || classes[i] >= limit)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "label %" PRId64 " of %s is outside 0 to %" PRId64,
-					 classes[i], labels->name, limit - 1);
-	return PRONY_OK;
-}
-
-static enum prony_status fake_feed(struct session *s, int slot, const struct tensor *input,
-				   const struct tensor *labels, struct error *err)
+static enum prony_status fake_feed(struct session *s, int slot, struct batch batch,
+				   struct error *err)
 {
 	struct fake *fake = s->private_data;
-	const struct graph *graph = fake->executor.graph;
+	bool training = fake->recipe.stage != STAGE_FORWARD;
 	enum prony_status status = strike(fake, AT_FEED, err);
 
+	if (status == PRONY_OK)
+		status = check_batch(fake->executor.graph, batch, training, err);
+	if (status == PRONY_OK)
+		status = check_no_ignored(batch, err);
 	if (status != PRONY_OK)
 		return status;
-	if (input->dtype != DTYPE_F32 ||
-	    !shape_equal(&input->shape, &graph->values[graph->input].shape))
-		return error_set(err, PRONY_BAD_INPUT, "%s is not F32 in the shape of the input",
-				 input->name);
-	if (!labels && fake->recipe.stage != STAGE_FORWARD)
-		return error_set(err, PRONY_BAD_INPUT, "%s has no labels", input->name);
-	if (labels &&
-	    (labels->dtype != DTYPE_I64 || shape_elements(&labels->shape) != graph_batch(graph)))
-		return error_set(err, PRONY_BAD_INPUT, "%s is not one I64 for each sample",
-				 labels->name);
-	if (labels)
-		status = check_labels(graph, labels, err);
-	if (status != PRONY_OK)
-		return status;
-	fake->slots[slot] = (struct batch){*input, labels ? *labels : (struct tensor){0}};
+	fake->slots[slot] = (struct fed){.input = batch.inputs[0]};
+	if (batch.label_count > 0)
+		fake->slots[slot].labels = batch.labels[0];
 	return PRONY_OK;
 }
 
@@ -379,7 +364,7 @@ static enum prony_status fake_step(struct session *s, int slot, struct error *er
 {
 	struct fake *fake = s->private_data;
 	const struct fake_options *o = &fake->options;
-	const struct batch *batch = &fake->slots[slot];
+	const struct fed *batch = &fake->slots[slot];
 	int64_t begin_ns = o->step_ns > 0 ? clock_monotonic_ns() : 0;
 	enum prony_status status = strike(fake, AT_STEP, err);
 

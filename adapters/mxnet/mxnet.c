@@ -115,6 +115,7 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 	strbuf_init(&reasons, 0);
 	/* The fusion of operators is on by default; without it is a variant. */
 	reasons_add_training(&reasons, graph, recipe, 1u << PRECISION_FP32);
+	reasons_add_inputs(&reasons, graph);
 	mx_symbol_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
@@ -261,12 +262,8 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 static enum prony_status feed_labels(struct mx_state *mx, struct mx_slot *slot,
 				     const struct tensor *labels, struct error *err)
 {
-	const struct graph *graph = mx->model.graph;
-	int64_t batch = graph_batch(graph);
-	enum prony_status status = check_labels(graph, labels, err);
+	int64_t batch = graph_batch(mx->model.graph);
 
-	if (status != PRONY_OK)
-		return status;
 	for (int64_t i = 0; i < batch; i++)
 		mx->labels[i] = (float)((const int64_t *)labels->data)[i];
 	return mx_check(&mx->api,
@@ -274,23 +271,26 @@ static enum prony_status feed_labels(struct mx_state *mx, struct mx_slot *slot,
 			"copy the labels", err);
 }
 
-static enum prony_status mxnet_feed(struct session *s, int slot, const struct tensor *input,
-				    const struct tensor *labels, struct error *err)
+static enum prony_status mxnet_feed(struct session *s, int slot, struct batch batch,
+				    struct error *err)
 {
 	struct mx_state *mx = s->private_data;
-	const struct shape *want = &mx->model.graph->values[mx->model.graph->input].shape;
+	const struct graph *graph = mx->model.graph;
+	bool with_labels = mx->model.loss && check_takes_labels(graph);
 	enum prony_status status = check_slot(slot, mx->model.slot_count, err);
 
 	if (status == PRONY_OK)
-		status = check_input(want, input, err);
+		status = check_batch(graph, batch, with_labels, err);
+	if (status == PRONY_OK)
+		status = check_no_ignored(batch, err);
 	if (status == PRONY_OK)
 		status = mx_check(&mx->api,
-				  mx->api.MXNDArraySyncCopyFromCPU(mx->model.slots[slot].input,
-								   input->data,
-								   (size_t)shape_elements(want)),
+				  mx->api.MXNDArraySyncCopyFromCPU(
+					  mx->model.slots[slot].input, batch.inputs[0].data,
+					  (size_t)shape_elements(&batch.inputs[0].shape)),
 				  "copy the batch", err);
-	if (status == PRONY_OK && mx->model.loss && check_takes_labels(mx->model.graph))
-		status = feed_labels(mx, &mx->model.slots[slot], labels, err);
+	if (status == PRONY_OK && with_labels)
+		status = feed_labels(mx, &mx->model.slots[slot], &batch.labels[0], err);
 	return status;
 }
 

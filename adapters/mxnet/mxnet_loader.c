@@ -47,7 +47,7 @@ static void add_integer(struct options *options, const char *key, int64_t value)
 static void wanted_sides(const struct loader_data *data, const struct graph *graph,
 			 int64_t sides[2])
 {
-	const struct shape *shape = &graph->values[graph->input].shape;
+	const struct shape *shape = &graph->values[graph_input(graph, 0)].shape;
 
 	sides[0] = shape->rank == 4 ? shape->dims[2] : data->height;
 	sides[1] = shape->rank == 4 ? shape->dims[3] : data->width;
@@ -56,7 +56,7 @@ static void wanted_sides(const struct loader_data *data, const struct graph *gra
 enum prony_status mx_loader_supports(const struct loader_data *data, const struct graph *graph,
 				     const struct recipe *recipe, struct error *why)
 {
-	const struct shape *shape = &graph->values[graph->input].shape;
+	const struct shape *shape = &graph->values[graph_input(graph, 0)].shape;
 	int64_t sides[2], elements = shape_elements(shape);
 
 	wanted_sides(data, graph, sides);
@@ -181,7 +181,7 @@ enum prony_status mx_loader_open(struct mx_loader *loader, const struct mx_api *
 	wanted_sides(data, graph, sides);
 	*loader = (struct mx_loader){
 		.api = api,
-		.elements = (size_t)shape_elements(&graph->values[graph->input].shape),
+		.elements = (size_t)shape_elements(&graph->values[graph_input(graph, 0)].shape),
 		.batch = recipe->batch,
 		.classes = graph_classes(graph),
 	};

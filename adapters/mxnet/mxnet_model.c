@@ -159,11 +159,11 @@ static enum prony_status fill_argument(const struct mx_model *model, const struc
 
 	binding->requests[index] = MX_GRADIENT_NONE;
 	binding->gradients[index] = NULL;
-	if (strcmp(name, graph->values[graph->input].name) == 0) {
+	if (strcmp(name, graph->values[graph_input(graph, 0)].name) == 0) {
 		binding->arguments[index] = bound->input;
 		return PRONY_OK;
 	}
-	if (model->loss && strcmp(name, graph->values[graph->label].name) == 0) {
+	if (model->loss && strcmp(name, graph->values[graph_label(graph, 0)].name) == 0) {
 		binding->arguments[index] = bound->label;
 		return PRONY_OK;
 	}
@@ -277,11 +277,11 @@ static enum prony_status make_slot(const struct mx_model *model, struct mx_slot 
 				   struct error *err)
 {
 	const struct graph *graph = model->graph;
-	enum prony_status status = mx_array_new(model->api, &graph->values[graph->input].shape,
-						NULL, &slot->input, err);
+	enum prony_status status = mx_array_new(
+		model->api, &graph->values[graph_input(graph, 0)].shape, NULL, &slot->input, err);
 
 	if (status == PRONY_OK && model->loss)
-		status = mx_array_new(model->api, &graph->values[graph->label].shape, NULL,
+		status = mx_array_new(model->api, &graph->values[graph_label(graph, 0)].shape, NULL,
 				      &slot->label, err);
 	return status;
 }

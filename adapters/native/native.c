@@ -271,33 +271,32 @@ static enum prony_status feed_labels(struct native *native, int slot, const stru
 				     struct error *err)
 {
 	int32_t *out = native->slots[slot].labels;
-	size_t batch = (size_t)graph_batch(native->graph);
-	enum prony_status status = check_labels(native->graph, labels, err);
+	size_t count = (size_t)shape_elements(&labels->shape);
 
-	if (status != PRONY_OK)
-		return status;
-	for (size_t i = 0; i < batch; i++)
+	for (size_t i = 0; i < count; i++)
 		out[i] = (int32_t)((const int64_t *)labels->data)[i];
 	return program_feed(&native->program, slot,
-			    lower_input_index(native->graph, native->graph->label), out,
-			    batch * sizeof(*out), err);
+			    lower_input_index(native->graph, graph_label(native->graph, 0)), out,
+			    count * sizeof(*out), err);
 }
 
-static enum prony_status native_feed(struct session *s, int slot, const struct tensor *input,
-				     const struct tensor *labels, struct error *err)
+static enum prony_status native_feed(struct session *s, int slot, struct batch batch,
+				     struct error *err)
 {
 	struct native *native = s->private_data;
 	const struct graph *graph = native->graph;
 	enum prony_status status = check_slot(slot, native->recipe.slots, err);
 
 	if (status == PRONY_OK)
-		status = check_input(&graph->values[graph->input].shape, input, err);
-	if (status == PRONY_OK && (labels || native->lowering.training))
-		status = feed_labels(native, slot, labels, err);
+		status = check_batch(graph, batch, native->lowering.training, err);
 	if (status == PRONY_OK)
-		status =
-			program_feed(&native->program, slot, lower_input_index(graph, graph->input),
-				     input->data, (size_t)tensor_bytes(input), err);
+		status = check_no_ignored(batch, err);
+	if (status == PRONY_OK && batch.label_count > 0)
+		status = feed_labels(native, slot, &batch.labels[0], err);
+	for (int i = 0; status == PRONY_OK && i < batch.input_count; i++)
+		status = program_feed(
+			&native->program, slot, lower_input_index(graph, graph_input(graph, i)),
+			batch.inputs[i].data, (size_t)tensor_bytes(&batch.inputs[i]), err);
 	native->slots[slot].fed = status == PRONY_OK;
 	return status;
 }

@@ -102,6 +102,7 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    stage_name(recipe->stage));
 	/* Where cores are shared, spinning changes the figure: without it is a variant. */
 	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
+	reasons_add_inputs(&reasons, graph);
 	onnx_engine_refuse(graph, &reasons);
 	refuse_kernels(graph, &reasons);
 	return reasons_finish(&reasons, why);
@@ -251,14 +252,14 @@ static enum prony_status ort_sync(struct session *s, struct error *err)
 	return ort_wait(s->private_data, err);
 }
 
-static enum prony_status ort_feed(struct session *s, int slot, const struct tensor *input,
-				  const struct tensor *labels, struct error *err)
+static enum prony_status ort_feed(struct session *s, int slot, struct batch batch,
+				  struct error *err)
 {
 	struct ort_state *ort = s->private_data;
 	enum prony_status status =
-		onnx_engine_check_feed(&ort->ends, slot, ort->slot_count, input, err);
+		onnx_engine_check_feed(&ort->ends, slot, ort->slot_count, batch, err);
+	const struct tensor *input = &batch.inputs[0];
 
-	(void)labels; /* forward ends at the logits */
 	if (status == PRONY_OK)
 		status = ort_sync(s, err);
 	return status == PRONY_OK ? ort_set_input(ort, slot, 0, input, ORT_ELEMENT_FLOAT, err)

@@ -168,6 +168,7 @@ static enum prony_status ov_supports(const struct graph *graph, const struct rec
 			    stage_name(recipe->stage));
 	reasons_add_recipe(&reasons, recipe,
 			   1u << PRECISION_FP32 | 1u << PRECISION_FP16 | 1u << PRECISION_BF16);
+	reasons_add_inputs(&reasons, graph);
 	onnx_engine_refuse(graph, &reasons);
 	refuse_overhang(graph, &reasons);
 	return reasons_finish(&reasons, why);
@@ -271,15 +272,14 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-static enum prony_status ov_feed(struct session *s, int slot, const struct tensor *input,
-				 const struct tensor *labels, struct error *err)
+static enum prony_status ov_feed(struct session *s, int slot, struct batch batch, struct error *err)
 {
 	struct ov_state *ov = s->private_data;
 	struct ov_tensor *tensor = NULL;
 	enum prony_status status =
-		onnx_engine_check_feed(&ov->ends, slot, ov->slot_count, input, err);
+		onnx_engine_check_feed(&ov->ends, slot, ov->slot_count, batch, err);
+	const struct tensor *input = &batch.inputs[0];
 
-	(void)labels; /* forward ends at the logits */
 	if (status == PRONY_OK)
 		status = ov_finish(ov, &ov->slots[slot], err);
 	if (status == PRONY_OK)

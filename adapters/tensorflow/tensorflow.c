@@ -176,6 +176,7 @@ static enum prony_status supports(const struct graph *graph, const struct recipe
 
 	strbuf_init(&reasons, 0);
 	reasons_add_training(&reasons, graph, recipe, precisions);
+	reasons_add_inputs(&reasons, graph);
 	tf_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
@@ -296,22 +297,20 @@ static enum prony_status tf_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-static enum prony_status tf_feed(struct session *s, int slot, const struct tensor *input,
-				 const struct tensor *labels, struct error *err)
+static enum prony_status tf_feed(struct session *s, int slot, struct batch batch, struct error *err)
 {
 	struct tf_state *tf = s->private_data;
-	const struct graph *graph = tf->model.graph;
 	bool wants_labels = tf->model.slots.label.operation != NULL;
 	enum prony_status status = check_slot(slot, tf->model.slots.count, err);
 
 	if (status == PRONY_OK)
-		status = check_input(&graph->values[graph->input].shape, input, err);
-	if (status == PRONY_OK && wants_labels)
-		status = check_labels(graph, labels, err);
+		status = check_batch(tf->model.graph, batch, wants_labels, err);
+	if (status == PRONY_OK)
+		status = check_no_ignored(batch, err);
 	if (status != PRONY_OK)
 		return status;
-	return tf_model_feed(&tf->model, slot, input->data, wants_labels ? labels->data : NULL,
-			     err);
+	return tf_model_feed(&tf->model, slot, batch.inputs[0].data,
+			     wants_labels ? batch.labels[0].data : NULL, err);
 }
 
 static enum prony_status tf_step(struct session *s, int slot, struct error *err)

@@ -66,7 +66,8 @@ static void build_slots(struct tf_model *model, int count, struct tf_operation *
 	struct tf_translation *t = &model->t;
 	struct tf_emit *e = &t->e;
 	const struct graph *graph = model->graph;
-	struct shape scalar = {.rank = 0}, input = layouts_shape(&t->layouts, graph->input);
+	struct shape scalar = {.rank = 0},
+		     input = layouts_shape(&t->layouts, graph_input(graph, 0));
 	struct tf_operation *feeds[2];
 	struct tf_output now;
 	int feed_count = 0;
@@ -86,15 +87,16 @@ static void build_slots(struct tf_model *model, int count, struct tf_operation *
 	s->inputs = pack_slots(e, count, TF_TYPE_FLOAT, &input, &model->arena);
 	s->input = tf_placeholder(e, TF_TYPE_FLOAT, &input);
 	feeds[feed_count++] = tf_assign(e, pick(e, s->inputs, s->chosen), s->input);
-	t->values[graph->input] =
+	t->values[graph_input(graph, 0)] =
 		tf_cast(e, read_batch(e, s->inputs, now, TF_TYPE_FLOAT, &input), t->type);
 	if (model->backward && check_takes_labels(graph)) {
-		const struct shape *label = &graph->values[graph->label].shape;
+		const struct shape *label = &graph->values[graph_label(graph, 0)].shape;
 
 		s->labels = pack_slots(e, count, TF_TYPE_INT64, label, &model->arena);
 		s->label = tf_placeholder(e, TF_TYPE_INT64, label);
 		feeds[feed_count++] = tf_assign(e, pick(e, s->labels, s->chosen), s->label);
-		t->values[graph->label] = read_batch(e, s->labels, now, TF_TYPE_INT64, label);
+		t->values[graph_label(graph, 0)] =
+			read_batch(e, s->labels, now, TF_TYPE_INT64, label);
 	}
 	s->feed = tf_group(e, feeds, feed_count);
 }
@@ -285,15 +287,16 @@ enum prony_status tf_model_feed(struct tf_model *model, int slot, const float *i
 				const int64_t *labels, struct error *err)
 {
 	const struct graph *graph = model->graph;
-	struct shape scalar = {.rank = 0}, shape = layouts_shape(&model->t.layouts, graph->input);
-	struct arrangement order = layouts_arrangement(&model->t.layouts, graph->input);
+	struct shape scalar = {.rank = 0},
+		     shape = layouts_shape(&model->t.layouts, graph_input(graph, 0));
+	struct arrangement order = layouts_arrangement(&model->t.layouts, graph_input(graph, 0));
 	const struct tf_output inputs[] = {model->slots.chosen, model->slots.input,
 					   model->slots.label};
 	struct tf_tensor *values[] = {
 		tf_tensor_new(model->api, TF_TYPE_INT32, &scalar, err),
 		tf_tensor_new(model->api, TF_TYPE_FLOAT, &shape, err),
 		labels ? tf_tensor_new(model->api, TF_TYPE_INT64,
-				       &graph->values[graph->label].shape, err)
+				       &graph->values[graph_label(graph, 0)].shape, err)
 		       : NULL,
 	};
 	struct run run = {inputs, values, values[2] ? 3 : 2, NULL, NULL, 0, model->slots.feed};

@@ -26,7 +26,7 @@ static struct tf_output swap(struct tf_translation *t, struct tf_output x)
 
 static struct tf_output zeros(struct tf_translation *t, int rank, const int64_t *dims)
 {
-	struct tf_output zero = tf_number(&t->e, t->values[t->graph->input], 0);
+	struct tf_output zero = tf_number(&t->e, t->values[graph_input(t->graph, 0)], 0);
 
 	return tf_binary(&t->e, "Fill", tf_indices(&t->e, dims, rank), zero);
 }

@@ -113,10 +113,11 @@ static void list_arguments(struct emitter *l, struct program *out)
 	out->kept = out->argument_count;
 	add_values(l, out, ROLE_PARAMETER, false);
 	add_values(l, out, ROLE_STATE, false);
-	add_port(l, out->arguments, &out->argument_count, ROLE_INPUT, l->graph->input, HLO_F32);
+	add_port(l, out->arguments, &out->argument_count, ROLE_INPUT, graph_input(l->graph, 0),
+		 HLO_F32);
 	if (l->training)
-		add_port(l, out->arguments, &out->argument_count, ROLE_LABELS, l->graph->label,
-			 HLO_I32);
+		add_port(l, out->arguments, &out->argument_count, ROLE_LABELS,
+			 graph_label(l->graph, 0), HLO_I32);
 	for (int i = 0; i < out->argument_count; i++) {
 		const struct port *port = &out->arguments[i];
 

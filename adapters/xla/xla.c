@@ -106,6 +106,7 @@ static enum prony_status xla_supports(const struct graph *graph, const struct re
 
 	strbuf_init(&reasons, 0);
 	reasons_add_training(&reasons, graph, recipe, XLA_PRECISIONS);
+	reasons_add_inputs(&reasons, graph);
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 		const struct attributes *a = &node->attributes;
@@ -278,12 +279,9 @@ static enum prony_status feed_labels(struct xla_state *xla, struct slot *slot,
 {
 	int64_t batch = graph_batch(xla->graph);
 	struct pjrt_buffer *buffer = NULL;
-	int32_t *copy;
-	enum prony_status status = check_labels(xla->graph, labels, err);
+	int32_t *copy = calloc((size_t)batch, sizeof(*copy));
+	enum prony_status status;
 
-	if (status != PRONY_OK)
-		return status;
-	copy = calloc((size_t)batch, sizeof(*copy));
 	if (!copy)
 		return error_set(err, PRONY_NOMEM, "no memory for the labels");
 	for (int64_t i = 0; i < batch; i++)
@@ -297,24 +295,27 @@ static enum prony_status feed_labels(struct xla_state *xla, struct slot *slot,
 	return PRONY_OK;
 }
 
-static enum prony_status xla_feed(struct session *s, int slot, const struct tensor *input,
-				  const struct tensor *labels, struct error *err)
+static enum prony_status xla_feed(struct session *s, int slot, struct batch batch,
+				  struct error *err)
 {
 	struct xla_state *xla = s->private_data;
-	const struct shape *want = &xla->graph->values[xla->graph->input].shape;
+	const struct tensor *input = batch.inputs;
 	struct pjrt_buffer *buffer = NULL;
 	enum prony_status status = check_slot(slot, xla->slot_count, err);
 
 	if (status == PRONY_OK)
-		status = check_input(want, input, err);
+		status = check_batch(xla->graph, batch, xla->labels >= 0, err);
 	if (status == PRONY_OK)
-		status = buffer_from_floats(&xla->pjrt, input->data, want,
+		status = check_no_ignored(batch, err);
+	if (status == PRONY_OK)
+		status = buffer_from_floats(&xla->pjrt, input->data, &input->shape,
 					    &xla->program.arguments[xla->input], &buffer, err);
 	if (status != PRONY_OK)
 		return status;
 	pjrt_free(&xla->pjrt, xla->slots[slot].input);
 	xla->slots[slot].input = buffer;
-	return xla->labels < 0 ? PRONY_OK : feed_labels(xla, &xla->slots[slot], labels, err);
+	return xla->labels < 0 ? PRONY_OK
+			       : feed_labels(xla, &xla->slots[slot], &batch.labels[0], err);
 }
 
 static enum prony_status xla_step(struct session *s, int slot, struct error *err)

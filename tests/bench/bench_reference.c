@@ -196,7 +196,8 @@ static void bench_layers(int64_t batch)
 static void fill_batches(const struct graph *graph, struct arena *arena, struct tensor_set *inputs,
 			 struct tensor_set *labels)
 {
-	const struct value *x = &graph->values[graph->input], *y = &graph->values[graph->label];
+	const struct value *x = &graph->values[graph_input(graph, 0)],
+			   *y = &graph->values[graph_label(graph, 0)];
 	struct error err = ERROR_INIT;
 	struct random random;
 

@@ -39,12 +39,13 @@ static enum prony_status make_batch(struct floor_session *s, struct error *err)
 	const struct graph *graph = &s->graph;
 	int64_t classes = graph_classes(graph);
 	struct random random;
-	enum prony_status status = tensor_new(&s->arena, "input", DTYPE_F32,
-					      &graph->values[graph->input].shape, &s->input, err);
+	enum prony_status status =
+		tensor_new(&s->arena, "input", DTYPE_F32,
+			   &graph->values[graph_input(graph, 0)].shape, &s->input, err);
 
 	if (status == PRONY_OK)
 		status = tensor_new(&s->arena, "labels", DTYPE_I64,
-				    &graph->values[graph->label].shape, &s->labels, err);
+				    &graph->values[graph_label(graph, 0)].shape, &s->labels, err);
 	if (status != PRONY_OK)
 		return status;
 	random_init(&random, SEED);
@@ -86,7 +87,7 @@ void floor_open(struct floor_session *s, const struct floor_task *task, const ch
 	if (status == PRONY_OK)
 		status = a->build(&s->session, &s->graph, &s->recipe, &s->weights, &s->built, &err);
 	if (status == PRONY_OK)
-		status = a->feed(&s->session, 0, &s->input, &s->labels, &err);
+		status = a->feed(&s->session, 0, batch_of_one(&s->input, &s->labels), &err);
 	if (status != PRONY_OK)
 		floor_fail(&err);
 	s->program = native_program(&s->session);

@@ -53,9 +53,13 @@ class Oracle:
                                                  stdout=subprocess.PIPE).stdout)
 
     def run(self, weights, batch, labels):
-        """`weights` maps names to arrays. Returns what oracle.c writes."""
+        """`weights` maps names to arrays, as does `batch` where there are several inputs, which keep
+        their types. Returns what oracle.c writes."""
         arrays = {name: numpy.asarray(array, numpy.float32) for name, array in weights.items()}
-        arrays["input"] = numpy.asarray(batch, numpy.float32)
+        if isinstance(batch, dict):
+            arrays.update(batch)
+        else:
+            arrays["input"] = numpy.asarray(batch, numpy.float32)
         arrays["label"] = numpy.asarray(labels, numpy.int64)
         with tempfile.TemporaryDirectory() as folder:
             given, made = os.path.join(folder, "in"), os.path.join(folder, "out")

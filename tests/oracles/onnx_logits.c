@@ -56,7 +56,7 @@ static enum prony_status prepare(struct workload *work, const char *path, int64_
 static enum prony_status run(struct workload *work, const char *input, bool train,
 			     struct error *err)
 {
-	struct value *value = &work->graph.values[work->graph.input];
+	struct value *value = &work->graph.values[graph_input(&work->graph, 0)];
 	struct tensor x = {.name = "x", .dtype = DTYPE_F32, .shape = value->shape};
 	struct tensor y = {.name = "y", .dtype = DTYPE_I64};
 	size_t length = 0;
@@ -65,13 +65,13 @@ static enum prony_status run(struct workload *work, const char *input, bool trai
 
 	if (status == PRONY_OK && (int64_t)length != tensor_bytes(&x))
 		status = error_set(err, PRONY_BAD_INPUT, "%s has %zu bytes", input, length);
-	y.shape = work->graph.values[work->graph.label].shape;
+	y.shape = work->graph.values[graph_label(&work->graph, 0)].shape;
 	y.data = calloc((size_t)y.shape.dims[0], sizeof(int64_t));
 	recipe_defaults(&work->recipe);
 	work->recipe.stage = train ? STAGE_FORWARD_BACKWARD : STAGE_FORWARD;
 	work->recipe.dropout = false;
 	if (status == PRONY_OK)
-		status = reference_feed(&work->reference, &x, &y, err);
+		status = reference_feed(&work->reference, batch_of_one(&x, &y), err);
 	if (status == PRONY_OK)
 		status = reference_step(&work->reference, &work->recipe, false, err);
 	free(x.data);

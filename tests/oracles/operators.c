@@ -40,7 +40,7 @@ static enum prony_status compute(struct workload *w, const struct operator_case 
 		status = graph_initial_weights(&w->graph, 1, &w->arena, &w->weights, err);
 	if (status == PRONY_OK)
 		status = tensor_new(&w->arena, "input", DTYPE_F32,
-				    &w->graph.values[w->graph.input].shape, &w->x, err);
+				    &w->graph.values[graph_input(&w->graph, 0)].shape, &w->x, err);
 	if (status != PRONY_OK)
 		return status;
 	random_init(&random, 5);
@@ -56,7 +56,7 @@ static enum prony_status compute(struct workload *w, const struct operator_case 
 	recipe.stage = STAGE_FORWARD;
 	status = reference_init(&w->reference, &w->graph, &w->weights, err);
 	if (status == PRONY_OK)
-		status = reference_feed(&w->reference, &w->x, NULL, err);
+		status = reference_feed(&w->reference, batch_of_one(&w->x, NULL), err);
 	if (status == PRONY_OK)
 		status = reference_step(&w->reference, &recipe, false, err);
 	return status;

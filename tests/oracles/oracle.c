@@ -4,7 +4,7 @@
  *     oracle NETWORK BATCH [HEIGHT WIDTH] describe         parameters and states, as JSON
  *     oracle NETWORK BATCH [HEIGHT WIDTH] run IN OUT       IN and OUT are safetensors files
  *
- * IN holds all parameters and states (F32), `input` (F32) and `label` (I64). OUT gets, in F64,
+ * IN holds all parameters and states (F32), and the inputs and labels by name. OUT gets, in F64,
  * `evaluation` (logits in evaluation mode), `logits` and `loss` (training mode, without dropout),
  * `gradient/NAME` of each parameter and `state/NAME` after the step. HEIGHT and WIDTH stand for
  * those of the network's own input.
@@ -108,24 +108,44 @@ static enum prony_status run_steps(struct oracle *o, struct error *err)
 	return status;
 }
 
+/* The tensors of IN that have the names of these values. */
+static enum prony_status find_tensors(struct oracle *o, const int *values, int count,
+				      const struct tensor **out, struct error *err)
+{
+	struct tensor *found = arena_array(&o->arena, (size_t)count, sizeof(*found));
+
+	for (int i = 0; i < count; i++) {
+		const char *name = o->graph.values[values[i]].name;
+		const struct tensor *tensor = tensor_find(&o->in, name);
+
+		if (!tensor)
+			return error_set(err, PRONY_BAD_INPUT, "`%s` is missing", name);
+		found[i] = *tensor;
+	}
+	*out = found;
+	return PRONY_OK;
+}
+
 static enum prony_status run(struct oracle *o, const char *in, const char *out, struct error *err)
 {
-	const struct tensor *input, *label;
+	int inputs[NETWORK_MAX_INPUTS], labels[1];
+	struct batch batch = {.input_count = graph_inputs(&o->graph, inputs, NETWORK_MAX_INPUTS),
+			      .label_count = graph_labels(&o->graph, labels, 1)};
 	enum prony_status status = graph_add_backward(&o->graph, err);
 
 	if (status == PRONY_OK)
 		status = safetensors_map_file(in, &o->arena, &o->map, &o->in, err);
+	if (status == PRONY_OK)
+		status = find_tensors(o, inputs, batch.input_count, &batch.inputs, err);
+	if (status == PRONY_OK)
+		status = find_tensors(o, labels, batch.label_count, &batch.labels, err);
 	if (status != PRONY_OK)
 		return status;
-	input = tensor_find(&o->in, "input");
-	label = tensor_find(&o->in, "label");
-	if (!input || !label)
-		return error_set(err, PRONY_BAD_INPUT, "%s lacks `input` or `label`", in);
 	o->out.tensors =
 		arena_array(&o->arena, (size_t)o->graph.value_count + 3, sizeof(*o->out.tensors));
 	status = reference_init(&o->reference, &o->graph, &o->in, err);
 	if (status == PRONY_OK)
-		status = reference_feed(&o->reference, input, label, err);
+		status = reference_feed(&o->reference, batch, err);
 	if (status == PRONY_OK)
 		status = run_steps(o, err);
 	if (status == PRONY_OK)
@@ -154,8 +174,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[at], "describe") != 0 && strcmp(argv[at], "run") != 0) {
 		if (argc < 6)
 			return usage();
-		network.input_dims[1] = strtoll(argv[3], NULL, 10);
-		network.input_dims[2] = strtoll(argv[4], NULL, 10);
+		network.inputs[0].dims[1] = strtoll(argv[3], NULL, 10);
+		network.inputs[0].dims[2] = strtoll(argv[4], NULL, 10);
 		at = 5;
 	}
 	if (strcmp(argv[at], "run") == 0 && argc != at + 3)

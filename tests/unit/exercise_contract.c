@@ -50,7 +50,8 @@ enum prony_status exercise_update_rmsprop_wrong(struct exercise *e, struct error
 /* Of an adapter in any stage. */
 static enum prony_status refuses_other_inputs(struct exercise *e, struct error *err)
 {
-	if (e->adapter->feed(&e->session, 0, &e->labels[0], NULL, NULL) != PRONY_BAD_INPUT)
+	if (e->adapter->feed(&e->session, 0, batch_of_one(&e->labels[0], NULL), NULL) !=
+	    PRONY_BAD_INPUT)
 		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
 	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
 		return error_set(err, PRONY_MISMATCH, "a slot that is not there was stepped on");
@@ -64,7 +65,8 @@ enum prony_status exercise_trainer(struct exercise *e, struct error *err)
 		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
 				 (long long)e->built.parameters, (long long)e->built.macs);
 	((int64_t *)e->labels[0].data)[0] = 10;
-	if (e->adapter->feed(&e->session, 0, &e->inputs[0], &e->labels[0], NULL) != PRONY_BAD_INPUT)
+	if (e->adapter->feed(&e->session, 0, batch_of_one(&e->inputs[0], &e->labels[0]), NULL) !=
+	    PRONY_BAD_INPUT)
 		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
 	return refuses_other_inputs(e, err);
 }

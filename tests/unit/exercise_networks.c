@@ -351,7 +351,9 @@ static int doubled(struct builder *b, int x)
 	return exercise_finish(b, build_add(b, "again", x, x));
 }
 
-#define IMAGE .input_rank = 3, .input_dims = {3, 10, 11}, .classes = 5
+#define IMAGE                                                                                      \
+	.inputs = {{.name = "input", .rank = 3, .dims = {3, 10, 11}}}, .input_count = 1,           \
+	.classes = 5
 
 const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "batch_norm", IMAGE, .layers = batch_norm},
@@ -371,8 +373,16 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "orders", IMAGE, .layers = orders},
 	{.name = "broadcasts", IMAGE, .layers = broadcasts},
 	{.name = "separable", IMAGE, .layers = separable},
-	{.name = "lstm", .input_rank = 2, .input_dims = {9, 13}, .classes = 5, .layers = lstm},
-	{.name = "rnn", .input_rank = 2, .input_dims = {12, 3}, .classes = 5, .layers = rnn},
+	{.name = "lstm",
+	 .inputs = {{.name = "input", .rank = 2, .dims = {9, 13}}},
+	 .input_count = 1,
+	 .classes = 5,
+	 .layers = lstm},
+	{.name = "rnn",
+	 .inputs = {{.name = "input", .rank = 2, .dims = {12, 3}}},
+	 .input_count = 1,
+	 .classes = 5,
+	 .layers = rnn},
 	{.name = "sequences", IMAGE, .layers = sequences},
 	{.name = "products", IMAGE, .layers = products},
 	{.name = "doubled", IMAGE, .layers = doubled},

@@ -71,8 +71,8 @@ static int odd_layers(struct builder *b, int input)
 
 const struct network exercise_network_odd = {
 	.name = "odd",
-	.input_rank = 3,
-	.input_dims = {3, 10, 11},
+	.inputs = {{.name = "input", .rank = 3, .dims = {3, 10, 11}}},
+	.input_count = 1,
 	.classes = 5,
 	.layers = odd_layers,
 };
@@ -86,16 +86,16 @@ static int wide_layers(struct builder *b, int input)
 
 const struct network exercise_network_wide = {
 	.name = "wide",
-	.input_rank = 1,
-	.input_dims = {784},
+	.inputs = {{.name = "input", .rank = 1, .dims = {784}}},
+	.input_count = 1,
 	.classes = 10,
 	.layers = wide_layers,
 };
 
 static void fill_batch(struct exercise *e, int slot)
 {
-	const struct value *input = &e->graph.values[e->graph.input];
-	const struct value *label = &e->graph.values[e->graph.label];
+	const struct value *input = &e->graph.values[graph_input(&e->graph, 0)];
+	const struct value *label = &e->graph.values[graph_label(&e->graph, 0)];
 	struct random random;
 
 	random_init(&random, SEED + (uint64_t)slot);
@@ -216,14 +216,15 @@ enum prony_status exercise_open(struct exercise *e, struct error *err)
 		status = adapter->build(&e->session, &e->graph, &e->recipe, &e->weights, &e->built,
 					err);
 	for (int slot = 0; status == PRONY_OK && slot < EXERCISE_SLOTS; slot++)
-		status = adapter->feed(&e->session, slot, &e->inputs[slot], &e->labels[slot], err);
+		status = adapter->feed(&e->session, slot,
+				       batch_of_one(&e->inputs[slot], &e->labels[slot]), err);
 	return status;
 }
 
 enum prony_status exercise_file(struct exercise *e, struct tensor *logits, struct error *err)
 {
 	const struct adapter *adapter = e->adapter;
-	const struct value *input = &e->graph.values[e->graph.input];
+	const struct value *input = &e->graph.values[graph_input(&e->graph, 0)];
 	const struct value *output = &e->graph.values[e->graph.logits];
 	struct model_file *file = arena_alloc(&e->arena, sizeof(*file));
 	struct tensor *ends = arena_array(&e->arena, 2, sizeof(*ends));
@@ -316,7 +317,8 @@ enum prony_status exercise_compare(const char *name, const float *a, const doubl
 static enum prony_status step_both(struct exercise *e, struct reference *ref, int slot,
 				   bool epsilon_inside, struct error *err)
 {
-	enum prony_status status = reference_feed(ref, &e->inputs[slot], &e->labels[slot], err);
+	enum prony_status status =
+		reference_feed(ref, batch_of_one(&e->inputs[slot], &e->labels[slot]), err);
 
 	if (status == PRONY_OK)
 		status = reference_step(ref, &e->recipe, epsilon_inside, err);
@@ -387,7 +389,8 @@ enum prony_status exercise_in_flight(struct exercise *e, struct error *err)
 		if (status == PRONY_OK)
 			status = e->adapter->sync(&e->session, err);
 		if (status == PRONY_OK)
-			status = reference_feed(&ref, &e->inputs[last], &e->labels[last], err);
+			status = reference_feed(
+				&ref, batch_of_one(&e->inputs[last], &e->labels[last]), err);
 		if (status == PRONY_OK)
 			status = reference_step(&ref, &e->recipe, false, err);
 		if (status == PRONY_OK)

@@ -94,16 +94,17 @@ void fixture_init_of(struct fixture *f, const struct network *network, enum prec
 		struct tensor *x = &f->inputs.tensors[i], *y = &f->labels.tensors[i];
 
 		check(tensor_new(&f->arena, "x", DTYPE_F32,
-				 &f->forward.values[f->forward.input].shape, x, &err),
+				 &f->forward.values[graph_input(&f->forward, 0)].shape, x, &err),
 		      &err);
 		check(tensor_new(&f->arena, "y", DTYPE_I64,
-				 &f->forward.values[f->forward.label].shape, y, &err),
+				 &f->forward.values[graph_label(&f->forward, 0)].shape, y, &err),
 		      &err);
 		draw_batch(&random, pictures, x, y);
 	}
 	if (gate_rate_is_open(&f->recipe, &f->forward, true))
-		check(gate_settle_rate(&f->recipe, &f->forward, &f->weights, &f->inputs.tensors[0],
-				       &f->labels.tensors[0], NULL, &err),
+		check(gate_settle_rate(&f->recipe, &f->forward, &f->weights,
+				       batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
+				       NULL, &err),
 		      &err);
 	check(gate_reference_init(&f->reference, &f->forward, &f->recipe, &f->weights, &f->inputs,
 				  &f->labels, NULL, &err),

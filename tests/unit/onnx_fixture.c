@@ -248,12 +248,12 @@ static void feed(struct reference *reference, const struct graph *graph, struct 
 	struct error err = ERROR_INIT;
 	struct tensor x;
 
-	assert_int_equal(
-		tensor_new(arena, "x", DTYPE_F32, &graph->values[graph->input].shape, &x, &err),
-		PRONY_OK);
+	assert_int_equal(tensor_new(arena, "x", DTYPE_F32,
+				    &graph->values[graph_input(graph, 0)].shape, &x, &err),
+			 PRONY_OK);
 	for (int64_t i = 0; i < shape_elements(&x.shape); i++)
 		((float *)x.data)[i] = (float)sin((double)i + 1);
-	if (reference_feed(reference, &x, NULL, &err) != PRONY_OK)
+	if (reference_feed(reference, batch_of_one(&x, NULL), &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 }
 

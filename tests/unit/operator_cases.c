@@ -214,6 +214,15 @@ static int rectangular_conv(struct builder *b, int x)
 	return build_conv_window(b, "tested", x, 2, &high, 1, true);
 }
 
+/* Rows of a parameter, chosen by an input of its own: twice the same, and some never. */
+static int gather(struct builder *b, int x)
+{
+	int rows = build_input(b, "rows", DTYPE_I64, BATCH, 1, (const int64_t[]){2});
+	int taken = build_embedding(b, "tested", rows, 5, 4);
+
+	return build_mul(b, "weighted", taken, x);
+}
+
 static const struct operator_case cases[] = {
 	{"AveragePool", 3, {2, 4, 7}, average_pool, OP_COUNT},
 	{"AveragePool, padded", 3, {2, 4, 6}, average_pool_padded, OP_COUNT},
@@ -248,6 +257,7 @@ static const struct operator_case cases[] = {
 	{"Div by what depends on the same", 1, {6}, div_by_itself, OP_COUNT},
 	{"LSTM", 2, {5, 4}, lstm, OP_COUNT},
 	{"RNN", 2, {5, 3}, irnn, OP_COUNT},
+	{"Gather", 2, {2, 4}, gather, OP_COUNT},
 	{"Conv, rectangular", 3, {4, 5, 6}, rectangular_conv, OP_COUNT},
 };
 
@@ -303,7 +313,7 @@ enum prony_status operator_case_build(const struct operator_case *c, bool half_s
 	int64_t dims[4] = {BATCH, c->dims[0], c->dims[1], c->dims[2]};
 
 	graph_init(graph, c->what);
-	int x = build_input(&b, BATCH, c->rank, c->dims);
+	int x = build_input(&b, "input", DTYPE_F32, BATCH, c->rank, c->dims);
 	int p = build_parameter(&b, "p", c->rank + 1, dims, FILL_ZERO, 1);
 	int h = build_add(&b, "sum", x, p);
 

@@ -44,20 +44,15 @@ void rig_init(struct rig *rig, struct graph graph, bool own_weights, uint64_t se
 		if (rig->graph.values[value].kind == VALUE_PARAMETER)
 			fill_normal(&random, &rig->weights.tensors[i]);
 	}
-	check(tensor_new(&rig->arena, "x", DTYPE_F32, &rig->graph.values[graph.input].shape,
-			 &rig->x, &err),
+	struct tensor_set inputs, labels;
+	check(batches_draw(&rig->graph, seed, 0, 1, 0.2, &rig->arena, &inputs, &labels, &err),
 	      &err);
-	check(tensor_new(&rig->arena, "y", DTYPE_I64, &rig->graph.values[graph.label].shape,
-			 &rig->y, &err),
-	      &err);
-	fill_normal(&random, &rig->x);
-	for (int64_t i = 0; i < rig->y.shape.dims[0]; i++)
-		((int64_t *)rig->y.data)[i] =
-			(int64_t)random_below(&random, (uint64_t)graph_classes(&rig->graph));
+	rig->x = inputs.tensors[0];
+	rig->y = labels.tensors[0];
 	recipe_defaults(&rig->recipe);
 	rig->recipe.stage = STAGE_FORWARD_BACKWARD;
 	check(reference_init(&rig->ref, &rig->graph, &rig->weights, &err), &err);
-	check(reference_feed(&rig->ref, &rig->x, &rig->y, &err), &err);
+	check(reference_feed(&rig->ref, batch_at(&rig->graph, &inputs, &labels, 0), &err), &err);
 }
 
 void rig_release(struct rig *rig)

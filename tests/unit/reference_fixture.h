@@ -15,7 +15,7 @@ struct rig {
 	struct arena arena;
 	struct graph graph;
 	struct tensor_set weights;
-	struct tensor x, y;
+	struct tensor x, y; /* the first input and the label */
 	struct recipe recipe;
 	struct reference ref;
 };

@@ -243,8 +243,8 @@ struct fixture {
 static void make_batches(struct fixture *f, size_t count)
 {
 	struct error err = ERROR_INIT;
-	const struct value *x = &f->graph.values[f->graph.input];
-	const struct value *y = &f->graph.values[f->graph.label];
+	const struct value *x = &f->graph.values[graph_input(&f->graph, 0)];
+	const struct value *y = &f->graph.values[graph_label(&f->graph, 0)];
 
 	f->inputs.tensors = arena_array(&f->arena, count, sizeof(struct tensor));
 	f->labels.tensors = arena_array(&f->arena, count, sizeof(struct tensor));
@@ -532,10 +532,10 @@ static void bundles_that_disagree_are_refused(void **state)
 	f->weights.tensors[last].shape.dims[0] = 10;
 	((int64_t *)f->labels.tensors[1].data)[2] = 10;
 	rewrite(f);
-	refuse(f, "label.1: label 10 of sample 2");
-	((int64_t *)f->labels.tensors[1].data)[2] = -1;
+	refuse(f, "label.1: label 10 at 2");
+	((int64_t *)f->labels.tensors[1].data)[2] = -2;
 	rewrite(f);
-	refuse(f, "label.1: label -1 of sample 2");
+	refuse(f, "label.1: label -2 at 2");
 	((int64_t *)f->labels.tensors[1].data)[2] = 0;
 	f->labels.count = 1;
 	rewrite(f);

@@ -360,14 +360,15 @@ static int average_layers(struct builder *b, int input)
 /* Its only product has one term: what rounds is the mean of 1600 numbers. */
 static void sums_without_products_round_too(void **state)
 {
-	static const struct network network = {.name = "average",
-					       .input_rank = 3,
-					       .input_dims = {1, 40, 40},
-					       .classes = 10,
-					       .parameters = 20,
-					       .macs = 10,
-					       .gate_learning_rate = 0.001,
-					       .layers = average_layers};
+	static const struct network network = {
+		.name = "average",
+		.inputs = {{.name = "input", .rank = 3, .dims = {1, 40, 40}}},
+		.input_count = 1,
+		.classes = 10,
+		.parameters = 20,
+		.macs = 10,
+		.gate_learning_rate = 0.001,
+		.layers = average_layers};
 	static const enum stage stages[] = {STAGE_FORWARD, STAGE_FORWARD_BACKWARD, STAGE_TRAIN};
 	const double of_products = 8 * 0x1p-24 * sqrt(1 + 1);
 
@@ -425,8 +426,9 @@ static double settled(const struct fixture *f, double rate, enum stage stage)
 
 	gate.learning_rate = rate;
 	gate.stage = stage;
-	check(gate_settle_rate(&gate, &f->forward, &f->weights, &f->inputs.tensors[0],
-			       &f->labels.tensors[0], NULL, &err),
+	check(gate_settle_rate(&gate, &f->forward, &f->weights,
+			       batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]), NULL,
+			       &err),
 	      &err);
 	return gate.learning_rate;
 }
@@ -448,8 +450,9 @@ static void a_rate_that_overshoots_is_lowered(void **state)
 	assert_true(settled(&f, rate, STAGE_TRAIN) == rate);
 	assert_true(settled(&f, 10 * rate, STAGE_TRAIN) < 5 * rate);
 	assert_true(settled(&f, 10, STAGE_FORWARD_BACKWARD) == 10);
-	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights, &f.inputs.tensors[0],
-					  &f.labels.tensors[0], &watch, &err),
+	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights,
+					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
+					  &watch, &err),
 			 PRONY_INTERRUPTED);
 	fixture_release(&f);
 }
@@ -561,10 +564,11 @@ static void a_loss_is_the_mean_of_its_parts(void **state)
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	gate_graph("lenet", 4, &part);
 	const struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &whole, &none,
-				 &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, batch_of_one(x, y), NULL,
+				 &whole, &none, &err),
 	      &err);
-	check(gate_expected_loss(&part, &f.recipe, &f.weights, x, y, NULL, &parts, &none, &err),
+	check(gate_expected_loss(&part, &f.recipe, &f.weights, batch_of_one(x, y), NULL, &parts,
+				 &none, &err),
 	      &err);
 	assert_true(fabs(whole - parts) < 1e-12 && none == 0);
 	gate_graph("lenet", 4096, &large);
@@ -588,13 +592,13 @@ static void the_first_loss_of_a_timed_process(void **state)
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	bounds = parity_bounds_for(&f.forward, PRECISION_FP32);
 	struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &evaluated, &none,
-				 &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, batch_of_one(x, y), NULL,
+				 &evaluated, &none, &err),
 	      &err);
 	assert_true(evaluated == f.reference.expected[0].loss[0] && none == 0);
 	f.recipe.dropout = true;
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, y, NULL, &mean, &deviation,
-				 &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, batch_of_one(x, y), NULL, &mean,
+				 &deviation, &err),
 	      &err);
 	assert_true(deviation > 0 && deviation < 1 && fabs(mean - evaluated) < 5 * deviation + 0.2);
 
@@ -610,8 +614,8 @@ static void the_first_loss_of_a_timed_process(void **state)
 	assert_int_equal(gate_check_loss(INFINITY, mean, deviation, &bounds, NULL), PRONY_INVALID);
 	assert_int_equal(gate_check_loss(1, NAN, deviation, &bounds, NULL), PRONY_INVALID);
 	error_clear(&err);
-	assert_int_equal(gate_expected_loss(&f.forward, &f.recipe, &f.weights, x, NULL, NULL, &mean,
-					    &deviation, &err),
+	assert_int_equal(gate_expected_loss(&f.forward, &f.recipe, &f.weights,
+					    batch_of_one(x, NULL), NULL, &mean, &deviation, &err),
 			 PRONY_BAD_INPUT);
 	fixture_release(&f);
 }

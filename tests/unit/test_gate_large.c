@@ -226,8 +226,9 @@ static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 	memset(deviation, 0, values * sizeof(double));
 	memset(again, 0, values * sizeof(double));
 	for (int i = 0; i < 2; i++)
-		check(rounding_measure(&f->forward, &f->recipe, &f->weights, &f->inputs.tensors[0],
-				       &f->labels.tensors[0], NULL, i ? again : deviation, &err),
+		check(rounding_measure(&f->forward, &f->recipe, &f->weights,
+				       batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
+				       NULL, i ? again : deviation, &err),
 		      &err);
 	assert_memory_equal(deviation, again, values * sizeof(double));
 	check(executor_init(&ex, &f->graph, &f->weights, &err), &err);
@@ -253,7 +254,9 @@ static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
 	int64_t turned = 0;
 
 	check(reference_init(&ref, &f->graph, &f->weights, &err), &err);
-	check(reference_feed(&ref, &f->inputs.tensors[0], &f->labels.tensors[0], &err), &err);
+	check(reference_feed(&ref, batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
+			     &err),
+	      &err);
 	check(reference_step_kinks(&ref, &f->recipe, false, kinks, &err), &err);
 	*relus = 0;
 	for (int64_t i = 0; i < met->count; i++) {
@@ -306,10 +309,11 @@ static void a_reference_can_be_stopped(void **state)
 					     &f->inputs, &f->labels, &watch, &err),
 			 PRONY_INTERRUPTED);
 	gate_reference_release(&reference);
-	assert_int_equal(gate_expected_loss(&f->forward, &f->recipe, &f->weights,
-					    &f->inputs.tensors[0], &f->labels.tensors[0], &watch,
-					    &mean, &deviation, NULL),
-			 PRONY_INTERRUPTED);
+	assert_int_equal(
+		gate_expected_loss(&f->forward, &f->recipe, &f->weights,
+				   batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
+				   &watch, &mean, &deviation, NULL),
+		PRONY_INTERRUPTED);
 }
 
 /* A timed process in training normalises by its batch, which no part of it stands for. */
@@ -319,8 +323,9 @@ static void the_first_loss_follows_the_batchs_statistics(void **state)
 	struct error err = ERROR_INIT;
 	double mean, deviation;
 
-	check(gate_expected_loss(&f->forward, &f->recipe, &f->weights, &f->inputs.tensors[0],
-				 &f->labels.tensors[0], NULL, &mean, &deviation, &err),
+	check(gate_expected_loss(&f->forward, &f->recipe, &f->weights,
+				 batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]), NULL,
+				 &mean, &deviation, &err),
 	      &err);
 	assert_true(fabs(mean - f->reference.expected[0].loss[0]) < 1e-12 && deviation == 0);
 	assert_int_equal(gate_loss_parts(&f->forward, STAGE_TRAIN, INT64_C(1) << 40), 1);

@@ -17,7 +17,7 @@
 
 static void dtypes_have_names_and_sizes(void **state)
 {
-	static const size_t sizes[DTYPE_COUNT] = {4, 8, 2, 2, 4, 8, 1};
+	static const size_t sizes[DTYPE_COUNT] = {4, 8, 2, 2, 4, 8, 1, 1};
 	enum dtype dtype = DTYPE_U8;
 
 	(void)state;
@@ -234,7 +234,7 @@ static void check_window(const struct window_case *c)
 	int inputs[2], y;
 
 	graph_init(&graph, "window");
-	inputs[0] = build_input(&b, c->x[0], 3, &c->x[1]);
+	inputs[0] = build_input(&b, "input", DTYPE_F32, c->x[0], 3, &c->x[1]);
 	if (c->op == OP_CONV)
 		inputs[1] = build_parameter(&b, "w", 4, c->w, FILL_HE_NORMAL, 1);
 	y = build_node(&b, c->op, "node", inputs, c->op == OP_CONV ? 2 : 1, &c->attributes);
@@ -277,7 +277,7 @@ static void grouped_convolutions_count_their_macs(void **state)
 	graph_init(&graph, "depthwise");
 	operator_default_attributes(OP_CONV, &attributes);
 	attributes.group = 6;
-	inputs[0] = build_input(&b, 2, 3, (const int64_t[]){6, 8, 8});
+	inputs[0] = build_input(&b, "input", DTYPE_F32, 2, 3, (const int64_t[]){6, 8, 8});
 	inputs[1] = build_parameter(&b, "w", 4, (const int64_t[]){6, 1, 3, 3}, FILL_ZERO, 0);
 	build_node(&b, OP_CONV, "node", inputs, 2, &attributes);
 	assert_int_equal(b.error.code, PRONY_OK);
@@ -303,7 +303,7 @@ static void matrices_may_be_transposed(void **state)
 		operator_default_attributes(OP_GEMM, &attributes);
 		attributes.trans_a = i & 2;
 		attributes.trans_b = i & 1;
-		inputs[0] = build_input(&b, 3, 1, (const int64_t[]){2});
+		inputs[0] = build_input(&b, "input", DTYPE_F32, 3, 1, (const int64_t[]){2});
 		inputs[1] = build_parameter(&b, "b", 2, dims, FILL_ZERO, 0);
 		y = build_node(&b, OP_GEMM, "gemm", inputs, 2, &attributes);
 		assert_true((y != VALUE_NONE) == fits);
@@ -331,7 +331,7 @@ static void flatten_splits_at_its_axis(void **state)
 		int x, y;
 
 		graph_init(&graph, "flatten");
-		x = build_input(&b, 2, 3, (const int64_t[]){3, 4, 5});
+		x = build_input(&b, "input", DTYPE_F32, 2, 3, (const int64_t[]){3, 4, 5});
 		y = build_node(&b, OP_FLATTEN, "flatten", &x, 1, &attributes);
 		assert_int_equal(y == VALUE_NONE, cases[i].rows == 0);
 		if (y != VALUE_NONE) {
@@ -351,7 +351,7 @@ static void the_builder_keeps_its_first_error(void **state)
 
 	(void)state;
 	graph_init(&graph, "broken");
-	x = build_input(&b, 2, 1, (const int64_t[]){8});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){8});
 	x = build_linear(&b, "fc", x, 4);
 	x = build_linear(&b, "fc", x, 4);
 	x = build_dropout(&b, "drop", x, 1.0);
@@ -378,7 +378,7 @@ static void names_and_numbers_must_fit_json(void **state)
 		graph_init(&graph, "json");
 		operator_default_attributes(OP_GEMM, &attributes);
 		attributes.alpha = i == COUNT(bad_names) ? (double)INFINITY : 1;
-		x = build_input(&b, 3, 1, (const int64_t[]){3});
+		x = build_input(&b, "input", DTYPE_F32, 3, 1, (const int64_t[]){3});
 		y = build_node(&b, OP_GEMM, i < COUNT(bad_names) ? bad_names[i] : "gemm",
 			       (const int[]){x, x}, 2, &attributes);
 		assert_int_equal(y, VALUE_NONE);
@@ -555,7 +555,7 @@ static void pictures_quote_names(void **state)
 
 	(void)state;
 	graph_init(&graph, "<a&\"b\">");
-	x = build_input(&b, 3, 1, (const int64_t[]){3});
+	x = build_input(&b, "input", DTYPE_F32, 3, 1, (const int64_t[]){3});
 	x = build_linear(&b, name, x, 5);
 	x = build_dropout(&b, "\\\"", x, 0.5);
 	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);

@@ -31,8 +31,8 @@ static void check_backward(struct graph *graph)
 			assert_true(gradient->producer >= graph->forward_count);
 		}
 	}
-	assert_int_equal(graph->values[graph->input].gradient, VALUE_NONE);
-	assert_int_equal(graph->values[graph->label].gradient, VALUE_NONE);
+	assert_int_equal(graph->values[graph_input(graph, 0)].gradient, VALUE_NONE);
+	assert_int_equal(graph->values[graph_label(graph, 0)].gradient, VALUE_NONE);
 }
 
 static int count_op(const struct graph *graph, enum op op)
@@ -130,7 +130,7 @@ static void gradients_of_several_users_are_summed(void **state)
 
 	(void)state;
 	graph_init(&graph, "residual");
-	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	y = build_linear(&b, "fc1", x, 4);
 	z = build_linear(&b, "fc2", y, 4);
 	total = build_node(&b, OP_ADD, "total", (const int[]){z, y}, 2, NULL);
@@ -156,7 +156,7 @@ static void a_shared_parameter_gets_the_sum(void **state)
 
 	(void)state;
 	graph_init(&graph, "shared");
-	x = build_input(&b, 2, 1, (const int64_t[]){4});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	w = build_parameter(&b, "w", 2, (const int64_t[]){4, 4}, FILL_HE_NORMAL, 4);
 	x = build_node(&b, OP_GEMM, "first", (const int[]){x, w}, 2, NULL);
 	x = build_node(&b, OP_GEMM, "second", (const int[]){x, w}, 2, NULL);
@@ -178,7 +178,7 @@ static void untrained_beginnings_have_no_backward(void **state)
 
 	(void)state;
 	graph_init(&graph, "late");
-	x = build_input(&b, 2, 3, (const int64_t[]){1, 8, 8});
+	x = build_input(&b, "input", DTYPE_F32, 2, 3, (const int64_t[]){1, 8, 8});
 	x = build_max_pool(&b, "pool", x, 2, 2);
 	x = build_relu(&b, "relu", build_flatten(&b, "flatten", x));
 	assert_int_equal(build_finish(&b, build_linear(&b, "fc", x, 3), &err), PRONY_OK);
@@ -196,7 +196,7 @@ static void names_like_ours_do_not_clash(void **state)
 
 	(void)state;
 	graph_init(&graph, "clash");
-	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	x = build_linear(&b, "fc", x, 4);
 	x = build_relu(&b, "fc.grad", x);
 	x = build_linear(&b, "fc.grad_weight", x, 4);
@@ -220,7 +220,7 @@ static void long_names_can_be_differentiated(void **state)
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	graph_init(&graph, "long");
-	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	assert_int_equal(build_finish(&b, build_linear(&b, name, x, 4), &err), PRONY_OK);
 	check_backward(&graph);
 	graph_release(&graph);
@@ -235,7 +235,7 @@ static void what_cannot_be_trained_is_refused(void **state)
 
 	(void)state;
 	graph_init(&graph, "dead");
-	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 4);
 	assert_int_equal(build_finish(&b, build_linear(&b, "fc", x, 3), &err), PRONY_OK);
 	nodes = graph.node_count;

@@ -42,8 +42,8 @@ static void graphs_survive_json(void **state)
 		assert_string_equal(digest, again);
 		assert_int_equal(back.value_count, graph.value_count);
 		assert_int_equal(graph_macs(&back), graph_macs(&graph));
-		assert_int_equal(back.input, graph.input);
-		assert_int_equal(back.label, graph.label);
+		assert_int_equal(graph_input(&back, 0), graph_input(&graph, 0));
+		assert_int_equal(graph_label(&back, 0), graph_label(&graph, 0));
 		assert_int_equal(back.logits, graph.logits);
 		assert_int_equal(back.loss, graph.loss);
 		assert_int_equal(graph_add_backward(&back, &err), PRONY_OK);
@@ -123,19 +123,21 @@ static const struct {
 	{"values", "{}", "values"},
 	{"nodes", "null", "nodes"},
 	{"nodes", "[]", "no node computes it"},
-	{"input", "null", "lacks its input"},
-	{"input", "\"label\"", "one input and at most one label"},
-	{"input", "3", "a value's name or null"},
-	{"input", "\"nobody\"", "no value is called 'nobody'"},
-	{"label", "null", "label and loss go together"},
-	{"label", "\"conv1\"", "at most one label"},
+	{"inputs", "null", "\"inputs\" must name"},
+	{"inputs", "[]", "\"inputs\" must name"},
+	{"inputs", "[\"label\"]", "\"inputs\" must name"},
+	{"inputs", "[\"input\", \"input\"]", "\"inputs\" must name"},
+	{"input", "\"label\"", "\"inputs\" must name"},
+	{"input", "3", "\"inputs\" must name"},
+	{"labels", "[]", "\"labels\" must name"},
+	{"label", "\"conv1\"", "\"labels\" must name"},
 	{"loss", "null", "label and loss go together"},
 	{"loss", "\"ip2\"", "loss"},
 	{"loss", "\"input\"", "loss"},
 	{"logits", "null", "logits"},
 	{"logits", "\"input\"", "logits"},
 	{"logits", "\"relu1\"", "the loss of the logits must come last"},
-	{"logits", "\"loss\"", "batch"},
+	{"logits", "\"loss\"", "rows for each sample"},
 	/* values */
 	{"values/0", "7", "values[0]"},
 	{"values/0/name", "\"\"", "empty name"},
@@ -143,12 +145,13 @@ static const struct {
 	{"values/1/name", "\"input\"", "two values are called 'input'"},
 	{"values/1/name", "[1]", "name"},
 	{"values/1/kind", "\"gradient\"", "\"kind\" must be"},
-	{"values/1/kind", "\"input\"", "one input"},
+	{"values/1/kind", "\"input\"", "\"inputs\" must name"},
 	{"values/1/kind", "\"activation\"", "before it is computed"},
 	{"values/3/kind", "\"parameter\"", "not an activation"},
 	{"values/1/dtype", "\"F31\"", "\"dtype\" is not known"},
 	{"values/1/dtype", "\"I64\"", "must be F32"},
 	{"values/0/dtype", "\"U8\"", "must be F32"},
+	{"values/0/dtype", "\"I64\"", "must be F32"},
 	{"values/0/shape", "\"2x1\"", "shape"},
 	{"values/0/shape", "[2, 1, 28, 28.0]", "must hold integers"},
 	{"values/0/shape", "[2, 1, 28, -28]", "dimension 3 of shape"},
@@ -170,7 +173,7 @@ static const struct {
 	{"values/-",
 	 "{\"name\": \"second\", \"kind\": \"label\", \"dtype\": \"I64\", "
 	 "\"shape\": [2]}",
-	 "at most one label"},
+	 "\"labels\" must name"},
 	/* nodes */
 	{"nodes/0", "\"conv1\"", "nodes[0]"},
 	{"nodes/0/op", "\"Convolution\"", "no forward operator 'Convolution'"},
@@ -289,6 +292,7 @@ static void a_graph_may_lack_a_loss(void **state)
 	build_zoo("lenet", 2, &lenet);
 	json = graph_to_json(&lenet);
 	replace(json, "label", "null");
+	replace(json, "labels", "[]");
 	replace(json, "loss", "null");
 	replace(json, "nodes/8", NULL);
 	replace(json, "values/18", NULL);

@@ -27,7 +27,7 @@ static void build(struct graph *graph, bool logits_are_flat)
 	int x, y;
 
 	graph_init(graph, "layout");
-	x = build_input(&b, 3, 3, dims);
+	x = build_input(&b, "input", DTYPE_F32, 3, 3, dims);
 	x = build_relu(&b, "relu", build_conv(&b, "conv", x, 6, 3, 1, 1));
 	y = build_flatten(&b, "flatten", x);
 	if (!logits_are_flat)
@@ -46,7 +46,7 @@ static void test_values(void **state)
 	arena_init(&arena, 0);
 	build(&graph, false);
 	graph_layouts(&graph, true, &arena, &layouts);
-	assert_int_equal(layouts.values[graph.input], LAYOUT_LAST);
+	assert_int_equal(layouts.values[graph_input(&graph, 0)], LAYOUT_LAST);
 	assert_int_equal(layouts.values[find(&graph, "relu")], LAYOUT_LAST);
 	assert_int_equal(layouts.values[find(&graph, "relu.grad")], LAYOUT_LAST);
 	assert_int_equal(layouts.values[find(&graph, "conv.weight")], LAYOUT_KERNEL);
@@ -58,12 +58,12 @@ static void test_values(void **state)
 	assert_int_equal(layouts.channels[find(&graph, "fc.weight.grad")], 6);
 	assert_int_equal(layouts.values[graph.logits], LAYOUT_GRAPH);
 
-	struct shape shape = layouts_shape(&layouts, graph.input);
+	struct shape shape = layouts_shape(&layouts, graph_input(&graph, 0));
 	const int64_t want[] = {3, 4, 5, 2};
 	assert_memory_equal(shape.dims, want, sizeof(want));
 	for (int axis = 0; axis < 4; axis++)
-		assert_int_equal(shape.dims[layouts_axis(&layouts, graph.input, axis)],
-				 graph.values[graph.input].shape.dims[axis]);
+		assert_int_equal(shape.dims[layouts_axis(&layouts, graph_input(&graph, 0), axis)],
+				 graph.values[graph_input(&graph, 0)].shape.dims[axis]);
 	graph_layouts(&graph, false, &arena, &layouts);
 	for (int i = 0; i < graph.value_count; i++)
 		assert_int_equal(layouts.values[i],
@@ -108,7 +108,7 @@ static void test_flat_rows(void **state)
 	arena_init(&arena, 0);
 	graph_init(&graph, "rows");
 	b.graph = &graph;
-	x = build_flatten(&b, "flatten", build_input(&b, 4, 3, dims));
+	x = build_flatten(&b, "flatten", build_input(&b, "input", DTYPE_F32, 4, 3, dims));
 	w = build_parameter(&b, "w", 2, weight, FILL_HE_NORMAL, 6);
 	x = build_node(&b, OP_GEMM, "product", (const int[]){x, w}, 2, NULL);
 	assert_int_equal(build_finish(&b, x, &b.error), PRONY_OK);

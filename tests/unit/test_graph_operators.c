@@ -343,7 +343,7 @@ static void statistics_have_no_other_users(void **state)
 
 	(void)state;
 	graph_init(&graph, "shared");
-	x = build_input(&b, 2, 1, (const int64_t[]){4});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
 	x = build_batch_norm(&b, "second", x, 1e-5, 0.9);
 	second = &graph.nodes[graph.node_count - 1];
@@ -356,7 +356,7 @@ static void statistics_have_no_other_users(void **state)
 	error_clear(&err);
 	b = (struct builder){.graph = &graph, .error = ERROR_INIT};
 	graph_init(&graph, "used");
-	x = build_input(&b, 2, 1, (const int64_t[]){4});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
 	x = build_add(&b, "sum", x, graph_find_value(&graph, "first.1"));
 	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);

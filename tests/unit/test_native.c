@@ -486,7 +486,7 @@ static void refuses_what_it_cannot(void **state)
 	recipe.precision = PRECISION_TF32;
 	recipe.stage = STAGE_LOAD;
 	graph_init(&graph, "shared");
-	x = build_input(&builder, 2, 1, (const int64_t[]){4});
+	x = build_input(&builder, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	y = build_parameter(&builder, "shared.weight", 2, (const int64_t[]){4, 4}, FILL_HE_NORMAL,
 			    4);
 	for (int i = 0; i < 2; i++) {

@@ -217,7 +217,9 @@ static int depthwise(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-#define IMAGE_OF(labels) .input_rank = 3, .input_dims = {3, 10, 11}, .classes = (labels)
+#define IMAGE_OF(labels)                                                                           \
+	.inputs = {{.name = "input", .rank = 3, .dims = {3, 10, 11}}}, .input_count = 1,           \
+	.classes = (labels)
 #define IMAGE IMAGE_OF(5)
 
 /* Where this executor needs other layers than the shared list has: no kinks in front of what is
@@ -233,8 +235,8 @@ static const struct network own[] = {
 	{.name = "odd_product", IMAGE_OF(1365), .layers = odd_product},
 	{.name = "square_windows", IMAGE, .layers = square_windows},
 	{.name = "turned_row",
-	 .input_rank = 3,
-	 .input_dims = {16, 3, 4},
+	 .inputs = {{.name = "input", .rank = 3, .dims = {16, 3, 4}}},
+	 .input_count = 1,
 	 .classes = 5,
 	 .layers = turned_row},
 	{.name = "joined_blocks", IMAGE, .layers = joined_blocks},

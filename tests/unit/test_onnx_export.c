@@ -183,7 +183,7 @@ static void dropout_as_the_last_layer(void **state)
 
 	(void)state;
 	graph_init(&e.graph, "last");
-	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 3);
 	y = build_dropout(&b, "drop1", build_linear(&b, "fc", x, 3), 0.5);
 	assert_int_equal(build_finish(&b, build_dropout(&b, "drop2", y, 0.5), &err), PRONY_OK);
@@ -210,7 +210,7 @@ static void a_mask_in_use_is_unsupported(void **state)
 	(void)state;
 	arena_init(&arena, 0);
 	graph_init(&graph, "mask");
-	x = build_input(&b, 2, 1, (const int64_t[]){6});
+	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	x = build_linear(&b, "fc", x, 4);
 	x = build_dropout(&b, "drop", x, 0.5);
 	mask = graph.nodes[graph.values[x].producer].outputs[1];

@@ -163,11 +163,12 @@ static int lrn_of_vectors(struct builder *b, int x)
 
 static void test_its_own_refusals(void **state)
 {
-	static const struct network vectors = {.name = "vectors",
-					       .input_rank = 1,
-					       .input_dims = {12},
-					       .classes = 5,
-					       .layers = lrn_of_vectors};
+	static const struct network vectors = {
+		.name = "vectors",
+		.inputs = {{.name = "input", .rank = 1, .dims = {12}}},
+		.input_count = 1,
+		.classes = 5,
+		.layers = lrn_of_vectors};
 
 	(void)state;
 	assert_true(exercise_run(&adapter_onnxruntime, library, exercise_find("lrn"), 4, even_lrn));

@@ -182,7 +182,7 @@ static enum prony_status other_mean(struct exercise *e, struct error *err)
 		return status;
 	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
 	if (status == PRONY_OK)
-		status = reference_feed(&ref, &e->inputs[0], &e->labels[0], err);
+		status = reference_feed(&ref, batch_of_one(&e->inputs[0], &e->labels[0]), err);
 	if (status == PRONY_OK)
 		status = reference_step(&ref, &e->recipe, false, err);
 	if (status != PRONY_OK)

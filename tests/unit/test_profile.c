@@ -24,7 +24,7 @@ static void build(struct graph *graph)
 	int x;
 
 	graph_init(graph, "names");
-	x = build_input(&b, 2, 3, dims);
+	x = build_input(&b, "input", DTYPE_F32, 2, 3, dims);
 	x = build_relu(&b, "conv1_relu", build_conv(&b, "conv1", x, 2, 3, 1, 1));
 	x = build_conv(&b, "fire2/squeeze", x, 2, 1, 1, 0);
 	x = build_linear(&b, "ip1", build_flatten(&b, "flatten", x), 3);

@@ -134,7 +134,7 @@ static void build_case(const struct operator_case *c, struct graph *graph)
 	int inputs[3], count = 1;
 
 	graph_init(graph, c->what);
-	int x = build_input(&b, dims[0], c->rank, c->dims);
+	int x = build_input(&b, "input", DTYPE_F32, dims[0], c->rank, c->dims);
 	int p = build_parameter(&b, "p", c->rank + 1, dims, FILL_ZERO, 1);
 	inputs[0] = build_node(&b, OP_ADD, "sum", (int[]){x, p}, 2, &(struct attributes){0});
 	if (c->weights_rank > 0)
@@ -246,12 +246,14 @@ static void known_answers(void **state)
 
 	(void)state;
 	graph_init(&graph, "conv");
-	int conv = build_conv(&b, "c", build_input(&b, 1, 3, (int64_t[]){1, 3, 3}), 1, 2, 1, 0);
+	int conv =
+		build_conv(&b, "c", build_input(&b, "input", DTYPE_F32, 1, 3, (int64_t[]){1, 3, 3}),
+			   1, 2, 1, 0);
 	check(build_finish(&b, build_flatten(&b, "f", conv), &err), &err);
 	recipe_defaults(&recipe);
 	recipe.stage = STAGE_FORWARD;
 	check(reference_init(&ref, &graph, &(struct tensor_set){weights, 2}, &err), &err);
-	check(reference_feed(&ref, &input, &y, &err), &err);
+	check(reference_feed(&ref, batch_of_one(&input, &y), &err), &err);
 	assert_true(isnan(reference_loss(&ref)));
 	check(reference_step(&ref, &recipe, false, &err), &err);
 	const double *out = reference_value(&ref, graph.logits, &count);
@@ -265,7 +267,7 @@ static void known_answers(void **state)
 	assert_null(reference_value(&ref, graph.value_count, &count));
 	assert_null(reference_value(&ref, -1, &count));
 	/* Without labels there is no loss. */
-	check(reference_feed(&ref, &input, NULL, &err), &err);
+	check(reference_feed(&ref, batch_of_one(&input, NULL), &err), &err);
 	check(reference_step(&ref, &recipe, false, &err), &err);
 	assert_true(isnan(reference_loss(&ref)));
 	reference_release(&ref);
@@ -292,7 +294,7 @@ static void ties_go_to_the_first_maximum(void **state)
 	int p = graph_find_value(&rig.graph, "p");
 	memset(rig.ref.values[p], 0, 12 * sizeof(double));
 	for (int i = 0; i < 12; i++)
-		rig.ref.values[rig.graph.input][i] = (double)x[i % 4];
+		rig.ref.values[graph_input(&rig.graph, 0)][i] = (double)x[i % 4];
 	run(&rig);
 	const double *gradient = reference_value(&rig.ref, rig.graph.values[p].gradient, &count);
 	for (int i = 0; i < 12; i++)
@@ -400,13 +402,15 @@ static void bad_input_is_refused(void **state)
 	check(zoo_build(zoo_find("mlp", NULL), 2, &forward, &err), &err);
 	rig_init(&rig, graph, true, 3);
 	((int64_t *)rig.y.data)[1] = 10;
-	assert_int_equal(reference_feed(&rig.ref, &rig.x, &rig.y, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "label 10 of sample 1"));
+	assert_int_equal(reference_feed(&rig.ref, batch_of_one(&rig.x, &rig.y), &err),
+			 PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "label 10 at 1 lies outside"));
 	error_clear(&err);
 	assert_int_equal(reference_step(&rig.ref, &rig.recipe, false, &err), PRONY_BAD_INPUT);
 	error_clear(&err);
 	rig.x.shape.dims[0] = 3;
-	assert_int_equal(reference_feed(&rig.ref, &rig.x, NULL, &err), PRONY_BAD_INPUT);
+	assert_int_equal(reference_feed(&rig.ref, batch_of_one(&rig.x, NULL), &err),
+			 PRONY_BAD_INPUT);
 	error_clear(&err);
 	rig.recipe.stage = STAGE_LOAD;
 	assert_int_equal(reference_step(&rig.ref, &rig.recipe, false, &err), PRONY_UNSUPPORTED);
@@ -421,7 +425,7 @@ static void bad_input_is_refused(void **state)
 	check(reference_init(&ref, &forward, &rig.weights, &err), &err);
 	rig.x.shape.dims[0] = 2;
 	((int64_t *)rig.y.data)[1] = 1;
-	check(reference_feed(&ref, &rig.x, &rig.y, &err), &err);
+	check(reference_feed(&ref, batch_of_one(&rig.x, &rig.y), &err), &err);
 	rig.recipe.stage = STAGE_TRAIN;
 	assert_int_equal(reference_step(&ref, &rig.recipe, false, &err), PRONY_INTERNAL);
 	reference_release(&ref);

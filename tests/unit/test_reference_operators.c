@@ -108,14 +108,14 @@ static void answer(int (*layers)(struct builder *b, int x), int rank, const int6
 	arena_init(&arena, 0);
 	graph_init(&graph, "answer");
 	memcpy(&shape.dims[1], dims, (size_t)rank * sizeof(*dims));
-	int y = layers(&b, build_input(&b, 1, rank, dims));
+	int y = layers(&b, build_input(&b, "input", DTYPE_F32, 1, rank, dims));
 	check(build_finish(&b, build_flatten(&b, "flat", y), &err), &err);
 	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 	recipe_defaults(&recipe);
 	recipe.stage = STAGE_FORWARD;
 	check(reference_init(&ref, &graph, &weights, &err), &err);
 	struct tensor input = {"x", DTYPE_F32, shape, (void *)(uintptr_t)x};
-	check(reference_feed(&ref, &input, NULL, &err), &err);
+	check(reference_feed(&ref, batch_of_one(&input, NULL), &err), &err);
 	check(reference_step(&ref, &recipe, false, &err), &err);
 	const double *out = reference_value(&ref, graph.logits, &elements);
 	assert_int_equal(elements, count);
@@ -250,10 +250,10 @@ static void an_lstm_follows_its_formulas(void **state)
 
 	(void)state;
 	graph_init(&graph, c.what);
-	int y = build_lstm(&b, "l", build_input(&b, 1, 2, c.dims), 1);
+	int y = build_lstm(&b, "l", build_input(&b, "input", DTYPE_F32, 1, 2, c.dims), 1);
 	check(build_finish(&b, build_linear(&b, "out", y, 2), &err), &err);
 	rig_init(&rig, graph, false, 29);
-	const double *x = rig.ref.values[rig.graph.input];
+	const double *x = rig.ref.values[graph_input(&rig.graph, 0)];
 	const double *w = rig.ref.values[graph_find_value(&rig.graph, "l.weight")];
 	const double *r = rig.ref.values[graph_find_value(&rig.graph, "l.recurrent")];
 	const double *bias = rig.ref.values[graph_find_value(&rig.graph, "l.bias")];
@@ -296,7 +296,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
 
 		graph_init(&graph, "refused");
-		int x = build_input(&b, 2, cases[i].rank, cases[i].dims);
+		int x = build_input(&b, "input", DTYPE_F32, 2, cases[i].rank, cases[i].dims);
 		operator_case_find(cases[i].what)->layers(&b, x);
 		if (cases[i].message == NULL)
 			check(b.error.code, &b.error);

@@ -199,7 +199,7 @@ static enum prony_status in_bf16(struct exercise *e, struct error *err)
 	if (status == PRONY_OK)
 		status = exercise_open(e, err);
 	if (status == PRONY_OK)
-		status = reference_feed(&ref, &e->inputs[0], &e->labels[0], err);
+		status = reference_feed(&ref, batch_of_one(&e->inputs[0], &e->labels[0]), err);
 	if (status == PRONY_OK)
 		status = reference_step(&ref, &e->recipe, false, err);
 	if (status == PRONY_OK)

@@ -65,8 +65,8 @@ static void trial_init(struct trial *t, const char *name, const struct recipe *c
 	if (zoo_build(network, t->gate.batch, &t->graph, &err) != PRONY_OK ||
 	    graph_initial_weights(&t->graph, SEED, &t->arena, &t->weights, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	t->inputs = batches(t, t->graph.input, "x");
-	t->labels = batches(t, t->graph.label, "y");
+	t->inputs = batches(t, graph_input(&t->graph, 0), "x");
+	t->labels = batches(t, graph_label(&t->graph, 0), "y");
 	for (size_t i = 0; i < GATE_UPDATES; i++)
 		fill_batch(t, i);
 	if (gate_reference_init(&t->reference, &t->graph, &t->gate, &t->weights, &t->inputs,
@@ -142,8 +142,9 @@ static void open_fake(struct trial *t, struct graph *graph, const char *options,
 	    adapter_fake.build(s, graph, &t->gate, &t->weights, built, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	for (int i = 0; i < GATE_UPDATES; i++)
-		if (adapter_fake.feed(s, i, &t->inputs.tensors[i], &t->labels.tensors[i], &err) !=
-		    PRONY_OK)
+		if (adapter_fake.feed(s, i,
+				      batch_of_one(&t->inputs.tensors[i], &t->labels.tensors[i]),
+				      &err) != PRONY_OK)
 			fail_msg("%s", err.text);
 }
 

@@ -194,16 +194,19 @@ static void make_ready(struct ready *ready, const struct adapter *adapter)
 	if (zoo_build(zoo_find("lenet", NULL), BATCH, &ready->graph, &err) != PRONY_OK ||
 	    graph_initial_weights(&ready->graph, 1, &ready->arena, &weights, &err) != PRONY_OK ||
 	    tensor_new(&ready->arena, "x", DTYPE_F32,
-		       &ready->graph.values[ready->graph.input].shape, &x, &err) != PRONY_OK ||
+		       &ready->graph.values[graph_input(&ready->graph, 0)].shape, &x,
+		       &err) != PRONY_OK ||
 	    tensor_new(&ready->arena, "y", DTYPE_I64,
-		       &ready->graph.values[ready->graph.label].shape, &y, &err) != PRONY_OK ||
+		       &ready->graph.values[graph_label(&ready->graph, 0)].shape, &y,
+		       &err) != PRONY_OK ||
 	    adapter->probe(&ready->session, &probe, &err) != PRONY_OK ||
 	    adapter->open(&ready->session, &recipe, &effective, &err) != PRONY_OK ||
 	    adapter->build(&ready->session, &ready->graph, &recipe, &weights, &built, &err) !=
 		    PRONY_OK)
 		fail_msg("%s", err.text);
 	for (int slot = 0; slot < SLOTS; slot++)
-		assert_int_equal(adapter->feed(&ready->session, slot, &x, &y, &err), PRONY_OK);
+		assert_int_equal(adapter->feed(&ready->session, slot, batch_of_one(&x, &y), &err),
+				 PRONY_OK);
 }
 
 static void end_ready(struct ready *ready)

@@ -46,6 +46,7 @@ static const struct {
 	{"cnn", "cifar10", 1250858, 20741120},
 	{"irnn", "synthetic", 11210, 7919400},
 	{"lstm", "synthetic", 104508, 3857920},
+	{"tagger", "synthetic", 3610, 32256},
 	{"alexnet", "imagenet", 61100840, 714188480},
 	{"alexnet-lrn", "imagenet", 60965224, 724406816},
 	{"alexnet-tf", "synthetic", 2469696, 658145280},
@@ -68,6 +69,7 @@ static void figures_are_the_published_ones(void **state)
 	(void)state;
 	assert_int_equal(zoo_network_count, COUNT(published));
 	for (size_t i = 0; i < COUNT(published); i++) {
+		const struct network_input *input = &zoo_networks[i]->inputs[0];
 		struct graph graph;
 
 		assert_string_equal(zoo_networks[i]->name, published[i].name);
@@ -76,10 +78,10 @@ static void figures_are_the_published_ones(void **state)
 		assert_int_equal(graph_parameter_count(&graph), published[i].parameters);
 		assert_int_equal(graph_macs(&graph), published[i].macs);
 		assert_int_equal(graph_classes(&graph), zoo_networks[i]->classes);
-		/* Rows of features are sequences. */
-		assert_int_equal(zoo_networks[i]->tokens, zoo_networks[i]->input_rank == 2
-								  ? zoo_networks[i]->input_dims[0]
-								  : 0);
+		/* Rows of features are sequences, and so are tokens. */
+		assert_int_equal(zoo_networks[i]->tokens,
+				 input->rank == 2 || input->dtype == DTYPE_I64 ? input->dims[0]
+									       : 0);
 		graph_release(&graph);
 	}
 }
@@ -225,26 +227,21 @@ static const struct {
 	const char *name;
 	int64_t size;
 } steps[] = {
-	{"cnn", 0},	    {"lstm", 0},	  {"googlenet", 32},	 {"googlenet-lrn", 64},
-	{"inception3", 75}, {"resnet50", 32},	  {"resnet152", 32},	 {"densenet161", 32},
-	{"nasnet", 32},	    {"alexnet-cifar", 0}, {"resnet50-cifar", 0}, {"googlenet-cifar", 8},
+	{"cnn", 0},
+	{"tagger", 0},
+	{"lstm", 0},
+	{"googlenet", 32},
+	{"googlenet-lrn", 64},
+	{"inception3", 75},
+	{"resnet50", 32},
+	{"resnet152", 32},
+	{"densenet161", 32},
+	{"nasnet", 32},
+	{"alexnet-cifar", 0},
+	{"resnet50-cifar", 0},
+	{"googlenet-cifar", 8},
 	{"vgg16-cifar", 0},
 };
-
-static void fill_batch(const struct graph *graph, int64_t classes, struct arena *arena,
-		       struct tensor *x, struct tensor *y)
-{
-	struct error err = ERROR_INIT;
-	struct random random;
-
-	random_init_named(&random, 3, "test/zoo");
-	tensor_new(arena, "input", DTYPE_F32, &graph->values[graph->input].shape, x, &err);
-	tensor_new(arena, "label", DTYPE_I64, &graph->values[graph->label].shape, y, &err);
-	for (int64_t i = 0; i < shape_elements(&x->shape); i++)
-		((float *)x->data)[i] = (float)random_normal(&random);
-	for (int64_t i = 0; i < graph_batch(graph); i++)
-		((int64_t *)y->data)[i] = (int64_t)(random_uniform(&random) * (double)classes);
-}
 
 /* Root mean square of an array; NAN and infinity show. */
 static double root_mean_square(const double *values, int64_t count)
@@ -291,21 +288,22 @@ static void first_steps_are_sane(void **state)
 		struct tensor_set weights;
 		struct reference ref = {.values = NULL};
 		struct recipe recipe;
-		struct tensor x, y;
+		struct tensor_set inputs, labels;
 		struct graph graph;
 		struct arena arena;
 
 		if (steps[i].size > 0)
-			network.input_dims[1] = network.input_dims[2] = steps[i].size;
+			network.inputs[0].dims[1] = network.inputs[0].dims[2] = steps[i].size;
 		arena_init(&arena, 0);
 		recipe_defaults(&recipe);
 		recipe.dropout = false;
 		build(&network, STEP_BATCH, &graph);
-		fill_batch(&graph, network.classes, &arena, &x, &y);
 		if (graph_add_backward(&graph, &err) != PRONY_OK ||
 		    graph_initial_weights(&graph, 1, &arena, &weights, &err) != PRONY_OK ||
 		    reference_init(&ref, &graph, &weights, &err) != PRONY_OK ||
-		    reference_feed(&ref, &x, &y, &err) != PRONY_OK)
+		    batches_draw(&graph, 3, 0, 1, network.labels_ignored, &arena, &inputs, &labels,
+				 &err) != PRONY_OK ||
+		    reference_feed(&ref, batch_at(&graph, &inputs, &labels, 0), &err) != PRONY_OK)
 			fail_msg("%s: %s", network.name, err.text);
 		for (int k = 0; k < 2; k++) {
 			recipe.stage = k == 0 ? STAGE_FORWARD : STAGE_FORWARD_BACKWARD;

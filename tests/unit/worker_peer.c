@@ -274,7 +274,8 @@ int peer_write_bundle(void **state)
 	    directory_make_temporary("prony-test-worker", &folder, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	for (int k = 0; k < 2; k++) {
-		const struct value *value = &graph.values[k == 0 ? graph.input : graph.label];
+		const struct value *value =
+			&graph.values[k == 0 ? graph_input(&graph, 0) : graph_label(&graph, 0)];
 
 		sets[k].tensors = arena_array(&arena, PEER_SLOTS, sizeof(struct tensor));
 		sets[k].count = PEER_SLOTS;
