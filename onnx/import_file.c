@@ -8,7 +8,6 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "graph/edit_internal.h"
-#include "onnx/wire.h"
 
 /* The most that protobuf can hold in one message. */
 #define MODEL_MAX_BYTES ((size_t)INT32_MAX)
@@ -168,15 +167,42 @@ static void release(void *context, void *memory)
 	free(memory);
 }
 
-static enum prony_status read_model(struct onnx_model *model, const void *bytes, size_t length,
-				    const char *folder, struct error *err)
+/* Parses the messages. The raw data of initializers stays in the file's bytes. */
+static void unpack(struct onnx_model *model, size_t length)
 {
 	ProtobufCAllocator allocator = {.alloc = allocate, .free = release};
-	enum prony_status status = onnx_check_wire(bytes, length, err);
+	size_t thin_length;
+	uint8_t *thin =
+		onnx_detach_raw(model->bytes, length, &model->arena, &model->raws, &thin_length);
+	const struct raw_list *raws = &model->raws;
+
+	model->proto = onnx__model_proto__unpack(&allocator, thin ? thin_length : length,
+						 thin ? thin : model->bytes);
+	free(thin);
+	for (size_t i = 0; model->proto && i < raws->count; i++) {
+		const struct raw *raw = &raws->items[i];
+		Onnx__TensorProto *tensor = model->proto->graph->initializer[raw->initializer];
+
+		/* Raw data may occur twice; a small one was copied. */
+		if (i == 0 || raws->items[i - 1].initializer != raw->initializer)
+			free(tensor->raw_data.data);
+		tensor->has_raw_data = 1;
+		tensor->raw_data = (ProtobufCBinaryData){raw->length, raw->bytes};
+	}
+	if (raws->count == 0) {
+		free(model->bytes);
+		model->bytes = NULL;
+	}
+}
+
+static enum prony_status read_model(struct onnx_model *model, size_t length, const char *folder,
+				    struct error *err)
+{
+	enum prony_status status = onnx_check_wire(model->bytes, length, err);
 
 	if (status != PRONY_OK)
 		return status;
-	model->proto = onnx__model_proto__unpack(&allocator, length, bytes);
+	unpack(model, length);
 	if (model->proto == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "it is not an ONNX model, or is cut off or damaged");
@@ -198,21 +224,21 @@ static enum prony_status read_model(struct onnx_model *model, const void *bytes,
 	return status;
 }
 
-enum prony_status onnx_model_parse(const void *bytes, size_t length, const char *path,
-				   const char *folder, struct onnx_model **out, struct error *err)
+/* Takes the bytes, whatever happens. */
+static enum prony_status parse(void *bytes, size_t length, const char *path, const char *folder,
+			       struct onnx_model **out, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	struct onnx_model *model = calloc(1, sizeof(*model));
+	struct onnx_model *model = memory_alloc(sizeof(*model));
 	enum prony_status status;
 
-	if (model == NULL)
-		return error_set(err, PRONY_NOMEM, "%s: no memory", path);
+	*model = (struct onnx_model){.bytes = bytes};
 	arena_init(&model->arena, 0);
 	model->path = arena_strdup(&model->arena, path);
 	digest_bytes(bytes, length, model->facts.digest);
 	status = length > MODEL_MAX_BYTES
 			 ? error_set(&why, PRONY_BAD_INPUT, "it is larger than 2 GiB")
-			 : read_model(model, bytes, length, folder, &why);
+			 : read_model(model, length, folder, &why);
 	if (status != PRONY_OK) {
 		onnx_model_free(model);
 		return error_set(err, status, "%s: %s", path, why.text);
@@ -221,22 +247,26 @@ enum prony_status onnx_model_parse(const void *bytes, size_t length, const char 
 	return PRONY_OK;
 }
 
+enum prony_status onnx_model_parse(const void *bytes, size_t length, const char *path,
+				   const char *folder, struct onnx_model **out, struct error *err)
+{
+	void *copy = memory_alloc(length);
+
+	if (length > 0)
+		memcpy(copy, bytes, length);
+	return parse(copy, length, path, folder, out, err);
+}
+
 enum prony_status onnx_model_open(const char *path, struct onnx_model **out, struct error *err)
 {
 	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL, *bytes = NULL;
 	size_t length = 0;
-	char *bytes = NULL;
-	struct arena arena;
 	enum prony_status status = file_read(path, MODEL_MAX_BYTES, &bytes, &length, err);
 
-	if (status != PRONY_OK)
-		return status;
-	arena_init(&arena, 0);
-	status = onnx_model_parse(
-		bytes, length, path,
-		slash ? arena_strndup(&arena, path, (size_t)(slash - path) + 1) : ".", out, err);
-	arena_release(&arena);
-	free(bytes);
+	if (status == PRONY_OK)
+		status = parse(bytes, length, path, slash ? folder : ".", out, err);
+	free(folder);
 	return status;
 }
 
@@ -244,11 +274,15 @@ void onnx_model_free(struct onnx_model *model)
 {
 	if (model == NULL)
 		return;
+	for (size_t i = 0; model->proto && i < model->raws.count; i++)
+		model->proto->graph->initializer[model->raws.items[i].initializer]->raw_data.data =
+			NULL;
 	if (model->proto != NULL)
 		onnx__model_proto__free_unpacked(model->proto, NULL);
 	graph_release(&model->network);
 	arena_release(&model->numbers);
 	arena_release(&model->arena);
+	free(model->bytes);
 	free(model);
 }
 

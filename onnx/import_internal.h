@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "onnx/fold_internal.h"
 #include "onnx/import.h"
+#include "onnx/wire.h"
 
 #define ONNX_MIN_OPSET 7
 #define ONNX_MAX_OPSET 24
@@ -37,6 +38,8 @@ struct file_node {
 
 struct onnx_model {
 	struct arena arena;
+	uint8_t *bytes; /* of the file, if raw data of initializers is borrowed from them */
+	struct raw_list raws;
 	Onnx__ModelProto *proto;
 	const Onnx__GraphProto *graph;
 	const char *path;

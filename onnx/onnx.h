@@ -3,7 +3,7 @@
  *
  * The files of this folder, in the order in which a model file passes through them:
  *   onnx.proto           messages of ONNX that are used here
- *   wire.[ch]            checks the bytes before protobuf-c parses them
+ *   wire.[ch]            checks the bytes, and takes raw data out before protobuf-c parses them
  *   import.h             public: open, import, graph for a batch, weights
  *   import_file.c        parses the file and reads its initializers and its input
  *   upgrade.c            turns older opsets into the form of opset 18

@@ -1,9 +1,10 @@
-/* Checks the bytes of an ONNX file before protobuf-c builds its messages. */
+/* Checks the bytes of an ONNX file before protobuf-c builds its messages, and parses them. */
 #include "onnx/wire.h"
 
 #include <stdbool.h>
-#include <stdint.h>
+#include <string.h>
 
+#include "base/memory.h"
 #include "onnx/onnx.pb-c.h"
 
 /*
@@ -154,4 +155,87 @@ enum prony_status onnx_check_wire(const void *bytes, size_t length, struct error
 
 	walk.end = walk.at + length;
 	return walk_message(&walk, &onnx__model_proto__descriptor, 0);
+}
+
+/* Raw data of at least so many bytes is detached. Its tag and length take three bytes or more, over
+ * which it can be moved to be aligned. */
+#define RAW_MIN_BYTES 128
+
+/* ModelProto.graph, GraphProto.initializer, TensorProto.raw_data. */
+static const uint64_t raw_path[] = {7, 5, 9};
+#define RAW_DEPTH 2
+
+/* Writes a tag of one byte and a length of five, which protobuf allows for any length. */
+static void put_header(uint8_t *to, uint64_t id, size_t length)
+{
+	*to++ = (uint8_t)(id << 3 | WIRE_LENGTH);
+	for (int i = 0; i < 5; i++)
+		to[i] = (uint8_t)((length >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
+}
+#define HEADER_BYTES 6
+
+/* Copies a message that onnx_check_wire has passed, without the raw data of its initializers, to
+ * `to` if that is not NULL; returns the length of the copy. */
+static size_t copy_thin(struct walk walk, int depth, uint8_t *to, struct raw_list *raws)
+{
+	size_t length = 0;
+
+	while (walk.at < walk.end) {
+		const uint8_t *start = walk.at;
+		uint64_t tag = 0, value = 0;
+
+		take_varint(&walk, &tag);
+		if ((tag & 7) == WIRE_VARINT || (tag & 7) == WIRE_LENGTH)
+			take_varint(&walk, &value);
+		struct walk inner = {.at = walk.at, .end = walk.at + value};
+		skip(&walk, (tag & 7) == WIRE_LENGTH   ? value
+			    : (tag & 7) == WIRE_64_BIT ? 8
+			    : (tag & 7) == WIRE_32_BIT ? 4
+						       : 0);
+		if ((tag & 7) == WIRE_LENGTH && tag >> 3 == raw_path[depth] && depth < RAW_DEPTH) {
+			size_t body;
+
+			raws->initializers += depth == 1;
+			body = copy_thin(inner, depth + 1, to ? to + length + HEADER_BYTES : NULL,
+					 raws);
+			if (to)
+				put_header(to + length, tag >> 3, body);
+			length += HEADER_BYTES + body;
+		} else if ((tag & 7) == WIRE_LENGTH && tag >> 3 == raw_path[depth] &&
+			   value >= RAW_MIN_BYTES) {
+			if (to)
+				raws->items[raws->count] =
+					(struct raw){raws->initializers - 1,
+						     (uint8_t *)(uintptr_t)inner.at, (size_t)value};
+			raws->count++;
+		} else {
+			if (to)
+				memcpy(to + length, start, (size_t)(walk.at - start));
+			length += (size_t)(walk.at - start);
+		}
+	}
+	return length;
+}
+
+uint8_t *onnx_detach_raw(uint8_t *bytes, size_t length, struct arena *arena, struct raw_list *raws,
+			 size_t *thin_length)
+{
+	struct walk walk = {.at = bytes, .end = bytes + length};
+	uint8_t *thin;
+
+	*raws = (struct raw_list){0};
+	*thin_length = copy_thin(walk, 0, NULL, raws);
+	if (raws->count == 0)
+		return NULL;
+	thin = memory_alloc(*thin_length);
+	*raws = (struct raw_list){.items = arena_array(arena, raws->count, sizeof(*raws->items))};
+	copy_thin(walk, 0, thin, raws);
+	for (size_t i = 0; i < raws->count; i++) {
+		struct raw *raw = &raws->items[i];
+		uint8_t *from = raw->bytes;
+
+		raw->bytes -= (uintptr_t)from % _Alignof(float);
+		memmove(raw->bytes, from, raw->length);
+	}
+	return thin;
 }

@@ -3,7 +3,9 @@
 #define PRONY_ONNX_WIRE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 
 /*
@@ -16,5 +18,27 @@
  *  - the bytes are no messages.
  */
 enum prony_status onnx_check_wire(const void *bytes, size_t length, struct error *err);
+
+/* The raw data of an initializer, in the bytes of the file. */
+struct raw {
+	size_t initializer; /* its index in the graph */
+	uint8_t *bytes;	    /* aligned for float */
+	size_t length;
+};
+
+struct raw_list {
+	struct raw *items;
+	size_t count;
+	size_t initializers; /* for the walk: how many were passed */
+};
+
+/*
+ * Copies bytes that onnx_check_wire has passed, without the larger raw data of initializers, so
+ * that protobuf-c does not copy them. The caller frees the copy, and keeps `bytes` as long as the
+ * list, which is in `arena`. Raw data is moved within `bytes` by up to three bytes to be aligned:
+ * they are no file any more. NULL if there is no such data.
+ */
+uint8_t *onnx_detach_raw(uint8_t *bytes, size_t length, struct arena *arena, struct raw_list *raws,
+			 size_t *thin_length);
 
 #endif

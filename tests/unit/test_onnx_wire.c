@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,9 +187,54 @@ static void numbers_that_become_infinite(void **state)
 	fixture_release(&f);
 }
 
+/* Raw data is borrowed from the file's bytes, whatever its alignment there, and read as it is. */
+static void raw_data_stays_in_the_file(void **state)
+{
+	static const char *const names[] = {"w", "wx", "wxy", "wxyz"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct error err = ERROR_INIT;
+		struct onnx_model *model = NULL;
+		struct onnx_fixture f;
+		float numbers[64], two[2] = {1, 2};
+		char inputs[16];
+
+		for (int k = 0; k < 64; k++)
+			numbers[k] = (float)k - 31.5f;
+		fixture_init(&f, 17);
+		fixture_input(&f, "x", DIMS(1, 32));
+		for (int large = 0; large < 2; large++) {
+			Onnx__TensorProto *tensor =
+				large ? fixture_floats(&f, names[i], DIMS(32, 2))
+				      : fixture_floats(&f, "small", DIMS(2));
+
+			tensor->n_float_data = 0;
+			tensor->has_raw_data = true;
+			tensor->raw_data.len = large ? sizeof(numbers) : sizeof(two);
+			tensor->raw_data.data = large ? (uint8_t *)numbers : (uint8_t *)two;
+		}
+		snprintf(inputs, sizeof(inputs), "x,%s,small", names[i]);
+		fixture_node(&f, "Gemm", inputs, "y");
+		fixture_output(&f, "y");
+		if (fixture_parse(&f, &model, &err) != PRONY_OK ||
+		    onnx_model_import(model, &err) != PRONY_OK)
+			fail_msg("%s", err.text);
+		const struct tensor_set *weights = onnx_model_weights(model);
+
+		assert_int_equal(weights->count, 2);
+		assert_int_equal((uintptr_t)weights->tensors[0].data % _Alignof(float), 0);
+		assert_memory_equal(weights->tensors[0].data, numbers, sizeof(numbers));
+		assert_memory_equal(weights->tensors[1].data, two, sizeof(two));
+		onnx_model_free(model);
+		fixture_release(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(raw_data_stays_in_the_file),
 		cmocka_unit_test(a_graph_stands_once),
 		cmocka_unit_test(messages_are_counted_first),
 		cmocka_unit_test(damage_is_damage),
