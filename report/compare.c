@@ -240,11 +240,9 @@ static const char *noise_elsewhere(const json_t *record, struct arena *arena)
 /* What the machine of a run knows of its noise, by its own trials: the larger ones stay. */
 static void take_noise(const struct stored_run *run, struct compare *compare)
 {
-	const char *text = run->meta.environment;
-	struct error ignored = ERROR_INIT;
-	json_t *record = NULL;
+	json_t *record = run_environment(run);
 
-	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) == PRONY_OK) {
+	if (record) {
 		compare->noise = fmax(compare->noise, machine_noise(record));
 		double floor = machine_noise_floor(record);
 		double age = machine_noise_age_days(record, run->meta.started_wall_ns);

@@ -11,62 +11,39 @@
 #include "report/summary_internal.h"
 #include "samples/disturbance.h"
 
-/* What the machine did to the cells of a run. */
-struct disturbances {
-	size_t cells, measured; /* that were disturbed, of those with figures */
-	size_t processes, all;	/* the same of processes */
-	unsigned causes;	/* their bits (samples/disturbance.h) */
-	double *most;		/* the largest figure of each cause */
-};
+static void add_figures(struct summary_taken *to, const double figures[DISTURBANCE_CAUSES])
+{
+	for (int k = 0; k < DISTURBANCE_CAUSES; k++)
+		to->most[k] = fmax(to->most[k], figures[k]);
+}
 
-void summary_take(struct arena *arena, const struct stored_cell *cell, struct summary_taken *taken)
+static struct summary_taken nothing_taken(void)
+{
+	struct summary_taken taken = {.all = 0};
+	for (int k = 0; k < DISTURBANCE_CAUSES; k++)
+		taken.most[k] = NAN;
+	return taken;
+}
+
+struct summary_taken summary_disturbances(const struct stored_cell *cell)
 {
 	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
+	struct summary_taken taken = nothing_taken();
 
-	*taken = (struct summary_taken){.all = cell->process_count};
-	taken->disturbed = replicates_flagged(cell, disturbed);
-	if (taken->disturbed > 0) {
-		double *most = arena_array(arena, disturbance_cause_count, sizeof *most);
-		for (size_t k = 0; k < disturbance_cause_count; k++)
-			most[k] = NAN;
-		for (size_t i = 0; i < cell->process_count; i++) {
-			const struct process_record *process = &cell->processes[i];
-			if (!disturbed[i])
-				continue;
-			taken->causes |= disturbance_seen(process);
-			for (size_t k = 0; k < disturbance_cause_count; k++)
-				most[k] = fmax(most[k],
-					       disturbance_figure(process, &disturbance_causes[k]));
-		}
-		taken->most = most;
+	taken.all = cell->process_count;
+	taken.disturbed = replicates_flagged(cell, disturbed);
+	for (size_t i = 0; i < cell->process_count; i++) {
+		double figures[DISTURBANCE_CAUSES];
+		if (!disturbed[i])
+			continue;
+		for (int k = 0; k < DISTURBANCE_CAUSES; k++)
+			figures[k] =
+				disturbance_figure(&cell->processes[i], &disturbance_causes[k]);
+		taken.causes |= disturbance_seen(&cell->processes[i]);
+		add_figures(&taken, figures);
 	}
 	free(disturbed);
-}
-
-void summary_keep_taken(struct arena *arena, struct summary_taken *taken)
-{
-	if (taken->disturbed == 0)
-		return;
-	double *most = arena_array(arena, disturbance_cause_count, sizeof *most);
-	memcpy(most, taken->most, disturbance_cause_count * sizeof *most);
-	taken->most = most;
-}
-
-static void add_row(const struct summary_row *row, struct disturbances *found)
-{
-	const struct summary_taken *taken = &row->taken;
-
-	if (row->step.n == 0) /* it has not ended, or not well: no figures that could be spoilt */
-		return;
-	found->measured++;
-	found->all += taken->all;
-	if (taken->disturbed == 0)
-		return;
-	found->cells++;
-	found->processes += taken->disturbed;
-	found->causes |= taken->causes;
-	for (size_t k = 0; k < disturbance_cause_count; k++)
-		found->most[k] = fmax(found->most[k], taken->most[k]);
+	return taken;
 }
 
 static bool has_own(unsigned causes)
@@ -89,7 +66,7 @@ static void name_effect(unsigned causes, struct strbuf *out)
 }
 
 /* ": other programs took up to 12 % of their cores, the host ..." */
-static void name_causes(const struct disturbances *found, struct strbuf *out)
+static void name_causes(const struct summary_taken *found, struct strbuf *out)
 {
 	const char *before = ": ";
 
@@ -121,25 +98,32 @@ static void name_remedies(unsigned causes, struct strbuf *out)
 
 bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 {
-	struct disturbances found = {.cells = 0};
+	struct summary_taken found = nothing_taken();
+	size_t cells = 0, measured = 0;
 
-	found.most = memory_alloc(disturbance_cause_count * sizeof *found.most);
-	for (size_t i = 0; i < disturbance_cause_count; i++)
-		found.most[i] = NAN;
-	for (size_t i = 0; i < summary->count; i++)
-		add_row(&summary->rows[i], &found);
-	if (found.cells > 0) {
-		strbuf_puts(out, !has_own(found.causes)		       ? "busy machine"
-				 : disturbance_by_others(found.causes) ? "busy and slow machine"
-								       : "slow machine");
-		name_causes(&found, out);
-		strbuf_printf(out, ", in %zu of %zu processes (%zu of %zu cells)", found.processes,
-			      found.all, found.cells, found.measured);
-		name_effect(found.causes, out);
-		name_remedies(found.causes, out);
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_taken *taken = &summary->rows[i].taken;
+		/* What has not ended, or not well, has no figures that could be spoilt. */
+		if (summary->rows[i].step.n == 0)
+			continue;
+		measured++;
+		cells += taken->disturbed > 0;
+		found.all += taken->all;
+		found.disturbed += taken->disturbed;
+		found.causes |= taken->causes;
+		add_figures(&found, taken->most);
 	}
-	free(found.most);
-	return found.cells > 0;
+	if (cells == 0)
+		return false;
+	strbuf_puts(out, !has_own(found.causes)		       ? "busy machine"
+			 : disturbance_by_others(found.causes) ? "busy and slow machine"
+							       : "slow machine");
+	name_causes(&found, out);
+	strbuf_printf(out, ", in %zu of %zu processes (%zu of %zu cells)", found.disturbed,
+		      found.all, cells, measured);
+	name_effect(found.causes, out);
+	name_remedies(found.causes, out);
+	return true;
 }
 
 bool conditions_found(const json_t *record, bool remedies, struct strbuf *out)

@@ -115,23 +115,20 @@ static void add_document(const struct markup *markup, const struct summary *summ
 	strbuf_release(&line);
 }
 
-static void add_environment(const char *text, struct strbuf *out)
+static void add_environment(const json_t *environment, struct strbuf *out)
 {
-	json_t *environment = text ? json_loads(text, 0, NULL) : NULL;
-	char *pretty = environment
-			       ? text_of_json(environment, JSON_INDENT(2) | JSON_REAL_PRECISION(6))
-			       : NULL;
-	if (pretty)
-		strbuf_printf(out, "\n## Environment\n\n```json\n%s\n```\n", pretty);
+	if (!environment)
+		return;
+	char *pretty = text_of_json(environment, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	strbuf_printf(out, "\n## Environment\n\n```json\n%s\n```\n", pretty);
 	free(pretty);
-	json_decref(environment);
 }
 
 enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
 				  struct error *err)
 {
 	add_document(&markdown, summary, out);
-	add_environment(summary->run->meta.environment, out);
+	add_environment(summary->environment, out);
 	return export_finish(out, err);
 }
 

@@ -30,17 +30,6 @@ static struct estimate estimate_of(const struct stored_cell *cell)
 	return step;
 }
 
-static json_t *environment_of(const struct stored_run *run)
-{
-	const char *text = run->meta.environment;
-	struct error ignored = ERROR_INIT;
-	json_t *record = NULL;
-
-	if (text && json_parse(text, strlen(text), "environment", &record, &ignored) != PRONY_OK)
-		return NULL;
-	return record;
-}
-
 /* Is it the same machine, as far as results can be compared? */
 static bool same_machine(const json_t *a, const json_t *b)
 {
@@ -95,9 +84,9 @@ void history_init(struct history *history, const struct stored_run *runs, size_t
 	*history = (struct history){.count = 0};
 	arena_init(&history->arena, 0);
 	history->points = arena_array(&history->arena, count + 1, sizeof *history->points);
-	json_t *newest = count ? environment_of(&runs[count - 1]) : NULL;
+	json_t *newest = count ? run_environment(&runs[count - 1]) : NULL;
 	for (size_t i = 0; i < count; i++) {
-		json_t *environment = environment_of(&runs[i]);
+		json_t *environment = run_environment(&runs[i]);
 		bool here = same_machine(environment, newest);
 		json_decref(environment);
 		history->cell = &runs[i].cells[0];

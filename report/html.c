@@ -15,9 +15,7 @@ static void add_comparison_section(const struct html_page *page, size_t i, struc
 	summary_comparison_title(page->comparisons[i], title, sizeof title);
 	strbuf_printf(out, "<section id=\"comparison-%zu\"", i + 1);
 	html_attributes(page->comparisons[i], false, out);
-	strbuf_puts(out, "><h2>");
-	text_html(title, out);
-	strbuf_puts(out, "</h2>\n");
+	html_text("><h2>", title, "</h2>\n", out);
 	charts_of_comparison(page, i, &charts);
 	html_charts(&charts, 0, out);
 	charts_release(&charts);
@@ -118,9 +116,7 @@ static void add_head(const struct html_page *page, struct strbuf *out)
 /* "AMD EPYC 7B13, 2 cores, 8 GiB": what a reader asks first. */
 static void add_machine(const struct summary *summary, struct strbuf *out)
 {
-	const char *text = summary->run->meta.environment;
-	json_t *environment = text ? json_loads(text, 0, NULL) : NULL;
-	const json_t *fixed = json_object_get(environment, "must_match");
+	const json_t *fixed = json_object_get(summary->environment, "must_match");
 	const char *model = json_string_or(fixed, "cpu_model", NULL);
 	int64_t cores = json_int_or(fixed, "cores_usable", json_int_or(fixed, "cores", -1));
 	int64_t gib = json_int_or(fixed, "memory_gib", -1);
@@ -133,7 +129,6 @@ static void add_machine(const struct summary *summary, struct strbuf *out)
 		if (gib > 0)
 			strbuf_printf(out, ", %lld GiB", (long long)gib);
 	}
-	json_decref(environment);
 }
 
 /* A paragraph of a class, where there is something to say. */
@@ -165,9 +160,7 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		add_machine(page->summaries[run], out);
 		strbuf_clear(&line);
 		summary_parity(page->summaries[run], &line);
-		strbuf_puts(out, "</p><p class=\"parity\">");
-		text_html(strbuf_text(&line), out);
-		strbuf_puts(out, "</p>\n");
+		html_text("</p><p class=\"parity\">", strbuf_text(&line), "</p>\n", out);
 		add_condition("note", summary_absent, page->summaries[run], out);
 		add_condition("banner", summary_findings, page->summaries[run], out);
 		add_condition("banner", summary_disturbance, page->summaries[run], out);
@@ -227,10 +220,9 @@ static void add_filter(const struct html_page *page, const char *name, const str
 	for (size_t i = 0; i < values->count; i++) {
 		const char *value = values->rows[i].bytes;
 		char *clean = text_line(value);
-		strbuf_puts(out, "<label><input type=\"checkbox\" checked autocomplete=\"off\" "
-				 "value=\"");
-		text_html(clean, out);
-		strbuf_puts(out, "\">");
+		html_text("<label><input type=\"checkbox\" checked autocomplete=\"off\" "
+			  "value=\"",
+			  clean, "\">", out);
 		if (coloured)
 			strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span>",
 				      html_colour(page, value));

@@ -9,6 +9,13 @@ const enum axis_id html_filters[HTML_FILTERS] = {
 	AXIS_FRAMEWORK, AXIS_NETWORK, AXIS_DATASET, AXIS_STAGE,	    AXIS_BATCH, AXIS_DEVICE,
 	AXIS_PRECISION, AXIS_INPUT,   AXIS_SYNC,    AXIS_OPTIMISER, AXIS_LOOP};
 
+void html_text(const char *before, const char *text, const char *after, struct strbuf *out)
+{
+	strbuf_puts(out, before);
+	text_html(text, out);
+	strbuf_puts(out, after);
+}
+
 void html_cell(const char *class, const char *text, struct strbuf *out)
 {
 	char *clean = text_line(text);

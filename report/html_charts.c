@@ -10,9 +10,8 @@ static void add_chart(const struct chart *chart, struct strbuf *out)
 	strbuf_init(&csv, 0);
 	strbuf_printf(out, "<figure id=\"%s\"><figcaption><strong>", chart->name);
 	text_html(chart->title, out);
-	strbuf_puts(out, "</strong><span>");
-	text_html(chart->caption, out);
-	strbuf_puts(out, "</span></figcaption>\n<div class=\"wide-only\">");
+	html_text("</strong><span>", chart->caption,
+		  "</span></figcaption>\n<div class=\"wide-only\">", out);
 	chart_svg(chart, CHART_WIDE, out);
 	strbuf_puts(out, "</div><div class=\"narrow\">");
 	chart_svg(chart, CHART_NARROW, out);
@@ -25,9 +24,8 @@ static void add_chart(const struct chart *chart, struct strbuf *out)
 		strbuf_printf(out, "\">%s</button>", forms[i][1]);
 	}
 	chart_csv(chart, &csv);
-	strbuf_puts(out, "</div>\n<details class=\"numbers\"><summary>Numbers</summary><pre>");
-	text_html(strbuf_text(&csv), out);
-	strbuf_puts(out, "</pre></details></figure>\n");
+	html_text("</div>\n<details class=\"numbers\"><summary>Numbers</summary><pre>",
+		  strbuf_text(&csv), "</pre></details></figure>\n", out);
 	strbuf_release(&csv);
 }
 

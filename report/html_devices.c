@@ -14,7 +14,6 @@ enum { GPUS_MAX = 16 };
 
 /* What a machine calls its devices, the processor first; texts of its record. */
 struct machine {
-	json_t *environment;
 	const char *names[GPUS_MAX + 1];
 	size_t count;
 	int64_t cores; /* 0: unknown */
@@ -23,11 +22,10 @@ struct machine {
 
 static void machine_init(struct machine *machine, const struct summary *summary)
 {
-	const char *text = summary->run->meta.environment;
 	json_t *gpu;
 	size_t i;
-	*machine = (struct machine){.environment = text ? json_loads(text, 0, NULL) : NULL};
-	const json_t *fixed = json_object_get(machine->environment, "must_match");
+	const json_t *fixed = json_object_get(summary->environment, "must_match");
+	*machine = (struct machine){.count = 0};
 	machine->names[machine->count++] = json_string_or(fixed, "cpu_model", "");
 	machine->usable = json_int_or(fixed, "cores_usable", 0);
 	machine->cores = json_int_or(fixed, "cores", machine->usable);
@@ -166,7 +164,6 @@ static size_t money_rows(const struct html_page *page, const struct device_table
 			}
 			strbuf_release(&device);
 		}
-		json_decref(machine.environment);
 	}
 	if (shown > 0)
 		html_foot(out);
@@ -183,9 +180,7 @@ void html_devices(const struct html_page *page, struct strbuf *out)
 	struct device_table table;
 	struct error err = ERROR_INIT;
 	if (devices_load(NULL, &table, &err) != PRONY_OK) {
-		strbuf_puts(out, "<p class=\"warning\">");
-		text_html(err.text, out);
-		strbuf_puts(out, "</p>\n");
+		html_text("<p class=\"warning\">", err.text, "</p>\n", out);
 		return;
 	}
 	HTML_HEAD(page, titles, out);
@@ -196,7 +191,6 @@ void html_devices(const struct html_page *page, struct strbuf *out)
 			if (*machine.names[i])
 				device_line(page, run, machine.names[i],
 					    devices_find(&table, machine.names[i]), out);
-		json_decref(machine.environment);
 	}
 	html_foot(out);
 	strbuf_puts(out, "<p class=\"note\">Peaks and prices are those of devices.yaml: the "

@@ -77,6 +77,8 @@ void html_head(const struct html_page *page, const char *const *titles, size_t c
 void html_row(const struct summary_row *row, const char *class, struct strbuf *out);
 void html_row_of(const struct summary_row *row, unsigned filters, const char *class,
 		 struct strbuf *out);
+/* A text with what stands before and after it. */
+void html_text(const char *before, const char *text, const char *after, struct strbuf *out);
 void html_cell(const char *class, const char *text, struct strbuf *out);
 void html_foot(struct strbuf *out);
 #define HTML_HEAD(page, titles, out)                                                               \

@@ -133,9 +133,7 @@ void html_runs(const struct html_page *page, struct strbuf *out)
 		add_meta(&facts, run, page->summaries[run]);
 	strbuf_puts(out, "<div class=\"wide\"><table class=\"facts\"><thead><tr><th>fact</th>");
 	for (size_t run = 0; run < page->count; run++) {
-		strbuf_puts(out, "<th>");
-		text_html(page->labels[run], out);
-		strbuf_puts(out, "</th>");
+		html_text("<th>", page->labels[run], "</th>", out);
 	}
 	strbuf_puts(out, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < facts.count; i++) {
@@ -154,9 +152,7 @@ void html_runs(const struct html_page *page, struct strbuf *out)
 static void add_code(const char *text, struct strbuf *out)
 {
 	char *clean = text_block(text);
-	strbuf_puts(out, "<pre><code>");
-	text_html(clean, out);
-	strbuf_puts(out, "</code></pre>\n");
+	html_text("<pre><code>", clean, "</code></pre>\n", out);
 	free(clean);
 }
 
@@ -198,13 +194,9 @@ void html_reproduce(const struct html_page *page, struct strbuf *out)
 			      "prony %s, effort %s, seed %lld. The command, in the same folder:",
 			      meta->version, meta->effort, (long long)meta->seed);
 		if (page->count > 1) {
-			strbuf_puts(out, "<h3>");
-			text_html(page->labels[run], out);
-			strbuf_puts(out, "</h3>\n");
+			html_text("<h3>", page->labels[run], "</h3>\n", out);
 		}
-		strbuf_puts(out, "<p>");
-		text_html(strbuf_text(&line), out);
-		strbuf_puts(out, "</p>\n");
+		html_text("<p>", strbuf_text(&line), "</p>\n", out);
 		add_code(meta->command ? meta->command : "", out);
 		add_install(page, run, out);
 		strbuf_puts(out, "<details><summary>What it ran, as a suite file means "

@@ -107,9 +107,7 @@ static void add_unproved(const struct summary *summary, size_t comparison, struc
 			leader = row;
 	}
 	summary_comparison_title(&leader->cell->cell, title, sizeof title);
-	strbuf_puts(out, "<li>");
-	text_html(title, out);
-	strbuf_puts(out, ": <strong>");
+	html_text("<li>", title, ": <strong>", out);
 	text_html(leader->cell->cell.framework, out);
 	figure_text(FIGURE_STEP, leader, text);
 	strbuf_printf(out, "</strong> has the shortest step (%s), which is not proved against ",
@@ -295,9 +293,7 @@ void html_words(const struct html_page *page, struct strbuf *out)
 	for (size_t run = 0; run < page->count; run++) {
 		const struct summary *summary = page->summaries[run];
 		if (page->count > 1) {
-			strbuf_puts(out, "<h3>");
-			text_html(page->labels[run], out);
-			strbuf_puts(out, "</h3>\n");
+			html_text("<h3>", page->labels[run], "</h3>\n", out);
 		}
 		strbuf_puts(out, "<ul>\n");
 		add_winners(summary, false, out);

@@ -171,7 +171,6 @@ struct layout {
 	bool by_framework; /* a line is a framework, and a column a value */
 	size_t lines, columns;
 	char (*titles)[CELL_WORD_BYTES]; /* of the columns */
-	size_t first_width;		 /* of the column that names the lines */
 };
 
 static void value_text(const struct sweep *sweep, size_t value, char out[CELL_WORD_BYTES])
@@ -203,29 +202,8 @@ static const struct summary_row *row_at(const struct layout *layout, size_t line
 	return sweep->rows[framework * sweep->values + value];
 }
 
-static size_t wider(size_t width, const char *text)
-{
-	size_t columns = text_columns(text);
-
-	return columns > width ? columns : width;
-}
-
-static size_t column_width(const struct layout *layout, size_t column)
-{
-	size_t width = text_columns(layout->titles[column]);
-	char text[64];
-
-	for (size_t line = 0; line < layout->lines; line++) {
-		entry_text(row_at(layout, line, column), text);
-		width = wider(width, text);
-	}
-	return width;
-}
-
 static void layout_init(struct layout *layout, const struct sweep *sweep, bool by_framework)
 {
-	char text[CELL_WORD_BYTES];
-
 	*layout =
 		(struct layout){.sweep = sweep,
 				.by_framework = by_framework,
@@ -239,37 +217,18 @@ static void layout_init(struct layout *layout, const struct sweep *sweep, bool b
 			snprintf(layout->titles[i], CELL_WORD_BYTES, "%s",
 				 framework_name(sweep, i));
 	}
-	layout->first_width = text_columns(by_framework ? "framework" : axes[sweep->axis].name);
-	for (size_t i = 0; i < layout->lines; i++) {
-		name_line(layout, i, text);
-		layout->first_width = wider(layout->first_width, text);
-	}
 }
 
-/* How many columns from this one on fit; at least one. */
-static size_t columns_that_fit(const struct layout *layout, size_t from, int width)
-{
-	size_t used = layout->first_width, count = 0;
-
-	while (from + count < layout->columns) {
-		used += GAP + column_width(layout, from + count);
-		if (width > 0 && used > (size_t)width && count > 0)
-			break;
-		count++;
-	}
-	return count;
-}
-
-static void render_part(const struct layout *layout, size_t from, size_t count, bool colour,
-			int width, struct strbuf *out)
+/* So many columns from this one on; the caller frees. */
+static struct table *make_part(const struct layout *layout, size_t from, size_t count)
 {
 	struct table_column *columns = memory_alloc((count + 1) * sizeof *columns);
-	char text[64];
+	const char *axis = axes[layout->sweep->axis].name;
+	char text[CELL_WORD_BYTES];
 
 	columns[0] = layout->by_framework
 			     ? (struct table_column){"framework", "framework", TABLE_LEFT}
-			     : (struct table_column){axes[layout->sweep->axis].name,
-						     axes[layout->sweep->axis].name, TABLE_RIGHT};
+			     : (struct table_column){axis, axis, TABLE_RIGHT};
 	for (size_t i = 0; i < count; i++)
 		columns[1 + i] = (struct table_column){layout->titles[from + i],
 						       layout->titles[from + i], TABLE_RIGHT};
@@ -283,9 +242,29 @@ static void render_part(const struct layout *layout, size_t from, size_t count, 
 			table_cell(table, text, NULL);
 		}
 	}
-	table_render_text(table, colour, width, out);
-	table_free(table);
 	free(columns);
+	return table;
+}
+
+/* The columns from this one on that fit, at least one; *next is the one after them. */
+static struct table *make_fitting(const struct layout *layout, size_t from, int width, size_t *next)
+{
+	struct table *table = make_part(layout, from, layout->columns - from);
+
+	*next = layout->columns;
+	if (table_fits(table, width))
+		return table;
+	table_free(table);
+	table = make_part(layout, from, 1);
+	for (*next = from + 1; *next < layout->columns; (*next)++) {
+		struct table *wider = make_part(layout, from, *next + 1 - from);
+		bool fits = table_fits(wider, width);
+		table_free(fits ? table : wider);
+		table = fits ? wider : table;
+		if (!fits)
+			break;
+	}
+	return table;
 }
 
 /* Frameworks down and values across, unless only the other way fits; what does not fit at all is
@@ -296,14 +275,16 @@ static void render_sweep(const struct sweep *sweep, bool colour, int width, stru
 
 	layout_init(&layout, sweep, true);
 	layout_init(&other, sweep, false);
-	bool fits = columns_that_fit(&layout, 0, width) == layout.columns;
-	const struct layout *chosen = fits ? &layout : &other;
-	for (size_t from = 0; from < chosen->columns;) {
-		size_t count = columns_that_fit(chosen, from, width);
+	size_t next;
+	struct table *table = make_fitting(&layout, 0, width, &next);
+	const struct layout *better = next == layout.columns ? &layout : &other;
+	table_free(table);
+	for (size_t from = 0; from < better->columns; from = next) {
 		if (from > 0)
 			strbuf_putc(out, '\n');
-		render_part(chosen, from, count, colour, width, out);
-		from += count;
+		table = make_fitting(better, from, width, &next);
+		table_render_text(table, colour, width, out);
+		table_free(table);
 	}
 	free(layout.titles);
 	free(other.titles);

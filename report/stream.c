@@ -145,7 +145,6 @@ static enum prony_status take_comparison(void *context, struct summary *part,
 		summary->rows[summary->count] = part->rows[i];
 		summary->rows[summary->count].comparison = comparison;
 		summary->rows[summary->count].folded = false;
-		summary_keep_taken(&whole->run.arena, &summary->rows[summary->count].taken);
 		take_cell(&whole->run.arena, from, comparison < whole->keep,
 			  &whole->run.cells[summary->count]);
 		whole->run.cell_count = ++summary->count;

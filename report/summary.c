@@ -147,7 +147,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 			 target_half_width(summary->run->meta.effort), &row->step);
 	row->processes = replicates->all;
 	row->processes_disturbed = replicates->flagged;
-	summary_take(&summary->arena, cell, &row->taken);
+	row->taken = summary_disturbances(cell);
 	fill_undisturbed(&summary->arena, replicates, row);
 	latency_fill(&summary->arena, cell, replicates, row);
 	summary_diagnose(&summary->arena, replicates, row);
@@ -235,7 +235,7 @@ static size_t *gather_comparisons(struct summary *summary)
 	return order;
 }
 
-static json_t *read_environment(const struct stored_run *run)
+json_t *run_environment(const struct stored_run *run)
 {
 	struct error ignored = ERROR_INIT;
 	const char *text = run->meta.environment;
@@ -248,7 +248,7 @@ static json_t *read_environment(const struct stored_run *run)
 void summary_init(struct summary *summary, const struct stored_run *run)
 {
 	struct work work;
-	*summary = (struct summary){.run = run, .environment = read_environment(run)};
+	*summary = (struct summary){.run = run, .environment = run_environment(run)};
 	arena_init(&summary->arena, 0);
 	summary->rows = arena_array(&summary->arena, run->cell_count + 1, sizeof *summary->rows);
 	size_t *order = gather_comparisons(summary);

@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "report/replicates.h"
 #include "report/table.h"
+#include "samples/disturbance.h"
 #include "stats/components.h"
 #include "stats/diagnoses.h"
 #include "stats/estimate.h"
@@ -23,12 +24,12 @@ struct summary_costs {
 	double peak_flops, peak_share; /* of as many cores, in FLOP/s (store/machine_figures.h) */
 };
 
-/* What the machine did to a cell's processes; kept here, because of large runs few cells keep their
- * processes. */
+/* What the machine did to processes of a cell, or of all cells; kept here, because of large runs
+ * few cells keep their processes. */
 struct summary_taken {
 	size_t all, disturbed; /* processes, and those of them that were disturbed by anything */
 	unsigned causes;       /* bits (samples/disturbance.h) */
-	const double *most;    /* the largest figure of each cause; NULL where none was disturbed */
+	double most[DISTURBANCE_CAUSES]; /* the largest figure of each cause; NaN */
 };
 
 #define SUMMARY_LATENCIES 3
@@ -78,6 +79,9 @@ struct summary {
 	bool full; /* the text has a table for each comparison also of a sweep, all diagnoses and
 		      splits */
 };
+
+/* The record of a run's machine; NULL where it is none. New reference. */
+json_t *run_environment(const struct stored_run *run);
 
 void summary_init(struct summary *summary, const struct stored_run *run);
 void summary_release(struct summary *summary);

@@ -8,10 +8,8 @@
  * here. */
 void summary_fold(struct summary *summary);
 
-/* Fills row->taken; what it points to is in the arena. */
-void summary_take(struct arena *arena, const struct stored_cell *cell, struct summary_taken *taken);
-/* Another arena's copy of it. */
-void summary_keep_taken(struct arena *arena, struct summary_taken *taken);
+/* What the machine did to a cell. */
+struct summary_taken summary_disturbances(const struct stored_cell *cell);
 
 /* Fills row->diagnoses and row->components from the processes that count. */
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,

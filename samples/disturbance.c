@@ -11,7 +11,7 @@
 #define FREE_MEMORY "free memory, or measure smaller batches"
 
 /* Limits: docs/sensors.md, "A busy machine". */
-const struct disturbance_cause disturbance_causes[] = {
+const struct disturbance_cause disturbance_causes[DISTURBANCE_CAUSES] = {
 	{"busy", FIELD(foreign_share), 0.05, true, "other programs took up to", "% of their cores",
 	 PERCENT, END_OTHERS},
 	{"busy", FIELD(foreign_elsewhere), 0.25, true, "other programs took up to",
