@@ -119,20 +119,3 @@ enum prony_status exercise_dropout_off(struct exercise *e, struct error *err)
 {
 	return check_dropout(e, false, err);
 }
-
-bool exercise_missing(const struct adapter *adapter, const char *path, const char *says)
-{
-	struct session session = {.library = path,
-				  .private_data = calloc(1, adapter->private_size)};
-	struct probe probe;
-	struct error err = ERROR_INIT;
-	enum prony_status status = adapter->probe(&session, &probe, &err);
-	bool said = strstr(err.text, says) != NULL;
-
-	if (status != PRONY_MISSING || !said)
-		fprintf(stderr, "# %s, %s: %s: %s\n", adapter->name, path,
-			prony_status_text(status), err.text);
-	adapter->close(&session);
-	free(session.private_data);
-	return status == PRONY_MISSING && said;
-}

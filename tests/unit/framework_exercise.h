@@ -100,7 +100,5 @@ exercise_body exercise_inference;
 exercise_body exercise_dropout_on, exercise_dropout_off;
 /* The loss of one more step on slot 0. */
 enum prony_status exercise_loss_of_step(struct exercise *exercise, double *loss, struct error *err);
-/* Is a library that cannot be used PRONY_MISSING, and is this said of it? */
-bool exercise_missing(const struct adapter *adapter, const char *path, const char *says);
 
 #endif

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "datasets/convert.h"
 #include "exercise_networks.h"
-#include "framework_exercise.h"
+#include "framework_cases.h"
 
 #define LEAK_STEPS 3000
 #define LEAK_PAGES 512 /* 2 MiB: below 700 bytes a step */
@@ -26,18 +26,6 @@ static const char *library;
 static bool run(const char *network, int64_t batch, exercise_body *body)
 {
 	return exercise_run(&adapter_mxnet, library, zoo_find(network, NULL), batch, body);
-}
-
-static void test_forward(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_forward));
-	assert_true(run("lenet", 1, exercise_forward));
-	assert_true(run("mlp", 8, exercise_forward));
-	assert_true(
-		exercise_run(&adapter_mxnet, library, &exercise_network_odd, 4, exercise_forward));
-	assert_true(
-		exercise_run(&adapter_mxnet, library, &exercise_network_wide, 4, exercise_forward));
 }
 
 /* The descriptor's options are variables. */
@@ -67,98 +55,11 @@ static enum prony_status without_mkldnn(struct exercise *e, struct error *err)
 	return with_variable(e, "MXNET_MKLDNN_ENABLED", "0", err);
 }
 
-static void test_options(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, without_subgraph));
-	assert_true(run("lenet", 8, without_mkldnn));
-}
-
-static void test_gradients(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_gradients));
-	assert_true(run("mlp", 8, exercise_gradients));
-	assert_true(exercise_run(&adapter_mxnet, library, &exercise_network_odd, 4,
-				 exercise_gradients));
-	assert_true(exercise_run(&adapter_mxnet, library, &exercise_network_wide, 4,
-				 exercise_gradients));
-}
-
-/* What MXNet's operators cannot say; a test below holds the reasons. */
-static bool is_refused(const struct network *network)
-{
-	return strcmp(network->name, "channel_pads") == 0;
-}
-
-/* All of them, so that one failure does not hide the next. */
-static void run_operators(exercise_body *body)
-{
-	const char *only = getenv("PRONY_TEST_ONLY");
-	int failed = 0;
-
-	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
-		const struct network *network = &exercise_operators[i];
-
-		if (!is_refused(network) && (!only || strcmp(only, network->name) == 0))
-			failed += !exercise_run(&adapter_mxnet, library, network, 4, body);
-	}
-	assert_int_equal(failed, 0);
-}
-
-static void test_operators_forward(void **state)
-{
-	(void)state;
-	run_operators(exercise_forward);
-}
-
-static void test_operators_gradients(void **state)
-{
-	(void)state;
-	run_operators(exercise_gradients);
-}
-
 static enum prony_status update_operators(struct exercise *e, struct error *err)
 {
 	e->recipe.optimiser = OPTIMISER_SGD;
 	e->recipe.learning_rate = 0.01;
 	return exercise_updates(e, false, err);
-}
-
-static void test_operators_updates(void **state)
-{
-	(void)state;
-	run_operators(update_operators);
-}
-
-/* The built-in ones, and a single sample. */
-static void test_recurrent(void **state)
-{
-	(void)state;
-	assert_true(run("lstm", 8, exercise_forward));
-	assert_true(run("lstm", 8, exercise_gradients));
-	assert_true(run("irnn", 2, exercise_forward));
-	assert_true(run("irnn", 2, exercise_gradients));
-	assert_true(exercise_run(&adapter_mxnet, library, exercise_find("sequences"), 1,
-				 exercise_gradients));
-}
-
-static void test_updates(void **state)
-{
-	static exercise_body *const bodies[] = {exercise_update_sgd, exercise_update_momentum,
-						exercise_update_rmsprop,
-						exercise_update_rmsprop_wrong};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-		assert_true(run("lenet", 8, bodies[i]));
-		assert_true(run("mlp", 8, bodies[i]));
-		/* Updated in pieces of one vector, of which a part must stay as it is. */
-		assert_true(
-			exercise_run(&adapter_mxnet, library, exercise_find("lstm"), 4, bodies[i]));
-		assert_true(
-			exercise_run(&adapter_mxnet, library, exercise_find("rnn"), 4, bodies[i]));
-	}
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -176,19 +77,6 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
 				 e->probe.version, e->effective.threads, e->effective.settings);
 	return exercise_trainer(e, err);
-}
-
-static void test_reports(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 4, check_reports));
-}
-
-static void test_dropout(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 8, exercise_dropout_on));
-	assert_true(run("mlp", 8, exercise_dropout_off));
 }
 
 /* Threads that MXNet has started when a step has run, of two networks: shared with their children.
@@ -261,18 +149,6 @@ static enum prony_status check_leak(struct exercise *e, struct error *err)
 		status = error_set(err, PRONY_MISMATCH, "%d steps took %ld pages", LEAK_STEPS,
 				   after - before);
 	return status;
-}
-
-static void test_leak(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 1, check_leak));
-}
-
-static void test_wrong_weight(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 4, exercise_wrong_weight));
 }
 
 /* What a test's own loader reads: the part to evaluate with of mnist-sample, 2,000 samples. */
@@ -414,12 +290,6 @@ static enum prony_status own_loader(struct exercise *e, struct error *err)
 	directory_remove(folder, NULL);
 	free(folder);
 	return status;
-}
-
-static void test_own_loader(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", OWN_BATCH, own_loader));
 }
 
 /* What ImageRecordIter cannot do is said before it dies of it. */
@@ -576,44 +446,62 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 	return status;
 }
 
-static void test_its_own_refusals(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 1, its_own_refusals));
-}
+#define EACH_UPDATE(network, batch)                                                                \
+	CASE(network, batch, exercise_update_sgd), CASE(network, batch, exercise_update_momentum), \
+		CASE(network, batch, exercise_update_rmsprop),                                     \
+		CASE(network, batch, exercise_update_rmsprop_wrong)
+/* MXNet's operators cannot pad channels: test_refused_operators. */
+#define EACH_OPERATOR(body)                                                                        \
+	{                                                                                          \
+		OPERATORS, 4, body, #body, .except = "channel_pads"                                \
+	}
 
-static void test_missing(void **state)
-{
-	(void)state;
-	assert_true(exercise_missing(&adapter_mxnet, "/nonexistent/libmxnet.so",
-				     "/nonexistent/libmxnet.so"));
-}
+static const struct framework_case cases[] = {
+	CASE("mlp", 1, its_own_refusals),
+	CASE("lenet", OWN_BATCH, own_loader),
+	CASE("lenet", 8, exercise_forward),
+	CASE("lenet", 1, exercise_forward),
+	CASE("mlp", 8, exercise_forward),
+	CASE("odd", 4, exercise_forward),
+	CASE("wide", 4, exercise_forward),
+	CASE("lenet", 8, exercise_gradients),
+	CASE("mlp", 8, exercise_gradients),
+	CASE("odd", 4, exercise_gradients),
+	CASE("wide", 4, exercise_gradients),
+	EACH_OPERATOR(exercise_forward),
+	EACH_OPERATOR(exercise_gradients),
+	EACH_OPERATOR(update_operators),
+	CASE("lstm", 8, exercise_forward),
+	CASE("lstm", 8, exercise_gradients),
+	CASE("irnn", 2, exercise_forward),
+	CASE("irnn", 2, exercise_gradients),
+	CASE("operator:sequences", 1, exercise_gradients),
+	CASE("lenet", 8, without_subgraph),
+	CASE("lenet", 8, without_mkldnn),
+	EACH_UPDATE("lenet", 8),
+	EACH_UPDATE("mlp", 8),
+	/* Updated in pieces of one vector, of which a part must stay as it is. */
+	EACH_UPDATE("operator:lstm", 4),
+	EACH_UPDATE("operator:rnn", 4),
+	CASE("lenet", 4, check_reports),
+	CASE("mlp", 8, exercise_dropout_on),
+	CASE("mlp", 8, exercise_dropout_off),
+	CASE("mlp", 1, check_leak),
+	CASE("mlp", 4, exercise_wrong_weight),
+};
 
-int main(void)
+/* An argument chooses tests by their name. */
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_its_own_refusals),
+	const struct CMUnitTest others[] = {
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_refused_operators),
 		cmocka_unit_test(test_shared_weights),
-		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_own_loader_refusals),
-		cmocka_unit_test(test_own_loader),
-		cmocka_unit_test(test_forward),
-		cmocka_unit_test(test_gradients),
-		cmocka_unit_test(test_operators_forward),
-		cmocka_unit_test(test_operators_gradients),
-		cmocka_unit_test(test_operators_updates),
-		cmocka_unit_test(test_recurrent),
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_updates),
-		cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_dropout),
 		cmocka_unit_test(test_no_team_but_the_engines),
-		cmocka_unit_test(test_leak),
-		cmocka_unit_test(test_wrong_weight),
 	};
 
 	library = exercise_library("PRONY_MXNET_LIBRARY", "mxnet/{,*/}mxnet/libmxnet.so");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return FRAMEWORK_CASES_RUN(&adapter_mxnet, library, cases, others,
+				   argc > 1 ? argv[1] : NULL);
 }

@@ -10,38 +10,9 @@
 
 #include "adapters/onnxruntime/onnxruntime.h"
 #include "exercise_networks.h"
-#include "framework_exercise.h"
+#include "framework_cases.h"
 
 static const char *library;
-
-static bool run(const char *network, int64_t batch, exercise_body *body)
-{
-	return exercise_run(&adapter_onnxruntime, library, zoo_find(network, NULL), batch, body);
-}
-
-static void test_forward(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_forward));
-	assert_true(run("lenet", 1, exercise_forward));
-	assert_true(run("mlp", 8, exercise_forward));
-	assert_true(exercise_run(&adapter_onnxruntime, library, &exercise_network_odd, 4,
-				 exercise_forward));
-	assert_true(exercise_run(&adapter_onnxruntime, library, &exercise_network_wide, 4,
-				 exercise_forward));
-}
-
-/* All of them, so that one failure does not hide the next. */
-static void test_operators(void **state)
-{
-	int failed = 0;
-
-	(void)state;
-	for (int i = 0; i < EXERCISE_OPERATORS; i++)
-		failed += !exercise_run(&adapter_onnxruntime, library, &exercise_operators[i], 4,
-					exercise_forward);
-	assert_int_equal(failed, 0);
-}
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
@@ -60,12 +31,6 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	return exercise_inference(e, err);
 }
 
-static void test_reports(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 4, check_reports));
-}
-
 static enum prony_status throughput(struct exercise *e, struct error *err)
 {
 	snprintf(e->session.target.options, sizeof(e->session.target.options), "throughput");
@@ -74,18 +39,6 @@ static enum prony_status throughput(struct exercise *e, struct error *err)
 	if (status == PRONY_OK && !strstr(e->effective.settings, "intra_op_threads=1;"))
 		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
 	return status;
-}
-
-static void test_throughput(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, throughput));
-}
-
-static void test_wrong_weight(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 4, exercise_wrong_weight));
 }
 
 static void test_refusals(void **state)
@@ -161,7 +114,7 @@ static int lrn_of_vectors(struct builder *b, int x)
 	return build_linear(b, "fc", build_lrn(b, "lrn", x, 3, 0.5, 0.75, 1), 5);
 }
 
-static void test_its_own_refusals(void **state)
+static void test_lrn_of_vectors(void **state)
 {
 	static const struct network vectors = {
 		.name = "vectors",
@@ -171,28 +124,28 @@ static void test_its_own_refusals(void **state)
 		.layers = lrn_of_vectors};
 
 	(void)state;
-	assert_true(exercise_run(&adapter_onnxruntime, library, exercise_find("lrn"), 4, even_lrn));
 	assert_true(exercise_run(&adapter_onnxruntime, library, &vectors, 4, flat_lrn));
 }
 
-static void test_missing(void **state)
-{
-	(void)state;
-	assert_true(exercise_missing(&adapter_onnxruntime, "/nonexistent/libonnxruntime.so",
-				     "/nonexistent/libonnxruntime.so"));
-}
+static const struct framework_case cases[] = {
+	CASE("operator:lrn", 4, even_lrn),    CASE("lenet", 8, exercise_forward),
+	CASE("lenet", 1, exercise_forward),   CASE("mlp", 8, exercise_forward),
+	CASE("odd", 4, exercise_forward),     CASE("wide", 4, exercise_forward),
+	CASE(OPERATORS, 4, exercise_forward), CASE("mlp", 4, check_reports),
+	CASE("lenet", 8, throughput),	      CASE("mlp", 4, exercise_wrong_weight),
+};
 
-int main(void)
+/* An argument chooses tests by their name. */
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_its_own_refusals),  cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_refused_operators), cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_forward),		  cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_reports),		  cmocka_unit_test(test_throughput),
-		cmocka_unit_test(test_wrong_weight),
+	const struct CMUnitTest others[] = {
+		cmocka_unit_test(test_lrn_of_vectors),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_refused_operators),
 	};
 
 	library = exercise_library("PRONY_ONNXRUNTIME_LIBRARY",
 				   "onnxruntime/{,*/}onnxruntime/capi/libonnxruntime.so.*");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return FRAMEWORK_CASES_RUN(&adapter_onnxruntime, library, cases, others,
+				   argc > 1 ? argv[1] : NULL);
 }

@@ -10,41 +10,10 @@
 
 #include "adapters/openvino/openvino.h"
 #include "exercise_networks.h"
-#include "framework_exercise.h"
+#include "framework_cases.h"
 #include "parity/reference.h"
 
 static const char *library;
-
-static bool run(const char *network, int64_t batch, exercise_body *body)
-{
-	return exercise_run(&adapter_openvino, library, zoo_find(network, NULL), batch, body);
-}
-
-static void test_forward(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_forward));
-	assert_true(run("lenet", 1, exercise_forward));
-	assert_true(run("mlp", 8, exercise_forward));
-	assert_true(run("lstm", 4, exercise_forward));
-	assert_true(exercise_run(&adapter_openvino, library, &exercise_network_odd, 4,
-				 exercise_forward));
-	assert_true(exercise_run(&adapter_openvino, library, &exercise_network_wide, 4,
-				 exercise_forward));
-}
-
-/* All of them, so that one failure does not hide the next. */
-static void test_operators(void **state)
-{
-	int failed = 0;
-
-	(void)state;
-	for (int i = 0; i < EXERCISE_OPERATORS; i++)
-		if (strcmp(exercise_operators[i].name, "overhang_counts") != 0)
-			failed += !exercise_run(&adapter_openvino, library, &exercise_operators[i],
-						4, exercise_forward);
-	assert_int_equal(failed, 0);
-}
 
 /* Where it computes something else than ONNX says. */
 static void test_refused_operators(void **state)
@@ -86,12 +55,6 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	return exercise_inference(e, err);
 }
 
-static void test_reports(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 4, check_reports));
-}
-
 /* In a precision that the processor lacks it would compute in another one without a word. */
 static enum prony_status check_precision(struct exercise *e, enum precision precision,
 					 struct error *err)
@@ -123,13 +86,6 @@ static enum prony_status check_fp16(struct exercise *e, struct error *err)
 	return check_precision(e, PRECISION_FP16, err);
 }
 
-static void test_precisions(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 4, check_bf16));
-	assert_true(run("lenet", 4, check_fp16));
-}
-
 static enum prony_status throughput(struct exercise *e, struct error *err)
 {
 	snprintf(e->session.target.options, sizeof(e->session.target.options), "throughput");
@@ -138,18 +94,6 @@ static enum prony_status throughput(struct exercise *e, struct error *err)
 	if (status == PRONY_OK && !strstr(e->effective.settings, "PERFORMANCE_HINT=THROUGHPUT"))
 		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
 	return status;
-}
-
-static void test_throughput(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, throughput));
-}
-
-static void test_wrong_weight(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 4, exercise_wrong_weight));
 }
 
 static void test_refusals(void **state)
@@ -194,35 +138,32 @@ static enum prony_status other_mean(struct exercise *e, struct error *err)
 	return status;
 }
 
-static void test_other_mean(void **state)
-{
-	(void)state;
-	assert_true(exercise_run(&adapter_openvino, library, exercise_find("overhang_counts"), 4,
-				 other_mean));
-}
+static const struct framework_case cases[] = {
+	CASE("lenet", 8, exercise_forward),
+	CASE("lenet", 1, exercise_forward),
+	CASE("mlp", 8, exercise_forward),
+	CASE("lstm", 4, exercise_forward),
+	CASE("odd", 4, exercise_forward),
+	CASE("wide", 4, exercise_forward),
+	{OPERATORS, 4, exercise_forward, "exercise_forward", .except = "overhang_counts"},
+	CASE("operator:overhang_counts", 4, other_mean),
+	CASE("mlp", 4, check_reports),
+	CASE("lenet", 4, check_bf16),
+	CASE("lenet", 4, check_fp16),
+	CASE("lenet", 8, throughput),
+	CASE("mlp", 4, exercise_wrong_weight),
+};
 
-/* Not there, no library, and another library. */
-static void test_missing(void **state)
+/* An argument chooses tests by their name. */
+int main(int argc, char **argv)
 {
-	(void)state;
-	assert_true(exercise_missing(&adapter_openvino, "/nonexistent/libopenvino_c.so",
-				     "/nonexistent/libopenvino_c.so"));
-	assert_true(exercise_missing(&adapter_openvino, "/dev/null", "/dev/null"));
-	assert_true(exercise_missing(&adapter_openvino, "libc.so.6",
-				     "lacks the function ov_get_openvino_version"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_refused_operators),
-		cmocka_unit_test(test_other_mean), cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_forward),	   cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_reports),	   cmocka_unit_test(test_precisions),
-		cmocka_unit_test(test_throughput), cmocka_unit_test(test_wrong_weight),
+	const struct CMUnitTest others[] = {
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_refused_operators),
 	};
 
 	library = exercise_library("PRONY_OPENVINO_LIBRARY",
 				   "openvino/{,*/}openvino/libs/libopenvino_c.so.*");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return FRAMEWORK_CASES_RUN(&adapter_openvino, library, cases, others,
+				   argc > 1 ? argv[1] : NULL);
 }

@@ -11,7 +11,7 @@
 #include "adapters/tensorflow/tensorflow.h"
 #include "adapters/tensorflow/tf_emit.h"
 #include "exercise_networks.h"
-#include "framework_exercise.h"
+#include "framework_cases.h"
 #include "parity/reference.h"
 
 static const struct adapter *adapter;
@@ -22,65 +22,12 @@ static bool run(const char *network, int64_t batch, exercise_body *body)
 	return exercise_run(adapter, library, zoo_find(network, NULL), batch, body);
 }
 
-static void test_forward(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_forward));
-	assert_true(exercise_run(adapter, library, &exercise_network_odd, 4, exercise_forward));
-}
-
-static void test_gradients(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_gradients));
-	assert_true(exercise_run(adapter, library, &exercise_network_odd, 4, exercise_gradients));
-}
-
 /* With four samples one comparison of `separable` is too close to call. */
 #define OPERATOR_BATCH 5
-
-/* All of them, so that one failure does not hide the next. */
-static void run_operators(exercise_body *body)
-{
-	const char *only = getenv("PRONY_TEST_ONLY");
-	int failed = 0;
-
-	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
-		const struct network *network = &exercise_operators[i];
-
-		if (!only || strcmp(only, network->name) == 0)
-			failed += !exercise_run(adapter, library, network, OPERATOR_BATCH, body);
-	}
-	assert_int_equal(failed, 0);
-}
 
 static bool run_operator(const char *name, exercise_body *body)
 {
 	return exercise_run(adapter, library, exercise_find(name), OPERATOR_BATCH, body);
-}
-
-static void test_operators_forward(void **state)
-{
-	(void)state;
-	run_operators(exercise_forward);
-}
-
-static void test_operators_gradients(void **state)
-{
-	(void)state;
-	run_operators(exercise_gradients);
-}
-
-/* Each rule, running statistics, and the parameters of a layer that lie in one variable. */
-static void test_updates(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_update_sgd));
-	assert_true(run("lenet", 8, exercise_update_momentum));
-	assert_true(run("lenet", 8, exercise_update_rmsprop));
-	assert_true(run("mlp", 8, exercise_update_rmsprop_wrong));
-	assert_true(run_operator("batch_norm", exercise_update_momentum));
-	assert_true(run_operator("lstm", exercise_update_rmsprop));
 }
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
@@ -104,19 +51,6 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	if (exercise_read(e, READ_GRADIENTS, &set, NULL) != PRONY_UNSUPPORTED)
 		return error_set(err, PRONY_MISMATCH, "gradients were read after an update");
 	return PRONY_OK;
-}
-
-static void test_reports(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 4, check_reports));
-}
-
-static void test_dropout(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 8, exercise_dropout_on));
-	assert_true(run("mlp", 8, exercise_dropout_off));
 }
 
 static void set_options(struct exercise *e, const char *options)
@@ -179,7 +113,6 @@ static void test_options(void **state)
 	assert_true(run("lenet", 4, nchw ? with_nchw : nchw_unsupported));
 	assert_true(!nchw || run_operator("pools", with_nchw));
 	assert_true(!nchw || run_operator("lrn", with_nchw));
-	assert_true(run("lenet", 4, with_xla));
 	assert_true(first || run("lenet", 4, without_onednn));
 }
 
@@ -236,12 +169,6 @@ static void test_bf16(void **state)
 	assert_true(run("lenet", 4, in_bf16));
 	assert_true(run_operator("lstm", not_in_bf16));
 	assert_true(run_operator("lrn", not_in_bf16));
-}
-
-static void test_wrong_weight(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 4, exercise_wrong_weight));
 }
 
 /* What the operations of TensorFlow cannot say, all reasons at once. */
@@ -322,35 +249,35 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 	return status;
 }
 
-static void test_its_own_refusals(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 1, its_own_refusals));
-}
+static const struct framework_case cases[] = {
+	CASE("mlp", 1, its_own_refusals),
+	CASE("lenet", 8, exercise_forward),
+	CASE("odd", 4, exercise_forward),
+	CASE("lenet", 8, exercise_gradients),
+	CASE("odd", 4, exercise_gradients),
+	CASE(OPERATORS, OPERATOR_BATCH, exercise_forward),
+	CASE(OPERATORS, OPERATOR_BATCH, exercise_gradients),
+	CASE("lenet", 8, exercise_update_sgd),
+	CASE("lenet", 8, exercise_update_momentum),
+	CASE("lenet", 8, exercise_update_rmsprop),
+	CASE("mlp", 8, exercise_update_rmsprop_wrong),
+	/* Running statistics, and the parameters of a layer that lie in one variable. */
+	CASE("operator:batch_norm", OPERATOR_BATCH, exercise_update_momentum),
+	CASE("operator:lstm", OPERATOR_BATCH, exercise_update_rmsprop),
+	CASE("lenet", 4, check_reports),
+	CASE("mlp", 8, exercise_dropout_on),
+	CASE("mlp", 8, exercise_dropout_off),
+	CASE("lenet", 4, with_xla),
+	CASE("mlp", 4, exercise_wrong_weight),
+};
 
-static void test_missing(void **state)
+/* An argument chooses tests by their name. */
+int main(int argc, char **argv)
 {
-	(void)state;
-	assert_true(exercise_missing(adapter, "/nonexistent/libtensorflow.so",
-				     "/nonexistent/libtensorflow.so"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_its_own_refusals),
+	const struct CMUnitTest others[] = {
 		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_forward),
-		cmocka_unit_test(test_gradients),
-		cmocka_unit_test(test_operators_forward),
-		cmocka_unit_test(test_operators_gradients),
-		cmocka_unit_test(test_updates),
-		cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_dropout),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_bf16),
-		cmocka_unit_test(test_wrong_weight),
 	};
 	bool first = strstr(PRONY_TEST_ADAPTER, "1") != NULL;
 
@@ -360,7 +287,5 @@ int main(void)
 					   "_pywrap_tensorflow_internal.so")
 			: exercise_library("PRONY_TENSORFLOW_LIBRARY",
 					   "tensorflow/tensorflow/libtensorflow_cc.so.2");
-	if (getenv("PRONY_TEST_FILTER"))
-		cmocka_set_test_filter(getenv("PRONY_TEST_FILTER"));
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return FRAMEWORK_CASES_RUN(adapter, library, cases, others, argc > 1 ? argv[1] : NULL);
 }

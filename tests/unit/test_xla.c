@@ -13,64 +13,10 @@
 #include "adapters/xla/pjrt.h"
 #include "adapters/xla/xla.h"
 #include "exercise_networks.h"
+#include "framework_cases.h"
 #include "framework_gate.h"
 
 static const char *library;
-
-static bool run(const char *network, int64_t batch, exercise_body *body)
-{
-	return exercise_run(&adapter_xla, library, zoo_find(network, NULL), batch, body);
-}
-
-static void test_forward(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_forward));
-	assert_true(
-		exercise_run(&adapter_xla, library, &exercise_network_odd, 4, exercise_forward));
-}
-
-static void test_gradients(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_gradients));
-	assert_true(
-		exercise_run(&adapter_xla, library, &exercise_network_odd, 4, exercise_gradients));
-}
-
-/* Of four samples of one network an element in front of a ReLU is 0 but for rounding. */
-static int64_t batch_of(const struct network *network)
-{
-	return strcmp(network->name, "separable") == 0 ? 5 : 4;
-}
-
-/* All of them, so that one failure does not hide the next; gradients include the forward pass. */
-static void test_operators(void **state)
-{
-	const char *only = getenv("PRONY_TEST_ONLY");
-	int failed = 0;
-
-	(void)state;
-	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
-		const struct network *network = &exercise_operators[i];
-
-		if (!only || strcmp(only, network->name) == 0)
-			failed += !exercise_run(&adapter_xla, library, network, batch_of(network),
-						exercise_gradients);
-	}
-	assert_int_equal(failed, 0);
-}
-
-static void test_updates(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, exercise_update_sgd));
-	assert_true(run("lenet", 8, exercise_update_momentum));
-	assert_true(run("mlp", 8, exercise_update_rmsprop));
-	/* Running statistics are written, too. */
-	assert_true(exercise_run(&adapter_xla, library, exercise_find("batch_norm"), 4,
-				 exercise_update_momentum));
-}
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
@@ -87,32 +33,6 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
 				 e->probe.version, e->effective.threads, e->effective.settings);
 	return exercise_trainer(e, err);
-}
-
-static void test_reports(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 4, check_reports));
-}
-
-static void test_dropout(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 8, exercise_dropout_on));
-	assert_true(run("mlp", 8, exercise_dropout_off));
-}
-
-static void test_wrong_weight(void **state)
-{
-	(void)state;
-	assert_true(run("mlp", 4, exercise_wrong_weight));
-}
-
-static void test_missing(void **state)
-{
-	(void)state;
-	assert_true(
-		exercise_missing(&adapter_xla, "/nonexistent/plugin.so", "/nonexistent/plugin.so"));
 }
 
 /* Why supports refuses the gradient of a dilated pool: what XLA says of the only operator for it.
@@ -160,7 +80,6 @@ static void test_dilated(void **state)
 	struct error why = ERROR_INIT;
 
 	(void)state;
-	assert_true(run("lenet", 1, check_dilated));
 	recipe_defaults(&recipe);
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
 	for (int i = 0; i < graph.node_count; i++)
@@ -187,14 +106,6 @@ static enum prony_status narrow_at_another_rate(struct exercise *e, struct error
 
 	e->recipe.precision = PRECISION_BF16;
 	return exercise_gate(e, &mutant, err);
-}
-
-static void test_bf16(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 8, narrow));
-	assert_true(run("mlp", 8, narrow));
-	assert_true(run("lenet", 8, narrow_at_another_rate));
 }
 
 /* What was compiled is read back: a program in one precision is not taken for the other. */
@@ -234,24 +145,36 @@ static enum prony_status check_read_back(struct exercise *e, struct error *err)
 	return status;
 }
 
-static void test_read_back(void **state)
-{
-	(void)state;
-	assert_true(run("lenet", 4, check_read_back));
-}
+static const struct framework_case cases[] = {
+	CASE("lenet", 1, check_dilated),
+	CASE("lenet", 8, exercise_forward),
+	CASE("odd", 4, exercise_forward),
+	CASE("lenet", 8, exercise_gradients),
+	CASE("odd", 4, exercise_gradients),
+	/* Gradients include the forward pass. Of four samples of `separable` an element in front of
+	 * a ReLU is 0 but for rounding. */
+	CASE(OPERATORS, 5, exercise_gradients),
+	CASE("lenet", 8, exercise_update_sgd),
+	CASE("lenet", 8, exercise_update_momentum),
+	CASE("mlp", 8, exercise_update_rmsprop),
+	/* Running statistics are written, too. */
+	CASE("operator:batch_norm", 4, exercise_update_momentum),
+	CASE("lenet", 4, check_reports),
+	CASE("mlp", 8, exercise_dropout_on),
+	CASE("mlp", 8, exercise_dropout_off),
+	CASE("mlp", 4, exercise_wrong_weight),
+	CASE("lenet", 8, narrow),
+	CASE("mlp", 8, narrow),
+	CASE("lenet", 8, narrow_at_another_rate),
+	CASE("lenet", 4, check_read_back),
+};
 
-int main(void)
+/* An argument chooses tests by their name. */
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dilated),	     cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_forward),	     cmocka_unit_test(test_gradients),
-		cmocka_unit_test(test_operators),    cmocka_unit_test(test_updates),
-		cmocka_unit_test(test_reports),	     cmocka_unit_test(test_dropout),
-		cmocka_unit_test(test_wrong_weight), cmocka_unit_test(test_bf16),
-		cmocka_unit_test(test_read_back),
-	};
+	const struct CMUnitTest others[] = {cmocka_unit_test(test_dilated)};
 
 	library = exercise_library("PRONY_XLA_LIBRARY",
 				   "xla/{,*/}xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return FRAMEWORK_CASES_RUN(&adapter_xla, library, cases, others, argc > 1 ? argv[1] : NULL);
 }

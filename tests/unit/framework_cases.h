@@ -1,0 +1,33 @@
+/* A table of exercises over an adapter: each row, and each operator network of a row, is a test. */
+#ifndef PRONY_TESTS_UNIT_FRAMEWORK_CASES_H
+#define PRONY_TESTS_UNIT_FRAMEWORK_CASES_H
+
+#include "framework_exercise.h"
+
+struct framework_case {
+	/* Of the zoo; "odd" or "wide" (framework_exercise.h); "operator:NAME", one of
+	 * exercise_operators; OPERATORS, each of them but `except`. */
+	const char *network;
+	int64_t batch;
+	exercise_body *body;
+	const char *what; /* in the name of the test */
+	const char *except;
+};
+#define OPERATORS "operators"
+#define CASE(network, batch, body)                                                                 \
+	{                                                                                          \
+		network, batch, body, #body, NULL                                                  \
+	}
+
+struct CMUnitTest;
+
+/* Runs the cases, then `others`; `filter` (NULL: all) is a pattern of cmocka's. Returns the exit
+ * status of main. */
+int framework_cases_run(const struct adapter *adapter, const char *library,
+			const struct framework_case *cases, size_t case_count,
+			const struct CMUnitTest *others, size_t other_count, const char *filter);
+#define FRAMEWORK_CASES_RUN(adapter, library, cases, others, filter)                               \
+	framework_cases_run(adapter, library, cases, sizeof(cases) / sizeof(cases[0]), others,     \
+			    sizeof(others) / sizeof(others[0]), filter)
+
+#endif
