@@ -103,22 +103,47 @@ static char *write_request(struct client *client, enum protocol_verb verb, json_
 	return text;
 }
 
-static enum prony_status exchange(struct client *client, const char *verb, char *line,
-				  size_t length, int64_t id, int64_t timeout_ns, json_t **reply,
-				  struct error *err)
+/* Sends a line; `length` without the terminator, in whose place the newline is put. */
+static enum prony_status send_line(struct client *client, const char *verb, char *line,
+				   size_t length, int64_t timeout_ns, struct error *err)
 {
-	client->patience_ns = client_patience_ns(client, timeout_ns);
-	/* A death while sending must not be told by what is left of the reply before. */
+	client->asked = (struct client_request_state){
+		.id = client->next_id++, .patience_ns = client_patience_ns(client, timeout_ns)};
+	/* Else a death while sending would be explained by what is left of the last reply. */
 	strbuf_clear(&client->line);
-	int64_t deadline_ns = clock_monotonic_ns() + client->patience_ns;
-	/* In place of the terminator: one write, so that nothing comes between. */
+	client->asked.sent_ns = clock_monotonic_ns();
+	client->asked.deadline_ns = client->asked.sent_ns + client->asked.patience_ns;
+	/* One write, so that nothing comes between. */
 	line[length] = '\n';
 	enum prony_status status = client_may_ask(client, verb, err);
-	if (status == PRONY_OK)
-		status = client_send(client, verb, line, length + 1, deadline_ns, err);
-	if (status == PRONY_OK)
-		status = client_await_line(client, verb, deadline_ns, err);
-	return status == PRONY_OK ? take_reply(client, verb, id, reply, err) : status;
+	return status == PRONY_OK
+		       ? client_send(client, verb, line, length + 1, client->asked.deadline_ns, err)
+		       : status;
+}
+
+/* Waits until each has a whole line; *failed: the one that the error is about. */
+static enum prony_status await_lines(struct client *const *clients, size_t count, const char *verb,
+				     size_t *failed, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	for (;;) {
+		int64_t deadline_ns = INT64_MAX;
+		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+			struct client_request_state *asked = &clients[i]->asked;
+			*failed = i;
+			if (asked->answered)
+				continue;
+			status = client_read_line(clients[i], verb, asked->deadline_ns,
+						  &asked->answered, err);
+			if (asked->answered)
+				asked->received_ns = clock_monotonic_ns();
+			else if (asked->deadline_ns < deadline_ns)
+				deadline_ns = asked->deadline_ns;
+		}
+		if (status != PRONY_OK || deadline_ns == INT64_MAX)
+			return status;
+		client_wait(clients, count, false, deadline_ns);
+	}
 }
 
 /* What the client remembers of an answer that was ok; it may promise what it cannot. */
@@ -137,37 +162,70 @@ static enum prony_status note_answer(struct client *client, enum protocol_verb v
 	return PRONY_OK;
 }
 
-enum prony_status client_request(struct client *client, enum protocol_verb verb, json_t *members,
-				 int64_t timeout_ns, json_t **reply, int64_t *sent_ns,
-				 int64_t *received_ns, struct error *err)
+enum prony_status client_ask(struct client *client, enum protocol_verb verb, json_t *members,
+			     int64_t timeout_ns, struct error *err)
 {
 	const char *name = protocol_verb_name(verb);
-	json_t *answer = NULL;
 	char *line = write_request(client, verb, members);
 	if (!line)
 		return error_set(err, PRONY_INTERNAL, "cannot write the request %s", name);
-	int64_t sent = clock_monotonic_ns();
-	enum prony_status status = exchange(client, name, line, strlen(line), client->next_id,
-					    timeout_ns, &answer, err);
-	int64_t received = clock_monotonic_ns();
+	enum prony_status status = send_line(client, name, line, strlen(line), timeout_ns, err);
+	client->asked.verb = verb;
 	free(line);
-	client->next_id++;
+	return status;
+}
+
+enum prony_status client_await(struct client *const *clients, size_t count, struct error *err)
+{
+	size_t failed = 0;
+	enum prony_status status = await_lines(
+		clients, count, protocol_verb_name(clients[0]->asked.verb), &failed, err);
+	/* Nobody waits for the others' replies any more. */
+	for (size_t i = 0; i < count && status != PRONY_OK; i++)
+		clients[i]->broken |= !clients[i]->asked.answered;
+	return status;
+}
+
+enum prony_status client_take_reply(struct client *client, struct client_reply *out,
+				    struct error *err)
+{
+	const char *name = protocol_verb_name(client->asked.verb);
+	json_t *answer = NULL;
+	enum prony_status status = take_reply(client, name, client->asked.id, &answer, err);
 	if (status == PRONY_OK && json_is_false(json_object_get(answer, "ok")))
 		status = refused(answer, name, err);
 	if (status == PRONY_OK)
-		status = note_answer(client, verb, answer, err);
+		status = note_answer(client, client->asked.verb, answer, err);
 	if (status != PRONY_OK) {
 		json_decref(answer);
 		return status;
 	}
+	*out = (struct client_reply){.json = answer,
+				     .sent_ns = client->asked.sent_ns,
+				     .received_ns = client->asked.received_ns};
+	return PRONY_OK;
+}
+
+enum prony_status client_request(struct client *client, enum protocol_verb verb, json_t *members,
+				 int64_t timeout_ns, json_t **reply, int64_t *sent_ns,
+				 int64_t *received_ns, struct error *err)
+{
+	struct client_reply answer;
+	enum prony_status status = client_ask(client, verb, members, timeout_ns, err);
+	if (status == PRONY_OK)
+		status = client_await(&client, 1, err);
+	if (status == PRONY_OK)
+		status = client_take_reply(client, &answer, err);
+	if (status != PRONY_OK)
+		return status;
 	if (sent_ns)
-		*sent_ns = sent;
+		*sent_ns = answer.sent_ns;
 	if (received_ns)
-		*received_ns = received;
+		*received_ns = answer.received_ns;
 	if (reply)
-		*reply = answer;
+		*reply = answer.json;
 	else
-		json_decref(answer);
+		json_decref(answer.json);
 	return PRONY_OK;
 }
 
@@ -192,9 +250,12 @@ enum prony_status client_send_raw(struct client *client, const char *bytes, size
 		return error_set(err, PRONY_NOMEM, "no memory for a line of %zu bytes", length);
 	if (length)
 		memcpy(line, bytes, length);
-	enum prony_status status = exchange(client, "a raw line", line, length, client->next_id,
-					    timeout_ns, reply, err);
-	client->next_id++;
+	enum prony_status status = send_line(client, "a raw line", line, length, timeout_ns, err);
+	size_t failed;
+	if (status == PRONY_OK)
+		status = await_lines(&client, 1, "a raw line", &failed, err);
+	if (status == PRONY_OK)
+		status = take_reply(client, "a raw line", client->asked.id, reply, err);
 	free(line);
 	return status;
 }

@@ -53,6 +53,23 @@ enum prony_status client_request(struct client *client, enum protocol_verb verb,
 				 int64_t *received_ns, struct error *err);
 
 /*
+ * The same in three steps, for workers that are driven together (run/team.h): client_ask sends,
+ * client_await waits until each of at most CLIENTS_MAX workers that were asked the same verb has
+ * sent its whole reply, client_take_reply checks it. The first failure ends the wait; nothing can
+ * be asked any more of those whose reply is then missing.
+ */
+enum { CLIENTS_MAX = 64 };
+struct client_reply {
+	json_t *json; /* new reference */
+	int64_t sent_ns, received_ns;
+};
+enum prony_status client_ask(struct client *client, enum protocol_verb verb, json_t *members,
+			     int64_t timeout_ns, struct error *err);
+enum prony_status client_await(struct client *const *clients, size_t count, struct error *err);
+enum prony_status client_take_reply(struct client *client, struct client_reply *out,
+				    struct error *err);
+
+/*
  * PRONY_INVALID when the reply to hello (borrowed) names another framework than `name`, which is
  * the one that its figures would stand under.
  */
@@ -66,6 +83,13 @@ struct client_window {
 	int64_t rested_ns; /* that it waited beside its steps, computing nothing; 0 where that was
 			      short */
 };
+
+/* The run verb in two steps: what is sent, and the check of the reply. */
+enum prony_status client_ask_run(struct client *client, int64_t steps, enum sync_mode sync,
+				 int64_t every, int64_t slot, int64_t timeout_ns,
+				 struct error *err);
+enum prony_status client_take_window(struct client *client, int64_t steps, enum sync_mode sync,
+				     int64_t every, struct client_window *out, struct error *err);
 
 /* The run verb, with every claim checked: count, order, and lying within the request's own bracket,
  * all of it but what the worker takes to ask, to answer and to rest (spec->rested_ns).

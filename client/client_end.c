@@ -19,7 +19,7 @@ static void wait_for_end(struct client *client, int64_t wait_ns)
 {
 	int64_t deadline = clock_monotonic_ns() + wait_ns;
 	while (alive(client) && clock_monotonic_ns() < deadline)
-		client_wait(client, false, deadline);
+		client_wait(&client, 1, false, deadline);
 }
 
 enum prony_status client_hang_up(struct client *client, int64_t timeout_ns, struct error *err)
@@ -44,7 +44,7 @@ static void reap(struct client *client)
 	client_close_fd(&client->life_fd);
 	int64_t deadline = clock_monotonic_ns() + REAP_WAIT_NS;
 	while (client->report_fd >= 0 && clock_monotonic_ns() < deadline)
-		client_wait(client, false, deadline);
+		client_wait(&client, 1, false, deadline);
 	struct process_end end;
 	if (process_wait(client->guard, REAP_WAIT_NS, &end, NULL) == PRONY_TIMEOUT) {
 		kill(client->guard, SIGKILL);

@@ -31,7 +31,12 @@ struct client {
 	bool broken; /* nothing more can be asked */
 	bool ending; /* an interruption no longer matters: it gets a moment to close */
 	int64_t next_id, started_ns, oom_kills;
-	int64_t patience_ns; /* with the request that is under way */
+	/* The request that is under way. */
+	struct client_request_state {
+		enum protocol_verb verb;
+		int64_t id, patience_ns, deadline_ns, sent_ns, received_ns;
+		bool answered; /* its line is here */
+	} asked;
 	char *read_file; /* what the last read left in a file, for workers without shared memory */
 	struct step_record *records;   /* of the last run: ours, the worker cannot change them */
 	struct process_orphans before; /* children that came to us before the worker */
@@ -54,9 +59,9 @@ static inline bool client_interrupted(const struct client *client)
 
 void client_close_fd(int *fd);
 
-/* Waits at most until the deadline for anything from worker or guard, with `writing` also until it
- * takes more of a request, and takes in logs and reports. */
-void client_wait(struct client *client, bool writing, int64_t deadline_ns);
+/* Waits at most until the deadline for anything from these workers or their guards, with `writing`
+ * also until one takes more of a request, and takes in logs and reports. */
+void client_wait(struct client *const *clients, size_t count, bool writing, int64_t deadline_ns);
 
 /* Takes in what the worker printed, or the guard reported, so far. */
 void client_drain_log(struct client *client);
@@ -69,8 +74,9 @@ enum prony_status client_may_ask(struct client *client, const char *verb, struct
 enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
 			      size_t length, int64_t deadline_ns, struct error *err);
 
-/* Reads into client->line until a newline is there. After an error the worker is past asking. */
-enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
-				    struct error *err);
+/* Reads into client->line what has come of a reply; *complete: up to its newline. After an error
+ * the worker is past asking. */
+enum prony_status client_read_line(struct client *client, const char *verb, int64_t deadline_ns,
+				   bool *complete, struct error *err);
 
 #endif

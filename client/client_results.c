@@ -141,25 +141,43 @@ static enum prony_status take_input_times(const json_t *reply, struct client_win
 			 (long long)window->wait_ns, (long long)window->copy_ns, (long long)passed);
 }
 
-enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
-			     int64_t every, int64_t slot, int64_t timeout_ns,
-			     struct client_window *out, struct error *err)
+enum prony_status client_ask_run(struct client *client, int64_t steps, enum sync_mode sync,
+				 int64_t every, int64_t slot, int64_t timeout_ns, struct error *err)
 {
-	int64_t wanted = expected_records(steps, sync, every), sent, received;
+	int64_t wanted = expected_records(steps, sync, every);
 	if ((size_t)wanted > client->spec->records_capacity)
 		return error_set(err, PRONY_INTERNAL, "%lld records do not fit", (long long)wanted);
 	json_t *members = json_pack("{s:I, s:s, s:I, s:I}", "steps", (json_int_t)steps, "sync",
 				    sync_mode_name(sync), "every", (json_int_t)every, "slot",
 				    (json_int_t)slot);
-	json_t *reply = NULL;
-	enum prony_status status = client_request(client, VERB_RUN, members, timeout_ns, &reply,
-						  &sent, &received, err);
-	if (status == PRONY_OK)
-		status = take_window(client, reply, steps, wanted, sent, received, out, err);
+	return client_ask(client, VERB_RUN, members, timeout_ns, err);
+}
+
+enum prony_status client_take_window(struct client *client, int64_t steps, enum sync_mode sync,
+				     int64_t every, struct client_window *out, struct error *err)
+{
+	struct client_reply reply;
+	enum prony_status status = client_take_reply(client, &reply, err);
+	if (status != PRONY_OK)
+		return status;
+	status = take_window(client, reply.json, steps, expected_records(steps, sync, every),
+			     reply.sent_ns, reply.received_ns, out, err);
 	if (status == PRONY_OK && client->spec->input_times)
-		status = take_input_times(reply, out, err);
-	json_decref(reply);
+		status = take_input_times(reply.json, out, err);
+	json_decref(reply.json);
 	return status;
+}
+
+enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
+			     int64_t every, int64_t slot, int64_t timeout_ns,
+			     struct client_window *out, struct error *err)
+{
+	enum prony_status status =
+		client_ask_run(client, steps, sync, every, slot, timeout_ns, err);
+	if (status == PRONY_OK)
+		status = client_await(&client, 1, err);
+	return status == PRONY_OK ? client_take_window(client, steps, sync, every, out, err)
+				  : status;
 }
 
 enum prony_status client_profile(struct client *client, enum protocol_profile what, int64_t steps,

@@ -86,21 +86,27 @@ void client_drain_report(struct client *client)
 	free(rest);
 }
 
-void client_wait(struct client *client, bool writing, int64_t deadline_ns)
+void client_wait(struct client *const *clients, size_t count, bool writing, int64_t deadline_ns)
 {
+	struct pollfd fds[4 * CLIENTS_MAX];
 	int64_t left = deadline_ns - clock_monotonic_ns();
 	int64_t wait = left < TICK_NS ? left : TICK_NS;
-	struct pollfd fds[] = {{.fd = client->reply_fd, .events = POLLIN},
-			       {.fd = client->log_fd, .events = POLLIN},
-			       {.fd = client->report_fd, .events = POLLIN},
-			       {.fd = writing ? client->request_fd : -1, .events = POLLOUT}};
-	if (writing)
-		fds[0].fd = -1; /* a reply that comes too early would only keep us from waiting */
-	poll(fds, sizeof fds / sizeof *fds, wait > 0 ? (int)((wait + 999999) / 1000000) : 0);
-	if (fds[1].revents)
-		client_drain_log(client);
-	if (fds[2].revents)
-		client_drain_report(client);
+	for (size_t i = 0; i < count; i++) {
+		const struct client *client = clients[i];
+		bool replies = !writing && !client->asked.answered;
+		/* A reply that comes too early would only keep us from waiting. */
+		fds[4 * i] = (struct pollfd){replies ? client->reply_fd : -1, POLLIN, 0};
+		fds[4 * i + 1] = (struct pollfd){client->log_fd, POLLIN, 0};
+		fds[4 * i + 2] = (struct pollfd){client->report_fd, POLLIN, 0};
+		fds[4 * i + 3] = (struct pollfd){writing ? client->request_fd : -1, POLLOUT, 0};
+	}
+	poll(fds, 4 * count, wait > 0 ? (int)((wait + 999999) / 1000000) : 0);
+	for (size_t i = 0; i < count; i++) {
+		if (fds[4 * i + 1].revents)
+			client_drain_log(clients[i]);
+		if (fds[4 * i + 2].revents)
+			client_drain_report(clients[i]);
+	}
 }
 
 /* Whether the worker's tree grew over its limit. */
@@ -129,7 +135,7 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 				 "something killed the worker's guard during %s", verb);
 	if (clock_monotonic_ns() >= deadline_ns)
 		return error_set(err, PRONY_TIMEOUT, "no reply to %s within %.3g s", verb,
-				 (double)client->patience_ns * 1e-9);
+				 (double)client->asked.patience_ns * 1e-9);
 	return PRONY_OK;
 }
 
@@ -156,7 +162,7 @@ static enum prony_status died(struct client *client, const char *verb, struct er
 	client_close_fd(&client->reply_fd);
 	while (!client->ended && !client->exec_errno && client->report_fd >= 0 &&
 	       clock_monotonic_ns() < deadline)
-		client_wait(client, false, deadline);
+		client_wait(&client, 1, false, deadline);
 	client_drain_log(client);
 	if (client->exec_errno)
 		return error_errno(err, PRONY_MISSING, client->exec_errno, "cannot start '%s'",
@@ -183,7 +189,7 @@ enum prony_status client_send(struct client *client, const char *verb, const cha
 		} else if (written < 0 && errno == EAGAIN) {
 			status = check_limits(client, verb, deadline_ns, err);
 			if (status == PRONY_OK)
-				client_wait(client, true, deadline_ns);
+				client_wait(&client, 1, true, deadline_ns);
 		} else if (written < 0 && (errno == EPIPE || errno == EBADF)) {
 			status = died(client, verb, err);
 		} else if (written < 0 && errno != EINTR) {
@@ -211,8 +217,9 @@ enum prony_status client_may_ask(struct client *client, const char *verb, struct
 }
 
 static enum prony_status read_line(struct client *client, const char *verb, int64_t deadline_ns,
-				   struct error *err)
+				   bool *complete, struct error *err)
 {
+	*complete = false;
 	for (;;) {
 		char chunk[65536];
 		ssize_t got = read(client->reply_fd, chunk, sizeof chunk);
@@ -221,26 +228,25 @@ static enum prony_status read_line(struct client *client, const char *verb, int6
 				return error_set(err, PRONY_PROTOCOL,
 						 "the reply to %s is longer than 1 MiB", verb);
 			strbuf_add(&client->line, chunk, (size_t)got);
-			if (memchr(chunk, '\n', (size_t)got))
+			*complete = memchr(chunk, '\n', (size_t)got);
+			if (*complete)
 				return PRONY_OK;
 			continue;
 		}
 		if (got == 0)
 			return died(client, verb, err);
-		if (errno != EAGAIN && errno != EINTR)
+		if (errno == EAGAIN)
+			return check_limits(client, verb, deadline_ns, err);
+		if (errno != EINTR)
 			return error_errno(err, PRONY_INTERNAL, errno,
 					   "cannot read from the worker");
-		enum prony_status status = check_limits(client, verb, deadline_ns, err);
-		if (status != PRONY_OK)
-			return status;
-		client_wait(client, false, deadline_ns);
 	}
 }
 
-enum prony_status client_await_line(struct client *client, const char *verb, int64_t deadline_ns,
-				    struct error *err)
+enum prony_status client_read_line(struct client *client, const char *verb, int64_t deadline_ns,
+				   bool *complete, struct error *err)
 {
-	enum prony_status status = read_line(client, verb, deadline_ns, err);
+	enum prony_status status = read_line(client, verb, deadline_ns, complete, err);
 	if (status != PRONY_OK)
 		client->broken = true;
 	return status;

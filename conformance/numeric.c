@@ -53,9 +53,9 @@ void check_figure_text(const struct gate_check *figure, char text[CHECK_FIGURE_B
 }
 
 /* *out: see gating_run; release it. */
-static enum prony_status drive_gate(struct checker *checker, struct plan_cell *cell,
-				    struct workload *work, const char *folder, struct gating *out,
-				    struct error *why)
+static enum prony_status run_gate(struct checker *checker, struct plan_cell *cell,
+				  struct workload *work, const char *folder, struct gating *out,
+				  struct error *why)
 {
 	const struct run_settings settings = {
 		.seed = GATE_SEED,
@@ -65,14 +65,14 @@ static enum prony_status drive_gate(struct checker *checker, struct plan_cell *c
 		.stop = checker->spec->stop,
 	};
 	const struct run_caller nobody = {.event = NULL};
-	const struct drive drive = {.settings = &settings,
-				    .caller = &nobody,
-				    .cell = cell,
-				    .work = work,
-				    .folder = folder};
+	const struct launch launch = {.settings = &settings,
+				      .caller = &nobody,
+				      .cell = cell,
+				      .work = work,
+				      .folder = folder};
 	enum prony_status status = workload_write_bundle(work, cell, true, folder, why);
 	if (status == PRONY_OK)
-		status = gating_run(&drive, out, why);
+		status = gating_run(&launch, out, why);
 	if (!checker->spec->keep)
 		directory_remove(folder, NULL);
 	return status;
@@ -115,7 +115,7 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	if (status == PRONY_OK)
 		status = workload_need_gate(&work, &cell, GATE_SEED, &watch, &why);
 	if (status == PRONY_OK)
-		status = drive_gate(checker, &cell, &work, folder, &gating, &why);
+		status = run_gate(checker, &cell, &work, folder, &gating, &why);
 	if (status == PRONY_OK)
 		report_gate(checker, name, &gating);
 	else

@@ -12,7 +12,7 @@
 #include "client/leftover.h"
 #include "profile/profile_internal.h"
 #include "profile/read.h"
-#include "run/session.h"
+#include "run/team.h"
 #include "sensors/sampling.h"
 
 #define RECORDS_MAX 4096
@@ -27,8 +27,8 @@
 struct taking {
 	struct profile *profile;
 	const struct profile_settings *settings;
-	struct drive drive;
-	struct client *client;
+	struct launch launch;
+	struct team *team;
 	struct sampling *sampling;
 	struct process_record record; /* for its series only */
 	int64_t steps_done, plain_steps, plain_ns, plain_from_ns, plain_to_ns;
@@ -59,7 +59,7 @@ static int64_t patience(const struct taking *t, int64_t steps)
 
 static int64_t next_slot(const struct taking *t)
 {
-	return t->steps_done % t->drive.cell->recipe.slots;
+	return t->steps_done % t->launch.cell->recipe.slots;
 }
 
 static void add_phase(struct profile *profile, int phase, int64_t begin_ns, int64_t ns,
@@ -76,8 +76,8 @@ static void add_phase(struct profile *profile, int phase, int64_t begin_ns, int6
 static enum prony_status run_steps(struct taking *t, int phase, int64_t steps, struct error *err)
 {
 	struct client_window window;
-	enum prony_status status = client_run(t->client, steps, SYNC_STEP, 1, next_slot(t),
-					      patience(t, steps), &window, err);
+	enum prony_status status = team_run(t->team, steps, SYNC_STEP, 1, next_slot(t),
+					    patience(t, steps), &window, err);
 	if (status != PRONY_OK)
 		return status;
 	int64_t begin = window.records[0].begin_ns;
@@ -91,7 +91,7 @@ static enum prony_status run_steps(struct taking *t, int phase, int64_t steps, s
 static enum prony_status warm_up(struct taking *t, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
-	int64_t fixed = t->drive.cell->warm_up_steps, passed = 0;
+	int64_t fixed = t->launch.cell->warm_up_steps, passed = 0;
 	if (fixed >= 0)
 		return fixed > 0 ? run_steps(t, PROFILE_PHASE_WARM,
 					     clamp((double)fixed, 1, RECORDS_MAX), err)
@@ -127,9 +127,9 @@ ask_profile(struct taking *t, enum protocol_profile what, int64_t steps,
 	    struct error *err)
 {
 	struct profile_bracket bracket = {.steps = steps};
-	char *path = path_join(t->drive.folder, BUNDLE_PROFILE_FILE);
+	char *path = path_join(t->launch.folder, BUNDLE_PROFILE_FILE);
 	enum prony_status status =
-		client_profile(t->client, what, steps, next_slot(t), patience(t, steps),
+		client_profile(t->team->clients[0], what, steps, next_slot(t), patience(t, steps),
 			       &bracket.begin_ns, &bracket.end_ns, err);
 	t->steps_done += steps;
 	if (status == PRONY_OK)
@@ -161,7 +161,8 @@ static enum prony_status take_layers(struct taking *t, struct error *err)
 	profile->phases[PROFILE_PHASE_LAYERS].ns = -1;
 	status = ask_profile(t, PROFILE_LAYERS, steps, profile_read_layers, err);
 	if (status == PRONY_OK)
-		profile_sum_layers(profile, t->drive.work->is_model ? NULL : &t->drive.work->graph);
+		profile_sum_layers(profile,
+				   t->launch.work->is_model ? NULL : &t->launch.work->graph);
 	return status;
 }
 
@@ -181,15 +182,15 @@ static enum prony_status take_lines(struct taking *t, struct error *err)
 
 static enum prony_status read_back(struct taking *t, struct error *err)
 {
-	const struct plan_cell *cell = t->drive.cell;
-	const char *what = t->drive.work->is_model		 ? "outputs"
+	const struct plan_cell *cell = t->launch.cell;
+	const char *what = t->launch.work->is_model		 ? "outputs"
 			   : cell->recipe.stage == STAGE_FORWARD ? "logits"
 								 : "loss";
 	struct arena arena;
 	struct tensor_set set;
 	arena_init(&arena, 0);
 	int64_t begin = clock_monotonic_ns();
-	enum prony_status status = client_read(t->client, what, &arena, &set, err);
+	enum prony_status status = team_read(t->team, what, &arena, &set, err);
 	if (status == PRONY_OK)
 		add_phase(t->profile, PROFILE_PHASE_READ, begin, clock_monotonic_ns() - begin, 0);
 	arena_release(&arena);
@@ -197,11 +198,11 @@ static enum prony_status read_back(struct taking *t, struct error *err)
 }
 
 /* The phases timed by the session follow each other from the start of the process. */
-static void keep_facts(struct taking *t, const struct session_facts *facts)
+static void keep_facts(struct taking *t, const struct worker_facts *facts)
 {
 	const int64_t took[] = {facts->spawn_ns, facts->import_ns, facts->open_ns, facts->build_ns,
 				facts->feed_ns};
-	int64_t at = client_started_ns(t->client);
+	int64_t at = client_started_ns(t->team->clients[0]);
 	for (int i = 0; i < (int)(sizeof took / sizeof *took); i++) {
 		add_phase(t->profile, PROFILE_PHASE_START + i, at, took[i], 0);
 		at += took[i];
@@ -212,20 +213,19 @@ static void keep_facts(struct taking *t, const struct session_facts *facts)
 	snprintf(t->profile->no_layers, sizeof t->profile->no_layers, "%s", facts->no_layers);
 }
 
-static enum prony_status drive_worker(struct taking *t, struct client_spec *spec, struct error *err)
+static enum prony_status ask_worker(struct taking *t, struct error *err)
 {
-	struct session_facts facts = {0};
+	struct worker_facts facts = {0};
 	enum prony_status status =
-		session_start(&t->drive, spec, t->drive.folder, RECORDS_MAX, 0, &t->client, err);
+		team_launch(t->team, &t->launch, RECORDS_MAX, INPUT_RESIDENT, err);
 	if (status == PRONY_OK)
-		status = sampling_start(PROCESS_HERE, client_guard(t->client), t->drive.cpus,
-					t->drive.cpu_count, &t->sampling, err);
+		status = sampling_start(PROCESS_HERE, client_guard(t->team->clients[0]),
+					t->launch.cpus, t->launch.cpu_count, &t->sampling, err);
 	if (status == PRONY_OK)
-		status = session_prepare(&t->drive, t->client, &t->drive.cell->recipe,
-					 t->drive.folder, &facts, err);
+		status = team_prepare(t->team, &t->launch, &t->launch.cell->recipe, &facts, err);
 	if (status == PRONY_OK)
 		keep_facts(t, &facts);
-	session_facts_release(&facts);
+	worker_facts_release(&facts);
 	if (status == PRONY_OK)
 		status = run_steps(t, PROFILE_PHASE_FIRST, 1, err);
 	if (status == PRONY_OK)
@@ -263,12 +263,13 @@ static enum prony_status take(struct taking *t, struct error *err)
 {
 	struct profile *profile = t->profile;
 	struct error why = ERROR_INIT;
-	struct client_spec spec;
-	struct client_end end = {.log = NULL};
-	enum prony_status status = drive_worker(t, &spec, &why);
+	struct team team = {.count = 0};
+	struct client_end end;
+	t->team = &team;
+	enum prony_status status = ask_worker(t, &why);
 	sampling_stop(t->sampling, &t->record);
 	keep_cores(t);
-	client_end(t->client, &end);
+	team_end(&team, &end);
 	free(end.log);
 	if (status == PRONY_INTERRUPTED || status == PRONY_NOMEM)
 		return error_set(err, status, "%s", why.text);
@@ -288,16 +289,16 @@ static enum prony_status take_in(const struct plan_cell *cell,
 	char *bundle = path_join(folder, "case");
 	struct taking t = {.profile = out,
 			   .settings = settings,
-			   .drive = {.settings = settings->run,
-				     .caller = &deaf,
-				     .cell = cell,
-				     .work = work,
-				     .folder = bundle,
-				     .cpus = settings->run->cpus,
-				     .cpu_count = cell->recipe.threads,
-				     .profile = true}};
-	if (t.drive.cpu_count > settings->run->cpu_count)
-		t.drive.cpu_count = settings->run->cpu_count;
+			   .launch = {.settings = settings->run,
+				      .caller = &deaf,
+				      .cell = cell,
+				      .work = work,
+				      .folder = bundle,
+				      .cpus = settings->run->cpus,
+				      .cpu_count = cell->recipe.threads,
+				      .profile = true}};
+	if (t.launch.cpu_count > settings->run->cpu_count)
+		t.launch.cpu_count = settings->run->cpu_count;
 	process_record_init(&t.record);
 	enum prony_status status = workload_write_bundle(work, cell, false, bundle, err);
 	if (status == PRONY_OK)

@@ -6,11 +6,11 @@
 #include <string.h>
 
 /* Running statistics; those of a framework that has no way to tell stay NULL. */
-static enum prony_status read_state(struct client *client, struct arena *arena,
+static enum prony_status read_state(struct team *team, struct arena *arena,
 				    const struct tensor_set **out, struct error *err)
 {
 	struct tensor_set *state = arena_alloc(arena, sizeof *state);
-	enum prony_status status = session_read_kept(client, "state", arena, state, err);
+	enum prony_status status = team_read_kept(team, "state", arena, state, err);
 	if (status == PRONY_UNSUPPORTED) {
 		error_clear(err);
 		return PRONY_OK;
@@ -22,78 +22,74 @@ static enum prony_status read_state(struct client *client, struct arena *arena,
 
 /* Reads what the gate compares, step by step. Gradients and weights are valid until the next read.
  */
-static enum prony_status observe(const struct drive *drive, struct client *client,
+static enum prony_status observe(const struct launch *launch, struct team *team,
 				 struct arena *arena, struct gate_observed *observed,
 				 struct error *err)
 {
-	enum stage stage = drive->work->gate_recipe.stage;
+	enum stage stage = launch->work->gate_recipe.stage;
 	enum prony_status status = PRONY_OK;
-	drive_event(drive, EVENT_STAGE, "steps");
+	launch_event(launch, EVENT_STAGE, "steps");
 	for (int i = 0; i < GATE_UPDATES && status == PRONY_OK; i++) {
 		struct client_window window;
 		struct tensor_set *logits = arena_alloc(arena, sizeof *logits);
 		observed->loss[i] = NAN;
-		status = client_run(client, 1, SYNC_END, 1, i, 0, &window, err);
+		status = team_run(team, 1, SYNC_END, 1, i, 0, &window, err);
 		if (status == PRONY_OK)
-			status = session_read_kept(client, "logits", arena, logits, err);
+			status = team_read_kept(team, "logits", arena, logits, err);
 		if (status == PRONY_OK)
 			observed->logits[i] = tensor_find(logits, "logits");
 		if (status == PRONY_OK && stage != STAGE_FORWARD)
-			status = session_read_loss(client, &observed->loss[i], err);
+			status = team_read_loss(team, &observed->loss[i], err);
 	}
 	if (status == PRONY_OK && stage == STAGE_TRAIN &&
-	    drive->work->gate.expected[0].state.count > 0)
-		status = read_state(client, arena, &observed->state, err);
+	    launch->work->gate.expected[0].state.count > 0)
+		status = read_state(team, arena, &observed->state, err);
 	/* The largest read comes last and is compared where it lies, in shared memory. */
 	struct tensor_set *last = arena_alloc(arena, sizeof *last);
 	if (status == PRONY_OK && stage == STAGE_FORWARD_BACKWARD) {
-		status = client_read(client, "gradients", arena, last, err);
+		status = team_read(team, "gradients", arena, last, err);
 		observed->gradients = last;
 	} else if (status == PRONY_OK && stage == STAGE_TRAIN) {
-		status = client_read(client, "weights", arena, last, err);
+		status = team_read(team, "weights", arena, last, err);
 		observed->weights = last;
 	}
 	return status;
 }
 
-static enum prony_status gate_process(const struct drive *drive, struct client **client,
-				      struct client_spec *spec, struct gating *out,
-				      struct error *why)
+static enum prony_status gate_process(const struct launch *launch, struct team *team,
+				      struct gating *out, struct error *why)
 {
-	const struct workload *work = drive->work;
-	struct session_facts facts = {0};
+	const struct workload *work = launch->work;
+	struct worker_facts facts = {0};
 	struct arena arena;
 	arena_init(&arena, 0);
-	enum prony_status status =
-		session_start(drive, spec, drive->folder, 16, INPUT_RESIDENT, client, why);
+	enum prony_status status = team_launch(team, launch, 16, INPUT_RESIDENT, why);
 	if (status == PRONY_OK)
-		status = session_prepare(drive, *client, &work->gate_recipe, drive->folder, &facts,
-					 why);
+		status = team_prepare(team, launch, &work->gate_recipe, &facts, why);
 	struct gate_observed observed = {.parameters = facts.parameters, .macs = facts.macs};
 	if (status == PRONY_OK)
-		status = observe(drive, *client, &arena, &observed, why);
+		status = observe(launch, team, &arena, &observed, why);
 	out->compared = status == PRONY_OK;
 	if (out->compared)
 		status = gate_compare(&work->gate, &work->gate_graph, &work->gate_recipe,
 				      &work->gate_labels, &observed, &out->arena, &out->verdict,
 				      why);
 	out->framework = json_incref(facts.details);
-	session_facts_release(&facts);
+	worker_facts_release(&facts);
 	arena_release(&arena);
 	return status;
 }
 
-enum prony_status gating_run(const struct drive *drive, struct gating *out, struct error *err)
+enum prony_status gating_run(const struct launch *launch, struct gating *out, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	struct client *client = NULL;
-	struct client_spec spec;
+	struct team team = {.count = 0};
 	struct client_end end = {0};
 	*out = (struct gating){.status = CELL_OK};
 	arena_init(&out->arena, 0);
-	drive_event(drive, EVENT_GATE_START, NULL);
-	enum prony_status status = gate_process(drive, &client, &spec, out, &why);
-	client_end(client, &end);
+	launch_event(launch, EVENT_GATE_START, NULL);
+	enum prony_status status = gate_process(launch, &team, out, &why);
+	team_end(&team, &end);
 	out->log = end.log;
 	if (status == PRONY_INTERRUPTED)
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");

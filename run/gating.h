@@ -2,7 +2,7 @@
 #ifndef PRONY_RUN_GATING_H
 #define PRONY_RUN_GATING_H
 
-#include "run/session.h"
+#include "run/team.h"
 
 /* What came of it. */
 struct gating {
@@ -23,7 +23,7 @@ struct gating {
  * reference. The return value is an error only when the harness itself failed, or the user
  * interrupted. gating_release *out in any case.
  */
-enum prony_status gating_run(const struct drive *drive, struct gating *out, struct error *err);
+enum prony_status gating_run(const struct launch *launch, struct gating *out, struct error *err);
 void gating_release(struct gating *gating);
 
 /* As it is stored: the verdict and what the framework said of itself, or why there is none. New

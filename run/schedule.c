@@ -129,7 +129,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 				       struct error *err)
 {
 	const struct plan_cell *planned = &s->plan->cells[cell];
-	struct drive drive;
+	struct launch launch;
 	struct process_record record;
 	char *folder = NULL;
 	json_t *details = NULL;
@@ -141,7 +141,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 		status = workload_need_loss(s->cells[cell].work, planned, schedule_watch(s, cell),
 					    err);
 	if (status == PRONY_OK)
-		status = schedule_drive(s, cell, false, round, &drive, &folder, err);
+		status = schedule_launch(s, cell, false, round, &launch, &folder, err);
 	if (status == PRONY_OK)
 		status = run_hook(s, cell, round, s->settings->setup_command, "--setup", err);
 	if (status == PRONY_OK && s->settings->limits.start_delay_ns > 0)
@@ -150,7 +150,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 			(int64_t)random_below(&s->random,
 					      (uint64_t)s->settings->limits.start_delay_ns));
 	if (status == PRONY_OK)
-		status = timing_run(&drive, &record, &s->cells[cell].flags, &details, err);
+		status = timing_run(&launch, &record, &s->cells[cell].flags, &details, err);
 	if (status == PRONY_OK)
 		status = emit_framework(s->caller, cell, details, err);
 	if (status == PRONY_OK)

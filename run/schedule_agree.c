@@ -30,17 +30,17 @@ static const char *name_of(const struct schedule *s, const struct witness *witne
 	return s->plan->cells[witness->cell].cell.name;
 }
 
-static enum prony_status observe(const struct drive *drive, struct client *client,
+static enum prony_status observe(const struct launch *launch, struct team *team,
 				 struct witness *out, struct error *why)
 {
 	enum prony_status status = PRONY_OK;
-	drive_event(drive, EVENT_STAGE, "agreement");
+	launch_event(launch, EVENT_STAGE, "agreement");
 	for (int i = 0; i < AGREEMENT_STEPS && status == PRONY_OK; i++) {
 		struct client_window window;
-		status = client_run(client, 1, SYNC_END, 1, i, 0, &window, why);
+		status = team_run(team, 1, SYNC_END, 1, i, 0, &window, why);
 		if (status == PRONY_OK)
-			status = session_read_kept(client, "outputs", &out->arena, &out->outputs[i],
-						   why);
+			status =
+				team_read_kept(team, "outputs", &out->arena, &out->outputs[i], why);
 		if (status == PRONY_OK && !agreement_is_finite(&out->outputs[i]))
 			status = error_set(why, PRONY_INVALID, "an output is not finite");
 	}
@@ -51,27 +51,26 @@ static enum prony_status observe(const struct drive *drive, struct client *clien
 static enum prony_status witness(struct schedule *s, struct witness *out, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	struct session_facts facts = {0};
-	struct client_spec spec;
+	struct worker_facts facts = {0};
 	struct client_end end = {0};
-	struct client *client = NULL;
-	struct drive drive;
+	struct team team = {.count = 0};
+	struct launch launch;
 	char *folder = NULL;
-	enum prony_status status = schedule_drive(s, out->cell, false, 0, &drive, &folder, err);
+	enum prony_status status = schedule_launch(s, out->cell, false, 0, &launch, &folder, err);
 	if (status != PRONY_OK) {
 		free(folder);
 		return status;
 	}
-	drive_event(&drive, EVENT_GATE_START, NULL);
-	status = session_start(&drive, &spec, folder, 16, INPUT_RESIDENT, &client, &why);
+	launch_event(&launch, EVENT_GATE_START, NULL);
+	status = team_launch(&team, &launch, 16, INPUT_RESIDENT, &why);
 	if (status == PRONY_OK)
-		status = session_prepare(&drive, client, &drive.cell->recipe, folder, &facts, &why);
+		status = team_prepare(&team, &launch, &launch.cell->recipe, &facts, &why);
 	if (status == PRONY_OK)
-		status = observe(&drive, client, out, &why);
-	client_end(client, &end);
+		status = observe(&launch, &team, out, &why);
+	team_end(&team, &end);
 	out->log = end.log;
 	out->framework = json_incref(facts.details);
-	session_facts_release(&facts);
+	worker_facts_release(&facts);
 	free(folder);
 	if (status == PRONY_INTERRUPTED)
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");

@@ -119,26 +119,26 @@ static void drop_files(struct schedule *s, size_t cell)
 		workload_drop_files(s->cells[cell].work);
 }
 
-enum prony_status schedule_drive(struct schedule *s, size_t cell, bool gate, int round,
-				 struct drive *drive, char **folder, struct error *err)
+enum prony_status schedule_launch(struct schedule *s, size_t cell, bool gate, int round,
+				  struct launch *launch, char **folder, struct error *err)
 {
 	const struct plan_cell *planned = &s->plan->cells[cell];
 	char *path = bundle_path(s, cell, gate);
 	if (!path)
 		return error_set(err, PRONY_NOMEM, "no memory for a path");
 	*folder = path;
-	*drive = (struct drive){.settings = s->settings,
-				.caller = s->caller,
-				.cell = planned,
-				.index = cell,
-				.work = s->cells[cell].work,
-				.folder = path,
-				.cpus = s->settings->cpus,
-				.cpu_count = planned->recipe.threads,
-				.round = round,
-				.replicate = s->cells[cell].tried};
-	if (drive->cpu_count > s->settings->cpu_count)
-		drive->cpu_count = s->settings->cpu_count;
+	*launch = (struct launch){.settings = s->settings,
+				  .caller = s->caller,
+				  .cell = planned,
+				  .index = cell,
+				  .work = s->cells[cell].work,
+				  .folder = path,
+				  .cpus = s->settings->cpus,
+				  .cpu_count = planned->recipe.threads,
+				  .round = round,
+				  .replicate = s->cells[cell].tried};
+	if (launch->cpu_count > s->settings->cpu_count)
+		launch->cpu_count = s->settings->cpu_count;
 	if (!gate && s->cells[cell].bundled)
 		return PRONY_OK;
 	enum prony_status status =

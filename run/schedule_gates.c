@@ -68,11 +68,11 @@ static enum prony_status take_gating(struct schedule *s, size_t cell, const stru
 		       : schedule_end_cell(s, cell, gating->status, gating->reason, err);
 }
 
-static enum prony_status try_gate(struct schedule *s, size_t cell, const struct drive *drive,
+static enum prony_status try_gate(struct schedule *s, size_t cell, const struct launch *launch,
 				  struct gating *out, struct error *err)
 {
 	for (int failures = 1;; failures++) {
-		enum prony_status status = gating_run(drive, out, err);
+		enum prony_status status = gating_run(launch, out, err);
 		if (status != PRONY_OK || failures == FAILURES_MAX ||
 		    !schedule_is_accident(out->status))
 			return status;
@@ -82,15 +82,15 @@ static enum prony_status try_gate(struct schedule *s, size_t cell, const struct 
 }
 
 /* A mismatch that a rule of the framework's gradients may explain. */
-static enum prony_status gate_untied(struct schedule *s, size_t cell, const struct drive *first,
+static enum prony_status gate_untied(struct schedule *s, size_t cell, const struct launch *first,
 				     struct untied *untied, struct gating *gating,
 				     struct error *err)
 {
-	struct drive drive;
+	struct launch launch;
 	struct gating again = {.status = CELL_PENDING};
-	enum prony_status status = schedule_untie(s, first, untied, &drive, err);
+	enum prony_status status = schedule_untie(s, first, untied, &launch, err);
 	if (status == PRONY_OK)
-		status = try_gate(s, cell, &drive, &again, err);
+		status = try_gate(s, cell, &launch, &again, err);
 	if (status == PRONY_OK && again.compared)
 		schedule_take_untied(gating, &again);
 	else
@@ -102,7 +102,7 @@ static enum prony_status gate_untied(struct schedule *s, size_t cell, const stru
 static enum prony_status run_gate(struct schedule *s, size_t cell, const char *key,
 				  struct error *err)
 {
-	struct drive drive;
+	struct launch launch;
 	struct gating gating = {.status = CELL_PENDING};
 	struct untied untied = {.folder = NULL};
 	char *folder = NULL;
@@ -110,11 +110,11 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const char *k
 		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
 				   schedule_watch(s, cell), err);
 	if (status == PRONY_OK)
-		status = schedule_drive(s, cell, true, 0, &drive, &folder, err);
+		status = schedule_launch(s, cell, true, 0, &launch, &folder, err);
 	if (status == PRONY_OK)
-		status = try_gate(s, cell, &drive, &gating, err);
-	if (status == PRONY_OK && schedule_may_untie(&drive, &gating))
-		status = gate_untied(s, cell, &drive, &untied, &gating, err);
+		status = try_gate(s, cell, &launch, &gating, err);
+	if (status == PRONY_OK && schedule_may_untie(&launch, &gating))
+		status = gate_untied(s, cell, &launch, &untied, &gating, err);
 	if (status == PRONY_OK && key)
 		gate_cache_write(&s->gates, key, &gating);
 	if (status == PRONY_OK)

@@ -49,10 +49,10 @@ bool schedule_is_accident(enum cell_status ended);
 struct reference_watch *schedule_watch(struct schedule *s, size_t cell);
 /* Sets the work of a cell, shared with cells that differ in their framework only. */
 enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err);
-/* What drives a process of the cell; its bundle is written where it is not there yet. *folder of
- * the bundle: caller frees, also after an error. */
-enum prony_status schedule_drive(struct schedule *s, size_t cell, bool gate, int round,
-				 struct drive *drive, char **folder, struct error *err);
+/* What a process of the cell is started with; its bundle is written where it is not there yet.
+ * *folder of the bundle: caller frees, also after an error. */
+enum prony_status schedule_launch(struct schedule *s, size_t cell, bool gate, int round,
+				  struct launch *launch, char **folder, struct error *err);
 /* Asks the caller what is next for the cell, and ends it where that is its end. */
 enum prony_status schedule_decide(struct schedule *s, size_t cell, enum run_choice *choice,
 				  struct error *err);
@@ -82,13 +82,13 @@ struct untied { /* zero: was not needed */
 	char *folder; /* of its bundle */
 };
 
-/* Whether that may be how a gate ended that `drive` drove: a max-pool is differentiated, on other
+/* Whether that may be how the gate of `launch` ended: a max-pool is differentiated, on other
  * data than random pixels, and what comes before the first gradient is right. */
-bool schedule_may_untie(const struct drive *drive, const struct gating *gating);
+bool schedule_may_untie(const struct launch *launch, const struct gating *gating);
 /* The second gate's work with its answers and its bundle, in *untied (release it, also after an
- * error), and what drives it; `first` drove the first one. */
-enum prony_status schedule_untie(struct schedule *s, const struct drive *first,
-				 struct untied *untied, struct drive *drive, struct error *err);
+ * error), and its launch; `first`: that of the first one. */
+enum prony_status schedule_untie(struct schedule *s, const struct launch *first,
+				 struct untied *untied, struct launch *launch, struct error *err);
 /* Puts the second gate, which came to a verdict, in the place of the first. The names in *gating
  * are then those of *untied: release that later. */
 void schedule_take_untied(struct gating *gating, struct gating *again);

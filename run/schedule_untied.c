@@ -33,11 +33,11 @@ static bool has_max_pool(const struct graph *graph)
 	return false;
 }
 
-bool schedule_may_untie(const struct drive *drive, const struct gating *gating)
+bool schedule_may_untie(const struct launch *launch, const struct gating *gating)
 {
-	const struct plan_cell *planned = drive->cell;
+	const struct plan_cell *planned = launch->cell;
 	return gating->status == CELL_MISMATCH && gating->compared && *rule_of(gating) &&
-	       planned->cell.stage != STAGE_FORWARD && has_max_pool(&drive->work->graph) &&
+	       planned->cell.stage != STAGE_FORWARD && has_max_pool(&launch->work->graph) &&
 	       first_pass_is_right(&gating->verdict) && planned->cell.input != INPUT_SYNTHETIC &&
 	       planned->dataset != dataset_find("synthetic");
 }
@@ -54,7 +54,7 @@ static bool has_near_ties(const struct workload *work)
 }
 
 /* The answers on pixels that are drawn until no maxima are nearly equal; the last ones count. */
-static enum prony_status draw(struct schedule *s, const struct drive *first, struct untied *untied,
+static enum prony_status draw(struct schedule *s, const struct launch *first, struct untied *untied,
 			      struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -74,8 +74,8 @@ static enum prony_status draw(struct schedule *s, const struct drive *first, str
 	return status;
 }
 
-enum prony_status schedule_untie(struct schedule *s, const struct drive *first,
-				 struct untied *untied, struct drive *drive, struct error *err)
+enum prony_status schedule_untie(struct schedule *s, const struct launch *first,
+				 struct untied *untied, struct launch *launch, struct error *err)
 {
 	schedule_say(s, EVENT_GATE_AGAIN, first->index, 0,
 		     "its pool's gradient of equal maxima is another, so now pixels without any");
@@ -91,10 +91,10 @@ enum prony_status schedule_untie(struct schedule *s, const struct drive *first,
 	if (status == PRONY_OK)
 		status = workload_write_bundle(&untied->work, &untied->cell, true, untied->folder,
 					       err);
-	*drive = *first;
-	drive->cell = &untied->cell;
-	drive->work = &untied->work;
-	drive->folder = untied->folder;
+	*launch = *first;
+	launch->cell = &untied->cell;
+	launch->work = &untied->work;
+	launch->folder = untied->folder;
 	return status;
 }
 

@@ -7,40 +7,41 @@
 /* A window that takes more of its batches than this part from before it began is too short. */
 #define LOADED_BEFORE_MAX 0.1
 
-static bool is_streamed(const struct drive *drive)
+static bool is_streamed(const struct launch *launch)
 {
-	return drive->cell->recipe.input == INPUT_STREAM;
+	return launch->cell->recipe.input == INPUT_STREAM;
 }
 
-static struct ring_layout layout_of(const struct drive *drive)
+static struct ring_layout layout_of(const struct launch *launch)
 {
-	const struct graph *graph = &drive->work->graph;
+	const struct graph *graph = &launch->work->graph;
 	const struct value *input = &graph->values[graph_input(graph, 0)];
 
 	return ring_layout_of((uint64_t)shape_elements(&input->shape) * sizeof(float),
-			      (uint64_t)drive->cell->recipe.batch * sizeof(int64_t));
+			      (uint64_t)launch->cell->recipe.batch * sizeof(int64_t));
 }
 
-size_t streaming_ring_bytes(const struct drive *drive)
+size_t streaming_ring_bytes(const struct launch *launch)
 {
-	return is_streamed(drive)
-		       ? (size_t)layout_of(drive).stride * (size_t)drive->cell->recipe.slots
+	return is_streamed(launch)
+		       ? (size_t)layout_of(launch).stride * (size_t)launch->cell->recipe.slots
 		       : 0;
 }
 
-enum prony_status streaming_open(const struct drive *drive, struct prefetch **out,
+enum prony_status streaming_open(const struct launch *launch, struct prefetch **out,
 				 struct error *err)
 {
 	struct batch_request request;
 
 	*out = NULL;
-	if (!is_streamed(drive))
+	if (!is_streamed(launch))
 		return PRONY_OK;
-	workload_request(drive->cell, drive->cell->recipe.batch, drive->settings->seed, &request);
-	return prefetch_open(drive->cell->dataset, drive->cell->data_folder, &request, out, err);
+	workload_request(launch->cell, launch->cell->recipe.batch, launch->settings->seed,
+			 &request);
+	return prefetch_open(launch->cell->dataset, launch->cell->data_folder, &request, out, err);
 }
 
-enum prony_status streaming_start(const struct drive *drive, struct client *client,
+enum prony_status streaming_start(const struct launch *launch, struct team *team,
 				  struct prefetch *loader, struct error *err)
 {
 	struct ring_layout layout;
@@ -48,18 +49,18 @@ enum prony_status streaming_start(const struct drive *drive, struct client *clie
 
 	if (!loader)
 		return PRONY_OK;
-	layout = layout_of(drive);
-	client_take_ring(client, &ring);
+	layout = layout_of(launch);
+	client_take_ring(team->clients[0], &ring);
 	struct prefetch_ring to = {.memory = ring.memory,
-				   .slots = drive->cell->recipe.slots,
+				   .slots = launch->cell->recipe.slots,
 				   .stride = (size_t)layout.stride,
 				   .labels = (size_t)layout.labels,
 				   .ready_fd = ring.ready_fd,
 				   .free_fd = ring.free_fd};
-	return prefetch_start(loader, &to, drive->cpus, drive->cpu_count, err);
+	return prefetch_start(loader, &to, launch->cpus, launch->cpu_count, err);
 }
 
-enum prony_status streaming_run(struct prefetch *loader, struct client *client,
+enum prony_status streaming_run(struct prefetch *loader, struct team *team,
 				const struct run_request *request, struct client_window *window,
 				struct prefetch_figures *figures, struct error *err)
 {
@@ -68,8 +69,8 @@ enum prony_status streaming_run(struct prefetch *loader, struct client *client,
 	if (loader)
 		prefetch_go(loader);
 	enum prony_status status =
-		client_run(client, request->steps, request->sync, request->every, request->slot,
-			   request->timeout_ns, window, loader ? &of_worker : err);
+		team_run(team, request->steps, request->sync, request->every, request->slot,
+			 request->timeout_ns, window, loader ? &of_worker : err);
 	if (!loader)
 		return status;
 	enum prony_status loaded = prefetch_rest(loader, figures, &why);

@@ -22,8 +22,8 @@
 
 /* State of one timed process. */
 struct timing {
-	const struct drive *drive;
-	struct client *client;
+	const struct launch *launch;
+	struct team *team;
 	struct sampling *sampling;
 	struct prefetch *loader;	/* of batches that arrive; NULL: they are resident */
 	struct prefetch_figures loaded; /* after the last request */
@@ -43,7 +43,7 @@ struct timing {
 static int64_t steps_took(const struct timing *t, const struct client_window *window)
 {
 	int64_t sum = 0;
-	if (t->drive->cell->cell.loop != LOOP_FIT)
+	if (t->launch->cell->cell.loop != LOOP_FIT)
 		return window->records[window->count - 1].end_ns - window->records[0].begin_ns;
 	for (size_t i = 0; i < window->count; i++)
 		sum += window->records[i].end_ns - window->records[i].begin_ns;
@@ -55,9 +55,9 @@ static int64_t steps_took(const struct timing *t, const struct client_window *wi
 static int64_t last_batch(const struct timing *t, const struct run_request *request)
 {
 	int64_t every = request->steps;
-	if (t->drive->cell->cell.loop == LOOP_FIT && request->sync == SYNC_STEP)
+	if (t->launch->cell->cell.loop == LOOP_FIT && request->sync == SYNC_STEP)
 		every = 1;
-	else if (t->drive->cell->cell.loop == LOOP_FIT && request->sync == SYNC_BLOCKS)
+	else if (t->launch->cell->cell.loop == LOOP_FIT && request->sync == SYNC_BLOCKS)
 		every = (request->steps - 1) % request->every + 1;
 	return request->done + every - 1;
 }
@@ -67,7 +67,7 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 {
 	double expected_ns = (double)steps * t->step_ns;
 	int64_t patience =
-		t->drive->settings->limits.request_timeout_ns + (int64_t)(4 * expected_ns);
+		t->launch->settings->limits.request_timeout_ns + (int64_t)(4 * expected_ns);
 	const struct run_request request = {.steps = steps,
 					    .every = every,
 					    .slot = t->steps_done % t->recipe->slots,
@@ -75,7 +75,7 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 					    .done = t->steps_done,
 					    .sync = sync};
 	enum prony_status status =
-		streaming_run(t->loader, t->client, &request, window, &t->loaded, err);
+		streaming_run(t->loader, t->team, &request, window, &t->loaded, err);
 	if (status != PRONY_OK)
 		return status;
 	if (window->rested_ns > 0)
@@ -91,8 +91,8 @@ static const int64_t *last_labels(const struct timing *t)
 {
 	int64_t last = t->last_batch;
 	return t->loader ? prefetch_labels(t->loader, last)
-			 : batch_at(&t->drive->work->graph, &t->drive->work->inputs,
-				    &t->drive->work->labels, (size_t)(last % t->recipe->slots))
+			 : batch_at(&t->launch->work->graph, &t->launch->work->inputs,
+				    &t->launch->work->labels, (size_t)(last % t->recipe->slots))
 				   .labels[0]
 				   .data;
 }
@@ -103,9 +103,9 @@ static enum prony_status forward_loss(struct timing *t, double *loss, struct err
 	struct arena arena;
 	struct tensor_set set;
 	arena_init(&arena, 0);
-	enum prony_status status = client_read(t->client, "logits", &arena, &set, err);
+	enum prony_status status = team_read(t->team, "logits", &arena, &set, err);
 	const struct tensor *logits = status == PRONY_OK ? tensor_find(&set, "logits") : NULL;
-	const struct graph *graph = &t->drive->work->graph;
+	const struct graph *graph = &t->launch->work->graph;
 	if (status == PRONY_OK &&
 	    (!logits || !shape_equal(&logits->shape, &graph->values[graph->logits].shape) ||
 	     logits->dtype != DTYPE_F32))
@@ -129,7 +129,7 @@ static enum prony_status check_outputs(struct timing *t, const struct tensor_set
 	struct arena arena;
 	struct tensor_set outputs;
 	arena_init(&arena, 0);
-	enum prony_status status = client_read(t->client, "outputs", &arena, &outputs, err);
+	enum prony_status status = team_read(t->team, "outputs", &arena, &outputs, err);
 	if (status == PRONY_OK && !agreement_is_finite(&outputs))
 		status = error_set(err, PRONY_INVALID, "an output is not finite");
 	if (status == PRONY_OK && expected && expected->count > 0) {
@@ -150,7 +150,7 @@ static enum prony_status read_loss(struct timing *t, double *loss, struct error 
 {
 	if (t->recipe->stage == STAGE_FORWARD)
 		return forward_loss(t, loss, err);
-	return session_read_loss(t->client, loss, err);
+	return team_read_loss(t->team, loss, err);
 }
 
 /* What the framework's own loader gave it nobody else knows: what came of it must be finite. */
@@ -162,10 +162,10 @@ static enum prony_status check_finite(struct timing *t, double *loss, struct err
 	enum prony_status status = PRONY_OK;
 	arena_init(&arena, 0);
 	if (t->recipe->stage == STAGE_FORWARD) {
-		status = client_read(t->client, "logits", &arena, &set, err);
+		status = team_read(t->team, "logits", &arena, &set, err);
 		finite = status != PRONY_OK || agreement_is_finite(&set);
 	} else {
-		status = session_read_loss(t->client, loss, err);
+		status = team_read_loss(t->team, loss, err);
 		finite = status != PRONY_OK || isfinite(*loss);
 	}
 	arena_release(&arena);
@@ -179,7 +179,7 @@ static enum prony_status check_finite(struct timing *t, double *loss, struct err
 static bool has_loss(const struct timing *t)
 {
 	bool known = t->recipe->input != INPUT_NATIVE || t->recipe->stage != STAGE_FORWARD;
-	return known && !t->drive->cell->ungated && !t->drive->work->is_model;
+	return known && !t->launch->cell->ungated && !t->launch->work->is_model;
 }
 
 static enum prony_status losses_read(struct timing *t, int64_t step, struct error *err)
@@ -201,15 +201,16 @@ static enum prony_status losses_read(struct timing *t, int64_t step, struct erro
 static enum prony_status first_step(struct timing *t, struct error *err)
 {
 	struct client_window window;
-	drive_event(t->drive, EVENT_STAGE, "first step");
+	launch_event(t->launch, EVENT_STAGE, "first step");
 	enum prony_status status = run_steps(t, 1, SYNC_END, 1, &window, err);
 	if (status != PRONY_OK)
 		return status;
 	t->record->first_step_ns = window.records[0].end_ns - window.records[0].begin_ns;
-	t->record->to_first_step_ns = window.records[0].end_ns - client_started_ns(t->client);
-	if (t->drive->cell->ungated)
+	t->record->to_first_step_ns =
+		window.records[0].end_ns - client_started_ns(t->team->clients[0]);
+	if (t->launch->cell->ungated)
 		return PRONY_OK;
-	const struct workload *work = t->drive->work;
+	const struct workload *work = t->launch->work;
 	if (work->is_model)
 		return check_outputs(t, &work->outputs, err);
 	if (t->recipe->input == INPUT_NATIVE)
@@ -259,7 +260,7 @@ static void keep_blocks(struct warm_up *warm, const struct client_window *window
 /* Blocks until steady, or until the cap; steadiness is the caller's judgement. */
 static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, struct error *err)
 {
-	const struct run_limits *limits = &t->drive->settings->limits;
+	const struct run_limits *limits = &t->launch->settings->limits;
 	int64_t start = clock_monotonic_ns(), deadline = start + limits->warm_up_cap_ns;
 	bool steady = !limits->test_steadiness;
 	enum prony_status status = calibrate(t, err);
@@ -280,9 +281,9 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 		t->record->warm_up_steps += every * blocks;
 		keep_blocks(warm, &window, every);
 		if (limits->test_steadiness &&
-		    t->drive->caller->steady(
-			    t->drive->caller->context, warm->blocks, warm->block_steps, warm->count,
-			    window_coming_ns(t->drive->cell, limits, t->step_ns))) {
+		    t->launch->caller->steady(
+			    t->launch->caller->context, warm->blocks, warm->block_steps,
+			    warm->count, window_coming_ns(t->launch->cell, limits, t->step_ns))) {
 			steady = true;
 			break;
 		}
@@ -303,8 +304,8 @@ static enum prony_status warm_by_steps(struct timing *t, int64_t steps, struct e
  * is not the first can tell. */
 static enum prony_status warm_by_epoch(struct timing *t, int64_t steps, struct error *err)
 {
-	const struct plan_cell *cell = t->drive->cell;
-	const struct run_limits *limits = &t->drive->settings->limits;
+	const struct plan_cell *cell = t->launch->cell;
+	const struct run_limits *limits = &t->launch->settings->limits;
 	int64_t few = limits->few_steps - 1;
 	if (cell->epoch_ns <= 0 || steps <= few)
 		return warm_by_steps(t, steps, err);
@@ -315,9 +316,9 @@ static enum prony_status warm_by_epoch(struct timing *t, int64_t steps, struct e
 
 static enum prony_status warm_up(struct timing *t, struct error *err)
 {
-	int64_t fixed = t->drive->cell->warm_up_steps, start = clock_monotonic_ns();
+	int64_t fixed = t->launch->cell->warm_up_steps, start = clock_monotonic_ns();
 	enum prony_status status = PRONY_OK;
-	drive_event(t->drive, EVENT_STAGE, "warm-up");
+	launch_event(t->launch, EVENT_STAGE, "warm-up");
 	t->record->warm_up_steps = 0;
 	if (fixed > 0) {
 		status = warm_by_epoch(t, fixed, err);
@@ -351,7 +352,7 @@ static enum prony_status keep_intervals(struct process_record *record,
 /* Steps until the loss is read again, after the first step and each so many. */
 static int64_t until_loss(const struct timing *t, int64_t done, int64_t steps)
 {
-	int64_t each = t->drive->cell->loss_every;
+	int64_t each = t->launch->cell->loss_every;
 	int64_t next = done == 0 ? 1 : (done / each + 1) * each;
 	return (next < steps ? next : steps) - done;
 }
@@ -360,7 +361,7 @@ static int64_t until_loss(const struct timing *t, int64_t done, int64_t steps)
 static enum prony_status run_window(struct timing *t, int64_t steps, int64_t every,
 				    struct error *err)
 {
-	const struct plan_cell *cell = t->drive->cell;
+	const struct plan_cell *cell = t->launch->cell;
 	bool losses = cell->loss_every > 0 && every == 1 && has_loss(t);
 	enum prony_status status = PRONY_OK;
 	for (int64_t done = 0; done < steps && status == PRONY_OK;) {
@@ -384,8 +385,8 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
  * how many would. 0: it is full. */
 static int64_t steps_left(const struct timing *t, int64_t every)
 {
-	const struct plan_cell *cell = t->drive->cell;
-	double window = (double)t->drive->settings->limits.window_ns;
+	const struct plan_cell *cell = t->launch->cell;
+	double window = (double)t->launch->settings->limits.window_ns;
 	double left = window - (double)t->timed_ns;
 	int64_t room = RECORDS_MAX - (int64_t)t->record->interval_count;
 	if (cell->steps > 0 || cell->warm_up_steps != 0 || cell->loss_every > 0 ||
@@ -400,11 +401,11 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 	struct process_record *record = t->record;
 	const struct prefetch_figures before = t->loaded;
 	const struct window_size size =
-		window_size(t->drive->cell, &t->drive->settings->limits, t->step_ns);
+		window_size(t->launch->cell, &t->launch->settings->limits, t->step_ns);
 	int64_t steps = size.steps, every = size.every;
 	if (size.few)
 		*t->flags |= CELL_FLAG_FEW_STEPS;
-	drive_event(t->drive, EVENT_STAGE, RUN_STAGE_MEASURING);
+	launch_event(t->launch, EVENT_STAGE, RUN_STAGE_MEASURING);
 	sampling_mark(t->sampling, true);
 	enum prony_status status = run_window(t, steps, every, err);
 	for (int64_t left; status == PRONY_OK && (left = steps_left(t, every)) > 0; steps += left)
@@ -431,9 +432,9 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 
 static enum prony_status last_loss(struct timing *t, struct error *err)
 {
-	if (t->drive->cell->ungated)
+	if (t->launch->cell->ungated)
 		return PRONY_OK;
-	if (t->drive->work->is_model)
+	if (t->launch->work->is_model)
 		return check_outputs(t, NULL, err);
 	if (t->recipe->input == INPUT_NATIVE)
 		return check_finite(t, &t->record->loss_last, err);
@@ -443,7 +444,7 @@ static enum prony_status last_loss(struct timing *t, struct error *err)
 	return status;
 }
 
-static void keep_facts(struct process_record *record, const struct session_facts *facts)
+static void keep_facts(struct process_record *record, const struct worker_facts *facts)
 {
 	record->spawn_ns = facts->spawn_ns;
 	record->import_ns = facts->import_ns;
@@ -461,37 +462,33 @@ static int64_t worker_rested_ns(void *context, int64_t from_ns, int64_t to_ns)
 }
 
 /* What a worker has another device compute cannot be seen on its processors. */
-static void watch_rest(const struct timing *t, struct client_spec *spec)
+static void watch_rest(const struct timing *t)
 {
-	if (!device_is_cpu(t->drive->cell->cell.device))
-		return;
-	spec->rested_ns = worker_rested_ns;
-	spec->rested_context = t->sampling;
+	if (device_is_cpu(t->launch->cell->cell.device))
+		team_watch_rest(t->team, worker_rested_ns, t->sampling);
 }
 
-static enum prony_status timed_process(struct timing *t, struct client_spec *spec, json_t **details,
-				       struct error *why)
+static enum prony_status timed_process(struct timing *t, json_t **details, struct error *why)
 {
-	const struct drive *drive = t->drive;
-	struct session_facts facts = {0};
-	enum prony_status status = streaming_open(drive, &t->loader, why);
+	const struct launch *launch = t->launch;
+	struct worker_facts facts = {0};
+	enum prony_status status = streaming_open(launch, &t->loader, why);
 	if (status == PRONY_OK)
-		status = session_start(drive, spec, drive->folder, (size_t)RECORDS_MAX,
-				       t->recipe->input, &t->client, why);
+		status = team_launch(t->team, launch, (size_t)RECORDS_MAX, t->recipe->input, why);
 	if (status == PRONY_OK)
-		status = sampling_start(PROCESS_HERE, client_guard(t->client), drive->cpus,
-					drive->cpu_count, &t->sampling, why);
+		status = sampling_start(PROCESS_HERE, client_guard(t->team->clients[0]),
+					launch->cpus, launch->cpu_count, &t->sampling, why);
 	if (status == PRONY_OK)
-		watch_rest(t, spec);
+		watch_rest(t);
 	if (status == PRONY_OK)
-		status = session_prepare(drive, t->client, t->recipe, drive->folder, &facts, why);
+		status = team_prepare(t->team, launch, t->recipe, &facts, why);
 	if (facts.details) {
 		keep_facts(t->record, &facts);
 		*details = json_incref(facts.details);
 	}
-	session_facts_release(&facts);
+	worker_facts_release(&facts);
 	if (status == PRONY_OK)
-		status = streaming_start(drive, t->client, t->loader, why);
+		status = streaming_start(launch, t->team, t->loader, why);
 	if (status == PRONY_OK && t->loader)
 		sampling_prony_too(t->sampling);
 	if (status == PRONY_OK)
@@ -505,30 +502,33 @@ static enum prony_status timed_process(struct timing *t, struct client_spec *spe
 	return status;
 }
 
-enum prony_status timing_run(const struct drive *drive, struct process_record *record,
+enum prony_status timing_run(const struct launch *launch, struct process_record *record,
 			     unsigned *flags, json_t **details, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	struct client_spec spec;
-	struct client_end end = {.rss_peak_bytes = -1, .user_ns = -1, .system_ns = -1};
+	struct team team = {.count = 0};
+	struct client_end end;
 	unsigned own = 0;
-	struct timing t = {
-		.drive = drive, .recipe = &drive->cell->recipe, .record = record, .flags = &own};
-	record->replicate = drive->replicate;
-	record->round = drive->round;
+	struct timing t = {.launch = launch,
+			   .team = &team,
+			   .recipe = &launch->cell->recipe,
+			   .record = record,
+			   .flags = &own};
+	record->replicate = launch->replicate;
+	record->round = launch->round;
 	record->started_wall_ns = clock_wall_ns();
 	int64_t start = clock_monotonic_ns();
-	drive_event(drive, EVENT_PROCESS_START, NULL);
-	enum prony_status status = timed_process(&t, &spec, details, &why);
+	launch_event(launch, EVENT_PROCESS_START, NULL);
+	enum prony_status status = timed_process(&t, details, &why);
 	/* While its processes can still be read. */
 	sampling_stop(t.sampling, record);
-	spec.rested_ns = NULL; /* which asked it */
+	team_watch_rest(&team, NULL, NULL); /* it asks t.sampling, which has stopped */
 	sampling_figures(record);
 	loss_series_keep(&t.losses, record);
 	if (disturbance_seen(record))
 		own |= CELL_FLAG_DISTURBED;
 	prefetch_close(t.loader);
-	client_end(t.client, &end);
+	team_end(&team, &end);
 	record->total_ns = clock_monotonic_ns() - start;
 	if (status == PRONY_OK && !end.clean)
 		status = error_set(&why, PRONY_CRASHED,

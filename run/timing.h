@@ -2,7 +2,7 @@
 #ifndef PRONY_RUN_TIMING_H
 #define PRONY_RUN_TIMING_H
 
-#include "run/session.h"
+#include "run/team.h"
 
 /*
  * Runs one replicate of a cell. The record is filled in any case, its status and error telling how
@@ -11,7 +11,7 @@
  * interrupted (then the record is not to be stored). *details (new reference, may become NULL) is
  * what the framework said of itself.
  */
-enum prony_status timing_run(const struct drive *drive, struct process_record *record,
+enum prony_status timing_run(const struct launch *launch, struct process_record *record,
 			     unsigned *flags, json_t **details, struct error *err);
 
 #endif

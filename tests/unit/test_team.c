@@ -1,0 +1,207 @@
+/*
+ * Teams of two workers: asked together, as slow as the slowest, ended by the first failure. The
+ * worker is this program: "worker MODE".
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "client_fixture.h"
+#include "run/team.h"
+
+#define SHARED_FD 7
+#define MS INT64_C(1000000)
+
+/* A file of the folder that both workers and the test see: "pid-0", "asked-1". */
+static char *file_of(const char *folder, const char *what, int rank)
+{
+	return memory_printf("%s/%s-%d", folder, what, rank);
+}
+
+static void put(const char *what, int rank, long number)
+{
+	char *path = file_of(getenv("FOLDER"), what, rank), text[32];
+	int length = snprintf(text, sizeof text, "%ld", number);
+	file_write_atomic(path, text, (size_t)length, NULL);
+	free(path);
+}
+
+static void wait_for(const char *what, int rank)
+{
+	char *path = file_of(getenv("FOLDER"), what, rank);
+	while (!file_exists(path))
+		usleep(1000);
+	free(path);
+}
+
+/* One step, of 1 us or 5 ms. Rank 0 answers after rank 1 was asked. */
+static void run_step(const char *mode, int rank, char *shared, json_t *reply)
+{
+	put("asked", rank, 0);
+	if (!strcmp(mode, "crash") && rank == 1)
+		exit(3);
+	if (!strcmp(mode, "crash") || (!strcmp(mode, "hang") && rank == 1))
+		for (;;)
+			pause();
+	if (rank == 0)
+		wait_for("asked", 1);
+	struct shared_header header;
+	memcpy(&header, shared, sizeof header);
+	struct step_record record = {.begin_ns = clock_monotonic_ns()};
+	record.end_ns = record.begin_ns + (rank == 1 ? 5 * MS : 1000);
+	clock_sleep_until_ns(record.end_ns);
+	memcpy(shared + header.records_offset, &record, sizeof record);
+	json_object_set_new(reply, "steps", json_integer(1));
+	json_object_set_new(reply, "records", json_integer(1));
+	json_object_set_new(reply, "begin_at_ns", json_integer(record.begin_ns));
+	json_object_set_new(reply, "end_at_ns", json_integer(record.end_ns));
+}
+
+static int worker(const char *mode)
+{
+	FILE *in = fdopen((int)strtol(getenv("PRONY_REQUEST_FD"), NULL, 10), "r");
+	FILE *out = fdopen((int)strtol(getenv("PRONY_REPLY_FD"), NULL, 10), "w");
+	char line[65536], *shared = NULL;
+	int rank = 0;
+	bool over = false;
+	while (!over && fgets(line, sizeof line, in)) {
+		json_t *request = json_loads(line, 0, NULL);
+		json_t *reply =
+			json_pack("{s:b, s:I}", "ok", 1, "id", json_int_or(request, "id", 0));
+		const char *verb = json_string_or(request, "verb", "");
+		if (!strcmp(verb, "hello")) {
+			json_t *offer = json_object_get(request, "shared_memory");
+			shared = mmap(NULL, (size_t)json_int_or(offer, "bytes", 0),
+				      PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
+			rank = (int)json_int_or(request, "rank", -1);
+			json_object_set_new(reply, "shared_memory", json_true());
+			put("pid", rank, getpid());
+		} else if (!strcmp(verb, "run")) {
+			run_step(mode, rank, shared, reply);
+		}
+		over = !strcmp(verb, "close");
+		char *text = json_dumps(reply, JSON_COMPACT);
+		fprintf(out, "%s\n", text);
+		fflush(out);
+		free(text);
+		json_decref(reply);
+		json_decref(request);
+	}
+	return 0;
+}
+
+static enum prony_status ignore(void *context, size_t rank, const struct client_reply *reply,
+				struct error *err)
+{
+	(void)context, (void)rank, (void)reply, (void)err;
+	return PRONY_OK;
+}
+
+static void start(struct peer *peer, struct team *team, const char *mode)
+{
+	static const struct target two = {.device = "cpu", .world_size = 2};
+
+	peer_init_self(peer, mode);
+	peer->spec.target = &two;
+	assert_int_equal(team_start(team, &peer->spec, &peer->err), PRONY_OK);
+	assert_int_equal(team->count, 2);
+	assert_int_equal(team_request(team, VERB_HELLO, NULL, ignore, NULL, &peer->err), PRONY_OK);
+}
+
+static enum prony_status run(struct peer *peer, struct team *team, int64_t timeout_ns,
+			     struct client_window *window)
+{
+	return team_run(team, 1, SYNC_END, 1, 0, timeout_ns, window, &peer->err);
+}
+
+/* Ends the team, after which neither worker is there. */
+static struct client_end end(struct peer *peer, struct team *team)
+{
+	struct client_end end;
+	pid_t pids[2];
+
+	for (int rank = 0; rank < 2; rank++) {
+		char *path = file_of(peer->folder, "pid", rank), *text = NULL;
+		size_t length;
+		assert_int_equal(file_read(path, 32, &text, &length, NULL), PRONY_OK);
+		pids[rank] = (pid_t)strtol(text, NULL, 10);
+		free(text);
+		free(path);
+	}
+	team_end(team, &end);
+	free(end.log);
+	for (int rank = 0; rank < 2; rank++)
+		assert_true(kill(pids[rank], 0) != 0 && errno == ESRCH);
+	peer_end(peer);
+	return end;
+}
+
+static void the_slowest_counts(void **state)
+{
+	struct peer peer;
+	struct team team;
+	struct client_window window;
+
+	(void)state;
+	start(&peer, &team, "slow");
+	/* Rank 0 answers only when rank 1 has been asked too. */
+	assert_int_equal(run(&peer, &team, 0, &window), PRONY_OK);
+	assert_int_equal(window.count, 1);
+	assert_int_equal(window.records[0].end_ns - window.records[0].begin_ns, 5 * MS);
+	assert_true(end(&peer, &team).clean);
+}
+
+static void a_crash_of_one_ends_both(void **state)
+{
+	struct peer peer;
+	struct team team;
+	struct client_window window;
+
+	(void)state;
+	start(&peer, &team, "crash");
+	assert_int_equal(run(&peer, &team, 0, &window), PRONY_CRASHED);
+	assert_non_null(strstr(peer.err.text, "exit code 3"));
+	assert_false(end(&peer, &team).clean);
+}
+
+static void a_hang_of_one_ends_both(void **state)
+{
+	struct peer peer;
+	struct team team;
+	struct client_window window;
+
+	(void)state;
+	start(&peer, &team, "hang");
+	assert_int_equal(run(&peer, &team, 300 * MS, &window), PRONY_TIMEOUT);
+	assert_false(end(&peer, &team).clean);
+}
+
+int main(int argc, char **argv)
+{
+	int exit_code = 0;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_slowest_counts),
+		cmocka_unit_test(a_crash_of_one_ends_both),
+		cmocka_unit_test(a_hang_of_one_ends_both),
+	};
+
+	if (client_fixture_guard(argc, argv, &exit_code))
+		return exit_code;
+	if (argc > 2 && strcmp(argv[1], "worker") == 0)
+		return worker(argv[2]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
