@@ -13,7 +13,7 @@
 
 /* A batch that was fed. */
 struct slot {
-	int32_t *labels; /* batch elements, in the program's arena */
+	int32_t **integers; /* of each array of the batch that is I64, as commands read it */
 	bool fed;
 };
 
@@ -217,17 +217,27 @@ static enum prony_status load_weights(struct native *native, const struct tensor
 
 static enum prony_status make_slots(struct native *native, struct error *err)
 {
+	const struct graph *graph = native->graph;
 	struct arena *arena = &native->program.arena;
-	size_t batch = (size_t)graph_batch(native->graph);
+	size_t arrays = (size_t)lower_input_index(graph, graph->value_count);
 
 	native->slots =
 		arena_try_array(arena, (size_t)native->recipe.slots, sizeof(*native->slots), err);
 	if (!native->slots)
 		return PRONY_NOMEM;
 	for (int i = 0; i < native->recipe.slots; i++) {
-		native->slots[i].labels = arena_try_array(arena, batch, sizeof(int32_t), err);
-		if (!native->slots[i].labels)
-			return PRONY_NOMEM;
+		native->slots[i].integers = arena_array(arena, arrays, sizeof(int32_t *));
+		for (int v = 0; v < graph->value_count; v++) {
+			const struct value *value = &graph->values[v];
+			int32_t **to = &native->slots[i].integers[lower_input_index(graph, v)];
+
+			if (value->dtype != DTYPE_I64)
+				continue;
+			*to = arena_try_array(arena, (size_t)shape_elements(&value->shape),
+					      sizeof(**to), err);
+			if (!*to)
+				return PRONY_NOMEM;
+		}
 	}
 	return PRONY_OK;
 }
@@ -266,18 +276,21 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-/* Labels in 32 bits, as commands read them. */
-static enum prony_status feed_labels(struct native *native, int slot, const struct tensor *labels,
-				     struct error *err)
+/* An array of the batch. Commands read integers in 32 bits. */
+static enum prony_status feed_array(struct native *native, int slot, int value,
+				    const struct tensor *tensor, struct error *err)
 {
-	int32_t *out = native->slots[slot].labels;
-	size_t count = (size_t)shape_elements(&labels->shape);
+	int index = lower_input_index(native->graph, value);
+	int32_t *integers = native->slots[slot].integers[index];
+	size_t count = (size_t)shape_elements(&tensor->shape);
 
+	if (tensor->dtype != DTYPE_I64)
+		return program_feed(&native->program, slot, index, tensor->data,
+				    (size_t)tensor_bytes(tensor), err);
 	for (size_t i = 0; i < count; i++)
-		out[i] = (int32_t)((const int64_t *)labels->data)[i];
-	return program_feed(&native->program, slot,
-			    lower_input_index(native->graph, graph_label(native->graph, 0)), out,
-			    count * sizeof(*out), err);
+		integers[i] = (int32_t)((const int64_t *)tensor->data)[i];
+	return program_feed(&native->program, slot, index, integers, count * sizeof(*integers),
+			    err);
 }
 
 static enum prony_status native_feed(struct session *s, int slot, struct batch batch,
@@ -289,14 +302,10 @@ static enum prony_status native_feed(struct session *s, int slot, struct batch b
 
 	if (status == PRONY_OK)
 		status = check_batch(graph, batch, native->lowering.training, err);
-	if (status == PRONY_OK)
-		status = check_no_ignored(batch, err);
-	if (status == PRONY_OK && batch.label_count > 0)
-		status = feed_labels(native, slot, &batch.labels[0], err);
 	for (int i = 0; status == PRONY_OK && i < batch.input_count; i++)
-		status = program_feed(
-			&native->program, slot, lower_input_index(graph, graph_input(graph, i)),
-			batch.inputs[i].data, (size_t)tensor_bytes(&batch.inputs[i]), err);
+		status = feed_array(native, slot, graph_input(graph, i), &batch.inputs[i], err);
+	for (int i = 0; status == PRONY_OK && i < batch.label_count; i++)
+		status = feed_array(native, slot, graph_label(graph, i), &batch.labels[i], err);
 	native->slots[slot].fed = status == PRONY_OK;
 	return status;
 }

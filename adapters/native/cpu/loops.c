@@ -143,13 +143,18 @@ static void run_dropout_grad(struct program *program, const struct command *comm
 /* Operands: logits, their gradient, the loss, labels. */
 static void run_cross_entropy(struct program *program, const struct command *command)
 {
-	size_t batch = (size_t)program->operands[command->operands[0]].layout.dims[0];
+	size_t rows = (size_t)program->operands[command->operands[0]].layout.dims[0];
 	size_t classes = (size_t)program->operands[command->operands[0]].layout.dims[1];
-	double sum = program->device->kernels->cross_entropy(
-		cpu_data(program, command, 1), cpu_data(program, command, 0),
-		cpu_data(program, command, 3), 1.0f / (float)batch, batch, classes);
+	const int32_t *labels = cpu_data(program, command, 3);
+	size_t valid = 0;
+	double sum;
 
-	*(double *)cpu_data(program, command, 2) = sum / (double)batch;
+	for (size_t i = 0; i < rows; i++)
+		valid += labels[i] >= 0;
+	sum = program->device->kernels->cross_entropy(cpu_data(program, command, 1),
+						      cpu_data(program, command, 0), labels,
+						      1.0f / (float)valid, rows, classes);
+	*(double *)cpu_data(program, command, 2) = sum / (double)valid;
 }
 
 enum prony_status cpu_relu(struct lowering *l, int n, struct error *err)

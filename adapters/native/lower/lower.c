@@ -129,7 +129,7 @@ int lower_input_index(const struct graph *graph, int value)
 	return index;
 }
 
-/* The arrays of the batch that the stage reads. Labels come in 32 bits. */
+/* The arrays of the batch that the stage reads. Integers come in 32 bits. */
 static enum prony_status lower_inputs(struct lowering *l, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -137,7 +137,7 @@ static enum prony_status lower_inputs(struct lowering *l, struct error *err)
 	for (int i = 0; status == PRONY_OK && i < l->graph->value_count; i++) {
 		const struct value *value = &l->graph->values[i];
 		struct layout rows =
-			layout_row_major(value->kind == VALUE_LABEL ? DTYPE_I32 : value->dtype,
+			layout_row_major(value->dtype == DTYPE_I64 ? DTYPE_I32 : value->dtype,
 					 value->shape.rank, value->shape.dims);
 
 		if (is_fed(value) && (l->values[i].uses > 0 || i == l->graph->logits))

@@ -75,6 +75,5 @@ enum prony_status lower_supports(const struct backend *backend, const struct gra
 				    operator_name(graph->nodes[n].op), graph->nodes[n].name);
 	}
 	check_weights(graph, &reasons);
-	reasons_add_inputs(&reasons, graph);
 	return reasons_finish(&reasons, why);
 }

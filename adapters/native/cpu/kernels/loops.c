@@ -169,6 +169,10 @@ BODY double cross_entropy_body(float *dlogits, const float *logits, const int32_
 		float max = x[0], factor;
 		double sum = 0;
 
+		if (labels[row] < 0) {
+			memset(e, 0, classes * sizeof(*e));
+			continue;
+		}
 		for (size_t i = 1; i < classes; i++)
 			max = x[i] > max ? x[i] : max;
 		for (size_t i = 0; i < classes; i++)

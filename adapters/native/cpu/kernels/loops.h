@@ -49,7 +49,7 @@ struct kernels {
 	void (*rmsprop)(float *w, float *v, const float *g, const struct update_rule *rule,
 			size_t n);
 	/* Sum over the rows of -log softmax(logits)[label]; dlogits = (softmax - onehot) * scale.
-	 */
+	 * Rows with a negative label add nothing, and their dlogits are 0. */
 	double (*cross_entropy)(float *dlogits, const float *logits, const int32_t *labels,
 				float scale, size_t rows, size_t classes);
 	/* Half the sum of squares. */
