@@ -92,26 +92,37 @@ const struct network exercise_network_wide = {
 	.layers = wide_layers,
 };
 
-static void fill_batch(struct exercise *e, int slot)
+/* The numbers that bounds of networks with one input were found for. */
+static void fill_slot(struct exercise *e, int slot)
 {
-	const struct value *input = &e->graph.values[graph_input(&e->graph, 0)];
-	const struct value *label = &e->graph.values[graph_label(&e->graph, 0)];
 	struct random random;
 
 	random_init(&random, SEED + (uint64_t)slot);
-	tensor_new(&e->arena, input->name, DTYPE_F32, &input->shape, &e->inputs[slot], NULL);
-	tensor_new(&e->arena, label->name, DTYPE_I64, &label->shape, &e->labels[slot], NULL);
-	for (int64_t i = 0; i < shape_elements(&input->shape); i++)
+	for (int64_t i = 0; i < shape_elements(&e->inputs[slot].shape); i++)
 		((float *)e->inputs[slot].data)[i] = (float)random_normal(&random);
-	for (int64_t i = 0; i < shape_elements(&label->shape); i++)
+	for (int64_t i = 0; i < shape_elements(&e->labels[slot].shape); i++)
 		((int64_t *)e->labels[slot].data)[i] =
 			(int64_t)random_below(&random, (uint64_t)graph_classes(&e->graph));
 }
 
 void exercise_fill(struct exercise *e)
 {
-	for (int slot = 0; slot < EXERCISE_SLOTS; slot++)
-		fill_batch(e, slot);
+	struct tensor_set *x = &e->all_inputs, *y = &e->all_labels;
+
+	batches_draw(&e->graph, SEED, 0, EXERCISE_SLOTS, e->labels_ignored, &e->arena, x, y, NULL);
+	for (size_t slot = 0; slot < EXERCISE_SLOTS; slot++) {
+		struct batch batch = batch_at(&e->graph, x, y, slot);
+
+		e->inputs[slot] = batch.inputs[0];
+		e->labels[slot] = batch.labels[0];
+		if (batch.input_count == 1)
+			fill_slot(e, (int)slot);
+	}
+}
+
+struct batch exercise_batch(const struct exercise *e, int slot)
+{
+	return batch_at(&e->graph, &e->all_inputs, &e->all_labels, (size_t)slot);
 }
 
 static enum prony_status prepare(struct exercise *e, const struct network *network, int64_t batch,
@@ -129,6 +140,7 @@ static enum prony_status prepare(struct exercise *e, const struct network *netwo
 		status = graph_initial_weights(&e->graph, SEED, &e->arena, &e->weights, err);
 	if (status != PRONY_OK)
 		return status;
+	e->labels_ignored = network->labels_ignored;
 	exercise_fill(e);
 	recipe_defaults(&e->recipe);
 	e->recipe.batch = batch;
@@ -216,8 +228,7 @@ enum prony_status exercise_open(struct exercise *e, struct error *err)
 		status = adapter->build(&e->session, &e->graph, &e->recipe, &e->weights, &e->built,
 					err);
 	for (int slot = 0; status == PRONY_OK && slot < EXERCISE_SLOTS; slot++)
-		status = adapter->feed(&e->session, slot,
-				       batch_of_one(&e->inputs[slot], &e->labels[slot]), err);
+		status = adapter->feed(&e->session, slot, exercise_batch(e, slot), err);
 	return status;
 }
 
@@ -317,8 +328,7 @@ enum prony_status exercise_compare(const char *name, const float *a, const doubl
 static enum prony_status step_both(struct exercise *e, struct reference *ref, int slot,
 				   bool epsilon_inside, struct error *err)
 {
-	enum prony_status status =
-		reference_feed(ref, batch_of_one(&e->inputs[slot], &e->labels[slot]), err);
+	enum prony_status status = reference_feed(ref, exercise_batch(e, slot), err);
 
 	if (status == PRONY_OK)
 		status = reference_step(ref, &e->recipe, epsilon_inside, err);
@@ -389,8 +399,7 @@ enum prony_status exercise_in_flight(struct exercise *e, struct error *err)
 		if (status == PRONY_OK)
 			status = e->adapter->sync(&e->session, err);
 		if (status == PRONY_OK)
-			status = reference_feed(
-				&ref, batch_of_one(&e->inputs[last], &e->labels[last]), err);
+			status = reference_feed(&ref, exercise_batch(e, last), err);
 		if (status == PRONY_OK)
 			status = reference_step(&ref, &e->recipe, false, err);
 		if (status == PRONY_OK)

@@ -21,7 +21,9 @@ struct exercise {
 	struct arena arena;
 	struct graph graph, reference_graph; /* the second with the backward pass */
 	struct tensor_set weights;
-	struct tensor inputs[EXERCISE_SLOTS], labels[EXERCISE_SLOTS];
+	double labels_ignored;					      /* the network's share */
+	struct tensor_set all_inputs, all_labels;		      /* of all slots */
+	struct tensor inputs[EXERCISE_SLOTS], labels[EXERCISE_SLOTS]; /* the first of each slot */
 	struct session session;
 	struct probe probe;
 	struct effective effective;
@@ -48,6 +50,7 @@ bool exercise_run(const struct adapter *adapter, const char *library, const stru
 
 /* Draws the batches of all slots for e->graph, in e->arena. */
 void exercise_fill(struct exercise *exercise);
+struct batch exercise_batch(const struct exercise *exercise, int slot);
 
 /* probe, open, build and feed of all slots. */
 enum prony_status exercise_open(struct exercise *exercise, struct error *err);

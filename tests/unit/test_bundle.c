@@ -594,6 +594,41 @@ static void hostile_case_files_are_refused(void **state)
 	bundle_release(&bundle);
 }
 
+/* Two inputs, one of integers, and a label for each token. */
+static void several_inputs_come_back(void **state)
+{
+	struct fixture *f = *state;
+	struct error err = ERROR_INIT;
+	struct bundle bundle;
+
+	graph_release(&f->graph);
+	check(zoo_build(zoo_find("tagger", NULL), 4, &f->graph, &err), &err);
+	check(graph_initial_weights(&f->graph, 1, &f->arena, &f->weights, &err), &err);
+	check(batches_draw(&f->graph, 1, 0, 2, 0.2, &f->arena, &f->inputs, &f->labels, &err), &err);
+	rewrite(f);
+	check(bundle_open(f->folder, &bundle, &err), &err);
+	assert_int_equal(bundle.inputs.count, 4);
+	assert_int_equal(bundle.labels.count, 2);
+	for (size_t i = 0; i < 4; i++)
+		assert_memory_equal(bundle.inputs.tensors[i].data, f->inputs.tensors[i].data,
+				    (size_t)tensor_bytes(&f->inputs.tensors[i]));
+	assert_memory_equal(bundle.labels.tensors[1].data, f->labels.tensors[1].data, 4 * 16 * 8);
+	assert_string_equal(bundle.inputs.tensors[3].name, "input.1.1");
+	assert_string_equal(bundle.labels.tensors[1].name, "label.1");
+	bundle_release(&bundle);
+	((int64_t *)f->inputs.tensors[2].data)[3] = 64;
+	rewrite(f);
+	refuse(f, "input.1.0: index 64 at 3 lies outside the 64 rows");
+	((int64_t *)f->inputs.tensors[2].data)[3] = 0;
+	for (int i = 0; i < 4 * 16; i++)
+		((int64_t *)f->labels.tensors[0].data)[i] = -1;
+	rewrite(f);
+	refuse(f, "label.0: all labels are ignored");
+	f->inputs.count = 3;
+	rewrite(f);
+	refuse(f, "input.1.1 is missing");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -603,6 +638,7 @@ int main(void)
 		cmocka_unit_test(damaged_images_never_crash),
 		cmocka_unit_test(the_seed_corpus_runs),
 		cmocka_unit_test_setup_teardown(bundles_come_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(several_inputs_come_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(case_json_says_what_the_protocol_page_says, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(case_json_follows_its_schema, setup, teardown),

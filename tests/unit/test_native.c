@@ -84,6 +84,7 @@ static void forward_agrees(void **state)
 	(void)state;
 	run_everywhere("lenet", exercise_forward);
 	run_everywhere("mlp", exercise_forward);
+	run_everywhere("tagger", exercise_forward);
 	run_everywhere("lenet", forward_one_thread);
 	run_others(exercise_forward);
 }
@@ -99,6 +100,7 @@ static void gradients_agree(void **state)
 	(void)state;
 	run_everywhere("lenet", exercise_gradients);
 	run_everywhere("mlp", exercise_gradients);
+	run_everywhere("tagger", exercise_gradients);
 	run_everywhere("lenet", gradients_one_thread);
 	run_others(exercise_gradients);
 }
@@ -136,6 +138,7 @@ static void updates_agree(void **state)
 	run_everywhere("lenet", exercise_update_sgd);
 	run_everywhere("lenet", update_momentum);
 	run_everywhere("mlp", update_momentum);
+	run_everywhere("tagger", update_momentum);
 	run_everywhere("mlp", update_rmsprop);
 	run_others(update_momentum);
 	run("mlp", 8, update_rmsprop_inside);
@@ -292,6 +295,7 @@ static void steps_allocate_nothing(void **state)
 	(void)state;
 	run("lenet", 64, check_allocations);
 	run("mlp", 64, check_allocations);
+	run("tagger", 64, check_allocations);
 	run("lstm", 16, check_allocations);
 	if (exercise_has_precision(&adapter_native, library, PRECISION_BF16))
 		run("lenet", 64, check_allocations_bf16);
