@@ -329,95 +329,84 @@ static enum prony_status native_sync(struct session *s, struct error *err)
 	return native->backend->sync(native->device, err);
 }
 
-static enum prony_status store_one(struct native *native, const struct parameter *parameter,
-				   int operand, const struct tensor *out, struct error *err)
+/* The values of a parameter or state, or of its gradient. */
+static enum prony_status read_one(struct native *native, const struct parameter *parameter,
+				  bool gradient, const struct tensor *out, struct error *err)
 {
 	size_t elements = (size_t)shape_elements(&out->shape);
-	float *changed;
-	enum prony_status status = native->backend->copy_out(&native->program, operand,
-							     &parameter->outside, out->data, err);
+	float *changed = NULL;
+	enum prony_status status =
+		check_read_shape(out, &native->graph->values[parameter->value].shape, err);
 
-	if (status != PRONY_OK || !parameter->gate_order)
+	if (status != PRONY_OK)
 		return status;
-	changed = malloc(elements * sizeof(float));
-	if (!changed)
-		return error_set(err, PRONY_NOMEM, "no memory for weights");
-	reorder_gates(changed, out->data, elements, parameter, false);
-	memcpy(out->data, changed, elements * sizeof(float));
-	free(changed);
-	return PRONY_OK;
-}
-
-/* One tensor of `out` from the parameter or state of its name; `gradients`: their gradients. */
-static enum prony_status read_one(struct native *native, const struct parameter *parameters,
-				  int count, bool gradients, const struct tensor *out,
-				  struct error *err)
-{
-	const struct parameter *found = NULL;
-
-	for (int k = 0; k < count; k++) {
-		if (strcmp(native->graph->values[parameters[k].value].name, out->name) == 0)
-			found = &parameters[k];
-	}
-	if (!found)
-		return error_set(err, PRONY_INTERNAL, "there is no '%s'", out->name);
-	if (out->dtype != DTYPE_F32 ||
-	    !shape_equal(&out->shape, &native->graph->values[found->value].shape))
-		return error_set(err, PRONY_INTERNAL, "'%s' has another type or shape", out->name);
-	if (found->original) {
-		memcpy(out->data, found->original,
-		       (size_t)shape_elements(&out->shape) * sizeof(float));
+	if (parameter->original) {
+		memcpy(out->data, parameter->original, elements * sizeof(float));
 		return PRONY_OK;
 	}
-	return store_one(native, found, gradients ? found->gradient : found->operand, out, err);
+	if (parameter->gate_order) {
+		changed = malloc(elements * sizeof(float));
+		if (!changed)
+			return error_set(err, PRONY_NOMEM, "no memory for weights");
+	}
+	status = native->backend->copy_out(&native->program,
+					   gradient ? parameter->gradient : parameter->operand,
+					   &parameter->outside, changed ? changed : out->data, err);
+	if (status == PRONY_OK && changed)
+		reorder_gates(out->data, changed, elements, parameter, false);
+	free(changed);
+	return status;
 }
 
 static enum prony_status read_all(struct native *native, enum readout what, struct tensor_set *out,
 				  struct error *err)
 {
-	const struct lowering *lowering = &native->lowering;
+	const struct lowering *l = &native->lowering;
+	const struct parameter *rows = what == READ_STATE ? l->states : l->parameters;
+	int count = what == READ_STATE ? l->state_count : l->parameter_count;
 	enum prony_status status = PRONY_OK;
 
 	for (size_t i = 0; status == PRONY_OK && i < out->count; i++) {
-		if (what == READ_STATE)
-			status = read_one(native, lowering->states, lowering->state_count, false,
-					  &out->tensors[i], err);
-		else
-			status = read_one(native, lowering->parameters, lowering->parameter_count,
-					  what == READ_GRADIENTS, &out->tensors[i], err);
+		int k = 0;
+
+		while (k < count &&
+		       strcmp(native->graph->values[rows[k].value].name, out->tensors[i].name) != 0)
+			k++;
+		if (k == count)
+			return error_set(err, PRONY_INTERNAL, "there is no '%s'",
+					 out->tensors[i].name);
+		status = read_one(native, &rows[k], what == READ_GRADIENTS, &out->tensors[i], err);
 	}
 	return status;
 }
 
-static enum prony_status read_logits(struct native *native, struct tensor_set *out,
+static enum prony_status read_logits(struct native *native, const struct tensor *out,
 				     struct error *err)
 {
 	int logits = native->lowering.logits;
+	enum prony_status status =
+		check_read_shape(out, &native->graph->values[native->graph->logits].shape, err);
 
-	if (out->count != 1 || out->tensors[0].dtype != DTYPE_F32 ||
-	    !shape_equal(&out->tensors[0].shape,
-			 &native->graph->values[native->graph->logits].shape))
-		return error_set(err, PRONY_INTERNAL, "logits are one F32 tensor of their shape");
-	return native->backend->copy_out(&native->program, logits,
-					 &native->program.operands[logits].layout,
-					 out->tensors[0].data, err);
+	return status == PRONY_OK
+		       ? native->backend->copy_out(&native->program, logits,
+						   &native->program.operands[logits].layout,
+						   out->data, err)
+		       : status;
 }
 
-static enum prony_status read_loss(struct native *native, struct tensor_set *out, struct error *err)
+static enum prony_status read_loss(struct native *native, const struct tensor *out,
+				   struct error *err)
 {
 	double loss;
-	enum prony_status status;
+	enum prony_status status = native->backend->copy_out(
+		&native->program, native->lowering.loss, NULL, &loss, err);
 
-	if (!native->lowering.training)
-		return error_set(err, PRONY_UNSUPPORTED, "forward computes no loss");
-	status = native->backend->copy_out(&native->program, native->lowering.loss, NULL, &loss,
-					   err);
 	if (status != PRONY_OK)
 		return status;
-	if (out->count == 1 && out->tensors[0].dtype == DTYPE_F64)
-		*(double *)out->tensors[0].data = loss;
-	else if (out->count == 1 && out->tensors[0].dtype == DTYPE_F32)
-		*(float *)out->tensors[0].data = (float)loss;
+	if (out->dtype == DTYPE_F64)
+		*(double *)out->data = loss;
+	else if (out->dtype == DTYPE_F32)
+		*(float *)out->data = (float)loss;
 	else
 		return error_set(err, PRONY_INTERNAL, "the loss is one F64 or F32");
 	return PRONY_OK;
@@ -427,25 +416,17 @@ static enum prony_status native_read(struct session *s, enum readout what, struc
 				     struct error *err)
 {
 	struct native *native = s->private_data;
+	enum prony_status status = check_readout(what, native->stepped, out, err);
 
-	if (what != READ_WEIGHTS && what != READ_STATE && !native->stepped)
-		return error_set(err, PRONY_INTERNAL, "nothing was computed yet");
-	switch (what) {
-	case READ_LOGITS:
-		return read_logits(native, out, err);
-	case READ_LOSS:
-		return read_loss(native, out, err);
-	case READ_WEIGHTS:
-		return read_all(native, what, out, err);
-	case READ_GRADIENTS:
-		if (!native->lowering.training)
-			return error_set(err, PRONY_UNSUPPORTED, "forward computes no gradients");
-		return read_all(native, what, out, err);
-	case READ_STATE:
-		return read_all(native, what, out, err);
-	default:
-		return error_set(err, PRONY_INTERNAL, "cannot read %d", (int)what);
-	}
+	if (status != PRONY_OK)
+		return status;
+	if ((what == READ_LOSS || what == READ_GRADIENTS) && !native->lowering.training)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "forward computes neither loss nor gradients");
+	if (what == READ_LOGITS)
+		return read_logits(native, &out->tensors[0], err);
+	return what == READ_LOSS ? read_loss(native, &out->tensors[0], err)
+				 : read_all(native, what, out, err);
 }
 
 static void native_close(struct session *s)

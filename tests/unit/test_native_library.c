@@ -157,7 +157,7 @@ static struct work *add(struct program *program, const char *name)
 
 static void loops_wait_for_primitives(void **state)
 {
-	struct device device = {.desc_count = 0};
+	struct device device = {.kept_count = 0};
 	struct error err;
 	struct program program;
 	const struct loader_symbol symbol = LOADER_SYMBOL(pending, "fake_dnnl_pending");

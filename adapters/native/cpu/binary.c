@@ -170,26 +170,23 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	return PRONY_OK;
 }
 
-/* Describes the library's primitive, with a ReLU behind it if asked: b may be repeated, a may not.
- * PRONY_UNSUPPORTED where there is only reference code. */
+/* Describes the library's primitive, with node `relu` behind it (-1: none): b may be repeated, a
+ * may not. PRONY_UNSUPPORTED where there is only reference code. */
 static enum prony_status describe(const struct lowering *l, const struct node *node, int a, int b,
-				  bool relu, dnnl_primitive_desc_t *out, struct error *err)
+				  int relu, dnnl_primitive_desc_t *out, struct error *err)
 {
 	static const dnnl_alg_kind_t algorithms[] = {dnnl_binary_add, dnnl_binary_sub,
 						     dnnl_binary_mul, dnnl_binary_div};
 	const struct onednn *dnn = cpu_onednn(l);
 	const_dnnl_memory_desc_t desc = cpu_desc(l, a);
-	dnnl_primitive_attr_t attributes = NULL;
+	struct chain chain = {.nodes = {relu}, .count = relu >= 0};
 	dnnl_primitive_desc_t pd = NULL;
-	enum prony_status status = cpu_attributes(l, relu, &attributes, err);
+	enum prony_status status =
+		onednn_check(dnn->binary_primitive_desc_create(
+				     &pd, dnn->engine, algorithms[broadcast_op_of(node->op)], desc,
+				     cpu_desc(l, b), desc, cpu_attributes(l, &chain)),
+			     "elementwise operator", node->name, err);
 
-	if (status != PRONY_OK)
-		return status;
-	status = onednn_check(dnn->binary_primitive_desc_create(
-				      &pd, dnn->engine, algorithms[broadcast_op_of(node->op)], desc,
-				      cpu_desc(l, b), desc, attributes),
-			      "elementwise operator", node->name, err);
-	dnn->primitive_attr_destroy(attributes);
 	if (status != PRONY_OK)
 		return status;
 	if (cpu_grade(l, pd, 1) == 0) {
@@ -208,7 +205,7 @@ static enum prony_status library_binary(struct lowering *l, int n, int value, in
 	const struct node *node = &l->graph->nodes[n];
 	int relu = lower_fusable_relu(l, n), y;
 	dnnl_primitive_desc_t pd = NULL;
-	enum prony_status status = describe(l, node, a, b, relu >= 0, &pd, err);
+	enum prony_status status = describe(l, node, a, b, relu, &pd, err);
 
 	if (status != PRONY_OK)
 		return status;

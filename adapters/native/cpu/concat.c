@@ -19,25 +19,14 @@ static enum prony_status describe(struct lowering *l, int n, const int *operands
 	const struct onednn *dnn = cpu_onednn(l);
 	const struct node *node = &l->graph->nodes[n];
 	const_dnnl_memory_desc_t sources[NODE_MAX_INPUTS];
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_memory_desc_t desc = NULL;
-	enum prony_status status = cpu_describe(dnn, dst, &desc, err);
 
-	if (status != PRONY_OK)
-		return status;
 	for (int i = 0; i < node->input_count; i++)
 		sources[i] = cpu_desc(l, operands[i]);
-	status = cpu_attributes(l, false, &attributes, err);
-	if (status == PRONY_OK)
-		status = onednn_check(dnn->concat_primitive_desc_create(
-					      &l->nodes[n].work->forward, dnn->engine, desc,
-					      node->input_count, (int)node->attributes.axis,
-					      sources, attributes),
-				      "concatenation", node->name, err);
-	if (attributes)
-		dnn->primitive_attr_destroy(attributes);
-	dnn->memory_desc_destroy(desc);
-	return status;
+	return onednn_check(dnn->concat_primitive_desc_create(
+				    &l->nodes[n].work->forward, dnn->engine, cpu_desc_of(l, dst),
+				    node->input_count, (int)node->attributes.axis, sources,
+				    cpu_attributes(l, NULL)),
+			    "concatenation", node->name, err);
 }
 
 static enum prony_status append(struct lowering *l, int n, const int *operands, struct error *err)

@@ -75,18 +75,20 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 /* Creates the primitive descriptors over the given layouts of source and destination. */
 static dnnl_status_t candidate_create(const struct lowering *l, const struct geometry *g,
 				      const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
-				      const_dnnl_memory_desc_t weights,
-				      const_dnnl_memory_desc_t gradient,
-				      const_dnnl_memory_desc_t bias,
-				      const_dnnl_primitive_attr_t fused,
-				      const_dnnl_primitive_attr_t attributes, struct candidate *out)
+				      struct candidate *out)
 {
 	const struct onednn *dnn = cpu_onednn(l);
+	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
+	const_dnnl_memory_desc_t weights = cpu_any(l, g->type, g->w_rank, g->w);
+	/* Sums, and the weights themselves, are fp32 in any case. */
+	const_dnnl_memory_desc_t gradient = cpu_any(l, DTYPE_F32, g->w_rank, g->w);
+	const_dnnl_memory_desc_t bias =
+		g->has_bias ? cpu_row_major(l, DTYPE_F32, 1, g->bias) : NULL;
 	dnnl_status_t status = dnn->convolution_forward_primitive_desc_create(
 		&out->forward, dnn->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference,
 		dnnl_convolution_direct, src, weights, bias, dst, g->strides, g->dilations,
-		g->before, g->after, fused);
+		g->before, g->after, cpu_attributes(l, &g->chain));
 
 	if (status != dnnl_success || !l->training)
 		return status;
@@ -121,42 +123,17 @@ static enum prony_status candidate_try(const struct lowering *l, const struct ge
 				       const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
 				       struct candidate *out, struct error *err)
 {
-	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_memory_desc_t weights = NULL, gradient = NULL, bias = NULL;
-	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
 	dnnl_status_t created;
-	enum prony_status status = cpu_any(l, g->type, g->w_rank, g->w, &weights, err);
 
 	*out = (struct candidate){.grade = -1};
-	if (status == PRONY_OK) /* sums, and the weights themselves, are fp32 in any case */
-		status = cpu_any(l, DTYPE_F32, g->w_rank, g->w, &gradient, err);
-	if (status == PRONY_OK && g->has_bias)
-		status = cpu_plain(l, DTYPE_F32, 1, g->bias, &bias, err);
-	if (status == PRONY_OK)
-		status = cpu_chain_attributes(l, &g->chain, &fused, err);
-	if (status == PRONY_OK)
-		status = cpu_attributes(l, false, &attributes, err);
-	if (status != PRONY_OK)
-		goto out;
-	created = candidate_create(l, g, src, dst, weights, gradient, bias, fused, attributes, out);
+	created = candidate_create(l, g, src, dst, out);
 	if (created == dnnl_success)
 		candidate_grade(l, out);
 	else
 		candidate_release(l, out);
-	if (created == dnnl_out_of_memory)
-		status = onednn_check(created, "primitive descriptor", "convolution", err);
-out:
-	if (attributes)
-		dnn->primitive_attr_destroy(attributes);
-	if (fused)
-		dnn->primitive_attr_destroy(fused);
-	if (bias)
-		dnn->memory_desc_destroy(bias);
-	if (gradient)
-		dnn->memory_desc_destroy(gradient);
-	if (weights)
-		dnn->memory_desc_destroy(weights);
-	return status;
+	return created == dnnl_out_of_memory
+		       ? onednn_check(created, "primitive descriptor", "convolution", err)
+		       : PRONY_OK;
 }
 
 /* Takes `other` in place of `best` when its grade is at least `enough`; releases the loser. */
@@ -195,20 +172,13 @@ static enum prony_status choose_tag(const struct lowering *l, const struct geome
 				    dnnl_format_tag_t tag, int enough, struct candidate *best,
 				    struct error *err)
 {
-	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_memory_desc_t x = NULL, y = NULL;
+	struct layout x = cpu_tagged(l, g->type, 4, g->x, tag);
+	struct layout y = cpu_tagged(l, g->type, 4, g->y, tag);
 	struct candidate other = {.grade = -1};
-	enum prony_status status = PRONY_OK;
+	enum prony_status status =
+		candidate_try(l, g, cpu_desc_of(l, &x), cpu_desc_of(l, &y), &other, err);
 
-	if (dnn->memory_desc_create_with_tag(&x, 4, g->x, cpu_type(g->type), tag) == dnnl_success &&
-	    dnn->memory_desc_create_with_tag(&y, 4, g->y, cpu_type(g->type), tag) == dnnl_success) {
-		status = candidate_try(l, g, x, y, &other, err);
-		prefer(l, best, &other, enough);
-	}
-	if (x)
-		dnn->memory_desc_destroy(x);
-	if (y)
-		dnn->memory_desc_destroy(y);
+	prefer(l, best, &other, enough);
 	return status;
 }
 
@@ -225,17 +195,11 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	const dnnl_format_tag_t plain[] = {dnnl_nhwc, dnnl_nchw};
 	const struct onednn *dnn = cpu_onednn(l);
 	const_dnnl_memory_desc_t present = cpu_desc(l, x);
-	dnnl_memory_desc_t any_x = NULL, any_y = NULL;
+	const_dnnl_memory_desc_t any_x = cpu_any(l, g->type, 4, g->x);
+	const_dnnl_memory_desc_t any_y = g->target ? g->target : cpu_any(l, g->type, 4, g->y);
 	struct candidate other = {.grade = -1};
-	enum prony_status status = cpu_any(l, g->type, 4, g->x, &any_x, err);
+	enum prony_status status = candidate_try(l, g, any_x, any_y, best, err);
 
-	if (status == PRONY_OK && g->target)
-		status = onednn_check(dnn->memory_desc_clone(&any_y, g->target),
-				      "memory descriptor", "sum", err);
-	else if (status == PRONY_OK)
-		status = cpu_any(l, g->type, 4, g->y, &any_y, err);
-	if (status == PRONY_OK)
-		status = candidate_try(l, g, any_x, any_y, best, err);
 	if (status == PRONY_OK && lower_layout(l, x)->type == g->type &&
 	    (best->grade < 0 ||
 	     !dnn->memory_desc_equal(
@@ -248,10 +212,6 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 		status = choose_tag(l, g, dnnl_nhwc, 2, best, err);
 	for (int i = 0; i < 2 && status == PRONY_OK && !g->target && best->grade < 1; i++)
 		status = choose_tag(l, g, plain[i], best->grade + 1, best, err);
-	if (any_x)
-		dnn->memory_desc_destroy(any_x);
-	if (any_y)
-		dnn->memory_desc_destroy(any_y);
 	return status;
 }
 

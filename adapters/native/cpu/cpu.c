@@ -71,9 +71,7 @@ static enum prony_status open_device(struct device *device, const struct recipe 
 
 static void close_device(struct device *device)
 {
-	for (int i = 0; i < device->desc_count; i++)
-		device->dnn.memory_desc_destroy(device->descs[i]);
-	free(device->descs);
+	cpu_release_kept(device);
 	onednn_stop(&device->dnn);
 }
 

@@ -12,9 +12,11 @@
 struct device {
 	struct onednn dnn;
 	const struct kernels *kernels;
-	/* Descriptors that blobs of layouts borrow; owned. */
-	dnnl_memory_desc_t *descs;
-	int desc_count, desc_capacity;
+	/* Descriptors and attributes that planning uses; owned, until the program is complete. */
+	struct kept *kept;
+	int kept_count, kept_capacity;
+	dnnl_primitive_attr_t attributes; /* of primitives that compute nothing besides; kept */
+	dnnl_status_t failed; /* why something that is kept could not be made; dnnl_success */
 	struct update_rule rule;
 	void (*update)(float *w, float *v, const float *g, const struct update_rule *rule,
 		       size_t n);
@@ -49,21 +51,27 @@ extern const struct backend backend_cpu;
 /* layout.c: layouts in the library's words. */
 
 dnnl_data_type_t cpu_type(enum dtype type);
-/* The caller destroys it. */
+/* A descriptor that the caller destroys. */
 enum prony_status cpu_describe(const struct onednn *dnn, const struct layout *layout,
 			       dnnl_memory_desc_t *out, struct error *err);
 /* Its blob, if any, is borrowed from `desc`. */
 struct layout cpu_layout(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
-/* What the library calls tag, for activations in blocks or weights; its blob lasts. */
-enum prony_status cpu_tagged(const struct lowering *l, enum dtype type, int rank,
-			     const int64_t *dims, dnnl_format_tag_t tag, struct layout *out,
-			     struct error *err);
+
+/* What these return is the device's, until the program is complete. Where one cannot be made,
+ * device.failed says so, and cpu_finish fails. */
+void cpu_keep(struct device *device, dnnl_memory_desc_t desc, dnnl_primitive_attr_t attributes);
+const_dnnl_memory_desc_t cpu_desc_of(const struct lowering *l, const struct layout *layout);
+const_dnnl_memory_desc_t cpu_row_major(const struct lowering *l, enum dtype type, int rank,
+				       const int64_t *dims);
+/* A layout that a primitive is free to choose. */
+const_dnnl_memory_desc_t cpu_any(const struct lowering *l, enum dtype type, int rank,
+				 const int64_t *dims);
+/* The layout that the library calls `tag`. */
+struct layout cpu_tagged(const struct lowering *l, enum dtype type, int rank, const int64_t *dims,
+			 dnnl_format_tag_t tag);
+void cpu_release_kept(struct device *device);
+
 const_dnnl_memory_desc_t cpu_desc(const struct lowering *l, int operand);
-/* A layout that a primitive is free to choose; the caller destroys it. */
-enum prony_status cpu_any(const struct lowering *l, enum dtype type, int rank, const int64_t *dims,
-			  dnnl_memory_desc_t *out, struct error *err);
-enum prony_status cpu_plain(const struct lowering *l, enum dtype type, int rank,
-			    const int64_t *dims, dnnl_memory_desc_t *out, struct error *err);
 bool cpu_same_layout(const struct device *device, const struct layout *a, const struct layout *b);
 bool cpu_same_blocks(struct device *device, const struct layout *like, enum dtype type, int rank,
 		     const int64_t *dims, struct layout *out);
@@ -80,10 +88,20 @@ enum prony_status cpu_as(struct lowering *l, int operand, const_dnnl_memory_desc
 
 /* primitive.c: attributes and implementations of the library's primitives. */
 
-/* Attributes of every primitive: strict fp32, our scratchpad; with a ReLU after it if asked. The
- * caller destroys them. */
-enum prony_status cpu_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
-				 struct error *err);
+/* A function as the library names it. */
+struct eltwise_function {
+	dnnl_alg_kind_t algorithm;
+	float alpha, beta;
+};
+
+/* Whether the operator is a function of one element that the library has. */
+bool cpu_has_function(enum op op);
+/* `node` has the attributes; in training the gradient needs a forward pass of its kind. */
+struct eltwise_function cpu_function(enum op op, const struct node *node, bool training);
+
+/* Attributes of primitives: strict fp32, our scratchpad, and what of a chain (NULL: none) the
+ * primitive computes. Kept by the device. */
+const_dnnl_primitive_attr_t cpu_attributes(const struct lowering *l, const struct chain *chain);
 /* How good an implementation is: 0 reference code, 1 general (im2col and gemm), 2 specialised. */
 int cpu_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade);
 /* Notes what computes a node and the `count` nodes that are computed with it: the implementations,
@@ -135,25 +153,8 @@ enum prony_status cpu_reorder_now(const struct onednn *dnn, const_dnnl_memory_de
 				  const void *from, const_dnnl_memory_desc_t to_desc, void *to,
 				  struct error *err);
 
-/* eltwise.c: functions of one element that the library has. */
-
-/* A function as the library names it. */
-struct eltwise_function {
-	dnnl_alg_kind_t algorithm;
-	float alpha, beta;
-};
-
-/* Whether the operator is one. */
-bool cpu_has_function(enum op op);
-/* Its name and numbers; false where there is none. */
-bool cpu_eltwise_function(const struct node *node, struct eltwise_function *out);
-
 /* weighted.c: what convolutions and matrix products share. The forward node has kept its primitive
  * descriptors. */
-
-/* Attributes of a primitive that computes a chain, too. The caller destroys them. */
-enum prony_status cpu_chain_attributes(const struct lowering *l, const struct chain *chain,
-				       dnnl_primitive_attr_t *out, struct error *err);
 enum prony_status cpu_weighted_grad_input(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_weighted_grad_weight(struct lowering *l, int n, struct error *err);
 /* Declares the parameters of node n and appends its forward primitive. */

@@ -186,18 +186,16 @@ static enum prony_status choose_input(struct lowering *l, struct layer *layer, i
 	const int64_t dims[] = {d->batch, d->channels, d->in[0], d->in[1]};
 	int64_t block = weight_block();
 	bool last = d->channels * 3 < (d->channels + block - 1) / block * block * 2;
-	enum prony_status status = PRONY_OK;
+	enum prony_status status;
 
 	*out = *lower_layout(l, *src);
 	if (describe(out, &d->x, &d->present))
 		return PRONY_OK;
-	if (last)
-		*out = layout_channels_last(DTYPE_F32, 4, dims);
-	else
-		status = cpu_tagged(l, DTYPE_F32, 4, dims, block == 16 ? dnnl_nChw16c : dnnl_nChw8c,
-				    out, err);
-	if (status == PRONY_OK)
-		status = lower_as(l, *src, out, "depthwise", src, err);
+	*out = cpu_tagged(l, DTYPE_F32, 4, dims,
+			  last		? dnnl_nhwc
+			  : block == 16 ? dnnl_nChw16c
+					: dnnl_nChw8c);
+	status = lower_as(l, *src, out, "depthwise", src, err);
 	if (status == PRONY_OK && !describe(out, &d->x, &d->present))
 		return error_set(err, PRONY_INTERNAL, "a depthwise layer's own layout");
 	return status;
@@ -215,14 +213,14 @@ static enum prony_status choose_layouts(struct lowering *l, struct layer *layer,
 	if (status != PRONY_OK)
 		return status;
 	out->y = lower_like(l, &out->x, DTYPE_F32, 4, y);
+	out->w = cpu_tagged(l, DTYPE_F32, 5, w, block == 16 ? dnnl_Goihw16g : dnnl_Goihw8g);
 	if (!describe(&out->y, &d->y, &present))
 		return error_set(err, PRONY_INTERNAL, "a depthwise layer's output layout");
 	d->w.block = block;
 	d->w.column = block;
 	d->w.row = d->kernel[1] * block;
 	d->w.block_stride = d->kernel[0] * d->w.row;
-	return cpu_tagged(l, DTYPE_F32, 5, w, block == 16 ? dnnl_Goihw16g : dnnl_Goihw8g, &out->w,
-			  err);
+	return PRONY_OK;
 }
 
 /* Destroys what is not made for depthwise convolutions. */
@@ -240,35 +238,18 @@ static void keep_special(const struct lowering *l, dnnl_status_t created, dnnl_p
 	*pd = NULL;
 }
 
-/* The layouts in the library's words; the caller destroys them. */
-struct descriptors {
-	dnnl_memory_desc_t x, y, w, bias;
-};
-
-static enum prony_status describe_all(struct lowering *l, const struct layer *layer,
-				      const struct layouts *layouts, bool has_bias,
-				      struct descriptors *out, struct error *err)
-{
-	const struct onednn *dnn = cpu_onednn(l);
-	enum prony_status status = cpu_describe(dnn, &layouts->x, &out->x, err);
-
-	if (status == PRONY_OK)
-		status = cpu_describe(dnn, &layouts->y, &out->y, err);
-	if (status == PRONY_OK)
-		status = cpu_describe(dnn, &layouts->w, &out->w, err);
-	if (status == PRONY_OK && has_bias)
-		status = cpu_plain(l, DTYPE_F32, 1, &layer->d.channels, &out->bias, err);
-	return status;
-}
-
 /* The library's primitives, NULL where it has none that is good. */
 static void find_primitives(struct lowering *l, int n, const struct layer *layer,
-			    const struct descriptors *f, const_dnnl_primitive_attr_t fused,
-			    const_dnnl_primitive_attr_t attributes)
+			    const struct layouts *layouts, const struct chain *chain, bool has_bias)
 {
 	const struct onednn *dnn = cpu_onednn(l);
 	const struct depthwise *d = &layer->d;
 	struct node_work *work = l->nodes[n].work;
+	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
+	const_dnnl_memory_desc_t x = cpu_desc_of(l, &layouts->x), y = cpu_desc_of(l, &layouts->y);
+	const_dnnl_memory_desc_t w = cpu_desc_of(l, &layouts->w);
+	const_dnnl_memory_desc_t bias =
+		has_bias ? cpu_row_major(l, DTYPE_F32, 1, &d->channels) : NULL;
 	dnnl_dims_t strides = {0}, dilations = {0}, before = {0}, after = {0};
 
 	for (int i = 0; i < 2; i++) {
@@ -282,53 +263,23 @@ static void find_primitives(struct lowering *l, int n, const struct layer *layer
 		     dnn->convolution_forward_primitive_desc_create(
 			     &work->forward, dnn->engine,
 			     l->training ? dnnl_forward_training : dnnl_forward_inference,
-			     dnnl_convolution_direct, f->x, f->w, f->bias, f->y, strides, dilations,
-			     before, after, fused),
+			     dnnl_convolution_direct, x, w, bias, y, strides, dilations, before,
+			     after, cpu_attributes(l, chain)),
 		     &work->forward);
 	if (l->training && l->nodes[n].wants_dx)
 		keep_special(l,
 			     dnn->convolution_backward_data_primitive_desc_create(
-				     &work->backward_data, dnn->engine, dnnl_convolution_direct,
-				     f->x, f->w, f->y, strides, dilations, before, after,
-				     work->forward, attributes),
+				     &work->backward_data, dnn->engine, dnnl_convolution_direct, x,
+				     w, y, strides, dilations, before, after, work->forward,
+				     attributes),
 			     &work->backward_data);
 	if (l->training)
 		keep_special(l,
 			     dnn->convolution_backward_weights_primitive_desc_create(
 				     &work->backward_weights, dnn->engine, dnnl_convolution_direct,
-				     f->x, f->w, f->bias, f->y, strides, dilations, before, after,
+				     x, w, bias, y, strides, dilations, before, after,
 				     work->forward, attributes),
 			     &work->backward_weights);
-}
-
-static enum prony_status choose_primitives(struct lowering *l, int n, const struct layer *layer,
-					   const struct layouts *layouts, const struct chain *chain,
-					   bool has_bias, struct error *err)
-{
-	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_primitive_attr_t fused = NULL, attributes = NULL;
-	struct descriptors f = {0};
-	enum prony_status status = describe_all(l, layer, layouts, has_bias, &f, err);
-
-	if (status == PRONY_OK)
-		status = cpu_chain_attributes(l, chain, &fused, err);
-	if (status == PRONY_OK)
-		status = cpu_attributes(l, false, &attributes, err);
-	if (status == PRONY_OK)
-		find_primitives(l, n, layer, &f, fused, attributes);
-	for (int i = 0; i < 2; i++) {
-		dnnl_primitive_attr_t made[] = {fused, attributes};
-
-		if (made[i])
-			dnn->primitive_attr_destroy(made[i]);
-	}
-	for (int i = 0; i < 4; i++) {
-		dnnl_memory_desc_t made[] = {f.x, f.y, f.w, f.bias};
-
-		if (made[i])
-			dnn->memory_desc_destroy(made[i]);
-	}
-	return status;
 }
 
 /* Of what the layer could compute on the way, what our own loops can: a folded batch normalisation
@@ -397,9 +348,7 @@ enum prony_status cpu_depthwise(struct lowering *l, int n, struct error *err)
 		return status;
 	if (chain.sum != OPERAND_NONE && !lower_same(l, lower_layout(l, chain.sum), &layouts.y))
 		chain = lower_chain(l, n, true, false);
-	status = choose_primitives(l, n, layer, &layouts, &chain, has_bias, err);
-	if (status != PRONY_OK)
-		return status;
+	find_primitives(l, n, layer, &layouts, &chain, has_bias);
 	if (!state->work->forward)
 		shorten(l, &chain);
 	layer->loops = depthwise_pick(&layer->d, instruction_set_best());

@@ -82,16 +82,12 @@ enum prony_status cpu_copy(struct lowering *l, int from, int to, const char *nam
 {
 	const struct onednn *dnn = cpu_onednn(l);
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_primitive_attr_t attributes;
-	enum prony_status status = cpu_attributes(l, false, &attributes, err);
+	enum prony_status status =
+		onednn_check(dnn->reorder_primitive_desc_create(&pd, cpu_desc(l, from), dnn->engine,
+								cpu_desc(l, to), dnn->engine,
+								cpu_attributes(l, NULL)),
+			     what, name, err);
 
-	if (status != PRONY_OK)
-		return status;
-	status = onednn_check(dnn->reorder_primitive_desc_create(&pd, cpu_desc(l, from),
-								 dnn->engine, cpu_desc(l, to),
-								 dnn->engine, attributes),
-			      what, name, err);
-	dnn->primitive_attr_destroy(attributes);
 	if (status != PRONY_OK)
 		return status;
 	status = cpu_primitive(l, name, what, pd, (const int[]){DNNL_ARG_FROM, DNNL_ARG_TO},
@@ -134,7 +130,6 @@ struct work *cpu_kernel(struct lowering *l, const char *name, const char *what,
 
 enum prony_status cpu_finish(struct program *program, struct error *err)
 {
-	(void)err;
 	for (int i = 0; i < program->command_count; i++) {
 		const struct command *command = &program->commands[i];
 
@@ -142,7 +137,8 @@ enum prony_status cpu_finish(struct program *program, struct error *err)
 			command->work->args[k].memory =
 				program->operands[command->operands[k]].memory;
 	}
-	return PRONY_OK;
+	cpu_release_kept(program->device);
+	return onednn_check(program->device->failed, "descriptors", "network", err);
 }
 
 void cpu_release_commands(struct program *program)

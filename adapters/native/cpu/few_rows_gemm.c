@@ -128,11 +128,10 @@ static enum prony_status declare_weights(struct lowering *l, int n, const struct
 	dnnl_format_tag_t tag = block == 32   ? dnnl_Abcd32a
 				: block == 16 ? dnnl_Abcd16a
 					      : dnnl_Abcd8a;
-	struct layout outside = layout_strided(DTYPE_F32, 4, dims, strides), layout;
-	enum prony_status status = cpu_tagged(l, DTYPE_F32, 4, dims, tag, &layout, err);
+	struct layout outside = layout_strided(DTYPE_F32, 4, dims, strides);
+	struct layout layout = cpu_tagged(l, DTYPE_F32, 4, dims, tag);
 
-	return status == PRONY_OK ? lower_parameter(l, node->inputs[1], &layout, &outside, err)
-				  : status;
+	return lower_parameter(l, node->inputs[1], &layout, &outside, err);
 }
 
 static enum prony_status append(struct lowering *l, int n, const struct layer *layer,

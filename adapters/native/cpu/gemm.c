@@ -26,43 +26,34 @@ static struct layout outside_weights(const struct product *p, bool transposed)
 	return layout_strided(DTYPE_F32, p->rank, p->w, strides);
 }
 
-/* Weights whose rows run through the source's elements in the order that they have in memory;
- * PRONY_OK with *out NULL when the source is blocked. */
-static enum prony_status matching_weights(const struct lowering *l, const struct product *p,
-					  const struct layout *src, dnnl_memory_desc_t *out,
-					  struct error *err)
+/* Weights whose rows run through the source's elements in the order that they have in memory; NULL
+ * when the source is blocked. */
+static const_dnnl_memory_desc_t matching_weights(const struct lowering *l, const struct product *p,
+						 const struct layout *src)
 {
 	int64_t strides[TENSOR_MAX_RANK], row = 1;
 	struct layout weights;
 
 	if (src->blob)
-		return PRONY_OK;
+		return NULL;
 	for (int i = 1; i < p->rank; i++) {
 		strides[i] = src->strides[i];
 		row *= p->w[i];
 	}
 	strides[0] = row;
 	weights = layout_strided(l->data, p->rank, p->w, strides);
-	return cpu_describe(cpu_onednn(l), &weights, out, err);
+	return cpu_desc_of(l, &weights);
 }
 
 static dnnl_status_t create_forward(const struct lowering *l, const struct product *p,
 				    const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t weights,
 				    const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
-				    struct node_state *state)
+				    struct node_work *work)
 {
-	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_primitive_attr_t fused = NULL;
-	dnnl_status_t status = dnnl_out_of_memory;
-
-	if (cpu_chain_attributes(l, &p->chain, &fused, NULL) != PRONY_OK)
-		return status;
-	status = dnn->inner_product_forward_primitive_desc_create(
-		&state->work->forward, dnn->engine,
+	return cpu_onednn(l)->inner_product_forward_primitive_desc_create(
+		&work->forward, cpu_onednn(l)->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference, src, weights, bias,
-		dst, fused);
-	dnn->primitive_attr_destroy(fused);
-	return status;
+		dst, cpu_attributes(l, &p->chain));
 }
 
 /* One of the two gradients over given weights. */
@@ -73,33 +64,25 @@ static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
 				     dnnl_primitive_desc_t *out)
 {
 	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_status_t status = dnnl_out_of_memory;
+	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
 
-	if (cpu_attributes(l, false, &attributes, NULL) != PRONY_OK)
-		return status;
-	if (of_weights)
-		status = dnn->inner_product_backward_weights_primitive_desc_create(
-			out, dnn->engine, src, weights, bias, dst, forward, attributes);
-	else
-		status = dnn->inner_product_backward_data_primitive_desc_create(
-			out, dnn->engine, src, weights, dst, forward, attributes);
-	dnn->primitive_attr_destroy(attributes);
-	return status;
+	return of_weights ? dnn->inner_product_backward_weights_primitive_desc_create(
+				    out, dnn->engine, src, weights, bias, dst, forward, attributes)
+			  : dnn->inner_product_backward_data_primitive_desc_create(
+				    out, dnn->engine, src, weights, dst, forward, attributes);
 }
 
-/* The layout of weights in that type, owned by the caller; NULL where the type changes and blocks,
- * which depend on it, with it. */
-static dnnl_memory_desc_t same_weights(const struct lowering *l, const_dnnl_memory_desc_t weights,
-				       enum dtype type)
+/* The layout of weights in that type; NULL where the type changes and blocks, which depend on it,
+ * with it. */
+static const_dnnl_memory_desc_t same_weights(const struct lowering *l,
+					     const_dnnl_memory_desc_t weights, enum dtype type)
 {
 	struct layout layout = cpu_layout(cpu_onednn(l), weights);
-	dnnl_memory_desc_t same = NULL;
 
 	if (layout.type != type && layout.blob)
 		return NULL;
 	layout.type = type;
-	return cpu_describe(cpu_onednn(l), &layout, &same, NULL) == PRONY_OK ? same : NULL;
+	return cpu_desc_of(l, &layout);
 }
 
 /* A gradient in the forward's layout of the weights unless only the reference code has it. */
@@ -110,16 +93,14 @@ static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 				     dnnl_primitive_desc_t *out)
 {
 	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_memory_desc_t same =
+	const_dnnl_memory_desc_t same =
 		same_weights(l, dnn->primitive_desc_query_md(forward, dnnl_query_weights_md, 0),
 			     of_weights ? DTYPE_F32 : l->data);
 	dnnl_primitive_desc_t kept = NULL, free_choice = NULL;
 	dnnl_status_t status = dnnl_unimplemented;
 
-	if (same) {
+	if (same)
 		status = create_backward(l, of_weights, src, same, bias, dst, forward, &kept);
-		dnn->memory_desc_destroy(same);
-	}
 	if (status == dnnl_success && cpu_grade(l, kept, 2) > 0) {
 		*out = kept;
 		return dnnl_success;
@@ -135,57 +116,32 @@ static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 	return kept ? dnnl_success : dnnl_unimplemented;
 }
 
-/* Layouts that the primitives of a product are made over. */
-struct layouts {
-	const_dnnl_memory_desc_t src;
-	dnnl_memory_desc_t any, matching; /* of weights; matching: NULL where the library chooses */
-	dnnl_memory_desc_t gradient;	  /* of their gradient, which is fp32 */
-	dnnl_memory_desc_t bias, dst, ddst;
-};
-
-static enum prony_status create_all(struct lowering *l, int n, const struct product *p,
-				    const struct layouts *f, struct error *err)
-{
-	struct node_state *state = &l->nodes[n];
-	dnnl_status_t status = create_forward(l, p, f->src, f->matching ? f->matching : f->any,
-					      f->bias, f->dst, state);
-
-	if (status == dnnl_unimplemented && f->matching)
-		status = create_forward(l, p, f->src, f->any, f->bias, f->dst, state);
-	if (status == dnnl_success && l->training)
-		status = choose_backward(l, true, f->src, f->gradient, f->bias, f->ddst,
-					 state->work->forward, &state->work->backward_weights);
-	if (status == dnnl_success && l->training && p->wants_dx)
-		status = choose_backward(l, false, f->src, f->any, f->bias, f->ddst,
-					 state->work->forward, &state->work->backward_data);
-	return onednn_check(status, "matrix product", l->graph->nodes[n].name, err);
-}
-
 static enum prony_status choose(struct lowering *l, int n, const struct product *p,
 				struct error *err)
 {
-	struct layouts f = {.src = cpu_desc(l, l->nodes[n].src)};
-	enum prony_status status = cpu_any(l, l->data, p->rank, p->w, &f.any, err);
+	struct node_work *work = l->nodes[n].work;
+	const struct layout *source = lower_layout(l, l->nodes[n].src);
+	const_dnnl_memory_desc_t src = cpu_desc(l, l->nodes[n].src);
+	const_dnnl_memory_desc_t any = cpu_any(l, l->data, p->rank, p->w);
+	const_dnnl_memory_desc_t gradient = cpu_any(l, DTYPE_F32, p->rank, p->w);
+	const_dnnl_memory_desc_t matching =
+		p->y[0] < FEW_ROWS ? matching_weights(l, p, source) : NULL;
+	const_dnnl_memory_desc_t bias =
+		p->has_bias ? cpu_row_major(l, DTYPE_F32, 1, p->bias) : NULL;
+	const_dnnl_memory_desc_t dst = cpu_row_major(l, p->result, 2, p->y);
+	const_dnnl_memory_desc_t ddst = cpu_row_major(l, l->data, 2, p->y);
+	dnnl_status_t status =
+		create_forward(l, p, src, matching ? matching : any, bias, dst, work);
 
-	if (status == PRONY_OK)
-		status = cpu_any(l, DTYPE_F32, p->rank, p->w, &f.gradient, err);
-	if (status == PRONY_OK && p->y[0] < FEW_ROWS)
-		status = matching_weights(l, p, lower_layout(l, l->nodes[n].src), &f.matching, err);
-	if (status == PRONY_OK && p->has_bias)
-		status = cpu_plain(l, DTYPE_F32, 1, p->bias, &f.bias, err);
-	if (status == PRONY_OK)
-		status = cpu_plain(l, p->result, 2, p->y, &f.dst, err);
-	if (status == PRONY_OK)
-		status = cpu_plain(l, l->data, 2, p->y, &f.ddst, err);
-	if (status == PRONY_OK)
-		status = create_all(l, n, p, &f, err);
-	for (int i = 0; i < 6; i++) {
-		dnnl_memory_desc_t made[] = {f.any, f.matching, f.gradient, f.bias, f.dst, f.ddst};
-
-		if (made[i])
-			cpu_onednn(l)->memory_desc_destroy(made[i]);
-	}
-	return status;
+	if (status == dnnl_unimplemented && matching)
+		status = create_forward(l, p, src, any, bias, dst, work);
+	if (status == dnnl_success && l->training)
+		status = choose_backward(l, true, src, gradient, bias, ddst, work->forward,
+					 &work->backward_weights);
+	if (status == dnnl_success && l->training && p->wants_dx)
+		status = choose_backward(l, false, src, any, bias, ddst, work->forward,
+					 &work->backward_data);
+	return onednn_check(status, "matrix product", l->graph->nodes[n].name, err);
 }
 
 /* The source as it is, up to the library's five dimensions: its rows are samples. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adapters/native/cpu/cpu.h"
+#include "base/memory.h"
 
 static const struct {
 	enum dtype type;
@@ -19,19 +20,23 @@ dnnl_data_type_t cpu_type(enum dtype type)
 	return dnnl_data_type_undef;
 }
 
-enum prony_status cpu_describe(const struct onednn *dnn, const struct layout *layout,
-			       dnnl_memory_desc_t *out, struct error *err)
+static dnnl_status_t create(const struct onednn *dnn, const struct layout *layout,
+			    dnnl_memory_desc_t *out)
 {
 	dnnl_dims_t dims = {0}, strides = {0}; /* the library reads arrays of its own length */
 
 	if (layout->blob)
-		return onednn_check(dnn->memory_desc_clone(out, layout->blob), "memory descriptor",
-				    "operand", err);
+		return dnn->memory_desc_clone(out, layout->blob);
 	memcpy(dims, layout->dims, sizeof(layout->dims));
 	memcpy(strides, layout->strides, sizeof(layout->strides));
-	return onednn_check(dnn->memory_desc_create_with_strides(out, layout->rank, dims,
-								 cpu_type(layout->type), strides),
-			    "memory descriptor", "operand", err);
+	return dnn->memory_desc_create_with_strides(out, layout->rank, dims, cpu_type(layout->type),
+						    strides);
+}
+
+enum prony_status cpu_describe(const struct onednn *dnn, const struct layout *layout,
+			       dnnl_memory_desc_t *out, struct error *err)
+{
+	return onednn_check(create(dnn, layout, out), "memory descriptor", "operand", err);
 }
 
 /* Whether strides and type say everything about a descriptor; fills them. */
@@ -73,50 +78,88 @@ struct layout cpu_layout(const struct onednn *dnn, const_dnnl_memory_desc_t desc
 	return layout;
 }
 
-/* Keeps a descriptor until the device is closed; NULL where there is no memory for that. */
-static const_dnnl_memory_desc_t keep(struct device *device, dnnl_memory_desc_t desc)
-{
-	if (device->desc_count == device->desc_capacity) {
-		int capacity = device->desc_capacity ? 2 * device->desc_capacity : 64;
-		dnnl_memory_desc_t *grown =
-			realloc(device->descs, (size_t)capacity * sizeof(*grown));
+struct kept {
+	dnnl_memory_desc_t desc;
+	dnnl_primitive_attr_t attributes;
+};
 
-		if (!grown) {
-			device->dnn.memory_desc_destroy(desc);
-			return NULL;
-		}
-		device->descs = grown;
-		device->desc_capacity = capacity;
+void cpu_keep(struct device *device, dnnl_memory_desc_t desc, dnnl_primitive_attr_t attributes)
+{
+	if (device->kept_count == device->kept_capacity) {
+		device->kept_capacity = device->kept_capacity ? 2 * device->kept_capacity : 64;
+		device->kept = memory_realloc(device->kept, (size_t)device->kept_capacity *
+								    sizeof(*device->kept));
 	}
-	return device->descs[device->desc_count++] = desc;
+	device->kept[device->kept_count++] = (struct kept){desc, attributes};
 }
 
-/* The layout of a descriptor (taken). */
-static bool take(struct device *device, dnnl_memory_desc_t desc, struct layout *out)
+void cpu_release_kept(struct device *device)
 {
-	*out = cpu_layout(&device->dnn, desc);
-	if (!out->blob)
-		device->dnn.memory_desc_destroy(desc);
-	else
-		out->blob = keep(device, desc);
-	return out->blob || out->block == 0;
+	for (int i = 0; i < device->kept_count; i++) {
+		if (device->kept[i].desc)
+			device->dnn.memory_desc_destroy(device->kept[i].desc);
+		if (device->kept[i].attributes)
+			device->dnn.primitive_attr_destroy(device->kept[i].attributes);
+	}
+	free(device->kept);
+	device->kept = NULL;
+	device->attributes = NULL;
+	device->kept_count = device->kept_capacity = 0;
 }
 
-enum prony_status cpu_tagged(const struct lowering *l, enum dtype type, int rank,
-			     const int64_t *dims, dnnl_format_tag_t tag, struct layout *out,
-			     struct error *err)
+/* The kept descriptor that the library made, or failed to make. */
+static const_dnnl_memory_desc_t keep(struct device *device, dnnl_status_t made,
+				     const dnnl_memory_desc_t *desc)
+{
+	if (made == dnnl_success)
+		cpu_keep(device, *desc, NULL);
+	else
+		device->failed = made;
+	return *desc;
+}
+
+const_dnnl_memory_desc_t cpu_desc_of(const struct lowering *l, const struct layout *layout)
+{
+	dnnl_memory_desc_t desc = NULL;
+
+	if (layout->blob)
+		return layout->blob;
+	return keep(l->program->device, create(cpu_onednn(l), layout, &desc), &desc);
+}
+
+const_dnnl_memory_desc_t cpu_row_major(const struct lowering *l, enum dtype type, int rank,
+				       const int64_t *dims)
+{
+	struct layout rows = layout_row_major(type, rank, dims);
+
+	return cpu_desc_of(l, &rows);
+}
+
+/* The descriptor of a tag, kept; NULL where the library knows no such one. */
+static const_dnnl_memory_desc_t tagged(struct device *device, enum dtype type, int rank,
+				       const int64_t *dims, dnnl_format_tag_t tag)
 {
 	dnnl_dims_t all = {0};
 	dnnl_memory_desc_t desc = NULL;
-	enum prony_status status;
 
 	memcpy(all, dims, (size_t)rank * sizeof(int64_t));
-	status = onednn_check(
-		cpu_onednn(l)->memory_desc_create_with_tag(&desc, rank, all, cpu_type(type), tag),
-		"memory descriptor", "layout", err);
-	if (status == PRONY_OK && !take(l->program->device, desc, out))
-		return error_set(err, PRONY_NOMEM, "no memory for a descriptor");
-	return status;
+	return keep(device,
+		    device->dnn.memory_desc_create_with_tag(&desc, rank, all, cpu_type(type), tag),
+		    &desc);
+}
+
+const_dnnl_memory_desc_t cpu_any(const struct lowering *l, enum dtype type, int rank,
+				 const int64_t *dims)
+{
+	return tagged(l->program->device, type, rank, dims, dnnl_format_tag_any);
+}
+
+struct layout cpu_tagged(const struct lowering *l, enum dtype type, int rank, const int64_t *dims,
+			 dnnl_format_tag_t tag)
+{
+	const_dnnl_memory_desc_t desc = tagged(l->program->device, type, rank, dims, tag);
+
+	return desc ? cpu_layout(cpu_onednn(l), desc) : layout_row_major(type, rank, dims);
 }
 
 const_dnnl_memory_desc_t cpu_desc(const struct lowering *l, int operand)
@@ -124,63 +167,40 @@ const_dnnl_memory_desc_t cpu_desc(const struct lowering *l, int operand)
 	return l->program->operands[operand].description;
 }
 
-enum prony_status cpu_any(const struct lowering *l, enum dtype type, int rank, const int64_t *dims,
-			  dnnl_memory_desc_t *out, struct error *err)
-{
-	dnnl_dims_t all = {0};
-
-	memcpy(all, dims, (size_t)rank * sizeof(int64_t));
-	return onednn_check(cpu_onednn(l)->memory_desc_create_with_tag(
-				    out, rank, all, cpu_type(type), dnnl_format_tag_any),
-			    "memory descriptor", "any layout", err);
-}
-
-enum prony_status cpu_plain(const struct lowering *l, enum dtype type, int rank,
-			    const int64_t *dims, dnnl_memory_desc_t *out, struct error *err)
-{
-	struct layout rows = layout_row_major(type, rank, dims);
-
-	return cpu_describe(cpu_onednn(l), &rows, out, err);
-}
-
 bool cpu_same_layout(const struct device *device, const struct layout *a, const struct layout *b)
 {
 	return device->dnn.memory_desc_equal(a->blob, b->blob);
 }
 
-/* The tag of four dimensions with such blocks, or dnnl_format_tag_undef. */
-static dnnl_format_tag_t tag_of(const struct onednn *dnn, const struct layout *layout)
-{
-	dnnl_format_tag_t tag = layout->block == 16  ? dnnl_nChw16c
-				: layout->block == 8 ? dnnl_nChw8c
-				: layout->block == 4 ? dnnl_nChw4c
-						     : dnnl_format_tag_undef;
-	dnnl_dims_t dims = {0};
-	dnnl_memory_desc_t own = NULL;
-	bool equal;
-
-	memcpy(dims, layout->dims, sizeof(layout->dims));
-	if (layout->rank != 4 ||
-	    dnn->memory_desc_create_with_tag(&own, 4, dims, onednn_type(dnn, layout->blob), tag))
-		return dnnl_format_tag_undef;
-	equal = dnn->memory_desc_equal(own, layout->blob);
-	dnn->memory_desc_destroy(own);
-	return equal ? tag : dnnl_format_tag_undef;
-}
-
 bool cpu_same_blocks(struct device *device, const struct layout *like, enum dtype type, int rank,
 		     const int64_t *dims, struct layout *out)
 {
-	dnnl_format_tag_t tag = tag_of(&device->dnn, like);
-	dnnl_dims_t all = {0};
-	dnnl_memory_desc_t desc = NULL;
+	dnnl_format_tag_t tag = like->block == 16  ? dnnl_nChw16c
+				: like->block == 8 ? dnnl_nChw8c
+						   : dnnl_nChw4c;
+	const_dnnl_memory_desc_t own;
 
-	if (tag == dnnl_format_tag_undef || rank != 4)
+	if (like->rank != 4 || rank != 4 ||
+	    (like->block != 16 && like->block != 8 && like->block != 4))
 		return false;
-	memcpy(all, dims, 4 * sizeof(int64_t));
-	return device->dnn.memory_desc_create_with_tag(&desc, 4, all, cpu_type(type), tag) ==
-		       dnnl_success &&
-	       take(device, desc, out);
+	own = tagged(device, like->type, 4, like->dims, tag);
+	if (!own || !device->dnn.memory_desc_equal(own, like->blob))
+		return false;
+	own = tagged(device, type, 4, dims, tag);
+	if (own)
+		*out = cpu_layout(&device->dnn, own);
+	return own;
+}
+
+/* The layout of a descriptor that may have no reason to exist. */
+static bool keep_layout(struct device *device, dnnl_status_t made, const dnnl_memory_desc_t *desc,
+			struct layout *out)
+{
+	if (made != dnnl_success)
+		return false;
+	cpu_keep(device, *desc, NULL);
+	*out = cpu_layout(&device->dnn, *desc);
+	return true;
 }
 
 bool cpu_view(struct device *device, const struct layout *whole, const int64_t *start,
@@ -191,9 +211,9 @@ bool cpu_view(struct device *device, const struct layout *whole, const int64_t *
 
 	memcpy(from, start, (size_t)whole->rank * sizeof(int64_t));
 	memcpy(all, dims, (size_t)whole->rank * sizeof(int64_t));
-	return device->dnn.memory_desc_create_submemory(&view, whole->blob, all, from) ==
-		       dnnl_success &&
-	       take(device, view, out);
+	return keep_layout(device,
+			   device->dnn.memory_desc_create_submemory(&view, whole->blob, all, from),
+			   &view, out);
 }
 
 bool cpu_permute(struct device *device, const struct layout *layout, const int *order,
@@ -204,8 +224,9 @@ bool cpu_permute(struct device *device, const struct layout *layout, const int *
 
 	for (int i = 0; i < layout->rank; i++)
 		to[order[i]] = i;
-	return device->dnn.memory_desc_permute_axes(&permuted, layout->blob, to) == dnnl_success &&
-	       take(device, permuted, out);
+	return keep_layout(device,
+			   device->dnn.memory_desc_permute_axes(&permuted, layout->blob, to),
+			   &permuted, out);
 }
 
 enum prony_status cpu_operand(struct lowering *l, const_dnnl_memory_desc_t desc, int *out,

@@ -23,13 +23,8 @@ static enum prony_status describe(struct lowering *l, int n, const_dnnl_memory_d
 	float epsilon = (float)l->graph->nodes[n].attributes.epsilon;
 	unsigned flags = dnnl_use_scale | dnnl_use_shift | (relu ? dnnl_fuse_norm_relu : 0u) |
 			 (l->training ? 0u : dnnl_use_global_stats);
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_status_t created;
-	enum prony_status status = cpu_attributes(l, false, &attributes, err);
-
-	if (status != PRONY_OK)
-		return status;
-	created = dnn->batch_normalization_forward_primitive_desc_create(
+	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
+	dnnl_status_t created = dnn->batch_normalization_forward_primitive_desc_create(
 		&state->work->forward, dnn->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference, x, x, epsilon, flags,
 		attributes);
@@ -37,7 +32,6 @@ static enum prony_status describe(struct lowering *l, int n, const_dnnl_memory_d
 		created = dnn->batch_normalization_backward_primitive_desc_create(
 			&state->work->backward_data, dnn->engine, dnnl_backward, x, x, x, epsilon,
 			flags, state->work->forward, attributes);
-	dnn->primitive_attr_destroy(attributes);
 	return onednn_check(created, "batch normalisation", l->graph->nodes[n].name, err);
 }
 

@@ -43,36 +43,22 @@ static enum prony_status create(struct lowering *l, int n, const struct geometry
 				struct error *err)
 {
 	const struct onednn *dnn = cpu_onednn(l);
-	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	const_dnnl_memory_desc_t src = cpu_desc(l, state->src);
-	dnnl_memory_desc_t any = NULL;
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_status_t created;
-	enum prony_status status =
-		cpu_any(l, lower_layout(l, state->src)->type, 4, w->y, &any, err);
-
-	if (status != PRONY_OK)
-		return status;
-	status = cpu_attributes(l, false, &attributes, err);
-	if (status != PRONY_OK)
-		goto out;
-	created = dnn->pooling_forward_primitive_desc_create(
+	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
+	dnnl_status_t created = dnn->pooling_forward_primitive_desc_create(
 		&state->work->forward, dnn->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference, w->algorithm, src,
-		any, w->strides, w->kernel, w->dilations, w->before, w->after, attributes);
+		cpu_any(l, lower_layout(l, state->src)->type, 4, w->y), w->strides, w->kernel,
+		w->dilations, w->before, w->after, attributes);
+
 	if (created == dnnl_success && l->training)
 		created = dnn->pooling_backward_primitive_desc_create(
 			&state->work->backward_data, dnn->engine, w->algorithm, src,
 			dnn->primitive_desc_query_md(state->work->forward, dnnl_query_dst_md, 0),
 			w->strides, w->kernel, w->dilations, w->before, w->after,
 			state->work->forward, attributes);
-	status = onednn_check(created, "pooling", node->name, err);
-out:
-	if (attributes)
-		dnn->primitive_attr_destroy(attributes);
-	dnn->memory_desc_destroy(any);
-	return status;
+	return onednn_check(created, "pooling", l->graph->nodes[n].name, err);
 }
 
 enum prony_status cpu_pool(struct lowering *l, int n, struct error *err)

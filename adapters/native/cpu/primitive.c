@@ -1,38 +1,115 @@
-/* Attributes of primitives, how good an implementation is, and notes on both. */
+/* What the library calls a function, attributes of primitives, how good an implementation is, and
+ * notes on what was chosen. */
 #include <stdio.h>
 #include <string.h>
 
 #include "adapters/native/cpu/cpu.h"
 
-enum prony_status cpu_attributes(const struct lowering *l, bool relu, dnnl_primitive_attr_t *out,
-				 struct error *err)
+/* A function of one element in the library's words. */
+struct function {
+	dnnl_alg_kind_t forward, backward; /* backward over y where the row's slope is of it */
+	double alpha, beta;		   /* numbers that the library calls so */
+	size_t alpha_from, beta_from;	   /* or where they are in struct attributes */
+};
+
+#define NUMBER(member) offsetof(struct attributes, member)
+
+/* clang-format off */
+static const struct function functions[OP_COUNT] = {
+	[OP_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, 0, 0, 0, 0}, /* in chains only */
+	[OP_TANH] = {dnnl_eltwise_tanh, dnnl_eltwise_tanh_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_SIGMOID] = {dnnl_eltwise_logistic, dnnl_eltwise_logistic_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_HARD_SIGMOID] = {dnnl_eltwise_hardsigmoid, dnnl_eltwise_hardsigmoid, 0, 0,
+			     NUMBER(alpha), NUMBER(beta)},
+	[OP_HARD_SWISH] = {dnnl_eltwise_hardswish, dnnl_eltwise_hardswish, 1.0 / 6, 0.5, 0, 0},
+	/* Version 2 has no gradient at either end. */
+	[OP_CLIP] = {dnnl_eltwise_clip_v2, dnnl_eltwise_clip_v2, 0, 0, NUMBER(min), NUMBER(max)},
+	[OP_ELU] = {dnnl_eltwise_elu, dnnl_eltwise_elu, 0, 0, NUMBER(alpha), 0},
+	[OP_LEAKY_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, 0, 0, NUMBER(alpha), 0},
+	[OP_EXP] = {dnnl_eltwise_exp, dnnl_eltwise_exp_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_SQRT] = {dnnl_eltwise_sqrt, dnnl_eltwise_sqrt_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_GELU] = {dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf, 0, 0, 0, 0},
+	[OP_NEG] = {dnnl_eltwise_linear, dnnl_eltwise_linear, -1, 0, 0, 0},
+};
+static const struct function gelu_tanh = {dnnl_eltwise_gelu_tanh, dnnl_eltwise_gelu_tanh, 0, 0, 0, 0};
+/* clang-format on */
+
+static float number_of(const struct attributes *a, double number, size_t from)
+{
+	return (float)(from ? *(const double *)((const char *)a + from) : number);
+}
+
+struct eltwise_function cpu_function(enum op op, const struct node *node, bool training)
+{
+	const struct function *f = &functions[op];
+
+	if (op == OP_GELU && node->attributes.approximate)
+		f = &gelu_tanh;
+	return (struct eltwise_function){
+		.algorithm = training ? f->backward : f->forward,
+		.alpha = number_of(&node->attributes, f->alpha, f->alpha_from),
+		.beta = number_of(&node->attributes, f->beta, f->beta_from)};
+}
+
+bool cpu_has_function(enum op op)
+{
+	return functions[op].forward != 0;
+}
+
+static dnnl_status_t append(const struct lowering *l, const struct node *node,
+			    dnnl_post_ops_t chain)
+{
+	struct eltwise_function f;
+
+	if (node->op == OP_BATCH_NORM)
+		return dnnl_success; /* in the weights */
+	if (node->op == OP_ADD)
+		return cpu_onednn(l)->post_ops_append_sum(chain, 1, 0, cpu_type(l->data));
+	f = cpu_function(node->op, node, false);
+	return cpu_onednn(l)->post_ops_append_eltwise(chain, f.algorithm, f.alpha, f.beta);
+}
+
+static dnnl_status_t set_chain(const struct lowering *l, const struct chain *chain,
+			       dnnl_primitive_attr_t attributes)
 {
 	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_post_ops_t chain = NULL;
-	dnnl_status_t status = dnn->primitive_attr_create(&attributes);
+	dnnl_post_ops_t post = NULL;
+	dnnl_status_t status = dnn->post_ops_create(&post);
 
+	for (int i = 0; status == dnnl_success && i < chain->count; i++)
+		status = append(l, &l->graph->nodes[chain->nodes[i]], post);
+	if (status == dnnl_success)
+		status = dnn->primitive_attr_set_post_ops(attributes, post);
+	if (post)
+		dnn->post_ops_destroy(post);
+	return status;
+}
+
+const_dnnl_primitive_attr_t cpu_attributes(const struct lowering *l, const struct chain *chain)
+{
+	const struct onednn *dnn = cpu_onednn(l);
+	struct device *device = l->program->device;
+	dnnl_primitive_attr_t attributes = NULL;
+	bool plain = !chain || chain->count == 0;
+	dnnl_status_t status;
+
+	if (plain && device->attributes)
+		return device->attributes;
+	status = dnn->primitive_attr_create(&attributes);
 	if (status == dnnl_success)
 		status = dnn->primitive_attr_set_scratchpad_mode(attributes,
 								 dnnl_scratchpad_mode_user);
 	if (status == dnnl_success)
 		status = dnn->primitive_attr_set_fpmath_mode(attributes, dnnl_fpmath_mode_strict);
-	if (status == dnnl_success && relu) {
-		status = dnn->post_ops_create(&chain);
-		if (status == dnnl_success)
-			status = dnn->post_ops_append_eltwise(chain, dnnl_eltwise_relu, 0, 0);
-		if (status == dnnl_success)
-			status = dnn->primitive_attr_set_post_ops(attributes, chain);
-		if (chain)
-			dnn->post_ops_destroy(chain);
-	}
-	if (status == dnnl_success) {
-		*out = attributes;
-		return PRONY_OK;
-	}
+	if (status == dnnl_success && !plain)
+		status = set_chain(l, chain, attributes);
+	if (status != dnnl_success)
+		device->failed = status;
 	if (attributes)
-		dnn->primitive_attr_destroy(attributes);
-	return onednn_check(status, "attributes", "primitive", err);
+		cpu_keep(device, NULL, attributes);
+	if (plain)
+		device->attributes = attributes;
+	return attributes;
 }
 
 static const char *implementation(const struct lowering *l, const_dnnl_primitive_desc_t pd)

@@ -20,44 +20,19 @@ struct layout recurrent_layout(const struct recurrent *r, enum tensor_index tens
 				shapes[tensor].rank, shapes[tensor].dims);
 }
 
-/* Owned. */
 struct descriptors {
-	dnnl_memory_desc_t data[TENSORS], gradient[TENSORS];
+	const_dnnl_memory_desc_t data[TENSORS], gradient[TENSORS];
 };
 
-static void release(const struct lowering *l, struct descriptors *s)
+/* In that type, the weights in any layout. */
+static const_dnnl_memory_desc_t make(const struct lowering *l, const struct recurrent *r,
+				     enum tensor_index tensor, enum dtype type)
 {
-	for (int i = 0; i < TENSORS; i++) {
-		if (s->data[i])
-			cpu_onednn(l)->memory_desc_destroy(s->data[i]);
-		if (s->gradient[i])
-			cpu_onednn(l)->memory_desc_destroy(s->gradient[i]);
-	}
-}
+	struct layout layout = recurrent_layout(r, tensor, type);
 
-static enum prony_status make(const struct lowering *l, const struct layout *layout, bool any,
-			      dnnl_memory_desc_t *out, struct error *err)
-{
-	return any ? cpu_any(l, layout->type, layout->rank, layout->dims, out, err)
-		   : cpu_describe(cpu_onednn(l), layout, out, err);
-}
-
-/* With what is multiplied in `type`. */
-static enum prony_status make_all(const struct lowering *l, const struct recurrent *r,
-				  enum dtype type, struct descriptors *s, struct error *err)
-{
-	enum prony_status status = PRONY_OK;
-
-	for (int i = 0; status == PRONY_OK && i < TENSORS; i++) {
-		struct layout data = recurrent_layout(r, (enum tensor_index)i, type);
-		struct layout gradient = recurrent_layout(r, (enum tensor_index)i, DTYPE_F32);
-		bool any = i == WEIGHT || i == REPEAT;
-
-		status = make(l, &data, any, &s->data[i], err);
-		if (status == PRONY_OK)
-			status = make(l, &gradient, any, &s->gradient[i], err);
-	}
-	return status;
+	return tensor == WEIGHT || tensor == REPEAT
+		       ? cpu_any(l, layout.type, layout.rank, layout.dims)
+		       : cpu_desc_of(l, &layout);
 }
 
 static dnnl_status_t create_forward(const struct lowering *l, bool lstm,
@@ -108,23 +83,19 @@ static enum prony_status describe(struct lowering *l, int n, const struct recurr
 				  enum dtype type, struct error *err)
 {
 	struct node_work *work = l->nodes[n].work;
-	dnnl_primitive_attr_t attributes = NULL;
-	struct descriptors s = {0};
+	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
+	struct descriptors s;
 	dnnl_status_t created;
-	enum prony_status status = make_all(l, r, type, &s, err);
 
-	if (status == PRONY_OK)
-		status = cpu_attributes(l, false, &attributes, err);
-	if (status == PRONY_OK) {
-		created = create_forward(l, r->lstm, &s, attributes, &work->forward);
-		if (created == dnnl_success && l->training)
-			created = create_backward(l, r->lstm, &s, work->forward, attributes,
-						  &work->backward_data);
-		cpu_onednn(l)->primitive_attr_destroy(attributes);
-		status = onednn_check(created, "recurrent layer", l->graph->nodes[n].name, err);
+	for (int i = 0; i < TENSORS; i++) {
+		s.data[i] = make(l, r, (enum tensor_index)i, type);
+		s.gradient[i] = make(l, r, (enum tensor_index)i, DTYPE_F32);
 	}
-	release(l, &s);
-	return status;
+	created = create_forward(l, r->lstm, &s, attributes, &work->forward);
+	if (created == dnnl_success && l->training)
+		created = create_backward(l, r->lstm, &s, work->forward, attributes,
+					  &work->backward_data);
+	return onednn_check(created, "recurrent layer", l->graph->nodes[n].name, err);
 }
 
 enum prony_status recurrent_describe(struct lowering *l, int n, const struct recurrent *r,

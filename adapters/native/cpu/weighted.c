@@ -2,49 +2,6 @@
  * the same arguments. */
 #include "adapters/native/cpu/cpu.h"
 
-static dnnl_status_t append(const struct lowering *l, const struct node *node,
-			    dnnl_post_ops_t chain)
-{
-	struct eltwise_function function;
-
-	if (node->op == OP_BATCH_NORM)
-		return dnnl_success; /* in the weights */
-	if (node->op == OP_ADD)
-		return cpu_onednn(l)->post_ops_append_sum(chain, 1, 0, cpu_type(l->data));
-	if (!cpu_eltwise_function(node, &function))
-		return dnnl_invalid_arguments;
-	return cpu_onednn(l)->post_ops_append_eltwise(chain, function.algorithm, function.alpha,
-						      function.beta);
-}
-
-enum prony_status cpu_chain_attributes(const struct lowering *l, const struct chain *chain,
-				       dnnl_primitive_attr_t *out, struct error *err)
-{
-	const struct onednn *dnn = cpu_onednn(l);
-	dnnl_primitive_attr_t attributes = NULL;
-	dnnl_post_ops_t post = NULL;
-	dnnl_status_t created;
-	enum prony_status status = cpu_attributes(l, false, &attributes, err);
-
-	if (status != PRONY_OK || chain->count == 0) {
-		*out = attributes;
-		return status;
-	}
-	created = dnn->post_ops_create(&post);
-	for (int i = 0; created == dnnl_success && i < chain->count; i++)
-		created = append(l, &l->graph->nodes[chain->nodes[i]], post);
-	if (created == dnnl_success)
-		created = dnn->primitive_attr_set_post_ops(attributes, post);
-	if (post)
-		dnn->post_ops_destroy(post);
-	if (created == dnnl_success) {
-		*out = attributes;
-		return PRONY_OK;
-	}
-	dnn->primitive_attr_destroy(attributes);
-	return onednn_check(created, "attributes", "primitive", err);
-}
-
 enum prony_status cpu_weighted_forward(struct lowering *l, int n, const struct layout *outside,
 				       const struct chain *chain, struct error *err)
 {

@@ -201,8 +201,7 @@ static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t b
 
 /* Blocks of channels, and of both dimensions of the windows, as the library has them where it
  * computes the gradient of the weights. */
-static enum prony_status layouts_make(const struct lowering *l, const struct pass *pass,
-				      struct layouts *out, struct error *err)
+static struct layouts layouts_make(const struct lowering *l, const struct pass *pass)
 {
 	const struct winograd *c = &pass->c;
 	const int64_t x[] = {c->batch, c->channels, c->in[0], c->in[1]};
@@ -210,14 +209,11 @@ static enum prony_status layouts_make(const struct lowering *l, const struct pas
 	const int64_t w[] = {c->outputs, c->channels, 3, 3};
 	bool wide = winograd_lanes(pass->loops) == 16;
 	dnnl_format_tag_t images = wide ? dnnl_nChw16c : dnnl_nChw8c;
-	enum prony_status status = cpu_tagged(l, DTYPE_F32, 4, x, images, &out->x, err);
 
-	if (status == PRONY_OK)
-		status = cpu_tagged(l, DTYPE_F32, 4, y, images, &out->y, err);
-	if (status == PRONY_OK)
-		status = cpu_tagged(l, DTYPE_F32, 4, w, wide ? dnnl_OIhw16i16o : dnnl_OIhw8i8o,
-				    &out->w, err);
-	return status;
+	return (struct layouts){
+		.x = cpu_tagged(l, DTYPE_F32, 4, x, images),
+		.y = cpu_tagged(l, DTYPE_F32, 4, y, images),
+		.w = cpu_tagged(l, DTYPE_F32, 4, w, wide ? dnnl_OIhw16i16o : dnnl_OIhw8i8o)};
 }
 
 static struct pass pass_make(const struct lowering *l, struct winograd c, bool turned)
@@ -328,7 +324,6 @@ enum prony_status cpu_winograd(struct lowering *l, int n, bool *done, struct err
 	struct winograd_layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
 	struct winograd c = geometry(l, &l->graph->nodes[n]), back = c;
 	struct layouts layouts;
-	enum prony_status status;
 
 	back.channels = c.outputs;
 	back.outputs = c.channels;
@@ -339,12 +334,9 @@ enum prony_status cpu_winograd(struct lowering *l, int n, bool *done, struct err
 	}
 	*layer = (struct winograd_layer){.forward = pass_make(l, c, false),
 					 .gradient = pass_make(l, back, true)};
-	status = layouts_make(l, &layer->forward, &layouts, err);
-	*done = status == PRONY_OK &&
-		(!l->training || same_layouts(l, state->work->backward_weights, &layouts));
-	if (*done)
-		status = forward(l, n, layer, &layouts, err);
-	return status;
+	layouts = layouts_make(l, &layer->forward);
+	*done = !l->training || same_layouts(l, state->work->backward_weights, &layouts);
+	return *done ? forward(l, n, layer, &layouts, err) : PRONY_OK;
 }
 
 void cpu_winograd_grad_input(struct lowering *l, int n, int dx, int dy)
