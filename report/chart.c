@@ -1,4 +1,4 @@
-/* Charts as data: made row by row, named, coloured, described. */
+/* Charts as data: rows, series, names, colours and a description in words. */
 #include "report/chart.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "report/text.h"
 
-/* A text of others, on one line, in the arena. */
+/* Text from a framework or a file, on one line, copied into the arena. */
 static const char *keep(struct charts *charts, const char *text)
 {
 	char *line = text_line(text);

@@ -18,7 +18,7 @@ enum chart_kind {
 	CHART_HEAT    /* a row of shades per row over an x axis */
 };
 
-/* What an axis measures: chooses units and how its ticks are written. */
+/* What an axis measures. It decides the unit and how ticks are written. */
 enum chart_measure { CHART_NS, CHART_BYTES, CHART_PER_SECOND, CHART_PLAIN };
 
 struct chart_axis {
@@ -74,7 +74,7 @@ struct chart {
 	const char *reference_label;
 };
 
-/* All-zero: empty. Everything in it lives in the arena. */
+/* A list of charts; zeroed, it is empty. Everything in it lives in the arena. */
 struct charts {
 	struct arena arena;
 	struct chart **items;
@@ -85,24 +85,24 @@ struct charts {
  * it already. Texts are copied. */
 struct chart *charts_add(struct charts *charts, enum chart_kind kind, const char *name,
 			 const char *title, const char *caption, size_t room);
-/* Takes the last one off again: it has nothing to show. */
+/* Removes the last chart, which has nothing to show. */
 void charts_drop(struct charts *charts);
 void charts_release(struct charts *charts);
 
-/* The next row or series, of those that there is room for. Texts are copied, made harmless. */
+/* Adds a row or a series, as far as there is room. Texts are copied and made harmless. */
 struct chart_row *chart_row(struct charts *charts, struct chart *chart, const char *label,
 			    const char *group, const char *colour);
 struct chart_series *chart_series(struct charts *charts, struct chart *chart, const char *label,
 				  const char *group, const char *colour, size_t room);
 
-/* What a chart shows, in a sentence or two, for who cannot see it. */
+/* Describes the chart in one or two sentences, for readers who cannot see it. */
 void chart_describe(const struct chart *chart, struct strbuf *out);
 
-/* An <svg> element `width` pixels wide, as high as it takes. Its colours are those of paper, as
- * attributes, so that every program shows it; a page's style sheet may set others. */
+/* An <svg> element, `width` pixels wide and as high as needed. Colours are attributes, so that
+ * every program shows them; a page's style sheet may change them. */
 enum { CHART_WIDE = 620, CHART_NARROW = 340 };
 void chart_svg(const struct chart *chart, int width, struct strbuf *out);
-/* The same charts as CSV with a heading: what is not known is empty. */
+/* The chart's numbers as CSV with a heading; unknown values are empty. */
 void chart_csv(const struct chart *chart, struct strbuf *out);
 
 #endif

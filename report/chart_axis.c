@@ -57,7 +57,7 @@ void scale_init(struct scale *scale, const struct chart_axis *axis, double low, 
 	choose_unit(scale, axis->measure);
 	if (!scale->logarithmic)
 		return;
-	/* A little room at both ends, and some where all is one value. */
+	/* Leave a little room at both ends, and some where all values are equal. */
 	double room = pow(scale->high / low, 0.05);
 	if (room < 1.05)
 		room = 1.05;
@@ -85,7 +85,7 @@ static size_t linear_ticks(const struct scale *scale, size_t wanted, double *tic
 	for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
 		if (steps[i] * power >= raw)
 			step = steps[i] * power;
-	/* A hair more: the last one may be the end. */
+	/* Add a tiny amount, so that the last tick may be the end. */
 	for (size_t i = 0; count < SCALE_TICKS_MAX && (double)i * step <= high * (1 + 1e-9); i++)
 		ticks[count++] = (double)i * step * scale->unit;
 	return count;
@@ -114,7 +114,7 @@ size_t scale_ticks(const struct scale *scale, size_t wanted, double ticks[SCALE_
 		size_t count = logarithmic_ticks(scale, wanted, ticks);
 		if (count > 1)
 			return count;
-		/* Within less than a decade: where it begins and ends says more. */
+		/* In less than a decade the two ends say more than round ticks. */
 		ticks[0] = scale->low;
 		ticks[1] = sqrt(scale->low * scale->high);
 		ticks[2] = scale->high;

@@ -29,12 +29,12 @@ static bool is_beyond(const struct layout *layout, const struct chart_row *row)
 /* Adds what may go out beyond the values, no further than the axis reaches. */
 static void reach_out(struct extent *extent, double values, double value)
 {
-	/* Not fmin alone, which of a number and NaN (nothing is known) gives the number. */
+	/* fmin alone would return the number of a number and NaN (unknown). */
 	if (isfinite(value))
 		extent_add(extent, fmin(value, values * CHART_REACH));
 }
 
-/* The largest of what is drawn: values first, then what may go out beyond them. */
+/* The largest value that is drawn: first values, then intervals and dots beyond them. */
 static double largest(const struct chart *chart)
 {
 	struct extent extent = {NAN, NAN};
@@ -171,7 +171,7 @@ static void draw_stack(const struct chart *chart, const struct layout *layout,
 	}
 }
 
-/* In steps of a tenth: neighbours alike are one rectangle. */
+/* Shades have steps of a tenth, and equal neighbours share a rectangle. */
 static double shade(double value)
 {
 	return value > 0 ? round(fmin(value, 1) * 10) / 10 : 0;
@@ -248,7 +248,7 @@ void bars_svg(const struct chart *chart, int width, struct strbuf *out)
 	svg_begin(chart, width, layout.bottom + AXIS_HEIGHT, out);
 	if (chart->part_count > 0)
 		legend_draw(chart, width, out);
-	/* For a script that hides rows: what follows moves up. */
+	/* The script that hides rows moves up what follows. */
 	strbuf_printf(out, "<g class=\"rows\" data-top=\"%.1f\" data-pitch=\"%.1f\">", layout.top,
 		      layout.pitch);
 	draw_grid(chart, &layout, out);

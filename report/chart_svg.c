@@ -6,8 +6,8 @@
 #include "report/chart_internal.h"
 #include "report/text.h"
 
-/* Nobody's text is measured here, so that a page looks the same wherever it was made: about what
- * proportional sans-serif letters take. */
+/* Estimate the width of proportional sans-serif letters, so that a page looks the same wherever it
+ * is made. */
 #define COLUMN_PIXELS 7.3
 #define INK "#1b1f24"
 #define DIM "#59626d"
@@ -120,7 +120,7 @@ static const char *legend_label(const struct chart *chart, size_t i)
 	return chart->kind == CHART_LINES ? chart->series[i].label : chart->parts[i].name;
 }
 
-/* Where the next entry stands; false where it begins a new line. */
+/* Finds the place of the next entry; false where it begins a new line. */
 static bool legend_fits(const char *label, int width, double *x)
 {
 	double wide = LEGEND_MARK + chart_text_width(label) + LEGEND_GAP;

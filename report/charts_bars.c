@@ -9,8 +9,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Phases up to the end of the first step, in the order in which they happen. The last is what no
- * other accounts for, so that the bar's end is the start-up. */
+/* Phases up to the end of the first step, in order. The last one is the time that no other phase
+ * covers, so that the bar ends at the whole start-up time. */
 static const struct {
 	const char *field;
 	struct chart_part part;
@@ -34,7 +34,7 @@ static double best_step(const struct html_page *page, size_t comparison, size_t 
 	return best;
 }
 
-/* Frameworks by their best step, those without one at the end as they came; the caller frees. */
+/* Frameworks sorted by their best step; those without a step come last. The caller frees. */
 static size_t *order_frameworks(const struct html_page *page, size_t comparison)
 {
 	size_t *order = memory_alloc((page->framework_count + 1) * sizeof *order);
@@ -123,7 +123,7 @@ void charts_steps(const struct html_page *page, size_t comparison, struct charts
 		chart->reference = floor->step.center;
 }
 
-/* A phase's median; what no phase accounts for is the last one. */
+/* A phase's median; the last phase is the time that the others do not cover. */
 static double phase_ns(const struct summary_row *row, size_t phase)
 {
 	if (phases[phase].field)
@@ -142,7 +142,8 @@ static void add_start_row(const struct html_page *page, size_t run, const struct
 {
 	char text[FORMAT_BYTES];
 	double *parts = arena_array(&charts->arena, COUNT(phases), sizeof *parts), sum = 0;
-	/* Of large runs few cells keep their processes: its whole would be called the rest. */
+	/* In large runs few cells keep their processes; without them all time would look like the
+	 * last phase. */
 	if (row->cell->process_count == 0)
 		return;
 	for (size_t i = 0; i < COUNT(phases); i++) {

@@ -39,8 +39,8 @@ static int compare_members(const void *a, const void *b)
 	return (x->comparison > y->comparison) - (x->comparison < y->comparison);
 }
 
-/* In order of their values. Of a long sweep, those about evenly spread over its logarithm: as many
- * points as a curve can show. */
+/* Sorts by value. Of a long sweep, keeps points that are about evenly spread on a logarithmic
+ * scale, as many as a curve can show. */
 static void arrange(struct family *family)
 {
 	enum { POINTS_MAX = 48 };

@@ -37,19 +37,19 @@ void charts_distribution(const struct html_page *page, size_t comparison, struct
 void charts_drift(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_load(const struct html_page *page, size_t comparison, struct charts *charts);
 
-/* Whether the runs' suite repeats a study that took several devices: its memory was published, too.
+/* Whether the runs' suite repeats a study of several devices. Such a study published memory, too.
  */
 bool charts_is_study(const struct html_page *page);
 /* Then its charts: speed, memory, power and speed-up of each of its cases, by device. */
 void charts_study(const struct html_page *page, struct charts *charts);
 
-/* Over the whole of a run: what each process took, against its cell's figure. */
+/* Over the whole run: the step of each process over its cell's step. */
 void charts_run_drift(const struct html_page *page, size_t run, struct charts *charts);
 
 /* The step of a comparison's cells through earlier runs. */
 void charts_history(const struct html_page *page, size_t comparison, struct charts *charts);
 
-/* Comparisons that differ in one axis only, a number: batch, or cores of the device. */
+/* Comparisons that differ in one numeric axis only: batch size, or cores of the device. */
 struct family {
 	size_t *comparisons; /* of the page, in order of that number */
 	double *values;	     /* the number of each */

@@ -84,7 +84,7 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 	case METRIC_SPEED:
 		return figure_value(FIGURE_SAMPLES, row).value;
 	case METRIC_MEMORY:
-		/* Sensors of GPUs would have fields of their own: there are none. */
+		/* Memory of GPUs would be a field of its own; no sensor reads it. */
 		return device_is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
 	case METRIC_POWER:
 		return device_is_cpu(cell->device) ? replicates_median(row->cell, "power_mean_run")
@@ -137,7 +137,7 @@ static const char *not_measured(const struct study *s, const struct summary_row 
 	return said;
 }
 
-/* The rows of one device here; a line where nothing is known of it. */
+/* Adds our rows of one device, or one line where nothing is known. */
 static void add_our_device(struct study *s, size_t run, size_t comparison)
 {
 	size_t count, known = 0;

@@ -14,7 +14,7 @@ static bool is_ok(const struct process_record *process)
 	return !strcmp(process->status, "ok") && process->intervals;
 }
 
-/* Steps that the i-th interval of a process holds: of the last one, what is left. */
+/* Number of steps in the i-th interval of a process; the last interval has the rest. */
 static double steps_of(const struct process_record *process, size_t i)
 {
 	double each = process->block_steps > 0 ? (double)process->block_steps : 1;
@@ -61,7 +61,7 @@ static void add_distribution(struct chart_series *series, const struct stored_ce
 	free(steps);
 }
 
-/* The mean of each stretch of the window, every process against its own mean. */
+/* The mean of each part of the window over the mean of its process. */
 static void add_drift(struct chart_series *series, const struct stored_cell *cell, double end_ns)
 {
 	double sums[BINS] = {0}, counts[BINS] = {0};
@@ -279,7 +279,7 @@ void charts_run_drift(const struct html_page *page, size_t run, struct charts *c
 	char name[HTML_LABEL_BYTES + 32];
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
-		some = some || cell->process_count < summary->rows[i].taken.all;
+		some = some || cell->process_count < summary->rows[i].disturbances.all;
 		for (size_t p = 0; p < cell->process_count; p++) {
 			int64_t at = cell->processes[p].started_wall_ns;
 			processes++;

@@ -1,3 +1,4 @@
+/* The colour of each framework on pages and charts. */
 #include "report/colours.h"
 
 #include <math.h>
@@ -90,7 +91,7 @@ static const char *known_colour(const char *framework, size_t length)
 	return NULL;
 }
 
-/* What a spelling's colour shall resemble: its framework's, else one that its bytes choose
+/* The colour that a spelling should resemble: its framework's, or one chosen by a hash of its bytes
  * (FNV-1a). */
 static const char *model_of(const char *framework)
 {

@@ -58,7 +58,7 @@ static bool is_claim(enum verdict verdict)
 	return verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
 }
 
-/* Why an interval that lies outside is no claim; NULL where it is one. */
+/* Why an interval outside the threshold proves nothing; NULL where it does. */
 static const char *doubt(struct compare *compare, const struct compare_row *row,
 			 const struct strictness *strictness)
 {
@@ -90,8 +90,7 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 	}
 	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
 	bool claim = is_claim(row->verdict);
-	/* The same is no more known than the other: what others took of one may hide a difference.
-	 */
+	/* Equality is not proved either: the disturbance of one side may hide a difference. */
 	if (row->verdict != VERDICT_INCONCLUSIVE && (row->disturbed_a || row->disturbed_b) &&
 	    !force)
 		reason = arena_printf(
@@ -119,8 +118,8 @@ static bool belongs(const struct compare_side *side, const struct compare_settin
 	return !settings->wanted || settings->wanted(cell, settings->context);
 }
 
-/* Cells with equal keys match: the same cell, or the same but for the frameworks that were named.
- */
+/* Cells with equal keys match: the same cell, or the same apart from the two frameworks that are
+ * compared. */
 static size_t match_key(const struct compare *compare, const struct stored_cell *cell,
 			char key[SUMMARY_KEY_BYTES])
 {
@@ -150,7 +149,7 @@ static void match(struct compare *compare, const struct compare_settings *settin
 		if (!belongs(&compare->b, settings, cell))
 			continue;
 		size_t number = names_find(&names, key, match_key(compare, cell, key));
-		/* A store of others may have a cell twice. */
+		/* A store from elsewhere may hold a cell twice. */
 		if (number == NAMES_NONE || !of_a[number]) {
 			only_b[lonely++] = (struct compare_row){.b = cell, .reason = ""};
 			continue;
@@ -237,7 +236,7 @@ static const char *noise_elsewhere(const json_t *record, struct arena *arena)
 	return found;
 }
 
-/* What the machine of a run knows of its noise, by its own trials: the larger ones stay. */
+/* Reads the noise that was measured on a run's machine; the larger one of both runs is kept. */
 static void take_noise(const struct stored_run *run, struct compare *compare)
 {
 	json_t *record = run_environment(run);
@@ -246,13 +245,12 @@ static void take_noise(const struct stored_run *run, struct compare *compare)
 		compare->noise = fmax(compare->noise, machine_noise(record));
 		double floor = machine_noise_floor(record);
 		double age = machine_noise_age_days(record, run->meta.started_wall_ns);
-		/* Of two runs with the same floor the later one is the one that it is too old for.
-		 */
+		/* If both runs have the same floor, its age counts from the later run. */
 		bool same = floor == compare->noise_floor;
 		bool larger = !isnan(floor) && !(floor <= compare->noise_floor);
 		if (larger || (same && age > compare->noise_age_days))
 			take_floor(record, floor, age, compare);
-		/* It holds for either as little as for the one whose machine has changed. */
+		/* If one machine has changed since, the floor holds for neither run. */
 		if (larger || (same && !compare->noise_elsewhere))
 			compare->noise_elsewhere = noise_elsewhere(record, &compare->arena);
 	}

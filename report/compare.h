@@ -1,7 +1,5 @@
-/*
- * Two runs, or two frameworks of one, held against each other: which cells match, how much slower B
- * is than A in each, and what else is different between them (docs/comparisons.md, "Comparisons").
- */
+/* Comparison of two runs, or of two frameworks of one run: which cells match, how much slower B is
+ * than A, and what else differs (docs/comparisons.md). */
 #ifndef PRONY_REPORT_COMPARE_H
 #define PRONY_REPORT_COMPARE_H
 
@@ -47,7 +45,7 @@ struct compare_row {
 	const char *reason; /* why it is not judged, or is inconclusive; "" */
 };
 
-/* How much a difference of two machines weighs. */
+/* How important a difference between two machines is. */
 enum difference_kind { DIFFERENCE_MUST, DIFFERENCE_SHOULD, DIFFERENCE_INFORMATIONAL };
 #define DIFFERENCE_KINDS 3
 

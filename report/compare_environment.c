@@ -53,7 +53,7 @@ bool compare_noise_elsewhere(const json_t *record, struct strbuf *out)
 	json_object_foreach(now, name, is)
 	{
 		const json_t *was = json_object_get(then, name);
-		/* Nothing is known of what was not written down. */
+		/* A value that was not recorded is unknown. */
 		if (!was || json_equal(was, is))
 			continue;
 		char *left = then_or_now(was), *right = then_or_now(is);
@@ -148,7 +148,7 @@ bool compare_obstacles(const struct compare *compare, struct strbuf *out)
 	return any;
 }
 
-/* The comparison's list, in which nothing stands twice. */
+/* Adds to the comparison's list, without repetition. */
 struct list {
 	struct compare *compare;
 	struct names names;
@@ -230,7 +230,7 @@ static void add_effective(struct sink *sink, const struct compare_row *row)
 	free(what);
 }
 
-/* What the framework is: often the very thing that is to be compared. */
+/* The frameworks differ, often because they are what is compared. */
 static void add_framework(struct sink *sink, const struct compare_row *row)
 {
 	static const char *const members[] = {"version", "libraries", "settings", "instruction_set",
@@ -263,7 +263,7 @@ void compare_find_differences(struct compare *compare)
 	struct list list = {.compare = compare};
 	struct sink sink = {.take = take_row, .to = &list};
 	const struct run_meta *a = &compare->a.run->meta, *b = &compare->b.run->meta;
-	/* Two frameworks of one run are different on purpose. */
+	/* Two frameworks of one run differ on purpose. */
 	if (compare->paired)
 		return;
 	json_t *left = parse(a->environment), *right = parse(b->environment);

@@ -51,7 +51,7 @@ static json_t *ratio_to_json(const struct contrast *contrast)
 	return object;
 }
 
-/* That of undisturbed steps, with its own verdict; null where not both have them. */
+/* The ratio of undisturbed steps with its own verdict; null where one side has none. */
 static json_t *undisturbed_to_json(const struct compare_row *row)
 {
 	if (!row->judged || isnan(row->undisturbed.ratio))

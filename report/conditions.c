@@ -11,27 +11,27 @@
 #include "report/summary_internal.h"
 #include "samples/disturbance.h"
 
-static void add_figures(struct summary_taken *to, const double figures[DISTURBANCE_CAUSES])
+static void add_figures(struct disturbances *to, const double figures[DISTURBANCE_CAUSES])
 {
 	for (int k = 0; k < DISTURBANCE_CAUSES; k++)
 		to->most[k] = fmax(to->most[k], figures[k]);
 }
 
-static struct summary_taken nothing_taken(void)
+static struct disturbances no_disturbances(void)
 {
-	struct summary_taken taken = {.all = 0};
+	struct disturbances found = {.all = 0};
 	for (int k = 0; k < DISTURBANCE_CAUSES; k++)
-		taken.most[k] = NAN;
-	return taken;
+		found.most[k] = NAN;
+	return found;
 }
 
-struct summary_taken summary_disturbances(const struct stored_cell *cell)
+struct disturbances summary_disturbances(const struct stored_cell *cell)
 {
 	bool *disturbed = memory_alloc((cell->process_count + 1) * sizeof *disturbed);
-	struct summary_taken taken = nothing_taken();
+	struct disturbances found = no_disturbances();
 
-	taken.all = cell->process_count;
-	taken.disturbed = replicates_flagged(cell, disturbed);
+	found.all = cell->process_count;
+	found.disturbed = replicates_flagged(cell, disturbed);
 	for (size_t i = 0; i < cell->process_count; i++) {
 		double figures[DISTURBANCE_CAUSES];
 		if (!disturbed[i])
@@ -39,11 +39,11 @@ struct summary_taken summary_disturbances(const struct stored_cell *cell)
 		for (int k = 0; k < DISTURBANCE_CAUSES; k++)
 			figures[k] =
 				disturbance_figure(&cell->processes[i], &disturbance_causes[k]);
-		taken.causes |= disturbance_seen(&cell->processes[i]);
-		add_figures(&taken, figures);
+		found.causes |= disturbance_seen(&cell->processes[i]);
+		add_figures(&found, figures);
 	}
 	free(disturbed);
-	return taken;
+	return found;
 }
 
 static bool has_own(unsigned causes)
@@ -66,7 +66,7 @@ static void name_effect(unsigned causes, struct strbuf *out)
 }
 
 /* ": other programs took up to 12 % of their cores, the host ..." */
-static void name_causes(const struct summary_taken *found, struct strbuf *out)
+static void name_causes(const struct disturbances *found, struct strbuf *out)
 {
 	const char *before = ": ";
 
@@ -98,20 +98,20 @@ static void name_remedies(unsigned causes, struct strbuf *out)
 
 bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 {
-	struct summary_taken found = nothing_taken();
+	struct disturbances found = no_disturbances();
 	size_t cells = 0, measured = 0;
 
 	for (size_t i = 0; i < summary->count; i++) {
-		const struct summary_taken *taken = &summary->rows[i].taken;
+		const struct disturbances *of_cell = &summary->rows[i].disturbances;
 		/* What has not ended, or not well, has no figures that could be spoilt. */
 		if (summary->rows[i].step.n == 0)
 			continue;
 		measured++;
-		cells += taken->disturbed > 0;
-		found.all += taken->all;
-		found.disturbed += taken->disturbed;
-		found.causes |= taken->causes;
-		add_figures(&found, taken->most);
+		cells += of_cell->disturbed > 0;
+		found.all += of_cell->all;
+		found.disturbed += of_cell->disturbed;
+		found.causes |= of_cell->causes;
+		add_figures(&found, of_cell->most);
 	}
 	if (cells == 0)
 		return false;

@@ -1,3 +1,4 @@
+/* Energy of a step, and the share of the machine's peak that a cell reaches. */
 #include "report/costs.h"
 
 #include <math.h>

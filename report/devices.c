@@ -1,3 +1,4 @@
+/* Reads devices.yaml: what devices are and cost. */
 #include "report/devices.h"
 
 #include <math.h>

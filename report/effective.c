@@ -1,4 +1,4 @@
-/* What contenders really ran with, where it is not what they were asked for. */
+/* Lines on frameworks that did not run as asked: threads, cores, precision. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static struct used find_used(const struct stored_cell *cell)
 	struct used most = {NAN, NAN, NAN};
 	for (size_t i = 0; i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
-		/* Where others run, threads have to share what is left. */
+		/* Beside other programs threads share fewer processors. */
 		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0 ||
 		    process_disturbance(record) == DISTURBANCE_SEEN)
 			continue;
@@ -35,8 +35,8 @@ static struct used find_used(const struct stored_cell *cell)
 	return most;
 }
 
-/* Samples of threads are few: processor time has to say so, too. What issues work to another device
- * needs one thread, whatever the libraries' pools have. */
+/* There are few samples of threads, so processor time must agree. A framework that uses another
+ * device needs one thread only. */
 static bool says_cores(const struct summary_row *row, const char *before, struct strbuf *out)
 {
 	if (!device_is_cpu(row->cell->cell.device))

@@ -1,3 +1,4 @@
+/* Exports as CSV and JSON. */
 #include "report/export.h"
 
 #include <math.h>

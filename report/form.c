@@ -1,3 +1,4 @@
+/* Prints a run as the benchmark that its suite repeats did. */
 #include "report/form.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Numbers for people: durations, bytes, rates, ratios. */
 #include "report/format.h"
 
 #include <math.h>

@@ -1,14 +1,15 @@
-/* The gap between typical and undisturbed steps: the machine's doing, or a contender's own. */
+/* Lines on the gap between typical and undisturbed steps: caused by the machine or by the
+ * framework. */
 #include <math.h>
 #include <string.h>
 
 #include "report/figures.h"
 
-/* What is said something of; blocks of a quiet machine lie within one or two percent. */
+/* Gaps below these are not reported; blocks of a quiet machine differ by one or two percent. */
 #define GAP_OWN 0.05
 #define GAP_OF_ALL 0.10
 
-/* Largest upper end of the gaps of the others; NaN when there are none. */
+/* The largest upper end of the other frameworks' gaps; NaN without others. */
 static double others_at_most(const struct summary *summary, size_t comparison, size_t self)
 {
 	double most = NAN;

@@ -1,3 +1,4 @@
+/* The step of a cell through the runs of a store, and where it changed. */
 #include "report/history.h"
 
 #include <math.h>

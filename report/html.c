@@ -1,3 +1,4 @@
+/* The HTML page: head, contents, filters, and the order of its sections. */
 #include "report/html.h"
 
 #include <stdio.h>

@@ -13,8 +13,8 @@
 /* MXCSR, Intel SDM volume 1, 10.2.3: flush to zero, denormals are zero. */
 enum { MXCSR_FTZ = 1 << 15, MXCSR_DAZ = 1 << 6 };
 
-/* The overview is read down where more frameworks stand in it than a page is wide, and fewer
- * comparisons: what is wider than paper is cut off there. */
+/* With more frameworks than fit across a page, and fewer comparisons, the overview has a row for
+ * each framework, because paper cuts off what is too wide. */
 enum { ACROSS_FRAMEWORKS = 7 };
 
 /* What a column of the overview is of: a framework, or else a comparison. */
@@ -61,7 +61,7 @@ static void overview_cell(const struct column *column, const struct summary_row 
 	figure_text(FIGURE_STEP, row, step);
 	figure_text(FIGURE_FLOOR, row, ratio);
 	open_cell(column, row->rank == 1 ? " best" : "", out);
-	/* Not by colour alone: paper has none, and who listens to the page neither. */
+	/* A sign beside the colour, for paper and for screen readers. */
 	strbuf_puts(out,
 		    row->rank == 1 ? "><span role=\"img\" aria-label=\"first\">*</span> " : ">");
 	strbuf_puts(out, step);
@@ -79,7 +79,7 @@ static bool *find_present(const struct html_page *page)
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
 			const struct summary_row *row = &page->summaries[run]->rows[i];
 			const char *name = row->cell->cell.framework;
-			/* Those that are folded are none of the page's. */
+			/* Folded frameworks are not on the page. */
 			if (row->cell->status != CELL_MISSING && !row->folded)
 				present[names_find(&page->framework_names, name, strlen(name))] =
 					true;
@@ -192,8 +192,8 @@ static bool is_installed(const struct html_page *page, const char *framework)
 	return true;
 }
 
-/* Frameworks that have nothing to show have no column: a line names those that are not here at all,
- * and one those that lack a device or data. */
+/* Frameworks without results have no column. One line names those that are not installed, another
+ * those that lack a device or data. */
 static void overview_missing(const struct html_page *page, const bool *present, struct strbuf *out)
 {
 	for (int installed = 0; installed < 2; installed++) {
@@ -448,8 +448,8 @@ static void framework_row(const struct html_page *page, size_t run,
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* By framework of the page, the cell of a run that says most of it: one with processes, else any
- * that it spoke in, else NULL. The caller frees. */
+/* For each framework of the page, the cell of a run with the most information on it: one with
+ * processes, or any with details, or NULL. The caller frees. */
 static const struct stored_cell **find_speakers(const struct html_page *page, size_t run)
 {
 	const struct stored_run *stored = page->summaries[run]->run;

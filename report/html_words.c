@@ -1,5 +1,5 @@
-/* The results in words: who is fastest where, how sure that is, what is broken. It says what the
- * ranks and statuses of the tables say, and no more. */
+/* The results in words: which framework is fastest where, how sure that is, and what failed. It
+ * repeats the ranks and statuses of the tables. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #include "report/html_internal.h"
 #include "report/text.h"
 
-enum { PLACES_TOLD = 3, CANDIDATES_TOLD = 6, GROUP_BYTES = 512 };
+enum { PLACES_SHOWN = 3, CANDIDATES_SHOWN = 6, GROUP_BYTES = 512 };
 
-/* Comparisons, or cells, of which the same is to be said. */
+/* Comparisons, or cells, that share a sentence. */
 struct group {
-	size_t count, places[PLACES_TOLD];
+	size_t count, places[PLACES_SHOWN];
 	int status;
 	const char *reason;
 };
@@ -37,7 +37,7 @@ static struct group *add_to(struct groups *groups, const char *key, size_t place
 	struct group *group = &groups->rows[number];
 	if (number == known)
 		*group = (struct group){.count = 0};
-	if (group->count < PLACES_TOLD)
+	if (group->count < PLACES_SHOWN)
 		group->places[group->count] = place;
 	group->count++;
 	return group;
@@ -49,8 +49,8 @@ static void release(struct groups *groups)
 	free(groups->rows);
 }
 
-/* Those of a comparison that share its first rank, leaving native out if asked: their names with
- * commas and how many they are. */
+/* The frameworks that share the first rank of a comparison, on request without native: their names
+ * with commas. Returns how many they are. */
 static size_t find_first(const struct summary *summary, size_t comparison, bool without_native,
 			 char out[GROUP_BYTES])
 {
@@ -62,7 +62,7 @@ static size_t find_first(const struct summary *summary, size_t comparison, bool 
 		const char *name = row->cell->cell.framework;
 		if (!row->comparable || (without_native && !strcmp(name, "native")))
 			continue;
-		/* Where nobody knows the order nobody is the first. */
+		/* Without a known order no framework is the first. */
 		if (row->rank == 0 || (rank > 0 && row->rank != rank))
 			break;
 		rank = row->rank;
@@ -76,7 +76,7 @@ static size_t find_first(const struct summary *summary, size_t comparison, bool 
 
 static void add_places(const struct summary *summary, const struct group *group, struct strbuf *out)
 {
-	for (size_t i = 0; i < group->count && i < PLACES_TOLD; i++) {
+	for (size_t i = 0; i < group->count && i < PLACES_SHOWN; i++) {
 		char title[CELL_KEY_BYTES];
 		summary_comparison_title(
 			&summary->rows[summary->first[group->places[i]]].cell->cell, title,
@@ -84,8 +84,8 @@ static void add_places(const struct summary *summary, const struct group *group,
 		strbuf_puts(out, i > 0 ? "; " : ": ");
 		text_html(title, out);
 	}
-	if (group->count > PLACES_TOLD)
-		strbuf_printf(out, "; and %zu more", group->count - PLACES_TOLD);
+	if (group->count > PLACES_SHOWN)
+		strbuf_printf(out, "; and %zu more", group->count - PLACES_SHOWN);
 	strbuf_puts(out, ".</li>\n");
 }
 
@@ -114,19 +114,19 @@ static void add_unproved(const struct summary *summary, size_t comparison, struc
 		      text);
 	for (size_t i = from; i < to; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		if (!may_lead(row) || row == leader || others++ >= CANDIDATES_TOLD)
+		if (!may_lead(row) || row == leader || others++ >= CANDIDATES_SHOWN)
 			continue;
 		format_ratio(row->step.center / leader->step.center, text, sizeof text);
 		strbuf_puts(out, others > 1 ? ", " : "");
 		text_html(row->cell->cell.framework, out);
 		strbuf_printf(out, " (%s)", text);
 	}
-	if (others > CANDIDATES_TOLD)
-		strbuf_printf(out, " and %zu more", others - CANDIDATES_TOLD);
+	if (others > CANDIDATES_SHOWN)
+		strbuf_printf(out, " and %zu more", others - CANDIDATES_SHOWN);
 	strbuf_puts(out, ".</li>\n");
 }
 
-/* Whether native is the first, alone: only then do ranks say who comes first among the others. */
+/* Whether native alone is first. Only then do ranks say which of the others is the fastest. */
 static bool is_led_by_native(const struct summary *summary, size_t comparison)
 {
 	const struct summary_row *row = &summary->rows[summary->first[comparison]];
@@ -148,7 +148,7 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 	size_t compared = 0, unproved = 0;
 	char names[GROUP_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
-		/* One alone is compared with nothing. */
+		/* A single framework is compared with nothing. */
 		if (count_comparable(summary, c) < (without_native ? 3 : 2) ||
 		    (without_native && !is_led_by_native(summary, c)))
 			continue;
@@ -156,7 +156,7 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 		size_t count = find_first(summary, c, without_native, names);
 		if (count > 0)
 			add_to(&groups, names, c)->status = count > 1;
-		else if (!without_native && unproved++ < PLACES_TOLD)
+		else if (!without_native && unproved++ < PLACES_SHOWN)
 			add_unproved(summary, c, out);
 	}
 	for (size_t i = 0; i < groups.names.count; i++) {
@@ -170,11 +170,11 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 			      without_native ? " when native, the floor, is left out" : "");
 		add_places(summary, group, out);
 	}
-	if (unproved > PLACES_TOLD)
+	if (unproved > PLACES_SHOWN)
 		strbuf_printf(
 			out,
 			"<li>In %zu more comparisons it is not proved who is the fastest.</li>\n",
-			unproved - PLACES_TOLD);
+			unproved - PLACES_SHOWN);
 	if (groups.names.count == 0 && unproved == 0 && !without_native)
 		strbuf_puts(out, "<li>No comparison has two ranked frameworks, so nobody is faster "
 				 "than another.</li>\n");
@@ -240,7 +240,7 @@ static void add_certainty(const struct summary *summary, struct strbuf *out)
 	strbuf_puts(out, "</li>\n");
 }
 
-/* By framework and status: what has no rank, the gravest first. */
+/* Cells without a rank by framework and status, the most serious first. */
 static void add_broken(const struct summary *summary, struct strbuf *out)
 {
 	static const enum cell_status grave[] = {

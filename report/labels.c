@@ -1,3 +1,4 @@
+/* Names of cells by the axes in which they differ. */
 #include "report/labels.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Percentiles of single steps. */
 #include "report/latency.h"
 
 #include <math.h>
@@ -6,8 +7,8 @@
 #include "base/json.h"
 #include "report/format.h"
 
-/* Slower steps than a percentile that a window has to have: of fewer it would be one or two steps'
- * chance. */
+/* A window needs at least so many steps above a percentile; with fewer it depends on one or two
+ * steps. */
 #define BEYOND_MIN 10
 
 static const struct {
@@ -20,7 +21,7 @@ static const struct {
 	{"p99", 100, offsetof(struct process_record, step_p99_ns)},
 };
 
-/* NaN where the window is too short for it, or nobody stored it. */
+/* NaN where the window is too short for it, or it was not stored. */
 static double percentile_in(const struct process_record *record, int which)
 {
 	double value =
@@ -41,7 +42,7 @@ void latency_fill(struct arena *arena, const struct stored_cell *cell,
 			values[i] = percentile_in(replicates->records[i], which);
 			all &= isfinite(values[i]);
 		}
-		/* Of some of them only it would be that of the faster ones. */
+		/* With only some processes it would be the percentile of the faster ones. */
 		estimate_compute(values, all ? n : 0, 0, &row->latency[which]);
 	}
 }

@@ -1,3 +1,4 @@
+/* A set of texts with numbers, found by hashing. */
 #include "report/names.h"
 
 #include <stdint.h>

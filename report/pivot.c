@@ -1,3 +1,4 @@
+/* A sweep as one table: frameworks against the values of a numeric axis. */
 #include "report/pivot.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reads figures that others published, and shows them beside ours. */
 #include "report/published.h"
 
 #include <math.h>

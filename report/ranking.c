@@ -1,4 +1,4 @@
-/* Which contender of a comparison is before which, and what is said of it. */
+/* Ranks of the frameworks of a comparison, and the lines about missing ranks. */
 #include "report/ranking.h"
 
 #include <math.h>
@@ -9,11 +9,11 @@
 #include "base/memory.h"
 #include "report/figures.h"
 
-/* More names than these are counted instead. Of more processes no number is said: of spreads that
- * other programs made it would be theirs, so of fewer there. */
+/* Up to so many names are listed. Up to so many processes are proposed; fewer where other programs
+ * caused the spread. */
 enum { NAMES_MAX = 4, PROCESSES_MAX = 1000, DISTURBED_PROCESSES_MAX = 40 };
 
-/* The native executor as it is used when nothing is said: the floor of the comparison. */
+/* The native executor with default options is the floor of the comparison. */
 static size_t find_floor(const struct summary_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -41,7 +41,7 @@ static void hold_undisturbed(const struct replicates *self, const struct replica
 	row->undisturbed_order = order_of(&row->floor_undisturbed, &none);
 }
 
-/* The last place that is possible, of the row of which it is the least. */
+/* The smallest rank_high of the rows. */
 static int least_high(const struct summary_row *rows, size_t count)
 {
 	int least = rows[0].rank_high;
@@ -50,8 +50,8 @@ static int least_high(const struct summary_row *rows, size_t count)
 	return least;
 }
 
-/* No row stands behind one that is known to be slower: the order goes by ratios of the same rounds,
- * which may be otherwise than steps over all processes. */
+/* No row stands behind one that is proved slower. Ranks use ratios of the same rounds, which may
+ * order rows differently than their steps. */
 static void put_by_rank(struct summary_row *rows, size_t count)
 {
 	for (size_t to = 0; to < count; to++) {
@@ -131,7 +131,7 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 	return broken;
 }
 
-/* What the contenders without a rank would cost together, with so many processes each. */
+/* What it would take to rank the frameworks that have no rank. */
 struct remedy {
 	size_t contenders, of, needed;
 	double process_ns; /* one of each, the ranked ones too */

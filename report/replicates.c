@@ -1,3 +1,4 @@
+/* Which processes of a cell count, and medians over them. */
 #include "report/replicates.h"
 
 #include <math.h>

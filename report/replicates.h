@@ -40,7 +40,7 @@ unsigned replicates_causes(const struct stored_cell *cell);
  */
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell);
 
-/* Had its window enough blocks for step_undisturbed_ns. */
+/* Whether its window had enough blocks for step_undisturbed_ns. */
 bool replicates_has_undisturbed(const struct process_record *record);
 
 /* Median over the ok processes of a cell: of a field of process_fields by its name, or of a

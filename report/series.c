@@ -1,3 +1,4 @@
+/* Sensor readings of a process as JSON and as text. */
 #include "report/series.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static void ranges(const struct process_record *record, const struct series *ser
 {
 	*window = (struct series_range){NAN, NAN, NAN};
 	int64_t end_ns;
-	/* Of a store that somebody else wrote, the sum may be none. */
+	/* A store from elsewhere may hold values whose sum is not finite. */
 	if (record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE &&
 	    !__builtin_add_overflow(record->window_begin_ns, record->window_ns, &end_ns))
 		*window = series_over(series, channel, record->window_begin_ns, end_ns);

@@ -1,4 +1,4 @@
-/* What the sensors saw of a process, as JSON and as text. */
+/* Sensor readings of a process as JSON and as text. */
 #ifndef PRONY_REPORT_SERIES_H
 #define PRONY_REPORT_SERIES_H
 

@@ -1,3 +1,4 @@
+/* Reads a run one comparison at a time. */
 #include "report/stream.h"
 
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static void make_room(struct whole *whole, size_t cells)
 	whole->capacity = capacity;
 }
 
-/* Takes a cell out of its run; with its processes, or without. */
+/* Moves a cell out of its run, with or without its processes. */
 static void take_cell(struct arena *arena, struct stored_cell *from, bool with_processes,
 		      struct stored_cell *to)
 {

@@ -1,4 +1,4 @@
-/* Runs that are too large to be held: a comparison at a time. */
+/* Reads runs that are too large for memory, one comparison at a time. */
 #ifndef PRONY_REPORT_STREAM_H
 #define PRONY_REPORT_STREAM_H
 

@@ -1,3 +1,4 @@
+/* Turns a stored run into rows: estimates, comparisons, ranks. */
 #include "report/summary.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTE
 			continue;
 		if (applies)
 			axis_text(&axes[id], axis_value(&axes[id], cell), text);
-		/* Each with its end, so that no text can be taken for two. */
+		/* Include the terminating zero, so that two texts cannot be confused with one. */
 		size_t length = strlen(text) + 1;
 		key[used++] = applies ? '+' : '-';
 		memcpy(key + used, text, length);
@@ -118,7 +119,7 @@ static double flops_per_step(double macs, const struct cell *cell)
 	return 2 * macs * (double)cell->batch * passes;
 }
 
-/* Typical over undisturbed step, process by process. */
+/* Step over undisturbed step, process by process. */
 static void fill_undisturbed(struct arena *arena, const struct replicates *replicates,
 			     struct summary_row *row)
 {
@@ -147,7 +148,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 			 target_half_width(summary->run->meta.effort), &row->step);
 	row->processes = replicates->all;
 	row->processes_disturbed = replicates->flagged;
-	row->taken = summary_disturbances(cell);
+	row->disturbances = summary_disturbances(cell);
 	fill_undisturbed(&summary->arena, replicates, row);
 	latency_fill(&summary->arena, cell, replicates, row);
 	summary_diagnose(&summary->arena, replicates, row);
@@ -168,8 +169,8 @@ struct sorted {
 	size_t place; /* as they came */
 };
 
-/* Comparable rows by step time, then the others; equal ones as they came. Ranks
- * may put them otherwise. */
+/* Comparable rows by step time, then the others in their old order. Ranks may change the order
+ * later. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;

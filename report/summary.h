@@ -26,7 +26,7 @@ struct summary_costs {
 
 /* What the machine did to processes of a cell, or of all cells; kept here, because of large runs
  * few cells keep their processes. */
-struct summary_taken {
+struct disturbances {
 	size_t all, disturbed; /* processes, and those of them that were disturbed by anything */
 	unsigned causes;       /* bits (samples/disturbance.h) */
 	double most[DISTURBANCE_CAUSES]; /* the largest figure of each cause; NaN */
@@ -55,7 +55,7 @@ struct summary_row {
 	double flops_per_step;		   /* 2 x MACs x (3 when training); NaN without */
 	double tokens;			   /* of a sample; NaN of what is no sequence */
 	struct summary_costs costs;
-	struct summary_taken taken;
+	struct disturbances disturbances;
 	size_t comparison; /* number of its comparison, from 0 */
 	bool disturbed;	   /* the machine did other things in what counts of it, or of its floor */
 	bool unsettled;	   /* because of that its order to another one is not known */
@@ -90,8 +90,8 @@ void summary_release(struct summary *summary);
  * cpu, fp32". */
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes);
 
-/* What tells the comparisons of cells apart, all axes but the framework's: bytes that are equal for
- * cells of one comparison, and how many there are. */
+/* The key of a cell's comparison, which is made of all axes but the framework. Returns its length
+ * in bytes. */
 #define SUMMARY_KEY_BYTES (AXIS_COUNT * (CELL_WORD_BYTES + 1))
 size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES]);
 
@@ -106,9 +106,9 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 /* "3", "1=" (shared), "1-2" (its order to another one is not known), "-". */
 void summary_rank_text(const struct summary_row *row, char *out, size_t out_bytes);
 
-/* Is the row's step shorter than native's: the whole interval of the ratio below 1 and at most
- * ORDER_WIDTH_MAX wide, and nothing disturbed: threads that wait for each other lose more to other
- * programs than those that do not. */
+/* Whether the row is proved faster than native: the interval of the ratio lies below 1, is at most
+ * ORDER_WIDTH_MAX wide, and neither was disturbed (threads that wait for each other lose more to
+ * other programs). */
 bool summary_breaks_floor(const struct summary_row *row);
 
 /* Adds "faster than native: mxnet (0.87x, 95 % interval 0.85x to 0.89x)", no line feed,
@@ -126,25 +126,24 @@ bool summary_undecided(const struct summary *summary, size_t comparison, struct 
 bool summary_undecided_among(const struct summary *summary, const size_t *comparisons, size_t count,
 			     struct strbuf *out);
 
-/* Adds whose typical steps lie far above its undisturbed ones, and whether that is the machine's
- * doing or its own, without a line feed; false, and nothing, when nobody's do. */
+/* Adds which frameworks have typical steps far above their undisturbed steps, and whether the
+ * machine or the framework causes it. False, and nothing added, where none has. */
 bool summary_gaps(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* Adds what steps whose batches arrive lose to waiting and copying, beside the same cells with
- * resident and synthetic batches and to loading alone, without a line feed; false where none
- * arrive. */
+/* Adds the time that steps lose to waiting for batches and copying them, compared with resident and
+ * synthetic batches and with loading alone. False where no batches are loaded. */
 bool summary_input(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* Adds who is another thing to native by undisturbed steps than by typical ones, without a line
- * feed; false, and nothing, when nobody is. */
+/* Adds which frameworks compare differently with native by undisturbed steps than by typical ones.
+ * False, and nothing added, where none does. */
 bool summary_disagreement(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* Adds which contenders ran otherwise than they were asked to: with other threads, on fewer cores,
- * in another precision; false, and nothing, when none did. */
+/* Adds which frameworks did not run as asked: other threads, fewer cores, another precision. False,
+ * and nothing added, where all did. */
 bool summary_effective(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* Adds whose windows had too few steps for a percentile, where each step was waited for; false, and
- * nothing, when all have them. */
+/* Adds which frameworks had too few steps in a window for a percentile. False, and nothing added,
+ * where all have enough or steps are not timed one by one. */
 bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* Adds which cells of a comparison have a diagnosis, what it means and what helps, in at most 100
@@ -156,7 +155,7 @@ bool summary_diagnosis(const struct summary *summary, size_t comparison, enum di
  * is full and that is known; no line feed. */
 bool summary_splits(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* What may stand under the table of a comparison, each a line: those nine. */
+/* The lines that may stand under the table of a comparison. */
 typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);
 extern summary_verdict *const summary_verdicts[];
 extern const size_t summary_verdict_count;
@@ -170,11 +169,11 @@ const char *summary_reason(const struct summary_row *row);
 /* The parity line, without a line feed. */
 void summary_parity(const struct summary *summary, struct strbuf *out);
 
-/* What of a machine's record was known to spoil numbers before a run began, with remedies or
- * without. False, and nothing added, where there was nothing. */
+/* Adds what the record of a machine says would spoil the figures, with or without remedies. False,
+ * and nothing added, where there is nothing. */
 bool conditions_found(const json_t *record, bool remedies, struct strbuf *out);
 
-/* The same of the run's machine, as it stands at the head of a page. */
+/* The same for the run's machine, with remedies. */
 bool summary_findings(const struct summary *summary, struct strbuf *out);
 
 /* What stands under the tables, each without a line feed: which frameworks of the run are not on
@@ -194,9 +193,8 @@ struct table *summary_table(const struct summary *summary, size_t comparison, un
  * caller frees. */
 struct table *summary_more(const struct summary *summary, size_t comparison, unsigned shown);
 
-/* The table of `run` and `show`; rows of one comparison (network, dataset, stage, batch...) stand
- * together, ranked: ok cells by step time, then the others with their reason. Ends with the parity
- * line ("parity: 7 of 7 cells did the same work (worst ... of bound)"). */
+/* The output of `run` and `show`: a table for each comparison, or for each sweep, lines on each of
+ * them, the parity line, and lines on the machine. */
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out);
 
 /* {"run": {...}, "cells": [...]}: documented in docs/exports.md; new reference. */

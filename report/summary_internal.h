@@ -9,7 +9,7 @@
 void summary_fold(struct summary *summary);
 
 /* What the machine did to a cell. */
-struct summary_taken summary_disturbances(const struct stored_cell *cell);
+struct disturbances summary_disturbances(const struct stored_cell *cell);
 
 /* Fills row->diagnoses and row->components from the processes that count. */
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,

@@ -220,7 +220,8 @@ struct table *summary_more(const struct summary *summary, size_t comparison, uns
 	return table;
 }
 
-/* The figure of the gate that came nearest to its bound, in units of it; NaN when there is none. */
+/* The check of the gate that came closest to its tolerance, as a share of it; NaN where there is
+ * none. */
 static double worst_of(const json_t *evidence, const char **what)
 {
 	const json_t *worst = json_object_get(evidence, "worst");
@@ -229,7 +230,8 @@ static double worst_of(const json_t *evidence, const char **what)
 	return bound > 0 ? value / bound : NAN;
 }
 
-/* What no reference computes: it was only held to what other engines make of the same file. */
+/* Adds the cells that no reference can check. They were only compared with other engines on the
+ * same file. */
 static void add_agreement(const struct summary *summary, struct strbuf *out)
 {
 	size_t agreed = 0, unproven = 0;
@@ -248,15 +250,15 @@ static void add_agreement(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, "; %zu unproven", unproven);
 }
 
-/* Whether the gate held a cell to its work on random pixels alone, by what is stored of it: the
- * flag is younger than the evidence. */
+/* Whether the gate could check a cell on random pixels only. This reads the evidence, because older
+ * stores lack the flag. */
 static bool is_untied(const struct stored_cell *cell)
 {
 	return cell->gate == CELL_OK && json_object_get(cell->evidence, "equal_maxima");
 }
 
-/* Frameworks whose max-pools have another gradient of equal maxima: they train by that on this
- * data, and only the rest of their work was held to ours. */
+/* Adds the frameworks whose max-pools distribute gradients differently among equal maxima. They
+ * train differently on this data, and only the rest of their work was checked. */
 static void add_untied(const struct summary *summary, size_t untied, struct strbuf *out)
 {
 	if (untied == 0)
@@ -393,7 +395,7 @@ static struct table *table_that_fits(const struct summary *summary, size_t compa
 			     width < NARROW_WIDTH ? SHOW_FIRST : SHOW_FIRST | SHOW_USUAL);
 }
 
-/* One that stands below that of its comparison, if there is one; frees it. */
+/* Renders a second table of a comparison, if there is one, and frees it. */
 static void render_more(struct table *table, bool colour, int width, struct strbuf *out)
 {
 	if (!table)
@@ -403,7 +405,7 @@ static void render_more(struct table *table, bool colour, int width, struct strb
 	table_free(table);
 }
 
-/* The table of a comparison below its title, and what is to be said of it. */
+/* Renders the title, the tables and the lines of a comparison. */
 static void render_comparison(const struct summary *summary, size_t comparison, bool colour,
 			      int width, struct strbuf *out)
 {

@@ -1,3 +1,4 @@
+/* Tables for terminals, Markdown, LaTeX and JSON. */
 #include "report/table.h"
 
 #include <assert.h>
@@ -11,8 +12,8 @@
 enum {
 	GAP = 2,	 /* spaces between columns */
 	NOTE_INDENT = 2, /* of a continuation line */
-	/* A column narrower than this is not made narrower still; than the second, where the table
-	 * would not fit otherwise. */
+	/* Columns are not made narrower than the first; than the second, where the table would not
+	   fit otherwise. */
 	WRAP_COLUMNS = 16,
 	WRAP_COLUMNS_LEAST = 12
 };
@@ -95,7 +96,7 @@ static const char *entry_text(const struct row *row, size_t column)
 	return column < row->count ? row->entries[column].text : "";
 }
 
-/* What the columns need, each text on one line; their sum with the gaps. */
+/* Finds the widths that keep each text on one line; returns their sum with the gaps. */
 static size_t natural_widths(const struct table *table, size_t *widths)
 {
 	size_t total = table->column_count ? GAP * (table->column_count - 1) : 0;

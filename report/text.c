@@ -1,3 +1,4 @@
+/* Text for output: harmless on a terminal, measured in columns, escaped for each format. */
 #include "report/text.h"
 
 #include <ctype.h>
@@ -75,7 +76,7 @@ static size_t decode(const char *text, uint32_t *code, bool *valid)
 	return 1;
 }
 
-/* What a terminal would obey instead of show. */
+/* Whether a terminal would obey the character instead of showing it. */
 static bool is_command(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||

@@ -1,4 +1,4 @@
-/* Text for output: what came from frameworks and files made harmless, and measured in columns. */
+/* Text for output: text from frameworks and files is made harmless and measured in columns. */
 #ifndef PRONY_REPORT_TEXT_H
 #define PRONY_REPORT_TEXT_H
 
