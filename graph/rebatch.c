@@ -55,10 +55,10 @@ enum prony_status graph_samples_apart(const struct graph *graph, struct error *e
 			break;
 		follow(&s, node);
 		if (has_samples(&s, node) && s.places[node->outputs[0]].axis < 0)
-			status = error_set(err, PRONY_UNSUPPORTED,
-					   "node '%.100s' (%s) treats samples together or one "
-					   "unlike the other",
-					   node->name, operator_name(node->op));
+			status = error_set(
+				err, PRONY_UNSUPPORTED,
+				"node '%.100s' (%s) mixes samples or treats them differently",
+				node->name, operator_name(node->op));
 	}
 	logits = &s.places[graph->logits];
 	if (status == PRONY_OK && (logits->axis != 0 || logits->outer != 1))

@@ -233,7 +233,8 @@ static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *no
 	for (int i = 0; i < 2; i++) {
 		if (over[i] > 0 && a->count_include_pad)
 			return error_set(e->err, PRONY_UNSUPPORTED,
-					 "network '%s': ceil_mode of '%s' has no equal in ONNX %d",
+					 "network '%s': ceil_mode of '%s' cannot be expressed in "
+					 "ONNX opset %d",
 					 e->graph->name, node->name, ONNX_OPSET);
 		if (over[i] > 0)
 			a->pads[2 + i] += over[i];

@@ -85,10 +85,10 @@ static enum prony_status read_initializers(struct onnx_model *model, const char 
 		if (status != PRONY_OK)
 			return status;
 		if (out->count < 0)
-			return error_set(err, PRONY_UNSUPPORTED,
-					 "tensor '%.200s' is of element type %d, which is no kind "
-					 "of number that is read",
-					 definition->name, out->type);
+			return error_set(
+				err, PRONY_UNSUPPORTED,
+				"tensor '%.200s' has element type %d, which is not supported",
+				definition->name, out->type);
 		if (out->count > 0 && graph->initializer[definition->index]->data_location ==
 					      ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
 			add_digest(&model->facts, out);
@@ -209,7 +209,7 @@ static enum prony_status read_model(struct onnx_model *model, size_t length, con
 	model->graph = model->proto->graph;
 	if (model->graph == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "it holds no graph: is it an ONNX model, and whole?");
+				 "it holds no graph: is it a complete ONNX model?");
 	status = read_opset(model, err);
 	if (status == PRONY_OK)
 		status = onnx_upgrade(model, err);

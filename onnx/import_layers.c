@@ -122,7 +122,7 @@ void import_pool(struct importer *im, const struct file_node *node)
 	if (average && (attributes.dilations[0] != 1 || attributes.dilations[1] != 1))
 		import_refuse(im, node, "average pooling with dilations is not supported");
 	else if (output_is_used(im, node, 1))
-		import_refuse(im, node, "its second output, the places of the maxima, is used");
+		import_refuse(im, node, "its second output (indices of the maxima) is used");
 	else
 		import_set(im, node, 0, import_append(im, node, op, &x, 1, &attributes));
 }
@@ -354,7 +354,8 @@ void import_batch_norm(struct importer *im, const struct file_node *node)
 	if (!import_need_value(im, node, 0, 0, &inputs[0]))
 		return;
 	if (onnx_int(node->proto, "spatial", 1) != 1) { /* until opset 9 */
-		import_refuse(im, node, "statistics of each place (spatial = 0) are not supported");
+		import_refuse(im, node,
+			      "statistics for each position (spatial = 0) are not supported");
 		return;
 	}
 	for (size_t i = 1; i < 5; i++) {

@@ -81,7 +81,7 @@ static int append_range(struct importer *im, const struct file_node *node, int x
 		return x;
 	if (range->count < 1 || range->step < 1) {
 		import_refuse(im, node,
-			      range->count < 1 ? "it takes nothing of axis %d"
+			      range->count < 1 ? "its range on axis %d is empty"
 					       : "it goes backwards along axis %d",
 			      range->axis);
 		return VALUE_NONE;
@@ -349,5 +349,5 @@ void import_expand(struct importer *im, const struct file_node *node)
 	if (same)
 		import_set(im, node, 0, x);
 	else
-		import_refuse(im, node, "it repeats what is computed");
+		import_refuse(im, node, "it repeats values that are computed from the data");
 }

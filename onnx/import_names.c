@@ -157,12 +157,12 @@ static enum prony_status connect(struct onnx_model *model, size_t at, struct err
 					 "computes",
 					 node->name, node->proto->op_type, name);
 		if (from->kind == DEFINED_BY_NODE && (size_t)from->index >= at)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "node '%.200s' (%.80s) uses '%.200s', which '%.200s' "
-					 "computes only behind it: the nodes form a cycle or are "
-					 "out of order",
-					 node->name, node->proto->op_type, name,
-					 model->nodes[from->index].name);
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"node '%.200s' (%.80s) uses '%.200s', which '%.200s' "
+				"computes later: the nodes form a cycle or are out of order",
+				node->name, node->proto->op_type, name,
+				model->nodes[from->index].name);
 		node->inputs[i] = index_of(model, from);
 	}
 	for (size_t i = 0; i < node->output_count; i++) {
@@ -239,10 +239,10 @@ static enum prony_status find_input(struct onnx_model *model, struct error *err)
 		if (definition->kind != DEFINED_BY_INPUT || definition->users == 0)
 			continue;
 		if (model->input != NAME_OMITTED)
-			return error_set(err, PRONY_UNSUPPORTED,
-					 "it has several inputs ('%.100s', '%.100s'); a network "
-					 "has one",
-					 model->definitions[model->input].name, definition->name);
+			return error_set(
+				err, PRONY_UNSUPPORTED,
+				"it has several inputs ('%.100s', '%.100s'); only one is supported",
+				model->definitions[model->input].name, definition->name);
 		model->input = i;
 	}
 	if (model->input == NAME_OMITTED)

@@ -222,7 +222,7 @@ enum prony_status onnx_slice_ranges(const struct shape *in, const struct constan
 		if (lists[i] != NULL && (lists[i]->is_float || lists[i]->count != length))
 			return error_set(
 				err, PRONY_BAD_INPUT,
-				"starts, ends, axes and steps are not lists of one length");
+				"starts, ends, axes and steps are not lists of the same length");
 	}
 	if (length > in->rank)
 		return error_set(err, PRONY_BAD_INPUT, "it slices %lld axes of %d",

@@ -274,11 +274,10 @@ static enum prony_status input_for(const struct onnx_ports *ports, size_t input,
 			*dim = (*dim == ONNX_DIM_OPEN ? 1 : *dim) * batch;
 		} else if (*dim == ONNX_DIM_OPEN) {
 			dims_text(&port->shape, text);
-			return error_set(
-				err, PRONY_UNSUPPORTED,
-				"its input '%.60s' is %s: say its shape for one sample, as "
-				"in --shape %.60s=1x3x48x320",
-				port->name, text, port->name);
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "its input '%.60s' is %s: give its shape for one sample, "
+					 "as in --shape %.60s=1x3x48x320",
+					 port->name, text, port->name);
 		}
 	}
 	if (tensor_bytes(out) < 0)
