@@ -1,5 +1,5 @@
 /* Comparison of two runs, or of two frameworks of one run: which cells match, how much slower B is
- * than A, and what else differs (docs/comparisons.md). */
+ * than A, and what else differs (docs/results.md). */
 #ifndef PRONY_REPORT_COMPARE_H
 #define PRONY_REPORT_COMPARE_H
 

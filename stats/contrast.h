@@ -1,6 +1,6 @@
 /*
  * How much slower is B than A? The ratio of two sets of process means with an interval of its own,
- * a verdict against a threshold, and how many processes would bring one (docs/comparisons.md).
+ * a verdict against a threshold, and how many processes would bring one (docs/results.md).
  */
 #ifndef PRONY_STATS_CONTRAST_H
 #define PRONY_STATS_CONTRAST_H

@@ -10,7 +10,7 @@
 #include "stats/steady.h"
 #include "study/counted.h"
 
-#define START_DELAY_NS INT64_C(1000000000) /* docs/runs.md: breaks up what is periodic */
+#define START_DELAY_NS INT64_C(1000000000) /* docs/measurement.md: breaks up what is periodic */
 
 enum prony_status study_init(struct study *study, const struct plan *plan,
 			     const struct effort_row *effort, int repeat, struct error *err)

@@ -184,7 +184,7 @@ static void the_number_named_decides(void **state)
 	assert_in_range(decided, TRIALS * 76 / 100, TRIALS * 86 / 100);
 }
 
-/* docs/comparisons.md: a process deviation of 0.7 %, five processes of each, delta 1 %. */
+/* docs/results.md: a process deviation of 0.7 %, five processes of each, delta 1 %. */
 static void verdicts_are_rarely_wrong(void **state)
 {
 	enum { TRIALS = 4000, N = 5 };
