@@ -28,15 +28,15 @@
 enum { NOT_OK_SHOWN = 3 };
 #define SECOND_NS INT64_C(1000000000)
 
-/* How long others are watched before a run: enough to see a processor that they keep busy. */
+/* How long other programs are watched before a run: enough to see a busy processor. */
 #define FINDINGS_WATCH_NS INT64_C(40000000)
 
 static volatile int stop_wanted;
 
 /*
- * The reference may compute for long without asking whether it should stop: who insists ends us at
- * once, and the guards the workers. Within a second it is the same wish: timeout(1) sends each
- * signal twice.
+ * The reference may compute for long before it sees the request to stop: a second signal ends the
+ * program at once, and the guards end the workers. A second signal within two seconds does not
+ * count: timeout(1) sends each signal twice.
  */
 static void on_signal(int number)
 {
@@ -126,7 +126,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	/* What was published of other programs is made of every step. */
+	/* The tables of other programs are made of every step. */
 	bool steps = job->chosen.spec.form != FORM_OURS;
 	enum prony_status status = results_load(job->store, which,
 						as_json ? RESULTS_EVIDENCE
@@ -163,8 +163,8 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	return status;
 }
 
-/* Whether a cell makes the run a failure: one of those that a list of all, or a suite, named may be
- * more than is here. */
+/* Whether a cell makes the run a failure. A cell that only a suite or `all` asked for may be
+ * missing or unsupported. */
 static bool is_failure(const struct job *job, size_t cell)
 {
 	enum cell_status status = job->study.cells[cell].status;
@@ -193,7 +193,7 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 	for (size_t i = 0; i < job->chosen.plan.count; i++)
 		absent = absent || (job->study.cells[i].status == CELL_MISSING &&
 				    job->chosen.plan.cells[i].place->origin == ORIGIN_NONE);
-	/* Of one cell there is room for all that the plan knew. */
+	/* For a single cell the reason of the plan is shown. */
 	const char *reason = count == 1 && shown == 1 ? job->chosen.plan.cells[last].reason : NULL;
 	cli_say("prony: %s: %s%s%s%s\n", all ? "no cell is ok" : "not ok", strbuf_text(&text),
 		reason ? ": " : "", reason ? reason : "",
@@ -237,7 +237,7 @@ static void say_time(struct job *job)
 	progress_say(&job->progress, line);
 }
 
-/* Before anybody waits for the rest. */
+/* Says which cells cannot run, before the others are measured. */
 static void say_lacks(struct job *job)
 {
 	struct strbuf line;
@@ -291,7 +291,7 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	return PRONY_OK;
 }
 
-/* What on this machine will spoil the numbers, where there is something. */
+/* Says what on this machine will disturb the measurement. */
 static void say_findings(struct job *job)
 {
 	struct strbuf line;
@@ -311,9 +311,9 @@ static void record_machine(struct job *job)
 	job_drop_replaced(job);
 }
 
-/* Waits for its turn before anything is watched or timed: else the other one's work would be found
- * on the machine. What may have changed meanwhile is looked at again: the machine and what was
- * measured of it, and which run a baseline's name means. */
+/* Waits for the machine lock before anything is watched or timed, because another prony would count
+ * as load. Then reads again what may have changed meanwhile: the record of the machine, and which
+ * run the baseline's name means. */
 static enum prony_status take_machine(struct job *job, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -360,7 +360,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 		say_findings(job);
 		status = execute(job, err);
 	}
-	/* Who reads the output may take his time. */
+	/* Release the machine lock before printing: the pager may block. */
 	release_machine(job);
 	if (status == PRONY_OK)
 		status = show_result(job, err);
@@ -378,7 +378,7 @@ static void job_release(struct job *job)
 	chosen_release(&job->chosen);
 }
 
-/* That bundles can be put there, before anything is measured. */
+/* Fails before anything is measured if bundles cannot be written there. */
 static enum prony_status check_folder(const char *path, struct error *err)
 {
 	enum prony_status status = directory_make(path, err);

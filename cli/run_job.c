@@ -9,7 +9,7 @@
 #include "base/strbuf.h"
 #include "diagnose/machine.h"
 
-/* Does every worker of the plan get a value of prony's own for the variable? */
+/* Whether prony sets this variable for every worker of the plan. */
 static bool is_replaced(const struct plan *plan, const char *name)
 {
 	size_t length = strlen(name), workers = 0, replaced = 0;

@@ -23,8 +23,8 @@ struct job {
 	bool broken; /* a cell that is ok in the baseline is not in this run */
 };
 
-/* Takes those variables of the user's environment out of the machine's record that reach no worker
- * of the plan, because each gets a value of prony's own (the number of threads). */
+/* Removes from the machine's record the environment variables that no worker sees, because prony
+ * sets them for each (the number of threads). */
 void job_drop_replaced(struct job *job);
 
 /* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "conformance/check_internal.h"
-#include "run/gating.h"
+#include "run/gate_process.h"
 
 #define GATE_SEED 1
 #define DETAIL_BYTES 1400
@@ -52,10 +52,10 @@ void check_figure_text(const struct gate_check *figure, char text[CHECK_FIGURE_B
 			 figure->ratio);
 }
 
-/* *out: see gating_run; release it. */
+/* *out: see gate_process_run; release it. */
 static enum prony_status run_gate(struct checker *checker, struct plan_cell *cell,
-				  struct workload *work, const char *folder, struct gating *out,
-				  struct error *why)
+				  struct workload *work, const char *folder,
+				  struct gate_outcome *out, struct error *why)
 {
 	const struct run_settings settings = {
 		.seed = GATE_SEED,
@@ -72,27 +72,29 @@ static enum prony_status run_gate(struct checker *checker, struct plan_cell *cel
 				      .folder = folder};
 	enum prony_status status = workload_write_bundle(work, cell, true, folder, why);
 	if (status == PRONY_OK)
-		status = gating_run(&launch, out, why);
+		status = gate_process_run(&launch, out, why);
 	if (!checker->spec->keep)
 		directory_remove(folder, NULL);
 	return status;
 }
 
-static void report_gate(struct checker *checker, const char *name, const struct gating *gating)
+static void report_gate(struct checker *checker, const char *name,
+			const struct gate_outcome *outcome)
 {
-	bool compared = gating->status == CELL_MISMATCH && gating->compared;
-	size_t count = compared ? gating->verdict.count : 0;
-	struct gate_check *figures = compared ? figures_by_step(&gating->verdict) : NULL;
+	bool compared = outcome->status == CELL_MISMATCH && outcome->compared;
+	size_t count = compared ? outcome->verdict.count : 0;
+	struct gate_check *figures = compared ? figures_by_step(&outcome->verdict) : NULL;
 	struct strbuf detail;
 	strbuf_init(&detail, DETAIL_BYTES);
 	if (compared)
 		tell_mismatch(figures, count, &detail);
-	else if (gating->status != CELL_OK)
-		strbuf_printf(&detail, "%s: %s", cell_status_name(gating->status), gating->reason);
+	else if (outcome->status != CELL_OK)
+		strbuf_printf(&detail, "%s: %s", cell_status_name(outcome->status),
+			      outcome->reason);
 	check_report(checker, "parity", name,
-		     gating->status == CELL_OK		  ? CHECK_PASSED
-		     : gating->status == CELL_UNSUPPORTED ? CHECK_SKIPPED
-							  : CHECK_FAILED,
+		     outcome->status == CELL_OK		   ? CHECK_PASSED
+		     : outcome->status == CELL_UNSUPPORTED ? CHECK_SKIPPED
+							   : CHECK_FAILED,
 		     strbuf_text(&detail), figures, count);
 	strbuf_release(&detail);
 	free(figures);
@@ -104,7 +106,7 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	struct error why = ERROR_INIT;
 	struct plan_cell cell;
 	struct workload work;
-	struct gating gating = {.status = CELL_PENDING};
+	struct gate_outcome outcome = {.status = CELL_PENDING};
 	char name[128], place[140];
 	struct reference_watch watch = {.stop = checker->spec->stop};
 	check_cell(checker, network, stage, &cell);
@@ -115,13 +117,13 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	if (status == PRONY_OK)
 		status = workload_need_gate(&work, &cell, GATE_SEED, &watch, &why);
 	if (status == PRONY_OK)
-		status = run_gate(checker, &cell, &work, folder, &gating, &why);
+		status = run_gate(checker, &cell, &work, folder, &outcome, &why);
 	if (status == PRONY_OK)
-		report_gate(checker, name, &gating);
+		report_gate(checker, name, &outcome);
 	else
 		status = check_conclude(checker, "parity", name, status, &why, err);
-	*verdict = gating.status;
-	gating_release(&gating);
+	*verdict = outcome.status;
+	gate_outcome_release(&outcome);
 	workload_release(&work);
 	free(folder);
 	return status;

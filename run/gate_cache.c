@@ -181,18 +181,20 @@ bool gate_cache_read(const struct gate_cache *cache, const char *key, struct kep
 	return whole;
 }
 
-void gate_cache_write(const struct gate_cache *cache, const char *key, const struct gating *gating)
+void gate_cache_write(const struct gate_cache *cache, const char *key,
+		      const struct gate_outcome *outcome)
 {
 	char date[32];
 	time_t now = time(NULL);
 	struct tm utc;
 	struct error why = ERROR_INIT;
 
-	if (gating->status != CELL_OK || !gmtime_r(&now, &utc))
+	if (outcome->status != CELL_OK || !gmtime_r(&now, &utc))
 		return;
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	json_t *kept = json_pack("{s:s, s:o, s:s}", "date", date, "evidence",
-				 gating_evidence(gating), "log", gating->log ? gating->log : "");
+	json_t *kept =
+		json_pack("{s:s, s:o, s:s}", "date", date, "evidence",
+			  gate_outcome_evidence(outcome), "log", outcome->log ? outcome->log : "");
 	char *text = kept ? json_dumps(kept, JSON_COMPACT) : NULL;
 	if (text) {
 		size_t length = strlen(text);

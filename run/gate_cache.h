@@ -13,7 +13,7 @@
 
 #include "base/cache.h"
 #include "plan/plan.h"
-#include "run/gating.h"
+#include "run/gate_process.h"
 
 #define GATE_CACHE "gates"
 #define GATE_CACHE_LIMIT_BYTES (INT64_C(64) << 20)
@@ -43,7 +43,8 @@ struct kept_gate {
 /* False when there is none. */
 bool gate_cache_read(const struct gate_cache *cache, const char *key, struct kept_gate *out);
 /* Keeps a pass, nothing else; a failure to write is nobody's concern. */
-void gate_cache_write(const struct gate_cache *cache, const char *key, const struct gating *gating);
+void gate_cache_write(const struct gate_cache *cache, const char *key,
+		      const struct gate_outcome *outcome);
 void kept_gate_release(struct kept_gate *kept);
 
 /* Whether a worker says the same of itself (version, libraries, instruction set) in `details` as it

@@ -88,7 +88,8 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	char *output = NULL;
 	enum prony_status status =
 		process_run(&spec, HOOK_TIMEOUT_NS, HOOK_OUTPUT_BYTES, &output, &end, err);
-	/* Ctrl-C goes to the whole terminal, and the command may be gone before we hear of it. */
+	/* Ctrl-C goes to all processes of the terminal; the command may end before our handler
+	 * runs. */
 	if (status == PRONY_OK && end.signalled && end.code == SIGINT)
 		status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (status == PRONY_OK && (end.signalled || end.code))
@@ -199,7 +200,7 @@ static size_t list_round(const struct schedule *s, size_t *round)
 	return count;
 }
 
-/* Of a run that is resumed: those that were begun are over. */
+/* A resumed run goes on after the last round that was begun. */
 static int rounds_so_far(const struct schedule *s)
 {
 	int rounds = 0;

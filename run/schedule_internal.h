@@ -1,6 +1,6 @@
 /*
  * Private to the schedule, by the file that has it, the ones below first: schedule.c calls
- * schedule_gates.c, that schedule_untied.c, all call schedule_cells.c.
+ * gate_schedule.c, that gate_second.c, all call schedule_cells.c.
  */
 #ifndef PRONY_RUN_SCHEDULE_INTERNAL_H
 #define PRONY_RUN_SCHEDULE_INTERNAL_H
@@ -22,8 +22,8 @@ struct schedule {
 	size_t work_count;
 	char *folder; /* bundles live below it */
 	struct reference_watch watch;
-	size_t watched_cell;
-	int64_t watched_ns; /* when it was told last */
+	size_t watched_cell; /* whose reference is computed */
+	int64_t watched_ns;  /* time of the last event about it */
 	struct gate_cache gates;
 	struct cache answers;
 	struct random random;
@@ -33,7 +33,7 @@ struct schedule {
 
 /* schedule_cells.c: the works of cells, their bundles, their ends. */
 
-/* Tells the caller; `round` where there is one. */
+/* Reports an event to the caller. */
 void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cell, int round,
 		  const char *text);
 
@@ -45,7 +45,7 @@ void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cel
 enum prony_status schedule_may_start(const struct schedule *s, struct error *err);
 /* Whether a process that ended so may do better the next time. */
 bool schedule_is_accident(enum cell_status ended);
-/* Who is told how far the reference of a cell has come. */
+/* Reports how far the reference of the cell has come. */
 struct reference_watch *schedule_watch(struct schedule *s, size_t cell);
 /* Sets the work of a cell, shared with cells that differ in their framework only. */
 enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err);
@@ -56,7 +56,7 @@ enum prony_status schedule_launch(struct schedule *s, size_t cell, bool gate, in
 /* Asks the caller what is next for the cell, and ends it where that is its end. */
 enum prony_status schedule_decide(struct schedule *s, size_t cell, enum run_choice *choice,
 				  struct error *err);
-/* Gives the cell its status and drops what nobody needs any more. */
+/* Gives the cell its status and removes the files that no cell needs any more. */
 enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_status status,
 				    const char *reason, struct error *err);
 /*
@@ -66,17 +66,17 @@ enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_s
 enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum prony_status status,
 				      struct error *err);
 
-/* schedule_agree.c: in place of a gate, the engines of each file that no graph expresses are held
+/* gate_agreement.c: in place of a gate, the engines of each file that no graph expresses are held
  * to each other. */
-enum prony_status schedule_agree(struct schedule *s, struct error *err);
+enum prony_status gate_agreement(struct schedule *s, struct error *err);
 
 /*
- * schedule_untied.c: a framework may give a max-pool's gradient to another of several equal maxima
+ * gate_second.c: a framework may give a max-pool's gradient to another of several equal maxima
  * than the first, or to each, which its settings say (equal_maxima). Pictures with equal pixels
  * then make its training a mismatch whatever else it does. It is gated again on random pixels, of
  * which no two are equal: what it shows there is the rest of its work, within the same bounds.
  */
-struct untied { /* zero: was not needed */
+struct second_gate { /* zero: was not needed */
 	struct plan_cell cell;
 	struct workload work;
 	char *folder; /* of its bundle */
@@ -84,17 +84,18 @@ struct untied { /* zero: was not needed */
 
 /* Whether that may be how the gate of `launch` ended: a max-pool is differentiated, on other
  * data than random pixels, and what comes before the first gradient is right. */
-bool schedule_may_untie(const struct launch *launch, const struct gating *gating);
-/* The second gate's work with its answers and its bundle, in *untied (release it, also after an
+bool second_gate_may_help(const struct launch *launch, const struct gate_outcome *outcome);
+/* The second gate's work with its answers and its bundle, in *second (release it, also after an
  * error), and its launch; `first`: that of the first one. */
-enum prony_status schedule_untie(struct schedule *s, const struct launch *first,
-				 struct untied *untied, struct launch *launch, struct error *err);
-/* Puts the second gate, which came to a verdict, in the place of the first. The names in *gating
- * are then those of *untied: release that later. */
-void schedule_take_untied(struct gating *gating, struct gating *again);
-void untied_release(struct untied *untied, bool keep_bundle);
+enum prony_status second_gate_init(struct schedule *s, const struct launch *first,
+				   struct second_gate *second, struct launch *launch,
+				   struct error *err);
+/* Puts the second gate, which came to a verdict, in the place of the first. The names in *outcome
+ * are then those of *second: release that later. */
+void second_gate_take(struct gate_outcome *outcome, struct gate_outcome *again);
+void second_gate_release(struct second_gate *second, bool keep_bundle);
 
-/* schedule_gates.c */
+/* gate_schedule.c */
 
 /* The gate of every cell that is pending and has not passed it. Where nothing is to be timed that
  * ends the cell. */

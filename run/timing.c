@@ -15,10 +15,10 @@
 #include "samples/disturbance.h"
 #include "sensors/sampling.h"
 
-#define WINDOW_FILLED 0.1		 /* of a window may be missing */
+#define WINDOW_FILLED 0.1		 /* part of a window that may be missing */
 #define BLOCKS_MAX 4096			 /* warm-up blocks that are kept for the steadiness test */
-#define CALIBRATION_NS INT64_C(20000000) /* a step is known well enough after so long */
-#define CHUNK_NS INT64_C(1000000000)	 /* steadiness is looked at once a second */
+#define CALIBRATION_NS INT64_C(20000000) /* steps for so long tell the time of one */
+#define CHUNK_NS INT64_C(1000000000)	 /* steadiness is tested once a second */
 
 /* State of one timed process. */
 struct timing {
@@ -29,17 +29,17 @@ struct timing {
 	struct prefetch_figures loaded; /* after the last request */
 	const struct recipe *recipe;
 	struct process_record *record;
-	int64_t steps_done;	  /* all so far: says which slot comes next */
+	int64_t steps_done;	  /* so far: they tell the next slot */
 	int64_t last_batch;	  /* of the last step */
-	double step_ns;		  /* best knowledge of how long one takes */
+	double step_ns;		  /* of the last request */
 	struct series losses;	  /* read in the window; empty where none were */
-	int64_t timed_ns;	  /* of the window, less the reading */
-	int64_t wait_ns, copy_ns; /* of it: for batches that arrive */
+	int64_t timed_ns;	  /* of the window without reading losses */
+	int64_t wait_ns, copy_ns; /* of it, waiting for and copying batches */
 	unsigned *flags;
 };
 
-/* What the steps of a request took: with what lies between its blocks, which an ordinary loop has
- * too. A framework's own loop has calls of ours between its epochs, which are nobody's. */
+/* Time of the steps of a request. It includes what lies between its blocks, which an ordinary loop
+ * has too. Between the epochs of a framework's own loop lies our call overhead: not counted. */
 static int64_t steps_took(const struct timing *t, const struct client_window *window)
 {
 	int64_t sum = 0;
@@ -86,7 +86,7 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 	return PRONY_OK;
 }
 
-/* Of the batch of the last step. */
+/* Labels of the last step's batch. */
 static const int64_t *last_labels(const struct timing *t)
 {
 	int64_t last = t->last_batch;
@@ -97,7 +97,7 @@ static const int64_t *last_labels(const struct timing *t)
 				   .data;
 }
 
-/* The logits of the last step as float64, for the stage that has no loss. */
+/* The stage forward has no loss: computes one from the logits of the last step, in float64. */
 static enum prony_status forward_loss(struct timing *t, double *loss, struct error *err)
 {
 	struct arena arena;
@@ -122,7 +122,8 @@ static enum prony_status forward_loss(struct timing *t, double *loss, struct err
 	return status;
 }
 
-/* Of a file as it is there is no loss: its outputs are finite, and those of slot 0 the engines'. */
+/* A model file run unchanged has no loss. Checks that its outputs are finite and that those of slot
+ * 0 match what the engines agreed on. */
 static enum prony_status check_outputs(struct timing *t, const struct tensor_set *expected,
 				       struct error *err)
 {
@@ -134,7 +135,8 @@ static enum prony_status check_outputs(struct timing *t, const struct tensor_set
 		status = error_set(err, PRONY_INVALID, "an output is not finite");
 	if (status == PRONY_OK && expected && expected->count > 0) {
 		struct agreement found = agreement_of(expected, &outputs);
-		/* Both agree with a third. */
+		/* Each may be one bound away from the reference, so that twice the bound is
+		 * allowed. */
 		if (found.value > 2 * found.bound)
 			status = error_set(err, PRONY_INVALID,
 					   "output %s of the first step is %.3g from what it was "
@@ -145,7 +147,7 @@ static enum prony_status check_outputs(struct timing *t, const struct tensor_set
 	return status;
 }
 
-/* Loss of the last step, outside the timed region. */
+/* Reads the loss of the last step, outside the timed region. */
 static enum prony_status read_loss(struct timing *t, double *loss, struct error *err)
 {
 	if (t->recipe->stage == STAGE_FORWARD)
@@ -153,7 +155,7 @@ static enum prony_status read_loss(struct timing *t, double *loss, struct error 
 	return team_read_loss(t->team, loss, err);
 }
 
-/* What the framework's own loader gave it nobody else knows: what came of it must be finite. */
+/* Only the framework knows what its own loader gave it, so the result must merely be finite. */
 static enum prony_status check_finite(struct timing *t, double *loss, struct error *err)
 {
 	struct arena arena;
@@ -175,7 +177,7 @@ static enum prony_status check_finite(struct timing *t, double *loss, struct err
 								    : "a loss is not finite");
 }
 
-/* null computes nothing, and of a file as it is nobody knows what its outputs mean. */
+/* null computes nothing, and the outputs of an unchanged model file have no known meaning. */
 static bool has_loss(const struct timing *t)
 {
 	bool known = t->recipe->input != INPUT_NATIVE || t->recipe->stage != STAGE_FORWARD;
@@ -235,7 +237,7 @@ static enum prony_status calibrate(struct timing *t, struct error *err)
 			t->record->warm_up_steps += steps;
 		if (t->step_ns * (double)steps >= (double)CALIBRATION_NS)
 			break;
-		/* The last guess may be far off: at most ten times more (google/benchmark). */
+		/* The last estimate may be wrong: at most ten times more (as google/benchmark). */
 		double wanted = (double)CALIBRATION_NS / (t->step_ns > 1 ? t->step_ns : 1);
 		int64_t next = at_least_one(wanted * 1.5);
 		steps = next > 10 * steps ? 10 * steps : next > steps ? next : 2 * steps;
@@ -257,7 +259,7 @@ static void keep_blocks(struct warm_up *warm, const struct client_window *window
 	}
 }
 
-/* Blocks until steady, or until the cap; steadiness is the caller's judgement. */
+/* Runs blocks until the caller finds the process steady, or until the cap. */
 static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, struct error *err)
 {
 	const struct run_limits *limits = &t->launch->settings->limits;
@@ -267,7 +269,7 @@ static enum prony_status warm_by_blocks(struct timing *t, struct warm_up *warm, 
 	for (int64_t now; status == PRONY_OK && (now = clock_monotonic_ns()) < deadline;) {
 		int64_t left = deadline - now, chunk = left < CHUNK_NS ? left : CHUNK_NS;
 		int64_t block = limits->block_ns;
-		/* Nobody looks at its blocks: it ends at its cap instead of with one of them. */
+		/* Without a test of steadiness the warm-up ends exactly at its cap. */
 		if (!limits->test_steadiness && left < block)
 			block = left;
 		int64_t every = at_least_one(ceil((double)block / t->step_ns));
@@ -300,8 +302,8 @@ static enum prony_status warm_by_steps(struct timing *t, int64_t steps, struct e
 	return run_steps(t, steps, SYNC_END, 1, &window, err);
 }
 
-/* The rest of an epoch after its first step. Whether it has to be a shorter one, only a step that
- * is not the first can tell. */
+/* The rest of an epoch after its first step. A few steps after the first one tell whether it has to
+ * be cut. */
 static enum prony_status warm_by_epoch(struct timing *t, int64_t steps, struct error *err)
 {
 	const struct plan_cell *cell = t->launch->cell;
@@ -335,7 +337,7 @@ static enum prony_status warm_up(struct timing *t, struct error *err)
 	return status;
 }
 
-/* Adds what was measured to the intervals of the record. */
+/* Appends the records of a request to those of the process. */
 static enum prony_status keep_intervals(struct process_record *record,
 					const struct client_window *window, struct error *err)
 {
@@ -349,7 +351,7 @@ static enum prony_status keep_intervals(struct process_record *record,
 	return PRONY_OK;
 }
 
-/* Steps until the loss is read again, after the first step and each so many. */
+/* Steps until the loss is read again: after the first step, then every `loss_every` steps. */
 static int64_t until_loss(const struct timing *t, int64_t done, int64_t steps)
 {
 	int64_t each = t->launch->cell->loss_every;
@@ -357,7 +359,7 @@ static int64_t until_loss(const struct timing *t, int64_t done, int64_t steps)
 	return (next < steps ? next : steps) - done;
 }
 
-/* The window in one request; in several where losses are read on the way, between them. */
+/* Runs a window in one request, or in several where losses are read between them. */
 static enum prony_status run_window(struct timing *t, int64_t steps, int64_t every,
 				    struct error *err)
 {
@@ -381,8 +383,8 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 	return status;
 }
 
-/* Steps that fill what is left of the window where nothing was warmed up: the first, cold step said
- * how many would. 0: it is full. */
+/* Without a warm-up the number of steps comes from the first, slow one. Returns how many more steps
+ * fill the window; 0: it is full. */
 static int64_t steps_left(const struct timing *t, int64_t every)
 {
 	const struct plan_cell *cell = t->launch->cell;
@@ -415,10 +417,7 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 		return status;
 	record->block_steps = every;
 	record->steps = steps;
-	status = process_record_summarise(record, err);
-	/* Of one request the same: what a worker leaves out between its blocks counts. */
-	if (status == PRONY_OK)
-		record->step_mean_ns = (double)t->timed_ns / (double)steps;
+	status = process_record_summarise(record, t->timed_ns, err);
 	if (status == PRONY_OK)
 		record->window_begin_ns = record->intervals[0].begin_ns;
 	if (t->recipe->input != INPUT_RESIDENT) {
@@ -520,7 +519,7 @@ enum prony_status timing_run(const struct launch *launch, struct process_record 
 	int64_t start = clock_monotonic_ns();
 	launch_event(launch, EVENT_PROCESS_START, NULL);
 	enum prony_status status = timed_process(&t, details, &why);
-	/* While its processes can still be read. */
+	/* Before the worker ends: afterwards its processes cannot be read. */
 	sampling_stop(t.sampling, record);
 	team_watch_rest(&team, NULL, NULL); /* it asks t.sampling, which has stopped */
 	sampling_figures(record);

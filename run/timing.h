@@ -1,4 +1,4 @@
-/* Drives one worker through a timed process: first step, warm-up, window. */
+/* One timed process of a cell: first step, warm-up, window. */
 #ifndef PRONY_RUN_TIMING_H
 #define PRONY_RUN_TIMING_H
 

@@ -1,5 +1,5 @@
-/* How long the window of a timed process will be: known before it begins, for its warm-up ends by
- * it. */
+/* How long the window of a timed process will be. The test of steadiness needs it before it begins.
+ */
 #ifndef PRONY_RUN_WINDOW_H
 #define PRONY_RUN_WINDOW_H
 

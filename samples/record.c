@@ -155,7 +155,8 @@ static double undisturbed(const struct process_record *record)
 	return value;
 }
 
-enum prony_status process_record_summarise(struct process_record *record, struct error *err)
+enum prony_status process_record_summarise(struct process_record *record, int64_t timed_ns,
+					   struct error *err)
 {
 	int64_t steps = 0;
 	enum prony_status status = check_intervals(record, err);
@@ -186,7 +187,7 @@ enum prony_status process_record_summarise(struct process_record *record, struct
 	record->steps = steps;
 	record->blocks = (int64_t)n;
 	record->window_ns = record->intervals[n - 1].end_ns - record->intervals[0].begin_ns;
-	record->step_mean_ns = (double)record->window_ns / (double)steps;
+	record->step_mean_ns = (double)timed_ns / (double)steps;
 	record->step_median_ns = quantile(means, n, 0.5);
 	/* For a block only the mean is known, which says nothing about its slowest step. */
 	record->step_p90_ns = record->block_steps == 1 ? quantile(means, n, 0.9) : NAN;

@@ -160,8 +160,12 @@ enum disturbance process_disturbance(const struct process_record *record);
  */
 double *process_record_blocks(const struct process_record *record, size_t *count);
 
-/* Fills steps, window_ns, undisturbed, mean, median, min, max, sd, blocks from the intervals. Each
- * interval holds record->block_steps steps. PRONY_INVALID when they go backwards or overlap. */
-enum prony_status process_record_summarise(struct process_record *record, struct error *err);
+/*
+ * Fills steps, window_ns, undisturbed, median, min, max, sd and blocks from the intervals, each of
+ * record->block_steps steps, and the mean from `timed_ns`, the time of all steps: the window less
+ * what is not measured in it. PRONY_INVALID when the intervals go backwards or overlap.
+ */
+enum prony_status process_record_summarise(struct process_record *record, int64_t timed_ns,
+					   struct error *err);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define SECOND_NS 1e9
 #define HOURS_MAX 1e4
-#define WAITS 2 /* half widths that differ by less take turns */
+#define WAITS 2 /* a cell waits while another half width is more than so many times as wide */
 
 enum prony_status budget_parse(const char *text, struct budget *out, struct error *err)
 {
@@ -28,7 +28,7 @@ enum prony_status budget_parse(const char *text, struct budget *out, struct erro
 		return PRONY_OK;
 	suffix = text + strspn(text, "0123456789.");
 	number = strtod(text, &end);
-	/* strtod alone takes exponents, signs and words. */
+	/* strtod alone would accept exponents, signs and words. */
 	for (size_t i = 0; end == suffix && i < sizeof units / sizeof *units; i++)
 		if (!strcmp(suffix, units[i].suffix))
 			unit = units[i].seconds;
@@ -75,7 +75,7 @@ const char *budget_late(const struct budget *budget, size_t cell)
 	return left <= 0 || left < budget->last_ns[cell] ? budget->reason : NULL;
 }
 
-/* Infinite for one that cannot be told. */
+/* Infinite where it is unknown. */
 static double half_width(const struct run_cell *cell)
 {
 	struct estimate estimate;

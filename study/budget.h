@@ -1,4 +1,4 @@
-/* `prony run --budget 30m`: a run that ends in time, and spends it where intervals are widest. */
+/* A run with a time limit (`--budget 30m`), which is spent where intervals are widest. */
 #ifndef PRONY_STUDY_BUDGET_H
 #define PRONY_STUDY_BUDGET_H
 
@@ -23,7 +23,7 @@ enum prony_status budget_parse(const char *text, struct budget *out, struct erro
 void budget_begin(struct budget *budget, size_t cells);
 void budget_release(struct budget *budget);
 
-/* What a process of the cell took. */
+/* Notes how long a process of the cell took. */
 void budget_spend(struct budget *budget, size_t cell, int64_t ns);
 
 /* A cell has ended: the widest interval may be another cell's. */

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-/* Where the cell was disturbed, processes of which nobody knows count as those that were. */
+/* In a disturbed cell, processes whose disturbance is unknown count as disturbed. */
 static bool is_disturbed(const struct run_cell *cell, size_t i)
 {
 	return cell->disturbances[i] == DISTURBANCE_SEEN ||

@@ -1,7 +1,6 @@
 /*
- * The processes of a cell that count while a run goes on: those from which its table will take the
- * estimate (report/replicates.h). A stop rule that counted others would end before the estimate has
- * what it was promised.
+ * The processes of a cell that count while a run goes on: the same ones from which its table takes
+ * the estimate (report/replicates.h), so that the stop rule and the table agree.
  */
 #ifndef PRONY_STUDY_COUNTED_H
 #define PRONY_STUDY_COUNTED_H

@@ -541,21 +541,21 @@ static void what_we_did_not_install_is_never_kept(void **state)
 
 static void only_a_pass_is_kept(void **state)
 {
-	struct gating gating = {.status = CELL_MISMATCH,
-				.compared = true,
-				.framework =
-					json_pack("{s:s, s:s}", "name", "fake", "version", "1")};
+	struct gate_outcome outcome = {
+		.status = CELL_MISMATCH,
+		.compared = true,
+		.framework = json_pack("{s:s, s:s}", "name", "fake", "version", "1")};
 	struct kept_gate kept;
 	struct gates g;
 
 	(void)state;
 	open_gates(&g);
 	assert_false(gate_cache_read(&g.cache, key_of_one, &kept));
-	gate_cache_write(&g.cache, key_of_one, &gating);
+	gate_cache_write(&g.cache, key_of_one, &outcome);
 	assert_false(gate_cache_read(&g.cache, key_of_one, &kept));
-	gating.status = CELL_OK;
-	gating.log = memory_strdup("what it printed");
-	gate_cache_write(&g.cache, key_of_one, &gating);
+	outcome.status = CELL_OK;
+	outcome.log = memory_strdup("what it printed");
+	gate_cache_write(&g.cache, key_of_one, &outcome);
 	assert_true(gate_cache_read(&g.cache, key_of_one, &kept));
 	assert_string_equal(kept.log, "what it printed");
 	assert_int_equal(strlen(json_string_or(kept.evidence, "cached", "")),
@@ -570,7 +570,7 @@ static void only_a_pass_is_kept(void **state)
 	assert_false(gate_cache_agrees(kept.evidence, says));
 	kept_gate_release(&kept);
 	json_decref(says);
-	gating_release(&gating);
+	gate_outcome_release(&outcome);
 	close_gates(&g);
 }
 

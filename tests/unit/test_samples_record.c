@@ -268,6 +268,16 @@ static struct process_record windowed(const int64_t (*rows)[2], size_t count, in
 	return record;
 }
 
+/* Of a window that is measured from end to end. */
+static enum prony_status summarise(struct process_record *record, struct error *err)
+{
+	size_t n = record->interval_count;
+	int64_t whole_ns = n > 0 ? (int64_t)((uint64_t)record->intervals[n - 1].end_ns -
+					     (uint64_t)record->intervals[0].begin_ns)
+				 : 0;
+	return process_record_summarise(record, whole_ns, err);
+}
+
 static void a_window_is_summarised(void **state)
 {
 	static const int64_t rows[][2] = {{1000, 1100}, {1110, 1190}, {1190, 1310}, {1310, 1400}};
@@ -275,7 +285,7 @@ static void a_window_is_summarised(void **state)
 	struct error err = ERROR_INIT;
 
 	(void)state;
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_int_equal(record.steps, 40);
 	assert_int_equal(record.blocks, 4);
 	assert_int_equal(record.window_ns, 400);
@@ -301,12 +311,12 @@ static void latencies_have_percentiles(void **state)
 	struct process_record record = windowed((const int64_t(*)[2])rows, 101, 1);
 	struct error err = ERROR_INIT;
 
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(record.step_median_ns == 51);
 	assert_true(record.step_p90_ns == 91 && record.step_p99_ns == 100);
 	process_record_release(&record);
 	record = windowed((const int64_t(*)[2])rows, 2, 1); /* 1 and 38 */
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(fabs(record.step_p90_ns - 34.3) < 1e-9);
 	process_record_release(&record);
 }
@@ -338,33 +348,33 @@ static void undisturbed_steps_are_a_low_quantile_of_blocks(void **state)
 	struct process_record record = regular(20, 100 * ms, 10, 3);
 
 	(void)state;
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(record.step_undisturbed_ns == 10.0 * ms);
 	assert_true(record.step_mean_ns == 15.0 * ms);
 	process_record_release(&record);
 	record = regular(19, 100 * ms, 10, 3);
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(isnan(record.step_undisturbed_ns));
 	process_record_release(&record);
 	/* The last block may hold fewer steps: it does not count. */
 	record = regular(21, 100 * ms, 10, 3);
 	record.steps = 203;
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(record.step_undisturbed_ns == 10.0 * ms);
 	process_record_release(&record);
 	/* Steps of 5 ms, a quarter of them of 15: each block of 0.1 s has some of both. */
 	record = regular(400, 5 * ms, 1, 3);
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(fabs(record.step_undisturbed_ns / (7.5 * ms) - 1) < 0.15);
 	assert_true(record.step_min_ns == 5.0 * ms);
 	process_record_release(&record);
 	record = regular(100, 5 * ms, 1, 3); /* eight blocks */
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(isnan(record.step_undisturbed_ns));
 	process_record_release(&record);
 	record = regular(30, 0, 1, 1);
 	record.intervals[29].end_ns++;
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(isnan(record.step_undisturbed_ns));
 	process_record_release(&record);
 }
@@ -378,14 +388,14 @@ static void a_short_last_block_counts_its_steps(void **state)
 
 	(void)state;
 	record.steps = 23;
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_int_equal(record.steps, 23);
 	assert_true(record.step_mean_ns == 10 && record.step_min_ns == 10);
 	assert_true(record.step_max_ns == 10 && record.step_sd_ns == 0);
 	record.steps = 20;
-	assert_int_equal(process_record_summarise(&record, &err), PRONY_INVALID);
+	assert_int_equal(summarise(&record, &err), PRONY_INVALID);
 	record.steps = 31;
-	assert_int_equal(process_record_summarise(&record, NULL), PRONY_INVALID);
+	assert_int_equal(summarise(&record, NULL), PRONY_INVALID);
 	process_record_release(&record);
 }
 
@@ -396,7 +406,7 @@ static void one_interval_has_no_deviation(void **state)
 	struct error err = ERROR_INIT;
 
 	(void)state;
-	check(process_record_summarise(&record, &err), &err);
+	check(summarise(&record, &err), &err);
 	assert_true(record.step_mean_ns == 10 && record.step_median_ns == 10);
 	assert_true(isnan(record.step_sd_ns));
 	process_record_release(&record);
@@ -416,17 +426,17 @@ static void impossible_windows_are_refused(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct process_record record = windowed(rows[i], 2, 1);
 		struct error err = ERROR_INIT;
-		assert_int_equal(process_record_summarise(&record, &err), PRONY_INVALID);
+		assert_int_equal(summarise(&record, &err), PRONY_INVALID);
 		assert_true(record.window_ns == RECORD_NONE && isnan(record.step_mean_ns));
 		record.block_steps = INT64_MAX;
-		assert_int_equal(process_record_summarise(&record, NULL), PRONY_INVALID);
+		assert_int_equal(summarise(&record, NULL), PRONY_INVALID);
 		record.block_steps = RECORD_NONE;
-		assert_int_equal(process_record_summarise(&record, NULL), PRONY_INVALID);
+		assert_int_equal(summarise(&record, NULL), PRONY_INVALID);
 		process_record_release(&record);
 	}
 	struct process_record empty;
 	process_record_init(&empty);
-	assert_int_equal(process_record_summarise(&empty, NULL), PRONY_INVALID);
+	assert_int_equal(summarise(&empty, NULL), PRONY_INVALID);
 	process_record_release(&empty);
 	process_record_release(NULL);
 }

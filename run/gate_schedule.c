@@ -25,7 +25,7 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 				   struct error *err)
 {
 	struct kept_gate gate;
-	/* Who wants bundles wants that of the gate, too. */
+	/* With --keep-bundle the gate runs, so that its bundle is kept too. */
 	*kept = !s->settings->repeat_gates && !s->settings->keep_bundle &&
 		gate_cache_read(&s->gates, key, &gate);
 	if (!*kept)
@@ -45,56 +45,56 @@ static enum prony_status take_kept(struct schedule *s, size_t cell, const char *
 	return status;
 }
 
-/* Stores what came of a gate and draws the consequences for its cell. */
-static enum prony_status take_gating(struct schedule *s, size_t cell, const struct gating *gating,
-				     struct error *err)
+/* Reports the outcome of a gate, and ends the cell unless it passed. */
+static enum prony_status take_outcome(struct schedule *s, size_t cell,
+				      const struct gate_outcome *outcome, struct error *err)
 {
-	json_t *evidence = gating_evidence(gating);
+	json_t *evidence = gate_outcome_evidence(outcome);
 	const struct run_event event = {.kind = EVENT_GATE_END,
 					.cell = cell,
-					.status = gating->status,
+					.status = outcome->status,
 					.details = evidence,
-					.log = gating->log ? gating->log : ""};
+					.log = outcome->log ? outcome->log : ""};
 	s->cells[cell].gate_done = true;
 	s->cells[cell].gate_kept = false;
 	enum prony_status status = report_gate(s, &event, evidence, err);
 	json_decref(evidence);
-	if (status == PRONY_OK && gating->compared)
-		status = emit_framework(s->caller, cell, gating->framework, err);
+	if (status == PRONY_OK && outcome->compared)
+		status = emit_framework(s->caller, cell, outcome->framework, err);
 	if (status != PRONY_OK)
 		return status;
-	return gating->status == CELL_OK
+	return outcome->status == CELL_OK
 		       ? PRONY_OK
-		       : schedule_end_cell(s, cell, gating->status, gating->reason, err);
+		       : schedule_end_cell(s, cell, outcome->status, outcome->reason, err);
 }
 
 static enum prony_status try_gate(struct schedule *s, size_t cell, const struct launch *launch,
-				  struct gating *out, struct error *err)
+				  struct gate_outcome *out, struct error *err)
 {
 	for (int failures = 1;; failures++) {
-		enum prony_status status = gating_run(launch, out, err);
+		enum prony_status status = gate_process_run(launch, out, err);
 		if (status != PRONY_OK || failures == FAILURES_MAX ||
 		    !schedule_is_accident(out->status))
 			return status;
 		schedule_say(s, EVENT_GATE_AGAIN, cell, 0, out->reason);
-		gating_release(out);
+		gate_outcome_release(out);
 	}
 }
 
 /* A mismatch that a rule of the framework's gradients may explain. */
-static enum prony_status gate_untied(struct schedule *s, size_t cell, const struct launch *first,
-				     struct untied *untied, struct gating *gating,
-				     struct error *err)
+static enum prony_status run_second_gate(struct schedule *s, size_t cell,
+					 const struct launch *first, struct second_gate *second,
+					 struct gate_outcome *outcome, struct error *err)
 {
 	struct launch launch;
-	struct gating again = {.status = CELL_PENDING};
-	enum prony_status status = schedule_untie(s, first, untied, &launch, err);
+	struct gate_outcome again = {.status = CELL_PENDING};
+	enum prony_status status = second_gate_init(s, first, second, &launch, err);
 	if (status == PRONY_OK)
 		status = try_gate(s, cell, &launch, &again, err);
 	if (status == PRONY_OK && again.compared)
-		schedule_take_untied(gating, &again);
+		second_gate_take(outcome, &again);
 	else
-		gating_release(&again);
+		gate_outcome_release(&again);
 	return status;
 }
 
@@ -103,8 +103,8 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const char *k
 				  struct error *err)
 {
 	struct launch launch;
-	struct gating gating = {.status = CELL_PENDING};
-	struct untied untied = {.folder = NULL};
+	struct gate_outcome outcome = {.status = CELL_PENDING};
+	struct second_gate second = {.folder = NULL};
 	char *folder = NULL;
 	enum prony_status status =
 		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
@@ -112,22 +112,22 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const char *k
 	if (status == PRONY_OK)
 		status = schedule_launch(s, cell, true, 0, &launch, &folder, err);
 	if (status == PRONY_OK)
-		status = try_gate(s, cell, &launch, &gating, err);
-	if (status == PRONY_OK && schedule_may_untie(&launch, &gating))
-		status = gate_untied(s, cell, &launch, &untied, &gating, err);
+		status = try_gate(s, cell, &launch, &outcome, err);
+	if (status == PRONY_OK && second_gate_may_help(&launch, &outcome))
+		status = run_second_gate(s, cell, &launch, &second, &outcome, err);
 	if (status == PRONY_OK && key)
-		gate_cache_write(&s->gates, key, &gating);
+		gate_cache_write(&s->gates, key, &outcome);
 	if (status == PRONY_OK)
-		status = take_gating(s, cell, &gating, err);
-	gating_release(&gating);
-	untied_release(&untied, s->settings->keep_bundle);
+		status = take_outcome(s, cell, &outcome, err);
+	gate_outcome_release(&outcome);
+	second_gate_release(&second, s->settings->keep_bundle);
 	if (folder && !s->settings->keep_bundle)
 		directory_remove(folder, NULL);
 	free(folder);
 	return status;
 }
 
-/* `anew`: whatever was kept. */
+/* `anew`: a kept verdict does not count. */
 static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, struct error *err)
 {
 	const struct plan_cell *planned = &s->plan->cells[cell];
@@ -153,7 +153,7 @@ enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const jso
 	struct kept_gate gate;
 	char key[DIGEST_HEX_BYTES];
 	*doubted = false;
-	/* One that ended before it said anything proves nothing. */
+	/* A process that ended before its hello tells nothing. */
 	if (!s->cells[cell].gate_kept || !json_object_get(details, "name"))
 		return PRONY_OK;
 	enum prony_status status = workload_need_gate_case(
@@ -170,7 +170,7 @@ enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const jso
 	return *doubted ? gate_cell(s, cell, true, err) : PRONY_OK;
 }
 
-/* Those of all networks together would not fit. */
+/* Frees the gate's answers after their last cell: those of all networks would not fit. */
 static void drop_gate_after(struct schedule *s, size_t done)
 {
 	char key[CELL_KEY_BYTES];
@@ -184,7 +184,7 @@ static void drop_gate_after(struct schedule *s, size_t done)
 	workload_drop_gate(s->cells[done].work);
 }
 
-/* That nothing is timed stands beside the status. */
+/* Ends a cell whose gate was all that was asked for. */
 static enum prony_status end_untimed(struct schedule *s, size_t cell, struct error *err)
 {
 	if (s->plan->cells[cell].ungated)
@@ -203,7 +203,7 @@ static enum prony_status gate_or_end(struct schedule *s, size_t cell, struct err
 
 enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
 {
-	enum prony_status status = schedule_agree(s, err);
+	enum prony_status status = gate_agreement(s, err);
 	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
 		const struct run_cell *state = &s->cells[cell];
 		if (state->status != CELL_PENDING)

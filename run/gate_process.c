@@ -1,4 +1,4 @@
-#include "run/gating.h"
+#include "run/gate_process.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static enum prony_status observe(const struct launch *launch, struct team *team,
 }
 
 static enum prony_status gate_process(const struct launch *launch, struct team *team,
-				      struct gating *out, struct error *why)
+				      struct gate_outcome *out, struct error *why)
 {
 	const struct workload *work = launch->work;
 	struct worker_facts facts = {0};
@@ -80,12 +80,13 @@ static enum prony_status gate_process(const struct launch *launch, struct team *
 	return status;
 }
 
-enum prony_status gating_run(const struct launch *launch, struct gating *out, struct error *err)
+enum prony_status gate_process_run(const struct launch *launch, struct gate_outcome *out,
+				   struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct team team = {.count = 0};
 	struct client_end end = {0};
-	*out = (struct gating){.status = CELL_OK};
+	*out = (struct gate_outcome){.status = CELL_OK};
 	arena_init(&out->arena, 0);
 	launch_event(launch, EVENT_GATE_START, NULL);
 	enum prony_status status = gate_process(launch, &team, out, &why);
@@ -99,23 +100,23 @@ enum prony_status gating_run(const struct launch *launch, struct gating *out, st
 	return PRONY_OK;
 }
 
-void gating_release(struct gating *gating)
+void gate_outcome_release(struct gate_outcome *outcome)
 {
-	json_decref(gating->framework);
-	json_decref(gating->equal_maxima);
-	free(gating->log);
-	arena_release(&gating->arena);
+	json_decref(outcome->framework);
+	json_decref(outcome->equal_maxima);
+	free(outcome->log);
+	arena_release(&outcome->arena);
 }
 
-json_t *gating_evidence(const struct gating *gating)
+json_t *gate_outcome_evidence(const struct gate_outcome *outcome)
 {
-	if (!gating->compared)
-		return json_pack("{s:b, s:s}", "passed", 0, "error", gating->reason);
-	json_t *evidence = gate_verdict_to_json(&gating->verdict);
-	if (gating->equal_maxima)
-		json_object_set(evidence, "equal_maxima", gating->equal_maxima);
-	if (gating->framework)
-		json_object_set(evidence, "framework", gating->framework);
+	if (!outcome->compared)
+		return json_pack("{s:b, s:s}", "passed", 0, "error", outcome->reason);
+	json_t *evidence = gate_verdict_to_json(&outcome->verdict);
+	if (outcome->equal_maxima)
+		json_object_set(evidence, "equal_maxima", outcome->equal_maxima);
+	if (outcome->framework)
+		json_object_set(evidence, "framework", outcome->framework);
 	return evidence;
 }
 

@@ -258,7 +258,7 @@ static size_t gather(const struct schedule *s, const struct workload *work, stru
 	return 0;
 }
 
-enum prony_status schedule_agree(struct schedule *s, struct error *err)
+enum prony_status gate_agreement(struct schedule *s, struct error *err)
 {
 	struct witness *all = calloc(s->plan->count ? s->plan->count : 1, sizeof *all);
 	enum prony_status status =
