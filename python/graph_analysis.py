@@ -156,7 +156,8 @@ def batch_stays_first(case, nodes):
         shapes = [case.shape(name) for name in node["inputs"] + node["outputs"][:1]
                   if name and case.values[name]["kind"] in ("activation", "input")]
         moved = (node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
-                 or node["op"] in ("Concat", "Slice", "Softmax") and node["attributes"]["axis"] == 0)
+                 or node["op"] in ("Concat", "Slice", "Softmax", "LayerNormalization")
+                 and node["attributes"]["axis"] == 0)
         # A weight as large as the batch, repeated over nothing.
         fixed = node["op"] in ("Add", "Sub", "Mul", "Div") and any(
             case.values[name]["kind"] in ("parameter", "state")

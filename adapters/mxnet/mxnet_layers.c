@@ -205,6 +205,31 @@ struct mx_symbol *mx_batch_norm(struct translation *t, const struct node *node)
 			     node->attributes.epsilon, node->attributes.momentum));
 }
 
+/* MXNet normalises one axis: several are made one before. */
+struct mx_symbol *mx_layer_norm(struct translation *t, const struct node *node)
+{
+	const struct shape *x = mx_shape(t->graph, node->inputs[0]);
+	const int64_t row = shape_elements(mx_shape(t->graph, node->inputs[1]));
+	const int64_t rows[2] = {shape_elements(x) / row, row};
+	bool flat = node->attributes.axis < x->rank - 1;
+	struct mx_symbol *in[3], *y;
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const names[] = {"rows", "scale", "bias"};
+		struct mx_list shape = i == 0 ? mx_list(rows, 2) : mx_list(&row, 1);
+
+		in[i] = mx_in(t, i);
+		if (flat)
+			in[i] = mx_op(t, names[i], "Reshape", &in[i], 1,
+				      mx_text(t, "shape=%s", shape.text));
+	}
+	y = mx_op(t, flat ? "normalised" : "", "LayerNorm", in, 3,
+		  mx_text(t, "axis=-1 eps=%.17g", node->attributes.epsilon));
+	return flat ? mx_op(t, "", "Reshape", &y, 1,
+			    mx_text(t, "shape=%s", mx_list(x->dims, x->rank).text))
+		    : y;
+}
+
 void mx_refuse_loss(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (node->op == OP_SOFTMAX_CROSS_ENTROPY && mx_shape(graph, node->inputs[0])->rank != 2)

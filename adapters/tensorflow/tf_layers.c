@@ -178,6 +178,77 @@ static struct tf_output axis_last(struct tf_translation *t, struct tf_output x, 
 	return axis == rank - 1 ? x : tf_transpose(&t->e, x, axes, rank);
 }
 
+/* Means over the axes from `axis` on of a value of that rank, in the graph's order. */
+static struct tf_output row_mean(struct tf_translation *t, struct tf_output x, int axis, int rank)
+{
+	bool reduced[TENSOR_MAX_RANK] = {false};
+
+	for (int i = axis; i < rank; i++)
+		reduced[i] = true;
+	return tf_reduce(t, "Mean", x, reduced, rank);
+}
+
+/* x normalised; *inverse gets one over the deviation of each row. */
+static struct tf_output normalised(struct tf_translation *t, const struct node *node,
+				   struct tf_output x, int rank, struct tf_output *inverse)
+{
+	int axis = (int)node->attributes.axis;
+	struct tf_output variance;
+
+	x = tf_binary(&t->e, "Sub", x, row_mean(t, x, axis, rank));
+	variance = row_mean(t, tf_unary(&t->e, "Square", x), axis, rank);
+	*inverse = tf_unary(&t->e, "Rsqrt",
+			    tf_binary(&t->e, "AddV2", variance,
+				      tf_number(&t->e, variance, node->attributes.epsilon)));
+	return tf_binary(&t->e, "Mul", x, *inverse);
+}
+
+/* As tf.nn.moments and tf.nn.batch_normalization over the last axes: TensorFlow has no kernel. */
+void tf_layer_norm(struct tf_translation *t, const struct node *node)
+{
+	int rank = tf_graph_shape(t, node->inputs[0])->rank;
+	struct tf_output x = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT), inverse, y;
+
+	y = tf_binary(&t->e, "Mul", normalised(t, node, x, rank, &inverse),
+		      tf_take_plain(t, node, 1));
+	y = tf_binary(&t->e, "AddV2", y, tf_take_plain(t, node, 2));
+	tf_give_plain(t, node, 0, y);
+}
+
+static void give_row_sum(struct tf_translation *t, const struct node *node, int i,
+			 struct tf_output x, int rank)
+{
+	bool reduced[TENSOR_MAX_RANK] = {false};
+
+	if (node->outputs[i] == VALUE_NONE)
+		return;
+	for (int k = 0; k < node->attributes.axis; k++)
+		reduced[k] = true;
+	tf_give_plain(t, node, i,
+		      tf_reshape(&t->e, tf_reduce(t, "Sum", x, reduced, rank),
+				 tf_graph_shape(t, node->outputs[i])));
+}
+
+/* (g - mean(g) - z mean(g z)) / deviation with g = dy scale and z = x normalised */
+void tf_layer_norm_grad(struct tf_translation *t, const struct node *node)
+{
+	int rank = tf_graph_shape(t, node->inputs[1])->rank, axis = (int)node->attributes.axis;
+	struct tf_output dy = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT);
+	struct tf_output x = tf_cast(&t->e, tf_take_plain(t, node, 1), TF_TYPE_FLOAT);
+	struct tf_output inverse, z = normalised(t, node, x, rank, &inverse), g, dx;
+
+	if (node->outputs[0] != VALUE_NONE) {
+		g = tf_binary(&t->e, "Mul", dy, tf_take_plain(t, node, 2));
+		dx = tf_binary(&t->e, "Mul", z,
+			       row_mean(t, tf_binary(&t->e, "Mul", g, z), axis, rank));
+		dx = tf_binary(&t->e, "Sub", tf_binary(&t->e, "Sub", g, row_mean(t, g, axis, rank)),
+			       dx);
+		tf_give_plain(t, node, 0, tf_binary(&t->e, "Mul", dx, inverse));
+	}
+	give_row_sum(t, node, 1, tf_binary(&t->e, "Mul", dy, z), rank);
+	give_row_sum(t, node, 2, dy, rank);
+}
+
 void tf_softmax(struct tf_translation *t, const struct node *node)
 {
 	int value = node->inputs[0], rank = tf_graph_shape(t, value)->rank;

@@ -53,6 +53,7 @@ tf_operator tf_max_pool, tf_max_pool_grad, tf_average_pool, tf_average_pool_grad
 /* tf_layers.c: products, normalisations, the loss */
 tf_operator tf_gemm, tf_gemm_grad_input, tf_gemm_grad_weight;
 tf_operator tf_batch_norm, tf_batch_norm_grad, tf_lrn, tf_lrn_grad, tf_dropout, tf_dropout_grad;
+tf_operator tf_layer_norm, tf_layer_norm_grad;
 tf_operator tf_softmax, tf_softmax_grad, tf_cross_entropy, tf_cross_entropy_grad;
 tf_operator tf_half_squares, tf_half_squares_grad;
 /* tf_arrange.c: shapes */

@@ -150,6 +150,108 @@ void emit_batch_norm_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 2, dbias);
 }
 
+/* A layer normalisation of `value`: its axes as they lie. */
+struct layer {
+	struct emitter *l;
+	int value, first;	    /* `first` is the first axis that is normalised */
+	int order[TENSOR_MAX_RANK]; /* the axis of the graph that lies at each place */
+	int outer[TENSOR_MAX_RANK]; /* axes that are not normalised, in that order */
+	struct hlo normal, inverse; /* x normalised; 1 / deviation, spread out */
+};
+
+/* The mean over the normalised axes, spread out again. */
+static struct hlo layer_mean(const struct layer *n, struct hlo x)
+{
+	int summed[TENSOR_MAX_RANK], count = 0;
+	int64_t elements = 1;
+
+	for (int i = 0; i < x.shape.rank; i++) {
+		if (n->order[i] < n->first)
+			continue;
+		summed[count++] = i;
+		elements *= x.shape.dims[i];
+	}
+	x = hlo_with(&n->l->h, "multiply", hlo_reduce(&n->l->h, "add", x, summed, count),
+		     1 / (double)elements);
+	return emit_spread(n->l, x, n->outer, n->value);
+}
+
+static struct layer layer_of(struct emitter *l, const struct node *node, int value, struct hlo x)
+{
+	struct layer n = {.l = l, .value = value, .first = (int)node->attributes.axis};
+	struct hlo variance;
+	int count = 0;
+
+	emit_order(l, value, n.order);
+	for (int i = 0; i < x.shape.rank; i++) {
+		if (n.order[i] < n.first)
+			n.outer[count++] = n.order[i];
+	}
+	x = hlo_binary(&l->h, "subtract", x, layer_mean(&n, x));
+	variance = layer_mean(&n, hlo_binary(&l->h, "multiply", x, x));
+	n.inverse = inverse_deviation(l, node, variance);
+	n.normal = hlo_binary(&l->h, "multiply", x, n.inverse);
+	return n;
+}
+
+/* Scale or bias, repeated for each row. */
+static struct hlo layer_weight(const struct layer *n, const struct node *node, int i)
+{
+	int from[TENSOR_MAX_RANK];
+	struct hlo weight = emit_input_f32(n->l, node, i);
+
+	emit_order(n->l, node->inputs[i], from);
+	for (int k = 0; k < weight.shape.rank; k++)
+		from[k] += n->first;
+	return emit_spread(n->l, weight, from, n->value);
+}
+
+void emit_layer_norm(struct emitter *l, const struct node *node)
+{
+	struct layer n = layer_of(l, node, node->inputs[0], emit_input_f32(l, node, 0));
+	struct hlo y = hlo_binary(&l->h, "multiply", n.normal, layer_weight(&n, node, 1));
+
+	emit_output(l, node, 0, hlo_binary(&l->h, "add", y, layer_weight(&n, node, 2)));
+}
+
+/* Sums over the rows, as the gradient of scale or bias lies. */
+static void give_row_sum(const struct layer *n, const struct node *node, int i, struct hlo x)
+{
+	int summed[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK], count = 0,
+										 kept = 0;
+
+	if (node->outputs[i] == VALUE_NONE)
+		return;
+	for (int k = 0; k < x.shape.rank; k++) {
+		if (n->order[k] < n->first)
+			summed[count++] = k;
+		else
+			from[kept++] = n->order[k];
+	}
+	emit_order(n->l, node->outputs[i], to);
+	for (int k = 0; k < kept; k++)
+		to[k] += n->first;
+	if (count > 0)
+		x = hlo_reduce(&n->l->h, "add", x, summed, count);
+	emit_output(n->l, node, i, emit_arrange(n->l, x, from, to, kept));
+}
+
+/* dx = (g - mean of g - z * mean of g z) / deviation, where g = scale dy and z is x normalised. */
+void emit_layer_norm_grad(struct emitter *l, const struct node *node)
+{
+	struct hlo_text *h = &l->h;
+	struct hlo dy = emit_input_f32(l, node, 0), g, dx;
+	struct layer n = layer_of(l, node, node->inputs[1], emit_input_f32(l, node, 1));
+
+	g = hlo_binary(h, "multiply", dy, layer_weight(&n, node, 2));
+	dx = hlo_binary(h, "multiply", n.normal,
+			layer_mean(&n, hlo_binary(h, "multiply", g, n.normal)));
+	dx = hlo_binary(h, "subtract", hlo_binary(h, "subtract", g, layer_mean(&n, g)), dx);
+	emit_output(l, node, 0, hlo_binary(h, "multiply", dx, n.inverse));
+	give_row_sum(&n, node, 1, hlo_binary(h, "multiply", dy, n.normal));
+	give_row_sum(&n, node, 2, dy);
+}
+
 /* Sums of `size` channels around each; for an even size there is one more above it, or below. */
 static struct hlo sum_around(struct emitter *l, struct hlo x, int64_t size, bool more_below)
 {

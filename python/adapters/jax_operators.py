@@ -96,6 +96,16 @@ def _batch_norm(t):
     return result.astype(x.dtype)
 
 
+def _layer_norm(t):
+    """Statistics in float32 also where products are not, as flax has it."""
+    x = t.input(0).astype(jnp.float32)
+    axes = tuple(t.axis(axis) for axis in range(t.attributes["axis"], x.ndim))
+    x = x - jnp.mean(x, axes, keepdims=True)
+    x = x * lax.rsqrt(jnp.mean(x * x, axes, keepdims=True) + t.attributes["epsilon"])
+    scale, bias = (t.operand(place, jnp.reshape, jnp.transpose) for place in (1, 2))
+    return (x * scale + bias).astype(t.input(0).dtype)
+
+
 def _lrn(t):
     a = t.attributes
     x = t.input(0).astype(jnp.float32)
@@ -217,6 +227,7 @@ OPERATORS = {
     "Neg": _plain(jnp.negative),
     "Softmax": _softmax,
     "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
     "Reshape": _reshape,

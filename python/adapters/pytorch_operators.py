@@ -230,6 +230,8 @@ OPERATORS = {
     "Neg": _plain(torch.neg),
     "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),
     "BatchNormalization": _batch_norm,
+    "LayerNormalization": lambda t: t.call(F.layer_norm, t.input(0), t.input_shape[t.attributes["axis"]:],
+                                           t.input(1), t.input(2), t.attributes["epsilon"]),
     "LRN": _lrn,
     "Flatten": _flatten,
     "Reshape": _reshape,

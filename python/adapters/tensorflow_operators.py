@@ -145,6 +145,13 @@ def _batch_norm_problem(case, node):
     return None
 
 
+def _layer_norm(t):
+    axes = [t.axis(axis) for axis in range(t.attributes["axis"], len(t.input_shape))]
+    mean, variance = tf.nn.moments(t.input(0), axes, keepdims=True)
+    scale, bias = (t.operand(place, tf.reshape, tf.transpose) for place in (1, 2))
+    return tf.nn.batch_normalization(t.input(0), mean, variance, bias, scale, t.attributes["epsilon"])
+
+
 def _lrn(t):
     a = t.attributes
     x = tf.cast(t.input(0), tf.float32)
@@ -255,6 +262,7 @@ OPERATORS = {
     "Neg": _plain(tf.negative),
     "Softmax": lambda t: tf.nn.softmax(t.input(0), t.axis(t.attributes["axis"])),
     "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
     "Reshape": _reshape,

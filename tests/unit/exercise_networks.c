@@ -90,6 +90,15 @@ static int max_pools(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
+/* Over sequences and over images, whose channels may lie last. */
+static int layer_norm(struct builder *b, int x)
+{
+	x = build_layer_norm(b, "image", exercise_conv(b, "conv1", x, 9, true), 1);
+	x = build_layer_norm(b, "width", exercise_conv(b, "conv2", x, 16, true), 3);
+	return build_linear(b, "fc", build_layer_norm(b, "flat", build_flatten(b, "flatten", x), 1),
+			    5);
+}
+
 static int lrn(struct builder *b, int x)
 {
 	x = build_lrn(b, "lrn1", exercise_conv(b, "conv1", x, 32, true), 5, 0.5, 0.75, 1);
@@ -362,6 +371,7 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "overhang_counts", IMAGE, .layers = overhang_counts},
 	{.name = "overhang_leaves", IMAGE, .layers = overhang_leaves},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
+	{.name = "layer_norm", IMAGE, .layers = layer_norm},
 	{.name = "lrn", IMAGE, .layers = lrn},
 	{.name = "lrn_pool", IMAGE, .layers = lrn_pool},
 	{.name = "lrn_root", IMAGE, .layers = lrn_root},

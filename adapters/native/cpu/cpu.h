@@ -192,11 +192,17 @@ enum prony_status cpu_conv_grad_weight(struct lowering *l, int n, struct error *
 enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *err);
-/* pool.c, norm.c, lrn.c */
+/* Where the gradient of a scale or shift, output k, goes: to the parameter's own place if it is all
+ * of it. */
+enum prony_status cpu_channel_gradient(struct lowering *l, const struct node *node, int k,
+				       int parameter, int *out, struct error *err);
+/* pool.c, norm.c, layer_norm.c, lrn.c */
 enum prony_status cpu_pool(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_pool_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_batch_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_batch_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_layer_norm(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_layer_norm_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_lrn(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_lrn_grad(struct lowering *l, int n, struct error *err);
 /* binary.c */

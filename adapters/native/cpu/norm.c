@@ -118,9 +118,8 @@ enum prony_status cpu_batch_norm(struct lowering *l, int n, struct error *err)
 	return PRONY_OK;
 }
 
-/* Where the gradient of a scale or shift goes: to the parameter's own place if it is all of it. */
-static enum prony_status channel_gradient(struct lowering *l, const struct node *node, int k,
-					  int parameter, int *out, struct error *err)
+enum prony_status cpu_channel_gradient(struct lowering *l, const struct node *node, int k,
+				       int parameter, int *out, struct error *err)
 {
 	int value = node->output_count > k ? node->outputs[k] : VALUE_NONE;
 	const struct parameter *found = lower_find_parameter(l, parameter);
@@ -152,8 +151,8 @@ enum prony_status cpu_batch_norm_grad(struct lowering *l, int n, struct error *e
 	if (status == PRONY_OK)
 		status = lower_result(l, n, from, dy, &dx, err);
 	for (int k = 0; status == PRONY_OK && k < 2; k++)
-		status = channel_gradient(l, node, 1 + k, forward->inputs[1 + k], &gradients[k],
-					  err);
+		status = cpu_channel_gradient(l, node, 1 + k, forward->inputs[1 + k], &gradients[k],
+					      err);
 	if (status == PRONY_OK)
 		status = cpu_primitive(
 			l, forward->name, "gradient", state->work->backward_data,

@@ -57,6 +57,8 @@
 	X(pooling_backward_primitive_desc_create)                                                  \
 	X(batch_normalization_forward_primitive_desc_create)                                       \
 	X(batch_normalization_backward_primitive_desc_create)                                      \
+	X(layer_normalization_forward_primitive_desc_create)                                       \
+	X(layer_normalization_backward_primitive_desc_create)                                      \
 	X(eltwise_forward_primitive_desc_create)                                                   \
 	X(eltwise_backward_primitive_desc_create)                                                  \
 	X(softmax_forward_primitive_desc_create)                                                   \

@@ -43,7 +43,7 @@ static void check_weights(const struct graph *graph, struct strbuf *reasons)
 					    "%s '%s' takes '%s', which is not trained, as weights",
 					    operator_name(node->op), node->name,
 					    graph->values[value].name);
-			if (node->op == OP_BATCH_NORM && i > 0 &&
+			if ((node->op == OP_BATCH_NORM || node->op == OP_LAYER_NORM) && i > 0 &&
 			    graph->values[value].kind != VALUE_PARAMETER &&
 			    graph->values[value].kind != VALUE_STATE)
 				reasons_add(reasons, "%s '%s' takes '%s', which is computed",
