@@ -78,11 +78,11 @@ static void elementwise_loops_work_in_place(void **state)
 	random_init(&random, 2);
 	fill(before, &random), fill(g, &random);
 	memcpy(w, before, sizeof(w));
-	kernels->relu(w, w, COUNT);
+	kernels->relu[0](w, w, COUNT);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_true(w[i] == (before[i] > 0 ? before[i] : 0));
 	memcpy(v, g, sizeof(v));
-	kernels->relu_grad(v, v, w, COUNT);
+	kernels->relu_grad[0](v, v, w, COUNT);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_true(v[i] == (before[i] > 0 ? g[i] : 0));
 }
@@ -130,21 +130,21 @@ static void bf16_loops_round_what_fp32_computes(void **state)
 		w[i] = bf16_to_float(a[i] = bf16_from_float(w[i]));
 		g[i] = bf16_to_float(b[i] = bf16_from_float(g[i]));
 	}
-	kernels->relu_bf16(out, a, COUNT);
-	kernels->relu(v, w, COUNT);
+	kernels->relu[1](out, a, COUNT);
+	kernels->relu[0](v, w, COUNT);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
-	kernels->relu_grad_bf16(out, b, a, COUNT);
-	kernels->relu_grad(v, g, w, COUNT);
+	kernels->relu_grad[1](out, b, a, COUNT);
+	kernels->relu_grad[0](v, g, w, COUNT);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
-	kernels->dropout_bf16(out, mask[0], a, &draw, 5, COUNT);
-	kernels->dropout(v, mask[1], w, &draw, 5, COUNT);
+	kernels->dropout[1](out, mask[0], a, &draw, 5, COUNT);
+	kernels->dropout[0](v, mask[1], w, &draw, 5, COUNT);
 	assert_memory_equal(mask[0], mask[1], COUNT);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
-	kernels->dropout_grad_bf16(out, b, mask[0], draw.scale, COUNT);
-	kernels->dropout_grad(v, g, mask[0], draw.scale, COUNT);
+	kernels->dropout_grad[1](out, b, mask[0], draw.scale, COUNT);
+	kernels->dropout_grad[0](v, g, mask[0], draw.scale, COUNT);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
 }
@@ -255,19 +255,19 @@ static void masks_depend_on_seed_step_and_node_only(void **state)
 	(void)state;
 	for (size_t i = 0; i < N; i++)
 		x[i] = 1;
-	kernels->dropout(y, masks[0], x, &first, 0, N);
+	kernels->dropout[0](y, masks[0], x, &first, 0, N);
 	count = kept(masks[0], N);
 	assert_in_range(count, N * 0.8 - 5 * 127, N * 0.8 + 5 * 127); /* deviation 126.5 */
 	for (size_t i = 0; i < N; i++)
 		assert_near((double)y[i], masks[0][i] ? 1.25 : 0);
 	/* Split over threads it is the same mask. */
-	kernels->dropout(y, masks[1], x, &first, 0, 777);
-	kernels->dropout(y + 777, masks[1] + 777, x + 777, &first, 777, N - 777);
+	kernels->dropout[0](y, masks[1], x, &first, 0, 777);
+	kernels->dropout[0](y + 777, masks[1] + 777, x + 777, &first, 777, N - 777);
 	assert_memory_equal(masks[0], masks[1], N);
 	for (size_t k = 0; k < 3; k++) {
 		size_t agree = 0;
 
-		kernels->dropout(y, masks[1], x, &others[k], 0, N);
+		kernels->dropout[0](y, masks[1], x, &others[k], 0, N);
 		for (size_t i = 0; i < N; i++)
 			agree += masks[0][i] == masks[1][i];
 		/* Independent masks agree in 0.8^2 + 0.2^2 of the elements. */

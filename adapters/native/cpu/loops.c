@@ -6,138 +6,93 @@
 
 /* Arguments of a loop, for the threads that share it. Arrays are fp32 or bf16. */
 struct loop {
-	const struct program *program;
-	void *out;
-	const void *a, *b;
+	const struct kernels *kernels;
+	bool bf16;
+	unsigned char *out;
+	const unsigned char *a, *b;
 	uint8_t *mask;
 	struct dropout_draw draw;
 };
 
-/* Element `i` of an array of either type. */
-#define F32(array, i) ((float *)(array) + (i))
-#define F32_IN(array, i) ((const float *)(array) + (i))
-#define BF16(array, i) ((uint16_t *)(array) + (i))
-#define BF16_IN(array, i) ((const uint16_t *)(array) + (i))
+/* Bytes before element `i`. */
+static size_t before(const struct loop *loop, size_t i)
+{
+	return i * (loop->bf16 ? sizeof(uint16_t) : sizeof(float));
+}
 
 static void share_relu(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
+	size_t skip = before(loop, first);
 
-	loop->program->device->kernels->relu(F32(loop->out, first), F32_IN(loop->a, first),
-					     end - first);
-}
-
-static void share_relu_bf16(void *data, size_t first, size_t end)
-{
-	const struct loop *loop = data;
-
-	loop->program->device->kernels->relu_bf16(BF16(loop->out, first), BF16_IN(loop->a, first),
-						  end - first);
+	loop->kernels->relu[loop->bf16](loop->out + skip, loop->a + skip, end - first);
 }
 
 static void share_relu_grad(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
+	size_t skip = before(loop, first);
 
-	loop->program->device->kernels->relu_grad(F32(loop->out, first), F32_IN(loop->a, first),
-						  F32_IN(loop->b, first), end - first);
-}
-
-static void share_relu_grad_bf16(void *data, size_t first, size_t end)
-{
-	const struct loop *loop = data;
-
-	loop->program->device->kernels->relu_grad_bf16(BF16(loop->out, first),
-						       BF16_IN(loop->a, first),
-						       BF16_IN(loop->b, first), end - first);
+	loop->kernels->relu_grad[loop->bf16](loop->out + skip, loop->a + skip, loop->b + skip,
+					     end - first);
 }
 
 static void share_dropout(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
+	size_t skip = before(loop, first);
 
-	loop->program->device->kernels->dropout(F32(loop->out, first), loop->mask + first,
-						F32_IN(loop->a, first), &loop->draw, first,
-						end - first);
-}
-
-static void share_dropout_bf16(void *data, size_t first, size_t end)
-{
-	const struct loop *loop = data;
-
-	loop->program->device->kernels->dropout_bf16(BF16(loop->out, first), loop->mask + first,
-						     BF16_IN(loop->a, first), &loop->draw, first,
-						     end - first);
+	loop->kernels->dropout[loop->bf16](loop->out + skip, loop->mask + first, loop->a + skip,
+					   &loop->draw, first, end - first);
 }
 
 static void share_dropout_grad(void *data, size_t first, size_t end)
 {
 	const struct loop *loop = data;
+	size_t skip = before(loop, first);
 
-	loop->program->device->kernels->dropout_grad(F32(loop->out, first), F32_IN(loop->a, first),
-						     loop->mask + first, loop->draw.scale,
-						     end - first);
+	loop->kernels->dropout_grad[loop->bf16](loop->out + skip, loop->a + skip,
+						loop->mask + first, loop->draw.scale, end - first);
 }
 
-static void share_dropout_grad_bf16(void *data, size_t first, size_t end)
-{
-	const struct loop *loop = data;
-
-	loop->program->device->kernels->dropout_grad_bf16(
-		BF16(loop->out, first), BF16_IN(loop->a, first), loop->mask + first,
-		loop->draw.scale, end - first);
-}
-
-static void run_loop(struct loop *loop, const struct command *command,
+/* Operands: the result, what it is computed of, and `b` or the mask. */
+static void run_loop(struct program *program, const struct command *command, struct loop loop,
 		     void (*share)(void *data, size_t first, size_t end))
 {
-	onednn_parallel(&loop->program->device->dnn,
-			cpu_threads(loop->program, command->work->elements),
-			command->work->elements, share, loop);
+	size_t elements = command->work->elements;
+
+	loop.kernels = program->device->kernels;
+	loop.bf16 = command->work->bf16;
+	loop.out = cpu_data(program, command, 0);
+	loop.a = cpu_data(program, command, 1);
+	loop.b = loop.mask = cpu_optional(program, command, 2);
+	onednn_parallel(&program->device->dnn, cpu_threads(program, elements), elements, share,
+			&loop);
 }
 
 static void run_relu(struct program *program, const struct command *command)
 {
-	struct loop loop = {.program = program,
-			    .out = cpu_data(program, command, 0),
-			    .a = cpu_data(program, command, 1)};
-
-	run_loop(&loop, command, command->work->bf16 ? share_relu_bf16 : share_relu);
+	run_loop(program, command, (struct loop){0}, share_relu);
 }
 
 static void run_relu_grad(struct program *program, const struct command *command)
 {
-	struct loop loop = {.program = program,
-			    .out = cpu_data(program, command, 0),
-			    .a = cpu_data(program, command, 1),
-			    .b = cpu_data(program, command, 2)};
-
-	run_loop(&loop, command, command->work->bf16 ? share_relu_grad_bf16 : share_relu_grad);
+	run_loop(program, command, (struct loop){0}, share_relu_grad);
 }
 
 static void run_dropout(struct program *program, const struct command *command)
 {
-	struct loop loop = {.program = program,
-			    .out = cpu_data(program, command, 0),
-			    .a = cpu_data(program, command, 1),
-			    .mask = cpu_data(program, command, 2),
-			    .draw = dropout_draw_make(program->seed, program->step,
-						      (uint64_t)command->node,
-						      command->work->ratio)};
+	struct dropout_draw draw = dropout_draw_make(program->seed, program->step,
+						     (uint64_t)command->node, command->work->ratio);
 
-	run_loop(&loop, command, command->work->bf16 ? share_dropout_bf16 : share_dropout);
+	run_loop(program, command, (struct loop){.draw = draw}, share_dropout);
 }
 
 static void run_dropout_grad(struct program *program, const struct command *command)
 {
-	struct loop loop = {.program = program,
-			    .out = cpu_data(program, command, 0),
-			    .a = cpu_data(program, command, 1),
-			    .mask = cpu_data(program, command, 2),
-			    .draw = {.scale = (float)(1 / (1 - command->work->ratio))}};
+	struct dropout_draw draw = {.scale = (float)(1 / (1 - command->work->ratio))};
 
-	run_loop(&loop, command,
-		 command->work->bf16 ? share_dropout_grad_bf16 : share_dropout_grad);
+	run_loop(program, command, (struct loop){.draw = draw}, share_dropout_grad);
 }
 
 /* Operands: logits, their gradient, the loss, labels. */

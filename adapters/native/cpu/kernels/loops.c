@@ -1,3 +1,4 @@
+/* The loops themselves, and a copy of each for every instruction set. */
 #include "adapters/native/cpu/kernels/loops.h"
 
 #include <math.h>
@@ -205,63 +206,32 @@ BODY double half_squares_body(const float *x, size_t n)
 	return sum / 2;
 }
 
-/* One set of the kernels, compiled for one instruction set. */
+/* A loop, compiled for one instruction set. */
+#define LOOP(set, attribute, name, parameters, arguments)                                          \
+	attribute static void name##_##set parameters                                              \
+	{                                                                                          \
+		name##_body arguments;                                                             \
+	}
+/* The same for both types of arrays. */
+#define LOOPS(set, attribute, name, parameters, arguments)                                         \
+	LOOP(set, attribute, name, parameters, arguments)                                          \
+	LOOP(set, attribute, name##_bf16, parameters, arguments)
+
+/* All of them. */
 #define KERNEL_SET(set, attribute)                                                                 \
-	attribute static void relu_##set(float *y, const float *x, size_t n)                       \
-	{                                                                                          \
-		relu_body(y, x, n);                                                                \
-	}                                                                                          \
-	attribute static void relu_grad_##set(float *dx, const float *dy, const float *y,          \
-					      size_t n)                                            \
-	{                                                                                          \
-		relu_grad_body(dx, dy, y, n);                                                      \
-	}                                                                                          \
-	attribute static void dropout_##set(float *y, uint8_t *mask, const float *x,               \
-					    const struct dropout_draw *draw, size_t first,         \
-					    size_t n)                                              \
-	{                                                                                          \
-		dropout_body(y, mask, x, draw, first, n);                                          \
-	}                                                                                          \
-	attribute static void dropout_grad_##set(float *dx, const float *dy, const uint8_t *mask,  \
-						 float scale, size_t n)                            \
-	{                                                                                          \
-		dropout_grad_body(dx, dy, mask, scale, n);                                         \
-	}                                                                                          \
-	attribute static void relu_bf16_##set(uint16_t *y, const uint16_t *x, size_t n)            \
-	{                                                                                          \
-		relu_bf16_body(y, x, n);                                                           \
-	}                                                                                          \
-	attribute static void relu_grad_bf16_##set(uint16_t *dx, const uint16_t *dy,               \
-						   const uint16_t *y, size_t n)                    \
-	{                                                                                          \
-		relu_grad_bf16_body(dx, dy, y, n);                                                 \
-	}                                                                                          \
-	attribute static void dropout_bf16_##set(uint16_t *y, uint8_t *mask, const uint16_t *x,    \
-						 const struct dropout_draw *draw, size_t first,    \
-						 size_t n)                                         \
-	{                                                                                          \
-		dropout_bf16_body(y, mask, x, draw, first, n);                                     \
-	}                                                                                          \
-	attribute static void dropout_grad_bf16_##set(uint16_t *dx, const uint16_t *dy,            \
-						      const uint8_t *mask, float scale, size_t n)  \
-	{                                                                                          \
-		dropout_grad_bf16_body(dx, dy, mask, scale, n);                                    \
-	}                                                                                          \
-	attribute static void sgd_##set(float *w, float *v, const float *g,                        \
-					const struct update_rule *rule, size_t n)                  \
-	{                                                                                          \
-		sgd_body(w, v, g, rule, n);                                                        \
-	}                                                                                          \
-	attribute static void momentum_##set(float *w, float *v, const float *g,                   \
-					     const struct update_rule *rule, size_t n)             \
-	{                                                                                          \
-		momentum_body(w, v, g, rule, n);                                                   \
-	}                                                                                          \
-	attribute static void rmsprop_##set(float *w, float *v, const float *g,                    \
-					    const struct update_rule *rule, size_t n)              \
-	{                                                                                          \
-		rmsprop_body(w, v, g, rule, n);                                                    \
-	}                                                                                          \
+	LOOPS(set, attribute, relu, (void *y, const void *x, size_t n), (y, x, n))                 \
+	LOOPS(set, attribute, relu_grad, (void *dx, const void *dy, const void *y, size_t n),      \
+	      (dx, dy, y, n))                                                                      \
+	LOOPS(set, attribute, dropout,                                                             \
+	      (void *y, uint8_t *mask, const void *x, const struct dropout_draw *draw,             \
+	       size_t first, size_t n),                                                            \
+	      (y, mask, x, draw, first, n))                                                        \
+	LOOPS(set, attribute, dropout_grad,                                                        \
+	      (void *dx, const void *dy, const uint8_t *mask, float scale, size_t n),              \
+	      (dx, dy, mask, scale, n))                                                            \
+	LOOP(set, attribute, sgd, UPDATE_PARAMETERS, (w, v, g, rule, n))                           \
+	LOOP(set, attribute, momentum, UPDATE_PARAMETERS, (w, v, g, rule, n))                      \
+	LOOP(set, attribute, rmsprop, UPDATE_PARAMETERS, (w, v, g, rule, n))                       \
 	attribute static double cross_entropy_##set(float *dlogits, const float *logits,           \
 						    const int32_t *labels, float scale,            \
 						    size_t rows, size_t classes)                   \
@@ -274,14 +244,10 @@ BODY double half_squares_body(const float *x, size_t n)
 	}                                                                                          \
 	static const struct kernels kernels_##set = {                                              \
 		.name = #set,                                                                      \
-		.relu = relu_##set,                                                                \
-		.relu_bf16 = relu_bf16_##set,                                                      \
-		.relu_grad = relu_grad_##set,                                                      \
-		.relu_grad_bf16 = relu_grad_bf16_##set,                                            \
-		.dropout = dropout_##set,                                                          \
-		.dropout_bf16 = dropout_bf16_##set,                                                \
-		.dropout_grad = dropout_grad_##set,                                                \
-		.dropout_grad_bf16 = dropout_grad_bf16_##set,                                      \
+		.relu = {relu_##set, relu_bf16_##set},                                             \
+		.relu_grad = {relu_grad_##set, relu_grad_bf16_##set},                              \
+		.dropout = {dropout_##set, dropout_bf16_##set},                                    \
+		.dropout_grad = {dropout_grad_##set, dropout_grad_bf16_##set},                     \
 		.sgd = sgd_##set,                                                                  \
 		.momentum = momentum_##set,                                                        \
 		.rmsprop = rmsprop_##set,                                                          \
@@ -289,6 +255,8 @@ BODY double half_squares_body(const float *x, size_t n)
 		.half_squares = half_squares_##set,                                                \
 	};
 
+#define UPDATE_PARAMETERS                                                                          \
+	(float *w, float *v, const float *g, const struct update_rule *rule, size_t n)
 #define NO_ATTRIBUTE
 KERNEL_SET(baseline, NO_ATTRIBUTE)
 #if defined(__x86_64__)
@@ -305,25 +273,4 @@ const struct kernels *kernels_pick(void)
 		return &kernels_avx2;
 #endif
 	return &kernels_baseline;
-}
-
-/* splitmix64 (Vigna 2015): the three numbers of a draw are mixed one after the other. */
-static uint64_t scramble(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
-
-struct dropout_draw dropout_draw_make(uint64_t seed, uint64_t step, uint64_t node, double ratio)
-{
-	uint64_t key = scramble(scramble(scramble(seed) ^ step) ^ node);
-	double threshold = ratio * 4294967296.0;
-
-	return (struct dropout_draw){
-		.key = {(uint32_t)key, (uint32_t)(key >> 32)},
-		.threshold = threshold < 4294967295.0 ? (uint32_t)threshold : UINT32_MAX,
-		.scale = (float)(1 / (1 - ratio)),
-	};
 }
