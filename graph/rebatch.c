@@ -68,7 +68,7 @@ enum prony_status graph_samples_apart(const struct graph *graph, struct error *e
 	return status;
 }
 
-/* What the attributes of a node say of the old batch says it of the new one. */
+/* Changes what the attributes of a node say of the batch. */
 static void adapt(const struct samples *s, int64_t batch, struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
