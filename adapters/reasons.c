@@ -66,6 +66,27 @@ void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph)
 			    graph->values[label].shape.rank);
 }
 
+void reasons_add_types(struct strbuf *reasons, const struct graph *graph)
+{
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+		bool whole = value->dtype == DTYPE_I64 || value->dtype == DTYPE_I32;
+
+		if (value->kind != VALUE_INPUT && value->kind != VALUE_LABEL)
+			continue;
+		if (!whole && value->dtype != DTYPE_F32)
+			reasons_add(reasons, "%s: type %s", value->name, dtype_name(value->dtype));
+		if (whole && value->shape.rank == 4)
+			reasons_add(reasons, "%s: integers of 4 dimensions", value->name);
+	}
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (node->op == OP_GATHER && graph->values[node->inputs[0]].shape.rank == 4)
+			reasons_add(reasons, "Gather %s: a table of 4 dimensions", node->name);
+	}
+}
+
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why)
 {
 	enum prony_status status = PRONY_OK;

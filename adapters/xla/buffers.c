@@ -42,6 +42,30 @@ enum prony_status buffer_from_floats(const struct pjrt *pjrt, const float *data,
 	return status;
 }
 
+enum prony_status buffer_from_tensor(const struct pjrt *pjrt, const struct tensor *tensor,
+				     const struct port *port, struct pjrt_buffer **out,
+				     struct error *err)
+{
+	int64_t count = shape_elements(&tensor->shape);
+	const int64_t *wide = tensor->data;
+	enum prony_status status;
+	int32_t *copy;
+
+	if (tensor->dtype == DTYPE_F32)
+		return buffer_from_floats(pjrt, tensor->data, &tensor->shape, port, out, err);
+	if (tensor->dtype == DTYPE_I32)
+		return pjrt_upload(pjrt, tensor->data, PJRT_S32, &tensor->shape, out, err);
+	copy = calloc((size_t)count + 1, sizeof(*copy));
+	if (!copy)
+		return error_set(err, PRONY_NOMEM, "no memory for a copy of %lld numbers",
+				 (long long)count);
+	for (int64_t i = 0; i < count; i++)
+		copy[i] = (int32_t)wide[i];
+	status = pjrt_upload(pjrt, copy, PJRT_S32, &tensor->shape, out, err);
+	free(copy);
+	return status;
+}
+
 enum prony_status buffer_to_floats(const struct pjrt *pjrt, struct pjrt_buffer *buffer,
 				   const struct port *port, const struct shape *shape, float *out,
 				   struct error *err)

@@ -9,6 +9,10 @@
 enum prony_status buffer_from_floats(const struct pjrt *pjrt, const float *data,
 				     const struct shape *shape, const struct port *port,
 				     struct pjrt_buffer **out, struct error *err);
+/* Of a batch: F32 as above, or integers, which become I32. */
+enum prony_status buffer_from_tensor(const struct pjrt *pjrt, const struct tensor *tensor,
+				     const struct port *port, struct pjrt_buffer **out,
+				     struct error *err);
 enum prony_status buffer_to_floats(const struct pjrt *pjrt, struct pjrt_buffer *buffer,
 				   const struct port *port, const struct shape *shape, float *out,
 				   struct error *err);

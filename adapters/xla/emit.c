@@ -1,3 +1,4 @@
+/* Writes the function of a stage: the arguments, the nodes, the update, the results. */
 #include "adapters/xla/emit.h"
 
 #include <assert.h>
@@ -32,6 +33,7 @@ static const struct row {
 	[OP_SLICE] = {emit_slice, emit_slice_grad, NULL},
 	[OP_PAD] = {emit_pad, emit_pad_grad, NULL},
 	[OP_REDUCE_MEAN] = {emit_mean, emit_mean_grad, NULL},
+	[OP_GATHER] = {emit_gather, emit_gather_grad, NULL},
 	[OP_LSTM] = {emit_lstm, emit_lstm_grad, NULL},
 	[OP_RNN] = {emit_rnn, emit_rnn_grad, NULL},
 };
@@ -95,7 +97,19 @@ static void add_values(struct emitter *l, struct program *out, enum role role, b
 	}
 }
 
-/* What the results overwrite first, in their order. */
+/* The tensors of a batch, in the graph's order. */
+static void add_batch(struct emitter *l, struct program *out, enum value_kind kind, enum role role)
+{
+	for (int i = 0; i < l->graph->value_count; i++) {
+		const struct value *value = &l->graph->values[i];
+
+		if (value->kind == kind)
+			add_port(l, out->arguments, &out->argument_count, role, i,
+				 value->dtype == DTYPE_F32 ? HLO_F32 : HLO_I32);
+	}
+}
+
+/* What the results overwrite first, in their order; the batch last. */
 static void list_arguments(struct emitter *l, struct program *out)
 {
 	const struct shape two = {.rank = 1, .dims = {2}};
@@ -114,11 +128,9 @@ static void list_arguments(struct emitter *l, struct program *out)
 	out->kept = out->argument_count;
 	add_values(l, out, ROLE_PARAMETER, false);
 	add_values(l, out, ROLE_STATE, false);
-	add_port(l, out->arguments, &out->argument_count, ROLE_INPUT, graph_input(l->graph, 0),
-		 HLO_F32);
+	add_batch(l, out, VALUE_INPUT, ROLE_INPUT);
 	if (l->training)
-		add_port(l, out->arguments, &out->argument_count, ROLE_LABELS,
-			 graph_label(l->graph, 0), HLO_I32);
+		add_batch(l, out, VALUE_LABEL, ROLE_LABELS);
 	for (int i = 0; i < out->argument_count; i++) {
 		const struct port *port = &out->arguments[i];
 

@@ -15,7 +15,7 @@ enum role {
 	ROLE_MOMENT, /* of the optimiser, of that parameter; zero at first */
 	ROLE_STATE,
 	ROLE_RANDOM, /* two U64: where the random numbers of dropout have come to */
-	ROLE_INPUT,
+	ROLE_INPUT,    /* F32 or I32 */
 	ROLE_LABELS,   /* I32 */
 	ROLE_GRADIENT, /* of that parameter */
 	ROLE_LOSS,
@@ -35,6 +35,7 @@ struct program {
 	size_t bytes;
 	struct port *arguments, *results; /* in the arena */
 	int argument_count, result_count;
+	/* The last arguments are a batch: the inputs and, where it trains, the labels. */
 	int kept; /* result i is argument i of the next step, for i < kept; it takes its memory */
 	int64_t macs; /* of the forward pass, counted on what was written */
 };

@@ -69,6 +69,7 @@ emit_function emit_layer_norm, emit_layer_norm_grad;
 emit_function emit_softmax, emit_softmax_grad, emit_dropout, emit_dropout_grad;
 emit_function emit_cross_entropy, emit_cross_entropy_grad;
 emit_function emit_half_squares, emit_half_squares_grad;
+emit_function emit_gather, emit_gather_grad;
 emit_function emit_elementwise, emit_elementwise_grad, emit_binary;
 emit_function emit_reshape, emit_transpose, emit_concat;
 emit_function emit_slice, emit_slice_grad, emit_pad, emit_pad_grad;

@@ -1,4 +1,4 @@
-/* Pools, normalisations, dropout, softmax and losses. */
+/* Writes pools, normalisations, dropout, softmax, losses and the gathering of rows. */
 #include <math.h>
 
 #include "adapters/xla/emit_internal.h"
@@ -372,40 +372,82 @@ void emit_dropout_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, dx);
 }
 
+/* The labels, one for each row of the logits. */
+static struct hlo row_labels(struct emitter *l, const struct node *node)
+{
+	struct hlo labels = emit_value_as(l, node->inputs[1], HLO_I32);
+	struct shape flat = {.rank = 1, .dims = {shape_elements(&labels.shape)}};
+
+	return hlo_reshape(&l->h, labels, &flat);
+}
+
+/* Labels of one dimension are all valid: xla_feed refuses others. */
+static bool ignores(const struct emitter *l, const struct node *node)
+{
+	return emit_shape(l, node->inputs[1])->rank != 1;
+}
+
+/* 1 for each row whose label is valid, else 0, and the sum of them. */
+static struct hlo valid_rows(struct emitter *l, const struct node *node, struct hlo *count)
+{
+	static const int rows = 0;
+	struct hlo labels = row_labels(l, node), valid;
+
+	valid = hlo_compare(&l->h, "GE", labels, hlo_number(&l->h, labels, 0));
+	valid = hlo_convert(&l->h, valid, HLO_F32);
+	*count = hlo_reduce(&l->h, "add", valid, &rows, 1);
+	return valid;
+}
+
 /* Where column == label. */
 static struct hlo is_label(struct emitter *l, const struct node *node, const struct shape *shape)
 {
 	static const int rows = 0;
-	struct hlo labels = emit_value_as(l, node->inputs[1], HLO_I32);
+	struct hlo labels = row_labels(l, node);
 
 	return hlo_compare(&l->h, "EQ", hlo_iota(&l->h, HLO_I32, shape, 1),
 			   hlo_broadcast(&l->h, labels, &rows, shape));
 }
 
-/* Mean of log(sum of e^logit) - logit of the label, both less the largest logit. */
+/* Mean over the valid labels of log(sum of e^logit) - logit of the label, both less the largest
+ * logit. */
 void emit_cross_entropy(struct emitter *l, const struct node *node)
 {
 	static const int all[] = {0, 1};
 	struct hlo_text *h = &l->h;
-	struct hlo x = emit_input_f32(l, node, 0), sum, loss;
+	struct hlo x = emit_input_f32(l, node, 0), sum, loss, valid;
 
 	x = hlo_binary(h, "subtract", x, over_axis(l, "maximum", x, 1));
 	sum = over_axis(l, "add", hlo_unary(h, "exponential", x), 1);
 	loss = hlo_binary(h, "subtract", hlo_unary(h, "log", sum), x);
 	loss = hlo_select(h, is_label(l, node, &x.shape), loss, hlo_number(h, loss, 0));
 	loss = hlo_reduce(h, "add", loss, all, 2);
-	emit_output(l, node, 0, hlo_with(h, "multiply", loss, 1 / (double)x.shape.dims[0]));
+	if (ignores(l, node)) {
+		valid_rows(l, node, &valid);
+		loss = hlo_binary(h, "divide", loss, valid);
+	} else {
+		loss = hlo_with(h, "multiply", loss, 1 / (double)x.shape.dims[0]);
+	}
+	emit_output(l, node, 0, loss);
 }
 
 void emit_cross_entropy_grad(struct emitter *l, const struct node *node)
 {
 	struct hlo_text *h = &l->h;
-	struct hlo x = emit_input_f32(l, node, 0), sum, one;
+	static const int rows = 0;
+	struct hlo x = emit_input_f32(l, node, 0), sum, one, share;
 
 	x = exponentials(l, x, 1, &sum);
 	one = hlo_convert(h, is_label(l, node, &x.shape), HLO_F32);
 	x = hlo_binary(h, "subtract", hlo_binary(h, "divide", x, sum), one);
-	emit_output(l, node, 0, hlo_with(h, "multiply", x, 1 / (double)x.shape.dims[0]));
+	if (ignores(l, node)) {
+		share = valid_rows(l, node, &sum);
+		share = hlo_binary(h, "divide", share, hlo_broadcast(h, sum, NULL, &share.shape));
+		x = hlo_binary(h, "multiply", x, hlo_broadcast(h, share, &rows, &x.shape));
+	} else {
+		x = hlo_with(h, "multiply", x, 1 / (double)x.shape.dims[0]);
+	}
+	emit_output(l, node, 0, x);
 }
 
 void emit_half_squares(struct emitter *l, const struct node *node)
@@ -420,4 +462,29 @@ void emit_half_squares(struct emitter *l, const struct node *node)
 void emit_half_squares_grad(struct emitter *l, const struct node *node)
 {
 	emit_output(l, node, 0, emit_input(l, node, 0));
+}
+
+/* The result of a Gather is made in the graph's order of dimensions. Tables and indices of four
+ * dimensions, which lie in another, are refused. */
+void emit_gather(struct emitter *l, const struct node *node)
+{
+	struct hlo indices = emit_value_as(l, node->inputs[1], HLO_I32);
+	struct hlo y = hlo_rows(&l->h, emit_input(l, node, 0), indices);
+	int order[TENSOR_MAX_RANK];
+
+	emit_order(l, node->outputs[0], order);
+	emit_output(l, node, 0, hlo_transpose(&l->h, y, order));
+}
+
+void emit_gather_grad(struct emitter *l, const struct node *node)
+{
+	struct hlo dy = emit_input_f32(l, node, 0);
+	struct hlo indices = emit_value_as(l, node->inputs[1], HLO_I32);
+	const struct shape table = emit_lying(l, node->outputs[0]);
+	int back[TENSOR_MAX_RANK];
+
+	for (int i = 0; i < dy.shape.rank; i++)
+		back[i] = emit_axis(l, node->inputs[0], i);
+	dy = hlo_transpose(&l->h, dy, back);
+	emit_output(l, node, 0, hlo_add_rows(&l->h, dy, indices, &table));
 }

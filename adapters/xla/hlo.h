@@ -81,6 +81,13 @@ struct hlo hlo_reduce_window(struct hlo_text *h, const char *op, struct hlo x,
 struct hlo hlo_select_and_scatter(struct hlo_text *h, struct hlo x, struct hlo dy,
 				  const struct hlo_window *window);
 
+/* Rows of a table (its first dimension) that indices name: the shape of the indices, then that of a
+ * row. */
+struct hlo hlo_rows(struct hlo_text *h, struct hlo table, struct hlo indices);
+/* A table with zeros to whose rows the rows of dy are added, each where its index says. */
+struct hlo hlo_add_rows(struct hlo_text *h, struct hlo dy, struct hlo indices,
+			const struct shape *table);
+
 struct hlo_conv {
 	const char *dimensions; /* "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]" */
 	int64_t stride[2], low[2], high[2], lhs_dilation[2], rhs_dilation[2];

@@ -112,6 +112,55 @@ struct hlo hlo_select_and_scatter(struct hlo_text *h, struct hlo x, struct hlo d
 	return hlo_end(h, (const struct hlo[]){x, dy, zero}, 3, dx);
 }
 
+/* Dimensions `first` to `end` - 1, as a list with a name. */
+static void write_dimensions(struct hlo_text *h, const char *name, int first, int end)
+{
+	strbuf_printf(&h->text, "%s = [", name);
+	for (int i = first; i < end; i++)
+		strbuf_printf(&h->text, "%s%d", i > first ? ", " : "", i);
+	strbuf_puts(&h->text, "]");
+}
+
+struct hlo hlo_rows(struct hlo_text *h, struct hlo table, struct hlo indices)
+{
+	struct shape shape = indices.shape;
+	int64_t sizes[TENSOR_MAX_RANK] = {1};
+	struct hlo y;
+
+	for (int i = 1; i < table.shape.rank; i++)
+		shape.dims[shape.rank++] = sizes[i] = table.shape.dims[i];
+	y = hlo_begin(h, "\"stablehlo.gather\"", table.type, &shape);
+	strbuf_printf(&h->text, "(%%v%d, %%v%d) {dimension_numbers = #stablehlo.gather<", table.id,
+		      indices.id);
+	write_dimensions(h, "offset_dims", indices.shape.rank, shape.rank);
+	strbuf_printf(&h->text,
+		      ", collapsed_slice_dims = [0], start_index_map = [0], "
+		      "index_vector_dim = %d>",
+		      indices.shape.rank);
+	write_array(h, ", slice_sizes", sizes, table.shape.rank);
+	strbuf_puts(&h->text, "}");
+	return hlo_end(h, (const struct hlo[]){table, indices}, 2, y);
+}
+
+struct hlo hlo_add_rows(struct hlo_text *h, struct hlo dy, struct hlo indices,
+			const struct shape *table)
+{
+	struct hlo zero = neutral(h, "add", dy.type), zeros = hlo_broadcast(h, zero, NULL, table);
+	struct hlo sum = hlo_begin(h, "\"stablehlo.scatter\"", dy.type, table);
+
+	strbuf_printf(&h->text,
+		      "(%%v%d, %%v%d, %%v%d) <{scatter_dimension_numbers = #stablehlo.scatter<",
+		      zeros.id, indices.id, dy.id);
+	write_dimensions(h, "update_window_dims", indices.shape.rank, dy.shape.rank);
+	strbuf_printf(&h->text,
+		      ", inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+		      "index_vector_dim = %d>}> (",
+		      indices.shape.rank);
+	write_region(h, dy.type, "add");
+	strbuf_puts(&h->text, ")");
+	return hlo_end(h, (const struct hlo[]){zeros, indices, dy}, 3, sum);
+}
+
 static void write_precision(struct hlo_text *h, const char *before, const char *word,
 			    const char *behind)
 {

@@ -16,7 +16,7 @@
 #include "base/parallel.h"
 
 struct slot {
-	struct pjrt_buffer *input, *labels;
+	struct pjrt_buffer **batch; /* as the program's last arguments */
 };
 
 struct xla_state {
@@ -29,7 +29,7 @@ struct xla_state {
 	char types[128]; /* of the values in it */
 	/* As the program has them; those of the batch are a slot's, for the call alone. */
 	struct pjrt_buffer **arguments, **results;
-	int input, labels; /* places among the arguments; -1 = none */
+	int batch, batch_count; /* the arguments that are a batch: first, number */
 	struct slot *slots;
 	int slot_count;
 	bool built, stepped;
@@ -106,7 +106,7 @@ static enum prony_status xla_supports(const struct graph *graph, const struct re
 
 	strbuf_init(&reasons, 0);
 	reasons_add_training(&reasons, graph, recipe, XLA_PRECISIONS);
-	reasons_add_inputs(&reasons, graph);
+	reasons_add_types(&reasons, graph);
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 		const struct attributes *a = &node->attributes;
@@ -205,11 +205,8 @@ static enum prony_status fill_argument(struct xla_state *xla, const struct recip
 		return pjrt_upload(&xla->pjrt, random, PJRT_U64, &port->hlo.shape,
 				   &xla->arguments[i], err);
 	case ROLE_INPUT:
-		xla->input = i;
-		return PRONY_OK;
 	case ROLE_LABELS:
-		xla->labels = i;
-		return PRONY_OK;
+		return PRONY_OK; /* a slot's */
 	default:
 		return error_set(err, PRONY_INTERNAL, "argument %d has no use", i);
 	}
@@ -245,6 +242,20 @@ static enum prony_status compile(struct session *s, struct graph *graph,
 	return status;
 }
 
+static void make_slots(struct xla_state *xla, int count)
+{
+	const struct program *program = &xla->program;
+
+	while (program->arguments[xla->batch].role != ROLE_INPUT)
+		xla->batch++;
+	xla->batch_count = program->argument_count - xla->batch;
+	xla->slots = arena_array(&xla->arena, (size_t)count, sizeof(*xla->slots));
+	for (int i = 0; i < count; i++)
+		xla->slots[i].batch = arena_array(&xla->arena, (size_t)xla->batch_count,
+						  sizeof(*xla->slots[i].batch));
+	xla->slot_count = count;
+}
+
 static enum prony_status xla_build(struct session *s, struct graph *graph,
 				   const struct recipe *recipe, const struct tensor_set *weights,
 				   struct built *built, struct error *err)
@@ -255,7 +266,6 @@ static enum prony_status xla_build(struct session *s, struct graph *graph,
 	if (status != PRONY_OK)
 		return status;
 	xla->graph = graph;
-	xla->input = xla->labels = -1;
 	arena_init(&xla->arena, 0);
 	xla->built = true;
 	status = compile(s, graph, recipe, err);
@@ -265,8 +275,7 @@ static enum prony_status xla_build(struct session *s, struct graph *graph,
 				     sizeof(*xla->arguments));
 	xla->results =
 		arena_array(&xla->arena, (size_t)xla->program.result_count, sizeof(*xla->results));
-	xla->slots = arena_array(&xla->arena, (size_t)recipe->slots, sizeof(*xla->slots));
-	xla->slot_count = recipe->slots;
+	make_slots(xla, recipe->slots);
 	for (int i = 0; status == PRONY_OK && i < xla->program.argument_count; i++)
 		status = fill_argument(xla, recipe, weights, i, err);
 	if (status == PRONY_OK)
@@ -274,69 +283,49 @@ static enum prony_status xla_build(struct session *s, struct graph *graph,
 	return status;
 }
 
-static enum prony_status feed_labels(struct xla_state *xla, struct slot *slot,
-				     const struct tensor *labels, struct error *err)
-{
-	int64_t batch = graph_batch(xla->graph);
-	struct pjrt_buffer *buffer = NULL;
-	int32_t *copy = calloc((size_t)batch, sizeof(*copy));
-	enum prony_status status;
-
-	if (!copy)
-		return error_set(err, PRONY_NOMEM, "no memory for the labels");
-	for (int64_t i = 0; i < batch; i++)
-		copy[i] = (int32_t)((const int64_t *)labels->data)[i];
-	status = pjrt_upload(&xla->pjrt, copy, PJRT_S32, &labels->shape, &buffer, err);
-	free(copy);
-	if (status != PRONY_OK)
-		return status;
-	pjrt_free(&xla->pjrt, slot->labels);
-	slot->labels = buffer;
-	return PRONY_OK;
-}
-
 static enum prony_status xla_feed(struct session *s, int slot, struct batch batch,
 				  struct error *err)
 {
 	struct xla_state *xla = s->private_data;
-	const struct tensor *input = batch.inputs;
-	struct pjrt_buffer *buffer = NULL;
+	bool with_labels = xla->batch_count > batch.input_count;
 	enum prony_status status = check_slot(slot, xla->slot_count, err);
 
 	if (status == PRONY_OK)
-		status = check_batch(xla->graph, batch, xla->labels >= 0, err);
-	if (status == PRONY_OK)
+		status = check_batch(xla->graph, batch, with_labels, err);
+	if (status == PRONY_OK && with_labels && batch.labels[0].shape.rank == 1)
 		status = check_no_ignored(batch, err);
-	if (status == PRONY_OK)
-		status = buffer_from_floats(&xla->pjrt, input->data, &input->shape,
-					    &xla->program.arguments[xla->input], &buffer, err);
-	if (status != PRONY_OK)
-		return status;
-	pjrt_free(&xla->pjrt, xla->slots[slot].input);
-	xla->slots[slot].input = buffer;
-	return xla->labels < 0 ? PRONY_OK
-			       : feed_labels(xla, &xla->slots[slot], &batch.labels[0], err);
+	for (int i = 0; status == PRONY_OK && i < xla->batch_count; i++) {
+		const struct tensor *tensor = i < batch.input_count
+						      ? &batch.inputs[i]
+						      : &batch.labels[i - batch.input_count];
+		struct pjrt_buffer *buffer = NULL;
+
+		status = buffer_from_tensor(&xla->pjrt, tensor,
+					    &xla->program.arguments[xla->batch + i], &buffer, err);
+		if (status != PRONY_OK)
+			return status;
+		pjrt_free(&xla->pjrt, xla->slots[slot].batch[i]);
+		xla->slots[slot].batch[i] = buffer;
+	}
+	return status;
 }
 
 static enum prony_status xla_step(struct session *s, int slot, struct error *err)
 {
 	struct xla_state *xla = s->private_data;
 	const struct program *program = &xla->program;
+	size_t bytes = (size_t)xla->batch_count * sizeof(*xla->arguments);
 	enum prony_status status;
 
-	if (slot < 0 || slot >= xla->slot_count || !xla->slots[slot].input)
+	if (slot < 0 || slot >= xla->slot_count || !xla->slots[slot].batch[0])
 		return error_set(err, PRONY_INTERNAL, "slot %d was not fed", slot);
 	for (int i = program->kept; i < program->result_count; i++)
 		pjrt_free(&xla->pjrt, xla->results[i]);
 	memset(xla->results, 0, (size_t)program->result_count * sizeof(*xla->results));
-	xla->arguments[xla->input] = xla->slots[slot].input;
-	if (xla->labels >= 0)
-		xla->arguments[xla->labels] = xla->slots[slot].labels;
+	memcpy(&xla->arguments[xla->batch], xla->slots[slot].batch, bytes);
 	status = pjrt_execute(&xla->pjrt, xla->executable, xla->arguments,
 			      (size_t)program->argument_count, xla->results, err);
-	xla->arguments[xla->input] = NULL;
-	if (xla->labels >= 0)
-		xla->arguments[xla->labels] = NULL;
+	memset(&xla->arguments[xla->batch], 0, bytes);
 	if (status != PRONY_OK)
 		return status;
 	/* The memory of these went to the results: only the handles are left. */
@@ -434,10 +423,9 @@ static void xla_close(struct session *s)
 		pjrt_free(&xla->pjrt, xla->arguments[i]);
 	for (int i = 0; xla->results && i < xla->program.result_count; i++)
 		pjrt_free(&xla->pjrt, xla->results[i]);
-	for (int i = 0; i < xla->slot_count; i++) {
-		pjrt_free(&xla->pjrt, xla->slots[i].input);
-		pjrt_free(&xla->pjrt, xla->slots[i].labels);
-	}
+	for (int i = 0; i < xla->slot_count; i++)
+		for (int k = 0; k < xla->batch_count; k++)
+			pjrt_free(&xla->pjrt, xla->slots[i].batch[k]);
 	pjrt_executable_free(&xla->pjrt, xla->executable);
 	pjrt_stop(&xla->pjrt);
 	if (xla->built)
