@@ -35,7 +35,6 @@ void onnx_engine_refuse(const struct graph *graph, struct strbuf *reasons)
 enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *out,
 				   struct error *err)
 {
-	const struct value *input = &graph->values[graph_input(graph, 0)];
 	const struct value *logits = &graph->values[graph->logits];
 	int64_t elements = shape_elements(&logits->shape);
 
@@ -44,7 +43,6 @@ enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *
 				 logits->name);
 	*out = (struct onnx_ends){
 		.graph = graph,
-		.input_name = input->name,
 		.output_name = logits->name,
 		.logits_shape = logits->shape,
 		.logits_bytes = (size_t)elements * sizeof(float),

@@ -8,7 +8,7 @@
 /* The two ends of the network, whose graph is borrowed. */
 struct onnx_ends {
 	const struct graph *graph;
-	const char *input_name, *output_name;
+	const char *output_name;
 	struct shape logits_shape;
 	size_t logits_bytes;
 };

@@ -102,7 +102,6 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    stage_name(recipe->stage));
 	/* Where cores are shared, spinning changes the figure: without it is a variant. */
 	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
-	reasons_add_inputs(&reasons, graph);
 	onnx_engine_refuse(graph, &reasons);
 	refuse_kernels(graph, &reasons);
 	return reasons_finish(&reasons, why);
@@ -204,13 +203,15 @@ static enum prony_status name_ends(struct ort_state *ort, const struct graph *gr
 
 	if (status != PRONY_OK)
 		return status;
-	ort->input_names = calloc(1, sizeof(char *));
+	ort->input_count = (size_t)graph_inputs(graph, NULL, 0);
+	ort->output_count = 1;
+	ort->input_names = calloc(ort->input_count, sizeof(char *));
 	ort->output_names = calloc(1, sizeof(char *));
 	if (!ort->input_names || !ort->output_names)
-		return error_set(err, PRONY_NOMEM, "no memory for two names");
-	ort->input_names[0] = ort->ends.input_name;
+		return error_set(err, PRONY_NOMEM, "no memory for the names of inputs");
+	for (size_t i = 0; i < ort->input_count; i++)
+		ort->input_names[i] = graph->values[graph_input(graph, (int)i)].name;
 	ort->output_names[0] = ort->ends.output_name;
-	ort->input_count = ort->output_count = 1;
 	return PRONY_OK;
 }
 
@@ -255,15 +256,21 @@ static enum prony_status ort_sync(struct session *s, struct error *err)
 static enum prony_status ort_feed(struct session *s, int slot, struct batch batch,
 				  struct error *err)
 {
+	static const enum ort_element_type types[DTYPE_COUNT] = {
+		[DTYPE_F32] = ORT_ELEMENT_FLOAT, [DTYPE_F16] = ORT_ELEMENT_FLOAT16,
+		[DTYPE_I64] = ORT_ELEMENT_INT64, [DTYPE_I32] = ORT_ELEMENT_INT32,
+		[DTYPE_BOOL] = ORT_ELEMENT_BOOL,
+	};
 	struct ort_state *ort = s->private_data;
 	enum prony_status status =
 		onnx_engine_check_feed(&ort->ends, slot, ort->slot_count, batch, err);
-	const struct tensor *input = &batch.inputs[0];
 
 	if (status == PRONY_OK)
 		status = ort_sync(s, err);
-	return status == PRONY_OK ? ort_set_input(ort, slot, 0, input, ORT_ELEMENT_FLOAT, err)
-				  : status;
+	for (size_t i = 0; status == PRONY_OK && i < ort->input_count; i++)
+		status = ort_set_input(ort, slot, i, &batch.inputs[i],
+				       types[batch.inputs[i].dtype], err);
+	return status;
 }
 
 static enum prony_status ort_step(struct session *s, int slot, struct error *err)

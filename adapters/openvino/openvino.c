@@ -168,7 +168,6 @@ static enum prony_status ov_supports(const struct graph *graph, const struct rec
 			    stage_name(recipe->stage));
 	reasons_add_recipe(&reasons, recipe,
 			   1u << PRECISION_FP32 | 1u << PRECISION_FP16 | 1u << PRECISION_BF16);
-	reasons_add_inputs(&reasons, graph);
 	onnx_engine_refuse(graph, &reasons);
 	refuse_overhang(graph, &reasons);
 	return reasons_finish(&reasons, why);
@@ -201,17 +200,32 @@ static enum prony_status ov_open(struct session *s, const struct recipe *recipe,
 static enum prony_status port_type(const struct ov_state *ov,
 				   int (*get)(const struct ov_compiled *, size_t,
 					      struct ov_port **),
-				   int *type, struct error *err)
+				   size_t index, int *type, struct error *err)
 {
 	struct ov_port *port = NULL;
 	enum prony_status status =
-		ov_check(&ov->api, get(ov->compiled, 0, &port), "find its input or output", err);
+		ov_check(&ov->api, get(ov->compiled, index, &port), "find its input or output", err);
 
 	if (status == PRONY_OK)
 		status = ov_check(&ov->api, ov->api.ov_port_get_element_type(port, type),
 				  "ask for an element type", err);
 	if (port)
 		ov->api.ov_output_const_port_free(port);
+	return status;
+}
+
+static enum prony_status port_types(struct ov_state *ov, size_t inputs, struct error *err)
+{
+	enum prony_status status = port_type(ov, ov->api.ov_compiled_model_output_by_index, 0,
+					     &ov->output_type, err);
+
+	ov->input_types = calloc(inputs, sizeof(*ov->input_types));
+	if (!ov->input_types)
+		return error_set(err, PRONY_NOMEM, "no memory for the types of inputs");
+	ov->input_count = inputs;
+	for (size_t i = 0; status == PRONY_OK && i < inputs; i++)
+		status = port_type(ov, ov->api.ov_compiled_model_input_by_index, i,
+				   &ov->input_types[i], err);
 	return status;
 }
 
@@ -255,12 +269,7 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 		status = ov_profile_keep(ov, bytes, length, graph, recipe, err);
 	free(bytes);
 	if (status == PRONY_OK)
-		status = port_type(ov, ov->api.ov_compiled_model_input_by_index, &ov->input_type,
-				   err);
-	if (status == PRONY_OK)
-		status = port_type(ov, ov->api.ov_compiled_model_output_by_index, &ov->output_type,
-				   err);
-	ov->input_count = 1;
+		status = port_types(ov, (size_t)graph_inputs(graph, NULL, 0), err);
 	if (status == PRONY_OK)
 		status = ov_make_slots(ov, recipe, err);
 	if (status == PRONY_OK)
@@ -272,33 +281,40 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-static enum prony_status ov_feed(struct session *s, int slot, struct batch batch, struct error *err)
+static enum prony_status feed_input(struct ov_state *ov, struct ov_slot *slot, size_t index,
+				    const struct tensor *input, struct error *err)
 {
-	struct ov_state *ov = s->private_data;
 	struct ov_tensor *tensor = NULL;
-	enum prony_status status =
-		onnx_engine_check_feed(&ov->ends, slot, ov->slot_count, batch, err);
-	const struct tensor *input = &batch.inputs[0];
+	enum prony_status status = ov_wrap(ov, ov->input_types[index], &input->shape, input->data,
+					   (size_t)tensor_bytes(input), &tensor, err);
 
-	if (status == PRONY_OK)
-		status = ov_finish(ov, &ov->slots[slot], err);
-	if (status == PRONY_OK)
-		status = ov_wrap(ov, ov->input_type, &input->shape, input->data,
-				 (size_t)tensor_bytes(input), &tensor, err);
 	if (status != PRONY_OK)
 		return status;
 	status = ov_check(&ov->api,
-			  ov->api.ov_infer_request_set_input_tensor_by_index(
-				  ov->slots[slot].request, 0, tensor),
-			  "set the input", err);
+			  ov->api.ov_infer_request_set_input_tensor_by_index(slot->request, index,
+									     tensor),
+			  "set an input", err);
 	if (status != PRONY_OK) {
 		ov->api.ov_tensor_free(tensor);
 		return status;
 	}
-	if (ov->slots[slot].inputs[0])
-		ov->api.ov_tensor_free(ov->slots[slot].inputs[0]);
-	ov->slots[slot].inputs[0] = tensor;
+	if (slot->inputs[index])
+		ov->api.ov_tensor_free(slot->inputs[index]);
+	slot->inputs[index] = tensor;
 	return PRONY_OK;
+}
+
+static enum prony_status ov_feed(struct session *s, int slot, struct batch batch, struct error *err)
+{
+	struct ov_state *ov = s->private_data;
+	enum prony_status status =
+		onnx_engine_check_feed(&ov->ends, slot, ov->slot_count, batch, err);
+
+	if (status == PRONY_OK)
+		status = ov_finish(ov, &ov->slots[slot], err);
+	for (size_t i = 0; status == PRONY_OK && i < ov->input_count; i++)
+		status = feed_input(ov, &ov->slots[slot], i, &batch.inputs[i], err);
+	return status;
 }
 
 static enum prony_status ov_step(struct session *s, int slot, struct error *err)
@@ -363,6 +379,7 @@ static void ov_close(struct session *s)
 		free(slot->logits);
 	}
 	free(ov->slots);
+	free(ov->input_types);
 	for (size_t i = 0; ov->outputs && i < ov->model->outputs.count; i++)
 		if (ov->outputs[i])
 			api->ov_tensor_free(ov->outputs[i]);

@@ -38,7 +38,8 @@ struct ov_state {
 	const struct model_file *model; /* NULL: a graph */
 	struct ov_tensor **outputs;	/* of a file: what was read last */
 	struct ov_slot *slots;
-	int slot_count, last_slot, input_type, output_type;
+	int slot_count, last_slot, output_type;
+	int *input_types; /* of a graph, by input */
 	size_t input_count;
 	bool throughput;
 	struct ov_profile profile;
