@@ -176,7 +176,7 @@ static enum prony_status supports(const struct graph *graph, const struct recipe
 
 	strbuf_init(&reasons, 0);
 	reasons_add_training(&reasons, graph, recipe, precisions);
-	reasons_add_inputs(&reasons, graph);
+	reasons_add_types(&reasons, graph);
 	tf_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
@@ -300,17 +300,14 @@ static enum prony_status tf_build(struct session *s, struct graph *graph,
 static enum prony_status tf_feed(struct session *s, int slot, struct batch batch, struct error *err)
 {
 	struct tf_state *tf = s->private_data;
-	bool wants_labels = tf->model.slots.label.operation != NULL;
+	bool wants_labels = tf->model.slots.part_count > batch.input_count;
 	enum prony_status status = check_slot(slot, tf->model.slots.count, err);
 
 	if (status == PRONY_OK)
 		status = check_batch(tf->model.graph, batch, wants_labels, err);
-	if (status == PRONY_OK)
+	if (status == PRONY_OK && wants_labels && batch.labels[0].shape.rank == 1)
 		status = check_no_ignored(batch, err);
-	if (status != PRONY_OK)
-		return status;
-	return tf_model_feed(&tf->model, slot, batch.inputs[0].data,
-			     wants_labels ? batch.labels[0].data : NULL, err);
+	return status == PRONY_OK ? tf_model_feed(&tf->model, slot, batch, err) : status;
 }
 
 static enum prony_status tf_step(struct session *s, int slot, struct error *err)

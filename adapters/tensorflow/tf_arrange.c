@@ -264,3 +264,22 @@ void tf_broadcast_grad(struct tf_translation *t, const struct node *node)
 		sum = tf_turn(t, sum, &r.kept, false);
 	tf_give(t, node, 0, tf_reshape(&t->e, sum, &lies));
 }
+
+void tf_gather(struct tf_translation *t, const struct node *node)
+{
+	tf_give_plain(t, node, 0,
+		      tf_op(&t->e, "GatherV2",
+			    TF_IN(tf_take(t, node, 0), tf_take(t, node, 1), tf_index(&t->e, 0)),
+			    NULL));
+}
+
+/* A dense gradient: tf.gather's slices, as tf.convert_to_tensor sums them. */
+void tf_gather_grad(struct tf_translation *t, const struct node *node)
+{
+	int64_t rows = tf_graph_shape(t, node->outputs[0])->dims[0];
+	struct tf_output dy = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT);
+
+	dy = tf_op(&t->e, "UnsortedSegmentSum",
+		   TF_IN(dy, tf_take(t, node, 1), tf_index(&t->e, rows)), NULL);
+	tf_give(t, node, 0, tf_cast(&t->e, dy, t->type));
+}

@@ -274,26 +274,64 @@ void tf_softmax_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_binary(&t->e, "Mul", dy, y));
 }
 
-/* Kept: the losses of the samples, whose operation has the gradients of the logits as well. */
+/* Labels of one dimension are all valid: tf_feed refuses others. */
+static bool ignores_labels(const struct tf_translation *t, const struct node *loss)
+{
+	return tf_graph_shape(t, loss->inputs[1])->rank != 1;
+}
+
+/* The labels, one for each row of the logits. */
+static struct tf_output row_labels(struct tf_translation *t, const struct node *loss)
+{
+	const struct shape rows = {
+		.rank = 1, .dims = {shape_elements(tf_graph_shape(t, loss->inputs[1]))}};
+
+	return tf_reshape(&t->e, tf_take(t, loss, 1), &rows);
+}
+
+/* 1 over the number of valid labels for each row whose label is valid, 0 for the others. */
+static struct tf_output row_shares(struct tf_translation *t, const struct node *loss)
+{
+	const bool reduced[] = {true};
+	struct tf_output labels = row_labels(t, loss), valid;
+
+	valid = tf_binary(&t->e, "GreaterEqual", labels, tf_number(&t->e, labels, 0));
+	valid = tf_cast(&t->e, valid, TF_TYPE_FLOAT);
+	return tf_binary(&t->e, "RealDiv", valid, tf_reduce(t, "Sum", valid, reduced, 1));
+}
+
+/* Kept: the losses of the rows, whose operation has the gradients of the logits as well. It takes no
+ * label of -1. */
 void tf_cross_entropy(struct tf_translation *t, const struct node *node)
 {
 	struct tf_output logits = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT);
-	struct tf_output losses = tf_op(&t->e, "SparseSoftmaxCrossEntropyWithLogits",
-					TF_IN(logits, tf_take(t, node, 1)), NULL);
-	const bool reduced[] = {true};
+	struct tf_output labels = row_labels(t, node), losses, loss;
+	const bool reduced[] = {true}, ignores = ignores_labels(t, node);
 	const struct shape scalar = {.rank = 0};
 
+	if (ignores)
+		labels = tf_binary(&t->e, "Maximum", labels, tf_number(&t->e, labels, 0));
+	losses = tf_op(&t->e, "SparseSoftmaxCrossEntropyWithLogits", TF_IN(logits, labels), NULL);
 	*tf_kept(t, node) = losses;
-	tf_give(t, node, 0, tf_reshape(&t->e, tf_reduce(t, "Mean", losses, reduced, 1), &scalar));
+	loss = ignores ? tf_reduce(t, "Sum",
+				   tf_binary(&t->e, "Mul", losses, row_shares(t, node)), reduced, 1)
+		       : tf_reduce(t, "Mean", losses, reduced, 1);
+	tf_give(t, node, 0, tf_reshape(&t->e, loss, &scalar));
 }
 
 void tf_cross_entropy_grad(struct tf_translation *t, const struct node *node)
 {
 	const struct node *forward = tf_forward(t, node);
-	double batch = (double)tf_graph_shape(t, forward->inputs[0])->dims[0];
+	int64_t rows = tf_graph_shape(t, forward->inputs[0])->dims[0];
+	const struct shape column = {.rank = 2, .dims = {rows, 1}};
 	struct tf_output dlogits = tf_nth(*tf_kept(t, forward), 1);
 
-	tf_give_plain(t, node, 0, tf_cast(&t->e, tf_scale(&t->e, dlogits, 1 / batch), t->type));
+	if (ignores_labels(t, forward))
+		dlogits = tf_binary(&t->e, "Mul", dlogits,
+				    tf_reshape(&t->e, row_shares(t, forward), &column));
+	else
+		dlogits = tf_scale(&t->e, dlogits, 1 / (double)rows);
+	tf_give_plain(t, node, 0, tf_cast(&t->e, dlogits, t->type));
 }
 
 void tf_half_squares(struct tf_translation *t, const struct node *node)

@@ -58,46 +58,77 @@ static struct tf_output read_batch(struct tf_emit *e, struct tf_output handles,
 		     TF_WITH(tf_shape("shape", shape)));
 }
 
-/* Resources of all slots, what fills one, and the batch that a step reads. */
-static void build_slots(struct tf_model *model, int count, struct tf_operation **targets,
-			int *target_count)
+static enum tf_type part_type(const struct value *value)
+{
+	switch (value->dtype) {
+	case DTYPE_I64:
+		return TF_TYPE_INT64;
+	case DTYPE_I32:
+		return TF_TYPE_INT32;
+	default:
+		return TF_TYPE_FLOAT;
+	}
+}
+
+/* Resources of one part of the batch, of all slots, what fills one of them, and what a step reads.
+ */
+static struct tf_operation *build_part(struct tf_model *model, int value, struct tf_output now)
 {
 	struct tf_slots *s = &model->slots;
 	struct tf_translation *t = &model->t;
 	struct tf_emit *e = &t->e;
+	struct tf_part *part = &s->parts[s->part_count++];
+	struct tf_output *placeholder = &s->placeholders[s->part_count];
+
+	*part = (struct tf_part){
+		.value = value,
+		.type = part_type(&model->graph->values[value]),
+		.shape = layouts_shape(&t->layouts, value),
+	};
+	part->slots = pack_slots(e, s->count, part->type, &part->shape, &model->arena);
+	*placeholder = tf_placeholder(e, part->type, &part->shape);
+	struct tf_operation *filled =
+		tf_assign(e, pick(e, part->slots, s->placeholders[0]), *placeholder);
+	struct tf_output batch = read_batch(e, part->slots, now, part->type, &part->shape);
+	t->values[value] = part->type == TF_TYPE_FLOAT ? tf_cast(e, batch, t->type) : batch;
+	return filled;
+}
+
+/* The parts of a batch, their slots, and the index of the slot that a step reads. */
+static void build_slots(struct tf_model *model, int count, struct tf_operation **targets,
+			int *target_count)
+{
+	struct tf_slots *s = &model->slots;
+	struct tf_emit *e = &model->t.e;
 	const struct graph *graph = model->graph;
-	struct shape scalar = {.rank = 0},
-		     input = layouts_shape(&t->layouts, graph_input(graph, 0));
-	struct tf_operation *feeds[2];
-	struct tf_output now;
+	size_t room = (size_t)graph_inputs(graph, NULL, 0) + (size_t)graph_labels(graph, NULL, 0);
+	struct tf_operation **feeds = arena_array(&model->arena, room, sizeof(feeds[0]));
+	bool labels = model->backward && check_takes_labels(graph);
 	int feed_count = 0;
+	struct shape scalar = {.rank = 0};
+	struct tf_output now;
 
 	e->scope = "batch";
-	*s = (struct tf_slots){.count = count, .next = -1};
+	*s = (struct tf_slots){
+		.count = count,
+		.next = -1,
+		.parts = arena_array(&model->arena, room, sizeof(s->parts[0])),
+		.placeholders = arena_array(&model->arena, room + 1, sizeof(s->placeholders[0])),
+		.fed = arena_array(&model->arena, room + 1, sizeof(s->fed[0])),
+	};
 	s->index = tf_resource(e, TF_TYPE_INT32, &scalar);
-	s->chosen = tf_placeholder(e, TF_TYPE_INT32, &scalar);
-	s->choose = tf_assign(e, s->index, s->chosen);
+	s->placeholders[0] = tf_placeholder(e, TF_TYPE_INT32, &scalar);
+	s->choose = tf_assign(e, s->index, s->placeholders[0]);
 	now = tf_read(e, s->index, TF_TYPE_INT32);
 	now = tf_op(e, "EnsureShape", TF_IN(now), TF_WITH(tf_shape("shape", &scalar)));
 	targets[(*target_count)++] =
 		tf_assign(e, s->index,
 			  tf_binary(e, "FloorMod", tf_binary(e, "AddV2", now, tf_index(e, 1)),
 				    tf_index(e, count)));
-
-	s->inputs = pack_slots(e, count, TF_TYPE_FLOAT, &input, &model->arena);
-	s->input = tf_placeholder(e, TF_TYPE_FLOAT, &input);
-	feeds[feed_count++] = tf_assign(e, pick(e, s->inputs, s->chosen), s->input);
-	t->values[graph_input(graph, 0)] =
-		tf_cast(e, read_batch(e, s->inputs, now, TF_TYPE_FLOAT, &input), t->type);
-	if (model->backward && check_takes_labels(graph)) {
-		const struct shape *label = &graph->values[graph_label(graph, 0)].shape;
-
-		s->labels = pack_slots(e, count, TF_TYPE_INT64, label, &model->arena);
-		s->label = tf_placeholder(e, TF_TYPE_INT64, label);
-		feeds[feed_count++] = tf_assign(e, pick(e, s->labels, s->chosen), s->label);
-		t->values[graph_label(graph, 0)] =
-			read_batch(e, s->labels, now, TF_TYPE_INT64, label);
-	}
+	for (int i = 0; i < graph_inputs(graph, NULL, 0); i++)
+		feeds[feed_count++] = build_part(model, graph_input(graph, i), now);
+	for (int i = 0; labels && i < graph_labels(graph, NULL, 0); i++)
+		feeds[feed_count++] = build_part(model, graph_label(graph, i), now);
 	s->feed = tf_group(e, feeds, feed_count);
 }
 
@@ -269,8 +300,9 @@ enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api
 static enum prony_status choose_slot(struct tf_model *model, int slot, struct error *err)
 {
 	const struct shape scalar = {.rank = 0};
+	struct tf_slots *s = &model->slots;
 	struct tf_tensor *number = tf_tensor_new(model->api, TF_TYPE_INT32, &scalar, err);
-	struct run run = {&model->slots.chosen, &number, 1, NULL, NULL, 0, model->slots.choose};
+	struct run run = {s->placeholders, &number, 1, NULL, NULL, 0, s->choose};
 	enum prony_status status;
 
 	if (!number)
@@ -279,41 +311,53 @@ static enum prony_status choose_slot(struct tf_model *model, int slot, struct er
 	status = run_session(model, &run, "choose a batch", err);
 	model->api->TF_DeleteTensor(number);
 	if (status == PRONY_OK)
-		model->slots.next = slot;
+		s->next = slot;
 	return status;
 }
 
-enum prony_status tf_model_feed(struct tf_model *model, int slot, const float *input,
-				const int64_t *labels, struct error *err)
+/* A copy of a tensor of the batch as its part lies; NULL without memory. */
+static struct tf_tensor *copy_part(const struct tf_model *model, const struct tf_part *part,
+				   const struct tensor *tensor, struct error *err)
 {
-	const struct graph *graph = model->graph;
-	struct shape scalar = {.rank = 0},
-		     shape = layouts_shape(&model->t.layouts, graph_input(graph, 0));
-	struct arrangement order = layouts_arrangement(&model->t.layouts, graph_input(graph, 0));
-	const struct tf_output inputs[] = {model->slots.chosen, model->slots.input,
-					   model->slots.label};
-	struct tf_tensor *values[] = {
-		tf_tensor_new(model->api, TF_TYPE_INT32, &scalar, err),
-		tf_tensor_new(model->api, TF_TYPE_FLOAT, &shape, err),
-		labels ? tf_tensor_new(model->api, TF_TYPE_INT64,
-				       &graph->values[graph_label(graph, 0)].shape, err)
-		       : NULL,
-	};
-	struct run run = {inputs, values, values[2] ? 3 : 2, NULL, NULL, 0, model->slots.feed};
-	enum prony_status status = PRONY_OUT_OF_MEMORY;
+	struct arrangement order = layouts_arrangement(&model->t.layouts, part->value);
+	struct tf_tensor *copy = tf_tensor_new(model->api, part->type, &part->shape, err);
 
-	if (values[0] && values[1]) {
-		*(int32_t *)model->api->TF_TensorData(values[0]) = slot;
-		arrangement_copy(&order, shape_elements(&shape), input,
-				 model->api->TF_TensorData(values[1]), false);
-		if (values[2])
-			memcpy(model->api->TF_TensorData(values[2]), labels,
-			       model->api->TF_TensorByteSize(values[2]));
-		status = run_session(model, &run, "feed a batch", err);
+	if (copy && part->type == TF_TYPE_FLOAT)
+		arrangement_copy(&order, shape_elements(&part->shape), tensor->data,
+				 model->api->TF_TensorData(copy), false);
+	else if (copy)
+		memcpy(model->api->TF_TensorData(copy), tensor->data,
+		       (size_t)tensor_bytes(tensor));
+	return copy;
+}
+
+enum prony_status tf_model_feed(struct tf_model *model, int slot, struct batch batch,
+				struct error *err)
+{
+	const struct shape scalar = {.rank = 0};
+	struct tf_slots *s = &model->slots;
+	const struct run run = {s->placeholders, s->fed, s->part_count + 1, NULL, NULL, 0, s->feed};
+	enum prony_status status = PRONY_OK;
+
+	memset(s->fed, 0, (size_t)(s->part_count + 1) * sizeof(s->fed[0]));
+	s->fed[0] = tf_tensor_new(model->api, TF_TYPE_INT32, &scalar, err);
+	if (s->fed[0])
+		*(int32_t *)model->api->TF_TensorData(s->fed[0]) = slot;
+	else
+		status = PRONY_OUT_OF_MEMORY;
+	for (int i = 0; status == PRONY_OK && i < s->part_count; i++) {
+		const struct tensor *tensor = i < batch.input_count
+						      ? &batch.inputs[i]
+						      : &batch.labels[i - batch.input_count];
+
+		s->fed[i + 1] = copy_part(model, &s->parts[i], tensor, err);
+		status = s->fed[i + 1] ? PRONY_OK : PRONY_OUT_OF_MEMORY;
 	}
-	for (int i = 0; i < 3; i++)
-		if (values[i])
-			model->api->TF_DeleteTensor(values[i]);
+	if (status == PRONY_OK)
+		status = run_session(model, &run, "feed a batch", err);
+	for (int i = 0; i <= s->part_count; i++)
+		if (s->fed[i])
+			model->api->TF_DeleteTensor(s->fed[i]);
 	return status;
 }
 

@@ -6,10 +6,19 @@
 #include "adapters/tensorflow/tf_session.h"
 #include "adapters/tensorflow/tf_weights.h"
 #include "bundle/recipe.h"
+#include "graph/batch.h"
 
 /* Something that a step leaves behind to be read: a resource with its read. */
 struct tf_result {
 	struct tf_output handle, read;
+};
+
+/* An input or the labels. */
+struct tf_part {
+	int value; /* of the graph */
+	enum tf_type type;
+	struct shape shape;	/* as it lies */
+	struct tf_output slots; /* the resources of all slots, as one tensor */
 };
 
 /*
@@ -19,9 +28,10 @@ struct tf_result {
 struct tf_slots {
 	int count, next;		    /* the slot that the next step will read */
 	struct tf_output index;		    /* the resource */
-	struct tf_output inputs, labels;    /* the resources of all slots, as one tensor */
-	struct tf_output chosen;	    /* placeholder: a slot's number */
-	struct tf_output input, label;	    /* placeholders: a batch */
+	struct tf_part *parts;		    /* of a batch: the inputs, then the labels */
+	int part_count;			    /* no labels where none are read */
+	struct tf_output *placeholders;	    /* of a slot's number, then of the parts */
+	struct tf_tensor **fed;		    /* room for what feeds them */
 	struct tf_operation *feed, *choose; /* put a batch into a slot; set index */
 };
 
@@ -59,9 +69,9 @@ enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api
 				const struct tensor_set *weights, struct error *err);
 void tf_model_release(struct tf_model *model);
 
-/* Makes a batch resident in a slot; labels NULL where the stage has none. */
-enum prony_status tf_model_feed(struct tf_model *model, int slot, const float *input,
-				const int64_t *labels, struct error *err);
+/* Makes a batch that fits the graph resident in a slot. */
+enum prony_status tf_model_feed(struct tf_model *model, int slot, struct batch batch,
+				struct error *err);
 enum prony_status tf_model_step(struct tf_model *model, int slot, struct error *err);
 
 /* The elements of a variable (see struct tf_variable) or result into a tensor to delete. */

@@ -23,6 +23,7 @@ static const struct row {
 	[OP_CONCAT] = {tf_concat, NULL, NULL},
 	[OP_SLICE] = {tf_slice_node, tf_slice_grad, NULL},
 	[OP_PAD] = {tf_pad_node, tf_pad_grad, NULL},
+	[OP_GATHER] = {tf_gather, tf_gather_grad, NULL},
 	[OP_DROPOUT] = {tf_dropout, tf_dropout_grad, NULL},
 	[OP_ADD] = {tf_arithmetic, tf_broadcast_grad, NULL},
 	[OP_SUB] = {tf_arithmetic, tf_broadcast_grad, NULL},

@@ -59,6 +59,7 @@ tf_operator tf_half_squares, tf_half_squares_grad;
 /* tf_arrange.c: shapes */
 tf_operator tf_reshape_node, tf_reshape_grad, tf_transpose_node, tf_concat, tf_slice_node,
 	tf_slice_grad, tf_pad_node, tf_pad_grad;
+tf_operator tf_gather, tf_gather_grad;
 tf_operator tf_mean, tf_mean_grad, tf_arithmetic, tf_broadcast_grad;
 /* tf_functions.c: each element by itself */
 tf_operator tf_function, tf_function_grad;
