@@ -21,7 +21,7 @@ struct mx_state {
 	bool loaded;
 	struct mx_model model;
 	struct mx_loader loader;
-	float *labels; /* of one batch, as MXNet takes them */
+	float *numbers; /* room for the largest tensor of a batch, as MXNet takes whole numbers */
 	int last_slot; /* of the last step; -1 = none yet */
 	struct mx_profile profile;
 };
@@ -115,7 +115,7 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 	strbuf_init(&reasons, 0);
 	/* The fusion of operators is on by default; without it is a variant. */
 	reasons_add_training(&reasons, graph, recipe, 1u << PRECISION_FP32);
-	reasons_add_inputs(&reasons, graph);
+	reasons_add_types(&reasons, graph);
 	mx_symbol_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
@@ -233,6 +233,21 @@ static enum prony_status describe_built(const struct mx_model *model, const stru
 	return PRONY_OK;
 }
 
+static size_t largest_of_batch(const struct graph *graph)
+{
+	int64_t largest = 1;
+
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+		int64_t elements = shape_elements(&value->shape);
+
+		if ((value->kind == VALUE_INPUT || value->kind == VALUE_LABEL) &&
+		    elements > largest)
+			largest = elements;
+	}
+	return (size_t)largest;
+}
+
 static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 				     const struct recipe *recipe, const struct tensor_set *weights,
 				     struct built *built, struct error *err)
@@ -243,9 +258,9 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 
 	if (status != PRONY_OK)
 		return status;
-	mx->labels = calloc((size_t)graph_batch(graph), sizeof(mx->labels[0]));
-	if (!mx->labels)
-		return error_set(err, PRONY_NOMEM, "no memory for the labels");
+	mx->numbers = calloc(largest_of_batch(graph), sizeof(mx->numbers[0]));
+	if (!mx->numbers)
+		return error_set(err, PRONY_NOMEM, "no memory for a batch's numbers");
 	status = mx_model_init(&mx->model, &mx->api, graph, recipe, weights, err);
 	if (status == PRONY_OK)
 		status = mx_symbol_measure(&mx->api, graph, mx->model.symbol, &done.macs, err);
@@ -259,38 +274,40 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 	return status;
 }
 
-static enum prony_status feed_labels(struct mx_state *mx, struct mx_slot *slot,
-				     const struct tensor *labels, struct error *err)
+/* Whole numbers become floats, as MXNet's indices and labels are. */
+static enum prony_status feed_array(struct mx_state *mx, struct mx_ndarray *array,
+				    const struct tensor *tensor, struct error *err)
 {
-	int64_t batch = graph_batch(mx->model.graph);
+	int64_t count = shape_elements(&tensor->shape);
+	const void *data = tensor->data;
 
-	for (int64_t i = 0; i < batch; i++)
-		mx->labels[i] = (float)((const int64_t *)labels->data)[i];
-	return mx_check(&mx->api,
-			mx->api.MXNDArraySyncCopyFromCPU(slot->label, mx->labels, (size_t)batch),
-			"copy the labels", err);
+	for (int64_t i = 0; tensor->dtype == DTYPE_I64 && i < count; i++)
+		mx->numbers[i] = (float)((const int64_t *)data)[i];
+	for (int64_t i = 0; tensor->dtype == DTYPE_I32 && i < count; i++)
+		mx->numbers[i] = (float)((const int32_t *)data)[i];
+	return mx_check(
+		&mx->api,
+		mx->api.MXNDArraySyncCopyFromCPU(
+			array, tensor->dtype == DTYPE_F32 ? data : mx->numbers, (size_t)count),
+		"copy the batch", err);
 }
 
 static enum prony_status mxnet_feed(struct session *s, int slot, struct batch batch,
 				    struct error *err)
 {
 	struct mx_state *mx = s->private_data;
-	const struct graph *graph = mx->model.graph;
-	bool with_labels = mx->model.loss && check_takes_labels(graph);
-	enum prony_status status = check_slot(slot, mx->model.slot_count, err);
+	const struct mx_model *model = &mx->model;
+	bool with_labels = model->loss && check_takes_labels(model->graph);
+	enum prony_status status = check_slot(slot, model->slot_count, err);
 
 	if (status == PRONY_OK)
-		status = check_batch(graph, batch, with_labels, err);
-	if (status == PRONY_OK)
+		status = check_batch(model->graph, batch, with_labels, err);
+	if (status == PRONY_OK && with_labels && batch.labels[0].shape.rank == 1)
 		status = check_no_ignored(batch, err);
-	if (status == PRONY_OK)
-		status = mx_check(&mx->api,
-				  mx->api.MXNDArraySyncCopyFromCPU(
-					  mx->model.slots[slot].input, batch.inputs[0].data,
-					  (size_t)shape_elements(&batch.inputs[0].shape)),
-				  "copy the batch", err);
-	if (status == PRONY_OK && with_labels)
-		status = feed_labels(mx, &mx->model.slots[slot], &batch.labels[0], err);
+	for (int i = 0; status == PRONY_OK && i < model->input_count; i++)
+		status = feed_array(mx, model->slots[slot].inputs[i], &batch.inputs[i], err);
+	for (int i = 0; status == PRONY_OK && with_labels && i < model->label_count; i++)
+		status = feed_array(mx, model->slots[slot].labels[i], &batch.labels[i], err);
 	return status;
 }
 
@@ -409,12 +426,12 @@ static enum prony_status compute_loss(struct mx_state *mx, double *out, struct e
 	if (status == PRONY_OK)
 		status = mx_check(
 			&mx->api,
-			mx->api.MXNDArraySyncCopyToCPU(mx->model.slots[mx->last_slot].label,
-						       mx->labels, (size_t)batch),
+			mx->api.MXNDArraySyncCopyToCPU(mx->model.slots[mx->last_slot].labels[0],
+						       mx->numbers, (size_t)batch),
 			"read the labels", err);
 	for (int64_t i = 0; status == PRONY_OK && i < batch; i++)
 		sum += sample_loss(heads + i * classes, heads + (int64_t)count + i * classes,
-				   classes, (int64_t)mx->labels[i]);
+				   classes, (int64_t)mx->numbers[i]);
 	free(heads);
 	if (status == PRONY_OK)
 		*out = sum / (double)batch;
@@ -443,6 +460,20 @@ static enum prony_status compute_squares(struct mx_state *mx, double *out, struc
 	return status;
 }
 
+/* The objective is the loss. */
+static enum prony_status read_mean(struct mx_state *mx, double *out, struct error *err)
+{
+	const struct mx_program *program = mx_model_program(&mx->model, mx->last_slot);
+	float loss;
+	enum prony_status status = mx_check(
+		&mx->api, mx->api.MXNDArraySyncCopyToCPU(program->objective, &loss, 1),
+		"read the loss", err);
+
+	if (status == PRONY_OK)
+		*out = (double)loss;
+	return status;
+}
+
 static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set *out,
 				   struct error *err)
 {
@@ -454,9 +485,15 @@ static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set 
 	    (out->tensors[0].dtype != DTYPE_F64 && out->tensors[0].dtype != DTYPE_F32))
 		return error_set(err, PRONY_INTERNAL,
 				 "the loss is read into one F64 or F32 scalar");
-	enum prony_status status = check_takes_labels(mx->model.graph)
-					   ? compute_loss(mx, &loss, err)
-					   : compute_squares(mx, &loss, err);
+	const struct graph *graph = mx->model.graph;
+	enum prony_status status;
+
+	if (!check_takes_labels(graph))
+		status = compute_squares(mx, &loss, err);
+	else if (mx_ignores_labels(graph))
+		status = read_mean(mx, &loss, err);
+	else
+		status = compute_loss(mx, &loss, err);
 	if (status != PRONY_OK)
 		return status;
 	if (out->tensors[0].dtype == DTYPE_F64)
@@ -501,7 +538,7 @@ static void mxnet_close(struct session *s)
 	mx_loader_release(&mx->loader);
 	mx_profile_release(&mx->profile);
 	mx_model_release(&mx->model);
-	free(mx->labels);
+	free(mx->numbers);
 	mx->api.MXNotifyShutdown(); /* else its threads outlive what they work on at exit */
 	*mx = (struct mx_state){0};
 }

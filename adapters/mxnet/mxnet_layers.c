@@ -1,4 +1,5 @@
 /* Layers with a window or weights, normalisation, and losses, in MXNet's operators. */
+#include "adapters/mxnet/mxnet_symbol.h"
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
 #include <float.h>
@@ -238,11 +239,35 @@ void mx_refuse_loss(const struct graph *graph, const struct node *node, struct s
 		mx_refuse(reasons, node, "is not taken of the logits");
 }
 
-/* Divides the gradient by the batch size: the loss is a mean. */
+bool mx_ignores_labels(const struct graph *graph)
+{
+	return mx_shape(graph, graph_label(graph, 0))->rank != 1;
+}
+
+/* Minus the mean over the labels that are not -1 of the logarithm of their probability. */
+static struct mx_symbol *mean_of_valid(struct translation *t)
+{
+	struct mx_symbol *labels = mx_op(t, "rows", "Reshape", MX_IN(mx_in(t, 1)), "shape=(-1,)");
+	struct mx_symbol *valid = mx_scalar(t, "valid", "_greater_equal_scalar", labels, 0);
+	struct mx_symbol *classes = mx_scalar(t, "classes", "_maximum_scalar", labels, 0);
+	struct mx_symbol *y = mx_op(t, "log", "log_softmax", MX_IN(mx_in(t, 0)), "axis=-1");
+
+	y = mx_op(t, "right", "pick", MX_IN(y, classes), "axis=1");
+	y = mx_op(t, "kept", "elemwise_mul", MX_IN(y, valid), NULL);
+	y = mx_op(t, "sum", "sum", MX_IN(y), NULL);
+	y = mx_op(t, "mean", "elemwise_div", MX_IN(y, mx_op(t, "count", "sum", MX_IN(valid), NULL)),
+		  NULL);
+	y = mx_scalar(t, "negative", "_mul_scalar", y, -1);
+	return mx_op(t, "", "MakeLoss", MX_IN(y), NULL);
+}
+
+/* SoftmaxOutput divides the gradient by the batch size: the loss is a mean over all labels. */
 struct mx_symbol *mx_cross_entropy(struct translation *t, const struct node *node)
 {
 	(void)node;
-	if (t->loss)
+	if (t->loss && mx_ignores_labels(t->graph))
+		t->objective = mean_of_valid(t);
+	else if (t->loss)
 		t->objective = mx_op(t, "", "SoftmaxOutput", MX_IN(mx_in(t, 0), mx_in(t, 1)),
 				     "normalization=batch");
 	return NULL;
@@ -260,4 +285,17 @@ struct mx_symbol *mx_half_squares(struct translation *t, const struct node *node
 	x = mx_op(t, "sum", "sum", &x, 1, NULL);
 	t->objective = mx_op(t, "", "MakeLoss", &x, 1, "grad_scale=0.5");
 	return NULL;
+}
+
+/* Rows of a table: Embedding for one of rank 2, as a user writes it. */
+struct mx_symbol *mx_gather(struct translation *t, const struct node *node)
+{
+	const struct shape *table = mx_shape(t->graph, node->inputs[0]);
+	struct mx_symbol *rows = mx_in(t, 0), *indices = mx_in(t, 1);
+
+	if (table->rank != 2)
+		return mx_op(t, "", "take", MX_IN(rows, indices), "axis=0 mode=clip");
+	return mx_op(t, "", "Embedding", MX_IN(indices, rows),
+		     mx_text(t, "input_dim=%lld output_dim=%lld", (long long)table->dims[0],
+			     (long long)table->dims[1]));
 }

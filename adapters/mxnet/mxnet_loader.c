@@ -238,11 +238,11 @@ enum prony_status mx_loader_take(struct mx_loader *loader, const struct mx_slot 
 {
 	const float *values;
 	enum prony_status status = copy(loader, loader->api->MXDataIterGetData, loader->elements,
-					slot->input, &values, err);
+					slot->inputs[0], &values, err);
 
-	if (status != PRONY_OK || !slot->label)
+	if (status != PRONY_OK || !slot->labels[0])
 		return status;
-	status = copy(loader, loader->api->MXDataIterGetLabel, (size_t)loader->batch, slot->label,
+	status = copy(loader, loader->api->MXDataIterGetLabel, (size_t)loader->batch, slot->labels[0],
 		      &values, err);
 	for (int64_t i = 0; status == PRONY_OK && i < loader->batch; i++)
 		if (!(values[i] >= 0 && values[i] < (float)loader->classes))

@@ -1,3 +1,4 @@
+/* Makes the arrays, executors and calls of a network, and runs its steps. */
 #include "adapters/mxnet/mxnet_model.h"
 
 #include <stdlib.h>
@@ -159,12 +160,16 @@ static enum prony_status fill_argument(const struct mx_model *model, const struc
 
 	binding->requests[index] = MX_GRADIENT_NONE;
 	binding->gradients[index] = NULL;
-	if (strcmp(name, graph->values[graph_input(graph, 0)].name) == 0) {
-		binding->arguments[index] = bound->input;
+	for (int i = 0; i < model->input_count; i++) {
+		if (strcmp(name, graph->values[graph_input(graph, i)].name) != 0)
+			continue;
+		binding->arguments[index] = bound->inputs[i];
 		return PRONY_OK;
 	}
-	if (model->loss && strcmp(name, graph->values[graph_label(graph, 0)].name) == 0) {
-		binding->arguments[index] = bound->label;
+	for (int i = 0; i < model->label_count; i++) {
+		if (strcmp(name, graph->values[graph_label(graph, i)].name) != 0)
+			continue;
+		binding->arguments[index] = bound->labels[i];
 		return PRONY_OK;
 	}
 	for (int i = 0; i < model->parameter_count; i++) {
@@ -273,16 +278,20 @@ static enum prony_status get_heads(const struct mx_model *model, struct mx_progr
 	return PRONY_OK;
 }
 
-static enum prony_status make_slot(const struct mx_model *model, struct mx_slot *slot,
-				   struct error *err)
+static enum prony_status make_slot(struct mx_model *model, struct mx_slot *slot, struct error *err)
 {
 	const struct graph *graph = model->graph;
-	enum prony_status status = mx_array_new(
-		model->api, &graph->values[graph_input(graph, 0)].shape, NULL, &slot->input, err);
+	size_t inputs = (size_t)model->input_count, labels = (size_t)model->label_count;
+	enum prony_status status = PRONY_OK;
 
-	if (status == PRONY_OK && model->loss)
-		status = mx_array_new(model->api, &graph->values[graph_label(graph, 0)].shape, NULL,
-				      &slot->label, err);
+	slot->inputs = arena_array(&model->arena, inputs, sizeof(slot->inputs[0]));
+	slot->labels = arena_array(&model->arena, labels + 1, sizeof(slot->labels[0]));
+	for (int i = 0; status == PRONY_OK && i < model->input_count; i++)
+		status = mx_array_new(model->api, &graph->values[graph_input(graph, i)].shape, NULL,
+				      &slot->inputs[i], err);
+	for (int i = 0; status == PRONY_OK && i < model->label_count; i++)
+		status = mx_array_new(model->api, &graph->values[graph_label(graph, i)].shape, NULL,
+				      &slot->labels[i], err);
 	return status;
 }
 
@@ -309,6 +318,8 @@ static void copy_call(struct mx_call *call, const struct mx_operator *copy, stru
 static enum prony_status make_copies(struct mx_model *model, struct error *err)
 {
 	const struct mx_operator *copy = NULL;
+	struct mx_call *call;
+	size_t count;
 	enum prony_status status = make_slot(model, &model->bound, err);
 
 	if (status == PRONY_OK)
@@ -316,14 +327,15 @@ static enum prony_status make_copies(struct mx_model *model, struct error *err)
 				  "_copyto", err);
 	if (status != PRONY_OK)
 		return status;
-	model->copies =
-		arena_array(&model->arena, 2 * (size_t)model->slot_count, sizeof(model->copies[0]));
+	count = (size_t)(model->slot_count * (model->input_count + model->label_count));
+	call = model->copies = arena_array(&model->arena, count, sizeof(model->copies[0]));
 	for (int i = 0; i < model->slot_count; i++) {
 		const struct mx_slot *slot = &model->slots[i];
 
-		copy_call(&model->copies[i], copy, slot->input, model->bound.input);
-		copy_call(&model->copies[model->slot_count + i], copy, slot->label,
-			  model->bound.label);
+		for (int k = 0; k < model->input_count; k++)
+			copy_call(call++, copy, slot->inputs[k], model->bound.inputs[k]);
+		for (int k = 0; k < model->label_count; k++)
+			copy_call(call++, copy, slot->labels[k], model->bound.labels[k]);
 	}
 	return PRONY_OK;
 }
@@ -379,6 +391,8 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 		.train = recipe->stage == STAGE_TRAIN,
 	};
 	arena_init(&model->arena, 0);
+	model->input_count = graph_inputs(graph, NULL, 0);
+	model->label_count = model->loss ? graph_labels(graph, NULL, 0) : 0;
 	/* Evaluation has no dropout, with or without the node. */
 	status = mx_symbol_new(api, graph, model->loss, model->loss && recipe->dropout,
 			       &model->symbol, err);
@@ -406,13 +420,11 @@ enum prony_status mx_model_step(struct mx_model *model, int slot, struct error *
 {
 	const struct mx_api *api = model->api;
 	struct mx_executor *executor = mx_model_program(model, slot)->executor;
-	int is_train = model->loss;
+	int is_train = model->loss, parts = model->input_count + model->label_count;
 	enum prony_status status = PRONY_OK;
 
-	if (model->copies)
-		status = mx_call_run(api, &model->copies[slot], err);
-	if (status == PRONY_OK && model->copies && model->loss)
-		status = mx_call_run(api, &model->copies[model->slot_count + slot], err);
+	for (int i = 0; status == PRONY_OK && model->copies && i < parts; i++)
+		status = mx_call_run(api, &model->copies[slot * parts + i], err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXExecutorForward(executor, is_train), "forward", err);
 	if (status == PRONY_OK && is_train)
@@ -427,6 +439,14 @@ static void free_array(const struct mx_api *api, struct mx_ndarray *array)
 {
 	if (array)
 		api->MXNDArrayFree(array);
+}
+
+static void free_slot(const struct mx_model *model, const struct mx_slot *slot)
+{
+	for (int i = 0; slot->inputs && i < model->input_count; i++)
+		free_array(model->api, slot->inputs[i]);
+	for (int i = 0; slot->labels && i < model->label_count; i++)
+		free_array(model->api, slot->labels[i]);
 }
 
 void mx_programs_release(const struct mx_api *api, const struct mx_program *programs, int count)
@@ -447,12 +467,9 @@ void mx_model_release(struct mx_model *model)
 	if (!api)
 		return;
 	mx_programs_release(api, model->programs, model->program_count);
-	for (int i = 0; model->slots && i < model->slot_count; i++) {
-		free_array(api, model->slots[i].input);
-		free_array(api, model->slots[i].label);
-	}
-	free_array(api, model->bound.input);
-	free_array(api, model->bound.label);
+	for (int i = 0; model->slots && i < model->slot_count; i++)
+		free_slot(model, &model->slots[i]);
+	free_slot(model, &model->bound);
 	for (int i = 0; i < model->parameter_count; i++) {
 		free_array(api, model->parameters[i].weight);
 		free_array(api, model->parameters[i].gradient);

@@ -36,7 +36,7 @@ struct mx_constant {
 
 /* A resident batch. */
 struct mx_slot {
-	struct mx_ndarray *input, *label; /* label NULL without a loss */
+	struct mx_ndarray **inputs, **labels; /* as many as the model has */
 };
 
 /* A bound symbol and its heads. */
@@ -69,8 +69,9 @@ struct mx_model {
 	struct mx_slot *slots;
 	struct mx_program *programs; /* one per slot, or one for all of them */
 	int slot_count, program_count;
-	struct mx_slot bound;	/* arrays of the one program; else NULL */
-	struct mx_call *copies; /* per slot, into `bound`, first inputs, then labels; else NULL */
+	int input_count, label_count; /* no labels without a loss */
+	struct mx_slot bound;	      /* arrays of the one program; else NULL */
+	struct mx_call *copies; /* of each slot, of its inputs and labels, to `bound`; else NULL */
 	struct mx_call *updates;
 	int update_count;
 	bool loss, train;

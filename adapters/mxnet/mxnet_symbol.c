@@ -24,6 +24,7 @@ static const struct row {
 	[OP_SLICE] = {NULL, mx_slice},
 	[OP_PAD] = {mx_refuse_pad, mx_pad},
 	[OP_REDUCE_MEAN] = {mx_refuse_scalar, mx_reduce_mean},
+	[OP_GATHER] = {NULL, mx_gather},
 	[OP_DROPOUT] = {NULL, mx_dropout},
 	[OP_ADD] = {mx_refuse_scalar, mx_arithmetic},
 	[OP_SUB] = {mx_refuse_scalar, mx_arithmetic},

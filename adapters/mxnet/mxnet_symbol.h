@@ -9,8 +9,12 @@
 #include "graph/graph.h"
 
 /* Heads of a symbol with a loss; a symbol without has the logits as its only head. The objective is
- * SoftmaxOutput's probabilities, or the sum of squares. */
+ * SoftmaxOutput's probabilities, the sum of squares, or where labels are ignored the loss. */
 enum mx_head { MX_HEAD_OBJECTIVE, MX_HEAD_LOGITS, MX_HEAD_COUNT };
+
+/* Whether the loss leaves out labels of -1. Labels of one dimension are all valid: mxnet_feed refuses
+ * others. */
+bool mx_ignores_labels(const struct graph *graph);
 
 /* Appends to `reasons`, separated by "; ", everything in the forward graph that cannot be said in
  * MXNet's operators. */

@@ -82,7 +82,7 @@ typedef struct mx_symbol *mx_translator(struct translation *t, const struct node
 /* Layers with a window or weights, and losses: mxnet_layers.c. */
 mx_refusal mx_refuse_pool, mx_refuse_loss;
 mx_translator mx_conv, mx_pool, mx_global_pool, mx_gemm, mx_batch_norm, mx_layer_norm,
-	mx_cross_entropy, mx_half_squares;
+	mx_cross_entropy, mx_half_squares, mx_gather;
 /* mxnet_lrn.c */
 mx_refusal mx_refuse_lrn;
 mx_translator mx_lrn;

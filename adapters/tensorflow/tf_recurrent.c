@@ -24,9 +24,13 @@ static struct tf_output swap(struct tf_translation *t, struct tf_output x)
 	return tf_transpose(&t->e, x, (const int64_t[]){1, 0, 2}, 3);
 }
 
+/* Of the type that is computed in. */
 static struct tf_output zeros(struct tf_translation *t, int rank, const int64_t *dims)
 {
-	struct tf_output zero = tf_number(&t->e, t->values[graph_input(t->graph, 0)], 0);
+	const struct shape scalar = {.rank = 0};
+	const float number = 0;
+	struct tf_output zero =
+		tf_cast(&t->e, tf_constant(&t->e, TF_TYPE_FLOAT, &scalar, &number), t->type);
 
 	return tf_binary(&t->e, "Fill", tf_indices(&t->e, dims, rank), zero);
 }
