@@ -25,8 +25,8 @@ void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
 /* Of adapters that translate one F32 input and a class for each sample: what else the graph has. */
 void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph);
 
-/* Of adapters that take inputs of F32, I64 and I32 and keep values of four dimensions in an order of
- * their own: what else the graph has. */
+/* Of adapters that take inputs of F32, I64 and I32 and keep values of four dimensions in an order
+ * of their own: what else the graph has. */
 void reasons_add_types(struct strbuf *reasons, const struct graph *graph);
 
 /* PRONY_OK without reasons, else PRONY_UNSUPPORTED with all of them. Releases the buffer. */

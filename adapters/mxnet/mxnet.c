@@ -22,7 +22,7 @@ struct mx_state {
 	struct mx_model model;
 	struct mx_loader loader;
 	float *numbers; /* room for the largest tensor of a batch, as MXNet takes whole numbers */
-	int last_slot; /* of the last step; -1 = none yet */
+	int last_slot;	/* of the last step; -1 = none yet */
 	struct mx_profile profile;
 };
 
@@ -465,9 +465,9 @@ static enum prony_status read_mean(struct mx_state *mx, double *out, struct erro
 {
 	const struct mx_program *program = mx_model_program(&mx->model, mx->last_slot);
 	float loss;
-	enum prony_status status = mx_check(
-		&mx->api, mx->api.MXNDArraySyncCopyToCPU(program->objective, &loss, 1),
-		"read the loss", err);
+	enum prony_status status =
+		mx_check(&mx->api, mx->api.MXNDArraySyncCopyToCPU(program->objective, &loss, 1),
+			 "read the loss", err);
 
 	if (status == PRONY_OK)
 		*out = (double)loss;

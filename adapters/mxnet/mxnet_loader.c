@@ -242,8 +242,8 @@ enum prony_status mx_loader_take(struct mx_loader *loader, const struct mx_slot 
 
 	if (status != PRONY_OK || !slot->labels[0])
 		return status;
-	status = copy(loader, loader->api->MXDataIterGetLabel, (size_t)loader->batch, slot->labels[0],
-		      &values, err);
+	status = copy(loader, loader->api->MXDataIterGetLabel, (size_t)loader->batch,
+		      slot->labels[0], &values, err);
 	for (int64_t i = 0; status == PRONY_OK && i < loader->batch; i++)
 		if (!(values[i] >= 0 && values[i] < (float)loader->classes))
 			status = error_set(err, PRONY_BAD_INPUT,

@@ -12,8 +12,8 @@
  * SoftmaxOutput's probabilities, the sum of squares, or where labels are ignored the loss. */
 enum mx_head { MX_HEAD_OBJECTIVE, MX_HEAD_LOGITS, MX_HEAD_COUNT };
 
-/* Whether the loss leaves out labels of -1. Labels of one dimension are all valid: mxnet_feed refuses
- * others. */
+/* Whether the loss leaves out labels of -1. Labels of one dimension are all valid: mxnet_feed
+ * refuses others. */
 bool mx_ignores_labels(const struct graph *graph);
 
 /* Appends to `reasons`, separated by "; ", everything in the forward graph that cannot be said in

@@ -268,8 +268,8 @@ static enum prony_status ort_feed(struct session *s, int slot, struct batch batc
 	if (status == PRONY_OK)
 		status = ort_sync(s, err);
 	for (size_t i = 0; status == PRONY_OK && i < ort->input_count; i++)
-		status = ort_set_input(ort, slot, i, &batch.inputs[i],
-				       types[batch.inputs[i].dtype], err);
+		status = ort_set_input(ort, slot, i, &batch.inputs[i], types[batch.inputs[i].dtype],
+				       err);
 	return status;
 }
 

@@ -203,8 +203,8 @@ static enum prony_status port_type(const struct ov_state *ov,
 				   size_t index, int *type, struct error *err)
 {
 	struct ov_port *port = NULL;
-	enum prony_status status =
-		ov_check(&ov->api, get(ov->compiled, index, &port), "find its input or output", err);
+	enum prony_status status = ov_check(&ov->api, get(ov->compiled, index, &port),
+					    "find its input or output", err);
 
 	if (status == PRONY_OK)
 		status = ov_check(&ov->api, ov->api.ov_port_get_element_type(port, type),
@@ -216,8 +216,8 @@ static enum prony_status port_type(const struct ov_state *ov,
 
 static enum prony_status port_types(struct ov_state *ov, size_t inputs, struct error *err)
 {
-	enum prony_status status = port_type(ov, ov->api.ov_compiled_model_output_by_index, 0,
-					     &ov->output_type, err);
+	enum prony_status status =
+		port_type(ov, ov->api.ov_compiled_model_output_by_index, 0, &ov->output_type, err);
 
 	ov->input_types = calloc(inputs, sizeof(*ov->input_types));
 	if (!ov->input_types)
@@ -290,10 +290,10 @@ static enum prony_status feed_input(struct ov_state *ov, struct ov_slot *slot, s
 
 	if (status != PRONY_OK)
 		return status;
-	status = ov_check(&ov->api,
-			  ov->api.ov_infer_request_set_input_tensor_by_index(slot->request, index,
-									     tensor),
-			  "set an input", err);
+	status = ov_check(
+		&ov->api,
+		ov->api.ov_infer_request_set_input_tensor_by_index(slot->request, index, tensor),
+		"set an input", err);
 	if (status != PRONY_OK) {
 		ov->api.ov_tensor_free(tensor);
 		return status;

@@ -283,8 +283,8 @@ static bool ignores_labels(const struct tf_translation *t, const struct node *lo
 /* The labels, one for each row of the logits. */
 static struct tf_output row_labels(struct tf_translation *t, const struct node *loss)
 {
-	const struct shape rows = {
-		.rank = 1, .dims = {shape_elements(tf_graph_shape(t, loss->inputs[1]))}};
+	const struct shape rows = {.rank = 1,
+				   .dims = {shape_elements(tf_graph_shape(t, loss->inputs[1]))}};
 
 	return tf_reshape(&t->e, tf_take(t, loss, 1), &rows);
 }
@@ -300,8 +300,8 @@ static struct tf_output row_shares(struct tf_translation *t, const struct node *
 	return tf_binary(&t->e, "RealDiv", valid, tf_reduce(t, "Sum", valid, reduced, 1));
 }
 
-/* Kept: the losses of the rows, whose operation has the gradients of the logits as well. It takes no
- * label of -1. */
+/* Kept: the losses of the rows, whose operation has the gradients of the logits as well. It takes
+ * no label of -1. */
 void tf_cross_entropy(struct tf_translation *t, const struct node *node)
 {
 	struct tf_output logits = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT);
@@ -313,8 +313,8 @@ void tf_cross_entropy(struct tf_translation *t, const struct node *node)
 		labels = tf_binary(&t->e, "Maximum", labels, tf_number(&t->e, labels, 0));
 	losses = tf_op(&t->e, "SparseSoftmaxCrossEntropyWithLogits", TF_IN(logits, labels), NULL);
 	*tf_kept(t, node) = losses;
-	loss = ignores ? tf_reduce(t, "Sum",
-				   tf_binary(&t->e, "Mul", losses, row_shares(t, node)), reduced, 1)
+	loss = ignores ? tf_reduce(t, "Sum", tf_binary(&t->e, "Mul", losses, row_shares(t, node)),
+				   reduced, 1)
 		       : tf_reduce(t, "Mean", losses, reduced, 1);
 	tf_give(t, node, 0, tf_reshape(&t->e, loss, &scalar));
 }

@@ -326,8 +326,7 @@ static struct tf_tensor *copy_part(const struct tf_model *model, const struct tf
 		arrangement_copy(&order, shape_elements(&part->shape), tensor->data,
 				 model->api->TF_TensorData(copy), false);
 	else if (copy)
-		memcpy(model->api->TF_TensorData(copy), tensor->data,
-		       (size_t)tensor_bytes(tensor));
+		memcpy(model->api->TF_TensorData(copy), tensor->data, (size_t)tensor_bytes(tensor));
 	return copy;
 }
 

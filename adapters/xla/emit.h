@@ -14,7 +14,7 @@ enum role {
 	ROLE_PARAMETER,
 	ROLE_MOMENT, /* of the optimiser, of that parameter; zero at first */
 	ROLE_STATE,
-	ROLE_RANDOM, /* two U64: where the random numbers of dropout have come to */
+	ROLE_RANDOM,   /* two U64: where the random numbers of dropout have come to */
 	ROLE_INPUT,    /* F32 or I32 */
 	ROLE_LABELS,   /* I32 */
 	ROLE_GRADIENT, /* of that parameter */

@@ -128,11 +128,12 @@ static void test_lrn_of_vectors(void **state)
 }
 
 static const struct framework_case cases[] = {
-	CASE("operator:lrn", 4, even_lrn),    CASE("lenet", 8, exercise_forward),
-	CASE("lenet", 1, exercise_forward),   CASE("mlp", 8, exercise_forward),
-	CASE("odd", 4, exercise_forward),     CASE("wide", 4, exercise_forward),
-	CASE(OPERATORS, 4, exercise_forward), CASE("mlp", 4, check_reports),
-	CASE("lenet", 8, throughput),	      CASE("mlp", 4, exercise_wrong_weight),
+	CASE("operator:lrn", 4, even_lrn),     CASE("lenet", 8, exercise_forward),
+	CASE("tagger", 4, exercise_forward),   CASE("lenet", 1, exercise_forward),
+	CASE("mlp", 8, exercise_forward),      CASE("odd", 4, exercise_forward),
+	CASE("wide", 4, exercise_forward),     CASE(OPERATORS, 4, exercise_forward),
+	CASE("mlp", 4, check_reports),	       CASE("lenet", 8, throughput),
+	CASE("mlp", 4, exercise_wrong_weight),
 };
 
 /* An argument chooses tests by their name. */

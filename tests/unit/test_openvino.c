@@ -126,7 +126,7 @@ static enum prony_status other_mean(struct exercise *e, struct error *err)
 		return status;
 	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
 	if (status == PRONY_OK)
-		status = reference_feed(&ref, batch_of_one(&e->inputs[0], &e->labels[0]), err);
+		status = reference_feed(&ref, exercise_batch(e, 0), err);
 	if (status == PRONY_OK)
 		status = reference_step(&ref, &e->recipe, false, err);
 	if (status != PRONY_OK)
@@ -140,6 +140,7 @@ static enum prony_status other_mean(struct exercise *e, struct error *err)
 
 static const struct framework_case cases[] = {
 	CASE("lenet", 8, exercise_forward),
+	CASE("tagger", 4, exercise_forward),
 	CASE("lenet", 1, exercise_forward),
 	CASE("mlp", 8, exercise_forward),
 	CASE("lstm", 4, exercise_forward),

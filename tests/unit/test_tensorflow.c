@@ -132,7 +132,7 @@ static enum prony_status in_bf16(struct exercise *e, struct error *err)
 	if (status == PRONY_OK)
 		status = exercise_open(e, err);
 	if (status == PRONY_OK)
-		status = reference_feed(&ref, batch_of_one(&e->inputs[0], &e->labels[0]), err);
+		status = reference_feed(&ref, exercise_batch(e, 0), err);
 	if (status == PRONY_OK)
 		status = reference_step(&ref, &e->recipe, false, err);
 	if (status == PRONY_OK)
@@ -252,13 +252,16 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 static const struct framework_case cases[] = {
 	CASE("mlp", 1, its_own_refusals),
 	CASE("lenet", 8, exercise_forward),
+	CASE("tagger", 4, exercise_forward),
 	CASE("odd", 4, exercise_forward),
 	CASE("lenet", 8, exercise_gradients),
+	CASE("tagger", 4, exercise_gradients),
 	CASE("odd", 4, exercise_gradients),
 	CASE(OPERATORS, OPERATOR_BATCH, exercise_forward),
 	CASE(OPERATORS, OPERATOR_BATCH, exercise_gradients),
 	CASE("lenet", 8, exercise_update_sgd),
 	CASE("lenet", 8, exercise_update_momentum),
+	CASE("tagger", 4, exercise_update_momentum),
 	CASE("lenet", 8, exercise_update_rmsprop),
 	CASE("mlp", 8, exercise_update_rmsprop_wrong),
 	/* Running statistics, and the parameters of a layer that lie in one variable. */

@@ -148,14 +148,17 @@ static enum prony_status check_read_back(struct exercise *e, struct error *err)
 static const struct framework_case cases[] = {
 	CASE("lenet", 1, check_dilated),
 	CASE("lenet", 8, exercise_forward),
+	CASE("tagger", 4, exercise_forward),
 	CASE("odd", 4, exercise_forward),
 	CASE("lenet", 8, exercise_gradients),
+	CASE("tagger", 4, exercise_gradients),
 	CASE("odd", 4, exercise_gradients),
 	/* Gradients include the forward pass. Of four samples of `separable` an element in front of
 	 * a ReLU is 0 but for rounding. */
 	CASE(OPERATORS, 5, exercise_gradients),
 	CASE("lenet", 8, exercise_update_sgd),
 	CASE("lenet", 8, exercise_update_momentum),
+	CASE("tagger", 4, exercise_update_momentum),
 	CASE("mlp", 8, exercise_update_rmsprop),
 	/* Running statistics are written, too. */
 	CASE("operator:batch_norm", 4, exercise_update_momentum),
