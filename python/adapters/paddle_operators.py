@@ -93,8 +93,8 @@ def _gather_problem(case, node):
 
 
 def _cross_entropy(case, node):
-    """Mean over the labels that are not ignored. Paddle's own mean divides by their number when they are -100
-    only: here it is the sum, divided by the number."""
+    """Mean over the labels that are not ignored. Paddle's mean divides by the number of all labels where
+    ignore_index is negative, so this is the sum divided by the number of valid labels."""
     if not case.ignores_labels():
         return F.cross_entropy
 
