@@ -1,7 +1,7 @@
-"""What every adapter asks of a case's graph, without any framework: standard library, Python 3.6 on.
+"""Answers questions of adapters about a case's graph. It uses the standard library only (Python 3.6 or newer).
 
-`case` is a case.Case, `node` one of its nodes (dict), `attributes` a node's. Lists of pads are ONNX's
-[top, left, bottom, right]. Nothing here changes a case.
+`case` is a case.Case, `node` one of its nodes (dict), `attributes` the attributes of a node. Lists of pads are
+ONNX's [top, left, bottom, right]. Nothing here changes a case.
 """
 from safetensors_io import elements
 
@@ -9,8 +9,8 @@ GATES = "iofc"  # order of the gates in the rows of an LSTM's weights and bias i
 
 
 def problems(case, operators, refusals):
-    """List of str: what of the case's graph an adapter cannot translate. operators: the names that
-    it has (any container); refusals: {operator: (case, node) -> str, or None when it can}."""
+    """List of str: why an adapter cannot translate the graph. operators: the names of those that it has (any
+    container); refusals: {operator: (case, node) -> the reason (str), or None when it can}."""
     used = {name for node in case.nodes for name in node["inputs"] if name}
     reasons = ["operator " + op
                for op in sorted({node["op"] for node in case.nodes} - set(operators))]
@@ -59,8 +59,8 @@ def differentiates(case, op):
 
 
 def last_uses(nodes, kept):
-    """One list for each node: names of the values (parameters among them) that nothing reads behind
-    it, which may be let go of then. kept: names that stay."""
+    """One list for each node: names of the values (parameters included) that no later node reads, which may be
+    released after the node. kept: names that are never released."""
     seen, found = set(kept), []
     for node in reversed(nodes):
         names = [name for name in node["inputs"] + node["outputs"] if name]
@@ -70,13 +70,13 @@ def last_uses(nodes, kept):
 
 
 def even(pads):
-    """Whether the padding in front is that behind."""
+    """Whether both sides are padded alike."""
     return pads[:2] == pads[2:]
 
 
 def within_half(attributes):
-    """Whether a pool's padding is the same on both sides and half a window at most, which is what
-    most frameworks' pools take."""
+    """Whether a pool's padding is the same on both sides and at most half a window, as most frameworks
+    require."""
     return even(attributes["pads"]) and all(
         2 * pad <= size for pad, size in zip(attributes["pads"], attributes["kernel_shape"]))
 

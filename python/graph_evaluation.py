@@ -1,5 +1,5 @@
-"""Runs a case's graph node by node on a framework's own values, for frameworks that trace such a run
-or record it; without any framework: standard library, Python 3.6 on.
+"""Runs a case's graph node by node on a framework's values, for frameworks that trace or record such a run.
+It uses the standard library only (Python 3.6 or newer).
 
 An adapter gives a table {operator: function of an Operation}; where it has the row SPLIT, Slices that
 together cut all of a value are one call of it.
@@ -61,12 +61,12 @@ class Operation(object):
         self.training = run.case.stage != "forward"
         self.drops = graph_analysis.drops(run.case)
 
-    def input(self, place):
+    def input(self, index):
         """An input, None when it is left out."""
-        return self.inputs[place] if place < len(self.inputs) else None
+        return self.inputs[index] if index < len(self.inputs) else None
 
-    def rank(self, place=0):
-        return len(self.case.shape(self.names[place]))
+    def rank(self, index=0):
+        return len(self.case.shape(self.names[index]))
 
     def axis(self, axis):
         """Our axis of the first input."""
@@ -107,10 +107,10 @@ class Operation(object):
         result = take(table, indices)
         return transpose(result, layout.order(4)) if layout.last and len(self.shape) == 4 else result
 
-    def operand(self, place, reshape, transpose):
+    def operand(self, index, reshape, transpose):
         """An input of a broadcasting operator, so that it fits the result in our order."""
-        shape, rank = self.case.shape(self.names[place]), len(self.shape)
-        value = self.inputs[place]
+        shape, rank = self.case.shape(self.names[index]), len(self.shape)
+        value = self.inputs[index]
         if not self.layout.last or rank != 4 or not 0 < len(shape) < 4:
             return value
         full = [1] * (4 - len(shape)) + shape
@@ -140,11 +140,11 @@ class Evaluation(object):
         for index, node in enumerate(nodes):
             operation = Operation(self, node, index)
             if node["name"] in splits:
-                group, sizes, place = splits[node["name"]]
+                group, sizes, piece = splits[node["name"]]
                 if group not in pieces:
                     pieces[group] = self.operators[SPLIT](
                         operation, sizes, operation.axis(node["attributes"]["axis"]))
-                result = pieces[group][place]
+                result = pieces[group][piece]
             else:
                 result = self.operators[node["op"]](operation)
             self._check(operation, result)

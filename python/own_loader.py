@@ -1,5 +1,5 @@
-"""Batches from the framework's own data loader (the input "native"), and what such a loader has to know
-of the data set: the member `data` of case.json (docs/case-bundle.md)."""
+"""Runs steps on batches of the framework's own data loader (the input "native"). Data describes the data set for
+it: the member `data` of case.json (docs/case-bundle.md)."""
 import gzip
 import os
 import random
@@ -11,17 +11,17 @@ HEADS = {"idx": (16, 8)}  # bytes before the samples and before the labels
 CIFAR10_RECORD = 1 + 3 * 32 * 32
 
 
-def seen(folder):
-    """Names in a folder; hidden ones belong to other programs."""
+def visible(folder):
+    """Names in a folder, without hidden ones."""
     return [name for name in os.listdir(folder) if not name.startswith(".")]
 
 
 def pictures(folder, name):
-    """Paths of the pictures of a class, in the order of their names: what has none is no class."""
-    place = os.path.join(folder, name)
-    if not os.path.isdir(place):
+    """Sorted paths of the pictures of a class. A folder without pictures is no class."""
+    path = os.path.join(folder, name)
+    if not os.path.isdir(path):
         return []
-    return [os.path.join(place, file) for file in sorted(seen(place)) if file.lower().endswith(PICTURES)]
+    return [os.path.join(path, file) for file in sorted(visible(path)) if file.lower().endswith(PICTURES)]
 
 
 class Data(object):
@@ -48,14 +48,14 @@ class Data(object):
         if self.format != "images":
             return []
         folder = self.shards[0][0]
-        if not os.path.isdir(folder) or not any(pictures(folder, name) for name in seen(folder)):
+        if not os.path.isdir(folder) or not any(pictures(folder, name) for name in visible(folder)):
             return ["input native: %s is no folder with a folder for each class" % folder]
         return []
 
     def photographs(self):
         """List of (path, label), classes in the order of their names."""
         folder = self.shards[0][0]
-        classes = [files for files in (pictures(folder, name) for name in sorted(seen(folder))) if files]
+        classes = [files for files in (pictures(folder, name) for name in sorted(visible(folder))) if files]
         found = [(path, label) for label, files in enumerate(classes) for path in files]
         if len(found) < self.first + self.count:
             raise WorkerError("invalid", "%s has %d photographs, not %d"

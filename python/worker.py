@@ -1,8 +1,7 @@
-"""The worker for frameworks with a Python interface: docs/worker-protocol.md, read from the side of
-the worker. `python3 worker.py --adapter NAME`; Python 3.6 to 3.13, standard library only.
+"""The worker of frameworks with a Python interface: it answers the requests of docs/worker-protocol.md.
 
-The loop that is timed is `timed_loop` (or the framework's own, `marked_loop`); everything else answers
-requests.
+`python3 worker.py --adapter NAME` runs under Python 3.6 to 3.13 with the standard library only. `timed_loop`,
+or the framework's own loop in `marked_loop`, is what is timed.
 """
 import array
 import atexit
@@ -45,7 +44,7 @@ def timed_loop(step, sync, now, blocks, slot, following, records):
 
     blocks: list of int, steps in each block; following: list, the slot after each slot; records:
     array of 2 x len(blocks) signed 64-bit instants to fill. Nothing else happens in here."""
-    place = 0
+    index = 0
     sync()
     begin = now()
     for block in blocks:
@@ -54,24 +53,24 @@ def timed_loop(step, sync, now, blocks, slot, following, records):
             slot = following[slot]
         sync()
         end = now()
-        records[place] = begin
-        records[place + 1] = end
-        place += 2
+        records[index] = begin
+        records[index + 1] = end
+        index += 2
         begin = end
 
 
 def marked_loop(fit, now, blocks, slot, records):
     """The same blocks, run by the framework's own loop: fit(blocks, slot, mark) calls mark when a block
     begins and when it has ended."""
-    place = [0]
+    count = [0]
 
     def mark():
-        records[place[0]] = now()
-        place[0] += 1
+        records[count[0]] = now()
+        count[0] += 1
     fit(blocks, slot, mark)
-    if place[0] != len(records):
+    if count[0] != len(records):
         raise WorkerError("crashed", "the framework's loop ran %d blocks of %d"
-                          % (place[0] // 2, len(blocks)))
+                          % (count[0] // 2, len(blocks)))
 
 
 def load_adapter(name):
@@ -124,7 +123,7 @@ def mxcsr():
 
 
 def freeze_garbage():
-    """Collects, and keeps what lives now out of later collections."""
+    """Collects garbage, and excludes the objects that are alive now from later collections."""
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()
@@ -133,8 +132,8 @@ def freeze_garbage():
 class Worker(object):
     """One method per verb: takes the request (dict), returns the members of the reply (dict)."""
 
-    # Where each verb may come (docs/worker-protocol.md, "States").
-    PLACES = {"hello": ("new",), "supports": ("greeted",), "open": ("greeted",),
+    # The states in which each verb is allowed (docs/worker-protocol.md, "States").
+    STATES = {"hello": ("new",), "supports": ("greeted",), "open": ("greeted",),
               "build": ("opened",), "feed": ("built", "ran"), "run": ("built", "ran"),
               "read": ("built", "ran"), "profile": ("ran",),
               "close": ("new", "greeted", "opened", "built", "ran", "failed")}
@@ -142,7 +141,7 @@ class Worker(object):
     def __init__(self, adapter_name):
         self.adapter_name = adapter_name
         self.adapter = self.shared = self.ring = self.arriving = self.case = None
-        self.place = "new"
+        self.state = "new"
         self.fed = set()
         self.profiled = False
 
@@ -175,15 +174,15 @@ class Worker(object):
             reply["no_layers"] = self.adapter.no_layers
         reply.update(self.adapter.hello())
         self.check_target(reply["devices"])
-        self.place = "greeted"
+        self.state = "greeted"
         return reply
 
     def profiles(self):
-        """List of str: what it can be asked to profile."""
+        """List of str: the kinds of profile that this worker can make."""
         return ([] if self.adapter.no_layers else ["layers"]) + ["lines"]
 
     def check_target(self, devices):
-        """WorkerError for what the adapter has not, of all that hello asked for."""
+        """WorkerError for a backend, device or option of hello that the adapter does not have."""
         target, adapter = self.target, self.adapter
         asked = [("backend", target.backend, adapter.backends), ("device", target.device, devices)]
         asked += [("option", word, adapter.options) for word in target.options]
@@ -218,7 +217,7 @@ class Worker(object):
         word = mxcsr()
         if word is not None:
             reply["mxcsr"] = word
-        self.place = "opened"
+        self.state = "opened"
         reply["open_ns"] = now() - begin
         return reply
 
@@ -230,7 +229,7 @@ class Worker(object):
         if self.case.recipe["input"] == "native":
             self.arriving = own_loader.OwnLoader(self.adapter, self.case)
         reply["build_ns"] = now() - begin
-        self.place = "built"
+        self.state = "built"
         freeze_garbage()
         return reply
 
@@ -256,7 +255,7 @@ class Worker(object):
         return slot
 
     def loop(self, blocks, slot, records, call=lambda function: function()):
-        """Runs blocks of steps from a slot on, by a function that calls what runs them."""
+        """Runs blocks of steps, the first on `slot`. `call` calls the function that runs them."""
         slots = self.case.slots
         following = [(i + 1) % slots for i in range(slots)]
         adapter = self.adapter
@@ -277,7 +276,7 @@ class Worker(object):
         if self.shared:
             self.shared.check(self.shared.records, 16 * len(blocks), "records")
         self.loop(blocks, slot, records)
-        self.place = "ran"
+        self.state = "ran"
         self.put_records(records)
         reply = {"steps": request["steps"], "records": len(blocks),
                  "begin_at_ns": records[0], "end_at_ns": records[-1]}
@@ -286,7 +285,7 @@ class Worker(object):
         return reply
 
     def stepping(self):
-        """What a step calls with its slot."""
+        """The function that runs a step on a slot."""
         if not self.arriving:
             return self.adapter.step
         step = None if self.case.stage == "load" else self.adapter.step
@@ -310,7 +309,7 @@ class Worker(object):
         what = member(request, "what", str)
         if what not in READOUTS:
             raise WorkerError("invalid", "cannot read %r" % (what,))
-        if what not in ("weights", "state") and self.place != "ran":
+        if what not in ("weights", "state") and self.state != "ran":
             raise WorkerError("invalid", "%s cannot be read before a run" % what)
         if what in ("loss", "gradients") and self.case.stage == "forward":
             raise WorkerError("invalid", "the stage forward has no %s" % what)
@@ -372,13 +371,13 @@ class Worker(object):
             self.adapter.close()
         return {}
 
-    def check_place(self, verb):
-        """WorkerError when a verb is none, or cannot come here."""
-        if not isinstance(verb, str) or verb not in self.PLACES:
+    def check_state(self, verb):
+        """WorkerError for an unknown verb, or for one that this state does not allow."""
+        if not isinstance(verb, str) or verb not in self.STATES:
             raise WorkerError("invalid", "unknown verb %r" % (verb,))
-        if self.place not in self.PLACES[verb]:
+        if self.state not in self.STATES[verb]:
             raise WorkerError("invalid", "%s cannot come here: the worker is %s"
-                              % (verb, self.place))
+                              % (verb, self.state))
 
     def status_of(self, error):
         """The protocol's status for an exception."""
@@ -392,7 +391,7 @@ class Worker(object):
         """The whole reply (dict) to a request (dict)."""
         reply = {"id": request.get("id"), "ok": True}
         try:
-            self.check_place(request.get("verb"))
+            self.check_state(request.get("verb"))
             reply.update(getattr(self, request["verb"])(request))
         except Exception as error:
             import traceback
@@ -403,7 +402,7 @@ class Worker(object):
             reply = {"id": request.get("id"), "ok": False, "status": self.status_of(error),
                      "error": text[:ERROR_CHARACTERS_MAX]}
             if reply["status"] != "invalid":
-                self.place = "failed"
+                self.state = "failed"
         return reply
 
 
@@ -417,7 +416,7 @@ def member(request, key, kind):
 
 
 def target_of(request):
-    """The Target of a hello; WorkerError when it says none, or one that no adapter has."""
+    """The Target of a hello; WorkerError when it is incomplete, or when no adapter has such a one."""
     words = [request.get("device"), request.get("backend")]
     options, rank, world_size = (request.get(key) for key in ("options", "rank", "world_size"))
     if not all(isinstance(word, str) for word in words) or not words[0]:
@@ -444,7 +443,7 @@ def block_sizes(request):
 
 
 def read_request(requests):
-    """The next request (dict) of a binary stream, None at its end; ValueError when it is none."""
+    """The next request (dict) of a binary stream, None at its end; ValueError for anything else."""
     line = requests.readline(LINE_BYTES_MAX)
     if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
         while line and not line.endswith(b"\n"):
@@ -507,14 +506,14 @@ def main(arguments):
 
 
 def leave(code):
-    """Ends this process as multiprocessing ends its own: threads, what was registered for the end, streams, and no
-    more. To take a framework apart object by object, whose memory the kernel takes back at once, needs up to a
-    second of every process."""
+    """Ends this process as multiprocessing ends its own: joins threads, calls the functions registered with
+    atexit, flushes streams. It does not destroy the framework's objects, which would take up to a second; the
+    kernel frees their memory at once."""
     if "threading" in sys.modules:
         sys.modules["threading"]._shutdown()
     try:
         atexit._run_exitfuncs()
-    except BaseException:  # it has said so itself; at the ordinary end nobody hears of it either
+    except BaseException:  # atexit has printed it; an ordinary exit ignores it as well
         pass
     import ctypes
     ctypes.CDLL(None).fflush(None)

@@ -94,8 +94,8 @@ def reshaped(reshape):
 def sliced(case, node):
     """A row for Slice of what takes Python's slices."""
     a = node["attributes"]
-    place = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
-    return lambda x: x[place]
+    slices = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
+    return lambda x: x[slices]
 
 
 def pooled(case, node, up, fill, pad, pool):

@@ -87,8 +87,8 @@ def _batch_norm(t):
     if t.training:
         others = tuple(axis for axis in range(rank) if axis != channel)
         batch_mean, batch_variance = jnp.mean(wide, others), jnp.var(wide, others)
-        for place, value in ((3, batch_mean), (4, batch_variance)):
-            t.run.updates[t.names[place]] = (a["momentum"] * t.inputs[place]
+        for index, value in ((3, batch_mean), (4, batch_variance)):
+            t.run.updates[t.names[index]] = (a["momentum"] * t.inputs[index]
                                              + (1.0 - a["momentum"]) * value)
         mean, variance = batch_mean, batch_variance
     factor = scale * lax.rsqrt(variance + a["epsilon"])

@@ -3,7 +3,7 @@
 A row gets a graph_evaluation.Operation on symbolic tensors. Its run's context has `data_format`,
 `regularizer` (function that makes one, or returns None) and `flattened`, {name of a value: channels, rows and
 columns} of images that were flattened in our order; the weights of a layer that it makes it hands
-to keep(t, place, variable, there, back), whose functions convert arrays of NumPy from and to the bundle's.
+to keep(t, index, variable, there, back), whose functions convert arrays of NumPy from and to the bundle's.
 """
 import keras
 import numpy
@@ -17,9 +17,9 @@ LARGEST = 3.4028234e38  # Clip's bounds where it has none
 GATES = "ifco"
 
 
-def keep(t, place, variable, there=lambda array: array, back=lambda array: array):
+def keep(t, index, variable, there=lambda array: array, back=lambda array: array):
     """Notes the variable that holds the parameter or state at an input of the node."""
-    t.run.context["kept"][t.names[place]] = (variable, there, back)
+    t.run.context["kept"][t.names[index]] = (variable, there, back)
 
 
 def _regularizers(t, *words):
@@ -140,9 +140,9 @@ def _batch_norm(t):
     layer = layers.BatchNormalization(
         axis=t.axis(1), momentum=a["momentum"], epsilon=a["epsilon"], **_regularizers(t, "gamma", "beta"))
     result = layer(t.input(0))
-    for place, variable in enumerate((layer.gamma, layer.beta, layer.moving_mean,
+    for index, variable in enumerate((layer.gamma, layer.beta, layer.moving_mean,
                                       layer.moving_variance), 1):
-        keep(t, place, variable)
+        keep(t, index, variable)
     return result
 
 
@@ -161,9 +161,9 @@ def _lrn(t):
     squares = ops.pad(ops.square(x), pads)
     sums = None
     for start in range(a["size"]):
-        place = [slice(None)] * len(pads)
-        place[channel] = slice(start, start + count)
-        part = squares[tuple(place)]
+        slices = [slice(None)] * len(pads)
+        slices[channel] = slice(start, start + count)
+        part = squares[tuple(slices)]
         sums = part if sums is None else sums + part
     return x * ops.power(a["bias"] + a["alpha"] / a["size"] * sums, -a["beta"])
 
@@ -180,8 +180,8 @@ def _recurrent(t, make):
         parts = numpy.split(array, 4)
         return numpy.concatenate([parts[i] for i in letters])
     order, home = graph_analysis.gate_order(GATES), graph_analysis.gate_order_back(GATES)
-    for place, variable in enumerate((layer.cell.kernel, layer.cell.recurrent_kernel, layer.cell.bias), 1):
-        keep(t, place, variable, lambda w: blocks(w, order).T, lambda w: blocks(w.T, home))
+    for index, variable in enumerate((layer.cell.kernel, layer.cell.recurrent_kernel, layer.cell.bias), 1):
+        keep(t, index, variable, lambda w: blocks(w, order).T, lambda w: blocks(w.T, home))
     steps = t.input_shape[0] * t.input_shape[1]
     t.run.macs += steps * (elements(layer.cell.kernel.shape) + elements(layer.cell.recurrent_kernel.shape))
     return result
@@ -198,9 +198,9 @@ def _bound(t):
 
 def _slice(t):
     a = t.attributes
-    place = [slice(None)] * len(t.input_shape)
-    place[t.axis(a["axis"])] = slice(a["start"], a["end"], a["step"])
-    return t.input(0)[tuple(place)]
+    slices = [slice(None)] * len(t.input_shape)
+    slices[t.axis(a["axis"])] = slice(a["start"], a["end"], a["step"])
+    return t.input(0)[tuple(slices)]
 
 
 def _mean(t, axes, kept):

@@ -18,9 +18,9 @@ SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "OPENBLA
 def undone(value, layout, shape):
     """The array of a bundle's shape that `layout`, which moves elements about and does nothing else,
     made `value` of."""
-    places = numpy.arange(value.size).reshape(shape)
+    indices = numpy.arange(value.size).reshape(shape)
     out = numpy.empty(value.size, value.dtype)
-    out[layout(places).ravel()] = value.ravel()
+    out[layout(indices).ravel()] = value.ravel()
     return out.reshape(shape)
 
 

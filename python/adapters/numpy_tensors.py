@@ -36,5 +36,5 @@ def fill(tensor, value, order=None):
         value = value.transpose(numpy.argsort(order))
     if list(value.shape) != tensor.shape:
         raise ValueError("%s is %s, the case says %s" % (tensor.name, list(value.shape), tensor.shape))
-    place = numpy.frombuffer(tensor.data, dtype=numpy.float32).reshape(tensor.shape)
-    place[...] = value
+    target = numpy.frombuffer(tensor.data, dtype=numpy.float32).reshape(tensor.shape)
+    target[...] = value

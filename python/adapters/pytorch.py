@@ -362,8 +362,8 @@ class Adapter(adapters.Adapter):
         if list(value.shape) != tensor.shape:
             raise ValueError("%s is %s, the case says %s"
                              % (tensor.name, list(value.shape), tensor.shape))
-        place = torch.frombuffer(tensor.data, dtype=torch.float32)
-        place.reshape(tensor.shape).copy_(value.detach())
+        target = torch.frombuffer(tensor.data, dtype=torch.float32)
+        target.reshape(tensor.shape).copy_(value.detach())
 
     def status_of(self, error):
         # torch.OutOfMemoryError of the GPU is a RuntimeError; the CPU's has no type of its own, nor has

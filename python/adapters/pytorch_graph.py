@@ -45,13 +45,13 @@ class Builder(object):
         self.dtype = dtype
         self.root = torch.nn.Module()
         self.parameters = parameters
-        self.places = {}
+        self.attributes = {}
         for name, parameter in parameters.items():
-            self.places[name] = "p%d" % len(self.places)
-            self.root.register_parameter(self.places[name], parameter)
+            self.attributes[name] = "p%d" % len(self.attributes)
+            self.root.register_parameter(self.attributes[name], parameter)
         for name, state in states.items():
-            self.places[name] = "s%d" % len(self.places)
-            self.root.register_buffer(self.places[name], state)
+            self.attributes[name] = "s%d" % len(self.attributes)
+            self.root.register_buffer(self.attributes[name], state)
         self.fx = torch.fx.Graph()
         self.made = {}      # value's name -> fx node
         self.shapes = {}    # fx node -> (bundle node's name, shape)
@@ -68,7 +68,7 @@ class Builder(object):
     def _value(self, name):
         if not name:
             return None
-        return self.fx.get_attr(self.places[name]) if name in self.places else self.made[name]
+        return self.fx.get_attr(self.attributes[name]) if name in self.attributes else self.made[name]
 
     def _overwritable(self, nodes, node, wanted):
         """Whether a node may overwrite its input: nobody else reads it, and see OVERWRITABLE."""

@@ -165,8 +165,8 @@ def _slice(t):
     a = t.attributes
     if a["step"] == 1:
         return t.call(torch.narrow, t.input(0), a["axis"], a["start"], a["end"] - a["start"])
-    place = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
-    return t.call(operator.getitem, t.input(0), place)
+    slices = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
+    return t.call(operator.getitem, t.input(0), slices)
 
 
 def _pad(t):

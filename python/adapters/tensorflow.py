@@ -153,16 +153,16 @@ class Adapter(adapters.Adapter):
         """What tf.keras' optimisers do, by TensorFlow's own operators for it."""
         recipe, ops = self.case.recipe, tf.raw_ops
         rate = recipe["learning_rate"]
-        for place, (w, g) in enumerate(zip(self.trained, gradients)):
+        for index, (w, g) in enumerate(zip(self.trained, gradients)):
             if recipe["weight_decay"]:
                 g = g + recipe["weight_decay"] * w
             if recipe["optimiser"] == "sgd":
                 ops.ResourceApplyGradientDescent(var=w.handle, alpha=rate, delta=g)
             elif recipe["optimiser"] == "momentum":
-                ops.ResourceApplyMomentum(var=w.handle, accum=self.slots[place].handle, lr=rate,
+                ops.ResourceApplyMomentum(var=w.handle, accum=self.slots[index].handle, lr=rate,
                                           grad=g, momentum=recipe["momentum"])
             else:
-                slot = self.slots[place]
+                slot = self.slots[index]
                 slot.assign(recipe["rho"] * slot + (1.0 - recipe["rho"]) * tf.square(g))
                 w.assign_sub(rate * g * tf.math.rsqrt(slot + recipe["epsilon"]))
 

@@ -131,9 +131,9 @@ def _batch_norm(t):
         x=x, scale=scale, offset=bias, mean=given.get("mean", []),
         variance=given.get("variance", []), epsilon=a["epsilon"], is_training=t.training)
     if t.training:
-        for place, value in ((3, out.batch_mean), (4, out.batch_variance)):
-            old = t.inputs[place]
-            t.run.updates[t.names[place]] = old - (old - value) * (1.0 - a["momentum"])
+        for index, value in ((3, out.batch_mean), (4, out.batch_variance)):
+            old = t.inputs[index]
+            t.run.updates[t.names[index]] = old - (old - value) * (1.0 - a["momentum"])
     return tf.reshape(out.y, shape)
 
 
@@ -185,9 +185,9 @@ def _elu(t):
 
 def _slice(t):
     a = t.attributes
-    place = [slice(None)] * len(t.input_shape)
-    place[t.axis(a["axis"])] = slice(a["start"], a["end"], a["step"])
-    return t.input(0)[tuple(place)]
+    slices = [slice(None)] * len(t.input_shape)
+    slices[t.axis(a["axis"])] = slice(a["start"], a["end"], a["step"])
+    return t.input(0)[tuple(slices)]
 
 
 def _dropout(t):

@@ -181,8 +181,8 @@ def _loss(t):
 
 def _slice(t):
     a = t.attributes
-    place = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
-    return t.inputs[0][place]
+    slices = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
+    return t.inputs[0][slices]
 
 
 def _broadcast(function):

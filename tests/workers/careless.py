@@ -17,7 +17,7 @@ Worker = worker.Worker
 
 
 def may_come(verb, places):
-    Worker.PLACES = dict(Worker.PLACES, **{verb: places})
+    Worker.STATES = dict(Worker.STATES, **{verb: places})
 
 
 def records():
@@ -44,14 +44,14 @@ def early_read():
     read = Worker.read
 
     def careless(self, request):
-        self.place = "ran"
+        self.state = "ran"
         return read(self, request)
     Worker.read = careless
 
 
 def after_failure():
     """Goes on with other work after it failed."""
-    Worker.place = property(lambda self: self.__dict__["at"],
+    Worker.state = property(lambda self: self.__dict__["at"],
                             lambda self, at: self.__dict__.update(
                                 at="new" if at == "failed" else at))
 
