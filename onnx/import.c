@@ -322,13 +322,17 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 static void run_pass(struct importer *im)
 {
 	const struct onnx_model *model = im->model;
-	int input = build_input(&im->builder, "input", DTYPE_F32, im->batch,
-				model->facts.sample.rank, model->facts.sample.dims);
 
+	for (int i = 0; i < model->facts.input_count; i++) {
+		const struct onnx_input *input = &model->facts.inputs[i];
+		int value = build_input(&im->builder, input->name, input->dtype, im->batch,
+					input->sample.rank, input->sample.dims);
+
+		im->slots[model->inputs[i]] = (struct slot){.kind = SLOT_VALUE, .value = value};
+	}
 	take_initializers(im);
-	if (input == VALUE_NONE)
+	if (im->builder.error.code != PRONY_OK)
 		return;
-	im->slots[model->input] = (struct slot){.kind = SLOT_VALUE, .value = input};
 	for (size_t i = 0; i < model->node_count; i++) {
 		if (model->nodes[i].needed && !im->done[i])
 			take_node(im, i);
@@ -344,6 +348,17 @@ static int64_t largest_dim(const struct shape *shape, int from)
 	return largest;
 }
 
+/* Whether an output is a row of classes for each token, of a network whose inputs are tokens. */
+static bool has_rows_of_tokens(const struct importer *im, const struct shape *shape)
+{
+	bool tokens = false;
+
+	for (int i = 0; i < im->model->facts.input_count; i++)
+		tokens = tokens || im->model->facts.inputs[i].dtype != DTYPE_F32;
+	return tokens && shape->rank == 2 && shape->dims[0] > im->batch &&
+	       shape->dims[0] % im->batch == 0;
+}
+
 /* Finds the logits: batch x classes, perhaps with dimensions of 1 among them. */
 static enum prony_status find_logits(struct importer *im, int *logits, struct error *err)
 {
@@ -353,11 +368,15 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 	struct shape shape, flat = {.rank = 2};
 	char text[128];
 
-	if (slot->kind != SLOT_VALUE || slot->value == graph_input(im->builder.graph, 0))
+	if (slot->kind != SLOT_VALUE || im->builder.graph->values[slot->value].kind == VALUE_INPUT)
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "%s: its output '%.100s' is not computed from the data",
 				 model->path, definition->name);
 	shape = *import_shape(im, slot->value);
+	if (has_rows_of_tokens(im, &shape)) {
+		*logits = slot->value;
+		return PRONY_OK;
+	}
 	flat.dims[0] = im->batch;
 	flat.dims[1] = largest_dim(&shape, 1);
 	if (shape.rank < 2 || shape.dims[0] != im->batch ||
@@ -376,6 +395,7 @@ static enum prony_status finish(struct importer *im, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	int logits = VALUE_NONE;
+	int64_t per_sample = 1; /* rows of the logits */
 	enum prony_status status;
 
 	if (im->builder.error.code != PRONY_OK)
@@ -386,7 +406,10 @@ static enum prony_status finish(struct importer *im, struct error *err)
 	status = find_logits(im, &logits, err);
 	if (status == PRONY_OK && im->refusal_count > 0)
 		return import_report(im, err);
-	if (status == PRONY_OK && build_finish(&im->builder, logits, &why) != PRONY_OK)
+	if (status == PRONY_OK)
+		per_sample = import_shape(im, logits)->dims[0] / im->batch;
+	if (status == PRONY_OK && build_finish_labels(&im->builder, logits, per_sample > 1,
+						      &per_sample, &why) != PRONY_OK)
 		status = error_set(err, PRONY_UNSUPPORTED, "%s: %s", im->model->path, why.text);
 	return status;
 }

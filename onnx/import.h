@@ -14,10 +14,19 @@
 
 struct onnx_model;
 
+#define ONNX_MAX_INPUTS 4
+
+struct onnx_input {
+	const char *name;
+	enum dtype dtype;
+	struct shape sample; /* without the batch */
+};
+
 /* What is known of a file before it is imported. */
 struct onnx_facts {
-	int64_t batch;	     /* leading dimension of the input; 0 = left open by the file */
-	struct shape sample; /* shape of one sample of the input, without the batch */
+	int64_t batch; /* leading dimension of all inputs; 0 = left open by the file */
+	struct onnx_input inputs[ONNX_MAX_INPUTS]; /* those that the output depends on */
+	int input_count;
 	int64_t opset;
 	char digest[65]; /* SHA-256 of the file and its external data, hexadecimal */
 };
@@ -35,7 +44,8 @@ struct onnx_notes {
 /*
  * Reads the file and the external data beside it, and checks that its nodes are connected. *out:
  * the caller frees it with onnx_model_free. PRONY_BAD_INPUT if the file is broken; the message
- * names the file and the node. PRONY_UNSUPPORTED for an opset that is not read, or several inputs.
+ * names the file and the node. PRONY_UNSUPPORTED for an opset that is not read, or inputs that a
+ * graph cannot have.
  */
 enum prony_status onnx_model_open(const char *path, struct onnx_model **out, struct error *err);
 

@@ -100,7 +100,7 @@ static enum prony_status read_initializers(struct onnx_model *model, const char 
 
 /* The batch is the first dimension; all others must be fixed. */
 static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const char *name,
-				   struct onnx_facts *facts, struct error *err)
+				   int64_t *batch, struct shape *sample, struct error *err)
 {
 	/* struct network holds four dimensions of a sample. */
 	if (shape->n_dim < 1 || shape->n_dim > 5)
@@ -108,7 +108,7 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 				 "its input '%.200s' has %zu dimensions; 1 to 5 are supported, the "
 				 "first of them the batch",
 				 name, shape->n_dim);
-	facts->sample.rank = (int)shape->n_dim - 1;
+	sample->rank = (int)shape->n_dim - 1;
 	for (size_t i = 0; i < shape->n_dim; i++) {
 		const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
 		/* Some exporters write -1 for what they leave open. */
@@ -128,30 +128,70 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 					 "the batch may be: export it with a fixed size",
 					 i, name);
 		if (i == 0)
-			facts->batch = fixed ? dim->dim_value : 0;
+			*batch = fixed ? dim->dim_value : 0;
 		else
-			facts->sample.dims[i - 1] = dim->dim_value;
+			sample->dims[i - 1] = dim->dim_value;
 	}
 	return PRONY_OK;
 }
 
-static enum prony_status read_input(struct onnx_model *model, struct error *err)
+/* Translates ONNX's element type of an input; false for one that a graph cannot have. */
+static bool read_type(int32_t type, enum dtype *out)
 {
-	const struct definition *input = &model->definitions[model->input];
+	switch (type) {
+	case ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT:
+		*out = DTYPE_F32;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__INT64:
+		*out = DTYPE_I64;
+		return true;
+	case ONNX__TENSOR_PROTO__DATA_TYPE__INT32:
+		*out = DTYPE_I32;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum prony_status read_input(struct onnx_model *model, int i, struct error *err)
+{
+	const struct definition *input = &model->definitions[model->inputs[i]];
 	const Onnx__TypeProto *type = model->graph->input[input->index]->type;
+	struct onnx_input *out = &model->facts.inputs[i];
 	const Onnx__TypeProto__Tensor *tensor;
+	int64_t batch = 0;
+	enum prony_status status;
 
 	if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
 	    type->tensor_type->shape == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "its input '%.200s' is not a tensor with a shape", input->name);
 	tensor = type->tensor_type;
-	if (tensor->elem_type != ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT)
-		return error_set(err, PRONY_UNSUPPORTED,
-				 "its input '%.200s' has element type %d; only float (1) is "
-				 "supported",
-				 input->name, tensor->elem_type);
-	return read_dims(tensor->shape, input->name, &model->facts, err);
+	/* The only input has the name that it has in the zoo. */
+	out->name = model->facts.input_count == 1 ? "input" : input->name;
+	if (!read_type(tensor->elem_type, &out->dtype))
+		return error_set(
+			err, PRONY_UNSUPPORTED,
+			"its input '%.200s' has element type %d; only float (1), int32 (6) "
+			"and int64 (7) are supported",
+			input->name, tensor->elem_type);
+	status = read_dims(tensor->shape, input->name, &batch, &out->sample, err);
+	if (status == PRONY_OK && i > 0 && batch != model->facts.batch)
+		status = error_set(err, PRONY_UNSUPPORTED,
+				   "the first dimension of its input '%.200s' is not the batch of "
+				   "the others",
+				   input->name);
+	model->facts.batch = batch;
+	return status;
+}
+
+static enum prony_status read_inputs(struct onnx_model *model, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (int i = 0; status == PRONY_OK && i < model->facts.input_count; i++)
+		status = read_input(model, i, err);
+	return status;
 }
 
 /* protobuf-c reports lack of memory as a damaged message; memory_alloc ends the program instead. */
@@ -220,7 +260,7 @@ static enum prony_status read_model(struct onnx_model *model, size_t length, con
 	if (status == PRONY_OK)
 		status = read_initializers(model, folder, err);
 	if (status == PRONY_OK)
-		status = read_input(model, err);
+		status = read_inputs(model, err);
 	return status;
 }
 

@@ -49,7 +49,8 @@ struct onnx_model {
 	struct file_node *nodes;
 	size_t node_count;
 	struct constant *initializers; /* those with users */
-	int input, output;	       /* definitions */
+	int inputs[ONNX_MAX_INPUTS];   /* definitions, as in facts */
+	int output;		       /* definition */
 	int64_t weight_bytes;
 	/* What onnx_model_import made. */
 	struct graph network;

@@ -142,14 +142,33 @@ void import_split(struct importer *im, const struct file_node *node)
 }
 
 /* Gather of one element becomes a Slice, and a Reshape that removes the dimension. */
+/* Rows of a table, by indices that are an input: an embedding. */
+static void import_embedding(struct importer *im, const struct file_node *node,
+			     const struct constant *table)
+{
+	struct attributes attributes = {.axis = onnx_int(node->proto, "axis", 0)};
+	int inputs[2];
+
+	if (!import_need_value(im, node, 1, 0, &inputs[1]))
+		return;
+	inputs[0] = import_parameter(im, node, table, NULL, VALUE_PARAMETER, "table");
+	if (inputs[0] != VALUE_NONE)
+		import_set(im, node, 0, import_append(im, node, OP_GATHER, inputs, 2, &attributes));
+}
+
 void import_gather(struct importer *im, const struct file_node *node)
 {
+	const struct constant *table = import_constant(im, node, 0);
 	const struct constant *index;
 	struct onnx_range range = {.step = 1, .count = 1};
 	struct error why = ERROR_INIT;
 	struct shape shape;
 	int x;
 
+	if (table && !import_constant(im, node, 1)) {
+		import_embedding(im, node, table);
+		return;
+	}
 	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &index))
 		return;
 	shape = *import_shape(im, x);

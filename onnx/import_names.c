@@ -229,23 +229,22 @@ static int behind_identities(const struct onnx_model *model, int output)
 	return output;
 }
 
-/* Finds the one input that the output depends on. */
-static enum prony_status find_input(struct onnx_model *model, struct error *err)
+/* Finds the inputs that the output depends on. */
+static enum prony_status find_inputs(struct onnx_model *model, struct error *err)
 {
-	model->input = NAME_OMITTED;
+	int *count = &model->facts.input_count;
+
 	for (int i = 0; i < model->definition_count; i++) {
 		const struct definition *definition = &model->definitions[i];
 
 		if (definition->kind != DEFINED_BY_INPUT || definition->users == 0)
 			continue;
-		if (model->input != NAME_OMITTED)
-			return error_set(
-				err, PRONY_UNSUPPORTED,
-				"it has several inputs ('%.100s', '%.100s'); only one is supported",
-				model->definitions[model->input].name, definition->name);
-		model->input = i;
+		if (*count == ONNX_MAX_INPUTS)
+			return error_set(err, PRONY_UNSUPPORTED, "it has more than %d inputs",
+					 ONNX_MAX_INPUTS);
+		model->inputs[(*count)++] = i;
 	}
-	if (model->input == NAME_OMITTED)
+	if (*count == 0)
 		return error_set(err, PRONY_BAD_INPUT, "its output does not depend on an input");
 	return PRONY_OK;
 }
@@ -275,5 +274,5 @@ enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err
 				 name);
 	model->output = behind_identities(model, index_of(model, output));
 	mark_needed(model);
-	return find_input(model, err);
+	return find_inputs(model, err);
 }

@@ -13,6 +13,7 @@
 #include "onnx/ports.h"
 
 #define DIGITS_SHOWN 8
+_Static_assert(ONNX_MAX_INPUTS <= NETWORK_MAX_INPUTS, "every input of a file has room");
 #define FILE_MAX_BYTES ((size_t)INT32_MAX) /* what protobuf can hold in one message */
 
 bool network_is_file(const char *word)
@@ -68,10 +69,15 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	struct graph graph;
 	enum prony_status status;
 
-	network->input_count = 1;
-	network->inputs[0] = (struct network_input){.name = "input", .rank = facts->sample.rank};
-	for (int i = 0; i < facts->sample.rank; i++)
-		network->inputs[0].dims[i] = facts->sample.dims[i];
+	network->input_count = facts->input_count;
+	for (int i = 0; i < facts->input_count; i++) {
+		const struct onnx_input *input = &facts->inputs[i];
+
+		network->inputs[i] = (struct network_input){
+			.name = input->name, .dtype = input->dtype, .rank = input->sample.rank};
+		for (int k = 0; k < input->sample.rank; k++)
+			network->inputs[i].dims[k] = input->sample.dims[k];
+	}
 	status = onnx_model_import(file->model, &why);
 	if (status == PRONY_OK)
 		status = onnx_model_graph(file->model, facts->batch > 0 ? facts->batch : 1, &graph,
@@ -82,6 +88,9 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	}
 	if (status != PRONY_OK)
 		return error_set(err, status, "%s", why.text);
+	network->label_rank = graph.values[graph_label(&graph, 0)].shape.rank - 1;
+	if (network->label_rank > 0)
+		network->label_dims[0] = graph.values[graph_label(&graph, 0)].shape.dims[1];
 	network->classes = graph_classes(&graph);
 	network->parameters = graph_parameter_count(&graph);
 	network->macs = graph_macs(&graph) / graph_batch(&graph);
