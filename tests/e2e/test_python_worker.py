@@ -197,40 +197,10 @@ class EpochsTest(WorkerTest):
 
 
 class RefusalTest(WorkerTest):
-    """What the worker must not do, and how it says so."""
+    """What the worker refuses beside what `prony worker-check` asks of it (test_worker_check.py)."""
 
     def null(self, **how):
         return self.driver([sys.executable, WORKER, "--adapter", "null"], **how)
-
-    def test_order(self):
-        bundle, driver = self.bundle(small(4)), self.null()
-        for verb, members in (("supports", {"bundle": bundle.folder}), ("build", {}),
-                              ("run", {"steps": 1, "sync": "end"}), ("read", {"what": "loss"})):
-            self.refused(driver.ask(verb, **members), "invalid", "cannot come here")
-        driver.hello()
-        driver.must("open", bundle=bundle.folder)
-        driver.must("build")
-        self.refused(driver.ask("run", steps=1, sync="end", slot=0), "invalid", "before feed")
-        self.refused(driver.ask("feed", slot=3, batch=0), "invalid", "slot 3 of 3")
-        self.refused(driver.ask("feed", slot=0, batch=9), "invalid", "input.9 is missing")
-        driver.must("feed", slot=0, batch=0)
-        self.refused(driver.ask("read", what="loss"), "invalid", "before a run")
-        self.assertEqual(driver.close(), 0)
-
-    def test_bad_requests(self):
-        driver = self.null()
-        self.refused(driver.ask("hello", protocol=1), "invalid", "protocol 1")
-        self.refused(driver.ask("dance"), "invalid", "unknown verb 'dance'")
-        for line in (b"not json", b"[1]", b"\xff"):
-            self.assertIs(driver.send(line)["ok"], False)
-        driver.prepare(self.bundle(small(4)))
-        for members in ({"steps": 0, "sync": "end"}, {"steps": 1, "sync": "blocks"},
-                        {"steps": 1, "sync": "blocks", "every": 0}, {"steps": 1, "sync": "x"}):
-            self.refused(driver.ask("run", slot=0, **members), "invalid", "")
-        self.refused(driver.ask("read", what="mind"), "invalid", "cannot read 'mind'")
-        self.refused(driver.ask("run", steps=300000, sync="step", slot=0), "invalid",
-                     "records need 4800000 bytes")
-        self.assertEqual(driver.close(), 0)
 
     def test_small_shared_memory(self):
         driver = self.null(tensors_bytes=4096)
@@ -256,12 +226,6 @@ class RefusalTest(WorkerTest):
         driver.hello()
         return bundle, driver
 
-    def test_damaged_case(self):
-        for data, text in ((b"{", "case.json"), (b"{}", "'schema' is missing"),
-                           (b'{"schema": 3}', "schema is 3"), (b"[]", "case.json")):
-            bundle, driver = self.damaged("case.json", data)
-            self.refused(driver.ask("open", bundle=bundle.folder), "invalid", text)
-
     def test_damaged_tensors(self):
         far = json.dumps({"input.0": {"dtype": "F32", "shape": [4, 2, 9, 8],
                                   "data_offsets": [0, 2304]}}).encode()
@@ -271,11 +235,6 @@ class RefusalTest(WorkerTest):
             driver.must("open", bundle=bundle.folder)
             driver.must("build")
             self.refused(driver.ask("feed", slot=0, batch=0), "invalid", "input.safetensors")
-
-    def test_end_of_requests_stops(self):
-        driver = self.null()
-        driver.hello()
-        self.assertEqual(driver.finish(), 0)
 
     def test_usage(self):
         for arguments in ([], ["--adapter"], ["--adapter", "nothing"]):

@@ -1,4 +1,5 @@
-/* worker_main over pipes in a child: requests in the wrong order, wrong, and hostile. */
+/* worker_main over pipes in a child: wrong and hostile requests. Their order and bundles are tested
+ * by test_worker_check.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,35 +13,6 @@
 #include "base/json.h"
 #include "samples/protocol.h"
 #include "worker_peer.h"
-
-static void verbs_have_an_order(void **state)
-{
-	struct peer peer;
-
-	(void)state;
-	peer_start(&peer, "null", NULL);
-	peer_refused(&peer, "supports", peer_bundle(), "invalid",
-		     "supports cannot come before hello");
-	peer_refused(&peer, "run", "\"steps\": 1", "invalid", "run cannot come before hello");
-	peer_hello(&peer, true);
-	peer_refused(&peer, "hello", PEER_HELLO, "invalid", "hello cannot come after hello");
-	peer_refused(&peer, "build", "", "invalid", "build cannot come after hello");
-	peer_must(&peer, "open", peer_bundle());
-	peer_refused(&peer, "feed", "\"slot\": 0, \"batch\": 0", "invalid",
-		     "feed cannot come after open");
-	peer_must(&peer, "build", "");
-	peer_refused(&peer, "build", "", "invalid", "build cannot come after build");
-	peer_refused(&peer, "run", "\"steps\": 1, \"sync\": \"end\", \"slot\": 0", "invalid",
-		     "slot 0 was never fed");
-	peer_must(&peer, "feed", "\"slot\": 1, \"batch\": 2");
-	peer_refused(&peer, "run", "\"steps\": 2, \"sync\": \"end\", \"slot\": 1", "invalid",
-		     "slot 2 was never fed");
-	peer_refused(&peer, "read", "\"what\": \"logits\"", "invalid", "before the first step");
-	peer_must(&peer, "run", "\"steps\": 1, \"sync\": \"end\", \"slot\": 1");
-	peer_must(&peer, "read", "\"what\": \"logits\"");
-	peer_must(&peer, "close", "");
-	assert_int_equal(peer_stop(&peer), 0);
-}
 
 static void wrong_members_are_refused_and_forgotten(void **state)
 {
@@ -151,21 +123,6 @@ static void unknown_adapters_are_missing(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-static void bad_bundles_are_invalid(void **state)
-{
-	struct peer peer;
-
-	(void)state;
-	peer_start(&peer, "null", NULL);
-	peer_hello(&peer, true);
-	peer_refused(&peer, "supports", "", "invalid", "bundle");
-	peer_ask(&peer, "supports", "\"bundle\": \"/nowhere/at/all\"");
-	assert_false(json_bool_or(peer.reply, "ok", true));
-	assert_true(json_bool_or(peer_must(&peer, "supports", peer_bundle()), "supported", false));
-	peer_must(&peer, "close", "");
-	assert_int_equal(peer_stop(&peer), 0);
-}
-
 /* Every member of the header is bent once. */
 static void bad_shared_memory_is_refused(void **state)
 {
@@ -264,13 +221,11 @@ static void failures_leave_only_close(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(verbs_have_an_order),
 		cmocka_unit_test(wrong_members_are_refused_and_forgotten),
 		cmocka_unit_test(hostile_lines_are_answered),
 		cmocka_unit_test(two_requests_in_one_write_get_two_replies),
 		cmocka_unit_test(the_end_of_the_requests_ends_it),
 		cmocka_unit_test(unknown_adapters_are_missing),
-		cmocka_unit_test(bad_bundles_are_invalid),
 		cmocka_unit_test(bad_shared_memory_is_refused),
 		cmocka_unit_test(tensors_beyond_their_region_are_refused),
 		cmocka_unit_test(failures_leave_only_close),
