@@ -6,13 +6,13 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/chosen.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/machine_lock.h"
 #include "cli/memory_limit.h"
 #include "cli/profile_text.h"
 #include "cli/results.h"
+#include "cli/selection.h"
 #include "client/leftover.h"
 #include "profile/write.h"
 
@@ -71,7 +71,7 @@ static void on_signal(int number)
 /* The state of `prony profile`. */
 struct profiling {
 	const struct profile_options *options;
-	struct chosen chosen;
+	struct selection selection;
 	struct profile *profiles; /* one per cell of the plan */
 	size_t count;		  /* number of profiles so far */
 };
@@ -117,34 +117,35 @@ static enum prony_status choose(struct profiling *p, const char **words, size_t 
 		return error_set(err, PRONY_USAGE,
 				 "profile which cell? Give a framework and a network, as in: "
 				 "prony profile -f native -n lenet -s train");
-	enum prony_status status = chosen_make(&p->chosen, &p->options->run, words, count, err);
+	enum prony_status status =
+		selection_make(&p->selection, &p->options->run, words, count, err);
 	if (status != PRONY_OK)
 		return status;
-	for (size_t i = 0; i < p->chosen.plan.note_count; i++)
-		cli_say("%s\n", p->chosen.plan.notes[i]);
-	return check_one(&p->chosen.plan, err);
+	for (size_t i = 0; i < p->selection.plan.note_count; i++)
+		cli_say("%s\n", p->selection.plan.notes[i]);
+	return check_one(&p->selection.plan, err);
 }
 
 static enum prony_status take_all(struct profiling *p, struct error *err)
 {
 	const struct run_options *run = &p->options->run;
 	struct run_settings settings = {
-		.seed = p->chosen.spec.seed,
+		.seed = p->selection.spec.seed,
 		.limits = {.request_timeout_ns = SECOND_NS * run->timeout,
 			   .memory_limit_bytes = memory_limit_worker(run->memory_limit).bytes},
-		.self = p->chosen.self,
-		.cpus = p->chosen.cpus,
-		.cpu_count = p->chosen.cpu_count,
+		.self = p->selection.self,
+		.cpus = p->selection.cpus,
+		.cpu_count = p->selection.cpu_count,
 		.stop = &stop_wanted};
 	const struct profile_settings how = {.run = &settings, .steps = p->options->steps};
 	int fd = -1;
 	enum prony_status status = machine_lock(&stop_wanted, &fd, err);
-	p->profiles = memory_alloc(p->chosen.plan.count * sizeof *p->profiles);
+	p->profiles = memory_alloc(p->selection.plan.count * sizeof *p->profiles);
 	leftover_sweep();
-	while (status == PRONY_OK && p->count < p->chosen.plan.count) {
-		cli_say("profiling %s\n", p->chosen.plan.cells[p->count].cell.framework);
+	while (status == PRONY_OK && p->count < p->selection.plan.count) {
+		cli_say("profiling %s\n", p->selection.plan.cells[p->count].cell.framework);
 		struct profile *profile = &p->profiles[p->count];
-		status = profile_take(&p->chosen.plan.cells[p->count], &how, profile, err);
+		status = profile_take(&p->selection.plan.cells[p->count], &how, profile, err);
 		if (status == PRONY_OK)
 			p->count++;
 		else
@@ -193,7 +194,7 @@ static enum prony_status show_taken(const struct profiling *p, enum prony_status
 	struct error why = ERROR_INIT;
 	if (status == PRONY_OK)
 		return show(p, err);
-	cli_say("interrupted: %zu of %zu are profiled\n", p->count, p->chosen.plan.count);
+	cli_say("interrupted: %zu of %zu are profiled\n", p->count, p->selection.plan.count);
 	if (show(p, &why) == PRONY_OK)
 		return status;
 	error_clear(err);
@@ -208,9 +209,9 @@ static int outcome(const struct profiling *p)
 	for (size_t i = 0; i < p->count; i++) {
 		bool ok = p->profiles[i].status == CELL_OK;
 		good += ok;
-		failed = failed || (!ok && p->chosen.plan.cells[i].explicit_);
+		failed = failed || (!ok && p->selection.plan.cells[i].explicit_);
 		if (!ok && strcmp(p->options->format, "table") != 0)
-			cli_say("prony: %s: %s: %s\n", p->chosen.plan.cells[i].cell.framework,
+			cli_say("prony: %s: %s: %s\n", p->selection.plan.cells[i].cell.framework,
 				cell_status_name(p->profiles[i].status), p->profiles[i].reason);
 	}
 	return failed || good == 0;
@@ -221,7 +222,7 @@ static void release(struct profiling *p)
 	for (size_t i = 0; i < p->count; i++)
 		profile_release(&p->profiles[i]);
 	free(p->profiles);
-	chosen_release(&p->chosen);
+	selection_release(&p->selection);
 }
 
 int command_profile(const struct cli_command *command, int argc, char **argv)
@@ -238,7 +239,7 @@ int command_profile(const struct cli_command *command, int argc, char **argv)
 		return exit_code;
 	}
 	struct profiling p = {.options = &options};
-	chosen_init(&p.chosen);
+	selection_init(&p.selection);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);

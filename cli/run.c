@@ -70,13 +70,13 @@ static enum prony_status execute(struct job *job, struct error *err)
 {
 	const struct run_options *o = job->options;
 	struct run_settings settings = {
-		.seed = job->chosen.spec.seed,
+		.seed = job->selection.spec.seed,
 		.limits = {.request_timeout_ns = SECOND_NS * o->timeout,
 			   .memory_limit_bytes = memory_limit_worker(o->memory_limit).bytes},
 		.reference_bytes = memory_limit_reference(),
-		.self = job->chosen.self,
-		.cpus = job->chosen.cpus,
-		.cpu_count = job->chosen.cpu_count,
+		.self = job->selection.self,
+		.cpus = job->selection.cpus,
+		.cpu_count = job->selection.cpu_count,
 		.cache = true,
 		.repeat_gates = o->gate,
 		.gate_only = o->gate_only,
@@ -127,7 +127,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
 	/* The tables of other programs are made of every step. */
-	bool steps = job->chosen.spec.form != FORM_OURS;
+	bool steps = job->selection.spec.form != FORM_OURS;
 	enum prony_status status = results_load(job->store, which,
 						as_json ? RESULTS_EVIDENCE
 						: steps ? RESULTS_STEPS
@@ -146,11 +146,11 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
 		results_published(&summary, &text);
-		if (job->chosen.spec.form != FORM_OURS && !job->options->gate_only) {
+		if (job->selection.spec.form != FORM_OURS && !job->options->gate_only) {
 			strbuf_printf(&text, "\nas %s printed it:\n\n",
-				      *job->chosen.spec.origin ? job->chosen.spec.origin
-							       : job->chosen.spec.suite);
-			form_text(&stored, job->chosen.spec.form, &text);
+				      *job->selection.spec.origin ? job->selection.spec.origin
+								  : job->selection.spec.suite);
+			form_text(&stored, job->selection.spec.form, &text);
 		}
 		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
@@ -169,7 +169,7 @@ static bool is_failure(const struct job *job, size_t cell)
 {
 	enum cell_status status = job->study.cells[cell].status;
 	bool lenient = status == CELL_UNSUPPORTED || status == CELL_MISSING;
-	return status != CELL_OK && (job->chosen.plan.cells[cell].explicit_ || !lenient);
+	return status != CELL_OK && (job->selection.plan.cells[cell].explicit_ || !lenient);
 }
 
 /* Names the first cells that are not ok: all of them, or those that are failures. */
@@ -179,22 +179,23 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 	char title[200];
 	size_t shown = 0, last = 0;
 	strbuf_init(&text, 0);
-	for (size_t i = 0; i < job->chosen.plan.count && shown < NOT_OK_SHOWN; i++) {
+	for (size_t i = 0; i < job->selection.plan.count && shown < NOT_OK_SHOWN; i++) {
 		if (!all && !is_failure(job, i))
 			continue;
 		last = i;
-		progress_cell_title(&job->chosen.plan.cells[i], title, sizeof title);
+		progress_cell_title(&job->selection.plan.cells[i], title, sizeof title);
 		strbuf_printf(&text, "%s%s (%s)", shown++ ? ", " : "", title,
 			      cell_status_name(job->study.cells[i].status));
 	}
 	if (count > shown)
 		strbuf_printf(&text, " and %zu more", count - shown);
 	bool absent = false;
-	for (size_t i = 0; i < job->chosen.plan.count; i++)
+	for (size_t i = 0; i < job->selection.plan.count; i++)
 		absent = absent || (job->study.cells[i].status == CELL_MISSING &&
-				    job->chosen.plan.cells[i].place->origin == ORIGIN_NONE);
+				    job->selection.plan.cells[i].place->origin == ORIGIN_NONE);
 	/* For a single cell the reason of the plan is shown. */
-	const char *reason = count == 1 && shown == 1 ? job->chosen.plan.cells[last].reason : NULL;
+	const char *reason =
+		count == 1 && shown == 1 ? job->selection.plan.cells[last].reason : NULL;
 	cli_say("prony: %s: %s%s%s%s\n", all ? "no cell is ok" : "not ok", strbuf_text(&text),
 		reason ? ": " : "", reason ? reason : "",
 		all && absent && !reason
@@ -207,13 +208,13 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 static int outcome(const struct job *job)
 {
 	size_t good = 0, failures = 0;
-	for (size_t i = 0; i < job->chosen.plan.count; i++) {
+	for (size_t i = 0; i < job->selection.plan.count; i++) {
 		good += job->study.cells[i].status == CELL_OK;
 		failures += is_failure(job, i);
 	}
 	if (good > 0 && failures == 0)
 		return 0;
-	say_not_ok(job, good == 0, good == 0 ? job->chosen.plan.count : failures);
+	say_not_ok(job, good == 0, good == 0 ? job->selection.plan.count : failures);
 	return 1;
 }
 
@@ -229,7 +230,7 @@ static bool something_runs(const struct plan *plan)
 static void say_time(struct job *job)
 {
 	char time[140], effort[40] = "", line[240];
-	size_t count = job->chosen.plan.count;
+	size_t count = job->selection.plan.count;
 	if (!job->left.gate_only)
 		snprintf(effort, sizeof effort, ", %s effort", job->study.effort->name);
 	time_left_plan_text(&job->left, time, sizeof time);
@@ -242,7 +243,7 @@ static void say_lacks(struct job *job)
 {
 	struct strbuf line;
 	strbuf_init(&line, 0);
-	if (something_runs(&job->chosen.plan) && plan_lacks_text(&job->chosen.plan, &line))
+	if (something_runs(&job->selection.plan) && plan_lacks_text(&job->selection.plan, &line))
 		progress_say(&job->progress, strbuf_text(&line));
 	strbuf_release(&line);
 }
@@ -251,7 +252,7 @@ static int dry_run(struct job *job)
 {
 	say_time(job);
 	if (!strcmp(job->options->format, "json")) {
-		json_t *json = plan_to_json(&job->chosen.plan);
+		json_t *json = plan_to_json(&job->selection.plan);
 		cli_print_json(json);
 		json_decref(json);
 		return 0;
@@ -259,10 +260,10 @@ static int dry_run(struct job *job)
 	struct strbuf text;
 	strbuf_init(&text, 0);
 	if (job->options->show_command)
-		plan_commands_text(&job->chosen.plan, &text);
+		plan_commands_text(&job->selection.plan, &text);
 	else
-		plan_text(&job->chosen.plan, cli_width(), &text);
-	downloads_text(&job->chosen.plan, &text);
+		plan_text(&job->selection.plan, cli_width(), &text);
+	downloads_text(&job->selection.plan, &text);
 	cli_page(strbuf_text(&text));
 	strbuf_release(&text);
 	return 0;
@@ -274,20 +275,20 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	struct budget budget;
 	enum prony_status status = budget_parse(job->options->budget, &budget, err);
 	if (status == PRONY_OK)
-		status = chosen_make(&job->chosen, job->options, suites, count, err);
+		status = selection_make(&job->selection, job->options, suites, count, err);
 	if (status == PRONY_OK)
-		status = study_init(&job->study, &job->chosen.plan,
-				    &effort_table[job->chosen.spec.effort], job->chosen.spec.repeat,
-				    err);
+		status = study_init(&job->study, &job->selection.plan,
+				    &effort_table[job->selection.spec.effort],
+				    job->selection.spec.repeat, err);
 	if (status != PRONY_OK)
 		return status;
 	job->study.budget = budget;
-	time_left_init(&job->left, &job->chosen.plan, job->study.effort, job->chosen.spec.repeat,
-		       job->chosen.spec.gate_only, job->chosen.cpu_count,
-		       (double)budget.length_ns * 1e-9);
-	progress_init(&job->progress, &job->chosen.plan, &job->left);
-	for (size_t i = 0; i < job->chosen.plan.note_count; i++)
-		progress_say(&job->progress, job->chosen.plan.notes[i]);
+	time_left_init(&job->left, &job->selection.plan, job->study.effort,
+		       job->selection.spec.repeat, job->selection.spec.gate_only,
+		       job->selection.cpu_count, (double)budget.length_ns * 1e-9);
+	progress_init(&job->progress, &job->selection.plan, &job->left);
+	for (size_t i = 0; i < job->selection.plan.note_count; i++)
+		progress_say(&job->progress, job->selection.plan.notes[i]);
 	return PRONY_OK;
 }
 
@@ -317,7 +318,7 @@ static void record_machine(struct job *job)
 static enum prony_status take_machine(struct job *job, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
-	if (something_runs(&job->chosen.plan)) {
+	if (something_runs(&job->selection.plan)) {
 		status = machine_lock(&stop_wanted, &job->lock_fd, err);
 		if (status != PRONY_OK)
 			return status;
@@ -375,7 +376,7 @@ static void job_release(struct job *job)
 	release_machine(job);
 	time_left_release(&job->left);
 	study_release(&job->study);
-	chosen_release(&job->chosen);
+	selection_release(&job->selection);
 }
 
 /* Fails before anything is measured if bundles cannot be written there. */
@@ -404,7 +405,7 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 	}
 	struct job job = {.options = &options, .lock_fd = -1};
 	options.dry_run |= options.show_command;
-	chosen_init(&job.chosen);
+	selection_init(&job.selection);
 	enum prony_status status = baseline_check_options(&options, &err);
 	if (status == PRONY_OK)
 		status = results_check_output(options.report, options.store, &err);

@@ -47,7 +47,7 @@ enum prony_status baseline_load(struct job *job, struct error *err)
 		return status;
 	}
 	job->baseline_loaded = true;
-	return baseline_check(&job->baseline, word, &job->chosen.plan, job->machine,
+	return baseline_check(&job->baseline, word, &job->selection.plan, job->machine,
 			      job->options->force, err);
 }
 

@@ -31,7 +31,7 @@ void job_drop_replaced(struct job *job)
 	void *next;
 	json_object_foreach_safe(set, next, name, value)
 	{
-		if (is_replaced(&job->chosen.plan, name))
+		if (is_replaced(&job->selection.plan, name))
 			json_object_del(set, name);
 	}
 }
@@ -43,16 +43,16 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 	strbuf_puts(&command, "prony");
 	for (int i = 0; i < argc; i++)
 		strbuf_printf(&command, " %s", argv[i]);
-	char *canonical = spec_canonical(&job->chosen.spec);
+	char *canonical = spec_canonical(&job->selection.spec);
 	char *machine = json_dumps(job->machine, JSON_COMPACT | JSON_SORT_KEYS);
 	struct run_meta *meta = &job->meta;
 	snprintf(meta->name, sizeof meta->name, "%s", job->options->name ? job->options->name : "");
 	snprintf(meta->suite, sizeof meta->suite, "%s",
-		 job->chosen.spec.suite ? job->chosen.spec.suite : "");
+		 job->selection.spec.suite ? job->selection.spec.suite : "");
 	snprintf(meta->version, sizeof meta->version, "%s", PRONY_VERSION);
-	snprintf(meta->effort, sizeof meta->effort, "%s", effort_name(job->chosen.spec.effort));
-	snprintf(meta->statistic, sizeof meta->statistic, "%s", job->chosen.spec.statistic);
-	meta->seed = (int64_t)job->chosen.spec.seed;
+	snprintf(meta->effort, sizeof meta->effort, "%s", effort_name(job->selection.spec.effort));
+	snprintf(meta->statistic, sizeof meta->statistic, "%s", job->selection.spec.statistic);
+	meta->seed = (int64_t)job->selection.spec.seed;
 	meta->started_wall_ns = clock_wall_ns();
 	meta->finished_wall_ns = RECORD_NONE;
 	meta->spec = canonical;

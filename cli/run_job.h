@@ -2,14 +2,14 @@
 #ifndef PRONY_CLI_RUN_JOB_H
 #define PRONY_CLI_RUN_JOB_H
 
-#include "cli/chosen.h"
 #include "cli/progress.h"
+#include "cli/selection.h"
 #include "study/study.h"
 
 /* Everything of one `prony run`. */
 struct job {
 	const struct run_options *options;
-	struct chosen chosen;
+	struct selection selection;
 	int lock_fd; /* the machine's; -1: not taken */
 	struct store *store;
 	struct run_meta meta;

@@ -1,7 +1,7 @@
 /* What the words of `prony run` and `prony profile` choose on this machine: cells with their
  * workers. */
-#ifndef PRONY_CLI_CHOSEN_H
-#define PRONY_CLI_CHOSEN_H
+#ifndef PRONY_CLI_SELECTION_H
+#define PRONY_CLI_SELECTION_H
 
 #include <stdbool.h>
 
@@ -9,27 +9,27 @@
 #include "frameworks/registry.h"
 #include "plan/plan.h"
 
-enum { CHOSEN_CPUS_MAX = 1024 };
+enum { SELECTION_CPUS_MAX = 1024 };
 
-struct chosen {
+struct selection {
 	struct spec spec;
 	struct registry registry;
 	struct plan plan;
 	char *self; /* path of this program, which workers are started by */
-	int cpus[CHOSEN_CPUS_MAX], cpu_count; /* that may be used */
+	int cpus[SELECTION_CPUS_MAX], cpu_count; /* that may be used */
 	bool plan_ready;
 };
 
 /* Call first; release is then right whatever happened. */
-void chosen_init(struct chosen *chosen);
+void selection_init(struct selection *selection);
 
 /*
  * Suites and options into a spec, with the user's own workers into a plan. `options` and `words`
  * must live as long. Errors: PRONY_USAGE and what a suite, a descriptor or the plan says.
  */
-enum prony_status chosen_make(struct chosen *chosen, const struct run_options *options,
-			      const char **words, size_t count, struct error *err);
+enum prony_status selection_make(struct selection *selection, const struct run_options *options,
+				 const char **words, size_t count, struct error *err);
 
-void chosen_release(struct chosen *chosen);
+void selection_release(struct selection *selection);
 
 #endif
