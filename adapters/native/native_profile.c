@@ -28,8 +28,7 @@ enum prony_status native_profile_begin(struct program *program, int64_t steps,
 	return PRONY_OK;
 }
 
-/* The layer, where the graph says which: gradients of several terms are summed under other names.
- */
+/* The layer's name; NULL for sums of gradients, which belong to no layer. */
 static const char *layer_of(const struct graph *graph, int node)
 {
 	if (node >= graph->forward_count)

@@ -40,8 +40,7 @@ void program_release(struct program *program)
 	*program = (struct program){0};
 }
 
-/* Room for one more of `count` elements; old arrays stay in the arena, which costs at most twice.
- */
+/* Makes room for one more element. Old arrays stay in the arena: at most twice the memory. */
 static void *grow(struct arena *arena, void *old, int count, int *capacity, size_t element_bytes)
 {
 	void *grown;
@@ -167,8 +166,8 @@ struct command *program_command(struct program *program, const char *name, const
 	return command;
 }
 
-/* The commands between which each memory is in use. What is written in one step and read in the
- * next does not exist outside the parameters, so a range within one step says it all. */
+/* The commands between which each operand's memory is in use. Only parameters and lasting operands
+ * are read in a later step than they are written, so ranges lie within one step. */
 static void find_ranges(struct program *program)
 {
 	for (int i = 0; i < program->command_count; i++) {

@@ -50,7 +50,7 @@ static struct few_rows_source lay_out(const struct form *form)
 }
 
 /* Element i of a row in the order of the weights. */
-static float element(const struct skinny *s, const float *x, int64_t row, int64_t i)
+static float element(const struct few_rows *s, const float *x, int64_t row, int64_t i)
 {
 	const struct few_rows_source *in = &s->x;
 	int64_t c = i / in->points, p = i % in->points;
@@ -59,7 +59,7 @@ static float element(const struct skinny *s, const float *x, int64_t row, int64_
 		 c % in->block * in->channel_stride + p * in->point_stride];
 }
 
-static void compare(const struct skinny *s, int64_t block, const float *y, const float *x,
+static void compare(const struct few_rows *s, int64_t block, const float *y, const float *x,
 		    const float *w, const float *bias)
 {
 	for (int64_t row = 0; row < s->rows; row++) {
@@ -81,7 +81,7 @@ static void compare(const struct skinny *s, int64_t block, const float *y, const
 }
 
 /* In three shares, as by three threads, the second of which is empty. */
-static void check(struct skinny *s, enum instruction_set set, bool has_bias)
+static void check(struct few_rows *s, enum instruction_set set, bool has_bias)
 {
 	const struct few_rows_loops *loops = few_rows_pick(set);
 	int64_t block = few_rows_block(loops), blocks = (s->outputs + block - 1) / block;
@@ -122,11 +122,11 @@ static void test_layouts(void **unused)
 	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
 		for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 			for (int64_t rows = 1; rows <= FEW_ROWS_ROWS_MAX; rows++) {
-				struct skinny s = {.rows = rows,
-						   .inner = forms[f].channels * forms[f].points,
-						   .outputs = 71,
-						   .relu = rows % 2 == 0,
-						   .x = lay_out(&forms[f])};
+				struct few_rows s = {.rows = rows,
+						     .inner = forms[f].channels * forms[f].points,
+						     .outputs = 71,
+						     .relu = rows % 2 == 0,
+						     .x = lay_out(&forms[f])};
 
 				check(&s, (enum instruction_set)set, rows % 3 != 0);
 			}
@@ -139,10 +139,10 @@ static void test_outputs(void **unused)
 	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		for (int64_t outputs = 1; outputs <= 97; outputs += 8) {
-			struct skinny s = {.rows = 3,
-					   .inner = 65,
-					   .outputs = outputs,
-					   .x = lay_out(&(struct form){65, 1, 0})};
+			struct few_rows s = {.rows = 3,
+					     .inner = 65,
+					     .outputs = outputs,
+					     .x = lay_out(&(struct form){65, 1, 0})};
 
 			check(&s, (enum instruction_set)set, true);
 		}
@@ -159,10 +159,10 @@ static void test_equal_products(void **unused)
 	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		const struct few_rows_loops *loops = few_rows_pick((enum instruction_set)set);
-		struct skinny s = {.rows = 1,
-				   .inner = INNER,
-				   .outputs = 1,
-				   .x = lay_out(&(struct form){INNER, 1, 0})};
+		struct few_rows s = {.rows = 1,
+				     .inner = INNER,
+				     .outputs = 1,
+				     .x = lay_out(&(struct form){INNER, 1, 0})};
 		int64_t count = few_rows_block(loops) * INNER;
 		float *w = malloc((size_t)count * sizeof(*w)), y;
 

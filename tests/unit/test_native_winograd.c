@@ -46,17 +46,17 @@ static size_t floats_of(const struct winograd *c, int64_t channels, const int64_
 
 struct data {
 	float *x, *w, *bias, *before, *y;
-	bool turned;
+	bool flipped;
 };
 
-/* The weight of tap t of output k for input i, in blocks of both; turned: those are the other's
+/* The weight of tap t of output k for input i, in blocks of both; flipped: those are the other's
  * outputs and inputs, and taps are counted from the end. */
 static double weight(const struct winograd *c, int64_t lanes, const struct data *d, int64_t k,
 		     int64_t i, int64_t t)
 {
-	int64_t output = d->turned ? i : k, input = d->turned ? k : i;
-	int64_t inputs = (d->turned ? c->outputs : c->channels) / lanes;
-	int64_t block = (output / lanes * inputs + input / lanes) * 9 + (d->turned ? 8 - t : t);
+	int64_t output = d->flipped ? i : k, input = d->flipped ? k : i;
+	int64_t inputs = (d->flipped ? c->outputs : c->channels) / lanes;
+	int64_t block = (output / lanes * inputs + input / lanes) * 9 + (d->flipped ? 8 - t : t);
 
 	return (double)d->w[(block * lanes + input % lanes) * lanes + output % lanes];
 }
@@ -118,11 +118,11 @@ static void compare(const struct winograd *c, int64_t lanes, const struct data *
 
 /* In `shares` shares, the last one first, the others together; nothing is written past the end. */
 static void check_windows(const struct winograd *c, enum instruction_set set, bool has_bias,
-			  size_t shares, bool turned)
+			  size_t shares, bool flipped)
 {
 	const struct winograd_loops *loops = winograd_pick(set);
 	size_t outputs = floats_of(c, c->outputs, c->out), panels, own;
-	struct data d = {.turned = turned};
+	struct data d = {.flipped = flipped};
 	struct random random;
 	float *u, *scratch;
 
@@ -141,8 +141,8 @@ static void check_windows(const struct winograd *c, enum instruction_set set, bo
 	for (size_t i = 0; i < outputs; i++)
 		d.y[i] = d.before[i];
 	d.y[outputs] = u[winograd_weight_floats(c, loops)] = scratch[shares * own] = 7;
-	winograd_weights(c, loops, u, d.w, turned, panels / 2, panels);
-	winograd_weights(c, loops, u, d.w, turned, 0, panels / 2);
+	winograd_weights(c, loops, u, d.w, flipped, panels / 2, panels);
+	winograd_weights(c, loops, u, d.w, flipped, 0, panels / 2);
 	winograd_forward(c, loops, d.y, d.x, u, d.bias, scratch, shares, shares - 1, shares);
 	winograd_forward(c, loops, d.y, d.x, u, d.bias, scratch, shares, 0, shares - 1);
 	compare(c, winograd_lanes(loops), &d);

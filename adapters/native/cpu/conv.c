@@ -3,17 +3,18 @@
 
 #include "adapters/native/cpu/cpu.h"
 
-/* Channels padded to whole vectors may multiply the work of a small layer: more than this much
- * extra, and the layout without padding is tried (LeNet's 20 -> 50 channels: 2.05). */
+/* Padding channels to whole vectors may multiply the work of a small layer (LeNet's 20 -> 50
+ * channels: 2.05). Above this factor the layout without padding is tried. */
 #define PADDED_WORK_MAX 1.5
 
 struct geometry {
 	dnnl_dims_t x, w, y, bias, strides, dilations, before, after;
 	int w_rank;
-	enum dtype type; /* of what is multiplied, and of the result */
+	enum dtype type; /* of the factors and of the result */
 	bool has_bias, wants_dx;
 	struct chain chain;
-	const_dnnl_memory_desc_t target; /* layout of what the result is added to, or NULL */
+	const_dnnl_memory_desc_t
+		target; /* layout of the operand that the result is added to, or NULL */
 };
 
 /* One way to compute a layer: forward and, when training, both gradients, over agreed layouts. */
@@ -58,8 +59,8 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 		g.strides[i] = a->strides[i];
 		g.dilations[i] = a->dilations[i] - 1;
 		g.before[i] = a->pads[i];
-		/* What the window reaches past the end; less than pads[i + 2] where strides do not
-		 * fill the last step. */
+		/* By how much the window reaches past the end; less than pads[i + 2] where strides
+		 * do not fill the last step. */
 		g.after[i] =
 			(y->dims[2 + i] - 1) * a->strides[i] + window - x->dims[2 + i] - a->pads[i];
 	}
@@ -80,7 +81,7 @@ static dnnl_status_t candidate_create(const struct lowering *l, const struct geo
 	const struct onednn *dnn = cpu_onednn(l);
 	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
 	const_dnnl_memory_desc_t weights = cpu_any(l, g->type, g->w_rank, g->w);
-	/* Sums, and the weights themselves, are fp32 in any case. */
+	/* Sums and the weights themselves are always fp32. */
 	const_dnnl_memory_desc_t gradient = cpu_any(l, DTYPE_F32, g->w_rank, g->w);
 	const_dnnl_memory_desc_t bias =
 		g->has_bias ? cpu_row_major(l, DTYPE_F32, 1, g->bias) : NULL;
@@ -118,7 +119,7 @@ static void candidate_grade(const struct lowering *l, struct candidate *candidat
 	}
 }
 
-/* A candidate over two layouts; what the library cannot do becomes grade -1, not an error. */
+/* A candidate over two layouts. Grade -1, and no error, where the library has no code for it. */
 static enum prony_status candidate_try(const struct lowering *l, const struct geometry *g,
 				       const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
 				       struct candidate *out, struct error *err)
@@ -183,11 +184,11 @@ static enum prony_status choose_tag(const struct lowering *l, const struct geome
 }
 
 /*
- * The library's own choice, except that
- * - the layout that the input already has is kept where that costs no grade: no reorder;
+ * The library's own choice, with these exceptions:
+ * - the input keeps its layout, without a reorder, where that costs no grade;
  * - channels last, which need no padding, replace blocked channels that are mostly padding;
- * - what would be reference code is avoided: without AVX-512 the layouts that the library chooses
- *   for LeNet's first layer leave it no other code for the gradient of the weights.
+ * - other layouts are tried where the library would use reference code. Without AVX-512 it has no
+ *   other code for the gradient of LeNet's first weights in the layouts that it chooses.
  */
 static enum prony_status choose(const struct lowering *l, const struct geometry *g, int x,
 				struct candidate *best, struct error *err)
@@ -215,7 +216,7 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	return status;
 }
 
-/* With everything behind that can be computed on the way, or with less. */
+/* With the whole chain of nodes that can be computed, too, or with less of it. */
 static enum prony_status choose_chain(const struct lowering *l, int n, struct geometry *g,
 				      struct candidate *best, struct error *err)
 {
@@ -235,7 +236,7 @@ static enum prony_status choose_chain(const struct lowering *l, int n, struct ge
 	return status;
 }
 
-/* In fp32 where the library has only reference code, or none, for the type that is asked for. */
+/* Chooses fp32 where the library has only reference code, or none, for the wanted type. */
 static enum prony_status choose_type(const struct lowering *l, int n, struct geometry *g,
 				     struct candidate *best, struct error *err)
 {

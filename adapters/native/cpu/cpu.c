@@ -83,7 +83,8 @@ static void supports(const struct recipe *recipe, struct strbuf *reasons)
 			    "precision bf16: this processor has neither AVX512_BF16 nor AMX");
 }
 
-/* What the window of an average pool reaches beyond its padding would count as padding. */
+/* Whether a window of an average pool reaches beyond the padding; oneDNN would count that part as
+ * padding, too. */
 static bool pool_overhangs(const struct graph *graph, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -117,11 +118,11 @@ static void supports_node(const struct graph *graph, const struct node *node,
 }
 
 /*
- * One thread for a network that has little work in all: handing it over, and the data between the
- * caches of two cores, costs more than it saves. Measured where two cores do not share a cache:
- * LeNet at batch 1 trains in 290 us on one thread, in 700 us on two. It is all or nothing, because
- * a small layer between two parallel ones finds its data spread over the caches: LeNet at batch 64
- * trains in 9.0 ms with the small layers on one thread.
+ * A network with little work runs on one thread: waking threads and moving data between the caches
+ * of two cores costs more than it saves. Where two cores share no cache, LeNet at batch 1 trains in
+ * 290 us on one thread and in 700 us on two. All layers use the same number of threads, because a
+ * small layer between two parallel ones finds its data spread over the caches: LeNet at batch 64
+ * trains in 9.0 ms with only the small layers on one thread.
  */
 static int choose_threads(const struct lowering *l)
 {

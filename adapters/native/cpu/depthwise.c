@@ -1,10 +1,10 @@
 /*
- * Depthwise convolutions. Each pass is the library's where it has code that is made for them ("dw"
- * in the implementation's name): nothing of ours is faster. What else it offers treats each channel
- * as a dense group of sixteen, whose weights are 256 times as many, or is reference code, up to a
- * thousand times slower (oneDNN 3.2: the gradient of the weights, of some windows with stride 2 and
- * of 5x5 windows on small images): there our own loops stand in. All passes share one layout of the
- * weights, so that none is converted, and the layout that the input has.
+ * Depthwise convolutions. The library computes each pass for which it has depthwise code ("dw" in
+ * the implementation's name), because our loops are no faster there. Its other code treats each
+ * channel as a dense group of sixteen, with 256 times as many weights, or is reference code, up to
+ * a thousand times slower (oneDNN 3.2: the gradient of the weights, of some windows with stride 2
+ * and of 5x5 windows on small images). Our own loops replace that code. All passes share one layout
+ * of the weights, so that none is converted, and take the layout that the input has.
  */
 #include "adapters/native/cpu/kernels/depthwise.h"
 
@@ -12,11 +12,11 @@
 
 #include "adapters/native/cpu/cpu.h"
 
-/* For the choice of threads, which counts elements: so many multiplications are as much work as an
- * element of a simple loop, which waits for memory. */
+/* The choice of threads counts elements. So many multiplications take as long as one element of a
+ * simple loop, which waits for memory. */
 #define MACS_OF_AN_ELEMENT 8
 
-/* What the commands of a layer need, in the program's arena. */
+/* Arguments of a layer's commands, in the program's arena. */
 struct layer {
 	struct depthwise d;
 	const struct depthwise_loops *loops;
@@ -166,7 +166,7 @@ static struct layer *make_layer(struct lowering *l, int n)
 	return layer;
 }
 
-/* Channels that lie together in the weights: as the library's code for this processor has them. */
+/* Channels that lie together in the weights, the same as in the library's code. */
 static int64_t weight_block(void)
 {
 	return instruction_set_best() == INSTRUCTIONS_AVX512 ? 16 : 8;
@@ -223,7 +223,7 @@ static enum prony_status choose_layouts(struct lowering *l, struct layer *layer,
 	return PRONY_OK;
 }
 
-/* Destroys what is not made for depthwise convolutions. */
+/* Destroys a primitive descriptor whose implementation has no depthwise code. */
 static void keep_special(const struct lowering *l, dnnl_status_t created, dnnl_primitive_desc_t *pd)
 {
 	const char *name = "";
@@ -238,7 +238,7 @@ static void keep_special(const struct lowering *l, dnnl_status_t created, dnnl_p
 	*pd = NULL;
 }
 
-/* The library's primitives, NULL where it has none that is good. */
+/* The library's primitives; NULL for a pass without depthwise code. */
 static void find_primitives(struct lowering *l, int n, const struct layer *layer,
 			    const struct layouts *layouts, const struct chain *chain, bool has_bias)
 {
@@ -282,8 +282,7 @@ static void find_primitives(struct lowering *l, int n, const struct layer *layer
 			     &work->backward_weights);
 }
 
-/* Of what the layer could compute on the way, what our own loops can: a folded batch normalisation
- * and a ReLU. */
+/* Shortens a chain to what our own loops can compute: a folded batch normalisation and a ReLU. */
 static void shorten(const struct lowering *l, struct chain *chain)
 {
 	int keep = chain->batch_norm >= 0;
@@ -378,7 +377,7 @@ enum prony_status cpu_depthwise_grad_weight(struct lowering *l, int n, struct er
 
 	if (status != PRONY_OK)
 		return status;
-	/* The data gradient, which follows, takes the same layout: it must not convert again. */
+	/* The data gradient, which follows, reads the same layout without another conversion. */
 	l->values[node->inputs[1]].operand = dy;
 	partial = program_bytes(l->program,
 				depthwise_partial_bytes(&layer->d, layer->loops, layer->parts));

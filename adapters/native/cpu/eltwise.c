@@ -1,7 +1,8 @@
 /* Functions of one element, as the library has them. */
 #include "adapters/native/cpu/cpu.h"
 
-/* In training the forward primitive must be of the kind that the gradient wants as a hint. */
+/* In training the gradient takes the forward primitive as a hint, so both have the same algorithm.
+ */
 static dnnl_status_t create_forward(const struct lowering *l, const struct eltwise_function *f,
 				    const_dnnl_memory_desc_t x, dnnl_primitive_desc_t *out)
 {
@@ -18,7 +19,7 @@ enum prony_status cpu_eltwise(struct lowering *l, int n, struct error *err)
 	struct eltwise_function f = cpu_function(node->op, node, l->training);
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
-	/* Padding is zero, where the gradient of such a function is not a number. */
+	/* Such a function's gradient is NaN at zero, and padding is zero. */
 	if (status == PRONY_OK && operator_row(node->op)->elementwise->positive)
 		status = lower_unblocked(l, state->src, node->name, &state->src, err);
 	if (status == PRONY_OK)
@@ -29,9 +30,9 @@ enum prony_status cpu_eltwise(struct lowering *l, int n, struct error *err)
 }
 
 /*
- * Padded blocks as an array: for the gradients of some functions the library has only reference
- * code that steps over the padding (HardSwish of 120 channels: 330 us for 2), and what is there
- * stays zero, because the gradient of a function is a product with dy.
+ * Views padded blocks as an array. For the gradients of some functions the library has only
+ * reference code that skips the padding (HardSwish of 120 channels: 330 us instead of 2). The
+ * padding stays zero without that, because the gradient of a function is a product with dy.
  */
 static enum prony_status as_array(struct lowering *l, int *operand, struct error *err)
 {

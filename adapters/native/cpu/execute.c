@@ -1,7 +1,7 @@
 /* Commands of the CPU: the library's primitives and loops of our own, and running them. */
 #include "adapters/native/cpu/cpu.h"
 
-/* Elements from which a loop is worth the 1 to 2 us that waking the other threads takes. */
+/* Loops over fewer elements run on one thread: waking the others takes 1 to 2 us. */
 #define PARALLEL_ELEMENTS 32768
 
 static struct command *add_command(struct lowering *l, const char *name, const char *what,
@@ -151,7 +151,7 @@ void cpu_release_commands(struct program *program)
 	}
 }
 
-/* A loop of ours reads what primitives before it wrote. */
+/* Waits for the primitives before it, whose results the loop reads. */
 static enum prony_status run_kernel(struct program *program, const struct command *command,
 				    struct error *err)
 {
@@ -197,7 +197,7 @@ static dnnl_status_t execute(const struct program *program, const struct command
 	return (dnnl_status_t)run.failed;
 }
 
-/* A primitive may then still be under way. */
+/* Returns while a primitive may still be running. */
 static enum prony_status start_one(struct program *program, int i, struct error *err)
 {
 	const struct command *command = &program->commands[i];

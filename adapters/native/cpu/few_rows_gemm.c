@@ -1,24 +1,23 @@
 /*
- * Matrix products of few rows, in evaluation. They take the time in which their weights come from
- * memory: 4.5 ms for the 151 MB of 9216 x 4096 on two threads, where a plain loop reads them. With
- * 8 rows oneDNN 3.2 takes 12 ms in its general gemm and 6.0 to 6.5 ms in its blocked kernels, ours
- * 5.2 ms; with 12 rows of 4096 x 4096 3.5, 4.6 and 2.0 ms; with 16 it is no faster.
+ * Matrix products of few rows, in evaluation. They are bound by reading their weights from memory:
+ * a plain loop on two threads reads the 151 MB of 9216 x 4096 in 4.5 ms. With 8 rows oneDNN 3.2
+ * takes 12 ms in its general gemm and 6.0 to 6.5 ms in its blocked kernels, and our loop 5.2 ms.
+ * With 12 rows of 4096 x 4096 these are 3.5, 4.6 and 2.0 ms. With 16 rows our loop is no faster.
  */
 #include "adapters/native/cpu/kernels/few_rows_gemm.h"
 
 #include "adapters/native/cpu/cpu.h"
 
-/* Weights that are read from memory in each step, because the other layers have taken their place
- * in the caches. Where they stay there the library's code is faster: by a tenth with 8 rows, by up
- * to a third with one (8 MB). */
+/* From this size on the weights do not stay in the caches from step to step. Where they do, the
+ * library's code is faster: by a tenth with 8 rows, by up to a third with one (8 MB). */
 #define FEW_ROWS_BYTES ((int64_t)4 << 20)
 
-/* For the choice of threads, which counts elements: see depthwise.c. */
+/* The choice of threads counts elements: see depthwise.c. */
 #define MACS_OF_AN_ELEMENT 8
 
 /* What the command needs, in the program's arena. */
 struct layer {
-	struct skinny s;
+	struct few_rows s;
 	const struct few_rows_loops *loops;
 };
 
@@ -111,7 +110,7 @@ static enum prony_status choose_source(struct lowering *l, int n, struct layer *
 		return PRONY_OK;
 	status = lower_as(l, *src, &rows, node->name, src, err);
 	if (status == PRONY_OK && !describe(lower_layout(l, *src), &layer->s.x))
-		return error_set(err, PRONY_INTERNAL, "the rows of a skinny product");
+		return error_set(err, PRONY_INTERNAL, "the rows of a product of few rows");
 	return status;
 }
 
@@ -172,7 +171,7 @@ enum prony_status cpu_few_rows(struct lowering *l, int n, struct error *err)
 	struct chain chain = lower_chain(l, n, false, false);
 	enum prony_status status;
 
-	if (chain.count > 0) /* of what it could compute on the way, the loop knows one function */
+	if (chain.count > 0) /* ReLU is the only function that the loop can compute, too */
 		chain.count = l->graph->nodes[chain.nodes[0]].op == OP_RELU;
 	*layer = (struct layer){.s = {.rows = y[0],
 				      .inner = w[0] * w[1] / y[1],

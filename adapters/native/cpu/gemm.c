@@ -1,14 +1,14 @@
 /* Matrix products. */
 #include "adapters/native/cpu/cpu.h"
 
-/* Below this many rows the library's general gemm, which reads weights as they are, beats its
- * blocked kernels, which are made for reuse (batch 1, 800 x 500: 19+22+19 us against 19+39+54). */
+/* With fewer rows the library's general gemm, which reads weights as they are, is faster than its
+ * blocked kernels, which reuse weights (batch 1, 800 x 500: 19+22+19 us against 19+39+54). */
 #define FEW_ROWS 16
 
 struct product {
 	int rank; /* of source and weights: 4 behind a convolution, so that Flatten costs nothing */
 	dnnl_dims_t w, y, bias;
-	enum dtype result; /* fp32 for logits: nothing is gained by rounding them */
+	enum dtype result; /* fp32 for logits, because rounding them saves nothing */
 	bool has_bias, wants_dx;
 	struct chain chain;
 };
@@ -72,8 +72,7 @@ static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
 				    out, dnn->engine, src, weights, dst, forward, attributes);
 }
 
-/* The layout of weights in that type; NULL where the type changes and blocks, which depend on it,
- * with it. */
+/* The layout of weights in that type; NULL where its blocks depend on the type. */
 static const_dnnl_memory_desc_t same_weights(const struct lowering *l,
 					     const_dnnl_memory_desc_t weights, enum dtype type)
 {
@@ -85,7 +84,7 @@ static const_dnnl_memory_desc_t same_weights(const struct lowering *l,
 	return cpu_desc_of(l, &layout);
 }
 
-/* A gradient in the forward's layout of the weights unless only the reference code has it. */
+/* A gradient over the weights' forward layout, unless only reference code supports that. */
 static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t any,
 				     const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
@@ -144,7 +143,7 @@ static enum prony_status choose(struct lowering *l, int n, const struct product 
 	return onednn_check(status, "matrix product", l->graph->nodes[n].name, err);
 }
 
-/* The source as it is, up to the library's five dimensions: its rows are samples. */
+/* The source, whose rows are samples, as it is; the library takes up to five dimensions. */
 static enum prony_status find_source(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];

@@ -55,7 +55,7 @@ static void share_dropout_grad(void *data, size_t first, size_t end)
 						loop->mask + first, loop->draw.scale, end - first);
 }
 
-/* Operands: the result, what it is computed of, and `b` or the mask. */
+/* Operands: the result, `a`, and `b` or the mask. */
 static void run_loop(struct program *program, const struct command *command, struct loop loop,
 		     void (*share)(void *data, size_t first, size_t end))
 {
@@ -214,7 +214,7 @@ enum prony_status cpu_cross_entropy(struct lowering *l, int n, struct error *err
 	return PRONY_OK;
 }
 
-/* Operands: what is squared, the loss. */
+/* Operands: the array that is squared, the loss. */
 static void run_half_squares(struct program *program, const struct command *command)
 {
 	*(double *)cpu_data(program, command, 1) = program->device->kernels->half_squares(

@@ -110,7 +110,7 @@ static struct lrn *attributes(struct lowering *l, const struct node *node)
 	const struct attributes *a = &node->attributes;
 	struct lrn *lrn = arena_alloc(&l->program->arena, sizeof(*lrn));
 	int64_t channels = l->graph->values[node->inputs[0]].shape.dims[1];
-	/* A window that is wider than there are channels is as wide as that. */
+	/* A window has at most as many channels as there are. */
 	int64_t before = (a->size - 1) / 2, after = a->size - 1 - before;
 
 	*lrn = (struct lrn){.before = before < channels ? before : channels,
@@ -122,7 +122,7 @@ static struct lrn *attributes(struct lowering *l, const struct node *node)
 	return lrn;
 }
 
-/* Lasting, so that the zeros around the arrays stay. */
+/* Lasting, because the zeros around the arrays must stay. */
 static enum prony_status make_scratch(struct lowering *l, const struct lrn *lrn, int *out,
 				      struct error *err)
 {

@@ -35,7 +35,7 @@ static enum prony_status describe(struct lowering *l, int n, const_dnnl_memory_d
 	return onednn_check(created, "batch normalisation", l->graph->nodes[n].name, err);
 }
 
-/* The workspace that a training primitive wants; OPERAND_NONE in *out when it wants none. */
+/* The workspace of a training primitive; OPERAND_NONE in *out when it has none. */
 static enum prony_status workspace(struct lowering *l, const_dnnl_primitive_desc_t pd, int *out,
 				   struct error *err)
 {
@@ -48,7 +48,7 @@ static enum prony_status workspace(struct lowering *l, const_dnnl_primitive_desc
 	return cpu_operand(l, desc, out, err);
 }
 
-/* Operands of mean and variance: the batch's, which training computes, or the running ones. */
+/* Operands of mean and variance: in training those of the batch, else the running ones. */
 static enum prony_status statistics(struct lowering *l, int n, int out[2], struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];

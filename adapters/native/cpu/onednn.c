@@ -6,8 +6,8 @@
 #include "adapters/native/cpu/onednn_sycl.h"
 #include "base/loader.h"
 
-/* Looks for the OpenMP run-time among the dependencies of libdnnl (dlsym searches those too); a
- * libdnnl on TBB has none, and our loops take the system's. */
+/* Looks for the OpenMP run-time among the dependencies of libdnnl; dlsym searches those, too. A
+ * libdnnl on TBB has none; our loops then use the system's. */
 static void find_team(struct onednn *dnn, const char *path)
 {
 	void *team = dnn->handle;
@@ -51,7 +51,7 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 				 path, version->major, version->minor, version->patch);
 	dnn->deferred = version->cpu_runtime == DNNL_RUNTIME_SYCL;
 	dnn->on_tbb = dnn->deferred || version->cpu_runtime == DNNL_RUNTIME_TBB;
-	/* The others want a pool from us that we do not have. */
+	/* Libraries with another run-time expect a thread pool from us, and we have none. */
 	if (!dnn->on_tbb && version->cpu_runtime != DNNL_RUNTIME_OMP &&
 	    version->cpu_runtime != DNNL_RUNTIME_SEQ)
 		return error_set(err, PRONY_MISSING,
@@ -74,7 +74,7 @@ static void bind_member(void *data)
 		if (CPU_ISSET(cpu, &dnn->allowed) && seen++ == member)
 			CPU_SET(cpu, &one);
 	}
-	/* A failure leaves the thread where it may already run. */
+	/* On failure the thread keeps the processors that it has. */
 	(void)sched_setaffinity(0, sizeof(one), &one);
 }
 
@@ -188,7 +188,8 @@ const char *onednn_isa_text(const struct onednn *dnn)
 	unsigned isa = (unsigned)dnn->get_effective_cpu_isa();
 	const char *best = "unknown";
 
-	/* Newer libraries know newer sets: name the widest that we know and that is contained. */
+	/* A newer library may use a newer set: then name the widest set that we know and it
+	 * contains. */
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if ((isa & names[i].isa) == names[i].isa)
 			best = names[i].name;
@@ -199,7 +200,7 @@ const char *onednn_isa_text(const struct onednn *dnn)
 bool onednn_processor_has_bf16(void)
 {
 #if defined(__x86_64__)
-	/* Every processor with AMX has it, too. */
+	/* Every processor with AMX has AVX512_BF16, too. */
 	__builtin_cpu_init();
 	return __builtin_cpu_supports("avx512bf16");
 #else
@@ -288,7 +289,7 @@ static void split(const struct onednn *dnn, int threads, struct share *share)
 void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data)
 {
-	/* Chunks of whole cache lines: no two threads write into one. */
+	/* Whole cache lines, so that no two threads write into the same one. */
 	struct share share = {.dnn = dnn, .count = count, .grain = 64, .body = body, .data = data};
 
 	split(dnn, threads, &share);

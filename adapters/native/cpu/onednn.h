@@ -78,7 +78,7 @@ struct onednn {
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 
-	bool on_tbb;   /* its threads are TBB's, which cannot be told how many: onednn_sycl.h */
+	bool on_tbb;   /* its threads are TBB's, whose number cannot be set: onednn_sycl.h */
 	bool deferred; /* its primitives are tasks of a queue: onednn_finish waits for them */
 
 	/* The OpenMP run-time that libdnnl was linked with, so that our own loops run on the same
@@ -107,11 +107,11 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
  */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
 
-/* How many threads the library's primitives are made for, and run on, from here on. They must run
- * on as many as they were made for. */
+/* Sets the number of threads that primitives are made for and run on from now on. A primitive must
+ * run on as many threads as it was made for. */
 void onednn_use_threads(const struct onednn *dnn, int threads);
 
-/* Returns when what was given to the stream is done; at once where executing is doing. */
+/* Returns when all primitives of the stream are finished; at once where execution blocks. */
 enum prony_status onednn_finish(const struct onednn *dnn, struct error *err);
 
 /* Destroys engine and stream and unbinds the caller; the library and its threads stay. */
@@ -123,14 +123,14 @@ void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes);
 /* What the library's threads belong to: "openmp", "tbb", "sycl" (on TBB), "sequential". */
 const char *onednn_runtime_text(const struct onednn *dnn);
 
-/* Threads that the library's primitives really use; -1 = cannot say. */
+/* Threads that the library's primitives use; -1 = unknown. */
 int onednn_threads(const struct onednn *dnn);
 
 /* The widest instruction set that the library will use: "avx512_core_bf16". */
 const char *onednn_isa_text(const struct onednn *dnn);
 
-/* Whether the processor multiplies bf16, and whether the library will. Without those instructions
- * the library emulates them, more slowly than fp32. */
+/* Whether the processor has instructions for bf16, and whether the library uses them. Without them
+ * the library emulates bf16, more slowly than fp32. */
 bool onednn_processor_has_bf16(void);
 bool onednn_has_bf16(const struct onednn *dnn);
 
@@ -138,7 +138,7 @@ bool onednn_has_bf16(const struct onednn *dnn);
 dnnl_data_type_t onednn_type(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
 size_t onednn_type_bytes(dnnl_data_type_t type);
 
-/* Turns a library status into ours; `what` says what was tried: "convolution 'conv1' forward". */
+/* Turns a library's status into ours; messages name `what` and `name`. */
 enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
 			       struct error *err);
 

@@ -1,7 +1,7 @@
 /*
- * What is different about a libdnnl on TBB, with or without SYCL before it. Intel's packages since
- * 2024 have no other: a CPU engine is then a SYCL device, found through OpenCL; a primitive is a
- * task of a queue, which a thread of its own takes from there; and its loops are TBB's.
+ * The differences of a libdnnl on TBB, with or without SYCL. Intel's packages since 2024 have only
+ * this kind. With SYCL a CPU engine is a SYCL device, which is found through OpenCL, and a
+ * primitive is a task of a queue with its own thread. Loops of primitives run on TBB's threads.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_SYCL_H
 #define PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_SYCL_H

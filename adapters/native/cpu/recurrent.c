@@ -166,7 +166,7 @@ static enum prony_status own_parts(struct lowering *l, const struct layout *part
 	return status;
 }
 
-/* One for all parts: zeros, which nobody ever writes. */
+/* One operand for all parts: zeros, which no command writes. */
 static enum prony_status zeros(struct lowering *l, const struct layout *part, int parts, int stride,
 			       int *operands, struct error *err)
 {
@@ -423,7 +423,7 @@ static enum prony_status backward_operands(struct lowering *l, const struct node
 		status = zeros(l, &of_cell, r->parts, BACKWARD_OPERANDS, &operands[D_LAST_CELL],
 			       err);
 	}
-	/* The primitive writes gradients of the initial states, too; nobody reads them. */
+	/* The primitive also writes gradients of the initial states, which no command reads. */
 	for (int i = 0; status == PRONY_OK && i < (r->lstm ? 2 : 1); i++) {
 		struct layout of_first = gradient_layout(l, node, dnnl_query_diff_src_md, 1 + i);
 

@@ -67,7 +67,7 @@ enum prony_status cpu_weighted_grad_weight(struct lowering *l, int n, struct err
 
 	if (status != PRONY_OK)
 		return status;
-	/* The data gradient, which follows, takes the same layout: it must not convert again. */
+	/* The data gradient, which follows, reads the same layout without another conversion. */
 	l->values[node->inputs[1]].operand = dy;
 	return cpu_primitive(l, forward->name, "weight gradient", state->work->backward_weights,
 			     (const int[]){DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,

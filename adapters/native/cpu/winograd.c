@@ -1,26 +1,26 @@
 /*
  * Convolutions of 3x3 windows in fp32, forward, and the gradients of their inputs, which are such
- * convolutions of windows that are turned. In evaluation, where nobody changes the windows, they
- * are transformed when they are loaded, else once a step for each of the two. oneDNN 3.2 has no
- * such code.
+ * convolutions of flipped windows: rotated by half a circle, inputs and outputs exchanged. In
+ * evaluation, where nobody changes the windows, they are transformed when they are loaded, else
+ * once a step for each of the two. oneDNN 3.2 has no such code.
  */
 #include "adapters/native/cpu/kernels/winograd.h"
 
 #include "adapters/native/cpu/cpu.h"
 
 /*
- * Where it is not worth it: fewer channels, and the transformations cost more than the
- * multiplications that they save; fewer tiles of a thread, and reading the windows does, 16 values
- * instead of 9; images so small that much of their tiles lies outside, while the library leaves out
- * what multiplies padding (on one thread, against oneDNN 3.2: 0.5 to 0.75 of its time where it is
- * used, 0.88 with 16 channels, 0.95 on images of 5x5, 1.26 of 3x3).
+ * Limits below which the library is faster. With fewer channels the transformations cost more than
+ * the multiplications that they save. With fewer tiles for each thread, reading the windows costs
+ * more: 16 values instead of 9. On small images much of the tiles lies outside, while the library
+ * skips multiplications of padding. On one thread this code takes 0.5 to 0.75 of oneDNN 3.2's time
+ * where it is used, 0.88 with 16 channels, 0.95 on images of 5x5, 1.26 on images of 3x3.
  */
-#define CHANNELS_LEAST 16
-#define TILES_LEAST 8
-#define PRODUCTS_MOST 0.8 /* of those of the definition */
+#define CHANNELS_MIN 16
+#define TILES_MIN 8
+#define PRODUCTS_MAX 0.8 /* of those of the definition */
 /* Where windows are transformed in each step, which takes as long as the products of 8 to 27 tiles.
  */
-#define TILES_TRAINED 96
+#define TILES_MIN_TRAINING 96
 
 /* What the commands of a pass need, in the program's arena. */
 struct pass {
@@ -28,7 +28,7 @@ struct pass {
 	const struct winograd_loops *loops;
 	size_t shares;
 	int windows; /* operand: transformed */
-	bool turned;
+	bool flipped;
 };
 
 /* Of a layer: forward, and the gradient of its input. */
@@ -74,7 +74,7 @@ static void share_weights(void *data, size_t first, size_t end)
 {
 	const struct transformation *t = data;
 
-	winograd_weights(&t->pass->c, t->pass->loops, t->u, t->w, t->pass->turned, first, end);
+	winograd_weights(&t->pass->c, t->pass->loops, t->u, t->w, t->pass->flipped, first, end);
 }
 
 static void transform(struct program *program, const struct pass *pass, float *u, const float *w)
@@ -113,7 +113,7 @@ static struct winograd geometry(const struct lowering *l, const struct node *nod
 				 .before = {node->attributes.pads[0], node->attributes.pads[1]}};
 }
 
-/* Places of windows in one dimension that lie in the image, over all outputs. */
+/* Elements of all windows, in one dimension, that lie in the image. */
 static int64_t places_inside(int64_t in, int64_t out, int64_t before)
 {
 	int64_t inside = 0;
@@ -130,17 +130,16 @@ static bool saves(const struct winograd *c)
 	double places = (double)places_inside(c->in[0], c->out[0], c->before[0]) *
 			(double)places_inside(c->in[1], c->out[1], c->before[1]);
 
-	return (double)(winograd_tiles(c) / c->batch * 16) <= PRODUCTS_MOST * places;
+	return (double)(winograd_tiles(c) / c->batch * 16) <= PRODUCTS_MAX * places;
 }
 
-static bool worth(const struct lowering *l, const struct winograd *c)
+static bool is_faster(const struct lowering *l, const struct winograd *c)
 {
 	int64_t lanes = winograd_lanes(winograd_pick(instruction_set_best()));
 
-	return c->channels % lanes == 0 && c->outputs % lanes == 0 &&
-	       c->channels >= CHANNELS_LEAST && c->outputs >= CHANNELS_LEAST &&
-	       winograd_tiles(c) >= TILES_LEAST * l->program->threads &&
-	       (!l->training || winograd_tiles(c) >= TILES_TRAINED) && saves(c);
+	return c->channels % lanes == 0 && c->outputs % lanes == 0 && c->channels >= CHANNELS_MIN &&
+	       c->outputs >= CHANNELS_MIN && winograd_tiles(c) >= TILES_MIN * l->program->threads &&
+	       (!l->training || winograd_tiles(c) >= TILES_MIN_TRAINING) && saves(c);
 }
 
 bool cpu_is_winograd(const struct lowering *l, int n)
@@ -153,10 +152,11 @@ bool cpu_is_winograd(const struct lowering *l, int n)
 			return false;
 	}
 	return winograd_pick(instruction_set_best()) && l->data == DTYPE_F32 && a->group == 1 &&
-	       worth(l, &c);
+	       is_faster(l, &c);
 }
 
-/* Of what the layer could compute on the way: a folded batch normalisation, a sum and a ReLU. */
+/* The part of a chain that these loops can compute: a folded batch normalisation, a sum and a ReLU.
+ */
 static struct chain short_chain(const struct lowering *l, int n, bool allow_sum)
 {
 	struct chain chain = lower_chain(l, n, true, allow_sum);
@@ -176,8 +176,8 @@ struct layouts {
 	struct layout x, y, w;
 };
 
-/* Whether the gradient of the weights is computed over the same layouts, so that nothing of it has
- * to be converted. */
+/* Whether the library's gradient of the weights uses the same layouts, so that nothing has to be
+ * converted for it. */
 static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t backward_weights,
 			 const struct layouts *layouts)
 {
@@ -216,15 +216,15 @@ static struct layouts layouts_make(const struct lowering *l, const struct pass *
 		.w = cpu_tagged(l, DTYPE_F32, 4, w, wide ? dnnl_OIhw16i16o : dnnl_OIhw8i8o)};
 }
 
-static struct pass pass_make(const struct lowering *l, struct winograd c, bool turned)
+static struct pass pass_make(const struct lowering *l, struct winograd c, bool flipped)
 {
 	return (struct pass){.c = c,
 			     .loops = winograd_pick(instruction_set_best()),
 			     .shares = (size_t)l->program->threads,
-			     .turned = turned};
+			     .flipped = flipped};
 }
 
-/* Transformed windows, new in each step. */
+/* Transforms windows in each step. */
 static void append_transform(struct lowering *l, int n, struct pass *pass, const char *what)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -238,7 +238,7 @@ static void append_transform(struct lowering *l, int n, struct pass *pass, const
 	work->detail = pass;
 }
 
-/* The same where nobody changes them: when they are loaded. */
+/* The same where no step changes the windows: once, when they are loaded. */
 static enum prony_status lasting_transform(struct lowering *l, int n, struct pass *pass,
 					   struct error *err)
 {
@@ -251,7 +251,7 @@ static enum prony_status lasting_transform(struct lowering *l, int n, struct pas
 	return program_operand(l->program, &row, REGION_LASTING, &pass->windows, err);
 }
 
-/* Appends the product with windows that are transformed. */
+/* Appends the convolution over transformed windows. */
 static void append_pass(struct lowering *l, int n, const struct pass *pass, const char *what, int y,
 			int x, int bias)
 {
@@ -311,7 +311,7 @@ static enum prony_status forward(struct lowering *l, int n, struct winograd_laye
 		append_transform(l, n, pass, "windows");
 	append_pass(l, n, pass, "forward", state->dst, state->src, bias);
 	state->work->winograd = layer;
-	state->work->winograd_gradient = worth(l, &layer->gradient.c);
+	state->work->winograd_gradient = is_faster(l, &layer->gradient.c);
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, &chain, state->dst);
 	cpu_note(l, n, chain.nodes, chain.count);
@@ -344,6 +344,6 @@ void cpu_winograd_grad_input(struct lowering *l, int n, int dx, int dy)
 	int forward = l->graph->nodes[n].differentiates;
 	struct pass *pass = &l->nodes[forward].work->winograd->gradient;
 
-	append_transform(l, forward, pass, "turned windows");
+	append_transform(l, forward, pass, "flipped windows");
 	append_pass(l, forward, pass, "data gradient", dx, dy, OPERAND_NONE);
 }

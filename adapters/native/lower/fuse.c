@@ -1,7 +1,7 @@
 /*
  * Fusion: which nodes another node's command computes, too. In evaluation a convolution or matrix
  * product takes the batch normalisation behind it (folded into its weights), functions, and a sum
- * onto an operand that nobody reads afterwards; in training a ReLU, whose gradient needs only the
+ * onto an operand that no node reads afterwards; in training a ReLU, whose gradient needs only the
  * output.
  */
 #include "adapters/native/lower/lower_internal.h"
@@ -44,7 +44,7 @@ int lower_norm_relu(const struct lowering *l, int n, int *gradient)
 	of_norm = gradient_node(l, n, OP_BATCH_NORM_GRAD);
 	if (of_relu < 0 || of_norm < 0)
 		return -1;
-	/* Nobody but the gradient of the normalisation may read that of the Relu. */
+	/* Only the gradient of the normalisation may read that of the Relu. */
 	value = l->graph->nodes[of_relu].outputs[0];
 	if (l->values[value].uses != 1 || l->values[value].reader != of_norm)
 		return -1;
@@ -52,7 +52,7 @@ int lower_norm_relu(const struct lowering *l, int n, int *gradient)
 	return relu;
 }
 
-/* Whether anyone but node `last` still reads the value's memory after node n. */
+/* Whether a node other than `last` still reads the value's memory after node n. */
 static bool read_between(const struct lowering *l, int value, int n, int last)
 {
 	int class = l->values[value].class;

@@ -1,4 +1,4 @@
-/* The order of commands: which nodes a stage needs, who reads a value last, what computes it. */
+/* The order of commands: which nodes a stage needs, and which node reads a value last. */
 #include "adapters/native/lower/lower.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static bool renames(const struct lowering *l, enum op op)
 	}
 }
 
-/* Marks the nodes that the stage needs, and who reads what last. */
+/* Marks the nodes that the stage needs, and the last reader of each value. */
 static void analyse(struct lowering *l)
 {
 	const struct graph *graph = l->graph;
@@ -159,8 +159,8 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
 	return status;
 }
 
-/* Gradients of parameters that are data, like those of Mul, are computed somewhere: they belong
- * next to the parameter. */
+/* Copies the gradients of parameters that are data, such as those of Mul, to their place among the
+ * gradients. */
 static enum prony_status lower_data_gradients(struct lowering *l, struct error *err)
 {
 	enum prony_status status = PRONY_OK;

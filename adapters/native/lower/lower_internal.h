@@ -8,7 +8,7 @@
 
 #include "adapters/native/backend.h"
 
-/* operand.c: operands in the layout that somebody wants. */
+/* operand.c: operands in a wanted layout. */
 
 const struct layout *lower_layout(const struct lowering *l, int operand);
 bool lower_same(const struct lowering *l, const struct layout *a, const struct layout *b);
@@ -41,8 +41,8 @@ enum prony_status lower_typed(struct lowering *l, int operand, enum dtype type, 
 /* The contents of `operand` without blocks: itself, or row-major. */
 enum prony_status lower_unblocked(struct lowering *l, int operand, const char *name, int *out,
 				  struct error *err);
-/* Whether node n may write over operand `from`, which is what it reads as `value`: nobody reads it
- * later, neither the value nor, for its gradient, a copy of the value in another layout. */
+/* Whether node n may write over operand `from`, which it reads as `value`: no later node reads the
+ * value, nor does the gradient of n read a copy of it in another layout. */
 bool lower_may_overwrite(const struct lowering *l, int n, int value, int from);
 /* Where a result of node n goes that is computed from `from` element by element, in its layout:
  * `from` itself where it may be overwritten. `value` is what the node read as `from`. */
@@ -66,8 +66,8 @@ enum prony_status lower_data_operand(struct lowering *l, int value, int *out, st
 
 /*
  * The operand with a parameter in that layout. Weights do not change before their last reader in a
- * step: who asks for the same copy gets the one that exists. Nobody may write into it. A step that
- * updates weights makes it anew; else it lasts.
+ * step, so a copy in the same layout is made once. No command may write into it. A step that
+ * updates weights makes its copies anew; else they last.
  */
 enum prony_status lower_weights(struct lowering *l, int value, const struct layout *layout,
 				const char *name, int *out, struct error *err);

@@ -1,4 +1,4 @@
-/* What native cannot do, all of it at once. */
+/* Collects all reasons why native cannot run a graph. */
 #include "adapters/native/lower/lower.h"
 
 #include <stdlib.h>

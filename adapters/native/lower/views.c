@@ -22,9 +22,9 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	struct layout rows;
 	enum prony_status status;
 
-	/* A matrix is left as it is: most readers, matrix products above all, need no other order.
-	 * So is what was left as it was and gets its own dimensions back, as the gradient behind a
-	 * Flatten does: nobody else cares for its blocks or its order of channels. */
+	/* A matrix keeps the layout of its input, because most readers, such as matrix products,
+	 * need no other order. So does a value that gets back the dimensions that its operand still
+	 * has, such as the gradient behind a Flatten. */
 	if ((shape->rank == 2 && own->rank >= 2 && own->dims[0] == shape->dims[0]) ||
 	    layout_has_dims(own, shape->rank, shape->dims)) {
 		l->values[node->outputs[0]].operand = x;
@@ -58,8 +58,8 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 	if (!lower_layout(l, x)->blob)
 		permuted = layout_permuted(lower_layout(l, x), order);
 	like = lower_like(l, &permuted, permuted.type, shape->rank, shape->dims);
-	/* Where only strides of dimensions of 1 differ, the usual ones are taken: some sums of
-	 * oneDNN's misread others. */
+	/* Where only strides of dimensions of 1 differ, take the usual ones: some of oneDNN's sums
+	 * misread others. */
 	status = program_alias(l->program, x, lower_same(l, &permuted, &like) ? &like : &permuted,
 			       0, &view, err);
 	return status == PRONY_OK ? lower_as(l, view, &like, node->name,
@@ -131,7 +131,7 @@ static struct box box_of(const struct lowering *l, int operand, const struct par
 	return box;
 }
 
-/* Every step-th element: no view says that. */
+/* Every step-th element, which is no view. */
 static enum prony_status take_steps(struct lowering *l, int n, const struct part *part,
 				    struct error *err)
 {

@@ -4,8 +4,8 @@
 #define VECTORS 2	 /* of a block: the weights of an element are whole cache lines */
 #define TILE_ROWS_MAX 12 /* sums that stay in registers */
 /*
- * Sums are of panels first and then of their sums: a single one over 25088 products that are nearly
- * alike rounds most of them the same way, which no square root of their count bounds.
+ * Products are summed by panels, and then the sums of the panels: one sum over 25088 similar
+ * products rounds most of them in the same direction, so that its error grows with their count.
  */
 #define PANEL 64 /* elements, where several tiles share weights: they stay in the first cache */
 #define PANEL_ALONE 512	    /* where one tile is all */
@@ -113,21 +113,21 @@ struct tiles {
 	int64_t count, rows;
 };
 
-static struct tiles cut(const struct skinny *s, const struct few_rows_loops *loops)
+static struct tiles cut(const struct few_rows *s, const struct few_rows_loops *loops)
 {
 	int64_t count = (s->rows + loops->rows_max - 1) / loops->rows_max;
 
 	return (struct tiles){.count = count, .rows = (s->rows + count - 1) / count};
 }
 
-size_t few_rows_packed_floats(const struct skinny *s, const struct few_rows_loops *loops)
+size_t few_rows_packed_floats(const struct few_rows *s, const struct few_rows_loops *loops)
 {
 	struct tiles tiles = cut(s, loops);
 
 	return (size_t)(tiles.count * tiles.rows * s->inner);
 }
 
-void few_rows_pack(const struct skinny *s, const struct few_rows_loops *loops, float *packed,
+void few_rows_pack(const struct few_rows *s, const struct few_rows_loops *loops, float *packed,
 		   const float *x, size_t first, size_t end)
 {
 	const struct few_rows_source *source = &s->x;
@@ -157,7 +157,8 @@ void few_rows_pack(const struct skinny *s, const struct few_rows_loops *loops, f
 }
 
 /* Rows of sums into y: with the ReLU, without the padding of the last block. */
-static void store(const struct skinny *s, float *y, const float *sums, int64_t block, int64_t first)
+static void store(const struct few_rows *s, float *y, const float *sums, int64_t block,
+		  int64_t first)
 {
 	int64_t width = s->outputs - first < block ? s->outputs - first : block;
 
@@ -170,7 +171,7 @@ static void store(const struct skinny *s, float *y, const float *sums, int64_t b
 	}
 }
 
-void few_rows_product(const struct skinny *s, const struct few_rows_loops *loops, float *y,
+void few_rows_product(const struct few_rows *s, const struct few_rows_loops *loops, float *y,
 		      const float *packed, const float *w, const float *bias, size_t first,
 		      size_t end)
 {

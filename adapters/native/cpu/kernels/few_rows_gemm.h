@@ -31,20 +31,20 @@ struct few_rows_source {
 	int64_t row_stride, block, block_stride, channel_stride, point_stride, points;
 };
 
-struct skinny {
+struct few_rows {
 	int64_t rows, inner, outputs; /* 1 <= rows <= FEW_ROWS_ROWS_MAX; points divide inner */
 	struct few_rows_source x;
 	bool relu;
 };
 
 /* Floats of the rows as few_rows_product reads them. */
-size_t few_rows_packed_floats(const struct skinny *s, const struct few_rows_loops *loops);
+size_t few_rows_packed_floats(const struct few_rows *s, const struct few_rows_loops *loops);
 /* Packs elements first to end - 1 of inner / points channels. */
-void few_rows_pack(const struct skinny *s, const struct few_rows_loops *loops, float *packed,
+void few_rows_pack(const struct few_rows *s, const struct few_rows_loops *loops, float *packed,
 		   const float *x, size_t first, size_t end);
 
 /* Blocks first to end - 1 of ceil(outputs / block). y is row-major; bias may be NULL. */
-void few_rows_product(const struct skinny *s, const struct few_rows_loops *loops, float *y,
+void few_rows_product(const struct few_rows *s, const struct few_rows_loops *loops, float *y,
 		      const float *packed, const float *w, const float *bias, size_t first,
 		      size_t end);
 

@@ -1,10 +1,10 @@
 /*
- * What our own loops are compiled for, several times over, and which of it this processor has.
+ * The instruction sets that our own loops are compiled for, and the best one of this processor.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
 
-/* Narrowest first; whoever has one has those before it. */
+/* Narrowest first; a processor with one has those before it. */
 enum instruction_set {
 	INSTRUCTIONS_BASELINE,
 	INSTRUCTIONS_AVX2,  /* with FMA */
@@ -24,8 +24,8 @@ static inline enum instruction_set instruction_set_best(void)
 	return INSTRUCTIONS_BASELINE;
 }
 
-/* For loops that the compiler makes vectors of. GCC would use half of the registers' width for fear
- * of lower clocks; that is long past. */
+/* For loops that the compiler makes vectors of. GCC would use half of the registers' width, because
+ * older processors lowered their clocks for the full width. */
 #define VECTORISED_AVX2 __attribute__((target("avx2,fma")))
 #if defined(__clang__)
 #define VECTORISED_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))

@@ -8,8 +8,8 @@
 #include "adapters/bf16.h"
 
 /*
- * A position's channels are taken together, so that a window is a few loads that overlap. Nothing
- * is kept for the gradient: s is cheaper to compute again than to read.
+ * All channels of a position are computed together, so that a window is a few overlapping loads.
+ * The gradient computes s again, which is cheaper than reading it from memory.
  */
 
 enum { ARRAYS = 6, LANES = 16 };

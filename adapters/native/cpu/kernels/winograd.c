@@ -8,7 +8,7 @@
  * for what they become is written and read again: at least as many as make the windows' reading a
  * part of the multiplications, and above that what the second cache holds.
  */
-#define BLOCK_TILES_LEAST 96
+#define BLOCK_TILES_MIN 96
 #define BLOCK_TILES_MOST 384
 #define BLOCK_BYTES ((int64_t)1 << 20)
 /* Floats between positions beyond what they hold: else 16 stores meet in one set of the first
@@ -28,7 +28,7 @@ struct block {
 
 struct winograd_loops {
 	int64_t lanes, rows[2];
-	void (*windows)(float *u, int64_t stride, const float *w, bool turned);
+	void (*windows)(float *u, int64_t stride, const float *w, bool flipped);
 	void (*input)(const struct winograd *c, const struct block *b, float *v, const float *x,
 		      const struct place *tile, int64_t t);
 	void (*product[2])(float *m, const float *x, const float *u, int64_t blocks,
@@ -92,7 +92,7 @@ size_t winograd_weight_floats(const struct winograd *c, const struct winograd_lo
 }
 
 void winograd_weights(const struct winograd *c, const struct winograd_loops *loops, float *u,
-		      const float *w, bool turned, size_t first, size_t end)
+		      const float *w, bool flipped, size_t first, size_t end)
 {
 	int64_t lanes = loops->lanes, block = 9 * lanes * lanes;
 	int64_t inputs = c->channels / lanes, outputs = c->outputs / lanes;
@@ -102,10 +102,11 @@ void winograd_weights(const struct winograd *c, const struct winograd_loops *loo
 		float *panel = u + o / 2 * c->channels * 2 * lanes + o % 2 * lanes;
 
 		for (int64_t i = 0; i < inputs; i++) {
-			const float *from = w + (turned ? i * outputs + o : o * inputs + i) * block;
+			const float *from =
+				w + (flipped ? i * outputs + o : o * inputs + i) * block;
 
 			loops->windows(panel + i * lanes * 2 * lanes, stride,
-				       o < outputs ? from : NULL, turned);
+				       o < outputs ? from : NULL, flipped);
 		}
 	}
 }
@@ -118,8 +119,8 @@ static int64_t block_tiles(const struct winograd *c, size_t shares)
 		BLOCK_BYTES / (POSITIONS * (int64_t)sizeof(float)) / (c->channels + c->outputs);
 	int64_t share = (winograd_tiles(c) + (int64_t)shares - 1) / (int64_t)shares, blocks, tiles;
 
-	if (most < BLOCK_TILES_LEAST)
-		most = BLOCK_TILES_LEAST;
+	if (most < BLOCK_TILES_MIN)
+		most = BLOCK_TILES_MIN;
 	if (most > BLOCK_TILES_MOST)
 		most = BLOCK_TILES_MOST;
 	blocks = (share + most - 1) / most;

@@ -40,12 +40,12 @@ size_t winograd_panels(const struct winograd *c, const struct winograd_loops *lo
 /*
  * Transforms the windows of panels first to end - 1 into u. w has outputs x channels windows in
  * blocks of winograd_lanes of both (oneDNN's OIhw16i16o and OIhw8i8o) and starts at a cache line.
- * `turned`: c is the convolution that gives the gradient of another one's input, and w has that
- * one's windows, channels x outputs: they are turned by half a circle, and inputs and outputs
+ * `flipped`: c is the convolution that gives the gradient of another one's input, and w has that
+ * one's windows, channels x outputs: they are flipped by half a circle, and inputs and outputs
  * change places.
  */
 void winograd_weights(const struct winograd *c, const struct winograd_loops *loops, float *u,
-		      const float *w, bool turned, size_t first, size_t end);
+		      const float *w, bool flipped, size_t first, size_t end);
 
 /* Floats that a share needs for itself while it is computed. */
 size_t winograd_scratch_floats(const struct winograd *c, const struct winograd_loops *loops,

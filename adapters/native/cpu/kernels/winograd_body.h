@@ -87,22 +87,22 @@ TARGET static inline void NAME(window_1d)(NAME(vector) * to, int to_stride, cons
 
 /*
  * A block of LANES inputs by a vector of outputs: u[position * stride + input * 2 * LANES] = G g G'
- * of the windows w[tap][input][output], or, turned, of w[tap][output][input] with the taps in
+ * of the windows w[tap][input][output], or, flipped, of w[tap][output][input] with the taps in
  * reverse. Zeros where w is NULL.
  */
-TARGET static void NAME(windows)(float *u, int64_t stride, const float *w, bool turned)
+TARGET static void NAME(windows)(float *u, int64_t stride, const float *w, bool flipped)
 {
 	float block[9 * LANES * LANES] __attribute__((aligned(64)));
 
 	if (!w)
 		memset(block, 0, sizeof(block));
 	for (int t = 0; w && t < 9; t++) {
-		const float *tap = w + (turned ? 8 - t : t) * LANES * LANES;
+		const float *tap = w + (flipped ? 8 - t : t) * LANES * LANES;
 		float *to = block + t * LANES * LANES;
 
-		if (!turned)
+		if (!flipped)
 			memcpy(to, tap, LANES * LANES * sizeof(float));
-		for (int i = 0; turned && i < LANES; i++)
+		for (int i = 0; flipped && i < LANES; i++)
 			for (int o = 0; o < LANES; o++)
 				to[i * LANES + o] = tap[o * LANES + i];
 	}
