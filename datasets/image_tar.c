@@ -1,5 +1,6 @@
 /* Tar files (POSIX.1-1988 ustar, with GNU's and pax' long names) of pictures, and of tar files of
- * pictures, of which only the heads are read. */
+ * pictures, of which only the heads are read. Threads read members where they lie in the file;
+ * libarchive does not say where that is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Reads and writes the fields of protobuf messages. */
 #include "datasets/protobuf.h"
 
 #include <endian.h>

@@ -1,5 +1,6 @@
 /* The few bytes of protobuf's encoding (https://protobuf.dev/programming-guides/encoding) that
- * Caffe's Datum and TensorFlow's Example need. */
+ * Caffe's Datum and TensorFlow's Example need. Fields are read in place: protobuf-c would copy each
+ * picture, and allocate for a hostile record many times its size. */
 #ifndef PRONY_DATASETS_PROTOBUF_H
 #define PRONY_DATASETS_PROTOBUF_H
 
