@@ -58,14 +58,6 @@ struct kinks {
 extern const struct kernel_watch kinks_watch;
 void kink_list_release(struct kink_list *list);
 
-/* The function of an operator; NULL when the interpreter lacks it. */
-void (*kernel_of(enum op op))(const struct kernel_call *call);
-void kernel_cross_entropy(const struct kernel_call *call);
-void kernel_cross_entropy_grad(const struct kernel_call *call);
-void kernel_half_squares(const struct kernel_call *call);
-void kernel_gather(const struct kernel_call *call);
-void kernel_gather_grad(const struct kernel_call *call);
-
 /* What has gone into a value, for what rounding may have done to it. */
 struct accumulation {
 	double depth;	 /* the lengths of all sums, added up; 1 for what rounds and is no sum */

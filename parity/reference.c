@@ -206,7 +206,7 @@ enum prony_status reference_init(struct reference *ref, const struct graph *grap
 	*ref = (struct reference){.graph = graph};
 	arena_init(&ref->arena, 0);
 	for (int i = 0; i < graph->node_count; i++)
-		if (!kernel_of(graph->nodes[i].op))
+		if (!operator_row(graph->nodes[i].op)->compute)
 			return error_set(err, PRONY_UNSUPPORTED,
 					 "the reference interpreter has no operator %s",
 					 operator_name(graph->nodes[i].op));
@@ -336,7 +336,7 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 		}
 		status = need_outputs(ref, call.node, err);
 		if (status == PRONY_OK && (ref->has_labels || !reads_label(ref->graph, call.node)))
-			kernel_of(call.node->op)(&call);
+			operator_row(call.node->op)->compute(&call);
 		if (status == PRONY_OK && call.rounds)
 			rounding_add(&call);
 		if (status == PRONY_OK && ref->frees)
@@ -443,6 +443,28 @@ double reference_loss(const struct reference *ref)
 	if (ref->graph->loss == VALUE_NONE || !ref->has_labels || ref->step == 0)
 		return NAN;
 	return ref->values[ref->graph->loss][0];
+}
+
+double reference_objective(const struct graph *graph, const double *logits, const int64_t *labels)
+{
+	const struct node *node = &graph->nodes[graph->forward_count - 1];
+	int label = graph_label(graph, 0);
+	int64_t count = shape_elements(&graph->values[label].shape);
+	double loss = NAN, *wide, **values;
+	struct arena arena;
+
+	arena_init(&arena, 0);
+	wide = arena_array(&arena, (size_t)count, sizeof(*wide));
+	values = arena_array(&arena, (size_t)graph->value_count, sizeof(*values));
+	for (int64_t i = 0; i < count; i++)
+		wide[i] = (double)labels[i];
+	values[graph->logits] = (double *)(uintptr_t)logits;
+	values[label] = wide;
+	values[graph->loss] = &loss;
+	operator_row(node->op)->compute(
+		&(struct kernel_call){.graph = graph, .node = node, .values = values});
+	arena_release(&arena);
+	return loss;
 }
 
 int64_t reference_cost(const struct graph *graph, enum stage stage)

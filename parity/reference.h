@@ -78,13 +78,8 @@ const double *reference_value(const struct reference *ref, int value, int64_t *c
 /* Loss of the last forward run; NAN when the graph has none or stage was forward without labels. */
 double reference_loss(const struct reference *ref);
 
-/* Mean softmax cross-entropy of logits (rows x classes, row-major) over the rows whose label is not
- * negative, as the gate computes it for frameworks that give logits only. */
-double reference_cross_entropy(const double *logits, const int64_t *labels, int64_t rows,
-			       int64_t classes);
-
-/* The objective of a graph with a loss, of its logits (row-major); labels only where it reads them.
- */
+/* The loss of logits (row-major) and labels, of a graph that has one: for frameworks that give
+ * logits only. */
 double reference_objective(const struct graph *graph, const double *logits, const int64_t *labels);
 
 /* Multiply-accumulates that one step of the reference costs, to bound the gate's time. */

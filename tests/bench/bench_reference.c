@@ -158,8 +158,8 @@ static double run_operator(const struct layer *layer, int64_t batch, double *con
 					   .group = group}};
 	double begin = cpu_seconds();
 
-	kernel_of(ops[which])(
-		&(struct kernel_call){.graph = &graph, .node = &node, .values = arrays});
+	operator_row(ops[which])
+		->compute(&(struct kernel_call){.graph = &graph, .node = &node, .values = arrays});
 	return cpu_seconds() - begin;
 }
 

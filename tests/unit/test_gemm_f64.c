@@ -295,9 +295,10 @@ static void run_conv(const struct conv_case *c, double *const arrays[VALUES], in
 	node.outputs[0] = which;
 	if (which == K && c->bias)
 		node.outputs[node.output_count++] = BIAS;
-	kernel_of(which == Y   ? OP_CONV
-		  : which == X ? OP_CONV_GRAD_INPUT
-			       : OP_CONV_GRAD_WEIGHT)(&call);
+	operator_row(which == Y	  ? OP_CONV
+		     : which == X ? OP_CONV_GRAD_INPUT
+				  : OP_CONV_GRAD_WEIGHT)
+		->compute(&call);
 }
 
 /* The bias, which naive_conv leaves out. */
