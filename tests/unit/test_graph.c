@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "draw/picture.h"
+#include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/tensor.h"
 #include "zoo/zoo.h"
@@ -342,6 +343,36 @@ static void flatten_splits_at_its_axis(void **state)
 	}
 }
 
+static void inputs_have_any_type_and_one_batch(void **state)
+{
+	static const enum dtype types[] = {DTYPE_F16, DTYPE_I32, DTYPE_BOOL, DTYPE_F32};
+	static const char *const names[] = {"half", "rows", "mask", "more"};
+
+	(void)state;
+	for (int64_t batch = 2; batch <= 3; batch++) {
+		struct graph graph;
+		struct builder b = {.graph = &graph, .error = ERROR_INIT};
+		struct error err = ERROR_INIT;
+		int inputs[4], x;
+
+		graph_init(&graph, "inputs");
+		for (int i = 0; i < 4; i++)
+			build_input(&b, names[i], types[i], i < 3 ? 2 : batch, 1,
+				    (const int64_t[]){1});
+		assert_int_equal(graph_inputs(&graph, inputs, 4), 4);
+		x = build_flatten(&b, "flat", build_embedding(&b, "e", inputs[1], 5, 3));
+		if (batch == 2) {
+			assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
+			assert_int_equal(graph_index_bound(&graph, inputs[1]), 5);
+			assert_int_equal(graph_index_bound(&graph, inputs[0]), 0);
+		} else {
+			assert_int_equal(build_finish(&b, x, &err), PRONY_BAD_INPUT);
+			assert_non_null(strstr(err.text, "'more': inputs and labels must share"));
+		}
+		graph_release(&graph);
+	}
+}
+
 static void the_builder_keeps_its_first_error(void **state)
 {
 	struct graph graph;
@@ -583,6 +614,7 @@ int main(void)
 		cmocka_unit_test(grouped_convolutions_count_their_macs),
 		cmocka_unit_test(matrices_may_be_transposed),
 		cmocka_unit_test(flatten_splits_at_its_axis),
+		cmocka_unit_test(inputs_have_any_type_and_one_batch),
 		cmocka_unit_test(the_builder_keeps_its_first_error),
 		cmocka_unit_test(names_and_numbers_must_fit_json),
 		cmocka_unit_test(the_zoo_has_its_published_figures),

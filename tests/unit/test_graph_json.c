@@ -75,6 +75,35 @@ static void read_graphs_have_no_initial_weights(void **state)
 	arena_release(&arena);
 }
 
+/* Before there were lists, a graph named its one input and its one label. */
+static void graphs_without_lists_are_read(void **state)
+{
+	static const char *const names[] = {"lenet", "tagger"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		struct error err = ERROR_INIT;
+		struct graph graph, back;
+		json_t *json;
+
+		build_zoo(names[i], 2, &graph);
+		json = graph_to_json(&graph);
+		json_object_del(json, "inputs");
+		json_object_del(json, "labels");
+		if (i == 0) {
+			assert_int_equal(graph_from_json(json, &back, &err), PRONY_OK);
+			assert_int_equal(graph_input(&back, 0), graph_input(&graph, 0));
+			assert_int_equal(graph_label(&back, 0), graph_label(&graph, 0));
+			graph_release(&back);
+		} else {
+			assert_int_equal(graph_from_json(json, &back, &err), PRONY_BAD_INPUT);
+			assert_non_null(strstr(err.text, "\"inputs\" must name"));
+		}
+		json_decref(json);
+		graph_release(&graph);
+	}
+}
+
 /* Finds "values/3/shape" and puts `with` in its place; NULL removes it, "[...]/-" appends. */
 static void replace(json_t *root, const char *path, const char *with)
 {
@@ -318,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(graphs_survive_json),
+		cmocka_unit_test(graphs_without_lists_are_read),
 		cmocka_unit_test(read_graphs_have_no_initial_weights),
 		cmocka_unit_test(hostile_graphs_are_refused),
 		cmocka_unit_test(other_roots_are_refused),
