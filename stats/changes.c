@@ -8,17 +8,19 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* One in a hundred histories without a change shows one; ten values can show one of five and five
- * (2 of 252 orders are as good). */
+/*
+ * The level gives a false alarm in one of a hundred series without a change. Ten values suffice for
+ * one change in the middle (2 of 252 orders are as good).
+ */
 const struct change_settings change_defaults = {
 	.least = 3, .permutations = 999, .level = 0.01, .threshold = 0.01, .seed = 1};
 
 struct split {
-	double statistic; /* negative: there is none */
+	double statistic; /* negative: no split */
 	size_t at;
 };
 
-/* sums[i * (n + 1) + k]: distances of the first i values from the first k of them. */
+/* sums[i * (n + 1) + k]: sum of distances between the first i and the first k values. */
 static void sum_distances(const double *x, size_t n, double *sums)
 {
 	size_t row = n + 1;
@@ -35,7 +37,7 @@ static void sum_distances(const double *x, size_t n, double *sums)
 	}
 }
 
-/* Distances of the values from..to-1 from the values other..end-1. */
+/* Sum of distances between the values from..to-1 and the values other..end-1. */
 static double distances(const double *sums, size_t row, size_t from, size_t to, size_t other,
 			size_t end)
 {
@@ -43,7 +45,7 @@ static double distances(const double *sums, size_t row, size_t from, size_t to, 
 	       sums[from * row + other];
 }
 
-/* The energy statistic of 0..at-1 against at..end-1 (formula 7 there, exponent 1). */
+/* The energy statistic of 0..at-1 against at..end-1 (formula 7 of the paper, exponent 1). */
 static double energy(const double *sums, size_t row, size_t at, size_t end)
 {
 	double n = (double)at, m = (double)(end - at);
@@ -54,8 +56,10 @@ static double energy(const double *sums, size_t row, size_t at, size_t end)
 	return n * m / (n + m) * (between - before - after);
 }
 
-/* The best split of n values; the second part may end before the last, so that a level that comes
- * back hides nothing. `sums` has room for (n + 1)^2. */
+/*
+ * The best split of n values. The second part may end before the last value, so that a level that
+ * returns does not hide the change. `sums` has room for (n + 1)^2.
+ */
 static struct split best_split(const double *x, size_t n, size_t least, double *sums)
 {
 	struct split best = {.statistic = -1};
@@ -72,11 +76,11 @@ static struct split best_split(const double *x, size_t n, size_t least, double *
 	return best;
 }
 
-/* A series cut at places: cuts[0] = 0, cuts[count] = n. */
+/* A series with its cuts: cuts[0] = 0, cuts[count] = n. */
 struct parts {
 	double *x, *shuffled, *sums;
 	size_t *cuts, count, n;
-	double *p; /* of the test that found each cut */
+	double *p; /* p of the test that found each cut */
 	const struct change_settings *settings;
 };
 
@@ -105,7 +109,7 @@ static void shuffle(double *x, size_t n, struct random *random)
 	}
 }
 
-/* Share of random orders within the parts whose best split is as good. */
+/* The share of random orders within the parts whose best split is at least as good. */
 static double p_of(struct parts *parts, double statistic, struct random *random)
 {
 	int as_good = 1, permutations = parts->settings->permutations;
@@ -153,7 +157,7 @@ static void contrast_at(const struct parts *parts, const double *values, size_t 
 	contrast_welch(values + before, at - before, values + at, parts->cuts[place + 1] - at, out);
 }
 
-/* Takes away the smallest change that is within the threshold; false when there is none. */
+/* Removes the smallest change within the threshold; false when there is none. */
 static bool remove_smallest(struct parts *parts, const double *values)
 {
 	size_t smallest = 0;

@@ -4,7 +4,7 @@
 
 enum { BATCHES = 10 };
 
-/* Variance of the window's mean, of logarithms. */
+/* Variance of the logarithm of a window's mean. */
 static double variance_of_mean(const struct diagnosed_process *process)
 {
 	size_t each = process->block_count / BATCHES;
@@ -22,7 +22,7 @@ static double variance_of_mean(const struct diagnosed_process *process)
 	return squares / (BATCHES - 1) / BATCHES;
 }
 
-/* Variance of the estimate, times the time that it takes. */
+/* Variance of the estimate multiplied by its time. */
 static double variance_time(const struct components *c, double window_s)
 {
 	return (fmax(c->between, 0) + c->within / window_s) * (c->cost_s + window_s);

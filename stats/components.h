@@ -1,7 +1,7 @@
 /*
- * Where the variance of a cell's step time is, and how its time were split best (Kalibera and
- * Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013, two levels). Variances are of
- * logarithms.
+ * Splits the variance of a cell's step time into levels and finds the best split of its time
+ * (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013, two levels).
+ * Variances are of logarithms.
  */
 #ifndef PRONY_STATS_COMPONENTS_H
 #define PRONY_STATS_COMPONENTS_H
@@ -11,22 +11,23 @@
 #include "stats/diagnoses.h"
 
 struct components {
-	double within;	    /* T1^2: variance of the mean over one second of a window, in s */
-	double between;	    /* T2^2: variance of processes whose windows had no end; may be < 0 */
-	double window_s;    /* as it was */
-	double cost_s;	    /* of a process beside its window */
-	double best_s;	    /* window of the smallest error in equal time, within the limits */
-	double error_ratio; /* standard error with it / with window_s, in equal time */
+	double within;	/* T1^2: variance of the mean over one second of a window, in s */
+	double between; /* T2^2: variance between processes with infinitely long windows; may be < 0
+			 */
+	double window_s;    /* length of the measured windows */
+	double cost_s;	    /* time of a process outside its window */
+	double best_s;	    /* window with the smallest error in equal time, within the limits */
+	double error_ratio; /* its standard error divided by that with window_s, in equal time */
 };
 
-/* Windows that are proposed lie between these. */
+/* Limits of proposed windows. */
 #define COMPONENTS_WINDOW_MIN_S 0.5
 #define COMPONENTS_WINDOW_MAX_S 120.0
 
 /*
- * From processes of which each has blocks (at least 2 such); window_s and cost_s are theirs on
- * average. The variance of a window's mean comes from ten batches of its blocks, because blocks
- * depend on each other. All members NaN where too little is known.
+ * Uses processes with blocks (at least two). window_s and cost_s are their averages. The variance
+ * of a window's mean is estimated from ten batches of its blocks, because neighbouring blocks are
+ * correlated. All members are NaN when there is too little data.
  */
 void components_of(const struct diagnosed_process *processes, size_t count, double window_s,
 		   double cost_s, struct components *out);

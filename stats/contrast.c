@@ -7,10 +7,10 @@
 #include "stats/estimate.h"
 
 #define COVERAGE_P 0.975 /* two-sided 95 % */
-#define POWER_P 0.8	 /* of a comparison with as many processes as are named */
+#define POWER_P 0.8	 /* power of a comparison with the proposed number of processes */
 #define NARROW_MAX 0.10
 #define FEW 5	     /* processes; stats/effort.h, default */
-#define TRIMMED_OF 8 /* one at each end of so many */
+#define TRIMMED_OF 8 /* one value is trimmed at each end per eight */
 
 const char *verdict_word(enum verdict verdict)
 {
@@ -23,7 +23,10 @@ const char *verdict_word(enum verdict verdict)
 	return verdict >= 0 && verdict < VERDICT_COUNT ? words[verdict] : "?";
 }
 
-/* Mean and variance (NaN for one) of differences x[i] - y[i], or of x where y is NULL; n > 0. */
+/*
+ * Mean and variance (NaN for one value) of the differences x[i] - y[i], or of x when y is NULL; n >
+ * 0.
+ */
 static void moments(const double *x, const double *y, size_t n, double *mean, double *variance)
 {
 	double sum = 0, squares = 0;
@@ -38,13 +41,13 @@ static void moments(const double *x, const double *y, size_t n, double *mean, do
 	*variance = n > 1 ? squares / (double)(n - 1) : NAN;
 }
 
-/* Ratio and interval from difference, error and degrees of freedom. */
+/* Computes ratio and interval from difference, error and degrees of freedom. */
 static void complete(struct contrast *contrast)
 {
 	double width = NAN;
 
 	if (contrast->error == 0)
-		width = 0; /* no spread at all: Welch's degrees of freedom are 0 / 0 */
+		width = 0; /* without any spread Welch's degrees of freedom are 0 / 0 */
 	else if (contrast->error > 0)
 		width = student_t_quantile(COVERAGE_P, contrast->df) * contrast->error;
 	contrast->ratio = exp(contrast->difference);
@@ -98,7 +101,7 @@ void contrast_trimmed(const double *a, const double *b, size_t n, struct contras
 	sort_reals(sorted, n);
 	for (size_t i = cut; i < n - cut; i++)
 		sum += sorted[i];
-	/* The spread is that of the winsorised: what is cut counts as the next that is kept. */
+	/* Winsorised variance: a trimmed value counts as the nearest kept one. */
 	for (size_t i = 0; i < cut; i++) {
 		sorted[i] = sorted[cut];
 		sorted[n - 1 - i] = sorted[n - 1 - cut];
@@ -169,7 +172,7 @@ double contrast_df(const struct contrast *contrast, size_t n)
 
 enum verdict contrast_verdict(const struct contrast *contrast, double threshold)
 {
-	/* B at 1.01 and B at 1 / 1.01 of A are equally far from it. */
+	/* The limits are symmetric on a logarithmic scale: 1.01 and 1 / 1.01. */
 	double limit = 1 + threshold;
 
 	if (isnan(contrast->low) || isnan(contrast->high))
@@ -232,8 +235,8 @@ enum verdict contrast_claim(const struct contrast *contrast, double threshold)
 }
 
 /*
- * Whether n processes of each bring a verdict in 80 of 100 cases. Beyond the threshold one end of
- * the interval has to clear the nearer limit; within it both ends have to stay inside.
+ * Whether n processes of each side give a verdict in 80 of 100 cases. Beyond the threshold one end
+ * of the interval must clear the nearer limit; within it both ends must stay inside.
  */
 static bool resolves(const struct contrast *contrast, double threshold,
 		     const struct strictness *strictness, size_t n)
@@ -255,7 +258,9 @@ static bool resolves(const struct contrast *contrast, double threshold,
 size_t contrast_needed(const struct contrast *contrast, double threshold,
 		       const struct strictness *strictness)
 {
-	/* A spread without the rounds that were cut tells nothing of fewer, of which none would be.
+	/*
+	 * The spread of a trimmed sample is not valid for smaller samples, which would not be
+	 * trimmed.
 	 */
 	size_t low = contrast->paired && contrast->na >= TRIMMED_OF ? TRIMMED_OF : 2;
 	size_t high = CONTRAST_NEEDED_MAX;
@@ -282,11 +287,11 @@ double contrast_finds(double spread, size_t n, double threshold, double share)
 	double t = student_t_quantile(COVERAGE_P, df);
 	struct strictness strictness = verdict_strictness(threshold);
 	double strict = student_t_quantile(1 - discoveries(INFINITY, n, &strictness) / 2, df);
-	/* Where the spread comes out as no more than so much of the true one, 95 % are enough. */
+	/* Below this estimate of the spread, relative to the true one, 95 % is enough. */
 	double narrow = n < strictness.few ? 0 : log1p(strictness.narrow) / (t * error);
 	double low = 0, high = 4 * strict + 10;
 
-	/* Beyond the threshold by so many standard errors. */
+	/* Bisection on the distance beyond the threshold, in standard errors. */
 	while (high - low > 1e-6) {
 		double middle = low + (high - low) / 2;
 		if (student_t_upper_shifted(t, df, middle, 0, narrow) +

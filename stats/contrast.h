@@ -1,6 +1,6 @@
 /*
- * How much slower is B than A? The ratio of two sets of process means with an interval of its own,
- * a verdict against a threshold, and how many processes would bring one (docs/results.md).
+ * Compares two sets of process means: the ratio B / A with its interval, a verdict against a
+ * threshold, and the number of processes that would decide it (docs/results.md).
  */
 #ifndef PRONY_STATS_CONTRAST_H
 #define PRONY_STATS_CONTRAST_H
@@ -11,8 +11,8 @@
 /* X(id, word) */
 #define VERDICTS(X)                                                                                \
 	X(SAME, "SAME")	    /* the interval lies within the threshold */                           \
-	X(FASTER, "FASTER") /* it lies below */                                                    \
-	X(SLOWER, "SLOWER") /* it lies above */                                                    \
+	X(FASTER, "FASTER") /* the interval lies below */                                          \
+	X(SLOWER, "SLOWER") /* the interval lies above */                                          \
 	X(INCONCLUSIVE, "INCONCLUSIVE")
 
 enum verdict {
@@ -24,76 +24,84 @@ enum verdict {
 
 const char *verdict_word(enum verdict verdict);
 
-/* A difference of logarithms of process means, B's less A's. */
+/* The difference of logarithms of process means, B minus A. */
 struct contrast {
-	bool paired;	   /* by rounds; else two independent sets */
-	size_t na, nb;	   /* processes that counted; equal where paired */
-	double difference; /* mean; NaN without processes of either */
-	double error;	   /* its standard error; NaN with less than two processes of either */
-	double df;	   /* degrees of freedom of it (Welch's where not paired) */
-	double spread;	   /* standard error times the square root of n, with n processes of each */
-	double df_each;	   /* degrees of freedom / (n - 1), with n of each; not of paired ones */
+	bool paired;	   /* paired by rounds; otherwise two independent sets */
+	size_t na, nb;	   /* number of processes; equal when paired */
+	double difference; /* mean; NaN when a side has no process */
+	double error;	   /* its standard error; NaN when a side has fewer than two processes */
+	double df;	   /* its degrees of freedom (Welch's when not paired) */
+	double spread;	   /* standard error times the square root of n, for n processes of each */
+	double df_each; /* degrees of freedom / (n - 1), for n processes of each; not for pairs */
 	double ratio, low, high; /* B / A, and its 95 % t interval */
 };
 
-/* a[i] and b[i] of the same round; n positive finite process means of each. */
+/* Pairs a[i] and b[i] of the same round; n positive finite process means of each. */
 void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out);
 /*
- * The same by the trimmed mean, without the lowest and the highest eighth of the ratios (none of
- * fewer than eight); its error is that of the winsorised (Tukey and McLaughlin 1963, Sankhya A 25;
- * Yuen 1974, Biometrika 61). Where a machine changes its speed between the two processes of a few
- * rounds, these are as far off as its speeds are apart, and say nothing of the contenders.
+ * The same with a trimmed mean, without the lowest and the highest eighth of the ratios (nothing is
+ * trimmed below eight rounds). Its error is that of the winsorised sample (Tukey and McLaughlin
+ * 1963, Sankhya A 25; Yuen 1974, Biometrika 61). If the machine changes its speed between the two
+ * processes of a round, that ratio shows the machine's change, not a difference of the contenders.
  */
 void contrast_trimmed(const double *a, const double *b, size_t n, struct contrast *out);
-/* Welch 1947, on logarithms: sets that ran at different times. */
+/* Welch 1947, on logarithms, for sets measured at different times. */
 void contrast_welch(const double *a, size_t na, const double *b, size_t nb, struct contrast *out);
 
-/* The geometric mean of independent ratios, as a contrast; those without an interval are left out.
- * na and nb: how many were taken. Degrees of freedom after Satterthwaite 1946. */
+/*
+ * The geometric mean of independent ratios as a contrast; contrasts without an interval are left
+ * out. na and nb: their number. Degrees of freedom after Satterthwaite 1946.
+ */
 void contrast_mean(const struct contrast *contrasts, size_t count, struct contrast *out);
 
-/* Degrees of freedom with n processes of each, or n rounds (trimmed), were variances as they were
- * found. */
+/*
+ * Degrees of freedom with n processes of each, or n rounds (trimmed), if the variances stayed the
+ * same.
+ */
 double contrast_df(const struct contrast *contrast, size_t n);
 
-/* threshold 0.01: what is not off by more than 1 % either way is the same. */
+/* threshold 0.01: a difference of up to 1 % in either direction counts as the same. */
 enum verdict contrast_verdict(const struct contrast *contrast, double threshold);
 
-/* Two-sided p of "B is not off by more than the threshold": below 0.05 where the interval lies
- * outside; NaN without an interval. */
+/*
+ * Two-sided p of "B differs by no more than the threshold": below 0.05 when the interval lies
+ * outside; NaN without an interval.
+ */
 double contrast_p(const struct contrast *contrast, double threshold);
 
-/* Half of the interval as a share of the ratio; NaN without one. */
+/* Half of the interval relative to the ratio; NaN without an interval. */
 double contrast_half_width(const struct contrast *contrast);
 
 /*
- * When a claim of FASTER or SLOWER needs more than 95 %. 99 % where half the interval is more than
- * `narrow` of the ratio (0.01 = 1 %), so that what does not matter no longer keeps chance away: of
- * the same twice one pair in fifty would be called so (docs/measured/statistics.md). 99.9
- * % where there are fewer than `few` processes: in one case of a hundred three lie ten times as
- * close as they should, and the interval of 99 % is no wider than that
- * (docs/measured/statistics.md).
+ * When FASTER or SLOWER needs more than 95 % confidence. 99 % when half of the interval exceeds
+ * `narrow` (0.01 = 1 %) of the ratio: then the threshold no longer protects against chance, and one
+ * A/A pair in fifty would be called different (docs/measured/statistics.md). 99.9 % with fewer than
+ * `few` processes: in one of a hundred cases three processes are ten times closer together than
+ * they should be, and a 99 % interval does not cover that (docs/measured/statistics.md).
  */
 struct strictness {
 	double narrow;
 	size_t few;
 };
 
-/* That of a verdict: twice the threshold, at most 10 %, and the least of default effort. */
+/*
+ * The strictness of verdicts: narrow is twice the threshold, at most 10 %; few is the minimum of
+ * default effort.
+ */
 struct strictness verdict_strictness(double threshold);
 
-/* False discovery rate within which a difference is claimed. */
+/* False discovery rate for claims of a difference. */
 #define CONTRAST_DISCOVERIES 0.05
 #define CONTRAST_DISCOVERIES_STRICT 0.01
 #define CONTRAST_DISCOVERIES_FEW 0.001
 double contrast_discoveries(const struct contrast *contrast, const struct strictness *strictness);
 
-/* contrast_verdict of one comparison alone; FASTER and SLOWER only as strict as a verdict is. */
+/* contrast_verdict for a single comparison; FASTER and SLOWER with the strictness of verdicts. */
 enum verdict contrast_claim(const struct contrast *contrast, double threshold);
 
 /*
- * Processes of each (or pairs) with which a verdict comes in 80 of 100 such comparisons, were
- * difference and spread as they were found; 0 when unknown, CONTRAST_NEEDED_MAX for as many or
+ * Number of processes of each (or of pairs) with which 80 of 100 such comparisons give a verdict,
+ * if difference and spread stayed the same. 0 when unknown, CONTRAST_NEEDED_MAX for that many or
  * more.
  */
 #define CONTRAST_NEEDED_MAX 10000
@@ -102,14 +110,14 @@ size_t contrast_needed(const struct contrast *contrast, double threshold,
 
 /*
  * The smallest difference of logarithms that a comparison of n pairs (at least 2) calls SLOWER in
- * `share` of all cases (as strict as a verdict is), where the logarithms of single pairs' ratios
- * have the given standard deviation.
+ * `share` of all cases, with the strictness of verdicts. `spread`: standard deviation of the
+ * logarithms of single pairs' ratios.
  */
 double contrast_finds(double spread, size_t n, double threshold, double share);
 
 /*
- * Benjamini and Hochberg 1995: adjusted[i] is the false discovery rate at which hypothesis i would
- * just be rejected. NaNs are no hypotheses and stay NaN.
+ * Benjamini and Hochberg 1995: adjusted[i] is the false discovery rate at which hypothesis i is
+ * just rejected. NaNs are ignored and stay NaN.
  */
 void adjust_for_many(const double *p, size_t count, double *adjusted);
 

@@ -19,7 +19,7 @@
  * docs/measured/statistics.md), and the share of a step from which faults are reported. */
 #define FAULT_NS 500
 #define FAULTS_SHARE_MIN 0.02
-/* How many standard deviations a split into two lies beyond its expectation. */
+/* How many standard deviations a split into two levels lies beyond its expectation. */
 #define SPLIT_Z 3.5
 
 static const struct {
@@ -68,7 +68,7 @@ static struct moments moments_of(const double *x, size_t n)
 	return m;
 }
 
-/* The first against what the others predict of one more (t, one-sided). */
+/* Compares the first process with the prediction from the others (t, one-sided). */
 static double first_slowest(const double *logs, size_t n)
 {
 	struct moments others = moments_of(logs + 1, n - 1);
@@ -80,10 +80,11 @@ static double first_slowest(const double *logs, size_t n)
 }
 
 /*
- * Two levels: the best split of the sorted values leaves much less within its parts than a normal
- * distribution would (Engelman and Hartigan, "Percentage Points of a Test for Clusters", JASA 64,
- * 1969, with their approximation: log(total/within) has mean -log(1 - 2/pi) + 2.4/(n - 2) and
- * standard deviation 1/sqrt(n - 2)). Each part has two at least: one alone is an outlier.
+ * Two levels: the best split of the sorted values leaves much less variance within its parts than a
+ * normal distribution would (Engelman and Hartigan, "Percentage Points of a Test for Clusters",
+ * JASA 64, 1969, with their approximation: log(total/within) has mean -log(1 - 2/pi) + 2.4/(n - 2)
+ * and standard deviation 1/sqrt(n - 2)). Each part has at least two values, because a single one is
+ * an outlier.
  */
 static double two_speeds(const double *logs, size_t n)
 {
@@ -94,8 +95,10 @@ static double two_speeds(const double *logs, size_t n)
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = logs[i] - all.mean;
 	sort_reals(sorted, n);
-	/* About the common mean the sums of both parts are opposite, and the squares between them
-	 * are what the parts lack. */
+	/*
+	 * Around the common mean the sums of both parts are opposite, so the sum of squares between
+	 * them follows from one.
+	 */
 	for (size_t at = 1; at + 2 <= n; at++) {
 		double size = (double)at, rest = (double)(n - at);
 		low += sorted[at - 1];
@@ -108,12 +111,12 @@ static double two_speeds(const double *logs, size_t n)
 	double df = (double)(n - 2);
 	double expected = -log(1 - M_2_PI) + 2.4 / df + SPLIT_Z / sqrt(df);
 	free(sorted);
-	/* Compared without a logarithm, so that levels without any spread count. */
+	/* Compare without a logarithm, so that levels without any spread are found too. */
 	bool found = apart > log1p(LEVELS_APART_MIN) && within < all.squares * exp(-expected);
 	return found ? expm1(apart) : NAN;
 }
 
-/* Pooled t of the processes from `at` on against those before. */
+/* Pooled t of the processes from `at` on against the earlier ones. */
 static double t_between(const double *logs, size_t n, size_t at, double *apart)
 {
 	struct moments before = moments_of(logs, at), after = moments_of(logs + at, n - at);
@@ -123,9 +126,11 @@ static double t_between(const double *logs, size_t n, size_t at, double *apart)
 	return *apart / sqrt(squares * (1 / (double)at + 1 / (double)(n - at)));
 }
 
-/* One level before some process and another from it on, two processes on each side at least: the
- * cut with the largest t (Hawkins, "Testing a Sequence of Observations for a Shift in Location",
- * JASA 72, 1977), at a level that Bonferroni corrects for the number of cuts. */
+/*
+ * A change of level between two groups of at least two processes: the cut with the largest t
+ * (Hawkins, "Testing a Sequence of Observations for a Shift in Location", JASA 72, 1977), with a
+ * Bonferroni correction for the number of cuts.
+ */
 static double level_change(const double *logs, size_t n)
 {
 	double change = NAN, largest = 0, cuts = (double)(n - 3);
@@ -141,7 +146,10 @@ static double level_change(const double *logs, size_t n)
 	return found ? expm1(fabs(change)) : NAN;
 }
 
-/* The median of those in which they are worth a part of the step; two processes at least. */
+/*
+ * The median over the processes in which faults take a noticeable part of the step; needs at least
+ * two.
+ */
 static double page_faults(const struct diagnosed_process *processes, size_t n)
 {
 	double *faults = memory_alloc((n + 1) * sizeof *faults);
@@ -169,7 +177,7 @@ void diagnose(const struct diagnosed_process *processes, size_t n, struct diagno
 	if (n > 0 && exp(sum / (double)n) < STEP_MIN_NS)
 		values[DIAGNOSIS_SHORT_STEP] = exp(sum / (double)n);
 	if (n >= PROCESSES_MIN) {
-		/* The first one may have been left out; then another one stands there. */
+		/* The first process may have been left out of the list. */
 		if (processes[0].number <= 1)
 			values[DIAGNOSIS_FIRST_SLOWEST] = first_slowest(logs, n);
 		values[DIAGNOSIS_TWO_SPEEDS] = two_speeds(logs, n);

@@ -30,7 +30,7 @@ enum diagnosis_id {
 
 const char *diagnosis_word(enum diagnosis_id id);   /* "two-speeds" */
 const char *diagnosis_title(enum diagnosis_id id);  /* "Two speeds" */
-const char *diagnosis_remedy(enum diagnosis_id id); /* what it means and what helps */
+const char *diagnosis_remedy(enum diagnosis_id id); /* what it means, and the remedy */
 /* Adds "21 % apart". */
 void diagnosis_value(enum diagnosis_id id, double value, struct strbuf *out);
 
@@ -43,11 +43,13 @@ struct diagnosed_process {
 	size_t block_count;
 };
 
-/* A window with fewer blocks says nothing about its own variance. */
+/* With fewer blocks a window's own variance is unknown. */
 #define DIAGNOSED_BLOCKS_MIN 20
 
-/* values[id]: relative to the step (0.05 is 5 %), ns for SHORT_STEP, a number for PAGE_FAULTS; NaN
- * where nothing was found. Processes in the order in which they ran. */
+/*
+ * values[id]: relative to the step (0.05 is 5 %), ns for SHORT_STEP, a count for PAGE_FAULTS; NaN
+ * when nothing was found. Processes are in the order in which they ran.
+ */
 struct diagnoses {
 	double values[DIAGNOSIS_COUNT];
 };

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 #define COVERAGE_P 0.975 /* two-sided 95 % */
-/* Makes the MAD of a normal distribution its standard deviation: 1 / quantile(0.75). */
+/* Scales the MAD of a normal distribution to its standard deviation: 1 / quantile(0.75). */
 #define MAD_SCALE 1.4826
 #define NEEDED_MAX 1e9
 
@@ -23,7 +23,7 @@ void sort_reals(double *x, size_t n)
 	qsort(x, n, sizeof *x, compare_reals);
 }
 
-/* Caller frees; n > 0. */
+/* The caller frees it; n > 0. */
 static double *sorted_copy(const double *x, size_t n)
 {
 	double *copy = memory_alloc(n * sizeof *copy);
@@ -94,7 +94,10 @@ bool estimate_leaves_out(size_t all, size_t disturbed)
 	return left >= UNDISTURBED_MIN && 2 * left >= all;
 }
 
-/* Processes for a target, were their spread and t to stay as they are (docs/measurement.md). */
+/*
+ * Number of processes for a target half width, if spread and t stayed the same
+ * (docs/measurement.md).
+ */
 static size_t needed_for(double t_sd, double target)
 {
 	double needed = ceil(pow(t_sd / log1p(target), 2));

@@ -1,13 +1,13 @@
-/* Process results to an estimate with an interval: t on the logarithms of process means. */
+/* Estimates a cell's step time with an interval: t on the logarithms of process means. */
 #ifndef PRONY_STATS_ESTIMATE_H
 #define PRONY_STATS_ESTIMATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Figures are in the unit of the samples (ns per step) unless they are ratios. */
+/* Figures have the unit of the samples (ns per step) unless they are ratios. */
 struct estimate {
-	size_t n;	   /* processes */
+	size_t n;	   /* number of processes */
 	double center;	   /* geometric mean of process means; NaN when n = 0 */
 	double low, high;  /* 95 % t interval on logs; NaN when n < 2 */
 	double half_width; /* exp(t s / sqrt n) - 1; NaN when n < 2 */
@@ -33,13 +33,13 @@ double student_t_quantile(double p, double df);
 double student_t_upper(double t, double df);
 
 /*
- * The same where the mean is off by `shift` standard errors (noncentral t): how often a test at t
- * finds that and the standard deviation comes out between `from` and `to` of the true one (0 and
- * INFINITY: whatever it is); absolute error below 1e-6. df at least 1.
+ * The same when the mean is off by `shift` standard errors (noncentral t): the probability that a
+ * test at t detects it and the estimated standard deviation lies between `from` and `to` of the
+ * true one (0 and INFINITY: any). Absolute error below 1e-6. df is at least 1.
  */
 double student_t_upper_shifted(double t, double df, double shift, double from, double to);
 
-void sort_reals(double *x, size_t n); /* rising; without NaN */
+void sort_reals(double *x, size_t n); /* in ascending order; without NaN */
 /* Order statistics; x is not changed; NaN when n = 0. Percentile by linear interpolation (type 7).
  */
 double median_of(const double *x, size_t n);

@@ -6,8 +6,10 @@
 #include "stats/estimate.h"
 
 #define COVERAGE_P 0.975 /* two-sided 95 % */
-#define KNOWN_P 0.995	 /* tests/unit/test_simulation.c: with less too little is found */
-#define MANY 1e9	 /* rounds of which the spread is known */
+#define KNOWN_P                                                                                    \
+	0.995 /* from simulations (tests/unit/test_simulation.c): a lower value finds too little   \
+	       */
+#define MANY 1e9 /* enough rounds to know the spread exactly */
 
 void noise_of(const double *a, const double *b, size_t rounds, struct noise *out)
 {

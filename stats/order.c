@@ -9,7 +9,7 @@
 #define COVERAGE_P 0.975 /* two-sided 95 % */
 #define TAKEN_MAX 0.999
 
-/* Ranks go by as few processes as published suites have. */
+/* Ranks also apply to the few processes of published suites. */
 static const struct strictness strict_where_wide = {ORDER_WIDTH_MAX, 0};
 
 const char *order_word(enum order order)
@@ -49,7 +49,7 @@ static bool is_disturbed(const struct margins *margins)
 	return margins->faster > 1 || margins->slower > 1;
 }
 
-/* What two are that are not told apart. */
+/* The relation of two contenders that cannot be distinguished. */
 static enum order not_apart(const struct contrast *contrast, const struct margins *margins)
 {
 	bool wide = !(contrast_half_width(contrast) <= ORDER_WIDTH_MAX);
@@ -66,7 +66,7 @@ enum order order_of(const struct contrast *contrast, const struct margins *margi
 	return not_apart(contrast, margins);
 }
 
-/* With so many of each, were the spread to stay as it is. */
+/* Whether the interval would be narrow with n processes of each, if the spread stayed the same. */
 static bool narrow_with(const struct contrast *contrast, size_t n)
 {
 	double t = student_t_quantile(COVERAGE_P, contrast_df(contrast, n));
@@ -74,7 +74,7 @@ static bool narrow_with(const struct contrast *contrast, size_t n)
 	return t * contrast->spread / sqrt((double)n) <= log1p(ORDER_WIDTH_MAX);
 }
 
-/* Processes of each with which the interval is narrow enough to call them alike. */
+/* Number of processes of each with which the interval is narrow enough to call them alike. */
 static size_t needed_to_be_alike(const struct contrast *contrast)
 {
 	size_t low = 1, high = CONTRAST_NEEDED_MAX; /* too few; enough */
