@@ -1,4 +1,4 @@
-/* One worker process of worker-check: started, brought to a network that is fed, asked to close. */
+/* A worker process of worker-check: starts it, prepares a network with fed slots, closes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +100,7 @@ void check_session_release(struct check_session *session)
 		workload_release(&session->work);
 }
 
-/* Outcomes that say nothing about the worker. */
+/* Whether the outcome is prony's own and says nothing about the worker. */
 static bool is_our_own(enum prony_status status)
 {
 	return status == PRONY_INTERRUPTED || status == PRONY_NOMEM || status == PRONY_INTERNAL ||
@@ -224,7 +224,7 @@ static enum prony_status need_integer(const json_t *reply, const char *key, int6
 	return PRONY_OK;
 }
 
-/* An array of words that are not empty; each is handed on. */
+/* Checks an array of non-empty words and passes each on. */
 static enum prony_status need_words(const json_t *reply, const char *key,
 				    bool (*take)(void *context, const char *word), void *context,
 				    struct error *why)
@@ -281,7 +281,7 @@ static bool take_device(void *context, const char *word)
 	return *word && strlen(word) < sizeof checker->device;
 }
 
-/* What it can do, as the later checks need it. */
+/* Stores the abilities that later checks need. */
 static enum prony_status take_abilities(struct checker *checker, const json_t *reply,
 					bool session_profiled, struct error *why)
 {
@@ -296,11 +296,11 @@ static enum prony_status take_abilities(struct checker *checker, const json_t *r
 		status = need_words(reply, "stages", take_stage, checker, why);
 	if (status == PRONY_OK)
 		status = need_words(reply, "precisions", take_precision, checker, why);
-	/* A worker need not say anything of it. */
+	/* The member is optional. */
 	if (status == PRONY_OK &&
 	    (json_array_size(profiles) || (profiles && !json_is_array(profiles))))
 		status = need_words(reply, "profiles", take_profile, checker, why);
-	/* Those of a session that did not announce a profile are not asked for. */
+	/* Only a session that announced a profile may ask for one. */
 	if (!session_profiled)
 		checker->profiles = 0;
 	if (status == PRONY_OK && checker->stages == 1u << STAGE_LOAD)
@@ -344,7 +344,7 @@ static enum prony_status check_greeting(struct check_session *session, const jso
 		       : status;
 }
 
-/* Writes the bundle as what the worker offers asks for. */
+/* Writes a bundle that fits the worker's abilities. */
 static enum prony_status write_bundle(struct check_session *session, struct error *why)
 {
 	const struct checker *checker = session->checker;
@@ -455,7 +455,7 @@ enum prony_status check_build(struct check_session *session, struct error *why)
 enum prony_status check_feed(struct check_session *session, struct error *why)
 {
 	enum prony_status status = PRONY_OK;
-	/* Backwards, and the last slot twice: neither the order nor a second batch may matter. */
+	/* Feed backwards, and the last slot twice: order and refeeding must not matter. */
 	for (int i = session->cell.recipe.slots; i >= 0 && status == PRONY_OK; i--) {
 		int slot = i % session->cell.recipe.slots;
 		json_t *reply = NULL;

@@ -1,5 +1,4 @@
-/* worker-check: what no good parent sends. Each is answered with a refusal, and close still works.
- */
+/* worker-check: invalid requests. The worker must refuse each, and close must still work. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +8,9 @@
 #include "bundle/bundle.h"
 #include "conformance/check_internal.h"
 
-#define DEPTH 2000 /* nested arrays: a parser that recurses without a limit ends here */
+#define DEPTH 2000 /* nested arrays: a parser with unlimited recursion crashes here */
 
-/* A refusal as docs/worker-protocol.md wants it: this status, and a line for a person. */
+/* Checks a refusal against docs/worker-protocol.md: this status, and a line of text. */
 static enum prony_status check_refusal(const json_t *reply, const char *wanted, struct error *why)
 {
 	const char *status = json_string_or(reply, "status", "");
@@ -74,7 +73,7 @@ static enum prony_status refuse_all(struct check_session *session, const char *c
 
 enum place { AT_START, AT_GREETED, AT_OPENED, AT_BUILT, AT_RAN, AT_FAILED };
 
-/* The table of docs/worker-protocol.md, "States": where each request is not refused as invalid. */
+/* The table "States" of docs/worker-protocol.md: in which states each request is allowed. */
 static const struct {
 	const char *members;
 	bool names_bundle;
@@ -85,17 +84,17 @@ static const struct {
 	{"\"verb\": \"open\"", true, 1u << AT_GREETED},
 	{"\"verb\": \"build\"", false, 1u << AT_OPENED},
 	{"\"verb\": \"feed\", \"slot\": 0, \"batch\": 0", false, 1u << AT_BUILT | 1u << AT_RAN},
-	{RUN, false, 1u << AT_RAN}, /* here no slot is fed before */
+	{RUN, false, 1u << AT_RAN}, /* no slot was fed in these states */
 	{"\"verb\": \"read\", \"what\": \"weights\"", false, 1u << AT_BUILT | 1u << AT_RAN},
 	{"\"verb\": \"read\", \"what\": \"logits\"", false, 1u << AT_RAN},
 	{"\"verb\": \"read\", \"what\": \"loss\"", false, 1u << AT_RAN},
 	{"\"verb\": \"read\", \"what\": \"gradients\"", false, 1u << AT_RAN},
-	/* hello announced none */
+	/* hello announced no profile */
 	{"\"verb\": \"profile\", \"what\": \"layers\", \"steps\": 1, \"slot\": 0", false, 0},
 	{"\"verb\": \"dance\"", false, 0},
 };
 
-/* Everything that may not come here. */
+/* Sends everything that is not allowed in this state. */
 static enum prony_status out_of_place(struct check_session *session, enum place place,
 				      struct error *why)
 {
@@ -143,7 +142,7 @@ static enum prony_status bad_hello(struct check_session *session, struct error *
 	return refuse_all(session, rows, why);
 }
 
-/* What the worker has not; it fails, and only close is left. */
+/* Asks for something that the worker does not have; it must fail, and only close is left. */
 static enum prony_status has_not(struct check_session *session, const char *members,
 				 struct error *why)
 {
@@ -174,7 +173,7 @@ static enum prony_status unknown_device(struct check_session *session, struct er
 		       why);
 }
 
-/* A run that would write behind the records region; files have no end. */
+/* A run that would write beyond the records region; files have no limit. */
 static enum prony_status too_many_records(struct check_session *session, struct error *why)
 {
 	char members[200];
@@ -287,7 +286,7 @@ static enum prony_status hang_up(struct check_session *session, struct error *wh
 	return status;
 }
 
-/* Unknown members change nothing: a parent of a later version may send some. */
+/* Unknown members must be ignored, because later versions of prony may send some. */
 static enum prony_status unknown_members(struct check_session *session, struct error *why)
 {
 	json_t *members = json_pack("{s:s, s:{s:[i]}, s:n}", "bundle", session->bundle, "x-later",
@@ -325,7 +324,7 @@ static enum prony_status damaged_bundle(struct check_session *session, struct er
 	return status;
 }
 
-/* Before hello, each with what a worker has not. */
+/* hello requests for things that the worker does not have. */
 #define REFUSED_HELLO(rows, name, run)                                                             \
 	static const struct check_step rows[] = {                                                  \
 		{name, run, false},                                                                \

@@ -1,4 +1,4 @@
-/* worker-check --level numeric: the parity gate itself, on each network in every stage offered. */
+/* worker-check --level numeric: the parity gate on each network in every offered stage. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,11 @@
 
 static int step_of(const struct gate_check *figure)
 {
-	return figure->step < 0 ? GATE_UPDATES : figure->step; /* what is of all steps comes last */
+	return figure->step < 0 ? GATE_UPDATES
+				: figure->step; /* figures over all steps come last */
 }
 
-/* The figures by step, as they arose: what went wrong first stands first. Caller frees. */
+/* Sorts the figures by step, so that the first deviation comes first. The caller frees them. */
 static struct gate_check *figures_by_step(const struct gate_verdict *verdict)
 {
 	struct gate_check *out = memory_alloc((verdict->count + 1) * sizeof *out);
@@ -29,7 +30,7 @@ static struct gate_check *figures_by_step(const struct gate_verdict *verdict)
 	return out;
 }
 
-/* Which figure is the first that is off, and how many are. */
+/* Reports the first figure outside its bound, and how many there are. */
 static void tell_mismatch(const struct gate_check *figures, size_t count, struct strbuf *out)
 {
 	size_t off = 0;

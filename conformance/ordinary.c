@@ -1,4 +1,4 @@
-/* worker-check: ordinary work, verb by verb, with everything that a reply claims looked at. */
+/* worker-check: ordinary work, verb by verb, with a check of every claim in the replies. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "conformance/check_internal.h"
 #include "profile/read.h"
 
-/* One run; its records must join, as the protocol's loop makes them. */
+/* One run; its records must be contiguous, as the protocol's loop makes them. */
 static enum prony_status run_steps(struct check_session *session, int64_t steps,
 				   enum sync_mode sync, int64_t every, int64_t slot,
 				   struct error *why)
@@ -46,7 +46,7 @@ static enum prony_status run_each(struct check_session *session, struct error *w
 
 static enum prony_status run_blocks(struct check_session *session, struct error *why)
 {
-	/* The last block is shorter; then one that is longer than the run; then whole ones. */
+	/* Blocks with a shorter last one, then a block longer than the run, then whole blocks. */
 	enum prony_status status = run_steps(session, 7, SYNC_BLOCKS, 3, 0, why);
 	if (status == PRONY_OK)
 		status = run_steps(session, 2, SYNC_BLOCKS, 100, 0, why);
@@ -87,7 +87,7 @@ static enum prony_status check_tensor(const struct tensor *tensor, const char *n
 	return check_finite(tensor, why);
 }
 
-/* Reads one tensor, named like what is read. */
+/* Reads a single tensor with the name of the readout. */
 static enum prony_status read_one(struct check_session *session, const char *what,
 				  const struct shape *shape, bool wide_allowed, struct error *why)
 {
@@ -104,7 +104,7 @@ static enum prony_status read_one(struct check_session *session, const char *wha
 	return status;
 }
 
-/* Reads all values of a kind: names, order and shapes are the graph's. */
+/* Reads all values of a kind; names, order and shapes must be the graph's. */
 static enum prony_status read_all(struct check_session *session, const char *what,
 				  enum value_kind kind, struct error *why)
 {
@@ -148,8 +148,10 @@ static enum prony_status read_weights(struct check_session *session, struct erro
 	return read_all(session, "weights", VALUE_PARAMETER, why);
 }
 
-/* Whoever has no step that ends before its update may have none to show, nor may a framework that
- * uses them up in its update: the gate reads them where the step ends before it. */
+/*
+ * A worker without a stage that ends before the update may have no gradients to return, and some
+ * frameworks overwrite them in the update. The gate reads them in a stage without update.
+ */
 static enum prony_status read_gradients(struct check_session *session, struct error *why)
 {
 	if (!(session->checker->stages & 1u << STAGE_FORWARD_BACKWARD))
@@ -166,7 +168,7 @@ static enum prony_status read_state(struct check_session *session, struct error 
 	return read_all(session, "state", VALUE_STATE, why);
 }
 
-/* What it says that it can profile; a worker need not say anything of it. */
+/* Checks the profiles that it offers, if any. */
 static enum prony_status
 ask_profile(struct check_session *session, enum protocol_profile what,
 	    enum prony_status (*take)(struct profile *profile, const char *path,
@@ -218,14 +220,14 @@ static enum prony_status work_with_network(struct checker *checker, const char *
 		{"read state", read_state, true},
 		{"profile layers", profile_layers, false},
 		{"profile lines", profile_lines, false},
-		/* Last: a worker that refuses this serves nothing else. */
+		/* This one is last, because a worker that refuses it accepts nothing else. */
 		{"read gradients", read_gradients, true},
 		{"close", check_close, false},
 		{NULL, NULL, false},
 	};
 	struct check_session session;
 	bool passed = false;
-	/* One of two: it may make no difference to the rest. */
+	/* Announce a profile in one of the two sessions: it must make no other difference. */
 	checker->profiled = shared_memory;
 	enum prony_status status =
 		check_session_start(checker, name, slots, shared_memory, &session, err);

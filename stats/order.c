@@ -77,7 +77,7 @@ static bool narrow_with(const struct contrast *contrast, size_t n)
 /* Number of processes of each with which the interval is narrow enough to call them alike. */
 static size_t needed_to_be_alike(const struct contrast *contrast)
 {
-	size_t low = 1, high = CONTRAST_NEEDED_MAX; /* too few; enough */
+	size_t low = 1, high = CONTRAST_NEEDED_MAX; /* low: too few; high: enough */
 
 	if (!narrow_with(contrast, high))
 		return high;
@@ -95,7 +95,7 @@ size_t order_needed(const struct contrast *contrast)
 {
 	if (isnan(contrast->spread))
 		return isnan(contrast->difference) ? 0 : ORDER_PROCESSES_MIN;
-	/* Whichever comes first: the interval leaves 1, or it is narrow. */
+	/* The smaller number: the interval excludes 1, or it becomes narrow. */
 	size_t apart = contrast_needed(contrast, 0, &strict_where_wide),
 	       alike = needed_to_be_alike(contrast);
 	size_t needed = apart < alike ? apart : alike;
@@ -127,7 +127,7 @@ enum order order_apart(const struct contender *a, const struct contender *b,
 		order = ORDER_FASTER;
 	for (size_t i = 1; i <= na; i++)
 		arrangements *= (double)(nb + i) / (double)i;
-	/* Two of them are so, and there are two looks: the interval's and this. */
+	/* Two arrangements are that extreme, and this is a second test beside the interval. */
 	*p = order == ORDER_UNKNOWN ? 1 : fmin(1, 2 * 2 / arrangements);
 	return order;
 }
@@ -142,15 +142,17 @@ enum order order_pair(const struct contender *a, const struct contender *b, stru
 	return order == ORDER_UNKNOWN && p <= CONTRAST_DISCOVERIES_STRICT ? apart : order;
 }
 
-/* Those of a table of contenders, pair by pair. */
+/* Comparisons of all pairs of contenders. */
 struct pairs {
-	size_t count;		    /* of contenders */
-	struct contrast *contrasts; /* [i * count + k], k < i: of i to k */
-	enum order *orders;	    /* [i * count + k]: what contender i is to k */
+	size_t count;		    /* number of contenders */
+	struct contrast *contrasts; /* [i * count + k], k < i: contender i against k */
+	enum order *orders;	    /* [i * count + k]: the order of contender i to k */
 };
 
-/* Many pairs are compared at once: what a pair's own interval tells counts only where it would with
- * that false discovery rate among all pairs (Benjamini and Hochberg 1995). */
+/*
+ * Corrects for the number of comparisons: an order counts only if it holds at that false discovery
+ * rate over all pairs (Benjamini and Hochberg 1995).
+ */
 static void correct_for_many(const struct contender *contenders, struct pairs *pairs)
 {
 	size_t count = pairs->count, n = 0;
@@ -167,7 +169,7 @@ static void correct_for_many(const struct contender *contenders, struct pairs *p
 			p[n] = contrast_p(
 				contrast,
 				(contrast->difference < 0 ? margins.faster : margins.slower) - 1);
-			/* Of one process there is no interval, and nothing to tell apart. */
+			/* With one process there is no interval and no test. */
 			if (!isnan(p[n]))
 				p[n] = fmin(p[n], apart);
 			n++;
@@ -215,9 +217,9 @@ static struct pairs compare_all(const struct contender *contenders, size_t count
 }
 
 /*
- * Whether a contender's place is known: its order to each other one is, and those that are alike to
- * it are before and behind the same ones. (A may be faster than B, and C alike to both: C's place
- * is then not known, and neither is theirs.)
+ * Whether a contender's place is determined: its order to every other one is known, and all
+ * contenders alike to it have the same ones before and after them. (If A is faster than B and C is
+ * alike to both, no place of the three is determined.)
  */
 static bool is_clear(const struct pairs *pairs, const struct place *places, size_t i)
 {
@@ -232,8 +234,10 @@ static bool is_clear(const struct pairs *pairs, const struct place *places, size
 	return clear;
 }
 
-/* Processes of each that would settle an open pair; 0 when none is known. Where the two were
- * disturbed: undisturbed ones, of which there have to be enough that the others do not count. */
+/*
+ * Number of processes of each that would settle an undecided pair; 0 when unknown. If one of them
+ * was disturbed: of undisturbed processes, enough that the disturbed ones no longer count.
+ */
 static size_t needed_by(const struct contrast *contrast, enum order order, bool disturbed)
 {
 	size_t needed = order_needed(contrast);
@@ -246,7 +250,10 @@ static size_t needed_by(const struct contrast *contrast, enum order order, bool 
 								       : needed;
 }
 
-/* The number that settles all that is open of a contender: none does where one pair has none. */
+/*
+ * Raises the number that settles everything about a contender; 0 if one of its pairs has no such
+ * number.
+ */
 static void raise_needed(struct place *place, size_t needed)
 {
 	place->unknown |= needed == 0;
@@ -256,7 +263,7 @@ static void raise_needed(struct place *place, size_t needed)
 		place->needed = needed;
 }
 
-/* Notes how many processes would settle what is open. */
+/* Records how many processes would settle the undecided pairs. */
 static void note_needed(const struct contender *contenders, const struct pairs *pairs,
 			struct place *places)
 {

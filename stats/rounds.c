@@ -12,7 +12,7 @@ static bool rounds_rise(const struct round_means *set)
 	return set->count > 0 && set->rounds[0] >= 0;
 }
 
-/* The means of the rounds that both have, of which there are at most the smaller count. */
+/* Finds the means of common rounds, at most as many as the smaller count. */
 static size_t match(const struct round_means *a, const struct round_means *b, double *of_a,
 		    double *of_b)
 {

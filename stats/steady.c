@@ -14,7 +14,7 @@ struct line {
 
 static double block_time(const struct step_record *block, int64_t origin_ns)
 {
-	/* Times since boot would lose digits when they are squared. */
+	/* Subtract the origin: squares of times since boot would lose digits. */
 	return (double)(block->begin_ns - origin_ns) / 2 + (double)(block->end_ns - origin_ns) / 2;
 }
 
@@ -66,7 +66,7 @@ bool steady_reached(const struct step_record *blocks, const int64_t *block_steps
 	for (size_t i = 0; i < count; i++) {
 		if (block_steps[i] < 1)
 			return false;
-		/* Enough is enough: the sum of hostile counts must not overflow. */
+		/* Stop adding early, so that hostile counts cannot overflow. */
 		if (steps < STEPS_MIN)
 			steps += block_steps[i] < STEPS_MIN ? block_steps[i] : STEPS_MIN;
 		if (first == count && blocks[i].begin_ns >= end_ns - trailing_ns)

@@ -1,4 +1,6 @@
-/* Has a process reached its steady state? Least-squares slope over the trailing half of the blocks.
+/*
+ * Detects the steady state of a process: the least-squares slope over the trailing half of the
+ * blocks.
  */
 #ifndef PRONY_STATS_STEADY_H
 #define PRONY_STATS_STEADY_H
@@ -9,7 +11,7 @@
 
 #include "samples/protocol.h"
 
-#define STEADY_MIN_NS INT64_C(10000000000) /* no process is found steady before */
+#define STEADY_MIN_NS INT64_C(10000000000) /* a process is never steady before */
 
 /*
  * Rule of docs/measurement.md: over the trailing half of the elapsed warm-up (at least 5 s of it),

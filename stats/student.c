@@ -6,10 +6,10 @@
 #include "stats/estimate.h"
 
 #define PI 3.14159265358979323846
-/* Above this the gamma functions cancel too many digits, and the series below is exact enough. */
+/* Above this the gamma functions lose too many digits, and the series below is exact enough. */
 #define SERIES_DF 1e5
 
-/* lgamma without the global sign that makes lgamma unsafe in threads. */
+/* lgamma without its global sign variable, which is not thread-safe. */
 static double log_gamma(double x)
 {
 	int sign;
@@ -45,8 +45,10 @@ static double beta_fraction(double a, double b, double x)
 	return value;
 }
 
-/* Regularised, I_x(a, b), with y = 1 - x handed in: near 1 the difference would lose x's last
- * digits. */
+/*
+ * Regularised incomplete beta function I_x(a, b). y = 1 - x is passed in, because near 1 the
+ * difference would lose digits of x.
+ */
 static double beta_of_pair(double a, double b, double x, double y)
 {
 	if (x <= 0)
@@ -72,7 +74,7 @@ double student_t_upper(double t, double df)
 {
 	if (isnan(t) || !(df > 0))
 		return NAN;
-	/* With so many the error of the normal distribution is below 1e-6. */
+	/* With this many degrees of freedom the normal distribution is exact to 1e-6. */
 	if (df > SERIES_DF)
 		return 0.5 * erfc(t / sqrt(2));
 	return t >= 0 ? upper_tail(t, df) : 1 - upper_tail(-t, df);
@@ -162,8 +164,7 @@ static double hill_start(double p, double df)
 	return sqrt(df * y);
 }
 
-/* Newton steps from Hill's guess, kept between bounds that close in, so that they always converge.
- */
+/* Newton steps from Hill's estimate, kept within shrinking bounds, so that they always converge. */
 static double refine(double q, double df)
 {
 	double low = 0, high = INFINITY, t = df >= 1 ? hill_start(2 * q, df) : 1;
