@@ -8,7 +8,8 @@
 #define PADDED_WORK_MAX 1.5
 
 struct geometry {
-	dnnl_dims_t x, w, y, bias, strides, dilations, before, after;
+	dnnl_dims_t x, w, y, bias;
+	struct sliding_window window;
 	int w_rank;
 	enum dtype type; /* of the factors and of the result */
 	bool has_bias, wants_dx;
@@ -53,17 +54,7 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 		g.y[i] = y->dims[i];
 		g.w[from + i] = i == 0 ? w->dims[0] / a->group : w->dims[i];
 	}
-	for (int i = 0; i < 2; i++) {
-		int64_t window = (a->kernel[i] - 1) * a->dilations[i] + 1;
-
-		g.strides[i] = a->strides[i];
-		g.dilations[i] = a->dilations[i] - 1;
-		g.before[i] = a->pads[i];
-		/* By how much the window reaches past the end; less than pads[i + 2] where strides
-		 * do not fill the last step. */
-		g.after[i] =
-			(y->dims[2 + i] - 1) * a->strides[i] + window - x->dims[2 + i] - a->pads[i];
-	}
+	g.window = cpu_window(l, node);
 	g.chain = lower_chain(l, n, true, allow_sum);
 	if (g.chain.sum != OPERAND_NONE)
 		g.target = cpu_desc(l, g.chain.sum);
@@ -88,8 +79,9 @@ static dnnl_status_t candidate_create(const struct lowering *l, const struct geo
 	dnnl_status_t status = dnn->convolution_forward_primitive_desc_create(
 		&out->forward, dnn->engine,
 		l->training ? dnnl_forward_training : dnnl_forward_inference,
-		dnnl_convolution_direct, src, weights, bias, dst, g->strides, g->dilations,
-		g->before, g->after, cpu_attributes(l, &g->chain));
+		dnnl_convolution_direct, src, weights, bias, dst, g->window.strides,
+		g->window.dilations, g->window.before, g->window.after,
+		cpu_attributes(l, &g->chain));
 
 	if (status != dnnl_success || !l->training)
 		return status;
@@ -97,12 +89,14 @@ static dnnl_status_t candidate_create(const struct lowering *l, const struct geo
 	dst = dnn->primitive_desc_query_md(out->forward, dnnl_query_dst_md, 0);
 	status = dnn->convolution_backward_weights_primitive_desc_create(
 		&out->backward_weights, dnn->engine, dnnl_convolution_direct, src, gradient, bias,
-		dst, g->strides, g->dilations, g->before, g->after, out->forward, attributes);
+		dst, g->window.strides, g->window.dilations, g->window.before, g->window.after,
+		out->forward, attributes);
 	if (status != dnnl_success || !g->wants_dx)
 		return status;
 	return dnn->convolution_backward_data_primitive_desc_create(
 		&out->backward_data, dnn->engine, dnnl_convolution_direct, src, weights, dst,
-		g->strides, g->dilations, g->before, g->after, out->forward, attributes);
+		g->window.strides, g->window.dilations, g->window.before, g->window.after,
+		out->forward, attributes);
 }
 
 static void candidate_grade(const struct lowering *l, struct candidate *candidate)

@@ -80,9 +80,18 @@ bool cpu_view(struct device *device, const struct layout *whole, const int64_t *
 bool cpu_permute(struct device *device, const struct layout *layout, const int *order,
 		 struct layout *out);
 
+/* How the windows of a node move over its input, in the library's words. */
+struct sliding_window {
+	dnnl_dims_t kernel, strides, dilations, before, after;
+};
+struct sliding_window cpu_window(const struct lowering *l, const struct node *node);
+
 /* A planned operand, and lower_as, for a layout that a primitive has chosen. */
 enum prony_status cpu_operand(struct lowering *l, const_dnnl_memory_desc_t desc, int *out,
 			      struct error *err);
+/* The workspace of a primitive in training; OPERAND_NONE in *out where it has none. */
+enum prony_status cpu_workspace(struct lowering *l, const_dnnl_primitive_desc_t pd, int *out,
+				struct error *err);
 enum prony_status cpu_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,
 			 const char *name, int *out, struct error *err);
 

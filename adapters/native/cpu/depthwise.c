@@ -250,34 +250,27 @@ static void find_primitives(struct lowering *l, int n, const struct layer *layer
 	const_dnnl_memory_desc_t w = cpu_desc_of(l, &layouts->w);
 	const_dnnl_memory_desc_t bias =
 		has_bias ? cpu_row_major(l, DTYPE_F32, 1, &d->channels) : NULL;
-	dnnl_dims_t strides = {0}, dilations = {0}, before = {0}, after = {0};
+	struct sliding_window g = cpu_window(l, &l->graph->nodes[n]);
 
-	for (int i = 0; i < 2; i++) {
-		strides[i] = d->strides[i];
-		dilations[i] = d->dilations[i] - 1;
-		before[i] = d->before[i];
-		after[i] = (d->out[i] - 1) * d->strides[i] + (d->kernel[i] - 1) * d->dilations[i] +
-			   1 - d->in[i] - d->before[i];
-	}
 	keep_special(l,
 		     dnn->convolution_forward_primitive_desc_create(
 			     &work->forward, dnn->engine,
 			     l->training ? dnnl_forward_training : dnnl_forward_inference,
-			     dnnl_convolution_direct, x, w, bias, y, strides, dilations, before,
-			     after, cpu_attributes(l, chain)),
+			     dnnl_convolution_direct, x, w, bias, y, g.strides, g.dilations,
+			     g.before, g.after, cpu_attributes(l, chain)),
 		     &work->forward);
 	if (l->training && l->nodes[n].wants_dx)
 		keep_special(l,
 			     dnn->convolution_backward_data_primitive_desc_create(
 				     &work->backward_data, dnn->engine, dnnl_convolution_direct, x,
-				     w, y, strides, dilations, before, after, work->forward,
+				     w, y, g.strides, g.dilations, g.before, g.after, work->forward,
 				     attributes),
 			     &work->backward_data);
 	if (l->training)
 		keep_special(l,
 			     dnn->convolution_backward_weights_primitive_desc_create(
 				     &work->backward_weights, dnn->engine, dnnl_convolution_direct,
-				     x, w, bias, y, strides, dilations, before, after,
+				     x, w, bias, y, g.strides, g.dilations, g.before, g.after,
 				     work->forward, attributes),
 			     &work->backward_weights);
 }

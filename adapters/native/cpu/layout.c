@@ -229,12 +229,44 @@ bool cpu_permute(struct device *device, const struct layout *layout, const int *
 			   &permuted, out);
 }
 
+struct sliding_window cpu_window(const struct lowering *l, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
+	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
+	struct sliding_window w = {0};
+
+	for (int i = 0; i < 2; i++) {
+		w.kernel[i] = a->kernel[i];
+		w.strides[i] = a->strides[i];
+		w.dilations[i] = a->dilations[i] - 1;
+		w.before[i] = a->pads[i];
+		/* By how much the last window reaches past the end: ceil_mode needs more than pads
+		 * says, and a step that the window does not fill needs less. */
+		w.after[i] = (y->dims[2 + i] - 1) * a->strides[i] +
+			     (a->kernel[i] - 1) * a->dilations[i] + 1 - x->dims[2 + i] - a->pads[i];
+	}
+	return w;
+}
+
 enum prony_status cpu_operand(struct lowering *l, const_dnnl_memory_desc_t desc, int *out,
 			      struct error *err)
 {
 	struct layout layout = cpu_layout(cpu_onednn(l), desc);
 
 	return program_operand(l->program, &layout, REGION_PLANNED, out, err);
+}
+
+enum prony_status cpu_workspace(struct lowering *l, const_dnnl_primitive_desc_t pd, int *out,
+				struct error *err)
+{
+	const_dnnl_memory_desc_t desc =
+		cpu_onednn(l)->primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
+
+	*out = OPERAND_NONE;
+	if (!l->training || !desc || cpu_onednn(l)->memory_desc_get_size(desc) == 0)
+		return PRONY_OK;
+	return cpu_operand(l, desc, out, err);
 }
 
 enum prony_status cpu_as(struct lowering *l, int operand, const_dnnl_memory_desc_t desc,

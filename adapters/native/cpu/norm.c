@@ -35,19 +35,6 @@ static enum prony_status describe(struct lowering *l, int n, const_dnnl_memory_d
 	return onednn_check(created, "batch normalisation", l->graph->nodes[n].name, err);
 }
 
-/* The workspace of a training primitive; OPERAND_NONE in *out when it has none. */
-static enum prony_status workspace(struct lowering *l, const_dnnl_primitive_desc_t pd, int *out,
-				   struct error *err)
-{
-	const_dnnl_memory_desc_t desc =
-		cpu_onednn(l)->primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
-
-	*out = OPERAND_NONE;
-	if (!l->training || !desc || cpu_onednn(l)->memory_desc_get_size(desc) == 0)
-		return PRONY_OK;
-	return cpu_operand(l, desc, out, err);
-}
-
 /* Operands of mean and variance: in training those of the batch, else the running ones. */
 static enum prony_status statistics(struct lowering *l, int n, int out[2], struct error *err)
 {
@@ -94,7 +81,7 @@ enum prony_status cpu_batch_norm(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = lower_data_operand(l, node->inputs[2], &shift, err);
 	if (status == PRONY_OK)
-		status = workspace(l, state->work->forward, &state->side, err);
+		status = cpu_workspace(l, state->work->forward, &state->side, err);
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
 	if (status == PRONY_OK)

@@ -4,57 +4,44 @@
 
 struct geometry {
 	dnnl_alg_kind_t algorithm;
-	dnnl_dims_t y, kernel, strides, dilations, before, after;
+	dnnl_dims_t y;
+	struct sliding_window window;
 };
 
 static struct geometry geometry_make(const struct lowering *l, const struct node *node)
 {
-	const struct attributes *a = &node->attributes;
-	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
-	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
-	bool global = node->op == OP_GLOBAL_AVERAGE_POOL;
-	struct geometry w = {.y = {y->dims[0], y->dims[1], y->dims[2], y->dims[3]}};
+	const int64_t *x = l->graph->values[node->inputs[0]].shape.dims;
+	const int64_t *y = l->graph->values[node->outputs[0]].shape.dims;
+	struct geometry g = {.y = {y[0], y[1], y[2], y[3]}};
 
-	w.algorithm = node->op == OP_MAX_POOL ? dnnl_pooling_max
-		      : a->count_include_pad  ? dnnl_pooling_avg_include_padding
-					      : dnnl_pooling_avg_exclude_padding;
-	for (int i = 0; global && i < 2; i++) {
-		w.kernel[i] = x->dims[2 + i];
-		w.strides[i] = 1;
-	}
-	if (global)
-		return w;
-
-	for (int i = 0; i < 2; i++) {
-		w.kernel[i] = a->kernel[i];
-		w.strides[i] = a->strides[i];
-		w.dilations[i] = a->dilations[i] - 1;
-		w.before[i] = a->pads[i];
-		/* So that the output has our size: ceil_mode needs more than pads says, and a last
-		 * step that the window does not fill needs less. */
-		w.after[i] = (y->dims[2 + i] - 1) * a->strides[i] +
-			     (a->kernel[i] - 1) * a->dilations[i] + 1 - x->dims[2 + i] - a->pads[i];
-	}
-	return w;
+	g.algorithm = node->op == OP_MAX_POOL		   ? dnnl_pooling_max
+		      : node->attributes.count_include_pad ? dnnl_pooling_avg_include_padding
+							   : dnnl_pooling_avg_exclude_padding;
+	if (node->op == OP_GLOBAL_AVERAGE_POOL)
+		g.window = (struct sliding_window){.kernel = {x[2], x[3]}, .strides = {1, 1}};
+	else
+		g.window = cpu_window(l, node);
+	return g;
 }
 
 /* The forward primitive in the layout that the input has, and its backward over the same two. */
-static enum prony_status create(struct lowering *l, int n, const struct geometry *w,
+static enum prony_status create(struct lowering *l, int n, const struct geometry *g,
 				struct error *err)
 {
 	const struct onednn *dnn = cpu_onednn(l);
+	const struct sliding_window *w = &g->window;
 	struct node_state *state = &l->nodes[n];
 	const_dnnl_memory_desc_t src = cpu_desc(l, state->src);
 	const_dnnl_primitive_attr_t attributes = cpu_attributes(l, NULL);
 	dnnl_status_t created = dnn->pooling_forward_primitive_desc_create(
 		&state->work->forward, dnn->engine,
-		l->training ? dnnl_forward_training : dnnl_forward_inference, w->algorithm, src,
-		cpu_any(l, lower_layout(l, state->src)->type, 4, w->y), w->strides, w->kernel,
+		l->training ? dnnl_forward_training : dnnl_forward_inference, g->algorithm, src,
+		cpu_any(l, lower_layout(l, state->src)->type, 4, g->y), w->strides, w->kernel,
 		w->dilations, w->before, w->after, attributes);
 
 	if (created == dnnl_success && l->training)
 		created = dnn->pooling_backward_primitive_desc_create(
-			&state->work->backward_data, dnn->engine, w->algorithm, src,
+			&state->work->backward_data, dnn->engine, g->algorithm, src,
 			dnn->primitive_desc_query_md(state->work->forward, dnnl_query_dst_md, 0),
 			w->strides, w->kernel, w->dilations, w->before, w->after,
 			state->work->forward, attributes);
@@ -66,24 +53,19 @@ enum prony_status cpu_pool(struct lowering *l, int n, struct error *err)
 	const struct onednn *dnn = cpu_onednn(l);
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
-	struct geometry w = geometry_make(l, node);
+	struct geometry g = geometry_make(l, node);
 	enum prony_status status =
 		lower_activation(l, node->inputs[0], node->name, &state->src, err);
 
 	state->side = OPERAND_NONE;
 	if (status == PRONY_OK)
-		status = create(l, n, &w, err);
+		status = create(l, n, &g, err);
 	if (status == PRONY_OK)
 		status = cpu_operand(
 			l, dnn->primitive_desc_query_md(state->work->forward, dnnl_query_dst_md, 0),
 			&state->dst, err);
-	if (status == PRONY_OK && l->training) {
-		const_dnnl_memory_desc_t workspace = dnn->primitive_desc_query_md(
-			state->work->forward, dnnl_query_workspace_md, 0);
-
-		if (workspace && dnn->memory_desc_get_size(workspace) > 0)
-			status = cpu_operand(l, workspace, &state->side, err);
-	}
+	if (status == PRONY_OK)
+		status = cpu_workspace(l, state->work->forward, &state->side, err);
 	if (status == PRONY_OK)
 		status =
 			cpu_primitive(l, node->name, "forward", state->work->forward,
