@@ -96,7 +96,7 @@ static enum prony_status fold_weights(const struct native *native, int batch_nor
 		tensor_find(weights, native->graph->values[norm->inputs[4]].name);
 
 	if (!scale || !var)
-		return error_set(err, PRONY_BAD_INPUT, "the weights lack those of '%s'",
+		return error_set(err, PRONY_BAD_INPUT, "the weights of '%s' are missing",
 				 norm->name);
 	for (size_t i = 0; i < rows; i++) {
 		double factor =
@@ -130,7 +130,7 @@ static enum prony_status load_fold(struct native *native, const struct fold *fol
 			tensor_find(weights, graph->values[norm->inputs[1 + i]].name);
 
 		if (!tensor)
-			return error_set(err, PRONY_BAD_INPUT, "the weights lack those of '%s'",
+			return error_set(err, PRONY_BAD_INPUT, "the weights of '%s' are missing",
 					 norm->name);
 		parts[i] = tensor->data;
 	}
@@ -373,7 +373,7 @@ static enum prony_status read_all(struct native *native, enum readout what, stru
 		       strcmp(native->graph->values[rows[k].value].name, out->tensors[i].name) != 0)
 			k++;
 		if (k == count)
-			return error_set(err, PRONY_INTERNAL, "there is no '%s'",
+			return error_set(err, PRONY_INTERNAL, "there is no parameter or state '%s'",
 					 out->tensors[i].name);
 		status = read_one(native, &rows[k], what == READ_GRADIENTS, &out->tensors[i], err);
 	}
@@ -408,7 +408,7 @@ static enum prony_status read_loss(struct native *native, const struct tensor *o
 	else if (out->dtype == DTYPE_F32)
 		*(float *)out->data = (float)loss;
 	else
-		return error_set(err, PRONY_INTERNAL, "the loss is one F64 or F32");
+		return error_set(err, PRONY_INTERNAL, "the loss can only be read as F64 or F32");
 	return PRONY_OK;
 }
 

@@ -197,7 +197,7 @@ static enum prony_status choose_input(struct lowering *l, struct layer *layer, i
 					: dnnl_nChw8c);
 	status = lower_as(l, *src, out, "depthwise", src, err);
 	if (status == PRONY_OK && !describe(out, &d->x, &d->present))
-		return error_set(err, PRONY_INTERNAL, "a depthwise layer's own layout");
+		return error_set(err, PRONY_INTERNAL, "unknown input layout of a depthwise layer");
 	return status;
 }
 
@@ -215,7 +215,7 @@ static enum prony_status choose_layouts(struct lowering *l, struct layer *layer,
 	out->y = lower_like(l, &out->x, DTYPE_F32, 4, y);
 	out->w = cpu_tagged(l, DTYPE_F32, 5, w, block == 16 ? dnnl_Goihw16g : dnnl_Goihw8g);
 	if (!describe(&out->y, &d->y, &present))
-		return error_set(err, PRONY_INTERNAL, "a depthwise layer's output layout");
+		return error_set(err, PRONY_INTERNAL, "unknown output layout of a depthwise layer");
 	d->w.block = block;
 	d->w.column = block;
 	d->w.row = d->kernel[1] * block;

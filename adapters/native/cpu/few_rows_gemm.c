@@ -110,7 +110,7 @@ static enum prony_status choose_source(struct lowering *l, int n, struct layer *
 		return PRONY_OK;
 	status = lower_as(l, *src, &rows, node->name, src, err);
 	if (status == PRONY_OK && !describe(lower_layout(l, *src), &layer->s.x))
-		return error_set(err, PRONY_INTERNAL, "the rows of a product of few rows");
+		return error_set(err, PRONY_INTERNAL, "unknown layout of a product of few rows");
 	return status;
 }
 

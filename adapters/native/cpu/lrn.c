@@ -100,7 +100,7 @@ static enum prony_status find_source(struct lowering *l, int n, struct lrn *lrn,
 	last = layout_channels_last(lower_layout(l, *x)->type, shape->rank, shape->dims);
 	status = lower_as(l, *x, &last, node->name, x, err);
 	if (status == PRONY_OK && !describe(lower_layout(l, *x), lrn))
-		return error_set(err, PRONY_UNSUPPORTED, "LRN '%s': its input's layout",
+		return error_set(err, PRONY_UNSUPPORTED, "LRN '%s' has an input of unknown layout",
 				 node->name);
 	return status;
 }

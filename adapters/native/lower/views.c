@@ -209,7 +209,8 @@ static enum prony_status put_part(struct lowering *l, const char *name, int x, i
 	enum prony_status status = view_part(l, whole, part, &found, &view, err);
 
 	if (status == PRONY_OK && !found)
-		return error_set(err, PRONY_UNSUPPORTED, "'%s': no view of its part", name);
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "the layout of '%s' allows no view of a part", name);
 	return status == PRONY_OK ? l->program->backend->copy(l, x, view, name, "copy", err)
 				  : status;
 }
