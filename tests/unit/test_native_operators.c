@@ -245,8 +245,9 @@ static const struct network own[] = {
 static const struct network depthwise_layers = {.name = "depthwise", IMAGE, .layers = depthwise};
 
 /* Of the shared list. */
-static const char *const shared[] = {"batch_norm", "pools", "functions", "joins",     "orders",
-				     "broadcasts", "lstm",  "rnn",	 "sequences", "squares"};
+static const char *const shared[] = {"batch_norm", "pools",	"functions",  "joins",
+				     "layer_norm", "orders",	"broadcasts", "lstm",
+				     "rnn",	   "sequences", "squares"};
 
 enum { OWN = sizeof(own) / sizeof(own[0]), SHARED = sizeof(shared) / sizeof(shared[0]) };
 
