@@ -1,4 +1,4 @@
-/* bfloat16: the upper half of an fp32. */
+/* Conversion to bfloat16, the upper half of an fp32. */
 #ifndef PRONY_ADAPTERS_BF16_H
 #define PRONY_ADAPTERS_BF16_H
 

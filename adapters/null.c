@@ -5,7 +5,7 @@
 
 struct null {
 	struct arena arena;
-	struct tensor_set weights; /* as given, to be given back */
+	struct tensor_set weights; /* the given weights, returned by read */
 };
 
 static enum prony_status null_probe(struct session *s, struct probe *found, struct error *err)
@@ -58,7 +58,7 @@ static enum prony_status null_build(struct session *s, struct graph *graph,
 			return status;
 		memcpy(kept->data, given->data, (size_t)tensor_bytes(given));
 	}
-	/* It has no layers of its own to count on. */
+	/* null has no layers to count. */
 	*built = (struct built){.parameters = -1, .macs = -1};
 	return PRONY_OK;
 }
@@ -82,7 +82,7 @@ static enum prony_status null_sync(struct session *s, struct error *err)
 	return PRONY_OK;
 }
 
-/* Weights and states as they were given, zeros else. */
+/* Returns weights and states as given, otherwise zeros. */
 static enum prony_status null_read(struct session *s, enum readout what, struct tensor_set *out,
 				   struct error *err)
 {

@@ -1,4 +1,4 @@
-/* The adapter that does nothing: what a measurement with it shows is the harness itself. */
+/* The adapter that computes nothing: measuring it shows the overhead of the harness. */
 #ifndef PRONY_ADAPTERS_NULL_H
 #define PRONY_ADAPTERS_NULL_H
 

@@ -67,7 +67,7 @@ enum prony_status onnx_engine_check_feed(const struct onnx_ends *ends, int slot,
 {
 	enum prony_status status = check_slot(slot, slots, err);
 
-	/* Forward ends at the logits: labels are not read. */
+	/* Forward ends at the logits, so labels are not needed. */
 	return status == PRONY_OK ? check_batch(ends->graph, batch, false, err) : status;
 }
 

@@ -1,11 +1,11 @@
-/* What the engines have in common that are given a network as an ONNX file and give logits back. */
+/* Code shared by engines that take a network as an ONNX file and return logits. */
 #ifndef PRONY_ADAPTERS_ONNX_ENGINE_H
 #define PRONY_ADAPTERS_ONNX_ENGINE_H
 
 #include "adapters/adapter.h"
 #include "base/strbuf.h"
 
-/* The two ends of the network, whose graph is borrowed. */
+/* Inputs and logits of a network; the graph is borrowed. */
 struct onnx_ends {
 	const struct graph *graph;
 	const char *output_name;
@@ -13,21 +13,21 @@ struct onnx_ends {
 	size_t logits_bytes;
 };
 
-/* Adds why the forward pass of a graph is no ONNX file in evaluation. */
+/* Adds the reasons why a graph's forward pass cannot be written as ONNX in evaluation mode. */
 void onnx_engine_refuse(const struct graph *graph, struct strbuf *reasons);
 
-/* PRONY_BAD_INPUT when the logits have no size. */
+/* PRONY_BAD_INPUT when the logits' size overflows. */
 enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *out,
 				   struct error *err);
 
 /* Zeroed memory for the logits of one slot, aligned to 64 bytes; the caller frees it. */
 enum prony_status onnx_engine_logits(const struct onnx_ends *ends, float **out, struct error *err);
 
-/* PRONY_INTERNAL for a slot that is not there, PRONY_BAD_INPUT for a batch that does not fit. */
+/* PRONY_INTERNAL when the slot does not exist, PRONY_BAD_INPUT when the batch does not fit. */
 enum prony_status onnx_engine_check_feed(const struct onnx_ends *ends, int slot, int slots,
 					 struct batch batch, struct error *err);
 
-/* adapter.read of an engine that gives logits only; `engine` is its name in messages. */
+/* adapter.read for an engine that only returns logits; `engine` is its name in messages. */
 enum prony_status onnx_engine_read(const struct onnx_ends *ends, const char *engine,
 				   const float *logits, enum readout what, struct tensor_set *out,
 				   struct error *err);

@@ -42,7 +42,8 @@ void probe_add_processor(struct probe *found, const char *how)
 #if defined(__x86_64__)
 	static const struct {
 		const char *name;
-		unsigned subleaf, word, bit; /* of cpuid's leaf 7: eax, ebx, ecx, edx */
+		unsigned subleaf, word,
+			bit; /* bit of cpuid leaf 7: register (eax, ebx, ecx, edx) and position */
 	} known[] = {{"avx2", 0, 1, 5},		{"avx512f", 0, 1, 16},	  {"avx512bw", 0, 1, 30},
 		     {"avx512_vnni", 0, 2, 11}, {"avx512_bf16", 1, 0, 5}, {"amx_bf16", 0, 3, 22}};
 

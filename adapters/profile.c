@@ -60,7 +60,7 @@ int64_t profile_step_at(const int64_t *instants, int64_t steps, int64_t at_ns)
 {
 	int64_t low = 0, high = steps;
 
-	/* The first step that ends after it. */
+	/* Binary search for the first step that ends after it. */
 	while (low < high) {
 		int64_t middle = low + (high - low) / 2;
 

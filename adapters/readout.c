@@ -1,4 +1,4 @@
-/* The words for what can be read back. */
+/* The names of readouts. */
 #include "adapters/adapter.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* Why an adapter cannot run something: all reasons at once, so that nobody meets them one by one.
- */
+/* Collects all reasons why an adapter cannot run something, so that users see them at once. */
 #ifndef PRONY_ADAPTERS_REASONS_H
 #define PRONY_ADAPTERS_REASONS_H
 
@@ -8,28 +7,35 @@
 #include "bundle/recipe.h"
 #include "graph/graph.h"
 
-/* Appends a reason, after "; " when it is not the first. */
+/* Appends a reason, separated by "; ". */
 void reasons_add(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);
 
 /*
- * What a recipe may not ask of an adapter that computes in `precisions` (bits) and has no data
- * loader: precision, input, threads.
+ * Adds what an adapter with these `precisions` (bits) and without data loader cannot do: precision,
+ * input, threads.
  */
 void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions);
 
-/* The same of one that has all stages but load, and all optimisers: and what the graph lacks for
- * it. */
+/*
+ * The same for an adapter with all stages except load and all optimisers; also what the graph lacks
+ * for training.
+ */
 void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
 			  const struct recipe *recipe, unsigned precisions);
 
-/* Of adapters that translate one F32 input and a class for each sample: what else the graph has. */
+/*
+ * For adapters that translate one F32 input and a class per sample: adds anything else in the
+ * graph.
+ */
 void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph);
 
-/* Of adapters that take inputs of F32, I64 and I32 and keep values of four dimensions in an order
- * of their own: what else the graph has. */
+/*
+ * For adapters with inputs of F32, I64 and I32 that reorder values of four dimensions: adds
+ * anything else in the graph.
+ */
 void reasons_add_types(struct strbuf *reasons, const struct graph *graph);
 
-/* PRONY_OK without reasons, else PRONY_UNSUPPORTED with all of them. Releases the buffer. */
+/* PRONY_OK without reasons, otherwise PRONY_UNSUPPORTED with all of them. Releases the buffer. */
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why);
 
 #endif

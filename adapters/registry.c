@@ -20,7 +20,7 @@ const struct adapter *const adapter_registry[] = {
 	&adapter_tensorflow,
 	&adapter_tensorflow1,
 	&adapter_null,
-	&adapter_fake, /* of the harness itself */
+	&adapter_fake, /* for testing the harness */
 	NULL,
 };
 

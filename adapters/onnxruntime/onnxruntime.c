@@ -11,7 +11,7 @@
 #include "base/strbuf.h"
 #include "onnx/onnx.h"
 
-/* A session without a provider of its own has that of the CPU, which a build can lack. */
+/* Without an explicit provider a session uses the CPU provider, which a build may lack. */
 static enum prony_status find_providers(const struct ort_api *api, const char *library,
 					struct probe *found, struct error *err)
 {
@@ -69,13 +69,13 @@ static enum prony_status ort_probe(struct session *s, struct probe *found, struc
 		.precisions = 1u << PRECISION_FP32,
 	};
 	snprintf(found->version, sizeof(found->version), "%s", base->get_version_string());
-	/* Its kernels (MLAS) are part of the library and have no version of their own. */
+	/* Its kernels (MLAS) are part of the library and have no separate version. */
 	probe_add_library(found, "mlas", base->get_version_string());
 	probe_add_processor(found, "MLAS by cpuid");
 	return find_providers(api, s->library, found, err);
 }
 
-/* What ONNX Runtime's kernels refuse (core/providers/cpu/nn). */
+/* Adds what ONNX Runtime's kernels refuse (core/providers/cpu/nn). */
 static void refuse_kernels(const struct graph *graph, struct strbuf *reasons)
 {
 	for (int i = 0; i < graph->forward_count; i++) {
@@ -100,14 +100,17 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    "stage %s: ONNX Runtime trains no more, its training packages ended "
 			    "with 1.19.2; only forward is measured",
 			    stage_name(recipe->stage));
-	/* Where cores are shared, spinning changes the figure: without it is a variant. */
+	/*
+	 * On shared cores spinning changes the result, so running without it is an option of its
+	 * own.
+	 */
 	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
 	onnx_engine_refuse(graph, &reasons);
 	refuse_kernels(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
 
-/* Everything that has to be said before there is a session. */
+/* Sets all options that must be set before the session is created. */
 static enum prony_status set_options(const struct ort_api *api, struct ort_session_options *options,
 				     int intra_op_threads, bool spinning, struct error *err)
 {
@@ -147,7 +150,7 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "input stream with option throughput: steps in flight would still "
 				 "read a batch that is being replaced");
-	/* Of the session; with streams each call computes on the stream that makes it. */
+	/* Threads of the session; with streams each call computes on its own thread. */
 	ort->threads = throughput ? 1 : recipe->threads;
 	status = ort_check(api, api->create_env(ORT_LOGGING_ERROR, "prony", &ort->env),
 			   "create environment", err);
@@ -240,7 +243,9 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	if (status != PRONY_OK)
 		return status;
 
-	/* A session tells neither its initialisers nor its optimised graph through the C interface.
+	/*
+	 * The C interface gives access neither to a session's initializers nor to its optimised
+	 * graph.
 	 */
 	*built = (struct built){.parameters = -1, .macs = -1};
 	snprintf(built->notes, sizeof(built->notes),

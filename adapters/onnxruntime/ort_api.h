@@ -1,7 +1,7 @@
 /*
- * The part of ONNX Runtime's C interface that we call. The Python package, which is where most
- * users have the library from, comes without a header; the function table is append-only ("New
- * functions are always added at the end", onnxruntime_c_api.h), so that positions are the contract.
+ * The part of ONNX Runtime's C interface that prony calls. The Python package, where most users get
+ * the library from, has no header. The function table is append-only ("New functions are always
+ * added at the end", onnxruntime_c_api.h), so positions in it are stable.
  */
 #ifndef PRONY_ADAPTERS_ONNXRUNTIME_ORT_API_H
 #define PRONY_ADAPTERS_ONNXRUNTIME_ORT_API_H
@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ORT_API_WANTED 21 /* ONNX Runtime 1.21; a newer library still hands out this table */
+#define ORT_API_WANTED 21 /* ONNX Runtime 1.21; newer libraries still provide this table */
 
 struct ort_env;
-struct ort_status; /* NULL = success; else released with release_status */
+struct ort_status; /* NULL = success; otherwise free it with release_status */
 struct ort_memory_info;
 struct ort_session;
 struct ort_session_options;
@@ -25,7 +25,7 @@ enum ort_logging_level { ORT_LOGGING_ERROR = 3 };
 enum ort_error_code { ORT_NOT_IMPLEMENTED = 9 };
 enum ort_optimization_level { ORT_ENABLE_ALL = 99 };
 enum ort_execution_mode { ORT_SEQUENTIAL = 0 };
-/* ONNX's numbers. */
+/* The numbers of ONNX. */
 enum ort_element_type {
 	ORT_ELEMENT_FLOAT = 1,
 	ORT_ELEMENT_UINT8 = 2,
@@ -41,7 +41,10 @@ enum ort_memory_type { ORT_MEMORY_DEFAULT = 0 };
 
 typedef void ort_unused(void);
 
-/* OrtApi; the number behind each member is its position, the gaps are functions we do not call. */
+/*
+ * OrtApi. The number after each member is its position; the gaps are functions that prony does not
+ * call.
+ */
 struct ort_api {
 	ort_unused *unused_0[1];
 	enum ort_error_code (*get_error_code)(const struct ort_status *status); /* 1 */
@@ -144,7 +147,7 @@ ORT_POSITION(release_session_options, 100);
 ORT_POSITION(get_available_providers, 125);
 ORT_POSITION(add_session_config_entry, 130);
 
-/* OrtApiBase, what the one exported function OrtGetApiBase returns. */
+/* OrtApiBase, returned by the only exported function, OrtGetApiBase. */
 struct ort_api_base {
 	const struct ort_api *(*get_api)(uint32_t version); /* NULL when the library is older */
 	const char *(*get_version_string)(void);	    /* "1.31.1", static */

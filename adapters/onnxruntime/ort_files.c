@@ -1,4 +1,4 @@
-/* A user's ONNX file as it is: any number of inputs and outputs, of any of our types. */
+/* Runs a user's ONNX file unchanged: any number of inputs and outputs of the supported types. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static bool dtype_of(enum ort_element_type type, enum dtype *out)
 	return false;
 }
 
-/* What the session has as the type of an input: uint8 and bool are one to us. */
+/* The session's type of an input: uint8 and bool are both U8 for prony. */
 static enum prony_status input_type(const struct ort_state *ort, size_t index,
 				    enum ort_element_type *type, struct error *err)
 {

@@ -1,6 +1,7 @@
 /*
- * Profiles by ONNX Runtime itself: a second session on the same model with EnableProfiling, which
- * writes an event for each node of the optimised graph, in whole microseconds, when it ends.
+ * Profiles with ONNX Runtime's own profiler: a second session on the same model with
+ * EnableProfiling. At its end it writes an event per node of the optimised graph, in whole
+ * microseconds.
  */
 #include "adapters/onnxruntime/ort_profile.h"
 
@@ -12,7 +13,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-/* Of the second session, before it is looked at: its memory is laid out in the first runs. */
+/* Runs of the second session before profiling: the first runs lay out its memory. */
 enum { WARM_RUNS = 3 };
 #define FILE_BYTES_MAX ((size_t)256 << 20)
 #define RUN_EVENT "model_run"
@@ -29,7 +30,7 @@ enum prony_status ort_profile_keep(struct ort_state *ort, const void *model, siz
 	return PRONY_OK;
 }
 
-/* The second session takes the place of the first. */
+/* Replaces the first session by the second. */
 static enum prony_status make_session(struct ort_state *ort, struct error *err)
 {
 	const struct ort_api *api = ort->api;
@@ -75,7 +76,7 @@ static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t
 	return status;
 }
 
-/* Ends the second session, which writes its file; the first one steps again. */
+/* Ends the second session, which writes its file; the first session is used again. */
 static void end_session(struct ort_state *ort)
 {
 	if (!ort->profile.plain)
@@ -128,7 +129,7 @@ static enum prony_status times_of(const json_t *event, int64_t *at_us, int64_t *
 			 json_string_or(event, "name", "it has no name either"));
 }
 
-/* A node of a run that began at `run_us`, which is what step `step` has waited for. */
+/* Adds a node of a run that began at `run_us` and belongs to step `step`. */
 static enum prony_status add_node(const json_t *event, int64_t run_us, const int64_t *instants,
 				  int64_t step, struct profile_log *log, struct error *err)
 {
@@ -142,7 +143,7 @@ static enum prony_status add_node(const json_t *event, int64_t run_us, const int
 	if (status == PRONY_OK) {
 		int64_t at = begin + (at_us - run_us) * 1000, took = took_us * 1000;
 
-		/* Whole microseconds may stand out of the step by one. */
+		/* Whole microseconds may exceed the step by one. */
 		took = took < end - begin ? took : end - begin;
 		at = at + took > end ? end - took : at;
 		const struct profile_event node = {
@@ -158,7 +159,7 @@ static enum prony_status add_node(const json_t *event, int64_t run_us, const int
 	return status;
 }
 
-/* Its events stand in the order in which they ended, so that a run comes behind its nodes. */
+/* Events are in the order of their ends, so a run follows its nodes. */
 static enum prony_status add_run(const json_t *events, size_t first, size_t run,
 				 const int64_t *instants, int64_t step, struct profile_log *log,
 				 struct error *err)
@@ -189,7 +190,7 @@ enum prony_status ort_profile_read(const json_t *events, const int64_t *instants
 		return error_set(err, PRONY_INVALID,
 				 "ONNX Runtime's profile has %lld runs of %lld steps",
 				 (long long)runs, (long long)steps);
-	step = steps - runs; /* what ran before the steps is below 0 */
+	step = steps - runs; /* runs before the profiled steps have negative numbers */
 	for (size_t i = 0; status == PRONY_OK && i < count; i++) {
 		if (!is_run(json_array_get(events, i)))
 			continue;

@@ -1,4 +1,4 @@
-/* Profiles of ONNX Runtime, and the reader of its format. */
+/* Profiles of ONNX Runtime, and the reader of its output file. */
 #ifndef PRONY_ADAPTERS_ONNXRUNTIME_ORT_PROFILE_H
 #define PRONY_ADAPTERS_ONNXRUNTIME_ORT_PROFILE_H
 
@@ -13,9 +13,10 @@ enum prony_status ort_profile_keep(struct ort_state *ort, const void *model, siz
 void ort_profile_release(struct ort_state *ort);
 
 /*
- * The nodes of the last `steps` runs in a file of ONNX Runtime's (an array of trace events: "Node"
- * with ts, dur in us and args.op_name, each run behind its nodes). Their times are put into the
- * steps: instants has begin and end of each. PRONY_INVALID where it is none, or has fewer runs.
+ * Reads the nodes of the last `steps` runs from ONNX Runtime's file (an array of trace events:
+ * "Node" with ts, dur in us and args.op_name, each run after its nodes). Their times are mapped
+ * into the steps; instants has begin and end of each step. PRONY_INVALID when it is not such a file
+ * or has fewer runs.
  */
 enum prony_status ort_profile_read(const json_t *events, const int64_t *instants, int64_t steps,
 				   struct profile_log *log, struct error *err);

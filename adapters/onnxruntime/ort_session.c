@@ -1,4 +1,4 @@
-/* One session and its slots, for the graph's model and for a user's file. */
+/* A session with its slots, for a graph or a user's file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,9 @@ enum prony_status ort_check(const struct ort_api *api, struct ort_status *status
 	return code;
 }
 
-/* What took effect is counted: the caller computes too, so that a pool of N starts N - 1 threads.
+/*
+ * The threads are counted to see what took effect. The caller computes too, so a pool of N starts N
+ * - 1 threads.
  */
 enum prony_status ort_make_session(struct ort_state *ort, const void *bytes, size_t length,
 				   struct error *err)
@@ -47,7 +49,7 @@ enum prony_status ort_compute(void *context, int slot, struct error *err)
 	struct ort_state *ort = context;
 	struct ort_slot *at = &ort->slots[slot];
 
-	/* Of a file Run makes the outputs, whose shapes may depend on the numbers. */
+	/* For a file, Run creates the outputs, because their shapes may depend on the data. */
 	for (size_t i = 0; ort->model && i < ort->output_count; i++) {
 		ort->api->release_value(at->outputs[i]);
 		at->outputs[i] = NULL;
@@ -81,7 +83,7 @@ enum prony_status ort_make_slots(struct session *s, const struct recipe *recipe,
 		       : PRONY_OK;
 }
 
-/* A step without streams returns when its outputs are there. */
+/* Without streams a step returns when its outputs are complete. */
 enum prony_status ort_wait(const struct ort_state *ort, struct error *err)
 {
 	return ort->streams ? ort_streams_wait(ort->streams, err) : PRONY_OK;

@@ -11,8 +11,8 @@ struct ort_streams {
 	void *context;
 	pthread_t *threads;
 	int thread_count, slot_count;
-	bool *busy;		    /* of each slot: issued and not done */
-	int *queue, first, waiting; /* a ring of slots that no thread has taken yet */
+	bool *busy;		    /* per slot: issued and not finished */
+	int *queue, first, waiting; /* ring buffer of slots that no thread has taken yet */
 	int in_flight;		    /* taken or waiting */
 	bool ending;
 	enum prony_status status;
@@ -27,7 +27,7 @@ static void keep_error(struct ort_streams *s, enum prony_status status, const st
 	s->error = *why;
 }
 
-/* With the mutex held; it is free while the step is computed. */
+/* Called with the mutex held; releases it while the step is computed. */
 static void serve(struct ort_streams *s)
 {
 	struct error why = ERROR_INIT;

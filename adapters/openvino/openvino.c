@@ -11,7 +11,7 @@
 #include "adapters/reasons.h"
 #include "onnx/onnx.h"
 
-/* prony's words for devices are OpenVINO's in lower case. */
+/* prony's device words are OpenVINO's in lower case. */
 static void device_word(const char *from, int (*letter)(int), char out[TARGET_WORD_BYTES])
 {
 	size_t i = 0;
@@ -52,8 +52,10 @@ static enum prony_status list_devices(const struct ov_state *ov, const char *lib
 	return PRONY_OK;
 }
 
-/* Precisions that the device says it has instructions for; reading models in them is another
- * matter. */
+/*
+ * Precisions for which the device reports instructions; whether it can read such models is another
+ * question.
+ */
 static enum prony_status ask_precisions(const struct ov_state *ov, struct probe *found,
 					struct error *err)
 {
@@ -88,8 +90,7 @@ static enum prony_status ask_version(const struct ov_state *ov, struct probe *fo
 	/* "2026.4.1-21450-0a1b2c3d-releases/2026/4" */
 	snprintf(found->version, sizeof(found->version), "%.*s", (int)strcspn(version.build, "-"),
 		 version.build);
-	/* Its kernels (a fork of oneDNN) are part of the plug-in and have no version of their own.
-	 */
+	/* Its kernels (a fork of oneDNN) are part of the plug-in and have no separate version. */
 	probe_add_library(found, "build", version.build);
 	probe_add_processor(found, "oneDNN and generated code by cpuid");
 	ov->api.ov_version_free(&version);
@@ -123,7 +124,7 @@ static enum prony_status ov_probe(struct session *s, struct probe *found, struct
 		status = ov_check(&ov->api, ov->api.ov_core_create(&ov->core), "create core", err);
 	if (status == PRONY_OK)
 		status = list_devices(ov, s->library, &probe, err);
-	/* One that is not there is refused by who asked for it. */
+	/* A device that does not exist is refused by the caller. */
 	if (status == PRONY_OK && found_device(&probe, s->target.device))
 		status = ask_precisions(ov, &probe, err);
 	if (status == PRONY_OK)
@@ -131,7 +132,7 @@ static enum prony_status ov_probe(struct session *s, struct probe *found, struct
 	return status;
 }
 
-/* Measured against the reference: such a mean is 9 % off at the edge. */
+/* Compared with the reference, such an average is 9 % off at the edge. */
 static void refuse_overhang(const struct graph *graph, struct strbuf *reasons)
 {
 	for (int n = 0; n < graph->forward_count; n++) {
@@ -184,8 +185,10 @@ static enum prony_status ov_open(struct session *s, const struct recipe *recipe,
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "input stream with option throughput: steps in flight would still "
 				 "read a batch that is being replaced");
-	/* Asked for here; build reads back what the compiled network has, and ends where it
-	 * differs. */
+	/*
+	 * These are the requested settings; build reads back those of the compiled network and
+	 * fails if they differ.
+	 */
 	*effective = (struct effective){.precision = recipe->precision, .threads = recipe->threads};
 	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
 	const struct ov_properties p = ov_properties_for(ov, recipe);
@@ -328,7 +331,10 @@ static enum prony_status ov_step(struct session *s, int slot, struct error *err)
 	if (!ov->throughput)
 		return ov_check(&ov->api, ov->api.ov_infer_request_infer(at->request), "infer",
 				err);
-	/* Its last step is the oldest in flight: there are as many requests as slots. */
+	/*
+	 * The slot's last step is the oldest in flight, because there are as many requests as
+	 * slots.
+	 */
 	enum prony_status status = ov_finish(ov, at, err);
 	if (status == PRONY_OK)
 		status = ov_check(&ov->api, ov->api.ov_infer_request_start_async(at->request),

@@ -22,7 +22,7 @@ enum prony_status ov_api_load(struct ov_api *api, const char *path, struct error
 	return loader_resolve(library, path, symbols, sizeof(symbols) / sizeof(symbols[0]), err);
 }
 
-/* Its texts have a line for each place that an exception went through. */
+/* Its messages have a line for each place that an exception passed. */
 static void one_line(const char *text, char *out, size_t bytes)
 {
 	size_t length = 0;

@@ -1,8 +1,7 @@
 /*
- * The functions of OpenVINO's C interface that we call (openvino/c/ of its package), with
- * prototypes of our own: its headers need not be there when prony is built. Element types are
- * numbered differently from release to release: none is named here, they are asked of the model's
- * ports.
+ * The functions of OpenVINO's C interface that prony calls (openvino/c/ of its package), with
+ * prony's own prototypes, so that its headers are not needed for building. Numbers of element types
+ * differ between releases: none is used here; they are read from the model's ports.
  */
 #ifndef PRONY_ADAPTERS_OPENVINO_OPENVINO_API_H
 #define PRONY_ADAPTERS_OPENVINO_OPENVINO_API_H
@@ -34,7 +33,7 @@ struct ov_shape {
 };
 
 struct ov_dimension {
-	int64_t min, max; /* equal: it is fixed */
+	int64_t min, max; /* equal: the dimension is fixed */
 };
 
 struct ov_partial_shape {
@@ -54,8 +53,10 @@ struct ov_profiling_list {
 	size_t count;
 };
 
-/* Value of the property that CACHE_ENCRYPTION names, a pointer: what a model is given to that is
- * exported. Called twice, at first with no room, for the size alone. */
+/*
+ * Value of the property CACHE_ENCRYPTION, a pointer: a function that receives an exported model. It
+ * is called twice, first without a buffer to get the size.
+ */
 struct ov_encryption {
 	void (*encrypt)(const char *in, size_t bytes, char *out, size_t *out_bytes);
 	void (*decrypt)(const char *in, size_t bytes, char *out, size_t *out_bytes);
@@ -64,11 +65,11 @@ struct ov_encryption {
 
 enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 
-/* X(result, function, arguments). A result of int is a status: 0, or a negative error. */
+/* X(result, function, arguments). A result of type int is a status: 0, or a negative error. */
 #define OV_FUNCTIONS(X)                                                                            \
 	X(int, ov_get_openvino_version, (struct ov_version * out))                                 \
 	X(void, ov_version_free, (struct ov_version * version))                                    \
-	X(const char *, ov_get_last_err_msg, (void)) /* of this thread */                          \
+	X(const char *, ov_get_last_err_msg, (void)) /* of the calling thread */                   \
 	X(void, ov_free, (const char *text))                                                       \
 	X(int, ov_core_create, (struct ov_core * *out))                                            \
 	X(void, ov_core_free, (struct ov_core * core))                                             \
@@ -81,7 +82,7 @@ enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 	  (const struct ov_core *core, const char *model, size_t bytes,                            \
 	   const struct ov_tensor *weights, struct ov_model **out))                                \
 	X(void, ov_model_free, (struct ov_model * model))                                          \
-	X(int, ov_core_compile_model, /* then key, value, ...: `strings` of them */                \
+	X(int, ov_core_compile_model, /* followed by `strings` keys and values */                  \
 	  (const struct ov_core *core, const struct ov_model *model, const char *device,           \
 	   size_t strings, struct ov_compiled **out, ...))                                         \
 	X(void, ov_compiled_model_free, (struct ov_compiled * compiled))                           \
@@ -129,13 +130,13 @@ struct ov_api {
 #define X(result, function, arguments) result(*function) arguments;
 	OV_FUNCTIONS(X)
 #undef X
-	void *encrypts; /* not NULL: knows the property OV_CACHE_ENCRYPTION */
+	void *encrypts; /* not NULL: it has the property OV_CACHE_ENCRYPTION */
 };
 
 /* PRONY_MISSING when the library cannot be loaded or lacks a function. */
 enum prony_status ov_api_load(struct ov_api *api, const char *path, struct error *err);
 
-/* Turns a status into ours, with OpenVINO's own words on one line; `what` says what was tried. */
+/* Converts a status, with OpenVINO's message on one line; `what` says what was tried. */
 enum prony_status ov_check(const struct ov_api *api, int result, const char *what,
 			   struct error *err);
 

@@ -1,4 +1,4 @@
-/* A user's ONNX file as it is: any number of inputs and outputs, by their names. */
+/* Runs a user's ONNX file unchanged: any number of inputs and outputs, by name. */
 #include <stdlib.h>
 
 #include "adapters/openvino/openvino_profile.h"
@@ -92,8 +92,10 @@ static enum prony_status feed(struct session *s, int slot, const struct tensor *
 	return status;
 }
 
-/* ov_tensor_get_shape fails of what has no dimensions (ov_shape_create wants one at least); then it
- * is one element. */
+/*
+ * ov_tensor_get_shape fails for a tensor without dimensions (ov_shape_create needs at least one);
+ * it then has one element.
+ */
 static enum prony_status output_shape(const struct ov_state *ov, const struct ov_tensor *tensor,
 				      size_t bytes, struct tensor *out, struct error *err)
 {
@@ -117,7 +119,7 @@ static enum prony_status output_shape(const struct ov_state *ov, const struct ov
 	return status;
 }
 
-/* Of the type that the file declares: numbers of types are another matter in each release. */
+/* Uses the type declared in the file, because OpenVINO's type numbers differ between releases. */
 static enum prony_status read_output(struct ov_state *ov, size_t index, struct tensor *out,
 				     struct error *err)
 {

@@ -11,11 +11,10 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-/* Topologies have no weights in them: some kilobytes a node. */
+/* Topologies contain no weights: some kilobytes per node. */
 #define TOPOLOGY_BYTES_MAX ((size_t)256 << 20)
 
-/* A node; the names of what it was made of, and of what its constants were made of, with commas
- * between them. */
+/* A node with comma-separated names of its parts and of its constants' parts. */
 struct row {
 	const char *id, *name, *parts, *weights;
 	bool constant;
@@ -27,7 +26,7 @@ struct ov_names {
 	size_t count;
 };
 
-/* What is exported in this thread is handed to a function that knows nothing else. */
+/* The export callback has no context argument, so pass it through a thread-local variable. */
 static _Thread_local struct strbuf *topology;
 
 static void pass_on(const char *in, size_t bytes, char *out, size_t *out_bytes)
@@ -47,7 +46,7 @@ const struct ov_encryption *ov_names_encryption(void)
 	return &open;
 }
 
-/* The value of an attribute of the tag at `tag`, its entities resolved; NULL: it has none. */
+/* The value of an attribute of the tag at `tag`, with entities resolved; NULL if there is none. */
 static char *value_of(struct arena *arena, const char *tag, const char *key)
 {
 	static const struct {
@@ -55,7 +54,7 @@ static char *value_of(struct arena *arena, const char *tag, const char *key)
 		char is;
 	} known[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}};
 	char wanted[32];
-	const char *end = strchr(tag + 1, '<'); /* in a value it is an entity */
+	const char *end = strchr(tag + 1, '<'); /* a quote inside a value is an entity */
 
 	snprintf(wanted, sizeof(wanted), " %s=\"", key);
 	const char *at = strstr(tag, wanted), *stop = at ? strchr(at + strlen(wanted), '"') : NULL;
@@ -86,7 +85,7 @@ static struct row *row_with(struct ov_names *names, const char *id)
 	return NULL;
 }
 
-/* A node whose weights are folded has them as constants, each with what it was made of. */
+/* A node with folded weights has them as constants, each with the names of its parts. */
 static void add_weights(struct ov_names *names, const char *xml)
 {
 	static const char edge[] = "<edge ";
@@ -144,7 +143,7 @@ enum prony_status ov_names_ask(const struct ov_api *api, const struct ov_compile
 {
 	char path[64];
 	struct strbuf text;
-	int fd = memfd_create("prony-openvino", MFD_CLOEXEC); /* the weights, too, go there */
+	int fd = memfd_create("prony-openvino", MFD_CLOEXEC); /* the weights are exported too */
 
 	if (fd < 0)
 		return error_set(err, PRONY_IO, "no memory for a file of OpenVINO's");
@@ -164,7 +163,7 @@ enum prony_status ov_names_ask(const struct ov_api *api, const struct ov_compile
 	return status;
 }
 
-/* Whether `word` stands in `text` with no letter or digit on either side. */
+/* Whether `text` contains `word` as a whole word. */
 static bool holds(const char *text, const char *word)
 {
 	size_t length = strlen(word);
@@ -176,8 +175,10 @@ static bool holds(const char *text, const char *word)
 	return false;
 }
 
-/* Whether a list with commas between its names has one that is `name`, or where it may go on, that
- * begins with it and "_": nodes of several outputs have the names of all, "lstm_lstm.state". */
+/*
+ * Whether a comma-separated list contains `name` or, with `goes_on`, a name that begins with it and
+ * "_": nodes with several outputs have the names of all, "lstm_lstm.state".
+ */
 static bool lists(const char *parts, const char *name, bool goes_on)
 {
 	size_t length = strlen(name);
@@ -192,8 +193,10 @@ static bool lists(const char *parts, const char *name, bool goes_on)
 	return false;
 }
 
-/* Whether a parameter of the node is among the names: its own, or that which it has in ONNX, where
- * the gates of an LSTM are arranged in another order. */
+/*
+ * Whether a parameter of the node is in the list, by its own name or its ONNX name (an LSTM's gates
+ * have another order there).
+ */
 static bool has_weights(const struct graph *graph, const struct node *node, const char *weights)
 {
 	char arranged[320];
@@ -209,7 +212,7 @@ static bool has_weights(const struct graph *graph, const struct node *node, cons
 	return false;
 }
 
-/* The first node of the graph among the parts, and the names of all; -1: none is of it. */
+/* The first node of the graph among the parts, and the names of all; -1 when there is none. */
 static int node_of(const struct row *row, const struct graph *graph, struct strbuf *all)
 {
 	int first = -1, other = -1;
@@ -242,8 +245,10 @@ int ov_names_find(const struct ov_names *names, const struct graph *graph, const
 		const struct row *row = &names->rows[i];
 		bool same = !strcmp(row->name, node);
 
-		/* What the plug-in adds to prepare a node has its name in its own:
-		 * "input_f32_abcd_bf16_acdb_Multiply_7493". */
+		/*
+		 * A preparation step added by the plug-in contains the node's name:
+		 * "input_f32_abcd_bf16_acdb_Multiply_7493".
+		 */
 		if (!same && (strlen(row->name) <= longest || !holds(node, row->name)))
 			continue;
 		strbuf_clear(&text);

@@ -1,8 +1,8 @@
 /*
- * Profiles by OpenVINO itself: the same model compiled a second time with PERF_COUNT, whose CPU
- * plug-in then keeps for each node of its graph the sum of all its runs in whole microseconds and
- * their number, and says the mean, cut off to a whole one. What it says after the steps and what it
- * said before them makes the mean of the steps.
+ * Profiles with OpenVINO's own counters: the model is compiled a second time with PERF_COUNT. The
+ * CPU plug-in then keeps per node the total time of all runs in whole microseconds and their
+ * number, and reports the truncated mean. The difference between the reports after and before the
+ * steps gives the mean of the steps.
  */
 #include "adapters/openvino/openvino_profile.h"
 
@@ -12,7 +12,7 @@
 #include "adapters/openvino/openvino_names.h"
 #include "base/strbuf.h"
 
-/* Of the second network, before it is looked at: its memory is touched in the first run. */
+/* Runs of the second network before profiling: the first run touches its memory. */
 enum { WARM_RUNS = 1 };
 
 enum prony_status ov_profile_keep(struct ov_state *ov, const void *model, size_t length,
@@ -29,7 +29,7 @@ enum prony_status ov_profile_keep(struct ov_state *ov, const void *model, size_t
 	return PRONY_OK;
 }
 
-/* Puts the network that is not looked at back, where another has its place. */
+/* Restores the network without counters. */
 static void restore(struct ov_state *ov)
 {
 	struct ov_profile *profile = &ov->profile;
@@ -60,7 +60,7 @@ void ov_profile_release(struct ov_state *ov)
 	ov->profile = (struct ov_profile){.model = NULL};
 }
 
-/* A request over the batch that the slot holds, and over its logits. */
+/* A request over the slot's batch and logits. */
 static enum prony_status fill_slot(struct ov_state *ov, struct ov_slot *slot, struct error *err)
 {
 	const struct ov_api *api = &ov->api;
@@ -69,7 +69,7 @@ static enum prony_status fill_slot(struct ov_state *ov, struct ov_slot *slot, st
 		"create a request", err);
 
 	for (size_t k = 0; status == PRONY_OK && k < ov->input_count; k++) {
-		if (!slot->inputs[k]) /* never fed, never stepped on */
+		if (!slot->inputs[k]) /* never fed, so never stepped on */
 			continue;
 		status = ov_check(api,
 				  ov->model ? api->ov_infer_request_set_tensor(
@@ -88,7 +88,7 @@ static enum prony_status fill_slot(struct ov_state *ov, struct ov_slot *slot, st
 	return status;
 }
 
-/* The second network takes the place of the first; `restore` undoes it, also half done. */
+/* Replaces the first network by the second; `restore` undoes it, even half-done. */
 static enum prony_status replace(struct ov_state *ov, struct error *err)
 {
 	struct ov_profile *profile = &ov->profile;
@@ -120,7 +120,7 @@ static enum prony_status ask(const struct ov_state *ov, struct ov_profiling_list
 		"ask for profiling info", err);
 }
 
-/* What its nodes took before the steps. */
+/* Records the nodes' times before the steps. */
 static enum prony_status keep_before(struct ov_state *ov, struct error *err)
 {
 	struct ov_profile *profile = &ov->profile;
@@ -168,14 +168,16 @@ static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t
 	return status;
 }
 
-/* What the plug-in itself fused with a node comes behind it in the list, as run by nothing. */
+/* Nodes that the plug-in fused follow in the list with an empty kernel. */
 static bool is_fused(const struct ov_profiling *node)
 {
 	return node->status != OV_NODE_EXECUTED && !strcmp(node->executed_as, "undef");
 }
 
-/* The node of the network that one of the compiled network's is, where that is known, and the names
- * of all that are in it: "conv1 + conv1.bn + conv1.relu". */
+/*
+ * The graph node of a compiled node, if known, and the names of all its parts: "conv1 + conv1.bn +
+ * conv1.relu".
+ */
 static void describe(const struct ov_state *ov, const struct ov_profiling_list *list, size_t at,
 		     struct arena *arena, struct profile_event *event)
 {
@@ -196,7 +198,7 @@ static void describe(const struct ov_state *ov, const struct ov_profiling_list *
 	strbuf_release(&text);
 }
 
-/* The same in each step: nobody says what single ones took. */
+/* Every step gets the mean, because single steps are not reported. */
 static enum prony_status add_node(const struct ov_state *ov, const struct ov_profiling_list *list,
 				  size_t at, int64_t steps, struct profile_log *log,
 				  struct error *err)

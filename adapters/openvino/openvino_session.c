@@ -1,4 +1,4 @@
-/* One compiled network and its slots, for the graph's model and for a user's file. */
+/* A compiled network with its slots, for a graph or a user's file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const char *precision_property(enum precision precision)
 struct ov_properties ov_properties_for(const struct ov_state *ov, const struct recipe *recipe)
 {
 	struct ov_properties p = {
-		/* What has no threads that infer has them to compile. */
+		/* A device without inference threads has compilation threads. */
 		.key = {"INFERENCE_PRECISION_HINT",
 			strcmp(ov->device, "CPU") == 0 ? "INFERENCE_NUM_THREADS"
 						       : "COMPILATION_NUM_THREADS",
@@ -35,7 +35,7 @@ struct ov_properties ov_properties_for(const struct ov_state *ov, const struct r
 	return p;
 }
 
-/* How many of the compiler's last arguments count, which are for a profile. */
+/* How many of the compiler's last arguments are used; they are for profiling. */
 static size_t profile_strings(const struct ov_state *ov)
 {
 	if (!ov->profile.counts)
@@ -65,7 +65,7 @@ static enum prony_status compile(struct ov_state *ov, const void *bytes, size_t 
 			"compile the model", err);
 	if (model)
 		api->ov_model_free(model);
-	/* That the bytes are an ONNX file was seen before. */
+	/* It was checked before that the bytes are an ONNX file. */
 	if (status == PRONY_INVALID && err && strstr(err->text, "check if the model format")) {
 		error_clear(err);
 		return error_set(err, PRONY_MISSING,
@@ -87,8 +87,8 @@ static void property_text(const struct ov_state *ov, const char *key, char *out,
 }
 
 /*
- * What the compiled network has of what was asked for. A precision that the processor lacks is
- * replaced without a word (f32 for bf16), which would put the figure into the wrong row.
+ * Checks which settings took effect. OpenVINO silently replaces a precision that the processor
+ * lacks (f32 for bf16), which would put the result into the wrong row.
  */
 static enum prony_status check_effect(const struct ov_state *ov, const struct ov_properties *p,
 				      struct error *err)
