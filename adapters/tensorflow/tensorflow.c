@@ -1,3 +1,4 @@
+/* The TensorFlow adapter: probe, session, build and readouts. */
 #include "adapters/tensorflow/tensorflow.h"
 
 #include <stdio.h>
@@ -12,18 +13,19 @@
 #include "adapters/threads.h"
 #include "base/parallel.h"
 
-/* What differs between the libraries: this table, and nothing else. */
+/* The differences between the supported libraries. */
 struct series {
-	const char *version;	    /* what TF_Version begins with */
-	const char *name, *library; /* of messages: the file */
+	const char *version;	    /* prefix of TF_Version */
+	const char *name, *library; /* for messages; file name of the library */
 	unsigned precisions;
-	bool onednn;	 /* its kernels can be switched off */
+	bool onednn;	 /* the oneDNN kernels can be switched off */
 	int pools, idle; /* a session starts pools * intra + inter + idle threads */
 	/*
-	 * 1.15 has the C interface inside its Python module, which leaves 161 functions and objects
-	 * of Python undefined and needs none of them for it. A library beside it has their names
-	 * (made when the framework is installed), or libpython3.7m.so.1.0 in the variable. It is
-	 * loaded first, for all to see. NULL: not needed.
+	 * The library of 1.15 is its Python module. It leaves 161 functions and objects of Python
+	 * undefined; the C interface needs none of them. `python`: a library in the same folder
+	 * that defines these names (made when the framework is installed). `python_variable`:
+	 * environment variable with another library to use instead, such as libpython3.7m.so.1.0.
+	 * It is loaded first, with global symbols. NULL: not needed.
 	 */
 	const char *python, *python_variable;
 };
@@ -35,7 +37,7 @@ static const struct series series_2 = {
 	.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_BF16,
 	.onednn = true,
 	.pools = 1,
-	.idle = 1, /* infers shapes */
+	.idle = 1, /* the thread that infers shapes */
 };
 
 static const struct series series_1 = {
@@ -43,7 +45,7 @@ static const struct series series_1 = {
 	.name = "tensorflow1",
 	.library = "_pywrap_tensorflow_internal.so",
 	.precisions = 1u << PRECISION_FP32,
-	.pools = 2, /* one of the device XLA_CPU */
+	.pools = 2, /* one belongs to the device XLA_CPU */
 	.idle = 4,
 	.python = "libpython_names.so",
 	.python_variable = "PRONY_TENSORFLOW1_LIBPYTHON",
@@ -58,7 +60,7 @@ struct tf_state {
 	bool loaded;
 };
 
-/* The library that has Python's names, NULL where none is needed. */
+/* Finds the library that defines Python's names; NULL if none is needed. */
 static enum prony_status find_python(const struct series *series, const char *library,
 				     struct arena *arena, const char **out, struct error *err)
 {
@@ -80,7 +82,7 @@ static enum prony_status find_python(const struct series *series, const char *li
 			 library, beside, series->python_variable);
 }
 
-/* Before it is loaded: it reads them once. */
+/* Called before the library is loaded, because it reads the variables once. */
 static enum prony_status set_environment(const struct tf_state *tf, const struct target *target,
 					 struct error *err)
 {
@@ -98,10 +100,10 @@ static enum prony_status set_environment(const struct tf_state *tf, const struct
 	return PRONY_OK;
 }
 
-/* Whether the build has kernels for GPUs: then a session says how many of them are here. */
+/* Lists the devices. If the build has kernels for GPUs, a session reports their number. */
 static enum prony_status find_devices(struct tf_state *tf, struct probe *found, struct error *err)
 {
-	/* The process is bound to the cores that the recipe wants; the first session decides. */
+	/* The process is bound to the recipe's cores; the first session fixes the threads. */
 	const struct tf_configuration any = {
 		.intra_threads = parallel_cores(), .inter_threads = parallel_cores(), .gpu = 0};
 	struct tf_buffer *kernels = tf->api.TF_GetRegisteredKernelsForOp("MatMul", tf->api.status);
@@ -152,7 +154,7 @@ static enum prony_status probe_series(const struct series *series, struct sessio
 	if (strncmp(found->version, series->version, strlen(series->version)) != 0)
 		return error_set(err, PRONY_MISSING, "TensorFlow %s in %s: this adapter is for %s",
 				 found->version, s->library, series->version);
-	/* Eigen, and oneDNN where there is one, are inside and have no version to ask for. */
+	/* Eigen and, if present, oneDNN are built in; their versions cannot be queried. */
 	probe_add_processor(found, series->onednn ? "Eigen as it was built, oneDNN by cpuid"
 						  : "Eigen as it was built");
 	return find_devices(tf, found, err);
@@ -193,8 +195,10 @@ static enum prony_status tensorflow1_supports(const struct graph *graph,
 	return supports(graph, recipe, series_1.precisions, why);
 }
 
-/* Threads that compute inside an operation, by how many the session has started; as asked where the
- * number is none that this series starts. */
+/*
+ * Returns the threads inside an operation, computed from the number of threads that the session
+ * started. Returns the requested number if this series cannot have started that many.
+ */
 static int threads_of(const struct series *series, const struct tf_configuration *asked,
 		      int started)
 {
@@ -243,8 +247,10 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 		status = tf_session_mxcsr(&tf->running, &tf->api, &mxcsr, err);
 	if (status != PRONY_OK)
 		return status;
-	/* Types stand in the graph, operation by operation: build reads them back, and ends where
-	 * they are others. */
+	/*
+	 * Types belong to the operations of the graph. build reads them back and fails if they
+	 * differ.
+	 */
 	*effective = (struct effective){
 		.precision = recipe->precision,
 		.threads = threads_of(tf->series, &wanted, started),
@@ -254,7 +260,9 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 	return PRONY_OK;
 }
 
-/* The types that TensorFlow infers for what multiplies; open could only say what was asked for. */
+/*
+ * Checks the types that TensorFlow infers for products; open could only report the requested type.
+ */
 static enum prony_status check_precision(const struct tf_emit *e, enum precision asked,
 					 struct error *err)
 {
@@ -318,7 +326,7 @@ static enum prony_status tf_step(struct session *s, int slot, struct error *err)
 	return status == PRONY_OK ? tf_model_step(&tf->model, slot, err) : status;
 }
 
-/* A run returns when its operations are done, also those of a GPU. */
+/* A run returns when its operations are finished, also on a GPU. */
 static enum prony_status tf_sync(struct session *s, struct error *err)
 {
 	(void)s;

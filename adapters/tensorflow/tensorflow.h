@@ -1,4 +1,4 @@
-/* TensorFlow behind the adapter table: 2.x and 1.15, one source for both libraries. */
+/* The adapter of TensorFlow 2.x and 1.15, one source for both libraries. */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TENSORFLOW_H
 #define PRONY_ADAPTERS_TENSORFLOW_TENSORFLOW_H
 

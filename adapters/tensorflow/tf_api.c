@@ -1,3 +1,4 @@
+/* Loads TensorFlow's C interface and converts its errors. */
 #include "adapters/tensorflow/tf_api.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ void tf_api_release(struct tf_api *api)
 	*api = (struct tf_api){0};
 }
 
-/* Words of kernels that were made for other devices, types or layouts. */
+/* Whether an error text says that there is no kernel for the device, type or layout. */
 static bool lacks_kernel(const char *text)
 {
 	static const char *const words[] = {"only supports",
@@ -64,6 +65,6 @@ enum prony_status tf_check(const struct tf_api *api, const char *what, struct er
 		status = PRONY_OUT_OF_MEMORY;
 	else if (code == TF_CODE_UNIMPLEMENTED || lacks_kernel(text))
 		status = PRONY_UNSUPPORTED;
-	/* The first line; below it stand the nodes that lead to the one that failed. */
+	/* Only the first line; the lines after it list the nodes before the failed one. */
 	return error_set(err, status, "TensorFlow, %s: %.*s", what, (int)strcspn(text, "\n"), text);
 }

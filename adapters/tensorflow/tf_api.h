@@ -1,7 +1,6 @@
 /*
- * The functions of TensorFlow's C interface that we call (tensorflow/c/c_api.h), with prototypes of
- * our own: no header of TensorFlow has to be there when prony is built. The same ones are in 1.15
- * and in 2.21.
+ * The functions of TensorFlow's C interface that prony calls (tensorflow/c/c_api.h), with its own
+ * prototypes, so that building needs no header of TensorFlow. 1.15 and 2.21 both have them.
  */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_API_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_API_H
@@ -15,7 +14,7 @@
 struct tf_status;
 struct tf_graph;
 struct tf_operation;
-struct tf_description; /* an operation that is not finished */
+struct tf_description; /* an operation under construction */
 struct tf_tensor;
 struct tf_session;
 struct tf_session_options;
@@ -32,7 +31,7 @@ struct tf_output { /* TF_Output, passed by value */
 	int index;
 };
 
-/* TF_DataType and TF_Code: those that are used. */
+/* The values of TF_DataType and TF_Code that prony uses. */
 enum tf_type {
 	TF_TYPE_FLOAT = 1,
 	TF_TYPE_INT32 = 3,
@@ -124,19 +123,21 @@ struct tf_api {
 #define X(result, function, arguments) result(*function) arguments;
 	TF_FUNCTIONS(X)
 #undef X
-	struct tf_status *status; /* of the calls of this process' one thread */
+	struct tf_status *status; /* of the last call; prony calls from one thread */
 };
 
 /*
- * Loads the library, after `before` with global symbols (NULL: nothing has to come first).
- * PRONY_MISSING when one cannot be loaded or a function is not there. tf_api_release afterwards.
+ * Loads the library, after loading `before` with global symbols (NULL: none). PRONY_MISSING if a
+ * library cannot be loaded or lacks a function. Call tf_api_release afterwards.
  */
 enum prony_status tf_api_load(struct tf_api *api, const char *path, const char *before,
 			      struct error *err);
 void tf_api_release(struct tf_api *api);
 
-/* What the last call left in api->status; `what` says what was tried. PRONY_UNSUPPORTED for what
- * TensorFlow calls unimplemented, or has no kernel for, in its words. */
+/*
+ * Converts api->status of the last call; `what` names the attempted action. PRONY_UNSUPPORTED if
+ * TensorFlow reports it as unimplemented or has no kernel, with TensorFlow's message.
+ */
 enum prony_status tf_check(const struct tf_api *api, const char *what, struct error *err);
 
 #endif

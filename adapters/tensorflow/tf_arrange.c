@@ -1,4 +1,4 @@
-/* Shapes: reshaping, joining, cutting, reducing, broadcasting. */
+/* Translates operators on shapes: reshape, concatenate, slice, reduce, broadcast. */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
 static bool is_flat(const struct tf_translation *t, int value)
@@ -6,7 +6,7 @@ static bool is_flat(const struct tf_translation *t, int value)
 	return t->layouts.values[value] == LAYOUT_LAST_FLAT;
 }
 
-/* An image that is flattened as it lies stays as it is. */
+/* An image flattened in memory order needs no transposition. */
 void tf_reshape_node(struct tf_translation *t, const struct node *node)
 {
 	int y = node->outputs[0];
@@ -48,10 +48,10 @@ void tf_concat(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_join(t, parts, node->input_count, axis));
 }
 
-/* Begin, end and stride along every axis, as the value lies. */
+/* Begin, end and stride along every axis, in memory order. */
 struct cut {
 	int64_t begins[TENSOR_MAX_RANK], ends[TENSOR_MAX_RANK], steps[TENSOR_MAX_RANK];
-	struct shape whole; /* of what is cut */
+	struct shape whole; /* shape of the sliced value */
 	int axis;
 };
 
@@ -109,7 +109,7 @@ void tf_slice_grad(struct tf_translation *t, const struct node *node)
 			      NULL));
 }
 
-/* Begins, then ends, as the value lies. */
+/* The pads before each axis, then those after each axis, in memory order. */
 static void lying_pads(const struct tf_translation *t, const struct node *pad, int64_t *out)
 {
 	int rank = tf_graph_shape(t, pad->inputs[0])->rank;
@@ -142,7 +142,10 @@ void tf_pad_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_slice(&t->e, tf_take(t, node, 0), pads, &lies));
 }
 
-/* `type` (Sum, Mean) of x, which lies as `value`, over the axes that are summed; they stay as 1. */
+/*
+ * Reduces x, which has the memory layout of `value`, by `type` (Sum, Mean). Summed axes keep size
+ * 1.
+ */
 static struct tf_output reduce(struct tf_translation *t, const char *type, struct tf_output x,
 			       int value, const struct reduction *r)
 {
@@ -186,7 +189,7 @@ void tf_mean_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_binary(&t->e, "BroadcastTo", dy, tf_dims(&t->e, &lies)));
 }
 
-/* What is broadcast to an image that lies with channels last has to lie so, too. */
+/* Returns input i. If it is broadcast to an image with channels last, it gets channels last too. */
 static struct tf_output operand(struct tf_translation *t, const struct node *node, int i)
 {
 	int value = node->inputs[i], y = node->outputs[0];
@@ -198,8 +201,8 @@ static struct tf_output operand(struct tf_translation *t, const struct node *nod
 }
 
 /*
- * Python adds up all gradients of a value by one AddN: the terms of sums of which nobody else reads
- * the parts. Returns their number.
+ * Collects the terms of a sum of gradients and returns their number. Partial sums without another
+ * reader are replaced by their terms, because Python adds all gradients of a value with one AddN.
  */
 static int terms_of(struct tf_translation *t, const struct node *sum, struct tf_output *terms)
 {
@@ -218,7 +221,7 @@ static int terms_of(struct tf_translation *t, const struct node *sum, struct tf_
 	return count;
 }
 
-/* Whether only another sum of gradients reads it, which then takes its terms. */
+/* Whether the only reader is another sum of gradients, which then takes its terms. */
 static bool is_partial_sum(const struct tf_translation *t, const struct node *node)
 {
 	int value = node->outputs[0];
@@ -251,7 +254,7 @@ void tf_arithmetic(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_op_list(&t->e, "AddN", terms, count, NULL, 0, NULL));
 }
 
-/* Sums up what was repeated; then the axes that stood in front are gone. */
+/* Sums over the broadcast axes, then removes the leading axes that were added. */
 void tf_broadcast_grad(struct tf_translation *t, const struct node *node)
 {
 	int dy = node->inputs[0], dx = node->outputs[0];
@@ -273,7 +276,7 @@ void tf_gather(struct tf_translation *t, const struct node *node)
 			    NULL));
 }
 
-/* A dense gradient: tf.gather's slices, as tf.convert_to_tensor sums them. */
+/* Computes a dense gradient: the slices of tf.gather, summed as tf.convert_to_tensor does. */
 void tf_gather_grad(struct tf_translation *t, const struct node *node)
 {
 	int64_t rows = tf_graph_shape(t, node->outputs[0])->dims[0];

@@ -1,10 +1,11 @@
+/* Appends operations to a TensorFlow graph, and counts MACs and products. */
 #include "adapters/tensorflow/tf_emit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define NAME_BYTES 320
-#define CONSTANT_MAX 64 /* indices of one constant */
+#define CONSTANT_MAX 64 /* maximum number of indices in one constant */
 
 static const struct tf_output nothing;
 
@@ -62,7 +63,7 @@ static void set_attribute(const struct tf_api *api, struct tf_description *op,
 	}
 }
 
-/* Names have letters, digits and "_./-" only, and begin with one of the first three. */
+/* Names consist of letters, digits and "_./-" and start with a letter, a digit or ".". */
 static struct tf_description *begin(struct tf_emit *e, const char *type)
 {
 	char name[NAME_BYTES];
@@ -86,7 +87,10 @@ static struct tf_output finish(struct tf_emit *e, struct tf_description *descrip
 	return (struct tf_output){.operation = operation, .index = 0};
 }
 
-/* Each output element of a product takes the elements of the weight but those of its last axis. */
+/*
+ * Counts the MACs of a product: each output element uses all weight elements except those of the
+ * last axis.
+ */
 static void count_macs(struct tf_emit *e, const char *type, const struct tf_output *inputs,
 		       struct tf_output y)
 {
@@ -99,7 +103,7 @@ static void count_macs(struct tf_emit *e, const char *type, const struct tf_outp
 		return;
 	out = tf_shape_of(e, y);
 	w = tf_shape_of(e, inputs[strcmp(type, "BlockLSTM") == 0 ? 4 : 1]);
-	if (strcmp(type, "BlockLSTM") == 0) /* i is time x batch x hidden, w has 4 gates of it */
+	if (strcmp(type, "BlockLSTM") == 0) /* i: time x batch x hidden; w: 4 gates for each */
 		each = w.rank == 2 ? w.dims[0] * 4 : -1;
 	else if (strcmp(type, "MatMul") == 0)
 		each = w.rank == 2 && out.rank == 2 ? shape_elements(&w) / out.dims[1] : -1;

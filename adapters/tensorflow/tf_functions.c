@@ -1,12 +1,13 @@
-/* Functions of each element, and their gradients as Python has them. */
+/*
+ * Translates elementwise functions and their gradients, as TensorFlow's Python code defines them.
+ */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
 #include <math.h>
 
-/* The operation of that name, where there is one: its gradient reads y or x. */
+/* TensorFlow's operation for an operator, if there is one. Its gradient reads y or x. */
 static const struct {
-	const char *type,
-		*gradient; /* dy is the gradient's second input with of_y, else the first */
+	const char *type, *gradient; /* dy is the second input if of_y, else the first */
 	bool of_y;
 } named[OP_COUNT] = {
 	[OP_TANH] = {"Tanh", "TanhGrad", true},	 [OP_SIGMOID] = {"Sigmoid", "SigmoidGrad", true},
@@ -48,7 +49,7 @@ static struct tf_output line(struct tf_translation *t, struct tf_output x, doubl
 	return binary(t, "AddV2", tf_scale(&t->e, x, alpha), number(t, x, beta));
 }
 
-/* Where x is positive a, else alpha times b. */
+/* Returns a where x is positive, else alpha * b. */
 static struct tf_output choose(struct tf_translation *t, struct tf_output x, struct tf_output a,
 			       struct tf_output b, double alpha)
 {
@@ -62,7 +63,7 @@ static bool is_relu6(const struct node *node)
 	return node->op == OP_CLIP && node->attributes.min == 0 && node->attributes.max == 6;
 }
 
-/* The part of Gelu that x is multiplied by: 0.5 (1 + erf(x / sqrt 2)), or its tanh form. */
+/* The factor of x in Gelu: 0.5 (1 + erf(x / sqrt 2)), or its tanh form. */
 #define ROOT_HALF 0.70710678118654752440
 #define ROOT_2_PI 0.79788456080286535588
 #define GELU_CUBE 0.044715
@@ -93,7 +94,7 @@ static struct tf_output gelu_slope(struct tf_translation *t, const struct node *
 	if (node->attributes.approximate == 0)
 		slope = tf_scale(&t->e, tf_unary(&t->e, "Exp", tf_scale(&t->e, square, -0.5)),
 				 ROOT_2_PI);
-	else /* (1 - tanh^2) times the slope of what tanh is of */
+	else /* (1 - tanh^2) times the derivative of tanh's argument */
 		slope = binary(t, "Mul", line(t, tf_unary(&t->e, "Square", inner), -1, 1),
 			       line(t, square, 3 * GELU_CUBE * ROOT_2_PI, ROOT_2_PI));
 	return binary(t, "AddV2", line(t, inner, 0.5, 0.5),
@@ -130,7 +131,7 @@ void tf_function(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, y);
 }
 
-/* x (clip(x + 3, 0, 6) / 6), as Keras writes it, differentiated. */
+/* The derivative of x (clip(x + 3, 0, 6) / 6), Keras's form of HardSwish. */
 static struct tf_output hard_swish_grad(struct tf_translation *t, struct tf_output x,
 					struct tf_output dy)
 {

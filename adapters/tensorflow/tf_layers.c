@@ -1,4 +1,4 @@
-/* Products, normalisations, dropout, the loss. */
+/* Translates matrix products, normalisations, softmax, dropout and losses. */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
 static bool turned_b(const struct tf_translation *t, const struct node *gemm)
@@ -6,7 +6,7 @@ static bool turned_b(const struct tf_translation *t, const struct node *gemm)
 	return gemm->attributes.trans_b && !tf_is_own_weight(t->graph, gemm);
 }
 
-/* Where alpha is one, y itself. */
+/* Multiplies by a factor; returns x itself if the factor is 1. */
 static struct tf_output scaled(struct tf_translation *t, struct tf_output x, double factor)
 {
 	return factor == 1 ? x : tf_scale(&t->e, x, factor);
@@ -50,7 +50,7 @@ void tf_gemm_grad_weight(struct tf_translation *t, const struct node *node)
 			scaled(t, tf_unary(&t->e, "BiasAddGrad", dy), gemm->attributes.beta));
 }
 
-/* A matrix as images of one pixel; images as they lie. */
+/* Returns a matrix as images of one pixel; images in memory order. */
 static struct tf_output as_image(struct tf_translation *t, struct tf_output x, int value)
 {
 	const struct shape *shape = tf_graph_shape(t, value);
@@ -60,7 +60,10 @@ static struct tf_output as_image(struct tf_translation *t, struct tf_output x, i
 	return shape->rank == 4 ? x : tf_reshape(&t->e, x, &image);
 }
 
-/* Kept: output 0, because the gradient reads what the others reserve. */
+/*
+ * Keeps output 0, because the gradient reads the other outputs of the operation, which hold
+ * reserved data.
+ */
 void tf_batch_norm(struct tf_translation *t, const struct node *node)
 {
 	struct shape none = {.rank = 1, .dims = {0}}, lies = tf_lying_shape(t, node->outputs[0]);
@@ -103,7 +106,7 @@ void tf_batch_norm_grad(struct tf_translation *t, const struct node *node)
 		tf_give(t, node, i, tf_nth(dx, i));
 }
 
-/* TensorFlow's alpha is that of one channel, ONNX's is divided by their number. */
+/* TensorFlow's alpha is per channel; ONNX's alpha is divided by the number of channels. */
 static struct tf_output lrn(struct tf_translation *t, const struct attributes *a, const char *type,
 			    const struct tf_output *inputs, int count)
 {
@@ -113,7 +116,7 @@ static struct tf_output lrn(struct tf_translation *t, const struct attributes *a
 			     TF_FLOAT("beta", a->beta)));
 }
 
-/* Its kernels know channels last only. */
+/* The LRN kernels support channels last only. */
 static struct tf_output lrn_take(struct tf_translation *t, struct tf_output x)
 {
 	return t->last ? x : tf_transpose(&t->e, x, (const int64_t[]){0, 2, 3, 1}, 4);
@@ -138,7 +141,7 @@ void tf_lrn_grad(struct tf_translation *t, const struct node *node)
 			   lrn_take(t, tf_take(t, node, 2)))));
 }
 
-/* The mask is 0 or 1 / (1 - ratio); without one the node is the identity. */
+/* The mask is 0 or 1 / (1 - ratio). Without dropout the node is the identity. */
 void tf_dropout(struct tf_translation *t, const struct node *node)
 {
 	double ratio = node->attributes.ratio;
@@ -165,7 +168,10 @@ void tf_dropout_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, mask.operation ? tf_binary(&t->e, "Mul", dy, mask) : dy);
 }
 
-/* TensorFlow's is along the last axis: {0, 1, 3, 2} for axis 2 of 4. */
+/*
+ * Swaps `axis` and the last axis, because TensorFlow's Softmax works on the last: {0, 1, 3, 2} for
+ * axis 2 of 4.
+ */
 static struct tf_output axis_last(struct tf_translation *t, struct tf_output x, int64_t axis,
 				  int rank)
 {
@@ -178,7 +184,7 @@ static struct tf_output axis_last(struct tf_translation *t, struct tf_output x, 
 	return axis == rank - 1 ? x : tf_transpose(&t->e, x, axes, rank);
 }
 
-/* Means over the axes from `axis` on of a value of that rank, in the graph's order. */
+/* Returns the means over the axes from `axis` on of a value of that rank, in graph order. */
 static struct tf_output row_mean(struct tf_translation *t, struct tf_output x, int axis, int rank)
 {
 	bool reduced[TENSOR_MAX_RANK] = {false};
@@ -188,7 +194,7 @@ static struct tf_output row_mean(struct tf_translation *t, struct tf_output x, i
 	return tf_reduce(t, "Mean", x, reduced, rank);
 }
 
-/* x normalised; *inverse gets one over the deviation of each row. */
+/* Returns x normalised; *inverse gets 1 / deviation of each row. */
 static struct tf_output normalised(struct tf_translation *t, const struct node *node,
 				   struct tf_output x, int rank, struct tf_output *inverse)
 {
@@ -203,7 +209,10 @@ static struct tf_output normalised(struct tf_translation *t, const struct node *
 	return tf_binary(&t->e, "Mul", x, *inverse);
 }
 
-/* As tf.nn.moments and tf.nn.batch_normalization over the last axes: TensorFlow has no kernel. */
+/*
+ * Computed as tf.nn.moments and tf.nn.batch_normalization over the last axes, because TensorFlow
+ * has no kernel for it.
+ */
 void tf_layer_norm(struct tf_translation *t, const struct node *node)
 {
 	int rank = tf_graph_shape(t, node->inputs[0])->rank;
@@ -229,7 +238,7 @@ static void give_row_sum(struct tf_translation *t, const struct node *node, int 
 				 tf_graph_shape(t, node->outputs[i])));
 }
 
-/* (g - mean(g) - z mean(g z)) / deviation with g = dy scale and z = x normalised */
+/* (g - mean(g) - z mean(g z)) / deviation, where g = dy scale and z = x normalised */
 void tf_layer_norm_grad(struct tf_translation *t, const struct node *node)
 {
 	int rank = tf_graph_shape(t, node->inputs[1])->rank, axis = (int)node->attributes.axis;
@@ -274,13 +283,13 @@ void tf_softmax_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_binary(&t->e, "Mul", dy, y));
 }
 
-/* Labels of one dimension are all valid: tf_feed refuses others. */
+/* Whether labels can be invalid. One-dimensional labels are all valid: tf_feed rejects others. */
 static bool ignores_labels(const struct tf_translation *t, const struct node *loss)
 {
 	return tf_graph_shape(t, loss->inputs[1])->rank != 1;
 }
 
-/* The labels, one for each row of the logits. */
+/* Returns the labels, one per row of the logits. */
 static struct tf_output row_labels(struct tf_translation *t, const struct node *loss)
 {
 	const struct shape rows = {.rank = 1,
@@ -289,7 +298,7 @@ static struct tf_output row_labels(struct tf_translation *t, const struct node *
 	return tf_reshape(&t->e, tf_take(t, loss, 1), &rows);
 }
 
-/* 1 over the number of valid labels for each row whose label is valid, 0 for the others. */
+/* Returns 1 / (number of valid labels) for rows with a valid label, 0 for the others. */
 static struct tf_output row_shares(struct tf_translation *t, const struct node *loss)
 {
 	const bool reduced[] = {true};
@@ -300,8 +309,10 @@ static struct tf_output row_shares(struct tf_translation *t, const struct node *
 	return tf_binary(&t->e, "RealDiv", valid, tf_reduce(t, "Sum", valid, reduced, 1));
 }
 
-/* Kept: the losses of the rows, whose operation has the gradients of the logits as well. It takes
- * no label of -1. */
+/*
+ * Keeps the losses of the rows: the same operation also outputs the gradients of the logits. It
+ * does not accept the label -1.
+ */
 void tf_cross_entropy(struct tf_translation *t, const struct node *node)
 {
 	struct tf_output logits = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT);

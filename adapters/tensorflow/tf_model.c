@@ -1,10 +1,11 @@
+/* Builds a network's graph in a TensorFlow session and runs it. */
 #include "adapters/tensorflow/tf_model.h"
 
 #include <string.h>
 
 #include "adapters/checks.h"
 
-/* One run: inputs that are fed, outputs that are fetched, an operation that is carried out. */
+/* One run of the session: fed inputs, fetched outputs, and a target operation. */
 struct run {
 	const struct tf_output *inputs;
 	struct tf_tensor *const *values;
@@ -15,7 +16,7 @@ struct run {
 	const struct tf_operation *target; /* NULL: none */
 };
 
-/* `profile` as a step has it, NULL: nobody looks. */
+/* Runs the session. `profile`: the profile of the step; NULL: without profiling. */
 static enum prony_status run_traced(struct tf_model *model, const struct run *run,
 				    const struct tf_profile *profile, const char *what,
 				    struct error *err)
@@ -33,7 +34,7 @@ static enum prony_status run_session(struct tf_model *model, const struct run *r
 	return run_traced(model, run, NULL, what, err);
 }
 
-/* The resources of all slots as one tensor of handles. */
+/* Creates the resources of all slots and packs their handles into one tensor. */
 static struct tf_output pack_slots(struct tf_emit *e, int count, enum tf_type type,
 				   const struct shape *shape, struct arena *arena)
 {
@@ -49,7 +50,10 @@ static struct tf_output pick(struct tf_emit *e, struct tf_output handles, struct
 	return tf_op(e, "GatherV2", TF_IN(handles, index, tf_index(e, 0)), NULL);
 }
 
-/* A batch of the slot: TensorFlow cannot know the shape of what a handle that was picked names. */
+/*
+ * Reads the batch of a slot. EnsureShape is needed because TensorFlow does not know the shape
+ * behind a gathered handle.
+ */
 static struct tf_output read_batch(struct tf_emit *e, struct tf_output handles,
 				   struct tf_output index, enum tf_type type,
 				   const struct shape *shape)
@@ -70,7 +74,9 @@ static enum tf_type part_type(const struct value *value)
 	}
 }
 
-/* Resources of one part of the batch, of all slots, what fills one of them, and what a step reads.
+/*
+ * Builds one part of the batch: the resources of all slots, the operation that fills one slot
+ * (returned), and the value that a step reads.
  */
 static struct tf_operation *build_part(struct tf_model *model, int value, struct tf_output now)
 {
@@ -94,7 +100,7 @@ static struct tf_operation *build_part(struct tf_model *model, int value, struct
 	return filled;
 }
 
-/* The parts of a batch, their slots, and the index of the slot that a step reads. */
+/* Builds the parts of a batch, their slots, and the index of the slot that a step reads. */
 static void build_slots(struct tf_model *model, int count, struct tf_operation **targets,
 			int *target_count)
 {
@@ -132,7 +138,7 @@ static void build_slots(struct tf_model *model, int count, struct tf_operation *
 	s->feed = tf_group(e, feeds, feed_count);
 }
 
-/* Keeps what a step has computed: the resource takes the tensor, nothing is copied. */
+/* Keeps a value of a step for reading: the resource takes the tensor without a copy. */
 static struct tf_result keep(struct tf_model *model, int value, struct tf_operation **targets,
 			     int *count)
 {
@@ -176,7 +182,7 @@ static void init_translation(struct tf_model *model, struct tf_graph *graph,
 		.training = model->backward,
 		.dropout = recipe->dropout,
 		.type = recipe->precision == PRECISION_BF16 ? TF_TYPE_BFLOAT16 : TF_TYPE_FLOAT,
-		.seed = (int64_t)(recipe->seed % INT32_MAX) + 1, /* 0 means any */
+		.seed = (int64_t)(recipe->seed % INT32_MAX) + 1, /* 0 would be a random seed */
 		.values = arena_array(arena, values, sizeof(t->values[0])),
 		.plain = arena_array(arena, values, sizeof(t->plain[0])),
 		.kept = arena_array(arena, nodes, sizeof(t->kept[0])),
@@ -189,7 +195,7 @@ static void init_translation(struct tf_model *model, struct tf_graph *graph,
 	count_readers(t);
 }
 
-/* The whole step; `start` gets what gives the optimiser's variables their first values. */
+/* Builds the whole step. `start` gets the operations that initialise the optimiser's variables. */
 static enum prony_status build_step(struct tf_model *model, const struct recipe *recipe,
 				    struct tf_operation **start, int *start_count,
 				    struct error *err)
@@ -201,7 +207,7 @@ static enum prony_status build_step(struct tf_model *model, const struct recipe 
 	int count = 0, end = graph->forward_count;
 	enum prony_status status;
 
-	/* Evaluation ends at the logits. */
+	/* Evaluation stops at the logits. */
 	if (!model->backward)
 		end = graph->values[graph->logits].producer + 1;
 	tf_weights_build(&model->t, &model->weights);
@@ -230,7 +236,7 @@ static enum prony_status build_step(struct tf_model *model, const struct recipe 
 	return tf_emit_end(e, err);
 }
 
-/* Feeds every variable's first value and runs `target`. */
+/* Feeds the initial value of every variable and runs `target`. */
 static enum prony_status fill_variables(struct tf_model *model, const struct tensor_set *given,
 					const struct tf_operation *target, struct error *err)
 {
@@ -315,7 +321,7 @@ static enum prony_status choose_slot(struct tf_model *model, int slot, struct er
 	return status;
 }
 
-/* A copy of a tensor of the batch as its part lies; NULL without memory. */
+/* Copies a tensor of the batch into the memory order of its part; NULL if out of memory. */
 static struct tf_tensor *copy_part(const struct tf_model *model, const struct tf_part *part,
 				   const struct tensor *tensor, struct error *err)
 {

@@ -1,5 +1,4 @@
-/* A network in a session of TensorFlow: its graph, its variables, its resident batches, its step.
- */
+/* A network in a TensorFlow session: graph, variables, resident batches and step. */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_MODEL_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_MODEL_H
 
@@ -8,39 +7,39 @@
 #include "bundle/recipe.h"
 #include "graph/batch.h"
 
-/* Something that a step leaves behind to be read: a resource with its read. */
+/* A result of a step that is kept for reading: a resource and its read. */
 struct tf_result {
 	struct tf_output handle, read;
 };
 
 /* An input or the labels. */
 struct tf_part {
-	int value; /* of the graph */
+	int value; /* value of the graph */
 	enum tf_type type;
-	struct shape shape;	/* as it lies */
+	struct shape shape;	/* in memory order */
 	struct tf_output slots; /* the resources of all slots, as one tensor */
 };
 
 /*
- * The batches of all slots are resources. A step reads the one that the resource `index` names and
- * moves `index` on to the next, so that slots in rotation cost no second run and no feed.
+ * The batches of all slots are resources. A step reads the slot in the resource `index` and
+ * advances `index` to the next slot, so that rotating slots need no second run and no feed.
  */
 struct tf_slots {
-	int count, next;		    /* the slot that the next step will read */
+	int count, next;		    /* slot of the next step */
 	struct tf_output index;		    /* the resource */
-	struct tf_part *parts;		    /* of a batch: the inputs, then the labels */
-	int part_count;			    /* no labels where none are read */
-	struct tf_output *placeholders;	    /* of a slot's number, then of the parts */
-	struct tf_tensor **fed;		    /* room for what feeds them */
-	struct tf_operation *feed, *choose; /* put a batch into a slot; set index */
+	struct tf_part *parts;		    /* parts of a batch: inputs, then labels */
+	int part_count;			    /* without labels if none are read */
+	struct tf_output *placeholders;	    /* slot number, then the parts */
+	struct tf_tensor **fed;		    /* array for the fed tensors */
+	struct tf_operation *feed, *choose; /* fills a slot; sets index */
 };
 
-/* While steps are looked at: tf_profile.h. */
+/* Data for profiling: tf_profile.h. */
 #define TF_PROFILE_THREADS 64
 struct tf_profile {
-	const struct tf_buffer *options;      /* of a step; NULL: nobody looks */
-	struct tf_buffer *metadata;	      /* what the last step said */
-	uint32_t threads[TF_PROFILE_THREADS]; /* TensorFlow's numbers of those that were met */
+	const struct tf_buffer *options;      /* of a step; NULL: no profiling */
+	struct tf_buffer *metadata;	      /* output of the last step */
+	uint32_t threads[TF_PROFILE_THREADS]; /* TensorFlow's thread numbers so far */
 	int thread_count;
 };
 
@@ -56,12 +55,12 @@ struct tf_model {
 	struct tf_range updates; /* operations that update weights */
 	struct tf_profile profile;
 	struct tf_session *session; /* borrowed, like its graph */
-	bool train, backward;	    /* stages */
+	bool train, backward;	    /* from the stage */
 };
 
 /*
- * Builds the network in the session's graph (the graph gets our backward pass where the stage has
- * one) and fills the variables. On failure the model is half-built: release it.
+ * Builds the network in the session's graph and fills the variables. `graph` gets prony's backward
+ * pass if the stage needs it. On failure the model is partly built; release it.
  */
 enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api,
 				const struct tf_running *running, struct graph *graph,
@@ -69,25 +68,27 @@ enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api
 				const struct tensor_set *weights, struct error *err);
 void tf_model_release(struct tf_model *model);
 
-/* Makes a batch that fits the graph resident in a slot. */
+/* Stores a batch in a slot; it must fit the graph. */
 enum prony_status tf_model_feed(struct tf_model *model, int slot, struct batch batch,
 				struct error *err);
 enum prony_status tf_model_step(struct tf_model *model, int slot, struct error *err);
 
-/* The elements of a variable (see struct tf_variable) or result into a tensor to delete. */
+/* Fetches variables (see struct tf_variable) or results into tensors that the caller deletes. */
 enum prony_status tf_model_fetch(struct tf_model *model, const struct tf_output *what, int count,
 				 struct tf_tensor **out, struct error *err);
 
-/* tf_update.c: what a training step ends with. */
+/* tf_update.c: the last operations of a training step. */
 
-/* Appends the update of every trained variable to `targets`, and to `start` what gives the
- * optimiser's own variables their first value. Each adds at most 3 entries a variable. */
+/*
+ * Appends the update of every trained variable to `targets`, and the operations that initialise the
+ * optimiser's variables to `start`. Each gets at most 3 entries per variable.
+ */
 void tf_updates_build(struct tf_model *model, const struct recipe *recipe,
 		      struct tf_operation **targets, int *target_count, struct tf_operation **start,
 		      int *start_count);
-/* Appends what moves the running statistics of a training stage. */
+/* Appends the updates of the running statistics in a training stage. */
 void tf_statistics_build(struct tf_model *model, struct tf_operation **targets, int *count);
-/* Appends what keeps the gradients for reading: stage forward-backward. */
+/* Appends the operations that keep the gradients for reading: stage forward-backward. */
 void tf_gradients_build(struct tf_model *model, struct tf_operation **targets, int *count);
 
 #endif

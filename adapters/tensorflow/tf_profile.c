@@ -1,6 +1,6 @@
 /*
- * Profiles by TensorFlow itself: a run that is told to trace (RunOptions.trace_level
- * SOFTWARE_TRACE) says in its RunMetadata when each operation ran and in which thread.
+ * Profiles with TensorFlow's own tracing (RunOptions.trace_level SOFTWARE_TRACE). The RunMetadata
+ * of a traced run says when each operation ran and in which thread.
  */
 #include "adapters/tensorflow/tf_profile.h"
 
@@ -32,8 +32,10 @@ void tf_profile_stop(struct tf_model *model)
 	model->profile = (struct tf_profile){.options = NULL};
 }
 
-/* The number behind the name of an operation of ours: "p.conv1.12", "p.conv1.12-0-Transpose...";
- * -1 for one that TensorFlow made up. */
+/*
+ * Returns the number in the name of an operation of prony: "p.conv1.12",
+ * "p.conv1.12-0-Transpose..."; -1 for an operation that TensorFlow added.
+ */
 static int number_of(const char *name)
 {
 	size_t length = strcspn(name, "/-:");
@@ -55,7 +57,7 @@ static int node_of(const struct tf_model *model, int number)
 	return -1;
 }
 
-/* "Conv2D" of "p.conv1.12 = Conv2D(...)". */
+/* Returns "Conv2D" for "p.conv1.12 = Conv2D(...)". */
 static const char *kind_of(const char *label, char out[NAME_BYTES])
 {
 	const char *at = strstr(label, " = ");
@@ -66,7 +68,7 @@ static const char *kind_of(const char *label, char out[NAME_BYTES])
 	return out;
 }
 
-/* Names of operations have "_" for what may not stand in them. */
+/* Compares a name; operation names have "_" in place of characters that are not allowed. */
 static bool is_name(const char *text, size_t length, const char *name)
 {
 	if (strlen(name) != length)
@@ -78,8 +80,9 @@ static bool is_name(const char *text, size_t length, const char *name)
 }
 
 /*
- * The product that a fused operation is, which has the name of the last that was fused with it:
- * "p.relu1.31 = _FusedConv2D(p.batch.28, p.conv1.weight.2, ...)". It is the one with that weight.
+ * Returns the product in a fused operation. The operation has the name of the last fused node:
+ * "p.relu1.31 = _FusedConv2D(p.batch.28, p.conv1.weight.2, ...)". The product is the node with that
+ * weight.
  */
 static int product_of(const struct tf_model *model, const char *label)
 {
@@ -112,7 +115,7 @@ static void describe(const struct tf_model *model, const PronyTf__NodeExecStats 
 
 	if (number >= model->updates.first && number < model->updates.end) {
 		event->pass = "update";
-		event->kind = "Update"; /* of several operations each */
+		event->kind = "Update"; /* an update consists of several operations */
 	} else if (node >= 0) {
 		event->pass = node < graph->forward_count ? "forward" : "backward";
 		if (node >= graph->forward_count)
@@ -121,7 +124,7 @@ static void describe(const struct tf_model *model, const PronyTf__NodeExecStats 
 	}
 }
 
-/* A small number for a thread; the last one stands for all that there is no room for. */
+/* Maps a thread to a small number; the last number is shared by all threads beyond the table. */
 static int thread_of(struct tf_profile *profile, uint32_t id)
 {
 	int i = 0;
@@ -181,7 +184,7 @@ enum prony_status tf_profile_stepped(struct tf_model *model, int64_t step, struc
 	enum prony_status status = tf_profile_read(
 		profile->metadata->data, profile->metadata->length, model, step, log, err);
 
-	/* A run takes an empty one only. */
+	/* A run needs an empty buffer. */
 	model->api->TF_DeleteBuffer(profile->metadata);
 	profile->metadata = model->api->TF_NewBuffer();
 	if (status == PRONY_OK && !profile->metadata)
@@ -190,8 +193,9 @@ enum prony_status tf_profile_stepped(struct tf_model *model, int64_t step, struc
 }
 
 /*
- * TensorFlow's clock is that of the day. No operation ran outside of its step, which leaves of the
- * difference between the clocks a few microseconds, and the middle of them is taken.
+ * Returns the difference between the harness's clock and TensorFlow's, which is the time of day. No
+ * operation runs outside its step. This bounds the difference to a few microseconds; the middle is
+ * returned.
  */
 static int64_t clocks_apart(const int64_t *instants, const struct profile_log *log)
 {
@@ -216,7 +220,7 @@ void tf_profile_end(struct tf_model *model, const int64_t *instants, struct prof
 		struct profile_event *event = &log->events[i];
 		int64_t begin = instants[2 * event->step], end = instants[2 * event->step + 1];
 
-		/* The clock of the day may have been set meanwhile. */
+		/* The time of day may have been changed during the steps. */
 		event->begin_ns += apart;
 		profile_event_cut(event, begin, end);
 	}

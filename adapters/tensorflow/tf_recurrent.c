@@ -1,7 +1,7 @@
 /*
- * Recurrent layers. LSTM is TensorFlow's fused BlockLSTM, one operation for all time steps, which
- * takes one matrix for input and state. For the other there is no fused operation: the steps stand
- * in the graph one after the other, as Keras puts them with unroll=True.
+ * Translates recurrent layers. LSTM is TensorFlow's fused BlockLSTM: one operation for all time
+ * steps, with one matrix for input and state. RNN has no fused operation: its steps are unrolled in
+ * the graph, as Keras does with unroll=True.
  */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
@@ -18,13 +18,13 @@ static struct sizes sizes_of(const struct tf_translation *t, const struct node *
 			      tf_graph_shape(t, node->outputs[0])->dims[1]};
 }
 
-/* Batch first to time first, or back. */
+/* Swaps the batch and time axes. */
 static struct tf_output swap(struct tf_translation *t, struct tf_output x)
 {
 	return tf_transpose(&t->e, x, (const int64_t[]){1, 0, 2}, 3);
 }
 
-/* Of the type that is computed in. */
+/* Returns zeros in the type of the computation. */
 static struct tf_output zeros(struct tf_translation *t, int rank, const int64_t *dims)
 {
 	const struct shape scalar = {.rank = 0};
@@ -35,8 +35,10 @@ static struct tf_output zeros(struct tf_translation *t, int rank, const int64_t 
 	return tf_binary(&t->e, "Fill", tf_indices(&t->e, dims, rank), zero);
 }
 
-/* The nine inputs that BlockLSTM and its gradient have in common. The three vectors that look at
- * the cell are not used. */
+/*
+ * Sets the nine common inputs of BlockLSTM and its gradient. The three peephole vectors are not
+ * used.
+ */
 static void lstm_inputs(struct tf_translation *t, const struct node *lstm, struct tf_output *in)
 {
 	struct sizes s = sizes_of(t, lstm);
@@ -52,7 +54,7 @@ static void lstm_inputs(struct tf_translation *t, const struct node *lstm, struc
 	in[8] = tf_take(t, lstm, 3);
 }
 
-/* Its inputs and its outputs i, cs, f, o, ci, co, h, for the gradient. */
+/* The gradient takes the inputs of BlockLSTM and its outputs i, cs, f, o, ci, co, h. */
 enum { LSTM_INPUTS = 9, LSTM_OUTPUTS = 7 };
 
 void tf_lstm(struct tf_translation *t, const struct node *node)
@@ -78,7 +80,7 @@ static void give_weight(struct tf_translation *t, const struct node *node, int i
 		t->values[node->outputs[i]] = gradient;
 }
 
-/* Input and recurrent weights are one matrix, and so are their gradients. */
+/* Input and recurrent weights are in one matrix, and so are their gradients. */
 void tf_lstm_grad(struct tf_translation *t, const struct node *node)
 {
 	const struct node *lstm = tf_forward(t, node);
@@ -103,7 +105,10 @@ void tf_lstm_grad(struct tf_translation *t, const struct node *node)
 	give_weight(t, node, 3, tf_nth(d, 7));
 }
 
-/* Kept: x as a matrix, time step after time step. states: those before each step, and the last. */
+/*
+ * Keeps x as a matrix ordered by time step. `states`: the states before each step, and the last
+ * state.
+ */
 void tf_rnn(struct tf_translation *t, const struct node *node)
 {
 	struct sizes s = sizes_of(t, node);

@@ -1,3 +1,4 @@
+/* Configures, starts and inspects a TensorFlow session. */
 #include "adapters/tensorflow/tf_session.h"
 
 #include <stdio.h>
@@ -7,9 +8,11 @@
 #include "adapters/threads.h"
 
 #define CONFIG_BYTES 96
-#define PROBE_ALIGNMENT 64 /* what TensorFlow asks for to take memory as it is */
+#define PROBE_ALIGNMENT 64 /* TensorFlow needs this to use memory without a copy */
 
-/* A serialized ConfigProto (tensorflow/core/protobuf/config.proto); numbers below are its fields'.
+/*
+ * A serialized ConfigProto (tensorflow/core/protobuf/config.proto); the numbers below are its field
+ * numbers.
  */
 struct config {
 	unsigned char bytes[CONFIG_BYTES];
@@ -104,7 +107,7 @@ enum prony_status tf_session_devices(const struct tf_running *running, const str
 	return status;
 }
 
-/* Called by whoever lets go of a tensor's memory last. */
+/* Frees a tensor's memory and stores the MXCSR of the releasing thread. */
 static void visit(void *data, size_t bytes, void *argument)
 {
 	(void)bytes;
@@ -123,8 +126,10 @@ static enum prony_status assign_once(const struct tf_running *running, const str
 	return tf_check(api, "look at its thread", err);
 }
 
-/* A variable gets a tensor over memory of ours, and then another one: the operation that assigns it
- * lets go of ours, on the thread that carries operations out. */
+/*
+ * A variable is assigned a tensor over prony's memory, and then another one. The second assignment
+ * releases prony's memory on the thread that runs operations.
+ */
 enum prony_status tf_session_mxcsr(const struct tf_running *running, const struct tf_api *api,
 				   uint32_t *out, struct error *err)
 {
@@ -140,7 +145,7 @@ enum prony_status tf_session_mxcsr(const struct tf_running *running, const struc
 	struct tf_operation *assign =
 		tf_binary(&e, "AssignVariableOp", handle, placeholder).operation;
 	void *data = aligned_alloc(PROBE_ALIGNMENT, PROBE_ALIGNMENT);
-	static uint32_t found; /* may be written after we have returned */
+	static uint32_t found; /* static, because it may be written after the return */
 	enum prony_status status;
 
 	if (e.error.code != PRONY_OK || !data) {

@@ -1,9 +1,13 @@
+/* Translates a graph to TensorFlow operations, node by node. */
 #include "adapters/tensorflow/tf_translate.h"
 
 #include "adapters/reasons.h"
 #include "adapters/tensorflow/tf_translate_internal.h"
 
-/* What an operator becomes, and its gradients: of its input, or all there are; of its weight. */
+/*
+ * The translation of an operator; its gradient (of the input, or of everything); the gradient of
+ * its weight.
+ */
 static const struct row {
 	tf_operator *forward, *gradient, *of_weight;
 } rows[OP_COUNT] = {
@@ -89,7 +93,7 @@ void tf_refusals(const struct graph *graph, struct strbuf *reasons)
 			reasons_add(reasons, "operator %s (%s) is not known here", name,
 				    node->name);
 		refuse_weights(graph, node, reasons);
-		/* tf.nn.lrn has a radius, and its kernel takes images. */
+		/* tf.nn.lrn has a radius, so the size must be odd; its kernel takes images only. */
 		if (node->op == OP_LRN && node->attributes.size % 2 == 0)
 			reasons_add(reasons, "LRN %s: an even size", node->name);
 		if (node->op == OP_LRN && graph->values[node->inputs[0]].shape.rank != 4)

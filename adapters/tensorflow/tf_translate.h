@@ -1,7 +1,7 @@
 /*
- * A graph, forward and backward, as operations of TensorFlow: what Python's own gradients emit,
- * node by node, because the C interface cannot differentiate all of it and differentiates some of
- * it wrongly (LRN, dilations).
+ * Translates a graph, forward and backward, to TensorFlow operations. The backward pass has the
+ * operations that Python's gradients emit, node by node: the C interface cannot differentiate all
+ * operations and differentiates some wrongly (LRN, dilations).
  */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_TRANSLATE_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_TRANSLATE_H
@@ -10,7 +10,7 @@
 #include "base/strbuf.h"
 #include "graph/layout.h"
 
-/* Numbers of operations, as their names have them: "p.conv1.12". */
+/* Range of operation numbers, as used in their names: "p.conv1.12". */
 struct tf_range {
 	int first, end;
 };
@@ -19,34 +19,38 @@ struct tf_translation {
 	struct tf_emit e;
 	const struct graph *graph;
 	struct layouts layouts;
-	bool last;		   /* layouts with channels last; else NCHW */
-	bool training, dropout;	   /* as the recipe says */
-	enum tf_type type;	   /* that activations have */
+	bool last;		   /* channels last; else NCHW */
+	bool training, dropout;	   /* from the recipe */
+	enum tf_type type;	   /* of activations */
 	int64_t seed;		   /* of dropout */
-	struct tf_output *values;  /* of the graph, as they lie; those of weights are set before */
-	struct tf_output *plain;   /* the same in the graph's order, where somebody asked */
-	struct tf_output *kept;	   /* of each node, for its gradient: see the node's function */
-	struct tf_output **states; /* of each recurrent node: what it was after each time step */
-	struct tf_range *made;	   /* of each node, the operations that it became */
-	int *readers;		   /* how many inputs of nodes each value is */
+	struct tf_output *values;  /* by value, in memory order; weights are set before */
+	struct tf_output *plain;   /* the same in graph order; set when first needed */
+	struct tf_output *kept;	   /* by node, for its gradient: see the node's function */
+	struct tf_output **states; /* by recurrent node: its state after each time step */
+	struct tf_range *made;	   /* by node: the operations that it was translated to */
+	int *readers;		   /* by value: how many node inputs read it */
 	struct arena *arena;
 };
 
 /*
- * Translates the nodes from `first` to before `end`. Weights, input, labels and states have their
- * values already. What TensorFlow has no kernel for is known when it runs.
+ * Translates the nodes from `first` to before `end`. Weights, input, labels and states already have
+ * values. A missing TensorFlow kernel is only found when the graph runs.
  */
 enum prony_status tf_translate(struct tf_translation *t, int first, int end, struct error *err);
 
-/* Whether a convolution has a weight for each channel of its input, and TensorFlow an operation of
- * its own for it. */
+/*
+ * Whether a convolution is depthwise (a weight for each input channel) and TensorFlow has a
+ * depthwise operation for it.
+ */
 bool tf_is_depthwise(const struct graph *graph, const struct node *conv);
 
-/* Whether the weight of a product belongs to it alone: it then lies as [in, out], as TensorFlow's
- * users have it, whatever the graph has. */
+/*
+ * Whether only this product reads its weight. The weight is then stored as [in, out], the usual
+ * order in TensorFlow, whatever the order in the graph.
+ */
 bool tf_is_own_weight(const struct graph *graph, const struct node *gemm);
 
-/* What TensorFlow's operations cannot say, each with its reason. */
+/* Adds what TensorFlow's operations cannot express, each with its reason. */
 void tf_refusals(const struct graph *graph, struct strbuf *reasons);
 
 #endif

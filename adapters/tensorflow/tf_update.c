@@ -1,6 +1,7 @@
+/* The end of a training step: optimiser updates, running statistics, gradients. */
 #include "adapters/tensorflow/tf_model.h"
 
-/* The gradient of a variable as the backward pass left it, in fp32. */
+/* Returns the gradient of a variable from the backward pass, in fp32. */
 static struct tf_output gradient_of(struct tf_model *model, const struct tf_variable *variable)
 {
 	int gradient = model->graph->values[variable->owner].gradient;
@@ -8,7 +9,7 @@ static struct tf_output gradient_of(struct tf_model *model, const struct tf_vari
 	return tf_cast(&model->t.e, model->t.values[gradient], TF_TYPE_FLOAT);
 }
 
-/* A variable of the optimiser: zeros at first. */
+/* Creates an optimiser variable, initially zero. */
 static struct tf_output slot_of(struct tf_emit *e, const struct tf_variable *variable,
 				struct tf_operation **start, int *start_count)
 {
@@ -21,9 +22,9 @@ static struct tf_output slot_of(struct tf_emit *e, const struct tf_variable *var
 }
 
 /*
- * The fused operations of tf.compat.v1.train's optimisers, which keep the learning rate outside of
- * the momentum as our semantics do (Keras' fused one has it inside), and RMSprop's epsilon inside
- * the root.
+ * Uses the fused optimiser operations of tf.compat.v1.train. They keep the learning rate outside
+ * the momentum, as prony's definition does (Keras's fused operation has it inside), and RMSprop's
+ * epsilon inside the root.
  */
 static struct tf_operation *update(struct tf_emit *e, const struct recipe *recipe,
 				   const struct tf_variable *variable, struct tf_output gradient,
@@ -97,7 +98,10 @@ void tf_gradients_build(struct tf_model *model, struct tf_operation **targets, i
 	}
 }
 
-/* FusedBatchNorm gives the variance of n - 1 for this purpose; ours is that of n. */
+/*
+ * FusedBatchNorm returns the variance with divisor n - 1 for the running statistics; prony's has
+ * divisor n.
+ */
 static double variance_factor(const struct graph *graph, const struct node *norm, int state)
 {
 	const struct shape *x = &graph->values[norm->inputs[0]].shape;

@@ -1,4 +1,4 @@
-/* What the files of the translation share. */
+/* Shared functions of the translation: inputs, outputs, shapes and common operations. */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
 const struct shape *tf_graph_shape(const struct tf_translation *t, int value)
@@ -48,7 +48,7 @@ struct tf_output tf_take_plain(struct tf_translation *t, const struct node *node
 	int value = node->inputs[i];
 	struct tf_output *plain = &t->plain[value];
 
-	/* What is flattened as it lies is read by nobody who needs another order. */
+	/* A value flattened in memory order has no reader that needs another order. */
 	if (t->layouts.values[value] != LAYOUT_LAST)
 		return t->values[value];
 	if (!plain->operation)

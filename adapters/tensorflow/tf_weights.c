@@ -1,3 +1,4 @@
+/* Plans TensorFlow's variables for the weights of a graph, and copies weights. */
 #include "adapters/tensorflow/tf_weights.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@ struct tf_output tf_resource(struct tf_emit *e, enum tf_type type, const struct 
 {
 	char name[32];
 
-	/* Two resources of one name would be one. */
+	/* Resources with the same name would be the same resource. */
 	snprintf(name, sizeof(name), "prony%d", e->count);
 	return tf_op(e, "VarHandleOp", NULL, 0,
 		     TF_WITH(TF_TYPE("dtype", type), tf_shape("shape", shape),
@@ -30,7 +31,7 @@ struct tf_output tf_placeholder(struct tf_emit *e, enum tf_type type, const stru
 		     TF_WITH(TF_TYPE("dtype", type), tf_shape("shape", shape)));
 }
 
-/* The first forward node that reads a value, and as which input. */
+/* Returns the first forward node that reads a value, and the number of that input. */
 static const struct node *reader_of(const struct graph *graph, int value, int *input)
 {
 	for (int i = 0; i < graph->forward_count; i++)
@@ -40,7 +41,10 @@ static const struct node *reader_of(const struct graph *graph, int value, int *i
 	return NULL;
 }
 
-/* As [in, out]; what meets an image that was flattened as it lies counts H, W, C. */
+/*
+ * Plans a weight as [in, out]. If its input is an image flattened in memory order, `in` runs over
+ * H, W, C.
+ */
 static void plan_gemm(const struct tf_translation *t, const struct node *gemm,
 		      struct tf_weight *weight, struct shape *shape)
 {
@@ -55,7 +59,10 @@ static void plan_gemm(const struct tf_translation *t, const struct node *gemm,
 					 (const int[]){2, 1, 0});
 }
 
-/* One matrix of an LSTM holds the input's rows and, behind them, the state's. */
+/*
+ * Plans the weights of a recurrent layer. An LSTM has one matrix: the rows of the input, then those
+ * of the state.
+ */
 static void plan_recurrent(const struct tf_translation *t, const struct node *node, int input,
 			   struct tf_weight *weight, struct shape *shape)
 {
@@ -74,7 +81,7 @@ static void plan_recurrent(const struct tf_translation *t, const struct node *no
 	weight->offset = input == 2 ? features * w[0] : 0;
 }
 
-/* The variable that another weight of the same layer has made; -1: none yet. */
+/* Returns the variable that another weight of the same layer created; -1: none yet. */
 static int variable_of(const struct tf_weights *weights, int owner)
 {
 	for (int i = 0; i < weights->variable_count; i++)
@@ -117,7 +124,7 @@ static void plan(struct tf_translation *t, struct tf_weights *all, int value)
 	};
 }
 
-/* Normalisations take theirs in fp32, whatever the activations have. */
+/* The type in which nodes use a value: normalisations use fp32 whatever the type of activations. */
 static enum tf_type used_type(const struct tf_translation *t, int value)
 {
 	int input = 0;
@@ -154,7 +161,7 @@ void tf_weights_build(struct tf_translation *t, struct tf_weights *out)
 	}
 }
 
-/* Swaps blocks 1 and 3 of the four in each row: the way there is the way back. */
+/* Swaps blocks 1 and 3 of the four in each row; it is its own inverse. */
 static void swap_gates(float *data, int64_t rows, int64_t block)
 {
 	for (int64_t row = 0; row < rows; row++, data += 4 * block)
@@ -166,7 +173,7 @@ static void swap_gates(float *data, int64_t rows, int64_t block)
 		}
 }
 
-/* In the graph the gates are blocks of rows, in the variable parts of each row. */
+/* Gates are blocks of rows in the graph, but parts of each row in the variable. */
 void tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
 		    bool to_variable)
 {

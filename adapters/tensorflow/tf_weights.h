@@ -1,6 +1,6 @@
 /*
- * The variables of a network in TensorFlow: which parameters and running statistics of the graph
- * lie in which variable, and in which order.
+ * The TensorFlow variables of a network: which variable holds which parameters and running
+ * statistics of the graph, and in which order.
  */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_WEIGHTS_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_WEIGHTS_H
@@ -10,13 +10,13 @@
 struct tf_variable {
 	struct shape shape;
 	bool trained;
-	int owner;		       /* a value that lies in it */
+	int owner;		       /* a value that it holds */
 	struct tf_output handle, read; /* the resource, and its value in this step */
-	struct tf_output placeholder;  /* what its first value comes from */
-	struct tf_output gradient;     /* the resource that keeps it; forward-backward */
+	struct tf_output placeholder;  /* feeds its initial value */
+	struct tf_output gradient;     /* resource that keeps it: forward-backward */
 };
 
-/* A parameter or state: elements of one variable from `offset` on. */
+/* A parameter or state: the elements of one variable from `offset` on. */
 struct tf_weight {
 	int value, variable;
 	int64_t offset, elements;
@@ -30,15 +30,17 @@ struct tf_weights {
 	int weight_count, variable_count;
 };
 
-/* Plans them, and appends a resource, its placeholder and its read for each; the graph's values get
- * what nodes read of them. Arrays are in the translation's arena. */
+/*
+ * Plans the variables, and appends a resource, a placeholder and a read for each. Sets the values
+ * of the translation that nodes read. Arrays are in the translation's arena.
+ */
 void tf_weights_build(struct tf_translation *t, struct tf_weights *out);
 
-/* Moves a weight between the graph's order and its place in the data of its whole variable. */
+/* Copies a weight between graph order and its place in the data of its variable. */
 void tf_weight_copy(const struct tf_weight *weight, float *in_graph, float *variable,
 		    bool to_variable);
 
-/* A resource of TensorFlow that outlives a step, what it holds, and what gives it a value. */
+/* A TensorFlow resource that persists between steps, its read, its assignment and a placeholder. */
 struct tf_output tf_resource(struct tf_emit *e, enum tf_type type, const struct shape *shape);
 struct tf_output tf_read(struct tf_emit *e, struct tf_output handle, enum tf_type type);
 struct tf_operation *tf_assign(struct tf_emit *e, struct tf_output handle, struct tf_output value);

@@ -1,4 +1,4 @@
-/* Convolutions and pools. */
+/* Translates convolutions and pools. */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
 #include <float.h>
@@ -7,24 +7,25 @@
 #include "graph/window.h"
 
 /*
- * What lies around the input: TensorFlow's word for it, or zeros put around before, as Keras' own
- * models have them. Conv2D would take explicit_paddings, but the gradients of such a one are not
- * oneDNN's: for a convolution of ResNet-50 1.3 times as slow in fp32, 120 times in bf16
- * (docs/measured).
+ * Padding of the input: TensorFlow's name for it, or explicit zeros before the operation, as in
+ * Keras's own models. Conv2D accepts explicit_paddings, but its gradients then do not use oneDNN: a
+ * convolution of ResNet-50 is 1.3 times as slow in fp32, 120 times in bf16 (docs/measured).
  */
 struct padding {
 	const char *word; /* SAME or VALID */
-	bool before;	  /* VALID once pads have been put around */
+	bool before;	  /* pad first, then use VALID */
 	int64_t pads[4];  /* top, left, bottom, right */
 };
 
-/* Height and width of an image as it lies. */
+/* Height and width of an image in memory order. */
 static const int64_t *sides(const struct tf_translation *t, const struct shape *lying)
 {
 	return &lying->dims[t->last ? 1 : 2];
 }
 
-/* How much the windows reach beyond x, and whether TensorFlow has a word for it. */
+/*
+ * Returns how far the windows reach beyond x, and whether TensorFlow has a name for this padding.
+ */
 static struct padding padding_of(const struct node *node, const struct shape *x,
 				 const struct shape *y)
 {
@@ -56,7 +57,7 @@ static struct padding node_padding(const struct tf_translation *t, const struct 
 			  tf_graph_shape(t, forward->outputs[0]));
 }
 
-/* Two numbers, of height and width, among four as an image lies. */
+/* An attribute of four numbers in memory order, with the two given ones for height and width. */
 static struct tf_attribute spatial(const struct tf_translation *t, const char *name,
 				   const int64_t *two)
 {
@@ -65,7 +66,7 @@ static struct tf_attribute spatial(const struct tf_translation *t, const char *n
 	return tf_ints(name, t->last ? last : first, 4);
 }
 
-/* Around height and width of an image as it lies. */
+/* Pads height and width of an image in memory order. */
 static struct tf_output pad_sides(struct tf_translation *t, struct tf_output x, const int64_t *pads,
 				  double value)
 {
@@ -79,7 +80,7 @@ static struct tf_output pad_sides(struct tf_translation *t, struct tf_output x, 
 	return tf_pad(t, x, all, 4, value);
 }
 
-/* Takes away again what pad_sides put around. */
+/* Removes the padding that pad_sides added. */
 static struct tf_output crop_sides(struct tf_translation *t, struct tf_output x,
 				   const int64_t *pads, const struct shape *size)
 {
@@ -108,7 +109,7 @@ bool tf_is_depthwise(const struct graph *graph, const struct node *conv)
 	return conv->attributes.group > 1 && conv->attributes.group == channels;
 }
 
-/* One convolution, or a gradient of one, with the attributes of the forward node. */
+/* Appends a convolution, or a gradient of one, with the attributes of the forward node. */
 static struct tf_output convolve(struct tf_translation *t, const struct node *forward,
 				 const char *type, const struct tf_output *inputs, int count)
 {
@@ -121,7 +122,7 @@ static struct tf_output convolve(struct tf_translation *t, const struct node *fo
 			     spatial(t, "dilations", a->dilations)));
 }
 
-/* Equal parts of x along an axis; with one part x itself. */
+/* Splits x into equal parts along an axis; one part is x itself. */
 static void split(struct tf_translation *t, struct tf_output x, int axis, int64_t parts,
 		  struct tf_output *out)
 {
@@ -134,8 +135,10 @@ static void split(struct tf_translation *t, struct tf_output x, int axis, int64_
 		out[i] = tf_nth(first, parts > 1 ? i : x.index);
 }
 
-/* Groups are convolutions side by side, as TensorFlow's own AlexNet had them: its CPU kernel has
- * none. */
+/*
+ * Returns the number of parallel convolutions. Groups are separate convolutions, as in TensorFlow's
+ * own AlexNet, because its CPU kernel has no groups.
+ */
 static int64_t parts_of(const struct tf_translation *t, const struct node *conv)
 {
 	return tf_is_depthwise(t->graph, conv) ? 1 : conv->attributes.group;
@@ -151,7 +154,7 @@ static int channel_axis(const struct tf_translation *t)
 	return t->last ? 3 : 1;
 }
 
-/* The input with its pads. Kept: that input. */
+/* Returns the padded input, and keeps it. */
 static struct tf_output conv_input(struct tf_translation *t, const struct node *conv)
 {
 	struct padding p = node_padding(t, conv);
@@ -182,7 +185,7 @@ void tf_conv(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, y);
 }
 
-/* Shape of a part's weight: HWIO, or HWI and multiplier. */
+/* The shape of a part's weight: HWIO, or HWI and multiplier. */
 static struct shape weight_shape(const struct tf_translation *t, const struct node *conv)
 {
 	const int64_t *w = tf_graph_shape(t, conv->inputs[1])->dims;
@@ -249,7 +252,10 @@ static struct tf_output pool(struct tf_translation *t, const struct node *forwar
 			     TF_TEXT("padding", padding)));
 }
 
-/* Kept: the input, padded where TensorFlow has no word for it. The padding never is the largest. */
+/*
+ * Keeps the input, padded if TensorFlow has no name for the padding. The padding value is never the
+ * maximum.
+ */
 void tf_max_pool(struct tf_translation *t, const struct node *node)
 {
 	struct padding p = node_padding(t, node);
@@ -274,8 +280,9 @@ void tf_max_pool_grad(struct tf_translation *t, const struct node *node)
 }
 
 /*
- * TensorFlow divides by what lies inside x (SAME), or by the whole window of what was padded. Where
- * that is not what the graph asks for, the result is multiplied by this, one number a window.
+ * Returns a correction factor per window. TensorFlow divides by the number of elements inside x
+ * (SAME), or by the whole window after explicit padding. Where the graph needs another divisor, the
+ * result is multiplied by this factor.
  */
 static struct tf_output correction(struct tf_translation *t, const struct node *node,
 				   struct tf_output like)
@@ -294,7 +301,10 @@ static struct tf_output correction(struct tf_translation *t, const struct node *
 	return tf_numbers(&t->e, like, &shape, factors);
 }
 
-/* The word that says exactly this average, or NULL: it has to be padded and corrected. */
+/*
+ * The padding name that gives exactly this average; NULL if the input must be padded and the result
+ * corrected.
+ */
 static const char *average_word(const struct tf_translation *t, const struct node *node)
 {
 	struct padding p = node_padding(t, node);
