@@ -1,3 +1,4 @@
+/* Copies values between host memory and a PJRT device. */
 #include "adapters/xla/buffers.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ enum prony_status buffer_from_floats(const struct pjrt *pjrt, const float *data,
 			return status;
 		arrangement_copy(&port->order, shape_elements(shape), data, copy, false);
 	}
-	if (narrow) /* in place: each is half as large */
+	if (narrow) /* in place: an element of bf16 is half as large */
 		for (int64_t i = 0; i < shape_elements(shape); i++) {
 			uint16_t half = bf16_from_float(copy[i]);
 

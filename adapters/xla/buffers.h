@@ -1,15 +1,15 @@
-/* Values between host memory, in the graph's order, and a device, as the program has them. */
+/* Copies values between host memory, in graph order, and a device, in the program's layout. */
 #ifndef PRONY_ADAPTERS_XLA_BUFFERS_H
 #define PRONY_ADAPTERS_XLA_BUFFERS_H
 
 #include "adapters/xla/emit.h"
 #include "adapters/xla/pjrt.h"
 
-/* `shape` is the graph's; the port says layout and type (F32 or BF16). */
+/* `shape` is the shape in the graph; the port gives layout and type (F32 or BF16). */
 enum prony_status buffer_from_floats(const struct pjrt *pjrt, const float *data,
 				     const struct shape *shape, const struct port *port,
 				     struct pjrt_buffer **out, struct error *err);
-/* Of a batch: F32 as above, or integers, which become I32. */
+/* For a tensor of a batch: F32 as above, or integers, which become I32. */
 enum prony_status buffer_from_tensor(const struct pjrt *pjrt, const struct tensor *tensor,
 				     const struct port *port, struct pjrt_buffer **out,
 				     struct error *err);

@@ -1,3 +1,4 @@
+/* Reads the types in a program that XLA compiled. */
 #include "adapters/xla/compiled.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static const struct {
 	const char *name;
 } types[TYPES] = {[TYPE_F16] = {10, "f16"}, [TYPE_F32] = {11, "f32"}, [TYPE_BF16] = {16, "bf16"}};
 
-/* How many values have which type, and how many results of products. */
+/* Number of values by type, and of results of products by type. */
 struct counts {
 	int values[TYPES], products[TYPES];
 };
@@ -59,7 +60,7 @@ enum prony_status compiled_check(const struct pjrt *pjrt, struct pjrt_executable
 	size_t length = 0;
 	enum prony_status status = pjrt_optimised(pjrt, executable, &bytes, &length, &why);
 
-	if (status != PRONY_OK && status != PRONY_NOMEM) { /* not every plug-in tells */
+	if (status != PRONY_OK && status != PRONY_NOMEM) { /* not every plug-in gives it */
 		snprintf(text, text_bytes, "types of values not told: %.120s", why.text);
 		return PRONY_OK;
 	}

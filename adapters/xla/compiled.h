@@ -1,4 +1,4 @@
-/* What XLA made of a program: which types its products are computed in. */
+/* Reads which types the products of a compiled program have. */
 #ifndef PRONY_ADAPTERS_XLA_COMPILED_H
 #define PRONY_ADAPTERS_XLA_COMPILED_H
 
@@ -8,10 +8,10 @@
 #include "bundle/recipe.h"
 
 /*
- * Reads back what was compiled and counts its values and the results of its products by type, which
- * `text` tells ("as compiled: values 79 f32 25 bf16, products 4 f32"). PRONY_INVALID where bf16 was
- * asked for and there is none, or fp32 and there are narrower values. A plug-in that does not tell
- * is PRONY_OK, with its words as `text`.
+ * Reads back the compiled program and counts its values and the results of its products by type;
+ * `text` gets the counts ("as compiled: values 79 f32 25 bf16, products 4 f32"). PRONY_INVALID if
+ * bf16 was requested and there is none, or fp32 was requested and there are narrower values. If the
+ * plug-in does not give the program, returns PRONY_OK with its message in `text`.
  */
 enum prony_status compiled_check(const struct pjrt *pjrt, struct pjrt_executable *executable,
 				 enum precision asked, char *text, size_t text_bytes,

@@ -6,7 +6,10 @@
 
 #include "adapters/xla/emit_internal.h"
 
-/* How an operator is written, and its gradients: of its input, or all there are; of its weight. */
+/*
+ * The function that writes an operator; its gradient (of the input, or of everything); the gradient
+ * of its weight.
+ */
 static const struct row {
 	emit_function *forward, *gradient, *of_weight;
 } rows[OP_COUNT] = {
@@ -82,7 +85,7 @@ static bool follows(const struct emitter *l, int state)
 static void add_values(struct emitter *l, struct program *out, enum role role, bool kept)
 {
 	bool update = l->recipe->stage == STAGE_TRAIN;
-	/* Evaluation converts what it multiplies once, training in each step. */
+	/* Matrices are converted once for evaluation, but in each step of training. */
 	enum hlo_type matrix = l->training ? HLO_F32 : l->compute;
 
 	for (int i = 0; i < l->graph->value_count; i++) {
@@ -97,7 +100,7 @@ static void add_values(struct emitter *l, struct program *out, enum role role, b
 	}
 }
 
-/* The tensors of a batch, in the graph's order. */
+/* Adds the tensors of a batch, in graph order. */
 static void add_batch(struct emitter *l, struct program *out, enum value_kind kind, enum role role)
 {
 	for (int i = 0; i < l->graph->value_count; i++) {
@@ -109,7 +112,10 @@ static void add_batch(struct emitter *l, struct program *out, enum value_kind ki
 	}
 }
 
-/* What the results overwrite first, in their order; the batch last. */
+/*
+ * Lists the arguments: first those that results overwrite, in the order of the results; the batch
+ * last.
+ */
 static void list_arguments(struct emitter *l, struct program *out)
 {
 	const struct shape two = {.rank = 1, .dims = {2}};
@@ -151,7 +157,7 @@ static struct hlo decayed(struct emitter *l, const struct port *weight)
 			  hlo_with(&l->h, "multiply", weight->hlo, l->recipe->weight_decay));
 }
 
-/* Writes the update of one parameter; as the reference has it, epsilon inside the root. */
+/* Writes the update of one parameter, as in the reference, with epsilon inside the root. */
 static struct hlo update(struct emitter *l, const struct port *weight, const struct port *moment,
 			 struct hlo *next_moment)
 {
@@ -235,7 +241,7 @@ static void write_ports(struct strbuf *out, const struct port *ports, int count)
 	}
 }
 
-/* Head, body and end of the module; jax writes donation with the same attribute. */
+/* Writes the module: head, body and end. Donation uses the same attribute as in JAX. */
 static void write_module(const struct emitter *l, struct program *out)
 {
 	struct strbuf text;
@@ -285,7 +291,7 @@ enum prony_status emit_program(struct graph *graph, const struct recipe *recipe,
 	l.recurrences = arena_array(arena, (size_t)graph->node_count, sizeof(*l.recurrences));
 	list_arguments(&l, &program);
 	for (int i = 0; i < nodes; i++) {
-		/* Evaluation ends at the logits. */
+		/* Evaluation stops at the logits. */
 		if (l.training || !operator_row(graph->nodes[i].op)->is_loss)
 			emit_node(&l, &graph->nodes[i]);
 		if (i == graph->forward_count - 1)

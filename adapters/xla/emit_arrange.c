@@ -1,9 +1,9 @@
-/* Operators that move elements, and sums over axes. */
+/* Writes operators that move elements, and sums over axes. */
 #include <string.h>
 
 #include "adapters/xla/emit_internal.h"
 
-/* x, which lies as a value does, in the graph's order, or back. */
+/* Transposes x from the memory order of a value to graph order, or back. */
 static struct hlo turned(struct emitter *l, struct hlo x, int value, bool back)
 {
 	static const int given[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -13,7 +13,9 @@ static struct hlo turned(struct emitter *l, struct hlo x, int value, bool back)
 	return emit_arrange(l, x, back ? given : order, back ? order : given, x.shape.rank);
 }
 
-/* Elements keep the graph's order; an image that is flattened as it lies, and back, stays as it is.
+/*
+ * A reshape keeps the graph order of elements. Flattening an image in memory order, and the
+ * gradient of that, need no transposition.
  */
 void emit_reshape(struct emitter *l, const struct node *node)
 {
@@ -110,7 +112,7 @@ void emit_pad_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, dx);
 }
 
-/* Sums x up to what output 0 is, or takes its mean. */
+/* Sums x, or takes its mean, over the axes in r, and sets output 0. */
 static void give_reduced(struct emitter *l, const struct node *node, struct hlo x,
 			 const struct reduction *r, bool mean)
 {

@@ -1,4 +1,4 @@
-/* Functions of each element, their slopes, and functions of two elements. */
+/* Writes elementwise functions, their derivatives, and functions of two operands. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include "adapters/xla/emit_internal.h"
 
 /*
- * The definitions of graph/elementwise.c, operators behind their operands. x: the element, in a
- * slope what operator_row says it is of; a, b: alpha and beta; low, high: the bounds of Clip;
- * "c p q ?" is p where c holds, else q. What has a derivative of its own in the graph has no slope.
+ * The definitions of graph/elementwise.c in postfix notation. x: the element, or in a slope the
+ * value that operator_row gives for the gradient. a, b: alpha and beta. low, high: the bounds of
+ * Clip. "c p q ?" is p if c holds, else q. An operator with its own gradient code has no slope.
  */
 struct function {
 	const char *value, *slope;
@@ -82,7 +82,7 @@ static struct hlo *apply(struct hlo_text *h, const char *word, struct hlo *top)
 	return top;
 }
 
-/* Bounds that no number reaches are below what bf16 can write. */
+/* Reads an operand. Bounds are limited to +-3e38, below the largest number of bf16. */
 static bool operand(const struct attributes *a, const char *word, double *number)
 {
 	const double most = 3e38;
@@ -143,7 +143,7 @@ void emit_elementwise(struct emitter *l, const struct node *node)
 			     emit_input(l, node, 0)));
 }
 
-/* A choice, not a product: dy may be infinite where the slope is 0. */
+/* Selects instead of multiplying, because dy may be infinite where the slope is 0. */
 static struct hlo relu_grad(struct emitter *l, const struct node *node)
 {
 	struct hlo dy = emit_input(l, node, 0), y = emit_input(l, node, 1);
@@ -167,7 +167,7 @@ void emit_elementwise_grad(struct emitter *l, const struct node *node)
 		    node->op == OP_RELU_GRAD ? relu_grad(l, node) : slope_grad(l, node));
 }
 
-/* Input i repeated to the shape of the output: the last axes correspond. */
+/* Returns input i broadcast to the shape of the output; the last axes correspond. */
 static struct hlo repeated(struct emitter *l, const struct node *node, int i)
 {
 	struct reduction r = reduction_of_broadcast(emit_shape(l, node->outputs[0]),

@@ -1,10 +1,10 @@
-/* Writes pools, normalisations, dropout, softmax, losses and the gathering of rows. */
+/* Writes pools, normalisations, dropout, softmax, losses and Gather. */
 #include <math.h>
 
 #include "adapters/xla/emit_internal.h"
 #include "graph/window.h"
 
-/* The windows of a pool over x, whose result has that shape; both N x H x W x C. */
+/* Returns the windows of a pool over x with a result of shape y; both are N x H x W x C. */
 static struct hlo_window pool_window(const struct attributes *a, const struct shape *x,
 				     const struct shape *y)
 {
@@ -37,7 +37,7 @@ void emit_max_pool_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, hlo_select_and_scatter(&l->h, x, dy, &window));
 }
 
-/* Multiplies y by one over the elements that each window averages. */
+/* Divides y by the number of elements that each window averages. */
 static struct hlo averaged(struct emitter *l, const struct attributes *a, struct hlo y,
 			   const struct shape *x)
 {
@@ -66,7 +66,10 @@ void emit_average_pool(struct emitter *l, const struct node *node)
 			     &x.shape));
 }
 
-/* Each element of x sums up the windows that it is in: dy, its elements `stride` apart. */
+/*
+ * Each element of x gets the sum over the windows that contain it: dy, spaced by `stride`, is
+ * summed over windows.
+ */
 void emit_average_pool_grad(struct emitter *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -87,7 +90,7 @@ void emit_average_pool_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, hlo_reduce_window(&l->h, "add", dy, &window));
 }
 
-/* One over the elements of each channel of x. */
+/* Returns 1 / (number of elements per channel of x). */
 static double channel_share(const struct shape *x)
 {
 	return 1 / (double)(shape_elements(x) / x->dims[emit_channel(x->rank)]);
@@ -125,7 +128,7 @@ void emit_batch_norm(struct emitter *l, const struct node *node)
 	emit_output(l, node, 2, variance);
 }
 
-/* dx = scale / deviation * (dy - mean of dy - z * mean of dy z), z being x normalised. */
+/* dx = scale / deviation * (dy - mean of dy - z * mean of dy z), where z is x normalised. */
 void emit_batch_norm_grad(struct emitter *l, const struct node *node)
 {
 	const struct shape lies = emit_lying(l, node->inputs[1]), *shape = &lies;
@@ -150,16 +153,16 @@ void emit_batch_norm_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 2, dbias);
 }
 
-/* A layer normalisation of `value`: its axes as they lie. */
+/* A layer normalisation of `value`: its axes in memory order. */
 struct layer {
 	struct emitter *l;
-	int value, first;	    /* `first` is the first axis that is normalised */
-	int order[TENSOR_MAX_RANK]; /* the axis of the graph that lies at each place */
-	int outer[TENSOR_MAX_RANK]; /* axes that are not normalised, in that order */
-	struct hlo normal, inverse; /* x normalised; 1 / deviation, spread out */
+	int value, first;	    /* `first` is the first normalised axis */
+	int order[TENSOR_MAX_RANK]; /* the graph axis at each place in memory order */
+	int outer[TENSOR_MAX_RANK]; /* the axes that are not normalised, in memory order */
+	struct hlo normal, inverse; /* x normalised; 1 / deviation, broadcast */
 };
 
-/* The mean over the normalised axes, spread out again. */
+/* Returns the mean over the normalised axes, broadcast to the shape of the value. */
 static struct hlo layer_mean(const struct layer *n, struct hlo x)
 {
 	int summed[TENSOR_MAX_RANK], count = 0;
@@ -194,7 +197,7 @@ static struct layer layer_of(struct emitter *l, const struct node *node, int val
 	return n;
 }
 
-/* Scale or bias, repeated for each row. */
+/* Returns scale or bias, broadcast to all rows. */
 static struct hlo layer_weight(const struct layer *n, const struct node *node, int i)
 {
 	int from[TENSOR_MAX_RANK];
@@ -214,7 +217,7 @@ void emit_layer_norm(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, hlo_binary(&l->h, "add", y, layer_weight(&n, node, 2)));
 }
 
-/* Sums over the rows, as the gradient of scale or bias lies. */
+/* Sums over the rows and sets output i: the gradient of scale or bias, in its memory order. */
 static void give_row_sum(const struct layer *n, const struct node *node, int i, struct hlo x)
 {
 	int summed[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK], count = 0,
@@ -252,7 +255,10 @@ void emit_layer_norm_grad(struct emitter *l, const struct node *node)
 	give_row_sum(&n, node, 2, dy);
 }
 
-/* Sums of `size` channels around each; for an even size there is one more above it, or below. */
+/*
+ * Sums `size` channels around each channel. An even size includes one more channel above it, or
+ * below it if more_below.
+ */
 static struct hlo sum_around(struct emitter *l, struct hlo x, int64_t size, bool more_below)
 {
 	int channel = emit_channel(x.shape.rank);
@@ -268,7 +274,7 @@ static struct hlo sum_around(struct emitter *l, struct hlo x, int64_t size, bool
 	return hlo_reduce_window(&l->h, "add", x, &window);
 }
 
-/* bias + alpha / size * the sum of squares around */
+/* bias + alpha / size * sum of squares over the surrounding channels */
 static struct hlo lrn_scale(struct emitter *l, const struct attributes *a, struct hlo x)
 {
 	struct hlo sum = sum_around(l, hlo_binary(&l->h, "multiply", x, x), a->size, false);
@@ -286,7 +292,10 @@ void emit_lrn(struct emitter *l, const struct node *node)
 		    hlo_binary(&l->h, "multiply", x, hlo_with(&l->h, "power", scale, -a->beta)));
 }
 
-/* dx = dy scale^-beta - 2 alpha beta / size * x * sum around of dy y / scale */
+/*
+ * dx = dy scale^-beta - 2 alpha beta / size * x * s, where s is the sum of dy y / scale over the
+ * surrounding channels.
+ */
 void emit_lrn_grad(struct emitter *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -301,7 +310,7 @@ void emit_lrn_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, hlo_binary(h, "subtract", dy, through));
 }
 
-/* x reduced over one axis, and repeated to its shape again. */
+/* Reduces x over one axis and broadcasts the result to the shape of x. */
 static struct hlo over_axis(struct emitter *l, const char *op, struct hlo x, int axis)
 {
 	int others[TENSOR_MAX_RANK], count = 0;
@@ -312,7 +321,7 @@ static struct hlo over_axis(struct emitter *l, const char *op, struct hlo x, int
 	return hlo_broadcast(&l->h, hlo_reduce(&l->h, op, x, &axis, 1), others, &x.shape);
 }
 
-/* e^(x - maximum) and what it sums up to. */
+/* Returns e^(x - maximum); *sum gets their sum. */
 static struct hlo exponentials(struct emitter *l, struct hlo x, int axis, struct hlo *sum)
 {
 	struct hlo largest = over_axis(l, "maximum", x, axis);
@@ -345,7 +354,7 @@ static bool drops(const struct emitter *l)
 	return l->training && l->recipe->dropout;
 }
 
-/* The mask is 1 / (1 - ratio) where random bits lie below (1 - ratio) 2^32. */
+/* The mask is 1 / (1 - ratio) if the random bits are below (1 - ratio) 2^32, else 0. */
 void emit_dropout(struct emitter *l, const struct node *node)
 {
 	double kept = 1 - node->attributes.ratio;
@@ -372,7 +381,7 @@ void emit_dropout_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, dx);
 }
 
-/* The labels, one for each row of the logits. */
+/* Returns the labels, one per row of the logits. */
 static struct hlo row_labels(struct emitter *l, const struct node *node)
 {
 	struct hlo labels = emit_value_as(l, node->inputs[1], HLO_I32);
@@ -381,13 +390,13 @@ static struct hlo row_labels(struct emitter *l, const struct node *node)
 	return hlo_reshape(&l->h, labels, &flat);
 }
 
-/* Labels of one dimension are all valid: xla_feed refuses others. */
+/* Whether labels can be invalid. One-dimensional labels are all valid: xla_feed rejects others. */
 static bool ignores(const struct emitter *l, const struct node *node)
 {
 	return emit_shape(l, node->inputs[1])->rank != 1;
 }
 
-/* 1 for each row whose label is valid, else 0, and the sum of them. */
+/* Returns 1 for each row with a valid label, else 0; *count gets their sum. */
 static struct hlo valid_rows(struct emitter *l, const struct node *node, struct hlo *count)
 {
 	static const int rows = 0;
@@ -399,7 +408,7 @@ static struct hlo valid_rows(struct emitter *l, const struct node *node, struct 
 	return valid;
 }
 
-/* Where column == label. */
+/* Returns where column == label. */
 static struct hlo is_label(struct emitter *l, const struct node *node, const struct shape *shape)
 {
 	static const int rows = 0;
@@ -409,8 +418,10 @@ static struct hlo is_label(struct emitter *l, const struct node *node, const str
 			   hlo_broadcast(&l->h, labels, &rows, shape));
 }
 
-/* Mean over the valid labels of log(sum of e^logit) - logit of the label, both less the largest
- * logit. */
+/*
+ * The mean over the valid labels of log(sum of e^logit) - (logit of the label), with the largest
+ * logit subtracted from all logits.
+ */
 void emit_cross_entropy(struct emitter *l, const struct node *node)
 {
 	static const int all[] = {0, 1};
@@ -464,8 +475,10 @@ void emit_half_squares_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, emit_input(l, node, 0));
 }
 
-/* The result of a Gather is made in the graph's order of dimensions. Tables and indices of four
- * dimensions, which lie in another, are refused. */
+/*
+ * The result of Gather is computed in graph order. Tables and indices of four dimensions are stored
+ * in another order and are refused.
+ */
 void emit_gather(struct emitter *l, const struct node *node)
 {
 	struct hlo indices = emit_value_as(l, node->inputs[1], HLO_I32);

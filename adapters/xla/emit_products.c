@@ -1,9 +1,9 @@
-/* Convolutions and matrix products, with their gradients as JAX's rules write them. */
+/* Writes convolutions and matrix products; the gradients follow JAX's rules. */
 #include <string.h>
 
 #include "adapters/xla/emit_internal.h"
 
-/* Both gradients have the attributes of the convolution: this is its geometry. */
+/* The geometry of a convolution; its gradients have the same attributes. */
 static struct hlo_conv geometry(const struct attributes *a)
 {
 	struct hlo_conv conv = {.lhs_dilation = {1, 1}, .groups = a->group, .batch_groups = 1};
@@ -22,7 +22,7 @@ static int64_t reach(const struct attributes *a, int i)
 	return (a->kernel[i] - 1) * a->dilations[i] + 1;
 }
 
-/* H x W x I x O; what others read as well lies as O x H x W x I. */
+/* Returns the weight as H x W x I x O. A weight with other readers is stored as O x H x W x I. */
 static struct hlo kernel(struct emitter *l, const struct node *node)
 {
 	static const int from_image[] = {1, 2, 3, 0};
@@ -50,8 +50,8 @@ void emit_conv(struct emitter *l, const struct node *node)
 }
 
 /*
- * dx is dy, its elements `stride` apart, convolved with the turned weights, inputs and outputs
- * exchanged. Of groups each output keeps its own: O of H x W x I x O becomes I.
+ * dx is dy, spaced by `stride`, convolved with the reversed weights, with inputs and outputs
+ * exchanged. With groups this is done within each group: O of H x W x I x O becomes I.
  */
 void emit_conv_grad_input(struct emitter *l, const struct node *node)
 {
@@ -87,7 +87,7 @@ void emit_conv_grad_input(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, hlo_convolution(&l->h, dy, w, &conv, l->compute, &lies));
 }
 
-/* dw is x convolved with dy, its elements `stride` apart; batches are what is summed over. */
+/* dw is x convolved with dy, spaced by `stride`, summed over the batch. */
 void emit_conv_grad_weight(struct emitter *l, const struct node *node)
 {
 	static const int to_image[] = {3, 0, 1, 2};

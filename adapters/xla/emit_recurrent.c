@@ -1,7 +1,7 @@
 /*
- * Recurrent layers: a loop over time around the product with the last state. What does not depend
- * on the last state, the product with the input, is made for all steps before, and the gradients of
- * the weights for all steps behind; the backward pass reads what the forward pass has kept.
+ * Writes recurrent layers as a loop over time that multiplies by the last state. The product with
+ * the input is computed for all steps before the loop, the gradients of the weights for all steps
+ * after it. The forward pass keeps what the backward pass reads.
  */
 #include "adapters/xla/emit_internal.h"
 
@@ -10,7 +10,7 @@ struct layer {
 	struct hlo x, w, r; /* T*N x I, gates*H x I, gates*H x H */
 };
 
-/* `first` is the first input that is x: a gradient has dy in front. */
+/* `first` is the number of the input x: a gradient has dy before it. */
 static struct layer read_layer(struct emitter *l, const struct node *node, int first, int64_t gates)
 {
 	static const int time_first[] = {1, 0, 2};
@@ -38,7 +38,7 @@ static struct hlo zeros(struct emitter *l, int rank, int64_t a, int64_t b, int64
 	return hlo_number(&l->h, (struct hlo){.type = HLO_F32, .shape = shape}, 0);
 }
 
-/* Rows `step * N` to `(step + 1) * N` of all steps become entry `step`, and back. */
+/* Converts rows `step * N` to `(step + 1) * N` into entry `step`; by_row converts back. */
 static struct hlo by_step(struct emitter *l, const struct layer *layer, struct hlo rows)
 {
 	const struct shape shape = {.rank = 3,
@@ -56,7 +56,7 @@ static struct hlo by_row(struct emitter *l, struct hlo entries)
 	return hlo_reshape(&l->h, entries, &shape);
 }
 
-/* w x + b for all steps. */
+/* Returns w x + b for all steps. */
 static struct hlo input_sums(struct emitter *l, const struct node *node, const struct layer *layer)
 {
 	struct hlo sums = hlo_dot(&l->h, layer->x, 1, layer->w, 1, HLO_F32);
@@ -71,10 +71,14 @@ static struct hlo gate(struct emitter *l, const struct layer *layer, struct hlo 
 	return hlo_slice(&l->h, gates, 1, which * layer->hidden, (which + 1) * layer->hidden, 1);
 }
 
-/* What a loop carries; the last three only while training, or with cells. */
+/*
+ * The values carried by the loop; the last three only for training, GATES and CELLS only for LSTM.
+ */
 enum { SUMS, WEIGHTS, STATE, CELL, STATES, GATES, CELLS };
 
-/* Activates the gates of one step (i, o, f, c) and makes cell and state of them. */
+/*
+ * Activates the gates of one step (i, o, f, c) into *gates, updates *cell and returns the state.
+ */
 static struct hlo lstm_step(struct emitter *l, const struct layer *layer, struct hlo a,
 			    struct hlo *cell, struct hlo *gates)
 {
@@ -134,10 +138,13 @@ static void forward(struct emitter *l, const struct node *node, int64_t gates)
 	emit_output(l, node, 0, loop.after[STATE]);
 }
 
-/* Backward: DSTATE to DSUMS change, the others are read. */
+/* Values carried by the backward loop: DSTATE to DSUMS change, the others are read only. */
 enum { DSTATE, DCELL, DSUMS, DWEIGHTS, DKEPT, DGATES };
 
-/* d of the sums of one step of an LSTM; *dcell becomes that of the step before. */
+/*
+ * Returns the gradient of the sums of one LSTM step; *dcell becomes the gradient of the previous
+ * cell.
+ */
 static struct hlo lstm_step_grad(struct emitter *l, const struct layer *layer,
 				 const struct hlo_loop *loop, struct hlo step, struct hlo *dcell)
 {
@@ -168,7 +175,7 @@ static struct hlo lstm_step_grad(struct emitter *l, const struct layer *layer,
 	return hlo_concatenate(h, parts, 4, 1);
 }
 
-/* The loop from the last step to the first; gives d of the sums of all steps, row by row. */
+/* Loops from the last step to the first; returns the gradient of the sums of all steps as rows. */
 static struct hlo backward_loop(struct emitter *l, const struct node *node,
 				const struct layer *layer, const struct recurrence *kept)
 {

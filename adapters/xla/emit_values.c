@@ -1,4 +1,4 @@
-/* Values on their way between operators: layouts, types, and how shapes are matched. */
+/* Converts values between operators: layouts, types and shapes. */
 #include <assert.h>
 
 #include "adapters/xla/emit_internal.h"
@@ -59,7 +59,7 @@ void emit_output(struct emitter *l, const struct node *node, int i, struct hlo y
 	const struct shape lies = emit_lying(l, value);
 	assert(shape_equal(&y.shape, &lies));
 	(void)lies;
-	/* What is summed up over the batch, as losses and statistics are, stays in fp32. */
+	/* Sums over the batch, such as losses and statistics, stay in fp32. */
 	if (l->graph->values[value].kind == VALUE_ACTIVATION && y.shape.rank > 1)
 		y = hlo_convert(&l->h, y, l->compute);
 	l->values[value] = y;

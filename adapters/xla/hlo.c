@@ -1,3 +1,4 @@
+/* Writes StableHLO: values, elementwise operations, shapes and loops. */
 #include "adapters/xla/hlo.h"
 
 #include <assert.h>
@@ -75,7 +76,7 @@ struct hlo hlo_begin(struct hlo_text *h, const char *op, enum hlo_type type,
 	return result;
 }
 
-/* hlo_begin with " %v1, %v2" behind it. */
+/* Writes hlo_begin, followed by " %v1, %v2". */
 static struct hlo begin_of(struct hlo_text *h, const char *op, const struct hlo *operands,
 			   int count, enum hlo_type type, const struct shape *shape)
 {
@@ -104,7 +105,7 @@ struct hlo hlo_end(struct hlo_text *h, const struct hlo *operands, int count, st
 	return result;
 }
 
-/* " : A", the end of an operation whose operands have the type of its result. */
+/* Writes " : A", the end of an operation whose operands have the type of its result. */
 static struct hlo end_alike(struct hlo_text *h, struct hlo result)
 {
 	strbuf_puts(&h->text, " : ");

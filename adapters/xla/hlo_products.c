@@ -1,9 +1,9 @@
-/* Operations that combine many elements: reductions, windows, convolutions, products. */
+/* Writes reductions, windows, gathers, convolutions and products. */
 #include <assert.h>
 
 #include "adapters/xla/hlo_internal.h"
 
-/* What changes nothing: 0 for "add", minus infinity for "maximum". */
+/* Returns the neutral element: 0 for "add", minus infinity for "maximum". */
 static struct hlo neutral(struct hlo_text *h, const char *op, enum hlo_type type)
 {
 	return op[0] == 'a' ? hlo_number(h, (struct hlo){.type = type, .shape = hlo_scalar}, 0)
@@ -60,7 +60,7 @@ static void write_window(struct hlo_text *h, const struct hlo_window *window, in
 	strbuf_puts(&h->text, "}>");
 }
 
-/* A region that combines two scalars. */
+/* Writes a region that combines two scalars. */
 static void write_region(struct hlo_text *h, enum hlo_type type, const char *op)
 {
 	struct hlo a = hlo_name(h, type, &hlo_scalar), b = hlo_name(h, type, &hlo_scalar), c;
@@ -112,7 +112,7 @@ struct hlo hlo_select_and_scatter(struct hlo_text *h, struct hlo x, struct hlo d
 	return hlo_end(h, (const struct hlo[]){x, dy, zero}, 3, dx);
 }
 
-/* Dimensions `first` to `end` - 1, as a list with a name. */
+/* Writes dimensions `first` to `end` - 1 as a named list. */
 static void write_dimensions(struct hlo_text *h, const char *name, int first, int end)
 {
 	strbuf_printf(&h->text, "%s = [", name);

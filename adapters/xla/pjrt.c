@@ -1,3 +1,4 @@
+/* Calls a PJRT plug-in through its C interface. */
 #include "adapters/xla/pjrt.h"
 
 #include <stdint.h>
@@ -15,7 +16,7 @@ static void copy_text(char *out, size_t out_bytes, const char *text, size_t leng
 		 text ? text : "");
 }
 
-/* Turns an error of PJRT into ours and destroys it. */
+/* Converts an error of PJRT and destroys it. */
 static enum prony_status check(const struct pjrt *pjrt, struct pjrt_error *error, const char *what,
 			       struct error *err)
 {
@@ -38,7 +39,7 @@ static enum prony_status check(const struct pjrt *pjrt, struct pjrt_error *error
 	return status;
 }
 
-/* Of what is thrown away nobody wants to know whether that failed. */
+/* Destroys an object; errors are ignored. */
 static void destroy(const struct pjrt *pjrt, pjrt_object_function *function, void *object)
 {
 	struct pjrt_object_args args = {HEAD(pjrt_object_args), .object = object};
@@ -92,8 +93,9 @@ enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *e
 }
 
 /*
- * The plug-in for CPUs makes four devices of one processor unless it is told; others may refuse the
- * option, and start without it. *refusal: why it was refused, "" where it was taken.
+ * Creates the client. The CPU plug-in makes four devices of one processor unless an option sets the
+ * number. Plug-ins that refuse the option are started without it. *refusal: the reason of the
+ * refusal; "" if the option was accepted.
  */
 static enum prony_status create_client(struct pjrt *pjrt, struct error *refusal, struct error *err)
 {
@@ -110,7 +112,7 @@ static enum prony_status create_client(struct pjrt *pjrt, struct error *refusal,
 		args = (struct pjrt_client_create_args){HEAD(pjrt_client_create_args)};
 		check(pjrt, pjrt->api->client_create(&args), "start a client", &why);
 	}
-	if (why.code != PRONY_OK) /* what it is made for is not on this machine */
+	if (why.code != PRONY_OK) /* the plug-in's hardware is not present */
 		return error_set(err, PRONY_MISSING, "%s", why.text);
 	pjrt->client = args.client;
 	return PRONY_OK;
@@ -235,7 +237,7 @@ enum prony_status pjrt_compile(const struct pjrt *pjrt, const char *text, size_t
 	static const char format[] = "mlir";
 	const struct pjrt_program program = {
 		HEAD(pjrt_program),
-		.code = (char *)(uintptr_t)text, /* only read */
+		.code = (char *)(uintptr_t)text, /* read only */
 		.code_bytes = bytes,
 		.format = format,
 		.format_bytes = sizeof(format) - 1,

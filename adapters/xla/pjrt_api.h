@@ -1,8 +1,8 @@
 /*
- * The part of the PJRT C interface that we call, declared here so that building needs no package.
- * Within major version 0 functions and members are only added at the end (xla/pjrt/c/pjrt_c_api.h),
- * so that positions are the contract. Each structure has its size in front: a library of another
- * minor version reads as much of it as it knows, and members that it does not get are zero.
+ * The part of the PJRT C interface that prony calls, declared here so that building needs no
+ * package. Within major version 0, functions and members are only added at the end
+ * (xla/pjrt/c/pjrt_c_api.h), so positions are stable. Each structure starts with its size: a
+ * library of another minor version reads the part that it knows, and missing members are zero.
  */
 #ifndef PRONY_ADAPTERS_XLA_PJRT_API_H
 #define PRONY_ADAPTERS_XLA_PJRT_API_H
@@ -13,7 +13,7 @@
 
 #define PJRT_MAJOR 0
 
-struct pjrt_error; /* NULL = success; else destroyed with error_destroy */
+struct pjrt_error; /* NULL = success; otherwise destroy it with error_destroy */
 struct pjrt_event;
 struct pjrt_client;
 struct pjrt_device;
@@ -26,7 +26,7 @@ enum pjrt_element { PJRT_S32 = 4, PJRT_U64 = 9, PJRT_F32 = 11, PJRT_BF16 = 13 };
 enum pjrt_semantics { PJRT_IMMUTABLE_ONLY_DURING_CALL = 0 };
 enum pjrt_layout_type { PJRT_LAYOUT_TILED = 0 };
 
-/* What every structure begins with. */
+/* The first members of every structure. */
 #define PJRT_HEAD                                                                                  \
 	size_t struct_size;                                                                        \
 	void *extensions
@@ -46,10 +46,10 @@ struct pjrt_named_value {
 		int64_t int64;
 		const int64_t *int64s;
 	} value;
-	size_t value_count; /* of a string its bytes */
+	size_t value_count; /* for a string, its bytes */
 };
 
-/* Functions that take or give one thing. */
+/* Arguments of functions that take or return one thing. */
 struct pjrt_empty_args {
 	PJRT_HEAD;
 };
@@ -62,7 +62,7 @@ struct pjrt_code_args {
 	const struct pjrt_error *error;
 	enum pjrt_error_code code; /* out */
 };
-/* A text that the object owns; not terminated. */
+/* A text owned by the object; not terminated. */
 struct pjrt_text_args {
 	PJRT_HEAD;
 	const void *object;
@@ -123,13 +123,13 @@ struct pjrt_compile_args {
 struct pjrt_loaded_args {
 	PJRT_HEAD;
 	struct pjrt_executable *loaded;
-	void *executable; /* out: what was compiled, without its place on devices */
+	void *executable; /* out: the compiled program without its devices */
 };
 
 struct pjrt_optimised_args {
 	PJRT_HEAD;
 	void *executable;
-	struct pjrt_program *program; /* without `code` it gets the size and the format alone */
+	struct pjrt_program *program; /* if `code` is NULL, only size and format are returned */
 };
 
 struct pjrt_layout {
@@ -191,17 +191,17 @@ struct pjrt_execute_options {
 	int launch_id;
 	const int64_t *not_donated;
 	size_t not_donated_count;
-	void *unused_later[9]; /* context to HLO output callbacks, API 0.113 */
+	void *unused_later[9]; /* with the context of HLO output callbacks, API 0.113 */
 };
 
 struct pjrt_execute_args {
 	PJRT_HEAD;
 	struct pjrt_executable *executable;
 	struct pjrt_execute_options *options;
-	struct pjrt_buffer *const *const *arguments; /* a list for each device */
+	struct pjrt_buffer *const *const *arguments; /* one list per device */
 	size_t device_count, argument_count;
-	struct pjrt_buffer **const *results; /* a list for each device; the caller frees buffers */
-	struct pjrt_event **done;	     /* NULL: not asked for */
+	struct pjrt_buffer **const *results; /* one list per device; the caller frees the buffers */
+	struct pjrt_event **done;	     /* NULL: not requested */
 	struct pjrt_device *device;
 };
 
@@ -209,7 +209,7 @@ typedef void pjrt_unused(void);
 typedef struct pjrt_error *pjrt_object_function(struct pjrt_object_args *args);
 typedef struct pjrt_error *pjrt_text_function(struct pjrt_text_args *args);
 
-/* PJRT_Api; the number behind a member is its position among the functions. */
+/* PJRT_Api. The number after each member is its position among the functions. */
 struct pjrt_api {
 	PJRT_HEAD;
 	struct pjrt_version version;

@@ -1,3 +1,4 @@
+/* The XLA adapter: probe, client, build, steps and readouts. */
 #include "adapters/xla/xla.h"
 
 #include <ctype.h>
@@ -16,20 +17,23 @@
 #include "base/parallel.h"
 
 struct slot {
-	struct pjrt_buffer **batch; /* as the program's last arguments */
+	struct pjrt_buffer **batch; /* in the order of the program's last arguments */
 };
 
 struct xla_state {
 	struct pjrt pjrt;
-	int threads; /* that the client was started for */
+	int threads; /* number that the client was started with */
 	struct arena arena;
 	const struct graph *graph; /* borrowed */
 	struct program program;
 	struct pjrt_executable *executable;
-	char types[128]; /* of the values in it */
-	/* As the program has them; those of the batch are a slot's, for the call alone. */
+	char types[128]; /* types of the program's values */
+	/*
+	 * The buffers of the program. Those of the batch belong to a slot and are only set during a
+	 * call.
+	 */
 	struct pjrt_buffer **arguments, **results;
-	int batch, batch_count; /* the arguments that are a batch: first, number */
+	int batch, batch_count; /* the batch's arguments: first, number */
 	struct slot *slots;
 	int slot_count;
 	bool built, stepped;
@@ -37,7 +41,10 @@ struct xla_state {
 
 #define XLA_PRECISIONS (1u << PRECISION_FP32 | 1u << PRECISION_BF16)
 
-/* The client sizes its pool by NPROC, else by the processors that this process is bound to. */
+/*
+ * The client takes its number of threads from NPROC, otherwise from the processors that this
+ * process is bound to.
+ */
 static enum prony_status start(struct xla_state *xla, int threads, struct error *err)
 {
 	char text[16];
@@ -49,7 +56,7 @@ static enum prony_status start(struct xla_state *xla, int threads, struct error 
 	return pjrt_start(&xla->pjrt, err);
 }
 
-/* "cpu", or "cuda:0", "tpu:0" and so on. */
+/* Writes "cpu", "cuda:0", "tpu:0" and so on. */
 static void name_device(const struct pjrt *pjrt, size_t index, char out[TARGET_WORD_BYTES])
 {
 	const char *platform = pjrt->platform;
@@ -114,7 +121,10 @@ static enum prony_status xla_supports(const struct graph *graph, const struct re
 		if (!emit_knows(node->op))
 			reasons_add(&reasons, "operator %s (%s)", operator_name(node->op),
 				    node->name);
-		/* Dilation is passed over: of windows of three two apart in 8 it sees 6, not 4. */
+		/*
+		 * select_and_scatter ignores dilation: for windows of 3 with dilation 2 over 8
+		 * elements it expects 6 results instead of 4.
+		 */
 		if (node->op == OP_MAX_POOL && recipe->stage != STAGE_FORWARD &&
 		    (a->dilations[0] > 1 || a->dilations[1] > 1))
 			reasons_add(&reasons,
@@ -163,7 +173,7 @@ static enum prony_status xla_open(struct session *s, const struct recipe *recipe
 		status = choose_device(s, kind, sizeof(kind), err);
 	if (status != PRONY_OK)
 		return status;
-	/* Of the precision build reads back what was compiled, and ends where it is another. */
+	/* build reads the precision back from the compiled program and fails if it differs. */
 	*effective = (struct effective){
 		.precision = recipe->precision,
 		.threads = on_cpu(s) ? threads_count("XLAEigen") : recipe->threads,
@@ -182,7 +192,7 @@ static enum prony_status xla_open(struct session *s, const struct recipe *recipe
 	return PRONY_OK;
 }
 
-/* What an argument holds before the first step. */
+/* Fills an argument with its value before the first step. */
 static enum prony_status fill_argument(struct xla_state *xla, const struct recipe *recipe,
 				       const struct tensor_set *weights, int i, struct error *err)
 {
@@ -206,7 +216,7 @@ static enum prony_status fill_argument(struct xla_state *xla, const struct recip
 				   &xla->arguments[i], err);
 	case ROLE_INPUT:
 	case ROLE_LABELS:
-		return PRONY_OK; /* a slot's */
+		return PRONY_OK; /* belongs to a slot */
 	default:
 		return error_set(err, PRONY_INTERNAL, "argument %d has no use", i);
 	}
@@ -328,7 +338,7 @@ static enum prony_status xla_step(struct session *s, int slot, struct error *err
 	memset(&xla->arguments[xla->batch], 0, bytes);
 	if (status != PRONY_OK)
 		return status;
-	/* The memory of these went to the results: only the handles are left. */
+	/* The results took over the memory of these arguments; only their handles are freed. */
 	for (int i = 0; i < program->kept; i++) {
 		pjrt_free(&xla->pjrt, xla->arguments[i]);
 		xla->arguments[i] = xla->results[i];
@@ -338,7 +348,7 @@ static enum prony_status xla_step(struct session *s, int slot, struct error *err
 	return PRONY_OK;
 }
 
-/* All results of a run become ready together; steps run in order. */
+/* All results of a run become ready together, and steps run in order. */
 static enum prony_status xla_sync(struct session *s, struct error *err)
 {
 	struct xla_state *xla = s->private_data;
@@ -348,7 +358,7 @@ static enum prony_status xla_sync(struct session *s, struct error *err)
 	return pjrt_wait(&xla->pjrt, xla->results[xla->program.result_count - 1], err);
 }
 
-/* The buffer that has the role for a value of that name (NULL: any), and its port. */
+/* Returns the buffer with that role for the value of that name (NULL: any), and its port. */
 static struct pjrt_buffer *find_buffer(const struct xla_state *xla, enum role role,
 				       const char *name, const struct port **port)
 {

@@ -1,4 +1,4 @@
-/* XLA through the PJRT C interface: any plug-in of it. */
+/* The adapter of XLA, through the PJRT C interface, for any PJRT plug-in. */
 #ifndef PRONY_ADAPTERS_XLA_XLA_H
 #define PRONY_ADAPTERS_XLA_XLA_H
 
