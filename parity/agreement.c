@@ -1,3 +1,4 @@
+/* Compares the outputs of two engines. */
 #include "parity/agreement.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@ static bool is_real(enum dtype dtype)
 	       dtype == DTYPE_BF16;
 }
 
-/* IEEE 754 binary16. */
+/* Converts IEEE 754 binary16. */
 static double half_value(uint16_t bits)
 {
 	int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -22,7 +23,7 @@ static double half_value(uint16_t bits)
 	return bits >> 15 ? -size : size;
 }
 
-/* Element i, of any type; tensors that were read need not be aligned. */
+/* Element i of a tensor of any type. Tensors that were read need not be aligned. */
 static double element(const struct tensor *tensor, int64_t i)
 {
 	const char *at = (const char *)tensor->data + (size_t)i * dtype_bytes(tensor->dtype);
@@ -35,7 +36,7 @@ static double element(const struct tensor *tensor, int64_t i)
 		uint8_t u8;
 	} u = {.f64 = 0};
 
-	/* Of bfloat16 the upper half of a float. */
+	/* A bfloat16 is the upper half of a float. */
 	memcpy(tensor->dtype == DTYPE_BF16 ? (void *)&u.half[1] : (void *)&u, at,
 	       dtype_bytes(tensor->dtype));
 	switch (tensor->dtype) {

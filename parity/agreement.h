@@ -1,6 +1,6 @@
 /*
- * How far the outputs of two engines lie apart, where no reference computes the network: they may
- * agree and both be wrong, which is why this is no proof.
+ * The distance between the outputs of two engines when no reference computes the network. Both may
+ * agree and be wrong, so agreement is no proof of correctness.
  */
 #ifndef PRONY_PARITY_AGREEMENT_H
 #define PRONY_PARITY_AGREEMENT_H
@@ -9,25 +9,30 @@
 
 #include "graph/tensor.h"
 
-/* Of an output of floating point: the norm of the difference over the mean of the two norms. Two
- * engines that add up in float32 in another order were apart by 3e-5 at most in what agreed when
- * tried. */
+/*
+ * Bound for a floating-point output: the norm of the difference over the mean of the two norms. Two
+ * engines that sum float32 in different orders differed by at most 3e-5 in the tests that agreed.
+ */
 #define AGREEMENT_BOUND 1e-4
-/* Of one of integers: the share of elements that differ (a maximum of two that are nearly equal).
+/*
+ * Bound for an integer output: the share of elements that differ (for example the index of a
+ * maximum when two values are nearly equal).
  */
 #define AGREEMENT_BOUND_INTEGERS 1e-3
 
 struct agreement {
-	const char *output; /* that lies farthest apart, in its bounds; name borrowed from a set */
+	const char *output; /* the farthest apart in units of its bound; borrowed from a set */
 	double value, bound;
 	bool agrees;
 };
 
-/* Two sets of outputs of the same batch; one that the other lacks, another type or shape, and what
- * is not finite agree with nothing (value INFINITY). */
+/*
+ * Compares two sets of outputs of the same batch. An output that is missing in one set, of another
+ * type or shape, or not finite never agrees (value INFINITY).
+ */
 struct agreement agreement_of(const struct tensor_set *a, const struct tensor_set *b);
 
-/* Whether all numbers are finite. */
+/* Returns true if all numbers are finite. */
 bool agreement_is_finite(const struct tensor_set *set);
 
 #endif

@@ -1,3 +1,4 @@
+/* Writes and reads the cached answers of the reference. */
 #include "parity/answers.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include "bundle/safetensors.h"
 #include "graph/graph_json.h"
 
-/* Of the source that computes the answers; tools/reference-version makes its file. */
+/* Version of the source that computes the answers; tools/reference-version generates the file. */
 extern const char reference_version[];
 
 static void add_set(struct digest *digest, const struct tensor_set *set)
@@ -54,7 +55,7 @@ void answers_key(const char *what, const struct answers_case *of, char key[DIGES
 	digest_end(&digest, key);
 }
 
-/* The figures of an answer that are no tensors, in the order in which they stand in the file. */
+/* The figures of an answer that are not tensors, in the order of the file. */
 enum { FIGURES = 4 + 3 * GATE_UPDATES };
 
 static void visit_figures(struct gate_expected *e, double *figures, bool reading)
@@ -145,7 +146,7 @@ static enum prony_status write_set(const struct cache *cache, const char *key,
 	return status;
 }
 
-/* What stands once in a file: the rate, the number of answers, parameters and MACs. */
+/* The figures that a file has once: the rate and the number of answers, parameters and MACs. */
 enum { TOTALS = 4 };
 
 enum prony_status answers_write(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
@@ -172,14 +173,14 @@ enum prony_status answers_write(const struct cache *cache, const char key[DIGEST
 	return status;
 }
 
-/* A file while it is read. Whatever does not fit the graph makes `whole` false. */
+/* State of reading a file. Any mismatch with the graph sets `whole` to false. */
 struct reading {
 	const struct tensor_set *set;
 	struct arena *arena;
 	bool whole;
 };
 
-/* The data of a tensor of that name and shape, copied; NULL where it has no elements. */
+/* Copies the data of the tensor with that name and shape; NULL if it has no elements. */
 static double *take(struct reading *r, const char *name, const struct shape *shape)
 {
 	const struct tensor *tensor = tensor_find(r->set, name);

@@ -1,3 +1,4 @@
+/* Computes the bounds of the parity gate. */
 #include "parity/bounds.h"
 
 #include <math.h>
@@ -7,9 +8,9 @@
 #define ROUNDOFF_FP32 0x1p-24 /* half a unit in the last place: 24 significant bits */
 
 /*
- * Unit roundoff of what is multiplied; sums and weights are kept in fp32 by every precision here.
- * The ceiling is the scorecard's: gradients within 1e-4 (FP32) and 2e-2 (BF16). tf32 and fp16 round
- * to the same 11 bits and get what lies as far below bf16 as they are finer.
+ * Unit roundoff of the operands of products. Every precision here keeps sums and weights in fp32.
+ * The ceiling is the scorecard's: gradients within 1e-4 (FP32) and 2e-2 (BF16). tf32 and fp16 both
+ * round to 11 bits; their ceiling is below that of bf16 by the ratio of the roundoffs.
  */
 static const struct {
 	double operand; /* 0: fp32 operands are exact */
@@ -22,13 +23,14 @@ static const struct {
 };
 
 /*
- * Rounding errors of one sum of K products in sequence are independent enough to add as a random
- * walk: relative to the sum their deviation is 0.41 u sqrt(K) (each of K partial sums, which grow
- * as sqrt(k), is rounded with an error of at most u, of deviation u / sqrt(3)). Any blocked or
- * pairwise order does better. Errors of layers in a row add as squares, too. A bound of 8 u sqrt(K)
- * is then 20 deviations: room for the largest of many entries, for Winograd's transforms and
- * for networks that amplify; and for the depths that networks have (K < 1e5 on average) it stays
- * well below what tf32 does: 2^-11 / sqrt(3) per operand, independent of K.
+ * The bound on rounding errors. The errors of one sum of K products in sequence are independent
+ * enough to add as a random walk. Relative to the sum their deviation is 0.41 u sqrt(K): each of K
+ * partial sums, which grow as sqrt(k), is rounded with an error of at most u, of deviation u /
+ * sqrt(3). Any blocked or pairwise order is more accurate. Errors of consecutive layers add as
+ * squares too. A bound of 8 u sqrt(K) is then 20 deviations. This leaves room for the largest of
+ * many entries, for Winograd's transforms and for networks that amplify errors. For the depths of
+ * real networks (K < 1e5 on average) it stays well below the error of tf32: 2^-11 / sqrt(3) per
+ * operand, independent of K.
  */
 #define SAFETY 8.0
 
@@ -58,15 +60,16 @@ double accumulation_rounding(const struct accumulation *sum, enum precision prec
 {
 	double operand = precisions[precision].operand;
 
-	/* Without any of it there is still the rounding of one operation. */
+	/* The 1 is the rounding of one operation, which is always there. */
 	return sqrt(ROUNDOFF_FP32 * ROUNDOFF_FP32 * (sum->depth + 1) +
 		    operand * operand * 2 * sum->products);
 }
 
 /*
- * Each convolution and matrix product is one sum forward; its gradients are two more, as long as
- * the same multiplications divided by the size of the input and of the weights say. A mean is a sum
- * like any other, and each other function rounds; their gradients round as often.
+ * Adds up the depth of a graph. Each convolution and matrix product is one sum forward. Its
+ * gradients are two more sums; their length is the number of multiplications divided by the size of
+ * the input and of the weights. A mean is a sum like any other. Every other function rounds once,
+ * and its gradient as often.
  */
 static struct accumulation accumulate(const struct graph *graph, bool training)
 {
@@ -100,17 +103,20 @@ struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision
 
 	return (struct parity_bounds){
 		.logits = forward,
-		/* log-sum-exp and the right logit each follow the largest error of the logits. */
+		/*
+		 * The log-sum-exp and the logit of the label each have the largest error of the
+		 * logits.
+		 */
 		.loss = 2 * forward,
 		.gradient = fmin(backward, ceiling),
-		/* Later updates start from weights that differ already. */
+		/* Later updates start from weights that already differ. */
 		.change = fmin(2 * backward, ceiling),
 		/* Timed programs may be tuned to other algorithms than the gate's. */
 		.timed_loss = 10 * forward,
 	};
 }
 
-/* Over how many elements the widest mean of a forward pass goes, 1 where there is none. */
+/* Returns the number of elements of the widest mean of a forward pass; 1 if there is none. */
 static double widest_mean(const struct graph *graph)
 {
 	int64_t widest = 1;
@@ -131,10 +137,12 @@ enum precision parity_precision_shown(const struct graph *graph, enum precision 
 				      double logits_error)
 {
 	static const enum precision candidates[] = {PRECISION_FP32, PRECISION_TF32, PRECISION_BF16};
-	/* The largest of many entries is off by about 3.5 deviations of 0.41
-	 * (accumulation_rounding). */
+	/*
+	 * The largest error of many entries is about 3.5 deviations of 0.41
+	 * (accumulation_rounding).
+	 */
 	const double largest = 3.5 * 0.41;
-	/* Errors in front of a mean are averaged by it, as far as they are independent. */
+	/* A mean averages the errors before it, as far as they are independent. */
 	const double averaged = sqrt(widest_mean(graph));
 	struct accumulation forward = accumulate(graph, false);
 	enum precision shown = PRECISION_FP32;
@@ -142,7 +150,7 @@ enum precision parity_precision_shown(const struct graph *graph, enum precision 
 
 	for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
 		double usual = largest * accumulation_rounding(&forward, candidates[i]);
-		/* Exact logits are nearest to the finest. */
+		/* Exact logits are nearest to the finest precision. */
 		double ratio = fmax(logits_error, usual * 1e-6) / usual;
 		double distance = fmax(fmax(log(ratio), -log(ratio * averaged)), 0);
 		bool as_asked = precisions[candidates[i]].operand == precisions[asked].operand;

@@ -1,16 +1,17 @@
-/* What is so close that rounding decides it. */
+/* The distance below which rounding decides a comparison. */
 #include "parity/kernels_internal.h"
 #include "parity/reference.h"
 
 /*
- * Nearer than 4 deviations of what rounding does to values this deep in the graph. Nodes stand in
- * the order in which they run, so that everything before a node is taken to lead to it. RMSprop's
- * update magnifies rounding where gradients are small, so that its later steps start further apart.
+ * A comparison is close if its values are nearer than 4 deviations of the rounding of values at
+ * this depth of the graph. Nodes are in the order in which they run, so every earlier node is
+ * assumed to contribute to a node. RMSprop's update magnifies rounding if gradients are small, so
+ * its later steps start further apart.
  */
 #define CLOSE (4 * 0.41)
 #define CLOSE_AFTER_RMSPROP (12 * 0.41)
 
-#define CLOSE_MEASURED 4 /* deviations, where they were measured */
+#define CLOSE_MEASURED 4 /* deviations, if they were measured */
 
 double reference_closeness(const struct reference *ref, const struct recipe *recipe)
 {
@@ -34,7 +35,7 @@ void reference_deepen(struct accumulation *sum, const struct graph *graph, const
 	const struct operator_row *row = operator_row(node->op);
 	int output = 0;
 
-	/* The first output that is not left out. */
+	/* The first output that is present. */
 	while (output + 1 < node->output_count && node->outputs[output] == VALUE_NONE)
 		output++;
 	if (!row->macs)

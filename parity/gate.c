@@ -1,3 +1,4 @@
+/* Computes the expected results of the parity gate with the reference. */
 #include "parity/gate.h"
 
 #include <math.h>
@@ -9,16 +10,16 @@
 #define GATE_BATCH_MAX 16
 
 /*
- * So many comparisons that are too close to call are tried each way: 16 answers at most. RMSprop
- * has two places for epsilon and needs a second run for each answer; it is content with fewer.
+ * At most this many close comparisons are tried each way: 16 answers. RMSprop has two places for
+ * epsilon and needs a second run for each answer, so it tries fewer.
  */
 #define KINKS_TRIED 4
 #define KINKS_TRIED_RMSPROP 2
 _Static_assert(1 << KINKS_TRIED <= GATE_MAX_ANSWERS && 2 << KINKS_TRIED_RMSPROP <= GATE_MAX_ANSWERS,
 	       "every answer has room");
 /*
- * RMSprop moves every weight by about lr / sqrt(1 - rho), however small its gradient: at 0.01 three
- * updates replace the weights, and the result is as chaotic as it is large.
+ * RMSprop moves every weight by about lr / sqrt(1 - rho), however small its gradient. At 0.01 three
+ * updates replace the weights, and the result is large and chaotic.
  */
 #define GATE_RMSPROP_RATE 0.001
 
@@ -38,23 +39,24 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
 }
 
 /*
- * Where the batch's own statistics normalise it, rounding is amplified from layer to layer: by how
- * much is measured (rounding_measure), and the run with everything turned is rounded by so many
- * deviations. Twice what that moves is then 4 deviations, as far as comparisons count as close.
+ * If the batch's own statistics normalise the network, rounding is amplified from layer to layer.
+ * The amplification is measured (rounding_measure), and the run with all comparisons turned is
+ * rounded by this many deviations. Twice its effect is then 4 deviations, the distance within which
+ * comparisons count as close.
  */
 #define ROUNDED_BY 2.0
 
-/* The batches and how they are run: what every answer has in common. */
+/* The batches and settings that all answers share. */
 struct gate_run {
 	const struct graph *graph; /* with backward pass */
 	const struct recipe *gate;
 	const struct tensor_set *weights, *inputs, *labels;
 	struct reference_watch *watch; /* may be NULL */
 	bool rmsprop, epsilon_inside;
-	const double *deviation; /* by value, of normalising networks; else NULL */
+	const double *deviation; /* by value, of networks that normalise by the batch; else NULL */
 };
 
-/* Copies a value of the interpreter, less `before` (F32, may be NULL). */
+/* Copies a value of the interpreter, minus `before` (F32, may be NULL). */
 static enum prony_status keep_value(const struct reference *ref, int value, const char *name,
 				    const float *before, struct arena *arena, struct tensor *out,
 				    struct error *err)
@@ -72,7 +74,7 @@ static enum prony_status keep_value(const struct reference *ref, int value, cons
 	return PRONY_OK;
 }
 
-/* Gradients (forward-backward) or changes (train) of all parameters. */
+/* Keeps the gradients (forward-backward) or the changes (train) of all parameters. */
 static enum prony_status keep_parameters(const struct reference *ref, enum stage stage,
 					 const struct tensor_set *weights, struct arena *arena,
 					 struct gate_expected *out, struct error *err)
@@ -98,7 +100,7 @@ static enum prony_status keep_parameters(const struct reference *ref, enum stage
 		else if (value->gradient >= 0)
 			status = keep_value(ref, value->gradient, value->name, NULL, arena, kept,
 					    err);
-		else /* nothing depends on it */
+		else /* no gradient: nothing depends on it */
 			status =
 				tensor_new(arena, value->name, DTYPE_F64, &value->shape, kept, err);
 	}
@@ -107,7 +109,7 @@ static enum prony_status keep_parameters(const struct reference *ref, enum stage
 	return status;
 }
 
-/* The running statistics, of those states that are one. */
+/* Keeps the states that are running statistics. */
 static enum prony_status keep_state(const struct reference *ref, struct arena *arena,
 				    struct gate_expected *out, struct error *err)
 {
@@ -160,7 +162,7 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	return status;
 }
 
-/* Room for the gradients of every update; they are as large as the parameters. */
+/* Allocates the gradients of every update; they are as large as the parameters. */
 static enum prony_status new_log(const struct graph *graph, struct arena *arena, float *const **out,
 				 struct error *err)
 {
@@ -184,8 +186,8 @@ static enum prony_status new_log(const struct graph *graph, struct arena *arena,
 }
 
 /*
- * How far the comparisons that are not decided one by one can move the figures of an answer, whose
- * own gradients are `exact` (NULL: not RMSprop).
+ * Computes how far the comparisons that are not tried one by one can move the figures of an answer.
+ * Its own gradients are `exact` (NULL: not RMSprop).
  */
 static enum prony_status find_slack(const struct gate_run *run, struct kinks kinks,
 				    float *const *exact, struct gate_expected *answer,
@@ -213,7 +215,7 @@ static enum prony_status find_slack(const struct gate_run *run, struct kinks kin
 
 /*
  * Moves to the next way to decide `met` comparisons, in the order of a depth-first walk: turning
- * one changes what follows it. False when all are through.
+ * one changes those after it. Returns false after the last.
  */
 static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
 {
@@ -228,8 +230,9 @@ static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
 }
 
 /*
- * RMSprop's updates move the network much further from where exact ones do than rounding alone:
- * what is too close to call after them follows from how far. Fills the list of those comparisons.
+ * RMSprop's updates move the network further from the exact one than rounding alone. The distance
+ * determines which comparisons after the updates are too close to call. Fills the list of those
+ * comparisons.
  */
 static enum prony_status find_amplified(const struct gate_run *run, struct kinks kinks,
 					const struct gate_expected *answer,
@@ -253,7 +256,10 @@ static enum prony_status find_amplified(const struct gate_run *run, struct kinks
 	return status;
 }
 
-/* One answer, with slack for what is not tried one by one; *met counts what could be. */
+/*
+ * Computes one answer, with slack for the comparisons that are not tried one by one. *met is the
+ * number of comparisons that could be tried.
+ */
 static enum prony_status find_answer(const struct gate_run *run, const bool *decisions,
 				     int64_t decided, int64_t tried, struct arena *arena,
 				     struct gate_expected *answer, int64_t *met, struct error *err)
@@ -287,7 +293,7 @@ static enum prony_status find_answer(const struct gate_run *run, const bool *dec
 		answer->kinks = list.count;
 	for (int64_t i = 0; i < decided && status == PRONY_OK; i++)
 		answer->turned += decisions[i];
-	/* Evaluation has no derivatives: its comparisons have no effect. */
+	/* Evaluation has no derivatives, so its comparisons have no effect. */
 	if (run->gate->stage != STAGE_FORWARD && (many || kinks.update_count > 0 || measured) &&
 	    status == PRONY_OK)
 		status = find_slack(run,
@@ -307,14 +313,14 @@ static enum prony_status find_answer(const struct gate_run *run, const bool *dec
 	return status;
 }
 
-/* All answers for one place of epsilon. */
+/* Computes all answers for one place of epsilon. */
 static enum prony_status find_answers(const struct gate_run *run, struct gate_reference *ref,
 				      struct error *err)
 {
 	bool decisions[KINKS_TRIED] = {false}, more = true;
 	int64_t decided = 0, tried = run->rmsprop ? KINKS_TRIED_RMSPROP : KINKS_TRIED;
 
-	/* Figures have slack for their rounding anyway: nothing is tried one by one. */
+	/* The figures have slack for their rounding already, so no comparison is tried alone. */
 	if (run->deviation)
 		tried = 0;
 	while (more && ref->expected_count < GATE_MAX_ANSWERS) {
@@ -332,7 +338,7 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 	return PRONY_OK;
 }
 
-/* The graph with a backward pass, which *out is for, begins with the same values. */
+/* The graph of *out has a backward pass and begins with the same values. */
 static enum prony_status measure(const struct graph *graph, const struct recipe *gate,
 				 const struct tensor_set *weights, const struct tensor_set *inputs,
 				 const struct tensor_set *labels, struct reference_watch *watch,

@@ -1,4 +1,4 @@
-/* The figures of a verdict, and what is taken from a tensor for them. */
+/* Functions that compute the figures of a verdict from tensors. */
 #include "parity/gate_internal.h"
 
 #include <math.h>
@@ -9,14 +9,14 @@ void gate_add_check(struct gate_verdict *verdict, struct gate_check check)
 	double ratio = INFINITY;
 	size_t count = verdict->count;
 
-	/* Networks that amplify rounding to infinity: nothing could fail here. */
+	/* A network that amplifies rounding to infinity has no bound: nothing could fail here. */
 	if (!check.reason && !isfinite(check.bound))
 		check.reason = "rounding alone may change it without limit";
 	/* Not "value > bound": a NaN must fail. */
 	check.passed = check.value <= check.bound && !check.reason;
 	if (!isfinite(check.ratio))
 		check.ratio = 0;
-	if ((count & (count - 1)) == 0) { /* the room doubles at powers of two */
+	if ((count & (count - 1)) == 0) { /* the capacity doubles at powers of two */
 		struct gate_check *wider =
 			arena_array(verdict->arena, count ? 2 * count : 1, sizeof(*wider));
 
@@ -43,7 +43,7 @@ double gate_element(const struct tensor *tensor, int64_t i)
 					  : (double)((const float *)tensor->data)[i];
 }
 
-/* Why a tensor cannot be compared; NULL when it can. */
+/* Returns why a tensor cannot be compared; NULL if it can. */
 const char *gate_incomparable(const struct tensor *observed, const struct tensor *expected)
 {
 	if (!observed || !observed->data)

@@ -1,3 +1,4 @@
+/* Compares a worker's results with the reference's. */
 #include "parity/gate_internal.h"
 
 #include <assert.h>
@@ -8,22 +9,23 @@
 #include "parity/reference.h"
 
 /*
- * A tensor that changes less than this share of the network's mean is judged as if it changed so
- * much: what is left of sums that cancel (a bias before a normalisation) is rounding, not signal.
+ * A tensor whose change is below this share of the network's mean is judged as if its change were
+ * this share. The remainder of sums that cancel (a bias before a normalisation) is rounding, not
+ * signal.
  */
 #define QUIET_SHARE 0.1
 
 /*
- * A change that is this small a share of the network's mean is zero but for rounding: a bias in
- * front of a normalisation, which takes it away again. What a framework has there is the rounding
- * of sums over a whole layer, so it is judged as if it changed as much as the mean.
+ * A change below this share of the network's mean is zero except for rounding, such as that of a
+ * bias before a normalisation, which cancels it. A framework's value there is the rounding of sums
+ * over a whole layer, so it is judged as if its change equalled the mean.
  */
 #define VANISHED_SHARE 1e-9
 
 /*
- * RMSprop divides each gradient by its own size, so that the rounding of those next to zero counts
- * as much as the largest: what follows an update is that much less sure. A learning rate that is
- * off by 1 % still stands out ten times.
+ * RMSprop divides each gradient by its own size, so the rounding of gradients near zero counts as
+ * much as the largest gradient. Figures after an update are less certain by this factor. A learning
+ * rate that is off by 1 % still exceeds the bound ten times.
  */
 #define RMSPROP_FACTOR 10.0
 
@@ -72,7 +74,10 @@ static void check_logits(struct gate_verdict *verdict, int step, const struct te
 	gate_add_check(verdict, check);
 }
 
-/* Forward only gives no loss: it is then that of the framework's own logits. */
+/*
+ * The loss of the framework. A forward stage reports no loss; it is then computed from the
+ * framework's own logits.
+ */
 static double observed_loss(const struct gate_observed *observed, int step, enum stage stage,
 			    const struct gate_expected *expected, const struct graph *graph,
 			    const struct tensor_set *labels)
@@ -117,7 +122,7 @@ static double set_rms(const struct tensor_set *set)
 	return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* What a tensor's difference is relative to. `quiet` is QUIET_SHARE of the network's mean. */
+/* Returns the scale of a tensor's difference. `quiet` is QUIET_SHARE of the network's mean. */
 static double tensor_scale(const struct tensor *wanted, double quiet)
 {
 	double norm = gate_norm(wanted), root = sqrt((double)shape_elements(&wanted->shape));
@@ -127,9 +132,9 @@ static double tensor_scale(const struct tensor *wanted, double quiet)
 }
 
 /*
- * ||d - d_ref|| against what is allowed: the bound relative to ||d_ref|| (or the quiet share), the
- * rounding of the weights themselves, and the slack of comparisons too close to call. `before`
- * is NULL for gradients, else the weights that a change is counted from.
+ * Compares ||d - d_ref|| with its allowance: the bound relative to ||d_ref|| (or the quiet share),
+ * the rounding of the weights themselves, and the slack of comparisons too close to call. `before`
+ * is NULL for gradients, else the weights before the change.
  */
 static struct gate_check compare_tensor(const struct tensor *observed, const struct tensor *before,
 					const struct tensor *wanted, double quiet, double bound,
@@ -163,10 +168,10 @@ static struct gate_check compare_tensor(const struct tensor *observed, const str
 	return check;
 }
 
-/* What a framework's tensor has along the reference's, and what is known of it. */
+/* The component of a framework's tensor along the reference's, and its uncertainty. */
 struct along {
 	double product, squares; /* <d - d_ref, d_ref>, ||d_ref||^2 */
-	double rounding;	 /* norm of what updates may have rounded */
+	double rounding;	 /* norm of the largest possible rounding by updates */
 };
 
 static struct along compare_length(const struct tensor *observed, const struct tensor *before,
@@ -186,7 +191,7 @@ static struct along compare_length(const struct tensor *observed, const struct t
 	return along;
 }
 
-/* What the comparison of a tensor, or of all, goes by. */
+/* The inputs for comparing one tensor or all tensors. */
 struct tensors {
 	const struct gate_expected *expected;
 	const struct tensor_set *wanted, *got, *before; /* before: NULL for gradients */
@@ -207,8 +212,9 @@ static struct gate_check length_check(const struct tensors *t, const char *tenso
 }
 
 /*
- * Where comparisons are too close to call, distances have slack: a learning rate that is off hides
- * in it. Turned comparisons move a tensor sideways, a wrong rate moves it along itself.
+ * Checks the lengths along the reference. If comparisons are too close to call, distances have
+ * slack, and a wrong learning rate could hide in it. Turned comparisons move a tensor sideways; a
+ * wrong rate moves it along itself.
  */
 static void check_lengths(struct gate_verdict *verdict, const struct tensors *t)
 {
@@ -280,7 +286,7 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 		double factor = magnified && i > 0 ? RMSPROP_FACTOR : 1;
 
 		check_logits(verdict, i, observed->logits[i], expected, factor * bounds.logits);
-		/* A network without a loss, or batches without labels, have none to compare. */
+		/* A network without a loss, or batches without labels, have no loss to compare. */
 		if (!isnan(expected->loss[i]))
 			check_loss(verdict, i,
 				   observed_loss(observed, i, gate->stage, expected, graph, labels),
@@ -293,7 +299,7 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);
 }
 
-/* Of the forward pass before any update. */
+/* The precision that the forward pass before any update shows. */
 static const char *precision_shown(const struct gate_verdict *verdict, const struct graph *graph,
 				   enum precision asked)
 {
@@ -308,7 +314,7 @@ static const char *precision_shown(const struct gate_verdict *verdict, const str
 	return NULL;
 }
 
-/* What stands beside the figures. */
+/* Sets the members of the verdict other than its figures. */
 static void describe(struct gate_verdict *verdict, const struct gate_reference *ref,
 		     const struct gate_expected *expected, const struct gate_observed *observed)
 {
@@ -316,7 +322,7 @@ static void describe(struct gate_verdict *verdict, const struct gate_reference *
 	verdict->macs = observed->macs;
 	verdict->kinks = expected->kinks;
 	verdict->turned = expected->turned;
-	/* Both places were tried: the last answer is one with epsilon inside. */
+	/* Both places were tried: the last answer has epsilon inside. */
 	if (ref->expected[ref->expected_count - 1].epsilon_inside)
 		verdict->rmsprop_epsilon = expected->epsilon_inside ? "inside" : "outside";
 }
@@ -329,7 +335,7 @@ enum prony_status gate_compare(const struct gate_reference *ref, const struct gr
 	char text[GATE_CHECK_BYTES];
 
 	assert(ref->expected_count > 0);
-	/* Of the answers that are correct, the one that fits best is the framework's own. */
+	/* Of the correct answers, the best fit is taken as the framework's own. */
 	for (int i = 0; i < ref->expected_count; i++) {
 		struct gate_verdict judged = {
 			.arena = arena,

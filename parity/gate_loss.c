@@ -1,3 +1,4 @@
+/* Computes and checks the expected first loss of a timed process. */
 #include <math.h>
 
 #include "graph/rebatch.h"
@@ -13,7 +14,10 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
 	int64_t batch = graph_batch(graph), bytes;
 	int64_t weights = graph_parameter_count(graph) * (int64_t)sizeof(double);
 
-	/* In float64 what is estimated for fp32; the interpreter has moments beside the weights. */
+	/*
+	 * float64 takes twice the estimate for fp32. The interpreter also keeps moments of the
+	 * weights.
+	 */
 	if (__builtin_mul_overflow(graph_memory_estimate(graph, false), 2, &bytes) ||
 	    bytes > INT64_MAX - weights)
 		return 0;
@@ -29,11 +33,11 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
 	return 0;
 }
 
-/* Losses of a batch, mask for mask, while its parts are added up. */
+/* The losses of a batch, one per mask, while its parts are added up. */
 struct losses {
 	const struct recipe *recipe;
 	bool masks;
-	double sums[DROPOUT_MASKS]; /* without masks the first alone */
+	double sums[DROPOUT_MASKS]; /* without masks only the first is used */
 };
 
 /* Part `part` of tensors whose first dimension is a multiple of the graph's. */
@@ -60,7 +64,7 @@ static struct batch batch_part(const struct graph *graph, struct batch whole, in
 	return whole;
 }
 
-/* What the loss of a batch is divided by: its valid labels, where it reads any. */
+/* Returns the divisor of a batch's loss: the number of valid labels if the loss reads labels. */
 static double divisor_of(const struct graph *graph, struct batch batch)
 {
 	double valid = 0;
@@ -98,7 +102,10 @@ static enum prony_status add_part(struct reference *ref, struct batch batch, str
 	return status;
 }
 
-/* The loss of a batch: the parts' losses, each times its divisor, over that of the whole. */
+/*
+ * Computes the loss of a batch: the sum of each part's loss times its divisor, over the divisor of
+ * the whole.
+ */
 static void conclude(const struct losses *losses, double divisor, double *mean, double *deviation)
 {
 	int count = losses->masks ? DROPOUT_MASKS : 1;
@@ -117,7 +124,10 @@ static bool draws_masks(const struct graph *graph, const struct recipe *recipe)
 	return recipe->dropout && graph_has_dropout(graph) && recipe->stage != STAGE_FORWARD;
 }
 
-/* Masks are drawn again behind the first dropout only: how much that is, no more than all. */
+/*
+ * Returns the multiplications of gate_expected_loss. Only the nodes from the first dropout on run
+ * again for each mask.
+ */
 int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe)
 {
 	bool masks = draws_masks(graph, recipe), again = false;

@@ -1,3 +1,4 @@
+/* Finds the learning rate of the parity gate. */
 #include <math.h>
 
 #include "parity/gate.h"
@@ -5,24 +6,26 @@
 #include "parity/kernels_internal.h"
 
 /*
- * The loss must fall by what its gradient says times 1 -/+ this. Where operands are rounded, what
- * an overshooting update makes of that rounding grows from update to update. RMSprop turns the
- * small difference of two updated networks into updates of full size, so they must be less far
- * apart, and where batch normalisation amplifies that difference, still less.
+ * The loss must fall by the gradient's prediction times 1 -/+ this. If operands are rounded, an
+ * overshooting update amplifies that rounding from update to update. RMSprop turns the small
+ * difference of two updated networks into updates of full size, so they must be closer together,
+ * and closer still if batch normalisation amplifies that difference.
  */
 #define BENT 0.5
 #define BENT_ROUNDED 0.05
 #define BENT_RMSPROP 0.05
 #define BENT_RMSPROP_NORMALISED 0.002
 #define RATE_STEP 10.0
-#define RATES 5 /* down to 1e-7, with which float32 weights hardly take a step any more */
+#define RATES 5 /* down to 1e-7, where float32 weights hardly change */
 
-/* One step with the highest rate: first updates of every optimiser are in proportion to it. */
+/*
+ * One step with the highest rate. The first update of every optimiser is proportional to the rate.
+ */
 struct first_update {
 	struct reference reference;
-	const struct tensor_set *weights; /* before it, F32 */
+	const struct tensor_set *weights; /* before the step, F32 */
 	double **change;		  /* by value; NULL: no parameter */
-	double loss, promised;		  /* before it; what it should take away */
+	double loss, promised;		  /* before the step; predicted decrease */
 };
 
 /* Keeps the change of each parameter. */
@@ -52,7 +55,7 @@ static void keep_changes(struct first_update *first)
 	}
 }
 
-/* The loss of the same batch after a share of the change. */
+/* Computes the loss of the same batch after a share of the change. */
 static enum prony_status loss_after(struct first_update *first, const struct recipe *recipe,
 				    double share, double *loss, struct error *err)
 {
@@ -73,7 +76,7 @@ static enum prony_status loss_after(struct first_update *first, const struct rec
 	return status;
 }
 
-/* Networks that normalise by the batch amplify rounding whatever the rate is. */
+/* Networks that normalise by the batch amplify rounding at any rate. */
 static bool overshoots_rounded(const struct recipe *gate, const struct graph *graph)
 {
 	return parity_rounds_operands(gate->precision) && !gate_normalises_by_batch(graph);

@@ -1,18 +1,21 @@
+/* Estimates the cost and memory of the parity gate and chooses its batch. */
 #include "parity/gate_internal.h"
 #include "parity/kernels_internal.h"
 
 /*
- * Multiplications of one gate, all its runs together. More than 8 samples are taken while that
- * costs seconds, fewer than 8 only where 8 would take many minutes: one core does 10 to 25 G a
- * second with AVX2 or AVX-512, 5 to 8 G without.
+ * Multiplications of one gate, all its runs together. More than 8 samples are used if that costs
+ * seconds; fewer than 8 only if 8 would take many minutes. One core does 10 to 25 G a second with
+ * AVX2 or AVX-512, 5 to 8 G without.
  */
 #define GATE_MACS_CHEAP (INT64_C(1) << 37)
 #define GATE_MACS_MAX (INT64_C(1) << 43)
-/* Comparisons that are too close to call: a large network always has some, and is run twice. */
+/* A large network always has comparisons that are too close to call and is run twice. */
 #define GATE_RUNS 2
-#define AMPLIFIED_RUNS 4 /* where it is measured what RMSprop makes of rounding */
-/* Forward passes besides: two that measure rounding; an update (as much as three) and five for the
- * rate. */
+#define AMPLIFIED_RUNS 4 /* if RMSprop's effect on rounding is measured */
+/*
+ * Additional forward passes: two that measure rounding; for the rate one update (equal to three)
+ * and five passes.
+ */
 #define MEASURE_PASSES 2
 #define SETTLE_PASSES (3 + 5)
 
@@ -58,15 +61,15 @@ int64_t gate_cost(const struct graph *graph, const struct recipe *gate, bool cho
 		    times(passes, pass));
 }
 
-/* float64 is twice the fp32 that is estimated. */
+/* float64 takes twice the estimate for fp32. */
 static int64_t widened(int64_t bytes)
 {
 	return times(bytes, (int64_t)(sizeof(double) / sizeof(float)));
 }
 
 /*
- * Arrays that the interpreter keeps although nobody needs them: some that wait for others, as large
- * as they come, and all that are small, gradients like activations.
+ * Bytes of the arrays that the interpreter keeps after their last use: some of the largest, kept
+ * for reuse, and all small ones, gradients and activations alike.
  */
 static int64_t kept_bytes(const struct graph *graph)
 {
@@ -105,18 +108,18 @@ int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, 
 	int64_t step = plus(widened(graph_memory_estimate(graph, training)), kept);
 	int64_t answers = 0, runs, measuring = 0, settling = 0;
 
-	/* An answer has the parameters once; one is there, another, for its slack, beside it. */
+	/* An answer holds the parameters once; one is stored, another is computed for its slack. */
 	if (training)
 		answers = times(parameters, GATE_RUNS);
-	/* Two places of epsilon; and the gradients of all updates, of two runs, in float32. */
+	/* Two places of epsilon, and the gradients of all updates of two runs, in float32. */
 	if (is_rmsprop(gate))
 		answers = times(parameters, GATE_RUNS + 1 + GATE_UPDATES);
-	/* The interpreter has a moment of each parameter in any case. */
+	/* The interpreter always has a moment of each parameter. */
 	runs = plus(plus(step, answers), training ? 0 : parameters);
 	if (gate_measures_rounding(gate, graph))
 		measuring = times(plus(pass, parameters), 2);
 	if (gate_rate_is_open(gate, graph, chosen))
-		settling = plus(step, parameters); /* what the first update changed */
+		settling = plus(step, parameters); /* the change of the first update */
 	runs = runs > measuring ? runs : measuring;
 	return runs > settling ? runs : settling;
 }

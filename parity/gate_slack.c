@@ -1,11 +1,14 @@
+/* Computes the slack of the figures when comparisons are too close to call. */
 #include <float.h>
 #include <math.h>
 
 #include "parity/gate_internal.h"
 
-/* Some of the comparisons may be turned while those whose effect cancels theirs are not. */
+/* Some comparisons may be turned while others that would cancel their effect are not. */
 #define KINK_SLACK 2.0
-/* So many times the usual cosine: what moves a tensor sideways this time may not do so next time.
+/*
+ * This multiple of the usual cosine: a movement that is sideways in this run may not be so in the
+ * next.
  */
 #define KINK_COSINES 3.0
 
@@ -19,9 +22,9 @@ static double largest_difference(const struct tensor *a, const struct tensor *b)
 	return largest;
 }
 
-/* What turning does to one tensor. */
+/* The effect of turned comparisons on one tensor. */
 struct moved {
-	double length;	 /* of the tensor */
+	double length;	 /* length of the tensor */
 	double distance; /* norm of the difference */
 	double along;	 /* inner product of the difference and the tensor */
 };
@@ -57,7 +60,7 @@ static double usual_cosine(const struct tensor_set *from, const struct tensor_se
 	return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* Gradients or changes. */
+/* Sets the slack of each tensor of gradients or changes. */
 static void set_tensor_slack(struct gate_expected *expected, const struct tensor_set *from,
 			     const struct tensor_set *to)
 {
@@ -75,13 +78,14 @@ static void set_tensor_slack(struct gate_expected *expected, const struct tensor
 		whole += fabs(moved.along);
 		squares += moved.length * moved.length;
 	}
-	/* Tensors that happen to make up for each other need not do so next time. */
+	/* Tensors whose movements cancel in this run need not cancel in the next. */
 	expected->whole_length_slack = KINK_SLACK * whole / fmax(squares, DBL_MIN);
 }
 
 /*
- * What logits that move so far usually do to the mean cross-entropy: its gradient by the logits of
- * one sample is softmax - onehot, at most sqrt(2) long, and samples move it up and down.
+ * Returns the usual change of the mean cross-entropy for this movement of the logits. Its gradient
+ * by the logits of one sample is softmax - onehot, at most sqrt(2) long, and samples move it up and
+ * down.
  */
 static double usual_loss(const struct tensor *from, const struct tensor *to)
 {
@@ -110,7 +114,7 @@ void gate_set_slack(struct gate_expected *expected, const struct gate_expected *
 {
 	for (int i = 0; i < GATE_UPDATES; i++) {
 		const struct tensor *from = &expected->logits[i], *to = &other->logits[i];
-		/* Logits may move a long way while the loss happens to stay. */
+		/* The logits may move far while the loss happens not to change. */
 		double usual = KINK_COSINES * usual_loss(from, to);
 
 		expected->logits_slack[i] = KINK_SLACK * largest_difference(from, to);

@@ -1,30 +1,31 @@
+/* Widens the slack of the figures for the updates of RMSprop. */
 #include <float.h>
 #include <math.h>
 
 #include "parity/gate_internal.h"
 
 /*
- * RMSprop moves a weight by g / sqrt(s), however small g is: where rounding decides what is left of
- * a gradient, it decides a whole update of that one weight, and whether another run happens to
- * meet the same one is chance. So it is not the updates of two runs that are compared here but what
- * the difference of their gradients could do to each.
+ * The slack of RMSprop's updates. RMSprop moves a weight by g / sqrt(s), however small g is. If
+ * only rounding is left of a gradient, rounding decides a whole update of that weight, and it is
+ * chance whether another run has the same one. So the updates of two runs are not compared; the
+ * possible effect of the difference of their gradients on each update is computed.
  */
 
-/* Twice the difference, as everywhere in the slack of a gate (gate_slack.c). */
+/* Twice the difference, as in all slack of a gate (gate_slack.c). */
 #define SPREAD 2.0
 
-/* Gradients of one weight, and how far each may be off. */
+/* The gradients of one weight and the possible error of each. */
 struct gradients {
 	double g[GATE_UPDATES], off[GATE_UPDATES];
 };
 
-/* What a weight's updates may come to, in units of the rate. */
+/* The possible updates of a weight, in units of the rate. */
 struct reach {
-	double moved;  /* at most, of what the gradients themselves make of it */
-	bool may_turn; /* the sign of a gradient is not sure */
+	double moved;  /* largest movement, relative to the update of the gradients themselves */
+	bool may_turn; /* the sign of a gradient is uncertain */
 };
 
-/* It grows with g, and where g is positive falls with s, the moment before. */
+/* Returns the update. It grows with g; if g is positive, it falls with s, the moment before. */
 static double update_of(const struct recipe *recipe, bool epsilon_inside, double g, double s)
 {
 	s = recipe->rho * s + (1 - recipe->rho) * g * g;
@@ -54,7 +55,7 @@ static struct reach reach_of(const struct recipe *recipe, bool epsilon_inside,
 	return reach;
 }
 
-/* Root mean square of the difference over a tensor: what an element's may have been. */
+/* Root mean square of the difference over a tensor: the typical difference of an element. */
 static double usual_difference(const float *a, const float *b, int64_t count)
 {
 	double squares = 0;
@@ -64,7 +65,10 @@ static double usual_difference(const float *a, const float *b, int64_t count)
 	return count > 0 ? sqrt(squares / (double)count) : 0;
 }
 
-/* How far a tensor may go: norm; along itself, of weights whose gradients may turn. */
+/*
+ * The possible movement of a tensor: its norm, and the part along the tensor of weights whose
+ * gradients may change sign.
+ */
 struct spread {
 	double norm, along, squares;
 };
@@ -97,7 +101,7 @@ static struct spread spread_of(const struct gate_updates *updates, int value,
 		double length = recipe->learning_rate * reach.moved;
 		squares += length * length;
 		spread.squares += moved[i] * moved[i];
-		/* What turns makes the change shorter, never longer: it adds up. */
+		/* A changed sign always makes the change shorter, so these parts add up. */
 		if (reach.may_turn)
 			spread.along += length * fabs(moved[i]);
 	}

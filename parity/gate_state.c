@@ -1,3 +1,4 @@
+/* Checks the running statistics of normalisations. */
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -5,13 +6,13 @@
 #include "parity/gate_internal.h"
 
 /*
- * What the batches have put into a running statistic: r = s - momentum^updates * s0. The variance
- * of n - 1 differs from that of n by a factor of r.
+ * The contribution of the batches to a running statistic: r = s - momentum^updates * s0. The
+ * variance of n - 1 differs from that of n by a factor of r.
  */
 struct statistic {
 	const struct tensor *expected, *before, *observed;
 	double kept;   /* momentum ^ updates */
-	double factor; /* of r: n / (n - 1), or 1 */
+	double factor; /* factor of r: n / (n - 1), or 1 */
 	double slack;
 };
 
@@ -59,7 +60,7 @@ static size_t index_of(const struct tensor_set *set, const char *name)
 	return (size_t)(tensor - set->tensors);
 }
 
-/* Statistic `which` of a normalisation: 0 the mean, 1 the variance. */
+/* Returns statistic `which` of a normalisation: 0 the mean, 1 the variance. */
 static struct statistic find(const struct graph *graph, const struct node *node, int which,
 			     const struct gate_expected *expected, const struct tensor_set *before,
 			     const struct tensor_set *observed)
@@ -77,7 +78,10 @@ static struct statistic find(const struct graph *graph, const struct node *node,
 	};
 }
 
-/* The mean is as sure as its channel's values are large: sums that cancel leave rounding. */
+/*
+ * Checks one statistic. The error of a mean is relative to the size of its channel's values: sums
+ * that cancel leave rounding.
+ */
 static void check_one(struct gate_verdict *verdict, const struct statistic *s, double scale,
 		      double bound)
 {
@@ -96,7 +100,7 @@ static void check_one(struct gate_verdict *verdict, const struct statistic *s, d
 	gate_add_check(verdict, check);
 }
 
-/* Both lie on the same graph: a normalisation with statistics that training keeps. */
+/* Returns true if the node is a normalisation whose statistics training updates. */
 static bool keeps_statistics(const struct graph *graph, const struct node *node)
 {
 	int first = operator_row(node->op)->statistics;
@@ -117,7 +121,7 @@ static double samples_of(const struct graph *graph, const struct node *node)
 	return (double)(shape_elements(x) / x->dims[1]);
 }
 
-/* Which of the two variances fits better, over the whole network. */
+/* Returns true if the variance of n - 1 fits better than that of n, over the whole network. */
 static bool is_unbiased(const struct graph *graph, const struct gate_expected *expected,
 			const struct tensor_set *before, const struct tensor_set *observed)
 {

@@ -1,3 +1,4 @@
+/* Writes the verdict of the gate as text and JSON. */
 #include "parity/gate_verdict.h"
 
 #include <math.h>
@@ -46,7 +47,10 @@ static json_t *count_or_null(int64_t count)
 	return count < 0 ? json_null() : json_integer(count);
 }
 
-/* Logits before any update, and what each tensor learns. */
+/*
+ * Returns true for the figures that show work: logits before any update, and the gradient or change
+ * of each tensor.
+ */
 static bool shows_work(const struct gate_check *check)
 {
 	return (strcmp(check->what, "logits") == 0 && check->step == 0) ||
@@ -54,8 +58,8 @@ static bool shows_work(const struct gate_check *check)
 }
 
 /*
- * Of the figures that show the work, those that may be off by as much as there is to see: zeros,
- * or a tensor that was never updated, off by 1, would pass. NULL where there is none.
+ * Counts the figures that show work and have a bound of 1 or more, which show nothing: zeros, or a
+ * tensor that was never updated, are off by 1 and would pass. NULL if there is none.
  */
 static json_t *coarse(const struct gate_verdict *verdict)
 {

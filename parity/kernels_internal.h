@@ -1,4 +1,4 @@
-/* Private to parity/: how the reference interpreter runs kernels, rounds and watches them. */
+/* Private to parity/: how the reference interpreter runs and observes kernels and adds rounding. */
 #ifndef PRONY_PARITY_KERNELS_INTERNAL_H
 #define PRONY_PARITY_KERNELS_INTERNAL_H
 
@@ -8,87 +8,97 @@
 #include "graph/kernel.h"
 #include "parity/reference.h"
 
-/* A comparison that was too close to call, and what the reference decided. */
+/* A comparison that was too close to call, and the decision of the reference. */
 struct kink {
-	int64_t step, place; /* the comparison's number within the node */
+	int64_t step, place; /* place: the comparison's number within the node */
 	int node;
 	int64_t decision;
 };
 
-/* In the order in which they were met. */
+/* Kinks in the order in which they were met. */
 struct kink_list {
 	struct kink *items;
 	int64_t count, capacity;
 };
 
 /*
- * Comparisons that are too close to call: a ReLU's input next to zero, two elements of a pooling
- * window next to each other, and for RMSprop a gradient next to zero. There the derivative jumps,
- * so that two correct programs with different summation orders can differ by a whole contribution.
- * The gate runs the reference again with such comparisons turned. Exact ties do not count: they
- * have one agreed answer, or (equal windows) none that matters.
+ * Comparisons that are too close to call: a ReLU's input near zero, two nearly equal elements of a
+ * pooling window, and for RMSprop a gradient near zero. There the derivative jumps, so two correct
+ * programs with different summation orders can differ by a whole contribution. The gate runs the
+ * reference again with such comparisons turned. Exact ties do not count: they have one agreed
+ * answer, or (equal windows) none that matters.
  */
 struct kinks {
-	enum precision precision; /* whose rounding decides what is too close */
-	const bool *decisions;	  /* of the first comparisons met: turn it? The others: turn_all */
+	enum precision precision; /* its rounding decides which comparisons are too close */
+	const bool *decisions;	  /* turn each of the first `decided`? The others: turn_all */
 	int64_t decided;
 	bool turn_all, turn_updates;
 	int64_t count, update_count; /* met so far: in the graph, in updates */
 	/*
-	 * 0: every result is exact. Else so many deviations of what rounding does to a result in
-	 * float32 are added to it: see rounding_add.
+	 * 0: every result is exact. Else this many deviations of a result's rounding in float32 are
+	 * added to it: see rounding_add.
 	 */
 	double rounding;
-	/* Where those that are met are kept; and those that are decided otherwise than there,
-	 * whatever rounding has done to them, instead of turn_all (but in recurrent layers). May be
-	 * NULL. */
+	/*
+	 * `kept` stores the comparisons that are met. `turned` lists the comparisons to decide
+	 * otherwise, however rounding has moved them; it replaces turn_all (except in recurrent
+	 * layers). Both may be NULL.
+	 */
 	struct kink_list *kept;
 	const struct kink_list *turned;
-	/* By value: what rounding was measured to do to it, relative to its RMS; NULL: not
-	 * measured, what is too close follows from the sums before alone. */
+	/*
+	 * By value: the measured effect of rounding, relative to the value's RMS. NULL: not
+	 * measured; the threshold then follows only from the sums before the value.
+	 */
 	const double *deviation;
-	/* By step: so many times as far apart as in the first; NULL: as far. */
+	/* By step: the distance relative to that of the first step; NULL: the same. */
 	const double *amplified;
-	/* By step * values + value: where RMSprop's gradients of a parameter are kept, as the
-	 * network gave them, decay included. NULL: not asked for. */
+	/*
+	 * By step * values + value: storage for RMSprop's gradients of a parameter, as the network
+	 * computed them, decay included. NULL: not requested.
+	 */
 	float *const *gradients;
 };
 
-/* The functions through which kernels reach call->kinks. */
+/* The functions by which kernels use call->kinks. */
 extern const struct kernel_watch kinks_watch;
 void kink_list_release(struct kink_list *list);
 
-/* What has gone into a value, for what rounding may have done to it. */
+/* The operations that went into a value, to estimate the effect of rounding. */
 struct accumulation {
-	double depth;	 /* the lengths of all sums, added up; 1 for what rounds and is no sum */
+	double depth;	 /* sum of the lengths of all sums; 1 for a rounding that is no sum */
 	double products; /* the number of sums of products */
 };
 
-/* Adds what one product with so many multiplications and this result does. */
+/* Adds one product with this number of multiplications and this result. */
 void accumulation_add(struct accumulation *to, int64_t macs, const struct shape *result);
-/* Adds what a node does that multiplies no tensors. */
+/* Adds a node that multiplies no tensors. */
 void accumulation_add_other(struct accumulation *to, const struct graph *graph,
 			    const struct node *node);
 
 /*
- * u sqrt(depth), where u is half a unit in the last place of fp32, and what rounding the operands
- * to `precision` adds; the deviation of a result from the exact one is about 0.41 of it (bounds.c).
+ * Returns u sqrt(depth), where u is half a unit in the last place of fp32, plus the effect of
+ * rounding the operands to `precision`. The deviation of a result from the exact one is about 0.41
+ * of it (bounds.c).
  */
 double accumulation_rounding(const struct accumulation *sum, enum precision precision);
 
 /*
- * What float32 arithmetic would add to the outputs of a node, as numbers drawn from its place: to
- * a sum of K products what K roundings in sequence do, to other results one rounding.
- * Normalisations by the batch do that themselves, to each of their sums over a channel.
+ * Adds to the outputs of a node the rounding of float32 arithmetic, as numbers drawn by position:
+ * to a sum of K products the effect of K roundings in sequence, to other results one rounding.
+ * Normalisations by the batch do that themselves, for each of their sums over a channel.
  */
 void rounding_add(const struct kernel_call *call);
-/* Of one number; and of the sum of `terms` numbers, whose squares' sum has the root `norm`. */
+/*
+ * The rounding of one number, and of the sum of `terms` numbers; `norm` is the root of the sum of
+ * their squares.
+ */
 double rounding_of_value(const struct kernel_call *call, int output, int64_t i, double value);
 double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, int64_t terms,
 		       double sum, double norm);
 
 /*
- * Runs the forward pass of one batch twice, exact and rounded by one deviation, side by side, and
+ * Runs the forward pass of one batch twice side by side, exact and rounded by one deviation, and
  * sets `deviation` of each value that a node computes. PRONY_INTERRUPTED as in reference_step.
  */
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
@@ -96,28 +106,30 @@ enum prony_status rounding_measure(const struct graph *forward, const struct rec
 				   struct reference_watch *watch, double *deviation,
 				   struct error *err);
 
-/* Runs nodes [first, end) alone; without labels the loss is left out. */
+/* Runs only nodes [first, end); without labels the loss is left out. */
 enum prony_status reference_nodes(struct reference *ref, const struct recipe *recipe, bool training,
 				  struct kinks *kinks, int first, int end, struct error *err);
 
-/* What is too close to call, in units of accumulation_rounding; adds a node's products to it. */
+/* Returns the distance that is too close to call, in units of accumulation_rounding. */
 double reference_closeness(const struct reference *ref, const struct recipe *recipe);
-/* The same of what a node compares, where it was measured: a network may amplify rounding. 0: not.
+/*
+ * The same from the measured rounding of the node's input, because a network may amplify rounding;
+ * 0: not measured. reference_deepen adds a node's products to `sum`.
  */
 double reference_measured_closeness(const struct node *node, const struct kinks *kinks);
 void reference_deepen(struct accumulation *sum, const struct graph *graph, const struct node *node);
 
-/* The update of one parameter. */
+/* Updates one parameter. */
 void reference_update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
 		      struct kinks *kinks, int index);
 
-/* reference_step with an eye on kinks (may be NULL). */
+/* reference_step that also handles kinks (may be NULL). */
 enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,
 				       bool epsilon_inside, struct kinks *kinks, struct error *err);
 
 /*
- * Draws new masks and runs the forward nodes from the first dropout on: what stands before it does
- * not depend on them. After a reference_step of this batch; counts as a step for the masks.
+ * Draws new masks and runs the forward nodes from the first dropout on; earlier nodes do not depend
+ * on masks. Call it after a reference_step of this batch. It counts as a step for the masks.
  */
 enum prony_status reference_redraw(struct reference *ref, const struct recipe *recipe,
 				   struct error *err);

@@ -1,4 +1,4 @@
-/* Comparisons of the reference that are too close to call: which there were, what is decided. */
+/* Records and decides the reference's comparisons that are too close to call. */
 #include "parity/kernels_internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static bool turns(struct kinks *kinks)
 	return number < kinks->decided ? kinks->decisions[number] : kinks->turn_all;
 }
 
-/* Beyond so many, one more or less makes no difference. */
+/* Beyond this number one comparison more or less makes no difference. */
 #define KINKS_KEPT (INT64_C(1) << 22)
 
 static void keep_kink(struct kink_list *list, const struct kink *kink)
@@ -42,7 +42,7 @@ static int compare_kinks(const struct kink *a, const struct kink *b)
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-/* Steps, nodes and places were all met in ascending order. */
+/* Binary search: steps, nodes and places were all met in ascending order. */
 static const struct kink *find_kink(const struct kink_list *list, const struct kink *wanted)
 {
 	int64_t first = 0, end = list->count;

@@ -10,7 +10,7 @@
 
 #include "parity/kernels_internal.h"
 
-/* Converts a tensor to float64, which holds all indices and classes that there are. */
+/* Converts a tensor to float64, which represents all indices and classes exactly. */
 static enum prony_status to_double(const struct tensor *tensor, double *out, struct error *err)
 {
 	int64_t count = shape_elements(&tensor->shape);
@@ -85,7 +85,7 @@ static int first_dropout(const struct graph *graph)
 	return first;
 }
 
-/* See `frees`; what reference_redraw starts from is kept, too. */
+/* See `frees`. The inputs of reference_redraw are kept too. */
 static void find_last_uses(struct reference *ref)
 {
 	const struct graph *graph = ref->graph;
@@ -152,7 +152,7 @@ static void keep_spare(struct reference *ref, double *array, int64_t elements)
 	ref->spares[i].elements = elements;
 }
 
-/* Every kernel writes all of its outputs: what stood in a spare array does not matter. */
+/* Every kernel writes all of its outputs, so a spare array needs no clearing. */
 static enum prony_status allocate_value(struct reference *ref, int index, struct error *err)
 {
 	int64_t elements = shape_elements(&ref->graph->values[index].shape);
@@ -186,7 +186,7 @@ static enum prony_status allocate(struct reference *ref, struct error *err)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s: the shape overflows",
 					 value->name);
 		size_t room = elements > 0 ? (size_t)elements : 1;
-		/* The others get theirs when a node first writes them. */
+		/* The other values are allocated when a node first writes them. */
 		if (ref->last_use[i] == INT_MAX && allocate_value(ref, (int)i, err) != PRONY_OK)
 			return PRONY_NOMEM;
 		if (value->kind != VALUE_PARAMETER)
@@ -253,10 +253,10 @@ static bool reads_label(const struct graph *graph, const struct node *node)
 	return false;
 }
 
-/* What was close may be further off in a run that is rounded itself. */
+/* Close comparisons may be further apart in a rounded run. */
 #define CLOSE_ROUNDED 2
 
-/* Room for what a node writes, where an earlier step freed it. */
+/* Allocates the outputs of a node that an earlier step freed. */
 static enum prony_status need_outputs(struct reference *ref, const struct node *node,
 				      struct error *err)
 {
@@ -286,7 +286,7 @@ static void free_used(struct reference *ref, int node)
 		free_value(ref, ref->graph->nodes[node].outputs[i], node);
 }
 
-/* Tells the watch that a node comes; false when it is to stop. */
+/* Reports a node to the watch; returns false if it must stop. */
 static bool may_go_on(struct reference_watch *watch, const struct graph *graph,
 		      const struct node *node)
 {
@@ -470,7 +470,7 @@ double reference_objective(const struct graph *graph, const double *logits, cons
 int64_t reference_cost(const struct graph *graph, enum stage stage)
 {
 	bool training = stage == STAGE_FORWARD_BACKWARD || stage == STAGE_TRAIN;
-	/* Each of the two gradients costs what the product costs (the input's gradient less). */
+	/* Each of the two gradients costs as much as the product (the input's gradient less). */
 	int64_t factor = training ? 3 : 1, cost;
 
 	if (__builtin_mul_overflow(graph_macs(graph), factor, &cost))

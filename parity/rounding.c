@@ -1,15 +1,16 @@
+/* Adds simulated float32 rounding to the reference's values. */
 #include <math.h>
 
 #include "parity/kernels_internal.h"
 
 /*
- * The deviation of one rounding relative to the number: it is even within half a unit in the last
- * place, which is u to u / 2 of the number, 0.72 u on average; over sqrt(3). bounds.c has the same
- * for sums.
+ * The deviation of one rounding relative to the number. The error is uniform within half a unit in
+ * the last place, which is u to u / 2 of the number, 0.72 u on average; divided by sqrt(3).
+ * bounds.c has the same for sums.
  */
 #define ROUNDING 0.41
 #define UNIT 0x1p-24 /* half a unit in the last place of fp32: u in bounds.c */
-/* And of a sum of so many equal numbers, in sequence: sqrt(sum of k^2) = n^1.5 / sqrt(3). */
+/* The same for a sum of n equal numbers, in sequence: sqrt(sum of k^2) = n^1.5 / sqrt(3). */
 #define ROUNDING_ALIKE (1.0 / 3.0)
 
 /* The finaliser of splitmix64 (Vigna 2015). */
@@ -20,7 +21,10 @@ static uint64_t scramble(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* A number of mean 0 and deviation 1, even between -/+ sqrt(3), that depends on its place alone. */
+/*
+ * Returns a number of mean 0 and deviation 1, uniform between -/+ sqrt(3), that depends only on its
+ * position.
+ */
 static double draw(const struct kernel_call *call, int output, int64_t i)
 {
 	uint64_t node = (uint64_t)(call->node - call->graph->nodes);
@@ -30,7 +34,7 @@ static double draw(const struct kernel_call *call, int output, int64_t i)
 	return ((double)(x >> 11) * 0x1p-53 - 0.5) * sqrt(12);
 }
 
-/* Of a number whose rounding has that deviation, in units of u (bounds.c). */
+/* Returns the rounding of a number; `deviation` is in units of u (bounds.c). */
 static double rounding_of(const struct kernel_call *call, int output, int64_t i, double deviation)
 {
 	return call->kinks->rounding * UNIT * deviation * draw(call, output, i);
@@ -49,11 +53,11 @@ double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, in
 				   hypot(ROUNDING_ALIKE * fabs(sum), ROUNDING * norm));
 }
 
-/* One output while it is rounded. */
+/* One output during rounding. */
 struct rounded {
 	const struct kernel_call *call;
 	int output;
-	struct axis_split s; /* by channels, whose elements are sums of like sizes */
+	struct axis_split s; /* by channel; elements of a channel are sums of similar size */
 	double deviation;
 	double *y;
 };
@@ -86,7 +90,7 @@ static void round_elements(const struct kernel_call *call, int64_t first, int64_
 		y[i] += rounding_of_value(call, 0, i, y[i]);
 }
 
-/* Channels of activations stand second, rows of weights first. */
+/* The channel is the second axis of activations and the first of weights. */
 static int64_t channel_axis(const struct kernel_call *call, int output)
 {
 	int value = call->node->outputs[output];

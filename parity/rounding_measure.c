@@ -1,10 +1,9 @@
-/* What rounding does to the values of a network, measured: two runs that are rounded differently.
- */
+/* Measures the effect of rounding on the values of a network with an exact and a rounded run. */
 #include <math.h>
 
 #include "parity/kernels_internal.h"
 
-/* ||a - b|| / ||b||; 0 where b is 0. */
+/* ||a - b|| / ||b||; 0 if b is 0. */
 static double distance(const double *a, const double *b, int64_t count)
 {
 	double differences = 0, squares = 0;
@@ -39,7 +38,7 @@ enum prony_status rounding_measure(const struct graph *forward, const struct rec
 		for (int k = 0; k < forward->nodes[n].output_count && status == PRONY_OK; k++) {
 			int value = forward->nodes[n].outputs[k];
 
-			/* What nobody reads is freed already. */
+			/* Values that no later node reads are already freed. */
 			if (value != VALUE_NONE && both[0].values[value])
 				deviation[value] =
 					distance(both[1].values[value], both[0].values[value],

@@ -1,10 +1,10 @@
-/* Updates of the reference: what an optimiser does to one parameter. */
+/* Parameter updates of the reference's optimisers. */
 #include <assert.h>
 #include <math.h>
 
 #include "parity/kernels_internal.h"
 
-/* RMSprop divides the gradient by its own size: next to zero only the sign is left of it. */
+/* RMSprop divides the gradient by its own size, so near zero only its sign matters. */
 static double turned(double gradient, double close, struct kinks *kinks)
 {
 	if (gradient == 0 || fabs(gradient) >= close)
@@ -13,7 +13,7 @@ static double turned(double gradient, double close, struct kinks *kinks)
 	return kinks->turn_updates ? -gradient : gradient;
 }
 
-/* What is too close to zero for the gradient of a parameter: see reference_nodes. */
+/* The gradient of a parameter below which its sign is uncertain: see reference_nodes. */
 static double close_gradient(const struct reference *ref, const struct recipe *recipe,
 			     int parameter, const struct kinks *kinks)
 {
@@ -27,15 +27,15 @@ static double close_gradient(const struct reference *ref, const struct recipe *r
 	       kernel_rms(ref->values[gradient], shape_elements(&graph->values[gradient].shape));
 }
 
-/* One parameter's update. */
+/* The update of one parameter. */
 struct update {
 	const struct recipe *recipe;
 	bool epsilon_inside;
 	const double *gradient;
 	double *w, *moment, close;
 	int64_t count;
-	struct kinks *kinks; /* NULL: not asked for */
-	float *log;	     /* of the gradients; NULL: not asked for */
+	struct kinks *kinks; /* NULL: not requested */
+	float *log;	     /* the gradients; NULL: not requested */
 };
 
 static void update_rmsprop(const struct update *u, int64_t i, double g)
@@ -101,7 +101,7 @@ void reference_update(struct reference *ref, const struct recipe *recipe, bool e
 			   .log = watch ? log_of(ref, kinks, index) : NULL};
 	int64_t parts = (count + KERNEL_PART - 1) / KERNEL_PART;
 
-	/* What is too close to call is counted by one thread. */
+	/* Close comparisons are counted by one thread. */
 	if (!watch)
 		kernel_parts(parts, count, update_part, &u);
 	for (int64_t part = 0; watch && part < parts; part++)

@@ -1,18 +1,17 @@
-/* Who waits for the reference: may stop it, and hears how far it has come. */
+/* Lets the caller stop the reference and follow its progress. */
 #ifndef PRONY_PARITY_WATCH_H
 #define PRONY_PARITY_WATCH_H
 
 #include <stdint.h>
 
-/* All functions that take one take NULL, too. */
+/* Every function with a watch argument also accepts NULL. */
 struct reference_watch {
-	/* While it is not 0 nothing more is computed and PRONY_INTERRUPTED comes back; may be NULL.
-	 */
+	/* If it is not 0, the computation stops and returns PRONY_INTERRUPTED; may be NULL. */
 	const volatile int *stop;
-	/* Called between operators, many times a second, with less than 1; may be NULL. */
+	/* Called between operators, many times a second, with a fraction below 1; may be NULL. */
 	void (*progress)(void *context, double fraction);
 	void *context;
-	/* Multiplications: how many there will be, about, and how many there were. */
+	/* Multiplications: the approximate total, and those done. */
 	double expected, done;
 };
 
