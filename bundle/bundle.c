@@ -1,4 +1,4 @@
-/* The case bundle: written, and read with everything checked. */
+/* Writes a case bundle, and reads one with all checks. */
 #include "bundle/bundle.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #define CASE_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
-/* A tensor under another name; the data stays where it is. */
+/* Returns a tensor under another name; the data are shared. */
 static struct tensor renamed(const struct tensor *tensor, const char *name)
 {
 	struct tensor copy = *tensor;
@@ -22,7 +22,7 @@ static struct tensor renamed(const struct tensor *tensor, const char *name)
 	return copy;
 }
 
-/* ROLE.BATCH, or where a batch has several tensors of the role ROLE.BATCH.INDEX. */
+/* Returns ROLE.BATCH, or ROLE.BATCH.INDEX if a batch has several tensors of the role. */
 static const char *batch_tensor_name(struct arena *arena, const char *role, size_t batch,
 				     size_t index, size_t per_batch)
 {
@@ -88,13 +88,13 @@ enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 	if (status == PRONY_OK)
 		status = write_inputs(folder, graph, inputs, labels, shared ? shared->input : NULL,
 				      err);
-	/* Last: a folder with a case.json is a whole bundle. */
+	/* Written last: a folder with a case.json is a complete bundle. */
 	if (status == PRONY_OK)
 		status = write_case(folder, recipe, graph, shared ? shared->data : NULL, cell, err);
 	return status;
 }
 
-/* Puts the weights into graph order, so that no reader depends on the order of the file. */
+/* Sorts the weights into graph order, so that readers do not depend on the order of the file. */
 static enum prony_status arrange_weights(struct bundle *bundle, const struct tensor_set *file,
 					 struct error *err)
 {
@@ -127,7 +127,7 @@ static enum prony_status arrange_weights(struct bundle *bundle, const struct ten
 	return PRONY_OK;
 }
 
-/* Collects the tensors of a role, batch by batch, as long as there are any. */
+/* Collects the tensors of a role, batch by batch, until there are no more. */
 static enum prony_status collect(struct bundle *bundle, const struct tensor_set *file,
 				 const char *role, size_t per_batch, struct tensor_set *out,
 				 struct error *err)
@@ -201,7 +201,7 @@ static enum prony_status arrange_inputs(struct bundle *bundle, const struct tens
 	return status;
 }
 
-/* A bundle may come from a stranger: its files must lie inside the folder. */
+/* A bundle may come from an untrusted source, so its files must lie inside the folder. */
 static enum prony_status file_path(const char *folder, const json_t *files, const char *key,
 				   char **out, struct error *err)
 {
@@ -217,7 +217,7 @@ static enum prony_status file_path(const char *folder, const json_t *files, cons
 	return PRONY_OK;
 }
 
-/* Of a bundle whose batches the framework's own loader makes. */
+/* Reads the data of a bundle whose batches come from the framework's own loader. */
 static enum prony_status read_data(const json_t *document, struct bundle *bundle, struct error *err)
 {
 	const json_t *data = json_object_get(document, "data");

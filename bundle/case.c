@@ -1,4 +1,4 @@
-/* What the two kinds of case share. */
+/* Functions that both kinds of case share. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum prony_status case_put_set(const struct tensor_set *set, const char *folder,
 
 	if (shared && !file_exists(shared)) {
 		status = safetensors_write_file(set, shared, err);
-		/* What one worker wrote into it, the next would read. */
+		/* Read-only: otherwise one worker could change the data of the next. */
 		if (status == PRONY_OK && chmod(shared, S_IRUSR | S_IRGRP | S_IROTH) != 0)
 			status = error_errno(err, PRONY_IO, errno, "%s: cannot be made read-only",
 					     shared);

@@ -1,3 +1,4 @@
+/* Reads the member `data` of case.json. */
 #include "bundle/loader_data.h"
 
 #include "base/json.h"
@@ -28,7 +29,7 @@ static enum prony_status read_paths(const json_t *json, struct arena *arena,
 			 : error_set(err, PRONY_BAD_INPUT, "\"shards\" has no arrays of paths");
 }
 
-/* One for each channel. */
+/* Reads one number per channel. */
 static enum prony_status read_numbers(const json_t *json, const char *key, int channels,
 				      double *out, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* The bundle of a user's file as it is: case.json has "model" in place of "graph". */
+/* The bundle of a user's model file run unchanged: case.json has "model" instead of "graph". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static json_t *ports_to_json(const struct tensor_set *ports, bool shaped)
 	return array;
 }
 
-/* The file itself, or a link to the one that bundles of the same work share. */
+/* Writes the file itself, or a link to the file that bundles of the same work share. */
 static enum prony_status put_file(const struct model_file *model, const char *folder,
 				  const char *shared, struct error *err)
 {
@@ -70,7 +70,7 @@ enum prony_status bundle_write_model(const char *folder, const struct recipe *re
 
 	if (document && cell)
 		json_object_set(document, "cell", cell);
-	/* Last: a folder with a case.json is a whole bundle. */
+	/* Written last: a folder with a case.json is a complete bundle. */
 	status = case_write(folder, document, err);
 	json_decref(document);
 	return status;
@@ -136,7 +136,7 @@ enum prony_status case_read_model(const json_t *document, struct bundle *bundle,
 	return status;
 }
 
-/* The inputs of slot 0, then those of slot 1, ...; each in the model's order. */
+/* Sorts the inputs: all of slot 0, then all of slot 1, and so on, each in the model's order. */
 static enum prony_status arrange_batches(struct bundle *bundle, const struct tensor_set *file,
 					 struct error *err)
 {

@@ -1,3 +1,4 @@
+/* Default recipe, and recipes to and from JSON. */
 #include "bundle/recipe.h"
 
 #include <assert.h>
@@ -27,7 +28,7 @@ void recipe_defaults(struct recipe *recipe)
 	};
 }
 
-/* One row yields both directions. */
+/* One row serves both directions, writing and reading. */
 static const struct {
 	const char *key;
 	size_t offset;
@@ -37,7 +38,7 @@ static const struct {
 	{"epsilon", offsetof(struct recipe, epsilon), 0},
 };
 
-/* The rows of cell/axes.h that are told as they are. */
+/* The rows of cell/axes.h that are stored unchanged. */
 static const struct {
 	enum axis_id axis;
 	size_t offset;
@@ -57,7 +58,7 @@ json_t *recipe_to_json(const struct recipe *recipe)
 {
 	json_t *json;
 
-	assert(recipe->seed <= INT64_MAX); /* JSON libraries read integers into 64 signed bits */
+	assert(recipe->seed <= INT64_MAX); /* JSON libraries read signed 64-bit integers */
 	json = json_pack("{s:i, s:i, s:I}", "threads", recipe->threads, "slots", recipe->slots,
 			 "seed", (json_int_t)recipe->seed);
 	for (size_t i = 0; i < COUNT(shared); i++)

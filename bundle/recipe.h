@@ -1,5 +1,7 @@
-/* What is done with a network in one process, whatever framework does it (bundle/target.h says
- * which). */
+/*
+ * The recipe: the work on a network in one process, independent of the framework (bundle/target.h
+ * names that).
+ */
 #ifndef PRONY_BUNDLE_RECIPE_H
 #define PRONY_BUNDLE_RECIPE_H
 
@@ -12,15 +14,17 @@
 
 struct recipe {
 	int threads; /* compute threads; the process is bound to as many cores */
-	int slots;   /* resident batches that the step rotates over; at least 1 */
-	/* What the cell carries (cell/axes.h); with dropout off its nodes are the identity also in
-	 * training. */
+	int slots;   /* resident batches that the steps rotate over; at least 1 */
+	/*
+	 * The axes of the cell (cell/axes.h). With dropout off, dropout nodes are the identity in
+	 * training too.
+	 */
 	CELL_AXES(AXIS_RECIPE_MEMBER)
 	double rho, epsilon; /* RMSprop */
-	uint64_t seed;	     /* of dropout masks */
+	uint64_t seed;	     /* seed of dropout masks */
 };
 
-/* SGD with momentum 0.9, fp32, 8 slots, learning rate 0.01, dropout on, one thread. */
+/* Sets SGD with momentum 0.9, fp32, 8 slots, learning rate 0.01, dropout on, one thread. */
 void recipe_defaults(struct recipe *recipe);
 
 json_t *recipe_to_json(const struct recipe *recipe); /* new reference */

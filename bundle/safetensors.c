@@ -1,3 +1,4 @@
+/* Reads and writes safetensors files and images. */
 #include "bundle/safetensors.h"
 
 #include <errno.h>
@@ -14,13 +15,13 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-#define LENGTH_BYTES 8 /* the header's length, before the header */
+#define LENGTH_BYTES 8 /* the length of the header, stored before it */
 #define DATA_ALIGN 64
 #define METADATA_KEY "__metadata__"
-/* The largest network that we know needs 200 KiB; jansson takes several times the text. */
+/* The largest known network needs 200 KiB; jansson uses several times the size of the text. */
 #define HEADER_MAX_BYTES ((size_t)16 * 1024 * 1024)
 
-/* Where a tensor stands in the data, before the tensors are put in order. */
+/* The position of a tensor in the data, before tensors are sorted. */
 struct extent {
 	struct tensor tensor;
 	size_t begin, end; /* bytes from the start of the data */
@@ -53,8 +54,9 @@ static json_t *header_row(const struct tensor *tensor, size_t begin, size_t end)
 }
 
 /*
- * The header's text, its length padded with spaces so that the data behind it is aligned, and the
- * bytes of the data. NULL when sizes overflow or a name is not UTF-8 or stands twice; caller frees.
+ * Returns the header's text, padded with spaces so that the data after it are aligned, and sets the
+ * size of the data in bytes. NULL if sizes overflow, or if a name is not UTF-8 or occurs twice. The
+ * caller frees the text.
  */
 static char *header_text(const struct tensor_set *set, size_t *header_bytes, size_t *data_bytes)
 {
@@ -111,7 +113,7 @@ static enum prony_status refuse_set(const struct tensor_set *set, struct error *
 			 set->count);
 }
 
-/* Writes the header; *data is what follows it. */
+/* Writes the header; *data is the position after it. */
 static enum prony_status write_header(const struct tensor_set *set, unsigned char *image,
 				      size_t bytes, unsigned char **data, struct error *err)
 {
@@ -284,7 +286,7 @@ static int compare_extents(const void *left, const void *right)
 	return a->position < b->position ? -1 : a->position > b->position;
 }
 
-/* The format allows neither overlaps nor holes: what no tensor names could hide anything. */
+/* The format allows no overlaps and no holes: bytes without a tensor could hide anything. */
 static enum prony_status check_layout(struct extent *extents, size_t count, size_t data_bytes,
 				      struct error *err)
 {
@@ -305,7 +307,10 @@ static enum prony_status check_layout(struct extent *extents, size_t count, size
 	return PRONY_OK;
 }
 
-/* Points a tensor into the data, or copies data that its type cannot be read from in place. */
+/*
+ * Points a tensor at its data, or copies data that cannot be read in place because of their
+ * alignment.
+ */
 static enum prony_status place_tensor(struct tensor *tensor, unsigned char *at, size_t bytes,
 				      struct arena *arena, struct error *err)
 {
@@ -366,8 +371,10 @@ out:
 	return status;
 }
 
-/* Writable tensors of a mapping need `image` without const; callers of the constant form promise
- * not to write through what they get. */
+/*
+ * Reads an image. `image` is not const because tensors of a mapping are writable; callers with a
+ * constant image do not write through the result.
+ */
 static enum prony_status read_image(unsigned char *image, size_t bytes, const char *where,
 				    struct arena *arena, struct tensor_set *out, struct error *err)
 {
@@ -388,7 +395,7 @@ static enum prony_status read_image(unsigned char *image, size_t bytes, const ch
 		return error_set(err, PRONY_BAD_INPUT, "%s: a header of %llu bytes, at most %zu",
 				 where, (unsigned long long)header_bytes, HEADER_MAX_BYTES);
 
-	/* A worker may write to its image while it is read: only a copy stays as it was checked. */
+	/* A worker may write to its image during the read; a copy stays as checked. */
 	char *text = memcpy(memory_alloc((size_t)header_bytes), image + LENGTH_BYTES,
 			    (size_t)header_bytes);
 	status = json_parse(text, (size_t)header_bytes, where, &header, err);
@@ -422,7 +429,7 @@ enum prony_status safetensors_map_file(const char *path, struct arena *arena,
 	struct mapped_file mapped = {0};
 	struct stat info;
 	enum prony_status status = PRONY_BAD_INPUT;
-	/* Without O_NONBLOCK a pipe of that name would hang us. */
+	/* Without O_NONBLOCK, open would block on a pipe of that name. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &info) != 0) {

@@ -1,6 +1,6 @@
 /*
  * safetensors files and images: 8 bytes of header length (little-endian), a JSON header, the data
- * (https://huggingface.co/docs/safetensors). The one form in which tensors leave a process.
+ * (https://huggingface.co/docs/safetensors). Tensors leave a process only in this form.
  */
 #ifndef PRONY_BUNDLE_SAFETENSORS_H
 #define PRONY_BUNDLE_SAFETENSORS_H
@@ -9,14 +9,17 @@
 
 #include "graph/tensor.h"
 
-/* Bytes of the image of a set; 0 when its sizes overflow. Data starts at a multiple of 64. */
+/*
+ * Returns the bytes of the image of a set; 0 if its sizes overflow. Data starts at a multiple of
+ * 64.
+ */
 size_t safetensors_image_bytes(const struct tensor_set *set);
 
 /*
- * Writes the image's header and points every tensor of the set at its data in the image, for
- * whoever has it to write them there. What was there before is left: every element has to be
- * written. The first tensor starts at a multiple of 64 from the image's start, one of F32 at a
- * multiple of 4 where all before it are of F32 too.
+ * Writes the image's header and points every tensor of the set at its data in the image; the caller
+ * then writes the data. The memory is not cleared, so every element must be written. The first
+ * tensor starts at a multiple of 64 from the image's start; an F32 tensor starts at a multiple of 4
+ * if all before it are F32 too.
  */
 enum prony_status safetensors_lay_out(struct tensor_set *set, void *image, size_t bytes,
 				      struct error *err);
@@ -25,14 +28,14 @@ enum prony_status safetensors_lay_out(struct tensor_set *set, void *image, size_
 enum prony_status safetensors_write_image(const struct tensor_set *set, void *image, size_t bytes,
 					  struct error *err);
 
-/* Writes a file, atomically, straight from where the tensors lie. */
+/* Writes a file atomically, directly from the tensors' memory. */
 enum prony_status safetensors_write_file(const struct tensor_set *set, const char *path,
 					 struct error *err);
 
 /*
- * Reads an image without copying: the tensors point into it (data of a misaligned tensor is copied
- * into the arena). Hostile images are refused: `where` (file or "reply of worker") is in the
- * message. Order: by offset in the data.
+ * Reads an image without copying: the tensors point into it (data of a misaligned tensor are copied
+ * into the arena). Malformed and hostile images are refused; the message contains `where` (the file
+ * or "reply of worker"). Order: by offset in the data.
  */
 enum prony_status safetensors_read_image(const void *image, size_t bytes, const char *where,
 					 struct arena *arena, struct tensor_set *out,
@@ -43,7 +46,7 @@ struct mapped_file {
 	size_t length;
 };
 
-/* Maps the file privately (copy on write) and reads it; unmap with safetensors_unmap. */
+/* Maps the file privately (copy on write) and reads it. Unmap it with safetensors_unmap. */
 enum prony_status safetensors_map_file(const char *path, struct arena *arena,
 				       struct mapped_file *map, struct tensor_set *out,
 				       struct error *err);

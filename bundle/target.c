@@ -1,3 +1,4 @@
+/* Targets to and from JSON. */
 #include "bundle/target.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include "base/json.h"
 #include "cell/device.h"
 
-/* Workers of one run; more is a damaged request. */
+/* Workers of one run; a larger number means a damaged request. */
 #define WORLD_SIZE_MAX 65536
 
 void target_defaults(struct target *target)
