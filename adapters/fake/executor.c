@@ -1,3 +1,4 @@
+/* Memory and steps of the float32 executor. */
 #include "adapters/fake/executor.h"
 
 #include <math.h>
@@ -92,7 +93,7 @@ void executor_release(struct executor *ex)
 	ex->values = NULL;
 }
 
-/* What the running statistics of a normalisation become. */
+/* Updates the running statistics of a normalisation. */
 static void follow(const struct executor *ex, const struct node *node)
 {
 	const struct shape *x = &ex->graph->values[node->inputs[0]].shape;
@@ -170,7 +171,7 @@ void executor_step(struct executor *ex, const struct recipe *recipe, const struc
 
 	ex->recipe = recipe;
 	ex->values[graph_input(graph, 0)] =
-		input->data; /* nobody writes there: it has no gradient */
+		input->data; /* the input has no gradient, so nothing writes to it */
 	ex->labels = training && labels ? labels->data : NULL;
 	if (ex->ran)
 		ex->ran(ex->context, -1);

@@ -1,8 +1,8 @@
 /*
- * A float32 executor of a graph and its backward pass: plain loops on one thread, products as
- * matrix products over unfolded images, in any order of summation, with operands rounded or not,
- * and wrong where it is asked to be. The adapter fake runs it, and the tests of the parity gate do.
- * It shares nothing with the native executor or the reference.
+ * A float32 executor of a graph and its backward pass: plain loops on one thread, with products as
+ * matrix products over unfolded images. The order of summation, the rounding of operands and
+ * deliberate errors are settings. The adapter fake and the tests of the parity gate run it. It
+ * shares no code with the native executor or the reference.
  */
 #ifndef PRONY_ADAPTERS_FAKE_EXECUTOR_H
 #define PRONY_ADAPTERS_FAKE_EXECUTOR_H
@@ -14,51 +14,62 @@
 #include "graph/graph.h"
 #include "graph/tensor.h"
 
-/* How to compute; may be set until the first step. Zero but for operand_bits and rate_factor is
- * right. */
+/*
+ * How to compute; may be set until the first step. Correct settings are all 0, except operand_bits
+ * 24 and rate_factor 1.
+ */
 struct executor_settings {
-	int operand_bits;    /* significant bits of what is multiplied: 24, 11 (tf32), 8 (bf16) */
-	uint64_t order_seed; /* 0: sums run in sequence; else in an order drawn from it */
-	int64_t chunk;	     /* partial sums of so many products are summed; 0: one sum */
+	int operand_bits;    /* significant bits of operands: 24, 11 (tf32), 8 (bf16) */
+	uint64_t order_seed; /* 0: sums run in sequence; else a random order from it */
+	int64_t chunk;	     /* products per partial sum, which are then summed; 0: one sum */
 	bool epsilon_inside; /* RMSprop */
-	const char *frozen;  /* parameters whose names start with this get no gradient; or NULL */
-	bool frozen_biases;  /* nor does any parameter of rank 1 */
-	double norm_epsilon, norm_momentum; /* of batch normalisations; 0: the graph's */
-	bool unbiased;			    /* the running variance follows that of n - 1 */
-	bool each_maximum;		    /* of several equal ones has a pool's gradient */
-	double rate_factor;		    /* of the learning rate */
-	const char *rate_spares;	    /* parameters whose names start with this keep theirs */
+	const char *frozen;  /* parameters with this name prefix get no gradient; or NULL */
+	bool frozen_biases;  /* parameters of rank 1 get no gradient either */
+	double norm_epsilon, norm_momentum; /* batch normalisations; 0: the graph's */
+	bool unbiased;			    /* the running variance is that of n - 1 */
+	bool each_maximum;		    /* all equal maxima get a pool's gradient */
+	double rate_factor;		    /* multiplies the learning rate */
+	const char *rate_spares;	    /* prefix of parameters whose rate is not multiplied */
 };
 
 struct executor {
 	struct arena arena;
-	const struct graph *graph; /* borrowed; with its backward pass where steps train */
-	float **values, **moments; /* by value index; that of the input is the step's */
+	const struct graph *graph; /* borrowed; with its backward pass if steps train */
+	float **values, **moments; /* by value index; the input's array is the step's */
 	struct executor_settings settings;
-	/* Of the step that runs. */
+	/* Of the current step. */
 	const struct recipe *recipe;
-	const int64_t *labels; /* NULL without */
-	int64_t step;	       /* so far */
-	/* Hears that a step begins (-1), that a node has run, and with the number of nodes that the
-	 * update has. NULL: nobody listens. */
+	const int64_t *labels; /* NULL: no labels */
+	int64_t step;	       /* steps so far */
+	/*
+	 * Called when a step begins (node -1), after each node, and after the update (node: the
+	 * number of nodes). NULL: no calls.
+	 */
 	void (*ran)(void *context, int node);
 	void *context;
-	/* For products, made once. */
+	/* Scratch memory for products, allocated once. */
 	float *unfolded, *packed, *partial;
 	size_t *order;
 };
 
-/* Whether every forward operator of the graph can be run; names all that cannot. */
+/*
+ * Returns PRONY_OK if every forward operator of the graph is supported; else `why` names all that
+ * are not.
+ */
 enum prony_status executor_supports(const struct graph *graph, struct error *why);
 
-/* Allocates everything that a step needs and copies the weights. PRONY_UNSUPPORTED where it lacks
- * an operator, PRONY_BAD_INPUT where a weight is missing. Release it also after an error. */
+/*
+ * Allocates the memory of a step and copies the weights. PRONY_UNSUPPORTED if an operator is
+ * missing, PRONY_BAD_INPUT if a weight is missing. Release it also after an error.
+ */
 enum prony_status executor_init(struct executor *executor, const struct graph *graph,
 				const struct tensor_set *weights, struct error *err);
 void executor_release(struct executor *executor);
 
-/* One step on a batch: F32 input, I64 labels in range or NULL without a loss, both borrowed during
- * the call. Dropout follows the recipe's seed, where it is on. */
+/*
+ * Runs one step on a batch: F32 input, I64 labels in range or NULL without a loss, both borrowed
+ * during the call. Dropout, if on, uses the recipe's seed.
+ */
 void executor_step(struct executor *executor, const struct recipe *recipe,
 		   const struct tensor *input, const struct tensor *labels);
 

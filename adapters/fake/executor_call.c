@@ -1,4 +1,4 @@
-/* The arrays of one node in a step. */
+/* Access to the arrays of one node in a step. */
 #include "adapters/fake/executor_internal.h"
 
 float *call_input(const struct call *c, int i)

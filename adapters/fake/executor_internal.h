@@ -1,10 +1,10 @@
-/* What the files of the executor share. */
+/* Private to the executor: declarations that its sources share. */
 #ifndef PRONY_ADAPTERS_FAKE_EXECUTOR_INTERNAL_H
 #define PRONY_ADAPTERS_FAKE_EXECUTOR_INTERNAL_H
 
 #include "adapters/fake/executor.h"
 
-/* A node that runs. */
+/* One call of an operator for a node. */
 struct call {
 	const struct executor *ex;
 	const struct node *node;
@@ -12,7 +12,7 @@ struct call {
 	bool training;
 };
 
-/* Data and dimensions of inputs and outputs; NULL where there is none. */
+/* Return the data and dimensions of inputs and outputs; NULL if absent. */
 float *call_input(const struct call *c, int i);
 float *call_output(const struct call *c, int i);
 const int64_t *call_input_dims(const struct call *c, int i);
@@ -22,10 +22,10 @@ int64_t call_count(const struct call *c); /* elements of output 0 */
 typedef void executor_operator(const struct call *c);
 executor_operator executor_conv, executor_conv_grad_input, executor_conv_grad_weight;
 executor_operator executor_gemm, executor_gemm_grad_input, executor_gemm_grad_weight;
-/* NULL for operators that the executor lacks. */
+/* Returns NULL for operators that the executor lacks. */
 executor_operator *executor_find(enum op op);
 
-/* The scratch memory that the products of the graph need at most. */
+/* Allocates the largest scratch memory that the products of the graph need. */
 enum prony_status executor_make_scratch(struct executor *executor, struct error *err);
 
 #endif

@@ -1,12 +1,14 @@
+/* The operators other than products, and the table of all operators. */
 #include <math.h>
 #include <string.h>
 
 #include "adapters/fake/executor_internal.h"
 #include "base/random.h"
 
-/* The operators that are no products, and the table of all. */
-
-/* Index in its plane of the first maximum of a window, row-major; -1 for an empty window. */
+/*
+ * Returns the index in the plane of the first maximum of a window, row-major; -1 for an empty
+ * window.
+ */
 static int64_t pool_argmax(const struct attributes *a, const struct shape *x, const float *plane,
 			   int64_t row, int64_t column)
 {
@@ -28,7 +30,7 @@ static int64_t pool_argmax(const struct attributes *a, const struct shape *x, co
 	return best;
 }
 
-/* dx gets dy wherever a window is as large as at `best`. */
+/* Adds dy to dx at every element of the window that equals the one at `best`. */
 static void give_to_equals(const struct attributes *a, const struct shape *x, const float *plane,
 			   int64_t row, int64_t column, int64_t best, float dy, float *dx)
 {
@@ -43,7 +45,9 @@ static void give_to_equals(const struct attributes *a, const struct shape *x, co
 	}
 }
 
-/* Forward: y = the maxima of x. Backward (dx given): dx gets y, which is then dy, at their places.
+/*
+ * Forward: y = the maxima of x. Backward (dx given): y holds dy, which is added to dx at the places
+ * of the maxima.
  */
 static void pool(const struct call *c, int x_value, int y_value, float *dx)
 {
@@ -93,7 +97,7 @@ static void relu_grad(const struct call *c)
 		call_output(c, 0)[i] = call_input(c, 1)[i] > 0 ? call_input(c, 0)[i] : 0;
 }
 
-/* Whatever the operator's row has a function for. */
+/* Applies the function in the operator's row. */
 static void elementwise(const struct call *c)
 {
 	const struct elementwise *function = operator_row(c->node->op)->elementwise;
@@ -123,7 +127,7 @@ static void add(const struct call *c)
 		call_output(c, 0)[i] = call_input(c, 0)[i] + call_input(c, 1)[i];
 }
 
-/* Output 1, where there is one, is what the gradient is multiplied by. */
+/* Output 1, if present, is the factor of the gradient. */
 static void dropout(const struct call *c)
 {
 	double ratio = c->training && c->ex->recipe->dropout ? c->a->ratio : 0;
@@ -148,7 +152,10 @@ static void dropout_grad(const struct call *c)
 		call_output(c, 0)[i] = call_input(c, 0)[i] * call_input(c, 1)[i];
 }
 
-/* Sum over channel `channel` of (x - shift) * y, a plane at a time; y NULL: of x - shift. */
+/*
+ * Returns the sum over channel `channel` of (x - shift) * y, a plane at a time; y NULL: of x -
+ * shift.
+ */
 static float channel_sum(const int64_t *dims, int64_t channel, const float *x, float shift,
 			 const float *y)
 {

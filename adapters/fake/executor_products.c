@@ -1,10 +1,9 @@
+/* Convolutions and matrix products. */
 #include <math.h>
 #include <string.h>
 
 #include "adapters/fake/executor_internal.h"
 #include "base/random.h"
-
-/* Convolutions and matrix products. */
 
 static float rounded(float x, int bits)
 {
@@ -32,7 +31,7 @@ static struct matrix transposed(struct matrix m)
 	return (struct matrix){m.data, m.column, m.row};
 }
 
-/* Rows that lie together, of rounded numbers. */
+/* Returns the matrix with contiguous rows and rounded elements. */
 static struct matrix pack(const struct executor *ex, struct matrix m, int64_t rows, int64_t columns)
 {
 	if (m.column == 1 && ex->settings.operand_bits >= 24)
@@ -84,7 +83,7 @@ static void multiply(const struct executor *ex, int64_t m, int64_t n, int64_t k,
 	}
 }
 
-/* A convolution, and one group of it: images of `in` channels, `out` rows of weights. */
+/* One group of a convolution: images of `in` channels, `out` rows of weights. */
 struct layer {
 	const struct attributes *a;
 	const int64_t *x, *y; /* dimensions */
@@ -99,7 +98,10 @@ static struct layer layer_of(const struct call *c, const int64_t *x, const int64
 		y[2] * y[3]};
 }
 
-/* Position in the image of row `row` and column `column` of the unfolded matrix; -1: padding. */
+/*
+ * Returns the position in the image of row `row` and column `column` of the unfolded matrix; -1:
+ * padding.
+ */
 static int64_t unfold_index(const struct layer *l, int64_t row, int64_t column)
 {
 	const struct attributes *a = l->a;
@@ -115,7 +117,7 @@ static int64_t unfold_index(const struct layer *l, int64_t row, int64_t column)
 	return (channel * l->x[2] + h) * l->x[3] + w;
 }
 
-/* Each column holds what one output reads; or each row, if `turned`. */
+/* Unfolds an image: each column (each row if `turned`) holds the inputs of one output. */
 static struct matrix unfold(const struct executor *ex, const struct layer *l, const float *image,
 			    bool turned)
 {
@@ -130,7 +132,7 @@ static struct matrix unfold(const struct executor *ex, const struct layer *l, co
 	return rows_of(ex->unfolded, turned ? l->depth : l->plane);
 }
 
-/* Of group `i`, counted over all images, its image and its output. */
+/* The image, output and weights of group `i`, counted over all images. */
 static float *image_of(const struct layer *l, float *x, int64_t i)
 {
 	return x + i * l->in * l->x[2] * l->x[3];
@@ -151,7 +153,10 @@ static void clear(const struct call *c)
 	memset(call_output(c, 0), 0, (size_t)call_count(c) * sizeof(float));
 }
 
-/* The gradient of a bias: one sum for each of `channels`, whose elements lie `plane` together. */
+/*
+ * Computes the gradient of a bias: one sum for each of `channels`; `plane` consecutive elements
+ * belong to one channel.
+ */
 static void sum_bias(const struct call *c, int64_t count, int64_t plane, int64_t channels)
 {
 	const float *dy = call_input(c, 1);
@@ -215,7 +220,7 @@ void executor_conv_grad_weight(const struct call *c)
 	sum_bias(c, y[0] * y[1] * l.plane, l.plane, y[1]);
 }
 
-/* Operand or result `data` as it is multiplied. */
+/* Returns operand or result `data` as the product uses it, transposed or not. */
 static struct matrix operand(float *data, const int64_t *dims, bool transpose)
 {
 	struct matrix m = rows_of(data, dims[1]);
@@ -238,7 +243,7 @@ void executor_gemm(const struct call *c)
 		out[i] += (float)c->a->beta * bias[i % y[1]];
 }
 
-/* With A' and B' the operands as multiplied: dA' = alpha dY B'^T. */
+/* dA' = alpha dY B'^T, with A' and B' the operands after transposition. */
 void executor_gemm_grad_input(const struct call *c)
 {
 	const int64_t *dy = call_input_dims(c, 0), *a = call_output_dims(c, 0);

@@ -1,3 +1,4 @@
+/* The adapter fake: runs the executor, and fails or errs as its options request. */
 #include "adapters/fake/fake.h"
 
 #include <inttypes.h>
@@ -22,11 +23,11 @@
 #define LONG_LINE_BYTES ((size_t)2 << 20)
 #define OOM_BLOCK_MIB 16
 #define OOM_NAP_NS INT64_C(10000000)
-#define TF32_BITS 11 /* significant ones, the leading 1 included */
+#define TF32_BITS 11 /* significant bits, the leading 1 included */
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 
 struct fed {
-	struct tensor input, labels; /* labels: data is NULL without */
+	struct tensor input, labels; /* labels: data is NULL if there are none */
 };
 
 struct fake {
@@ -35,14 +36,17 @@ struct fake {
 	struct recipe recipe;
 	int swapped;	   /* value whose channels the mutant swaps, or VALUE_NONE */
 	struct fed *slots; /* owned; recipe.slots of them */
-	int64_t steps;	   /* so far */
+	int64_t steps;	   /* steps so far */
 	int slot_count;	   /* 0 before open */
 };
 
-/* supports has no session; options of the session are those of the process. */
+/* `supports` has no session, so the options of the session are stored for the process. */
 static struct fake_options process_options = FAKE_OPTIONS_INIT;
 
-/* Everything but a fault at hello can be confined to the gate or to timed processes. */
+/*
+ * Returns true if faults are active: all but one at hello can be limited to the gate or to timed
+ * processes.
+ */
 static bool is_active(const struct fake *fake)
 {
 	bool gate = fake->slot_count <= GATE_SLOTS_MAX;
@@ -64,7 +68,7 @@ static void write_fully(int fd, const char *bytes, size_t length)
 	}
 }
 
-/* Binary data, and lines that a careless parent would take for replies. */
+/* Writes binary data, and lines that a careless parent would read as replies. */
 static void flood(size_t bytes)
 {
 	static const char lines[] = "{\"id\": 1, \"ok\": true}\n"
@@ -77,7 +81,7 @@ static void flood(size_t bytes)
 	}
 }
 
-/* The middle process ends at once, so that the grandchild loses its parent. */
+/* Starts a grandchild. The middle process ends at once, so that the grandchild loses its parent. */
 static void leave_grandchild(void)
 {
 	pid_t child = fork();
@@ -104,9 +108,9 @@ static _Noreturn void crash(void)
 }
 
 /*
- * Asks to be the kernel's first choice, so that nothing else on the machine suffers; and grows by
- * less than 2 GiB a second, so that a parent that looks now and then sees it before the machine is
- * full.
+ * Uses up memory. The process asks to be the kernel's first choice, so that other processes are
+ * spared. It grows by less than 2 GiB a second, so that a parent that checks at intervals sees it
+ * before the machine is full.
  */
 static _Noreturn void exhaust_memory(int64_t limit_mib)
 {
@@ -120,9 +124,9 @@ static _Noreturn void exhaust_memory(int64_t limit_mib)
 		char *block = malloc((size_t)OOM_BLOCK_MIB << 20);
 
 		if (!block)
-			abort(); /* as C++ ends on std::bad_alloc */
+			abort(); /* like C++ on std::bad_alloc */
 		memset(block, 0x5a, (size_t)OOM_BLOCK_MIB << 20);
-		/* The compiler must not see that nobody reads it. */
+		/* Hides from the compiler that the block is never read. */
 		__asm__ volatile("" : : "r"(block) : "memory");
 		clock_sleep_until_ns(clock_monotonic_ns() + OOM_NAP_NS);
 	}
@@ -130,7 +134,7 @@ static _Noreturn void exhaust_memory(int64_t limit_mib)
 	abort();
 }
 
-/* What happens at a place before its work; returns what the adapter shall answer. */
+/* Runs the faults of a place before its work; returns the status for the adapter to return. */
 static enum prony_status strike(struct fake *fake, enum fake_place place, struct error *err)
 {
 	const struct fake_options *o = &fake->options;
@@ -185,7 +189,7 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 		.version = PRONY_VERSION,
 		.stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN,
 		.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_TF32,
-		/* The second is the CPU again, under a name that nobody but a library can know. */
+		/* The second device is the CPU again, under a name that only the library knows. */
 		.devices = {"cpu", "fake:0"},
 		.device_count = 2,
 	};
@@ -207,7 +211,7 @@ static enum prony_status fake_supports(const struct graph *graph, const struct r
 	return status == PRONY_OK ? reasons_finish(&reasons, why) : status;
 }
 
-/* What it claims, not what it does: the arithmetic runs on one thread whatever is asked for. */
+/* Sets the reported values, which may be false: the arithmetic always runs on one thread. */
 static void claim(const struct fake *fake, const struct recipe *recipe, struct effective *effective)
 {
 	static const enum precision claims[] = {
@@ -252,7 +256,7 @@ static enum prony_status fake_open(struct session *s, const struct recipe *recip
 	return PRONY_OK;
 }
 
-/* Exchanges rows 0 and 1 of an array whose first dimension counts channels. */
+/* Exchanges rows 0 and 1 of an array whose first dimension is channels. */
 static void swap_channels(const struct shape *shape, float *data)
 {
 	int64_t row = shape_elements(shape) / shape->dims[0];
@@ -265,7 +269,10 @@ static void swap_channels(const struct shape *shape, float *data)
 	}
 }
 
-/* The first parameter, of at least that rank and with two rows where it has rows; or VALUE_NONE. */
+/*
+ * Returns the first parameter of at least rank `rank`, with at least two rows if `rank` is above 0;
+ * or VALUE_NONE.
+ */
 static int first_parameter(const struct graph *graph, int rank)
 {
 	for (int i = 0; i < graph->value_count; i++) {
@@ -278,7 +285,7 @@ static int first_parameter(const struct graph *graph, int rank)
 	return VALUE_NONE;
 }
 
-/* Mistakes that adapters really make; the parity gate must reject each of them. */
+/* Sets up mistakes that real adapters make; the parity gate must reject each of them. */
 static void make_mutant(struct fake *fake, const struct graph *graph)
 {
 	const struct fake_options *o = &fake->options;
@@ -359,7 +366,7 @@ static void spin_until_ns(int64_t instant_ns)
 		continue;
 }
 
-/* Reads the clock, which adapters of frameworks never do: a known delay is what this one is for. */
+/* Reads the clock, unlike adapters of frameworks, because this adapter simulates a known delay. */
 static enum prony_status fake_step(struct session *s, int slot, struct error *err)
 {
 	struct fake *fake = s->private_data;
@@ -384,7 +391,7 @@ static enum prony_status fake_step(struct session *s, int slot, struct error *er
 
 static enum prony_status fake_sync(struct session *s, struct error *err)
 {
-	(void)s, (void)err; /* a step has finished when it returns */
+	(void)s, (void)err; /* a step is finished when it returns */
 	return PRONY_OK;
 }
 
@@ -428,7 +435,7 @@ static enum prony_status read_logits(const struct fake *fake, struct tensor *out
 	return PRONY_OK;
 }
 
-/* Copies parameters or states out by name, or the gradients of parameters. */
+/* Copies parameters or states by name, or the gradients of parameters. */
 static enum prony_status read_all(const struct fake *fake, bool gradients, struct tensor_set *out,
 				  struct error *err)
 {
@@ -476,7 +483,7 @@ static void fake_close(struct session *s)
 	fake->slots = NULL;
 }
 
-/* Lies about the last records of a run and the instants in its reply. */
+/* Falsifies the records of a run and the instants in its reply. */
 static void falsify_times(const struct fake_options *o, json_t *reply, int64_t *instants,
 			  int64_t count)
 {
@@ -494,7 +501,7 @@ static void falsify_times(const struct fake_options *o, json_t *reply, int64_t *
 	json_object_set_new(reply, "end_at_ns", json_integer(instants[2 * count - 1]));
 }
 
-/* Writes to the descriptor of the replies behind the worker's back, as a wild pointer might. */
+/* Writes to the reply descriptor without the worker's knowledge, as a wild pointer might. */
 static void write_to_parent(const char *bytes, size_t length)
 {
 	const char *number = getenv("PRONY_REPLY_FD");

@@ -1,7 +1,7 @@
 /*
- * A correct executor that fails on demand: it tests the parent and the parity gate. Never a result.
- * Options stand in the framework's spelling ("fake+crash-at=build") and in session->option, which
- * also reaches what happens before the recipe is known (hello).
+ * A correct executor that fails on demand, to test the parent and the parity gate. It never gives a
+ * result. Options are in the framework's spelling ("fake+crash-at=build") and in session->option,
+ * which also applies before the recipe is known (hello).
  */
 #ifndef PRONY_ADAPTERS_FAKE_FAKE_H
 #define PRONY_ADAPTERS_FAKE_FAKE_H

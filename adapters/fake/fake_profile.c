@@ -1,8 +1,9 @@
+/* Records and reports profiles of the fake adapter. */
 #include "adapters/fake/fake_profile.h"
 
 #include <stdlib.h>
 
-/* Kept between begin and end. */
+/* State between begin and end of a profile. */
 struct marks {
 	int64_t (*now_ns)(void);
 	struct mark {

@@ -1,4 +1,7 @@
-/* Profiles of the fake: when each node of the executor has run. What it waits is in no node. */
+/*
+ * Profiles of the fake adapter: the end of each node of the executor. Simulated waits are in no
+ * node.
+ */
 #ifndef PRONY_ADAPTERS_FAKE_FAKE_PROFILE_H
 #define PRONY_ADAPTERS_FAKE_FAKE_PROFILE_H
 

@@ -1,3 +1,4 @@
+/* Parses the fake adapter's options. */
 #include "adapters/fake/options_internal.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #define NANOSECONDS_PER_MS 1000000
 
 enum fake_option_kind {
-	KIND_FAULT,  /* NAME, NAME-at=PLACE; NAME=N too where `max` is set */
+	KIND_FAULT,  /* NAME, NAME-at=PLACE; also NAME=N if `max` is set */
 	KIND_FLAG,   /* NAME: the member becomes 1 */
 	KIND_INT,    /* NAME=N: the member becomes N * unit */
 	KIND_REAL,   /* NAME=X */
@@ -26,7 +27,7 @@ struct fake_option {
 	int64_t min, max, unit;
 	enum fake_fault fault;
 	unsigned places;
-	const char *const choices[5]; /* NULL-terminated; the first is meant when none is given */
+	const char *const choices[5]; /* NULL-terminated; the first is the default */
 };
 
 #define PLACE(place) (1u << (place))
@@ -221,7 +222,7 @@ static enum prony_status parse_choice(const struct fake_option *row, const char 
 			 row->doc);
 }
 
-/* One option, terminated, "NAME" or "NAME=VALUE". */
+/* Parses one option, terminated, "NAME" or "NAME=VALUE". */
 static enum prony_status parse_one(const char *text, struct fake_options *options,
 				   struct error *err)
 {

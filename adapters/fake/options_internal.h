@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 
-/* Where a fault strikes: the verbs of the protocol; a step is struck in "step" (or "run"). */
+/*
+ * Where a fault happens: the verbs of the protocol; a fault in a step happens in "step" (or "run").
+ */
 enum fake_place {
 	AT_HELLO,
 	AT_SUPPORTS,
@@ -20,10 +22,10 @@ enum fake_place {
 	PLACE_COUNT
 };
 
-/* PLACE_COUNT when unknown. */
+/* Returns the place; PLACE_COUNT if unknown. */
 enum fake_place fake_place_parse(const char *word);
 
-/* Faults that strike at a place. */
+/* Faults that happen at a place. */
 enum fake_fault {
 	FAULT_CRASH,
 	FAULT_EXIT,
@@ -40,13 +42,13 @@ enum fake_fault {
 	FAULT_COUNT
 };
 
-/* Numbers of choices; 0 = not asked for. */
+/* Numbers of choices; 0 = not requested. */
 enum { WRONG_PRECISION_BF16 = 1, WRONG_PRECISION_FP16, WRONG_PRECISION_TF32, WRONG_PRECISION_FP32 };
 enum { NAN_LOSS_FIRST = 1, NAN_LOSS_LAST };
 enum { EACH_MAXIMUM_SAID = 1, EACH_MAXIMUM_UNSAID, EACH_MAXIMUM_CLAIMED };
 enum { IMPOSSIBLE_TIME_LONG = 1, IMPOSSIBLE_TIME_BEFORE };
 
-/* 0 everywhere (and lr_scale 1) is a correct executor. */
+/* All members 0 (and lr_scale 1) is a correct executor. */
 struct fake_options {
 	unsigned faults;	      /* bit set of enum fake_fault */
 	unsigned places[FAULT_COUNT]; /* bit sets of enum fake_place; 0 = the fault's own default */
@@ -66,13 +68,13 @@ struct fake_options {
 	}
 
 /*
- * Adds the options of `text` (separated by "," or "+"; "" is fine) to *options, which is unchanged
- * after an error. PRONY_UNSUPPORTED names the option, the nearest known one and what it takes.
+ * Adds the options of `text` (separated by "," or "+"; may be "") to *options, which is unchanged
+ * after an error. PRONY_UNSUPPORTED names the option, the nearest known one and its argument.
  */
 enum prony_status fake_options_parse(const char *text, struct fake_options *options,
 				     struct error *err);
 
-/* Whether a fault was asked for at a place. */
+/* Returns true if the fault was requested at the place. */
 bool fake_options_strike(const struct fake_options *options, enum fake_fault fault,
 			 enum fake_place place);
 
