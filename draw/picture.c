@@ -1,3 +1,4 @@
+/* Writes the picture of a network as SVG or for Graphviz. */
 #include "draw/picture.h"
 
 #include "draw/picture_internal.h"
@@ -6,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_FIRST 17.0 /* from the top of a box to the foot of its first line */
+#define TEXT_FIRST 17.0 /* from the top of a box to the baseline of its first line */
 #define TEXT_LINE 16.0
 
-/* Pale, under dark letters: readable on a light and on a dark page. */
+/* Pale colours under dark text, readable on a light and on a dark page. */
 static const char *const colours[COLOUR_COUNT] = {
 	[COLOUR_INPUT] = "#d9d9d9", [COLOUR_WEIGHTS] = "#a6cee3", [COLOUR_POOL] = "#b2df8a",
 	[COLOUR_JOIN] = "#fdd58c",  [COLOUR_LOSS] = "#f4a6a0",	  [COLOUR_OTHER] = "#dccbe8",
@@ -32,7 +33,7 @@ enum prony_status picture_format_of(const char *path, enum picture_format *out, 
 	return PRONY_OK;
 }
 
-/* XML has no control characters; names of a file may have any. */
+/* Appends escaped text. XML has no control characters, but names in a file may have any. */
 static void add_xml(struct strbuf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -59,7 +60,7 @@ static void add_dot(struct strbuf *out, const char *text)
 	}
 }
 
-/* Straight through the layers that it passes, bent between them. */
+/* Draws an edge: straight through the layers that it passes, bent between them. */
 static void svg_edge(const struct picture *picture, const struct picture_edge *edge,
 		     struct strbuf *out)
 {

@@ -1,24 +1,27 @@
-/* What becomes one box, and what it says. */
+/* Groups nodes into boxes and writes their text. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "draw/picture_internal.h"
 
-/* Of the font that the SVG names, 12 pixels high: no letter of it is wider. */
+/* Width of the widest letter of the SVG's font at 12 pixels. */
 #define LETTER_WIDTH 7.3
 #define LINE_HEIGHT 16.0
 #define PADDING 8.0
 #define NAME_LETTERS 40
-/* A line of operators that is this long takes no more: chains of activations may have no end. */
+/*
+ * A line of operators of this length is not extended: chains of activations may be arbitrarily
+ * long.
+ */
 #define OPERATORS_LETTERS 64
 
-/* While boxes are made. */
+/* State while boxes are made. */
 struct maker {
 	struct picture *picture;
 	const struct graph *graph;
 	int *users;	     /* of each value, among forward nodes */
-	int *box_of;	     /* each value's; -1: comes from no box */
+	int *box_of;	     /* box of each value; -1: none */
 	int64_t *parameters; /* of each box */
 };
 
@@ -42,14 +45,14 @@ static bool flows(const struct graph *graph, int value)
 				       graph->values[value].kind == VALUE_INPUT);
 }
 
-/* Convolutions alone have groups. */
+/* Only convolutions have groups. */
 static bool is_depthwise(const struct graph *graph, const struct node *node)
 {
 	return node->attributes.group > 1 &&
 	       node->attributes.group == graph->values[node->inputs[0]].shape.dims[1];
 }
 
-/* The box that a node is drawn into, or -1: a new one. */
+/* Returns the box that a node is added to; -1: a new one. */
 static int box_before(const struct maker *m, const struct node *node)
 {
 	int value = node->inputs[0], box = value == VALUE_NONE ? -1 : m->box_of[value];
@@ -61,7 +64,7 @@ static int box_before(const struct maker *m, const struct node *node)
 	if (tail->outputs[0] != value ||
 	    letters(m->picture->boxes[box].lines[1]) > OPERATORS_LETTERS)
 		return -1;
-	/* A separable convolution is two. */
+	/* A separable convolution consists of two. */
 	if (is_depthwise(m->graph, tail) && node->attributes.group == 1 &&
 	    node->attributes.kernel[0] == 1 && node->attributes.kernel[1] == 1)
 		return box;
@@ -79,7 +82,7 @@ static enum picture_colour colour_of(const struct node *node, int joined)
 	return operator_row(node->op)->is_reduction ? COLOUR_POOL : COLOUR_OTHER;
 }
 
-/* "Conv 7x7 /2", "MaxPool 3x3 /2", "BatchNorm". */
+/* Returns "Conv 7x7 /2", "MaxPool 3x3 /2", "BatchNorm". */
 static const char *operator_text(struct maker *m, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -87,7 +90,7 @@ static const char *operator_text(struct maker *m, const struct node *node)
 	const char *name = short_name ? short_name : operator_name(node->op);
 	char stride[48] = "", group[48] = "";
 
-	if (a->kernel[0] == 0) /* no window slides */
+	if (a->kernel[0] == 0) /* no sliding window */
 		return name;
 	if (a->strides[0] != a->strides[1])
 		snprintf(stride, sizeof(stride), " /%" PRId64 "x%" PRId64, a->strides[0],
@@ -110,7 +113,7 @@ const char *picture_number(struct arena *arena, int64_t number)
 			    (int)(number % 1000));
 }
 
-/* The end of a long name tells more than its start. */
+/* Shortens a long name at its start, because the end is more specific. */
 static const char *shortened(struct arena *arena, const char *name)
 {
 	int drop = letters(name) - NAME_LETTERS;
@@ -180,7 +183,7 @@ static void add_node(struct maker *m, int index)
 	say_shape(m, &picture->boxes[at], node->outputs[0], m->parameters[at]);
 }
 
-/* Users of each value; returns how many edges there can be. */
+/* Counts the users of each value; returns the largest possible number of edges. */
 static int count_users(struct maker *m)
 {
 	int edges = 0;

@@ -1,4 +1,4 @@
-/* Private to the picture of a network: what its sources share. */
+/* Private to the picture of a network: declarations that its sources share. */
 #ifndef PRONY_DRAW_PICTURE_INTERNAL_H
 #define PRONY_DRAW_PICTURE_INTERNAL_H
 
@@ -9,7 +9,7 @@ enum picture_colour {
 	COLOUR_INPUT,
 	COLOUR_WEIGHTS, /* convolutions, products, recurrent layers */
 	COLOUR_POOL,
-	COLOUR_JOIN, /* several values become one */
+	COLOUR_JOIN, /* joins several values */
 	COLOUR_LOSS,
 	COLOUR_OTHER,
 	COLOUR_COUNT
@@ -20,12 +20,15 @@ enum { BOX_LINES = 3 };
 struct picture_box {
 	const char *lines[BOX_LINES]; /* name; operators; shape and parameters */
 	enum picture_colour colour;
-	int tail; /* the last of its nodes, -1: the network's input */
+	int tail; /* the last of its nodes; -1: the network's input */
 	int layer;
-	double x, y, width, height; /* pixels; left, top */
+	double x, y, width, height; /* pixels; x, y: top left corner */
 };
 
-/* From the bottom of a box to the top of a later one; in the layers between it passes at via[]. */
+/*
+ * An edge from the bottom of a box to the top of a later one. In each layer between them it passes
+ * at via[].
+ */
 struct picture_edge {
 	int from, to;
 	const double *via;
@@ -44,11 +47,11 @@ struct picture {
 	double width, height;
 };
 
-/* picture_boxes.c: boxes and edges, and the size of each box. */
+/* Makes boxes and edges, and computes the size of each box (picture_boxes.c). */
 void picture_boxes(struct picture *picture, const struct graph *graph);
-/* With commas between thousands. */
+/* Returns the number with commas between thousands. */
 const char *picture_number(struct arena *arena, int64_t number);
-/* picture_layout.c: where they stand. */
+/* Computes the positions of boxes and edges (picture_layout.c). */
 enum prony_status picture_layout(struct picture *picture, struct error *err);
 
 #endif

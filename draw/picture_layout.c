@@ -1,8 +1,8 @@
 /*
- * Layers from top to bottom (Sugiyama, Tagawa and Toda 1981): each box stands one layer below the
- * last of those that it reads; an edge that passes layers gets a place of its own in each, so that
- * it crosses no box; places are ordered by the mean of their neighbours; x is the nearest to that
- * mean which leaves the gaps (isotonic regression in every layer).
+ * The layout in layers from top to bottom (Sugiyama, Tagawa and Toda 1981). Each box is one layer
+ * below the last of its inputs. An edge that passes layers gets a place in each, so that it crosses
+ * no box. Places are ordered by the mean of their neighbours. x is the value nearest to that mean
+ * that keeps the gaps (isotonic regression in every layer).
  */
 #include <stdlib.h>
 
@@ -16,19 +16,19 @@
 #define ORDER_SWEEPS 12
 #define PLACE_SWEEPS 24
 #define PLACES_MAX 200000
-/* Towards the middle of the picture: else a long network wanders from side to side. */
+/* Pull towards the middle of the picture; without it a long network drifts from side to side. */
 #define PULL 0.1
 
-/* A box, or an edge on its way through a layer. */
+/* A box, or an edge that passes through a layer. */
 struct place {
 	int box; /* -1: an edge */
 	int layer, index;
-	double x, width;		    /* x: of the middle */
+	double x, width;		    /* x: the middle */
 	int up, up_count, down, down_count; /* slices of the neighbours' arrays */
 };
 
 struct link {
-	int upper, lower; /* places, of layers next to each other */
+	int upper, lower; /* places of adjacent layers */
 };
 
 struct layout {
@@ -38,7 +38,7 @@ struct layout {
 	struct link *links;
 	int link_count;
 	int *ups, *downs;     /* neighbours of all places */
-	int *row, *row_start; /* places by layer, in their order */
+	int *row, *row_start; /* places by layer, in order */
 	int *first_passing;   /* of each edge: its first place between two boxes */
 };
 
@@ -49,8 +49,7 @@ static void find_layers(struct picture *picture)
 		const struct picture_edge *edge = &picture->edges[i];
 		int below = picture->boxes[edge->from].layer + 1;
 
-		/* Edges stand in the order of what they lead to, which has all of its own before.
-		 */
+		/* Edges are sorted by the box they lead to, so the layer of `from` is final. */
 		if (picture->boxes[edge->to].layer < below)
 			picture->boxes[edge->to].layer = below;
 		if (picture->layers <= below)
@@ -69,7 +68,7 @@ static int add_place(struct layout *l, int box, int layer, double width)
 	return l->place_count++;
 }
 
-/* Boxes have the places of their numbers. */
+/* Adds the places of an edge. The place of a box has the number of the box. */
 static void add_edge(struct layout *l, int index)
 {
 	const struct picture *picture = l->picture;
@@ -113,7 +112,7 @@ static void find_neighbours(struct layout *l)
 	}
 }
 
-/* A passing edge stands where the box that it leads to was made. */
+/* Fills the rows. A passing edge is placed where the box that it leads to was made. */
 static void fill_rows(struct layout *l)
 {
 	const struct picture *picture = l->picture;
@@ -188,7 +187,7 @@ static void order_rows(struct layout *l)
 	}
 }
 
-/* Places that have been pushed together, and where the first of them would stand without gaps. */
+/* Places that are pushed together, and the position of the first of them without gaps. */
 struct block {
 	double sum, weight;
 	int count;
@@ -208,7 +207,7 @@ static double wanted_x(const struct layout *l, const struct place *place, bool u
 	return place->box < 0 ? sum / count : sum / count * (1 - PULL);
 }
 
-/* The middle of place i of a row, when all before it stand as near together as they may. */
+/* Returns the offset of place i of a row if all before it are as close as allowed. */
 static double next_offset(const struct layout *l, int start, int i, double offset)
 {
 	return i == 0 ? 0
@@ -225,7 +224,7 @@ static void place_row(struct layout *l, int layer, bool upper, bool lower, struc
 
 	for (int i = 0; i < count; i++) {
 		const struct place *place = &l->places[l->row[start + i]];
-		/* An edge that bends is worse than a box out of the middle. */
+		/* A bent edge is worse than a box off the middle. */
 		double weight = place->box < 0 ? 4 : 1;
 
 		offset = next_offset(l, start, i, offset);
@@ -266,7 +265,7 @@ static void place_rows(struct layout *l)
 	}
 }
 
-/* Pixels of boxes, edges and layers out of the places. */
+/* Converts the places to pixels of boxes, edges and layers. */
 static void give_back(struct layout *l)
 {
 	struct picture *picture = l->picture;
