@@ -1,4 +1,4 @@
-/* The backward pass: what rows append to a graph, and the walk over its forward nodes. */
+/* Builds the backward pass: helpers for the operator rows, and the walk over the forward nodes. */
 #include "graph/backward_internal.h"
 
 #include <assert.h>
@@ -20,7 +20,9 @@ int backward_gradient(const struct graph *graph, const struct node *node)
 	return gradient;
 }
 
-/* "BASE", or "BASE.2", "BASE.3"... when that is taken: several users, or names that look like ours.
+/*
+ * Returns "BASE", or "BASE.2", "BASE.3"... if the name is taken: by several users of a value, or by
+ * a value of the network with such a name.
  */
 static const char *free_name(struct graph *graph, const char *base,
 			     int (*find)(const struct graph *graph, const char *name))
@@ -145,7 +147,7 @@ enum prony_status backward_contribute(struct graph *graph, int target, int gradi
 	return status;
 }
 
-/* Marks parameters, and what is computed from them, as wanting a gradient. */
+/* Marks the parameters, and all values computed from them, as wanting a gradient. */
 static void mark_wanted(struct graph *graph)
 {
 	for (int i = 0; i < graph->value_count; i++)
@@ -154,7 +156,7 @@ static void mark_wanted(struct graph *graph)
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		/* Only output 0 is differentiable: others are Dropout's mask, statistics. */
+		/* Only output 0 is differentiable; the others are Dropout's mask and statistics. */
 		for (int k = 0; k < node->input_count; k++) {
 			if (backward_wants(graph, node, k))
 				graph->values[node->outputs[0]].gradient = GRADIENT_WANTED;
@@ -162,7 +164,7 @@ static void mark_wanted(struct graph *graph)
 	}
 }
 
-/* dy and what the row says that the one gradient node reads. */
+/* Appends the only gradient node: it reads dy and the values that the row lists. */
 static enum prony_status append_one(struct graph *graph, const struct node *node, struct error *err)
 {
 	const struct operator_row *row = operator_row(node->op);
@@ -175,7 +177,7 @@ static enum prony_status append_one(struct graph *graph, const struct node *node
 	return backward_node(graph, node, row->gradient, inputs, count, 0, 1, err);
 }
 
-/* The row's function, or its one gradient node. */
+/* Calls the row's function, or appends its only gradient node. */
 static enum prony_status append_gradients(struct graph *graph, const struct node *node,
 					  struct error *err)
 {
@@ -191,11 +193,11 @@ static enum prony_status append_gradients(struct graph *graph, const struct node
 static enum prony_status append_all(struct graph *graph, struct error *err)
 {
 	for (int i = graph->forward_count - 1; i >= 0; i--) {
-		/* A copy: appending moves the nodes. */
+		/* A copy, because appending moves the nodes. */
 		struct node node = graph->nodes[i];
 		enum prony_status status;
 
-		/* Nodes that the loss does not depend on have got no gradient. */
+		/* Nodes that the loss does not depend on have no gradient. */
 		if (!operator_row(node.op)->is_loss && graph->values[node.outputs[0]].gradient < 0)
 			continue;
 		status = append_gradients(graph, &node, err);
@@ -205,7 +207,7 @@ static enum prony_status append_all(struct graph *graph, struct error *err)
 	return PRONY_OK;
 }
 
-/* No mark may be left; a parameter without a gradient is an error. */
+/* Removes the remaining marks; a parameter without a gradient is an error. */
 static enum prony_status sweep_marks(struct graph *graph, struct error *err)
 {
 	for (int i = 0; i < graph->value_count; i++) {

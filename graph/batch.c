@@ -1,4 +1,4 @@
-/* Batches: picked out of lists, checked, drawn at random. */
+/* Takes batches from lists, checks them and draws random ones. */
 #include "graph/batch.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ int64_t graph_index_bound(const struct graph *graph, int value)
 	return bound;
 }
 
-/* Element of an I64 or I32 tensor. */
+/* Element i of an I64 or I32 tensor. */
 static int64_t integer_at(const struct tensor *tensor, int64_t i)
 {
 	return tensor->dtype == DTYPE_I64 ? ((const int64_t *)tensor->data)[i]
@@ -152,7 +152,7 @@ static void draw_input(struct random *random, struct tensor *tensor, int64_t bou
 	}
 }
 
-/* The first label of a batch is valid: a loss over no label is none. */
+/* The first label of a batch is valid, because the loss over no valid label is undefined. */
 static void draw_labels(struct random *random, struct tensor *tensor, int64_t classes,
 			double ignored)
 {
@@ -165,7 +165,7 @@ static void draw_labels(struct random *random, struct tensor *tensor, int64_t cl
 	}
 }
 
-/* One tensor of batch n, from a stream of its own. */
+/* Draws one tensor of batch n from its own random stream. */
 static enum prony_status draw_tensor(const struct graph *graph, int index, uint64_t seed, int64_t n,
 				     double ignored, struct arena *arena, struct tensor *out,
 				     struct error *err)

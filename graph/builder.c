@@ -1,4 +1,4 @@
-/* Building a graph: inputs, parameters, nodes, and the loss that ends it. */
+/* Builds a graph: inputs, parameters, nodes, and the loss at its end. */
 #include "graph/graph.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 
 #include "graph/edit_internal.h"
 
-/* Appends a value of a name that is still free; VALUE_NONE and an error otherwise. */
+/* Appends a value with a name that is not taken; otherwise VALUE_NONE and an error. */
 static int new_value(struct builder *b, const char *name, enum value_kind kind, enum dtype dtype,
 		     const struct shape *shape)
 {
@@ -69,7 +69,7 @@ int build_state(struct builder *b, const char *name, int rank, const int64_t *di
 	return index;
 }
 
-/* Creates the outputs as scalars; infer gives them their shapes. */
+/* Creates the outputs as scalars; infer sets their shapes. */
 static enum prony_status new_outputs(struct builder *b, struct node *node)
 {
 	struct shape scalar = {.rank = 0};
@@ -124,8 +124,8 @@ int build_node(struct builder *b, enum op op, const char *name, const int *input
 }
 
 /*
- * Declares logits and labels (batch x dims), and appends the loss, which reads the first `inputs`
- * of them.
+ * Declares the logits and the labels (batch x dims), and appends the loss, which reads the first
+ * `inputs` of them.
  */
 static enum prony_status finish(struct builder *b, int logits, enum op loss, int inputs, int rank,
 				const int64_t *dims, struct error *err)

@@ -1,4 +1,4 @@
-/* Every invariant of a graph. */
+/* Checks every invariant of a graph. */
 #include "graph/edit_internal.h"
 
 #include <jansson.h>
@@ -69,7 +69,10 @@ static enum prony_status check_names(const struct graph *graph, struct arena *sc
 	names = arena_array(scratch, (size_t)graph->value_count + 1, sizeof(*names));
 	for (int i = 0; i < graph->value_count; i++) {
 		names[i] = graph->values[i].name;
-		/* Names of gradients are ours, and longer than what they are derived from. */
+		/*
+		 * The names of gradients are prony's, and longer than the names that they are
+		 * derived from.
+		 */
 		status = graph->values[i].kind == VALUE_GRADIENT
 				 ? PRONY_OK
 				 : graph_check_name("value", names[i], err);
@@ -172,7 +175,7 @@ static enum prony_status check_edges(const struct graph *graph, int index, struc
 	return PRONY_OK;
 }
 
-/* Infers into `scratch`, a copy, and compares with what the graph says. */
+/* Infers shapes into `scratch`, a copy, and compares them with those of the graph. */
 static enum prony_status check_shapes(const struct graph *graph, struct graph *scratch, int index,
 				      struct error *err)
 {
@@ -228,7 +231,9 @@ static enum prony_status check_node(const struct graph *graph, struct graph *scr
 	return status;
 }
 
-/* The special values are values; what they must be is checked when all values are known to be sane.
+/*
+ * Checks that the special values (logits, loss) exist. Their kinds and shapes are checked later,
+ * when all values are known to be valid.
  */
 static enum prony_status check_ends_exist(const struct graph *graph, struct error *err)
 {
@@ -241,7 +246,10 @@ static enum prony_status check_ends_exist(const struct graph *graph, struct erro
 	return PRONY_OK;
 }
 
-/* All inputs and labels have the batch first; the logits have whole rows for each sample. */
+/*
+ * Checks that all inputs and labels have the batch first, and that the logits have whole rows for
+ * each sample.
+ */
 static enum prony_status check_batch(const struct graph *graph, struct error *err)
 {
 	const struct shape *logits = &graph->values[graph->logits].shape;
@@ -293,8 +301,8 @@ static enum prony_status check_ends(const struct graph *graph, struct error *err
 }
 
 /*
- * Training writes running statistics: nothing else may read them. The batch's are there for the
- * backward pass, which does not lead through them.
+ * Training writes the running statistics, so nothing else may read them. The batch's statistics
+ * serve the backward pass, which does not lead through them.
  */
 static enum prony_status check_states(const struct graph *graph, struct arena *scratch,
 				      struct error *err)

@@ -1,3 +1,4 @@
+/* Counts the parameters and multiply-accumulates of a graph, and estimates its memory. */
 #include "graph/operator_rows_internal.h"
 
 #include "base/arena.h"
@@ -34,7 +35,7 @@ static int64_t value_bytes(const struct graph *graph, int index)
 				   (int64_t)dtype_bytes(value->dtype));
 }
 
-/* Bytes of what a node computes, and, if asked, of the activations that it reads. */
+/* Bytes of a node's outputs; if asked, also of the activations that it reads. */
 static int64_t node_bytes(const struct graph *graph, const struct node *node, bool with_inputs)
 {
 	int64_t bytes = 0;
@@ -51,7 +52,7 @@ static int64_t node_bytes(const struct graph *graph, const struct node *node, bo
 	return bytes;
 }
 
-/* What training keeps inside a node. */
+/* Bytes that training keeps inside a node. */
 static int64_t kept_inside(const struct graph *graph, const struct node *node, bool all)
 {
 	const struct operator_row *row = operator_row(node->op);
@@ -59,7 +60,7 @@ static int64_t kept_inside(const struct graph *graph, const struct node *node, b
 	return row->kept_bytes ? row->kept_bytes(graph, node, all) : 0;
 }
 
-/* All activations, and the gradients around the node where they are largest. */
+/* Bytes of all activations, and of the gradients around the node where they are largest. */
 static int64_t training_activations(const struct graph *graph)
 {
 	int64_t kept = 0, peak = 0;
@@ -75,7 +76,9 @@ static int64_t training_activations(const struct graph *graph)
 	return saturating_add(kept, peak);
 }
 
-/* The largest sum of activations that live at once: from their node to their last reader. */
+/*
+ * The largest sum of activations that live at the same time, each from its node to its last reader.
+ */
 static int64_t evaluation_activations(const struct graph *graph)
 {
 	int64_t live = 0, peak = 0;
@@ -112,7 +115,7 @@ static int64_t evaluation_activations(const struct graph *graph)
 
 int64_t graph_memory_estimate(const struct graph *graph, bool training)
 {
-	/* In training each parameter has a gradient and one number of the optimiser beside it. */
+	/* In training, each parameter has a gradient and one number of optimiser state. */
 	int64_t copies = training ? 3 : 1;
 	int64_t bytes = training ? training_activations(graph) : evaluation_activations(graph);
 
@@ -128,7 +131,7 @@ int64_t graph_memory_estimate(const struct graph *graph, bool training)
 	return bytes;
 }
 
-/* Of a value that a forward node computed: what an implementation cannot do without. */
+/* The bytes that every implementation needs for a value that a forward node computed. */
 static int64_t kept_bytes(const struct graph *graph, int index, int64_t element_bytes)
 {
 	const struct value *value = &graph->values[index];
@@ -138,7 +141,7 @@ static int64_t kept_bytes(const struct graph *graph, int index, int64_t element_
 	return saturating_multiply(shape_elements(&value->shape), element_bytes);
 }
 
-/* What the backward pass reads of the forward pass: it lives when the one ends. */
+/* Bytes of the forward pass that the backward pass reads: they live when the forward pass ends. */
 static int64_t read_backwards(const struct graph *graph, int64_t element_bytes)
 {
 	int64_t bytes = 0;
@@ -166,7 +169,10 @@ static int64_t read_backwards(const struct graph *graph, int64_t element_bytes)
 	return bytes;
 }
 
-/* The product or convolution whose input and output are largest: neither can be done in place. */
+/*
+ * Bytes of the matrix product or convolution with the largest input and output: neither can be
+ * computed in place.
+ */
 static int64_t largest_product(const struct graph *graph, int64_t element_bytes)
 {
 	int64_t largest = 0;

@@ -1,3 +1,4 @@
+/* The float64 matrix product: packs blocks of both factors and multiplies them tile by tile. */
 #include "graph/gemm_f64.h"
 
 #include <assert.h>
@@ -7,11 +8,12 @@
 #include "base/parallel.h"
 
 /*
- * A tile of the result: rows x lanes(b) elements over one block of depth. Vectors of the compiler
- * instead of intrinsics: one text for all instruction sets, and for processors other than x86-64.
- * The loops over rows and vectors are unrolled, so that `sum` lies in registers: 8 x 3 of the 32
- * that AVX-512 has, 4 x 3 of 16 with AVX2, 4 x 2 of 16 otherwise. The build allows products and
- * sums to be contracted in this file; without, AVX2 and AVX-512 would do half as much.
+ * Computes a tile of the result: rows x lanes(b) elements over one block of depth. It uses the
+ * compiler's vectors instead of intrinsics, so that one text serves all instruction sets, and also
+ * processors other than x86-64. The loops over rows and vectors are unrolled, so that `sum` stays
+ * in registers: 8 x 3 of the 32 of AVX-512, 4 x 3 of the 16 of AVX2, 4 x 2 of 16 otherwise. The
+ * build allows contraction of products and sums in this file; without it, AVX2 and AVX-512 would be
+ * half as fast.
  */
 #define TILE(name, target, vector_bytes, tile_rows, vectors)                                       \
 	target static void name(int64_t depth, const double *restrict a, const double *restrict b, \
@@ -97,7 +99,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* Reads along the smaller stride. */
+/* Packs a panel of a matrix; the inner loop runs along the smaller stride. */
 static void pack_matrix(const struct gemm_f64_factor *factor, const struct gemm_f64_panel *panel)
 {
 	const double *from =
@@ -132,16 +134,18 @@ struct gemm_f64_target gemm_f64_rows(double *data, int64_t columns)
 		.data = data, .row = columns, .lines = 1, .positions = INT64_MAX, .step = 1};
 }
 
-/* The product, cut into a grid of items of the same size; the last of a row or column is smaller.
+/*
+ * The product, cut into a grid of items of the same size; the last item of a row or column is
+ * smaller.
  */
 struct grid {
 	const struct gemm_f64 *product;
 	struct tile tile;
-	int64_t rows, columns; /* of an item, multiples of the tile */
-	int64_t across;	       /* items beside each other */
+	int64_t rows, columns; /* of an item; multiples of the tile */
+	int64_t across;	       /* items in a row of the grid */
 };
 
-/* Part of the result: rows and columns from, to below. */
+/* A part of the result: rows [row, row_end), columns [column, column_end). */
 struct part {
 	int64_t row, row_end, column, column_end;
 };
@@ -158,7 +162,7 @@ static void pack_lanes(const struct gemm_f64_factor *factor, int64_t first, int6
 							      .to = to});
 }
 
-/* Where the columns of a tile lie, from the start of a row. */
+/* Computes the offsets of a tile's columns from the start of a row. */
 static void find_offsets(const struct gemm_f64_target *target, int64_t column, int64_t count,
 			 int64_t *offsets)
 {
@@ -185,7 +189,7 @@ static void add_tile(const struct gemm_f64 *product, const double *tile, int64_t
 	}
 }
 
-/* A block of packed rows times one of packed columns. */
+/* Multiplies a block of packed rows by a block of packed columns. */
 static void multiply_blocks(const struct grid *grid, int64_t depth, const double *a,
 			    const double *b, struct part block)
 {
@@ -239,7 +243,7 @@ static void multiply_items(void *context, struct parallel_items *items)
 	free(a);
 }
 
-/* Half of `size`, in whole tiles. */
+/* Half of `size`, rounded up to whole tiles. */
 static int64_t halve(int64_t size, int64_t tile)
 {
 	return divide_up(divide_up(size, tile), 2) * tile;
@@ -252,8 +256,8 @@ static int64_t items_of(const struct grid *grid)
 }
 
 /*
- * Items as wide as a block and as high as the result pack everything once; where that gives too few
- * for the threads, smaller ones pack some of it again.
+ * Chooses the size of the items. Items as wide as a block and as high as the result pack everything
+ * once. If there are too few of them for the threads, smaller items pack some data again.
  */
 static void cut(struct grid *grid, int threads)
 {
@@ -273,7 +277,9 @@ static void cut(struct grid *grid, int threads)
 	grid->across = divide_up(grid->product->columns, grid->columns);
 }
 
-/* Saturates: only the number of threads depends on it. */
+/*
+ * Multiply-accumulates of the product; saturates, because only the number of threads depends on it.
+ */
 static int64_t macs_of(const struct gemm_f64 *product)
 {
 	int64_t macs;

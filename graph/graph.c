@@ -1,4 +1,4 @@
-/* A graph's life, and what is asked of it most. */
+/* Creates, grows, copies and frees a graph, and answers common questions about it. */
 #include "graph/graph.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ void graph_release(struct graph *graph)
 	*graph = (struct graph){.logits = VALUE_NONE, .loss = VALUE_NONE};
 }
 
-/* A backward pass appends its values to those of the forward nodes. */
+/* The number of values before those of the backward pass, which are appended at the end. */
 static int forward_values(const struct graph *graph)
 {
 	int count = 0;
@@ -53,7 +53,7 @@ void graph_copy_forward(const struct graph *graph, struct graph *out)
 	*out = copy;
 }
 
-/* The array that is outgrown stays in the arena: together they are at most as large as the last. */
+/* The old array stays in the arena: all old arrays together are at most as large as the newest. */
 static void *grow(struct graph *graph, void *old, int count, int *capacity, size_t element_bytes)
 {
 	void *larger;

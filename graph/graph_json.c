@@ -1,4 +1,4 @@
-/* The graph as JSON: written, and read with everything checked. */
+/* Writes a graph as JSON, and reads it with all checks. */
 #include "graph/graph_json.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define GRAPH_SCHEMA 1
 
-/* Gradients have no word: they are never written. */
+/* Gradients have no word, because they are never written. */
 static const char *const kind_words[] = {
 	[VALUE_INPUT] = "input", [VALUE_LABEL] = "label",	    [VALUE_PARAMETER] = "parameter",
 	[VALUE_STATE] = "state", [VALUE_ACTIVATION] = "activation",
@@ -94,7 +94,10 @@ static json_t *names_of(const struct graph *graph, enum value_kind kind)
 	return names;
 }
 
-/* What readers of graphs with one input and one label look for; null where there is not one. */
+/*
+ * The name for "input" or "label", which readers of graphs with one input and one label use; null
+ * unless there is exactly one.
+ */
 static json_t *only_name(const struct graph *graph, enum value_kind kind)
 {
 	json_t *names = names_of(graph, kind);
@@ -128,7 +131,10 @@ enum prony_status graph_digest(const struct graph *graph, char *hex, struct erro
 	json_t *json = graph_to_json(graph);
 	char *text;
 
-	/* The values say the same: digests stay what they were before these members were added. */
+	/*
+	 * The values contain the same facts. Without these members, digests stay as they were
+	 * before the members were added.
+	 */
 	json_object_del(json, "inputs");
 	json_object_del(json, "labels");
 	text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
@@ -141,7 +147,7 @@ enum prony_status graph_digest(const struct graph *graph, char *hex, struct erro
 	return PRONY_OK;
 }
 
-/* What reading carries along; `names` maps each value's name to its index. */
+/* State of the reader; `names` maps each value's name to its index. */
 struct reader {
 	struct graph *graph;
 	json_t *names;
@@ -185,7 +191,10 @@ static enum prony_status read_shape(struct reader *r, const json_t *json, size_t
 	return PRONY_OK;
 }
 
-/* A string without a NUL inside, which jansson would let pass but C would cut. */
+/*
+ * Whether it is a string without a NUL inside; jansson accepts a NUL, but C would end the string
+ * there.
+ */
 static bool is_text(const json_t *json)
 {
 	return json_is_string(json) && strlen(json_string_value(json)) == json_string_length(json);
@@ -218,14 +227,14 @@ static enum prony_status read_value(struct reader *r, const json_t *json, size_t
 		return error_set(r->err, PRONY_BAD_INPUT, "graph: two values are called '%s'",
 				 name);
 	index = graph_add_value(r->graph, name, kind, dtype, &shape);
-	/* The initial fill is not in the file: graph_initial_weights refuses to invent one. */
+	/* The initial fill is not in the file; graph_initial_weights refuses such a graph. */
 	r->graph->values[index].fill = FILL_HE_NORMAL;
 	if (json_object_set_new(r->names, name, json_integer(index)) != 0)
 		return bad(r, "values", i, "\"name\" is not UTF-8");
 	return PRONY_OK;
 }
 
-/* The index of the value that `json` names; null gives VALUE_NONE. */
+/* Reads the index of the value that `json` names; null gives VALUE_NONE. */
 static enum prony_status read_reference(struct reader *r, const json_t *json, const char *where,
 					int *index)
 {
@@ -280,7 +289,7 @@ static bool read_ints(const json_t *json, int count, int64_t *out)
 	return true;
 }
 
-/* The kind of one attribute against its row; false when the type is wrong. */
+/* Reads one attribute as its row says; false if the type is wrong. */
 static bool read_attribute(const struct attribute_row *row, const json_t *json,
 			   struct attributes *out)
 {
@@ -355,7 +364,9 @@ static enum prony_status read_attributes(struct reader *r, const json_t *json, s
 	return PRONY_OK;
 }
 
-/* Edges that infer relies on: inputs exist already, outputs are activations that nothing computes.
+/*
+ * Checks the edges that infer relies on: inputs exist already, and outputs are activations that no
+ * other node computes.
  */
 static enum prony_status check_order(struct reader *r, const struct node *node)
 {
@@ -478,9 +489,9 @@ static enum prony_status read_lists(struct reader *r, const json_t *json)
 }
 
 /*
- * The kinds of the values already say which are inputs and labels. "inputs" and "labels" must name
- * the same values in the same order; so must "input" and "label", where there is one of them and in
- * graphs that were written before there were lists.
+ * The kinds of the values already tell the inputs and labels. "inputs" and "labels" must name the
+ * same values in the same order. So must "input" and "label" if there is one of each, and in graphs
+ * written before the lists existed.
  */
 static enum prony_status check_names_of(struct reader *r, const json_t *json, const char *list,
 					const char *single, enum value_kind kind)

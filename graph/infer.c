@@ -1,4 +1,4 @@
-/* Shapes of what slides windows, and of gradients. */
+/* Infers shapes of operators with sliding windows, and of gradients. */
 #include "graph/operator_rows_internal.h"
 
 #include "graph/edit_internal.h"
@@ -50,8 +50,8 @@ enum prony_status node_window(const struct graph *graph, const struct node *node
 				(long long)window, i == 0 ? "height" : "width", (long long)size);
 		out[i] = room / a->strides[i] + 1;
 		/*
-		 * Rounding up must not add a window that lies in the padding behind the input:
-		 * ONNX 1.17 (opset 22) says what frameworks did all along.
+		 * Rounding up must not add a window that lies wholly in the padding behind the
+		 * input: ONNX 1.17 (opset 22) defines this, and frameworks have always done so.
 		 */
 		if (a->ceil_mode && room % a->strides[i] != 0 &&
 		    out[i] * a->strides[i] < size + a->pads[i])

@@ -1,4 +1,4 @@
-/* What the float64 kernels of the operators share, and how they round. */
+/* Shared code of the operators' float64 kernels, and their rounding. */
 #include "graph/kernel.h"
 
 #include <assert.h>
@@ -94,7 +94,7 @@ struct axis_split split_axis(const struct shape *shape, int64_t axis)
 	return split;
 }
 
-/* An element costs what it takes to fetch and store it: several multiplications. */
+/* An element costs a fetch and a store, which take as long as several multiplications. */
 #define ELEMENT_OPERATIONS 8
 
 struct parts {
@@ -153,7 +153,7 @@ void kernel_each(const struct kernel_call *call, int64_t count,
 struct squares {
 	const double *x;
 	int64_t count;
-	double *sums; /* by part: the sum of all is the same whoever took them */
+	double *sums; /* by part: the total is the same whichever thread took a part */
 };
 
 static void square_part(void *context, int64_t part)

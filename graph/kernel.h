@@ -1,6 +1,6 @@
 /*
- * What the float64 kernels of the operators get and share: one execution of one node, its operands,
- * walks over arrays, loops on all cores.
+ * What the float64 kernels of the operators receive and share: one execution of one node, its
+ * operands, walks over arrays, and loops on all cores.
  */
 #ifndef PRONY_GRAPH_KERNEL_H
 #define PRONY_GRAPH_KERNEL_H
@@ -13,16 +13,25 @@
 struct kernel_call;
 struct kinks;
 
-/* What the gate asks of kernels beside their results (parity/kinks.c has the reasons). */
+/*
+ * Functions with which the gate changes or observes decisions and rounding of kernels (reasons:
+ * parity/kinks.c).
+ */
 struct kernel_watch {
-	/* A comparison is too close to call: what is decided, given what it would be and what else
-	 * it may be. `place` is its number within the node; they are asked in ascending order. */
+	/*
+	 * Called when a comparison is too close to call. Returns the decision, given the usual one
+	 * and the other possible one. `place` is the number of the comparison within the node;
+	 * calls come in ascending order.
+	 */
 	int64_t (*decide)(const struct kernel_call *call, int64_t place, int64_t decision,
 			  int64_t other);
-	/* The same where comparisons have no number: whether to decide otherwise. */
+	/* The same for comparisons without a number: returns whether to decide otherwise. */
 	bool (*turn)(const struct kernel_call *call);
-	/* What rounding adds to element i of an output: to one number; and to the sum of `terms`
-	 * numbers, whose squares' sum has the root `norm`. */
+	/*
+	 * The rounding that is added to element i of an output: round_value for one number;
+	 * round_sum for the sum of `terms` numbers, `norm` being the root of the sum of their
+	 * squares.
+	 */
 	double (*round_value)(const struct kernel_call *call, int output, int64_t i, double value);
 	double (*round_sum)(const struct kernel_call *call, int output, int64_t i, int64_t terms,
 			    double sum, double norm);
@@ -33,17 +42,17 @@ struct kernel_call {
 	const struct graph *graph;
 	const struct node *node;
 	double *const *values; /* of the interpreter, by value index */
-	bool training;	       /* batch normalisation takes the batch's statistics */
-	bool dropout;	       /* masks are drawn; else dropout is the identity */
+	bool training;	       /* batch normalisation uses the batch's statistics */
+	bool dropout;	       /* masks are drawn; otherwise dropout is the identity */
 	uint64_t seed;
 	int64_t step;
-	const struct kernel_watch *watch; /* NULL: nothing is asked */
-	struct kinks *kinks;		  /* for the functions of `watch` */
-	double close; /* with watch: what is too close, relative to the tensor's RMS */
+	const struct kernel_watch *watch; /* NULL: no function is called */
+	struct kinks *kinks;		  /* passed to the functions of `watch` */
+	double close; /* with watch: the distance that is too close, relative to the tensor's RMS */
 	bool rounds;  /* rounding is added to results */
 };
 
-/* What the kernels share: data, dimension and element count of input or output i. */
+/* Shared by the kernels: data, shape and element count of input or output i. */
 double *kernel_input(const struct kernel_call *call, int i);  /* NULL when left out */
 double *kernel_output(const struct kernel_call *call, int i); /* NULL when left out */
 const struct shape *kernel_input_shape(const struct kernel_call *call, int i);
@@ -51,8 +60,8 @@ const struct shape *kernel_output_shape(const struct kernel_call *call, int i);
 int64_t kernel_output_count(const struct kernel_call *call, int i);
 
 /*
- * Visits the elements of one array in row-major order and says where each stands in two others:
- * what is broadcast or transposed has other steps, 0 where one element stands for many.
+ * Visits the elements of one array in row-major order and gives the offset of each in two others. A
+ * broadcast or transposed array has other steps: 0 where one element is repeated.
  */
 struct array_walk {
 	struct shape shape;
@@ -62,33 +71,33 @@ struct array_walk {
 };
 
 struct array_walk array_walk_start(const struct shape *shape);
-/* Other array `which` (0 or 1) has the shape `from`, which is broadcast. */
+/* Sets up the other array `which` (0 or 1), which has the shape `from` and is broadcast. */
 void array_walk_broadcast(struct array_walk *walk, int which, const struct shape *from);
 void array_walk_next(struct array_walk *walk);
-/* Goes to an element of the row-major order; before the first array_walk_next. */
+/* Moves to an element in row-major order; call it before the first array_walk_next. */
 void array_walk_seek(struct array_walk *walk, int64_t element);
 
-/* Elements before, on and behind an axis. */
+/* Numbers of elements before, on and after an axis. */
 struct axis_split {
 	int64_t outer, size, inner;
 };
 
 struct axis_split split_axis(const struct shape *shape, int64_t axis);
 
-/* Root mean square; 0 for no elements. */
+/* Root mean square; 0 if there are no elements. */
 double kernel_rms(const double *x, int64_t count);
 
 /*
- * Calls work(context, part) for every part of [0, parts), on as many cores as `operations` of all
- * together are worth. No part may depend on another.
+ * Calls work(context, part) for every part of [0, parts), on as many cores as the total number of
+ * `operations` justifies. Parts must be independent of each other.
  */
 void kernel_parts(int64_t parts, int64_t operations, void (*work)(void *context, int64_t part),
 		  void *context);
 
-/* Large arrays are taken in parts of so many elements, which do not depend on the cores. */
+/* Large arrays are split into parts of this many elements, whatever the number of cores. */
 #define KERNEL_PART (INT64_C(1) << 15)
 
-/* Calls work for [0, count) in parts of KERNEL_PART. */
+/* Calls work for [0, count) in parts of KERNEL_PART elements. */
 void kernel_each(const struct kernel_call *call, int64_t count,
 		 void (*work)(const struct kernel_call *call, int64_t first, int64_t end));
 

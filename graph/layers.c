@@ -1,4 +1,4 @@
-/* Layers: nodes with the parameters that belong to them. */
+/* Layers: nodes together with their parameters. */
 #include "graph/graph.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 
 #include "graph/edit_internal.h"
 
-/* "NAME.SUFFIX" with zeros or He-normal numbers in it. */
+/* Adds parameter "NAME.SUFFIX", filled with zeros or He-normal numbers. */
 static int layer_parameter(struct builder *b, const char *layer, const char *suffix,
 			   const struct shape *shape, enum weight_fill fill, int64_t fan_in)
 {
@@ -27,7 +27,9 @@ static int layer_state(struct builder *b, const char *layer, const char *suffix,
 			   shape->dims, fill);
 }
 
-/* The shape of x when it has `rank` dimensions; false and an error that names the layer otherwise.
+/*
+ * Gives the shape of x if it has `rank` dimensions; otherwise false and an error that names the
+ * layer.
  */
 static bool layer_input(struct builder *b, const char *layer, int x, int rank, struct shape *shape)
 {
@@ -249,7 +251,7 @@ int build_lstm(struct builder *b, const char *name, int x, int64_t hidden)
 	w.dims[0] = r.dims[0] = c.dims[0] = 4 * hidden;
 	w.dims[1] = in.dims[2];
 	r.dims[1] = hidden;
-	/* Gates halve what passes; twice the fan-in keeps the recurrence from growing. */
+	/* Gates halve the signal; twice the fan-in keeps the recurrence from growing. */
 	inputs[1] = layer_parameter(b, name, "weight", &w, FILL_HE_NORMAL, 2 * w.dims[1]);
 	inputs[2] = layer_parameter(b, name, "recurrent", &r, FILL_HE_NORMAL, 2 * hidden);
 	inputs[3] = layer_parameter(b, name, "bias", &c, FILL_ZERO, 0);

@@ -1,14 +1,14 @@
-/* Where values lie when channels are last. */
+/* Finds the memory layout of each value if channels are last. */
 #include "graph/layout.h"
 
 #include <string.h>
 
 #include "graph/operator_rows_internal.h"
 
-/* Axis i of what lies so is this one in the graph. */
+/* Axis i in memory is this axis of the graph. */
 static const int last_axes[] = {0, 2, 3, 1}, kernel_axes[] = {2, 3, 1, 0};
 
-/* The index of the only forward node that reads a value, or -1: there are none or several. */
+/* The index of the only forward node that reads a value; -1 if there is none or several. */
 static int only_reader(const struct graph *graph, int value)
 {
 	int found = -1;
@@ -24,7 +24,7 @@ static int only_reader(const struct graph *graph, int value)
 	return found;
 }
 
-/* N x C x H x W -> N x (C H W), where the order of the two makes a difference. */
+/* Whether the node turns N x C x H x W into N x (C H W), and the order of C and H W matters. */
 static bool flattens_images(const struct graph *graph, const struct node *node)
 {
 	const struct shape *x, *y;
@@ -37,7 +37,10 @@ static bool flattens_images(const struct graph *graph, const struct node *node)
 	       x->dims[2] * x->dims[3] > 1;
 }
 
-/* A product with a parameter that nobody else reads, whose order is ours to choose. */
+/*
+ * Whether the node multiplies by a parameter that no other node reads, so that prony may choose its
+ * order.
+ */
 static bool multiplies(const struct graph *graph, const struct node *node, int value)
 {
 	return operator_row(node->op)->layout == LAYOUT_MULTIPLIES && node->inputs[0] == value &&
@@ -47,8 +50,9 @@ static bool multiplies(const struct graph *graph, const struct node *node, int v
 }
 
 /*
- * Marks in `channels` what comes of forward node `first`, a flattening, up to the products that end
- * it; false when something else reads it, and then the marks mean nothing.
+ * Marks in `channels` the values computed from forward node `first`, a flattening, up to the matrix
+ * products that end the flat part. Returns false if another operator reads them; then the marks are
+ * invalid.
  */
 static bool mark_flat(const struct graph *graph, int first, int64_t *channels)
 {
@@ -94,7 +98,7 @@ static void mark_all_flat(const struct graph *graph, int64_t *marks, struct layo
 	}
 }
 
-/* A parameter or constant that convolutions alone read, as their weight. */
+/* Whether it is a parameter or constant that is read by convolutions only, as their weight. */
 static bool is_kernel(const struct graph *graph, int value)
 {
 	bool read = false;
@@ -113,7 +117,10 @@ static bool is_kernel(const struct graph *graph, int value)
 	return read;
 }
 
-/* Gradients lie as what they are the gradient of, sums of them as their terms. */
+/*
+ * Sets the layout of gradients: that of the value they belong to; a sum has the layout of its
+ * terms.
+ */
 static void follow(const struct graph *graph, const struct node *node, struct layouts *out)
 {
 	const struct operator_row *row = operator_row(node->op);
@@ -215,7 +222,10 @@ struct arrangement layouts_arrangement(const struct layouts *layouts, int value)
 	return (struct arrangement){.rank = 0};
 }
 
-/* Where element 0 of the innermost run lies in the graph's order, and the index moved on by one. */
+/*
+ * Returns the offset of the innermost run's element 0 in the graph's order, and advances the index
+ * by one.
+ */
 static int64_t next_run(const struct arrangement *a, const int64_t *strides, int64_t *index)
 {
 	int64_t at = 0;

@@ -1,6 +1,6 @@
 /*
- * A user's network as the file it came in, for engines that read such files: what it takes and
- * gives, and nothing of what is in between. Stands where no graph can express it.
+ * A user's network as the original file, for engines that read such files: its inputs and outputs,
+ * but nothing between them. Used if no graph can express the network.
  */
 #ifndef PRONY_GRAPH_MODEL_FILE_H
 #define PRONY_GRAPH_MODEL_FILE_H
@@ -10,9 +10,9 @@
 #define MODEL_FILE_PORTS_MAX 64
 
 struct model_file {
-	const void *bytes; /* an ONNX file, whole: no external data */
+	const void *bytes; /* a whole ONNX file without external data */
 	size_t length;
-	struct tensor_set inputs, outputs; /* no data; of outputs neither the shapes */
+	struct tensor_set inputs, outputs; /* without data; outputs without shapes, too */
 };
 
 #endif

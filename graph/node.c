@@ -1,4 +1,4 @@
-/* What the functions of operators and the checks ask of one node. */
+/* Questions about one node that the operators' functions and the checks ask. */
 #include "graph/operator_rows_internal.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Changes the batch of a graph, and finds out whether its samples are computed apart. */
+/* Changes the batch size of a graph, and finds out whether samples are computed independently. */
 #include "graph/rebatch.h"
 
 #include "graph/edit_internal.h"
@@ -14,7 +14,7 @@ static bool has_samples(const struct samples *s, const struct node *node)
 	return false;
 }
 
-/* Sets the place of the node's first output; nodes are followed in their order. */
+/* Sets the place of the samples in the node's first output; call it for the nodes in order. */
 static void follow(struct samples *s, const struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
@@ -68,7 +68,7 @@ enum prony_status graph_samples_apart(const struct graph *graph, struct error *e
 	return status;
 }
 
-/* Changes what the attributes of a node say of the batch. */
+/* Changes the attributes of a node that depend on the batch. */
 static void adapt(const struct samples *s, int64_t batch, struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
@@ -79,7 +79,7 @@ static void adapt(const struct samples *s, int64_t batch, struct node *node)
 		row->rebatch(s, x, y, batch, &node->attributes);
 }
 
-/* Shapes of the nodes' outputs, given those of the inputs and labels. */
+/* Infers the shapes of all outputs from those of the inputs and labels. */
 static enum prony_status infer_again(struct samples *s, int64_t batch, struct graph *out,
 				     struct error *err)
 {

@@ -1,3 +1,4 @@
+/* Finds the axes that means and broadcasts sum up or repeat. */
 #include "graph/reduction.h"
 
 static void sum_axis(struct reduction *r, int axis)
@@ -23,7 +24,7 @@ struct reduction reduction_of_mean(const struct graph *graph, const struct node 
 	return r;
 }
 
-/* Shapes are aligned at their ends. */
+/* The shapes are aligned at their last axes. */
 struct reduction reduction_of_broadcast(const struct shape *whole, const struct shape *part)
 {
 	struct reduction r = {.kept = *whole, .count = 1};

@@ -1,3 +1,4 @@
+/* Finds where the samples lie in the outputs of common kinds of operators. */
 #include "graph/samples.h"
 
 const struct samples_place samples_nowhere = {.axis = -1};

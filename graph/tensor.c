@@ -83,7 +83,7 @@ int64_t shape_elements(const struct shape *shape)
 	int64_t count = 1;
 
 	for (int i = 0; i < shape->rank; i++) {
-		/* A later 0 would hide a product that overflows before it. */
+		/* A later 0 would hide an earlier overflow of the product. */
 		if (shape->dims[i] < 0 || __builtin_mul_overflow(count, shape->dims[i], &count))
 			return -1;
 	}

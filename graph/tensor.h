@@ -1,4 +1,4 @@
-/* Named arrays in host memory: weights, batches, what a worker reads back. */
+/* Named arrays in host memory: weights, batches, and values that a worker reads back. */
 #ifndef PRONY_GRAPH_TENSOR_H
 #define PRONY_GRAPH_TENSOR_H
 
@@ -32,34 +32,34 @@ struct tensor {
 	const char *name;
 	enum dtype dtype;
 	struct shape shape;
-	void *data; /* contiguous, row-major, little-endian; at least 64-byte aligned when we
-		       allocate */
+	void *data; /* contiguous, row-major, little-endian; at least 64-byte aligned if prony
+		       allocates it */
 };
 
-/* An ordered set; the order is part of the meaning (parameters in graph order). */
+/* An ordered set; the order matters (parameters are in graph order). */
 struct tensor_set {
 	struct tensor *tensors;
 	size_t count;
 };
 
 const char *dtype_name(enum dtype dtype);
-int dtype_parse(const char *name, enum dtype *out); /* 0 on success, -1 when unknown */
+int dtype_parse(const char *name, enum dtype *out); /* 0 on success, -1 if unknown */
 size_t dtype_bytes(enum dtype dtype);
 
 struct shape shape_make(int rank, const int64_t *dims);
 int shape_equal(const struct shape *a, const struct shape *b);
-/* "64x1x28x28", "scalar". */
+/* Writes the shape as text: "64x1x28x28", "scalar". */
 void shape_text(const struct shape *shape, char *out, size_t out_bytes);
-/* Number of elements; -1 when a dimension is negative or the product overflows int64. */
+/* Number of elements; -1 if a dimension is negative or the product overflows int64. */
 int64_t shape_elements(const struct shape *shape);
-/* Bytes of the data; -1 as above. */
+/* Bytes of the data; -1 in the same cases. */
 int64_t tensor_bytes(const struct tensor *tensor);
 
-/* A tensor with zeroed data in the arena; PRONY_BAD_INPUT for shapes that overflow. */
+/* Makes a tensor with zeroed data in the arena; PRONY_BAD_INPUT if the size overflows. */
 enum prony_status tensor_new(struct arena *arena, const char *name, enum dtype dtype,
 			     const struct shape *shape, struct tensor *out, struct error *err);
 
-/* NULL when the set has no such name. */
+/* The tensor of that name; NULL if there is none. */
 struct tensor *tensor_find(const struct tensor_set *set, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the name and the shape of a value may be. */
+/* Checks the name and the shape of a value. */
 #include "graph/edit_internal.h"
 
 #include <jansson.h>
@@ -20,7 +20,7 @@ enum prony_status graph_check_name(const char *what, const char *name, struct er
 					 "%s '%s': control characters are not allowed in names",
 					 what, name);
 	}
-	/* Names end up in JSON; jansson takes UTF-8 only. */
+	/* Names are written to JSON, and jansson accepts UTF-8 only. */
 	text = json_string(name);
 	json_decref(text);
 	if (text == NULL)

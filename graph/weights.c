@@ -1,3 +1,4 @@
+/* Fills the parameters and states of a graph from a seed. */
 #include "graph/graph.h"
 
 #include <math.h>

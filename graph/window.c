@@ -1,3 +1,4 @@
+/* Arithmetic of sliding windows. */
 #include "graph/window.h"
 
 int64_t window_behind(const struct attributes *a, int axis, int64_t in, int64_t out)

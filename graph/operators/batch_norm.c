@@ -9,7 +9,7 @@ static const struct attribute_row batch_norm_attributes[] = {
 	{.name = NULL},
 };
 
-/* x has batch and channels; all else has one number for each channel. */
+/* x has batch and channels; all other inputs have one number per channel. */
 static enum prony_status check_channels(const struct graph *graph, const struct node *node,
 					struct error *err)
 {
@@ -42,7 +42,7 @@ static enum prony_status batch_norm_infer(struct graph *graph, struct node *node
 
 	if (status != PRONY_OK)
 		return status;
-	/* Training writes them. */
+	/* Training writes these. */
 	for (int i = 3; i < 5; i++) {
 		const struct value *state = &graph->values[node->inputs[i]];
 
@@ -74,7 +74,7 @@ static enum prony_status batch_norm_backward(struct graph *graph, const struct n
 	return backward_node(graph, node, OP_BATCH_NORM_GRAD, inputs, 5, 0, 3, err);
 }
 
-/* Mean, and mean of the squared differences from it, of one channel. */
+/* The mean of one channel, and the mean of the squared differences from it. */
 static void channel_moments(const double *x, const struct axis_split *s, int64_t channel,
 			    double *mean, double *variance)
 {
@@ -96,7 +96,10 @@ static void channel_moments(const double *x, const struct axis_split *s, int64_t
 	*variance = squares / count;
 }
 
-/* Both are sums over the channel: one of numbers around the mean, one of squares. */
+/*
+ * Adds the rounding of two sums over the channel: that of the numbers, for the mean, and that of
+ * squares, for the variance.
+ */
 static void round_moments(const struct kernel_call *call, int64_t c, int64_t count, double *mean,
 			  double *variance)
 {

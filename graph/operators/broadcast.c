@@ -1,4 +1,4 @@
-/* Functions of two elements, broadcast to each other: Add, Sub, Mul, Div; and BroadcastGrad. */
+/* Functions of two elements with broadcasting: Add, Sub, Mul, Div; and BroadcastGrad. */
 #include "graph/operators/operator.h"
 
 #include <string.h>
@@ -28,7 +28,10 @@ static double divide(double a, double b)
 	return a / b;
 }
 
-/* NumPy's rule: shapes are aligned at their ends; where one has 1 (or nothing), it is repeated. */
+/*
+ * NumPy's rule: the shapes are aligned at their last axes; a dimension that is 1 or missing is
+ * repeated.
+ */
 static bool broadcast_shape(const struct shape *a, const struct shape *b, struct shape *y)
 {
 	const struct shape *longer = a->rank >= b->rank ? a : b;
@@ -69,7 +72,10 @@ static enum prony_status binary_infer(struct graph *graph, struct node *node, st
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/* `gradient` has the shape of the output: sums up what broadcasting has repeated. */
+/*
+ * Contributes `gradient`, which has the shape of the output, to input i; sums over the repetitions
+ * if the input was broadcast.
+ */
 static enum prony_status contribute(struct graph *graph, const struct node *node, int i,
 				    int gradient, struct error *err)
 {
@@ -81,7 +87,7 @@ static enum prony_status contribute(struct graph *graph, const struct node *node
 	return backward_node(graph, &copy, OP_BROADCAST_GRAD, &gradient, 1, i, 1, err);
 }
 
-/* The gradient of a sum is the gradient of each term: no node is needed. */
+/* The gradient of a sum is the gradient of each term, so no node is needed. */
 static enum prony_status add_backward(struct graph *graph, const struct node *node,
 				      struct error *err)
 {
@@ -95,7 +101,7 @@ static enum prony_status add_backward(struct graph *graph, const struct node *no
 	return status;
 }
 
-/* Appends op(inputs) with the shape of the output and contributes it to input i. */
+/* Appends op(inputs), which has the shape of the output, and contributes it to input i. */
 static enum prony_status apply(struct graph *graph, const struct node *node, int i, enum op op,
 			       const int *inputs, int count, struct error *err)
 {
@@ -172,7 +178,7 @@ static void broadcast(const struct kernel_call *call, int64_t first, int64_t end
 	const double *a = kernel_input(call, 0), *b = kernel_input(call, 1);
 	double *y = kernel_output(call, 0);
 
-	if (same_shapes(call)) { /* most are, and walking costs more than this */
+	if (same_shapes(call)) { /* the usual case; walking costs more than this loop */
 		for (int64_t i = first; i < end; i++)
 			y[i] = function(a[i], b[i]);
 		return;
@@ -199,7 +205,10 @@ static void broadcast_grad_compute(const struct kernel_call *call)
 		dx[walk.at[0]] += dy[i];
 }
 
-/* Operands are aligned at their last axes; one without samples must be repeated for each sample. */
+/*
+ * The operands are aligned at their last axes. An operand without samples must be repeated for each
+ * sample.
+ */
 static struct samples_place binary_samples(const struct samples *s, const struct node *node,
 					   const struct samples_place *unused)
 {

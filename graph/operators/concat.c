@@ -74,7 +74,7 @@ static void concat_compute(const struct kernel_call *call)
 	}
 }
 
-/* Along the batch, groups of samples are put behind each other. */
+/* Along the batch, groups of samples are appended to each other. */
 static struct samples_place concat_samples(const struct samples *s, const struct node *node,
 					   const struct samples_place *first)
 {

@@ -14,7 +14,10 @@ static const struct attribute_row conv_attributes[] = {
 	{ATTRIBUTE("group", INT, group, 1)},	       {.name = NULL},
 };
 
-/* Channels, groups and kernel of the weights (O x I/group x H x W) agree with x and attributes. */
+/*
+ * Checks that channels, groups and kernel of the weights (O x I/group x H x W) agree with x and the
+ * attributes.
+ */
 static enum prony_status check_weights(const struct graph *graph, struct node *node,
 				       struct error *err)
 {
@@ -30,7 +33,7 @@ static enum prony_status check_weights(const struct graph *graph, struct node *n
 		return node_error(node, err, "the weights take %lld channels, the input gives %lld",
 				  (long long)w->dims[1], (long long)(x->dims[1] / a->group));
 	for (int i = 0; i < 2; i++) {
-		if (a->kernel[i] == 0) /* ONNX: left out means that the weights say it */
+		if (a->kernel[i] == 0) /* ONNX: absent, so the weights give it */
 			a->kernel[i] = w->dims[2 + i];
 		if (a->kernel[i] != w->dims[2 + i])
 			return node_error(node, err, "kernel_shape has %lld, the weights have %lld",
@@ -74,7 +77,7 @@ static int64_t conv_macs(const struct graph *graph, const struct node *node)
 	return macs;
 }
 
-/* Each of the two gradients of a convolution costs what the convolution does. */
+/* Each of the two gradients of a convolution costs as much as the convolution. */
 static int64_t conv_grad_macs(const struct graph *graph, const struct node *node)
 {
 	return conv_macs(graph, &graph->nodes[node->differentiates]);
@@ -97,26 +100,27 @@ static enum prony_status conv_backward(struct graph *graph, const struct node *n
 }
 
 /*
- * Each convolution is a matrix product with one factor whose elements are gathered from windows of
- * x or dy (im2col), a panel at a time:
+ * Each convolution is a matrix product. The elements of one factor are gathered from windows of x
+ * or dy (im2col), a panel at a time:
  *   y(o, nhw)   = k(o, crs) windows of x (crs, nhw)
  *   dk(o, crs)  = dy(o, nhw) windows of x (nhw, crs)
  *   dx(c, nhw)  = k(c, ors) windows of dy (ors, nhw)
- * In the last, a window of dy holds the outputs that the input pixel went into. With strides these
- * are other taps for each residue of the pixel's row and column: one product each, in which every
- * tap counts, instead of one that multiplies mostly zeros or of scattered sums (col2im).
+ * In the last product, a window of dy holds the outputs that depend on the input pixel. With
+ * strides, these are different taps for each residue of the pixel's row and column. So each residue
+ * has its own product, in which every tap counts. A single product would multiply mostly zeros, or
+ * would have to scatter its sums (col2im).
  */
 
 /* The taps of a window on one axis. */
 struct taps {
 	int64_t count;
 	int64_t *tap;	 /* index in the kernel */
-	int64_t *offset; /* from a position, times the step, to its element; may be negative */
+	int64_t *offset; /* from position * step to the tap's element; may be negative */
 };
 
-/* Element (channel, tap, position) of all windows. */
+/* The windows of a group: element (channel, tap, position). */
 struct windows {
-	const double *data;		/* first sample, first channel of the group */
+	const double *data;		/* at the first sample and the first channel of the group */
 	int64_t sample, height, width;	/* elements of a sample; size of a plane */
 	int64_t rows, columns, step[2]; /* positions of a sample */
 	struct taps taps[2];
@@ -143,7 +147,7 @@ static void windows_release(struct windows *windows)
 	}
 }
 
-/* Positions that are neighbours in one line of the windows' positions. */
+/* Neighbouring positions within one line of positions. */
 struct run {
 	const double *sample;
 	int64_t row, column; /* of the first position's element at offset 0 */
@@ -155,7 +159,7 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Cuts positions [position, position + count) into runs; there are at most count. */
+/* Cuts positions [position, position + count) into runs, at most `count` of them. */
 static int find_runs(const struct windows *w, int64_t position, int64_t count, struct run *runs)
 {
 	int found = 0;
@@ -192,7 +196,10 @@ static struct tap_place find_tap(const struct windows *w, int64_t index)
 	};
 }
 
-/* Writes the elements of a tap at a run's positions, `stride` apart; what lies outside is 0. */
+/*
+ * Writes the elements of a tap at a run's positions, `stride` apart; elements outside the plane are
+ * 0.
+ */
 static inline void read_run(const struct windows *w, const struct run *run, struct tap_place tap,
 			    double *restrict to, int64_t stride)
 {
@@ -256,11 +263,11 @@ static void pack_taps(const struct gemm_f64_factor *factor, const struct gemm_f6
 			panel->to[k * panel->width + lane] = 0;
 }
 
-/* The kernels of one group as the factor of dx: lanes are c, depth is (o, taps of the windows). */
+/* The kernels of one group as a factor of dx: lanes are c, depth is (o, taps of the windows). */
 struct kernels {
 	const double *data;
 	int64_t outer, plane, columns; /* elements of an output's kernel, of a plane, of its rows */
-	const struct taps *taps;       /* 2 */
+	const struct taps *taps;       /* one for each axis */
 };
 
 static void pack_kernels(const struct gemm_f64_factor *factor, const struct gemm_f64_panel *panel)
@@ -286,8 +293,8 @@ static int64_t plane_of(const struct shape *shape)
 }
 
 /*
- * Where each position takes one element, all that it has, a plane is one long line: panels are then
- * copied in pieces as long as can be.
+ * If each position reads exactly one element, a plane becomes one long line: panels are then copied
+ * in the longest possible pieces.
  */
 static void flatten(struct windows *w)
 {
@@ -300,7 +307,7 @@ static void flatten(struct windows *w)
 	w->rows = w->height = 1;
 }
 
-/* The windows of x, whose positions are the elements of a plane of y. */
+/* The windows of x; the positions are the elements of a plane of y. */
 static struct windows windows_of_input(const struct conv *conv, const double *x, int64_t group)
 {
 	const struct attributes *attributes = conv->attributes;
@@ -325,8 +332,8 @@ static struct windows windows_of_input(const struct conv *conv, const double *x,
 }
 
 /*
- * The windows of dy, or of its part for a group, that the pixels of dx with these residues modulo
- * the strides went into.
+ * The windows of dy, or of a group's part of it: those outputs that depend on pixels of dx with
+ * these residues modulo the strides.
  */
 static struct windows windows_of_output(const struct conv *conv, const double *dy, int64_t group,
 					const int64_t residue[2])
@@ -360,7 +367,7 @@ static struct windows windows_of_output(const struct conv *conv, const double *d
 	return w;
 }
 
-/* Groups of fewer channels than a tile of the product has rows are better done directly. */
+/* Whether to compute directly: groups have fewer channels than a tile of the product has rows. */
 static bool is_direct(const struct conv *conv)
 {
 	return conv->attributes->group > 1 && conv->k->dims[1] < 4 &&
@@ -412,7 +419,7 @@ static void conv_compute(const struct kernel_call *call)
 		group_forward(&conv, &data, group);
 }
 
-/* The pixels of dx with these residues, in one group. */
+/* Computes the pixels of dx with these residues, in one group. */
 static void group_grad_input(const struct conv *conv, const struct conv_data *data, int64_t group,
 			     const int64_t residue[2])
 {

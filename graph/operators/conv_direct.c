@@ -1,11 +1,12 @@
+/* Computes convolutions tap by tap, without a matrix product. */
 #include "graph/operators/conv_direct_internal.h"
 
 #include "base/parallel.h"
 
-/* What one element of the kernel sees: planes of x and y, and the outputs it takes part in. */
+/* The operands of one kernel element: planes of x and y, and the range of outputs that use it. */
 struct tap {
 	double *x, *k, *y;	  /* x: plane; k: the element; y: plane */
-	int64_t first[2], end[2]; /* rows and columns of y whose input lies inside x */
+	int64_t first[2], end[2]; /* rows and columns of y whose input is inside x */
 	int64_t origin[2];	  /* input row and column of output 0, may be negative */
 	int64_t stride[2];
 	int64_t x_width, y_width;
@@ -91,7 +92,7 @@ static void tap_grad_weight(const struct tap *t)
 	*t->k += sum;
 }
 
-/* The outputs on one axis whose input for this position in the kernel is not padding. */
+/* The range of outputs on one axis for which this kernel position does not read padding. */
 static void tap_range(const struct conv *conv, int axis, int64_t position, struct tap *t)
 {
 	int64_t stride = conv->attributes->strides[axis];
@@ -109,7 +110,7 @@ static void tap_range(const struct conv *conv, int axis, int64_t position, struc
 		t->first[axis] = t->end[axis];
 }
 
-/* All taps between one plane of x and one of y, with the kernel plane k. */
+/* Visits all taps between one plane of x and one of y, with the kernel plane k. */
 static void walk_planes(const struct conv *conv, double *x, double *k, double *y,
 			void (*visit)(const struct tap *))
 {
@@ -125,7 +126,7 @@ static void walk_planes(const struct conv *conv, double *x, double *k, double *y
 	}
 }
 
-/* All planes of x that take part in plane o of sample n of y. */
+/* Visits all planes of x that plane o of sample n of y depends on. */
 static void walk_output(const struct conv *conv, const struct conv_data *data, int64_t n, int64_t o,
 			void (*visit)(const struct tap *))
 {
@@ -186,7 +187,7 @@ static void walk_all(const struct conv *conv, const struct conv_data *data, int6
 
 	for (int axis = 2; axis < 4; axis++)
 		if (__builtin_mul_overflow(macs, conv->k->dims[axis], &macs))
-			macs = INT64_MAX; /* no size: only the number of threads depends on it */
+			macs = INT64_MAX; /* only the number of threads depends on it */
 	parallel_run(items, parallel_threads(macs), work, &walk);
 }
 

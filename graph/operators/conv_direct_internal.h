@@ -1,4 +1,4 @@
-/* Convolutions whose groups are too small for a matrix product. */
+/* Private to graph/operators/: convolutions whose groups are too small for a matrix product. */
 #ifndef PRONY_GRAPH_OPERATORS_CONV_DIRECT_INTERNAL_H
 #define PRONY_GRAPH_OPERATORS_CONV_DIRECT_INTERNAL_H
 
@@ -6,8 +6,8 @@
 
 /*
  * The forward convolution and both gradients visit the same products y[n,o,h,w] ~ k[o,c,r,s] *
- * x[n,c,h*stride+r*dilation-pad,...]; they differ in which of the three is summed up, the others
- * are read. Gradients have the shape of what they are the gradient of.
+ * x[n,c,h*stride+r*dilation-pad,...]. They differ in which of the three arrays is summed; the other
+ * two are read. A gradient has the shape of its value.
  */
 struct conv {
 	const struct attributes *attributes;
@@ -19,7 +19,7 @@ struct conv_data {
 };
 
 /*
- * Tap by tap, for depthwise convolutions and others whose groups are too small for a matrix
+ * Compute tap by tap, for depthwise convolutions and others whose groups are too small for a matrix
  * product. They add to y, x and k respectively.
  */
 void conv_direct(const struct conv *conv, const struct conv_data *data);

@@ -73,7 +73,7 @@ static void dropout_grad_compute(const struct kernel_call *call)
 }
 
 /* clang-format off */
-/* Dropout is off where rounding is asked for. */
+/* Dropout is off if rounding is requested. */
 const struct operator_row row_DROPOUT = {
 	ARITY(1, 1, 2), .attributes = dropout_attributes, .is_random = true,
 	.infer = dropout_infer, .backward = dropout_backward, .compute = dropout_compute,

@@ -1,6 +1,6 @@
 /*
- * Functions of each element: everything that is known of one is its row at the end, with its
- * attributes and its functions before it. Definitions are ONNX's.
+ * Functions of each element. Everything about a function is in its row at the end of the file, and
+ * in its attributes and functions before it. The definitions are ONNX's.
  */
 #include "graph/operators/operator.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 
-/* Not fmin and fmax: a NaN must stay visible. */
+/* fmin and fmax are not used, because a NaN must stay visible. */
 static double clamp(double x, double min, double max)
 {
 	return x < min ? min : x > max ? max : x;
@@ -99,7 +99,10 @@ static double sigmoid_slope(const struct attributes *a, double y)
 	return y * (1 - y);
 }
 
-/* Of a function of three pieces the slope at an end is the outer piece's. */
+/*
+ * For a function of three pieces, the slope at an end of the middle piece is that of the outer
+ * piece.
+ */
 static double clip(const struct attributes *a, double x)
 {
 	return clamp(x, a->min, a->max);
@@ -265,7 +268,7 @@ static double gelu_slope(const struct attributes *a, double x)
 	return 0.5 * erfc(-x * root_half) + 0.5 * x * root_2_pi * exp(-x * x / 2);
 }
 
-/* Of the one with tanh: MXNet has the other only. */
+/* Steps for the tanh form only: MXNet has the erf form. */
 static int gelu_steps(const struct attributes *a,
 		      struct elementwise_step steps[ELEMENTWISE_MAX_STEPS])
 {
@@ -317,8 +320,8 @@ static enum prony_status slope_backward(struct graph *graph, const struct node *
 }
 
 /*
- * What kinks turn is decided by one thread and in the order of the elements: first all parts are
- * done as if nothing were too close, and those with something too close are noted.
+ * Elements that are too close to a kink are decided by one thread, in the order of the elements.
+ * First all parts are computed as if none were too close, and parts with such elements are noted.
  */
 struct watched {
 	const struct kernel_call *call;
@@ -333,7 +336,7 @@ static int64_t watched_end(const struct watched *w, int64_t part)
 	return end < count ? end : count;
 }
 
-/* Does all parts, then again those that were noted. */
+/* Computes all parts, then decides the noted parts. */
 static void watch(const struct kernel_call *call, const double *x,
 		  void (*work)(void *watched, int64_t part),
 		  void (*decide)(struct watched *watched, int64_t part))
@@ -351,7 +354,7 @@ static void watch(const struct kernel_call *call, const double *x,
 	free(watched.noted);
 }
 
-/* Not fmax: a NaN must stay visible. */
+/* fmax is not used, because a NaN must stay visible. */
 static void relu_part(void *context, int64_t part)
 {
 	const struct watched *w = context;
@@ -366,7 +369,7 @@ static void relu_part(void *context, int64_t part)
 	w->noted[part] = noted;
 }
 
-/* The gradient asks whether y is 0; the value itself is too small to matter. */
+/* The gradient tests whether y is 0; the value itself is too small to matter. */
 static void relu_decide(struct watched *w, int64_t part)
 {
 	const double *x = kernel_input(w->call, 0);
@@ -416,7 +419,7 @@ static void elementwise_compute(const struct kernel_call *call)
 	kernel_each(call, kernel_output_count(call, 0), elementwise);
 }
 
-/* The function that a gradient belongs to, with the gradient's attributes. */
+/* The slope of the forward function, with the gradient node's attributes. */
 struct slope {
 	double (*slope)(const struct attributes *a, double x);
 	const struct attributes *a;
@@ -435,7 +438,7 @@ static struct slope slope_of(const struct kernel_call *call)
 	return s;
 }
 
-/* Exactly at a kink there is one agreed answer. */
+/* An x exactly at a kink is not too close: its result is defined. */
 static bool too_close(double x, double kink, double close)
 {
 	return x != kink && fabs(x - kink) < close;
@@ -457,7 +460,7 @@ static void slope_part(void *context, int64_t part)
 	w->noted[part] = noted;
 }
 
-/* Where x is too close to a kink to call, it may count as just beyond it. */
+/* If x is too close to a kink, it may count as just beyond the kink. */
 static void slope_decide(struct watched *w, int64_t part)
 {
 	const struct slope s = slope_of(w->call);
@@ -491,7 +494,7 @@ static int64_t elementwise_terms(const struct graph *graph, const struct node *n
 	return !operator_row(node->op)->elementwise->exact;
 }
 
-/* A gradient is a function of the node that it belongs to. */
+/* The gradient sums as many terms as the forward function. */
 static int64_t slope_terms(const struct graph *graph, const struct node *node, int output)
 {
 	return elementwise_terms(graph, &graph->nodes[node->differentiates], output);
@@ -503,7 +506,7 @@ static int64_t slope_terms(const struct graph *graph, const struct node *node, i
 		.attributes = (table), .elementwise = &(const struct elementwise){__VA_ARGS__},    \
 		.terms = elementwise_terms, .samples = samples_stay, .layout = LAYOUT_SAME_PLACES, \
 		.joins_box = true, .onnx_inputs = "x"
-/* The same with what most have. */
+/* The same, with the members that most functions have. */
 #define PLAIN(table, ...)                                                                          \
 	FUNCTION(table, __VA_ARGS__), .infer = node_copy_shape, .backward = slope_backward,        \
 				      .compute = elementwise_compute

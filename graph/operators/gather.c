@@ -1,4 +1,4 @@
-/* Gather along the first axis, as an embedding takes rows of a table, and its gradient. */
+/* Gather along the first axis (an embedding takes rows of a table), and its gradient. */
 #include "graph/operators/operator.h"
 
 #include <string.h>
@@ -22,7 +22,10 @@ static enum prony_status gather_infer(struct graph *graph, struct node *node, st
 	if (node->attributes.axis != 0)
 		return node_error(node, err, "axis is %lld; rows are taken along axis 0 only",
 				  (long long)node->attributes.axis);
-	/* Then whoever reads a batch can check that every index names a row. */
+	/*
+	 * The indices must be an input, so that a batch can be checked: every index must name a
+	 * row.
+	 */
 	if (indices->kind != VALUE_INPUT ||
 	    (indices->dtype != DTYPE_I64 && indices->dtype != DTYPE_I32))
 		return node_error(node, err,
@@ -54,7 +57,7 @@ static void gather_compute(const struct kernel_call *call)
 		       (size_t)width * sizeof(*y));
 }
 
-/* A row that was taken several times gets the sum. */
+/* A row that was taken several times gets the sum of its gradients. */
 static void gather_grad_compute(const struct kernel_call *call)
 {
 	const struct shape *table = kernel_output_shape(call, 0);
@@ -71,13 +74,13 @@ static void gather_grad_compute(const struct kernel_call *call)
 	}
 }
 
-/* As many as a row is taken on average, one at least. */
+/* The number of times that a row is taken on average, at least 1. */
 static int64_t gather_grad_terms(const struct graph *graph, const struct node *node, int output)
 {
 	return terms_shared(graph, node, output) + 1;
 }
 
-/* The indices have the samples, the table has none. */
+/* The indices contain the samples, the table does not. */
 static struct samples_place gather_samples(const struct samples *s, const struct node *node,
 					   const struct samples_place *indices)
 {

@@ -22,7 +22,7 @@ static enum prony_status gemm_infer(struct graph *graph, struct node *node, stru
 
 	if (status == PRONY_OK)
 		status = node_need_rank(graph, node, 1, 2, err);
-	/* Of ONNX's broadcasts only a bias per column: the gradient rows rely on it. */
+	/* Of ONNX's broadcasts only a bias per column is allowed: the gradient rows rely on it. */
 	if (status == PRONY_OK && node_has_input(node, 2))
 		status = node_need_rank(graph, node, 2, 1, err);
 	if (status != PRONY_OK)
@@ -49,7 +49,7 @@ static int64_t gemm_macs(const struct graph *graph, const struct node *node)
 				   a->dims[node->attributes.trans_a ? 0 : 1]);
 }
 
-/* Each of the two gradients of a matrix product costs what the product does. */
+/* Each of the two gradients of a matrix product costs as much as the product. */
 static int64_t gemm_grad_macs(const struct graph *graph, const struct node *node)
 {
 	return gemm_macs(graph, &graph->nodes[node->differentiates]);
@@ -71,7 +71,7 @@ static enum prony_status gemm_backward(struct graph *graph, const struct node *n
 	return status;
 }
 
-/* A matrix as the product sees it: element (i, j) is data[i * row + j * column]. */
+/* A matrix with strides: element (i, j) is data[i * row + j * column]. */
 struct matrix {
 	const double *data;
 	int64_t rows, columns, row, column;
@@ -105,7 +105,7 @@ static void multiply_add(double *to, double alpha, struct matrix a, struct matri
 	});
 }
 
-/* Writes transpose(product) when the operand was used transposed, else the product. */
+/* Writes the product, transposed if the operand was used transposed. */
 static void multiply_into(double *to, double alpha, struct matrix a, struct matrix b,
 			  bool transposed)
 {
@@ -165,7 +165,7 @@ static void gemm_grad_weight_compute(const struct kernel_call *call)
 			dc[j] += attributes->beta * dy.data[i * dy.row + j];
 }
 
-/* Rows of A' are samples, those of B' are not. */
+/* The rows of A' are samples, those of B' are not. */
 static struct samples_place gemm_samples(const struct samples *s, const struct node *node,
 					 const struct samples_place *x)
 {

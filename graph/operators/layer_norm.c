@@ -13,7 +13,7 @@ static const struct attribute_row layer_norm_attributes[] = {
 	{.name = NULL},
 };
 
-/* scale and bias have one number for each element that is normalised together. */
+/* scale and bias have one number for each of the elements that are normalised together. */
 static enum prony_status layer_norm_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	const struct shape *x = node_input_shape(graph, node, 0);
@@ -48,12 +48,12 @@ static enum prony_status layer_norm_backward(struct graph *graph, const struct n
 	return backward_node(graph, node, OP_LAYER_NORM_GRAD, inputs, 3, 0, 3, err);
 }
 
-/* What is normalised together is one row. */
+/* The elements that are normalised together form one row. */
 struct rows {
 	const struct kernel_call *call;
 	const double *x;
 	int64_t length;
-	double *mean, *inverse; /* of each row; inverse: 1 / sqrt(variance + epsilon) */
+	double *mean, *inverse; /* for each row; inverse: 1 / sqrt(variance + epsilon) */
 };
 
 /* The variance is the mean of the squared differences from the mean. */

@@ -30,7 +30,7 @@ static enum prony_status half_squares_infer(struct graph *graph, struct node *no
 				  : status;
 }
 
-/* The pass starts here: d loss / d loss is 1 and never stored. */
+/* The backward pass starts here: d loss / d loss is 1 and is never stored. */
 static enum prony_status cross_entropy_backward(struct graph *graph, const struct node *node,
 						struct error *err)
 {
@@ -48,7 +48,7 @@ static enum prony_status half_squares_backward(struct graph *graph, const struct
 	return backward_node(graph, node, OP_HALF_SQUARES_GRAD, node->inputs, 1, 0, 1, err);
 }
 
-/* log of the sum of exp(x), without overflow for large x. */
+/* log of the sum of exp(x), computed without overflow for large x. */
 static double log_sum_exp(const double *x, int64_t count)
 {
 	double largest = x[0], sum = 0;
@@ -61,7 +61,7 @@ static double log_sum_exp(const double *x, int64_t count)
 	return largest + log(sum);
 }
 
-/* Negative labels are ignored. */
+/* The number of valid labels; negative ones are ignored. */
 static double valid_labels(const double *labels, int64_t count)
 {
 	double valid = 0;

@@ -24,14 +24,14 @@ static enum prony_status lrn_infer(struct graph *graph, struct node *node, struc
 	if (a->size < 1 || a->size > INT32_MAX)
 		return node_error(node, err, "size is %lld; it must be 1 or more",
 				  (long long)a->size);
-	/* Then no power of zero or of a negative number is taken. */
+	/* This excludes powers of zero and of negative numbers. */
 	if (!(a->bias > 0 && a->alpha >= 0))
 		return node_error(node, err, "bias is %g and alpha %g; they must be positive",
 				  a->bias, a->alpha);
 	return node_copy_shape(graph, node, err);
 }
 
-/* Channels around c: for an even size one more above it than below, as ONNX has it. */
+/* The channels around c; an even size has one more channel above than below, as in ONNX. */
 static void lrn_range(int64_t size, int64_t channels, int64_t c, int64_t *first, int64_t *end)
 {
 	*first = c - (size - 1) / 2;
@@ -42,7 +42,9 @@ static void lrn_range(int64_t size, int64_t channels, int64_t c, int64_t *first,
 		*end = channels;
 }
 
-/* bias + alpha / size * the sum of squares around, for all elements of channel c of one sample. */
+/*
+ * bias + alpha / size * the sum of squares around it, for all elements of channel c of one sample.
+ */
 static void lrn_scale(const struct attributes *a, const struct axis_split *s, const double *sample,
 		      int64_t c, double *scale)
 {
@@ -77,7 +79,7 @@ static void lrn_compute(const struct kernel_call *call)
 }
 
 /*
- * y[c] = x[c] s[c]^-beta, and x[c] stands in s[k] of every k whose range holds c:
+ * y[c] = x[c] s[c]^-beta, and x[c] is part of s[k] for every k whose range contains c:
  * dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size x[c] sum over those k of dy[k] y[k] / s[k]
  */
 static void lrn_grad_compute(const struct kernel_call *call)

@@ -10,7 +10,7 @@ static const struct attribute_row reduce_mean_attributes[] = {
 	{.name = NULL},
 };
 
-/* Counts axes from the start, in ascending order; none means all. */
+/* Makes axes count from the start, in ascending order; none means all. */
 static enum prony_status normal_axes(struct node *node, int rank, struct error *err)
 {
 	struct int_list *axes = &node->attributes.ints;
@@ -73,7 +73,7 @@ static enum prony_status global_average_pool_infer(struct graph *graph, struct n
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/* Walks over x; place 0 is where each element's mean stands. */
+/* Walks over x; place 0 is the offset of each element's mean. */
 static struct array_walk mean_walk(const struct kernel_call *call, const struct shape *x)
 {
 	const struct node *node = call->node;
@@ -118,7 +118,10 @@ static void mean_grad_compute(const struct kernel_call *call)
 		dx[i] = dy[walk.at[0]] * share;
 }
 
-/* The batch must not be among the axes, and moves to the front where they go. */
+/*
+ * The batch must not be among the axes. Its axis moves to the front by the number of axes removed
+ * before it.
+ */
 static struct samples_place reduce_mean_samples(const struct samples *s, const struct node *node,
 						const struct samples_place *x)
 {

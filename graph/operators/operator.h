@@ -1,6 +1,6 @@
 /*
- * For the files of graph/operators/: an operator's row (graph/operators.h) and what its functions
- * are made of. The file of a forward operator holds its gradients' rows, too.
+ * For the files of graph/operators/: the row of an operator (graph/operators.h) and shared
+ * functions. The file of a forward operator also holds the rows of its gradients.
  */
 #ifndef PRONY_GRAPH_OPERATORS_OPERATOR_H
 #define PRONY_GRAPH_OPERATORS_OPERATOR_H
@@ -10,7 +10,7 @@
 #include "graph/operator_rows_internal.h"
 #include "graph/samples.h"
 
-/* row_CONV is the row of OP_CONV; table.c lists them. */
+/* row_CONV is the row of OP_CONV; table.c lists all rows. */
 #define X(id, name) extern const struct operator_row row_##id;
 PRONY_OPERATORS(X)
 #undef X
@@ -20,19 +20,19 @@ PRONY_OPERATORS(X)
 	.offset = offsetof(struct attributes, member), .otherwise = (standard)
 #define ARITY(least, most, outputs)                                                                \
 	.min_inputs = (least), .max_inputs = (most), .max_outputs = (outputs)
-/* A gradient reads and writes all of these, and has the attributes of its forward operator. */
+/* For gradient rows: all inputs and outputs are required; attributes are the forward operator's. */
 #define GRADIENT(inputs, outputs, table)                                                           \
 	ARITY(inputs, inputs, outputs), .attributes = (table), .is_gradient = true,                \
 					.infer = infer_gradient
 
-/* Output 0 is input 0. */
+/* Copies input 0 to output 0. */
 void compute_copy(const struct kernel_call *call);
 
-/* `terms` of what is only moved. */
+/* `terms` of operators that only move elements. */
 int64_t terms_none(const struct graph *graph, const struct node *node, int output);
-/* Of what sums up all that the output has fewer elements than input 0. */
+/* `terms` of operators that sum: elements of input 0 per element of the output. */
 int64_t terms_shared(const struct graph *graph, const struct node *node, int output);
-/* Of the gradients of a weight (by its macs) and a bias. */
+/* `terms` of the gradients of a weight (its macs) and a bias. */
 int64_t terms_of_weight_gradient(const struct graph *graph, const struct node *node, int output);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pad with one number, and its gradient. */
+/* Pad with a constant, and its gradient. */
 #include "graph/operators/operator.h"
 
 static const struct attribute_row pad_attributes[] = {
@@ -27,7 +27,7 @@ static enum prony_status pad_infer(struct graph *graph, struct node *node, struc
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/* Walks over the small array; place 0 is where its elements stand in the padded one. */
+/* Walks over the small array; place 0 is the offset of its elements in the padded one. */
 static struct array_walk pad_walk(const struct kernel_call *call, const struct shape *inner,
 				  const struct shape *padded)
 {

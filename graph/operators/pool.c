@@ -23,9 +23,9 @@ static const struct attribute_row average_pool_attributes[] = {
 };
 
 /*
- * Every window must hold an element of the input, or its maximum is that of nothing. Padding
- * smaller than the kernel, as ONNX Runtime asks too, and taps no further apart than the input is
- * large, ensure it.
+ * Every window must contain an element of the input; otherwise its maximum is undefined. This is
+ * ensured by padding smaller than the kernel, which ONNX Runtime also requires, and by taps that
+ * are no further apart than the input is large.
  */
 static enum prony_status check_padding(const struct graph *graph, const struct node *node,
 				       struct error *err)
@@ -70,7 +70,7 @@ static enum prony_status average_pool_infer(struct graph *graph, struct node *no
 	return max_pool_infer(graph, node, err);
 }
 
-/* One window of the pooling: its elements on a plane of the input, padding left out. */
+/* One window of the pool: its elements on a plane of the input, without padding. */
 struct pool_window {
 	int64_t origin[2], kernel[2], dilation[2], size[2];
 };
@@ -89,7 +89,7 @@ static struct pool_window window_at(const struct attributes *a, const struct sha
 	return window;
 }
 
-/* Index of element (r, s) of the window on its plane; -1 for padding. */
+/* Index of element (r, s) of the window on its plane; -1 if it is padding. */
 static int64_t window_index(const struct pool_window *window, int64_t r, int64_t s)
 {
 	int64_t row = window->origin[0] + r * window->dilation[0];
@@ -100,7 +100,10 @@ static int64_t window_index(const struct pool_window *window, int64_t r, int64_t
 	return row * window->size[1] + column;
 }
 
-/* The elements of the window on one axis that lie on the plane: from *first up to before *end. */
+/*
+ * The elements of the window on one axis that are on the plane: from *first up to, but not
+ * including, *end.
+ */
 static void inside(const struct pool_window *window, int axis, int64_t *first, int64_t *end)
 {
 	int64_t step = window->dilation[axis], origin = window->origin[axis];
@@ -112,7 +115,10 @@ static void inside(const struct pool_window *window, int axis, int64_t *first, i
 		*end = window->kernel[axis];
 }
 
-/* The first largest element in row-major order, and the largest of those below it (or -1). */
+/*
+ * Index of the first largest element in row-major order, and of the largest of the smaller ones (or
+ * -1).
+ */
 static int64_t window_maximum(const struct pool_window *window, const double *plane,
 			      int64_t *runner_up)
 {
@@ -147,7 +153,7 @@ static int64_t planes_of(const struct shape *shape)
 	return shape->dims[0] * shape->dims[1];
 }
 
-/* What all windows of an output look at. */
+/* The number of elements that all windows of an output read. */
 static int64_t window_elements(const struct kernel_call *call, const struct shape *y)
 {
 	const struct attributes *a = &call->node->attributes;
@@ -185,8 +191,8 @@ static void max_pool_compute(const struct kernel_call *call)
 }
 
 /*
- * As in kernels_elementwise.c: all planes are done as if nothing were too close to call, and those
- * where something is are done again by one thread, which decides in the order of the elements.
+ * As in elementwise.c: all planes are computed as if nothing were too close to call. Planes with
+ * such elements are computed again by one thread, which decides in the order of the elements.
  */
 struct pool_gradient {
 	const struct kernel_call *call;
@@ -195,7 +201,10 @@ struct pool_gradient {
 	bool *noted; /* by plane */
 };
 
-/* Where the gradient of a window goes; notes, or decides, what is too close to call. */
+/*
+ * Returns where the gradient of a window goes; notes or decides comparisons that are too close to
+ * call.
+ */
 static int64_t route(const struct pool_gradient *g, const struct pool_window *window,
 		     const double *plane, int64_t p, int64_t place)
 {
@@ -248,8 +257,10 @@ static void max_pool_grad_compute(const struct kernel_call *call)
 	free(g.noted);
 }
 
-/* What the sum of a window is divided by. ceil_mode's windows may reach further than the padding:
- * what lies there never counts. */
+/*
+ * The divisor of a window's sum. Windows of ceil_mode may reach beyond the padding; elements there
+ * never count.
+ */
 static double window_divisor(const struct attributes *a, const struct pool_window *window)
 {
 	int64_t elements = 1;
@@ -264,7 +275,7 @@ static double window_divisor(const struct attributes *a, const struct pool_windo
 	return (double)elements;
 }
 
-/* Either way over the windows of a plane: y is their means, or x gets what is in y back. */
+/* Goes over the windows of a plane: computes their means into y, or distributes y back to x. */
 static void average(const struct attributes *a, const struct shape *x_shape,
 		    const struct shape *y_shape, double *x, double *y, bool backward)
 {

@@ -57,7 +57,7 @@ static int64_t recurrent_macs(const struct graph *graph, const struct node *node
 				      shape_elements(node_input_shape(graph, node, 2))));
 }
 
-/* Twice the forward pass; less where nobody wants the gradient of x. */
+/* Twice the macs of the forward pass; less if the gradient of x is not needed. */
 static int64_t recurrent_grad_macs(const struct graph *graph, const struct node *node)
 {
 	const struct node *forward = &graph->nodes[node->differentiates];
@@ -87,15 +87,15 @@ static enum prony_status rnn_backward(struct graph *graph, const struct node *no
 }
 
 /*
- * Both recurrent layers: sums of each step a = b + w x + r h, a cell that makes the next h of them,
- * and the way back through time. They differ in the cell only.
+ * Shared by both recurrent layers: the sums of each step a = b + w x + r h, a cell that computes
+ * the next h from them, and backpropagation through time. The layers differ in the cell only.
  */
 struct recurrent {
 	int64_t batch, steps, features, hidden, gates;
 	const double *x, *w, *r, *b;
-	double *sums; /* steps x batch x gates*hidden: the sums, then what the cell makes of them */
-	double *states; /* steps+1 x batch x hidden: h; 0 at first */
-	double *cells;	/* the same, for LSTM: c */
+	double *sums;	/* steps x batch x gates*hidden: the sums, later the cell's activations */
+	double *states; /* steps+1 x batch x hidden: h; starts with 0 */
+	double *cells;	/* the same for c of LSTM */
 	double *dw, *dr, *db, *dx;
 	const struct kernel_call *call;
 };
@@ -121,7 +121,7 @@ static void add_scaled(double *restrict to, const double *restrict from, double 
 		to[i] += factor * from[i];
 }
 
-/* Inputs from `first` on: x, w, r, b. */
+/* Sets up from the inputs x, w, r, b, which start at input `first`. */
 static struct recurrent recurrent_init(const struct kernel_call *call, int first, int64_t gates)
 {
 	const struct shape *x = kernel_input_shape(call, first);
@@ -154,7 +154,7 @@ static void recurrent_release(struct recurrent *l)
 	free(l->cells);
 }
 
-/* a: gates i, o, f, c of ONNX; they are replaced by their activations. */
+/* a: ONNX's gates i, o, f, c; they are replaced by their activations. */
 static void lstm_cell(double *a, const double *c_before, double *c, double *h, int64_t hidden)
 {
 	for (int64_t k = 0; k < hidden; k++) {
@@ -194,7 +194,9 @@ static void forward(struct recurrent *l)
 	}
 }
 
-/* Of one step and sample: turns dh and dc into da (in place of a) and the dc of the step before. */
+/*
+ * For one step and sample: turns dh and dc into da (in place of a) and the dc of the previous step.
+ */
 static void lstm_cell_grad(double *a, const double *c_before, const double *c, const double *dh,
 			   double *dc, int64_t hidden)
 {
@@ -212,7 +214,7 @@ static void lstm_cell_grad(double *a, const double *c_before, const double *c, c
 	}
 }
 
-/* As ReLU has it (elementwise.c); `close` is 0 where nothing watches. */
+/* As for ReLU (elementwise.c); `close` is 0 without a watch. */
 static void relu_cell_grad(double *a, const double *dh, int64_t hidden, double close,
 			   const struct kernel_call *call)
 {
@@ -225,7 +227,7 @@ static void relu_cell_grad(double *a, const double *dh, int64_t hidden, double c
 	}
 }
 
-/* da is known: adds its share to all gradients, and makes dh of the step before. */
+/* Given da, adds its share to all gradients, and computes dh of the previous step. */
 static void spread(struct recurrent *l, const double *da, int64_t sample, int64_t step,
 		   const double *h_before, double *dh)
 {
@@ -247,7 +249,7 @@ static void spread(struct recurrent *l, const double *da, int64_t sample, int64_
 	}
 }
 
-/* dh: batch x hidden, of the last state; is overwritten. */
+/* dh: batch x hidden, for the last state; it is overwritten. */
 static void backward(struct recurrent *l, double *dh)
 {
 	int64_t width = l->gates * l->hidden, plane = l->batch * l->hidden;
@@ -326,7 +328,7 @@ static void rnn_grad_compute(const struct kernel_call *call)
 	run_backward(call, 1);
 }
 
-/* Of every step h, of an LSTM c, and its gates unless they are computed again. */
+/* Bytes kept for every step: h, c of an LSTM, and its gates unless they are computed again. */
 static int64_t recurrent_kept(const struct graph *graph, const struct node *node, bool all)
 {
 	const struct shape *x = node_input_shape(graph, node, 0);

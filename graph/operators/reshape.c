@@ -33,7 +33,7 @@ static enum prony_status flatten_infer(struct graph *graph, struct node *node, s
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/* What `shape` says of x; *open is the index of its -1, or -1. */
+/* The shape that `shape` describes for x; *open is the index of its -1, or -1. */
 static enum prony_status asked_shape(const struct node *node, const struct shape *x,
 				     struct shape *y, int *open, struct error *err)
 {
@@ -83,7 +83,10 @@ static enum prony_status reshape_infer(struct graph *graph, struct node *node, s
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/* A reshape moves no element: as many lie before the samples in its output as in its input. */
+/*
+ * Elements before the samples: a reshape moves no element, so their number is the same in its
+ * output and its input.
+ */
 static int64_t before_samples(const struct samples *s, const struct node *node,
 			      const struct samples_place *x)
 {
@@ -106,9 +109,9 @@ static struct samples_place flatten_samples(const struct samples *s, const struc
 }
 
 /*
- * With a batch of at least 2 there is at most one place with so many elements before it. With a
- * batch of 1 there may be several, all of which have the elements in the same order: an axis that
- * holds the samples first is preferred.
+ * With a batch of at least 2, at most one place has that many elements before it. With a batch of 1
+ * there may be several, which all have the elements in the same order; an axis that starts with the
+ * samples is preferred.
  */
 static struct samples_place reshape_samples(const struct samples *s, const struct node *node,
 					    const struct samples_place *x)
@@ -131,7 +134,7 @@ static struct samples_place reshape_samples(const struct samples *s, const struc
 	return found;
 }
 
-/* A dimension of 0 or -1 follows the input as it is. */
+/* A dimension of 0 or -1 follows the input without a change. */
 static void reshape_rebatch(const struct samples *s, const struct samples_place *x,
 			    const struct samples_place *y, int64_t batch, struct attributes *a)
 {

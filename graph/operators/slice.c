@@ -11,7 +11,7 @@ static const struct attribute_row slice_attributes[] = {
 	{.name = NULL},
 };
 
-/* From the end if negative, and into the range of 0 to size. */
+/* Makes a negative position count from the start, and limits it to 0 to size. */
 static int64_t clamp(int64_t end, int64_t size)
 {
 	if (end < 0)
@@ -41,7 +41,7 @@ static enum prony_status slice_infer(struct graph *graph, struct node *node, str
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/* Where element i of the slice begins in the whole array. */
+/* Offset of element i of the slice in the whole array. */
 static int64_t slice_at(const struct attributes *a, const struct axis_split *whole, int64_t n,
 			int64_t i)
 {
@@ -75,7 +75,7 @@ static void slice_grad_compute(const struct kernel_call *call)
 			memcpy(dx + slice_at(a, &x, n, i), from, (size_t)y.inner * sizeof(*from));
 }
 
-/* Along the batch, only whole groups of samples may be taken. */
+/* Along the batch, a slice may take whole groups of samples only. */
 static struct samples_place slice_samples(const struct samples *s, const struct node *node,
 					  const struct samples_place *x)
 {

@@ -1,4 +1,4 @@
-/* The table of operators: their names, and their rows, which the files beside this one hold. */
+/* The table of operators: names and rows; the rows are in the other files of this folder. */
 #include "graph/operators/operator.h"
 
 #include <assert.h>
@@ -40,7 +40,7 @@ const struct operator_row *operator_row(enum op op)
 static void set_default(const struct attribute_row *row, struct attributes *out)
 {
 	void *member = (char *)out + row->offset;
-	/* What ONNX assumes of a real number may be too large for a whole one. */
+	/* ONNX's value for a real number may be too large for an integer. */
 	int64_t whole = row->kind == ATTRIBUTE_REAL ? 0 : (int64_t)row->otherwise;
 
 	switch (row->kind) {

@@ -16,7 +16,7 @@ static enum prony_status transpose_infer(struct graph *graph, struct node *node,
 
 	if (status != PRONY_OK)
 		return status;
-	if (order->count == 0) { /* ONNX: the dimensions the other way round */
+	if (order->count == 0) { /* ONNX: the dimensions are reversed */
 		order->count = x.rank;
 		for (int i = 0; i < x.rank; i++)
 			order->items[i] = x.rank - 1 - i;
