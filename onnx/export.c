@@ -22,7 +22,8 @@ struct exporter {
 	const struct graph *graph;
 	const struct tensor_set *weights;
 	struct error *err;
-	int *alias;   /* value -> value that stands for it: Dropout's output is its input */
+	int *alias;   /* the value that replaces each value: Dropout's output is replaced by
+			 its input */
 	bool *needed; /* values that the logits depend on */
 	Onnx__GraphProto *out;
 	int opset;
@@ -44,8 +45,10 @@ static bool is_needed(const struct exporter *e, const struct node *node, int fir
 	return false;
 }
 
-/* Marks what the logits depend on, from the last node to the first. A value that is left out gets
- * the value that replaces it. */
+/*
+ * Marks the values that the logits depend on, from the last node to the first. A value that is left
+ * out gets the value that replaces it.
+ */
 static void find_needed(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
@@ -209,8 +212,8 @@ static int outputs_in_use(const struct exporter *e, const struct node *node)
 
 /*
  * Before opset 22, ONNX's ceil_mode adds a window even if it lies wholly in the padding behind the
- * input. Ours and the frameworks' does not. Where that matters, write explicit padding as wide as
- * our windows reach; it must not count then.
+ * input. prony and the frameworks do not add it. If the results differ, the export writes explicit
+ * padding as wide as prony's windows reach; this padding must not count then.
  */
 static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *node)
 {
@@ -360,8 +363,8 @@ static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *nod
 }
 
 /*
- * ONNX has the time first, a dimension for the direction and two biases. Write a Transpose, the
- * LSTM or RNN with its last state, and a Reshape.
+ * ONNX has the time first, a dimension for the direction and two biases. So the export writes a
+ * Transpose, the LSTM or RNN with its last state, and a Reshape.
  */
 static enum prony_status add_recurrent(struct exporter *e, const struct node *node)
 {

@@ -97,8 +97,10 @@ static bool is_comparison(const char *op)
 	return false;
 }
 
-/* Finds the shape that two shapes broadcast to, and the step of each along every axis: 0 where it
- * is repeated. */
+/*
+ * Finds the shape that two shapes broadcast to, and the step of each along every axis: 0 if it is
+ * repeated.
+ */
 static enum prony_status broadcast(struct fold *fold, const struct shape *a, const struct shape *b,
 				   struct shape *out)
 {
@@ -344,7 +346,7 @@ static enum prony_status fold_size(struct fold *fold)
 
 struct fold_row {
 	const char *op;
-	size_t min_inputs, max_inputs; /* the first min_inputs must be there */
+	size_t min_inputs, max_inputs; /* the first min_inputs must exist */
 	enum prony_status (*fold)(struct fold *fold);
 };
 

@@ -12,7 +12,7 @@
 #include "graph/tensor.h"
 #include "onnx/onnx.pb-c.h"
 
-/* Bounds what Range, Expand and ConstantOfShape may make; no shape has as many elements. */
+/* The most elements that Range, Expand and ConstantOfShape may create; no shape has as many. */
 #define FOLD_MAX_INTS (INT64_C(1) << 20)
 
 /* An array of numbers. Whole numbers and booleans are held as int64, real numbers as float. */
@@ -23,8 +23,10 @@ struct constant {
 	int64_t count;	     /* elements */
 	const int64_t *ints; /* one of the two */
 	const float *floats;
-	/* Index of the initializer that it is or was rearranged from; -1 if it was computed or
-	 * comes from a Constant node. */
+	/*
+	 * Index of the initializer that it is, or was rearranged from; -1 if it was computed or
+	 * comes from a Constant node.
+	 */
 	int initializer;
 };
 
@@ -41,10 +43,13 @@ struct fold {
 /* Whether the operator can be evaluated at all. */
 bool onnx_can_fold(const char *op);
 
-/* PRONY_BAD_INPUT with the reason, without the node's name, when inputs or attributes are wrong. */
+/*
+ * PRONY_BAD_INPUT if inputs or attributes are wrong; the message has the reason, but not the node's
+ * name.
+ */
 enum prony_status onnx_fold(struct fold *fold);
 
-/* fold_layout.c: operators that move numbers and compute none. */
+/* fold_layout.c: operators that move numbers without computing any. */
 enum prony_status fold_gather(struct fold *fold);
 enum prony_status fold_concat(struct fold *fold);
 enum prony_status fold_slice(struct fold *fold);
@@ -94,9 +99,11 @@ enum prony_status onnx_split_ranges(const Onnx__NodeProto *node, const struct sh
 				    const struct constant *sizes, struct onnx_range *out,
 				    size_t output_count, struct error *err);
 
-/* import_tensor.c: reads the numbers of a tensor. They are borrowed from the message where they can
- * be used as they are, else they are in `arena`. `name` is for messages. A type without numbers
- * (strings) gives count -1. */
+/*
+ * import_tensor.c: reads the numbers of a tensor. They are borrowed from the message if they can be
+ * used without conversion, otherwise they are in `arena`. `name` is for messages. A type without
+ * numbers (strings) gives count -1.
+ */
 enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *name,
 				   const char *folder, struct arena *arena, struct constant *out,
 				   struct error *err);

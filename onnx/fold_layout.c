@@ -31,7 +31,7 @@ enum prony_status fold_reshape(struct fold *fold)
 	return PRONY_OK;
 }
 
-/* Product of the dimensions from `first` to `end`, without `end`. */
+/* Product of the dimensions from `first` up to, but not including, `end`. */
 static int64_t product(const struct shape *shape, int first, int end)
 {
 	int64_t n = 1;
@@ -137,7 +137,7 @@ enum prony_status fold_concat(struct fold *fold)
 	return PRONY_OK;
 }
 
-/* Makes output `index` of what lies in the range along its axis. */
+/* Makes output `index` from the elements in the range along its axis. */
 static enum prony_status take(struct fold *fold, const struct constant *from,
 			      const struct onnx_range *range, size_t index)
 {

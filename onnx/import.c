@@ -14,14 +14,14 @@
 #include "onnx/import_internal.h"
 
 /*
- * A file that leaves its batch open is imported with this batch. With 1, the batch could not be
- * told from other dimensions of 1. Files hardly have constants of 13.
+ * A file that leaves its batch open is imported with this batch size. A batch of 1 could not be
+ * told from other dimensions of 1. Files rarely have constants of 13.
  */
 #define OPEN_BATCH 13
 
 /*
- * The most that computed constants may take, beside those of the file. All weights of a file may
- * come from ConstantOfShape, so this is more than a large network needs.
+ * The most bytes that computed constants may take, in addition to those of the file. All weights of
+ * a file may come from ConstantOfShape, so this is more than a large network needs.
  */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define NUMBERS_MIN_BYTES ((size_t)32 << 20)
@@ -64,7 +64,7 @@ static const struct import_row rows[] = {
 	{"Unsqueeze", import_reshape},
 };
 
-/* Operators whose row says what their inputs are need none here. */
+/* Operators whose row describes their inputs need no entry here. */
 static const struct import_row *find_row(const char *op)
 {
 	static const struct import_row by_row = {NULL, import_by_row};
@@ -134,7 +134,7 @@ static void take_constant(struct importer *im, const struct file_node *node)
 		set_constant(im, node, 0, &constant);
 }
 
-/* Evaluates Shape, and Size of what is not constant; all shapes are known. */
+/* Evaluates Shape, and Size of values that are not constant; all shapes are known. */
 static void take_shape(struct importer *im, const struct file_node *node)
 {
 	const struct slot *slot = import_slot(im, node, 0);
@@ -189,7 +189,7 @@ static void fold_node(struct importer *im, const struct file_node *node)
 		set_constant(im, node, i, &fold.outputs[i]);
 }
 
-/* SLOT_LOST if an input is: the node that lost it has been refused. */
+/* SLOT_LOST if an input is SLOT_LOST: the node that lost it has been refused. */
 static enum slot_kind inputs_kind(const struct importer *im, const struct file_node *node)
 {
 	enum slot_kind kind = SLOT_CONSTANT;
@@ -318,7 +318,7 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 	im->uses = arena_array(&im->arena, model->graph->n_initializer + 1, sizeof(*im->uses));
 }
 
-/* Translates all nodes; the output's slot and the refusals tell the result. */
+/* Translates all nodes; the output's slot and the refusals give the result. */
 static void run_pass(struct importer *im)
 {
 	const struct onnx_model *model = im->model;
@@ -348,7 +348,7 @@ static int64_t largest_dim(const struct shape *shape, int from)
 	return largest;
 }
 
-/* Whether an output is a row of classes for each token, of a network whose inputs are tokens. */
+/* Whether an output has a row of classes for each token, in a network whose inputs are tokens. */
 static bool has_rows_of_tokens(const struct importer *im, const struct shape *shape)
 {
 	bool tokens = false;

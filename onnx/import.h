@@ -69,8 +69,8 @@ const struct onnx_facts *onnx_model_facts(const struct onnx_model *model);
 enum prony_status onnx_model_import(struct onnx_model *model, struct error *err);
 
 /*
- * Makes the forward graph for `batch` samples; graph_release it. PRONY_UNSUPPORTED names the node
- * that works with the file's own batch only.
+ * Makes the forward graph for `batch` samples; the caller frees it with graph_release.
+ * PRONY_UNSUPPORTED names the node that works only with the file's own batch.
  */
 enum prony_status onnx_model_graph(const struct onnx_model *model, int64_t batch, struct graph *out,
 				   struct error *err);

@@ -111,7 +111,7 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 	sample->rank = (int)shape->n_dim - 1;
 	for (size_t i = 0; i < shape->n_dim; i++) {
 		const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
-		/* Some exporters write -1 for what they leave open. */
+		/* Some exporters write -1 for open dimensions. */
 		bool fixed =
 			dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
 			dim->dim_value != -1;
@@ -167,7 +167,7 @@ static enum prony_status read_input(struct onnx_model *model, int i, struct erro
 		return error_set(err, PRONY_BAD_INPUT,
 				 "its input '%.200s' is not a tensor with a shape", input->name);
 	tensor = type->tensor_type;
-	/* The only input has the name that it has in the zoo. */
+	/* A single input gets the name that it has in the zoo. */
 	out->name = model->facts.input_count == 1 ? "input" : input->name;
 	if (!read_type(tensor->elem_type, &out->dtype))
 		return error_set(
@@ -264,7 +264,7 @@ static enum prony_status read_model(struct onnx_model *model, size_t length, con
 	return status;
 }
 
-/* Takes the bytes, whatever happens. */
+/* Takes ownership of the bytes, also on error. */
 static enum prony_status parse(void *bytes, size_t length, const char *path, const char *folder,
 			       struct onnx_model **out, struct error *err)
 {

@@ -19,7 +19,9 @@
 
 enum definition_kind { DEFINED_BY_INITIALIZER, DEFINED_BY_INPUT, DEFINED_BY_NODE };
 
-/* What a name of the file stands for. Its index among the definitions identifies it from then on.
+/*
+ * The meaning of a name in the file. After import_names.c, its index among the definitions
+ * identifies it.
  */
 struct definition {
 	const char *name;
@@ -48,7 +50,7 @@ struct onnx_model {
 	int definition_count;
 	struct file_node *nodes;
 	size_t node_count;
-	struct constant *initializers; /* those with users */
+	struct constant *initializers; /* those that have users */
 	int inputs[ONNX_MAX_INPUTS];   /* definitions, as in facts */
 	int output;		       /* definition */
 	int64_t weight_bytes;

@@ -7,7 +7,7 @@
 
 #include "graph/edit_internal.h"
 
-/* How many nodes behind a MatMul the Add of its bias is looked for. */
+/* The number of nodes after a MatMul that are searched for the Add of its bias. */
 #define BIAS_DISTANCE 8
 
 /* Reads `count` whole numbers of an attribute; `out` keeps its values if it is absent. */
@@ -48,7 +48,7 @@ static void pad_same(struct attributes *a, const struct shape *x, bool odd_at_en
 	}
 }
 
-/* Reads what convolutions and pools share. The kernel must be set before. */
+/* Reads the attributes that convolutions and pools share. The kernel must be set before. */
 static bool read_window(struct importer *im, const struct file_node *node, const struct shape *x,
 			struct attributes *a)
 {
@@ -145,8 +145,10 @@ void import_global_pool(struct importer *im, const struct file_node *node)
 				 &attributes));
 }
 
-/* Whether it is a bias with one number for each of `features` columns, perhaps with dimensions of 1
- * before. */
+/*
+ * Whether it is a bias with one number for each of `features` columns, possibly with dimensions of
+ * 1 before.
+ */
 static bool is_row(const struct constant *c, int64_t features)
 {
 	return c->is_float && c->count == features && c->shape.rank > 0 &&
@@ -453,7 +455,7 @@ static bool read_attributes(struct importer *im, const struct file_node *node, e
 	return true;
 }
 
-/* Input i, which is what the letter of its operator's row says. */
+/* Input i as the letter in its operator's row describes it. */
 static int import_input(struct importer *im, const struct file_node *node, size_t i, char letter)
 {
 	const struct constant *numbers;
@@ -492,7 +494,7 @@ void import_by_row(struct importer *im, const struct file_node *node)
 		import_set(im, node, 0, import_append(im, node, op, inputs, count, &attributes));
 }
 
-/* Only x^2: exporters write no other power for networks that a graph can express. */
+/* Supports x^2 only: exporters write no other power for networks that a graph can express. */
 void import_power(struct importer *im, const struct file_node *node)
 {
 	double exponent;
@@ -518,8 +520,8 @@ static bool is_over_classes(const struct shape *shape, int axis)
 }
 
 /*
- * Before opset 13, a softmax is over all dimensions from its axis on, as of a matrix. True if these
- * are more than the axis itself; then *matrix is the shape to compute it in.
+ * Before opset 13, a softmax is over all dimensions from its axis on, as for a matrix.
+ * Returns true if these are more than the axis itself; then *matrix is the shape to compute it in.
  */
 static bool is_softmax_of_matrix(const struct importer *im, const struct shape *shape, int axis,
 				 struct shape *matrix)

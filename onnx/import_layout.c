@@ -142,7 +142,7 @@ void import_split(struct importer *im, const struct file_node *node)
 }
 
 /* Gather of one element becomes a Slice, and a Reshape that removes the dimension. */
-/* Rows of a table, by indices that are an input: an embedding. */
+/* Translates a Gather of rows of a table by indices that are an input: an embedding. */
 static void import_embedding(struct importer *im, const struct file_node *node,
 			     const struct constant *table)
 {
@@ -200,8 +200,10 @@ void import_gather(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, x);
 }
 
-/* Reads the pads of all axes: first the begins, then the ends. `axes` (opset 18) tells which axes
- * the constant names. */
+/*
+ * Reads the pads of all axes: first the begins, then the ends. `axes` (opset 18) lists the axes
+ * that the constant describes.
+ */
 static bool read_pads(struct importer *im, const struct file_node *node,
 		      const struct constant *pads, const struct constant *axes, int rank,
 		      struct int_list *out)

@@ -176,7 +176,9 @@ static int64_t field_int(const Onnx__TensorProto *tensor, int64_t i, int32_t typ
 							  : tensor->int32_data[i];
 }
 
-/* Borrows the numbers if they are stored in the type and alignment that we use; false if not. */
+/*
+ * Borrows the numbers if they have the type and alignment that prony uses; otherwise returns false.
+ */
 static bool borrow(const Onnx__TensorProto *tensor, const uint8_t *raw, struct constant *out)
 {
 	if (out->type == TYPE_FLOAT && (raw == NULL || (uintptr_t)raw % _Alignof(float) == 0))
@@ -263,7 +265,7 @@ static bool has_parent(const char *path)
 
 /*
  * Finds the real path of a file below the model's folder. Absolute paths, ".." and links out of the
- * folder are refused: a model must not make us read other files of the user.
+ * folder are refused: a model must not make prony read other files of the user.
  */
 static enum prony_status find_outside(const struct outside *outside, const char *name,
 				      const char *folder, char path[PATH_MAX], struct error *err)

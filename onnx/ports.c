@@ -327,7 +327,7 @@ enum prony_status onnx_ports_write(const void *file, size_t file_length,
 				   const struct tensor_set *inputs, void **bytes, size_t *length,
 				   struct error *err)
 {
-	/* protobuf-c keeps fields that our schema lacks, such as graphs in attributes. */
+	/* protobuf-c keeps fields that this schema lacks, such as graphs in attributes. */
 	Onnx__ModelProto *proto = onnx__model_proto__unpack(NULL, file_length, file);
 	uint8_t *packed = NULL;
 

@@ -33,10 +33,10 @@ struct raw_list {
 };
 
 /*
- * Copies bytes that onnx_check_wire has passed, without the larger raw data of initializers, so
- * that protobuf-c does not copy them. The caller frees the copy, and keeps `bytes` as long as the
- * list, which is in `arena`. Raw data is moved within `bytes` by up to three bytes to be aligned:
- * they are no file any more. NULL if there is no such data.
+ * Copies bytes that onnx_check_wire has accepted, without the larger raw data of initializers, so
+ * that protobuf-c does not copy these. The caller frees the copy, and keeps `bytes` as long as the
+ * list, which is in `arena`. Raw data is moved within `bytes` by up to three bytes to be aligned,
+ * so `bytes` is no valid file afterwards. NULL if there is no such data.
  */
 uint8_t *onnx_detach_raw(uint8_t *bytes, size_t length, struct arena *arena, struct raw_list *raws,
 			 size_t *thin_length);

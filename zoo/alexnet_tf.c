@@ -1,4 +1,4 @@
-/* The convolutions of AlexNet, as TensorFlow's benchmark has them. */
+/* The convolutions of AlexNet, as in TensorFlow's benchmark. */
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 

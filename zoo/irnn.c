@@ -20,8 +20,10 @@ const struct network zoo_irnn = {
 	.parameters = 11210,
 	.macs = 7919400,
 	.gate_learning_rate = 0.001,
-	/* The example's rate. With 0.001, 784 steps would raise a change of the recurrent weights
-	   beyond fp32. */
+	/*
+	 * The learning rate of the example. With 0.001, a change of the recurrent weights would
+	 * grow beyond fp32 in 784 steps.
+	 */
 	.gate_rmsprop_rate = 1e-6,
 	.layers = layers,
 };

@@ -1,7 +1,7 @@
-/* LeNet, as Caffe has it. */
+/* LeNet, as in Caffe. */
 #include "zoo/networks_internal.h"
 
-/* Caffe's LeNet has no non-linearity behind its convolutions; the LeNet-5 of 1998 has. */
+/* Caffe's LeNet has no non-linearity behind its convolutions; the LeNet-5 of 1998 has one. */
 static int layers(struct builder *b, int input)
 {
 	int x = build_conv(b, "conv1", input, 20, 5, 1, 0);

@@ -57,7 +57,7 @@ static int separable_half(struct builder *b, const char *name, int x, int64_t ch
 {
 	/*
 	 * Keeps the sums from growing. The He fill does not, because not every layer follows a
-	 * ReLU; nor do fixed statistics.
+	 * ReLU; fixed statistics do not either.
 	 */
 	const double scale = 0.6;
 	int64_t in;
@@ -71,7 +71,7 @@ static int separable_half(struct builder *b, const char *name, int x, int64_t ch
 	return build_batch_norm_scaled(b, layer_name(b, name, "bn"), x, epsilon, momentum, scale);
 }
 
-/* Two of them; the first has the stride. */
+/* Two separable convolutions; the first has the stride. */
 static int separable(struct builder *b, const char *cell, const char *name, int x, int64_t channels,
 		     int64_t kernel, int64_t stride)
 {
@@ -91,8 +91,8 @@ static int average_same(struct builder *b, const char *cell, const char *layer, 
 }
 
 /*
- * Halves p: every second pixel, and beside them every second pixel one further down and right, with
- * zeros outside the image.
+ * Halves p: takes every second pixel, and concatenates every second pixel one further down and
+ * right, with zeros outside the image.
  */
 static int factorised_reduction(struct builder *b, const char *cell, int p, int64_t channels)
 {

@@ -36,7 +36,7 @@ static void make_name(struct network_file *file, const char *path, const char *d
 	snprintf(file->name + strlen(file->name), DIGITS_SHOWN + 2, "@%.*s", DIGITS_SHOWN, digest);
 }
 
-/* One line on what the file's author would not expect of our figures. */
+/* One line on how prony's figures differ from those that the author of the file expects. */
 static char *make_remark(const struct network_file *file, const struct onnx_notes *notes)
 {
 	char shared[200] = "", softmax[80] = "", outputs[80] = "";

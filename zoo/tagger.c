@@ -1,4 +1,5 @@
-/* A small sequence tagger of our own: two inputs, one of them integers, and a loss for each token.
+/*
+ * prony's own small sequence tagger: two inputs, one of them integers, and a loss for each token.
  */
 #include "zoo/networks_internal.h"
 

@@ -30,7 +30,7 @@ struct network {
 	int64_t label_dims[2];
 	double labels_ignored; /* the share of the labels that are -1 */
 	int64_t classes;
-	int64_t parameters, macs; /* published, for batch 1; a test compares ours */
+	int64_t parameters, macs; /* published numbers, for batch 1; a test compares prony's */
 	int64_t tokens;		  /* of one sample; 0: it is no sequence */
 	double gate_learning_rate;
 	double gate_rmsprop_rate; /* 0: gate_learning_rate */
@@ -47,13 +47,16 @@ extern const size_t zoo_network_count;
 /* NULL if there is none; then *nearest (may be NULL) is a name to suggest, or NULL. */
 const struct network *zoo_find(const char *name, const char **nearest);
 
-/* Whether it takes what data sets hold: one F32 tensor with one class for each sample. */
+/* Whether its input is what data sets contain: one F32 tensor with one class per sample. */
 bool network_takes_data_sets(const struct network *network);
 
 /* The learning rate of the parity gate for an optimiser. */
 double network_gate_rate(const struct network *network, enum optimiser optimiser);
 
-/* Builds the forward graph for `batch` samples, with its loss; graph_release it. */
+/*
+ * Builds the forward graph for `batch` samples, with its loss; the caller frees it with
+ * graph_release.
+ */
 enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
 			    struct error *err);
 
