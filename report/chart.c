@@ -1,4 +1,4 @@
-/* Charts as data: rows, series, names, colours and a description in words. */
+/* Implementation of charts as data: rows, series, names, colours and a description in words. */
 #include "report/chart.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "report/text.h"
 
-/* Text from a framework or a file, on one line, copied into the arena. */
+/* Copies text from a framework or a file into the arena, on one line. */
 static const char *keep(struct charts *charts, const char *text)
 {
 	char *line = text_line(text);
@@ -35,7 +35,7 @@ static bool has_name(const struct charts *charts, const char *name)
 	return false;
 }
 
-/* Lower case letters, digits and single hyphens; unique. */
+/* Makes a unique name of lower-case letters, digits and single hyphens. */
 static const char *make_name(struct charts *charts, const char *name)
 {
 	enum { NAME_BYTES = 120 };

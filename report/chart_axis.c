@@ -1,4 +1,4 @@
-/* Scales and their ticks. */
+/* Scales of chart axes and their ticks. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct unit sizes[] = {
 static const struct unit rates[] = {{1e6, "million/s"}, {1, "1/s"}, {0, NULL}};
 static const struct unit plain[] = {{1, ""}, {0, NULL}};
 
-/* The unit in which the largest value reads well. */
+/* Chooses the unit in which the largest value is easy to read. */
 static void choose_unit(struct scale *scale, enum chart_measure measure)
 {
 	static const struct unit *const units[] = {[CHART_NS] = times,
@@ -57,7 +57,7 @@ void scale_init(struct scale *scale, const struct chart_axis *axis, double low, 
 	choose_unit(scale, axis->measure);
 	if (!scale->logarithmic)
 		return;
-	/* Leave a little room at both ends, and some where all values are equal. */
+	/* Leave a small margin at both ends, also if all values are equal. */
 	double room = pow(scale->high / low, 0.05);
 	if (room < 1.05)
 		room = 1.05;
@@ -85,13 +85,13 @@ static size_t linear_ticks(const struct scale *scale, size_t wanted, double *tic
 	for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
 		if (steps[i] * power >= raw)
 			step = steps[i] * power;
-	/* Add a tiny amount, so that the last tick may be the end. */
+	/* Add a tiny amount, so that a tick can lie on the end of the scale. */
 	for (size_t i = 0; count < SCALE_TICKS_MAX && (double)i * step <= high * (1 + 1e-9); i++)
 		ticks[count++] = (double)i * step * scale->unit;
 	return count;
 }
 
-/* 1, 2, 5 times powers of ten; of these fewer where there are too many. */
+/* Places ticks at 1, 2 and 5 times powers of ten, or at fewer of them if there are too many. */
 static size_t logarithmic_ticks(const struct scale *scale, size_t wanted, double *ticks)
 {
 	static const double all[] = {1, 2, 5};
@@ -114,7 +114,7 @@ size_t scale_ticks(const struct scale *scale, size_t wanted, double ticks[SCALE_
 		size_t count = logarithmic_ticks(scale, wanted, ticks);
 		if (count > 1)
 			return count;
-		/* In less than a decade the two ends say more than round ticks. */
+		/* Within less than a decade, the two ends are more useful than round ticks. */
 		ticks[0] = scale->low;
 		ticks[1] = sqrt(scale->low * scale->high);
 		ticks[2] = scale->high;

@@ -1,4 +1,4 @@
-/* Bars with intervals, stacked bars, and rows of shades. */
+/* Draws bars with intervals, stacked bars, and rows of shades. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,33 +8,33 @@
 
 #define INK "#1b1f24"
 #define GRID "#d8dde3"
-#define LABEL_SHARE 0.36 /* of a wide chart, for the rows' names */
+#define LABEL_SHARE 0.36 /* share of a wide chart's width for the row names */
 #define GAP 8.0
 
 enum { NARROW_BELOW = 480, AXIS_HEIGHT = 40, DENSE_FROM = 14 };
 
 struct layout {
 	int width;
-	bool above; /* names stand above their bars */
+	bool above; /* names are above their bars */
 	double pitch, bar, label, left, right, top, bottom;
 	struct scale scale;
 };
 
-/* Where an interval begins or ends beyond the axis, its text says where. */
+/* Whether an interval ends above the axis; its text then gives the end. */
 static bool is_beyond(const struct layout *layout, const struct chart_row *row)
 {
 	return row->high > layout->scale.high * (1 + 1e-9);
 }
 
-/* Adds what may go out beyond the values, no further than the axis reaches. */
+/* Extends the extent beyond the values, at most as far as the axis may reach. */
 static void reach_out(struct extent *extent, double values, double value)
 {
-	/* fmin alone would return the number of a number and NaN (unknown). */
+	/* fmin alone would return the finite argument if the other is NaN (unknown). */
 	if (isfinite(value))
 		extent_add(extent, fmin(value, values * CHART_REACH));
 }
 
-/* The largest value that is drawn: first values, then intervals and dots beyond them. */
+/* Returns the largest value drawn: first the values, then intervals and dots beyond them. */
 static double largest(const struct chart *chart)
 {
 	struct extent extent = {NAN, NAN};
@@ -71,7 +71,7 @@ static void lay_out(const struct chart *chart, int width, struct layout *layout)
 		layout->pitch += 14;
 	layout->label = fmin(label, LABEL_SHARE * width);
 	layout->left = layout->above ? 1 : layout->label + GAP;
-	/* Room for texts, and for the arrow of what is beyond. */
+	/* Leave room for texts and for the arrow that marks a value outside the axis. */
 	layout->right = width - (text > 0 ? text + 2 * GAP : GAP);
 	layout->top = legend_height(chart, width) + 6;
 	layout->bottom = layout->top + layout->pitch * (double)chart->row_count;
@@ -129,7 +129,7 @@ static void draw_interval(const struct layout *layout, const struct chart_row *r
 static void draw_dots(const struct layout *layout, const struct chart_row *row, double middle,
 		      struct strbuf *out)
 {
-	enum { DOTS_MAX = 60 }; /* of more, every so many-th */
+	enum { DOTS_MAX = 60 }; /* above DOTS_MAX dots, draw every stride-th */
 	size_t stride = row->cell_count / DOTS_MAX + 1;
 	for (size_t i = 0; i < row->cell_count; i += stride)
 		strbuf_printf(out,
@@ -171,7 +171,7 @@ static void draw_stack(const struct chart *chart, const struct layout *layout,
 	}
 }
 
-/* Shades have steps of a tenth, and equal neighbours share a rectangle. */
+/* Rounds a shade to a tenth; equal neighbours then share a rectangle. */
 static double shade(double value)
 {
 	return value > 0 ? round(fmin(value, 1) * 10) / 10 : 0;
@@ -197,7 +197,7 @@ static void draw_shades(const struct chart *chart, const struct layout *layout,
 	}
 }
 
-/* Behind the bar, and behind its interval and dots where these reach further. */
+/* Draws the text after the bar, and after its interval and dots if they reach further. */
 static void draw_text(const struct layout *layout, const struct chart_row *row, double middle,
 		      struct strbuf *out)
 {
@@ -248,7 +248,7 @@ void bars_svg(const struct chart *chart, int width, struct strbuf *out)
 	svg_begin(chart, width, layout.bottom + AXIS_HEIGHT, out);
 	if (chart->part_count > 0)
 		legend_draw(chart, width, out);
-	/* The script that hides rows moves up what follows. */
+	/* The script that hides rows moves the rows below them up. */
 	strbuf_printf(out, "<g class=\"rows\" data-top=\"%.1f\" data-pitch=\"%.1f\">", layout.top,
 		      layout.pitch);
 	draw_grid(chart, &layout, out);

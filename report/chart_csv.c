@@ -1,4 +1,4 @@
-/* A chart's numbers, in the units of the store. */
+/* Writes a chart's numbers as CSV, in the units of the store. */
 #include <math.h>
 
 #include "report/chart_internal.h"
@@ -11,7 +11,7 @@ static void add_number(double value, struct strbuf *out)
 	format_real(value, out);
 }
 
-/* "Tesla K20m: caffe": with the heading that it stands below. */
+/* Adds the label with the heading above it: "Tesla K20m: caffe". */
 static void add_label(const struct chart_row *row, const struct chart_row *heading,
 		      struct strbuf *out)
 {

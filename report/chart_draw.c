@@ -1,4 +1,4 @@
-/* Which file draws which kind of chart. */
+/* Calls the drawing function for each kind of chart. */
 #include "report/chart_internal.h"
 
 void chart_svg(const struct chart *chart, int width, struct strbuf *out)

@@ -1,4 +1,4 @@
-/* Curves and clouds of points, with intervals. */
+/* Draws curves and clouds of points, with intervals. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct plot {
 	int width;
 	double top, bottom, left, right;
 	struct scale x, y;
-	bool marks; /* few enough points to mark each */
+	bool marks; /* there are few enough points to mark each */
 };
 
 static void find_extents(const struct chart *chart, struct extent *x, struct extent *y)
@@ -41,7 +41,7 @@ static void find_extents(const struct chart *chart, struct extent *x, struct ext
 		}
 }
 
-/* The x of all points without repetition, in order, if there are few; the caller frees. */
+/* Returns the distinct x of all points in ascending order, if there are few; the caller frees. */
 static size_t distinct_x(const struct chart *chart, double ticks[SCALE_TICKS_MAX])
 {
 	size_t count = 0;
@@ -86,7 +86,7 @@ static void lay_out(const struct chart *chart, int width, struct plot *plot)
 	}
 	plot->left = widest + 8;
 	scale_init(&plot->x, &chart->x, x.low, x.high, plot->left, plot->right);
-	/* Numbers of runs and the like: nothing begins at zero. */
+	/* For run numbers and similar axes, the scale does not begin at zero. */
 	if (chart->x.ticks_at_values && !plot->x.logarithmic && x.low < x.high)
 		plot->x.low = x.low;
 	for (size_t i = 0; i < chart->series_count; i++)

@@ -1,4 +1,4 @@
-/* What every chart is drawn with: text, lines, marks, legends. */
+/* SVG elements shared by all charts: text, lines, marks, legends. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +6,10 @@
 #include "report/chart_internal.h"
 #include "report/text.h"
 
-/* Estimate the width of proportional sans-serif letters, so that a page looks the same wherever it
- * is made. */
+/*
+ * Estimated width of a proportional sans-serif letter, so that a page looks the same on every
+ * machine.
+ */
 #define COLUMN_PIXELS 7.3
 #define INK "#1b1f24"
 #define DIM "#59626d"
@@ -120,7 +122,7 @@ static const char *legend_label(const struct chart *chart, size_t i)
 	return chart->kind == CHART_LINES ? chart->series[i].label : chart->parts[i].name;
 }
 
-/* Finds the place of the next entry; false where it begins a new line. */
+/* Finds the position of the next entry; false if it begins a new line. */
 static bool legend_fits(const char *label, int width, double *x)
 {
 	double wide = LEGEND_MARK + chart_text_width(label) + LEGEND_GAP;

@@ -1,4 +1,4 @@
-/* All charts of a report, in the order of the page. */
+/* Builds all charts of a report, in the order of the page. */
 #include "report/charts.h"
 
 #include "report/charts_internal.h"

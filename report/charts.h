@@ -1,5 +1,4 @@
-/* The charts of one or several runs, as the page shows them and `prony report --figures` writes
- * them. */
+/* The charts of one or several runs, for the HTML page and for `prony report --figures`. */
 #ifndef PRONY_REPORT_CHARTS_H
 #define PRONY_REPORT_CHARTS_H
 
@@ -7,8 +6,10 @@
 #include "report/history.h"
 #include "report/summary.h"
 
-/* Adds every chart that the runs have the data for; those of intervals and sensors where the runs
- * were loaded with them (STORE_INTERVALS, STORE_SERIES). `histories`: of their cells. */
+/*
+ * Adds every chart for which the runs have data. Charts of intervals and sensors need runs loaded
+ * with them (STORE_INTERVALS, STORE_SERIES). `histories`: histories of cells of the runs.
+ */
 void charts_of_runs(const struct summary *const *summaries, size_t count,
 		    const struct history *histories, size_t history_count, struct charts *charts);
 

@@ -81,7 +81,7 @@ static struct chart *start(const struct html_page *page, size_t comparison, cons
 			    page->framework_count * page->count, charts);
 }
 
-/* Step means of the ok processes; the arena has them. */
+/* Returns the step means of the ok processes, in the arena. */
 static const double *step_means(struct arena *arena, const struct stored_cell *cell, size_t *count)
 {
 	double *means = arena_array(arena, cell->process_count + 1, sizeof *means);
@@ -123,7 +123,7 @@ void charts_steps(const struct html_page *page, size_t comparison, struct charts
 		chart->reference = floor->step.center;
 }
 
-/* A phase's median; the last phase is the time that the others do not cover. */
+/* Returns a phase's median; the last phase is the time that no other phase covers. */
 static double phase_ns(const struct summary_row *row, size_t phase)
 {
 	if (phases[phase].field)
@@ -142,8 +142,10 @@ static void add_start_row(const struct html_page *page, size_t run, const struct
 {
 	char text[FORMAT_BYTES];
 	double *parts = arena_array(&charts->arena, COUNT(phases), sizeof *parts), sum = 0;
-	/* In large runs few cells keep their processes; without them all time would look like the
-	 * last phase. */
+	/*
+	 * In large runs only few cells keep their processes; without processes, all time would
+	 * appear as the last phase.
+	 */
 	if (row->cell->process_count == 0)
 		return;
 	for (size_t i = 0; i < COUNT(phases); i++) {
@@ -175,7 +177,7 @@ void charts_start_up(const struct html_page *page, size_t comparison, struct cha
 	draw_rows(page, comparison, charts, chart, add_start_row);
 }
 
-/* A bar of a median over processes, and these as dots. */
+/* Adds a bar for a median over processes, and a dot for each process. */
 static void add_median(const struct html_page *page, size_t run, const struct summary_row *row,
 		       enum figure_id id, double (*of)(const struct process_record *process),
 		       struct charts *charts, struct chart *chart)

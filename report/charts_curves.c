@@ -1,4 +1,4 @@
-/* Curves over the batch size, and over the number of cores. */
+/* Draws curves over the batch size and over the number of cores. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include "base/memory.h"
 #include "report/charts_internal.h"
 
-/* The cores that a device word names, "cpu:4"; NaN when it names no number. */
+/* Returns the cores that a device word gives, as in "cpu:4"; NaN if it gives none. */
 static double cores_of(const struct cell *cell)
 {
 	int cores = device_of(cell->device).cores;
 	return cores > 0 ? (double)cores : NAN;
 }
 
-/* The comparison's key without the axis that the family runs over. */
+/* Makes the comparison's key without the axis of the family. */
 static size_t family_key(const struct cell *cell, bool cores, char key[SUMMARY_KEY_BYTES])
 {
 	struct cell without = *cell;
@@ -39,8 +39,10 @@ static int compare_members(const void *a, const void *b)
 	return (x->comparison > y->comparison) - (x->comparison < y->comparison);
 }
 
-/* Sorts by value. Of a long sweep, keeps points that are about evenly spread on a logarithmic
- * scale, as many as a curve can show. */
+/*
+ * Sorts by value. A long sweep is reduced to the points that a curve can show, spaced about evenly
+ * on a logarithmic scale.
+ */
 static void arrange(struct family *family)
 {
 	enum { POINTS_MAX = 48 };
@@ -63,7 +65,7 @@ static void arrange(struct family *family)
 	free(members);
 }
 
-/* Families over one axis, appended to those that there are. */
+/* Appends the families over one axis to those found so far. */
 static size_t gather(const struct html_page *page, struct arena *arena, bool cores,
 		     struct family *families, size_t count)
 {
@@ -136,8 +138,10 @@ void charts_family_title(const struct html_page *page, const struct family *fami
 	}
 }
 
-/* A curve of a framework in a run, of the comparisons in which it is comparable, over the family's
- * number or over the step. */
+/*
+ * Adds the curve of a framework in a run, from the comparisons in which it is comparable, over the
+ * family's number or over the step.
+ */
 static void add_curve(const struct html_page *page, size_t run, const char *framework,
 		      const struct family *family, enum figure_id id, bool over_step,
 		      struct charts *charts, struct chart *chart)

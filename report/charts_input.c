@@ -1,4 +1,4 @@
-/* Steps whose batches arrive: what computing, copying and waiting take of each. */
+/* Draws the split of a step with loaded batches into computing, copying and waiting. */
 #include <math.h>
 
 #include "report/charts_internal.h"
@@ -25,7 +25,7 @@ static void add_row(const struct html_page *page, size_t run, const struct summa
 		cells[i] = values[i];
 	bar->cells = cells;
 	bar->cell_count = PARTS;
-	bar->low = bar->high = NAN; /* of the whole: a stack has none */
+	bar->low = bar->high = NAN; /* the interval is that of the whole step; a stack has none */
 }
 
 void charts_input(const struct html_page *page, size_t comparison, struct charts *charts)

@@ -1,4 +1,4 @@
-/* What makes charts of results, piece by piece; only report/charts*.c and html*.c use this. */
+/* Functions that build charts from results; private to report/charts*.c and html*.c. */
 #ifndef PRONY_REPORT_CHARTS_INTERNAL_H
 #define PRONY_REPORT_CHARTS_INTERNAL_H
 
@@ -6,63 +6,67 @@
 #include "report/figures.h"
 #include "report/html_internal.h"
 
-/* A chart of a comparison, "WHAT: its title", with room for rows or series. */
+/* Begins a chart of a comparison, titled "WHAT: comparison title", with room for rows or series. */
 struct chart *charts_begin(const struct html_page *page, size_t comparison, const char *what,
 			   const char *caption, enum chart_kind kind, size_t room,
 			   struct charts *charts);
-/* "step time, less is better" */
+/* Returns the axis of a figure, titled as in "step time, less is better". */
 struct chart_axis charts_axis(struct charts *charts, enum figure_id id);
-/* The row of a framework, with its name and colour. */
+/* Adds the row of a framework, with its name and colour. */
 struct chart_row *charts_row(const struct html_page *page, size_t run, const char *framework,
 			     struct charts *charts, struct chart *chart);
-/* A bar as long as its figure, with its interval. */
+/* Adds a bar with the length of its figure, and its interval. */
 struct chart_row *charts_bar(const struct html_page *page, size_t run,
 			     const struct summary_row *row, enum figure_id id,
 			     struct charts *charts, struct chart *chart);
-/* Every chart of a comparison. */
+/* Adds every chart of a comparison. */
 void charts_of_comparison(const struct html_page *page, size_t comparison, struct charts *charts);
 
 /* Charts of one comparison of the page; each adds none when there is nothing to show. */
 void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_start_up(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts);
-/* Where counters gave it. */
+/* Needs energy counters. */
 void charts_power(const struct html_page *page, size_t comparison, struct charts *charts);
-/* Where batches arrive. */
+/* Needs loaded batches. */
 void charts_input(const struct html_page *page, size_t comparison, struct charts *charts);
-/* Beside what others published for the same suite. */
+/* Adds prony's speeds beside those that others published for the same suite. */
 void charts_published(const struct html_page *page, size_t comparison, struct charts *charts);
-/* These need intervals, or what sensors saw. */
+/* These need intervals or sensor readings. */
 void charts_distribution(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_drift(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_load(const struct html_page *page, size_t comparison, struct charts *charts);
 
-/* Whether the runs' suite repeats a study of several devices. Such a study published memory, too.
+/*
+ * Whether the runs' suite repeats a study of several devices. Such a study also published memory.
  */
 bool charts_is_study(const struct html_page *page);
-/* Then its charts: speed, memory, power and speed-up of each of its cases, by device. */
+/* Adds the charts of such a study: speed, memory, power and speed-up of each case, by device. */
 void charts_study(const struct html_page *page, struct charts *charts);
 
-/* Over the whole run: the step of each process over its cell's step. */
+/* Adds the drift over the whole run: the step of each process divided by its cell's step. */
 void charts_run_drift(const struct html_page *page, size_t run, struct charts *charts);
 
-/* The step of a comparison's cells through earlier runs. */
+/* Adds the step of a comparison's cells in earlier runs. */
 void charts_history(const struct html_page *page, size_t comparison, struct charts *charts);
 
-/* Comparisons that differ in one numeric axis only: batch size, or cores of the device. */
+/* Comparisons that differ only in one numeric axis: batch size, or cores of the device. */
 struct family {
-	size_t *comparisons; /* of the page, in order of that number */
-	double *values;	     /* the number of each */
+	size_t *comparisons; /* comparisons of the page, in ascending order of that number */
+	double *values;	     /* the number of each comparison */
 	size_t count;
-	bool cores; /* else batch */
+	bool cores; /* the number is the cores; else the batch size */
 };
 
-/* Those with two or more of them; in the page's arena. */
+/* Returns the families with two or more comparisons; in the page's arena. */
 struct family *charts_families(const struct html_page *page, struct arena *arena, size_t *count);
-/* "lenet, mnist-sample, train with momentum, cpu, fp32": what its comparisons have in common. */
+/*
+ * Writes what the family's comparisons have in common: "lenet, mnist-sample, train with momentum,
+ * cpu, fp32".
+ */
 void charts_family_title(const struct html_page *page, const struct family *family, char *out,
 			 size_t out_bytes);
-/* Each figure that is a curve over the number, and throughput against latency. */
+/* Adds a curve for each figure with SHOW_CURVE over the number, and throughput against latency. */
 void charts_curves(const struct html_page *page, const struct family *family,
 		   struct charts *charts);
 

@@ -1,4 +1,7 @@
-/* What charts of several kinds begin with: title, axis of a figure, a framework's row and bar. */
+/*
+ * Parts shared by several kinds of charts: the title, the axis of a figure, the row and bar of a
+ * framework.
+ */
 #include <stdio.h>
 
 #include "report/charts_internal.h"

@@ -1,4 +1,7 @@
-/* Speeds that others published for the same work, beside ours: other years, other machines. */
+/*
+ * Draws published speeds for the same work beside prony's; they come from other years and other
+ * machines.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +29,7 @@ static void add_heading(const char *text, struct charts *charts, struct chart *c
 	chart_row(charts, chart, text, "", "#000000")->heading = true;
 }
 
-/* Whether a row of what was published is about a cell of the comparison. */
+/* Whether a published row is about a cell of the comparison. */
 static bool is_about(const struct html_page *page, const struct published_row *published,
 		     size_t run, size_t comparison)
 {
@@ -39,7 +42,7 @@ static bool is_about(const struct html_page *page, const struct published_row *p
 	return false;
 }
 
-/* The published rows about a comparison; how many, at most `room`. */
+/* Finds the published rows about a comparison; returns their number, at most `room`. */
 static size_t find_published(const struct html_page *page, size_t comparison, size_t room,
 			     const struct published_row **found)
 {
@@ -56,14 +59,17 @@ static size_t find_published(const struct html_page *page, size_t comparison, si
 	return count;
 }
 
-/* "2018, Tesla K20m, batch 64, fp32" */
+/* Writes the conditions of a published row: "2018, Tesla K20m, batch 64, fp32". */
 static void describe(const struct published_row *row, char *out, size_t out_bytes)
 {
 	snprintf(out, out_bytes, "%s, %s, batch %lld, %s", row->year, row->hardware,
 		 (long long)row->batch, row->precision);
 }
 
-/* Below a heading for each year, machine, batch and precision, as they come first. */
+/*
+ * Adds the published rows below headings, one for each year, machine, batch and precision, in order
+ * of first appearance.
+ */
 static void add_theirs(const struct html_page *page, const struct published_row **rows,
 		       size_t count, struct charts *charts, struct chart *chart)
 {
@@ -90,7 +96,7 @@ void charts_published(const struct html_page *page, size_t comparison, struct ch
 {
 	const struct published_row *theirs[PUBLISHED_MAX];
 	size_t count = find_published(page, comparison, PUBLISHED_MAX, theirs), ours = 0;
-	/* A study's own charts have them. */
+	/* The charts of a study already show its published rows. */
 	if (count == 0 || charts_is_study(page))
 		return;
 	struct chart *chart = charts_begin(

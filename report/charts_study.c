@@ -1,6 +1,8 @@
-/* The charts of a study that took several devices: for each of its cases (network and data set)
- * speed, memory and power, and how much faster each device was, frameworks grouped by device; ours
- * first, then what was published. */
+/*
+ * The charts of a study of several devices. For each case (network and data set) they show speed,
+ * memory, power and the speed-up of each device. Frameworks are grouped by device; prony's
+ * measurements come first, then the published ones.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +15,7 @@ enum metric { METRIC_SPEED, METRIC_MEMORY, METRIC_POWER, METRIC_SPEED_UP, METRIC
 
 static const struct {
 	const char *name, *published, *caption;
-	enum figure_id figure; /* that its axis and texts are of */
+	enum figure_id figure; /* the figure that gives the axis and the texts */
 } metrics[METRIC_COUNT] = {
 	[METRIC_SPEED] = {"Speed by device", "images_per_second",
 			  "Samples a second. Solid: here, with 95 % intervals. Faint: published.",
@@ -34,15 +36,15 @@ static const struct {
 static const struct chart_axis speed_up = {
 	.title = "times as fast as on the CPU", .column = "speed_up", .measure = CHART_PLAIN};
 
-/* A case: what its charts are made of. */
+/* The data of one case's charts. */
 struct study {
 	const struct html_page *page;
-	const struct cell *cell; /* one of the case's */
+	const struct cell *cell; /* a cell of the case */
 	const char *suite;
 	enum metric metric;
 	struct charts *charts;
 	struct chart *chart;
-	size_t known, theirs; /* values; rows that were published */
+	size_t known, theirs; /* number of values; number of published rows */
 };
 
 static bool is_of_case(const struct study *s, const struct cell *cell)
@@ -63,7 +65,7 @@ static const char *value_text(struct study *s, double value)
 	return arena_strdup(&s->charts->arena, text);
 }
 
-/* The same framework's row on the CPU; NULL when there is none with figures. */
+/* Returns the row of the same framework on the CPU; NULL if none has figures. */
 static const struct summary_row *find_on_cpu(const struct study *s, size_t run,
 					     const char *framework)
 {
@@ -84,7 +86,7 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 	case METRIC_SPEED:
 		return figure_value(FIGURE_SAMPLES, row).value;
 	case METRIC_MEMORY:
-		/* Memory of GPUs would be a field of its own; no sensor reads it. */
+		/* GPU memory would need a field of its own; no sensor reads it. */
 		return device_is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
 	case METRIC_POWER:
 		return device_is_cpu(cell->device) ? replicates_median(row->cell, "power_mean_run")
@@ -119,7 +121,7 @@ static void add_our_row(struct study *s, size_t run, const struct summary_row *r
 	s->known++;
 }
 
-/* ": not measured", and why. */
+/* Returns ": not measured" and the reason. */
 static const char *not_measured(const struct study *s, const struct summary_row *rows, size_t count)
 {
 	struct strbuf text;
@@ -137,7 +139,7 @@ static const char *not_measured(const struct study *s, const struct summary_row 
 	return said;
 }
 
-/* Adds our rows of one device, or one line where nothing is known. */
+/* Adds prony's rows of one device, or one line if nothing is known. */
 static void add_our_device(struct study *s, size_t run, size_t comparison)
 {
 	size_t count, known = 0;
@@ -165,7 +167,7 @@ static bool is_published(const struct study *s, const struct published_row *row)
 	       !strcmp(row->metric, metrics[s->metric].published);
 }
 
-/* What was published of the same framework on the CPU; NaN where that is not available. */
+/* Returns the published value of the same framework on the CPU; NaN if not available. */
 static double published_on_cpu(const struct study *s, const struct published_row *of)
 {
 	const struct published *published = &s->page->published;
@@ -194,7 +196,9 @@ static void add_published_row(struct study *s, const struct published_row *row)
 	s->theirs++;
 }
 
-/* All published rows of the device of the `first`-th one, unless an earlier one had them. */
+/*
+ * Adds all published rows of the device of row `first`, unless an earlier row already added them.
+ */
 static void add_published_device(struct study *s, size_t first)
 {
 	const struct published *published = &s->page->published;
@@ -216,7 +220,7 @@ static void add_published_device(struct study *s, size_t first)
 			add_published_row(s, &published->rows[i]);
 }
 
-/* Rows and headings that a chart may get. */
+/* Returns the largest number of rows and headings that a chart may get. */
 static size_t room_of(const struct html_page *page)
 {
 	size_t room = 2 * page->published.count;

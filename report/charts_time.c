@@ -1,4 +1,4 @@
-/* What intervals and sensors show: distribution of step times, drift, load of the cores. */
+/* Draws data of intervals and sensors: distribution of step times, drift, load of the cores. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,10 @@ static bool is_ok(const struct process_record *process)
 	return !strcmp(process->status, "ok") && process->intervals;
 }
 
-/* Number of steps in the i-th interval of a process; the last interval has the rest. */
+/*
+ * Returns the number of steps in the i-th interval of a process; the last interval has the
+ * remainder.
+ */
 static double steps_of(const struct process_record *process, size_t i)
 {
 	double each = process->block_steps > 0 ? (double)process->block_steps : 1;
@@ -28,7 +31,7 @@ static double step_ns(const struct process_record *process, size_t i)
 	return (double)(interval->end_ns - interval->begin_ns) / steps_of(process, i);
 }
 
-/* All step times of a cell, sorted; the caller frees. */
+/* Returns all step times of a cell, sorted; the caller frees. */
 static double *pool_steps(const struct stored_cell *cell, size_t *count)
 {
 	size_t room = 1;
@@ -61,7 +64,7 @@ static void add_distribution(struct chart_series *series, const struct stored_ce
 	free(steps);
 }
 
-/* The mean of each part of the window over the mean of its process. */
+/* Adds the mean of each part of the window, divided by the mean of its process. */
 static void add_drift(struct chart_series *series, const struct stored_cell *cell, double end_ns)
 {
 	double sums[BINS] = {0}, counts[BINS] = {0};
@@ -105,7 +108,7 @@ static double longest_window(const struct html_page *page, size_t comparison)
 	return longest;
 }
 
-/* A series for every row that may show figures; drops the chart where none has points. */
+/* Adds a series for every row that may show figures; drops the chart if no series has points. */
 static void add_all(const struct html_page *page, size_t comparison, double end_ns,
 		    struct charts *charts, struct chart *chart)
 {
@@ -170,7 +173,7 @@ void charts_drift(const struct html_page *page, size_t comparison, struct charts
 	add_all(page, comparison, end_ns, charts, chart);
 }
 
-/* The first process of a cell whose cores were watched. */
+/* Returns the core loads of the first process of a cell that has them; NULL if none has. */
 static const struct series *find_cores(const struct stored_cell *cell)
 {
 	for (size_t p = 0; p < cell->process_count; p++) {
@@ -183,7 +186,7 @@ static const struct series *find_cores(const struct stored_cell *cell)
 	return NULL;
 }
 
-/* Rows of a framework: a core each, or as many of them together as make few enough rows. */
+/* Adds the rows of a framework: one for each core, or for each group of cores if there are many. */
 static void add_cores(const struct series *cores, const char *framework, const char *colour,
 		      double end_ns, struct charts *charts, struct chart *chart)
 {
@@ -245,7 +248,7 @@ void charts_load(const struct html_page *page, size_t comparison, struct charts 
 	}
 }
 
-/* Points of a framework's processes over the run, at most so many. */
+/* Adds points of a framework's processes over the run, at most a fixed number. */
 static void add_processes(const struct summary *summary, const char *framework, int64_t begin_ns,
 			  size_t stride, struct chart_series *series)
 {
@@ -275,7 +278,7 @@ void charts_run_drift(const struct html_page *page, size_t run, struct charts *c
 	const struct summary *summary = page->summaries[run];
 	int64_t begin_ns = INT64_MAX;
 	size_t processes = 0;
-	bool some = false; /* only: of large runs few cells keep their processes */
+	bool some = false; /* only some processes are stored: in large runs few cells keep theirs */
 	char name[HTML_LABEL_BYTES + 32];
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;

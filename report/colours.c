@@ -11,8 +11,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Found by annealing for the largest distance between the nearest two (0.10), from colours that
- * resemble those of the frameworks' own signs. */
+/*
+ * Chosen by annealing for the largest distance between the nearest two (0.10), starting from
+ * colours like those of the frameworks' own logos.
+ */
 static const struct {
 	const char *framework, *colour;
 } known[] = {
@@ -43,7 +45,7 @@ static const struct {
 	{"caffe2", "#f0469b"},
 };
 
-/* Each the farthest from all before it. */
+/* Each is the farthest from all colours before it. */
 static const char *const spare[COLOURS_SPARE] = {
 	"#7d73f5", "#738ccd", "#057daf", "#5f825f", "#966ea0", "#a546b9", "#d74b3c",
 	"#af4b55", "#c850aa", "#5a6e87", "#508c00", "#f0556e", "#a06e46", "#789673",
@@ -55,7 +57,7 @@ struct oklab {
 	double l, a, b;
 };
 
-/* Of sRGB: a share of 0 to 1 as light. */
+/* Converts an sRGB byte to linear light, from 0 to 1. */
 static double linear(unsigned long byte)
 {
 	double share = (double)(byte & 0xff) / 255;
@@ -81,7 +83,7 @@ double colours_distance(const char *a, const char *b)
 		    (x.b - y.b) * (x.b - y.b));
 }
 
-/* NULL when it has none of its own. */
+/* Returns the fixed colour of a framework; NULL if it has none. */
 static const char *known_colour(const char *framework, size_t length)
 {
 	for (size_t i = 0; i < COUNT(known); i++)
@@ -91,8 +93,10 @@ static const char *known_colour(const char *framework, size_t length)
 	return NULL;
 }
 
-/* The colour that a spelling should resemble: its framework's, or one chosen by a hash of its bytes
- * (FNV-1a). */
+/*
+ * Returns the colour that a spelling's colour should be near: its framework's, or one chosen by a
+ * hash of its bytes (FNV-1a).
+ */
 static const char *model_of(const char *framework)
 {
 	const char *own = known_colour(framework, strcspn(framework, "@+"));
@@ -102,7 +106,7 @@ static const char *model_of(const char *framework)
 	return own ? own : spare[hash % COLOURS_SPARE];
 }
 
-/* The nearest spare colour among those that were used least. */
+/* Returns the nearest of the least-used spare colours. */
 static const char *take_spare(const char *model, size_t used[COLOURS_SPARE])
 {
 	size_t best = 0;

@@ -4,23 +4,25 @@
 
 #include <stddef.h>
 
-/* All have at least 3 to 1 against white and against the dark ground of pages (WCAG 2.2, 1.4.11),
- * and any two a distance of COLOURS_APART in OKLab (Ottosson, 2020), three times what is just seen.
+/*
+ * All colours have a contrast of at least 3 to 1 against white and against the dark background of
+ * pages (WCAG 2.2, 1.4.11). Any two differ by at least COLOURS_APART in OKLab (Ottosson, 2020),
+ * three times the smallest visible difference.
  */
 #define COLOURS_APART 0.06
-/* So many frameworks beside the named ones have colours that differ. */
+/* The number of frameworks, besides those with a fixed colour, that get distinct colours. */
 enum { COLOURS_SPARE = 28 };
 
 /*
- * "#rrggbb" for each spelling; static texts. Frameworks of the tree have their own, the same on
- * every page; the floor and what tests the harness are grey, for they are no contenders. Any other
- * spelling (with options or an environment, or a user's own) gets the free spare colour that is
- * nearest to its framework's, in the order of their names: so it changes only with others of its
- * kind on the page. Beyond COLOURS_SPARE of them colours are used again.
+ * Assigns "#rrggbb" to each spelling; static texts. Frameworks of the tree have fixed colours, the
+ * same on every page. The floor and the test adapters are grey because they are not contenders. Any
+ * other spelling (with options or an environment, or a user's own) gets the free spare colour
+ * nearest to its framework's colour, in the order of the names. So its colour depends only on the
+ * other such spellings on the page. Beyond COLOURS_SPARE of them, colours repeat.
  */
 void colours_assign(const char *const *frameworks, size_t count, const char **out);
 
-/* Distance of two colours in OKLab. */
+/* Returns the distance of two colours in OKLab. */
 double colours_distance(const char *a, const char *b);
 
 #endif

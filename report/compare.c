@@ -1,4 +1,4 @@
-/* Which cells of two sides match, and the verdict of each. */
+/* Matches the cells of two sides and gives each pair a verdict. */
 #include "report/compare.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static void contrast_rows(struct compare *compare, struct compare_row *row)
 	row->undisturbed_verdict = contrast_claim(&row->undisturbed, compare->threshold);
 }
 
-/* Why a cell has no figures. */
+/* Returns why a cell has no figures. */
 static const char *ending(const struct compare *compare, const struct stored_cell *cell,
 			  const char *side)
 {
@@ -58,7 +58,7 @@ static bool is_claim(enum verdict verdict)
 	return verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER;
 }
 
-/* Why an interval outside the threshold proves nothing; NULL where it does. */
+/* Returns why an interval outside the threshold proves nothing; NULL if it proves a difference. */
 static const char *doubt(struct compare *compare, const struct compare_row *row,
 			 const struct strictness *strictness)
 {
@@ -90,7 +90,7 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 	}
 	row->verdict = contrast_verdict(&row->contrast, compare->threshold);
 	bool claim = is_claim(row->verdict);
-	/* Equality is not proved either: the disturbance of one side may hide a difference. */
+	/* Equality is not proved either: a disturbance of one side may hide a difference. */
 	if (row->verdict != VERDICT_INCONCLUSIVE && (row->disturbed_a || row->disturbed_b) &&
 	    !force)
 		reason = arena_printf(
@@ -118,8 +118,10 @@ static bool belongs(const struct compare_side *side, const struct compare_settin
 	return !settings->wanted || settings->wanted(cell, settings->context);
 }
 
-/* Cells with equal keys match: the same cell, or the same apart from the two frameworks that are
- * compared. */
+/*
+ * Makes the match key. Cells match if their keys are equal: they are the same cell, or the same
+ * except for the two frameworks compared.
+ */
 static size_t match_key(const struct compare *compare, const struct stored_cell *cell,
 			char key[SUMMARY_KEY_BYTES])
 {
@@ -137,7 +139,7 @@ static void match(struct compare *compare, const struct compare_settings *settin
 		arena_array(&compare->arena, a->cell_count + b->cell_count + 1, sizeof *rows);
 	struct names names = {.count = 0};
 	char key[SUMMARY_KEY_BYTES];
-	size_t lonely = 0; /* rows of B only; they go to the end */
+	size_t lonely = 0; /* rows of B only, appended at the end */
 	struct compare_row *only_b = memory_alloc((b->cell_count + 1) * sizeof *only_b);
 
 	for (size_t i = 0; i < a->cell_count; i++)
@@ -149,7 +151,7 @@ static void match(struct compare *compare, const struct compare_settings *settin
 		if (!belongs(&compare->b, settings, cell))
 			continue;
 		size_t number = names_find(&names, key, match_key(compare, cell, key));
-		/* A store from elsewhere may hold a cell twice. */
+		/* A store from another machine may contain a cell twice. */
 		if (number == NAMES_NONE || !of_a[number]) {
 			only_b[lonely++] = (struct compare_row){.b = cell, .reason = ""};
 			continue;
@@ -213,7 +215,7 @@ static struct labels labels_of_rows(const struct compare *compare)
 	return labels;
 }
 
-/* The floor of a run, which is the larger one so far. */
+/* Takes the floor of a run if it is the larger one so far. */
 static void take_floor(const json_t *record, double floor, double age, struct compare *compare)
 {
 	const char *when = machine_noise_measured_at(record);
@@ -223,7 +225,7 @@ static void take_floor(const json_t *record, double floor, double age, struct co
 	compare->noise_age_days = age;
 }
 
-/* In the arena; NULL: nothing. */
+/* Returns a text in the arena; NULL: nothing. */
 static const char *noise_elsewhere(const json_t *record, struct arena *arena)
 {
 	struct strbuf text;
@@ -236,7 +238,7 @@ static const char *noise_elsewhere(const json_t *record, struct arena *arena)
 	return found;
 }
 
-/* Reads the noise that was measured on a run's machine; the larger one of both runs is kept. */
+/* Reads the noise measured on a run's machine; the larger noise of both runs is kept. */
 static void take_noise(const struct stored_run *run, struct compare *compare)
 {
 	json_t *record = run_environment(run);
@@ -250,7 +252,7 @@ static void take_noise(const struct stored_run *run, struct compare *compare)
 		bool larger = !isnan(floor) && !(floor <= compare->noise_floor);
 		if (larger || (same && age > compare->noise_age_days))
 			take_floor(record, floor, age, compare);
-		/* If one machine has changed since, the floor holds for neither run. */
+		/* If one of the machines has changed since, the floor is valid for neither run. */
 		if (larger || (same && !compare->noise_elsewhere))
 			compare->noise_elsewhere = noise_elsewhere(record, &compare->arena);
 	}

@@ -1,4 +1,4 @@
-/* What is different between two sides besides the figures: machines, programs, frameworks. */
+/* Finds the differences of two sides besides the figures: machines, programs, frameworks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ const char *difference_kind_name(enum difference_kind kind)
 	return names[kind];
 }
 
-/* A value as people read it; the caller frees. */
+/* Formats a value for people; the caller frees. */
 static char *value_text(const json_t *value)
 {
 	if (!value || json_is_null(value))
@@ -66,7 +66,7 @@ bool compare_noise_elsewhere(const json_t *record, struct strbuf *out)
 	return any;
 }
 
-/* What takes a difference. */
+/* The receiver of differences. */
 struct sink {
 	void (*take)(struct sink *sink, const char *what, const char *a, const char *b);
 	void *to;
@@ -81,7 +81,7 @@ static void differ(struct sink *sink, const char *what, const json_t *a, const j
 	free(right);
 }
 
-/* Members of two objects that are not equal; those of objects within by "name.member". */
+/* Reports the unequal members of two objects; members of nested objects as "name.member". */
 static void walk(struct sink *sink, const char *before, json_t *a, json_t *b)
 {
 	json_t *all = json_object(), *unused;
@@ -111,7 +111,7 @@ static json_t *parse(const char *text)
 	return json;
 }
 
-/* A sentence of those that must match. */
+/* Adds the must-match differences to a sentence. */
 static void take_words(struct sink *sink, const char *what, const char *a, const char *b)
 {
 	struct strbuf *out = sink->to;
@@ -148,7 +148,7 @@ bool compare_obstacles(const struct compare *compare, struct strbuf *out)
 	return any;
 }
 
-/* Adds to the comparison's list, without repetition. */
+/* Adds to the comparison's list, without duplicates. */
 struct list {
 	struct compare *compare;
 	struct names names;
@@ -190,7 +190,7 @@ static void add_text(struct sink *sink, enum difference_kind kind, const char *w
 		sink->take(sink, what, *a ? a : "null", *b ? b : "null");
 }
 
-/* What the programs were told. */
+/* Compares the options of the two runs. */
 static void add_runs(struct sink *sink, const struct run_meta *a, const struct run_meta *b)
 {
 	char seed_a[24], seed_b[24];
@@ -211,7 +211,7 @@ static const struct process_record *first_ok(const struct stored_cell *cell)
 	return NULL;
 }
 
-/* What took effect in matched cells. */
+/* Compares the settings that took effect in matched cells. */
 static void add_effective(struct sink *sink, const struct compare_row *row)
 {
 	const struct process_record *a = first_ok(row->a), *b = first_ok(row->b);
@@ -230,7 +230,7 @@ static void add_effective(struct sink *sink, const struct compare_row *row)
 	free(what);
 }
 
-/* The frameworks differ, often because they are what is compared. */
+/* Compares the frameworks, which often differ because they are the subject of the comparison. */
 static void add_framework(struct sink *sink, const struct compare_row *row)
 {
 	static const char *const members[] = {"version", "libraries", "settings", "instruction_set",

@@ -1,4 +1,4 @@
-/* A comparison for programs: JSON and CSV (docs/exports.md). */
+/* Writes a comparison for programs: JSON and CSV (docs/exports.md). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static json_t *ratio_to_json(const struct contrast *contrast)
 	return object;
 }
 
-/* The ratio of undisturbed steps with its own verdict; null where one side has none. */
+/* Returns the ratio of undisturbed steps with its own verdict; null if one side has none. */
 static json_t *undisturbed_to_json(const struct compare_row *row)
 {
 	if (!row->judged || isnan(row->undisturbed.ratio))

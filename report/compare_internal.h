@@ -1,4 +1,4 @@
-/* Private to the files of report/compare.h. */
+/* Functions shared by the files that implement report/compare.h. */
 #ifndef PRONY_REPORT_COMPARE_INTERNAL_H
 #define PRONY_REPORT_COMPARE_INTERNAL_H
 
@@ -6,21 +6,28 @@
 
 #include "report/compare.h"
 
-/* Fills the differences of the two sides' machines, programs and frameworks; nothing differs
- * within a run. */
+/*
+ * Fills in the differences of the two sides' machines, programs and frameworks; within one run
+ * there are none.
+ */
 void compare_find_differences(struct compare *compare);
 
-/* "run 3 (a1b2c3d4) main, 2026-11-22T10:00:00Z, on host, default effort", with the framework. */
+/*
+ * Writes the name of a side: "run 3 (a1b2c3d4) main, 2026-11-22T10:00:00Z, on host, default
+ * effort", with the framework.
+ */
 void compare_side_text(const struct compare_side *side, struct strbuf *out);
 
-/* How the intervals came about: "paired by rounds" or "different runs: Welch". */
+/* Returns how the intervals were computed: "paired by rounds" or "different runs: Welch". */
 const char *compare_method(const struct compare *compare);
 
-/* "+3.5 %"-less words for people: why a row is as it is, "" where its verdict says it. The caller
- * frees. */
+/*
+ * Returns a note for people that explains the row, without the "+3.5 %"; "" if its verdict is
+ * enough. The caller frees.
+ */
 char *compare_note(const struct compare *compare, const struct compare_row *row);
 
-/* "3 cells: 1 SLOWER, 2 SAME; geometric mean of the ratios 1.01x (95 % interval ...)" */
+/* Writes "3 cells: 1 SLOWER, 2 SAME; geometric mean of the ratios 1.01x (95 % interval ...)". */
 void compare_summary_text(const struct compare *compare, struct strbuf *out);
 
 const char *difference_kind_name(enum difference_kind kind); /* "must_match"... */

@@ -1,4 +1,4 @@
-/* A comparison for people: terminal and Markdown. */
+/* Writes a comparison for people: terminal and Markdown. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static char *needed_text(const struct compare *compare, const struct compare_row
 		ceil((double)needed *
 		     (replicates_process_ns(row->a) + replicates_process_ns(row->b)) / minute_ns);
 	char cost[48] = "";
-	if (minutes > 0) /* not known of runs that were stored without it */
+	if (minutes > 0) /* unknown for runs stored without it */
 		snprintf(cost, sizeof cost, "about %.0f min of both", minutes);
 	if (row->needed <= now)
 		return memory_printf("as many processes again would probably decide%s%s%s",
@@ -111,8 +111,10 @@ static void count_text(const struct compare_row *row, char out[TEXT_BYTES])
 		snprintf(out, TEXT_BYTES, "%zu,%zu", row->step_a.n, row->step_b.n);
 }
 
-/* What undisturbed steps say beside it, and whether that is something else; "" without them. The
- * caller frees. */
+/*
+ * Returns the result for undisturbed steps and whether it differs from the typical one; "" without
+ * them. The caller frees.
+ */
 static char *undisturbed_text(const struct compare_row *row)
 {
 	const struct contrast *contrast = &row->undisturbed;
@@ -185,7 +187,7 @@ void compare_summary_text(const struct compare *compare, struct strbuf *out)
 		strbuf_printf(out, "; %zu ok in A and not in B", compare->broken);
 }
 
-/* A line of what stands under the table: where it goes, and how. */
+/* Output of the lines under the table: the buffer and the format. */
 struct lines {
 	struct strbuf *out;
 	const char *before, *after;
@@ -205,8 +207,10 @@ static void add_line(const struct lines *to, const char *text, bool plain)
 	}
 }
 
-/* Matched cells without figures: in one line those that ended alike in both, each other one with
- * what became of it. */
+/*
+ * Adds the matched cells without figures: one line for those that ended alike on both sides, and
+ * one line for each other cell with its two endings.
+ */
 static void add_unjudged(const struct lines *to, const struct compare *compare)
 {
 	struct strbuf alike;
@@ -234,7 +238,7 @@ static void add_unjudged(const struct lines *to, const struct compare *compare)
 	strbuf_release(&alike);
 }
 
-/* "only in A: lenet, ...": cells without a counterpart. */
+/* Adds the cells without a counterpart: "only in A: lenet, ...". */
 static void add_lonely(const struct lines *to, const struct compare *compare, bool of_a)
 {
 	size_t from = compare->matched + (of_a ? 0 : compare->only_a);
@@ -269,7 +273,10 @@ static void add_differences(const struct lines *to, const struct compare *compar
 			if ((int)at->kind != kind)
 				continue;
 			strbuf_printf(&text, "%s%s", first ? "" : ", ", at->what);
-			/* The moment is always another one: its values are in JSON. */
+			/*
+			 * Informational differences, such as the time, always exist: their values
+			 * are in JSON.
+			 */
 			if (kind != DIFFERENCE_INFORMATIONAL)
 				strbuf_printf(&text, " (%s -> %s)", at->a, at->b);
 			first = false;
@@ -298,7 +305,9 @@ static void add_threshold(const struct lines *to, const struct compare *compare)
 	free(text);
 }
 
-/* The least that comparisons on the machine find, and when that was measured. */
+/*
+ * Adds the smallest difference that comparisons on the machine can find, and when it was measured.
+ */
 static void add_noise_floor(const struct lines *to, const struct compare *compare)
 {
 	char floor[FORMAT_BYTES];
@@ -342,7 +351,7 @@ static void add_below(const struct lines *to, const struct compare *compare)
 	add_noise_floor(to, compare);
 }
 
-/* What is compared: both sides, and what all cells have in common. */
+/* Adds the two sides and what all cells have in common. */
 static void add_heading(const struct compare *compare, int side, struct strbuf *out)
 {
 	strbuf_puts(out, side == 0 ? "A: " : "B: ");

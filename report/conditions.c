@@ -1,4 +1,6 @@
-/* Lines under the tables on the machine: what disturbed the run, warnings, environment variables.
+/*
+ * Lines about the machine under the tables: what disturbed the run, warnings, environment
+ * variables.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +56,10 @@ static bool has_own(unsigned causes)
 	return false;
 }
 
-/* What comes of it. Where nothing was stored of a cause others were it (an older run). */
+/*
+ * Adds the effect of the causes. If no cause was stored (an older run), other programs were the
+ * cause.
+ */
 static void name_effect(unsigned causes, struct strbuf *out)
 {
 	if (!causes || disturbance_by_others(causes))
@@ -65,7 +70,10 @@ static void name_effect(unsigned causes, struct strbuf *out)
 	strbuf_puts(out, ": ");
 }
 
-/* ": other programs took up to 12 % of their cores, the host ..." */
+/*
+ * Adds the causes with their figures: ": other programs took up to 12 % of their cores, the host
+ * ...".
+ */
 static void name_causes(const struct disturbances *found, struct strbuf *out)
 {
 	const char *before = ": ";
@@ -81,7 +89,7 @@ static void name_causes(const struct disturbances *found, struct strbuf *out)
 	}
 }
 
-/* "end other work (prony doctor shows it), free memory and measure again" */
+/* Adds the remedies: "end other work (prony doctor shows it), free memory and measure again". */
 static void name_remedies(unsigned causes, struct strbuf *out)
 {
 	const char *last = "";
@@ -103,7 +111,10 @@ bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct disturbances *of_cell = &summary->rows[i].disturbances;
-		/* What has not ended, or not well, has no figures that could be spoilt. */
+		/*
+		 * A cell that has not ended, or has failed, has no figures that a disturbance could
+		 * affect.
+		 */
 		if (summary->rows[i].step.n == 0)
 			continue;
 		measured++;
@@ -149,10 +160,12 @@ bool summary_findings(const struct summary *summary, struct strbuf *out)
 	return conditions_found(summary->environment, true, out);
 }
 
-/* Variables that choose code or threads for some frameworks only, and whose default is what users
- * of these frameworks have. Sources: the manuals of OpenBLAS, OpenMP (GNU and LLVM), oneDNN, MKL,
- * TensorFlow, XLA, JAX and PyTorch. Those that prony replaces for every worker do not stand in the
- * record (cli/run_job.c). */
+/*
+ * Variables that select code or threads for some frameworks only, and whose default most users of
+ * these frameworks keep. Sources: the manuals of OpenBLAS, OpenMP (GNU and LLVM), oneDNN, MKL,
+ * TensorFlow, XLA, JAX and PyTorch. Variables that prony sets for every worker are not in the
+ * record (cli/run_job.c).
+ */
 static const char *const decisive[] = {
 	"OPENBLAS_CORETYPE",
 	"OMP_",

@@ -1,4 +1,4 @@
-/* Energy of a step, and the share of the machine's peak that a cell reaches. */
+/* Computes the energy of a step, and the share of the machine's peak that a cell reaches. */
 #include "report/costs.h"
 
 #include <math.h>
@@ -51,7 +51,10 @@ void costs_fill(const json_t *environment, struct summary_row *row)
 	costs->peak_share = row->flops_per_step / row->step.center * second_ns / costs->peak_flops;
 }
 
-/* "field, field: reason; field: reason", of which energy's is power's. */
+/*
+ * Finds the reason for missing power in "field, field: reason; field: reason"; it is that of
+ * energy.
+ */
 static bool power_reason(const char *reasons, struct strbuf *out)
 {
 	static const char field[] = "energy_joules";

@@ -1,4 +1,4 @@
-/* Reads devices.yaml: what devices are and cost. */
+/* Reads devices.yaml: the properties and prices of devices. */
 #include "report/devices.h"
 
 #include <math.h>
@@ -190,7 +190,7 @@ static enum prony_status add_file(struct device_table *table, const char *path, 
 	return status;
 }
 
-/* That of a folder, which is freed, where there is one. */
+/* Adds the file of a folder, if it exists; frees the folder name. */
 static enum prony_status add_folder(struct device_table *table, char *folder, struct error *err)
 {
 	enum prony_status status = PRONY_OK;

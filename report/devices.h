@@ -1,4 +1,4 @@
-/* What devices are and cost: devices.yaml of the tree, and the user's own rows before it. */
+/* Properties and prices of devices: devices.yaml of the tree, and the user's own rows before it. */
 #ifndef PRONY_REPORT_DEVICES_H
 #define PRONY_REPORT_DEVICES_H
 
@@ -11,8 +11,9 @@
 
 struct device_row {
 	const char *name;
-	const char *match;    /* what the machine calls it holds this, whatever the case */
-	const char *currency; /* of the prices */
+	/* The row matches if the machine's name for the device contains this, in any case. */
+	const char *match;
+	const char *currency; /* currency of the prices */
 	const char *source;
 	double cores, memory_gib, retail, hourly; /* NaN: not given */
 	double peak_tflops[PRECISION_COUNT];
@@ -25,17 +26,17 @@ struct device_table {
 };
 
 /*
- * Reads `path`, or for NULL devices.yaml of path_config_home and then that of path_share (no rows
- * where there is none). PRONY_BAD_INPUT names file, line, key and what is expected.
+ * Reads `path`; for NULL, reads devices.yaml of path_config_home and then that of path_share (a
+ * missing file gives no rows). PRONY_BAD_INPUT names file, line, key and what is expected. Call
  * devices_release after success.
  */
 enum prony_status devices_load(const char *path, struct device_table *out, struct error *err);
 void devices_release(struct device_table *table);
 
-/* The first row that matches a name; NULL when none does. */
+/* Returns the first row that matches a name; NULL if none does. */
 const struct device_row *devices_find(const struct device_table *table, const char *name);
 
-/* Items for one unit of money: by the hourly price. NaN without one. */
+/* Returns the samples for one unit of money, by the hourly price; NaN without a price. */
 double devices_samples_per_money(const struct device_row *row, double samples_per_second);
 
 #endif

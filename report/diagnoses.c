@@ -1,4 +1,6 @@
-/* Diagnoses of cells as lines under a table and as JSON, and how their time would be split best. */
+/*
+ * Writes diagnoses of cells as lines under a table and as JSON, and the best split of their time.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,7 @@
 #include "report/summary.h"
 #include "report/summary_internal.h"
 
-/* A line has at most so many characters; who does not fit is counted. */
+/* The longest line in characters; frameworks that do not fit are only counted. */
 enum { LINE_MAX_CHARACTERS = 100 };
 
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,
@@ -27,14 +29,16 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		process->page_faults = record->page_faults_step;
 		process->blocks = blocks[count] =
 			process_record_blocks(record, &process->block_count);
-		/* The clock was too coarse for blocks, or the store was edited. */
+		/* Either the clock was too coarse for blocks, or the store was edited. */
 		for (size_t k = 0; k < process->block_count; k++)
 			if (!(process->blocks[k] > 0))
 				process->block_count = 0;
 		count++;
 		window_ns += (double)record->window_ns;
-		/* An unknown time is RECORD_NONE: then one of the means is negative, and no split
-		 * is proposed. */
+		/*
+		 * An unknown time is RECORD_NONE. One of the means is then negative, and no split
+		 * is proposed.
+		 */
 		cost_ns += (double)record->total_ns - (double)record->window_ns;
 	}
 	components_of(processes, count, window_ns / (double)count / second_ns,

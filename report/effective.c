@@ -1,4 +1,4 @@
-/* Lines on frameworks that did not run as asked: threads, cores, precision. */
+/* Lines about frameworks that did not run as requested: threads, cores, precision. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,14 +6,18 @@
 #include "base/json.h"
 #include "report/summary.h"
 
-/* Processor time of more than so many cores: start and end of the window, and what waits now and
- * then. */
+/*
+ * Processor time above the requested cores by less than this is ignored: it covers the start and
+ * end of the window, and threads that wait now and then.
+ */
 #define CORES_MORE 0.5
 #define CORES_FEWER 0.1
 
-/* The most of the cell's undisturbed processes: processors at one instant, and processor time /
- * time; NaN where nobody looked. Threads: as asked, which a process has to confirm before it is
- * timed. */
+/*
+ * The largest figures of the cell's undisturbed processes: processors at one instant, and processor
+ * time / time; NaN if not measured. Threads: as requested; a process confirms them before it is
+ * timed.
+ */
 struct used {
 	double processors, cores, threads;
 };
@@ -23,7 +27,7 @@ static struct used find_used(const struct stored_cell *cell)
 	struct used most = {NAN, NAN, NAN};
 	for (size_t i = 0; i < cell->process_count; i++) {
 		const struct process_record *record = &cell->processes[i];
-		/* Beside other programs threads share fewer processors. */
+		/* Beside other programs, threads get fewer processors. */
 		if (strcmp(record->status, cell_status_name(CELL_OK)) != 0 ||
 		    process_disturbance(record) == DISTURBANCE_SEEN)
 			continue;
@@ -35,8 +39,10 @@ static struct used find_used(const struct stored_cell *cell)
 	return most;
 }
 
-/* There are few samples of threads, so processor time must agree. A framework that uses another
- * device needs one thread only. */
+/*
+ * Adds a framework that used fewer or more cores than requested. Threads are sampled rarely, so
+ * processor time must agree. A framework on another device needs one thread only.
+ */
 static bool says_cores(const struct summary_row *row, const char *before, struct strbuf *out)
 {
 	if (!device_is_cpu(row->cell->cell.device))

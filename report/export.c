@@ -1,4 +1,4 @@
-/* Exports as CSV and JSON. */
+/* Exports results as CSV and JSON. */
 #include "report/export.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static void add_text(const char *text, struct strbuf *out)
 	free(clean);
 }
 
-/* What a cell of CSV has for an axis: nothing where it means nothing. */
+/* Adds the value of an axis as a CSV cell; empty if the axis does not apply. */
 static void add_axis(enum axis_id id, const struct cell *cell, struct strbuf *out)
 {
 	char text[CELL_WORD_BYTES] = "";
@@ -42,7 +42,7 @@ static void add_axis(enum axis_id id, const struct cell *cell, struct strbuf *ou
 	add_text(text, out);
 }
 
-/* A column that says how a cell ended. */
+/* A column about how a cell ended. */
 struct cell_column {
 	const char *name;
 	void (*write)(const struct summary_row *row, struct strbuf *out);
@@ -129,7 +129,7 @@ static void add_field(const struct process_record *record, const struct record_f
 	}
 }
 
-/* What rows of CSV begin with: the run, the cell, how it ended. */
+/* Adds the columns that begin each CSV row: the run, the cell, how it ended. */
 static void add_cell(const struct summary *summary, const struct summary_row *row,
 		     struct strbuf *out)
 {
@@ -149,7 +149,7 @@ static void long_head(struct strbuf *out)
 	add_axis_names(out);
 	for (size_t i = 0; i < COUNT(outcome); i++)
 		strbuf_printf(out, ",%s", outcome[i].name);
-	/* A process has a status, flags and an effective precision of its own. */
+	/* A process has its own status, flags and effective precision. */
 	for (size_t i = 0; i < process_field_count; i++)
 		strbuf_printf(out, ",%s%s",
 			      is_cell_column(process_fields[i].name) ? "process_" : "",
@@ -157,7 +157,7 @@ static void long_head(struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-/* The rows of a cell; one that never ran is a result too. */
+/* Adds the rows of a cell; a cell that never ran has a row too. */
 static void long_rows(const struct summary *summary, const struct summary_row *row,
 		      struct strbuf *out)
 {
@@ -185,10 +185,10 @@ enum prony_status export_csv_long(const struct summary *summary, struct strbuf *
 	return export_finish(out, err);
 }
 
-/* Where the rows of a run go that is read in pieces, once they are as many bytes. */
+/* Output of a run that is read in pieces: rows are written once they reach this many bytes. */
 enum { PIECE_BYTES = 1 << 16 };
 struct stream {
-	const struct export_sink *sink; /* NULL: `out` keeps all */
+	const struct export_sink *sink; /* NULL: `out` keeps everything */
 	struct strbuf out;
 	bool begun;
 };
@@ -224,7 +224,7 @@ enum prony_status export_stream_long(struct store_reader *reader, bool heading,
 	return status;
 }
 
-/* The parts of figures in a row of layout cells, or their names for row NULL. */
+/* Adds the parts of figures in a row of layout cells; if row is NULL, their names. */
 static void add_figures(const struct summary_row *row, struct strbuf *out)
 {
 	for (int id = 0; id < FIGURE_COUNT; id++) {
@@ -271,7 +271,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 	return export_finish(out, err);
 }
 
-/* The frameworks of the run in the order in which they first appear. */
+/* Finds the frameworks of the run, in order of first appearance. */
 static void find_frameworks(const struct summary *summary, struct names *names)
 {
 	for (size_t i = 0; i < summary->run->cell_count; i++) {
@@ -280,7 +280,7 @@ static void find_frameworks(const struct summary *summary, struct names *names)
 	}
 }
 
-/* The figures of a comparison, each in its framework's column. */
+/* Adds the figures of a comparison, each in the column of its framework. */
 static void add_wide_row(const struct summary *summary, size_t comparison,
 			 const struct names *frameworks, struct strbuf *out)
 {
@@ -323,7 +323,7 @@ enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *
 	return export_finish(out, err);
 }
 
-/* The words of this layout for a stage; NULL = it has none. */
+/* Returns this layout's word for a stage; NULL if it has none. */
 static const char *bench_stage(enum stage stage)
 {
 	return stage == STAGE_FORWARD ? "eval" : stage == STAGE_TRAIN ? "train" : NULL;
@@ -374,12 +374,15 @@ enum prony_status export_json(const struct summary *summary, struct strbuf *out,
 		}
 		json_object_set_new(json_array_get(cells, i), "processes", processes);
 	}
-	/* As other commands print it; the complete export has every bit. */
+	/* Rounded as in other commands; the complete export has every bit. */
 	add_json(document, JSON_INDENT(2) | JSON_REAL_PRECISION(15), out);
 	return export_finish(out, err);
 }
 
-/* {"type": ..., then the members of `body`}: types first, so that a reader of lines sees them. */
+/*
+ * Returns {"type": ..., followed by the members of `body`}. The type is first, so that a reader of
+ * lines sees it at once.
+ */
 static json_t *typed_line(const char *type, const char *run, json_t *body)
 {
 	json_t *line = json_object();
@@ -408,7 +411,7 @@ static json_t *process_line(const struct summary *summary, const struct stored_c
 	return line;
 }
 
-/* Sends what is there where that is a piece of some size. */
+/* Writes the pending bytes if there are at least `least` of them. */
 static enum prony_status flush(struct stream *stream, size_t least, struct error *err)
 {
 	enum prony_status status = export_finish(&stream->out, err);
@@ -425,7 +428,7 @@ static void add_run_line(const struct summary *summary, struct strbuf *out)
 	add_json(typed_line("run", NULL, summary_run_to_json(summary)), JSON_COMPACT, out);
 }
 
-/* Of the cells of a summary, each with its processes behind it. */
+/* Adds a line for each cell of a summary, each followed by its processes. */
 static enum prony_status add_cell_lines(struct stream *stream, const struct summary *summary,
 					struct error *err)
 {
@@ -465,7 +468,7 @@ static enum prony_status stream_lines(void *context, struct summary *summary,
 	return add_cell_lines(stream, summary, err);
 }
 
-/* A run that has no cells yet has a line all the same. */
+/* A run without cells still has a line. */
 static enum prony_status stream_empty_run(struct store_reader *reader, struct stream *stream,
 					  struct error *err)
 {

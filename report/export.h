@@ -1,4 +1,6 @@
-/* Exports: csv (long, cells, wide, ms), json, jsonl, md, latex. The same bytes for the same store.
+/*
+ * Exports: csv (long, cells, wide, ms), json, jsonl, md, latex. The same store always gives the
+ * same bytes.
  */
 #ifndef PRONY_REPORT_EXPORT_H
 #define PRONY_REPORT_EXPORT_H
@@ -18,15 +20,17 @@
  * latex:    a table of booktabs for each comparison.
  * Fields are quoted only where needed (RFC 4180).
  */
-/* Where an export goes that is made in pieces. */
+/* The destination of an export written in pieces. */
 struct export_sink {
 	enum prony_status (*write)(void *context, const char *text, size_t length,
 				   struct error *err);
 	void *context;
 };
 
-/* csv long, a comparison at a time: the same bytes as export_csv_long's, of a run that is never
- * held whole. */
+/*
+ * Writes csv long, one comparison at a time: the same bytes as export_csv_long, but the run is
+ * never in memory as a whole.
+ */
 enum prony_status export_stream_long(struct store_reader *reader, bool heading,
 				     const struct export_sink *sink, struct error *err);
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
@@ -38,7 +42,7 @@ enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *
 enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *out,
 				struct error *err);
 enum prony_status export_json(const struct summary *summary, struct strbuf *out, struct error *err);
-/* The same of jsonl, which has no heading; the reader has all parts. */
+/* The same for jsonl, which has no heading; the reader must load all parts. */
 enum prony_status export_stream_jsonl(struct store_reader *reader, bool first,
 				      const struct export_sink *sink, struct error *err);
 enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out,
@@ -48,7 +52,7 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 enum prony_status export_latex(const struct summary *summary, struct strbuf *out,
 			       struct error *err);
 
-/* Every export ends here: text that did not fit is an error, never a shorter file. */
+/* Every export ends with this call: text that did not fit is an error, never a shorter file. */
 enum prony_status export_finish(const struct strbuf *out, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* A run as a document of Markdown or LaTeX: the tables, and what stands below them. */
+/* Writes a run as a Markdown or LaTeX document: the tables, and the lines below them. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 enum part {
 	PART_HEADING,
 	PART_TITLE, /* of a comparison */
-	PART_MORE,  /* a second table below the first */
+	PART_MORE,  /* a second table below the first one */
 	PART_VERDICT,
 	PART_END, /* of a comparison */
 	PART_PARITY,
@@ -18,7 +18,7 @@ enum part {
 	PARTS
 };
 
-/* How a kind of document is written: what stands before and after each part. */
+/* The markup of a document format: the text before and after each part. */
 struct markup {
 	void (*escape)(const char *text, struct strbuf *out);
 	void (*table)(const struct table *table, struct strbuf *out);

@@ -1,4 +1,4 @@
-/* How figures of a cell are computed from its row of a summary, and written. */
+/* Computes the figures of a cell from its summary row, and formats them. */
 #include "report/figures.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ static struct figure_value estimate_value(const struct estimate *estimate)
 				     .processes = estimate->n};
 }
 
-/* So much a step, as a rate a second: the ends of the step's interval change places. */
+/* Returns a quantity per step as a rate per second; the ends of the step's interval are swapped. */
 static struct figure_value rate_value(const struct estimate *step, double each)
 {
 	const double second_ns = 1e9;
@@ -167,7 +167,7 @@ void figure_part_word(const char *word, enum figure_part part, char out[FIGURE_W
 	const char *middle = strstr(own, "center"), *rest = middle ? middle + 6 : NULL;
 	if (!middle && (middle = strstr(own, "ratio")))
 		rest = middle + 5;
-	bool bare = part == PART_HALF_WIDTH || part == PART_PROCESSES; /* has another unit */
+	bool bare = part == PART_HALF_WIDTH || part == PART_PROCESSES; /* its unit differs */
 	if (part == PART_VALUE)
 		snprintf(out, FIGURE_WORD_BYTES, "%s", word);
 	else if (middle)

@@ -1,18 +1,20 @@
-/* The figures of a cell, one row each: tables, pages, exports, charts and `prony list metrics` loop
- * over them. */
+/*
+ * The table of figures of a cell; tables, pages, exports, charts and `prony list metrics` loop over
+ * it.
+ */
 #ifndef PRONY_REPORT_FIGURES_H
 #define PRONY_REPORT_FIGURES_H
 
 #include "report/format.h"
 #include "report/summary.h"
 
-/* What a figure measures; a row of figure_units each. */
+/* The unit of a figure; each has a row in figure_units. */
 enum figure_unit {
 	UNIT_NS,
 	UNIT_BYTES,
 	UNIT_PER_SECOND,
 	UNIT_FLOPS,
-	UNIT_RATIO, /* to native */
+	UNIT_RATIO, /* ratio to native */
 	UNIT_SHARE, /* shown in percent */
 	UNIT_JOULES,
 	UNIT_WATTS,
@@ -20,22 +22,22 @@ enum figure_unit {
 	UNIT_COUNT
 };
 
-/* Where a figure is shown; the exports have their own masks. */
+/* The places where a figure is shown; exports have their own masks. */
 enum {
-	SHOW_FIRST = 1 << 0,	/* in the table of a comparison, whatever its width */
-	SHOW_USUAL = 1 << 1,	/* there, on terminals of the usual width */
-	SHOW_WIDE = 1 << 2,	/* there, where there is room */
-	SHOW_KNOWN = 1 << 3,	/* in that table and on the page only where some row knows it */
+	SHOW_FIRST = 1 << 0,	/* in the table of a comparison, at any width */
+	SHOW_USUAL = 1 << 1,	/* in that table, on terminals of the usual width */
+	SHOW_WIDE = 1 << 2,	/* in that table, if there is room */
+	SHOW_KNOWN = 1 << 3,	/* in that table and on the page only if some row knows it */
 	SHOW_INTERVAL = 1 << 4, /* with its interval */
 	SHOW_LATENCY = 1 << 5,	/* in the table of single steps */
 	SHOW_DETAILS = 1 << 6,	/* in the second table of `show --full` */
-	SHOW_PAGE = 1 << 7,	/* a column of the page */
-	SHOW_APART = 1 << 8,	/* there its interval has the next column */
-	SHOW_BELOW = 1 << 9,	/* small, in the page's column of the figure before it */
-	SHOW_CURVE = 1 << 10,	/* a curve over batch sizes and cores */
+	SHOW_PAGE = 1 << 7,	/* as a column of the page */
+	SHOW_APART = 1 << 8,	/* its interval has its own column on the page, the next one */
+	SHOW_BELOW = 1 << 9,  /* on the page in small type, in the column of the figure before it */
+	SHOW_CURVE = 1 << 10, /* as a curve over batch sizes and cores */
 };
 
-/* The parts of a figure that JSON and CSV have. */
+/* The parts of a figure in JSON and CSV. */
 enum figure_part { PART_VALUE, PART_LOW, PART_HIGH, PART_HALF_WIDTH, PART_PROCESSES, PART_COUNT };
 enum {
 	HAS_NOTHING = 0,
@@ -48,10 +50,11 @@ enum {
 /*
  * X(name, word, member, unit, title, words, value, shown, json, csv, help)
  *
- * word: what programs call it: its column of CSV, its row of `prony list metrics`. member: its path
+ * word: the name for programs: its CSV column and its row of `prony list metrics`. member: its path
  * in a cell of JSON. The other parts replace `center` or `ratio` in both (step_low_ns,
- * floor.half_width), or follow (undisturbed.gap_low). title: of its column. words: of its charts.
- * value: of a struct summary_row *row, by the functions of figures.c. json, csv: the parts there.
+ * floor.half_width), or follow (undisturbed.gap_low). title: its column heading. words: its name in
+ * charts. value: computed from a struct summary_row *row by the functions of figures.c. json, csv:
+ * the parts that each has.
  */
 #define FIGURES(X)                                                                                 \
 	X(STEP, "step_center_ns", "step.center_ns", NS, "step", "step time", ESTIMATE(row->step),  \
@@ -155,33 +158,35 @@ struct figure {
 };
 extern const struct figure figures[FIGURE_COUNT];
 
-/* What a row knows of a figure; NaN (processes: 0) where nothing. */
+/* The values of a figure in a row; unknown values are NaN (processes: 0). */
 struct figure_value {
 	double value, low, high, half_width; /* 95 % interval; half_width is relative */
-	size_t processes;		     /* that it was estimated from */
-	char sign;			     /* of a ratio: FIGURE_ALIKE, FIGURE_UNPROVED; or 0 */
-	bool itself;			     /* native's ratio to native: 1 by definition */
+	size_t processes;		     /* number of processes that it was estimated from */
+	char sign;   /* sign of a ratio: FIGURE_ALIKE, FIGURE_UNPROVED, or 0 */
+	bool itself; /* the ratio of native to itself: 1 by definition */
 };
-/* A ratio that cannot be told apart from 1; one whose interval does not hold 1, but whose order is
- * not proved: too few processes, or the machine did other things. */
+/*
+ * FIGURE_ALIKE: the ratio cannot be distinguished from 1. FIGURE_UNPROVED: its interval excludes 1,
+ * but the order is not proved, because there are too few processes or the machine was disturbed.
+ */
 enum { FIGURE_ALIKE = '~', FIGURE_UNPROVED = '?' };
 struct figure_value figure_value(enum figure_id id, const struct summary_row *row);
 
-/* "1.234 ms", "~1.05x", "-"; digits by the half width where there is one. */
+/* Writes "1.234 ms", "~1.05x" or "-"; the half width, if known, determines the digits. */
 void figure_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES]);
-/* "1.2 %": the half width of its interval; "-" without one. */
+/* Writes the half width of the interval, "1.2 %"; "-" without one. */
 void figure_width_text(enum figure_id id, const struct summary_row *row, char out[FORMAT_BYTES]);
-/* "1.20 ms to 1.30 ms"; "" without an interval. */
+/* Writes the interval, "1.20 ms to 1.30 ms"; "" without one. */
 enum { FIGURE_INTERVAL_BYTES = 2 * FORMAT_BYTES + 8 };
 void figure_interval_text(enum figure_id id, const struct summary_row *row,
 			  char out[FIGURE_INTERVAL_BYTES]);
 
-/* One number of a unit as people read it. */
+/* Formats one number of a unit for people. */
 void figure_format(enum figure_unit unit, double value, double half_width, char out[FORMAT_BYTES]);
-const char *figure_unit_name(enum figure_unit unit); /* "ns", "1/s"; "" of ratios and shares */
+const char *figure_unit_name(enum figure_unit unit); /* "ns", "1/s"; "" for ratios and shares */
 bool figure_more_is_better(enum figure_unit unit);
 
-/* A part's word (or member's path): "step_low_ns" of "step_center_ns". */
+/* Writes the name of a part, as a word or member path: "step_low_ns" from "step_center_ns". */
 enum { FIGURE_WORD_BYTES = 48 };
 void figure_part_word(const char *word, enum figure_part part, char out[FIGURE_WORD_BYTES]);
 double figure_part_of(const struct figure_value *value, enum figure_part part);

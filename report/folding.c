@@ -1,12 +1,17 @@
-/* Frameworks that are not on the machine at all: where they are many, a line names them instead of
- * a row with a reason in every table. */
+/*
+ * Replaces the rows of frameworks that are not installed by one line with their names, if there are
+ * many of them.
+ */
 #include <string.h>
 
 #include "report/names.h"
 #include "report/summary.h"
 #include "report/summary_internal.h"
 
-/* Up to so many keep their rows: whoever asked for a framework by name wants to read why. */
+/*
+ * Up to this many frameworks keep their rows, because a user who requested a framework by name
+ * needs the reason.
+ */
 enum { ROWS_KEPT = 3 };
 
 void summary_fold(struct summary *summary)
@@ -18,18 +23,18 @@ void summary_fold(struct summary *summary)
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		size_t name = names_add(&names, cell->cell.framework, strlen(cell->cell.framework));
-		/* Where a device or data is missing the reason is what a reader needs. */
+		/* If a device or data is missing, the reader needs the reason. */
 		bool absent_here = cell->status == CELL_MISSING &&
 				   cell_not_installed(&cell->cell, cell->reason);
 		missing[name] = missing[name] || absent_here;
-		/* A stage that it does not have is refused whether it is here or not. */
+		/* An unsupported stage is refused whether the framework is installed or not. */
 		here[name] = here[name] || (!absent_here && cell->status != CELL_UNSUPPORTED);
 	}
 	for (size_t name = 0; name < names.count; name++) {
 		here[name] = here[name] || !missing[name];
 		absent += !here[name];
 	}
-	/* Where none is here the reasons are all that there is to show. */
+	/* If no framework is here, the reasons are the only content, so they stay. */
 	bool many = absent > ROWS_KEPT && absent < names.count;
 	for (size_t i = 0; many && i < summary->count; i++) {
 		struct summary_row *row = &summary->rows[i];

@@ -1,4 +1,4 @@
-/* Prints a run as the benchmark that its suite repeats did. */
+/* Prints a run in the format of the benchmark that its suite repeats. */
 #include "report/form.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ enum form form_of(const struct stored_run *run)
 	return form;
 }
 
-/* The mean of all trials under one timer. */
+/* Prints the mean of all trials under one timer. */
 static void form_vgg(const struct stored_cell *cell, const struct process_record *record,
 		     struct strbuf *out)
 {
@@ -41,7 +41,9 @@ static void form_vgg(const struct stored_cell *cell, const struct process_record
 		      form_timed(record) * 1e3 / (double)record->steps);
 }
 
-/* Seconds of a step, the mean over all steps of all processes; NaN without one. */
+/*
+ * Returns the seconds of a step, the mean over all steps of all processes; NaN if there are none.
+ */
 static double mean_step(const struct stored_cell *cell)
 {
 	double seconds = 0, steps = 0;
@@ -55,7 +57,7 @@ static double mean_step(const struct stored_cell *cell)
 	return steps > 0 ? seconds / steps : NAN;
 }
 
-/* What the origin calls a stage; NULL for one that it does not have. */
+/* Returns the original's name of a stage; NULL if it has no such stage. */
 static const char *bench_stage(enum stage stage)
 {
 	return stage == STAGE_FORWARD ? "eval" : stage == STAGE_TRAIN ? "train" : NULL;
@@ -93,7 +95,10 @@ static double process_power(const struct process_record *record)
 	return record->power_mean_run;
 }
 
-/* Mean over the processes that have it, as the original's of three runs; NaN without one. */
+/*
+ * Returns the mean over the processes that have a value, as the original does over three runs; NaN
+ * if none has one.
+ */
 static double mean_over(const struct stored_cell *cell,
 			double (*of)(const struct process_record *record))
 {
@@ -126,7 +131,7 @@ static void thesis_row(const char *metric, const struct cell *cell, double value
 	strbuf_putc(out, '\n');
 }
 
-/* Why there is no power, as the first cell has it whose processes say so. */
+/* Adds why there is no power, from the first cell whose processes give a reason. */
 static void no_power(const struct stored_run *run, struct strbuf *out)
 {
 	struct strbuf why;
@@ -143,9 +148,10 @@ static void no_power(const struct stored_run *run, struct strbuf *out)
 }
 
 /*
- * Speed, memory and power; what is not known is empty, as in the original, with its reason at the
- * end. The original's memory and power are those of GPUs, of which there is no sensor; ours on a
- * CPU are others and have other names: the worker's largest resident set, the processor packages.
+ * Prints speed, memory and power. Unknown values are empty, as in the original, with the reason at
+ * the end. The original's memory and power are those of GPUs, for which prony has no sensor. On a
+ * CPU, prony measures other quantities under other names: the worker's largest resident set, and
+ * the power of the processor packages.
  */
 static void form_thesis(const struct stored_run *run, struct strbuf *out)
 {

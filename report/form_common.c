@@ -1,4 +1,4 @@
-/* What the forms of origins share: processes, headings, steps. */
+/* Code shared by the benchmark forms: processes, headings, steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

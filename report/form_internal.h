@@ -1,4 +1,4 @@
-/* Private to report/: what the forms share. */
+/* Functions shared by the benchmark forms; private to report/. */
 #ifndef PRONY_REPORT_FORM_INTERNAL_H
 #define PRONY_REPORT_FORM_INTERNAL_H
 
@@ -6,24 +6,26 @@
 
 #define FORM_NS 1e-9 /* seconds */
 
-/* Ends of rows in rows of cells: process p of a cell that may be shown and ended ok, or NULL. */
+/* Returns process p of a cell if the cell may be shown and the process ended ok; else NULL. */
 const struct process_record *form_process(const struct stored_cell *cell, size_t p);
 
-/* "# tensorflow 2.21.0, alexnet-tf, batch 128, cpu, fp32, process 1 of 3"; for cells without a good
- * process their status and reason instead of it. */
+/*
+ * Adds "# tensorflow 2.21.0, alexnet-tf, batch 128, cpu, fp32, process 1 of 3"; cells without a
+ * good process get their status and reason instead.
+ */
 void form_heading(const struct stored_cell *cell, size_t p, struct strbuf *out);
 
-/* Seconds of step i of a process whose steps were waited for one by one. */
+/* Returns the seconds of step i of a process with one-by-one steps (--sync step). */
 double form_step(const struct process_record *record, size_t i);
-/* Whether they were; else says so. */
+/* Whether the process has them; if not, adds a line about it. */
 bool form_has_steps(const struct process_record *record, struct strbuf *out);
 
-/* Seconds in the timed steps of a process; steps are record->steps. */
+/* Returns the seconds of the timed steps of a process; record->steps is their number. */
 double form_timed(const struct process_record *record);
-/* Total images a second, the mean over processes; NaN without one. */
+/* Returns total images per second, the mean over processes; NaN without one. */
 double form_total_speed(const struct stored_cell *cell);
 
-/* One process, and what comes after all of them. */
+/* Print one process, and what follows all processes. */
 void form_alexnet(const struct stored_cell *cell, const struct process_record *record,
 		  const struct form_layers *layers, struct strbuf *out);
 void form_cnn(const struct stored_cell *cell, const struct process_record *record,

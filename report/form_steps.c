@@ -1,4 +1,4 @@
-/* The forms that print steps: TensorFlow's alexnet_benchmark and tf_cnn_benchmarks. */
+/* Prints the forms that list steps: TensorFlow's alexnet_benchmark and tf_cnn_benchmarks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,13 @@
 #include "report/text.h"
 #include "stats/estimate.h"
 
-#define DISPLAY_EVERY 10 /* steps, in both */
+#define DISPLAY_EVERY 10 /* steps per printed line, in both */
 #define RULE "----------------------------------------------------------------\n"
 
-/* "Forward across 100 steps": what its two runs were called, and a third that it did not have. */
+/*
+ * Returns the name of a run, "Forward across 100 steps": the original's names for its two runs, and
+ * one for a third stage that it did not have.
+ */
 static const char *info_string(enum stage stage)
 {
 	return stage == STAGE_FORWARD		 ? "Forward"
@@ -22,7 +25,7 @@ static const char *info_string(enum stage stage)
 						 : "Forward-backward and update";
 }
 
-/* Mean and standard deviation, which divides by n, of numbers. */
+/* Computes the mean and the standard deviation (divided by n) of numbers. */
 static void moments(const double *x, size_t n, double *mean, double *deviation)
 {
 	double sum = 0, squares = 0;
@@ -55,7 +58,7 @@ void form_alexnet(const struct stored_cell *cell, const struct process_record *r
 	free(steps);
 }
 
-/* The loss that was read after the step that ended then; NaN where none was. */
+/* Returns the loss read after the step that ended at that time; NaN if none was read. */
 static double loss_at(const struct process_record *record, int64_t end_ns)
 {
 	const struct series *losses =
@@ -67,7 +70,7 @@ static double loss_at(const struct process_record *record, int64_t end_ns)
 	return NAN;
 }
 
-/* A line of what the steps so far say. */
+/* Adds a line of statistics over the steps so far. */
 static void add_progress(const struct process_record *record, const double *speeds, double seconds,
 			 double batch, size_t n, struct strbuf *out)
 {
@@ -102,13 +105,15 @@ void form_cnn(const struct stored_cell *cell, const struct process_record *recor
 	free(speeds);
 }
 
-/* Cells of a run by numbers: of their table (all axes but network, batch and data set), network and
- * batch. */
+/*
+ * The cells of a run, numbered by table (all axes except network, batch and data set), by network
+ * and by batch.
+ */
 struct grid {
 	const struct stored_run *run;
 	size_t *table, *network, *batch; /* per cell */
 	size_t tables;
-	bool *seen; /* per cell: scratch */
+	bool *seen; /* per cell; scratch memory */
 };
 
 static size_t table_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES])
@@ -119,7 +124,7 @@ static size_t table_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES])
 	memset(same.dataset, 0, sizeof same.dataset);
 	same.batch = 1;
 	size_t used = summary_comparison_key(&same, key);
-	/* Which leaves the framework out. */
+	/* The comparison key does not include the framework. */
 	size_t length = strlen(cell->framework) + 1;
 	memcpy(key + used, cell->framework, length);
 	return used + length;
@@ -157,7 +162,7 @@ static void grid_release(struct grid *grid)
 	free(grid->seen);
 }
 
-/* The first cells of the table with each of the numbers `of`; returns how many. */
+/* Finds the first cell of the table for each distinct number in `of`; returns their number. */
 static size_t grid_first(struct grid *grid, size_t table, const size_t *of, size_t *cells)
 {
 	size_t count = 0;

@@ -1,4 +1,4 @@
-/* Numbers for people: durations, bytes, rates, ratios. */
+/* Formats numbers for people: durations, bytes, rates, ratios. */
 #include "report/format.h"
 
 #include <math.h>
@@ -12,8 +12,10 @@ struct unit {
 
 enum { DIGITS = 4, DIGITS_MAX = 5, DECIMALS_MAX = 4 };
 
-/* The smallest unit in which the rounded number has at most three digits before its point; ends
- * with the unit whose name is NULL. */
+/*
+ * Uses the smallest unit in which the rounded number has at most three digits before the decimal
+ * point. The list ends with the unit whose name is NULL.
+ */
 static void format_scaled(double value, int digits, const struct unit *units, double limit,
 			  char *out, size_t out_bytes)
 {
@@ -29,7 +31,7 @@ static void format_scaled(double value, int digits, const struct unit *units, do
 		if (decimals > DECIMALS_MAX)
 			decimals = DECIMALS_MAX;
 		double shift = pow(10, decimals), rounded = round(size * shift) / shift;
-		/* Rounded up to one more digit: 9.9996 is "10.00". */
+		/* Rounding up added a digit: 9.9996 becomes "10.00". */
 		if (decimals > 0 && rounded >= pow(10, digits - decimals))
 			decimals--;
 		if (rounded >= limit && unit[1].name)
@@ -71,13 +73,15 @@ void format_bytes(double bytes, char *out, size_t out_bytes)
 		{1099511627776, "TiB"},
 		{0, NULL},
 	};
-	/* Below 1000, so that no unit needs four digits. */
+	/* Units change at 1000, so that no number needs four digits. */
 	format_scaled(bytes, 3, units, 1000, out, out_bytes);
 }
 
 void format_rate(double per_second, char *out, size_t out_bytes)
 {
-	/* Images a second are compared as whole numbers, so thousands stay. */
+	/*
+	 * Images per second are usually compared as whole numbers, so thousands keep the unit "/s".
+	 */
 	static const struct unit units[] = {{1, "/s"}, {1e6, "M/s"}, {1e9, "G/s"}, {0, NULL}};
 	format_scaled(per_second, DIGITS, units, 1e6, out, out_bytes);
 }

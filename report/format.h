@@ -1,4 +1,4 @@
-/* Numbers for people. What is not known is "-", never 0. */
+/* Formats numbers for people. Unknown values are "-", never 0. */
 #ifndef PRONY_REPORT_FORMAT_H
 #define PRONY_REPORT_FORMAT_H
 
@@ -8,28 +8,30 @@
 #include "base/strbuf.h"
 #include "report/summary.h"
 
-#define FORMAT_BYTES 24 /* room for any of these texts */
+#define FORMAT_BYTES 24 /* large enough for each of these texts */
 
-/* format_duration of report/summary.h with as many digits as a relative half width makes
- * meaningful: its second digit is the last one shown. NaN = 3 digits. */
+/*
+ * Like format_duration of report/summary.h, with as many digits as a relative half width justifies:
+ * the last digit shown is the half width's second one. NaN = 3 digits.
+ */
 void format_duration_within(double ns, double half_width, char *out, size_t out_bytes);
 
-/* "1.23x" */
+/* Writes "1.23x". */
 void format_ratio(double ratio, char *out, size_t out_bytes);
 
-/* A fraction as "1.2 %". */
+/* Writes a fraction as "1.2 %". */
 void format_percent(double fraction, char *out, size_t out_bytes);
 
-/* All digits of a whole number. */
+/* Adds all digits of an integer. */
 void format_integer(int64_t value, struct strbuf *out);
 
-/* The shortest decimal that reads back as the same number; nothing where it is not finite. */
+/* Adds the shortest decimal that reads back as the same number; nothing if it is not finite. */
 void format_real(double value, struct strbuf *out);
 
-/* "1.23 mJ" */
+/* Writes "1.23 mJ". */
 void format_energy(double joules, char *out, size_t out_bytes);
 
-/* "12.3 GFLOP/s" */
+/* Writes "12.3 GFLOP/s". */
 void format_flops(double per_second, char *out, size_t out_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Numbers for programs: every digit that counts, a million of them in a second. */
+/* Formats numbers for programs with every significant digit, about a million of them per second. */
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -32,9 +32,10 @@ static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,	 1e4L,	1e5L,  1e
 enum { POWER_MAX = sizeof powers / sizeof *powers - 1 };
 
 /*
- * The `digits` digits of a number from 1e-4 to 1e15 as a whole number, value = n / 10^*decimals:
- * what "%.*g" would print. False where arithmetic of 64 bits cannot tell how it is rounded, or
- * whether it reads back as the same number: the slow way then asks the library.
+ * Returns the `digits` digits of a number from 1e-4 to 1e15 as an integer, value = n /
+ * 10^*decimals: the digits that "%.*g" would print. False if 64-bit arithmetic cannot decide the
+ * rounding, or whether the result reads back as the same number; the caller then uses the slower
+ * library function.
  */
 static bool take_digits(double value, int digits, int magnitude, uint64_t *n, int *decimals)
 {
@@ -43,21 +44,21 @@ static bool take_digits(double value, int digits, int magnitude, uint64_t *n, in
 		return false;
 	long double scaled = (long double)value * powers[*decimals], whole = floorl(scaled);
 	long double rest = scaled - whole;
-	/* An error of 2^-64 of 10^17 is a hundredth. */
+	/* A relative error of 2^-64 in 10^17 is a hundredth. */
 	if (fabsl(rest - 0.5L) < 0.02L)
 		return false;
 	*n = (uint64_t)whole + (rest > 0.5L);
 	return true;
 }
 
-/* Whether n / 10^decimals lies well within half the distance to the next doubles. */
+/* Whether n / 10^decimals is well within half the distance to the adjacent doubles. */
 static int reads_back(double value, uint64_t n, int decimals)
 {
 	long double back = (long double)n / powers[decimals];
 	long double half = (long double)(nextafter(value, INFINITY) - value) / 2;
 	long double off = fabsl(back - (long double)value);
 	int exponent;
-	/* Below a power of two the next one is half as far. */
+	/* Below a power of two, the adjacent double is half as far. */
 	if (frexp(value, &exponent) == 0.5)
 		return -1;
 	return off < half * 0.99L ? 1 : off > half * 1.01L ? 0 : -1;
@@ -75,7 +76,7 @@ static bool format_quickly(double value, struct strbuf *out)
 	if (!(size >= 1e-4 && size < 1e15))
 		return false;
 	int magnitude = (int)floor(log10(size));
-	/* log10 rounds: near a power of ten it may be one off. */
+	/* log10 rounds: near a power of ten the result may be off by one. */
 	if (size >= (double)powers[magnitude + 1 > 0 ? magnitude + 1 : 0] && magnitude >= 0)
 		magnitude++;
 	for (int digits = DBL_DIG; digits <= DBL_DECIMAL_DIG && !found; digits++) {
@@ -86,7 +87,7 @@ static bool format_quickly(double value, struct strbuf *out)
 			return false;
 		found = same;
 	}
-	/* Rounded up, or down, to another number of digits: rare, and the library's affair. */
+	/* Rounding changed the number of digits. This is rare, and left to the library. */
 	if ((long double)n >= powers[decimals + magnitude + 1] ||
 	    (long double)n < powers[decimals + magnitude])
 		return false;

@@ -1,15 +1,17 @@
-/* Lines on the gap between typical and undisturbed steps: caused by the machine or by the
- * framework. */
+/*
+ * Lines about the gap between typical and undisturbed steps, caused by the machine or by the
+ * framework.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "report/figures.h"
 
-/* Gaps below these are not reported; blocks of a quiet machine differ by one or two percent. */
+/* Smaller gaps are not reported; blocks on a quiet machine differ by one or two percent. */
 #define GAP_OWN 0.05
 #define GAP_OF_ALL 0.10
 
-/* The largest upper end of the other frameworks' gaps; NaN without others. */
+/* Returns the largest upper end of the other frameworks' gaps; NaN if there are no others. */
 static double others_at_most(const struct summary *summary, size_t comparison, size_t self)
 {
 	double most = NAN;

@@ -1,4 +1,4 @@
-/* The step of a cell through the runs of a store, and where it changed. */
+/* Computes the step of a cell in the runs of a store, and where it changed. */
 #include "report/history.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "report/table.h"
 #include "report/text.h"
 
-/* With fewer the test by permutations hardly ever reaches its 1 % (tests/unit/test_changes.c). */
+/* With fewer runs, the permutation test hardly ever reaches its 1 % (tests/unit/test_changes.c). */
 enum { RUNS_FOR_A_CHANGE = 10 };
 
 static struct estimate estimate_of(const struct stored_cell *cell)
@@ -31,7 +31,7 @@ static struct estimate estimate_of(const struct stored_cell *cell)
 	return step;
 }
 
-/* Is it the same machine, as far as results can be compared? */
+/* Whether the two records are of machines with comparable results. */
 static bool same_machine(const json_t *a, const json_t *b)
 {
 	const json_t *x = json_object_get(a, "must_match"), *y = json_object_get(b, "must_match");
@@ -45,8 +45,10 @@ static void add_word(struct strbuf *out, const char *what, const char *before, c
 		strbuf_printf(out, "%s%s %s -> %s", out->length ? ", " : "", what, before, now);
 }
 
-/* What may be the cause of a change: another version of the framework or of prony, another
- * surrounding. */
+/*
+ * Returns possible causes of a change: another version of the framework or of prony, or other
+ * conditions.
+ */
 static const char *different(struct arena *arena, const struct stored_run *before,
 			     const struct stored_run *now)
 {
@@ -114,8 +116,10 @@ void history_release(struct history *history)
 	arena_release(&history->arena);
 }
 
-/* A block for each point between the smallest and the largest (Unicode 2581 to 2588), the last ones
- * that fit. */
+/*
+ * Adds a block character per point, scaled from the smallest to the largest (Unicode 2581 to 2588);
+ * the last points that fit.
+ */
 static void sparkline(const struct history *history, int width, struct strbuf *out)
 {
 	enum { LEVELS = 8 };
@@ -136,7 +140,7 @@ static void sparkline(const struct history *history, int width, struct strbuf *o
 	strbuf_putc(out, '\n');
 }
 
-/* "+8.2 % (+5.1 to +11.4 %)" */
+/* Writes a change with its interval: "+8.2 % (+5.1 to +11.4 %)". */
 static void change_text(const struct change *change, char *out, size_t out_bytes)
 {
 	const struct contrast *c = &change->change;

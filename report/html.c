@@ -1,4 +1,4 @@
-/* The HTML page: head, contents, filters, and the order of its sections. */
+/* Writes the HTML page: head, contents, filters, and the order of its sections. */
 #include "report/html.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void add_comparison_section(const struct html_page *page, size_t i, struc
 	strbuf_puts(out, "</section>\n");
 }
 
-/* What all comparisons of a sweep have, and filters find it by. */
+/* Adds the attributes that all comparisons of a sweep share, for the filters. */
 static void family_attributes(const struct html_page *page, const struct family *family,
 			      struct strbuf *out)
 {
@@ -35,7 +35,7 @@ static void family_attributes(const struct html_page *page, const struct family 
 	html_attributes_of(cell, shared, out);
 }
 
-/* Sections of sweeps: of comparisons that differ in batch, or in cores, only. */
+/* Adds the sections of sweeps: comparisons that differ only in batch, or only in cores. */
 static void add_sweeps(const struct html_page *page, struct strbuf *out)
 {
 	struct arena arena;
@@ -62,7 +62,7 @@ static void add_sweeps(const struct html_page *page, struct strbuf *out)
 	arena_release(&arena);
 }
 
-/* A study's own charts, where the suite repeats one that took several devices. */
+/* Adds the charts of a study, if the suite repeats one with several devices. */
 static void add_study(const struct html_page *page, struct strbuf *out)
 {
 	struct charts charts = {.count = 0};
@@ -103,7 +103,7 @@ static void add_head(const struct html_page *page, struct strbuf *out)
 		    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		    "<meta name=\"color-scheme\" content=\"light dark\">\n"
-		    /* The browser itself refuses whatever would leave this page. */
+		    /* The content security policy makes the browser refuse all network access. */
 		    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 		    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
 		    "img-src data: blob:; base-uri 'none'; form-action 'none'\">\n<title>");
@@ -114,7 +114,7 @@ static void add_head(const struct html_page *page, struct strbuf *out)
 			 "<a class=\"skip\" href=\"#words\">To the results</a>\n");
 }
 
-/* "AMD EPYC 7B13, 2 cores, 8 GiB": what a reader asks first. */
+/* Adds the machine in short: "AMD EPYC 7B13, 2 cores, 8 GiB". */
 static void add_machine(const struct summary *summary, struct strbuf *out)
 {
 	const json_t *fixed = json_object_get(summary->environment, "must_match");
@@ -132,7 +132,7 @@ static void add_machine(const struct summary *summary, struct strbuf *out)
 	}
 }
 
-/* A paragraph of a class, where there is something to say. */
+/* Adds a paragraph of a class if the condition has text. */
 static void add_condition(const char *class,
 			  bool (*condition)(const struct summary *, struct strbuf *),
 			  const struct summary *summary, struct strbuf *out)
@@ -211,7 +211,7 @@ static void add_method(const struct html_page *page, struct strbuf *out)
 			 "</ul>\n");
 }
 
-/* A box for each value that an axis has on this page, where it has several. */
+/* Adds a checkbox for each value of an axis on this page, if there are several. */
 static void add_filter(const struct html_page *page, const char *name, const struct names *values,
 		       bool coloured, struct strbuf *out)
 {
@@ -273,8 +273,10 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 			 "</div></form>\n");
 }
 
-/* The sections that the page has, of those that a reader may look for: id (or its beginning: the
- * first of them) and what it is called. */
+/*
+ * The sections listed in the contents if the page has them: the id (or its prefix: the first match)
+ * and the title.
+ */
 static const char *const contents[][2] = {
 	{"words", "In words"},
 	{"overview", "Overview"},
@@ -333,7 +335,7 @@ static void add_sections(const struct html_page *page, struct strbuf *out)
 	add_section("method", "How to read this", add_method, page, out);
 }
 
-/* The contents come first, and say what sections there are. */
+/* The contents come first and list the sections of the page. */
 static void add_body(const struct html_page *page, struct strbuf *out)
 {
 	struct strbuf sections;

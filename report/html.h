@@ -1,4 +1,6 @@
-/* One self-contained HTML page per report: figures as SVG, tables, filters; usable offline. */
+/*
+ * Writes one self-contained HTML page per report: charts as SVG, tables, filters; usable offline.
+ */
 #ifndef PRONY_REPORT_HTML_H
 #define PRONY_REPORT_HTML_H
 
@@ -6,16 +8,18 @@
 #include "report/history.h"
 #include "report/summary.h"
 
-/* So many comparisons have a section of their own, and so many rows a table: of more, what they
- * have in common is told, and where the rest is. */
+/*
+ * The largest number of comparisons with their own section, and of rows in a table. For the rest,
+ * the page gives what they have in common and where to find them.
+ */
 enum { HTML_SECTIONS_MAX = 60, HTML_ROWS_MAX = 400 };
 
 /*
- * Writes the page for one or several runs (several: machines or dates side by side). Everything it
- * needs is in it, and it refuses the network by a content security policy. Figures of intervals and
- * sensors are in it where the runs were loaded with them; of more comparisons than anybody reads,
- * the first have sections of their own and the others are told together. `histories`: of cells of
- * the runs, up to the newest of them.
+ * Writes the page for one or several runs (several: machines or dates side by side). It contains
+ * everything it needs, and its content security policy refuses the network. Charts of intervals and
+ * sensors need runs loaded with them. If there are too many comparisons to read, the first have
+ * their own sections and the others are summarised together. `histories`: histories of cells of the
+ * runs, up to the newest of these.
  */
 enum prony_status html_report(const struct summary *const *summaries, size_t count,
 			      const struct history *histories, size_t history_count,

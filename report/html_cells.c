@@ -1,4 +1,4 @@
-/* Tables of the page: their cells, and what filters find rows by. */
+/* Writes the page's tables: their cells, and the attributes by which filters select rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ void html_attributes_of(const struct cell *cell, unsigned filters, struct strbuf
 	for (size_t i = 0; i < HTML_FILTERS; i++) {
 		const struct axis *axis = &axes[html_filters[i]];
 		char text[CELL_WORD_BYTES];
-		/* Inference has no optimiser: no box hides it. */
+		/* Inference has no optimiser, so no checkbox for optimisers may hide it. */
 		if (!(filters >> i & 1) || !axis_applies(axis, cell))
 			continue;
 		axis_text(axis, axis_value(axis, cell), text);

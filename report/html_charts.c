@@ -1,4 +1,6 @@
-/* Charts on the page: the picture twice, for wide and for narrow places, its numbers, its files.
+/*
+ * Writes charts on the page: the image twice, for wide and for narrow screens, its numbers, and
+ * links to its files.
  */
 #include "report/html_internal.h"
 #include "report/text.h"

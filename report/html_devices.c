@@ -1,4 +1,4 @@
-/* What the machines' devices are and cost, and what one gets for money. */
+/* Writes the properties and prices of the machines' devices, and the samples per unit of money. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { GPUS_MAX = 16 };
 
-/* What a machine calls its devices, the processor first; texts of its record. */
+/* The machine's names for its devices, the processor first; texts from its record. */
 struct machine {
 	const char *names[GPUS_MAX + 1];
 	size_t count;
@@ -40,8 +40,10 @@ static void machine_init(struct machine *machine, const struct summary *summary)
 	}
 }
 
-/* Adds a share of one of the machine's devices to what a cell's cost; false where it is in no
- * table, or its prices are in another currency. */
+/*
+ * Adds a share of a device's price to the price of a cell. False if the device is in no table, or
+ * its price is in another currency.
+ */
 static bool add_device(const struct machine *machine, const struct device_table *table,
 		       size_t device, double share, struct device_row *price)
 {
@@ -56,8 +58,10 @@ static bool add_device(const struct machine *machine, const struct device_table 
 	return true;
 }
 
-/* Of a processor the share of its cores, which the table tells, else the machine: "2 of 16 cores of
- * EPYC 9004". */
+/*
+ * Adds the price of some cores of a processor, as a share of its cores by the table, or else of the
+ * machine's: "2 of 16 cores of EPYC 9004".
+ */
 static bool price_cores(const struct machine *machine, const struct device_table *table,
 			int64_t cores, struct device_row *price, struct strbuf *name)
 {
@@ -73,8 +77,10 @@ static bool price_cores(const struct machine *machine, const struct device_table
 	return true;
 }
 
-/* What the devices of a cell cost together, as one; `name`: what they are. False where that is not
- * known of all of them. */
+/*
+ * Adds up the prices of a cell's devices; `name`: the names of the devices. False if a price is
+ * unknown.
+ */
 static bool price_of(const struct machine *machine, const struct device_table *table,
 		     const struct cell *cell, struct device_row *price, struct strbuf *name)
 {
@@ -83,7 +89,7 @@ static bool price_of(const struct machine *machine, const struct device_table *t
 	if (device.kind == DEVICE_CPU)
 		return price_cores(machine, table,
 				   device.cores > 0 ? device.cores : machine->usable, price, name);
-	/* The table says nothing of another library's device. */
+	/* The table has no entry for the device of another library. */
 	for (int i = 0; i < device.count; i++) {
 		if (device.indices[i] >= GPUS_MAX ||
 		    !add_device(machine, table, 1 + (size_t)device.indices[i], 1, price))
@@ -138,7 +144,7 @@ static void money_line(const struct html_page *page, size_t run, const struct su
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* Cells that may be compared, with what their devices cost; how many rows. */
+/* Writes the comparable cells with the price of their devices; returns the number of rows. */
 static size_t money_rows(const struct html_page *page, const struct device_table *table,
 			 struct strbuf *out)
 {

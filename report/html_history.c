@@ -1,11 +1,11 @@
-/* Cells through earlier runs: a figure for each comparison, and what changed. */
+/* Writes the histories of cells: a chart for each comparison, and the changes. */
 #include <stdio.h>
 #include <string.h>
 
 #include "report/charts_internal.h"
 #include "report/text.h"
 
-/* Whether a history is of a cell of that comparison. */
+/* Whether a history belongs to a cell of that comparison. */
 static bool is_of(const struct history *history, const struct cell *comparison)
 {
 	char a[SUMMARY_KEY_BYTES], b[SUMMARY_KEY_BYTES];

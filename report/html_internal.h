@@ -1,4 +1,4 @@
-/* The parts of the HTML page; only report/html*.c and charts*.c use this. */
+/* The parts of the HTML page; private to report/html*.c and charts*.c. */
 #ifndef PRONY_REPORT_HTML_INTERNAL_H
 #define PRONY_REPORT_HTML_INTERNAL_H
 
@@ -15,79 +15,89 @@
 
 #define HTML_LABEL_BYTES 96
 
-/* What the page shows, over all its runs. Everything lives in the arena or is borrowed. */
+/* The content of the page, over all its runs. All data are in the arena or borrowed. */
 struct html_page {
 	struct arena arena;
 	const struct summary *const *summaries;
-	size_t count;			  /* of runs */
-	char (*labels)[HTML_LABEL_BYTES]; /* of each run, all different */
+	size_t count;			  /* number of runs */
+	char (*labels)[HTML_LABEL_BYTES]; /* one for each run, all different */
 	const char **frameworks;	  /* spellings, in order of appearance */
 	size_t framework_count;
-	struct names framework_names;	 /* the same, to be found */
+	struct names framework_names;	 /* the same, for look-up */
 	struct names coloured;		 /* the same and those published for the runs' suites */
-	const char **colours;		 /* of each of these, "#rrggbb" */
-	const struct cell **comparisons; /* a cell of each, in order of appearance */
+	const char **colours;		 /* one for each of these, "#rrggbb" */
+	const struct cell **comparisons; /* a cell of each comparison, in order of appearance */
 	size_t comparison_count;
-	const struct history *histories; /* of cells of the runs, borrowed */
+	const struct history *histories; /* histories of cells of the runs, borrowed */
 	size_t history_count;
-	struct published published; /* empty where it cannot be read */
-	size_t **of_run; /* of each run, by comparison of the page: its number in the summary, or
-			    NAMES_NONE */
+	struct published published; /* empty if the file cannot be read */
+	size_t **of_run; /* for each run, by comparison of the page: the comparison's number in the
+			    summary, or NAMES_NONE */
 };
 
-/* `histories`: of cells of the runs, borrowed. */
+/* `histories`: histories of cells of the runs, borrowed. */
 void html_page_init(struct html_page *page, const struct summary *const *summaries, size_t count,
 		    const struct history *histories, size_t history_count);
 void html_page_release(struct html_page *page);
 
-/* The rows of a comparison of the page in a run; *count 0 when the run has none. */
+/* Returns the rows of a comparison of the page in a run; *count is 0 if the run has none. */
 const struct summary_row *html_rows(const struct html_page *page, size_t run, size_t comparison,
 				    size_t *count);
-/* How many they are in all runs. */
+/* Returns the number of these rows in all runs. */
 size_t html_row_count(const struct html_page *page, size_t comparison);
 
-/* That of a framework among them; NULL when the run has none. */
+/* Returns the row of a framework among them; NULL if the run has none. */
 const struct summary_row *html_find(const struct html_page *page, size_t run, size_t comparison,
 				    const char *framework);
 
-/* The colour of a framework of the page, or of one that was published, everywhere on it. */
+/*
+ * Returns the colour of a framework of the page, measured or published; it is the same in all
+ * charts.
+ */
 const char *html_colour(const struct html_page *page, const char *framework);
 
-/* How a framework's row is called where several runs may stand side by side. */
+/* Writes the name of a framework's row, with the run if there are several runs. */
 void html_row_label(const struct html_page *page, size_t run, const char *framework, char *out,
 		    size_t out_bytes);
 
-/* The axes by which a reader hides rows, columns, bars and curves: as data-NAME of elements. The
- * framework comes first. */
+/*
+ * The axes by which a reader hides rows, columns, bars and curves, as data-NAME attributes of
+ * elements. The framework comes first.
+ */
 enum { HTML_FILTERS = 11 };
 extern const enum axis_id html_filters[HTML_FILTERS];
 void html_attribute(const char *name, const char *value, struct strbuf *out);
-/* One for each of them that means something in the cell; all but the framework, or all. */
+/* Adds an attribute for each axis that applies to the cell: all but the framework, or all. */
 void html_attributes(const struct cell *cell, bool framework, struct strbuf *out);
-/* For what stands for several cells: those of `filters`, bits by place in html_filters, alone. It
- * begins with all, and html_shared leaves those in which another cell is the same. */
+/*
+ * For elements that represent several cells: adds only the attributes in `filters`, whose bits are
+ * indices into html_filters. Start with HTML_FILTERS_ALL; html_shared keeps the axes in which
+ * another cell is equal.
+ */
 #define HTML_FILTERS_ALL ((1U << HTML_FILTERS) - 1)
 unsigned html_shared(unsigned filters, const struct cell *cell, const struct cell *other);
 void html_attributes_of(const struct cell *cell, unsigned filters, struct strbuf *out);
 
-/* A table: its head ('>' before a title: figures, which stand on the right; "run" is left out where
- * there is one), rows that filters find, cells (class NULL: none), foot. */
+/*
+ * A table: its head (a '>' before a title right-aligns the column, for figures; "run" is left out
+ * if there is only one run), rows that filters select, cells (class NULL: none), foot.
+ */
 void html_head(const struct html_page *page, const char *const *titles, size_t count,
 	       struct strbuf *out);
 void html_row(const struct summary_row *row, const char *class, struct strbuf *out);
 void html_row_of(const struct summary_row *row, unsigned filters, const char *class,
 		 struct strbuf *out);
-/* A text with what stands before and after it. */
+/* Adds a text between the strings `before` and `after`. */
 void html_text(const char *before, const char *text, const char *after, struct strbuf *out);
 void html_cell(const char *class, const char *text, struct strbuf *out);
 void html_foot(struct strbuf *out);
 #define HTML_HEAD(page, titles, out)                                                               \
 	html_head((page), (titles), sizeof(titles) / sizeof *(titles), (out))
 
-/* Any JSON on one line: members as "name value, name value". */
+/* Adds any JSON on one line: members as "name value, name value". */
 void html_join_json(const json_t *value, struct strbuf *out);
 
-/* Figures, from the `first`-th on, side by side; nothing where there are none. */
+/* Adds the charts from number `first` on, side by side; nothing if there are none. */
 void html_charts(const struct charts *charts, size_t first, struct strbuf *out);
 
 /* Sections of the page. */

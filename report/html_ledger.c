@@ -1,4 +1,4 @@
-/* What did not run and why, and what was proved. */
+/* Writes what did not run and why, and what was proved. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #include "report/html_internal.h"
 #include "report/text.h"
 
-/* Cells of a framework that ended alike for the same reason are one row. */
+/* Cells of a framework that ended alike for the same reason; they share a row. */
 struct alike {
-	const struct summary_row *row; /* the first of them */
+	const struct summary_row *row; /* the first cell of them */
 	size_t run, count;
-	unsigned shared; /* what filters find all of them by */
+	unsigned shared; /* the filters that select all of them */
 };
 
 static size_t alike_key(const struct summary_row *row, size_t run, char *out, size_t out_bytes)
@@ -24,7 +24,7 @@ static size_t alike_key(const struct summary_row *row, size_t run, char *out, si
 	return (size_t)length < out_bytes ? (size_t)length : out_bytes - 1;
 }
 
-/* The caller frees. */
+/* Returns the rows of cells that ended alike; the caller frees. */
 static struct alike *gather_alike(const struct html_page *page, size_t *count)
 {
 	struct names names = {.count = 0};
@@ -88,7 +88,9 @@ void html_ledger(const struct html_page *page, struct strbuf *out)
 	free(rows);
 }
 
-/* A count that the framework made itself, with separators; it may not be able to. */
+/*
+ * Adds a number counted by the framework itself, with separators; some frameworks cannot count it.
+ */
 static void count_cell(const json_t *evidence, const char *key, struct strbuf *out)
 {
 	json_int_t count = json_int_or(evidence, key, -1);
@@ -106,7 +108,7 @@ static void count_cell(const json_t *evidence, const char *key, struct strbuf *o
 	html_cell("figure", text, out);
 }
 
-/* With the date of a verdict that an earlier run reached. */
+/* Adds the verdict, with its date if it comes from an earlier run. */
 static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
 {
 	const char *kept = json_string_or(stored->evidence, "cached", "");
@@ -171,10 +173,10 @@ void html_parity(const struct html_page *page, struct strbuf *out)
 	for (size_t run = 0; run < page->count; run++)
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
 			const struct summary_row *row = &page->summaries[run]->rows[i];
-			/* One that is not here did not come to the gate, as the ledger says. */
+			/* A missing framework did not reach the gate; the ledger lists it. */
 			if (row->cell->status == CELL_MISSING)
 				continue;
-			/* What failed is never left out. */
+			/* Failed rows are never left out. */
 			if (row->cell->gate == CELL_OK && shown >= HTML_ROWS_MAX) {
 				left_out++;
 				continue;

@@ -1,4 +1,4 @@
-/* The machines and how to do it again. */
+/* Writes the machines, and how to reproduce the runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ void html_join_json(const json_t *value, struct strbuf *out)
 	}
 }
 
-/* One fact of the environment in every run, NULL where it has none. */
+/* One fact of the environment with its value in every run; NULL if the run has none. */
 struct fact {
 	char *name;
 	char **values;
@@ -66,7 +66,7 @@ static void add_fact(struct facts *facts, const char *name, size_t run, const ch
 	facts->rows[at].values[run] = arena_strdup(facts->arena, value);
 }
 
-/* Objects become paths, everything else a value. */
+/* Adds nested objects as paths, and everything else as values. */
 static void flatten(struct facts *facts, const char *name, size_t run, const json_t *value)
 {
 	const char *key;
@@ -92,7 +92,7 @@ static void add_meta(struct facts *facts, size_t run, const struct summary *summ
 	static const char *const keys[] = {
 		"uid",	"suite",     "host",	"started", "finished",	      "effort",
 		"seed", "statistic", "version", "command", "environment_hash"};
-	/* What weighs most comes first. */
+	/* The most important facts come first. */
 	static const char *const sections[] = {"must_match", "should_match", "informational",
 					       "absent"};
 	json_t *meta = summary_run_to_json(summary);
@@ -156,7 +156,7 @@ static void add_code(const char *text, struct strbuf *out)
 	free(clean);
 }
 
-/* The frameworks that ran, as `prony framework install` takes them. */
+/* Adds the frameworks that ran, in the spelling of `prony framework install`. */
 static void add_install(const struct html_page *page, size_t run, struct strbuf *out)
 {
 	struct names names = {.count = 0};

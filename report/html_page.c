@@ -1,4 +1,4 @@
-/* What the parts of the HTML page draw from. */
+/* Builds the data from which the parts of the HTML page are written. */
 #include "report/html_internal.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "report/colours.h"
 #include "stats/estimate.h"
 
-/* Frameworks of a run that the page does not know yet, in the order of the run's cells. */
+/* Adds the frameworks of a run that are not on the page yet, in the order of the run's cells. */
 static void add_frameworks(struct html_page *page, const struct summary *summary)
 {
 	const struct stored_run *run = summary->run;
@@ -28,7 +28,7 @@ static void add_frameworks(struct html_page *page, const struct summary *summary
 	}
 }
 
-/* The page's numbers of the comparisons of a run. */
+/* Returns the page's numbers of the comparisons of a run. */
 static size_t *number_comparisons(struct html_page *page, struct names *names,
 				  const struct summary *summary)
 {
@@ -51,7 +51,7 @@ static bool is_suite_of(const struct html_page *page, const char *suite)
 	return false;
 }
 
-/* One colour for each framework, published ones too: those of all runs and sections. */
+/* Assigns one colour to each framework, measured or published, for all runs and sections. */
 static void choose_colours(struct html_page *page)
 {
 	const struct published *published = &page->published;
@@ -85,7 +85,7 @@ void html_page_init(struct html_page *page, const struct summary *const *summari
 				   .histories = histories,
 				   .history_count = history_count};
 	arena_init(&page->arena, 0);
-	/* Other commands say what is wrong with the file. */
+	/* Errors in the file are reported by other commands. */
 	if (published_load(NULL, &page->published, &none) != PRONY_OK)
 		page->published = (struct published){.count = 0};
 	for (size_t run = 0; run < count; run++)

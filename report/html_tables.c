@@ -1,4 +1,4 @@
-/* The sections of the page that are tables. */
+/* Writes the sections of the page that consist of tables. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,13 @@
 /* MXCSR, Intel SDM volume 1, 10.2.3: flush to zero, denormals are zero. */
 enum { MXCSR_FTZ = 1 << 15, MXCSR_DAZ = 1 << 6 };
 
-/* With more frameworks than fit across a page, and fewer comparisons, the overview has a row for
- * each framework, because paper cuts off what is too wide. */
+/*
+ * With more frameworks than fit across a page, and fewer comparisons than frameworks, the overview
+ * has a row for each framework, because wide tables are cut off on paper.
+ */
 enum { ACROSS_FRAMEWORKS = 7 };
 
-/* What a column of the overview is of: a framework, or else a comparison. */
+/* The subject of an overview column: a framework, or else a comparison. */
 struct column {
 	const char *framework;
 	const struct cell *comparison;
@@ -61,7 +63,7 @@ static void overview_cell(const struct column *column, const struct summary_row 
 	figure_text(FIGURE_STEP, row, step);
 	figure_text(FIGURE_FLOOR, row, ratio);
 	open_cell(column, row->rank == 1 ? " best" : "", out);
-	/* A sign beside the colour, for paper and for screen readers. */
+	/* A sign in addition to the colour, for paper and screen readers. */
 	strbuf_puts(out,
 		    row->rank == 1 ? "><span role=\"img\" aria-label=\"first\">*</span> " : ">");
 	strbuf_puts(out, step);
@@ -70,7 +72,10 @@ static void overview_cell(const struct column *column, const struct summary_row 
 	strbuf_puts(out, "</td>");
 }
 
-/* By framework of the page: is it more than missing anywhere; the caller frees. */
+/*
+ * Returns for each framework of the page whether any of its cells has a status other than missing;
+ * the caller frees.
+ */
 static bool *find_present(const struct html_page *page)
 {
 	bool *present = memory_alloc((page->framework_count + 1) * sizeof *present);
@@ -94,7 +99,7 @@ static void framework_name(const struct html_page *page, const char *framework, 
 	text_html(framework, out);
 }
 
-/* What was compared, with a link to its section where the page has one. */
+/* Adds the title of a comparison, with a link to its section if the page has one. */
 static void comparison_name(const struct html_page *page, size_t comparison, struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES];
@@ -106,7 +111,7 @@ static void comparison_name(const struct html_page *page, size_t comparison, str
 	strbuf_puts(out, linked ? "</a>" : "");
 }
 
-/* A row for each comparison, a column for each framework. */
+/* Writes a row for each comparison and a column for each framework. */
 static void overview_by_comparison(const struct html_page *page, size_t shown, const bool *present,
 				   struct strbuf *out)
 {
@@ -143,7 +148,7 @@ static void overview_by_comparison(const struct html_page *page, size_t shown, c
 	}
 }
 
-/* A row for each framework, a column for each comparison of each run. */
+/* Writes a row for each framework and a column for each comparison of each run. */
 static void overview_by_framework(const struct html_page *page, size_t shown, const bool *present,
 				  struct strbuf *out)
 {
@@ -238,8 +243,10 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 	free(present);
 }
 
-/* The figures that have columns, of which some row of the comparison knows something where they are
- * shown only then. */
+/*
+ * Finds the figures with a column. Some figures are shown only if a row of the comparison knows
+ * them.
+ */
 static size_t find_figures(const struct html_page *page, size_t comparison,
 			   enum figure_id found[FIGURE_COUNT])
 {
@@ -259,8 +266,10 @@ static size_t find_figures(const struct html_page *page, size_t comparison,
 	return count;
 }
 
-/* Those that stand small below a figure, "p50 1.2 ms, 1.1 ms to 1.3 ms": the next rows of the table
- * of figures, as far as they are shown so. */
+/*
+ * Adds the figures in small type below a figure, "p50 1.2 ms, 1.1 ms to 1.3 ms": the following
+ * entries of the table of figures that have SHOW_BELOW.
+ */
 static void add_below(enum figure_id above, const struct summary_row *row, struct strbuf *out)
 {
 	for (int id = (int)above + 1; id < FIGURE_COUNT && !(figures[id].shown & SHOW_PAGE); id++) {
@@ -290,7 +299,7 @@ static void figure_cells(enum figure_id id, const struct summary_row *row, struc
 		html_cell("figure", *interval ? interval : "-", out);
 }
 
-/* A row, and below it across all columns the reason if it has no rank. */
+/* Writes a row and, if it has no rank, the reason below it across all columns. */
 static void comparison_row(const struct html_page *page, size_t run, const struct summary_row *row,
 			   const enum figure_id *shown, size_t shown_count, size_t columns,
 			   struct strbuf *out)
@@ -320,7 +329,7 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	free(reason);
 }
 
-/* Under the table, for each run. */
+/* Adds a line under the table for each run. */
 static void add_verdict(const struct html_page *page, size_t comparison, summary_verdict *say,
 			struct strbuf *out)
 {
@@ -342,7 +351,7 @@ static void add_verdict(const struct html_page *page, size_t comparison, summary
 	strbuf_release(&line);
 }
 
-/* What is missing is one line, not a row each; the ledger has the reasons. */
+/* Adds one line for all missing frameworks, instead of a row each; the ledger has the reasons. */
 static void missing_line(const struct html_page *page, size_t comparison, struct strbuf *out)
 {
 	bool first = true;
@@ -405,7 +414,7 @@ static void json_cell(const json_t *object, const char *key, struct strbuf *out)
 	strbuf_release(&text);
 }
 
-/* What really took effect, read in the processes. */
+/* Adds the settings that took effect, read in the processes. */
 static void effective_cells(const struct stored_cell *stored, struct strbuf *out)
 {
 	char threads[24] = "-", precision[32] = "-";
@@ -448,8 +457,10 @@ static void framework_row(const struct html_page *page, size_t run,
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* For each framework of the page, the cell of a run with the most information on it: one with
- * processes, or any with details, or NULL. The caller frees. */
+/*
+ * Returns for each framework of the page the cell of a run with the most information about it: a
+ * cell with processes, else one with details, else NULL. The caller frees.
+ */
 static const struct stored_cell **find_speakers(const struct html_page *page, size_t run)
 {
 	const struct stored_run *stored = page->summaries[run]->run;

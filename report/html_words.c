@@ -1,5 +1,7 @@
-/* The results in words: which framework is fastest where, how sure that is, and what failed. It
- * repeats the ranks and statuses of the tables. */
+/*
+ * Writes the results in words: which framework is fastest where, how certain that is, and what
+ * failed. It repeats the ranks and statuses of the tables.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +51,10 @@ static void release(struct groups *groups)
 	free(groups->rows);
 }
 
-/* The frameworks that share the first rank of a comparison, on request without native: their names
- * with commas. Returns how many they are. */
+/*
+ * Finds the frameworks that share the first rank of a comparison, optionally without native: their
+ * names, separated by commas. Returns their number.
+ */
 static size_t find_first(const struct summary *summary, size_t comparison, bool without_native,
 			 char out[GROUP_BYTES])
 {
@@ -62,7 +66,7 @@ static size_t find_first(const struct summary *summary, size_t comparison, bool 
 		const char *name = row->cell->cell.framework;
 		if (!row->comparable || (without_native && !strcmp(name, "native")))
 			continue;
-		/* Without a known order no framework is the first. */
+		/* If the order is unknown, no framework is the first. */
 		if (row->rank == 0 || (rank > 0 && row->rank != rank))
 			break;
 		rank = row->rank;
@@ -89,7 +93,7 @@ static void add_places(const struct summary *summary, const struct group *group,
 	strbuf_puts(out, ".</li>\n");
 }
 
-/* Whether the row may be the first of its comparison, as far as is known. */
+/* Whether the row could be the first of its comparison, given what is known. */
 static bool may_lead(const struct summary_row *row)
 {
 	return row->comparable && (row->rank > 0 ? row->rank : row->rank_low) == 1;
@@ -126,7 +130,7 @@ static void add_unproved(const struct summary *summary, size_t comparison, struc
 	strbuf_puts(out, ".</li>\n");
 }
 
-/* Whether native alone is first. Only then do ranks say which of the others is the fastest. */
+/* Whether native alone is first. Only then do ranks tell which of the others is the fastest. */
 static bool is_led_by_native(const struct summary *summary, size_t comparison)
 {
 	const struct summary_row *row = &summary->rows[summary->first[comparison]];
@@ -141,14 +145,14 @@ static size_t count_comparable(const struct summary *summary, size_t comparison)
 	return comparable;
 }
 
-/* One sentence for each set of frameworks that comes first anywhere. */
+/* Adds one sentence for each set of frameworks that comes first in any comparison. */
 static void add_winners(const struct summary *summary, bool without_native, struct strbuf *out)
 {
 	struct groups groups = {.rows = NULL};
 	size_t compared = 0, unproved = 0;
 	char names[GROUP_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
-		/* A single framework is compared with nothing. */
+		/* A single framework has nothing to be compared with. */
 		if (count_comparable(summary, c) < (without_native ? 3 : 2) ||
 		    (without_native && !is_led_by_native(summary, c)))
 			continue;
@@ -240,7 +244,7 @@ static void add_certainty(const struct summary *summary, struct strbuf *out)
 	strbuf_puts(out, "</li>\n");
 }
 
-/* Cells without a rank by framework and status, the most serious first. */
+/* Adds the cells without a rank by framework and status, the most serious first. */
 static void add_broken(const struct summary *summary, struct strbuf *out)
 {
 	static const enum cell_status grave[] = {

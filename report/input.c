@@ -1,11 +1,11 @@
-/* Batches that arrive: what a step loses to storage, decoding and copying. */
+/* Computes what a step with loaded batches loses to storage, decoding and copying. */
 #include "report/input.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Mean of a figure over the processes that have it; NaN without one. */
+/* Returns the mean of a figure over the processes that have it; NaN if none has. */
 static double mean_of(const struct stored_cell *cell, size_t offset)
 {
 	double sum = 0;
@@ -23,8 +23,10 @@ static double mean_of(const struct stored_cell *cell, size_t offset)
 
 #define MEAN(cell, member) mean_of(cell, offsetof(struct process_record, member))
 
-/* The row that differs from a cell in input and stage alone (whose other axes need not count
- * there); NULL without one that has a step. */
+/*
+ * Returns the row that differs from a cell only in input and stage, in the axes that apply there;
+ * NULL if none has a step.
+ */
 static const struct summary_row *other(const struct summary *summary, const struct cell *cell,
 				       enum stage stage, enum input_mode input)
 {
@@ -69,7 +71,7 @@ bool input_split(const struct summary *summary, const struct summary_row *row,
 	double wait = fmin(MEAN(row->cell, input_wait_ns), step);
 	*split = (struct input_split){.copying = isfinite(copy) ? fmin(copy, step - wait) : 0};
 	split->computing = step - wait - split->copying;
-	/* Not known where there are no intervals. */
+	/* Unknown if there are no intervals. */
 	if (resident && resident->step.high < row->step.low - wait - split->copying) {
 		split->slowed = split->computing - resident->step.center;
 		split->computing = resident->step.center;

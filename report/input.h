@@ -1,20 +1,24 @@
-/* Private to report/: where the time of a step goes whose batches arrive. */
+/*
+ * The split of a step with loaded batches into computing, copying and waiting; private to report/.
+ */
 #ifndef PRONY_REPORT_INPUT_H
 #define PRONY_REPORT_INPUT_H
 
 #include "report/summary.h"
 
-/* ns of a step, together its typical step; 0: nothing of it. */
+/* Parts of a step in ns; their sum is its typical step. 0: no time in this part. */
 struct input_split {
-	double computing; /* as with resident batches, where that differs; else the rest */
-	double slowed; /* computing took so much longer beside the loader, if intervals tell it */
+	double computing; /* as with resident batches, if it differs; else the remainder */
+	double slowed;	  /* extra computing time beside the loader, if the intervals prove it */
 	double copying;
-	/* Waiting, in proportion to what prony's loader spends on a batch; of others' loaders that
-	 * is not known. */
+	/*
+	 * Waiting, divided in proportion to the time that prony's loader spends on a batch. For
+	 * other loaders these times are unknown, and all waiting is `loader`.
+	 */
 	double storage, decoding, loader;
 };
 
-/* False where no batches arrive, or nothing says how long they took. */
+/* Returns false if no batches are loaded, or their time is unknown. */
 bool input_split(const struct summary *summary, const struct summary_row *row,
 		 struct input_split *split);
 

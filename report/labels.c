@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Over the cells in which the axis means something. */
+/* Examines the cells to which the axis applies. */
 static void look(const struct axis *axis, const struct cell *const *cells, size_t count,
 		 bool *varies, bool *partly)
 {
@@ -30,7 +30,7 @@ struct labels labels_of(const struct cell *const *cells, size_t count)
 	return labels;
 }
 
-/* Adds a value; titles begin with what stands between two of them: ", batch ", " with ". */
+/* Adds a value. A title begins with its separator: ", batch ", " with ". */
 static void add(const struct axis *axis, const struct cell *cell, char *out, size_t out_bytes)
 {
 	const char *title = axis->title ? axis->title : ", ";

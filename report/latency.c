@@ -1,4 +1,4 @@
-/* Percentiles of single steps. */
+/* Computes percentiles of single steps. */
 #include "report/latency.h"
 
 #include <math.h>
@@ -7,21 +7,23 @@
 #include "base/json.h"
 #include "report/format.h"
 
-/* A window needs at least so many steps above a percentile; with fewer it depends on one or two
- * steps. */
+/*
+ * A window needs at least this many steps above a percentile; with fewer, the percentile depends on
+ * one or two steps.
+ */
 #define BEYOND_MIN 10
 
 static const struct {
 	const char *name;
-	int64_t one_in; /* so many steps one is slower */
-	size_t offset;	/* of a double in struct process_record */
+	int64_t one_in; /* one step in this many is slower */
+	size_t offset;	/* offset of a double in struct process_record */
 } percentiles[SUMMARY_LATENCIES] = {
 	{"p50", 2, offsetof(struct process_record, step_median_ns)},
 	{"p90", 10, offsetof(struct process_record, step_p90_ns)},
 	{"p99", 100, offsetof(struct process_record, step_p99_ns)},
 };
 
-/* NaN where the window is too short for it, or it was not stored. */
+/* Returns NaN if the window is too short for the percentile, or it was not stored. */
 static double percentile_in(const struct process_record *record, int which)
 {
 	double value =
@@ -42,7 +44,9 @@ void latency_fill(struct arena *arena, const struct stored_cell *cell,
 			values[i] = percentile_in(replicates->records[i], which);
 			all &= isfinite(values[i]);
 		}
-		/* With only some processes it would be the percentile of the faster ones. */
+		/*
+		 * If only some processes have the percentile, it would be that of the faster ones.
+		 */
 		estimate_compute(values, all ? n : 0, 0, &row->latency[which]);
 	}
 }

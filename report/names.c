@@ -1,4 +1,4 @@
-/* A set of texts with numbers, found by hashing. */
+/* A set of names, numbered and found by hashing. */
 #include "report/names.h"
 
 #include <stdint.h>
@@ -27,7 +27,7 @@ static uint64_t hash_of(const unsigned char *bytes, size_t length)
 	return hash ^ hash >> 32;
 }
 
-/* The slot of a name, or the free one where it would stand; there is always a free one. */
+/* Returns the slot of a name, or the free slot for it; there is always a free one. */
 static size_t *slot_of(const struct names *names, const void *bytes, size_t length)
 {
 	size_t at = (size_t)hash_of(bytes, length) & (names->slot_count - 1);
@@ -40,7 +40,7 @@ static size_t *slot_of(const struct names *names, const void *bytes, size_t leng
 	return &names->slots[at];
 }
 
-/* At most half of the slots are taken. */
+/* Keeps at most half of the slots occupied. */
 static void grow(struct names *names)
 {
 	if (2 * (names->count + 1) <= names->slot_count)

@@ -1,4 +1,4 @@
-/* Names and their numbers, in the order in which they first appeared. */
+/* A set of names, numbered in order of first appearance. */
 #ifndef PRONY_REPORT_NAMES_H
 #define PRONY_REPORT_NAMES_H
 
@@ -13,7 +13,7 @@ struct name {
 	size_t length;
 };
 
-/* All-zero: empty. Names are copied. */
+/* A zeroed set is empty. Names are copied. */
 struct names {
 	struct arena arena;
 	struct name *rows; /* by number */
@@ -24,10 +24,10 @@ struct names {
 
 void names_release(struct names *names);
 
-/* The number of a name, which is added when it is new. Constant time on average. */
+/* Returns the number of a name, which is added if new. Constant time on average. */
 size_t names_add(struct names *names, const void *bytes, size_t length);
 
-/* NAMES_NONE when it is not there. */
+/* Returns NAMES_NONE if the name is not in the set. */
 size_t names_find(const struct names *names, const void *bytes, size_t length);
 
 #endif

@@ -5,7 +5,7 @@
   function all(selector, within) {
     return Array.prototype.slice.call((within || document).querySelectorAll(selector));
   }
-  // Rows that are hidden take no room: those below move up, and the picture gets lower.
+  // Hidden rows take no space: the rows below them move up, and the image becomes lower.
   function close(rows) {
     var svg = rows.ownerSVGElement, box = svg.viewBox.baseVal, top = +rows.dataset.top;
     var pitch = +rows.dataset.pitch, shown = 0;
@@ -112,7 +112,7 @@
       var dark = getComputedStyle(root).colorScheme === 'dark';
       root.dataset.theme = dark ? 'light' : 'dark';
     });
-    // A browser that goes back keeps what was ticked.
+    // After "back", a browser keeps the ticked boxes.
     filter();
   }
 })();

@@ -1,4 +1,4 @@
-/* A sweep as one table: frameworks against the values of a numeric axis. */
+/* Prints a sweep as one table: frameworks against the values of a numeric axis. */
 #include "report/pivot.h"
 
 #include <math.h>
@@ -12,7 +12,9 @@
 #include "report/names.h"
 #include "report/text.h"
 
-/* Of each kind of line so many stand under a sweep, and then one for all others. */
+/*
+ * LINES_MAX: the number of lines of each kind under a sweep, followed by one line for all others.
+ */
 enum { VALUES_MIN = 3, GAP = 2, LINES_MAX = 3 };
 
 static bool is_numeric(const struct axis *axis)
@@ -51,7 +53,7 @@ enum axis_id pivot_axis(const struct summary *summary)
 	return found;
 }
 
-/* Comparisons that differ by the axis only have equal keys. */
+/* Makes a key that is equal for comparisons that differ only in the axis. */
 static size_t sweep_key(const struct cell *cell, enum axis_id id, char key[SUMMARY_KEY_BYTES])
 {
 	struct cell same = *cell;
@@ -71,12 +73,12 @@ static double number_of(const struct cell *cell, enum axis_id id)
 	return axes[id].type == AXIS_INT ? (double)*(const int64_t *)value : *(const double *)value;
 }
 
-/* The cells of one sweep: rows by framework and value; NULL where there is none. */
+/* The cells of one sweep: rows by framework and value; NULL if there is none. */
 struct sweep {
 	const struct summary *summary;
 	enum axis_id axis;
 	struct names frameworks;
-	const struct cell **cells; /* of each value, in ascending order */
+	const struct cell **cells; /* a cell for each value, in ascending order */
 	size_t values;
 	const struct summary_row **rows; /* [framework * values + value] */
 };
@@ -93,7 +95,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* The values that rows of the sweep have, each once. */
+/* Finds the distinct values in the rows of the sweep. */
 static void find_values(struct sweep *sweep, const struct summary_row *const *rows, size_t count)
 {
 	struct numbered *all = memory_alloc((count + 1) * sizeof *all);
@@ -166,12 +168,12 @@ static void entry_text(const struct summary_row *row, char out[64])
 		snprintf(out, 64, "%s", cell_status_name(row->cell->status));
 }
 
-/* One way to lay it out: `lines` by `columns`, with what names them. */
+/* An orientation of the table: `lines` by `columns`, with the names of both. */
 struct layout {
 	const struct sweep *sweep;
-	bool by_framework; /* a line is a framework, and a column a value */
+	bool by_framework; /* lines are frameworks and columns values; else the reverse */
 	size_t lines, columns;
-	char (*titles)[CELL_WORD_BYTES]; /* of the columns */
+	char (*titles)[CELL_WORD_BYTES]; /* titles of the columns */
 };
 
 static void value_text(const struct sweep *sweep, size_t value, char out[CELL_WORD_BYTES])
@@ -220,7 +222,7 @@ static void layout_init(struct layout *layout, const struct sweep *sweep, bool b
 	}
 }
 
-/* So many columns from this one on; the caller frees. */
+/* Makes a table of a number of columns, starting at this one; the caller frees. */
 static struct table *make_part(const struct layout *layout, size_t from, size_t count)
 {
 	struct table_column *columns = memory_alloc((count + 1) * sizeof *columns);
@@ -247,7 +249,10 @@ static struct table *make_part(const struct layout *layout, size_t from, size_t 
 	return table;
 }
 
-/* The columns from this one on that fit, at least one; *next is the one after them. */
+/*
+ * Makes a table of the columns that fit, starting at this one, at least one column; *next is the
+ * one after them.
+ */
 static struct table *make_fitting(const struct layout *layout, size_t from, int width, size_t *next)
 {
 	struct table *table = make_part(layout, from, layout->columns - from);
@@ -268,8 +273,10 @@ static struct table *make_fitting(const struct layout *layout, size_t from, int 
 	return table;
 }
 
-/* Frameworks down and values across, unless only the other way fits; what does not fit at all is
- * told in parts. */
+/*
+ * Prints frameworks down and values across, unless only the other orientation fits. If neither
+ * fits, prints the table in parts.
+ */
 static void render_sweep(const struct sweep *sweep, bool colour, int width, struct strbuf *out)
 {
 	struct layout layout, other;
@@ -291,7 +298,7 @@ static void render_sweep(const struct sweep *sweep, bool colour, int width, stru
 	free(other.titles);
 }
 
-/* Why cells have no figures: those of a framework with the same reason in one line. */
+/* Adds why cells have no figures; cells of a framework with the same reason share a line. */
 static void add_reasons(const struct sweep *sweep, int width, struct strbuf *out)
 {
 	char value[CELL_WORD_BYTES];
@@ -322,8 +329,10 @@ static void add_reasons(const struct sweep *sweep, int width, struct strbuf *out
 	}
 }
 
-/* The numbers of the comparisons of its values, in their order, SIZE_MAX where a value has no row;
- * the caller frees. */
+/*
+ * Returns the numbers of the comparisons of the sweep's values, in order; SIZE_MAX if a value has
+ * no row. The caller frees.
+ */
 static size_t *comparisons_of(const struct sweep *sweep)
 {
 	size_t *numbers = memory_alloc((sweep->values + 1) * sizeof *numbers);
@@ -339,8 +348,10 @@ static size_t *comparisons_of(const struct sweep *sweep)
 	return numbers;
 }
 
-/* "batch 1, 16: " and what stands under the tables of these values; those that say the same are one
- * line, and what further ones say is in --full. */
+/*
+ * Adds "batch 1, 16: " and the line under the tables of these values. Equal lines are merged;
+ * beyond LINES_MAX, a line refers to --full.
+ */
 static void add_verdict(const struct sweep *sweep, const size_t *comparisons, summary_verdict *say,
 			int width, struct strbuf *out)
 {
@@ -382,7 +393,7 @@ static void add_verdict(const struct sweep *sweep, const size_t *comparisons, su
 	free(said);
 }
 
-/* Whose interval is the widest, and how narrow they can be. */
+/* The widest interval with its row, and the narrowest half width. */
 struct widths {
 	double least, most;
 	const struct summary_row *widest;
@@ -422,7 +433,7 @@ static void add_widths(const struct sweep *sweep, int width, struct strbuf *out)
 	text_wrap(text, 0, width, "", "", out);
 }
 
-/* What stands under the tables of its comparisons, of all of them. */
+/* Adds the lines under the tables for all comparisons of the sweep. */
 static void add_below(const struct sweep *sweep, int width, struct strbuf *out)
 {
 	size_t *comparisons = comparisons_of(sweep);
@@ -478,7 +489,10 @@ bool pivot_render(const struct summary *summary, enum axis_id axis, pivot_usual 
 		for (size_t i = 0; i < summary->count; i++)
 			if (of_row[i] == group)
 				rows[count++] = &summary->rows[i];
-		/* Such rows differ in nothing else: they are one comparison. */
+		/*
+		 * If the axis does not apply, the rows differ in no other axis: they are one
+		 * comparison.
+		 */
 		if (axis_applies(&axes[axis], &rows[0]->cell->cell)) {
 			render_group(summary, axis, rows, count, colour, width, out);
 		} else {

@@ -1,4 +1,4 @@
-/* Reads figures that others published, and shows them beside ours. */
+/* Reads figures that others published, and prints them beside prony's. */
 #include "report/published.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #define LINES_MAX ((size_t)1 << 16)
 #define BATCH_MAX (1 << 24)
 
-/* Columns of the file, in its order. */
+/* The columns of the file, in order. */
 enum column {
 	COLUMN_SUITE,
 	COLUMN_SOURCE,
@@ -57,7 +57,7 @@ static bool is_metric(const char *word)
 	return false;
 }
 
-/* A positive decimal number; an empty text is NaN. */
+/* Parses a positive decimal number; an empty text is NaN. */
 static bool take_number(const char *text, double *out)
 {
 	char *end;
@@ -71,7 +71,7 @@ static bool take_number(const char *text, double *out)
 	return *end == '\0' && isfinite(*out) && *out > 0;
 }
 
-/* What is wrong with a line's columns; NULL when nothing is. */
+/* Returns the error in a line's columns; NULL if there is none. */
 static const char *fill_row(char *const columns[COLUMN_COUNT], struct published_row *row)
 {
 	enum precision precision;
@@ -107,7 +107,7 @@ static const char *fill_row(char *const columns[COLUMN_COUNT], struct published_
 	return NULL;
 }
 
-/* Splits a line at its tabs; how many columns there are, at most COLUMN_COUNT + 1. */
+/* Splits a line at its tabs; returns the number of columns, at most COLUMN_COUNT + 1. */
 static int split(char *line, char *columns[COLUMN_COUNT])
 {
 	int count = 0;
@@ -179,7 +179,7 @@ enum prony_status published_load(const char *path, struct published *out, struct
 	if (!path && share)
 		path = found = path_join(share, FILE_NAME);
 	if (!path || (found && file_bytes(found) == 0)) {
-		/* Suites of somebody else's making have none. */
+		/* User-defined suites have no published figures. */
 		free(found);
 		free(share);
 		*out = published;
@@ -211,7 +211,7 @@ void published_release(struct published *published)
 	*published = (struct published){.count = 0};
 }
 
-/* What was published of TensorFlow is about it through its Python interface, too. */
+/* Figures published for TensorFlow also apply to its Python interface. */
 static bool is_of_framework(const char *published, const struct cell *cell)
 {
 	static const char library[] = "tensorflow", python[] = "tensorflow-python";
@@ -231,7 +231,7 @@ bool published_matches(const struct published_row *row, const char *suite, const
 	       !strcmp(row->network, cell->network) && !strcmp(row->stage, stage_name(cell->stage));
 }
 
-/* A speed of that cell, or that one was not available. */
+/* Whether the row is a speed, or states that the speed was not available. */
 static bool is_speed(const struct published_row *row)
 {
 	struct published_row known = *row;
@@ -254,7 +254,7 @@ static void add_row(struct table *table, const struct summary_row *ours,
 	table_cell(table, cell->framework, NULL);
 	figure_text(FIGURE_SAMPLES, ours, text);
 	table_cell(table, text, NULL);
-	/* As it was printed, where it was a speed. */
+	/* As printed in the source, if it was a speed. */
 	if (rate == theirs->value)
 		snprintf(text, sizeof text, "%.10g /s", rate);
 	else
@@ -266,7 +266,10 @@ static void add_row(struct table *table, const struct summary_row *ours,
 	table_cell(table, theirs->hardware, NULL);
 }
 
-/* Rows for one of ours: of the same kind of device, or of any where none is. */
+/*
+ * Adds the published rows for one of prony's rows: those of the same kind of device, or if there
+ * are none, of any device.
+ */
 static size_t add_rows(struct table *table, const struct published *published, const char *suite,
 		       const struct summary_row *ours)
 {

@@ -1,4 +1,4 @@
-/* What benchmarks published that the built-in suites repeat (suites/published.tsv). */
+/* Figures published by the benchmarks that the built-in suites repeat (suites/published.tsv). */
 #ifndef PRONY_REPORT_PUBLISHED_H
 #define PRONY_REPORT_PUBLISHED_H
 
@@ -6,21 +6,21 @@
 #include "report/summary.h"
 
 struct published_row {
-	const char *suite;     /* that repeats it: "thesis" */
+	const char *suite;     /* the suite that repeats the benchmark: "thesis" */
 	const char *source;    /* "appendix A" */
-	const char *year;      /* about */
+	const char *year;      /* approximate */
 	const char *hardware;  /* "2 x Tesla K20m" */
-	const char *framework; /* spelled as ours: "tensorflow+nhwc+xla" */
+	const char *framework; /* in prony's spelling: "tensorflow+nhwc+xla" */
 	const char *network, *dataset;
-	const char *device; /* "cpu", or what the source calls a GPU: "gpu-k20m-2" */
+	const char *device; /* "cpu", or the source's name of a GPU: "gpu-k20m-2" */
 	const char *precision, *stage;
 	int64_t batch;
-	const char *metric; /* a row of PUBLISHED_METRICS */
+	const char *metric; /* a word of PUBLISHED_METRICS */
 	double value,
-		spread; /* as printed; NaN: the value was not available, no spread was given */
+		spread; /* as printed; NaN: the value was not available, or no spread was given */
 };
 
-/* X(word, samples a second out of value v and batch b; NaN: the metric is no speed) */
+/* X(word, samples per second computed from value v and batch b; NaN: the metric is not a speed) */
 #define PUBLISHED_METRICS(X)                                                                       \
 	X("images_per_second", (v))                                                                \
 	X("milliseconds_per_step", (b) / ((v)*1e-3))                                               \
@@ -34,22 +34,28 @@ struct published {
 	size_t count;
 };
 
-/* Reads the file, that of the installed suites for NULL (no rows where there is none).
- * PRONY_BAD_INPUT names file, line, column
- * and what is expected. After success published_release. */
+/*
+ * Reads the file; NULL: that of the installed suites (a missing file gives no rows).
+ * PRONY_BAD_INPUT names file, line, column and what is expected. Call published_release after
+ * success.
+ */
 enum prony_status published_load(const char *path, struct published *out, struct error *err);
 void published_release(struct published *published);
 
-/* Whether a row is about a cell of the run of that suite: framework (tensorflow-python is
- * TensorFlow, too), network and stage; batch, precision and device are the row's own and stand
- * beside it. */
+/*
+ * Whether a row is about a cell of a run of that suite: equal framework (tensorflow-python counts
+ * as TensorFlow), network and stage. Batch, precision and device need not match; they are shown
+ * beside the row.
+ */
 bool published_matches(const struct published_row *row, const char *suite, const struct cell *cell);
 
-/* NaN for a metric that is no speed, and where nothing was available. */
+/* Returns NaN if the metric is not a speed or the value was not available. */
 double published_samples_per_second(const struct published_row *row);
 
-/* Adds a table of the run's speeds and the published ones beside them, for devices of the same kind
- * where there are such; nothing where nothing was published. */
+/*
+ * Adds a table of the run's speeds with the published ones beside them, for devices of the same
+ * kind if there are any; nothing if nothing was published.
+ */
 void published_render(const struct published *published, const struct summary *summary, bool colour,
 		      int width, struct strbuf *out);
 

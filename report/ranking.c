@@ -1,4 +1,4 @@
-/* Ranks of the frameworks of a comparison, and the lines about missing ranks. */
+/* Ranks the frameworks of a comparison, and writes the lines about missing ranks. */
 #include "report/ranking.h"
 
 #include <math.h>
@@ -9,8 +9,10 @@
 #include "base/memory.h"
 #include "report/figures.h"
 
-/* Up to so many names are listed. Up to so many processes are proposed; fewer where other programs
- * caused the spread. */
+/*
+ * NAMES_MAX: names listed at most. PROCESSES_MAX: processes proposed at most;
+ * DISTURBED_PROCESSES_MAX if other programs caused the spread.
+ */
 enum { NAMES_MAX = 4, PROCESSES_MAX = 1000, DISTURBED_PROCESSES_MAX = 40 };
 
 /* The native executor with default options is the floor of the comparison. */
@@ -22,7 +24,7 @@ static size_t find_floor(const struct summary_row *rows, size_t count)
 	return count;
 }
 
-/* The order is that of the ranks: corrected for the number of pairs. */
+/* Fills the ratio to native. Its order is that of the ranks: corrected for the number of pairs. */
 static void hold_against(const struct contender *self, const struct contender *floor,
 			 enum order order, struct summary_row *row)
 {
@@ -30,7 +32,7 @@ static void hold_against(const struct contender *self, const struct contender *f
 	row->floor_order = order;
 }
 
-/* The same by undisturbed steps, where both have them. */
+/* The same for undisturbed steps, if both have them. */
 static void hold_undisturbed(const struct replicates *self, const struct replicates *floor,
 			     struct summary_row *row)
 {
@@ -41,7 +43,7 @@ static void hold_undisturbed(const struct replicates *self, const struct replica
 	row->undisturbed_order = order_of(&row->floor_undisturbed, &none);
 }
 
-/* The smallest rank_high of the rows. */
+/* Returns the smallest rank_high of the rows. */
 static int least_high(const struct summary_row *rows, size_t count)
 {
 	int least = rows[0].rank_high;
@@ -50,8 +52,10 @@ static int least_high(const struct summary_row *rows, size_t count)
 	return least;
 }
 
-/* No row stands behind one that is proved slower. Ranks use ratios of the same rounds, which may
- * order rows differently than their steps. */
+/*
+ * Sorts so that no row comes after one that is proved slower. Ranks use ratios of the same rounds,
+ * which may give another order than the step times.
+ */
 static void put_by_rank(struct summary_row *rows, size_t count)
 {
 	for (size_t to = 0; to < count; to++) {
@@ -131,12 +135,12 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 	return broken;
 }
 
-/* What it would take to rank the frameworks that have no rank. */
+/* What is needed to rank the frameworks that have no rank. */
 struct remedy {
 	size_t contenders, of, needed;
-	double process_ns; /* one of each, the ranked ones too */
+	double process_ns; /* time for one process of each framework, including the ranked ones */
 	bool disturbed;
-	bool unknown; /* no number would do for one of them */
+	bool unknown; /* for at least one of them, the number is unknown or no number is enough */
 };
 
 static void add_remedy(const struct summary *summary, size_t comparison, struct remedy *remedy)
@@ -144,7 +148,7 @@ static void add_remedy(const struct summary *summary, size_t comparison, struct 
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		remedy->of += row->comparable;
-		/* --repeat is for all of them. */
+		/* --repeat applies to all of them. */
 		remedy->process_ns += row->comparable ? replicates_process_ns(row->cell) : 0;
 		if (!row->comparable || row->rank > 0)
 			continue;

@@ -1,4 +1,4 @@
-/* Which processes of a cell count, and medians over them. */
+/* Selects the processes of a cell that count, and computes medians over them. */
 #include "report/replicates.h"
 
 #include <math.h>
@@ -74,8 +74,11 @@ bool replicates_has_undisturbed(const struct process_record *record)
 	return isfinite(record->step_undisturbed_ns) && record->step_undisturbed_ns > 0;
 }
 
-/* Of those that were disturbed: the mean of those of which it is known. Where none of their time
- * was taken (others ran on other cores) very little, and where nobody knows as well. */
+/*
+ * Returns the mean taken time of the disturbed processes for which it is known. If none of their
+ * time was taken (others ran on other cores), or if it is unknown for all, returns a very small
+ * value.
+ */
 static double taken_usually(const struct stored_cell *cell, const bool *disturbed)
 {
 	double sum = 0;
@@ -164,7 +167,7 @@ static double field_value(const struct process_record *record, const struct reco
 	return integer == RECORD_NONE ? NAN : (double)integer;
 }
 
-/* Of the field, or where there is none of the function. */
+/* Returns the median of the field; if there is no field, of the function. */
 static double median_over(const struct stored_cell *cell, const struct record_field *field,
 			  double (*of)(const struct process_record *record))
 {

@@ -1,4 +1,4 @@
-/* Sensor readings of a process as JSON and as text. */
+/* Writes sensor readings of a process as JSON and as text. */
 #include "report/series.h"
 
 #include <math.h>
@@ -10,13 +10,13 @@
 #include "report/format.h"
 #include "report/text.h"
 
-/* Of a channel, over the window (all NaN without one) and over all samples. */
+/* Computes the ranges of a channel, over the window (all NaN without one) and over all samples. */
 static void ranges(const struct process_record *record, const struct series *series, size_t channel,
 		   struct series_range *window, struct series_range *run)
 {
 	*window = (struct series_range){NAN, NAN, NAN};
 	int64_t end_ns;
-	/* A store from elsewhere may hold values whose sum is not finite. */
+	/* A store from another machine may hold values whose sum is not finite. */
 	if (record->window_begin_ns != RECORD_NONE && record->window_ns != RECORD_NONE &&
 	    !__builtin_add_overflow(record->window_begin_ns, record->window_ns, &end_ns))
 		*window = series_over(series, channel, record->window_begin_ns, end_ns);
@@ -32,7 +32,7 @@ static json_t *range_to_json(const struct series_range *range)
 	return object;
 }
 
-/* [time, value of each channel], null where it was not read. */
+/* Returns [time, value of each channel]; null if a value was not read. */
 static json_t *samples_to_json(const struct series *series)
 {
 	json_t *rows = json_array();

@@ -8,11 +8,15 @@
 #include "base/strbuf.h"
 #include "samples/record.h"
 
-/* One object per sensor (docs/store.md), absent ones with their reason; new reference. */
+/*
+ * Returns one object per sensor (docs/store.md), absent sensors with their reason; new reference.
+ */
 json_t *series_to_json(const struct process_record *record, bool with_samples);
 
-/* A line per channel: mean, smallest and largest of the window, mean of the run; a line per absent
- * sensor. */
+/*
+ * Adds a line per channel: mean, smallest and largest of the window, mean of the run; and a line
+ * per absent sensor.
+ */
 void series_text(const struct process_record *record, struct strbuf *out);
 
 #endif

@@ -8,7 +8,7 @@
 #include "report/names.h"
 #include "report/summary_internal.h"
 
-/* The cells of a run, by comparison. */
+/* The cells of a run, grouped by comparison. */
 struct plan {
 	struct names comparisons;
 	struct numbered {
@@ -30,7 +30,7 @@ static void plan_cell(void *context, int64_t id, const struct cell *cell)
 		names_add(&plan->comparisons, key, summary_comparison_key(cell, key)), id};
 }
 
-/* By comparison, then as they were inserted. */
+/* Orders by comparison, then by insertion. */
 static int compare_numbered(const void *a, const void *b)
 {
 	const struct numbered *x = a, *y = b;
@@ -77,14 +77,14 @@ enum prony_status stream_comparisons(struct store_reader *reader, stream_visit *
 	return status;
 }
 
-/* A run and its summary, growing. */
+/* A run and its summary while cells are added. */
 struct whole {
 	struct stored_run run;
 	struct summary summary;
 	size_t keep, capacity;
 };
 
-/* Doubled, so that what is left behind in the arena is no more than what is used. */
+/* Doubles the room, so that the memory abandoned in the arena is no more than that in use. */
 static void make_room(struct whole *whole, size_t cells)
 {
 	struct arena *arena = &whole->run.arena;

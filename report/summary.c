@@ -54,13 +54,13 @@ static double target_half_width(const char *effort)
 	return 0;
 }
 
-/* One sample of each network on each data set. */
+/* The work of one sample, for each network on each data set. */
 struct work {
-	struct names names; /* of what network_key makes */
+	struct names names; /* keys of network_key */
 	struct sample {
-		double macs; /* multiply-accumulates, forward */
+		double macs; /* multiply-accumulates of the forward pass */
 		double tokens;
-	} * samples; /* by their number */
+	} * samples; /* by number of the key */
 };
 
 static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES])
@@ -71,8 +71,10 @@ static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES]
 	return length + strlen(cell->dataset);
 }
 
-/* From the first gates of the run that say so: a framework that cannot count does the same work as
- * the one that can. */
+/*
+ * Takes the counts from the first gates of the run that have them: a framework that cannot count
+ * does the same work as one that can.
+ */
 static void work_init(struct work *work, const struct stored_run *run)
 {
 	char key[2 * CELL_WORD_BYTES];
@@ -102,7 +104,7 @@ static void work_release(struct work *work)
 	free(work->samples);
 }
 
-/* NaNs where no gate says it. */
+/* Returns NaNs if no gate has counted it. */
 static struct sample sample_of(const struct work *work, const struct cell *cell)
 {
 	const struct sample unknown = {NAN, NAN};
@@ -111,15 +113,17 @@ static struct sample sample_of(const struct work *work, const struct cell *cell)
 	return number == NAMES_NONE ? unknown : work->samples[number];
 }
 
-/* The backward pass costs about twice the forward one: it multiplies for the inputs and the
- * weights. */
+/*
+ * The backward pass costs about twice the forward pass: it multiplies for the inputs and for the
+ * weights.
+ */
 static double flops_per_step(double macs, const struct cell *cell)
 {
 	double passes = cell->stage == STAGE_FORWARD ? 1 : cell->stage == STAGE_LOAD ? NAN : 3;
 	return 2 * macs * (double)cell->batch * passes;
 }
 
-/* Step over undisturbed step, process by process. */
+/* Fills the ratio of step to undisturbed step, process by process. */
 static void fill_undisturbed(struct arena *arena, const struct replicates *replicates,
 			     struct summary_row *row)
 {
@@ -166,11 +170,13 @@ static void fill_row(struct summary *summary, const struct work *work,
 struct sorted {
 	struct summary_row row;
 	struct replicates replicates;
-	size_t place; /* as they came */
+	size_t place; /* original order */
 };
 
-/* Comparable rows by step time, then the others in their old order. Ranks may change the order
- * later. */
+/*
+ * Orders comparable rows by step time, then the others in their original order. Ranks may change
+ * the order later.
+ */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;
@@ -182,7 +188,7 @@ static int compare_rows(const void *a, const void *b)
 	return (x->place > y->place) - (x->place < y->place);
 }
 
-/* Adds the rows of a comparison, those of the run's cells of these numbers. */
+/* Adds the rows of a comparison: the run's cells with these numbers. */
 static void add_comparison(struct summary *summary, const struct work *work, size_t comparison,
 			   const size_t *cells, size_t count)
 {
@@ -206,8 +212,9 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 	free(rows);
 }
 
-/* The numbers of the run's cells, those of a comparison together: a counting sort. The caller
- * frees. */
+/*
+ * Returns the numbers of the run's cells, grouped by comparison: a counting sort. The caller frees.
+ */
 static size_t *gather_comparisons(struct summary *summary)
 {
 	const struct stored_run *run = summary->run;

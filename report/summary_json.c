@@ -1,4 +1,4 @@
-/* A summary as JSON; docs/exports.md describes every member. */
+/* Writes a summary as JSON; docs/exports.md describes every member. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static json_t *count_or_null(size_t count)
 	return count > 0 ? json_integer((json_int_t)count) : json_null();
 }
 
-/* "" means that nothing is known. */
+/* "" means unknown. */
 static json_t *utc(int64_t wall_ns)
 {
 	char text[32];
@@ -30,7 +30,7 @@ static json_t *utc(int64_t wall_ns)
 	return json_string(text);
 }
 
-/* JSON that was stored as text, or the text itself when it is none. */
+/* Parses JSON stored as text; returns the text itself if it is not JSON. */
 static json_t *embedded(const char *text)
 {
 	json_t *value = text && *text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -75,8 +75,7 @@ json_t *summary_run_to_json(const struct summary *summary)
 	return run;
 }
 
-/* Sets the member of a path such as "latency.p50.low_ns", in objects that are made where missing.
- */
+/* Sets the member of a path such as "latency.p50.low_ns"; missing objects are created. */
 static void set_member(json_t *object, const char *path, json_t *value)
 {
 	const char *dot;
@@ -110,7 +109,7 @@ static void set_figures(json_t *object, const struct summary_row *row)
 	}
 }
 
-/* Beside a ratio to native, which is null where there is none. */
+/* Adds the order beside a ratio to native, which is null if there is none. */
 static void set_order(json_t *object, const struct contrast *contrast, enum order order,
 		      bool itself)
 {

@@ -1,4 +1,4 @@
-/* A summary as text: headings, the table of each comparison, the parity line. */
+/* Writes a summary as text: headings, the table of each comparison, the parity line. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,10 @@
 #include "report/text.h"
 #include "samples/disturbance.h"
 
-/* Terminals narrower than the first have few columns; from the second on there is room for all, and
- * a long status gives way to them. */
+/*
+ * Below NARROW_WIDTH, tables have few columns. From WIDE_WIDTH on, there is room for all of them,
+ * and a long status is wrapped to make it.
+ */
 enum { NARROW_WIDTH = 100, WIDE_WIDTH = 144 };
 #define SHOW_ALL (SHOW_FIRST | SHOW_USUAL | SHOW_WIDE)
 
@@ -32,7 +34,7 @@ void summary_comparison_title(const struct cell *cell, char *out, size_t out_byt
 	}
 }
 
-/* " 2 of 7: busy+quota" */
+/* Adds " 2 of 7: busy+quota". */
 static void add_disturbance(const struct summary_row *row, char *out, size_t out_bytes)
 {
 	size_t used = strlen(out);
@@ -54,7 +56,7 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 		shown &= ~(unsigned)CELL_FLAG_SCREENING;
 	cell_flags_text(shown, flags, sizeof flags);
 	snprintf(out, out_bytes, "%s", cell_status_name(row->cell->status));
-	/* A space after each comma: a narrow column breaks lines there. */
+	/* Insert a space after each comma, where a narrow column can break the line. */
 	for (char *rest = flags, *flag; *flags && (flag = strsep(&rest, ","));) {
 		size_t used = strlen(out);
 		snprintf(out + used, out_bytes - used, "%s%s", flag == flags ? " (" : ", ", flag);
@@ -96,7 +98,9 @@ static bool is_known(const struct summary *summary, size_t comparison, enum figu
 	return false;
 }
 
-/* The figures that are shown so; in the table of a comparison some of them only where known. */
+/*
+ * Adds the figures with these SHOW_ bits; in the table of a comparison, some of them only if known.
+ */
 static void add_figures(const struct summary *summary, size_t comparison, unsigned shown,
 			struct columns *columns)
 {
@@ -220,8 +224,10 @@ struct table *summary_more(const struct summary *summary, size_t comparison, uns
 	return table;
 }
 
-/* The check of the gate that came closest to its tolerance, as a share of it; NaN where there is
- * none. */
+/*
+ * Returns the gate's check that came closest to its tolerance, as a share of it; NaN if there is
+ * none.
+ */
 static double worst_of(const json_t *evidence, const char **what)
 {
 	const json_t *worst = json_object_get(evidence, "worst");
@@ -290,7 +296,10 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		const char *what;
-		/* Nothing is computed, or a framework refuses the network: nothing to judge. */
+		/*
+		 * Nothing is computed, or a framework refuses the network: there is nothing to
+		 * check.
+		 */
 		if (cell->cell.stage == STAGE_LOAD)
 			loading += summary_only_loads(&summary->rows[i]);
 		else if (!cell->evidence || cell->gate == CELL_UNSUPPORTED)
@@ -384,7 +393,7 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 		strbuf_puts(out, ", unfinished");
 }
 
-/* As many columns as there is room for. */
+/* Makes the table with as many columns as fit. */
 static struct table *table_that_fits(const struct summary *summary, size_t comparison, int width)
 {
 	struct table *table = summary_table(summary, comparison, SHOW_ALL);

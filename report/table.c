@@ -1,4 +1,4 @@
-/* Tables for terminals, Markdown, LaTeX and JSON. */
+/* Builds tables and writes them for terminals, Markdown, LaTeX and JSON. */
 #include "report/table.h"
 
 #include <assert.h>
@@ -11,9 +11,11 @@
 
 enum {
 	GAP = 2,	 /* spaces between columns */
-	NOTE_INDENT = 2, /* of a continuation line */
-	/* Columns are not made narrower than the first; than the second, where the table would not
-	   fit otherwise. */
+	NOTE_INDENT = 2, /* indent of a continuation line */
+	/*
+	 * The least width of a wrapped column; the second is used if the table would not fit
+	 * otherwise.
+	 */
 	WRAP_COLUMNS = 16,
 	WRAP_COLUMNS_LEAST = 12
 };
@@ -25,7 +27,7 @@ struct entry {
 
 struct row {
 	struct entry *entries; /* one per column */
-	size_t count;	       /* of them, filled */
+	size_t count;	       /* number of entries filled */
 	char *note;	       /* NULL = none */
 };
 
@@ -120,7 +122,10 @@ bool table_fits(const struct table *table, int width)
 	return width <= 0 || total <= (size_t)width;
 }
 
-/* Natural widths; then the widest left-aligned columns give way until the whole fits. */
+/*
+ * Starts from the natural widths; then narrows the widest left-aligned columns until the table
+ * fits.
+ */
 static size_t *choose_widths(const struct table *table, int width)
 {
 	size_t *widths = memory_alloc(table->column_count * sizeof *widths);
@@ -158,7 +163,7 @@ static void trim_line(struct strbuf *line)
 		line->text[--line->length] = '\0';
 }
 
-/* One row of the table, as many lines as its fullest cell needs. */
+/* Writes one row of the table, with as many lines as its fullest cell needs. */
 static void render_row(const struct table *table, const size_t *widths, const char **rests,
 		       const char *before, const char *after, struct strbuf *out)
 {
@@ -199,7 +204,7 @@ static bool fits(const struct table *table, const size_t *widths, int width)
 	return width <= 0 || total <= (size_t)width;
 }
 
-/* The column by which a reader knows a row: the first one of words. */
+/* Returns the column that identifies a row: the first left-aligned one. */
 static size_t name_column(const struct table *table)
 {
 	for (size_t k = 0; k < table->column_count; k++)
@@ -208,9 +213,11 @@ static size_t name_column(const struct table *table)
 	return 0;
 }
 
-/* A row too wide for its lines: its name, then the other cells with their titles, as many on a line
- * as there is room for; none is broken that fits on a line by itself. What is not known ("-") needs
- * no place where nothing has to align. */
+/*
+ * Writes a row that is too wide as a block: its name, then the other cells with their titles, as
+ * many on a line as fit. A cell that fits on a line by itself is not broken. Unknown cells ("-")
+ * are left out, because nothing needs to be aligned.
+ */
 static void render_block(const struct table *table, const struct row *row, bool colour, int width,
 			 struct strbuf *out)
 {

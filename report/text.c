@@ -1,4 +1,4 @@
-/* Text for output: harmless on a terminal, measured in columns, escaped for each format. */
+/* Prepares text for output: removes terminal control, measures columns, escapes for each format. */
 #include "report/text.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 
-/* Lines narrower than this are not made. */
+/* Lines are never narrower than this. */
 #define LEAST_COLUMNS 16
 #define REPLACEMENT 0xFFFD
 #define REPLACEMENT_UTF8 "\xEF\xBF\xBD"
@@ -18,7 +18,7 @@ struct range {
 	uint32_t first, last;
 };
 
-/* Marks that combine with what stands before them, and characters that show nothing. */
+/* Combining marks, and invisible characters. */
 static const struct range zero_width[] = {
 	{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A},
 	{0x064B, 0x065F}, {0x0E34, 0x0E3A}, {0x0E47, 0x0E4E}, {0x1AB0, 0x1AFF},
@@ -48,9 +48,9 @@ static bool is_within(const struct range *table, size_t count, uint32_t code)
 }
 
 /*
- * The character at the start of `text`, which is not empty, and its length in bytes. What is
- * malformed (RFC 3629: stray and missing continuation bytes, overlong forms, surrogates) is one
- * byte with the replacement's code and *valid false.
+ * Returns the character at the start of `text`, which is not empty, and its length in bytes. A
+ * malformed byte (RFC 3629: stray and missing continuation bytes, overlong forms, surrogates) is
+ * decoded as one byte with the code of the replacement character and *valid false.
  */
 static size_t decode(const char *text, uint32_t *code, bool *valid)
 {
@@ -76,7 +76,7 @@ static size_t decode(const char *text, uint32_t *code, bool *valid)
 	return 1;
 }
 
-/* Whether a terminal would obey the character instead of showing it. */
+/* Whether a terminal would execute the character instead of displaying it. */
 static bool is_command(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
@@ -85,7 +85,7 @@ static bool is_command(uint32_t code)
 
 enum { KEEP_LINES = 1, KEEP_COLOURS = 2 };
 
-/* Bytes of one of our sequences at the start of `text`. */
+/* Returns the length in bytes of an allowed colour sequence at the start of `text`. */
 static size_t colour_at(const char *text)
 {
 	static const char *const own[] = {TEXT_BOLD, TEXT_DIM, TEXT_PLAIN};
@@ -182,7 +182,10 @@ char *text_of_json(const json_t *json, size_t flags)
 		uint32_t code;
 		bool valid;
 		size_t length = decode(at, &code, &valid);
-		/* Those below 0x20 stand between the members; jansson escapes the others. */
+		/*
+		 * Characters below 0x20 occur only between the members; jansson escapes those
+		 * inside texts.
+		 */
 		if (code >= 0x7F && is_command(code))
 			strbuf_printf(&out, "\\u%04x", code);
 		else
@@ -222,7 +225,7 @@ json_t *text_json_or_null(const char *text)
 	return text && *text ? text_json(text) : json_null();
 }
 
-/* Between letters, or digits: no sign and no part of an option. */
+/* A hyphen between letters or digits is neither a sign nor part of an option. */
 static bool is_hyphen(const char *text, size_t at)
 {
 	return text[at] == '-' && at > 0 && isalnum((unsigned char)text[at - 1]) &&
@@ -237,7 +240,7 @@ size_t text_take_line(const char **rest, size_t columns, const char **line)
 		size_t at = bytes;
 		while (at > 0 && (*rest)[at] != ' ')
 			at--;
-		/* A word that has no room as a whole breaks behind a hyphen within it. */
+		/* A word too long for the line is broken after a hyphen within it. */
 		if (at == 0)
 			for (at = bytes; at > 0 && !is_hyphen(*rest, at - 1);)
 				at--;
@@ -309,8 +312,7 @@ void text_markdown(const char *text, struct strbuf *out)
 
 void text_latex(const char *text, struct strbuf *out)
 {
-	/* Characters of which TeX makes something else, by themselves or in the old font encoding.
-	 */
+	/* Characters that TeX interprets, alone or in the old font encoding. */
 	static const struct {
 		char character;
 		const char *written;
@@ -349,8 +351,11 @@ void text_latex(const char *text, struct strbuf *out)
 	free(line);
 }
 
-/* What a spreadsheet computes instead of showing it, also where a space stands before it, or a tab
- * or a carriage return, which some take for the end of a field. */
+/*
+ * Whether a spreadsheet would compute the text instead of displaying it, even after a leading
+ * space. A leading tab or carriage return counts too, because some programs treat it as the end of
+ * a field.
+ */
 static bool is_formula(const char *text)
 {
 	const char *first = text + strspn(text, " \t\r\n");
@@ -360,7 +365,7 @@ static bool is_formula(const char *text)
 	if (!*first || !strchr("=+-@", *first))
 		return false;
 	strtod(first, &end);
-	return end == first || *end; /* a number is one */
+	return end == first || *end; /* a plain number is not a formula */
 }
 
 void text_csv(const char *text, struct strbuf *out)

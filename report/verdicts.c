@@ -1,4 +1,4 @@
-/* What may stand under the table of a comparison, in the order in which it does. */
+/* The lines that may follow the table of a comparison, in their order. */
 #include "report/summary.h"
 
 /* One line for each diagnosis. */
