@@ -1,7 +1,7 @@
 /*
- * Files that no graph expresses have no reference: their engines are held to each other. Each runs
- * in a process of its own on the same inputs; then each is judged against the engines of another
- * name.
+ * The gate of model files that no graph expresses. They have no reference, so their engines are
+ * compared with each other: each runs in its own process on the same inputs, then is judged against
+ * the engines of other names.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define AGREEMENT_STEPS GATE_UPDATES
 
-/* What came of one cell. */
+/* The result of one cell. */
 struct witness {
 	size_t cell;
 	enum cell_status status; /* CELL_OK: it ran */
@@ -47,7 +47,7 @@ static enum prony_status observe(const struct launch *launch, struct team *team,
 	return status;
 }
 
-/* Runs one cell; an error is one of the harness. */
+/* Runs one cell. The return value is an error only if the harness failed. */
 static enum prony_status witness(struct schedule *s, struct witness *out, struct error *err)
 {
 	struct error why = ERROR_INIT;
@@ -97,7 +97,7 @@ static json_t *figure(const char *with, const struct agreement *found)
 			 "bound", found->bound, "agrees", found->agrees);
 }
 
-/* In the words of the gate, for reports. */
+/* Returns the worst figure in the format of a gate's evidence, for reports. */
 static json_t *worst_figure(const char *against, const struct agreement *found)
 {
 	char what[CELL_WORD_BYTES + 32];
@@ -117,7 +117,7 @@ static bool seen_name(const struct schedule *s, const struct witness *all, size_
 	return false;
 }
 
-/* The best that engine `name`, in any of its variants, agrees with `one`. */
+/* Returns the best agreement of `one` with any variant of engine `name`. */
 static struct agreement with_engine(const struct schedule *s, const struct witness *all,
 				    size_t count, const char *name, const struct witness *one)
 {
@@ -133,8 +133,9 @@ static struct agreement with_engine(const struct schedule *s, const struct witne
 }
 
 /*
- * Engines, not variants of one, count. Of two both must agree; of more, one agrees that is with the
- * majority. *evidence: new reference.
+ * Judges a witness by the number of engines that agree with it; the variants of one engine count as
+ * one. Of two engines both must agree; of more, an engine must be in the majority. *evidence: new
+ * reference.
  */
 static enum cell_status judge(const struct schedule *s, const struct witness *all, size_t count,
 			      struct witness *one, json_t **evidence)
@@ -204,7 +205,7 @@ static enum prony_status settle(struct schedule *s, const struct witness *all, s
 				  : schedule_end_cell(s, one->cell, verdict, one->reason, err);
 }
 
-/* What the first step of the timed processes is held to. */
+/* Keeps the outputs with which the first step of the timed processes is compared. */
 static void keep_outputs(struct workload *work, const struct tensor_set *outputs)
 {
 	work->outputs.count = outputs->count;
@@ -218,7 +219,7 @@ static void keep_outputs(struct workload *work, const struct tensor_set *outputs
 	}
 }
 
-/* All cells of one file, which had nothing to do with each other until here. */
+/* Judges all cells of one file, which were run independently. */
 static enum prony_status agree_on(struct schedule *s, struct witness *all, size_t count,
 				  struct error *err)
 {
@@ -238,8 +239,10 @@ static enum prony_status agree_on(struct schedule *s, struct witness *all, size_
 	return status;
 }
 
-/* The cells of a file that are pending: all of them where one has not been judged, because what
- * the others gave in an earlier run was not kept. */
+/*
+ * Collects the pending cells of a file. If one has not been judged, it collects all, because the
+ * outputs of an earlier run are not kept.
+ */
 static size_t gather(const struct schedule *s, const struct workload *work, struct witness *all)
 {
 	size_t count = 0;

@@ -14,7 +14,9 @@
 
 #define CPUINFO_BYTES_MAX ((size_t)16 << 20)
 
-/* The first processor's lines of /proc/cpuinfo that say what code may run on it. */
+/*
+ * Adds the lines of the first processor in /proc/cpuinfo that determine which code can run on it.
+ */
 static void add_cpu(struct digest *digest)
 {
 	static const char *const names[] = {"model name", "flags", "Features", "CPU implementer",
@@ -60,7 +62,9 @@ void gate_cache_close(struct gate_cache *cache)
 	cache_close(&cache->cache);
 }
 
-/* Variables that no library computes by; all others that a worker inherits count. */
+/*
+ * Whether no library's computation depends on this variable; all other inherited variables count.
+ */
 static bool is_idle_variable(const char *row)
 {
 	static const char *const names[] = {"_=",	   "COLUMNS=",	  "COLORTERM=",
@@ -104,7 +108,7 @@ static void add_variables(const struct plan_cell *cell, struct digest *digest)
 	free(rows);
 }
 
-/* Its words, and of a Python file all that stand beside it. */
+/* Adds the words of the worker's command and, for a Python file, all files beside it. */
 static void add_worker(const struct plan_cell *cell, struct digest *digest)
 {
 	for (const char *const *word = cell->worker_argv; word && *word; word++) {
@@ -120,7 +124,7 @@ static void add_worker(const struct plan_cell *cell, struct digest *digest)
 	}
 }
 
-/* Description and files of the framework; false where they are not ours to vouch for. */
+/* Adds the description and files of the framework; false if prony did not install these files. */
 static bool identify_framework(struct gate_cache *cache, const struct plan_cell *cell)
 {
 	struct digest digest;
@@ -140,7 +144,7 @@ bool gate_cache_key(struct gate_cache *cache, const struct plan_cell *cell,
 	const struct recipe *recipe = &cell->recipe;
 	struct digest digest;
 
-	/* Of other devices nothing is known here: not which one it is, nor its driver. */
+	/* For other devices neither the model nor the driver is known here. */
 	if (!cache->cache.folder || strcmp(cell->target.device, "cpu") != 0 ||
 	    !identify_framework(cache, cell))
 		return false;

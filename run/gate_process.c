@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Running statistics; those of a framework that has no way to tell stay NULL. */
+/* Reads the running statistics; they stay NULL if the framework cannot report them. */
 static enum prony_status read_state(struct team *team, struct arena *arena,
 				    const struct tensor_set **out, struct error *err)
 {
@@ -20,7 +20,8 @@ static enum prony_status read_state(struct team *team, struct arena *arena,
 	return status;
 }
 
-/* Reads what the gate compares, step by step. Gradients and weights are valid until the next read.
+/*
+ * Reads what the gate compares, step by step. Gradients and weights are valid until the next read.
  */
 static enum prony_status observe(const struct launch *launch, struct team *team,
 				 struct arena *arena, struct gate_observed *observed,
@@ -44,7 +45,7 @@ static enum prony_status observe(const struct launch *launch, struct team *team,
 	if (status == PRONY_OK && stage == STAGE_TRAIN &&
 	    launch->work->gate.expected[0].state.count > 0)
 		status = read_state(team, arena, &observed->state, err);
-	/* The largest read comes last and is compared where it lies, in shared memory. */
+	/* The largest read comes last and is compared in place, in shared memory. */
 	struct tensor_set *last = arena_alloc(arena, sizeof *last);
 	if (status == PRONY_OK && stage == STAGE_FORWARD_BACKWARD) {
 		status = team_read(team, "gradients", arena, last, err);

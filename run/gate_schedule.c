@@ -1,3 +1,4 @@
+/* Runs the gates of a run's cells and reports their verdicts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,8 +6,10 @@
 #include "base/json.h"
 #include "run/schedule_internal.h"
 
-/* Reports a verdict whose event has this evidence, and adds how many tokens a sample has. Where a
- * gate was run again, the flags of the first go. */
+/*
+ * Reports a verdict with this evidence, and adds the number of tokens per sample. If a gate is
+ * repeated, its first flags are cleared.
+ */
 static enum prony_status report_gate(struct schedule *s, const struct run_event *event,
 				     json_t *evidence, struct error *err)
 {
@@ -20,7 +23,7 @@ static enum prony_status report_gate(struct schedule *s, const struct run_event 
 	return run_emit(s->caller, event, err);
 }
 
-/* Takes the verdict of an earlier run over; *kept: there was one. */
+/* Takes over the verdict of an earlier run; *kept: whether there was one. */
 static enum prony_status take_kept(struct schedule *s, size_t cell, const char *key, bool *kept,
 				   struct error *err)
 {
@@ -81,7 +84,7 @@ static enum prony_status try_gate(struct schedule *s, size_t cell, const struct 
 	}
 }
 
-/* A mismatch that a rule of the framework's gradients may explain. */
+/* Runs the second gate after a mismatch that a rule of the framework's gradients may explain. */
 static enum prony_status run_second_gate(struct schedule *s, size_t cell,
 					 const struct launch *first, struct second_gate *second,
 					 struct gate_outcome *outcome, struct error *err)
@@ -98,7 +101,7 @@ static enum prony_status run_second_gate(struct schedule *s, size_t cell,
 	return status;
 }
 
-/* `key`: under which a pass is kept; NULL: it is not. */
+/* `key`: the key under which a pass is kept; NULL: it is not kept. */
 static enum prony_status run_gate(struct schedule *s, size_t cell, const char *key,
 				  struct error *err)
 {
@@ -127,7 +130,7 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const char *k
 	return status;
 }
 
-/* `anew`: a kept verdict does not count. */
+/* `anew`: ignores a kept verdict. */
 static enum prony_status gate_cell(struct schedule *s, size_t cell, bool anew, struct error *err)
 {
 	const struct plan_cell *planned = &s->plan->cells[cell];
@@ -153,7 +156,7 @@ enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const jso
 	struct kept_gate gate;
 	char key[DIGEST_HEX_BYTES];
 	*doubted = false;
-	/* A process that ended before its hello tells nothing. */
+	/* A process that ended before its hello has no description. */
 	if (!s->cells[cell].gate_kept || !json_object_get(details, "name"))
 		return PRONY_OK;
 	enum prony_status status = workload_need_gate_case(
@@ -170,7 +173,10 @@ enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const jso
 	return *doubted ? gate_cell(s, cell, true, err) : PRONY_OK;
 }
 
-/* Frees the gate's answers after their last cell: those of all networks would not fit. */
+/*
+ * Frees the reference's answers after their last cell; the answers of all networks would not fit
+ * into memory.
+ */
 static void drop_gate_after(struct schedule *s, size_t done)
 {
 	char key[CELL_KEY_BYTES];
@@ -184,7 +190,7 @@ static void drop_gate_after(struct schedule *s, size_t done)
 	workload_drop_gate(s->cells[done].work);
 }
 
-/* Ends a cell whose gate was all that was asked for. */
+/* Ends a cell if only its gate was requested. */
 static enum prony_status end_untimed(struct schedule *s, size_t cell, struct error *err)
 {
 	if (s->plan->cells[cell].ungated)

@@ -1,3 +1,4 @@
+/* The second gate, for frameworks with another rule for the gradient of equal maxima. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,9 @@
 
 #define DRAWS 8
 
-/* What it said of the gradient of equal maxima, where it is another than ours; else "". */
+/*
+ * Returns the reported rule for the gradient of equal maxima, if it differs from prony's; else "".
+ */
 static const char *rule_of(const struct gate_outcome *outcome)
 {
 	const char *rule =
@@ -16,7 +19,10 @@ static const char *rule_of(const struct gate_outcome *outcome)
 	return strcmp(rule, "first") ? rule : "";
 }
 
-/* A rule of gradients explains nothing of what comes before the first one. */
+/*
+ * Whether everything before the first gradient is right; a rule of gradients cannot explain errors
+ * there.
+ */
 static bool first_pass_is_right(const struct gate_verdict *verdict)
 {
 	for (size_t i = 0; i < verdict->count; i++)
@@ -43,8 +49,8 @@ bool second_gate_may_help(const struct launch *launch, const struct gate_outcome
 }
 
 /*
- * Where maxima are so nearly equal that the reference tries both, the framework's float32 may see
- * them as equal, which is neither of its answers.
+ * Whether maxima are so nearly equal that the reference computes both choices. The framework's
+ * float32 may see them as equal, which matches neither answer.
  */
 static bool has_near_ties(const struct workload *work)
 {
@@ -53,7 +59,10 @@ static bool has_near_ties(const struct workload *work)
 	return work->gate.expected_count > (places ? 2 : 1);
 }
 
-/* The answers on pixels that are drawn until no maxima are nearly equal; the last ones count. */
+/*
+ * Computes the answers on random pixels, drawn again until no maxima are nearly equal; uses the
+ * last draw.
+ */
 static enum prony_status draw(struct schedule *s, const struct launch *first,
 			      struct second_gate *second, struct error *err)
 {

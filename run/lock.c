@@ -18,7 +18,9 @@ char *lock_default_path(void)
 	return memory_strdup(named && *named ? named : "/tmp/prony.lock");
 }
 
-/* Whoever measures on this machine takes it, so everybody may open it. */
+/*
+ * Opens the lock so that every user of this machine can open it, because all measurements take it.
+ */
 static enum prony_status open_lock(const char *path, int *lock, struct error *err)
 {
 	struct error why = ERROR_INIT;
@@ -51,7 +53,7 @@ enum prony_status lock_take(const char *path, const volatile int *stop,
 			clock_sleep_until_ns(clock_monotonic_ns() + INT64_C(200000000));
 			continue;
 		}
-		/* Locked, but not the one that the next process will lock. */
+		/* The file was replaced, so the next process would lock another file. */
 		close(lock);
 		if (status == PRONY_OK)
 			status = open_lock(path, &lock, err);

@@ -4,13 +4,15 @@
 
 #include "base/error.h"
 
-/* Takes an advisory lock on a file (made when absent), calling `waiting` once if somebody else
- * holds it. The lock ends with the process. *fd is to be closed to release it. */
+/*
+ * Takes an advisory lock on a file, which is created if missing. Calls `waiting` once if another
+ * process holds it. The lock ends with the process; close *fd to release it earlier.
+ */
 enum prony_status lock_take(const char *path, const volatile int *stop,
 			    void (*waiting)(void *context, const char *path), void *context,
 			    int *fd, struct error *err);
 
-/* $PRONY_LOCK, or prony.lock in the machine's temporary folder; caller frees. */
+/* Returns $PRONY_LOCK, or prony.lock in the machine's temporary folder; the caller frees it. */
 char *lock_default_path(void);
 
 #endif

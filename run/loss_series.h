@@ -1,15 +1,18 @@
-/* Losses that were read on the way through a window: one more series of the process. */
+/* The losses that were read during a window, as one more series of the process. */
 #ifndef PRONY_RUN_LOSS_SERIES_H
 #define PRONY_RUN_LOSS_SERIES_H
 
 #include "base/error.h"
 #include "samples/record.h"
 
-/* Adds a loss, read after the step that ended then. `losses` begins as zeros. */
+/* Adds a loss that was read after the step that ended at this time. `losses` begins as zeros. */
 enum prony_status loss_series_add(struct series *losses, int64_t end_ns, double loss,
 				  struct error *err);
 
-/* Gives the losses, if there are any, to the record, behind its sensors; `losses` is empty then. */
+/*
+ * Moves the losses, if there are any, into the record, after its sensors; `losses` is empty
+ * afterwards.
+ */
 void loss_series_keep(struct series *losses, struct process_record *record);
 
 #endif

@@ -1,3 +1,4 @@
+/* Runs the cells of a plan: gates first, then rounds of timed processes. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "run/schedule_internal.h"
 #include "run/timing.h"
 
-#define HOOK_OUTPUT_BYTES 200 /* its last ones stand in the message */
+#define HOOK_OUTPUT_BYTES 200 /* the end of its output is in the message */
 #define HOOK_TIMEOUT_NS INT64_C(600000000000)
 
 void run_cell_add(struct run_cell *cell, const struct process_record *record)
@@ -75,7 +76,7 @@ static void schedule_release(struct schedule *s)
 	free(s->folder);
 }
 
-/* A shell command around each process (--setup, --cleanup). */
+/* Runs a shell command before or after a process (--setup, --cleanup). */
 static enum prony_status run_hook(const struct schedule *s, size_t cell, int round,
 				  const char *command, const char *what, struct error *err)
 {
@@ -88,8 +89,10 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	char *output = NULL;
 	enum prony_status status =
 		process_run(&spec, HOOK_TIMEOUT_NS, HOOK_OUTPUT_BYTES, &output, &end, err);
-	/* Ctrl-C goes to all processes of the terminal; the command may end before our handler
-	 * runs. */
+	/*
+	 * Ctrl-C goes to all processes of the terminal; the command may end before prony's handler
+	 * runs.
+	 */
 	if (status == PRONY_OK && end.signalled && end.code == SIGINT)
 		status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (status == PRONY_OK && (end.signalled || end.code))
@@ -100,7 +103,10 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	return status;
 }
 
-/* Reports how a process ended. It ends its cell where that is no accident, or the second one. */
+/*
+ * Reports how a process ended. Ends its cell unless the failure may be an accident and is the first
+ * in a row.
+ */
 static enum prony_status take_record(struct schedule *s, size_t cell,
 				     const struct process_record *record, struct error *err)
 {
@@ -166,7 +172,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	return status;
 }
 
-/* Ends the cells that want no other process. */
+/* Ends the cells that need no other process. */
 static enum prony_status end_cells(struct schedule *s, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -182,7 +188,7 @@ static enum run_choice choice_of(const struct schedule *s, size_t cell)
 	return s->caller->decide(s->caller->context, cell).choice;
 }
 
-/* Lists the cells of a round: those that need another process now, or all where all can wait. */
+/* Lists the cells of a round: those that need another process now, or all if all can wait. */
 static size_t list_round(const struct schedule *s, size_t *round)
 {
 	size_t count = 0, waiting = 0;
@@ -200,7 +206,9 @@ static size_t list_round(const struct schedule *s, size_t *round)
 	return count;
 }
 
-/* A resumed run goes on after the last round that was begun. */
+/*
+ * Returns the number of rounds so far; a resumed run continues after the last round that was begun.
+ */
 static int rounds_so_far(const struct schedule *s)
 {
 	int rounds = 0;

@@ -1,3 +1,4 @@
+/* The works of cells, their bundles and their ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct err
 	return PRONY_OK;
 }
 
-/* Whether a cell that has not ended, other than this one, has the same work. */
+/* Whether another cell that has not ended has the same work. */
 static bool work_is_wanted(const struct schedule *s, size_t but)
 {
 	char key[CELL_KEY_BYTES];
@@ -105,7 +106,9 @@ static char *bundle_path(const struct schedule *s, size_t cell, bool gate)
 	return path;
 }
 
-/* A cell has ended: its bundle goes, and with the last cell of a work the files that they shared.
+/*
+ * Removes the bundle of a cell that has ended, and with the last cell of a work the files that they
+ * shared.
  */
 static void drop_files(struct schedule *s, size_t cell)
 {

@@ -4,7 +4,7 @@
 
 #include "samples/protocol.h"
 
-/* A window that takes more of its batches than this part from before it began is too short. */
+/* A window is too short if more than this part of its batches was loaded before it began. */
 #define LOADED_BEFORE_MAX 0.1
 
 static bool is_streamed(const struct launch *launch)
@@ -74,7 +74,7 @@ enum prony_status streaming_run(struct prefetch *loader, struct team *team,
 	if (!loader)
 		return status;
 	enum prony_status loaded = prefetch_rest(loader, figures, &why);
-	/* A worker that ended closed its pipe too: what it said counts. */
+	/* A worker that ended also closed its pipe, so its own error comes first. */
 	if (loaded != PRONY_OK && (status == PRONY_OK || loaded != PRONY_CRASHED))
 		return error_set(err, loaded, "%s", why.text);
 	if (status != PRONY_OK)

@@ -137,7 +137,7 @@ enum prony_status team_read_loss(struct team *team, double *loss, struct error *
 	return status;
 }
 
-/* Copies a set out of shared memory, where the next read would overwrite it. */
+/* Copies a set out of shared memory, because the next read overwrites it. */
 static void keep_set(struct arena *arena, const struct tensor_set *set, struct tensor_set *out)
 {
 	out->count = set->count;
@@ -175,7 +175,7 @@ void team_end(struct team *team, struct client_end *out)
 			*out = end;
 			continue;
 		}
-		/* What is known of one alone is not known of all. */
+		/* The sum is known only if it is known for every worker. */
 		bool known = out->rss_peak_bytes >= 0 && end.rss_peak_bytes >= 0;
 		out->rss_peak_bytes = known ? out->rss_peak_bytes + end.rss_peak_bytes : -1;
 		known = out->user_ns >= 0 && end.user_ns >= 0;

@@ -1,4 +1,4 @@
-/* How the workers of a cell's process are started and prepared. */
+/* Starts and prepares the workers of a cell's process. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,11 @@
 
 #define MODEL_OUTPUTS_MAX_BYTES ((size_t)1 << 28)
 
-/* The largest read is all weights, or the logits of one batch; each with names and padding. Of a
- * file as it is nobody knows it: memory that is not written is not there. */
+/*
+ * Returns the size of the largest read: all weights, or the logits of one batch, each with names
+ * and padding. For a model file run unchanged it is unknown, so a large value is used: memory that
+ * is not written takes no space.
+ */
 static size_t largest_read(const struct workload *work)
 {
 	if (work->is_model)
@@ -45,13 +48,13 @@ enum prony_status team_launch(struct team *team, const struct launch *launch, si
 	return team_start(team, &spec, err);
 }
 
-/* What the checks of replies work on. */
+/* The context of the checks of replies. */
 struct preparation {
 	const struct team *team;
 	const struct launch *launch;
 	const struct recipe *recipe;
 	struct worker_facts *facts;
-	int64_t feed_ns; /* of one batch, longest of all */
+	int64_t feed_ns; /* of one batch, the longest of all workers */
 };
 
 static void copy_members(json_t *to, json_t *from, const char *const *keys)
@@ -69,14 +72,14 @@ static void keep_longest(int64_t *longest, int64_t value)
 		*longest = value;
 }
 
-/* A duration that a worker states, believed only up to what passed on our clock. */
+/* Returns a duration that a worker states, limited to the time that passed on prony's clock. */
 static int64_t stated_ns(const json_t *reply, const char *key, int64_t passed_ns)
 {
 	int64_t stated = json_int_or(reply, key, passed_ns);
 	return stated < 0 || stated > passed_ns ? passed_ns : stated;
 }
 
-/* Those that this program knows. */
+/* Returns the profiles of the reply that this program knows. */
 static unsigned profiles_of(const json_t *reply)
 {
 	const json_t *words = json_object_get(reply, "profiles");
@@ -127,7 +130,10 @@ static enum prony_status check_supports(void *context, size_t rank,
 			 json_string_or(reply->json, "reason", "the worker gave no reason"));
 }
 
-/* What took effect must be what was asked for, or the figure would stand in the wrong row. */
+/*
+ * Checks that what took effect is what was requested; otherwise the result would stand in the wrong
+ * row.
+ */
 static enum prony_status check_effective(const json_t *reply, const struct recipe *recipe,
 					 const struct target *target, struct worker_facts *facts,
 					 struct error *err)
@@ -161,7 +167,7 @@ static enum prony_status check_open(void *context, size_t rank, const struct cli
 	return check_effective(reply->json, p->recipe, &p->launch->cell->target, p->facts, err);
 }
 
-/* -1 for one that the worker cannot tell; no other negative number means that. */
+/* Reads a count; -1 means unknown, other negative numbers are errors. */
 static enum prony_status take_count(const json_t *reply, const char *key, int64_t *out,
 				    struct error *err)
 {

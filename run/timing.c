@@ -15,31 +15,33 @@
 #include "samples/disturbance.h"
 #include "sensors/sampling.h"
 
-#define WINDOW_FILLED 0.1		 /* part of a window that may be missing */
-#define BLOCKS_MAX 4096			 /* warm-up blocks that are kept for the steadiness test */
-#define CALIBRATION_NS INT64_C(20000000) /* steps for so long tell the time of one */
-#define CHUNK_NS INT64_C(1000000000)	 /* steadiness is tested once a second */
+#define WINDOW_FILLED 0.1 /* part of a window that may be missing */
+#define BLOCKS_MAX 4096	  /* warm-up blocks that are kept for the test of steadiness */
+#define CALIBRATION_NS INT64_C(20000000) /* steps for so long give the time of one */
+#define CHUNK_NS INT64_C(1000000000)	 /* the test of steadiness runs once a second */
 
-/* State of one timed process. */
+/* The state of one timed process. */
 struct timing {
 	const struct launch *launch;
 	struct team *team;
 	struct sampling *sampling;
-	struct prefetch *loader;	/* of batches that arrive; NULL: they are resident */
+	struct prefetch *loader; /* the loader of arriving batches; NULL: they are resident */
 	struct prefetch_figures loaded; /* after the last request */
 	const struct recipe *recipe;
 	struct process_record *record;
-	int64_t steps_done;	  /* so far: they tell the next slot */
+	int64_t steps_done;	  /* steps so far; they determine the next slot */
 	int64_t last_batch;	  /* of the last step */
 	double step_ns;		  /* of the last request */
-	struct series losses;	  /* read in the window; empty where none were */
+	struct series losses;	  /* read in the window; empty if none were */
 	int64_t timed_ns;	  /* of the window without reading losses */
-	int64_t wait_ns, copy_ns; /* of it, waiting for and copying batches */
+	int64_t wait_ns, copy_ns; /* part of timed_ns: waiting for and copying batches */
 	unsigned *flags;
 };
 
-/* Time of the steps of a request. It includes what lies between its blocks, which an ordinary loop
- * has too. Between the epochs of a framework's own loop lies our call overhead: not counted. */
+/*
+ * Returns the time of the steps of a request. It includes the time between its blocks, as in an
+ * ordinary loop. For a framework's own loop, prony's call overhead between epochs is not counted.
+ */
 static int64_t steps_took(const struct timing *t, const struct client_window *window)
 {
 	int64_t sum = 0;
@@ -50,8 +52,10 @@ static int64_t steps_took(const struct timing *t, const struct client_window *wi
 	return sum;
 }
 
-/* The batch of a request's last step, counted from the first of all. Each epoch of a framework's
- * own loop begins with the request's first one. */
+/*
+ * Returns the batch of a request's last step, counted from the first batch of all. Each epoch of a
+ * framework's own loop begins with the request's first batch.
+ */
 static int64_t last_batch(const struct timing *t, const struct run_request *request)
 {
 	int64_t every = request->steps;
@@ -86,7 +90,7 @@ static enum prony_status run_steps(struct timing *t, int64_t steps, enum sync_mo
 	return PRONY_OK;
 }
 
-/* Labels of the last step's batch. */
+/* Returns the labels of the last step's batch. */
 static const int64_t *last_labels(const struct timing *t)
 {
 	int64_t last = t->last_batch;
@@ -97,7 +101,9 @@ static const int64_t *last_labels(const struct timing *t)
 				   .data;
 }
 
-/* The stage forward has no loss: computes one from the logits of the last step, in float64. */
+/*
+ * Computes a loss from the logits of the last step, in float64, because the stage forward has none.
+ */
 static enum prony_status forward_loss(struct timing *t, double *loss, struct error *err)
 {
 	struct arena arena;
@@ -135,8 +141,7 @@ static enum prony_status check_outputs(struct timing *t, const struct tensor_set
 		status = error_set(err, PRONY_INVALID, "an output is not finite");
 	if (status == PRONY_OK && expected && expected->count > 0) {
 		struct agreement found = agreement_of(expected, &outputs);
-		/* Each may be one bound away from the reference, so that twice the bound is
-		 * allowed. */
+		/* Each may be one bound away from the reference, so twice the bound is allowed. */
 		if (found.value > 2 * found.bound)
 			status = error_set(err, PRONY_INVALID,
 					   "output %s of the first step is %.3g from what it was "
@@ -155,7 +160,10 @@ static enum prony_status read_loss(struct timing *t, double *loss, struct error 
 	return team_read_loss(t->team, loss, err);
 }
 
-/* Only the framework knows what its own loader gave it, so the result must merely be finite. */
+/*
+ * Only the framework knows which data its own loader gave, so this only checks that the result is
+ * finite.
+ */
 static enum prony_status check_finite(struct timing *t, double *loss, struct error *err)
 {
 	struct arena arena;
@@ -177,7 +185,10 @@ static enum prony_status check_finite(struct timing *t, double *loss, struct err
 								    : "a loss is not finite");
 }
 
-/* null computes nothing, and the outputs of an unchanged model file have no known meaning. */
+/*
+ * Whether there is a loss to check: null computes nothing, and the outputs of an unchanged model
+ * file have no known meaning.
+ */
 static bool has_loss(const struct timing *t)
 {
 	bool known = t->recipe->input != INPUT_NATIVE || t->recipe->stage != STAGE_FORWARD;
@@ -226,7 +237,9 @@ static enum prony_status first_step(struct timing *t, struct error *err)
 			       &bounds, err);
 }
 
-/* Runs steps, doubling their number, until one request is long enough to know a step's time. */
+/*
+ * Runs steps, doubling their number, until one request is long enough to know the time of a step.
+ */
 static enum prony_status calibrate(struct timing *t, struct error *err)
 {
 	struct client_window window;
@@ -237,7 +250,9 @@ static enum prony_status calibrate(struct timing *t, struct error *err)
 			t->record->warm_up_steps += steps;
 		if (t->step_ns * (double)steps >= (double)CALIBRATION_NS)
 			break;
-		/* The last estimate may be wrong: at most ten times more (as google/benchmark). */
+		/*
+		 * The last estimate may be wrong: at most ten times more (as in google/benchmark).
+		 */
 		double wanted = (double)CALIBRATION_NS / (t->step_ns > 1 ? t->step_ns : 1);
 		int64_t next = at_least_one(wanted * 1.5);
 		steps = next > 10 * steps ? 10 * steps : next > steps ? next : 2 * steps;
@@ -302,8 +317,10 @@ static enum prony_status warm_by_steps(struct timing *t, int64_t steps, struct e
 	return run_steps(t, steps, SYNC_END, 1, &window, err);
 }
 
-/* The rest of an epoch after its first step. A few steps after the first one tell whether it has to
- * be cut. */
+/*
+ * Runs the rest of an epoch after its first step. A few steps after the first show whether the
+ * epoch must be shortened.
+ */
 static enum prony_status warm_by_epoch(struct timing *t, int64_t steps, struct error *err)
 {
 	const struct plan_cell *cell = t->launch->cell;
@@ -359,7 +376,7 @@ static int64_t until_loss(const struct timing *t, int64_t done, int64_t steps)
 	return (next < steps ? next : steps) - done;
 }
 
-/* Runs a window in one request, or in several where losses are read between them. */
+/* Runs a window in one request, or in several if losses are read between them. */
 static enum prony_status run_window(struct timing *t, int64_t steps, int64_t every,
 				    struct error *err)
 {
@@ -383,8 +400,10 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 	return status;
 }
 
-/* Without a warm-up the number of steps comes from the first, slow one. Returns how many more steps
- * fill the window; 0: it is full. */
+/*
+ * Returns how many more steps fill the window; 0: it is full. Without a warm-up the number of steps
+ * was computed from the first, slow step.
+ */
 static int64_t steps_left(const struct timing *t, int64_t every)
 {
 	const struct plan_cell *cell = t->launch->cell;
@@ -460,7 +479,10 @@ static int64_t worker_rested_ns(void *context, int64_t from_ns, int64_t to_ns)
 	return sampling_rested_ns(context, from_ns, to_ns);
 }
 
-/* What a worker has another device compute cannot be seen on its processors. */
+/*
+ * Starts measuring the workers' rest. The work of another device cannot be seen on the worker's
+ * processors.
+ */
 static void watch_rest(const struct timing *t)
 {
 	if (device_is_cpu(t->launch->cell->cell.device))
@@ -519,9 +541,9 @@ enum prony_status timing_run(const struct launch *launch, struct process_record 
 	int64_t start = clock_monotonic_ns();
 	launch_event(launch, EVENT_PROCESS_START, NULL);
 	enum prony_status status = timed_process(&t, details, &why);
-	/* Before the worker ends: afterwards its processes cannot be read. */
+	/* Must precede the end of the worker: afterwards its processes cannot be read. */
 	sampling_stop(t.sampling, record);
-	team_watch_rest(&team, NULL, NULL); /* it asks t.sampling, which has stopped */
+	team_watch_rest(&team, NULL, NULL); /* rest is measured by t.sampling, which has stopped */
 	sampling_figures(record);
 	loss_series_keep(&t.losses, record);
 	if (disturbance_seen(record))

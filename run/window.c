@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* As many of the steps as take no longer than that, but few_steps at least. */
+/* Returns as many of the steps as take no longer than that, but at least few_steps. */
 static int64_t cut(int64_t steps, int64_t longest_ns, const struct run_limits *limits,
 		   double step_ns)
 {
@@ -20,7 +20,7 @@ int64_t window_epoch(const struct plan_cell *cell, const struct run_limits *limi
 				   : cut(cell->epoch_steps, cell->epoch_ns, limits, step_ns);
 }
 
-/* How many steps fill the window. */
+/* Returns how many steps fill the window. */
 static int64_t steps_of(const struct plan_cell *cell, const struct run_limits *limits,
 			double step_ns, bool *few)
 {
@@ -60,7 +60,7 @@ struct window_size window_size(const struct plan_cell *cell, const struct run_li
 			size.every = window_epoch(cell, limits, step_ns);
 		if (size.every > size.steps)
 			size.every = size.steps;
-		/* Whole blocks only, so that all of them weigh the same. */
+		/* Whole blocks only, so that all of them have the same weight. */
 		if (cell->steps <= 0)
 			size.steps = (size.steps + size.every - 1) / size.every * size.every;
 		break;

@@ -20,14 +20,13 @@ void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
 {
 	struct cell anonymous = cell->cell;
 	snprintf(anonymous.framework, sizeof anonymous.framework, "-");
-	/* The loop and the synchronisation change nothing of what is computed. */
+	/* The loop and the synchronisation do not change what is computed. */
 	anonymous.loop = LOOP_STEP;
 	anonymous.sync = SYNC_BLOCKS;
 	cell_key(&anonymous, key);
 }
 
-/* Data sets give arrays of floats and classes: wraps them as tensors of the one input and the one
- * label. */
+/* Wraps the floats and classes of a data set as tensors of the one input and the one label. */
 static void wrap_batches(struct workload *work, const struct graph *graph, int count, float *x,
 			 int64_t *y, struct tensor_set *inputs, struct tensor_set *labels)
 {
@@ -98,7 +97,10 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 	return status;
 }
 
-/* Batches that are written to the bundle. Of a stream, only the first, for its loss. */
+/*
+ * Returns the number of batches that are written to the bundle: of a stream, only the first, for
+ * its loss.
+ */
 static int resident_batches(const struct plan_cell *cell)
 {
 	return cell->recipe.input == INPUT_RESIDENT ? cell->recipe.slots : 1;

@@ -1,7 +1,7 @@
 /*
- * The work of a cell: graph, weights, batches, bundles, and what the reference expects of them.
- * Cells that differ only in their framework share one, so that it is computed once and is the same,
- * bit for bit.
+ * The work of a cell: graph, weights, batches, bundles, and the results that the reference expects.
+ * Cells that differ only in their framework share one work, so that it is computed once and is the
+ * same, bit for bit.
  */
 #ifndef PRONY_RUN_WORKLOAD_H
 #define PRONY_RUN_WORKLOAD_H
@@ -11,11 +11,13 @@
 
 struct workload {
 	char key[CELL_KEY_BYTES]; /* the cell's key without its framework */
-	int64_t reference_bytes; /* the most the reference may take; half of the machine's memory by
-				    default */
+	int64_t reference_bytes;  /* most memory for the reference; half of the machine's memory by
+				     default */
 	const struct cache *answers; /* the reference's answers of earlier runs; may be NULL */
 	struct arena arena;
-	/* For the timed process. A file's weights are the network's own (zoo/source.h). */
+	/*
+	 * For the timed process. The weights of a model file are the network's own (zoo/source.h).
+	 */
 	struct graph graph;
 	struct tensor_set weights, inputs, labels;
 	/* A model file that is run unchanged (model_work.h) has no graph, weights, labels, loss or
@@ -25,7 +27,7 @@ struct workload {
 	struct tensor_set outputs; /* empty if no cell was gated in this run */
 	bool has_loss_expectation;
 	double loss_mean, loss_deviation;
-	/* The gate's case. Its learning rate is the highest one until it is settled... */
+	/* The gate's case. Until the learning rate is settled, it is the highest one... */
 	bool has_gate_case;
 	char gate_key[DIGEST_HEX_BYTES]; /* hash of all that the reference's answers depend on */
 	struct recipe gate_recipe;
@@ -42,17 +44,19 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 				struct error *err);
 void workload_release(struct workload *work);
 
-/* Makes its bundles share one file of weights and one of batches, in `folder`, which is emptied
- * first. workload_drop_files and workload_release remove them; bundles that are kept stay whole. */
+/*
+ * Makes its bundles share one file of weights and one of batches, in `folder`, which is emptied
+ * first. workload_drop_files and workload_release remove them; bundles that are kept stay complete.
+ */
 enum prony_status workload_share_files(struct workload *work, const char *folder,
 				       struct error *err);
 void workload_drop_files(struct workload *work);
 
-/* The batches of a cell, from number 0 on. */
+/* Fills in the request for the batches of a cell, from number 0 on. */
 void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed,
 		      struct batch_request *out);
 
-/* The key that cells of the same work share: without framework, loop and synchronisation. */
+/* Writes the key that cells of the same work share: without framework, loop and synchronisation. */
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 
 /* Makes the gate's case and its key; computes no answers. */
