@@ -8,7 +8,7 @@
 #include "base/process_tree.h"
 #include "client/client_internal.h"
 
-/* An ok:false reply as status and text. */
+/* Turns an ok:false reply into a status and a text. */
 static enum prony_status refused(const json_t *reply, const char *verb, struct error *err)
 {
 	const char *word = json_string_or(reply, "status", "crashed");
@@ -26,8 +26,10 @@ static enum prony_status refused(const json_t *reply, const char *verb, struct e
 	return error_set(err, PRONY_CRASHED, "%s failed: %s", verb, text);
 }
 
-/* Parses client->line and checks that it can be the reply to a request with this id, or null where
- * the worker could not read the id: then it must refuse. */
+/*
+ * Parses client->line and checks that it is the reply to a request with this id. The id may be null
+ * if the worker could not read it; then the reply must be a refusal.
+ */
 static enum prony_status take_reply(struct client *client, const char *verb, int64_t id,
 				    json_t **reply, struct error *err)
 {
@@ -36,14 +38,16 @@ static enum prony_status take_reply(struct client *client, const char *verb, int
 	size_t length = (size_t)(newline - text);
 	struct error why = ERROR_INIT;
 	json_t *json = NULL;
-	client->broken = true; /* until it turns out to be a reply */
+	client->broken = true; /* until the line is known to be a reply */
 	if (json_parse(text, length, "reply", &json, &why) || !json_is_object(json)) {
 		json_decref(json);
 		return error_set(err, PRONY_PROTOCOL,
 				 "the reply to %s is not a JSON object: %.200s", verb,
 				 why.code ? why.text : text);
 	}
-	/* After the first line is judged: how much of what follows has arrived by now is chance. */
+	/*
+	 * Checked after the first line, because how much of the rest has arrived by now is chance.
+	 */
 	if (length + 1 != client->line.length) {
 		json_decref(json);
 		return error_set(err, PRONY_PROTOCOL, "more than one line in reply to %s", verb);
@@ -90,7 +94,7 @@ static void add_hello_members(struct client *client, json_t *request)
 			json_pack("{s:i, s:i}", "ready_fd", FD_READY, "free_fd", FD_FREE));
 }
 
-/* The request as a line, without its newline; takes the members' reference. */
+/* Returns the request as a line without its newline; takes the members' reference. */
 static char *write_request(struct client *client, enum protocol_verb verb, json_t *members)
 {
 	json_t *request = members ? members : json_object();
@@ -103,13 +107,13 @@ static char *write_request(struct client *client, enum protocol_verb verb, json_
 	return text;
 }
 
-/* Sends a line; `length` without the terminator, in whose place the newline is put. */
+/* Sends a line; `length` excludes the terminator, which is replaced by the newline. */
 static enum prony_status send_line(struct client *client, const char *verb, char *line,
 				   size_t length, int64_t timeout_ns, struct error *err)
 {
 	client->asked = (struct client_request_state){
 		.id = client->next_id++, .patience_ns = client_patience_ns(client, timeout_ns)};
-	/* Else a death while sending would be explained by what is left of the last reply. */
+	/* Otherwise a death while sending would be explained by the rest of the last reply. */
 	strbuf_clear(&client->line);
 	client->asked.sent_ns = clock_monotonic_ns();
 	client->asked.deadline_ns = client->asked.sent_ns + client->asked.patience_ns;
@@ -121,7 +125,7 @@ static enum prony_status send_line(struct client *client, const char *verb, char
 		       : status;
 }
 
-/* Waits until each has a whole line; *failed: the one that the error is about. */
+/* Waits until each client has a whole line; *failed: the client that the error is about. */
 static enum prony_status await_lines(struct client *const *clients, size_t count, const char *verb,
 				     size_t *failed, struct error *err)
 {
@@ -146,7 +150,7 @@ static enum prony_status await_lines(struct client *const *clients, size_t count
 	}
 }
 
-/* What the client remembers of an answer that was ok; it may promise what it cannot. */
+/* Records what an ok reply promises; an error if the worker promises what it cannot do. */
 static enum prony_status note_answer(struct client *client, enum protocol_verb verb,
 				     const json_t *answer, struct error *err)
 {
@@ -180,7 +184,7 @@ enum prony_status client_await(struct client *const *clients, size_t count, stru
 	size_t failed = 0;
 	enum prony_status status = await_lines(
 		clients, count, protocol_verb_name(clients[0]->asked.verb), &failed, err);
-	/* Nobody waits for the others' replies any more. */
+	/* The replies of the others are no longer awaited. */
 	for (size_t i = 0; i < count && status != PRONY_OK; i++)
 		clients[i]->broken |= !clients[i]->asked.answered;
 	return status;

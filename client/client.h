@@ -1,4 +1,7 @@
-/* The parent's end of the worker protocol: start under a guard, ask, check every reply, end. */
+/*
+ * The parent's end of the worker protocol: starts a worker under a guard, sends requests, checks
+ * every reply, ends it.
+ */
 #ifndef PRONY_CLIENT_CLIENT_H
 #define PRONY_CLIENT_CLIENT_H
 
@@ -15,48 +18,50 @@
 
 struct client_spec {
 	const char *const *argv, *const *environment; /* of the worker */
-	const char *self;			      /* our executable, for the guard */
-	const struct target *target; /* what hello says: borrowed; NULL = the CPU, alone */
-	const char *bundle;	     /* the case bundle's folder; files fall back to it */
+	const char *self;			      /* prony's executable, for the guard */
+	const struct target *target; /* the target of hello: borrowed; NULL = the CPU, alone */
+	const char *bundle;	     /* the case bundle; its folder also replaces shared memory */
 	const int *cpus;	     /* cores to bind the worker to; NULL = not bound */
 	int cpu_count;
 	size_t tensors_bytes;	 /* largest set that will be read, as a safetensors image */
 	size_t records_capacity; /* step records */
-	bool input_times;	 /* batches arrive while it runs: a reply to run has their times */
-	size_t ring_bytes;	 /* where prony makes them; else 0 */
+	bool input_times;	 /* batches arrive during a run: its reply has their times */
+	size_t ring_bytes;	 /* if prony loads the batches; else 0 */
 	int64_t memory_limit_bytes;
-	int64_t timeout_ns; /* of each request that has no longer one of its own */
+	int64_t timeout_ns; /* of each request without a longer one of its own */
 	const volatile int *stop;
-	/* How long between two instants of the monotonic clock the worker was seen to compute
-	 * nothing, wherever it could; NULL: it cannot be seen. */
+	/*
+	 * Returns how long, between two instants of the monotonic clock, the worker was seen to
+	 * compute nothing on any device that can be watched; NULL: it cannot be seen.
+	 */
 	int64_t (*rested_ns)(void *context, int64_t from_ns, int64_t to_ns);
 	void *rested_context;
-	bool no_shared_memory; /* offer none: files of the bundle serve */
-	bool profile;	       /* hello announces that a profile will be asked for */
+	bool no_shared_memory; /* offer no shared memory: files of the bundle serve */
+	bool profile;	       /* hello announces that a profile will be requested */
 };
 
 struct client;
 
-/* Starts guard and worker. client_end must be called on whatever *out then holds (may be NULL). */
+/* Starts guard and worker. Call client_end on *out in any case (it may be NULL). */
 enum prony_status client_start(const struct client_spec *spec, struct client **out,
 			       struct error *err);
 
 /*
  * Sends a request (`members` may be NULL; its reference is taken) and waits for the reply. *reply
- * is a new reference. An ok:false reply becomes its status and text, also one whose id is null
- * because the worker could not read the request. PRONY_PROTOCOL: not JSON, wrong id, line too long;
- * PRONY_CRASHED: it ended; PRONY_TIMEOUT; PRONY_OUT_OF_MEMORY: over the limit; PRONY_INTERRUPTED.
- * sent_ns / received_ns bracket it on our clock (may be NULL).
+ * is a new reference. An ok:false reply becomes its status and text, even if its id is null because
+ * the worker could not read the request. PRONY_PROTOCOL: not JSON, wrong id, line too long;
+ * PRONY_CRASHED: the worker ended; PRONY_TIMEOUT; PRONY_OUT_OF_MEMORY: over the limit;
+ * PRONY_INTERRUPTED. sent_ns and received_ns bracket the request on prony's clock (may be NULL).
  */
 enum prony_status client_request(struct client *client, enum protocol_verb verb, json_t *members,
 				 int64_t timeout_ns, json_t **reply, int64_t *sent_ns,
 				 int64_t *received_ns, struct error *err);
 
 /*
- * The same in three steps, for workers that are driven together (run/team.h): client_ask sends,
- * client_await waits until each of at most CLIENTS_MAX workers that were asked the same verb has
- * sent its whole reply, client_take_reply checks it. The first failure ends the wait; nothing can
- * be asked any more of those whose reply is then missing.
+ * The same in three steps, for workers that are driven together (run/team.h): client_ask sends the
+ * request; client_await waits until each of at most CLIENTS_MAX workers, all asked the same verb,
+ * has sent its whole reply; client_take_reply checks it. The first failure ends the wait; workers
+ * whose reply is then missing cannot be asked again.
  */
 enum { CLIENTS_MAX = 64 };
 struct client_reply {
@@ -70,56 +75,60 @@ enum prony_status client_take_reply(struct client *client, struct client_reply *
 				    struct error *err);
 
 /*
- * PRONY_INVALID when the reply to hello (borrowed) names another framework than `name`, which is
- * the one that its figures would stand under.
+ * Returns PRONY_INVALID when the reply to hello (borrowed) names another framework than `name`,
+ * under which the results would be stored.
  */
 enum prony_status client_check_name(const json_t *reply, const char *name, struct error *err);
 
-/* What came of a run request; records are borrowed until the next one. */
+/* The result of a run request; records are borrowed until the next one. */
 struct client_window {
 	const struct step_record *records;
 	size_t count;
-	int64_t wait_ns, copy_ns; /* of batches that arrived meanwhile; 0 where they are resident */
-	int64_t rested_ns; /* that it waited beside its steps, computing nothing; 0 where that was
+	int64_t wait_ns, copy_ns; /* of batches that arrived meanwhile; 0 if resident */
+	int64_t rested_ns; /* time outside the steps in which it computed nothing; 0 if that was
 			      short */
 };
 
-/* The run verb in two steps: what is sent, and the check of the reply. */
+/* The run verb in two steps: sending the request, and checking the reply. */
 enum prony_status client_ask_run(struct client *client, int64_t steps, enum sync_mode sync,
 				 int64_t every, int64_t slot, int64_t timeout_ns,
 				 struct error *err);
 enum prony_status client_take_window(struct client *client, int64_t steps, enum sync_mode sync,
 				     int64_t every, struct client_window *out, struct error *err);
 
-/* The run verb, with every claim checked: count, order, and lying within the request's own bracket,
- * all of it but what the worker takes to ask, to answer and to rest (spec->rested_ns).
- * PRONY_INVALID says which claim fails. */
+/*
+ * The run verb. Checks every claim: the count and order of records, and that they lie within the
+ * request's own bracket. They must cover all of the bracket except the time that the worker takes
+ * to be asked, to answer and to rest (spec->rested_ns). PRONY_INVALID says which claim fails.
+ */
 enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
 			     int64_t every, int64_t slot, int64_t timeout_ns,
 			     struct client_window *out, struct error *err);
 
-/* The read verb: the tensors point into shared memory or into the arena; valid until the next read.
+/*
+ * The read verb. The tensors point into shared memory or into the arena; valid until the next read.
  */
 enum prony_status client_read(struct client *client, const char *what, struct arena *arena,
 			      struct tensor_set *out, struct error *err);
 
 /*
- * The profile verb; what the worker says of the steps lies in the bundle's file. *sent_ns and
- * *received_ns bracket it on our clock. PRONY_INVALID: the steps that it claims are others.
+ * The profile verb. The worker's report about the steps is in the bundle's file. *sent_ns and
+ * *received_ns bracket it on prony's clock. PRONY_INVALID: the steps that it claims are others.
  */
 enum prony_status client_profile(struct client *client, enum protocol_profile what, int64_t steps,
 				 int64_t slot, int64_t timeout_ns, int64_t *sent_ns,
 				 int64_t *received_ns, struct error *err);
 
 /*
- * For worker-check: sends bytes as one line, whatever they are, and takes the reply to them, ok or
- * not. Its id is client_next_id() as it was before, or null with ok:false.
+ * For worker-check: sends any bytes as one line and takes the reply to them, ok or not. The id of
+ * the reply must be the value of client_next_id() before the call, or null with ok:false.
  */
 enum prony_status client_send_raw(struct client *client, const char *bytes, size_t length,
 				  int64_t timeout_ns, json_t **reply, struct error *err);
 int64_t client_next_id(const struct client *client);
 
-/* For worker-check: ends the requests without a close; PRONY_TIMEOUT when the worker does not end.
+/*
+ * For worker-check: ends the requests without a close; PRONY_TIMEOUT when the worker does not end.
  */
 enum prony_status client_hang_up(struct client *client, int64_t timeout_ns, struct error *err);
 
@@ -133,26 +142,28 @@ struct client_end {
 	bool clean; /* it replied to close and exited 0 */
 };
 
-/* Asks it to close when it still can, waits a moment, ends the whole tree, reaps. Never fails;
- * frees the client. NULL is fine. */
+/*
+ * Asks the worker to close if it still can, waits briefly, ends the whole tree and reaps it. Never
+ * fails; frees the client. NULL is allowed.
+ */
 void client_end(struct client *client, struct client_end *out);
 
 /*
  * The parent's end of the ring of batches (client_spec.ring_bytes): its memory, which lives until
- * client_end, and two pipes, whose ends the caller owns from now on. They do not block.
+ * client_end, and two non-blocking pipe ends, which the caller owns.
  */
 struct client_ring {
 	void *memory;
-	int ready_fd; /* to write */
-	int free_fd;  /* to read */
+	int ready_fd; /* for writing */
+	int free_fd;  /* for reading */
 };
 void client_take_ring(struct client *client, struct client_ring *out);
 
 int64_t client_started_ns(const struct client *client);
-/* The guard: the worker and its children are the processes below it. */
+/* Returns the pid of the guard; the worker and its children are the processes below it. */
 pid_t client_guard(const struct client *client);
 bool client_uses_shared_memory(const struct client *client);
-/* That the records region of the shared memory holds. */
+/* Returns how many records fit into the records region of the shared memory. */
 int64_t client_record_room(const struct client *client);
 
 #endif

@@ -1,4 +1,4 @@
-/* The end of a worker: close where it still listens, then its whole tree, reaped. */
+/* Ends a worker: sends close if it still listens, then ends its whole tree and reaps it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "client/client_internal.h"
 
-#define CLOSE_WAIT_NS INT64_C(30000000000) /* a framework may take a while to unload */
+#define CLOSE_WAIT_NS INT64_C(30000000000) /* a framework may need long to unload */
 #define REAP_WAIT_NS INT64_C(20000000000)
 
 static bool alive(const struct client *client)
@@ -25,8 +25,7 @@ static void wait_for_end(struct client *client, int64_t wait_ns)
 enum prony_status client_hang_up(struct client *client, int64_t timeout_ns, struct error *err)
 {
 	client_close_fd(&client->request_fd);
-	/* Nobody reads what it still says; an open channel at its end would keep poll from waiting.
-	 */
+	/* Further output is not read, and a channel at its end would keep poll from waiting. */
 	client_close_fd(&client->reply_fd);
 	client->broken = true;
 	wait_for_end(client, client_patience_ns(client, timeout_ns));
@@ -50,7 +49,10 @@ static void reap(struct client *client)
 		kill(client->guard, SIGKILL);
 		process_wait(client->guard, -1, &end, NULL);
 	}
-	/* A guard that was killed ended nobody; what was below it has come to us. */
+	/*
+	 * A guard that was killed ended no process; its descendants are now children of this
+	 * process.
+	 */
 	if (!client->ended)
 		client->left_over = process_end_orphans(&client->before);
 	client_drain_log(client);

@@ -8,7 +8,7 @@
 #include "client/log_buffer.h"
 #include "client/shared_memory.h"
 
-/* Descriptor numbers in the worker (and the guard's own two). */
+/* Descriptor numbers in the worker, and the guard's own two. */
 enum {
 	FD_LIFE = 3,
 	FD_REPORT = 4,
@@ -22,24 +22,24 @@ enum {
 struct client {
 	const struct client_spec *spec; /* borrowed until client_end */
 	pid_t guard, worker;
-	int request_fd, reply_fd, life_fd, report_fd, log_fd; /* ours; -1 when closed */
-	int ready_fd, free_fd;				      /* of the ring, until it is taken */
+	int request_fd, reply_fd, life_fd, report_fd, log_fd; /* own ends; -1 = closed */
+	int ready_fd, free_fd; /* of the ring, until client_take_ring */
 	struct strbuf line, report;
 	struct log_buffer log;
 	struct shared shared;
 	bool uses_shared, said_hello, closed;
 	bool broken; /* nothing more can be asked */
-	bool ending; /* an interruption no longer matters: it gets a moment to close */
+	bool ending; /* interruptions no longer matter: it gets a moment to close */
 	int64_t next_id, started_ns, oom_kills;
-	/* The request that is under way. */
+	/* The request in progress. */
 	struct client_request_state {
 		enum protocol_verb verb;
 		int64_t id, patience_ns, deadline_ns, sent_ns, received_ns;
-		bool answered; /* its line is here */
+		bool answered; /* its line has arrived */
 	} asked;
-	char *read_file; /* what the last read left in a file, for workers without shared memory */
-	struct step_record *records;   /* of the last run: ours, the worker cannot change them */
-	struct process_orphans before; /* children that came to us before the worker */
+	char *read_file; /* content of the last read's file, for workers without shared memory */
+	struct step_record *records;   /* of the last run: a copy that the worker cannot change */
+	struct process_orphans before; /* orphans adopted before the worker started */
 	char how[128];
 	int64_t rss_peak_bytes, user_ns, system_ns;
 	int left_over;
@@ -59,23 +59,30 @@ static inline bool client_interrupted(const struct client *client)
 
 void client_close_fd(int *fd);
 
-/* Waits at most until the deadline for anything from these workers or their guards, with `writing`
- * also until one takes more of a request, and takes in logs and reports. */
+/*
+ * Waits at most until the deadline for any input from these workers or their guards, and if
+ * `writing` also until one can take more of a request. Takes in logs and reports.
+ */
 void client_wait(struct client *const *clients, size_t count, bool writing, int64_t deadline_ns);
 
-/* Takes in what the worker printed, or the guard reported, so far. */
+/* Reads what the worker printed and the guard reported so far. */
 void client_drain_log(struct client *client);
 void client_drain_report(struct client *client);
 
-/* Before a request: nobody interrupted, and nothing has come that would be taken for the reply. */
+/*
+ * Checks before a request that the user has not interrupted and that no line has come that would be
+ * taken for the reply.
+ */
 enum prony_status client_may_ask(struct client *client, const char *verb, struct error *err);
 
-/* Sends bytes; a worker that does not read them is PRONY_TIMEOUT. `verb` is for messages. */
+/* Sends bytes; PRONY_TIMEOUT if the worker does not read them. `verb` is for messages. */
 enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
 			      size_t length, int64_t deadline_ns, struct error *err);
 
-/* Reads into client->line what has come of a reply; *complete: up to its newline. After an error
- * the worker is past asking. */
+/*
+ * Reads the part of a reply that has come into client->line; *complete: its newline has come. After
+ * an error the worker cannot be asked any more.
+ */
 enum prony_status client_read_line(struct client *client, const char *verb, int64_t deadline_ns,
 				   bool *complete, struct error *err);
 

@@ -1,4 +1,4 @@
-/* The verbs whose answer is more than a line: step records of run, tensors of read. */
+/* The verbs whose results are more than a line: step records of run, tensors of read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +8,10 @@
 #include "bundle/bundle.h"
 #include "client/client_internal.h"
 
-/* A reply may follow its window late by so much; a worker that claims far less time than passed
- * lies. Honest workers in Python came up to 2 s late on two cores with ten other processes. */
+/*
+ * A reply may follow its window by so much; a worker that claims far less time than passed is
+ * wrong. Correct workers in Python came up to 2 s late on two cores with ten other processes.
+ */
 #define UNEXPLAINED_NS INT64_C(3000000000)
 
 static void keep_records(struct client *client, void *records, const struct step_record **out)
@@ -19,8 +21,10 @@ static void keep_records(struct client *client, void *records, const struct step
 	*out = records;
 }
 
-/* Step records: out of shared memory, or of the bundle's file. A copy, so that what is checked next
- * is what is used after that, whatever the worker writes meanwhile. */
+/*
+ * Reads step records from shared memory or from the bundle's file. They are copied, so that the
+ * worker cannot change them between the check and their use.
+ */
 static enum prony_status fetch_records(struct client *client, int64_t count,
 				       const struct step_record **out, struct error *err)
 {
@@ -33,7 +37,7 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 	}
 	char *path = path_join(client->spec->bundle, BUNDLE_RECORDS_FILE), *bytes = NULL;
 	size_t length = 0, wanted = (size_t)count * sizeof **out;
-	/* One byte more, so that a file that is too long is told from one that is right. */
+	/* One byte more, to detect a file that is too long. */
 	enum prony_status status = file_read(path, wanted + 1, &bytes, &length, err);
 	if (status != PRONY_OK) {
 		status = PRONY_PROTOCOL;
@@ -48,8 +52,11 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 	return status;
 }
 
-/* Of time that no step explains: what it computes nothing in hides no work. Some loops of
- * frameworks wait for a thread of their own before they return (docs/frameworks-python.md). */
+/*
+ * Returns how much of the time outside the steps the worker computed nothing, so that no work is
+ * hidden in it. Some frameworks' loops wait for a thread of their own before they return
+ * (docs/frameworks-python.md).
+ */
 static int64_t rested_ns(const struct client *client, int64_t from_ns, int64_t to_ns)
 {
 	const struct client_spec *spec = client->spec;
@@ -74,7 +81,7 @@ static enum prony_status check_records(const struct client *client,
 					 (long long)i);
 		last = records[i].end_ns;
 	}
-	/* All are at least sent_ns, which is not negative: no difference overflows from here on. */
+	/* All are at least sent_ns, which is not negative: no difference overflows below. */
 	if (last > received_ns)
 		return error_set(err, PRONY_INVALID, "it claims %lld ns more time than passed",
 				 (long long)(last - received_ns));
@@ -97,7 +104,7 @@ static int64_t expected_records(int64_t steps, enum sync_mode sync, int64_t ever
 	return sync == SYNC_END ? 1 : (steps + every - 1) / every;
 }
 
-/* The records behind a reply to run, once every claim of the reply has been checked. */
+/* Takes the records of a reply to run after checking every claim of the reply. */
 static enum prony_status take_window(struct client *client, const json_t *reply, int64_t steps,
 				     int64_t wanted, int64_t sent_ns, int64_t received_ns,
 				     struct client_window *out, struct error *err)
@@ -125,7 +132,9 @@ static enum prony_status take_window(struct client *client, const json_t *reply,
 	return status;
 }
 
-/* What it says it spent on batches, within the time that passed. */
+/*
+ * Reads the time that the worker says it spent on batches; it must lie within the time that passed.
+ */
 static enum prony_status take_input_times(const json_t *reply, struct client_window *window,
 					  struct error *err)
 {
@@ -208,7 +217,7 @@ enum prony_status client_profile(struct client *client, enum protocol_profile wh
 	return status;
 }
 
-/* The safetensors image that a read left: in shared memory, or in the bundle's file. */
+/* Reads the safetensors image of a read from shared memory or from the bundle's file. */
 static enum prony_status fetch_image(struct client *client, int64_t bytes, const void **image,
 				     struct error *err)
 {

@@ -12,7 +12,7 @@
 #include "base/strbuf.h"
 #include "client/client_internal.h"
 
-/* All pipes of a worker; index 0 is read from, 1 written to. Those of the ring come last. */
+/* All pipes of a worker; index 0 is for reading, 1 for writing. The ring's pipes come last. */
 struct pipes {
 	int life[2], report[2], request[2], reply[2], log[2], ready[2], freed[2];
 };
@@ -49,7 +49,7 @@ static void cpu_list(const struct client_spec *spec, struct strbuf *out)
 		strbuf_putc(out, '-');
 }
 
-/* argv of the guard: self guard LIFE REPORT CPUS -- worker... */
+/* Builds the guard's argv: self guard LIFE REPORT CPUS -- worker... */
 static enum prony_status guard_argv(const struct client_spec *spec, const char *cpus,
 				    const char ***out, struct error *err)
 {
@@ -67,7 +67,7 @@ static enum prony_status guard_argv(const struct client_spec *spec, const char *
 	return PRONY_OK;
 }
 
-/* The worker's environment rows with the numbers of its channels added. */
+/* Returns the worker's environment rows with the numbers of its channels added. */
 static const char **worker_environment(const struct client_spec *spec)
 {
 	size_t count = 0;
@@ -121,7 +121,7 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 	return status;
 }
 
-/* What the parent keeps; close_pipes then closes the rest. */
+/* Moves the ends that the parent keeps into the client; close_pipes then closes the rest. */
 static void keep_ends(struct client *client, struct pipes *pipes)
 {
 	int *ours[] = {&client->life_fd, &client->request_fd, &client->report_fd, &client->reply_fd,
@@ -131,7 +131,10 @@ static void keep_ends(struct client *client, struct pipes *pipes)
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
 		*ours[i] = *ends[i];
 		*ends[i] = -1;
-		/* Nothing that a worker does or leaves undone may keep us in a read or a write. */
+		/*
+		 * The parent's ends do not block, so that no worker can hold it in a read or a
+		 * write.
+		 */
 		if (*ours[i] >= 0)
 			fcntl(*ours[i], F_SETFL, O_NONBLOCK);
 	}

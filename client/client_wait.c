@@ -13,7 +13,7 @@
 #include "base/process_tree.h"
 #include "client/client_internal.h"
 
-#define TICK_NS INT64_C(250000000)	 /* how often limits are looked at while waiting */
+#define TICK_NS INT64_C(250000000)	 /* how often limits are checked while waiting */
 #define LAST_WORD_NS INT64_C(5000000000) /* the guard's report follows the worker's end at once */
 
 void client_close_fd(int *fd)
@@ -26,7 +26,7 @@ void client_close_fd(int *fd)
 void client_drain_log(struct client *client)
 {
 	char chunk[16384];
-	/* At most 1 MiB a turn, so that a flood cannot keep us from the reply. */
+	/* At most 1 MiB a turn, so that a flood of output cannot delay the reply. */
 	for (int turn = 0; client->log_fd >= 0 && turn < 64; turn++) {
 		ssize_t got = read(client->log_fd, chunk, sizeof chunk);
 		if (got > 0) {
@@ -39,7 +39,7 @@ void client_drain_log(struct client *client)
 	}
 }
 
-/* One line of the guard: the worker's pid, or how it ended. */
+/* Reads one line of the guard: the worker's pid, or how it ended. */
 static void take_report(struct client *client, const char *line, size_t length)
 {
 	json_t *json = NULL;
@@ -94,7 +94,7 @@ void client_wait(struct client *const *clients, size_t count, bool writing, int6
 	for (size_t i = 0; i < count; i++) {
 		const struct client *client = clients[i];
 		bool replies = !writing && !client->asked.answered;
-		/* A reply that comes too early would only keep us from waiting. */
+		/* A reply that comes too early would only keep poll from waiting. */
 		fds[4 * i] = (struct pollfd){replies ? client->reply_fd : -1, POLLIN, 0};
 		fds[4 * i + 1] = (struct pollfd){client->log_fd, POLLIN, 0};
 		fds[4 * i + 2] = (struct pollfd){client->report_fd, POLLIN, 0};
@@ -109,7 +109,7 @@ void client_wait(struct client *const *clients, size_t count, bool writing, int6
 	}
 }
 
-/* Whether the worker's tree grew over its limit. */
+/* Whether the memory of the worker's tree is over its limit. */
 static bool over_memory(const struct client *client)
 {
 	int64_t limit = client->spec->memory_limit_bytes;
@@ -117,7 +117,7 @@ static bool over_memory(const struct client *client)
 	       process_tree_rss_bytes(PROCESS_HERE, client->worker) > limit;
 }
 
-/* What ends a wait besides what is waited for. */
+/* Checks what else ends a wait: the stop flag, limits, the worker's end. */
 static enum prony_status check_limits(struct client *client, const char *verb, int64_t deadline_ns,
 				      struct error *err)
 {
@@ -129,7 +129,10 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 			"the worker's processes grew over %lld MiB of resident memory during %s "
 			"(--memory-limit sets another limit)",
 			(long long)(client->spec->memory_limit_bytes >> 20), verb);
-	/* What is left of its tree may hold the reply channel open; nobody answers for it. */
+	/*
+	 * Remaining processes of its tree may hold the reply channel open, but none of them will
+	 * reply.
+	 */
 	if (client->report_fd < 0 && !client->ended && !client->exec_errno)
 		return error_set(err, PRONY_CRASHED,
 				 "something killed the worker's guard during %s", verb);
@@ -139,7 +142,7 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 	return PRONY_OK;
 }
 
-/* The last line that the worker printed, which usually says why it died. */
+/* Copies the last line that the worker printed, which usually says why it died. */
 static void last_words(struct client *client, char *out, size_t bytes)
 {
 	char *log = log_buffer_text(&client->log);
@@ -155,7 +158,10 @@ static void last_words(struct client *client, char *out, size_t bytes)
 	free(log);
 }
 
-/* The worker's end of a channel is closed: waits for the guard's word and says what happened. */
+/*
+ * Called when the worker's end of a channel is closed: waits for the guard's report and sets the
+ * error.
+ */
 static enum prony_status died(struct client *client, const char *verb, struct error *err)
 {
 	int64_t deadline = clock_monotonic_ns() + LAST_WORD_NS;
@@ -209,7 +215,7 @@ enum prony_status client_may_ask(struct client *client, const char *verb, struct
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	ssize_t got = read(client->reply_fd, chunk, sizeof chunk - 1);
 	if (got <= 0)
-		return PRONY_OK; /* an end is met by the request itself, which says more */
+		return PRONY_OK; /* the request itself reports an end of file, in more detail */
 	chunk[got] = '\0';
 	client->broken = true;
 	return error_set(err, PRONY_PROTOCOL, "before %s it sent what nobody asked for: %s", verb,

@@ -20,14 +20,17 @@
 
 #define HELPERS_NAP_NS 10000000
 #define KILL_NAP_NS 1000000
-/* 2 s: what takes an interpreter 50 ms to end, on a machine with forty times the work it can do. */
+/*
+ * 2 s in all: an interpreter needs 50 ms to end, and 40 times as long on a machine with 40 times
+ * the load that it can carry.
+ */
 enum { HELPERS_NAPS = 200 };
 enum { CHILDREN_MAX = 256, INHERITED_MAX = 64, EXIT_GUARD_USAGE = 64, EXIT_NO_WORKER = 127 };
 
 static void report(int fd, const char *line)
 {
 	size_t length = strlen(line);
-	/* Nobody may be left to read it: the parent's death is the case this process exists for. */
+	/* The report may have no reader: the guard exists for the case that the parent died. */
 	while (length) {
 		ssize_t written = write(fd, line, length);
 		if (written <= 0)
@@ -37,7 +40,7 @@ static void report(int fd, const char *line)
 	}
 }
 
-/* Binds this process, and what it starts, to the CPUs of a list "0,2,3"; "-" binds to none. */
+/* Binds this process and its children to the CPUs of a list "0,2,3"; "-" binds to none. */
 static bool bind_cpus(const char *list)
 {
 	if (!strcmp(list, "-"))
@@ -58,10 +61,10 @@ static bool bind_cpus(const char *list)
 	}
 }
 
-/* In the child: become the worker, or tell through the pipe why not. */
+/* Runs in the child: executes the worker, or reports through the pipe why it could not. */
 static void become_worker(char **command, int life_fd, int report_fd, int failure_fd, pid_t guard)
 {
-	/* Should even the guard be killed, the kernel ends the worker. */
+	/* If the guard itself is killed, the kernel ends the worker. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != guard)
 		_exit(EXIT_NO_WORKER);
@@ -76,7 +79,7 @@ static void become_worker(char **command, int life_fd, int report_fd, int failur
 	_exit(EXIT_NO_WORKER);
 }
 
-/* Starts the worker; returns its pid, or -1 after reporting why it could not start. */
+/* Starts the worker. Returns its pid, or -1 after reporting why it could not start. */
 static pid_t start_worker(char **command, int life_fd, int report_fd)
 {
 	int pipe_fds[2];
@@ -113,7 +116,7 @@ static bool wait_for_either(pid_t worker, int life_fd, int *status)
 	for (;;) {
 		struct pollfd fds[2] = {{.fd = life_fd, .events = POLLIN},
 					{.fd = pidfd, .events = POLLIN}};
-		/* Without pidfds (kernels before 5.3) look at the worker ten times a second. */
+		/* Without pidfds (kernels before 5.3), check the worker ten times a second. */
 		int ready = poll(fds, pidfd >= 0 ? 2 : 1, pidfd >= 0 ? -1 : 100);
 		if (ready < 0 && errno != EINTR)
 			return false;
@@ -128,7 +131,9 @@ static bool wait_for_either(pid_t worker, int life_fd, int *status)
 	}
 }
 
-/* A moment for helpers of a worker that has ended, such as Python's resource tracker, to follow it.
+/*
+ * Waits briefly for helpers of a worker that has ended, such as Python's resource tracker, to end
+ * too.
  */
 static void wait_for_helpers(void)
 {
@@ -144,9 +149,9 @@ static void wait_for_helpers(void)
 }
 
 /*
- * Kills and reaps until no process is left below us; returns how many it had to kill besides the
- * worker. Orphans of killed processes become our children (subreaper), so each round reaches one
- * generation further down.
+ * Kills and reaps until no process is left below the guard. Returns how many it had to kill besides
+ * the worker. Orphans of killed processes become children of the guard (subreaper), so each round
+ * reaches one generation further down.
  */
 static int end_tree(pid_t worker, int *status)
 {
@@ -156,8 +161,10 @@ static int end_tree(pid_t worker, int *status)
 		for (int i = 0; i < count; i++)
 			kill(children[i], SIGKILL);
 		int ended;
-		/* Not a wait without end: while processes come and go the list of children may lack
-		 * one. */
+		/*
+		 * Does not block: while processes come and go the list of children may be
+		 * incomplete.
+		 */
 		pid_t pid = waitpid(-1, &ended, WNOHANG);
 		if (pid == 0)
 			nanosleep(&(struct timespec){.tv_nsec = KILL_NAP_NS}, NULL);
@@ -170,7 +177,7 @@ static int end_tree(pid_t worker, int *status)
 	}
 }
 
-/* The guard must not hold the worker's channels open: their end is how the parent sees it end. */
+/* Closes the worker's channels in the guard: the parent detects the worker's end by their end. */
 static void close_channels(int life_fd, int report_fd)
 {
 	for (int fd = 3; fd < INHERITED_MAX; fd++)

@@ -6,12 +6,12 @@
 #define PRONY_CLIENT_GUARD_H
 
 /*
- * `prony guard LIFE_FD REPORT_FD CPUS -- COMMAND...`: leads a session and process group, is the
- * child subreaper (prctl), starts COMMAND with the remaining descriptors, and waits. When LIFE_FD
- * reaches end of file (the parent closed it or died) or COMMAND ended, it kills every process below
- * it, grandchildren that left the group included, until none is left; writes one JSON line with how
- * the command ended, its resource use and how many processes outlived it to REPORT_FD; exits.
- * Returns the exit code of the guard itself.
+ * Runs `prony guard LIFE_FD REPORT_FD CPUS -- COMMAND...`. It leads a session and process group, is
+ * the child subreaper (prctl), starts COMMAND with the remaining descriptors, and waits. When
+ * LIFE_FD reaches end of file (the parent closed it or died) or COMMAND ended, it kills every
+ * process below it, including grandchildren that left the group, until none is left. Then it writes
+ * one JSON line to REPORT_FD: how the command ended, its resource use and how many processes
+ * outlived it. Returns the exit code of the guard itself.
  */
 int guard_main(int argc, char **argv);
 

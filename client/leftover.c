@@ -13,7 +13,7 @@
 #include "base/files.h"
 
 #define PREFIX "prony-run-"
-/* Between a folder's birth and its lock there is a moment. */
+/* Younger folders are kept: a folder is not yet locked just after it is made. */
 #define YOUNG_S 120
 
 enum prony_status leftover_claim(char **folder, int *lock_fd, struct error *err)
@@ -34,7 +34,10 @@ static bool is_ours_and_old(int fd)
 	       time(NULL) - info.st_mtime > YOUNG_S;
 }
 
-/* A lock that cannot be had, for whatever reason, is somebody's. */
+/*
+ * Removes a folder if its lock can be taken. If it cannot, for whatever reason, the folder counts
+ * as in use.
+ */
 static void sweep(const char *parent, const char *name)
 {
 	char *path = path_join(parent, name);

@@ -1,19 +1,20 @@
-/* Bundle folders that a killed run left behind, tidied up by the next one. */
+/* Removes bundle folders that a killed run left behind. */
 #ifndef PRONY_CLIENT_LEFTOVER_H
 #define PRONY_CLIENT_LEFTOVER_H
 
 #include "base/error.h"
 
 /*
- * A new folder for bundles below $TMPDIR, and a descriptor that holds its lock: while it is open
- * nobody takes the folder for a leftover, in whatever namespace of processes he is. Caller frees
- * *folder, closes *lock_fd (-1 where the file system has no locks: then nobody tidies it up).
+ * Makes a new folder for bundles below $TMPDIR, and opens a descriptor that holds its lock. While
+ * it is open no process takes the folder for a leftover, even in another PID namespace. The caller
+ * frees *folder and closes *lock_fd (-1 if the file system has no locks: then the folder is never
+ * removed as a leftover).
  */
 enum prony_status leftover_claim(char **folder, int *lock_fd, struct error *err);
 
 /*
- * Removes such folders of this user that nobody holds and nothing was made in for some minutes.
- * What cannot be removed stays: it is no business of this run.
+ * Removes such folders of this user that are not locked and have been unchanged for some minutes.
+ * Failures to remove are ignored.
  */
 void leftover_sweep(void);
 

@@ -1,4 +1,4 @@
-/* The log of a worker: the first and the last half MiB of what it printed. */
+/* The log of a worker: the first and the last half MiB of its output. */
 #ifndef PRONY_CLIENT_LOG_BUFFER_H
 #define PRONY_CLIENT_LOG_BUFFER_H
 
@@ -7,17 +7,19 @@
 #define LOG_BUFFER_HALF_BYTES ((size_t)512 * 1024)
 
 struct log_buffer {
-	char *head, *tail; /* each LOG_BUFFER_HALF_BYTES, made when needed */
+	char *head, *tail; /* each LOG_BUFFER_HALF_BYTES, allocated when needed */
 	size_t head_bytes;
-	unsigned long long tail_total; /* all bytes that ever went to the tail */
+	unsigned long long tail_total; /* all bytes ever added to the tail */
 };
 
 void log_buffer_init(struct log_buffer *log);
 void log_buffer_release(struct log_buffer *log);
-/* Bytes that no memory can be had for are dropped: a log is never worth a result. */
+/* Adds bytes. They are dropped if there is no memory: a missing log must not fail a result. */
 void log_buffer_add(struct log_buffer *log, const char *bytes, size_t length);
-/* One terminated text, with a line that counts what was left out; NUL bytes become '?'. Caller
- * frees; NULL only without memory. */
+/*
+ * Returns one terminated text, with a line that counts the bytes left out; NUL bytes become '?'.
+ * The caller frees it; NULL only without memory.
+ */
 char *log_buffer_text(const struct log_buffer *log);
 
 #endif

@@ -33,8 +33,10 @@ enum prony_status shared_init(struct shared *shared, size_t records, size_t tens
 		return error_errno(err, PRONY_INTERNAL, errno,
 				   "cannot make %llu bytes of shared memory",
 				   (unsigned long long)header.total_bytes);
-	/* A worker that shrank it would end us by SIGBUS; where seals are unknown we live with
-	 * that. */
+	/*
+	 * If a worker shrank the memory, SIGBUS would end the parent. On systems without seals that
+	 * remains possible.
+	 */
 	fcntl(shared->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	void *map = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
 	if (map == MAP_FAILED)
@@ -49,7 +51,7 @@ void shared_release(struct shared *shared)
 {
 	if (shared->header)
 		munmap(shared->header, shared->bytes);
-	/* A descriptor of 0 is a zeroed struct that was never made. */
+	/* A descriptor of 0 means a zeroed struct that was never initialised. */
 	if (shared->fd > 0)
 		close(shared->fd);
 	shared->header = NULL;
