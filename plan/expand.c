@@ -1,3 +1,4 @@
+/* Expands a spec into the cells of a plan. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,9 +6,9 @@
 #include "frameworks/identity.h"
 #include "plan/resolve_internal.h"
 
-#define CELLS_MAX ((size_t)1 << 14) /* far beyond what anybody waits for */
+#define CELLS_MAX ((size_t)1 << 14) /* far more than any user would wait for */
 
-/* An empty axis of data sets stands for the network's own one. */
+/* An empty axis of data sets means the network's own data set. */
 static size_t axis_length(const struct expansion *e, enum axis_id id)
 {
 	size_t count = e->asked.axes[id].count;
@@ -30,7 +31,7 @@ static enum prony_status count_points(const struct expansion *e, size_t *out, st
 	return PRONY_OK;
 }
 
-/* One combination: a word of each axis; NULL for the network's own data set. */
+/* Finds one combination: a word of each axis; NULL for the network's own data set. */
 static void locate_point(const struct expansion *e, size_t number,
 			 const struct spec_word *point[AXIS_COUNT])
 {
@@ -58,7 +59,7 @@ static void note_once(struct plan *plan, const char *note)
 	plan_note(plan, note);
 }
 
-/* That choice, or the one that reads its input in its place; said once. */
+/* Returns that choice, or the one that replaces it for native input; adds a note once. */
 static const struct framework_choice *runs_as(const struct expansion *e,
 					      const struct spec_word *const point[AXIS_COUNT])
 {
@@ -85,7 +86,9 @@ static bool list_matches(const struct spec_list *list, const char *word, const c
 	return matches;
 }
 
-/* Rules see the axes as they were asked for, whatever another rule did to the cell. */
+/*
+ * Rules are matched against the requested axes, not against what other rules changed in the cell.
+ */
 static bool rule_matches(const struct expansion *e, const struct spec_rule *rule,
 			 const struct spec_word *const point[AXIS_COUNT],
 			 const struct dataset_choice *dataset)
@@ -115,7 +118,10 @@ static bool excluded(const struct expansion *e, const struct spec_word *const po
 	return false;
 }
 
-/* Later rules win, value by value; the command line has the last word. */
+/*
+ * Applies the override rules. Later rules win, value by value; options of the command line override
+ * them all.
+ */
 static void override(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		     const struct dataset_choice *dataset, struct plan_cell *cell)
 {
@@ -146,7 +152,10 @@ static void fill_words(const struct framework_choice *framework,
 	snprintf(cell->dataset, sizeof(cell->dataset), "%s", dataset->used->name);
 }
 
-/* The best of the suite's second choices, where a framework lacks the precision; said once. */
+/*
+ * If a framework lacks the precision, uses the first of the suite's alternatives that it has; adds
+ * a note once.
+ */
 static void other_precision(const struct expansion *e, struct plan_cell *cell)
 {
 	const struct spec_list *instead = &e->spec->precisions_instead;
@@ -168,9 +177,9 @@ static void other_precision(const struct expansion *e, struct plan_cell *cell)
 }
 
 /*
- * A screening's batch, and with it the learning rate, in proportion (Goyal et al., "Accurate, Large
- * Minibatch SGD", 2017): with the rate of eight times as many samples VGG-16 loses its loss to
- * infinity within the few steps. What the command line says stays.
+ * Sets a screening's batch, and the learning rate in proportion to it (Goyal et al., "Accurate,
+ * Large Minibatch SGD", 2017): with the rate for eight times as many samples, the loss of VGG-16
+ * becomes infinite within the few steps. Values from the command line are kept.
  */
 static void screen(const struct spec *spec, const struct spec_word *const point[AXIS_COUNT],
 		   struct cell *cell)
@@ -189,9 +198,10 @@ static void screen(const struct spec *spec, const struct spec_word *const point[
 #define SCREENING_EPOCH_NS INT64_C(30000000000)
 
 /*
- * Steps that follow from others: those of epochs, whose first is the first step and the warm-up;
- * and a screening's batch, which the steps of its epochs follow. Of epochs a screening keeps those
- * that the framework's own loop runs: one by one, their steps say no more than the effort's window.
+ * Sets what follows from other settings. With epochs, the first epoch is the first step and the
+ * warm-up, and the others are the steps of the window. A screening sets the batch, on which the
+ * steps of its epochs depend. A screening uses epochs only for frameworks' own loops: with single
+ * steps, epochs add nothing to the effort's window.
  */
 static void derive(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		   struct plan_cell *cell)
@@ -211,7 +221,7 @@ static void derive(const struct expansion *e, const struct spec_word *const poin
 		cell->warm_up_steps = cell->epoch_steps - 1;
 }
 
-/* What the cell's words mean to a worker. */
+/* Translates the cell's words into the worker's recipe. */
 static void fill_recipe(const struct expansion *e, const struct cell *cell, struct recipe *recipe)
 {
 	int cores = device_of(cell->device).cores;
@@ -227,12 +237,15 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 #undef X
 #undef SAME
 #undef OWN
-	/* What a worker does with them is the same. */
+	/* The worker treats both the same. */
 	if (recipe->input == INPUT_SYNTHETIC)
 		recipe->input = INPUT_RESIDENT;
 }
 
-/* Whatever was asked for: what is loaded alone is what would be loaded while something runs. */
+/*
+ * The stage load measures the loader that would work during a run, so any input but native means
+ * stream.
+ */
 static void settle_load(struct cell *cell)
 {
 	if (cell->stage == STAGE_LOAD && cell->input != INPUT_NATIVE)
@@ -248,7 +261,9 @@ static void fill_target(const struct expansion *e, const struct framework *frame
 	const char *words = framework_option_words(framework, cell->options, &e->plan->arena);
 	bool fit = cell->loop == LOOP_FIT;
 
-	/* Who runs the steps is one more word for the worker (docs/worker-protocol.md). */
+	/*
+	 * The owner of the loop is one more option word for the worker (docs/worker-protocol.md).
+	 */
 	snprintf(target->options, sizeof(target->options), "%s%s%s", words,
 		 fit && *words ? "," : "", fit ? loop_mode_name(LOOP_FIT) : "");
 }
@@ -283,12 +298,12 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	cell_hash(&cell->cell, cell->hash);
 }
 
-/* Open addressing over the cells so far, by their hashes: index + 1, 0 = free. */
+/* A hash table of the cells so far, with open addressing: index + 1, 0 = free. */
 struct seen {
 	size_t *slots, mask;
 };
 
-/* True when it was not there and now is. */
+/* Adds a cell; true if it is new. */
 static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t index)
 {
 	size_t at = strtoull(cells[index].hash, NULL, 16) & seen->mask;
@@ -300,7 +315,10 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
 	return true;
 }
 
-/* In place of a network's data set that nobody asked for by name; why is said once. */
+/*
+ * Returns the synthetic data set, which replaces a network's missing one unless it was named; adds
+ * a note once.
+ */
 static const struct dataset *synthetic_instead(struct expansion *e, const char *name)
 {
 	note_once(e->plan, arena_printf(&e->plan->arena,

@@ -1,4 +1,4 @@
-/* Whether a cell can be tried on this machine, decided before anything runs. */
+/* Decides before anything runs whether a cell can be tried on this machine. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static const char *precision_word(size_t value)
 	return precision_name((enum precision)value);
 }
 
-/* "stage train: onnxruntime has forward only". */
+/* Adds a reason such as "stage train: onnxruntime has forward only". */
 static void judge_bit(struct strbuf *reasons, const char *axis, const char *(*word)(size_t),
 		      size_t count, size_t value, unsigned can, const char *framework)
 {
@@ -57,7 +57,7 @@ static void judge_bit(struct strbuf *reasons, const char *axis, const char *(*wo
 	strbuf_release(&known);
 }
 
-/* Whether a list of words with commas between them has one of that length. */
+/* Whether a comma-separated list contains a word of that length. */
 static bool has_word(const char *list, const char *word, size_t length)
 {
 	while (list && *list) {
@@ -70,7 +70,10 @@ static bool has_word(const char *list, const char *word, size_t length)
 	return false;
 }
 
-/* Results of two backends must not stand in one row, so none is chosen for the user. */
+/*
+ * Judges the backend. None is chosen for the user, because results of two backends must not stand
+ * in one row.
+ */
 static void judge_backend(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
@@ -104,7 +107,7 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 	bool cpu = device.kind == DEVICE_CPU, cuda = device.kind == DEVICE_CUDA;
 	unsigned can = framework->devices;
 
-	/* Which devices a library has its worker says, in its reply to hello. */
+	/* The worker reports the devices of a library in its reply to hello. */
 	if (!cpu && !(can & FRAMEWORK_ANY) && !(cuda && can & FRAMEWORK_CUDA))
 		add_reason(reasons, "device %s: %s runs on %s", cell->cell.device, framework->name,
 			   can & FRAMEWORK_CUDA ? "cpu and cuda:N" : "the CPU only");
@@ -116,7 +119,7 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 			   cell->cell.device, e->settings->cores);
 }
 
-/* GPUs that are not here. */
+/* Adds a reason for GPUs that this machine lacks. */
 static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 		       struct strbuf *reasons)
 {
@@ -136,7 +139,9 @@ static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 			   e->settings->gpus > 1 ? " and on" : "");
 }
 
-/* The cell's option that chooses what the framework's own loader reads; NULL without one. */
+/*
+ * Returns the cell's option that chooses what the framework's own loader reads; NULL without one.
+ */
 static const struct framework_option *native_option(const struct plan_cell *cell)
 {
 	const struct framework *framework = cell->place->framework;
@@ -156,8 +161,10 @@ static const struct word_list *native_formats(const struct plan_cell *cell)
 	return option ? &option->native_input : &cell->place->framework->native_input;
 }
 
-/* The format in which a framework's own loader reads a data set: the one it lies in, or else one
- * into which it can be converted; NULL without either. */
+/*
+ * Returns the format in which a framework's own loader reads a data set: the format of its files,
+ * or else one into which they can be converted; NULL if there is neither.
+ */
 static const char *native_format(const struct plan_cell *cell)
 {
 	const struct word_list *formats = native_formats(cell);
@@ -175,7 +182,7 @@ static const char *native_format(const struct plan_cell *cell)
 	return other;
 }
 
-/* A framework's own loader, and what it reads. */
+/* Judges a framework's own loader and the data that it reads. */
 static void judge_native(const struct plan_cell *cell, struct strbuf *reasons)
 {
 	const struct framework *framework = cell->place->framework;
@@ -202,7 +209,7 @@ static void judge_native(const struct plan_cell *cell, struct strbuf *reasons)
 	strbuf_release(&known);
 }
 
-/* Batches that arrive while the network runs, and who makes them. */
+/* Judges input that arrives while the network runs, and its loader. */
 static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 {
 	const char *word = input_mode_name(cell->cell.input);
@@ -229,7 +236,10 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "input %s: files as they are get resident batches only", word);
 }
 
-/* Not in the plan's power to overcome: what the framework, its adapter and this program lack. */
+/*
+ * Judges what no choice on this machine can change: features that the framework, its adapter or
+ * prony lacks.
+ */
 static void judge_support(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
@@ -273,7 +283,7 @@ static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "%s", why.text);
 }
 
-/* A file that no graph expresses: engines that read such files can be given it, forward. */
+/* Judges a file that no graph expresses: only engines that read such files can run it, forward. */
 static void judge_file(const struct plan_cell *cell, struct strbuf *reasons)
 {
 	const struct network_file *file = cell->network->file;
@@ -298,7 +308,9 @@ static void judge_file(const struct plan_cell *cell, struct strbuf *reasons)
 	arena_release(&arena);
 }
 
-/* Where the framework's own loader reads another format than the data set's. */
+/*
+ * Finds the converted files if the framework's own loader reads another format than the data set's.
+ */
 static void find_converted(const struct expansion *e, struct plan_cell *cell,
 			   struct strbuf *reasons)
 {
@@ -342,7 +354,7 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 		find_converted(e, cell, reasons);
 	if (reasons->length > 0)
 		return CELL_MISSING;
-	/* What a file takes as it is nobody knows before. */
+	/* The memory of a model file run unchanged is unknown before it runs. */
 	return network_is_as_it_is(cell->network) ? CELL_PENDING : judge_memory(e, cell, reasons);
 }
 

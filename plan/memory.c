@@ -8,7 +8,7 @@
 
 #define MEMORY_BYTES 32
 
-/* Bytes of the inputs that a worker holds; saturates. */
+/* Returns the bytes of the inputs that a worker holds; saturates. */
 static int64_t batches_bytes(const struct plan_cell *cell, int64_t batch)
 {
 	int64_t sum = 0;
@@ -35,13 +35,13 @@ static void memory_text(int64_t bytes, char out[MEMORY_BYTES])
 		snprintf(out, MEMORY_BYTES, "%.0f MiB", (double)bytes / 0x1p20);
 }
 
-/* How many numbers the optimiser keeps for each parameter. */
+/* Returns how many numbers the optimiser keeps for each parameter. */
 static int optimiser_copies(const struct plan_cell *cell)
 {
 	return cell->cell.stage == STAGE_TRAIN && cell->recipe.optimiser != OPTIMISER_SGD;
 }
 
-/* Whether it computes activations again; then only the forward pass's memory is known. */
+/* Whether activations are computed again; then only the forward pass's memory is known. */
 static bool recomputes(const struct plan_cell *cell)
 {
 	const char *options = cell->cell.options;
@@ -58,8 +58,10 @@ static bool recomputes(const struct plan_cell *cell)
 	return false;
 }
 
-/* The memory of a network, and what it depends on. Cells of all frameworks share it, because
- * building a deep network's graph takes milliseconds. */
+/*
+ * The memory of a network and its parameters. Cells of all frameworks share it, because building a
+ * deep network's graph takes milliseconds.
+ */
 struct network_memory {
 	const struct network *network;
 	int64_t batch;
@@ -98,7 +100,7 @@ static enum prony_status count_bytes(struct network_memory *m, struct error *why
 	return status;
 }
 
-/* What the network takes at the least, in the cell's stage. */
+/* Returns the least memory of the network in the cell's stage. */
 static enum prony_status network_bytes(const struct expansion *e, const struct plan_cell *cell,
 				       int64_t batch, int64_t *bytes, struct error *why)
 {
@@ -129,7 +131,7 @@ static enum prony_status network_bytes(const struct expansion *e, const struct p
 					 : error_set(why, known->status, "%s", known->why);
 }
 
-/* The network and the batches. */
+/* Returns the least memory of the network and the batches. */
 static enum prony_status needed_bytes(const struct expansion *e, const struct plan_cell *cell,
 				      int64_t batch, int64_t *bytes, struct error *why)
 {
@@ -143,8 +145,10 @@ static enum prony_status needed_bytes(const struct expansion *e, const struct pl
 	return status;
 }
 
-/* Suggests a batch that fits: all but the parameters grows with the batch. Suggests none if the
- * file works with its own batch only. */
+/*
+ * Suggests a batch that fits: all memory except the parameters grows with the batch. Suggests none
+ * if the file works only with its own batch.
+ */
 static void add_remedy(const struct expansion *e, const struct plan_cell *cell, int64_t need,
 		       int64_t have, struct strbuf *text)
 {
@@ -164,8 +168,8 @@ static void add_remedy(const struct expansion *e, const struct plan_cell *cell, 
 }
 
 /*
- * A cell that does not fit could make the system kill other programs. The estimate is what every
- * framework needs at least, so a cell that might fit is tried.
+ * A cell that does not fit could make the system kill other programs. The estimate is the minimum
+ * for every framework, so a cell that might fit is tried.
  */
 enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
 			      struct strbuf *reasons)

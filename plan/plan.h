@@ -1,4 +1,7 @@
-/* Expands a spec into cells, asks the registry, and says why some cannot run. */
+/*
+ * Expands a spec into cells, locates their frameworks through the registry, and states why some
+ * cannot run.
+ */
 #ifndef PRONY_PLAN_PLAN_H
 #define PRONY_PLAN_PLAN_H
 
@@ -19,25 +22,25 @@ struct spec;
 struct plan_cell {
 	struct cell cell;
 	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES];
-	enum cell_status status; /* CELL_PENDING when it can be tried; else why not */
+	enum cell_status status; /* CELL_PENDING if it can be tried; else why not */
 	const char *reason;	 /* set with every other status */
-	bool explicit_;		 /* asked for by name: not ok means exit code 1 */
+	bool explicit_;		 /* requested by name: exit code 1 if not ok */
 	bool ungated; /* computes nothing (null, or the stage load): no gate, no loss check */
 	const struct network *network;
 	const struct dataset *dataset;
 	const char *data_folder;    /* NULL for synthetic */
-	struct converted converted; /* input native: what its loader reads in the place of these
-				       files; without a format: they themselves. In the arena */
+	struct converted converted; /* input native: files that its loader reads instead of the data
+				       set's; without a format: the data set's own. In the arena */
 	const struct framework_place *place; /* frameworks/registry.h */
 	struct recipe recipe;
 	struct target target;
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */
 	int64_t epoch_steps; /* of a block of the window, which is an epoch; 0 = by the protocol */
-	int64_t epoch_ns;    /* one that would take longer has fewer steps; 0 = all of them */
-	int64_t loss_every;  /* the loss is read after the first and each so many steps; 0 = not so
+	int64_t epoch_ns;    /* a longer epoch gets fewer steps; 0 = all of them */
+	int64_t loss_every;  /* steps between readings of the loss, from the first step on; 0 = none
 			      */
-	const char *origin;  /* where its framework comes from: "installed" */
-	const char *worker_name; /* that it has to say in hello; NULL: whatever it says */
+	const char *origin;  /* origin of its framework: "installed" */
+	const char *worker_name; /* the name required in hello; NULL: any */
 	const char *const *worker_argv, *const *worker_environment; /* NULL unless pending */
 };
 
@@ -52,40 +55,42 @@ struct plan {
 };
 
 struct plan_settings {
-	const struct registry *registry; /* has to outlive the plan */
+	const struct registry *registry; /* must outlive the plan */
 	const char *data_folder;	 /* --data */
-	const char *self;		 /* our executable */
+	const char *self;		 /* prony's executable */
 	int cores;	       /* allowed physical cores of this machine, for device "cpu" */
 	int gpus;	       /* of this machine, for devices "cuda:N" */
-	int64_t memory_bytes;  /* a cell may take; 0 = the machine's physical memory */
-	const char *memory_of; /* what that is, for messages; may be NULL */
-	/* Of frameworks that leave options to their worker, where that can be told without one; may
-	 * be NULL. */
+	int64_t memory_bytes;  /* most memory of a cell; 0 = the machine's physical memory */
+	const char *memory_of; /* a name for that limit, for messages; may be NULL */
+	/*
+	 * Checks the options of frameworks that leave them to their worker, if that is possible
+	 * without a worker; may be NULL.
+	 */
 	enum prony_status (*judge_options)(const struct framework *framework, const char *options,
 					   struct error *why);
 };
 
 /*
- * The product of the axes less the excludes, in a stable order (that of cell/axes.h, the framework
- * innermost), duplicates dropped. "all" = every
- * framework that is not harness-only, native first; one that is not here has missing cells with its
- * reason. A data set that a suite or a network names is replaced by its sample where only that is
- * here. A network may be the path of an ONNX file; a file that is broken is PRONY_BAD_INPUT. For
- * words that are not known (with origin, nearest name and the list), too many cells and none:
- * PRONY_BAD_INPUT when a suite said so, PRONY_USAGE when the command line did. The plan borrows the
- * spec's strings: release it first.
+ * Makes the plan: the product of the axes without the excludes, in a stable order (that of
+ * cell/axes.h, the framework innermost), without duplicates. "all" = every framework that is not
+ * harness-only, native first; the cells of a framework that is not here are missing, with the
+ * reason. A data set that a suite or a network names is replaced by its sample if only the sample
+ * is here. A network may be the path of an ONNX file; a broken file is PRONY_BAD_INPUT. Unknown
+ * words (reported with origin, nearest name and the list), too many cells and no cells:
+ * PRONY_BAD_INPUT when caused by a suite, PRONY_USAGE when caused by the command line. The plan
+ * borrows the spec's strings: release it before the spec.
  */
 enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
 			      struct plan *out, struct error *err);
 void plan_release(struct plan *plan);
 
 /*
- * Adds what decides, before it is started, what a cell's framework computes
- * (frameworks/identity.h). False where its files are not ours to vouch for.
+ * Adds to the digest everything that determines the code of a cell's framework and is known before
+ * it starts (frameworks/identity.h). False if prony did not install its files.
  */
 bool plan_cell_identity(const struct plan_cell *cell, struct digest *digest);
 
-/* What would run, for --dry-run: array of objects, new reference. */
+/* Returns what would run, for --dry-run: array of objects, new reference. */
 json_t *plan_to_json(const struct plan *plan);
 
 #endif

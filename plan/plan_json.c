@@ -35,7 +35,7 @@ static json_t *cell_to_json(const struct plan_cell *planned)
 	json_object_set_new(object, "warm_up_steps",
 			    planned->warm_up_steps >= 0 ? json_integer(planned->warm_up_steps)
 							: json_null());
-	/* Both are an epoch's then, and fewer where it would last longer. */
+	/* Both then describe an epoch, which has fewer steps if it would last longer. */
 	json_object_set_new(object, "epoch_max_ns",
 			    planned->epoch_ns > 0 ? json_integer(planned->epoch_ns) : json_null());
 	json_object_set_new(object, "command",

@@ -1,3 +1,4 @@
+/* Checks the words of a spec and locates frameworks, networks and data sets. */
 #include "plan/resolve_internal.h"
 
 #include <stdio.h>
@@ -9,9 +10,12 @@
 #include "base/strbuf.h"
 
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
-#define EVERYTHING "all"      /* every framework but the harness's own; every network of the zoo */
+#define EVERYTHING "all" /* every framework that is not harness-only; every network of the zoo */
 
-/* "suite.yaml:3: networks: unknown network "lenett"; did you mean lenet? Known: mlp, lenet". */
+/*
+ * Sets the error: "suite.yaml:3: networks: unknown network "lenett"; did you mean lenet? Known:
+ * mlp, lenet".
+ */
 static enum prony_status unknown_word(const struct spec_word *word, const char *kind,
 				      const char *nearest, const char *known, struct error *err)
 {
@@ -21,7 +25,7 @@ static enum prony_status unknown_word(const struct spec_word *word, const char *
 			 nearest ? "?" : "", known);
 }
 
-/* Words of a vocabulary; numbers and switches came canonical from spec/. */
+/* Checks a word of a vocabulary; numbers and switches are already canonical (spec/). */
 static enum prony_status check_word(enum axis_id axis, const struct spec_word *word,
 				    struct expansion *e, const char **canonical, struct error *err)
 {
@@ -52,7 +56,7 @@ static enum prony_status unknown_framework(const struct spec_word *word,
 	return status;
 }
 
-/* Every "+" word, of a framework whose options are known; before anything is started. */
+/* Checks every "+" word of a framework whose options are known, before anything is started. */
 static enum prony_status check_options(const struct spec_word *word,
 				       const struct plan_settings *settings,
 				       const struct framework *framework, const char *options,
@@ -117,7 +121,7 @@ static enum prony_status check_framework(const struct spec_word *word, struct ex
 	if (known->broken)
 		return error_set(err, PRONY_BAD_INPUT, "%s: %s", word->origin, known->broken);
 	*canonical = arena_strdup(&e->plan->arena, cell.framework);
-	/* A backend that it does not have is judged with the rest of the cell. */
+	/* A backend that it lacks is judged with the rest of the cell. */
 	const struct framework *row =
 		framework_find(e->settings->registry, cell.name, cell.backend);
 	return check_options(word, e->settings, row ? row : known, cell.options, err);
@@ -132,7 +136,7 @@ const struct network *expansion_network(const struct expansion *e, const char *w
 	return zoo_find(word, NULL);
 }
 
-/* Opens an ONNX file; the same content twice is one network. */
+/* Opens an ONNX file; files with the same content are one network. */
 static enum prony_status check_network_file(const struct spec_word *word, struct expansion *e,
 					    const char **canonical, struct error *err)
 {
@@ -234,7 +238,7 @@ static enum prony_status check(enum axis_id axis, const struct spec_word *word, 
 	}
 }
 
-/* What "all" stands for; the words' number. */
+/* Lists the words that "all" means; returns their number. */
 static size_t everything(enum axis_id axis, struct expansion *e, const char *origin,
 			 struct spec_word *words)
 {
@@ -278,8 +282,10 @@ static enum prony_status canonical_list(const struct spec_list *list, enum axis_
 	return PRONY_OK;
 }
 
-/* A framework by name stands for all its variants in a rule, so that "all" of them stays a word
- * there. */
+/*
+ * Makes a rule's words canonical. In a rule a framework's name stands for all its variants, so
+ * "all" frameworks stays one word there.
+ */
 static enum prony_status canonical_rule(const struct spec_rule *rule, bool of_plan,
 					struct expansion *e, struct spec_rule *out,
 					struct error *err)
@@ -328,7 +334,7 @@ static enum prony_status locate_framework(struct expansion *e, size_t number, st
 		const struct registry *registry = e->settings->registry;
 		const char *name = choice->words.name;
 
-		/* A backend that it does not have is judged with the rest of the cell. */
+		/* A backend that it lacks is judged with the rest of the cell. */
 		choice->framework = framework_find(registry, name, choice->words.backend);
 		if (!choice->framework)
 			choice->framework = framework_find(registry, name, NULL);
@@ -336,7 +342,7 @@ static enum prony_status locate_framework(struct expansion *e, size_t number, st
 					 strcmp(e->frameworks[same].words.environment,
 						choice->words.environment) != 0))
 			same++;
-		/* Locating may start interpreters: what was asked for before is not again. */
+		/* Locating may start interpreters, so repeated words use the earlier result. */
 		if (same < number)
 			choice->place = e->frameworks[same].place;
 		else
@@ -358,7 +364,10 @@ static bool reads_natively(const struct expansion *e)
 	return natively;
 }
 
-/* An environment and options are those of the framework that has them: no other takes its place. */
+/*
+ * Locates the framework that replaces this one for native input. An environment and options belong
+ * to their own framework, so such a choice is never replaced.
+ */
 static enum prony_status locate_reader(struct expansion *e, struct framework_choice *choice,
 				       struct error *err)
 {
@@ -425,7 +434,7 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 
 void plan_note(struct plan *plan, const char *text)
 {
-	/* Doubles at powers of two; what is left behind stays in the arena. */
+	/* The array doubles at powers of two; the old one stays in the arena. */
 	if ((plan->note_count & (plan->note_count - 1)) == 0) {
 		size_t capacity = plan->note_count == 0 ? 1 : plan->note_count * 2;
 		const char **notes = arena_array(&plan->arena, capacity, sizeof(*notes));
@@ -437,7 +446,7 @@ void plan_note(struct plan *plan, const char *text)
 	plan->notes[plan->note_count++] = arena_strdup(&plan->arena, text);
 }
 
-/* True when it is here; otherwise *reason says where it was looked for. */
+/* Locates a data set; if it is not here, choice->reason says where it was searched. */
 static enum prony_status look_for(const struct expansion *e, const struct dataset *dataset,
 				  struct dataset_choice *choice, struct error *err)
 {
