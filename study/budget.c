@@ -75,7 +75,7 @@ const char *budget_late(const struct budget *budget, size_t cell)
 	return left <= 0 || left < budget->last_ns[cell] ? budget->reason : NULL;
 }
 
-/* Infinite where it is unknown. */
+/* Returns the half width of a cell's interval; infinite if it is unknown. */
 static double half_width(const struct run_cell *cell)
 {
 	struct estimate estimate;
@@ -89,7 +89,7 @@ bool budget_later(struct budget *budget, const struct run_cell *cells, size_t co
 {
 	if (!budget->last_ns || cells[cell].mean_count < least)
 		return false;
-	/* Once a round: nothing ends while it is gathered. */
+	/* Computed once a round: no process ends while the round is listed. */
 	if (isnan(budget->widest)) {
 		budget->widest = 0;
 		for (size_t i = 0; i < count; i++)

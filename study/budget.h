@@ -1,4 +1,6 @@
-/* A run with a time limit (`--budget 30m`), which is spent where intervals are widest. */
+/*
+ * The time limit of a run (`--budget 30m`); its time goes to the cells with the widest intervals.
+ */
 #ifndef PRONY_STUDY_BUDGET_H
 #define PRONY_STUDY_BUDGET_H
 
@@ -12,30 +14,33 @@
 struct budget {
 	int64_t length_ns;   /* 0 = no limit */
 	int64_t deadline_ns; /* on the monotonic clock */
-	int64_t *last_ns;    /* per cell: what its last process took; 0 = none yet. Owned */
-	double widest;	     /* half width of any cell that may want more; NaN = not known now */
+	int64_t *last_ns;    /* per cell: time of its last process; 0 = none yet. Owned */
+	double widest;	     /* greatest half width of the cells that may need more processes; NaN =
+				unknown now */
 	char reason[96];
 };
 
-/* "90s", "30m", "1.5h", or a number of seconds; NULL: no limit. PRONY_USAGE. */
+/* Parses "90s", "30m", "1.5h", or a number of seconds; NULL: no limit. PRONY_USAGE. */
 enum prony_status budget_parse(const char *text, struct budget *out, struct error *err);
-/* The clock runs from here. */
+/* Starts the clock of the limit. */
 void budget_begin(struct budget *budget, size_t cells);
 void budget_release(struct budget *budget);
 
 /* Notes how long a process of the cell took. */
 void budget_spend(struct budget *budget, size_t cell, int64_t ns);
 
-/* A cell has ended: the widest interval may be another cell's. */
+/* Called when a cell has ended: another cell's interval may now be the widest. */
 void budget_look_again(struct budget *budget);
 
-/* Why no gate or process of the cell should begin: there is no time, or its last one took more than
- * there is; NULL: it may. Borrowed. */
+/*
+ * Returns why no gate or process of the cell should begin: no time is left, or its last one took
+ * more than is left; NULL: it may begin. Borrowed.
+ */
 const char *budget_late(const struct budget *budget, size_t cell);
 
 /*
- * Of cells that have what they need at least (`least` good processes): whether another one's
- * interval is more than twice as wide as this one's, so that a process there says more.
+ * For cells that have the minimum of `least` good processes: whether another cell's interval is
+ * more than twice as wide as this one's, so that a process there gains more information.
  */
 bool budget_later(struct budget *budget, const struct run_cell *cells, size_t count, size_t cell,
 		  size_t least);

@@ -11,7 +11,7 @@ static bool is_disturbed(const struct run_cell *cell, size_t i)
 	       (cell->disturbances[i] == DISTURBANCE_UNKNOWN && cell->flags & CELL_FLAG_DISTURBED);
 }
 
-/* The caller frees them. */
+/* Returns the means that count, which the caller frees. */
 static double *counted_means(const struct run_cell *cell, size_t *count)
 {
 	double *means = memory_alloc((cell->mean_count + 1) * sizeof *means);

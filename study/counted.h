@@ -1,5 +1,5 @@
 /*
- * The processes of a cell that count while a run goes on: the same ones from which its table takes
+ * The processes of a cell that count during a run. They are the ones from which its table computes
  * the estimate (report/replicates.h), so that the stop rule and the table agree.
  */
 #ifndef PRONY_STUDY_COUNTED_H
@@ -10,8 +10,10 @@
 
 void counted_estimate(const struct run_cell *cell, struct estimate *out);
 
-/* effort_wants_more() of those that count; of all where their number is fixed (`repeat`, quick
- * effort). */
+/*
+ * Returns effort_wants_more() for the processes that count; for all if their number is fixed
+ * (`repeat`, quick effort).
+ */
 bool counted_wants_more(const struct run_cell *cell, const struct effort_row *effort, int repeat,
 			bool *not_converged);
 

@@ -1,3 +1,4 @@
+/* Decides what a run measures and stores every result. */
 #include "study/study.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "stats/steady.h"
 #include "study/counted.h"
 
-#define START_DELAY_NS INT64_C(1000000000) /* docs/measurement.md: breaks up what is periodic */
+#define START_DELAY_NS INT64_C(1000000000) /* docs/measurement.md: breaks up periodic effects */
 
 enum prony_status study_init(struct study *study, const struct plan *plan,
 			     const struct effort_row *effort, int repeat, struct error *err)
@@ -36,7 +37,7 @@ static int compare_ids(const void *id, const void *cell)
 	return (a > b) - (a < b);
 }
 
-/* Takes over what the store knows of a cell of a resumed run, whose cells are in order of id. */
+/* Takes over what the store has of a cell of a resumed run, whose cells are in order of id. */
 static void take_over(const struct stored_run *stored, struct run_cell *cell)
 {
 	const struct stored_cell *old =
@@ -87,7 +88,7 @@ enum prony_status study_register(struct study *study, struct store *store, int64
 		snprintf(which, sizeof which, "%lld", (long long)run);
 		status = store_load_run(store, which, 0, &stored, err);
 	}
-	/* One transaction: thousands would each wait for the disk. */
+	/* One transaction: thousands of them would each wait for the disk. */
 	if (status == PRONY_OK) {
 		status = store_batch_begin(store, err);
 		if (status == PRONY_OK) {
@@ -100,7 +101,7 @@ enum prony_status study_register(struct study *study, struct store *store, int64
 	return status;
 }
 
-/* How a cell ends that gets no other process; `late`: why there is no time, or NULL. */
+/* Returns how a cell without another process ends; `late`: why there is no time, or NULL. */
 static struct run_decision end_of(const struct study *study, const struct run_cell *cell,
 				  const char *late)
 {
@@ -151,7 +152,7 @@ static bool judge_steady(void *context, const struct step_record *blocks,
 	return steady_reached(blocks, block_steps, count, window_ns);
 }
 
-/* Flags that follow from how the cell was run, not from what happened. */
+/* Returns the flags that follow from how the cell was run, not from its results. */
 static unsigned standing_flags(const struct study *study, size_t index)
 {
 	const struct plan_cell *planned = &study->plan->cells[index];

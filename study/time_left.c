@@ -9,12 +9,10 @@
 #include "frameworks/registry.h"
 #include "stats/steady.h"
 
-#define STEP_MACS                                                                                  \
-	2e10		/* multiply-accumulates that a core does in a second, before one is timed  \
-			 */
-#define STEP_LEAST 3e-4 /* seconds: what an interpreter takes to ask for a step */
+#define STEP_MACS 2e10	/* multiply-accumulates of a core per second, before one is timed */
+#define STEP_LEAST 3e-4 /* seconds that an interpreter needs to request a step */
 
-/* Seconds of a process beside its steps: start, import, build and end. */
+/* Seconds of a process outside its steps: start, import, build and end. */
 static const double start_seconds[] = {[FRAMEWORK_BUILTIN] = 0.3,
 				       [FRAMEWORK_LIBRARY] = 1,
 				       [FRAMEWORK_PYTHON] = 5,
@@ -122,7 +120,10 @@ void time_left_event(struct time_left *t, const struct run_event *event,
 	t->fraction = event->fraction;
 }
 
-/* Processes that a cell will have had, where `wanted` have to end well; of gates alone, gates. */
+/*
+ * Returns the number of processes that a cell will have had in the end, if `wanted` must end well;
+ * for a run of gates alone, the number of gates.
+ */
 static int processes_of(const struct time_left *t, const struct time_left_cell *of, int wanted)
 {
 	if (t->gate_only)
@@ -130,7 +131,7 @@ static int processes_of(const struct time_left *t, const struct time_left_cell *
 	return of->tried + (of->ended || of->good > wanted ? 0 : wanted - of->good);
 }
 
-/* Seconds that the cell's gate and its processes still take. */
+/* Returns the seconds that the cell's gate and processes still need. */
 static double cell_left(const struct time_left *t, const struct time_left_cell *of, int64_t now_ns)
 {
 	bool runs = of == &t->cells[t->cell] && t->since_ns > 0;
@@ -150,7 +151,7 @@ static double cell_left(const struct time_left *t, const struct time_left_cell *
 	return fmax(left - 1, 0) * each + fmax(each - passed, certain);
 }
 
-/* "24 to 44"; returns the higher one. */
+/* Writes the number of processes, such as "24 to 44"; returns the higher one. */
 static int count_text(const struct time_left *t, char *out, size_t out_bytes)
 {
 	int low = 0, high = 0;

@@ -1,4 +1,4 @@
-/* How long a run will still take: processes that are left times what those so far took. */
+/* Estimates how long a run will still take: the processes left times the time of those so far. */
 #ifndef PRONY_STUDY_TIME_LEFT_H
 #define PRONY_STUDY_TIME_LEFT_H
 
@@ -17,45 +17,53 @@ struct time_left_mean {
 
 /* Times are in seconds. */
 struct time_left_cell {
-	double start;	/* expected of a process beside its steps; 0: the cell cannot run */
-	double process; /* expected of a whole one, before one has ended */
-	double certain; /* its window takes at least so long */
-	struct time_left_mean processes; /* of this run that have ended */
-	int tried, good;		 /* those of earlier parts of the run included */
-	bool gate;			 /* is still to come */
+	double start;	/* expected of a process outside its steps; 0: the cell cannot run */
+	double process; /* expected of a whole process, before one has ended */
+	double certain; /* the least time of its window */
+	struct time_left_mean processes; /* ended processes of this run */
+	int tried, good;		 /* including those of earlier parts of the run */
+	bool gate;			 /* the gate is still to come */
 	bool ended;
 };
 
 struct time_left {
-	int processes_start, processes_cap; /* that a cell has at least and at most */
+	int processes_start, processes_cap; /* least and most processes of a cell */
 	bool gate_only;
 	double budget; /* seconds; 0: none */
 	struct time_left_cell *cells;
 	size_t count;
 	struct time_left_mean gates, processes; /* of all cells */
-	/* What goes on, in which cell, since when on the monotonic clock; 0: it does not. */
+	/*
+	 * The current activities: their cell, and their start on the monotonic clock; 0: not
+	 * active.
+	 */
 	size_t cell;
 	int64_t began_ns, since_ns, window_since_ns, reference_since_ns;
-	double fraction; /* of the reference that is done */
+	double fraction; /* the part of the reference that is done */
 };
 
-/* From the plan alone. `repeat`: fixed number of processes, 0: by the effort; `budget` in seconds,
- * 0: none. time_left_release frees it. */
+/*
+ * Fills in the estimate from the plan alone. `repeat`: fixed number of processes, 0: by the effort;
+ * `budget` in seconds, 0: none. time_left_release frees it.
+ */
 void time_left_init(struct time_left *t, const struct plan *plan, const struct effort_row *effort,
 		    int repeat, bool gate_only, int cores, double budget);
 void time_left_release(struct time_left *t);
 
-/* The run begins, with what a resumed one has: `cells` has one element for each of the plan. */
+/*
+ * Begins the run with the processes that a resumed run already has; `cells` has one element for
+ * each cell of the plan.
+ */
 void time_left_begin(struct time_left *t, const struct run_cell *cells, int64_t now_ns);
-/* Learns from an event; `cell` is the one that it is about. */
+/* Updates the estimate by an event; `cell` is the cell of the event. */
 void time_left_event(struct time_left *t, const struct run_event *event,
 		     const struct run_cell *cell, int64_t now_ns);
 
-/* "14 of 24 to 44": processes that have ended, or gates where nothing is timed. */
+/* Writes "14 of 24 to 44": the processes that have ended, or gates if nothing is timed. */
 void time_left_count(const struct time_left *t, char *out, size_t out_bytes);
-/* "about 12 min" */
+/* Writes the time left: "about 12 min". */
 void time_left_text(const struct time_left *t, int64_t now_ns, char *out, size_t out_bytes);
-/* Of a run before it begins: "20 to 48 processes, about 17 min" */
+/* Describes a run before it begins: "20 to 48 processes, about 17 min". */
 void time_left_plan_text(const struct time_left *t, char *out, size_t out_bytes);
 
 #endif
