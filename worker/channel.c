@@ -25,7 +25,7 @@ void channel_release(struct channel *channel)
 	*channel = (struct channel){.request_fd = -1, .reply_fd = -1};
 }
 
-/* Appends what arrived; *count is 0 at the end of the requests. */
+/* Appends the bytes that arrived; *count is 0 at the end of the requests. */
 static enum prony_status receive(struct channel *channel, size_t *count, struct error *err)
 {
 	ssize_t got;

@@ -32,7 +32,7 @@ static bool region_fits(uint64_t offset, uint64_t bytes, uint64_t total)
 	       offset <= total && bytes <= total - offset;
 }
 
-/* Two empty or separate regions. */
+/* Whether two regions are empty or do not overlap. */
 static bool regions_apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
 {
 	return a_bytes == 0 || b_bytes == 0 || a + a_bytes <= b || b + b_bytes <= a;

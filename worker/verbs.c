@@ -1,3 +1,4 @@
+/* Executes the verbs of the protocol, except hello and profile, which have their own files. */
 #include "worker/verbs.h"
 
 #include <inttypes.h>
@@ -83,7 +84,7 @@ const char *worker_status_word(enum prony_status status)
 	}
 }
 
-/* Loads the bundle that the request names, unless it is the one that is loaded. */
+/* Loads the bundle that the request names, unless it is already loaded. */
 static enum prony_status load_bundle(struct worker *w, const json_t *request, struct error *err)
 {
 	const char *folder;
@@ -102,7 +103,10 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 				   BUNDLE_CASE_FILE, SLOTS_MAX, w->bundle.recipe.slots);
 	if (status != PRONY_OK) {
 		bundle_release(&w->bundle);
-		/* Whatever keeps it from being read: the request named it, nothing has changed. */
+		/*
+		 * Any failure to read it is an error of the request, which named it; nothing has
+		 * changed.
+		 */
 		if (err && status != PRONY_NOMEM)
 			err->code = status = PRONY_BAD_INPUT;
 		return status;
@@ -111,13 +115,15 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 	return PRONY_OK;
 }
 
-/* Adds to `why` what the framework said at hello that it cannot do, should its adapter not object.
+/*
+ * Adds to `why` what the framework reported at hello as unsupported, in case its adapter did not
+ * object.
  */
 static void check_probe(const struct worker *w, struct strbuf *why)
 {
 	const struct recipe *recipe = &w->bundle.recipe;
 
-	/* What loads for itself loads alone too. */
+	/* A framework with its own loader also supports the stage load. */
 	if (!(w->probe.stages & 1u << recipe->stage) &&
 	    !(recipe->stage == STAGE_LOAD && w->bundle.has_data))
 		strbuf_printf(why, "no stage %s", stage_name(recipe->stage));
@@ -155,7 +161,7 @@ static enum prony_status serve_supports(struct worker *w, const json_t *request,
 	return status;
 }
 
-/* "NAME=value;NAME=value" as an object. */
+/* Turns "NAME=value;NAME=value" into an object. */
 static json_t *settings_object(const char *text)
 {
 	json_t *object = json_object();
@@ -198,7 +204,9 @@ static enum prony_status serve_open(struct worker *w, const json_t *request, jso
 	verbs_add_duration(reply, "open_ns", begin_ns);
 	if (status != PRONY_OK)
 		return verbs_adapter_result(w, status, "open", err);
-	/* This thread steps, unless the adapter reported the register of another one. */
+	/*
+	 * This thread executes the steps, unless the adapter reported the register of another one.
+	 */
 	if (effective.mxcsr == 0)
 		effective.mxcsr = current_mxcsr();
 	verbs_add(reply, "device", json_string(effective.device));
@@ -361,7 +369,7 @@ static void add_values(const struct graph *graph, enum value_kind kind, struct a
 	}
 }
 
-/* Names, types and shapes of what is read; the data are placed later. */
+/* Sets names, types and shapes of what is read; the data are placed later. */
 static void list_tensors(const struct graph *graph, enum readout what, struct arena *arena,
 			 struct tensor_set *set)
 {
@@ -421,7 +429,7 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 	return status;
 }
 
-/* The adapter is closed after the reply has left: see worker.c. */
+/* The adapter is closed after the reply is sent: see worker.c. */
 static enum prony_status serve_close(struct worker *w, const json_t *request, json_t *reply,
 				     struct error *err)
 {
@@ -429,7 +437,7 @@ static enum prony_status serve_close(struct worker *w, const json_t *request, js
 	return PRONY_OK;
 }
 
-/* From which progress to which a verb may come. */
+/* The first and the last progress at which each verb is allowed. */
 static const struct verb_row {
 	serve_function *serve;
 	enum progress first, last;

@@ -1,4 +1,4 @@
-/* What each verb of the protocol does; worker.c reads requests and sends what comes out of here. */
+/* Executes the verbs of the protocol; worker.c reads requests and sends the replies. */
 #ifndef PRONY_WORKER_VERBS_H
 #define PRONY_WORKER_VERBS_H
 
@@ -12,14 +12,14 @@
 #include "worker/results.h"
 #include "worker/ring.h"
 
-/* How far the worker has come; each verb needs a place in this order. */
+/* The progress of the worker; each verb is allowed only at certain stages. */
 enum progress {
 	PROGRESS_STARTED,
 	PROGRESS_GREETED, /* the framework is loaded */
 	PROGRESS_OPENED,
 	PROGRESS_BUILT,
 	PROGRESS_RAN,	 /* at least one step */
-	PROGRESS_FAILED, /* the adapter reported an error: only close is left */
+	PROGRESS_FAILED, /* the adapter reported an error: only close is allowed */
 };
 
 struct worker {
@@ -33,23 +33,23 @@ struct worker {
 	struct bundle bundle;
 	char *folder;	      /* of the bundle; NULL before one is loaded */
 	bool *fed;	      /* per slot, recipe.slots of them */
-	int64_t record_count; /* of the request being served; 0 unless it is run */
+	int64_t record_count; /* of the current request; 0 unless it is run */
 	bool close_owed;      /* probe was called, close was not */
 };
 
 void worker_init(struct worker *worker, const struct adapter *adapter, const char *library,
 		 const char *option);
-/* Closes the adapter if that is still owed. */
+/* Closes the adapter if that is still required. */
 void worker_release(struct worker *worker);
 
 /*
  * Serves one request (borrowed) and adds the members of its reply. After an error the reply's
- * members count for nothing. PRONY_PROTOCOL: the request was wrong and changed nothing.
+ * members are ignored. PRONY_PROTOCOL: the request was wrong and changed nothing.
  */
 enum prony_status worker_serve_verb(struct worker *worker, enum protocol_verb verb,
 				    const json_t *request, json_t *reply, struct error *err);
 
-/* The status word of a reply for an error; never NULL. */
+/* Returns the status word of a reply for an error; never NULL. */
 const char *worker_status_word(enum prony_status status);
 
 #endif

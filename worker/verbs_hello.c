@@ -1,4 +1,7 @@
-/* The verb hello: what is asked for, whether there is it, and what the framework says of itself. */
+/*
+ * The verb hello: reads the target, checks that it is available, and replies with the framework's
+ * description.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,14 +19,14 @@ enum prony_status verbs_adapter_result(struct worker *w, enum prony_status statu
 	if (status == PRONY_OK)
 		return PRONY_OK;
 	w->progress = PROGRESS_FAILED;
-	/* An adapter that forgot its message still gets a useful one. */
+	/* If the adapter set no message, this one is used. */
 	return error_set(err, status, "%s of adapter %s failed: %s", call, w->adapter->name,
 			 prony_status_text(status));
 }
 
 void verbs_add(json_t *object, const char *key, json_t *value)
 {
-	/* Only fails without memory or for text that is not UTF-8. */
+	/* Fails only without memory or for text that is not UTF-8. */
 	if (json_object_set_new(object, key, value) != 0)
 		json_object_set_new(object, key, json_null());
 }
@@ -56,7 +59,7 @@ static enum prony_status map_shared(struct worker *w, const json_t *request, boo
 	return results_map(&w->results, (int)fd, bytes, mapped, err);
 }
 
-/* The descriptors of the ring of batches, where there is one; from now on they are ours. */
+/* Takes over the descriptors of the ring of batches, if there is one; the worker then owns them. */
 static enum prony_status take_ring(struct worker *w, const json_t *request, struct error *err)
 {
 	json_t *ring = json_object_get(request, "ring");
@@ -143,8 +146,7 @@ static void describe_probe(const struct worker *w, json_t *reply)
 	verbs_add(reply, "world_size", json_integer(w->session.target.world_size));
 }
 
-/* What the request must say before the framework can be loaded; nothing has changed after an error.
- */
+/* Reads what must be known before the framework can be loaded; an error changes nothing. */
 static enum prony_status parse_hello(const json_t *request, struct target *target, bool *profiled,
 				     struct error *err)
 {
@@ -165,7 +167,9 @@ static enum prony_status parse_hello(const json_t *request, struct target *targe
 	return status;
 }
 
-/* What no adapter has, or this one has not; which devices there are is only known later. */
+/*
+ * Checks for targets that no adapter supports, or not this one; the devices are known only later.
+ */
 static enum prony_status check_target(const struct adapter *adapter, const struct target *target,
 				      struct error *err)
 {

@@ -5,31 +5,34 @@
 #include "worker/loop.h"
 #include "worker/verbs.h"
 
-/* An adapter that failed once is in an unknown state: only close is left. Returns `status`. */
+/*
+ * Records a failure of the adapter: its state is then unknown, so only close is allowed. Returns
+ * `status`.
+ */
 enum prony_status verbs_adapter_result(struct worker *w, enum prony_status status, const char *call,
 				       struct error *err);
 
 /* Sets a member; takes the value's reference. */
 void verbs_add(json_t *object, const char *key, json_t *value);
-/* The nanoseconds since an instant. */
+/* Adds the nanoseconds since an instant. */
 void verbs_add_duration(json_t *reply, const char *key, int64_t begin_ns);
 
-/* What the adapter is given, of a graph or of a file as it is: verbs_work.c. */
+/* Calls to the adapter for a graph or for a model file run unchanged: verbs_work.c. */
 enum prony_status verbs_supports(const struct worker *w, struct error *why);
 enum prony_status verbs_build(struct worker *w, struct built *built, struct error *err);
 enum prony_status verbs_feed(struct worker *w, int slot, int64_t batch, struct error *err);
-/* The outputs of the last step as an image of their own. */
+/* Returns the outputs of the last step as a separate image. */
 enum prony_status verbs_read_outputs(struct worker *w, struct arena *arena, void **image,
 				     size_t *bytes, struct error *err);
 
-/* An integer member in [0, limit). */
+/* Reads an integer member in [0, limit). */
 enum prony_status verbs_get_index(const json_t *request, const char *key, int64_t limit,
 				  int64_t *out, struct error *err);
-/* steps and slot of a request; every slot that they touch must hold a batch. */
+/* Reads steps and slot of a request; every slot that they use must hold a batch. */
 enum prony_status verbs_parse_steps(struct worker *w, const json_t *request, struct loop_plan *plan,
 				    struct error *err);
 
-/* Steps with what the framework says of each, which goes to a file: verbs_profile.c. */
+/* Runs steps and writes the framework's report about each to a file: verbs_profile.c. */
 enum prony_status verbs_profile(struct worker *w, const json_t *request, json_t *reply,
 				struct error *err);
 

@@ -1,5 +1,4 @@
-/* The verb profile: steps with what the framework says of each, for people, apart from any window.
- */
+/* The verb profile: runs steps outside any window and writes the framework's report about each. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 #define STEPS_MAX 100000
 
-/* Steps one by one; instants: begin and end of each. */
+/* Runs the steps one by one; instants: begin and end of each. */
 static enum prony_status profile_steps(struct worker *w, const struct loop_plan *plan,
 				       int64_t *instants, struct profile_log *log,
 				       struct error *err)
@@ -53,7 +52,7 @@ static json_t *event_json(const struct profile_event *event)
 	return json;
 }
 
-/* Adds the value, whose reference is taken, after a comma where it is not the first. */
+/* Adds the value, whose reference is taken, after a comma unless it is the first. */
 static enum prony_status add_value(struct file_writer *writer, json_t *value, bool first,
 				   struct error *err)
 {
@@ -98,7 +97,7 @@ static enum prony_status write_profile(const char *folder, const int64_t *instan
 	enum prony_status status = file_writer_open(path, &writer, err);
 
 	if (status == PRONY_OK) {
-		/* A piece that fails has released the writer. */
+		/* A part that fails has released the writer. */
 		status = write_parts(writer, instants, steps, log, err);
 		if (status == PRONY_OK)
 			status = file_writer_finish(writer, err);
@@ -132,7 +131,7 @@ static enum prony_status parse_profile(struct worker *w, const json_t *request,
 	return PRONY_OK;
 }
 
-/* Everything that the framework does for it. */
+/* Runs the steps with the framework's profiler on. */
 static enum prony_status profile(struct worker *w, const struct loop_plan *plan, int64_t *instants,
 				 struct profile_log *log, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* What the adapter is given to do: a graph, or a user's file as it is. */
+/* Gives the adapter its work: a graph, or a model file run unchanged. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static enum prony_status supports_file(const struct worker *w, struct error *why
 	return reasons_finish(&reasons, why);
 }
 
-/* Nothing of the network runs: batches arrive, and that is all. */
+/* Whether the stage load is supported, in which batches arrive and no network runs. */
 static enum prony_status supports_load(const struct worker *w, struct error *why)
 {
 	if (w->bundle.has_data)
@@ -92,7 +92,7 @@ enum prony_status verbs_feed(struct worker *w, int slot, int64_t batch, struct e
 		batch_at(&bundle->graph, &bundle->inputs, &bundle->labels, (size_t)batch), err);
 }
 
-/* Their shapes are known only now, so that they are copied. */
+/* Their shapes are known only now, so they are copied. */
 enum prony_status verbs_read_outputs(struct worker *w, struct arena *arena, void **image,
 				     size_t *bytes, struct error *err)
 {
@@ -129,7 +129,7 @@ enum prony_status verbs_get_index(const json_t *request, const char *key, int64_
 	return PRONY_OK;
 }
 
-/* Every slot that the steps will touch must hold a batch. */
+/* Checks that every slot that the steps will use holds a batch. */
 static enum prony_status check_fed(const struct worker *w, const struct loop_plan *plan,
 				   struct error *err)
 {

@@ -10,8 +10,8 @@
 #include "worker/verbs.h"
 
 /*
- * Puts the outcome into the reply: {"id", "ok": true, ...} or {"id", "ok": false, "status",
- * "error"}. The id is that of the request (borrowed, may be NULL), or null where it has none.
+ * Adds the outcome to the reply: {"id", "ok": true, ...} or {"id", "ok": false, "status", "error"}.
+ * The id is that of the request (borrowed, may be NULL), or null if it has none.
  */
 static json_t *finish_reply(json_t *reply, const json_t *request, enum prony_status status,
 			    const struct error *err)
@@ -25,7 +25,7 @@ static json_t *finish_reply(json_t *reply, const json_t *request, enum prony_sta
 				 worker_status_word(status), "error",
 				 err->text[0] ? err->text : prony_status_text(status));
 	}
-	if (json_object_get(reply, "id")) /* the fake adapter has put another one */
+	if (json_object_get(reply, "id")) /* the fake adapter has set another one */
 		json_decref(id);
 	else
 		json_object_set_new(reply, "id", id);
@@ -77,7 +77,7 @@ static enum prony_status serve_line(struct worker *worker, const struct error *r
 	return status;
 }
 
-/* A line that was too long is answered too, so that a parent never waits in vain. */
+/* Replies to a line that was too long, so that a parent never waits in vain. */
 static enum prony_status refuse_line(struct channel *channel, const struct error *why,
 				     struct error *err)
 {
@@ -135,7 +135,10 @@ static int worker_serve(const struct adapter *adapter, const struct worker_optio
 	return prony_status_exit(status);
 }
 
-/* The descriptor that an environment variable names; closed when the framework starts programs. */
+/*
+ * Returns the descriptor that an environment variable names, set to be closed when the framework
+ * starts programs.
+ */
 static enum prony_status environment_fd(const char *name, int *out, struct error *err)
 {
 	const char *text = getenv(name);

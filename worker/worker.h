@@ -1,4 +1,7 @@
-/* The measuring loop around an adapter that it knows only as a table; one process per worker. */
+/*
+ * The worker: one process that serves the requests of the parent with one adapter, known only as a
+ * table.
+ */
 #ifndef PRONY_WORKER_WORKER_H
 #define PRONY_WORKER_WORKER_H
 
@@ -8,15 +11,15 @@
 struct worker_options {
 	const char *adapter; /* its name in adapter_registry */
 	const char *library; /* path that the adapter loads; NULL for built-in adapters */
-	const char *option;  /* private knobs of null and fake; NULL or "" = none */
+	const char *option;  /* private options of null and fake; NULL or "" = none */
 };
 
 /*
  * Serves requests on the descriptors that the environment names (docs/worker-protocol.md) until
- * close or the end of the requests. An adapter that is unknown or absent is answered to every
- * request, because the parent looks for reasons in replies. Returns the exit code of the process:
- * 0, or that of `err`, which is set when the descriptors are unusable (somebody started a worker by
- * hand) or stop working.
+ * close or the end of the requests. If the adapter is unknown or absent, every request gets that as
+ * its reply, because the parent reads reasons in replies. Returns the exit code of the process: 0,
+ * or that of `err`, which is set when the descriptors are unusable (a worker started by hand) or
+ * stop working.
  *
  * The caller should flush its streams and leave with _exit: the destructors of some frameworks
  * crash or hang once their threads have stopped, after everything has been delivered.
