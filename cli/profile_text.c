@@ -13,7 +13,7 @@
 #include "report/table.h"
 #include "report/text.h"
 
-/* Functions whose lines are shown, and lines of one. */
+/* The number of functions whose lines are shown, and the columns of a path. */
 enum { FUNCTIONS_SHOWN = 4, PATH_SHOWN = 60 };
 
 static void duration_cell(struct table *table, double ns)
@@ -59,7 +59,7 @@ static void phase_row(struct table *table, const struct profile *profiles, size_
 	}
 }
 
-/* The phases of those that have a profile, side by side. */
+/* Adds the table of phases, with the profiles side by side. */
 static void phases_table(const struct profile *profiles, size_t count, bool colour, int width,
 			 struct strbuf *out)
 {
@@ -107,7 +107,7 @@ static void layer_row(struct table *table, const struct profile *profile,
 	free(kind);
 }
 
-/* A sentence in lines of the terminal's width. */
+/* Adds a sentence, wrapped at the terminal's width. */
 PRONY_PRINTF(3, 4) static void say(int width, struct strbuf *out, const char *format, ...)
 {
 	struct strbuf text;
@@ -120,7 +120,7 @@ PRONY_PRINTF(3, 4) static void say(int width, struct strbuf *out, const char *fo
 	strbuf_release(&text);
 }
 
-/* "6.98 ms of 7.11 ms (98.2 %) are in layers ..." */
+/* Adds "6.98 ms of 7.11 ms (98.2 %) are in layers ...". */
 static void layers_sum(const struct profile *profile, int width, struct strbuf *out)
 {
 	char sum[FORMAT_BYTES], step[FORMAT_BYTES], share[FORMAT_BYTES], rest[FORMAT_BYTES];
@@ -205,7 +205,7 @@ static void line_row(struct table *table, const struct profile *profile,
 	free(code);
 }
 
-/* The end of a path, which tells files apart. */
+/* Returns the end of a path, which distinguishes files. */
 static const char *path_end(const char *path)
 {
 	size_t length = strlen(path);
@@ -215,7 +215,10 @@ static const char *path_end(const char *path)
 	return slash ? slash + 1 : path + length - PATH_SHOWN;
 }
 
-/* A function's lines in their order; those that took nothing are left out where there are many. */
+/*
+ * Adds a table of a function's lines in order; if there are many, lines that took no time are left
+ * out.
+ */
 static void function_table(const struct profile *profile, const struct profile_function *function,
 			   size_t top, bool colour, int width, struct strbuf *out)
 {

@@ -15,11 +15,13 @@
 #include "report/summary.h"
 
 #define SECOND_NS INT64_C(1000000000)
-/* More often than the clock on the screen changes: a turn of the processor that comes late on a
- * busy machine leaves no second without a change. */
+/*
+ * The line is redrawn more often than its clock changes, so that a late redraw on a busy machine
+ * still leaves no second without a change.
+ */
 #define TICK_NS (SECOND_NS / 4)
 #define REFERENCE_LINE_NS (10 * SECOND_NS)
-/* Where no terminal is, so long nothing may have been said. */
+/* Without a terminal, a line is printed at least this often. */
 #define QUIET_NS (60 * SECOND_NS)
 
 static double seconds_since(int64_t then_ns, int64_t now_ns)
@@ -69,7 +71,7 @@ static void estimate_text(const struct estimate *estimate, char *out, size_t byt
 		snprintf(out, bytes, "  %s", step);
 }
 
-/* What changes stands first: a narrow terminal cuts off the rest. */
+/* The changing parts come first: a narrow terminal cuts off the rest. */
 static void live_text(struct progress *p)
 {
 	static const char beats[][3] = {"| ", "/ ", "- ", "\\ "};
@@ -121,7 +123,9 @@ void progress_say(struct progress *progress, const char *text)
 	pthread_mutex_unlock(&progress->lock);
 }
 
-/* Four times a second; whatever the program waits for or computes. */
+/*
+ * The thread that redraws the line four times a second, whatever the program waits for or computes.
+ */
 static void *tick(void *context)
 {
 	struct progress *p = context;
@@ -157,10 +161,10 @@ void progress_start(struct progress *progress)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&progress->ended, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* Signals are for who waits: they end its waits. */
+	/* Signals must reach the main thread, whose waits they end. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	/* Without a thread events alone change the line. */
+	/* Without the thread, only events change the line. */
 	progress->ticks = pthread_create(&progress->ticker, NULL, tick, progress) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -181,7 +185,9 @@ void progress_end(struct progress *progress)
 	progress->line[0] = '\0';
 }
 
-/* The reference of a large network takes long: without a terminal, a line every ten seconds. */
+/*
+ * The reference of a large network takes long: without a terminal, prints a line every ten seconds.
+ */
 static void on_reference(struct progress *p, const struct run_event *event, int64_t now)
 {
 	char title[200], line[300];
@@ -229,7 +235,7 @@ static void say_cell_end(struct progress *p, const struct run_event *event,
 	if (event->text && event->text[0]) {
 		say_of_cell(p, event->cell, event->text);
 	} else if (p->live) {
-		/* Elsewhere its last process has said it. */
+		/* Without a terminal, the line of its last process has shown it. */
 		if (estimate && estimate->n)
 			snprintf(text, sizeof text, "ok%s, %zu process%s", figure, estimate->n,
 				 estimate->n == 1 ? "" : "es");

@@ -28,15 +28,15 @@
 enum { NOT_OK_SHOWN = 3 };
 #define SECOND_NS INT64_C(1000000000)
 
-/* How long other programs are watched before a run: enough to see a busy processor. */
+/* How long other programs are watched before a run: enough to detect a busy processor. */
 #define FINDINGS_WATCH_NS INT64_C(40000000)
 
 static volatile int stop_wanted;
 
 /*
- * The reference may compute for long before it sees the request to stop: a second signal ends the
- * program at once, and the guards end the workers. A second signal within two seconds does not
- * count: timeout(1) sends each signal twice.
+ * The reference may compute for long before it checks the request to stop. Therefore a second
+ * signal ends the program at once, and the guards end the workers. A second signal within two
+ * seconds does not count: timeout(1) sends each signal twice.
  */
 static void on_signal(int number)
 {
@@ -118,7 +118,7 @@ static enum prony_status write_report(struct job *job, const char *which, struct
 	return status;
 }
 
-/* The table, or its JSON, and the page when wanted. */
+/* Prints the table or its JSON, and writes the report if requested. */
 static enum prony_status show_result(struct job *job, struct error *err)
 {
 	struct stored_run stored;
@@ -126,7 +126,7 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	/* The tables of other programs are made of every step. */
+	/* The tables in the form of other programs need every step. */
 	bool steps = job->selection.spec.form != FORM_OURS;
 	enum prony_status status = results_load(job->store, which,
 						as_json ? RESULTS_EVIDENCE
@@ -163,8 +163,10 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	return status;
 }
 
-/* Whether a cell makes the run a failure. A cell that only a suite or `all` asked for may be
- * missing or unsupported. */
+/*
+ * Whether a cell makes the run a failure. A cell that is only requested by a suite or by `all` may
+ * be missing or unsupported.
+ */
 static bool is_failure(const struct job *job, size_t cell)
 {
 	enum cell_status status = job->study.cells[cell].status;
@@ -204,7 +206,10 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 	strbuf_release(&text);
 }
 
-/* 1, and which cells, when one that was asked for by name is not ok, or none is. */
+/*
+ * Returns the exit code: 1 if a cell requested by name is not ok, or if no cell is ok; then names
+ * these cells.
+ */
 static int outcome(const struct job *job)
 {
 	size_t good = 0, failures = 0;
@@ -226,7 +231,7 @@ static bool something_runs(const struct plan *plan)
 	return false;
 }
 
-/* "4 cells, default effort: 20 to 48 processes, about 17 min" */
+/* Prints "4 cells, default effort: 20 to 48 processes, about 17 min". */
 static void say_time(struct job *job)
 {
 	char time[140], effort[40] = "", line[240];
@@ -238,7 +243,7 @@ static void say_time(struct job *job)
 	progress_say(&job->progress, line);
 }
 
-/* Says which cells cannot run, before the others are measured. */
+/* Names the cells that cannot run, before the others are measured. */
 static void say_lacks(struct job *job)
 {
 	struct strbuf line;
@@ -292,7 +297,7 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	return PRONY_OK;
 }
 
-/* Says what on this machine will disturb the measurement. */
+/* Prints the conditions of this machine that will disturb the measurement. */
 static void say_findings(struct job *job)
 {
 	struct strbuf line;
@@ -312,9 +317,11 @@ static void record_machine(struct job *job)
 	job_drop_replaced(job);
 }
 
-/* Waits for the machine lock before anything is watched or timed, because another prony would count
- * as load. Then reads again what may have changed meanwhile: the record of the machine, and which
- * run the baseline's name means. */
+/*
+ * Waits for the machine lock before any watching or timing, because another prony would count as
+ * load. Then reads again what may have changed meanwhile: the record of the machine, and the run
+ * that the baseline's name refers to.
+ */
 static enum prony_status take_machine(struct job *job, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -379,7 +386,7 @@ static void job_release(struct job *job)
 	selection_release(&job->selection);
 }
 
-/* Fails before anything is measured if bundles cannot be written there. */
+/* Fails before any measurement if bundles cannot be written to the folder. */
 static enum prony_status check_folder(const char *path, struct error *err)
 {
 	enum prony_status status = directory_make(path, err);

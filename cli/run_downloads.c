@@ -11,7 +11,7 @@
 struct downloads {
 	const struct plan *plan;
 	struct arena arena;
-	const char **names; /* said so far */
+	const char **names; /* those listed so far */
 	size_t count;
 	int64_t sum_mb;
 	struct strbuf *out;
@@ -26,7 +26,7 @@ static bool is_new(struct downloads *d, const char *name)
 	return true;
 }
 
-/* Megabytes that its lock names; -1 where no lock does. */
+/* Returns the megabytes stated in the framework's lock; -1 if there is no lock. */
 static int64_t framework_mb(struct downloads *d, const struct plan_cell *cell)
 {
 	const struct framework *framework = cell->place->framework;
@@ -58,7 +58,7 @@ static void add_framework(struct downloads *d, const struct plan_cell *cell)
 	d->sum_mb += mb;
 }
 
-/* Bytes of what `prony data fetch` downloads. */
+/* Returns the bytes that `prony data fetch` downloads. */
 static int64_t dataset_bytes(const struct dataset *dataset)
 {
 	int64_t bytes = 0;

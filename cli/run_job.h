@@ -1,4 +1,6 @@
-/* What the files of `prony run` share: the run, from its options to its row in the store. */
+/*
+ * Shared by the files of `prony run`: the state of a run, from its options to its row in the store.
+ */
 #ifndef PRONY_CLI_RUN_JOB_H
 #define PRONY_CLI_RUN_JOB_H
 
@@ -6,29 +8,33 @@
 #include "cli/selection.h"
 #include "study/study.h"
 
-/* Everything of one `prony run`. */
+/* The whole state of one `prony run`. */
 struct job {
 	const struct run_options *options;
 	struct selection selection;
-	int lock_fd; /* the machine's; -1: not taken */
+	int lock_fd; /* of the machine's lock; -1: not taken */
 	struct store *store;
 	struct run_meta meta;
 	struct study study;
 	struct time_left left;
 	struct progress progress;
 	json_t *machine;
-	struct stored_run baseline; /* what --baseline names */
+	struct stored_run baseline; /* the run that --baseline names */
 	bool baseline_loaded;
-	bool slower; /* than the baseline, a cell of it */
-	bool broken; /* a cell that is ok in the baseline is not in this run */
+	bool slower; /* a cell is slower than in the baseline */
+	bool broken; /* a cell that is ok in the baseline is not ok in this run */
 };
 
-/* Removes from the machine's record the environment variables that no worker sees, because prony
- * sets them for each (the number of threads). */
+/*
+ * Removes from the machine's record the environment variables that prony sets for each worker (the
+ * number of threads), because no worker sees their values.
+ */
 void job_drop_replaced(struct job *job);
 
-/* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same
- * kind. `argv` is kept with it as the command. */
+/*
+ * Opens the run in the store: a new one, or with --resume the newest unfinished one of the same
+ * kind. Stores `argv` with it as the command.
+ */
 enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err);
 
 #endif

@@ -96,7 +96,7 @@ static enum prony_status set_axes(const struct run_options *o, struct spec *spec
 	return status;
 }
 
-/* "all" asks for whatever there is: what is missing then is no failure. */
+/* Whether "all" is requested: then cells that cannot run are no failure. */
 static bool names_all(const struct spec_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -144,8 +144,10 @@ static bool is_framework(const char *word)
 	return found;
 }
 
-/* What stands where a suite should, and is something else that there is; suites may be called like
- * networks (alexnet). */
+/*
+ * Sets an error if the word in the place of a suite is something else that is known. A suite may
+ * have the name of a network (alexnet).
+ */
 static enum prony_status not_a_suite(const char *word, struct error *err)
 {
 	size_t length = strlen(word);

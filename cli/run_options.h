@@ -18,7 +18,7 @@ struct run_options {
 
 extern const struct option run_option_rows[];
 
-/* The option of an axis, X of cell/axes.h; of commands whose struct begins with run_options. */
+/* The option of an axis, as X of cell/axes.h; for commands whose struct begins with run_options. */
 #define RUN_OPTION_AXIS(id, member, type, enumeration, recipe, option, letter_, what, ...)         \
 	{.name = (option),                                                                         \
 	 .letter = (letter_),                                                                      \
@@ -28,7 +28,7 @@ extern const struct option run_option_rows[];
 	 .initial = &axes[AXIS_##id].initial,                                                      \
 	 .help = (what)},
 
-/* Rows of commands whose struct begins with run_options: what chooses cells, */
+/* Option rows for commands whose struct begins with run_options: the choice of cells. */
 #define RUN_OPTIONS_CELLS                                                                          \
 	CELL_AXES(RUN_OPTION_AXIS){                                                                \
 		.name = "worker",                                                                  \
@@ -43,7 +43,7 @@ extern const struct option run_option_rows[];
 		 .metavar = "NAME=DIMS",                                                           \
 		 .help = "shape of an input that an ONNX file leaves open, for one sample: "       \
 			 "x=1x3x48x320"},
-/* what bounds a worker, */
+/* The same: the limits of a worker. */
 #define RUN_OPTIONS_PATIENCE                                                                       \
 	{.name = "timeout",                                                                        \
 	 .kind = OPTION_INT,                                                                       \
@@ -59,10 +59,13 @@ extern const struct option run_option_rows[];
 		 .max = 1 << 30,                                                                   \
 		 .help = "limit of a worker's resident memory, such as 1536 or 2GiB (default: "    \
 			 "90 % of the available memory)"},
-/* Defaults: nothing given. */
+/* Sets the defaults: no options given. */
 void run_options_init(struct run_options *options);
 
-/* Suites named on the command line, then the options over them, then defaults. */
+/*
+ * Makes a spec from the suites named on the command line, then the options, which override them,
+ * then defaults.
+ */
 enum prony_status run_options_spec(const struct run_options *options, const char **suites,
 				   size_t suite_count, struct spec *spec, struct error *err);
 

@@ -15,7 +15,7 @@ static bool would_run(const struct plan_cell *cell)
 	return cell->status == CELL_PENDING;
 }
 
-/* Labels without the framework; "" where nothing else differs. */
+/* Writes the label without the framework; "" if the cells differ in nothing else. */
 static void rest_of(const struct labels *labels, const struct plan_cell *cell, char *out)
 {
 	struct labels rest = *labels;
@@ -29,7 +29,10 @@ static void rest_of(const struct labels *labels, const struct plan_cell *cell, c
 		label_text(&rest, &cell->cell, out, CELL_KEY_BYTES);
 }
 
-/* The cells from `first` that differ in their framework only: it is the innermost of a plan. */
+/*
+ * Returns the end of the cells from `first` that differ only in their framework, the innermost axis
+ * of a plan.
+ */
 static size_t end_of_comparison(const struct plan *plan, const struct labels *labels, size_t first)
 {
 	char label[CELL_KEY_BYTES], other[CELL_KEY_BYTES];
@@ -44,7 +47,9 @@ static size_t end_of_comparison(const struct plan *plan, const struct labels *la
 	return end;
 }
 
-/* "train: native, caffe, mxnet" of those that would run; nothing where none would. */
+/*
+ * Adds "train: native, caffe, mxnet" for the cells that would run; adds nothing if there are none.
+ */
 static void add_comparison(const struct plan *plan, const struct labels *labels, size_t first,
 			   size_t end, int width, struct strbuf *out)
 {
@@ -64,11 +69,11 @@ static void add_comparison(const struct plan *plan, const struct labels *labels,
 	strbuf_release(&line);
 }
 
-/* Cells that cannot run for one reason. */
+/* The cells that cannot run for the same reason. */
 struct obstacle {
-	const struct plan_cell *cell; /* the first of them */
+	const struct plan_cell *cell; /* the first of these cells */
 	size_t cells;
-	const char *names[NAMES_SHOWN]; /* of frameworks; more: there are others */
+	const char *names[NAMES_SHOWN]; /* of frameworks; `more`: there are others */
 	size_t named;
 	bool more;
 };
@@ -120,13 +125,15 @@ static bool would_not_run(const struct plan_cell *cell)
 	return !would_run(cell);
 }
 
-/* The framework is here, and what else it takes is not. */
+/* Whether the framework is here but something else is missing. */
 static bool lacks_something(const struct plan_cell *cell)
 {
 	return cell->status == CELL_MISSING && cell->place->origin != ORIGIN_NONE;
 }
 
-/* Those of the plan's cells that are meant, by their reasons: a new array, which the caller frees.
+/*
+ * Groups the selected cells of the plan by their reasons; returns a new array, which the caller
+ * frees.
  */
 static struct obstacle *find_obstacles(const struct plan *plan,
 				       bool (*meant)(const struct plan_cell *cell),

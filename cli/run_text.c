@@ -39,7 +39,7 @@ void run_say(const struct run_extent *run)
 	strbuf_release(&line);
 }
 
-/* What was asked for: the suite, or the beginning of what stood after `prony run`. */
+/* Returns what was requested: the suite, or the beginning of the words after `prony run`. */
 static json_t *what(const struct run_meta *meta)
 {
 	static const char words[] = "prony run ";

@@ -14,7 +14,7 @@ void selection_init(struct selection *selection)
 	spec_init(&selection->spec);
 }
 
-/* An adapter of ours can be asked before a worker is started. */
+/* Asks an adapter of prony, which can be done before a worker is started. */
 static enum prony_status judge_options(const struct framework *framework, const char *options,
 				       struct error *why)
 {

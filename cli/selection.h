@@ -1,5 +1,6 @@
-/* What the words of `prony run` and `prony profile` choose on this machine: cells with their
- * workers. */
+/*
+ * Turns the words of `prony run` and `prony profile` into cells with their workers on this machine.
+ */
 #ifndef PRONY_CLI_SELECTION_H
 #define PRONY_CLI_SELECTION_H
 
@@ -15,17 +16,18 @@ struct selection {
 	struct spec spec;
 	struct registry registry;
 	struct plan plan;
-	char *self; /* path of this program, which workers are started by */
-	int cpus[SELECTION_CPUS_MAX], cpu_count; /* that may be used */
+	char *self; /* path of prony's executable, which starts workers */
+	int cpus[SELECTION_CPUS_MAX], cpu_count; /* CPUs that may be used */
 	bool plan_ready;
 };
 
-/* Call first; release is then right whatever happened. */
+/* Call this first; selection_release may then be called in any case. */
 void selection_init(struct selection *selection);
 
 /*
- * Suites and options into a spec, with the user's own workers into a plan. `options` and `words`
- * must live as long. Errors: PRONY_USAGE and what a suite, a descriptor or the plan says.
+ * Makes a spec from suites and options, and a plan from it and the user's own workers. `options`
+ * and `words` must outlive the selection. Errors: PRONY_USAGE and those of suites, descriptors and
+ * the plan.
  */
 enum prony_status selection_make(struct selection *selection, const struct run_options *options,
 				 const char **words, size_t count, struct error *err);
