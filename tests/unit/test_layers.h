@@ -1,4 +1,6 @@
-/* Layers that no network of ours has: for tests. As those of graph/graph.h. */
+/*
+ * Layer builders for tests, like those of graph/graph.h, for layers that no built-in network has.
+ */
 #ifndef PRONY_TESTS_UNIT_TEST_LAYERS_H
 #define PRONY_TESTS_UNIT_TEST_LAYERS_H
 
@@ -24,7 +26,7 @@ static inline int build_clip(struct builder *b, const char *name, int x, double 
 	return build_node(b, OP_CLIP, name, &x, 1, &attributes);
 }
 
-/* Over the axes from `axis` on; parameters NAME.scale (ones) and NAME.bias (zeros). */
+/* Normalises over the axes from `axis` on. Parameters: NAME.scale (ones) and NAME.bias (zeros). */
 static inline int build_layer_norm(struct builder *b, const char *name, int x, int64_t axis)
 {
 	const struct shape *shape = &b->graph->values[x].shape;

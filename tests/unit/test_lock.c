@@ -1,4 +1,4 @@
-/* The lock of the machine, and what somebody may have put in its place. */
+/* The machine lock, and other files in its place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void it_is_made_for_everybody(void **state)
 	close(fd);
 }
 
-/* Somebody else's file keeps its mode. */
+/* A file of another user keeps its mode. */
 static void one_that_is_there_stays_as_it_is(void **state)
 {
 	struct fixture *f = *state;
@@ -113,8 +113,9 @@ static void only_a_file_with_one_name_will_do(void **state)
 }
 
 /*
- * fs.protected_regular: in a folder like /tmp nobody may say O_CREAT of another user's file that is
- * there. The linker puts this in the place of open (Meson has file offsets of 64 bits everywhere).
+ * fs.protected_regular: in a folder like /tmp, open with O_CREAT fails for an existing file of
+ * another user. The linker replaces open with this wrapper (Meson uses 64-bit file offsets
+ * everywhere).
  */
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -147,7 +148,7 @@ static void another_users_lock_is_opened(void **state)
 	close(fd);
 }
 
-/* Who holds one that was removed holds nothing that the next would meet. */
+/* A lock on a removed file must not count: the next process would not see it. */
 static void remove_it(void *context, const char *path)
 {
 	int *holder = context;

@@ -1,4 +1,7 @@
-/* A user's file as it is: its inputs and outputs, its bundle, and how two engines agree on it. */
+/*
+ * A model file run unchanged: its inputs and outputs, its bundle, and the comparison of two
+ * engines.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +26,7 @@ static void check(enum prony_status status, const struct error *err)
 		fail_msg("%s", err->text);
 }
 
-/* LeNet as prony writes it: one input of 4 x 1 x 28 x 28. */
+/* LeNet as prony exports it: one input of 4 x 1 x 28 x 28. */
 static void export_lenet(struct arena *arena, void **bytes, size_t *length)
 {
 	struct error err = ERROR_INIT;
@@ -49,7 +52,7 @@ static void ports_of_a_file(void **state)
 	arena_init(&arena, 0);
 	export_lenet(&arena, &bytes, &length);
 	check(onnx_ports_read(bytes, length, &arena, &ports, &err), &err);
-	/* Its weights are no inputs. */
+	/* Weights are not inputs. */
 	assert_int_equal(ports.inputs.count, 1);
 	assert_string_equal(ports.inputs.tensors[0].name, "input");
 	assert_int_equal(ports.outputs.count, 1);
@@ -58,7 +61,7 @@ static void ports_of_a_file(void **state)
 	assert_int_equal(inputs.tensors[0].shape.dims[0], 4);
 	assert_int_equal(onnx_ports_inputs(&ports, 3, &arena, &inputs, &err), PRONY_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "take -b 4"));
-	/* Cut off anywhere it is no file. */
+	/* A truncated file is refused, wherever it is cut. */
 	for (size_t part = 1; part < 64; part++)
 		assert_int_not_equal(
 			onnx_ports_read(bytes, length * part / 64, &arena, &ports, NULL), PRONY_OK);

@@ -1,4 +1,4 @@
-/* MXNet's adapter against the float64 reference. Skipped where it is not installed. */
+/* MXNet's adapter against the float64 reference. Skipped if MXNet is not installed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static bool run(const char *network, int64_t batch, exercise_body *body)
 	return exercise_run(&adapter_mxnet, library, zoo_find(network, NULL), batch, body);
 }
 
-/* The descriptor's options are variables. */
+/* Descriptor options are environment variables. */
 static enum prony_status with_variable(struct exercise *e, const char *name, const char *value,
 				       struct error *err)
 {
@@ -67,7 +67,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_TRAIN;
-	e->recipe.threads = 1; /* other than the cores at hand: open has to set it */
+	e->recipe.threads = 1; /* differs from the available cores: open has to set it */
 	status = exercise_open(e, err);
 	if (status != PRONY_OK)
 		return status;
@@ -79,8 +79,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	return exercise_trainer(e, err);
 }
 
-/* Threads that MXNet has started when a step has run, of two networks: shared with their children.
- */
+/* Threads that MXNet has started after one step, for two networks; shared with the children. */
 static int *started;
 
 static enum prony_status count_threads(struct exercise *e, struct error *err)
@@ -98,9 +97,9 @@ static enum prony_status count_threads(struct exercise *e, struct error *err)
 }
 
 /*
- * Arrays of 200,000 elements and more are copied with OpenMP on our thread, whose team would make
- * libgomp's threads more than the processors, so that none of them waits for the next region any
- * more: LeNet has such weights, the other network has none.
+ * Arrays of 200,000 elements and more are copied with OpenMP on the calling thread. Its team would
+ * bring libgomp's threads above the number of processors, and then none of them spins until the
+ * next region. LeNet has such weights; the other network does not.
  */
 static void test_no_team_but_the_engines(void **state)
 {
@@ -118,7 +117,7 @@ static void test_no_team_but_the_engines(void **state)
 	munmap(started, sizeof(*started));
 }
 
-/* Resident pages of this process. */
+/* Returns the number of resident pages of this process. */
 static long resident_pages(void)
 {
 	long size = 0, resident = -1;
@@ -151,7 +150,9 @@ static enum prony_status check_leak(struct exercise *e, struct error *err)
 	return status;
 }
 
-/* What a test's own loader reads: the part to evaluate with of mnist-sample, 2,000 samples. */
+/*
+ * The data of the test of MXNet's own loader: the evaluation part of mnist-sample, 2,000 samples.
+ */
 enum { OWN_BATCH = 16, OWN_SAMPLES = 2000 };
 
 static const struct dataset *sample_set(char **folder)
@@ -199,7 +200,7 @@ static void describe_own(const char **folder, struct loader_data *data)
 	};
 }
 
-/* The first batch as prony makes it, over the one that was drawn for a slot. */
+/* Replaces the drawn batch of a slot by the first batch as prony makes it. */
 static enum prony_status fill_first(struct exercise *e, int slot, struct error *err)
 {
 	struct batch_request request = {
@@ -218,7 +219,7 @@ static enum prony_status fill_first(struct exercise *e, int slot, struct error *
 	return status;
 }
 
-/* Logits of one step on a slot as doubles. */
+/* Returns the logits of one step on a slot as doubles. */
 static enum prony_status own_logits(struct exercise *e, int slot, double *out, struct error *err)
 {
 	struct tensor_set logits;
@@ -231,7 +232,7 @@ static enum prony_status own_logits(struct exercise *e, int slot, double *out, s
 	return status;
 }
 
-/* Batch `number` of ImageRecordIter, taken into slot 1, against the one that lies in slot 0. */
+/* Compares batch `number` of ImageRecordIter, taken into slot 1, with the batch in slot 0. */
 static enum prony_status compare_own(struct exercise *e, const double *wanted, bool same,
 				     struct error *err)
 {
@@ -251,7 +252,7 @@ static enum prony_status compare_own(struct exercise *e, const double *wanted, b
 							same ? "another" : "the same");
 }
 
-/* In the order of the file, and from its end to its beginning. */
+/* In file order, and past the end of the file to its beginning. */
 static enum prony_status own_batches(struct exercise *e, const char *folder, struct error *err)
 {
 	const struct adapter_loader *loader = e->adapter->loader;
@@ -292,7 +293,7 @@ static enum prony_status own_loader(struct exercise *e, struct error *err)
 	return status;
 }
 
-/* What ImageRecordIter cannot do is said before it dies of it. */
+/* The adapter reports what ImageRecordIter cannot do, before ImageRecordIter crashes. */
 static void test_own_loader_refusals(void **state)
 {
 	const char *folder = "/nonexistent";
@@ -360,7 +361,7 @@ static const char *reason_of(const char *name, enum stage stage, struct error *e
 	return status == PRONY_OK ? "" : err->text;
 }
 
-/* What lies in a layer's vector cannot lie elsewhere, too. */
+/* Weights that are part of a layer's vector cannot be shared with another layer. */
 static void test_shared_weights(void **state)
 {
 	struct recipe recipe;
@@ -392,7 +393,7 @@ static void test_refused_operators(void **state)
 	assert_non_null(strstr(reason_of("channel_pads", STAGE_TRAIN, &err), "Pad channels"));
 }
 
-/* What MXNet says of an operator with these options on an array of that shape. */
+/* Asks MXNet about an operator with these options on an array of that shape. */
 static void ask(const struct mx_api *api, const char *type, const char *options, int rank,
 		const int *dims, struct error *said)
 {
@@ -418,7 +419,7 @@ static void ask(const struct mx_api *api, const char *type, const char *options,
 		api->MXSymbolFree(owned[i]);
 }
 
-/* The main ones of what supports refuses, asked of MXNet itself. */
+/* MXNet itself refuses the main operators that supports refuses. */
 static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 {
 	static const struct {
@@ -483,7 +484,10 @@ static const struct framework_case cases[] = {
 	EACH_UPDATE("lenet", 8),
 	CASE("tagger", 4, exercise_update_momentum),
 	EACH_UPDATE("mlp", 8),
-	/* Updated in pieces of one vector, of which a part must stay as it is. */
+	/*
+	 * Its parameters are pieces of one vector, updated separately; a part of it must not
+	 * change.
+	 */
 	EACH_UPDATE("operator:lstm", 4),
 	EACH_UPDATE("operator:rnn", 4),
 	CASE("lenet", 4, check_reports),
@@ -493,7 +497,7 @@ static const struct framework_case cases[] = {
 	CASE("mlp", 4, exercise_wrong_weight),
 };
 
-/* An argument chooses tests by their name. */
+/* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest others[] = {

@@ -1,4 +1,4 @@
-/* The native executor against the float64 reference. Skipped where oneDNN is not installed. */
+/* The native executor against the float64 reference. Skipped if oneDNN is not installed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "zoo/zoo.h"
 
 static const char *library;
-static int allocations; /* made by our own code: the linker wraps what it calls */
+static int allocations; /* allocations of prony's own code: the linker wraps its calls */
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -57,7 +57,7 @@ static void run(const char *network, int64_t batch, exercise_body *body)
 	assert_true(exercise_run(&adapter_native, library, zoo_find(network, NULL), batch, body));
 }
 
-/* The batches at which layouts and loops change. */
+/* Runs a test at the batches where layouts and loops change. */
 static void run_everywhere(const char *network, exercise_body *body)
 {
 	static const int64_t batches[] = {1, 2, 5, 64};
@@ -66,7 +66,7 @@ static void run_everywhere(const char *network, exercise_body *body)
 		run(network, batches[i], body);
 }
 
-/* What the built-in networks lack: see framework_exercise.h. */
+/* Operators that the built-in networks lack: see framework_exercise.h. */
 static void run_others(exercise_body *body)
 {
 	assert_true(exercise_run(&adapter_native, library, &exercise_network_odd, 4, body));
@@ -116,7 +116,7 @@ static enum prony_status update_rmsprop(struct exercise *e, struct error *err)
 {
 	e->recipe.optimiser = OPTIMISER_RMSPROP;
 	e->recipe.learning_rate = 0.001;
-	e->recipe.epsilon = 0.001; /* large enough to tell inside the root from outside */
+	e->recipe.epsilon = 0.001; /* large enough to distinguish inside the root from outside */
 	return exercise_updates(e, false, err);
 }
 
@@ -150,7 +150,10 @@ static void a_wrong_weight_is_noticed(void **state)
 	run("lenet", 8, exercise_wrong_weight);
 }
 
-/* Whether command i repeats what an earlier one has made: weights in the same layout. */
+/*
+ * Returns whether command i repeats the work of an earlier one: the same weights in the same
+ * layout.
+ */
 static bool repeats(const struct program *program, int i)
 {
 	const struct command *command = &program->commands[i];
@@ -167,8 +170,10 @@ static bool repeats(const struct program *program, int i)
 	return false;
 }
 
-/* Weights that nobody changes are in every layout that a step wants before it begins; those that
- * the step before has changed are brought into each of them once, after one update. */
+/*
+ * Constant weights are in every layout that a step needs before the step begins. Weights that the
+ * previous step changed are reordered into each layout once, after one update.
+ */
 static enum prony_status check_reorders(struct exercise *e, enum stage stage, struct error *err)
 {
 	const struct program *program = native_program(&e->session);
@@ -216,7 +221,10 @@ static void steps_reorder_no_weights_in_vain(void **state)
 	}
 }
 
-/* What a body found, and whether the recurrent layer was computed in so many parts of the batch. */
+/*
+ * Returns the result of a body, or an error if the recurrent layer was not computed in that many
+ * parts of the batch.
+ */
 static enum prony_status in_parts(struct exercise *e, enum prony_status status, int wanted,
 				  struct error *err)
 {
@@ -325,9 +333,11 @@ static void reports_what_it_did(void **state)
 	run("lenet", 4, check_reports);
 }
 
-/* Where the library has nothing but reference code for a layer in the layouts that it would choose,
- * others are taken, whatever the processor: `native_avx2` is this test where the library may use no
- * more than that. */
+/*
+ * If the library has only reference code for a layer in the layouts that it would choose, the
+ * executor takes other layouts, on any processor. `native_avx2` is this test with the library
+ * limited to AVX2.
+ */
 static enum prony_status check_no_reference_code(struct exercise *e, struct error *err)
 {
 	enum prony_status status;
@@ -348,7 +358,7 @@ static void nothing_is_reference_code(void **state)
 	run("googlenet-cifar", 4, check_no_reference_code);
 }
 
-/* Masks: other ones in each step, and right on average. */
+/* Dropout masks differ in each step and have the right mean. */
 static enum prony_status check_dropout(struct exercise *e, struct error *err)
 {
 	enum { STEPS = 64 };
@@ -368,7 +378,7 @@ static enum prony_status check_dropout(struct exercise *e, struct error *err)
 	}
 	if (status != PRONY_OK)
 		return status;
-	/* Untrained: above log(10), and not by an order of magnitude. */
+	/* The loss of an untrained network: above log(10), but not ten times as large. */
 	if (!(sum / STEPS > 2 && sum / STEPS < 5))
 		return error_set(err, PRONY_MISMATCH, "mean loss %g", sum / STEPS);
 	return PRONY_OK;
@@ -386,7 +396,7 @@ static enum prony_status gate_bf16(struct exercise *e, const struct gate_mutant 
 	enum prony_status status;
 
 	e->recipe.precision = PRECISION_BF16;
-	e->recipe.learning_rate = 0.01; /* the network's own in the gate */
+	e->recipe.learning_rate = 0.01; /* the network's rate in the gate */
 	status = exercise_gate(e, mutant, err);
 	if (status == PRONY_OK && (e->effective.precision != PRECISION_BF16 ||
 				   !strstr(e->built.notes, "bf16 in 4 of 4 products; ")))
@@ -448,7 +458,7 @@ static void passes_the_gate_in_bf16(void **state)
 		run("lenet", 8, bodies[i]);
 }
 
-/* The weights that were given, not what is left of them in bf16. */
+/* Reads back the weights that were given, not their bf16 copies. */
 static enum prony_status check_read_back(struct exercise *e, struct error *err)
 {
 	struct tensor_set read;
@@ -507,7 +517,7 @@ static void refuses_what_it_cannot(void **state)
 	graph_release(&graph);
 }
 
-/* An argument chooses tests by their name. */
+/* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {

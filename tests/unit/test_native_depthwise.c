@@ -1,5 +1,7 @@
-/* Depthwise convolutions of the native executor against sums in double, on every instruction set
- * that this processor has, over every layout; needs no library. */
+/*
+ * Depthwise convolutions of the native executor against sums in double, on every instruction set of
+ * this processor and in every layout. Needs no library.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* One layer and its tensors; what a layout pads is zero. */
+/* One layer and its tensors. The padding of a layout is zero. */
 struct layer {
 	struct depthwise d;
 	float *x, *y, *dx, *dy, *w, *dw, *bias, *db;
@@ -106,7 +108,7 @@ static int64_t weight_place(const struct depthwise *d, int64_t c, int64_t h, int
 	return c / d->w.block * d->w.block_stride + c % d->w.block + h * d->w.row + w * d->w.column;
 }
 
-/* Everything in double, in the layouts of the layer. */
+/* The expected results in double, in the layouts of the layer. */
 struct expected {
 	double *y, *dx, *dw, *db;
 };
@@ -167,7 +169,7 @@ static void expected_release(struct expected *e)
 	free(e->db);
 }
 
-/* `sums`: how many products are in one. */
+/* `sums`: the number of products in one sum. */
 static void assert_near(const char *what, const float *have, const double *want, size_t count,
 			double sums)
 {
@@ -178,7 +180,7 @@ static void assert_near(const char *what, const float *have, const double *want,
 			fail_msg("%s[%zu] is %.9g, not %.9g", what, i, (double)have[i], want[i]);
 }
 
-/* In three shares each, as threads would. */
+/* Runs each loop in three shares, like three threads. */
 static void run(struct layer *layer, const struct depthwise_loops *loops, size_t parts)
 {
 	const struct depthwise *d = &layer->d;
@@ -202,7 +204,7 @@ static void run(struct layer *layer, const struct depthwise_loops *loops, size_t
 	free(partial);
 }
 
-/* The padding of dw must be as it was. */
+/* The padding of dw must be unchanged. */
 static void keep_padding(const struct layer *layer, const float *before, double *want)
 {
 	const struct depthwise *d = &layer->d;
@@ -302,7 +304,7 @@ static void dilated_windows_agree(void **state)
 	}
 }
 
-/* Windows that are larger than the image, and strides that leave inputs out. */
+/* Windows larger than the image, and strides that skip inputs. */
 static void odd_shapes_agree(void **state)
 {
 	struct depthwise small = shape_make(3, 16, 2, 1, 5, 1, 1, 3);

@@ -1,5 +1,7 @@
-/* Products of few rows of the native executor against sums in double, on every instruction set that
- * this processor has, from every layout of the rows; needs no library. */
+/*
+ * Products of few rows of the native executor against sums in double, on every instruction set of
+ * this processor and from every layout of the rows. Needs no library.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +15,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* A layout of rows: channels in blocks (0: one after the other; -1: last), and points. */
+/*
+ * A layout of rows: the channel block (0: no blocks, channels first; -1: channels last) and the
+ * points.
+ */
 struct form {
 	int64_t channels, points, block;
 };
@@ -49,7 +54,7 @@ static struct few_rows_source lay_out(const struct form *form)
 	};
 }
 
-/* Element i of a row in the order of the weights. */
+/* Returns element i of a row in the order of the weights. */
 static float element(const struct few_rows *s, const float *x, int64_t row, int64_t i)
 {
 	const struct few_rows_source *in = &s->x;
@@ -80,7 +85,7 @@ static void compare(const struct few_rows *s, int64_t block, const float *y, con
 	}
 }
 
-/* In three shares, as by three threads, the second of which is empty. */
+/* Runs in three shares, like three threads; the second share is empty. */
 static void check(struct few_rows *s, enum instruction_set set, bool has_bias)
 {
 	const struct few_rows_loops *loops = few_rows_pick(set);
@@ -149,7 +154,7 @@ static void test_outputs(void **unused)
 	}
 }
 
-/* Products that are all the same: each rounding of a single long sum goes the same way. */
+/* All products are equal, so all roundings of a single long sum have the same sign. */
 static void test_equal_products(void **unused)
 {
 	enum { INNER = 25088 };

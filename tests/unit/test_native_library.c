@@ -1,7 +1,7 @@
 /*
- * Which libdnnl the native executor takes, what it finds for one out of wheels that were unpacked
- * side by side, and how it runs on one whose primitives are tasks of a queue: with fake_dnnl.c, so
- * that no oneDNN is needed.
+ * Tests which libdnnl the native executor takes, which libraries it finds for a libdnnl from wheels
+ * unpacked side by side, and how it runs with a library whose primitives are queued tasks. Uses
+ * fake_dnnl.c, so oneDNN is not needed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 static char *folder, *library; /* FOLDER/onednn-3.data/data/lib/libdnnl.so.3 */
 
-/* Puts a file as `name` into the libraries of a wheel below the folder; returns where it is. */
+/* Copies a file as `name` into the library folder of a wheel; returns its path. */
 static char *put(const char *wheel, const char *name, const char *from)
 {
 	char *lib = memory_printf("%s/%s.data/data/lib", folder, wheel), *bytes, *to;
@@ -66,7 +66,7 @@ static enum prony_status load(struct onednn *dnn, const char *how, struct error 
 	return onednn_load(dnn, library, err);
 }
 
-/* First of all: once a library is in the process, it is found wherever it lies. */
+/* Must run first: a library that is already loaded is found at any path. */
 static void finds_what_lies_beside(void **state)
 {
 	struct onednn dnn;
@@ -116,7 +116,9 @@ static int processors(void)
 	return CPU_COUNT(&allowed);
 }
 
-/* TBB takes as many threads as there are processors, so these are narrowed, and given back. */
+/*
+ * TBB takes as many threads as there are processors, so the affinity is narrowed and then restored.
+ */
 static void tbb_gets_as_many_threads_as_asked(void **state)
 {
 	int before = processors();
@@ -130,13 +132,13 @@ static void tbb_gets_as_many_threads_as_asked(void **state)
 	assert_int_equal(onednn_threads(&dnn), 1);
 	onednn_stop(&dnn);
 	assert_int_equal(processors(), before);
-	/* What it took first it keeps, and that is what is said. */
+	/* It keeps the library that it took first, and reports that one. */
 	assert_int_equal(onednn_start(&dnn, before, &err), PRONY_OK);
 	assert_int_equal(onednn_threads(&dnn), 1);
 	onednn_stop(&dnn);
 }
 
-static int seen; /* primitives under way when the loop ran; -1: it did not */
+static int seen; /* primitives in progress when the loop ran; -1: it did not run */
 static int (*pending)(void);
 
 static void look(struct program *program, const struct command *command)
@@ -178,7 +180,7 @@ static void loops_wait_for_primitives(void **state)
 	seen = -1;
 	assert_int_equal(program_run(&program, 0, &err), PRONY_OK);
 	assert_int_equal(seen, 0);
-	assert_int_equal(pending(), 0); /* nor is the last one left when the step returns */
+	assert_int_equal(pending(), 0); /* the last one is finished, too, when the step returns */
 	assert_int_equal(backend_cpu.run_one(&program, 0, &err), PRONY_OK);
 	assert_int_equal(pending(), 0);
 	program_release(&program);

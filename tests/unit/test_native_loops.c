@@ -1,4 +1,4 @@
-/* The native executor's own loops and its memory plan; needs no library. */
+/* The native executor's own loops and its memory plan. Needs no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "adapters/native/program.h"
 #include "base/random.h"
 
-#define COUNT 1003 /* no multiple of any vector */
+#define COUNT 1003 /* not a multiple of any vector length */
 
 static float w[COUNT], v[COUNT], g[COUNT], before[COUNT];
 
@@ -68,7 +68,7 @@ static void updates_follow_their_formulas(void **state)
 	}
 }
 
-/* In place, as the executor calls them. */
+/* In place, like the executor's calls. */
 static void elementwise_loops_work_in_place(void **state)
 {
 	const struct kernels *kernels = kernels_pick();
@@ -109,12 +109,12 @@ static void bf16_rounds_to_nearest_even(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(bf16_from_float(cases[i].from), cases[i].to);
 	assert_true(isnan(bf16_to_float(bf16_from_float(NAN))));
-	/* What is bf16 stays as it is. */
+	/* bf16 values do not change. */
 	for (uint32_t i = 0; i < 0x7f80; i++)
 		assert_int_equal(bf16_from_float(bf16_to_float((uint16_t)i)), i);
 }
 
-/* Each is the fp32 loop on the same numbers, rounded. */
+/* Each bf16 loop is the fp32 loop on the same numbers, rounded. */
 static void bf16_loops_round_what_fp32_computes(void **state)
 {
 	static uint16_t a[COUNT], b[COUNT], out[COUNT];
@@ -149,7 +149,7 @@ static void bf16_loops_round_what_fp32_computes(void **state)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
 }
 
-/* Rows of `a` against one repeated `b`, and sums of columns, in both types. */
+/* Rows of `a` with one repeated `b`, and sums of columns, in both types. */
 static void strided_loops_do_both_types(void **state)
 {
 	enum { ROWS = 17, COLUMNS = 59 };
@@ -257,10 +257,10 @@ static void masks_depend_on_seed_step_and_node_only(void **state)
 		x[i] = 1;
 	kernels->dropout[0](y, masks[0], x, &first, 0, N);
 	count = kept(masks[0], N);
-	assert_in_range(count, N * 0.8 - 5 * 127, N * 0.8 + 5 * 127); /* deviation 126.5 */
+	assert_in_range(count, N * 0.8 - 5 * 127, N * 0.8 + 5 * 127); /* standard deviation 126.5 */
 	for (size_t i = 0; i < N; i++)
 		assert_near((double)y[i], masks[0][i] ? 1.25 : 0);
-	/* Split over threads it is the same mask. */
+	/* The mask is the same when split over threads. */
 	kernels->dropout[0](y, masks[1], x, &first, 0, 777);
 	kernels->dropout[0](y + 777, masks[1] + 777, x + 777, &first, 777, N - 777);
 	assert_memory_equal(masks[0], masks[1], N);

@@ -1,5 +1,7 @@
-/* The native executor's own response normalisation against the plain way of computing it, on every
- * instruction set that this processor has; needs no library. */
+/*
+ * The native executor's own local response normalisation against a direct computation, on every
+ * instruction set of this processor. Needs no library.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +19,7 @@
 #define SAMPLES 2
 #define POSITIONS 5
 
-/* What is read, and what is to come out; in bf16, too, if the layer is. */
+/* The inputs and the expected outputs, also in bf16 for a bf16 layer. */
 struct arrays {
 	size_t count;
 	float *x, *dy, *y, *dx;
@@ -48,8 +50,10 @@ static void arrays_make(struct arrays *a, const struct lrn *lrn, struct random *
 	for (size_t i = 0; i < scratch; i++)
 		a->scratch[i] = 0;
 	for (size_t i = 0; i < a->count; i++) {
-		/* What bf16 holds too, so that one reference does for both; small and large
-		 * sums. */
+		/*
+		 * Values that bf16 can represent, so that one reference serves both types; small
+		 * and large sums.
+		 */
 		a->low_x[i] = bf16_from_float((float)random_normal(random) *
 					      (random_below(random, 3) ? 1 : 60));
 		a->low_dy[i] = bf16_from_float((float)random_normal(random));
@@ -82,7 +86,7 @@ static double sum_around(const struct lrn *lrn, const struct arrays *a, int64_t 
 	return (double)lrn->bias + (double)lrn->scale * sum;
 }
 
-/* y and dx of one position. */
+/* Computes y and dx of one position. */
 static void reference(const struct lrn *lrn, struct arrays *a, int64_t sample, int64_t position)
 {
 	double beta = (double)lrn->beta;
@@ -107,7 +111,7 @@ static void reference(const struct lrn *lrn, struct arrays *a, int64_t sample, i
 	}
 }
 
-/* Each channel of each position; what lies between them nobody writes. */
+/* Compares each channel of each position. The gaps between positions must be unwritten. */
 static void compare(const struct lrn *lrn, const struct arrays *a, const float *want)
 {
 	for (int64_t i = 0; i < SAMPLES * POSITIONS * lrn->channels; i++) {
@@ -116,7 +120,7 @@ static void compare(const struct lrn *lrn, const struct arrays *a, const float *
 		double have = (double)(lrn->bf16 ? bf16_to_float(a->low[at]) : a->out[at]);
 		double bound = (lrn->bf16 ? 0x1p-8 : 2e-6) * (fabs((double)want[at]) + 1e-3);
 
-		/* A gradient is a difference. */
+		/* A gradient is a difference of terms. */
 		if (want == a->dx)
 			bound += (lrn->bf16 ? 0x1p-8 : 2e-6) * fabs((double)a->dy[at]);
 		if (!(fabs(have - (double)want[at]) <= bound))
@@ -132,7 +136,7 @@ static void check(struct lrn *lrn, struct arrays *a)
 	const void *x = lrn->bf16 ? (const void *)a->low_x : (const void *)a->x;
 	const void *dy = lrn->bf16 ? (const void *)a->low_dy : (const void *)a->dy;
 
-	/* The scratch memory is what the calls before have left. */
+	/* The scratch memory holds the data of the previous calls. */
 	lrn_forward(lrn, out, x, a->scratch, 0, part);
 	lrn_forward(lrn, out, x, a->scratch, part, positions);
 	compare(lrn, a, a->y);
@@ -152,7 +156,7 @@ static void check(struct lrn *lrn, struct arrays *a)
 	compare(lrn, a, a->dx);
 }
 
-/* Channels last, or in blocks of which the last may be padded. */
+/* Channels last, or in blocks, of which the last may be padded. */
 static void lay_out(struct lrn *lrn, int64_t channels, int64_t block)
 {
 	int64_t blocks = block ? (channels + block - 1) / block : 1;

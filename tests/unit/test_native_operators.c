@@ -1,7 +1,7 @@
 /*
- * The native executor operator by operator: small networks that hold each of them between layers
- * with blocked and with odd numbers of channels, forward, backward and updates, against the float64
- * reference. Skipped where oneDNN is not installed.
+ * Tests the native executor operator by operator against the float64 reference. Small networks
+ * place each operator between layers with blocked and with odd numbers of channels; forward,
+ * backward and updates are compared. Skipped if oneDNN is not installed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static const char *library;
 
 static int flat_batch_norm(struct builder *b, int x)
 {
-	/* Not right before the normalisation, where a bias has no gradient. */
+	/* Not directly before the normalisation, where a bias has no gradient. */
 	x = build_linear(b, "fc1",
 			 build_flatten(b, "flatten", exercise_conv(b, "conv", x, 20, true)), 40);
 	x = build_batch_norm(b, "bn", build_tanh(b, "tanh", x), 1e-3, 0.9);
@@ -36,7 +36,10 @@ static int max_pools(struct builder *b, int x)
 	struct window same = window_square(3, 1, 1), half = window_square(3, 2, 0);
 
 	half.pads[2] = half.pads[3] = 1;
-	/* No function that saturates: equal elements of a window have no agreed gradient. */
+	/*
+	 * No saturating function: for equal elements of a window the gradient is not defined
+	 * uniquely.
+	 */
 	x = build_max_pool_window(b, "same", exercise_conv(b, "conv1", x, 32, true), &same);
 	x = build_relu(b, "relu", exercise_conv(b, "conv2", x, 64, true));
 	x = build_max_pool_window(b, "overlap", x, &same);
@@ -52,8 +55,10 @@ static int lrn(struct builder *b, int x)
 		b, build_lrn(b, "lrn3", exercise_conv(b, "conv3", x, 8, true), 4, 0.5, 0.5, 1));
 }
 
-/* Behind a grouped convolution the normalisation reads a copy in another layout, and so does its
- * gradient: what is computed in between must not go there. */
+/*
+ * After a grouped convolution, the normalisation and its gradient read a copy in another layout.
+ * Values computed in between must not overwrite that copy.
+ */
 static int lrn_of_a_copy(struct builder *b, int x)
 {
 	struct window same = window_square(3, 1, 1);
@@ -94,9 +99,11 @@ static int separable(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/* Products with enough weights for the executor's own loop where the rows are few: behind blocked
- * and odd channels and behind another product, with a function that it knows and one that it does
- * not. */
+/*
+ * Products with enough weights for the executor's own few-rows loop: after blocked channels, after
+ * odd channels and after another product; with a function that the loop supports and one that it
+ * does not.
+ */
 static int wide_products(struct builder *b, int x)
 {
 	x = build_flatten(b, "flatten1", exercise_conv(b, "conv1", x, 32, true));
@@ -111,7 +118,10 @@ static int odd_product(struct builder *b, int x)
 	return build_linear(b, "fc1", x, 1365);
 }
 
-/* Gradients of many terms, joined ones in parts, with and without a ReLU before and behind. */
+/*
+ * Gradients that are sums of many terms, some of joined parts, with and without a ReLU before and
+ * after.
+ */
 static int joined(struct builder *b, int x)
 {
 	enum { FAN = 6 };
@@ -144,7 +154,7 @@ static int joined_blocks(struct builder *b, int x)
 	return joined(b, exercise_conv(b, "conv1", x, 32, true));
 }
 
-/* Channels last: rows of each part between those of the others. */
+/* Channels last: the rows of the parts are interleaved. */
 static int joined_channels_last(struct builder *b, int x)
 {
 	static const int64_t to[] = {0, 2, 3, 1}, back[] = {0, 3, 1, 2};
@@ -153,9 +163,11 @@ static int joined_channels_last(struct builder *b, int x)
 	return joined(b, build_transpose(b, "back", x, back));
 }
 
-/* Windows of 3x3 with enough channels for the executor's own algorithm where the batch has tiles
- * enough: with a batch normalisation to fold, a sum, a ReLU and a function that it does not know;
- * no padding, uneven padding, behind and before channels last. */
+/*
+ * Windows of 3x3 with enough channels for the executor's own algorithm if the batch has enough
+ * tiles. Followed by a batch normalisation to fold, a sum, a ReLU and a function that it does not
+ * support; without padding, with uneven padding, before and after channels last.
+ */
 static int square_windows(struct builder *b, int x)
 {
 	static const int64_t to[] = {0, 2, 3, 1}, back[] = {0, 3, 1, 2};
@@ -177,7 +189,7 @@ static int square_windows(struct builder *b, int x)
 	return exercise_finish(b, build_conv_window(b, "conv7", x, 32, &none, 1, true));
 }
 
-/* A row of blocked channels becomes a column: the same bytes, which a sum takes next to others. */
+/* A row of blocked channels becomes a column: the same bytes, which a sum adds to others. */
 static int turned_row(struct builder *b, int x)
 {
 	static const int64_t turn[] = {0, 1, 3, 2};
@@ -188,17 +200,21 @@ static int turned_row(struct builder *b, int x)
 	return build_linear(b, "fc", build_flatten(b, "flatten", x), 5);
 }
 
-/* Of the depthwise layers under test. */
+/* Side and channels of the depthwise layers under test. */
 static int64_t depthwise_side, depthwise_channels;
 
-/* Strides 1 and 2 with uneven padding, with and without a bias; dilation; a ReLU that the layer may
- * compute on the way, a batch normalisation that it may contain. */
+/*
+ * Strides 1 and 2 with uneven padding, with and without a bias; dilation; a ReLU that the layer may
+ * fuse, and a batch normalisation that it may fold.
+ */
 static int depthwise(struct builder *b, int x)
 {
 	int64_t channels = depthwise_channels, side = depthwise_side, half = side / 2;
 	struct window same = {.kernel = {side, side}, .strides = {1, 1}};
 	struct window uneven = {.kernel = {side, side}, .strides = {2, 2}};
-	/* Windows that lie in the padding altogether: the library has nothing for them. */
+	/*
+	 * Windows that lie completely in the padding: the library has no implementation for them.
+	 */
 	struct window far = {.kernel = {side, side}, .pads = {side, half, half, side + 1}};
 	struct window wide = {.kernel = {3, 3}, .dilations = {2, 2}, .pads = {2, 1, 2, 3}};
 
@@ -222,8 +238,10 @@ static int depthwise(struct builder *b, int x)
 	.classes = (labels)
 #define IMAGE IMAGE_OF(5)
 
-/* Where this executor needs other layers than the shared list has: no kinks in front of what is
- * compared, blocked channels, an even window. */
+/*
+ * Networks for which this executor needs other layers than the shared list has: no kinks before the
+ * compared values, blocked channels, an even window.
+ */
 static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
@@ -244,7 +262,7 @@ static const struct network own[] = {
 };
 static const struct network depthwise_layers = {.name = "depthwise", IMAGE, .layers = depthwise};
 
-/* Of the shared list. */
+/* Networks of the shared list. */
 static const char *const shared[] = {"batch_norm", "pools",	"functions",  "joins",
 				     "layer_norm", "orders",	"broadcasts", "lstm",
 				     "rnn",	   "sequences", "squares"};
@@ -260,11 +278,14 @@ static const struct network *network_at(int i)
 	return &own[i];
 }
 
-/* All of them, so that one failure does not hide the next. */
+/* Runs all networks, so that one failure does not hide the next. */
 static void run_all(exercise_body *body, enum precision precision)
 {
 	static const int64_t batches[] = {1, 4};
-	/* Where tanh saturates, little is left to normalise of few samples that were rounded. */
+	/*
+	 * Where tanh saturates, a batch of few rounded samples has too little variance to
+	 * normalise.
+	 */
 	int64_t flat = precision == PRECISION_FP32 ? 4 : 16;
 	const char *only = getenv("PRONY_TEST_ONLY");
 	int failed = 0;
@@ -302,8 +323,10 @@ static void gradients_agree(void **state)
 static enum prony_status updates(struct exercise *e, struct error *err)
 {
 	e->recipe.optimiser = OPTIMISER_SGD;
-	/* Large enough that the change is more than the rounding of the weights, and not so large
-	 * that the loss grows sixfold in a step, which makes much of a last digit. */
+	/*
+	 * Large enough that the change exceeds the rounding of the weights. Not so large that the
+	 * loss grows sixfold in one step, which would amplify differences in the last digit.
+	 */
 	e->recipe.learning_rate = strcmp(e->graph.name, "lrn") == 0 ? 0.02 : 0.05;
 	return exercise_updates(e, false, err);
 }
@@ -369,8 +392,11 @@ static void depthwise_layers_agree(void **state)
 	assert_int_equal(failed, 0);
 }
 
-/* By the algorithm that is meant for them, with what follows computed on the way, where the
- * processor has it; by the library, which leaves out padding, where an image is one output. */
+/*
+ * Minimal filtering computes the layers meant for it, and fuses what follows, if the processor
+ * supports it. If an image is a single output, the library computes the layer, because it skips the
+ * padding.
+ */
 static enum prony_status filtered(struct exercise *e, struct error *err)
 {
 	enum prony_status status = exercise_forward(e, err);
@@ -385,8 +411,10 @@ static enum prony_status filtered(struct exercise *e, struct error *err)
 	return status;
 }
 
-/* In training forward and the gradient of the input; that of the first such layer's nobody asks
- * for. */
+/*
+ * In training, forward and the gradient of the input use it. The first such layer needs no gradient
+ * of its input.
+ */
 static enum prony_status gradients_filtered(struct exercise *e, struct error *err)
 {
 	enum prony_status status = exercise_gradients(e, err);

@@ -1,5 +1,7 @@
-/* The native executor's own gradient of max-pooling against the plain way of computing it, on every
- * instruction set that this processor has; needs no library. */
+/*
+ * The native executor's own gradient of max-pooling against a direct computation, on every
+ * instruction set of this processor. Needs no library.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +24,7 @@ struct window {
 	int64_t kernel[2], stride[2], before[2], after[2];
 };
 
-/* One layer and what it reads and writes, dx with a guard behind it. */
+/* One layer with its inputs and outputs; dx has a guard after it. */
 struct layer {
 	struct max_pool p;
 	struct max_pool_span spans[2][SIDE_MAX];
@@ -59,14 +61,15 @@ static void layer_make(struct layer *layer, const int64_t *in, const struct wind
 	layer->low_dx = memory_alloc((layer->in_count + 1) * sizeof(uint16_t));
 	layer->want = memory_alloc(layer->in_count * sizeof(float));
 	for (size_t i = 0; i < layer->out_count; i++) {
-		/* What bf16 holds too, so that one reference does for both. */
+		/* Values that bf16 can represent, so that one reference serves both types. */
 		layer->low_dy[i] = bf16_from_float((float)random_normal(random));
 		if (random_below(random, 50) == 0)
 			layer->low_dy[i] =
 				bf16_from_float(random_below(random, 2) ? INFINITY : NAN);
 		layer->dy[i] = bf16_to_float(layer->low_dy[i]);
-		/* Some choose what lies in the padding, as windows do in which nothing is a
-		 * maximum. */
+		/*
+		 * Some windows choose a position in the padding, as windows without a maximum do.
+		 */
 		layer->chosen[i] =
 			(uint8_t)random_below(random, (uint64_t)(w->kernel[0] * w->kernel[1]));
 	}
@@ -82,7 +85,7 @@ static void layer_release(struct layer *layer)
 	free(layer->want);
 }
 
-/* Each window adds to what it chose. */
+/* Each window adds its gradient to the element that it chose. */
 static void reference(struct layer *layer, const struct window *w)
 {
 	const struct max_pool *p = &layer->p;
@@ -108,7 +111,7 @@ static void assert_same(float have, float want, size_t i)
 		fail_msg("element %zu is %.9g, not %.9g", i, (double)have, (double)want);
 }
 
-/* In two shares, as two threads would. */
+/* Runs in two shares, like two threads. */
 static void run(const struct layer *layer, max_pool_gradient *gradient, void *dx, const void *dy)
 {
 	size_t rows = (size_t)(PLANES * layer->p.in[0]), half = rows / 2;

@@ -1,5 +1,7 @@
-/* Convolutions of 3x3 windows by minimal filtering against sums in double, on every instruction set
- * of this processor that has them; needs no library. */
+/*
+ * Convolutions of 3x3 windows by minimal filtering against sums in double, on every instruction set
+ * of this processor that has an implementation. Needs no library.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,12 +16,13 @@
 #include "base/random.h"
 
 /*
- * Of what a tile's 16 inputs and 9 weights are worth, product by product: its four outputs are sums
- * and differences of all of them, also one whose own window lies in the padding. A float has 6e-8.
+ * Relative to the sum of the magnitudes of all products of a tile's 16 inputs and 9 weights. Each
+ * of the four outputs is a sum and difference of all of them, even one whose own window lies in the
+ * padding. A float has a precision of 6e-8.
  */
 #define TOLERANCE 5e-7
 
-/* A cache line to begin at. */
+/* Returns floats that begin at a cache line. */
 static float *random_floats(struct random *random, size_t count)
 {
 	float *made = aligned_alloc(64, (count * sizeof(float) / 64 + 1) * 64);
@@ -30,7 +33,7 @@ static float *random_floats(struct random *random, size_t count)
 	return made;
 }
 
-/* Where a point of a channel is, in blocks of `lanes` channels. */
+/* Returns the index of a point of a channel, with channels in blocks of `lanes`. */
 static size_t place(int64_t lanes, const int64_t hw[2], int64_t channels, int64_t image,
 		    int64_t channel, int64_t row, int64_t column)
 {
@@ -49,8 +52,10 @@ struct data {
 	bool flipped;
 };
 
-/* The weight of tap t of output k for input i, in blocks of both; flipped: those are the other's
- * outputs and inputs, and taps are counted from the end. */
+/*
+ * Returns the weight of tap t from input i to output k, with both in blocks. Flipped: the outputs
+ * and inputs of the other direction, and taps counted from the end.
+ */
 static double weight(const struct winograd *c, int64_t lanes, const struct data *d, int64_t k,
 		     int64_t i, int64_t t)
 {
@@ -71,7 +76,7 @@ static double input(const struct winograd *c, int64_t lanes, const struct data *
 	return (double)d->x[place(lanes, c->in, c->channels, n, channel, row, column)];
 }
 
-/* One output in double. *scale: what all products of its tile are worth. */
+/* Returns one output in double. *scale: the sum of the magnitudes of all products of its tile. */
 static double expected(const struct winograd *c, int64_t lanes, const struct data *d, int64_t n,
 		       int64_t k, const int64_t at[2], double *scale)
 {
@@ -116,7 +121,10 @@ static void compare(const struct winograd *c, int64_t lanes, const struct data *
 	}
 }
 
-/* In `shares` shares, the last one first, the others together; nothing is written past the end. */
+/*
+ * Runs in `shares` shares: the last one first, then the others together. Nothing is written past
+ * the end.
+ */
 static void check_windows(const struct winograd *c, enum instruction_set set, bool has_bias,
 			  size_t shares, bool flipped)
 {
@@ -175,8 +183,10 @@ static struct winograd layer(int64_t batch, int64_t channels, int64_t outputs, i
 	};
 }
 
-/* Even and odd images, from one output on; padding that is even, uneven, none, so wide that whole
- * tiles lie in it, and negative: what wide padding becomes in the gradient of the input. */
+/*
+ * Even and odd images, from one output on. Padding that is even, uneven, none, so wide that whole
+ * tiles lie in it, and negative (wide padding becomes negative in the gradient of the input).
+ */
 static void test_images(void **unused)
 {
 	static const int64_t sides[][2] = {{1, 1}, {3, 3}, {4, 7}, {8, 6}, {13, 5}};
@@ -197,8 +207,10 @@ static void test_images(void **unused)
 	}
 }
 
-/* One panel of outputs and several, half a panel at the end, more and fewer channels; also such as
- * only the narrower vectors divide. */
+/*
+ * One and several panels of outputs, half a panel at the end, more and fewer channels; also channel
+ * counts that only the narrower vectors divide.
+ */
 static void test_channels(void **unused)
 {
 	static const int64_t channels[][2] = {{16, 16}, {16, 80},  {48, 32},
@@ -220,8 +232,10 @@ static void test_channels(void **unused)
 	}
 }
 
-/* Every number of tiles that the last products are filled up from; blocks that follow each other;
- * more shares than tiles. */
+/*
+ * All numbers of tiles at which the last products are filled up; consecutive blocks; more shares
+ * than tiles.
+ */
 static void test_tiles(void **unused)
 {
 	(void)unused;

@@ -1,4 +1,4 @@
-/* ONNX files are decoded again and compared with the graph that they came from. */
+/* Exported ONNX files are decoded and compared with the graph that was exported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ struct exported {
 	Onnx__ModelProto *model;
 };
 
-/* Exports and decodes a graph that is ready, with weights of seed 1. */
+/* Exports and decodes a finished graph, with weights of seed 1. */
 static void export_graph(struct exported *e)
 {
 	struct error err = ERROR_INIT;
@@ -172,7 +172,7 @@ static void dropout_is_left_out(void **state)
 	release(&e);
 }
 
-/* The output keeps its name; layers that the logits do not need are left out. */
+/* The output keeps its name; layers that the logits do not need are omitted. */
 static void dropout_as_the_last_layer(void **state)
 {
 	static const char *const order[] = {"Gemm", "Identity"};

@@ -1,4 +1,7 @@
-/* ONNX models become graphs: batches, shared weights, folding, operators, and what is refused. */
+/*
+ * The conversion of ONNX models to graphs: batches, shared weights, folding, operators and
+ * refusals.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,18 +78,18 @@ static void an_open_batch_takes_any(void **state)
 	fixture_logits(&f, 3, &count);
 	assert_int_equal(count, 15);
 	fixture_release(&f);
-	/* The file leaves the batch open, but its constants do not. */
+	/* The file leaves the batch open, but its constants fix it. */
 	shuffle_model(&f, 17, 0, 2);
 	REFUSED(&f, 3, PRONY_UNSUPPORTED, "n.Reshape.1", "1x6x4x4 cannot become 2x2x3x4x4");
 	fixture_release(&f);
-	/* Constants of a batch of 1 are followed, as those of a file that fixes it are. */
+	/* Constants of a batch of 1 are adapted, like those of a file with a fixed batch. */
 	shuffle_model(&f, 17, 0, 1);
 	fixture_logits(&f, 3, &count);
 	assert_int_equal(count, 15);
 	fixture_release(&f);
 }
 
-/* Zeros of the input's shape are computed for the batch that the file is imported with. */
+/* Zeros of the input's shape are computed for the batch of the import. */
 static void constants_of_the_shape_of_the_input_suit_every_batch(void **state)
 {
 	struct onnx_fixture f;
@@ -116,7 +119,7 @@ static void a_batch_that_cannot_be_replaced_names_its_node(void **state)
 	struct onnx_fixture f;
 
 	(void)state;
-	/* The batch as a part of the samples' own rows. */
+	/* The batch as a factor of the rows of the samples. */
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(4, 6));
 	fixture_ints(&f, "rows", 2, (const int64_t[]){3, 8});
@@ -130,7 +133,7 @@ static void a_batch_that_cannot_be_replaced_names_its_node(void **state)
 	fixture_release(&f);
 }
 
-/* An initializer with three users, one of them behind an Identity. */
+/* An initializer with three users, one of them through an Identity. */
 static void shared_model(struct onnx_fixture *f)
 {
 	fixture_init(f, 17);
@@ -171,7 +174,7 @@ static void each_use_of_an_initializer_is_a_parameter(void **state)
 	fixture_release(&f);
 }
 
-/* The chain that exporters write for x.view(x.shape[0], -1), and much of what may be folded. */
+/* The nodes that exporters write for x.view(x.shape[0], -1), and many foldable operators. */
 static void shapes_are_folded(void **state)
 {
 	struct onnx_fixture f;
@@ -241,7 +244,7 @@ static void batch_normalisation_trains(void **state)
 	fixture_release(&f);
 }
 
-/* One operator on 1 x 2 x 2 x 3 with a Reshape behind; expected numbers by hand from sin(1)... */
+/* One operator on 1 x 2 x 2 x 3, followed by a Reshape; expected numbers by hand from sin(1)... */
 struct small {
 	const char *op, *inputs;
 	void (*prepare)(struct onnx_fixture *f);
@@ -344,7 +347,7 @@ static void prepare_pad(struct onnx_fixture *f)
 	fixture_number(f, "half", 0.5f);
 }
 
-/* SAME_LOWER, window 2: the odd padding comes first and does not count. */
+/* SAME_LOWER, window 2: the odd padding is at the beginning and does not count. */
 static double pooled(int i)
 {
 	int row = i / 3 % 2, column = i % 3, base = i / 6 * 6, count = 0;
@@ -382,7 +385,7 @@ static double summed(int i)
 	return x_at(i) + 3 + x_at(i);
 }
 
-/* What is an input today, as older files have it. */
+/* Attributes that are inputs in newer opsets. */
 
 static void prepare_old_clip(struct onnx_fixture *f)
 {
@@ -423,7 +426,7 @@ static void prepare_old_unsqueeze(struct onnx_fixture *f)
 	fixture_list(f, "axes", DIMS(0, 2));
 }
 
-/* Over all twelve, as a matrix of one row; today's form would be over two channels. */
+/* Over all twelve, as a matrix of one row; the current definition would be over two channels. */
 static double old_softmax(int i)
 {
 	double sum = 0;
@@ -485,7 +488,7 @@ static void operators_are_translated(void **state)
 	}
 }
 
-/* Split by sizes, evenly, and with num_outputs of opset 18; outputs that nobody uses. */
+/* Split by sizes, evenly, and with num_outputs of opset 18; with unused outputs. */
 static void splits_become_slices(void **state)
 {
 	(void)state;
@@ -534,7 +537,7 @@ static void outputs_that_are_no_logits_are_refused(void **state)
 	fixture_release(&f);
 }
 
-/* What onnx_export writes comes back as the network that it was. */
+/* The import of an exported network gives the same network. */
 static void the_zoo_comes_back(void **state)
 {
 	(void)state;
@@ -548,7 +551,7 @@ static void the_zoo_comes_back(void **state)
 		void *bytes = NULL;
 		size_t length = 0;
 
-		/* Another loss; too large for a quick test. */
+		/* Skips networks with another loss, and those too large for a quick test. */
 		if (network->half_squares || network->parameters > 10000000)
 			continue;
 		arena_init(&arena, 0);
@@ -559,7 +562,7 @@ static void the_zoo_comes_back(void **state)
 		    onnx_model_parse(bytes, length, network->name, NULL, &model, &err) != PRONY_OK)
 			fail_msg("%s", err.text);
 		if (onnx_model_import(model, &err) == PRONY_UNSUPPORTED) {
-			/* Recurrent layers only go out. */
+			/* Recurrent layers can only be exported. */
 			assert_true(strstr(err.text, "LSTM") || strstr(err.text, "RNN"));
 		} else {
 			const struct tensor_set *read = onnx_model_weights(model);

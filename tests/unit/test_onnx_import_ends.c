@@ -1,5 +1,7 @@
-/* ONNX models that end in another way, batches that can be replaced or not, and what is said of the
- * unsupported. */
+/*
+ * ONNX models with other endings, batches that can or cannot be replaced, and messages about
+ * unsupported operators.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +32,7 @@ static void end(struct onnx_fixture *f, const char *last, int64_t features)
 	fixture_output(f, "y");
 }
 
-/* Two samples as the file has them, and as the first two of six. */
+/* Two samples with the file's batch, and as the first two of six. */
 static void expect_same_samples(struct onnx_fixture *f)
 {
 	int64_t few, many;
@@ -44,7 +46,7 @@ static void expect_same_samples(struct onnx_fixture *f)
 	}
 }
 
-/* The batch may go to any axis, and be one of several factors of it. */
+/* The batch may move to any axis, and be one of several factors of it. */
 static void samples_are_followed_through_the_graph(void **state)
 {
 	struct onnx_fixture f;
@@ -62,7 +64,7 @@ static void samples_are_followed_through_the_graph(void **state)
 	end(&f, "r", 6);
 	expect_same_samples(&f);
 	fixture_release(&f);
-	/* Two groups of samples behind each other, taken apart again. */
+	/* Two groups of samples, one after the other, are separated again. */
 	begin(&f, DIMS(2, 3));
 	fixture_node(&f, "Neg", "x", "n");
 	fixture_node(&f, "Concat", "x,n", "c");
@@ -76,7 +78,7 @@ static void samples_are_followed_through_the_graph(void **state)
 	end(&f, "j", 8);
 	expect_same_samples(&f);
 	fixture_release(&f);
-	/* A scale for each sample, computed; a bias for all. */
+	/* A computed scale per sample; one bias for all. */
 	begin(&f, DIMS(2, 3, 4, 4));
 	fixture_node(&f, "GlobalAveragePool", "x", "g");
 	fixture_node(&f, "Mul", "g,x", "z");
@@ -147,8 +149,7 @@ static void a_batch_whose_samples_are_mixed_is_not_replaced(void **state)
 		REFUSED(&f, 6, PRONY_UNSUPPORTED, cases[i].node, "the file fixes its batch");
 		fixture_release(&f);
 	}
-	/* With the file's one sample there is nothing to mix; with more, height would be the batch.
-	 */
+	/* With the file's one sample nothing mixes; with more, height would become the batch. */
 	struct onnx_fixture f;
 
 	begin(&f, DIMS(1, 2, 3, 3));
@@ -193,7 +194,7 @@ static void the_last_softmax_is_part_of_the_loss(void **state)
 	}
 }
 
-/* N x 1 x 1 x classes, as layouts with the channels last have it. */
+/* N x 1 x 1 x classes, as in channels-last layouts. */
 static void classes_may_stand_last(void **state)
 {
 	struct onnx_fixture f;
@@ -216,7 +217,10 @@ static void classes_may_stand_last(void **state)
 	fixture_release(&f);
 }
 
-/* ONNX broadcasts Gemm's third input and what is added to a product; neither need be a row. */
+/*
+ * ONNX broadcasts Gemm's third input, and the operand of an Add after a product; neither has to be
+ * a row.
+ */
 static void biases_of_other_shapes(void **state)
 {
 	struct onnx_fixture f;
@@ -277,7 +281,9 @@ static void all_that_is_unsupported_is_named_at_once(void **state)
 	fixture_release(&f);
 }
 
-/* Behind what is refused already: operators that fold, when they cannot here; not those that can.
+/*
+ * After a refused operator: foldable operators are not named if they cannot be folded for that
+ * reason; others are.
  */
 static void what_follows_from_the_unsupported_is_named_once(void **state)
 {
@@ -299,7 +305,7 @@ static void what_follows_from_the_unsupported_is_named_once(void **state)
 	fixture_release(&f);
 }
 
-/* What an If computes with is in its own graphs, which are not read. */
+/* The nodes of an If are in its subgraphs, which are not read. */
 static void a_node_with_graphs_is_named(void **state)
 {
 	struct onnx_fixture f;

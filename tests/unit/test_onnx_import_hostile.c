@@ -1,5 +1,7 @@
-/* Broken and hostile ONNX files: one clear error that names the file, and the node where there is
- * one. */
+/*
+ * Broken and hostile ONNX files: each gives one clear error that names the file, and the node if
+ * there is one.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +19,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Parsing or building ends with this status and a message that says all of it. */
+/* Parsing or building returns this status, with a message that contains all parts. */
 static void expect(struct onnx_fixture *f, enum prony_status expected, const char *const *parts,
 		   size_t count)
 {
@@ -63,7 +65,7 @@ static void files_that_are_cut_off_are_refused(void **state)
 	for (size_t i = 0; i < length; i++) {
 		struct error err = ERROR_INIT;
 		struct onnx_model *model = NULL;
-		/* Of its own size, so that a sanitizer sees a read behind the end. */
+		/* A buffer of the exact size, so that a sanitizer sees a read past the end. */
 		uint8_t *part = malloc(i > 0 ? i : 1);
 
 		memcpy(part, bytes, i);
@@ -103,7 +105,9 @@ static void wiring_that_is_wrong_is_named(void **state)
 	fixture_release(&f);
 }
 
-/* Nodes of one name, and names that are no text, are not an error: the IR has its own. */
+/*
+ * Duplicate node names, and names that are not text, are no error: the graph makes its own names.
+ */
 static void odd_names_get_others(void **state)
 {
 	struct onnx_fixture f;
@@ -212,7 +216,7 @@ static void tensors_that_lie_are_refused(void **state)
 	fixture_release(&f);
 }
 
-/* Constants that would take all memory, and arithmetic that overflows. */
+/* Constants that would use all memory, and arithmetic that overflows. */
 static void bombs_do_not_go_off(void **state)
 {
 	static const struct {
@@ -277,7 +281,7 @@ static void windows_that_are_wrong_name_their_node(void **state)
 	}
 }
 
-/* A model on disk whose weights are in a file of their own. */
+/* A model on disk with its weights in a separate file. */
 struct outside {
 	struct onnx_fixture f;
 	char *folder, *inner, *model, *weights, *secret;
@@ -371,7 +375,7 @@ static void external_data_is_read_beside_the_model(void **state)
 		assert_float_equal(((const float *)weights->tensors[0].data)[i], i + 2, 0);
 	memcpy(digest, onnx_model_facts(model)->digest, sizeof(digest));
 	onnx_model_free(model);
-	/* Other weights make it another model, though the file is the same. */
+	/* Different weights make a different model, even if the file is the same. */
 	write_file(o.weights, "0123456789012345678901234567890123456789012345678901234567890", 60);
 	assert_int_equal(outside_open(&o, "weights.bin", "8", "48", &model, &err), PRONY_OK);
 	assert_string_not_equal(digest, onnx_model_facts(model)->digest);
@@ -425,7 +429,7 @@ static void external_data_outside_the_folder_is_refused(void **state)
 	outside_release(&o);
 }
 
-/* Many tensors may be the same bytes of a file with a hole: looked at before any is read. */
+/* Many tensors may share the bytes of one sparse file: the total is checked before any is read. */
 static void external_data_has_a_total(void **state)
 {
 	struct outside o;

@@ -1,4 +1,4 @@
-/* ONNX files that cost much to take apart, and numbers that no network has. */
+/* ONNX files that are expensive to decode, and numbers that no network has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "tests/unit/onnx_fixture.h"
 
-/* Numbers of fields of ModelProto and GraphProto, with wire type 2 (bytes of a length). */
+/* Field numbers of ModelProto and GraphProto, with wire type 2 (length-delimited). */
 enum { TAG_GRAPH = 7 << 3 | 2, TAG_NODE = 1 << 3 | 2, TAG_UNKNOWN = 14 << 3 | 2 };
 
 static enum prony_status parse(const uint8_t *bytes, size_t length, struct error *err)
@@ -34,7 +34,7 @@ static void expect(const uint8_t *bytes, size_t length, const char *part)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, part);
 }
 
-/* `count` times the tag and a length of 0; `inside` puts them into a graph. */
+/* Returns the tag and a length of 0, repeated `count` times; `inside` puts them into a graph. */
 static uint8_t *empty_fields(uint8_t tag, size_t count, bool inside, size_t *length)
 {
 	size_t body = 2 * count, head = inside ? 6 : 0;
@@ -53,7 +53,7 @@ static uint8_t *empty_fields(uint8_t tag, size_t count, bool inside, size_t *len
 	return bytes;
 }
 
-/* protobuf-c merges the graphs: 2 million of them would take hours, and 4 MB of bytes. */
+/* protobuf-c merges repeated graphs: 2 million of them in a file of 4 MB would take hours. */
 static void a_graph_stands_once(void **state)
 {
 	size_t length;
@@ -67,7 +67,7 @@ static void a_graph_stands_once(void **state)
 	free(bytes);
 }
 
-/* 10 MB of nodes without anything in them, or of fields that nobody knows. */
+/* 10 MB of empty nodes or of unknown fields. */
 static void messages_are_counted_first(void **state)
 {
 	static const struct {
@@ -95,7 +95,7 @@ static void damage_is_damage(void **state)
 		{{TAG_GRAPH}, 1},	/* no length */
 		{{TAG_GRAPH, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 12},
 		{{1 << 3 | 3}, 1},		  /* a group */
-		{{1 << 3 | 1, 1, 2, 3}, 4},	  /* a number of 8 bytes */
+		{{1 << 3 | 1, 1, 2, 3}, 4},	  /* an 8-byte number */
 		{{TAG_GRAPH, 2, TAG_NODE, 4}, 4}, /* a node longer than its graph */
 	};
 
@@ -161,7 +161,7 @@ static void weights_are_finite(void **state)
 	}
 }
 
-/* A double that no float can be, and one that is computed. */
+/* A double that exceeds the range of a float, and one that is computed. */
 static void numbers_that_become_infinite(void **state)
 {
 	struct onnx_fixture f;
@@ -187,7 +187,7 @@ static void numbers_that_become_infinite(void **state)
 	fixture_release(&f);
 }
 
-/* Raw data is borrowed from the file's bytes, whatever its alignment there, and read as it is. */
+/* Raw data is borrowed from the file's bytes at any alignment, and read unchanged. */
 static void raw_data_stays_in_the_file(void **state)
 {
 	static const char *const names[] = {"w", "wx", "wxy", "wxyz"};

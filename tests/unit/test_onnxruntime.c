@@ -1,4 +1,6 @@
-/* ONNX Runtime's adapter against the float64 reference. Skipped where it is not installed. */
+/*
+ * ONNX Runtime's adapter against the float64 reference. Skipped if ONNX Runtime is not installed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +60,7 @@ static void test_refusals(void **state)
 	graph_release(&graph);
 }
 
-/* Two nodes that it cannot run: both are named. */
+/* Two unsupported nodes: both are named. */
 static void test_refused_operators(void **state)
 {
 	struct recipe recipe;
@@ -83,7 +85,7 @@ static void test_refused_operators(void **state)
 	assert_non_null(strstr(err.text, "LRN lrn2"));
 }
 
-/* What ONNX Runtime says of an LRN that supports refuses. */
+/* ONNX Runtime itself refuses the LRN that supports refuses. */
 static enum prony_status even_lrn(struct exercise *e, struct error *err)
 {
 	struct error said = ERROR_INIT;
@@ -136,7 +138,7 @@ static const struct framework_case cases[] = {
 	CASE("mlp", 4, exercise_wrong_weight),
 };
 
-/* An argument chooses tests by their name. */
+/* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest others[] = {

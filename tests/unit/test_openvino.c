@@ -1,4 +1,4 @@
-/* OpenVINO's adapter against the float64 reference. Skipped where it is not installed. */
+/* OpenVINO's adapter against the float64 reference. Skipped if OpenVINO is not installed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 static const char *library;
 
-/* Where it computes something else than ONNX says. */
+/* Operators for which OpenVINO's result differs from the ONNX definition. */
 static void test_refused_operators(void **state)
 {
 	struct recipe recipe;
@@ -40,7 +40,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD;
-	e->recipe.threads = 1; /* other than the cores at hand */
+	e->recipe.threads = 1; /* differs from the available cores */
 	status = exercise_open(e, err);
 	if (status != PRONY_OK)
 		return status;
@@ -55,7 +55,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	return exercise_inference(e, err);
 }
 
-/* In a precision that the processor lacks it would compute in another one without a word. */
+/* For a precision that the processor lacks, OpenVINO silently uses another one. */
 static enum prony_status check_precision(struct exercise *e, enum precision precision,
 					 struct error *err)
 {
@@ -113,7 +113,7 @@ static void test_refusals(void **state)
 	graph_release(&graph);
 }
 
-/* Why supports refuses such a mean: OpenVINO takes another one, without a word. */
+/* Why supports refuses such a mean: OpenVINO silently computes another one. */
 static enum prony_status other_mean(struct exercise *e, struct error *err)
 {
 	struct error mismatch = ERROR_INIT;
@@ -155,7 +155,7 @@ static const struct framework_case cases[] = {
 	CASE("mlp", 4, exercise_wrong_weight),
 };
 
-/* An argument chooses tests by their name. */
+/* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest others[] = {

@@ -1,7 +1,6 @@
 /*
- * Ratios by rounds, and what ranks may be said by their intervals. The expected numbers were
- * computed in Python, the t quantile by bisection on Simpson's integral: by other means than the
- * code's.
+ * Ratios by rounds, and the ranks that their intervals allow. The expected numbers were computed in
+ * Python, the t quantile by bisection on Simpson's integral: other methods than the code's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +52,7 @@ static void contrasts_are_welch(void **state)
 	assert_true(isnan(c.ratio));
 }
 
-/* What both rounds have in common cancels; what only one has does not count. */
+/* A deviation common to both in a round cancels; a round of only one of them does not count. */
 static void common_rounds_are_paired(void **state)
 {
 	const int64_t late[] = {1, 2, 3, 9};
@@ -71,7 +70,7 @@ static void common_rounds_are_paired(void **state)
 	near(c.ratio, 0.798872017271327, 1e-12);
 	near(c.low, 0.7642521244234469, 1e-10);
 	near(c.high, 0.8350601582699111, 1e-10);
-	/* Two common rounds only, or rounds that were counted anew: Welch over all. */
+	/* With only two common rounds, or with repeated round numbers: Welch over all. */
 	b.rounds = few;
 	contrast_of_rounds(&a, &b, &c);
 	contrast_welch(a_means, COUNT(a_means), b_means, COUNT(b_means), &expected);
@@ -81,7 +80,7 @@ static void common_rounds_are_paired(void **state)
 	b.rounds = rounds;
 	contrast_of_rounds(&resumed, &b, &c);
 	assert_false(c.paired);
-	/* Less than half of the smaller set. */
+	/* Fewer common rounds than half of the smaller set. */
 	const double many[] = {1, 1, 1, 1, 1, 1, 1, 1};
 	const int64_t other[] = {0, 1, 2, 20, 21, 22, 23, 24};
 	const struct round_means x = means_of(many, 8);
@@ -134,7 +133,10 @@ static void margins_are_what_was_taken(void **state)
 	near(order_loss(half, 2), log(2), 1e-12);
 	near(order_loss(once, 4), log(2) / 4, 1e-12);
 	assert_true(isfinite(order_loss(all, 1)) && order_loss(all, 1) > log(100));
-	/* Both alike, one only, one more than the other: whoever is called the slower one. */
+	/*
+	 * Equal losses, a loss on one side only, and a larger loss on one side, whichever of the
+	 * two is called slower.
+	 */
 	const struct {
 		double a, b, faster, slower;
 	} rows[] = {{0, 0, 1, 1},
@@ -150,7 +152,7 @@ static void margins_are_what_was_taken(void **state)
 	}
 }
 
-/* Processes that would do: checked by the widths that they give. */
+/* The number of processes that would suffice, checked by the widths that they give. */
 static void processes_are_counted(void **state)
 {
 	const double noisy[] = {100, 180, 60, 130, 90}, other[] = {110, 90, 170, 70, 120};
@@ -161,7 +163,7 @@ static void processes_are_counted(void **state)
 	assert_int_equal(order_of(&c, &(const struct margins){1, 1}), ORDER_UNKNOWN);
 	size_t n = order_needed(&c);
 	assert_true(n > 100 && n < 1000);
-	/* z x spread / sqrt(n) = ln 1.1; t is little more with so many. */
+	/* z x spread / sqrt(n) = ln 1.1; with so many processes t is only slightly larger. */
 	near((double)n, pow(1.96 * c.spread / log(1.1), 2), 5);
 	contrast_paired(noisy, other, 1, &c);
 	assert_int_equal(order_needed(&c), ORDER_PROCESSES_MIN);
@@ -200,7 +202,7 @@ static void places_say_what_is_known(void **state)
 	(void)state;
 	disturbed.loss = log(2);
 	far.loss = log(2);
-	/* Two that are alike, one that nobody knows, and one that is slower than all of them. */
+	/* Two that are alike, one of unknown order, and one that is slower than all of them. */
 	const struct contender first[] = {settled, alike, noisy, last};
 	const struct place places[] = {{0, 1, 3, false, false, false, 1, ORDER_ALIKE},
 				       {0, 1, 3, false, false, false, 1, ORDER_ALIKE},
@@ -213,16 +215,20 @@ static void places_say_what_is_known(void **state)
 				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER},
 				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER}};
 	expect_places(quiet, ranked);
-	/* Under load five times as long is still slower; what is alike is not known to be: so many
-	 * that were not disturbed would tell. */
+	/*
+	 * Under load, a step of five times the length is still slower, but no two are known to be
+	 * alike. The table gives the number of undisturbed processes that would decide.
+	 */
 	const struct contender loaded[] = {settled, disturbed, far, far};
 	const struct place known[] = {{0, 1, 2, false, true, false, 3, ORDER_ALIKE},
 				      {0, 1, 2, false, true, false, 3, ORDER_UNKNOWN},
 				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER},
 				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER}};
 	expect_places(loaded, known);
-	/* No number would do for one that takes anything: nor for those that it leaves
-	 * without a place, whatever else they lack. */
+	/*
+	 * For a contender with arbitrary step times no number of processes suffices. The same holds
+	 * for those that get no place because of it, even if they also lack something else.
+	 */
 	const double any[] = {100, 1e8, 1e-4, 1e5, 0.1};
 	const struct contender hopeless[] = {settled, noisy, {.means = means_of(any, 5)}, last};
 	const struct place never[] = {{0, 1, 3, false, false, true, 0, ORDER_ALIKE},
@@ -230,8 +236,10 @@ static void places_say_what_is_known(void **state)
 				      {0, 1, 4, false, false, true, 0, ORDER_UNKNOWN},
 				      {0, 3, 4, false, false, false, 1, ORDER_SLOWER}};
 	expect_places(hopeless, never);
-	/* Only the slow ones were disturbed, and three quarters of their time was taken: it may all
-	 * be that. Only the fast ones: then it is not. */
+	/*
+	 * If only the slow ones were disturbed, and others took three quarters of their time, that
+	 * may explain the whole difference. If only the fast ones were disturbed, it cannot.
+	 */
 	struct contender lost = last, won = settled;
 	lost.loss = log(4);
 	won.loss = log(4);
@@ -242,7 +250,7 @@ static void places_say_what_is_known(void **state)
 	assert_true(found[0].rank == 1 && found[1].rank == 2 && !found[0].disturbed);
 }
 
-/* Two that differ by 1 %, both alike to a third: none of the three has a place. */
+/* Two contenders differ by 1 % and both are alike to a third: none of the three has a place. */
 static void alike_is_not_handed_on(void **state)
 {
 	const double fast[] = {100, 100.1, 99.9, 100.05, 99.95};
@@ -262,7 +270,7 @@ static void alike_is_not_handed_on(void **state)
 	assert_true(found[0].needed > 5 && found[2].needed > 5);
 }
 
-/* The rounds in which both ran decide, not the estimates over rounds that only one had. */
+/* The rounds in which both ran decide the order, not the estimates over other rounds. */
 static void common_rounds_rank(void **state)
 {
 	const double early[] = {1.000, 1.004, 0.998, 1.006, 1.002};
@@ -281,8 +289,9 @@ static void common_rounds_rank(void **state)
 	assert_int_equal(found[1].rank, 1);
 }
 
-/* What seven processes of LeNet took with a busy loop on each core, native and PyTorch, one of them
- * stretched on (it was 172.87): the interval then knows nothing, the order is known all the same.
+/*
+ * Step times of LeNet from seven processes with a busy loop on each core, native and PyTorch; one
+ * value is exaggerated (it was 172.87). The interval then says nothing, but the order is known.
  */
 static void an_outlier_hides_no_order(void **state)
 {
@@ -299,18 +308,24 @@ static void an_outlier_hides_no_order(void **state)
 	assert_int_equal(order_pair(&two[1], &two[0], &contrast), ORDER_FASTER);
 	order_places(two, 2, 0, found);
 	assert_true(found[0].rank == 1 && found[1].rank == 2);
-	/* Others took half and three quarters of their time: a factor of 2 is theirs, not 3. */
+	/*
+	 * Others took half and three quarters of their time: that explains a factor of 2, but not
+	 * of 3.
+	 */
 	two[0].loss = log(4);
 	two[1].loss = log(2);
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_SLOWER);
 	two[1].loss = log(3.5);
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_UNKNOWN);
 	two[0].loss = two[1].loss = 0;
-	/* One of them among the others' is enough to know nothing. */
+	/* A single value among those of the other contender makes the order unknown. */
 	slow[3] = 1.25;
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_UNKNOWN);
 	slow[3] = 4.04;
-	/* By chance: 2 arrangements of 3,432, two looks; of five of each too many. */
+	/*
+	 * The probability by chance: 2 arrangements of 3,432, times two tests; with five of each it
+	 * is too large.
+	 */
 	const struct margins none = {1, 1};
 	assert_int_equal(order_apart(&two[0], &two[1], &none, &p), ORDER_SLOWER);
 	near(p, 4.0 / 3432, 1e-12);
@@ -325,7 +340,7 @@ static double noise(uint64_t *seed)
 {
 	double sum = -6;
 
-	/* Irwin and Hall: twelve uniform numbers; Knuth's MMIX generator. */
+	/* The sum of twelve uniform numbers (Irwin-Hall); Knuth's MMIX generator. */
 	for (int i = 0; i < 12; i++) {
 		*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 		sum += (double)(*seed >> 11) * 0x1p-53;
@@ -333,7 +348,9 @@ static double noise(uint64_t *seed)
 	return sum;
 }
 
-/* Twelve that are the same: without a correction two of three such tables rank somebody. */
+/*
+ * Twelve equal contenders: without a correction, two of three such tables would rank one of them.
+ */
 static void many_are_not_ranked_by_chance(void **state)
 {
 	enum { TABLES = 200, MANY = 12, PROCESSES = 11 };
@@ -356,7 +373,7 @@ static void many_are_not_ranked_by_chance(void **state)
 		for (int i = 0; i < MANY; i++)
 			wrong |= found[i].low > 1 || (found[i].rank == 0 && found[i].high < MANY);
 		ranked += wrong;
-		/* What is said of the floor goes by the same orders. */
+		/* The statement about the floor uses the same orders. */
 		for (int i = 1; i < MANY; i++)
 			told |= found[i].to_floor == ORDER_FASTER ||
 				found[i].to_floor == ORDER_SLOWER;

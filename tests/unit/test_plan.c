@@ -1,5 +1,4 @@
-/* Cells of a spec: which, in what order, and why some cannot run. No framework is needed for that.
- */
+/* The cells of a spec: which ones, their order, and why some cannot run. Needs no framework. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +19,7 @@
 
 static char *folder;
 
-/* A machine of its own: native and onnxruntime are "here", mxnet and pytorch are not. */
+/* A registry of its own: native and onnxruntime are installed "here", mxnet and pytorch are not. */
 static struct registry registry;
 
 static int make_machine(void **state)
@@ -81,7 +80,7 @@ static void fixture_release(struct fixture *f)
 	spec_release(&f->spec);
 }
 
-/* An axis as from the command line, "-f native,mxnet". */
+/* Sets an axis like the command line, "-f native,mxnet". */
 static void set(struct fixture *f, const char *axis, const char *values)
 {
 	int id = 0;
@@ -93,7 +92,7 @@ static void set(struct fixture *f, const char *axis, const char *values)
 		fail_msg("%s", f->err.text);
 }
 
-/* The text as the file mine.yaml. */
+/* Reads the text as the file mine.yaml. */
 static void suite(struct fixture *f, const char *text)
 {
 	char *path = path_join(folder, "mine.yaml");
@@ -201,7 +200,7 @@ static void duplicates_are_dropped(void **state)
 	set(&f, "frameworks", "fake,fake+crash+after=1,fake+after=1+crash,fake");
 	set(&f, "stages", "forward,eval,infer");
 	set(&f, "batches", "8,1..8*2");
-	/* Without an update there is nothing to optimise: one cell, not three. */
+	/* Without an update there is no optimiser: one cell, not three. */
 	set(&f, "optimisers", "sgd,momentum,rmsprop");
 	expand_ok(&f);
 	assert_int_equal(f.plan.count, 2 * 4);
@@ -343,7 +342,10 @@ static void a_second_precision_is_said(void **state)
 	fixture_release(&f);
 }
 
-/* TensorFlow's tf.data belongs to its Python package; options are those of who has them. */
+/*
+ * TensorFlow's tf.data belongs to its Python package; options apply to the frameworks that have
+ * them.
+ */
 static void another_reads_for_the_same_library(void **state)
 {
 	static const struct {
@@ -412,7 +414,7 @@ static void epochs_are_steps(void **state)
 	fixture_release(&f);
 }
 
-/* A screening keeps the epochs that the framework's own loop runs, and what is typed. */
+/* A screening keeps the epochs of the framework's own loop, and the values given by the user. */
 static void a_screening_has_epochs_in_loop_fit(void **state)
 {
 	static const struct {
@@ -443,7 +445,7 @@ static void a_screening_has_epochs_in_loop_fit(void **state)
 			assert_int_equal(cell->steps, rows[i].steps[k]);
 			assert_int_equal(cell->warm_up_steps, rows[i].warm_up[k]);
 			assert_int_equal(cell->epoch_steps, k == 0 ? 32 : 0);
-			/* What is typed is not cut. */
+			/* Values given by the user are not cut. */
 			assert_int_equal(cell->epoch_ns > 0, k == 0 && rows[i].typed == 0);
 			json_t *plan = plan_to_json(&f.plan);
 			const json_t *longest =
@@ -471,7 +473,10 @@ static void all_reasons_come_at_once(void **state)
 	fixture_release(&f);
 }
 
-/* The batches of 64 images are 294 MiB, what training VGG16 keeps of them 6.5 GiB. */
+/*
+ * The batches of 64 images take 294 MiB; the tensors that training VGG16 keeps of them take 6.5
+ * GiB.
+ */
 static void memory_of_the_network_counts(void **state)
 {
 	static const struct {
@@ -517,7 +522,7 @@ static void fixture_of_vgg16(struct fixture *f, const char *batches, int64_t mib
 	expand_ok(f);
 }
 
-/* The largest batch that a refusal names is not refused, the next one is. */
+/* The largest batch that a refusal names is accepted; the next larger one is refused. */
 static void refusal_names_the_batch_that_fits(void **state)
 {
 	struct fixture f;
@@ -536,7 +541,7 @@ static void refusal_names_the_batch_that_fits(void **state)
 	fixture_release(&f);
 }
 
-/* Where the parameters are too many, a smaller batch is no help. */
+/* If the parameters alone are too large, a smaller batch does not help. */
 static void refusal_says_that_no_batch_fits(void **state)
 {
 	struct fixture f;
@@ -549,7 +554,7 @@ static void refusal_says_that_no_batch_fits(void **state)
 	fixture_release(&f);
 }
 
-/* The machine's own memory bounds what nobody bounded. */
+/* Without a given limit, the machine's own memory is the limit. */
 static void memory_is_bounded_by_the_machine(void **state)
 {
 	struct fixture f;
@@ -645,7 +650,7 @@ static void all_networks_are_those_of_the_zoo(void **state)
 	(void)state;
 	fixture_init(&f);
 	set(&f, "frameworks", "native");
-	set(&f, "networks", "all,lenet"); /* what comes out twice is one cell */
+	set(&f, "networks", "all,lenet"); /* duplicates are one cell */
 	expand_ok(&f);
 	assert_int_equal(f.plan.count, zoo_network_count);
 	for (size_t i = 0; i < f.plan.count; i++)
@@ -668,8 +673,11 @@ static void excludes_match_all_their_lists(void **state)
 		  "  - {frameworks: fake+after=3, stages: eval}\n"
 		  "  - {frameworks: 'null', batches: 1..8*2, datasets: mnist}\n");
 	expand_ok(&f);
-	/* Of 24: a name stands for its variants (fake and fake+after=3, mlp: 8), then fake+after=3
-	 * forward on lenet (2), then null at 8, whose mnist is the sample here (4). */
+	/*
+	 * Excluded of the 24 cells: fake on mlp, where the name matches its variants (fake and
+	 * fake+after=3: 8); fake+after=3 forward on lenet (2); null at batch 8, whose mnist is the
+	 * sample here (4).
+	 */
 	assert_int_equal(f.plan.count, 24 - 8 - 2 - 4);
 	for (size_t i = 0; i < f.plan.count; i++) {
 		const struct cell *cell = &f.plan.cells[i].cell;
@@ -694,7 +702,7 @@ static void overrides_change_what_they_match(void **state)
 		  "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 0}\n"
 		  "  - {networks: mlp, batches: 32, learning-rate: 0.5, steps: 9}\n");
 	expand_ok(&f);
-	/* Both batches of mlp became 16, with two learning rates: two cells. */
+	/* Both batches of mlp became 16; with two learning rates there are two cells. */
 	assert_int_equal(f.plan.count, 4);
 	assert_int_equal(f.plan.cells[0].cell.batch, 8);
 	assert_int_equal(f.plan.cells[0].steps, 100);
@@ -761,7 +769,10 @@ static void samples_stand_in_and_say_so(void **state)
 	fixture_release(&f);
 }
 
-/* A network's own data set; one that was asked for by name is missing then. */
+/*
+ * The default data set of a network becomes synthetic if it is missing; a data set given by name is
+ * reported as missing.
+ */
 static void data_that_is_not_here_is_synthetic_and_says_so(void **state)
 {
 	static const char *const asked[] = {NULL, "mnist"};

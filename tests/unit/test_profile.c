@@ -1,4 +1,7 @@
-/* Profiles: what a worker writes is checked, names of frameworks find layers, sums agree. */
+/*
+ * Profiles: a worker's output is checked, framework names are matched to layers, and sums are
+ * right.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +19,7 @@
 
 static const struct profile_bracket bracket = {.begin_ns = 1000, .end_ns = 9000, .steps = 2};
 
-/* conv1, conv1_relu and fire2/squeeze, whose name frameworks spell in ways of their own. */
+/* conv1, conv1_relu and fire2/squeeze, whose name each framework spells differently. */
 static void build(struct graph *graph)
 {
 	struct builder b = {.graph = graph, .error = ERROR_INIT};
@@ -64,7 +67,7 @@ static void test_names(void **state)
 	graph_release(&graph);
 }
 
-/* Reads text as the file of a worker. */
+/* Reads text as a worker's profile file. */
 static enum prony_status read_text(const char *text, bool lines, struct profile *profile,
 				   struct error *err)
 {
@@ -145,7 +148,9 @@ static void test_bad_layers(void **state)
 	}
 }
 
-/* A step of conv1 (forward, backward), ip1 beside its backward pass, the update, one of nobody's.
+/*
+ * conv1 (forward, backward), ip1 at the same time as conv1's backward pass, the update, and an
+ * event of no layer.
  */
 static const char two_steps[] =
 	"{" STEPS ", \"events\": ["
@@ -189,7 +194,7 @@ static void test_layers(void **state)
 	assert_true(profile.layer_step_ns == 2500); /* 2000 and 3000 */
 	assert_true(profile.layers_ns == 1100);	    /* 2200 in two steps */
 	assert_true(profile.named_ns == 1000);
-	/* ip1 ran beside 300 ns of conv1; when Reorder ran nobody says. */
+	/* ip1 overlapped 300 ns of conv1; the time at which Reorder ran is unknown. */
 	assert_true(profile.covered_ns == (2200.0 - 300) / 2);
 	profile_release(&profile);
 }
@@ -244,7 +249,7 @@ static void test_lines(void **state)
 	}
 }
 
-/* Names that a terminal would obey, or that would be two lines, are neither in any file. */
+/* No written file contains the terminal escape sequences or line breaks of a hostile name. */
 static void test_hostile_names(void **state)
 {
 	static struct plan_cell cell = {.key = "framework=x", .hash = "0123"};
@@ -277,7 +282,7 @@ static void test_hostile_names(void **state)
 	profile_release(&profile);
 }
 
-/* Of a second answer that is wrong nothing stands in the profile, and the first stays whole. */
+/* A second answer with an error adds nothing to the profile, and the first one stays complete. */
 static void test_second_answer(void **state)
 {
 	static const char wrong[] = "{" STEPS ", \"total_ns\": 1, \"functions\": ["

@@ -1,5 +1,7 @@
-/* The reader of MXNet's profiles, on the second file of a process that MXNet 1.9.1 wrote, which no
- * reader of JSON takes as it is, and on what is none. */
+/*
+ * The reader of MXNet's profiles, on the second profile file of a process, written by MXNet 1.9.1,
+ * and on broken files. JSON readers refuse the recorded file unchanged.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +13,7 @@
 #include "adapters/mxnet/mxnet_trace.h"
 #include "base/files.h"
 
-/* Two steps of four nodes; something is deleted in the last one of each. */
+/* Two steps of four nodes; the last node of each step includes a deletion (DeleteVariable). */
 static void test_recorded(void **state)
 {
 	static const char *const names[] = {"_sg_mkldnn_conv", "_sg_mkldnn_conv", "_sg_mkldnn_conv",
@@ -48,7 +50,7 @@ static void test_recorded(void **state)
 static void test_texts(void **state)
 {
 	static const struct {
-		const char *text, *part; /* NULL: it is taken */
+		const char *text, *part; /* NULL: accepted */
 		size_t count;
 	} rows[] = {
 		{"", "MXNet's profile", 0},

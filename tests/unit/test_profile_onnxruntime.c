@@ -1,5 +1,7 @@
-/* The reader of ONNX Runtime's profiles, on a file that ONNX Runtime 1.31.1 wrote for LeNet (its
- * nodes' memory figures left out), and on what is none. */
+/*
+ * The reader of ONNX Runtime's profiles, on a file that ONNX Runtime 1.31.1 wrote for LeNet
+ * (without the nodes' memory figures), and on broken files.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +56,9 @@ static void test_recorded(void **state)
 	json_decref(events);
 }
 
-/* A step that seems shorter than its nodes, by what whole microseconds leave out. */
+/*
+ * A step that seems shorter than its nodes, because times are rounded down to whole microseconds.
+ */
 static void test_rounding(void **state)
 {
 	const int64_t instants[] = {0, 100};

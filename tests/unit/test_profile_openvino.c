@@ -1,5 +1,7 @@
-/* What OpenVINO's compiled networks were made of, on parts of what 2026.4 exported of ResNet and of
- * an LSTM, and on what is none. */
+/*
+ * The reader of OpenVINO's compiled networks, on parts of OpenVINO 2026.4's exports of ResNet and
+ * of an LSTM, and on broken input.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +77,7 @@ static void test_folded(void **state)
 	release(names);
 }
 
-/* By its weights, and by the names of its outputs. */
+/* The layer is found by its weights and by the names of its outputs. */
 static void test_lstm(void **state)
 {
 	(void)state;

@@ -1,5 +1,7 @@
-/* The reader of TensorFlow's traces, on what TensorFlow 2.21 said of a step of LeNet forward, and
- * on what is none. */
+/*
+ * The reader of TensorFlow's traces, on the trace of a forward step of LeNet by TensorFlow 2.21,
+ * and on broken traces.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +18,7 @@ static struct graph graph;
 static char *bytes;
 static size_t length;
 
-/* Numbers of operations as the names in the file have them. */
+/* Numbers of operations that match the names in the file. */
 static void make_model(struct tf_model *model)
 {
 	static const struct {
@@ -78,7 +80,7 @@ static void test_recorded(void **state)
 	assert_int_equal(log.count, 49);
 	check(&log, "p.conv1.53", "conv1", "_MklNativeFusedConv2D");
 	check(&log, "p.pool1.54", "pool1", "_MklNativeMaxPool");
-	/* The product with ip1's weight, under the name of what was fused with it. */
+	/* The product with ip1's weight, under the name of the operation fused with it. */
 	check(&log, "p.relu1.62", "ip1", "_MklNativeFusedMatMul");
 	check(&log, "p.ip2.64", "ip2", "_MklNativeFusedMatMul");
 	check(&log, "p.batch.42", NULL, "Pack");
@@ -95,7 +97,10 @@ static void test_recorded(void **state)
 	free(model.t.made);
 }
 
-/* On TensorFlow's clock all of it lies in some hundred microseconds, and then in its step. */
+/*
+ * On TensorFlow's clock all events lie within some hundred microseconds; after tf_profile_end they
+ * lie in their step.
+ */
 static void test_clocks(void **state)
 {
 	const int64_t instants[] = {0, 0, 5000000, 9000000};
@@ -127,7 +132,9 @@ static void test_malformed(void **state)
 		{"\x0a\x00", 2, "has no operations"},
 		{"\x0a\x7f", 2, "cannot be read"},
 		{"hello", 5, "cannot be read"},
-		/* A node without names or times is one; one that ends before it begins is not. */
+		/*
+		 * A node without names or times is valid; a node that ends before it begins is not.
+		 */
 		{"\x0a\x0b\x0a\x09\x12\x07\x0a\x01X\x70\x05\x78\x02", 13,
 		 "X ends before it begins"},
 	};
@@ -147,7 +154,7 @@ static void test_malformed(void **state)
 			fail_msg("row %zu: '%s' lacks '%s'", i, err.text, rows[i].part);
 		profile_log_release(&log);
 	}
-	/* Cut off anywhere: read up to there or refused, and nothing worse. */
+	/* A truncated trace is read up to its end or refused, wherever it is cut. */
 	for (size_t n = 0; n < length; n += 7) {
 		struct error err = ERROR_INIT;
 		struct profile_log log;

@@ -1,5 +1,7 @@
-/* The published figures: what stands in the file, what a broken one says, what is shown beside a
- * run. */
+/*
+ * The published figures: the contents of the file, messages about a broken file, and the figures
+ * shown beside a run.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +104,7 @@ static void broken_files_say_where(void **state)
 	free(folder);
 }
 
-/* The library's two interfaces are one framework to who published; its options are not. */
+/* The library's two interfaces count as the same published framework; its options do not. */
 static void tensorflow_is_both_of_its_interfaces(void **state)
 {
 	static const struct {
@@ -154,7 +156,8 @@ static void a_run_has_them_beside_it(void **state)
 	summary_init(&summary, &run);
 	strbuf_init(&out, 0);
 	published_render(&p, &summary, false, 0, &out);
-	/* Of pytorch's two cells the one that trains: 818 a second, and one that was not available.
+	/*
+	 * Of pytorch's two cells, the training one: 818 a second, and one that was not available.
 	 */
 	assert_non_null(strstr(strbuf_text(&out), "818 /s"));
 	assert_non_null(strstr(strbuf_text(&out), "not available"));
@@ -162,7 +165,7 @@ static void a_run_has_them_beside_it(void **state)
 	assert_non_null(strstr(strbuf_text(&out), "an old machine"));
 	assert_null(strstr(strbuf_text(&out), "forward"));
 	assert_null(strstr(strbuf_text(&out), "30"));
-	/* A run of another suite has none. */
+	/* A run of another suite has no published figures. */
 	strbuf_clear(&out);
 	memcpy(run.meta.suite, "mine", 5);
 	published_render(&p, &summary, false, 0, &out);
@@ -176,7 +179,7 @@ static void a_run_has_them_beside_it(void **state)
 	free(folder);
 }
 
-/* The figure of that name; NULL when there is none. */
+/* Returns the figure with that name; NULL if there is none. */
 static const struct chart *chart_of(const struct charts *charts, const char *name)
 {
 	for (size_t i = 0; i < charts->count; i++)
@@ -185,7 +188,7 @@ static const struct chart *chart_of(const struct charts *charts, const char *nam
 	return NULL;
 }
 
-/* The row of that label below that heading; NULL when there is none. */
+/* Returns the row with that label below that heading; NULL if there is none. */
 static const struct chart_row *row_of(const struct chart *chart, const char *heading,
 				      const char *label)
 {
@@ -202,7 +205,9 @@ static const struct chart_row *row_of(const struct chart *chart, const char *hea
 	return NULL;
 }
 
-/* Speed, memory, power and speed-up of the study's LeNet, ours beside it, by device. */
+/*
+ * Speed, memory, power and speed-up of the study's LeNet, with our figures beside them, by device.
+ */
 static void a_study_has_charts_by_device(void **state)
 {
 	struct charts charts = {.count = 0};
@@ -227,7 +232,10 @@ static void a_study_has_charts_by_device(void **state)
 	assert_true(row && isfinite(row->value) && row->low < row->value && !row->faint);
 	row = row_of(speed, "2018, Tesla K20m, batch 64", "caffe");
 	assert_true(row && row->value == 19807 && row->faint);
-	/* A GPU's memory on a CPU is no value at all, ours there is another one and says so. */
+	/*
+	 * GPU memory on a CPU has no value. Our memory figure there is main memory, and its label
+	 * says so.
+	 */
 	assert_null(row_of(memory, "2018, 2 x Xeon E5-2620 v2 (12 cores), batch 64", "caffe"));
 	row = row_of(memory, "2018, Tesla K20m, batch 64", "caffe");
 	assert_true(row && row->value == 140 * 0x1p20);
@@ -251,7 +259,7 @@ static void a_study_has_charts_by_device(void **state)
 	stored_run_release(&run);
 }
 
-/* Where no counter gave a power the study's chart says why, as the processes did. */
+/* If no counter measured the power, the study's chart gives the reason that the processes gave. */
 static void power_that_is_not_there_has_its_reason(void **state)
 {
 	struct charts charts = {.count = 0};
@@ -283,7 +291,10 @@ static void power_that_is_not_there_has_its_reason(void **state)
 	stored_run_release(&run);
 }
 
-/* Of a suite without devices to compare: a figure of each comparison, below year and hardware. */
+/*
+ * A suite without devices to compare has one figure per comparison, with headings of year and
+ * hardware.
+ */
 static void others_have_them_below_their_hardware(void **state)
 {
 	struct charts charts = {.count = 0};

@@ -1,4 +1,4 @@
-/* A graph whose batch is changed is the graph that is built for that batch. */
+/* A graph with a changed batch equals the graph that is built for that batch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void every_network_of_the_zoo(void **state)
 	}
 }
 
-/* The batch goes through a Concat, a Flatten, reshapes that name it, a transpose and a Split. */
+/* The batch passes through a Concat, a Flatten, reshapes that name it, a transpose and a Split. */
 static void build_file(int64_t in_file, int64_t batch, struct graph *out)
 {
 	struct error err = ERROR_INIT;

@@ -1,4 +1,4 @@
-/* Recipes: what a bundle says of the training. */
+/* Recipes: what a bundle contains about the training. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -14,12 +14,12 @@
 #include "zoo/zoo.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-/* One operator between a parameter that is added to the input, and a linear layer. */
+/* One operator between a parameter added to the input and a linear layer. */
 struct operator_case {
 	const char *what;
 	enum op op;
 	int rank;
-	int64_t dims[3];    /* of the input without the batch */
+	int64_t dims[3];    /* shape of the input without the batch */
 	int64_t weights[4]; /* shape of the second input; 0: none */
 	int weights_rank;
 	int64_t bias; /* elements of the third input; 0: none */
@@ -112,7 +112,7 @@ static const struct operator_case operator_cases[] = {
 	 2,
 	 4,
 	 {.alpha = 0.7, .beta = -1.3, .trans_b = true}},
-	/* The product is square, so that the batch stays the batch: 3 samples, 3 features. */
+	/* The product is square, so that it keeps the batch: 3 samples, 3 features. */
 	{"gemm, both transposed",
 	 OP_GEMM,
 	 1,
@@ -165,7 +165,7 @@ static void every_gradient_is_the_finite_difference(void **state)
 	}
 }
 
-/* A gradient node for each operator that has one, with an attribute that is slightly wrong. */
+/* The gradient node of each operator that has one gets a slightly wrong attribute. */
 static void a_wrong_gradient_is_found(void **state)
 {
 	static const struct {
@@ -225,7 +225,7 @@ static void every_operator_has_a_kernel(void **state)
 			fail_msg("%s", operator_name((enum op)op));
 }
 
-/* A graph of a single operator, run forward on given numbers. */
+/* Single-operator graphs, run forward on given numbers. */
 static void known_answers(void **state)
 {
 	/* 1 x 3 x 3, kernel 2 x 2, by hand */
@@ -369,12 +369,12 @@ static void dropout_masks_come_from_seed_step_and_node(void **state)
 		assert_true(factors[i] == 0 || fabs(factors[i] - 1.25) < 1e-12);
 		dropped += factors[i] == 0;
 	}
-	/* 4096 draws at 0.2: six deviations are 154. */
+	/* 4096 draws at 0.2: six standard deviations are 154. */
 	assert_true(llabs((long long)dropped - 819) < 154);
 	check(reference_step(&rig.ref, &rig.recipe, false, &err), &err);
 	losses[1] = reference_loss(&rig.ref);
 	assert_true(losses[1] != losses[0]);
-	/* Redrawing runs the same step, from the first dropout on. */
+	/* reference_redraw repeats the same step from the first dropout on. */
 	run(&rig);
 	check(reference_redraw(&rig.ref, &rig.recipe, &err), &err);
 	assert_true(reference_loss(&rig.ref) == losses[1]);

@@ -32,7 +32,7 @@ static void every_gradient_is_the_finite_difference(void **state)
 	}
 }
 
-/* Changes an attribute that the gradient operator reads; false: it reads none. */
+/* Changes an attribute that the gradient operator reads; returns false if it reads none. */
 static bool spoil(struct node *node)
 {
 	struct attributes *a = &node->attributes;
@@ -47,7 +47,7 @@ static bool spoil(struct node *node)
 	case OP_LRN_GRAD:
 		a->beta += 1e-4;
 		return true;
-	case OP_ELEMENTWISE_GRAD: /* where there are numbers to spoil */
+	case OP_ELEMENTWISE_GRAD: /* where there are numbers to change */
 		if (a->alpha == 0 && !(a->max > a->min && a->max < 1))
 			return false;
 		a->alpha *= 1.01;
@@ -80,7 +80,7 @@ static void a_wrong_gradient_is_found(void **state)
 		rig_init(&rig, graph, false, 17 + i);
 		for (int n = rig.graph.forward_count; n < rig.graph.node_count; n++)
 			spoilt |= spoil(&rig.graph.nodes[n]);
-		/* Without padding it makes no difference whether padding counts. */
+		/* Without padding, it makes no difference whether padding counts. */
 		if (spoilt && strcmp(c->what, "AveragePool") != 0) {
 			found++;
 			if (!(gradient_error(&rig, 0) > TOLERANCE))
@@ -91,7 +91,7 @@ static void a_wrong_gradient_is_found(void **state)
 	assert_true(found >= 10);
 }
 
-/* Runs `layers` on x, whose batch is 1, in evaluation; the graph has no parameters of its own. */
+/* Runs `layers` on x, with batch 1, in evaluation; the graph has no parameters of its own. */
 static void answer(int (*layers)(struct builder *b, int x), int rank, const int64_t *dims,
 		   const float *x, size_t count, const double *expected)
 {
@@ -172,7 +172,7 @@ static int activations(struct builder *b, int x)
 	return build_concat(b, "tested", values, (int)COUNT(values), 1);
 }
 
-/* Worked out by hand, and as ONNX's and PyTorch's documentation has them. */
+/* Expected numbers computed by hand, and as in the documentation of ONNX and PyTorch. */
 static void known_answers(void **state)
 {
 	static const float nine[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, six[] = {1, 2, 3, 4, 5, 6};
@@ -183,7 +183,7 @@ static void known_answers(void **state)
 	       (const double[]){1, 2.5, 5.5, 7});
 	answer(average_two_counting, 3, (const int64_t[]){1, 3, 3}, nine, 4,
 	       (const double[]){0.25, 1.25, 2.75, 7});
-	/* One channel above, none below: ONNX's floor and ceil. */
+	/* One channel above, none below: floor and ceil in ONNX's definition. */
 	answer(lrn_two, 1, (const int64_t[]){3}, six, 3,
 	       (const double[]){1 / sqrt(1 + 2.5), 2 / sqrt(1 + 6.5), 3 / sqrt(1 + 4.5)});
 	answer(shuffle, 1, (const int64_t[]){6}, six, 6, (const double[]){1, 4, 2, 5, 3, 6});
@@ -194,7 +194,10 @@ static void known_answers(void **state)
 				1 / (1 + exp(6)), 1 / (1 + exp(-6))});
 }
 
-/* Evaluation uses the running statistics and leaves them; training moves them by the momentum. */
+/*
+ * Evaluation uses the running statistics and leaves them unchanged; training updates them by the
+ * momentum.
+ */
 static void running_statistics_follow_the_batch(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -238,7 +241,7 @@ static void running_statistics_follow_the_batch(void **state)
 	rig_release(&rig);
 }
 
-/* Two steps of an LSTM with one unit, step by step. */
+/* Two time steps of an LSTM with one unit, compared with its formulas. */
 static void an_lstm_follows_its_formulas(void **state)
 {
 	struct operator_case c = {.what = "lstm", .dims = {2, 1}};

@@ -1,4 +1,4 @@
-/* The HTML page: complete, self-contained, and nothing of what frameworks said becomes markup. */
+/* The HTML page is complete and self-contained, and no text from frameworks becomes markup. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "report/html.h"
 #include "report_fixture.h"
 
-/* `factor`: of mxnet's forward step in the last run. */
+/* `factor`: multiplies mxnet's forward step in the last run. */
 static void make_page_with(size_t runs, double factor, struct strbuf *page)
 {
 	struct stored_run stored[2];
@@ -77,8 +77,8 @@ static void test_complete(void **state)
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 		if (!strstr(page.text, wanted[i]))
 			fail_msg("the page lacks: %s", wanted[i]);
-	/* Step time, start-up, memory, power and load of the cores for each comparison; drift of
-	 * the run.
+	/*
+	 * Step time, start-up, memory, power and core load for each comparison; drift of the run.
 	 */
 	assert_int_equal(count_of(page.text, "<figure "), 11);
 	assert_int_equal(count_of(page.text, "<svg "), 22);
@@ -95,7 +95,7 @@ static void test_self_contained(void **state)
 	for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
 		if (strstr(page.text, unwanted[i]))
 			fail_msg("the page has: %s", unwanted[i]);
-	/* The only address is the name of a language, which nobody fetches. */
+	/* The only address is the namespace of SVG, which is never fetched. */
 	assert_int_equal(count_of(page.text, "http:"),
 			 count_of(page.text, "xmlns=\"http://www.w3.org/2000/svg\""));
 	assert_non_null(strstr(page.text, "default-src 'none'"));
@@ -111,13 +111,13 @@ static void test_nothing_becomes_markup(void **state)
 	assert_null(strstr(page.text, "<b>bold"));
 	assert_null(strstr(page.text, "\033"));
 	assert_non_null(strstr(page.text, "&lt;script&gt;alert(1)&lt;/script&gt;"));
-	/* The page's own script, and no other. */
+	/* Only the page's own script. */
 	assert_int_equal(count_of(page.text, "<script"), 1);
 	assert_int_equal(count_of(page.text, "</script"), 1);
 	strbuf_release(&page);
 }
 
-/* The summary of the fixture's first run, for what makes figures of it. */
+/* Makes figures from the summary of the fixture's first run. */
 static void make_charts(struct charts *charts)
 {
 	struct stored_run stored;
@@ -131,7 +131,7 @@ static void make_charts(struct charts *charts)
 	stored_run_release(&stored);
 }
 
-/* Of large runs few cells keep their processes: what needs them is not drawn of the others. */
+/* In large runs few cells keep their processes. Charts that need processes omit the other cells. */
 static void test_without_processes(void **state)
 {
 	struct stored_run stored;
@@ -177,7 +177,7 @@ static void test_words(void **state)
 					  "(they cannot be told apart) in 1 of 2"));
 	assert_non_null(strstr(page.text, "2 of 6 share their rank with another"));
 	assert_non_null(strstr(page.text, "Wrong results, so not ranked: fake (mismatch)"));
-	/* Native shares the first rank: ranks do not say who leads the others. */
+	/* Native shares the first rank, so the ranks do not say which of the others is first. */
 	assert_null(strstr(page.text, "when native, the floor, is left out"));
 	strbuf_release(&page);
 }
@@ -208,7 +208,7 @@ static void test_charts(void **state)
 	charts_release(&charts);
 }
 
-/* An interval that the axis does not hold ends in an arrow at the edge, inside the picture. */
+/* An interval that exceeds the axis ends in an arrow at the edge, inside the picture. */
 static void test_whiskers(void **state)
 {
 	struct charts charts = {.count = 0};
@@ -242,8 +242,10 @@ static double number_after(const char *text, const char *what)
 	return strtod(at + strlen(what), NULL);
 }
 
-/* Where no interval is known the longest bar, or dot, is where the axis ends; the text stands
- * behind both. */
+/*
+ * Without known intervals, the longest bar or dot ends at the end of the axis; the text follows it
+ * in both cases.
+ */
 static void test_bars_without_intervals(void **state)
 {
 	static const double dots[] = {0.5e6, 1.25e6};
@@ -265,7 +267,7 @@ static void test_bars_without_intervals(void **state)
 		chart_svg(chart, CHART_WIDE, &text);
 		const char *row = strstr(text.text, "class=\"row\""), *bar = strstr(row, "<rect ");
 		double left = number_after(bar, " x=\""), length = number_after(bar, " width=\"");
-		/* All that is right of it is the text's. */
+		/* Everything to the right of it is for the text. */
 		double end = CHART_WIDE - chart_text_width("text") - 16;
 		double longest = with_dots ? length * 1.25 : length;
 		assert_true(fabs(left + longest - end) < 0.2);
@@ -276,7 +278,7 @@ static void test_bars_without_intervals(void **state)
 	charts_release(&charts);
 }
 
-/* Numbers of runs spread over the axis, wherever they begin. */
+/* Run numbers spread over the axis, whatever the first number is. */
 static void test_axis_of_runs(void **state)
 {
 	enum { POINTS = 6 };
@@ -305,7 +307,7 @@ static void test_axis_of_runs(void **state)
 		marks = end + strspn(end, " ");
 	}
 	assert_true(last - first > 0.8 * CHART_WIDE);
-	/* Each has its label. */
+	/* Each point has its label. */
 	for (int i = 0; i < POINTS; i++) {
 		char label[16];
 		snprintf(label, sizeof label, ">%d</text>", 950 + 10 * i);
@@ -315,7 +317,7 @@ static void test_axis_of_runs(void **state)
 	charts_release(&charts);
 }
 
-/* Relative luminance of WCAG 2.2. */
+/* Returns the relative luminance of WCAG 2.2. */
 static double luminance(const char *colour)
 {
 	static const double weights[] = {0.2126, 0.7152, 0.0722};
@@ -337,8 +339,10 @@ static void check_contrast(const char *framework, const char *colour)
 		fail_msg("%s: %.2f on light, %.2f on dark", framework, light, dark);
 }
 
-/* Every framework of the tree and, of one after the other, its options, as many as have colours
- * that differ; all on one page. */
+/*
+ * Returns every framework of the tree and the options of one after the other, as many as have
+ * different colours; all on one page.
+ */
 static size_t contenders(struct arena *arena, const char **names, size_t room)
 {
 	struct registry registry;
@@ -360,7 +364,7 @@ static size_t contenders(struct arena *arena, const char **names, size_t room)
 	return count;
 }
 
-/* Visible on both grounds of figures, and any two differ. */
+/* Colours are visible on both backgrounds of figures, and any two differ. */
 static void test_colours(void **state)
 {
 	enum { ROOM = 100 };
@@ -377,7 +381,7 @@ static void test_colours(void **state)
 			if (!(colours_distance(colours[i], colours[k]) >= COLOURS_APART))
 				fail_msg("%s %s, %s %s", names[i], colours[i], names[k],
 					 colours[k]);
-		/* Those of the tree have it on every page. */
+		/* Frameworks of the tree have the same colour on every page. */
 		colours_assign(&names[i], 1, &alone);
 		if (!strpbrk(names[i], "+@") && strcmp(names[i], "mine") != 0)
 			assert_string_equal(alone, colours[i]);
@@ -386,7 +390,7 @@ static void test_colours(void **state)
 	assert_true(fabs(colours_distance("#000000", "#ffffff") - 1) < 1e-4);
 }
 
-/* The order in which they are met does not matter. */
+/* The order in which names appear does not matter. */
 static void test_colours_are_kept(void **state)
 {
 	static const char *const names[] = {"pytorch+compile", "pytorch", "pytorch+eager", "mine"},
@@ -398,14 +402,18 @@ static void test_colours_are_kept(void **state)
 	colours_assign(turned, 4, again);
 	for (size_t i = 0; i < 4; i++)
 		assert_string_equal(colours[i], again[3 - i]);
-	/* An option's is a shade of its framework's: nearer to it than to most. */
+	/*
+	 * The colour of an option is a shade of its framework's: closer to it than to most others.
+	 */
 	assert_true(colours_distance(colours[0], colours[1]) <
 		    colours_distance("#0f8cf5", colours[1]) / 2);
 }
 
-/* Of pytorch's step of about 9.8 ms 3 are waited for and 1 copied: one third of the loader's time
- * is storage. `resident` ms: what the step takes in the same run with resident batches; 0: it has
- * none. */
+/*
+ * Of pytorch's step of about 9.8 ms, 3 ms are waiting and 1 ms copying; one third of the loader's
+ * time is storage. `resident`: ms of the step in the same run with resident batches; 0: not
+ * measured.
+ */
 static void check_split(double resident, double storage, const double expected[6])
 {
 	struct stored_run stored;
@@ -466,7 +474,7 @@ static void test_input(void **state)
 	check_split(0, NAN, (double[]){5.8, 0, 1, 0, 0, 3});
 }
 
-/* A machine of dear and cheap GPUs, and what its devices cost. */
+/* A machine with expensive and cheap GPUs, and the prices of its devices. */
 static const char priced_machine[] =
 	"{\"must_match\": {\"cpu_model\": \"Example CPU 9000\", \"cores\": 4, "
 	"\"cores_usable\": 2, \"gpus\": [\"GPU 10\", \"GPU 20\", \"GPU 30\"]}}";
@@ -476,7 +484,7 @@ static const char prices[] = "devices:\n"
 			     "  - {name: Large, match: GPU 20, hourly: 10, currency: EUR}\n"
 			     "  - {name: Foreign, match: GPU 30, hourly: 10, currency: USD}\n";
 
-/* `called` NULL: the page has no price of it. */
+/* `called` NULL: the page has no price for it. */
 static void check_price(const char *device, const char *called, double hourly)
 {
 	struct stored_run stored;
@@ -506,7 +514,7 @@ static void check_price(const char *device, const char *called, double hourly)
 	stored_run_release(&stored);
 }
 
-/* Two GPUs cost both, the second one not what the first does, and one of four cores a quarter. */
+/* Two GPUs cost the sum of both, each with its own price; one of four cores costs a quarter. */
 static void test_money(void **state)
 {
 	char *folder, *own, *path;
@@ -562,7 +570,7 @@ static void test_broken_floor(void **state)
 	strbuf_release(&page);
 }
 
-/* Where an interval is wide the page says which ranks are possible, and names no winner. */
+/* If an interval is wide, the page gives the possible ranks and names no winner. */
 static void test_unknown_order(void **state)
 {
 	struct stored_run stored;
@@ -590,7 +598,10 @@ static void test_unknown_order(void **state)
 	stored_run_release(&stored);
 }
 
-/* A row of several cells goes when all of them go: it has what they share. */
+/*
+ * A row that stands for several cells has the values that they share, and is hidden when all of
+ * them are hidden.
+ */
 static void test_alike(void **state)
 {
 	struct stored_run stored;
@@ -625,7 +636,7 @@ static void test_alike(void **state)
 	stored_run_release(&stored);
 }
 
-/* The page of eight frameworks in so many comparisons. */
+/* Makes the page of eight frameworks in that many comparisons. */
 static void make_wide_page(int comparisons, struct strbuf *page)
 {
 	struct stored_run stored;
@@ -648,7 +659,7 @@ static void make_wide_page(int comparisons, struct strbuf *page)
 	stored_run_release(&stored);
 }
 
-/* More frameworks than a page is wide stand in rows, none beyond the edge of the paper. */
+/* If the frameworks exceed the page width they are in rows; none crosses the edge of the paper. */
 static void test_many_frameworks(void **state)
 {
 	struct strbuf page;
@@ -665,7 +676,7 @@ static void test_many_frameworks(void **state)
 	}
 }
 
-/* The fastest have a sign, not a colour alone; the two that share the first place both. */
+/* The fastest have a sign, not only a colour; if two share the first place, both have it. */
 static void test_first_is_marked(void **state)
 {
 	struct strbuf page;

@@ -1,6 +1,6 @@
 /*
- * What a stored run looks like in every form, against the files of tests/golden/report/.
- * PRONY_REFRESH_GOLDEN=1 writes them anew; read the difference before committing it.
+ * A stored run in every output form, compared with the files of tests/golden/report/.
+ * PRONY_REFRESH_GOLDEN=1 rewrites them; read the difference before committing it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,8 +50,10 @@ static bool starts_number(char c)
 	return (c >= '0' && c <= '9') || c == '-';
 }
 
-/* Equal but for the last digits of numbers: exp and log differ there between C libraries. Returns
- * where they part, NULL when they do not. */
+/*
+ * Compares all but the last digits of numbers, because exp and log differ there between C
+ * libraries. Returns the first difference, or NULL if there is none.
+ */
 static const char *first_difference(const char *ours, const char *golden)
 {
 	while (*ours || *golden) {
@@ -109,7 +111,7 @@ static void test_terminal(void **state)
 	check_render(&results->summary, false, 40, "show-40.txt");
 }
 
-/* Share of the peak and energy stand there where they are known, and there is room. */
+/* Share of the peak and energy are columns if they are known and there is room. */
 static void columns_that_are_known(void **state)
 {
 	static const struct {
@@ -127,7 +129,7 @@ static void columns_that_are_known(void **state)
 		assert_true(cases[i].costs == (strstr(strbuf_text(&text), "3.88 mJ") != NULL));
 		strbuf_release(&text);
 	}
-	/* A machine whose ceilings nobody measured: no share is of nothing. */
+	/* A machine with unmeasured ceilings has no share of the peak. */
 	without.meta.environment = "{}";
 	summary_init(&summary, &without);
 	assert_true(isnan(summary.rows[0].costs.peak_share));
@@ -135,7 +137,7 @@ static void columns_that_are_known(void **state)
 	summary_release(&summary);
 }
 
-/* Of sequences only; the gate says how many tokens a sample has. */
+/* Only for sequences; the gate has the number of tokens of a sample. */
 static void tokens_a_second(void **state)
 {
 	struct stored_run run;
@@ -205,7 +207,7 @@ static void test_exports(void **state)
 		assert_int_equal(exports[i].write(&results->summary, &text, &err), PRONY_OK);
 		compare_with_golden(&text, exports[i].name);
 		strbuf_release(&text);
-		/* Too little room is an error, not a shorter file. */
+		/* Too little room is an error, not a truncated file. */
 		strbuf_init(&text, 100);
 		assert_int_equal(exports[i].write(&results->summary, &text, &err), PRONY_IO);
 		strbuf_release(&text);
@@ -228,7 +230,7 @@ static void test_ranks(void **state)
 	const struct summary *summary = &((struct results *)*state)->summary;
 	assert_int_equal(summary->comparison_count, 2);
 	assert_int_equal(summary->count, 10);
-	/* 2.10 and 2.11 ms with a spread of one percent: one rank. */
+	/* 2.10 and 2.11 ms with a spread of one percent share a rank. */
 	const struct summary_row *native = find(summary, "native", STAGE_FORWARD);
 	const struct summary_row *mxnet = find(summary, "mxnet", STAGE_FORWARD);
 	assert_int_equal(native->rank, 1);
@@ -265,7 +267,7 @@ static void test_no_rank_without_parity(void **state)
 	assert_int_equal(crashed->rank, 0);
 	assert_true(isnan(crashed->step.center));
 
-	/* "ok" without a passed gate must not be ranked, however the store came to say so. */
+	/* "ok" without a passed gate must not be ranked, however it came into the store. */
 	struct stored_cell *cell = &results->run.cells[1];
 	struct summary summary;
 	cell->gate = CELL_MISMATCH;
@@ -277,8 +279,10 @@ static void test_no_rank_without_parity(void **state)
 	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor.ratio));
 	summary_release(&summary);
 
-	/* Where it did not run at all, figures are shown, but not ranked: the null adapter has
-	 * none. */
+	/*
+	 * If the gate did not run at all, figures are shown but not ranked, as for the null
+	 * adapter, which has no gate.
+	 */
 	json_t *evidence = cell->evidence;
 	cell->evidence = NULL;
 	cell->gate = CELL_PENDING;
@@ -303,7 +307,7 @@ static void test_single_process(void **state)
 	cell->process_count = 1;
 	summary_init(&summary, &results->run);
 	const struct summary_row *native = find(&summary, "native", STAGE_TRAIN);
-	/* One process of it: nobody knows how far its figure is from another one's. */
+	/* With one process, the spread between processes is unknown. */
 	assert_int_equal(native->rank, 0);
 	assert_true(native->comparable && native->rank_low == 1 && native->rank_high == 2);
 	assert_true(isnan(native->step.half_width) && isnan(native->floor.low));
@@ -326,7 +330,7 @@ static void change_speed(struct stored_cell *cell, double factor)
 		cell->processes[i].step_mean_ns *= factor;
 }
 
-/* A framework that is faster than native, beyond the interval of their ratio, is named. */
+/* A framework that is faster than native by more than the interval of their ratio is named. */
 static void test_broken_floor(void **state)
 {
 	struct results *results = *state;
@@ -335,7 +339,7 @@ static void test_broken_floor(void **state)
 	struct strbuf text;
 	struct error err = ERROR_INIT;
 	strbuf_init(&text, 0);
-	/* As it is, mxnet cannot be told from native. */
+	/* In the unchanged fixture, mxnet cannot be distinguished from native. */
 	assert_false(summary_floor_broken(&results->summary, 1, &text));
 	assert_int_equal(text.length, 0);
 	change_speed(mxnet, 0.8);
@@ -357,7 +361,7 @@ static void test_broken_floor(void **state)
 	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
 	assert_non_null(strstr(strbuf_text(&text), "\n\nfaster than native: mxnet (0.804x, "));
 	summary_release(&summary);
-	/* Measured on a busy machine it is no such claim, and the tables say why. */
+	/* On a busy machine this claim is not made, and the tables say why. */
 	struct stored_cell *native = &results->run.cells[7];
 	native->flags |= CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < native->process_count; i++)
@@ -382,7 +386,7 @@ static void test_broken_floor(void **state)
 	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
 	assert_non_null(strstr(strbuf_text(&text), "\n**busy machine: "));
 	summary_release(&summary);
-	/* Of three of five that were not, the figures are those of the three. */
+	/* If three of five processes were undisturbed, the figures are those of the three. */
 	native->processes[3].flags[0] = '\0';
 	native->processes[1].step_mean_ns *= 9;
 	summary_init(&summary, &results->run);
@@ -394,7 +398,10 @@ static void test_broken_floor(void **state)
 	summary_status_text(&summary, row, words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 2 of 5: busy)");
 	summary_release(&summary);
-	/* Of one of the three nobody knows whether it was: it is no better than those that were. */
+	/*
+	 * If it is unknown whether one of the three was disturbed, it counts like the disturbed
+	 * ones.
+	 */
 	native->processes[3].foreign_share = NAN;
 	summary_init(&summary, &results->run);
 	row = find(&summary, "native", STAGE_FORWARD);
@@ -402,7 +409,10 @@ static void test_broken_floor(void **state)
 	summary_release(&summary);
 	native->processes[3].foreign_share = 0.01;
 	native->processes[1].step_mean_ns /= 9;
-	/* A cell of an older run does not say which it were: all. */
+	/*
+	 * A cell of an older run does not say which processes were disturbed: all count as
+	 * disturbed.
+	 */
 	native->processes[1].flags[0] = native->processes[2].flags[0] = '\0';
 	summary_init(&summary, &results->run);
 	strbuf_clear(&text);
@@ -413,7 +423,7 @@ static void test_broken_floor(void **state)
 	native->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < native->process_count; i++)
 		native->processes[i].foreign_share = NAN;
-	/* One process says nothing about how sure it is. */
+	/* With one process the uncertainty is unknown. */
 	size_t count = mxnet->process_count;
 	mxnet->process_count = 1;
 	summary_init(&summary, &results->run);
@@ -425,7 +435,7 @@ static void test_broken_floor(void **state)
 	strbuf_release(&text);
 }
 
-/* What the machine did itself is named as what others did, each cause with its remedy. */
+/* Causes in the machine itself are named like those from other programs, each with its remedy. */
 static void test_slow_machine(void **state)
 {
 	struct results *results = *state;
@@ -455,7 +465,7 @@ static void test_slow_machine(void **state)
 	assert_string_equal(words, "ok (disturbed 1 of 5: busy+quota)");
 	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 4);
 	summary_release(&summary);
-	/* What it may have done itself leaves nothing out. */
+	/* Causes that a framework may have produced itself leave no process out. */
 	process->foreign_share = 0.01;
 	summary_init(&summary, &results->run);
 	strbuf_clear(&text);
@@ -481,7 +491,9 @@ static void read_again(struct summary *summary, struct stored_run *run, const ch
 	summary_init(summary, run);
 }
 
-/* Variables that change how fast a framework is stand under the table, others do not. */
+/*
+ * Environment variables that change a framework's speed are listed under the table; others are not.
+ */
 static void test_settings(void **state)
 {
 	struct stored_run run;
@@ -520,7 +532,7 @@ static void test_settings(void **state)
 	stored_run_release(&run);
 }
 
-/* Only what was compared can have done other work. */
+/* Only compared cells count as checked. */
 static void test_parity_counts(void **state)
 {
 	struct stored_run run;
@@ -540,7 +552,7 @@ static void test_parity_counts(void **state)
 		       "; 1 did not and is not ranked; 1 failed during the check; 3 not checked"));
 	summary_release(&summary);
 
-	/* A proof that allows as much as there is to see is counted apart. */
+	/* A proof whose tolerance is as large as the effect is counted separately. */
 	json_object_set_new(run.cells[1].evidence, "coarse",
 			    json_pack("{s:i, s:i}", "figures", 1, "of", 2));
 	summary_init(&summary, &run);
@@ -549,7 +561,7 @@ static void test_parity_counts(void **state)
 	assert_non_null(strstr(strbuf_text(&text), "; 1 of them coarsely, because rounding alone"));
 	summary_release(&summary);
 
-	/* What only loads has nothing to prove. */
+	/* The stage load has nothing to prove. */
 	run.cells[0].gate = CELL_OK;
 	json_decref(run.cells[1].evidence);
 	run.cells[1].evidence = NULL;
@@ -565,7 +577,7 @@ static void test_parity_counts(void **state)
 	assert_string_equal(summary_reason(loads),
 			    "batches alone, nothing is computed: there is no parity to prove, so "
 			    "no rank");
-	/* Its time stands in the layout for a spreadsheet all the same. */
+	/* Its time is in the spreadsheet layout nevertheless. */
 	strbuf_clear(&text);
 	assert_int_equal(export_csv_wide(&summary, &text, NULL), PRONY_OK);
 	const char *row = strstr(strbuf_text(&text), ",load,");
@@ -577,8 +589,10 @@ static void test_parity_counts(void **state)
 	stored_run_release(&run);
 }
 
-/* Where many frameworks are not installed a line says so, in text, Markdown and page; the exports
- * keep their cells. */
+/*
+ * If many frameworks are not installed, one line lists them in text, Markdown and page; the exports
+ * keep their cells.
+ */
 static void many_absent_frameworks_share_a_line(void **state)
 {
 	static const char *const absent[] = {"caffe", "theano", "keras2:cntk"};
@@ -604,7 +618,7 @@ static void many_absent_frameworks_share_a_line(void **state)
 			&run.arena,
 			"not in /a, and PRONY_A is not set; install it: prony framework install %s",
 			absent[more]);
-		/* What the fixture releases is jax's. */
+		/* The fixture releases only jax's. */
 		cell->framework = cell->evidence = NULL;
 	}
 	assert_string_equal(strbuf_text(&text),
@@ -623,13 +637,18 @@ static void many_absent_frameworks_share_a_line(void **state)
 	json_t *json = summary_to_json(&summary);
 	assert_int_equal(json_array_size(json_object_get(json, "cells")), run.cell_count);
 	json_decref(json);
-	/* One that has a cell of another end stays, and so do all where nothing else is there. */
+	/*
+	 * A framework with a cell of another status stays in the table, and all stay if nothing
+	 * else is there.
+	 */
 	summary_release(&summary);
 	run.cells[run.cell_count - 1].status = CELL_CRASHED;
 	summary_init(&summary, &run);
 	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
 	summary_release(&summary);
-	/* What is refused in one stage and missing in the other is not here either. */
+	/*
+	 * A framework refused in one stage and missing in the other counts as not installed, too.
+	 */
 	run.cells[run.cell_count - 1].status = CELL_UNSUPPORTED;
 	summary_init(&summary, &run);
 	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
@@ -638,7 +657,7 @@ static void many_absent_frameworks_share_a_line(void **state)
 	run.cells[run.cell_count++].status = CELL_MISSING;
 	summary_init(&summary, &run);
 	assert_true(find(&summary, "jax", STAGE_FORWARD)->folded);
-	/* The page knows nothing of them but their names. */
+	/* The page contains only their names. */
 	const struct summary *const summaries[] = {&summary};
 	strbuf_clear(&text);
 	assert_int_equal(html_report(summaries, 1, NULL, 0, &text, &err), PRONY_OK);
@@ -657,7 +676,7 @@ static void many_absent_frameworks_share_a_line(void **state)
 	stored_run_release(&run);
 }
 
-/* What lacks a device or data is installed, and its reason is what a reader needs. */
+/* A framework without a device or data is installed, and the reader needs its reason. */
 static void what_lacks_a_device_keeps_its_reason(void **state)
 {
 	static const char *const reasons[] = {
@@ -720,7 +739,7 @@ static void test_empty_run(void **state)
 	summary_release(&summary);
 }
 
-/* What a spreadsheet would compute, and what it would not. */
+/* Texts that a spreadsheet would compute as formulas, and texts that it would not. */
 static void formulas_are_text(void **state)
 {
 	static const struct {
@@ -750,7 +769,7 @@ static void formulas_are_text(void **state)
 	}
 }
 
-/* Our colours, and of others' sequences not one. */
+/* The page keeps prony's own colours and no other escape sequence. */
 static void a_page_keeps_its_colours_only(void **state)
 {
 	(void)state;
@@ -770,7 +789,7 @@ static void a_page_keeps_its_colours_only(void **state)
 	free(text);
 }
 
-/* Scatters the processes of a cell: their geometric mean stays about what it is. */
+/* Scatters the processes of a cell; their geometric mean stays about the same. */
 static void scatter(struct stored_cell *cell, double factor)
 {
 	const double spread[] = {factor, 1 / factor, factor, 1 / factor, 1};
@@ -778,7 +797,10 @@ static void scatter(struct stored_cell *cell, double factor)
 		cell->processes[i].step_mean_ns *= spread[i];
 }
 
-/* Where the interval of a ratio is wide and holds 1, nothing is said but what it would take. */
+/*
+ * If the interval of a ratio is wide and contains 1, the report only says what a decision would
+ * take.
+ */
 static void test_undecided(void **state)
 {
 	struct results *results = *state;
@@ -798,7 +820,7 @@ static void test_undecided(void **state)
 	assert_true(native->rank == 0 && native->rank_low == 1 && native->rank_high == 2);
 	assert_int_equal(noisy->floor_order, ORDER_UNKNOWN);
 	assert_true(noisy->processes_to_rank > 5);
-	/* Five times as long is slower, whatever the noise of the others. */
+	/* A step of five times the length is slower, whatever the noise of the others. */
 	assert_true(last->rank == 4 && last->rank_low == 4);
 	assert_false(summary_floor_broken(&summary, 1, &text));
 	assert_false(summary_undecided(&summary, 0, &text));
@@ -822,7 +844,10 @@ static void test_undecided(void **state)
 	assert_non_null(strstr(strbuf_text(&text), "\n  4  pytorch 2.15.0"));
 	assert_non_null(strstr(strbuf_text(&text), "\nno rank for native, mxnet"));
 	summary_release(&summary);
-	/* Disturbed: so many that are not would do; five times as long is slower all the same. */
+	/*
+	 * Disturbed processes: the report says how many undisturbed ones would suffice; five times
+	 * the length is slower nevertheless.
+	 */
 	noisy = NULL;
 	scatter(mxnet, 1 / 1.5);
 	for (size_t i = 0; i < mxnet->process_count; i++)
@@ -830,7 +855,7 @@ static void test_undecided(void **state)
 	mxnet->flags |= CELL_FLAG_DISTURBED;
 	summary_init(&summary, &results->run);
 	noisy = find(&summary, "mxnet", STAGE_FORWARD);
-	/* Who is faster although others took half of his time is faster. */
+	/* A contender that is faster although others took half of its time is faster. */
 	assert_true(noisy->rank == 0 && noisy->rank_high == 2 && noisy->processes_to_rank == 3);
 	assert_int_equal(find(&summary, "pytorch", STAGE_FORWARD)->rank, 4);
 	strbuf_clear(&text);
@@ -839,7 +864,7 @@ static void test_undecided(void **state)
 			       ": other programs used the machine, so the order is not proved; "
 			       "close them and run again (prony doctor); about 3 processes each "
 			       "would settle it then: --repeat 3 (3 min)"));
-	/* Hundreds would be the number of somebody else's spreads. */
+	/* A number of hundreds would come from the spread that other programs cause. */
 	for (size_t i = 0; i < summary.count; i++)
 		if (summary.rows[i].processes_to_rank > 0)
 			summary.rows[i].processes_to_rank = 350;
@@ -862,7 +887,7 @@ static void set_gap(struct stored_cell *cell, double gap)
 			cell->processes[i].step_mean_ns / (1 + gap + 0.002 * (double)i);
 }
 
-/* A pause that one contender has is its own; one that all have is the machine's. */
+/* A pause of one contender only is its own; a pause of all is the machine's. */
 static void test_gaps(void **state)
 {
 	struct results *results = *state;
@@ -907,7 +932,10 @@ static void test_gaps(void **state)
 	strbuf_release(&text);
 }
 
-/* The shortest text that the library reads back as the same number, in the library's own form. */
+/*
+ * Writes the shortest text that the C library reads back as the same number, in the library's own
+ * form.
+ */
 static void shortest(double value, char out[40])
 {
 	for (int digits = 15; digits <= 17; digits++) {
@@ -947,7 +975,7 @@ static void test_exact_numbers(void **state)
 		random ^= random << 13;
 		random ^= random >> 7;
 		random ^= random << 17;
-		/* Every magnitude around those that are measured, decimal fractions among them. */
+		/* All magnitudes around the measured ones, including decimal fractions. */
 		if (i >= 100)
 			value = (double)(random >> 11) * pow(10, (double)(i % 40) - 30);
 		if (i >= 100 && i % 3 == 0)

@@ -1,4 +1,4 @@
-/* Text made harmless and measured, numbers for people, tables. */
+/* Escaping and measuring text, formatting numbers for people, and tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static void test_lines_break_where_words_end(void **state)
 	(void)state;
 	check_lines("two words", 9, "two words|");
 	check_lines("two words", 5, "two|words|");
-	/* A comma never stands alone. */
+	/* A comma is never alone on a line. */
 	check_lines("(not-steady, not-converged, busy)", 13, "(not-steady,|not-|converged,|busy)|");
 	check_lines("not-converged)", 13, "not-|converged)|");
 	check_lines("resnet50-cifar-10", 10, "resnet50-|cifar-10|");
@@ -249,7 +249,7 @@ static void test_table_text(void **state)
 		   "              until they have to be\n"
 		   "              broken\n"
 		   "lone\n");
-	/* Where the columns do not fit, no number is broken for it. */
+	/* If the columns do not fit, no number is broken. */
 	check_text(false, 20,
 		   "caf\xC3\xA9\n"
 		   "  count 7\n"

@@ -1,5 +1,7 @@
-/* What tables say of how far their figures go: percentiles of steps, undisturbed steps, what took
- * effect, what it would take. */
+/*
+ * What tables report about the limits of their figures: percentiles of steps, undisturbed steps,
+ * effective settings, and the processes that a decision would take.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +17,7 @@
 #include "report/figures.h"
 #include "report_fixture.h"
 
-/* Cells of the fixture: forward in these, and what else they are. */
+/* Indices of the fixture's forward cells, and the comparison of the forward stage. */
 enum { MXNET = 5, PYTORCH = 6, NATIVE = 7, FORWARD = 1 };
 
 static int setup(void **state)
@@ -59,7 +61,10 @@ static void wait_for_each_step(struct stored_cell *cell, int64_t steps)
 	}
 }
 
-/* Of each process, then over them as the step; a percentile only where ten steps lie beyond it. */
+/*
+ * Percentiles are computed per process, then over processes like the step; only if ten steps lie
+ * beyond them.
+ */
 static void percentiles_have_intervals(void **state)
 {
 	static const struct {
@@ -83,7 +88,10 @@ static void percentiles_have_intervals(void **state)
 	assert_true(fabs(row->latency[2].center / (1.5 * row->step.center) - 1) < 1e-9);
 	assert_true(fabs(row->latency[2].low / (1.5 * row->step.low) - 1) < 1e-9);
 	summary_release(&summary);
-	/* One window that was too short: of the others only it would be that of the faster ones. */
+	/*
+	 * One window was too short. A percentile of the other windows only would be one of the
+	 * faster processes.
+	 */
 	cell->processes[2].steps = 500;
 	summary_init(&summary, run);
 	row = find(&summary, cell);
@@ -101,7 +109,7 @@ static void percentiles_have_intervals(void **state)
 	assert_true(json_is_real(json_object_get(json_object_get(latency, "p90"), "half_width")));
 	json_decref(json);
 	summary_release(&summary);
-	/* Where blocks are waited for there are none, also if a block is one step. */
+	/* With SYNC_BLOCKS there are no percentiles, even if a block is one step. */
 	cell->cell.sync = SYNC_BLOCKS;
 	summary_init(&summary, run);
 	assert_int_equal(find(&summary, cell)->latency[0].n, 0);
@@ -141,7 +149,10 @@ static void set_undisturbed(struct stored_cell *cell, double factor)
 		cell->processes[i].step_undisturbed_ns = cell->processes[i].step_mean_ns * factor;
 }
 
-/* The ratio of undisturbed steps has its own interval, and where it says otherwise that is said. */
+/*
+ * The ratio of undisturbed steps has its own interval; the report says if it contradicts the ratio
+ * of steps.
+ */
 static void undisturbed_steps_have_a_ratio(void **state)
 {
 	struct stored_run *run = *state;
@@ -172,7 +183,7 @@ static void undisturbed_steps_have_a_ratio(void **state)
 	const json_t *floor = json_object_get(json_object_get(json, "undisturbed"), "floor");
 	assert_string_equal(json_string_value(json_object_get(floor, "order")), "faster");
 	json_decref(json);
-	/* With its figures in the second table of --full, which 80 columns hold. */
+	/* Its figures are in the second table of --full, within 80 columns. */
 	summary.full = true;
 	strbuf_clear(&text);
 	summary_render(&summary, false, 80, &text);
@@ -184,7 +195,7 @@ static void undisturbed_steps_have_a_ratio(void **state)
 	strbuf_release(&text);
 }
 
-/* Threads and precision that were asked for, against what was seen. */
+/* The requested threads and precision against the observed ones. */
 static void what_took_effect_is_said(void **state)
 {
 	struct stored_run *run = *state;
@@ -196,7 +207,7 @@ static void what_took_effect_is_said(void **state)
 	assert_false(summary_effective(&summary, FORWARD, &text));
 	for (size_t i = 0; i < cell->process_count; i++)
 		cell->processes[i].cores_used = 1;
-	/* Few samples of threads; processor time says that there were two, or nothing. */
+	/* With few samples of threads, processor time shows that there were two, or nothing. */
 	assert_false(summary_effective(&summary, FORWARD, &text));
 	for (size_t i = 0; i < cell->process_count; i++)
 		cell->processes[i].window_cpu_cores = NAN;
@@ -208,13 +219,13 @@ static void what_took_effect_is_said(void **state)
 	assert_string_equal(strbuf_text(&text),
 			    "mxnet, asked for 2 threads, never ran on more than 1 processor at "
 			    "once; pytorch, asked for fp32, computes as bf16 does by its logits");
-	/* On a GPU the processor only issues the work. */
+	/* On a GPU, the processor only issues the work. */
 	snprintf(cell->cell.device, sizeof cell->cell.device, "cuda:0");
 	strbuf_clear(&text);
 	assert_true(summary_effective(&summary, FORWARD, &text));
 	assert_null(strstr(strbuf_text(&text), "mxnet"));
 	snprintf(cell->cell.device, sizeof cell->cell.device, "cpu");
-	/* Beside other programs it had to. */
+	/* Beside other programs, it could not use more processors. */
 	for (size_t i = 0; i < cell->process_count; i++)
 		snprintf(cell->processes[i].flags, sizeof cell->processes[i].flags, "disturbed");
 	strbuf_clear(&text);
@@ -231,7 +242,10 @@ static void what_took_effect_is_said(void **state)
 	strbuf_release(&text);
 }
 
-/* Eleven processes of so many ms, but `slow` that takes 37 % longer; `wobble` tells cells apart. */
+/*
+ * Eleven processes with a step of that many ms, except `slow`, which takes 37 % longer; `wobble`
+ * makes cells differ.
+ */
 static void measure_in_rounds(struct stored_run *run, struct stored_cell *cell, double step_ms,
 			      double wobble, int slow)
 {
@@ -255,8 +269,10 @@ static void measure_in_rounds(struct stored_run *run, struct stored_cell *cell, 
 	cell->process_count = ROUNDS;
 }
 
-/* The machine was slow in one round, while the faster one ran: its step is the longer one, and it
- * is the first all the same, in its rank and in the table. */
+/*
+ * The machine was slow in one round, while the faster one ran. Its mean step is longer, but it is
+ * still first, in its rank and in the table.
+ */
 static void rows_stand_by_rank(void **state)
 {
 	struct stored_run *run = *state;
@@ -273,7 +289,9 @@ static void rows_stand_by_rank(void **state)
 	assert_int_equal(pytorch->rank, 2);
 	assert_true(native < pytorch);
 	assert_ptr_equal(native, &summary.rows[summary.first[FORWARD]]);
-	/* The others stand by their steps as before, those that cannot be compared last. */
+	/*
+	 * The others are ordered by their steps as before; those that cannot be compared are last.
+	 */
 	for (size_t i = summary.first[FORWARD] + 1; i < summary.first[FORWARD + 1]; i++)
 		assert_true(!summary.rows[i].comparable || summary.rows[i - 1].comparable);
 	summary_release(&summary);

@@ -1,4 +1,7 @@
-/* How long the window of a timed process will be, which the steadiness test is told before. */
+/*
+ * The length of the window of a timed process, which the steadiness test gets before the window
+ * begins.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +22,7 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 
-/* Of default effort. */
+/* The limits of default effort. */
 static const struct run_limits limits = {.window_ns = 10 * SECOND,
 					 .min_steps = 20,
 					 .window_block_ns = 100 * MS,
@@ -34,27 +37,31 @@ static const struct {
 	int64_t coming_ns;
 	int64_t epoch_ns;
 } rows[] = {
-	/* The effort's; whole blocks, and steps that do not go into it. */
+	/* The effort's window; whole blocks, and steps that do not divide it. */
 	{SYNC_BLOCKS, 0, 0, 10 * MS, 1000, 10, false, 10 * SECOND, 0},
 	{SYNC_BLOCKS, 0, 0, 90 * MS, 112, 2, false, 10080 * MS, 0},
 	{SYNC_BLOCKS, 0, 0, 3 * MS, 3366, 34, false, 10098 * MS, 0},
 	{SYNC_END, 0, 0, 3 * MS, 3334, 3334, false, 10002 * MS, 0},
-	/* Its least number of steps, and the longest window. */
+	/* The effort's minimum number of steps, and the longest window. */
 	{SYNC_BLOCKS, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND, 0},
 	{SYNC_STEP, 0, 0, 2 * SECOND, 20, 1, false, 40 * SECOND, 0},
 	{SYNC_BLOCKS, 0, 0, 7 * SECOND, 17, 1, true, 119 * SECOND, 0},
 	{SYNC_BLOCKS, 0, 0, 90 * SECOND, 3, 1, true, 270 * SECOND, 0},
-	/* No more records than there may be. */
+	/* At most RECORDS_MAX records. */
 	{SYNC_STEP, 0, 0, 1000, RECORDS_MAX, 1, false, 10 * SECOND, 0},
 	{SYNC_STEP, 0, 0, 9900, 1010102, 1, false, 9900 * INT64_C(1010102), 0},
-	/* Fixed steps: as many, also where that is longer than any window; never less than the
-	 * effort's. */
+	/*
+	 * A fixed number of steps, even if that takes longer than any window; never fewer than the
+	 * effort's.
+	 */
 	{SYNC_BLOCKS, 5000, 0, 10 * MS, 5000, 10, false, 50 * SECOND, 0},
 	{SYNC_BLOCKS, 100, 0, 2 * SECOND, 100, 1, false, 200 * SECOND, 0},
 	{SYNC_BLOCKS, 20, 0, 10 * MS, 20, 10, false, 10 * SECOND, 0},
 	{SYNC_BLOCKS, 3000, 1000, 10 * MS, 3000, 1000, false, 30 * SECOND, 0},
-	/* Epochs that may be cut: not where they are short, else to what they may take, but to
-	 * three steps at least, or all where they have fewer. */
+	/*
+	 * Epochs that may be cut. Short epochs are not cut. Others are cut to the allowed time, but
+	 * to three steps at least, or to all steps if there are fewer.
+	 */
 	{SYNC_BLOCKS, 32, 32, 900 * MS, 32, 32, false, 28800 * MS, 30 * SECOND},
 	{SYNC_BLOCKS, 32, 32, 2 * SECOND, 15, 15, false, 30 * SECOND, 30 * SECOND},
 	{SYNC_BLOCKS, 64, 32, 2 * SECOND, 30, 15, false, 60 * SECOND, 30 * SECOND},
@@ -87,7 +94,7 @@ struct trial {
 	struct run_cell cell;
 	bool done;
 	int64_t steps, warm_up_steps;
-	int64_t told_ns, window_ns; /* to the steadiness test; that was measured */
+	int64_t told_ns, window_ns; /* predicted for the steadiness test; measured */
 	char status[64];
 };
 
@@ -122,7 +129,7 @@ static enum prony_status keep_process(void *context, const struct run_event *eve
 	return PRONY_OK;
 }
 
-/* epoch_ns: with it `steps` are an epoch, which has another in front of it. */
+/* epoch_ns: if set, `steps` are an epoch, with another epoch before it. */
 static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int64_t epoch_ns)
 {
 	static const int cpus[] = {0};
@@ -175,8 +182,10 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 	registry_release(&registry);
 }
 
-/* Steps of `null` take nanoseconds, so that windows which are known by their steps only are long
- * ones here; on a busy machine some times longer than was foretold. */
+/*
+ * Steps of `null` take nanoseconds, so the windows given by a number of steps are long ones here.
+ * On a busy machine they may take several times longer than predicted.
+ */
 static void the_steadiness_test_is_told(void **state)
 {
 	static const struct {

@@ -59,7 +59,7 @@ static void outcomes_become_statuses(void **state)
 	assert_int_equal(cell_status_from(PRONY_INTERNAL), CELL_INVALID);
 	assert_int_equal(cell_status_from(PRONY_NOMEM), CELL_OUT_OF_MEMORY);
 	assert_int_equal(cell_status_from(PRONY_INTERRUPTED), CELL_PENDING);
-	/* Nothing but "ok" is ok, and what every failure is called is stored. */
+	/* Only PRONY_OK gives the cell status ok; every failure is stored as another status. */
 	for (int i = PRONY_OK + 1; i <= PRONY_STATUS_COUNT; i++)
 		assert_int_not_equal(cell_status_from((enum prony_status)i), CELL_OK);
 }
@@ -92,7 +92,7 @@ static void frameworks_are_canonical(void **state)
 		assert_string_equal(cell.backend, rows[i].backend);
 		assert_string_equal(cell.options, rows[i].options);
 		assert_string_equal(cell.network, "kept");
-		/* The canonical spelling is its own. */
+		/* The canonical spelling parses to the same cell. */
 		struct cell again = {.network = "kept"};
 		check(cell_parse_framework(cell.framework, &again, &err), &err);
 		assert_memory_equal(&cell, &again, sizeof cell);
@@ -136,7 +136,7 @@ static void bad_frameworks_are_explained(void **state)
 		assert_non_null(strstr(err.text, "NAME[@ENV][:BACKEND][+OPTION...]"));
 		assert_string_equal(cell.framework, "as it was");
 	}
-	/* The longest, and the most options. */
+	/* The longest name, and the most options. */
 	struct error err = ERROR_INIT;
 	struct cell cell;
 	check(cell_parse_framework(
@@ -203,7 +203,7 @@ static void devices(void **state)
 	}
 }
 
-/* Keys are stored: this one may never change. */
+/* Keys are stored, so this one may never change. */
 static void keys_are_golden(void **state)
 {
 	struct cell cell;
@@ -231,7 +231,7 @@ static void keys_are_golden(void **state)
 	assert_string_equal(hash, other);
 }
 
-/* The longest words there can be fit. */
+/* The longest possible words fit. */
 static void keys_fit(void **state)
 {
 	struct cell cell;
@@ -268,7 +268,7 @@ static struct process_record windowed(const int64_t (*rows)[2], size_t count, in
 	return record;
 }
 
-/* Of a window that is measured from end to end. */
+/* Summarises a window that is measured from end to end. */
 static enum prony_status summarise(struct process_record *record, struct error *err)
 {
 	size_t n = record->interval_count;
@@ -298,7 +298,7 @@ static void a_window_is_summarised(void **state)
 	process_record_release(&record);
 }
 
-/* Where each step was waited for, percentiles say how long the slow ones took. */
+/* If each step was synchronised, percentiles give the length of the slow ones. */
 static void latencies_have_percentiles(void **state)
 {
 	int64_t rows[101][2];
@@ -321,7 +321,10 @@ static void latencies_have_percentiles(void **state)
 	process_record_release(&record);
 }
 
-/* A record of `count` intervals of `block_steps` steps; every fourth is `slow` times as long. */
+/*
+ * Returns a record of `count` intervals of `block_steps` steps; every fourth is `slow` times as
+ * long.
+ */
 static struct process_record regular(size_t count, int64_t length_ns, int64_t block_steps,
 				     double slow)
 {
@@ -340,7 +343,10 @@ static struct process_record regular(size_t count, int64_t length_ns, int64_t bl
 	return record;
 }
 
-/* What a step takes when nothing comes between: of blocks, not of single steps, and of enough. */
+/*
+ * The time of an undisturbed step is computed from blocks, not from single steps, and only if there
+ * are enough.
+ */
 static void undisturbed_steps_are_a_low_quantile_of_blocks(void **state)
 {
 	enum { ms = 1000000 };
@@ -356,13 +362,13 @@ static void undisturbed_steps_are_a_low_quantile_of_blocks(void **state)
 	check(summarise(&record, &err), &err);
 	assert_true(isnan(record.step_undisturbed_ns));
 	process_record_release(&record);
-	/* The last block may hold fewer steps: it does not count. */
+	/* The last block may have fewer steps, so it does not count. */
 	record = regular(21, 100 * ms, 10, 3);
 	record.steps = 203;
 	check(summarise(&record, &err), &err);
 	assert_true(record.step_undisturbed_ns == 10.0 * ms);
 	process_record_release(&record);
-	/* Steps of 5 ms, a quarter of them of 15: each block of 0.1 s has some of both. */
+	/* Steps of 5 ms, a quarter of them 15 ms: each block of 0.1 s has some of both. */
 	record = regular(400, 5 * ms, 1, 3);
 	check(summarise(&record, &err), &err);
 	assert_true(fabs(record.step_undisturbed_ns / (7.5 * ms) - 1) < 0.15);
@@ -441,7 +447,7 @@ static void impossible_windows_are_refused(void **state)
 	process_record_release(NULL);
 }
 
-/* Names become SQL columns and CSV headings; every number says its unit. */
+/* Names become SQL columns and CSV headings; every number has its unit. */
 static void fields_are_described(void **state)
 {
 	(void)state;
@@ -458,7 +464,7 @@ static void fields_are_described(void **state)
 	}
 }
 
-/* docs/store.md has the table of the fields, row for row. */
+/* docs/store.md has the table of the fields, row by row. */
 static void fields_are_documented(void **state)
 {
 	static const char *const types[] = {[FIELD_TYPE_INT] = "INTEGER",

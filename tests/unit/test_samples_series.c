@@ -1,4 +1,4 @@
-/* Time series of sensors: what they say about a stretch of time. */
+/* Time series of sensors: the figures over a stretch of time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void gauges_are_weighted_by_time(void **state)
 	expect(&gauge, 40, 60, 6, 6, 6);
 	expect(&gauge, 100, 100, 11, 11, 11);
 	expect(&gauge, 200, 300, NAN, NAN, NAN);
-	/* What the samples do not reach does not count as 0. */
+	/* Time that the samples do not cover does not count as 0. */
 	expect(&gauge, 60, 400, 9, 11, 11);
 	gauge.count = 0;
 	expect(&gauge, INT64_MIN, INT64_MAX, NAN, NAN, NAN);
@@ -70,7 +70,7 @@ static void what_was_not_read_is_no_zero(void **state)
 
 	(void)state;
 	expect(&gauge, 0, 40, 5, 2, 8);
-	/* A counter goes on while nobody looks: 10 in the 20 ns without a reading. */
+	/* A counter continues between readings: 10 in the 20 ns without a reading. */
 	expect(&counter, 0, 40, 0.75, 0.5, 1);
 	values[0] = values[1] = values[3] = values[4] = NAN;
 	expect(&gauge, 0, 40, NAN, NAN, NAN);
@@ -84,7 +84,7 @@ static void counters_become_rates(void **state)
 
 	(void)state;
 	expect(&counter, 0, 20, 1.5, 1, 2);
-	/* Set back between 20 and 30: that interval says nothing. */
+	/* Reset between 20 and 30: that interval is unknown. */
 	expect(&counter, 0, 40, 40 / 30.0, 1, 2);
 	expect(&counter, 20, 30, NAN, NAN, NAN);
 	/* The ends are interpolated. */

@@ -1,4 +1,4 @@
-/* Each sensor on recorded machines, and the thread that samples them on one that changes. */
+/* Each sensor on recorded machines, and the sampling thread on a machine that changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void memory_is_the_tree_below_the_guard(void **state)
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_string_equal(use.handle.channels[0], "rss");
 	assert_real(use.values[0], 1200 * page);
-	/* A child ends between two looks; a new one comes with the next look. */
+	/* A child ends between two readings; a new one is found at the next reading. */
 	machine_remove_folder(*state, "/proc/22");
 	use.sensor->sample(use.watched, &use.handle, use.values);
 	assert_real(use.values[0], 1000 * page);
@@ -45,7 +45,8 @@ static void memory_is_the_tree_below_the_guard(void **state)
 	machine_file(*state, "/proc/23/statm", "1 -5");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	/* A process that has ended and was not waited for has no memory: that is not 0 bytes used.
+	/*
+	 * A process that has ended and was not waited for has no memory figure; it is not 0 bytes.
 	 */
 	machine_file(*state, "/proc/21/statm", "0 0 0 0 0 0 0");
 	use_again(&use);
@@ -66,7 +67,7 @@ static void pss_divides_what_is_shared(void **state)
 	machine_file(*state, "/proc/22/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  30 kB");
 	use_begin(&use, *state, &sensor_memory_pss);
 	assert_real(use.values[0], 730 * 1024);
-	/* A process that is not ours to read. */
+	/* A process that may not be read. */
 	machine_remove_file(*state, "/proc/22/smaps_rollup");
 	use_again(&use);
 	assert_real(use.values[0], 700 * 1024);
@@ -81,7 +82,7 @@ static void pss_divides_what_is_shared(void **state)
 	assert_absent(*state, &sensor_memory_pss, "smaps_rollup cannot be read");
 }
 
-/* A kernel without children files: every process says its parent. */
+/* On a kernel without children files, processes are found by the parent that each reports. */
 static void processes_are_found_without_children_files(void **state)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
@@ -98,7 +99,7 @@ static void processes_are_found_without_children_files(void **state)
 	use_end(&use);
 }
 
-/* What the client holds a worker to: it and what is below it. */
+/* The client's limits apply to a worker and its descendants. */
 static void limits_see_the_whole_tree(void **state)
 {
 	const int64_t page = sysconf(_SC_PAGESIZE);
@@ -108,7 +109,7 @@ static void limits_see_the_whole_tree(void **state)
 	sensor_machine(*state);
 	assert_int_equal(process_tree_rss_bytes(root_fd, WORKER), 1200 * page);
 	assert_int_equal(process_tree_rss_bytes(root_fd, 4711), -1);
-	/* A machine that lies: nobody is his own child without end. */
+	/* A hostile machine: a process that is its own child does not cause an endless loop. */
 	sensor_children(*state, CHILD, "22 22 22");
 	assert_int_equal(process_descendants(root_fd, WORKER, found, PROCESS_TREE_MAX),
 			 PROCESS_TREE_MAX);
@@ -130,17 +131,17 @@ static void cpu_counts_each_processor(void **state)
 	assert_string_equal(use.handle.channels[1], "cpu1");
 	assert_real(use.values[0], 90 * TICK_NS);
 	assert_real(use.values[1], 60 * TICK_NS);
-	/* A processor is switched off while it is watched. */
+	/* A processor is switched off while it is sampled. */
 	sensor_times(*state, "110 0 50 700 50 0 0 30", "70 0 30 300 50 0 0 10", NULL);
 	use_again(&use);
 	assert_real(use.values[0], 100 * TICK_NS);
 	assert_real(use.values[1], NAN);
-	/* Garbage in one line leaves the other. */
+	/* Garbage in one line does not affect the other. */
 	sensor_times(*state, "110 0 50 700 50 0 0 30", "nothing here", "50 0 20 400 0 0 0 20");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
 	assert_real(use.values[1], 70 * TICK_NS);
-	/* It goes backwards: told as it is, the series knows what that means. */
+	/* A counter that decreases is recorded unchanged; the series handles it. */
 	sensor_times(*state, "10 0 0 70 5 0 0 3", "1 0 0 2 3 0 0 0", "0 0 0 1 0 0 0 0");
 	use_again(&use);
 	assert_real(use.values[0], 1 * TICK_NS);
@@ -200,13 +201,13 @@ static void frequency_follows_processors_that_come_and_go(void **state)
 	use_again(&use);
 	use_again(&use);
 	assert_real(use.values[1], NAN);
-	/* Back again: found with the sample after. */
+	/* When it is back, it is found one sample later. */
 	sensor_frequency_file(*state, 1, "800000");
 	use_again(&use);
 	use_again(&use);
 	assert_real(use.values[1], 8e8);
 	use_end(&use);
-	/* Others than the worker's are left alone: reading may interrupt them. */
+	/* Processors other than the worker's are not read, because reading may interrupt them. */
 	use_begin_on(&use, *state, &sensor_frequency, (const int[]){1}, 1);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_string_equal(use.handle.channels[0], "cpu1");
@@ -243,7 +244,7 @@ static void steal_is_per_processor(void **state)
 	use_begin(&use, *state, &sensor_steal);
 	assert_real(use.values[0], 15 * TICK_NS);
 	use_end(&use);
-	/* A kernel that knows no steal: proc(5) has fields added one after the other. */
+	/* A kernel without steal times: proc(5) got its fields one by one. */
 	machine_file(*state, "/proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4");
 	use_begin(&use, *state, &sensor_steal);
 	assert_real(use.values[0], 0);
@@ -258,7 +259,7 @@ static void foreign_is_what_is_left(void **state)
 	use_begin(&use, *state, &sensor_foreign);
 	/* 150 busy ticks; prony 3, the guard 1 + 6, the worker 40 + 5, its child 5. */
 	assert_real(use.values[0], (150 - 60) * TICK_NS / 2);
-	/* The child ends and is waited for: its time is the worker's now. */
+	/* The child ends and is waited for: its time now counts as the worker's. */
 	machine_remove_folder(*state, "/proc/22");
 	sensor_process(*state, WORKER, GUARD, 40, 10, 1000);
 	use_again(&use);
@@ -272,22 +273,27 @@ static void foreign_is_what_is_left(void **state)
 	assert_absent(*state, &sensor_foreign, "/proc/PID/stat");
 }
 
-/* Four processors, of which 0 and 2 are hardware threads of one core. */
+/* Four processors; 0 and 2 are hardware threads of one core. */
 static const char before[] = "cpu  400 0 0 4000 0 0 0 40\n"
 			     "cpu0 100 0 0 1000 0 0 0 10\ncpu1 100 0 0 1000 0 0 0 10\n"
 			     "cpu2 100 0 0 1000 0 0 0 10\ncpu3 100 0 0 1000 0 0 0 10\n";
 
-/* A busy processor is the cell's business where the cell runs, and half of it beside it. */
+/*
+ * Foreign work counts fully on the processors where the cell runs, and half on their hardware
+ * siblings.
+ */
 static void cells_have_processors_of_their_own(void **state)
 {
-	/* Ticks of each processor, the worker's, what it is bound to; what others took of a tick
-	 * of each of its own, and of each of the others. */
+	/*
+	 * Ticks of each processor, those of the worker, and its affinity. Expected: the share of a
+	 * tick that others took from each of its processors, and from each of the other processors.
+	 */
 	static const struct {
 		const char *stat;
 		int worker, cpus[2], count;
 		double cores, elsewhere, steal;
 	} rows[] = {
-		/* One loop beside a worker of one thread: 100 ticks passed. */
+		/* One loop beside a worker with one thread; 100 ticks passed. */
 		{"cpu  600 0 0 4200 0 0 0 40\ncpu0 200 0 0 1000 0 0 0 10\n"
 		 "cpu1 200 0 0 1000 0 0 0 10\ncpu2 100 0 0 1100 0 0 0 10\n"
 		 "cpu3 100 0 0 1100 0 0 0 10\n",
@@ -297,7 +303,10 @@ static void cells_have_processors_of_their_own(void **state)
 		 0,
 		 100. / 3,
 		 0},
-		/* The same loop on the worker's own: it gets half, the machine has three idle. */
+		/*
+		 * The same loop on the worker's own processor: it gets half, and three processors
+		 * are idle.
+		 */
 		{"cpu  500 0 0 4300 0 0 0 40\ncpu0 200 0 0 1000 0 0 0 10\n"
 		 "cpu1 100 0 0 1100 0 0 0 10\ncpu2 100 0 0 1100 0 0 0 10\n"
 		 "cpu3 100 0 0 1100 0 0 0 10\n",
@@ -307,7 +316,7 @@ static void cells_have_processors_of_their_own(void **state)
 		 50,
 		 0,
 		 0},
-		/* On the other hardware thread of its core. */
+		/* The loop on the other hardware thread of its core. */
 		{"cpu  600 0 0 4200 0 0 0 40\ncpu0 200 0 0 1000 0 0 0 10\n"
 		 "cpu1 100 0 0 1100 0 0 0 10\ncpu2 200 0 0 1000 0 0 0 10\n"
 		 "cpu3 100 0 0 1100 0 0 0 10\n",
@@ -317,8 +326,10 @@ static void cells_have_processors_of_their_own(void **state)
 		 50,
 		 100. / 3,
 		 0},
-		/* Two threads on 1 and 3, one of them halved; the host took from 3, and from 2,
-		 * where the worker is not. */
+		/*
+		 * Two threads on 1 and 3, one of them halved. The host took time from 3, and from
+		 * 2, where the worker is not.
+		 */
 		{"cpu  600 0 0 4140 0 0 0 100\ncpu0 100 0 0 1100 0 0 0 10\n"
 		 "cpu1 200 0 0 1000 0 0 0 10\ncpu2 100 0 0 1060 0 0 0 50\n"
 		 "cpu3 200 0 0 980 0 0 0 30\n",
@@ -348,7 +359,7 @@ static void cells_have_processors_of_their_own(void **state)
 		assert_real(foreign.values[0] - cores, rows[i].cores * TICK_NS);
 		assert_real(foreign.values[1] - elsewhere, rows[i].elsewhere * TICK_NS);
 		assert_real(steal.values[0] - stolen, rows[i].steal * TICK_NS);
-		/* One of its processors is switched off: nothing is known of it. */
+		/* One of its processors is switched off: the figures are unknown. */
 		machine_file(*state, "/proc/stat", "cpu  600 0 0 4200 0 0 0 40\ncpu2 1 0 0 1");
 		use_again(&foreign);
 		use_again(&steal);
@@ -359,7 +370,10 @@ static void cells_have_processors_of_their_own(void **state)
 	}
 }
 
-/* While it loads the worker's batches prony works where the worker does: none of it is foreign. */
+/*
+ * While prony loads the worker's batches it works on the worker's processors; none of that is
+ * foreign.
+ */
 static void prony_may_work_there_too(void **state)
 {
 	static const int cpus[] = {0};
@@ -381,7 +395,7 @@ static void prony_may_work_there_too(void **state)
 	double with = foreign.values[0] - cores;
 	foreign.watched->cores.prony_too = false;
 	use_again(&foreign);
-	/* Half of its time would be taken for that of the other processor. */
+	/* Otherwise half of its time would count as the other processor's. */
 	assert_true(foreign.values[0] - cores > with);
 	assert_real(foreign.values[1] - elsewhere < 0 ? 1 : 0, 1);
 	use_end(&foreign);
@@ -391,7 +405,7 @@ static void what_says_of_siblings_may_be_garbage(void **state)
 {
 	static const struct {
 		const char *list;
-		int beside; /* how many processors that is */
+		int beside; /* the number of processors */
 	} rows[] = {{"0-3", 3}, {"0", 0},   {"", 0},   {"x", 0},
 		    {"0,", 0},	{"2-1", 0}, {"-5", 0}, {"0-99999999", CPUS_MAX - 1}};
 
@@ -410,7 +424,9 @@ static void what_says_of_siblings_may_be_garbage(void **state)
 	}
 }
 
-/* At the start, at both marks and at the end; of each sensor that is here, and not more than all.
+/*
+ * Costs are counted at the start, at both marks and at the end, for each sensor present; together
+ * they do not exceed the total.
  */
 static void check_costs(const struct process_record *record)
 {
@@ -435,7 +451,10 @@ static void check_costs(const struct process_record *record)
 	assert_true(sum <= (double)record->sampling_cpu_ns);
 }
 
-/* The thread on a machine that changes under it; also what a thread sanitizer looks at. */
+/*
+ * The sampling thread on a machine that changes during sampling; a thread sanitizer checks this
+ * test, too.
+ */
 static void a_thread_samples_them_all(void **state)
 {
 	struct sampling *sampling = NULL;
@@ -467,7 +486,7 @@ static void a_thread_samples_them_all(void **state)
 		const struct series *series = &record.series[i];
 		assert_string_equal(series->sensor, sensors[i]->name);
 		assert_true((series->count == 0) == (*series->absent != '\0'));
-		/* What would disturb rests from mark to mark. */
+		/* Sensors that would disturb pause between the marks. */
 		for (size_t k = 0; k < series->count && sensors[i]->outside_windows; k++)
 			assert_false(series->times_ns[k] > record.window_begin_ns &&
 				     series->times_ns[k] <
@@ -476,7 +495,7 @@ static void a_thread_samples_them_all(void **state)
 			assert_true(series->times_ns[k] >= series->times_ns[k - 1]);
 	}
 	const struct series *memory = series_find(record.series, record.series_count, "memory");
-	/* 4 Hz and two marks; on a busy machine it may come late, never more often. */
+	/* 4 Hz and two marks; on a busy machine a sample may be late, but never early. */
 	int64_t passed = memory->times_ns[memory->count - 1] - memory->times_ns[0];
 	assert_in_range(memory->count, 3, passed / 250000000 + 4);
 	const double page = (double)sysconf(_SC_PAGESIZE);
@@ -484,7 +503,7 @@ static void a_thread_samples_them_all(void **state)
 	assert_real(record.memory_max_window, 3200 * page);
 	assert_true(record.memory_mean_run > 1200 * page && record.memory_mean_run < 3200 * page);
 	assert_true(record.memory_mean_window > record.memory_mean_run);
-	/* 100 ticks more in about 0.6 s; of them 50 the worker's; 20 stolen of two processors. */
+	/* 100 more ticks in about 0.6 s: 50 of the worker, and 20 stolen from two processors. */
 	double seconds = (double)record.window_ns * 1e-9;
 	assert_true(fabs(record.window_cpu_cores * seconds - 0.5) < 0.15);
 	assert_true(fabs(record.cpu_cores * seconds - 1) < 0.3);
@@ -499,7 +518,9 @@ static void a_thread_samples_them_all(void **state)
 	process_record_release(&record);
 }
 
-/* The worker's clock stands still, but for two jumps of 0.3 s at the third and fourth mark. */
+/*
+ * The worker's clock does not advance, except for two jumps of 0.3 s at the third and fourth mark.
+ */
 static void rest_is_what_the_workers_clock_stands_still(void **state)
 {
 	static const int ticks[] = {60, 60, 90, 120};
@@ -516,7 +537,7 @@ static void rest_is_what_the_workers_clock_stands_still(void **state)
 		sensor_process(*state, WORKER, GUARD, ticks[i], 0, 10);
 		sampling_mark(sampling, false);
 		times[i] = clock_monotonic_ns();
-		/* Looked at by this thread: the other one may come late. */
+		/* This thread samples, because the other one may be late. */
 		clock_sleep_until_ns(times[i] + 100000000);
 		sampling_mark(sampling, false);
 		clock_sleep_until_ns(times[i] + 200000000);
@@ -527,14 +548,15 @@ static void rest_is_what_the_workers_clock_stands_still(void **state)
 	assert_int_equal(sampling_rested_ns(sampling, times[1] + 1, times[1] + 2), 0);
 	sampling_stop(sampling, &record);
 	close(root_fd);
-	/* Where it was looked at, and not where it jumped. */
+	/* The rest counts where the clock was sampled, not where it jumped. */
 	assert_in_range(still, 1, times[1] - times[0]);
 	assert_true(all > still && all < end - times[0]);
 	process_record_release(&record);
 }
 
-/* A data loader's process, born after processes were last looked for: what it had worked before the
- * window is not of the window.
+/*
+ * A data loader process starts after the last search for processes. Its work before the window does
+ * not belong to the window.
  */
 static void the_tree_is_looked_at_before_a_window(void **state)
 {
@@ -551,7 +573,7 @@ static void the_tree_is_looked_at_before_a_window(void **state)
 	sampling_mark(sampling, true);
 	record.window_begin_ns = clock_monotonic_ns();
 	sensor_process(*state, 30, WORKER, 930, 0, 10);
-	/* Long enough for the next look at the tree, and for a share of ticks. */
+	/* Long enough for the next search for processes, and for a share of ticks. */
 	clock_sleep_until_ns(clock_monotonic_ns() + 1200000000);
 	record.window_ns = clock_monotonic_ns() - record.window_begin_ns;
 	sampling_mark(sampling, false);
@@ -587,7 +609,7 @@ static void nothing_is_sampled_of_an_empty_machine(void **state)
 	process_record_release(&record);
 }
 
-/* What the table promises its readers: the store, the exports, the pages. */
+/* The properties of the sensor table on which the store, the exports and the pages rely. */
 static void the_table_is_whole(void **state)
 {
 	(void)state;

@@ -1,5 +1,7 @@
-/* Energy counters, processor time and threads of a worker on recorded machines, and the figures
- * that come of them: right, or null with the reason. */
+/*
+ * Energy counters, processor time and threads of a worker on recorded machines, and the figures
+ * computed from them: right, or null with the reason.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +42,9 @@ static void zone(const char *root, const char *zone, const char *name, const cha
 	machine_file(root, path, energy);
 }
 
-/* Two packages, each with its cores and memory, seen through two registers; and the whole board. */
+/*
+ * Two packages, each with its cores and memory, visible through two registers; and the whole board.
+ */
 static void server(const char *root)
 {
 	sensor_machine(root);
@@ -101,8 +105,10 @@ static void counters_that_wrap_go_on(void **state)
 	use_end(&use);
 }
 
-/* From the middle of its range to 0 within a moment is no wrap: no processor uses 100 kJ in it. Nor
- * is a fall where the range is not known. */
+/*
+ * A fall from the middle of the range to 0 within a moment is not an overflow: no processor uses
+ * 100 kJ in that time. A fall with an unknown range is no overflow, either.
+ */
 static void counters_that_are_set_back_fall(void **state)
 {
 	char text[32];
@@ -136,7 +142,7 @@ static void counters_come_and_go(void **state)
 	machine_remove_file(*state, FOLDER "intel-rapl:1/energy_uj");
 	use_again(&use);
 	assert_real(value(&use, "package-0"), NAN);
-	/* The open file of what was removed can still be read here; the kernel's cannot. */
+	/* Here a removed file can still be read while it is open; the kernel's cannot. */
 	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "3000000");
 	use_again(&use);
 	use_again(&use);
@@ -159,7 +165,7 @@ static void all_packages_or_none(void **state)
 	assert_absent(*state, &sensor_rapl, "intel-rapl:1/energy_uj cannot be read; as root");
 	machine_remove_folder(*state, "/sys/class/powercap");
 	assert_absent(*state, &sensor_rapl, "no energy counter in /sys/class/powercap");
-	/* A zone of something else. */
+	/* A zone that is not a package. */
 	zone(*state, "intel-rapl:0", "laptop", "1");
 	assert_absent(*state, &sensor_rapl, "no energy counter");
 }
@@ -170,7 +176,7 @@ static void counters_for_root_only(void **state)
 
 	server(*state);
 	assert_int_equal(chmod(path, 0), 0);
-	/* Root reads it all the same. */
+	/* Root can read it nevertheless. */
 	if (access(path, R_OK) != 0)
 		assert_absent(*state, &sensor_rapl, "as root: chmod a+r");
 	else
@@ -184,7 +190,10 @@ static void processor_time_is_the_whole_trees(void **state)
 
 	sensor_machine(*state);
 	use_begin(&use, *state, &sensor_worker_cpu);
-	/* The guard's own tick is not the worker's, the 6 that it waited for are. */
+	/*
+	 * The guard's own tick does not count for the worker; the 6 ticks of children that it
+	 * waited for do.
+	 */
 	assert_real(use.values[0], (6 + 40 + 5 + 5) * TICK_NS);
 	machine_remove_folder(*state, "/proc/22");
 	sensor_process(*state, WORKER, GUARD, 40, 10, 1000);
@@ -204,7 +213,7 @@ static void page_faults_are_the_whole_trees(void **state)
 
 	sensor_machine(*state);
 	use_begin(&use, *state, &sensor_page_faults);
-	/* Not the guard's own 51, but the 8 of those that it waited for. */
+	/* The guard's own 51 do not count; the 8 of the children that it waited for do. */
 	assert_real(use.values[0], 1e9 * ((6 + 2) + (1000 + 1 + 5 + 2) + (200 + 1 + 0 + 2)));
 	machine_file(*state, "/proc/21/stat", "garbage");
 	use_again(&use);
@@ -239,13 +248,13 @@ static void threads_are_counted_where_they_run(void **state)
 	use_begin(&use, *state, &sensor_threads);
 	assert_real(value(&use, "alive"), 4);
 	assert_real(value(&use, "processors"), 2);
-	/* No number of a processor. */
+	/* Not a processor number. */
 	thread(*state, WORKER, 31, 'R', 99999);
 	machine_file(*state, "/proc/22/task/22/stat", "22 (a) R 1 2");
 	use_again(&use);
 	assert_real(value(&use, "alive"), 4);
 	assert_real(value(&use, "processors"), 1);
-	/* All of them wait: that is not a run on no processor. */
+	/* All threads wait: that does not mean that they run on no processor. */
 	thread(*state, WORKER, 21, 'S', 0);
 	use_again(&use);
 	assert_real(value(&use, "processors"), NAN);
@@ -286,7 +295,7 @@ static void says(const struct process_record *record, const char *what)
 		fail_msg("expected '%s' in '%s'", what, record->null_reasons);
 }
 
-/* 30 W and 20 W, then 60 W and 40 W; memory 3 W. In nJ: as many per ns as watts. */
+/* 30 W and 20 W, then 60 W and 40 W; memory 3 W. In nJ: the number per ns equals the watts. */
 #define STEADY                                                                                     \
 	{                                                                                          \
 		0, 0, 5e9, 1e9, 1e9, 30e9, 25e9, 4e9, 2e9, 90e9, 65e9, 7e9                         \
@@ -311,11 +320,11 @@ static void energy_between_the_marks(void **state)
 static void energy_that_is_not_known(void **state)
 {
 	static const double steady[] = STEADY;
-	/* Set back, gone at the end, standing still: the second package's. */
+	/* The second package's counter is reset, missing at the end, or constant. */
 	static const double back[] = {0, 0, 5e9, 1e9, 1e9, 30e9, 4e9, 4e9, 2e9, 90e9, 65e9, 7e9};
 	static const double gone[] = {0, 0, 5e9, 1e9, 1e9, 30e9, 25e9, 4e9, 2e9, 90e9, NAN, 7e9};
 	static const double still[] = {0, 0, 0, 1e9, 1e9, 30e9, 0, 4e9, 2e9, 90e9, 0, 7e9};
-	/* Gone in between and back: a counter goes on while nobody looks. */
+	/* Missing in between and back: a counter continues between readings. */
 	static const double between[] = {0, 0, 5e9, 1e9, 1e9, 30e9, NAN, 4e9, 2e9, 90e9, 65e9, 7e9};
 	const struct {
 		const double *rows;
@@ -330,7 +339,7 @@ static void energy_that_is_not_known(void **state)
 		{steady, SECOND_NS, SECOND_NS * 2, NAN, "was not there at both ends"},
 		{steady, SECOND_NS, SECOND_NS / 20, NAN, "below 100 ms"},
 		{between, SECOND_NS / 2, SECOND_NS, 45 + 30, ""},
-		/* Before the counter was set back nothing is lost. */
+		/* Nothing is lost before the reset of the counter. */
 		{back, 3 * SECOND_NS / 2, SECOND_NS / 4, 15 + 15.25, ""},
 	};
 
@@ -346,8 +355,10 @@ static void energy_that_is_not_known(void **state)
 	}
 }
 
-/* A counter that was seen to move every 10 ms: that needs a second. One that moves more often than
- * every millisecond, or was not seen to, needs 100 ms. */
+/*
+ * A counter with observed steps of 10 ms needs a window of one second. A counter with steps shorter
+ * than a millisecond, or without observed steps, needs 100 ms.
+ */
 static void energy_of_a_slow_counter(void **state)
 {
 	static const double rows[] = STEADY;
@@ -378,7 +389,7 @@ struct meter {
 	atomic_bool stop;
 };
 
-/* A counter that uses 40 W, in steps of 5 ms. */
+/* A counter of 40 W, in steps of 5 ms. */
 static void *count_energy(void *context)
 {
 	struct meter *meter = context;
@@ -397,7 +408,10 @@ static void *count_energy(void *context)
 	return NULL;
 }
 
-/* At the marks: the instants at which the counter moved, and none at which it stood. */
+/*
+ * At the marks, the series has the instants at which the counter changed, and none at which it did
+ * not.
+ */
 static void steps_are_waited_for_at_marks(void **state)
 {
 	struct meter meter = {.root = *state};
@@ -413,7 +427,7 @@ static void steps_are_waited_for_at_marks(void **state)
 	process_record_init(&record);
 	assert_int_equal(pthread_create(&thread, NULL, count_energy, &meter), 0);
 	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
-	/* One would do, where nobody else wants the processor. */
+	/* One mark would suffice if no other program used the processor. */
 	for (int i = 0; i < MARKS; i++) {
 		sampling_mark(sampling, i % 2 == 0);
 		clock_sleep_until_ns(clock_monotonic_ns() + 2 * SENSOR_STEPS_NS);
@@ -424,20 +438,23 @@ static void steps_are_waited_for_at_marks(void **state)
 	close(root_fd);
 	sampling_figures(&record);
 	const struct series *series = series_find(record.series, record.series_count, "rapl");
-	/* Two at each mark where the meter had a processor, else one, and those of every 250 ms. */
+	/*
+	 * Two samples at each mark if the meter got a processor, else one, and those of every 250
+	 * ms.
+	 */
 	size_t others = (size_t)((clock_monotonic_ns() - begin_ns) / sensor_rapl.period_ns) + 3;
 	assert_in_range(series->count, (size_t)MARKS, 2 * MARKS + others);
-	/* A meter that was kept waiting makes up for it: shorter ones are possible then. */
+	/* A delayed meter catches up, so shorter steps are possible then. */
 	if (record.energy_update_ns != RECORD_NONE)
 		assert_in_range(record.energy_update_ns, 1, SENSOR_STEPS_NS);
 	process_record_release(&record);
 }
 
-/* What a clock cannot tell is null, with the reason: not 0.00 cores, nor 10 of 2. */
+/* A figure that a clock cannot resolve is null, with the reason: not 0.00 cores, nor 10 of 2. */
 static void windows_too_short_for_a_clock(void **state)
 {
 	static const char *const tree[] = {"tree"}, *const cpus[] = {"cpu0", "cpu1"};
-	/* A process' own clock, and ticks. */
+	/* A process's own clock, and ticks. */
 	static const double exact[] = {0, 1e9, 1e9, 2.5e9 + 1234}, ticks[] = {0, 1e9, 1e9, 2.5e9};
 	static const double both[] = {0, 1e9, 1e9, 1e9, 1.5e9, 2e9};
 	const struct {
@@ -488,7 +505,7 @@ static void page_faults_of_a_step(void **state)
 	process_record_release(&record);
 }
 
-/* Threads are seen at instants: between two of them nothing is known. */
+/* Threads are sampled at instants; between two of them nothing is known. */
 static void threads_that_nobody_saw(void **state)
 {
 	static const char *const channels[] = {"alive", "processors"};

@@ -1,4 +1,7 @@
-/* Sensors of what holds a worker back, on recorded machines, and what makes a process disturbed. */
+/*
+ * Sensors of what slows a worker, on recorded machines, and the causes that mark a process as
+ * disturbed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +42,10 @@ static void pressure_is_that_of_the_nearest_group(void **state)
 	assert_real(use.values[1], 20e3);
 	assert_real(use.values[2], NAN);
 	use_end(&use);
-	/* Its own group counts; of the one above only what that does not have. */
+	/*
+	 * The process's own group counts; the group above counts only for files that the own group
+	 * lacks.
+	 */
 	machine_file(*state, "/proc/self/cgroup", "1:cpu:/old\n0::/user.slice/me\n");
 	machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("7"));
 	machine_file(*state, "/sys/fs/cgroup/user.slice/io.pressure", PSI("3"));
@@ -56,7 +62,7 @@ static void pressure_is_that_of_the_nearest_group(void **state)
 	use_again(&use);
 	assert_real(use.values[0], 9e3);
 	use_end(&use);
-	/* The path is the host's, the mount the container's own. */
+	/* The path is the host's; the mount is the container's own. */
 	machine_file(*state, "/proc/self/cgroup", "0::/docker/0815\n");
 	machine_file(*state, "/sys/fs/cgroup/cpu.pressure", PSI("11"));
 	use_begin(&use, *state, &sensor_pressure);
@@ -74,7 +80,9 @@ static void quotas_are_those_of_all_groups_above(void **state)
 	machine_file(*state, "/proc/self/cgroup", "4:cpu,cpuacct:/a/b\n0::/c/d\n");
 	machine_file(*state, "/sys/fs/cgroup/c/d/cpu.max", "max 100000");
 	machine_file(*state, "/sys/fs/cgroup/c/d/cpu.stat", "usage_usec 5\nthrottled_usec 77\n");
-	/* What has no quota throttles nobody: its 0 would say that it was looked at. */
+	/*
+	 * A group without a quota throttles nothing; a value of 0 would say that it was measured.
+	 */
 	assert_absent(*state, &sensor_quota, "no control group has a quota");
 	machine_file(*state, "/sys/fs/cgroup/c/cpu.max", "150000 100000");
 	assert_absent(*state, &sensor_quota, "no control group has a quota");
@@ -84,7 +92,7 @@ static void quotas_are_those_of_all_groups_above(void **state)
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_real(use.values[0], 4000e3 / 2);
 	use_end(&use);
-	/* Version 1 beside it, in ns, and summed up where both have one. */
+	/* Version 1 beside it, in ns; the sum if both have one. */
 	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "50000");
 	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000");
 	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.stat",
@@ -146,10 +154,10 @@ static void switches_are_those_of_all_threads(void **state)
 	set_switches(*state, CHILD, CHILD,
 		     "Name:\tx\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t4\n");
 	use_begin(&use, *state, &sensor_switches);
-	/* Not the guard's. */
+	/* The guard's does not count. */
 	assert_real(use.values[0], 70e9);
 	assert_real(use.values[1], 7e9);
-	/* A kernel that says one of them only says too little. */
+	/* A kernel that reports only one of the two is not used. */
 	set_switches(*state, WORKER, 300, "Name:\tx\nvoluntary_ctxt_switches:\t20\n");
 	use_again(&use);
 	assert_real(use.values[0], 50e9);
@@ -202,7 +210,7 @@ static void temperature_is_that_of_packages(void **state)
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_real(use.values[0], 55);
 	use_end(&use);
-	/* A driver says it better than a zone, and of each package. */
+	/* A driver is preferred to a zone, and reports each package. */
 	machine_file(*state, "/sys/class/hwmon/hwmon2/name", "coretemp\n");
 	machine_file(*state, "/sys/class/hwmon/hwmon2/temp1_input", "71500\n");
 	machine_file(*state, "/sys/class/hwmon/hwmon3/name", "coretemp\n");
@@ -218,7 +226,9 @@ static void temperature_is_that_of_packages(void **state)
 	use_end(&use);
 }
 
-/* A process of which one sensor saw something, with a window from half a second on. */
+/*
+ * Makes the record of a process with the series of one sensor; its window begins at half a second.
+ */
 static void record_with(struct process_record *record, const char *sensor, enum series_kind kind,
 			const char *const *channels, size_t width, const double *rows, size_t count,
 			int64_t window_ns)
@@ -235,7 +245,7 @@ static void figures_of_the_window(void **state)
 	static const char *const heat[] = {"core", "package"},
 				 *const pressure[] = {"cpu", "memory", "io"},
 				 *const swap[] = {"in", "out"};
-	/* 2 and 5 % of the time; 0 and 1 %, and nobody knows; 1 and 2 MB/s. */
+	/* 2 and 5 % of the time; 0 and 1 %, and unknown; 1 and 2 MB/s. */
 	static const double hot[] = {0, 0, 0, 1e9, 2e7, 5e7, 2e9, 4e7, 10e7};
 	static const double waits[] = {0, 0, 5, NAN, 1e9, 0, 1e7 + 5, NAN, 2e9, 0, 2e7 + 5, NAN};
 	static const double pages[] = {0, 0, 0, 1e9, 1e15, 2e15, 2e9, 2e15, 4e15};
@@ -261,8 +271,10 @@ static void figures_of_the_window(void **state)
 	process_record_release(&record);
 }
 
-/* The clock falls within the window; what it was while the worker waited is not looked at, nor that
- * of a processor that idles. */
+/*
+ * The clock falls within the window. The clock while the worker waited does not count, nor that of
+ * an idle processor.
+ */
 static void a_clock_that_falls(void **state)
 {
 	static const char *const cpus[] = {"cpu0", "cpu1"};
@@ -282,7 +294,7 @@ static void a_clock_that_falls(void **state)
 	process_record_release(&record);
 }
 
-/* Each cause at its limit and above it, with its word; and what they take together. */
+/* Each cause at its limit and above it, with its word; and their sum. */
 static void each_cause_has_a_limit(void **state)
 {
 	struct process_record record;

@@ -1,5 +1,7 @@
-/* The time between two steps of a counter of energy on a replayed machine that does not always let
- * prony look when it wants to. Its clock is played, and the counter goes by it. */
+/*
+ * The time between two steps of an energy counter on a replayed machine that sometimes delays
+ * prony's readings. The clock is simulated, and the counter follows it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,16 +26,18 @@
 #define FOLDER "/sys/class/powercap/intel-rapl:0/"
 #define US INT64_C(1000)
 #define MS INT64_C(1000000)
-#define SLACK_NS (50 * US) /* a sleep lasts so much longer than it should, at best */
+#define SLACK_NS (50 * US) /* the minimum by which a sleep exceeds its deadline */
 
 enum { DELAYS_MAX = 8 };
 
-/* When prony is kept waiting: at the first look (from the mark's begin on) that would end later
- * than so long after a step, given as its number. */
+/*
+ * A delay of prony. It applies to the first reading, from the begin of the mark on, that would end
+ * more than `after_ns` after the given step.
+ */
 struct delay {
-	int step; /* of those since the mark began; 0: its begin */
+	int step; /* counted from the begin of the mark; 0: the begin itself */
 	int64_t after_ns, lasts_ns;
-	bool reading; /* between the clock and the counter, else in its sleep */
+	bool reading; /* between reading clock and counter; else during its sleep */
 };
 
 static struct {
@@ -42,10 +46,10 @@ static struct {
 	int fd;
 	struct delay delays[DELAYS_MAX];
 	size_t delay_count, delay_next;
-	bool every_look; /* the one delay comes each time */
+	bool every_look; /* the one delay applies to each reading */
 } machine;
 
-/* The thread of the sensors looks at the clock too, and is not delayed. */
+/* The sensors' thread reads the clock, too, and is not delayed. */
 static _Thread_local bool is_played;
 
 int64_t __wrap_clock_monotonic_ns(void);
@@ -60,7 +64,7 @@ static void show_counter(void)
 	assert_int_equal(pwrite(machine.fd, text, (size_t)length, 0), length);
 }
 
-/* What comes next, if it is its turn. */
+/* Returns the next delay, if it applies now. */
 static int64_t delay_now(int64_t now_ns, bool reading)
 {
 	const struct delay *next = &machine.delays[machine.delay_next];
@@ -101,7 +105,7 @@ void __wrap_clock_sleep_until_ns(int64_t deadline_ns)
 static void mark(struct sampling *sampling, bool in_window)
 {
 	machine.delay_next = 0;
-	/* A look of the mark's begin lies 0.3 of a period after a step. */
+	/* The mark's first reading is 0.3 of a period after a step. */
 	int64_t now = atomic_load(&machine.now_ns);
 	int64_t since = (now - machine.epoch_ns) % machine.period_ns;
 	pass(machine.period_ns - since + 3 * machine.period_ns / 10);
@@ -111,7 +115,7 @@ static void mark(struct sampling *sampling, bool in_window)
 	is_played = false;
 }
 
-/* The machine of sensor_machine with one package, at whose counter two marks look. */
+/* The machine of sensor_machine with one package, whose counter is read at two marks. */
 static void replay(const char *root, struct process_record *record)
 {
 	struct sampling *sampling = NULL;
@@ -142,7 +146,7 @@ struct machine_case {
 	int64_t period_ns;
 	struct delay delays[DELAYS_MAX];
 	bool every_look;
-	int64_t low_ns, high_ns; /* of what is found; both 0: nothing */
+	int64_t low_ns, high_ns; /* range of the result; both 0: none */
 };
 
 static const struct machine_case cases[] = {
@@ -218,7 +222,7 @@ int main(void)
 	};
 	struct timespec now;
 
-	/* The sensors' thread waits by the real one. */
+	/* The sensors' thread waits by the real clock. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	atomic_store(&machine.now_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
 	machine.period_ns = MS;

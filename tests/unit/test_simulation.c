@@ -1,11 +1,11 @@
 /*
- * The protocol against machines that are invented, so that the truth is known: how often what it
- * says is wrong (docs/measurement.md has these rates). Seeds are fixed; the bounds of rates are
- * about four of their standard errors to each side.
+ * The protocol on simulated machines with known truth: how often its statements are wrong
+ * (docs/measurement.md has these rates). Seeds are fixed; the bounds of rates are about four of
+ * their standard errors to each side.
  *
- * The noise model: a process has a factor of its own (0.7 %), its steps are correlated (AR(1) of
- * 0.8, 2 %), and one in a hundred takes a fifth longer. What is estimated is the geometric mean
- * of the step time over processes, each one's mean over its window.
+ * The noise model: a process has its own factor (0.7 %), its steps are correlated (AR(1) of 0.8, 2
+ * %), and one in a hundred takes a fifth longer. The estimand is the geometric mean of the step
+ * time over processes, with each process's mean over its window.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,10 @@ static void between(const char *what, double found, double low, double high)
 		fail_msg("%s: %.4f is not between %g and %g", what, found, low, high);
 }
 
-/* Steps of a process whose own are `level` long on average; NULL keeps the mean only. */
+/*
+ * Returns the mean of the steps of a process whose average is `level`, and stores the steps; NULL:
+ * does not store them.
+ */
 static double process_mean(struct random *random, double level, double *steps)
 {
 	double factor = level * exp(PROCESS_SD * random_normal(random));
@@ -69,7 +72,10 @@ static int compare_reals(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Mann and Whitney 1947 by its normal approximation, two-sided at 5 %; sorts both, n of each. */
+/*
+ * The test of Mann and Whitney (1947) by its normal approximation, two-sided at 5 %; sorts both
+ * arrays, n of each.
+ */
 static bool rank_sum_claims(double *a, double *b, size_t n)
 {
 	double above = 0, pairs = (double)n * (double)n;
@@ -108,8 +114,10 @@ static bool bootstrap_claims(struct random *random, double means[2][EACH])
 	       percentile_of(ratios, RESAMPLES, 0.975) < 1;
 }
 
-/* Two labels on the same thing: steps as replicates find differences that are none, and so do
- * resamples of five processes. */
+/*
+ * Two labels for the same contender: with steps as replicates false differences are found, and so
+ * they are with resamples of five processes.
+ */
 static void processes_are_the_replicates(void **state)
 {
 	enum { TRIALS = 4000 };
@@ -138,7 +146,7 @@ static void processes_are_the_replicates(void **state)
 	between("A/A, processes as replicates", (double)by_processes / TRIALS, 0.032, 0.06);
 }
 
-/* The machine becomes 2 % slower in the course of a run. */
+/* The machine becomes 2 % slower during a run. */
 static void rounds_withstand_drift(void **state)
 {
 	enum { TRIALS = 2000, ROUNDS = 8 };
@@ -173,7 +181,7 @@ static void rounds_withstand_drift(void **state)
 	between("A/A under drift, in rounds", (double)in_rounds / TRIALS, 0.028, 0.068);
 }
 
-/* Runs processes until the effort has enough; does the interval miss the truth? */
+/* Runs processes until the effort has enough; returns whether the interval misses the truth. */
 static bool misses(struct random *random, const struct effort_row *effort, double process_sd,
 		   size_t *used)
 {
@@ -215,7 +223,7 @@ static void intervals_cover_with_the_stop_rule(void **state)
 	between("coverage, default effort", coverage(3, &effort_table[1], PROCESS_SD, 10000, &used),
 		0.943, 0.961);
 	assert_true(used < 5.5);
-	/* The spread at which it looks most often before it stops. */
+	/* At this spread the interval is checked most often before the run stops. */
 	between("coverage, default effort, processes 2 % apart",
 		coverage(4, &effort_table[1], 0.02, 4000, &used), 0.925, 0.955);
 	assert_true(used > 5.5 && used < 11);
@@ -226,7 +234,9 @@ static void intervals_cover_with_the_stop_rule(void **state)
 		0.932, 0.962);
 }
 
-/* Looking from three processes on stops when the spread looks small by chance. */
+/*
+ * Checking the interval from three processes on stops too early when the spread is small by chance.
+ */
 static void peeking_early_misleads(void **state)
 {
 	double error[3];
@@ -260,7 +270,7 @@ static void peeking_early_misleads(void **state)
 }
 
 /*
- * What the model leaves out: bursts of other work, which make one process in five up to 30 %
+ * Effects outside the model: bursts of other work, which make one process in five up to 30 %
  * slower, and a drift of 5 % over the run. The estimand is then the mean over such processes.
  */
 static void bursts_are_reported(void **state)
@@ -268,7 +278,7 @@ static void bursts_are_reported(void **state)
 	enum { TRIALS = 4000 };
 	struct random random;
 	int bursts = 0, drifts = 0;
-	/* log of a process: one in five has a factor of 1 to 1.3, uniformly. */
+	/* Mean log of a process: one in five has a factor of 1 to 1.3, uniformly. */
 	const double burst_log = 0.2 * (1.3 * log(1.3) - 0.3) / 0.3;
 
 	(void)state;
@@ -295,18 +305,20 @@ static void bursts_are_reported(void **state)
 
 /* Intervals of the ratio of two equal contenders by the rounds of quick effort. */
 struct rounds_told {
-	double covered, wrong; /* holds 1; a verdict */
+	double covered, wrong; /* shares: holds 1; gives a verdict */
 	double half_width;     /* root mean square, of logarithms */
 };
 
-/* Processes lie 2 % apart; in a share of the rounds the machine changes its speed between both. */
+/*
+ * Processes differ by 2 %; in a share of the rounds the machine changes its speed between the two.
+ */
 static void tell_rounds(uint64_t seed, double changed,
 			void (*contrast_by)(const double *, const double *, size_t,
 					    struct contrast *),
 			struct rounds_told *out)
 {
 	enum { TRIALS = 8000 };
-	const double speeds = log(1.37); /* apart: docs/measured/statistics.md */
+	const double speeds = log(1.37); /* ratio of the two: docs/measured/statistics.md */
 	const size_t n = (size_t)effort_table[0].processes_start;
 	struct random random;
 	double squares = 0;
@@ -333,8 +345,10 @@ static void tell_rounds(uint64_t seed, double changed,
 				    sqrt(squares)};
 }
 
-/* A machine of two speeds, as one was found: intervals by trimmed rounds are two thirds as wide
- * there, hold 1 as often as they say, and lose a fifteenth on a machine of one speed. */
+/*
+ * A machine with two speeds, as one was found. There, intervals by trimmed rounds are two thirds as
+ * wide and have their nominal coverage. On a machine with one speed they lose a fifteenth.
+ */
 static void rounds_withstand_two_speeds(void **state)
 {
 	struct rounds_told plain, trimmed;
@@ -354,7 +368,7 @@ static void rounds_withstand_two_speeds(void **state)
 		1.07);
 }
 
-/* Ranks of a quick table: equal contenders, and one that takes five times as long. */
+/* Ranks of a quick table: equal contenders, and one with five times the step time. */
 static void quick_ranks_hold(void **state)
 {
 	enum { TRIALS = 4000 };
@@ -386,15 +400,19 @@ static void quick_ranks_hold(void **state)
 		order_places(contenders, 2, 0, far);
 		ranked += far[0].rank == 1 && far[1].rank == 2;
 	}
-	/* With processes 40 % apart nothing is known of equal ones, and five times as long ranks.
+	/*
+	 * If processes differ by 40 %, equal contenders are not ranked, and five times the step
+	 * time is.
 	 */
 	between("equal contenders ranked, noisy machine", (double)wrong / TRIALS, 0.003, 0.018);
 	between("equal contenders called alike, noisy machine", (double)alike / TRIALS, 0, 0.01);
 	between("five times as long ranked, noisy machine", (double)ranked / TRIALS, 0.98, 1);
 }
 
-/* Median half width over invented cells of `n` processes that lie `between` apart and whose windows
- * of `seconds` add `within` of a second's mean. */
+/*
+ * Returns the median half width over simulated cells of `n` processes. The processes differ by
+ * `between`; `within` is the variation of a mean over one second, for windows of `seconds`.
+ */
 static double half_width(struct random *random, size_t n, double seconds, double between,
 			 double within)
 {
@@ -413,12 +431,15 @@ static double half_width(struct random *random, size_t n, double seconds, double
 	return percentile_of(widths, TRIALS, 0.5);
 }
 
-/* What quick effort is for: intervals that are a third of those of three processes of 2 s each,
- * which took as long. It is what Student's t gives while processes differ more than what a window
- * holds; the median of three, whose deviation is mostly too small, is below what t alone says. */
+/*
+ * The purpose of quick effort: its intervals are a third as wide as those of three processes of 2 s
+ * each, which took as long. Student's t gives this if processes differ by more than the variation
+ * within a window. The median of three is below the value of t alone, because their standard
+ * deviation is mostly too small.
+ */
 static void many_short_ones_are_a_third_as_wide(void **state)
 {
-	/* Of the variance of a mean over 2 s, the part that is within the window. */
+	/* The share of the variance of a mean over 2 s that is within the window. */
 	static const struct {
 		double part, low, high;
 	} rows[] = {{0, 0.30, 0.33}, {0.02, 0.31, 0.34}, {0.1, 0.355, 0.39}};
@@ -437,15 +458,15 @@ static void many_short_ones_are_a_third_as_wide(void **state)
 	}
 }
 
-/* A machine whose processes lie `sd` apart, and what is said there of default effort. */
+/* A machine whose processes differ by `sd`, and the statements about default effort on it. */
 struct told {
-	double floor;	 /* mean of those that a self-test of FLOOR_ROUNDS finds */
-	double found[2]; /* a slowdown of twice the floor is SLOWER: threshold 1 %, and `apart` */
-	double wrong;	 /* of the same twice, FASTER or SLOWER, threshold 1 % */
+	double floor;	 /* mean floor of self-tests of FLOOR_ROUNDS */
+	double found[2]; /* twice the floor is SLOWER: threshold 1 %, and `apart` */
+	double wrong;	 /* equal cells are FASTER or SLOWER, threshold 1 % */
 	double opposite; /* +2 % is FASTER, threshold 1 % */
 };
 
-/* Two cells of one run, B `slowdown` slower; they stop by themselves. */
+/* Two cells of one run, B slower by `slowdown`; each stops by its own rule. */
 static void compare_cells(struct random *random, double sd, double slowdown, struct contrast *out)
 {
 	double means[2][PROCESSES_MAX];
@@ -496,8 +517,10 @@ static void tell(uint64_t seed, double sd, struct told *out)
 			     sum.opposite / TRIALS};
 }
 
-/* What the self-test prints as the floor is what default effort finds, however far processes lie
- * apart; of the same it says nothing, and +2 % is never FASTER. */
+/*
+ * Default effort finds a slowdown of twice the floor that the self-test prints, however much
+ * processes differ. Equal cells get no verdict, and +2 % is never FASTER.
+ */
 static void twice_the_floor_is_found(void **state)
 {
 	static const double spreads[] = {0.003, 0.005, 0.007, 0.01, 0.015, 0.03};
@@ -515,16 +538,16 @@ static void twice_the_floor_is_found(void **state)
 	}
 }
 
-/* What is wrong with the processes of a made-up cell; all relative. */
+/* Faults in the processes of a simulated cell; all values are relative. */
 struct fault {
-	double apart;		   /* more standard deviation of processes; no fault */
-	double first, every_other; /* of processes: the first, each second */
+	double apart;		   /* additional standard deviation of processes; not a fault */
+	double first, every_other; /* the first process; every second process */
 	double moved;		   /* processes from the fifth on */
-	double page_faults;	   /* a step of each second process */
-	double shorter;		   /* all of them */
+	double page_faults;	   /* per step, in every second process */
+	double shorter;		   /* all processes */
 };
 
-/* DIAGNOSED processes of 10 ms a step. */
+/* The number of diagnosed processes, with steps of 10 ms. */
 enum { DIAGNOSED = 7 };
 
 static void diagnose_made_up(struct random *random, const struct fault *fault,
@@ -545,7 +568,7 @@ static void diagnose_made_up(struct random *random, const struct fault *fault,
 	diagnose(processes, DIAGNOSED, out);
 }
 
-/* How often each diagnosis is raised, and any, which stands at DIAGNOSIS_COUNT. */
+/* Computes how often each diagnosis is raised; the rate of any diagnosis is at DIAGNOSIS_COUNT. */
 static void how_often(uint64_t seed, const struct fault *fault, int trials,
 		      double rates[DIAGNOSIS_COUNT + 1])
 {
@@ -568,7 +591,7 @@ static void how_often(uint64_t seed, const struct fault *fault, int trials,
 		rates[id] /= trials;
 }
 
-/* Noise without structure raises hardly any diagnosis, and each fault its own. */
+/* Noise without structure rarely raises a diagnosis, and each fault raises its own. */
 static void faults_are_diagnosed(void **state)
 {
 	static const struct {
@@ -589,8 +612,7 @@ static void faults_are_diagnosed(void **state)
 		print_message("no fault: %s %.2f %%\n", diagnosis_word((enum diagnosis_id)id),
 			      100 * rates[id]);
 	between("no fault, anything diagnosed", rates[DIAGNOSIS_COUNT], 0, 0.01);
-	/* Where processes lie 5 % apart, what is too small to matter no longer keeps chance away.
-	 */
+	/* If processes differ by 5 %, the minimum effect sizes no longer exclude chance. */
 	how_often(19, &(struct fault){.apart = 0.05}, 2000, rates);
 	between("5 % apart, first-slowest", rates[DIAGNOSIS_FIRST_SLOWEST], 0, 0.011);
 	between("5 % apart, two-speeds", rates[DIAGNOSIS_TWO_SPEEDS], 0, 0.015);

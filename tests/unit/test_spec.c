@@ -200,7 +200,9 @@ static void defaults_fill_what_is_empty(void **state)
 	spec_release(&spec);
 }
 
-/* Stores are searched by this text: that of what the first program could do may never change. */
+/*
+ * Stores are searched by this text, so the text of the first version's features may never change.
+ */
 static void canonical_text_is_golden(void **state)
 {
 	static const char *const rates[] = {"0.01,0.1"}, *const off[] = {"false"};
@@ -230,7 +232,7 @@ static void canonical_text_is_golden(void **state)
 	spec_release(&spec);
 }
 
-/* Each change of what runs changes the text; where a word came from does not. */
+/* Each change of what runs changes the text; the origin of a word does not. */
 static void canonical_text_tells_runs_apart(void **state)
 {
 	static const char *const two[] = {"native,mxnet"}, *const split[] = {"native", "mxnet"};

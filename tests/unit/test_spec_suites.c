@@ -1,5 +1,7 @@
-/* Suite files: what the grammar means, and broken or hostile files that must end in one clear
- * message. */
+/*
+ * Suite files: the meaning of the grammar, and broken or hostile files, which must end in one clear
+ * message.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +36,7 @@ static int remove_folder(void **state)
 	return 0;
 }
 
-/* Reads the text as the file "mine.yaml"; the spec is initialised. */
+/* Reads the text as the file "mine.yaml" into an initialised spec. */
 static enum prony_status read_bytes(const char *text, size_t length, struct spec *spec,
 				    struct error *err)
 {
@@ -144,7 +146,7 @@ static void every_key_is_read(void **state)
 	spec_release(&spec);
 }
 
-/* An eighth of the batch, but two at least where there were two. */
+/* An eighth of the batch, but at least two if there were two. */
 static void a_screening_is_small(void **state)
 {
 	static const int64_t batches[][2] = {{1, 1},  {2, 2},  {3, 2},	  {16, 2},
@@ -177,7 +179,7 @@ static void a_screening_is_small(void **state)
 	spec_release(&spec);
 }
 
-/* What is stored keeps its text: nothing of this stands in it where it was not asked for. */
+/* Stored texts stay the same: these keys appear only in suites that use them. */
 static void texts_of_other_suites_stay(void **state)
 {
 	static const char *const words[] = {"origin", "form",	 "loss",   "samples",
@@ -220,7 +222,7 @@ static void rules_are_read(void **state)
 	spec_release(&spec);
 }
 
-/* A word says where it stands, because what is wrong with it may be known to others only. */
+/* Each word stores its line, because only later code may know what is wrong with it. */
 static void words_know_their_line(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -252,7 +254,7 @@ static void anchors_may_be_used(void **state)
 struct broken {
 	const char *text;
 	int line;
-	const char *words[3]; /* that the message holds */
+	const char *words[3]; /* parts of the message */
 };
 
 static const struct broken broken_files[] = {
@@ -378,7 +380,7 @@ static void broken_files_get_one_message(void **state)
 	}
 }
 
-/* A file too large, too deep or too wide ends in a message, soon. */
+/* A file that is too large, too deep or too wide soon ends in a message. */
 static void hostile(const char *before, const char *repeated, size_t times, const char *after,
 		    const char *word)
 {
@@ -396,8 +398,10 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 	if (status != PRONY_BAD_INPUT || !strstr(err.text, word))
 		fail_msg("%s: status %d: %s", repeated, status, err.text);
 	assert_non_null(strstr(err.text, "mine.yaml"));
-	/* Generous for a sanitizer on a slow machine: what is quadratic takes minutes. Of this
-	 * process' own time, as others may have the processor meanwhile. */
+	/*
+	 * Generous for a sanitizer on a slow machine: quadratic work takes minutes. This is the
+	 * process's own time, because others may use the processor meanwhile.
+	 */
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 	spec_release(&spec);
 	strbuf_release(&text);
@@ -424,7 +428,10 @@ static void hostile_files_are_bounded(void **state)
 	hostile("batches: [", "1..4000+1, ", 4, "1]\n", "more than 4096 numbers");
 }
 
-/* 256 rules of the same 1000 words: a few thousand bytes that mean a quarter of a million words. */
+/*
+ * 256 rules of the same 1000 words: a few thousand bytes that expand to a quarter of a million
+ * words.
+ */
 static void aliases_cannot_multiply(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -464,7 +471,7 @@ static void files_that_cannot_be_read_are_named(void **state)
 	free(absent);
 }
 
-/* The files that are installed are examples that people copy: they have to be right. */
+/* The installed files are examples that users copy, so they must be right. */
 static void built_in_suites_are_right(void **state)
 {
 	const char *const *names = NULL;
@@ -518,14 +525,14 @@ static void suites_are_found_by_name_or_path(void **state)
 	assert_int_equal(spec_find_suite("", &path, &err), PRONY_BAD_INPUT);
 }
 
-/* What the fuzzer starts from, and what it found. */
+/* The fuzzer's initial files, and the files that it found. */
 static void corpus_is_survived(void **state)
 {
 	(void)state;
 	assert_true(corpus_run("suite", NULL) >= 8);
 }
 
-/* Each key that a message offers stands in the document, and so do the built-in suites. */
+/* The document has each key that a message offers, and the built-in suites. */
 static void document_has_every_key(void **state)
 {
 	char *path = path_join(getenv("PRONY_SOURCE"), "docs/suites.md"), *text = NULL;

@@ -1,7 +1,7 @@
 /*
  * Estimates, intervals, steadiness and the stop rule. The expected numbers were computed with
- * mpmath at 40 digits, from the incomplete beta integral and by bisection, so by other means than
- * the code's.
+ * mpmath at 40 digits, from the incomplete beta integral and by bisection: other methods than the
+ * code's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static void quantiles_are_exact(void **state)
 	assert_true(isnan(student_t_quantile(NAN, 3)));
 }
 
-/* Both ways of computing it agree where one takes over from the other. */
+/* The two methods agree at the point where one replaces the other. */
 static void quantiles_have_no_step(void **state)
 {
 	(void)state;
@@ -217,7 +217,7 @@ static void few_blocks_are_not_steady(void **state)
 	free(warm);
 }
 
-/* A drift of 2 % within the coming window is the bound: exact slopes on both sides of it. */
+/* A drift of 2 % within the coming window is the limit: exact slopes on both sides of it. */
 static void drift_decides(void **state)
 {
 	(void)state;
@@ -243,8 +243,10 @@ static bool steady_over(const struct warm_up *warm, double window_s)
 			      (int64_t)(window_s * (double)SECOND_NS));
 }
 
-/* The drift is that of the window that comes: of each slope there is a length up to which it is
- * steady. What the line is unsure of grows with that, too. */
+/*
+ * The drift is that of the coming window: each slope is steady up to some window length. The
+ * uncertainty of the line grows with the length, too.
+ */
 static void the_coming_window_decides(void **state)
 {
 	struct warm_up *warm = calloc(1, sizeof *warm);
@@ -268,7 +270,7 @@ static void the_coming_window_decides(void **state)
 	free(warm);
 }
 
-/* Leftover bias of a window that follows the verdict: 400 processes that settle exponentially. */
+/* Remaining bias of a window after the verdict: 400 processes that settle exponentially. */
 static void verdicts_leave_little_bias(void **state)
 {
 	struct warm_up *warm = calloc(1, sizeof *warm);
@@ -288,11 +290,11 @@ static void verdicts_leave_little_bias(void **state)
 			double step = 1 + excess * exp(-t / constant);
 			add_block(warm, 1e7 * step * (1 + 0.004 * random_normal(&random)), 25);
 			t = (double)(warm->blocks[warm->count - 1].end_ns - 77 * SECOND_NS) / 1e9;
-			/* Asked once a second, as the parent does. */
+			/* Checked once a second, like in the parent. */
 			done = warm->count % 4 == 0 && steady(warm);
 		}
 		if (!done) {
-			/* Those are flagged: at 60 s they had still far to go. */
+			/* These are flagged: after 60 s they were still far from steady. */
 			assert_true(excess * exp(-30 / constant) > 0.02);
 			continue;
 		}
@@ -357,7 +359,7 @@ static void it_stops_when_narrow_enough(void **state)
 	assert_false(flag);
 	assert_false(effort_wants_more(normal, 0, wide, 12, 12, &flag));
 	assert_true(flag);
-	/* Quick never looks at the interval. */
+	/* Quick effort never checks the interval. */
 	assert_true(effort_wants_more(&effort_table[0], 0, wide, 10, 10, &flag));
 	assert_false(effort_wants_more(&effort_table[0], 0, wide, 11, 11, &flag));
 	assert_false(flag);

@@ -1,4 +1,4 @@
-/* The store: what goes in comes out; resuming, choosing a run, a full disk, older schemas. */
+/* The store: writing and reading back, resuming, choosing a run, a full disk, older schemas. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void opens_and_closes(void **state)
 	assert_true(file_exists(deep));
 	store_close(store);
 	store_close(NULL);
-	/* The last one to close leaves nothing but the file. */
+	/* The last connection that closes leaves only the store's file. */
 	char *log = memory_printf("%s-wal", deep);
 	assert_false(file_exists(log));
 	free(log);
@@ -129,7 +129,7 @@ static void everything_comes_back(void **state)
 		json_pack("{s:s, s:{s:f}}", "version", "1.13", "x", "pi", 3.14159265358979);
 	json_t *evidence = json_pack("{s:b, s:n}", "passed", 1, "worst");
 
-	meta.seed = INT64_MIN; /* the seed 2^63 of a user */
+	meta.seed = INT64_MIN; /* a user's seed 2^63 */
 	check(store_run_begin(f->store, &meta, &err), &err);
 	assert_int_equal(strlen(meta.uid), 32);
 	check(store_cell(f->store, meta.id, &cell, &id, &err), &err);
@@ -237,7 +237,7 @@ static void nothing_is_stored_twice(void **state)
 	check(store_process(f->store, id, &record, &err), &err);
 	expect_error(store_process(f->store, id, &record, &err), PRONY_STORE, &err,
 		     "replicate 0 of cell");
-	/* An unknown cell leaves no half of a result, and the store goes on. */
+	/* An unknown cell leaves no partial result, and the store remains usable. */
 	record.replicate = 1;
 	expect_error(store_process(f->store, id + 9, &record, &err), PRONY_STORE, &err,
 		     "cannot store a result");
@@ -263,7 +263,10 @@ static void runs_are_found_and_listed(void **state)
 		check(store_run_begin(f->store, &meta, &err), &err);
 		assert_int_equal(meta.id, i);
 	}
-	/* Identifiers are random: one of them may begin as those looked for do. */
+	/*
+	 * Identifiers are random, so one of them may begin with a prefix that is looked up; these
+	 * are fixed.
+	 */
 	check(sql_run(f->store,
 		      "UPDATE run SET uid = 'e' || id;"
 		      "UPDATE run SET uid = 'abc1' WHERE id = 3;"
@@ -310,7 +313,7 @@ static void a_full_disk_is_said_and_loses_nothing(void **state)
 	process_record_release(&record);
 }
 
-/* The table of fields only grows: a store made before lacks the last columns. */
+/* The table of fields only grows: an older store lacks the last columns. */
 static void missing_columns_are_added(void **state)
 {
 	struct store_folder *f = *state;
@@ -360,7 +363,7 @@ static void damage_is_said(void **state)
 		"DELETE FROM process_intervals; UPDATE process_series SET samples = x'01'",
 		"UPDATE process_series SET samples = x'', kind = 'odd'",
 		"UPDATE process_series SET kind = 'gauge', channels = 'a  b'",
-		/* Times that fall. */
+		/* Times that decrease. */
 		"UPDATE process_series SET channels = '', samples = zeroblob(8)",
 		("UPDATE process_series SET channels = 'a', samples ="
 		 " x'01000000000000000000000000000000' || zeroblob(16)"),

@@ -1,7 +1,6 @@
 /*
- * Stores that somebody made to do harm: names of ours that are no tables, versions that nobody
- * wrote, columns that hold what prony never puts there. They are refused; what is accepted does no
- * harm to any command.
+ * Stores made to do harm: prony's names for objects that are not tables, unknown versions, columns
+ * with values that prony never writes. They are refused; accepted ones harm no command.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +23,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Another program's hands: no rules of ours, no waiting for the disk. */
+/*
+ * Changes a store like another program: without prony's constraints, and without waiting for the
+ * disk.
+ */
 static int by_hand(const char *path, const char *sql)
 {
 	sqlite3 *db = NULL;
@@ -80,7 +82,7 @@ static void make_sample(const struct store_folder *f, struct sample *sample)
 
 static void restore(const struct sample *sample)
 {
-	/* A file that is written over may have to reach the disk first. */
+	/* Overwriting a file may have to wait for the disk, so it is removed first. */
 	remove(sample->path);
 	FILE *file = fopen(sample->path, "wb");
 
@@ -95,7 +97,7 @@ static void release_sample(struct sample *sample)
 	free(sample->path);
 }
 
-/* Neither read nor written, nor taken in by another store. */
+/* Refused for reading, for writing and for import into another store. */
 static void refused(struct store *mine, const char *path, const char *part)
 {
 	struct error err = ERROR_INIT;
@@ -116,13 +118,13 @@ static void names_that_are_no_tables_are_refused(void **state)
 	static const struct {
 		const char *sql, *part;
 	} rows[] = {
-		/* A new run at each look. */
+		/* A new run at each query. */
 		{"PRAGMA legacy_alter_table = ON; ALTER TABLE run RENAME TO kept;"
 		 "CREATE VIEW run AS SELECT id, lower(hex(randomblob(16))) AS uid, suite, version,"
 		 " effort, seed, started_wall_ns, finished_wall_ns, statistic, spec, command,"
 		 " environment, environment_hash, host FROM kept",
 		 "'run' is not a table of prony's: it is no table"},
-		/* Rows without end. */
+		/* Endless rows. */
 		{"PRAGMA legacy_alter_table = ON; ALTER TABLE cell RENAME TO kept;"
 		 "CREATE VIEW cell AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM "
 		 "n)"
@@ -138,7 +140,7 @@ static void names_that_are_no_tables_are_refused(void **state)
 		 "a trigger hangs on it"},
 		{"CREATE INDEX i ON cell(abs(batch) + 1)", "an index on it computes something"},
 		{"CREATE INDEX i ON cell(batch) WHERE key LIKE '%a%b%c%'", "computes something"},
-		/* The texts of the schema themselves. */
+		/* The schema's own texts. */
 		{"PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql ="
 		 " replace(sql, 'suite TEXT NOT NULL', 'suite TEXT AS (host || host)')"
 		 " WHERE name = 'run'",
@@ -160,11 +162,11 @@ static void names_that_are_no_tables_are_refused(void **state)
 		restore(&sample);
 		int code = by_hand(sample.path, rows[i].sql);
 		if (code != SQLITE_OK && strstr(rows[i].sql, "fts4"))
-			continue; /* an SQLite without it */
+			continue; /* this SQLite does not have fts4 */
 		assert_int_equal(code, SQLITE_OK);
 		refused(f->store, sample.path, rows[i].part);
 	}
-	/* What somebody keeps beside them, under other names, is his own. */
+	/* Objects of other names beside prony's are the user's own and are allowed. */
 	restore(&sample);
 	by_hand(sample.path, "CREATE TABLE notes (text); CREATE VIEW v AS SELECT * FROM run;"
 			     "CREATE INDEX i ON process(step_mean_ns)");
@@ -181,7 +183,10 @@ static void put_number(unsigned char *at, unsigned value, int bytes)
 		at[i] = (unsigned char)value;
 }
 
-/* An inner page of a table (sqlite.org/fileformat2.html, 1.6) whose children are all one page. */
+/*
+ * Writes an inner page of a table (sqlite.org/fileformat2.html, 1.6) whose children are all the
+ * same page.
+ */
 static void inner_page(unsigned char *page, size_t page_bytes, unsigned child)
 {
 	enum { CHILDREN = 100, CELL_BYTES = 5 };
@@ -199,7 +204,9 @@ static void inner_page(unsigned char *page, size_t page_bytes, unsigned child)
 	}
 }
 
-/* Pages that point a hundred times to the next: a small file of more rows than anybody can read. */
+/*
+ * Pages that each point a hundred times to the next: a small file with more rows than can be read.
+ */
 static void pages_that_are_read_again_and_again(void **state)
 {
 	enum { LEVELS = 12 };
@@ -220,7 +227,7 @@ static void pages_that_are_read_again_and_again(void **state)
 	unsigned char *bytes = (unsigned char *)sample.bytes;
 	size_t size = (size_t)(bytes[16] << 8 | bytes[17]), pages = sample.length / size;
 	bytes = memory_realloc(bytes, (pages + LEVELS) * size);
-	/* The leaf that was the root moves behind the chain. */
+	/* The leaf that was the root moves after the chain. */
 	memcpy(bytes + (pages + LEVELS - 1) * size, bytes + ((size_t)root - 1) * size, size);
 	inner_page(bytes + ((size_t)root - 1) * size, size, (unsigned)pages + 1);
 	for (size_t i = 0; i + 1 < LEVELS; i++)
@@ -255,7 +262,7 @@ static void versions_that_nobody_wrote_are_refused(void **state)
 	release_sample(&sample);
 }
 
-/* Every way in which a stored run is looked at. */
+/* All ways to view a stored run. */
 static void show_everything(struct store *store, const char *what)
 {
 	static enum prony_status (*const writers[])(const struct summary *, struct strbuf *,
@@ -284,7 +291,7 @@ static void show_everything(struct store *store, const char *what)
 	stored_run_release(&run);
 }
 
-/* Whether a store in which every row has this value in this column is left out by an import. */
+/* Returns whether an import leaves out a store in which every row has this value in this column. */
 static bool is_refused(struct store *mine, const struct sample *sample, const char *table,
 		       const char *column, const char *value)
 {
@@ -313,7 +320,7 @@ static bool is_refused(struct store *mine, const struct sample *sample, const ch
 	return !taken;
 }
 
-/* The first are tried in the many fields of `process` too. */
+/* The first values are also tried in the many fields of `process`. */
 enum { FOR_ALL = 5 };
 static const char *const evil[] = {
 	"9223372036854775807",
@@ -363,7 +370,7 @@ static void every_column_is_looked_at(void **state)
 					     "process_series",
 					     "run_name",
 					     "run_tag"};
-	/* Numbers of rows, which a copy gets anew. */
+	/* Row numbers, which a copy assigns anew. */
 	static const char *const keys[] = {"id", "run", "cell", "process"};
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -384,7 +391,7 @@ static void every_column_is_looked_at(void **state)
 			size_t tries = strcmp(tables[t], "process") ? COUNT(evil) : FOR_ALL;
 			for (size_t i = 0; i < tries && !key; i++)
 				here += is_refused(f->store, &sample, tables[t], name, evil[i]);
-			/* The wrong type at the least. */
+			/* At least a wrong type must be refused. */
 			if (!key && here == 0)
 				fail_msg("%s.%s takes nearly anything", tables[t], name);
 			columns += !key;
@@ -410,7 +417,7 @@ static void these_are_refused_by_name(void **state)
 		{"cell", "gate", "'nonsense'"},
 		{"cell", "stage", "'nonsense'"},
 		{"cell", "batch", "0"},
-		{"cell", "batch", "16"}, /* which its key does not say */
+		{"cell", "batch", "16"}, /* contradicts its key */
 		{"cell", "learning_rate", "-1.5"},
 		{"cell", "name", "'pytorch'"},
 		{"cell", "hash", "'0123456789abcdef' || id"},
@@ -436,7 +443,7 @@ static void these_are_refused_by_name(void **state)
 	release_sample(&sample);
 }
 
-/* One bad run keeps none of the others out. */
+/* One bad run does not prevent the import of the others. */
 static void the_others_are_copied(void **state)
 {
 	struct store_folder *f = *state;
@@ -462,7 +469,7 @@ static void the_others_are_copied(void **state)
 
 int main(void)
 {
-	/* Pages without the chart libraries: there are hundreds. */
+	/* Pages without the chart libraries, because there are hundreds of pages. */
 	setenv("PRONY_SHARE", "/nonexistent", 1);
 	const struct CMUnitTest tests[] = {
 		store_test(names_that_are_no_tables_are_refused),

@@ -1,4 +1,4 @@
-/* The store's file: odd names, files that are no store, rights that are not there, damage. */
+/* The store's file: odd names, files that are not stores, missing permissions, damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOBODY 65534
 
-/* Names that mean something else to SQLite or in a URI are files here. */
+/* Names with a special meaning for SQLite or in a URI are ordinary files here. */
 static void odd_names_are_files(void **state)
 {
 	static const char *const names[] = {":memory:", "100% ?mode=memory#x.db",
@@ -40,7 +40,10 @@ static void odd_names_are_files(void **state)
 	assert_int_equal(chdir("/"), 0);
 }
 
-/* Opens a file that is no store, both ways; the messages name file and remedy. */
+/*
+ * Opens a file that is not a store, for reading and for writing; the messages name the file and the
+ * remedy.
+ */
 static void refused(const char *path, enum prony_status status, const char *part)
 {
 	for (int read_only = 0; read_only < 2; read_only++) {
@@ -83,7 +86,7 @@ static void other_files_are_refused(void **state)
 	free(path);
 }
 
-/* Runs a function as a user who may not write; true when it could. */
+/* Runs a function as a user without write permission; returns whether it could. */
 static bool as_nobody(void (*body)(const char *), const char *path)
 {
 	int status = -1;
@@ -105,7 +108,7 @@ static bool as_nobody(void (*body)(const char *), const char *path)
 	return true;
 }
 
-/* Without cmocka's help, which cannot be used in a child. */
+/* Without cmocka, which cannot be used in a child. */
 static void demand(bool truth, const char *what)
 {
 	if (!truth) {
@@ -144,10 +147,10 @@ static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
 	char *none = path_join(f->folder, "deep/none.db");
 
 	fixture_cell_of(f->store, "native", 1);
-	/* Folders on the way must be passable. */
+	/* The folders on the path must be accessible. */
 	assert_int_equal(chmod(f->folder, 0755), 0);
 	bool could = as_nobody(write_is_refused, none);
-	/* While its writer still has it open, with results in the log beside it. */
+	/* While the writer still has it open, with results in the log beside it. */
 	if (could)
 		as_nobody(read_works, f->path);
 	char *path = memory_strdup(f->path);
@@ -155,7 +158,7 @@ static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
 	f->store = NULL;
 	if (could)
 		as_nobody(read_works, path);
-	chmod(path, 0666); /* the file may be written, its folder not */
+	chmod(path, 0666); /* the file is writable, its folder is not */
 	if (could)
 		as_nobody(read_works, path);
 	free(path);
@@ -164,7 +167,7 @@ static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
 		skip();
 }
 
-/* Bytes turned at random anywhere in the file: it is read, or refused with a message. */
+/* Random bytes anywhere in the file: it is read, or refused with a message. */
 static void damaged_files_do_no_harm(void **state)
 {
 	struct store_folder *f = *state;
@@ -193,7 +196,10 @@ static void damaged_files_do_no_harm(void **state)
 		struct store *store = NULL;
 		struct stored_run run;
 		memcpy(copy, bytes, length);
-		/* Every other one in the first page, where the header and the schema are. */
+		/*
+		 * Every second copy is damaged in the first page, which has the header and the
+		 * schema.
+		 */
 		for (int k = 0; k < 1 + i % 20; k++)
 			copy[random_below(&random, i % 2 ? length : 4096)] =
 				(char)random_below(&random, 256);

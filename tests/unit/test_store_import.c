@@ -1,4 +1,4 @@
-/* Stores of several machines merged into one. */
+/* Stores of several machines are merged into one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
 
-/* A store with runs of two cells each and two results in every cell. */
+/* Makes a store with runs of two cells each and two results in every cell. */
 static struct store *make_other(const char *path, int runs)
 {
 	struct error err = ERROR_INIT;
@@ -92,7 +92,7 @@ static void runs_are_copied_once(void **state)
 	int imported = -1;
 
 	fixture_cell_of(f->store, "native", 1); /* ids differ between the stores */
-	/* Once while its writer still holds it, once after. */
+	/* Once while its writer still has it open, and once after. */
 	check(store_import(f->store, path, &imported, &err), &err);
 	assert_int_equal(imported, 3);
 	for (int i = 0; i < 3; i++) {
@@ -108,7 +108,7 @@ static void runs_are_copied_once(void **state)
 	assert_int_equal(imported, 0);
 	assert_int_equal(fixture_count(f->store, "run"), 4);
 	assert_int_equal(fixture_count(f->store, "process"), 12);
-	/* A store holds all of itself. */
+	/* Importing a store into itself adds nothing. */
 	check(store_import(f->store, f->path, &imported, &err), &err);
 	assert_int_equal(imported, 0);
 	free(path);
@@ -156,12 +156,12 @@ static void bad_stores_are_refused_whole(void **state)
 	expect_error(store_import(f->store, path, &imported, &err), PRONY_STORE, &err, "newer");
 	assert_int_equal(imported, 77);
 	assert_int_equal(fixture_count(f->store, "run"), 0);
-	/* The store goes on, and the next import finds nothing attached. */
+	/* The store remains usable, and the next import finds nothing attached. */
 	fixture_cell_of(f->store, "native", 1);
 	free(path);
 }
 
-/* A run whose copy fails half-way is not there at all. */
+/* A run whose copy fails half-way is not in the store at all. */
 static void a_copy_is_all_or_nothing(void **state)
 {
 	struct store_folder *f = *state;

@@ -1,6 +1,7 @@
 /*
- * A writer that is killed at any instant: what it was told is stored is there, nothing is there in
- * part, and the store can be written at once. Several writers at the same time lose nothing either.
+ * A writer that is killed at any instant: all results reported as stored are in the store, none is
+ * stored partially, and the store is writable at once. Several simultaneous writers lose nothing,
+ * either.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +43,10 @@ static _Noreturn void write_until_killed(const char *path, int64_t cell, int fir
 	}
 }
 
-/* Kills a writer some time after its `reports`th report; the last replicate it reported. */
+/*
+ * Kills a writer some time after its `reports`th report; returns the last replicate that it
+ * reported.
+ */
 static int kill_a_writer(const char *path, int64_t cell, int before, int reports, int64_t after_ns)
 {
 	int ends[2], status, number, last = before;
@@ -104,7 +108,7 @@ static void results_survive_a_kill(void **state)
 		reported += told - last;
 		check(store_open(path, false, &f->store, &err), &err);
 		int64_t stored = fixture_count(f->store, "process");
-		/* The kill may fall between a commit and its report: one more may be there. */
+		/* The kill may happen between a commit and its report, so there may be one more. */
 		assert_true(stored == told + 1 || stored == told + 2);
 		check_integrity(f->store);
 		last = (int)stored - 1;
@@ -122,7 +126,7 @@ static void writers_take_turns(void **state)
 	char path[512];
 
 	snprintf(path, sizeof path, "%s", f->path);
-	/* SQLite's connections do not cross a fork. */
+	/* SQLite connections must not be used across a fork. */
 	store_close(f->store);
 	f->store = NULL;
 	for (int w = 0; w < WRITERS; w++) {
@@ -162,7 +166,7 @@ static void writers_take_turns(void **state)
 	check_integrity(f->store);
 }
 
-/* Many open a store that is not there yet at the same time. */
+/* Many processes open a store that does not exist yet at the same time. */
 static void all_may_make_it(void **state)
 {
 	struct store_folder *f = *state;

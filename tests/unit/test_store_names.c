@@ -1,4 +1,4 @@
-/* What runs are called: names, tags, numbers, the beginnings of uids; the runs of a cell. */
+/* References to runs: names, tags, numbers, prefixes of uids; the runs of a cell. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void a_word_means_one_run(void **state)
 {
 	static const struct {
 		const char *which;
-		int64_t id; /* 0: there is none */
+		int64_t id; /* 0: not found */
 	} rows[] = {
 		{"", 3},	{"latest", 3},	 {"latest~0", 3}, {"latest~2", 1}, {"latest~3", 0},
 		{"latest~", 0}, {"latest~x", 0}, {"main", 2},	  {"2", 2},	   {"02", 0},
@@ -44,7 +44,10 @@ static void a_word_means_one_run(void **state)
 	begin(f->store, 100, "");
 	begin(f->store, 200, "main");
 	begin(f->store, 300, "");
-	/* Identifiers are random: a run with the number 6 is asked for, and there is none. */
+	/*
+	 * Identifiers are random, so they are set here. Run number 6 is looked up, and there is
+	 * none.
+	 */
 	check(sql_run(f->store,
 		      "UPDATE run SET uid = '66661111f' || substr(uid, 10) WHERE id = 1;"
 		      "UPDATE run SET uid = 'aaaab' || substr(uid, 6) WHERE id = 2;"
@@ -85,7 +88,7 @@ static void what_is_changed_is_named(void **state)
 	assert_string_equal(found.meta.name, "main");
 	check(store_find_run(f->store, "latest", &found, &err), &err);
 	assert_int_equal(found.meta.id, 2);
-	/* One by its number and another by its uid. */
+	/* The reference matches one run by its number and another by its uid. */
 	check(sql_run(f->store,
 		      "UPDATE run SET id = 1234 WHERE id = 2;"
 		      "UPDATE run SET uid = '1234' || substr(uid, 5) WHERE id = 1",
@@ -113,7 +116,7 @@ static void names_are_one_runs_only(void **state)
 	check(store_run_name(f->store, second, "main", true, &err), &err);
 	check(store_find_run(f->store, "main", &found, &err), &err);
 	assert_int_equal(found.meta.id, second);
-	/* Its own name again, another one, none. */
+	/* Its own name again, another name, no name. */
 	check(store_run_name(f->store, second, "main", false, &err), &err);
 	check(store_run_name(f->store, second, "v2.1_rc+1-x", false, &err), &err);
 	assert_int_equal(fixture_count(f->store, "run_name"), 1);
@@ -177,7 +180,7 @@ static void runs_bear_tags(void **state)
 	arena_release(&arena);
 }
 
-/* A store of before has no such tables, and may be one that cannot be written. */
+/* An older store lacks these tables, and may be read-only. */
 static void an_older_store_has_no_names(void **state)
 {
 	struct store_folder *f = *state;
@@ -217,7 +220,7 @@ static void names_are_imported(void **state)
 	check(store_load_run(f->store, "main", 0, &run, &err), &err);
 	assert_int_equal(run.meta.id, 1);
 	stored_run_release(&run);
-	/* The name was another run's here. */
+	/* The name belongs to another run here. */
 	check(store_load_run(f->store, "2", 0, &run, &err), &err);
 	assert_string_equal(run.meta.name, "");
 	assert_string_equal(run.meta.tags, "main,there");
@@ -241,7 +244,7 @@ static void a_cell_has_a_history(void **state)
 	arena_init(&arena, 0);
 	struct cell native = fixture_cell("native", 8), mxnet = fixture_cell("mxnet", 8);
 	for (int i = 0; i < 4; i++) {
-		/* Not in the order of their numbers. */
+		/* Times in another order than the run numbers. */
 		int64_t run = begin(f->store, i == 0 ? 900 : 100 * i, ""), id = 0;
 		struct process_record record;
 		check(store_cell(f->store, run, &mxnet, &id, &err), &err);
@@ -273,7 +276,7 @@ static void a_cell_has_a_history(void **state)
 	for (size_t i = 0; i < count; i++)
 		stored_run_release(&runs[i]);
 	free(runs);
-	/* Up to a run, however many came after it. */
+	/* Up to a given run, however many came after it. */
 	check(store_load_history(f->store, hash, 4, 1, &runs, &count, &err), &err);
 	assert_int_equal(count, 1);
 	assert_int_equal(runs[0].meta.id, 4);

@@ -1,6 +1,6 @@
 /*
- * The store on a disk that fails at every write of a run in turn, and a store that is taken away
- * under a run: no result that was said to be stored is lost, and the message says what to do.
+ * The store on a disk that fails at each write of a run in turn, and a store that is removed during
+ * a run. No result reported as stored is lost, and the message says what to do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 enum { CELLS = 2, PROCESSES = 2 };
 
-/* How far a run came: what the store said that it has. */
+/* The progress of a run, as reported by the store. */
 struct done {
 	int runs, cells, gates, processes, finished;
 };
@@ -73,7 +73,9 @@ static enum prony_status one_run(const char *path, struct done *done, struct err
 	return status;
 }
 
-/* What was said to be stored is there, whole, and at most the one thing more that was being stored.
+/*
+ * Everything reported as stored is there and complete, with at most one more item: the one being
+ * stored.
  */
 static void check_stored(const char *path, const struct done *done, const char *what)
 {
@@ -105,7 +107,7 @@ static void check_stored(const char *path, const struct done *done, const char *
 	store_close(store);
 }
 
-/* An empty store, whose tables are made: what making them takes is tried once. */
+/* An empty store with its tables, so that their creation is tested only once. */
 struct blank {
 	char *bytes;
 	size_t length;
@@ -132,7 +134,10 @@ static void put(const struct blank *blank, const char *path)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* The number of the writes of a run, and whether the run was told of the failure at the `at`th. */
+/*
+ * Returns the number of writes of a run that fails at write `at`; *told counts the runs that got
+ * the error.
+ */
 static long fail_at(const char *folder, const struct blank *blank, long at, int code, bool stays,
 		    int *told)
 {
@@ -148,7 +153,7 @@ static long fail_at(const char *folder, const struct blank *blank, long at, int 
 	enum prony_status status = one_run(path, &done, &err);
 	long writes = fault_vfs_count();
 	fault_vfs_set(0, 0, false);
-	/* What the journal has may be moved into the file later. */
+	/* Data in the journal may be moved into the file later. */
 	if (status == PRONY_OK && (!done.finished || done.processes != CELLS * PROCESSES))
 		fail_msg("%s: it was not said", what);
 	*told += status != PRONY_OK;
@@ -194,7 +199,7 @@ static void every_write_may_fail(void **state)
 	assert_true(tried > 300 && told > tried / 2);
 }
 
-/* A store with a run of one cell and one result that is open, and the cell. */
+/* Begins a run of one cell and one result in a store that stays open; returns the cell. */
 static int64_t begin(struct store_folder *f, struct run_meta *meta)
 {
 	struct error err = ERROR_INIT;
@@ -211,7 +216,7 @@ static int64_t begin(struct store_folder *f, struct run_meta *meta)
 	return id;
 }
 
-/* The next result is an error that names the file which holds it and what was before. */
+/* The next result gives an error that names the file with the result and the problem. */
 static void store_and_find(struct store_folder *f, int64_t cell, const char *rescued)
 {
 	struct error err = ERROR_INIT;
@@ -221,7 +226,7 @@ static void store_and_find(struct store_folder *f, int64_t cell, const char *res
 
 	fixture_record(&record, 1);
 	expect_error(store_process(f->store, cell, &record, &err), PRONY_STORE, &err, rescued);
-	/* And so is every later one: the run must not end well. */
+	/* Every later result does so, too: the run must not end successfully. */
 	record.replicate = 2;
 	expect_error(store_process(f->store, cell, &record, &err), PRONY_STORE, &err, rescued);
 	process_record_release(&record);
@@ -262,7 +267,7 @@ static void a_removed_store_is_written_beside(void **state)
 	remove_store(f->path);
 	store_and_find(f, cell, rescued);
 	assert_false(file_exists(f->path));
-	/* As the message says. */
+	/* As the message instructs. */
 	check(store_open(f->path, false, &mine, &err), &err);
 	check(store_import(mine, rescued, &imported, &err), &err);
 	assert_int_equal(imported, 1);
@@ -273,7 +278,7 @@ static void a_removed_store_is_written_beside(void **state)
 	free(rescued);
 }
 
-/* Another store in its place, with results that are not moved into it yet, stays as it is. */
+/* Another store at the same path, with results still in its log, is not changed. */
 static void a_replaced_store_is_written_beside(void **state)
 {
 	struct store_folder *f = *state;
@@ -311,7 +316,7 @@ static void its_folder_may_be_gone(void **state)
 	int64_t cell = begin(f, &meta);
 	check(directory_remove(deep, &err), &err);
 	store_and_find(f, cell, rescued);
-	/* And nothing can be made in its place. */
+	/* Nothing can be created at its path, either. */
 	check(store_open(path, false, &f->store, &err), &err);
 	cell = begin(f, &meta);
 	check(directory_remove(deep, &err), &err);
@@ -328,7 +333,7 @@ static void its_folder_may_be_gone(void **state)
 	free(deep);
 }
 
-/* The last thing that a run stores is told as well. */
+/* A failure of a run's last write is reported as well. */
 static void the_end_of_a_run_is_told_too(void **state)
 {
 	struct store_folder *f = *state;

@@ -1,6 +1,6 @@
 /*
- * Teams of two workers: asked together, as slow as the slowest, ended by the first failure. The
- * worker is this program: "worker MODE".
+ * Teams of two workers are asked together, take as long as the slowest, and end at the first
+ * failure. The worker is this program: "worker MODE".
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,9 @@
 #define SHARED_FD 7
 #define MS INT64_C(1000000)
 
-/* A file of the folder that both workers and the test see: "pid-0", "asked-1". */
+/*
+ * Returns the path of a file in the folder that both workers and the test use: "pid-0", "asked-1".
+ */
 static char *file_of(const char *folder, const char *what, int rank)
 {
 	return memory_printf("%s/%s-%d", folder, what, rank);
@@ -48,7 +50,7 @@ static void wait_for(const char *what, int rank)
 	free(path);
 }
 
-/* One step, of 1 us or 5 ms. Rank 0 answers after rank 1 was asked. */
+/* Runs one step, of 1 us or 5 ms. Rank 0 answers after rank 1 was asked. */
 static void run_step(const char *mode, int rank, char *shared, json_t *reply)
 {
 	put("asked", rank, 0);
@@ -128,7 +130,7 @@ static enum prony_status run(struct peer *peer, struct team *team, int64_t timeo
 	return team_run(team, 1, SYNC_END, 1, 0, timeout_ns, window, &peer->err);
 }
 
-/* Ends the team, after which neither worker is there. */
+/* Ends the team; neither worker is running afterwards. */
 static struct client_end end(struct peer *peer, struct team *team)
 {
 	struct client_end end;
@@ -158,7 +160,7 @@ static void the_slowest_counts(void **state)
 
 	(void)state;
 	start(&peer, &team, "slow");
-	/* Rank 0 answers only when rank 1 has been asked too. */
+	/* Rank 0 answers only after rank 1 has been asked, too. */
 	assert_int_equal(run(&peer, &team, 0, &window), PRONY_OK);
 	assert_int_equal(window.count, 1);
 	assert_int_equal(window.records[0].end_ns - window.records[0].begin_ns, 5 * MS);

@@ -1,4 +1,4 @@
-/* TensorFlow's adapter against the float64 reference. Skipped where it is not installed. */
+/* TensorFlow's adapter against the float64 reference. Skipped if TensorFlow is not installed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static bool run(const char *network, int64_t batch, exercise_body *body)
 	return exercise_run(adapter, library, zoo_find(network, NULL), batch, body);
 }
 
-/* With four samples one comparison of `separable` is too close to call. */
+/* With four samples, one comparison of `separable` is too close to zero. */
 #define OPERATOR_BATCH 5
 
 static bool run_operator(const char *name, exercise_body *body)
@@ -36,7 +36,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_TRAIN;
-	e->recipe.threads = 1; /* other than the cores at hand: open has to set it */
+	e->recipe.threads = 1; /* differs from the available cores: open has to set it */
 	status = exercise_open(e, err);
 	if (status != PRONY_OK)
 		return status;
@@ -75,8 +75,10 @@ static enum prony_status nchw_unsupported(struct exercise *e, struct error *err)
 	return error_set(err, PRONY_MISMATCH, "nchw: %s", said.text);
 }
 
-/* The kernels for it are oneDNN's, which TensorFlow 2 turns on by itself where the processor has
- * instructions for neural networks: with these it must have them. */
+/*
+ * Returns whether NCHW works. Its kernels are oneDNN's. TensorFlow 2 enables them by default on
+ * processors with instructions for neural networks, so they must work there.
+ */
 static bool has_nchw(void)
 {
 	return adapter != &adapter_tensorflow1 &&
@@ -116,7 +118,7 @@ static void test_options(void **state)
 	assert_true(first || run("lenet", 4, without_onednn));
 }
 
-/* Near to the reference, and not as near as fp32 is. */
+/* Close to the reference, but not as close as fp32. */
 static enum prony_status in_bf16(struct exercise *e, struct error *err)
 {
 	struct reference ref = {0};
@@ -150,7 +152,7 @@ static enum prony_status in_bf16(struct exercise *e, struct error *err)
 	return status;
 }
 
-/* TensorFlow itself says which of its operations have no bf16. */
+/* TensorFlow itself reports which of its operations lack bf16. */
 static enum prony_status not_in_bf16(struct exercise *e, struct error *err)
 {
 	struct error said = ERROR_INIT;
@@ -171,7 +173,7 @@ static void test_bf16(void **state)
 	assert_true(run_operator("lrn", not_in_bf16));
 }
 
-/* What the operations of TensorFlow cannot say, all reasons at once. */
+/* Layers that TensorFlow's operations cannot express are refused, with all reasons at once. */
 static void test_refusals(void **state)
 {
 	struct recipe recipe;
@@ -201,7 +203,7 @@ static void test_refusals(void **state)
 	graph_release(&graph);
 }
 
-/* What TensorFlow says of the operations that supports refuses to ask it for. */
+/* TensorFlow itself refuses the operations that supports refuses. */
 static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 {
 	static const char *const says[] = {"type 'float' when 'int' expected",
@@ -213,7 +215,7 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 	const struct shape channels = shape_make(1, (const int64_t[]){4});
 	const float numbers[32] = {0};
 	struct tf_api api;
-	/* The adapter knows what has to be loaded first. */
+	/* The adapter knows which libraries to load first. */
 	enum prony_status status = adapter->probe(&e->session, &e->probe, err);
 
 	if (status == PRONY_OK)
@@ -231,7 +233,7 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 			tf_op(&emit, "LRN", TF_IN(s), NULL);
 		else if (i == 2)
 			tf_op(&emit, "FusedBatchNormV3", TF_IN(s, c, c, c, c), NULL);
-		else /* 1.15 says that there is no such attribute, 2.21 passes over it */
+		else /* 1.15 reports an unknown attribute, 2.21 ignores it */
 			x = tf_op(&emit, "MaxPool", TF_IN(x),
 				  TF_WITH(tf_ints("ksize", twos, 4), tf_ints("strides", ones, 4),
 					  TF_TEXT("padding", "VALID"),
@@ -264,7 +266,7 @@ static const struct framework_case cases[] = {
 	CASE("tagger", 4, exercise_update_momentum),
 	CASE("lenet", 8, exercise_update_rmsprop),
 	CASE("mlp", 8, exercise_update_rmsprop_wrong),
-	/* Running statistics, and the parameters of a layer that lie in one variable. */
+	/* Running statistics, and the parameters of a layer that are in one variable. */
 	CASE("operator:batch_norm", OPERATOR_BATCH, exercise_update_momentum),
 	CASE("operator:lstm", OPERATOR_BATCH, exercise_update_rmsprop),
 	CASE("lenet", 4, check_reports),
@@ -274,7 +276,7 @@ static const struct framework_case cases[] = {
 	CASE("mlp", 4, exercise_wrong_weight),
 };
 
-/* An argument chooses tests by their name. */
+/* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest others[] = {

@@ -1,4 +1,4 @@
-/* How long a run still takes: the events of an invented run, and what is shown meanwhile. */
+/* The remaining time of a run: the events of an invented run, and the text shown meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void a_run_is_estimated_by_what_its_processes_took(void **state)
 
 	(void)state;
 	setup(&run, 1, 0, false, 0);
-	/* Of each cell 8.5 processes of 0.3 + 10 + 10 s, and its gate. */
+	/* Per cell, 8.5 processes of 0.3 + 10 + 10 s, and its gate. */
 	time_left_plan_text(&run.left, text, sizeof text);
 	assert_string_equal(text, "10 to 24 processes, about 6 min");
 	event(&run, EVENT_PREPARE, 0, NULL);
@@ -79,7 +79,9 @@ static void a_run_is_estimated_by_what_its_processes_took(void **state)
 	event(&run, EVENT_GATE_END, 0, NULL);
 	event(&run, EVENT_GATE_KEPT, 1, NULL);
 	shows(&run, "0 of 10 to 24", "about 6 min");
-	/* The other cell's are thought as long until it has one of its own: 7.5 and 8.5 of 100 s.
+	/*
+	 * Until the other cell has a process of its own, its processes are assumed to take as long:
+	 * 7.5 and 8.5 of 100 s.
 	 */
 	process(&run, 0, 100);
 	shows(&run, "1 of 10 to 24", "about 27 min");
@@ -124,7 +126,9 @@ static void a_reference_is_known_by_its_progress(void **state)
 			run.now);
 	run.now += 40 * SECOND;
 	time_left_event(&run.left, &half, run.cells, run.now);
-	/* And two starts of 0.3 s, of which the first is not counted from before the reference. */
+	/*
+	 * And two starts of 0.3 s; the time of the first one before the reference does not count.
+	 */
 	shows(&run, "0 of 2", "about 41 s");
 	event(&run, EVENT_GATE_START, 0, NULL);
 	run.now += 2 * SECOND;

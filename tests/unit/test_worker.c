@@ -1,4 +1,4 @@
-/* worker_main over pipes in a child: what the null and fake adapters deliver. */
+/* worker_main over pipes in a child process: the results of the null and fake adapters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void runs_yield_the_records_of_their_mode(void **state)
 	}
 }
 
-/* The tensors that the last read left in the shared memory, in *arena. */
+/* Returns the tensors of the last read in the shared memory, in *arena. */
 static struct tensor_set read_tensors(const struct peer *peer, struct arena *arena)
 {
 	struct error err = ERROR_INIT;
@@ -117,7 +117,7 @@ static void registered_adapters_are_whole(void **state)
 
 		if (adapter_check(adapter_registry[i], &err) != PRONY_OK)
 			fail_msg("%s", err.text);
-		/* The first of a name is found: no other may have it. */
+		/* adapter_find returns the first adapter with a name, so names must be unique. */
 		assert_ptr_equal(adapter_find(adapter_registry[i]->name), adapter_registry[i]);
 	}
 	assert_null(adapter_find("abacus"));

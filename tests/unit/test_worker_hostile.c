@@ -1,5 +1,7 @@
-/* worker_main over pipes in a child: wrong and hostile requests. Their order and bundles are tested
- * by test_worker_check.py. */
+/*
+ * worker_main over pipes in a child process: wrong and hostile requests. test_worker_check.py tests
+ * their order and bundles.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,7 +125,7 @@ static void unknown_adapters_are_missing(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-/* Every member of the header is bent once. */
+/* Each member of the header is changed once. */
 static void bad_shared_memory_is_refused(void **state)
 {
 	static const struct {
@@ -158,7 +160,7 @@ static void bad_shared_memory_is_refused(void **state)
 		 PEER_HELLO ", \"shared_memory\": {\"fd\": %d, \"bytes\": %d}", peer.shared_fd,
 		 PEER_SHARED_BYTES * 2);
 	peer_refused(&peer, "hello", members, "invalid", "shared memory");
-	/* A descriptor that does not exist cannot be mapped: files serve. */
+	/* A descriptor that does not exist cannot be mapped: files are used instead. */
 	peer_must(&peer, "hello",
 		  PEER_HELLO ", \"shared_memory\": {\"fd\": 999, \"bytes\": 65536}");
 	assert_false(json_bool_or(peer.reply, "shared_memory", true));
@@ -166,7 +168,10 @@ static void bad_shared_memory_is_refused(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-/* A set that does not fit is refused before anybody writes; a smaller one is read afterwards. */
+/*
+ * A set that does not fit is refused before anything is written; a smaller one can be read
+ * afterwards.
+ */
 static void tensors_beyond_their_region_are_refused(void **state)
 {
 	enum { ROOM = 256, WATCHED = 4096 };

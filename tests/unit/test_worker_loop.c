@@ -1,4 +1,7 @@
-/* Truths about the timed region: its records, and that it allocates nothing and calls no system. */
+/*
+ * Properties of the timed region: its records are right, it allocates nothing and makes no system
+ * call.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,13 +33,15 @@
 #endif
 
 #define RECORDS_MAX 4096
-/* Far above what is measured (tests/bench holds the real bound), for machines under load. */
+/* Far above the measured time (tests/bench has the real bound), for machines under load. */
 #define NULL_STEP_NS_MAX 20000
 
 #if !defined(HAVE_SANITIZER)
-static int64_t allocations; /* calls of the malloc family so far, by any library */
+static int64_t allocations; /* malloc-family calls so far, by any library */
 
-/* The allocator of glibc under its other names; these definitions come first for every library. */
+/*
+ * The internal names of glibc's allocator. The definitions below take precedence for every library.
+ */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
@@ -71,14 +76,14 @@ EXPORTED void free(void *memory)
 
 static struct step_record records[RECORDS_MAX];
 
-/* An adapter that notes its calls, and misbehaves when told to. */
+/* An adapter that records its calls, and fails on request. */
 static struct {
 	char calls[64]; /* "s0" a step on slot 0, "w" a wait */
 	int steps_until_error, syncs_until_error;
 	bool allocates, calls_system;
 } noted;
 
-static void *volatile kept; /* volatile: the allocation must not be optimised away */
+static void *volatile kept; /* volatile: the compiler must not remove the allocation */
 
 static void note(const char *call)
 {
@@ -216,7 +221,7 @@ static void end_ready(struct ready *ready)
 	arena_release(&ready->arena);
 }
 
-#if !defined(HAVE_SANITIZER) /* those have an allocator of their own */
+#if !defined(HAVE_SANITIZER) /* sanitizers have their own allocator */
 static int64_t allocations_of(const struct adapter *adapter, struct session *session, int64_t steps,
 			      int64_t every)
 {
@@ -249,7 +254,7 @@ static void the_timed_region_allocates_nothing(void **state)
 }
 #endif
 
-/* A system call that nothing else makes, around what is traced. */
+/* Makes a system call that is not used elsewhere, as a mark around the traced code. */
 static void mark(void)
 {
 	syscall(SYS_getpriority, -1, -1);
@@ -269,7 +274,10 @@ static _Noreturn void run_traced(const struct adapter *adapter, struct session *
 	_exit(status == PRONY_OK ? 0 : 1);
 }
 
-/* Continues to the next entry of a system call; its number, or -1 at the end of the process. */
+/*
+ * Continues to the next entry of a system call; returns its number, or -1 at the end of the
+ * process.
+ */
 static int64_t next_system_call(pid_t child, int *status)
 {
 	for (;;) {
@@ -287,8 +295,8 @@ static int64_t next_system_call(pid_t child, int *status)
 }
 
 /*
- * System calls of a loop between its marks, the clock's left out: where the machine has no vDSO
- * clock, reading it is one. -1 when tracing is not allowed here.
+ * Returns the number of system calls of a loop between its marks, without those of the clock: on a
+ * machine without a vDSO clock, reading it is a system call. -1 if tracing is not allowed here.
  */
 static int64_t system_calls_of(const struct adapter *adapter, struct session *session)
 {
@@ -302,7 +310,7 @@ static int64_t system_calls_of(const struct adapter *adapter, struct session *se
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status))
 		return -1;
-	/* Only so are stops at system calls told from others. */
+	/* This option distinguishes stops at system calls from others. */
 	assert_int_equal(ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD), 0);
 	while ((call = next_system_call(child, &status)) >= 0) {
 		if (call == SYS_getpriority)
@@ -347,7 +355,7 @@ static void the_null_adapter_costs_little(void **state)
 	int64_t best_ns = INT64_MAX;
 
 	(void)state;
-	/* What else runs on the machine can only lengthen a run. */
+	/* Other load on the machine can only lengthen a run. */
 	for (int i = 0; i < RUNS; i++) {
 		assert_int_equal(loop_run(&adapter_null, &session, &plan, records, &err), PRONY_OK);
 		int64_t spent_ns = records[RECORDS_MAX - 2].end_ns - records[0].begin_ns;

@@ -1,4 +1,4 @@
-/* The work of a cell: what its gate is run with. */
+/* The work of a cell: the recipe and data of its gate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void check(enum prony_status status, const struct error *err)
 		fail_msg("%s", err->text);
 }
 
-/* LeNet as a file of the user's. */
+/* Returns LeNet as a user's model file. */
 static struct network_file *lenet_file(void)
 {
 	char path[] = "/tmp/prony-work-XXXXXX.onnx";
@@ -50,7 +50,7 @@ static struct network_file *lenet_file(void)
 	return file;
 }
 
-/* A cell of that network; nothing else of it matters to its work. */
+/* Returns a cell of that network; its work depends on nothing else in it. */
 static struct plan_cell cell_of(const struct network *network, enum stage stage,
 				enum optimiser optimiser)
 {
@@ -72,7 +72,10 @@ static double default_rate(const struct plan_cell *cell)
 	return gate.learning_rate;
 }
 
-/* The rate of the gate; `settled`, where not NULL: what gate_settle_rate makes of its batch. */
+/*
+ * Returns the rate of the gate; `settled`, if not NULL: the rate that gate_settle_rate computes for
+ * its batch.
+ */
 static double rate_of_gate(const struct plan_cell *cell, double *settled)
 {
 	struct error err = ERROR_INIT;
@@ -127,7 +130,10 @@ static struct graph graph_of(const char *network)
 	return graph;
 }
 
-/* RMSprop makes steps of full size of small differences: its rate is settled, whoever chose it. */
+/*
+ * RMSprop turns small differences into steps of full size, so its rate is settled even if the user
+ * set it.
+ */
 static void rmsprop_opens_the_rate_of_the_zoo(void **state)
 {
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP);
@@ -146,7 +152,7 @@ static void rmsprop_opens_the_rate_of_the_zoo(void **state)
 	graph_release(&graph);
 }
 
-/* What is rounded before it is multiplied is amplified by an update that overshoots. */
+/* An update that overshoots amplifies the rounding of reduced precision. */
 static void reduced_precision_opens_the_rate_of_the_zoo(void **state)
 {
 	static const enum precision reduced[] = {PRECISION_TF32, PRECISION_FP16, PRECISION_BF16};
@@ -186,7 +192,9 @@ static void hear(void *context, double fraction)
 	heard->last = fraction;
 }
 
-/* From nothing to nearly all, for a gate whose comparisons are all clear and for dropout's masks.
+/*
+ * Progress goes from 0 to nearly 1, for a gate without close comparisons and for one with dropout
+ * masks.
  */
 static void who_waits_hears_how_far_it_is(void **state)
 {
@@ -211,7 +219,7 @@ static void who_waits_hears_how_far_it_is(void **state)
 		for (int k = 0; k < 2; k++) {
 			assert_true(heard[k].times >= 5);
 			assert_true(heard[k].forwards);
-			/* A gate may turn out not to need its second run. */
+			/* A gate may not need its second run. */
 			assert_true(heard[k].last > (k == 0 ? 0.3 : 0.9));
 		}
 		workload_release(&work);
@@ -235,7 +243,10 @@ static void settling_can_be_interrupted(void **state)
 	network_file_free(file);
 }
 
-/* The reference of a large network takes minutes: not once for each way to run its steps. */
+/*
+ * The reference of a large network takes minutes, so it is not computed again for each way to run
+ * the steps.
+ */
 static void who_runs_the_steps_makes_no_other_work(void **state)
 {
 	struct plan_cell cell = {.cell = {.framework = "native", .network = "lenet", .batch = 8}};

@@ -1,4 +1,4 @@
-/* XLA's adapter against the float64 reference. Skipped where no plug-in is installed. */
+/* XLA's adapter against the float64 reference. Skipped if no plug-in is installed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_TRAIN;
-	e->recipe.threads = 1; /* other than the processors at hand: open has to set it */
+	e->recipe.threads = 1; /* differs from the available processors: open has to set it */
 	status = exercise_open(e, err);
 	if (status != PRONY_OK)
 		return status;
@@ -35,7 +35,9 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	return exercise_trainer(e, err);
 }
 
-/* Why supports refuses the gradient of a dilated pool: what XLA says of the only operator for it.
+/*
+ * Why supports refuses the gradient of a dilated pool: XLA's error for the only operator that
+ * computes it.
  */
 static enum prony_status check_dilated(struct exercise *e, struct error *err)
 {
@@ -66,7 +68,9 @@ static enum prony_status check_dilated(struct exercise *e, struct error *err)
 		return status;
 	pjrt_compile(&pjrt, text, sizeof(text) - 1, &executable, &refused);
 	pjrt_stop(&pjrt);
-	/* Three elements two apart have 4 windows in 8, as %y says; it counts those side by side.
+	/*
+	 * A window of three elements with dilation 2 has 4 positions in 8 elements, like the shape
+	 * of %y; XLA counts those of an undilated window.
 	 */
 	if (!strstr(refused.text, "expects source-type to be 'tensor<6xf32>'"))
 		return error_set(err, PRONY_MISMATCH, "XLA says: %s", refused.text);
@@ -93,7 +97,7 @@ static void test_dilated(void **state)
 	graph_release(&graph);
 }
 
-/* bf16 by the gate, and the gate's own proof that it sees something there. */
+/* bf16 passes the gate, and the gate's own check proves that it can detect errors there. */
 static enum prony_status narrow(struct exercise *e, struct error *err)
 {
 	e->recipe.precision = PRECISION_BF16;
@@ -108,7 +112,7 @@ static enum prony_status narrow_at_another_rate(struct exercise *e, struct error
 	return exercise_gate(e, &mutant, err);
 }
 
-/* What was compiled is read back: a program in one precision is not taken for the other. */
+/* The compiled precision is read back: a program in one precision does not pass for the other. */
 static enum prony_status check_read_back(struct exercise *e, struct error *err)
 {
 	static const enum precision precisions[] = {PRECISION_FP32, PRECISION_BF16};
@@ -153,8 +157,10 @@ static const struct framework_case cases[] = {
 	CASE("lenet", 8, exercise_gradients),
 	CASE("tagger", 4, exercise_gradients),
 	CASE("odd", 4, exercise_gradients),
-	/* Gradients include the forward pass. Of four samples of `separable` an element in front of
-	 * a ReLU is 0 but for rounding. */
+	/*
+	 * Gradients include the forward pass. With four samples, `separable` has an element before
+	 * a ReLU that is 0 except for rounding.
+	 */
 	CASE(OPERATORS, 5, exercise_gradients),
 	CASE("lenet", 8, exercise_update_sgd),
 	CASE("lenet", 8, exercise_update_momentum),
@@ -172,7 +178,7 @@ static const struct framework_case cases[] = {
 	CASE("lenet", 4, check_read_back),
 };
 
-/* An argument chooses tests by their name. */
+/* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest others[] = {cmocka_unit_test(test_dilated)};

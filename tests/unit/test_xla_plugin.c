@@ -1,4 +1,4 @@
-/* What is said about plug-ins that cannot be used; and the program's text, without any. */
+/* Messages about unusable plug-ins, and the program's text, which needs no plug-in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "zoo/zoo.h"
 
-/* What probing a library says; `how` it goes wrong, if it is ours. */
+/* Probes a library and returns the result; `how` makes our own plug-in fail in that way. */
 static enum prony_status probe_for(const char *library, const char *how, struct probe *found,
 				   struct error *err)
 {
@@ -68,7 +68,7 @@ static void test_wrong_plugins(void **state)
 	}
 }
 
-/* Devices are called as the plug-in calls its platform, and numbered. */
+/* Devices are named after the plug-in's platform, with a number. */
 static void test_devices(void **state)
 {
 	struct probe found;
@@ -81,7 +81,9 @@ static void test_devices(void **state)
 	assert_string_equal(found.devices[1], "abacus:1");
 }
 
-/* A file that is no library, and a library that is no plug-in: the loader's words, with the path.
+/*
+ * A file that is not a library, and a library that is not a plug-in: the loader's message, with the
+ * path.
  */
 static void test_no_plugins(void **state)
 {
@@ -141,7 +143,7 @@ static char *text_of(enum stage stage, enum precision precision, bool exact)
 	return text_of_network(zoo_find("lenet", NULL), stage, precision, exact);
 }
 
-/* Every network can be written, and has all its products. */
+/* Every network can be written, with all its products. */
 static void test_networks(void **state)
 {
 	(void)state;
@@ -151,7 +153,7 @@ static void test_networks(void **state)
 	}
 }
 
-/* Eight parameters with a moment each are overwritten in training, nothing elsewhere. */
+/* Training overwrites eight parameters with one moment each; the other stages overwrite nothing. */
 static void test_donation(void **state)
 {
 	char *train = text_of(STAGE_TRAIN, PRECISION_FP32, false);
@@ -162,7 +164,10 @@ static void test_donation(void **state)
 	assert_int_equal(occurrences(train, "tf.aliasing_output"), 16);
 	assert_int_equal(occurrences(gradients, "tf.aliasing_output"), 0);
 	assert_int_equal(occurrences(forward, "tf.aliasing_output"), 0);
-	/* Two forward, two of the weights, one of the inputs: nobody wants that of the batch. */
+	/*
+	 * Two forward, two of the weights, one of the inputs; the gradient of the batch is not
+	 * needed.
+	 */
 	assert_int_equal(occurrences(train, "stablehlo.convolution"), 5);
 	assert_int_equal(occurrences(forward, "stablehlo.convolution"), 2);
 	free(train);
@@ -170,7 +175,7 @@ static void test_donation(void **state)
 	free(forward);
 }
 
-/* Where a device has faster products than fp32 each is asked to be exact. */
+/* On a device with faster products than fp32, each product requests exact precision. */
 static void test_precision(void **state)
 {
 	char *exact = text_of(STAGE_TRAIN, PRECISION_FP32, true);

@@ -1,6 +1,7 @@
 /*
- * The built-in networks: figures, what each is made of, and, on inputs small enough for the
- * reference interpreter, that a step of each is sane. tests/oracles/ compares with other programs.
+ * The built-in networks: their figures and layers. With inputs small enough for the reference
+ * interpreter, also that a step of each gives sane numbers. tests/oracles/ compares with other
+ * programs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,7 @@ static void build_named(const char *name, int64_t batch, struct graph *graph)
 	build(network, batch, graph);
 }
 
-/* What was published, once more and apart from the table in the program. */
+/* The published figures, repeated here independently of the program's table. */
 static const struct {
 	const char *name, *dataset;
 	int64_t parameters, macs;
@@ -95,7 +96,7 @@ static int count_op(const struct graph *graph, enum op op)
 	return count;
 }
 
-/* Equal figures do not exclude a missing normalisation or a pool in the wrong place. */
+/* Equal figures do not exclude a missing normalisation or a misplaced pool. */
 static void networks_are_made_of_what_they_should(void **state)
 {
 	static const struct {
@@ -181,7 +182,7 @@ static void sizes_within_are_the_published_ones(void **state)
 	}
 }
 
-/* Every parameter has a gradient; what a worker reads is the same graph. */
+/* Every parameter has a gradient; a worker reads back the same graph. */
 static void networks_differentiate_and_travel(void **state)
 {
 	(void)state;
@@ -206,7 +207,10 @@ static void networks_differentiate_and_travel(void **state)
 		for (int v = 0; v < copy.value_count; v++)
 			assert_true(copy.values[v].kind != VALUE_PARAMETER ||
 				    copy.values[v].gradient != VALUE_NONE);
-		/* What was copied with its backward pass is the forward graph again. */
+		/*
+		 * graph_copy_forward of a graph with its backward pass gives the forward graph
+		 * again.
+		 */
 		graph_release(&graph);
 		graph_copy_forward(&copy, &graph);
 		graph_release(&copy);
@@ -220,7 +224,9 @@ static void networks_differentiate_and_travel(void **state)
 	}
 }
 
-/* Inputs as small as each network can take and full layers allow, a batch that normalises well. */
+/*
+ * The smallest inputs that each network accepts with full layers, and a batch that normalises well.
+ */
 enum { STEP_BATCH = 4 };
 
 static const struct {
@@ -243,7 +249,7 @@ static const struct {
 	{"vgg16-cifar", 0},
 };
 
-/* Root mean square of an array; NAN and infinity show. */
+/* Returns the root mean square of an array; NAN and infinity propagate. */
 static double root_mean_square(const double *values, int64_t count)
 {
 	double sum = 0;
@@ -276,8 +282,8 @@ static void check_sane(const struct reference *ref, const char *name)
 }
 
 /*
- * With initial weights the logits of evaluation, where fixed statistics normalise nothing, and of
- * training are neither lost nor overflowing: the gate compares them in float32.
+ * With initial weights, the logits neither vanish nor overflow, in training and in evaluation,
+ * where fixed statistics normalise nothing: the gate compares them in float32.
  */
 static void first_steps_are_sane(void **state)
 {

@@ -43,7 +43,7 @@ static char *pack(const struct wheel_file *file, size_t *length)
 	return packed;
 }
 
-/* The members that the header of a file and its row in the directory have in common. */
+/* Writes the members that a file's header and its directory entry have in common. */
 static void put_common(struct strbuf *out, const struct wheel_file *file, size_t packed)
 {
 	uint32_t bytes = (uint32_t)strlen(file->text);

@@ -11,7 +11,7 @@
 struct wheel_file {
 	const char *name, *text;
 	bool deflate;
-	/* What the directory says in place of the truth; 0 = the truth. */
+	/* Values in the directory that replace the true ones; 0 = the true value. */
 	uint32_t crc, bytes, packed_bytes, offset, method, flags;
 };
 

@@ -24,11 +24,13 @@
 #include "zoo/zoo.h"
 
 #define BATCH 4
-/* Against a hang only: instrumented, on a machine under load, thirty steps of LeNet take half a
- * minute. */
+/*
+ * Only to detect a hang: instrumented, on a machine under load, thirty steps of LeNet take half a
+ * minute.
+ */
 #define REPLY_TIMEOUT_MS 200000
 
-static char *folder; /* of the bundle; written once */
+static char *folder; /* the bundle's folder; written once */
 
 const char *peer_folder(void)
 {
@@ -46,7 +48,7 @@ void peer_write(struct peer *peer, const char *bytes, size_t length)
 	}
 }
 
-/* Reads bytes up to a newline; false at the end of the replies. */
+/* Reads bytes up to a newline; returns false at the end of the replies. */
 static bool read_line(struct peer *peer)
 {
 	size_t length = 0;
@@ -214,7 +216,7 @@ void peer_prepare(struct peer *peer, bool shared)
 	}
 }
 
-/* Copies the records of the run that was just replied to. */
+/* Copies the records of the last run. */
 static int64_t read_records(const struct peer *peer, bool shared, struct step_record *out,
 			    size_t room)
 {
