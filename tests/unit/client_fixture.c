@@ -37,7 +37,7 @@ static void init(struct peer *peer)
 		.bundle = peer->folder,
 		.tensors_bytes = 65536,
 		.records_capacity = 64,
-		.timeout_ns = 120 * SECOND_NS, /* against a hang only */
+		.timeout_ns = 120 * SECOND_NS, /* only stops a hang */
 	};
 }
 

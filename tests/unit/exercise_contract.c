@@ -1,4 +1,4 @@
-/* What adapter.h promises of every adapter, in the words of the exercises. */
+/* Exercises that check what adapter.h promises of every adapter. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ enum prony_status exercise_update_rmsprop_wrong(struct exercise *e, struct error
 	return PRONY_OK;
 }
 
-/* Of an adapter in any stage. */
+/* Applies to an adapter in any stage. */
 static enum prony_status refuses_other_inputs(struct exercise *e, struct error *err)
 {
 	if (e->adapter->feed(&e->session, 0, batch_of_one(&e->labels[0], NULL), NULL) !=

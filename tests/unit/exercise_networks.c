@@ -1,6 +1,6 @@
 /*
- * Small networks that hold each operator between layers with weights: else nothing asks for its
- * gradient.
+ * Small networks that hold each operator between layers with weights: otherwise no gradient of the
+ * operator is needed.
  */
 #include "exercise_networks.h"
 
@@ -38,7 +38,10 @@ static int flat_batch_norm(struct builder *b, int x)
 {
 	x = build_linear(b, "fc1",
 			 build_flatten(b, "flatten", exercise_conv(b, "conv", x, 20, true)), 40);
-	/* Without it the gradients of the biases in front would be zero but for rounding. */
+	/*
+	 * Without the ReLU, the gradients of the preceding biases would be zero except for
+	 * rounding.
+	 */
 	x = build_batch_norm(b, "bn", build_relu(b, "relu", x), 1e-3, 0.9);
 	return build_linear(b, "fc2", x, 5);
 }
@@ -58,7 +61,7 @@ static int pools(struct builder *b, int x)
 	return build_linear(b, "fc", x, 5);
 }
 
-/* Windows of ceil_mode that reach behind the padding, which counts or does not. */
+/* Adds ceil_mode windows that extend past the padding, with the padding counted or not. */
 static int overhang(struct builder *b, int x, bool counts)
 {
 	struct window window = window_square(3, 2, 1);
@@ -90,8 +93,10 @@ static int max_pools(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/* Over images, whose channels may lie last, and vectors. A bias in front of the second would have a
- * gradient of zero but for rounding. */
+/*
+ * Normalises images, whose channels may lie last, and vectors. A bias before the second
+ * normalisation would have a gradient of zero except for rounding.
+ */
 static int layer_norm(struct builder *b, int x)
 {
 	x = build_layer_norm(b, "image", exercise_conv(b, "conv1", x, 9, true), 1);
@@ -137,7 +142,9 @@ static int functions(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/* Each of the operator table, between convolutions with full blocks of channels and with odd ones.
+/*
+ * Adds each function of the operator table, between convolutions with full blocks of channels and
+ * with odd channel counts.
  */
 static int every_function(struct builder *b, int x)
 {
@@ -211,7 +218,10 @@ static int channel_pads(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/* A channel shuffle, channels last and back, and a head that keeps more than a matrix. */
+/*
+ * Adds a channel shuffle, a transposition to channels last and back, and a head that keeps more
+ * than a matrix.
+ */
 static int orders(struct builder *b, int x)
 {
 	x = build_relu(b, "relu", exercise_conv(b, "conv1", x, 32, true));
@@ -237,7 +247,7 @@ static int channel_parameter(struct builder *b, const char *name, int64_t channe
 	return build_parameter(b, name, 3, (const int64_t[]){channels, 1, 1}, FILL_NORMAL, 1);
 }
 
-/* Squeeze and excite, and every way to broadcast. */
+/* Adds squeeze and excite, and every kind of broadcast. */
 static int broadcasts(struct builder *b, int x)
 {
 	int gate, mean, one;
@@ -281,7 +291,7 @@ static int separable(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/* Biases are zero in other networks, in whatever order a framework has the gates. */
+/* Biases are zero in other networks, whatever the framework's order of gates. */
 static int with_bias(struct builder *b, const char *bias, int x)
 {
 	int value = graph_find_value(b->graph, bias);
@@ -305,8 +315,10 @@ static int rnn(struct builder *b, int x)
 	return build_linear(b, "fc", x, 5);
 }
 
-/* Two layers over what a convolution made: somebody wants the gradient of their input. What follows
- * them may be computed in place, which their own gradients must not meet. */
+/*
+ * Adds two recurrent layers after a convolution, so that the gradient of their input is needed. The
+ * operators after them may be computed in place; this must not affect their own gradients.
+ */
 static int sequences(struct builder *b, int x)
 {
 	int last[2];
@@ -330,7 +342,7 @@ static int squares(struct builder *b, int x)
 	return build_flatten(b, "flatten", x);
 }
 
-/* A weight as MatMul has it, [in, out], and a product that is scaled. */
+/* Adds a weight in MatMul's layout, [in, out], and a scaled product. */
 static int products(struct builder *b, int x)
 {
 	struct attributes attributes;
@@ -352,7 +364,7 @@ static int products(struct builder *b, int x)
 	return build_linear(b, "fc", build_relu(b, "relu.scaled", x), 5);
 }
 
-/* What a convolution makes, added to itself: fusions may expect another value there. */
+/* Adds the output of a convolution to itself: fusions may expect another value there. */
 static int doubled(struct builder *b, int x)
 {
 	x = exercise_conv(b, "conv1", x, 16, true);

@@ -1,7 +1,7 @@
 /*
- * A libdnnl that computes nothing and whose run-time FAKE_DNNL names: sycl, tbb, pool, or old for a
- * version 2. On sycl its primitives are done when somebody waits, as in the real one. It needs
- * fake_sycl.c, as the real one needs SYCL.
+ * A fake libdnnl that computes nothing. FAKE_DNNL names its run-time: sycl, tbb, pool, or old for a
+ * version 2. With sycl its primitives complete on a wait, as in the real library. It needs
+ * fake_sycl.c, as the real library needs SYCL.
  */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* The other functions of fake_dnnl.c: they say success (0). Weak, for it has some of its own. */
+/*
+ * The other functions of fake_dnnl.c: they return success (0). They are weak because fake_dnnl.c
+ * defines some of them itself.
+ */
 #include "adapters/native/cpu/onednn.h"
 
 #define X(name)                                                                                    \

@@ -1,7 +1,7 @@
 /*
- * A plug-in of the PJRT interface that computes nothing. FAKE_PJRT says how it goes wrong: "null",
- * "major", "short", "initialize", "client", "devices", "option" (it is one for CPUs, and takes no
- * options); with another word it has two devices of the platform ABACUS.
+ * A fake PJRT plug-in that computes nothing. FAKE_PJRT names its fault: "null", "major", "short",
+ * "initialize", "client", "devices", "option" (it is a CPU plug-in and takes no options). With any
+ * other word it has two devices of the platform ABACUS.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static bool goes_wrong(const char *how)
 	return asked && strcmp(asked, how) == 0;
 }
 
-/* Any address is an error; it says what was asked for. */
+/* Returns an error; any address serves as one. The error's text is the requested fault. */
 static struct pjrt_error *error_of(const char *how)
 {
 	static char error;

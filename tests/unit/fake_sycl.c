@@ -1,5 +1,7 @@
-/* As much of SYCL, and of the TBB behind it, as is asked for: once in a process, as many threads as
- * it may then use processors. */
+/*
+ * A fake SYCL, with the part of TBB behind it that is queried. The number of threads is set once
+ * per process: the processors that the process may use at that time.
+ */
 #include <sched.h>
 
 int fake_sycl_here(void);

@@ -10,7 +10,7 @@ static long fault_at, counted;
 static int fault_code;
 static bool fault_stays;
 
-/* Ours, and behind it the file of the file system below. */
+/* This layer's file, followed by the file of the underlying file system. */
 struct file {
 	sqlite3_file head;
 	sqlite3_io_methods methods;

@@ -1,12 +1,14 @@
-/* A table of exercises over an adapter: each row, and each operator network of a row, is a test. */
+/* A table of exercises of an adapter: each row, and each operator network of a row, is a test. */
 #ifndef PRONY_TESTS_UNIT_FRAMEWORK_CASES_H
 #define PRONY_TESTS_UNIT_FRAMEWORK_CASES_H
 
 #include "framework_exercise.h"
 
 struct framework_case {
-	/* Of the zoo; "odd" or "wide" (framework_exercise.h); "operator:NAME", one of
-	 * exercise_operators; OPERATORS, each of them but `except`. */
+	/*
+	 * A network of the zoo; "odd" or "wide" (framework_exercise.h); "operator:NAME", one of
+	 * exercise_operators; or OPERATORS, all of them but `except`.
+	 */
 	const char *network;
 	int64_t batch;
 	exercise_body *body;
@@ -21,8 +23,10 @@ struct framework_case {
 
 struct CMUnitTest;
 
-/* Runs the cases, then `others`; `filter` (NULL: all) is a pattern of cmocka's. Returns the exit
- * status of main. */
+/*
+ * Runs the cases, then `others`. `filter` is a cmocka pattern (NULL: all). Returns the exit status
+ * of main.
+ */
 int framework_cases_run(const struct adapter *adapter, const char *library,
 			const struct framework_case *cases, size_t case_count,
 			const struct CMUnitTest *others, size_t other_count, const char *filter);

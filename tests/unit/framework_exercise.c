@@ -92,7 +92,10 @@ const struct network exercise_network_wide = {
 	.layers = wide_layers,
 };
 
-/* The numbers that bounds of networks with one input were found for. */
+/*
+ * Fills the inputs with the numbers for which the bounds of networks with one input were
+ * determined.
+ */
 static void fill_slot(struct exercise *e, int slot)
 {
 	struct random random;
@@ -161,7 +164,7 @@ static _Noreturn void child(const struct adapter *adapter, const char *library,
 	struct error err = ERROR_INIT;
 	enum prony_status status;
 
-	/* cmocka's handlers would go on with the next test, here. */
+	/* In this child, cmocka's handlers would continue with the next test. */
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);
 	signal(SIGFPE, SIG_DFL);
@@ -182,7 +185,7 @@ static _Noreturn void child(const struct adapter *adapter, const char *library,
 	exit(status == PRONY_OK ? 0 : 1);
 }
 
-/* Its exit status as waitpid() gives it; -1 when it could not be started. */
+/* Returns the child's exit status as waitpid() gives it; -1 if the child could not be started. */
 static int run_child(const struct adapter *adapter, const char *library,
 		     const struct network *network, int64_t batch, exercise_body *body)
 {
@@ -206,8 +209,10 @@ bool exercise_run(const struct adapter *adapter, const char *library, const stru
 {
 	int end = run_child(adapter, library, network, batch, body);
 
-	/* As in a run, one crash of a framework is forgiven: MXNet 1.9.1 dies in about one of ten
-	 * rounds of these tests within its own threads. None of ours is. */
+	/*
+	 * As in a run, one crash of a framework is forgiven: MXNet 1.9.1 crashes in its own threads
+	 * in about one of ten rounds of these tests. A crash of the native adapter is not forgiven.
+	 */
 	if (WIFSIGNALED(end) && strcmp(adapter->name, "native") != 0)
 		end = run_child(adapter, library, network, batch, body);
 	return WIFEXITED(end) && WEXITSTATUS(end) == 0;
@@ -266,7 +271,7 @@ enum prony_status exercise_file(struct exercise *e, struct tensor *logits, struc
 		status = adapter->files->outputs(&e->session, &e->arena, &outputs, err);
 	if (status == PRONY_OK)
 		*logits = outputs.tensors[0];
-	return status; /* the engine has the file's bytes until the process ends */
+	return status; /* the engine uses the file's bytes until the process ends */
 }
 
 enum prony_status exercise_step(struct exercise *e, int slot, struct error *err)
@@ -324,7 +329,7 @@ enum prony_status exercise_compare(const char *name, const float *a, const doubl
 	return PRONY_OK;
 }
 
-/* One step of both on a batch. */
+/* Steps both the adapter and the reference on one batch. */
 static enum prony_status step_both(struct exercise *e, struct reference *ref, int slot,
 				   bool epsilon_inside, struct error *err)
 {
@@ -438,7 +443,7 @@ enum prony_status exercise_gradients(struct exercise *e, struct error *err)
 	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
 	if (status == PRONY_OK)
 		status = exercise_open(e, err);
-	/* Back to the first batch at the end: gradients are fresh, not accumulated. */
+	/* Ends on the first batch again: gradients must be fresh, not accumulated. */
 	for (int i = 0; status == PRONY_OK && i < EXERCISE_SLOTS + 1; i++) {
 		status = step_both(e, &ref, i % EXERCISE_SLOTS, false, err);
 		if (status == PRONY_OK)
@@ -452,7 +457,7 @@ enum prony_status exercise_gradients(struct exercise *e, struct error *err)
 	return status;
 }
 
-/* Compares how far the weights moved: the weights themselves agree even if nothing was learnt. */
+/* Compares the changes of the weights: the weights themselves would agree even without training. */
 static enum prony_status compare_changes(struct exercise *e, const struct reference *ref,
 					 struct error *err)
 {
@@ -479,7 +484,7 @@ static enum prony_status compare_changes(struct exercise *e, const struct refere
 	return status;
 }
 
-/* Running statistics, where the adapter has any. */
+/* Compares running statistics, if the adapter has any. */
 static enum prony_status compare_states(struct exercise *e, const struct reference *ref,
 					struct error *err)
 {
@@ -527,7 +532,7 @@ enum prony_status exercise_wrong_weight(struct exercise *e, struct error *err)
 	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD;
-	status = exercise_open(e, err); /* took its copy of the weights */
+	status = exercise_open(e, err); /* the adapter has copied the weights */
 	for (int64_t i = 0; i < shape_elements(&weight->shape); i++)
 		((float *)weight->data)[i] *= 1.001f;
 	if (status == PRONY_OK)

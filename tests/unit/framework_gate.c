@@ -32,7 +32,7 @@ bool exercise_has_precision(const struct adapter *adapter, const char *library,
 	return has;
 }
 
-/* Keeps a copy of what exercise_read gives into its own tensors. */
+/* Copies the values that exercise_read wrote into its own tensors. */
 static enum prony_status observe(struct exercise *e, struct gate_observed *observed,
 				 struct error *err)
 {

@@ -79,7 +79,7 @@ void fixture_init_of(struct fixture *f, const struct network *network, enum prec
 	cell.weight_decay = 5e-4;
 	cell.batch = 64;
 	gate_recipe(&cell, network_gate_rate(network, optimiser), &f->recipe);
-	/* A test has less time than a gate. */
+	/* Smaller batches: a test has less time than a gate. */
 	if (network->macs > INT64_C(1) << 26)
 		f->recipe.batch = 4;
 	check(zoo_build(network, f->recipe.batch, &f->forward, &err), &err);

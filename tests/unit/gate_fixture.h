@@ -1,4 +1,6 @@
-/* What the tests of the gate share: a gate on a small problem, and frameworks that go through it.
+/*
+ * A gate on a small problem, and simulated frameworks that go through it: shared by the gate's
+ * tests.
  */
 #ifndef PRONY_TESTS_UNIT_GATE_FIXTURE_H
 #define PRONY_TESTS_UNIT_GATE_FIXTURE_H
@@ -12,7 +14,7 @@
 /* Fails the test with the error's text unless the status is PRONY_OK. */
 void check(enum prony_status status, const struct error *err);
 
-/* One gate: a network, its recipe, its batches, and what the reference expects. */
+/* One gate: a network, its recipe, its batches, and the reference's expected values. */
 struct fixture {
 	struct arena arena;
 	struct graph forward, graph; /* without and with backward pass */
@@ -23,22 +25,24 @@ struct fixture {
 
 enum pictures { NOISE, STROKES }; /* synthetic input; images that are mostly exact zeros */
 
-/* A network, its initial weights, and pictures from the seed. Fails the test on any error. Strokes
- * are for pictures of 28 x 28. */
+/*
+ * Makes a network, its initial weights, and pictures from the seed. Fails the test on any error.
+ * STROKES is for pictures of 28 x 28.
+ */
 void fixture_init(struct fixture *f, const char *name, enum stage stage, enum optimiser optimiser,
 		  enum pictures pictures, uint64_t seed);
-/* The same in another precision than fp32. */
+/* The same in a precision other than fp32. */
 void fixture_init_in(struct fixture *f, const char *name, enum precision precision,
 		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
 		     uint64_t seed);
-/* The same of a network that is not in the zoo. */
+/* The same for a network that is not in the zoo. */
 struct network;
 void fixture_init_of(struct fixture *f, const struct network *network, enum precision precision,
 		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
 		     uint64_t seed);
 void fixture_release(struct fixture *f);
 
-/* What is different about a framework; zero: nothing. */
+/* The differences of a framework from the reference; zero: none. */
 struct framework {
 	const char *what;
 	int operand_bits;
@@ -50,33 +54,33 @@ struct framework {
 	const char *rate_spares; /* parameters whose names start with this keep their rate */
 	double norm_epsilon, norm_momentum; /* of batch normalisations; 0: the graph's */
 	bool unbiased;			    /* running variance of n - 1 */
-	bool without_state;		    /* it cannot tell its running statistics */
+	bool without_state;		    /* running statistics cannot be read */
 	bool without_momentum, without_decay;
-	const char *swapped; /* a parameter, two of whose input channels change places */
-	bool swapped_input;  /* two rows of every picture change places */
+	const char *swapped; /* a parameter with two input channels exchanged */
+	bool swapped_input;  /* two rows of every picture are exchanged */
 };
 
-/* What a framework gave back, in the arena of the fixture. */
+/* A framework's results, in the arena of the fixture. */
 struct outcome {
 	struct tensor logits[GATE_UPDATES];
 	struct tensor_set gradients, weights, state;
 	struct gate_observed observed;
 };
 
-/* A value of the executor, borrowed. */
+/* Returns a value of the executor, borrowed. */
 struct tensor executor_view(const struct executor *ex, int value);
 
-/* Plays the framework through the gate, as a worker would answer. */
+/* Runs the framework through the gate, as a worker would answer. */
 void play(struct fixture *f, const struct framework *framework, struct outcome *out);
 
-/* The gate's verdict; *ratio (may be NULL) gets the worst value in units of its bound. */
+/* Returns the gate's verdict; *ratio (may be NULL) gets the worst value in units of its bound. */
 enum prony_status judge(struct fixture *f, const struct outcome *outcome, double *ratio,
 			struct error *err);
 /* The same, with every figure, in the arena of the fixture. */
 enum prony_status judge_figures(struct fixture *f, const struct outcome *outcome,
 				struct gate_verdict *verdict, struct error *err);
 
-/* Both. */
+/* Runs the framework and returns the verdict. */
 enum prony_status verdict(struct fixture *f, const struct framework *framework, double *ratio,
 			  struct error *err);
 

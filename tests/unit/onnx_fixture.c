@@ -130,7 +130,7 @@ void fixture_number(struct onnx_fixture *f, const char *name, float value)
 	fixture_floats(f, name, 0, NULL)->float_data[0] = value;
 }
 
-/* Splits at commas; "" is an input that is left out. */
+/* Splits at commas; "" is an omitted input. */
 static char **split(struct onnx_fixture *f, const char *text, size_t *count)
 {
 	char **list = arena_array(&f->arena, strlen(text) + 1, sizeof(*list));

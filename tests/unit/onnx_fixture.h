@@ -1,4 +1,4 @@
-/* Small ONNX models, put together in memory as an exporter would write them. */
+/* Builds small ONNX models in memory as an exporter would write them. */
 #ifndef PRONY_TESTS_ONNX_FIXTURE_H
 #define PRONY_TESTS_ONNX_FIXTURE_H
 
@@ -17,7 +17,7 @@ struct onnx_fixture {
 	Onnx__ValueInfoProto *inputs[4], *outputs[4];
 };
 
-/* Of a shape: 0 in the place of a dimension leaves it open. */
+/* Dimensions of a shape: 0 leaves a dimension open. */
 #define DIMS(...)                                                                                  \
 	(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])               \
 	{                                                                                          \
@@ -28,35 +28,38 @@ void fixture_init(struct onnx_fixture *f, int64_t opset);
 void fixture_release(struct onnx_fixture *f);
 void fixture_input(struct onnx_fixture *f, const char *name, int rank, const int64_t *dims);
 void fixture_output(struct onnx_fixture *f, const char *name);
-/* An initializer of floats 0.01, 0.02, ... or of whole numbers. */
+/* Adds an initializer of floats 0.01, 0.02, ... or of integers. */
 Onnx__TensorProto *fixture_floats(struct onnx_fixture *f, const char *name, int rank,
 				  const int64_t *dims);
 Onnx__TensorProto *fixture_ints(struct onnx_fixture *f, const char *name, int count,
 				const int64_t *values);
-/* A scalar of that value. */
+/* Adds a scalar with that value. */
 void fixture_number(struct onnx_fixture *f, const char *name, float value);
-/* A node "n.OP.INDEX"; names of inputs and outputs have commas between them. */
+/* Adds a node "n.OP.INDEX"; names of inputs and outputs are separated by commas. */
 Onnx__NodeProto *fixture_node(struct onnx_fixture *f, const char *op, const char *inputs,
 			      const char *outputs);
-/* Attributes of the node that came last. */
+/* Add attributes to the last node. */
 void fixture_int(struct onnx_fixture *f, const char *name, int64_t value);
 void fixture_real(struct onnx_fixture *f, const char *name, float value);
 void fixture_list(struct onnx_fixture *f, const char *name, int count, const int64_t *values);
 void fixture_text(struct onnx_fixture *f, const char *name, const char *value);
 
-/* The bytes of the model, in its arena. */
+/* Returns the bytes of the model, in its arena. */
 const uint8_t *fixture_pack(struct onnx_fixture *f, size_t *length);
 enum prony_status fixture_parse(struct onnx_fixture *f, struct onnx_model **out, struct error *err);
-/* Parses and builds; the graph is released by the caller when PRONY_OK. */
+/* Parses and builds; the caller releases the graph if PRONY_OK. */
 enum prony_status fixture_build(struct onnx_fixture *f, int64_t batch, struct graph *graph,
 				struct onnx_notes *notes, struct error *err);
 /*
- * Logits of the interpreter for `batch` samples whose elements are sin(1), sin(2), ...; in the
- * fixture's arena. Fails the test when the model is refused.
+ * Returns the interpreter's logits for `batch` samples whose elements are sin(1), sin(2), ...; in
+ * the fixture's arena. Fails the test if the model is refused.
  */
 const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count);
 
-/* The model must be refused with this status, and the message hold all of the parts. */
+/*
+ * Requires that the model is refused with this status and that the message contains all of the
+ * parts.
+ */
 void fixture_expect_refusal(struct onnx_fixture *f, int64_t batch, enum prony_status expected,
 			    const char *const *parts, size_t count);
 #define REFUSED(f, batch, status, ...)                                                             \

@@ -40,7 +40,7 @@ static int batch_norm(struct builder *b, int x)
 	return build_batch_norm(b, "tested", x, 1e-3, 0.9);
 }
 
-/* Its gradients pass through the statistics of the first. */
+/* The second's gradients pass through the statistics of the first. */
 static int batch_norm_twice(struct builder *b, int x)
 {
 	x = build_batch_norm(b, "first", x, 1e-5, 0.9);
@@ -136,7 +136,7 @@ static int reshape(struct builder *b, int x)
 	return build_tanh(b, "tested", y);
 }
 
-/* Channel shuffle: not its own inverse. */
+/* A channel shuffle: not its own inverse. */
 static int transpose(struct builder *b, int x)
 {
 	int y = build_transpose(b, "turned", x, (const int64_t[]){0, 2, 3, 1});
@@ -177,7 +177,7 @@ static int add_broadcast(struct builder *b, int x)
 	return build_add(b, "tested", x, w);
 }
 
-/* By numbers that keep away from zero. */
+/* The divisors stay away from zero. */
 static int div_broadcast(struct builder *b, int x)
 {
 	int w = build_parameter(b, "w", 1, (const int64_t[]){5}, FILL_ZERO, 1);
@@ -214,7 +214,7 @@ static int rectangular_conv(struct builder *b, int x)
 	return build_conv_window(b, "tested", x, 2, &high, 1, true);
 }
 
-/* Rows of a parameter, chosen by an input of its own: twice the same, and some never. */
+/* Gathers rows of a parameter by a separate input: one row twice, and some never. */
 static int gather(struct builder *b, int x)
 {
 	int rows = build_input(b, "rows", DTYPE_I64, BATCH, 1, (const int64_t[]){2});

@@ -1,7 +1,7 @@
 /*
- * A library with every function that the adapters look for, of versions that they are not for:
- * MXNet 1.8.0, TensorFlow 2.3.0 (or OTHER_TENSORFLOW), and an ONNX Runtime without the table of
- * functions that is asked for.
+ * A fake library with every function that the adapters look up, in versions that they do not
+ * support: MXNet 1.8.0, TensorFlow 2.3.0 (or OTHER_TENSORFLOW), and an ONNX Runtime without the
+ * requested table of functions.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 
-#define STEP 1e-5 /* of the central difference: its error is of the order of 1e-10 */
+#define STEP 1e-5 /* step of the central difference: its error is of the order of 1e-10 */
 
 void check(enum prony_status status, const struct error *err)
 {

@@ -23,10 +23,10 @@ static const char environments[2][600] = {
 	" \"informational\": {\"load\": [0, 0, 0], \"note\": null}}",
 };
 
-/* Ratios of processes to their cell's step time: a spread of about one percent. */
+/* Ratios of the processes' step times to their cell's step time: a spread of about one percent. */
 static const double wobble[PROCESSES] = {1.000, 1.008, 0.994, 1.011, 0.990};
 
-/* A sensor of two channels with a value that was not read, and one that is not there. */
+/* Adds a sensor of two channels with a value that was not read, and an absent sensor. */
 static void add_series(struct process_record *record)
 {
 	enum { SAMPLES = 4, CHANNELS = 2 };
@@ -59,7 +59,10 @@ static void add_series(struct process_record *record)
 	record->sampling_cpu_ns = 2000000;
 }
 
-/* Each cell (`turn`) wobbles in a way of its own: nothing cancels between two of them. */
+/*
+ * Each cell (`turn`) has its own pattern of deviations, so that deviations of two cells do not
+ * cancel.
+ */
 static void fill_process(struct process_record *record, int replicate, size_t turn, double step_ms,
 			 double speed, double start_ms)
 {
@@ -159,7 +162,7 @@ static void add_ok(struct stored_run *run, const char *framework, enum stage sta
 		fill_process(&cell->processes[i], i, run->cell_count, step_ms, speed, start_ms);
 }
 
-/* One good process, then two crashes in a row. */
+/* Adds one good process, then two crashes in a row. */
 static void add_crashed(struct stored_run *run, const char *framework, enum stage stage)
 {
 	struct stored_cell *cell = add_cell(run, framework, stage);

@@ -17,7 +17,10 @@
 #include "base/memory.h"
 #include "tests/unit/machine_fixture.h"
 
-/* A process with its parent, ticks of user time and of its reaped children, and resident pages. */
+/*
+ * Writes a process with its parent, ticks of user time and of its reaped children, and resident
+ * pages.
+ */
 void sensor_process(const char *root, int pid, int parent, int ticks, int reaped, int pages)
 {
 	char path[96], text[160];
@@ -39,7 +42,9 @@ void sensor_children(const char *root, int pid, const char *list)
 	machine_file(root, path, list);
 }
 
-/* Two processors, the second one off when `cpu1` is NULL; user, system, idle, steal in ticks. */
+/*
+ * Writes two processors, the second one off if `cpu1` is NULL; user, system, idle, steal in ticks.
+ */
 void sensor_times(const char *root, const char *all, const char *cpu0, const char *cpu1)
 {
 	char *text = memory_printf("cpu  %s\ncpu0 %s\n%s%s%sintr 1 2 3", all, cpu0,
@@ -56,7 +61,7 @@ void sensor_frequency_file(const char *root, int cpu, const char *khz)
 	machine_file(root, path, khz);
 }
 
-/* A worker with a child under its guard, on a machine of two processors. */
+/* Writes a worker with a child under its guard, on a machine of two processors. */
 void sensor_machine(const char *root)
 {
 	sensor_times(root, "100 0 50 700 50 0 0 30 9 9", "60 0 30 300 50 0 0 10",
@@ -111,7 +116,7 @@ void use_begin_on(struct sensor_use *use, const char *root, const struct sensor 
 	sensor->sample(use->watched, &use->handle, use->values);
 }
 
-/* Looks again, at processes too. */
+/* Looks and samples again, including the process tree. */
 void use_again(struct sensor_use *use)
 {
 	use->watched->tree_due_ns = 0;

@@ -1,4 +1,4 @@
-/* Sensors on recorded machines. Everything asserts. */
+/* Sensors on recorded machines. All functions fail the test on an error. */
 #ifndef PRONY_TESTS_UNIT_SENSOR_FIXTURE_H
 #define PRONY_TESTS_UNIT_SENSOR_FIXTURE_H
 
@@ -8,15 +8,20 @@
 enum { SELF = 10, GUARD = 20, WORKER = 21, CHILD = 22 };
 #define TICK_NS 1e7
 
-/* A process with its parent, ticks of user time and of its reaped children, and resident pages; it
- * had a minor fault for each page and 1 major one, its children as many as ticks and 2. */
+/*
+ * Writes a process with its parent, ticks of user time and of its reaped children, and resident
+ * pages. The process had one minor fault per page and 1 major fault; its children had as many minor
+ * faults as ticks and 2 major faults.
+ */
 void sensor_process(const char *root, int pid, int parent, int ticks, int reaped, int pages);
-/* "21 22 " */
+/* Writes the list of children, such as "21 22 ". */
 void sensor_children(const char *root, int pid, const char *list);
-/* Two processors, the second one off when `cpu1` is NULL; user, system, idle, steal in ticks. */
+/*
+ * Writes two processors, the second one off if `cpu1` is NULL; user, system, idle, steal in ticks.
+ */
 void sensor_times(const char *root, const char *all, const char *cpu0, const char *cpu1);
 void sensor_frequency_file(const char *root, int cpu, const char *khz);
-/* A worker with a child under its guard, on a machine of two processors. */
+/* Writes a worker with a child under its guard, on a machine of two processors. */
 void sensor_machine(const char *root);
 void machine_remove_file(const char *root, const char *path);
 void machine_remove_folder(const char *root, const char *path);
@@ -31,21 +36,21 @@ struct sensor_use {
 	bool here;
 };
 
-/* Probes it, opens it and takes a sample, where it is there. */
+/* Probes the sensor; if it is present, opens it and takes a sample. */
 void use_begin(struct sensor_use *use, const char *root, const struct sensor *sensor);
-/* The same of a worker that is bound to these processors. */
+/* The same for a worker that is bound to these processors. */
 void use_begin_on(struct sensor_use *use, const char *root, const struct sensor *sensor,
 		  const int *cpus, int count);
-/* Looks again, at processes too. */
+/* Looks and samples again, including the process tree. */
 void use_again(struct sensor_use *use);
 void use_end(struct sensor_use *use);
 
-/* Gives the record what a sensor saw: rows of a time in ns and a value per channel. */
+/* Adds a sensor's series to the record: rows of a time in ns and a value per channel. */
 void series_add(struct process_record *record, const char *sensor, enum series_kind kind,
 		const char *const *channels, size_t width, const double *rows, size_t count);
 
 void assert_real(double got, double expected);
-/* It is not there, and says why in these words among others. */
+/* Checks that the sensor is absent and that the reason contains these words. */
 void assert_absent(const char *root, const struct sensor *sensor, const char *why);
 
 #endif

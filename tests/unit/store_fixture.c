@@ -145,7 +145,7 @@ void fixture_add_series(struct process_record *record, const char *sensor, size_
 	series->values = memory_alloc(count * channels * sizeof *series->values);
 	for (size_t i = 0; i < count; i++)
 		series->times_ns[i] = (INT64_C(1) << 50) + 250000000 * (int64_t)i;
-	/* One that was not read. */
+	/* One value was not read. */
 	for (size_t i = 0; i < count * channels; i++)
 		series->values[i] = i == 1 ? NAN : (double)i / 3;
 }

@@ -1,11 +1,11 @@
-/* A store in a folder of its own, and results to put in. */
+/* A store in a folder of its own, and results to store in it. */
 #ifndef PRONY_TESTS_UNIT_STORE_FIXTURE_H
 #define PRONY_TESTS_UNIT_STORE_FIXTURE_H
 
 #include "store/store.h"
 
 struct store_folder {
-	char *folder, *path; /* path: of the store in the folder */
+	char *folder, *path; /* path: the store's path in the folder */
 	struct store *store; /* FOLDER/store.db */
 };
 
@@ -15,22 +15,22 @@ int store_folder_teardown(void **state);
 	cmocka_unit_test_setup_teardown(function, store_folder_setup, store_folder_teardown)
 
 void check(enum prony_status status, const struct error *err);
-/* The status and a part of the message; clears the error. */
+/* Checks the status and a part of the message; clears the error. */
 void expect_error(enum prony_status got, enum prony_status status, struct error *err,
 		  const char *part);
 
 struct run_meta fixture_meta(int64_t started_wall_ns);
 struct cell fixture_cell(const char *framework, int64_t batch);
-/* Begins a run with one cell; the cell's id. */
+/* Begins a run with one cell; returns the cell's id. */
 int64_t fixture_cell_of(struct store *store, const char *framework, int64_t batch);
-/* Every field is set, different for each replicate; to be released. */
+/* Makes a record with every field set, different for each replicate; the caller releases it. */
 void fixture_record(struct process_record *record, int replicate);
-/* Adds a series to it; one without samples has a reason. */
+/* Adds a series to the record; a series without samples has a reason. */
 void fixture_add_series(struct process_record *record, const char *sensor, size_t channels,
 			size_t count);
-/* Fails where the series of two records differ. */
+/* Fails if the series of two records differ. */
 void same_series(const struct process_record *a, const struct process_record *b);
-/* Rows of a table. */
+/* Returns the number of rows of a table. */
 int64_t fixture_count(struct store *store, const char *table);
 
 #endif

@@ -1,4 +1,6 @@
-/* Every row of cell/axes.h from the suite's key to the export, and stores of before they all were.
+/*
+ * Tests every row of cell/axes.h from the suite's key to the export, and stores from before all
+ * rows existed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +36,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A word of the axis that is not its default. */
+/* Returns a word of the axis that is not its default. */
 static const char *other_word(const struct axis *axis)
 {
 	switch (axis->type) {
@@ -60,7 +62,7 @@ static const char *other_word(const struct axis *axis)
 					     : "cpu:1";
 }
 
-/* The one cell of a suite that says nothing but one axis, by its plural or its singular key. */
+/* Makes the one cell of a suite that names only one axis, by its plural or its singular key. */
 static void cell_of_suite(const struct axis *axis, const char *key, const char *word,
 			  const char *folder, struct plan_cell *out)
 {
@@ -85,7 +87,7 @@ static void cell_of_suite(const struct axis *axis, const char *key, const char *
 	free(path);
 }
 
-/* Its value of the column in the only row of the CSV. */
+/* Copies the value of the column from the only row of the CSV. */
 static void csv_value(const char *csv, const char *column, char *out, size_t bytes)
 {
 	const char *name = csv, *value = strchr(csv, '\n') + 1;
@@ -148,7 +150,7 @@ static void every_row_goes_round(void **state)
 		snprintf(said, sizeof said, "%s=%s", axis->name, word);
 		assert_non_null(strstr(cell.key, said));
 		assert_string_not_equal(cell.hash, plain.hash);
-		/* What came later is silent at its default. */
+		/* Axes that were added later do not appear at their default. */
 		snprintf(said, sizeof said, " %s=", axis->name);
 		if (axis->texts != AXIS_IN_KEY_AND_SPEC)
 			assert_null(strstr(plain.key, said));
@@ -163,7 +165,7 @@ static void every_row_goes_round(void **state)
 	}
 }
 
-/* What a worker is told is what the cell carries. */
+/* The recipe sent to a worker has the values of the cell. */
 static void recipes_have_what_cells_have(void **state)
 {
 	struct store_folder *f = *state;
@@ -185,7 +187,7 @@ static void recipes_have_what_cells_have(void **state)
 	}
 }
 
-/* Orders are places: each once, and those of titles in titles' order. */
+/* The orders are places: each occurs once, and the axes of titles are in the order of titles. */
 static void orders_are_distinct(void **state)
 {
 	(void)state;
@@ -209,7 +211,7 @@ static void unknown_keys_suggest_the_nearest(void **state)
 			struct error err = ERROR_INIT;
 			struct spec spec;
 
-			/* One letter in the middle is missing. */
+			/* Removes one letter in the middle of the key. */
 			snprintf(text, sizeof text, "%.*s%s: 1\n", (int)strlen(keys[k]) / 2,
 				 keys[k], keys[k] + strlen(keys[k]) / 2 + 1);
 			snprintf(meant, sizeof meant, "did you mean %s?", keys[k]);
@@ -263,7 +265,7 @@ static void expect_old_run(struct store *store, const char *which, bool dropout)
 	stored_run_release(&run);
 }
 
-/* As it is, then brought up to date; a cell of the new program is found by its hash. */
+/* Reads the old store unchanged, then upgraded; a cell of the new program is found by its hash. */
 static void old_stores_are_read_and_resumed(void **state)
 {
 	struct store_folder *f = *state;
@@ -288,7 +290,7 @@ static void old_stores_are_read_and_resumed(void **state)
 	}
 	stored_run_release(&run);
 	store_close(store);
-	/* And into a store of today. */
+	/* Also imports it into a current store. */
 	int imported = 0;
 	check(store_import(f->store, path, &imported, &err), &err);
 	assert_int_equal(imported, 2);
@@ -296,7 +298,7 @@ static void old_stores_are_read_and_resumed(void **state)
 	free(path);
 }
 
-/* What is asked for today has the spec's text of then, or --resume would not find the run. */
+/* A current request has the same spec text as then; otherwise --resume would not find the run. */
 static void old_specs_are_found(void **state)
 {
 	struct store_folder *f = *state;

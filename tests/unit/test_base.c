@@ -1,4 +1,4 @@
-/* Statuses, errors, memory, strings, words, clock, random numbers, digests. */
+/* Tests statuses, errors, memory, strings, words, clock, random numbers, digests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -328,11 +328,11 @@ static void clocks(void **state)
 
 static void random_matches_the_reference_code(void **state)
 {
-	/* What splitmix64.c of https://prng.di.unimi.it gives from x = 1234567. */
+	/* Output of splitmix64.c of https://prng.di.unimi.it from x = 1234567. */
 	static const uint64_t splitmix[4] = {
 		UINT64_C(6457827717110365317), UINT64_C(3203168211198807973),
 		UINT64_C(9817491932198370423), UINT64_C(4593380528125082431)};
-	/* What xoshiro256starstar.c gives from s = {1, 2, 3, 4}. */
+	/* Output of xoshiro256starstar.c from s = {1, 2, 3, 4}. */
 	static const uint64_t xoshiro[] = {
 		UINT64_C(11520),
 		UINT64_C(0),
@@ -398,7 +398,7 @@ static void random_distributions(void **state)
 	assert_true(random_below(&random, 1) == 0);
 }
 
-/* The polar method with libm's logarithm: ours may differ by rounding only. */
+/* The polar method with libm's logarithm: prony's own may differ only by rounding. */
 static void random_normal_has_an_accurate_logarithm(void **state)
 {
 	(void)state;

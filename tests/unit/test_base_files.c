@@ -1,4 +1,4 @@
-/* Files and folders, JSON access, shared libraries. */
+/* Tests files and folders, JSON access, shared libraries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Every test gets an empty folder of its own. */
+/* Makes an empty folder for each test. */
 static int make_folder(void **state)
 {
 	char *folder;
@@ -83,7 +83,7 @@ static void failed_write_leaves_the_old_file(void **state)
 	char *folder = path_join(*state, "taken");
 	char *nowhere = path_join(*state, "no/such/folder");
 
-	/* A rename over a folder fails after everything was written. */
+	/* A rename onto a folder fails after all data have been written. */
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
 	assert_int_equal(file_write_atomic(folder, "x", 1, &err), PRONY_IO);
 	assert_non_null(strstr(err.text, "taken"));
@@ -101,7 +101,9 @@ static mode_t mode_of(const char *path)
 	return info.st_mode;
 }
 
-/* A link is followed, a pipe is written to, a file keeps its rights; nothing else is made. */
+/*
+ * A link is followed, a pipe is written to, a file keeps its permissions; no other file is created.
+ */
 static void outputs_that_are_no_files(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -174,7 +176,7 @@ static void unreadable_files(void **state)
 	error_clear(&err);
 	assert_int_equal(file_read(*state, 10, &text, &length, &err), PRONY_BAD_INPUT);
 	assert_non_null(strstr(err.text, "is a directory"));
-	/* No size is known beforehand, and the limit holds all the same. */
+	/* The size is not known beforehand; the limit still holds. */
 	assert_int_equal(file_read("/proc/self/status", 1 << 20, &text, &length, NULL), PRONY_OK);
 	assert_true(length > 100 && strlen(text) == length);
 	free(text);
@@ -313,7 +315,7 @@ static void own_places(void **state)
 	assert_string_equal(share, "/some/where");
 	free(share);
 	unsetenv("PRONY_SHARE");
-	/* Meson's test environment names the source tree, which the build tree must lead to. */
+	/* Meson's test environment names the source tree; the build tree must lead to it. */
 	const char *source = getenv("PRONY_SOURCE");
 	if (!source)
 		return;
@@ -510,7 +512,7 @@ static void libraries(void **state)
 	assert_true(cosine(0.0) == 1.0);
 }
 
-/* Half of a program: the loader itself would die of it. */
+/* A truncated program: the loader itself would crash on it. */
 static void a_library_that_is_cut_off_is_refused(void **state)
 {
 	struct error err = ERROR_INIT;

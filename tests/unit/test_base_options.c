@@ -1,4 +1,4 @@
-/* The option table: parsing, its errors, help and manual page. */
+/* Tests the option table: parsing, its errors, help and manual page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

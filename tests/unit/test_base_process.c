@@ -1,4 +1,4 @@
-/* Child processes: what they get, how they end, what is kept of their output. */
+/* Tests child processes: what they receive, how they end, how much of their output is kept. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND_NS INT64_C(1000000000)
-#define PATIENCE_NS (120 * SECOND_NS) /* with what ends at once, unless it hangs */
+#define PATIENCE_NS (120 * SECOND_NS) /* limit for commands that end at once unless they hang */
 
 /* Runs a shell script to its end; the caller frees the output. */
 static char *shell(const char *script, size_t limit_bytes, struct process_end *end)
@@ -40,7 +40,7 @@ static char *shell(const char *script, size_t limit_bytes, struct process_end *e
 
 static void no_child_is_left(void)
 {
-	/* The first process of a container is handed the orphans of others. */
+	/* The first process of a container inherits the orphans of others. */
 	if (getpid() == 1)
 		return;
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -101,7 +101,7 @@ static void output_keeps_the_tail(void **state)
 	}
 }
 
-/* What a child makes may be run later, such as the packages that pip unpacks. */
+/* Files that a child makes, such as the packages that pip unpacks, may be run later. */
 static void nothing_is_everybodys_to_write(void **state)
 {
 	static const struct {
@@ -177,7 +177,7 @@ static void failed_starts(void **state)
 	free(folder);
 }
 
-/* True when the process is gone or a zombie that nobody here can reap. */
+/* Returns true if the process is gone, or a zombie that this process cannot reap. */
 static bool is_dead(long pid)
 {
 	char path[64], *text, *after;
@@ -197,7 +197,7 @@ static void timeout_kills_the_group(void **state)
 	(void)state;
 	static const char *const argv[] = {"sh", "-c", "sleep 600 & echo first; echo $!; wait",
 					   NULL};
-	/* A machine under load may need longer than half a second to come to the first line. */
+	/* A machine under load may need more than half a second until the first line. */
 	static const struct {
 		int64_t limit_ns;
 		const char *text;
@@ -213,7 +213,7 @@ static void timeout_kills_the_group(void **state)
 		error_clear(&err);
 		assert_int_equal(process_run(&spec, rows[i].limit_ns, 100, &output, NULL, &err),
 				 PRONY_TIMEOUT);
-		/* Long before the script would have ended by itself. */
+		/* This is long before the script would have ended by itself. */
 		assert_true(clock_monotonic_ns() - before < 300 * SECOND_NS);
 		assert_null(output);
 		no_child_is_left();
@@ -234,7 +234,7 @@ static void endless_output_meets_the_deadline(void **state)
 	const struct process_spec spec = {.argv = argv};
 	int64_t before = clock_monotonic_ns();
 
-	/* Without the deadline it would go on until the test is killed. */
+	/* Without the deadline the child would run until the test is killed. */
 	assert_int_equal(process_run(&spec, SECOND_NS / 4, 1000, NULL, NULL, NULL), PRONY_TIMEOUT);
 	assert_true(clock_monotonic_ns() - before < 30 * SECOND_NS);
 	no_child_is_left();
@@ -248,7 +248,7 @@ static void a_wish_to_stop_ends_a_run(void **state)
 	const struct process_spec spec = {.argv = argv, .stop = &stop};
 	struct error err = ERROR_INIT;
 
-	/* Without looking at it, it would go on until the deadline. */
+	/* Without a check of the flag, the child would run until the deadline. */
 	assert_int_equal(process_run(&spec, PATIENCE_NS, 1000, NULL, NULL, &err),
 			 PRONY_INTERRUPTED);
 	assert_string_equal(err.text, "interrupted");
@@ -260,7 +260,7 @@ static void left_behind_daemons_do_not_block(void **state)
 	(void)state;
 	char *output = shell("sleep 1000 & echo $!", 100, NULL);
 
-	/* It still runs, so that it was not waited for. */
+	/* It still runs, so process_run did not wait for it. */
 	long daemon = strtol(output, NULL, 10);
 	assert_true(daemon > 1 && !is_dead(daemon));
 	kill((pid_t)daemon, SIGKILL);
@@ -302,7 +302,10 @@ static void waiting_can_time_out(void **state)
 	no_child_is_left();
 }
 
-/* The rows exchange 5 and 6, so that each one's source is another's target, and share 5 with 9. */
+/*
+ * The rows exchange 5 and 6, so that the source of each is the target of the other; 5 is also
+ * passed as 9.
+ */
 static void descriptors_are_passed(void **state)
 {
 	(void)state;
@@ -349,7 +352,7 @@ static void other_descriptors_are_closed(void **state)
 {
 	(void)state;
 	int first = open("/dev/null", O_RDONLY);
-	/* Above the three, which may have been closed when this program was started. */
+	/* Above the standard three, which may have been closed when this program was started. */
 	int leaking = fcntl(first, F_DUPFD, 3), high = fcntl(first, F_DUPFD, 700);
 
 	close(first);
@@ -382,11 +385,11 @@ static void environment_and_directory(void **state)
 	free(output);
 }
 
-/* The kernel's own calls: the C library hides the signals that its threads use. */
+/* Uses the kernel's own calls: the C library hides the signals that its threads use. */
 static bool is_ignored(int number)
 {
 	uintptr_t action[8] = {
-		0}; /* the handler comes first on the architectures of Linux but MIPS */
+		0}; /* the handler is the first member on all architectures of Linux except MIPS */
 
 	syscall(SYS_rt_sigaction, number, NULL, action, (size_t)(NSIG / 8));
 	return (void (*)(int))action[0] == SIG_IGN;
@@ -399,7 +402,7 @@ static void ignore_internal(int number, bool ignored)
 	assert_int_equal(syscall(SYS_rt_sigaction, number, action, NULL, (size_t)(NSIG / 8)), 0);
 }
 
-/* This program as its own child: prints each signal that is blocked or ignored. */
+/* Runs this program as its own child: prints each signal that is blocked or ignored. */
 static int print_signals(void)
 {
 	unsigned long long blocked = 0;
@@ -429,7 +432,10 @@ static char *signals_of_child(void)
 
 static void children_start_with_clean_signals(void **state)
 {
-	/* 32 and 33 are glibc's own; whoever started this program may have ignored any of them. */
+	/*
+	 * 32 and 33 are glibc's own; the process that started this program may have ignored any of
+	 * them.
+	 */
 	static const int internal[] = {32, 33};
 	bool were_ignored[COUNT(internal)];
 	sigset_t blocked, before, now;
@@ -449,7 +455,7 @@ static void children_start_with_clean_signals(void **state)
 	signal(SIGPIPE, pipe_before);
 	sigprocmask(SIG_SETMASK, &before, &now);
 	assert_string_equal(output, "end\n");
-	/* The parent's own mask is as it was. */
+	/* The parent's own mask is unchanged. */
 	for (int number = 1; number < NSIG; number++)
 		if (sigismember(&now, number) !=
 		    (number == SIGTERM || sigismember(&before, number)))

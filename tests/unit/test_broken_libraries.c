@@ -1,5 +1,8 @@
-/* Libraries that adapters cannot use: gone, cut off, something else, of another version. Each is
- * `missing`, with its path and what the loader or the library says. Needs no framework. */
+/*
+ * Tests libraries that adapters cannot use: absent, truncated, not a library, another version. Each
+ * is `missing`; the message has the path and the error of the loader or the library. Needs no
+ * framework.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +16,9 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-/* PRONY_TENSORFLOW1_LIBPYTHON, which tensorflow1 loads before its own, is there on every machine.
+/*
+ * PRONY_TENSORFLOW1_LIBPYTHON, which tensorflow1 loads before its own library, exists on every
+ * machine.
  */
 #define ANY_LIBRARY "libm.so.6"
 
@@ -53,7 +58,7 @@ static void test_none(void **state)
 	}
 }
 
-/* A file of text, the head of a library alone, and a library that was cut off in the middle. */
+/* A text file, the head of a library, and a library truncated in the middle. */
 static void test_damaged(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -74,7 +79,7 @@ static void test_damaged(void **state)
 		assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
 		assert_missing(names[i], path, "cut off");
 	}
-	/* What has to come before is looked at as well. */
+	/* The library that must be loaded first is checked as well. */
 	setenv("PRONY_TENSORFLOW1_LIBPYTHON", path, 1);
 	assert_missing("tensorflow1", path, "cut off");
 	setenv("PRONY_TENSORFLOW1_LIBPYTHON", ANY_LIBRARY, 1);
@@ -102,7 +107,7 @@ static void test_other_versions(void **state)
 	assert_missing("tensorflow", other, "TensorFlow 1.15.5 in");
 	setenv("OTHER_TENSORFLOW", "2.21.0", 1);
 	assert_missing("tensorflow1", other, "TensorFlow 2.21.0 in");
-	/* OpenVINO's says no version before its functions are there. */
+	/* OpenVINO's library reports no version before its functions have been found. */
 	assert_missing("openvino", other, "lacks the function ov_");
 	assert_missing("xla", other, "lacks the function GetPjrtApi");
 }

@@ -1,5 +1,7 @@
-/* A run with a budget: its words, when it is late, whose turn it is; and which processes count on
- * the way. */
+/*
+ * Tests runs with a budget: parsing, when it is exceeded, which cell is next, and which processes
+ * count meanwhile.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +55,7 @@ static void no_budget_is_never_late(void **state)
 	budget_release(&budget);
 }
 
-/* What would not end in time does not begin. */
+/* A process that would not end in time is not started. */
 static void the_last_process_says_what_the_next_one_takes(void **state)
 {
 	struct budget budget;
@@ -70,7 +72,7 @@ static void the_last_process_says_what_the_next_one_takes(void **state)
 	budget_release(&budget);
 }
 
-/* A process that ended ok. */
+/* Adds a process that ended ok. */
 static void add(struct run_cell *cell, double mean_ns, const char *flags, double foreign_share)
 {
 	struct process_record record;
@@ -92,7 +94,10 @@ static void fill(struct run_cell *cell, double spread, size_t count)
 		add(cell, 1e6 * (1 + spread * ((double)i - 1)), "", 0);
 }
 
-/* Until each has three; then where intervals are widest, and in turn where they are alike. */
+/*
+ * Until each cell has three processes; then the cell with the widest interval is next; cells with
+ * equal intervals take turns.
+ */
 static void the_widest_comes_first(void **state)
 {
 	static const double spreads[] = {0.10, 0.07, 0.02, 0.0, 0.0};
@@ -108,7 +113,7 @@ static void the_widest_comes_first(void **state)
 		fill(&cells[i], spreads[i], counts[i]);
 	for (size_t i = 0; i < COUNT(spreads); i++)
 		assert_int_equal(budget_later(&budget, cells, COUNT(spreads), i, 3), waits[i]);
-	/* Nobody waits for a cell that has ended. */
+	/* No cell waits for a cell that has ended. */
 	cells[0].status = cells[1].status = CELL_OK;
 	budget_spend(&budget, 0, SECOND);
 	assert_false(budget_later(&budget, cells, COUNT(spreads), 2, 3));
@@ -118,7 +123,7 @@ static void the_widest_comes_first(void **state)
 	budget_release(&budget);
 }
 
-/* What the table leaves out does not end a cell, and its spread does not keep it going. */
+/* Processes that the table leaves out do not end a cell, and their spread does not prolong it. */
 static void those_that_were_disturbed_do_not_count(void **state)
 {
 	static const double quiet[] = {1.000e6, 1.004e6, 0.998e6, 1.001e6, 0.999e6};
@@ -135,9 +140,9 @@ static void those_that_were_disturbed_do_not_count(void **state)
 	counted_estimate(&cell, &estimate);
 	assert_int_equal(estimate.n, 3);
 	assert_true(counted_wants_more(&cell, effort, 0, &open));  /* five ran, three count */
-	assert_false(counted_wants_more(&cell, effort, 5, &open)); /* five were asked for */
+	assert_false(counted_wants_more(&cell, effort, 5, &open)); /* five were requested */
 	assert_true(counted_wants_more(&cell, &effort_table[0], 0, &open)); /* of eleven */
-	/* Nobody knows of this one, in a cell that was disturbed. */
+	/* It is unknown whether this process was disturbed; the cell has disturbed processes. */
 	add(&cell, quiet[3], "", NAN);
 	counted_estimate(&cell, &estimate);
 	assert_int_equal(estimate.n, 3);
@@ -152,8 +157,10 @@ static void those_that_were_disturbed_do_not_count(void **state)
 	run_cell_release(&cell);
 }
 
-/* On a machine that always does other things all count, and on one that does so every second time a
- * cell ends, too. */
+/*
+ * On a machine that is always busy, all processes count. If every second or third one is disturbed,
+ * the cell ends as well.
+ */
 static void a_busy_machine_ends(void **state)
 {
 	const struct effort_row *effort = &effort_table[1];

@@ -1,4 +1,4 @@
-/* The case bundle and safetensors: what is written comes back; hostile files are refused. */
+/* Tests the case bundle and safetensors: written data are read back; hostile files are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void images_come_back(void **state)
 					    (size_t)tensor_bytes(&tensors[i]));
 	}
 	assert_int_equal((uintptr_t)read.tensors[2].data % 8, 0);
-	/* No copy where none is needed. */
+	/* Nothing is copied if no copy is needed. */
 	assert_true((unsigned char *)read.tensors[0].data > image &&
 		    (unsigned char *)read.tensors[0].data < image + bytes);
 	assert_int_equal(safetensors_write_image(&set, image, bytes - 1, &err), PRONY_INTERNAL);
@@ -74,7 +74,7 @@ static void images_come_back(void **state)
 	free(image);
 }
 
-/* What is written through the tensors stands in the image, and nothing is in the way of doubles. */
+/* Data written through the tensors are in the image, and doubles are aligned. */
 static void images_are_filled_in_place(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -105,7 +105,7 @@ static void images_are_filled_in_place(void **state)
 	free(image);
 }
 
-/* A file of the format, from the text of its header and a number of zero bytes. */
+/* Reads a file of the format, made from the text of its header and a number of zero bytes. */
 static enum prony_status read_text(const char *header, uint64_t header_bytes, size_t data_bytes,
 				   struct error *err)
 {
@@ -128,7 +128,7 @@ static enum prony_status read_text(const char *header, uint64_t header_bytes, si
 static const struct {
 	const char *header;
 	size_t data_bytes;
-	const char *message; /* a part of it */
+	const char *message; /* a part of the message */
 } hostile_images[] = {
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
 	 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
@@ -206,7 +206,7 @@ static void damaged_images_never_crash(void **state)
 		struct tensor_set read;
 		struct arena arena;
 
-		/* A block of exactly this size, so that a sanitizer sees a read behind it. */
+		/* A block of exactly this size, so that a sanitizer finds a read past its end. */
 		copy = malloc(length > 0 ? length : 1);
 		memcpy(copy, image, length);
 		arena_init(&arena, 0);
@@ -231,7 +231,7 @@ static void the_seed_corpus_runs(void **state)
 	assert_true(corpus_run("safetensors", NULL) >= 20);
 }
 
-/* A bundle of lenet with two batches in a folder of its own. */
+/* A bundle of lenet with two batches in its own folder. */
 struct fixture {
 	struct arena arena;
 	struct graph graph;
@@ -317,7 +317,7 @@ static void bundles_come_back(void **state)
 	assert_int_equal(bundle.labels.count, 2);
 	assert_true(((float *)bundle.inputs.tensors[1].data)[5] == 1.5f);
 	assert_int_equal(((int64_t *)bundle.labels.tensors[1].data)[1], 4);
-	/* Mapped privately: what a worker scribbles stays with it. */
+	/* The mapping is private: a worker's writes do not reach the file. */
 	((float *)bundle.weights.tensors[0].data)[0] = 99;
 	bundle_release(&bundle);
 	check(bundle_open(f->folder, &bundle, &err), &err);
@@ -373,7 +373,7 @@ static void case_json_says_what_the_protocol_page_says(void **state)
 	json_decref(cell);
 }
 
-/* Whether the type of a value is the schema's, a word or a list of words. */
+/* Returns whether the type of a value is the schema's, a word or a list of words. */
 static bool has_type(const json_t *type, const json_t *value)
 {
 	static const char *const words[] = {
@@ -391,7 +391,7 @@ static bool has_type(const json_t *type, const json_t *value)
 	return false;
 }
 
-/* Whether a value is among those of an enum. */
+/* Returns whether a value is among those of an enum. */
 static bool is_listed(const json_t *list, const json_t *value)
 {
 	json_t *item;
@@ -402,8 +402,8 @@ static bool is_listed(const json_t *list, const json_t *value)
 }
 
 /*
- * Fails unless the value follows the schema. Of JSON Schema as much as the case's own uses;
- * stricter than it where a member has no description: the page would be incomplete.
+ * Fails unless the value follows the schema. It supports the part of JSON Schema that the case's
+ * own schema uses. It is stricter if a member has no description: the page would be incomplete.
  */
 static void conform(const json_t *root, const json_t *schema, json_t *value, const char *where)
 {
@@ -455,7 +455,7 @@ static void case_json_follows_its_schema(void **state)
 	free(path);
 }
 
-/* Opens the folder; it must be refused with a message that holds `part`. */
+/* Opens the folder; it must be refused with a message that contains `part`. */
 static void refuse(const struct fixture *f, const char *part)
 {
 	struct error err = ERROR_INIT;
@@ -468,7 +468,7 @@ static void refuse(const struct fixture *f, const char *part)
 	bundle_release(&bundle);
 }
 
-/* Writes the weights or batches of the fixture again, after the test has changed them. */
+/* Writes the weights or batches of the fixture again after the test has changed them. */
 static void rewrite(const struct fixture *f)
 {
 	struct error err = ERROR_INIT;
@@ -507,7 +507,7 @@ static void bundles_share_their_files(void **state)
 		assert_int_equal(inode_of(folders[i], BUNDLE_WEIGHTS_FILE), inode_of(files, "w"));
 		assert_int_equal(inode_of(folders[i], BUNDLE_INPUT_FILE), inode_of(files, "i"));
 	}
-	/* What a bundle has stays when the files go. */
+	/* The bundle's data remain after the files have been removed. */
 	check(directory_remove(files, &err), &err);
 	check(bundle_open(other, &bundle, &err), &err);
 	bundle_release(&bundle);

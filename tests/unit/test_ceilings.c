@@ -1,4 +1,4 @@
-/* What the machine can do at best: loops that count, what is kept of them, and a cell's share. */
+/* Tests the machine's ceilings: counting loops, the values kept, and a cell's share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A loop that does less than it says is found out: its time would be a peak that nobody has. */
+/*
+ * A loop that does less work than it claims is detected: its time would give a peak above the
+ * machine's.
+ */
 static void run_less(float one, float *lanes)
 {
 	struct fma_kernel kernel;
@@ -52,7 +55,7 @@ static void loops_do_what_they_count(void **state)
 
 static void all_are_measured_or_say_why(void **state)
 {
-	static const int cpus[] = {0, 0}; /* two threads on one: slow, and right */
+	static const int cpus[] = {0, 0}; /* two threads on one processor: slow but correct */
 	const struct ceilings_settings settings = {.no_library = "no oneDNN here",
 						   .cpus = cpus,
 						   .cpu_count = 2,
@@ -145,7 +148,7 @@ static void what_is_not_known_is_no_number(void **state)
 	}
 }
 
-/* Kept for the machine, part by part; another machine has its own. */
+/* Values are kept by machine, part by part; another machine has its own. */
 static void kept_by_machine(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -168,7 +171,7 @@ static void kept_by_machine(void **state)
 	json_decref(other);
 	json_decref(record);
 
-	/* A file that something else has written is as none, and is written anew. */
+	/* A file written by another program counts as absent and is rewritten. */
 	record = record_with("");
 	char *folder = memory_printf("%s/prony/machines", (char *)*state);
 	assert_int_equal(directory_remove(folder, &err), PRONY_OK);
@@ -191,7 +194,10 @@ static void kept_by_machine(void **state)
 	json_decref(ceilings);
 }
 
-/* What a floor was measured in stays with it; what later records say is another thing. */
+/*
+ * A noise floor keeps the surroundings in which it was measured; those of later records are
+ * separate.
+ */
 static void surroundings_stay_with_it(void **state)
 {
 	struct error err = ERROR_INIT;

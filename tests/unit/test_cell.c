@@ -1,4 +1,4 @@
-/* The words of the axes. */
+/* Tests the words of the axes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Change points: false alarms, power and place, by simulation with fixed seeds. */
+/* Tests change points: false alarms, power and position, by simulation with fixed seeds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,9 @@ static struct change_settings quick(void)
 	return settings;
 }
 
-/* A process with a standard deviation of 1 %; `heavy`: one value in ten is off by ten times that.
+/*
+ * Returns a value of a process with a standard deviation of 1 %; `heavy`: one value in ten deviates
+ * by ten times that.
  */
 static double draw(struct random *random, bool heavy)
 {
@@ -49,8 +51,10 @@ static int alarms(bool heavy, double threshold)
 	return count;
 }
 
-/* The level of a permutation test holds for any distribution: 1 %, so at most 9 of 300 (one in a
- * thousand tests would see more by chance). */
+/*
+ * The level of a permutation test, 1 %, holds for any distribution. So at most 9 of 300 are found
+ * (more would occur by chance in one of a thousand tests).
+ */
 static void nothing_changes_in_noise(void **state)
 {
 	(void)state;
@@ -111,7 +115,7 @@ static void small_and_short_ones_are_none(void **state)
 	(void)state;
 	for (int i = 0; i < LENGTH; i++)
 		x[i] = (1000 + (i % 3)) * (i < 12 ? 1 : 1.008);
-	/* It is there, but within 1 %. */
+	/* The change exists, but is within 1 %. */
 	assert_int_equal(changes_find(x, LENGTH, &change_defaults, &changes), 0);
 	free(changes);
 	struct change_settings fine = change_defaults;
@@ -119,7 +123,7 @@ static void small_and_short_ones_are_none(void **state)
 	assert_int_equal(changes_find(x, LENGTH, &fine, &changes), 1);
 	assert_int_equal(changes[0].at, 12);
 	free(changes);
-	/* Too few values; none; one that repeats. */
+	/* Too few values; none; a repeated value. */
 	for (size_t n = 0; n < 6; n++) {
 		assert_int_equal(changes_find(x, n, &change_defaults, &changes), 0);
 		free(changes);

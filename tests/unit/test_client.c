@@ -1,4 +1,7 @@
-/* The client against workers that keep the protocol, and that break it line by line. */
+/*
+ * Tests the client against workers that follow the protocol, and workers that break it line by
+ * line.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,16 +22,16 @@
 #include "base/strbuf.h"
 #include "client_fixture.h"
 
-/* In each script: take one request, send one line. */
+/* Shell functions of each script: take one request, send one line. */
 #define SHELL                                                                                      \
 	"take() { read -r line <&$PRONY_REQUEST_FD || exit 9; }\n"                                 \
 	"say() { printf '%s\\n' \"$1\" >&$PRONY_REPLY_FD; }\n"                                     \
 	"until_there() { until [ -e $FOLDER/$1 ]; do sleep 0.01; done; }\n"
-/* What the client would have waited for a worker that it asked to close: client_end.c. */
+/* How long the client waits for a worker that it asked to close: client_end.c. */
 #define CLOSE_WAIT_NS (10 * SECOND_NS)
 #define HELLO "take; say '{\"id\": 1, \"ok\": true}'\n"
 
-/* What is waited for comes on any machine; how soon says nothing about the client. */
+/* Waits for an event that occurs on any machine; the delay says nothing about the client. */
 static bool patient(int *turns)
 {
 	usleep(10000);
@@ -83,7 +86,7 @@ static void a_conversation(void **state)
 	assert_true(json_bool_or(reply, "supported", false));
 	json_decref(reply);
 	struct client_end end;
-	client_end(peer.client, &end); /* asks it to close */
+	client_end(peer.client, &end); /* requests a close */
 	peer.client = NULL;
 	assert_true(end.clean);
 	assert_false(end.signalled);
@@ -175,7 +178,7 @@ static void lines_that_are_no_replies(void **state)
 		peer_hello(&peer, PRONY_OK, NULL);
 		int64_t start = clock_monotonic_ns();
 		peer_ask(&peer, VERB_BUILD, PRONY_PROTOCOL, rows[i].part);
-		/* Nothing more is said to it: it is ended at once. */
+		/* No further request is sent: the worker is ended at once. */
 		assert_true(peer_end(&peer).signalled);
 		assert_true(clock_monotonic_ns() - start < CLOSE_WAIT_NS);
 	}
@@ -203,7 +206,7 @@ static void one_reply_to_a_request(void **state)
 	peer_ask(&peer, VERB_BUILD, PRONY_PROTOCOL, "what nobody asked for");
 	peer_end(&peer);
 
-	/* Longer than 1 MiB, with and without an end. */
+	/* Longer than 1 MiB, with and without a newline. */
 	peer_init_script(&peer,
 			 SHELL "take; head -c 3000000 /dev/zero | tr '\\0' x >&$PRONY_REPLY_FD; "
 			       "say ''; sleep 100");
@@ -211,7 +214,7 @@ static void one_reply_to_a_request(void **state)
 	peer_hello(&peer, PRONY_PROTOCOL, "longer than 1 MiB");
 	peer_end(&peer);
 
-	/* As long as it may be: 1 MiB with its newline. */
+	/* The longest permitted line: 1 MiB with its newline. */
 	peer_init_script(&peer, SHELL "take; { printf '{\"id\": 1, \"ok\": true, \"x\": \"'; "
 				      "head -c 1048545 /dev/zero | tr '\\0' x; printf '\"}\\n'; } "
 				      ">&$PRONY_REPLY_FD; sleep 100");
@@ -237,7 +240,7 @@ static void replies_in_pieces(void **state)
 	assert_false(peer_end(&peer).clean);
 }
 
-/* A process that a worker made; 0 while there is none. */
+/* Returns the process that a worker made; 0 if there is none yet. */
 static pid_t pid_in(const char *folder)
 {
 	char *path = path_join(folder, "pid"), *text = NULL;
@@ -267,11 +270,14 @@ static void ends_are_explained(void **state)
 
 	peer_init_script(&peer, SHELL "echo gone; exit 4");
 	peer_start(&peer);
-	usleep(300000); /* most often it is gone before anything is asked; the text is the same */
+	usleep(300000); /* usually it is gone before the first request; same text */
 	peer_hello(&peer, PRONY_CRASHED, "during hello: exit code 4; it last printed: gone");
 	assert_string_equal(peer_end(&peer).how, "exit code 4");
 
-	/* It is gone: the request cannot be sent, and the reply before is not half of another. */
+	/*
+	 * The worker is gone: the request cannot be sent, and the previous reply is not taken for
+	 * half of another.
+	 */
 	peer_init_script(&peer, SHELL HELLO "until_there go; echo $$ >$FOLDER/new; "
 					    "mv $FOLDER/new $FOLDER/pid; exit 3");
 	peer_start(&peer);
@@ -323,7 +329,7 @@ static void nothing_outlives_it(void **state)
 	assert_int_equal(end.left_over, 1);
 	assert_true(kill(pid, 0) < 0 && errno == ESRCH);
 
-	/* A helper that follows its worker by itself in a moment is none that was left. */
+	/* A helper that ends by itself shortly after its worker does not count as left over. */
 	peer_init_script(&peer, SHELL HELLO "(sleep 0.1 &)\ntake; say '{\"id\": 2, \"ok\": true}'");
 	peer_start(&peer);
 	peer_hello(&peer, PRONY_OK, NULL);
@@ -332,13 +338,13 @@ static void nothing_outlives_it(void **state)
 	assert_int_equal(end.left_over, 0);
 }
 
-/* Who kills its guard gains nothing: what it left comes to the parent. */
+/* A worker that kills its guard gains nothing: its leftover processes pass to the parent. */
 static void a_killed_guard_leaves_nothing(void **state)
 {
 	struct peer peer;
 
 	(void)state;
-	/* One that came to us before is none of this worker's. */
+	/* A child that this process already had is not one of the worker's. */
 	pid_t helper = fork();
 	if (helper == 0) {
 		pause();
@@ -375,7 +381,7 @@ static void patience_ends(void **state)
 	peer_end(&peer);
 	assert_true(clock_monotonic_ns() - start < CLOSE_WAIT_NS);
 
-	/* It does not even read: the request must not keep the parent. */
+	/* The worker does not even read: the request must not block the parent. */
 	start = clock_monotonic_ns();
 	peer_init_script(&peer, "sleep 1000");
 	peer.spec.timeout_ns = SECOND_NS / 2;
@@ -404,7 +410,7 @@ static void an_interruption_is_heard(void **state)
 	peer_hello(&peer, PRONY_INTERRUPTED, "interrupted");
 	peer_end(&peer);
 
-	/* What has measured is not broken off: it may still close. */
+	/* A worker that has measured is not killed: it may still close. */
 	stop = 0;
 	peer_init_script(&peer, SHELL HELLO "take; sleep 0.5; say '{\"id\": 3, \"ok\": true}'");
 	peer.spec.stop = &stop;
@@ -420,7 +426,7 @@ static void memory_has_a_limit(void **state)
 	struct peer peer;
 
 	(void)state;
-	/* tail keeps a line without end, for as long as its input is open. */
+	/* tail keeps an unterminated line while its input is open. */
 	peer_init_script(&peer, SHELL "take; { head -c 400000000 /dev/zero; sleep 1000; } | "
 				      "tail -n 1 >/dev/null");
 	peer.spec.memory_limit_bytes = 64 << 20;
@@ -483,7 +489,10 @@ static void raw_lines_and_hanging_up(void **state)
 	assert_true(peer_end(&peer).signalled);
 }
 
-/* The list in the guard's command line, shown by a program in its place, has the last of many. */
+/*
+ * The guard's command line is shown by a program in its place; its list contains the last of many
+ * processors.
+ */
 static void a_worker_has_all_its_cpus(void **state)
 {
 	const char *const nothing[] = {"x", NULL};

@@ -1,6 +1,6 @@
 /*
- * What a worker claims about its steps and tensors, and what it does to the shared memory. The
- * worker is this program: "worker MODE" answers hello rightly and then lies as MODE says.
+ * Tests a worker's claims about its steps and tensors, and its changes to the shared memory. The
+ * worker is this program: "worker MODE" answers hello correctly and then lies as MODE says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,10 @@ static void put(struct liar *liar, const char *file, uint64_t offset, const void
 		return;
 	}
 	char *path = path_join(getenv("FOLDER"), file);
-	/* Not synced to the disk: a slow one would make the time of a true record unexplained. */
+	/*
+	 * Not synced to the disk: with a slow disk the time of a correct record would be
+	 * unexplained.
+	 */
 	FILE *out = fopen(path, "wb");
 	if (out) {
 		fwrite(bytes, 1, length, out);
@@ -190,7 +193,7 @@ static void start(struct peer *peer, const char *mode, bool shared)
 	assert_int_equal(client_uses_shared_memory(peer->client), shared);
 }
 
-/* Three steps with a record each. */
+/* Runs three steps with a record each. */
 static void run(const char *mode, bool shared, enum prony_status status, const char *part)
 {
 	struct peer peer;
@@ -205,7 +208,7 @@ static void run(const char *mode, bool shared, enum prony_status status, const c
 	} else {
 		assert_int_equal(window.count, 0);
 	}
-	/* A lie is not the end of the conversation. */
+	/* A lie does not end the conversation. */
 	assert_true(peer_end(&peer).clean);
 }
 
@@ -252,11 +255,11 @@ static int64_t all_but(void *context, int64_t from_ns, int64_t to_ns)
 	assert_true(to_ns >= from_ns);
 	if (to_ns - from_ns > seen->longest_ns)
 		seen->longest_ns = to_ns - from_ns;
-	/* All of it, or as much as it is told. */
+	/* Returns the whole time, or at most the time that the test sets. */
 	return seen->rested_ns < to_ns - from_ns ? seen->rested_ns : to_ns - from_ns;
 }
 
-/* One that sleeps after its steps, by what is seen of that. */
+/* Runs a worker that sleeps after its steps; the observer reports rested_ns of that sleep. */
 static void rest(int64_t rested_ns, bool shared, enum prony_status status)
 {
 	struct seen seen = {.rested_ns = rested_ns};
@@ -272,7 +275,7 @@ static void rest(int64_t rested_ns, bool shared, enum prony_status status)
 	peer_error(&peer, client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
 		   status,
 		   status == PRONY_OK ? NULL : "it claims 0.000 s for a request that took ");
-	/* Asked of what no step explains. */
+	/* The observer is asked about the time that no step explains. */
 	assert_in_range(seen.longest_ns, 3500000000, 60 * SECOND_NS);
 	if (status == PRONY_OK)
 		assert_in_range(window.rested_ns, 3500000000, seen.longest_ns + 3500000000);
@@ -284,7 +287,7 @@ static void what_it_rests_hides_no_work(void **state)
 	(void)state;
 	rest(INT64_MAX, true, PRONY_OK);
 	rest(INT64_MAX, false, PRONY_OK);
-	/* Seconds of it were seen, and too little of it. */
+	/* Of several seconds, too little was observed as rest. */
 	rest(100000000, true, PRONY_INVALID);
 	rest(0, true, PRONY_INVALID);
 }
@@ -297,7 +300,7 @@ static void files_of_records_are_whole(void **state)
 	run("no file", false, PRONY_PROTOCOL, "records.bin");
 }
 
-/* What was checked is what is used, whatever the worker writes into its memory after that. */
+/* The checked records are those that are used, whatever the worker later writes into its memory. */
 static void records_stay_as_they_were_checked(void **state)
 {
 	struct peer peer;
@@ -308,7 +311,7 @@ static void records_stay_as_they_were_checked(void **state)
 	assert_int_equal(client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
 			 PRONY_OK);
 	struct step_record first = window.records[0], last = window.records[2];
-	/* The reply to the next request comes after it has written. */
+	/* The reply to the next request comes after the worker has written. */
 	peer_ask(&peer, VERB_BUILD, PRONY_OK, NULL);
 	assert_memory_equal(&window.records[0], &first, sizeof first);
 	assert_memory_equal(&window.records[2], &last, sizeof last);

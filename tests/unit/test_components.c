@@ -1,4 +1,4 @@
-/* Variance components against invented machines, and what retuning by them would gain. */
+/* Tests variance components on simulated machines, and the gain of windows retuned by them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,10 @@ static void between(const char *what, double found, double low, double high)
 		fail_msg("%s: %.4f is not between %g and %g", what, found, low, high);
 }
 
-/* A machine for splits: per second of a window, between processes, beside the window. */
+/*
+ * A simulated machine for splits: variance per second of a window, between processes, and time
+ * outside the window.
+ */
 struct machine {
 	double within, between, cost_s; /* standard deviations at 1 s; seconds */
 	double gained;			/* error with windows retuned / with those of 10 s */
@@ -39,8 +42,10 @@ static double split_process(struct random *random, const struct machine *machine
 	return sum / (double)*count;
 }
 
-/* Standard errors of the mean logarithm of process means in the same time, windows as they are
- * against retuned after LOOKS processes; below 1: retuning is better. */
+/*
+ * Returns the ratio of the standard errors of the mean logarithm of process means in the same time,
+ * windows retuned after LOOKS processes to fixed ones; below 1: retuning is better.
+ */
 static double retuned_error(uint64_t seed, const struct machine *machine, double window_s)
 {
 	enum { TRIALS = 400, PROCESSES = 12 };
@@ -76,7 +81,10 @@ static double retuned_error(uint64_t seed, const struct machine *machine, double
 	return sqrt(squares[1] / squares[0]);
 }
 
-/* The components are found, and what windows retuned by those of five processes gain. */
+/*
+ * The components are found; windows retuned by the components of five processes change the error as
+ * expected.
+ */
 static void splits_follow_the_variance(void **state)
 {
 	static const struct machine machines[] = {

@@ -1,6 +1,6 @@
 /*
- * Ratios with intervals, verdicts, how many processes would decide, many cells at once. Expected
- * numbers: mpmath at 40 digits, from the density's integral.
+ * Tests ratios with intervals, verdicts, the number of processes that would decide, and many cells
+ * at once. Expected numbers: mpmath at 40 digits, from the integral of the density.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const struct strictness verdicts = {0.02, 5}; /* of a threshold of 1 % */
+static const struct strictness verdicts = {0.02, 5}; /* for a threshold of 1 % */
 
 static const double first[] = {1012, 987, 1033, 1001, 995};
 static const double second[] = {1049, 1020, 1075, 1038, 1037};
@@ -65,8 +65,10 @@ static void rounds_are_paired(void **state)
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_FASTER);
 }
 
-/* One round of ten in which the machine changed its speed: what it says is cut, and the spread is
- * that of the others. */
+/*
+ * The machine changed its speed in one round of ten: that round is cut, and the spread is that of
+ * the others.
+ */
 static void a_round_at_another_speed_is_trimmed(void **state)
 {
 	static const double a[] = {1012, 987, 1033, 1001, 995, 1005, 998, 1020, 1011, 990};
@@ -87,14 +89,14 @@ static void a_round_at_another_speed_is_trimmed(void **state)
 	near(contrast_df(&c, COUNT(a)), 7, 0);
 	near(contrast_df(&c, 7), 6, 0);
 	near(contrast_df(&c, 16), 11, 0);
-	/* It tells nothing of numbers of which no round would be cut. */
+	/* The contrast does not apply to numbers at which no round would be cut. */
 	assert_int_equal(contrast_needed(&c, 0.01, &verdicts), 8);
 	contrast_trimmed(b, a, COUNT(a), &c);
 	near(c.ratio, 1 / 1.03629497984483114, 1e-14);
 	contrast_paired(a, b, COUNT(a), &plain);
 	near(plain.ratio, 1.0630571, 1e-7);
 	assert_true(plain.error > 20 * c.error);
-	/* Of fewer than eight nothing is cut. */
+	/* With fewer than eight rounds nothing is cut. */
 	for (size_t n = 0; n < 8; n++) {
 		contrast_trimmed(a, b, n, &c);
 		contrast_paired(a, b, n, &plain);
@@ -142,7 +144,7 @@ static void what_has_no_spread_or_no_interval(void **state)
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_INCONCLUSIVE);
 }
 
-/* As many processes as are named bring a verdict in about 80 of 100 comparisons. */
+/* The suggested number of processes gives a verdict in about 80 of 100 comparisons. */
 static void the_number_named_decides(void **state)
 {
 	enum { TRIALS = 2000, MANY = 64 };
@@ -168,9 +170,9 @@ static void the_number_named_decides(void **state)
 		contrast_trimmed(a, b, n, &c);
 		decided += contrast_claim(&c, 0.01) == VERDICT_SLOWER;
 	}
-	/* 0.8 within four standard errors, and no less than was promised by much. */
+	/* 0.8 within four standard errors, and not far below what was promised. */
 	assert_in_range(decided, TRIALS * 76 / 100, TRIALS * 86 / 100);
-	/* Within the threshold both ends of the interval have to be. */
+	/* For a verdict within the threshold, both ends of the interval must lie within it. */
 	decided = 0;
 	for (int trial = 0; trial < TRIALS; trial++) {
 		double a[MANY], b[MANY];
@@ -184,7 +186,7 @@ static void the_number_named_decides(void **state)
 	assert_in_range(decided, TRIALS * 76 / 100, TRIALS * 86 / 100);
 }
 
-/* docs/results.md: a process deviation of 0.7 %, five processes of each, delta 1 %. */
+/* docs/results.md: a process deviation of 0.7 %, five processes each, delta 1 %. */
 static void verdicts_are_rarely_wrong(void **state)
 {
 	enum { TRIALS = 4000, N = 5 };
@@ -213,7 +215,9 @@ static void verdicts_are_rarely_wrong(void **state)
 	assert_in_range(found, TRIALS * 90 / 100, TRIALS);
 }
 
-/* Of a wide interval a claim needs 99 %, of few processes 99.9 %; and so many processes are named.
+/*
+ * A claim from a wide interval needs 99 %, from few processes 99.9 %; the suggested number of
+ * processes follows this.
  */
 static void claims_are_strict_where_chance_makes_them(void **state)
 {
@@ -251,7 +255,7 @@ static void claims_are_strict_where_chance_makes_them(void **state)
 	three.high = exp(-0.08 + 0.0086);
 	assert_int_equal(contrast_claim(&three, 0.01), VERDICT_FASTER);
 	near(verdict_strictness(0.2).narrow, 0.10, 0);
-	five.difference = 0.08; /* decided while it is wide */
+	five.difference = 0.08; /* decided although wide */
 	assert_true(contrast_needed(&five, 0.01, &verdicts) > contrast_needed(&five, 0.01, &lax));
 }
 
@@ -272,7 +276,7 @@ static void a_mean_of_ratios_has_an_interval(void **state)
 	assert_true(isnan(all.ratio) && isnan(all.low));
 }
 
-/* The example of Benjamini and Hochberg 1995, table 1: four of fifteen at 0.05. */
+/* The example of Benjamini and Hochberg 1995, table 1: four of fifteen are rejected at 0.05. */
 static void many_hypotheses_are_adjusted(void **state)
 {
 	const double p[] = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,

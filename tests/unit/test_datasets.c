@@ -1,4 +1,4 @@
-/* The table of data sets: where they are looked for, whether they are whole, getting them. */
+/* Tests the table of data sets: where they are looked for, checks of their files, downloads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,10 @@
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 
-/* A folder for each test, which is the data home, so that nothing of the user's is seen. */
+/*
+ * Makes a folder for each test and sets it as the data home, so that the user's data sets are not
+ * seen.
+ */
 static int make_folder(void **state)
 {
 	char *folder;
@@ -34,7 +37,10 @@ static int make_folder(void **state)
 	return 0;
 }
 
-/* Every file of a data set is whole; else the first broken one is named. */
+/*
+ * Returns PRONY_OK if every file of a data set is intact; otherwise the message names the first
+ * broken one.
+ */
 static enum prony_status verify_all(const struct dataset *dataset, const char *folder,
 				    struct error *err)
 {
@@ -62,7 +68,7 @@ static void put_file(const char *folder, const char *name, const char *text)
 	free(path);
 }
 
-/* All files of a data set, by name only. */
+/* Makes all files of a data set; only their names are right. */
 static void put_dataset(const char *folder, const struct dataset *dataset)
 {
 	for (const struct dataset_file *file = dataset->files; file->name; file++)
@@ -109,7 +115,7 @@ static void places_in_order(void **state)
 	const struct {
 		const char *place, *variable;
 	} places[] = {
-		/* From the last that is looked at to the first. */
+		/* From the last place that is searched to the first. */
 		{"share/datasets/mnist", NULL},
 		{"prony/data/mnist", NULL},
 		{"variable/mnist", "variable"},
@@ -138,7 +144,7 @@ static void places_in_order(void **state)
 		free(folder);
 		free(place);
 	}
-	/* A folder that lacks a file is passed over. */
+	/* A folder without one of the files is skipped. */
 	char *file = memory_printf("%s/option/mnist/%s", root, mnist->files[3].name);
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(dataset_locate(mnist, option, &folder, NULL), PRONY_OK);
@@ -148,7 +154,10 @@ static void places_in_order(void **state)
 	free(option);
 }
 
-/* A folder of the whole's name may hold the sample; that it does is seen by the sizes. */
+/*
+ * A folder with the name of the whole data set may hold the sample; this is recognised by the file
+ * sizes.
+ */
 static void a_sample_under_the_name_of_the_whole(void **state)
 {
 	const struct dataset *sample = dataset_find("mnist-sample");
@@ -241,7 +250,7 @@ static void listen(void *context, const char *text)
 	snprintf(said->last, sizeof(said->last), "%s", text);
 }
 
-/* A program on PATH in curl's place; the word behind --output names the file. */
+/* Puts a program on PATH in place of curl; the word after --output names the file. */
 static void fake_curl(const char *root, const char *body)
 {
 	char *folder = path_join(root, "bin"), *path = path_join(folder, "curl");
@@ -301,14 +310,13 @@ static void failed_downloads_leave_nothing(void **state)
 	free(folder);
 }
 
-/* What is whole stays; only what is not is fetched, and it is kept under its name when it is whole.
- */
+/* Intact files stay. Only the others are fetched; a file gets its name once it is complete. */
 static void only_what_lacks_is_fetched(void **state)
 {
 	char *shipped = shipped_folder(), *folder = path_join(*state, "target");
 	char *body = memory_printf("cp '%s'/$(basename $url) \"$out\" && echo $url >> '%s/urls'",
 				   shipped, (char *)*state);
-	/* A data set whose files are all at hand. */
+	/* A data set whose files are all available. */
 	struct dataset small = *dataset_find("mnist");
 	struct error err = ERROR_INIT;
 	struct said said = {0};
@@ -340,7 +348,7 @@ static void only_what_lacks_is_fetched(void **state)
 	free(shipped);
 }
 
-/* What is published as one archive: only the files that were asked for are taken out of it. */
+/* A data set published as one archive: only the required files are extracted from it. */
 static void an_archive_is_unpacked(void **state)
 {
 	char *shipped = shipped_folder(), *folder = path_join(*state, "target");
@@ -374,7 +382,7 @@ static void an_archive_is_unpacked(void **state)
 		assert_string_equal(said.last,
 				    i == 0 ? "a.tar.gz: downloading" : "names: already there");
 	}
-	/* Nothing but the files stays. */
+	/* Only the files remain. */
 	char *count = memory_printf("test $(ls -A '%s' | wc -l) = 3", folder);
 	assert_int_equal(system(count), 0);
 	hex[0] ^= 1;

@@ -1,4 +1,4 @@
-/* Batches: the right samples in the right order, scaled alike for all. */
+/* Tests batches: the right samples in the right order, all scaled in the same way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static const struct dataset toy = {
 	.files = {{.name = "images", .bytes = 1}, {.name = "labels", .bytes = 1}},
 };
 
-/* Writes an IDX file: its magic's type and dimensions, then `bytes` bytes as they are. */
+/* Writes an IDX file: its magic's type and dimensions, then `bytes` bytes unchanged. */
 static void write_idx(const char *folder, const char *name, int type, int rank, const int *dims,
 		      const void *data, size_t bytes)
 {
@@ -95,7 +95,7 @@ static int teardown(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
-/* Toy samples to train with or to evaluate with. */
+/* Returns a request for toy samples for training or evaluation. */
 static struct batch_request request_of(int64_t batch, bool training)
 {
 	return (struct batch_request){.batch = batch,
@@ -115,7 +115,7 @@ static size_t elements_of(const struct batch_request *request)
 	return elements;
 }
 
-/* So many batches from a stream of their own, `at_once` in a call. */
+/* Takes `count` batches from a new stream, `at_once` per call. */
 static void take_by(struct fixture *f, const struct dataset *dataset,
 		    const struct batch_request *request, int count, int at_once, float **x,
 		    int64_t **y)
@@ -144,7 +144,7 @@ static void take(struct fixture *f, const struct dataset *dataset,
 	take_by(f, dataset, request, count, count, x, y);
 }
 
-/* The number of the sample that these pixels are. */
+/* Returns the number of the sample with these pixels. */
 static int sample_of(const float *x)
 {
 	return (int)lround((x[0] * toy.deviation[0] + toy.mean[0]) * 255);
@@ -169,7 +169,7 @@ static void evaluation_in_file_order(void **state)
 	}
 }
 
-/* Four samples in batches of three: one batch, again and again. Of a batch of six they are all. */
+/* Four samples in batches of three: one batch, repeated. A batch of six repeats the samples. */
 static void evaluation_drops_the_last_partial_batch(void **state)
 {
 	static const struct {
@@ -192,7 +192,10 @@ static void evaluation_drops_the_last_partial_batch(void **state)
 	}
 }
 
-/* Counts each sample of an epoch; how many stand elsewhere than in `other` (NULL: in the file). */
+/*
+ * Checks that an epoch has each sample once; returns how many are at another position than in
+ * `other` (NULL: in the file).
+ */
 static int check_epoch(const float *x, const int64_t *y, const float *other)
 {
 	int seen[SAMPLES] = {0}, moved = 0;
@@ -232,7 +235,7 @@ static void training_is_shuffled_anew_in_each_epoch(void **state)
 	assert_memory_not_equal(x, other, bytes);
 }
 
-/* Batch n is the same whether or not those before it were asked for, alone or with others. */
+/* Batch n is the same whether or not earlier batches were requested, alone or with others. */
 static void skipped_batches(void **state)
 {
 	struct batch_request all = request_of(4, true), later = request_of(4, true);
@@ -249,7 +252,7 @@ static void skipped_batches(void **state)
 	assert_memory_equal(y + 3 * 4, z, sizeof(*y) * 3 * 4);
 }
 
-/* Two channels of floats, each with its own mean and deviation; classes beyond a byte. */
+/* Two channels of floats, each with its own mean and deviation; class numbers above 255. */
 static void channels_floats_and_many_classes(void **state)
 {
 	const struct dataset floats = {
@@ -282,8 +285,10 @@ static void channels_floats_and_many_classes(void **state)
 	assert_memory_equal(x, expected, sizeof(expected));
 }
 
-/* Images of a MiB that fill the machine's memory twice, as holes in a file: a batch costs what it
- * holds, whatever the file does. */
+/*
+ * Images of one MiB, twice the machine's memory in total, as holes in a file: a batch needs memory
+ * only for its own samples.
+ */
 static void larger_than_memory(void **state)
 {
 	enum { SIDE = 1024, BATCH = 4, MOST_KIB = 64 * 1024 };
@@ -321,7 +326,7 @@ static void larger_than_memory(void **state)
 	}
 	assert_int_equal(truncate(labels, 8 + samples), 0);
 	if (truncate(images, 16 + samples * SIDE * SIDE) != 0)
-		skip(); /* a file system without files of this size */
+		skip(); /* the file system does not support files of this size */
 	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
 	take(f, &large, &request, 1, &x, &y);
 	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
@@ -459,10 +464,10 @@ static void shipped_sample(void **state)
 	take(&shipped, sample, &request, 1, &x, &y);
 	f->arena = shipped.arena;
 	free(shipped.folder);
-	/* Labels 8000 to 8003 of t10k-labels-idx1-ubyte, read by another program. */
+	/* Labels 8000 to 8003 of t10k-labels-idx1-ubyte, read with another program. */
 	const int64_t expected[] = {4, 9, 9, 7};
 	assert_memory_equal(y, expected, sizeof(expected));
-	/* A corner of a digit is black. */
+	/* The corner of a digit's image is black. */
 	assert_true(x[0] == (float)(-sample->mean[0] / sample->deviation[0]));
 }
 

@@ -1,5 +1,7 @@
-/* CIFAR-10's binary version: every way in which a file can be broken has its message; samples come
- * with their channels scaled each in its own way. */
+/*
+ * Tests CIFAR-10's binary version: each kind of broken file has its message; each channel of a
+ * sample is scaled in its own way.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +21,7 @@
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, PLANE = 32 * 32 };
 
-/* Each file of the seed corpus, and the part of the message that tells what is broken. */
+/* Each file of the seed corpus, and the part of the message that names the fault. */
 static const struct sample {
 	const char *name, *message;
 	int64_t bytes;
@@ -57,7 +59,7 @@ static void each_sample(void **state)
 		if (status != (sample->message ? PRONY_BAD_INPUT : PRONY_OK) ||
 		    bytes != sample->bytes)
 			fail_msg("%s: status %d, %s", sample->name, status, err.text);
-		/* File, what is broken, remedy. */
+		/* File, fault, remedy. */
 		if (sample->message &&
 		    (strncmp(err.text, path, strlen(path)) != 0 ||
 		     !strstr(err.text, sample->message) || !strstr(err.text, "prony data fetch")))
@@ -66,7 +68,7 @@ static void each_sample(void **state)
 	}
 }
 
-/* At every length; of a plain file the ends of a sample are enough. */
+/* Cuts the file at every length; for a plain file, cuts at some lengths are enough. */
 static void cut_it(const char *name, uint8_t *bytes, size_t length)
 {
 	(void)name;
@@ -80,8 +82,10 @@ static void the_seed_corpus_runs(void **state)
 	assert_int_equal(corpus_run("cifar10", cut_it), sizeof(samples) / sizeof(samples[0]));
 }
 
-/* Three training files of two samples and one to evaluate with; the first red pixel of a sample is
- * its number, the first blue one 255. */
+/*
+ * Three training files of two samples and one evaluation file. The first red pixel of a sample is
+ * its number, the first blue one is 255.
+ */
 static const struct dataset toy = {
 	.name = "toy",
 	.format = "cifar10",
@@ -170,7 +174,7 @@ static void files_in_a_row_and_channels_apart(void **state)
 	free(x);
 }
 
-/* The real files, where they are beside the checkout. */
+/* Tests the real files if they are beside the checkout. */
 static void the_real_sample(void **state)
 {
 	enum { COUNT = 10000 };
@@ -196,7 +200,10 @@ static void the_real_sample(void **state)
 		fail_msg("%s", err.text);
 	assert_string_equal(names[0], "airplane");
 	assert_string_equal(names[9], "truck");
-	/* Scaled by the whole data set's constants: a fifth of it has them nearly. */
+	/*
+	 * The samples are scaled by the whole data set's constants; a fifth of the data set nearly
+	 * has the same constants.
+	 */
 	for (int channel = 0; channel < 3; channel++) {
 		double sum = 0, squares = 0;
 

@@ -1,5 +1,7 @@
-/* Data sets in the formats of frameworks' own loaders: where they are found, and what is told of
- * them. */
+/*
+ * Tests data sets in the formats of frameworks' own loaders: where they are found, and what workers
+ * receive about them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +29,7 @@ static char *sources(void)
 	return memory_printf("%s/datasets/" SET, source ? source : ".");
 }
 
-/* A home of its own, so that nothing of the user's is seen. */
+/* Makes a separate home, so that the user's data sets are not seen. */
 static int make_home(void **state)
 {
 	char *folder;
@@ -68,7 +70,10 @@ static enum prony_status locate(bool training, const char *option, struct conver
 	return dataset_locate_converted(dataset_find(SET), "recordio", training, option, out, err);
 }
 
-/* Photographs have to be made one size where the format's reader takes no other, else may. */
+/*
+ * Photographs must be resized to one size if the format's reader requires it; otherwise they may
+ * be.
+ */
 static void test_size_is_named(void **state)
 {
 	static const struct {
@@ -108,7 +113,7 @@ static void test_locate(void **state)
 	assert_int_equal(found.samples, EVALUATION);
 	assert_int_equal(found.size, 0);
 	free(found.folder);
-	/* The other part was not converted, and of this one only half. */
+	/* The other part was not converted, and this one only by half. */
 	assert_int_equal(locate(true, NULL, &found, NULL), PRONY_MISSING);
 	char *whole = path_join(folder, CONVERT_WHOLE);
 	remove(whole);
@@ -119,7 +124,7 @@ static void test_locate(void **state)
 	free(folder);
 }
 
-/* What lies under the name has to be it. */
+/* The folder with the name must contain this data set. */
 static void test_another(void **state)
 {
 	char *option = memory_printf("%s/other", (char *)*state);
@@ -137,7 +142,7 @@ static void test_another(void **state)
 	free(option);
 }
 
-/* Only what the program writes of a conversion is taken for one. */
+/* Only notes as the program writes them count as a conversion. */
 static void test_notes(void **state)
 {
 	static const char *const broken[] = {
@@ -200,7 +205,10 @@ static void test_described(void **state)
 	assert_true(data.training);
 	assert_true(data.mean[2] == dataset->mean[2]);
 	json_decref(json);
-	/* As published: two files in a shard, and where the part begins in them. */
+	/*
+	 * The published form: two files in a shard, and the position in them at which the part
+	 * begins.
+	 */
 	json = dataset_to_json(dataset_find(SET), "/m", false, &none);
 	assert_int_equal(loader_data_from_json(json, &arena, &data, NULL), PRONY_OK);
 	assert_string_equal(data.format, "idx");

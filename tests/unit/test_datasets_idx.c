@@ -1,4 +1,6 @@
-/* IDX files: every way in which one can be broken has its message; what is in one is read. */
+/*
+ * Tests IDX files: each kind of broken file has its message; the contents of good files are read.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +17,7 @@
 #include "tests/fuzz/data_input.h"
 #include "tests/fuzz/seed_corpus.h"
 
-/* Each file of the seed corpus: the part of the message that tells what is broken, or its shape. */
+/* Each file of the seed corpus: the part of the message that names the fault, or its shape. */
 static const struct sample {
 	const char *name, *message;
 	int rank;
@@ -69,7 +71,7 @@ static void check_sample(const struct sample *sample)
 	if (status != (sample->message ? PRONY_BAD_INPUT : PRONY_OK))
 		fail_msg("%s: status %d, %s", sample->name, status, err.text);
 	if (sample->message) {
-		/* File, what is broken, remedy. */
+		/* File, fault, remedy. */
 		if (strncmp(err.text, path, strlen(path)) != 0 ||
 		    !strstr(err.text, sample->message) ||
 		    !(strstr(err.text, "prony data fetch") || strstr(err.text, "convert")))
@@ -91,10 +93,10 @@ static void each_sample(void **state)
 		check_sample(&samples[i]);
 }
 
-/* Also each file cut at every length and with every bit of its first bytes turned. */
+/* Also reads each file cut at every length and with every bit of its first bytes flipped. */
 static void abuse(const char *name, uint8_t *bytes, size_t length)
 {
-	if (strcmp(name, "bomb-gz") == 0) /* megabytes at every cut */
+	if (strcmp(name, "bomb-gz") == 0) /* megabytes for every cut */
 		return;
 	for (size_t cut = 0; cut < length; cut++) {
 		uint8_t *copy = memory_alloc(cut);
@@ -130,7 +132,9 @@ static void absent_file(void **state)
 	assert_int_equal(idx_open("/", &idx, NULL), PRONY_BAD_INPUT);
 }
 
-/* Rows in any order, of a plain and of a compressed file: what was passed is read again. */
+/*
+ * Reads rows in any order from a plain and a compressed file: rows that were passed are read again.
+ */
 static void rows_in_any_order(void **state)
 {
 	static const char *const names[] = {"images", "images-gz", "two-members-gz"};
@@ -154,7 +158,7 @@ static void rows_in_any_order(void **state)
 	}
 }
 
-/* The other element types come in this machine's byte order. */
+/* The other element types are converted to this machine's byte order. */
 static void integers_and_floats(void **state)
 {
 	static const struct {

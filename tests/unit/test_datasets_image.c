@@ -1,5 +1,7 @@
-/* Pictures: what is read of each kind, what every broken one is called, which part becomes a
- * sample, and that what is decoded in part or scaled is what the whole would give. */
+/*
+ * Tests pictures: reading of each kind, the message for each broken one, the part that becomes a
+ * sample, and that partial or scaled decoding gives the same as decoding the whole.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +83,7 @@ static void each_sample(void **state)
 	}
 }
 
-/* At every seventh place. */
+/* Cuts and changes the file at every seventh position. */
 static void cut_and_change(const char *name, uint8_t *bytes, size_t length)
 {
 	(void)name;
@@ -99,8 +101,10 @@ static void the_seed_corpus_runs(void **state)
 	assert_int_equal(corpus_run("image", cut_and_change), SAMPLES);
 }
 
-/* The generator's picture is blue-ish at its right lower edge and dark at its left upper one; that
- * its colours come in the right order and not inverted is what this sees. */
+/*
+ * The generator's picture is bluish at its lower right edge and dark at its upper left edge. This
+ * test finds colours in the wrong order or inverted.
+ */
 static void colours_are_in_their_places(void **state)
 {
 	static const char *const names[] = {"rgb.jpg", "progressive.jpg", "full-chroma.jpg",
@@ -138,7 +142,7 @@ static void grey_is_three_times_the_same(void **state)
 	free(bytes);
 }
 
-/* At full size a part is bit for bit what it is in the whole. */
+/* At full size a part is bit for bit the same as in the whole picture. */
 static void a_part_is_what_the_whole_has_there(void **state)
 {
 	enum { SIDE = 28 };
@@ -184,7 +188,7 @@ static double noise_db(const uint8_t *a, const uint8_t *b, size_t count)
 	return 10 * log10(255.0 * 255 * (double)count / (squares + 1e-9));
 }
 
-/* Scaled, a smooth picture stays what it is. */
+/* Scaled decoding leaves a smooth picture unchanged. */
 static void scaled_decoding_keeps_the_picture(void **state)
 {
 	static const int sides[] = {18, 9, 4};
@@ -211,7 +215,7 @@ static void scaled_decoding_keeps_the_picture(void **state)
 	free(bytes);
 }
 
-/* The sizes that others resize to before they cut the middle: 256 for 224, 342 for 299. */
+/* The sizes to which other programs resize before they cut the centre: 256 for 224, 342 for 299. */
 static void the_centre_is_that_of_others(void **state)
 {
 	static const struct {
@@ -238,7 +242,10 @@ static void the_centre_is_that_of_others(void **state)
 	}
 }
 
-/* Inside the picture, of the promised areas and shapes, mirrored half of the time. */
+/*
+ * Random parts lie inside the picture, have the promised areas and shapes, and are mirrored half of
+ * the time.
+ */
 static void random_parts_are_as_promised(void **state)
 {
 	enum { DRAWS = 4000 };
@@ -266,7 +273,9 @@ static void random_parts_are_as_promised(void **state)
 	assert_in_range(mirrored, DRAWS * 45 / 100, DRAWS * 55 / 100);
 }
 
-/* Weights that add up to one leave what is even as it is, and a view of the same size leaves all.
+/*
+ * Weights that add up to one leave a uniform picture unchanged; a view of the same size leaves
+ * every picture unchanged.
  */
 static void resampling_keeps_what_is_even(void **state)
 {
@@ -298,7 +307,7 @@ static void resampling_keeps_what_is_even(void **state)
 		assert_int_equal(same[i / 50 * 50 + 49 - i % 50], pixels[3 * i]);
 }
 
-/* What is written as PNG is read again as it was. */
+/* A picture written as PNG is read back unchanged. */
 static void png_keeps_every_pixel(void **state)
 {
 	uint8_t pixels[3 * 17 * 9], *bytes;

@@ -1,5 +1,6 @@
-/* Pictures in folders and tar files: the same order and labels whatever they lie in, the same
- * batches whatever the number of threads, and a message for each way in which they can lie wrongly.
+/*
+ * Tests pictures in folders and tar files: order and labels do not depend on the container, batches
+ * do not depend on the number of threads, and each wrong layout has its message.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,7 +144,7 @@ static void folders_are_classes(void **state)
 	free(picture);
 }
 
-/* A file of labels, and what it gives: labels of a.jpg, b.jpg and c.jpg, or a message. */
+/* A file of labels and its result: labels of a.jpg, b.jpg and c.jpg, or a message. */
 static const struct {
 	const char *text, *message;
 	int labels[3];
@@ -261,7 +262,7 @@ static void put_toy(const char *folder)
 	}
 }
 
-/* A batch is the same on one core and on all, alone and after others. */
+/* A batch is the same on one core and on all cores, alone and after others. */
 static void batches_do_not_depend_on_threads(void **state)
 {
 	size_t values = (size_t)ELEMENTS * BATCH;
@@ -284,12 +285,12 @@ static void batches_do_not_depend_on_threads(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 	assert_memory_equal(all + values, one, values * sizeof(*one));
 	assert_memory_equal(labels + BATCH, again, sizeof(again));
-	/* The second epoch's parts are others than the first's. */
+	/* The second epoch's parts differ from the first's. */
 	for (size_t i = 0; i < BATCH; i++)
 		for (size_t k = 0; k < BATCH; k++)
 			assert_true(memcmp(all + i * ELEMENTS, one + k * ELEMENTS,
 					   ELEMENTS * sizeof(*one)) != 0);
-	/* Channels are scaled each in its own way. */
+	/* Each channel is scaled in its own way. */
 	for (int c = 0; c < 3; c++)
 		for (int i = 0; i < SIDE * SIDE; i++) {
 			double value =
@@ -335,7 +336,7 @@ static void broken_pictures_are_named_and_counted(void **state)
 	assert_non_null(strstr(told, "class3/text: no image: "));
 	assert_non_null(strstr(told, "class3/20000.jpg: too large: 20000 x 8"));
 	error_clear(&err);
-	/* The row says eight. */
+	/* The data set's row has eight samples. */
 	assert_int_equal(take(&toy, *state, false, 0, 1, x, y, &err), PRONY_BAD_INPUT);
 	assert_non_null(
 		strstr(err.text, "holds 11 samples of 3x?x?, where data set toy has 8 of 3x?x?"));
@@ -344,7 +345,7 @@ static void broken_pictures_are_named_and_counted(void **state)
 	free(x);
 }
 
-/* The real ones, where they are beside the checkout. */
+/* Tests the real pictures if they are beside the checkout. */
 static void the_real_sample(void **state)
 {
 	char *place = memory_printf("%s/../shared/data", getenv("PRONY_SOURCE")), *folder = NULL;
@@ -362,7 +363,7 @@ static void the_real_sample(void **state)
 	int64_t y[BATCH * 3];
 	if (take(sample, folder, false, 0, 3, x, y, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	/* Evaluation begins behind the eighty, in the order of the classes. */
+	/* Evaluation begins after the first eighty, in the order of the classes. */
 	for (int i = 0; i < BATCH * 3; i++)
 		assert_int_equal(y[i], 80 + i);
 	double sum = 0;

@@ -1,4 +1,4 @@
-/* Batches that a thread loads ahead: their bytes, when they are loaded, and how it ends. */
+/* Tests batches that a thread loads ahead: their bytes, when they are loaded, and how it ends. */
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
@@ -80,7 +80,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Whether a byte, or the end, comes within so long. */
+/* Returns whether a byte, or the end, arrives within that time. */
 static bool comes(int fd, int milliseconds)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -122,7 +122,7 @@ static void test_same_bytes(void **state)
 	assert_int_equal(figures.freed, 4 * SLOTS);
 	assert_true(figures.filled >= figures.freed && figures.filled <= figures.freed + SLOTS);
 	assert_true(figures.times.decode_ns > 0);
-	/* Those of the last batch that was used are still known, of long ago no more. */
+	/* The labels of the last batch used are still available; those of old batches are not. */
 	assert_memory_equal(prefetch_labels(rig->prefetch, 4 * SLOTS - 1), y, sizeof(y));
 	assert_null(prefetch_labels(rig->prefetch, 0));
 	assert_null(prefetch_labels(rig->prefetch, figures.filled));
@@ -134,15 +134,15 @@ static void test_rests(void **state)
 	const struct rig *rig = *state;
 	struct prefetch_figures before, after;
 
-	assert_false(comes(rig->ready, 50)); /* not before it is told to */
+	assert_false(comes(rig->ready, 50)); /* not before prefetch_go */
 	prefetch_go(rig->prefetch);
 	for (int i = 0; i < SLOTS; i++)
 		take(rig);
-	assert_false(comes(rig->ready, 50)); /* all slots are taken */
+	assert_false(comes(rig->ready, 50)); /* all slots are in use */
 	assert_int_equal(prefetch_rest(rig->prefetch, &before, NULL), PRONY_OK);
 	assert_int_equal(before.filled, SLOTS);
 	assert_int_equal(write(rig->freed, "..", 2), 2);
-	assert_false(comes(rig->ready, 50)); /* free slots, and it rests */
+	assert_false(comes(rig->ready, 50)); /* slots are free, but it rests */
 	assert_int_equal(prefetch_rest(rig->prefetch, &after, NULL), PRONY_OK);
 	assert_int_equal(after.filled, SLOTS);
 	assert_int_equal(after.freed, 2);

@@ -1,6 +1,8 @@
-/* The formats that frameworks read: what every broken file is called, and what a round trip in
- * memory of the parts shows that whole conversions (tests/e2e/test_convert.py) meet by chance
- * alone. */
+/*
+ * Tests the record formats that frameworks read: the message for each broken file, and round trips
+ * in memory. The round trips cover cases that whole conversions (tests/e2e/test_convert.py) meet
+ * only by chance.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +76,7 @@ static void the_seed_corpus_runs(void **state)
 	assert_int_equal(corpus_run("records", cut_and_change), SAMPLES);
 }
 
-/* RFC 3720, appendix B.4, and the check value of the catalogues. */
+/* RFC 3720, appendix B.4, and the check value of CRC catalogues. */
 static void check_sums_are_castagnoli(void **state)
 {
 	uint8_t zeros[32] = {0}, ones[32], rising[32];
@@ -90,7 +92,7 @@ static void check_sums_are_castagnoli(void **state)
 	assert_int_equal(crc32c("", 0), 0);
 }
 
-/* The magic number in a record's own bytes is cut out and put back, wherever it stands. */
+/* The magic number in a record's own bytes is cut out and put back, at any position. */
 static void recordio_survives_its_magic_number(void **state)
 {
 	static const uint8_t magic[] = {0x0a, 0x23, 0xd7, 0xce};
@@ -104,7 +106,7 @@ static void recordio_survives_its_magic_number(void **state)
 	(void)state;
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
 	memcpy(bytes + 8, magic, 4);  /* at a multiple of four */
-	memcpy(bytes + 12, magic, 4); /* right behind */
+	memcpy(bytes + 12, magic, 4); /* immediately after */
 	memcpy(bytes + 30, magic, 4); /* between */
 	memcpy(bytes + 76, magic, 4); /* at the end */
 	assert_int_equal(format->writer->open(&sink, folder, NULL, &err), PRONY_OK);
@@ -140,7 +142,7 @@ static void recordio_survives_its_magic_number(void **state)
 	free(folder);
 }
 
-/* A Datum that Caffe's own protobuf wrote: channels 1, height 2, width 2, data, label 7. */
+/* A Datum written by Caffe's own protobuf: channels 1, height 2, width 2, data, label 7. */
 static void datum_is_that_of_caffe(void **state)
 {
 	static const uint8_t caffe[] = {0x08, 1,    0x10, 2,	0x18, 2,    0x22,
@@ -155,7 +157,7 @@ static void datum_is_that_of_caffe(void **state)
 	datum_write(&record, &out);
 	assert_int_equal(out.length, sizeof(caffe));
 	assert_memory_equal(out.bytes, caffe, sizeof(caffe));
-	/* Fewer pixels than the shape says. */
+	/* Fewer pixels than the shape requires. */
 	out.bytes[3] = 3;
 	assert_false(datum_read(out.bytes, out.length, &record));
 	byte_buffer_release(&out);

@@ -1,4 +1,7 @@
-/* The grammar of framework descriptors, the registry that they make, and what is refused. */
+/*
+ * Tests the grammar of framework descriptors, the registry that they make, and which descriptors
+ * are refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +24,7 @@
 #define MINE HEAD "worker: {command: [./mine]}\n"
 
 struct fixture {
-	char *folder, *path; /* path: of mine.yaml in it */
+	char *folder, *path; /* path: the path of mine.yaml in the folder */
 	struct arena arena;
 	struct framework rows[DESCRIPTOR_BACKENDS_MAX];
 	size_t count;
@@ -119,7 +122,7 @@ static void backends_are_rows_over_their_framework(void **state)
 {
 	struct fixture *f = *state;
 
-	/* The order of keys does not matter: backends stand before what they add to. */
+	/* The order of keys does not matter: backends come before the keys that they extend. */
 	read_good(
 		f,
 		"backends:\n"
@@ -166,7 +169,7 @@ static void commands_and_variables_are_filled_in(void **state)
 	assert_string_equal(argv[2], "2");
 	assert_string_equal(argv[3], "{\"a\": 1}");
 	assert_null(argv[4]);
-	/* Later rows win. */
+	/* Later rows take precedence. */
 	assert_string_equal(rows[0], "OMP_NUM_THREADS=2");
 	assert_string_equal(rows[3], "OMP_NUM_THREADS=7");
 	assert_string_equal(rows[4], arena_printf(&f->arena, "C=%s/prony/cache/mine", f->folder));
@@ -182,7 +185,7 @@ static void commands_and_variables_are_filled_in(void **state)
 
 static const struct {
 	const char *text;
-	int line; /* 0: of the file as a whole */
+	int line; /* 0: the message is about the whole file */
 	const char *message;
 } bad[] = {
 	{"", 1, "the file is empty; the least that a framework descriptor has is"},
@@ -261,7 +264,7 @@ static void what_is_wrong_is_named(void **state)
 		    !strstr(f->err.text, bad[i].message))
 			fail_msg("'%s%s' is not in: %s", place, bad[i].message, f->err.text);
 	}
-	/* The tree may. */
+	/* A descriptor of the tree may set this key. */
 	assert_int_equal(read_text(f, MINE "floor: true\n", false), PRONY_OK);
 	assert_true(f->rows[0].floor);
 }
@@ -304,7 +307,7 @@ static void the_users_stand_behind_the_trees(void **state)
 	assert_non_null(strstr(err.text, "mine is taken by"));
 	registry_release(&registry);
 
-	/* A name of the tree: both files are named. */
+	/* A name that the tree uses: the message names both files. */
 	put(f, "mxnet.yaml", "name: mxnet\nsummary: x\nworker: {command: [x]}\n");
 	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
 	assert_int_equal(registry.note_count, 1);
@@ -316,7 +319,10 @@ static void the_users_stand_behind_the_trees(void **state)
 	unsetenv("XDG_CONFIG_HOME");
 }
 
-/* It is a row that says why it cannot be used; the others are as they were. */
+/*
+ * A broken descriptor gives a row with the reason why it cannot be used; the other rows are
+ * unchanged.
+ */
 static void a_broken_one_harms_no_other(void **state)
 {
 	struct fixture *f = *state;
@@ -344,7 +350,7 @@ static void a_broken_one_harms_no_other(void **state)
 	unsetenv("XDG_CONFIG_HOME");
 }
 
-/* root starts nothing that somebody else wrote. */
+/* root starts no program from a file that another user wrote. */
 static void roots_rights_are_guarded(void **state)
 {
 	struct fixture *f = *state;

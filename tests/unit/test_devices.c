@@ -1,4 +1,7 @@
-/* devices.yaml: the tree's own, rows of users before it, and what is said of wrong ones. */
+/*
+ * Tests devices.yaml: the tree's own rows, rows of users before them, and the messages for wrong
+ * ones.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

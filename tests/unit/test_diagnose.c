@@ -1,4 +1,4 @@
-/* The machine's record, its hash, and what is read for it, on recorded machines. */
+/* Tests the machine's record, its hash, and the files read for it, on recorded machines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static void server_is_recorded(void **state)
 	json_t *gpus = json_object_get(json_object_get(record, "must_match"), "gpus");
 	assert_int_equal(json_array_size(gpus), 1);
 	assert_string_equal(json_string_value(json_array_get(gpus, 0)), "NVIDIA A100");
-	/* smep protects memory; it is no arithmetic. */
+	/* smep protects memory; it is not arithmetic. */
 	char *flags = json_dumps(member(record, "must_match", "instruction_set"), JSON_COMPACT);
 	assert_string_equal(flags, "[\"sse2\",\"avx\",\"avx2\",\"fma\",\"avx512f\"]");
 	free(flags);
@@ -148,7 +148,7 @@ static void arm_machine(void **state)
 	json_decref(record);
 }
 
-/* Files that say nonsense make members absent, never wrong numbers. */
+/* Files with nonsense make members absent, never wrong numbers. */
 static void nonsense(void **state)
 {
 	const char *root = *state;
@@ -201,7 +201,7 @@ static void hash_follows_what_must_match(void **state)
 	const char *root = *state;
 	char before[17], after[17];
 
-	unsetenv("OMP_NUM_THREADS"); /* whoever runs this may have set it */
+	unsetenv("OMP_NUM_THREADS"); /* the user's environment may have set it */
 	machine_good_server(root);
 	hash_of(root, before);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -225,7 +225,7 @@ static void only_listed_variables(void **state)
 	setenv("OMP_NUM_THREADS", "2", 1);
 	setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
 	setenv("TORCH_API_TOKEN", "hush", 1);
-	/* Of builds; nothing that runs reads it. */
+	/* A variable for builds; no run reads it. */
 	setenv("TORCH_CUDA_ARCH_LIST", "9.0a", 1);
 	setenv("CUDA_SECRET_KEY", "hush", 1);
 	setenv("TF_VAR_password", "hush", 1);
@@ -262,11 +262,11 @@ static void quotas(void **state)
 	} rows[] = {
 		{"0::/a/b", "/sys/fs/cgroup/a/b/cpu.max", "max 100000", 0},
 		{"0::/a/b", "/sys/fs/cgroup/a/b/cpu.max", "250000 100000", 2.5},
-		/* The group above is tighter. */
+		/* The parent group has the lower limit. */
 		{"0::/a/b", "/sys/fs/cgroup/a/cpu.max", "150000 100000", 1.5},
 		{"0::/", "/sys/fs/cgroup/cpu.max", "nonsense", 0},
 		{"0::/a/b", "/sys/fs/cgroup/a/cpu.max", "9 0", 2.5},
-		/* Version 1; the path is the host's, the mount the container's. */
+		/* Version 1; the path is the host's, the mount is the container's. */
 		{"4:cpu,cpuacct:/docker/1234\n1:name=cpu:/x", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
 		 "50000", 0},
 		{"4:cpu,cpuacct:/docker/1234", "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000",
@@ -337,7 +337,7 @@ static void cores_of_this_machine(void **state)
 		assert_true(cpus[i] >= 0);
 	assert_int_equal(machine_cores(NULL, 0), count);
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-	/* On the last processor that this process has, so that it is rarely number 0. */
+	/* Runs on the last processor that this process may use, so that it is rarely number 0. */
 	int last = -1;
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &before))

@@ -1,4 +1,4 @@
-/* The doctor's checks on recorded machines: each fault changes exactly its own check. */
+/* Tests the doctor's checks on recorded machines: each fault changes exactly its own check. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void good_server_has_nothing(void **state)
 #define RAPL "/sys/class/powercap/intel-rapl:0"
 #define CPUFREQ "/sys/devices/system/cpu"
 
-/* What is changed on the good server, and what its check must then say. */
+/* A change to the good server, and the resulting finding of its check. */
 static const struct fault {
 	const char *path, *text, *check;
 	enum finding_level level;
@@ -117,7 +117,7 @@ static void each_fault_is_found(void **state)
 		check_fault(&faults[i]);
 }
 
-/* What a run keeps: the warnings that spoil numbers, and no others. */
+/* A run keeps the warnings about unreliable numbers, and no others. */
 static void a_run_keeps_what_spoils_numbers(void **state)
 {
 	machine_good_server(*state);
@@ -125,7 +125,7 @@ static void a_run_keeps_what_spoils_numbers(void **state)
 	machine_findings_add(record, *state, WATCH_NS);
 	const json_t *informational = json_object_get(record, "informational");
 	assert_int_equal(json_array_size(json_object_get(informational, "findings")), 0);
-	/* Energy that nobody may read spoils nothing. */
+	/* Unreadable energy counters do not make numbers unreliable. */
 	machine_file(*state, RAPL "/name", "dram");
 	machine_file(*state, CPUFREQ "/cpufreq/policy1/scaling_governor", "powersave");
 	machine_file(*state, "/sys/fs/cgroup/user.slice/cpu.max", "150000 100000");
@@ -150,7 +150,7 @@ static void instruction_sets(void **state)
 	} rows[] = {
 		{"sse2", "no vector instructions of today", FINDING_WARNING},
 		{"sse2 avx", "AVX", FINDING_WARNING},
-		/* A flag within a longer one is not that flag. */
+		/* A flag that is part of a longer one is not that flag. */
 		{"xavx2 avx2x avx", "AVX", FINDING_WARNING},
 		{"avx avx2", "AVX, AVX2", FINDING_OK},
 		{"avx avx2 avx512_bf16 amx_tile", "AVX, AVX2, BF16, AMX", FINDING_OK},
@@ -204,7 +204,7 @@ static void only_root_may_read_energy(void **state)
 	assert_int_equal(chmod(*state, 0755), 0);
 	assert_int_equal(chmod(energy, 0400), 0);
 	free(energy);
-	/* Permissions do not hold for root. */
+	/* Permissions do not apply to root. */
 	if (geteuid() != 0) {
 		skip();
 		return;

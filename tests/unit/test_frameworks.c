@@ -1,4 +1,4 @@
-/* The registry, where frameworks are found, locks, and what is taken out of wheels. */
+/* Tests the registry, where frameworks are found, locks, and the files extracted from wheels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static const struct framework *find(const char *name)
 	return framework_find(&registry, name, NULL);
 }
 
-/* An empty folder, which is also the data home. */
+/* Makes an empty folder, which is also the data home. */
 static int make_home(void **state)
 {
 	char *folder;
@@ -115,7 +115,7 @@ static void missing_has_reason_and_remedy(void **state)
 	assert_holds(place.reason, "PRONY_MXNET_OLD_LIBRARY");
 	assert_holds(place.reason, "install mxnet@old");
 
-	/* A wrong name is not silently passed over. */
+	/* A wrong path is reported, not ignored. */
 	setenv("PRONY_MXNET_LIBRARY", "/nowhere/libmxnet.so", 1);
 	locate("mxnet", NULL, &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
@@ -141,7 +141,7 @@ static void folder_filled_by_hand_counts(void **state)
 	assert_holds(place.library, "mxnet/libmxnet.so");
 	assert_string_equal(place.version, "");
 
-	/* What prony did not make, it does not remove. */
+	/* Folders that prony did not make are not removed. */
 	assert_int_equal(framework_remove(find("mxnet"), NULL, &err), PRONY_MISSING);
 	assert_holds(err.text, "not made by prony");
 	assert_true(file_exists(place.library));
@@ -178,7 +178,7 @@ static void manifest_names_version_and_library(void **state)
 	assert_int_equal(place.origin, ORIGIN_NONE);
 	assert_holds(place.reason, "is gone; install it again");
 
-	/* A damaged manifest is no installation, and what it belongs to can still be removed. */
+	/* A damaged manifest does not count as an installation; its folder can still be removed. */
 	install_put_file(folder, MANIFEST_NAME, "{\"entry\": ");
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
@@ -189,7 +189,7 @@ static void manifest_names_version_and_library(void **state)
 	free(folder);
 }
 
-/* An interpreter named by the user that is none, has no torch, has torch. */
+/* An interpreter named by the user: not an interpreter, without torch, with torch. */
 static void named_interpreter(void **state)
 {
 	static const char script[] =
@@ -226,7 +226,7 @@ static void named_interpreter(void **state)
 	free(program);
 }
 
-/* The row, of one backend or another, that is installed by a lock. */
+/* Returns the row, of any backend, that a lock installs. */
 static const struct framework *of_lock(const char *name, const char *python, const char *path,
 				       struct arena *arena)
 {
@@ -247,7 +247,7 @@ static const struct framework *of_lock(const char *name, const char *python, con
 	return NULL;
 }
 
-/* A version that a descriptor offers and no lock has would be asked for in vain. */
+/* A version that a descriptor offers must have a lock: otherwise it could not be installed. */
 static void offered_versions_have_locks(void **state)
 {
 	struct arena arena;
@@ -268,7 +268,7 @@ static void offered_versions_have_locks(void **state)
 	arena_release(&arena);
 }
 
-/* Every lock that is shipped is read, belongs to a framework, and is found by its name. */
+/* Every shipped lock can be read, belongs to a framework, and is found by its name. */
 static void shipped_locks(void **state)
 {
 	char *pattern = path_join(getenv("PRONY_SOURCE"), "frameworks/locks/*.txt");
@@ -386,7 +386,7 @@ static void wheel_gives_what_is_wanted(void **state)
 	assert_false(file_exists(path));
 	free(path);
 
-	/* A comment may follow the directory. */
+	/* A comment may follow the central directory. */
 	strbuf_puts(&wheel, "a comment at the end");
 	assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, &extracted, NULL),
 			 PRONY_OK);
@@ -430,7 +430,10 @@ static void hostile_wheels_are_refused(void **state)
 	}
 }
 
-/* Cut off anywhere, or with any byte changed: refused or the same bytes, never a crash. */
+/*
+ * A wheel cut anywhere, or with any byte changed, is refused or gives the same bytes; it never
+ * causes a crash.
+ */
 static void damaged_wheels_do_no_harm(void **state)
 {
 	const struct wheel_file files[] = {

@@ -1,4 +1,7 @@
-/* Installing: the worker that loads what was installed does what the file in the wheel says. */
+/*
+ * Tests installation: the worker that loads the installed library behaves as the file in the wheel
+ * says.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +43,7 @@ struct fixture {
 	char *folder, *staging;
 };
 
-/* By the first word of the library. */
+/* Replies according to the first word of the library. */
 static json_t *play(const json_t *request, const char *name, const char *library)
 {
 	bool imposter = strncmp(library, "imposter", 8) == 0;
@@ -104,7 +107,7 @@ static void assert_installs(struct fixture *fixture, const char *line)
 	assert_false(file_exists(fixture->staging));
 }
 
-/* Fails with the message, and what was there before is what is there after. */
+/* Requires the installation to fail with the message and to leave the previous files unchanged. */
 static void assert_refused(struct fixture *fixture, enum prony_status status, const char *message)
 {
 	struct error err = ERROR_INIT;
@@ -130,21 +133,21 @@ static void installs_tries_and_keeps(void **state)
 	assert_string_equal(place.version, "9.9");
 	assert_true(file_exists(place.library));
 
-	/* The second time nothing is run or fetched: it works without any program at all. */
+	/* The second time nothing is run or fetched: it works without any program on PATH. */
 	char *path = memory_strdup(getenv("PATH"));
 	setenv("PATH", "/nowhere", 1);
 	assert_installs(fixture, "9.9 is installed already");
 	setenv("PATH", path, 1);
 	free(path);
 
-	/* What the user named is what will run: that is said. */
+	/* The library that the user named will be used: a message says so. */
 	setenv("PRONY_MXNET_LIBRARY", "/opt/libmxnet.so", 1);
 	assert_installs(fixture, "PRONY_MXNET_LIBRARY=/opt/libmxnet.so is set and goes before");
 	unsetenv("PRONY_MXNET_LIBRARY");
 	arena_release(&arena);
 }
 
-/* Its size tells that a library is none; what is run later is not everybody's to write. */
+/* A library of size zero is rejected; files that are run later are not writable for everybody. */
 static void an_empty_library_and_an_open_umask(void **state)
 {
 	struct fixture *fixture = *state;
@@ -185,7 +188,7 @@ static void another_lock_replaces(void **state)
 	assert_int_equal(file_read(library, 64, &text, &length, NULL), PRONY_OK);
 	assert_string_equal(text, "good new");
 	free(text);
-	/* One that does not work leaves the one that does. */
+	/* A failed installation leaves the working one. */
 	offer(fixture, "9.11", "refuse");
 	assert_refused(fixture, PRONY_MISSING, "needs another processor");
 	assert_int_equal(file_read(library, 64, &text, &length, NULL), PRONY_OK);
@@ -210,7 +213,7 @@ static void what_does_not_load_is_not_installed(void **state)
 		       "started for mxnet says in hello that it is \"native\"");
 }
 
-/* The steps of a descriptor, each done and said, before the worker is tried. */
+/* The steps of a descriptor are each done and reported before the worker is tried. */
 static void repairs_are_done(void **state)
 {
 	static const char *symbols[] = {"MPI_Init"};
@@ -252,7 +255,7 @@ static void repairs_are_done(void **state)
 	dlclose(stub);
 	free(path);
 
-	/* A pattern that means nothing is said, and what was there stays. */
+	/* A pattern without a match is reported, and the previous installation stays. */
 	steps[0].path = "no*ne/liba.so.1";
 	offer(fixture, "9.10", "good");
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, &err),
@@ -267,7 +270,7 @@ static void hash_is_checked(void **state)
 	char sha256[DIGEST_HEX_BYTES];
 
 	offer(fixture, "9.9", "good");
-	/* The same name and version with other contents: somebody changed it on the way. */
+	/* The same name and version with other contents: the wheel was changed on the way. */
 	wheel_write(fixture->install.wheels, "mxnet", "9.9", LIBRARY, "good but another", sha256);
 	assert_refused(fixture, PRONY_BAD_INPUT, "its SHA-256 differs");
 }
@@ -283,7 +286,7 @@ static void nothing_to_download(void **state)
 			   SIZES);
 	assert_refused(fixture, PRONY_IO, "pip could not get what");
 
-	/* A registry that nobody answers for: port 9 of this machine. */
+	/* A registry that does not answer: port 9 of this machine. */
 	unsetenv("PIP_NO_INDEX");
 	setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple", 1);
 	setenv("PIP_FIND_LINKS", "", 1);
@@ -319,7 +322,7 @@ static void other_peoples_folders_stay(void **state)
 	char *notes = path_join(fixture->folder, "notes.txt");
 	assert_int_equal(unlink(notes), 0);
 	free(notes);
-	/* An empty folder is nobody's; what a killed installation left goes away. */
+	/* An empty folder may be used; the remains of a killed installation are removed. */
 	install_put_file(fixture->staging, "tree/half", "of a library");
 	assert_installs(fixture, "installed in");
 }
@@ -345,7 +348,7 @@ static void environments_need_a_lock_of_their_own(void **state)
 	assert_false(file_exists(folder));
 	free(folder);
 
-	/* But those that are called like the version of the usual one. */
+	/* Exception: an environment named by the version of the usual lock. */
 	error_clear(&err);
 	assert_int_equal(framework_install(mxnet, "9", NULL, NULL), PRONY_OK);
 	assert_int_equal(framework_install(mxnet, "9.9", NULL, NULL), PRONY_OK);
@@ -376,7 +379,7 @@ static void lock_for_something_else(void **state)
 	assert_refused(fixture, PRONY_BAD_INPUT, "the key kind has to be unpack");
 }
 
-/* A Python version that is nowhere: every place that was looked at is named. */
+/* A Python version that is not found: the message names every place that was searched. */
 static void missing_interpreter(void **state)
 {
 	struct fixture *fixture = *state;
@@ -395,7 +398,7 @@ static void missing_interpreter(void **state)
 	unsetenv("PRONY_PYTHON_1_4");
 }
 
-/* A pip of the lock's own comes before what it is to install. */
+/* The lock's own pip is installed before the packages that it installs. */
 static void the_locks_own_pip_comes_first(void **state)
 {
 	struct fixture *fixture = *state;
@@ -436,7 +439,7 @@ static void stop_cleans_up(void **state)
 	assert_installs(fixture, "installed in");
 }
 
-/* The child of one_at_a_time: tells through a pipe that it waits. */
+/* Runs in the child of one_at_a_time: reports through a pipe that it waits. */
 static void tell_that_it_waits(void *context, const char *text)
 {
 	const int *told = context;
@@ -470,14 +473,13 @@ static void one_at_a_time(void **state)
 	assert_true(child >= 0);
 	if (child == 0)
 		install_and_tell(told[1]);
-	/* It waits, or has ended without: then nothing comes. */
+	/* The child waits, or has ended without waiting: then no byte arrives. */
 	close(told[1]);
 	assert_int_equal(read(told[0], &byte, 1), 1);
 	close(told[0]);
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
 	assert_false(file_exists(fixture->folder));
-	/* Our copy of the lock's description went with the fork: unlock it, do not only close it.
-	 */
+	/* The fork copied the lock's file descriptor: unlock it, closing it is not enough. */
 	flock(lock, LOCK_UN);
 	close(lock);
 	int status = -1;

@@ -1,6 +1,6 @@
 /*
- * The parity gate against a float32 executor that shares nothing with the reference: right ones in
- * any order of summation pass. What it rejects: test_gate_mutants.c.
+ * Tests the parity gate on a float32 executor that shares no code with the reference: correct
+ * frameworks pass with any order of summation. Rejected ones: test_gate_mutants.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Ten orders of summation each, as different as ten libraries'. */
+/* Ten orders of summation each, as different as those of ten libraries. */
 static const struct framework right[] = {
 	{.what = "in sequence"},
 	{.what = "in blocks of 4", .chunk = 4},
@@ -57,7 +57,10 @@ static void accept_all(struct fixture *f, bool epsilon_inside)
 		framework.epsilon_inside = epsilon_inside;
 		if (verdict(f, &framework, &ratio, &err) != PRONY_OK)
 			fail_msg("%s, %s: %s", f->forward.name, framework.what, err.text);
-		/* The margin is part of the contract: half of the bound stays free. */
+		/*
+		 * The margin is part of the contract: correct frameworks use less than half of the
+		 * bound.
+		 */
 		if (!(ratio < 0.5))
 			fail_msg("%s, %s: %.2f of the bound", f->forward.name, framework.what,
 				 ratio);
@@ -111,7 +114,7 @@ static void evaluation_and_gradients_pass_in_any_order(void **state)
 	}
 }
 
-/* Asked for, tf32 and bf16 pass, and bf16 is not tf32. */
+/* If requested, tf32 and bf16 pass, and bf16 does not pass as tf32. */
 static void lower_precisions_have_their_own_bounds(void **state)
 {
 	static const struct {
@@ -145,8 +148,8 @@ static void lower_precisions_have_their_own_bounds(void **state)
 }
 
 /*
- * A network at the edge: the input of one ReLU is one rounding away from zero, so that which side
- * it falls on is a matter of the order of summation. Both sides must pass, a third thing must not.
+ * A network at an edge: the input of one ReLU is within one rounding of zero, so that its sign
+ * depends on the order of summation. Both signs must pass; any third result must fail.
  */
 static void a_comparison_too_close_to_call_passes_either_way(void **state)
 {
@@ -156,7 +159,7 @@ static void a_comparison_too_close_to_call_passes_either_way(void **state)
 	(void)state;
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, NOISE, 12);
 	gate_reference_release(&f.reference);
-	/* The bias of unit 0 takes its pre-activation for sample 0 to just above or below zero. */
+	/* The bias of unit 0 sets its pre-activation for sample 0 to just above or below zero. */
 	const float *w = tensor_find(&f.weights, "fc1.weight")->data;
 	float *bias = tensor_find(&f.weights, "fc1.bias")->data;
 	const float *x = f.inputs.tensors[0].data;
@@ -172,17 +175,20 @@ static void a_comparison_too_close_to_call_passes_either_way(void **state)
 	for (int side = 0; side < 2; side++) {
 		float kept = bias[0];
 
-		/* The framework's own rounding, pushed to one side. */
+		/* Simulates the framework's own rounding, in one direction. */
 		bias[0] += side ? 2e-6f : -2e-6f;
 		play(&f, &(struct framework){.what = "at the edge"}, &outcomes[side]);
 		bias[0] = kept;
-		/* What it trained from was the bias that it was given. */
+		/* Training started from the original bias. */
 		((float *)tensor_find(&outcomes[side].weights, "fc1.bias")->data)[0] -=
 			side ? 2e-6f : -2e-6f;
 		if (judge(&f, &outcomes[side], &sides[side][0], &err) != PRONY_OK)
 			fail_msg("side %d: %s", side, err.text);
 	}
-	/* The two sides do differ by more than the bound: one answer alone would not do. */
+	/*
+	 * The two results differ by more than the bound: a single expected answer would not
+	 * suffice.
+	 */
 	f.reference.expected_count = 1;
 	int rejected = 0;
 	for (int side = 0; side < 2; side++)
@@ -230,7 +236,7 @@ static void what_is_missing_or_broken_is_a_mismatch(void **state)
 	outcome.observed.loss[0] = f.reference.expected[0].loss[0];
 	check(judge(&f, &outcome, NULL, &err), &err);
 
-	/* What nothing could fail proves nothing. */
+	/* A bound that nothing can exceed proves nothing. */
 	for (int i = 0; i < 2; i++) {
 		f.reference.expected[0].logits_slack[1] = i ? (double)NAN : (double)INFINITY;
 		assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
@@ -271,7 +277,7 @@ static void a_verdict_has_every_figure(void **state)
 		assert_true((found.checks[i].value <= found.checks[i].bound) ==
 			    found.checks[i].passed);
 	}
-	/* The parameters' number, logits and loss of 3 steps, 6 tensors. */
+	/* The number of parameters, logits and loss of 3 steps, 6 tensors. */
 	assert_int_equal(found.count, 1 + 3 + 3 + 6);
 	assert_int_equal(tensors, 6);
 	assert_int_equal(found.batch, 16);
@@ -284,7 +290,7 @@ static void a_verdict_has_every_figure(void **state)
 	fixture_release(&f);
 }
 
-/* Stores of years hold this: names and their order stay. */
+/* Old stores contain this evidence: names and their order must not change. */
 static void the_evidence_is_stored_as_ever(void **state)
 {
 	struct gate_check checks[] = {
@@ -329,14 +335,14 @@ static void the_evidence_is_stored_as_ever(void **state)
 	free(text);
 	json_decref(evidence);
 
-	/* A tensor that may be off by as much as it is. */
+	/* A tensor whose permitted deviation equals its own size. */
 	checks[2].bound = 1;
 	evidence = gate_verdict_to_json(&found);
 	text = json_dumps(json_object_get(evidence, "coarse"), JSON_COMPACT);
 	assert_string_equal(text, "{\"figures\":1,\"of\":2}");
 	free(text);
 	json_decref(evidence);
-	/* Logits alone, as in evaluation, before any update. */
+	/* Only logits, as in evaluation, before any update. */
 	checks[2].bound = 0.5;
 	checks[1].bound = 1.5;
 	evidence = gate_verdict_to_json(&found);
@@ -357,7 +363,7 @@ static int average_layers(struct builder *b, int input)
 	return build_linear(b, "fc", build_flatten(b, "flat", x), 10);
 }
 
-/* Its only product has one term: what rounds is the mean of 1600 numbers. */
+/* The only product has one term: the rounding comes from the mean of 1600 numbers. */
 static void sums_without_products_round_too(void **state)
 {
 	static const struct network network = {
@@ -418,7 +424,7 @@ static void the_gates_recipe(void **state)
 	assert_true(gate.learning_rate == 0.01);
 }
 
-/* The rate that becomes of one. */
+/* Returns the learning rate that gate_settle_rate makes of `rate`. */
 static double settled(const struct fixture *f, double rate, enum stage stage)
 {
 	struct error err = ERROR_INIT;
@@ -446,7 +452,7 @@ static void a_rate_that_overshoots_is_lowered(void **state)
 	assert_true(rate == 0.001);
 	rate = settled(&f, 10, STAGE_TRAIN);
 	assert_true(rate < 1.5 && rate > 1e-4);
-	/* What was lowered stays, and ten times as much would have been too much. */
+	/* A lowered rate is not lowered again; ten times that rate is lowered. */
 	assert_true(settled(&f, rate, STAGE_TRAIN) == rate);
 	assert_true(settled(&f, 10 * rate, STAGE_TRAIN) < 5 * rate);
 	assert_true(settled(&f, 10, STAGE_FORWARD_BACKWARD) == 10);
@@ -482,12 +488,15 @@ static void large_gates_take_fewer_samples(void **state)
 	assert_true(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, plenty));
 	assert_false(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, INT64_C(1) << 20));
 	graph_release(&graph);
-	/* 16 samples only while that takes seconds; 8 while it does not take many minutes. */
+	/* 16 samples only if that takes seconds; 8 only if that does not take many minutes. */
 	gate_graph("lenet", 8000, &graph);
 	assert_false(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, plenty));
 	assert_true(fits(&graph, STAGE_FORWARD, OPTIMISER_MOMENTUM, true, plenty));
 	graph_release(&graph);
-	/* Two places of epsilon are twice the runs; a rate to be found is passes besides. */
+	/*
+	 * Two positions of epsilon double the runs; a rate that must be searched needs further
+	 * passes.
+	 */
 	gate_graph("lenet", 2900, &graph);
 	assert_true(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, plenty));
 	assert_false(fits(&graph, STAGE_TRAIN, OPTIMISER_RMSPROP, true, plenty));
@@ -500,7 +509,7 @@ static void large_gates_take_fewer_samples(void **state)
 	assert_int_equal(gate_smaller_batch(2), 0);
 }
 
-/* What a process has taken at most so far. */
+/* Returns the peak memory of this process so far. */
 static int64_t peak_bytes(void)
 {
 	struct rusage usage;
@@ -509,14 +518,17 @@ static int64_t peak_bytes(void)
 	return (int64_t)usage.ru_maxrss * 1024;
 }
 
-/* What a gate takes at most, in a process of its own: of this one the peak is another test's. */
+/*
+ * Returns the peak memory of a gate, measured in a separate process: the peak of this process may
+ * come from another test.
+ */
 static int64_t taken_bytes(const char *network, enum optimiser optimiser, int64_t *estimate)
 {
 	int64_t taken[2];
 	int ends[2], status;
 
 	assert_int_equal(pipe(ends), 0);
-	malloc_trim(0); /* nor what earlier tests have freed, which would be used again */
+	malloc_trim(0); /* else memory freed by earlier tests would be reused */
 	pid_t child = fork();
 	if (child == 0) {
 		int64_t before = peak_bytes();
@@ -527,7 +539,7 @@ static int64_t taken_bytes(const char *network, enum optimiser optimiser, int64_
 		taken[1] = gate_memory_bytes(&f.forward, &f.recipe, true);
 		_exit(write(ends[1], taken, sizeof(taken)) == sizeof(taken) ? 0 : 1);
 	}
-	close(ends[1]); /* so that a child that fails ends what is read */
+	close(ends[1]); /* so that read ends if the child fails */
 	assert_int_equal(read(ends[0], taken, sizeof(taken)), sizeof(taken));
 	waitpid(child, &status, 0);
 	close(ends[0]);
@@ -620,8 +632,10 @@ static void the_first_loss_of_a_timed_process(void **state)
 	fixture_release(&f);
 }
 
-/* As three frameworks were off on a GPU in bf16 (0.0102 to 0.0103) and one in fp32, behind a mean
- * of 64 places. */
+/*
+ * The deviations of three frameworks on a GPU in bf16 (0.0102 to 0.0103) and of one in fp32, after
+ * a mean over 64 positions.
+ */
 static void a_mean_averages_what_the_precision_shows(void **state)
 {
 	static const struct {
@@ -643,7 +657,7 @@ static void a_mean_averages_what_the_precision_shows(void **state)
 		assert_int_equal(parity_precision_shown(&graph, rows[i].asked, rows[i].off),
 				 rows[i].shown);
 	graph_release(&graph);
-	/* Without a mean a third of the usual is already nearer to tf32. */
+	/* Without a mean, a third of the usual deviation is already closer to tf32. */
 	gate_graph("mlp", 8, &graph);
 	assert_int_equal(parity_precision_shown(&graph, PRECISION_BF16, 3e-3), PRECISION_TF32);
 	assert_int_equal(parity_precision_shown(&graph, PRECISION_BF16, 9e-3), PRECISION_BF16);

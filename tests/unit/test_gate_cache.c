@@ -1,4 +1,7 @@
-/* What is kept of gates between runs: found only where nothing changed, computed otherwise. */
+/*
+ * Tests the gate's cache between runs: an entry is found only if nothing changed; otherwise the
+ * value is computed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +24,7 @@
 
 #define SEED 5
 
-static char *folder; /* of a test, XDG_CACHE_HOME too */
+static char *folder; /* the test's folder; XDG_CACHE_HOME too */
 static char key_of_one[DIGEST_HEX_BYTES], key_of_two[DIGEST_HEX_BYTES];
 
 static int enter(void **state)
@@ -94,7 +97,7 @@ static void an_entry_is_found_under_its_key_alone(void **state)
 	assert_int_equal(entry.payload[99], 'x');
 	free(entry.file);
 	assert_false(has(&cache, key_of_two));
-	/* Under another name it is not what it says. */
+	/* Under another name the file does not match its key. */
 	char *one = file_of(&cache, key_of_one), *two = file_of(&cache, key_of_two);
 	assert_int_equal(rename(one, two), 0);
 	assert_false(has(&cache, key_of_two));
@@ -154,7 +157,7 @@ static void what_was_not_used_for_longest_goes_first(void **state)
 	assert_false(has(&cache, keys[1]));
 	assert_true(has(&cache, keys[2]));
 	assert_true(has(&cache, keys[3]));
-	/* More than half of the limit is not kept. */
+	/* A file of more than half of the limit is not kept. */
 	put(&cache, key_of_one, 'x', 2000);
 	assert_false(has(&cache, key_of_one));
 	cache_close(&cache);
@@ -169,7 +172,7 @@ static void check(enum prony_status status, const struct error *err)
 static struct framework fake = {
 	.name = "fake", .backend = "", .file = "", .kind = FRAMEWORK_BUILTIN};
 
-static struct framework_place place; /* of the cell that was made last */
+static struct framework_place place; /* the place of the last cell made */
 
 static struct plan_cell cell_of(const char *network, enum stage stage, enum optimiser optimiser)
 {
@@ -238,7 +241,7 @@ static void same_answers(const struct gate_reference *a, const struct gate_refer
 	}
 }
 
-/* The reference of a cell, and whether it stands in the cache afterwards. */
+/* Computes or reads the reference of a cell; checks that it is in the cache afterwards. */
 static void answers_of(const struct plan_cell *cell, const struct cache *cache, uint64_t seed,
 		       struct workload *work)
 {
@@ -314,7 +317,7 @@ static void other_work_has_other_answers(void **state)
 		memcpy(keys[i], work.gate_key, sizeof(keys[i]));
 		for (int k = 0; k < i; k++)
 			assert_string_not_equal(keys[i], keys[k]);
-		/* One weight, one pixel, one label. */
+		/* Changes one weight, one pixel, one label. */
 		struct answers_case of = {&work.gate_graph,  &work.gate_recipe, &work.weights,
 					  &work.gate_inputs, &work.gate_labels, true};
 		char *bytes[] = {of.weights->tensors[0].data, of.inputs->tensors[1].data,
@@ -327,7 +330,7 @@ static void other_work_has_other_answers(void **state)
 			assert_string_not_equal(changed, keys[i]);
 			bytes[k][0] = (char)(bytes[k][0] ^ 1);
 		}
-		/* How many cores does not count. */
+		/* The number of cores does not matter. */
 		char again[DIGEST_HEX_BYTES];
 		struct recipe other = work.gate_recipe;
 		other.threads = 7;
@@ -348,7 +351,7 @@ static void a_kept_loss_is_the_one_computed(void **state)
 	(void)state;
 	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
 	for (int i = 0; i < 2; i++) {
-		volatile int stop = i; /* whoever computed the second would be stopped */
+		volatile int stop = i; /* a second computation would be stopped */
 		struct reference_watch watch = {.stop = &stop};
 		struct workload work;
 
@@ -362,7 +365,7 @@ static void a_kept_loss_is_the_one_computed(void **state)
 	cache_close(&cache);
 }
 
-/* A cache of verdicts, a cell and its work. */
+/* A cache of verdicts, a cell and its workload. */
 struct gates {
 	struct gate_cache cache;
 	struct plan_cell cell;
@@ -387,7 +390,10 @@ static void close_gates(struct gates *g)
 	workload_release(&g->work);
 }
 
-/* What the framework is asked for by name is remembered; here it changes under its name. */
+/*
+ * The framework's identity is remembered by its name; this test changes the framework under the
+ * same name, so it clears the memory first.
+ */
 static void key_of(struct gates *g, char key[DIGEST_HEX_BYTES])
 {
 	g->cache.framework[0] = '\0';
@@ -483,7 +489,7 @@ static void files_of_worker_and_framework_count(void **state)
 	place.origin = ORIGIN_INSTALLED;
 	place.folder = home;
 	key_of(&g, keys[0]);
-	write_file(compiled, "12"); /* Python writes these by itself */
+	write_file(compiled, "12"); /* Python writes these files by itself */
 	key_of(&g, again);
 	assert_string_equal(again, keys[0]);
 	write_file(worker, "12");

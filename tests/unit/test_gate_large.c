@@ -1,6 +1,6 @@
 /*
- * The parity gate of a network with so many comparisons that are too close to call that they are
- * turned all at once: right frameworks still pass, and mutants are still rejected.
+ * Tests the parity gate on a network with so many comparisons too close to call that all are turned
+ * at once: correct frameworks still pass, and mutants are still rejected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,10 +18,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The state is that of momentum. One group: a TAP program has one plan. */
+/* The tests' state is `momentum`. There is one group because a TAP program has one plan. */
 static struct fixture momentum, rmsprop;
 
-/* PRONY_NETWORK_GATED names another: docs/measured has what came of larger ones. */
+/* PRONY_NETWORK_GATED names another network: docs/measured has results for larger ones. */
 static int set_up(void **state)
 {
 	const char *name = getenv("PRONY_NETWORK_GATED");
@@ -41,7 +41,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The worst figure of a kind in units of its bound; what == NULL: of all. */
+/* Returns the worst figure of a kind in units of its bound; what == NULL: of all kinds. */
 static double worst_of(const struct gate_verdict *verdict, const char *what)
 {
 	double worst = 0;
@@ -55,7 +55,10 @@ static double worst_of(const struct gate_verdict *verdict, const char *what)
 	return worst;
 }
 
-/* Plays a framework; returns its verdict and says how far each kind of figure was off. */
+/*
+ * Runs a framework through the gate; returns the verdict and prints how far each kind of figure was
+ * off.
+ */
 static struct gate_verdict verdict_of(struct fixture *f, const struct framework *framework,
 				      enum prony_status expected)
 {
@@ -110,7 +113,7 @@ static void statistics_that_are_not_read_are_not_judged(void **state)
 	assert_string_equal(found.running_variance, "not read");
 }
 
-/* All but the last layer: what is left has slack in every distance. */
+/* Applies the wrong rate to all layers but the last: every distance of the others has slack. */
 static void a_wrong_rate_is_seen_in_the_lengths(void **state)
 {
 	static const double factors[] = {1.01, 0.99};
@@ -156,8 +159,8 @@ static void mutants_are_rejected(void **state)
 }
 
 /*
- * RMSprop gives full size to what rounding leaves of a small gradient: one weight of a factor with
- * 16 may then hold all of its difference.
+ * RMSprop scales the rounding error of a small gradient to full size: one weight of a factor with
+ * 16 may then contain its whole difference.
  */
 static void rmsprop_passes_in_any_order(void **state)
 {
@@ -199,7 +202,7 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 	}
 }
 
-/* ||a - b|| / ||b|| of logits in float32 and in float64. */
+/* Returns ||a - b|| / ||b|| of logits in float32 and in float64. */
 static double logits_distance(const struct tensor *a, const struct tensor *b)
 {
 	double differences = 0, squares = 0;
@@ -213,7 +216,10 @@ static double logits_distance(const struct tensor *a, const struct tensor *b)
 	return sqrt(differences / squares);
 }
 
-/* What slack is given for is what float32 in sequence does, neither less nor many times as much. */
+/*
+ * The rounding for which slack is granted matches that of sequential float32: not less, and not
+ * many times as much.
+ */
 static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 {
 	struct fixture *f = *state;
@@ -244,7 +250,9 @@ static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 	free(deviation);
 }
 
-/* The first step with comparisons turned that an exact one found too close; how many ReLUs' were.
+/*
+ * Runs the first step with the comparisons turned that an exact step found too close; *relus: how
+ * many of them are in ReLUs.
  */
 static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
 			    const struct kink_list *met, int64_t *relus)
@@ -280,7 +288,7 @@ static void rounding_does_not_turn_back_what_was_turned(void **state)
 	struct kink_list met = {0};
 	int64_t relus;
 
-	/* So much that there are many. */
+	/* Large enough that there are many. */
 	for (size_t i = 0; i < values; i++)
 		deviation[i] = 1e-5;
 	assert_int_equal(count_turned(f, &(struct kinks){.kept = &met, .deviation = deviation},
@@ -295,7 +303,7 @@ static void rounding_does_not_turn_back_what_was_turned(void **state)
 	free(deviation);
 }
 
-/* Ctrl-C while the reference runs. */
+/* Simulates Ctrl-C while the reference runs. */
 static void a_reference_can_be_stopped(void **state)
 {
 	struct fixture *f = *state;
@@ -316,7 +324,10 @@ static void a_reference_can_be_stopped(void **state)
 		PRONY_INTERRUPTED);
 }
 
-/* A timed process in training normalises by its batch, which no part of it stands for. */
+/*
+ * In training, a timed process normalises by its whole batch; no part of the batch has the same
+ * statistics.
+ */
 static void the_first_loss_follows_the_batchs_statistics(void **state)
 {
 	struct fixture *f = *state;

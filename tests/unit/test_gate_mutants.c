@@ -1,4 +1,4 @@
-/* The parity gate rejects every mutant of a framework that is otherwise right, and by far. */
+/* Tests that the parity gate rejects every mutant of a correct framework, and by a wide margin. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The mutant is rejected, and not by a hair. */
+/* Requires that the mutant is rejected by at least this margin. */
 static void reject_by(struct fixture *f, const struct framework *mutant, double bounds)
 {
 	struct error err = ERROR_INIT;
@@ -85,8 +85,10 @@ static void every_mutant_of_training_is_rejected(void **state)
 	}
 }
 
-/* The logits show what the operands were rounded to, whatever was asked for: also fp32 where bf16
- * was, which the bounds of bf16 let pass. */
+/*
+ * The logits show to which precision the operands were rounded, whatever was requested. This
+ * includes fp32 where bf16 was requested, which the bounds of bf16 let pass.
+ */
 static void the_logits_show_the_precision(void **state)
 {
 	static const struct {
@@ -131,8 +133,10 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 	static const struct {
 		const char *network;
 		enum pictures pictures;
-		/* By how many bounds a mutant is off, at least. Noise has large gradients, beside
-		 * which decay is little: 8.9. */
+		/*
+		 * The least deviation of a mutant in bounds. With NOISE the gradients are large and
+		 * decay is small in comparison: 8.9.
+		 */
 		double bounds;
 	} cases[] = {{"mlp", STROKES, 10}, {"lenet", NOISE, 7}};
 
@@ -184,8 +188,8 @@ static void mutants_without_update_are_rejected(void **state)
 }
 
 /*
- * bf16 for what is multiplied is asked for: rates are told apart by 5 %, no sooner, and weight
- * decay not at all (docs/parity.md).
+ * bf16 operands of products are requested: learning rates must differ by at least 5 % to be told
+ * apart; weight decay is not detected (docs/parity.md).
  */
 static void mutants_are_rejected_in_bf16(void **state)
 {
@@ -196,7 +200,7 @@ static void mutants_are_rejected_in_bf16(void **state)
 	};
 	static const struct {
 		struct framework framework;
-		double factor; /* of the bound, at least */
+		double factor; /* least deviation in bounds */
 	} mutants[] = {
 		{{.what = "no momentum", .without_momentum = true}, 10},
 		{{.what = "learning rate x 1.1", .rate_factor = 1.1}, 3},

@@ -1,5 +1,4 @@
-/* The parity gate on a network with tokens: two mistakes that frameworks make there are rejected.
- */
+/* Tests the parity gate on a network with tokens: two known mistakes of frameworks are rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +12,7 @@
 #include "parity/reference.h"
 #include "zoo/zoo.h"
 
-/* A framework that computes as the reference does, until somebody changes what it says. */
+/* A simulated framework that computes as the reference does; tests then change its results. */
 struct trial {
 	struct arena arena;
 	struct graph forward, graph;
@@ -129,7 +128,7 @@ static double share_of_valid(const struct tensor *labels)
 	return (double)valid / (double)count;
 }
 
-/* As in frameworks that leave ignored labels out of the sum, and divide by all. */
+/* As in frameworks that omit ignored labels from the sum but divide by the number of all labels. */
 static void ignored_labels_in_the_divisor_are_found(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -151,7 +150,7 @@ static void ignored_labels_in_the_divisor_are_found(void **state)
 	trial_release(&t);
 }
 
-/* A token that stands several times in a batch: its row's gradients are a sum. */
+/* A token that occurs several times in a batch: the gradient of its row is a sum. */
 static void overwritten_rows_are_found(void **state)
 {
 	struct error err = ERROR_INIT;

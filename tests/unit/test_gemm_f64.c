@@ -1,6 +1,7 @@
 /*
- * The reference's matrix product and convolutions against loops that are their definitions: every
- * instruction set of this machine, the same bits for any number of threads.
+ * Tests the reference's matrix product and convolutions against loops written from their
+ * definitions: with every instruction set of this machine, and the same bits for any number of
+ * threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +41,7 @@ static double *copy(const double *x, int64_t count)
 	return y;
 }
 
-/* The largest difference, relative to the largest element; NaN stays NaN. */
+/* Returns the largest difference, relative to the largest element; NaN stays NaN. */
 static double difference(const double *have, const double *want, int64_t count)
 {
 	double largest = 0, worst = 0;
@@ -59,7 +60,7 @@ static int64_t between(struct random *random, int64_t low, int64_t high)
 	return low + (int64_t)random_below(random, (uint64_t)(high - low + 1));
 }
 
-/* A product with factors of any layout. */
+/* A product of factors in any layout. */
 struct problem {
 	struct gemm_f64 product;
 	double *a, *b, *to;
@@ -204,7 +205,7 @@ static void name_case(struct conv_case *c)
 		 (int)a->pads[0], (int)a->pads[1], (int)a->pads[2], (int)a->pads[3], (int)a->group);
 }
 
-/* False when the kernel does not fit in. */
+/* Returns false if the kernel does not fit into the input. */
 static bool set_shapes(struct conv_case *c, int64_t batch, int64_t channels, const int64_t size[2],
 		       int64_t outputs)
 {
@@ -246,7 +247,7 @@ static bool random_case(struct random *random, struct conv_case *c)
 			  group * between(random, 1, 9));
 }
 
-/* y += k * x, or with `which` one of the gradients: the definition. */
+/* Computes y += k * x, or with `which` one of the gradients, by definition. */
 static void naive_conv(const struct conv_case *c, double *x, double *k, double *y, int which)
 {
 	const struct attributes *a = &c->attributes;
@@ -301,7 +302,7 @@ static void run_conv(const struct conv_case *c, double *const arrays[VALUES], in
 		->compute(&call);
 }
 
-/* The bias, which naive_conv leaves out. */
+/* Adds the bias, which naive_conv omits. */
 static void naive_bias(const struct conv_case *c, double *const arrays[VALUES], int which)
 {
 	int64_t outputs = c->shapes[Y].dims[1], plane = c->shapes[Y].dims[2] * c->shapes[Y].dims[3];
@@ -366,7 +367,7 @@ static void random_convolutions_are_their_definition(void **state)
 	}
 }
 
-/* What networks have, smaller: blocks that are cut, long depths, depthwise, strided 1 x 1. */
+/* Layers of networks, reduced in size: partial blocks, long depths, depthwise, strided 1 x 1. */
 static const struct {
 	int64_t batch, channels, size[2], outputs;
 	struct attributes attributes;
@@ -397,7 +398,7 @@ static void layers_of_networks_are_their_definition(void **state)
 	}
 }
 
-/* The first of the layers again on one core. */
+/* Repeats the first of the layers on one core. */
 static void one_core_gives_the_same_bits(void **state)
 {
 	static const int operators[] = {Y, X, K};

@@ -1,4 +1,4 @@
-/* Shapes, the operator table, published figures, digests, cost. */
+/* Tests shapes, the operator table, published figures, digests, cost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ struct window_case {
 	const char *message;
 };
 
-/* Sizes as torch.nn.Conv2d and MaxPool2d of PyTorch 2.x give them. */
+/* Sizes as given by torch.nn.Conv2d and MaxPool2d of PyTorch 2.x. */
 static const struct window_case windows[] = {
 	{.about = "5x5",
 	 .op = OP_CONV,
@@ -394,7 +394,7 @@ static void the_builder_keeps_its_first_error(void **state)
 	graph_release(NULL);
 }
 
-/* What JSON could not hold is refused before it gets there. */
+/* Names and numbers that JSON cannot represent are refused before they are written. */
 static void names_and_numbers_must_fit_json(void **state)
 {
 	static const char *const bad_names[] = {"", "a\nb", "\xff\xfe", "caf\xc3"};
@@ -527,11 +527,10 @@ static void memory_is_estimated(void **state)
 
 	(void)state;
 	build_zoo("mlp", 2, &graph);
-	/* fc, relu, dropout and mask twice; the largest neighbourhood: relu, its dropout and mask.
-	 */
+	/* Twice fc, relu, dropout, mask; the largest neighbourhood: relu, its dropout and mask. */
 	assert_int_equal(graph_memory_estimate(&graph, true),
 			 3 * parameters + input + label + 8 * row + logits + loss + 3 * row);
-	/* At most a layer, what it reads and, for dropout, its mask. */
+	/* At most a layer, the values it reads and, for dropout, its mask. */
 	assert_int_equal(graph_memory_estimate(&graph, false),
 			 parameters + input + label + 3 * row);
 	graph_release(&graph);
@@ -554,7 +553,7 @@ static void memory_has_a_least(void **state)
 	graph_release(&graph);
 }
 
-/* Else a cell would be refused that the estimate lets through. */
+/* Otherwise a cell that the estimate permits would be refused. */
 static void least_is_below_the_estimate(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* The structure of the backward pass; its numbers are checked by the reference interpreter. */
+/* Tests the structure of the backward pass; the reference interpreter's tests check its numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Every parameter has a gradient of its shape and the graph holds its invariants. */
+/* Checks that every parameter has a gradient of its shape and that the graph's invariants hold. */
 static void check_backward(struct graph *graph)
 {
 	struct error err = ERROR_INIT;
@@ -119,7 +119,7 @@ static void gradient_nodes_read_what_the_table_says(void **state)
 	graph_release(&graph);
 }
 
-/* y feeds a layer and the sum behind it: its gradient is a sum, too. */
+/* y feeds a layer and a later sum: its gradient is also a sum. */
 static void gradients_of_several_users_are_summed(void **state)
 {
 	struct graph graph;
@@ -137,7 +137,7 @@ static void gradients_of_several_users_are_summed(void **state)
 	total = build_node(&b, OP_ADD, "twice", (const int[]){total, total}, 2, NULL);
 	assert_int_equal(build_finish(&b, build_linear(&b, "fc3", total, 3), &err), PRONY_OK);
 	check_backward(&graph);
-	/* Two forward, one for y and one for the value that is added to itself. */
+	/* Two forward, one for y, and one for the value that is added to itself. */
 	assert_int_equal(count_op(&graph, OP_ADD), 4);
 	sum = &graph.nodes[graph.values[graph.values[y].gradient].producer];
 	assert_int_equal(sum->op, OP_ADD);
@@ -168,7 +168,7 @@ static void a_shared_parameter_gets_the_sum(void **state)
 	graph_release(&graph);
 }
 
-/* Nothing trained stands before the pooling: it has no gradient node. */
+/* No trained parameter comes before the pooling: it has no gradient node. */
 static void untrained_beginnings_have_no_backward(void **state)
 {
 	struct graph graph;
@@ -207,7 +207,7 @@ static void names_like_ours_do_not_clash(void **state)
 	graph_release(&graph);
 }
 
-/* Derived names are longer than those of files may be. */
+/* Derived names may be longer than names in files. */
 static void long_names_can_be_differentiated(void **state)
 {
 	char name[249];
@@ -255,7 +255,7 @@ static void what_cannot_be_trained_is_refused(void **state)
 	graph_release(&graph);
 }
 
-/* The checker finds what a mistake in a row or a worker could break. */
+/* The checker finds the damage that a mistake in a table row or a worker could cause. */
 static void broken_graphs_are_found(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* The graph as JSON: round trips, and hostile files that must end in a clear error. */
+/* Tests the graph as JSON: round trips, and hostile files that must give a clear error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void graphs_survive_json(void **state)
 	}
 }
 
-/* The fills are not in the file: a graph that was read must not make up weights. */
+/* The fills are not in the file: a graph that was read must not invent initial weights. */
 static void read_graphs_have_no_initial_weights(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -75,7 +75,7 @@ static void read_graphs_have_no_initial_weights(void **state)
 	arena_release(&arena);
 }
 
-/* Before there were lists, a graph named its one input and its one label. */
+/* In older files, without lists, a graph named its one input and its one label. */
 static void graphs_without_lists_are_read(void **state)
 {
 	static const char *const names[] = {"lenet", "tagger"};
@@ -104,7 +104,7 @@ static void graphs_without_lists_are_read(void **state)
 	}
 }
 
-/* Finds "values/3/shape" and puts `with` in its place; NULL removes it, "[...]/-" appends. */
+/* Finds "values/3/shape" and replaces it by `with`; NULL removes it, "[...]/-" appends. */
 static void replace(json_t *root, const char *path, const char *with)
 {
 	json_t *new_value = with != NULL ? json_loads(with, JSON_DECODE_ANY, NULL) : NULL;
@@ -310,7 +310,7 @@ static void graphs_that_are_too_long_are_refused(void **state)
 	json_decref(json);
 }
 
-/* An inference-only graph, without loss, is fine, but cannot be differentiated. */
+/* A graph for inference only, without a loss, is valid but cannot be differentiated. */
 static void a_graph_may_lack_a_loss(void **state)
 {
 	struct error err = ERROR_INIT;

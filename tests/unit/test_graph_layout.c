@@ -1,5 +1,7 @@
-/* What those who translate a graph ask of it: which values lie with channels last, which axes are
- * summed up, how far windows reach. */
+/*
+ * Tests the layout queries of graph translators: which values have channels last, which axes are
+ * summed up, how far windows reach.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +21,7 @@ static int find(const struct graph *graph, const char *name)
 	return value;
 }
 
-/* Two flattenings: one that a product with a weight of its own ends, one that is not. */
+/* Two flattenings: one followed by a product with its own weight, one that is not. */
 static void build(struct graph *graph, bool logits_are_flat)
 {
 	struct builder b = {.graph = graph, .error = ERROR_INIT};
@@ -74,7 +76,7 @@ static void test_values(void **state)
 	arena_release(&arena);
 }
 
-/* Whoever reads the result wants the graph's order. */
+/* A result is read in the graph's order. */
 static void test_flat_result(void **state)
 {
 	struct arena arena;
@@ -90,7 +92,7 @@ static void test_flat_result(void **state)
 	arena_release(&arena);
 }
 
-/* A product with [in, out]: the rows of its weight are in the order of what was flattened. */
+/* A product with [in, out]: the rows of its weight follow the order of the flattened value. */
 static void test_flat_rows(void **state)
 {
 	struct builder b = {.error = ERROR_INIT};
@@ -163,7 +165,7 @@ static void test_mean(void **state)
 	assert_memory_equal(kept.axes, ((const int[]){0, 1, 2, 3}), 4 * sizeof(int));
 }
 
-/* Aligned at their ends; an axis that is not there is summed up also where it has one element. */
+/* Shapes are aligned at their ends; a missing axis is summed up even if it has one element. */
 static void test_broadcast(void **state)
 {
 	const struct shape whole = {.rank = 4, .dims = {1, 3, 4, 5}};
@@ -177,7 +179,10 @@ static void test_broadcast(void **state)
 	assert_memory_equal(r.axes, ((const int[]){2, 3}), 2 * sizeof(int));
 }
 
-/* Windows of 3, two apart, one element of padding, over 6: three fit, ceil_mode adds one. */
+/*
+ * Windows of 3 at stride 2, with one element of padding, over 6 elements: three fit, ceil_mode adds
+ * one.
+ */
 static void test_windows(void **state)
 {
 	struct attributes a = {

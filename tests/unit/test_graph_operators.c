@@ -1,4 +1,4 @@
-/* Every operator through JSON and into ONNX. */
+/* Tests every operator through JSON and into ONNX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void build(const char *what, struct graph *graph)
 
 static void cases_use_every_operator(void **state)
 {
-	/* Those of mlp and lenet have tests of their own. */
+	/* The operators of mlp and lenet have tests of their own. */
 	static const enum op elsewhere[] = {OP_MAX_POOL, OP_DROPOUT, OP_HALF_SQUARES};
 	bool used[OP_COUNT] = {false};
 
@@ -51,7 +51,7 @@ static void cases_use_every_operator(void **state)
 	}
 }
 
-/* Calls check for each function of the table at points between -4 and 4, and its kinks. */
+/* Calls check for each function of the table at points between -4 and 4, and at its kinks. */
 static void at_every_point(void (*check)(const char *name, const struct elementwise *row,
 					 const struct attributes *a, double x))
 {
@@ -85,7 +85,7 @@ static void check_slope(const char *name, const struct elementwise *row, const s
 	double h = 1e-6, slope = row->slope(a, row->slope_of_output ? row->value(a, x) : x);
 	double difference = (row->value(a, x + h) - row->value(a, x - h)) / (2 * h);
 
-	/* Relu's one kink is decided in the forward pass. */
+	/* ReLU's one kink is decided in the forward pass. */
 	if (x == 0 && row->slope_of_output)
 		return;
 	if (!near_kink(row, a, x) && !(fabs(slope - difference) < 1e-6 * fmax(1, fabs(slope))))
@@ -154,7 +154,7 @@ static void every_operator_survives_json(void **state)
 	}
 }
 
-/* The graph of a case with one attribute of the node "tested" replaced. */
+/* Replaces one attribute of the node "tested" in the graph of a case. */
 static void wrong_attributes_are_refused(void **state)
 {
 	static const struct {
@@ -204,7 +204,7 @@ static void wrong_attributes_are_refused(void **state)
 	}
 }
 
-/* Type and default of an attribute, as docs/operators.md writes them. */
+/* Prints type and default of an attribute as docs/operators.md writes them. */
 static void print_attribute(const struct attribute_row *row, const struct attributes *defaults,
 			    FILE *out)
 {
@@ -239,7 +239,10 @@ static void print_attribute(const struct attribute_row *row, const struct attrib
 	}
 }
 
-/* Inputs, outputs and attributes of an operator as cells of the table; free it. */
+/*
+ * Returns inputs, outputs and attributes of an operator as cells of the table; the caller frees the
+ * text.
+ */
 static char *documented_cells(enum op op, const char *inputs, const char *outputs)
 {
 	struct attributes defaults;
@@ -295,7 +298,7 @@ static void check_documented(enum op op, const char *line)
 	free(cells);
 }
 
-/* docs/operators.md says of every operator what a worker meets. */
+/* docs/operators.md must describe every operator as a worker receives it. */
 static void operators_are_documented(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -332,7 +335,7 @@ static void operators_are_documented(void **state)
 	free(path);
 }
 
-/* Two nodes that both move one running mean. */
+/* Two nodes that both update one running mean. */
 static void statistics_have_no_other_users(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -352,7 +355,7 @@ static void statistics_have_no_other_users(void **state)
 	assert_non_null(strstr(err.text, "'first.mean' has other users"));
 	graph_release(&graph);
 
-	/* The batch's mean, used as data. */
+	/* The batch's mean is used as data. */
 	error_clear(&err);
 	b = (struct builder){.graph = &graph, .error = ERROR_INIT};
 	graph_init(&graph, "used");
@@ -364,7 +367,7 @@ static void statistics_have_no_other_users(void **state)
 	graph_release(&graph);
 }
 
-/* The model of a case; free it with onnx__model_proto__free_unpacked. */
+/* Returns the model of a case; the caller frees it with onnx__model_proto__free_unpacked. */
 static Onnx__ModelProto *export(const char *what)
 {
 	struct error err = ERROR_INIT;
@@ -408,7 +411,7 @@ static const Onnx__TensorProto *initializer_of(const Onnx__ModelProto *model, co
 	return NULL;
 }
 
-/* In opset 17 they are inputs. */
+/* In opset 17 these attributes are inputs. */
 static void some_attributes_become_constants(void **state)
 {
 	static const char *const names[] = {"turned", "tested.start", "tested.end", "tested.axis",

@@ -1,4 +1,4 @@
-/* Initial weights. */
+/* Tests initial weights. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void weights_depend_on_seed_and_name_only(void **state)
 
 		assert_string_equal(one.tensors[i].name, other.tensors[i].name);
 		assert_memory_equal(one.tensors[i].data, other.tensors[i].data, bytes);
-		/* Biases are zero whatever the seed. */
+		/* Biases are zero for any seed. */
 		assert_int_equal(memcmp(one.tensors[i].data, moved.tensors[i].data, bytes) != 0,
 				 i % 2 == 0);
 	}
@@ -49,7 +49,7 @@ static void weights_depend_on_seed_and_name_only(void **state)
 	arena_release(&arena);
 }
 
-/* Mean and deviation of He-normal weights within five standard errors. */
+/* Mean and deviation of He-normal weights are within five standard errors. */
 static void weights_have_he_deviation(void **state)
 {
 	struct error err = ERROR_INIT;

@@ -1,4 +1,4 @@
-/* An installation of which something was damaged since: found by its manifest, and mended. */
+/* Tests damaged installations: the damage is found with the manifest, and repaired. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static int tear_down(void **state)
 	return gone ? 0 : -1;
 }
 
-/* The fault names a file, and a second installation mends it. */
+/* Requires that the fault names a file, and that a second installation repairs it. */
 static void assert_mended(struct fixture *fixture, const struct framework *mxnet, const char *fault)
 {
 	struct framework_place place;
@@ -77,7 +77,9 @@ static void delete (const struct fixture *fixture, const char *name)
 	free(path);
 }
 
-/* As installations of before have none, which counted whole files only. */
+/*
+ * Removes the files from the manifest, as in older installations, which counted only whole files.
+ */
 static void forget_files(const struct fixture *fixture)
 {
 	char *path = path_join(fixture->folder, MANIFEST_NAME);
@@ -91,7 +93,7 @@ static void forget_files(const struct fixture *fixture)
 	free(path);
 }
 
-/* Whatever came out of a wheel, and whatever was repaired. */
+/* Covers every file from a wheel and every repaired file. */
 static void damage_is_found_and_mended(void **state)
 {
 	struct framework_repair steps[] = {
@@ -126,7 +128,7 @@ static void damage_is_found_and_mended(void **state)
 	free(library);
 }
 
-/* What pip put there has lists of its own. */
+/* Files that pip installed have their own lists. */
 static void an_environment_lists_its_repairs(void **state)
 {
 	struct framework_repair step = {

@@ -1,4 +1,4 @@
-/* Several installations at a time, whose workers tell whether another one is at work. */
+/* Tests several installations at a time; their workers report whether another one is running. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void wait_ns(int64_t ns)
 	clock_sleep_until_ns(clock_monotonic_ns() + ns);
 }
 
-/* Whether another worker than this one has left its mark. */
+/* Returns whether a worker other than this one has left its mark. */
 static bool another_is_here(const char *name, const char *const *others)
 {
 	bool found = false;
@@ -45,7 +45,7 @@ static bool another_is_here(const char *name, const char *const *others)
 	return found;
 }
 
-/* What the library says: "meet" waits for another worker, "alone" fails where there is one. */
+/* Acts on the library's text: "meet" waits for another worker, "alone" fails if there is one. */
 static bool behave(const char *text, const char *name)
 {
 	static const char *const names[] = {"mxnet", "onnxruntime", "openvino", NULL};
@@ -126,7 +126,7 @@ static enum prony_status install(struct fixture *fixture, struct install_item *i
 	return framework_install_many(items, count, jobs, &fixture->install.sink);
 }
 
-/* Two side by side, a third that does not work; then the same command again. */
+/* Two installations side by side and a third that fails; then the same command again. */
 static void side_by_side_and_again(void **state)
 {
 	struct fixture *fixture = *state;
@@ -148,7 +148,7 @@ static void side_by_side_and_again(void **state)
 	assert_holds(lines, ": openvino could not be installed");
 	assert_holds(lines, "2 of 3 are there, after ");
 
-	/* What is there is left alone; what failed is tried again. */
+	/* Existing installations are left unchanged; the failed one is tried again. */
 	offer(fixture, "openvino", "good", 5, 7);
 	assert_int_equal(install(fixture, items, 3, 2), PRONY_OK);
 	lines = strbuf_text(&fixture->install.lines);
@@ -158,7 +158,7 @@ static void side_by_side_and_again(void **state)
 	assert_holds(lines, "3 of 3 are there");
 }
 
-/* Each takes most of the disk while it is installed: then one after the other. */
+/* Each needs most of the disk during installation, so they run one after the other. */
 static void only_what_the_disk_has_room_for(void **state)
 {
 	struct fixture *fixture = *state;
