@@ -1,3 +1,4 @@
+/* Fuzz target: CIFAR-10's binary files. */
 #include "tests/fuzz/target.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static struct data_source *source_of(const uint8_t *bytes, size_t length)
 	return source;
 }
 
-/* All samples as a plain file, up to the first that is refused; caller frees. */
+/* Returns all samples as a plain file, up to the first refused one; the caller frees it. */
 static uint8_t *read_all(struct data_source *source, size_t *length)
 {
 	uint8_t *out = malloc((size_t)source->count * RECORD + 1);
@@ -44,8 +45,10 @@ static uint8_t *read_all(struct data_source *source, size_t *length)
 	return out;
 }
 
-/* Always 0; aborts when the samples that were read are not the file's bytes, when a file that is a
- * byte shorter or longer is read too, or when a refusal says nothing. */
+/*
+ * Returns 0. Aborts if the samples read are not the file's bytes, if a file that is a byte shorter
+ * or longer is also read, or if a refusal has no message.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	const struct data_format *format = data_format_find("cifar10");
@@ -61,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	    (!gzip &&
 	     (source->count * RECORD != (int64_t)length || memcmp(plain, bytes, read_bytes) != 0)))
 		abort();
-	/* Backwards: the first sample again. */
+	/* Reads backwards: the first sample again. */
 	uint8_t pixels[PIXELS];
 	int64_t label;
 

@@ -1,3 +1,4 @@
+/* Fuzz target: framework descriptors. */
 #include "tests/fuzz/target.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static void remove_folder(void)
 	free(folder);
 }
 
-/* In a folder of this process, because a descriptor is called like its file. */
+/* Returns a file in a folder of this process: a descriptor has the name of its file. */
 static const char *file_of_process(void)
 {
 	static char path[4096];
@@ -29,7 +30,9 @@ static const char *file_of_process(void)
 	return path;
 }
 
-/* What a row says can be spelled, and its worker be started or be said to be missing. */
+/*
+ * Checks that a row can be printed, and that its worker can be started or is reported as missing.
+ */
 static void check_row(const struct framework *row, struct arena *arena)
 {
 	struct framework_place place = {.framework = row,
@@ -56,8 +59,10 @@ static void check_row(const struct framework *row, struct arena *arena)
 		abort();
 }
 
-/* Always 0; aborts when a descriptor that is refused has no proper message, or one that is taken
- * cannot be used. */
+/*
+ * Returns 0. Aborts if a refused descriptor has no proper message, or an accepted one cannot be
+ * used.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct framework rows[DESCRIPTOR_BACKENDS_MAX];

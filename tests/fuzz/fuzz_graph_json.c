@@ -1,3 +1,4 @@
+/* Fuzz target: graphs as JSON. */
 #include "tests/fuzz/target.h"
 
 #include <stdlib.h>
@@ -6,7 +7,10 @@
 #include "base/json.h"
 #include "graph/graph_json.h"
 
-/* What was read must be written, read again and mean the same, and may be differentiated. */
+/*
+ * Checks that an accepted graph can be written and read back with the same meaning; it may be
+ * differentiated.
+ */
 static void exercise(struct graph *graph)
 {
 	struct error err = ERROR_INIT;
@@ -22,7 +26,7 @@ static void exercise(struct graph *graph)
 	if (graph_memory_estimate(graph, true) < 0 || graph_memory_estimate(graph, false) < 0 ||
 	    graph_macs(graph) < 0 || graph_parameter_count(graph) < 0)
 		abort();
-	/* A refused backward pass must leave the graph as it was. */
+	/* A refused backward pass must leave the graph unchanged. */
 	graph_add_backward(&copy, &err);
 	error_clear(&err);
 	if (graph_check(&copy, &err) != PRONY_OK)
@@ -31,7 +35,7 @@ static void exercise(struct graph *graph)
 	json_decref(json);
 }
 
-/* Always 0; aborts when a graph that was read does not survive being written. */
+/* Returns 0. Aborts if an accepted graph is not the same after being written. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct error err = ERROR_INIT;

@@ -1,3 +1,4 @@
+/* Fuzz target: IDX files. */
 #include "tests/fuzz/target.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 enum { ROWS_MOST = 4096 };
 
-/* A refused file leaves the output alone. */
+/* Opens a file; checks that a refused one leaves the output unchanged. */
 static bool reads(const uint8_t *bytes, size_t length, struct idx *out)
 {
 	struct error err = ERROR_INIT;
@@ -21,7 +22,7 @@ static bool reads(const uint8_t *bytes, size_t length, struct idx *out)
 	return was_read;
 }
 
-/* Closes it; whether it could be read. */
+/* Returns whether a file can be opened; closes it. */
 static bool can_be_read(const uint8_t *bytes, size_t length)
 {
 	struct idx idx = {0};
@@ -32,7 +33,7 @@ static bool can_be_read(const uint8_t *bytes, size_t length)
 	return true;
 }
 
-/* The plain file of what was opened, one byte longer than it says. */
+/* Returns the plain file of an opened one, one byte longer than its header says. */
 static uint8_t *encode(const struct idx *idx, size_t *length)
 {
 	size_t width = idx_value_bytes(idx->type), row = (size_t)idx->row * width;
@@ -51,7 +52,7 @@ static uint8_t *encode(const struct idx *idx, size_t *length)
 
 		if (idx_read_row(idx, at, out, &err) != PRONY_OK)
 			abort();
-		/* Big-endian again. */
+		/* Back to big-endian. */
 		for (size_t i = 0; width == 4 && i < row; i += width) {
 			uint8_t value[4] = {out[i + 3], out[i + 2], out[i + 1], out[i]};
 			memcpy(out + i, value, sizeof(value));
@@ -61,7 +62,9 @@ static uint8_t *encode(const struct idx *idx, size_t *length)
 	return bytes;
 }
 
-/* What was opened, written as a plain file, is the same, and is refused a byte shorter or longer.
+/*
+ * Checks that an opened file, written as a plain file, is the same, and is refused if a byte
+ * shorter or longer.
  */
 static void exercise(const struct idx *idx)
 {
@@ -82,19 +85,21 @@ static void exercise(const struct idx *idx)
 	free(bytes);
 }
 
-/* Always 0; aborts when a file that was read is not the same once written out again, when one that
- * is a byte shorter or longer is read too, or when a refusal says nothing. */
+/*
+ * Returns 0. Aborts if an accepted file is not the same after being written, if one that is a byte
+ * shorter or longer is also read, or if a refusal has no message.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct idx idx = {0};
 
 	if (!reads(bytes, length, &idx))
 		return 0;
-	/* Rows are read one by one; of a bomb that takes seconds. */
+	/* Rows are read one by one; for a decompression bomb that takes seconds. */
 	if (idx.dims[0] <= ROWS_MOST)
 		exercise(&idx);
 	idx_close(&idx);
-	/* The same file cut short by a byte, which gzip's end mark must show too. */
+	/* The same file without its last byte, which gzip's end mark must detect too. */
 	if (can_be_read(bytes, length - 1))
 		abort();
 	return 0;

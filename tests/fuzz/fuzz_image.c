@@ -1,3 +1,4 @@
+/* Fuzz target: pictures. */
 #include "tests/fuzz/target.h"
 
 #include <stdbool.h>
@@ -8,7 +9,10 @@
 
 enum { SIDE = 24 };
 
-/* Read, or refused in one line that begins with the name. */
+/*
+ * Returns whether the picture was read; aborts unless a refusal is one line that begins with the
+ * name.
+ */
 static bool was_read(enum prony_status status, const struct error *err)
 {
 	if (status == PRONY_OK)
@@ -28,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	struct error err = ERROR_INIT, other = ERROR_INIT, third = ERROR_INIT;
 	int height = 0, width = 0;
 
-	/* A picture of many pixels in few bytes is right, and slow. */
+	/* A picture of many pixels in few bytes is valid but slow. */
 	if (!was_read(image_measure("input", bytes, length, &height, &width, &err), &err))
 		return image_decode("input", bytes, length, &part, planes, &other) == PRONY_OK
 			       ? (abort(), 0)
@@ -39,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 
 	if (good && (whole.height != height || whole.width != width))
 		abort();
-	/* A part may be whole where the whole is not, never the other way round. */
+	/* A part may be intact if the whole is not, never the reverse. */
 	if (!was_read(image_decode("input", bytes, length, &centre, planes, &other), &other) &&
 	    good)
 		abort();

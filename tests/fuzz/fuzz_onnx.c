@@ -1,3 +1,4 @@
+/* Fuzz target: ONNX models. */
 #include "tests/fuzz/target.h"
 
 #include <stdlib.h>
@@ -7,7 +8,10 @@
 #include "graph/rebatch.h"
 #include "onnx/import.h"
 
-/* The weights fit it, and it survives being written, read and differentiated. */
+/*
+ * Checks that the weights fit the graph, and that the graph can be written, read back and
+ * differentiated.
+ */
 static void exercise(const struct onnx_model *model, const struct graph *graph)
 {
 	const struct tensor_set *weights = onnx_model_weights(model);
@@ -38,7 +42,7 @@ static void exercise(const struct onnx_model *model, const struct graph *graph)
 	json_decref(json);
 }
 
-/* A batch that was changed can be changed back; samples that were apart still are. */
+/* Checks that a changed batch can be changed back, and that separate samples stay separate. */
 static void change_back(const struct graph *graph, bool apart)
 {
 	struct error err = ERROR_INIT;
@@ -57,7 +61,7 @@ static void change_back(const struct graph *graph, bool apart)
 	graph_release(&two);
 }
 
-/* The file's own batch, and others that its constants must follow. */
+/* Builds with the file's own batch, and with others that the file's constants must follow. */
 static void build(struct onnx_model *model)
 {
 	const int64_t batches[] = {onnx_model_facts(model)->batch, 1, 6, INT32_MAX};
@@ -88,7 +92,7 @@ static void build(struct onnx_model *model)
 	}
 }
 
-/* Always 0; aborts when a model that was accepted does not hold together. */
+/* Returns 0. Aborts if an accepted model is inconsistent. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct error err = ERROR_INIT;

@@ -1,3 +1,4 @@
+/* Fuzz target: record files of frameworks. */
 #include "tests/fuzz/target.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 enum { CLASSES = 10, SIDE = 32 };
 
-/* Every record of every format that takes the file: read with a class, or refused. */
+/* Reads every record in every format that accepts the file: each has a class or is refused. */
 static void read_as(const char *name, const char *path)
 {
 	const struct data_format *format = data_format_find(name);
@@ -30,7 +31,7 @@ static void read_as(const char *name, const char *path)
 			continue;
 		if (record.label < 0 || record.label >= CLASSES || record.length == 0)
 			abort();
-		/* What is done with pixels; pictures have a target of their own. */
+		/* Decodes pixels; pictures have their own target. */
 		if (!record.encoded)
 			input_was_read(record_decode(&record, &view, planes, &wrong), &wrong);
 	}

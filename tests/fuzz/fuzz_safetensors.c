@@ -1,3 +1,4 @@
+/* Fuzz target: safetensors images. */
 #include "tests/fuzz/target.h"
 
 #include <stdlib.h>
@@ -5,7 +6,7 @@
 
 #include "bundle/safetensors.h"
 
-/* What was read must be written, read again and be the same, byte for byte. */
+/* Checks that an accepted image can be written and read back, the same byte for byte. */
 static void exercise(const struct tensor_set *set, struct arena *arena)
 {
 	struct error err = ERROR_INIT;
@@ -30,7 +31,7 @@ static void exercise(const struct tensor_set *set, struct arena *arena)
 	free(image);
 }
 
-/* Always 0; aborts when an image that was read does not survive being written. */
+/* Returns 0. Aborts if an accepted image is not the same after being written. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct error err = ERROR_INIT;

@@ -1,3 +1,4 @@
+/* Fuzz target: suite files. */
 #include "tests/fuzz/target.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "spec/spec.h"
 
-/* A refused file says one line with its name, and the spec is as it was. */
+/* Checks that a refusal is one line with the file's name, and that the spec is unchanged. */
 static void check_refusal(const struct spec *spec, const char *path, enum prony_status status,
 			  const struct error *err)
 {
@@ -20,7 +21,7 @@ static void check_refusal(const struct spec *spec, const char *path, enum prony_
 		abort();
 }
 
-/* Every word can be printed and used, wherever it came from. */
+/* Checks that every word can be printed and used, whatever its source. */
 static void check_words(struct spec *spec)
 {
 	char *text = spec_canonical(spec);
@@ -41,8 +42,7 @@ static void check_words(struct spec *spec)
 	free(text);
 }
 
-/* Always 0; aborts when a suite that is refused has no proper message or leaves something behind.
- */
+/* Returns 0. Aborts if a refused suite has no proper message or leaves anything behind. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct error err = ERROR_INIT;

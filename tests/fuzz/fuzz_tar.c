@@ -1,3 +1,4 @@
+/* Fuzz target: tar files. */
 #include "tests/fuzz/target.h"
 
 #include <stdlib.h>

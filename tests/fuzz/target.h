@@ -1,11 +1,11 @@
-/* libFuzzer's entry, that each target defines. */
+/* libFuzzer's entry point, which each target defines. */
 #ifndef PRONY_TESTS_FUZZ_TARGET_H
 #define PRONY_TESTS_FUZZ_TARGET_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Always 0; aborts on what the target's own comment says. */
+/* Returns 0; aborts under the conditions in the target's own comment. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 #endif
