@@ -1,11 +1,11 @@
 /*
- * Pictures decoded, cut, resized and scaled into batches by all cores, for tests/bench/decode.py:
+ * Decodes, cuts, resizes and scales pictures into batches on all cores, for tests/bench/decode.py:
  *
  *     bench_decode FOLDER SIDE train|evaluation
  *
- * First says, in the order of the pictures, "NAME LEFT TOP WIDTH HEIGHT MIRRORED EIGHTHS" (of
+ * First prints, in the order of the pictures, "NAME LEFT TOP WIDTH HEIGHT MIRRORED EIGHTHS" (of
  * training) and then "ready". For each line "pass" on standard input it makes all samples once and
- * answers the nanoseconds; for "planes FILE" it writes their bytes.
+ * prints the nanoseconds; for "planes FILE" it writes their bytes.
  */
 #include <inttypes.h>
 #include <stdio.h>

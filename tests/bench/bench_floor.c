@@ -1,10 +1,10 @@
 /*
- * How close the native executor is to what it stands on: a step against the sum of its commands,
- * each timed alone on the step's own data (warm) and with caches emptied before (cold); reorders,
- * primitive creations and allocations of a step; its FLOP/s against the best that the processor was
- * seen to do in the same process, by a loop of ours or by the library's own product; all threads
- * against one; and which layers lose most against that peak. Run by hand (docs/native.md), or by
- * floor.py beside it. No bound is enforced.
+ * Compares the native executor with its own lower bounds. It measures a step against the sum of its
+ * commands, each timed alone on the step's own data (warm) and with emptied caches (cold);
+ * reorders, primitive creations and allocations of a step; the step's FLOP/s against the best speed
+ * of the processor in the same process, by prony's own loop or the library's own product; all
+ * threads against one; and the layers that lose most against that peak. Run by hand
+ * (docs/native.md), or by floor.py in this folder. No bound is enforced.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #include "tests/bench/floor.h"
 
-#define STEPS_ONLY_NS 2e9 /* where nothing but steps is timed */
+#define STEPS_ONLY_NS 2e9 /* if only steps are timed */
 
 static const char usage_text[] =
 	"usage: PRONY_NATIVE_LIBRARY=PATH bench_floor [OPTIONS] [NETWORK BATCH forward|train "
@@ -100,7 +100,7 @@ static void measure(struct floor_session *s, const struct options *options, stru
 		floor_print_table(r, options->top >= 0 ? options->top : 0, stdout);
 }
 
-/* What a child hands back: the medians of steps. */
+/* Writes the result of a child: the medians of steps. */
 static void steps_child(const struct floor_task *task, const struct options *options, int out)
 {
 	static struct floor_session s;
@@ -123,7 +123,9 @@ static void full_child(const struct floor_task *task, const struct options *opti
 	floor_close(&s);
 }
 
-/* A session lives once in a process, so each is a child. With `steps` only those are timed. */
+/*
+ * Runs a task in a child, because a process holds one session. With `steps` only those are timed.
+ */
 static bool run_child(const struct floor_task *task, const struct options *options,
 		      struct floor_result *result, struct floor_times *steps)
 {

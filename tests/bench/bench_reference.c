@@ -1,7 +1,7 @@
 /*
- * What the float64 reference takes: its matrix product, layers of ResNet50 and VGG16 forward and
- * backward, and from that the parity gate of the large networks. `bench_reference NETWORK [BATCH]`
- * measures one gate of a network of the zoo instead.
+ * Measures the time of the float64 reference: its matrix product, layers of ResNet50 and VGG16
+ * forward and backward, and an estimate from them for the parity gate of the large networks.
+ * `bench_reference NETWORK [BATCH]` measures one gate of a network of the zoo instead.
  */
 #include <math.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static double seconds_since(int64_t begin_ns)
 	return (double)(clock_monotonic_ns() - begin_ns) * 1e-9;
 }
 
-/* Of all threads: what it would take on one core that nobody else uses. */
+/* Returns the CPU time of all threads: the time on one core without other programs. */
 static double cpu_seconds(void)
 {
 	struct timespec now;
@@ -54,7 +54,7 @@ static double cpu_seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Best of the repeats, in GFLOP/s; *per_core gets GFLOP per second of a core. */
+/* Returns the best of the repeats, in GFLOP/s; *per_core gets GFLOP per second of a core. */
 static double product_speed(int64_t size, enum gemm_f64_set set, int threads, double *per_core)
 {
 	double *a = noise(size * size), *b = noise(size * size), *c = noise(size * size);
@@ -106,7 +106,7 @@ static void bench_products(void)
 	}
 }
 
-/* Square convolutions of the networks, and how much of their MACs is in such layers. */
+/* Square convolutions of the networks, and the share of the network's MACs in such layers. */
 struct layer {
 	const char *name;
 	int64_t channels, size, outputs, kernel, stride, pad;
@@ -128,10 +128,10 @@ static const struct layer layers[] = {
 	{"depthwise 5x5 of 44", 44, 28, 44, 5, 1, 2},
 };
 
-/* Values of the graph of one node. */
+/* Values of the graph with one node. */
 enum { X, K, Y, VALUES };
 
-/* Seconds of a core, which other programs on the machine change little. */
+/* Returns seconds of a core, which other programs on the machine change little. */
 static double run_operator(const struct layer *layer, int64_t batch, double *const arrays[VALUES],
 			   int which)
 {
@@ -192,7 +192,7 @@ static void bench_layers(int64_t batch)
 	}
 }
 
-/* Random pictures as the gate's batches. */
+/* Fills the gate's batches with random pictures. */
 static void fill_batches(const struct graph *graph, struct arena *arena, struct tensor_set *inputs,
 			 struct tensor_set *labels)
 {
@@ -225,7 +225,7 @@ static double norm(const struct tensor *tensor)
 	return sqrt(sum);
 }
 
-/* How much the comparisons that are too close to call widen the bounds. */
+/* Prints how much the comparisons that are too close to call widen the bounds. */
 static void print_slack(const struct gate_expected *answer)
 {
 	double largest = 0, sum = 0;

@@ -1,7 +1,7 @@
 /*
- * The end of a large run: a store of 16,384 cells is loaded and its table laid out, held to bounds
- * of memory and time. bench_tables FILE [CELLS] [BYTES_MIB SECONDS]: fills FILE where it is not
- * there.
+ * Measures the end of a large run: loads a store of 16,384 cells and lays out its table, within
+ * bounds of memory and time. bench_tables FILE [CELLS] [BYTES_MIB SECONDS]: makes FILE if it does
+ * not exist.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void demand(enum prony_status status, const struct error *err)
 	exit(EXIT_FAILURE);
 }
 
-/* As long as a gate's of a network of ten layers. */
+/* As long as the evidence of a gate of a network of ten layers. */
 static json_t *make_evidence(void)
 {
 	json_t *checks = json_array();

@@ -1,4 +1,6 @@
-/* What the harness adds to a step: the null adapter under each sync mode, held to a bound. */
+/*
+ * Measures the harness's overhead per step: the null adapter under each sync mode, within a bound.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +21,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Median over repeats: nanoseconds a step. */
+/* Returns the median over repeats: nanoseconds per step. */
 static double cost_ns(int64_t every)
 {
 	struct session session = {.option = ""};

@@ -1,5 +1,7 @@
-/* The parts of bench_floor. Everything here ends the program with a message when it fails: what is
- * measured is then worth nothing. */
+/*
+ * The parts of bench_floor. All functions end the program with a message on failure: the
+ * measurements would be worthless.
+ */
 #ifndef PRONY_TESTS_BENCH_FLOOR_H
 #define PRONY_TESTS_BENCH_FLOOR_H
 
@@ -13,7 +15,7 @@
 
 /* One line of the table. */
 struct floor_task {
-	const char *network; /* of the zoo, or the path of an ONNX file */
+	const char *network; /* name in the zoo, or the path of an ONNX file */
 	const char *stage;   /* "forward" or "train" */
 	int64_t batch;
 	int threads;
@@ -52,69 +54,70 @@ struct floor_times {
 	int count;
 };
 
-/* Sorts `values`. */
+/* Returns the statistics; sorts `values`. */
 struct floor_times floor_times(double *values, int count);
 
-/* Steps by the adapter's own step and sync, after two that are not counted, for about limit_ns. */
+/* Times steps by the adapter's own step and sync for about limit_ns, after two uncounted ones. */
 struct floor_times floor_time_steps(struct floor_session *s, double limit_ns);
 
-/* What a command costs. */
+/* The times of a command. */
 struct floor_command {
 	const char *name;
-	double warm_ns, cold_ns; /* alone: medians of repeats on the data that it has in a step, as
-				    they are and with caches emptied before each */
+	double warm_ns, cold_ns; /* alone: medians of repeats on the command's data in a step,
+				    unchanged and with caches emptied before each */
 	double in_step_ns;	 /* median within whole steps */
-	double warm_best_ns, in_step_best_ns; /* the shortest: what others' work disturbs least */
-	double flops;			      /* that it does; 0 for all but products */
-	double lost_ns; /* in a step, against what its flops would take at the peak */
+	double warm_best_ns, in_step_best_ns; /* the shortest: least disturbed by other work */
+	double flops;			      /* the command's FLOPs; 0 except for products */
+	double lost_ns;			      /* in a step, beyond its FLOPs at the peak */
 	bool primitive, reorder, of_weights, of_input;
 };
 
-/* The best that was seen of the processor, in FLOP/s, on `threads` threads of the executor. */
+/* The best measured speed of the processor, in FLOP/s, on `threads` threads of the executor. */
 struct floor_peak {
-	double fma;	     /* a loop of ours, out of registers */
-	double fma_worst;    /* the slowest that it was, tenths of a second at a time */
+	double fma;	     /* prony's own loop in registers */
+	double fma_worst;    /* the slowest, measured over tenths of a second */
 	const char *fma_set; /* its instructions: "avx512f", "avx2+fma", "portable" */
-	double sgemm;	     /* the library's own product; 0 where it has none */
-	int sgemm_size;	     /* rows of the square matrices that were fastest */
+	double sgemm;	     /* the library's own product; 0 if it has none */
+	int sgemm_size;	     /* rows of the fastest square matrices */
 };
 
-/* Raises what is in *peak: called now and then, it holds the best, and how slow the processor was
- * at times. */
+/* Updates *peak. Repeated calls keep the best speed and how slow the processor was at times. */
 void floor_measure_peak(const struct onednn *dnn, int threads, struct floor_peak *peak);
 double floor_best_peak(const struct floor_peak *peak);
 
-/* Allocations of the whole process so far: called for by prony, and by the library and what it is
- * made of (its run-time library of C++ and OpenMP). */
+/*
+ * Returns the allocations of the whole process so far: those by prony, and those by the library and
+ * its run-time libraries (C++ and OpenMP).
+ */
 struct floor_allocations {
 	long own, library;
 };
 struct floor_allocations floor_allocations(void);
 
-/* What the library itself says it does in a step (its verbose lines); -1 where it says nothing. */
+/* Counts of a step as the library reports them (its verbose lines); -1 if it reports none. */
 struct floor_counts {
 	int creations, reorders, executions;
 };
 struct floor_counts floor_count_step(struct floor_session *s);
 
-/* All that is known of a task. */
+/* All results of a task. */
 struct floor_result {
 	struct floor_task task;
-	int threads_used; /* the executor may take fewer than the task offers */
+	int threads_used; /* the executor may use fewer than the task offers */
 	struct floor_times step;
 	double warm_sum_ns, cold_sum_ns, in_step_sum_ns, own_loops_ns;
 	double warm_best_sum_ns, in_step_best_sum_ns;
 	struct floor_peak peak;
 	int reorders_of_input, reorders_of_activations, reorders_of_weights;
 	struct floor_counts counts;
-	struct floor_allocations allocations; /* of a step, rounded up */
-	double flops;			      /* of a step */
+	struct floor_allocations allocations; /* per step, rounded up */
+	double flops;			      /* per step */
 	double planned_bytes;
-	/* The same steps in processes one after the other; 0 where the task has one thread. */
+	/* The same steps in processes one after the other; 0 if the task has one thread. */
 	double one_thread_ns, all_threads_ns;
 	const char *notes;
-	struct floor_command *commands; /* those that lose most come first */
-	struct floor_command *late;	/* the same, most time beyond that alone first */
+	struct floor_command *commands; /* largest loss first */
+	struct floor_command *late;	/* the same, largest excess over the time alone first */
 	int command_count;
 };
 
@@ -123,7 +126,7 @@ void floor_time(struct floor_session *s, struct floor_result *result);
 
 void floor_print_head(FILE *out);
 void floor_print_table(const struct floor_result *result, int top, FILE *out);
-/* One line of JSON. */
+/* Prints one line of JSON. */
 void floor_print_json(const struct floor_result *result, int top, FILE *out);
 
 #endif

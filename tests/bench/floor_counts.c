@@ -10,8 +10,8 @@
 #include "tests/bench/floor.h"
 
 /*
- * Allocations of the whole process: ours stand before glibc's, for every library, which is why they
- * have to be visible. Who calls is known by where the call comes from.
+ * Counts allocations of the whole process: these functions replace glibc's for every library, so
+ * they have to be visible. The caller is identified by its return address.
  */
 #define EXPORTED __attribute__((visibility("default")))
 extern const char __executable_start[], etext[];
@@ -84,7 +84,7 @@ static int count_lines(FILE *log, struct floor_counts *counts)
 	return lines;
 }
 
-/* The library writes to stdout and nowhere else, so that is a file for one step. */
+/* The library writes only to stdout, so stdout is a file for one step. */
 struct floor_counts floor_count_step(struct floor_session *s)
 {
 	struct floor_counts counts = {0}, none = {-1, -1, -1};

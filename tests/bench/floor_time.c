@@ -7,14 +7,15 @@
 #include "tests/bench/floor.h"
 
 /*
- * Everything is timed in rounds: steps, then each command alone, then each within steps. Machines
- * have slow phases of seconds (a neighbour on the other half of a core takes a third of its speed):
- * with one phase after the other, one side of the ratio would have it and the other not.
+ * All timing is done in rounds: steps, then each command alone, then each command within steps.
+ * Machines have slow phases of seconds (a neighbour on the other half of a core takes a third of
+ * its speed). If one kind of timing came after the other, such a phase would affect only one side
+ * of the ratio.
  */
 enum { ROUNDS = 3, STEPS_MAX = 135, REPEATS_MAX = 13, SERIES_MAX = ROUNDS * REPEATS_MAX };
-#define STEPS_NS 1.5e9 /* of a round */
+#define STEPS_NS 1.5e9 /* per round */
 #define WARM_NS 1.5e6  /* for the repeats of one command in a round */
-#define IN_STEP_NS 5e8 /* for the steps of a round that are looked into */
+#define IN_STEP_NS 5e8 /* for the steps of a round with times of commands */
 #define CACHE_BYTES_MIN ((size_t)32 << 20)
 
 static clockid_t clock_used = CLOCK_MONOTONIC;
@@ -54,7 +55,7 @@ struct floor_times floor_times(double *values, int count)
 				    .count = count};
 }
 
-/* Appends the times of at least one step, at most `room`, for about limit_ns. */
+/* Appends the times of at least one and at most `room` steps, for about limit_ns. */
 static int time_steps(struct floor_session *s, double limit_ns, int room, double *values)
 {
 	double spent_ns = 0;
@@ -82,7 +83,7 @@ struct floor_times floor_time_steps(struct floor_session *s, double limit_ns)
 	return floor_times(values, count);
 }
 
-/* Memory that is touched to push everything else out of the caches: twice the last level. */
+/* Memory that is touched to empty the caches: twice the last level. */
 struct eviction {
 	unsigned char *memory;
 	size_t bytes;
@@ -116,7 +117,7 @@ static void run_command(struct floor_session *s, int i)
 		floor_fail(&err);
 }
 
-/* All times of one thing. */
+/* All times of one command or step. */
 struct series {
 	double values[SERIES_MAX];
 	int count;
@@ -140,8 +141,10 @@ static double time_command(struct floor_session *s, int i)
 	return (double)(floor_now_ns() - begin_ns);
 }
 
-/* Alone: warm as often as there is time for, cold once. The caches of all threads are emptied
- * before that, which also leaves the threads awake, as the command before this one does in a step.
+/*
+ * Times a command alone: warm as often as time permits, cold once. Before the cold one the caches
+ * of all threads are emptied; this also leaves the threads awake, as the previous command does in a
+ * step.
  */
 static void repeat(struct floor_session *s, int i, struct eviction *eviction,
 		   struct command_series *series)
@@ -159,7 +162,7 @@ static void repeat(struct floor_session *s, int i, struct eviction *eviction,
 	series_add(&series->cold, time_command(s, i));
 }
 
-/* The contents of a command's operands, which repeats may change: sums are accumulated in place. */
+/* The contents of a command's operands, which repeats may change: sums accumulate in place. */
 struct backup {
 	unsigned char *copy;
 	size_t capacity;
@@ -188,7 +191,10 @@ static void exchange(struct program *program, int i, struct backup *backup, bool
 	}
 }
 
-/* Each command in its place within one step, so that it reads what it reads in any other. */
+/*
+ * Times each command at its place within one step, so that it reads the same data as in any other
+ * step.
+ */
 static void time_alone(struct floor_session *s, struct eviction *eviction,
 		       struct command_series *series)
 {
@@ -206,7 +212,7 @@ static void time_alone(struct floor_session *s, struct eviction *eviction,
 	free(backup.copy);
 }
 
-/* The same commands one after the other, with a look at the clock between them (25 ns each). */
+/* Times the same commands one after the other, reading the clock between them (25 ns each). */
 static void time_in_steps(struct floor_session *s, struct command_series *series)
 {
 	struct program *program = s->program;
@@ -245,7 +251,7 @@ static void classify(const struct floor_session *s, int i, struct floor_command 
 	out->of_input = program->operands[from].region == REGION_INPUT;
 }
 
-/* The multiplications of a node are done by the longest of its commands; the others serve it. */
+/* Assigns the FLOPs of a node to its longest command; the others serve it. */
 static void share_flops(const struct floor_session *s, struct floor_command *commands)
 {
 	const struct program *program = s->program;
