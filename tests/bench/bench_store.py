@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A store of a million process results: its CSV export against sqlite3's own, and its page.
+"""Measures a store of a million process results: its CSV export against sqlite3's own, and its page.
 
     tests/bench/bench_store.py [--cells 20000] [--processes 50] [--times 3] [--keep FILE]
 
-Held to: export at most 1.5 times `sqlite3 -csv` on the same query (medians, interleaved) and 64 MiB;
-the complete export of all runs 64 MiB; the page in 5 s. Seconds are of the processor (all threads), so that other programs hardly move them. Needs the program sqlite3, build/prony and build/tests/report_store ($PRONY,
-$REPORT_STORE), and 1.5 GB of disk below $TMPDIR. Ends with 1 where a bound is missed.
+Bounds: export at most 1.5 times `sqlite3 -csv` on the same query (medians, interleaved) and 64 MiB;
+the complete export of all runs 64 MiB; the page in 5 s. Seconds are CPU time of all threads, so that other programs hardly change them. Needs the program sqlite3, build/prony and build/tests/report_store ($PRONY,
+$REPORT_STORE), and 1.5 GB of disk below $TMPDIR. Exit status 1 if a bound is missed.
 """
 import argparse
 import os
@@ -72,7 +72,7 @@ def query(path):
 
 
 def measure(words, output):
-    """Seconds of the processor, MiB, and seconds of the clock of a program: what else runs makes the last any number."""
+    """CPU seconds, MiB, and wall-clock seconds of a program; other programs on the machine affect the last."""
     begin = time.monotonic()
     with open(output, "wb") as stream:
         process = subprocess.Popen(words, stdout=stream, stderr=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
-"""The two sides that equivalence.py holds against each other, each a process that computes blocks of steps when it is asked to and
-stands still (SIGSTOP) while the other one does: a script of tests/native, and the worker of an adapter, as `prony run` starts it.
+"""The two sides that equivalence.py compares. Each is a process that computes blocks of steps on request and is stopped (SIGSTOP)
+while the other one runs: a script of tests/native, and the worker of an adapter, as `prony run` starts it.
 
 Standard library only.
 """
@@ -37,13 +37,13 @@ def last_words(path):
 
 
 class Side(object):
-    """A process that is asked for blocks. Of `process` nothing but its id is used here."""
+    """A process that computes blocks on request. Only the id of `process` is used here."""
 
     def block(self, steps):
         """{"wall", "cpu"}: seconds of a step on the clock and of all its threads; the process runs from here to the end of the block
         only."""
         os.kill(self.process.pid, signal.SIGCONT)
-        # What waking up costs, threads and caches, belongs to no side.
+        # The cost of waking up, threads and caches, belongs to neither side.
         self.steps(self.settle)
         begin = self.cpu_seconds()
         wall = self.steps(steps)
@@ -52,11 +52,11 @@ class Side(object):
         return took
 
     def cpu_seconds(self):
-        # clock_getcpuclockid(3): Linux makes the clock of a process out of its id.
+        # clock_getcpuclockid(3): Linux derives the clock of a process from its id.
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
     def warm_up(self, seconds, settle_seconds):
-        """Runs for so long; the seconds of a step behind it."""
+        """Runs for that time; returns the seconds of a step after it."""
         end = time.monotonic() + seconds
         step = self.steps(1)
         while time.monotonic() < end:
@@ -81,7 +81,7 @@ class Script(Side):
         self.version = self.answer("version")
 
     def answer(self, member):
-        """That member of the next line of ours; frameworks may print lines of theirs."""
+        """That member of the script's next own line; frameworks may print other lines."""
         for line in iter(self.process.stdout.readline, b""):
             try:
                 return json.loads(line.decode())[member]
@@ -107,7 +107,7 @@ class Script(Side):
 
 
 class Worker(object):
-    """How `prony run` starts the worker of a cell, and the bundle that it gives to it; the cell went through the gate and was timed."""
+    """How `prony run` starts the worker of a cell, and the worker's bundle; the cell passed the gate and was timed."""
 
     def __init__(self, program, words, folder):
         self.folder, bundles = folder, os.path.join(folder, "bundles")
@@ -148,7 +148,7 @@ class Worker(object):
         return cell
 
     def look(self, mark):
-        """Keeps command and environment of the worker, if there is one now: that of the gate is the same."""
+        """Keeps command and environment of the worker if one is running; the gate's worker has the same."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open("/proc/%s/environ" % pid, "rb") as stream:
@@ -164,7 +164,7 @@ class Worker(object):
                 self.variables = dict(row.decode().split("=", 1) for row in rows if b"=" in row)
 
     def target(self):
-        """What the parent says in hello; of cores it tells in the recipe."""
+        """The target of the hello request; the recipe contains the cores."""
         name, *options = self.cell["framework"].split("+")
         return {"device": self.cell["device"].split(":")[0], "backend": name.partition(":")[2],
                 "options": options}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Photographs a second, decoded, cut, resized and scaled: prony against a PyTorch DataLoader (workers =
+"""Compares the photographs decoded, cut, resized and scaled per second by prony and by a PyTorch DataLoader (workers =
 cores, PIL, torchvision's transforms, collate included) on the same files, cores and parts, caches warm,
-passes taken in turn. Then the noise between both, in dB of each photograph.
+passes in turn. Then measures the noise between the two results, in dB per photograph.
 
     PYTHON tests/bench/decode.py build/tests/bench_decode FOLDER [--side 224] [--passes 20] [--batch 32]
 
@@ -30,7 +30,7 @@ T95 = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.2
 
 
 class Prony:
-    """The bench program, which answers one line at a time; the parts it takes of each photograph."""
+    """The bench program, which answers one line at a time; the parts it uses of each photograph."""
 
     def __init__(self, program, folder, side, stage):
         self.process = subprocess.Popen([program, folder, str(side), stage], stdin=subprocess.PIPE,
@@ -57,7 +57,7 @@ class Prony:
 
 
 class Photographs(torch.utils.data.Dataset):
-    """The same parts by PIL and torchvision; without `scaled` the bytes."""
+    """The same parts by PIL and torchvision; the bytes if not `scaled`."""
 
     def __init__(self, folder, parts, side, stage, scaled=True):
         self.folder, self.parts, self.side, self.stage = folder, parts, side, stage
@@ -106,7 +106,7 @@ def noise_db(ours, theirs):
 def measure(prony, photographs, arguments, cores):
     loader = torch.utils.data.DataLoader(photographs, batch_size=arguments.batch, num_workers=cores,
                                          persistent_workers=True)
-    # The first of each warms the caches, and starts the workers.
+    # The first pass of each warms the caches and starts the workers.
     prony.seconds(), loader_seconds(loader)
     ours, theirs = [], []
     for number in range(arguments.passes):

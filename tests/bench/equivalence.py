@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Whether an adapter is as fast as the framework's own published example (tests/native): both processes alive, in turn, until the 95 %
-half width of the ratio is small enough.
+"""Tests whether an adapter is as fast as the framework's own published example (tests/native). Both processes are alive and run in
+turn until the 95 % half width of the ratio is small enough.
 
     equivalence.py [--build BUILD] [--python NAME=INTERPRETER]... [PAIR...]     all pairs without a name
     equivalence.py --budget 5400 --page PAGE.md --heading "Quiet machine"       unattended: the table goes into that section of a page
 
 A process of the script and one of the adapter's worker, started in random order, run blocks of the same number of steps as ABBA, BAAB,
-...; the one that does not run is stopped. A pair of processes gives one ratio adapter / script: the mean of the middle half of its
-rounds' logarithms. Its interval is Student's t on these over pairs of processes, which differ more than blocks do. EQUIVALENT: the
+...; the other one is stopped meanwhile. A pair of processes gives one ratio adapter / script: the mean of the middle half of its
+rounds' logarithms. Its interval is Student's t on these ratios over pairs of processes, which differ more than blocks do. EQUIVALENT: the
 interval lies within 0.98 to 1.02 (two one-sided tests of 2.5 % each) and is narrow or the time is over; SLOWER: the adapter is, by
-more than that; FASTER: the script is the slower (its loop in Python has more to do), so that nobody is handicapped; INCONCLUSIVE: neither. Exit status 0 when no pair is SLOWER. The worker is the one that `prony run` starts for
+more than that; FASTER: the script is slower (its Python loop has more to do), so the adapter is not handicapped; INCONCLUSIVE: neither. Exit status 0 when no pair is SLOWER. The worker is the one that `prony run` starts for
 the cell, with its variables and bundle, after its gate. Scripts run in the environments that prony installed; where one has no Python
 of its own (onnxruntime, openvino), --python or PRONY_NATIVE_PYTHON names one that imports the package. Standard library only.
 """
@@ -27,12 +27,12 @@ import time
 from contenders import NATIVE, TOP, Adapter, Failed, Script, Worker
 
 BOUNDS = 0.98, 1.02
-# On the clock, and of processor time: what other programs do changes that less, and threads that wait while spinning more.
+# Wall time, and CPU time: other programs change CPU time less, spinning threads more.
 CLOCKS = "wall", "cpu"
 PROCESSES_LEAST = 3
 # Seconds of a block, of the unrecorded steps in front of it, and of warming up.
 BLOCK_S, SETTLE_S, WARM_UP_S = 0.25, 0.05, 2.0
-PATIENCE_S = 900  # that a pair may take longer than its limit before it is given up
+PATIENCE_S = 900  # how much longer than its limit a pair may take before it is given up
 
 # name: (script and its words, variables, environment that has its Python, words of prony run); the most telling first.
 LENET, RESNET50 = "-n lenet -b 64 -s train", "-n resnet50 -b 4 -s train"
@@ -69,7 +69,7 @@ T95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.
 
 
 def interval(logs):
-    """(ratio, lower, upper) of logarithms of ratios; of one alone nothing is known but that it is above 0."""
+    """(ratio, lower, upper) of logarithms of ratios; from one ratio alone it is only known to be above 0."""
     n = len(logs)
     mean = sum(logs) / n
     if n < 2:
@@ -90,7 +90,7 @@ def verdict(low, high, wanted):
 
 
 def middle_mean(values):
-    """Mean of the middle half: what another program did to one block does not count."""
+    """Mean of the middle half: a disturbance of one block by another program does not count."""
     values = sorted(values)
     cut = len(values) // 4
     values = values[cut:len(values) - cut]
@@ -98,7 +98,7 @@ def middle_mean(values):
 
 
 def library(name, data):
-    """What `prony framework install` put there for a framework that is a library."""
+    """The library that `prony framework install` installed for a framework."""
     found = {"xla": "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"}[name]
     return os.environ.get("PRONY_%s_LIBRARY" % name.upper()) or os.path.join(data, name, found)
 
@@ -125,7 +125,7 @@ class Pair(object):
         self.worker = Worker(program, same + ["-D", "cpu:%d" % options.threads], folder)
 
     def interpreter(self, script, installed):
-        """The Python of a script; Failed when there is none."""
+        """The Python of a script; raises Failed if there is none."""
         for path in (self.options.pythons.get(script), installed, os.environ.get("PRONY_NATIVE_PYTHON")):
             if path and os.path.exists(path):
                 return path
@@ -163,7 +163,7 @@ class Pair(object):
 
 
 class Judged(object):
-    """What came of a pair: its row of the table. measured: as Pair.measure returns it, of each pair of processes."""
+    """The result of a pair: its row of the table. measured: as Pair.measure returns it, of each pair of processes."""
 
     def __init__(self, name, word, why="", measured=()):
         self.name, self.word, self.why, self.measured = name, word, why, list(measured)
@@ -182,7 +182,7 @@ class Judged(object):
 
 
 def judge(options, name, folder, end):
-    """Judged, by pairs of processes until it is decided or the time is over."""
+    """Measures pairs of processes until the pair is decided or the time is over; returns Judged."""
     pair, measured, word = Pair(options, name, folder), [], None
     while word is None and (not measured or time.monotonic() < end):
         measured.append(pair.measure())

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Whether the time of an epoch that a framework's callbacks give (`--loop fit`) is the time that passes outside.
+"""Tests whether the time of an epoch from a framework's callbacks (`--loop fit`) agrees with the time measured outside.
 
     fit_loop.py [--epochs N] [--steps N] [--batch N] [--pairs N] [NAME:BACKEND...]      all of Keras without a name
 
-Runs of N and of 2 N epochs alternate in one worker. What 2 N take longer than N by the parent's clock, divided by N, is an epoch as
-seen from outside, whatever a call of `fit` takes to begin and to end; the median of the epochs of both runs by the callbacks is it as
-seen from inside. Printed: inside / outside with its 95 % interval over pairs of runs (Student's t on logarithms), the share of a run of
+Runs of N and of 2 N epochs alternate in one worker. The difference between 2 N and N by the parent's clock, divided by N, is an epoch
+as seen from outside, without the start and end of a call of `fit`. The median of the epochs of both runs by the callbacks is an epoch
+as seen from inside. Printed: inside / outside with its 95 % interval over pairs of runs (Student's t on logarithms), the share of a run of
 2 N epochs that no epoch has, and an epoch's steps run one by one (`--loop step`). AGREES: the interval lies within 5 % of 1; DIFFERS:
 it lies outside of that; INCONCLUSIVE: neither (more --pairs, a quieter machine). Exit status 1 when one DIFFERS, or an epoch began before
 or ended after its run. Standard library only; run by hand, on a machine that does nothing else.
@@ -32,7 +32,7 @@ BOUND = 0.05
 
 
 def interpreter(name, backend):
-    """The Python of an installed environment, None where there is none."""
+    """The Python of an installed environment, or None."""
     data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     for folder in (name + "=" + backend, name):
         path = os.path.join(data, "prony", "frameworks", folder, "bin", "python")
@@ -55,7 +55,7 @@ class Run(object):
         self.driver.prepare(bundle)
 
     def epochs(self, count):
-        """([seconds of each epoch by the worker], seconds of all by our clock)."""
+        """([seconds of each epoch by the worker], seconds of all by the parent's clock)."""
         reply = self.driver.must("run", steps=count * self.steps, sync="blocks", every=self.steps, slot=0)
         data = self.driver.room[PAGE:PAGE + 16 * reply["records"]]
         instants = array.array("q", data).tolist()
@@ -72,7 +72,7 @@ class Run(object):
 
 
 def judge(options, spelling):
-    """The line of a framework, and whether nothing speaks against its callbacks."""
+    """The line of a framework, and whether its callbacks pass the test."""
     name, backend = spelling.split(":")
     path = interpreter(name, backend)
     if not path:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The floor under the frameworks, network by network: bench_floor, then the frameworks beside native.
+"""Measures the floor of the frameworks, network by network: bench_floor, then native and the frameworks.
 
-    floor.py --build BUILD [NETWORK[:BATCH]...]     measure, and keep what was seen in --results
+    floor.py --build BUILD [NETWORK[:BATCH]...]     measure, and keep the results in --results
     floor.py --table [--results FILE]               the table of docs/measured, from that file
 
 For each network and stage bench_floor is run (share of the peak, step over the sum of its commands,
@@ -22,7 +22,7 @@ NETWORKS = ["lenet:64", "lstm:32", "alexnet:8", "googlenet:8", "resnet50:8", "in
 FRAMEWORKS = "native,mxnet,onnxruntime,openvino,tensorflow,tensorflow1,xla,pytorch"
 STEP_OVER_SUM_MAX = 1.05
 SHARE_MIN = {("resnet50", "train"): 0.60, ("vgg16", "train"): 0.75}
-# Bursts of other work lengthen steps, but not the median of what is shorter than the pause between them.
+# Bursts of other work lengthen steps, but not the median of times shorter than the pause between bursts.
 STEP_OVER_IN_STEP = 0.95, 1.05
 CALM_MIN = 0.9
 STAGES = ["forward", "train"]
@@ -51,7 +51,7 @@ def save(path, results):
 
 
 def find_library():
-    """oneDNN as `prony framework install native` puts it."""
+    """The path of oneDNN as `prony framework install native` installs it."""
     if os.environ.get("PRONY_NATIVE_LIBRARY"):
         return os.environ["PRONY_NATIVE_LIBRARY"]
     home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
@@ -81,14 +81,14 @@ def compare(options, network, batch):
                    os.path.join(folder, "floor.db"), "--format", "json"]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     try:
-        # Cells that are unsupported or missing make the exit code, not the output.
+        # Unsupported or missing cells change the exit code, not the output.
         return json.loads(done.stdout)
     except ValueError:
         return fail(f"{' '.join(command)}: exit code {done.returncode}, and no results")
 
 
 def keep(cell):
-    """What the table needs of a cell."""
+    """The figures of a cell that the table needs."""
     details = cell.get("details") or {}
     return {"framework": cell["framework"], "status": cell["status"], "reason": cell["reason"],
             "version": details.get("version"), "step_ns": cell["step"]["center_ns"],
@@ -200,7 +200,7 @@ def bench_texts(seen):
 
 
 def disturbed(seen):
-    """Why the figures of a bench are not to be trusted; empty when they are."""
+    """Why the figures of a bench are unreliable; empty if they are reliable."""
     low, high = STEP_OVER_IN_STEP
     peak = seen["peak_flops_per_second"]
     if not low <= seen["step_over_in_step"] <= high:
@@ -211,7 +211,7 @@ def disturbed(seen):
 
 
 def misses(entry):
-    """What the bench should have reached and did not."""
+    """The goals that the bench missed."""
     seen = entry.get("bench")
     if not seen:
         return
@@ -219,7 +219,7 @@ def misses(entry):
     if disturbed(seen):
         yield f"{name}: disturbed by other work, to be measured again: {disturbed(seen)}"
     if seen["step_over_warm"] > STEP_OVER_SUM_MAX:
-        # Where the time goes that the commands do not take when they run alone.
+        # Where the time beyond the commands' time alone is spent.
         late = ", ".join(f"{command['name']} +{milliseconds(command['in_step_ns'] - command['warm_ns'])}"
                          for command in seen.get("slower_in_step", [])[:3])
         yield (f"{name}: step / sum {seen['step_over_warm']:.3f} > {STEP_OVER_SUM_MAX}"

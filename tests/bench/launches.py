@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Is a quiet machine as steady as prony says? Ten launches of ResNet-50, with what prony said against them.
+"""Tests whether a quiet machine is as steady as prony says: ten launches of ResNet-50, with prony's diagnostics.
 
     tests/bench/launches.py [--prony build/prony] [--launches 10] [--network resnet50] [--batch 2] [--no-selftest]
 
 Prints the coefficient of variation over the launches' steps (standard deviation of their logarithms), and each
-diagnostic that was raised: what doctor warns of before, flags of processes and of the cell, what the spread shows, pauses. Then
-`prony selftest`. Held to: where nothing was raised at most 1 %; the sensors at most 0.5 % of a core. Ends with 1 where
-one of them is missed, with 0 also where diagnostics were raised. Takes about three minutes and the whole machine: end
+diagnostic that was raised: warnings of doctor before, flags of processes and of the cell, findings from the spread, pauses. Then
+`prony selftest`. Bounds: at most 1 % if nothing was raised; the sensors at most 0.5 % of a core. Exit status 1 if
+one of them is missed; 0 also if diagnostics were raised. Takes about three minutes and the whole machine: end
 other work first. Standard library only.
 """
 import argparse
@@ -29,7 +29,7 @@ def prony(options, *words, codes=(0,)):
 
 
 def doctor(options):
-    """What warns before anything is measured."""
+    """The warnings before anything is measured."""
     return ["doctor: %s: %s" % (row["check"], row["value"])
             for row in json.loads(prony(options, "doctor", "--format", "json", codes=(0, 1)))
             if row["level"] not in ("ok", "note")]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A worker that computes something else than it is asked for: `mutant_worker.py NAME MUTATION COMMAND...` starts
-the worker COMMAND, passes requests and replies on, and hands it a copy of the case in which one thing is
-wrong. A case without a place for the mutation is refused. For random_mutants.py."""
+"""A worker that computes something other than requested: `mutant_worker.py NAME MUTATION COMMAND...` starts
+the worker COMMAND, passes requests and replies on, and gives it a copy of the case with one
+mutation. A case without a place for the mutation is refused. For random_mutants.py."""
 import array
 import json
 import os
@@ -20,7 +20,7 @@ class NoPlace(Exception):
 
 
 def nodes(case, operator, wanted=lambda attributes: True):
-    """The attributes of the first node that is wanted."""
+    """The attributes of the first wanted node."""
     for node in case["graph"]["nodes"]:
         if node["op"] == operator and wanted(node["attributes"]):
             return node["attributes"]
@@ -43,7 +43,7 @@ def momentum(case, _):
 
 
 def padding(case, _):
-    """Begins and ends change places: the sizes stay."""
+    """Exchanges begins and ends: the sizes stay."""
     for node in case["graph"]["nodes"]:
         pads = node["attributes"].get("pads", [])
         half = len(pads) // 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of what prony says of two contenders is true, and what split of a minute says most, on this machine.
+"""Measures how often prony's verdicts on two contenders are true, and which split of a minute tells most, on this machine.
 
     pool.py record --prony BUILD/prony [--rounds 300] [--minutes 60] [--pool pool.json]    goes on where it ended
     pool.py evaluate [--pool pool.json]                                     tables; measures nothing
@@ -8,12 +8,12 @@ A pool is rounds of four arms in random order, each a process of the same cell (
 --framework and --network say otherwise), with the warm-up and window of quick effort, or of --window seconds, in blocks
 of 0.1 s: A, A again, and two whose times are lengthened by 2 and 5 % in the evaluation: a slower program meets the same
 noise in proportion.
-From it trials of disjoint rounds are taken: how often the paired interval holds 1 (A/A; the other two arms as they were
+Trials of disjoint rounds are taken from the pool: how often the paired interval holds 1 (A/A; the other two arms as they were
 measured are a second pair of the same), verdicts that are wrong, how often a slowdown is found, for the typical step
 (mean of the blocks) and the undisturbed one (their 10th percentile); the same with as many rounds as default effort
 takes (5 to 12, until both half widths are 2 %); a slowdown of twice the floor; with how many rounds the tool itself would
 find 2 %, and whether it does then; and half widths of splits of the same wall time, start-up and warm-up included. Needs
-a machine that does nothing else, or the noise that is to be told of. A pool may be compressed (NAME.gz). Standard library
+a machine that does nothing else, or one with the noise under test. A pool may be compressed (NAME.gz). Standard library
 only.
 """
 import argparse
@@ -41,7 +41,7 @@ NARROW_MAX, FEW, TRIMMED_OF = 0.10, 5, 8
 EFFORT_MIN, EFFORT_MAX, EFFORT_HALF_WIDTH = 5, 12, 0.02
 # What more processes than these would decide is not tried; random draws for rates of what few disjoint trials show.
 NEEDED_MAX, DRAWS = 40, 1000
-# (processes, seconds of window): the splits of quick effort that are compared.
+# (processes, seconds of window): the compared splits of quick effort.
 SPLITS = (3, 2.0), (4, 1.6), (5, 1.2), (7, 0.8), (9, 0.5), (11, 0.4)
 
 
@@ -94,14 +94,14 @@ def interval_of_rounds(logs):
 
 
 def claim_p(half_width, processes, delta):
-    """The quantile that a claim of FASTER or SLOWER needs (contrast_discoveries there)."""
+    """The quantile required for a claim of FASTER or SLOWER (contrast_discoveries there)."""
     if processes < FEW:
         return 0.9995
     return 0.995 if half_width > math.log1p(min(2 * delta, NARROW_MAX)) else 0.975
 
 
 def verdict(logs):
-    """As `prony compare --force` has it of one cell (contrast_claim of stats/contrast.c)."""
+    """As `prony compare --force` gives it for one cell (contrast_claim of stats/contrast.c)."""
     mean, error, df = trimmed(logs)
     width = student_t_known(0.975, df) * error
     limit = math.log1p(DELTA)
@@ -162,7 +162,7 @@ def record(options):
     if os.path.exists(options.pool):
         with open(options.pool, encoding="utf-8") as stream:
             pool = json.load(stream)
-    # One store for all: a gate that passed is not repeated.
+    # One store for all: a passed gate is not repeated.
     with tempfile.TemporaryDirectory(prefix="prony-pool-") as folder:
         record_rounds(options, os.path.join(folder, "store.db"), pool)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How many wrong implementations of random small networks the parity gate rejects, by one program or by two
-that are compared: `random_mutants.py [--mutants N] [--seed SEED] PRONY [PRONY]`. Every network is computed
-by native, rightly and with each mutation of mutant_worker.py that it has a place for.
+"""Counts the wrong implementations of random small networks that the parity gate rejects, with one program or
+with two for comparison: `random_mutants.py [--mutants N] [--seed SEED] PRONY [PRONY]`. Every network is computed
+by native, correctly and with each applicable mutation of mutant_worker.py.
 
-Exit status: 0, or 1 where a right one is rejected, or the second program passes what the first rejects.
+Exit status: 0, or 1 if a correct one is rejected or the second program passes one that the first rejects.
 """
 import argparse
 import collections
@@ -22,7 +22,7 @@ from mutant_worker import MUTATIONS  # noqa: E402
 from random_networks import network  # noqa: E402
 
 EACH, BATCHES, STAGES = 6, (2, 3, 5, 8), ("forward", "train")
-TRAINED = ("rate", "momentum")  # nothing else than training has them
+TRAINED = ("rate", "momentum")  # only training has them
 
 
 def command_of(program):

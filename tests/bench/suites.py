@@ -5,7 +5,7 @@
               [--more OPTIONS] [--render]
 
 Runs unattended on a machine that does nothing else: the suites in order of their value, until they are done or the time is over. The
-same command goes on where it was killed or where its time was over. --render runs nothing and writes the results of what is stored:
+same command continues after it was killed or its time was over. --render runs nothing and writes the stored results:
 README.md (machine, versions, step times, failures with their reasons) and cells.csv. Standard library only.
 """
 import argparse
@@ -23,7 +23,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-# In order of value: what is first is done when the time is over.
+# In order of value: the first ones are done when the time is over.
 SUITES = ["thesis", "alexnet", "vgg", "cnn", "precision", "inference", "keras"]
 # What a table of steps may vary by.
 AXES = ("network", "stage", "batch", "precision", "input", "sync", "loop")
@@ -32,12 +32,12 @@ COLUMNS = ("suite", "framework", "version", "network", "dataset", "precision", "
            "floor_ratio", "floor_low", "floor_high", "to_first_step_ns", "rss_peak_bytes", "reason")
 INTRODUCTION = """Each suite ran with `prony run SUITE --quick`: a sample of its work, for screening. Tables show the step time with half of its 95 %
 interval. `cells.csv` has the intervals, the ratios to native, start-up, memory and the reasons of failures."""
-LEAST_SECONDS = 60  # a suite is not begun with less
+LEAST_SECONDS = 60  # no suite is started with less time
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Results:
-    """The folder of results, and what was run so far (state.json in the work folder)."""
+    """The folder of results, and the runs so far (state.json in the work folder)."""
 
     def __init__(self, options):
         self.options = options
@@ -62,7 +62,7 @@ class Results:
         return [self.prony] + [str(word) for word in words] + ["--store", self.store]
 
     def output(self, *words):
-        """What a command prints; None where it fails, with its last words on stderr."""
+        """The output of a command; None if it fails, with its last words on stderr."""
         done = subprocess.run(self.command(*words), cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               universal_newlines=True)
         if done.returncode != 0:
@@ -88,7 +88,7 @@ class Results:
         return max(runs, key=lambda run: run["started_wall_ns"])["uid"] if runs else None
 
     def run(self, suite, seconds):
-        """Runs or resumes a suite for at most so long."""
+        """Runs or resumes a suite for at most that time."""
         known = self.state["suites"].setdefault(suite, {"seconds": 0})
         known.setdefault("estimate", self.estimate(suite))
         known["command"] = " ".join(["prony run", suite, "--quick -D", self.options.device] + shlex.split(self.options.more))
@@ -101,7 +101,7 @@ class Results:
                 status = worker.wait(timeout=seconds)
                 end = "done" if status in (0, 1) else "exit status %d" % status
             except (KeyboardInterrupt, subprocess.TimeoutExpired) as reason:
-                # What is stored stays, and --resume goes on with it.
+                # Stored results stay, and --resume continues with them.
                 worker.send_signal(signal.SIGINT)
                 worker.wait()
                 end = "interrupted" if isinstance(reason, KeyboardInterrupt) else "cut"
@@ -135,7 +135,7 @@ def machine_of(environment):
 
 
 def cleaned(text):
-    """Without the paths of this machine."""
+    """Returns the text without the paths of this machine."""
     return text.replace(TOP + "/", "").replace(os.path.expanduser("~"), "~")
 
 
@@ -146,12 +146,12 @@ def counts(rows):
 
 
 def step_of(row):
-    """A cell of a table: "1.62 ms ±8.9 %", or the status where there is no figure."""
+    """A cell of a table: "1.62 ms ±8.9 %", or the status if there is no figure."""
     if not row.get("step_center_ns"):
         return row["status"]
     center, high = (float(row["step_%s_ns" % name] or "nan") for name in ("center", "high"))
     unit, scale = next((unit, scale) for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1)) if center >= scale)
-    half = (high / center - 1) * 100  # as the table of a run has it
+    half = (high / center - 1) * 100  # as in the table of a run
     return "%s %s%s%s" % ("%.3g" % (center / scale) if center / scale < 100 else "%.0f" % (center / scale), unit,
                           " ±%.2g %%" % half if half < 10 else " ±%.0f %%" % half if half == half else "",
                           "" if row["status"] == "ok" else ", " + row["status"])
@@ -176,7 +176,7 @@ def step_table(rows):
 
 
 def failures(rows):
-    """Lines of a table of what was not ok and why; cells that share all but the network are one row."""
+    """Lines of a table of the failures and their reasons; cells that differ only in the network are one row."""
     found = collections.OrderedDict()
     for row in rows:
         if row["status"] != "ok":
@@ -251,7 +251,7 @@ def suites_of(text):
 
 
 def default_data():
-    """The real images beside the checkout, as tests find them; None where there are none."""
+    """The real images beside the checkout, as tests find them, or None."""
     places = (os.path.join(TOP, up, "shared", "data") for up in ("..", os.path.join("..", "..")))
     return next((place for place in places if os.path.isdir(place)), None)
 

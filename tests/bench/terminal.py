@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Watches a program on a terminal as a user would, a frame a second, and judges what it shows.
+"""Watches a program on a terminal as a user would, one frame per second, and judges its display.
 
     tests/bench/terminal.py [--columns N] [--frames FILE] [--] COMMAND...
 
-for example `tests/bench/terminal.py -- build/prony run quickstart`. Says how long the screen stood
-still at most. Exit status 1 where a second passed without a change. Takes as long as the command.
+for example `tests/bench/terminal.py -- build/prony run quickstart`. Prints the longest time without
+a change of the screen. Exit status 1 if a second passed without a change. Takes as long as the command.
 """
 import argparse
 import fcntl
@@ -55,7 +55,7 @@ class Screen:
 
 
 class Recording:
-    """What stood on the screen: (seconds, number of lines above, live line) at every change."""
+    """The contents of the screen: (seconds, number of lines above, live line) at every change."""
 
     def __init__(self):
         self.changes, self.seconds, self.code, self.screen = [], 0.0, None, Screen()
@@ -81,7 +81,7 @@ class Recording:
 
 
 def record(command, environment=None, columns=100, act=None, limit=600):
-    """Runs the command on a terminal of its own. `act(recording, process)` is called all the time."""
+    """Runs the command on a terminal of its own. `act(recording, process)` is called repeatedly."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     begin, recording = time.monotonic(), Recording()
@@ -95,7 +95,7 @@ def record(command, environment=None, columns=100, act=None, limit=600):
                 try:
                     data = os.read(master, 65536)
                 except OSError:
-                    break  # its last writer has gone
+                    break  # the last writer has closed it
                 if not data:
                     break
                 recording.screen.feed(data.decode("utf-8", "replace"))
