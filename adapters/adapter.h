@@ -1,8 +1,6 @@
-/*
- * The interface of an adapter for a framework with a C interface: one table, one session per
+/* The interface of an adapter for a framework with a C interface: one table, one session per
  * process. The harness owns the loop and the clock; adapters never read time. Adapters are listed
- * in adapters/registry.c.
- */
+ * in adapters/registry.c. */
 #ifndef PRONY_ADAPTERS_ADAPTER_H
 #define PRONY_ADAPTERS_ADAPTER_H
 
@@ -34,17 +32,13 @@ struct probe {
 	char devices[ADAPTER_DEVICES_MAX][TARGET_WORD_BYTES]; /* found here: {"cpu", "cuda:0"} */
 	int device_count;
 	unsigned stages, precisions; /* bit sets: 1u << STAGE_TRAIN, 1u << PRECISION_BF16 */
-	/*
-	 * The instructions that it says it uses; if it does not say, how it chooses and among
-	 * which.
-	 */
+	/* The instructions that it says it uses; if it does not say, how it chooses and among
+	 * which. */
 	char instruction_set[160];
 };
 
-/*
- * The settings that took effect, read back from the framework if possible, and compared with the
- * recipe.
- */
+/* The settings that took effect, read back from the framework if possible, and compared with the
+ * recipe. */
 struct effective {
 	char device[64];
 	enum precision precision;
@@ -82,10 +76,8 @@ struct session {
 	void *private_data;   /* private_size bytes, zeroed before open */
 };
 
-/*
- * For engines that run a user's ONNX file unchanged, forward. These functions replace those of the
- * same name in struct adapter; probe, open, step, sync and close are called as usual.
- */
+/* For engines that run a user's ONNX file unchanged, forward. These functions replace those of the
+ * same name in struct adapter; probe, open, step, sync and close are called as usual. */
 struct adapter_files {
 	/* The file is borrowed until close. */
 	enum prony_status (*build)(struct session *s, const struct model_file *model,
@@ -96,49 +88,37 @@ struct adapter_files {
 	 */
 	enum prony_status (*feed)(struct session *s, int slot, const struct tensor *inputs,
 				  struct error *err);
-	/*
-	 * All outputs of the last step in the model's order. The list is in `arena`; the data are
-	 * borrowed until the next step.
-	 */
+	/* All outputs of the last step in the model's order. The list is in `arena`; the data are
+	 * borrowed until the next step. */
 	enum prony_status (*outputs)(struct session *s, struct arena *arena, struct tensor_set *out,
 				     struct error *err);
 };
 
-/*
- * For adapters whose framework reports what a step consists of, or that can time its parts. Steps
+/* For adapters whose framework reports what a step consists of, or that can time its parts. Steps
  * without profiling must cost the same with it and without. Data that `begin` needs (a model's
- * bytes) are kept only if session.profiled is set.
- */
+ * bytes) are kept only if session.profiled is set. */
 struct adapter_profile {
-	/*
-	 * Starts profiling the next `steps` steps. `now_ns` is the harness's clock. Preparation,
-	 * such as a second compilation, is done here, not in the steps.
-	 */
+	/* Starts profiling the next `steps` steps. `now_ns` is the harness's clock. Preparation,
+	 * such as a second compilation, is done here, not in the steps. */
 	enum prony_status (*begin)(struct session *s, int64_t steps, int64_t (*now_ns)(void),
 				   struct error *err);
 	/* Called after each of these steps and its sync, outside its time; may be NULL. */
 	enum prony_status (*stepped)(struct session *s, int64_t step, struct profile_log *log,
 				     struct error *err);
-	/*
-	 * Stops, and adds the events that `stepped` has not added. instants: begin and end of each
-	 * step.
-	 */
+	/* Stops, and adds the events that `stepped` has not added. instants: begin and end of each
+	 * step. */
 	enum prony_status (*end)(struct session *s, const int64_t *instants, int64_t steps,
 				 struct profile_log *log, struct error *err);
 };
 
-/*
- * For adapters whose framework has its own data loader (input native). The stage load calls only
- * open, next and close, without build.
- */
+/* For adapters whose framework has its own data loader (input native). The stage load calls only
+ * open, next and close, without build. */
 struct adapter_loader {
 	/* Pure and cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason. */
 	enum prony_status (*supports)(const struct loader_data *data, const struct graph *graph,
 				      const struct recipe *recipe, struct error *why);
-	/*
-	 * Starts the loader, after build; it may begin to load. Data and graph are borrowed until
-	 * close.
-	 */
+	/* Starts the loader, after build; it may begin to load. Data and graph are borrowed until
+	 * close. */
 	enum prony_status (*open)(struct session *s, const struct loader_data *data,
 				  const struct graph *graph, const struct recipe *recipe,
 				  struct error *err);
@@ -156,23 +136,17 @@ struct adapter {
 	 * Option words that a target may have, comma-separated; "" = none; NULL: probe checks them.
 	 */
 	const char *options;
-	/*
-	 * Optional, when `options` is NULL: checks comma-separated words before there is a session.
-	 * PRONY_UNSUPPORTED names the wrong one.
-	 */
+	/* Optional, when `options` is NULL: checks comma-separated words before there is a session.
+	 * PRONY_UNSUPPORTED names the wrong one. */
 	enum prony_status (*judge_options)(const char *words, struct error *why);
 	size_t private_size;
 
-	/*
-	 * Applies the target, loads the library and reports about it, devices included. Called
-	 * first, once.
-	 */
+	/* Applies the target, loads the library and reports about it, devices included. Called
+	 * first, once. */
 	enum prony_status (*probe)(struct session *s, struct probe *found, struct error *err);
 
-	/*
-	 * Has no side effects and is cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason, which
-	 * names all unsupported operators.
-	 */
+	/* Has no side effects and is cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason, which
+	 * names all unsupported operators. */
 	enum prony_status (*supports)(const struct graph *graph, const struct recipe *recipe,
 				      struct error *why);
 
@@ -180,21 +154,17 @@ struct adapter {
 	enum prony_status (*open)(struct session *s, const struct recipe *recipe,
 				  struct effective *effective, struct error *err);
 
-	/*
-	 * Translates and compiles the graph for the recipe's stage and loads the weights
+	/* Translates and compiles the graph for the recipe's stage and loads the weights
 	 * (parameters and states by name). The graph is forward only; an adapter that needs prony's
 	 * backward pass calls graph_add_backward (the graph is mutable and borrowed until close).
-	 * Weights are borrowed during the call.
-	 */
+	 * Weights are borrowed during the call. */
 	enum prony_status (*build)(struct session *s, struct graph *graph,
 				   const struct recipe *recipe, const struct tensor_set *weights,
 				   struct built *built, struct error *err);
 
-	/*
-	 * Makes a batch resident in a slot (0 to slots-1): a tensor per input and label of the
+	/* Makes a batch resident in a slot (0 to slots-1): a tensor per input and label of the
 	 * graph, in their order, types and shapes; no labels for forward without loss. Data are
-	 * borrowed until close. Called before the timed region.
-	 */
+	 * borrowed until close. Called before the timed region. */
 	enum prony_status (*feed)(struct session *s, int slot, struct batch batch,
 				  struct error *err);
 
@@ -205,11 +175,9 @@ struct adapter {
 	/* Returns when all issued work is finished. */
 	enum prony_status (*sync)(struct session *s, struct error *err);
 
-	/*
-	 * Fills every element of tensors whose names, dtypes (F32; loss F64 or F32), shapes and
+	/* Fills every element of tensors whose names, dtypes (F32; loss F64 or F32), shapes and
 	 * data the caller prepared. The data lie in the image for the parent: they are
-	 * uninitialised and aligned only for their dtype.
-	 */
+	 * uninitialised and aligned only for their dtype. */
 	enum prony_status (*read)(struct session *s, enum readout what, struct tensor_set *out,
 				  struct error *err);
 
@@ -221,8 +189,7 @@ struct adapter {
 	const char *no_profile;		       /* why there is none; optional */
 	const struct adapter_loader *loader;   /* optional */
 
-	/*
-	 * Optional; only the fake adapter has it, to test the parent. It may falsify the reply to a
+	/* Optional; only the fake adapter has it, to test the parent. It may falsify the reply to a
 	 * verb before it is sent, and the `count` step records (pairs of begin and end) of a run.
 	 */
 	void (*tamper)(struct session *s, const char *verb, json_t *reply, int64_t *instants,

@@ -42,10 +42,8 @@ enum prony_status profile_log_add(struct profile_log *log, const struct profile_
 /* Clips an event to its step, which lasted from `begin` to `end`. */
 void profile_event_cut(struct profile_event *event, int64_t begin, int64_t end);
 
-/*
- * The step that contains an instant; `instants` are ascending pairs of begin and end. -1 when no
- * step contains it.
- */
+/* The step that contains an instant; `instants` are ascending pairs of begin and end. -1 when no
+ * step contains it. */
 int64_t profile_step_at(const int64_t *instants, int64_t steps, int64_t at_ns);
 
 #endif

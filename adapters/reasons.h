@@ -10,29 +10,21 @@
 /* Appends a reason, separated by "; ". */
 void reasons_add(struct strbuf *reasons, const char *format, ...) PRONY_PRINTF(2, 3);
 
-/*
- * Adds what an adapter with these `precisions` (bits) and without data loader cannot do: precision,
- * input, threads.
- */
+/* Adds what an adapter with these `precisions` (bits) and without data loader cannot do: precision,
+ * input, threads. */
 void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, unsigned precisions);
 
-/*
- * The same for an adapter with all stages except load and all optimisers; also what the graph lacks
- * for training.
- */
+/* The same for an adapter with all stages except load and all optimisers; also what the graph lacks
+ * for training. */
 void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
 			  const struct recipe *recipe, unsigned precisions);
 
-/*
- * For adapters that translate one F32 input and a class per sample: adds anything else in the
- * graph.
- */
+/* For adapters that translate one F32 input and a class per sample: adds anything else in the
+ * graph. */
 void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph);
 
-/*
- * For adapters with inputs of F32, I64 and I32 that reorder values of four dimensions: adds
- * anything else in the graph.
- */
+/* For adapters with inputs of F32, I64 and I32 that reorder values of four dimensions: adds
+ * anything else in the graph. */
 void reasons_add_types(struct strbuf *reasons, const struct graph *graph);
 
 /* PRONY_OK without reasons, otherwise PRONY_UNSUPPORTED with all of them. Releases the buffer. */

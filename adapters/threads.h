@@ -4,10 +4,8 @@
 
 #include <stdint.h>
 
-/*
- * The number of threads of this process whose name (comm, at most 15 bytes) contains `part`; with
- * "" all threads, the caller included. -1 when /proc cannot be read.
- */
+/* The number of threads of this process whose name (comm, at most 15 bytes) contains `part`; with
+ * "" all threads, the caller included. -1 when /proc cannot be read. */
 int threads_count(const char *part);
 
 /* MXCSR of the calling thread; 0 on processors without it. */

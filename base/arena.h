@@ -18,11 +18,9 @@ struct arena {
 void arena_init(struct arena *arena, size_t limit_bytes);
 void arena_release(struct arena *arena);
 
-/*
- * Zeroed memory aligned for any object (64 bytes). Bookkeeping this small has no useful recovery:
+/* Zeroed memory aligned for any object (64 bytes). Bookkeeping this small has no useful recovery:
  * when the limit or the host is exhausted the process ends with a message and exit code 70. For
- * sizes that come from files use arena_try_array.
- */
+ * sizes that come from files use arena_try_array. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 void *arena_array(struct arena *arena, size_t count, size_t element_bytes);
 char *arena_strdup(struct arena *arena, const char *text);

@@ -17,10 +17,8 @@ struct digest {
 void digest_begin(struct digest *digest);
 void digest_add(struct digest *digest, const void *bytes, size_t length);
 void digest_add_text(struct digest *digest, const char *text); /* NULL differs from "" */
-/*
- * Adds a file without reading it: its real path, size and modification time. For a folder, adds all
- * files below it except Python's caches. A path that does not exist gives a digest of its own.
- */
+/* Adds a file without reading it: its real path, size and modification time. For a folder, adds all
+ * files below it except Python's caches. A path that does not exist gives a digest of its own. */
 void digest_add_tree(struct digest *digest, const char *path);
 void digest_end(struct digest *digest, char hex[DIGEST_HEX_BYTES]);
 

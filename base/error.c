@@ -40,10 +40,8 @@ static size_t utf8_length(const unsigned char *s)
 	return length;
 }
 
-/*
- * Turns the text into one printable line. Also replaces malformed UTF-8 (truncation can cause it),
- * because jansson refuses it when the message becomes part of a record.
- */
+/* Turns the text into one printable line. Also replaces malformed UTF-8 (truncation can cause it),
+ * because jansson refuses it when the message becomes part of a record. */
 static void make_printable(char *text)
 {
 	unsigned char *s = (unsigned char *)text;

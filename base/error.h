@@ -23,11 +23,9 @@ struct error {
 #define PRONY_PRINTF(f, a)
 #endif
 
-/*
- * Records an error unless `err` already holds one, and returns `code` in any case, so that
- * `return error_set(err, PRONY_BAD_INPUT, "...")` reads well. `err` may be NULL. Control characters
- * in the text are replaced, because parts of it often come from files.
- */
+/* Records an error unless `err` already holds one, and returns `code` in any case, so that `return
+ * error_set(err, PRONY_BAD_INPUT, "...")` reads well. `err` may be NULL. Control characters in the
+ * text are replaced, because parts of it often come from files. */
 enum prony_status error_set(struct error *err, enum prony_status code, const char *format, ...)
 	PRONY_PRINTF(3, 4);
 

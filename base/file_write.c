@@ -34,10 +34,8 @@ static char *folder_of(const char *path)
 		     : memory_strdup(".");
 }
 
-/*
- * Sync the folder too, so that the rename reaches the disk. Some file systems cannot do that;
- * ignore the error.
- */
+/* Sync the folder too, so that the rename reaches the disk. Some file systems cannot do that;
+ * ignore the error. */
 static void sync_folder(const char *path)
 {
 	char *folder = folder_of(path);
@@ -75,10 +73,8 @@ static enum prony_status writer_fail(struct file_writer *writer, struct error *e
 	return status;
 }
 
-/*
- * Creates a temporary file beside the target, with the target's permissions. A link's target, a
- * device or a pipe is opened directly.
- */
+/* Creates a temporary file beside the target, with the target's permissions. A link's target, a
+ * device or a pipe is opened directly. */
 enum prony_status file_writer_open(const char *path, struct file_writer **out, struct error *err)
 {
 	static atomic_uint serial;

@@ -54,10 +54,8 @@ static enum prony_status read_all(int fd, const char *path, size_t expected, siz
 {
 	size_t capacity = (expected > READ_FIRST_BYTES ? expected : READ_FIRST_BYTES) + 2;
 	size_t used = 0;
-	/*
-	 * A caller that reads a small file treats an unreadable file as absent. Do not let lack of
-	 * memory look like that.
-	 */
+	/* A caller that reads a small file treats an unreadable file as absent. Do not let lack of
+	 * memory look like that. */
 	char *text = capacity <= MEMORY_SMALL_BYTES ? memory_alloc(capacity) : malloc(capacity);
 
 	if (!text)
@@ -180,10 +178,8 @@ enum prony_status directory_make(const char *path, struct error *err)
 			continue;
 		char kept = *c;
 		*c = '\0';
-		/*
-		 * Check for more than EEXIST: the folder may exist below a parent that is read-only
-		 * or forbidden.
-		 */
+		/* Check for more than EEXIST: the folder may exist below a parent that is read-only
+		 * or forbidden. */
 		/* Never world-writable, whatever the umask: files in there are executed. */
 		if (mkdir(partial, 0775) != 0) {
 			int errnum = errno;
@@ -335,10 +331,8 @@ char *path_self(void)
 			break;
 		}
 		if ((size_t)length < capacity) {
-			/*
-			 * The kernel appends this when the program file was replaced, for example
-			 * by a build during a run. Use the file that is there now.
-			 */
+			/* The kernel appends this when the program file was replaced, for example
+			 * by a build during a run. Use the file that is there now. */
 			const char gone[] = " (deleted)";
 			const size_t tail = sizeof gone - 1;
 

@@ -8,27 +8,21 @@
 
 #include "base/error.h"
 
-/*
- * Reads a whole file of at most limit_bytes. *out ends with a 0 byte that *length does not count;
+/* Reads a whole file of at most limit_bytes. *out ends with a 0 byte that *length does not count;
  * the caller frees *out. PRONY_BAD_INPUT when the file does not exist, cannot be opened, is a
- * directory or is too large; PRONY_IO when reading fails.
- */
+ * directory or is too large; PRONY_IO when reading fails. */
 enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
 			    struct error *err);
 
-/*
- * Writes to a temporary file in the same folder, syncs it and renames it, so that the file is
+/* Writes to a temporary file in the same folder, syncs it and renames it, so that the file is
  * either whole or absent. An existing file keeps its permissions. Only a regular file is replaced
- * this way: a symbolic link is followed; a device or a pipe is written to directly.
- */
+ * this way: a symbolic link is followed; a device or a pipe is written to directly. */
 enum prony_status file_write_atomic(const char *path, const void *bytes, size_t length,
 				    struct error *err);
 
-/*
- * file_write_atomic in pieces. The name appears only after file_writer_finish. If a piece or the
+/* file_write_atomic in pieces. The name appears only after file_writer_finish. If a piece or the
  * finish fails, the temporary file is removed and the writer is freed. file_writer_abandon does the
- * same and accepts NULL.
- */
+ * same and accepts NULL. */
 struct file_writer;
 enum prony_status file_writer_open(const char *path, struct file_writer **out, struct error *err);
 enum prony_status file_writer_add(struct file_writer *writer, const void *bytes, size_t length,
@@ -36,10 +30,8 @@ enum prony_status file_writer_add(struct file_writer *writer, const void *bytes,
 enum prony_status file_writer_finish(struct file_writer *writer, struct error *err);
 void file_writer_abandon(struct file_writer *writer);
 
-/*
- * Checks beforehand whether file_write_atomic can work, so that no result is computed in vain.
- * PRONY_IO with the reason. Writes nothing and does not block on a pipe.
- */
+/* Checks beforehand whether file_write_atomic can work, so that no result is computed in vain.
+ * PRONY_IO with the reason. Writes nothing and does not block on a pipe. */
 enum prony_status file_check_output(const char *path, struct error *err);
 
 /* Whether two names refer to the same file. */
@@ -83,8 +75,7 @@ char *path_config_home(void);
 /* $XDG_CACHE_HOME/prony, or ~/.cache/prony; caller frees. */
 char *path_cache_home(void);
 
-/*
- * The folder of shared files (suites/, python/, locks/): $PRONY_SHARE, or else found relative to
+/* The folder of shared files (suites/, python/, locks/): $PRONY_SHARE, or else found relative to
  * the executable (build tree, or PREFIX/share/prony). NULL when there is none. The caller frees it.
  */
 char *path_share(void);

@@ -13,18 +13,15 @@ struct place {
 	size_t line, column;
 };
 
-/*
- * When memory runs out, jansson behaves as if a value were absent: a member would be missing, a
+/* When memory runs out, jansson behaves as if a value were absent: a member would be missing, a
  * list empty, a digest wrong. So install allocation functions that end the process. A constructor
- * runs before any other caller.
- */
+ * runs before any other caller. */
 __attribute__((constructor)) static void take_over_memory(void)
 {
 	json_set_alloc_funcs(memory_alloc, free);
 }
 
-/*
- * Finds where nesting first exceeds JSON_MAX_DEPTH. jansson's own limit (2048) is fixed at build
+/* Finds where nesting first exceeds JSON_MAX_DEPTH. jansson's own limit (2048) is fixed at build
  * time, and code that reads the result recurses too. Malformed text is left for jansson to report.
  */
 static bool too_deep(const char *text, size_t length, struct place *where)

@@ -1,7 +1,5 @@
-/*
- * Small helpers over jansson (https://jansson.readthedocs.io): checked access with good messages.
- * With this linked, a failed allocation of jansson ends the process as base/memory.h says.
- */
+/* Small helpers over jansson (https://jansson.readthedocs.io): checked access with good messages.
+ * With this linked, a failed allocation of jansson ends the process as base/memory.h says. */
 #ifndef PRONY_BASE_JSON_H
 #define PRONY_BASE_JSON_H
 

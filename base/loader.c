@@ -9,10 +9,8 @@
 
 #define LOADER_NAMES (sizeof(((struct loader_symbol *)0)->names) / sizeof(const char *))
 
-/*
- * A truncated library is mapped all the same, and the loader then dies of SIGBUS. Returns true for
- * anything that is not a 64-bit ELF file: the loader reports that itself.
- */
+/* A truncated library is mapped all the same, and the loader then dies of SIGBUS. Returns true for
+ * anything that is not a 64-bit ELF file: the loader reports that itself. */
 static bool is_whole(const char *path)
 {
 	Elf64_Ehdr head;

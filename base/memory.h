@@ -8,10 +8,8 @@
 
 #include "base/error.h"
 
-/*
- * Prints to stderr that memory (or the limit that `what` names) is exhausted and exits with code
- * 70.
- */
+/* Prints to stderr that memory (or the limit that `what` names) is exhausted and exits with code
+ * 70. */
 _Noreturn void memory_exhausted(const char *what);
 
 /* Never NULL, also for 0 bytes; the caller frees. The memory is not zeroed. */
@@ -20,22 +18,16 @@ void *memory_realloc(void *memory, size_t bytes);
 char *memory_strdup(const char *text);
 char *memory_printf(const char *format, ...) PRONY_PRINTF(1, 2);
 
-/*
- * Call it after a C library function failed with this errno. Ends the process if the cause was lack
- * of memory, because "not found" would then be a wrong answer. Returns otherwise.
- */
+/* Call it after a C library function failed with this errno. Ends the process if the cause was lack
+ * of memory, because "not found" would then be a wrong answer. Returns otherwise. */
 void memory_check(int errnum);
 
-/*
- * Allocations above this size may fail with PRONY_NOMEM. If even a smaller one fails, the machine
- * cannot go on, and the process ends.
- */
+/* Allocations above this size may fail with PRONY_NOMEM. If even a smaller one fails, the machine
+ * cannot go on, and the process ends. */
 #define MEMORY_SMALL_BYTES ((size_t)1 << 20)
 
-/*
- * glob(3) with a check: plain glob reports a folder as empty when memory runs out. Returns the
- * number of matching paths. Always free *out with globfree.
- */
+/* glob(3) with a check: plain glob reports a folder as empty when memory runs out. Returns the
+ * number of matching paths. Always free *out with globfree. */
 size_t memory_glob(const char *pattern, int flags, glob_t *out);
 
 /* Physical memory of this machine in bytes; INT64_MAX when it is unknown. */

@@ -14,10 +14,8 @@ static bool same_letter(char a, char b)
 	return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/*
- * Edit distance with insertions, deletions, substitutions and transpositions (Damerau), ignoring
- * case. Both lengths are at most NEAREST_MAX_LENGTH.
- */
+/* Edit distance with insertions, deletions, substitutions and transpositions (Damerau), ignoring
+ * case. Both lengths are at most NEAREST_MAX_LENGTH. */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t rows[3][NEAREST_MAX_LENGTH + 1];

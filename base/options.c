@@ -214,10 +214,8 @@ static enum prony_status accept(struct parse *parse, const struct option *option
 	return status;
 }
 
-/*
- * The value of an option: `attached`, or the next argument. An argument that looks like a long
- * option is not used as a value; the value is reported as missing.
- */
+/* The value of an option: `attached`, or the next argument. An argument that looks like a long
+ * option is not used as a value; the value is reported as missing. */
 static enum prony_status take_value(const struct parse *parse, const struct option *option,
 				    const char *attached, int *at, const char **out,
 				    struct error *err)
@@ -448,10 +446,8 @@ void options_help(const struct command_syntax *syntax, struct strbuf *out)
 	help_row(find_letter(syntax, 'h') ? &help_long : &help, out);
 }
 
-/*
- * Escapes text for roff, so that no character is read as a request or an escape (man(7),
- * groff_char(7)).
- */
+/* Escapes text for roff, so that no character is read as a request or an escape (man(7),
+ * groff_char(7)). */
 static void roff_text(struct strbuf *out, const char *text, size_t length)
 {
 	bool line_start = true;

@@ -24,10 +24,8 @@ int64_t parallel_next(struct parallel_items *items)
 	return item < items->count ? item : -1;
 }
 
-/*
- * The kernel refuses the call when there are more cores than cpu_set_t has bits; then use one
- * thread.
- */
+/* The kernel refuses the call when there are more cores than cpu_set_t has bits; then use one
+ * thread. */
 int parallel_cores(void)
 {
 	cpu_set_t allowed;

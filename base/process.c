@@ -164,10 +164,8 @@ static bool mark_listed_cloexec(void)
 	return got == 0;
 }
 
-/*
- * Marks descriptors close-on-exec instead of closing them: the report pipe must live until the
- * exec. Async-signal-safe.
- */
+/* Marks descriptors close-on-exec instead of closing them: the report pipe must live until the
+ * exec. Async-signal-safe. */
 static void mark_all_cloexec(void)
 {
 	if (syscall(SYS_close_range, 3U, ~0U, RANGE_CLOEXEC) == 0 || mark_listed_cloexec())
@@ -187,12 +185,10 @@ static _Noreturn void child_fail(const struct launch *launch, enum launch_stage 
 	_exit(127);
 }
 
-/*
- * Resets all signals to their defaults. The C library refuses to change the two signals that its
+/* Resets all signals to their defaults. The C library refuses to change the two signals that its
  * threads use. If a parent ignored them (init of a container may), the child would inherit that,
  * and cancelling a thread or changing the user would hang. So call the kernel directly: all zeros
- * mean the default action on every architecture.
- */
+ * mean the default action on every architecture. */
 static void reset_signals(void)
 {
 	static const unsigned long zeros[8];
@@ -215,10 +211,8 @@ static _Noreturn void child_main(const struct launch *launch)
 	if (spec->new_group)
 		setpgid(0, 0);
 	reset_signals();
-	/*
-	 * Files that a child creates are executed or trusted later (packages that pip unpacks), so
-	 * never make them world-writable.
-	 */
+	/* Files that a child creates are executed or trusted later (packages that pip unpacks), so
+	 * never make them world-writable. */
 	umask(umask(0) | S_IWOTH);
 
 	/* Move the sources out of the way first: a source may be the target of another row. */

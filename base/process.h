@@ -26,12 +26,10 @@ struct process_spec {
 		*stop; /* process_run kills the child when this becomes non-zero; may be NULL */
 };
 
-/*
- * fork and exec. A failed exec is reported as an error here, not as exit code 127, through a
+/* fork and exec. A failed exec is reported as an error here, not as exit code 127, through a
  * close-on-exec pipe as in libuv: PRONY_MISSING when the program does not exist, PRONY_IO
  * otherwise. The child starts with no signal blocked or ignored. If SIGCHLD was ignored in this
- * process, it is reset, because exit codes would be lost.
- */
+ * process, it is reset, because exit codes would be lost. */
 enum prony_status process_start(const struct process_spec *spec, pid_t *pid, struct error *err);
 
 /* How a process ended. */
@@ -44,20 +42,16 @@ struct process_end {
 enum prony_status process_wait(pid_t pid, int64_t timeout_ns, struct process_end *end,
 			       struct error *err);
 
-/*
- * Runs a program to its end with stdin from /dev/null. Keeps its stdout and stderr together in
+/* Runs a program to its end with stdin from /dev/null. Keeps its stdout and stderr together in
  * *output (the last limit_bytes; the caller frees it; may be NULL). On timeout, kills the child's
  * process group and returns PRONY_TIMEOUT; likewise PRONY_INTERRUPTED when spec->stop is set. A
- * non-zero exit code is not an error: check *end.
- */
+ * non-zero exit code is not an error: check *end. */
 enum prony_status process_run(const struct process_spec *spec, int64_t timeout_ns,
 			      size_t limit_bytes, char **output, struct process_end *end,
 			      struct error *err);
 
-/*
- * From now on this process adopts orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER) instead
- * of init. *before records the children that exist already.
- */
+/* From now on this process adopts orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER) instead
+ * of init. *before records the children that exist already. */
 enum { PROCESS_ORPHANS_MAX = 256 };
 struct process_orphans {
 	pid_t pids[PROCESS_ORPHANS_MAX];
@@ -65,10 +59,8 @@ struct process_orphans {
 };
 void process_adopt_orphans(struct process_orphans *before);
 
-/*
- * Kills and reaps the orphans that arrived since `before` and everything below them, for at most 20
- * s. Returns their number. Children started by process_start are not counted.
- */
+/* Kills and reaps the orphans that arrived since `before` and everything below them, for at most 20
+ * s. Returns their number. Children started by process_start are not counted. */
 int process_end_orphans(const struct process_orphans *before);
 
 /* Finds a program on PATH; caller frees; NULL when there is none. */

@@ -152,10 +152,8 @@ static int add_children(const char *list, pid_t *out, int capacity)
 	return count;
 }
 
-/*
- * The kernel lists children by the thread that created them. False when the kernel has no such
- * files.
- */
+/* The kernel lists children by the thread that created them. False when the kernel has no such
+ * files. */
 static bool children_by_files(int root_fd, pid_t parent, pid_t *out, int capacity, int *count)
 {
 	char path[96], buffer[8192];
@@ -220,8 +218,7 @@ int64_t process_tree_rss_bytes(int root_fd, pid_t root)
 	return sum;
 }
 
-/*
- * Reads `count` numbers of proc(5)'s stat file, starting at `field` (10 to 17). They come in pairs:
+/* Reads `count` numbers of proc(5)'s stat file, starting at `field` (10 to 17). They come in pairs:
  * the process's own, then that of its reaped children. The first field here is the state, field 3.
  */
 static bool stat_numbers(int root_fd, pid_t pid, int field, int count, int64_t *out)

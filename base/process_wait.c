@@ -62,10 +62,8 @@ static bool is_past(int64_t deadline_ns)
 	return deadline_ns >= 0 && clock_monotonic_ns() >= deadline_ns;
 }
 
-/*
- * Sleeps until one of the two descriptors (either may be -1) is ready or the deadline passes.
- * Without a pidfd, sleeps for one slice, and the caller polls the child.
- */
+/* Sleeps until one of the two descriptors (either may be -1) is ready or the deadline passes.
+ * Without a pidfd, sleeps for one slice, and the caller polls the child. */
 static void wait_ready(int pidfd, struct pollfd *pipe_end, int64_t deadline_ns)
 {
 	struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN}, *pipe_end};
@@ -146,10 +144,8 @@ static void tail_add(struct tail *tail, const char *bytes, size_t length)
 	tail->length += length;
 }
 
-/*
- * The kept text, 0-terminated. NUL bytes in the output are replaced, because they would hide the
- * rest.
- */
+/* The kept text, 0-terminated. NUL bytes in the output are replaced, because they would hide the
+ * rest. */
 static char *tail_take(struct tail *tail)
 {
 	tail_trim(tail);
@@ -164,10 +160,8 @@ static char *tail_take(struct tail *tail)
 	return text;
 }
 
-/*
- * Reads what is available; false at the end of the stream. Reads at most 1 MiB, the most that a
- * pipe can hold, so that a program that prints without end cannot delay the deadline.
- */
+/* Reads what is available; false at the end of the stream. Reads at most 1 MiB, the most that a
+ * pipe can hold, so that a program that prints without end cannot delay the deadline. */
 static bool drain(int fd, struct tail *tail)
 {
 	char chunk[16384];
@@ -196,11 +190,9 @@ static int64_t next_look(int64_t deadline_ns)
 	return deadline_ns < 0 || look < deadline_ns ? look : deadline_ns;
 }
 
-/*
- * Collects output until the child ends. Does not wait for the end of the stream, because a daemon
+/* Collects output until the child ends. Does not wait for the end of the stream, because a daemon
  * left behind by the child may keep it open. True with *ended set; false at the deadline or when
- * stopped.
- */
+ * stopped. */
 static bool collect(pid_t pid, int fd, int64_t deadline_ns, const volatile int *stop,
 		    struct tail *tail, int *ended)
 {

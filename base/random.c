@@ -62,11 +62,9 @@ double random_uniform(struct random *random)
 	return (double)(random_next(random) >> 11) * 0x1p-53;
 }
 
-/*
- * Natural logarithm of x in (0, 1), accurate to about 1e-16, using only operations that IEEE 754
+/* Natural logarithm of x in (0, 1), accurate to about 1e-16, using only operations that IEEE 754
  * rounds exactly. libm's log() may differ in the last bit between machines with and without fused
- * multiply-add.
- */
+ * multiply-add. */
 static double portable_log(double x)
 {
 	int exponent;
@@ -87,10 +85,8 @@ static double portable_log(double x)
 
 double random_normal(struct random *random)
 {
-	/*
-	 * Marsaglia and Bray 1964. The second number of the pair is discarded to keep the state
-	 * small.
-	 */
+	/* Marsaglia and Bray 1964. The second number of the pair is discarded to keep the state
+	 * small. */
 	double x, y, square;
 
 	do {

@@ -12,10 +12,8 @@ struct random {
 
 void random_init(struct random *random, uint64_t seed);
 
-/*
- * A separate stream for each name ("weights/conv1.weight"), so that adding a tensor changes no
- * other.
- */
+/* A separate stream for each name ("weights/conv1.weight"), so that adding a tensor changes no
+ * other. */
 void random_init_named(struct random *random, uint64_t seed, const char *name);
 
 uint64_t random_next(struct random *random);

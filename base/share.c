@@ -28,11 +28,9 @@ static bool same_folder(const char *a, const char *b)
 	       first.st_ino == second.st_ino;
 }
 
-/*
- * The source folder of a Meson build tree, read from Meson's own description
+/* The source folder of a Meson build tree, read from Meson's own description
  * (https://mesonbuild.com/IDE-integration.html), so that no path is compiled into the program. A
- * copied build tree still describes the original one, so that case is refused.
- */
+ * copied build tree still describes the original one, so that case is refused. */
 static char *source_of_build(const char *folder)
 {
 	char *info = path_join(folder, "meson-info/meson-info.json");

@@ -9,10 +9,8 @@
 #include "base/nearest.h"
 #include "base/strbuf.h"
 
-/*
- * Bounds for hostile files. libyaml compares each anchor with all others, which takes quadratic
- * time.
- */
+/* Bounds for hostile files. libyaml compares each anchor with all others, which takes quadratic
+ * time. */
 #define BYTES_MAX ((size_t)64 * 1024)
 #define KEYS_MAX 64
 #define DEPTH_MAX 16

@@ -1,7 +1,5 @@
-/*
- * Safe reading of YAML files: libyaml's document with line numbers, and checked access to its
- * nodes. The reader of the file (suites, framework descriptors) interprets the keys.
- */
+/* Safe reading of YAML files: libyaml's document with line numbers, and checked access to its
+ * nodes. The reader of the file (suites, framework descriptors) interprets the keys. */
 #ifndef PRONY_BASE_YAML_FILE_H
 #define PRONY_BASE_YAML_FILE_H
 
@@ -27,11 +25,9 @@ struct yaml_file {
 	yaml_document_t document;
 };
 
-/*
- * Reads the file (at most 64 KiB) and checks that it is a single document whose root is a mapping,
+/* Reads the file (at most 64 KiB) and checks that it is a single document whose root is a mapping,
  * with scalar keys, no tags and no repeated keys. PRONY_BAD_INPUT names file and line. The caller
- * releases the document after success.
- */
+ * releases the document after success. */
 enum prony_status yaml_file_load(struct yaml_file *file, struct error *err);
 void yaml_file_release(struct yaml_file *file);
 
@@ -49,10 +45,8 @@ const char *yaml_file_origin(struct yaml_file *file, const yaml_node_t *node, co
 enum prony_status yaml_file_wrong(const struct yaml_file *file, const yaml_node_t *node,
 				  struct error *err, const char *format, ...) PRONY_PRINTF(4, 5);
 
-/*
- * PRONY_BAD_INPUT for a key that is not in `names`; the message gives the nearest one and all of
- * them. `place` is the key of the mapping that contains it, NULL for the root.
- */
+/* PRONY_BAD_INPUT for a key that is not in `names`; the message gives the nearest one and all of
+ * them. `place` is the key of the mapping that contains it, NULL for the root. */
 enum prony_status yaml_file_unknown_key(const struct yaml_file *file, const yaml_node_t *key,
 					const char *place, const char *const *names, size_t count,
 					struct error *err);

@@ -43,50 +43,40 @@ struct bundle {
 	struct tensor_set inputs, labels; /* of batch 0, then of batch 1...: graph/batch.h */
 	bool has_data;			  /* has samples for the framework's own loader */
 	struct loader_data data;
-	/*
-	 * If set, a model file replaces graph, weights and labels; the inputs are those of the
-	 * model.
-	 */
+	/* If set, a model file replaces graph, weights and labels; the inputs are those of the
+	 * model. */
 	bool is_model;
 	struct model_file model;
 	char *model_bytes;
 	struct mapped_file weights_map, input_map;
 };
 
-/*
- * Paths of tensor files that several bundles share. A missing file is written, read-only. The
+/* Paths of tensor files that several bundles share. A missing file is written, read-only. The
  * bundle's own file is a hard link to it (a copy if the file system has no hard links). A path that
- * is NULL is not shared.
- */
+ * is NULL is not shared. */
 struct bundle_shared {
 	const char *weights, *input;
 	json_t *data; /* samples of the framework's own loader; NULL: prony's batches */
 };
 
-/*
- * Writes a bundle into an existing folder. `shared` may be NULL: then the tensor files are the
+/* Writes a bundle into an existing folder. `shared` may be NULL: then the tensor files are the
  * bundle's own. `cell` (may be NULL; borrowed) is stored under "cell" for human readers; workers
- * ignore it.
- */
+ * ignore it. */
 enum prony_status bundle_write(const char *folder, const struct recipe *recipe,
 			       const struct graph *graph, const struct tensor_set *weights,
 			       const struct tensor_set *inputs, const struct tensor_set *labels,
 			       const struct bundle_shared *shared, json_t *cell, struct error *err);
 
-/*
- * Writes the bundle of a user's model file run unchanged. `batches` has the tensors of
- * input.safetensors. The path `weights` of `shared` is that of the model file.
- */
+/* Writes the bundle of a user's model file run unchanged. `batches` has the tensors of
+ * input.safetensors. The path `weights` of `shared` is that of the model file. */
 enum prony_status bundle_write_model(const char *folder, const struct recipe *recipe,
 				     const struct model_file *model,
 				     const struct tensor_set *batches,
 				     const struct bundle_shared *shared, json_t *cell,
 				     struct error *err);
 
-/*
- * Reads and checks a bundle: shapes of weights and batches agree with the graph. Call
- * bundle_release also after an error.
- */
+/* Reads and checks a bundle: shapes of weights and batches agree with the graph. Call
+ * bundle_release also after an error. */
 enum prony_status bundle_open(const char *folder, struct bundle *out, struct error *err);
 void bundle_release(struct bundle *bundle);
 

@@ -24,10 +24,8 @@ struct loader_data {
 	bool training; /* random order and random crops */
 };
 
-/*
- * Reads the member `data`. Strings and paths are copied into the arena. PRONY_BAD_INPUT names the
- * wrong member.
- */
+/* Reads the member `data`. Strings and paths are copied into the arena. PRONY_BAD_INPUT names the
+ * wrong member. */
 enum prony_status loader_data_from_json(const json_t *json, struct arena *arena,
 					struct loader_data *out, struct error *err);
 

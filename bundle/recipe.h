@@ -1,7 +1,5 @@
-/*
- * The recipe: the work on a network in one process, independent of the framework (bundle/target.h
- * names that).
- */
+/* The recipe: the work on a network in one process, independent of the framework (bundle/target.h
+ * names that). */
 #ifndef PRONY_BUNDLE_RECIPE_H
 #define PRONY_BUNDLE_RECIPE_H
 
@@ -15,10 +13,8 @@
 struct recipe {
 	int threads; /* compute threads; the process is bound to as many cores */
 	int slots;   /* resident batches that the steps rotate over; at least 1 */
-	/*
-	 * The axes of the cell (cell/axes.h). With dropout off, dropout nodes are the identity in
-	 * training too.
-	 */
+	/* The axes of the cell (cell/axes.h). With dropout off, dropout nodes are the identity in
+	 * training too. */
 	CELL_AXES(AXIS_RECIPE_MEMBER)
 	double rho, epsilon; /* RMSprop */
 	uint64_t seed;	     /* seed of dropout masks */

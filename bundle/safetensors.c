@@ -53,11 +53,9 @@ static json_t *header_row(const struct tensor *tensor, size_t begin, size_t end)
 			 "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
-/*
- * Returns the header's text, padded with spaces so that the data after it are aligned, and sets the
+/* Returns the header's text, padded with spaces so that the data after it are aligned, and sets the
  * size of the data in bytes. NULL if sizes overflow, or if a name is not UTF-8 or occurs twice. The
- * caller frees the text.
- */
+ * caller frees the text. */
 static char *header_text(const struct tensor_set *set, size_t *header_bytes, size_t *data_bytes)
 {
 	json_t *header = json_object();
@@ -307,10 +305,8 @@ static enum prony_status check_layout(struct extent *extents, size_t count, size
 	return PRONY_OK;
 }
 
-/*
- * Points a tensor at its data, or copies data that cannot be read in place because of their
- * alignment.
- */
+/* Points a tensor at its data, or copies data that cannot be read in place because of their
+ * alignment. */
 static enum prony_status place_tensor(struct tensor *tensor, unsigned char *at, size_t bytes,
 				      struct arena *arena, struct error *err)
 {
@@ -371,10 +367,8 @@ out:
 	return status;
 }
 
-/*
- * Reads an image. `image` is not const because tensors of a mapping are writable; callers with a
- * constant image do not write through the result.
- */
+/* Reads an image. `image` is not const because tensors of a mapping are writable; callers with a
+ * constant image do not write through the result. */
 static enum prony_status read_image(unsigned char *image, size_t bytes, const char *where,
 				    struct arena *arena, struct tensor_set *out, struct error *err)
 {

@@ -1,7 +1,5 @@
-/*
- * safetensors files and images: 8 bytes of header length (little-endian), a JSON header, the data
- * (https://huggingface.co/docs/safetensors). Tensors leave a process only in this form.
- */
+/* safetensors files and images: 8 bytes of header length (little-endian), a JSON header, the data
+ * (https://huggingface.co/docs/safetensors). Tensors leave a process only in this form. */
 #ifndef PRONY_BUNDLE_SAFETENSORS_H
 #define PRONY_BUNDLE_SAFETENSORS_H
 
@@ -9,18 +7,14 @@
 
 #include "graph/tensor.h"
 
-/*
- * Returns the bytes of the image of a set; 0 if its sizes overflow. Data starts at a multiple of
- * 64.
- */
+/* Returns the bytes of the image of a set; 0 if its sizes overflow. Data starts at a multiple of
+ * 64. */
 size_t safetensors_image_bytes(const struct tensor_set *set);
 
-/*
- * Writes the image's header and points every tensor of the set at its data in the image; the caller
+/* Writes the image's header and points every tensor of the set at its data in the image; the caller
  * then writes the data. The memory is not cleared, so every element must be written. The first
  * tensor starts at a multiple of 64 from the image's start; an F32 tensor starts at a multiple of 4
- * if all before it are F32 too.
- */
+ * if all before it are F32 too. */
 enum prony_status safetensors_lay_out(struct tensor_set *set, void *image, size_t bytes,
 				      struct error *err);
 
@@ -32,11 +26,9 @@ enum prony_status safetensors_write_image(const struct tensor_set *set, void *im
 enum prony_status safetensors_write_file(const struct tensor_set *set, const char *path,
 					 struct error *err);
 
-/*
- * Reads an image without copying: the tensors point into it (data of a misaligned tensor are copied
+/* Reads an image without copying: the tensors point into it (data of a misaligned tensor are copied
  * into the arena). Malformed and hostile images are refused; the message contains `where` (the file
- * or "reply of worker"). Order: by offset in the data.
- */
+ * or "reply of worker"). Order: by offset in the data. */
 enum prony_status safetensors_read_image(const void *image, size_t bytes, const char *where,
 					 struct arena *arena, struct tensor_set *out,
 					 struct error *err);

@@ -1,8 +1,6 @@
-/*
- * The target of a framework: device, backend, options and rank, which it may need before it is
+/* The target of a framework: device, backend, options and rank, which it may need before it is
  * loaded. These are members of the request hello (docs/worker-protocol.md). All other settings are
- * in the recipe.
- */
+ * in the recipe. */
 #ifndef PRONY_BUNDLE_TARGET_H
 #define PRONY_BUNDLE_TARGET_H
 

@@ -1,8 +1,6 @@
-/*
- * Measures the peak performance of this machine, which the share of a cell's FLOP/s refers to.
+/* Measures the peak performance of this machine, which the share of a cell's FLOP/s refers to.
  * Measuring loads oneDNN and uses all processors and much memory for seconds, so do it only in a
- * separate process.
- */
+ * separate process. */
 #ifndef PRONY_CEILINGS_CEILINGS_H
 #define PRONY_CEILINGS_CEILINGS_H
 

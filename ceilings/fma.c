@@ -7,11 +7,9 @@
 #include <immintrin.h>
 #endif
 
-/*
- * Twelve chains: more than latency times ports of any processor so far (Intel 4 x 2, Haswell 5 x
+/* Twelve chains: more than latency times ports of any processor so far (Intel 4 x 2, Haswell 5 x
  * 2), and they fit into sixteen registers. Each chain counts: x = x * one + one, from different
- * starts, with a `one` unknown to the compiler. Counts are exact in fp32 below 2^24.
- */
+ * starts, with a `one` unknown to the compiler. Counts are exact in fp32 below 2^24. */
 #define CHAINS 12
 #define LANES_MAX 16
 #define ROUNDS (1 << 21)

@@ -1,7 +1,5 @@
-/*
- * Peak of a processor's multiply-add units: loops on registers only, whose result proves how many
- * multiply-adds were done.
- */
+/* Peak of a processor's multiply-add units: loops on registers only, whose result proves how many
+ * multiply-adds were done. */
 #ifndef PRONY_CEILINGS_FMA_H
 #define PRONY_CEILINGS_FMA_H
 
@@ -22,10 +20,8 @@ struct fma_kernel {
 /* The best kernel for this processor; false when it has none for this type. */
 bool fma_kernel_find(enum fma_type type, struct fma_kernel *out);
 
-/*
- * Runs pieces first to end - 1 of a struct fma_kernel, some milliseconds each, in the calling
- * thread. Several threads may call it at once.
- */
+/* Runs pieces first to end - 1 of a struct fma_kernel, some milliseconds each, in the calling
+ * thread. Several threads may call it at once. */
 void fma_pieces(void *kernel, size_t first, size_t end);
 
 #endif

@@ -11,10 +11,8 @@
 
 enum { OPERANDS = 3, CALLS_MIN = 3, CALL_PART = 4 };
 
-/*
- * A product C = A B of matrices filled with ones, so that every element of C must equal their
- * length; only then does its time count.
- */
+/* A product C = A B of matrices filled with ones, so that every element of C must equal their
+ * length; only then does its time count. */
 struct product {
 	const struct onednn *dnn;
 	dnnl_primitive_t primitive;

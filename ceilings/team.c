@@ -76,10 +76,8 @@ enum prony_status team_best(const struct team_work *work, int64_t limit_ns, doub
 	for (int i = 1; i < work->count; i++) {
 		members[i] = (struct member){.team = team, .number = (size_t)i};
 		int code = pthread_create(&members[i].thread, NULL, run_member, &members[i]);
-		/*
-		 * The started threads would wait for the missing ones for ever, so their barrier
-		 * must not be destroyed.
-		 */
+		/* The started threads would wait for the missing ones for ever, so their barrier
+		 * must not be destroyed. */
 		if (code)
 			return error_errno(err, PRONY_INTERNAL, code, "cannot start %d threads",
 					   work->count);

@@ -16,10 +16,8 @@ struct team_work {
 	int times_min; /* at least once */
 };
 
-/*
- * The shortest time in ns in which all threads finished their piece, of at least times_min attempts
- * and as many as fit into limit_ns. The caller is the first thread; its affinity is restored.
- */
+/* The shortest time in ns in which all threads finished their piece, of at least times_min attempts
+ * and as many as fit into limit_ns. The caller is the first thread; its affinity is restored. */
 enum prony_status team_best(const struct team_work *work, int64_t limit_ns, double *best_ns,
 			    struct error *err);
 

@@ -1,8 +1,6 @@
-/*
- * The table of a cell's axes and settings. One row says everything about an axis: its key in
+/* The table of a cell's axes and settings. One row says everything about an axis: its key in
  * suites, its option, its word in the cell's key, its column in the store and in CSV, its member in
- * JSON and in the recipe, its place in reports. All other code reads this table.
- */
+ * JSON and in the recipe, its place in reports. All other code reads this table. */
 #ifndef PRONY_CELL_AXES_H
 #define PRONY_CELL_AXES_H
 
@@ -18,17 +16,13 @@ struct cell;
 
 #define CELL_WORD_BYTES 64
 
-/*
- * Type of a value. In C: char[CELL_WORD_BYTES], the enumeration of a vocabulary, int64_t, double,
- * bool ("on" and "off"). A framework is a text with a grammar of its own.
- */
+/* Type of a value. In C: char[CELL_WORD_BYTES], the enumeration of a vocabulary, int64_t, double,
+ * bool ("on" and "off"). A framework is a text with a grammar of its own. */
 enum axis_type { AXIS_FRAMEWORK_TYPE, AXIS_TEXT, AXIS_WORD, AXIS_INT, AXIS_REAL, AXIS_SWITCH };
 
-/*
- * Keys and specs are stored and looked up by their text. Axes of the first stores always appear in
+/* Keys and specs are stored and looked up by their text. Axes of the first stores always appear in
  * that text. Axes that were added later are left out while they have their default, so that stored
- * keys stay valid. A default never changes.
- */
+ * keys stay valid. A default never changes. */
 enum axis_texts { AXIS_LATER, AXIS_IN_SPEC, AXIS_IN_KEY_AND_SPEC };
 
 struct axis {
@@ -148,26 +142,20 @@ extern const struct axis axes[AXIS_COUNT];
 /* The row with position n in the order column. */
 enum axis_id axis_in_order(int n);
 
-/*
- * Parses and prints a single value; `value` points to the axis's type. Parsing returns false and
+/* Parses and prints a single value; `value` points to the axis's type. Parsing returns false and
  * leaves the value untouched on bad input. Numbers are decimal and within their bounds; switches
  * are on, off, true, false. A real number is printed with the fewest digits that read back as the
- * same number.
- */
+ * same number. */
 bool axis_parse(const struct axis *axis, const char *text, void *value);
 void axis_text(const struct axis *axis, const void *value, char out[CELL_WORD_BYTES]);
 json_t *axis_to_json(const struct axis *axis, const void *value); /* new reference */
-/*
- * PRONY_BAD_INPUT names the member. Numbers are not checked against the axis's bounds, only against
- * what the type can mean: an integer is at least 1, a real is finite and at least 0.
- */
+/* PRONY_BAD_INPUT names the member. Numbers are not checked against the axis's bounds, only against
+ * what the type can mean: an integer is at least 1, a real is finite and at least 0. */
 enum prony_status axis_from_json(const struct axis *axis, const json_t *object, void *value,
 				 struct error *err);
 
-/*
- * Makes a typed word canonical (a framework's text is left as it is). PRONY_USAGE says what the
- * axis expects, or lists its words with the nearest one.
- */
+/* Makes a typed word canonical (a framework's text is left as it is). PRONY_USAGE says what the
+ * axis expects, or lists its words with the nearest one. */
 enum prony_status axis_canonical(const struct axis *axis, const char *text,
 				 char out[CELL_WORD_BYTES], struct error *err);
 

@@ -71,15 +71,11 @@ struct cell {
 	CELL_AXES(AXIS_MEMBER)
 };
 
-/*
- * A missing framework's reason ends with this text and the framework's spelling. Reasons are stored
- * and found by this text, so it must never change.
- */
+/* A missing framework's reason ends with this text and the framework's spelling. Reasons are stored
+ * and found by this text, so it must never change. */
 #define CELL_INSTALL "prony framework install "
-/*
- * Whether the reason of a missing cell is that its framework is not installed, rather than a
- * missing device, data set or component.
- */
+/* Whether the reason of a missing cell is that its framework is not installed, rather than a
+ * missing device, data set or component. */
 bool cell_not_installed(const struct cell *cell, const char *reason);
 
 /* Every axis at its default; no framework, no data set. */
@@ -93,16 +89,12 @@ bool cell_status_parse(const char *word, enum cell_status *out);
 void cell_flags_text(unsigned flags, char *out, size_t out_bytes);
 unsigned cell_flags_parse(const char *text);
 
-/*
- * The cell status for a function's outcome: PRONY_PROTOCOL -> crashed (a worker broke the
- * protocol), PRONY_INTERNAL -> invalid, ...
- */
+/* The cell status for a function's outcome: PRONY_PROTOCOL -> crashed (a worker broke the
+ * protocol), PRONY_INTERNAL -> invalid, ... */
 enum cell_status cell_status_from(enum prony_status status);
 
-/*
- * Splits and checks a framework spelling: name, environment, backend, options. Writes the canonical
- * spelling. PRONY_USAGE explains the grammar. Does not check whether the framework exists.
- */
+/* Splits and checks a framework spelling: name, environment, backend, options. Writes the canonical
+ * spelling. PRONY_USAGE explains the grammar. Does not check whether the framework exists. */
 enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, struct error *err);
 
 /* Canonical key, "framework=native network=lenet dataset=... ... dropout=on" and then what is not

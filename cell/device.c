@@ -57,10 +57,8 @@ static enum prony_status parse_gpus(const char *word, struct device *out, struct
 	return PRONY_OK;
 }
 
-/*
- * A library's own word: NAME, NAME:N or NAME.N. Only the library knows which there are, so a slip
- * in one of our words has to be caught here; gpu, tpu, npu and their like are no slips.
- */
+/* A library's own word: NAME, NAME:N or NAME.N. Only the library knows which there are, so a slip
+ * in one of our words has to be caught here; gpu, tpu, npu and their like are no slips. */
 static enum prony_status parse_other(const char *word, struct error *err)
 {
 	static const char *const ours[] = {"cpu", "cuda"};

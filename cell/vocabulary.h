@@ -17,10 +17,8 @@
 	X(PRECISION_FP32, "fp32")                                                                  \
 	X(PRECISION_TF32, "tf32") X(PRECISION_FP16, "fp16") X(PRECISION_BF16, "bf16")
 
-/*
- * When the harness waits for issued work inside a window. Results of different modes are never
- * compared.
- */
+/* When the harness waits for issued work inside a window. Results of different modes are never
+ * compared. */
 #define SYNC_MODES(X)                                                                              \
 	X(SYNC_END, "end")	 /* once, at the end of the window: throughput */                  \
 	X(SYNC_STEP, "step")	 /* each step: latency */                                          \
@@ -72,11 +70,9 @@ struct vocabulary {
 	int count;
 };
 
-/*
- * For each enumeration: its vocabulary; the canonical word of a value, never NULL ("?" outside the
+/* For each enumeration: its vocabulary; the canonical word of a value, never NULL ("?" outside the
  * table); the value of a word or an alias (eval, infer: forward). Parsing returns false and leaves
- * *out untouched for an unknown word.
- */
+ * *out untouched for an unknown word. */
 #define X(name, words, prefix)                                                                     \
 	extern const struct vocabulary name##_vocabulary;                                          \
 	const char *name##_name(enum name value);                                                  \

@@ -181,10 +181,8 @@ enum prony_status ceilings_run(const char *self, const int *cpus, int cpu_count,
 	return status;
 }
 
-/*
- * A ceiling is the best value ever seen: a busy machine lowers a measurement, nothing raises it. So
- * a stored value replaces a lower one.
- */
+/* A ceiling is the best value ever seen: a busy machine lowers a measurement, nothing raises it. So
+ * a stored value replaces a lower one. */
 static void keep_best(json_t *found, const json_t *kept)
 {
 	static const char *const members[] = {"one", "all"};

@@ -5,11 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * Whether every word matches the cell: a prefix of its hash (at least four digits), a word or
+/* Whether every word matches the cell: a prefix of its hash (at least four digits), a word or
  * axis=word of its key, or the whole key in one argument. The bare word "native" means the
- * framework; the input of that name is "input=native".
- */
+ * framework; the input of that name is "input=native". */
 bool cell_words_match(const char *key, const char *hash, const char *const *words, size_t count);
 
 /* All words in one line; the caller frees it. */

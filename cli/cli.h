@@ -21,10 +21,8 @@ struct cli_command {
 
 /* Ends with a row whose run is NULL. */
 extern const struct cli_command cli_commands[];
-/*
- * The only functions of the program that print. Characters that a terminal would interpret become
- * U+FFFD (report/text.h), whatever the text and the target.
- */
+/* The only functions of the program that print. Characters that a terminal would interpret become
+ * U+FFFD (report/text.h), whatever the text and the target. */
 void cli_out(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard output */
 /* Flushes standard output. Returns the errno of the first failed write, 0 if all succeeded. */
 int cli_finish_output(void);
@@ -39,10 +37,8 @@ void cli_live_line(const char *text);
 /* Prints "prony: text"; the text includes the remedy. Returns the exit code of its status. */
 int cli_fail(const struct error *err);
 
-/*
- * Parses a command's options; prints help or the error. Returns true when the command should
- * continue; otherwise *exit_code is the exit code. `positional` has room for argc.
- */
+/* Parses a command's options; prints help or the error. Returns true when the command should
+ * continue; otherwise *exit_code is the exit code. `positional` has room for argc. */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
 	       const char **positional, size_t *positional_count, int *exit_code);
 /* The same for commands without positional arguments. */
@@ -104,10 +100,8 @@ int command_version(const struct cli_command *command, int argc, char **argv);
 int command_completion(const struct cli_command *command, int argc, char **argv);
 int command_worker_check(const struct cli_command *command, int argc, char **argv);
 int command_worker(const struct cli_command *command, int argc, char **argv);
-/*
- * The list of commands, printed with cli_out or cli_say; the command of a name, NULL if there is
- * none; the message for an unknown command, with the nearest name, and its exit code.
- */
+/* The list of commands, printed with cli_out or cli_say; the command of a name, NULL if there is
+ * none; the message for an unknown command, with the nearest name, and its exit code. */
 void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...));
 const struct cli_command *help_find(const struct cli_command *rows, const char *word);
 int help_unknown(const struct cli_command *rows, const char *word);

@@ -1,8 +1,6 @@
-/*
- * `prony completion SHELL`: prints scripts that call `prony complete WORD...` for the candidates of
+/* `prony completion SHELL`: prints scripts that call `prony complete WORD...` for the candidates of
  * the last word. The answers come from the parser's own tables: one "word<TAB>description" per
- * line, and :files or :folders when the shell should complete paths.
- */
+ * line, and :files or :folders when the shell should complete paths. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -226,10 +224,8 @@ static void offer_kind(const struct command_syntax *syntax, const char *kind, si
 	}
 }
 
-/*
- * Parses "list | verify [NAME|FILE...]": lower-case words come first, placeholders in capitals
- * follow.
- */
+/* Parses "list | verify [NAME|FILE...]": lower-case words come first, placeholders in capitals
+ * follow. */
 static void offer_arguments(const struct command_syntax *syntax, size_t place,
 			    const struct word *word)
 {

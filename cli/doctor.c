@@ -140,10 +140,8 @@ static void print_text(const struct finding *findings, size_t count)
 		cli_out("\nNothing found that will spoil a measurement.\n");
 }
 
-/*
- * Checks whether an installed framework is intact; a fault is a finding. Returns the number of
- * installations.
- */
+/* Checks whether an installed framework is intact; a fault is a finding. Returns the number of
+ * installations. */
 static size_t check_framework(const struct framework *framework, const char *environment,
 			      size_t *installed, struct finding *out)
 {

@@ -46,10 +46,8 @@ const struct option export_option_rows[] = {
 	{.name = NULL},
 };
 
-/*
- * One row per format and layout; layout NULL: the format has none. For `write` a run is loaded
- * whole to a depth; `stream` reads it in pieces with these parts.
- */
+/* One row per format and layout; layout NULL: the format has none. For `write` a run is loaded
+ * whole to a depth; `stream` reads it in pieces with these parts. */
 static const struct {
 	const char *format, *layout;
 	enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
@@ -155,10 +153,8 @@ static enum prony_status put_whole(const struct job *job, size_t run, struct err
 	return status;
 }
 
-/*
- * Writes each run before reading the next, and streaming formats write each comparison before the
- * next: there may be a million processes.
- */
+/* Writes each run before reading the next, and streaming formats write each comparison before the
+ * next: there may be a million processes. */
 static enum prony_status put_runs(const struct job *job, struct error *err)
 {
 	struct store *store = NULL;

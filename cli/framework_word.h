@@ -7,10 +7,8 @@
 /* registry_load; prints its notes to standard error. */
 enum prony_status cli_registry(struct registry *registry, struct error *err);
 
-/*
- * Splits "NAME[@ENV][:BACKEND]"; *environment is in the registry's arena, "" without one.
- * PRONY_USAGE lists the known frameworks or backends when it is unknown.
- */
+/* Splits "NAME[@ENV][:BACKEND]"; *environment is in the registry's arena, "" without one.
+ * PRONY_USAGE lists the known frameworks or backends when it is unknown. */
 enum prony_status framework_word(struct registry *registry, const char *word,
 				 const struct framework **framework, const char **environment,
 				 struct error *err);

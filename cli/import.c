@@ -19,10 +19,8 @@ static enum prony_status import_all(const char *file, const char **others, size_
 {
 	struct store *store = NULL;
 	enum prony_status status = PRONY_OK;
-	/*
-	 * Read all arguments first, so that a wrong word neither creates an empty store nor leaves
-	 * half an import.
-	 */
+	/* Read all arguments first, so that a wrong word neither creates an empty store nor leaves
+	 * half an import. */
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		struct store *other = NULL;
 		status = store_open(others[i], true, &other, err);

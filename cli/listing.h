@@ -10,10 +10,8 @@
 /* Missing texts ("" and NULL) become null. */
 json_t *listing_text(const char *text);
 
-/*
- * Prints an array of objects by columns, which end with title NULL; a row's `reason` is printed
- * below it.
- */
+/* Prints an array of objects by columns, which end with title NULL; a row's `reason` is printed
+ * below it. */
 void listing_print(const struct table_column *columns, const json_t *rows);
 
 extern const struct table_column framework_columns[];
@@ -21,10 +19,8 @@ extern const struct table_column framework_columns[];
 /* One row per framework, backend and named environment; new reference. */
 json_t *framework_rows(struct registry *registry);
 
-/*
- * Prints the named frameworks (NAME[@ENV][:BACKEND], which must be known), or all when count is 0.
- * Returns the exit code.
- */
+/* Prints the named frameworks (NAME[@ENV][:BACKEND], which must be known), or all when count is 0.
+ * Returns the exit code. */
 int listing_frameworks(struct registry *registry, const char *const *words, size_t count,
 		       const char *format);
 

@@ -4,11 +4,9 @@
 
 #include "base/error.h"
 
-/*
- * Waits while another prony measures, and prints that once; `stop` may be NULL. Closing *fd
+/* Waits while another prony measures, and prints that once; `stop` may be NULL. Closing *fd
  * releases the lock; without a lock *fd is unchanged. PRONY_IO when the program file was replaced
- * meanwhile.
- */
+ * meanwhile. */
 enum prony_status machine_lock(const volatile int *stop, int *fd, struct error *err);
 
 #endif

@@ -10,10 +10,8 @@
 #include "cli/cli.h"
 #include "cli/environment.h"
 
-/*
- * If the caller closed a standard stream, the next opened file would get its number and receive our
- * output.
- */
+/* If the caller closed a standard stream, the next opened file would get its number and receive our
+ * output. */
 static bool open_standard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -28,10 +26,8 @@ static bool reader_is_gone(int errnum)
 	return errnum == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR));
 }
 
-/*
- * Output that could not be written is a failure, except when the reader has closed the pipe. A
- * command's own exit code (a verdict, failed cells) is kept.
- */
+/* Output that could not be written is a failure, except when the reader has closed the pipe. A
+ * command's own exit code (a verdict, failed cells) is kept. */
 static int finish_output(int code)
 {
 	int errnum = cli_finish_output();
@@ -66,10 +62,8 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	/*
-	 * With SIGXFSZ ignored, a write beyond `ulimit -f` fails with an error that can be
-	 * reported; the signal would kill us silently.
-	 */
+	/* With SIGXFSZ ignored, a write beyond `ulimit -f` fails with an error that can be
+	 * reported; the signal would kill us silently. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!open_standard_streams())
 		return prony_status_exit(PRONY_INTERNAL);

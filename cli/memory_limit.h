@@ -9,17 +9,13 @@ struct memory_limit {
 	const char *of; /* what sets the limit, for a message */
 };
 
-/*
- * For the processes of a cell: the user's limit (MiB, 0 = none), otherwise 90 % of the available
- * memory.
- */
+/* For the processes of a cell: the user's limit (MiB, 0 = none), otherwise 90 % of the available
+ * memory. */
 struct memory_limit memory_limit_worker(long long said_mib);
 
-/*
- * For the reference interpreter, which runs while nothing is timed: half of the memory that this
+/* For the reference interpreter, which runs while nothing is timed: half of the memory that this
  * process may ever use, even if some is in use now. The size of a gate must not depend on the
- * moment.
- */
+ * moment. */
 int64_t memory_limit_reference(void);
 
 #endif

@@ -1,7 +1,5 @@
-/*
- * Output functions of all commands: errors, options, tables, JSON. No other file prints, because
- * text from frameworks, files and other people's stores must be made safe for a terminal first.
- */
+/* Output functions of all commands: errors, options, tables, JSON. No other file prints, because
+ * text from frameworks, files and other people's stores must be made safe for a terminal first. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,10 +59,8 @@ void cli_out(const char *format, ...)
 void cli_say(const char *format, ...)
 {
 	va_list arguments;
-	/*
-	 * Both streams may go to one file: flush first, so that messages do not end up inside a
-	 * table.
-	 */
+	/* Both streams may go to one file: flush first, so that messages do not end up inside a
+	 * table. */
 	cli_finish_output();
 	va_start(arguments, format);
 	print_to(stderr, format, arguments);

@@ -215,10 +215,8 @@ static const char *path_end(const char *path)
 	return slash ? slash + 1 : path + length - PATH_SHOWN;
 }
 
-/*
- * Adds a table of a function's lines in order; if there are many, lines that took no time are left
- * out.
- */
+/* Adds a table of a function's lines in order; if there are many, lines that took no time are left
+ * out. */
 static void function_table(const struct profile *profile, const struct profile_function *function,
 			   size_t top, bool colour, int width, struct strbuf *out)
 {

@@ -15,10 +15,8 @@
 #include "report/summary.h"
 
 #define SECOND_NS INT64_C(1000000000)
-/*
- * The line is redrawn more often than its clock changes, so that a late redraw on a busy machine
- * still leaves no second without a change.
- */
+/* The line is redrawn more often than its clock changes, so that a late redraw on a busy machine
+ * still leaves no second without a change. */
 #define TICK_NS (SECOND_NS / 4)
 #define REFERENCE_LINE_NS (10 * SECOND_NS)
 /* Without a terminal, a line is printed at least this often. */

@@ -1,8 +1,6 @@
-/*
- * The progress display of `prony run`. On a terminal: one live line that changes four times a
+/* The progress display of `prony run`. On a terminal: one live line that changes four times a
  * second, and above it the results so far. Elsewhere: a line for each process, and one after a long
- * time without output.
- */
+ * time without output. */
 #ifndef PRONY_CLI_PROGRESS_H
 #define PRONY_CLI_PROGRESS_H
 

@@ -30,10 +30,8 @@ enum prony_status results_load(struct store *store, const char *which, enum resu
 enum prony_status results_load_run(const char *store, const char *which, enum results_depth depth,
 				   struct stored_run *out, struct error *err);
 
-/*
- * Loads a run and its summary for a page or figures, with intervals and sensor series. For very
- * large runs only the first comparisons have processes (report/stream.h).
- */
+/* Loads a run and its summary for a page or figures, with intervals and sensor series. For very
+ * large runs only the first comparisons have processes (report/stream.h). */
 enum prony_status results_load_for_page(struct store *store, const char *which,
 					struct stored_run *run, struct summary *summary,
 					struct error *err);
@@ -41,16 +39,12 @@ enum prony_status results_load_for_page(struct store *store, const char *which,
 /* Opens an existing store for writing; PRONY_BAD_INPUT when there is none. */
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err);
 
-/*
- * Checks before reading or measuring that `path` (NULL and "-": standard output) can be written and
- * is not the store itself.
- */
+/* Checks before reading or measuring that `path` (NULL and "-": standard output) can be written and
+ * is not the store itself. */
 enum prony_status results_check_output(const char *path, const char *store, struct error *err);
 
-/*
- * Adds the published figures of the run's suite, if there are any. A broken file of them is
- * reported and otherwise ignored.
- */
+/* Adds the published figures of the run's suite, if there are any. A broken file of them is
+ * reported and otherwise ignored. */
 void results_published(const struct summary *summary, struct strbuf *out);
 
 /* Writes text to a file, or to standard output for NULL and "-". */

@@ -33,11 +33,9 @@ enum { NOT_OK_SHOWN = 3 };
 
 static volatile int stop_wanted;
 
-/*
- * The reference may compute for long before it checks the request to stop. Therefore a second
+/* The reference may compute for long before it checks the request to stop. Therefore a second
  * signal ends the program at once, and the guards end the workers. A second signal within two
- * seconds does not count: timeout(1) sends each signal twice.
- */
+ * seconds does not count: timeout(1) sends each signal twice. */
 static void on_signal(int number)
 {
 	static struct timespec first;
@@ -163,10 +161,8 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	return status;
 }
 
-/*
- * Whether a cell makes the run a failure. A cell that is only requested by a suite or by `all` may
- * be missing or unsupported.
- */
+/* Whether a cell makes the run a failure. A cell that is only requested by a suite or by `all` may
+ * be missing or unsupported. */
 static bool is_failure(const struct job *job, size_t cell)
 {
 	enum cell_status status = job->study.cells[cell].status;
@@ -206,10 +202,8 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 	strbuf_release(&text);
 }
 
-/*
- * Returns the exit code: 1 if a cell requested by name is not ok, or if no cell is ok; then names
- * these cells.
- */
+/* Returns the exit code: 1 if a cell requested by name is not ok, or if no cell is ok; then names
+ * these cells. */
 static int outcome(const struct job *job)
 {
 	size_t good = 0, failures = 0;
@@ -317,11 +311,9 @@ static void record_machine(struct job *job)
 	job_drop_replaced(job);
 }
 
-/*
- * Waits for the machine lock before any watching or timing, because another prony would count as
+/* Waits for the machine lock before any watching or timing, because another prony would count as
  * load. Then reads again what may have changed meanwhile: the record of the machine, and the run
- * that the baseline's name refers to.
- */
+ * that the baseline's name refers to. */
 static enum prony_status take_machine(struct job *job, struct error *err)
 {
 	enum prony_status status = PRONY_OK;

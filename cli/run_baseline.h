@@ -7,26 +7,20 @@
 /* Checks the options that name runs, before any other work. */
 enum prony_status baseline_check_options(const struct run_options *options, struct error *err);
 
-/*
- * Loads the baseline, if one is given. Checks before any measurement that it can be compared with
- * the run: a common cell and the same machine.
- */
+/* Loads the baseline, if one is given. Checks before any measurement that it can be compared with
+ * the run: a common cell and the same machine. */
 enum prony_status baseline_load(struct job *job, struct error *err);
 /* Called when the run has its number: fails if the baseline is the run that --resume continues. */
 enum prony_status baseline_is_older(const struct job *job, struct error *err);
 void baseline_release(struct job *job);
 
-/*
- * Compares the finished run with the baseline: prints the result, or adds the member "comparison"
- * to `json`. Sets job->slower and job->broken.
- */
+/* Compares the finished run with the baseline: prints the result, or adds the member "comparison"
+ * to `json`. Sets job->slower and job->broken. */
 enum prony_status baseline_compare(struct job *job, const struct stored_run *run, json_t *json,
 				   struct error *err);
 
-/*
- * Carries out --save-baseline: moves the name to this run from the run that had it. Does nothing if
- * `failed`, or if a cell is slower.
- */
+/* Carries out --save-baseline: moves the name to this run from the run that had it. Does nothing if
+ * `failed`, or if a cell is slower. */
 enum prony_status baseline_save(struct job *job, bool failed, struct error *err);
 
 #endif

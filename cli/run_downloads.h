@@ -5,11 +5,9 @@
 #include "base/strbuf.h"
 #include "plan/plan.h"
 
-/*
- * Adds a line for each framework and data set that cells lack, with the command that gets it and
+/* Adds a line for each framework and data set that cells lack, with the command that gets it and
  * its size (for frameworks as stated in their lock), and one with the sum. Adds nothing if nothing
- * is missing.
- */
+ * is missing. */
 void downloads_text(const struct plan *plan, struct strbuf *out);
 
 #endif

@@ -25,16 +25,12 @@ struct job {
 	bool broken; /* a cell that is ok in the baseline is not ok in this run */
 };
 
-/*
- * Removes from the machine's record the environment variables that prony sets for each worker (the
- * number of threads), because no worker sees their values.
- */
+/* Removes from the machine's record the environment variables that prony sets for each worker (the
+ * number of threads), because no worker sees their values. */
 void job_drop_replaced(struct job *job);
 
-/*
- * Opens the run in the store: a new one, or with --resume the newest unfinished one of the same
- * kind. Stores `argv` with it as the command.
- */
+/* Opens the run in the store: a new one, or with --resume the newest unfinished one of the same
+ * kind. Stores `argv` with it as the command. */
 enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err);
 
 #endif

@@ -144,10 +144,8 @@ static bool is_framework(const char *word)
 	return found;
 }
 
-/*
- * Sets an error if the word in the place of a suite is something else that is known. A suite may
- * have the name of a network (alexnet).
- */
+/* Sets an error if the word in the place of a suite is something else that is known. A suite may
+ * have the name of a network (alexnet). */
 static enum prony_status not_a_suite(const char *word, struct error *err)
 {
 	size_t length = strlen(word);

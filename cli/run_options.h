@@ -62,10 +62,8 @@ extern const struct option run_option_rows[];
 /* Sets the defaults: no options given. */
 void run_options_init(struct run_options *options);
 
-/*
- * Makes a spec from the suites named on the command line, then the options, which override them,
- * then defaults.
- */
+/* Makes a spec from the suites named on the command line, then the options, which override them,
+ * then defaults. */
 enum prony_status run_options_spec(const struct run_options *options, const char **suites,
 				   size_t suite_count, struct spec *spec, struct error *err);
 

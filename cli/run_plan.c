@@ -29,10 +29,8 @@ static void rest_of(const struct labels *labels, const struct plan_cell *cell, c
 		label_text(&rest, &cell->cell, out, CELL_KEY_BYTES);
 }
 
-/*
- * Returns the end of the cells from `first` that differ only in their framework, the innermost axis
- * of a plan.
- */
+/* Returns the end of the cells from `first` that differ only in their framework, the innermost axis
+ * of a plan. */
 static size_t end_of_comparison(const struct plan *plan, const struct labels *labels, size_t first)
 {
 	char label[CELL_KEY_BYTES], other[CELL_KEY_BYTES];
@@ -131,10 +129,8 @@ static bool lacks_something(const struct plan_cell *cell)
 	return cell->status == CELL_MISSING && cell->place->origin != ORIGIN_NONE;
 }
 
-/*
- * Groups the selected cells of the plan by their reasons; returns a new array, which the caller
- * frees.
- */
+/* Groups the selected cells of the plan by their reasons; returns a new array, which the caller
+ * frees. */
 static struct obstacle *find_obstacles(const struct plan *plan,
 				       bool (*meant)(const struct plan_cell *cell),
 				       size_t *obstacle_count, size_t *cell_count)

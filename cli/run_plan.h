@@ -7,18 +7,14 @@
 #include "base/strbuf.h"
 #include "plan/plan.h"
 
-/*
- * Adds what all cells have in common, a paragraph of frameworks for each comparison, then the cells
+/* Adds what all cells have in common, a paragraph of frameworks for each comparison, then the cells
  * that cannot run, with the reason; cells with the same reason share a line. `width`: columns of
- * the terminal.
- */
+ * the terminal. */
 void plan_text(const struct plan *plan, int width, struct strbuf *out);
 
-/*
- * Adds one line: how many cells cannot run although their framework is here, because data or a
+/* Adds one line: how many cells cannot run although their framework is here, because data or a
  * device is missing, and the reasons. Returns false and adds nothing if there are none. The table
- * shows the frameworks that are not here and the unsupported cells.
- */
+ * shows the frameworks that are not here and the unsupported cells. */
 bool plan_lacks_text(const struct plan *plan, struct strbuf *out);
 
 /* Adds a line for each cell: its key, its status, and the command of its worker. */

@@ -24,11 +24,9 @@ struct selection {
 /* Call this first; selection_release may then be called in any case. */
 void selection_init(struct selection *selection);
 
-/*
- * Makes a spec from suites and options, and a plan from it and the user's own workers. `options`
+/* Makes a spec from suites and options, and a plan from it and the user's own workers. `options`
  * and `words` must outlive the selection. Errors: PRONY_USAGE and those of suites, descriptors and
- * the plan.
- */
+ * the plan. */
 enum prony_status selection_make(struct selection *selection, const struct run_options *options,
 				 const char **words, size_t count, struct error *err);
 

@@ -1,7 +1,5 @@
-/*
- * `prony selftest`: the smallest difference that prony can detect on this machine, its own cost,
- * and the ceilings.
- */
+/* `prony selftest`: the smallest difference that prony can detect on this machine, its own cost,
+ * and the ceilings. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,10 +29,8 @@
 #define MILLISECOND_NS INT64_C(1000000)
 
 enum { DRAWS = 2000, CLOCK_READS = 200000 };
-/*
- * Above this limit other programs dominate: with such a threshold every comparison would be SAME.
- * The result is reported but not stored.
- */
+/* Above this limit other programs dominate: with such a threshold every comparison would be SAME.
+ * The result is reported but not stored. */
 #define APART_MAX 0.1
 
 struct selftest_options {

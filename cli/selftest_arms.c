@@ -1,7 +1,5 @@
-/*
- * Runs the framework fake through everything that `prony run` does: two identical arms and arms
- * slowed down by known amounts.
- */
+/* Runs the framework fake through everything that `prony run` does: two identical arms and arms
+ * slowed down by known amounts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,10 +201,8 @@ enum prony_status arms_measure(int64_t limit_ns, const volatile int *stop, struc
 {
 	double(*means_ns)[ARM_ROUNDS_MAX] = memory_alloc(sizeof out->means_ns);
 	int64_t deadline_ns = clock_monotonic_ns() + limit_ns;
-	/*
-	 * A process takes about twice its window plus a fixed time; many processes are better than
-	 * long ones.
-	 */
+	/* A process takes about twice its window plus a fixed time; many processes are better than
+	 * long ones. */
 	int64_t window_ns = limit_ns / 40;
 	window_ns = window_ns > TRIAL_WINDOW_MAX_NS ? TRIAL_WINDOW_MAX_NS : window_ns;
 	window_ns = window_ns < TRIAL_WINDOW_MIN_NS ? TRIAL_WINDOW_MIN_NS : window_ns;

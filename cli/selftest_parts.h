@@ -16,10 +16,8 @@ struct observer {
 							 interval; NaN if unknown */
 };
 
-/*
- * Works on all `cores` for about limit_ns, in blocks with and without sensors. Starts an idle child
- * for the sensors to observe.
- */
+/* Works on all `cores` for about limit_ns, in blocks with and without sensors. Starts an idle child
+ * for the sensors to observe. */
 enum prony_status observer_measure(int cores, int64_t limit_ns, struct observer *out,
 				   struct error *err);
 

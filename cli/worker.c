@@ -43,10 +43,8 @@ int command_worker(const struct cli_command *command, int argc, char **argv)
 		if (err.code)
 			exit_code = cli_fail(&err);
 	}
-	/*
-	 * Skip destructors: those of some frameworks crash or hang, and everything has been
-	 * delivered.
-	 */
+	/* Skip destructors: those of some frameworks crash or hang, and everything has been
+	 * delivered. */
 	fflush(NULL);
 	_exit(exit_code);
 }

@@ -107,10 +107,8 @@ static void print_result(void *context, const char *check, enum check_outcome ou
 	cli_finish_output(); /* flush, because the worker may take long over the next check */
 }
 
-/*
- * Everything after the first word that is not our option belongs to the worker: put "--" before it.
- * All our options except help take a value. NULL without memory; the caller frees it.
- */
+/* Everything after the first word that is not our option belongs to the worker: put "--" before it.
+ * All our options except help take a value. NULL without memory; the caller frees it. */
 static char **guard_command(int *argc, char **argv)
 {
 	static char dashes[] = "--";

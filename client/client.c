@@ -26,10 +26,8 @@ static enum prony_status refused(const json_t *reply, const char *verb, struct e
 	return error_set(err, PRONY_CRASHED, "%s failed: %s", verb, text);
 }
 
-/*
- * Parses client->line and checks that it is the reply to a request with this id. The id may be null
- * if the worker could not read it; then the reply must be a refusal.
- */
+/* Parses client->line and checks that it is the reply to a request with this id. The id may be null
+ * if the worker could not read it; then the reply must be a refusal. */
 static enum prony_status take_reply(struct client *client, const char *verb, int64_t id,
 				    json_t **reply, struct error *err)
 {

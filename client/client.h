@@ -1,7 +1,5 @@
-/*
- * The parent's end of the worker protocol: starts a worker under a guard, sends requests, checks
- * every reply, ends it.
- */
+/* The parent's end of the worker protocol: starts a worker under a guard, sends requests, checks
+ * every reply, ends it. */
 #ifndef PRONY_CLIENT_CLIENT_H
 #define PRONY_CLIENT_CLIENT_H
 
@@ -30,10 +28,8 @@ struct client_spec {
 	int64_t memory_limit_bytes;
 	int64_t timeout_ns; /* of each request without a longer one of its own */
 	const volatile int *stop;
-	/*
-	 * Returns how long, between two instants of the monotonic clock, the worker was seen to
-	 * compute nothing on any device that can be watched; NULL: it cannot be seen.
-	 */
+	/* Returns how long, between two instants of the monotonic clock, the worker was seen to
+	 * compute nothing on any device that can be watched; NULL: it cannot be seen. */
 	int64_t (*rested_ns)(void *context, int64_t from_ns, int64_t to_ns);
 	void *rested_context;
 	bool no_shared_memory; /* offer no shared memory: files of the bundle serve */
@@ -46,23 +42,19 @@ struct client;
 enum prony_status client_start(const struct client_spec *spec, struct client **out,
 			       struct error *err);
 
-/*
- * Sends a request (`members` may be NULL; its reference is taken) and waits for the reply. *reply
+/* Sends a request (`members` may be NULL; its reference is taken) and waits for the reply. *reply
  * is a new reference. An ok:false reply becomes its status and text, even if its id is null because
  * the worker could not read the request. PRONY_PROTOCOL: not JSON, wrong id, line too long;
  * PRONY_CRASHED: the worker ended; PRONY_TIMEOUT; PRONY_OUT_OF_MEMORY: over the limit;
- * PRONY_INTERRUPTED. sent_ns and received_ns bracket the request on prony's clock (may be NULL).
- */
+ * PRONY_INTERRUPTED. sent_ns and received_ns bracket the request on prony's clock (may be NULL). */
 enum prony_status client_request(struct client *client, enum protocol_verb verb, json_t *members,
 				 int64_t timeout_ns, json_t **reply, int64_t *sent_ns,
 				 int64_t *received_ns, struct error *err);
 
-/*
- * The same in three steps, for workers that are driven together (run/team.h): client_ask sends the
+/* The same in three steps, for workers that are driven together (run/team.h): client_ask sends the
  * request; client_await waits until each of at most CLIENTS_MAX workers, all asked the same verb,
  * has sent its whole reply; client_take_reply checks it. The first failure ends the wait; workers
- * whose reply is then missing cannot be asked again.
- */
+ * whose reply is then missing cannot be asked again. */
 enum { CLIENTS_MAX = 64 };
 struct client_reply {
 	json_t *json; /* new reference */
@@ -74,10 +66,8 @@ enum prony_status client_await(struct client *const *clients, size_t count, stru
 enum prony_status client_take_reply(struct client *client, struct client_reply *out,
 				    struct error *err);
 
-/*
- * Returns PRONY_INVALID when the reply to hello (borrowed) names another framework than `name`,
- * under which the results would be stored.
- */
+/* Returns PRONY_INVALID when the reply to hello (borrowed) names another framework than `name`,
+ * under which the results would be stored. */
 enum prony_status client_check_name(const json_t *reply, const char *name, struct error *err);
 
 /* The result of a run request; records are borrowed until the next one. */
@@ -96,11 +86,9 @@ enum prony_status client_ask_run(struct client *client, int64_t steps, enum sync
 enum prony_status client_take_window(struct client *client, int64_t steps, enum sync_mode sync,
 				     int64_t every, struct client_window *out, struct error *err);
 
-/*
- * The run verb. Checks every claim: the count and order of records, and that they lie within the
+/* The run verb. Checks every claim: the count and order of records, and that they lie within the
  * request's own bracket. They must cover all of the bracket except the time that the worker takes
- * to be asked, to answer and to rest (spec->rested_ns). PRONY_INVALID says which claim fails.
- */
+ * to be asked, to answer and to rest (spec->rested_ns). PRONY_INVALID says which claim fails. */
 enum prony_status client_run(struct client *client, int64_t steps, enum sync_mode sync,
 			     int64_t every, int64_t slot, int64_t timeout_ns,
 			     struct client_window *out, struct error *err);
@@ -111,18 +99,14 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 enum prony_status client_read(struct client *client, const char *what, struct arena *arena,
 			      struct tensor_set *out, struct error *err);
 
-/*
- * The profile verb. The worker's report about the steps is in the bundle's file. *sent_ns and
- * *received_ns bracket it on prony's clock. PRONY_INVALID: the steps that it claims are others.
- */
+/* The profile verb. The worker's report about the steps is in the bundle's file. *sent_ns and
+ * *received_ns bracket it on prony's clock. PRONY_INVALID: the steps that it claims are others. */
 enum prony_status client_profile(struct client *client, enum protocol_profile what, int64_t steps,
 				 int64_t slot, int64_t timeout_ns, int64_t *sent_ns,
 				 int64_t *received_ns, struct error *err);
 
-/*
- * For worker-check: sends any bytes as one line and takes the reply to them, ok or not. The id of
- * the reply must be the value of client_next_id() before the call, or null with ok:false.
- */
+/* For worker-check: sends any bytes as one line and takes the reply to them, ok or not. The id of
+ * the reply must be the value of client_next_id() before the call, or null with ok:false. */
 enum prony_status client_send_raw(struct client *client, const char *bytes, size_t length,
 				  int64_t timeout_ns, json_t **reply, struct error *err);
 int64_t client_next_id(const struct client *client);
@@ -142,16 +126,12 @@ struct client_end {
 	bool clean; /* it replied to close and exited 0 */
 };
 
-/*
- * Asks the worker to close if it still can, waits briefly, ends the whole tree and reaps it. Never
- * fails; frees the client. NULL is allowed.
- */
+/* Asks the worker to close if it still can, waits briefly, ends the whole tree and reaps it. Never
+ * fails; frees the client. NULL is allowed. */
 void client_end(struct client *client, struct client_end *out);
 
-/*
- * The parent's end of the ring of batches (client_spec.ring_bytes): its memory, which lives until
- * client_end, and two non-blocking pipe ends, which the caller owns.
- */
+/* The parent's end of the ring of batches (client_spec.ring_bytes): its memory, which lives until
+ * client_end, and two non-blocking pipe ends, which the caller owns. */
 struct client_ring {
 	void *memory;
 	int ready_fd; /* for writing */

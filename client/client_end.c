@@ -49,10 +49,8 @@ static void reap(struct client *client)
 		kill(client->guard, SIGKILL);
 		process_wait(client->guard, -1, &end, NULL);
 	}
-	/*
-	 * A guard that was killed ended no process; its descendants are now children of this
-	 * process.
-	 */
+	/* A guard that was killed ended no process; its descendants are now children of this
+	 * process. */
 	if (!client->ended)
 		client->left_over = process_end_orphans(&client->before);
 	client_drain_log(client);

@@ -59,30 +59,24 @@ static inline bool client_interrupted(const struct client *client)
 
 void client_close_fd(int *fd);
 
-/*
- * Waits at most until the deadline for any input from these workers or their guards, and if
- * `writing` also until one can take more of a request. Takes in logs and reports.
- */
+/* Waits at most until the deadline for any input from these workers or their guards, and if
+ * `writing` also until one can take more of a request. Takes in logs and reports. */
 void client_wait(struct client *const *clients, size_t count, bool writing, int64_t deadline_ns);
 
 /* Reads what the worker printed and the guard reported so far. */
 void client_drain_log(struct client *client);
 void client_drain_report(struct client *client);
 
-/*
- * Checks before a request that the user has not interrupted and that no line has come that would be
- * taken for the reply.
- */
+/* Checks before a request that the user has not interrupted and that no line has come that would be
+ * taken for the reply. */
 enum prony_status client_may_ask(struct client *client, const char *verb, struct error *err);
 
 /* Sends bytes; PRONY_TIMEOUT if the worker does not read them. `verb` is for messages. */
 enum prony_status client_send(struct client *client, const char *verb, const char *bytes,
 			      size_t length, int64_t deadline_ns, struct error *err);
 
-/*
- * Reads the part of a reply that has come into client->line; *complete: its newline has come. After
- * an error the worker cannot be asked any more.
- */
+/* Reads the part of a reply that has come into client->line; *complete: its newline has come. After
+ * an error the worker cannot be asked any more. */
 enum prony_status client_read_line(struct client *client, const char *verb, int64_t deadline_ns,
 				   bool *complete, struct error *err);
 

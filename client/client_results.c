@@ -8,10 +8,8 @@
 #include "bundle/bundle.h"
 #include "client/client_internal.h"
 
-/*
- * A reply may follow its window by so much; a worker that claims far less time than passed is
- * wrong. Correct workers in Python came up to 2 s late on two cores with ten other processes.
- */
+/* A reply may follow its window by so much; a worker that claims far less time than passed is
+ * wrong. Correct workers in Python came up to 2 s late on two cores with ten other processes. */
 #define UNEXPLAINED_NS INT64_C(3000000000)
 
 static void keep_records(struct client *client, void *records, const struct step_record **out)
@@ -21,10 +19,8 @@ static void keep_records(struct client *client, void *records, const struct step
 	*out = records;
 }
 
-/*
- * Reads step records from shared memory or from the bundle's file. They are copied, so that the
- * worker cannot change them between the check and their use.
- */
+/* Reads step records from shared memory or from the bundle's file. They are copied, so that the
+ * worker cannot change them between the check and their use. */
 static enum prony_status fetch_records(struct client *client, int64_t count,
 				       const struct step_record **out, struct error *err)
 {
@@ -52,11 +48,9 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 	return status;
 }
 
-/*
- * Returns how much of the time outside the steps the worker computed nothing, so that no work is
+/* Returns how much of the time outside the steps the worker computed nothing, so that no work is
  * hidden in it. Some frameworks' loops wait for a thread of their own before they return
- * (docs/frameworks-python.md).
- */
+ * (docs/frameworks-python.md). */
 static int64_t rested_ns(const struct client *client, int64_t from_ns, int64_t to_ns)
 {
 	const struct client_spec *spec = client->spec;

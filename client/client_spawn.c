@@ -131,10 +131,8 @@ static void keep_ends(struct client *client, struct pipes *pipes)
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
 		*ours[i] = *ends[i];
 		*ends[i] = -1;
-		/*
-		 * The parent's ends do not block, so that no worker can hold it in a read or a
-		 * write.
-		 */
+		/* The parent's ends do not block, so that no worker can hold it in a read or a
+		 * write. */
 		if (*ours[i] >= 0)
 			fcntl(*ours[i], F_SETFL, O_NONBLOCK);
 	}

@@ -129,10 +129,8 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 			"the worker's processes grew over %lld MiB of resident memory during %s "
 			"(--memory-limit sets another limit)",
 			(long long)(client->spec->memory_limit_bytes >> 20), verb);
-	/*
-	 * Remaining processes of its tree may hold the reply channel open, but none of them will
-	 * reply.
-	 */
+	/* Remaining processes of its tree may hold the reply channel open, but none of them will
+	 * reply. */
 	if (client->report_fd < 0 && !client->ended && !client->exec_errno)
 		return error_set(err, PRONY_CRASHED,
 				 "something killed the worker's guard during %s", verb);
@@ -158,10 +156,8 @@ static void last_words(struct client *client, char *out, size_t bytes)
 	free(log);
 }
 
-/*
- * Called when the worker's end of a channel is closed: waits for the guard's report and sets the
- * error.
- */
+/* Called when the worker's end of a channel is closed: waits for the guard's report and sets the
+ * error. */
 static enum prony_status died(struct client *client, const char *verb, struct error *err)
 {
 	int64_t deadline = clock_monotonic_ns() + LAST_WORD_NS;

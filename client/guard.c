@@ -20,10 +20,8 @@
 
 #define HELPERS_NAP_NS 10000000
 #define KILL_NAP_NS 1000000
-/*
- * 2 s in all: an interpreter needs 50 ms to end, and 40 times as long on a machine with 40 times
- * the load that it can carry.
- */
+/* 2 s in all: an interpreter needs 50 ms to end, and 40 times as long on a machine with 40 times
+ * the load that it can carry. */
 enum { HELPERS_NAPS = 200 };
 enum { CHILDREN_MAX = 256, INHERITED_MAX = 64, EXIT_GUARD_USAGE = 64, EXIT_NO_WORKER = 127 };
 
@@ -131,10 +129,8 @@ static bool wait_for_either(pid_t worker, int life_fd, int *status)
 	}
 }
 
-/*
- * Waits briefly for helpers of a worker that has ended, such as Python's resource tracker, to end
- * too.
- */
+/* Waits briefly for helpers of a worker that has ended, such as Python's resource tracker, to end
+ * too. */
 static void wait_for_helpers(void)
 {
 	const struct timespec nap = {.tv_nsec = HELPERS_NAP_NS};
@@ -148,11 +144,9 @@ static void wait_for_helpers(void)
 	}
 }
 
-/*
- * Kills and reaps until no process is left below the guard. Returns how many it had to kill besides
+/* Kills and reaps until no process is left below the guard. Returns how many it had to kill besides
  * the worker. Orphans of killed processes become children of the guard (subreaper), so each round
- * reaches one generation further down.
- */
+ * reaches one generation further down. */
 static int end_tree(pid_t worker, int *status)
 {
 	for (int killed = 0;;) {
@@ -161,10 +155,8 @@ static int end_tree(pid_t worker, int *status)
 		for (int i = 0; i < count; i++)
 			kill(children[i], SIGKILL);
 		int ended;
-		/*
-		 * Does not block: while processes come and go the list of children may be
-		 * incomplete.
-		 */
+		/* Does not block: while processes come and go the list of children may be
+		 * incomplete. */
 		pid_t pid = waitpid(-1, &ended, WNOHANG);
 		if (pid == 0)
 			nanosleep(&(struct timespec){.tv_nsec = KILL_NAP_NS}, NULL);

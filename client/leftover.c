@@ -34,10 +34,8 @@ static bool is_ours_and_old(int fd)
 	       time(NULL) - info.st_mtime > YOUNG_S;
 }
 
-/*
- * Removes a folder if its lock can be taken. If it cannot, for whatever reason, the folder counts
- * as in use.
- */
+/* Removes a folder if its lock can be taken. If it cannot, for whatever reason, the folder counts
+ * as in use. */
 static void sweep(const char *parent, const char *name)
 {
 	char *path = path_join(parent, name);

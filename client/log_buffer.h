@@ -16,10 +16,8 @@ void log_buffer_init(struct log_buffer *log);
 void log_buffer_release(struct log_buffer *log);
 /* Adds bytes. They are dropped if there is no memory: a missing log must not fail a result. */
 void log_buffer_add(struct log_buffer *log, const char *bytes, size_t length);
-/*
- * Returns one terminated text, with a line that counts the bytes left out; NUL bytes become '?'.
- * The caller frees it; NULL only without memory.
- */
+/* Returns one terminated text, with a line that counts the bytes left out; NUL bytes become '?'.
+ * The caller frees it; NULL only without memory. */
 char *log_buffer_text(const struct log_buffer *log);
 
 #endif

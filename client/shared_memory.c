@@ -33,10 +33,8 @@ enum prony_status shared_init(struct shared *shared, size_t records, size_t tens
 		return error_errno(err, PRONY_INTERNAL, errno,
 				   "cannot make %llu bytes of shared memory",
 				   (unsigned long long)header.total_bytes);
-	/*
-	 * If a worker shrank the memory, SIGBUS would end the parent. On systems without seals that
-	 * remains possible.
-	 */
+	/* If a worker shrank the memory, SIGBUS would end the parent. On systems without seals that
+	 * remains possible. */
 	fcntl(shared->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	void *map = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
 	if (map == MAP_FAILED)

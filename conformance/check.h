@@ -37,27 +37,21 @@ enum check_outcome {
 };
 
 #define CHECK_FIGURE_BYTES (GATE_CHECK_BYTES + 100)
-/*
- * Text of a figure: "change of fc1.weight differs from the reference by 7, allowed 0.0001, 8.00
- * times the reference's".
- */
+/* Text of a figure: "change of fc1.weight differs from the reference by 7, allowed 0.0001, 8.00
+ * times the reference's". */
 void check_figure_text(const struct gate_check *figure, char text[CHECK_FIGURE_BYTES]);
 
 struct check_sink {
-	/*
-	 * Called once per check. `detail` says why it failed or was skipped, "" when it passed.
-	 * `figures` (borrowed; NULL: none) has everything that a gate compared, by step.
-	 */
+	/* Called once per check. `detail` says why it failed or was skipped, "" when it passed.
+	 * `figures` (borrowed; NULL: none) has everything that a gate compared, by step. */
 	void (*result)(void *context, const char *check, enum check_outcome outcome,
 		       const char *detail, const struct gate_check *figures, size_t figure_count);
 	void *context;
 };
 
-/*
- * Returns PRONY_OK when every check passed; otherwise PRONY_MISMATCH with the number of failures in
+/* Returns PRONY_OK when every check passed; otherwise PRONY_MISMATCH with the number of failures in
  * err. If the ordinary checks fail, the others are not run. Other errors are prony's own, or
- * PRONY_INTERRUPTED. The caller must ignore SIGPIPE.
- */
+ * PRONY_INTERRUPTED. The caller must ignore SIGPIPE. */
 enum prony_status worker_check(const struct check_spec *spec, const struct check_sink *sink,
 			       struct error *err);
 

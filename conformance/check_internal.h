@@ -60,10 +60,8 @@ void check_cell(const struct checker *checker, const struct network *network, en
 enum prony_status check_session_start(struct checker *checker, const char *name, int slots,
 				      bool shared_memory, struct check_session *out,
 				      struct error *err);
-/*
- * Ends the worker, with a close request if it still expects one. The session must be released in
- * any case.
- */
+/* Ends the worker, with a close request if it still expects one. The session must be released in
+ * any case. */
 void check_session_end(struct check_session *session, struct client_end *end);
 void check_session_release(struct check_session *session);
 
@@ -92,10 +90,8 @@ enum prony_status check_supports(struct check_session *session, struct error *wh
 enum prony_status check_open(struct check_session *session, struct error *why);
 enum prony_status check_build(struct check_session *session, struct error *why);
 
-/*
- * The last step: the worker answers close, exits with code 0 and leaves no process behind. Also
- * used after refused requests.
- */
+/* The last step: the worker answers close, exits with code 0 and leaves no process behind. Also
+ * used after refused requests. */
 enum prony_status check_close(struct check_session *session, struct error *why);
 enum prony_status check_feed(struct check_session *session, struct error *why);
 

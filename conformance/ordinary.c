@@ -148,10 +148,8 @@ static enum prony_status read_weights(struct check_session *session, struct erro
 	return read_all(session, "weights", VALUE_PARAMETER, why);
 }
 
-/*
- * A worker without a stage that ends before the update may have no gradients to return, and some
- * frameworks overwrite them in the update. The gate reads them in a stage without update.
- */
+/* A worker without a stage that ends before the update may have no gradients to return, and some
+ * frameworks overwrite them in the update. The gate reads them in a stage without update. */
 static enum prony_status read_gradients(struct check_session *session, struct error *why)
 {
 	if (!(session->checker->stages & 1u << STAGE_FORWARD_BACKWARD))

@@ -39,10 +39,8 @@ static bool has_any_size(const struct dataset *dataset)
 	return dataset->rank == 3 && dataset->dims[1] == 0;
 }
 
-/*
- * Whether both shapes have the same bytes in the same order: equal apart from ones (1x28x28 and
- * 28x28), or flat (784, 784x1).
- */
+/* Whether both shapes have the same bytes in the same order: equal apart from ones (1x28x28 and
+ * 28x28), or flat (784, 784x1). */
 static bool shapes_fit(const struct dataset *dataset, const struct batch_request *request)
 {
 	int64_t have[4], want[4], have_product, want_product;

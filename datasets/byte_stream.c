@@ -23,10 +23,8 @@ struct byte_stream {
 	int fd;
 	int64_t size; /* of the file */
 	bool gzip, ended;
-	/*
-	 * For a compressed file: the position in the decompressed data, and how much of the file
-	 * was read into `packed`.
-	 */
+	/* For a compressed file: the position in the decompressed data, and how much of the file
+	 * was read into `packed`. */
 	int64_t position, taken;
 	z_stream inflate;
 	uint8_t *packed;

@@ -18,25 +18,19 @@ enum prony_status byte_stream_open(const char *path, struct byte_stream **out, s
 void byte_stream_close(struct byte_stream *stream);
 const char *byte_stream_path(const struct byte_stream *stream);
 
-/*
- * Reads `bytes` bytes at `offset` of the decompressed data. A compressed file is read forward:
+/* Reads `bytes` bytes at `offset` of the decompressed data. A compressed file is read forward:
  * ascending offsets cost one pass; an earlier offset starts again. PRONY_BAD_INPUT, "truncated:
- * `what` need ...", when the data ends earlier.
- */
+ * `what` need ...", when the data ends earlier. */
 enum prony_status byte_stream_read(struct byte_stream *stream, int64_t offset, void *out,
 				   size_t bytes, const char *what, struct error *err);
 
-/*
- * Checks that the decompressed data ends exactly at `length`: truncated and trailing bytes are
+/* Checks that the decompressed data ends exactly at `length`: truncated and trailing bytes are
  * PRONY_BAD_INPUT. A compressed file is read to its end, which also checks its checksums. A length
- * that a file of this size cannot hold is refused at once.
- */
+ * that a file of this size cannot hold is refused at once. */
 enum prony_status byte_stream_expect(struct byte_stream *stream, int64_t length, struct error *err);
 
-/*
- * The length of the decompressed data. Reads a compressed file to its end and refuses it when it is
- * broken.
- */
+/* The length of the decompressed data. Reads a compressed file to its end and refuses it when it is
+ * broken. */
 enum prony_status byte_stream_length(struct byte_stream *stream, int64_t *length,
 				     struct error *err);
 

@@ -1,7 +1,5 @@
-/*
- * Reads CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of a label
- * and 32 x 32 pixels, all red, then all green, then all blue.
- */
+/* Reads CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of a label
+ * and 32 x 32 pixels, all red, then all green, then all blue. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -26,13 +26,11 @@ struct convert_result {
 	bool was_whole;	    /* nothing was left to do */
 };
 
-/*
- * Converts the samples in order. If it is killed at any instant, the next call with the same
+/* Converts the samples in order. If it is killed at any instant, the next call with the same
  * request resumes and produces the same bytes. Broken samples are skipped, reported and counted.
  * The finished folder has conversion.txt, which describes it, and SHA256SUMS (for sha256sum -c).
  * PRONY_USAGE when the writer needs a size, PRONY_BAD_INPUT when the folder holds something else,
- * PRONY_IO.
- */
+ * PRONY_IO. */
 enum prony_status data_convert(const struct convert_request *request, struct convert_result *out,
 			       struct error *err);
 

@@ -26,11 +26,9 @@ struct converted {
 	int size; /* pictures are size x size; 0: unchanged */
 };
 
-/*
- * Searches for DATASET-FORMAT/train or /evaluation where data sets are searched (dataset_locate).
+/* Searches for DATASET-FORMAT/train or /evaluation where data sets are searched (dataset_locate).
  * PRONY_MISSING, with the command that creates it, when it does not exist or is unfinished;
- * PRONY_BAD_INPUT when the folder holds something else.
- */
+ * PRONY_BAD_INPUT when the folder holds something else. */
 enum prony_status dataset_locate_converted(const struct dataset *dataset, const char *format,
 					   bool training, const char *data_option,
 					   struct converted *out, struct error *err);
@@ -40,11 +38,9 @@ struct data_findings;
 /* Whether `prony data convert` wrote the folder, finished or not. */
 bool dataset_is_converted(const char *folder);
 
-/*
- * Checks every file against SHA256SUMS and reads all records. Faults go to `findings`;
+/* Checks every file against SHA256SUMS and reads all records. Faults go to `findings`;
  * PRONY_BAD_INPUT then gives their number, or says that the conversion is unfinished. *bytes: size
- * of the data without framing.
- */
+ * of the data without framing. */
 enum prony_status dataset_verify_converted(const char *folder, struct data_findings *findings,
 					   int64_t *bytes, struct error *err);
 

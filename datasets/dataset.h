@@ -25,10 +25,8 @@ struct dataset_file {
 	const char *sha256; /* hexadecimal; NULL = verify by reading the file */
 	int64_t bytes;	    /* 0 = unknown */
 	const char *url;    /* for `data fetch`; NULL = in the archive, or not available */
-	/*
-	 * For a folder of pictures, sha256 and bytes cover all files in it (path and content).
-	 * as_published is the tar file that may replace it, tar_bytes its size.
-	 */
+	/* For a folder of pictures, sha256 and bytes cover all files in it (path and content).
+	 * as_published is the tar file that may replace it, tar_bytes its size. */
 	bool is_folder;
 	const char *as_published;
 	int64_t tar_bytes;
@@ -64,13 +62,11 @@ extern const size_t dataset_count;
 const struct dataset *dataset_find(const char *name);
 const char *dataset_nearest(const char *name);
 
-/*
- * The folder that holds the data set's files, looked for in `data_option` (--data, may be NULL),
+/* The folder that holds the data set's files, looked for in `data_option` (--data, may be NULL),
  * then $PRONY_DATA, then DATA/data, then what was installed with the program; each with /NAME
  * appended. A sample may also lie under the name of the whole: then its files must have the
  * sample's sizes. *folder: caller frees, NULL for synthetic. PRONY_MISSING names all places and the
- * remedy.
- */
+ * remedy. */
 enum prony_status dataset_locate(const struct dataset *dataset, const char *data_option,
 				 char **folder, struct error *err);
 
@@ -97,18 +93,14 @@ bool dataset_is_published(const struct dataset *dataset);
 /* The end of a message about missing or damaged files. */
 const char *dataset_remedy(const struct dataset *dataset);
 
-/*
- * The class names in the arena; NULL when the data set has no file of names. PRONY_BAD_INPUT with
- * file and line when the file is broken.
- */
+/* The class names in the arena; NULL when the data set has no file of names. PRONY_BAD_INPUT with
+ * file and line when the file is broken. */
 enum prony_status dataset_class_names(const struct dataset *dataset, const char *folder,
 				      struct arena *arena, const char ***names, struct error *err);
 
-/*
- * Downloads (curl or wget), verifies and moves the files into `folder` (NULL: DATA/data/NAME).
+/* Downloads (curl or wget), verifies and moves the files into `folder` (NULL: DATA/data/NAME).
  * Intact files are kept. PRONY_MISSING without a downloader, PRONY_IO without network,
- * PRONY_BAD_INPUT when the download is not the published file or there is nothing to fetch.
- */
+ * PRONY_BAD_INPUT when the download is not the published file or there is nothing to fetch. */
 enum prony_status dataset_fetch(const struct dataset *dataset, const char *folder,
 				void (*line)(void *context, const char *text), void *context,
 				struct error *err);
@@ -124,34 +116,26 @@ struct batch_request {
 			*/
 };
 
-/*
- * Checks that the samples have the request's shape and classes (other members are ignored);
- * PRONY_BAD_INPUT names both. Synthetic data always fits.
- */
+/* Checks that the samples have the request's shape and classes (other members are ignored);
+ * PRONY_BAD_INPUT names both. Synthetic data always fits. */
 enum prony_status dataset_check_fit(const struct dataset *dataset,
 				    const struct batch_request *request, struct error *err);
 
-/*
- * An endless stream of batches. Training samples come in seeded random order, a new order each
+/* An endless stream of batches. Training samples come in seeded random order, a new order each
  * epoch, and a batch may continue into the next epoch. Evaluation samples come in file order; an
  * incomplete last batch is dropped, then the first comes again (a batch larger than the set repeats
  * samples). Synthetic data: normal values, uniform classes. Batch n does not depend on whether
- * earlier batches were read.
- */
+ * earlier batches were read. */
 struct batch_stream;
 
-/*
- * `dataset` and `folder` must outlive the stream. PRONY_BAD_INPUT when the data set does not fit
- * the network (names both shapes) or a file is broken (names file, offset, remedy).
- */
+/* `dataset` and `folder` must outlive the stream. PRONY_BAD_INPUT when the data set does not fit
+ * the network (names both shapes) or a file is broken (names file, offset, remedy). */
 enum prony_status batch_stream_open(const struct dataset *dataset, const char *folder,
 				    const struct batch_request *request, struct batch_stream **out,
 				    struct error *err);
 
-/*
- * Reads the next `count` batches: x receives count * batch * elements floats, y count * batch
- * classes. They are read in one pass over the files, which is cheaper than one by one.
- */
+/* Reads the next `count` batches: x receives count * batch * elements floats, y count * batch
+ * classes. They are read in one pass over the files, which is cheaper than one by one. */
 enum prony_status batch_stream_next(struct batch_stream *stream, int count, float *x, int64_t *y,
 				    struct error *err);
 
@@ -159,8 +143,7 @@ enum prony_status batch_stream_next(struct batch_stream *stream, int count, floa
 enum prony_status batch_stream_fill(struct batch_stream *stream, int count, float *const *x,
 				    int64_t *const *y, struct error *err);
 
-/*
- * Reads all samples into memory, as stored, if they are plain values (not pictures) and take at
+/* Reads all samples into memory, as stored, if they are plain values (not pictures) and take at
  * most this many bytes. Batches are then filled from memory by all cores. Otherwise does nothing.
  */
 enum prony_status batch_stream_hold(struct batch_stream *stream, int64_t limit_bytes,

@@ -6,12 +6,10 @@
 
 #include "datasets/converted.h"
 
-/*
- * The member `data` of case.json (docs/case-bundle.md): name, format, files of each shard, which
+/* The member `data` of case.json (docs/case-bundle.md): name, format, files of each shard, which
  * samples count (first, count), shape (0: whatever the network takes), classes, scale, mean and
  * deviation by channel, and whether it is for training. If `converted` has a format, the files are
- * those of its folder. New reference.
- */
+ * those of its folder. New reference. */
 json_t *dataset_to_json(const struct dataset *dataset, const char *folder, bool training,
 			const struct converted *converted);
 

@@ -69,10 +69,8 @@ static enum prony_status read_head(const char *path, uint8_t *head, size_t *leng
 
 	if (status != PRONY_OK)
 		return status;
-	/*
-	 * Read byte by byte, because the file may be shorter; the format itself reports a broken
-	 * file.
-	 */
+	/* Read byte by byte, because the file may be shorter; the format itself reports a broken
+	 * file. */
 	status = byte_stream_read(stream, 0, head, 1, "the first bytes", err);
 	while (status == PRONY_OK && ++*length < DATA_HEAD_BYTES)
 		if (byte_stream_read(stream, (int64_t)*length, head + *length, 1, "", NULL) !=

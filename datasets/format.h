@@ -1,7 +1,5 @@
-/*
- * Formats of data sets: one row each, with its functions in its own file. A format yields its
- * samples in order, unchanged; selection, order and scaling are done elsewhere.
- */
+/* Formats of data sets: one row each, with its functions in its own file. A format yields its
+ * samples in order, unchanged; selection, order and scaling are done elsewhere. */
 #ifndef PRONY_DATASETS_FORMAT_H
 #define PRONY_DATASETS_FORMAT_H
 
@@ -58,27 +56,19 @@ struct data_format {
 	int shard_files;
 	/* Whether a file has this format, by its name and its first bytes (decompressed). */
 	bool (*recognises)(const char *path, const uint8_t *head, size_t length);
-	/*
-	 * Reads a single file to its end; *bytes: size of its decompressed data. NULL: every record
-	 * is read and decoded (data_format_verify).
-	 */
+	/* Reads a single file to its end; *bytes: size of its decompressed data. NULL: every record
+	 * is read and decoded (data_format_verify). */
 	enum prony_status (*verify)(const char *path, int64_t *bytes, struct error *err);
-	/*
-	 * PRONY_BAD_INPUT with file, byte offset and remedy when a file is broken or the files do
-	 * not match.
-	 */
+	/* PRONY_BAD_INPUT with file, byte offset and remedy when a file is broken or the files do
+	 * not match. */
 	enum prony_status (*open)(const struct data_shard *shard, struct data_source **out,
 				  struct error *err);
-	/*
-	 * Decodes the sample at `position` and advances: its values into `values`, its class (0 to
-	 * classes - 1) into *label.
-	 */
+	/* Decodes the sample at `position` and advances: its values into `values`, its class (0 to
+	 * classes - 1) into *label. */
 	enum prony_status (*next)(struct data_source *source, void *values, int64_t *label,
 				  struct error *err);
-	/*
-	 * Replaces `next` when samples are separate records: returns sample `at` as stored. Several
-	 * threads may call it, each with its own record.
-	 */
+	/* Replaces `next` when samples are separate records: returns sample `at` as stored. Several
+	 * threads may call it, each with its own record. */
 	enum prony_status (*record)(const struct data_source *source, int64_t at,
 				    struct data_record *record, struct error *err);
 	void (*close)(struct data_source *source);
@@ -90,10 +80,8 @@ const struct data_format *data_format_find(const char *name);
 /* The n-th format with a writer, NULL after the last; its name is a word of --to. */
 const struct data_format *data_format_written(size_t number);
 
-/*
- * Reads a file or folder to its end. Every broken sample is reported; the first is the error.
- * Labels must be below `classes` (0: any). *bytes: size of the data without framing.
- */
+/* Reads a file or folder to its end. Every broken sample is reported; the first is the error.
+ * Labels must be below `classes` (0: any). *bytes: size of the data without framing. */
 enum prony_status data_format_verify(const struct data_format *format, const char *path,
 				     int64_t classes, struct data_findings *findings,
 				     int64_t *bytes, struct error *err);

@@ -17,10 +17,8 @@ struct idx {
 	int64_t row; /* number of values per index of the first dimension */
 };
 
-/*
- * Reads the header and checks that the file has the length it states. PRONY_BAD_INPUT with file,
- * offset and remedy when it is broken.
- */
+/* Reads the header and checks that the file has the length it states. PRONY_BAD_INPUT with file,
+ * offset and remedy when it is broken. */
 enum prony_status idx_open(const char *path, struct idx *out, struct error *err);
 void idx_close(struct idx *idx);
 

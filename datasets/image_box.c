@@ -16,10 +16,8 @@ static void centre_span(int side, int resized, int outputs, struct image_span *s
 	double step = (double)side / resized;
 
 	*span = (struct image_span){
-		/*
-		 * In whole pixels of the resized picture, as in libraries that resize first and
-		 * then crop; halves round to even.
-		 */
+		/* In whole pixels of the resized picture, as in libraries that resize first and
+		 * then crop; halves round to even. */
 		.start = rint((resized - outputs) / 2.0) * step,
 		.step = step,
 		.high = side,

@@ -11,10 +11,8 @@
 enum prony_status image_check_size(const char *name, int64_t height, int64_t width,
 				   struct error *err);
 
-/*
- * The needed part of a picture: rows top to bottom, columns left to right, at `eighths` of its size
- * (8, 4, 2 or 1 of 8; rows and columns are in pixels of that size).
- */
+/* The needed part of a picture: rows top to bottom, columns left to right, at `eighths` of its size
+ * (8, 4, 2 or 1 of 8; rows and columns are in pixels of that size). */
 struct jpeg_part {
 	int eighths;
 	int top, bottom, left, right;
@@ -33,11 +31,9 @@ enum prony_status png_decode(const char *name, const uint8_t *bytes, size_t leng
 enum prony_status png_measure(const char *name, const uint8_t *bytes, size_t length, int *height,
 			      int *width, struct error *err);
 
-/*
- * Resamples into planes of height x width with a triangle filter (bilinear with antialiasing, as
+/* Resamples into planes of height x width with a triangle filter (bilinear with antialiasing, as
  * Pillow's BILINEAR), rows first; both passes round to bytes. Uses integers only, so that all
- * machines give the same bytes.
- */
+ * machines give the same bytes. */
 void image_resample(const struct image *image, const struct image_box *box, int height, int width,
 		    uint8_t *planes);
 

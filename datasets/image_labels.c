@@ -1,8 +1,6 @@
-/*
- * Reads the label file of pictures in one folder: one line per picture, "NAME LABEL", or only the
+/* Reads the label file of pictures in one folder: one line per picture, "NAME LABEL", or only the
  * label in the order of the names. A label is a number from 0 or a class name such as n01440764;
- * classes are then numbered in the order of their names.
- */
+ * classes are then numbered in the order of their names. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -15,10 +13,8 @@
 
 #define LABELS_LIMIT_BYTES ((size_t)256 << 20)
 
-/*
- * File names beside the folder or tar file under which ImageNet's validation labels are published;
- * tried after labels.txt in the folder and PATH.txt.
- */
+/* File names beside the folder or tar file under which ImageNet's validation labels are published;
+ * tried after labels.txt in the folder and PATH.txt. */
 static const char *const published[] = {
 	"val.txt",
 	"imagenet_2012_validation_synset_labels.txt",

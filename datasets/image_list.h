@@ -1,8 +1,6 @@
-/*
- * Lists pictures and their classes from any source: one folder per class, one folder with a label
+/* Lists pictures and their classes from any source: one folder per class, one folder with a label
  * file, or ImageNet's published tar files, read in place. The order is by class name, then file
- * name, so that a batch is the same from every source.
- */
+ * name, so that a batch is the same from every source. */
 #ifndef PRONY_DATASETS_IMAGE_LIST_H
 #define PRONY_DATASETS_IMAGE_LIST_H
 
@@ -48,10 +46,8 @@ void image_list_close(struct image_list *list);
 enum prony_status image_list_read(const struct image_list *list, size_t at, uint8_t **bytes,
 				  size_t *capacity, size_t *length, struct error *err);
 
-/*
- * The total size of all files in a folder, and the SHA-256 (DIGEST_HEX_BYTES) of their paths and
- * contents in path order.
- */
+/* The total size of all files in a folder, and the SHA-256 (DIGEST_HEX_BYTES) of their paths and
+ * contents in path order. */
 enum prony_status image_folder_digest(const char *path, int64_t *bytes, char hex[],
 				      struct error *err);
 /* The total size only; stops above the limit. */

@@ -10,11 +10,9 @@
 /* Adds a copy of `entry`; its names are copied into the list's arena. */
 void image_list_add(struct image_list *list, const struct image_entry *entry);
 
-/*
- * Adds the pictures of a tar file. Members that are tar files are classes named after them, and so
+/* Adds the pictures of a tar file. Members that are tar files are classes named after them, and so
  * are folders inside it. In a tar file with only pictures, `class_name` is the class of all; NULL
- * if the label file has it.
- */
+ * if the label file has it. */
 enum prony_status image_list_add_tar(struct image_list *list, const char *path,
 				     const char *class_name, struct error *err);
 

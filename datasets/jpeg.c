@@ -1,7 +1,5 @@
-/*
- * Decodes JPEG (ISO/IEC 10918-1) with libjpeg-turbo: baseline, extended and progressive; grey,
- * YCbCr, RGB, CMYK and YCCK, all to RGB. Decodes only the needed part.
- */
+/* Decodes JPEG (ISO/IEC 10918-1) with libjpeg-turbo: baseline, extended and progressive; grey,
+ * YCbCr, RGB, CMYK and YCCK, all to RGB. Decodes only the needed part. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
-/*
- * Reads LMDB files (OpenLDAP's liblmdb 0.9; see its lmdb.h and mdb.c) of Caffe's Datum messages.
- * This is our own reader, because liblmdb trusts the mapped file and crashes on a damaged one.
- */
+/* Reads LMDB files (OpenLDAP's liblmdb 0.9; see its lmdb.h and mdb.c) of Caffe's Datum messages.
+ * This is our own reader, because liblmdb trusts the mapped file and crashes on a damaged one. */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>

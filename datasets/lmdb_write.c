@@ -1,7 +1,5 @@
-/*
- * Writes LMDB databases of Caffe's Datum messages with liblmdb: ascending keys NNNNNNNN_NAME, as
- * Caffe's convert_imageset makes them.
- */
+/* Writes LMDB databases of Caffe's Datum messages with liblmdb: ascending keys NNNNNNNN_NAME, as
+ * Caffe's convert_imageset makes them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <lmdb.h>
@@ -61,11 +59,9 @@ static int open_environment(struct lmdb_sink *sink)
 	return code;
 }
 
-/*
- * Open a new environment for each commit: an environment that continues reuses pages in memory with
+/* Open a new environment for each commit: an environment that continues reuses pages in memory with
  * their old content where a new one has zeros, and then a resumed conversion would end with
- * different bytes.
- */
+ * different bytes. */
 static int begin(struct lmdb_sink *sink)
 {
 	int code = sink->environment ? 0 : open_environment(sink);
@@ -85,10 +81,7 @@ static void close_sink(struct data_sink *base)
 	free(sink);
 }
 
-/*
- * The number of samples on disk according to a state: "lmdb N
- * ".
- */
+/* The number of samples on disk according to a state: "lmdb N ". */
 static int64_t noted_samples(const struct byte_buffer *state)
 {
 	char text[64] = "";

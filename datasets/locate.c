@@ -41,10 +41,8 @@ static bool holds_all_files(const struct dataset *dataset, const char *folder)
 	return all;
 }
 
-/*
- * Whether all existing files have their right size. *odd names one that does not; the caller frees
- * it.
- */
+/* Whether all existing files have their right size. *odd names one that does not; the caller frees
+ * it. */
 static bool has_right_sizes(const struct dataset *dataset, const char *folder, char **odd)
 {
 	for (const struct dataset_file *file = dataset->files; file->name; file++) {
@@ -77,10 +75,8 @@ static const struct dataset *whole_of(const struct dataset *dataset)
 	return NULL;
 }
 
-/*
- * The data set's folder below `place`; the caller frees it; NULL when there is none. *odd (the
- * caller frees it): the file that does not match.
- */
+/* The data set's folder below `place`; the caller frees it; NULL when there is none. *odd (the
+ * caller frees it): the file that does not match. */
 static char *find_below(const struct dataset *dataset, const char *place, char **odd)
 {
 	const struct dataset *whole = whole_of(dataset);

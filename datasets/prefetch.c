@@ -58,10 +58,8 @@ enum prony_status prefetch_open(const struct dataset *dataset, const char *folde
 	return status;
 }
 
-/*
- * Stops with an error; the mutex is held. Closing the pipe tells the user of the ring that no more
- * batches come.
- */
+/* Stops with an error; the mutex is held. Closing the pipe tells the user of the ring that no more
+ * batches come. */
 static void give_up(struct prefetch *prefetch, const struct error *why)
 {
 	if (prefetch->err.code == PRONY_OK)

@@ -1,8 +1,6 @@
-/*
- * Prepares batches ahead of their use. A thread reads them from a batch stream, decoded by one
+/* Prepares batches ahead of their use. A thread reads them from a batch stream, decoded by one
  * thread per core, and puts them into the slots of a ring. Two pipes signal full slots and free
- * slots. A slot has the same bytes as batch_stream_next gives.
- */
+ * slots. A slot has the same bytes as batch_stream_next gives. */
 #ifndef PRONY_DATASETS_PREFETCH_H
 #define PRONY_DATASETS_PREFETCH_H
 
@@ -20,20 +18,16 @@ struct prefetch_ring {
 			 loader */
 };
 
-/*
- * Opens the data set. Samples that are plain values are read into memory (batch_stream_hold) if
+/* Opens the data set. Samples that are plain values are read into memory (batch_stream_hold) if
  * they take at most PREFETCH_HELD_BYTES. `dataset` and `folder` must outlive it. Errors as in
- * batch_stream_open.
- */
+ * batch_stream_open. */
 #define PREFETCH_HELD_BYTES (INT64_C(1) << 31)
 enum prony_status prefetch_open(const struct dataset *dataset, const char *folder,
 				const struct batch_request *request, struct prefetch **out,
 				struct error *err);
 
-/*
- * Starts the thread, paused, bound to these processors (cpus NULL: those of the caller). The loader
- * owns the ring from now on, even after an error.
- */
+/* Starts the thread, paused, bound to these processors (cpus NULL: those of the caller). The loader
+ * owns the ring from now on, even after an error. */
 enum prony_status prefetch_start(struct prefetch *prefetch, const struct prefetch_ring *ring,
 				 const int *cpus, int cpu_count, struct error *err);
 
@@ -46,18 +40,14 @@ struct prefetch_figures {
 	struct batch_times times;
 };
 
-/*
- * Pauses after the batches in progress and reports how far it came. Returns the error that occurred
+/* Pauses after the batches in progress and reports how far it came. Returns the error that occurred
  * meanwhile, such as a broken file or a user that returned too many slots; the user of the ring saw
- * the pipe close.
- */
+ * the pipe close. */
 enum prony_status prefetch_rest(struct prefetch *prefetch, struct prefetch_figures *out,
 				struct error *err);
 
-/*
- * The labels of a filled batch, numbered from 0, while it is paused; NULL when the batch is older
- * than twice the number of slots.
- */
+/* The labels of a filled batch, numbered from 0, while it is paused; NULL when the batch is older
+ * than twice the number of slots. */
 const int64_t *prefetch_labels(const struct prefetch *prefetch, int64_t batch);
 
 /* Ends the thread, closes the pipes, frees everything. NULL is fine. */

@@ -1,7 +1,5 @@
-/*
- * Reads MXNet's RecordIO (dmlc-core, include/dmlc/recordio.h): records of a magic number, a word
- * with flag and length, and the bytes, padded to a multiple of four.
- */
+/* Reads MXNet's RecordIO (dmlc-core, include/dmlc/recordio.h): records of a magic number, a word
+ * with flag and length, and the bytes, padded to a multiple of four. */
 #ifndef PRONY_DATASETS_RECORDIO_H
 #define PRONY_DATASETS_RECORDIO_H
 

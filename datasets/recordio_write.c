@@ -1,7 +1,5 @@
-/*
- * Writes MXNet's RecordIO with its index, as im2rec.py does: an IRHeader and a picture in each
- * record.
- */
+/* Writes MXNet's RecordIO with its index, as im2rec.py does: an IRHeader and a picture in each
+ * record. */
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,10 +68,8 @@ static enum prony_status write_part(struct recordio_sink *sink, uint32_t flag, c
 	return status;
 }
 
-/*
- * A record is split where its data contains the magic number at a multiple of four; that number is
- * left out (dmlc-core, src/recordio.cc).
- */
+/* A record is split where its data contains the magic number at a multiple of four; that number is
+ * left out (dmlc-core, src/recordio.cc). */
 static enum prony_status write_record(struct recordio_sink *sink, struct error *err)
 {
 	const uint8_t *bytes = sink->record.bytes;

@@ -5,18 +5,14 @@
 #include "datasets/format.h"
 #include "datasets/image.h"
 
-/*
- * Decodes a record through the view, whose height and width are not 0. Pixels of the right size are
- * only copied.
- */
+/* Decodes a record through the view, whose height and width are not 0. Pixels of the right size are
+ * only copied. */
 enum prony_status record_decode(const struct data_record *record, const struct image_view *view,
 				uint8_t *planes, struct error *err);
 
-/*
- * Calls `work` for items 0 to count - 1 on one thread per core; each item has its own error.
+/* Calls `work` for items 0 to count - 1 on one thread per core; each item has its own error.
  * Afterwards err holds the error of the first failed item. Each thread reuses its record for all
- * its items.
- */
+ * its items. */
 enum prony_status records_each(int64_t count,
 			       enum prony_status (*work)(void *context, int64_t item,
 							 struct data_record *record,

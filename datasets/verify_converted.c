@@ -78,10 +78,8 @@ static void look_at(struct look *look, const char *name, const char *sum)
 		tell(look->findings, err.text);
 		look->changed++;
 	}
-	/*
-	 * Read even a damaged file's records, if its format can be recognised: the broken record
-	 * says more than the digest.
-	 */
+	/* Read even a damaged file's records, if its format can be recognised: the broken record
+	 * says more than the digest. */
 	if (!strchr(name, '/'))
 		read_if_records(look, path);
 	free(path);

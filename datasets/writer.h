@@ -1,7 +1,5 @@
-/*
- * The interface of format writers. A writer receives samples in order and saves in a state what it
- * needs to resume; the conversion stores the state each time everything before it is on disk.
- */
+/* The interface of format writers. A writer receives samples in order and saves in a state what it
+ * needs to resume; the conversion stores the state each time everything before it is on disk. */
 #ifndef PRONY_DATASETS_WRITER_H
 #define PRONY_DATASETS_WRITER_H
 

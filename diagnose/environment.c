@@ -7,8 +7,7 @@
 
 enum { VALUE_LIMIT_BYTES = 1024 };
 
-/*
- * Prefixes end in '_'; other entries are whole names. Sources: the manuals of OpenMP, oneDNN, MKL,
+/* Prefixes end in '_'; other entries are whole names. Sources: the manuals of OpenMP, oneDNN, MKL,
  * OpenBLAS, CUDA, cuDNN, NCCL, glibc, jemalloc and each framework's page on environment variables.
  */
 static const char *const settings[] = {

@@ -5,11 +5,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/*
- * Variables for threads, devices, precision, allocators and framework switches, sorted by name.
+/* Variables for threads, devices, precision, allocators and framework switches, sorted by name.
  * Only names on an allow-list are recorded, and never a name that looks like a secret. New
- * reference.
- */
+ * reference. */
 json_t *environment_settings(void);
 
 /* Search paths of libraries and modules, and prony's own variables. New reference. */

@@ -137,10 +137,8 @@ static void check_load(const struct examination *seen, struct finding *finding)
 		found(finding, FINDING_NOTE, "", "absent: /proc/loadavg cannot be read");
 		return;
 	}
-	/*
-	 * docs/sensors.md allows five per cent of foreign work. A load left over from work that has
-	 * ended is only reported.
-	 */
+	/* docs/sensors.md allows five per cent of foreign work. A load left over from work that has
+	 * ended is only reported. */
 	bool high = load > 0.25 * threads;
 	enum finding_level level = busy > 5 || (busy < 0 && high) ? FINDING_WARNING
 				   : high			  ? FINDING_NOTE
@@ -387,10 +385,8 @@ static void examine(const char *root, int64_t watch_ns, struct examination *seen
 	*seen = (struct examination){.root = root};
 	source_cpu_time(root, &seen->before);
 	seen->after = seen->before;
-	/*
-	 * Observe first, so that the checks themselves are not mistaken for foreign work. A
-	 * recorded machine does not change.
-	 */
+	/* Observe first, so that the checks themselves are not mistaken for foreign work. A
+	 * recorded machine does not change. */
 	if (seen->before.known && !*root) {
 		clock_sleep_until_ns(clock_monotonic_ns() + watch_ns);
 		source_cpu_time(root, &seen->after);

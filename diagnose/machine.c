@@ -176,10 +176,8 @@ static void put_memory(struct record *record)
 	int64_t total = source_meminfo_bytes(record->root, "MemTotal");
 	int64_t limit = source_memory_limit(record->root);
 
-	/*
-	 * Kernels reserve slightly different amounts, so whole GiB identify a machine and bytes do
-	 * not.
-	 */
+	/* Kernels reserve slightly different amounts, so whole GiB identify a machine and bytes do
+	 * not. */
 	put(record, record->must, "memory_gib",
 	    total > 0 ? json_integer((json_int_t)llround((double)total / (1024.0 * 1024 * 1024)))
 		      : NULL,

@@ -8,24 +8,18 @@
 
 #include "base/error.h"
 
-/*
- * Reads /proc, /sys, uname and hwloc into one JSON object: {"must_match": {...}, "should_match":
+/* Reads /proc, /sys, uname and hwloc into one JSON object: {"must_match": {...}, "should_match":
  * {...}, "informational": {...}} (docs/store.md). `root` (normally "") is put before every path,
  * for tests on recorded machines. Missing values are null, with a reason under "absent". New
- * reference.
- */
+ * reference. */
 json_t *machine_record(const char *root);
 
-/*
- * 16 hexadecimal digits over must_match and should_match. Results with equal hashes may be resumed
- * and compared.
- */
+/* 16 hexadecimal digits over must_match and should_match. Results with equal hashes may be resumed
+ * and compared. */
 void machine_hash(const json_t *record, char hash[17]);
 
-/*
- * The number of physical cores that this process may use (affinity and cgroup quota), at least 1.
- * cpus receives the first logical CPU of each, up to capacity.
- */
+/* The number of physical cores that this process may use (affinity and cgroup quota), at least 1.
+ * cpus receives the first logical CPU of each, up to capacity. */
 int machine_cores(int *cpus, int capacity);
 
 /* The number of GPUs that NVIDIA's driver lists below `root`. */
@@ -41,17 +35,13 @@ struct finding {
 	char remedy[256]; /* what to do; "" when nothing */
 };
 
-/*
- * Runs all checks: governor, boost, load, steal, cores, memory, swap, instruction set, virtual
+/* Runs all checks: governor, boost, load, steal, cores, memory, swap, instruction set, virtual
  * machine, absent sensors, clock source, perf permissions. Sleeps for watch_ns to observe other
- * programs; ignores up to two ticks of 10 ms. Returns the number of findings (<= capacity).
- */
+ * programs; ignores up to two ticks of 10 ms. Returns the number of findings (<= capacity). */
 size_t machine_findings(const char *root, int64_t watch_ns, struct finding *out, size_t capacity);
 
-/*
- * Adds the warnings that mean wrong figures to a machine_record, as informational.findings
- * (docs/store.md).
- */
+/* Adds the warnings that mean wrong figures to a machine_record, as informational.findings
+ * (docs/store.md). */
 void machine_findings_add(json_t *record, const char *root, int64_t watch_ns);
 
 #endif

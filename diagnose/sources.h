@@ -11,10 +11,8 @@
 
 #define SOURCE_NAME_BYTES 64
 
-/*
- * The content of root + path without surrounding blanks; the caller frees it; NULL with the reason
- * in err.
- */
+/* The content of root + path without surrounding blanks; the caller frees it; NULL with the reason
+ * in err. */
 char *source_text(const char *root, const char *path, struct error *err);
 
 /* Whether root + path exists, of any kind. */
@@ -26,10 +24,8 @@ bool source_readable(const char *root, const char *path);
 /* Reads a file with a single integer; false when it does not exist or holds something else. */
 bool source_int(const char *root, const char *path, int64_t *out);
 
-/*
- * The value of the first line "key : value" or "key=value" in a text; the caller frees it; NULL if
- * there is none.
- */
+/* The value of the first line "key : value" or "key=value" in a text; the caller frees it; NULL if
+ * there is none. */
 char *source_field(const char *text, const char *key);
 
 /* The value of a line "key:  123 kB" of /proc/meminfo in bytes; -1 when there is none. */
@@ -43,10 +39,8 @@ size_t source_entries(const char *root, const char *folder, const char *prefix,
 int source_open_root(const char *root);
 void source_close_root(int root_fd);
 
-/*
- * The CPU quota of the control groups above this process (versions 1 and 2) in processors; 0 =
- * unlimited or unknown.
- */
+/* The CPU quota of the control groups above this process (versions 1 and 2) in processors; 0 =
+ * unlimited or unknown. */
 double source_cpu_quota(const char *root);
 
 /* The lowest memory limit of the control groups above this process in bytes; -1 = none. */

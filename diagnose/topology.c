@@ -17,16 +17,12 @@ static bool leave_out(hwloc_topology_t topology, const char *component)
 					     component) == 0;
 }
 
-/*
- * hwloc reads its root and its verbosity only from the environment. That is safe here, because this
- * is a separate process.
- */
+/* hwloc reads its root and its verbosity only from the environment. That is safe here, because this
+ * is a separate process. */
 static bool discover(hwloc_topology_t topology, const char *root)
 {
-	/*
-	 * hwloc's other sources query the processor and the C library of this machine, not the
-	 * recorded one.
-	 */
+	/* hwloc's other sources query the processor and the C library of this machine, not the
+	 * recorded one. */
 	if (*root && (setenv("HWLOC_FSROOT", root, 1) != 0 || !leave_out(topology, "x86") ||
 		      !leave_out(topology, "no_os")))
 		return false;
@@ -185,10 +181,8 @@ static int *answer_once(const char *root, int capacity, struct answer *answer)
 	return cpus;
 }
 
-/*
- * When memory runs out hwloc crashes or silently leaves things out. So ask twice and accept only
- * equal answers.
- */
+/* When memory runs out hwloc crashes or silently leaves things out. So ask twice and accept only
+ * equal answers. */
 static _Noreturn void answer_and_end(const char *root, int capacity, int fd)
 {
 	size_t bytes = (size_t)capacity * sizeof(int);

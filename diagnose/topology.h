@@ -1,8 +1,6 @@
-/*
- * Reads packages, cores, threads, NUMA nodes and caches with hwloc
+/* Reads packages, cores, threads, NUMA nodes and caches with hwloc
  * (https://www.open-mpi.org/projects/hwloc), in a child process, because hwloc crashes or leaves
- * things out when memory runs out.
- */
+ * things out when memory runs out. */
 #ifndef PRONY_DIAGNOSE_TOPOLOGY_H
 #define PRONY_DIAGNOSE_TOPOLOGY_H
 
@@ -17,11 +15,9 @@ struct topology {
 	char allowed[256];		  /* "0-3,8": the logical CPUs usable */
 };
 
-/*
- * False when hwloc cannot read the machine; ends the process when hwloc crashes (base/memory.h).
+/* False when hwloc cannot read the machine; ends the process when hwloc crashes (base/memory.h).
  * cpus receives the first usable logical CPU of each core, up to capacity. For a root other than
- * "", usable CPUs come from its /proc/self/status.
- */
+ * "", usable CPUs come from its /proc/self/status. */
 bool topology_read(const char *root, struct topology *out, int *cpus, int capacity);
 
 #endif

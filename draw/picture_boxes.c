@@ -10,10 +10,8 @@
 #define LINE_HEIGHT 16.0
 #define PADDING 8.0
 #define NAME_LETTERS 40
-/*
- * A line of operators of this length is not extended: chains of activations may be arbitrarily
- * long.
- */
+/* A line of operators of this length is not extended: chains of activations may be arbitrarily
+ * long. */
 #define OPERATORS_LETTERS 64
 
 /* State while boxes are made. */

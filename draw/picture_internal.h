@@ -25,10 +25,8 @@ struct picture_box {
 	double x, y, width, height; /* pixels; x, y: top left corner */
 };
 
-/*
- * An edge from the bottom of a box to the top of a later one. In each layer between them it passes
- * at via[].
- */
+/* An edge from the bottom of a box to the top of a later one. In each layer between them it passes
+ * at via[]. */
 struct picture_edge {
 	int from, to;
 	const double *via;

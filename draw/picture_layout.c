@@ -1,9 +1,7 @@
-/*
- * The layout in layers from top to bottom (Sugiyama, Tagawa and Toda 1981). Each box is one layer
+/* The layout in layers from top to bottom (Sugiyama, Tagawa and Toda 1981). Each box is one layer
  * below the last of its inputs. An edge that passes layers gets a place in each, so that it crosses
  * no box. Places are ordered by the mean of their neighbours. x is the value nearest to that mean
- * that keeps the gaps (isotonic regression in every layer).
- */
+ * that keeps the gaps (isotonic regression in every layer). */
 #include <stdlib.h>
 
 #include "draw/picture_internal.h"

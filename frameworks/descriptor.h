@@ -20,12 +20,10 @@ enum placeholder {
 		PLACEHOLDER_COUNT
 };
 
-/*
- * Reads one file into `rows` (room for DESCRIPTOR_BACKENDS_MAX): one row per backend, or one row
+/* Reads one file into `rows` (room for DESCRIPTOR_BACKENDS_MAX): one row per backend, or one row
  * without backends. Strings are in the arena. PRONY_BAD_INPUT names file, line, key and remedy; for
  * unknown keys it suggests the nearest. The framework is named after its file. With `of_user`, keys
- * that only prony itself may use are refused.
- */
+ * that only prony itself may use are refused. */
 enum prony_status descriptor_read(const char *path, bool of_user, struct arena *arena,
 				  struct framework *rows, size_t *count, struct error *err);
 
@@ -33,10 +31,8 @@ extern const char *const placeholder_names[PLACEHOLDER_COUNT];
 /* The placeholder at an opening brace, with its length; PLACEHOLDER_COUNT if there is none. */
 enum placeholder placeholder_at(const char *text, size_t *length);
 
-/*
- * Replaces {here}, {threads}... by values[], indexed by enum placeholder. The result is in the
- * arena.
- */
+/* Replaces {here}, {threads}... by values[], indexed by enum placeholder. The result is in the
+ * arena. */
 const char *placeholders_replace(const char *text, const char *const values[PLACEHOLDER_COUNT],
 				 struct arena *arena);
 

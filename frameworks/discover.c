@@ -13,11 +13,9 @@
 #define ANSWER_BYTES_MAX ((size_t)64 * 1024)
 #define ANSWER_MARK "prony-answer:"
 
-/*
- * Ignores the empty entry of sys.path, our working directory, where a folder may happen to have the
+/* Ignores the empty entry of sys.path, our working directory, where a folder may happen to have the
  * module's name, and namespace packages (no origin), which are such folders elsewhere. Runs on
- * Python 2.7 and later, so that an old interpreter answers instead of failing.
- */
+ * Python 2.7 and later, so that an old interpreter answers instead of failing. */
 static const char question[] =
 	"import sys, os, json\n"
 	"sys.path = [p for p in sys.path if p]\n"

@@ -27,10 +27,8 @@ const char *framework_variable(const char *spelling, const char *suffix, struct 
 void placeholder_values(const struct framework_place *place, int threads, struct arena *arena,
 			const char *values[PLACEHOLDER_COUNT]);
 
-/*
- * Whether the name can be part of a path: letters, digits, ".", "_" and "-", not starting with a
- * dot.
- */
+/* Whether the name can be part of a path: letters, digits, ".", "_" and "-", not starting with a
+ * dot. */
 bool framework_environment_valid(const char *environment);
 
 /* A file that prony added to an installation. */
@@ -46,10 +44,8 @@ struct manifest {
 	const char *version;	 /* of the framework */
 	const char *entry; /* library or interpreter, relative to the folder; absolute if prony did
 			      not install it */
-	/*
-	 * Files extracted from wheels and repaired files, but not what pip installed. Manifests of
-	 * earlier versions list none and are valid too.
-	 */
+	/* Files extracted from wheels and repaired files, but not what pip installed. Manifests of
+	 * earlier versions list none and are valid too. */
 	struct kept_file *files;
 	size_t file_count;
 };
@@ -59,10 +55,8 @@ bool manifest_read(const char *folder, struct arena *arena, struct manifest *out
 enum prony_status manifest_write(const char *folder, const char *framework,
 				 const struct manifest *manifest, struct error *err);
 
-/*
- * The first of those files that is missing or has another size, in the arena; NULL when all are
- * intact.
- */
+/* The first of those files that is missing or has another size, in the arena; NULL when all are
+ * intact. */
 const char *framework_files_fault(const char *folder, const struct manifest *manifest,
 				  struct arena *arena);
 
@@ -80,19 +74,15 @@ struct python_answer {
 	const char *executable, *version;
 };
 
-/*
- * Asks the interpreter with find_spec, which imports nothing; takes at most 10 s. Answers are
+/* Asks the interpreter with find_spec, which imports nothing; takes at most 10 s. Answers are
  * cached below DATA/cache until the interpreter or a folder of its module path changes. Scripts
- * (version managers' shims) are asked every time, because they depend on more than themselves.
- */
+ * (version managers' shims) are asked every time, because they depend on more than themselves. */
 void python_ask(const char *interpreter, const struct framework *framework, struct arena *arena,
 		struct python_answer *answer);
 
-/*
- * The first package of an environment with a missing or changed file ("package torch-2.15.0 is
+/* The first package of an environment with a missing or changed file ("package torch-2.15.0 is
  * damaged: torch/version.py is gone"), in the arena; NULL when all are intact. Compares sizes with
- * pip's own lists: a fifth of a second for 20,000 files.
- */
+ * pip's own lists: a fifth of a second for 20,000 files. */
 const char *framework_packages_fault(const char *folder, struct arena *arena);
 
 #endif

@@ -7,11 +7,9 @@
 #include "base/digest.h"
 #include "frameworks/registry.h"
 
-/*
- * Adds to the digest the framework's descriptor, environment and version, and every installed file.
+/* Adds to the digest the framework's descriptor, environment and version, and every installed file.
  * False when prony did not install the files: named by the user, discovered on the machine, or
- * started by the user's own command or descriptor.
- */
+ * started by the user's own command or descriptor. */
 bool framework_identity(const struct framework_place *place, struct digest *digest);
 
 #endif

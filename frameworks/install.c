@@ -160,10 +160,8 @@ static bool installed_already(const struct install *install, struct manifest *ma
 	return answer.found && !framework_packages_fault(install->folder, arena);
 }
 
-/*
- * Tries the locks of the Python versions in turn, in install->lock, until `wanted` accepts one;
- * *locks counts the existing locks.
- */
+/* Tries the locks of the Python versions in turn, in install->lock, until `wanted` accepts one;
+ * *locks counts the existing locks. */
 static enum prony_status each_version(struct install *install,
 				      bool (*wanted)(struct install *install,
 						     struct strbuf *looked),

@@ -27,18 +27,14 @@ struct install {
 	int lock_fd; /* -1 when not locked */
 };
 
-/*
- * Fills in paths and names; end with arena_release. PRONY_USAGE for an invalid environment name,
- * PRONY_BAD_INPUT for a broken descriptor; then there is nothing to release.
- */
+/* Fills in paths and names; end with arena_release. PRONY_USAGE for an invalid environment name,
+ * PRONY_BAD_INPUT for a broken descriptor; then there is nothing to release. */
 enum prony_status install_begin(struct install *install, const struct framework *framework,
 				const char *environment, const struct install_sink *sink,
 				struct error *err);
 
-/*
- * Chooses the lock and the interpreter. *needed: whether anything must be installed; if not, the
- * reason was reported. PRONY_MISSING when an interpreter, a lock or a system library is missing.
- */
+/* Chooses the lock and the interpreter. *needed: whether anything must be installed; if not, the
+ * reason was reported. PRONY_MISSING when an interpreter, a lock or a system library is missing. */
 enum prony_status install_prepare(struct install *install, bool *needed, struct error *err);
 
 /* Installs what was prepared, after waiting for other installations of it. */
@@ -60,12 +56,10 @@ enum prony_status install_put_in_place(const struct install *install, struct err
 void install_say(const struct install *install, const char *format, ...) PRONY_PRINTF(2, 3);
 bool install_stopped(const struct install *install);
 
-/*
- * Runs a program while holding the installation's lock, with empty stdin. `line` (may be NULL)
+/* Runs a program while holding the installation's lock, with empty stdin. `line` (may be NULL)
  * receives every line of output, *output (initialised by the caller) the last 64 KiB. The program's
  * process group is ended when the user stops the installation or limit_ns has passed.
- * PRONY_BAD_INPUT, with how it ended, when its exit code is not 0.
- */
+ * PRONY_BAD_INPUT, with how it ended, when its exit code is not 0. */
 enum prony_status install_child(const struct install *install, const char *const *argv,
 				int64_t limit_ns,
 				void (*line)(const struct install *install, const char *text),
@@ -74,17 +68,13 @@ enum prony_status install_child(const struct install *install, const char *const
 /* Finds an interpreter with pip; if needed makes a temporary environment below staging. */
 enum prony_status install_find_pip(struct install *install, struct error *err);
 
-/*
- * An interpreter of `version` that can create environments, or NULL; *looked says where it was
- * searched.
- */
+/* An interpreter of `version` that can create environments, or NULL; *looked says where it was
+ * searched. */
 const char *install_find_python(struct install *install, const char *version,
 				struct strbuf *looked);
 
-/*
- * Installs the pip version that the lock asks for: the pip of an old Python cannot read today's
- * wheels, and today's pip does not run on it.
- */
+/* Installs the pip version that the lock asks for: the pip of an old Python cannot read today's
+ * wheels, and today's pip does not run on it. */
 enum prony_status install_own_pip(struct install *install, struct error *err);
 
 /* Adds the remedy when the text of a failure (ours, venv's or pip's) says that the disk is full. */
@@ -99,25 +89,19 @@ enum prony_status install_pip(struct install *install, const char *subcommand, s
 /* Applies the descriptor's repairs to `tree` and reports the reason of each. */
 enum prony_status install_repair(struct install *install, struct error *err);
 
-/*
- * The path in `tree` of a repair, in the arena. Its folder may be a pattern, which must match
- * exactly one folder (PRONY_BAD_INPUT).
- */
+/* The path in `tree` of a repair, in the arena. Its folder may be a pattern, which must match
+ * exactly one folder (PRONY_BAD_INPUT). */
 enum prony_status install_repair_path(struct install *install,
 				      const struct framework_repair *repair, const char **out,
 				      struct error *err);
 
-/*
- * Fills in the manifest's files from `tree`, in the arena: all files of a library, or the repaired
- * files of an environment.
- */
+/* Fills in the manifest's files from `tree`, in the arena: all files of a library, or the repaired
+ * files of an environment. */
 enum prony_status install_list_files(struct install *install, struct manifest *manifest,
 				     struct error *err);
 
-/*
- * Starts a worker from `tree` that loads the framework. *says (in the arena): its version and those
- * of its libraries.
- */
+/* Starts a worker from `tree` that loads the framework. *says (in the arena): its version and those
+ * of its libraries. */
 enum prony_status install_try(struct install *install, const char *entry, const char **says,
 			      struct error *err);
 

@@ -111,10 +111,8 @@ static void tell_of_room(struct many *many, struct piece *piece)
 	piece->told = true;
 }
 
-/*
- * The next installation that may start, with the mutex held; NULL when none is left. If nothing
- * else runs, one may always start: its size is checked again, with a message, when it installs.
- */
+/* The next installation that may start, with the mutex held; NULL when none is left. If nothing
+ * else runs, one may always start: its size is checked again, with a message, when it installs. */
 static struct piece *pick(struct many *many)
 {
 	while (!stopped(many) && in_state(many, STATE_WAITING) > 0) {

@@ -1,5 +1,4 @@
-/*
- * Lists the files of an installation besides pip's own packages: those extracted from wheels and
+/* Lists the files of an installation besides pip's own packages: those extracted from wheels and
  * those repaired. Their paths and sizes go into the manifest, so that damage can be detected later.
  */
 #include <errno.h>

@@ -39,10 +39,8 @@ static void locate_named_library(const char *variable, const char *value, struct
 	place->library = absolute(value, arena);
 }
 
-/*
- * Do not resolve the link of an interpreter: the link in a virtual environment leads to the
- * interpreter without that environment.
- */
+/* Do not resolve the link of an interpreter: the link in a virtual environment leads to the
+ * interpreter without that environment. */
 static void locate_named_python(const char *variable, const char *value, struct arena *arena,
 				struct framework_place *place)
 {

@@ -36,11 +36,9 @@ struct lock {
 enum prony_status lock_read(const char *path, struct arena *arena, struct lock *out,
 			    struct error *err);
 
-/*
- * Finds STEM[-PYTHON].txt: first in DATA/locks, where users can put their own, then among prony's
+/* Finds STEM[-PYTHON].txt: first in DATA/locks, where users can put their own, then among prony's
  * own locks. An environment without its own lock uses the framework's default lock if its name is
- * that lock's version or a prefix of it ("0.10"). NULL when there is none; `python` may be NULL.
- */
+ * that lock's version or a prefix of it ("0.10"). NULL when there is none; `python` may be NULL. */
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena);
 

@@ -7,10 +7,8 @@
 #include "base/memory.h"
 #include "frameworks/install_internal.h"
 
-/*
- * Resolves the links of the folder but not the last one: the link in a virtual environment leads to
- * the interpreter without that environment. NULL when the folder does not exist.
- */
+/* Resolves the links of the folder but not the last one: the link in a virtual environment leads to
+ * the interpreter without that environment. NULL when the folder does not exist. */
 static const char *whole_path(const char *path, struct arena *arena)
 {
 	const char *slash = strrchr(path, '/');

@@ -1,8 +1,6 @@
-/*
- * Checks that the packages of an environment are intact: each file in pip's lists exists with its
+/* Checks that the packages of an environment are intact: each file in pip's lists exists with its
  * recorded size. Formats: PyPA, "Recording installed projects" (RECORD: path, hash, size), and
- * setuptools' installed-files.txt (names only) for packages without a wheel.
- */
+ * setuptools' installed-files.txt (names only) for packages without a wheel. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,10 +70,8 @@ static const char *file_fault(const char *site, const char *path, int64_t size, 
 			    (long long)size);
 }
 
-/*
- * Parses a line of one of pip's lists in place: the path below site-packages and the size, if there
- * is one. NULL for files that may change.
- */
+/* Parses a line of one of pip's lists in place: the path below site-packages and the size, if there
+ * is one. NULL for files that may change. */
 static char *take_path(char *line, bool record, int64_t *size)
 {
 	char *path = record ? take_record(line, size) : line;

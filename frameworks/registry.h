@@ -1,8 +1,6 @@
-/*
- * The registry of frameworks: which exist, where each is on this machine, how its worker is started
+/* The registry of frameworks: which exist, where each is on this machine, how its worker is started
  * and how it is installed. A framework is a descriptor file (docs/descriptors.md). Nothing here
- * knows how to drive a framework.
- */
+ * knows how to drive a framework. */
 #ifndef PRONY_FRAMEWORKS_REGISTRY_H
 #define PRONY_FRAMEWORKS_REGISTRY_H
 
@@ -36,10 +34,8 @@ struct framework_option {
 	const char *name, *help;
 	const char *word; /* the word that the worker receives in the recipe's options; "" = none */
 	struct word_list variables; /* NAME=VALUE */
-	/*
-	 * Formats of data sets that the framework's own loader reads with this option, instead of
-	 * the framework's own list; the option then applies to --input native only.
-	 */
+	/* Formats of data sets that the framework's own loader reads with this option, instead of
+	 * the framework's own list; the option then applies to --input native only. */
 	struct word_list native_input;
 	bool recomputes; /* then not all activations are kept in memory */
 };
@@ -100,20 +96,16 @@ struct registry {
 	size_t note_count;
 };
 
-/*
- * Reads prony's descriptors (SHARE/descriptors) and the user's ($XDG_CONFIG_HOME/prony/frameworks).
+/* Reads prony's descriptors (SHARE/descriptors) and the user's ($XDG_CONFIG_HOME/prony/frameworks).
  * A mistake in a user's file, or a name that is already used, becomes a note with file, line, key
  * and remedy, and the framework becomes a `broken` row. For prony's own files it is
  * PRONY_BAD_INPUT, or PRONY_MISSING when they do not exist. As root, files of other users are not
- * read, with a note. After success call registry_release.
- */
+ * read, with a note. After success call registry_release. */
 enum prony_status registry_load(struct registry *registry, struct error *err);
 void registry_release(struct registry *registry);
 
-/*
- * Adds a worker from `prony run --worker NAME=COMMAND`. The command is split into words like a
- * shell does, with quotes and backslashes, but no shell runs. PRONY_USAGE.
- */
+/* Adds a worker from `prony run --worker NAME=COMMAND`. The command is split into words like a
+ * shell does, with quotes and backslashes, but no shell runs. PRONY_USAGE. */
 enum prony_status registry_add_worker(struct registry *registry, const char *text,
 				      struct error *err);
 
@@ -156,13 +148,11 @@ struct framework_place {
 	const char *reason;  /* set when missing: what was searched, where, and the remedy */
 };
 
-/*
- * Finds a framework: first where the user named it, then installed, then discovered. No framework
+/* Finds a framework: first where the user named it, then installed, then discovered. No framework
  * is loaded. Discovery runs each candidate interpreter briefly to find the module's folder
  * (find_spec, no import) and caches the answer below the data folder by interpreter path and
  * modification time. Returns PRONY_OK with place->origin ORIGIN_NONE and a reason when it is
- * missing.
- */
+ * missing. */
 enum prony_status framework_locate(const struct framework *framework, const char *environment,
 				   struct arena *arena, struct framework_place *place,
 				   struct error *err);
@@ -171,11 +161,9 @@ enum prony_status framework_locate(const struct framework *framework, const char
 size_t framework_environments(const struct framework *framework, struct arena *arena,
 			      const char *const **names);
 
-/*
- * argv and environment rows (both NULL-terminated, in the arena) that start the worker of a located
+/* argv and environment rows (both NULL-terminated, in the arena) that start the worker of a located
  * framework. `self` is our own executable. `options` are the cell's, "a,b" (may be NULL): their
- * variables are set, and the adapters null and fake receive them as words.
- */
+ * variables are set, and the adapters null and fake receive them as words. */
 enum prony_status framework_worker_command(const struct framework_place *place, const char *self,
 					   const char *options, int threads, struct arena *arena,
 					   const char *const **argv,
@@ -189,14 +177,12 @@ struct install_sink {
 				     may be NULL */
 };
 
-/*
- * Installs a framework from its lock file into DATA/frameworks/NAME[@ENV][=BACKEND]: downloads by
+/* Installs a framework from its lock file into DATA/frameworks/NAME[@ENV][=BACKEND]: downloads by
  * hash, unpacks or makes a virtual environment, repairs it, tests it, and only then renames it into
  * place. Quick when the same lock is installed already. PRONY_MISSING says which interpreter
  * version is needed, where it was searched and what to do. Two installations of the same framework
  * wait for each other. NAME@ENV needs a lock of that name; PRONY_MISSING says where it was
- * searched.
- */
+ * searched. */
 enum prony_status framework_install(const struct framework *framework, const char *environment,
 				    const struct install_sink *sink, struct error *err);
 
@@ -208,28 +194,22 @@ struct install_item {
 	struct error error; /* ERROR_INIT; PRONY_INTERRUPTED when it was not started */
 };
 
-/*
- * Installs several frameworks, at most `jobs` at a time and no more than the disk has room for.
+/* Installs several frameworks, at most `jobs` at a time and no more than the disk has room for.
  * Frameworks that share an environment are installed one after the other. Reports all sizes first.
  * Continues after a failure; returns the status of the first failure, PRONY_INTERRUPTED when the
- * user stopped it. The sink receives one line at a time, from any thread.
- */
+ * user stopped it. The sink receives one line at a time, from any thread. */
 enum prony_status framework_install_many(struct install_item *items, size_t count, size_t jobs,
 					 const struct install_sink *sink);
 
-/*
- * Uses an environment of the user instead of installing one: `path` is an interpreter, a library,
+/* Uses an environment of the user instead of installing one: `path` is an interpreter, a library,
  * or the folder of either. It is tested and remembered like an installation. prony never changes
- * it, not even in framework_remove.
- */
+ * it, not even in framework_remove. */
 enum prony_status framework_own(const struct framework *framework, const char *environment,
 				const char *path, const struct install_sink *sink,
 				struct error *err);
 
-/*
- * What is wrong with an installation (its interpreter does not run, a file is missing or has
- * another size), in the arena; NULL when it is intact or absent. Imports nothing.
- */
+/* What is wrong with an installation (its interpreter does not run, a file is missing or has
+ * another size), in the arena; NULL when it is intact or absent. Imports nothing. */
 const char *framework_fault(const struct framework_place *place, struct arena *arena);
 
 /* Removes what framework_install made; PRONY_MISSING when there is none. */

@@ -1,8 +1,6 @@
-/*
- * Files out of a wheel, which is a ZIP archive. libarchive reads ZIP in 130 lines less, but loads
+/* Files out of a wheel, which is a ZIP archive. libarchive reads ZIP in 130 lines less, but loads
  * 13 more libraries into every process of prony: each start of a worker or a guard took 3.2 instead
- * of 1.4 ms of CPU, and start-up is measured.
- */
+ * of 1.4 ms of CPU, and start-up is measured. */
 #include "frameworks/wheel.h"
 
 #include <errno.h>

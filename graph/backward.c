@@ -20,10 +20,8 @@ int backward_gradient(const struct graph *graph, const struct node *node)
 	return gradient;
 }
 
-/*
- * Returns "BASE", or "BASE.2", "BASE.3"... if the name is taken: by several users of a value, or by
- * a value of the network with such a name.
- */
+/* Returns "BASE", or "BASE.2", "BASE.3"... if the name is taken: by several users of a value, or by
+ * a value of the network with such a name. */
 static const char *free_name(struct graph *graph, const char *base,
 			     int (*find)(const struct graph *graph, const char *name))
 {

@@ -123,10 +123,8 @@ int build_node(struct builder *b, enum op op, const char *name, const int *input
 	return node.outputs[0];
 }
 
-/*
- * Declares the logits and the labels (batch x dims), and appends the loss, which reads the first
- * `inputs` of them.
- */
+/* Declares the logits and the labels (batch x dims), and appends the loss, which reads the first
+ * `inputs` of them. */
 static enum prony_status finish(struct builder *b, int logits, enum op loss, int inputs, int rank,
 				const int64_t *dims, struct error *err)
 {

@@ -69,10 +69,8 @@ static enum prony_status check_names(const struct graph *graph, struct arena *sc
 	names = arena_array(scratch, (size_t)graph->value_count + 1, sizeof(*names));
 	for (int i = 0; i < graph->value_count; i++) {
 		names[i] = graph->values[i].name;
-		/*
-		 * The names of gradients are prony's, and longer than the names that they are
-		 * derived from.
-		 */
+		/* The names of gradients are prony's, and longer than the names that they are
+		 * derived from. */
 		status = graph->values[i].kind == VALUE_GRADIENT
 				 ? PRONY_OK
 				 : graph_check_name("value", names[i], err);
@@ -231,10 +229,8 @@ static enum prony_status check_node(const struct graph *graph, struct graph *scr
 	return status;
 }
 
-/*
- * Checks that the special values (logits, loss) exist. Their kinds and shapes are checked later,
- * when all values are known to be valid.
- */
+/* Checks that the special values (logits, loss) exist. Their kinds and shapes are checked later,
+ * when all values are known to be valid. */
 static enum prony_status check_ends_exist(const struct graph *graph, struct error *err)
 {
 	if (graph_inputs(graph, NULL, 0) == 0 || graph->logits < 0 ||
@@ -246,10 +242,8 @@ static enum prony_status check_ends_exist(const struct graph *graph, struct erro
 	return PRONY_OK;
 }
 
-/*
- * Checks that all inputs and labels have the batch first, and that the logits have whole rows for
- * each sample.
- */
+/* Checks that all inputs and labels have the batch first, and that the logits have whole rows for
+ * each sample. */
 static enum prony_status check_batch(const struct graph *graph, struct error *err)
 {
 	const struct shape *logits = &graph->values[graph->logits].shape;
@@ -300,10 +294,8 @@ static enum prony_status check_ends(const struct graph *graph, struct error *err
 	return PRONY_OK;
 }
 
-/*
- * Training writes the running statistics, so nothing else may read them. The batch's statistics
- * serve the backward pass, which does not lead through them.
- */
+/* Training writes the running statistics, so nothing else may read them. The batch's statistics
+ * serve the backward pass, which does not lead through them. */
 static enum prony_status check_states(const struct graph *graph, struct arena *scratch,
 				      struct error *err)
 {

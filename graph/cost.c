@@ -169,10 +169,8 @@ static int64_t read_backwards(const struct graph *graph, int64_t element_bytes)
 	return bytes;
 }
 
-/*
- * Bytes of the matrix product or convolution with the largest input and output: neither can be
- * computed in place.
- */
+/* Bytes of the matrix product or convolution with the largest input and output: neither can be
+ * computed in place. */
 static int64_t largest_product(const struct graph *graph, int64_t element_bytes)
 {
 	int64_t largest = 0;

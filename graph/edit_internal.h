@@ -19,20 +19,16 @@ int graph_add_node(struct graph *graph, const struct node *node);
 
 int graph_find_node(const struct graph *graph, const char *name);
 
-/*
- * PRONY_BAD_INPUT unless the name is 1 to 255 bytes of UTF-8 without control characters. `what` is
- * for the message: "value".
- */
+/* PRONY_BAD_INPUT unless the name is 1 to 255 bytes of UTF-8 without control characters. `what` is
+ * for the message: "value". */
 enum prony_status graph_check_name(const char *what, const char *name, struct error *err);
 
 /* PRONY_BAD_INPUT unless all dimensions are 1 to GRAPH_MAX_DIM and the bytes fit into an int64. */
 enum prony_status graph_check_shape(const char *name, enum dtype dtype, const struct shape *shape,
 				    struct error *err);
 
-/*
- * PRONY_BAD_INPUT unless number and presence of inputs and outputs match the operator's row, and
- * numbers are finite.
- */
+/* PRONY_BAD_INPUT unless number and presence of inputs and outputs match the operator's row, and
+ * numbers are finite. */
 enum prony_status graph_check_row(const struct node *node, struct error *err);
 
 #endif

@@ -7,14 +7,12 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-/*
- * Computes a tile of the result: rows x lanes(b) elements over one block of depth. It uses the
+/* Computes a tile of the result: rows x lanes(b) elements over one block of depth. It uses the
  * compiler's vectors instead of intrinsics, so that one text serves all instruction sets, and also
  * processors other than x86-64. The loops over rows and vectors are unrolled, so that `sum` stays
  * in registers: 8 x 3 of the 32 of AVX-512, 4 x 3 of the 16 of AVX2, 4 x 2 of 16 otherwise. The
  * build allows contraction of products and sums in this file; without it, AVX2 and AVX-512 would be
- * half as fast.
- */
+ * half as fast. */
 #define TILE(name, target, vector_bytes, tile_rows, vectors)                                       \
 	target static void name(int64_t depth, const double *restrict a, const double *restrict b, \
 				double *restrict tile)                                             \
@@ -134,10 +132,8 @@ struct gemm_f64_target gemm_f64_rows(double *data, int64_t columns)
 		.data = data, .row = columns, .lines = 1, .positions = INT64_MAX, .step = 1};
 }
 
-/*
- * The product, cut into a grid of items of the same size; the last item of a row or column is
- * smaller.
- */
+/* The product, cut into a grid of items of the same size; the last item of a row or column is
+ * smaller. */
 struct grid {
 	const struct gemm_f64 *product;
 	struct tile tile;
@@ -255,10 +251,8 @@ static int64_t items_of(const struct grid *grid)
 	       divide_up(grid->product->columns, grid->columns);
 }
 
-/*
- * Chooses the size of the items. Items as wide as a block and as high as the result pack everything
- * once. If there are too few of them for the threads, smaller items pack some data again.
- */
+/* Chooses the size of the items. Items as wide as a block and as high as the result pack everything
+ * once. If there are too few of them for the threads, smaller items pack some data again. */
 static void cut(struct grid *grid, int threads)
 {
 	const struct tile *tile = &grid->tile;

@@ -28,10 +28,8 @@
 #define GEMM_F64_SCRATCH_BYTES                                                                     \
 	(sizeof(double) * GEMM_F64_DEPTH * (GEMM_F64_ROWS + GEMM_F64_COLUMNS))
 
-/*
- * A piece of a factor. Lanes are the rows of a or the columns of b. Element (k, lane) is written to
- * to[(k - first) * width + lane - first_lane]; lanes from `lanes` to `width` are set to 0.
- */
+/* A piece of a factor. Lanes are the rows of a or the columns of b. Element (k, lane) is written to
+ * to[(k - first) * width + lane - first_lane]; lanes from `lanes` to `width` are set to 0. */
 struct gemm_f64_panel {
 	int64_t first, depth;	   /* depth <= GEMM_F64_DEPTH */
 	int64_t first_lane, lanes; /* lanes <= width <= GEMM_F64_LANES */
@@ -42,10 +40,8 @@ struct gemm_f64_panel {
 struct gemm_f64_factor {
 	void (*pack)(const struct gemm_f64_factor *factor, const struct gemm_f64_panel *panel);
 	const void *of; /* for pack; borrowed */
-	/*
-	 * for a factor in memory: element (k, lane) is data[k * depth + lane * lane], with the
-	 * strides below
-	 */
+	/* for a factor in memory: element (k, lane) is data[k * depth + lane * lane], with the
+	 * strides below */
 	const double *data;
 	int64_t depth, lane;
 };
@@ -54,11 +50,9 @@ struct gemm_f64_factor {
 struct gemm_f64_factor gemm_f64_matrix(const double *data, int64_t depth_stride,
 				       int64_t lane_stride);
 
-/*
- * The address to which element (row, column) is added. A column counts the positions of a sample
- * line by line, then the samples. The address is
- * data[row * this.row + sample * this.sample + line * this.line + position * this.step].
- */
+/* The address to which element (row, column) is added. A column counts the positions of a sample
+ * line by line, then the samples. The address is data[row * this.row + sample * this.sample + line
+ * * this.line + position * this.step]. */
 struct gemm_f64_target {
 	double *data;
 	int64_t row;

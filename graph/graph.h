@@ -1,7 +1,5 @@
-/*
- * The graph IR: a list of operators over values, with static shapes and a batch size that is fixed
- * when the graph is built. It is the contract between prony and every framework.
- */
+/* The graph IR: a list of operators over values, with static shapes and a batch size that is fixed
+ * when the graph is built. It is the contract between prony and every framework. */
 #ifndef PRONY_GRAPH_GRAPH_H
 #define PRONY_GRAPH_GRAPH_H
 
@@ -78,10 +76,8 @@ void graph_copy_forward(const struct graph *graph, struct graph *out);
 /* Index of the value with that name, or VALUE_NONE. Takes time linear in the number of values. */
 int graph_find_value(const struct graph *graph, const char *name);
 
-/*
- * Write the indices of the inputs, and of the labels, in the order of the values. Each returns
- * their number; out may be NULL.
- */
+/* Write the indices of the inputs, and of the labels, in the order of the values. Each returns
+ * their number; out may be NULL. */
 int graph_inputs(const struct graph *graph, int *out, int capacity);
 int graph_labels(const struct graph *graph, int *out, int capacity);
 
@@ -92,10 +88,8 @@ int graph_label(const struct graph *graph, int i);
 /* The number of inputs of forward nodes that read a value. */
 int graph_forward_readers(const struct graph *graph, int value);
 
-/*
- * Functions that build a graph. They record the first error in the builder and then do nothing, so
- * that a network reads as a list of layers; build_finish reports the error.
- */
+/* Functions that build a graph. They record the first error in the builder and then do nothing, so
+ * that a network reads as a list of layers; build_finish reports the error. */
 struct builder {
 	struct graph *graph;
 	struct error error;
@@ -125,10 +119,8 @@ struct window {
 /* A window with the same sizes on both axes. */
 struct window window_square(int64_t kernel, int64_t stride, int64_t pad);
 
-/*
- * Layers (graph/layers.c). Parameters NAME.weight and NAME.bias are created with He-normal and zero
- * fill. Each function returns the layer's output.
- */
+/* Layers (graph/layers.c). Parameters NAME.weight and NAME.bias are created with He-normal and zero
+ * fill. Each function returns the layer's output. */
 int build_conv(struct builder *b, const char *name, int x, int64_t channels, int64_t kernel,
 	       int64_t stride, int64_t pad);
 /* With any window; `group` divides both channel counts (group = input channels: depthwise). */
@@ -139,16 +131,12 @@ int build_max_pool_window(struct builder *b, const char *name, int x, const stru
 int build_average_pool(struct builder *b, const char *name, int x, const struct window *window,
 		       bool count_include_pad);
 int build_global_average_pool(struct builder *b, const char *name, int x); /* N x C x 1 x 1 */
-/*
- * Creates parameters NAME.scale (ones) and NAME.bias (zeros), and states NAME.mean and NAME.var.
+/* Creates parameters NAME.scale (ones) and NAME.bias (zeros), and states NAME.mean and NAME.var.
  * `momentum` is ONNX's: running = momentum * running + (1 - momentum) * batch; PyTorch's momentum
- * is 1 minus this.
- */
+ * is 1 minus this. */
 int build_batch_norm(struct builder *b, const char *name, int x, double epsilon, double momentum);
-/*
- * With `scale` instead of ones: a small number in the last layer of a residual branch keeps the
- * sums from growing.
- */
+/* With `scale` instead of ones: a small number in the last layer of a residual branch keeps the
+ * sums from growing. */
 int build_batch_norm_scaled(struct builder *b, const char *name, int x, double epsilon,
 			    double momentum, double scale);
 /* x / (bias + alpha / size * sum of squares over `size` channels around it)^beta, as in ONNX. */
@@ -169,88 +157,66 @@ int build_flatten(struct builder *b, const char *name, int x);
 int build_pad(struct builder *b, const char *name, int x, const int64_t *pads, double value);
 int build_dropout(struct builder *b, const char *name, int x, double ratio);
 int build_linear(struct builder *b, const char *name, int x, int64_t features);
-/*
- * x (batch x time x features) -> the last state (batch x hidden). Parameters NAME.weight,
- * .recurrent, .bias.
- */
+/* x (batch x time x features) -> the last state (batch x hidden). Parameters NAME.weight,
+ * .recurrent, .bias. */
 int build_lstm(struct builder *b, const char *name, int x, int64_t hidden);
-/*
- * h = relu(W x + R h + b). R starts as the identity, W is normal with the given deviation (Le
- * 2015).
- */
+/* h = relu(W x + R h + b). R starts as the identity, W is normal with the given deviation (Le
+ * 2015). */
 int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, double deviation);
-/*
- * Rows `indices` (I64 or I32, any shape) of a parameter NAME.weight, rows x width, with normal
- * fill.
- */
+/* Rows `indices` (I64 or I32, any shape) of a parameter NAME.weight, rows x width, with normal
+ * fill. */
 int build_embedding(struct builder *b, const char *name, int indices, int64_t rows, int64_t width);
 /* Declares the logits, and appends SoftmaxCrossEntropyLoss and its labels: one class per sample. */
 enum prony_status build_finish(struct builder *b, int logits, struct error *err);
 /* The same with labels of the shape batch x dims: a label for each row of the logits. */
 enum prony_status build_finish_labels(struct builder *b, int logits, int rank, const int64_t *dims,
 				      struct error *err);
-/*
- * The same with half the sum of squares of the "logits" as the objective; labels are declared but
- * unused.
- */
+/* The same with half the sum of squares of the "logits" as the objective; labels are declared but
+ * unused. */
 enum prony_status build_finish_half_squares(struct builder *b, int logits, struct error *err);
 
-/*
- * Appends the backward pass: for each forward node in reverse order, the backward row of its
+/* Appends the backward pass: for each forward node in reverse order, the backward row of its
  * operator. Then `gradient` of every parameter is set. Gradients of values with several users are
  * summed by Add. Gradients of the network's inputs are not computed. Several values may share one
  * gradient value (both terms of a forward Add), so it must not be overwritten in place while it has
- * readers. Defined in graph/backward.c. On error the graph is unchanged.
- */
+ * readers. Defined in graph/backward.c. On error the graph is unchanged. */
 enum prony_status graph_add_backward(struct graph *graph, struct error *err);
 
-/*
- * Checks every invariant (indices, order, names, agreement of shapes with infer); the error names
- * the node.
- */
+/* Checks every invariant (indices, order, names, agreement of shapes with infer); the error names
+ * the node. */
 enum prony_status graph_check(const struct graph *graph, struct error *err);
 
 int64_t graph_parameter_count(const struct graph *graph); /* elements of trained parameters */
 int64_t graph_macs(const struct graph *graph);		  /* of the forward nodes, whole batch */
 int64_t graph_classes(const struct graph *graph);	  /* last dimension of the logits */
 bool graph_has_dropout(const struct graph *graph);
-/*
- * For a state that is a running statistic: returns the value that holds the batch's statistic, and
+/* For a state that is a running statistic: returns the value that holds the batch's statistic, and
  * writes the momentum of its BatchNormalization to *momentum. At the end of the forward pass of a
  * training stage (forward-backward, train), state = momentum * state + (1 - momentum) * statistic.
- * VALUE_NONE for constants.
- */
+ * VALUE_NONE for constants. */
 int graph_state_statistic(const struct graph *graph, int state, double *momentum);
 int64_t graph_batch(const struct graph *graph);
 
-/*
- * Estimated bytes for running the graph in fp32: parameters, gradients and optimiser state of the
- * stage, and activations that live at the same time (all of them in training).
- */
+/* Estimated bytes for running the graph in fp32: parameters, gradients and optimiser state of the
+ * stage, and activations that live at the same time (all of them in training). */
 int64_t graph_memory_estimate(const struct graph *graph, bool training);
 
-/*
- * The fewest bytes that any implementation needs for the graph, without the batch itself. With a
+/* The fewest bytes that any implementation needs for the graph, without the batch itself. With a
  * backward pass: parameters, gradients, `optimiser_copies` numbers per parameter, and the
  * activations that the backward pass reads (implementations that compute some of them again need
  * less; none of prony's does). Without one: parameters, and input and output of the layer where
- * these are largest. An activation has `element_bytes` bytes per number; trained values have 4.
- */
+ * these are largest. An activation has `element_bytes` bytes per number; trained values have 4. */
 int64_t graph_memory_least(const struct graph *graph, int optimiser_copies, int64_t element_bytes);
 
-/*
- * Makes the parameters and states in graph order, filled from the seed (He et al. 2015, arXiv
+/* Makes the parameters and states in graph order, filled from the seed (He et al. 2015, arXiv
  * 1502.01852), F32, in `arena`. The random stream depends only on seed and name, not on batch or
- * order.
- */
+ * order. */
 enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed,
 					struct arena *arena, struct tensor_set *out,
 					struct error *err);
 
-/*
- * Writes the indices of the parameters (not states) in graph order; returns their number; out may
- * be NULL.
- */
+/* Writes the indices of the parameters (not states) in graph order; returns their number; out may
+ * be NULL. */
 int graph_parameters(const struct graph *graph, int *out, int capacity);
 
 /* SHA-256 over the canonical JSON of the forward graph. 65 bytes. */

@@ -94,10 +94,8 @@ static json_t *names_of(const struct graph *graph, enum value_kind kind)
 	return names;
 }
 
-/*
- * The name for "input" or "label", which readers of graphs with one input and one label use; null
- * unless there is exactly one.
- */
+/* The name for "input" or "label", which readers of graphs with one input and one label use; null
+ * unless there is exactly one. */
 static json_t *only_name(const struct graph *graph, enum value_kind kind)
 {
 	json_t *names = names_of(graph, kind);
@@ -131,10 +129,8 @@ enum prony_status graph_digest(const struct graph *graph, char *hex, struct erro
 	json_t *json = graph_to_json(graph);
 	char *text;
 
-	/*
-	 * The values contain the same facts. Without these members, digests stay as they were
-	 * before the members were added.
-	 */
+	/* The values contain the same facts. Without these members, digests stay as they were
+	 * before the members were added. */
 	json_object_del(json, "inputs");
 	json_object_del(json, "labels");
 	text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
@@ -191,10 +187,8 @@ static enum prony_status read_shape(struct reader *r, const json_t *json, size_t
 	return PRONY_OK;
 }
 
-/*
- * Whether it is a string without a NUL inside; jansson accepts a NUL, but C would end the string
- * there.
- */
+/* Whether it is a string without a NUL inside; jansson accepts a NUL, but C would end the string
+ * there. */
 static bool is_text(const json_t *json)
 {
 	return json_is_string(json) && strlen(json_string_value(json)) == json_string_length(json);
@@ -364,10 +358,8 @@ static enum prony_status read_attributes(struct reader *r, const json_t *json, s
 	return PRONY_OK;
 }
 
-/*
- * Checks the edges that infer relies on: inputs exist already, and outputs are activations that no
- * other node computes.
- */
+/* Checks the edges that infer relies on: inputs exist already, and outputs are activations that no
+ * other node computes. */
 static enum prony_status check_order(struct reader *r, const struct node *node)
 {
 	struct graph *graph = r->graph;
@@ -488,11 +480,9 @@ static enum prony_status read_lists(struct reader *r, const json_t *json)
 	return PRONY_OK;
 }
 
-/*
- * The kinds of the values already tell the inputs and labels. "inputs" and "labels" must name the
+/* The kinds of the values already tell the inputs and labels. "inputs" and "labels" must name the
  * same values in the same order. So must "input" and "label" if there is one of each, and in graphs
- * written before the lists existed.
- */
+ * written before the lists existed. */
 static enum prony_status check_names_of(struct reader *r, const json_t *json, const char *list,
 					const char *single, enum value_kind kind)
 {

@@ -15,11 +15,9 @@
  */
 json_t *graph_to_json(const struct graph *graph);
 
-/*
- * Initialises *out; the caller frees it with graph_release. On error *out is unchanged. Everything
+/* Initialises *out; the caller frees it with graph_release. On error *out is unchanged. Everything
  * is checked, so that hostile files give a clear error. The fills are not in the file: the weights
- * come with such a graph, and graph_initial_weights refuses it.
- */
+ * come with such a graph, and graph_initial_weights refuses it. */
 enum prony_status graph_from_json(const json_t *json, struct graph *out, struct error *err);
 
 #endif

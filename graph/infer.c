@@ -49,10 +49,8 @@ enum prony_status node_window(const struct graph *graph, const struct node *node
 				"the window of %lld does not fit %s %lld with its padding",
 				(long long)window, i == 0 ? "height" : "width", (long long)size);
 		out[i] = room / a->strides[i] + 1;
-		/*
-		 * Rounding up must not add a window that lies wholly in the padding behind the
-		 * input: ONNX 1.17 (opset 22) defines this, and frameworks have always done so.
-		 */
+		/* Rounding up must not add a window that lies wholly in the padding behind the
+		 * input: ONNX 1.17 (opset 22) defines this, and frameworks have always done so. */
 		if (a->ceil_mode && room % a->strides[i] != 0 &&
 		    out[i] * a->strides[i] < size + a->pads[i])
 			out[i]++;

@@ -1,7 +1,5 @@
-/*
- * What the float64 kernels of the operators receive and share: one execution of one node, its
- * operands, walks over arrays, and loops on all cores.
- */
+/* What the float64 kernels of the operators receive and share: one execution of one node, its
+ * operands, walks over arrays, and loops on all cores. */
 #ifndef PRONY_GRAPH_KERNEL_H
 #define PRONY_GRAPH_KERNEL_H
 
@@ -13,25 +11,19 @@
 struct kernel_call;
 struct kinks;
 
-/*
- * Functions with which the gate changes or observes decisions and rounding of kernels (reasons:
- * parity/kinks.c).
- */
+/* Functions with which the gate changes or observes decisions and rounding of kernels (reasons:
+ * parity/kinks.c). */
 struct kernel_watch {
-	/*
-	 * Called when a comparison is too close to call. Returns the decision, given the usual one
+	/* Called when a comparison is too close to call. Returns the decision, given the usual one
 	 * and the other possible one. `place` is the number of the comparison within the node;
-	 * calls come in ascending order.
-	 */
+	 * calls come in ascending order. */
 	int64_t (*decide)(const struct kernel_call *call, int64_t place, int64_t decision,
 			  int64_t other);
 	/* The same for comparisons without a number: returns whether to decide otherwise. */
 	bool (*turn)(const struct kernel_call *call);
-	/*
-	 * The rounding that is added to element i of an output: round_value for one number;
+	/* The rounding that is added to element i of an output: round_value for one number;
 	 * round_sum for the sum of `terms` numbers, `norm` being the root of the sum of their
-	 * squares.
-	 */
+	 * squares. */
 	double (*round_value)(const struct kernel_call *call, int output, int64_t i, double value);
 	double (*round_sum)(const struct kernel_call *call, int output, int64_t i, int64_t terms,
 			    double sum, double norm);
@@ -59,10 +51,8 @@ const struct shape *kernel_input_shape(const struct kernel_call *call, int i);
 const struct shape *kernel_output_shape(const struct kernel_call *call, int i);
 int64_t kernel_output_count(const struct kernel_call *call, int i);
 
-/*
- * Visits the elements of one array in row-major order and gives the offset of each in two others. A
- * broadcast or transposed array has other steps: 0 where one element is repeated.
- */
+/* Visits the elements of one array in row-major order and gives the offset of each in two others. A
+ * broadcast or transposed array has other steps: 0 where one element is repeated. */
 struct array_walk {
 	struct shape shape;
 	int64_t steps[2][TENSOR_MAX_RANK];
@@ -87,10 +77,8 @@ struct axis_split split_axis(const struct shape *shape, int64_t axis);
 /* Root mean square; 0 if there are no elements. */
 double kernel_rms(const double *x, int64_t count);
 
-/*
- * Calls work(context, part) for every part of [0, parts), on as many cores as the total number of
- * `operations` justifies. Parts must be independent of each other.
- */
+/* Calls work(context, part) for every part of [0, parts), on as many cores as the total number of
+ * `operations` justifies. Parts must be independent of each other. */
 void kernel_parts(int64_t parts, int64_t operations, void (*work)(void *context, int64_t part),
 		  void *context);
 

@@ -27,10 +27,8 @@ static int layer_state(struct builder *b, const char *layer, const char *suffix,
 			   shape->dims, fill);
 }
 
-/*
- * Gives the shape of x if it has `rank` dimensions; otherwise false and an error that names the
- * layer.
- */
+/* Gives the shape of x if it has `rank` dimensions; otherwise false and an error that names the
+ * layer. */
 static bool layer_input(struct builder *b, const char *layer, int x, int rank, struct shape *shape)
 {
 	char text[128];

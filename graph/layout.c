@@ -37,10 +37,8 @@ static bool flattens_images(const struct graph *graph, const struct node *node)
 	       x->dims[2] * x->dims[3] > 1;
 }
 
-/*
- * Whether the node multiplies by a parameter that no other node reads, so that prony may choose its
- * order.
- */
+/* Whether the node multiplies by a parameter that no other node reads, so that prony may choose its
+ * order. */
 static bool multiplies(const struct graph *graph, const struct node *node, int value)
 {
 	return operator_row(node->op)->layout == LAYOUT_MULTIPLIES && node->inputs[0] == value &&
@@ -49,11 +47,9 @@ static bool multiplies(const struct graph *graph, const struct node *node, int v
 	       only_reader(graph, node->inputs[1]) >= 0 && node->inputs[1] != value;
 }
 
-/*
- * Marks in `channels` the values computed from forward node `first`, a flattening, up to the matrix
+/* Marks in `channels` the values computed from forward node `first`, a flattening, up to the matrix
  * products that end the flat part. Returns false if another operator reads them; then the marks are
- * invalid.
- */
+ * invalid. */
 static bool mark_flat(const struct graph *graph, int first, int64_t *channels)
 {
 	int64_t count = graph->values[graph->nodes[first].inputs[0]].shape.dims[1];
@@ -117,10 +113,8 @@ static bool is_kernel(const struct graph *graph, int value)
 	return read;
 }
 
-/*
- * Sets the layout of gradients: that of the value they belong to; a sum has the layout of its
- * terms.
- */
+/* Sets the layout of gradients: that of the value they belong to; a sum has the layout of its
+ * terms. */
 static void follow(const struct graph *graph, const struct node *node, struct layouts *out)
 {
 	const struct operator_row *row = operator_row(node->op);
@@ -222,10 +216,8 @@ struct arrangement layouts_arrangement(const struct layouts *layouts, int value)
 	return (struct arrangement){.rank = 0};
 }
 
-/*
- * Returns the offset of the innermost run's element 0 in the graph's order, and advances the index
- * by one.
- */
+/* Returns the offset of the innermost run's element 0 in the graph's order, and advances the index
+ * by one. */
 static int64_t next_run(const struct arrangement *a, const int64_t *strides, int64_t *index)
 {
 	int64_t at = 0;

@@ -1,7 +1,5 @@
-/*
- * A user's network as the original file, for engines that read such files: its inputs and outputs,
- * but nothing between them. Used if no graph can express the network.
- */
+/* A user's network as the original file, for engines that read such files: its inputs and outputs,
+ * but nothing between them. Used if no graph can express the network. */
 #ifndef PRONY_GRAPH_MODEL_FILE_H
 #define PRONY_GRAPH_MODEL_FILE_H
 

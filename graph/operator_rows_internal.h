@@ -38,10 +38,8 @@ enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct
 
 /* infer.c */
 
-/*
- * Computes the output's height and width for a window that slides over input x (N x C x H x W),
- * from the node's kernel_shape, strides, dilations, pads and ceil_mode.
- */
+/* Computes the output's height and width for a window that slides over input x (N x C x H x W),
+ * from the node's kernel_shape, strides, dilations, pads and ceil_mode. */
 enum prony_status node_window(const struct graph *graph, const struct node *node, int x,
 			      int64_t out[2], struct error *err);
 

@@ -1,8 +1,6 @@
-/*
- * The table of operators. Forward operators have ONNX semantics (opset 17,
+/* The table of operators. Forward operators have ONNX semantics (opset 17,
  * https://onnx.ai/onnx/operators/); gradient operators are prony's own and are named after the
- * operator that they differentiate.
- */
+ * operator that they differentiate. */
 #ifndef PRONY_GRAPH_OPERATORS_H
 #define PRONY_GRAPH_OPERATORS_H
 
@@ -160,11 +158,9 @@ struct int_list {
 	int count;
 };
 
-/*
- * The attributes of a node; the operator's row tells which members it uses. There are two spatial
+/* The attributes of a node; the operator's row tells which members it uses. There are two spatial
  * dimensions. Shape inference replaces an axis that counts from the end, or a slice's open end, by
- * its actual value.
- */
+ * its actual value. */
 struct attributes {
 	int64_t kernel[2], strides[2], dilations[2];
 	int64_t pads[4]; /* top, left, bottom, right (ONNX order: begins, then ends) */
@@ -218,25 +214,19 @@ struct elementwise_step {
 #define ELEMENTWISE_MAX_STEPS 10
 #define ELEMENTWISE_MAX_KINKS 2
 
-/*
- * An operator that computes each element of y from the same element of x, in float64. This is the
- * reference for all frameworks. The gradient is dx = slope * dy.
- */
+/* An operator that computes each element of y from the same element of x, in float64. This is the
+ * reference for all frameworks. The gradient is dx = slope * dy. */
 struct elementwise {
 	double (*value)(const struct attributes *a, double x);
 	/* dy/dx at x. With slope_of_output: at y = value(x); then the gradient reads y only. */
 	double (*slope)(const struct attributes *a, double x);
 	bool slope_of_output;
 	bool exact; /* value and slope times dy need no rounding: x, dy or a given number */
-	/*
-	 * Writes where the slope jumps, in ascending order; returns how many there are. NULL:
-	 * nowhere.
-	 */
+	/* Writes where the slope jumps, in ascending order; returns how many there are. NULL:
+	 * nowhere. */
 	int (*kinks)(const struct attributes *a, double at[ELEMENTWISE_MAX_KINKS]);
-	/*
-	 * The same function in simpler operators, for frameworks that lack this one. Returns the
-	 * number of steps; the last step is y. NULL or 0: there is none.
-	 */
+	/* The same function in simpler operators, for frameworks that lack this one. Returns the
+	 * number of steps; the last step is y. NULL or 0: there is none. */
 	int (*decompose)(const struct attributes *a,
 			 struct elementwise_step steps[ELEMENTWISE_MAX_STEPS]);
 	/* Value or slope is not finite if x is not positive; random x must avoid these values. */
@@ -273,11 +263,9 @@ struct operator_row {
 	bool sums_batch;   /* loss rows: sums over the samples, no mean */
 	bool is_random;	   /* its output in training is drawn again in each step */
 	bool is_reduction; /* each result depends on many elements of one channel: pools, means */
-	/*
-	 * The index of the first running statistic among the inputs. These states follow the
+	/* The index of the first running statistic among the inputs. These states follow the
 	 * outputs from 1 on, the statistics of the batch, on which every result depends in
-	 * training. 0: there are none.
-	 */
+	 * training. 0: there are none. */
 	int statistics;
 
 	/* Functions of each element; NULL for other operators. */
@@ -291,12 +279,10 @@ struct operator_row {
 	/* Multiply-accumulates of convolutions and matrix products, without bias; NULL = 0. */
 	int64_t (*macs)(const struct graph *graph, const struct node *node);
 
-	/*
-	 * Either: the gradient of input 0 is one node of operator `gradient`, which reads dy and
+	/* Either: the gradient of input 0 is one node of operator `gradient`, which reads dy and
 	 * the values in `gradient_reads` (x is input 0, y output 0). Or: `backward` appends the
 	 * nodes for all inputs that want a gradient (backward_internal.h). With neither, the
-	 * operator has no gradient.
-	 */
+	 * operator has no gradient. */
 	enum op gradient;
 	const char *gradient_reads;
 	enum prony_status (*backward)(struct graph *graph, const struct node *node,
@@ -304,55 +290,42 @@ struct operator_row {
 
 	/* Computes the outputs in float64: the reference for all frameworks. */
 	void (*compute)(const struct kernel_call *call);
-	/*
-	 * The number of terms that are summed for an element of an output: 1 if it is computed from
+	/* The number of terms that are summed for an element of an output: 1 if it is computed from
 	 * one element of each input; 0 if it is only moved, or if the kernel adds the rounding
-	 * itself (kernel_watch). NULL: the macs per element, or 1 if there are no macs.
-	 */
+	 * itself (kernel_watch). NULL: the macs per element, or 1 if there are no macs. */
 	int64_t (*terms)(const struct graph *graph, const struct node *node, int output);
-	/*
-	 * The kernel decides by comparing elements of the inputs before this one; 0: it compares
-	 * none.
-	 */
+	/* The kernel decides by comparing elements of the inputs before this one; 0: it compares
+	 * none. */
 	int compares;
 
-	/*
-	 * Returns where the samples of the batch lie in output 0 (samples.h), given where they lie
+	/* Returns where the samples of the batch lie in output 0 (samples.h), given where they lie
 	 * in input `samples_from`; for functions of two elements, that input may have none. NULL,
 	 * or nowhere: a result depends on several samples, or is not known to depend on one only.
 	 */
 	int samples_from;
 	struct samples_place (*samples)(const struct samples *samples, const struct node *node,
 					const struct samples_place *x);
-	/*
-	 * Changes attributes that depend on the batch; its samples lie at `x` in input 0 and at `y`
-	 * in output 0. NULL: no attribute depends on it.
-	 */
+	/* Changes attributes that depend on the batch; its samples lie at `x` in input 0 and at `y`
+	 * in output 0. NULL: no attribute depends on it. */
 	void (*rebatch)(const struct samples *samples, const struct samples_place *x,
 			const struct samples_place *y, int64_t batch, struct attributes *a);
 
 	enum operator_layout layout;
-	/*
-	 * Bytes that training keeps inside a node: only those that every implementation needs, or
-	 * `all`. NULL: 0.
-	 */
+	/* Bytes that training keeps inside a node: only those that every implementation needs, or
+	 * `all`. NULL: 0. */
 	int64_t (*kept_bytes)(const struct graph *graph, const struct node *node, bool all);
 	bool keeps_less; /* gradient rows: positions or bits can replace the values that it reads */
 
-	/*
-	 * For ONNX files. `onnx_inputs` has one letter for each input: x is computed, p is a
+	/* For ONNX files. `onnx_inputs` has one letter for each input: x is computed, p is a
 	 * trained weight, e is either. Then nodes are translated by name, and attributes by their
-	 * rows. NULL: onnx/ has a function for the operator, or no file contains it.
-	 */
+	 * rows. NULL: onnx/ has a function for the operator, or no file contains it. */
 	const char *onnx_inputs;
 	enum onnx_export onnx_export;
 	const char *training_outputs; /* outputs that a file leaves out: "mask" */
 	int opset;		      /* the first opset with the operator, if above 17 */
 
-	/*
-	 * For pictures: joins_box draws it in the box of the node that computes its input;
-	 * short_name is a shorter name, if there is one.
-	 */
+	/* For pictures: joins_box draws it in the box of the node that computes its input;
+	 * short_name is a shorter name, if there is one. */
 	bool joins_box;
 	const char *short_name;
 };

@@ -1,7 +1,5 @@
-/*
- * The axes of a value that are summed, or repeated, to make another value: for frameworks that
- * express means and broadcasts with their own operators.
- */
+/* The axes of a value that are summed, or repeated, to make another value: for frameworks that
+ * express means and broadcasts with their own operators. */
 #ifndef PRONY_GRAPH_REDUCTION_H
 #define PRONY_GRAPH_REDUCTION_H
 

@@ -34,11 +34,9 @@ struct samples_place samples_on(const struct samples *s, const struct shape *sha
 struct samples_place samples_on_output(const struct samples *s, const struct node *node, int axis,
 				       int64_t outer);
 
-/*
- * `samples` functions for rows: of operators that leave each sample in its place; of windows on
+/* `samples` functions for rows: of operators that leave each sample in its place; of windows on
  * planes; of operators that combine the elements of all channels (axis 1); of layers whose first
- * axis is the samples.
- */
+ * axis is the samples. */
 struct samples_place samples_stay(const struct samples *s, const struct node *node,
 				  const struct samples_place *x);
 struct samples_place samples_of_planes(const struct samples *s, const struct node *node,

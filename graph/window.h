@@ -4,16 +4,12 @@
 
 #include "graph/operators.h"
 
-/*
- * How far the last window reaches beyond the end of the input, including the additions of
- * ceil_mode; input rows that no window reaches count as nothing.
- */
+/* How far the last window reaches beyond the end of the input, including the additions of
+ * ceil_mode; input rows that no window reaches count as nothing. */
 int64_t window_behind(const struct attributes *a, int axis, int64_t in, int64_t out);
 
-/*
- * The divisor of window `place` of an average on this axis: its elements in the input; with
- * count_include_pad also those in the padding, but never those that ceil_mode adds.
- */
+/* The divisor of window `place` of an average on this axis: its elements in the input; with
+ * count_include_pad also those in the padding, but never those that ceil_mode adds. */
 int64_t window_counted(const struct attributes *a, int axis, int64_t in, int64_t place);
 
 #endif

@@ -45,10 +45,8 @@ static bool is_needed(const struct exporter *e, const struct node *node, int fir
 	return false;
 }
 
-/*
- * Marks the values that the logits depend on, from the last node to the first. A value that is left
- * out gets the value that replaces it.
- */
+/* Marks the values that the logits depend on, from the last node to the first. A value that is left
+ * out gets the value that replaces it. */
 static void find_needed(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
@@ -210,11 +208,9 @@ static int outputs_in_use(const struct exporter *e, const struct node *node)
 	return count;
 }
 
-/*
- * Before opset 22, ONNX's ceil_mode adds a window even if it lies wholly in the padding behind the
+/* Before opset 22, ONNX's ceil_mode adds a window even if it lies wholly in the padding behind the
  * input. prony and the frameworks do not add it. If the results differ, the export writes explicit
- * padding as wide as prony's windows reach; this padding must not count then.
- */
+ * padding as wide as prony's windows reach; this padding must not count then. */
 static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *node)
 {
 	const struct shape *x = &e->graph->values[node->inputs[0]].shape;
@@ -362,10 +358,8 @@ static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *nod
 	return out;
 }
 
-/*
- * ONNX has the time first, a dimension for the direction and two biases. So the export writes a
- * Transpose, the LSTM or RNN with its last state, and a Reshape.
- */
+/* ONNX has the time first, a dimension for the direction and two biases. So the export writes a
+ * Transpose, the LSTM or RNN with its last state, and a Reshape. */
 static enum prony_status add_recurrent(struct exporter *e, const struct node *node)
 {
 	static const char *const suffixes[] = {"W", "R", "B"};

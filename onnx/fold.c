@@ -97,10 +97,8 @@ static bool is_comparison(const char *op)
 	return false;
 }
 
-/*
- * Finds the shape that two shapes broadcast to, and the step of each along every axis: 0 if it is
- * repeated.
- */
+/* Finds the shape that two shapes broadcast to, and the step of each along every axis: 0 if it is
+ * repeated. */
 static enum prony_status broadcast(struct fold *fold, const struct shape *a, const struct shape *b,
 				   struct shape *out)
 {

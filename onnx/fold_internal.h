@@ -1,8 +1,6 @@
-/*
- * Private to onnx/: constants of an ONNX file, and operators evaluated on them. Exporters compute
+/* Private to onnx/: constants of an ONNX file, and operators evaluated on them. Exporters compute
  * shapes with chains of Shape, Gather, Concat and the like. The importer evaluates these chains, so
- * that the graph has none of them.
- */
+ * that the graph has none of them. */
 #ifndef PRONY_ONNX_FOLD_INTERNAL_H
 #define PRONY_ONNX_FOLD_INTERNAL_H
 
@@ -23,10 +21,8 @@ struct constant {
 	int64_t count;	     /* elements */
 	const int64_t *ints; /* one of the two */
 	const float *floats;
-	/*
-	 * Index of the initializer that it is, or was rearranged from; -1 if it was computed or
-	 * comes from a Constant node.
-	 */
+	/* Index of the initializer that it is, or was rearranged from; -1 if it was computed or
+	 * comes from a Constant node. */
 	int initializer;
 };
 
@@ -43,10 +39,8 @@ struct fold {
 /* Whether the operator can be evaluated at all. */
 bool onnx_can_fold(const char *op);
 
-/*
- * PRONY_BAD_INPUT if inputs or attributes are wrong; the message has the reason, but not the node's
- * name.
- */
+/* PRONY_BAD_INPUT if inputs or attributes are wrong; the message has the reason, but not the node's
+ * name. */
 enum prony_status onnx_fold(struct fold *fold);
 
 /* fold_layout.c: operators that move numbers without computing any. */
@@ -99,11 +93,9 @@ enum prony_status onnx_split_ranges(const Onnx__NodeProto *node, const struct sh
 				    const struct constant *sizes, struct onnx_range *out,
 				    size_t output_count, struct error *err);
 
-/*
- * import_tensor.c: reads the numbers of a tensor. They are borrowed from the message if they can be
+/* import_tensor.c: reads the numbers of a tensor. They are borrowed from the message if they can be
  * used without conversion, otherwise they are in `arena`. `name` is for messages. A type without
- * numbers (strings) gives count -1.
- */
+ * numbers (strings) gives count -1. */
 enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *name,
 				   const char *folder, struct arena *arena, struct constant *out,
 				   struct error *err);

@@ -1,8 +1,6 @@
-/*
- * Translates an ONNX file into a graph, in one pass over its nodes. Nodes of constants are
+/* Translates an ONNX file into a graph, in one pass over its nodes. Nodes of constants are
  * evaluated; all others are appended to the graph. Nodes that cannot be translated are collected,
- * so that the error names all of them.
- */
+ * so that the error names all of them. */
 #include "onnx/import.h"
 
 #include <string.h>
@@ -13,16 +11,12 @@
 #include "graph/rebatch.h"
 #include "onnx/import_internal.h"
 
-/*
- * A file that leaves its batch open is imported with this batch size. A batch of 1 could not be
- * told from other dimensions of 1. Files rarely have constants of 13.
- */
+/* A file that leaves its batch open is imported with this batch size. A batch of 1 could not be
+ * told from other dimensions of 1. Files rarely have constants of 13. */
 #define OPEN_BATCH 13
 
-/*
- * The most bytes that computed constants may take, in addition to those of the file. All weights of
- * a file may come from ConstantOfShape, so this is more than a large network needs.
- */
+/* The most bytes that computed constants may take, in addition to those of the file. All weights of
+ * a file may come from ConstantOfShape, so this is more than a large network needs. */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define NUMBERS_MIN_BYTES ((size_t)32 << 20)
 #else

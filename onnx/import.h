@@ -1,8 +1,6 @@
-/*
- * Reads an ONNX file (opset 7 to 24): its graph for any batch, and its weights. A loss is attached
+/* Reads an ONNX file (opset 7 to 24): its graph for any batch, and its weights. A loss is attached
  * to its output. Format: https://onnx.ai/onnx/repo-docs/IR.html; the operators:
- * https://onnx.ai/onnx/operators/
- */
+ * https://onnx.ai/onnx/operators/ */
 #ifndef PRONY_ONNX_IMPORT_H
 #define PRONY_ONNX_IMPORT_H
 
@@ -41,18 +39,14 @@ struct onnx_notes {
 	int outputs_left_out;	 /* outputs that are not computed: all but the first */
 };
 
-/*
- * Reads the file and the external data beside it, and checks that its nodes are connected. *out:
+/* Reads the file and the external data beside it, and checks that its nodes are connected. *out:
  * the caller frees it with onnx_model_free. PRONY_BAD_INPUT if the file is broken; the message
  * names the file and the node. PRONY_UNSUPPORTED for an opset that is not read, or inputs that a
- * graph cannot have.
- */
+ * graph cannot have. */
 enum prony_status onnx_model_open(const char *path, struct onnx_model **out, struct error *err);
 
-/*
- * The same from memory; the bytes may be freed when it returns. `path` is for messages. External
- * data is read from `folder`, and refused if that is NULL.
- */
+/* The same from memory; the bytes may be freed when it returns. `path` is for messages. External
+ * data is read from `folder`, and refused if that is NULL. */
 enum prony_status onnx_model_parse(const void *bytes, size_t length, const char *path,
 				   const char *folder, struct onnx_model **out, struct error *err);
 void onnx_model_free(struct onnx_model *model);
@@ -68,10 +62,8 @@ const struct onnx_facts *onnx_model_facts(const struct onnx_model *model);
  */
 enum prony_status onnx_model_import(struct onnx_model *model, struct error *err);
 
-/*
- * Makes the forward graph for `batch` samples; the caller frees it with graph_release.
- * PRONY_UNSUPPORTED names the node that works only with the file's own batch.
- */
+/* Makes the forward graph for `batch` samples; the caller frees it with graph_release.
+ * PRONY_UNSUPPORTED names the node that works only with the file's own batch. */
 enum prony_status onnx_model_graph(const struct onnx_model *model, int64_t batch, struct graph *out,
 				   struct error *err);
 

@@ -128,10 +128,8 @@ static void refuse_builder(struct importer *im, const struct file_node *node, in
 	im->builder.graph->value_count = value_count;
 }
 
-/*
- * Refuses numbers that are not finite. The gate would not find them: every framework would compute
- * the same NaN.
- */
+/* Refuses numbers that are not finite. The gate would not find them: every framework would compute
+ * the same NaN. */
 static bool check_finite(struct importer *im, const struct file_node *node,
 			 const struct constant *numbers, const char *what)
 {

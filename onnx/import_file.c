@@ -41,10 +41,8 @@ static void add_digest(struct onnx_facts *facts, const struct constant *numbers)
 	digest_bytes(both, sizeof(both), facts->digest);
 }
 
-/*
- * Limits the external data in all, before any is read. A hostile file may name the same bytes many
- * times, or a sparse file.
- */
+/* Limits the external data in all, before any is read. A hostile file may name the same bytes many
+ * times, or a sparse file. */
 static enum prony_status check_outside(const struct onnx_model *model, struct error *err)
 {
 	int64_t most = memory_physical_bytes() / 2, sum = 0;

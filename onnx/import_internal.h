@@ -19,10 +19,8 @@
 
 enum definition_kind { DEFINED_BY_INITIALIZER, DEFINED_BY_INPUT, DEFINED_BY_NODE };
 
-/*
- * The meaning of a name in the file. After import_names.c, its index among the definitions
- * identifies it.
- */
+/* The meaning of a name in the file. After import_names.c, its index among the definitions
+ * identifies it. */
 struct definition {
 	const char *name;
 	enum definition_kind kind;

@@ -145,10 +145,8 @@ void import_global_pool(struct importer *im, const struct file_node *node)
 				 &attributes));
 }
 
-/*
- * Whether it is a bias with one number for each of `features` columns, possibly with dimensions of
- * 1 before.
- */
+/* Whether it is a bias with one number for each of `features` columns, possibly with dimensions of
+ * 1 before. */
 static bool is_row(const struct constant *c, int64_t features)
 {
 	return c->is_float && c->count == features && c->shape.rank > 0 &&
@@ -173,11 +171,9 @@ static int append_gemm(struct importer *im, const struct file_node *node, int x,
 	return import_append(im, node, OP_GEMM, inputs, 3, attributes);
 }
 
-/*
- * In a file that leaves its batch open, a computed constant may repeat the same numbers for each
+/* In a file that leaves its batch open, a computed constant may repeat the same numbers for each
  * sample (zeros of the input's shape). One copy is enough, since operands are broadcast, and it
- * suits every batch.
- */
+ * suits every batch. */
 static void drop_repeats(struct importer *im, struct constant *c)
 {
 	int64_t inner = c->count;
@@ -208,10 +204,8 @@ static void drop_repeats(struct importer *im, struct constant *c)
 	}
 }
 
-/*
- * Input i as a value of the graph. A constant becomes a parameter if it is an initializer with
- * dimensions (a bias, a scale), else a state (the 6 of a hard swish).
- */
+/* Input i as a value of the graph. A constant becomes a parameter if it is an initializer with
+ * dimensions (a bias, a scale), else a state (the 6 of a hard swish). */
 static int operand(struct importer *im, const struct file_node *node, size_t i)
 {
 	const struct constant *constant = import_constant(im, node, i);
@@ -267,11 +261,9 @@ void import_gemm(struct importer *im, const struct file_node *node)
 	}
 }
 
-/*
- * Finds the Add of a constant row behind a MatMul whose product has the shape `out`: returns the
+/* Finds the Add of a constant row behind a MatMul whose product has the shape `out`: returns the
  * row, and the node's index in *add. NULL if the product has another user, or if the Add gives the
- * sum more dimensions.
- */
+ * sum more dimensions. */
 static const struct constant *find_bias(const struct importer *im, const struct file_node *node,
 					const struct shape *out, size_t *add)
 {
@@ -519,10 +511,8 @@ static bool is_over_classes(const struct shape *shape, int axis)
 	return axis > 0;
 }
 
-/*
- * Before opset 13, a softmax is over all dimensions from its axis on, as for a matrix.
- * Returns true if these are more than the axis itself; then *matrix is the shape to compute it in.
- */
+/* Before opset 13, a softmax is over all dimensions from its axis on, as for a matrix. Returns true
+ * if these are more than the axis itself; then *matrix is the shape to compute it in. */
 static bool is_softmax_of_matrix(const struct importer *im, const struct shape *shape, int axis,
 				 struct shape *matrix)
 {

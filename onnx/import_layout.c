@@ -200,10 +200,8 @@ void import_gather(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, x);
 }
 
-/*
- * Reads the pads of all axes: first the begins, then the ends. `axes` (opset 18) lists the axes
- * that the constant describes.
- */
+/* Reads the pads of all axes: first the begins, then the ends. `axes` (opset 18) lists the axes
+ * that the constant describes. */
 static bool read_pads(struct importer *im, const struct file_node *node,
 		      const struct constant *pads, const struct constant *axes, int rank,
 		      struct int_list *out)

@@ -138,10 +138,8 @@ static enum prony_status collect(struct onnx_model *model, struct error *err)
 	return sort_definitions(model, err);
 }
 
-/*
- * ONNX sorts nodes: a node reads only values that are defined before it. Otherwise there is a cycle
- * or the file is invalid.
- */
+/* ONNX sorts nodes: a node reads only values that are defined before it. Otherwise there is a cycle
+ * or the file is invalid. */
 static enum prony_status connect(struct onnx_model *model, size_t at, struct error *err)
 {
 	struct file_node *node = &model->nodes[at];
@@ -188,11 +186,9 @@ static bool has_graph(const struct file_node *node)
 	return false;
 }
 
-/*
- * Marks the nodes that the output needs, from the last to the first, and counts the users of each
+/* Marks the nodes that the output needs, from the last to the first, and counts the users of each
  * name. A node with a graph of its own is refused later. Its graph may read anything before it, so
- * all earlier nodes are needed, and are refused together with it.
- */
+ * all earlier nodes are needed, and are refused together with it. */
 static void mark_needed(struct onnx_model *model)
 {
 	bool all = false;

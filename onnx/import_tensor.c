@@ -263,10 +263,8 @@ static bool has_parent(const char *path)
 	return false;
 }
 
-/*
- * Finds the real path of a file below the model's folder. Absolute paths, ".." and links out of the
- * folder are refused: a model must not make prony read other files of the user.
- */
+/* Finds the real path of a file below the model's folder. Absolute paths, ".." and links out of the
+ * folder are refused: a model must not make prony read other files of the user. */
 static enum prony_status find_outside(const struct outside *outside, const char *name,
 				      const char *folder, char path[PATH_MAX], struct error *err)
 {

@@ -32,11 +32,9 @@
 
 #include "graph/graph.h"
 
-/*
- * Serialises the forward graph up to its logits, without loss and dropout, for evaluation.
+/* Serialises the forward graph up to its logits, without loss and dropout, for evaluation.
  * `weights` (parameters and states by name) become initializers. *bytes: caller frees.
- * PRONY_UNSUPPORTED names an operator that ONNX lacks.
- */
+ * PRONY_UNSUPPORTED names an operator that ONNX lacks. */
 enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
 			      void **bytes, size_t *length, struct error *err);
 

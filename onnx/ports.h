@@ -17,26 +17,20 @@ struct onnx_ports {
 	unsigned *batched;
 };
 
-/*
- * Reads them from a whole file in memory; names are in `arena`. A bool is U8. PRONY_BAD_INPUT if it
+/* Reads them from a whole file in memory; names are in `arena`. A bool is U8. PRONY_BAD_INPUT if it
  * is no ONNX file. PRONY_UNSUPPORTED if an input or output is no tensor or has a type that prony
- * lacks, or if weights are in other files.
- */
+ * lacks, or if weights are in other files. */
 enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena *arena,
 				  struct onnx_ports *out, struct error *err);
 
-/*
- * Sets open dimensions from texts "NAME=1x3x48x320", the shape of one sample. A text that names no
+/* Sets open dimensions from texts "NAME=1x3x48x320", the shape of one sample. A text that names no
  * input of this file is skipped (used[i] stays false). PRONY_USAGE if a text is malformed or does
- * not fit the file.
- */
+ * not fit the file. */
 enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *given, size_t count,
 				 bool *used, struct error *err);
 
-/*
- * The inputs for a batch, in `arena`. PRONY_UNSUPPORTED names an input with open dimensions and the
- * option that sets them, or the batch that the file fixes.
- */
+/* The inputs for a batch, in `arena`. PRONY_UNSUPPORTED names an input with open dimensions and the
+ * option that sets them, or the batch that the file fixes. */
 enum prony_status onnx_ports_inputs(const struct onnx_ports *ports, int64_t batch,
 				    struct arena *arena, struct tensor_set *out, struct error *err);
 

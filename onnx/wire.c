@@ -7,11 +7,9 @@
 #include "base/memory.h"
 #include "onnx/onnx.pb-c.h"
 
-/*
- * The bytes that protobuf-c allocates for each field (40 while it reads a message, more for an
+/* The bytes that protobuf-c allocates for each field (40 while it reads a message, more for an
  * unknown field) and for each text. A file of 65536 nodes, the most that prony reads, takes about
- * 200 MiB with thirty fields in each.
- */
+ * 200 MiB with thirty fields in each. */
 #define FIELD_BYTES 64
 #define TEXT_BYTES 32
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -157,10 +155,8 @@ enum prony_status onnx_check_wire(const void *bytes, size_t length, struct error
 	return walk_message(&walk, &onnx__model_proto__descriptor, 0);
 }
 
-/*
- * Raw data of at least this many bytes is detached. Its tag and length take three bytes or more;
- * the data can be moved over them to be aligned.
- */
+/* Raw data of at least this many bytes is detached. Its tag and length take three bytes or more;
+ * the data can be moved over them to be aligned. */
 #define RAW_MIN_BYTES 128
 
 /* ModelProto.graph, GraphProto.initializer, TensorProto.raw_data. */
@@ -176,10 +172,8 @@ static void put_header(uint8_t *to, uint64_t id, size_t length)
 }
 #define HEADER_BYTES 6
 
-/*
- * Copies a message that onnx_check_wire has accepted, without the raw data of its initializers, to
- * `to` if that is not NULL; returns the length of the copy.
- */
+/* Copies a message that onnx_check_wire has accepted, without the raw data of its initializers, to
+ * `to` if that is not NULL; returns the length of the copy. */
 static size_t copy_thin(struct walk walk, int depth, uint8_t *to, struct raw_list *raws)
 {
 	size_t length = 0;

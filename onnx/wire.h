@@ -32,12 +32,10 @@ struct raw_list {
 	size_t initializers; /* for the walk: how many were passed */
 };
 
-/*
- * Copies bytes that onnx_check_wire has accepted, without the larger raw data of initializers, so
+/* Copies bytes that onnx_check_wire has accepted, without the larger raw data of initializers, so
  * that protobuf-c does not copy these. The caller frees the copy, and keeps `bytes` as long as the
  * list, which is in `arena`. Raw data is moved within `bytes` by up to three bytes to be aligned,
- * so `bytes` is no valid file afterwards. NULL if there is no such data.
- */
+ * so `bytes` is no valid file afterwards. NULL if there is no such data. */
 uint8_t *onnx_detach_raw(uint8_t *bytes, size_t length, struct arena *arena, struct raw_list *raws,
 			 size_t *thin_length);
 

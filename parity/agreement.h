@@ -1,7 +1,5 @@
-/*
- * The distance between the outputs of two engines when no reference computes the network. Both may
- * agree and be wrong, so agreement is no proof of correctness.
- */
+/* The distance between the outputs of two engines when no reference computes the network. Both may
+ * agree and be wrong, so agreement is no proof of correctness. */
 #ifndef PRONY_PARITY_AGREEMENT_H
 #define PRONY_PARITY_AGREEMENT_H
 
@@ -9,15 +7,12 @@
 
 #include "graph/tensor.h"
 
-/*
- * Bound for a floating-point output: the norm of the difference over the mean of the two norms. Two
+/* Bound for a floating-point output: the norm of the difference over the mean of the two norms. Two
  * engines that sum float32 in different orders differed by at most 3e-5 in the tests that agreed.
  */
 #define AGREEMENT_BOUND 1e-4
-/*
- * Bound for an integer output: the share of elements that differ (for example the index of a
- * maximum when two values are nearly equal).
- */
+/* Bound for an integer output: the share of elements that differ (for example the index of a
+ * maximum when two values are nearly equal). */
 #define AGREEMENT_BOUND_INTEGERS 1e-3
 
 struct agreement {
@@ -26,10 +21,8 @@ struct agreement {
 	bool agrees;
 };
 
-/*
- * Compares two sets of outputs of the same batch. An output that is missing in one set, of another
- * type or shape, or not finite never agrees (value INFINITY).
- */
+/* Compares two sets of outputs of the same batch. An output that is missing in one set, of another
+ * type or shape, or not finite never agrees (value INFINITY). */
 struct agreement agreement_of(const struct tensor_set *a, const struct tensor_set *b);
 
 /* Returns true if all numbers are finite. */

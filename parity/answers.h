@@ -1,8 +1,6 @@
-/*
- * The cache of the reference's answers between runs. Answers depend only on the inputs and on this
+/* The cache of the reference's answers between runs. Answers depend only on the inputs and on this
  * interpreter, so the key is a digest of both: after a change in parity/ or graph/ no old answer is
- * found.
- */
+ * found. */
 #ifndef PRONY_PARITY_ANSWERS_H
 #define PRONY_PARITY_ANSWERS_H
 
@@ -20,23 +18,17 @@ struct answers_case {
 	bool chosen; /* as in gate_rate_is_open */
 };
 
-/*
- * Computes the key of an answer. `what` is the kind of answer ("gate", "loss"). Framework, device
- * and threads of the recipe are not part of the key, because the answers are the same for all.
- */
+/* Computes the key of an answer. `what` is the kind of answer ("gate", "loss"). Framework, device
+ * and threads of the recipe are not part of the key, because the answers are the same for all. */
 void answers_key(const char *what, const struct answers_case *of, char key[DIGEST_HEX_BYTES]);
 
-/*
- * Stores a reference with its settled rate. A stage whose answers would take more than half of the
- * cache's limit is not stored; that is no error.
- */
+/* Stores a reference with its settled rate. A stage whose answers would take more than half of the
+ * cache's limit is not stored; that is no error. */
 enum prony_status answers_write(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
 				const struct gate_reference *reference, double learning_rate,
 				struct error *err);
-/*
- * Reads a stored reference; PRONY_MISSING if there is none. Call gate_reference_release on *out.
- * The weights are borrowed.
- */
+/* Reads a stored reference; PRONY_MISSING if there is none. Call gate_reference_release on *out.
+ * The weights are borrowed. */
 enum prony_status answers_read(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
 			       const struct answers_case *of, struct gate_reference *out,
 			       double *learning_rate, struct error *err);

@@ -7,11 +7,9 @@
 
 #define ROUNDOFF_FP32 0x1p-24 /* half a unit in the last place: 24 significant bits */
 
-/*
- * Unit roundoff of the operands of products. Every precision here keeps sums and weights in fp32.
+/* Unit roundoff of the operands of products. Every precision here keeps sums and weights in fp32.
  * The ceiling is the scorecard's: gradients within 1e-4 (FP32) and 2e-2 (BF16). tf32 and fp16 both
- * round to 11 bits; their ceiling is below that of bf16 by the ratio of the roundoffs.
- */
+ * round to 11 bits; their ceiling is below that of bf16 by the ratio of the roundoffs. */
 static const struct {
 	double operand; /* 0: fp32 operands are exact */
 	double ceiling; /* of the bounds of gradients and changes */
@@ -22,16 +20,14 @@ static const struct {
 	[PRECISION_BF16] = {0x1p-8, 2e-2},
 };
 
-/*
- * The bound on rounding errors. The errors of one sum of K products in sequence are independent
+/* The bound on rounding errors. The errors of one sum of K products in sequence are independent
  * enough to add as a random walk. Relative to the sum their deviation is 0.41 u sqrt(K): each of K
  * partial sums, which grow as sqrt(k), is rounded with an error of at most u, of deviation u /
  * sqrt(3). Any blocked or pairwise order is more accurate. Errors of consecutive layers add as
  * squares too. A bound of 8 u sqrt(K) is then 20 deviations. This leaves room for the largest of
  * many entries, for Winograd's transforms and for networks that amplify errors. For the depths of
  * real networks (K < 1e5 on average) it stays well below the error of tf32: 2^-11 / sqrt(3) per
- * operand, independent of K.
- */
+ * operand, independent of K. */
 #define SAFETY 8.0
 
 bool parity_rounds_operands(enum precision precision)
@@ -65,12 +61,10 @@ double accumulation_rounding(const struct accumulation *sum, enum precision prec
 		    operand * operand * 2 * sum->products);
 }
 
-/*
- * Adds up the depth of a graph. Each convolution and matrix product is one sum forward. Its
+/* Adds up the depth of a graph. Each convolution and matrix product is one sum forward. Its
  * gradients are two more sums; their length is the number of multiplications divided by the size of
  * the input and of the weights. A mean is a sum like any other. Every other function rounds once,
- * and its gradient as often.
- */
+ * and its gradient as often. */
 static struct accumulation accumulate(const struct graph *graph, bool training)
 {
 	struct accumulation sum = {0};
@@ -103,10 +97,8 @@ struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision
 
 	return (struct parity_bounds){
 		.logits = forward,
-		/*
-		 * The log-sum-exp and the logit of the label each have the largest error of the
-		 * logits.
-		 */
+		/* The log-sum-exp and the logit of the label each have the largest error of the
+		 * logits. */
 		.loss = 2 * forward,
 		.gradient = fmin(backward, ceiling),
 		/* Later updates start from weights that already differ. */
@@ -137,10 +129,8 @@ enum precision parity_precision_shown(const struct graph *graph, enum precision 
 				      double logits_error)
 {
 	static const enum precision candidates[] = {PRECISION_FP32, PRECISION_TF32, PRECISION_BF16};
-	/*
-	 * The largest error of many entries is about 3.5 deviations of 0.41
-	 * (accumulation_rounding).
-	 */
+	/* The largest error of many entries is about 3.5 deviations of 0.41
+	 * (accumulation_rounding). */
 	const double largest = 3.5 * 0.41;
 	/* A mean averages the errors before it, as far as they are independent. */
 	const double averaged = sqrt(widest_mean(graph));

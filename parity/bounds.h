@@ -15,23 +15,19 @@ struct parity_bounds {
 	double timed_loss; /* first loss of the timed process against the reference, relative */
 };
 
-/*
- * Returns the bounds for a precision, from its unit roundoff and the graph's depth of accumulation.
+/* Returns the bounds for a precision, from its unit roundoff and the graph's depth of accumulation.
  * The bounds must reject tf32 reported as fp32 and a learning rate x 1.01, and accept every correct
- * framework.
- */
+ * framework. */
 struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision precision);
 
 /* Returns true if the operands of products are rounded first: in every precision but fp32. */
 bool parity_rounds_operands(enum precision precision);
 
-/*
- * Returns the precision whose rounding is nearest to the error of a forward pass's logits (relative
+/* Returns the precision whose rounding is nearest to the error of a forward pass's logits (relative
  * to their root mean square), on a scale of ratios: fp32, tf32 or bf16. Returns `asked` if its
  * rounding is the same (fp16 and tf32 both round to 11 bits) or equally likely. If the network
  * takes means of n elements, the usual error of a precision is a range (down to 1 / sqrt(n) of the
- * whole). The result is evidence of the arithmetic used.
- */
+ * whole). The result is evidence of the arithmetic used. */
 enum precision parity_precision_shown(const struct graph *graph, enum precision asked,
 				      double logits_error);
 

@@ -2,12 +2,10 @@
 #include "parity/kernels_internal.h"
 #include "parity/reference.h"
 
-/*
- * A comparison is close if its values are nearer than 4 deviations of the rounding of values at
+/* A comparison is close if its values are nearer than 4 deviations of the rounding of values at
  * this depth of the graph. Nodes are in the order in which they run, so every earlier node is
  * assumed to contribute to a node. RMSprop's update magnifies rounding if gradients are small, so
- * its later steps start further apart.
- */
+ * its later steps start further apart. */
 #define CLOSE (4 * 0.41)
 #define CLOSE_AFTER_RMSPROP (12 * 0.41)
 

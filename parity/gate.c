@@ -9,18 +9,14 @@
 
 #define GATE_BATCH_MAX 16
 
-/*
- * At most this many close comparisons are tried each way: 16 answers. RMSprop has two places for
- * epsilon and needs a second run for each answer, so it tries fewer.
- */
+/* At most this many close comparisons are tried each way: 16 answers. RMSprop has two places for
+ * epsilon and needs a second run for each answer, so it tries fewer. */
 #define KINKS_TRIED 4
 #define KINKS_TRIED_RMSPROP 2
 _Static_assert(1 << KINKS_TRIED <= GATE_MAX_ANSWERS && 2 << KINKS_TRIED_RMSPROP <= GATE_MAX_ANSWERS,
 	       "every answer has room");
-/*
- * RMSprop moves every weight by about lr / sqrt(1 - rho), however small its gradient. At 0.01 three
- * updates replace the weights, and the result is large and chaotic.
- */
+/* RMSprop moves every weight by about lr / sqrt(1 - rho), however small its gradient. At 0.01 three
+ * updates replace the weights, and the result is large and chaotic. */
 #define GATE_RMSPROP_RATE 0.001
 
 void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out)
@@ -38,12 +34,10 @@ void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct re
 		out->batch = GATE_BATCH_MIN;
 }
 
-/*
- * If the batch's own statistics normalise the network, rounding is amplified from layer to layer.
+/* If the batch's own statistics normalise the network, rounding is amplified from layer to layer.
  * The amplification is measured (rounding_measure), and the run with all comparisons turned is
  * rounded by this many deviations. Twice its effect is then 4 deviations, the distance within which
- * comparisons count as close.
- */
+ * comparisons count as close. */
 #define ROUNDED_BY 2.0
 
 /* The batches and settings that all answers share. */
@@ -185,10 +179,8 @@ static enum prony_status new_log(const struct graph *graph, struct arena *arena,
 	return PRONY_OK;
 }
 
-/*
- * Computes how far the comparisons that are not tried one by one can move the figures of an answer.
- * Its own gradients are `exact` (NULL: not RMSprop).
- */
+/* Computes how far the comparisons that are not tried one by one can move the figures of an answer.
+ * Its own gradients are `exact` (NULL: not RMSprop). */
 static enum prony_status find_slack(const struct gate_run *run, struct kinks kinks,
 				    float *const *exact, struct gate_expected *answer,
 				    struct error *err)
@@ -213,10 +205,8 @@ static enum prony_status find_slack(const struct gate_run *run, struct kinks kin
 	return status;
 }
 
-/*
- * Moves to the next way to decide `met` comparisons, in the order of a depth-first walk: turning
- * one changes those after it. Returns false after the last.
- */
+/* Moves to the next way to decide `met` comparisons, in the order of a depth-first walk: turning
+ * one changes those after it. Returns false after the last. */
 static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
 {
 	while (*decided < met)
@@ -229,11 +219,9 @@ static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
 	return true;
 }
 
-/*
- * RMSprop's updates move the network further from the exact one than rounding alone. The distance
+/* RMSprop's updates move the network further from the exact one than rounding alone. The distance
  * determines which comparisons after the updates are too close to call. Fills the list of those
- * comparisons.
- */
+ * comparisons. */
 static enum prony_status find_amplified(const struct gate_run *run, struct kinks kinks,
 					const struct gate_expected *answer,
 					double amplified[GATE_UPDATES], struct error *err)
@@ -256,10 +244,8 @@ static enum prony_status find_amplified(const struct gate_run *run, struct kinks
 	return status;
 }
 
-/*
- * Computes one answer, with slack for the comparisons that are not tried one by one. *met is the
- * number of comparisons that could be tried.
- */
+/* Computes one answer, with slack for the comparisons that are not tried one by one. *met is the
+ * number of comparisons that could be tried. */
 static enum prony_status find_answer(const struct gate_run *run, const bool *decisions,
 				     int64_t decided, int64_t tried, struct arena *arena,
 				     struct gate_expected *answer, int64_t *met, struct error *err)

@@ -8,25 +8,19 @@
 #include "base/memory.h"
 #include "parity/reference.h"
 
-/*
- * A tensor whose change is below this share of the network's mean is judged as if its change were
+/* A tensor whose change is below this share of the network's mean is judged as if its change were
  * this share. The remainder of sums that cancel (a bias before a normalisation) is rounding, not
- * signal.
- */
+ * signal. */
 #define QUIET_SHARE 0.1
 
-/*
- * A change below this share of the network's mean is zero except for rounding, such as that of a
+/* A change below this share of the network's mean is zero except for rounding, such as that of a
  * bias before a normalisation, which cancels it. A framework's value there is the rounding of sums
- * over a whole layer, so it is judged as if its change equalled the mean.
- */
+ * over a whole layer, so it is judged as if its change equalled the mean. */
 #define VANISHED_SHARE 1e-9
 
-/*
- * RMSprop divides each gradient by its own size, so the rounding of gradients near zero counts as
+/* RMSprop divides each gradient by its own size, so the rounding of gradients near zero counts as
  * much as the largest gradient. Figures after an update are less certain by this factor. A learning
- * rate that is off by 1 % still exceeds the bound ten times.
- */
+ * rate that is off by 1 % still exceeds the bound ten times. */
 #define RMSPROP_FACTOR 10.0
 
 /* Both counts are exact or unknown. */
@@ -74,10 +68,8 @@ static void check_logits(struct gate_verdict *verdict, int step, const struct te
 	gate_add_check(verdict, check);
 }
 
-/*
- * The loss of the framework. A forward stage reports no loss; it is then computed from the
- * framework's own logits.
- */
+/* The loss of the framework. A forward stage reports no loss; it is then computed from the
+ * framework's own logits. */
 static double observed_loss(const struct gate_observed *observed, int step, enum stage stage,
 			    const struct gate_expected *expected, const struct graph *graph,
 			    const struct tensor_set *labels)
@@ -131,11 +123,9 @@ static double tensor_scale(const struct tensor *wanted, double quiet)
 	return norm < VANISHED_SHARE * mean ? mean : fmax(norm, quiet * root);
 }
 
-/*
- * Compares ||d - d_ref|| with its allowance: the bound relative to ||d_ref|| (or the quiet share),
+/* Compares ||d - d_ref|| with its allowance: the bound relative to ||d_ref|| (or the quiet share),
  * the rounding of the weights themselves, and the slack of comparisons too close to call. `before`
- * is NULL for gradients, else the weights before the change.
- */
+ * is NULL for gradients, else the weights before the change. */
 static struct gate_check compare_tensor(const struct tensor *observed, const struct tensor *before,
 					const struct tensor *wanted, double quiet, double bound,
 					double slack)
@@ -211,11 +201,9 @@ static struct gate_check length_check(const struct tensors *t, const char *tenso
 	return check;
 }
 
-/*
- * Checks the lengths along the reference. If comparisons are too close to call, distances have
+/* Checks the lengths along the reference. If comparisons are too close to call, distances have
  * slack, and a wrong learning rate could hide in it. Turned comparisons move a tensor sideways; a
- * wrong rate moves it along itself.
- */
+ * wrong rate moves it along itself. */
 static void check_lengths(struct gate_verdict *verdict, const struct tensors *t)
 {
 	struct along whole = {0};

@@ -16,16 +16,12 @@ double gate_norm(const struct tensor *tensor);
 /* Returns why a tensor cannot be compared; NULL if it can. */
 const char *gate_incomparable(const struct tensor *observed, const struct tensor *expected);
 
-/*
- * Sets the slack of the answer: how far `other`, rounded and with its comparisons turned, moves
- * every figure.
- */
+/* Sets the slack of the answer: how far `other`, rounded and with its comparisons turned, moves
+ * every figure. */
 void gate_set_slack(struct gate_expected *expected, const struct gate_expected *other);
 
-/*
- * For each step, how much farther a rounded run moves the logits than in the first step; at least
- * 1.
- */
+/* For each step, how much farther a rounded run moves the logits than in the first step; at least
+ * 1. */
 void gate_amplification(const struct gate_expected *expected, const struct gate_expected *other,
 			double amplified[GATE_UPDATES]);
 
@@ -37,10 +33,8 @@ struct gate_updates {
 	float *const *exact, *const *other;
 };
 
-/*
- * Adds the possible effect of the gradients' differences on each update. Call it after
- * gate_set_slack.
- */
+/* Adds the possible effect of the gradients' differences on each update. Call it after
+ * gate_set_slack. */
 void gate_widen_by_updates(struct gate_expected *expected, const struct graph *graph,
 			   const struct gate_updates *updates);
 
@@ -48,10 +42,8 @@ bool gate_normalises_by_batch(const struct graph *graph);
 /* Returns true if the effect of rounding is measured (rounding_measure) instead of counted. */
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph);
 
-/*
- * Checks the running statistics, with the variance of n or n - 1. `before` has the initial
- * statistics (F32).
- */
+/* Checks the running statistics, with the variance of n or n - 1. `before` has the initial
+ * statistics (F32). */
 void gate_check_state(struct gate_verdict *verdict, const struct graph *graph,
 		      const struct gate_expected *expected, const struct tensor_set *before,
 		      const struct tensor_set *observed, double bound);

@@ -14,10 +14,8 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
 	int64_t batch = graph_batch(graph), bytes;
 	int64_t weights = graph_parameter_count(graph) * (int64_t)sizeof(double);
 
-	/*
-	 * float64 takes twice the estimate for fp32. The interpreter also keeps moments of the
-	 * weights.
-	 */
+	/* float64 takes twice the estimate for fp32. The interpreter also keeps moments of the
+	 * weights. */
 	if (__builtin_mul_overflow(graph_memory_estimate(graph, false), 2, &bytes) ||
 	    bytes > INT64_MAX - weights)
 		return 0;
@@ -102,10 +100,8 @@ static enum prony_status add_part(struct reference *ref, struct batch batch, str
 	return status;
 }
 
-/*
- * Computes the loss of a batch: the sum of each part's loss times its divisor, over the divisor of
- * the whole.
- */
+/* Computes the loss of a batch: the sum of each part's loss times its divisor, over the divisor of
+ * the whole. */
 static void conclude(const struct losses *losses, double divisor, double *mean, double *deviation)
 {
 	int count = losses->masks ? DROPOUT_MASKS : 1;
@@ -124,10 +120,8 @@ static bool draws_masks(const struct graph *graph, const struct recipe *recipe)
 	return recipe->dropout && graph_has_dropout(graph) && recipe->stage != STAGE_FORWARD;
 }
 
-/*
- * Returns the multiplications of gate_expected_loss. Only the nodes from the first dropout on run
- * again for each mask.
- */
+/* Returns the multiplications of gate_expected_loss. Only the nodes from the first dropout on run
+ * again for each mask. */
 int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe)
 {
 	bool masks = draws_masks(graph, recipe), again = false;

@@ -5,12 +5,10 @@
 #include "parity/gate_internal.h"
 #include "parity/kernels_internal.h"
 
-/*
- * The loss must fall by the gradient's prediction times 1 -/+ this. If operands are rounded, an
+/* The loss must fall by the gradient's prediction times 1 -/+ this. If operands are rounded, an
  * overshooting update amplifies that rounding from update to update. RMSprop turns the small
  * difference of two updated networks into updates of full size, so they must be closer together,
- * and closer still if batch normalisation amplifies that difference.
- */
+ * and closer still if batch normalisation amplifies that difference. */
 #define BENT 0.5
 #define BENT_ROUNDED 0.05
 #define BENT_RMSPROP 0.05

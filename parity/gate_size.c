@@ -2,20 +2,16 @@
 #include "parity/gate_internal.h"
 #include "parity/kernels_internal.h"
 
-/*
- * Multiplications of one gate, all its runs together. More than 8 samples are used if that costs
+/* Multiplications of one gate, all its runs together. More than 8 samples are used if that costs
  * seconds; fewer than 8 only if 8 would take many minutes. One core does 10 to 25 G a second with
- * AVX2 or AVX-512, 5 to 8 G without.
- */
+ * AVX2 or AVX-512, 5 to 8 G without. */
 #define GATE_MACS_CHEAP (INT64_C(1) << 37)
 #define GATE_MACS_MAX (INT64_C(1) << 43)
 /* A large network always has comparisons that are too close to call and is run twice. */
 #define GATE_RUNS 2
 #define AMPLIFIED_RUNS 4 /* if RMSprop's effect on rounding is measured */
-/*
- * Additional forward passes: two that measure rounding; for the rate one update (equal to three)
- * and five passes.
- */
+/* Additional forward passes: two that measure rounding; for the rate one update (equal to three)
+ * and five passes. */
 #define MEASURE_PASSES 2
 #define SETTLE_PASSES (3 + 5)
 
@@ -67,10 +63,8 @@ static int64_t widened(int64_t bytes)
 	return times(bytes, (int64_t)(sizeof(double) / sizeof(float)));
 }
 
-/*
- * Bytes of the arrays that the interpreter keeps after their last use: some of the largest, kept
- * for reuse, and all small ones, gradients and activations alike.
- */
+/* Bytes of the arrays that the interpreter keeps after their last use: some of the largest, kept
+ * for reuse, and all small ones, gradients and activations alike. */
 static int64_t kept_bytes(const struct graph *graph)
 {
 	int64_t largest[REFERENCE_SPARES] = {0}, sum = 0;

@@ -6,10 +6,8 @@
 
 /* Some comparisons may be turned while others that would cancel their effect are not. */
 #define KINK_SLACK 2.0
-/*
- * This multiple of the usual cosine: a movement that is sideways in this run may not be so in the
- * next.
- */
+/* This multiple of the usual cosine: a movement that is sideways in this run may not be so in the
+ * next. */
 #define KINK_COSINES 3.0
 
 static double largest_difference(const struct tensor *a, const struct tensor *b)
@@ -82,11 +80,9 @@ static void set_tensor_slack(struct gate_expected *expected, const struct tensor
 	expected->whole_length_slack = KINK_SLACK * whole / fmax(squares, DBL_MIN);
 }
 
-/*
- * Returns the usual change of the mean cross-entropy for this movement of the logits. Its gradient
+/* Returns the usual change of the mean cross-entropy for this movement of the logits. Its gradient
  * by the logits of one sample is softmax - onehot, at most sqrt(2) long, and samples move it up and
- * down.
- */
+ * down. */
 static double usual_loss(const struct tensor *from, const struct tensor *to)
 {
 	int64_t samples = from->shape.dims[0];

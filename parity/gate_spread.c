@@ -4,12 +4,10 @@
 
 #include "parity/gate_internal.h"
 
-/*
- * The slack of RMSprop's updates. RMSprop moves a weight by g / sqrt(s), however small g is. If
+/* The slack of RMSprop's updates. RMSprop moves a weight by g / sqrt(s), however small g is. If
  * only rounding is left of a gradient, rounding decides a whole update of that weight, and it is
  * chance whether another run has the same one. So the updates of two runs are not compared; the
- * possible effect of the difference of their gradients on each update is computed.
- */
+ * possible effect of the difference of their gradients on each update is computed. */
 
 /* Twice the difference, as in all slack of a gate (gate_slack.c). */
 #define SPREAD 2.0
@@ -65,10 +63,8 @@ static double usual_difference(const float *a, const float *b, int64_t count)
 	return count > 0 ? sqrt(squares / (double)count) : 0;
 }
 
-/*
- * The possible movement of a tensor: its norm, and the part along the tensor of weights whose
- * gradients may change sign.
- */
+/* The possible movement of a tensor: its norm, and the part along the tensor of weights whose
+ * gradients may change sign. */
 struct spread {
 	double norm, along, squares;
 };

@@ -5,10 +5,8 @@
 
 #include "parity/gate_internal.h"
 
-/*
- * The contribution of the batches to a running statistic: r = s - momentum^updates * s0. The
- * variance of n - 1 differs from that of n by a factor of r.
- */
+/* The contribution of the batches to a running statistic: r = s - momentum^updates * s0. The
+ * variance of n - 1 differs from that of n by a factor of r. */
 struct statistic {
 	const struct tensor *expected, *before, *observed;
 	double kept;   /* momentum ^ updates */
@@ -78,10 +76,8 @@ static struct statistic find(const struct graph *graph, const struct node *node,
 	};
 }
 
-/*
- * Checks one statistic. The error of a mean is relative to the size of its channel's values: sums
- * that cancel leave rounding.
- */
+/* Checks one statistic. The error of a mean is relative to the size of its channel's values: sums
+ * that cancel leave rounding. */
 static void check_one(struct gate_verdict *verdict, const struct statistic *s, double scale,
 		      double bound)
 {

@@ -47,20 +47,16 @@ static json_t *count_or_null(int64_t count)
 	return count < 0 ? json_null() : json_integer(count);
 }
 
-/*
- * Returns true for the figures that show work: logits before any update, and the gradient or change
- * of each tensor.
- */
+/* Returns true for the figures that show work: logits before any update, and the gradient or change
+ * of each tensor. */
 static bool shows_work(const struct gate_check *check)
 {
 	return (strcmp(check->what, "logits") == 0 && check->step == 0) ||
 	       strcmp(check->what, "change") == 0 || strcmp(check->what, "gradient") == 0;
 }
 
-/*
- * Counts the figures that show work and have a bound of 1 or more, which show nothing: zeros, or a
- * tensor that was never updated, are off by 1 and would pass. NULL if there is none.
- */
+/* Counts the figures that show work and have a bound of 1 or more, which show nothing: zeros, or a
+ * tensor that was never updated, are off by 1 and would pass. NULL if there is none. */
 static json_t *coarse(const struct gate_verdict *verdict)
 {
 	int figures = 0, all = 0;

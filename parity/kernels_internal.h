@@ -21,42 +21,32 @@ struct kink_list {
 	int64_t count, capacity;
 };
 
-/*
- * Comparisons that are too close to call: a ReLU's input near zero, two nearly equal elements of a
+/* Comparisons that are too close to call: a ReLU's input near zero, two nearly equal elements of a
  * pooling window, and for RMSprop a gradient near zero. There the derivative jumps, so two correct
  * programs with different summation orders can differ by a whole contribution. The gate runs the
  * reference again with such comparisons turned. Exact ties do not count: they have one agreed
- * answer, or (equal windows) none that matters.
- */
+ * answer, or (equal windows) none that matters. */
 struct kinks {
 	enum precision precision; /* its rounding decides which comparisons are too close */
 	const bool *decisions;	  /* turn each of the first `decided`? The others: turn_all */
 	int64_t decided;
 	bool turn_all, turn_updates;
 	int64_t count, update_count; /* met so far: in the graph, in updates */
-	/*
-	 * 0: every result is exact. Else this many deviations of a result's rounding in float32 are
-	 * added to it: see rounding_add.
-	 */
+	/* 0: every result is exact. Else this many deviations of a result's rounding in float32 are
+	 * added to it: see rounding_add. */
 	double rounding;
-	/*
-	 * `kept` stores the comparisons that are met. `turned` lists the comparisons to decide
+	/* `kept` stores the comparisons that are met. `turned` lists the comparisons to decide
 	 * otherwise, however rounding has moved them; it replaces turn_all (except in recurrent
-	 * layers). Both may be NULL.
-	 */
+	 * layers). Both may be NULL. */
 	struct kink_list *kept;
 	const struct kink_list *turned;
-	/*
-	 * By value: the measured effect of rounding, relative to the value's RMS. NULL: not
-	 * measured; the threshold then follows only from the sums before the value.
-	 */
+	/* By value: the measured effect of rounding, relative to the value's RMS. NULL: not
+	 * measured; the threshold then follows only from the sums before the value. */
 	const double *deviation;
 	/* By step: the distance relative to that of the first step; NULL: the same. */
 	const double *amplified;
-	/*
-	 * By step * values + value: storage for RMSprop's gradients of a parameter, as the network
-	 * computed them, decay included. NULL: not requested.
-	 */
+	/* By step * values + value: storage for RMSprop's gradients of a parameter, as the network
+	 * computed them, decay included. NULL: not requested. */
 	float *const *gradients;
 };
 
@@ -76,31 +66,23 @@ void accumulation_add(struct accumulation *to, int64_t macs, const struct shape 
 void accumulation_add_other(struct accumulation *to, const struct graph *graph,
 			    const struct node *node);
 
-/*
- * Returns u sqrt(depth), where u is half a unit in the last place of fp32, plus the effect of
+/* Returns u sqrt(depth), where u is half a unit in the last place of fp32, plus the effect of
  * rounding the operands to `precision`. The deviation of a result from the exact one is about 0.41
- * of it (bounds.c).
- */
+ * of it (bounds.c). */
 double accumulation_rounding(const struct accumulation *sum, enum precision precision);
 
-/*
- * Adds to the outputs of a node the rounding of float32 arithmetic, as numbers drawn by position:
+/* Adds to the outputs of a node the rounding of float32 arithmetic, as numbers drawn by position:
  * to a sum of K products the effect of K roundings in sequence, to other results one rounding.
- * Normalisations by the batch do that themselves, for each of their sums over a channel.
- */
+ * Normalisations by the batch do that themselves, for each of their sums over a channel. */
 void rounding_add(const struct kernel_call *call);
-/*
- * The rounding of one number, and of the sum of `terms` numbers; `norm` is the root of the sum of
- * their squares.
- */
+/* The rounding of one number, and of the sum of `terms` numbers; `norm` is the root of the sum of
+ * their squares. */
 double rounding_of_value(const struct kernel_call *call, int output, int64_t i, double value);
 double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, int64_t terms,
 		       double sum, double norm);
 
-/*
- * Runs the forward pass of one batch twice side by side, exact and rounded by one deviation, and
- * sets `deviation` of each value that a node computes. PRONY_INTERRUPTED as in reference_step.
- */
+/* Runs the forward pass of one batch twice side by side, exact and rounded by one deviation, and
+ * sets `deviation` of each value that a node computes. PRONY_INTERRUPTED as in reference_step. */
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
 				   const struct tensor_set *weights, struct batch batch,
 				   struct reference_watch *watch, double *deviation,
@@ -112,10 +94,8 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 
 /* Returns the distance that is too close to call, in units of accumulation_rounding. */
 double reference_closeness(const struct reference *ref, const struct recipe *recipe);
-/*
- * The same from the measured rounding of the node's input, because a network may amplify rounding;
- * 0: not measured. reference_deepen adds a node's products to `sum`.
- */
+/* The same from the measured rounding of the node's input, because a network may amplify rounding;
+ * 0: not measured. reference_deepen adds a node's products to `sum`. */
 double reference_measured_closeness(const struct node *node, const struct kinks *kinks);
 void reference_deepen(struct accumulation *sum, const struct graph *graph, const struct node *node);
 
@@ -127,10 +107,8 @@ void reference_update(struct reference *ref, const struct recipe *recipe, bool e
 enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,
 				       bool epsilon_inside, struct kinks *kinks, struct error *err);
 
-/*
- * Draws new masks and runs the forward nodes from the first dropout on; earlier nodes do not depend
- * on masks. Call it after a reference_step of this batch. It counts as a step for the masks.
- */
+/* Draws new masks and runs the forward nodes from the first dropout on; earlier nodes do not depend
+ * on masks. Call it after a reference_step of this batch. It counts as a step for the masks. */
 enum prony_status reference_redraw(struct reference *ref, const struct recipe *recipe,
 				   struct error *err);
 

@@ -1,9 +1,7 @@
-/*
- * The reference interpreter: runs a graph in float64. Its loops are naive, so that their
+/* The reference interpreter: runs a graph in float64. Its loops are naive, so that their
  * correctness is easy to check. Convolutions and matrix products are the exception: large networks
  * need them in blocks and on all cores (gemm_f64.h); a test compares them with naive loops. It
- * shares no code with the native executor.
- */
+ * shares no code with the native executor. */
 #ifndef PRONY_PARITY_REFERENCE_H
 #define PRONY_PARITY_REFERENCE_H
 
@@ -28,11 +26,9 @@ struct reference {
 	double **moments;	   /* per value: optimiser state of parameters, NULL elsewhere */
 	int64_t step;		   /* steps so far; with seed, the seed of the dropout masks */
 	bool has_labels;	   /* the last batch had labels */
-	/*
-	 * Set it after reference_init to free large activations and their gradients after their
+	/* Set it after reference_init to free large activations and their gradients after their
 	 * last use in a step; their arrays are then NULL. Logits, loss, parameters, their
-	 * gradients, states and all arrays below 1 MiB are kept.
-	 */
+	 * gradients, states and all arrays below 1 MiB are kept. */
 	bool frees;
 	struct reference_watch *watch; /* set it after reference_init; may be NULL */
 	struct {
@@ -42,10 +38,8 @@ struct reference {
 	int next_spare; /* the oldest; it is replaced first */
 };
 
-/*
- * Allocates the values and converts the weights (F32, by name) to float64. Call reference_release
- * in any case.
- */
+/* Allocates the values and converts the weights (F32, by name) to float64. Call reference_release
+ * in any case. */
 enum prony_status reference_init(struct reference *ref, const struct graph *graph,
 				 const struct tensor_set *weights, struct error *err);
 void reference_release(struct reference *ref);
@@ -67,29 +61,21 @@ enum prony_status reference_feed(struct reference *ref, struct batch batch, stru
 enum prony_status reference_step(struct reference *ref, const struct recipe *recipe,
 				 bool epsilon_inside, struct error *err);
 
-/*
- * Runs the forward nodes only. `training`: normalisations use the batch's statistics. Running
- * statistics and weights do not change. Labels are optional; dropout is the identity.
- */
+/* Runs the forward nodes only. `training`: normalisations use the batch's statistics. Running
+ * statistics and weights do not change. Labels are optional; dropout is the identity. */
 enum prony_status reference_forward(struct reference *ref, const struct recipe *recipe,
 				    bool training, struct error *err);
 
-/*
- * Returns the array of a value, and its element count in *count; NULL for an unknown or freed
- * value.
- */
+/* Returns the array of a value, and its element count in *count; NULL for an unknown or freed
+ * value. */
 const double *reference_value(const struct reference *ref, int value, int64_t *count);
 
-/*
- * Returns the loss of the last forward run; NAN if the graph has none or the stage was forward
- * without labels.
- */
+/* Returns the loss of the last forward run; NAN if the graph has none or the stage was forward
+ * without labels. */
 double reference_loss(const struct reference *ref);
 
-/*
- * Returns the loss of logits (row-major) and labels, for a graph with a loss. Used for frameworks
- * that return only logits.
- */
+/* Returns the loss of logits (row-major) and labels, for a graph with a loss. Used for frameworks
+ * that return only logits. */
 double reference_objective(const struct graph *graph, const double *logits, const int64_t *labels);
 
 /* Returns the multiply-accumulates of one step of the reference, to limit the gate's time. */

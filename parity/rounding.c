@@ -3,11 +3,9 @@
 
 #include "parity/kernels_internal.h"
 
-/*
- * The deviation of one rounding relative to the number. The error is uniform within half a unit in
+/* The deviation of one rounding relative to the number. The error is uniform within half a unit in
  * the last place, which is u to u / 2 of the number, 0.72 u on average; divided by sqrt(3).
- * bounds.c has the same for sums.
- */
+ * bounds.c has the same for sums. */
 #define ROUNDING 0.41
 #define UNIT 0x1p-24 /* half a unit in the last place of fp32: u in bounds.c */
 /* The same for a sum of n equal numbers, in sequence: sqrt(sum of k^2) = n^1.5 / sqrt(3). */
@@ -21,10 +19,8 @@ static uint64_t scramble(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/*
- * Returns a number of mean 0 and deviation 1, uniform between -/+ sqrt(3), that depends only on its
- * position.
- */
+/* Returns a number of mean 0 and deviation 1, uniform between -/+ sqrt(3), that depends only on its
+ * position. */
 static double draw(const struct kernel_call *call, int output, int64_t i)
 {
 	uint64_t node = (uint64_t)(call->node - call->graph->nodes);

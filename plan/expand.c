@@ -118,10 +118,8 @@ static bool excluded(const struct expansion *e, const struct spec_word *const po
 	return false;
 }
 
-/*
- * Applies the override rules. Later rules win, value by value; options of the command line override
- * them all.
- */
+/* Applies the override rules. Later rules win, value by value; options of the command line override
+ * them all. */
 static void override(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		     const struct dataset_choice *dataset, struct plan_cell *cell)
 {
@@ -152,10 +150,8 @@ static void fill_words(const struct framework_choice *framework,
 	snprintf(cell->dataset, sizeof(cell->dataset), "%s", dataset->used->name);
 }
 
-/*
- * If a framework lacks the precision, uses the first of the suite's alternatives that it has; adds
- * a note once.
- */
+/* If a framework lacks the precision, uses the first of the suite's alternatives that it has; adds
+ * a note once. */
 static void other_precision(const struct expansion *e, struct plan_cell *cell)
 {
 	const struct spec_list *instead = &e->spec->precisions_instead;
@@ -176,11 +172,9 @@ static void other_precision(const struct expansion *e, struct plan_cell *cell)
 	}
 }
 
-/*
- * Sets a screening's batch, and the learning rate in proportion to it (Goyal et al., "Accurate,
+/* Sets a screening's batch, and the learning rate in proportion to it (Goyal et al., "Accurate,
  * Large Minibatch SGD", 2017): with the rate for eight times as many samples, the loss of VGG-16
- * becomes infinite within the few steps. Values from the command line are kept.
- */
+ * becomes infinite within the few steps. Values from the command line are kept. */
 static void screen(const struct spec *spec, const struct spec_word *const point[AXIS_COUNT],
 		   struct cell *cell)
 {
@@ -197,12 +191,10 @@ static void screen(const struct spec *spec, const struct spec_word *const point[
  * (docs/results). */
 #define SCREENING_EPOCH_NS INT64_C(30000000000)
 
-/*
- * Sets what follows from other settings. With epochs, the first epoch is the first step and the
+/* Sets what follows from other settings. With epochs, the first epoch is the first step and the
  * warm-up, and the others are the steps of the window. A screening sets the batch, on which the
  * steps of its epochs depend. A screening uses epochs only for frameworks' own loops: with single
- * steps, epochs add nothing to the effort's window.
- */
+ * steps, epochs add nothing to the effort's window. */
 static void derive(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		   struct plan_cell *cell)
 {
@@ -242,10 +234,8 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 		recipe->input = INPUT_RESIDENT;
 }
 
-/*
- * The stage load measures the loader that would work during a run, so any input but native means
- * stream.
- */
+/* The stage load measures the loader that would work during a run, so any input but native means
+ * stream. */
 static void settle_load(struct cell *cell)
 {
 	if (cell->stage == STAGE_LOAD && cell->input != INPUT_NATIVE)
@@ -315,10 +305,8 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
 	return true;
 }
 
-/*
- * Returns the synthetic data set, which replaces a network's missing one unless it was named; adds
- * a note once.
- */
+/* Returns the synthetic data set, which replaces a network's missing one unless it was named; adds
+ * a note once. */
 static const struct dataset *synthetic_instead(struct expansion *e, const char *name)
 {
 	note_once(e->plan, arena_printf(&e->plan->arena,

@@ -70,10 +70,8 @@ static bool has_word(const char *list, const char *word, size_t length)
 	return false;
 }
 
-/*
- * Judges the backend. None is chosen for the user, because results of two backends must not stand
- * in one row.
- */
+/* Judges the backend. None is chosen for the user, because results of two backends must not stand
+ * in one row. */
 static void judge_backend(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
@@ -161,10 +159,8 @@ static const struct word_list *native_formats(const struct plan_cell *cell)
 	return option ? &option->native_input : &cell->place->framework->native_input;
 }
 
-/*
- * Returns the format in which a framework's own loader reads a data set: the format of its files,
- * or else one into which they can be converted; NULL if there is neither.
- */
+/* Returns the format in which a framework's own loader reads a data set: the format of its files,
+ * or else one into which they can be converted; NULL if there is neither. */
 static const char *native_format(const struct plan_cell *cell)
 {
 	const struct word_list *formats = native_formats(cell);
@@ -236,10 +232,8 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "input %s: files as they are get resident batches only", word);
 }
 
-/*
- * Judges what no choice on this machine can change: features that the framework, its adapter or
- * prony lacks.
- */
+/* Judges what no choice on this machine can change: features that the framework, its adapter or
+ * prony lacks. */
 static void judge_support(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {

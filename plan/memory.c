@@ -58,10 +58,8 @@ static bool recomputes(const struct plan_cell *cell)
 	return false;
 }
 
-/*
- * The memory of a network and its parameters. Cells of all frameworks share it, because building a
- * deep network's graph takes milliseconds.
- */
+/* The memory of a network and its parameters. Cells of all frameworks share it, because building a
+ * deep network's graph takes milliseconds. */
 struct network_memory {
 	const struct network *network;
 	int64_t batch;
@@ -145,10 +143,8 @@ static enum prony_status needed_bytes(const struct expansion *e, const struct pl
 	return status;
 }
 
-/*
- * Suggests a batch that fits: all memory except the parameters grows with the batch. Suggests none
- * if the file works only with its own batch.
- */
+/* Suggests a batch that fits: all memory except the parameters grows with the batch. Suggests none
+ * if the file works only with its own batch. */
 static void add_remedy(const struct expansion *e, const struct plan_cell *cell, int64_t need,
 		       int64_t have, struct strbuf *text)
 {
@@ -167,10 +163,8 @@ static void add_remedy(const struct expansion *e, const struct plan_cell *cell, 
 					    (double)(batch - 1)));
 }
 
-/*
- * A cell that does not fit could make the system kill other programs. The estimate is the minimum
- * for every framework, so a cell that might fit is tried.
- */
+/* A cell that does not fit could make the system kill other programs. The estimate is the minimum
+ * for every framework, so a cell that might fit is tried. */
 enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
 			      struct strbuf *reasons)
 {

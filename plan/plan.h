@@ -1,7 +1,5 @@
-/*
- * Expands a spec into cells, locates their frameworks through the registry, and states why some
- * cannot run.
- */
+/* Expands a spec into cells, locates their frameworks through the registry, and states why some
+ * cannot run. */
 #ifndef PRONY_PLAN_PLAN_H
 #define PRONY_PLAN_PLAN_H
 
@@ -62,32 +60,26 @@ struct plan_settings {
 	int gpus;	       /* of this machine, for devices "cuda:N" */
 	int64_t memory_bytes;  /* most memory of a cell; 0 = the machine's physical memory */
 	const char *memory_of; /* a name for that limit, for messages; may be NULL */
-	/*
-	 * Checks the options of frameworks that leave them to their worker, if that is possible
-	 * without a worker; may be NULL.
-	 */
+	/* Checks the options of frameworks that leave them to their worker, if that is possible
+	 * without a worker; may be NULL. */
 	enum prony_status (*judge_options)(const struct framework *framework, const char *options,
 					   struct error *why);
 };
 
-/*
- * Makes the plan: the product of the axes without the excludes, in a stable order (that of
+/* Makes the plan: the product of the axes without the excludes, in a stable order (that of
  * cell/axes.h, the framework innermost), without duplicates. "all" = every framework that is not
  * harness-only, native first; the cells of a framework that is not here are missing, with the
  * reason. A data set that a suite or a network names is replaced by its sample if only the sample
  * is here. A network may be the path of an ONNX file; a broken file is PRONY_BAD_INPUT. Unknown
  * words (reported with origin, nearest name and the list), too many cells and no cells:
  * PRONY_BAD_INPUT when caused by a suite, PRONY_USAGE when caused by the command line. The plan
- * borrows the spec's strings: release it before the spec.
- */
+ * borrows the spec's strings: release it before the spec. */
 enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
 			      struct plan *out, struct error *err);
 void plan_release(struct plan *plan);
 
-/*
- * Adds to the digest everything that determines the code of a cell's framework and is known before
- * it starts (frameworks/identity.h). False if prony did not install its files.
- */
+/* Adds to the digest everything that determines the code of a cell's framework and is known before
+ * it starts (frameworks/identity.h). False if prony did not install its files. */
 bool plan_cell_identity(const struct plan_cell *cell, struct digest *digest);
 
 /* Returns what would run, for --dry-run: array of objects, new reference. */

@@ -12,10 +12,8 @@
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
 #define EVERYTHING "all" /* every framework that is not harness-only; every network of the zoo */
 
-/*
- * Sets the error: "suite.yaml:3: networks: unknown network "lenett"; did you mean lenet? Known:
- * mlp, lenet".
- */
+/* Sets the error: "suite.yaml:3: networks: unknown network "lenett"; did you mean lenet? Known:
+ * mlp, lenet". */
 static enum prony_status unknown_word(const struct spec_word *word, const char *kind,
 				      const char *nearest, const char *known, struct error *err)
 {
@@ -282,10 +280,8 @@ static enum prony_status canonical_list(const struct spec_list *list, enum axis_
 	return PRONY_OK;
 }
 
-/*
- * Makes a rule's words canonical. In a rule a framework's name stands for all its variants, so
- * "all" frameworks stays one word there.
- */
+/* Makes a rule's words canonical. In a rule a framework's name stands for all its variants, so
+ * "all" frameworks stays one word there. */
 static enum prony_status canonical_rule(const struct spec_rule *rule, bool of_plan,
 					struct expansion *e, struct spec_rule *out,
 					struct error *err)
@@ -364,10 +360,8 @@ static bool reads_natively(const struct expansion *e)
 	return natively;
 }
 
-/*
- * Locates the framework that replaces this one for native input. An environment and options belong
- * to their own framework, so such a choice is never replaced.
- */
+/* Locates the framework that replaces this one for native input. An environment and options belong
+ * to their own framework, so such a choice is never replaced. */
 static enum prony_status locate_reader(struct expansion *e, struct framework_choice *choice,
 				       struct error *err)
 {

@@ -9,20 +9,16 @@
 
 #define PLAN_SLOTS 8 /* docs/semantics.md: the input rotates over at least 8 batches */
 
-/*
- * On the axis of data sets: each network's own data set, with no synthetic replacement if it is not
- * here.
- */
+/* On the axis of data sets: each network's own data set, with no synthetic replacement if it is not
+ * here. */
 #define OWN_DATASET "own"
 
 struct framework_choice {
 	struct cell words; /* its framework, name, environment, backend and options */
 	const struct framework *framework;
 	const struct framework_place *place;
-	/*
-	 * The framework that replaces it if the input is native, because only there the same
-	 * library's loader is driven; NULL: none, or no input is native.
-	 */
+	/* The framework that replaces it if the input is native, because only there the same
+	 * library's loader is driven; NULL: none, or no input is native. */
 	const struct framework_choice *reader;
 };
 
@@ -47,10 +43,8 @@ struct expansion {
 	const struct network_memory **memories; /* memory.c: memory of networks so far */
 };
 
-/*
- * Checks every word of the spec and locates its frameworks; messages name origin, list and nearest
- * word.
- */
+/* Checks every word of the spec and locates its frameworks; messages name origin, list and nearest
+ * word. */
 enum prony_status expansion_resolve(struct expansion *e, struct error *err);
 
 /* Locates a data set; adds a note if its sample replaces it. */
@@ -62,17 +56,13 @@ const struct network *expansion_network(const struct expansion *e, const char *w
 
 void plan_note(struct plan *plan, const char *text);
 
-/*
- * Decides status and reason of a cell whose axes, network, dataset and place are set. If it can be
- * tried, also sets how its worker is started.
- */
+/* Decides status and reason of a cell whose axes, network, dataset and place are set. If it can be
+ * tried, also sets how its worker is started. */
 enum prony_status judge_cell(const struct expansion *e, const struct dataset_choice *dataset,
 			     struct plan_cell *cell, struct error *err);
 
-/*
- * memory.c: whether a cell fits into memory; adds a reason if it does not, or if its network has no
- * such stage.
- */
+/* memory.c: whether a cell fits into memory; adds a reason if it does not, or if its network has no
+ * such stage. */
 enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
 			      struct strbuf *reasons);
 

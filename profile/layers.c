@@ -22,10 +22,8 @@ static bool holds_word(const char *text, const char *word)
 	return false;
 }
 
-/*
- * Frameworks separate names with different characters, so all characters other than letters and
- * digits count as the same one.
- */
+/* Frameworks separate names with different characters, so all characters other than letters and
+ * digits count as the same one. */
 static void plain_name(const char *name, char *out, size_t bytes)
 {
 	size_t i = 0;

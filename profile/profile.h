@@ -1,8 +1,6 @@
-/*
- * `prony profile`: where the step time of one cell goes, by phase, by layer and, for a Python
+/* `prony profile`: where the step time of one cell goes, by phase, by layer and, for a Python
  * worker, by line. Profiling slows down what it observes and there is no parity gate, so nothing of
- * it is a result and nothing is stored.
- */
+ * it is a result and nothing is stored. */
 #ifndef PRONY_PROFILE_PROFILE_H
 #define PRONY_PROFILE_PROFILE_H
 
@@ -122,11 +120,9 @@ struct profile_settings {
 			  second */
 };
 
-/*
- * Profiles a cell of a plan in its own process. A failing worker gives a status with a reason; the
+/* Profiles a cell of a plan in its own process. A failing worker gives a status with a reason; the
  * return value is an error only when prony itself failed or the user interrupted. Always call
- * profile_release.
- */
+ * profile_release. */
 enum prony_status profile_take(const struct plan_cell *cell,
 			       const struct profile_settings *settings, struct profile *out,
 			       struct error *err);

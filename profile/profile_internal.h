@@ -7,10 +7,8 @@
 /* Separates the node names in the name of a fused span. */
 #define PROFILE_FUSED " + "
 
-/*
- * The forward node that a framework's name belongs to: the longest node name that it begins with or
- * contains as a whole word. -1: none.
- */
+/* The forward node that a framework's name belongs to: the longest node name that it begins with or
+ * contains as a whole word. -1: none. */
 int profile_find_node(const struct graph *graph, const char *name);
 
 /* Computes layers and their sums from the spans; `graph` is NULL for a model file run unchanged. */

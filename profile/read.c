@@ -38,10 +38,8 @@ static enum prony_status need_array(const json_t *file, const char *key, const j
 	return error_set(err, PRONY_PROTOCOL, "its profile has no array \"%s\"", key);
 }
 
-/*
- * Reads a text of limited length into the arena; `otherwise` when it is absent. False when it is
- * not a text.
- */
+/* Reads a text of limited length into the arena; `otherwise` when it is absent. False when it is
+ * not a text. */
 static bool text_of(struct arena *arena, const json_t *object, const char *key,
 		    const char *otherwise, const char **out)
 {

@@ -12,11 +12,9 @@ struct profile_bracket {
 	int64_t begin_ns, end_ns, steps;
 };
 
-/*
- * Read profile.json and check every member: PRONY_PROTOCOL names the event or line and the fault.
+/* Read profile.json and check every member: PRONY_PROTOCOL names the event or line and the fault.
  * The first function fills in spans, layer_steps and layer_step_ns, the second everything about
- * lines.
- */
+ * lines. */
 enum prony_status profile_read_layers(struct profile *profile, const char *path,
 				      const struct profile_bracket *bracket, struct error *err);
 enum prony_status profile_read_lines(struct profile *profile, const char *path,

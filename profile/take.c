@@ -142,10 +142,8 @@ ask_profile(struct taking *t, enum protocol_profile what, int64_t steps,
 	return status;
 }
 
-/*
- * Profile one step first and keep only its number of events: it covers one-time work of the
- * profiler and shows how many steps fit.
- */
+/* Profile one step first and keep only its number of events: it covers one-time work of the
+ * profiler and shows how many steps fit. */
 static enum prony_status take_layers(struct taking *t, struct error *err)
 {
 	struct profile *profile = t->profile;

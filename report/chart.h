@@ -1,8 +1,6 @@
-/*
- * Charts as data, drawn as SVG without a script and written as CSV: bars with intervals, stacked
+/* Charts as data, drawn as SVG without a script and written as CSV: bars with intervals, stacked
  * bars, curves, loads over time. This code is independent of benchmark results; report/charts.h
- * builds the charts from results.
- */
+ * builds the charts from results. */
 #ifndef PRONY_REPORT_CHART_H
 #define PRONY_REPORT_CHART_H
 
@@ -82,10 +80,8 @@ struct charts {
 	size_t count, capacity;
 };
 
-/*
- * Adds an empty chart with room for rows or series. If the name is already in use, a number is
- * appended. Texts are copied.
- */
+/* Adds an empty chart with room for rows or series. If the name is already in use, a number is
+ * appended. Texts are copied. */
 struct chart *charts_add(struct charts *charts, enum chart_kind kind, const char *name,
 			 const char *title, const char *caption, size_t room);
 /* Removes the last chart; used when it has nothing to show. */
@@ -101,10 +97,8 @@ struct chart_series *chart_series(struct charts *charts, struct chart *chart, co
 /* Describes the chart in one or two sentences, for readers who cannot see it. */
 void chart_describe(const struct chart *chart, struct strbuf *out);
 
-/*
- * Writes an <svg> element, `width` pixels wide and as high as needed. Colours are attributes, so
- * that every program shows them; the style sheet of a page may override them.
- */
+/* Writes an <svg> element, `width` pixels wide and as high as needed. Colours are attributes, so
+ * that every program shows them; the style sheet of a page may override them. */
 enum { CHART_WIDE = 620, CHART_NARROW = 340 };
 void chart_svg(const struct chart *chart, int width, struct strbuf *out);
 /* Writes the chart's numbers as CSV with a heading; unknown values are empty. */

@@ -15,10 +15,8 @@ struct scale {
 	const char *unit_name;
 };
 
-/*
- * Makes a scale for the axis and the values present. It starts at 0 unless it is logarithmic.
- * Intervals and dots further than `reach` times the largest value do not extend it.
- */
+/* Makes a scale for the axis and the values present. It starts at 0 unless it is logarithmic.
+ * Intervals and dots further than `reach` times the largest value do not extend it. */
 void scale_init(struct scale *scale, const struct chart_axis *axis, double low, double high,
 		double from, double to);
 /* Returns the pixel position of a value; values outside the scale are at its ends. */

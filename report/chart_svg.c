@@ -6,10 +6,8 @@
 #include "report/chart_internal.h"
 #include "report/text.h"
 
-/*
- * Estimated width of a proportional sans-serif letter, so that a page looks the same on every
- * machine.
- */
+/* Estimated width of a proportional sans-serif letter, so that a page looks the same on every
+ * machine. */
 #define COLUMN_PIXELS 7.3
 #define INK "#1b1f24"
 #define DIM "#59626d"

@@ -142,10 +142,8 @@ static void add_start_row(const struct html_page *page, size_t run, const struct
 {
 	char text[FORMAT_BYTES];
 	double *parts = arena_array(&charts->arena, COUNT(phases), sizeof *parts), sum = 0;
-	/*
-	 * In large runs only few cells keep their processes; without processes, all time would
-	 * appear as the last phase.
-	 */
+	/* In large runs only few cells keep their processes; without processes, all time would
+	 * appear as the last phase. */
 	if (row->cell->process_count == 0)
 		return;
 	for (size_t i = 0; i < COUNT(phases); i++) {

@@ -39,10 +39,8 @@ static int compare_members(const void *a, const void *b)
 	return (x->comparison > y->comparison) - (x->comparison < y->comparison);
 }
 
-/*
- * Sorts by value. A long sweep is reduced to the points that a curve can show, spaced about evenly
- * on a logarithmic scale.
- */
+/* Sorts by value. A long sweep is reduced to the points that a curve can show, spaced about evenly
+ * on a logarithmic scale. */
 static void arrange(struct family *family)
 {
 	enum { POINTS_MAX = 48 };
@@ -138,10 +136,8 @@ void charts_family_title(const struct html_page *page, const struct family *fami
 	}
 }
 
-/*
- * Adds the curve of a framework in a run, from the comparisons in which it is comparable, over the
- * family's number or over the step.
- */
+/* Adds the curve of a framework in a run, from the comparisons in which it is comparable, over the
+ * family's number or over the step. */
 static void add_curve(const struct html_page *page, size_t run, const char *framework,
 		      const struct family *family, enum figure_id id, bool over_step,
 		      struct charts *charts, struct chart *chart)

@@ -60,10 +60,8 @@ struct family {
 
 /* Returns the families with two or more comparisons; in the page's arena. */
 struct family *charts_families(const struct html_page *page, struct arena *arena, size_t *count);
-/*
- * Writes what the family's comparisons have in common: "lenet, mnist-sample, train with momentum,
- * cpu, fp32".
- */
+/* Writes what the family's comparisons have in common: "lenet, mnist-sample, train with momentum,
+ * cpu, fp32". */
 void charts_family_title(const struct html_page *page, const struct family *family, char *out,
 			 size_t out_bytes);
 /* Adds a curve for each figure with SHOW_CURVE over the number, and throughput against latency. */

@@ -1,7 +1,5 @@
-/*
- * Parts shared by several kinds of charts: the title, the axis of a figure, the row and bar of a
- * framework.
- */
+/* Parts shared by several kinds of charts: the title, the axis of a figure, the row and bar of a
+ * framework. */
 #include <stdio.h>
 
 #include "report/charts_internal.h"

@@ -1,7 +1,5 @@
-/*
- * Draws published speeds for the same work beside prony's; they come from other years and other
- * machines.
- */
+/* Draws published speeds for the same work beside prony's; they come from other years and other
+ * machines. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,10 +64,8 @@ static void describe(const struct published_row *row, char *out, size_t out_byte
 		 (long long)row->batch, row->precision);
 }
 
-/*
- * Adds the published rows below headings, one for each year, machine, batch and precision, in order
- * of first appearance.
- */
+/* Adds the published rows below headings, one for each year, machine, batch and precision, in order
+ * of first appearance. */
 static void add_theirs(const struct html_page *page, const struct published_row **rows,
 		       size_t count, struct charts *charts, struct chart *chart)
 {

@@ -1,8 +1,6 @@
-/*
- * The charts of a study of several devices. For each case (network and data set) they show speed,
+/* The charts of a study of several devices. For each case (network and data set) they show speed,
  * memory, power and the speed-up of each device. Frameworks are grouped by device; prony's
- * measurements come first, then the published ones.
- */
+ * measurements come first, then the published ones. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -14,10 +14,8 @@ static bool is_ok(const struct process_record *process)
 	return !strcmp(process->status, "ok") && process->intervals;
 }
 
-/*
- * Returns the number of steps in the i-th interval of a process; the last interval has the
- * remainder.
- */
+/* Returns the number of steps in the i-th interval of a process; the last interval has the
+ * remainder. */
 static double steps_of(const struct process_record *process, size_t i)
 {
 	double each = process->block_steps > 0 ? (double)process->block_steps : 1;

@@ -11,10 +11,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/*
- * Chosen by annealing for the largest distance between the nearest two (0.10), starting from
- * colours like those of the frameworks' own logos.
- */
+/* Chosen by annealing for the largest distance between the nearest two (0.10), starting from
+ * colours like those of the frameworks' own logos. */
 static const struct {
 	const char *framework, *colour;
 } known[] = {
@@ -93,10 +91,8 @@ static const char *known_colour(const char *framework, size_t length)
 	return NULL;
 }
 
-/*
- * Returns the colour that a spelling's colour should be near: its framework's, or one chosen by a
- * hash of its bytes (FNV-1a).
- */
+/* Returns the colour that a spelling's colour should be near: its framework's, or one chosen by a
+ * hash of its bytes (FNV-1a). */
 static const char *model_of(const char *framework)
 {
 	const char *own = known_colour(framework, strcspn(framework, "@+"));

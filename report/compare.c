@@ -118,10 +118,8 @@ static bool belongs(const struct compare_side *side, const struct compare_settin
 	return !settings->wanted || settings->wanted(cell, settings->context);
 }
 
-/*
- * Makes the match key. Cells match if their keys are equal: they are the same cell, or the same
- * except for the two frameworks compared.
- */
+/* Makes the match key. Cells match if their keys are equal: they are the same cell, or the same
+ * except for the two frameworks compared. */
 static size_t match_key(const struct compare *compare, const struct stored_cell *cell,
 			char key[SUMMARY_KEY_BYTES])
 {

@@ -1,7 +1,5 @@
-/*
- * Comparison of two runs, or of two frameworks of one run: which cells match, how much slower B is
- * than A, and what else differs (docs/results.md).
- */
+/* Comparison of two runs, or of two frameworks of one run: which cells match, how much slower B is
+ * than A, and what else differs (docs/results.md). */
 #ifndef PRONY_REPORT_COMPARE_H
 #define PRONY_REPORT_COMPARE_H
 
@@ -68,10 +66,8 @@ struct compare {
 	double noise, noise_floor;
 	const char *noise_measured_at; /* time of the floor's measurement, UTC; NULL without */
 	double noise_age_days; /* days from the floor's measurement to its run; NaN without */
-	/*
-	 * What has changed since the floor's measurement, "kernel: then 6.1, now 6.8"; NULL:
-	 * nothing, or unknown.
-	 */
+	/* What has changed since the floor's measurement, "kernel: then 6.1, now 6.8"; NULL:
+	 * nothing, or unknown. */
 	const char *noise_elsewhere;
 	bool paired;		  /* both sides have the same rounds of one run */
 	struct compare_row *rows; /* matched rows, then those of A only, then those of B only */
@@ -89,25 +85,19 @@ void compare_init(struct compare *compare, const struct compare_side *a,
 		  const struct compare_side *b, const struct compare_settings *settings);
 void compare_release(struct compare *compare);
 
-/*
- * Adds the must-match differences of two machine records as one sentence, "cores (2 and 8), ...";
- * false if there are none, and nothing is added.
- */
+/* Adds the must-match differences of two machine records as one sentence, "cores (2 and 8), ...";
+ * false if there are none, and nothing is added. */
 bool compare_machines(const char *environment_a, const char *environment_b, struct strbuf *out);
 /* The same for a comparison, including the settings that took effect in its cells. */
 bool compare_obstacles(const struct compare *compare, struct strbuf *out);
 
-/*
- * Adds the differences between a machine record and the conditions stored with its noise floor:
+/* Adds the differences between a machine record and the conditions stored with its noise floor:
  * "kernel: then 6.1, now 6.8; governor: ...". False if there are none or they are unknown, and
- * nothing is added.
- */
+ * nothing is added. */
 bool compare_noise_elsewhere(const json_t *record, struct strbuf *out);
 
-/*
- * Returns the verdict of the whole: SLOWER if any row is, else INCONCLUSIVE if any is, else FASTER
- * if any is, else SAME; INCONCLUSIVE if no row is judged.
- */
+/* Returns the verdict of the whole: SLOWER if any row is, else INCONCLUSIVE if any is, else FASTER
+ * if any is, else SAME; INCONCLUSIVE if no row is judged. */
 enum verdict compare_verdict(const struct compare *compare);
 
 void compare_render(const struct compare *compare, bool colour, int width, struct strbuf *out);

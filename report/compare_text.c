@@ -111,10 +111,8 @@ static void count_text(const struct compare_row *row, char out[TEXT_BYTES])
 		snprintf(out, TEXT_BYTES, "%zu,%zu", row->step_a.n, row->step_b.n);
 }
 
-/*
- * Returns the result for undisturbed steps and whether it differs from the typical one; "" without
- * them. The caller frees.
- */
+/* Returns the result for undisturbed steps and whether it differs from the typical one; "" without
+ * them. The caller frees. */
 static char *undisturbed_text(const struct compare_row *row)
 {
 	const struct contrast *contrast = &row->undisturbed;
@@ -207,10 +205,8 @@ static void add_line(const struct lines *to, const char *text, bool plain)
 	}
 }
 
-/*
- * Adds the matched cells without figures: one line for those that ended alike on both sides, and
- * one line for each other cell with its two endings.
- */
+/* Adds the matched cells without figures: one line for those that ended alike on both sides, and
+ * one line for each other cell with its two endings. */
 static void add_unjudged(const struct lines *to, const struct compare *compare)
 {
 	struct strbuf alike;
@@ -273,10 +269,8 @@ static void add_differences(const struct lines *to, const struct compare *compar
 			if ((int)at->kind != kind)
 				continue;
 			strbuf_printf(&text, "%s%s", first ? "" : ", ", at->what);
-			/*
-			 * Informational differences, such as the time, always exist: their values
-			 * are in JSON.
-			 */
+			/* Informational differences, such as the time, always exist: their values
+			 * are in JSON. */
 			if (kind != DIFFERENCE_INFORMATIONAL)
 				strbuf_printf(&text, " (%s -> %s)", at->a, at->b);
 			first = false;

@@ -1,7 +1,5 @@
-/*
- * Lines about the machine under the tables: what disturbed the run, warnings, environment
- * variables.
- */
+/* Lines about the machine under the tables: what disturbed the run, warnings, environment
+ * variables. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,10 +54,8 @@ static bool has_own(unsigned causes)
 	return false;
 }
 
-/*
- * Adds the effect of the causes. If no cause was stored (an older run), other programs were the
- * cause.
- */
+/* Adds the effect of the causes. If no cause was stored (an older run), other programs were the
+ * cause. */
 static void name_effect(unsigned causes, struct strbuf *out)
 {
 	if (!causes || disturbance_by_others(causes))
@@ -70,10 +66,8 @@ static void name_effect(unsigned causes, struct strbuf *out)
 	strbuf_puts(out, ": ");
 }
 
-/*
- * Adds the causes with their figures: ": other programs took up to 12 % of their cores, the host
- * ...".
- */
+/* Adds the causes with their figures: ": other programs took up to 12 % of their cores, the host
+ * ...". */
 static void name_causes(const struct disturbances *found, struct strbuf *out)
 {
 	const char *before = ": ";
@@ -111,10 +105,8 @@ bool summary_disturbance(const struct summary *summary, struct strbuf *out)
 
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct disturbances *of_cell = &summary->rows[i].disturbances;
-		/*
-		 * A cell that has not ended, or has failed, has no figures that a disturbance could
-		 * affect.
-		 */
+		/* A cell that has not ended, or has failed, has no figures that a disturbance could
+		 * affect. */
 		if (summary->rows[i].step.n == 0)
 			continue;
 		measured++;
@@ -160,12 +152,10 @@ bool summary_findings(const struct summary *summary, struct strbuf *out)
 	return conditions_found(summary->environment, true, out);
 }
 
-/*
- * Variables that select code or threads for some frameworks only, and whose default most users of
+/* Variables that select code or threads for some frameworks only, and whose default most users of
  * these frameworks keep. Sources: the manuals of OpenBLAS, OpenMP (GNU and LLVM), oneDNN, MKL,
  * TensorFlow, XLA, JAX and PyTorch. Variables that prony sets for every worker are not in the
- * record (cli/run_job.c).
- */
+ * record (cli/run_job.c). */
 static const char *const decisive[] = {
 	"OPENBLAS_CORETYPE",
 	"OMP_",

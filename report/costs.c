@@ -51,10 +51,8 @@ void costs_fill(const json_t *environment, struct summary_row *row)
 	costs->peak_share = row->flops_per_step / row->step.center * second_ns / costs->peak_flops;
 }
 
-/*
- * Finds the reason for missing power in "field, field: reason; field: reason"; it is that of
- * energy.
- */
+/* Finds the reason for missing power in "field, field: reason; field: reason"; it is that of
+ * energy. */
 static bool power_reason(const char *reasons, struct strbuf *out)
 {
 	static const char field[] = "energy_joules";

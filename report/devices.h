@@ -25,11 +25,9 @@ struct device_table {
 	size_t count;
 };
 
-/*
- * Reads `path`; for NULL, reads devices.yaml of path_config_home and then that of path_share (a
+/* Reads `path`; for NULL, reads devices.yaml of path_config_home and then that of path_share (a
  * missing file gives no rows). PRONY_BAD_INPUT names file, line, key and what is expected. Call
- * devices_release after success.
- */
+ * devices_release after success. */
 enum prony_status devices_load(const char *path, struct device_table *out, struct error *err);
 void devices_release(struct device_table *table);
 

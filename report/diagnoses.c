@@ -35,10 +35,8 @@ void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 				process->block_count = 0;
 		count++;
 		window_ns += (double)record->window_ns;
-		/*
-		 * An unknown time is RECORD_NONE. One of the means is then negative, and no split
-		 * is proposed.
-		 */
+		/* An unknown time is RECORD_NONE. One of the means is then negative, and no split
+		 * is proposed. */
 		cost_ns += (double)record->total_ns - (double)record->window_ns;
 	}
 	components_of(processes, count, window_ns / (double)count / second_ns,

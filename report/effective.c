@@ -6,18 +6,14 @@
 #include "base/json.h"
 #include "report/summary.h"
 
-/*
- * Processor time above the requested cores by less than this is ignored: it covers the start and
- * end of the window, and threads that wait now and then.
- */
+/* Processor time above the requested cores by less than this is ignored: it covers the start and
+ * end of the window, and threads that wait now and then. */
 #define CORES_MORE 0.5
 #define CORES_FEWER 0.1
 
-/*
- * The largest figures of the cell's undisturbed processes: processors at one instant, and processor
+/* The largest figures of the cell's undisturbed processes: processors at one instant, and processor
  * time / time; NaN if not measured. Threads: as requested; a process confirms them before it is
- * timed.
- */
+ * timed. */
 struct used {
 	double processors, cores, threads;
 };
@@ -39,10 +35,8 @@ static struct used find_used(const struct stored_cell *cell)
 	return most;
 }
 
-/*
- * Adds a framework that used fewer or more cores than requested. Threads are sampled rarely, so
- * processor time must agree. A framework on another device needs one thread only.
- */
+/* Adds a framework that used fewer or more cores than requested. Threads are sampled rarely, so
+ * processor time must agree. A framework on another device needs one thread only. */
 static bool says_cores(const struct summary_row *row, const char *before, struct strbuf *out)
 {
 	if (!device_is_cpu(row->cell->cell.device))

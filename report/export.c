@@ -379,10 +379,8 @@ enum prony_status export_json(const struct summary *summary, struct strbuf *out,
 	return export_finish(out, err);
 }
 
-/*
- * Returns {"type": ..., followed by the members of `body`}. The type is first, so that a reader of
- * lines sees it at once.
- */
+/* Returns {"type": ..., followed by the members of `body`}. The type is first, so that a reader of
+ * lines sees it at once. */
 static json_t *typed_line(const char *type, const char *run, json_t *body)
 {
 	json_t *line = json_object();

@@ -1,7 +1,5 @@
-/*
- * Exports: csv (long, cells, wide, ms), json, jsonl, md, latex. The same store always gives the
- * same bytes.
- */
+/* Exports: csv (long, cells, wide, ms), json, jsonl, md, latex. The same store always gives the
+ * same bytes. */
 #ifndef PRONY_REPORT_EXPORT_H
 #define PRONY_REPORT_EXPORT_H
 
@@ -27,10 +25,8 @@ struct export_sink {
 	void *context;
 };
 
-/*
- * Writes csv long, one comparison at a time: the same bytes as export_csv_long, but the run is
- * never in memory as a whole.
- */
+/* Writes csv long, one comparison at a time: the same bytes as export_csv_long, but the run is
+ * never in memory as a whole. */
 enum prony_status export_stream_long(struct store_reader *reader, bool heading,
 				     const struct export_sink *sink, struct error *err);
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,

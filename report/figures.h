@@ -1,7 +1,5 @@
-/*
- * The table of figures of a cell; tables, pages, exports, charts and `prony list metrics` loop over
- * it.
- */
+/* The table of figures of a cell; tables, pages, exports, charts and `prony list metrics` loop over
+ * it. */
 #ifndef PRONY_REPORT_FIGURES_H
 #define PRONY_REPORT_FIGURES_H
 
@@ -165,10 +163,8 @@ struct figure_value {
 	char sign;   /* sign of a ratio: FIGURE_ALIKE, FIGURE_UNPROVED, or 0 */
 	bool itself; /* the ratio of native to itself: 1 by definition */
 };
-/*
- * FIGURE_ALIKE: the ratio cannot be distinguished from 1. FIGURE_UNPROVED: its interval excludes 1,
- * but the order is not proved, because there are too few processes or the machine was disturbed.
- */
+/* FIGURE_ALIKE: the ratio cannot be distinguished from 1. FIGURE_UNPROVED: its interval excludes 1,
+ * but the order is not proved, because there are too few processes or the machine was disturbed. */
 enum { FIGURE_ALIKE = '~', FIGURE_UNPROVED = '?' };
 struct figure_value figure_value(enum figure_id id, const struct summary_row *row);
 

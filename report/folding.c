@@ -1,17 +1,13 @@
-/*
- * Replaces the rows of frameworks that are not installed by one line with their names, if there are
- * many of them.
- */
+/* Replaces the rows of frameworks that are not installed by one line with their names, if there are
+ * many of them. */
 #include <string.h>
 
 #include "report/names.h"
 #include "report/summary.h"
 #include "report/summary_internal.h"
 
-/*
- * Up to this many frameworks keep their rows, because a user who requested a framework by name
- * needs the reason.
- */
+/* Up to this many frameworks keep their rows, because a user who requested a framework by name
+ * needs the reason. */
 enum { ROWS_KEPT = 3 };
 
 void summary_fold(struct summary *summary)

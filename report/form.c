@@ -95,10 +95,8 @@ static double process_power(const struct process_record *record)
 	return record->power_mean_run;
 }
 
-/*
- * Returns the mean over the processes that have a value, as the original does over three runs; NaN
- * if none has one.
- */
+/* Returns the mean over the processes that have a value, as the original does over three runs; NaN
+ * if none has one. */
 static double mean_over(const struct stored_cell *cell,
 			double (*of)(const struct process_record *record))
 {
@@ -147,12 +145,10 @@ static void no_power(const struct stored_run *run, struct strbuf *out)
 	strbuf_release(&why);
 }
 
-/*
- * Prints speed, memory and power. Unknown values are empty, as in the original, with the reason at
+/* Prints speed, memory and power. Unknown values are empty, as in the original, with the reason at
  * the end. The original's memory and power are those of GPUs, for which prony has no sensor. On a
  * CPU, prony measures other quantities under other names: the worker's largest resident set, and
- * the power of the processor packages.
- */
+ * the power of the processor packages. */
 static void form_thesis(const struct stored_run *run, struct strbuf *out)
 {
 	bool gpus = false;

@@ -9,10 +9,8 @@
 /* Returns process p of a cell if the cell may be shown and the process ended ok; else NULL. */
 const struct process_record *form_process(const struct stored_cell *cell, size_t p);
 
-/*
- * Adds "# tensorflow 2.21.0, alexnet-tf, batch 128, cpu, fp32, process 1 of 3"; cells without a
- * good process get their status and reason instead.
- */
+/* Adds "# tensorflow 2.21.0, alexnet-tf, batch 128, cpu, fp32, process 1 of 3"; cells without a
+ * good process get their status and reason instead. */
 void form_heading(const struct stored_cell *cell, size_t p, struct strbuf *out);
 
 /* Returns the seconds of step i of a process with one-by-one steps (--sync step). */

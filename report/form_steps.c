@@ -14,10 +14,8 @@
 #define DISPLAY_EVERY 10 /* steps per printed line, in both */
 #define RULE "----------------------------------------------------------------\n"
 
-/*
- * Returns the name of a run, "Forward across 100 steps": the original's names for its two runs, and
- * one for a third stage that it did not have.
- */
+/* Returns the name of a run, "Forward across 100 steps": the original's names for its two runs, and
+ * one for a third stage that it did not have. */
 static const char *info_string(enum stage stage)
 {
 	return stage == STAGE_FORWARD		 ? "Forward"
@@ -105,10 +103,8 @@ void form_cnn(const struct stored_cell *cell, const struct process_record *recor
 	free(speeds);
 }
 
-/*
- * The cells of a run, numbered by table (all axes except network, batch and data set), by network
- * and by batch.
- */
+/* The cells of a run, numbered by table (all axes except network, batch and data set), by network
+ * and by batch. */
 struct grid {
 	const struct stored_run *run;
 	size_t *table, *network, *batch; /* per cell */

@@ -12,10 +12,8 @@ struct unit {
 
 enum { DIGITS = 4, DIGITS_MAX = 5, DECIMALS_MAX = 4 };
 
-/*
- * Uses the smallest unit in which the rounded number has at most three digits before the decimal
- * point. The list ends with the unit whose name is NULL.
- */
+/* Uses the smallest unit in which the rounded number has at most three digits before the decimal
+ * point. The list ends with the unit whose name is NULL. */
 static void format_scaled(double value, int digits, const struct unit *units, double limit,
 			  char *out, size_t out_bytes)
 {

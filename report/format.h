@@ -10,10 +10,8 @@
 
 #define FORMAT_BYTES 24 /* large enough for each of these texts */
 
-/*
- * Like format_duration of report/summary.h, with as many digits as a relative half width justifies:
- * the last digit shown is the half width's second one. NaN = 3 digits.
- */
+/* Like format_duration of report/summary.h, with as many digits as a relative half width justifies:
+ * the last digit shown is the half width's second one. NaN = 3 digits. */
 void format_duration_within(double ns, double half_width, char *out, size_t out_bytes);
 
 /* Writes "1.23x". */

@@ -31,12 +31,10 @@ static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,	 1e4L,	1e5L,  1e
 				     1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
 enum { POWER_MAX = sizeof powers / sizeof *powers - 1 };
 
-/*
- * Returns the `digits` digits of a number from 1e-4 to 1e15 as an integer, value = n /
+/* Returns the `digits` digits of a number from 1e-4 to 1e15 as an integer, value = n /
  * 10^*decimals: the digits that "%.*g" would print. False if 64-bit arithmetic cannot decide the
  * rounding, or whether the result reads back as the same number; the caller then uses the slower
- * library function.
- */
+ * library function. */
 static bool take_digits(double value, int digits, int magnitude, uint64_t *n, int *decimals)
 {
 	*decimals = digits - 1 - magnitude;

@@ -1,7 +1,5 @@
-/*
- * Lines about the gap between typical and undisturbed steps, caused by the machine or by the
- * framework.
- */
+/* Lines about the gap between typical and undisturbed steps, caused by the machine or by the
+ * framework. */
 #include <math.h>
 #include <string.h>
 

@@ -45,10 +45,8 @@ static void add_word(struct strbuf *out, const char *what, const char *before, c
 		strbuf_printf(out, "%s%s %s -> %s", out->length ? ", " : "", what, before, now);
 }
 
-/*
- * Returns possible causes of a change: another version of the framework or of prony, or other
- * conditions.
- */
+/* Returns possible causes of a change: another version of the framework or of prony, or other
+ * conditions. */
 static const char *different(struct arena *arena, const struct stored_run *before,
 			     const struct stored_run *now)
 {
@@ -116,10 +114,8 @@ void history_release(struct history *history)
 	arena_release(&history->arena);
 }
 
-/*
- * Adds a block character per point, scaled from the smallest to the largest (Unicode 2581 to 2588);
- * the last points that fit.
- */
+/* Adds a block character per point, scaled from the smallest to the largest (Unicode 2581 to 2588);
+ * the last points that fit. */
 static void sparkline(const struct history *history, int width, struct strbuf *out)
 {
 	enum { LEVELS = 8 };

@@ -27,18 +27,14 @@ struct history {
 	size_t other_machines, without; /* runs left out: on other machines, or without a figure */
 };
 
-/*
- * `runs`: oldest first, each loaded with that cell only (store_load_history); borrowed. Runs on a
- * machine other than the newest run's are left out.
- */
+/* `runs`: oldest first, each loaded with that cell only (store_load_history); borrowed. Runs on a
+ * machine other than the newest run's are left out. */
 void history_init(struct history *history, const struct stored_run *runs, size_t count,
 		  const struct change_settings *settings);
 void history_release(struct history *history);
 
-/*
- * Adds the changes, "run 7: +8.2 % (+5.1 to +11.4), native 3.2.0 -> 3.3.0", and the summary, "12
- * runs, 1 change", with what was left out. Neither ends with a line feed.
- */
+/* Adds the changes, "run 7: +8.2 % (+5.1 to +11.4), native 3.2.0 -> 3.3.0", and the summary, "12
+ * runs, 1 change", with what was left out. Neither ends with a line feed. */
 void history_changes(const struct history *history, struct strbuf *out);
 void history_words(const struct history *history, struct strbuf *out);
 void history_render(const struct history *history, bool colour, int width, struct strbuf *out);

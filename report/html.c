@@ -273,10 +273,8 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 			 "</div></form>\n");
 }
 
-/*
- * The sections listed in the contents if the page has them: the id (or its prefix: the first match)
- * and the title.
- */
+/* The sections listed in the contents if the page has them: the id (or its prefix: the first match)
+ * and the title. */
 static const char *const contents[][2] = {
 	{"words", "In words"},
 	{"overview", "Overview"},

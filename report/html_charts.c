@@ -1,7 +1,5 @@
-/*
- * Writes charts on the page: the image twice, for wide and for narrow screens, its numbers, and
- * links to its files.
- */
+/* Writes charts on the page: the image twice, for wide and for narrow screens, its numbers, and
+ * links to its files. */
 #include "report/html_internal.h"
 #include "report/text.h"
 

@@ -40,10 +40,8 @@ static void machine_init(struct machine *machine, const struct summary *summary)
 	}
 }
 
-/*
- * Adds a share of a device's price to the price of a cell. False if the device is in no table, or
- * its price is in another currency.
- */
+/* Adds a share of a device's price to the price of a cell. False if the device is in no table, or
+ * its price is in another currency. */
 static bool add_device(const struct machine *machine, const struct device_table *table,
 		       size_t device, double share, struct device_row *price)
 {
@@ -58,10 +56,8 @@ static bool add_device(const struct machine *machine, const struct device_table 
 	return true;
 }
 
-/*
- * Adds the price of some cores of a processor, as a share of its cores by the table, or else of the
- * machine's: "2 of 16 cores of EPYC 9004".
- */
+/* Adds the price of some cores of a processor, as a share of its cores by the table, or else of the
+ * machine's: "2 of 16 cores of EPYC 9004". */
 static bool price_cores(const struct machine *machine, const struct device_table *table,
 			int64_t cores, struct device_row *price, struct strbuf *name)
 {
@@ -77,10 +73,8 @@ static bool price_cores(const struct machine *machine, const struct device_table
 	return true;
 }
 
-/*
- * Adds up the prices of a cell's devices; `name`: the names of the devices. False if a price is
- * unknown.
- */
+/* Adds up the prices of a cell's devices; `name`: the names of the devices. False if a price is
+ * unknown. */
 static bool price_of(const struct machine *machine, const struct device_table *table,
 		     const struct cell *cell, struct device_row *price, struct strbuf *name)
 {

@@ -50,38 +50,30 @@ size_t html_row_count(const struct html_page *page, size_t comparison);
 const struct summary_row *html_find(const struct html_page *page, size_t run, size_t comparison,
 				    const char *framework);
 
-/*
- * Returns the colour of a framework of the page, measured or published; it is the same in all
- * charts.
- */
+/* Returns the colour of a framework of the page, measured or published; it is the same in all
+ * charts. */
 const char *html_colour(const struct html_page *page, const char *framework);
 
 /* Writes the name of a framework's row, with the run if there are several runs. */
 void html_row_label(const struct html_page *page, size_t run, const char *framework, char *out,
 		    size_t out_bytes);
 
-/*
- * The axes by which a reader hides rows, columns, bars and curves, as data-NAME attributes of
- * elements. The framework comes first.
- */
+/* The axes by which a reader hides rows, columns, bars and curves, as data-NAME attributes of
+ * elements. The framework comes first. */
 enum { HTML_FILTERS = 11 };
 extern const enum axis_id html_filters[HTML_FILTERS];
 void html_attribute(const char *name, const char *value, struct strbuf *out);
 /* Adds an attribute for each axis that applies to the cell: all but the framework, or all. */
 void html_attributes(const struct cell *cell, bool framework, struct strbuf *out);
-/*
- * For elements that represent several cells: adds only the attributes in `filters`, whose bits are
+/* For elements that represent several cells: adds only the attributes in `filters`, whose bits are
  * indices into html_filters. Start with HTML_FILTERS_ALL; html_shared keeps the axes in which
- * another cell is equal.
- */
+ * another cell is equal. */
 #define HTML_FILTERS_ALL ((1U << HTML_FILTERS) - 1)
 unsigned html_shared(unsigned filters, const struct cell *cell, const struct cell *other);
 void html_attributes_of(const struct cell *cell, unsigned filters, struct strbuf *out);
 
-/*
- * A table: its head (a '>' before a title right-aligns the column, for figures; "run" is left out
- * if there is only one run), rows that filters select, cells (class NULL: none), foot.
- */
+/* A table: its head (a '>' before a title right-aligns the column, for figures; "run" is left out
+ * if there is only one run), rows that filters select, cells (class NULL: none), foot. */
 void html_head(const struct html_page *page, const char *const *titles, size_t count,
 	       struct strbuf *out);
 void html_row(const struct summary_row *row, const char *class, struct strbuf *out);

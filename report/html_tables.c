@@ -13,10 +13,8 @@
 /* MXCSR, Intel SDM volume 1, 10.2.3: flush to zero, denormals are zero. */
 enum { MXCSR_FTZ = 1 << 15, MXCSR_DAZ = 1 << 6 };
 
-/*
- * With more frameworks than fit across a page, and fewer comparisons than frameworks, the overview
- * has a row for each framework, because wide tables are cut off on paper.
- */
+/* With more frameworks than fit across a page, and fewer comparisons than frameworks, the overview
+ * has a row for each framework, because wide tables are cut off on paper. */
 enum { ACROSS_FRAMEWORKS = 7 };
 
 /* The subject of an overview column: a framework, or else a comparison. */
@@ -72,10 +70,8 @@ static void overview_cell(const struct column *column, const struct summary_row 
 	strbuf_puts(out, "</td>");
 }
 
-/*
- * Returns for each framework of the page whether any of its cells has a status other than missing;
- * the caller frees.
- */
+/* Returns for each framework of the page whether any of its cells has a status other than missing;
+ * the caller frees. */
 static bool *find_present(const struct html_page *page)
 {
 	bool *present = memory_alloc((page->framework_count + 1) * sizeof *present);
@@ -243,10 +239,8 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 	free(present);
 }
 
-/*
- * Finds the figures with a column. Some figures are shown only if a row of the comparison knows
- * them.
- */
+/* Finds the figures with a column. Some figures are shown only if a row of the comparison knows
+ * them. */
 static size_t find_figures(const struct html_page *page, size_t comparison,
 			   enum figure_id found[FIGURE_COUNT])
 {
@@ -266,10 +260,8 @@ static size_t find_figures(const struct html_page *page, size_t comparison,
 	return count;
 }
 
-/*
- * Adds the figures in small type below a figure, "p50 1.2 ms, 1.1 ms to 1.3 ms": the following
- * entries of the table of figures that have SHOW_BELOW.
- */
+/* Adds the figures in small type below a figure, "p50 1.2 ms, 1.1 ms to 1.3 ms": the following
+ * entries of the table of figures that have SHOW_BELOW. */
 static void add_below(enum figure_id above, const struct summary_row *row, struct strbuf *out)
 {
 	for (int id = (int)above + 1; id < FIGURE_COUNT && !(figures[id].shown & SHOW_PAGE); id++) {
@@ -457,10 +449,8 @@ static void framework_row(const struct html_page *page, size_t run,
 	strbuf_puts(out, "</tr>\n");
 }
 
-/*
- * Returns for each framework of the page the cell of a run with the most information about it: a
- * cell with processes, else one with details, else NULL. The caller frees.
- */
+/* Returns for each framework of the page the cell of a run with the most information about it: a
+ * cell with processes, else one with details, else NULL. The caller frees. */
 static const struct stored_cell **find_speakers(const struct html_page *page, size_t run)
 {
 	const struct stored_run *stored = page->summaries[run]->run;

@@ -1,7 +1,5 @@
-/*
- * Writes the results in words: which framework is fastest where, how certain that is, and what
- * failed. It repeats the ranks and statuses of the tables.
- */
+/* Writes the results in words: which framework is fastest where, how certain that is, and what
+ * failed. It repeats the ranks and statuses of the tables. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,10 +49,8 @@ static void release(struct groups *groups)
 	free(groups->rows);
 }
 
-/*
- * Finds the frameworks that share the first rank of a comparison, optionally without native: their
- * names, separated by commas. Returns their number.
- */
+/* Finds the frameworks that share the first rank of a comparison, optionally without native: their
+ * names, separated by commas. Returns their number. */
 static size_t find_first(const struct summary *summary, size_t comparison, bool without_native,
 			 char out[GROUP_BYTES])
 {

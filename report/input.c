@@ -23,10 +23,8 @@ static double mean_of(const struct stored_cell *cell, size_t offset)
 
 #define MEAN(cell, member) mean_of(cell, offsetof(struct process_record, member))
 
-/*
- * Returns the row that differs from a cell only in input and stage, in the axes that apply there;
- * NULL if none has a step.
- */
+/* Returns the row that differs from a cell only in input and stage, in the axes that apply there;
+ * NULL if none has a step. */
 static const struct summary_row *other(const struct summary *summary, const struct cell *cell,
 				       enum stage stage, enum input_mode input)
 {

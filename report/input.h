@@ -11,10 +11,8 @@ struct input_split {
 	double computing; /* as with resident batches, if it differs; else the remainder */
 	double slowed;	  /* extra computing time beside the loader, if the intervals prove it */
 	double copying;
-	/*
-	 * Waiting, divided in proportion to the time that prony's loader spends on a batch. For
-	 * other loaders these times are unknown, and all waiting is `loader`.
-	 */
+	/* Waiting, divided in proportion to the time that prony's loader spends on a batch. For
+	 * other loaders these times are unknown, and all waiting is `loader`. */
 	double storage, decoding, loader;
 };
 

@@ -14,16 +14,12 @@ struct labels {
 
 struct labels labels_of(const struct cell *const *cells, size_t count);
 
-/*
- * Writes the axes that differ, the framework first: "native, train with sgd, batch 4". If none
- * differs, writes the framework.
- */
+/* Writes the axes that differ, the framework first: "native, train with sgd, batch 4". If none
+ * differs, writes the framework. */
 void label_text(const struct labels *labels, const struct cell *cell, char *out, size_t out_bytes);
 
-/*
- * Writes the axes that do not differ, without the framework: "lenet, mnist-sample, train with sgd,
- * cpu, fp32". Settings at their defaults are left out.
- */
+/* Writes the axes that do not differ, without the framework: "lenet, mnist-sample, train with sgd,
+ * cpu, fp32". Settings at their defaults are left out. */
 void label_common(const struct labels *labels, const struct cell *cell, char *out,
 		  size_t out_bytes);
 

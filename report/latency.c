@@ -7,10 +7,8 @@
 #include "base/json.h"
 #include "report/format.h"
 
-/*
- * A window needs at least this many steps above a percentile; with fewer, the percentile depends on
- * one or two steps.
- */
+/* A window needs at least this many steps above a percentile; with fewer, the percentile depends on
+ * one or two steps. */
 #define BEYOND_MIN 10
 
 static const struct {

@@ -4,12 +4,10 @@
 
 #include "report/summary.h"
 
-/*
- * Fills row->latency of a cell of `--sync step` from the processes that count. It takes a
+/* Fills row->latency of a cell of `--sync step` from the processes that count. It takes a
  * percentile p of each process, then the same estimate over processes as for the step. Each process
  * needs N (1 - p) of at least 10, with N steps in its window (docs/measurement.md); otherwise n =
- * 0.
- */
+ * 0. */
 void latency_fill(struct arena *arena, const struct stored_cell *cell,
 		  const struct replicates *replicates, struct summary_row *row);
 

@@ -249,10 +249,8 @@ static struct table *make_part(const struct layout *layout, size_t from, size_t 
 	return table;
 }
 
-/*
- * Makes a table of the columns that fit, starting at this one, at least one column; *next is the
- * one after them.
- */
+/* Makes a table of the columns that fit, starting at this one, at least one column; *next is the
+ * one after them. */
 static struct table *make_fitting(const struct layout *layout, size_t from, int width, size_t *next)
 {
 	struct table *table = make_part(layout, from, layout->columns - from);
@@ -273,10 +271,8 @@ static struct table *make_fitting(const struct layout *layout, size_t from, int 
 	return table;
 }
 
-/*
- * Prints frameworks down and values across, unless only the other orientation fits. If neither
- * fits, prints the table in parts.
- */
+/* Prints frameworks down and values across, unless only the other orientation fits. If neither
+ * fits, prints the table in parts. */
 static void render_sweep(const struct sweep *sweep, bool colour, int width, struct strbuf *out)
 {
 	struct layout layout, other;
@@ -329,10 +325,8 @@ static void add_reasons(const struct sweep *sweep, int width, struct strbuf *out
 	}
 }
 
-/*
- * Returns the numbers of the comparisons of the sweep's values, in order; SIZE_MAX if a value has
- * no row. The caller frees.
- */
+/* Returns the numbers of the comparisons of the sweep's values, in order; SIZE_MAX if a value has
+ * no row. The caller frees. */
 static size_t *comparisons_of(const struct sweep *sweep)
 {
 	size_t *numbers = memory_alloc((sweep->values + 1) * sizeof *numbers);
@@ -348,10 +342,8 @@ static size_t *comparisons_of(const struct sweep *sweep)
 	return numbers;
 }
 
-/*
- * Adds "batch 1, 16: " and the line under the tables of these values. Equal lines are merged;
- * beyond LINES_MAX, a line refers to --full.
- */
+/* Adds "batch 1, 16: " and the line under the tables of these values. Equal lines are merged;
+ * beyond LINES_MAX, a line refers to --full. */
 static void add_verdict(const struct sweep *sweep, const size_t *comparisons, summary_verdict *say,
 			int width, struct strbuf *out)
 {
@@ -489,10 +481,8 @@ bool pivot_render(const struct summary *summary, enum axis_id axis, pivot_usual 
 		for (size_t i = 0; i < summary->count; i++)
 			if (of_row[i] == group)
 				rows[count++] = &summary->rows[i];
-		/*
-		 * If the axis does not apply, the rows differ in no other axis: they are one
-		 * comparison.
-		 */
+		/* If the axis does not apply, the rows differ in no other axis: they are one
+		 * comparison. */
 		if (axis_applies(&axes[axis], &rows[0]->cell->cell)) {
 			render_group(summary, axis, rows, count, colour, width, out);
 		} else {

@@ -266,10 +266,8 @@ static void add_row(struct table *table, const struct summary_row *ours,
 	table_cell(table, theirs->hardware, NULL);
 }
 
-/*
- * Adds the published rows for one of prony's rows: those of the same kind of device, or if there
- * are none, of any device.
- */
+/* Adds the published rows for one of prony's rows: those of the same kind of device, or if there
+ * are none, of any device. */
 static size_t add_rows(struct table *table, const struct published *published, const char *suite,
 		       const struct summary_row *ours)
 {

@@ -34,28 +34,22 @@ struct published {
 	size_t count;
 };
 
-/*
- * Reads the file; NULL: that of the installed suites (a missing file gives no rows).
+/* Reads the file; NULL: that of the installed suites (a missing file gives no rows).
  * PRONY_BAD_INPUT names file, line, column and what is expected. Call published_release after
- * success.
- */
+ * success. */
 enum prony_status published_load(const char *path, struct published *out, struct error *err);
 void published_release(struct published *published);
 
-/*
- * Whether a row is about a cell of a run of that suite: equal framework (tensorflow-python counts
+/* Whether a row is about a cell of a run of that suite: equal framework (tensorflow-python counts
  * as TensorFlow), network and stage. Batch, precision and device need not match; they are shown
- * beside the row.
- */
+ * beside the row. */
 bool published_matches(const struct published_row *row, const char *suite, const struct cell *cell);
 
 /* Returns NaN if the metric is not a speed or the value was not available. */
 double published_samples_per_second(const struct published_row *row);
 
-/*
- * Adds a table of the run's speeds with the published ones beside them, for devices of the same
- * kind if there are any; nothing if nothing was published.
- */
+/* Adds a table of the run's speeds with the published ones beside them, for devices of the same
+ * kind if there are any; nothing if nothing was published. */
 void published_render(const struct published *published, const struct summary *summary, bool colour,
 		      int width, struct strbuf *out);
 

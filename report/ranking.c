@@ -9,10 +9,8 @@
 #include "base/memory.h"
 #include "report/figures.h"
 
-/*
- * NAMES_MAX: names listed at most. PROCESSES_MAX: processes proposed at most;
- * DISTURBED_PROCESSES_MAX if other programs caused the spread.
- */
+/* NAMES_MAX: names listed at most. PROCESSES_MAX: processes proposed at most;
+ * DISTURBED_PROCESSES_MAX if other programs caused the spread. */
 enum { NAMES_MAX = 4, PROCESSES_MAX = 1000, DISTURBED_PROCESSES_MAX = 40 };
 
 /* The native executor with default options is the floor of the comparison. */
@@ -52,10 +50,8 @@ static int least_high(const struct summary_row *rows, size_t count)
 	return least;
 }
 
-/*
- * Sorts so that no row comes after one that is proved slower. Ranks use ratios of the same rounds,
- * which may give another order than the step times.
- */
+/* Sorts so that no row comes after one that is proved slower. Ranks use ratios of the same rounds,
+ * which may give another order than the step times. */
 static void put_by_rank(struct summary_row *rows, size_t count)
 {
 	for (size_t to = 0; to < count; to++) {

@@ -74,11 +74,9 @@ bool replicates_has_undisturbed(const struct process_record *record)
 	return isfinite(record->step_undisturbed_ns) && record->step_undisturbed_ns > 0;
 }
 
-/*
- * Returns the mean taken time of the disturbed processes for which it is known. If none of their
+/* Returns the mean taken time of the disturbed processes for which it is known. If none of their
  * time was taken (others ran on other cores), or if it is unknown for all, returns a very small
- * value.
- */
+ * value. */
 static double taken_usually(const struct stored_cell *cell, const bool *disturbed)
 {
 	double sum = 0;

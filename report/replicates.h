@@ -6,10 +6,8 @@
 #include "stats/rounds.h"
 #include "store/store.h"
 
-/*
- * Whether figures of the cell may be shown: it is ok or unfinished, and its gate did not fail (null
- * has none). Figures of a failed cell would invite comparison.
- */
+/* Whether figures of the cell may be shown: it is ok or unfinished, and its gate did not fail (null
+ * has none). Figures of a failed cell would invite comparison. */
 bool replicates_have_figures(const struct stored_cell *cell);
 
 struct replicates {
@@ -21,38 +19,30 @@ struct replicates {
 	double loss;	       /* order_loss() of those that count: 0 if none was disturbed */
 };
 
-/*
- * Marks the processes of the cell that count as disturbed by others: those that recorded it; if the
+/* Marks the processes of the cell that count as disturbed by others: those that recorded it; if the
  * cell has the flag, also those for which it is unknown (their windows were too short to tell); if
  * the cell has the flag but none of its processes does (an older run), all. out: an entry for each
- * process. Returns their number.
- */
+ * process. Returns their number. */
 size_t replicates_disturbed(const struct stored_cell *cell, bool *out);
 
 /* The same, and also those that recorded any other disturbance. */
 size_t replicates_flagged(const struct stored_cell *cell, bool *out);
 
-/*
- * Returns the causes recorded by the disturbed processes, as bits (samples/disturbance.h); 0 if
- * none recorded one.
- */
+/* Returns the causes recorded by the disturbed processes, as bits (samples/disturbance.h); 0 if
+ * none recorded one. */
 unsigned replicates_causes(const struct stored_cell *cell);
 
-/*
- * Returns the positive, finite step means of a cell's ok processes. Disturbed processes
+/* Returns the positive, finite step means of a cell's ok processes. Disturbed processes
  * (samples/disturbance.h) are left out if enough others remain; otherwise all count. Empty without
- * replicates_have_figures.
- */
+ * replicates_have_figures. */
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell);
 
 /* Whether the process's window had enough blocks for step_undisturbed_ns. */
 bool replicates_has_undisturbed(const struct process_record *record);
 
-/*
- * Returns the median over the ok processes of a cell: of a field, given by its name in
+/* Returns the median over the ok processes of a cell: of a field, given by its name in
  * process_fields, or of a function (NaN: leave out this process). NaN if no value is known, or
- * without replicates_have_figures.
- */
+ * without replicates_have_figures. */
 double replicates_median(const struct stored_cell *cell, const char *field);
 double replicates_median_of(const struct stored_cell *cell,
 			    double (*of)(const struct process_record *record));

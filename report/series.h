@@ -13,10 +13,8 @@
  */
 json_t *series_to_json(const struct process_record *record, bool with_samples);
 
-/*
- * Adds a line per channel: mean, smallest and largest of the window, mean of the run; and a line
- * per absent sensor.
- */
+/* Adds a line per channel: mean, smallest and largest of the window, mean of the run; and a line
+ * per absent sensor. */
 void series_text(const struct process_record *record, struct strbuf *out);
 
 #endif

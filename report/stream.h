@@ -4,20 +4,16 @@
 
 #include "report/summary.h"
 
-/*
- * Called for each comparison, in the order of summary_init, with a run and a summary of its own. A
+/* Called for each comparison, in the order of summary_init, with a run and a summary of its own. A
  * callback that takes data out of them sets the pointers to NULL. Ranks are those of the whole run;
- * arithmetic is known if a gate of the same comparison counted it.
- */
+ * arithmetic is known if a gate of the same comparison counted it. */
 typedef enum prony_status stream_visit(void *context, struct summary *summary,
 				       struct stored_run *run, struct error *err);
 enum prony_status stream_comparisons(struct store_reader *reader, stream_visit *visit,
 				     void *context, struct error *err);
 
-/*
- * Reads the summary of a whole run, in which only the cells of the first `keep` comparisons keep
- * their processes. Released as usual, summary first.
- */
+/* Reads the summary of a whole run, in which only the cells of the first `keep` comparisons keep
+ * their processes. Released as usual, summary first. */
 enum prony_status stream_summary(struct store_reader *reader, size_t keep, struct stored_run *run,
 				 struct summary *summary, struct error *err);
 

@@ -71,10 +71,8 @@ static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES]
 	return length + strlen(cell->dataset);
 }
 
-/*
- * Takes the counts from the first gates of the run that have them: a framework that cannot count
- * does the same work as one that can.
- */
+/* Takes the counts from the first gates of the run that have them: a framework that cannot count
+ * does the same work as one that can. */
 static void work_init(struct work *work, const struct stored_run *run)
 {
 	char key[2 * CELL_WORD_BYTES];
@@ -113,10 +111,8 @@ static struct sample sample_of(const struct work *work, const struct cell *cell)
 	return number == NAMES_NONE ? unknown : work->samples[number];
 }
 
-/*
- * The backward pass costs about twice the forward pass: it multiplies for the inputs and for the
- * weights.
- */
+/* The backward pass costs about twice the forward pass: it multiplies for the inputs and for the
+ * weights. */
 static double flops_per_step(double macs, const struct cell *cell)
 {
 	double passes = cell->stage == STAGE_FORWARD ? 1 : cell->stage == STAGE_LOAD ? NAN : 3;
@@ -173,10 +169,8 @@ struct sorted {
 	size_t place; /* original order */
 };
 
-/*
- * Orders comparable rows by step time, then the others in their original order. Ranks may change
- * the order later.
- */
+/* Orders comparable rows by step time, then the others in their original order. Ranks may change
+ * the order later. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;

@@ -26,10 +26,8 @@ struct summary_costs {
 					  (store/machine_figures.h) */
 };
 
-/*
- * Disturbances of the processes of a cell, or of all cells. They are kept here because in large
- * runs only few cells keep their processes.
- */
+/* Disturbances of the processes of a cell, or of all cells. They are kept here because in large
+ * runs only few cells keep their processes. */
 struct disturbances {
 	size_t all, disturbed; /* number of processes, and of those disturbed by anything */
 	unsigned causes;       /* bits (samples/disturbance.h) */
@@ -49,10 +47,8 @@ struct summary_row {
 						  interval; NaN without */
 	struct diagnoses diagnoses;   /* over replicates_of; of blocks, if intervals were loaded */
 	struct components components; /* over the same processes */
-	/*
-	 * p50, p90, p99 of single steps, ns; n = 0 unless each step was waited for
-	 * (report/latency.h)
-	 */
+	/* p50, p90, p99 of single steps, ns; n = 0 unless each step was waited for
+	 * (report/latency.h) */
 	struct estimate latency[SUMMARY_LATENCIES];
 	struct contrast floor;	/* step / native's step for the same work; NaNs without */
 	enum order floor_order; /* order relative to native; ORDER_UNKNOWN without */
@@ -96,99 +92,73 @@ json_t *run_environment(const struct stored_run *run);
 void summary_init(struct summary *summary, const struct stored_run *run);
 void summary_release(struct summary *summary);
 
-/*
- * Writes what all rows of a comparison have in common: "lenet, mnist-sample, train with sgd, batch
- * 64, cpu, fp32".
- */
+/* Writes what all rows of a comparison have in common: "lenet, mnist-sample, train with sgd, batch
+ * 64, cpu, fp32". */
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes);
 
-/*
- * Makes the key of a cell's comparison, from all axes except the framework. Returns its length in
- * bytes.
- */
+/* Makes the key of a cell's comparison, from all axes except the framework. Returns its length in
+ * bytes. */
 #define SUMMARY_KEY_BYTES (AXIS_COUNT * (CELL_WORD_BYTES + 1))
 size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES]);
 
 /* Returns the version reported by the framework; "" if it reported none. Borrowed. */
 const char *summary_version(const struct summary_row *row);
 
-/*
- * Writes "ok", "ok (not-steady)", "unsupported". Flags that the whole run has (screening of a quick
- * run) are left out.
- */
+/* Writes "ok", "ok (not-steady)", "unsupported". Flags that the whole run has (screening of a quick
+ * run) are left out. */
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
 			 size_t out_bytes);
 
 /* Writes "3", "1=" (shared), "1-2" (its order relative to another row is unknown), "-". */
 void summary_rank_text(const struct summary_row *row, char *out, size_t out_bytes);
 
-/*
- * Whether the row is proved faster than native: the interval of the ratio lies below 1, is at most
+/* Whether the row is proved faster than native: the interval of the ratio lies below 1, is at most
  * ORDER_WIDTH_MAX wide, and neither was disturbed (threads that wait for each other lose more time
- * to other programs).
- */
+ * to other programs). */
 bool summary_breaks_floor(const struct summary_row *row);
 
-/*
- * Adds "faster than native: mxnet (0.87x, 95 % interval 0.85x to 0.89x)" without a line feed, if a
- * row of the comparison is; else adds nothing and returns false.
- */
+/* Adds "faster than native: mxnet (0.87x, 95 % interval 0.85x to 0.89x)" without a line feed, if a
+ * row of the comparison is; else adds nothing and returns false. */
 bool summary_floor_broken(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* Adds the meaning of the signs that occur in the tables. */
 void summary_legend(const struct summary *summary, struct strbuf *out);
 
-/*
- * Adds which contenders of the comparison have no rank, and what would be needed, without a line
- * feed. False, and nothing added, if all have one.
- */
+/* Adds which contenders of the comparison have no rank, and what would be needed, without a line
+ * feed. False, and nothing added, if all have one. */
 bool summary_undecided(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* The same over several comparisons of a sweep. */
 bool summary_undecided_among(const struct summary *summary, const size_t *comparisons, size_t count,
 			     struct strbuf *out);
 
-/*
- * Adds which frameworks have typical steps far above their undisturbed steps, and whether the
- * machine or the framework causes it. False, and nothing added, if none has.
- */
+/* Adds which frameworks have typical steps far above their undisturbed steps, and whether the
+ * machine or the framework causes it. False, and nothing added, if none has. */
 bool summary_gaps(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/*
- * Adds the time that steps lose to waiting for batches and copying them, compared with resident and
- * synthetic batches and with loading alone. False if no batches are loaded.
- */
+/* Adds the time that steps lose to waiting for batches and copying them, compared with resident and
+ * synthetic batches and with loading alone. False if no batches are loaded. */
 bool summary_input(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/*
- * Adds which frameworks compare differently with native by undisturbed steps than by typical steps.
- * False, and nothing added, if none does.
- */
+/* Adds which frameworks compare differently with native by undisturbed steps than by typical steps.
+ * False, and nothing added, if none does. */
 bool summary_disagreement(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/*
- * Adds which frameworks did not run as requested: other threads, fewer cores, another precision.
- * False, and nothing added, if all did.
- */
+/* Adds which frameworks did not run as requested: other threads, fewer cores, another precision.
+ * False, and nothing added, if all did. */
 bool summary_effective(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/*
- * Adds which frameworks had too few steps in a window for a percentile. False, and nothing added,
- * if all have enough or steps are not timed one by one.
- */
+/* Adds which frameworks had too few steps in a window for a percentile. False, and nothing added,
+ * if all have enough or steps are not timed one by one. */
 bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/*
- * Adds which cells of a comparison have a diagnosis, what it means and what helps, in at most 100
- * characters without a line feed. False if no cell has it.
- */
+/* Adds which cells of a comparison have a diagnosis, what it means and what helps, in at most 100
+ * characters without a line feed. False if no cell has it. */
 bool summary_diagnosis(const struct summary *summary, size_t comparison, enum diagnosis_id id,
 		       struct strbuf *out);
 
-/*
- * Adds the best split of each contender's time between processes and windows, without a line feed,
- * if the text is full and the split is known.
- */
+/* Adds the best split of each contender's time between processes and windows, without a line feed,
+ * if the text is full and the split is known. */
 bool summary_splits(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* A line that may be added under the table of a comparison. */
@@ -205,20 +175,16 @@ const char *summary_reason(const struct summary_row *row);
 /* Adds the parity line, without a line feed. */
 void summary_parity(const struct summary *summary, struct strbuf *out);
 
-/*
- * Adds the conditions in a machine record that would distort the figures, with or without remedies.
- * False, and nothing added, if there are none.
- */
+/* Adds the conditions in a machine record that would distort the figures, with or without remedies.
+ * False, and nothing added, if there are none. */
 bool conditions_found(const json_t *record, bool remedies, struct strbuf *out);
 
 /* The same for the run's machine, with remedies. */
 bool summary_findings(const struct summary *summary, struct strbuf *out);
 
-/*
- * Add the lines under the tables, each without a line feed: the frameworks of the run that are not
+/* Add the lines under the tables, each without a line feed: the frameworks of the run that are not
  * on the machine and have no rows, that the machine was busy, and environment variables that change
- * how fast a framework is. False, and nothing added, if there is nothing to report.
- */
+ * how fast a framework is. False, and nothing added, if there is nothing to report. */
 bool summary_absent(const struct summary *summary, struct strbuf *out);
 bool summary_disturbance(const struct summary *summary, struct strbuf *out);
 bool summary_settings(const struct summary *summary, struct strbuf *out);
@@ -231,16 +197,12 @@ void summary_heading(const struct summary *summary, struct strbuf *out);
  */
 struct table *summary_table(const struct summary *summary, size_t comparison, unsigned shown);
 
-/*
- * Returns a second table under it: SHOW_LATENCY or SHOW_DETAILS. NULL if no row knows any of its
- * figures. The caller frees.
- */
+/* Returns a second table under it: SHOW_LATENCY or SHOW_DETAILS. NULL if no row knows any of its
+ * figures. The caller frees. */
 struct table *summary_more(const struct summary *summary, size_t comparison, unsigned shown);
 
-/*
- * Writes the output of `run` and `show`: a table for each comparison, or for each sweep, the lines
- * on each of them, the parity line, and the lines on the machine.
- */
+/* Writes the output of `run` and `show`: a table for each comparison, or for each sweep, the lines
+ * on each of them, the parity line, and the lines on the machine. */
 void summary_render(const struct summary *summary, bool colour, int width, struct strbuf *out);
 
 /* Returns {"run": {...}, "cells": [...]}, documented in docs/exports.md; new reference. */

@@ -4,10 +4,8 @@
 
 #include "report/summary.h"
 
-/*
- * Marks the rows of frameworks that are not installed, if there are many of them and others are
- * installed.
- */
+/* Marks the rows of frameworks that are not installed, if there are many of them and others are
+ * installed. */
 void summary_fold(struct summary *summary);
 
 /* Returns the disturbances of a cell's processes. */

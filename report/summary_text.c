@@ -13,10 +13,8 @@
 #include "report/text.h"
 #include "samples/disturbance.h"
 
-/*
- * Below NARROW_WIDTH, tables have few columns. From WIDE_WIDTH on, there is room for all of them,
- * and a long status is wrapped to make it.
- */
+/* Below NARROW_WIDTH, tables have few columns. From WIDE_WIDTH on, there is room for all of them,
+ * and a long status is wrapped to make it. */
 enum { NARROW_WIDTH = 100, WIDE_WIDTH = 144 };
 #define SHOW_ALL (SHOW_FIRST | SHOW_USUAL | SHOW_WIDE)
 
@@ -224,10 +222,8 @@ struct table *summary_more(const struct summary *summary, size_t comparison, uns
 	return table;
 }
 
-/*
- * Returns the gate's check that came closest to its tolerance, as a share of it; NaN if there is
- * none.
- */
+/* Returns the gate's check that came closest to its tolerance, as a share of it; NaN if there is
+ * none. */
 static double worst_of(const json_t *evidence, const char **what)
 {
 	const json_t *worst = json_object_get(evidence, "worst");
@@ -296,10 +292,8 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		const char *what;
-		/*
-		 * Nothing is computed, or a framework refuses the network: there is nothing to
-		 * check.
-		 */
+		/* Nothing is computed, or a framework refuses the network: there is nothing to
+		 * check. */
 		if (cell->cell.stage == STAGE_LOAD)
 			loading += summary_only_loads(&summary->rows[i]);
 		else if (!cell->evidence || cell->gate == CELL_UNSUPPORTED)

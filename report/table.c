@@ -12,10 +12,8 @@
 enum {
 	GAP = 2,	 /* spaces between columns */
 	NOTE_INDENT = 2, /* indent of a continuation line */
-	/*
-	 * The least width of a wrapped column; the second is used if the table would not fit
-	 * otherwise.
-	 */
+	/* The least width of a wrapped column; the second is used if the table would not fit
+	 * otherwise. */
 	WRAP_COLUMNS = 16,
 	WRAP_COLUMNS_LEAST = 12
 };
@@ -122,10 +120,8 @@ bool table_fits(const struct table *table, int width)
 	return width <= 0 || total <= (size_t)width;
 }
 
-/*
- * Starts from the natural widths; then narrows the widest left-aligned columns until the table
- * fits.
- */
+/* Starts from the natural widths; then narrows the widest left-aligned columns until the table
+ * fits. */
 static size_t *choose_widths(const struct table *table, int width)
 {
 	size_t *widths = memory_alloc(table->column_count * sizeof *widths);
@@ -213,11 +209,9 @@ static size_t name_column(const struct table *table)
 	return 0;
 }
 
-/*
- * Writes a row that is too wide as a block: its name, then the other cells with their titles, as
+/* Writes a row that is too wide as a block: its name, then the other cells with their titles, as
  * many on a line as fit. A cell that fits on a line by itself is not broken. Unknown cells ("-")
- * are left out, because nothing needs to be aligned.
- */
+ * are left out, because nothing needs to be aligned. */
 static void render_block(const struct table *table, const struct row *row, bool colour, int width,
 			 struct strbuf *out)
 {

@@ -25,8 +25,7 @@ struct table *table_new(const struct table_column *columns, size_t count);
 void table_free(struct table *table);
 /* Starts a row. */
 void table_row(struct table *table);
-/*
- * Adds the next cell of the row: text for people and a value for programs (takes the reference;
+/* Adds the next cell of the row: text for people and a value for programs (takes the reference;
  * NULL = the text as a JSON string). Text is copied; the width of UTF-8 is counted in characters.
  */
 void table_cell(struct table *table, const char *text, json_t *value);
@@ -36,10 +35,8 @@ void table_note(struct table *table, const char *text);
 /* Whether all columns fit into `width` (0: any) with every text on one line. */
 bool table_fits(const struct table *table, int width);
 
-/*
- * Writes the table; if the columns do not fit into `width` (0: any), each row becomes a block of
- * "title value".
- */
+/* Writes the table; if the columns do not fit into `width` (0: any), each row becomes a block of
+ * "title value". */
 void table_render_text(const struct table *table, bool colour, int width, struct strbuf *out);
 void table_render_markdown(const struct table *table, struct strbuf *out);
 /* Writes a tabular with rules of the package booktabs, followed by the notes. */

@@ -47,11 +47,9 @@ static bool is_within(const struct range *table, size_t count, uint32_t code)
 	return false;
 }
 
-/*
- * Returns the character at the start of `text`, which is not empty, and its length in bytes. A
+/* Returns the character at the start of `text`, which is not empty, and its length in bytes. A
  * malformed byte (RFC 3629: stray and missing continuation bytes, overlong forms, surrogates) is
- * decoded as one byte with the code of the replacement character and *valid false.
- */
+ * decoded as one byte with the code of the replacement character and *valid false. */
 static size_t decode(const char *text, uint32_t *code, bool *valid)
 {
 	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -182,10 +180,8 @@ char *text_of_json(const json_t *json, size_t flags)
 		uint32_t code;
 		bool valid;
 		size_t length = decode(at, &code, &valid);
-		/*
-		 * Characters below 0x20 occur only between the members; jansson escapes those
-		 * inside texts.
-		 */
+		/* Characters below 0x20 occur only between the members; jansson escapes those
+		 * inside texts. */
 		if (code >= 0x7F && is_command(code))
 			strbuf_printf(&out, "\\u%04x", code);
 		else
@@ -351,11 +347,9 @@ void text_latex(const char *text, struct strbuf *out)
 	free(line);
 }
 
-/*
- * Whether a spreadsheet would compute the text instead of displaying it, even after a leading
+/* Whether a spreadsheet would compute the text instead of displaying it, even after a leading
  * space. A leading tab or carriage return counts too, because some programs treat it as the end of
- * a field.
- */
+ * a field. */
 static bool is_formula(const char *text)
 {
 	const char *first = text + strspn(text, " \t\r\n");

@@ -1,8 +1,6 @@
-/*
- * The gate of model files that no graph expresses. They have no reference, so their engines are
+/* The gate of model files that no graph expresses. They have no reference, so their engines are
  * compared with each other: each runs in its own process on the same inputs, then is judged against
- * the engines of other names.
- */
+ * the engines of other names. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,11 +130,9 @@ static struct agreement with_engine(const struct schedule *s, const struct witne
 	return best;
 }
 
-/*
- * Judges a witness by the number of engines that agree with it; the variants of one engine count as
+/* Judges a witness by the number of engines that agree with it; the variants of one engine count as
  * one. Of two engines both must agree; of more, an engine must be in the majority. *evidence: new
- * reference.
- */
+ * reference. */
 static enum cell_status judge(const struct schedule *s, const struct witness *all, size_t count,
 			      struct witness *one, json_t **evidence)
 {
@@ -239,10 +235,8 @@ static enum prony_status agree_on(struct schedule *s, struct witness *all, size_
 	return status;
 }
 
-/*
- * Collects the pending cells of a file. If one has not been judged, it collects all, because the
- * outputs of an earlier run are not kept.
- */
+/* Collects the pending cells of a file. If one has not been judged, it collects all, because the
+ * outputs of an earlier run are not kept. */
 static size_t gather(const struct schedule *s, const struct workload *work, struct witness *all)
 {
 	size_t count = 0;

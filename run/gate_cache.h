@@ -1,10 +1,8 @@
-/*
- * The cache of gate verdicts between runs, so that a second run starts measuring at once. The key
+/* The cache of gate verdicts between runs, so that a second run starts measuring at once. The key
  * of a verdict covers everything that could change it: the work, prony itself, the worker and its
  * files, the framework's description and files, environment variables, the machine. Only passes are
  * kept, and only for frameworks whose files prony installed. When the worker is timed, its own
- * description is compared with the one in the gate (gate_cache_agrees).
- */
+ * description is compared with the one in the gate (gate_cache_agrees). */
 #ifndef PRONY_RUN_GATE_CACHE_H
 #define PRONY_RUN_GATE_CACHE_H
 
@@ -26,17 +24,13 @@ struct gate_cache {
 	bool framework_known;
 };
 
-/*
- * `self`: path of prony's executable; if it cannot be read, nothing is kept. End with
- * gate_cache_close.
- */
+/* `self`: path of prony's executable; if it cannot be read, nothing is kept. End with
+ * gate_cache_close. */
 void gate_cache_open(struct gate_cache *out, const char *self);
 void gate_cache_close(struct gate_cache *cache);
 
-/*
- * Computes the key of a cell's verdict; its work must have its gate's case (workload.h). False if
- * the verdict cannot be kept.
- */
+/* Computes the key of a cell's verdict; its work must have its gate's case (workload.h). False if
+ * the verdict cannot be kept. */
 bool gate_cache_key(struct gate_cache *cache, const struct plan_cell *cell,
 		    const struct workload *work, char key[DIGEST_HEX_BYTES]);
 
@@ -52,10 +46,8 @@ void gate_cache_write(const struct gate_cache *cache, const char *key,
 		      const struct gate_outcome *outcome);
 void kept_gate_release(struct kept_gate *kept);
 
-/*
- * Whether a worker's own description (version, libraries, instruction set) in `details` equals the
- * one in the gate's evidence.
- */
+/* Whether a worker's own description (version, libraries, instruction set) in `details` equals the
+ * one in the gate's evidence. */
 bool gate_cache_agrees(const json_t *evidence, const json_t *details);
 
 #endif

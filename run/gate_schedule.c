@@ -6,10 +6,8 @@
 #include "base/json.h"
 #include "run/schedule_internal.h"
 
-/*
- * Reports a verdict with this evidence, and adds the number of tokens per sample. If a gate is
- * repeated, its first flags are cleared.
- */
+/* Reports a verdict with this evidence, and adds the number of tokens per sample. If a gate is
+ * repeated, its first flags are cleared. */
 static enum prony_status report_gate(struct schedule *s, const struct run_event *event,
 				     json_t *evidence, struct error *err)
 {
@@ -173,10 +171,8 @@ enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const jso
 	return *doubted ? gate_cell(s, cell, true, err) : PRONY_OK;
 }
 
-/*
- * Frees the reference's answers after their last cell; the answers of all networks would not fit
- * into memory.
- */
+/* Frees the reference's answers after their last cell; the answers of all networks would not fit
+ * into memory. */
 static void drop_gate_after(struct schedule *s, size_t done)
 {
 	char key[CELL_KEY_BYTES];

@@ -19,10 +19,8 @@ static const char *rule_of(const struct gate_outcome *outcome)
 	return strcmp(rule, "first") ? rule : "";
 }
 
-/*
- * Whether everything before the first gradient is right; a rule of gradients cannot explain errors
- * there.
- */
+/* Whether everything before the first gradient is right; a rule of gradients cannot explain errors
+ * there. */
 static bool first_pass_is_right(const struct gate_verdict *verdict)
 {
 	for (size_t i = 0; i < verdict->count; i++)
@@ -48,10 +46,8 @@ bool second_gate_may_help(const struct launch *launch, const struct gate_outcome
 	       planned->dataset != dataset_find("synthetic");
 }
 
-/*
- * Whether maxima are so nearly equal that the reference computes both choices. The framework's
- * float32 may see them as equal, which matches neither answer.
- */
+/* Whether maxima are so nearly equal that the reference computes both choices. The framework's
+ * float32 may see them as equal, which matches neither answer. */
 static bool has_near_ties(const struct workload *work)
 {
 	const struct recipe *recipe = &work->gate_recipe;
@@ -59,10 +55,8 @@ static bool has_near_ties(const struct workload *work)
 	return work->gate.expected_count > (places ? 2 : 1);
 }
 
-/*
- * Computes the answers on random pixels, drawn again until no maxima are nearly equal; uses the
- * last draw.
- */
+/* Computes the answers on random pixels, drawn again until no maxima are nearly equal; uses the
+ * last draw. */
 static enum prony_status draw(struct schedule *s, const struct launch *first,
 			      struct second_gate *second, struct error *err)
 {

@@ -4,10 +4,8 @@
 
 #include "base/error.h"
 
-/*
- * Takes an advisory lock on a file, which is created if missing. Calls `waiting` once if another
- * process holds it. The lock ends with the process; close *fd to release it earlier.
- */
+/* Takes an advisory lock on a file, which is created if missing. Calls `waiting` once if another
+ * process holds it. The lock ends with the process; close *fd to release it earlier. */
 enum prony_status lock_take(const char *path, const volatile int *stop,
 			    void (*waiting)(void *context, const char *path), void *context,
 			    int *fd, struct error *err);

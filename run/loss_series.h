@@ -9,10 +9,8 @@
 enum prony_status loss_series_add(struct series *losses, int64_t end_ns, double loss,
 				  struct error *err);
 
-/*
- * Moves the losses, if there are any, into the record, after its sensors; `losses` is empty
- * afterwards.
- */
+/* Moves the losses, if there are any, into the record, after its sensors; `losses` is empty
+ * afterwards. */
 void loss_series_keep(struct series *losses, struct process_record *record);
 
 #endif

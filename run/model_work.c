@@ -10,10 +10,8 @@
 
 #define INTEGERS 10
 
-/*
- * Returns a random 16-bit real number of magnitude 1/8 to 1: sign, exponent and fraction are
- * random.
- */
+/* Returns a random 16-bit real number of magnitude 1/8 to 1: sign, exponent and fraction are
+ * random. */
 static uint16_t random_half(struct random *random, int first_exponent, int fraction_bits)
 {
 	uint64_t exponent = (uint64_t)first_exponent + random_below(random, 3);

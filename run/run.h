@@ -1,9 +1,7 @@
-/*
- * Runs the cells of a plan: schedules gates and rounds, starts worker processes, measures them and
+/* Runs the cells of a plan: schedules gates and rounds, starts worker processes, measures them and
  * enforces limits. This folder contains nothing specific to a framework: a worker is a command
  * line. The caller (study/) decides whether a cell needs another process, and gets every result as
- * an event.
- */
+ * an event. */
 #ifndef PRONY_RUN_RUN_H
 #define PRONY_RUN_RUN_H
 
@@ -28,10 +26,8 @@ struct run_limits {
 
 struct workload;
 
-/*
- * The progress of a cell and what was made for it; one for each cell of the plan. For a resumed run
- * the caller fills the first part, and releases it at the end.
- */
+/* The progress of a cell and what was made for it; one for each cell of the plan. For a resumed run
+ * the caller fills the first part, and releases it at the end. */
 struct run_cell {
 	int64_t id;		 /* set by the caller: the cell's place in its store */
 	enum cell_status status; /* PENDING until the cell ends */
@@ -97,11 +93,9 @@ struct run_decision {
 /* The functions of the caller: decisions and events. */
 struct run_caller {
 	void *context;
-	/*
-	 * Decides what is next for a pending cell: its gate, another process, or its end. Called
+	/* Decides what is next for a pending cell: its gate, another process, or its end. Called
 	 * before each gate, each round and each process. If every cell of a round answers
-	 * RUN_LATER, all of them run.
-	 */
+	 * RUN_LATER, all of them run. */
 	struct run_decision (*decide)(void *context, size_t cell);
 	/* Whether a process is warm, judged by its warm-up blocks so far (stats/steady.h). */
 	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,
@@ -132,13 +126,11 @@ struct run_settings {
 	const volatile int *stop; /* set by a signal handler: finish cleanly, PRONY_INTERRUPTED */
 };
 
-/*
- * Runs every pending cell of the plan: first its gate, then rounds in which each cell that needs
+/* Runs every pending cell of the plan: first its gate, then rounds in which each cell that needs
  * another process runs once, in seeded random order. A cell whose process or gate fails ends with
  * that status. A crash or a time-out may be an accident, so only the second in a row ends the cell.
  * A cell whose data or model is broken ends too. `cells` has one element per cell of the plan. The
- * caller holds the machine's lock (run/lock.h).
- */
+ * caller holds the machine's lock (run/lock.h). */
 enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			      const struct run_settings *settings, const struct run_caller *caller,
 			      struct error *err);

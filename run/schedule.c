@@ -89,10 +89,8 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	char *output = NULL;
 	enum prony_status status =
 		process_run(&spec, HOOK_TIMEOUT_NS, HOOK_OUTPUT_BYTES, &output, &end, err);
-	/*
-	 * Ctrl-C goes to all processes of the terminal; the command may end before prony's handler
-	 * runs.
-	 */
+	/* Ctrl-C goes to all processes of the terminal; the command may end before prony's handler
+	 * runs. */
 	if (status == PRONY_OK && end.signalled && end.code == SIGINT)
 		status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (status == PRONY_OK && (end.signalled || end.code))
@@ -103,10 +101,8 @@ static enum prony_status run_hook(const struct schedule *s, size_t cell, int rou
 	return status;
 }
 
-/*
- * Reports how a process ended. Ends its cell unless the failure may be an accident and is the first
- * in a row.
- */
+/* Reports how a process ended. Ends its cell unless the failure may be an accident and is the first
+ * in a row. */
 static enum prony_status take_record(struct schedule *s, size_t cell,
 				     const struct process_record *record, struct error *err)
 {

@@ -106,10 +106,8 @@ static char *bundle_path(const struct schedule *s, size_t cell, bool gate)
 	return path;
 }
 
-/*
- * Removes the bundle of a cell that has ended, and with the last cell of a work the files that they
- * shared.
- */
+/* Removes the bundle of a cell that has ended, and with the last cell of a work the files that they
+ * shared. */
 static void drop_files(struct schedule *s, size_t cell)
 {
 	if (!s->cells[cell].work)

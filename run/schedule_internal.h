@@ -1,7 +1,5 @@
-/*
- * Private to the schedule, grouped by source file, lower layers first: schedule.c calls
- * gate_schedule.c, which calls gate_second.c; all call schedule_cells.c.
- */
+/* Private to the schedule, grouped by source file, lower layers first: schedule.c calls
+ * gate_schedule.c, which calls gate_second.c; all call schedule_cells.c. */
 #ifndef PRONY_RUN_SCHEDULE_INTERNAL_H
 #define PRONY_RUN_SCHEDULE_INTERNAL_H
 
@@ -37,11 +35,9 @@ struct schedule {
 void schedule_say(const struct schedule *s, enum run_event_kind kind, size_t cell, int round,
 		  const char *text);
 
-/*
- * Checks that another process may be started. PRONY_INTERRUPTED when the user stopped the run.
+/* Checks that another process may be started. PRONY_INTERRUPTED when the user stopped the run.
  * PRONY_IO when prony's executable, from which workers and guards are started, has been replaced:
- * one table would mix results of two programs.
- */
+ * one table would mix results of two programs. */
 enum prony_status schedule_may_start(const struct schedule *s, struct error *err);
 /* Whether a process that ended this way may succeed the next time. */
 bool schedule_is_accident(enum cell_status ended);
@@ -49,10 +45,8 @@ bool schedule_is_accident(enum cell_status ended);
 struct reference_watch *schedule_watch(struct schedule *s, size_t cell);
 /* Sets the work of a cell; cells that differ only in their framework share it. */
 enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err);
-/*
- * Fills in what a process of the cell is started with; writes its bundle if it is missing. *folder
- * of the bundle: the caller frees it, also after an error.
- */
+/* Fills in what a process of the cell is started with; writes its bundle if it is missing. *folder
+ * of the bundle: the caller frees it, also after an error. */
 enum prony_status schedule_launch(struct schedule *s, size_t cell, bool gate, int round,
 				  struct launch *launch, char **folder, struct error *err);
 /* Asks the caller what is next for the cell; ends the cell if the answer is RUN_END. */
@@ -61,62 +55,46 @@ enum prony_status schedule_decide(struct schedule *s, size_t cell, enum run_choi
 /* Sets the cell's final status and removes the files that no cell needs any more. */
 enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_status status,
 				    const char *reason, struct error *err);
-/*
- * If `status` means that the cell's data or model is broken (PRONY_BAD_INPUT, in err), ends the
- * cell; the others continue. Every other status is returned unchanged.
- */
+/* If `status` means that the cell's data or model is broken (PRONY_BAD_INPUT, in err), ends the
+ * cell; the others continue. Every other status is returned unchanged. */
 enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum prony_status status,
 				      struct error *err);
 
-/*
- * gate_agreement.c: instead of a gate, compares the engines of each file that no graph expresses
- * with each other.
- */
+/* gate_agreement.c: instead of a gate, compares the engines of each file that no graph expresses
+ * with each other. */
 enum prony_status gate_agreement(struct schedule *s, struct error *err);
 
-/*
- * gate_second.c: the second gate. A framework may give a max-pool's gradient to another of several
+/* gate_second.c: the second gate. A framework may give a max-pool's gradient to another of several
  * equal maxima than the first, or to each; it reports so in its settings (equal_maxima). On
  * pictures with equal pixels its training is then always a mismatch. The gate is repeated on random
- * pixels, no two of which are equal, to check the rest of its work within the same bounds.
- */
+ * pixels, no two of which are equal, to check the rest of its work within the same bounds. */
 struct second_gate { /* zero if it was not needed */
 	struct plan_cell cell;
 	struct workload work;
 	char *folder; /* of its bundle */
 };
 
-/*
- * Whether a rule for equal maxima may explain the outcome of the gate of `launch`: a max-pool is
+/* Whether a rule for equal maxima may explain the outcome of the gate of `launch`: a max-pool is
  * differentiated, the data are not random pixels, and everything before the first gradient is
- * right.
- */
+ * right. */
 bool second_gate_may_help(const struct launch *launch, const struct gate_outcome *outcome);
-/*
- * Makes the second gate's work with its answers and its bundle in *second (release it, also after
- * an error), and its launch; `first`: the launch of the first gate.
- */
+/* Makes the second gate's work with its answers and its bundle in *second (release it, also after
+ * an error), and its launch; `first`: the launch of the first gate. */
 enum prony_status second_gate_init(struct schedule *s, const struct launch *first,
 				   struct second_gate *second, struct launch *launch,
 				   struct error *err);
-/*
- * Replaces the first outcome by that of the second gate, which reached a verdict. The names in
- * *outcome then belong to *second: release that later.
- */
+/* Replaces the first outcome by that of the second gate, which reached a verdict. The names in
+ * *outcome then belong to *second: release that later. */
 void second_gate_take(struct gate_outcome *outcome, struct gate_outcome *again);
 void second_gate_release(struct second_gate *second, bool keep_bundle);
 
 /* gate_schedule.c */
 
-/*
- * Runs the gate of every pending cell that has not passed it. If nothing is to be timed, that ends
- * the cell.
- */
+/* Runs the gate of every pending cell that has not passed it. If nothing is to be timed, that ends
+ * the cell. */
 enum prony_status schedule_run_gates(struct schedule *s, struct error *err);
-/*
- * Compares the worker's description with the one in a kept verdict. If they differ, for example
- * because a library changed unnoticed, the gate is repeated before the cell's time counts.
- */
+/* Compares the worker's description with the one in a kept verdict. If they differ, for example
+ * because a library changed unnoticed, the gate is repeated before the cell's time counts. */
 enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const json_t *details,
 				      bool *doubted, struct error *err);
 

@@ -8,10 +8,8 @@
 /* Returns the bytes of the ring of a cell's batches; 0 if they are resident. */
 size_t streaming_ring_bytes(const struct launch *launch);
 
-/*
- * Opens the cell's data set before the process starts; *out is NULL if batches are resident. Call
- * prefetch_close before client_end.
- */
+/* Opens the cell's data set before the process starts; *out is NULL if batches are resident. Call
+ * prefetch_close before client_end. */
 enum prony_status streaming_open(const struct launch *launch, struct prefetch **out,
 				 struct error *err);
 
@@ -19,12 +17,10 @@ enum prony_status streaming_open(const struct launch *launch, struct prefetch **
 enum prony_status streaming_start(const struct launch *launch, struct team *team,
 				  struct prefetch *loader, struct error *err);
 
-/*
- * Runs team_run with the loader active only meanwhile, so that nothing is loaded outside the
+/* Runs team_run with the loader active only meanwhile, so that nothing is loaded outside the
  * measurement. `done`: batches that earlier requests took; *figures: the loader's progress. An
  * error of the loader has priority over that of the worker that waited for it. PRONY_INVALID when
- * the worker did not take a batch for each step. If `loader` is NULL, it is team_run alone.
- */
+ * the worker did not take a batch for each step. If `loader` is NULL, it is team_run alone. */
 struct run_request {
 	int64_t steps, every, slot, timeout_ns, done;
 	enum sync_mode sync;

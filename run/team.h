@@ -1,8 +1,6 @@
-/*
- * The workers of one process of a cell, driven together: every request is sent to all of them
+/* The workers of one process of a cell, driven together: every request is sent to all of them
  * before any reply is awaited, the first failure ends all, the slowest counts. A cell has one
- * worker today.
- */
+ * worker today. */
 #ifndef PRONY_RUN_TEAM_H
 #define PRONY_RUN_TEAM_H
 
@@ -36,16 +34,12 @@ struct team {
 
 /* Starts a guard and a worker for each rank of spec->target; its world_size is their number. */
 enum prony_status team_start(struct team *team, const struct client_spec *spec, struct error *err);
-/*
- * Does the same for a process of a cell; `records` is the capacity for step records, `input` that
- * of the recipe.
- */
+/* Does the same for a process of a cell; `records` is the capacity for step records, `input` that
+ * of the recipe. */
 enum prony_status team_launch(struct team *team, const struct launch *launch, size_t records,
 			      enum input_mode input, struct error *err);
-/*
- * From now on measures how long workers compute nothing (client_spec.rested_ns); NULL: stops
- * measuring.
- */
+/* From now on measures how long workers compute nothing (client_spec.rested_ns); NULL: stops
+ * measuring. */
 void team_watch_rest(struct team *team,
 		     int64_t (*rested_ns)(void *context, int64_t from_ns, int64_t to_ns),
 		     void *context);
@@ -53,16 +47,12 @@ void team_watch_rest(struct team *team,
 /* Checks one worker's reply, which is borrowed. */
 typedef enum prony_status team_check(void *context, size_t rank, const struct client_reply *reply,
 				     struct error *err);
-/*
- * Sends a request to all (takes the reference of `members`, which may be NULL), then calls `check`
- * for the replies in order of rank.
- */
+/* Sends a request to all (takes the reference of `members`, which may be NULL), then calls `check`
+ * for the replies in order of rank. */
 enum prony_status team_request(struct team *team, enum protocol_verb verb, json_t *members,
 			       team_check *check, void *context, struct error *err);
-/*
- * The run verb. *out is the window of the worker whose steps took longest, with the longest waits
- * of all workers.
- */
+/* The run verb. *out is the window of the worker whose steps took longest, with the longest waits
+ * of all workers. */
 enum prony_status team_run(struct team *team, int64_t steps, enum sync_mode sync, int64_t every,
 			   int64_t slot, int64_t timeout_ns, struct client_window *out,
 			   struct error *err);
@@ -75,10 +65,8 @@ enum prony_status team_read_loss(struct team *team, double *loss, struct error *
 enum prony_status team_read_kept(struct team *team, const char *what, struct arena *arena,
 				 struct tensor_set *out, struct error *err);
 
-/*
- * Ends all workers. *out: the sum of memory and times; log and `how` of the first worker that did
- * not end cleanly, or of rank 0.
- */
+/* Ends all workers. *out: the sum of memory and times; log and `how` of the first worker that did
+ * not end cleanly, or of rank 0. */
 void team_end(struct team *team, struct client_end *out);
 
 /* What workers reported during preparation: the values of rank 0, with the longest times of all. */
@@ -92,8 +80,7 @@ struct worker_facts {
 	json_t *details;	  /* version, libraries, settings, notes...; owned */
 };
 
-/*
- * Sends hello, supports, open, build and feed of all slots. Fails with PRONY_INVALID when
+/* Sends hello, supports, open, build and feed of all slots. Fails with PRONY_INVALID when
  * precision, threads or device did not take effect as requested. Announces each stage as an event.
  */
 enum prony_status team_prepare(struct team *team, const struct launch *launch,

@@ -10,11 +10,9 @@
 
 #define MODEL_OUTPUTS_MAX_BYTES ((size_t)1 << 28)
 
-/*
- * Returns the size of the largest read: all weights, or the logits of one batch, each with names
+/* Returns the size of the largest read: all weights, or the logits of one batch, each with names
  * and padding. For a model file run unchanged it is unknown, so a large value is used: memory that
- * is not written takes no space.
- */
+ * is not written takes no space. */
 static size_t largest_read(const struct workload *work)
 {
 	if (work->is_model)
@@ -130,10 +128,8 @@ static enum prony_status check_supports(void *context, size_t rank,
 			 json_string_or(reply->json, "reason", "the worker gave no reason"));
 }
 
-/*
- * Checks that what took effect is what was requested; otherwise the result would stand in the wrong
- * row.
- */
+/* Checks that what took effect is what was requested; otherwise the result would stand in the wrong
+ * row. */
 static enum prony_status check_effective(const json_t *reply, const struct recipe *recipe,
 					 const struct target *target, struct worker_facts *facts,
 					 struct error *err)

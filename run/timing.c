@@ -38,8 +38,7 @@ struct timing {
 	unsigned *flags;
 };
 
-/*
- * Returns the time of the steps of a request. It includes the time between its blocks, as in an
+/* Returns the time of the steps of a request. It includes the time between its blocks, as in an
  * ordinary loop. For a framework's own loop, prony's call overhead between epochs is not counted.
  */
 static int64_t steps_took(const struct timing *t, const struct client_window *window)
@@ -52,10 +51,8 @@ static int64_t steps_took(const struct timing *t, const struct client_window *wi
 	return sum;
 }
 
-/*
- * Returns the batch of a request's last step, counted from the first batch of all. Each epoch of a
- * framework's own loop begins with the request's first batch.
- */
+/* Returns the batch of a request's last step, counted from the first batch of all. Each epoch of a
+ * framework's own loop begins with the request's first batch. */
 static int64_t last_batch(const struct timing *t, const struct run_request *request)
 {
 	int64_t every = request->steps;
@@ -160,10 +157,8 @@ static enum prony_status read_loss(struct timing *t, double *loss, struct error 
 	return team_read_loss(t->team, loss, err);
 }
 
-/*
- * Only the framework knows which data its own loader gave, so this only checks that the result is
- * finite.
- */
+/* Only the framework knows which data its own loader gave, so this only checks that the result is
+ * finite. */
 static enum prony_status check_finite(struct timing *t, double *loss, struct error *err)
 {
 	struct arena arena;
@@ -185,10 +180,8 @@ static enum prony_status check_finite(struct timing *t, double *loss, struct err
 								    : "a loss is not finite");
 }
 
-/*
- * Whether there is a loss to check: null computes nothing, and the outputs of an unchanged model
- * file have no known meaning.
- */
+/* Whether there is a loss to check: null computes nothing, and the outputs of an unchanged model
+ * file have no known meaning. */
 static bool has_loss(const struct timing *t)
 {
 	bool known = t->recipe->input != INPUT_NATIVE || t->recipe->stage != STAGE_FORWARD;
@@ -317,10 +310,8 @@ static enum prony_status warm_by_steps(struct timing *t, int64_t steps, struct e
 	return run_steps(t, steps, SYNC_END, 1, &window, err);
 }
 
-/*
- * Runs the rest of an epoch after its first step. A few steps after the first show whether the
- * epoch must be shortened.
- */
+/* Runs the rest of an epoch after its first step. A few steps after the first show whether the
+ * epoch must be shortened. */
 static enum prony_status warm_by_epoch(struct timing *t, int64_t steps, struct error *err)
 {
 	const struct plan_cell *cell = t->launch->cell;
@@ -400,10 +391,8 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 	return status;
 }
 
-/*
- * Returns how many more steps fill the window; 0: it is full. Without a warm-up the number of steps
- * was computed from the first, slow step.
- */
+/* Returns how many more steps fill the window; 0: it is full. Without a warm-up the number of steps
+ * was computed from the first, slow step. */
 static int64_t steps_left(const struct timing *t, int64_t every)
 {
 	const struct plan_cell *cell = t->launch->cell;
@@ -479,10 +468,8 @@ static int64_t worker_rested_ns(void *context, int64_t from_ns, int64_t to_ns)
 	return sampling_rested_ns(context, from_ns, to_ns);
 }
 
-/*
- * Starts measuring the workers' rest. The work of another device cannot be seen on the worker's
- * processors.
- */
+/* Starts measuring the workers' rest. The work of another device cannot be seen on the worker's
+ * processors. */
 static void watch_rest(const struct timing *t)
 {
 	if (device_is_cpu(t->launch->cell->cell.device))

@@ -97,10 +97,8 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 	return status;
 }
 
-/*
- * Returns the number of batches that are written to the bundle: of a stream, only the first, for
- * its loss.
- */
+/* Returns the number of batches that are written to the bundle: of a stream, only the first, for
+ * its loss. */
 static int resident_batches(const struct plan_cell *cell)
 {
 	return cell->recipe.input == INPUT_RESIDENT ? cell->recipe.slots : 1;

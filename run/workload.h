@@ -1,8 +1,6 @@
-/*
- * The work of a cell: graph, weights, batches, bundles, and the results that the reference expects.
+/* The work of a cell: graph, weights, batches, bundles, and the results that the reference expects.
  * Cells that differ only in their framework share one work, so that it is computed once and is the
- * same, bit for bit.
- */
+ * same, bit for bit. */
 #ifndef PRONY_RUN_WORKLOAD_H
 #define PRONY_RUN_WORKLOAD_H
 
@@ -44,8 +42,7 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 				struct error *err);
 void workload_release(struct workload *work);
 
-/*
- * Makes its bundles share one file of weights and one of batches, in `folder`, which is emptied
+/* Makes its bundles share one file of weights and one of batches, in `folder`, which is emptied
  * first. workload_drop_files and workload_release remove them; bundles that are kept stay complete.
  */
 enum prony_status workload_share_files(struct workload *work, const char *folder,

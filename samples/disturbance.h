@@ -24,16 +24,12 @@ extern const size_t disturbance_cause_count;
 double disturbance_figure(const struct process_record *record,
 			  const struct disturbance_cause *cause);
 
-/*
- * The causes above their limits, one bit each by position in the table; 0: none. Windows shorter
- * than 200 ms have no such figures, so the result is 0.
- */
+/* The causes above their limits, one bit each by position in the table; 0: none. Windows shorter
+ * than 200 ms have no such figures, so the result is 0. */
 unsigned disturbance_seen(const struct process_record *record);
 
-/*
- * Whether other programs or the host contributed to these causes. A contender may cause heat,
- * swapping or a used-up quota itself: that is reported but is no excuse.
- */
+/* Whether other programs or the host contributed to these causes. A contender may cause heat,
+ * swapping or a used-up quota itself: that is reported but is no excuse. */
 bool disturbance_by_others(unsigned seen);
 
 /* Share of the worker's time that other programs took; NaN when unknown. */

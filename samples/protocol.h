@@ -1,7 +1,5 @@
-/*
- * The wire format between the parent and a worker: names of verbs, the shared-memory layout. The
- * document for people who write workers is docs/worker-protocol.md; a test keeps both in step.
- */
+/* The wire format between the parent and a worker: names of verbs, the shared-memory layout. The
+ * document for people who write workers is docs/worker-protocol.md; a test keeps both in step. */
 #ifndef PRONY_SAMPLES_PROTOCOL_H
 #define PRONY_SAMPLES_PROTOCOL_H
 
@@ -56,11 +54,9 @@ struct step_record {
 	int64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
 };
 
-/*
- * The shared memory: this header at offset 0, then the regions at their offsets (multiples of
- * 4096). Little-endian. The parent writes the header before hello, then nothing but the
- * ring; the worker writes records and tensors.
- */
+/* The shared memory: this header at offset 0, then the regions at their offsets (multiples of
+ * 4096). Little-endian. The parent writes the header before hello, then nothing but the ring; the
+ * worker writes records and tensors. */
 #define SHARED_MAGIC 0x79E0B001u
 struct shared_header {
 	uint32_t magic, version;
@@ -72,12 +68,10 @@ struct shared_header {
 	uint64_t ring_offset, ring_bytes; /* streamed batches; 0 bytes with resident input */
 };
 
-/*
- * The ring region: slot i begins at i * stride with the batch's inputs, in the order of the
+/* The ring region: slot i begins at i * stride with the batch's inputs, in the order of the
  * graph's; its labels follow. Each tensor begins at a multiple of 4096. A byte in the pipe of full
  * slots stands for the next batch, in the order of the slots; one in that of free slots gives the
- * oldest back.
- */
+ * oldest back. */
 #define RING_ALIGNMENT 4096u
 struct ring_layout {
 	uint64_t labels, stride; /* bytes */

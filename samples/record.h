@@ -109,10 +109,8 @@ struct process_record {
 #define X(member, type, unit, doc) FIELD_##type(member)
 	PROCESS_FIELDS(X)
 #undef X
-	/*
-	 * Owned: raw intervals of the window, the log of the process (stdout and stderr together),
-	 * and the sensor series; absent sensors are included with their reasons.
-	 */
+	/* Owned: raw intervals of the window, the log of the process (stdout and stderr together),
+	 * and the sensor series; absent sensors are included with their reasons. */
 	struct step_record *intervals;
 	size_t interval_count;
 	char *log;
@@ -136,35 +134,27 @@ extern const size_t process_field_count;
 void process_record_init(struct process_record *record);
 void process_record_release(struct process_record *record);
 
-/*
- * Whether other programs or the host disturbed this process: its flag, or unknown when its window
- * was too short to tell.
- */
+/* Whether other programs or the host disturbed this process: its flag, or unknown when its window
+ * was too short to tell. */
 enum disturbance { DISTURBANCE_NONE, DISTURBANCE_UNKNOWN, DISTURBANCE_SEEN };
 enum disturbance process_disturbance(const struct process_record *record);
 
-/*
- * The step time when nothing interrupts: a low quantile over blocks of the window. A block lasts at
+/* The step time when nothing interrupts: a low quantile over blocks of the window. A block lasts at
  * least this long (or one step), because single steps vary for reasons of their own. With few
- * blocks the quantile says little (docs/measurement.md).
- */
+ * blocks the quantile says little (docs/measurement.md). */
 #define RECORD_BLOCK_NS INT64_C(100000000)
 #define RECORD_BLOCKS_MIN 20
 #define RECORD_UNDISTURBED_P 0.1
 
-/*
- * Means of the window in blocks of about RECORD_BLOCK_NS, in ns per step, in order of time. Each
+/* Means of the window in blocks of about RECORD_BLOCK_NS, in ns per step, in order of time. Each
  * block joins equally many intervals. A remainder at the end is dropped, and so is a last interval
  * with fewer steps. NULL and 0 when there would be fewer than RECORD_BLOCKS_MIN blocks or memory
- * runs out. The caller frees the result.
- */
+ * runs out. The caller frees the result. */
 double *process_record_blocks(const struct process_record *record, size_t *count);
 
-/*
- * Fills steps, window_ns, undisturbed, median, min, max, sd and blocks from the intervals, each of
+/* Fills steps, window_ns, undisturbed, median, min, max, sd and blocks from the intervals, each of
  * record->block_steps steps, and the mean from `timed_ns`, the time of all steps: the window less
- * what is not measured in it. PRONY_INVALID when the intervals go backwards or overlap.
- */
+ * what is not measured in it. PRONY_INVALID when the intervals go backwards or overlap. */
 enum prony_status process_record_summarise(struct process_record *record, int64_t timed_ns,
 					   struct error *err);
 

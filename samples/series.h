@@ -14,11 +14,9 @@
  */
 #define SERIES_LOSS "loss"
 
-/*
- * Kinds of values. A counter only rises; where it falls it was reset, and that interval is ignored.
+/* Kinds of values. A counter only rises; where it falls it was reset, and that interval is ignored.
  * A balance is a difference of counters that are not read at the same instant, so it may fall
- * slightly and rise again. For both, the rate (value per ns) is reported.
- */
+ * slightly and rise again. For both, the rate (value per ns) is reported. */
 #define SERIES_KINDS(X)                                                                            \
 	X(GAUGE, "gauge")                                                                          \
 	X(COUNTER, "counter")                                                                      \
@@ -37,10 +35,8 @@ struct series {
 	char unit[SERIES_WORD_BYTES];	   /* of a value: "bytes", "ns" */
 	char rate_unit[SERIES_WORD_BYTES]; /* of a value per ns: "cores"; "" for a gauge */
 	char absent[SERIES_REASON_BYTES];  /* why there are no samples; "" when there may be */
-	/*
-	 * Owned. values: [count][channel_count]; NaN = not read at that time, which is never 0.
-	 * Times are of the monotonic clock and increase.
-	 */
+	/* Owned. values: [count][channel_count]; NaN = not read at that time, which is never 0.
+	 * Times are of the monotonic clock and increase. */
 	char (*channels)[SERIES_WORD_BYTES];
 	int64_t *times_ns;
 	double *values;
@@ -57,12 +53,10 @@ bool series_kind_parse(const char *word, enum series_kind *out);
 /* The unit of a gauge; of a counter or balance the unit of its rate. */
 const char *series_shown_unit(const struct series *series);
 
-/*
- * Statistics of a channel between two instants. A gauge has the time-weighted mean (trapezoids,
+/* Statistics of a channel between two instants. A gauge has the time-weighted mean (trapezoids,
  * linear between samples, cut at the ends); a counter or balance has the mean rate with
  * interpolated ends. Minimum and maximum are over the samples (gauge) or intervals (rates) inside
- * the range or touching it. Time without samples is not counted.
- */
+ * the range or touching it. Time without samples is not counted. */
 struct series_range series_over(const struct series *series, size_t channel, int64_t begin_ns,
 				int64_t end_ns);
 

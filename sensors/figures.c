@@ -6,10 +6,8 @@
 #include "sensors/figures_internal.h"
 #include "sensors/sampling.h"
 
-/*
- * FIGURE_SEEN is the largest sample inside the window; FIGURE_MAX also interpolates between the
- * samples around it.
- */
+/* FIGURE_SEEN is the largest sample inside the window; FIGURE_MAX also interpolates between the
+ * samples around it. */
 enum figure { FIGURE_MEAN, FIGURE_MIN, FIGURE_MAX, FIGURE_SEEN };
 enum across { ACROSS_SUM, ACROSS_MEAN, ACROSS_MIN, ACROSS_MAX }; /* channels */
 
@@ -52,10 +50,8 @@ static const struct row rows[] = {
 	{"frequency", NULL, FIGURE_MEAN, ACROSS_MEAN, false, 0, FIELD(frequency_mean_hz)},
 	{"frequency", NULL, FIGURE_MIN, ACROSS_MIN, false, 0, FIELD(frequency_min_hz)},
 	{"temperature", NULL, FIGURE_MAX, ACROSS_MAX, false, 0, FIELD(temperature_max)},
-	/*
-	 * An overheated package slows all of its cores, and a core can overheat by itself; take the
-	 * larger.
-	 */
+	/* An overheated package slows all of its cores, and a core can overheat by itself; take the
+	 * larger. */
 	{"thermal", NULL, FIGURE_MEAN, ACROSS_MAX, false, TICKS_WINDOW_NS, FIELD(thermal_share)},
 	{"quota", NULL, FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(quota_share)},
 	{"pressure", "cpu", FIGURE_MEAN, ACROSS_SUM, false, TICKS_WINDOW_NS, FIELD(pressure_cpu)},
@@ -176,10 +172,8 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 	}
 }
 
-/*
- * The highest clock of the worker's processors in one sample. An idle processor runs slowly and
- * says nothing.
- */
+/* The highest clock of the worker's processors in one sample. An idle processor runs slowly and
+ * says nothing. */
 static double clock_at(const struct series *series, size_t sample)
 {
 	double highest = NAN;
@@ -189,10 +183,8 @@ static double clock_at(const struct series *series, size_t sample)
 	return highest;
 }
 
-/*
- * How far the mean over the window's samples lies below the highest of them. The samples at its
- * edges are left out, because the worker waits there.
- */
+/* How far the mean over the window's samples lies below the highest of them. The samples at its
+ * edges are left out, because the worker waits there. */
 static void fill_drop(struct process_record *record, struct figure_notes *notes)
 {
 	const struct series *series =

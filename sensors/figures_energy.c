@@ -6,10 +6,8 @@
 #include "sensors/figures_internal.h"
 #include "sensors/sensor.h"
 
-/*
- * Each end of a window may be off by one counter step; with a hundred steps in the window that is 2
- * %. When no two steps were seen, assume one step a millisecond.
- */
+/* Each end of a window may be off by one counter step; with a hundred steps in the window that is 2
+ * %. When no two steps were seen, assume one step a millisecond. */
 #define WINDOW_STEPS 100
 #define STEP_NS INT64_C(1000000)
 

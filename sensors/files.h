@@ -6,19 +6,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/*
- * Reads an open file from its beginning into a 0-terminated buffer. Returns the length, or -1 (also
- * for descriptor -1).
- */
+/* Reads an open file from its beginning into a 0-terminated buffer. Returns the length, or -1 (also
+ * for descriptor -1). */
 ssize_t file_reread(int fd, char *buffer, size_t bytes);
 
 /* The integer at the beginning of an open file; -1 when there is none or it is negative. */
 int64_t file_number(int fd);
 
-/*
- * The number in the line "KEY 123" or "KEY: 123" of a text; -1 when there is none or it is
- * negative.
- */
+/* The number in the line "KEY 123" or "KEY: 123" of a text; -1 when there is none or it is
+ * negative. */
 int64_t text_number(const char *text, const char *key);
 
 #endif

@@ -7,10 +7,8 @@
 /* When both hardware threads of a core are busy, each gets about half of the core. */
 #define BESIDE_WEIGHT 0.5
 
-/*
- * Time of the process and its ended children. 0 for a process that has ended: its parent has its
- * time now.
- */
+/* Time of the process and its ended children. 0 for a process that has ended: its parent has its
+ * time now. */
 static int64_t used_ns(const struct watched *watched, pid_t pid)
 {
 	int64_t reaped = 0, own = process_cpu_ns(watched->root_fd, pid, &reaped);
@@ -45,14 +43,12 @@ static void name_channels(const struct watched *watched, struct sensor_handle *h
 		sensor_add_channel(handle, "elsewhere");
 }
 
-/*
- * Values are per processor, so that the rate is a share of their time, in two channels: the
+/* Values are per processor, so that the rate is a share of their time, in two channels: the
  * processors that the worker is bound to, and all others. The worker's time is subtracted on its
  * own processors. prony is not bound, and its little time is divided among all processors, unless
  * it loads the worker's batches, which happens on the worker's. This is a balance: the kernel
  * counts processors in ticks but processes exactly, and a new process is noticed up to a second
- * late.
- */
+ * late. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	const struct cpu_times *times = &watched->times;

@@ -20,10 +20,8 @@ static bool lists_word(const char *list, size_t length, const char *word)
 	return false;
 }
 
-/*
- * Lines are "ID:CONTROLLERS:PATH"; cgroup version 2 has no controllers (NULL). Returns the path or
- * NULL.
- */
+/* Lines are "ID:CONTROLLERS:PATH"; cgroup version 2 has no controllers (NULL). Returns the path or
+ * NULL. */
 static const char *match_line(const char *line, const char *controller)
 {
 	const char *list = strchr(line, ':');
@@ -83,10 +81,8 @@ size_t group_folders(int root_fd, const char *controller, struct group_folder *o
 	return count;
 }
 
-/*
- * Reads the number at the beginning of a file of the group, and the text after it; false if there
- * is none.
- */
+/* Reads the number at the beginning of a file of the group, and the text after it; false if there
+ * is none. */
 static bool read_number(int root_fd, const struct group_folder *group, const char *name,
 			long long *out, long long *second)
 {

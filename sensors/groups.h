@@ -12,12 +12,10 @@ struct group_folder {
 	char path[GROUP_PATH_BYTES];
 };
 
-/*
- * Finds the folders of this process's groups in which the controller ("cpu", "memory") may have
+/* Finds the folders of this process's groups in which the controller ("cpu", "memory") may have
  * files: version 2 first, then version 1, each from its own group up to the root. In a container
  * the path may be the host's while the mount is its own, so some folders may not exist. Returns
- * their number.
- */
+ * their number. */
 size_t group_folders(int root_fd, const char *controller, struct group_folder *out,
 		     size_t capacity);
 

@@ -1,7 +1,5 @@
-/*
- * Memory of the worker's process tree, with shared pages divided among the processes that share
- * them.
- */
+/* Memory of the worker's process tree, with shared pages divided among the processes that share
+ * them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +7,8 @@
 
 #include "sensors/sensor.h"
 
-/*
- * Reading it walks the page tables and locks the address space meanwhile (proc(5)), so never do it
- * in a window, and only once a second outside.
- */
+/* Reading it walks the page tables and locks the address space meanwhile (proc(5)), so never do it
+ * in a window, and only once a second outside. */
 #define PERIOD_NS 1000000000
 
 /* The line "Pss:   123 kB" of /proc/PID/smaps_rollup; NaN when it is absent or not permitted. */

@@ -1,7 +1,5 @@
-/*
- * Page faults of the worker's process tree. A framework that returns memory to the system after
- * each step gets it back page by page, each page costing a trap and 4 KiB of zeroing.
- */
+/* Page faults of the worker's process tree. A framework that returns memory to the system after
+ * each step gets it back page by page, each page costing a trap and 4 KiB of zeroing. */
 #include "sensors/sensor.h"
 
 /* Makes a value per ns into faults per second. */

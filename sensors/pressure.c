@@ -1,7 +1,5 @@
-/*
- * Time in which a task waited for a processor, memory or a disk: the kernel's pressure stall
- * information (Documentation/accounting/psi.rst of Linux).
- */
+/* Time in which a task waited for a processor, memory or a disk: the kernel's pressure stall
+ * information (Documentation/accounting/psi.rst of Linux). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

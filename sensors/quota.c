@@ -1,7 +1,5 @@
-/*
- * Time in which a control group throttled the worker because its CPU quota was used up (cpu.stat of
- * cgroups, versions 1 and 2).
- */
+/* Time in which a control group throttled the worker because its CPU quota was used up (cpu.stat of
+ * cgroups, versions 1 and 2). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
-/*
- * Energy counters of processor packages, memory and the whole board: Intel's Running Average Power
+/* Energy counters of processor packages, memory and the whole board: Intel's Running Average Power
  * Limit and AMD's equivalent, through the kernel's powercap
- * (Documentation/power/powercap/powercap.rst of Linux).
- */
+ * (Documentation/power/powercap/powercap.rst of Linux). */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -56,10 +54,8 @@ static int open_counter(int root_fd, const struct zone *zone)
 	return process_open_file(root_fd, path);
 }
 
-/*
- * A zone with a name that exists already is the same counter read through another register
- * (intel-rapl and intel-rapl-mmio); count it once.
- */
+/* A zone with a name that exists already is the same counter read through another register
+ * (intel-rapl and intel-rapl-mmio); count it once. */
 static void add_zone(int root_fd, struct zones *zones, const char *channel, const char *path)
 {
 	char text[32], *end;
@@ -78,10 +74,8 @@ static void add_zone(int root_fd, struct zones *zones, const char *channel, cons
 	}
 }
 
-/*
- * Adds the memory zone of a package. The other zones below it, core and uncore, are part of the
- * package.
- */
+/* Adds the memory zone of a package. The other zones below it, core and uncore, are part of the
+ * package. */
 static void add_memory(int root_fd, struct zones *zones, const char *package, const char *path)
 {
 	for (int i = 0; i < CHILD_ZONES_MAX; i++) {
@@ -158,10 +152,8 @@ static void open_all(const struct watched *watched, struct sensor_handle *handle
 	handle->state = zones;
 }
 
-/*
- * The counter without wraps, in nJ. When it was reset, the returned value falls, which invalidates
- * that interval (samples/series.h).
- */
+/* The counter without wraps, in nJ. When it was reset, the returned value falls, which invalidates
+ * that interval (samples/series.h). */
 static double unwrapped_nj(struct zone *zone, int64_t uj, int64_t now_ns)
 {
 	double before = (double)zone->last_uj + zone->added_uj;

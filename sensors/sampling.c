@@ -14,10 +14,8 @@
 #include "base/memory.h"
 #include "sensors/sensor.h"
 
-/*
- * Samples per series. When a series is full, every second sample is dropped and the rate is halved:
- * seventeen minutes at 4 Hz.
- */
+/* Samples per series. When a series is full, every second sample is dropped and the rate is halved:
+ * seventeen minutes at 4 Hz. */
 enum { SAMPLES_MAX = 4096 };
 
 /* Entries of the costs series: only profiles have more than two windows. */
@@ -32,10 +30,8 @@ enum { COSTS_MAX = 64 };
 /* Below this share of a core a process computes nothing: it only wakes up at times. */
 #define RESTS_BELOW 0.05
 
-/*
- * A counter step lies between two polls. If the polls are further apart than this part of the step
- * interval, several steps may have happened, and the interval is unreliable.
- */
+/* A counter step lies between two polls. If the polls are further apart than this part of the step
+ * interval, several steps may have happened, and the interval is unreliable. */
 #define STEPS_UNSURE_MAX (1.0 / 3)
 
 /* Edge of a window. */
@@ -105,13 +101,11 @@ static bool moved(const struct series *series)
 	       *last != *(last - series->channel_count);
 }
 
-/*
- * For a sensor whose counters move in steps: replaces the sample by two samples at the instants at
+/* For a sensor whose counters move in steps: replaces the sample by two samples at the instants at
  * which the first channel changed, so that the values there are exact and the time between them is
  * the interval between steps. A poll that came late cannot say when the counter changed: there may
  * have been several steps, or one long ago. Then wait for the next two steps. When no step is seen,
- * keep the last change, or the plain sample.
- */
+ * keep the last change, or the plain sample. */
 static void take_steps(struct watched *watched, struct track *track)
 {
 	struct series *series = &track->series;
@@ -146,10 +140,8 @@ static void take_steps(struct watched *watched, struct track *track)
 	}
 }
 
-/*
- * Samples the sensors that are due, or all. The mutex is held. At the end of a window the order is
- * reversed, so that the sensors last in the table are nearest to the window at both ends.
- */
+/* Samples the sensors that are due, or all. The mutex is held. At the end of a window the order is
+ * reversed, so that the sensors last in the table are nearest to the window at both ends. */
 static void sample(struct sampling *s, bool all, enum edge edge)
 {
 	bool nobody = s->watched.below_count == 0;
@@ -205,10 +197,8 @@ static void note_costs(struct sampling *s)
 			*values++ = (double)s->tracks[i].cpu_ns;
 }
 
-/*
- * The next wake-up of the thread, also before the worker exists. Paused sensors wait for the next
- * mark.
- */
+/* The next wake-up of the thread, also before the worker exists. Paused sensors wait for the next
+ * mark. */
 static int64_t next_due(const struct sampling *s)
 {
 	int64_t next = s->watched.below_count == 0 && s->watched.guard > 0 ? s->watched.tree_due_ns

@@ -10,41 +10,31 @@
 
 struct sampling;
 
-/*
- * Probes and opens every sensor for the processes below `guard`, which are bound to `cpus` (count
+/* Probes and opens every sensor for the processes below `guard`, which are bound to `cpus` (count
  * 0: not bound), on the machine below root_fd (base/process_tree.h), and starts the thread. The
- * thread sleeps between samples, does not allocate while sampling, and blocks all signals.
- */
+ * thread sleeps between samples, does not allocate while sampling, and blocks all signals. */
 enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
 				 struct sampling **out, struct error *err);
 
 /* From now on prony uses the worker's processors too, because it loads batches for it. */
 void sampling_prony_too(struct sampling *sampling);
 
-/*
- * Samples every sensor now, in the caller's thread. Call it at the edges of a window, so that
+/* Samples every sensor now, in the caller's thread. Call it at the edges of a window, so that
  * counters are exact for it. Between a mark with in_window and one without, sensors that would
- * disturb the measurement are paused.
- */
+ * disturb the measurement are paused. */
 void sampling_mark(struct sampling *sampling, bool in_window);
 
-/*
- * How long the worker's processes were seen idle between two instants: the time between samples in
- * which they used less than a twentieth of a core. 0 when unknown.
- */
+/* How long the worker's processes were seen idle between two instants: the time between samples in
+ * which they used less than a twentieth of a core. 0 when unknown. */
 int64_t sampling_rested_ns(struct sampling *sampling, int64_t from_ns, int64_t to_ns);
 
-/*
- * Stops the thread and moves the results into the record: a series per sensor, absent sensors with
+/* Stops the thread and moves the results into the record: a series per sensor, absent sensors with
  * their reason, a series "sampling" with the CPU time of each sensor, sampling_cpu_ns,
- * sampling_missed and energy_update_ns. Frees `sampling`; NULL is fine.
- */
+ * sampling_missed and energy_update_ns. Frees `sampling`; NULL is fine. */
 void sampling_stop(struct sampling *sampling, struct process_record *record);
 
-/*
- * Computes the fields of the record that follow from its series, energy_update_ns and its window
- * (which may not exist yet).
- */
+/* Computes the fields of the record that follow from its series, energy_update_ns and its window
+ * (which may not exist yet). */
 void sampling_figures(struct process_record *record);
 
 #endif

@@ -18,12 +18,10 @@ struct sensor_handle {
 	void *state;			     /* private state made by open */
 };
 
-/*
- * `probe` says whether the sensor exists here, or why not. `open` is called when probe was true; it
+/* `probe` says whether the sensor exists here, or why not. `open` is called when probe was true; it
  * names the channels (words without spaces) and creates the state. `sample` writes one value per
  * channel, from the shared readings in `watched` and its own files: NaN when a value cannot be
- * read, never 0. It does not allocate. `close` frees the state; NULL if there is none.
- */
+ * read, never 0. It does not allocate. `close` frees the state; NULL if there is none. */
 struct sensor {
 	const char *name;      /* "memory" */
 	const char *unit;      /* unit of a value: "bytes", "ns" */
@@ -41,10 +39,8 @@ struct sensor {
 /* The longest wait, at a mark, for the steps of such a sensor. */
 #define SENSOR_STEPS_NS INT64_C(20000000)
 
-/*
- * A row is sensor_NAME in sensors/NAME.c. The last rows are sampled nearest to the window at both
- * ends: put sensors there whose exact count matters.
- */
+/* A row is sensor_NAME in sensors/NAME.c. The last rows are sampled nearest to the window at both
+ * ends: put sensors there whose exact count matters. */
 #define SENSORS(X)                                                                                 \
 	X(memory)                                                                                  \
 	X(cpu)                                                                                     \

@@ -16,10 +16,8 @@ struct thermometers {
 	size_t count;
 };
 
-/*
- * Drivers whose first input is the package temperature. Without them, thermal zones of the kernel
- * (Arm).
- */
+/* Drivers whose first input is the package temperature. Without them, thermal zones of the kernel
+ * (Arm). */
 static const struct source {
 	const char *folder, *name, *input;
 	const char *const names[5]; /* name prefix */

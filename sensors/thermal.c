@@ -1,7 +1,5 @@
-/*
- * Time in which the worker's processors were throttled because they or their package were too hot
- * (thermal_throttle of x86; Documentation/ABI/testing/sysfs-devices-system-cpu of Linux).
- */
+/* Time in which the worker's processors were throttled because they or their package were too hot
+ * (thermal_throttle of x86; Documentation/ABI/testing/sysfs-devices-system-cpu of Linux). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,10 +8,8 @@
 
 #include "base/clock.h"
 
-/*
- * Look for new processes once a second. Where that is slow (without children files every process
- * must be read), look so seldom that it costs at most 1 / 400.
- */
+/* Look for new processes once a second. Where that is slow (without children files every process
+ * must be read), look so seldom that it costs at most 1 / 400. */
 #define TREE_PERIOD_NS INT64_C(1000000000)
 #define TREE_COST_FACTOR 400
 #define NOBODY_PERIOD_NS INT64_C(10000000)

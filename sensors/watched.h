@@ -1,7 +1,5 @@
-/*
- * The machine and the processes of one worker that the sensors observe. Readings that several
- * sensors need are taken once for all of them.
- */
+/* The machine and the processes of one worker that the sensors observe. Readings that several
+ * sensors need are taken once for all of them. */
 #ifndef PRONY_SENSORS_WATCHED_H
 #define PRONY_SENSORS_WATCHED_H
 
@@ -24,10 +22,8 @@ struct cpu_times {
 	int count, online; /* number of processors; number of those that are online */
 };
 
-/*
- * Reads /proc/stat below a root (base/process_tree.h). False when it cannot be read; then *out
- * holds nothing.
- */
+/* Reads /proc/stat below a root (base/process_tree.h). False when it cannot be read; then *out
+ * holds nothing. */
 bool cpu_times_read(int root_fd, struct cpu_times *out);
 
 /* Reads the load averages of 1, 5 and 15 minutes from /proc/loadavg. */
@@ -61,25 +57,19 @@ void watched_bind(struct watched *watched, const int *cpus, int count);
 /* Whether the worker is bound to this processor, or not bound at all. */
 bool watched_owns(const struct watched *watched, int cpu);
 
-/*
- * Sums the times of the worker's processors and returns their number; *beside_ns: busy time of the
- * sibling hardware threads. False when one of them has no value.
- */
+/* Sums the times of the worker's processors and returns their number; *beside_ns: busy time of the
+ * sibling hardware threads. False when one of them has no value. */
 bool watched_own_time(const struct watched *watched, struct cpu_time *out, int *count,
 		      int64_t *beside_ns);
 
-/*
- * Sums a counter of base/process_tree.h over the worker's tree: each process's own value plus that
+/* Sums a counter of base/process_tree.h over the worker's tree: each process's own value plus that
  * of its reaped children. The guard reaps orphans, so nothing is lost. NAN once the worker has
- * ended.
- */
+ * ended. */
 double watched_tree_sum(const struct watched *watched,
 			int64_t (*count)(int root_fd, pid_t pid, int64_t *reaped));
 
-/*
- * Reads the processor times and, when due, the list of processes. Returns the monotonic time of the
- * reading.
- */
+/* Reads the processor times and, when due, the list of processes. Returns the monotonic time of the
+ * reading. */
 int64_t watched_look(struct watched *watched);
 
 #endif

@@ -6,10 +6,8 @@
 #include "spec/spec_internal.h"
 
 #define DEFAULT_SEED 1
-/*
- * docs/semantics.md, "Published suites": a hundredth of the work, and each process still has steps
- * other than the first and a single one.
- */
+/* docs/semantics.md, "Published suites": a hundredth of the work, and each process still has steps
+ * other than the first and a single one. */
 #define SCREENING_STEPS 3
 #define SCREENING_WARM_UP 1
 #define SCREENING_PROCESSES 3
@@ -187,10 +185,8 @@ static void canonical_rule(struct strbuf *out, const char *kind, const struct sp
 	strbuf_putc(out, '\n');
 }
 
-/*
- * Fields that came with the published suites. A report finds the output format there
- * (report/form.h).
- */
+/* Fields that came with the published suites. A report finds the output format there
+ * (report/form.h). */
 static void canonical_origin(struct strbuf *out, const struct spec *spec)
 {
 	const struct spec_list *instead = &spec->precisions_instead;

@@ -1,7 +1,5 @@
-/*
- * What the user asked for, as one struct: the command line overrides the suite file, which
- * overrides the defaults.
- */
+/* What the user asked for, as one struct: the command line overrides the suite file, which
+ * overrides the defaults. */
 #ifndef PRONY_SPEC_SPEC_H
 #define PRONY_SPEC_SPEC_H
 
@@ -73,16 +71,12 @@ struct spec {
 void spec_init(struct spec *spec);
 void spec_release(struct spec *spec);
 
-/*
- * Fills empty axes with the defaults of cell/axes.h. The data set stays empty, which means the
- * network's own.
- */
+/* Fills empty axes with the defaults of cell/axes.h. The data set stays empty, which means the
+ * network's own. */
 void spec_complete(struct spec *spec);
 
-/*
- * Reads a suite file into the spec. Every error names file, line, key and remedy; unknown keys
- * suggest the nearest. Strings are copied into the arena.
- */
+/* Reads a suite file into the spec. Every error names file, line, key and remedy; unknown keys
+ * suggest the nearest. Strings are copied into the arena. */
 enum prony_status spec_read_file(struct spec *spec, const char *path, struct error *err);
 
 /* The names of the built-in suites, sorted, in the arena. PRONY_BAD_INPUT when SHARE is not found.
@@ -94,10 +88,8 @@ enum prony_status spec_list_suites(struct arena *arena, const char *const **name
  * *path: caller frees. PRONY_BAD_INPUT lists the built-in suites. */
 enum prony_status spec_find_suite(const char *name, char **path, struct error *err);
 
-/*
- * Replaces an axis by words from the command line: each value is split at commas; batches also
- * accept ranges "1..64*2" and "16..64+16". `origin` is the option as typed, "-b".
- */
+/* Replaces an axis by words from the command line: each value is split at commas; batches also
+ * accept ranges "1..64*2" and "16..64+16". `origin` is the option as typed, "-b". */
 enum prony_status spec_set_axis(struct spec *spec, enum axis_id axis, const char *const *values,
 				size_t count, const char *origin, struct error *err);
 
@@ -105,34 +97,26 @@ enum prony_status spec_set_axis(struct spec *spec, enum axis_id axis, const char
 enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const char *origin,
 				      struct spec_list *out, struct error *err);
 
-/*
- * Sets the steps of the window or the warm-up from the command line; overrides the suite and its
- * override rules.
- */
+/* Sets the steps of the window or the warm-up from the command line; overrides the suite and its
+ * override rules. */
 void spec_fix_steps(struct spec *spec, int64_t steps);
 void spec_fix_warm_up(struct spec *spec, int64_t steps);
 
-/*
- * Reduces a published suite to a screening run of 3 processes: smaller batches and 3 steps after 1
+/* Reduces a published suite to a screening run of 3 processes: smaller batches and 3 steps after 1
  * warm-up step. In a framework's own loop: 2 epochs of 128 samples (plan/expand.c cuts long ones).
  * Where steps are not fixed, the effort's window applies. Call it before the command line's own
- * steps are set.
- */
+ * steps are set. */
 void spec_screen(struct spec *spec);
 bool spec_screens(const struct spec *spec);
 /* The batch of a screening run: max(min(2, b), b / divisor). */
 int64_t spec_screened_batch(const struct spec *spec, int64_t batch);
 
-/*
- * Sets input shapes from the command line. Which inputs they name is known only when the files are
- * read.
- */
+/* Sets input shapes from the command line. Which inputs they name is known only when the files are
+ * read. */
 void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count);
 
-/*
- * Whether the word came from an option of the command line. Errors in such words are PRONY_USAGE;
- * errors in a suite's words are PRONY_BAD_INPUT.
- */
+/* Whether the word came from an option of the command line. Errors in such words are PRONY_USAGE;
+ * errors in a suite's words are PRONY_BAD_INPUT. */
 bool origin_is_option(const char *origin);
 enum prony_status origin_status(const char *origin);
 

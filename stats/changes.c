@@ -8,10 +8,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/*
- * The level gives a false alarm in one of a hundred series without a change. Ten values suffice for
- * one change in the middle (2 of 252 orders are as good).
- */
+/* The level gives a false alarm in one of a hundred series without a change. Ten values suffice for
+ * one change in the middle (2 of 252 orders are as good). */
 const struct change_settings change_defaults = {
 	.least = 3, .permutations = 999, .level = 0.01, .threshold = 0.01, .seed = 1};
 
@@ -56,10 +54,8 @@ static double energy(const double *sums, size_t row, size_t at, size_t end)
 	return n * m / (n + m) * (between - before - after);
 }
 
-/*
- * The best split of n values. The second part may end before the last value, so that a level that
- * returns does not hide the change. `sums` has room for (n + 1)^2.
- */
+/* The best split of n values. The second part may end before the last value, so that a level that
+ * returns does not hide the change. `sums` has room for (n + 1)^2. */
 static struct split best_split(const double *x, size_t n, size_t least, double *sums)
 {
 	struct split best = {.statistic = -1};

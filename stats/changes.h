@@ -1,10 +1,8 @@
-/*
- * Finds changes in a series with E-divisive (Matteson and James, "A Nonparametric Approach for
+/* Finds changes in a series with E-divisive (Matteson and James, "A Nonparametric Approach for
  * Multiple Change Point Analysis of Multivariate Data", JASA 109, 2014). The split with the largest
  * energy statistic is a change if few enough random permutations of the series have a larger one;
  * then both parts are split further. The method assumes no distribution, and the permutation test
- * controls the false alarm rate of the whole series.
- */
+ * controls the false alarm rate of the whole series. */
 #ifndef PRONY_STATS_CHANGES_H
 #define PRONY_STATS_CHANGES_H
 
@@ -29,10 +27,8 @@ struct change {
 				   previous one */
 };
 
-/*
- * Finds changes in n positive finite values in order of time, on logarithms. *out is in order; the
- * caller frees it. Returns their number.
- */
+/* Finds changes in n positive finite values in order of time, on logarithms. *out is in order; the
+ * caller frees it. Returns their number. */
 size_t changes_find(const double *values, size_t n, const struct change_settings *settings,
 		    struct change **out);
 

@@ -1,8 +1,6 @@
-/*
- * Splits the variance of a cell's step time into levels and finds the best split of its time
+/* Splits the variance of a cell's step time into levels and finds the best split of its time
  * (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013, two levels).
- * Variances are of logarithms.
- */
+ * Variances are of logarithms. */
 #ifndef PRONY_STATS_COMPONENTS_H
 #define PRONY_STATS_COMPONENTS_H
 
@@ -24,11 +22,9 @@ struct components {
 #define COMPONENTS_WINDOW_MIN_S 0.5
 #define COMPONENTS_WINDOW_MAX_S 120.0
 
-/*
- * Uses processes with blocks (at least two). window_s and cost_s are their averages. The variance
+/* Uses processes with blocks (at least two). window_s and cost_s are their averages. The variance
  * of a window's mean is estimated from ten batches of its blocks, because neighbouring blocks are
- * correlated. All members are NaN when there is too little data.
- */
+ * correlated. All members are NaN when there is too little data. */
 void components_of(const struct diagnosed_process *processes, size_t count, double window_s,
 		   double cost_s, struct components *out);
 

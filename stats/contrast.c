@@ -23,10 +23,8 @@ const char *verdict_word(enum verdict verdict)
 	return verdict >= 0 && verdict < VERDICT_COUNT ? words[verdict] : "?";
 }
 
-/*
- * Mean and variance (NaN for one value) of the differences x[i] - y[i], or of x when y is NULL; n >
- * 0.
- */
+/* Mean and variance (NaN for one value) of the differences x[i] - y[i], or of x when y is NULL; n >
+ * 0. */
 static void moments(const double *x, const double *y, size_t n, double *mean, double *variance)
 {
 	double sum = 0, squares = 0;
@@ -234,10 +232,8 @@ enum verdict contrast_claim(const struct contrast *contrast, double threshold)
 		       : verdict;
 }
 
-/*
- * Whether n processes of each side give a verdict in 80 of 100 cases. Beyond the threshold one end
- * of the interval must clear the nearer limit; within it both ends must stay inside.
- */
+/* Whether n processes of each side give a verdict in 80 of 100 cases. Beyond the threshold one end
+ * of the interval must clear the nearer limit; within it both ends must stay inside. */
 static bool resolves(const struct contrast *contrast, double threshold,
 		     const struct strictness *strictness, size_t n)
 {
@@ -258,10 +254,8 @@ static bool resolves(const struct contrast *contrast, double threshold,
 size_t contrast_needed(const struct contrast *contrast, double threshold,
 		       const struct strictness *strictness)
 {
-	/*
-	 * The spread of a trimmed sample is not valid for smaller samples, which would not be
-	 * trimmed.
-	 */
+	/* The spread of a trimmed sample is not valid for smaller samples, which would not be
+	 * trimmed. */
 	size_t low = contrast->paired && contrast->na >= TRIMMED_OF ? TRIMMED_OF : 2;
 	size_t high = CONTRAST_NEEDED_MAX;
 

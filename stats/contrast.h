@@ -1,7 +1,5 @@
-/*
- * Compares two sets of process means: the ratio B / A with its interval, a verdict against a
- * threshold, and the number of processes that would decide it (docs/results.md).
- */
+/* Compares two sets of process means: the ratio B / A with its interval, a verdict against a
+ * threshold, and the number of processes that would decide it (docs/results.md). */
 #ifndef PRONY_STATS_CONTRAST_H
 #define PRONY_STATS_CONTRAST_H
 
@@ -38,8 +36,7 @@ struct contrast {
 
 /* Pairs a[i] and b[i] of the same round; n positive finite process means of each. */
 void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out);
-/*
- * The same with a trimmed mean, without the lowest and the highest eighth of the ratios (nothing is
+/* The same with a trimmed mean, without the lowest and the highest eighth of the ratios (nothing is
  * trimmed below eight rounds). Its error is that of the winsorised sample (Tukey and McLaughlin
  * 1963, Sankhya A 25; Yuen 1974, Biometrika 61). If the machine changes its speed between the two
  * processes of a round, that ratio shows the machine's change, not a difference of the contenders.
@@ -48,46 +45,36 @@ void contrast_trimmed(const double *a, const double *b, size_t n, struct contras
 /* Welch 1947, on logarithms, for sets measured at different times. */
 void contrast_welch(const double *a, size_t na, const double *b, size_t nb, struct contrast *out);
 
-/*
- * The geometric mean of independent ratios as a contrast; contrasts without an interval are left
- * out. na and nb: their number. Degrees of freedom after Satterthwaite 1946.
- */
+/* The geometric mean of independent ratios as a contrast; contrasts without an interval are left
+ * out. na and nb: their number. Degrees of freedom after Satterthwaite 1946. */
 void contrast_mean(const struct contrast *contrasts, size_t count, struct contrast *out);
 
-/*
- * Degrees of freedom with n processes of each, or n rounds (trimmed), if the variances stayed the
- * same.
- */
+/* Degrees of freedom with n processes of each, or n rounds (trimmed), if the variances stayed the
+ * same. */
 double contrast_df(const struct contrast *contrast, size_t n);
 
 /* threshold 0.01: a difference of up to 1 % in either direction counts as the same. */
 enum verdict contrast_verdict(const struct contrast *contrast, double threshold);
 
-/*
- * Two-sided p of "B differs by no more than the threshold": below 0.05 when the interval lies
- * outside; NaN without an interval.
- */
+/* Two-sided p of "B differs by no more than the threshold": below 0.05 when the interval lies
+ * outside; NaN without an interval. */
 double contrast_p(const struct contrast *contrast, double threshold);
 
 /* Half of the interval relative to the ratio; NaN without an interval. */
 double contrast_half_width(const struct contrast *contrast);
 
-/*
- * When FASTER or SLOWER needs more than 95 % confidence. 99 % when half of the interval exceeds
+/* When FASTER or SLOWER needs more than 95 % confidence. 99 % when half of the interval exceeds
  * `narrow` (0.01 = 1 %) of the ratio: then the threshold no longer protects against chance, and one
  * A/A pair in fifty would be called different (docs/measured/statistics.md). 99.9 % with fewer than
  * `few` processes: in one of a hundred cases three processes are ten times closer together than
- * they should be, and a 99 % interval does not cover that (docs/measured/statistics.md).
- */
+ * they should be, and a 99 % interval does not cover that (docs/measured/statistics.md). */
 struct strictness {
 	double narrow;
 	size_t few;
 };
 
-/*
- * The strictness of verdicts: narrow is twice the threshold, at most 10 %; few is the minimum of
- * default effort.
- */
+/* The strictness of verdicts: narrow is twice the threshold, at most 10 %; few is the minimum of
+ * default effort. */
 struct strictness verdict_strictness(double threshold);
 
 /* False discovery rate for claims of a difference. */
@@ -99,26 +86,20 @@ double contrast_discoveries(const struct contrast *contrast, const struct strict
 /* contrast_verdict for a single comparison; FASTER and SLOWER with the strictness of verdicts. */
 enum verdict contrast_claim(const struct contrast *contrast, double threshold);
 
-/*
- * Number of processes of each (or of pairs) with which 80 of 100 such comparisons give a verdict,
+/* Number of processes of each (or of pairs) with which 80 of 100 such comparisons give a verdict,
  * if difference and spread stayed the same. 0 when unknown, CONTRAST_NEEDED_MAX for that many or
- * more.
- */
+ * more. */
 #define CONTRAST_NEEDED_MAX 10000
 size_t contrast_needed(const struct contrast *contrast, double threshold,
 		       const struct strictness *strictness);
 
-/*
- * The smallest difference of logarithms that a comparison of n pairs (at least 2) calls SLOWER in
+/* The smallest difference of logarithms that a comparison of n pairs (at least 2) calls SLOWER in
  * `share` of all cases, with the strictness of verdicts. `spread`: standard deviation of the
- * logarithms of single pairs' ratios.
- */
+ * logarithms of single pairs' ratios. */
 double contrast_finds(double spread, size_t n, double threshold, double share);
 
-/*
- * Benjamini and Hochberg 1995: adjusted[i] is the false discovery rate at which hypothesis i is
- * just rejected. NaNs are ignored and stay NaN.
- */
+/* Benjamini and Hochberg 1995: adjusted[i] is the false discovery rate at which hypothesis i is
+ * just rejected. NaNs are ignored and stay NaN. */
 void adjust_for_many(const double *p, size_t count, double *adjusted);
 
 #endif

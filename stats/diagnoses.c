@@ -79,13 +79,11 @@ static double first_slowest(const double *logs, size_t n)
 	return found ? expm1(above) : NAN;
 }
 
-/*
- * Two levels: the best split of the sorted values leaves much less variance within its parts than a
+/* Two levels: the best split of the sorted values leaves much less variance within its parts than a
  * normal distribution would (Engelman and Hartigan, "Percentage Points of a Test for Clusters",
  * JASA 64, 1969, with their approximation: log(total/within) has mean -log(1 - 2/pi) + 2.4/(n - 2)
  * and standard deviation 1/sqrt(n - 2)). Each part has at least two values, because a single one is
- * an outlier.
- */
+ * an outlier. */
 static double two_speeds(const double *logs, size_t n)
 {
 	double *sorted = memory_alloc(n * sizeof *sorted), within = INFINITY, apart = 0;
@@ -95,10 +93,8 @@ static double two_speeds(const double *logs, size_t n)
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = logs[i] - all.mean;
 	sort_reals(sorted, n);
-	/*
-	 * Around the common mean the sums of both parts are opposite, so the sum of squares between
-	 * them follows from one.
-	 */
+	/* Around the common mean the sums of both parts are opposite, so the sum of squares between
+	 * them follows from one. */
 	for (size_t at = 1; at + 2 <= n; at++) {
 		double size = (double)at, rest = (double)(n - at);
 		low += sorted[at - 1];
@@ -126,11 +122,9 @@ static double t_between(const double *logs, size_t n, size_t at, double *apart)
 	return *apart / sqrt(squares * (1 / (double)at + 1 / (double)(n - at)));
 }
 
-/*
- * A change of level between two groups of at least two processes: the cut with the largest t
+/* A change of level between two groups of at least two processes: the cut with the largest t
  * (Hawkins, "Testing a Sequence of Observations for a Shift in Location", JASA 72, 1977), with a
- * Bonferroni correction for the number of cuts.
- */
+ * Bonferroni correction for the number of cuts. */
 static double level_change(const double *logs, size_t n)
 {
 	double change = NAN, largest = 0, cuts = (double)(n - 3);
@@ -146,10 +140,8 @@ static double level_change(const double *logs, size_t n)
 	return found ? expm1(fabs(change)) : NAN;
 }
 
-/*
- * The median over the processes in which faults take a noticeable part of the step; needs at least
- * two.
- */
+/* The median over the processes in which faults take a noticeable part of the step; needs at least
+ * two. */
 static double page_faults(const struct diagnosed_process *processes, size_t n)
 {
 	double *faults = memory_alloc((n + 1) * sizeof *faults);

@@ -1,7 +1,5 @@
-/*
- * Diagnoses of a cell: what its processes show that a user can act on. Each test is rarely wrong
- * on noise without structure (docs/measurement.md has the rates).
- */
+/* Diagnoses of a cell: what its processes show that a user can act on. Each test is rarely wrong on
+ * noise without structure (docs/measurement.md has the rates). */
 #ifndef PRONY_STATS_DIAGNOSES_H
 #define PRONY_STATS_DIAGNOSES_H
 
@@ -46,10 +44,8 @@ struct diagnosed_process {
 /* With fewer blocks a window's own variance is unknown. */
 #define DIAGNOSED_BLOCKS_MIN 20
 
-/*
- * values[id]: relative to the step (0.05 is 5 %), ns for SHORT_STEP, a count for PAGE_FAULTS; NaN
- * when nothing was found. Processes are in the order in which they ran.
- */
+/* values[id]: relative to the step (0.05 is 5 %), ns for SHORT_STEP, a count for PAGE_FAULTS; NaN
+ * when nothing was found. Processes are in the order in which they ran. */
 struct diagnoses {
 	double values[DIAGNOSIS_COUNT];
 };

@@ -33,11 +33,9 @@ const struct effort_row effort_table[3] = {
 	 .test_steadiness = true},
 };
 
-/*
- * A process that failed by accident, or does not count because the machine did other things, is
+/* A process that failed by accident, or does not count because the machine did other things, is
  * made up for, but not without end. As a cell ends at its second failure in a row, twice as many
- * processes hold the results that are wanted, unless others disturb most of them.
- */
+ * processes hold the results that are wanted, unless others disturb most of them. */
 static bool may_try(int wanted, int tried)
 {
 	return tried < 2 * wanted;

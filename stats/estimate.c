@@ -94,10 +94,8 @@ bool estimate_leaves_out(size_t all, size_t disturbed)
 	return left >= UNDISTURBED_MIN && 2 * left >= all;
 }
 
-/*
- * Number of processes for a target half width, if spread and t stayed the same
- * (docs/measurement.md).
- */
+/* Number of processes for a target half width, if spread and t stayed the same
+ * (docs/measurement.md). */
 static size_t needed_for(double t_sd, double target)
 {
 	double needed = ceil(pow(t_sd / log1p(target), 2));

@@ -32,11 +32,9 @@ double student_t_quantile(double p, double df);
 /* P(T > t) of Student's t with df degrees of freedom, from the same incomplete beta function. */
 double student_t_upper(double t, double df);
 
-/*
- * The same when the mean is off by `shift` standard errors (noncentral t): the probability that a
+/* The same when the mean is off by `shift` standard errors (noncentral t): the probability that a
  * test at t detects it and the estimated standard deviation lies between `from` and `to` of the
- * true one (0 and INFINITY: any). Absolute error below 1e-6. df is at least 1.
- */
+ * true one (0 and INFINITY: any). Absolute error below 1e-6. df is at least 1. */
 double student_t_upper_shifted(double t, double df, double shift, double from, double to);
 
 void sort_reals(double *x, size_t n); /* in ascending order; without NaN */

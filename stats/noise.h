@@ -1,7 +1,5 @@
-/*
- * The smallest difference that a machine can detect, from two identical contenders measured in
- * rounds.
- */
+/* The smallest difference that a machine can detect, from two identical contenders measured in
+ * rounds. */
 #ifndef PRONY_STATS_NOISE_H
 #define PRONY_STATS_NOISE_H
 
@@ -21,11 +19,9 @@ struct noise {
 	double floor;  /* half of the slowdown that is detected with `apart` as the threshold */
 };
 
-/*
- * a[i] and b[i] are identical contenders in the same round; positive and finite, at least one
+/* a[i] and b[i] are identical contenders in the same round; positive and finite, at least one
  * round. The true mean of their ratios' logarithms is 0, so the spread has as many degrees of
- * freedom as there are rounds; Student's t accounts for its uncertainty.
- */
+ * freedom as there are rounds; Student's t accounts for its uncertainty. */
 void noise_of(const double *a, const double *b, size_t rounds, struct noise *out);
 
 #endif

@@ -149,10 +149,8 @@ struct pairs {
 	enum order *orders;	    /* [i * count + k]: the order of contender i to k */
 };
 
-/*
- * Corrects for the number of comparisons: an order counts only if it holds at that false discovery
- * rate over all pairs (Benjamini and Hochberg 1995).
- */
+/* Corrects for the number of comparisons: an order counts only if it holds at that false discovery
+ * rate over all pairs (Benjamini and Hochberg 1995). */
 static void correct_for_many(const struct contender *contenders, struct pairs *pairs)
 {
 	size_t count = pairs->count, n = 0;
@@ -216,11 +214,9 @@ static struct pairs compare_all(const struct contender *contenders, size_t count
 	return pairs;
 }
 
-/*
- * Whether a contender's place is determined: its order to every other one is known, and all
+/* Whether a contender's place is determined: its order to every other one is known, and all
  * contenders alike to it have the same ones before and after them. (If A is faster than B and C is
- * alike to both, no place of the three is determined.)
- */
+ * alike to both, no place of the three is determined.) */
 static bool is_clear(const struct pairs *pairs, const struct place *places, size_t i)
 {
 	const enum order *row = pairs->orders + i * pairs->count;
@@ -234,10 +230,8 @@ static bool is_clear(const struct pairs *pairs, const struct place *places, size
 	return clear;
 }
 
-/*
- * Number of processes of each that would settle an undecided pair; 0 when unknown. If one of them
- * was disturbed: of undisturbed processes, enough that the disturbed ones no longer count.
- */
+/* Number of processes of each that would settle an undecided pair; 0 when unknown. If one of them
+ * was disturbed: of undisturbed processes, enough that the disturbed ones no longer count. */
 static size_t needed_by(const struct contrast *contrast, enum order order, bool disturbed)
 {
 	size_t needed = order_needed(contrast);
@@ -250,10 +244,8 @@ static size_t needed_by(const struct contrast *contrast, enum order order, bool 
 								       : needed;
 }
 
-/*
- * Raises the number that settles everything about a contender; 0 if one of its pairs has no such
- * number.
- */
+/* Raises the number that settles everything about a contender; 0 if one of its pairs has no such
+ * number. */
 static void raise_needed(struct place *place, size_t needed)
 {
 	place->unknown |= needed == 0;

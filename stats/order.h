@@ -4,8 +4,7 @@
 
 #include "stats/rounds.h"
 
-/*
- * Two contenders share a rank only if the interval of their ratio is at most this wide on each
+/* Two contenders share a rank only if the interval of their ratio is at most this wide on each
  * side. A wider interval that contains 1 means that the order is unknown, not that they are alike.
  */
 #define ORDER_WIDTH_MAX 0.10
@@ -26,36 +25,28 @@ enum order {
 
 const char *order_word(enum order order);
 
-/*
- * The most that other programs may have slowed down a contender, as the logarithm of a factor on
+/* The most that other programs may have slowed down a contender, as the logarithm of a factor on
  * its step: 1 / (1 - taken) per process, where `taken` is the share of its cores' time that they
  * took (0: not disturbed). 0 when no process was disturbed; otherwise at least that of
- * ORDER_MARGIN_MIN.
- */
+ * ORDER_MARGIN_MIN. */
 #define ORDER_MARGIN_MIN 1.05 /* others took at least 5 % (samples/disturbance.c) */
 double order_loss(const double *taken, size_t count);
 
-/*
- * How far from 1 the interval must lie: 1, or the most that other programs can have changed a ratio
- * of 1 if they disturbed one of the two; then the two are never called alike.
- */
+/* How far from 1 the interval must lie: 1, or the most that other programs can have changed a ratio
+ * of 1 if they disturbed one of the two; then the two are never called alike. */
 struct margins {
 	double faster, slower; /* bounds to call B faster, and slower */
 };
 
-/*
- * The worst case is that A lost nothing and B lost its whole share; B must be slower by more than
+/* The worst case is that A lost nothing and B lost its whole share; B must be slower by more than
  * that. If B was disturbed more than A, the difference counts twice, because threads that wait for
- * each other lose more than the share taken (docs/measurement.md).
- */
+ * each other lose more than the share taken (docs/measurement.md). */
 struct margins order_margins(double loss_a, double loss_b);
 
 enum order order_of(const struct contrast *contrast, const struct margins *margins);
 
-/*
- * Number of processes of each (or pairs) that would settle an unknown order, if difference and
- * spread stayed the same; 0 when unknown or CONTRAST_NEEDED_MAX.
- */
+/* Number of processes of each (or pairs) that would settle an unknown order, if difference and
+ * spread stayed the same; 0 when unknown or CONTRAST_NEEDED_MAX. */
 #define ORDER_PROCESSES_MIN 3 /* suggested when a single process leaves the spread unknown */
 size_t order_needed(const struct contrast *contrast);
 
@@ -64,13 +55,11 @@ struct contender {
 	double loss;		  /* order_loss() of the processes; 0: none was disturbed */
 };
 
-/*
- * Whether every process of B was faster, or every one slower, than each of A, beyond the margin;
+/* Whether every process of B was faster, or every one slower, than each of A, beyond the margin;
  * otherwise ORDER_UNKNOWN. *p: its probability for two identical contenders, doubled because the
  * same processes are tested twice; 1 if it is not so. This is the extreme case of the rank sum test
  * (Wilcoxon 1945): with seven processes of each, 1 arrangement of 1,716. Unlike an interval it is
- * not weakened by one process that took fifty times as long.
- */
+ * not weakened by one process that took fifty times as long. */
 enum order order_apart(const struct contender *a, const struct contender *b,
 		       const struct margins *margins, double *p);
 
@@ -89,12 +78,10 @@ struct place {
 		to_floor; /* its order relative to contender `floor`; ORDER_UNKNOWN without one */
 };
 
-/*
- * Places of contenders, which may be in any order. Pairwise results are corrected for their number.
+/* Places of contenders, which may be in any order. Pairwise results are corrected for their number.
  * A rank needs more than one pair: a contender alike to two that differ has no rank, and neither
  * have they. An order from paired rounds counts, whatever the estimates over all processes are.
- * floor: the contender that the others are compared with; `count` without one.
- */
+ * floor: the contender that the others are compared with; `count` without one. */
 void order_places(const struct contender *contenders, size_t count, size_t floor,
 		  struct place *out);
 

@@ -16,12 +16,10 @@ struct round_means {
 	size_t count;
 };
 
-/*
- * B against A of the same run, paired by common rounds, so that changes of the machine cancel, if
+/* B against A of the same run, paired by common rounds, so that changes of the machine cancel, if
  * there are at least ROUNDS_PAIRED_MIN and at least half of the smaller set; otherwise Welch over
  * all processes. Rounds must increase: resumed runs counted from 0 again until version 0.1.0, and
- * such rounds are not paired.
- */
+ * such rounds are not paired. */
 void contrast_of_rounds(const struct round_means *a, const struct round_means *b,
 			struct contrast *out);
 

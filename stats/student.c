@@ -45,10 +45,8 @@ static double beta_fraction(double a, double b, double x)
 	return value;
 }
 
-/*
- * Regularised incomplete beta function I_x(a, b). y = 1 - x is passed in, because near 1 the
- * difference would lose digits of x.
- */
+/* Regularised incomplete beta function I_x(a, b). y = 1 - x is passed in, because near 1 the
+ * difference would lose digits of x. */
 static double beta_of_pair(double a, double b, double x, double y)
 {
 	if (x <= 0)

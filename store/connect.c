@@ -55,10 +55,8 @@ enum prony_status store_connect(struct store *store, const char *query, int flag
 	free(store->uri);
 	store->uri = make_uri(store->path, query);
 	store->db = NULL;
-	/*
-	 * A single thread uses the connection; SQLite's own locking of each column read would cost
-	 * more than the read.
-	 */
+	/* A single thread uses the connection; SQLite's own locking of each column read would cost
+	 * more than the read. */
 	flags |= SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
 	if (sqlite3_open_v2(store->uri, &store->db, flags, NULL) != SQLITE_OK) {
 		if (!store->db)
@@ -72,8 +70,7 @@ enum prony_status store_connect(struct store *store, const char *query, int flag
 	return PRONY_OK;
 }
 
-/*
- * With the write-ahead log, `show` and `report` can read while a run writes. But its index is
+/* With the write-ahead log, `show` and `report` can read while a run writes. But its index is
  * shared memory, which does not work between hosts on a network file system (sqlite.org/wal.html).
  */
 static bool on_network(const char *path)
@@ -98,10 +95,8 @@ enum prony_status store_set_up(struct store *store, struct error *err)
 {
 	const char *sql = on_network(store->path) ? "PRAGMA journal_mode = DELETE"
 						  : "PRAGMA journal_mode = WAL";
-	/*
-	 * This fails while another connection is open, which has then chosen the mode; both modes
-	 * are safe.
-	 */
+	/* This fails while another connection is open, which has then chosen the mode; both modes
+	 * are safe. */
 	sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 	return sql_run(store,
 		       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"

@@ -6,10 +6,8 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 
-/*
- * Minimum number of digits of a uid. Fewer are a typing mistake; decimal digits could be a run
- * number.
- */
+/* Minimum number of digits of a uid. Fewer are a typing mistake; decimal digits could be a run
+ * number. */
 enum { UID_DIGITS = 4, UID_DIGITS_DECIMAL = 8 };
 
 #define META_COLUMNS                                                                               \

@@ -8,10 +8,8 @@
 
 enum { UID_DIGITS = 4 }; /* this many digits of a uid identify a run */
 
-/*
- * Allowed are letters, digits and the characters of file names, versions and branches. Colon and
- * tilde belong to the grammar of commands.
- */
+/* Allowed are letters, digits and the characters of file names, versions and branches. Colon and
+ * tilde belong to the grammar of commands. */
 static bool has_odd_character(const char *word)
 {
 	for (; *word; word++)

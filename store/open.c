@@ -52,10 +52,8 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 				 "%s: there is no such store; `prony run` makes one, --store FILE "
 				 "names another",
 				 store->path);
-	/*
-	 * Open for writing, because the last connection to close cleans up the log. Fall back to
-	 * read-only without permission.
-	 */
+	/* Open for writing, because the last connection to close cleans up the log. Fall back to
+	 * read-only without permission. */
 	enum prony_status status = store_connect(store, "?mode=rw", SQLITE_OPEN_READWRITE, &first);
 	if (status == PRONY_OK)
 		status = schema_version(store, &version, &first);
@@ -64,10 +62,8 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 		bool unwritable = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
 		if (!unwritable || log_is_left(store->path))
 			return error_set(err, status, "%s", first.text);
-		/*
-		 * In a write-protected folder the log's index cannot be created; then nobody else
-		 * writes either.
-		 */
+		/* In a write-protected folder the log's index cannot be created; then nobody else
+		 * writes either. */
 		status = store_connect(store, "?mode=ro&immutable=1", SQLITE_OPEN_READONLY, err);
 		if (status == PRONY_OK)
 			status = schema_version(store, &version, err);

@@ -1,8 +1,6 @@
-/*
- * Detects that the file of an open store was removed or replaced while a run writes to it. New
+/* Detects that the file of an open store was removed or replaced while a run writes to it. New
  * results would then be lost. Everything is still reachable through the open file, so it is saved
- * under another name.
- */
+ * under another name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

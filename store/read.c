@@ -28,10 +28,8 @@ static enum prony_status read_json(const struct store *store, sqlite3_stmt *stat
 #define CELL_COLUMNS "id, key, hash, status, flags, reason, gate, details"
 enum { CELL_GATE = 6, CELL_DETAILS, CELL_EVIDENCE, CELL_GATE_LOG, CELL_FIRST_AXIS };
 
-/*
- * Reads the axes. Returns the first axis with an unknown word, or NULL. Axes without a column in an
- * older store get their default.
- */
+/* Reads the axes. Returns the first axis with an unknown word, or NULL. Axes without a column in an
+ * older store get their default. */
 static const char *read_axes(sqlite3_stmt *statement, struct cell *cell)
 {
 	cell_defaults(cell);
@@ -94,10 +92,8 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 /* The caller frees it. ?1: a run, or with `single` a cell. */
 static char *cell_query(const struct store *store, unsigned parts, bool single)
 {
-	/*
-	 * SQLite removes the figures ten times faster than parsing them here would be. Damaged JSON
-	 * is reported by the parser.
-	 */
+	/* SQLite removes the figures ten times faster than parsing them here would be. Damaged JSON
+	 * is reported by the parser. */
 	bool can =
 		sqlite3_libversion_number() >= 3038000 && !sqlite3_compileoption_used("OMIT_JSON");
 	const char *evidence =
@@ -149,10 +145,8 @@ static enum prony_status load_cells(struct store *store, const char *hash, unsig
 	return status;
 }
 
-/*
- * Reads the fields of an initialised record from the columns after `first`; NULL leaves "not
- * measured".
- */
+/* Reads the fields of an initialised record from the columns after `first`; NULL leaves "not
+ * measured". */
 static void read_fields(sqlite3_stmt *statement, int first, struct process_record *record)
 {
 	for (size_t i = 0; i < process_field_count; i++) {
@@ -440,10 +434,8 @@ enum prony_status store_reader_cells(struct store_reader *reader,
 	return status;
 }
 
-/*
- * Reuses one array for the processes of these cells; allocating it anew each time takes as long as
- * reading.
- */
+/* Reuses one array for the processes of these cells; allocating it anew each time takes as long as
+ * reading. */
 static enum prony_status make_room(struct store_reader *reader, const int64_t *cells, size_t count,
 				   struct error *err)
 {

@@ -8,13 +8,11 @@
 
 #define APPLICATION_ID 0x70726f6e /* "pron", distinguishes a store from other SQLite files */
 
-/*
- * Schema n is made by migrations[0..n-1]; a released migration never changes. The columns of
+/* Schema n is made by migrations[0..n-1]; a released migration never changes. The columns of
  * `process` come from PROCESS_FIELDS and those of later axes from cell/axes.h. Missing columns are
  * added, and so are the tables of sensor series and of run names: adding them keeps older stores
  * readable. Logs, intervals and series have their own tables, because SQLite would otherwise have
- * to read past them to reach a later column.
- */
+ * to read past them to reach a later column. */
 static const char *const migrations[STORE_SCHEMA] = {
 	"CREATE TABLE run ("
 	" id INTEGER PRIMARY KEY, uid TEXT NOT NULL UNIQUE, suite TEXT NOT NULL,"
@@ -57,10 +55,8 @@ static const char names_tables[] =
 	" run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE, tag TEXT NOT NULL,"
 	" UNIQUE (run, tag))";
 
-/*
- * How the SQL text of each of our tables begins. Rows are found by their number, so that column
- * must be the rowid.
- */
+/* How the SQL text of each of our tables begins. Rows are found by their number, so that column
+ * must be the rowid. */
 static const struct {
 	const char *name, *head;
 } tables[] = {
@@ -84,12 +80,10 @@ static int find_table(const char *name)
 	return -1;
 }
 
-/*
- * Whether the SQL text of a table or index contains only names, types and constraints and nothing
+/* Whether the SQL text of a table or index contains only names, types and constraints and nothing
  * that would be evaluated. In the list of columns a parenthesis may only follow UNIQUE (not CHECK,
  * DEFAULT, or AS for a computed column), and nothing follows the list. A hostile CHECK with LIKE
- * alone could run practically for ever.
- */
+ * alone could run practically for ever. */
 static bool is_plain(const char *sql)
 {
 	int depth = 0;
@@ -127,10 +121,8 @@ static bool is_plain(const char *sql)
 	return false;
 }
 
-/*
- * What is wrong with an object that has the name of one of our tables or belongs to one; NULL when
- * it is fine. Virtual tables have no root page.
- */
+/* What is wrong with an object that has the name of one of our tables or belongs to one; NULL when
+ * it is fine. Virtual tables have no root page. */
 static const char *object_fault(int table, const char *type, int64_t root_page, const char *sql)
 {
 	if (!strcmp(type, "index"))
@@ -142,10 +134,8 @@ static const char *object_fault(int table, const char *type, int64_t root_page, 
 	return NULL;
 }
 
-/*
- * Every object with one of our names must be a plain table: a view, a trigger or a computed column
- * could return different rows each time or never end.
- */
+/* Every object with one of our names must be a plain table: a view, a trigger or a computed column
+ * could return different rows each time or never end. */
 static enum prony_status check_tables(struct store *store, struct error *err)
 {
 	bool found[TABLE_COUNT] = {false}, row = true;

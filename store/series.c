@@ -11,10 +11,8 @@
 static const char doing_write[] = "store what sensors saw";
 static const char doing_read[] = "read what sensors saw";
 
-/*
- * Packs the samples: time, then a value per channel, each 64 bits little-endian. The caller frees
- * it.
- */
+/* Packs the samples: time, then a value per channel, each 64 bits little-endian. The caller frees
+ * it. */
 static uint64_t *pack(const struct series *series, size_t *bytes)
 {
 	size_t width = 1 + series->channel_count, words = series->count * width;

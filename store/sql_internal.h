@@ -32,18 +32,14 @@ enum prony_status sql_fail(const struct store *store, struct error *err, const c
 enum prony_status sql_run(struct store *store, const char *sql, const char *doing,
 			  struct error *err);
 
-/*
- * Prepares a statement and binds the arguments to ?1, ?2...: one letter each in `types`, n =
+/* Prepares a statement and binds the arguments to ?1, ?2...: one letter each in `types`, n =
  * int64_t, i = int64_t with RECORD_NONE = NULL, t = const char * (NULL = NULL). Texts are borrowed
- * until sqlite3_finalize.
- */
+ * until sqlite3_finalize. */
 enum prony_status sql_prepare(struct store *store, const char *sql, const char *doing,
 			      sqlite3_stmt **out, struct error *err, const char *types, ...);
 
-/*
- * Like sql_prepare, and runs the statement to its end; *changes (may be NULL) = number of changed
- * rows.
- */
+/* Like sql_prepare, and runs the statement to its end; *changes (may be NULL) = number of changed
+ * rows. */
 enum prony_status sql_change(struct store *store, const char *sql, const char *doing, int *changes,
 			     struct error *err, const char *types, ...);
 
@@ -56,11 +52,9 @@ enum prony_status sql_int(struct store *store, const char *sql, const char *doin
 			  int64_t otherwise, int64_t *out, struct error *err, const char *types,
 			  ...);
 
-/*
- * Takes the write lock at once, so that a transaction cannot fail half-way for lack of it. A nested
+/* Takes the write lock at once, so that a transaction cannot fail half-way for lack of it. A nested
  * transaction is part of the outer one. If the store's file was moved, the content is first saved
- * under another name and the transaction goes there; sql_end reports that after writing.
- */
+ * under another name and the transaction goes there; sql_end reports that after writing. */
 enum prony_status sql_begin(struct store *store, const char *doing, struct error *err);
 /* Commits when `status` is PRONY_OK, else rolls back; returns the outcome of both. */
 enum prony_status sql_end(struct store *store, enum prony_status status, const char *doing,
@@ -83,10 +77,8 @@ enum prony_status store_rescue(struct store *store, struct error *err);
 /* The error for a store that had to be saved elsewhere. */
 enum prony_status store_say_lost(const struct store *store, struct error *err);
 
-/*
- * The schema of an open file; *version 0: empty. PRONY_STORE when the file is not a store, belongs
- * to a newer prony, or contains an object with one of our names that is not our table.
- */
+/* The schema of an open file; *version 0: empty. PRONY_STORE when the file is not a store, belongs
+ * to a newer prony, or contains an object with one of our names that is not our table. */
 enum prony_status schema_version(struct store *store, int64_t *version, struct error *err);
 /*
  * Creates or migrates the tables in one transaction; this also shows whether the store is writable.
@@ -118,10 +110,8 @@ enum prony_status names_insert(struct store *store, int64_t run, const char *nam
 enum prony_status names_load(struct store *store, int64_t run, struct arena *arena,
 			     struct run_meta *meta, struct error *err);
 
-/*
- * Checks that a run copied from another store in this transaction holds only values that prony
- * writes; PRONY_BAD_INPUT names the first bad column.
- */
+/* Checks that a run copied from another store in this transaction holds only values that prony
+ * writes; PRONY_BAD_INPUT names the first bad column. */
 enum prony_status validate_run(struct store *store, int64_t id, struct error *err);
 
 /* Columns of the current row. */

@@ -13,13 +13,11 @@
 
 struct store;
 
-/*
- * Opens a store and creates it, with its folder, if needed. NULL path: DATA/prony.db. Uses WAL (a
+/* Opens a store and creates it, with its folder, if needed. NULL path: DATA/prony.db. Uses WAL (a
  * rollback journal on network file systems), synchronous FULL and a busy timeout of 10 s.
  * PRONY_STORE names file and remedy for a file that cannot be written, is not SQLite, or belongs to
  * a newer prony. An older schema is migrated in a transaction. read_only needs no write permission;
- * PRONY_BAD_INPUT when there is no file.
- */
+ * PRONY_BAD_INPUT when there is no file. */
 enum prony_status store_open(const char *path, bool read_only, struct store **out,
 			     struct error *err);
 void store_close(struct store *store);
@@ -48,10 +46,8 @@ struct run_meta {
 	char host[64];
 };
 
-/*
- * Everything written between the two is one transaction. A `status` other than PRONY_OK rolls it
- * back.
- */
+/* Everything written between the two is one transaction. A `status` other than PRONY_OK rolls it
+ * back. */
 enum prony_status store_batch_begin(struct store *store, struct error *err);
 enum prony_status store_batch_end(struct store *store, enum prony_status status, struct error *err);
 
@@ -62,10 +58,8 @@ enum prony_status store_run_begin(struct store *store, struct run_meta *meta, st
 enum prony_status store_run_finish(struct store *store, int64_t run, int64_t wall_ns,
 				   struct error *err);
 
-/*
- * The newest unfinished run with this canonical spec and environment hash; PRONY_MISSING if there
- * is none.
- */
+/* The newest unfinished run with this canonical spec and environment hash; PRONY_MISSING if there
+ * is none. */
 enum prony_status store_run_unfinished(struct store *store, const char *spec,
 				       const char *environment_hash, int64_t *run,
 				       struct error *err);
@@ -77,10 +71,8 @@ enum prony_status store_cell(struct store *store, int64_t run, const struct cell
 enum prony_status store_cell_status(struct store *store, int64_t cell, enum cell_status status,
 				    unsigned flags, const char *reason, struct error *err);
 
-/*
- * Stores origin and identity of the framework from its first hello; later calls change nothing.
- * `details` is JSON: version, libraries, origin, settings, instruction_set, notes.
- */
+/* Stores origin and identity of the framework from its first hello; later calls change nothing.
+ * `details` is JSON: version, libraries, origin, settings, instruction_set, notes. */
 enum prony_status store_cell_framework(struct store *store, int64_t cell, const json_t *details,
 				       struct error *err);
 
@@ -88,10 +80,8 @@ enum prony_status store_cell_framework(struct store *store, int64_t cell, const 
 enum prony_status store_gate(struct store *store, int64_t cell, enum cell_status verdict,
 			     const json_t *evidence, const char *log, struct error *err);
 
-/*
- * Stores the record, its intervals, log and series in one transaction. PRONY_STORE when the
- * replicate exists already: nothing is stored twice.
- */
+/* Stores the record, its intervals, log and series in one transaction. PRONY_STORE when the
+ * replicate exists already: nothing is stored twice. */
 enum prony_status store_process(struct store *store, int64_t cell,
 				const struct process_record *record, struct error *err);
 
@@ -126,8 +116,7 @@ enum store_part {
 	STORE_ALL = 15
 };
 
-/*
- * Loads a run. `which` names it, in every command: "" or "latest" = the newest, "latest~2" = two
+/* Loads a run. `which` names it, in every command: "" or "latest" = the newest, "latest~2" = two
  * before it; a name; a number; or a prefix of a uid of at least four digits (eight if they are all
  * decimal). PRONY_BAD_INPUT when no run or several match. `parts`: bits of enum store_part, or 0.
  */
@@ -135,10 +124,8 @@ enum prony_status store_load_run(struct store *store, const char *which, unsigne
 				 struct stored_run *out, struct error *err);
 void stored_run_release(struct stored_run *run);
 
-/*
- * Reads a run piece by piece, for callers that do not want it all in memory. It sees one snapshot
- * until it is closed (NULL is fine). Opening takes the arguments of store_load_run.
- */
+/* Reads a run piece by piece, for callers that do not want it all in memory. It sees one snapshot
+ * until it is closed (NULL is fine). Opening takes the arguments of store_load_run. */
 struct store_reader;
 enum prony_status store_reader_open(struct store *store, const char *which, unsigned parts,
 				    struct store_reader **out, struct error *err);
@@ -148,10 +135,8 @@ enum prony_status store_reader_cells(struct store_reader *reader,
 				     void (*visit)(void *context, int64_t id,
 						   const struct cell *cell),
 				     void *context, struct error *err);
-/*
- * Loads these cells as a run that has no others; free it with stored_run_release. Its processes and
- * texts are valid until the next call.
- */
+/* Loads these cells as a run that has no others; free it with stored_run_release. Its processes and
+ * texts are valid until the next call. */
 enum prony_status store_reader_load(struct store_reader *reader, const int64_t *cells, size_t count,
 				    struct stored_run *out, struct error *err);
 
@@ -165,11 +150,9 @@ struct run_extent {
 	int64_t cells, ok, processes;
 };
 
-/*
- * Finds the run to change or delete, like store_load_run but stricter: no default to the newest,
+/* Finds the run to change or delete, like store_load_run but stricter: no default to the newest,
  * and PRONY_BAD_INPUT when the word could mean several runs, for example one by number and another
- * by uid. Reads only its row, because the rest may be damaged.
- */
+ * by uid. Reads only its row, because the rest may be damaged. */
 enum prony_status store_find_run(struct store *store, const char *which, struct run_extent *out,
 				 struct error *err);
 
@@ -177,18 +160,14 @@ enum prony_status store_find_run(struct store *store, const char *which, struct 
 enum prony_status store_list_runs(struct store *store, const char *tag, struct arena *arena,
 				  struct run_extent **out, size_t *count, struct error *err);
 
-/*
- * Checks a name: a letter, then letters, digits and ". _ + -", at most 63 characters, and not a
+/* Checks a name: a letter, then letters, digits and ". _ + -", at most 63 characters, and not a
  * word that could be a uid or "latest". A tag may also begin with a digit. PRONY_USAGE says what is
- * wrong.
- */
+ * wrong. */
 enum prony_status run_name_check(const char *name, struct error *err);
 enum prony_status run_tag_check(const char *tag, struct error *err);
 
-/*
- * Names a run; "" removes the name. If another run has the name: with `take` it loses it, otherwise
- * PRONY_USAGE.
- */
+/* Names a run; "" removes the name. If another run has the name: with `take` it loses it, otherwise
+ * PRONY_USAGE. */
 enum prony_status store_run_name(struct store *store, int64_t run, const char *name, bool take,
 				 struct error *err);
 enum prony_status store_run_tag(struct store *store, int64_t run, const char *tag,
@@ -207,11 +186,9 @@ struct cell_name {
 enum prony_status store_list_cells(struct store *store, struct arena *arena, struct cell_name **out,
 				   size_t *count, struct error *err);
 
-/*
- * Loads the last `most` runs that contain a cell, up to the run `until` (its id; 0: the newest),
+/* Loads the last `most` runs that contain a cell, up to the run `until` (its id; 0: the newest),
  * oldest first, each with only that cell and its figures. The caller releases each run, then frees
- * *out.
- */
+ * *out. */
 enum prony_status store_load_history(struct store *store, const char *hash, int64_t until,
 				     size_t most, struct stored_run **out, size_t *count,
 				     struct error *err);
@@ -220,17 +197,13 @@ enum prony_status store_load_history(struct store *store, const char *hash, int6
 enum prony_status store_delete_runs(struct store *store, const int64_t *runs, size_t count,
 				    struct error *err);
 
-/*
- * Returns the space of deleted data to the file system by rewriting the file. *bytes: how much
- * smaller it became.
- */
+/* Returns the space of deleted data to the file system by rewriting the file. *bytes: how much
+ * smaller it became. */
 enum prony_status store_compact(struct store *store, int64_t *bytes, struct error *err);
 
-/*
- * Copies every run of another store that is not here yet (by uid), one transaction per run. A run
+/* Copies every run of another store that is not here yet (by uid), one transaction per run. A run
  * with a value that prony never writes is skipped; after the others were copied, PRONY_BAD_INPUT
- * names the first such run. *imported is set whenever the other store could be read.
- */
+ * names the first such run. *imported is set whenever the other store could be read. */
 enum prony_status store_import(struct store *store, const char *other_path, int *imported,
 			       struct error *err);
 

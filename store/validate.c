@@ -1,8 +1,6 @@
-/*
- * Checks that a run from another store contains only values that prony itself writes. Every column
+/* Checks that a run from another store contains only values that prony itself writes. Every column
  * has a rule: its type and bounds. What a single column cannot show is checked by loading the run
- * like any command does: words, JSON, keys that follow from the axes, intervals in order.
- */
+ * like any command does: words, JSON, keys that follow from the axes, intervals in order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +11,13 @@
 #include "store/sql_internal.h"
 
 #define TEXT_BYTES_MAX (INT64_C(64) << 20)
-/*
- * 1 January 2200: a later start would stay the newest run for ever. Sums of two such times still
- * fit.
- */
+/* 1 January 2200: a later start would stay the newest run for ever. Sums of two such times still
+ * fit. */
 #define LATEST_WALL_NS INT64_C(7258118400000000000)
 #define NUMBER_MAX (INT64_C(1) << 61)
 
-/*
- * Rule of a column; low and high are lengths in bytes for a text or blob, otherwise the least and
- * greatest value.
- */
+/* Rule of a column; low and high are lengths in bytes for a text or blob, otherwise the least and
+ * greatest value. */
 enum rule_type { RULE_TEXT, RULE_BLOB, RULE_INT, RULE_REAL };
 
 struct rule {
@@ -261,10 +255,8 @@ static bool count_is_sound(const json_t *evidence, const char *key)
 	       (json_is_integer(count) && json_integer_value(count) >= 0);
 }
 
-/*
- * The first axis with a value that would be refused on the command line (words, bounds, grammar),
- * or NULL.
- */
+/* The first axis with a value that would be refused on the command line (words, bounds, grammar),
+ * or NULL. */
 static const char *bad_axis(const struct cell *cell)
 {
 	for (int id = 0; id < AXIS_COUNT; id++) {
@@ -321,10 +313,8 @@ static enum prony_status check_process(const struct process_record *record, stru
 	return PRONY_OK;
 }
 
-/*
- * The parts of a framework follow from its text. Returns the first column that does not match, or
- * NULL.
- */
+/* The parts of a framework follow from its text. Returns the first column that does not match, or
+ * NULL. */
 static const char *bad_part(sqlite3_stmt *row, int first)
 {
 	struct cell cell;

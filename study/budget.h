@@ -32,16 +32,12 @@ void budget_spend(struct budget *budget, size_t cell, int64_t ns);
 /* Called when a cell has ended: another cell's interval may now be the widest. */
 void budget_look_again(struct budget *budget);
 
-/*
- * Returns why no gate or process of the cell should begin: no time is left, or its last one took
- * more than is left; NULL: it may begin. Borrowed.
- */
+/* Returns why no gate or process of the cell should begin: no time is left, or its last one took
+ * more than is left; NULL: it may begin. Borrowed. */
 const char *budget_late(const struct budget *budget, size_t cell);
 
-/*
- * For cells that have the minimum of `least` good processes: whether another cell's interval is
- * more than twice as wide as this one's, so that a process there gains more information.
- */
+/* For cells that have the minimum of `least` good processes: whether another cell's interval is
+ * more than twice as wide as this one's, so that a process there gains more information. */
 bool budget_later(struct budget *budget, const struct run_cell *cells, size_t count, size_t cell,
 		  size_t least);
 

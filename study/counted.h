@@ -1,7 +1,5 @@
-/*
- * The processes of a cell that count during a run. They are the ones from which its table computes
- * the estimate (report/replicates.h), so that the stop rule and the table agree.
- */
+/* The processes of a cell that count during a run. They are the ones from which its table computes
+ * the estimate (report/replicates.h), so that the stop rule and the table agree. */
 #ifndef PRONY_STUDY_COUNTED_H
 #define PRONY_STUDY_COUNTED_H
 
@@ -10,10 +8,8 @@
 
 void counted_estimate(const struct run_cell *cell, struct estimate *out);
 
-/*
- * Returns effort_wants_more() for the processes that count; for all if their number is fixed
- * (`repeat`, quick effort).
- */
+/* Returns effort_wants_more() for the processes that count; for all if their number is fixed
+ * (`repeat`, quick effort). */
 bool counted_wants_more(const struct run_cell *cell, const struct effort_row *effort, int repeat,
 			bool *not_converged);
 

@@ -1,7 +1,5 @@
-/*
- * Decides what a run measures: which cells need another process, when a cell is known well enough
- * and when no time is left. Stores every result, and reports events to a listener.
- */
+/* Decides what a run measures: which cells need another process, when a cell is known well enough
+ * and when no time is left. Stores every result, and reports events to a listener. */
 #ifndef PRONY_STUDY_STUDY_H
 #define PRONY_STUDY_STUDY_H
 
@@ -19,27 +17,21 @@ struct study {
 	struct budget budget;
 	struct store *store;
 	int64_t run; /* its id in the store */
-	/*
-	 * Gets every event after its result is stored; `so_far`: the estimate from the processes
-	 * that count. May be NULL.
-	 */
+	/* Gets every event after its result is stored; `so_far`: the estimate from the processes
+	 * that count. May be NULL. */
 	void (*listener)(void *context, const struct run_event *event, const struct run_cell *cell,
 			 const struct estimate *so_far);
 	void *listener_context;
 };
 
-/*
- * The plan is borrowed. Set the budget before study_execute. study_release frees the study, also
- * after an error.
- */
+/* The plan is borrowed. Set the budget before study_execute. study_release frees the study, also
+ * after an error. */
 enum prony_status study_init(struct study *study, const struct plan *plan,
 			     const struct effort_row *effort, int repeat, struct error *err);
 void study_release(struct study *study);
 
-/*
- * Finds or makes the plan's cells in the run `run` of the store, and with `resume` takes over their
- * earlier results. Cells that cannot run get their status.
- */
+/* Finds or makes the plan's cells in the run `run` of the store, and with `resume` takes over their
+ * earlier results. Cells that cannot run get their status. */
 enum prony_status study_register(struct study *study, struct store *store, int64_t run, bool resume,
 				 struct error *err);
 

@@ -120,10 +120,8 @@ void time_left_event(struct time_left *t, const struct run_event *event,
 	t->fraction = event->fraction;
 }
 
-/*
- * Returns the number of processes that a cell will have had in the end, if `wanted` must end well;
- * for a run of gates alone, the number of gates.
- */
+/* Returns the number of processes that a cell will have had in the end, if `wanted` must end well;
+ * for a run of gates alone, the number of gates. */
 static int processes_of(const struct time_left *t, const struct time_left_cell *of, int wanted)
 {
 	if (t->gate_only)

@@ -33,27 +33,21 @@ struct time_left {
 	struct time_left_cell *cells;
 	size_t count;
 	struct time_left_mean gates, processes; /* of all cells */
-	/*
-	 * The current activities: their cell, and their start on the monotonic clock; 0: not
-	 * active.
-	 */
+	/* The current activities: their cell, and their start on the monotonic clock; 0: not
+	 * active. */
 	size_t cell;
 	int64_t began_ns, since_ns, window_since_ns, reference_since_ns;
 	double fraction; /* the part of the reference that is done */
 };
 
-/*
- * Fills in the estimate from the plan alone. `repeat`: fixed number of processes, 0: by the effort;
- * `budget` in seconds, 0: none. time_left_release frees it.
- */
+/* Fills in the estimate from the plan alone. `repeat`: fixed number of processes, 0: by the effort;
+ * `budget` in seconds, 0: none. time_left_release frees it. */
 void time_left_init(struct time_left *t, const struct plan *plan, const struct effort_row *effort,
 		    int repeat, bool gate_only, int cores, double budget);
 void time_left_release(struct time_left *t);
 
-/*
- * Begins the run with the processes that a resumed run already has; `cells` has one element for
- * each cell of the plan.
- */
+/* Begins the run with the processes that a resumed run already has; `cells` has one element for
+ * each cell of the plan. */
 void time_left_begin(struct time_left *t, const struct run_cell *cells, int64_t now_ns);
 /* Updates the estimate by an event; `cell` is the cell of the event. */
 void time_left_event(struct time_left *t, const struct run_event *event,

@@ -41,10 +41,8 @@ static const struct node *reader_of(const struct graph *graph, int value, int *i
 	return NULL;
 }
 
-/*
- * Weights He-normal by their fan-in; factors and running variances 0.5 to 1.5; biases and means
- * normal of 0.1. Constants stay.
- */
+/* Weights He-normal by their fan-in; factors and running variances 0.5 to 1.5; biases and means
+ * normal of 0.1. Constants stay. */
 static void draw(const struct graph *graph, struct tensor_set *weights, uint64_t seed)
 {
 	for (size_t i = 0; i < weights->count; i++) {

@@ -17,12 +17,10 @@ struct channel {
 void channel_init(struct channel *channel, int request_fd, int reply_fd);
 void channel_release(struct channel *channel);
 
-/*
- * Waits for the next line. *line (borrowed until the next call, not terminated) excludes the
+/* Waits for the next line. *line (borrowed until the next call, not terminated) excludes the
  * newline. It is NULL at the end of the requests; an unfinished line there is dropped.
  * PRONY_PROTOCOL: a line was too long; it has been skipped, and the channel can be used further.
- * PRONY_IO: the channel can no longer be used.
- */
+ * PRONY_IO: the channel can no longer be used. */
 enum prony_status channel_read(struct channel *channel, const char **line, size_t *length,
 			       struct error *err);
 

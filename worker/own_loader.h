@@ -13,10 +13,8 @@ struct own_loader {
 
 void own_loader_begin(struct own_loader *own);
 
-/*
- * Waits for the next batch, makes it resident in the slot and issues the step. Adds three readings
- * of the clock.
- */
+/* Waits for the next batch, makes it resident in the slot and issues the step. Adds three readings
+ * of the clock. */
 enum prony_status own_loader_step(struct own_loader *own, const struct adapter *adapter,
 				  struct session *session, int slot, struct error *err);
 

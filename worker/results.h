@@ -1,7 +1,5 @@
-/*
- * The worker's results: where step records and tensors are written, in the shared memory of hello
- * or else in files.
- */
+/* The worker's results: where step records and tensors are written, in the shared memory of hello
+ * or else in files. */
 #ifndef PRONY_WORKER_RESULTS_H
 #define PRONY_WORKER_RESULTS_H
 
@@ -27,10 +25,8 @@ struct results {
 void results_init(struct results *results);
 void results_release(struct results *results);
 
-/*
- * Maps the descriptor (borrowed). *mapped is false, with PRONY_OK, when the system refuses: then
- * files serve. PRONY_PROTOCOL: it was mapped, but its header contradicts itself or its size.
- */
+/* Maps the descriptor (borrowed). *mapped is false, with PRONY_OK, when the system refuses: then
+ * files serve. PRONY_PROTOCOL: it was mapped, but its header contradicts itself or its size. */
 enum prony_status results_map(struct results *results, int fd, int64_t bytes, bool *mapped,
 			      struct error *err);
 
@@ -41,11 +37,9 @@ enum prony_status results_reserve(struct results *results, int64_t count, struct
 enum prony_status results_store_records(const struct results *results, const char *folder,
 					int64_t count, struct error *err);
 
-/*
- * Lays out the safetensors image of a set where the parent reads it: in the shared memory, else in
+/* Lays out the safetensors image of a set where the parent reads it: in the shared memory, else in
  * the arena. The tensors, with names, types and shapes, get their data there, which are
- * uninitialised. PRONY_PROTOCOL: the image does not fit into the shared memory.
- */
+ * uninitialised. PRONY_PROTOCOL: the image does not fit into the shared memory. */
 enum prony_status results_lay_out(const struct results *results, struct arena *arena,
 				  struct tensor_set *set, void **image, size_t *bytes,
 				  struct error *err);

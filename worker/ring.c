@@ -22,10 +22,8 @@ void ring_release(struct ring *ring)
 	ring_init(ring);
 }
 
-/*
- * Returns copies of a batch's tensors with their data in a slot from *offset on, each on its own
- * pages.
- */
+/* Returns copies of a batch's tensors with their data in a slot from *offset on, each on its own
+ * pages. */
 static const struct tensor *place(struct ring *ring, const struct tensor *tensors, int count,
 				  const char *slot, size_t *offset)
 {

@@ -24,11 +24,9 @@ enum prony_status ring_lay_out(struct ring *ring, const struct bundle *bundle, c
 
 void ring_begin(struct ring *ring);
 
-/*
- * Waits for the batch of a slot, feeds it to the adapter, issues the step and releases the slot.
+/* Waits for the batch of a slot, feeds it to the adapter, issues the step and releases the slot.
  * The adapter either has copied the batch when feed returns, or no longer needs it when step
- * returns. Adds two system calls and three readings of the clock.
- */
+ * returns. Adds two system calls and three readings of the clock. */
 enum prony_status ring_step(struct ring *ring, const struct adapter *adapter,
 			    struct session *session, int slot, struct error *err);
 

@@ -103,10 +103,8 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 				   BUNDLE_CASE_FILE, SLOTS_MAX, w->bundle.recipe.slots);
 	if (status != PRONY_OK) {
 		bundle_release(&w->bundle);
-		/*
-		 * Any failure to read it is an error of the request, which named it; nothing has
-		 * changed.
-		 */
+		/* Any failure to read it is an error of the request, which named it; nothing has
+		 * changed. */
 		if (err && status != PRONY_NOMEM)
 			err->code = status = PRONY_BAD_INPUT;
 		return status;
@@ -115,10 +113,8 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 	return PRONY_OK;
 }
 
-/*
- * Adds to `why` what the framework reported at hello as unsupported, in case its adapter did not
- * object.
- */
+/* Adds to `why` what the framework reported at hello as unsupported, in case its adapter did not
+ * object. */
 static void check_probe(const struct worker *w, struct strbuf *why)
 {
 	const struct recipe *recipe = &w->bundle.recipe;

@@ -42,10 +42,8 @@ void worker_init(struct worker *worker, const struct adapter *adapter, const cha
 /* Closes the adapter if that is still required. */
 void worker_release(struct worker *worker);
 
-/*
- * Serves one request (borrowed) and adds the members of its reply. After an error the reply's
- * members are ignored. PRONY_PROTOCOL: the request was wrong and changed nothing.
- */
+/* Serves one request (borrowed) and adds the members of its reply. After an error the reply's
+ * members are ignored. PRONY_PROTOCOL: the request was wrong and changed nothing. */
 enum prony_status worker_serve_verb(struct worker *worker, enum protocol_verb verb,
 				    const json_t *request, json_t *reply, struct error *err);
 

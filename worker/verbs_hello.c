@@ -1,7 +1,5 @@
-/*
- * The verb hello: reads the target, checks that it is available, and replies with the framework's
- * description.
- */
+/* The verb hello: reads the target, checks that it is available, and replies with the framework's
+ * description. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,10 +5,8 @@
 #include "worker/loop.h"
 #include "worker/verbs.h"
 
-/*
- * Records a failure of the adapter: its state is then unknown, so only close is allowed. Returns
- * `status`.
- */
+/* Records a failure of the adapter: its state is then unknown, so only close is allowed. Returns
+ * `status`. */
 enum prony_status verbs_adapter_result(struct worker *w, enum prony_status status, const char *call,
 				       struct error *err);
 

@@ -9,10 +9,8 @@
 #include "worker/channel.h"
 #include "worker/verbs.h"
 
-/*
- * Adds the outcome to the reply: {"id", "ok": true, ...} or {"id", "ok": false, "status", "error"}.
- * The id is that of the request (borrowed, may be NULL), or null if it has none.
- */
+/* Adds the outcome to the reply: {"id", "ok": true, ...} or {"id", "ok": false, "status", "error"}.
+ * The id is that of the request (borrowed, may be NULL), or null if it has none. */
 static json_t *finish_reply(json_t *reply, const json_t *request, enum prony_status status,
 			    const struct error *err)
 {
@@ -135,10 +133,8 @@ static int worker_serve(const struct adapter *adapter, const struct worker_optio
 	return prony_status_exit(status);
 }
 
-/*
- * Returns the descriptor that an environment variable names, set to be closed when the framework
- * starts programs.
- */
+/* Returns the descriptor that an environment variable names, set to be closed when the framework
+ * starts programs. */
 static enum prony_status environment_fd(const char *name, int *out, struct error *err)
 {
 	const char *text = getenv(name);

@@ -1,7 +1,5 @@
-/*
- * The worker: one process that serves the requests of the parent with one adapter, known only as a
- * table.
- */
+/* The worker: one process that serves the requests of the parent with one adapter, known only as a
+ * table. */
 #ifndef PRONY_WORKER_WORKER_H
 #define PRONY_WORKER_WORKER_H
 

@@ -36,11 +36,9 @@ struct inception_widths {
 enum { INCEPTION_3B = 1, INCEPTION_4E = 6, INCEPTION_5B = 8, INCEPTION_COUNT };
 extern const struct inception_widths inception_widths[INCEPTION_COUNT];
 
-/*
- * A residual network for ImageNet (He et al. 2015, arXiv 1512.03385, table 1) of bottlenecks with
+/* A residual network for ImageNet (He et al. 2015, arXiv 1512.03385, table 1) of bottlenecks with
  * the stride in the 3x3 convolution, which is called v1.5; `blocks` counts those of the four
- * stages.
- */
+ * stages. */
 int build_bottleneck_network(struct builder *b, int x, const int blocks[4]);
 
 #endif

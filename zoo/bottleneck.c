@@ -3,10 +3,8 @@
 
 static const double epsilon = 1e-5;
 
-/*
- * Convolutions of 1x1, 3x3 and 1x1 beside a shortcut. At first each branch adds little. With fixed
- * statistics, as in evaluation, the sums would otherwise double in each of 50 blocks.
- */
+/* Convolutions of 1x1, 3x3 and 1x1 beside a shortcut. At first each branch adds little. With fixed
+ * statistics, as in evaluation, the sums would otherwise double in each of 50 blocks. */
 static int bottleneck(struct builder *b, const char *name, int x, int64_t width, int64_t stride,
 		      bool project)
 {

@@ -20,10 +20,8 @@ const struct network zoo_irnn = {
 	.parameters = 11210,
 	.macs = 7919400,
 	.gate_learning_rate = 0.001,
-	/*
-	 * The learning rate of the example. With 0.001, a change of the recurrent weights would
-	 * grow beyond fp32 in 784 steps.
-	 */
+	/* The learning rate of the example. With 0.001, a change of the recurrent weights would
+	 * grow beyond fp32 in 784 steps. */
 	.gate_rmsprop_rate = 1e-6,
 	.layers = layers,
 };

@@ -2,11 +2,9 @@
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
-/*
- * NASNet-A mobile, 4 @ 1056 (Zoph et al. 2017, arXiv 1707.07012, figure 4), operator by operator as
+/* NASNet-A mobile, 4 @ 1056 (Zoph et al. 2017, arXiv 1707.07012, figure 4), operator by operator as
  * keras.applications builds it. A cell reads the output `x` of the cell before and `p` of the one
- * before that.
- */
+ * before that. */
 enum { FILTERS = 44, REPEATS = 4 };
 
 static const double epsilon = 1e-3, momentum = 0.9997;
@@ -55,10 +53,8 @@ static struct window same_window(struct builder *b, int x, int64_t kernel, int64
 static int separable_half(struct builder *b, const char *name, int x, int64_t channels,
 			  const struct window *window)
 {
-	/*
-	 * Keeps the sums from growing. The He fill does not, because not every layer follows a
-	 * ReLU; fixed statistics do not either.
-	 */
+	/* Keeps the sums from growing. The He fill does not, because not every layer follows a
+	 * ReLU; fixed statistics do not either. */
 	const double scale = 0.6;
 	int64_t in;
 
@@ -90,10 +86,8 @@ static int average_same(struct builder *b, const char *cell, const char *layer, 
 	return build_average_pool(b, layer_name(b, cell, layer), x, &same, false);
 }
 
-/*
- * Halves p: takes every second pixel, and concatenates every second pixel one further down and
- * right, with zeros outside the image.
- */
+/* Halves p: takes every second pixel, and concatenates every second pixel one further down and
+ * right, with zeros outside the image. */
 static int factorised_reduction(struct builder *b, const char *cell, int p, int64_t channels)
 {
 	static const int64_t behind[8] = {0, 0, 0, 0, 0, 0, 1, 1};

@@ -37,12 +37,10 @@ struct network_shapes {
 	bool *used; /* set to true for those that belong to a file */
 };
 
-/*
- * Reads and imports an ONNX file. *out: the caller frees it with network_file_free after the last
+/* Reads and imports an ONNX file. *out: the caller frees it with network_file_free after the last
  * use of its network or weights. A valid but unsupported file is opened, too, with the reason.
  * PRONY_BAD_INPUT if the file is missing or broken, PRONY_USAGE if `shapes` (may be NULL) do not
- * fit.
- */
+ * fit. */
 enum prony_status network_file_open(const char *path, const struct network_shapes *shapes,
 				    struct network_file **out, struct error *err);
 void network_file_free(struct network_file *file);

@@ -53,10 +53,8 @@ bool network_takes_data_sets(const struct network *network);
 /* The learning rate of the parity gate for an optimiser. */
 double network_gate_rate(const struct network *network, enum optimiser optimiser);
 
-/*
- * Builds the forward graph for `batch` samples, with its loss; the caller frees it with
- * graph_release.
- */
+/* Builds the forward graph for `batch` samples, with its loss; the caller frees it with
+ * graph_release. */
 enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
 			    struct error *err);
 

@@ -5,10 +5,8 @@
 #include "adapters/fake/executor_internal.h"
 #include "base/random.h"
 
-/*
- * Returns the index in the plane of the first maximum of a window, row-major; -1 for an empty
- * window.
- */
+/* Returns the index in the plane of the first maximum of a window, row-major; -1 for an empty
+ * window. */
 static int64_t pool_argmax(const struct attributes *a, const struct shape *x, const float *plane,
 			   int64_t row, int64_t column)
 {
@@ -45,10 +43,8 @@ static void give_to_equals(const struct attributes *a, const struct shape *x, co
 	}
 }
 
-/*
- * Forward: y = the maxima of x. Backward (dx given): y holds dy, which is added to dx at the places
- * of the maxima.
- */
+/* Forward: y = the maxima of x. Backward (dx given): y holds dy, which is added to dx at the places
+ * of the maxima. */
 static void pool(const struct call *c, int x_value, int y_value, float *dx)
 {
 	const struct shape *x = &c->ex->graph->values[x_value].shape;
@@ -152,10 +148,8 @@ static void dropout_grad(const struct call *c)
 		call_output(c, 0)[i] = call_input(c, 0)[i] * call_input(c, 1)[i];
 }
 
-/*
- * Returns the sum over channel `channel` of (x - shift) * y, a plane at a time; y NULL: of x -
- * shift.
- */
+/* Returns the sum over channel `channel` of (x - shift) * y, a plane at a time; y NULL: of x -
+ * shift. */
 static float channel_sum(const int64_t *dims, int64_t channel, const float *x, float shift,
 			 const float *y)
 {

@@ -98,10 +98,8 @@ static struct layer layer_of(const struct call *c, const int64_t *x, const int64
 		y[2] * y[3]};
 }
 
-/*
- * Returns the position in the image of row `row` and column `column` of the unfolded matrix; -1:
- * padding.
- */
+/* Returns the position in the image of row `row` and column `column` of the unfolded matrix; -1:
+ * padding. */
 static int64_t unfold_index(const struct layer *l, int64_t row, int64_t column)
 {
 	const struct attributes *a = l->a;
@@ -153,10 +151,8 @@ static void clear(const struct call *c)
 	memset(call_output(c, 0), 0, (size_t)call_count(c) * sizeof(float));
 }
 
-/*
- * Computes the gradient of a bias: one sum for each of `channels`; `plane` consecutive elements
- * belong to one channel.
- */
+/* Computes the gradient of a bias: one sum for each of `channels`; `plane` consecutive elements
+ * belong to one channel. */
 static void sum_bias(const struct call *c, int64_t count, int64_t plane, int64_t channels)
 {
 	const float *dy = call_input(c, 1);

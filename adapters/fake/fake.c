@@ -43,10 +43,8 @@ struct fake {
 /* `supports` has no session, so the options of the session are stored for the process. */
 static struct fake_options process_options = FAKE_OPTIONS_INIT;
 
-/*
- * Returns true if faults are active: all but one at hello can be limited to the gate or to timed
- * processes.
- */
+/* Returns true if faults are active: all but one at hello can be limited to the gate or to timed
+ * processes. */
 static bool is_active(const struct fake *fake)
 {
 	bool gate = fake->slot_count <= GATE_SLOTS_MAX;
@@ -107,11 +105,9 @@ static _Noreturn void crash(void)
 	abort();
 }
 
-/*
- * Uses up memory. The process asks to be the kernel's first choice, so that other processes are
+/* Uses up memory. The process asks to be the kernel's first choice, so that other processes are
  * spared. It grows by less than 2 GiB a second, so that a parent that checks at intervals sees it
- * before the machine is full.
- */
+ * before the machine is full. */
 static _Noreturn void exhaust_memory(int64_t limit_mib)
 {
 	FILE *file = fopen("/proc/self/oom_score_adj", "w");
@@ -269,10 +265,8 @@ static void swap_channels(const struct shape *shape, float *data)
 	}
 }
 
-/*
- * Returns the first parameter of at least rank `rank`, with at least two rows if `rank` is above 0;
- * or VALUE_NONE.
- */
+/* Returns the first parameter of at least rank `rank`, with at least two rows if `rank` is above 0;
+ * or VALUE_NONE. */
 static int first_parameter(const struct graph *graph, int rank)
 {
 	for (int i = 0; i < graph->value_count; i++) {

@@ -1,7 +1,5 @@
-/*
- * Profiles of the fake adapter: the end of each node of the executor. Simulated waits are in no
- * node.
- */
+/* Profiles of the fake adapter: the end of each node of the executor. Simulated waits are in no
+ * node. */
 #ifndef PRONY_ADAPTERS_FAKE_FAKE_PROFILE_H
 #define PRONY_ADAPTERS_FAKE_FAKE_PROFILE_H
 

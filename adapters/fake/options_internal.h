@@ -67,10 +67,8 @@ struct fake_options {
 		.lr_scale = 1                                                                      \
 	}
 
-/*
- * Adds the options of `text` (separated by "," or "+"; may be "") to *options, which is unchanged
- * after an error. PRONY_UNSUPPORTED names the option, the nearest known one and its argument.
- */
+/* Adds the options of `text` (separated by "," or "+"; may be "") to *options, which is unchanged
+ * after an error. PRONY_UNSUPPORTED names the option, the nearest known one and its argument. */
 enum prony_status fake_options_parse(const char *text, struct fake_options *options,
 				     struct error *err);
 

@@ -100,10 +100,8 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 			    "stage %s: ONNX Runtime trains no more, its training packages ended "
 			    "with 1.19.2; only forward is measured",
 			    stage_name(recipe->stage));
-	/*
-	 * On shared cores spinning changes the result, so running without it is an option of its
-	 * own.
-	 */
+	/* On shared cores spinning changes the result, so running without it is an option of its
+	 * own. */
 	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
 	onnx_engine_refuse(graph, &reasons);
 	refuse_kernels(graph, &reasons);
@@ -243,10 +241,8 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	if (status != PRONY_OK)
 		return status;
 
-	/*
-	 * The C interface gives access neither to a session's initializers nor to its optimised
-	 * graph.
-	 */
+	/* The C interface gives access neither to a session's initializers nor to its optimised
+	 * graph. */
 	*built = (struct built){.parameters = -1, .macs = -1};
 	snprintf(built->notes, sizeof(built->notes),
 		 "weights are constants of the session: its optimiser may fold and pack them");

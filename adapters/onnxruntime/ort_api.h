@@ -1,8 +1,6 @@
-/*
- * The part of ONNX Runtime's C interface that prony calls. The Python package, where most users get
+/* The part of ONNX Runtime's C interface that prony calls. The Python package, where most users get
  * the library from, has no header. The function table is append-only ("New functions are always
- * added at the end", onnxruntime_c_api.h), so positions in it are stable.
- */
+ * added at the end", onnxruntime_c_api.h), so positions in it are stable. */
 #ifndef PRONY_ADAPTERS_ONNXRUNTIME_ORT_API_H
 #define PRONY_ADAPTERS_ONNXRUNTIME_ORT_API_H
 
@@ -41,10 +39,8 @@ enum ort_memory_type { ORT_MEMORY_DEFAULT = 0 };
 
 typedef void ort_unused(void);
 
-/*
- * OrtApi. The number after each member is its position; the gaps are functions that prony does not
- * call.
- */
+/* OrtApi. The number after each member is its position; the gaps are functions that prony does not
+ * call. */
 struct ort_api {
 	ort_unused *unused_0[1];
 	enum ort_error_code (*get_error_code)(const struct ort_status *status); /* 1 */

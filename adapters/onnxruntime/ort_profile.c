@@ -1,8 +1,6 @@
-/*
- * Profiles with ONNX Runtime's own profiler: a second session on the same model with
+/* Profiles with ONNX Runtime's own profiler: a second session on the same model with
  * EnableProfiling. At its end it writes an event per node of the optimised graph, in whole
- * microseconds.
- */
+ * microseconds. */
 #include "adapters/onnxruntime/ort_profile.h"
 
 #include <glob.h>

@@ -1,8 +1,6 @@
-/*
- * Threads that compute whole steps in parallel. ONNX Runtime has no streams; for throughput its
+/* Threads that compute whole steps in parallel. ONNX Runtime has no streams; for throughput its
  * documentation recommends several threads that call Run on one session, which computes each call
- * on its caller ("Thread management", intra_op_num_threads 1).
- */
+ * on its caller ("Thread management", intra_op_num_threads 1). */
 #ifndef PRONY_ADAPTERS_ONNXRUNTIME_ORT_STREAMS_H
 #define PRONY_ADAPTERS_ONNXRUNTIME_ORT_STREAMS_H
 

@@ -52,10 +52,8 @@ static enum prony_status list_devices(const struct ov_state *ov, const char *lib
 	return PRONY_OK;
 }
 
-/*
- * Precisions for which the device reports instructions; whether it can read such models is another
- * question.
- */
+/* Precisions for which the device reports instructions; whether it can read such models is another
+ * question. */
 static enum prony_status ask_precisions(const struct ov_state *ov, struct probe *found,
 					struct error *err)
 {
@@ -185,10 +183,8 @@ static enum prony_status ov_open(struct session *s, const struct recipe *recipe,
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "input stream with option throughput: steps in flight would still "
 				 "read a batch that is being replaced");
-	/*
-	 * These are the requested settings; build reads back those of the compiled network and
-	 * fails if they differ.
-	 */
+	/* These are the requested settings; build reads back those of the compiled network and
+	 * fails if they differ. */
 	*effective = (struct effective){.precision = recipe->precision, .threads = recipe->threads};
 	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
 	const struct ov_properties p = ov_properties_for(ov, recipe);
@@ -331,10 +327,8 @@ static enum prony_status ov_step(struct session *s, int slot, struct error *err)
 	if (!ov->throughput)
 		return ov_check(&ov->api, ov->api.ov_infer_request_infer(at->request), "infer",
 				err);
-	/*
-	 * The slot's last step is the oldest in flight, because there are as many requests as
-	 * slots.
-	 */
+	/* The slot's last step is the oldest in flight, because there are as many requests as
+	 * slots. */
 	enum prony_status status = ov_finish(ov, at, err);
 	if (status == PRONY_OK)
 		status = ov_check(&ov->api, ov->api.ov_infer_request_start_async(at->request),

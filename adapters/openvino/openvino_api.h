@@ -1,8 +1,6 @@
-/*
- * The functions of OpenVINO's C interface that prony calls (openvino/c/ of its package), with
+/* The functions of OpenVINO's C interface that prony calls (openvino/c/ of its package), with
  * prony's own prototypes, so that its headers are not needed for building. Numbers of element types
- * differ between releases: none is used here; they are read from the model's ports.
- */
+ * differ between releases: none is used here; they are read from the model's ports. */
 #ifndef PRONY_ADAPTERS_OPENVINO_OPENVINO_API_H
 #define PRONY_ADAPTERS_OPENVINO_OPENVINO_API_H
 
@@ -53,10 +51,8 @@ struct ov_profiling_list {
 	size_t count;
 };
 
-/*
- * Value of the property CACHE_ENCRYPTION, a pointer: a function that receives an exported model. It
- * is called twice, first without a buffer to get the size.
- */
+/* Value of the property CACHE_ENCRYPTION, a pointer: a function that receives an exported model. It
+ * is called twice, first without a buffer to get the size. */
 struct ov_encryption {
 	void (*encrypt)(const char *in, size_t bytes, char *out, size_t *out_bytes);
 	void (*decrypt)(const char *in, size_t bytes, char *out, size_t *out_bytes);

@@ -92,10 +92,8 @@ static enum prony_status feed(struct session *s, int slot, const struct tensor *
 	return status;
 }
 
-/*
- * ov_tensor_get_shape fails for a tensor without dimensions (ov_shape_create needs at least one);
- * it then has one element.
- */
+/* ov_tensor_get_shape fails for a tensor without dimensions (ov_shape_create needs at least one);
+ * it then has one element. */
 static enum prony_status output_shape(const struct ov_state *ov, const struct ov_tensor *tensor,
 				      size_t bytes, struct tensor *out, struct error *err)
 {

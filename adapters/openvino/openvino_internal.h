@@ -5,10 +5,8 @@
 #include "adapters/onnx_engine.h"
 #include "adapters/openvino/openvino_api.h"
 
-/*
- * Each slot has its own request over its batch, so a step sets nothing and several can be in
- * flight. Requests share the compiled network; inputs and outputs are their own.
- */
+/* Each slot has its own request over its batch, so a step sets nothing and several can be in
+ * flight. Requests share the compiled network; inputs and outputs are their own. */
 struct ov_slot {
 	struct ov_request *request;
 	struct ov_tensor **inputs, *output; /* output: a view of `logits` */
@@ -56,10 +54,8 @@ struct ov_properties {
 
 struct ov_properties ov_properties_for(const struct ov_state *ov, const struct recipe *recipe);
 
-/*
- * Compiles a model from the bytes of an ONNX file and checks that the requested settings took
- * effect.
- */
+/* Compiles a model from the bytes of an ONNX file and checks that the requested settings took
+ * effect. */
 enum prony_status ov_compile(struct ov_state *ov, const void *bytes, size_t length,
 			     const struct recipe *recipe, struct error *err);
 /* Creates slots with a request and room for input_count inputs each. */

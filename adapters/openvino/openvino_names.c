@@ -175,10 +175,8 @@ static bool holds(const char *text, const char *word)
 	return false;
 }
 
-/*
- * Whether a comma-separated list contains `name` or, with `goes_on`, a name that begins with it and
- * "_": nodes with several outputs have the names of all, "lstm_lstm.state".
- */
+/* Whether a comma-separated list contains `name` or, with `goes_on`, a name that begins with it and
+ * "_": nodes with several outputs have the names of all, "lstm_lstm.state". */
 static bool lists(const char *parts, const char *name, bool goes_on)
 {
 	size_t length = strlen(name);
@@ -193,10 +191,8 @@ static bool lists(const char *parts, const char *name, bool goes_on)
 	return false;
 }
 
-/*
- * Whether a parameter of the node is in the list, by its own name or its ONNX name (an LSTM's gates
- * have another order there).
- */
+/* Whether a parameter of the node is in the list, by its own name or its ONNX name (an LSTM's gates
+ * have another order there). */
 static bool has_weights(const struct graph *graph, const struct node *node, const char *weights)
 {
 	char arranged[320];
@@ -245,10 +241,8 @@ int ov_names_find(const struct ov_names *names, const struct graph *graph, const
 		const struct row *row = &names->rows[i];
 		bool same = !strcmp(row->name, node);
 
-		/*
-		 * A preparation step added by the plug-in contains the node's name:
-		 * "input_f32_abcd_bf16_acdb_Multiply_7493".
-		 */
+		/* A preparation step added by the plug-in contains the node's name:
+		 * "input_f32_abcd_bf16_acdb_Multiply_7493". */
 		if (!same && (strlen(row->name) <= longest || !holds(node, row->name)))
 			continue;
 		strbuf_clear(&text);

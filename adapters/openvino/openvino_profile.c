@@ -1,9 +1,7 @@
-/*
- * Profiles with OpenVINO's own counters: the model is compiled a second time with PERF_COUNT. The
+/* Profiles with OpenVINO's own counters: the model is compiled a second time with PERF_COUNT. The
  * CPU plug-in then keeps per node the total time of all runs in whole microseconds and their
  * number, and reports the truncated mean. The difference between the reports after and before the
- * steps gives the mean of the steps.
- */
+ * steps gives the mean of the steps. */
 #include "adapters/openvino/openvino_profile.h"
 
 #include <stdlib.h>
@@ -174,10 +172,8 @@ static bool is_fused(const struct ov_profiling *node)
 	return node->status != OV_NODE_EXECUTED && !strcmp(node->executed_as, "undef");
 }
 
-/*
- * The graph node of a compiled node, if known, and the names of all its parts: "conv1 + conv1.bn +
- * conv1.relu".
- */
+/* The graph node of a compiled node, if known, and the names of all its parts: "conv1 + conv1.bn +
+ * conv1.relu". */
 static void describe(const struct ov_state *ov, const struct ov_profiling_list *list, size_t at,
 		     struct arena *arena, struct profile_event *event)
 {

@@ -5,10 +5,8 @@
 #include "adapters/adapter.h"
 #include "adapters/openvino/openvino_internal.h"
 
-/*
- * Keeps a copy of the ONNX file's bytes and the recipe for a second compilation. `graph` is the
- * graph that the file was written from, borrowed; NULL if there is none.
- */
+/* Keeps a copy of the ONNX file's bytes and the recipe for a second compilation. `graph` is the
+ * graph that the file was written from, borrowed; NULL if there is none. */
 enum prony_status ov_profile_keep(struct ov_state *ov, const void *model, size_t length,
 				  const struct graph *graph, const struct recipe *recipe,
 				  struct error *err);

@@ -86,10 +86,8 @@ static void property_text(const struct ov_state *ov, const char *key, char *out,
 	ov->api.ov_free(value);
 }
 
-/*
- * Checks which settings took effect. OpenVINO silently replaces a precision that the processor
- * lacks (f32 for bf16), which would put the result into the wrong row.
- */
+/* Checks which settings took effect. OpenVINO silently replaces a precision that the processor
+ * lacks (f32 for bf16), which would put the result into the wrong row. */
 static enum prony_status check_effect(const struct ov_state *ov, const struct ov_properties *p,
 				      struct error *err)
 {

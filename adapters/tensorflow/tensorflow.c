@@ -20,13 +20,11 @@ struct series {
 	unsigned precisions;
 	bool onednn;	 /* the oneDNN kernels can be switched off */
 	int pools, idle; /* a session starts pools * intra + inter + idle threads */
-	/*
-	 * The library of 1.15 is its Python module. It leaves 161 functions and objects of Python
+	/* The library of 1.15 is its Python module. It leaves 161 functions and objects of Python
 	 * undefined; the C interface needs none of them. `python`: a library in the same folder
 	 * that defines these names (made when the framework is installed). `python_variable`:
 	 * environment variable with another library to use instead, such as libpython3.7m.so.1.0.
-	 * It is loaded first, with global symbols. NULL: not needed.
-	 */
+	 * It is loaded first, with global symbols. NULL: not needed. */
 	const char *python, *python_variable;
 };
 
@@ -195,10 +193,8 @@ static enum prony_status tensorflow1_supports(const struct graph *graph,
 	return supports(graph, recipe, series_1.precisions, why);
 }
 
-/*
- * Returns the threads inside an operation, computed from the number of threads that the session
- * started. Returns the requested number if this series cannot have started that many.
- */
+/* Returns the threads inside an operation, computed from the number of threads that the session
+ * started. Returns the requested number if this series cannot have started that many. */
 static int threads_of(const struct series *series, const struct tf_configuration *asked,
 		      int started)
 {
@@ -247,10 +243,8 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 		status = tf_session_mxcsr(&tf->running, &tf->api, &mxcsr, err);
 	if (status != PRONY_OK)
 		return status;
-	/*
-	 * Types belong to the operations of the graph. build reads them back and fails if they
-	 * differ.
-	 */
+	/* Types belong to the operations of the graph. build reads them back and fails if they
+	 * differ. */
 	*effective = (struct effective){
 		.precision = recipe->precision,
 		.threads = threads_of(tf->series, &wanted, started),

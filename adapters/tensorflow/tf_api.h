@@ -1,7 +1,5 @@
-/*
- * The functions of TensorFlow's C interface that prony calls (tensorflow/c/c_api.h), with its own
- * prototypes, so that building needs no header of TensorFlow. 1.15 and 2.21 both have them.
- */
+/* The functions of TensorFlow's C interface that prony calls (tensorflow/c/c_api.h), with its own
+ * prototypes, so that building needs no header of TensorFlow. 1.15 and 2.21 both have them. */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_API_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_API_H
 
@@ -126,18 +124,14 @@ struct tf_api {
 	struct tf_status *status; /* of the last call; prony calls from one thread */
 };
 
-/*
- * Loads the library, after loading `before` with global symbols (NULL: none). PRONY_MISSING if a
- * library cannot be loaded or lacks a function. Call tf_api_release afterwards.
- */
+/* Loads the library, after loading `before` with global symbols (NULL: none). PRONY_MISSING if a
+ * library cannot be loaded or lacks a function. Call tf_api_release afterwards. */
 enum prony_status tf_api_load(struct tf_api *api, const char *path, const char *before,
 			      struct error *err);
 void tf_api_release(struct tf_api *api);
 
-/*
- * Converts api->status of the last call; `what` names the attempted action. PRONY_UNSUPPORTED if
- * TensorFlow reports it as unimplemented or has no kernel, with TensorFlow's message.
- */
+/* Converts api->status of the last call; `what` names the attempted action. PRONY_UNSUPPORTED if
+ * TensorFlow reports it as unimplemented or has no kernel, with TensorFlow's message. */
 enum prony_status tf_check(const struct tf_api *api, const char *what, struct error *err);
 
 #endif

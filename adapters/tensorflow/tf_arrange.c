@@ -142,10 +142,8 @@ void tf_pad_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_slice(&t->e, tf_take(t, node, 0), pads, &lies));
 }
 
-/*
- * Reduces x, which has the memory layout of `value`, by `type` (Sum, Mean). Summed axes keep size
- * 1.
- */
+/* Reduces x, which has the memory layout of `value`, by `type` (Sum, Mean). Summed axes keep size
+ * 1. */
 static struct tf_output reduce(struct tf_translation *t, const char *type, struct tf_output x,
 			       int value, const struct reduction *r)
 {
@@ -200,8 +198,7 @@ static struct tf_output operand(struct tf_translation *t, const struct node *nod
 	return tf_turn(t, tf_reshape(&t->e, tf_take(t, node, i), &r.kept), &r.kept, true);
 }
 
-/*
- * Collects the terms of a sum of gradients and returns their number. Partial sums without another
+/* Collects the terms of a sum of gradients and returns their number. Partial sums without another
  * reader are replaced by their terms, because Python adds all gradients of a value with one AddN.
  */
 static int terms_of(struct tf_translation *t, const struct node *sum, struct tf_output *terms)

@@ -87,10 +87,8 @@ static struct tf_output finish(struct tf_emit *e, struct tf_description *descrip
 	return (struct tf_output){.operation = operation, .index = 0};
 }
 
-/*
- * Counts the MACs of a product: each output element uses all weight elements except those of the
- * last axis.
- */
+/* Counts the MACs of a product: each output element uses all weight elements except those of the
+ * last axis. */
 static void count_macs(struct tf_emit *e, const char *type, const struct tf_output *inputs,
 		       struct tf_output y)
 {

@@ -1,7 +1,5 @@
-/*
- * Appends operations to a TensorFlow graph. The emitter keeps the first error; later calls do
- * nothing. So the translation of an operator is a plain list of calls.
- */
+/* Appends operations to a TensorFlow graph. The emitter keeps the first error; later calls do
+ * nothing. So the translation of an operator is a plain list of calls. */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_EMIT_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_EMIT_H
 

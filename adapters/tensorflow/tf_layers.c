@@ -60,10 +60,8 @@ static struct tf_output as_image(struct tf_translation *t, struct tf_output x, i
 	return shape->rank == 4 ? x : tf_reshape(&t->e, x, &image);
 }
 
-/*
- * Keeps output 0, because the gradient reads the other outputs of the operation, which hold
- * reserved data.
- */
+/* Keeps output 0, because the gradient reads the other outputs of the operation, which hold
+ * reserved data. */
 void tf_batch_norm(struct tf_translation *t, const struct node *node)
 {
 	struct shape none = {.rank = 1, .dims = {0}}, lies = tf_lying_shape(t, node->outputs[0]);
@@ -168,10 +166,8 @@ void tf_dropout_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, mask.operation ? tf_binary(&t->e, "Mul", dy, mask) : dy);
 }
 
-/*
- * Swaps `axis` and the last axis, because TensorFlow's Softmax works on the last: {0, 1, 3, 2} for
- * axis 2 of 4.
- */
+/* Swaps `axis` and the last axis, because TensorFlow's Softmax works on the last: {0, 1, 3, 2} for
+ * axis 2 of 4. */
 static struct tf_output axis_last(struct tf_translation *t, struct tf_output x, int64_t axis,
 				  int rank)
 {
@@ -209,10 +205,8 @@ static struct tf_output normalised(struct tf_translation *t, const struct node *
 	return tf_binary(&t->e, "Mul", x, *inverse);
 }
 
-/*
- * Computed as tf.nn.moments and tf.nn.batch_normalization over the last axes, because TensorFlow
- * has no kernel for it.
- */
+/* Computed as tf.nn.moments and tf.nn.batch_normalization over the last axes, because TensorFlow
+ * has no kernel for it. */
 void tf_layer_norm(struct tf_translation *t, const struct node *node)
 {
 	int rank = tf_graph_shape(t, node->inputs[0])->rank;
@@ -309,10 +303,8 @@ static struct tf_output row_shares(struct tf_translation *t, const struct node *
 	return tf_binary(&t->e, "RealDiv", valid, tf_reduce(t, "Sum", valid, reduced, 1));
 }
 
-/*
- * Keeps the losses of the rows: the same operation also outputs the gradients of the logits. It
- * does not accept the label -1.
- */
+/* Keeps the losses of the rows: the same operation also outputs the gradients of the logits. It
+ * does not accept the label -1. */
 void tf_cross_entropy(struct tf_translation *t, const struct node *node)
 {
 	struct tf_output logits = tf_cast(&t->e, tf_take_plain(t, node, 0), TF_TYPE_FLOAT);

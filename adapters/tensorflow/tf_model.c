@@ -50,10 +50,8 @@ static struct tf_output pick(struct tf_emit *e, struct tf_output handles, struct
 	return tf_op(e, "GatherV2", TF_IN(handles, index, tf_index(e, 0)), NULL);
 }
 
-/*
- * Reads the batch of a slot. EnsureShape is needed because TensorFlow does not know the shape
- * behind a gathered handle.
- */
+/* Reads the batch of a slot. EnsureShape is needed because TensorFlow does not know the shape
+ * behind a gathered handle. */
 static struct tf_output read_batch(struct tf_emit *e, struct tf_output handles,
 				   struct tf_output index, enum tf_type type,
 				   const struct shape *shape)
@@ -74,10 +72,8 @@ static enum tf_type part_type(const struct value *value)
 	}
 }
 
-/*
- * Builds one part of the batch: the resources of all slots, the operation that fills one slot
- * (returned), and the value that a step reads.
- */
+/* Builds one part of the batch: the resources of all slots, the operation that fills one slot
+ * (returned), and the value that a step reads. */
 static struct tf_operation *build_part(struct tf_model *model, int value, struct tf_output now)
 {
 	struct tf_slots *s = &model->slots;

@@ -20,10 +20,8 @@ struct tf_part {
 	struct tf_output slots; /* the resources of all slots, as one tensor */
 };
 
-/*
- * The batches of all slots are resources. A step reads the slot in the resource `index` and
- * advances `index` to the next slot, so that rotating slots need no second run and no feed.
- */
+/* The batches of all slots are resources. A step reads the slot in the resource `index` and
+ * advances `index` to the next slot, so that rotating slots need no second run and no feed. */
 struct tf_slots {
 	int count, next;		    /* slot of the next step */
 	struct tf_output index;		    /* the resource */
@@ -58,10 +56,8 @@ struct tf_model {
 	bool train, backward;	    /* from the stage */
 };
 
-/*
- * Builds the network in the session's graph and fills the variables. `graph` gets prony's backward
- * pass if the stage needs it. On failure the model is partly built; release it.
- */
+/* Builds the network in the session's graph and fills the variables. `graph` gets prony's backward
+ * pass if the stage needs it. On failure the model is partly built; release it. */
 enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api,
 				const struct tf_running *running, struct graph *graph,
 				const struct recipe *recipe, bool last,
@@ -79,10 +75,8 @@ enum prony_status tf_model_fetch(struct tf_model *model, const struct tf_output 
 
 /* tf_update.c: the last operations of a training step. */
 
-/*
- * Appends the update of every trained variable to `targets`, and the operations that initialise the
- * optimiser's variables to `start`. Each gets at most 3 entries per variable.
- */
+/* Appends the update of every trained variable to `targets`, and the operations that initialise the
+ * optimiser's variables to `start`. Each gets at most 3 entries per variable. */
 void tf_updates_build(struct tf_model *model, const struct recipe *recipe,
 		      struct tf_operation **targets, int *target_count, struct tf_operation **start,
 		      int *start_count);

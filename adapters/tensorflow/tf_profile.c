@@ -1,7 +1,5 @@
-/*
- * Profiles with TensorFlow's own tracing (RunOptions.trace_level SOFTWARE_TRACE). The RunMetadata
- * of a traced run says when each operation ran and in which thread.
- */
+/* Profiles with TensorFlow's own tracing (RunOptions.trace_level SOFTWARE_TRACE). The RunMetadata
+ * of a traced run says when each operation ran and in which thread. */
 #include "adapters/tensorflow/tf_profile.h"
 
 #include <ctype.h>
@@ -32,10 +30,8 @@ void tf_profile_stop(struct tf_model *model)
 	model->profile = (struct tf_profile){.options = NULL};
 }
 
-/*
- * Returns the number in the name of an operation of prony: "p.conv1.12",
- * "p.conv1.12-0-Transpose..."; -1 for an operation that TensorFlow added.
- */
+/* Returns the number in the name of an operation of prony: "p.conv1.12",
+ * "p.conv1.12-0-Transpose..."; -1 for an operation that TensorFlow added. */
 static int number_of(const char *name)
 {
 	size_t length = strcspn(name, "/-:");
@@ -79,11 +75,9 @@ static bool is_name(const char *text, size_t length, const char *name)
 	return true;
 }
 
-/*
- * Returns the product in a fused operation. The operation has the name of the last fused node:
+/* Returns the product in a fused operation. The operation has the name of the last fused node:
  * "p.relu1.31 = _FusedConv2D(p.batch.28, p.conv1.weight.2, ...)". The product is the node with that
- * weight.
- */
+ * weight. */
 static int product_of(const struct tf_model *model, const char *label)
 {
 	const struct graph *graph = model->graph;
@@ -192,11 +186,9 @@ enum prony_status tf_profile_stepped(struct tf_model *model, int64_t step, struc
 	return status;
 }
 
-/*
- * Returns the difference between the harness's clock and TensorFlow's, which is the time of day. No
+/* Returns the difference between the harness's clock and TensorFlow's, which is the time of day. No
  * operation runs outside its step. This bounds the difference to a few microseconds; the middle is
- * returned.
- */
+ * returned. */
 static int64_t clocks_apart(const int64_t *instants, const struct profile_log *log)
 {
 	int64_t low = INT64_MIN, high = INT64_MAX;

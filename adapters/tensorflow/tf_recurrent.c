@@ -1,8 +1,6 @@
-/*
- * Translates recurrent layers. LSTM is TensorFlow's fused BlockLSTM: one operation for all time
+/* Translates recurrent layers. LSTM is TensorFlow's fused BlockLSTM: one operation for all time
  * steps, with one matrix for input and state. RNN has no fused operation: its steps are unrolled in
- * the graph, as Keras does with unroll=True.
- */
+ * the graph, as Keras does with unroll=True. */
 #include "adapters/tensorflow/tf_translate_internal.h"
 
 /* Batch, time, features and hidden units of a recurrent node. */
@@ -35,10 +33,8 @@ static struct tf_output zeros(struct tf_translation *t, int rank, const int64_t 
 	return tf_binary(&t->e, "Fill", tf_indices(&t->e, dims, rank), zero);
 }
 
-/*
- * Sets the nine common inputs of BlockLSTM and its gradient. The three peephole vectors are not
- * used.
- */
+/* Sets the nine common inputs of BlockLSTM and its gradient. The three peephole vectors are not
+ * used. */
 static void lstm_inputs(struct tf_translation *t, const struct node *lstm, struct tf_output *in)
 {
 	struct sizes s = sizes_of(t, lstm);
@@ -105,10 +101,8 @@ void tf_lstm_grad(struct tf_translation *t, const struct node *node)
 	give_weight(t, node, 3, tf_nth(d, 7));
 }
 
-/*
- * Keeps x as a matrix ordered by time step. `states`: the states before each step, and the last
- * state.
- */
+/* Keeps x as a matrix ordered by time step. `states`: the states before each step, and the last
+ * state. */
 void tf_rnn(struct tf_translation *t, const struct node *node)
 {
 	struct sizes s = sizes_of(t, node);

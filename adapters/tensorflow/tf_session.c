@@ -10,10 +10,8 @@
 #define CONFIG_BYTES 96
 #define PROBE_ALIGNMENT 64 /* TensorFlow needs this to use memory without a copy */
 
-/*
- * A serialized ConfigProto (tensorflow/core/protobuf/config.proto); the numbers below are its field
- * numbers.
- */
+/* A serialized ConfigProto (tensorflow/core/protobuf/config.proto); the numbers below are its field
+ * numbers. */
 struct config {
 	unsigned char bytes[CONFIG_BYTES];
 	size_t length;
@@ -126,10 +124,8 @@ static enum prony_status assign_once(const struct tf_running *running, const str
 	return tf_check(api, "look at its thread", err);
 }
 
-/*
- * A variable is assigned a tensor over prony's memory, and then another one. The second assignment
- * releases prony's memory on the thread that runs operations.
- */
+/* A variable is assigned a tensor over prony's memory, and then another one. The second assignment
+ * releases prony's memory on the thread that runs operations. */
 enum prony_status tf_session_mxcsr(const struct tf_running *running, const struct tf_api *api,
 				   uint32_t *out, struct error *err)
 {

@@ -15,11 +15,9 @@ struct tf_running {
 	struct tf_session *session;
 };
 
-/*
- * Starts a session on an empty graph; the next run includes operations appended later. The first
+/* Starts a session on an empty graph; the next run includes operations appended later. The first
  * session of a process fixes the threads of all sessions. Call tf_session_close afterwards, also
- * after a failure.
- */
+ * after a failure. */
 enum prony_status tf_session_open(struct tf_running *running, const struct tf_api *api,
 				  const struct tf_configuration *configuration, struct error *err);
 void tf_session_close(struct tf_running *running, const struct tf_api *api);
@@ -28,10 +26,8 @@ void tf_session_close(struct tf_running *running, const struct tf_api *api);
 enum prony_status tf_session_devices(const struct tf_running *running, const struct tf_api *api,
 				     const char *type, int *count, struct error *err);
 
-/*
- * *out gets the MXCSR of the thread that runs operations; 0 if there is none or it was not
- * observed.
- */
+/* *out gets the MXCSR of the thread that runs operations; 0 if there is none or it was not
+ * observed. */
 enum prony_status tf_session_mxcsr(const struct tf_running *running, const struct tf_api *api,
 				   uint32_t *out, struct error *err);
 

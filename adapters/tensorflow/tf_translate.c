@@ -4,10 +4,8 @@
 #include "adapters/reasons.h"
 #include "adapters/tensorflow/tf_translate_internal.h"
 
-/*
- * The translation of an operator; its gradient (of the input, or of everything); the gradient of
- * its weight.
- */
+/* The translation of an operator; its gradient (of the input, or of everything); the gradient of
+ * its weight. */
 static const struct row {
 	tf_operator *forward, *gradient, *of_weight;
 } rows[OP_COUNT] = {

@@ -1,8 +1,6 @@
-/*
- * Translates a graph, forward and backward, to TensorFlow operations. The backward pass has the
+/* Translates a graph, forward and backward, to TensorFlow operations. The backward pass has the
  * operations that Python's gradients emit, node by node: the C interface cannot differentiate all
- * operations and differentiates some wrongly (LRN, dilations).
- */
+ * operations and differentiates some wrongly (LRN, dilations). */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_TRANSLATE_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_TRANSLATE_H
 
@@ -32,22 +30,16 @@ struct tf_translation {
 	struct arena *arena;
 };
 
-/*
- * Translates the nodes from `first` to before `end`. Weights, input, labels and states already have
- * values. A missing TensorFlow kernel is only found when the graph runs.
- */
+/* Translates the nodes from `first` to before `end`. Weights, input, labels and states already have
+ * values. A missing TensorFlow kernel is only found when the graph runs. */
 enum prony_status tf_translate(struct tf_translation *t, int first, int end, struct error *err);
 
-/*
- * Whether a convolution is depthwise (a weight for each input channel) and TensorFlow has a
- * depthwise operation for it.
- */
+/* Whether a convolution is depthwise (a weight for each input channel) and TensorFlow has a
+ * depthwise operation for it. */
 bool tf_is_depthwise(const struct graph *graph, const struct node *conv);
 
-/*
- * Whether only this product reads its weight. The weight is then stored as [in, out], the usual
- * order in TensorFlow, whatever the order in the graph.
- */
+/* Whether only this product reads its weight. The weight is then stored as [in, out], the usual
+ * order in TensorFlow, whatever the order in the graph. */
 bool tf_is_own_weight(const struct graph *graph, const struct node *gemm);
 
 /* Adds what TensorFlow's operations cannot express, each with its reason. */

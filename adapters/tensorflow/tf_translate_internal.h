@@ -9,17 +9,13 @@
 struct tf_output tf_take(struct tf_translation *t, const struct node *node, int i);
 struct tf_output tf_take_plain(struct tf_translation *t, const struct node *node, int i);
 
-/*
- * Sets output i of a node, given in memory order or in graph order. PRONY_MISMATCH if the shape
- * that TensorFlow infers differs from the graph's.
- */
+/* Sets output i of a node, given in memory order or in graph order. PRONY_MISMATCH if the shape
+ * that TensorFlow infers differs from the graph's. */
 void tf_give(struct tf_translation *t, const struct node *node, int i, struct tf_output y);
 void tf_give_plain(struct tf_translation *t, const struct node *node, int i, struct tf_output y);
 
-/*
- * Transposes an image with channels last to graph order, or back; `shape` is the shape in the
- * graph. It is a reshape if only axes of one element move.
- */
+/* Transposes an image with channels last to graph order, or back; `shape` is the shape in the
+ * graph. It is a reshape if only axes of one element move. */
 struct tf_output tf_turn(struct tf_translation *t, struct tf_output x, const struct shape *shape,
 			 bool back);
 

@@ -21,11 +21,9 @@ static struct tf_output slot_of(struct tf_emit *e, const struct tf_variable *var
 	return handle;
 }
 
-/*
- * Uses the fused optimiser operations of tf.compat.v1.train. They keep the learning rate outside
+/* Uses the fused optimiser operations of tf.compat.v1.train. They keep the learning rate outside
  * the momentum, as prony's definition does (Keras's fused operation has it inside), and RMSprop's
- * epsilon inside the root.
- */
+ * epsilon inside the root. */
 static struct tf_operation *update(struct tf_emit *e, const struct recipe *recipe,
 				   const struct tf_variable *variable, struct tf_output gradient,
 				   struct tf_operation **start, int *start_count)
@@ -98,10 +96,8 @@ void tf_gradients_build(struct tf_model *model, struct tf_operation **targets, i
 	}
 }
 
-/*
- * FusedBatchNorm returns the variance with divisor n - 1 for the running statistics; prony's has
- * divisor n.
- */
+/* FusedBatchNorm returns the variance with divisor n - 1 for the running statistics; prony's has
+ * divisor n. */
 static double variance_factor(const struct graph *graph, const struct node *norm, int state)
 {
 	const struct shape *x = &graph->values[norm->inputs[0]].shape;

@@ -41,10 +41,8 @@ static const struct node *reader_of(const struct graph *graph, int value, int *i
 	return NULL;
 }
 
-/*
- * Plans a weight as [in, out]. If its input is an image flattened in memory order, `in` runs over
- * H, W, C.
- */
+/* Plans a weight as [in, out]. If its input is an image flattened in memory order, `in` runs over
+ * H, W, C. */
 static void plan_gemm(const struct tf_translation *t, const struct node *gemm,
 		      struct tf_weight *weight, struct shape *shape)
 {
@@ -59,10 +57,8 @@ static void plan_gemm(const struct tf_translation *t, const struct node *gemm,
 					 (const int[]){2, 1, 0});
 }
 
-/*
- * Plans the weights of a recurrent layer. An LSTM has one matrix: the rows of the input, then those
- * of the state.
- */
+/* Plans the weights of a recurrent layer. An LSTM has one matrix: the rows of the input, then those
+ * of the state. */
 static void plan_recurrent(const struct tf_translation *t, const struct node *node, int input,
 			   struct tf_weight *weight, struct shape *shape)
 {

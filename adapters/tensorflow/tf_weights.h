@@ -1,7 +1,5 @@
-/*
- * The TensorFlow variables of a network: which variable holds which parameters and running
- * statistics of the graph, and in which order.
- */
+/* The TensorFlow variables of a network: which variable holds which parameters and running
+ * statistics of the graph, and in which order. */
 #ifndef PRONY_ADAPTERS_TENSORFLOW_TF_WEIGHTS_H
 #define PRONY_ADAPTERS_TENSORFLOW_TF_WEIGHTS_H
 
@@ -30,10 +28,8 @@ struct tf_weights {
 	int weight_count, variable_count;
 };
 
-/*
- * Plans the variables, and appends a resource, a placeholder and a read for each. Sets the values
- * of the translation that nodes read. Arrays are in the translation's arena.
- */
+/* Plans the variables, and appends a resource, a placeholder and a read for each. Sets the values
+ * of the translation that nodes read. Arrays are in the translation's arena. */
 void tf_weights_build(struct tf_translation *t, struct tf_weights *out);
 
 /* Copies a weight between graph order and its place in the data of its variable. */

@@ -6,11 +6,9 @@
 
 #include "graph/window.h"
 
-/*
- * Padding of the input: TensorFlow's name for it, or explicit zeros before the operation, as in
+/* Padding of the input: TensorFlow's name for it, or explicit zeros before the operation, as in
  * Keras's own models. Conv2D accepts explicit_paddings, but its gradients then do not use oneDNN: a
- * convolution of ResNet-50 is 1.3 times as slow in fp32, 120 times in bf16 (docs/measured).
- */
+ * convolution of ResNet-50 is 1.3 times as slow in fp32, 120 times in bf16 (docs/measured). */
 struct padding {
 	const char *word; /* SAME or VALID */
 	bool before;	  /* pad first, then use VALID */
@@ -135,10 +133,8 @@ static void split(struct tf_translation *t, struct tf_output x, int axis, int64_
 		out[i] = tf_nth(first, parts > 1 ? i : x.index);
 }
 
-/*
- * Returns the number of parallel convolutions. Groups are separate convolutions, as in TensorFlow's
- * own AlexNet, because its CPU kernel has no groups.
- */
+/* Returns the number of parallel convolutions. Groups are separate convolutions, as in TensorFlow's
+ * own AlexNet, because its CPU kernel has no groups. */
 static int64_t parts_of(const struct tf_translation *t, const struct node *conv)
 {
 	return tf_is_depthwise(t->graph, conv) ? 1 : conv->attributes.group;
@@ -252,10 +248,8 @@ static struct tf_output pool(struct tf_translation *t, const struct node *forwar
 			     TF_TEXT("padding", padding)));
 }
 
-/*
- * Keeps the input, padded if TensorFlow has no name for the padding. The padding value is never the
- * maximum.
- */
+/* Keeps the input, padded if TensorFlow has no name for the padding. The padding value is never the
+ * maximum. */
 void tf_max_pool(struct tf_translation *t, const struct node *node)
 {
 	struct padding p = node_padding(t, node);
@@ -279,11 +273,9 @@ void tf_max_pool_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, p.before ? crop_sides(t, dx, p.pads, &x) : dx);
 }
 
-/*
- * Returns a correction factor per window. TensorFlow divides by the number of elements inside x
+/* Returns a correction factor per window. TensorFlow divides by the number of elements inside x
  * (SAME), or by the whole window after explicit padding. Where the graph needs another divisor, the
- * result is multiplied by this factor.
- */
+ * result is multiplied by this factor. */
 static struct tf_output correction(struct tf_translation *t, const struct node *node,
 				   struct tf_output like)
 {
@@ -301,10 +293,8 @@ static struct tf_output correction(struct tf_translation *t, const struct node *
 	return tf_numbers(&t->e, like, &shape, factors);
 }
 
-/*
- * The padding name that gives exactly this average; NULL if the input must be padded and the result
- * corrected.
- */
+/* The padding name that gives exactly this average; NULL if the input must be padded and the result
+ * corrected. */
 static const char *average_word(const struct tf_translation *t, const struct node *node)
 {
 	struct padding p = node_padding(t, node);

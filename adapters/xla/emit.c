@@ -6,10 +6,8 @@
 
 #include "adapters/xla/emit_internal.h"
 
-/*
- * The function that writes an operator; its gradient (of the input, or of everything); the gradient
- * of its weight.
- */
+/* The function that writes an operator; its gradient (of the input, or of everything); the gradient
+ * of its weight. */
 static const struct row {
 	emit_function *forward, *gradient, *of_weight;
 } rows[OP_COUNT] = {
@@ -112,10 +110,8 @@ static void add_batch(struct emitter *l, struct program *out, enum value_kind ki
 	}
 }
 
-/*
- * Lists the arguments: first those that results overwrite, in the order of the results; the batch
- * last.
- */
+/* Lists the arguments: first those that results overwrite, in the order of the results; the batch
+ * last. */
 static void list_arguments(struct emitter *l, struct program *out)
 {
 	const struct shape two = {.rank = 1, .dims = {2}};

@@ -1,7 +1,5 @@
-/*
- * Writes a graph as one StableHLO function for a stage of a recipe: forward, backward and update.
- * Values that change between steps are arguments that the results overwrite (donation).
- */
+/* Writes a graph as one StableHLO function for a stage of a recipe: forward, backward and update.
+ * Values that change between steps are arguments that the results overwrite (donation). */
 #ifndef PRONY_ADAPTERS_XLA_EMIT_H
 #define PRONY_ADAPTERS_XLA_EMIT_H
 
@@ -35,18 +33,14 @@ struct program {
 	size_t bytes;
 	struct port *arguments, *results; /* in the arena */
 	int argument_count, result_count;
-	/*
-	 * The last arguments are a batch: the inputs and, for training, the labels. For i < kept,
-	 * result i takes the memory of argument i and is argument i of the next step.
-	 */
+	/* The last arguments are a batch: the inputs and, for training, the labels. For i < kept,
+	 * result i takes the memory of argument i and is argument i of the next step. */
 	int kept;
 	int64_t macs; /* of the forward pass, counted while writing */
 };
 
-/*
- * Appends the backward pass to the graph if the stage needs it, and writes the program. `exact` as
- * in hlo.h. The caller frees out->text.
- */
+/* Appends the backward pass to the graph if the stage needs it, and writes the program. `exact` as
+ * in hlo.h. The caller frees out->text. */
 enum prony_status emit_program(struct graph *graph, const struct recipe *recipe, bool exact,
 			       struct arena *arena, struct program *out, struct error *err);
 

@@ -13,10 +13,8 @@ static struct hlo turned(struct emitter *l, struct hlo x, int value, bool back)
 	return emit_arrange(l, x, back ? given : order, back ? order : given, x.shape.rank);
 }
 
-/*
- * A reshape keeps the graph order of elements. Flattening an image in memory order, and the
- * gradient of that, need no transposition.
- */
+/* A reshape keeps the graph order of elements. Flattening an image in memory order, and the
+ * gradient of that, need no transposition. */
 void emit_reshape(struct emitter *l, const struct node *node)
 {
 	bool gradient = node->differentiates >= 0;

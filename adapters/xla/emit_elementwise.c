@@ -6,11 +6,9 @@
 
 #include "adapters/xla/emit_internal.h"
 
-/*
- * The definitions of graph/elementwise.c in postfix notation. x: the element, or in a slope the
+/* The definitions of graph/elementwise.c in postfix notation. x: the element, or in a slope the
  * value that operator_row gives for the gradient. a, b: alpha and beta. low, high: the bounds of
- * Clip. "c p q ?" is p if c holds, else q. An operator with its own gradient code has no slope.
- */
+ * Clip. "c p q ?" is p if c holds, else q. An operator with its own gradient code has no slope. */
 struct function {
 	const char *value, *slope;
 };

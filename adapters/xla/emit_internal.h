@@ -29,10 +29,8 @@ typedef void emit_function(struct emitter *l, const struct node *node);
 /* The shape in the graph, and the shape in memory. */
 const struct shape *emit_shape(const struct emitter *l, int value);
 struct shape emit_lying(const struct emitter *l, int value);
-/*
- * emit_axis: the place in memory order of an axis of the graph. emit_order: the graph axis at each
- * place. emit_channel: the place of the channels (axis 1) in any value of that rank.
- */
+/* emit_axis: the place in memory order of an axis of the graph. emit_order: the graph axis at each
+ * place. emit_channel: the place of the channels (axis 1) in any value of that rank. */
 int emit_axis(const struct emitter *l, int value, int64_t axis);
 void emit_order(const struct emitter *l, int value, int *out);
 int emit_channel(int rank);
@@ -47,10 +45,8 @@ struct hlo emit_input_f32(struct emitter *l, const struct node *node, int i);
 /* Sets output i, given in memory order; it may be absent. */
 void emit_output(struct emitter *l, const struct node *node, int i, struct hlo y);
 
-/*
- * Transposes x, whose dimension i is axis from[i] of some shape, so that its dimensions are `to`.
- * Dimensions of one element are added or removed.
- */
+/* Transposes x, whose dimension i is axis from[i] of some shape, so that its dimensions are `to`.
+ * Dimensions of one element are added or removed. */
 struct hlo emit_arrange(struct emitter *l, struct hlo x, const int *from, const int *to, int count);
 /* Broadcasts x, whose dimension i is axis from[i] of a value, to that value in memory order. */
 struct hlo emit_spread(struct emitter *l, struct hlo x, const int *from, int value);

@@ -66,10 +66,8 @@ void emit_average_pool(struct emitter *l, const struct node *node)
 			     &x.shape));
 }
 
-/*
- * Each element of x gets the sum over the windows that contain it: dy, spaced by `stride`, is
- * summed over windows.
- */
+/* Each element of x gets the sum over the windows that contain it: dy, spaced by `stride`, is
+ * summed over windows. */
 void emit_average_pool_grad(struct emitter *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -255,10 +253,8 @@ void emit_layer_norm_grad(struct emitter *l, const struct node *node)
 	give_row_sum(&n, node, 2, dy);
 }
 
-/*
- * Sums `size` channels around each channel. An even size includes one more channel above it, or
- * below it if more_below.
- */
+/* Sums `size` channels around each channel. An even size includes one more channel above it, or
+ * below it if more_below. */
 static struct hlo sum_around(struct emitter *l, struct hlo x, int64_t size, bool more_below)
 {
 	int channel = emit_channel(x.shape.rank);
@@ -292,10 +288,8 @@ void emit_lrn(struct emitter *l, const struct node *node)
 		    hlo_binary(&l->h, "multiply", x, hlo_with(&l->h, "power", scale, -a->beta)));
 }
 
-/*
- * dx = dy scale^-beta - 2 alpha beta / size * x * s, where s is the sum of dy y / scale over the
- * surrounding channels.
- */
+/* dx = dy scale^-beta - 2 alpha beta / size * x * s, where s is the sum of dy y / scale over the
+ * surrounding channels. */
 void emit_lrn_grad(struct emitter *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -418,10 +412,8 @@ static struct hlo is_label(struct emitter *l, const struct node *node, const str
 			   hlo_broadcast(&l->h, labels, &rows, shape));
 }
 
-/*
- * The mean over the valid labels of log(sum of e^logit) - (logit of the label), with the largest
- * logit subtracted from all logits.
- */
+/* The mean over the valid labels of log(sum of e^logit) - (logit of the label), with the largest
+ * logit subtracted from all logits. */
 void emit_cross_entropy(struct emitter *l, const struct node *node)
 {
 	static const int all[] = {0, 1};
@@ -475,10 +467,8 @@ void emit_half_squares_grad(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, emit_input(l, node, 0));
 }
 
-/*
- * The result of Gather is computed in graph order. Tables and indices of four dimensions are stored
- * in another order and are refused.
- */
+/* The result of Gather is computed in graph order. Tables and indices of four dimensions are stored
+ * in another order and are refused. */
 void emit_gather(struct emitter *l, const struct node *node)
 {
 	struct hlo indices = emit_value_as(l, node->inputs[1], HLO_I32);

@@ -49,10 +49,8 @@ void emit_conv(struct emitter *l, const struct node *node)
 	emit_output(l, node, 0, y);
 }
 
-/*
- * dx is dy, spaced by `stride`, convolved with the reversed weights, with inputs and outputs
- * exchanged. With groups this is done within each group: O of H x W x I x O becomes I.
- */
+/* dx is dy, spaced by `stride`, convolved with the reversed weights, with inputs and outputs
+ * exchanged. With groups this is done within each group: O of H x W x I x O becomes I. */
 void emit_conv_grad_input(struct emitter *l, const struct node *node)
 {
 	static const int to_inputs[] = {0, 1, 4, 3, 2};

@@ -1,8 +1,6 @@
-/*
- * Writes recurrent layers as a loop over time that multiplies by the last state. The product with
+/* Writes recurrent layers as a loop over time that multiplies by the last state. The product with
  * the input is computed for all steps before the loop, the gradients of the weights for all steps
- * after it. The forward pass keeps what the backward pass reads.
- */
+ * after it. The forward pass keeps what the backward pass reads. */
 #include "adapters/xla/emit_internal.h"
 
 struct layer {
@@ -141,10 +139,8 @@ static void forward(struct emitter *l, const struct node *node, int64_t gates)
 /* Values carried by the backward loop: DSTATE to DSUMS change, the others are read only. */
 enum { DSTATE, DCELL, DSUMS, DWEIGHTS, DKEPT, DGATES };
 
-/*
- * Returns the gradient of the sums of one LSTM step; *dcell becomes the gradient of the previous
- * cell.
- */
+/* Returns the gradient of the sums of one LSTM step; *dcell becomes the gradient of the previous
+ * cell. */
 static struct hlo lstm_step_grad(struct emitter *l, const struct layer *layer,
 				 const struct hlo_loop *loop, struct hlo step, struct hlo *dcell)
 {

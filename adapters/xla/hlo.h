@@ -1,7 +1,5 @@
-/*
- * Writes StableHLO (openxla.org/stablehlo/spec) as MLIR text. Each function appends an operation,
- * or none if it would change nothing, and returns the result. All shapes are known.
- */
+/* Writes StableHLO (openxla.org/stablehlo/spec) as MLIR text. Each function appends an operation,
+ * or none if it would change nothing, and returns the result. All shapes are known. */
 #ifndef PRONY_ADAPTERS_XLA_HLO_H
 #define PRONY_ADAPTERS_XLA_HLO_H
 
@@ -55,27 +53,21 @@ struct hlo hlo_iota(struct hlo_text *h, enum hlo_type type, const struct shape *
 struct hlo hlo_reshape(struct hlo_text *h, struct hlo x, const struct shape *shape);
 /* Dimension i of the result is dimension order[i] of x. */
 struct hlo hlo_transpose(struct hlo_text *h, struct hlo x, const int *order);
-/*
- * Dimension i of x becomes dimension to[i] of the result; `to` is ascending, and the sizes must
- * match.
- */
+/* Dimension i of x becomes dimension to[i] of the result; `to` is ascending, and the sizes must
+ * match. */
 struct hlo hlo_broadcast(struct hlo_text *h, struct hlo x, const int *to,
 			 const struct shape *shape);
 struct hlo hlo_slice(struct hlo_text *h, struct hlo x, int axis, int64_t start, int64_t end,
 		     int64_t step);
-/*
- * Pads each dimension with elements before, after and between those of x; low and high may be
- * negative.
- */
+/* Pads each dimension with elements before, after and between those of x; low and high may be
+ * negative. */
 struct hlo hlo_pad(struct hlo_text *h, struct hlo x, double value, const int64_t *low,
 		   const int64_t *high, const int64_t *interior);
 struct hlo hlo_concatenate(struct hlo_text *h, const struct hlo *parts, int count, int axis);
 struct hlo hlo_reverse(struct hlo_text *h, struct hlo x, int first, int second);
 
-/*
- * Reduces by "add" or "maximum" over axes, which are removed. Sums of bf16 are computed and
- * returned in fp32.
- */
+/* Reduces by "add" or "maximum" over axes, which are removed. Sums of bf16 are computed and
+ * returned in fp32. */
 struct hlo hlo_reduce(struct hlo_text *h, const char *op, struct hlo x, const int *axes, int count);
 
 struct hlo_window {
@@ -84,17 +76,13 @@ struct hlo_window {
 };
 struct hlo hlo_reduce_window(struct hlo_text *h, const char *op, struct hlo x,
 			     const struct hlo_window *window);
-/*
- * Adds each element of dy at the position of the first maximum in its window of x. Without
- * dilation.
- */
+/* Adds each element of dy at the position of the first maximum in its window of x. Without
+ * dilation. */
 struct hlo hlo_select_and_scatter(struct hlo_text *h, struct hlo x, struct hlo dy,
 				  const struct hlo_window *window);
 
-/*
- * Returns the rows of a table (first dimension) selected by indices. The shape is that of the
- * indices followed by that of a row.
- */
+/* Returns the rows of a table (first dimension) selected by indices. The shape is that of the
+ * indices followed by that of a row. */
 struct hlo hlo_rows(struct hlo_text *h, struct hlo table, struct hlo indices);
 /* Returns a table of zeros with the rows of dy added at their indices. */
 struct hlo hlo_add_rows(struct hlo_text *h, struct hlo dy, struct hlo indices,
@@ -113,21 +101,17 @@ struct hlo hlo_convolution(struct hlo_text *h, struct hlo lhs, struct hlo rhs,
 struct hlo hlo_dot(struct hlo_text *h, struct hlo a, int over_a, struct hlo b, int over_b,
 		   enum hlo_type type);
 
-/*
- * hlo_entry returns entry `index` (an I32 scalar) of the first dimension, without that dimension.
- * hlo_with_entry returns x with the entry replaced.
- */
+/* hlo_entry returns entry `index` (an I32 scalar) of the first dimension, without that dimension.
+ * hlo_with_entry returns x with the entry replaced. */
 struct hlo hlo_entry(struct hlo_text *h, struct hlo x, struct hlo index);
 struct hlo hlo_with_entry(struct hlo_text *h, struct hlo x, struct hlo entry, struct hlo index);
 
 /* Returns random bits of a shape (U32); *state (2 x U64) becomes the next state. */
 struct hlo hlo_random(struct hlo_text *h, struct hlo *state, const struct shape *shape);
 
-/*
- * A loop over index = 0 .. trips - 1 that carries the values `carried`. hlo_loop_begin sets
+/* A loop over index = 0 .. trips - 1 that carries the values `carried`. hlo_loop_begin sets
  * `inside`, the values in the body. hlo_loop_end takes the next values and sets `after`, the values
- * after the loop.
- */
+ * after the loop. */
 #define HLO_CARRIED 12
 struct hlo_loop {
 	int64_t trips;

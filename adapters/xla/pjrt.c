@@ -92,11 +92,9 @@ enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *e
 	return check(pjrt, api->plugin_initialize(&initialize), "initialise the plug-in", err);
 }
 
-/*
- * Creates the client. The CPU plug-in makes four devices of one processor unless an option sets the
+/* Creates the client. The CPU plug-in makes four devices of one processor unless an option sets the
  * number. Plug-ins that refuse the option are started without it. *refusal: the reason of the
- * refusal; "" if the option was accepted.
- */
+ * refusal; "" if the option was accepted. */
 static enum prony_status create_client(struct pjrt *pjrt, struct error *refusal, struct error *err)
 {
 	static const char name[] = "cpu_device_count";
@@ -227,11 +225,9 @@ bool pjrt_attribute(const struct pjrt *pjrt, const char *name, char *out, size_t
 enum prony_status pjrt_compile(const struct pjrt *pjrt, const char *text, size_t bytes,
 			       struct pjrt_executable **out, struct error *err)
 {
-	/*
-	 * CompileOptionsProto{executable_build_options{num_replicas: 1 num_partitions: 1
+	/* CompileOptionsProto{executable_build_options{num_replicas: 1 num_partitions: 1
 	 * device_assignment{replica_count: 1 computation_count: 1
-	 * computation_devices{replica_device_ids: ID}}}}
-	 */
+	 * computation_devices{replica_device_ids: ID}}}} */
 	const char options[] = {0x1a, 14, 0x20, 1, 0x28, 1, 0x4a, 8,
 				0x08, 1,  0x10, 1, 0x1a, 2, 0x08, (char)pjrt->device_id};
 	static const char format[] = "mlir";

@@ -16,16 +16,12 @@ struct pjrt {
 	char platform[32]; /* "cpu", "cuda", "tpu" */
 };
 
-/*
- * Loads the library and initialises the plug-in. PRONY_MISSING: no library, not a PJRT library, or
- * another major version.
- */
+/* Loads the library and initialises the plug-in. PRONY_MISSING: no library, not a PJRT library, or
+ * another major version. */
 enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *err);
 
-/*
- * Starts a client: starts its threads, finds its devices and platform, and chooses the first
- * device. A CPU is one device. PRONY_MISSING: the plug-in finds no device.
- */
+/* Starts a client: starts its threads, finds its devices and platform, and chooses the first
+ * device. A CPU is one device. PRONY_MISSING: the plug-in finds no device. */
 enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err);
 /* Chooses the device with that index; `kind` gets its name ("NVIDIA H100"). */
 enum prony_status pjrt_choose(struct pjrt *pjrt, size_t index, char *kind, size_t kind_bytes,
@@ -43,10 +39,8 @@ bool pjrt_attribute(const struct pjrt *pjrt, const char *name, char *out, size_t
 /* Compiles StableHLO; the caller destroys *out with pjrt_executable_free. */
 enum prony_status pjrt_compile(const struct pjrt *pjrt, const char *text, size_t bytes,
 			       struct pjrt_executable **out, struct error *err);
-/*
- * Gets the optimised program as a serialised HloModuleProtoWithConfig; the caller frees *out.
- * PRONY_UNSUPPORTED if the plug-in does not give it.
- */
+/* Gets the optimised program as a serialised HloModuleProtoWithConfig; the caller frees *out.
+ * PRONY_UNSUPPORTED if the plug-in does not give it. */
 enum prony_status pjrt_optimised(const struct pjrt *pjrt, struct pjrt_executable *executable,
 				 char **out, size_t *bytes, struct error *err);
 void pjrt_executable_free(const struct pjrt *pjrt, struct pjrt_executable *executable);
@@ -63,10 +57,8 @@ int64_t pjrt_elements(const struct pjrt *pjrt, struct pjrt_buffer *buffer); /* -
 enum prony_status pjrt_wait(const struct pjrt *pjrt, struct pjrt_buffer *buffer, struct error *err);
 void pjrt_free(const struct pjrt *pjrt, struct pjrt_buffer *buffer); /* NULL is fine */
 
-/*
- * Starts a run and fills `results`; the caller frees them. It may return before the run is
- * finished.
- */
+/* Starts a run and fills `results`; the caller frees them. It may return before the run is
+ * finished. */
 enum prony_status pjrt_execute(const struct pjrt *pjrt, struct pjrt_executable *executable,
 			       struct pjrt_buffer *const *arguments, size_t argument_count,
 			       struct pjrt_buffer **results, struct error *err);

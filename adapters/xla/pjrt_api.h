@@ -1,9 +1,7 @@
-/*
- * The part of the PJRT C interface that prony calls, declared here so that building needs no
+/* The part of the PJRT C interface that prony calls, declared here so that building needs no
  * package. Within major version 0, functions and members are only added at the end
  * (xla/pjrt/c/pjrt_c_api.h), so positions are stable. Each structure starts with its size: a
- * library of another minor version reads the part that it knows, and missing members are zero.
- */
+ * library of another minor version reads the part that it knows, and missing members are zero. */
 #ifndef PRONY_ADAPTERS_XLA_PJRT_API_H
 #define PRONY_ADAPTERS_XLA_PJRT_API_H
 

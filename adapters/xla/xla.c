@@ -28,10 +28,8 @@ struct xla_state {
 	struct program program;
 	struct pjrt_executable *executable;
 	char types[128]; /* types of the program's values */
-	/*
-	 * The buffers of the program. Those of the batch belong to a slot and are only set during a
-	 * call.
-	 */
+	/* The buffers of the program. Those of the batch belong to a slot and are only set during a
+	 * call. */
 	struct pjrt_buffer **arguments, **results;
 	int batch, batch_count; /* the batch's arguments: first, number */
 	struct slot *slots;
@@ -41,10 +39,8 @@ struct xla_state {
 
 #define XLA_PRECISIONS (1u << PRECISION_FP32 | 1u << PRECISION_BF16)
 
-/*
- * The client takes its number of threads from NPROC, otherwise from the processors that this
- * process is bound to.
- */
+/* The client takes its number of threads from NPROC, otherwise from the processors that this
+ * process is bound to. */
 static enum prony_status start(struct xla_state *xla, int threads, struct error *err)
 {
 	char text[16];
@@ -121,10 +117,8 @@ static enum prony_status xla_supports(const struct graph *graph, const struct re
 		if (!emit_knows(node->op))
 			reasons_add(&reasons, "operator %s (%s)", operator_name(node->op),
 				    node->name);
-		/*
-		 * select_and_scatter ignores dilation: for windows of 3 with dilation 2 over 8
-		 * elements it expects 6 results instead of 4.
-		 */
+		/* select_and_scatter ignores dilation: for windows of 3 with dilation 2 over 8
+		 * elements it expects 6 results instead of 4. */
 		if (node->op == OP_MAX_POOL && recipe->stage != STAGE_FORWARD &&
 		    (a->dilations[0] > 1 || a->dilations[1] > 1))
 			reasons_add(&reasons,

@@ -96,10 +96,8 @@ static void channel_moments(const double *x, const struct axis_split *s, int64_t
 	*variance = squares / count;
 }
 
-/*
- * Adds the rounding of two sums over the channel: that of the numbers, for the mean, and that of
- * squares, for the variance.
- */
+/* Adds the rounding of two sums over the channel: that of the numbers, for the mean, and that of
+ * squares, for the variance. */
 static void round_moments(const struct kernel_call *call, int64_t c, int64_t count, double *mean,
 			  double *variance)
 {
@@ -148,11 +146,9 @@ static void batch_norm_compute(const struct kernel_call *call)
 	kernel_parts(x->dims[1], shape_elements(x), batch_norm_channel, &shared);
 }
 
-/*
- * With z = (x - mean) / sqrt(var + eps), y = scale z + bias, and sums over the n elements of a
+/* With z = (x - mean) / sqrt(var + eps), y = scale z + bias, and sums over the n elements of a
  * channel: dscale = sum dy z, dbias = sum dy, dx = scale / sqrt(var + eps) (dy - dbias / n - z
- * dscale / n), because mean and variance depend on x (Ioffe and Szegedy 2015, arXiv 1502.03167).
- */
+ * dscale / n), because mean and variance depend on x (Ioffe and Szegedy 2015, arXiv 1502.03167). */
 static void batch_norm_grad_channel(void *context, int64_t c)
 {
 	const struct kernel_call *call = context;

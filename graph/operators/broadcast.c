@@ -28,10 +28,8 @@ static double divide(double a, double b)
 	return a / b;
 }
 
-/*
- * NumPy's rule: the shapes are aligned at their last axes; a dimension that is 1 or missing is
- * repeated.
- */
+/* NumPy's rule: the shapes are aligned at their last axes; a dimension that is 1 or missing is
+ * repeated. */
 static bool broadcast_shape(const struct shape *a, const struct shape *b, struct shape *y)
 {
 	const struct shape *longer = a->rank >= b->rank ? a : b;
@@ -72,10 +70,8 @@ static enum prony_status binary_infer(struct graph *graph, struct node *node, st
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/*
- * Contributes `gradient`, which has the shape of the output, to input i; sums over the repetitions
- * if the input was broadcast.
- */
+/* Contributes `gradient`, which has the shape of the output, to input i; sums over the repetitions
+ * if the input was broadcast. */
 static enum prony_status contribute(struct graph *graph, const struct node *node, int i,
 				    int gradient, struct error *err)
 {
@@ -205,10 +201,8 @@ static void broadcast_grad_compute(const struct kernel_call *call)
 		dx[walk.at[0]] += dy[i];
 }
 
-/*
- * The operands are aligned at their last axes. An operand without samples must be repeated for each
- * sample.
- */
+/* The operands are aligned at their last axes. An operand without samples must be repeated for each
+ * sample. */
 static struct samples_place binary_samples(const struct samples *s, const struct node *node,
 					   const struct samples_place *unused)
 {

@@ -14,10 +14,8 @@ static const struct attribute_row conv_attributes[] = {
 	{ATTRIBUTE("group", INT, group, 1)},	       {.name = NULL},
 };
 
-/*
- * Checks that channels, groups and kernel of the weights (O x I/group x H x W) agree with x and the
- * attributes.
- */
+/* Checks that channels, groups and kernel of the weights (O x I/group x H x W) agree with x and the
+ * attributes. */
 static enum prony_status check_weights(const struct graph *graph, struct node *node,
 				       struct error *err)
 {
@@ -196,10 +194,8 @@ static struct tap_place find_tap(const struct windows *w, int64_t index)
 	};
 }
 
-/*
- * Writes the elements of a tap at a run's positions, `stride` apart; elements outside the plane are
- * 0.
- */
+/* Writes the elements of a tap at a run's positions, `stride` apart; elements outside the plane are
+ * 0. */
 static inline void read_run(const struct windows *w, const struct run *run, struct tap_place tap,
 			    double *restrict to, int64_t stride)
 {
@@ -292,10 +288,8 @@ static int64_t plane_of(const struct shape *shape)
 	return shape->dims[2] * shape->dims[3];
 }
 
-/*
- * If each position reads exactly one element, a plane becomes one long line: panels are then copied
- * in the longest possible pieces.
- */
+/* If each position reads exactly one element, a plane becomes one long line: panels are then copied
+ * in the longest possible pieces. */
 static void flatten(struct windows *w)
 {
 	for (int axis = 0; axis < 2; axis++)
@@ -331,10 +325,8 @@ static struct windows windows_of_input(const struct conv *conv, const double *x,
 	return w;
 }
 
-/*
- * The windows of dy, or of a group's part of it: those outputs that depend on pixels of dx with
- * these residues modulo the strides.
- */
+/* The windows of dy, or of a group's part of it: those outputs that depend on pixels of dx with
+ * these residues modulo the strides. */
 static struct windows windows_of_output(const struct conv *conv, const double *dy, int64_t group,
 					const int64_t residue[2])
 {

@@ -4,11 +4,9 @@
 
 #include "graph/kernel.h"
 
-/*
- * The forward convolution and both gradients visit the same products y[n,o,h,w] ~ k[o,c,r,s] *
+/* The forward convolution and both gradients visit the same products y[n,o,h,w] ~ k[o,c,r,s] *
  * x[n,c,h*stride+r*dilation-pad,...]. They differ in which of the three arrays is summed; the other
- * two are read. A gradient has the shape of its value.
- */
+ * two are read. A gradient has the shape of its value. */
 struct conv {
 	const struct attributes *attributes;
 	const struct shape *x, *k, *y;
@@ -18,10 +16,8 @@ struct conv_data {
 	double *x, *k, *y;
 };
 
-/*
- * Compute tap by tap, for depthwise convolutions and others whose groups are too small for a matrix
- * product. They add to y, x and k respectively.
- */
+/* Compute tap by tap, for depthwise convolutions and others whose groups are too small for a matrix
+ * product. They add to y, x and k respectively. */
 void conv_direct(const struct conv *conv, const struct conv_data *data);
 void conv_direct_grad_input(const struct conv *conv, const struct conv_data *data);
 void conv_direct_grad_weight(const struct conv *conv, const struct conv_data *data);

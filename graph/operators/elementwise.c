@@ -1,7 +1,5 @@
-/*
- * Functions of each element. Everything about a function is in its row at the end of the file, and
- * in its attributes and functions before it. The definitions are ONNX's.
- */
+/* Functions of each element. Everything about a function is in its row at the end of the file, and
+ * in its attributes and functions before it. The definitions are ONNX's. */
 #include "graph/operators/operator.h"
 
 #include <float.h>
@@ -99,10 +97,8 @@ static double sigmoid_slope(const struct attributes *a, double y)
 	return y * (1 - y);
 }
 
-/*
- * For a function of three pieces, the slope at an end of the middle piece is that of the outer
- * piece.
- */
+/* For a function of three pieces, the slope at an end of the middle piece is that of the outer
+ * piece. */
 static double clip(const struct attributes *a, double x)
 {
 	return clamp(x, a->min, a->max);
@@ -319,8 +315,7 @@ static enum prony_status slope_backward(struct graph *graph, const struct node *
 			      of_output ? node->outputs[0] : node->inputs[0], err);
 }
 
-/*
- * Elements that are too close to a kink are decided by one thread, in the order of the elements.
+/* Elements that are too close to a kink are decided by one thread, in the order of the elements.
  * First all parts are computed as if none were too close, and parts with such elements are noted.
  */
 struct watched {

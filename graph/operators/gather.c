@@ -22,10 +22,8 @@ static enum prony_status gather_infer(struct graph *graph, struct node *node, st
 	if (node->attributes.axis != 0)
 		return node_error(node, err, "axis is %lld; rows are taken along axis 0 only",
 				  (long long)node->attributes.axis);
-	/*
-	 * The indices must be an input, so that a batch can be checked: every index must name a
-	 * row.
-	 */
+	/* The indices must be an input, so that a batch can be checked: every index must name a
+	 * row. */
 	if (indices->kind != VALUE_INPUT ||
 	    (indices->dtype != DTYPE_I64 && indices->dtype != DTYPE_I32))
 		return node_error(node, err,

@@ -90,11 +90,9 @@ static void layer_norm_compute(const struct kernel_call *call)
 	kernel_parts(elements / length, elements, normalise_row, &rows);
 }
 
-/*
- * With z = (x - mean) / sqrt(var + eps), y = scale z + bias and means over a row:
- * dx = (g - mean g - z mean(g z)) / sqrt(var + eps) with g = scale dy (Ba et al. 2016, arXiv
- * 1607.06450); dscale = sum of dy z and dbias = sum of dy over the rows.
- */
+/* With z = (x - mean) / sqrt(var + eps), y = scale z + bias and means over a row: dx = (g - mean g
+ * - z mean(g z)) / sqrt(var + eps) with g = scale dy (Ba et al. 2016, arXiv 1607.06450); dscale =
+ * sum of dy z and dbias = sum of dy over the rows. */
 static void row_gradient(void *context, int64_t row)
 {
 	const struct rows *r = context;

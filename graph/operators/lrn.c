@@ -78,10 +78,8 @@ static void lrn_compute(const struct kernel_call *call)
 	}
 }
 
-/*
- * y[c] = x[c] s[c]^-beta, and x[c] is part of s[k] for every k whose range contains c:
- * dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size x[c] sum over those k of dy[k] y[k] / s[k]
- */
+/* y[c] = x[c] s[c]^-beta, and x[c] is part of s[k] for every k whose range contains c: dx[c] =
+ * dy[c] s[c]^-beta - 2 alpha beta / size x[c] sum over those k of dy[k] y[k] / s[k] */
 static void lrn_grad_compute(const struct kernel_call *call)
 {
 	const struct attributes *a = &call->node->attributes;

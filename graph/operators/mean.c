@@ -118,10 +118,8 @@ static void mean_grad_compute(const struct kernel_call *call)
 		dx[i] = dy[walk.at[0]] * share;
 }
 
-/*
- * The batch must not be among the axes. Its axis moves to the front by the number of axes removed
- * before it.
- */
+/* The batch must not be among the axes. Its axis moves to the front by the number of axes removed
+ * before it. */
 static struct samples_place reduce_mean_samples(const struct samples *s, const struct node *node,
 						const struct samples_place *x)
 {

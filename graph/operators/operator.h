@@ -1,7 +1,5 @@
-/*
- * For the files of graph/operators/: the row of an operator (graph/operators.h) and shared
- * functions. The file of a forward operator also holds the rows of its gradients.
- */
+/* For the files of graph/operators/: the row of an operator (graph/operators.h) and shared
+ * functions. The file of a forward operator also holds the rows of its gradients. */
 #ifndef PRONY_GRAPH_OPERATORS_OPERATOR_H
 #define PRONY_GRAPH_OPERATORS_OPERATOR_H
 

@@ -22,11 +22,9 @@ static const struct attribute_row average_pool_attributes[] = {
 	{.name = NULL},
 };
 
-/*
- * Every window must contain an element of the input; otherwise its maximum is undefined. This is
+/* Every window must contain an element of the input; otherwise its maximum is undefined. This is
  * ensured by padding smaller than the kernel, which ONNX Runtime also requires, and by taps that
- * are no further apart than the input is large.
- */
+ * are no further apart than the input is large. */
 static enum prony_status check_padding(const struct graph *graph, const struct node *node,
 				       struct error *err)
 {
@@ -100,10 +98,8 @@ static int64_t window_index(const struct pool_window *window, int64_t r, int64_t
 	return row * window->size[1] + column;
 }
 
-/*
- * The elements of the window on one axis that are on the plane: from *first up to, but not
- * including, *end.
- */
+/* The elements of the window on one axis that are on the plane: from *first up to, but not
+ * including, *end. */
 static void inside(const struct pool_window *window, int axis, int64_t *first, int64_t *end)
 {
 	int64_t step = window->dilation[axis], origin = window->origin[axis];
@@ -190,10 +186,8 @@ static void max_pool_compute(const struct kernel_call *call)
 	kernel_parts(planes_of(y), window_elements(call, y), max_pool_plane, &shared);
 }
 
-/*
- * As in elementwise.c: all planes are computed as if nothing were too close to call. Planes with
- * such elements are computed again by one thread, which decides in the order of the elements.
- */
+/* As in elementwise.c: all planes are computed as if nothing were too close to call. Planes with
+ * such elements are computed again by one thread, which decides in the order of the elements. */
 struct pool_gradient {
 	const struct kernel_call *call;
 	double close;
@@ -201,10 +195,8 @@ struct pool_gradient {
 	bool *noted; /* by plane */
 };
 
-/*
- * Returns where the gradient of a window goes; notes or decides comparisons that are too close to
- * call.
- */
+/* Returns where the gradient of a window goes; notes or decides comparisons that are too close to
+ * call. */
 static int64_t route(const struct pool_gradient *g, const struct pool_window *window,
 		     const double *plane, int64_t p, int64_t place)
 {
@@ -257,10 +249,8 @@ static void max_pool_grad_compute(const struct kernel_call *call)
 	free(g.noted);
 }
 
-/*
- * The divisor of a window's sum. Windows of ceil_mode may reach beyond the padding; elements there
- * never count.
- */
+/* The divisor of a window's sum. Windows of ceil_mode may reach beyond the padding; elements there
+ * never count. */
 static double window_divisor(const struct attributes *a, const struct pool_window *window)
 {
 	int64_t elements = 1;

@@ -86,10 +86,8 @@ static enum prony_status rnn_backward(struct graph *graph, const struct node *no
 	return recurrent_backward(graph, node, OP_RNN_GRAD, err);
 }
 
-/*
- * Shared by both recurrent layers: the sums of each step a = b + w x + r h, a cell that computes
- * the next h from them, and backpropagation through time. The layers differ in the cell only.
- */
+/* Shared by both recurrent layers: the sums of each step a = b + w x + r h, a cell that computes
+ * the next h from them, and backpropagation through time. The layers differ in the cell only. */
 struct recurrent {
 	int64_t batch, steps, features, hidden, gates;
 	const double *x, *w, *r, *b;

@@ -83,10 +83,8 @@ static enum prony_status reshape_infer(struct graph *graph, struct node *node, s
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/*
- * Elements before the samples: a reshape moves no element, so their number is the same in its
- * output and its input.
- */
+/* Elements before the samples: a reshape moves no element, so their number is the same in its
+ * output and its input. */
 static int64_t before_samples(const struct samples *s, const struct node *node,
 			      const struct samples_place *x)
 {
@@ -108,11 +106,9 @@ static struct samples_place flatten_samples(const struct samples *s, const struc
 				 before / node_output_shape(s->graph, node, 0)->dims[0]);
 }
 
-/*
- * With a batch of at least 2, at most one place has that many elements before it. With a batch of 1
+/* With a batch of at least 2, at most one place has that many elements before it. With a batch of 1
  * there may be several, which all have the elements in the same order; an axis that starts with the
- * samples is preferred.
- */
+ * samples is preferred. */
 static struct samples_place reshape_samples(const struct samples *s, const struct node *node,
 					    const struct samples_place *x)
 {

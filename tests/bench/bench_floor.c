@@ -1,11 +1,9 @@
-/*
- * Compares the native executor with its own lower bounds. It measures a step against the sum of its
+/* Compares the native executor with its own lower bounds. It measures a step against the sum of its
  * commands, each timed alone on the step's own data (warm) and with emptied caches (cold);
  * reorders, primitive creations and allocations of a step; the step's FLOP/s against the best speed
  * of the processor in the same process, by prony's own loop or the library's own product; all
  * threads against one; and the layers that lose most against that peak. Run by hand
- * (docs/native.md), or by floor.py in this folder. No bound is enforced.
- */
+ * (docs/native.md), or by floor.py in this folder. No bound is enforced. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,6 @@
-/*
- * Measures the time of the float64 reference: its matrix product, layers of ResNet50 and VGG16
+/* Measures the time of the float64 reference: its matrix product, layers of ResNet50 and VGG16
  * forward and backward, and an estimate from them for the parity gate of the large networks.
- * `bench_reference NETWORK [BATCH]` measures one gate of a network of the zoo instead.
- */
+ * `bench_reference NETWORK [BATCH]` measures one gate of a network of the zoo instead. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

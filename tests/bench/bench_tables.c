@@ -1,8 +1,6 @@
-/*
- * Measures the end of a large run: loads a store of 16,384 cells and lays out its table, within
+/* Measures the end of a large run: loads a store of 16,384 cells and lays out its table, within
  * bounds of memory and time. bench_tables FILE [CELLS] [BYTES_MIB SECONDS]: makes FILE if it does
- * not exist.
- */
+ * not exist. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

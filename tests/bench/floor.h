@@ -1,7 +1,5 @@
-/*
- * The parts of bench_floor. All functions end the program with a message on failure: the
- * measurements would be worthless.
- */
+/* The parts of bench_floor. All functions end the program with a message on failure: the
+ * measurements would be worthless. */
 #ifndef PRONY_TESTS_BENCH_FLOOR_H
 #define PRONY_TESTS_BENCH_FLOOR_H
 
@@ -85,10 +83,8 @@ struct floor_peak {
 void floor_measure_peak(const struct onednn *dnn, int threads, struct floor_peak *peak);
 double floor_best_peak(const struct floor_peak *peak);
 
-/*
- * Returns the allocations of the whole process so far: those by prony, and those by the library and
- * its run-time libraries (C++ and OpenMP).
- */
+/* Returns the allocations of the whole process so far: those by prony, and those by the library and
+ * its run-time libraries (C++ and OpenMP). */
 struct floor_allocations {
 	long own, library;
 };

@@ -9,10 +9,8 @@
 
 #include "tests/bench/floor.h"
 
-/*
- * Counts allocations of the whole process: these functions replace glibc's for every library, so
- * they have to be visible. The caller is identified by its return address.
- */
+/* Counts allocations of the whole process: these functions replace glibc's for every library, so
+ * they have to be visible. The caller is identified by its return address. */
 #define EXPORTED __attribute__((visibility("default")))
 extern const char __executable_start[], etext[];
 void *__libc_malloc(size_t bytes);

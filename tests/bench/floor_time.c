@@ -6,12 +6,10 @@
 #include "base/memory.h"
 #include "tests/bench/floor.h"
 
-/*
- * All timing is done in rounds: steps, then each command alone, then each command within steps.
+/* All timing is done in rounds: steps, then each command alone, then each command within steps.
  * Machines have slow phases of seconds (a neighbour on the other half of a core takes a third of
  * its speed). If one kind of timing came after the other, such a phase would affect only one side
- * of the ratio.
- */
+ * of the ratio. */
 enum { ROUNDS = 3, STEPS_MAX = 135, REPEATS_MAX = 13, SERIES_MAX = ROUNDS * REPEATS_MAX };
 #define STEPS_NS 1.5e9 /* per round */
 #define WARM_NS 1.5e6  /* for the repeats of one command in a round */
@@ -141,11 +139,9 @@ static double time_command(struct floor_session *s, int i)
 	return (double)(floor_now_ns() - begin_ns);
 }
 
-/*
- * Times a command alone: warm as often as time permits, cold once. Before the cold one the caches
+/* Times a command alone: warm as often as time permits, cold once. Before the cold one the caches
  * of all threads are emptied; this also leaves the threads awake, as the previous command does in a
- * step.
- */
+ * step. */
 static void repeat(struct floor_session *s, int i, struct eviction *eviction,
 		   struct command_series *series)
 {
@@ -191,10 +187,8 @@ static void exchange(struct program *program, int i, struct backup *backup, bool
 	}
 }
 
-/*
- * Times each command at its place within one step, so that it reads the same data as in any other
- * step.
- */
+/* Times each command at its place within one step, so that it reads the same data as in any other
+ * step. */
 static void time_alone(struct floor_session *s, struct eviction *eviction,
 		       struct command_series *series)
 {

@@ -11,10 +11,8 @@
 /* Returns the path of a file in memory that holds the bytes until the next call. */
 const char *input_file(const uint8_t *bytes, size_t length);
 
-/*
- * Returns whether the file was read; aborts unless a refusal is one line of PRONY_BAD_INPUT that
- * begins with the file.
- */
+/* Returns whether the file was read; aborts unless a refusal is one line of PRONY_BAD_INPUT that
+ * begins with the file. */
 bool input_was_read(enum prony_status status, const struct error *err);
 
 #endif

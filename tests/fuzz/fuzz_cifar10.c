@@ -45,10 +45,8 @@ static uint8_t *read_all(struct data_source *source, size_t *length)
 	return out;
 }
 
-/*
- * Returns 0. Aborts if the samples read are not the file's bytes, if a file that is a byte shorter
- * or longer is also read, or if a refusal has no message.
- */
+/* Returns 0. Aborts if the samples read are not the file's bytes, if a file that is a byte shorter
+ * or longer is also read, or if a refusal has no message. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	const struct data_format *format = data_format_find("cifar10");

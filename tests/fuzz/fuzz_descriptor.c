@@ -59,10 +59,8 @@ static void check_row(const struct framework *row, struct arena *arena)
 		abort();
 }
 
-/*
- * Returns 0. Aborts if a refused descriptor has no proper message, or an accepted one cannot be
- * used.
- */
+/* Returns 0. Aborts if a refused descriptor has no proper message, or an accepted one cannot be
+ * used. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct framework rows[DESCRIPTOR_BACKENDS_MAX];

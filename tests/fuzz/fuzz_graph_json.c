@@ -7,10 +7,8 @@
 #include "base/json.h"
 #include "graph/graph_json.h"
 
-/*
- * Checks that an accepted graph can be written and read back with the same meaning; it may be
- * differentiated.
- */
+/* Checks that an accepted graph can be written and read back with the same meaning; it may be
+ * differentiated. */
 static void exercise(struct graph *graph)
 {
 	struct error err = ERROR_INIT;

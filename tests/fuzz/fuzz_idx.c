@@ -62,10 +62,8 @@ static uint8_t *encode(const struct idx *idx, size_t *length)
 	return bytes;
 }
 
-/*
- * Checks that an opened file, written as a plain file, is the same, and is refused if a byte
- * shorter or longer.
- */
+/* Checks that an opened file, written as a plain file, is the same, and is refused if a byte
+ * shorter or longer. */
 static void exercise(const struct idx *idx)
 {
 	struct idx again = {0};
@@ -85,10 +83,8 @@ static void exercise(const struct idx *idx)
 	free(bytes);
 }
 
-/*
- * Returns 0. Aborts if an accepted file is not the same after being written, if one that is a byte
- * shorter or longer is also read, or if a refusal has no message.
- */
+/* Returns 0. Aborts if an accepted file is not the same after being written, if one that is a byte
+ * shorter or longer is also read, or if a refusal has no message. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct idx idx = {0};

@@ -9,10 +9,8 @@
 
 enum { SIDE = 24 };
 
-/*
- * Returns whether the picture was read; aborts unless a refusal is one line that begins with the
- * name.
- */
+/* Returns whether the picture was read; aborts unless a refusal is one line that begins with the
+ * name. */
 static bool was_read(enum prony_status status, const struct error *err)
 {
 	if (status == PRONY_OK)

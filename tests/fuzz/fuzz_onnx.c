@@ -8,10 +8,8 @@
 #include "graph/rebatch.h"
 #include "onnx/import.h"
 
-/*
- * Checks that the weights fit the graph, and that the graph can be written, read back and
- * differentiated.
- */
+/* Checks that the weights fit the graph, and that the graph can be written, read back and
+ * differentiated. */
 static void exercise(const struct onnx_model *model, const struct graph *graph)
 {
 	const struct tensor_set *weights = onnx_model_weights(model);

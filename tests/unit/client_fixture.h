@@ -1,8 +1,6 @@
-/*
- * Starts a client and its worker in a test. The worker is a shell script or the test program
+/* Starts a client and its worker in a test. The worker is a shell script or the test program
  * itself; the test program is also the guard. Every function fails the calling test on an
- * unexpected result.
- */
+ * unexpected result. */
 #ifndef PRONY_TESTS_UNIT_CLIENT_FIXTURE_H
 #define PRONY_TESTS_UNIT_CLIENT_FIXTURE_H
 
@@ -33,10 +31,8 @@ void peer_start(struct peer *peer);
 /* Ends the worker; returns how it ended. */
 struct client_end peer_end(struct peer *peer);
 
-/*
- * Requires hello to give `status` and its message to contain `part`. NULL: the message is not
- * checked.
- */
+/* Requires hello to give `status` and its message to contain `part`. NULL: the message is not
+ * checked. */
 void peer_hello(struct peer *peer, enum prony_status status, const char *part);
 /* Sends any request without members. */
 void peer_ask(struct peer *peer, enum protocol_verb verb, enum prony_status status,

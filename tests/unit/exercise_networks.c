@@ -1,7 +1,5 @@
-/*
- * Small networks that hold each operator between layers with weights: otherwise no gradient of the
- * operator is needed.
- */
+/* Small networks that hold each operator between layers with weights: otherwise no gradient of the
+ * operator is needed. */
 #include "exercise_networks.h"
 
 #include "tests/unit/test_layers.h"
@@ -38,10 +36,8 @@ static int flat_batch_norm(struct builder *b, int x)
 {
 	x = build_linear(b, "fc1",
 			 build_flatten(b, "flatten", exercise_conv(b, "conv", x, 20, true)), 40);
-	/*
-	 * Without the ReLU, the gradients of the preceding biases would be zero except for
-	 * rounding.
-	 */
+	/* Without the ReLU, the gradients of the preceding biases would be zero except for
+	 * rounding. */
 	x = build_batch_norm(b, "bn", build_relu(b, "relu", x), 1e-3, 0.9);
 	return build_linear(b, "fc2", x, 5);
 }
@@ -93,10 +89,8 @@ static int max_pools(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/*
- * Normalises images, whose channels may lie last, and vectors. A bias before the second
- * normalisation would have a gradient of zero except for rounding.
- */
+/* Normalises images, whose channels may lie last, and vectors. A bias before the second
+ * normalisation would have a gradient of zero except for rounding. */
 static int layer_norm(struct builder *b, int x)
 {
 	x = build_layer_norm(b, "image", exercise_conv(b, "conv1", x, 9, true), 1);
@@ -142,10 +136,8 @@ static int functions(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/*
- * Adds each function of the operator table, between convolutions with full blocks of channels and
- * with odd channel counts.
- */
+/* Adds each function of the operator table, between convolutions with full blocks of channels and
+ * with odd channel counts. */
 static int every_function(struct builder *b, int x)
 {
 	int branches[NODE_MAX_INPUTS], count = 0;
@@ -218,10 +210,8 @@ static int channel_pads(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/*
- * Adds a channel shuffle, a transposition to channels last and back, and a head that keeps more
- * than a matrix.
- */
+/* Adds a channel shuffle, a transposition to channels last and back, and a head that keeps more
+ * than a matrix. */
 static int orders(struct builder *b, int x)
 {
 	x = build_relu(b, "relu", exercise_conv(b, "conv1", x, 32, true));
@@ -315,10 +305,8 @@ static int rnn(struct builder *b, int x)
 	return build_linear(b, "fc", x, 5);
 }
 
-/*
- * Adds two recurrent layers after a convolution, so that the gradient of their input is needed. The
- * operators after them may be computed in place; this must not affect their own gradients.
- */
+/* Adds two recurrent layers after a convolution, so that the gradient of their input is needed. The
+ * operators after them may be computed in place; this must not affect their own gradients. */
 static int sequences(struct builder *b, int x)
 {
 	int last[2];

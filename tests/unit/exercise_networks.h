@@ -8,11 +8,9 @@ enum { EXERCISE_OPERATORS = 24 };
 
 extern const struct network exercise_operators[EXERCISE_OPERATORS];
 
-/*
- * Parts of these networks: a 3x3 convolution that keeps the size; and a last convolution with five
+/* Parts of these networks: a 3x3 convolution that keeps the size; and a last convolution with five
  * logits, so that every operator has weights before it (otherwise its gradient's layout is not
- * tested).
- */
+ * tested). */
 int exercise_conv(struct builder *b, const char *name, int x, int64_t channels, bool bias);
 int exercise_finish(struct builder *b, int x);
 

@@ -1,8 +1,6 @@
-/*
- * A fake libdnnl that computes nothing. FAKE_DNNL names its run-time: sycl, tbb, pool, or old for a
+/* A fake libdnnl that computes nothing. FAKE_DNNL names its run-time: sycl, tbb, pool, or old for a
  * version 2. With sycl its primitives complete on a wait, as in the real library. It needs
- * fake_sycl.c, as the real library needs SYCL.
- */
+ * fake_sycl.c, as the real library needs SYCL. */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
-/*
- * The other functions of fake_dnnl.c: they return success (0). They are weak because fake_dnnl.c
- * defines some of them itself.
- */
+/* The other functions of fake_dnnl.c: they return success (0). They are weak because fake_dnnl.c
+ * defines some of them itself. */
 #include "adapters/native/cpu/onednn.h"
 
 #define X(name)                                                                                    \

@@ -1,8 +1,6 @@
-/*
- * A fake PJRT plug-in that computes nothing. FAKE_PJRT names its fault: "null", "major", "short",
+/* A fake PJRT plug-in that computes nothing. FAKE_PJRT names its fault: "null", "major", "short",
  * "initialize", "client", "devices", "option" (it is a CPU plug-in and takes no options). With any
- * other word it has two devices of the platform ABACUS.
- */
+ * other word it has two devices of the platform ABACUS. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
-/*
- * A fake SYCL, with the part of TBB behind it that is queried. The number of threads is set once
- * per process: the processors that the process may use at that time.
- */
+/* A fake SYCL, with the part of TBB behind it that is queried. The number of threads is set once
+ * per process: the processors that the process may use at that time. */
 #include <sched.h>
 
 int fake_sycl_here(void);

@@ -9,11 +9,9 @@
  */
 void fault_vfs_install(void);
 
-/*
- * Starts counting writes, truncations, synchronisations, deletions and created files from 1.
+/* Starts counting writes, truncations, synchronisations, deletions and created files from 1.
  * Operation number `at` fails with `code` (of SQLite; SQLITE_FULL after half of its bytes); if
- * `stays`, all later operations fail too. 0: none fails.
- */
+ * `stays`, all later operations fail too. 0: none fails. */
 void fault_vfs_set(long at, int code, bool stays);
 
 /* The number of operations so far. */

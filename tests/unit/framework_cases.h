@@ -5,10 +5,8 @@
 #include "framework_exercise.h"
 
 struct framework_case {
-	/*
-	 * A network of the zoo; "odd" or "wide" (framework_exercise.h); "operator:NAME", one of
-	 * exercise_operators; or OPERATORS, all of them but `except`.
-	 */
+	/* A network of the zoo; "odd" or "wide" (framework_exercise.h); "operator:NAME", one of
+	 * exercise_operators; or OPERATORS, all of them but `except`. */
 	const char *network;
 	int64_t batch;
 	exercise_body *body;
@@ -23,10 +21,8 @@ struct framework_case {
 
 struct CMUnitTest;
 
-/*
- * Runs the cases, then `others`. `filter` is a cmocka pattern (NULL: all). Returns the exit status
- * of main.
- */
+/* Runs the cases, then `others`. `filter` is a cmocka pattern (NULL: all). Returns the exit status
+ * of main. */
 int framework_cases_run(const struct adapter *adapter, const char *library,
 			const struct framework_case *cases, size_t case_count,
 			const struct CMUnitTest *others, size_t other_count, const char *filter);

@@ -92,10 +92,8 @@ const struct network exercise_network_wide = {
 	.layers = wide_layers,
 };
 
-/*
- * Fills the inputs with the numbers for which the bounds of networks with one input were
- * determined.
- */
+/* Fills the inputs with the numbers for which the bounds of networks with one input were
+ * determined. */
 static void fill_slot(struct exercise *e, int slot)
 {
 	struct random random;
@@ -209,8 +207,7 @@ bool exercise_run(const struct adapter *adapter, const char *library, const stru
 {
 	int end = run_child(adapter, library, network, batch, body);
 
-	/*
-	 * As in a run, one crash of a framework is forgiven: MXNet 1.9.1 crashes in its own threads
+	/* As in a run, one crash of a framework is forgiven: MXNet 1.9.1 crashes in its own threads
 	 * in about one of ten rounds of these tests. A crash of the native adapter is not forgiven.
 	 */
 	if (WIFSIGNALED(end) && strcmp(adapter->name, "native") != 0)

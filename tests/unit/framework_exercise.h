@@ -1,8 +1,6 @@
-/*
- * Runs an adapter through its function table on a built-in network and compares it with the float64
+/* Runs an adapter through its function table on a built-in network and compares it with the float64
  * reference. Each exercise runs in a child process that ends with exit(): a process holds one
- * session, and a crash at exit is a failure.
- */
+ * session, and a crash at exit is a failure. */
 #ifndef PRONY_TESTS_UNIT_FRAMEWORK_EXERCISE_H
 #define PRONY_TESTS_UNIT_FRAMEWORK_EXERCISE_H
 
@@ -33,22 +31,16 @@ struct exercise {
 /* The body of a child process: returns PRONY_OK, or the failure. */
 typedef enum prony_status exercise_body(struct exercise *exercise, struct error *err);
 
-/*
- * Returns the library's path: from the environment variable, else the newest match of the pattern
- * below $XDG_DATA_HOME/prony/frameworks. If there is none, prints the reason and exits with 77.
- */
+/* Returns the library's path: from the environment variable, else the newest match of the pattern
+ * below $XDG_DATA_HOME/prony/frameworks. If there is none, prints the reason and exits with 77. */
 const char *exercise_library(const char *variable, const char *pattern);
 
-/*
- * Networks for features that the built-in ones lack: uneven padding of a convolution, padding and
- * ceil mode of a pool, Add, no bias; and over 16 MiB of weights.
- */
+/* Networks for features that the built-in ones lack: uneven padding of a convolution, padding and
+ * ceil mode of a pool, Add, no bias; and over 16 MiB of weights. */
 extern const struct network exercise_network_odd, exercise_network_wide;
 
-/*
- * Makes a network, weights and batches, and runs `body` in a child. Returns false if it failed; the
- * child then printed the reason to stderr.
- */
+/* Makes a network, weights and batches, and runs `body` in a child. Returns false if it failed; the
+ * child then printed the reason to stderr. */
 bool exercise_run(const struct adapter *adapter, const char *library, const struct network *network,
 		  int64_t batch, exercise_body *body);
 
@@ -72,23 +64,17 @@ enum prony_status exercise_compare(const char *name, const float *a, const doubl
 
 /* Whole exercises, on the current recipe: */
 enum prony_status exercise_forward(struct exercise *exercise, struct error *err);
-/*
- * Steps once on the graph exported as an ONNX file and run unchanged, for an adapter that runs such
+/* Steps once on the graph exported as an ONNX file and run unchanged, for an adapter that runs such
  * files. This skips the adapter's own checks of graphs, so that the engine itself reports what it
- * does not support. *logits: in the arena.
- */
+ * does not support. *logits: in the arena. */
 enum prony_status exercise_file(struct exercise *exercise, struct tensor *logits,
 				struct error *err);
-/*
- * Issues two rounds of steps before it waits, so that several are in flight. The values read are
- * those of the last slot issued; each slot takes its turn.
- */
+/* Issues two rounds of steps before it waits, so that several are in flight. The values read are
+ * those of the last slot issued; each slot takes its turn. */
 enum prony_status exercise_in_flight(struct exercise *exercise, struct error *err);
 enum prony_status exercise_gradients(struct exercise *exercise, struct error *err);
-/*
- * Makes three updates on three batches; compares the change of each weight and each loss.
- * `epsilon_inside` as in parity/reference.h.
- */
+/* Makes three updates on three batches; compares the change of each weight and each loss.
+ * `epsilon_inside` as in parity/reference.h. */
 enum prony_status exercise_updates(struct exercise *exercise, bool epsilon_inside,
 				   struct error *err);
 
@@ -103,19 +89,15 @@ enum prony_status exercise_wrong_weight(struct exercise *exercise, struct error 
 const struct network *exercise_find(const char *name);
 /* Bodies: each update rule by itself; RMSprop with epsilon inside the root. */
 exercise_body exercise_update_sgd, exercise_update_momentum, exercise_update_rmsprop;
-/*
- * Checks that a wrong rule is found: epsilon is large enough to distinguish inside the root from
- * outside.
- */
+/* Checks that a wrong rule is found: epsilon is large enough to distinguish inside the root from
+ * outside. */
 exercise_body exercise_update_rmsprop_wrong;
 /* Needs an open session with ten classes: checks counts, and what feed and step must refuse. */
 exercise_body exercise_trainer;
 /* The same for a session with only the stage forward: there is no loss to read. */
 exercise_body exercise_inference;
-/*
- * Bodies: with dropout the same batch and weights give a different loss each time; without it,
- * always the same.
- */
+/* Bodies: with dropout the same batch and weights give a different loss each time; without it,
+ * always the same. */
 exercise_body exercise_dropout_on, exercise_dropout_off;
 /* Returns the loss of one more step on slot 0. */
 enum prony_status exercise_loss_of_step(struct exercise *exercise, double *loss, struct error *err);

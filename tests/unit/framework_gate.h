@@ -1,7 +1,5 @@
-/*
- * An exercise judged by the parity gate. It is for precisions whose rounding decides comparisons
- * differently from float64: fixed bounds cannot distinguish that from a wrong gradient.
- */
+/* An exercise judged by the parity gate. It is for precisions whose rounding decides comparisons
+ * differently from float64: fixed bounds cannot distinguish that from a wrong gradient. */
 #ifndef PRONY_TESTS_UNIT_FRAMEWORK_GATE_H
 #define PRONY_TESTS_UNIT_FRAMEWORK_GATE_H
 
@@ -15,10 +13,8 @@ struct gate_mutant {
 	const char *still; /* a tensor that is not updated */
 };
 
-/*
- * Runs the gate on the current recipe. Returns PRONY_OK if the gate passes; with a mutant (NULL =
- * none) if the gate rejects it. Exits with 77 if the library lacks the precision.
- */
+/* Runs the gate on the current recipe. Returns PRONY_OK if the gate passes; with a mutant (NULL =
+ * none) if the gate rejects it. Exits with 77 if the library lacks the precision. */
 enum prony_status exercise_gate(struct exercise *exercise, const struct gate_mutant *mutant,
 				struct error *err);
 

@@ -1,7 +1,5 @@
-/*
- * A gate on a small problem, and simulated frameworks that go through it: shared by the gate's
- * tests.
- */
+/* A gate on a small problem, and simulated frameworks that go through it: shared by the gate's
+ * tests. */
 #ifndef PRONY_TESTS_UNIT_GATE_FIXTURE_H
 #define PRONY_TESTS_UNIT_GATE_FIXTURE_H
 
@@ -25,10 +23,8 @@ struct fixture {
 
 enum pictures { NOISE, STROKES }; /* synthetic input; images that are mostly exact zeros */
 
-/*
- * Makes a network, its initial weights, and pictures from the seed. Fails the test on any error.
- * STROKES is for pictures of 28 x 28.
- */
+/* Makes a network, its initial weights, and pictures from the seed. Fails the test on any error.
+ * STROKES is for pictures of 28 x 28. */
 void fixture_init(struct fixture *f, const char *name, enum stage stage, enum optimiser optimiser,
 		  enum pictures pictures, uint64_t seed);
 /* The same in a precision other than fp32. */

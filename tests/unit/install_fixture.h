@@ -1,7 +1,5 @@
-/*
- * Installs offline in tests: pip takes small wheels from a folder, and the test program acts as the
- * worker that loads the installed library.
- */
+/* Installs offline in tests: pip takes small wheels from a folder, and the test program acts as the
+ * worker that loads the installed library. */
 #ifndef PRONY_TESTS_INSTALL_FIXTURE_H
 #define PRONY_TESTS_INSTALL_FIXTURE_H
 
@@ -24,11 +22,9 @@ bool install_fixture_release(struct install_fixture *fixture);
 /* Writes FOLDER/NAME, and creates the folders on the way. */
 void install_put_file(const char *folder, const char *name, const char *text);
 
-/*
- * Writes a lock into DATA/locks, which takes precedence over the tree's. It is the lock of
+/* Writes a lock into DATA/locks, which takes precedence over the tree's. It is the lock of
  * `environment` (mxnet, mxnet@old); the library is FRAMEWORK/libFRAMEWORK.so in a wheel with the
- * digest `sha256`. `more` are further lines of the lock's head.
- */
+ * digest `sha256`. `more` are further lines of the lock's head. */
 void install_write_lock(const struct install_fixture *fixture, const char *environment,
 			const char *version, const char *sha256, const char *more);
 
@@ -38,10 +34,8 @@ void install_offer(const struct install_fixture *fixture, const char *name, cons
 
 void assert_holds(const char *text, const char *part);
 
-/*
- * Returns a worker's reply to a request (not to `close`), by the framework's name and the text of
- * the library to load. NULL: the worker replies with invalid JSON.
- */
+/* Returns a worker's reply to a request (not to `close`), by the framework's name and the text of
+ * the library to load. NULL: the worker replies with invalid JSON. */
 typedef json_t *install_reply(const json_t *request, const char *name, const char *library);
 
 extern struct registry install_registry; /* prony's own descriptors, for the tests */

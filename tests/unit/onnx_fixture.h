@@ -50,16 +50,12 @@ enum prony_status fixture_parse(struct onnx_fixture *f, struct onnx_model **out,
 /* Parses and builds; the caller releases the graph if PRONY_OK. */
 enum prony_status fixture_build(struct onnx_fixture *f, int64_t batch, struct graph *graph,
 				struct onnx_notes *notes, struct error *err);
-/*
- * Returns the interpreter's logits for `batch` samples whose elements are sin(1), sin(2), ...; in
- * the fixture's arena. Fails the test if the model is refused.
- */
+/* Returns the interpreter's logits for `batch` samples whose elements are sin(1), sin(2), ...; in
+ * the fixture's arena. Fails the test if the model is refused. */
 const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count);
 
-/*
- * Requires that the model is refused with this status and that the message contains all of the
- * parts.
- */
+/* Requires that the model is refused with this status and that the message contains all of the
+ * parts. */
 void fixture_expect_refusal(struct onnx_fixture *f, int64_t batch, enum prony_status expected,
 			    const char *const *parts, size_t count);
 #define REFUSED(f, batch, status, ...)                                                             \

@@ -1,8 +1,6 @@
-/*
- * A fake library with every function that the adapters look up, in versions that they do not
+/* A fake library with every function that the adapters look up, in versions that they do not
  * support: MXNet 1.8.0, TensorFlow 2.3.0 (or OTHER_TENSORFLOW), and an ONNX Runtime without the
- * requested table of functions.
- */
+ * requested table of functions. */
 #include <stdlib.h>
 #include <string.h>
 

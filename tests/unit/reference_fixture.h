@@ -1,7 +1,5 @@
-/*
- * Runs the reference interpreter on a small graph and checks its gradients against finite
- * differences.
- */
+/* Runs the reference interpreter on a small graph and checks its gradients against finite
+ * differences. */
 #ifndef PRONY_TESTS_UNIT_REFERENCE_FIXTURE_H
 #define PRONY_TESTS_UNIT_REFERENCE_FIXTURE_H
 
@@ -26,23 +24,17 @@ struct rig {
 /* Fails the test with the error's text. */
 void check(enum prony_status status, const struct error *err);
 
-/*
- * Takes ownership of the graph, which has a loss. With `own_weights` the parameters are the
- * network's initial weights, else normally distributed.
- */
+/* Takes ownership of the graph, which has a loss. With `own_weights` the parameters are the
+ * network's initial weights, else normally distributed. */
 void rig_init(struct rig *rig, struct graph graph, bool own_weights, uint64_t seed);
 void rig_release(struct rig *rig);
 
-/*
- * Runs a step and returns its loss. It is always the first step, so that dropout draws the same
- * masks.
- */
+/* Runs a step and returns its loss. It is always the first step, so that dropout draws the same
+ * masks. */
 double run(struct rig *rig);
 
-/*
- * Returns the largest difference between a gradient and the finite difference, over `samples`
- * entries of every parameter (0: all), relative to the largest entry of its tensor.
- */
+/* Returns the largest difference between a gradient and the finite difference, over `samples`
+ * entries of every parameter (0: all), relative to the largest entry of its tensor. */
 double gradient_error(struct rig *rig, int64_t samples);
 
 #endif

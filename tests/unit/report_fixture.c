@@ -59,10 +59,8 @@ static void add_series(struct process_record *record)
 	record->sampling_cpu_ns = 2000000;
 }
 
-/*
- * Each cell (`turn`) has its own pattern of deviations, so that deviations of two cells do not
- * cancel.
- */
+/* Each cell (`turn`) has its own pattern of deviations, so that deviations of two cells do not
+ * cancel. */
 static void fill_process(struct process_record *record, int replicate, size_t turn, double step_ms,
 			 double speed, double start_ms)
 {

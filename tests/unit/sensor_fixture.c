@@ -17,10 +17,8 @@
 #include "base/memory.h"
 #include "tests/unit/machine_fixture.h"
 
-/*
- * Writes a process with its parent, ticks of user time and of its reaped children, and resident
- * pages.
- */
+/* Writes a process with its parent, ticks of user time and of its reaped children, and resident
+ * pages. */
 void sensor_process(const char *root, int pid, int parent, int ticks, int reaped, int pages)
 {
 	char path[96], text[160];

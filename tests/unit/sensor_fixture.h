@@ -8,11 +8,9 @@
 enum { SELF = 10, GUARD = 20, WORKER = 21, CHILD = 22 };
 #define TICK_NS 1e7
 
-/*
- * Writes a process with its parent, ticks of user time and of its reaped children, and resident
+/* Writes a process with its parent, ticks of user time and of its reaped children, and resident
  * pages. The process had one minor fault per page and 1 major fault; its children had as many minor
- * faults as ticks and 2 major faults.
- */
+ * faults as ticks and 2 major faults. */
 void sensor_process(const char *root, int pid, int parent, int ticks, int reaped, int pages);
 /* Writes the list of children, such as "21 22 ". */
 void sensor_children(const char *root, int pid, const char *list);

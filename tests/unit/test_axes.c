@@ -1,7 +1,5 @@
-/*
- * Tests every row of cell/axes.h from the suite's key to the export, and stores from before all
- * rows existed.
- */
+/* Tests every row of cell/axes.h from the suite's key to the export, and stores from before all
+ * rows existed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

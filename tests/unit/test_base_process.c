@@ -302,10 +302,8 @@ static void waiting_can_time_out(void **state)
 	no_child_is_left();
 }
 
-/*
- * The rows exchange 5 and 6, so that the source of each is the target of the other; 5 is also
- * passed as 9.
- */
+/* The rows exchange 5 and 6, so that the source of each is the target of the other; 5 is also
+ * passed as 9. */
 static void descriptors_are_passed(void **state)
 {
 	(void)state;
@@ -432,10 +430,8 @@ static char *signals_of_child(void)
 
 static void children_start_with_clean_signals(void **state)
 {
-	/*
-	 * 32 and 33 are glibc's own; the process that started this program may have ignored any of
-	 * them.
-	 */
+	/* 32 and 33 are glibc's own; the process that started this program may have ignored any of
+	 * them. */
 	static const int internal[] = {32, 33};
 	bool were_ignored[COUNT(internal)];
 	sigset_t blocked, before, now;

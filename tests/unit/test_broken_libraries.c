@@ -1,8 +1,6 @@
-/*
- * Tests libraries that adapters cannot use: absent, truncated, not a library, another version. Each
+/* Tests libraries that adapters cannot use: absent, truncated, not a library, another version. Each
  * is `missing`; the message has the path and the error of the loader or the library. Needs no
- * framework.
- */
+ * framework. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,10 +14,8 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-/*
- * PRONY_TENSORFLOW1_LIBPYTHON, which tensorflow1 loads before its own library, exists on every
- * machine.
- */
+/* PRONY_TENSORFLOW1_LIBPYTHON, which tensorflow1 loads before its own library, exists on every
+ * machine. */
 #define ANY_LIBRARY "libm.so.6"
 
 static const char *const names[] = {"tensorflow",  "tensorflow1", "mxnet",

@@ -1,7 +1,5 @@
-/*
- * Tests runs with a budget: parsing, when it is exceeded, which cell is next, and which processes
- * count meanwhile.
- */
+/* Tests runs with a budget: parsing, when it is exceeded, which cell is next, and which processes
+ * count meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,10 +92,8 @@ static void fill(struct run_cell *cell, double spread, size_t count)
 		add(cell, 1e6 * (1 + spread * ((double)i - 1)), "", 0);
 }
 
-/*
- * Until each cell has three processes; then the cell with the widest interval is next; cells with
- * equal intervals take turns.
- */
+/* Until each cell has three processes; then the cell with the widest interval is next; cells with
+ * equal intervals take turns. */
 static void the_widest_comes_first(void **state)
 {
 	static const double spreads[] = {0.10, 0.07, 0.02, 0.0, 0.0};
@@ -157,10 +153,8 @@ static void those_that_were_disturbed_do_not_count(void **state)
 	run_cell_release(&cell);
 }
 
-/*
- * On a machine that is always busy, all processes count. If every second or third one is disturbed,
- * the cell ends as well.
- */
+/* On a machine that is always busy, all processes count. If every second or third one is disturbed,
+ * the cell ends as well. */
 static void a_busy_machine_ends(void **state)
 {
 	const struct effort_row *effort = &effort_table[1];

@@ -401,10 +401,8 @@ static bool is_listed(const json_t *list, const json_t *value)
 	return false;
 }
 
-/*
- * Fails unless the value follows the schema. It supports the part of JSON Schema that the case's
- * own schema uses. It is stricter if a member has no description: the page would be incomplete.
- */
+/* Fails unless the value follows the schema. It supports the part of JSON Schema that the case's
+ * own schema uses. It is stricter if a member has no description: the page would be incomplete. */
 static void conform(const json_t *root, const json_t *schema, json_t *value, const char *where)
 {
 	const char *reference = json_string_value(json_object_get(schema, "$ref")), *key;

@@ -21,10 +21,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/*
- * A loop that does less work than it claims is detected: its time would give a peak above the
- * machine's.
- */
+/* A loop that does less work than it claims is detected: its time would give a peak above the
+ * machine's. */
 static void run_less(float one, float *lanes)
 {
 	struct fma_kernel kernel;
@@ -194,10 +192,8 @@ static void kept_by_machine(void **state)
 	json_decref(ceilings);
 }
 
-/*
- * A noise floor keeps the surroundings in which it was measured; those of later records are
- * separate.
- */
+/* A noise floor keeps the surroundings in which it was measured; those of later records are
+ * separate. */
 static void surroundings_stay_with_it(void **state)
 {
 	struct error err = ERROR_INIT;

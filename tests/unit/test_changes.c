@@ -21,10 +21,8 @@ static struct change_settings quick(void)
 	return settings;
 }
 
-/*
- * Returns a value of a process with a standard deviation of 1 %; `heavy`: one value in ten deviates
- * by ten times that.
- */
+/* Returns a value of a process with a standard deviation of 1 %; `heavy`: one value in ten deviates
+ * by ten times that. */
 static double draw(struct random *random, bool heavy)
 {
 	double scale = heavy && random_uniform(random) < 0.1 ? 0.1 : 0.01;
@@ -51,10 +49,8 @@ static int alarms(bool heavy, double threshold)
 	return count;
 }
 
-/*
- * The level of a permutation test, 1 %, holds for any distribution. So at most 9 of 300 are found
- * (more would occur by chance in one of a thousand tests).
- */
+/* The level of a permutation test, 1 %, holds for any distribution. So at most 9 of 300 are found
+ * (more would occur by chance in one of a thousand tests). */
 static void nothing_changes_in_noise(void **state)
 {
 	(void)state;

@@ -1,7 +1,5 @@
-/*
- * Tests the client against workers that follow the protocol, and workers that break it line by
- * line.
- */
+/* Tests the client against workers that follow the protocol, and workers that break it line by
+ * line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -274,10 +272,8 @@ static void ends_are_explained(void **state)
 	peer_hello(&peer, PRONY_CRASHED, "during hello: exit code 4; it last printed: gone");
 	assert_string_equal(peer_end(&peer).how, "exit code 4");
 
-	/*
-	 * The worker is gone: the request cannot be sent, and the previous reply is not taken for
-	 * half of another.
-	 */
+	/* The worker is gone: the request cannot be sent, and the previous reply is not taken for
+	 * half of another. */
 	peer_init_script(&peer, SHELL HELLO "until_there go; echo $$ >$FOLDER/new; "
 					    "mv $FOLDER/new $FOLDER/pid; exit 3");
 	peer_start(&peer);
@@ -489,10 +485,8 @@ static void raw_lines_and_hanging_up(void **state)
 	assert_true(peer_end(&peer).signalled);
 }
 
-/*
- * The guard's command line is shown by a program in its place; its list contains the last of many
- * processors.
- */
+/* The guard's command line is shown by a program in its place; its list contains the last of many
+ * processors. */
 static void a_worker_has_all_its_cpus(void **state)
 {
 	const char *const nothing[] = {"x", NULL};

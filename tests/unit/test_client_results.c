@@ -1,7 +1,5 @@
-/*
- * Tests a worker's claims about its steps and tensors, and its changes to the shared memory. The
- * worker is this program: "worker MODE" answers hello correctly and then lies as MODE says.
- */
+/* Tests a worker's claims about its steps and tensors, and its changes to the shared memory. The
+ * worker is this program: "worker MODE" answers hello correctly and then lies as MODE says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,10 +55,8 @@ static void put(struct liar *liar, const char *file, uint64_t offset, const void
 		return;
 	}
 	char *path = path_join(getenv("FOLDER"), file);
-	/*
-	 * Not synced to the disk: with a slow disk the time of a correct record would be
-	 * unexplained.
-	 */
+	/* Not synced to the disk: with a slow disk the time of a correct record would be
+	 * unexplained. */
 	FILE *out = fopen(path, "wb");
 	if (out) {
 		fwrite(bytes, 1, length, out);

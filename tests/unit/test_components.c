@@ -17,10 +17,8 @@ static void between(const char *what, double found, double low, double high)
 		fail_msg("%s: %.4f is not between %g and %g", what, found, low, high);
 }
 
-/*
- * A simulated machine for splits: variance per second of a window, between processes, and time
- * outside the window.
- */
+/* A simulated machine for splits: variance per second of a window, between processes, and time
+ * outside the window. */
 struct machine {
 	double within, between, cost_s; /* standard deviations at 1 s; seconds */
 	double gained;			/* error with windows retuned / with those of 10 s */
@@ -42,10 +40,8 @@ static double split_process(struct random *random, const struct machine *machine
 	return sum / (double)*count;
 }
 
-/*
- * Returns the ratio of the standard errors of the mean logarithm of process means in the same time,
- * windows retuned after LOOKS processes to fixed ones; below 1: retuning is better.
- */
+/* Returns the ratio of the standard errors of the mean logarithm of process means in the same time,
+ * windows retuned after LOOKS processes to fixed ones; below 1: retuning is better. */
 static double retuned_error(uint64_t seed, const struct machine *machine, double window_s)
 {
 	enum { TRIALS = 400, PROCESSES = 12 };
@@ -81,10 +77,8 @@ static double retuned_error(uint64_t seed, const struct machine *machine, double
 	return sqrt(squares[1] / squares[0]);
 }
 
-/*
- * The components are found; windows retuned by the components of five processes change the error as
- * expected.
- */
+/* The components are found; windows retuned by the components of five processes change the error as
+ * expected. */
 static void splits_follow_the_variance(void **state)
 {
 	static const struct machine machines[] = {

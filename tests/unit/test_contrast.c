@@ -1,7 +1,5 @@
-/*
- * Tests ratios with intervals, verdicts, the number of processes that would decide, and many cells
- * at once. Expected numbers: mpmath at 40 digits, from the integral of the density.
- */
+/* Tests ratios with intervals, verdicts, the number of processes that would decide, and many cells
+ * at once. Expected numbers: mpmath at 40 digits, from the integral of the density. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,10 +63,8 @@ static void rounds_are_paired(void **state)
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_FASTER);
 }
 
-/*
- * The machine changed its speed in one round of ten: that round is cut, and the spread is that of
- * the others.
- */
+/* The machine changed its speed in one round of ten: that round is cut, and the spread is that of
+ * the others. */
 static void a_round_at_another_speed_is_trimmed(void **state)
 {
 	static const double a[] = {1012, 987, 1033, 1001, 995, 1005, 998, 1020, 1011, 990};
@@ -215,10 +211,8 @@ static void verdicts_are_rarely_wrong(void **state)
 	assert_in_range(found, TRIALS * 90 / 100, TRIALS);
 }
 
-/*
- * A claim from a wide interval needs 99 %, from few processes 99.9 %; the suggested number of
- * processes follows this.
- */
+/* A claim from a wide interval needs 99 %, from few processes 99.9 %; the suggested number of
+ * processes follows this. */
 static void claims_are_strict_where_chance_makes_them(void **state)
 {
 	const struct strictness lax = {1, 0};

@@ -18,10 +18,8 @@
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 
-/*
- * Makes a folder for each test and sets it as the data home, so that the user's data sets are not
- * seen.
- */
+/* Makes a folder for each test and sets it as the data home, so that the user's data sets are not
+ * seen. */
 static int make_folder(void **state)
 {
 	char *folder;
@@ -37,10 +35,8 @@ static int make_folder(void **state)
 	return 0;
 }
 
-/*
- * Returns PRONY_OK if every file of a data set is intact; otherwise the message names the first
- * broken one.
- */
+/* Returns PRONY_OK if every file of a data set is intact; otherwise the message names the first
+ * broken one. */
 static enum prony_status verify_all(const struct dataset *dataset, const char *folder,
 				    struct error *err)
 {
@@ -154,10 +150,8 @@ static void places_in_order(void **state)
 	free(option);
 }
 
-/*
- * A folder with the name of the whole data set may hold the sample; this is recognised by the file
- * sizes.
- */
+/* A folder with the name of the whole data set may hold the sample; this is recognised by the file
+ * sizes. */
 static void a_sample_under_the_name_of_the_whole(void **state)
 {
 	const struct dataset *sample = dataset_find("mnist-sample");

@@ -192,10 +192,8 @@ static void evaluation_drops_the_last_partial_batch(void **state)
 	}
 }
 
-/*
- * Checks that an epoch has each sample once; returns how many are at another position than in
- * `other` (NULL: in the file).
- */
+/* Checks that an epoch has each sample once; returns how many are at another position than in
+ * `other` (NULL: in the file). */
 static int check_epoch(const float *x, const int64_t *y, const float *other)
 {
 	int seen[SAMPLES] = {0}, moved = 0;
@@ -285,10 +283,8 @@ static void channels_floats_and_many_classes(void **state)
 	assert_memory_equal(x, expected, sizeof(expected));
 }
 
-/*
- * Images of one MiB, twice the machine's memory in total, as holes in a file: a batch needs memory
- * only for its own samples.
- */
+/* Images of one MiB, twice the machine's memory in total, as holes in a file: a batch needs memory
+ * only for its own samples. */
 static void larger_than_memory(void **state)
 {
 	enum { SIDE = 1024, BATCH = 4, MOST_KIB = 64 * 1024 };

@@ -1,7 +1,5 @@
-/*
- * Tests CIFAR-10's binary version: each kind of broken file has its message; each channel of a
- * sample is scaled in its own way.
- */
+/* Tests CIFAR-10's binary version: each kind of broken file has its message; each channel of a
+ * sample is scaled in its own way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,10 +80,8 @@ static void the_seed_corpus_runs(void **state)
 	assert_int_equal(corpus_run("cifar10", cut_it), sizeof(samples) / sizeof(samples[0]));
 }
 
-/*
- * Three training files of two samples and one evaluation file. The first red pixel of a sample is
- * its number, the first blue one is 255.
- */
+/* Three training files of two samples and one evaluation file. The first red pixel of a sample is
+ * its number, the first blue one is 255. */
 static const struct dataset toy = {
 	.name = "toy",
 	.format = "cifar10",
@@ -200,10 +196,8 @@ static void the_real_sample(void **state)
 		fail_msg("%s", err.text);
 	assert_string_equal(names[0], "airplane");
 	assert_string_equal(names[9], "truck");
-	/*
-	 * The samples are scaled by the whole data set's constants; a fifth of the data set nearly
-	 * has the same constants.
-	 */
+	/* The samples are scaled by the whole data set's constants; a fifth of the data set nearly
+	 * has the same constants. */
 	for (int channel = 0; channel < 3; channel++) {
 		double sum = 0, squares = 0;
 

@@ -1,7 +1,5 @@
-/*
- * Tests data sets in the formats of frameworks' own loaders: where they are found, and what workers
- * receive about them.
- */
+/* Tests data sets in the formats of frameworks' own loaders: where they are found, and what workers
+ * receive about them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,10 +68,8 @@ static enum prony_status locate(bool training, const char *option, struct conver
 	return dataset_locate_converted(dataset_find(SET), "recordio", training, option, out, err);
 }
 
-/*
- * Photographs must be resized to one size if the format's reader requires it; otherwise they may
- * be.
- */
+/* Photographs must be resized to one size if the format's reader requires it; otherwise they may
+ * be. */
 static void test_size_is_named(void **state)
 {
 	static const struct {
@@ -205,10 +201,8 @@ static void test_described(void **state)
 	assert_true(data.training);
 	assert_true(data.mean[2] == dataset->mean[2]);
 	json_decref(json);
-	/*
-	 * The published form: two files in a shard, and the position in them at which the part
-	 * begins.
-	 */
+	/* The published form: two files in a shard, and the position in them at which the part
+	 * begins. */
 	json = dataset_to_json(dataset_find(SET), "/m", false, &none);
 	assert_int_equal(loader_data_from_json(json, &arena, &data, NULL), PRONY_OK);
 	assert_string_equal(data.format, "idx");

@@ -1,7 +1,5 @@
-/*
- * Tests pictures: reading of each kind, the message for each broken one, the part that becomes a
- * sample, and that partial or scaled decoding gives the same as decoding the whole.
- */
+/* Tests pictures: reading of each kind, the message for each broken one, the part that becomes a
+ * sample, and that partial or scaled decoding gives the same as decoding the whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,10 +99,8 @@ static void the_seed_corpus_runs(void **state)
 	assert_int_equal(corpus_run("image", cut_and_change), SAMPLES);
 }
 
-/*
- * The generator's picture is bluish at its lower right edge and dark at its upper left edge. This
- * test finds colours in the wrong order or inverted.
- */
+/* The generator's picture is bluish at its lower right edge and dark at its upper left edge. This
+ * test finds colours in the wrong order or inverted. */
 static void colours_are_in_their_places(void **state)
 {
 	static const char *const names[] = {"rgb.jpg", "progressive.jpg", "full-chroma.jpg",
@@ -242,10 +238,8 @@ static void the_centre_is_that_of_others(void **state)
 	}
 }
 
-/*
- * Random parts lie inside the picture, have the promised areas and shapes, and are mirrored half of
- * the time.
- */
+/* Random parts lie inside the picture, have the promised areas and shapes, and are mirrored half of
+ * the time. */
 static void random_parts_are_as_promised(void **state)
 {
 	enum { DRAWS = 4000 };
@@ -273,10 +267,8 @@ static void random_parts_are_as_promised(void **state)
 	assert_in_range(mirrored, DRAWS * 45 / 100, DRAWS * 55 / 100);
 }
 
-/*
- * Weights that add up to one leave a uniform picture unchanged; a view of the same size leaves
- * every picture unchanged.
- */
+/* Weights that add up to one leave a uniform picture unchanged; a view of the same size leaves
+ * every picture unchanged. */
 static void resampling_keeps_what_is_even(void **state)
 {
 	uint8_t pixels[3 * 30 * 50], planes[3 * 40 * 40], same[3 * 30 * 50];

@@ -1,7 +1,5 @@
-/*
- * Tests pictures in folders and tar files: order and labels do not depend on the container, batches
- * do not depend on the number of threads, and each wrong layout has its message.
- */
+/* Tests pictures in folders and tar files: order and labels do not depend on the container, batches
+ * do not depend on the number of threads, and each wrong layout has its message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,6 @@
-/*
- * Tests the record formats that frameworks read: the message for each broken file, and round trips
+/* Tests the record formats that frameworks read: the message for each broken file, and round trips
  * in memory. The round trips cover cases that whole conversions (tests/e2e/test_convert.py) meet
- * only by chance.
- */
+ * only by chance. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
-/*
- * Tests the grammar of framework descriptors, the registry that they make, and which descriptors
- * are refused.
- */
+/* Tests the grammar of framework descriptors, the registry that they make, and which descriptors
+ * are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -319,10 +317,8 @@ static void the_users_stand_behind_the_trees(void **state)
 	unsetenv("XDG_CONFIG_HOME");
 }
 
-/*
- * A broken descriptor gives a row with the reason why it cannot be used; the other rows are
- * unchanged.
- */
+/* A broken descriptor gives a row with the reason why it cannot be used; the other rows are
+ * unchanged. */
 static void a_broken_one_harms_no_other(void **state)
 {
 	struct fixture *f = *state;

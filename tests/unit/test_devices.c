@@ -1,7 +1,5 @@
-/*
- * Tests devices.yaml: the tree's own rows, rows of users before them, and the messages for wrong
- * ones.
- */
+/* Tests devices.yaml: the tree's own rows, rows of users before them, and the messages for wrong
+ * ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -430,10 +430,8 @@ static void hostile_wheels_are_refused(void **state)
 	}
 }
 
-/*
- * A wheel cut anywhere, or with any byte changed, is refused or gives the same bytes; it never
- * causes a crash.
- */
+/* A wheel cut anywhere, or with any byte changed, is refused or gives the same bytes; it never
+ * causes a crash. */
 static void damaged_wheels_do_no_harm(void **state)
 {
 	const struct wheel_file files[] = {

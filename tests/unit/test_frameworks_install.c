@@ -1,7 +1,5 @@
-/*
- * Tests installation: the worker that loads the installed library behaves as the file in the wheel
- * says.
- */
+/* Tests installation: the worker that loads the installed library behaves as the file in the wheel
+ * says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

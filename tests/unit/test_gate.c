@@ -1,7 +1,5 @@
-/*
- * Tests the parity gate on a float32 executor that shares no code with the reference: correct
- * frameworks pass with any order of summation. Rejected ones: test_gate_mutants.c.
- */
+/* Tests the parity gate on a float32 executor that shares no code with the reference: correct
+ * frameworks pass with any order of summation. Rejected ones: test_gate_mutants.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,10 +55,8 @@ static void accept_all(struct fixture *f, bool epsilon_inside)
 		framework.epsilon_inside = epsilon_inside;
 		if (verdict(f, &framework, &ratio, &err) != PRONY_OK)
 			fail_msg("%s, %s: %s", f->forward.name, framework.what, err.text);
-		/*
-		 * The margin is part of the contract: correct frameworks use less than half of the
-		 * bound.
-		 */
+		/* The margin is part of the contract: correct frameworks use less than half of the
+		 * bound. */
 		if (!(ratio < 0.5))
 			fail_msg("%s, %s: %.2f of the bound", f->forward.name, framework.what,
 				 ratio);
@@ -147,10 +143,8 @@ static void lower_precisions_have_their_own_bounds(void **state)
 	}
 }
 
-/*
- * A network at an edge: the input of one ReLU is within one rounding of zero, so that its sign
- * depends on the order of summation. Both signs must pass; any third result must fail.
- */
+/* A network at an edge: the input of one ReLU is within one rounding of zero, so that its sign
+ * depends on the order of summation. Both signs must pass; any third result must fail. */
 static void a_comparison_too_close_to_call_passes_either_way(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -185,10 +179,8 @@ static void a_comparison_too_close_to_call_passes_either_way(void **state)
 		if (judge(&f, &outcomes[side], &sides[side][0], &err) != PRONY_OK)
 			fail_msg("side %d: %s", side, err.text);
 	}
-	/*
-	 * The two results differ by more than the bound: a single expected answer would not
-	 * suffice.
-	 */
+	/* The two results differ by more than the bound: a single expected answer would not
+	 * suffice. */
 	f.reference.expected_count = 1;
 	int rejected = 0;
 	for (int side = 0; side < 2; side++)
@@ -493,10 +485,8 @@ static void large_gates_take_fewer_samples(void **state)
 	assert_false(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, plenty));
 	assert_true(fits(&graph, STAGE_FORWARD, OPTIMISER_MOMENTUM, true, plenty));
 	graph_release(&graph);
-	/*
-	 * Two positions of epsilon double the runs; a rate that must be searched needs further
-	 * passes.
-	 */
+	/* Two positions of epsilon double the runs; a rate that must be searched needs further
+	 * passes. */
 	gate_graph("lenet", 2900, &graph);
 	assert_true(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, plenty));
 	assert_false(fits(&graph, STAGE_TRAIN, OPTIMISER_RMSPROP, true, plenty));
@@ -518,10 +508,8 @@ static int64_t peak_bytes(void)
 	return (int64_t)usage.ru_maxrss * 1024;
 }
 
-/*
- * Returns the peak memory of a gate, measured in a separate process: the peak of this process may
- * come from another test.
- */
+/* Returns the peak memory of a gate, measured in a separate process: the peak of this process may
+ * come from another test. */
 static int64_t taken_bytes(const char *network, enum optimiser optimiser, int64_t *estimate)
 {
 	int64_t taken[2];
@@ -632,10 +620,8 @@ static void the_first_loss_of_a_timed_process(void **state)
 	fixture_release(&f);
 }
 
-/*
- * The deviations of three frameworks on a GPU in bf16 (0.0102 to 0.0103) and of one in fp32, after
- * a mean over 64 positions.
- */
+/* The deviations of three frameworks on a GPU in bf16 (0.0102 to 0.0103) and of one in fp32, after
+ * a mean over 64 positions. */
 static void a_mean_averages_what_the_precision_shows(void **state)
 {
 	static const struct {

@@ -1,7 +1,5 @@
-/*
- * Tests the gate's cache between runs: an entry is found only if nothing changed; otherwise the
- * value is computed.
- */
+/* Tests the gate's cache between runs: an entry is found only if nothing changed; otherwise the
+ * value is computed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -390,10 +388,8 @@ static void close_gates(struct gates *g)
 	workload_release(&g->work);
 }
 
-/*
- * The framework's identity is remembered by its name; this test changes the framework under the
- * same name, so it clears the memory first.
- */
+/* The framework's identity is remembered by its name; this test changes the framework under the
+ * same name, so it clears the memory first. */
 static void key_of(struct gates *g, char key[DIGEST_HEX_BYTES])
 {
 	g->cache.framework[0] = '\0';

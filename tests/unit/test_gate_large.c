@@ -1,7 +1,5 @@
-/*
- * Tests the parity gate on a network with so many comparisons too close to call that all are turned
- * at once: correct frameworks still pass, and mutants are still rejected.
- */
+/* Tests the parity gate on a network with so many comparisons too close to call that all are turned
+ * at once: correct frameworks still pass, and mutants are still rejected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,10 +53,8 @@ static double worst_of(const struct gate_verdict *verdict, const char *what)
 	return worst;
 }
 
-/*
- * Runs a framework through the gate; returns the verdict and prints how far each kind of figure was
- * off.
- */
+/* Runs a framework through the gate; returns the verdict and prints how far each kind of figure was
+ * off. */
 static struct gate_verdict verdict_of(struct fixture *f, const struct framework *framework,
 				      enum prony_status expected)
 {
@@ -158,10 +154,8 @@ static void mutants_are_rejected(void **state)
 	}
 }
 
-/*
- * RMSprop scales the rounding error of a small gradient to full size: one weight of a factor with
- * 16 may then contain its whole difference.
- */
+/* RMSprop scales the rounding error of a small gradient to full size: one weight of a factor with
+ * 16 may then contain its whole difference. */
 static void rmsprop_passes_in_any_order(void **state)
 {
 	static const struct framework right[] = {
@@ -216,10 +210,8 @@ static double logits_distance(const struct tensor *a, const struct tensor *b)
 	return sqrt(differences / squares);
 }
 
-/*
- * The rounding for which slack is granted matches that of sequential float32: not less, and not
- * many times as much.
- */
+/* The rounding for which slack is granted matches that of sequential float32: not less, and not
+ * many times as much. */
 static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 {
 	struct fixture *f = *state;
@@ -250,10 +242,8 @@ static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
 	free(deviation);
 }
 
-/*
- * Runs the first step with the comparisons turned that an exact step found too close; *relus: how
- * many of them are in ReLUs.
- */
+/* Runs the first step with the comparisons turned that an exact step found too close; *relus: how
+ * many of them are in ReLUs. */
 static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
 			    const struct kink_list *met, int64_t *relus)
 {
@@ -324,10 +314,8 @@ static void a_reference_can_be_stopped(void **state)
 		PRONY_INTERRUPTED);
 }
 
-/*
- * In training, a timed process normalises by its whole batch; no part of the batch has the same
- * statistics.
- */
+/* In training, a timed process normalises by its whole batch; no part of the batch has the same
+ * statistics. */
 static void the_first_loss_follows_the_batchs_statistics(void **state)
 {
 	struct fixture *f = *state;

@@ -85,10 +85,8 @@ static void every_mutant_of_training_is_rejected(void **state)
 	}
 }
 
-/*
- * The logits show to which precision the operands were rounded, whatever was requested. This
- * includes fp32 where bf16 was requested, which the bounds of bf16 let pass.
- */
+/* The logits show to which precision the operands were rounded, whatever was requested. This
+ * includes fp32 where bf16 was requested, which the bounds of bf16 let pass. */
 static void the_logits_show_the_precision(void **state)
 {
 	static const struct {
@@ -133,10 +131,8 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 	static const struct {
 		const char *network;
 		enum pictures pictures;
-		/*
-		 * The least deviation of a mutant in bounds. With NOISE the gradients are large and
-		 * decay is small in comparison: 8.9.
-		 */
+		/* The least deviation of a mutant in bounds. With NOISE the gradients are large and
+		 * decay is small in comparison: 8.9. */
 		double bounds;
 	} cases[] = {{"mlp", STROKES, 10}, {"lenet", NOISE, 7}};
 
@@ -187,10 +183,8 @@ static void mutants_without_update_are_rejected(void **state)
 	}
 }
 
-/*
- * bf16 operands of products are requested: learning rates must differ by at least 5 % to be told
- * apart; weight decay is not detected (docs/parity.md).
- */
+/* bf16 operands of products are requested: learning rates must differ by at least 5 % to be told
+ * apart; weight decay is not detected (docs/parity.md). */
 static void mutants_are_rejected_in_bf16(void **state)
 {
 	static const struct framework right[] = {

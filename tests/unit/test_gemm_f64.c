@@ -1,8 +1,6 @@
-/*
- * Tests the reference's matrix product and convolutions against loops written from their
+/* Tests the reference's matrix product and convolutions against loops written from their
  * definitions: with every instruction set of this machine, and the same bits for any number of
- * threads.
- */
+ * threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -137,10 +137,8 @@ static void replace(json_t *root, const char *path, const char *with)
 #define NULLS_4 "null, null, null, null, "
 #define NULLS_16 NULLS_4 NULLS_4 NULLS_4 NULLS_4
 
-/*
- * Changes to lenet at batch 2. Values: 0 input, 1 conv1.weight, 2 conv1.bias, 3 conv1, 4 pool1, ...
- * Nodes: 0 conv1, 1 pool1, 2 conv2, 3 pool2, 4 flatten, 5 ip1, 6 relu1, 7 ip2, 8 loss.
- */
+/* Changes to lenet at batch 2. Values: 0 input, 1 conv1.weight, 2 conv1.bias, 3 conv1, 4 pool1, ...
+ * Nodes: 0 conv1, 1 pool1, 2 conv2, 3 pool2, 4 flatten, 5 ip1, 6 relu1, 7 ip2, 8 loss. */
 static const struct {
 	const char *path, *with, *message;
 } hostile[] = {

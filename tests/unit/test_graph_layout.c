@@ -1,7 +1,5 @@
-/*
- * Tests the layout queries of graph translators: which values have channels last, which axes are
- * summed up, how far windows reach.
- */
+/* Tests the layout queries of graph translators: which values have channels last, which axes are
+ * summed up, how far windows reach. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -179,10 +177,8 @@ static void test_broadcast(void **state)
 	assert_memory_equal(r.axes, ((const int[]){2, 3}), 2 * sizeof(int));
 }
 
-/*
- * Windows of 3 at stride 2, with one element of padding, over 6 elements: three fit, ceil_mode adds
- * one.
- */
+/* Windows of 3 at stride 2, with one element of padding, over 6 elements: three fit, ceil_mode adds
+ * one. */
 static void test_windows(void **state)
 {
 	struct attributes a = {

@@ -239,10 +239,8 @@ static void print_attribute(const struct attribute_row *row, const struct attrib
 	}
 }
 
-/*
- * Returns inputs, outputs and attributes of an operator as cells of the table; the caller frees the
- * text.
- */
+/* Returns inputs, outputs and attributes of an operator as cells of the table; the caller frees the
+ * text. */
 static char *documented_cells(enum op op, const char *inputs, const char *outputs)
 {
 	struct attributes defaults;

@@ -112,11 +112,9 @@ static void only_a_file_with_one_name_will_do(void **state)
 	refused(f, "is a directory");
 }
 
-/*
- * fs.protected_regular: in a folder like /tmp, open with O_CREAT fails for an existing file of
+/* fs.protected_regular: in a folder like /tmp, open with O_CREAT fails for an existing file of
  * another user. The linker replaces open with this wrapper (Meson uses 64-bit file offsets
- * everywhere).
- */
+ * everywhere). */
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 static bool protected_regular;

@@ -1,7 +1,5 @@
-/*
- * A model file run unchanged: its inputs and outputs, its bundle, and the comparison of two
- * engines.
- */
+/* A model file run unchanged: its inputs and outputs, its bundle, and the comparison of two
+ * engines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -96,11 +96,9 @@ static enum prony_status count_threads(struct exercise *e, struct error *err)
 	return status;
 }
 
-/*
- * Arrays of 200,000 elements and more are copied with OpenMP on the calling thread. Its team would
+/* Arrays of 200,000 elements and more are copied with OpenMP on the calling thread. Its team would
  * bring libgomp's threads above the number of processors, and then none of them spins until the
- * next region. LeNet has such weights; the other network does not.
- */
+ * next region. LeNet has such weights; the other network does not. */
 static void test_no_team_but_the_engines(void **state)
 {
 	int of_small;
@@ -484,10 +482,8 @@ static const struct framework_case cases[] = {
 	EACH_UPDATE("lenet", 8),
 	CASE("tagger", 4, exercise_update_momentum),
 	EACH_UPDATE("mlp", 8),
-	/*
-	 * Its parameters are pieces of one vector, updated separately; a part of it must not
-	 * change.
-	 */
+	/* Its parameters are pieces of one vector, updated separately; a part of it must not
+	 * change. */
 	EACH_UPDATE("operator:lstm", 4),
 	EACH_UPDATE("operator:rnn", 4),
 	CASE("lenet", 4, check_reports),

@@ -150,10 +150,8 @@ static void a_wrong_weight_is_noticed(void **state)
 	run("lenet", 8, exercise_wrong_weight);
 }
 
-/*
- * Returns whether command i repeats the work of an earlier one: the same weights in the same
- * layout.
- */
+/* Returns whether command i repeats the work of an earlier one: the same weights in the same
+ * layout. */
 static bool repeats(const struct program *program, int i)
 {
 	const struct command *command = &program->commands[i];
@@ -170,10 +168,8 @@ static bool repeats(const struct program *program, int i)
 	return false;
 }
 
-/*
- * Constant weights are in every layout that a step needs before the step begins. Weights that the
- * previous step changed are reordered into each layout once, after one update.
- */
+/* Constant weights are in every layout that a step needs before the step begins. Weights that the
+ * previous step changed are reordered into each layout once, after one update. */
 static enum prony_status check_reorders(struct exercise *e, enum stage stage, struct error *err)
 {
 	const struct program *program = native_program(&e->session);
@@ -221,10 +217,8 @@ static void steps_reorder_no_weights_in_vain(void **state)
 	}
 }
 
-/*
- * Returns the result of a body, or an error if the recurrent layer was not computed in that many
- * parts of the batch.
- */
+/* Returns the result of a body, or an error if the recurrent layer was not computed in that many
+ * parts of the batch. */
 static enum prony_status in_parts(struct exercise *e, enum prony_status status, int wanted,
 				  struct error *err)
 {
@@ -333,11 +327,9 @@ static void reports_what_it_did(void **state)
 	run("lenet", 4, check_reports);
 }
 
-/*
- * If the library has only reference code for a layer in the layouts that it would choose, the
+/* If the library has only reference code for a layer in the layouts that it would choose, the
  * executor takes other layouts, on any processor. `native_avx2` is this test with the library
- * limited to AVX2.
- */
+ * limited to AVX2. */
 static enum prony_status check_no_reference_code(struct exercise *e, struct error *err)
 {
 	enum prony_status status;

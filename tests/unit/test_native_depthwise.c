@@ -1,7 +1,5 @@
-/*
- * Depthwise convolutions of the native executor against sums in double, on every instruction set of
- * this processor and in every layout. Needs no library.
- */
+/* Depthwise convolutions of the native executor against sums in double, on every instruction set of
+ * this processor and in every layout. Needs no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
-/*
- * Products of few rows of the native executor against sums in double, on every instruction set of
- * this processor and from every layout of the rows. Needs no library.
- */
+/* Products of few rows of the native executor against sums in double, on every instruction set of
+ * this processor and from every layout of the rows. Needs no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,10 +13,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/*
- * A layout of rows: the channel block (0: no blocks, channels first; -1: channels last) and the
- * points.
- */
+/* A layout of rows: the channel block (0: no blocks, channels first; -1: channels last) and the
+ * points. */
 struct form {
 	int64_t channels, points, block;
 };

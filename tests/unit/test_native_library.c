@@ -1,8 +1,6 @@
-/*
- * Tests which libdnnl the native executor takes, which libraries it finds for a libdnnl from wheels
+/* Tests which libdnnl the native executor takes, which libraries it finds for a libdnnl from wheels
  * unpacked side by side, and how it runs with a library whose primitives are queued tasks. Uses
- * fake_dnnl.c, so oneDNN is not needed.
- */
+ * fake_dnnl.c, so oneDNN is not needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
-/*
- * The native executor's own local response normalisation against a direct computation, on every
- * instruction set of this processor. Needs no library.
- */
+/* The native executor's own local response normalisation against a direct computation, on every
+ * instruction set of this processor. Needs no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,10 +48,8 @@ static void arrays_make(struct arrays *a, const struct lrn *lrn, struct random *
 	for (size_t i = 0; i < scratch; i++)
 		a->scratch[i] = 0;
 	for (size_t i = 0; i < a->count; i++) {
-		/*
-		 * Values that bf16 can represent, so that one reference serves both types; small
-		 * and large sums.
-		 */
+		/* Values that bf16 can represent, so that one reference serves both types; small
+		 * and large sums. */
 		a->low_x[i] = bf16_from_float((float)random_normal(random) *
 					      (random_below(random, 3) ? 1 : 60));
 		a->low_dy[i] = bf16_from_float((float)random_normal(random));

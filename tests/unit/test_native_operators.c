@@ -1,8 +1,6 @@
-/*
- * Tests the native executor operator by operator against the float64 reference. Small networks
+/* Tests the native executor operator by operator against the float64 reference. Small networks
  * place each operator between layers with blocked and with odd numbers of channels; forward,
- * backward and updates are compared. Skipped if oneDNN is not installed.
- */
+ * backward and updates are compared. Skipped if oneDNN is not installed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,10 +34,8 @@ static int max_pools(struct builder *b, int x)
 	struct window same = window_square(3, 1, 1), half = window_square(3, 2, 0);
 
 	half.pads[2] = half.pads[3] = 1;
-	/*
-	 * No saturating function: for equal elements of a window the gradient is not defined
-	 * uniquely.
-	 */
+	/* No saturating function: for equal elements of a window the gradient is not defined
+	 * uniquely. */
 	x = build_max_pool_window(b, "same", exercise_conv(b, "conv1", x, 32, true), &same);
 	x = build_relu(b, "relu", exercise_conv(b, "conv2", x, 64, true));
 	x = build_max_pool_window(b, "overlap", x, &same);
@@ -55,10 +51,8 @@ static int lrn(struct builder *b, int x)
 		b, build_lrn(b, "lrn3", exercise_conv(b, "conv3", x, 8, true), 4, 0.5, 0.5, 1));
 }
 
-/*
- * After a grouped convolution, the normalisation and its gradient read a copy in another layout.
- * Values computed in between must not overwrite that copy.
- */
+/* After a grouped convolution, the normalisation and its gradient read a copy in another layout.
+ * Values computed in between must not overwrite that copy. */
 static int lrn_of_a_copy(struct builder *b, int x)
 {
 	struct window same = window_square(3, 1, 1);
@@ -99,11 +93,9 @@ static int separable(struct builder *b, int x)
 	return exercise_finish(b, x);
 }
 
-/*
- * Products with enough weights for the executor's own few-rows loop: after blocked channels, after
+/* Products with enough weights for the executor's own few-rows loop: after blocked channels, after
  * odd channels and after another product; with a function that the loop supports and one that it
- * does not.
- */
+ * does not. */
 static int wide_products(struct builder *b, int x)
 {
 	x = build_flatten(b, "flatten1", exercise_conv(b, "conv1", x, 32, true));
@@ -118,10 +110,8 @@ static int odd_product(struct builder *b, int x)
 	return build_linear(b, "fc1", x, 1365);
 }
 
-/*
- * Gradients that are sums of many terms, some of joined parts, with and without a ReLU before and
- * after.
- */
+/* Gradients that are sums of many terms, some of joined parts, with and without a ReLU before and
+ * after. */
 static int joined(struct builder *b, int x)
 {
 	enum { FAN = 6 };
@@ -163,11 +153,9 @@ static int joined_channels_last(struct builder *b, int x)
 	return joined(b, build_transpose(b, "back", x, back));
 }
 
-/*
- * Windows of 3x3 with enough channels for the executor's own algorithm if the batch has enough
+/* Windows of 3x3 with enough channels for the executor's own algorithm if the batch has enough
  * tiles. Followed by a batch normalisation to fold, a sum, a ReLU and a function that it does not
- * support; without padding, with uneven padding, before and after channels last.
- */
+ * support; without padding, with uneven padding, before and after channels last. */
 static int square_windows(struct builder *b, int x)
 {
 	static const int64_t to[] = {0, 2, 3, 1}, back[] = {0, 3, 1, 2};
@@ -203,10 +191,8 @@ static int turned_row(struct builder *b, int x)
 /* Side and channels of the depthwise layers under test. */
 static int64_t depthwise_side, depthwise_channels;
 
-/*
- * Strides 1 and 2 with uneven padding, with and without a bias; dilation; a ReLU that the layer may
- * fuse, and a batch normalisation that it may fold.
- */
+/* Strides 1 and 2 with uneven padding, with and without a bias; dilation; a ReLU that the layer may
+ * fuse, and a batch normalisation that it may fold. */
 static int depthwise(struct builder *b, int x)
 {
 	int64_t channels = depthwise_channels, side = depthwise_side, half = side / 2;
@@ -238,10 +224,8 @@ static int depthwise(struct builder *b, int x)
 	.classes = (labels)
 #define IMAGE IMAGE_OF(5)
 
-/*
- * Networks for which this executor needs other layers than the shared list has: no kinks before the
- * compared values, blocked channels, an even window.
- */
+/* Networks for which this executor needs other layers than the shared list has: no kinks before the
+ * compared values, blocked channels, an even window. */
 static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
@@ -282,10 +266,8 @@ static const struct network *network_at(int i)
 static void run_all(exercise_body *body, enum precision precision)
 {
 	static const int64_t batches[] = {1, 4};
-	/*
-	 * Where tanh saturates, a batch of few rounded samples has too little variance to
-	 * normalise.
-	 */
+	/* Where tanh saturates, a batch of few rounded samples has too little variance to
+	 * normalise. */
 	int64_t flat = precision == PRECISION_FP32 ? 4 : 16;
 	const char *only = getenv("PRONY_TEST_ONLY");
 	int failed = 0;
@@ -323,10 +305,8 @@ static void gradients_agree(void **state)
 static enum prony_status updates(struct exercise *e, struct error *err)
 {
 	e->recipe.optimiser = OPTIMISER_SGD;
-	/*
-	 * Large enough that the change exceeds the rounding of the weights. Not so large that the
-	 * loss grows sixfold in one step, which would amplify differences in the last digit.
-	 */
+	/* Large enough that the change exceeds the rounding of the weights. Not so large that the
+	 * loss grows sixfold in one step, which would amplify differences in the last digit. */
 	e->recipe.learning_rate = strcmp(e->graph.name, "lrn") == 0 ? 0.02 : 0.05;
 	return exercise_updates(e, false, err);
 }
@@ -392,11 +372,9 @@ static void depthwise_layers_agree(void **state)
 	assert_int_equal(failed, 0);
 }
 
-/*
- * Minimal filtering computes the layers meant for it, and fuses what follows, if the processor
+/* Minimal filtering computes the layers meant for it, and fuses what follows, if the processor
  * supports it. If an image is a single output, the library computes the layer, because it skips the
- * padding.
- */
+ * padding. */
 static enum prony_status filtered(struct exercise *e, struct error *err)
 {
 	enum prony_status status = exercise_forward(e, err);
@@ -411,10 +389,8 @@ static enum prony_status filtered(struct exercise *e, struct error *err)
 	return status;
 }
 
-/*
- * In training, forward and the gradient of the input use it. The first such layer needs no gradient
- * of its input.
- */
+/* In training, forward and the gradient of the input use it. The first such layer needs no gradient
+ * of its input. */
 static enum prony_status gradients_filtered(struct exercise *e, struct error *err)
 {
 	enum prony_status status = exercise_gradients(e, err);

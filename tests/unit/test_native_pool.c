@@ -1,7 +1,5 @@
-/*
- * The native executor's own gradient of max-pooling against a direct computation, on every
- * instruction set of this processor. Needs no library.
- */
+/* The native executor's own gradient of max-pooling against a direct computation, on every
+ * instruction set of this processor. Needs no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
-/*
- * Convolutions of 3x3 windows by minimal filtering against sums in double, on every instruction set
- * of this processor that has an implementation. Needs no library.
- */
+/* Convolutions of 3x3 windows by minimal filtering against sums in double, on every instruction set
+ * of this processor that has an implementation. Needs no library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +13,9 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/*
- * Relative to the sum of the magnitudes of all products of a tile's 16 inputs and 9 weights. Each
+/* Relative to the sum of the magnitudes of all products of a tile's 16 inputs and 9 weights. Each
  * of the four outputs is a sum and difference of all of them, even one whose own window lies in the
- * padding. A float has a precision of 6e-8.
- */
+ * padding. A float has a precision of 6e-8. */
 #define TOLERANCE 5e-7
 
 /* Returns floats that begin at a cache line. */
@@ -52,10 +48,8 @@ struct data {
 	bool flipped;
 };
 
-/*
- * Returns the weight of tap t from input i to output k, with both in blocks. Flipped: the outputs
- * and inputs of the other direction, and taps counted from the end.
- */
+/* Returns the weight of tap t from input i to output k, with both in blocks. Flipped: the outputs
+ * and inputs of the other direction, and taps counted from the end. */
 static double weight(const struct winograd *c, int64_t lanes, const struct data *d, int64_t k,
 		     int64_t i, int64_t t)
 {
@@ -121,10 +115,8 @@ static void compare(const struct winograd *c, int64_t lanes, const struct data *
 	}
 }
 
-/*
- * Runs in `shares` shares: the last one first, then the others together. Nothing is written past
- * the end.
- */
+/* Runs in `shares` shares: the last one first, then the others together. Nothing is written past
+ * the end. */
 static void check_windows(const struct winograd *c, enum instruction_set set, bool has_bias,
 			  size_t shares, bool flipped)
 {
@@ -183,10 +175,8 @@ static struct winograd layer(int64_t batch, int64_t channels, int64_t outputs, i
 	};
 }
 
-/*
- * Even and odd images, from one output on. Padding that is even, uneven, none, so wide that whole
- * tiles lie in it, and negative (wide padding becomes negative in the gradient of the input).
- */
+/* Even and odd images, from one output on. Padding that is even, uneven, none, so wide that whole
+ * tiles lie in it, and negative (wide padding becomes negative in the gradient of the input). */
 static void test_images(void **unused)
 {
 	static const int64_t sides[][2] = {{1, 1}, {3, 3}, {4, 7}, {8, 6}, {13, 5}};
@@ -207,10 +197,8 @@ static void test_images(void **unused)
 	}
 }
 
-/*
- * One and several panels of outputs, half a panel at the end, more and fewer channels; also channel
- * counts that only the narrower vectors divide.
- */
+/* One and several panels of outputs, half a panel at the end, more and fewer channels; also channel
+ * counts that only the narrower vectors divide. */
 static void test_channels(void **unused)
 {
 	static const int64_t channels[][2] = {{16, 16}, {16, 80},  {48, 32},
@@ -232,10 +220,8 @@ static void test_channels(void **unused)
 	}
 }
 
-/*
- * All numbers of tiles at which the last products are filled up; consecutive blocks; more shares
- * than tiles.
- */
+/* All numbers of tiles at which the last products are filled up; consecutive blocks; more shares
+ * than tiles. */
 static void test_tiles(void **unused)
 {
 	(void)unused;

@@ -1,7 +1,5 @@
-/*
- * The conversion of ONNX models to graphs: batches, shared weights, folding, operators and
- * refusals.
- */
+/* The conversion of ONNX models to graphs: batches, shared weights, folding, operators and
+ * refusals. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

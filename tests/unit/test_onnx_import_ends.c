@@ -1,7 +1,5 @@
-/*
- * ONNX models with other endings, batches that can or cannot be replaced, and messages about
- * unsupported operators.
- */
+/* ONNX models with other endings, batches that can or cannot be replaced, and messages about
+ * unsupported operators. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -217,10 +215,8 @@ static void classes_may_stand_last(void **state)
 	fixture_release(&f);
 }
 
-/*
- * ONNX broadcasts Gemm's third input, and the operand of an Add after a product; neither has to be
- * a row.
- */
+/* ONNX broadcasts Gemm's third input, and the operand of an Add after a product; neither has to be
+ * a row. */
 static void biases_of_other_shapes(void **state)
 {
 	struct onnx_fixture f;
@@ -281,10 +277,8 @@ static void all_that_is_unsupported_is_named_at_once(void **state)
 	fixture_release(&f);
 }
 
-/*
- * After a refused operator: foldable operators are not named if they cannot be folded for that
- * reason; others are.
- */
+/* After a refused operator: foldable operators are not named if they cannot be folded for that
+ * reason; others are. */
 static void what_follows_from_the_unsupported_is_named_once(void **state)
 {
 	struct onnx_fixture f;

@@ -1,7 +1,5 @@
-/*
- * Broken and hostile ONNX files: each gives one clear error that names the file, and the node if
- * there is one.
- */
+/* Broken and hostile ONNX files: each gives one clear error that names the file, and the node if
+ * there is one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

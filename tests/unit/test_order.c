@@ -1,7 +1,5 @@
-/*
- * Ratios by rounds, and the ranks that their intervals allow. The expected numbers were computed in
- * Python, the t quantile by bisection on Simpson's integral: other methods than the code's.
- */
+/* Ratios by rounds, and the ranks that their intervals allow. The expected numbers were computed in
+ * Python, the t quantile by bisection on Simpson's integral: other methods than the code's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,10 +131,8 @@ static void margins_are_what_was_taken(void **state)
 	near(order_loss(half, 2), log(2), 1e-12);
 	near(order_loss(once, 4), log(2) / 4, 1e-12);
 	assert_true(isfinite(order_loss(all, 1)) && order_loss(all, 1) > log(100));
-	/*
-	 * Equal losses, a loss on one side only, and a larger loss on one side, whichever of the
-	 * two is called slower.
-	 */
+	/* Equal losses, a loss on one side only, and a larger loss on one side, whichever of the
+	 * two is called slower. */
 	const struct {
 		double a, b, faster, slower;
 	} rows[] = {{0, 0, 1, 1},
@@ -215,20 +211,16 @@ static void places_say_what_is_known(void **state)
 				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER},
 				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER}};
 	expect_places(quiet, ranked);
-	/*
-	 * Under load, a step of five times the length is still slower, but no two are known to be
-	 * alike. The table gives the number of undisturbed processes that would decide.
-	 */
+	/* Under load, a step of five times the length is still slower, but no two are known to be
+	 * alike. The table gives the number of undisturbed processes that would decide. */
 	const struct contender loaded[] = {settled, disturbed, far, far};
 	const struct place known[] = {{0, 1, 2, false, true, false, 3, ORDER_ALIKE},
 				      {0, 1, 2, false, true, false, 3, ORDER_UNKNOWN},
 				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER},
 				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER}};
 	expect_places(loaded, known);
-	/*
-	 * For a contender with arbitrary step times no number of processes suffices. The same holds
-	 * for those that get no place because of it, even if they also lack something else.
-	 */
+	/* For a contender with arbitrary step times no number of processes suffices. The same holds
+	 * for those that get no place because of it, even if they also lack something else. */
 	const double any[] = {100, 1e8, 1e-4, 1e5, 0.1};
 	const struct contender hopeless[] = {settled, noisy, {.means = means_of(any, 5)}, last};
 	const struct place never[] = {{0, 1, 3, false, false, true, 0, ORDER_ALIKE},
@@ -236,10 +228,8 @@ static void places_say_what_is_known(void **state)
 				      {0, 1, 4, false, false, true, 0, ORDER_UNKNOWN},
 				      {0, 3, 4, false, false, false, 1, ORDER_SLOWER}};
 	expect_places(hopeless, never);
-	/*
-	 * If only the slow ones were disturbed, and others took three quarters of their time, that
-	 * may explain the whole difference. If only the fast ones were disturbed, it cannot.
-	 */
+	/* If only the slow ones were disturbed, and others took three quarters of their time, that
+	 * may explain the whole difference. If only the fast ones were disturbed, it cannot. */
 	struct contender lost = last, won = settled;
 	lost.loss = log(4);
 	won.loss = log(4);
@@ -289,10 +279,8 @@ static void common_rounds_rank(void **state)
 	assert_int_equal(found[1].rank, 1);
 }
 
-/*
- * Step times of LeNet from seven processes with a busy loop on each core, native and PyTorch; one
- * value is exaggerated (it was 172.87). The interval then says nothing, but the order is known.
- */
+/* Step times of LeNet from seven processes with a busy loop on each core, native and PyTorch; one
+ * value is exaggerated (it was 172.87). The interval then says nothing, but the order is known. */
 static void an_outlier_hides_no_order(void **state)
 {
 	const double fast[] = {1.25, 1.26, 1.14, 0.99, 1.22, 1.24, 1.25};
@@ -308,10 +296,8 @@ static void an_outlier_hides_no_order(void **state)
 	assert_int_equal(order_pair(&two[1], &two[0], &contrast), ORDER_FASTER);
 	order_places(two, 2, 0, found);
 	assert_true(found[0].rank == 1 && found[1].rank == 2);
-	/*
-	 * Others took half and three quarters of their time: that explains a factor of 2, but not
-	 * of 3.
-	 */
+	/* Others took half and three quarters of their time: that explains a factor of 2, but not
+	 * of 3. */
 	two[0].loss = log(4);
 	two[1].loss = log(2);
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_SLOWER);
@@ -322,10 +308,8 @@ static void an_outlier_hides_no_order(void **state)
 	slow[3] = 1.25;
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_UNKNOWN);
 	slow[3] = 4.04;
-	/*
-	 * The probability by chance: 2 arrangements of 3,432, times two tests; with five of each it
-	 * is too large.
-	 */
+	/* The probability by chance: 2 arrangements of 3,432, times two tests; with five of each it
+	 * is too large. */
 	const struct margins none = {1, 1};
 	assert_int_equal(order_apart(&two[0], &two[1], &none, &p), ORDER_SLOWER);
 	near(p, 4.0 / 3432, 1e-12);

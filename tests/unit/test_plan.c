@@ -342,10 +342,8 @@ static void a_second_precision_is_said(void **state)
 	fixture_release(&f);
 }
 
-/*
- * TensorFlow's tf.data belongs to its Python package; options apply to the frameworks that have
- * them.
- */
+/* TensorFlow's tf.data belongs to its Python package; options apply to the frameworks that have
+ * them. */
 static void another_reads_for_the_same_library(void **state)
 {
 	static const struct {
@@ -473,10 +471,8 @@ static void all_reasons_come_at_once(void **state)
 	fixture_release(&f);
 }
 
-/*
- * The batches of 64 images take 294 MiB; the tensors that training VGG16 keeps of them take 6.5
- * GiB.
- */
+/* The batches of 64 images take 294 MiB; the tensors that training VGG16 keeps of them take 6.5
+ * GiB. */
 static void memory_of_the_network_counts(void **state)
 {
 	static const struct {
@@ -673,11 +669,9 @@ static void excludes_match_all_their_lists(void **state)
 		  "  - {frameworks: fake+after=3, stages: eval}\n"
 		  "  - {frameworks: 'null', batches: 1..8*2, datasets: mnist}\n");
 	expand_ok(&f);
-	/*
-	 * Excluded of the 24 cells: fake on mlp, where the name matches its variants (fake and
+	/* Excluded of the 24 cells: fake on mlp, where the name matches its variants (fake and
 	 * fake+after=3: 8); fake+after=3 forward on lenet (2); null at batch 8, whose mnist is the
-	 * sample here (4).
-	 */
+	 * sample here (4). */
 	assert_int_equal(f.plan.count, 24 - 8 - 2 - 4);
 	for (size_t i = 0; i < f.plan.count; i++) {
 		const struct cell *cell = &f.plan.cells[i].cell;
@@ -769,10 +763,8 @@ static void samples_stand_in_and_say_so(void **state)
 	fixture_release(&f);
 }
 
-/*
- * The default data set of a network becomes synthetic if it is missing; a data set given by name is
- * reported as missing.
- */
+/* The default data set of a network becomes synthetic if it is missing; a data set given by name is
+ * reported as missing. */
 static void data_that_is_not_here_is_synthetic_and_says_so(void **state)
 {
 	static const char *const asked[] = {NULL, "mnist"};

@@ -1,7 +1,5 @@
-/*
- * Profiles: a worker's output is checked, framework names are matched to layers, and sums are
- * right.
- */
+/* Profiles: a worker's output is checked, framework names are matched to layers, and sums are
+ * right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,10 +146,8 @@ static void test_bad_layers(void **state)
 	}
 }
 
-/*
- * conv1 (forward, backward), ip1 at the same time as conv1's backward pass, the update, and an
- * event of no layer.
- */
+/* conv1 (forward, backward), ip1 at the same time as conv1's backward pass, the update, and an
+ * event of no layer. */
 static const char two_steps[] =
 	"{" STEPS ", \"events\": ["
 	"{\"name\": \"conv1 forward\", \"begin_ns\": 1000, \"duration_ns\": 800, \"step\": 0, "

@@ -1,7 +1,5 @@
-/*
- * The reader of MXNet's profiles, on the second profile file of a process, written by MXNet 1.9.1,
- * and on broken files. JSON readers refuse the recorded file unchanged.
- */
+/* The reader of MXNet's profiles, on the second profile file of a process, written by MXNet 1.9.1,
+ * and on broken files. JSON readers refuse the recorded file unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
-/*
- * The reader of ONNX Runtime's profiles, on a file that ONNX Runtime 1.31.1 wrote for LeNet
- * (without the nodes' memory figures), and on broken files.
- */
+/* The reader of ONNX Runtime's profiles, on a file that ONNX Runtime 1.31.1 wrote for LeNet
+ * (without the nodes' memory figures), and on broken files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

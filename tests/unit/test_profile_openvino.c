@@ -1,7 +1,5 @@
-/*
- * The reader of OpenVINO's compiled networks, on parts of OpenVINO 2026.4's exports of ResNet and
- * of an LSTM, and on broken input.
- */
+/* The reader of OpenVINO's compiled networks, on parts of OpenVINO 2026.4's exports of ResNet and
+ * of an LSTM, and on broken input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

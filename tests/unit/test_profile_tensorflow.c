@@ -1,7 +1,5 @@
-/*
- * The reader of TensorFlow's traces, on the trace of a forward step of LeNet by TensorFlow 2.21,
- * and on broken traces.
- */
+/* The reader of TensorFlow's traces, on the trace of a forward step of LeNet by TensorFlow 2.21,
+ * and on broken traces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,10 +95,8 @@ static void test_recorded(void **state)
 	free(model.t.made);
 }
 
-/*
- * On TensorFlow's clock all events lie within some hundred microseconds; after tf_profile_end they
- * lie in their step.
- */
+/* On TensorFlow's clock all events lie within some hundred microseconds; after tf_profile_end they
+ * lie in their step. */
 static void test_clocks(void **state)
 {
 	const int64_t instants[] = {0, 0, 5000000, 9000000};

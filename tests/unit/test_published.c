@@ -1,7 +1,5 @@
-/*
- * The published figures: the contents of the file, messages about a broken file, and the figures
- * shown beside a run.
- */
+/* The published figures: the contents of the file, messages about a broken file, and the figures
+ * shown beside a run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -232,10 +230,8 @@ static void a_study_has_charts_by_device(void **state)
 	assert_true(row && isfinite(row->value) && row->low < row->value && !row->faint);
 	row = row_of(speed, "2018, Tesla K20m, batch 64", "caffe");
 	assert_true(row && row->value == 19807 && row->faint);
-	/*
-	 * GPU memory on a CPU has no value. Our memory figure there is main memory, and its label
-	 * says so.
-	 */
+	/* GPU memory on a CPU has no value. Our memory figure there is main memory, and its label
+	 * says so. */
 	assert_null(row_of(memory, "2018, 2 x Xeon E5-2620 v2 (12 cores), batch 64", "caffe"));
 	row = row_of(memory, "2018, Tesla K20m, batch 64", "caffe");
 	assert_true(row && row->value == 140 * 0x1p20);
@@ -291,10 +287,8 @@ static void power_that_is_not_there_has_its_reason(void **state)
 	stored_run_release(&run);
 }
 
-/*
- * A suite without devices to compare has one figure per comparison, with headings of year and
- * hardware.
- */
+/* A suite without devices to compare has one figure per comparison, with headings of year and
+ * hardware. */
 static void others_have_them_below_their_hardware(void **state)
 {
 	struct charts charts = {.count = 0};

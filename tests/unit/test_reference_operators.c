@@ -194,10 +194,8 @@ static void known_answers(void **state)
 				1 / (1 + exp(6)), 1 / (1 + exp(-6))});
 }
 
-/*
- * Evaluation uses the running statistics and leaves them unchanged; training updates them by the
- * momentum.
- */
+/* Evaluation uses the running statistics and leaves them unchanged; training updates them by the
+ * momentum. */
 static void running_statistics_follow_the_batch(void **state)
 {
 	struct error err = ERROR_INIT;

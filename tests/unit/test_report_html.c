@@ -242,10 +242,8 @@ static double number_after(const char *text, const char *what)
 	return strtod(at + strlen(what), NULL);
 }
 
-/*
- * Without known intervals, the longest bar or dot ends at the end of the axis; the text follows it
- * in both cases.
- */
+/* Without known intervals, the longest bar or dot ends at the end of the axis; the text follows it
+ * in both cases. */
 static void test_bars_without_intervals(void **state)
 {
 	static const double dots[] = {0.5e6, 1.25e6};
@@ -339,10 +337,8 @@ static void check_contrast(const char *framework, const char *colour)
 		fail_msg("%s: %.2f on light, %.2f on dark", framework, light, dark);
 }
 
-/*
- * Returns every framework of the tree and the options of one after the other, as many as have
- * different colours; all on one page.
- */
+/* Returns every framework of the tree and the options of one after the other, as many as have
+ * different colours; all on one page. */
 static size_t contenders(struct arena *arena, const char **names, size_t room)
 {
 	struct registry registry;
@@ -409,11 +405,9 @@ static void test_colours_are_kept(void **state)
 		    colours_distance("#0f8cf5", colours[1]) / 2);
 }
 
-/*
- * Of pytorch's step of about 9.8 ms, 3 ms are waiting and 1 ms copying; one third of the loader's
+/* Of pytorch's step of about 9.8 ms, 3 ms are waiting and 1 ms copying; one third of the loader's
  * time is storage. `resident`: ms of the step in the same run with resident batches; 0: not
- * measured.
- */
+ * measured. */
 static void check_split(double resident, double storage, const double expected[6])
 {
 	struct stored_run stored;
@@ -598,10 +592,8 @@ static void test_unknown_order(void **state)
 	stored_run_release(&stored);
 }
 
-/*
- * A row that stands for several cells has the values that they share, and is hidden when all of
- * them are hidden.
- */
+/* A row that stands for several cells has the values that they share, and is hidden when all of
+ * them are hidden. */
 static void test_alike(void **state)
 {
 	struct stored_run stored;

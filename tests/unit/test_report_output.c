@@ -1,7 +1,5 @@
-/*
- * A stored run in every output form, compared with the files of tests/golden/report/.
- * PRONY_REFRESH_GOLDEN=1 rewrites them; read the difference before committing it.
- */
+/* A stored run in every output form, compared with the files of tests/golden/report/.
+ * PRONY_REFRESH_GOLDEN=1 rewrites them; read the difference before committing it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,10 +48,8 @@ static bool starts_number(char c)
 	return (c >= '0' && c <= '9') || c == '-';
 }
 
-/*
- * Compares all but the last digits of numbers, because exp and log differ there between C
- * libraries. Returns the first difference, or NULL if there is none.
- */
+/* Compares all but the last digits of numbers, because exp and log differ there between C
+ * libraries. Returns the first difference, or NULL if there is none. */
 static const char *first_difference(const char *ours, const char *golden)
 {
 	while (*ours || *golden) {
@@ -279,10 +275,8 @@ static void test_no_rank_without_parity(void **state)
 	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor.ratio));
 	summary_release(&summary);
 
-	/*
-	 * If the gate did not run at all, figures are shown but not ranked, as for the null
-	 * adapter, which has no gate.
-	 */
+	/* If the gate did not run at all, figures are shown but not ranked, as for the null
+	 * adapter, which has no gate. */
 	json_t *evidence = cell->evidence;
 	cell->evidence = NULL;
 	cell->gate = CELL_PENDING;
@@ -398,10 +392,8 @@ static void test_broken_floor(void **state)
 	summary_status_text(&summary, row, words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 2 of 5: busy)");
 	summary_release(&summary);
-	/*
-	 * If it is unknown whether one of the three was disturbed, it counts like the disturbed
-	 * ones.
-	 */
+	/* If it is unknown whether one of the three was disturbed, it counts like the disturbed
+	 * ones. */
 	native->processes[3].foreign_share = NAN;
 	summary_init(&summary, &results->run);
 	row = find(&summary, "native", STAGE_FORWARD);
@@ -409,10 +401,8 @@ static void test_broken_floor(void **state)
 	summary_release(&summary);
 	native->processes[3].foreign_share = 0.01;
 	native->processes[1].step_mean_ns /= 9;
-	/*
-	 * A cell of an older run does not say which processes were disturbed: all count as
-	 * disturbed.
-	 */
+	/* A cell of an older run does not say which processes were disturbed: all count as
+	 * disturbed. */
 	native->processes[1].flags[0] = native->processes[2].flags[0] = '\0';
 	summary_init(&summary, &results->run);
 	strbuf_clear(&text);
@@ -589,10 +579,8 @@ static void test_parity_counts(void **state)
 	stored_run_release(&run);
 }
 
-/*
- * If many frameworks are not installed, one line lists them in text, Markdown and page; the exports
- * keep their cells.
- */
+/* If many frameworks are not installed, one line lists them in text, Markdown and page; the exports
+ * keep their cells. */
 static void many_absent_frameworks_share_a_line(void **state)
 {
 	static const char *const absent[] = {"caffe", "theano", "keras2:cntk"};
@@ -637,10 +625,8 @@ static void many_absent_frameworks_share_a_line(void **state)
 	json_t *json = summary_to_json(&summary);
 	assert_int_equal(json_array_size(json_object_get(json, "cells")), run.cell_count);
 	json_decref(json);
-	/*
-	 * A framework with a cell of another status stays in the table, and all stay if nothing
-	 * else is there.
-	 */
+	/* A framework with a cell of another status stays in the table, and all stay if nothing
+	 * else is there. */
 	summary_release(&summary);
 	run.cells[run.cell_count - 1].status = CELL_CRASHED;
 	summary_init(&summary, &run);
@@ -797,10 +783,8 @@ static void scatter(struct stored_cell *cell, double factor)
 		cell->processes[i].step_mean_ns *= spread[i];
 }
 
-/*
- * If the interval of a ratio is wide and contains 1, the report only says what a decision would
- * take.
- */
+/* If the interval of a ratio is wide and contains 1, the report only says what a decision would
+ * take. */
 static void test_undecided(void **state)
 {
 	struct results *results = *state;
@@ -844,10 +828,8 @@ static void test_undecided(void **state)
 	assert_non_null(strstr(strbuf_text(&text), "\n  4  pytorch 2.15.0"));
 	assert_non_null(strstr(strbuf_text(&text), "\nno rank for native, mxnet"));
 	summary_release(&summary);
-	/*
-	 * Disturbed processes: the report says how many undisturbed ones would suffice; five times
-	 * the length is slower nevertheless.
-	 */
+	/* Disturbed processes: the report says how many undisturbed ones would suffice; five times
+	 * the length is slower nevertheless. */
 	noisy = NULL;
 	scatter(mxnet, 1 / 1.5);
 	for (size_t i = 0; i < mxnet->process_count; i++)
@@ -932,10 +914,8 @@ static void test_gaps(void **state)
 	strbuf_release(&text);
 }
 
-/*
- * Writes the shortest text that the C library reads back as the same number, in the library's own
- * form.
- */
+/* Writes the shortest text that the C library reads back as the same number, in the library's own
+ * form. */
 static void shortest(double value, char out[40])
 {
 	for (int digits = 15; digits <= 17; digits++) {

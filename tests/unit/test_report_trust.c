@@ -1,7 +1,5 @@
-/*
- * What tables report about the limits of their figures: percentiles of steps, undisturbed steps,
- * effective settings, and the processes that a decision would take.
- */
+/* What tables report about the limits of their figures: percentiles of steps, undisturbed steps,
+ * effective settings, and the processes that a decision would take. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,10 +59,8 @@ static void wait_for_each_step(struct stored_cell *cell, int64_t steps)
 	}
 }
 
-/*
- * Percentiles are computed per process, then over processes like the step; only if ten steps lie
- * beyond them.
- */
+/* Percentiles are computed per process, then over processes like the step; only if ten steps lie
+ * beyond them. */
 static void percentiles_have_intervals(void **state)
 {
 	static const struct {
@@ -88,10 +84,8 @@ static void percentiles_have_intervals(void **state)
 	assert_true(fabs(row->latency[2].center / (1.5 * row->step.center) - 1) < 1e-9);
 	assert_true(fabs(row->latency[2].low / (1.5 * row->step.low) - 1) < 1e-9);
 	summary_release(&summary);
-	/*
-	 * One window was too short. A percentile of the other windows only would be one of the
-	 * faster processes.
-	 */
+	/* One window was too short. A percentile of the other windows only would be one of the
+	 * faster processes. */
 	cell->processes[2].steps = 500;
 	summary_init(&summary, run);
 	row = find(&summary, cell);
@@ -149,10 +143,8 @@ static void set_undisturbed(struct stored_cell *cell, double factor)
 		cell->processes[i].step_undisturbed_ns = cell->processes[i].step_mean_ns * factor;
 }
 
-/*
- * The ratio of undisturbed steps has its own interval; the report says if it contradicts the ratio
- * of steps.
- */
+/* The ratio of undisturbed steps has its own interval; the report says if it contradicts the ratio
+ * of steps. */
 static void undisturbed_steps_have_a_ratio(void **state)
 {
 	struct stored_run *run = *state;
@@ -242,10 +234,8 @@ static void what_took_effect_is_said(void **state)
 	strbuf_release(&text);
 }
 
-/*
- * Eleven processes with a step of that many ms, except `slow`, which takes 37 % longer; `wobble`
- * makes cells differ.
- */
+/* Eleven processes with a step of that many ms, except `slow`, which takes 37 % longer; `wobble`
+ * makes cells differ. */
 static void measure_in_rounds(struct stored_run *run, struct stored_cell *cell, double step_ms,
 			      double wobble, int slow)
 {
@@ -269,10 +259,8 @@ static void measure_in_rounds(struct stored_run *run, struct stored_cell *cell, 
 	cell->process_count = ROUNDS;
 }
 
-/*
- * The machine was slow in one round, while the faster one ran. Its mean step is longer, but it is
- * still first, in its rank and in the table.
- */
+/* The machine was slow in one round, while the faster one ran. Its mean step is longer, but it is
+ * still first, in its rank and in the table. */
 static void rows_stand_by_rank(void **state)
 {
 	struct stored_run *run = *state;

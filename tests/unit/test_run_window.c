@@ -1,7 +1,5 @@
-/*
- * The length of the window of a timed process, which the steadiness test gets before the window
- * begins.
- */
+/* The length of the window of a timed process, which the steadiness test gets before the window
+ * begins. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,18 +48,14 @@ static const struct {
 	/* At most RECORDS_MAX records. */
 	{SYNC_STEP, 0, 0, 1000, RECORDS_MAX, 1, false, 10 * SECOND, 0},
 	{SYNC_STEP, 0, 0, 9900, 1010102, 1, false, 9900 * INT64_C(1010102), 0},
-	/*
-	 * A fixed number of steps, even if that takes longer than any window; never fewer than the
-	 * effort's.
-	 */
+	/* A fixed number of steps, even if that takes longer than any window; never fewer than the
+	 * effort's. */
 	{SYNC_BLOCKS, 5000, 0, 10 * MS, 5000, 10, false, 50 * SECOND, 0},
 	{SYNC_BLOCKS, 100, 0, 2 * SECOND, 100, 1, false, 200 * SECOND, 0},
 	{SYNC_BLOCKS, 20, 0, 10 * MS, 20, 10, false, 10 * SECOND, 0},
 	{SYNC_BLOCKS, 3000, 1000, 10 * MS, 3000, 1000, false, 30 * SECOND, 0},
-	/*
-	 * Epochs that may be cut. Short epochs are not cut. Others are cut to the allowed time, but
-	 * to three steps at least, or to all steps if there are fewer.
-	 */
+	/* Epochs that may be cut. Short epochs are not cut. Others are cut to the allowed time, but
+	 * to three steps at least, or to all steps if there are fewer. */
 	{SYNC_BLOCKS, 32, 32, 900 * MS, 32, 32, false, 28800 * MS, 30 * SECOND},
 	{SYNC_BLOCKS, 32, 32, 2 * SECOND, 15, 15, false, 30 * SECOND, 30 * SECOND},
 	{SYNC_BLOCKS, 64, 32, 2 * SECOND, 30, 15, false, 60 * SECOND, 30 * SECOND},
@@ -182,10 +176,8 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 	registry_release(&registry);
 }
 
-/*
- * Steps of `null` take nanoseconds, so the windows given by a number of steps are long ones here.
- * On a busy machine they may take several times longer than predicted.
- */
+/* Steps of `null` take nanoseconds, so the windows given by a number of steps are long ones here.
+ * On a busy machine they may take several times longer than predicted. */
 static void the_steadiness_test_is_told(void **state)
 {
 	static const struct {

@@ -321,10 +321,8 @@ static void latencies_have_percentiles(void **state)
 	process_record_release(&record);
 }
 
-/*
- * Returns a record of `count` intervals of `block_steps` steps; every fourth is `slow` times as
- * long.
- */
+/* Returns a record of `count` intervals of `block_steps` steps; every fourth is `slow` times as
+ * long. */
 static struct process_record regular(size_t count, int64_t length_ns, int64_t block_steps,
 				     double slow)
 {
@@ -343,10 +341,8 @@ static struct process_record regular(size_t count, int64_t length_ns, int64_t bl
 	return record;
 }
 
-/*
- * The time of an undisturbed step is computed from blocks, not from single steps, and only if there
- * are enough.
- */
+/* The time of an undisturbed step is computed from blocks, not from single steps, and only if there
+ * are enough. */
 static void undisturbed_steps_are_a_low_quantile_of_blocks(void **state)
 {
 	enum { ms = 1000000 };

@@ -278,14 +278,11 @@ static const char before[] = "cpu  400 0 0 4000 0 0 0 40\n"
 			     "cpu0 100 0 0 1000 0 0 0 10\ncpu1 100 0 0 1000 0 0 0 10\n"
 			     "cpu2 100 0 0 1000 0 0 0 10\ncpu3 100 0 0 1000 0 0 0 10\n";
 
-/*
- * Foreign work counts fully on the processors where the cell runs, and half on their hardware
- * siblings.
- */
+/* Foreign work counts fully on the processors where the cell runs, and half on their hardware
+ * siblings. */
 static void cells_have_processors_of_their_own(void **state)
 {
-	/*
-	 * Ticks of each processor, those of the worker, and its affinity. Expected: the share of a
+	/* Ticks of each processor, those of the worker, and its affinity. Expected: the share of a
 	 * tick that others took from each of its processors, and from each of the other processors.
 	 */
 	static const struct {
@@ -303,10 +300,8 @@ static void cells_have_processors_of_their_own(void **state)
 		 0,
 		 100. / 3,
 		 0},
-		/*
-		 * The same loop on the worker's own processor: it gets half, and three processors
-		 * are idle.
-		 */
+		/* The same loop on the worker's own processor: it gets half, and three processors
+		 * are idle. */
 		{"cpu  500 0 0 4300 0 0 0 40\ncpu0 200 0 0 1000 0 0 0 10\n"
 		 "cpu1 100 0 0 1100 0 0 0 10\ncpu2 100 0 0 1100 0 0 0 10\n"
 		 "cpu3 100 0 0 1100 0 0 0 10\n",
@@ -326,10 +321,8 @@ static void cells_have_processors_of_their_own(void **state)
 		 50,
 		 100. / 3,
 		 0},
-		/*
-		 * Two threads on 1 and 3, one of them halved. The host took time from 3, and from
-		 * 2, where the worker is not.
-		 */
+		/* Two threads on 1 and 3, one of them halved. The host took time from 3, and from
+		 * 2, where the worker is not. */
 		{"cpu  600 0 0 4140 0 0 0 100\ncpu0 100 0 0 1100 0 0 0 10\n"
 		 "cpu1 200 0 0 1000 0 0 0 10\ncpu2 100 0 0 1060 0 0 0 50\n"
 		 "cpu3 200 0 0 980 0 0 0 30\n",
@@ -370,10 +363,8 @@ static void cells_have_processors_of_their_own(void **state)
 	}
 }
 
-/*
- * While prony loads the worker's batches it works on the worker's processors; none of that is
- * foreign.
- */
+/* While prony loads the worker's batches it works on the worker's processors; none of that is
+ * foreign. */
 static void prony_may_work_there_too(void **state)
 {
 	static const int cpus[] = {0};
@@ -424,10 +415,8 @@ static void what_says_of_siblings_may_be_garbage(void **state)
 	}
 }
 
-/*
- * Costs are counted at the start, at both marks and at the end, for each sensor present; together
- * they do not exceed the total.
- */
+/* Costs are counted at the start, at both marks and at the end, for each sensor present; together
+ * they do not exceed the total. */
 static void check_costs(const struct process_record *record)
 {
 	const struct series *costs = series_find(record->series, record->series_count, "sampling");
@@ -451,10 +440,8 @@ static void check_costs(const struct process_record *record)
 	assert_true(sum <= (double)record->sampling_cpu_ns);
 }
 
-/*
- * The sampling thread on a machine that changes during sampling; a thread sanitizer checks this
- * test, too.
- */
+/* The sampling thread on a machine that changes during sampling; a thread sanitizer checks this
+ * test, too. */
 static void a_thread_samples_them_all(void **state)
 {
 	struct sampling *sampling = NULL;
@@ -554,10 +541,8 @@ static void rest_is_what_the_workers_clock_stands_still(void **state)
 	process_record_release(&record);
 }
 
-/*
- * A data loader process starts after the last search for processes. Its work before the window does
- * not belong to the window.
- */
+/* A data loader process starts after the last search for processes. Its work before the window does
+ * not belong to the window. */
 static void the_tree_is_looked_at_before_a_window(void **state)
 {
 	struct sampling *sampling = NULL;

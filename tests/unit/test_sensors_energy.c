@@ -1,7 +1,5 @@
-/*
- * Energy counters, processor time and threads of a worker on recorded machines, and the figures
- * computed from them: right, or null with the reason.
- */
+/* Energy counters, processor time and threads of a worker on recorded machines, and the figures
+ * computed from them: right, or null with the reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,10 +103,8 @@ static void counters_that_wrap_go_on(void **state)
 	use_end(&use);
 }
 
-/*
- * A fall from the middle of the range to 0 within a moment is not an overflow: no processor uses
- * 100 kJ in that time. A fall with an unknown range is no overflow, either.
- */
+/* A fall from the middle of the range to 0 within a moment is not an overflow: no processor uses
+ * 100 kJ in that time. A fall with an unknown range is no overflow, either. */
 static void counters_that_are_set_back_fall(void **state)
 {
 	char text[32];
@@ -190,10 +186,8 @@ static void processor_time_is_the_whole_trees(void **state)
 
 	sensor_machine(*state);
 	use_begin(&use, *state, &sensor_worker_cpu);
-	/*
-	 * The guard's own tick does not count for the worker; the 6 ticks of children that it
-	 * waited for do.
-	 */
+	/* The guard's own tick does not count for the worker; the 6 ticks of children that it
+	 * waited for do. */
 	assert_real(use.values[0], (6 + 40 + 5 + 5) * TICK_NS);
 	machine_remove_folder(*state, "/proc/22");
 	sensor_process(*state, WORKER, GUARD, 40, 10, 1000);
@@ -355,10 +349,8 @@ static void energy_that_is_not_known(void **state)
 	}
 }
 
-/*
- * A counter with observed steps of 10 ms needs a window of one second. A counter with steps shorter
- * than a millisecond, or without observed steps, needs 100 ms.
- */
+/* A counter with observed steps of 10 ms needs a window of one second. A counter with steps shorter
+ * than a millisecond, or without observed steps, needs 100 ms. */
 static void energy_of_a_slow_counter(void **state)
 {
 	static const double rows[] = STEADY;
@@ -408,10 +400,8 @@ static void *count_energy(void *context)
 	return NULL;
 }
 
-/*
- * At the marks, the series has the instants at which the counter changed, and none at which it did
- * not.
- */
+/* At the marks, the series has the instants at which the counter changed, and none at which it did
+ * not. */
 static void steps_are_waited_for_at_marks(void **state)
 {
 	struct meter meter = {.root = *state};
@@ -438,10 +428,8 @@ static void steps_are_waited_for_at_marks(void **state)
 	close(root_fd);
 	sampling_figures(&record);
 	const struct series *series = series_find(record.series, record.series_count, "rapl");
-	/*
-	 * Two samples at each mark if the meter got a processor, else one, and those of every 250
-	 * ms.
-	 */
+	/* Two samples at each mark if the meter got a processor, else one, and those of every 250
+	 * ms. */
 	size_t others = (size_t)((clock_monotonic_ns() - begin_ns) / sensor_rapl.period_ns) + 3;
 	assert_in_range(series->count, (size_t)MARKS, 2 * MARKS + others);
 	/* A delayed meter catches up, so shorter steps are possible then. */

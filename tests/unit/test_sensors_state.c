@@ -1,7 +1,5 @@
-/*
- * Sensors of what slows a worker, on recorded machines, and the causes that mark a process as
- * disturbed.
- */
+/* Sensors of what slows a worker, on recorded machines, and the causes that mark a process as
+ * disturbed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,10 +40,8 @@ static void pressure_is_that_of_the_nearest_group(void **state)
 	assert_real(use.values[1], 20e3);
 	assert_real(use.values[2], NAN);
 	use_end(&use);
-	/*
-	 * The process's own group counts; the group above counts only for files that the own group
-	 * lacks.
-	 */
+	/* The process's own group counts; the group above counts only for files that the own group
+	 * lacks. */
 	machine_file(*state, "/proc/self/cgroup", "1:cpu:/old\n0::/user.slice/me\n");
 	machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("7"));
 	machine_file(*state, "/sys/fs/cgroup/user.slice/io.pressure", PSI("3"));
@@ -271,10 +267,8 @@ static void figures_of_the_window(void **state)
 	process_record_release(&record);
 }
 
-/*
- * The clock falls within the window. The clock while the worker waited does not count, nor that of
- * an idle processor.
- */
+/* The clock falls within the window. The clock while the worker waited does not count, nor that of
+ * an idle processor. */
 static void a_clock_that_falls(void **state)
 {
 	static const char *const cpus[] = {"cpu0", "cpu1"};

@@ -1,7 +1,5 @@
-/*
- * The time between two steps of an energy counter on a replayed machine that sometimes delays
- * prony's readings. The clock is simulated, and the counter follows it.
- */
+/* The time between two steps of an energy counter on a replayed machine that sometimes delays
+ * prony's readings. The clock is simulated, and the counter follows it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,10 +28,8 @@
 
 enum { DELAYS_MAX = 8 };
 
-/*
- * A delay of prony. It applies to the first reading, from the begin of the mark on, that would end
- * more than `after_ns` after the given step.
- */
+/* A delay of prony. It applies to the first reading, from the begin of the mark on, that would end
+ * more than `after_ns` after the given step. */
 struct delay {
 	int step; /* counted from the begin of the mark; 0: the begin itself */
 	int64_t after_ns, lasts_ns;

@@ -39,10 +39,8 @@ static void between(const char *what, double found, double low, double high)
 		fail_msg("%s: %.4f is not between %g and %g", what, found, low, high);
 }
 
-/*
- * Returns the mean of the steps of a process whose average is `level`, and stores the steps; NULL:
- * does not store them.
- */
+/* Returns the mean of the steps of a process whose average is `level`, and stores the steps; NULL:
+ * does not store them. */
 static double process_mean(struct random *random, double level, double *steps)
 {
 	double factor = level * exp(PROCESS_SD * random_normal(random));
@@ -72,10 +70,8 @@ static int compare_reals(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/*
- * The test of Mann and Whitney (1947) by its normal approximation, two-sided at 5 %; sorts both
- * arrays, n of each.
- */
+/* The test of Mann and Whitney (1947) by its normal approximation, two-sided at 5 %; sorts both
+ * arrays, n of each. */
 static bool rank_sum_claims(double *a, double *b, size_t n)
 {
 	double above = 0, pairs = (double)n * (double)n;
@@ -114,10 +110,8 @@ static bool bootstrap_claims(struct random *random, double means[2][EACH])
 	       percentile_of(ratios, RESAMPLES, 0.975) < 1;
 }
 
-/*
- * Two labels for the same contender: with steps as replicates false differences are found, and so
- * they are with resamples of five processes.
- */
+/* Two labels for the same contender: with steps as replicates false differences are found, and so
+ * they are with resamples of five processes. */
 static void processes_are_the_replicates(void **state)
 {
 	enum { TRIALS = 4000 };
@@ -269,10 +263,8 @@ static void peeking_early_misleads(void **state)
 	between("error of the interval, looking from 8 on", error[2], 0.046, 0.060);
 }
 
-/*
- * Effects outside the model: bursts of other work, which make one process in five up to 30 %
- * slower, and a drift of 5 % over the run. The estimand is then the mean over such processes.
- */
+/* Effects outside the model: bursts of other work, which make one process in five up to 30 %
+ * slower, and a drift of 5 % over the run. The estimand is then the mean over such processes. */
 static void bursts_are_reported(void **state)
 {
 	enum { TRIALS = 4000 };
@@ -345,10 +337,8 @@ static void tell_rounds(uint64_t seed, double changed,
 				    sqrt(squares)};
 }
 
-/*
- * A machine with two speeds, as one was found. There, intervals by trimmed rounds are two thirds as
- * wide and have their nominal coverage. On a machine with one speed they lose a fifteenth.
- */
+/* A machine with two speeds, as one was found. There, intervals by trimmed rounds are two thirds as
+ * wide and have their nominal coverage. On a machine with one speed they lose a fifteenth. */
 static void rounds_withstand_two_speeds(void **state)
 {
 	struct rounds_told plain, trimmed;
@@ -400,19 +390,15 @@ static void quick_ranks_hold(void **state)
 		order_places(contenders, 2, 0, far);
 		ranked += far[0].rank == 1 && far[1].rank == 2;
 	}
-	/*
-	 * If processes differ by 40 %, equal contenders are not ranked, and five times the step
-	 * time is.
-	 */
+	/* If processes differ by 40 %, equal contenders are not ranked, and five times the step
+	 * time is. */
 	between("equal contenders ranked, noisy machine", (double)wrong / TRIALS, 0.003, 0.018);
 	between("equal contenders called alike, noisy machine", (double)alike / TRIALS, 0, 0.01);
 	between("five times as long ranked, noisy machine", (double)ranked / TRIALS, 0.98, 1);
 }
 
-/*
- * Returns the median half width over simulated cells of `n` processes. The processes differ by
- * `between`; `within` is the variation of a mean over one second, for windows of `seconds`.
- */
+/* Returns the median half width over simulated cells of `n` processes. The processes differ by
+ * `between`; `within` is the variation of a mean over one second, for windows of `seconds`. */
 static double half_width(struct random *random, size_t n, double seconds, double between,
 			 double within)
 {
@@ -431,12 +417,10 @@ static double half_width(struct random *random, size_t n, double seconds, double
 	return percentile_of(widths, TRIALS, 0.5);
 }
 
-/*
- * The purpose of quick effort: its intervals are a third as wide as those of three processes of 2 s
+/* The purpose of quick effort: its intervals are a third as wide as those of three processes of 2 s
  * each, which took as long. Student's t gives this if processes differ by more than the variation
  * within a window. The median of three is below the value of t alone, because their standard
- * deviation is mostly too small.
- */
+ * deviation is mostly too small. */
 static void many_short_ones_are_a_third_as_wide(void **state)
 {
 	/* The share of the variance of a mean over 2 s that is within the window. */
@@ -517,10 +501,8 @@ static void tell(uint64_t seed, double sd, struct told *out)
 			     sum.opposite / TRIALS};
 }
 
-/*
- * Default effort finds a slowdown of twice the floor that the self-test prints, however much
- * processes differ. Equal cells get no verdict, and +2 % is never FASTER.
- */
+/* Default effort finds a slowdown of twice the floor that the self-test prints, however much
+ * processes differ. Equal cells get no verdict, and +2 % is never FASTER. */
 static void twice_the_floor_is_found(void **state)
 {
 	static const double spreads[] = {0.003, 0.005, 0.007, 0.01, 0.015, 0.03};

@@ -1,7 +1,5 @@
-/*
- * Suite files: the meaning of the grammar, and broken or hostile files, which must end in one clear
- * message.
- */
+/* Suite files: the meaning of the grammar, and broken or hostile files, which must end in one clear
+ * message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -398,10 +396,8 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 	if (status != PRONY_BAD_INPUT || !strstr(err.text, word))
 		fail_msg("%s: status %d: %s", repeated, status, err.text);
 	assert_non_null(strstr(err.text, "mine.yaml"));
-	/*
-	 * Generous for a sanitizer on a slow machine: quadratic work takes minutes. This is the
-	 * process's own time, because others may use the processor meanwhile.
-	 */
+	/* Generous for a sanitizer on a slow machine: quadratic work takes minutes. This is the
+	 * process's own time, because others may use the processor meanwhile. */
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 	spec_release(&spec);
 	strbuf_release(&text);
@@ -428,10 +424,8 @@ static void hostile_files_are_bounded(void **state)
 	hostile("batches: [", "1..4000+1, ", 4, "1]\n", "more than 4096 numbers");
 }
 
-/*
- * 256 rules of the same 1000 words: a few thousand bytes that expand to a quarter of a million
- * words.
- */
+/* 256 rules of the same 1000 words: a few thousand bytes that expand to a quarter of a million
+ * words. */
 static void aliases_cannot_multiply(void **state)
 {
 	struct error err = ERROR_INIT;

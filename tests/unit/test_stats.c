@@ -1,8 +1,6 @@
-/*
- * Estimates, intervals, steadiness and the stop rule. The expected numbers were computed with
+/* Estimates, intervals, steadiness and the stop rule. The expected numbers were computed with
  * mpmath at 40 digits, from the incomplete beta integral and by bisection: other methods than the
- * code's.
- */
+ * code's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,11 +135,9 @@ static void order_statistics(void **state)
 	assert_true(x[0] == 9 && x[3] == 7);
 }
 
-/*
- * Coverage of the interval and the error of intervals over pooled steps, which the protocol avoids:
+/* Coverage of the interval and the error of intervals over pooled steps, which the protocol avoids:
  * 5 processes with a spread of 0.7 % each, 20,000 trials. The interval on process means misses in 5
- * %.
- */
+ * %. */
 static void intervals_cover(void **state)
 {
 	struct random random;
@@ -243,10 +239,8 @@ static bool steady_over(const struct warm_up *warm, double window_s)
 			      (int64_t)(window_s * (double)SECOND_NS));
 }
 
-/*
- * The drift is that of the coming window: each slope is steady up to some window length. The
- * uncertainty of the line grows with the length, too.
- */
+/* The drift is that of the coming window: each slope is steady up to some window length. The
+ * uncertainty of the line grows with the length, too. */
 static void the_coming_window_decides(void **state)
 {
 	struct warm_up *warm = calloc(1, sizeof *warm);

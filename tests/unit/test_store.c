@@ -263,10 +263,8 @@ static void runs_are_found_and_listed(void **state)
 		check(store_run_begin(f->store, &meta, &err), &err);
 		assert_int_equal(meta.id, i);
 	}
-	/*
-	 * Identifiers are random, so one of them may begin with a prefix that is looked up; these
-	 * are fixed.
-	 */
+	/* Identifiers are random, so one of them may begin with a prefix that is looked up; these
+	 * are fixed. */
 	check(sql_run(f->store,
 		      "UPDATE run SET uid = 'e' || id;"
 		      "UPDATE run SET uid = 'abc1' WHERE id = 3;"

@@ -1,7 +1,5 @@
-/*
- * Stores made to do harm: prony's names for objects that are not tables, unknown versions, columns
- * with values that prony never writes. They are refused; accepted ones harm no command.
- */
+/* Stores made to do harm: prony's names for objects that are not tables, unknown versions, columns
+ * with values that prony never writes. They are refused; accepted ones harm no command. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,10 +21,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/*
- * Changes a store like another program: without prony's constraints, and without waiting for the
- * disk.
- */
+/* Changes a store like another program: without prony's constraints, and without waiting for the
+ * disk. */
 static int by_hand(const char *path, const char *sql)
 {
 	sqlite3 *db = NULL;
@@ -183,10 +179,8 @@ static void put_number(unsigned char *at, unsigned value, int bytes)
 		at[i] = (unsigned char)value;
 }
 
-/*
- * Writes an inner page of a table (sqlite.org/fileformat2.html, 1.6) whose children are all the
- * same page.
- */
+/* Writes an inner page of a table (sqlite.org/fileformat2.html, 1.6) whose children are all the
+ * same page. */
 static void inner_page(unsigned char *page, size_t page_bytes, unsigned child)
 {
 	enum { CHILDREN = 100, CELL_BYTES = 5 };

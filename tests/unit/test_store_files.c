@@ -40,10 +40,8 @@ static void odd_names_are_files(void **state)
 	assert_int_equal(chdir("/"), 0);
 }
 
-/*
- * Opens a file that is not a store, for reading and for writing; the messages name the file and the
- * remedy.
- */
+/* Opens a file that is not a store, for reading and for writing; the messages name the file and the
+ * remedy. */
 static void refused(const char *path, enum prony_status status, const char *part)
 {
 	for (int read_only = 0; read_only < 2; read_only++) {
@@ -196,10 +194,8 @@ static void damaged_files_do_no_harm(void **state)
 		struct store *store = NULL;
 		struct stored_run run;
 		memcpy(copy, bytes, length);
-		/*
-		 * Every second copy is damaged in the first page, which has the header and the
-		 * schema.
-		 */
+		/* Every second copy is damaged in the first page, which has the header and the
+		 * schema. */
 		for (int k = 0; k < 1 + i % 20; k++)
 			copy[random_below(&random, i % 2 ? length : 4096)] =
 				(char)random_below(&random, 256);

@@ -1,8 +1,6 @@
-/*
- * A writer that is killed at any instant: all results reported as stored are in the store, none is
+/* A writer that is killed at any instant: all results reported as stored are in the store, none is
  * stored partially, and the store is writable at once. Several simultaneous writers lose nothing,
- * either.
- */
+ * either. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,10 +41,8 @@ static _Noreturn void write_until_killed(const char *path, int64_t cell, int fir
 	}
 }
 
-/*
- * Kills a writer some time after its `reports`th report; returns the last replicate that it
- * reported.
- */
+/* Kills a writer some time after its `reports`th report; returns the last replicate that it
+ * reported. */
 static int kill_a_writer(const char *path, int64_t cell, int before, int reports, int64_t after_ns)
 {
 	int ends[2], status, number, last = before;

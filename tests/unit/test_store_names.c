@@ -44,10 +44,8 @@ static void a_word_means_one_run(void **state)
 	begin(f->store, 100, "");
 	begin(f->store, 200, "main");
 	begin(f->store, 300, "");
-	/*
-	 * Identifiers are random, so they are set here. Run number 6 is looked up, and there is
-	 * none.
-	 */
+	/* Identifiers are random, so they are set here. Run number 6 is looked up, and there is
+	 * none. */
 	check(sql_run(f->store,
 		      "UPDATE run SET uid = '66661111f' || substr(uid, 10) WHERE id = 1;"
 		      "UPDATE run SET uid = 'aaaab' || substr(uid, 6) WHERE id = 2;"

@@ -1,7 +1,5 @@
-/*
- * The store on a disk that fails at each write of a run in turn, and a store that is removed during
- * a run. No result reported as stored is lost, and the message says what to do.
- */
+/* The store on a disk that fails at each write of a run in turn, and a store that is removed during
+ * a run. No result reported as stored is lost, and the message says what to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,10 +71,8 @@ static enum prony_status one_run(const char *path, struct done *done, struct err
 	return status;
 }
 
-/*
- * Everything reported as stored is there and complete, with at most one more item: the one being
- * stored.
- */
+/* Everything reported as stored is there and complete, with at most one more item: the one being
+ * stored. */
 static void check_stored(const char *path, const struct done *done, const char *what)
 {
 	static const char *const tables[] = {"run", "cell", "cell WHERE gate = 'ok'", "process",
@@ -134,10 +130,8 @@ static void put(const struct blank *blank, const char *path)
 	assert_int_equal(fclose(file), 0);
 }
 
-/*
- * Returns the number of writes of a run that fails at write `at`; *told counts the runs that got
- * the error.
- */
+/* Returns the number of writes of a run that fails at write `at`; *told counts the runs that got
+ * the error. */
 static long fail_at(const char *folder, const struct blank *blank, long at, int code, bool stays,
 		    int *told)
 {

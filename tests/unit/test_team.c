@@ -1,7 +1,5 @@
-/*
- * Teams of two workers are asked together, take as long as the slowest, and end at the first
- * failure. The worker is this program: "worker MODE".
- */
+/* Teams of two workers are asked together, take as long as the slowest, and end at the first
+ * failure. The worker is this program: "worker MODE". */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -75,10 +75,8 @@ static enum prony_status nchw_unsupported(struct exercise *e, struct error *err)
 	return error_set(err, PRONY_MISMATCH, "nchw: %s", said.text);
 }
 
-/*
- * Returns whether NCHW works. Its kernels are oneDNN's. TensorFlow 2 enables them by default on
- * processors with instructions for neural networks, so they must work there.
- */
+/* Returns whether NCHW works. Its kernels are oneDNN's. TensorFlow 2 enables them by default on
+ * processors with instructions for neural networks, so they must work there. */
 static bool has_nchw(void)
 {
 	return adapter != &adapter_tensorflow1 &&

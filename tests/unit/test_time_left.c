@@ -79,10 +79,8 @@ static void a_run_is_estimated_by_what_its_processes_took(void **state)
 	event(&run, EVENT_GATE_END, 0, NULL);
 	event(&run, EVENT_GATE_KEPT, 1, NULL);
 	shows(&run, "0 of 10 to 24", "about 6 min");
-	/*
-	 * Until the other cell has a process of its own, its processes are assumed to take as long:
-	 * 7.5 and 8.5 of 100 s.
-	 */
+	/* Until the other cell has a process of its own, its processes are assumed to take as long:
+	 * 7.5 and 8.5 of 100 s. */
 	process(&run, 0, 100);
 	shows(&run, "1 of 10 to 24", "about 27 min");
 	process(&run, 1, 20);

@@ -1,7 +1,5 @@
-/*
- * worker_main over pipes in a child process: wrong and hostile requests. test_worker_check.py tests
- * their order and bundles.
- */
+/* worker_main over pipes in a child process: wrong and hostile requests. test_worker_check.py tests
+ * their order and bundles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -168,10 +166,8 @@ static void bad_shared_memory_is_refused(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-/*
- * A set that does not fit is refused before anything is written; a smaller one can be read
- * afterwards.
- */
+/* A set that does not fit is refused before anything is written; a smaller one can be read
+ * afterwards. */
 static void tensors_beyond_their_region_are_refused(void **state)
 {
 	enum { ROOM = 256, WATCHED = 4096 };

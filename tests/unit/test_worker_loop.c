@@ -1,7 +1,5 @@
-/*
- * Properties of the timed region: its records are right, it allocates nothing and makes no system
- * call.
- */
+/* Properties of the timed region: its records are right, it allocates nothing and makes no system
+ * call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -274,10 +272,8 @@ static _Noreturn void run_traced(const struct adapter *adapter, struct session *
 	_exit(status == PRONY_OK ? 0 : 1);
 }
 
-/*
- * Continues to the next entry of a system call; returns its number, or -1 at the end of the
- * process.
- */
+/* Continues to the next entry of a system call; returns its number, or -1 at the end of the
+ * process. */
 static int64_t next_system_call(pid_t child, int *status)
 {
 	for (;;) {
@@ -294,10 +290,8 @@ static int64_t next_system_call(pid_t child, int *status)
 	}
 }
 
-/*
- * Returns the number of system calls of a loop between its marks, without those of the clock: on a
- * machine without a vDSO clock, reading it is a system call. -1 if tracing is not allowed here.
- */
+/* Returns the number of system calls of a loop between its marks, without those of the clock: on a
+ * machine without a vDSO clock, reading it is a system call. -1 if tracing is not allowed here. */
 static int64_t system_calls_of(const struct adapter *adapter, struct session *session)
 {
 	int64_t count = 0, call;

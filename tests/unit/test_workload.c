@@ -72,10 +72,8 @@ static double default_rate(const struct plan_cell *cell)
 	return gate.learning_rate;
 }
 
-/*
- * Returns the rate of the gate; `settled`, if not NULL: the rate that gate_settle_rate computes for
- * its batch.
- */
+/* Returns the rate of the gate; `settled`, if not NULL: the rate that gate_settle_rate computes for
+ * its batch. */
 static double rate_of_gate(const struct plan_cell *cell, double *settled)
 {
 	struct error err = ERROR_INIT;
@@ -130,10 +128,8 @@ static struct graph graph_of(const char *network)
 	return graph;
 }
 
-/*
- * RMSprop turns small differences into steps of full size, so its rate is settled even if the user
- * set it.
- */
+/* RMSprop turns small differences into steps of full size, so its rate is settled even if the user
+ * set it. */
 static void rmsprop_opens_the_rate_of_the_zoo(void **state)
 {
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP);
@@ -192,10 +188,8 @@ static void hear(void *context, double fraction)
 	heard->last = fraction;
 }
 
-/*
- * Progress goes from 0 to nearly 1, for a gate without close comparisons and for one with dropout
- * masks.
- */
+/* Progress goes from 0 to nearly 1, for a gate without close comparisons and for one with dropout
+ * masks. */
 static void who_waits_hears_how_far_it_is(void **state)
 {
 	struct plan_cell cells[] = {
@@ -243,10 +237,8 @@ static void settling_can_be_interrupted(void **state)
 	network_file_free(file);
 }
 
-/*
- * The reference of a large network takes minutes, so it is not computed again for each way to run
- * the steps.
- */
+/* The reference of a large network takes minutes, so it is not computed again for each way to run
+ * the steps. */
 static void who_runs_the_steps_makes_no_other_work(void **state)
 {
 	struct plan_cell cell = {.cell = {.framework = "native", .network = "lenet", .batch = 8}};

@@ -35,10 +35,8 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	return exercise_trainer(e, err);
 }
 
-/*
- * Why supports refuses the gradient of a dilated pool: XLA's error for the only operator that
- * computes it.
- */
+/* Why supports refuses the gradient of a dilated pool: XLA's error for the only operator that
+ * computes it. */
 static enum prony_status check_dilated(struct exercise *e, struct error *err)
 {
 	static const char text[] =
@@ -68,10 +66,8 @@ static enum prony_status check_dilated(struct exercise *e, struct error *err)
 		return status;
 	pjrt_compile(&pjrt, text, sizeof(text) - 1, &executable, &refused);
 	pjrt_stop(&pjrt);
-	/*
-	 * A window of three elements with dilation 2 has 4 positions in 8 elements, like the shape
-	 * of %y; XLA counts those of an undilated window.
-	 */
+	/* A window of three elements with dilation 2 has 4 positions in 8 elements, like the shape
+	 * of %y; XLA counts those of an undilated window. */
 	if (!strstr(refused.text, "expects source-type to be 'tensor<6xf32>'"))
 		return error_set(err, PRONY_MISMATCH, "XLA says: %s", refused.text);
 	return PRONY_OK;
@@ -157,10 +153,8 @@ static const struct framework_case cases[] = {
 	CASE("lenet", 8, exercise_gradients),
 	CASE("tagger", 4, exercise_gradients),
 	CASE("odd", 4, exercise_gradients),
-	/*
-	 * Gradients include the forward pass. With four samples, `separable` has an element before
-	 * a ReLU that is 0 except for rounding.
-	 */
+	/* Gradients include the forward pass. With four samples, `separable` has an element before
+	 * a ReLU that is 0 except for rounding. */
 	CASE(OPERATORS, 5, exercise_gradients),
 	CASE("lenet", 8, exercise_update_sgd),
 	CASE("lenet", 8, exercise_update_momentum),

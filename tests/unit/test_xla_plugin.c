@@ -81,10 +81,8 @@ static void test_devices(void **state)
 	assert_string_equal(found.devices[1], "abacus:1");
 }
 
-/*
- * A file that is not a library, and a library that is not a plug-in: the loader's message, with the
- * path.
- */
+/* A file that is not a library, and a library that is not a plug-in: the loader's message, with the
+ * path. */
 static void test_no_plugins(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -164,10 +162,8 @@ static void test_donation(void **state)
 	assert_int_equal(occurrences(train, "tf.aliasing_output"), 16);
 	assert_int_equal(occurrences(gradients, "tf.aliasing_output"), 0);
 	assert_int_equal(occurrences(forward, "tf.aliasing_output"), 0);
-	/*
-	 * Two forward, two of the weights, one of the inputs; the gradient of the batch is not
-	 * needed.
-	 */
+	/* Two forward, two of the weights, one of the inputs; the gradient of the batch is not
+	 * needed. */
 	assert_int_equal(occurrences(train, "stablehlo.convolution"), 5);
 	assert_int_equal(occurrences(forward, "stablehlo.convolution"), 2);
 	free(train);

@@ -1,8 +1,6 @@
-/*
- * The built-in networks: their figures and layers. With inputs small enough for the reference
+/* The built-in networks: their figures and layers. With inputs small enough for the reference
  * interpreter, also that a step of each gives sane numbers. tests/oracles/ compares with other
- * programs.
- */
+ * programs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -207,10 +205,8 @@ static void networks_differentiate_and_travel(void **state)
 		for (int v = 0; v < copy.value_count; v++)
 			assert_true(copy.values[v].kind != VALUE_PARAMETER ||
 				    copy.values[v].gradient != VALUE_NONE);
-		/*
-		 * graph_copy_forward of a graph with its backward pass gives the forward graph
-		 * again.
-		 */
+		/* graph_copy_forward of a graph with its backward pass gives the forward graph
+		 * again. */
 		graph_release(&graph);
 		graph_copy_forward(&copy, &graph);
 		graph_release(&copy);
@@ -281,10 +277,8 @@ static void check_sane(const struct reference *ref, const char *name)
 	}
 }
 
-/*
- * With initial weights, the logits neither vanish nor overflow, in training and in evaluation,
- * where fixed statistics normalise nothing: the gate compares them in float32.
- */
+/* With initial weights, the logits neither vanish nor overflow, in training and in evaluation,
+ * where fixed statistics normalise nothing: the gate compares them in float32. */
 static void first_steps_are_sane(void **state)
 {
 	(void)state;

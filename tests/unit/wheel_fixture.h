@@ -18,10 +18,8 @@ struct wheel_file {
 /* Appends the archive to `out`, which the caller has initialised. */
 void wheel_make(const struct wheel_file *files, size_t count, struct strbuf *out);
 
-/*
- * Writes FOLDER/NAME-VERSION-py3-none-any.whl, which pip accepts, with one file `path` of contents
- * `text` beside its metadata.
- */
+/* Writes FOLDER/NAME-VERSION-py3-none-any.whl, which pip accepts, with one file `path` of contents
+ * `text` beside its metadata. */
 void wheel_write(const char *folder, const char *name, const char *version, const char *path,
 		 const char *text, char sha256[65]);
 

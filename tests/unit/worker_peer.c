@@ -24,10 +24,8 @@
 #include "zoo/zoo.h"
 
 #define BATCH 4
-/*
- * Only to detect a hang: instrumented, on a machine under load, thirty steps of LeNet take half a
- * minute.
- */
+/* Only to detect a hang: instrumented, on a machine under load, thirty steps of LeNet take half a
+ * minute. */
 #define REPLY_TIMEOUT_MS 200000
 
 static char *folder; /* the bundle's folder; written once */

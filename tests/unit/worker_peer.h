@@ -1,7 +1,5 @@
-/*
- * A worker in a child process, seen from the parent: real pipes, real shared memory, a real bundle.
- * Every function fails the calling test on an error.
- */
+/* A worker in a child process, seen from the parent: real pipes, real shared memory, a real bundle.
+ * Every function fails the calling test on an error. */
 #ifndef PRONY_TESTS_UNIT_WORKER_PEER_H
 #define PRONY_TESTS_UNIT_WORKER_PEER_H
 
