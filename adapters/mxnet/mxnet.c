@@ -1,3 +1,4 @@
+/* The adapter of MXNet: probing, sessions, batches, steps and readouts. */
 #include "adapters/mxnet/mxnet.h"
 
 #include <float.h>
@@ -21,15 +22,15 @@ struct mx_state {
 	bool loaded;
 	struct mx_model model;
 	struct mx_loader loader;
-	float *numbers; /* room for the largest tensor of a batch, as MXNet takes whole numbers */
+	float *numbers; /* buffer for the largest integer tensor of a batch, converted to floats */
 	int last_slot;	/* of the last step; -1 = none yet */
 	struct mx_profile profile;
 };
 
 /*
- * libgomp reads OMP_NUM_THREADS once, when it is loaded, and MXNet asks at the same moment whether
- * it is set: if not, it takes half the cores on x86 for hyper-threads. The process is bound to the
- * cores that the recipe wants before it gets here; open sets and checks the number once more.
+ * libgomp reads OMP_NUM_THREADS once, when it is loaded. MXNet checks at the same moment whether
+ * the variable is set; if not, it uses half the cores on x86, because of hyper-threads. The process
+ * is already bound to the cores that the recipe requests; open sets and checks the number again.
  */
 static void set_environment(void)
 {
@@ -42,7 +43,7 @@ static void set_environment(void)
 		setenv("OMP_NUM_THREADS", text, 0);
 	}
 	setenv("MXNET_SUBGRAPH_VERBOSE", "0", 0);
-	setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0", 0); /* a page for each operator */
+	setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0", 0); /* prints a page per operator */
 }
 
 static enum prony_status describe(const struct mx_api *api, struct probe *found, struct error *err)
@@ -75,10 +76,10 @@ static enum prony_status describe(const struct mx_api *api, struct probe *found,
 	for (size_t i = 0; i < count; i++) {
 		if (!features[i].enabled)
 			continue;
-		/* Hidden inside libmxnet.so: its version cannot be asked for. */
+		/* linked statically into libmxnet.so: its version cannot be queried */
 		if (strcmp(features[i].name, "MKLDNN") == 0)
 			probe_add_library(found, "mkldnn", "built in");
-		/* Listed from the oldest to the newest; MKL-DNN chooses its own. */
+		/* Listed from the oldest to the newest; MKL-DNN makes its own choice. */
 		if (strncmp(features[i].name, "CPU_", 4) == 0)
 			snprintf(found->instruction_set, sizeof(found->instruction_set),
 				 "own kernels: %s", features[i].name);
@@ -113,14 +114,14 @@ static enum prony_status mxnet_supports(const struct graph *graph, const struct 
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
-	/* The fusion of operators is on by default; without it is a variant. */
+	/* Operator fusion is on by default; a variant runs without it. */
 	reasons_add_training(&reasons, graph, recipe, 1u << PRECISION_FP32);
 	reasons_add_types(&reasons, graph);
 	mx_symbol_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
 
-/* Work for the engine's own thread, which is the one that computes. */
+/* A function that runs on the engine's own thread, the thread that computes. */
 struct engine_visit {
 	const struct mx_api *api;
 	int threads_wanted, threads_found;
@@ -184,11 +185,11 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 	if (status != PRONY_OK)
 		return status;
 	/*
-	 * MXNet copies large arrays with OpenMP on the thread that asks, which is this one, and
-	 * libgomp then keeps a second team. More threads than processors end its spinning
-	 * (gomp_throttled_spin_count): at the end of each parallel region the engine's own team
-	 * slept from then on, and LeNet's training took 22 ms instead of 12. A script that has its
-	 * batches from MXNet meets none of that.
+	 * MXNet copies large arrays with OpenMP on the calling thread, which is this one, and
+	 * libgomp then keeps a second team. With more threads than processors libgomp shortens its
+	 * spinning (gomp_throttled_spin_count): the engine's own team then slept at the end of each
+	 * parallel region, and LeNet's training took 22 ms instead of 12. A script that gets its
+	 * batches from MXNet does not have this problem.
 	 */
 	if (!pthread_equal(visit.thread, pthread_self()))
 		api->omp_set_num_threads(1);
@@ -274,7 +275,7 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 	return status;
 }
 
-/* Whole numbers become floats, as MXNet's indices and labels are. */
+/* Integers are converted to floats, because MXNet's indices and labels are floats. */
 static enum prony_status feed_array(struct mx_state *mx, struct mx_ndarray *array,
 				    const struct tensor *tensor, struct error *err)
 {
@@ -389,7 +390,10 @@ static enum prony_status read_states(const struct mx_model *model, const struct 
 	return status;
 }
 
-/* -log of the probability of the label. Where that is too small for a float, from the logits. */
+/*
+ * -log of the probability of the label. If the probability is too small for a float, it is computed
+ * from the logits.
+ */
 static double sample_loss(const float *probabilities, const float *logits, int64_t classes,
 			  int64_t label)
 {
@@ -438,7 +442,7 @@ static enum prony_status compute_loss(struct mx_state *mx, double *out, struct e
 	return status;
 }
 
-/* In double, of the logits: half the sum of their squares. */
+/* Half the sum of the squares of the logits, in double. */
 static enum prony_status compute_squares(struct mx_state *mx, double *out, struct error *err)
 {
 	const struct mx_program *program = mx_model_program(&mx->model, mx->last_slot);
@@ -533,13 +537,13 @@ static void mxnet_close(struct session *s)
 
 	if (!mx->loaded)
 		return;
-	/* A failure of the last steps was or will be reported by sync; here it changes nothing. */
+	/* A failure of the last steps was or will be reported by sync; it changes nothing here. */
 	mx->api.MXNDArrayWaitAll();
 	mx_loader_release(&mx->loader);
 	mx_profile_release(&mx->profile);
 	mx_model_release(&mx->model);
 	free(mx->numbers);
-	mx->api.MXNotifyShutdown(); /* else its threads outlive what they work on at exit */
+	mx->api.MXNotifyShutdown(); /* otherwise its threads outlive their data at exit */
 	*mx = (struct mx_state){0};
 }
 

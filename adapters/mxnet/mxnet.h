@@ -1,4 +1,4 @@
-/* Apache MXNet 1.9 behind the adapter table: forward, forward-backward, train. */
+/* The adapter of Apache MXNet 1.9: forward, forward-backward, train. */
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_H
 #define PRONY_ADAPTERS_MXNET_MXNET_H
 

@@ -1,3 +1,4 @@
+/* Loads MXNet's library and creates its arrays. */
 #include "adapters/mxnet/mxnet_api.h"
 
 #include <limits.h>
@@ -35,7 +36,9 @@ enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error
 		return error_set(err, PRONY_MISSING,
 				 "MXNet %d.%d.%d in %s: the C interface used here is that of 1.9",
 				 version / 10000, version / 100 % 100, version % 100, path);
-	/* Only this makes operators of the old kind (Pad) known to the rest of the interface. */
+	/*
+	 * Only this call makes operators of the old kind (Pad) known to the rest of the interface.
+	 */
 	status = mx_check(&loaded, loaded.MXSymbolListAtomicSymbolCreators(&count, &operators),
 			  "list operators", err);
 	if (status == PRONY_OK)
@@ -63,7 +66,7 @@ enum prony_status mx_check(const struct mx_api *api, int result, const char *wha
 enum prony_status mx_array_new(const struct mx_api *api, const struct shape *shape,
 			       const float *data, struct mx_ndarray **out, struct error *err)
 {
-	uint32_t dims[TENSOR_MAX_RANK] = {1}; /* a scalar has one dimension here */
+	uint32_t dims[TENSOR_MAX_RANK] = {1}; /* a scalar has one dimension in MXNet */
 	uint32_t rank = shape->rank > 0 ? (uint32_t)shape->rank : 1;
 	int64_t elements = shape_elements(shape);
 	struct mx_ndarray *array = NULL;

@@ -1,7 +1,7 @@
 /*
- * The functions of MXNet's C interface that we call (include/mxnet/c_api.h and include/nnvm/c_api.h
- * of 1.9.1), with prototypes of our own: its headers need not be there when prony is built. Every
- * function returns 0, or -1 with the text of MXGetLastError.
+ * The functions of MXNet's C interface that prony calls (include/mxnet/c_api.h and
+ * include/nnvm/c_api.h of 1.9.1), with prony's own prototypes, so that a build does not need
+ * MXNet's headers. Every function returns 0, or -1 with the text of MXGetLastError.
  */
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_API_H
 #define PRONY_ADAPTERS_MXNET_MXNET_API_H
@@ -24,7 +24,7 @@ struct mx_feature { /* LibFeature of libinfo.h */
 	bool enabled;
 };
 
-struct mx_context { /* what a ContextHandle points to (base.h, struct Context) */
+struct mx_context { /* the target of a ContextHandle (base.h, struct Context) */
 	int32_t device_type, device_id;
 };
 
@@ -32,9 +32,9 @@ struct mx_context { /* what a ContextHandle points to (base.h, struct Context) *
 #define MX_DEVICE_GPU 2
 #define MX_TYPE_FLOAT32 0
 #define MX_GRADIENT_NONE 0u
-#define MX_GRADIENT_WRITE 1u /* OpReqType kWriteTo: fresh gradients, not accumulated */
+#define MX_GRADIENT_WRITE 1u /* OpReqType kWriteTo: gradients are overwritten, not accumulated */
 
-/* X(function, arguments); arrays that a call returns live until the next call of the thread. */
+/* X(function, arguments); arrays that a call returns are valid until the thread's next call. */
 #define MX_FUNCTIONS(X)                                                                            \
 	X(MXGetVersion, (int *out))                                                                \
 	X(MXGetGPUCount, (int *out))                                                               \
@@ -126,28 +126,32 @@ struct mx_api {
 	MX_FUNCTIONS(X)
 #undef X
 	const char *(*MXGetLastError)(void);
-	/* Of libgomp and OpenBLAS, on which libmxnet.so depends. */
+	/* From libgomp and OpenBLAS, on which libmxnet.so depends. */
 	int (*omp_get_max_threads)(void);
 	void (*omp_set_num_threads)(int threads);
 	const char *(*openblas_get_config)(void); /* NULL with another BLAS */
-	struct mx_context device;		  /* where arrays lie and executors compute */
+	struct mx_context device;		  /* the device of arrays and executors */
 };
 
-/* For the device CPU. PRONY_MISSING when the library cannot be loaded, lacks a function or has
- * another version than 1.9. */
+/*
+ * Loads the library for the device CPU. PRONY_MISSING when it cannot be loaded, lacks a function or
+ * has another version than 1.9.
+ */
 enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error *err);
 
-/* Turns a return code into a status; `what` says what was tried. */
+/* Turns a return code into a status; `what` names the attempted action. */
 enum prony_status mx_check(const struct mx_api *api, int result, const char *what,
 			   struct error *err);
 
-/* An array of fp32 on the device with the shape of `shape`, filled from `data`, or with zeros
- * (NULL). PRONY_UNSUPPORTED for shapes over the 2^31 - 1 elements that this build of MXNet indexes.
+/*
+ * Creates an fp32 array on the device with the shape `shape`, filled from `data`, or with zeros if
+ * that is NULL. PRONY_UNSUPPORTED for shapes with more than 2^31 - 1 elements, the limit of this
+ * build of MXNet.
  */
 enum prony_status mx_array_new(const struct mx_api *api, const struct shape *shape,
 			       const float *data, struct mx_ndarray **out, struct error *err);
 
-/* Elements of an array, asked of MXNet; -1 when it does not say. */
+/* The number of elements of an array according to MXNet; -1 when unknown. */
 int64_t mx_array_elements(const struct mx_api *api, struct mx_ndarray *array);
 
 #endif

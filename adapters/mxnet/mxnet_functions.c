@@ -1,11 +1,11 @@
-/* Functions of each element, and other arrangements of the same elements, in MXNet's operators. */
+/* Translates element-wise functions and rearrangements of elements into MXNet's operators. */
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 
-/* A function of each element in MXNet's words: up to two options, from numbers of the node. */
+/* An element-wise function as an MXNet operator: up to two options, from attributes of the node. */
 struct function {
 	const char *name, *options;
 	const char *keys[2];
@@ -39,7 +39,7 @@ static struct mx_symbol *function(struct translation *t, enum op op, const struc
 
 	for (int i = 0; i < 2 && f->keys[i]; i++) {
 		double number = *(const double *)((const char *)a + f->numbers[i]);
-		/* MXNet does not read the largest floats. */
+		/* MXNet cannot parse the largest floats. */
 		double read = fabs(number) >= (double)FLT_MAX ? copysign(3.4e38, number) : number;
 
 		used += (size_t)snprintf(options + used, sizeof(options) - used, " %s=%.9g",
@@ -48,7 +48,7 @@ static struct mx_symbol *function(struct translation *t, enum op op, const struc
 	return mx_op(t, suffix, f->name, &x, 1, options);
 }
 
-/* A step of a decomposition on the symbols of the steps before it; symbols[0] is x. */
+/* One step of a decomposition, applied to the symbols of the steps before it; symbols[0] is x. */
 static struct mx_symbol *step(struct translation *t, const struct elementwise_step *step,
 			      const char *suffix, struct mx_symbol *const *symbols)
 {
@@ -65,7 +65,10 @@ static struct mx_symbol *step(struct translation *t, const struct elementwise_st
 		     MX_IN(x, symbols[step->inputs[1]]), NULL);
 }
 
-/* The row's steps in MXNet's operators; 0 where it has none. */
+/*
+ * The row's decomposition into MXNet's operators; returns the number of steps, 0 without a
+ * decomposition.
+ */
 static int steps_of(const struct node *node, struct elementwise_step *steps)
 {
 	const struct elementwise *row = operator_row(node->op)->elementwise;
@@ -73,7 +76,7 @@ static int steps_of(const struct node *node, struct elementwise_step *steps)
 	return row->decompose ? row->decompose(&node->attributes, steps) : 0;
 }
 
-/* What the row says it is made of, else MXNet's own operator. */
+/* The row's decomposition if it has one, otherwise MXNet's own operator. */
 struct mx_symbol *mx_function(struct translation *t, const struct node *node)
 {
 	struct elementwise_step steps[ELEMENTWISE_MAX_STEPS];
@@ -106,7 +109,7 @@ struct mx_symbol *mx_softmax(struct translation *t, const struct node *node)
 	return mx_unary(t, "softmax", mx_text(t, "axis=%lld", (long long)node->attributes.axis));
 }
 
-/* MXNet 1.9 knows no shape without dimensions: it stands for an unknown one. */
+/* In MXNet 1.9 a shape without dimensions means an unknown shape. */
 void mx_refuse_scalar(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (mx_shape(graph, node->outputs[0])->rank == 0)
@@ -146,7 +149,7 @@ struct mx_symbol *mx_transpose(struct translation *t, const struct node *node)
 			mx_text(t, "axes=%s", mx_list(axes->items, axes->count).text));
 }
 
-/* Whether all parts are whole blocks of the channels that oneDNN keeps together. */
+/* Whether all parts consist of whole blocks of the channels that oneDNN groups. */
 static bool whole_blocks(const struct translation *t, const struct node *node)
 {
 	for (int i = 0; i < node->input_count; i++)
@@ -156,9 +159,10 @@ static bool whole_blocks(const struct translation *t, const struct node *node)
 }
 
 /*
- * MXNet 1.9 takes the gradient apart as it lies, and ends with "could not construct a sub-memory"
- * where that is in blocks which two parts share. The gradient of slice_axis, which here takes all,
- * lies plainly; what may write over its input (Reshape, a product) keeps the blocks.
+ * MXNet 1.9 splits the gradient in its memory layout, and fails with "could not construct a
+ * sub-memory" if the layout has blocks that two parts share. The gradient of slice_axis, which here
+ * takes the whole tensor, has a plain layout. Operators that may overwrite their input (Reshape, a
+ * product) would keep the blocks.
  */
 struct mx_symbol *mx_concat(struct translation *t, const struct node *node)
 {
@@ -178,7 +182,7 @@ struct mx_symbol *mx_concat(struct translation *t, const struct node *node)
 struct mx_symbol *mx_slice(struct translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
-	/* Axes without a bound are left whole. */
+	/* Axes without a bound are kept whole. */
 	static const char whole[] = "None,None,None,None,None,None,None,None,";
 	int before = (int)(a->axis * 5);
 
@@ -230,8 +234,10 @@ struct mx_symbol *mx_arithmetic(struct translation *t, const struct node *node)
 				mx_shape(t->graph, node->inputs[1])) != 0;
 	struct mx_symbol *a = mx_in(t, 0), *b = mx_in(t, 1);
 
-	/* The fusion of a sum into the convolution in front expects another value on its other
-	 * side, and fails where both are the convolution's. */
+	/*
+	 * The fusion of a sum into the preceding convolution expects another value as the other
+	 * operand. It fails if both operands are the convolution's output.
+	 */
 	if (node->op == OP_ADD && a == b)
 		return mx_scalar(t, "", "_mul_scalar", a, 2);
 	return mx_op(t, "", types[node->op][same], MX_IN(a, b), NULL);

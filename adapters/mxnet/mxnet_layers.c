@@ -1,4 +1,4 @@
-/* Layers with a window or weights, normalisation, and losses, in MXNet's operators. */
+/* Translates layers with a window or weights, normalisation, and losses into MXNet's operators. */
 #include "adapters/mxnet/mxnet_symbol.h"
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
@@ -14,7 +14,7 @@ static bool pads_symmetric(const struct node *node)
 	return pads[0] == pads[2] && pads[1] == pads[3];
 }
 
-/* Convolution has one padding for both sides: uneven ones become a Pad node in front. */
+/* Convolution has one padding for both sides: uneven padding becomes a preceding Pad node. */
 struct mx_symbol *mx_conv(struct translation *t, const struct node *node)
 {
 	static const int64_t none[2] = {0, 0};
@@ -36,20 +36,26 @@ struct mx_symbol *mx_conv(struct translation *t, const struct node *node)
 			     mx_bool(!mx_has_bias(node))));
 }
 
-/* A size that MXNet computes; its "full" rounds up without looking where the last window begins. */
+/*
+ * The output size that MXNet computes. Its "full" rounds up and ignores where the last window
+ * begins.
+ */
 static int64_t pooled(int64_t size, int64_t pads, int64_t kernel, int64_t stride, bool full)
 {
 	return (size + pads - kernel + (full ? stride - 1 : 0)) / stride + 1;
 }
 
-/* How MXNet is told about the windows of a pool. */
+/* The description of a pool's windows for MXNet. */
 struct pool_plan {
 	int64_t pads[2];			      /* on both sides */
-	int64_t explicit_begins[2], explicit_ends[2]; /* of a Pad node in front */
+	int64_t explicit_begins[2], explicit_ends[2]; /* of a preceding Pad node */
 	bool full, padded;
 };
 
-/* Whether the windows are those of MXNet with the begins as padding on both sides. */
+/*
+ * Whether MXNet has the same number of windows if the padding at the beginning is used on both
+ * sides.
+ */
 static bool same_windows(const struct graph *graph, const struct node *node, bool full)
 {
 	const struct shape *x = mx_shape(graph, node->inputs[0]);
@@ -65,9 +71,9 @@ static bool same_windows(const struct graph *graph, const struct node *node, boo
 }
 
 /*
- * What lies behind the input counts in no maximum and in no mean without padding, so that there the
- * number of windows is all that matters, and either convention may give it. Else the padding
- * becomes a Pad node, for a maximum as far as the last window reaches.
+ * Values beyond the end of the input do not affect a maximum or a mean without padding. There only
+ * the number of windows matters, and either rounding may produce it. Otherwise the padding becomes
+ * a Pad node; for a maximum it extends as far as the last window reaches.
  */
 static void plan_pool(const struct graph *graph, const struct node *node, bool ends_matter,
 		      struct pool_plan *plan)
@@ -91,7 +97,7 @@ static void plan_pool(const struct graph *graph, const struct node *node, bool e
 	}
 }
 
-/* Whether the plan's windows are the graph's. */
+/* Whether the plan has as many windows as the graph. */
 static bool plan_holds(const struct graph *graph, const struct node *node,
 		       const struct pool_plan *plan)
 {
@@ -149,7 +155,7 @@ struct mx_symbol *mx_global_pool(struct translation *t, const struct node *node)
 	return mx_unary(t, "Pooling", "pool_type=avg global_pool=True kernel=(1,1)");
 }
 
-/* The layer that MXNet has for it: a weight of [out, in], and nothing scaled. */
+/* Whether the node is MXNet's FullyConnected: a weight of [out, in] and no scale. */
 static bool is_fully_connected(const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -174,7 +180,7 @@ static struct mx_symbol *scaled(struct translation *t, const char *suffix, doubl
 	return factor == 1 ? x : mx_scalar(t, suffix, "_mul_scalar", x, factor);
 }
 
-/* Any other product: its parts one after the other. */
+/* Any other product, as a sequence of operators. */
 static struct mx_symbol *product(struct translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -195,7 +201,7 @@ struct mx_symbol *mx_gemm(struct translation *t, const struct node *node)
 	return is_fully_connected(node) ? fully_connected(t, node) : product(t, node);
 }
 
-/* MXNet's momentum is ONNX's; its defaults fix gamma at 1 and have another epsilon. */
+/* MXNet's momentum has ONNX's meaning; its defaults fix gamma at 1 and use another epsilon. */
 struct mx_symbol *mx_batch_norm(struct translation *t, const struct node *node)
 {
 	struct mx_symbol *in[5];
@@ -206,7 +212,7 @@ struct mx_symbol *mx_batch_norm(struct translation *t, const struct node *node)
 			     node->attributes.epsilon, node->attributes.momentum));
 }
 
-/* MXNet normalises one axis: several are made one before. */
+/* MXNet normalises one axis: several axes are first merged into one. */
 struct mx_symbol *mx_layer_norm(struct translation *t, const struct node *node)
 {
 	const struct shape *x = mx_shape(t->graph, node->inputs[0]);
@@ -244,7 +250,7 @@ bool mx_ignores_labels(const struct graph *graph)
 	return mx_shape(graph, graph_label(graph, 0))->rank != 1;
 }
 
-/* Minus the mean over the labels that are not -1 of the logarithm of their probability. */
+/* Minus the mean log probability of the labels that are not -1. */
 static struct mx_symbol *mean_of_valid(struct translation *t)
 {
 	struct mx_symbol *labels = mx_op(t, "rows", "Reshape", MX_IN(mx_in(t, 1)), "shape=(-1,)");
@@ -273,7 +279,7 @@ struct mx_symbol *mx_cross_entropy(struct translation *t, const struct node *nod
 	return NULL;
 }
 
-/* Half the sum of squares, made an objective: the backward pass begins with 1. */
+/* Half the sum of squares as an objective: the backward pass begins with a gradient of 1. */
 struct mx_symbol *mx_half_squares(struct translation *t, const struct node *node)
 {
 	struct mx_symbol *x;
@@ -287,7 +293,7 @@ struct mx_symbol *mx_half_squares(struct translation *t, const struct node *node
 	return NULL;
 }
 
-/* Rows of a table: Embedding for one of rank 2, as a user writes it. */
+/* Rows of a table. A table of rank 2 becomes Embedding, as a user would write it. */
 struct mx_symbol *mx_gather(struct translation *t, const struct node *node)
 {
 	const struct shape *table = mx_shape(t->graph, node->inputs[0]);

@@ -1,7 +1,7 @@
 /*
- * As MXNet's own example image-classification/common/data.py reads a RecordIO file: shuffled by its
- * index, decoded by threads of its own, prefetched. python/own_loader.py says what all frameworks'
- * loaders are asked for.
+ * Reads a RecordIO file as MXNet's own example image-classification/common/data.py does: shuffled
+ * by its index, decoded by the iterator's threads, prefetched. python/own_loader.py describes the
+ * requirements for the loaders of all frameworks.
  */
 #include "adapters/mxnet/mxnet_loader.h"
 
@@ -43,7 +43,7 @@ static void add_integer(struct options *options, const char *key, int64_t value)
 	add_text(options, key, text);
 }
 
-/* Height and width of what the network takes; of a flat input those of the sample. */
+/* Height and width of the network's input; for a flat input those of the sample. */
 static void wanted_sides(const struct loader_data *data, const struct graph *graph,
 			 int64_t sides[2])
 {
@@ -68,7 +68,7 @@ enum prony_status mx_loader_supports(const struct loader_data *data, const struc
 				 "input native: a sample of %dx%" PRId64 "x%" PRId64
 				 " is not what the network takes",
 				 data->channels, sides[0], sides[1]);
-	/* It goes round the file once at most to fill a batch. */
+	/* To fill a batch the iterator goes through the file at most once more. */
 	if (recipe->batch > data->count)
 		return error_set(why, PRONY_UNSUPPORTED,
 				 "input native: " ITERATOR " fills no batch of %" PRId64
@@ -77,7 +77,7 @@ enum prony_status mx_loader_supports(const struct loader_data *data, const struc
 	return PRONY_OK;
 }
 
-/* (value - mean) * scale / std, by channel. */
+/* (value - mean) * scale / std, per channel. */
 static void add_scaling(struct options *options, const struct loader_data *data)
 {
 	static const char *const means[] = {"mean_r", "mean_g", "mean_b", "mean_a"};
@@ -90,7 +90,7 @@ static void add_scaling(struct options *options, const struct loader_data *data)
 	add_number(options, "scale", 1 / data->scale);
 }
 
-/* Parts of photographs, as every framework's loader takes them (docs/datasets.md, Photographs). */
+/* Views of photographs, as in the loaders of all frameworks (docs/datasets.md, Photographs). */
 static void add_view(struct options *options, const struct loader_data *data,
 		     const int64_t sides[2])
 {
@@ -197,7 +197,7 @@ enum prony_status mx_loader_next(struct mx_loader *loader, struct error *err)
 
 	if (status != PRONY_OK || more)
 		return status;
-	/* An epoch is over. Its last batch was filled up from the next. */
+	/* The epoch is over. Its last batch was completed from the next epoch. */
 	status = mx_check(api, api->MXDataIterBeforeFirst(loader->iterator), ITERATOR, err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXDataIterNext(loader->iterator, &more), ITERATOR, err);
@@ -206,7 +206,7 @@ enum prony_status mx_loader_next(struct mx_loader *loader, struct error *err)
 		       : error_set(err, PRONY_INVALID, ITERATOR " has no batches");
 }
 
-/* The values of one of its arrays, which `read` gets; copied out before the array goes. */
+/* Copies the values of the array that `read` returns, before the array is freed. */
 static enum prony_status copy(const struct mx_loader *loader,
 			      int (*get)(struct mx_iterator *iterator, struct mx_ndarray **out),
 			      size_t elements, struct mx_ndarray *into, const float **values,
@@ -229,7 +229,7 @@ static enum prony_status copy(const struct mx_loader *loader,
 				  "copy the batch", err);
 	*values = data;
 	if (array)
-		api->MXNDArrayFree(array); /* the iterator keeps what it is of */
+		api->MXNDArrayFree(array); /* the iterator keeps the underlying data */
 	return status;
 }
 

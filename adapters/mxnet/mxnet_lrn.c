@@ -1,7 +1,8 @@
 /*
- * Local response normalisation: MXNet's own operator in evaluation. In training its gradient is
- * wrong between convolutions or pools (docs/frameworks-c.md), and the same is made of operators
- * whose gradients are right: a mean over neighbouring channels is a pool over them.
+ * Translates local response normalisation. Evaluation uses MXNet's own operator. In training its
+ * gradient is wrong between convolutions or pools (docs/frameworks-c.md), so the function is
+ * composed of operators with correct gradients: a mean over neighbouring channels is a pool over
+ * channels.
  */
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
@@ -13,7 +14,10 @@ void mx_refuse_lrn(const struct graph *graph, const struct node *node, struct st
 		mx_refuse(reasons, node, "an input without height and width");
 }
 
-/* The mean of the squares of `size` channels around each, zeros beyond the first and the last. */
+/*
+ * The mean of the squares of `size` channels around each channel, with zeros beyond the first and
+ * the last.
+ */
 static struct mx_symbol *mean_of_squares(struct translation *t, const struct node *node)
 {
 	const struct shape *shape = mx_shape(t->graph, node->inputs[0]);
@@ -30,8 +34,10 @@ static struct mx_symbol *mean_of_squares(struct translation *t, const struct nod
 	return mx_op(t, "places", "Reshape", &x, 1, mx_text(t, "shape=%s", mx_list(d, 4).text));
 }
 
-/* MXNet's alpha is divided by the size, as in ONNX (src/operator/nn/lrn-inl.h). Composed it is
- * x (bias + alpha mean)^-beta. */
+/*
+ * MXNet's alpha is divided by the size, as in ONNX (src/operator/nn/lrn-inl.h). The composed form
+ * is x (bias + alpha mean)^-beta.
+ */
 struct mx_symbol *mx_lrn(struct translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;

@@ -1,3 +1,4 @@
+/* Compares the shapes that MXNet infers with the graph's, and counts operations and fused nodes. */
 #include "adapters/mxnet/mxnet_symbol.h"
 
 #include <jansson.h>
@@ -10,16 +11,16 @@
 
 #define FUSED_MAX 16
 
-/* Every output and variable of a symbol with the shape that MXNet infers for it. */
+/* Every output and variable of a symbol with the shape that MXNet infers. */
 struct inferred {
 	struct mx_symbol *internals;
 	uint32_t count;
 	const char **names; /* "conv1_output", "conv1.weight" */
-	const int *ranks;   /* MXNet's memory, until the next inference */
+	const int *ranks;   /* MXNet's memory, valid until the next inference */
 	const int **dims;
 };
 
-/* Index of the output called `name` followed by `suffix`; -1 when there is none. */
+/* The index of the output `name` + `suffix`; -1 when there is none. */
 static int find_output(const struct inferred *inferred, const char *name, const char *suffix)
 {
 	size_t length = strlen(name);
@@ -52,8 +53,10 @@ static enum prony_status list_names(const struct mx_api *api, struct mx_symbol *
 	return PRONY_OK;
 }
 
-/* Names and shapes of the arguments that are values of the network, as MXNet takes them: dims of
- * one after the other. What recurrent layers take beside those it infers. */
+/*
+ * Names and shapes of the arguments that are values of the network, in MXNet's format: the dims are
+ * concatenated. MXNet infers the other arguments of recurrent layers.
+ */
 struct known {
 	uint32_t count;
 	const char **names;
@@ -114,7 +117,7 @@ static enum prony_status infer(const struct mx_api *api, const struct graph *gra
 	return status;
 }
 
-/* Padding, ceil mode and strides mean the same in both only if the shapes come out the same. */
+/* Padding, ceil mode and strides have the same meaning in both only if the shapes agree. */
 static enum prony_status compare_shapes(const struct graph *graph, const struct inferred *inferred,
 					struct error *err)
 {
@@ -125,7 +128,7 @@ static enum prony_status compare_shapes(const struct graph *graph, const struct 
 		struct shape have = {0};
 		char have_text[96], want_text[96];
 
-		/* The loss and left-out dropout have no output of this name and shape. */
+		/* The loss and omitted dropout have no output of this name and shape. */
 		if (found < 0 || operator_row(node->op)->is_loss)
 			continue;
 		have.rank = inferred->ranks[found] <= TENSOR_MAX_RANK ? inferred->ranks[found] : 0;
@@ -141,8 +144,10 @@ static enum prony_status compare_shapes(const struct graph *graph, const struct 
 	return PRONY_OK;
 }
 
-/* Dimensions from `first` on of the output or variable `name` + `suffix` multiplied; -1 when there
- * is none. */
+/*
+ * The product of the dimensions from `first` on of the output or variable `name` + `suffix`; -1
+ * when there is none.
+ */
 static int64_t inferred_elements(const struct inferred *inferred, const char *name,
 				 const char *suffix, int first)
 {
@@ -156,7 +161,7 @@ static int64_t inferred_elements(const struct inferred *inferred, const char *na
 	return elements;
 }
 
-/* Each time step of each sample takes all the weights of a recurrent layer but its two biases. */
+/* Each time step of each sample uses all weights of a recurrent layer except its two biases. */
 static int64_t layer_macs(const json_t *node, const char *weights, const struct inferred *inferred)
 {
 	const json_t *options = json_object_get(node, "attrs");
@@ -172,13 +177,13 @@ static int64_t layer_macs(const json_t *node, const char *weights, const struct 
 	return outputs / hidden * (packed - 2 * hidden * (lstm ? 4 : 1));
 }
 
-/* Of a product y = a b, whichever of them is transposed: b has inner x columns elements. */
+/* MACs of a product y = a b, transposed or not: b has inner x columns elements. */
 static int64_t product_macs(const json_t *node, const char *b, const struct inferred *inferred)
 {
 	int y = find_output(inferred, json_string_or(node, "name", ""), "_output");
 	int64_t elements =
 		inferred_elements(inferred, json_string_or(node, "name", ""), "_output", 0);
-	/* A variable, or what another node made. */
+	/* A variable or the output of another node. */
 	int64_t factor = inferred_elements(inferred, b, "", 0);
 
 	if (factor < 0)
@@ -188,7 +193,7 @@ static int64_t product_macs(const json_t *node, const char *b, const struct infe
 	return elements * (factor / inferred->dims[y][inferred->ranks[y] - 1]);
 }
 
-/* Each output element of a convolution or matrix product takes one row of the weight. */
+/* Each output element of a convolution or matrix product uses one row of the weight. */
 static int64_t node_macs(const json_t *nodes, const json_t *node, const struct inferred *inferred)
 {
 	const char *op = json_string_or(node, "op", "");
@@ -262,7 +267,7 @@ enum prony_status mx_symbol_measure(const struct mx_api *api, const struct graph
 	return status;
 }
 
-/* Counts the operators whose names say that a subgraph became one node. */
+/* Counts the operators whose names show that a subgraph became one node. */
 static void write_fused(const json_t *document, char *out, size_t out_bytes)
 {
 	const json_t *nodes = json_object_get(document, "nodes");

@@ -1,4 +1,4 @@
-/* Makes the arrays, executors and calls of a network, and runs its steps. */
+/* Creates the arrays, executors and calls of a network, and runs its steps. */
 #include "adapters/mxnet/mxnet_model.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static enum prony_status make_recurrents(struct mx_model *model, struct error *e
 	return status;
 }
 
-/* The recurrent layer that a parameter belongs to, and as which of its node's inputs. */
+/* The recurrent layer of a parameter, and the parameter's input index in the layer's node. */
 static const struct mx_recurrent *find_layer(const struct mx_model *model,
 					     const struct value *value, int *input)
 {
@@ -61,7 +61,7 @@ static const struct mx_recurrent *find_layer(const struct mx_model *model,
 	return NULL;
 }
 
-/* Windows on the layer's vectors. */
+/* Creates windows on the layer's vectors. */
 static enum prony_status make_windows(struct mx_model *model, const struct tensor *tensor,
 				      struct mx_parameter *parameter, int input, struct error *err)
 {
@@ -132,7 +132,7 @@ static enum prony_status make_parameters(struct mx_model *model, const struct re
 	return status;
 }
 
-/* What a bind call takes, in the order in which the symbol lists its arguments. */
+/* The arguments of a bind call, in the order in which the symbol lists its arguments. */
 struct binding {
 	struct mx_ndarray **arguments, **gradients, **statistics;
 	uint32_t *requests;
@@ -213,7 +213,7 @@ static enum prony_status list_arguments(const struct mx_model *model, const stru
 	return status;
 }
 
-/* The running statistics. */
+/* Lists the running statistics. */
 static enum prony_status list_statistics(const struct mx_model *model, struct arena *arena,
 					 struct binding *binding, struct error *err)
 {
@@ -233,8 +233,10 @@ static enum prony_status list_statistics(const struct mx_model *model, struct ar
 	return status;
 }
 
-/* `shared` lends its memory pool: steps run one after the other, so that the activations of one
- * program are all that is ever needed. */
+/*
+ * `shared` lends its memory pool: steps run one after the other, so only one program's activations
+ * are needed at a time.
+ */
 static enum prony_status bind(const struct mx_model *model, const struct mx_slot *bound,
 			      struct mx_program *program, struct mx_executor *shared,
 			      struct error *err)
@@ -314,7 +316,7 @@ static void copy_call(struct mx_call *call, const struct mx_operator *copy, stru
 	call->outputs[call->output_count++] = to;
 }
 
-/* The calls that bring a slot's batch to the one program. */
+/* Prepares the calls that copy a slot's batch to the single program. */
 static enum prony_status make_copies(struct mx_model *model, struct error *err)
 {
 	const struct mx_operator *copy = NULL;
@@ -451,7 +453,7 @@ static void free_slot(const struct mx_model *model, const struct mx_slot *slot)
 
 void mx_programs_release(const struct mx_api *api, const struct mx_program *programs, int count)
 {
-	/* Executors that borrow the first one's memory go before it. */
+	/* Executors that borrow the first one's memory are freed before it. */
 	for (int i = count - 1; programs && i >= 0; i--) {
 		free_array(api, programs[i].logits);
 		free_array(api, programs[i].objective);

@@ -1,8 +1,9 @@
 /*
- * Profiles by MXNet itself. Its engine says what an operator is and when it ran, and not which node
- * of the network it was: that is known of executors that call back behind each node, and that run
- * them one by one, where others hand many at once to the engine. So a second set of executors takes
- * the place of the first, each node is waited for, and what the engine ran until then was it.
+ * Profiles from MXNet's own profiler. Its engine reports an operator's name and time, but not its
+ * node in the network. Only executors with a callback after each node give the node: they run the
+ * nodes one by one, while others pass many at once to the engine. So a second set of executors
+ * replaces the first, the callback waits for each node, and the operators that the engine ran
+ * before the end of the wait belong to that node.
  */
 #include "adapters/mxnet/mxnet_profile.h"
 
@@ -16,7 +17,7 @@
 
 #define FILE_BYTES_MAX ((size_t)512 << 20)
 #define MARK_NAME "prony mark"
-/* Whole microseconds, cut off, on two clocks. */
+/* The tolerance for times that are truncated to whole microseconds, on two clocks. */
 #define SLACK_NS 2000
 
 static void add_mark(struct mx_profile *profile, const char *node, size_t length)
@@ -40,8 +41,10 @@ static void add_mark(struct mx_profile *profile, const char *node, size_t length
 	profile->nodes++;
 }
 
-/* Called for each output of each node as soon as it is handed to the engine: "conv1_output",
- * "fc_backward_output0". The array is ours. */
+/*
+ * Called for each output of each node when it is passed to the engine: "conv1_output",
+ * "fc_backward_output0". This function owns the array.
+ */
 static void ran_node(const char *output, struct mx_ndarray *array, void *context)
 {
 	struct mx_profile *profile = context;
@@ -53,14 +56,14 @@ static void ran_node(const char *output, struct mx_ndarray *array, void *context
 	size_t length = suffix ? (size_t)(suffix - output) : strlen(output);
 
 	api->MXNDArrayFree(array);
-	/* A step has as many outputs as the first had; of its nodes the last may have several. */
+	/* All steps have as many outputs as the first. The last node of a step may have several. */
 	if (profile->step_outputs && profile->outputs % profile->step_outputs == 0)
 		profile->nodes = 0;
 	profile->outputs++;
 	if (profile->count < PROFILE_EVENTS_MAX) {
 		const char *last = profile->nodes ? profile->marks[profile->count - 1].node : "";
 
-		/* One of several outputs of the same; what is wrong with it sync reports. */
+		/* Skips further outputs of the same node. sync reports errors of the wait. */
 		if (strncmp(last, output, length) != 0 || last[length] != '\0') {
 			api->MXNDArrayWaitAll();
 			add_mark(profile, output, length);
@@ -68,7 +71,7 @@ static void ran_node(const char *output, struct mx_ndarray *array, void *context
 	}
 }
 
-/* Executors that call back, over the memory of the first ones. */
+/* Creates executors with the callback, which use the memory of the first ones. */
 static enum prony_status replace(struct mx_profile *profile, struct error *err)
 {
 	struct mx_model *model = profile->model;
@@ -122,7 +125,7 @@ static void mark_time(void *run_context, void *argument)
 	profile->marked_ns = profile->now_ns();
 }
 
-/* Work of ours for the engine, whose time is then known on both clocks. */
+/* Runs a function in the engine, so that its time is known on both clocks. */
 static enum prony_status compare_clocks(struct mx_profile *profile, struct error *err)
 {
 	const struct mx_api *api = profile->model->api;
@@ -135,7 +138,7 @@ static enum prony_status compare_clocks(struct mx_profile *profile, struct error
 	return status == PRONY_OK ? mx_check(api, api->MXNDArrayWaitAll(), "wait", err) : status;
 }
 
-/* A step without its update, which also says how many nodes are of the forward pass. */
+/* A step without its update, which also gives the number of nodes in the forward pass. */
 static enum prony_status warm(struct mx_profile *profile, int slot, struct error *err)
 {
 	const struct mx_model *model = profile->model;
@@ -200,7 +203,7 @@ void mx_profile_release(struct mx_profile *profile)
 	*profile = (struct mx_profile){.model = NULL};
 }
 
-/* The first operator of those that became one node; NULL where they did not. */
+/* The first operator of a fused node; NULL if the node is not fused. */
 static const char *first_of(const json_t *optimised, const char *node)
 {
 	const json_t *nodes = json_object_get(optimised, "nodes");
@@ -219,7 +222,8 @@ static const char *first_of(const json_t *optimised, const char *node)
 	return NULL;
 }
 
-/* Who the operator was that ran at `at_ns` in a step: the first node that was waited for behind it.
+/*
+ * The node of the operator that ran at `at_ns` in a step: the first node whose wait ended after it.
  */
 static const struct mx_mark *mark_after(const struct mx_profile *profile, int64_t at_ns,
 					int64_t end_ns)
@@ -261,7 +265,7 @@ static enum prony_status add_event(const struct mx_profile *profile,
 				 "MXNet's profile has %.60s, which reaches out of its step",
 				 from->name);
 	profile_event_cut(&event, begin, end);
-	/* The copy of a batch comes before the first node, updates behind the last. */
+	/* The copy of a batch precedes the first node; updates follow the last. */
 	if (mark && strcmp(from->name, "_copyto") != 0) {
 		event.name = mark->node;
 		event.layer = first_of(profile->optimised, mark->node);
@@ -287,7 +291,7 @@ static enum prony_status add_events(const struct mx_profile *profile, const stru
 			offset_ns = profile->marked_ns - (event->begin_us + event->end_us) * 500;
 			known = true;
 		} else if (known && event->begin_us >= last_us) {
-			/* What ran inside another is part of it. */
+			/* An operator that ran inside another is part of it. */
 			last_us = event->end_us;
 			status = add_event(profile, event, offset_ns, instants, steps, log, err);
 		}

@@ -1,4 +1,4 @@
-/* Profiles of MXNet. */
+/* Profiles of MXNet's operators by node. */
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_PROFILE_H
 #define PRONY_ADAPTERS_MXNET_MXNET_PROFILE_H
 
@@ -7,35 +7,35 @@
 #include "adapters/mxnet/mxnet_model.h"
 #include "adapters/profile.h"
 
-/* A node that an executor has run and that was waited for. */
+/* A node that an executor has run and whose end was awaited. */
 struct mx_mark {
 	int64_t at_ns; /* on the clock of the steps */
 	const char *node;
 	bool backward;
 };
 
-/* What is kept from begin to end. */
+/* Data that are kept from begin to end. */
 struct mx_profile {
 	struct mx_model *model;
-	struct mx_program *plain; /* in whose place are others that are looked at; else NULL */
+	struct mx_program *plain; /* while executors with a callback replace it; else NULL */
 	char *folder;
 	int64_t (*now_ns)(void);
-	struct arena arena; /* of the marks */
+	struct arena arena; /* for the marks */
 	struct mx_mark *marks;
 	size_t count, room;
-	size_t nodes;		      /* of its step that have run */
-	size_t forward_nodes;	      /* of a forward pass; 0: not known yet */
-	size_t outputs, step_outputs; /* reported in all, and in a step; 0: not known yet */
-	int64_t marked_ns;	      /* when the engine ran our mark */
-	json_t *optimised;	      /* the symbol that runs forward; which nodes became one */
+	size_t nodes;		      /* that have run in the current step */
+	size_t forward_nodes;	      /* in a forward pass; 0: not known yet */
+	size_t outputs, step_outputs; /* reported in total, and per step; 0: not known yet */
+	int64_t marked_ns;	      /* when the engine ran prony's marker */
+	json_t *optimised; /* the forward symbol that runs; shows which nodes were fused */
 };
 
-/* As in struct adapter_profile; `slot` has been stepped on. */
+/* As in struct adapter_profile; a step has run on `slot` before. */
 enum prony_status mx_profile_begin(struct mx_profile *profile, struct mx_model *model, int slot,
 				   int64_t (*now_ns)(void), struct error *err);
 enum prony_status mx_profile_end(struct mx_profile *profile, const int64_t *instants, int64_t steps,
 				 struct profile_log *log, struct error *err);
-/* Of one that was begun and may not have ended; does nothing otherwise. */
+/* Releases a profile that was begun and possibly not ended; does nothing otherwise. */
 void mx_profile_release(struct mx_profile *profile);
 
 #endif

@@ -1,3 +1,4 @@
+/* Translates LSTM and RNN nodes to MXNet's operator RNN, and creates their arrays. */
 #include "adapters/mxnet/mxnet_recurrent.h"
 
 #include <limits.h>
@@ -5,8 +6,10 @@
 
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
-/* Elements of the node's inputs w, r and b, of which the vector has b twice; what is too large for
- * an array is left to mx_array_new. */
+/*
+ * The number of elements of the node's inputs w, r and b; the vector has b twice. mx_array_new
+ * refuses sizes that are too large for an array.
+ */
 static int64_t packed_elements(const struct graph *graph, const struct node *node)
 {
 	static const int parts[] = {1, 2, 3, 3};
@@ -125,7 +128,7 @@ void mx_gates_to_graph(float *data, int64_t elements)
 	swap_blocks(data + block, data + 2 * block, block);
 }
 
-/* The vector belongs to one node: what another one reads as well cannot lie in it. */
+/* The vector belongs to one node: it cannot hold a value that another node also reads. */
 void mx_refuse_recurrent(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	int readers = 0;
@@ -146,8 +149,10 @@ static struct mx_symbol *argument(struct translation *t, const char *suffix)
 	return mx_variable(t, mx_text(t, "%s%s", t->node->name, suffix));
 }
 
-/* The layer makes (output, state after the last step[, cells]) of time x batch x features; the
- * state is batch x hidden. */
+/*
+ * The layer returns (output, state after the last step[, cells]). The output is time x batch x
+ * features; the state is batch x hidden.
+ */
 struct mx_symbol *mx_recurrent(struct translation *t, const struct node *node)
 {
 	const struct shape *y = mx_shape(t->graph, node->outputs[0]);

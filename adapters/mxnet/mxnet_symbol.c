@@ -1,8 +1,12 @@
+/* Translates a graph into an MXNet symbol with its heads. */
 #include "adapters/mxnet/mxnet_symbol.h"
 
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
-/* Why a node cannot be said in MXNet's operators (NULL: it always can), and how it is. */
+/*
+ * For each operator: why a node cannot be translated to MXNet (NULL: it always can), and its
+ * translation.
+ */
 static const struct row {
 	mx_refusal *refuse;
 	mx_translator *translate;
@@ -42,7 +46,7 @@ static const struct row *row_of(enum op op)
 	return rows[op].translate || !operator_row(op)->elementwise ? &rows[op] : &function;
 }
 
-/* Masks and statistics of a batch stay inside MXNet's operators. */
+/* Masks and batch statistics stay inside MXNet's operators. */
 static void refuse_outputs(const struct graph *graph, const struct node *node,
 			   struct strbuf *reasons)
 {
@@ -73,8 +77,10 @@ void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 	}
 }
 
-/* The heads, of the logits' symbol and the loss's: a copy of its own, because the translation frees
- * everything it made. */
+/*
+ * Groups the heads, the symbols of the logits and the loss. It makes a copy, because the
+ * translation frees all its symbols.
+ */
 static enum prony_status finish(struct translation *t, struct mx_symbol **out, struct error *err)
 {
 	const struct node logits = {.name = "prony.logits"};
@@ -104,7 +110,7 @@ enum prony_status mx_symbol_new(const struct mx_api *api, const struct graph *gr
 	enum prony_status status;
 
 	arena_init(&arena, 0);
-	/* One per value, some per node, one for the logits' head. */
+	/* One per value, MX_SYMBOLS_PER_NODE per node, one for the head of the logits. */
 	t.owned_capacity = graph->value_count + MX_SYMBOLS_PER_NODE * graph->node_count + 1;
 	t.owned = arena_array(&arena, (size_t)t.owned_capacity, sizeof(t.owned[0]));
 	t.values = arena_array(&arena, (size_t)graph->value_count, sizeof(t.values[0]));

@@ -1,3 +1,4 @@
+/* Reads the file that MXNet's profiler writes. */
 #include "adapters/mxnet/mxnet_trace.h"
 
 #include <ctype.h>
@@ -8,9 +9,12 @@
 
 #include "base/json.h"
 
-#define DIGITS_MAX 18 /* of an integer that JSON's reader takes for certain */
+#define DIGITS_MAX 18 /* digits of an integer that the JSON reader always accepts */
 
-/* The last digits of a number that has too many: it is one that names, nobody computes with it. */
+/*
+ * Keeps the last digits of a number that has too many. Such a number is an identifier and is not
+ * used in arithmetic.
+ */
 static void shorten(char *digits, size_t count)
 {
 	size_t blank = count > DIGITS_MAX ? count - DIGITS_MAX : 0;
@@ -20,10 +24,10 @@ static void shorten(char *digits, size_t count)
 	memset(digits, ' ', blank);
 }
 
-/* Makes JSON of it: see the header. */
+/* Turns the text into valid JSON; see the header. */
 static void mend(char *text)
 {
-	char before = '\0'; /* what stood before, but for white space */
+	char before = '\0'; /* the previous character that is not white space */
 	bool quoted = false;
 
 	for (char *at = text; *at; at++) {
@@ -56,7 +60,7 @@ static int compare(const void *a, const void *b)
 
 	if (left->begin_us != right->begin_us)
 		return left->begin_us < right->begin_us ? -1 : 1;
-	/* What stands in another comes behind it. */
+	/* An event inside another one sorts after it. */
 	return (left->end_us < right->end_us) - (left->end_us > right->end_us);
 }
 

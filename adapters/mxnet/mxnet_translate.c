@@ -1,3 +1,4 @@
+/* Functions that create the symbols of a translation. */
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@ const char *mx_text(struct translation *t, const char *format, ...)
 	return t->text;
 }
 
-/* The comma behind the last makes a list of one number one. */
+/* The trailing comma makes a list of a single number. */
 struct mx_list mx_list(const int64_t *items, int count)
 {
 	struct mx_list list = {"("};
@@ -48,7 +49,7 @@ const char *mx_bool(bool value)
 	return value ? "True" : "False";
 }
 
-/* Takes the symbol that a call has made: it is freed with the translation. */
+/* Takes ownership of the symbol that a call created: it is freed with the translation. */
 static struct mx_symbol *take(struct translation *t, int result, struct mx_symbol *const *symbol,
 			      const char *what)
 {

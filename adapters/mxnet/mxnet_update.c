@@ -1,3 +1,4 @@
+/* Prepares and issues the calls that update the parameters. */
 #include "adapters/mxnet/mxnet_model.h"
 
 #include <assert.h>
@@ -19,7 +20,7 @@ static void option(struct mx_call *update, const char *key, const char *format, 
 	update->values[i] = update->text[i];
 }
 
-/* The same number for each weight of a group: "(0.01,0.01,)". */
+/* Sets an option to the same number for each weight of a group: "(0.01,0.01,)". */
 static void option_each(struct mx_call *update, const char *key, double number)
 {
 	int i = update->option_count;
