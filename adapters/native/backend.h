@@ -1,11 +1,11 @@
 /*
- * What native asks of a kind of device, as one table. Planning (lower/, program.c) decides order,
- * fusion, lifetimes and memory and knows no library; a backend appends commands in the words of its
- * library, and runs them. cpu/cpu.c is the first.
+ * The interface between native and a kind of device, as one table. Planning (lower/, program.c)
+ * decides order, fusion, lifetimes and memory and knows no library; a backend appends commands for
+ * its library and runs them. cpu/cpu.c is the first backend.
  *
- * Nothing here requires that the host can read a device's memory: copy_in, copy_out and feed are
- * the only ways in and out, run may return early, and sync waits. What changes from step to step
- * (program.step for dropout, the batch) is read by the backend in run, before its first command.
+ * The host need not be able to read a device's memory: data pass only through copy_in, copy_out and
+ * feed, run may return early, and sync waits. In run the backend reads the data that change from
+ * step to step (program.step for dropout, the batch) before its first command.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_BACKEND_H
 #define PRONY_ADAPTERS_NATIVE_BACKEND_H
@@ -14,58 +14,72 @@
 #include "adapters/native/lower/lowering.h"
 #include "base/strbuf.h"
 
-/* A rectangle of an array, for copies that step over elements: where its first element is, and the
- * distance of neighbours in each dimension. In elements. */
+/*
+ * A rectangle of an array, for strided copies: the offset of its first element, and the distance of
+ * neighbours in each dimension. In elements.
+ */
 struct box {
 	int64_t start, strides[TENSOR_MAX_RANK];
 };
 
 struct backend {
-	const char *device;  /* the word of recipes: "cpu" */
+	const char *device;  /* the device word of recipes: "cpu" */
 	size_t device_bytes; /* of struct device, zeroed before probe */
 
-	/* As the members of struct adapter with these names. close follows a failed probe, too. */
+	/*
+	 * Like the members of struct adapter with these names. close is also called after a failed
+	 * probe.
+	 */
 	enum prony_status (*probe)(struct device *device, const char *library, struct probe *found,
 				   struct error *err);
 	enum prony_status (*open)(struct device *device, const struct recipe *recipe,
 				  struct effective *effective, struct error *err);
 	void (*close)(struct device *device);
-	/* Whether it computes the operator itself; lower/ has those that only move or rename. */
+	/*
+	 * Whether it computes the operator itself; lower/ handles those that only move or rename
+	 * data.
+	 */
 	bool (*knows)(enum op op);
 	/* Adds the reasons why it cannot run a recipe, or a node whose operator it knows. */
 	void (*supports)(const struct recipe *recipe, struct strbuf *reasons);
 	void (*supports_node)(const struct graph *graph, const struct node *node,
 			      struct strbuf *reasons);
 
-	/* Planning. begin: before the first node, to settle how many threads commands use. */
+	/*
+	 * Planning. begin is called before the first node, to decide how many threads commands use.
+	 */
 	void (*begin)(struct lowering *l);
 	/* Appends the commands of node n. */
 	enum prony_status (*lower)(struct lowering *l, int n, struct error *err);
-	/* Whether a convolution or matrix product can compute that function of its result. */
+	/* Whether a convolution or matrix product can also compute that function of its result. */
 	bool (*fuses)(const struct node *node);
-	/* Appends a copy into another layout or type of the same dimensions. */
+	/* Appends a copy into another layout or type with the same dimensions. */
 	enum prony_status (*copy)(struct lowering *l, int from, int to, const char *name,
 				  const char *what, struct error *err);
-	/* Appends a copy of dims elements between two operands without blocks. */
+	/* Appends a copy of dims elements between two unblocked operands. */
 	void (*copy_box)(struct lowering *l, const char *name, int rank, const int64_t *dims,
 			 int from, const struct box *source, int to, const struct box *target);
 	/* Appends a command that sets every element, padding included. */
 	void (*fill)(struct lowering *l, const char *name, int operand, double value);
 	/* Appends the update of all parameters. */
 	void (*update)(struct lowering *l);
-	/* After the last node: fills l->types, what is computed in which precision.
-	 * PRONY_UNSUPPORTED where bf16 was asked for and no product is. */
+	/*
+	 * Called after the last node: fills l->types with the precision of each product.
+	 * PRONY_UNSUPPORTED if the recipe asks for bf16 and no product uses it.
+	 */
 	enum prony_status (*check_types)(struct lowering *l, struct error *err);
-	/* Releases what nodes own of the backend's. */
+	/* Releases the backend's data of nodes. */
 	void (*release_node)(const struct lowering *l, struct node_state *state);
 
-	/* Layouts with a blob; results borrow their blob from the device, until close. */
+	/*
+	 * Operations on layouts with a blob. Results borrow their blob from the device until close.
+	 */
 	bool (*same_layout)(const struct device *device, const struct layout *a,
 			    const struct layout *b);
-	/* Blocked in the same way as `like`; false where that cannot be. */
+	/* Makes a layout with the same blocks as `like`; false if that is impossible. */
 	bool (*same_blocks)(struct device *device, const struct layout *like, enum dtype type,
 			    int rank, const int64_t *dims, struct layout *out);
-	/* `dims` elements from `start` on; false where there is no such view. */
+	/* Makes a view of `dims` elements from `start` on; false if there is no such view. */
 	bool (*view)(struct device *device, const struct layout *whole, const int64_t *start,
 		     const int64_t *dims, struct layout *out);
 	bool (*permute)(struct device *device, const struct layout *layout, const int *order,
@@ -77,29 +91,33 @@ struct backend {
 	enum prony_status (*bind)(struct device *device, struct operand *operand,
 				  struct error *err);
 	void (*forget)(struct device *device, struct operand *operand);
-	/* Zeroed memory of the device, NULL where there is none left. */
+	/* Zeroed memory of the device; NULL when there is none left. */
 	void *(*allocate)(struct device *device, size_t bytes);
 	void (*free)(struct device *device, void *memory);
-	/* Copies between an operand and an array of the host in a layout without a blob, and from
-	 * operand to operand; outside steps, finished on return. */
+	/*
+	 * Copies between an operand and a host array in a layout without a blob, and between
+	 * operands. Called outside steps; finished on return.
+	 */
 	enum prony_status (*copy_in)(struct program *program, int operand,
 				     const struct layout *layout, const void *from,
 				     struct error *err);
 	enum prony_status (*copy_out)(struct program *program, int operand,
 				      const struct layout *layout, void *to, struct error *err);
 	enum prony_status (*convert)(struct program *program, int from, int to, struct error *err);
-	/* Makes an array of a batch ready: *address is where commands find it, `data` itself or
-	 * memory of the device, the same for a slot from its first call on. */
+	/*
+	 * Prepares an array of a batch. *address is the address that commands read, `data` itself
+	 * or memory of the device; it stays the same for a slot from its first call on.
+	 */
 	enum prony_status (*feed)(struct program *program, int slot, int input, void *data,
 				  size_t bytes, void **address, struct error *err);
 
-	/* Execution. finish: after bind, before the first step. */
+	/* Execution. finish is called after bind, before the first step. */
 	enum prony_status (*finish)(struct program *program, struct error *err);
 	enum prony_status (*run)(struct program *program, int slot, struct error *err);
-	/* Command `i` alone, on what the last step has left; finished on return. */
+	/* Runs command `i` alone, on the data of the last step; finished on return. */
 	enum prony_status (*run_one)(struct program *program, int i, struct error *err);
 	enum prony_status (*sync)(struct device *device, struct error *err);
-	/* Frees what commands own of the backend's. */
+	/* Frees the backend's data of commands. */
 	void (*release_commands)(struct program *program);
 };
 

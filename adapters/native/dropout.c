@@ -1,3 +1,4 @@
+/* Draws the masks of dropout nodes. */
 #include "adapters/native/dropout.h"
 
 /* splitmix64 (Vigna 2015): the three numbers of a draw are mixed one after the other. */

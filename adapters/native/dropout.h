@@ -1,10 +1,13 @@
-/* Which elements a dropout node drops: the same on every backend and any number of threads. */
+/*
+ * Selects the elements that a dropout node drops: the same on every backend and with any number of
+ * threads.
+ */
 #ifndef PRONY_ADAPTERS_NATIVE_DROPOUT_H
 #define PRONY_ADAPTERS_NATIVE_DROPOUT_H
 
 #include <stdint.h>
 
-/* One draw of a dropout mask: everything that an element's bit depends on besides its index. */
+/* One draw of a dropout mask: all data that determine an element's bit, except its index. */
 struct dropout_draw {
 	uint32_t key[2];
 	uint32_t threshold; /* an element is dropped when its hash is below */

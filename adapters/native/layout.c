@@ -1,3 +1,4 @@
+/* Creates and compares layouts without a blob. */
 #include "adapters/native/layout.h"
 
 #include <string.h>

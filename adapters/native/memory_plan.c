@@ -1,3 +1,4 @@
+/* Plans memory: an offset for each buffer. */
 #include "adapters/native/program.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static int by_size(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Inserts into the placed buffers, which are in order of their offsets. */
+/* Inserts a buffer into the placed buffers, which are sorted by offset. */
 static void insert(struct buffer **placed, size_t count, struct buffer *buffer)
 {
 	size_t i = count;

@@ -1,4 +1,4 @@
-/* The adapter native: our own executor, on the backend that the device asks for. */
+/* The adapter native: prony's own executor, with the backend of the requested device. */
 #include "adapters/native/native.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 /* A batch that was fed. */
 struct slot {
-	int32_t **integers; /* of each array of the batch that is I64, as commands read it */
+	int32_t **integers; /* the int32 copy of each I64 array of the batch, which commands read */
 	bool fed;
 };
 
@@ -68,7 +68,7 @@ static enum prony_status native_open(struct session *s, const struct recipe *rec
 	return status;
 }
 
-/* Copies blocks of rows: those of ONNX's order into the backend's, or back. */
+/* Copies blocks of rows from ONNX's order into the backend's, or back. */
 static void reorder_gates(float *to, const float *from, size_t elements,
 			  const struct parameter *parameter, bool to_backend)
 {
@@ -82,7 +82,7 @@ static void reorder_gates(float *to, const float *from, size_t elements,
 	}
 }
 
-/* Multiplies the rows of folded weights by what the normalisation multiplies their channel by. */
+/* Multiplies each row of folded weights by the normalisation's factor for its channel. */
 static enum prony_status fold_weights(const struct native *native, int batch_norm,
 				      const struct tensor_set *weights, const struct tensor *given,
 				      float *out, struct error *err)
@@ -276,7 +276,7 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 	return PRONY_OK;
 }
 
-/* An array of the batch. Commands read integers in 32 bits. */
+/* Feeds an array of the batch. Commands read integers with 32 bits. */
 static enum prony_status feed_array(struct native *native, int slot, int value,
 				    const struct tensor *tensor, struct error *err)
 {
@@ -329,7 +329,7 @@ static enum prony_status native_sync(struct session *s, struct error *err)
 	return native->backend->sync(native->device, err);
 }
 
-/* The values of a parameter or state, or of its gradient. */
+/* Reads the values of a parameter or state, or of its gradient. */
 static enum prony_status read_one(struct native *native, const struct parameter *parameter,
 				  bool gradient, const struct tensor *out, struct error *err)
 {
@@ -454,7 +454,7 @@ static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t
 	return native_profile_begin(native_program(s), steps, now_ns, err);
 }
 
-/* The events have the clock of the steps. */
+/* The events use the clock of the steps. */
 static enum prony_status profile_end(struct session *s, const int64_t *instants, int64_t steps,
 				     struct profile_log *log, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* The native executor: oneDNN 3 on the CPU, the floor under every other number. */
+/* The native executor: oneDNN 3 on the CPU, the lower bound for the times of all frameworks. */
 #ifndef PRONY_ADAPTERS_NATIVE_NATIVE_H
 #define PRONY_ADAPTERS_NATIVE_NATIVE_H
 

@@ -1,6 +1,6 @@
+/* The adapter native without oneDNN's headers; compiled in place of native.c. */
 #include "adapters/native/native.h"
 
-/* Compiled in place of native.c on a machine without oneDNN's headers. */
 const struct adapter adapter_native = {
 	.abi = ADAPTER_ABI,
 	.name = "native",

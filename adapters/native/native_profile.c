@@ -1,4 +1,4 @@
-/* A profile is made of the instants around each command. */
+/* Computes a profile from the instants around each command. */
 #include "adapters/native/native_profile.h"
 
 #include <stdlib.h>

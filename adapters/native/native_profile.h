@@ -6,7 +6,7 @@
 #include "adapters/profile.h"
 #include "graph/graph.h"
 
-/* As in struct adapter_profile; `graph` is that of the program, with its backward pass. */
+/* As in struct adapter_profile; `graph` is the program's, with its backward pass. */
 enum prony_status native_profile_begin(struct program *program, int64_t steps,
 				       int64_t (*now_ns)(void), struct error *err);
 enum prony_status native_profile_end(struct program *program, const struct graph *graph,

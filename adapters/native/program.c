@@ -1,3 +1,4 @@
+/* Builds a program's operands and commands, places its memory, and runs its steps. */
 #include "adapters/native/program.h"
 
 #include <stdio.h>
@@ -40,7 +41,9 @@ void program_release(struct program *program)
 	*program = (struct program){0};
 }
 
-/* Makes room for one more element. Old arrays stay in the arena: at most twice the memory. */
+/*
+ * Makes room for one more element. Old arrays stay in the arena, which at most doubles the memory.
+ */
 static void *grow(struct arena *arena, void *old, int count, int *capacity, size_t element_bytes)
 {
 	void *grown;
@@ -166,8 +169,10 @@ struct command *program_command(struct program *program, const char *name, const
 	return command;
 }
 
-/* The commands between which each operand's memory is in use. Only parameters and lasting operands
- * are read in a later step than they are written, so ranges lie within one step. */
+/*
+ * Finds the range of commands during which each operand's memory is in use. Only parameters and
+ * lasting operands are read in a later step than they are written, so ranges are within one step.
+ */
 static void find_ranges(struct program *program)
 {
 	for (int i = 0; i < program->command_count; i++) {
@@ -254,7 +259,7 @@ static void *operand_address(const struct program *program, int index)
 	}
 }
 
-/* Gives every operand its address. Those of the batch get theirs with each step. */
+/* Gives every operand its address. Operands of the batch get theirs in each step. */
 static enum prony_status place_operands(struct program *program, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -310,7 +315,7 @@ enum prony_status program_feed(struct program *program, int slot, int input, voi
 				      &program->fed[slot * program->arrays + input], err);
 }
 
-/* Points the operands of the batch at that of the slot. */
+/* Points the operands of the batch to the slot's arrays. */
 static enum prony_status use_slot(struct program *program, int slot, struct error *err)
 {
 	void *const *fed = program->fed + slot * program->arrays;

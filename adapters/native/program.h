@@ -1,6 +1,7 @@
 /*
- * What a step executes: a flat list of commands over operands whose memory is planned before the
- * first step. It knows bytes, lifetimes and order; how a command runs is the backend's matter.
+ * The program of a step: a flat list of commands over operands whose memory is planned before the
+ * first step. It handles bytes, lifetimes and order; the backend handles the execution of a
+ * command.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_PROGRAM_H
 #define PRONY_ADAPTERS_NATIVE_PROGRAM_H
@@ -13,26 +14,26 @@
 #include "base/error.h"
 
 enum region {
-	REGION_PLANNED,	  /* shared: reused once the contents are no longer needed */
+	REGION_PLANNED,	  /* shared: reused when the contents are no longer needed */
 	REGION_KEPT,	  /* like REGION_PLANNED, but readable after the step */
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
 	REGION_LASTING, /* kept between steps: running statistics, constants, copies of weights */
-	REGION_INPUT,	/* an array of the batch that the step is given */
+	REGION_INPUT,	/* an array of the batch that the step reads */
 	REGION_ALIAS	/* the memory of operand `alias` in another layout */
 };
 
 struct operand {
 	struct layout layout; /* rank 0: plain bytes */
-	void *description;    /* of the layout, and an object for the memory: both the backend's, */
-	void *memory;	      /* and NULL where it has none */
+	void *description;    /* of the layout, and an object for the memory: the backend's, */
+	void *memory;	      /* and NULL if it has none */
 	size_t bytes, offset;
 	enum region region;
-	int input;	 /* of REGION_INPUT: which array of the batch */
+	int input;	 /* for REGION_INPUT: index of the array in the batch */
 	int alias;	 /* operand, or -1 */
-	size_t shift;	 /* of an alias: bytes from the start of the operand that it views */
-	int first, last; /* commands between which the contents must stay; -1 = unused */
-	void *data;	 /* address, which only the backend may be able to read */
+	size_t shift;	 /* bytes from the start of the viewed operand, for an alias */
+	int first, last; /* commands between which the contents must be kept; -1 = unused */
+	void *data;	 /* address, which possibly only the backend can read */
 };
 
 #define OPERAND_NONE (-1)
@@ -44,11 +45,11 @@ struct work;
 struct command {
 	char name[56]; /* "conv1 forward" */
 	int *operands, operand_count;
-	int node;	   /* that it computes, or -1 */
-	struct work *work; /* what the backend executes, in the program's arena */
+	int node;	   /* node that it computes, or -1 */
+	struct work *work; /* the backend's data for execution, in the program's arena */
 };
 
-/* Instants before and after each command, of as many steps as there is room for. */
+/* Instants before and after each command, for as many steps as there is room. */
 struct program_timer {
 	int64_t (*now_ns)(void);
 	int64_t *instants; /* owned */
@@ -59,7 +60,7 @@ void program_timer_free(struct program_timer *timer);
 struct program {
 	const struct backend *backend;
 	struct device *device;
-	struct arena arena; /* bookkeeping */
+	struct arena arena; /* for bookkeeping */
 
 	struct operand *operands;
 	int operand_count, operand_capacity;
@@ -67,19 +68,19 @@ struct program {
 	int command_count, command_capacity;
 	int update; /* command that updates the parameters, or -1 */
 
-	int *inputs, input_count; /* operands in memory of the batch */
+	int *inputs, input_count; /* operands in the memory of the batch */
 	void **fed; /* [slot][array of the batch]: addresses that commands read, or NULL */
 	int slots, arrays;
 
-	int threads;		     /* of the host, that commands may use */
+	int threads;		     /* threads of the host that commands may use */
 	struct program_timer *timer; /* owned; NULL unless steps are profiled */
 
 	unsigned char *planned, *parameters, *gradients, *lasting;
-	unsigned char *state; /* of the optimiser */
+	unsigned char *state; /* the optimiser's values */
 	size_t planned_bytes, parameter_bytes, lasting_bytes;
-	size_t unshared_bytes; /* what the planned region would take without reuse */
+	size_t unshared_bytes; /* size of the planned region without reuse */
 
-	uint64_t step, seed; /* what dropout masks depend on */
+	uint64_t step, seed; /* inputs of dropout masks */
 };
 
 void program_init(struct program *program, const struct backend *backend, struct device *device);
@@ -88,35 +89,43 @@ void program_release(struct program *program);
 /* Adds an operand in that layout (copied). */
 enum prony_status program_operand(struct program *program, const struct layout *layout,
 				  enum region region, int *out, struct error *err);
-/* An operand of plain bytes (masks, scratch). */
+/* Adds an operand of plain bytes (masks, scratch). */
 int program_bytes(struct program *program, size_t bytes);
-/* An operand for array `input` of the batch. */
+/* Adds an operand for array `input` of the batch. */
 enum prony_status program_input(struct program *program, const struct layout *layout, int input,
 				int *out, struct error *err);
-/* Another view of operand `of`, from byte `shift` on; it must not reach beyond its end. */
+/*
+ * Adds another view of operand `of`, from byte `shift` on; it must not extend beyond the operand's
+ * end.
+ */
 enum prony_status program_alias(struct program *program, int of, const struct layout *layout,
 				size_t shift, int *out, struct error *err);
-/* A parameter and its gradient, at the same offset of their regions. */
+/* Adds a parameter and its gradient, at the same offset of their regions. */
 enum prony_status program_pair(struct program *program, const struct layout *layout, int *parameter,
 			       int *gradient, struct error *err);
 
-/* The operand whose memory this is. */
+/* The operand that owns the memory. */
 int program_root(const struct program *program, int operand);
 
-/* The operand stays readable after the step. */
+/* Keeps the operand readable after the step. */
 void program_keep(struct program *program, int operand);
 
-/* Appends a command with room for the operands; `name` and `what` make its name. */
+/* Appends a command with room for the operands; `name` and `what` form its name. */
 struct command *program_command(struct program *program, const char *name, const char *what,
 				int operand_capacity);
 
-/* Plans the memory, allocates it (zeroed) and has the backend prepare the commands. `gradients` and
- * `state` (of the optimiser): whether the stage has any. `slots`: batches that are fed. */
+/*
+ * Plans the memory, allocates it (zeroed), and has the backend prepare the commands. `gradients`
+ * and `state` (of the optimiser): whether the stage has them. `slots`: number of batches that are
+ * fed.
+ */
 enum prony_status program_finish(struct program *program, bool gradients, bool state, int slots,
 				 struct error *err);
 
-/* Gives array `input` of the batch in that slot to the backend, which may keep the address. An
- * array that no command reads is left out. */
+/*
+ * Passes array `input` of the slot's batch to the backend, which may keep the address. An array
+ * that no command reads is skipped.
+ */
 enum prony_status program_feed(struct program *program, int slot, int input, void *data,
 			       size_t bytes, struct error *err);
 

@@ -50,8 +50,10 @@ static void run_sum(struct program *program, const struct command *command)
 		     (size_t)reduce_sum_rows(sum), share_sum, &share);
 }
 
-/* Strides of an unblocked operand along the dimensions of `shape`, aligned at their ends: 0 where
- * it is repeated. */
+/*
+ * Strides of an unblocked operand along the dimensions of `shape`, aligned at their ends; 0 in
+ * dimensions where it is repeated.
+ */
 static void broadcast_strides(const struct lowering *l, int operand, const struct shape *shape,
 			      int64_t *out)
 {
@@ -76,7 +78,7 @@ static const struct shape *at_least_a_vector(const struct shape *shape, struct s
 	return shape->rank == 0 ? room : shape;
 }
 
-/* A result of that shape in the layout of `model` if it has that shape, else row-major. */
+/* Makes a result of that shape, in the layout of `model` if it has that shape, else row-major. */
 static enum prony_status make_result(struct lowering *l, const struct shape *shape, int model,
 				     int *out, struct error *err)
 {
@@ -135,7 +137,7 @@ static enum broadcast_op broadcast_op_of(enum op op)
 			      : BROADCAST_DIV;
 }
 
-/* Any broadcasting, through our own loop. */
+/* Any broadcasting, with prony's own loop. */
 static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -170,8 +172,10 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	return PRONY_OK;
 }
 
-/* Describes the library's primitive, with node `relu` behind it (-1: none): b may be repeated, a
- * may not. PRONY_UNSUPPORTED where there is only reference code. */
+/*
+ * Describes the library's primitive, followed by node `relu` (-1: none). b may be repeated, a may
+ * not. PRONY_UNSUPPORTED if there is only reference code.
+ */
 static enum prony_status describe(const struct lowering *l, const struct node *node, int a, int b,
 				  int relu, dnnl_primitive_desc_t *out, struct error *err)
 {
@@ -197,8 +201,10 @@ static enum prony_status describe(const struct lowering *l, const struct node *n
 	return PRONY_OK;
 }
 
-/* The library's primitive over a and b; it writes over a, which the node read as `value`, where it
- * may. */
+/*
+ * Appends the library's primitive over a and b. It overwrites a, which the node read as `value`, if
+ * that is allowed.
+ */
 static enum prony_status library_binary(struct lowering *l, int n, int value, int a, int b,
 					struct error *err)
 {
@@ -252,8 +258,10 @@ enum prony_status cpu_binary(struct lowering *l, int n, struct error *err)
 	return walk_binary(l, n, a, b, err);
 }
 
-/* Appends the fp32 sum of operand `x` (unblocked) over the dimensions that are `reduced`, times
- * `factor`; the result is row-major in `shape`. */
+/*
+ * Appends the fp32 sum of operand `x` (unblocked) over the dimensions in `reduced`, times `factor`;
+ * the result is row-major in `shape`.
+ */
 static enum prony_status append_sum(struct lowering *l, int n, int x, const bool *reduced,
 				    double factor, const struct shape *shape, struct error *err)
 {
@@ -291,7 +299,7 @@ static enum prony_status append_sum(struct lowering *l, int n, int x, const bool
 	return PRONY_OK;
 }
 
-/* The axes of a ReduceMean; returns how many elements go into one. */
+/* Finds the axes of a ReduceMean; returns the number of input elements per output element. */
 static int64_t reduced_axes(const struct node *node, const struct shape *x, bool *out)
 {
 	int64_t count = 1;

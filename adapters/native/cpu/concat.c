@@ -68,7 +68,7 @@ enum prony_status cpu_concat(struct lowering *l, int n, struct error *err)
 	like = lower_like(l, lower_layout(l, largest(l, operands, node->input_count)), l->data,
 			  shape->rank, shape->dims);
 	rows = layout_row_major(l->data, shape->rank, shape->dims);
-	/* Channels cannot be joined within a block: then in row-major order. */
+	/* Channels cannot be joined within a block: row-major order is used. */
 	if (describe(l, n, operands, &like, NULL) != PRONY_OK)
 		status = describe(l, n, operands, &rows, err);
 	return status == PRONY_OK ? append(l, n, operands, err) : status;

@@ -1,4 +1,4 @@
-/* Convolutions: layouts and implementations are tried, and the best is taken. */
+/* Convolutions: tries layouts and implementations, and chooses the best. */
 #include <string.h>
 
 #include "adapters/native/cpu/cpu.h"
@@ -21,7 +21,7 @@ struct geometry {
 /* One way to compute a layer: forward and, when training, both gradients, over agreed layouts. */
 struct candidate {
 	dnnl_primitive_desc_t forward, backward_data, backward_weights;
-	int grade; /* of the worst of the three; -1 = cannot */
+	int grade; /* the worst grade of the three; -1 = impossible */
 };
 
 static void candidate_release(const struct lowering *l, struct candidate *candidate)
@@ -113,7 +113,10 @@ static void candidate_grade(const struct lowering *l, struct candidate *candidat
 	}
 }
 
-/* A candidate over two layouts. Grade -1, and no error, where the library has no code for it. */
+/*
+ * Tries a candidate over two layouts. Grade -1, without an error, if the library has no code for
+ * it.
+ */
 static enum prony_status candidate_try(const struct lowering *l, const struct geometry *g,
 				       const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
 				       struct candidate *out, struct error *err)
@@ -131,7 +134,7 @@ static enum prony_status candidate_try(const struct lowering *l, const struct ge
 		       : PRONY_OK;
 }
 
-/* Takes `other` in place of `best` when its grade is at least `enough`; releases the loser. */
+/* Replaces `best` by `other` if its grade is at least `enough`; releases the loser. */
 static void prefer(const struct lowering *l, struct candidate *best, struct candidate *other,
 		   int enough)
 {
@@ -144,7 +147,7 @@ static void prefer(const struct lowering *l, struct candidate *best, struct cand
 	candidate_release(l, other);
 }
 
-/* Work on padded channels over work on real ones. */
+/* The ratio of work with padded channels to work without padding. */
 static double padded_work(const struct lowering *l, const struct candidate *candidate)
 {
 	const dnnl_query_t sides[] = {dnnl_query_src_md, dnnl_query_dst_md};
@@ -161,8 +164,10 @@ static double padded_work(const struct lowering *l, const struct candidate *cand
 	return work;
 }
 
-/* A candidate over source and destination in the layout of a tag, taken when its grade is at least
- * `enough`. */
+/*
+ * Tries a candidate with source and destination in the layout of a tag, and chooses it if its grade
+ * is at least `enough`.
+ */
 static enum prony_status choose_tag(const struct lowering *l, const struct geometry *g,
 				    dnnl_format_tag_t tag, int enough, struct candidate *best,
 				    struct error *err)
@@ -179,9 +184,9 @@ static enum prony_status choose_tag(const struct lowering *l, const struct geome
 
 /*
  * The library's own choice, with these exceptions:
- * - the input keeps its layout, without a reorder, where that costs no grade;
+ * - the input keeps its layout, without a reorder, if that costs no grade;
  * - channels last, which need no padding, replace blocked channels that are mostly padding;
- * - other layouts are tried where the library would use reference code. Without AVX-512 it has no
+ * - other layouts are tried if the library would use reference code. Without AVX-512 it has no
  *   other code for the gradient of LeNet's first weights in the layouts that it chooses.
  */
 static enum prony_status choose(const struct lowering *l, const struct geometry *g, int x,
@@ -210,7 +215,7 @@ static enum prony_status choose(const struct lowering *l, const struct geometry 
 	return status;
 }
 
-/* With the whole chain of nodes that can be computed, too, or with less of it. */
+/* Chooses with the longest possible chain of nodes that the primitive can also compute. */
 static enum prony_status choose_chain(const struct lowering *l, int n, struct geometry *g,
 				      struct candidate *best, struct error *err)
 {
@@ -230,7 +235,7 @@ static enum prony_status choose_chain(const struct lowering *l, int n, struct ge
 	return status;
 }
 
-/* Chooses fp32 where the library has only reference code, or none, for the wanted type. */
+/* Chooses fp32 if the library has only reference code, or none, for the wanted type. */
 static enum prony_status choose_type(const struct lowering *l, int n, struct geometry *g,
 				     struct candidate *best, struct error *err)
 {
@@ -253,8 +258,10 @@ static enum prony_status choose_type(const struct lowering *l, int n, struct geo
 	return PRONY_OK;
 }
 
-/* Whether the library has code made for depthwise layers, for every pass; its other code treats
- * each channel as a dense group, or is reference code. */
+/*
+ * Whether the library has special depthwise code for every pass. Its other code treats each channel
+ * as a dense group, or is reference code.
+ */
 static bool candidate_is_depthwise(const struct lowering *l, const struct candidate *candidate)
 {
 	dnnl_primitive_desc_t made[] = {candidate->forward, candidate->backward_data,
@@ -320,7 +327,9 @@ enum prony_status cpu_conv(struct lowering *l, int n, struct error *err)
 	return cpu_weighted_forward(l, n, &outside, &g.chain, err);
 }
 
-/* Whether our own depthwise loops compute a pass of a convolution for which the library has `pd`.
+/*
+ * Whether prony's own depthwise loops compute a pass of a convolution for which the library has
+ * `pd`.
  */
 static bool own_depthwise(const struct node_state *state, const_dnnl_primitive_desc_t pd)
 {
@@ -336,7 +345,7 @@ enum prony_status cpu_conv_grad_weight(struct lowering *l, int n, struct error *
 		       : cpu_weighted_grad_weight(l, n, err);
 }
 
-/* Our own loops read and write the layouts of the forward pass. */
+/* Prony's own loops read and write the layouts of the forward pass. */
 enum prony_status cpu_conv_grad_input(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];

@@ -51,8 +51,10 @@ static enum prony_status open_device(struct device *device, const struct recipe 
 	onednn_version_text(dnn, version, sizeof(version));
 	*effective = (struct effective){
 		.device = "cpu",
-		/* Every primitive is made with fpmath strict. How much of this network is bf16 is
-		 * read from its primitives when it is built. */
+		/*
+		 * Every primitive is created with fpmath strict. After the build, the primitives
+		 * show how much of the network is bf16.
+		 */
 		.precision = recipe->precision,
 		.threads = onednn_threads(dnn),
 		.mxcsr = threads_mxcsr(),
@@ -83,8 +85,10 @@ static void supports(const struct recipe *recipe, struct strbuf *reasons)
 			    "precision bf16: this processor has neither AVX512_BF16 nor AMX");
 }
 
-/* Whether a window of an average pool reaches beyond the padding; oneDNN would count that part as
- * padding, too. */
+/*
+ * Whether a window of an average pool extends beyond the padding; oneDNN would count that part as
+ * padding.
+ */
 static bool pool_overhangs(const struct graph *graph, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -129,7 +133,7 @@ static int choose_threads(const struct lowering *l)
 	const double worthwhile_us = 200, macs_per_us = 4e4;
 	double forward_us = (double)graph_macs(l->graph) / macs_per_us;
 
-	/* TBB keeps the threads that it has taken. */
+	/* TBB keeps the threads that it has started. */
 	return forward_us < worthwhile_us && !cpu_onednn(l)->on_tbb ? 1 : cpu_onednn(l)->threads;
 }
 
@@ -326,7 +330,7 @@ static enum prony_status convert(struct program *program, int from, int to, stru
 			       target->description, target->data, err);
 }
 
-/* Commands read the batch where it is. */
+/* Commands read the batch in place. */
 static enum prony_status feed(struct program *program, int slot, int input, void *data,
 			      size_t bytes, void **address, struct error *err)
 {

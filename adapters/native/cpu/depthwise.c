@@ -1,10 +1,10 @@
 /*
  * Depthwise convolutions. The library computes each pass for which it has depthwise code ("dw" in
- * the implementation's name), because our loops are no faster there. Its other code treats each
+ * the implementation's name), because prony's loops are no faster there. Its other code treats each
  * channel as a dense group of sixteen, with 256 times as many weights, or is reference code, up to
  * a thousand times slower (oneDNN 3.2: the gradient of the weights, of some windows with stride 2
- * and of 5x5 windows on small images). Our own loops replace that code. All passes share one layout
- * of the weights, so that none is converted, and take the layout that the input has.
+ * and of 5x5 windows on small images). Prony's loops replace that code. All passes share one layout
+ * of the weights, so that no conversion is needed, and use the layout of the input.
  */
 #include "adapters/native/cpu/kernels/depthwise.h"
 
@@ -12,8 +12,10 @@
 
 #include "adapters/native/cpu/cpu.h"
 
-/* The choice of threads counts elements. So many multiplications take as long as one element of a
- * simple loop, which waits for memory. */
+/*
+ * The choice of threads counts elements. This many multiplications take as long as one element of a
+ * simple loop, which waits for memory.
+ */
 #define MACS_OF_AN_ELEMENT 8
 
 /* Arguments of a layer's commands, in the program's arena. */
@@ -27,7 +29,7 @@ struct layer {
 struct share {
 	const struct layer *layer;
 	float *out, *bias, *partial;
-	const float *a, *b; /* what the pass reads */
+	const float *a, *b; /* arrays that the pass reads */
 };
 
 static void share_forward(void *data, size_t first, size_t end)
@@ -61,7 +63,7 @@ static void share_sum(void *data, size_t first, size_t end)
 			      s->partial, first, end);
 }
 
-/* Operands: y, x, w and perhaps the bias. */
+/* Operands: y, x, w and optionally the bias. */
 static void run_forward(struct program *program, const struct command *command)
 {
 	const struct layer *layer = command->work->detail;
@@ -88,7 +90,7 @@ static void run_data(struct program *program, const struct command *command)
 		     (size_t)(layer->d.batch * layer->d.in[0]), share_data, &s);
 }
 
-/* Operands: dw, partial sums, x, dy and perhaps the bias's gradient. */
+/* Operands: dw, partial sums, x, dy and optionally the bias's gradient. */
 static void run_weights(struct program *program, const struct command *command)
 {
 	const struct layer *layer = command->work->detail;
@@ -108,7 +110,10 @@ static void run_weights(struct program *program, const struct command *command)
 		     share_sum, &s);
 }
 
-/* False for layouts other than channels last and blocks of channels. */
+/*
+ * Describes a layout for the loops; false for layouts other than channels last and blocks of
+ * channels.
+ */
 static bool describe(const struct layout *layout, struct depthwise_layout *out, int64_t *present)
 {
 	const int64_t *strides = layout->strides;
@@ -166,7 +171,7 @@ static struct layer *make_layer(struct lowering *l, int n)
 	return layer;
 }
 
-/* Channels that lie together in the weights, the same as in the library's code. */
+/* The number of adjacent channels in the weights, the same as in the library's code. */
 static int64_t weight_block(void)
 {
 	return instruction_set_best() == INSTRUCTIONS_AVX512 ? 16 : 8;
@@ -177,8 +182,10 @@ struct layouts {
 	struct layout x, y, w;
 };
 
-/* The layout that the input has where the loops know it, else blocks, or channels last where blocks
- * would be mostly padding. */
+/*
+ * Chooses the input's layout: its present one if the loops support it, else blocks, or channels
+ * last if blocks would be mostly padding.
+ */
 static enum prony_status choose_input(struct lowering *l, struct layer *layer, int *src,
 				      struct layout *out, struct error *err)
 {
@@ -223,7 +230,7 @@ static enum prony_status choose_layouts(struct lowering *l, struct layer *layer,
 	return PRONY_OK;
 }
 
-/* Destroys a primitive descriptor whose implementation has no depthwise code. */
+/* Destroys a primitive descriptor whose implementation is not depthwise code. */
 static void keep_special(const struct lowering *l, dnnl_status_t created, dnnl_primitive_desc_t *pd)
 {
 	const char *name = "";
@@ -238,7 +245,7 @@ static void keep_special(const struct lowering *l, dnnl_status_t created, dnnl_p
 	*pd = NULL;
 }
 
-/* The library's primitives; NULL for a pass without depthwise code. */
+/* Creates the library's primitives; NULL for a pass without depthwise code. */
 static void find_primitives(struct lowering *l, int n, const struct layer *layer,
 			    const struct layouts *layouts, const struct chain *chain, bool has_bias)
 {
@@ -275,7 +282,10 @@ static void find_primitives(struct lowering *l, int n, const struct layer *layer
 			     &work->backward_weights);
 }
 
-/* Shortens a chain to what our own loops can compute: a folded batch normalisation and a ReLU. */
+/*
+ * Shortens a chain to the part that prony's own loops can compute: a folded batch normalisation and
+ * a ReLU.
+ */
 static void shorten(const struct lowering *l, struct chain *chain)
 {
 	int keep = chain->batch_norm >= 0;

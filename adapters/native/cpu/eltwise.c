@@ -1,7 +1,8 @@
-/* Functions of one element, as the library has them. */
+/* Element-wise functions, with the library's primitives. */
 #include "adapters/native/cpu/cpu.h"
 
-/* In training the gradient takes the forward primitive as a hint, so both have the same algorithm.
+/*
+ * In training the gradient uses the forward primitive as a hint, so both have the same algorithm.
  */
 static dnnl_status_t create_forward(const struct lowering *l, const struct eltwise_function *f,
 				    const_dnnl_memory_desc_t x, dnnl_primitive_desc_t *out)
@@ -19,7 +20,7 @@ enum prony_status cpu_eltwise(struct lowering *l, int n, struct error *err)
 	struct eltwise_function f = cpu_function(node->op, node, l->training);
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
 
-	/* Such a function's gradient is NaN at zero, and padding is zero. */
+	/* The gradient of such a function is NaN at zero, and padding is zero. */
 	if (status == PRONY_OK && operator_row(node->op)->elementwise->positive)
 		status = lower_unblocked(l, state->src, node->name, &state->src, err);
 	if (status == PRONY_OK)
@@ -30,9 +31,10 @@ enum prony_status cpu_eltwise(struct lowering *l, int n, struct error *err)
 }
 
 /*
- * Views padded blocks as an array. For the gradients of some functions the library has only
+ * Views padded blocks as a plain array. For the gradients of some functions the library has only
  * reference code that skips the padding (HardSwish of 120 channels: 330 us instead of 2). The
- * padding stays zero without that, because the gradient of a function is a product with dy.
+ * padding stays zero in the plain array too, because the gradient of a function is a product with
+ * dy.
  */
 static enum prony_status as_array(struct lowering *l, int *operand, struct error *err)
 {
@@ -47,7 +49,7 @@ static enum prony_status as_array(struct lowering *l, int *operand, struct error
 	return program_alias(l->program, *operand, &array, 0, operand, err);
 }
 
-/* Creates the gradient's primitive with a forward one of the same layout as its hint. */
+/* Creates the gradient's primitive with a forward primitive of the same layout as its hint. */
 static enum prony_status create_backward(struct lowering *l, int n,
 					 const struct eltwise_function *f,
 					 const_dnnl_memory_desc_t desc, dnnl_primitive_desc_t *out,

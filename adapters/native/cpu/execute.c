@@ -1,4 +1,7 @@
-/* Commands of the CPU: the library's primitives and loops of our own, and running them. */
+/*
+ * Commands of the CPU backend, which are the library's primitives or prony's own loops, and their
+ * execution.
+ */
 #include "adapters/native/cpu/cpu.h"
 
 /* Loops over fewer elements run on one thread: waking the others takes 1 to 2 us. */
@@ -151,7 +154,7 @@ void cpu_release_commands(struct program *program)
 	}
 }
 
-/* Waits for the primitives before it, whose results the loop reads. */
+/* First waits for the preceding primitives, whose results the loop reads. */
 static enum prony_status run_kernel(struct program *program, const struct command *command,
 				    struct error *err)
 {
@@ -165,7 +168,7 @@ static enum prony_status run_kernel(struct program *program, const struct comman
 struct parts_run {
 	const struct program *program;
 	const struct command *command;
-	_Atomic int failed; /* a status of the library's */
+	_Atomic int failed; /* a status of the library */
 };
 
 static void run_parts(void *data, size_t first, size_t end)
@@ -197,7 +200,7 @@ static dnnl_status_t execute(const struct program *program, const struct command
 	return (dnnl_status_t)run.failed;
 }
 
-/* Returns while a primitive may still be running. */
+/* Starts a command; may return while a primitive is still running. */
 static enum prony_status start_one(struct program *program, int i, struct error *err)
 {
 	const struct command *command = &program->commands[i];

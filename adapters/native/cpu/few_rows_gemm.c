@@ -1,21 +1,24 @@
 /*
- * Matrix products of few rows, in evaluation. They are bound by reading their weights from memory:
- * a plain loop on two threads reads the 151 MB of 9216 x 4096 in 4.5 ms. With 8 rows oneDNN 3.2
- * takes 12 ms in its general gemm and 6.0 to 6.5 ms in its blocked kernels, and our loop 5.2 ms.
- * With 12 rows of 4096 x 4096 these are 3.5, 4.6 and 2.0 ms. With 16 rows our loop is no faster.
+ * Matrix products of few rows, in evaluation. Their time is the time to read the weights from
+ * memory: a plain loop on two threads reads the 151 MB of 9216 x 4096 in 4.5 ms. With 8 rows oneDNN
+ * 3.2 takes 12 ms in its general gemm and 6.0 to 6.5 ms in its blocked kernels, and prony's loop
+ * 5.2 ms. With 12 rows of 4096 x 4096 these times are 3.5, 4.6 and 2.0 ms. With 16 rows prony's
+ * loop is no faster.
  */
 #include "adapters/native/cpu/kernels/few_rows_gemm.h"
 
 #include "adapters/native/cpu/cpu.h"
 
-/* From this size on the weights do not stay in the caches from step to step. Where they do, the
- * library's code is faster: by a tenth with 8 rows, by up to a third with one (8 MB). */
+/*
+ * From this size on the weights do not stay in the caches from step to step. If they do, the
+ * library's code is faster: by a tenth with 8 rows, by up to a third with one (8 MB).
+ */
 #define FEW_ROWS_BYTES ((int64_t)4 << 20)
 
 /* The choice of threads counts elements: see depthwise.c. */
 #define MACS_OF_AN_ELEMENT 8
 
-/* What the command needs, in the program's arena. */
+/* Arguments of the command, in the program's arena. */
 struct layer {
 	struct few_rows s;
 	const struct few_rows_loops *loops;
@@ -41,7 +44,7 @@ static void share_product(void *data, size_t first, size_t end)
 	few_rows_product(&s->layer->s, s->layer->loops, s->y, s->packed, s->w, s->bias, first, end);
 }
 
-/* Operands: y, packed rows, x, w and perhaps the bias. */
+/* Operands: y, packed rows, x, w and optionally the bias. */
 static void run(struct program *program, const struct command *command)
 {
 	const struct layer *layer = command->work->detail;
@@ -60,7 +63,7 @@ static void run(struct program *program, const struct command *command)
 		     (size_t)((layer->s.outputs + block - 1) / block), share_product, &share);
 }
 
-/* Where the elements of a row are; false for layouts that the loop does not know. */
+/* Describes the position of a row's elements; false for layouts that the loop does not support. */
 static bool describe(const struct layout *layout, struct few_rows_source *out)
 {
 	const int64_t *dims = layout->dims, *strides = layout->strides;
@@ -96,7 +99,7 @@ bool cpu_is_few_rows(const struct lowering *l, int n)
 	       w[0] * w[1] * (int64_t)sizeof(float) >= FEW_ROWS_BYTES;
 }
 
-/* The source in a layout that the loop knows. */
+/* The source in a layout that the loop supports. */
 static enum prony_status choose_source(struct lowering *l, int n, struct layer *layer,
 				       struct error *err)
 {
@@ -114,7 +117,7 @@ static enum prony_status choose_source(struct lowering *l, int n, struct layer *
 	return status;
 }
 
-/* Declares the weights: in memory as the loop reads them, outside as the graph has them. */
+/* Declares the weights: in memory in the loop's layout, outside in the graph's. */
 static enum prony_status declare_weights(struct lowering *l, int n, const struct layer *layer,
 					 struct error *err)
 {
@@ -171,7 +174,7 @@ enum prony_status cpu_few_rows(struct lowering *l, int n, struct error *err)
 	struct chain chain = lower_chain(l, n, false, false);
 	enum prony_status status;
 
-	if (chain.count > 0) /* ReLU is the only function that the loop can compute, too */
+	if (chain.count > 0) /* ReLU is the only function that the loop can also compute */
 		chain.count = l->graph->nodes[chain.nodes[0]].op == OP_RELU;
 	*layer = (struct layer){.s = {.rows = y[0],
 				      .inner = w[0] * w[1] / y[1],

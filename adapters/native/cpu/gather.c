@@ -1,9 +1,11 @@
-/* Gather: rows of a table, and the sums of their gradients. */
+/* Gather: selects rows of a table; its gradient sums the rows' gradients. */
 #include "adapters/native/cpu/cpu.h"
 
 #include <string.h>
 
-/* What threads share: `rows` rows of the table, `count` indices, `width` numbers each. */
+/*
+ * Arguments that threads share: `rows` rows of the table, `count` indices, `width` numbers per row.
+ */
 struct gather {
 	float *out;
 	const float *in;
@@ -24,7 +26,7 @@ static struct gather gather_of(struct program *program, const struct command *co
 			       .width = layout_elements(rows) / (size_t)rows->dims[0]};
 }
 
-/* The indices from `first` to `end`. */
+/* Processes the indices from `first` to `end`. */
 static void share_gather(void *data, size_t first, size_t end)
 {
 	const struct gather *g = data;
@@ -34,7 +36,9 @@ static void share_gather(void *data, size_t first, size_t end)
 		       g->width * sizeof(float));
 }
 
-/* The columns from `first` to `end` of all rows: no two threads add to the same number. */
+/*
+ * Processes the columns from `first` to `end` of all rows: no two threads add to the same number.
+ */
 static void share_gather_grad(void *data, size_t first, size_t end)
 {
 	const struct gather *g = data;
@@ -59,7 +63,7 @@ static void run_gather(struct program *program, const struct command *command)
 			gather.count, share_gather, &gather);
 }
 
-/* Operands: the table's gradient, that of the result, the indices. */
+/* Operands: the table's gradient, the result's gradient, the indices. */
 static void run_gather_grad(struct program *program, const struct command *command)
 {
 	struct gather gather = gather_of(program, command, 0);
@@ -102,7 +106,10 @@ enum prony_status cpu_gather_grad(struct lowering *l, int n, struct error *err)
 
 	if (status != PRONY_OK)
 		return status;
-	/* The only gradient of a parameter goes where it belongs. */
+	/*
+	 * If this is the parameter's only gradient, it is written directly to the parameter's
+	 * gradient.
+	 */
 	if (parameter && l->graph->values[value].gradient == node->outputs[0])
 		dtable = parameter->gradient;
 	else

@@ -1,12 +1,14 @@
 /* Matrix products. */
 #include "adapters/native/cpu/cpu.h"
 
-/* With fewer rows the library's general gemm, which reads weights as they are, is faster than its
- * blocked kernels, which reuse weights (batch 1, 800 x 500: 19+22+19 us against 19+39+54). */
+/*
+ * With fewer rows the library's general gemm, which reads weights in place, is faster than its
+ * blocked kernels, which reuse weights (batch 1, 800 x 500: 19+22+19 us against 19+39+54).
+ */
 #define FEW_ROWS 16
 
 struct product {
-	int rank; /* of source and weights: 4 behind a convolution, so that Flatten costs nothing */
+	int rank; /* of source and weights: 4 after a convolution, so that Flatten costs nothing */
 	dnnl_dims_t w, y, bias;
 	enum dtype result; /* fp32 for logits, because rounding them saves nothing */
 	bool has_bias, wants_dx;
@@ -26,8 +28,10 @@ static struct layout outside_weights(const struct product *p, bool transposed)
 	return layout_strided(DTYPE_F32, p->rank, p->w, strides);
 }
 
-/* Weights whose rows run through the source's elements in the order that they have in memory; NULL
- * when the source is blocked. */
+/*
+ * Weights whose rows follow the source's elements in the order of its memory; NULL when the source
+ * is blocked.
+ */
 static const_dnnl_memory_desc_t matching_weights(const struct lowering *l, const struct product *p,
 						 const struct layout *src)
 {
@@ -56,7 +60,7 @@ static dnnl_status_t create_forward(const struct lowering *l, const struct produ
 		dst, cpu_attributes(l, &p->chain));
 }
 
-/* One of the two gradients over given weights. */
+/* Creates one of the two gradients over given weights. */
 static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
 				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t weights,
 				     const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
@@ -72,7 +76,7 @@ static dnnl_status_t create_backward(const struct lowering *l, bool of_weights,
 				    out, dnn->engine, src, weights, dst, forward, attributes);
 }
 
-/* The layout of weights in that type; NULL where its blocks depend on the type. */
+/* The layout of weights in that type; NULL if its blocks depend on the type. */
 static const_dnnl_memory_desc_t same_weights(const struct lowering *l,
 					     const_dnnl_memory_desc_t weights, enum dtype type)
 {
@@ -84,7 +88,7 @@ static const_dnnl_memory_desc_t same_weights(const struct lowering *l,
 	return cpu_desc_of(l, &layout);
 }
 
-/* A gradient over the weights' forward layout, unless only reference code supports that. */
+/* Chooses a gradient over the weights' forward layout, unless only reference code supports it. */
 static dnnl_status_t choose_backward(const struct lowering *l, bool of_weights,
 				     const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t any,
 				     const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t dst,
@@ -143,7 +147,10 @@ static enum prony_status choose(struct lowering *l, int n, const struct product 
 	return onednn_check(status, "matrix product", l->graph->nodes[n].name, err);
 }
 
-/* The source, whose rows are samples, as it is; the library takes up to five dimensions. */
+/*
+ * The source, whose rows are samples, in its present layout; the library supports up to five
+ * dimensions.
+ */
 static enum prony_status find_source(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];

@@ -1,13 +1,15 @@
-/* Layer normalisation: the library's, of a matrix whose rows are what is normalised together. */
+/*
+ * Layer normalisation with the library's primitive, on a matrix with one normalised group per row.
+ */
 #include "adapters/native/cpu/cpu.h"
 
-/* What the gradient reads, too. */
+/* Data that the gradient also reads. */
 struct layer {
 	int64_t rows, length;
-	int mean, variance; /* operands of each row; OPERAND_NONE in evaluation */
+	int mean, variance; /* operands with a value per row; OPERAND_NONE in evaluation */
 };
 
-/* The same memory as a matrix (rows 0: a vector) of that many columns. */
+/* The same memory as a matrix with that many columns (rows 0: a vector). */
 static enum prony_status view(struct lowering *l, int operand, int64_t rows, int64_t length,
 			      int *out, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* Layouts in oneDNN's words, and back. */
+/* Converts layouts to oneDNN's descriptors and back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ dnnl_data_type_t cpu_type(enum dtype type)
 static dnnl_status_t create(const struct onednn *dnn, const struct layout *layout,
 			    dnnl_memory_desc_t *out)
 {
-	dnnl_dims_t dims = {0}, strides = {0}; /* the library reads arrays of its own length */
+	dnnl_dims_t dims = {0}, strides = {0}; /* the library reads arrays of a fixed length */
 
 	if (layout->blob)
 		return dnn->memory_desc_clone(out, layout->blob);
@@ -39,7 +39,7 @@ enum prony_status cpu_describe(const struct onednn *dnn, const struct layout *la
 	return onednn_check(create(dnn, layout, out), "memory descriptor", "operand", err);
 }
 
-/* Whether strides and type say everything about a descriptor; fills them. */
+/* Whether strides and type describe a descriptor completely; fills them. */
 static bool read_strides(const struct onednn *dnn, const_dnnl_memory_desc_t desc,
 			 struct layout *out)
 {
@@ -107,7 +107,7 @@ void cpu_release_kept(struct device *device)
 	device->kept_count = device->kept_capacity = 0;
 }
 
-/* The kept descriptor that the library made, or failed to make. */
+/* Keeps the descriptor that the library created, or its error. */
 static const_dnnl_memory_desc_t keep(struct device *device, dnnl_status_t made,
 				     const dnnl_memory_desc_t *desc)
 {
@@ -135,7 +135,7 @@ const_dnnl_memory_desc_t cpu_row_major(const struct lowering *l, enum dtype type
 	return cpu_desc_of(l, &rows);
 }
 
-/* The descriptor of a tag, kept; NULL where the library knows no such one. */
+/* The descriptor of a tag, kept; NULL if the library has no such tag. */
 static const_dnnl_memory_desc_t tagged(struct device *device, enum dtype type, int rank,
 				       const int64_t *dims, dnnl_format_tag_t tag)
 {
@@ -192,7 +192,7 @@ bool cpu_same_blocks(struct device *device, const struct layout *like, enum dtyp
 	return own;
 }
 
-/* The layout of a descriptor that may have no reason to exist. */
+/* The layout of a descriptor; false if the library cannot create it. */
 static bool keep_layout(struct device *device, dnnl_status_t made, const dnnl_memory_desc_t *desc,
 			struct layout *out)
 {
@@ -219,7 +219,7 @@ bool cpu_view(struct device *device, const struct layout *whole, const int64_t *
 bool cpu_permute(struct device *device, const struct layout *layout, const int *order,
 		 struct layout *out)
 {
-	int to[DNNL_MAX_NDIMS] = {0}; /* where the library wants each dimension */
+	int to[DNNL_MAX_NDIMS] = {0}; /* the library's position of each dimension */
 	dnnl_memory_desc_t permuted = NULL;
 
 	for (int i = 0; i < layout->rank; i++)
@@ -241,8 +241,10 @@ struct sliding_window cpu_window(const struct lowering *l, const struct node *no
 		w.strides[i] = a->strides[i];
 		w.dilations[i] = a->dilations[i] - 1;
 		w.before[i] = a->pads[i];
-		/* By how much the last window reaches past the end: ceil_mode needs more than pads
-		 * says, and a step that the window does not fill needs less. */
+		/*
+		 * The distance by which the last window extends past the end. With ceil_mode it is
+		 * larger than pads; an incomplete last stride makes it smaller.
+		 */
 		w.after[i] = (y->dims[2 + i] - 1) * a->strides[i] +
 			     (a->kernel[i] - 1) * a->dilations[i] + 1 - x->dims[2 + i] - a->pads[i];
 	}

@@ -1,10 +1,10 @@
 /*
- * ReLU, dropout, their gradients, and losses, in loops of ours. They work on memory in whatever
- * layout it has: padding is zero and stays zero, because each of them maps zeros to zero.
+ * ReLU, dropout, their gradients, and losses, with prony's own loops. They work on memory in any
+ * layout: padding is zero and stays zero, because each loop maps zeros to zero.
  */
 #include "adapters/native/cpu/cpu.h"
 
-/* Arguments of a loop, for the threads that share it. Arrays are fp32 or bf16. */
+/* Arguments of a loop, shared by its threads. Arrays are fp32 or bf16. */
 struct loop {
 	const struct kernels *kernels;
 	bool bf16;
@@ -14,7 +14,7 @@ struct loop {
 	struct dropout_draw draw;
 };
 
-/* Bytes before element `i`. */
+/* The number of bytes before element `i`. */
 static size_t before(const struct loop *loop, size_t i)
 {
 	return i * (loop->bf16 ? sizeof(uint16_t) : sizeof(float));

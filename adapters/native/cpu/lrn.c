@@ -14,7 +14,7 @@ struct share {
 	const struct program *program;
 };
 
-/* Each member of the team has its own part of the scratch memory. */
+/* Each thread of the team has its own part of the scratch memory. */
 static float *own_scratch(const struct share *share)
 {
 	const struct onednn *dnn = &share->program->device->dnn;
@@ -64,7 +64,7 @@ static void run_backward(struct program *program, const struct command *command)
 		     command->work->elements / (size_t)lrn->channels, share_backward, &share);
 }
 
-/* How channels lie in a layout whose positions can be counted with one stride; false for others. */
+/* Describes the channels in a layout whose positions have one stride; false for others. */
 static bool describe(const struct layout *layout, struct lrn *out)
 {
 	const int64_t *strides = layout->strides;
@@ -86,7 +86,7 @@ static bool describe(const struct layout *layout, struct lrn *out)
 	return rank >= 3;
 }
 
-/* The input in a layout that describe() knows: as it is, or channels last. */
+/* The input in a layout that describe() supports: its present one, or channels last. */
 static enum prony_status find_source(struct lowering *l, int n, struct lrn *lrn, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -110,7 +110,7 @@ static struct lrn *attributes(struct lowering *l, const struct node *node)
 	const struct attributes *a = &node->attributes;
 	struct lrn *lrn = arena_alloc(&l->program->arena, sizeof(*lrn));
 	int64_t channels = l->graph->values[node->inputs[0]].shape.dims[1];
-	/* A window has at most as many channels as there are. */
+	/* A window has no more channels than the input. */
 	int64_t before = (a->size - 1) / 2, after = a->size - 1 - before;
 
 	*lrn = (struct lrn){.before = before < channels ? before : channels,
@@ -122,7 +122,7 @@ static struct lrn *attributes(struct lowering *l, const struct node *node)
 	return lrn;
 }
 
-/* Lasting, because the zeros around the arrays must stay. */
+/* Makes a lasting operand, because the zeros around the arrays must persist. */
 static enum prony_status make_scratch(struct lowering *l, const struct lrn *lrn, int *out,
 				      struct error *err)
 {

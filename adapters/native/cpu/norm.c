@@ -1,4 +1,4 @@
-/* Batch normalisation, and the running statistics that follow it. */
+/* Batch normalisation and its running statistics. */
 #include "adapters/native/cpu/cpu.h"
 
 /* A state becomes momentum * state + (1 - momentum) * statistic of the batch. */

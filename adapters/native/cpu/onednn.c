@@ -1,3 +1,4 @@
+/* Loads oneDNN, starts its engine and threads, and splits work among the threads. */
 #include "adapters/native/cpu/onednn.h"
 
 #include <stdint.h>
@@ -6,8 +7,10 @@
 #include "adapters/native/cpu/onednn_sycl.h"
 #include "base/loader.h"
 
-/* Looks for the OpenMP run-time among the dependencies of libdnnl; dlsym searches those, too. A
- * libdnnl on TBB has none; our loops then use the system's. */
+/*
+ * Finds the OpenMP run-time among the dependencies of libdnnl, which dlsym also searches. A libdnnl
+ * on TBB has none; prony's own loops then use the system's.
+ */
 static void find_team(struct onednn *dnn, const char *path)
 {
 	void *team = dnn->handle;
@@ -51,7 +54,9 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 				 path, version->major, version->minor, version->patch);
 	dnn->deferred = version->cpu_runtime == DNNL_RUNTIME_SYCL;
 	dnn->on_tbb = dnn->deferred || version->cpu_runtime == DNNL_RUNTIME_TBB;
-	/* Libraries with another run-time expect a thread pool from us, and we have none. */
+	/*
+	 * Libraries with another run-time need a thread pool from the caller, and prony has none.
+	 */
 	if (!dnn->on_tbb && version->cpu_runtime != DNNL_RUNTIME_OMP &&
 	    version->cpu_runtime != DNNL_RUNTIME_SEQ)
 		return error_set(err, PRONY_MISSING,
@@ -62,7 +67,7 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 	return PRONY_OK;
 }
 
-/* Runs in each thread of the team: the n-th takes the n-th allowed processor. */
+/* Runs in each thread of the team: binds thread n to the n-th allowed processor. */
 static void bind_member(void *data)
 {
 	struct onednn *dnn = data;
@@ -74,7 +79,7 @@ static void bind_member(void *data)
 		if (CPU_ISSET(cpu, &dnn->allowed) && seen++ == member)
 			CPU_SET(cpu, &one);
 	}
-	/* On failure the thread keeps the processors that it has. */
+	/* On failure the thread keeps its present processors. */
 	(void)sched_setaffinity(0, sizeof(one), &one);
 }
 
@@ -188,8 +193,7 @@ const char *onednn_isa_text(const struct onednn *dnn)
 	unsigned isa = (unsigned)dnn->get_effective_cpu_isa();
 	const char *best = "unknown";
 
-	/* A newer library may use a newer set: then name the widest set that we know and it
-	 * contains. */
+	/* A newer library may use a newer set: this names the widest known set that it contains. */
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if ((isa & names[i].isa) == names[i].isa)
 			best = names[i].name;
@@ -200,7 +204,7 @@ const char *onednn_isa_text(const struct onednn *dnn)
 bool onednn_processor_has_bf16(void)
 {
 #if defined(__x86_64__)
-	/* Every processor with AMX has AVX512_BF16, too. */
+	/* Every processor with AMX also has AVX512_BF16. */
 	__builtin_cpu_init();
 	return __builtin_cpu_supports("avx512bf16");
 #else
@@ -289,7 +293,7 @@ static void split(const struct onednn *dnn, int threads, struct share *share)
 void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data)
 {
-	/* Whole cache lines, so that no two threads write into the same one. */
+	/* Shares are whole cache lines, so that no two threads write into the same one. */
 	struct share share = {.dnn = dnn, .count = count, .grain = 64, .body = body, .data = data};
 
 	split(dnn, threads, &share);

@@ -1,4 +1,4 @@
-/* oneDNN 3 through dlopen: its functions, its engine, and the thread pool that it runs on. */
+/* oneDNN 3, loaded by dlopen: its functions, its engine, and the threads that it runs on. */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_H
 #define PRONY_ADAPTERS_NATIVE_CPU_ONEDNN_H
 
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* Every function that we call, without its prefix; all are in 3.0 and later. */
+/* Every function that prony calls, without its prefix; all are in 3.0 and later. */
 #define ONEDNN_FUNCTIONS(X)                                                                        \
 	X(version)                                                                                 \
 	X(get_effective_cpu_isa)                                                                   \
@@ -78,40 +78,44 @@ struct onednn {
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 
-	bool on_tbb;   /* its threads are TBB's, whose number cannot be set: onednn_sycl.h */
+	bool on_tbb;   /* uses TBB's threads, whose number cannot be set: onednn_sycl.h */
 	bool deferred; /* its primitives are tasks of a queue: onednn_finish waits for them */
 
-	/* The OpenMP run-time that libdnnl was linked with, so that our own loops run on the same
-	 * threads and no second pool competes for the cores; the system's beside TBB. NULL when
-	 * there is none. */
+	/*
+	 * The OpenMP run-time that libdnnl was linked with, so that prony's own loops run on the
+	 * same threads and no second pool competes for the cores; with TBB, the system's OpenMP
+	 * run-time. NULL when there is none.
+	 */
 	void (*team_run)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
 	int (*team_member)(void);
 	int (*team_size)(void);
 	int (*threads_max)(void);
 	void (*threads_set)(int threads);
-	int threads;	   /* that our own loops use; 1 without a run-time */
-	bool bound;	   /* each thread to a processor of its own */
-	bool narrowed;	   /* all of them to as many processors */
-	cpu_set_t allowed; /* of the calling thread before that */
+	int threads;	   /* number of threads for prony's own loops; 1 without a run-time */
+	bool bound;	   /* each thread is bound to its own processor */
+	bool narrowed;	   /* all threads share as many processors */
+	cpu_set_t allowed; /* processors of the calling thread before that */
 };
 
-/* Loads the library; PRONY_MISSING when it is not there or not version 3. */
+/* Loads the library; PRONY_MISSING when it is absent or is not version 3. */
 enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error *err);
 
 /*
- * Makes engine and stream, starts the threads and binds each of them, the caller included, to one
- * of the processors that the process may use: two that wait for each other by spinning must never
- * share one. Unbound where there are fewer processors than threads. On TBB all share as many
- * processors, and the first call in a process decides (onednn_threads). PRONY_MISSING where the
- * library's run-time has no CPU.
+ * Creates engine and stream, starts the threads and binds each of them, including the caller, to
+ * one of the processors that the process may use: two threads that wait for each other by spinning
+ * must never share one. They are not bound if there are fewer processors than threads. With TBB all
+ * threads share as many processors, and the first call in a process decides (onednn_threads).
+ * PRONY_MISSING if the library's run-time has no CPU.
  */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
 
-/* Sets the number of threads that primitives are made for and run on from now on. A primitive must
- * run on as many threads as it was made for. */
+/*
+ * Sets the number of threads for which primitives are created and on which they run. A primitive
+ * must run on as many threads as it was created for.
+ */
 void onednn_use_threads(const struct onednn *dnn, int threads);
 
-/* Returns when all primitives of the stream are finished; at once where execution blocks. */
+/* Returns when all primitives of the stream are finished; immediately if execution blocks. */
 enum prony_status onednn_finish(const struct onednn *dnn, struct error *err);
 
 /* Destroys engine and stream and unbinds the caller; the library and its threads stay. */
@@ -120,10 +124,10 @@ void onednn_stop(struct onednn *dnn);
 /* "3.2.0". */
 void onednn_version_text(const struct onednn *dnn, char *out, size_t out_bytes);
 
-/* What the library's threads belong to: "openmp", "tbb", "sycl" (on TBB), "sequential". */
+/* The run-time of the library's threads: "openmp", "tbb", "sycl" (on TBB), "sequential". */
 const char *onednn_runtime_text(const struct onednn *dnn);
 
-/* Threads that the library's primitives use; -1 = unknown. */
+/* The number of threads of the library's primitives; -1 = unknown. */
 int onednn_threads(const struct onednn *dnn);
 
 /* The widest instruction set that the library will use: "avx512_core_bf16". */
@@ -138,7 +142,7 @@ bool onednn_has_bf16(const struct onednn *dnn);
 dnnl_data_type_t onednn_type(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
 size_t onednn_type_bytes(dnnl_data_type_t type);
 
-/* Turns a library's status into ours; messages name `what` and `name`. */
+/* Turns a library's status into prony's; messages name `what` and `name`. */
 enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
 			       struct error *err);
 
@@ -149,7 +153,7 @@ enum prony_status onednn_check(dnnl_status_t status, const char *what, const cha
 void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data);
 
-/* The same for `count` pieces of work of any size, in equal parts. */
+/* The same for `count` items of any size, in equal parts. */
 void onednn_split(const struct onednn *dnn, int threads, size_t count,
 		  void (*body)(void *data, size_t first, size_t end), void *data);
 

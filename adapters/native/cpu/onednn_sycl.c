@@ -1,3 +1,4 @@
+/* Opens a libdnnl on TBB or SYCL, and restricts TBB's threads. */
 #include "adapters/native/cpu/onednn_sycl.h"
 
 #include <glob.h>
@@ -9,10 +10,13 @@
 #include "base/loader.h"
 #include "base/memory.h"
 
-/* tbb::detail::r1::max_concurrency(const task_arena_base *): the caller's arena with NULL. */
+/* tbb::detail::r1::max_concurrency(const task_arena_base *): NULL means the caller's arena. */
 #define TBB_MAX_CONCURRENCY "_ZN3tbb6detail2r115max_concurrencyEPKNS0_2d115task_arena_baseE"
 
-/* A file beside the library, or beside it in another wheel; names may be patterns. */
+/*
+ * Finds a file in the library's folder, or in the same place in another wheel; names may be
+ * patterns.
+ */
 static bool find_beside(const char *path, const char *name, char *out)
 {
 	const char *slash = strrchr(path, '/');
@@ -31,10 +35,10 @@ static bool find_beside(const char *path, const char *name, char *out)
 	return one;
 }
 
-/* Opened once, they are found by their names; they stay. */
+/* Opens the needed libraries. They stay open, so that the loader finds them by name. */
 static void open_needed(const char *path)
 {
-	/* Each behind what it needs itself. libsycl opens libOpenCL by its name. */
+	/* Each library follows those that it needs. libsycl opens libOpenCL by its name. */
 	static const char *const names[] = {"libintlc.so.5", "libimf.so",    "libirng.so",
 					    "libsvml.so",    "libtbb.so.12", "libsycl.so.[0-9]",
 					    "libOpenCL.so.1"};

@@ -9,23 +9,24 @@
 #include "adapters/native/cpu/onednn.h"
 
 /*
- * Opens libdnnl. Where the loader does not find what it needs, takes that from the same folder, or
- * from wheels that were unpacked side by side (FOLDER/NAME.data/data/lib), and names the OpenCL of
- * the CPU that lies there to the run-time (OCL_ICD_FILENAMES, unless it is set). PRONY_MISSING with
- * the loader's words.
+ * Opens libdnnl. Libraries that the loader cannot find are taken from the same folder, or from
+ * wheels that were unpacked side by side (FOLDER/NAME.data/data/lib). The CPU's OpenCL library
+ * found there is given to the run-time through OCL_ICD_FILENAMES, unless that is set. PRONY_MISSING
+ * with the loader's message.
  */
 enum prony_status onednn_sycl_open(const char *path, void **handle, struct error *err);
 
 /*
- * TBB takes, once in a process, as many threads as there are processors that the process may use:
- * narrows them to `threads`. Before the engine is made. False when nothing was changed.
+ * Restricts the process to `threads` processors. TBB starts, once in a process, as many threads as
+ * there are processors that the process may use, so this is called before the engine is created.
+ * False when nothing was changed.
  */
 bool onednn_tbb_narrow(struct onednn *dnn, int threads);
 
-/* Threads of TBB's arena; -1 = cannot say. */
+/* The number of threads of TBB's arena; -1 = unknown. */
 int onednn_tbb_threads(const struct onednn *dnn);
 
-/* Why there is no engine: PRONY_MISSING. */
+/* Explains why there is no engine: PRONY_MISSING. */
 enum prony_status onednn_sycl_no_device(struct error *err);
 
 #endif

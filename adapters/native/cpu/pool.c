@@ -1,4 +1,4 @@
-/* Pooling, and our own gradient of max pooling. */
+/* Pooling, and prony's own gradient of max pooling. */
 #include "adapters/native/cpu/cpu.h"
 #include "adapters/native/cpu/kernels/max_pool.h"
 
@@ -24,7 +24,10 @@ static struct geometry geometry_make(const struct lowering *l, const struct node
 	return g;
 }
 
-/* The forward primitive in the layout that the input has, and its backward over the same two. */
+/*
+ * Creates the forward primitive in the input's layout, and its backward primitive over the same two
+ * layouts.
+ */
 static enum prony_status create(struct lowering *l, int n, const struct geometry *g,
 				struct error *err)
 {
@@ -76,11 +79,11 @@ enum prony_status cpu_pool(struct lowering *l, int n, struct error *err)
 	return status;
 }
 
-/* What the command of our own gradient needs, in the program's arena. */
+/* Arguments of the command for prony's own gradient, in the program's arena. */
 struct gradient {
 	struct max_pool pool;
 	max_pool_gradient *run;
-	size_t rows; /* of the input, in all planes */
+	size_t rows; /* rows of the input, in all planes */
 };
 
 struct share {
@@ -108,8 +111,10 @@ static void run_gradient(struct program *program, const struct command *command)
 		     s.gradient->rows, share_gradient, &s);
 }
 
-/* Channels that lie together at each point of four dimensions: a block of them, or all. 0 for
- * layouts that have neither. */
+/*
+ * The number of adjacent channels at each point of four dimensions: a block of them, or all. 0 for
+ * other layouts.
+ */
 static int64_t point_channels(const struct layout *layout)
 {
 	struct layout last = layout_channels_last(layout->type, layout->rank, layout->dims);
@@ -121,8 +126,11 @@ static int64_t point_channels(const struct layout *layout)
 	return layout->block == 8 || layout->block == 16 ? layout->block : 0;
 }
 
-/* Our own gradient, or NULL where it does not know the layouts, the window or the workspace, or is
- * not faster: in bf16 the library takes 0.65 to 0.85 of our time for 3x3 windows with stride 2. */
+/*
+ * Prony's own gradient, or NULL if it does not support the layouts, the window or the workspace, or
+ * is not faster: in bf16 the library needs 0.65 to 0.85 of prony's time for 3x3 windows with stride
+ * 2.
+ */
 static struct gradient *make_gradient(struct lowering *l, const struct node *forward,
 				      const struct node_state *state)
 {

@@ -1,15 +1,17 @@
-/* What the library calls a function, attributes of primitives, how good an implementation is, and
- * notes on what was chosen. */
+/*
+ * The library's functions, attributes of primitives, grades of implementations, and notes on the
+ * chosen ones.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "adapters/native/cpu/cpu.h"
 
-/* A function of one element in the library's words. */
+/* An element-wise function in the library's form. */
 struct function {
-	dnnl_alg_kind_t forward, backward; /* backward over y where the row's slope is of it */
-	double alpha, beta;		   /* numbers that the library calls so */
-	size_t alpha_from, beta_from;	   /* or where they are in struct attributes */
+	dnnl_alg_kind_t forward, backward; /* backward over y if the slope is computed from it */
+	double alpha, beta;		   /* the library's parameters of these names */
+	size_t alpha_from, beta_from;	   /* or their offsets in struct attributes */
 };
 
 #define NUMBER(member) offsetof(struct attributes, member)
@@ -22,7 +24,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_HARD_SIGMOID] = {dnnl_eltwise_hardsigmoid, dnnl_eltwise_hardsigmoid, 0, 0,
 			     NUMBER(alpha), NUMBER(beta)},
 	[OP_HARD_SWISH] = {dnnl_eltwise_hardswish, dnnl_eltwise_hardswish, 1.0 / 6, 0.5, 0, 0},
-	/* Version 2 has no gradient at either end. */
+	/* Version 2 has a zero gradient at both ends. */
 	[OP_CLIP] = {dnnl_eltwise_clip_v2, dnnl_eltwise_clip_v2, 0, 0, NUMBER(min), NUMBER(max)},
 	[OP_ELU] = {dnnl_eltwise_elu, dnnl_eltwise_elu, 0, 0, NUMBER(alpha), 0},
 	[OP_LEAKY_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, 0, 0, NUMBER(alpha), 0},
@@ -121,7 +123,7 @@ static const char *implementation(const struct lowering *l, const_dnnl_primitive
 	return name;
 }
 
-/* What computes the forward pass of a layer, and the gradient of its input. */
+/* The implementations of a layer's forward pass, and of the gradient of its input. */
 static const char *forward(const struct lowering *l, const struct node_state *state)
 {
 	if (state->work->winograd)
@@ -189,14 +191,14 @@ static bool is_product(enum op op)
 	return op == OP_CONV || op == OP_GEMM || op == OP_LSTM || op == OP_RNN;
 }
 
-/* A product in a loop of our own, which is fp32. */
+/* Whether a product uses one of prony's own loops, which are fp32. */
 static bool own_product(const struct lowering *l, int n)
 {
 	return is_product(l->graph->nodes[n].op) && l->nodes[n].work->detail &&
 	       !l->nodes[n].work->forward;
 }
 
-/* Whether everything that the product multiplies, forward and backward, is bf16. */
+/* Whether all factors of the product, forward and backward, are bf16. */
 static bool multiplies_bf16(const struct lowering *l, int n)
 {
 	const struct node_state *state = &l->nodes[n];
@@ -217,7 +219,7 @@ static bool multiplies_bf16(const struct lowering *l, int n)
 		reads_bf16(l, state->work->backward_data, dnnl_query_diff_dst_md));
 }
 
-/* Appends a name, or dots once where there is no room. */
+/* Appends a name, or dots once if there is no room. */
 static void add_name(struct lowering *l, size_t *length, const char *name)
 {
 	const size_t room = sizeof(l->types) - sizeof("...; ");

@@ -1,17 +1,18 @@
 /*
- * LSTM and RNN as the library has them: time x batch x features, weights 1 x 1 x inputs x gates x
- * hidden, gates in the order i, f, c, o. Weights come in and go out in ONNX's order (native.c).
+ * LSTM and RNN with the library's primitives: time x batch x features, weights 1 x 1 x inputs x
+ * gates x hidden, gates in the order i, f, c, o. native.c converts weights from and to ONNX's
+ * order.
  *
- * Steps follow each other, rows of the batch do not: where all threads can have as many rows, each
- * takes its own through all steps alone. The library shares out each step instead, a product of a
- * few dozen rows, and its threads wait for each other after each: on two threads that took 1.1 to 3
- * times as long, least with many rows and few steps.
+ * Steps depend on each other, rows of the batch do not. If all threads can have the same number of
+ * rows, each thread computes all steps of its own rows alone. The library would instead split each
+ * step, a product of a few dozen rows, and its threads would wait for each other after each step:
+ * on two threads that took 1.1 to 3 times as long, least with many rows and few steps.
  */
 #include "adapters/native/cpu/recurrent.h"
 
 #include <string.h>
 
-/* What the forward primitive is given, and the backward primitive, too. */
+/* Operands of the forward primitive, and also of the backward primitive. */
 enum {
 	X,
 	W_X,
@@ -26,7 +27,7 @@ enum {
 	FORWARD_OPERANDS
 };
 
-/* What the backward primitive is given besides: gradients. */
+/* Additional operands of the backward primitive: gradients. */
 enum {
 	D_STATES = FORWARD_OPERANDS,
 	D_LAST,
@@ -62,7 +63,7 @@ static const int arguments[BACKWARD_OPERANDS] = {
 	[D_FIRST_CELL] = DNNL_ARG_DIFF_SRC_ITER_C,
 };
 
-/* Parts of a batch: one for each thread, or one that all threads share. */
+/* The number of parts of a batch: one for each thread, or one that all threads share. */
 static int parts_of(const struct lowering *l, int64_t batch)
 {
 	int threads = l->program->threads;
@@ -100,7 +101,7 @@ static enum prony_status declare(struct lowering *l, int n, const struct recurre
 {
 	const struct onednn *dnn = cpu_onednn(l);
 	const struct node_state *state = &l->nodes[n];
-	static const int order[] = {0, 2, 3, 1}; /* the library's gates, as ONNX counts */
+	static const int order[] = {0, 2, 3, 1}; /* ONNX's index of each of the library's gates */
 	int64_t inputs = i == 0 ? r->features : r->hidden, all = r->gates * r->hidden * inputs;
 	const int64_t dims[] = {1, 1, inputs, r->gates, r->hidden};
 	const int64_t strides[] = {all, all, 1, r->hidden * inputs, inputs};
@@ -117,12 +118,12 @@ static enum prony_status declare(struct lowering *l, int n, const struct recurre
 
 	parameter->gates = (int)r->gates;
 	parameter->gate_order = r->gates == 4 ? order : NULL;
-	/* Weights that the library packs for itself it does not unpack. */
+	/* The library does not unpack weights that it has packed. */
 	parameter->keeps_original |= !l->training;
 	return status;
 }
 
-/* Weights in the layouts that a primitive wants, the same for all parts of `operands`. */
+/* Weights in the layouts that a primitive needs, the same for all parts of `operands`. */
 static enum prony_status use_weights(struct lowering *l, const struct node *node,
 				     const_dnnl_primitive_desc_t pd, int parts, int stride,
 				     int *operands, struct error *err)
@@ -142,7 +143,7 @@ static enum prony_status use_weights(struct lowering *l, const struct node *node
 	return status;
 }
 
-/* Views of `whole`, in which the parts of a tensor follow each other: operands[p * stride]. */
+/* Views of `whole`, which holds the parts of a tensor one after the other: operands[p * stride]. */
 static enum prony_status view_parts(struct lowering *l, int whole, const struct layout *part,
 				    int parts, int stride, int *operands, struct error *err)
 {
@@ -154,7 +155,7 @@ static enum prony_status view_parts(struct lowering *l, int whole, const struct 
 	return status;
 }
 
-/* A tensor of its own for each part. */
+/* A separate tensor for each part. */
 static enum prony_status own_parts(struct lowering *l, const struct layout *part, int parts,
 				   int stride, int *operands, struct error *err)
 {
@@ -166,7 +167,7 @@ static enum prony_status own_parts(struct lowering *l, const struct layout *part
 	return status;
 }
 
-/* One operand for all parts: zeros, which no command writes. */
+/* One operand for all parts: zeros, which no command overwrites. */
 static enum prony_status zeros(struct lowering *l, const struct layout *part, int parts, int stride,
 			       int *operands, struct error *err)
 {
@@ -178,8 +179,10 @@ static enum prony_status zeros(struct lowering *l, const struct layout *part, in
 	return status;
 }
 
-/* The dimensions of what all parts read or write: parts x steps x rows x channels, or the same with
- * the batch in front. */
+/*
+ * The dimensions of data that all parts read or write: parts x steps x rows x channels, or the same
+ * with the batch in front.
+ */
 static struct layout in_parts(const struct recurrent *r, enum dtype type, bool batch_first)
 {
 	int64_t dims[] = {r->parts, r->steps, r->rows, r->features};
@@ -188,8 +191,7 @@ static struct layout in_parts(const struct recurrent *r, enum dtype type, bool b
 	return layout_row_major(type, 4, batch_first ? first : dims);
 }
 
-/* The contents of `operand`, 4 dimensions without blocks, with steps and rows exchanged, as `as`.
- */
+/* The contents of `operand` (4 dimensions, no blocks) with steps and rows exchanged, as `as`. */
 static enum prony_status exchange(struct lowering *l, int operand, const struct layout *as,
 				  const char *name, int *out, struct error *err)
 {
@@ -201,7 +203,7 @@ static enum prony_status exchange(struct lowering *l, int operand, const struct 
 	return status == PRONY_OK ? lower_as(l, view, as, name, out, err) : status;
 }
 
-/* The batch with time in front of the rows of each part. */
+/* The batch with time before the rows of each part. */
 static enum prony_status source(struct lowering *l, const struct node *node,
 				const struct recurrent *r, enum dtype type, struct error *err)
 {
@@ -222,7 +224,7 @@ static enum prony_status source(struct lowering *l, const struct node *node,
 	return status;
 }
 
-/* What the forward primitive writes; state->dst is the last state of the whole batch. */
+/* The results of the forward primitive; state->dst is the last state of the whole batch. */
 static enum prony_status results(struct lowering *l, int n, const struct recurrent *r,
 				 enum dtype type, struct error *err)
 {
@@ -262,8 +264,10 @@ static enum prony_status append_forward(struct lowering *l, int n, const struct 
 	if (status == PRONY_OK)
 		status = use_weights(l, node, l->nodes[n].work->forward, r->parts, FORWARD_OPERANDS,
 				     r->operands, err);
-	/* The library can do without initial states, but then (3.2) its gradient of the recurrent
-	 * weights is wrong. */
+	/*
+	 * The library does not require initial states, but without them (3.2) its gradient of the
+	 * recurrent weights is wrong.
+	 */
 	if (status == PRONY_OK)
 		status = zeros(l, &inner, r->parts, FORWARD_OPERANDS, &r->operands[FIRST], err);
 	if (status == PRONY_OK && r->lstm)
@@ -317,7 +321,7 @@ static void add(void *data, size_t first, size_t end)
 		sum->to[i] += sum->from[i];
 }
 
-/* Adds to operands 0 to 2 the three after them, then the next three. */
+/* Adds operands 3 to 5 to operands 0 to 2, then every further three. */
 static void run_sum(struct program *program, const struct command *command)
 {
 	for (int i = 3; i < command->operand_count; i++) {
@@ -330,7 +334,7 @@ static void run_sum(struct program *program, const struct command *command)
 	}
 }
 
-/* The gradient that the primitives compute with time in front, as the value that the graph has. */
+/* Converts the gradient, which the primitives compute with time in front, to the graph's value. */
 static enum prony_status publish_dx(struct lowering *l, int value, int dx, const char *name,
 				    struct error *err)
 {
@@ -340,7 +344,7 @@ static enum prony_status publish_dx(struct lowering *l, int value, int dx, const
 	return exchange(l, dx, &rows, name, &l->values[value].operand, err);
 }
 
-/* The layout that a gradient's primitive wants of a part. */
+/* The layout of a part that a gradient's primitive needs. */
 static struct layout gradient_layout(const struct lowering *l, const struct node *node,
 				     dnnl_query_t query, int index)
 {
@@ -349,7 +353,7 @@ static struct layout gradient_layout(const struct lowering *l, const struct node
 	return cpu_layout(cpu_onednn(l), cpu_onednn(l)->primitive_desc_query_md(pd, query, index));
 }
 
-/* The gradient of the last state, which comes for the whole batch. */
+/* The gradient of the last state, which is given for the whole batch. */
 static enum prony_status last_gradient(struct lowering *l, const struct node *node,
 				       const struct recurrent *r, int *operands, struct error *err)
 {
@@ -365,8 +369,10 @@ static enum prony_status last_gradient(struct lowering *l, const struct node *no
 				  : status;
 }
 
-/* The weights' gradients: the first part's are what the update reads. The primitives add to what
- * they find, so `clear` tells all. */
+/*
+ * The weights' gradients; the update reads those of the first part. The primitives add to the
+ * present contents, so all are listed in `clear`.
+ */
 static enum prony_status weight_gradients(struct lowering *l, const struct node *forward,
 					  const struct recurrent *r, int *operands, int *clear,
 					  struct error *err)

@@ -24,7 +24,7 @@ struct descriptors {
 	const_dnnl_memory_desc_t data[TENSORS], gradient[TENSORS];
 };
 
-/* In that type, the weights in any layout. */
+/* Creates the primitives in that type, with the weights in any layout. */
 static const_dnnl_memory_desc_t make(const struct lowering *l, const struct recurrent *r,
 				     enum tensor_index tensor, enum dtype type)
 {
@@ -108,7 +108,7 @@ enum prony_status recurrent_describe(struct lowering *l, int n, const struct rec
 	status = describe(l, n, r, *type, *type == DTYPE_F32 ? err : NULL);
 	if (status != PRONY_UNSUPPORTED || *type == DTYPE_F32)
 		return status;
-	if (work->forward) /* then it was the gradient that does not exist */
+	if (work->forward) /* in this case the gradient does not exist */
 		cpu_onednn(l)->primitive_desc_destroy(work->forward);
 	work->forward = NULL;
 	*type = DTYPE_F32;

@@ -1,4 +1,4 @@
-/* Softmax as an operator of its own. */
+/* Softmax as a separate operator. */
 #include "adapters/native/cpu/cpu.h"
 
 enum prony_status cpu_softmax(struct lowering *l, int n, struct error *err)

@@ -1,6 +1,6 @@
 /*
- * The update of all parameters: they lie side by side, as their gradients and the optimiser's
- * values do, so that it is one pass at the end of the step. Padding in between is zero and stays
+ * The update of all parameters. They are contiguous, as are their gradients and the optimiser's
+ * values, so the update is one pass at the end of the step. Padding in between is zero and stays
  * zero.
  */
 #include "adapters/native/cpu/cpu.h"

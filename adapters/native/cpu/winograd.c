@@ -1,8 +1,8 @@
 /*
  * Convolutions of 3x3 windows in fp32, forward, and the gradients of their inputs, which are such
- * convolutions of flipped windows: rotated by half a circle, inputs and outputs exchanged. In
- * evaluation, where nobody changes the windows, they are transformed when they are loaded, else
- * once a step for each of the two. oneDNN 3.2 has no such code.
+ * convolutions with flipped windows: rotated by 180 degrees, inputs and outputs exchanged. In
+ * evaluation the windows do not change and are transformed when they are loaded; in training they
+ * are transformed once a step for each of the two. oneDNN 3.2 has no such code.
  */
 #include "adapters/native/cpu/kernels/winograd.h"
 
@@ -10,19 +10,22 @@
 
 /*
  * Limits below which the library is faster. With fewer channels the transformations cost more than
- * the multiplications that they save. With fewer tiles for each thread, reading the windows costs
- * more: 16 values instead of 9. On small images much of the tiles lies outside, while the library
+ * the multiplications that they save. With fewer tiles per thread, reading the windows costs more:
+ * 16 values instead of 9. On small images much of the tiles is outside the image, while the library
  * skips multiplications of padding. On one thread this code takes 0.5 to 0.75 of oneDNN 3.2's time
- * where it is used, 0.88 with 16 channels, 0.95 on images of 5x5, 1.26 on images of 3x3.
+ * in the cases where it is used, 0.88 with 16 channels, 0.95 on images of 5x5, 1.26 on images of
+ * 3x3.
  */
 #define CHANNELS_MIN 16
 #define TILES_MIN 8
 #define PRODUCTS_MAX 0.8 /* of those of the definition */
-/* Where windows are transformed in each step, which takes as long as the products of 8 to 27 tiles.
+/*
+ * The limit if windows are transformed in each step, which takes as long as the products of 8 to 27
+ * tiles.
  */
 #define TILES_MIN_TRAINING 96
 
-/* What the commands of a pass need, in the program's arena. */
+/* Arguments of a pass's commands, in the program's arena. */
 struct pass {
 	struct winograd c;
 	const struct winograd_loops *loops;
@@ -31,7 +34,7 @@ struct pass {
 	bool flipped;
 };
 
-/* Of a layer: forward, and the gradient of its input. */
+/* The passes of a layer: forward, and the gradient of its input. */
 struct winograd_layer {
 	struct pass forward, gradient;
 };
@@ -50,7 +53,7 @@ static void share_forward(void *data, size_t first, size_t end)
 			 s->pass->shares, first, end);
 }
 
-/* Operands: y, scratch, x, transformed windows and perhaps the bias. */
+/* Operands: y, scratch, x, transformed windows and optionally the bias. */
 static void run(struct program *program, const struct command *command)
 {
 	const struct pass *pass = command->work->detail;
@@ -113,7 +116,7 @@ static struct winograd geometry(const struct lowering *l, const struct node *nod
 				 .before = {node->attributes.pads[0], node->attributes.pads[1]}};
 }
 
-/* Elements of all windows, in one dimension, that lie in the image. */
+/* The number of elements of all windows, in one dimension, that are inside the image. */
 static int64_t places_inside(int64_t in, int64_t out, int64_t before)
 {
 	int64_t inside = 0;
@@ -176,8 +179,10 @@ struct layouts {
 	struct layout x, y, w;
 };
 
-/* Whether the library's gradient of the weights uses the same layouts, so that nothing has to be
- * converted for it. */
+/*
+ * Whether the library's gradient of the weights uses the same layouts, so that it needs no
+ * conversion.
+ */
 static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t backward_weights,
 			 const struct layouts *layouts)
 {
@@ -199,8 +204,10 @@ static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t b
 	return true;
 }
 
-/* Blocks of channels, and of both dimensions of the windows, as the library has them where it
- * computes the gradient of the weights. */
+/*
+ * Blocks of channels, and of both dimensions of the windows, the same as the library uses for the
+ * gradient of the weights.
+ */
 static struct layouts layouts_make(const struct lowering *l, const struct pass *pass)
 {
 	const struct winograd *c = &pass->c;
@@ -224,7 +231,7 @@ static struct pass pass_make(const struct lowering *l, struct winograd c, bool f
 			     .flipped = flipped};
 }
 
-/* Transforms windows in each step. */
+/* Appends a transformation of the windows in each step. */
 static void append_transform(struct lowering *l, int n, struct pass *pass, const char *what)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -238,7 +245,7 @@ static void append_transform(struct lowering *l, int n, struct pass *pass, const
 	work->detail = pass;
 }
 
-/* The same where no step changes the windows: once, when they are loaded. */
+/* The same if no step changes the windows: once, when they are loaded. */
 static enum prony_status lasting_transform(struct lowering *l, int n, struct pass *pass,
 					   struct error *err)
 {

@@ -1,8 +1,8 @@
 /*
- * Fusion: which nodes another node's command computes, too. In evaluation a convolution or matrix
- * product takes the batch normalisation behind it (folded into its weights), functions, and a sum
- * onto an operand that no node reads afterwards; in training a ReLU, whose gradient needs only the
- * output.
+ * Fusion: finds the nodes that another node's command also computes. In evaluation a convolution or
+ * matrix product includes the batch normalisation after it (folded into its weights), functions,
+ * and a sum onto an operand that no later node reads; in training a ReLU, whose gradient needs only
+ * the output.
  */
 #include "adapters/native/lower/lower_internal.h"
 
@@ -21,7 +21,7 @@ int lower_fusable_relu(const struct lowering *l, int n)
 	return -1;
 }
 
-/* The node that differentiates node n with that operator, or -1. */
+/* The node with that operator that differentiates node n, or -1. */
 static int gradient_node(const struct lowering *l, int n, enum op op)
 {
 	for (int i = l->graph->forward_count; i < l->graph->node_count; i++) {
@@ -44,7 +44,7 @@ int lower_norm_relu(const struct lowering *l, int n, int *gradient)
 	of_norm = gradient_node(l, n, OP_BATCH_NORM_GRAD);
 	if (of_relu < 0 || of_norm < 0)
 		return -1;
-	/* Only the gradient of the normalisation may read that of the Relu. */
+	/* Only the gradient of the normalisation may read the Relu's gradient. */
 	value = l->graph->nodes[of_relu].outputs[0];
 	if (l->values[value].uses != 1 || l->values[value].reader != of_norm)
 		return -1;
@@ -85,7 +85,7 @@ static int find_target(const struct lowering *l, int n, const struct node *add, 
 	    lower_layout(l, operand)->rank != shape->rank ||
 	    lower_layout(l, operand)->type != l->data || read_between(l, other, n, last))
 		return OPERAND_NONE;
-	/* The node must not write over one of its own inputs. */
+	/* The node must not overwrite one of its own inputs. */
 	for (int k = 0; k < l->graph->nodes[n].input_count; k++) {
 		int input = l->graph->nodes[n].inputs[k];
 
@@ -95,7 +95,7 @@ static int find_target(const struct lowering *l, int n, const struct node *add, 
 	return operand;
 }
 
-/* Whether the node `r`, which alone reads y, can be part of the chain. */
+/* Whether node `r`, the only reader of y, can be part of the chain. */
 static bool extend(const struct lowering *l, int n, struct chain *chain, int r, int y)
 {
 	const struct node *node = &l->graph->nodes[r];
@@ -151,7 +151,7 @@ void lower_chain_absorb(struct lowering *l, const struct chain *chain, int opera
 		lower_absorb(l, chain->nodes[i], operand);
 }
 
-/* Declares the states of a folded batch normalisation, and the bias that takes its shift. */
+/* Declares the states of a folded batch normalisation, and the bias that includes its shift. */
 static enum prony_status fold(struct lowering *l, int n, int batch_norm, int *bias,
 			      struct error *err)
 {

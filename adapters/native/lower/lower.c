@@ -1,4 +1,4 @@
-/* The order of commands: which nodes a stage needs, and which node reads a value last. */
+/* The order of commands: the nodes that a stage needs, and the last reader of each value. */
 #include "adapters/native/lower/lower.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ static void analyse(struct lowering *l)
 
 typedef enum prony_status lower_function(struct lowering *l, int n, struct error *err);
 
-/* The loss has computed it already. */
+/* The loss has already computed it. */
 static enum prony_status lower_nothing(struct lowering *l, int n, struct error *err)
 {
 	(void)l;
@@ -129,7 +129,7 @@ int lower_input_index(const struct graph *graph, int value)
 	return index;
 }
 
-/* The arrays of the batch that the stage reads. Integers come in 32 bits. */
+/* Creates the operands for the arrays of the batch that the stage reads. Integers have 32 bits. */
 static enum prony_status lower_inputs(struct lowering *l, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -159,8 +159,10 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
 	return status;
 }
 
-/* Copies the gradients of parameters that are data, such as those of Mul, to their place among the
- * gradients. */
+/*
+ * Copies the gradients of parameters that are data, such as those of Mul, to their place in the
+ * gradient region.
+ */
 static enum prony_status lower_data_gradients(struct lowering *l, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -180,7 +182,7 @@ static enum prony_status lower_data_gradients(struct lowering *l, struct error *
 	return status;
 }
 
-/* The commands of all nodes, in the order of the graph. */
+/* Appends the commands of all nodes, in the order of the graph. */
 static enum prony_status lower_nodes(struct lowering *l, struct error *err)
 {
 	struct program *program = l->program;

@@ -1,17 +1,19 @@
-/* Turns a graph into a program: picks layouts, fuses, orders the commands. */
+/* Turns a graph into a program: chooses layouts, fuses nodes, and orders the commands. */
 #ifndef PRONY_ADAPTERS_NATIVE_LOWER_LOWER_H
 #define PRONY_ADAPTERS_NATIVE_LOWER_LOWER_H
 
 #include "adapters/native/backend.h"
 
-/* PRONY_UNSUPPORTED names every operator, attribute and wish that the backend cannot do. */
+/*
+ * PRONY_UNSUPPORTED names every operator, attribute and setting that the backend does not support.
+ */
 enum prony_status lower_supports(const struct backend *backend, const struct graph *graph,
 				 const struct recipe *recipe, struct error *why);
 
 /*
- * Fills `program` with the recipe's step. `graph` has its backward pass where the stage trains.
- * PRONY_UNSUPPORTED where the recipe asks for bf16 and nothing is computed in it. lower_release in
- * any case; the program stays with its owner.
+ * Fills `program` with the recipe's step. `graph` includes its backward pass if the stage trains.
+ * PRONY_UNSUPPORTED if the recipe asks for bf16 and nothing uses it. Call lower_release in any
+ * case; the caller keeps the program.
  */
 enum prony_status lower_graph(struct lowering *l, struct program *program,
 			      const struct graph *graph, const struct recipe *recipe,
@@ -25,7 +27,7 @@ int lower_input_index(const struct graph *graph, int value);
 /* All notes, those on types first; whole entries only. */
 void lower_notes(const struct lowering *l, char *out, size_t out_bytes);
 
-/* Brings the lasting copies of a parameter up to date after it was loaded; between steps only. */
+/* Updates the lasting copies of a parameter after it was loaded; call it only between steps. */
 enum prony_status lower_refresh_copies(const struct lowering *l, const struct parameter *parameter,
 				       struct error *err);
 

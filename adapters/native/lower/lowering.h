@@ -1,4 +1,4 @@
-/* What is known of a graph while it is turned into a program, and of its parameters afterwards. */
+/* Data about a graph while it is turned into a program, and about its parameters afterwards. */
 #ifndef PRONY_ADAPTERS_NATIVE_LOWER_LOWERING_H
 #define PRONY_ADAPTERS_NATIVE_LOWER_LOWERING_H
 
@@ -6,43 +6,45 @@
 #include "bundle/recipe.h"
 #include "graph/graph.h"
 
-/* A trained parameter or a state: its operands, and its layout outside of the program. */
+/* A trained parameter or a state: its operands, and its layout outside the program. */
 struct parameter {
 	int value;	       /* in the graph */
 	int operand, gradient; /* gradient: OPERAND_NONE for a state */
-	struct layout outside; /* of the weights that are loaded and read; no blob */
-	/* Of a recurrent layer: blocks of rows, and the block of ONNX (i, o, f, c) that stands at
-	 * each place of the backend's; NULL: in the same order. */
+	struct layout outside; /* layout of the weights that are loaded and read; no blob */
+	/*
+	 * For a recurrent layer: blocks of rows, and the ONNX block (i, o, f, c) at each place of
+	 * the backend's order; NULL: the same order.
+	 */
 	int gates;
 	const int *gate_order;
-	int folded;	       /* node of the batch normalisation that is folded into it, or -1 */
-	int copies[2];	       /* operands with the same in other layouts, or OPERAND_NONE */
+	int folded;	       /* node of the batch normalisation folded into it, or -1 */
+	int copies[2];	       /* operands with the same values in other layouts, or OPERAND_NONE */
 	bool keeps_original;   /* the weights cannot be read back from their operand exactly */
-	const float *original; /* then: as they were loaded, in the program's arena */
-	/* Makes the form of it that a command reads, each time it was loaded; or NULL. */
+	const float *original; /* then: the weights as loaded, in the program's arena */
+	/* Makes the form that a command reads, after each load; or NULL. */
 	void (*prepare)(struct program *program, const struct parameter *parameter);
 	const void *prepare_detail;
 };
 
 struct value_state {
-	int operand; /* that holds it; OPERAND_NONE before */
-	int class;   /* values that share memory by meaning (Flatten): index of the first of them */
+	int operand;  /* operand that holds it; OPERAND_NONE before */
+	int class;    /* values that share memory by definition (Flatten): index of the first one */
 	int last_use; /* of the class: the last node that may read it */
-	int uses;     /* needed nodes that read this value */
-	int reader;   /* the last of them, or -1 */
+	int uses;     /* number of needed nodes that read this value */
+	int reader;   /* the last of these nodes, or -1 */
 };
 
 struct node_state {
 	bool needed;
 	bool absorbed;		/* computed by the command of another node */
-	bool wants_dx;		/* its input's gradient will be asked for */
+	bool wants_dx;		/* its input's gradient is needed */
 	int src, dst;		/* operands that the forward command reads and writes */
-	int side;		/* what it leaves for its gradient: a workspace, a mask */
-	int relu_gradient;	/* node that is computed within the gradient of this one, or -1 */
-	struct node_work *work; /* the backend's */
+	int side;		/* operand for its gradient: a workspace, a mask */
+	int relu_gradient;	/* node that is computed within this one's gradient, or -1 */
+	struct node_work *work; /* the backend's data */
 };
 
-/* A batch normalisation that is part of a convolution's weights, and of `bias`, an operand. */
+/* A batch normalisation that is part of a convolution's weights, and of the operand `bias`. */
 struct fold {
 	int node, batch_norm, bias;
 };
@@ -52,7 +54,7 @@ struct lowering {
 	const struct graph *graph;
 	const struct recipe *recipe;
 	bool training;
-	enum dtype data; /* of activations and their gradients; weights are always fp32 */
+	enum dtype data; /* type of activations and their gradients; weights are always fp32 */
 	struct value_state *values;
 	struct node_state *nodes;
 	struct parameter *parameters, *states;

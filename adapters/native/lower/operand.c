@@ -1,4 +1,4 @@
-/* Operands in a wanted layout. */
+/* Provides operands in a wanted layout. */
 #include "adapters/native/lower/lower_internal.h"
 
 const struct layout *lower_layout(const struct lowering *l, int operand)
@@ -52,7 +52,7 @@ enum prony_status lower_part(struct lowering *l, int view, const struct layout *
 	return copy_as(l, view, layout, name, "part", out, err);
 }
 
-/* Another shape: in row-major order it is a view of the same bytes. */
+/* Reshapes: in row-major order the result is a view of the same bytes. */
 static enum prony_status reshape(struct lowering *l, int operand, const struct layout *layout,
 				 const char *name, int *out, struct error *err)
 {
@@ -162,7 +162,7 @@ bool lower_may_overwrite(const struct lowering *l, int n, int value, int from)
 	const struct value_state *state = &l->values[value];
 	int root = program_root(l->program, from);
 
-	/* A copy that was made for this node: only its gradient may read it, too. */
+	/* A copy that was made for this node: only its gradient may also read it. */
 	if (root != program_root(l->program, state->operand))
 		return !gradient_reads(l, n, value);
 	return l->values[state->class].last_use <= n &&

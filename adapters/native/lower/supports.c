@@ -6,7 +6,7 @@
 #include "adapters/native/lower/lower_internal.h"
 #include "adapters/reasons.h"
 
-/* The inputs that are weights of the operator: bits. */
+/* Bits of the operator's inputs that are weights. */
 static unsigned weight_inputs(enum op op)
 {
 	switch (op) {
@@ -21,7 +21,7 @@ static unsigned weight_inputs(enum op op)
 	}
 }
 
-/* Weights live in the layout of the one layer that uses them. */
+/* Weights are stored in the layout of the only layer that uses them. */
 static void check_weights(const struct graph *graph, struct strbuf *reasons)
 {
 	size_t count = (size_t)graph->value_count + 1;

@@ -1,6 +1,6 @@
 /*
- * Operators that move data without computing: Flatten, Reshape and Transpose are other layouts of
- * the same memory where that can be said; parts of arrays are copied from or into a view.
+ * Operators that move data without computing. Flatten, Reshape and Transpose are other layouts of
+ * the same memory if such a layout exists; parts of arrays are copied from or into a view.
  */
 #include "adapters/native/lower/lower_internal.h"
 
@@ -22,9 +22,11 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	struct layout rows;
 	enum prony_status status;
 
-	/* A matrix keeps the layout of its input, because most readers, such as matrix products,
-	 * need no other order. So does a value that gets back the dimensions that its operand still
-	 * has, such as the gradient behind a Flatten. */
+	/*
+	 * A matrix keeps the layout of its input, because most readers, such as matrix products,
+	 * need no other order. The same holds for a value that returns to the dimensions that its
+	 * operand still has, such as the gradient of a Flatten.
+	 */
 	if ((shape->rank == 2 && own->rank >= 2 && own->dims[0] == shape->dims[0]) ||
 	    layout_has_dims(own, shape->rank, shape->dims)) {
 		l->values[node->outputs[0]].operand = x;
@@ -37,8 +39,10 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	return lower_as(l, x, &rows, node->name, &l->values[node->outputs[0]].operand, err);
 }
 
-/* Dimension i of the output is dimension order[i] of the input: often only another name for a
- * layout (NHWC to NCHW). */
+/*
+ * Dimension i of the output is dimension order[i] of the input. Often this only renames a layout
+ * (NHWC to NCHW).
+ */
 enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 {
 	const struct backend *backend = l->program->backend;
@@ -58,8 +62,10 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 	if (!lower_layout(l, x)->blob)
 		permuted = layout_permuted(lower_layout(l, x), order);
 	like = lower_like(l, &permuted, permuted.type, shape->rank, shape->dims);
-	/* Where only strides of dimensions of 1 differ, take the usual ones: some of oneDNN's sums
-	 * misread others. */
+	/*
+	 * If only strides of dimensions of 1 differ, the usual ones are used: some of oneDNN's sums
+	 * misread others.
+	 */
 	status = program_alias(l->program, x, lower_same(l, &permuted, &like) ? &like : &permuted,
 			       0, &view, err);
 	return status == PRONY_OK ? lower_as(l, view, &like, node->name,
@@ -67,8 +73,10 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 				  : status;
 }
 
-/* Where the smaller array of a node lies within the larger one: `dims` elements of each dimension
- * from `start` on, along `axis` every step-th of them. */
+/*
+ * The position of a node's smaller array within the larger one: `dims` elements of each dimension
+ * from `start` on; along `axis`, every step-th element.
+ */
 struct part {
 	int64_t start[TENSOR_MAX_RANK], dims[TENSOR_MAX_RANK];
 	int64_t step;
@@ -93,7 +101,7 @@ static struct part part_of(const struct node *node, const struct shape *smaller)
 	return part;
 }
 
-/* A view of the part within `operand`; false in *found where the layout does not allow one. */
+/* A view of the part within `operand`; *found is false if the layout does not allow one. */
 static enum prony_status view_part(struct lowering *l, int operand, const struct part *part,
 				   bool *found, int *out, struct error *err)
 {
@@ -115,7 +123,7 @@ static enum prony_status view_part(struct lowering *l, int operand, const struct
 		      : PRONY_OK;
 }
 
-/* Where the part's elements are in an operand without blocks, or all of them. */
+/* The positions of the part's elements, or of all elements, in an unblocked operand. */
 static struct box box_of(const struct lowering *l, int operand, const struct part *part)
 {
 	const struct layout *layout = lower_layout(l, operand);
@@ -131,7 +139,7 @@ static struct box box_of(const struct lowering *l, int operand, const struct par
 	return box;
 }
 
-/* Every step-th element, which is no view. */
+/* Copies every step-th element, because such a part has no view. */
 static enum prony_status take_steps(struct lowering *l, int n, const struct part *part,
 				    struct error *err)
 {
@@ -177,13 +185,15 @@ enum prony_status lower_take(struct lowering *l, int n, struct error *err)
 		if (status == PRONY_OK)
 			status = view_part(l, x, &part, &found, &view, err);
 	}
-	/* Always a copy: a view has gaps, which most implementations cannot have. */
+	/* Always a copy: a view has gaps, which most implementations do not support. */
 	return status == PRONY_OK ? lower_part(l, view, &like, node->name,
 					       &l->values[node->outputs[0]].operand, err)
 				  : status;
 }
 
-/* The larger array's operand, whose layout follows the part's where that can be viewed. */
+/*
+ * Creates the larger array's operand. Its layout follows the part's if that layout allows a view.
+ */
 static enum prony_status make_whole(struct lowering *l, int n, int x, double value,
 				    const struct part *part, int *whole, struct error *err)
 {

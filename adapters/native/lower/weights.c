@@ -1,4 +1,4 @@
-/* Copies of weights in the layouts that commands want. */
+/* Copies of weights in the layouts that commands need. */
 #include "adapters/native/lower/lower.h"
 #include "adapters/native/lower/lower_internal.h"
 
@@ -17,7 +17,7 @@ enum prony_status lower_weights(struct lowering *l, int value, const struct layo
 		if (lower_same(l, lower_layout(l, *out), layout))
 			return PRONY_OK;
 	}
-	/* Where no step changes the weights, a copy is made once. */
+	/* If no step changes the weights, a copy is made once. */
 	if (i < COPIES && !lower_same(l, own, layout) && l->recipe->stage != STAGE_TRAIN &&
 	    layout_same_dims(own, layout))
 		status = program_operand(l->program, layout, REGION_LASTING, out, err);

@@ -1,8 +1,9 @@
+/* Loops that broadcast or reduce, over arrays of any strides. */
 #include "adapters/native/cpu/kernels/broadcast_reduce.h"
 
 #include "adapters/bf16.h"
 
-/* Whether dimension i + 1 is run through in every array just as if it were part of dimension i. */
+/* Whether dimensions i and i + 1 can be walked as one in every array. */
 static bool joins(const int64_t *const *strides, int count, const int64_t *dims, int i)
 {
 	for (int k = 0; k < count; k++) {
@@ -12,7 +13,7 @@ static bool joins(const int64_t *const *strides, int count, const int64_t *dims,
 	return true;
 }
 
-/* Takes dimension i out of arrays of `rank`. */
+/* Removes dimension i from arrays of `rank`. */
 static void remove_dimension(int64_t *dims, int64_t *const *strides, int count, int i, int rank)
 {
 	for (int k = i; k + 1 < rank; k++) {
@@ -22,7 +23,7 @@ static void remove_dimension(int64_t *dims, int64_t *const *strides, int count, 
 	}
 }
 
-/* Simplifies dimensions [from, end); returns how many are gone. */
+/* Simplifies dimensions [from, end); returns the number of removed dimensions. */
 static int simplify(int64_t *dims, int64_t *const *strides, int count, int from, int end, int rank)
 {
 	int gone = 0;
@@ -34,7 +35,7 @@ static int simplify(int64_t *dims, int64_t *const *strides, int count, int from,
 			i++;
 			continue;
 		}
-		/* Merged into the next, whose strides are the finer ones. */
+		/* Merged into the next dimension, which has the smaller strides. */
 		if (!drop)
 			dims[i + 1] *= dims[i];
 		remove_dimension(dims, strides, count, i, rank - gone);
@@ -85,7 +86,7 @@ int64_t reduce_sum_rows(const struct reduce_sum *sum)
 	return product(sum->dims, 0, sum->kept);
 }
 
-/* Where row `row` of dimensions [0, rank) stands in an array. */
+/* The position of row `row` of dimensions [0, rank) in an array. */
 static int64_t place(int64_t row, const int64_t *dims, const int64_t *strides, int rank)
 {
 	int64_t at = 0;
@@ -99,7 +100,9 @@ static int64_t place(int64_t row, const int64_t *dims, const int64_t *strides, i
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Element i of an array of either type, which the compiler knows where the caller does. */
+/*
+ * Element i of an array of either type, which is a compile-time constant if the caller passes one.
+ */
 INLINE float get(const void *array, int64_t i, bool bf16)
 {
 	return bf16 ? bf16_to_float(((const uint16_t *)array)[i]) : ((const float *)array)[i];
@@ -131,7 +134,7 @@ INLINE void *at_out(void *array, int64_t i, bool bf16)
 #define A get(a, i *sa, bf16)
 #define B get(b, i *sb, bf16)
 
-/* One row, for types and strides that the compiler knows where the caller gives constants. */
+/* One row. Types and strides are compile-time constants if the caller passes constants. */
 INLINE void walk_row(enum broadcast_op op, bool bf16, float factor, int64_t n, void *out,
 		     int64_t so, const void *a, int64_t sa, const void *b, int64_t sb)
 {
@@ -182,7 +185,7 @@ void broadcast_walk_run(const struct broadcast_walk *walk, void *out, const void
 		walk_rows(walk, false, out, a, b, first, end);
 }
 
-/* Sums of 16 in parallel: vectorises, and rounds less than one long chain. */
+/* 16 sums in parallel: this vectorises, and rounds less than one long chain. */
 INLINE float row_sum(const void *a, int64_t n, int64_t stride, bool bf16)
 {
 	enum { LANES = 16 };

@@ -1,3 +1,4 @@
+/* Depthwise convolution: loops over rows, phases and taps. */
 #include "adapters/native/cpu/kernels/depthwise.h"
 
 #include <assert.h>
@@ -6,15 +7,15 @@
 #include "adapters/native/cpu/kernels/depthwise_loops.h"
 
 /*
- * A unit is as many channels as a vector has lanes; at the end of channels last the last unit
- * reaches back over the one before. Everything is vectors of a unit: weights are packed so that a
- * tap of the window is one vector.
+ * The loops process units. A unit has as many channels as a vector has lanes. At the end of
+ * channels last the last unit overlaps the one before. All data are vectors of a unit: weights are
+ * packed so that a tap of the window is one vector.
  *
- * Forward and the gradient of the data are the same loop: several neighbouring points of a row are
- * summed in registers over a list of taps. With strides the gradient's points fall into as many
- * phases, each with taps of its own. The weights' gradient holds the taps of a part of the window
- * in registers while it runs along a row; sums of rows are added up in memory, which also keeps
- * rounding small.
+ * Forward and the gradient of the data use the same loop: several neighbouring points of a row are
+ * summed in registers over a list of taps. With strides the points of the gradient form as many
+ * phases, each with its own taps. The weights' gradient keeps the taps of a part of the window in
+ * registers along a row. Sums of rows are added up in memory, which also keeps rounding errors
+ * small.
  */
 
 #define TAPS_MAX (DEPTHWISE_SIDE_MAX * DEPTHWISE_SIDE_MAX)
@@ -50,7 +51,7 @@ static int64_t weight_offset(const struct depthwise *d, int64_t channel)
 	return channel / d->w.block * d->w.block_stride + channel % d->w.block;
 }
 
-/* The weights of a unit, tap by tap; zeros where there is no channel. */
+/* Packs the weights of a unit, tap by tap, with zeros for missing channels. */
 static void pack(const struct depthwise *d, int lanes, int64_t channel, const float *w,
 		 float *packed)
 {
@@ -71,15 +72,15 @@ static void pack(const struct depthwise *d, int lanes, int64_t channel, const fl
 }
 
 /*
- * Points of a row (or of a column) that the same taps lead to: first, first + step and so on. The
- * j-th of them reads input j * in_step + offset[t] at tap index[t].
+ * Points of a row (or of a column) that use the same taps: first, first + step and so on. The j-th
+ * point reads input j * in_step + offset[t] at tap index[t].
  */
 struct phase {
 	int64_t first, step, count, in_step, in_size;
 	int taps;
 	int64_t offset[DEPTHWISE_SIDE_MAX];
 	int index[DEPTHWISE_SIDE_MAX];
-	int64_t inner, inner_end; /* points for which every tap lies within the input */
+	int64_t inner, inner_end; /* points whose taps are all inside the input */
 };
 
 static bool reads(const struct phase *phase, int64_t j, int tap)
@@ -95,7 +96,7 @@ static void find_inner(struct phase *phase)
 
 	for (int t = 0; t < phase->taps; t++) {
 		int64_t below = -phase->offset[t],
-			above = phase->in_size - phase->offset[t]; /* first j too far, in inputs */
+			above = phase->in_size - phase->offset[t]; /* first j beyond, in inputs */
 
 		if (below > 0 && divide_up(below, phase->in_step) > first)
 			first = divide_up(below, phase->in_step);
@@ -119,7 +120,7 @@ static void forward_phase(const struct depthwise *d, int side, struct phase *pha
 	find_inner(phase);
 }
 
-/* Points `first`, `first` + stride and so on of the input's gradient. */
+/* The points `first`, `first` + stride and so on of the input's gradient. */
 static void data_phase(const struct depthwise *d, int side, int64_t first, struct phase *phase)
 {
 	int64_t stride = d->strides[side];
@@ -140,7 +141,7 @@ static void data_phase(const struct depthwise *d, int side, int64_t first, struc
 	find_inner(phase);
 }
 
-/* One direction: `from` into `to`. */
+/* A pass in one direction, from `from` to `to`. */
 struct correlation {
 	const struct depthwise *d;
 	const struct depthwise_loops *loops;
@@ -152,18 +153,20 @@ struct correlation {
 	int64_t column_phases, row_phases, to_rows;
 };
 
-/* What the points of an output row have in common. */
+/* The common data of the points of an output row. */
 struct line {
 	float *out;
 	const float *in;      /* of the sample and the unit */
 	const float *weights; /* packed */
 	const float *start;
-	int64_t row; /* the j of the row's phase */
+	int64_t row; /* j in the row's phase */
 	const struct phase *rows;
 };
 
-/* The taps that point j of the line has; all of the phase's columns with j < 0, as the first inner
- * point finds them. */
+/*
+ * Lists the taps of point j of the line. For j < 0 it lists all of the phase's columns, with the
+ * addresses for the first inner point. Returns their number.
+ */
 static int find_taps(const struct correlation *c, const struct line *line,
 		     const struct phase *columns, int64_t j, struct depthwise_tap *taps)
 {
@@ -287,13 +290,13 @@ void depthwise_data(const struct depthwise *d, const struct depthwise_loops *loo
 	correlate(&c, first, end);
 }
 
-/* Floats of one item of `partial`: taps and the bias. */
+/* The number of floats per item of `partial`: taps and the bias. */
 static int64_t item_floats(const struct depthwise *d, const struct depthwise_loops *loops)
 {
 	return (d->kernel[0] * d->kernel[1] + 1) * loops->lanes;
 }
 
-/* As few as give each thread the same work, or nearly. */
+/* The smallest number that gives each thread about the same work. */
 size_t depthwise_parts(const struct depthwise *d, const struct depthwise_loops *loops, int threads)
 {
 	size_t units = depthwise_units(d, loops), team = threads > 1 ? (size_t)threads : 1;
@@ -312,11 +315,11 @@ size_t depthwise_partial_bytes(const struct depthwise *d, const struct depthwise
 
 /* Taps of a window's row that are summed together. */
 struct piece {
-	int first, width, kind; /* index of the width */
+	int first, width, kind; /* index in the table of widths */
 	int64_t inner, inner_end;
 };
 
-/* `count` taps of a phase from the k-th on. */
+/* The part of a phase with `count` taps from the k-th on. */
 static struct phase part_of(const struct phase *phase, int k, int count)
 {
 	struct phase part = *phase;
@@ -353,13 +356,13 @@ struct weights_sum {
 	const struct depthwise_loops *loops;
 	struct phase rows, columns;
 	int64_t tap_first[DEPTHWISE_SIDE_MAX],
-		tap_end[DEPTHWISE_SIDE_MAX]; /* points that have it */
+		tap_end[DEPTHWISE_SIDE_MAX]; /* points that have this tap */
 	struct piece pieces[DEPTHWISE_SIDE_MAX];
 	int piece_count;
 	bool bias;
 };
 
-/* Adds one tap's products of the points from..end-1. `x` is where point 0 finds the tap. */
+/* Adds one tap's products for the points from..end-1. `x` is the tap's input at point 0. */
 static void add_border(const struct weights_sum *s, const float *dy, const float *x, int64_t from,
 		       int64_t end, float *sums)
 {
@@ -375,7 +378,7 @@ static void add_border(const struct weights_sum *s, const float *dy, const float
 		s->loops->products[DEPTHWISE_WIDTHS - 1][0](&p);
 }
 
-/* A piece of one row of the window: the points that do not have all of its taps. */
+/* Adds one row of a piece of the window for the points that do not have all of its taps. */
 static void add_borders(const struct weights_sum *s, const struct piece *piece, const float *dy,
 			const float *x, float *sums)
 {
@@ -391,7 +394,10 @@ static void add_borders(const struct weights_sum *s, const struct piece *piece, 
 	}
 }
 
-/* A row of dy with the rows of the window from `row` to `end`. `x` is the sample's and unit's. */
+/*
+ * Adds the products of a row of dy with the window's rows from `row` to `end`. `x` is that of the
+ * sample and the unit.
+ */
 static void add_piece(const struct weights_sum *s, const struct piece *piece, const float *dy,
 		      const float *x, int64_t at, int row, int end, float *sums)
 {
@@ -468,7 +474,7 @@ void depthwise_weights(const struct depthwise *d, const struct depthwise_loops *
 	}
 }
 
-/* The channels of a unit from `skip` on: those before are another unit's. */
+/* Stores the channels of a unit from `skip` on; the channels before belong to another unit. */
 static void store(const struct depthwise *d, int lanes, int64_t channel, int64_t skip, float *dw,
 		  float *db, const float *sums)
 {

@@ -1,3 +1,4 @@
+/* The innermost loops of depthwise convolutions, for each instruction set. */
 #include "adapters/native/cpu/kernels/depthwise_loops.h"
 
 #include "adapters/native/cpu/kernels/depthwise.h"
@@ -8,7 +9,7 @@ const int depthwise_rows[DEPTHWISE_WIDTHS] = {2, 2, 3, 1};
 #define VECTOR(lanes)                                                                              \
 	typedef float vector __attribute__((vector_size((lanes)*4), aligned(4), may_alias))
 
-/* `n` points at once, from the j-th on. */
+/* Computes `n` points at once, from the j-th on. */
 #define POINTS(n)                                                                                  \
 	for (; j + (n) <= p->count; j += (n)) {                                                    \
 		vector sum[n];                                                                     \
@@ -97,7 +98,10 @@ LOOPS(avx2, AVX2, 8)
 LOOPS(avx512, AVX512, 16)
 #endif
 
-/* The widest vectors that fit into a block: below eight channels those of every processor do. */
+/*
+ * Chooses the widest vectors that fit into a block; below eight channels, those that every
+ * processor has.
+ */
 const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum instruction_set set)
 {
 	int64_t room = d->x.block < d->y.block ? d->x.block : d->y.block;

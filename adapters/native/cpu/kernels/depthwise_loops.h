@@ -1,4 +1,4 @@
-/* The innermost loops of depthwise.c, one set for each instruction set and width of its vectors. */
+/* The innermost loops of depthwise.c, one set for each instruction set and vector width. */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_LOOPS_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_LOOPS_H
 
@@ -8,7 +8,7 @@
 #define DEPTHWISE_LANES_MAX 16
 
 struct depthwise_tap {
-	const float *in, *weight; /* where the first point finds it; a vector */
+	const float *in, *weight; /* the tap's input at the first point; its weights, a vector */
 };
 
 /* Points of an output row, `to_step` floats apart, whose inputs are `in_step` apart. */
@@ -25,11 +25,11 @@ struct depthwise_points {
 struct depthwise_products {
 	const float *dy, *x;
 	int64_t dy_step, x_step, x_row, tap_step, count;
-	float *sums;	  /* what the first tap adds to; those of a row follow */
-	int64_t sums_row; /* from one row's to the next's */
+	float *sums;	  /* the sums of the first tap; those of a row follow */
+	int64_t sums_row; /* distance between the sums of two rows */
 };
 
-/* Widths of the part of a window that is summed at once, and rows of each. */
+/* Widths of the parts of a window that are summed at once, and the number of rows for each. */
 enum { DEPTHWISE_WIDTHS = 4, DEPTHWISE_ROWS_MAX = 3 };
 extern const int depthwise_widths[DEPTHWISE_WIDTHS], depthwise_rows[DEPTHWISE_WIDTHS];
 

@@ -1,23 +1,26 @@
+/* The loops of the product of few rows, for each instruction set. */
 #include "adapters/native/cpu/kernels/few_rows_gemm.h"
 
 #define BLOCK_MAX 32
-#define VECTORS 2	 /* of a block: the weights of an element are whole cache lines */
-#define TILE_ROWS_MAX 12 /* sums that stay in registers */
+#define VECTORS 2	 /* vectors per block: the weights of an element are whole cache lines */
+#define TILE_ROWS_MAX 12 /* rows whose sums stay in registers */
 /*
- * Products are summed by panels, and then the sums of the panels: one sum over 25088 similar
+ * Products are summed by panels, and then the panels' sums are added. One sum over 25088 similar
  * products rounds most of them in the same direction, so that its error grows with their count.
  */
-#define PANEL 64 /* elements, where several tiles share weights: they stay in the first cache */
-#define PANEL_ALONE 512	    /* where one tile is all */
-#define PREFETCH_BYTES 4096 /* 1024 and 2048 are up to a tenth slower */
+#define PANEL 64 /* elements, if several tiles share weights: these stay in the first cache */
+#define PANEL_ALONE 512	    /* if there is only one tile */
+#define PREFETCH_BYTES 4096 /* with 1024 and 2048 up to a tenth slower */
 
-/* Adds the products of `count` elements: x has `rows` floats for each, w a block, sums rows of a
- * block. */
+/*
+ * Adds the products of `count` elements. For each element x has `rows` floats and w has a block;
+ * `sums` has a block per row.
+ */
 typedef void tile_function(float *sums, const float *x, const float *w, int64_t count);
 
 struct few_rows_loops {
 	int64_t lanes, rows_max;
-	tile_function *tiles[TILE_ROWS_MAX]; /* by rows - 1 */
+	tile_function *tiles[TILE_ROWS_MAX]; /* index: rows - 1 */
 };
 
 #define TILE(set, target, lanes, rows)                                                             \
@@ -108,7 +111,7 @@ int64_t few_rows_block(const struct few_rows_loops *loops)
 	return VECTORS * loops->lanes;
 }
 
-/* Rows are computed in tiles of equal height; what is missing in the last is zero. */
+/* Rows are computed in tiles of equal height; missing rows of the last tile are zero. */
 struct tiles {
 	int64_t count, rows;
 };
@@ -156,7 +159,7 @@ void few_rows_pack(const struct few_rows *s, const struct few_rows_loops *loops,
 	}
 }
 
-/* Rows of sums into y: with the ReLU, without the padding of the last block. */
+/* Stores rows of sums into y, with the ReLU and without the padding of the last block. */
 static void store(const struct few_rows *s, float *y, const float *sums, int64_t block,
 		  int64_t first)
 {

@@ -1,8 +1,9 @@
 /*
- * The product of few rows with many weights: y = x * w + bias. Its time is that of reading the
- * weights from memory, once, so they lie in the order in which they are read, each thread has one
- * stretch of them, and what is needed next is asked for ahead. Needs no library and starts no
- * threads: work is counted in items, and the caller shares the items among its threads.
+ * The product of few rows with many weights: y = x * w + bias. Its time is the time to read the
+ * weights from memory once. So the weights are stored in the order in which they are read, each
+ * thread reads one contiguous part, and the weights needed next are prefetched. Needs no library
+ * and starts no threads: work is counted in items, and the caller shares the items among its
+ * threads.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_FEW_ROWS_GEMM_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_FEW_ROWS_GEMM_H
@@ -17,14 +18,16 @@
 
 struct few_rows_loops;
 
-/* The processor must have the set. */
+/* Returns the loops for an instruction set, which the processor must have. */
 const struct few_rows_loops *few_rows_pick(enum instruction_set set);
-/* Outputs that lie together in the weights: [ceil(outputs / block)][inner][block], the last block
- * padded with anything finite. */
+/*
+ * The number of adjacent outputs in the weights: [ceil(outputs / block)][inner][block]. The last
+ * block is padded with any finite values.
+ */
 int64_t few_rows_block(const struct few_rows_loops *loops);
 
 /*
- * Where x[row][i] is, for i = (c * points + p): row * row_stride + c / block * block_stride +
+ * The address of x[row][i], for i = (c * points + p): row * row_stride + c / block * block_stride +
  * c % block * channel_stride + p * point_stride, in floats. A plain row is one channel.
  */
 struct few_rows_source {
@@ -37,13 +40,13 @@ struct few_rows {
 	bool relu;
 };
 
-/* Floats of the rows as few_rows_product reads them. */
+/* The number of floats of the packed rows that few_rows_product reads. */
 size_t few_rows_packed_floats(const struct few_rows *s, const struct few_rows_loops *loops);
-/* Packs elements first to end - 1 of inner / points channels. */
+/* Packs channels first to end - 1 of the inner / points channels. */
 void few_rows_pack(const struct few_rows *s, const struct few_rows_loops *loops, float *packed,
 		   const float *x, size_t first, size_t end);
 
-/* Blocks first to end - 1 of ceil(outputs / block). y is row-major; bias may be NULL. */
+/* Computes blocks first to end - 1 of ceil(outputs / block). y is row-major; bias may be NULL. */
 void few_rows_product(const struct few_rows *s, const struct few_rows_loops *loops, float *y,
 		      const float *packed, const float *w, const float *bias, size_t first,
 		      size_t end);

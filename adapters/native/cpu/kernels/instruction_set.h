@@ -1,10 +1,11 @@
 /*
- * The instruction sets that our own loops are compiled for, and the best one of this processor.
+ * The instruction sets for which prony's own loops are compiled, and the best one of this
+ * processor.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
 
-/* Narrowest first; a processor with one has those before it. */
+/* Narrowest first; a processor with one has all before it. */
 enum instruction_set {
 	INSTRUCTIONS_BASELINE,
 	INSTRUCTIONS_AVX2,  /* with FMA */
@@ -24,8 +25,10 @@ static inline enum instruction_set instruction_set_best(void)
 	return INSTRUCTIONS_BASELINE;
 }
 
-/* For loops that the compiler makes vectors of. GCC would use half of the registers' width, because
- * older processors lowered their clocks for the full width. */
+/*
+ * For loops that the compiler vectorises. By default GCC uses half of the registers' width, because
+ * older processors lowered their clock for the full width.
+ */
 #define VECTORISED_AVX2 __attribute__((target("avx2,fma")))
 #if defined(__clang__)
 #define VECTORISED_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
@@ -35,24 +38,24 @@ static inline enum instruction_set instruction_set_best(void)
 #endif
 
 /*
- * Before a loop whose outputs may equal inputs element by element, which `restrict` forbids and a
- * run-time overlap test would send to the scalar loop: no iteration needs another.
+ * Precedes a loop whose outputs may equal inputs element by element: no iteration depends on
+ * another. `restrict` would forbid this, and a run-time overlap test would choose the scalar loop.
  */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#pragma clang diagnostic ignored "-Wpass-failed" /* sanitizers keep loops from being vectorised */
+#pragma clang diagnostic ignored "-Wpass-failed" /* with sanitizers loops are not vectorised */
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Before a loop whose few iterations, known here, must lie in registers. */
+/* Precedes a loop with a small constant number of iterations, whose data must stay in registers. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* A loop's body, compiled into one function for each instruction set. */
+/* The body of a loop, compiled into one function for each instruction set. */
 #define BODY static inline __attribute__((always_inline))
 
 #endif

@@ -1,4 +1,6 @@
-/* The loops themselves, and a copy of each for every instruction set. */
+/*
+ * Loops for updates, element-wise gradients, dropout and losses, compiled for each instruction set.
+ */
 #include "adapters/native/cpu/kernels/loops.h"
 
 #include <math.h>
@@ -21,7 +23,7 @@ BODY void relu_grad_body(float *dx, const float *dy, const float *y, size_t n)
 		dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
-/* Order and sign are those of the bits as an integer: positive ones are positive. */
+/* As integers the bits have the same order and sign: positive numbers are positive. */
 BODY void relu_bf16_body(uint16_t *y, const uint16_t *x, size_t n)
 {
 	INDEPENDENT
@@ -133,7 +135,7 @@ BODY void rmsprop_body(float *restrict w, float *restrict v, const float *restri
 
 /*
  * exp for x <= 0 within 2 ulp (Cephes expf: 2^n times a polynomial in the remainder), in operations
- * that vectorise; libm's is a call per element. NaN stays NaN.
+ * that vectorise; libm's needs a call per element. NaN stays NaN.
  */
 BODY float exp_negative(float x)
 {
@@ -212,12 +214,12 @@ BODY double half_squares_body(const float *x, size_t n)
 	{                                                                                          \
 		name##_body arguments;                                                             \
 	}
-/* The same for both types of arrays. */
+/* The same for both element types. */
 #define LOOPS(set, attribute, name, parameters, arguments)                                         \
 	LOOP(set, attribute, name, parameters, arguments)                                          \
 	LOOP(set, attribute, name##_bf16, parameters, arguments)
 
-/* All of them. */
+/* All loops of an instruction set. */
 #define KERNEL_SET(set, attribute)                                                                 \
 	LOOPS(set, attribute, relu, (void *y, const void *x, size_t n), (y, x, n))                 \
 	LOOPS(set, attribute, relu_grad, (void *dx, const void *dy, const void *y, size_t n),      \

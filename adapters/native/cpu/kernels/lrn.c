@@ -1,3 +1,4 @@
+/* Response normalisation, for each instruction set. */
 #include "adapters/native/cpu/kernels/lrn.h"
 
 #include <math.h>
@@ -8,8 +9,9 @@
 #include "adapters/bf16.h"
 
 /*
- * All channels of a position are computed together, so that a window is a few overlapping loads.
- * The gradient computes s again, which is cheaper than reading it from memory.
+ * All channels of a position are computed together, so that a
+ * window is a few overlapping loads. The gradient recomputes s, which is cheaper than reading it
+ * from memory.
  */
 
 enum { ARRAYS = 6, LANES = 16 };
@@ -19,13 +21,13 @@ static int64_t whole_vectors(int64_t floats)
 	return (floats + LANES - 1) / LANES * LANES;
 }
 
-/* Zeros in front of an array of channels, so that it begins where a cache line does. */
+/* The number of zeros in front of an array of channels; they align the array to a cache line. */
 static int64_t lead(const struct lrn *lrn)
 {
 	return whole_vectors(lrn->before + lrn->after);
 }
 
-/* Floats of an array of channels with zeros around. */
+/* The number of floats of an array of channels with the zeros around it. */
 static int64_t room(const struct lrn *lrn)
 {
 	return lead(lrn) + whole_vectors(lrn->channels + lrn->before + lrn->after);
@@ -36,7 +38,7 @@ size_t lrn_scratch_floats(const struct lrn *lrn)
 	return (size_t)(ARRAYS * room(lrn));
 }
 
-/* The channels of the position that begins with element `at` of an array. */
+/* Loads the channels of the position that begins with element `at` of an array. */
 BODY void gather(const struct lrn *lrn, float *to, const void *from, int64_t at)
 {
 	for (int64_t c = 0; c < lrn->channels; c += lrn->block) {
@@ -67,11 +69,11 @@ BODY void scatter(const struct lrn *lrn, void *to, int64_t at, const float *from
 	}
 }
 
-/* sum[c] = sum of from[c - before] to from[c + after]; there are zeros around `from`. */
+/* sum[c] = sum of from[c - before] to from[c + after]; `from` is surrounded by zeros. */
 BODY void window_sum(int64_t channels, int64_t before, int64_t after, float *restrict sum,
 		     const float *restrict from)
 {
-	if (before == 2 && after == 2) { /* AlexNet's and GoogLeNet's, in one pass */
+	if (before == 2 && after == 2) { /* the windows of AlexNet and GoogLeNet, in one pass */
 		for (int64_t c = 0; c < channels; c++)
 			sum[c] = from[c - 2] + from[c - 1] + from[c] + from[c + 1] + from[c + 2];
 		return;
@@ -112,8 +114,7 @@ VECTORISED_AVX2 static void powers_avx2(int64_t channels, float beta, float *res
 	powers(channels, beta, power, s);
 }
 
-/* v^-1/2 to within two units in the last place: 14 bits by table, the others by one step of
- * Newton's. */
+/* v^-1/2 within 2 ulp: 14 bits by table, the others by one Newton step. */
 VECTORISED_AVX512 static inline __m512 reciprocal_root(__m512 v)
 {
 	__m512 r = _mm512_rsqrt14_ps(v), half = _mm512_mul_ps(v, _mm512_set1_ps(0.5f));
@@ -144,7 +145,7 @@ VECTORISED_AVX512 static void powers_avx512(int64_t channels, float beta, float 
 typedef void powers_function(int64_t channels, float beta, float *restrict power,
 			     const float *restrict s);
 
-/* s and s^-beta of every channel; `squares` is scratch with zeros around. */
+/* s and s^-beta of every channel; `squares` is scratch surrounded by zeros. */
 BODY void factors(const struct lrn *lrn, powers_function *to_power, const float *restrict x,
 		  float *restrict squares, float *restrict s, float *restrict power)
 {
@@ -156,7 +157,7 @@ BODY void factors(const struct lrn *lrn, powers_function *to_power, const float 
 	to_power(lrn->channels, lrn->beta, power, s);
 }
 
-/* Where position `i` of all samples begins. */
+/* The first element of position `i`, counted through all samples. */
 static int64_t place(const struct lrn *lrn, int64_t i)
 {
 	return i / lrn->positions * lrn->sample_stride + i % lrn->positions * lrn->position_stride;

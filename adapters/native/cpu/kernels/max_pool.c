@@ -1,3 +1,4 @@
+/* The gradient of max-pooling, for each instruction set. */
 #include "adapters/native/cpu/kernels/max_pool.h"
 
 #ifdef __x86_64__
@@ -36,8 +37,10 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 		p->inner = -1;
 }
 
-/* Vectors of one width. Nothing of them is an argument or a result: a caller without the
- * instruction set would pass it in another way. */
+/*
+ * Types of vectors of one width. They are never arguments or results: callers compiled without the
+ * instruction set would pass them differently.
+ */
 #define VECTORS(lanes)                                                                             \
 	typedef float vector __attribute__((vector_size((lanes)*4)));                              \
 	typedef int32_t bits __attribute__((vector_size((lanes)*4)))
@@ -55,7 +58,7 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 #define LOAD_f32(set, address) (*(const memory_f32 *)(const void *)(address))
 #define STORE_f32(set, address, x) (*(memory_f32 *)(void *)(address) = (x))
 #define LOAD_bf16(set, address) ((vector)((words)WIDEN16_##set(address) << 16))
-/* As bf16_from_float. */
+/* Rounds like bf16_from_float. */
 #define STORE_bf16(set, address, x)                                                                \
 	do {                                                                                       \
 		words raw = (words)(x), number = (words)((x) == (x));                              \
@@ -65,7 +68,7 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 		*(memory_bf16 *)(void *)(address) = NARROW_##set(raw);                             \
 	} while (0)
 
-/* Conversions of integers. GCC 12 takes the general ones apart. */
+/* Conversions of integers. GCC 12 splits the generic conversion into scalar code. */
 #define WIDEN8_baseline(address)                                                                   \
 	__builtin_convertvector(*(const memory_u8 *)(const void *)(address), bits)
 #define WIDEN16_baseline(address)                                                                  \
@@ -109,17 +112,19 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 		STORE_##type(set, dx, sum);                                                        \
 	}
 
-/* Vectors of channels of a point; the last begins early enough to be whole: what it shares with the
- * one before is written twice, alike. */
+/*
+ * Walks over a point's channels in vectors. The last vector starts early enough to be whole: the
+ * channels that it shares with the previous one are written twice, with the same values.
+ */
 #define CHANNELS(c, lanes)                                                                         \
 	for (int64_t c = 0; c<channels; c = c + 2 * (lanes)> channels && c + (lanes) < channels    \
 				    ? channels - (lanes)                                           \
 				    : c + (lanes))
 
 /*
- * `count` times `stride` points of a row under which no window is missing: windows that are `rows`
- * high, of which the last begins at the first point, at `dy` and `at`. With what is constant where
- * it is called, the taps are constants of the loop.
+ * Computes `count` times `stride` points of a row that have all their windows. Windows are `rows`
+ * high; the last window begins at the first point, at `dy` and `at`. If the caller passes
+ * constants, the taps are constants in the loop.
  */
 #define INNER(set, target, type, element, lanes)                                                   \
 	target static inline __attribute__((always_inline)) void inner_##type##_##set##_##lanes(   \
@@ -158,7 +163,10 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 		}                                                                                  \
 	}
 
-/* Windows of those sizes and strides over a row: where one loop of the most common ones is. */
+/*
+ * Calls the loop for windows of this size, stride and height over a row; used for the most common
+ * windows.
+ */
 #define CASE(set, type, lanes, size, step, high)                                                   \
 	if (p->kernel_width == (size) && p->strides[0] == (step) && p->strides[1] == (step) &&     \
 	    down->count == (high)) {                                                               \

@@ -1,28 +1,29 @@
+/* Winograd convolutions: blocks of tiles, and the loops for each instruction set. */
 #include "adapters/native/cpu/kernels/winograd.h"
 
 #include <string.h>
 
-#define POSITIONS 16 /* of a transformed tile */
+#define POSITIONS 16 /* positions of a transformed tile */
 /*
- * Tiles that are transformed at once. Many, for all windows are read once for each such block; few,
- * for what they become is written and read again: at least as many as make the windows' reading a
- * part of the multiplications, and above that what the second cache holds.
+ * The number of tiles that are transformed at once. It must be large, because all windows are read
+ * once for each block, and small, because the transformed tiles are written and read again. The
+ * minimum makes the time to read the windows a fraction of the multiplications; above it the limit
+ * is the second cache.
  */
 #define BLOCK_TILES_MIN 96
 #define BLOCK_TILES_MOST 384
 #define BLOCK_BYTES ((int64_t)1 << 20)
-/* Floats between positions beyond what they hold: else 16 stores meet in one set of the first
- * cache. */
+/* Extra floats between positions: without them 16 stores use the same set of the first cache. */
 #define APART 48
 
-/* Where a tile lies. */
+/* The place of a tile. */
 struct place {
 	int64_t image, at[2];
 };
 
-/* A block of tiles while it is computed. */
+/* A block of tiles during its computation. */
 struct block {
-	int64_t room;		    /* tiles, with those that fill the last product */
+	int64_t room;		    /* tiles, including those that fill the last product */
 	int64_t v_stride, m_stride; /* floats between positions of inputs and of products */
 };
 
@@ -111,8 +112,10 @@ void winograd_weights(const struct winograd *c, const struct winograd_loops *loo
 	}
 }
 
-/* Tiles of a block, so that the blocks of a share are equal: a multiple of 4 and at least 8, which
- * products of many and of few rows make up. */
+/*
+ * The number of tiles per block, so that the blocks of a share are equal. It is a multiple of 4 and
+ * at least 8, so that products of many and of few rows cover it.
+ */
 static int64_t block_tiles(const struct winograd *c, size_t shares)
 {
 	int64_t most =
@@ -155,7 +158,7 @@ static struct place place_of(const struct winograd *c, int64_t tile)
 			      .at = {tile % image / columns, tile % columns}};
 }
 
-/* One product for each position: tiles x channels by channels x outputs. `tiles` of them count. */
+/* One product per position: tiles x channels by channels x outputs. Only `tiles` tiles are used. */
 static void multiply(const struct winograd *c, const struct winograd_loops *loops,
 		     const struct block *b, float *m, const float *v, const float *u, int64_t tiles)
 {

@@ -1,7 +1,8 @@
 /*
- * The loops of winograd.c for one instruction set, included by it for each: LANES floats of a
- * vector, ROWS tiles of a product in registers, or ROWS_FEW; NAME(x) is x with the set's name,
- * TARGET its attribute. Without them it is empty: every header compiles alone.
+ * The loops of winograd.c for one instruction set; winograd.c includes this file for each. LANES:
+ * floats of a vector; ROWS and ROWS_FEW: tiles of a product in registers; NAME(x): x with the set's
+ * name; TARGET: the set's attribute. Without these macros the file is empty, so that every header
+ * compiles alone.
  */
 
 #ifdef LANES
@@ -9,7 +10,7 @@
 typedef float NAME(vector) __attribute__((vector_size(LANES * 4), may_alias));
 typedef int32_t NAME(mask) __attribute__((vector_size(LANES * 4), may_alias));
 
-/* One dimension of an input tile: four values, `stride` vectors apart. */
+/* Transforms one dimension of an input tile: four values, `stride` vectors apart. */
 #define INPUT_1D(d, at, stride)                                                                    \
 	do {                                                                                       \
 		NAME(vector) a = d[at], b = d[at + stride];                                        \
@@ -21,7 +22,7 @@ typedef int32_t NAME(mask) __attribute__((vector_size(LANES * 4), may_alias));
 		d[at + 3 * stride] = b - f;                                                        \
 	} while (0)
 
-/* v[position * stride] = B' x B of the 4x4 vectors at x, rows `row` floats apart. */
+/* v[position * stride] = B' x B of the 4x4 vectors at x, whose rows are `row` floats apart. */
 TARGET static inline void NAME(input_tile)(float *v, int64_t stride, const float *x, int64_t row)
 {
 	NAME(vector) d[16];
@@ -33,7 +34,7 @@ TARGET static inline void NAME(input_tile)(float *v, int64_t stride, const float
 	UNROLL for (int p = 0; p < 16; p++) * (NAME(vector) *)(v + p * stride) = d[p];
 }
 
-/* What a tile at the border has of the image, with zeros around it. */
+/* Copies the part of a border tile that is inside the image, with zeros around it. */
 TARGET static void NAME(border)(float patch[16 * LANES], const float *x, int64_t row,
 				const int64_t from[2], const int64_t in[2])
 {
@@ -51,7 +52,7 @@ TARGET static void NAME(border)(float patch[16 * LANES], const float *x, int64_t
 	}
 }
 
-/* Tile number `t` of a block into v[position][channel block][tile]. */
+/* Transforms tile number `t` of a block into v[position][channel block][tile]. */
 TARGET static void NAME(input)(const struct winograd *c, const struct block *b, float *v,
 			       const float *x, const struct place *tile, int64_t t)
 {
@@ -73,7 +74,7 @@ TARGET static void NAME(input)(const struct winograd *c, const struct block *b, 
 	}
 }
 
-/* G g of a row or column of a window, three values to four. */
+/* G g of a row or column of a window: three values become four. */
 TARGET static inline void NAME(window_1d)(NAME(vector) * to, int to_stride, const NAME(vector) * g,
 					  int stride)
 {
@@ -86,9 +87,9 @@ TARGET static inline void NAME(window_1d)(NAME(vector) * to, int to_stride, cons
 }
 
 /*
- * A block of LANES inputs by a vector of outputs: u[position * stride + input * 2 * LANES] = G g G'
- * of the windows w[tap][input][output], or, flipped, of w[tap][output][input] with the taps in
- * reverse. Zeros where w is NULL.
+ * Transforms the windows of LANES inputs and a vector of outputs: u[position * stride + input * 2 *
+ * LANES] = G g G' of w[tap][input][output], or, flipped, of w[tap][output][input] with the taps in
+ * reverse order. Zeros if w is NULL.
  */
 TARGET static void NAME(windows)(float *u, int64_t stride, const float *w, bool flipped)
 {
@@ -119,8 +120,10 @@ TARGET static void NAME(windows)(float *u, int64_t stride, const float *w, bool 
 	}
 }
 
-/* `rows` tiles times a panel of two vectors of outputs, over all channels: x[channel block][tile],
- * u[channel][output], m[output block][tile]. */
+/*
+ * Multiplies `rows` tiles by a panel of two vectors of outputs, over all channels: x[channel
+ * block][tile], u[channel][output], m[output block][tile].
+ */
 TARGET static inline __attribute__((always_inline)) void
 NAME(product)(float *m, const float *x, const float *u, int64_t blocks, int64_t stride, int rows)
 {
@@ -193,7 +196,7 @@ TARGET static inline void NAME(output_tile)(const struct winograd *c, float *y, 
 	}
 }
 
-/* Tile number `t` of a block from m[position][output block][tile]. */
+/* Transforms tile number `t` of a block back from m[position][output block][tile]. */
 TARGET static void NAME(output)(const struct winograd *c, const struct block *b, float *y,
 				const float *m, const float *bias, const struct place *tile,
 				int64_t t)
