@@ -27,11 +27,9 @@ struct mx_state {
 	struct mx_profile profile;
 };
 
-/*
- * libgomp reads OMP_NUM_THREADS once, when it is loaded. MXNet checks at the same moment whether
+/* libgomp reads OMP_NUM_THREADS once, when it is loaded. MXNet checks at the same moment whether
  * the variable is set; if not, it uses half the cores on x86, because of hyper-threads. The process
- * is already bound to the cores that the recipe requests; open sets and checks the number again.
- */
+ * is already bound to the cores that the recipe requests; open sets and checks the number again. */
 static void set_environment(void)
 {
 	cpu_set_t cores;
@@ -184,13 +182,11 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 		status = mx_check(api, api->MXNDArrayWaitAll(), "wait for the engine", err);
 	if (status != PRONY_OK)
 		return status;
-	/*
-	 * MXNet copies large arrays with OpenMP on the calling thread, which is this one, and
+	/* MXNet copies large arrays with OpenMP on the calling thread, which is this one, and
 	 * libgomp then keeps a second team. With more threads than processors libgomp shortens its
 	 * spinning (gomp_throttled_spin_count): the engine's own team then slept at the end of each
 	 * parallel region, and LeNet's training took 22 ms instead of 12. A script that gets its
-	 * batches from MXNet does not have this problem.
-	 */
+	 * batches from MXNet does not have this problem. */
 	if (!pthread_equal(visit.thread, pthread_self()))
 		api->omp_set_num_threads(1);
 	*effective = (struct effective){

@@ -1,8 +1,6 @@
-/*
- * The functions of MXNet's C interface that prony calls (include/mxnet/c_api.h and
+/* The functions of MXNet's C interface that prony calls (include/mxnet/c_api.h and
  * include/nnvm/c_api.h of 1.9.1), with prony's own prototypes, so that a build does not need
- * MXNet's headers. Every function returns 0, or -1 with the text of MXGetLastError.
- */
+ * MXNet's headers. Every function returns 0, or -1 with the text of MXGetLastError. */
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_API_H
 #define PRONY_ADAPTERS_MXNET_MXNET_API_H
 
@@ -133,21 +131,17 @@ struct mx_api {
 	struct mx_context device;		  /* the device of arrays and executors */
 };
 
-/*
- * Loads the library for the device CPU. PRONY_MISSING when it cannot be loaded, lacks a function or
- * has another version than 1.9.
- */
+/* Loads the library for the device CPU. PRONY_MISSING when it cannot be loaded, lacks a function or
+ * has another version than 1.9. */
 enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error *err);
 
 /* Turns a return code into a status; `what` names the attempted action. */
 enum prony_status mx_check(const struct mx_api *api, int result, const char *what,
 			   struct error *err);
 
-/*
- * Creates an fp32 array on the device with the shape `shape`, filled from `data`, or with zeros if
+/* Creates an fp32 array on the device with the shape `shape`, filled from `data`, or with zeros if
  * that is NULL. PRONY_UNSUPPORTED for shapes with more than 2^31 - 1 elements, the limit of this
- * build of MXNet.
- */
+ * build of MXNet. */
 enum prony_status mx_array_new(const struct mx_api *api, const struct shape *shape,
 			       const float *data, struct mx_ndarray **out, struct error *err);
 

@@ -65,10 +65,8 @@ static struct mx_symbol *step(struct translation *t, const struct elementwise_st
 		     MX_IN(x, symbols[step->inputs[1]]), NULL);
 }
 
-/*
- * The row's decomposition into MXNet's operators; returns the number of steps, 0 without a
- * decomposition.
- */
+/* The row's decomposition into MXNet's operators; returns the number of steps, 0 without a
+ * decomposition. */
 static int steps_of(const struct node *node, struct elementwise_step *steps)
 {
 	const struct elementwise *row = operator_row(node->op)->elementwise;
@@ -158,12 +156,10 @@ static bool whole_blocks(const struct translation *t, const struct node *node)
 	return true;
 }
 
-/*
- * MXNet 1.9 splits the gradient in its memory layout, and fails with "could not construct a
+/* MXNet 1.9 splits the gradient in its memory layout, and fails with "could not construct a
  * sub-memory" if the layout has blocks that two parts share. The gradient of slice_axis, which here
  * takes the whole tensor, has a plain layout. Operators that may overwrite their input (Reshape, a
- * product) would keep the blocks.
- */
+ * product) would keep the blocks. */
 struct mx_symbol *mx_concat(struct translation *t, const struct node *node)
 {
 	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
@@ -234,10 +230,8 @@ struct mx_symbol *mx_arithmetic(struct translation *t, const struct node *node)
 				mx_shape(t->graph, node->inputs[1])) != 0;
 	struct mx_symbol *a = mx_in(t, 0), *b = mx_in(t, 1);
 
-	/*
-	 * The fusion of a sum into the preceding convolution expects another value as the other
-	 * operand. It fails if both operands are the convolution's output.
-	 */
+	/* The fusion of a sum into the preceding convolution expects another value as the other
+	 * operand. It fails if both operands are the convolution's output. */
 	if (node->op == OP_ADD && a == b)
 		return mx_scalar(t, "", "_mul_scalar", a, 2);
 	return mx_op(t, "", types[node->op][same], MX_IN(a, b), NULL);

@@ -36,10 +36,8 @@ struct mx_symbol *mx_conv(struct translation *t, const struct node *node)
 			     mx_bool(!mx_has_bias(node))));
 }
 
-/*
- * The output size that MXNet computes. Its "full" rounds up and ignores where the last window
- * begins.
- */
+/* The output size that MXNet computes. Its "full" rounds up and ignores where the last window
+ * begins. */
 static int64_t pooled(int64_t size, int64_t pads, int64_t kernel, int64_t stride, bool full)
 {
 	return (size + pads - kernel + (full ? stride - 1 : 0)) / stride + 1;
@@ -52,10 +50,8 @@ struct pool_plan {
 	bool full, padded;
 };
 
-/*
- * Whether MXNet has the same number of windows if the padding at the beginning is used on both
- * sides.
- */
+/* Whether MXNet has the same number of windows if the padding at the beginning is used on both
+ * sides. */
 static bool same_windows(const struct graph *graph, const struct node *node, bool full)
 {
 	const struct shape *x = mx_shape(graph, node->inputs[0]);
@@ -70,11 +66,9 @@ static bool same_windows(const struct graph *graph, const struct node *node, boo
 	return true;
 }
 
-/*
- * Values beyond the end of the input do not affect a maximum or a mean without padding. There only
+/* Values beyond the end of the input do not affect a maximum or a mean without padding. There only
  * the number of windows matters, and either rounding may produce it. Otherwise the padding becomes
- * a Pad node; for a maximum it extends as far as the last window reaches.
- */
+ * a Pad node; for a maximum it extends as far as the last window reaches. */
 static void plan_pool(const struct graph *graph, const struct node *node, bool ends_matter,
 		      struct pool_plan *plan)
 {

@@ -1,8 +1,6 @@
-/*
- * Reads a RecordIO file as MXNet's own example image-classification/common/data.py does: shuffled
+/* Reads a RecordIO file as MXNet's own example image-classification/common/data.py does: shuffled
  * by its index, decoded by the iterator's threads, prefetched. python/own_loader.py describes the
- * requirements for the loaders of all frameworks.
- */
+ * requirements for the loaders of all frameworks. */
 #include "adapters/mxnet/mxnet_loader.h"
 
 #include <inttypes.h>

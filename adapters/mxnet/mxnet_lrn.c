@@ -1,9 +1,7 @@
-/*
- * Translates local response normalisation. Evaluation uses MXNet's own operator. In training its
+/* Translates local response normalisation. Evaluation uses MXNet's own operator. In training its
  * gradient is wrong between convolutions or pools (docs/frameworks-c.md), so the function is
  * composed of operators with correct gradients: a mean over neighbouring channels is a pool over
- * channels.
- */
+ * channels. */
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
 void mx_refuse_lrn(const struct graph *graph, const struct node *node, struct strbuf *reasons)
@@ -14,10 +12,8 @@ void mx_refuse_lrn(const struct graph *graph, const struct node *node, struct st
 		mx_refuse(reasons, node, "an input without height and width");
 }
 
-/*
- * The mean of the squares of `size` channels around each channel, with zeros beyond the first and
- * the last.
- */
+/* The mean of the squares of `size` channels around each channel, with zeros beyond the first and
+ * the last. */
 static struct mx_symbol *mean_of_squares(struct translation *t, const struct node *node)
 {
 	const struct shape *shape = mx_shape(t->graph, node->inputs[0]);
@@ -34,10 +30,8 @@ static struct mx_symbol *mean_of_squares(struct translation *t, const struct nod
 	return mx_op(t, "places", "Reshape", &x, 1, mx_text(t, "shape=%s", mx_list(d, 4).text));
 }
 
-/*
- * MXNet's alpha is divided by the size, as in ONNX (src/operator/nn/lrn-inl.h). The composed form
- * is x (bias + alpha mean)^-beta.
- */
+/* MXNet's alpha is divided by the size, as in ONNX (src/operator/nn/lrn-inl.h). The composed form
+ * is x (bias + alpha mean)^-beta. */
 struct mx_symbol *mx_lrn(struct translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;

@@ -53,10 +53,8 @@ static enum prony_status list_names(const struct mx_api *api, struct mx_symbol *
 	return PRONY_OK;
 }
 
-/*
- * Names and shapes of the arguments that are values of the network, in MXNet's format: the dims are
- * concatenated. MXNet infers the other arguments of recurrent layers.
- */
+/* Names and shapes of the arguments that are values of the network, in MXNet's format: the dims are
+ * concatenated. MXNet infers the other arguments of recurrent layers. */
 struct known {
 	uint32_t count;
 	const char **names;
@@ -144,10 +142,8 @@ static enum prony_status compare_shapes(const struct graph *graph, const struct 
 	return PRONY_OK;
 }
 
-/*
- * The product of the dimensions from `first` on of the output or variable `name` + `suffix`; -1
- * when there is none.
- */
+/* The product of the dimensions from `first` on of the output or variable `name` + `suffix`; -1
+ * when there is none. */
 static int64_t inferred_elements(const struct inferred *inferred, const char *name,
 				 const char *suffix, int first)
 {

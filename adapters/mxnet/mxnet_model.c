@@ -233,10 +233,8 @@ static enum prony_status list_statistics(const struct mx_model *model, struct ar
 	return status;
 }
 
-/*
- * `shared` lends its memory pool: steps run one after the other, so only one program's activations
- * are needed at a time.
- */
+/* `shared` lends its memory pool: steps run one after the other, so only one program's activations
+ * are needed at a time. */
 static enum prony_status bind(const struct mx_model *model, const struct mx_slot *bound,
 			      struct mx_program *program, struct mx_executor *shared,
 			      struct error *err)

@@ -6,22 +6,18 @@
 #include "adapters/mxnet/mxnet_symbol.h"
 #include "bundle/recipe.h"
 
-/*
- * The number of weights per fused update call: the default of MXNet's own optimisers
- * (MXNET_OPTIMIZER_AGGREGATION_SIZE).
- */
+/* The number of weights per fused update call: the default of MXNet's own optimisers
+ * (MXNET_OPTIMIZER_AGGREGATION_SIZE). */
 #define MX_UPDATE_GROUP 4
 #define MX_UPDATE_ARRAYS 3 /* weight, gradient, optimiser state */
 #define MX_UPDATE_OPTIONS 6
 
-/*
- * In evaluation each executor keeps reordered copies of the weights. Up to this size every slot has
+/* In evaluation each executor keeps reordered copies of the weights. Up to this size every slot has
  * its own executor on the slot's batch, and a step copies nothing. Above it there is one executor,
  * and a step first copies the slot's batch to it, as MXNet's own Module does: a user's process does
  * not hold eight copies of the weights, and networks of that size compute for milliseconds on an
  * image that is copied in about ten microseconds. Recurrent layers also use one executor, because
- * their operator keeps the data for its backward pass outside the memory that executors share.
- */
+ * their operator keeps the data for its backward pass outside the memory that executors share. */
 #define MX_SHARED_WEIGHTS_BYTES (16 << 20)
 
 struct mx_parameter {
@@ -79,10 +75,8 @@ struct mx_model {
 	bool loss, train;
 };
 
-/*
- * Builds the network for the recipe's stage. On failure the model is half-built and must be
- * released.
- */
+/* Builds the network for the recipe's stage. On failure the model is half-built and must be
+ * released. */
 enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api,
 				const struct graph *graph, const struct recipe *recipe,
 				const struct tensor_set *weights, struct error *err);
@@ -91,11 +85,9 @@ void mx_model_release(struct mx_model *model);
 /* The program that runs a slot's batch. */
 struct mx_program *mx_model_program(const struct mx_model *model, int slot);
 
-/*
- * Creates programs on the model's arrays, as many as the model has. Their list is valid until the
+/* Creates programs on the model's arrays, as many as the model has. Their list is valid until the
  * model is released. If `shared` is not NULL, its programs lend them their memory and must be
- * released after them. *out is set on failure too, to the programs created so far.
- */
+ * released after them. *out is set on failure too, to the programs created so far. */
 enum prony_status mx_model_bind(struct mx_model *model, struct mx_executor *shared,
 				struct mx_program **out, struct error *err);
 /* Frees executors and heads, but not the list. */

@@ -1,10 +1,8 @@
-/*
- * Profiles from MXNet's own profiler. Its engine reports an operator's name and time, but not its
+/* Profiles from MXNet's own profiler. Its engine reports an operator's name and time, but not its
  * node in the network. Only executors with a callback after each node give the node: they run the
  * nodes one by one, while others pass many at once to the engine. So a second set of executors
  * replaces the first, the callback waits for each node, and the operators that the engine ran
- * before the end of the wait belong to that node.
- */
+ * before the end of the wait belong to that node. */
 #include "adapters/mxnet/mxnet_profile.h"
 
 #include <stdlib.h>
@@ -41,10 +39,8 @@ static void add_mark(struct mx_profile *profile, const char *node, size_t length
 	profile->nodes++;
 }
 
-/*
- * Called for each output of each node when it is passed to the engine: "conv1_output",
- * "fc_backward_output0". This function owns the array.
- */
+/* Called for each output of each node when it is passed to the engine: "conv1_output",
+ * "fc_backward_output0". This function owns the array. */
 static void ran_node(const char *output, struct mx_ndarray *array, void *context)
 {
 	struct mx_profile *profile = context;

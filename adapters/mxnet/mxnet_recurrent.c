@@ -6,10 +6,8 @@
 
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
-/*
- * The number of elements of the node's inputs w, r and b; the vector has b twice. mx_array_new
- * refuses sizes that are too large for an array.
- */
+/* The number of elements of the node's inputs w, r and b; the vector has b twice. mx_array_new
+ * refuses sizes that are too large for an array. */
 static int64_t packed_elements(const struct graph *graph, const struct node *node)
 {
 	static const int parts[] = {1, 2, 3, 3};
@@ -149,10 +147,8 @@ static struct mx_symbol *argument(struct translation *t, const char *suffix)
 	return mx_variable(t, mx_text(t, "%s%s", t->node->name, suffix));
 }
 
-/*
- * The layer returns (output, state after the last step[, cells]). The output is time x batch x
- * features; the state is batch x hidden.
- */
+/* The layer returns (output, state after the last step[, cells]). The output is time x batch x
+ * features; the state is batch x hidden. */
 struct mx_symbol *mx_recurrent(struct translation *t, const struct node *node)
 {
 	const struct shape *y = mx_shape(t->graph, node->outputs[0]);

@@ -3,10 +3,8 @@
 
 #include "adapters/mxnet/mxnet_translate_internal.h"
 
-/*
- * For each operator: why a node cannot be translated to MXNet (NULL: it always can), and its
- * translation.
- */
+/* For each operator: why a node cannot be translated to MXNet (NULL: it always can), and its
+ * translation. */
 static const struct row {
 	mx_refusal *refuse;
 	mx_translator *translate;
@@ -77,10 +75,8 @@ void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 	}
 }
 
-/*
- * Groups the heads, the symbols of the logits and the loss. It makes a copy, because the
- * translation frees all its symbols.
- */
+/* Groups the heads, the symbols of the logits and the loss. It makes a copy, because the
+ * translation frees all its symbols. */
 static enum prony_status finish(struct translation *t, struct mx_symbol **out, struct error *err)
 {
 	const struct node logits = {.name = "prony.logits"};

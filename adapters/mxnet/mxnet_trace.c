@@ -11,10 +11,8 @@
 
 #define DIGITS_MAX 18 /* digits of an integer that the JSON reader always accepts */
 
-/*
- * Keeps the last digits of a number that has too many. Such a number is an identifier and is not
- * used in arithmetic.
- */
+/* Keeps the last digits of a number that has too many. Such a number is an identifier and is not
+ * used in arithmetic. */
 static void shorten(char *digits, size_t count)
 {
 	size_t blank = count > DIGITS_MAX ? count - DIGITS_MAX : 0;

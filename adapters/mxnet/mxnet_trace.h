@@ -19,12 +19,10 @@ struct mx_trace {
 	size_t count;
 };
 
-/*
- * Reads the operators of a profile of MXNet 1.9: events of category "operator", each begin "B"
+/* Reads the operators of a profile of MXNet 1.9: events of category "operator", each begin "B"
  * directly followed by its end "E". The file is not quite JSON: the second file of a process begins
  * with a comma, and thread numbers have 64 bits. `text` is changed. Lists and names are allocated
- * in `arena`. PRONY_INVALID if the text is not such a file.
- */
+ * in `arena`. PRONY_INVALID if the text is not such a file. */
 enum prony_status mx_trace_read(char *text, size_t length, struct arena *arena,
 				struct mx_trace *out, struct error *err);
 

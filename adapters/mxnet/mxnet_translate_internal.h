@@ -1,8 +1,6 @@
-/*
- * Private to the translation of a graph into an MXNet symbol. The translation stores its first
+/* Private to the translation of a graph into an MXNet symbol. The translation stores its first
  * error, and later calls do nothing. So the translation of an operator is a plain sequence of calls
- * that create MXNet's operators.
- */
+ * that create MXNet's operators. */
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_TRANSLATE_INTERNAL_H
 #define PRONY_ADAPTERS_MXNET_MXNET_TRANSLATE_INTERNAL_H
 
@@ -27,10 +25,8 @@ struct translation {
 	struct error error;
 };
 
-/*
- * The largest number of symbols that the translation of one node creates, without the variables of
- * the graph's values.
- */
+/* The largest number of symbols that the translation of one node creates, without the variables of
+ * the graph's values. */
 #define MX_SYMBOLS_PER_NODE ELEMENTWISE_MAX_STEPS
 
 /* A list of inputs, written in the call. */
@@ -39,11 +35,9 @@ struct translation {
 		(int)(sizeof((struct mx_symbol *const[]){__VA_ARGS__}) /                           \
 		      sizeof(struct mx_symbol *))
 
-/*
- * Creates an MXNet node, owned by the translation. It is the graph's node under its own name
+/* Creates an MXNet node, owned by the translation. It is the graph's node under its own name
  * (suffix ""), or an intermediate node "NODE.SUFFIX". Inputs are in the order of MXNet's operator;
- * options are "kernel=(3,3) no_bias=True" (NULL: none).
- */
+ * options are "kernel=(3,3) no_bias=True" (NULL: none). */
 struct mx_symbol *mx_op(struct translation *t, const char *suffix, const char *type,
 			struct mx_symbol *const *inputs, int count, const char *options);
 /* The node itself as an operator on its first input. */
@@ -64,10 +58,8 @@ struct mx_list mx_list(const int64_t *items, int count); /* "(2,3,)" */
 struct mx_list mx_pair(const int64_t two[2]);		 /* "(2,3)" */
 const char *mx_bool(bool value);
 
-/*
- * Input i of the node, and all its inputs (room for NODE_MAX_INPUTS). Variables are created at
- * their first use.
- */
+/* Input i of the node, and all its inputs (room for NODE_MAX_INPUTS). Variables are created at
+ * their first use. */
 struct mx_symbol *mx_in(struct translation *t, int i);
 int mx_all_in(struct translation *t, struct mx_symbol **out);
 struct mx_symbol *mx_variable(struct translation *t, const char *name);

@@ -14,10 +14,8 @@
 #include "adapters/native/lower/lowering.h"
 #include "base/strbuf.h"
 
-/*
- * A rectangle of an array, for strided copies: the offset of its first element, and the distance of
- * neighbours in each dimension. In elements.
- */
+/* A rectangle of an array, for strided copies: the offset of its first element, and the distance of
+ * neighbours in each dimension. In elements. */
 struct box {
 	int64_t start, strides[TENSOR_MAX_RANK];
 };
@@ -26,19 +24,15 @@ struct backend {
 	const char *device;  /* the device word of recipes: "cpu" */
 	size_t device_bytes; /* of struct device, zeroed before probe */
 
-	/*
-	 * Like the members of struct adapter with these names. close is also called after a failed
-	 * probe.
-	 */
+	/* Like the members of struct adapter with these names. close is also called after a failed
+	 * probe. */
 	enum prony_status (*probe)(struct device *device, const char *library, struct probe *found,
 				   struct error *err);
 	enum prony_status (*open)(struct device *device, const struct recipe *recipe,
 				  struct effective *effective, struct error *err);
 	void (*close)(struct device *device);
-	/*
-	 * Whether it computes the operator itself; lower/ handles those that only move or rename
-	 * data.
-	 */
+	/* Whether it computes the operator itself; lower/ handles those that only move or rename
+	 * data. */
 	bool (*knows)(enum op op);
 	/* Adds the reasons why it cannot run a recipe, or a node whose operator it knows. */
 	void (*supports)(const struct recipe *recipe, struct strbuf *reasons);
@@ -63,10 +57,8 @@ struct backend {
 	void (*fill)(struct lowering *l, const char *name, int operand, double value);
 	/* Appends the update of all parameters. */
 	void (*update)(struct lowering *l);
-	/*
-	 * Called after the last node: fills l->types with the precision of each product.
-	 * PRONY_UNSUPPORTED if the recipe asks for bf16 and no product uses it.
-	 */
+	/* Called after the last node: fills l->types with the precision of each product.
+	 * PRONY_UNSUPPORTED if the recipe asks for bf16 and no product uses it. */
 	enum prony_status (*check_types)(struct lowering *l, struct error *err);
 	/* Releases the backend's data of nodes. */
 	void (*release_node)(const struct lowering *l, struct node_state *state);
@@ -94,20 +86,16 @@ struct backend {
 	/* Zeroed memory of the device; NULL when there is none left. */
 	void *(*allocate)(struct device *device, size_t bytes);
 	void (*free)(struct device *device, void *memory);
-	/*
-	 * Copies between an operand and a host array in a layout without a blob, and between
-	 * operands. Called outside steps; finished on return.
-	 */
+	/* Copies between an operand and a host array in a layout without a blob, and between
+	 * operands. Called outside steps; finished on return. */
 	enum prony_status (*copy_in)(struct program *program, int operand,
 				     const struct layout *layout, const void *from,
 				     struct error *err);
 	enum prony_status (*copy_out)(struct program *program, int operand,
 				      const struct layout *layout, void *to, struct error *err);
 	enum prony_status (*convert)(struct program *program, int from, int to, struct error *err);
-	/*
-	 * Prepares an array of a batch. *address is the address that commands read, `data` itself
-	 * or memory of the device; it stays the same for a slot from its first call on.
-	 */
+	/* Prepares an array of a batch. *address is the address that commands read, `data` itself
+	 * or memory of the device; it stays the same for a slot from its first call on. */
 	enum prony_status (*feed)(struct program *program, int slot, int input, void *data,
 				  size_t bytes, void **address, struct error *err);
 

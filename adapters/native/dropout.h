@@ -1,7 +1,5 @@
-/*
- * Selects the elements that a dropout node drops: the same on every backend and with any number of
- * threads.
- */
+/* Selects the elements that a dropout node drops: the same on every backend and with any number of
+ * threads. */
 #ifndef PRONY_ADAPTERS_NATIVE_DROPOUT_H
 #define PRONY_ADAPTERS_NATIVE_DROPOUT_H
 

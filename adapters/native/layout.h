@@ -1,7 +1,5 @@
-/*
- * The layout of an array in memory. Planning reads strides; properties that strides cannot express,
- * such as blocks, are in the backend's own description.
- */
+/* The layout of an array in memory. Planning reads strides; properties that strides cannot express,
+ * such as blocks, are in the backend's own description. */
 #ifndef PRONY_ADAPTERS_NATIVE_LAYOUT_H
 #define PRONY_ADAPTERS_NATIVE_LAYOUT_H
 

@@ -169,8 +169,7 @@ struct command *program_command(struct program *program, const char *name, const
 	return command;
 }
 
-/*
- * Finds the range of commands during which each operand's memory is in use. Only parameters and
+/* Finds the range of commands during which each operand's memory is in use. Only parameters and
  * lasting operands are read in a later step than they are written, so ranges are within one step.
  */
 static void find_ranges(struct program *program)

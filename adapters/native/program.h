@@ -1,8 +1,6 @@
-/*
- * The program of a step: a flat list of commands over operands whose memory is planned before the
+/* The program of a step: a flat list of commands over operands whose memory is planned before the
  * first step. It handles bytes, lifetimes and order; the backend handles the execution of a
- * command.
- */
+ * command. */
 #ifndef PRONY_ADAPTERS_NATIVE_PROGRAM_H
 #define PRONY_ADAPTERS_NATIVE_PROGRAM_H
 
@@ -94,10 +92,8 @@ int program_bytes(struct program *program, size_t bytes);
 /* Adds an operand for array `input` of the batch. */
 enum prony_status program_input(struct program *program, const struct layout *layout, int input,
 				int *out, struct error *err);
-/*
- * Adds another view of operand `of`, from byte `shift` on; it must not extend beyond the operand's
- * end.
- */
+/* Adds another view of operand `of`, from byte `shift` on; it must not extend beyond the operand's
+ * end. */
 enum prony_status program_alias(struct program *program, int of, const struct layout *layout,
 				size_t shift, int *out, struct error *err);
 /* Adds a parameter and its gradient, at the same offset of their regions. */
@@ -114,29 +110,23 @@ void program_keep(struct program *program, int operand);
 struct command *program_command(struct program *program, const char *name, const char *what,
 				int operand_capacity);
 
-/*
- * Plans the memory, allocates it (zeroed), and has the backend prepare the commands. `gradients`
+/* Plans the memory, allocates it (zeroed), and has the backend prepare the commands. `gradients`
  * and `state` (of the optimiser): whether the stage has them. `slots`: number of batches that are
- * fed.
- */
+ * fed. */
 enum prony_status program_finish(struct program *program, bool gradients, bool state, int slots,
 				 struct error *err);
 
-/*
- * Passes array `input` of the slot's batch to the backend, which may keep the address. An array
- * that no command reads is skipped.
- */
+/* Passes array `input` of the slot's batch to the backend, which may keep the address. An array
+ * that no command reads is skipped. */
 enum prony_status program_feed(struct program *program, int slot, int input, void *data,
 			       size_t bytes, struct error *err);
 
 /* Issues all commands on the batch of a slot. */
 enum prony_status program_run(struct program *program, int slot, struct error *err);
 
-/*
- * Gives every buffer an offset so that buffers alive at the same time do not overlap: greedy by
+/* Gives every buffer an offset so that buffers alive at the same time do not overlap: greedy by
  * size, first fit (Pisarchyk and Lee 2020, arXiv 2001.03288, section 5.2). Offsets are multiples of
- * 64. Returns the bytes needed in all.
- */
+ * 64. Returns the bytes needed in all. */
 struct buffer {
 	size_t bytes, offset;
 	int first, last; /* inclusive */

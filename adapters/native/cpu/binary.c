@@ -50,10 +50,8 @@ static void run_sum(struct program *program, const struct command *command)
 		     (size_t)reduce_sum_rows(sum), share_sum, &share);
 }
 
-/*
- * Strides of an unblocked operand along the dimensions of `shape`, aligned at their ends; 0 in
- * dimensions where it is repeated.
- */
+/* Strides of an unblocked operand along the dimensions of `shape`, aligned at their ends; 0 in
+ * dimensions where it is repeated. */
 static void broadcast_strides(const struct lowering *l, int operand, const struct shape *shape,
 			      int64_t *out)
 {
@@ -172,10 +170,8 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	return PRONY_OK;
 }
 
-/*
- * Describes the library's primitive, followed by node `relu` (-1: none). b may be repeated, a may
- * not. PRONY_UNSUPPORTED if there is only reference code.
- */
+/* Describes the library's primitive, followed by node `relu` (-1: none). b may be repeated, a may
+ * not. PRONY_UNSUPPORTED if there is only reference code. */
 static enum prony_status describe(const struct lowering *l, const struct node *node, int a, int b,
 				  int relu, dnnl_primitive_desc_t *out, struct error *err)
 {
@@ -201,10 +197,8 @@ static enum prony_status describe(const struct lowering *l, const struct node *n
 	return PRONY_OK;
 }
 
-/*
- * Appends the library's primitive over a and b. It overwrites a, which the node read as `value`, if
- * that is allowed.
- */
+/* Appends the library's primitive over a and b. It overwrites a, which the node read as `value`, if
+ * that is allowed. */
 static enum prony_status library_binary(struct lowering *l, int n, int value, int a, int b,
 					struct error *err)
 {
@@ -258,10 +252,8 @@ enum prony_status cpu_binary(struct lowering *l, int n, struct error *err)
 	return walk_binary(l, n, a, b, err);
 }
 
-/*
- * Appends the fp32 sum of operand `x` (unblocked) over the dimensions in `reduced`, times `factor`;
- * the result is row-major in `shape`.
- */
+/* Appends the fp32 sum of operand `x` (unblocked) over the dimensions in `reduced`, times `factor`;
+ * the result is row-major in `shape`. */
 static enum prony_status append_sum(struct lowering *l, int n, int x, const bool *reduced,
 				    double factor, const struct shape *shape, struct error *err)
 {

@@ -113,10 +113,8 @@ static void candidate_grade(const struct lowering *l, struct candidate *candidat
 	}
 }
 
-/*
- * Tries a candidate over two layouts. Grade -1, without an error, if the library has no code for
- * it.
- */
+/* Tries a candidate over two layouts. Grade -1, without an error, if the library has no code for
+ * it. */
 static enum prony_status candidate_try(const struct lowering *l, const struct geometry *g,
 				       const_dnnl_memory_desc_t src, const_dnnl_memory_desc_t dst,
 				       struct candidate *out, struct error *err)
@@ -164,10 +162,8 @@ static double padded_work(const struct lowering *l, const struct candidate *cand
 	return work;
 }
 
-/*
- * Tries a candidate with source and destination in the layout of a tag, and chooses it if its grade
- * is at least `enough`.
- */
+/* Tries a candidate with source and destination in the layout of a tag, and chooses it if its grade
+ * is at least `enough`. */
 static enum prony_status choose_tag(const struct lowering *l, const struct geometry *g,
 				    dnnl_format_tag_t tag, int enough, struct candidate *best,
 				    struct error *err)
@@ -258,10 +254,8 @@ static enum prony_status choose_type(const struct lowering *l, int n, struct geo
 	return PRONY_OK;
 }
 
-/*
- * Whether the library has special depthwise code for every pass. Its other code treats each channel
- * as a dense group, or is reference code.
- */
+/* Whether the library has special depthwise code for every pass. Its other code treats each channel
+ * as a dense group, or is reference code. */
 static bool candidate_is_depthwise(const struct lowering *l, const struct candidate *candidate)
 {
 	dnnl_primitive_desc_t made[] = {candidate->forward, candidate->backward_data,
@@ -327,10 +321,8 @@ enum prony_status cpu_conv(struct lowering *l, int n, struct error *err)
 	return cpu_weighted_forward(l, n, &outside, &g.chain, err);
 }
 
-/*
- * Whether prony's own depthwise loops compute a pass of a convolution for which the library has
- * `pd`.
- */
+/* Whether prony's own depthwise loops compute a pass of a convolution for which the library has
+ * `pd`. */
 static bool own_depthwise(const struct node_state *state, const_dnnl_primitive_desc_t pd)
 {
 	return state->work->detail && !pd;

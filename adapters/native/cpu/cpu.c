@@ -51,10 +51,8 @@ static enum prony_status open_device(struct device *device, const struct recipe 
 	onednn_version_text(dnn, version, sizeof(version));
 	*effective = (struct effective){
 		.device = "cpu",
-		/*
-		 * Every primitive is created with fpmath strict. After the build, the primitives
-		 * show how much of the network is bf16.
-		 */
+		/* Every primitive is created with fpmath strict. After the build, the primitives
+		 * show how much of the network is bf16. */
 		.precision = recipe->precision,
 		.threads = onednn_threads(dnn),
 		.mxcsr = threads_mxcsr(),
@@ -85,10 +83,8 @@ static void supports(const struct recipe *recipe, struct strbuf *reasons)
 			    "precision bf16: this processor has neither AVX512_BF16 nor AMX");
 }
 
-/*
- * Whether a window of an average pool extends beyond the padding; oneDNN would count that part as
- * padding.
- */
+/* Whether a window of an average pool extends beyond the padding; oneDNN would count that part as
+ * padding. */
 static bool pool_overhangs(const struct graph *graph, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -121,13 +117,11 @@ static void supports_node(const struct graph *graph, const struct node *node,
 			    node->name, x->rank);
 }
 
-/*
- * A network with little work runs on one thread: waking threads and moving data between the caches
+/* A network with little work runs on one thread: waking threads and moving data between the caches
  * of two cores costs more than it saves. Where two cores share no cache, LeNet at batch 1 trains in
  * 290 us on one thread and in 700 us on two. All layers use the same number of threads, because a
  * small layer between two parallel ones finds its data spread over the caches: LeNet at batch 64
- * trains in 9.0 ms with only the small layers on one thread.
- */
+ * trains in 9.0 ms with only the small layers on one thread. */
 static int choose_threads(const struct lowering *l)
 {
 	const double worthwhile_us = 200, macs_per_us = 4e4;

@@ -1,7 +1,5 @@
-/*
- * The CPU's backend: oneDNN and prony's own loops. Shared declarations by file, the lowest level
- * first.
- */
+/* The CPU's backend: oneDNN and prony's own loops. Shared declarations by file, the lowest level
+ * first. */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_CPU_H
 #define PRONY_ADAPTERS_NATIVE_CPU_CPU_H
 
@@ -57,10 +55,8 @@ enum prony_status cpu_describe(const struct onednn *dnn, const struct layout *la
 /* Its blob, if any, is borrowed from `desc`. */
 struct layout cpu_layout(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
 
-/*
- * The device owns the results of these functions until the program is complete. If one cannot be
- * created, device.failed stores the error, and cpu_finish fails.
- */
+/* The device owns the results of these functions until the program is complete. If one cannot be
+ * created, device.failed stores the error, and cpu_finish fails. */
 void cpu_keep(struct device *device, dnnl_memory_desc_t desc, dnnl_primitive_attr_t attributes);
 const_dnnl_memory_desc_t cpu_desc_of(const struct lowering *l, const struct layout *layout);
 const_dnnl_memory_desc_t cpu_row_major(const struct lowering *l, enum dtype type, int rank,
@@ -107,23 +103,17 @@ struct eltwise_function {
 
 /* Whether the operator is an element-wise function that the library has. */
 bool cpu_has_function(enum op op);
-/*
- * Returns the library's function for an operator, with the attributes of `node`. In training the
- * gradient needs a forward pass with the same algorithm.
- */
+/* Returns the library's function for an operator, with the attributes of `node`. In training the
+ * gradient needs a forward pass with the same algorithm. */
 struct eltwise_function cpu_function(enum op op, const struct node *node, bool training);
 
-/*
- * Attributes of primitives: strict fp32, prony's scratchpad, and the part of a chain (NULL: none)
- * that the primitive computes. Kept by the device.
- */
+/* Attributes of primitives: strict fp32, prony's scratchpad, and the part of a chain (NULL: none)
+ * that the primitive computes. Kept by the device. */
 const_dnnl_primitive_attr_t cpu_attributes(const struct lowering *l, const struct chain *chain);
 /* The grade of an implementation: 0 reference code, 1 general (im2col and gemm), 2 specialised. */
 int cpu_grade(const struct lowering *l, const_dnnl_primitive_desc_t pd, int gemm_grade);
-/*
- * Notes the implementations, forward and backward, of a node and of the `count` nodes that are
- * computed with it.
- */
+/* Notes the implementations, forward and backward, of a node and of the `count` nodes that are
+ * computed with it. */
 void cpu_note(struct lowering *l, int n, const int *fused, int count);
 /*
  * Notes the type in which each product (convolution, matrix product, recurrent layer) multiplies.
@@ -132,26 +122,20 @@ enum prony_status cpu_check_types(struct lowering *l, struct error *err);
 
 /* execute.c: commands, and running them. */
 
-/*
- * Creates the primitive of `pd` and appends it. operands[i] is passed as args[i]; OPERAND_NONE ones
- * are omitted. The primitive's scratchpad is planned too.
- */
+/* Creates the primitive of `pd` and appends it. operands[i] is passed as args[i]; OPERAND_NONE ones
+ * are omitted. The primitive's scratchpad is planned too. */
 enum prony_status cpu_primitive(struct lowering *l, const char *name, const char *what,
 				const_dnnl_primitive_desc_t pd, const int *args,
 				const int *operands, int count, struct error *err);
-/*
- * The same for `parts` independent parts of the work, which run at the same time on as many
+/* The same for `parts` independent parts of the work, which run at the same time on as many
  * threads. Part p has operands[p * count + i] as args[i]; an operand is OPERAND_NONE in all parts
  * or in none. The primitive was described for one thread (onednn_use_threads), with a library that
- * uses OpenMP threads.
- */
+ * uses OpenMP threads. */
 enum prony_status cpu_primitive_parts(struct lowering *l, const char *name, const char *what,
 				      const_dnnl_primitive_desc_t pd, const int *args,
 				      const int *operands, int count, int parts, struct error *err);
-/*
- * Appends nodes[n].work->forward, whose only result has the layout of its only source,
- * nodes[n].src.
- */
+/* Appends nodes[n].work->forward, whose only result has the layout of its only source,
+ * nodes[n].src. */
 enum prony_status cpu_unary(struct lowering *l, int n, struct error *err);
 /* The backend's copy: a reorder. */
 enum prony_status cpu_copy(struct lowering *l, int from, int to, const char *name, const char *what,
@@ -160,10 +144,8 @@ enum prony_status cpu_copy(struct lowering *l, int from, int to, const char *nam
 struct work *cpu_kernel(struct lowering *l, const char *name, const char *what,
 			void (*kernel)(struct program *, const struct command *),
 			const int *operands, int count);
-/*
- * The operand's memory for such a loop, and the threads for its elements. Optional operands are the
- * last ones: NULL if the command has fewer.
- */
+/* The operand's memory for such a loop, and the threads for its elements. Optional operands are the
+ * last ones: NULL if the command has fewer. */
 void *cpu_data(const struct program *program, const struct command *command, int i);
 void *cpu_optional(const struct program *program, const struct command *command, int i);
 int cpu_threads(const struct program *program, size_t elements);
@@ -177,21 +159,17 @@ enum prony_status cpu_reorder_now(const struct onednn *dnn, const_dnnl_memory_de
 				  const void *from, const_dnnl_memory_desc_t to_desc, void *to,
 				  struct error *err);
 
-/*
- * weighted.c: functions for convolutions and matrix products. The forward node has kept its
- * primitive descriptors.
- */
+/* weighted.c: functions for convolutions and matrix products. The forward node has kept its
+ * primitive descriptors. */
 enum prony_status cpu_weighted_grad_input(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_weighted_grad_weight(struct lowering *l, int n, struct error *err);
 /* Declares the parameters of node n and appends its forward primitive. */
 enum prony_status cpu_weighted_forward(struct lowering *l, int n, const struct layout *outside,
 				       const struct chain *chain, struct error *err);
 
-/*
- * depthwise.c: convolutions in which each channel has its own window. Gradients are for layers
+/* depthwise.c: convolutions in which each channel has its own window. Gradients are for layers
  * whose pass the library computes slowly; dx and dy are operands in the layouts of the forward
- * pass.
- */
+ * pass. */
 bool cpu_is_depthwise(const struct lowering *l, int n);
 enum prony_status cpu_depthwise(struct lowering *l, int n, struct error *err);
 void cpu_depthwise_grad_input(struct lowering *l, int n, int dx, int dy);
@@ -201,12 +179,10 @@ enum prony_status cpu_depthwise_grad_weight(struct lowering *l, int n, struct er
 bool cpu_is_few_rows(const struct lowering *l, int n);
 enum prony_status cpu_few_rows(struct lowering *l, int n, struct error *err);
 
-/*
- * winograd.c: convolutions of 3x3 windows with fewer multiplications; the source is nodes[n].src.
+/* winograd.c: convolutions of 3x3 windows with fewer multiplications; the source is nodes[n].src.
  * In training the library's primitives of the node must exist as well. *done is false, and nothing
  * is appended, if they need other layouts. If winograd_gradient is set, it also computes the
- * gradient of the input.
- */
+ * gradient of the input. */
 bool cpu_is_winograd(const struct lowering *l, int n);
 enum prony_status cpu_winograd(struct lowering *l, int n, bool *done, struct error *err);
 void cpu_winograd_grad_input(struct lowering *l, int n, int dx, int dy);
@@ -220,10 +196,8 @@ enum prony_status cpu_conv_grad_weight(struct lowering *l, int n, struct error *
 enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *err);
-/*
- * The destination of the gradient of a scale or shift, output k: the parameter's own place if this
- * is its whole gradient.
- */
+/* The destination of the gradient of a scale or shift, output k: the parameter's own place if this
+ * is its whole gradient. */
 enum prony_status cpu_channel_gradient(struct lowering *l, const struct node *node, int k,
 				       int parameter, int *out, struct error *err);
 /* pool.c, norm.c, layer_norm.c, lrn.c */

@@ -1,21 +1,17 @@
-/*
- * Depthwise convolutions. The library computes each pass for which it has depthwise code ("dw" in
+/* Depthwise convolutions. The library computes each pass for which it has depthwise code ("dw" in
  * the implementation's name), because prony's loops are no faster there. Its other code treats each
  * channel as a dense group of sixteen, with 256 times as many weights, or is reference code, up to
  * a thousand times slower (oneDNN 3.2: the gradient of the weights, of some windows with stride 2
  * and of 5x5 windows on small images). Prony's loops replace that code. All passes share one layout
- * of the weights, so that no conversion is needed, and use the layout of the input.
- */
+ * of the weights, so that no conversion is needed, and use the layout of the input. */
 #include "adapters/native/cpu/kernels/depthwise.h"
 
 #include <string.h>
 
 #include "adapters/native/cpu/cpu.h"
 
-/*
- * The choice of threads counts elements. This many multiplications take as long as one element of a
- * simple loop, which waits for memory.
- */
+/* The choice of threads counts elements. This many multiplications take as long as one element of a
+ * simple loop, which waits for memory. */
 #define MACS_OF_AN_ELEMENT 8
 
 /* Arguments of a layer's commands, in the program's arena. */
@@ -110,10 +106,8 @@ static void run_weights(struct program *program, const struct command *command)
 		     share_sum, &s);
 }
 
-/*
- * Describes a layout for the loops; false for layouts other than channels last and blocks of
- * channels.
- */
+/* Describes a layout for the loops; false for layouts other than channels last and blocks of
+ * channels. */
 static bool describe(const struct layout *layout, struct depthwise_layout *out, int64_t *present)
 {
 	const int64_t *strides = layout->strides;
@@ -182,10 +176,8 @@ struct layouts {
 	struct layout x, y, w;
 };
 
-/*
- * Chooses the input's layout: its present one if the loops support it, else blocks, or channels
- * last if blocks would be mostly padding.
- */
+/* Chooses the input's layout: its present one if the loops support it, else blocks, or channels
+ * last if blocks would be mostly padding. */
 static enum prony_status choose_input(struct lowering *l, struct layer *layer, int *src,
 				      struct layout *out, struct error *err)
 {
@@ -282,10 +274,8 @@ static void find_primitives(struct lowering *l, int n, const struct layer *layer
 			     &work->backward_weights);
 }
 
-/*
- * Shortens a chain to the part that prony's own loops can compute: a folded batch normalisation and
- * a ReLU.
- */
+/* Shortens a chain to the part that prony's own loops can compute: a folded batch normalisation and
+ * a ReLU. */
 static void shorten(const struct lowering *l, struct chain *chain)
 {
 	int keep = chain->batch_norm >= 0;

@@ -30,12 +30,10 @@ enum prony_status cpu_eltwise(struct lowering *l, int n, struct error *err)
 	return status == PRONY_OK ? cpu_unary(l, n, err) : status;
 }
 
-/*
- * Views padded blocks as a plain array. For the gradients of some functions the library has only
+/* Views padded blocks as a plain array. For the gradients of some functions the library has only
  * reference code that skips the padding (HardSwish of 120 channels: 330 us instead of 2). The
  * padding stays zero in the plain array too, because the gradient of a function is a product with
- * dy.
- */
+ * dy. */
 static enum prony_status as_array(struct lowering *l, int *operand, struct error *err)
 {
 	const struct layout *layout = lower_layout(l, *operand);

@@ -1,7 +1,5 @@
-/*
- * Commands of the CPU backend, which are the library's primitives or prony's own loops, and their
- * execution.
- */
+/* Commands of the CPU backend, which are the library's primitives or prony's own loops, and their
+ * execution. */
 #include "adapters/native/cpu/cpu.h"
 
 /* Loops over fewer elements run on one thread: waking the others takes 1 to 2 us. */

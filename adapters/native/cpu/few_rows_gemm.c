@@ -1,18 +1,14 @@
-/*
- * Matrix products of few rows, in evaluation. Their time is the time to read the weights from
+/* Matrix products of few rows, in evaluation. Their time is the time to read the weights from
  * memory: a plain loop on two threads reads the 151 MB of 9216 x 4096 in 4.5 ms. With 8 rows oneDNN
  * 3.2 takes 12 ms in its general gemm and 6.0 to 6.5 ms in its blocked kernels, and prony's loop
  * 5.2 ms. With 12 rows of 4096 x 4096 these times are 3.5, 4.6 and 2.0 ms. With 16 rows prony's
- * loop is no faster.
- */
+ * loop is no faster. */
 #include "adapters/native/cpu/kernels/few_rows_gemm.h"
 
 #include "adapters/native/cpu/cpu.h"
 
-/*
- * From this size on the weights do not stay in the caches from step to step. If they do, the
- * library's code is faster: by a tenth with 8 rows, by up to a third with one (8 MB).
- */
+/* From this size on the weights do not stay in the caches from step to step. If they do, the
+ * library's code is faster: by a tenth with 8 rows, by up to a third with one (8 MB). */
 #define FEW_ROWS_BYTES ((int64_t)4 << 20)
 
 /* The choice of threads counts elements: see depthwise.c. */

@@ -106,10 +106,8 @@ enum prony_status cpu_gather_grad(struct lowering *l, int n, struct error *err)
 
 	if (status != PRONY_OK)
 		return status;
-	/*
-	 * If this is the parameter's only gradient, it is written directly to the parameter's
-	 * gradient.
-	 */
+	/* If this is the parameter's only gradient, it is written directly to the parameter's
+	 * gradient. */
 	if (parameter && l->graph->values[value].gradient == node->outputs[0])
 		dtable = parameter->gradient;
 	else

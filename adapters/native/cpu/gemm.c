@@ -1,10 +1,8 @@
 /* Matrix products. */
 #include "adapters/native/cpu/cpu.h"
 
-/*
- * With fewer rows the library's general gemm, which reads weights in place, is faster than its
- * blocked kernels, which reuse weights (batch 1, 800 x 500: 19+22+19 us against 19+39+54).
- */
+/* With fewer rows the library's general gemm, which reads weights in place, is faster than its
+ * blocked kernels, which reuse weights (batch 1, 800 x 500: 19+22+19 us against 19+39+54). */
 #define FEW_ROWS 16
 
 struct product {
@@ -28,10 +26,8 @@ static struct layout outside_weights(const struct product *p, bool transposed)
 	return layout_strided(DTYPE_F32, p->rank, p->w, strides);
 }
 
-/*
- * Weights whose rows follow the source's elements in the order of its memory; NULL when the source
- * is blocked.
- */
+/* Weights whose rows follow the source's elements in the order of its memory; NULL when the source
+ * is blocked. */
 static const_dnnl_memory_desc_t matching_weights(const struct lowering *l, const struct product *p,
 						 const struct layout *src)
 {
@@ -147,10 +143,8 @@ static enum prony_status choose(struct lowering *l, int n, const struct product 
 	return onednn_check(status, "matrix product", l->graph->nodes[n].name, err);
 }
 
-/*
- * The source, whose rows are samples, in its present layout; the library supports up to five
- * dimensions.
- */
+/* The source, whose rows are samples, in its present layout; the library supports up to five
+ * dimensions. */
 static enum prony_status find_source(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];

@@ -241,10 +241,8 @@ struct sliding_window cpu_window(const struct lowering *l, const struct node *no
 		w.strides[i] = a->strides[i];
 		w.dilations[i] = a->dilations[i] - 1;
 		w.before[i] = a->pads[i];
-		/*
-		 * The distance by which the last window extends past the end. With ceil_mode it is
-		 * larger than pads; an incomplete last stride makes it smaller.
-		 */
+		/* The distance by which the last window extends past the end. With ceil_mode it is
+		 * larger than pads; an incomplete last stride makes it smaller. */
 		w.after[i] = (y->dims[2 + i] - 1) * a->strides[i] +
 			     (a->kernel[i] - 1) * a->dilations[i] + 1 - x->dims[2 + i] - a->pads[i];
 	}

@@ -1,7 +1,5 @@
-/*
- * ReLU, dropout, their gradients, and losses, with prony's own loops. They work on memory in any
- * layout: padding is zero and stays zero, because each loop maps zeros to zero.
- */
+/* ReLU, dropout, their gradients, and losses, with prony's own loops. They work on memory in any
+ * layout: padding is zero and stays zero, because each loop maps zeros to zero. */
 #include "adapters/native/cpu/cpu.h"
 
 /* Arguments of a loop, shared by its threads. Arrays are fp32 or bf16. */

@@ -1,7 +1,5 @@
-/*
- * Response normalisation. The library has fast code for one window size and one beta only, and its
- * gradient is wrong at 32 channels.
- */
+/* Response normalisation. The library has fast code for one window size and one beta only, and its
+ * gradient is wrong at 32 channels. */
 #include "adapters/native/cpu/kernels/lrn.h"
 
 #include "adapters/native/cpu/cpu.h"

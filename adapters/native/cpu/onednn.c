@@ -7,10 +7,8 @@
 #include "adapters/native/cpu/onednn_sycl.h"
 #include "base/loader.h"
 
-/*
- * Finds the OpenMP run-time among the dependencies of libdnnl, which dlsym also searches. A libdnnl
- * on TBB has none; prony's own loops then use the system's.
- */
+/* Finds the OpenMP run-time among the dependencies of libdnnl, which dlsym also searches. A libdnnl
+ * on TBB has none; prony's own loops then use the system's. */
 static void find_team(struct onednn *dnn, const char *path)
 {
 	void *team = dnn->handle;

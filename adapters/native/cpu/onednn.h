@@ -81,11 +81,9 @@ struct onednn {
 	bool on_tbb;   /* uses TBB's threads, whose number cannot be set: onednn_sycl.h */
 	bool deferred; /* its primitives are tasks of a queue: onednn_finish waits for them */
 
-	/*
-	 * The OpenMP run-time that libdnnl was linked with, so that prony's own loops run on the
+	/* The OpenMP run-time that libdnnl was linked with, so that prony's own loops run on the
 	 * same threads and no second pool competes for the cores; with TBB, the system's OpenMP
-	 * run-time. NULL when there is none.
-	 */
+	 * run-time. NULL when there is none. */
 	void (*team_run)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
 	int (*team_member)(void);
 	int (*team_size)(void);
@@ -100,19 +98,15 @@ struct onednn {
 /* Loads the library; PRONY_MISSING when it is absent or is not version 3. */
 enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error *err);
 
-/*
- * Creates engine and stream, starts the threads and binds each of them, including the caller, to
+/* Creates engine and stream, starts the threads and binds each of them, including the caller, to
  * one of the processors that the process may use: two threads that wait for each other by spinning
  * must never share one. They are not bound if there are fewer processors than threads. With TBB all
  * threads share as many processors, and the first call in a process decides (onednn_threads).
- * PRONY_MISSING if the library's run-time has no CPU.
- */
+ * PRONY_MISSING if the library's run-time has no CPU. */
 enum prony_status onednn_start(struct onednn *dnn, int threads, struct error *err);
 
-/*
- * Sets the number of threads for which primitives are created and on which they run. A primitive
- * must run on as many threads as it was created for.
- */
+/* Sets the number of threads for which primitives are created and on which they run. A primitive
+ * must run on as many threads as it was created for. */
 void onednn_use_threads(const struct onednn *dnn, int threads);
 
 /* Returns when all primitives of the stream are finished; immediately if execution blocks. */
@@ -146,10 +140,8 @@ size_t onednn_type_bytes(dnnl_data_type_t type);
 enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
 			       struct error *err);
 
-/*
- * Runs body(data, first, end) over [0, count), split among `threads` threads in multiples of 64
- * elements.
- */
+/* Runs body(data, first, end) over [0, count), split among `threads` threads in multiples of 64
+ * elements. */
 void onednn_parallel(const struct onednn *dnn, int threads, size_t count,
 		     void (*body)(void *data, size_t first, size_t end), void *data);
 

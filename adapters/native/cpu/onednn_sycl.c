@@ -13,10 +13,8 @@
 /* tbb::detail::r1::max_concurrency(const task_arena_base *): NULL means the caller's arena. */
 #define TBB_MAX_CONCURRENCY "_ZN3tbb6detail2r115max_concurrencyEPKNS0_2d115task_arena_baseE"
 
-/*
- * Finds a file in the library's folder, or in the same place in another wheel; names may be
- * patterns.
- */
+/* Finds a file in the library's folder, or in the same place in another wheel; names may be
+ * patterns. */
 static bool find_beside(const char *path, const char *name, char *out)
 {
 	const char *slash = strrchr(path, '/');

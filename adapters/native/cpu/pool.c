@@ -24,10 +24,8 @@ static struct geometry geometry_make(const struct lowering *l, const struct node
 	return g;
 }
 
-/*
- * Creates the forward primitive in the input's layout, and its backward primitive over the same two
- * layouts.
- */
+/* Creates the forward primitive in the input's layout, and its backward primitive over the same two
+ * layouts. */
 static enum prony_status create(struct lowering *l, int n, const struct geometry *g,
 				struct error *err)
 {
@@ -111,10 +109,8 @@ static void run_gradient(struct program *program, const struct command *command)
 		     s.gradient->rows, share_gradient, &s);
 }
 
-/*
- * The number of adjacent channels at each point of four dimensions: a block of them, or all. 0 for
- * other layouts.
- */
+/* The number of adjacent channels at each point of four dimensions: a block of them, or all. 0 for
+ * other layouts. */
 static int64_t point_channels(const struct layout *layout)
 {
 	struct layout last = layout_channels_last(layout->type, layout->rank, layout->dims);
@@ -126,11 +122,9 @@ static int64_t point_channels(const struct layout *layout)
 	return layout->block == 8 || layout->block == 16 ? layout->block : 0;
 }
 
-/*
- * Prony's own gradient, or NULL if it does not support the layouts, the window or the workspace, or
+/* Prony's own gradient, or NULL if it does not support the layouts, the window or the workspace, or
  * is not faster: in bf16 the library needs 0.65 to 0.85 of prony's time for 3x3 windows with stride
- * 2.
- */
+ * 2. */
 static struct gradient *make_gradient(struct lowering *l, const struct node *forward,
 				      const struct node_state *state)
 {

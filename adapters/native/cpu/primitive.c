@@ -1,7 +1,5 @@
-/*
- * The library's functions, attributes of primitives, grades of implementations, and notes on the
- * chosen ones.
- */
+/* The library's functions, attributes of primitives, grades of implementations, and notes on the
+ * chosen ones. */
 #include <stdio.h>
 #include <string.h>
 

@@ -179,10 +179,8 @@ static enum prony_status zeros(struct lowering *l, const struct layout *part, in
 	return status;
 }
 
-/*
- * The dimensions of data that all parts read or write: parts x steps x rows x channels, or the same
- * with the batch in front.
- */
+/* The dimensions of data that all parts read or write: parts x steps x rows x channels, or the same
+ * with the batch in front. */
 static struct layout in_parts(const struct recurrent *r, enum dtype type, bool batch_first)
 {
 	int64_t dims[] = {r->parts, r->steps, r->rows, r->features};
@@ -264,10 +262,8 @@ static enum prony_status append_forward(struct lowering *l, int n, const struct 
 	if (status == PRONY_OK)
 		status = use_weights(l, node, l->nodes[n].work->forward, r->parts, FORWARD_OPERANDS,
 				     r->operands, err);
-	/*
-	 * The library does not require initial states, but without them (3.2) its gradient of the
-	 * recurrent weights is wrong.
-	 */
+	/* The library does not require initial states, but without them (3.2) its gradient of the
+	 * recurrent weights is wrong. */
 	if (status == PRONY_OK)
 		status = zeros(l, &inner, r->parts, FORWARD_OPERANDS, &r->operands[FIRST], err);
 	if (status == PRONY_OK && r->lstm)
@@ -369,10 +365,8 @@ static enum prony_status last_gradient(struct lowering *l, const struct node *no
 				  : status;
 }
 
-/*
- * The weights' gradients; the update reads those of the first part. The primitives add to the
- * present contents, so all are listed in `clear`.
- */
+/* The weights' gradients; the update reads those of the first part. The primitives add to the
+ * present contents, so all are listed in `clear`. */
 static enum prony_status weight_gradients(struct lowering *l, const struct node *forward,
 					  const struct recurrent *r, int *operands, int *clear,
 					  struct error *err)

@@ -30,11 +30,9 @@ enum tensor_index {
 struct layout recurrent_layout(const struct recurrent *r, enum tensor_index tensor,
 			       enum dtype type);
 
-/*
- * Describes the primitives of node n for a part of the batch, forward and, in training,
+/* Describes the primitives of node n for a part of the batch, forward and, in training,
  * backward_data. They use the type of activations, or fp32 if the library lacks that: *type. The
- * primitives choose the layouts of the weights; gradients are always fp32.
- */
+ * primitives choose the layouts of the weights; gradients are always fp32. */
 enum prony_status recurrent_describe(struct lowering *l, int n, const struct recurrent *r,
 				     enum dtype *type, struct error *err);
 

@@ -1,8 +1,6 @@
-/*
- * The update of all parameters. They are contiguous, as are their gradients and the optimiser's
+/* The update of all parameters. They are contiguous, as are their gradients and the optimiser's
  * values, so the update is one pass at the end of the step. Padding in between is zero and stays
- * zero.
- */
+ * zero. */
 #include "adapters/native/cpu/cpu.h"
 
 static void share_update(void *data, size_t first, size_t end)

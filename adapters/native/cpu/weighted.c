@@ -1,7 +1,5 @@
-/*
- * Code shared by convolutions and matrix products: both have weights, a bias and three primitives
- * with the same arguments.
- */
+/* Code shared by convolutions and matrix products: both have weights, a bias and three primitives
+ * with the same arguments. */
 #include "adapters/native/cpu/cpu.h"
 
 enum prony_status cpu_weighted_forward(struct lowering *l, int n, const struct layout *outside,
@@ -12,10 +10,8 @@ enum prony_status cpu_weighted_forward(struct lowering *l, int n, const struct l
 	struct node_state *state = &l->nodes[n];
 	const_dnnl_memory_desc_t as_read =
 		dnn->primitive_desc_query_md(state->work->forward, dnnl_query_weights_md, 0);
-	/*
-	 * The update walks weights and gradients together, so weights are stored in the layout of
-	 * their gradient. The other layouts are made from it in each step.
-	 */
+	/* The update walks weights and gradients together, so weights are stored in the layout of
+	 * their gradient. The other layouts are made from it in each step. */
 	const_dnnl_memory_desc_t master =
 		state->work->backward_weights
 			? dnn->primitive_desc_query_md(state->work->backward_weights,

@@ -1,28 +1,22 @@
-/*
- * Convolutions of 3x3 windows in fp32, forward, and the gradients of their inputs, which are such
+/* Convolutions of 3x3 windows in fp32, forward, and the gradients of their inputs, which are such
  * convolutions with flipped windows: rotated by 180 degrees, inputs and outputs exchanged. In
  * evaluation the windows do not change and are transformed when they are loaded; in training they
- * are transformed once a step for each of the two. oneDNN 3.2 has no such code.
- */
+ * are transformed once a step for each of the two. oneDNN 3.2 has no such code. */
 #include "adapters/native/cpu/kernels/winograd.h"
 
 #include "adapters/native/cpu/cpu.h"
 
-/*
- * Limits below which the library is faster. With fewer channels the transformations cost more than
+/* Limits below which the library is faster. With fewer channels the transformations cost more than
  * the multiplications that they save. With fewer tiles per thread, reading the windows costs more:
  * 16 values instead of 9. On small images much of the tiles is outside the image, while the library
  * skips multiplications of padding. On one thread this code takes 0.5 to 0.75 of oneDNN 3.2's time
  * in the cases where it is used, 0.88 with 16 channels, 0.95 on images of 5x5, 1.26 on images of
- * 3x3.
- */
+ * 3x3. */
 #define CHANNELS_MIN 16
 #define TILES_MIN 8
 #define PRODUCTS_MAX 0.8 /* of those of the definition */
-/*
- * The limit if windows are transformed in each step, which takes as long as the products of 8 to 27
- * tiles.
- */
+/* The limit if windows are transformed in each step, which takes as long as the products of 8 to 27
+ * tiles. */
 #define TILES_MIN_TRAINING 96
 
 /* Arguments of a pass's commands, in the program's arena. */
@@ -179,10 +173,8 @@ struct layouts {
 	struct layout x, y, w;
 };
 
-/*
- * Whether the library's gradient of the weights uses the same layouts, so that it needs no
- * conversion.
- */
+/* Whether the library's gradient of the weights uses the same layouts, so that it needs no
+ * conversion. */
 static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t backward_weights,
 			 const struct layouts *layouts)
 {
@@ -204,10 +196,8 @@ static bool same_layouts(const struct lowering *l, const_dnnl_primitive_desc_t b
 	return true;
 }
 
-/*
- * Blocks of channels, and of both dimensions of the windows, the same as the library uses for the
- * gradient of the weights.
- */
+/* Blocks of channels, and of both dimensions of the windows, the same as the library uses for the
+ * gradient of the weights. */
 static struct layouts layouts_make(const struct lowering *l, const struct pass *pass)
 {
 	const struct winograd *c = &pass->c;

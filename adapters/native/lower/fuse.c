@@ -1,9 +1,7 @@
-/*
- * Fusion: finds the nodes that another node's command also computes. In evaluation a convolution or
+/* Fusion: finds the nodes that another node's command also computes. In evaluation a convolution or
  * matrix product includes the batch normalisation after it (folded into its weights), functions,
  * and a sum onto an operand that no later node reads; in training a ReLU, whose gradient needs only
- * the output.
- */
+ * the output. */
 #include "adapters/native/lower/lower_internal.h"
 
 int lower_fusable_relu(const struct lowering *l, int n)

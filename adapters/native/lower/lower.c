@@ -159,10 +159,8 @@ static enum prony_status lower_logits(struct lowering *l, struct error *err)
 	return status;
 }
 
-/*
- * Copies the gradients of parameters that are data, such as those of Mul, to their place in the
- * gradient region.
- */
+/* Copies the gradients of parameters that are data, such as those of Mul, to their place in the
+ * gradient region. */
 static enum prony_status lower_data_gradients(struct lowering *l, struct error *err)
 {
 	enum prony_status status = PRONY_OK;

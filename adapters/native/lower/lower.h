@@ -10,11 +10,9 @@
 enum prony_status lower_supports(const struct backend *backend, const struct graph *graph,
 				 const struct recipe *recipe, struct error *why);
 
-/*
- * Fills `program` with the recipe's step. `graph` includes its backward pass if the stage trains.
+/* Fills `program` with the recipe's step. `graph` includes its backward pass if the stage trains.
  * PRONY_UNSUPPORTED if the recipe asks for bf16 and nothing uses it. Call lower_release in any
- * case; the caller keeps the program.
- */
+ * case; the caller keeps the program. */
 enum prony_status lower_graph(struct lowering *l, struct program *program,
 			      const struct graph *graph, const struct recipe *recipe,
 			      struct error *err);

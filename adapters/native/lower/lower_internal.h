@@ -1,8 +1,6 @@
-/*
- * Declarations shared by this folder and the backends, by file. Calls go in one direction: lower.c
+/* Declarations shared by this folder and the backends, by file. Calls go in one direction: lower.c
  * calls views.c and the backend, both call the tools below, and the tools call only the backend's
- * functions for copies and layouts.
- */
+ * functions for copies and layouts. */
 #ifndef PRONY_ADAPTERS_NATIVE_LOWER_LOWER_INTERNAL_H
 #define PRONY_ADAPTERS_NATIVE_LOWER_LOWER_INTERNAL_H
 
@@ -12,16 +10,12 @@
 
 const struct layout *lower_layout(const struct lowering *l, int operand);
 bool lower_same(const struct lowering *l, const struct layout *a, const struct layout *b);
-/*
- * A layout like `layout` for another type or other dimensions: with the same blocks, channels last,
- * or row-major.
- */
+/* A layout like `layout` for another type or other dimensions: with the same blocks, channels last,
+ * or row-major. */
 struct layout lower_like(const struct lowering *l, const struct layout *layout, enum dtype type,
 			 int rank, const int64_t *dims);
-/*
- * Returns an operand in that layout with the contents of `operand`: itself, or the result of copies
- * that this function appends. The number of elements must agree; dimensions may differ.
- */
+/* Returns an operand in that layout with the contents of `operand`: itself, or the result of copies
+ * that this function appends. The number of elements must agree; dimensions may differ. */
 enum prony_status lower_as(struct lowering *l, int operand, const struct layout *layout,
 			   const char *name, int *out, struct error *err);
 /* A copy of a view in a layout of the same dimensions. */
@@ -30,10 +24,8 @@ enum prony_status lower_part(struct lowering *l, int view, const struct layout *
 /* A planned operand in row-major order. */
 enum prony_status lower_new(struct lowering *l, enum dtype type, int rank, const int64_t *dims,
 			    int *out, struct error *err);
-/*
- * The operand of a value with the dimensions of the value's shape, in any layout; after a Flatten
- * the operand may still have the old dimensions.
- */
+/* The operand of a value with the dimensions of the value's shape, in any layout; after a Flatten
+ * the operand may still have the old dimensions. */
 enum prony_status lower_value(struct lowering *l, int value, const char *name, int *out,
 			      struct error *err);
 /* The same in the type of activations. */
@@ -45,21 +37,15 @@ enum prony_status lower_typed(struct lowering *l, int operand, enum dtype type, 
 /* The contents of `operand` without blocks: itself, or row-major. */
 enum prony_status lower_unblocked(struct lowering *l, int operand, const char *name, int *out,
 				  struct error *err);
-/*
- * Whether node n may overwrite operand `from`, which it reads as `value`: no later node reads the
- * value, and the gradient of n does not read a copy of it in another layout.
- */
+/* Whether node n may overwrite operand `from`, which it reads as `value`: no later node reads the
+ * value, and the gradient of n does not read a copy of it in another layout. */
 bool lower_may_overwrite(const struct lowering *l, int n, int value, int from);
-/*
- * The destination of a result that node n computes from `from` element by element, in its layout:
- * `from` itself if it may be overwritten. `value` is the value that the node read as `from`.
- */
+/* The destination of a result that node n computes from `from` element by element, in its layout:
+ * `from` itself if it may be overwritten. `value` is the value that the node read as `from`. */
 enum prony_status lower_result(struct lowering *l, int n, int value, int from, int *out,
 			       struct error *err);
-/*
- * For the gradient of such a node: its input in the layout of operand `like`, and the destination
- * of its result.
- */
+/* For the gradient of such a node: its input in the layout of operand `like`, and the destination
+ * of its result. */
 enum prony_status lower_unary_grad(struct lowering *l, int n, int like, int *dy, int *dx,
 				   struct error *err);
 
@@ -74,11 +60,9 @@ enum prony_status lower_data_operand(struct lowering *l, int value, int *out, st
 
 /* weights.c */
 
-/*
- * The operand with a parameter in that layout. Weights do not change before their last reader in a
+/* The operand with a parameter in that layout. Weights do not change before their last reader in a
  * step, so a copy in the same layout is made only once. Commands must not write into it. A step
- * that updates weights makes its copies again; otherwise they last.
- */
+ * that updates weights makes its copies again; otherwise they last. */
 enum prony_status lower_weights(struct lowering *l, int value, const struct layout *layout,
 				const char *name, int *out, struct error *err);
 
@@ -86,10 +70,8 @@ enum prony_status lower_weights(struct lowering *l, int value, const struct layo
 
 /* Index of the Relu node that can be computed within node n, or -1. */
 int lower_fusable_relu(const struct lowering *l, int n);
-/*
- * The same for batch normalisation n. In training the Relu's gradient, *gradient, is computed
- * within the normalisation's gradient; -1 when there is none.
- */
+/* The same for batch normalisation n. In training the Relu's gradient, *gradient, is computed
+ * within the normalisation's gradient; -1 when there is none. */
 int lower_norm_relu(const struct lowering *l, int n, int *gradient);
 
 /* Nodes that are computed within another node's command, in that order. */
@@ -104,17 +86,13 @@ struct chain lower_chain(const struct lowering *l, int n, bool allow_fold, bool 
 /* Notes that `operand` holds the result of the chain's nodes, or of the single node. */
 void lower_chain_absorb(struct lowering *l, const struct chain *chain, int operand);
 void lower_absorb(struct lowering *l, int n, int operand);
-/*
- * Declares the bias of convolution or product n, after its weights: its own, or the bias of the
- * folded batch normalisation; OPERAND_NONE if it has none.
- */
+/* Declares the bias of convolution or product n, after its weights: its own, or the bias of the
+ * folded batch normalisation; OPERAND_NONE if it has none. */
 enum prony_status lower_bias(struct lowering *l, int n, const struct chain *chain, int *out,
 			     struct error *err);
 
-/*
- * views.c: operators that move data without computing. Slice and PadGrad read a part, Pad and
- * SliceGrad write one.
- */
+/* views.c: operators that move data without computing. Slice and PadGrad read a part, Pad and
+ * SliceGrad write one. */
 enum prony_status lower_rename(struct lowering *l, int n, struct error *err);
 enum prony_status lower_reshape(struct lowering *l, int n, struct error *err);
 enum prony_status lower_transpose(struct lowering *l, int n, struct error *err);

@@ -11,10 +11,8 @@ struct parameter {
 	int value;	       /* in the graph */
 	int operand, gradient; /* gradient: OPERAND_NONE for a state */
 	struct layout outside; /* layout of the weights that are loaded and read; no blob */
-	/*
-	 * For a recurrent layer: blocks of rows, and the ONNX block (i, o, f, c) at each place of
-	 * the backend's order; NULL: the same order.
-	 */
+	/* For a recurrent layer: blocks of rows, and the ONNX block (i, o, f, c) at each place of
+	 * the backend's order; NULL: the same order. */
 	int gates;
 	const int *gate_order;
 	int folded;	       /* node of the batch normalisation folded into it, or -1 */

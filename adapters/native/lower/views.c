@@ -1,7 +1,5 @@
-/*
- * Operators that move data without computing. Flatten, Reshape and Transpose are other layouts of
- * the same memory if such a layout exists; parts of arrays are copied from or into a view.
- */
+/* Operators that move data without computing. Flatten, Reshape and Transpose are other layouts of
+ * the same memory if such a layout exists; parts of arrays are copied from or into a view. */
 #include "adapters/native/lower/lower_internal.h"
 
 enum prony_status lower_rename(struct lowering *l, int n, struct error *err)
@@ -22,11 +20,9 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	struct layout rows;
 	enum prony_status status;
 
-	/*
-	 * A matrix keeps the layout of its input, because most readers, such as matrix products,
+	/* A matrix keeps the layout of its input, because most readers, such as matrix products,
 	 * need no other order. The same holds for a value that returns to the dimensions that its
-	 * operand still has, such as the gradient of a Flatten.
-	 */
+	 * operand still has, such as the gradient of a Flatten. */
 	if ((shape->rank == 2 && own->rank >= 2 && own->dims[0] == shape->dims[0]) ||
 	    layout_has_dims(own, shape->rank, shape->dims)) {
 		l->values[node->outputs[0]].operand = x;
@@ -39,10 +35,8 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	return lower_as(l, x, &rows, node->name, &l->values[node->outputs[0]].operand, err);
 }
 
-/*
- * Dimension i of the output is dimension order[i] of the input. Often this only renames a layout
- * (NHWC to NCHW).
- */
+/* Dimension i of the output is dimension order[i] of the input. Often this only renames a layout
+ * (NHWC to NCHW). */
 enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 {
 	const struct backend *backend = l->program->backend;
@@ -62,10 +56,8 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 	if (!lower_layout(l, x)->blob)
 		permuted = layout_permuted(lower_layout(l, x), order);
 	like = lower_like(l, &permuted, permuted.type, shape->rank, shape->dims);
-	/*
-	 * If only strides of dimensions of 1 differ, the usual ones are used: some of oneDNN's sums
-	 * misread others.
-	 */
+	/* If only strides of dimensions of 1 differ, the usual ones are used: some of oneDNN's sums
+	 * misread others. */
 	status = program_alias(l->program, x, lower_same(l, &permuted, &like) ? &like : &permuted,
 			       0, &view, err);
 	return status == PRONY_OK ? lower_as(l, view, &like, node->name,
@@ -73,10 +65,8 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 				  : status;
 }
 
-/*
- * The position of a node's smaller array within the larger one: `dims` elements of each dimension
- * from `start` on; along `axis`, every step-th element.
- */
+/* The position of a node's smaller array within the larger one: `dims` elements of each dimension
+ * from `start` on; along `axis`, every step-th element. */
 struct part {
 	int64_t start[TENSOR_MAX_RANK], dims[TENSOR_MAX_RANK];
 	int64_t step;

@@ -71,10 +71,8 @@ static void pack(const struct depthwise *d, int lanes, int64_t channel, const fl
 	}
 }
 
-/*
- * Points of a row (or of a column) that use the same taps: first, first + step and so on. The j-th
- * point reads input j * in_step + offset[t] at tap index[t].
- */
+/* Points of a row (or of a column) that use the same taps: first, first + step and so on. The j-th
+ * point reads input j * in_step + offset[t] at tap index[t]. */
 struct phase {
 	int64_t first, step, count, in_step, in_size;
 	int taps;
@@ -163,10 +161,8 @@ struct line {
 	const struct phase *rows;
 };
 
-/*
- * Lists the taps of point j of the line. For j < 0 it lists all of the phase's columns, with the
- * addresses for the first inner point. Returns their number.
- */
+/* Lists the taps of point j of the line. For j < 0 it lists all of the phase's columns, with the
+ * addresses for the first inner point. Returns their number. */
 static int find_taps(const struct correlation *c, const struct line *line,
 		     const struct phase *columns, int64_t j, struct depthwise_tap *taps)
 {
@@ -394,10 +390,8 @@ static void add_borders(const struct weights_sum *s, const struct piece *piece, 
 	}
 }
 
-/*
- * Adds the products of a row of dy with the window's rows from `row` to `end`. `x` is that of the
- * sample and the unit.
- */
+/* Adds the products of a row of dy with the window's rows from `row` to `end`. `x` is that of the
+ * sample and the unit. */
 static void add_piece(const struct weights_sum *s, const struct piece *piece, const float *dy,
 		      const float *x, int64_t at, int row, int end, float *sums)
 {

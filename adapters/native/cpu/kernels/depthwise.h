@@ -1,9 +1,7 @@
-/*
- * Depthwise convolution, in which each channel has its own window: forward, the gradient of the
+/* Depthwise convolution, in which each channel has its own window: forward, the gradient of the
  * data and that of the weights, for the cases in which the library's code is slow. Needs no library
  * and starts no threads: work is counted in items, and the caller shares the items among its
- * threads.
- */
+ * threads. */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_DEPTHWISE_H
 
@@ -15,10 +13,8 @@
 
 #define DEPTHWISE_SIDE_MAX 11 /* largest side of a window */
 
-/*
- * Strides of a tensor in floats. Channels c and c + 1 are adjacent unless a block ends between
- * them: channels last are one block, nChw16c are blocks of 16.
- */
+/* Strides of a tensor in floats. Channels c and c + 1 are adjacent unless a block ends between
+ * them: channels last are one block, nChw16c are blocks of 16. */
 struct depthwise_layout {
 	int64_t sample, row, column, block, block_stride;
 };
@@ -40,10 +36,8 @@ struct depthwise_loops;
 /* Returns the loops for this layer. The processor must have the instruction set. */
 const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum instruction_set set);
 
-/*
- * Computes items first to end - 1 of batch x out[0] rows: y = x * w + bias; with `relu` negative
- * values become zero. bias may be NULL. In padding channels y becomes zero.
- */
+/* Computes items first to end - 1 of batch x out[0] rows: y = x * w + bias; with `relu` negative
+ * values become zero. bias may be NULL. In padding channels y becomes zero. */
 void depthwise_forward(const struct depthwise *d, const struct depthwise_loops *loops, float *y,
 		       const float *x, const float *w, const float *bias, bool relu, size_t first,
 		       size_t end);
@@ -52,12 +46,10 @@ void depthwise_forward(const struct depthwise *d, const struct depthwise_loops *
 void depthwise_data(const struct depthwise *d, const struct depthwise_loops *loops, float *dx,
 		    const float *dy, const float *w, size_t first, size_t end);
 
-/*
- * The weights' gradient has two passes. In the first, each of units x parts items sums over a part
+/* The weights' gradient has two passes. In the first, each of units x parts items sums over a part
  * of the rows, into `partial` (depthwise_partial_bytes). In the second, each of units items adds up
  * the parts, always in the same order. The result depends on `parts`, which depends on the number
- * of threads.
- */
+ * of threads. */
 size_t depthwise_units(const struct depthwise *d, const struct depthwise_loops *loops);
 size_t depthwise_parts(const struct depthwise *d, const struct depthwise_loops *loops, int threads);
 size_t depthwise_partial_bytes(const struct depthwise *d, const struct depthwise_loops *loops,

@@ -98,10 +98,8 @@ LOOPS(avx2, AVX2, 8)
 LOOPS(avx512, AVX512, 16)
 #endif
 
-/*
- * Chooses the widest vectors that fit into a block; below eight channels, those that every
- * processor has.
- */
+/* Chooses the widest vectors that fit into a block; below eight channels, those that every
+ * processor has. */
 const struct depthwise_loops *depthwise_pick(const struct depthwise *d, enum instruction_set set)
 {
 	int64_t room = d->x.block < d->y.block ? d->x.block : d->y.block;

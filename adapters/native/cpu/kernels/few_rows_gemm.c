@@ -4,18 +4,14 @@
 #define BLOCK_MAX 32
 #define VECTORS 2	 /* vectors per block: the weights of an element are whole cache lines */
 #define TILE_ROWS_MAX 12 /* rows whose sums stay in registers */
-/*
- * Products are summed by panels, and then the panels' sums are added. One sum over 25088 similar
- * products rounds most of them in the same direction, so that its error grows with their count.
- */
+/* Products are summed by panels, and then the panels' sums are added. One sum over 25088 similar
+ * products rounds most of them in the same direction, so that its error grows with their count. */
 #define PANEL 64 /* elements, if several tiles share weights: these stay in the first cache */
 #define PANEL_ALONE 512	    /* if there is only one tile */
 #define PREFETCH_BYTES 4096 /* with 1024 and 2048 up to a tenth slower */
 
-/*
- * Adds the products of `count` elements. For each element x has `rows` floats and w has a block;
- * `sums` has a block per row.
- */
+/* Adds the products of `count` elements. For each element x has `rows` floats and w has a block;
+ * `sums` has a block per row. */
 typedef void tile_function(float *sums, const float *x, const float *w, int64_t count);
 
 struct few_rows_loops {

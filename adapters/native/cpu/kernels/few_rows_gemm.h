@@ -1,10 +1,8 @@
-/*
- * The product of few rows with many weights: y = x * w + bias. Its time is the time to read the
+/* The product of few rows with many weights: y = x * w + bias. Its time is the time to read the
  * weights from memory once. So the weights are stored in the order in which they are read, each
  * thread reads one contiguous part, and the weights needed next are prefetched. Needs no library
  * and starts no threads: work is counted in items, and the caller shares the items among its
- * threads.
- */
+ * threads. */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_FEW_ROWS_GEMM_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_FEW_ROWS_GEMM_H
 
@@ -20,16 +18,12 @@ struct few_rows_loops;
 
 /* Returns the loops for an instruction set, which the processor must have. */
 const struct few_rows_loops *few_rows_pick(enum instruction_set set);
-/*
- * The number of adjacent outputs in the weights: [ceil(outputs / block)][inner][block]. The last
- * block is padded with any finite values.
- */
+/* The number of adjacent outputs in the weights: [ceil(outputs / block)][inner][block]. The last
+ * block is padded with any finite values. */
 int64_t few_rows_block(const struct few_rows_loops *loops);
 
-/*
- * The address of x[row][i], for i = (c * points + p): row * row_stride + c / block * block_stride +
- * c % block * channel_stride + p * point_stride, in floats. A plain row is one channel.
- */
+/* The address of x[row][i], for i = (c * points + p): row * row_stride + c / block * block_stride +
+ * c % block * channel_stride + p * point_stride, in floats. A plain row is one channel. */
 struct few_rows_source {
 	int64_t row_stride, block, block_stride, channel_stride, point_stride, points;
 };

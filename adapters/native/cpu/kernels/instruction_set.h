@@ -1,7 +1,5 @@
-/*
- * The instruction sets for which prony's own loops are compiled, and the best one of this
- * processor.
- */
+/* The instruction sets for which prony's own loops are compiled, and the best one of this
+ * processor. */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_INSTRUCTION_SET_H
 
@@ -25,10 +23,8 @@ static inline enum instruction_set instruction_set_best(void)
 	return INSTRUCTIONS_BASELINE;
 }
 
-/*
- * For loops that the compiler vectorises. By default GCC uses half of the registers' width, because
- * older processors lowered their clock for the full width.
- */
+/* For loops that the compiler vectorises. By default GCC uses half of the registers' width, because
+ * older processors lowered their clock for the full width. */
 #define VECTORISED_AVX2 __attribute__((target("avx2,fma")))
 #if defined(__clang__)
 #define VECTORISED_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
@@ -37,8 +33,7 @@ static inline enum instruction_set instruction_set_best(void)
 	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")))
 #endif
 
-/*
- * Precedes a loop whose outputs may equal inputs element by element: no iteration depends on
+/* Precedes a loop whose outputs may equal inputs element by element: no iteration depends on
  * another. `restrict` would forbid this, and a run-time overlap test would choose the scalar loop.
  */
 #if defined(__clang__)

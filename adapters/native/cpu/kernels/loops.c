@@ -133,10 +133,8 @@ BODY void rmsprop_body(float *restrict w, float *restrict v, const float *restri
 	}
 }
 
-/*
- * exp for x <= 0 within 2 ulp (Cephes expf: 2^n times a polynomial in the remainder), in operations
- * that vectorise; libm's needs a call per element. NaN stays NaN.
- */
+/* exp for x <= 0 within 2 ulp (Cephes expf: 2^n times a polynomial in the remainder), in operations
+ * that vectorise; libm's needs a call per element. NaN stays NaN. */
 BODY float exp_negative(float x)
 {
 	const float to_integer = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */

@@ -1,8 +1,6 @@
-/*
- * Loops that oneDNN lacks or that are cheaper without a call of it: updates, element-wise
+/* Loops that oneDNN lacks or that are cheaper without a call of it: updates, element-wise
  * gradients, dropout, the loss. They are plain C that both compilers vectorise, compiled for
- * several instruction sets; the set is picked once, when the session opens.
- */
+ * several instruction sets; the set is picked once, when the session opens. */
 #ifndef PRONY_ADAPTERS_NATIVE_CPU_KERNELS_LOOPS_H
 #define PRONY_ADAPTERS_NATIVE_CPU_KERNELS_LOOPS_H
 
@@ -18,10 +16,8 @@ struct update_rule {
 /* An output may be one of the inputs (element by element); otherwise arrays must not overlap. */
 struct kernels {
 	const char *name; /* "avx512", "avx2", "baseline" */
-	/*
-	 * The first of each pair is for fp32 arrays. The second is for bf16: it computes in fp32
-	 * and rounds.
-	 */
+	/* The first of each pair is for fp32 arrays. The second is for bf16: it computes in fp32
+	 * and rounds. */
 	void (*relu[2])(void *y, const void *x, size_t n);
 	/* dx = y > 0 ? dy : 0 */
 	void (*relu_grad[2])(void *dx, const void *dy, const void *y, size_t n);
@@ -37,17 +33,13 @@ struct kernels {
 	/* v = mu * v + (g + decay * w); w -= lr * v */
 	void (*momentum)(float *w, float *v, const float *g, const struct update_rule *rule,
 			 size_t n);
-	/*
-	 * v = rho * v + (1 - rho) * g^2; w -= lr * g / (sqrt(v) + epsilon), where g includes decay
+	/* v = rho * v + (1 - rho) * g^2; w -= lr * g / (sqrt(v) + epsilon), where g includes decay
 	 * * w. Hinton 2012, Coursera lecture 6e; epsilon is outside the root, as in Keras and
-	 * PyTorch.
-	 */
+	 * PyTorch. */
 	void (*rmsprop)(float *w, float *v, const float *g, const struct update_rule *rule,
 			size_t n);
-	/*
-	 * Returns the sum over the rows of -log softmax(logits)[label]; dlogits = (softmax -
-	 * onehot) * scale. Rows with a negative label add nothing, and their dlogits are 0.
-	 */
+	/* Returns the sum over the rows of -log softmax(logits)[label]; dlogits = (softmax -
+	 * onehot) * scale. Rows with a negative label add nothing, and their dlogits are 0. */
 	double (*cross_entropy)(float *dlogits, const float *logits, const int32_t *labels,
 				float scale, size_t rows, size_t classes);
 	/* Returns half the sum of squares. */

@@ -8,11 +8,8 @@
 
 #include "adapters/bf16.h"
 
-/*
- * All channels of a position are computed together, so that a
- * window is a few overlapping loads. The gradient recomputes s, which is cheaper than reading it
- * from memory.
- */
+/* All channels of a position are computed together, so that a window is a few overlapping loads.
+ * The gradient recomputes s, which is cheaper than reading it from memory. */
 
 enum { ARRAYS = 6, LANES = 16 };
 

@@ -37,10 +37,8 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 		p->inner = -1;
 }
 
-/*
- * Types of vectors of one width. They are never arguments or results: callers compiled without the
- * instruction set would pass them differently.
- */
+/* Types of vectors of one width. They are never arguments or results: callers compiled without the
+ * instruction set would pass them differently. */
 #define VECTORS(lanes)                                                                             \
 	typedef float vector __attribute__((vector_size((lanes)*4)));                              \
 	typedef int32_t bits __attribute__((vector_size((lanes)*4)))
@@ -112,20 +110,16 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 		STORE_##type(set, dx, sum);                                                        \
 	}
 
-/*
- * Walks over a point's channels in vectors. The last vector starts early enough to be whole: the
- * channels that it shares with the previous one are written twice, with the same values.
- */
+/* Walks over a point's channels in vectors. The last vector starts early enough to be whole: the
+ * channels that it shares with the previous one are written twice, with the same values. */
 #define CHANNELS(c, lanes)                                                                         \
 	for (int64_t c = 0; c<channels; c = c + 2 * (lanes)> channels && c + (lanes) < channels    \
 				    ? channels - (lanes)                                           \
 				    : c + (lanes))
 
-/*
- * Computes `count` times `stride` points of a row that have all their windows. Windows are `rows`
+/* Computes `count` times `stride` points of a row that have all their windows. Windows are `rows`
  * high; the last window begins at the first point, at `dy` and `at`. If the caller passes
- * constants, the taps are constants in the loop.
- */
+ * constants, the taps are constants in the loop. */
 #define INNER(set, target, type, element, lanes)                                                   \
 	target static inline __attribute__((always_inline)) void inner_##type##_##set##_##lanes(   \
 		const struct max_pool *p, const int64_t kernel, const int64_t stride,              \
@@ -163,10 +157,8 @@ void max_pool_find_inner(struct max_pool *p, int64_t before)
 		}                                                                                  \
 	}
 
-/*
- * Calls the loop for windows of this size, stride and height over a row; used for the most common
- * windows.
- */
+/* Calls the loop for windows of this size, stride and height over a row; used for the most common
+ * windows. */
 #define CASE(set, type, lanes, size, step, high)                                                   \
 	if (p->kernel_width == (size) && p->strides[0] == (step) && p->strides[1] == (step) &&     \
 	    down->count == (high)) {                                                               \

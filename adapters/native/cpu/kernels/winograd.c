@@ -4,12 +4,10 @@
 #include <string.h>
 
 #define POSITIONS 16 /* positions of a transformed tile */
-/*
- * The number of tiles that are transformed at once. It must be large, because all windows are read
+/* The number of tiles that are transformed at once. It must be large, because all windows are read
  * once for each block, and small, because the transformed tiles are written and read again. The
  * minimum makes the time to read the windows a fraction of the multiplications; above it the limit
- * is the second cache.
- */
+ * is the second cache. */
 #define BLOCK_TILES_MIN 96
 #define BLOCK_TILES_MOST 384
 #define BLOCK_BYTES ((int64_t)1 << 20)
@@ -112,10 +110,8 @@ void winograd_weights(const struct winograd *c, const struct winograd_loops *loo
 	}
 }
 
-/*
- * The number of tiles per block, so that the blocks of a share are equal. It is a multiple of 4 and
- * at least 8, so that products of many and of few rows cover it.
- */
+/* The number of tiles per block, so that the blocks of a share are equal. It is a multiple of 4 and
+ * at least 8, so that products of many and of few rows cover it. */
 static int64_t block_tiles(const struct winograd *c, size_t shares)
 {
 	int64_t most =

@@ -37,24 +37,20 @@ int64_t winograd_tiles(const struct winograd *c);
 /* The number of floats of the transformed windows, and the number of their panels of outputs. */
 size_t winograd_weight_floats(const struct winograd *c, const struct winograd_loops *loops);
 size_t winograd_panels(const struct winograd *c, const struct winograd_loops *loops);
-/*
- * Transforms the windows of panels first to end - 1 into u. w has outputs x channels windows in
+/* Transforms the windows of panels first to end - 1 into u. w has outputs x channels windows in
  * blocks of winograd_lanes of both (oneDNN's OIhw16i16o and OIhw8i8o) and is aligned to a cache
  * line. `flipped`: c is the convolution that gives the gradient of another one's input, and w has
  * the windows of that other one, channels x outputs. They are rotated by 180 degrees, and inputs
- * and outputs are exchanged.
- */
+ * and outputs are exchanged. */
 void winograd_weights(const struct winograd *c, const struct winograd_loops *loops, float *u,
 		      const float *w, bool flipped, size_t first, size_t end);
 
 /* The number of floats of scratch memory per share. */
 size_t winograd_scratch_floats(const struct winograd *c, const struct winograd_loops *loops,
 			       size_t shares);
-/*
- * Computes shares first to end - 1 of `shares` equal shares of the tiles. Share i uses scratch from
+/* Computes shares first to end - 1 of `shares` equal shares of the tiles. Share i uses scratch from
  * i * winograd_scratch_floats on. bias: `outputs` floats, or NULL. x, y, u and scratch are aligned
- * to a cache line; y overlaps none of the others.
- */
+ * to a cache line; y overlaps none of the others. */
 void winograd_forward(const struct winograd *c, const struct winograd_loops *loops, float *y,
 		      const float *x, const float *u, const float *bias, float *scratch,
 		      size_t shares, size_t first, size_t end);

@@ -1,9 +1,7 @@
-/*
- * The loops of winograd.c for one instruction set; winograd.c includes this file for each. LANES:
+/* The loops of winograd.c for one instruction set; winograd.c includes this file for each. LANES:
  * floats of a vector; ROWS and ROWS_FEW: tiles of a product in registers; NAME(x): x with the set's
  * name; TARGET: the set's attribute. Without these macros the file is empty, so that every header
- * compiles alone.
- */
+ * compiles alone. */
 
 #ifdef LANES
 
@@ -86,11 +84,9 @@ TARGET static inline void NAME(window_1d)(NAME(vector) * to, int to_stride, cons
 	to[3 * to_stride] = g[2 * stride];
 }
 
-/*
- * Transforms the windows of LANES inputs and a vector of outputs: u[position * stride + input * 2 *
+/* Transforms the windows of LANES inputs and a vector of outputs: u[position * stride + input * 2 *
  * LANES] = G g G' of w[tap][input][output], or, flipped, of w[tap][output][input] with the taps in
- * reverse order. Zeros if w is NULL.
- */
+ * reverse order. Zeros if w is NULL. */
 TARGET static void NAME(windows)(float *u, int64_t stride, const float *w, bool flipped)
 {
 	float block[9 * LANES * LANES] __attribute__((aligned(64)));
@@ -120,10 +116,8 @@ TARGET static void NAME(windows)(float *u, int64_t stride, const float *w, bool 
 	}
 }
 
-/*
- * Multiplies `rows` tiles by a panel of two vectors of outputs, over all channels: x[channel
- * block][tile], u[channel][output], m[output block][tile].
- */
+/* Multiplies `rows` tiles by a panel of two vectors of outputs, over all channels: x[channel
+ * block][tile], u[channel][output], m[output block][tile]. */
 TARGET static inline __attribute__((always_inline)) void
 NAME(product)(float *m, const float *x, const float *u, int64_t blocks, int64_t stride, int rows)
 {
