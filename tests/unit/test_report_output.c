@@ -392,8 +392,7 @@ static void test_broken_floor(void **state)
 	summary_status_text(&summary, row, words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 2 of 5: busy)");
 	summary_release(&summary);
-	/* If it is unknown whether one of the three was disturbed, it counts like the disturbed
-	 * ones. */
+	/* A process counts as disturbed if it is unknown whether it was. */
 	native->processes[3].foreign_share = NAN;
 	summary_init(&summary, &results->run);
 	row = find(&summary, "native", STAGE_FORWARD);
@@ -401,8 +400,7 @@ static void test_broken_floor(void **state)
 	summary_release(&summary);
 	native->processes[3].foreign_share = 0.01;
 	native->processes[1].step_mean_ns /= 9;
-	/* A cell of an older run does not say which processes were disturbed: all count as
-	 * disturbed. */
+	/* An older run does not name its disturbed processes: all count as disturbed. */
 	native->processes[1].flags[0] = native->processes[2].flags[0] = '\0';
 	summary_init(&summary, &results->run);
 	strbuf_clear(&text);
@@ -481,9 +479,7 @@ static void read_again(struct summary *summary, struct stored_run *run, const ch
 	summary_init(summary, run);
 }
 
-/*
- * Environment variables that change a framework's speed are listed under the table; others are not.
- */
+/* Only environment variables that change a framework's speed are listed under the table. */
 static void test_settings(void **state)
 {
 	struct stored_run run;
@@ -783,8 +779,7 @@ static void scatter(struct stored_cell *cell, double factor)
 		cell->processes[i].step_mean_ns *= spread[i];
 }
 
-/* If the interval of a ratio is wide and contains 1, the report only says what a decision would
- * take. */
+/* If a wide interval contains 1, the report only says what would decide it. */
 static void test_undecided(void **state)
 {
 	struct results *results = *state;
@@ -914,8 +909,7 @@ static void test_gaps(void **state)
 	strbuf_release(&text);
 }
 
-/* Writes the shortest text that the C library reads back as the same number, in the library's own
- * form. */
+/* Writes the shortest text that the C library reads back as the same number. */
 static void shortest(double value, char out[40])
 {
 	for (int digits = 15; digits <= 17; digits++) {
