@@ -199,8 +199,9 @@ class ForeignWorkerTest(OwnFrameworkTest):
         self.assertIn("parity: mlp, forward", done.stdout)
         self.assertIn("skipped", done.stdout)  # lenet, whose convolutions it has not
         self.put("mine.yaml", DESCRIPTOR.replace("{here}/mlp.py", FORWARD))
-        rows = self.cells(self.measure("-f", "fake,mine", "-s", "forward", repeat=6))
-        self.assertEqual((rows["fake"]["rank"], rows["mine"]["rank"]), (1, 2))
+        reference = "native" if self.installed("native") else "fake"
+        rows = self.cells(self.measure("-f", reference + ",mine", "-s", "forward", repeat=6))
+        self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
         row = self.cells(self.measure("-f", "mine", "-s", "train", expect=1))["mine"]
         self.assertEqual(row["status"], "unsupported")
 
