@@ -132,9 +132,10 @@ static enum prony_status check_value(const struct graph *graph, int index, struc
 			return error_set(err, PRONY_BAD_INPUT,
 					 "input '%s' is %s; inputs are F32, F16, I64, I32 or BOOL",
 					 value->name, dtype_name(value->dtype));
-	} else if (value->kind != VALUE_LABEL && value->dtype != DTYPE_F32) {
-		return error_set(err, PRONY_BAD_INPUT, "value '%s' is %s, but must be F32",
-				 value->name, dtype_name(value->dtype));
+	} else if (value->dtype != (value->kind == VALUE_LABEL ? DTYPE_I64 : DTYPE_F32)) {
+		return error_set(err, PRONY_BAD_INPUT, "value '%s' is %s, but must be %s",
+				 value->name, dtype_name(value->dtype),
+				 value->kind == VALUE_LABEL ? "I64" : "F32");
 	}
 	if (value->gradient != VALUE_NONE &&
 	    (value->gradient < 0 || value->gradient >= graph->value_count ||

@@ -272,6 +272,27 @@ static void hostile_graphs_are_refused(void **state)
 	graph_release(&lenet);
 }
 
+/* The loss of half squares does not read its labels. Batches hold them, so their type counts. */
+static void labels_that_no_loss_reads_are_integers(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct graph graph;
+	json_t *json, *value;
+	size_t i;
+
+	(void)state;
+	build_zoo("alexnet-tf", 1, &graph);
+	json = graph_to_json(&graph);
+	graph_release(&graph);
+	json_array_foreach(
+		json_object_get(json, "values"), i,
+		value) if (!strcmp(json_string_value(json_object_get(value, "kind")), "label"))
+		json_object_set_new(value, "dtype", json_string("U8"));
+	assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "is U8, but must be I64"));
+	json_decref(json);
+}
+
 static void other_roots_are_refused(void **state)
 {
 	static const char *const roots[] = {"null", "[]", "3", "\"graph\"", "{}"};
@@ -348,6 +369,7 @@ int main(void)
 		cmocka_unit_test(graphs_without_lists_are_read),
 		cmocka_unit_test(read_graphs_have_no_initial_weights),
 		cmocka_unit_test(hostile_graphs_are_refused),
+		cmocka_unit_test(labels_that_no_loss_reads_are_integers),
 		cmocka_unit_test(other_roots_are_refused),
 		cmocka_unit_test(graphs_that_are_too_long_are_refused),
 		cmocka_unit_test(a_graph_may_lack_a_loss),
