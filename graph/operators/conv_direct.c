@@ -2,6 +2,7 @@
 #include "graph/operators/conv_direct_internal.h"
 
 #include "base/parallel.h"
+#include "graph/operators/vector_f64_internal.h"
 
 /* The operands of one kernel element: planes of x and y, and the range of outputs that use it. */
 struct tap {
@@ -11,27 +12,6 @@ struct tap {
 	int64_t stride[2];
 	int64_t x_width, y_width;
 };
-
-static void add_scaled(double *restrict to, const double *restrict from, double factor,
-		       int64_t count)
-{
-	for (int64_t i = 0; i < count; i++)
-		to[i] += factor * from[i];
-}
-
-/* Four partial sums, so that the compiler may use vectors. */
-static double dot(const double *restrict a, const double *restrict b, int64_t count)
-{
-	double sum[4] = {0};
-	int64_t i = 0;
-
-	for (; i + 4 <= count; i += 4)
-		for (int lane = 0; lane < 4; lane++)
-			sum[lane] += a[i + lane] * b[i + lane];
-	for (; i < count; i++)
-		sum[0] += a[i] * b[i];
-	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
 
 static double *tap_x_row(const struct tap *t, int64_t h)
 {

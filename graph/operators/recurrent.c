@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/operators/vector_f64_internal.h"
 
 /* x: batch x time x features; w: gates*H x features; r: gates*H x H; b: gates*H -> batch x H */
 static enum prony_status recurrent_infer(struct graph *graph, struct node *node, int64_t gates,
@@ -97,27 +98,6 @@ struct recurrent {
 	double *dw, *dr, *db, *dx;
 	const struct kernel_call *call;
 };
-
-/* Four partial sums, so that the compiler may use vectors. */
-static double dot(const double *restrict a, const double *restrict b, int64_t count)
-{
-	double sum[4] = {0};
-	int64_t i = 0;
-
-	for (; i + 4 <= count; i += 4)
-		for (int lane = 0; lane < 4; lane++)
-			sum[lane] += a[i + lane] * b[i + lane];
-	for (; i < count; i++)
-		sum[0] += a[i] * b[i];
-	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-static void add_scaled(double *restrict to, const double *restrict from, double factor,
-		       int64_t count)
-{
-	for (int64_t i = 0; i < count; i++)
-		to[i] += factor * from[i];
-}
 
 /* Sets up from the inputs x, w, r, b, which start at input `first`. */
 static struct recurrent recurrent_init(const struct kernel_call *call, int first, int64_t gates)
