@@ -1,12 +1,4 @@
-#!/usr/bin/env python3
-"""Watches a program on a terminal as a user would, one frame per second, and judges its display.
-
-    tests/bench/terminal.py [--columns N] [--frames FILE] [--] COMMAND...
-
-for example `tests/bench/terminal.py -- build/prony run quickstart`. Prints the longest time without
-a change of the screen. Exit status 1 if a second passed without a change. Takes as long as the command.
-"""
-import argparse
+"""Records a program on a terminal: each change of the screen with its time. A helper of tests."""
 import fcntl
 import os
 import pty
@@ -14,12 +6,8 @@ import re
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
-
-# The screen is drawn four times a second; the scheduler of a busy machine is not punctual.
-STILL_S = 1.0
 
 
 class Screen:
@@ -65,15 +53,6 @@ class Recording:
         if not self.changes or self.changes[-1][1:] != state:
             self.changes.append((now, *state))
 
-    def frames(self):
-        """The live line once a second."""
-        at = 0
-        for second in range(int(self.seconds) + 1):
-            while at + 1 < len(self.changes) and self.changes[at + 1][0] <= second:
-                at += 1
-            if self.changes:
-                yield second, self.changes[at][2]
-
     def longest_still(self):
         """(seconds, from when) of the longest time in which nothing changed."""
         times = [0.0] + [change[0] for change in self.changes] + [self.seconds]
@@ -109,28 +88,3 @@ def record(command, environment=None, columns=100, act=None, limit=600):
         recording.code = process.wait()
         recording.seconds = time.monotonic() - begin
     return recording
-
-
-def main():
-    parser = argparse.ArgumentParser(description="watches a program on a terminal")
-    parser.add_argument("--columns", type=int, default=100)
-    parser.add_argument("--frames", help="file that gets a frame a second")
-    parser.add_argument("command", nargs=argparse.REMAINDER)
-    options = parser.parse_args()
-    command = options.command[options.command[:1] == ["--"]:]
-    if not command:
-        parser.error("name a command: -- build/prony run quickstart")
-    recording = record(command, columns=options.columns, limit=86400)
-    if options.frames:
-        with open(options.frames, "w", encoding="utf-8") as stream:
-            for second, line in recording.frames():
-                stream.write(f"{second:6d}  {line}\n")
-            stream.write("\n" + "\n".join(recording.screen.lines) + "\n")
-    still, since = recording.longest_still()
-    print(f"{recording.seconds:.1f} s, exit code {recording.code}, {len(recording.changes)} changes")
-    print(f"longest without a change: {still:.2f} s, from second {since:.1f} on")
-    return 1 if still > STILL_S else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
