@@ -39,15 +39,6 @@
 /* Who runs the steps: the harness one by one, or the framework's own loop over epochs. */
 #define LOOPS(X) X(LOOP_STEP, "step") X(LOOP_FIT, "fit")
 
-/* Additional output formats: each prints a run like the benchmark that its suite repeats. */
-#define FORMS(X)                                                                                   \
-	X(FORM_OURS, "ours")                                                                       \
-	X(FORM_ALEXNET, "alexnet")     /* layers, every tenth step, mean and deviation */          \
-	X(FORM_CNN, "cnn")	       /* images/sec, jitter and loss; batches x networks */       \
-	X(FORM_PRECISION, "precision") /* six columns of CSV, milliseconds */                      \
-	X(FORM_VGG, "vgg")	       /* the mean of all trials under one timer */                \
-	X(FORM_THESIS, "thesis")       /* rows of its appendix as CSV */
-
 /* X(name, words, prefix of its values): an enumeration `enum name` with the constant PREFIX_COUNT.
  */
 #define VOCABULARIES(X)                                                                            \
@@ -56,8 +47,7 @@
 	X(sync_mode, SYNC_MODES, SYNC)                                                             \
 	X(optimiser, OPTIMISERS, OPTIMISER)                                                        \
 	X(input_mode, INPUT_MODES, INPUT)                                                          \
-	X(loop_mode, LOOPS, LOOP)                                                                  \
-	X(form, FORMS, FORM)
+	X(loop_mode, LOOPS, LOOP)
 
 #define VOCABULARY_ID(id, word) id,
 #define X(name, words, prefix) enum name { words(VOCABULARY_ID) prefix##_COUNT };

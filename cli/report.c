@@ -1,24 +1,19 @@
 /* `prony report`: writes one self-contained page about runs, or their figures as files. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/form.h"
 #include "cli/histories.h"
 #include "cli/results.h"
 #include "report/charts.h"
 #include "report/html.h"
 
-static const char *const report_forms[] = {"page", "origin", NULL};
-
 #define PAGE_BYTES_MAX ((size_t)256 << 20)
 
 struct report_options {
-	const char *store, *output, *charts, *form;
+	const char *store, *output, *charts;
 };
 
 const struct option report_option_rows[] = {
@@ -27,20 +22,13 @@ const struct option report_option_rows[] = {
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct report_options, output),
 	 .metavar = "FILE",
-	 .help = "output file (default: report.html, standard output for --form origin; - = "
-		 "standard output)"},
+	 .help = "output file (default: report.html; - = standard output)"},
 	{.name = "figures",
 	 .kind = OPTION_STRING,
 	 .offset = offsetof(struct report_options, charts),
 	 .metavar = "DIR",
 	 .help = "write every chart as SVG and CSV into this folder; the page is written only with "
 		 "--output"},
-	{.name = "form",
-	 .kind = OPTION_CHOICE,
-	 .offset = offsetof(struct report_options, form),
-	 .choices = report_forms,
-	 .metavar = "FORM",
-	 .help = "the page, or the output format of the benchmark that the suite repeats"},
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };
@@ -154,48 +142,9 @@ static enum prony_status report(const struct report_options *options, const char
 	return status;
 }
 
-static enum prony_status write_forms(const struct report_options *options, const char **names,
-				     size_t count, struct strbuf *text, struct error *err)
-{
-	enum prony_status status = PRONY_OK;
-	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-		struct stored_run run;
-		status = results_load_run(options->store, names[i], RESULTS_STEPS, &run, err);
-		if (status != PRONY_OK)
-			break;
-		if (form_of(&run) == FORM_OURS)
-			status = error_set(err, PRONY_BAD_INPUT,
-					   "run %lld has no form but ours: its suite names none "
-					   "(form: in docs/suites.md); leave --form origin out",
-					   (long long)run.meta.id);
-		else
-			form_text(&run, form_of(&run), text);
-		stored_run_release(&run);
-	}
-	return status;
-}
-
-/* Prints each run in the format of its origin. */
-static enum prony_status report_form(const struct report_options *options, const char **names,
-				     size_t count, struct error *err)
-{
-	struct strbuf text;
-	if (options->charts)
-		return error_set(err, PRONY_USAGE,
-				 "--form origin is text and has no figures; leave --figures out");
-	strbuf_init(&text, PAGE_BYTES_MAX);
-	enum prony_status status = results_check_output(options->output, options->store, err);
-	if (status == PRONY_OK)
-		status = write_forms(options, names, count, &text, err);
-	if (status == PRONY_OK)
-		status = results_write(&text, options->output, err);
-	strbuf_release(&text);
-	return status;
-}
-
 int command_report(const struct cli_command *command, int argc, char **argv)
 {
-	struct report_options options = {.form = report_forms[0]};
+	struct report_options options = {.store = NULL};
 	struct error err = ERROR_INIT;
 	size_t count = 0;
 	int exit_code = 0;
@@ -203,8 +152,7 @@ int command_report(const struct cli_command *command, int argc, char **argv)
 	if (cli_parse(command, argc, argv, &options, names, &count, &exit_code)) {
 		if (count == 0)
 			names[count++] = "";
-		if ((strcmp(options.form, "page") ? report_form : report)(&options, names, count,
-									  &err) != PRONY_OK)
+		if (report(&options, names, count, &err) != PRONY_OK)
 			exit_code = cli_fail(&err);
 	}
 	results_words_free(names);

@@ -31,7 +31,6 @@ enum prony_status results_load(struct store *store, const char *which, enum resu
 					 [RESULTS_EVIDENCE] = STORE_INTERVALS | STORE_CHECKS,
 					 [RESULTS_SERIES] =
 						 STORE_INTERVALS | STORE_CHECKS | STORE_SERIES,
-					 [RESULTS_STEPS] = STORE_INTERVALS | STORE_SERIES,
 					 [RESULTS_LOGS] = STORE_CHECKS | STORE_SERIES | STORE_LOGS,
 					 [RESULTS_EVERYTHING] = STORE_ALL};
 	unsigned wanted = parts[depth];

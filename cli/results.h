@@ -13,7 +13,6 @@ enum results_depth {
 	RESULTS_WINDOWS,   /* plus their intervals, unless there are very many */
 	RESULTS_EVIDENCE,  /* plus every figure of the gates */
 	RESULTS_SERIES,	   /* plus sensor series */
-	RESULTS_STEPS,	   /* cells and processes with intervals and sensor series */
 	RESULTS_LOGS,	   /* plus their logs */
 	RESULTS_EVERYTHING /* plus their intervals */
 };

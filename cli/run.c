@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
-#include "cli/form.h"
 #include "cli/histories.h"
 #include "cli/machine_lock.h"
 #include "cli/memory_limit.h"
@@ -124,13 +123,8 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	/* The tables in the form of other programs need every step. */
-	bool steps = job->selection.spec.form != FORM_OURS;
-	enum prony_status status = results_load(job->store, which,
-						as_json ? RESULTS_EVIDENCE
-						: steps ? RESULTS_STEPS
-							: RESULTS_WINDOWS,
-						&stored, err);
+	enum prony_status status = results_load(
+		job->store, which, as_json ? RESULTS_EVIDENCE : RESULTS_WINDOWS, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);
@@ -144,12 +138,6 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		strbuf_init(&text, 0);
 		summary_render(&summary, cli_colour(), cli_width(), &text);
 		results_published(&summary, &text);
-		if (job->selection.spec.form != FORM_OURS && !job->options->gate_only) {
-			strbuf_printf(&text, "\nas %s printed it:\n\n",
-				      *job->selection.spec.origin ? job->selection.spec.origin
-								  : job->selection.spec.suite);
-			form_text(&stored, job->selection.spec.form, &text);
-		}
 		cli_page(strbuf_text(&text));
 		strbuf_release(&text);
 		status = baseline_compare(job, &stored, NULL, err);

@@ -51,7 +51,7 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 		 job->selection.spec.suite ? job->selection.spec.suite : "");
 	snprintf(meta->version, sizeof meta->version, "%s", PRONY_VERSION);
 	snprintf(meta->effort, sizeof meta->effort, "%s", effort_name(job->selection.spec.effort));
-	snprintf(meta->statistic, sizeof meta->statistic, "%s", job->selection.spec.statistic);
+	snprintf(meta->statistic, sizeof meta->statistic, "geometric");
 	meta->seed = (int64_t)job->selection.spec.seed;
 	meta->started_wall_ns = clock_wall_ns();
 	meta->finished_wall_ns = RECORD_NONE;

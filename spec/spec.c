@@ -44,7 +44,6 @@ void spec_init(struct spec *spec)
 		.summary = "",
 		.effort = EFFORT_DEFAULT,
 		.warm_up_steps = -1,
-		.statistic = "geometric",
 		.seed = DEFAULT_SEED,
 		.origin = "",
 		.batch_divisor = 1,
@@ -185,16 +184,13 @@ static void canonical_rule(struct strbuf *out, const char *kind, const struct sp
 	strbuf_putc(out, '\n');
 }
 
-/* Fields that came with the published suites. A report finds the output format there
- * (report/form.h). */
+/* Fields that came with the published suites. */
 static void canonical_origin(struct strbuf *out, const struct spec *spec)
 {
 	const struct spec_list *instead = &spec->precisions_instead;
 
 	if (*spec->origin)
 		strbuf_printf(out, "origin=%s\n", spec->origin);
-	if (spec->form != FORM_OURS)
-		strbuf_printf(out, "form=%s\n", form_name(spec->form));
 	if (spec->loss_every > 0)
 		strbuf_printf(out, "loss-every=%lld\n", (long long)spec->loss_every);
 	if (spec->samples > 0)
@@ -220,10 +216,12 @@ char *spec_canonical(const struct spec *spec)
 	for (int id = 0; id < AXIS_COUNT; id++)
 		if (!axes[id].settable || id == AXIS_BATCH)
 			canonical_list(&out, (enum axis_id)id, axes[id].plural, &spec->axes[id]);
-	strbuf_printf(&out, "effort=%s\nsteps=%lld\nwarm-up-steps=%lld\nrepeat=%d\n",
+	/* "statistic" has one value; it stays so that stored specs keep their text. */
+	strbuf_printf(&out,
+		      "effort=%s\nsteps=%lld\nwarm-up-steps=%lld\nrepeat=%d\n"
+		      "statistic=geometric\n",
 		      effort_name(spec->effort), (long long)spec->steps,
 		      (long long)spec->warm_up_steps, spec->repeat);
-	strbuf_printf(&out, "statistic=%s\n", spec->statistic);
 	for (int id = 0; id < AXIS_COUNT; id++)
 		if (axes[id].settable && id != AXIS_BATCH)
 			canonical_list(&out, (enum axis_id)id, axes[id].singular, &spec->axes[id]);

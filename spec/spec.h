@@ -47,11 +47,9 @@ struct spec {
 	int64_t warm_up_steps; /* fixed warm-up; -1 = by steadiness */
 	int repeat;	       /* fixed number of processes; 0 = by effort */
 	int quick_repeat;      /* the same for a suite with effort quick; 0 = by effort */
-	const char *statistic; /* "geometric" (t interval on log means), "mean" */
 	uint64_t seed;
 	const char *
 		origin; /* the benchmark that the suite repeats, with its year; "": our own suite */
-	enum form form; /* the output format of that benchmark */
 	int64_t loss_every; /* reads the loss after the first step and then every so many; 0 = not
 			       within the window */
 	int64_t samples;    /* samples per epoch, when steps are not fixed; 0 = no epochs */

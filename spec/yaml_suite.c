@@ -16,16 +16,7 @@ static const struct yaml_kind suite_kind = {
 	.remedy = "give the path of a suite file, or a name from prony list suites",
 };
 
-enum value_kind {
-	VALUE_TEXT,
-	VALUE_LINE,
-	VALUE_EFFORT,
-	VALUE_STATISTIC,
-	VALUE_FORM,
-	VALUE_INT,
-	VALUE_INT64,
-	VALUE_UINT64
-};
+enum value_kind { VALUE_TEXT, VALUE_LINE, VALUE_EFFORT, VALUE_INT, VALUE_INT64, VALUE_UINT64 };
 
 /* A key with a single value: its target, its bounds, what to write in a message. */
 struct suite_key {
@@ -83,11 +74,6 @@ static const struct suite_key settings[] = {
 	 .offset = SPEC(quick_repeat),
 	 .min = 1,
 	 .max = 10000},
-	{.name = "statistic",
-	 .needs = "geometric or mean",
-	 .example = "geometric",
-	 .kind = VALUE_STATISTIC,
-	 .offset = SPEC(statistic)},
 	{.name = "seed",
 	 .needs = "a whole number from 0 to 2147483647",
 	 .example = "1",
@@ -100,11 +86,6 @@ static const struct suite_key settings[] = {
 	 .example = "vgg-benchmarks, 2017",
 	 .kind = VALUE_LINE,
 	 .offset = SPEC(origin)},
-	{.name = "form",
-	 .needs = "ours, alexnet, cnn, precision, vgg or thesis",
-	 .example = "cnn",
-	 .kind = VALUE_FORM,
-	 .offset = SPEC(form)},
 	COUNT_ROW("loss-every", SPEC(loss_every), 1, "10"),
 	COUNT_ROW("samples", SPEC(samples), 1, "1000"),
 	COUNT_ROW("epochs", SPEC(epochs), 2, "4"),
@@ -114,8 +95,6 @@ static const struct suite_key override_values[] = {
 	STEPS_ROW(RULE(steps)),
 	WARM_UP_ROW(RULE(warm_up_steps)),
 };
-
-static const char *const statistics[] = {"geometric", "mean"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -289,18 +268,8 @@ static bool take_value(struct suite_file *file, const struct suite_key *row,
 			return false;
 		*(const char **)member = arena_strdup(&file->spec->arena, text);
 		return true;
-	case VALUE_FORM:
-		return form_parse(text, member);
 	case VALUE_EFFORT:
 		return effort_parse(text, member);
-	case VALUE_STATISTIC:
-		for (size_t i = 0; i < COUNT(statistics); i++) {
-			if (strcmp(statistics[i], text) != 0)
-				continue;
-			*(const char **)member = statistics[i];
-			return true;
-		}
-		return false;
 	case VALUE_INT:
 		*(int *)member = (int)number;
 		return true;

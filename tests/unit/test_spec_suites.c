@@ -81,14 +81,12 @@ static const char everything[] = "# a comment\n"
 				 "steps: 20\n"
 				 "warm-up-steps: 0\n"
 				 "repeat: 3\n"
-				 "statistic: mean\n"
 				 "dropout: false\n"
 				 "learning-rate: 1e-3\n"
 				 "momentum: 0.5\n"
 				 "weight-decay: .0005\n"
 				 "seed: 7\n"
 				 "origin: a benchmark, 2018\n"
-				 "form: cnn\n"
 				 "loss-every: 10\n"
 				 "samples: 1000\n"
 				 "epochs: 4\n"
@@ -128,14 +126,12 @@ static void every_key_is_read(void **state)
 	assert_int_equal(spec.steps, 20);
 	assert_int_equal(spec.warm_up_steps, 0);
 	assert_int_equal(spec.repeat, 3);
-	assert_string_equal(spec.statistic, "mean");
 	assert_list(&spec.axes[AXIS_DROPOUT], "off");
 	assert_list(&spec.axes[AXIS_LEARNING_RATE], "0.001");
 	assert_list(&spec.axes[AXIS_MOMENTUM], "0.5");
 	assert_list(&spec.axes[AXIS_WEIGHT_DECAY], "0.0005");
 	assert_int_equal(spec.seed, 7);
 	assert_string_equal(spec.origin, "a benchmark, 2018");
-	assert_int_equal(spec.form, FORM_CNN);
 	assert_int_equal(spec.loss_every, 10);
 	assert_int_equal(spec.samples, 1000);
 	assert_int_equal(spec.epochs, 4);
@@ -180,7 +176,7 @@ static void a_screening_is_small(void **state)
 /* Stored texts stay the same: these keys appear only in suites that use them. */
 static void texts_of_other_suites_stay(void **state)
 {
-	static const char *const words[] = {"origin", "form",	 "loss",   "samples",
+	static const char *const words[] = {"origin", "loss",	 "samples",
 					    "epochs", "divisor", "instead"};
 	struct error err = ERROR_INIT;
 	struct spec spec;
@@ -194,7 +190,7 @@ static void texts_of_other_suites_stay(void **state)
 	spec_release(&spec);
 	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
 	text = spec_canonical(&spec);
-	assert_non_null(strstr(text, "\norigin=a benchmark, 2018\nform=cnn\nloss-every=10\n"
+	assert_non_null(strstr(text, "\norigin=a benchmark, 2018\nloss-every=10\n"
 				     "samples=1000\nepochs=4\nprecisions-instead=bf16,fp32\n"));
 	free(text);
 	spec_release(&spec);
@@ -300,9 +296,6 @@ static const struct broken broken_files[] = {
 	{"learning-rates: [0.1, 0]\n", 1, {"learning-rates", "from 1e-12 to", "\"0\""}},
 	{"learning-rate: [0.1]\n", 1, {"learning-rate", "a list"}},
 	{"learning-rate: '0.1'\n", 1, {"learning-rate", "in quotes"}},
-	{"networks: lenet\nform: alexnett\n",
-	 2,
-	 {"form: needs", "alexnet, cnn", "write form: cnn"}},
 	{"networks: lenet\norigin: \"a\\nb\"\n", 2, {"origin: needs a line"}},
 	{"networks: lenet\nepochs: 4\n", 1, {"epochs: means nothing without samples"}},
 	{"samples: 10\n", 1, {"samples: means nothing without epochs"}},
@@ -312,7 +305,6 @@ static const struct broken broken_files[] = {
 	{"precision-instead: fp32\n", 1, {"did you mean precisions-instead?"}},
 	{"lerning-rate: 0.1\n", 1, {"lerning-rate", "did you mean learning-rate?"}},
 	{"effort: hasty\n", 1, {"effort", "quick, default or rigorous"}},
-	{"statistic: median\n", 1, {"statistic", "geometric or mean"}},
 	{"steps: 0\n", 1, {"steps", "from 1"}},
 	{"seed: -1\n", 1, {"seed"}},
 	{"summary: [a]\n", 1, {"summary", "a line of text"}},
