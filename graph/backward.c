@@ -185,7 +185,7 @@ static enum prony_status append_gradients(struct graph *graph, const struct node
 		return row->backward(graph, node, err);
 	if (operator_row(row->gradient)->is_gradient)
 		return append_one(graph, node, err);
-	return node_error(node, err, "it cannot be differentiated");
+	return node_error(node, err, "this operator has no gradient");
 }
 
 static enum prony_status append_all(struct graph *graph, struct error *err)
@@ -214,7 +214,7 @@ static enum prony_status sweep_marks(struct graph *graph, struct error *err)
 		graph->values[i].gradient = VALUE_NONE;
 		if (graph->values[i].kind == VALUE_PARAMETER)
 			error_set(err, PRONY_BAD_INPUT,
-				  "parameter '%s' has no influence on the loss",
+				  "the loss does not depend on parameter '%s'",
 				  graph->values[i].name);
 	}
 	return err->code;
@@ -226,10 +226,10 @@ enum prony_status graph_add_backward(struct graph *graph, struct error *err)
 	int value_count = graph->value_count, node_count = graph->node_count;
 
 	if (graph->loss == VALUE_NONE)
-		return error_set(err, PRONY_BAD_INPUT, "network '%s' has no loss to differentiate",
-				 graph->name);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "network '%s' has no loss, so it cannot be trained", graph->name);
 	if (graph->node_count > graph->forward_count)
-		return error_set(err, PRONY_BAD_INPUT, "network '%s' has a backward pass already",
+		return error_set(err, PRONY_BAD_INPUT, "network '%s' already has a backward pass",
 				 graph->name);
 	mark_wanted(graph);
 	append_all(graph, &local);

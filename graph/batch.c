@@ -57,7 +57,7 @@ static enum prony_status check_type(const struct value *value, const struct tens
 		return PRONY_OK;
 	shape_text(&tensor->shape, have, sizeof(have));
 	shape_text(&value->shape, want, sizeof(want));
-	return error_set(err, PRONY_BAD_INPUT, "%.80s is %s %s, the network takes %s %s",
+	return error_set(err, PRONY_BAD_INPUT, "%.80s is %s %s, but the network takes %s %s",
 			 tensor->name, dtype_name(tensor->dtype), have, dtype_name(value->dtype),
 			 want);
 }
@@ -70,9 +70,9 @@ static enum prony_status check_indices(const struct tensor *tensor, int64_t boun
 
 		if (index < 0 || index >= bound)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "%.80s: index %" PRId64 " at %" PRId64
-					 " lies outside the %" PRId64 " rows",
-					 tensor->name, index, i, bound);
+					 "%.80s: element %" PRId64 " is index %" PRId64
+					 "; the table has %" PRId64 " rows",
+					 tensor->name, i, index, bound);
 	}
 	return PRONY_OK;
 }
@@ -86,13 +86,14 @@ static enum prony_status check_labels(const struct tensor *tensor, int64_t class
 	for (int64_t i = 0; i < shape_elements(&tensor->shape); i++) {
 		if (labels[i] < -1 || labels[i] >= classes)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "%.80s: label %" PRId64 " at %" PRId64
-					 " lies outside the %" PRId64 " classes",
-					 tensor->name, labels[i], i, classes);
+					 "%.80s: element %" PRId64 " is label %" PRId64
+					 "; the network has %" PRId64 " classes",
+					 tensor->name, i, labels[i], classes);
 		any_valid = any_valid || labels[i] >= 0;
 	}
 	return any_valid ? PRONY_OK
-			 : error_set(err, PRONY_BAD_INPUT, "%.80s: all labels are ignored",
+			 : error_set(err, PRONY_BAD_INPUT,
+				     "%.80s: every label is -1 (ignored), so there is no loss",
 				     tensor->name);
 }
 
@@ -102,10 +103,10 @@ enum prony_status batch_check(const struct graph *graph, struct batch batch, str
 	enum prony_status status = PRONY_OK;
 
 	if (batch.input_count != inputs || (batch.label_count != labels && batch.label_count != 0))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "the batch has %d inputs and %d labels, the network takes %d and "
-				 "%d",
-				 batch.input_count, batch.label_count, inputs, labels);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"the batch has %d inputs and %d labels, but the network takes %d and %d",
+			batch.input_count, batch.label_count, inputs, labels);
 	for (int i = 0; status == PRONY_OK && i < inputs; i++) {
 		int index = graph_input(graph, i);
 

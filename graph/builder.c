@@ -16,7 +16,7 @@ static int new_value(struct builder *b, const char *name, enum value_kind kind, 
 	    graph_check_shape(name, dtype, shape, &b->error) != PRONY_OK)
 		return VALUE_NONE;
 	if (graph_find_value(b->graph, name) != VALUE_NONE) {
-		error_set(&b->error, PRONY_BAD_INPUT, "two values are called '%s'", name);
+		error_set(&b->error, PRONY_BAD_INPUT, "two values have the name '%s'", name);
 		return VALUE_NONE;
 	}
 	if (b->graph->value_count >= GRAPH_MAX_VALUES) {
@@ -106,7 +106,7 @@ int build_node(struct builder *b, enum op op, const char *name, const int *input
 	if (graph_check_name("node", name, &b->error) != PRONY_OK)
 		return VALUE_NONE;
 	if (graph_find_node(b->graph, name) >= 0) {
-		error_set(&b->error, PRONY_BAD_INPUT, "two nodes are called '%s'", name);
+		error_set(&b->error, PRONY_BAD_INPUT, "two nodes have the name '%s'", name);
 		return VALUE_NONE;
 	}
 	if (b->graph->node_count >= GRAPH_MAX_NODES) {

@@ -13,10 +13,10 @@ enum prony_status graph_check_row(const struct node *node, struct error *err)
 	const struct operator_row *row = operator_row(node->op);
 
 	if (node->input_count < row->min_inputs || node->input_count > row->max_inputs)
-		return node_error(node, err, "it has %d inputs, but takes %d to %d",
+		return node_error(node, err, "it has %d inputs; the operator takes %d to %d",
 				  node->input_count, row->min_inputs, row->max_inputs);
 	if (node->output_count < 1 || node->output_count > row->max_outputs)
-		return node_error(node, err, "it has %d outputs, but gives 1 to %d",
+		return node_error(node, err, "it has %d outputs; the operator has 1 to %d",
 				  node->output_count, row->max_outputs);
 	for (int i = 0; i < row->min_inputs; i++) {
 		if (node->inputs[i] == VALUE_NONE)
@@ -30,8 +30,8 @@ enum prony_status graph_check_row(const struct node *node, struct error *err)
 
 		if (a->kind == ATTRIBUTE_INTS &&
 		    (list->count < 0 || list->count > ATTRIBUTE_MAX_INTS))
-			return node_error(node, err, "attribute '%s' has %d numbers", a->name,
-					  list->count);
+			return node_error(node, err, "attribute '%s' has too many numbers (%d)",
+					  a->name, list->count);
 
 		/* JSON has no infinity and no NaN. */
 		if (a->kind == ATTRIBUTE_REAL && !isfinite(*(const double *)member))
@@ -51,7 +51,7 @@ static enum prony_status check_unique(const char *what, const char **names, int 
 	qsort(names, (size_t)count, sizeof(*names), compare_names);
 	for (int i = 1; i < count; i++) {
 		if (strcmp(names[i - 1], names[i]) == 0)
-			return error_set(err, PRONY_BAD_INPUT, "two %ss are called '%s'", what,
+			return error_set(err, PRONY_BAD_INPUT, "two %ss have the name '%s'", what,
 					 names[i]);
 	}
 	return PRONY_OK;
@@ -119,14 +119,16 @@ static enum prony_status check_value(const struct graph *graph, int index, struc
 
 	if ((unsigned)value->kind > VALUE_GRADIENT || (unsigned)value->dtype >= DTYPE_COUNT ||
 	    value->shape.rank < 0 || value->shape.rank > TENSOR_MAX_RANK)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "value '%s': kind, dtype or rank is not known", value->name);
+		return error_set(err, PRONY_BAD_INPUT, "value '%s': unknown kind, dtype or rank",
+				 value->name);
 	if (is_computed(value) && !produced)
 		return error_set(err, PRONY_BAD_INPUT, "value '%s': no node computes it",
 				 value->name);
 	if (!is_computed(value) && value->producer != -1)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "value '%s' is given, but a node computes it", value->name);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"value '%s' is computed by a node, but its kind says that it is not",
+			value->name);
 	if (value->kind == VALUE_INPUT) {
 		if (!is_input_dtype(value->dtype))
 			return error_set(err, PRONY_BAD_INPUT,
@@ -140,7 +142,7 @@ static enum prony_status check_value(const struct graph *graph, int index, struc
 	if (value->gradient != VALUE_NONE &&
 	    (value->gradient < 0 || value->gradient >= graph->value_count ||
 	     !shape_equal(&graph->values[value->gradient].shape, &value->shape)))
-		return error_set(err, PRONY_BAD_INPUT, "value '%s': its gradient does not fit it",
+		return error_set(err, PRONY_BAD_INPUT, "value '%s': its gradient has another shape",
 				 value->name);
 	return graph_check_shape(value->name, value->dtype, &value->shape, err);
 }
@@ -196,10 +198,11 @@ static enum prony_status check_shapes(const struct graph *graph, struct graph *s
 
 			shape_text(&told->shape, told_text, sizeof(told_text));
 			shape_text(&inferred->shape, inferred_text, sizeof(inferred_text));
-			return node_error(&node, err,
-					  "output '%s' is said to be %s %s, but is %s %s",
-					  told->name, dtype_name(told->dtype), told_text,
-					  dtype_name(inferred->dtype), inferred_text);
+			return node_error(
+				&node, err,
+				"output '%s' is declared as %s %s, but the operator computes %s %s",
+				told->name, dtype_name(told->dtype), told_text,
+				dtype_name(inferred->dtype), inferred_text);
 		}
 	}
 	return PRONY_OK;
@@ -215,13 +218,15 @@ static enum prony_status check_node(const struct graph *graph, struct graph *scr
 	if ((unsigned)node->op >= OP_COUNT || node->input_count < 0 ||
 	    node->input_count > NODE_MAX_INPUTS || node->output_count < 0 ||
 	    node->output_count > NODE_MAX_OUTPUTS)
-		return error_set(err, PRONY_BAD_INPUT, "node '%s': operator or arity is not known",
-				 node->name);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"node '%s': unknown operator, or wrong number of inputs or outputs",
+			node->name);
 	row = operator_row(node->op);
 	if (row->is_gradient != (node->differentiates != -1) ||
 	    (row->is_gradient && (index < graph->forward_count || node->differentiates < 0 ||
 				  node->differentiates >= graph->forward_count)))
-		return node_error(node, err, "gradient operators belong behind the forward nodes");
+		return node_error(node, err, "gradient nodes must come after the forward nodes");
 	status = graph_check_row(node, err);
 	if (status == PRONY_OK)
 		status = check_edges(graph, index, err);
@@ -236,10 +241,11 @@ static enum prony_status check_ends_exist(const struct graph *graph, struct erro
 {
 	if (graph_inputs(graph, NULL, 0) == 0 || graph->logits < 0 ||
 	    graph->logits >= graph->value_count)
-		return error_set(err, PRONY_BAD_INPUT, "the graph lacks its input or its logits");
+		return error_set(err, PRONY_BAD_INPUT, "the graph has no input or no logits");
 	if (graph->loss < VALUE_NONE || graph->loss >= graph->value_count ||
 	    (graph_labels(graph, NULL, 0) == 0) != (graph->loss == VALUE_NONE))
-		return error_set(err, PRONY_BAD_INPUT, "label and loss go together");
+		return error_set(err, PRONY_BAD_INPUT,
+				 "a graph needs both a label and a loss, or neither");
 	return PRONY_OK;
 }
 
@@ -257,13 +263,14 @@ static enum prony_status check_batch(const struct graph *graph, struct error *er
 			continue;
 		if (value->shape.rank < 1 || value->shape.dims[0] != first->dims[0])
 			return error_set(err, PRONY_BAD_INPUT,
-					 "'%s': inputs and labels must share the batch as their "
-					 "first dimension",
+					 "'%s': the first dimension of all inputs and labels must "
+					 "be the batch",
 					 value->name);
 	}
 	if (logits->rank < 2 || logits->dims[0] % first->dims[0] != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "the logits '%s' must have one or more rows for each sample",
+				 "the logits '%s' must have 2 dimensions or more, the first a "
+				 "multiple of the batch",
 				 graph->values[graph->logits].name);
 	return PRONY_OK;
 }
@@ -286,11 +293,12 @@ static enum prony_status check_ends(const struct graph *graph, struct error *err
 			continue;
 		if (i != last || node->outputs[0] != graph->loss ||
 		    node->inputs[0] != graph->logits)
-			return node_error(node, err, "the loss of the logits must come last");
+			return node_error(node, err, "the loss must be the last forward node");
 	}
 	if (graph->loss != VALUE_NONE &&
 	    (last < 0 || !has_output(&graph->nodes[last], graph->loss)))
-		return error_set(err, PRONY_BAD_INPUT, "the last node must compute the loss '%s'",
+		return error_set(err, PRONY_BAD_INPUT,
+				 "the last forward node must compute the loss '%s'",
 				 graph->values[graph->loss].name);
 	return PRONY_OK;
 }
@@ -314,13 +322,15 @@ static enum prony_status check_states(const struct graph *graph, struct arena *s
 
 		for (int k = first; first > 0 && k < node->input_count; k++) {
 			if (uses[node->inputs[k]] > 1)
-				return node_error(node, err, "its statistic '%s' has other users",
+				return node_error(node, err,
+						  "its statistic '%s' is also used elsewhere; "
+						  "gradients would then be wrong",
 						  graph->values[node->inputs[k]].name);
 		}
 		for (int k = 1; first > 0 && k < node->output_count; k++) {
 			if (node->outputs[k] != VALUE_NONE && uses[node->outputs[k]] > 0)
 				return node_error(node, err,
-						  "its output '%s' is used, which has no gradient",
+						  "its output '%s' is used but has no gradient",
 						  graph->values[node->outputs[k]].name);
 		}
 	}
@@ -334,7 +344,9 @@ enum prony_status graph_check(const struct graph *graph, struct error *err)
 	struct arena arena;
 
 	if (graph->forward_count < 0 || graph->forward_count > graph->node_count)
-		return error_set(err, PRONY_BAD_INPUT, "the graph counts its nodes wrongly");
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"the number of forward nodes is not between 0 and the number of nodes");
 	arena_init(&arena, 0);
 	scratch.values =
 		arena_array(&arena, (size_t)graph->value_count + 1, sizeof(*scratch.values));

@@ -232,7 +232,7 @@ static void multiply_items(void *context, struct parallel_items *items)
 	double *a = aligned_alloc(64, GEMM_F64_SCRATCH_BYTES);
 
 	if (!a)
-		memory_exhausted("a matrix product of the reference");
+		memory_exhausted("memory for a matrix product of the reference");
 	double *b = a + GEMM_F64_DEPTH * GEMM_F64_ROWS;
 	for (int64_t item = parallel_next(items); item >= 0; item = parallel_next(items))
 		multiply_item(grid, item, a, b);

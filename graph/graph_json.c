@@ -218,7 +218,7 @@ static enum prony_status read_value(struct reader *r, const json_t *json, size_t
 	    graph_check_shape(name, dtype, &shape, r->err) != PRONY_OK)
 		return r->err->code;
 	if (json_object_get(r->names, name) != NULL)
-		return error_set(r->err, PRONY_BAD_INPUT, "graph: two values are called '%s'",
+		return error_set(r->err, PRONY_BAD_INPUT, "graph: two values have the name '%s'",
 				 name);
 	index = graph_add_value(r->graph, name, kind, dtype, &shape);
 	/* The initial fill is not in the file; graph_initial_weights refuses such a graph. */
@@ -240,10 +240,10 @@ static enum prony_status read_reference(struct reader *r, const json_t *json, co
 	}
 	if (!is_text(json))
 		return error_set(r->err, PRONY_BAD_INPUT,
-				 "graph: %s: a value's name or null is expected", where);
+				 "graph: %s must be the name of a value, or null", where);
 	found = json_object_get(r->names, json_string_value(json));
 	if (found == NULL)
-		return error_set(r->err, PRONY_BAD_INPUT, "graph: %s: no value is called '%s'",
+		return error_set(r->err, PRONY_BAD_INPUT, "graph: %s: there is no value '%s'",
 				 where, json_string_value(json));
 	*index = (int)json_integer_value(found);
 	return PRONY_OK;
@@ -258,8 +258,8 @@ static enum prony_status read_references(struct reader *r, const json_t *node, c
 	if (json_get_array(node, key, &array, r->err) != PRONY_OK)
 		return r->err->code;
 	if (json_array_size(array) > (size_t)capacity)
-		return error_set(r->err, PRONY_BAD_INPUT, "graph: node '%s': more than %d %s", name,
-				 capacity, key);
+		return error_set(r->err, PRONY_BAD_INPUT, "graph: node '%s' has more than %d %s",
+				 name, capacity, key);
 	json_array_foreach(array, i, item)
 	{
 		if (read_reference(r, item, name, &out[i]) != PRONY_OK)
@@ -329,10 +329,13 @@ static bool read_attribute(const struct attribute_row *row, const json_t *json,
 static enum prony_status read_attributes(struct reader *r, const json_t *json, struct node *node)
 {
 	static const char *const types[] = {
-		[ATTRIBUTE_INT] = "an integer",		  [ATTRIBUTE_INTS2] = "two integers",
-		[ATTRIBUTE_INTS4] = "four integers",	  [ATTRIBUTE_REAL] = "a number",
-		[ATTRIBUTE_BOOL] = "true or false",	  [ATTRIBUTE_INTS] = "at most 16 integers",
-		[ATTRIBUTE_WORD] = "one of ONNX's words",
+		[ATTRIBUTE_INT] = "an integer",
+		[ATTRIBUTE_INTS2] = "two integers",
+		[ATTRIBUTE_INTS4] = "four integers",
+		[ATTRIBUTE_REAL] = "a number",
+		[ATTRIBUTE_BOOL] = "true or false",
+		[ATTRIBUTE_INTS] = "at most 16 integers",
+		[ATTRIBUTE_WORD] = "a value that ONNX defines",
 	};
 	const json_t *attributes = json_object_get(json, "attributes");
 	const char *key;
@@ -350,7 +353,8 @@ static enum prony_status read_attributes(struct reader *r, const json_t *json, s
 		while (row->name != NULL && strcmp(row->name, key) != 0)
 			row++;
 		if (row->name == NULL)
-			return node_error(node, r->err, "it has no attribute '%.64s'", key);
+			return node_error(node, r->err, "the operator has no attribute '%.64s'",
+					  key);
 		if (!read_attribute(row, item, &node->attributes))
 			return node_error(node, r->err, "attribute '%s' must be %s", key,
 					  types[row->kind]);
@@ -385,7 +389,7 @@ static enum prony_status check_order(struct reader *r, const struct node *node)
 					  graph->values[node->outputs[i]].name);
 		for (int k = 0; k < i; k++) {
 			if (node->outputs[k] == node->outputs[i])
-				return node_error(node, r->err, "output '%s' is named twice",
+				return node_error(node, r->err, "output '%s' is listed twice",
 						  graph->values[node->outputs[i]].name);
 		}
 		if (graph->values[node->outputs[i]].producer >= 0)
@@ -418,7 +422,8 @@ static enum prony_status infer_and_compare(struct reader *r, struct node *node)
 			continue;
 		shape_text(&told[i], told_text, sizeof(told_text));
 		shape_text(&value->shape, inferred_text, sizeof(inferred_text));
-		return node_error(node, r->err, "output '%s' is said to be %s, but is %s",
+		return node_error(node, r->err,
+				  "output '%s' is declared as %s, but the operator computes %s",
 				  value->name, told_text, inferred_text);
 	}
 	return PRONY_OK;
@@ -441,8 +446,7 @@ static enum prony_status read_node(struct reader *r, const json_t *json, size_t 
 	node.op = operator_from_name(op);
 	if (node.op == OP_COUNT || operator_row(node.op)->is_gradient)
 		return error_set(r->err, PRONY_BAD_INPUT,
-				 "graph: node '%s': there is no forward operator '%.64s'",
-				 node.name, op);
+				 "graph: node '%s': unknown operator '%.64s'", node.name, op);
 	if (read_references(r, json, "inputs", node.name, NODE_MAX_INPUTS, node.inputs,
 			    &node.input_count) != PRONY_OK ||
 	    read_references(r, json, "outputs", node.name, NODE_MAX_OUTPUTS, node.outputs,
@@ -464,8 +468,9 @@ static enum prony_status read_lists(struct reader *r, const json_t *json)
 	    json_get_array(json, "nodes", &nodes, r->err) != PRONY_OK)
 		return r->err->code;
 	if (json_array_size(values) > GRAPH_MAX_VALUES || json_array_size(nodes) > GRAPH_MAX_NODES)
-		return error_set(r->err, PRONY_BAD_INPUT, "graph: more than %d values or %d nodes",
-				 GRAPH_MAX_VALUES, GRAPH_MAX_NODES);
+		return error_set(r->err, PRONY_BAD_INPUT,
+				 "graph: it has more than %d values or %d nodes", GRAPH_MAX_VALUES,
+				 GRAPH_MAX_NODES);
 	json_array_foreach(values, i, item)
 	{
 		if (read_value(r, item, i) != PRONY_OK)
@@ -499,9 +504,10 @@ static enum prony_status check_names_of(struct reader *r, const json_t *json, co
 	json_decref(names);
 	if (agrees)
 		return PRONY_OK;
-	return error_set(r->err, PRONY_BAD_INPUT,
-			 "graph: \"%s\" must name the values of the kind \"%s\", in their order",
-			 list, single);
+	return error_set(
+		r->err, PRONY_BAD_INPUT,
+		"graph: \"%s\" must list the values of kind \"%s\" in the order of \"values\"",
+		list, single);
 }
 
 static enum prony_status read_graph(struct reader *r, const json_t *json)
@@ -526,14 +532,14 @@ enum prony_status graph_from_json(const json_t *json, struct graph *out, struct 
 	int64_t schema;
 
 	if (!json_is_object(json))
-		return error_set(err, PRONY_BAD_INPUT, "graph: an object is expected");
+		return error_set(err, PRONY_BAD_INPUT, "graph: it must be an object");
 	if (json_get_string(json, "name", &name, &local) != PRONY_OK ||
 	    json_get_int(json, "schema", &schema, &local) != PRONY_OK ||
 	    graph_check_name("graph", name, &local) != PRONY_OK)
 		return error_set(err, local.code, "graph: %s", local.text);
 	if (schema != GRAPH_SCHEMA)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "graph: schema %lld is not known; this prony reads schema %d",
+				 "graph: unknown schema %lld; this prony reads schema %d",
 				 (long long)schema, GRAPH_SCHEMA);
 	graph_init(&graph, name);
 	reader.names = json_object();

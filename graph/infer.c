@@ -6,8 +6,8 @@
 static enum prony_status out_of_range(const struct node *node, const char *name, int64_t number,
 				      int least, struct error *err)
 {
-	return node_error(node, err, "%s has %lld; it must be %d to %d", name, (long long)number,
-			  least, GRAPH_MAX_DIM);
+	return node_error(node, err, "%s contains %lld; each number must be %d to %d", name,
+			  (long long)number, least, GRAPH_MAX_DIM);
 }
 
 static enum prony_status check_window(const struct node *node, struct error *err)
@@ -46,8 +46,9 @@ enum prony_status node_window(const struct graph *graph, const struct node *node
 		if (room < 0)
 			return node_error(
 				node, err,
-				"the window of %lld does not fit %s %lld with its padding",
-				(long long)window, i == 0 ? "height" : "width", (long long)size);
+				"the kernel spans %lld elements, but the padded %s is %lld",
+				(long long)window, i == 0 ? "height" : "width",
+				(long long)(room + window));
 		out[i] = room / a->strides[i] + 1;
 		/* Rounding up must not add a window that lies wholly in the padding behind the
 		 * input: ONNX 1.17 (opset 22) defines this, and frameworks have always done so. */
@@ -76,7 +77,8 @@ enum prony_status infer_gradient(struct graph *graph, struct node *node, struct 
 		if (node->outputs[i] == VALUE_NONE)
 			continue;
 		if (node_target(node, i) < 0 || !node_has_input(forward, node_target(node, i)))
-			return node_error(node, err, "'%s' has no input %d to differentiate",
+			return node_error(node, err,
+					  "node '%s' has no input %d to compute a gradient for",
 					  forward->name, node_target(node, i));
 		shape = *node_input_shape(graph, forward, node_target(node, i));
 		status = node_set_output(graph, node, i, DTYPE_F32, &shape, err);

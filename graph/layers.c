@@ -39,8 +39,8 @@ static bool layer_input(struct builder *b, const char *layer, int x, int rank, s
 	if (shape->rank == rank)
 		return true;
 	shape_text(shape, text, sizeof(text));
-	error_set(&b->error, PRONY_BAD_INPUT, "layer '%s' takes %d dimensions, its input is %s",
-		  layer, rank, text);
+	error_set(&b->error, PRONY_BAD_INPUT,
+		  "layer '%s' needs an input with %d dimensions, but gets %s", layer, rank, text);
 	return false;
 }
 

@@ -85,7 +85,7 @@ enum prony_status node_normal_axis(const struct node *node, int rank, int64_t *a
 				   struct error *err)
 {
 	if (*axis < -rank || *axis >= rank)
-		return node_error(node, err, "axis is %lld, the input has %d dimensions",
+		return node_error(node, err, "axis is %lld, but the input has %d dimensions",
 				  (long long)*axis, rank);
 	if (*axis < 0)
 		*axis += rank;

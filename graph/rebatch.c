@@ -57,13 +57,13 @@ enum prony_status graph_samples_apart(const struct graph *graph, struct error *e
 		if (has_samples(&s, node) && s.places[node->outputs[0]].axis < 0)
 			status = error_set(
 				err, PRONY_UNSUPPORTED,
-				"node '%.100s' (%s) mixes samples or treats them differently",
+				"node '%.100s' (%s) does not compute each sample separately",
 				node->name, operator_name(node->op));
 	}
 	logits = &s.places[graph->logits];
 	if (status == PRONY_OK && (logits->axis != 0 || logits->outer != 1))
 		status = error_set(err, PRONY_UNSUPPORTED,
-				   "the rows of its output are not the samples in order");
+				   "the rows of its output are not one sample each, in order");
 	arena_release(&s.arena);
 	return status;
 }
@@ -92,7 +92,7 @@ static enum prony_status infer_again(struct samples *s, int64_t batch, struct gr
 		adapt(s, batch, &out->nodes[i]);
 		if (operator_row(out->nodes[i].op)->infer(out, &out->nodes[i], &why) != PRONY_OK)
 			status = error_set(err, PRONY_UNSUPPORTED,
-					   "it cannot be changed from batch %lld to %lld: %s",
+					   "the batch cannot be changed from %lld to %lld: %s",
 					   (long long)s->batch, (long long)batch, why.text);
 	}
 	return status;

@@ -109,8 +109,7 @@ enum prony_status tensor_new(struct arena *arena, const char *name, enum dtype d
 		char text[128];
 
 		shape_text(shape, text, sizeof(text));
-		return error_set(err, PRONY_BAD_INPUT, "tensor '%s': shape %s is not possible",
-				 name, text);
+		return error_set(err, PRONY_BAD_INPUT, "tensor '%s': invalid shape %s", name, text);
 	}
 	tensor.data =
 		arena_try_array(arena, (size_t)shape_elements(shape), dtype_bytes(dtype), err);

@@ -12,8 +12,9 @@ enum prony_status graph_check_name(const char *what, const char *name, struct er
 	if (length == 0)
 		return error_set(err, PRONY_BAD_INPUT, "a %s has an empty name", what);
 	if (length > GRAPH_MAX_NAME_BYTES)
-		return error_set(err, PRONY_BAD_INPUT, "%s '%.40s...': a name has at most %d bytes",
-				 what, name, GRAPH_MAX_NAME_BYTES);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s '%.40s...': the name is longer than %d bytes", what, name,
+				 GRAPH_MAX_NAME_BYTES);
 	for (size_t i = 0; i < length; i++) {
 		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
 			return error_set(err, PRONY_BAD_INPUT,
@@ -38,7 +39,7 @@ enum prony_status graph_check_shape(const char *name, enum dtype dtype, const st
 	for (int i = 0; i < shape->rank; i++) {
 		if (shape->dims[i] < 1 || shape->dims[i] > GRAPH_MAX_DIM)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "value '%s': dimension %d of shape %s is not 1 to %d",
+					 "value '%s': dimension %d of shape %s must be 1 to %d",
 					 name, i, text, GRAPH_MAX_DIM);
 	}
 	if (tensor_bytes(&tensor) < 0)

@@ -41,12 +41,13 @@ static enum prony_status fill_tensor(const struct value *value, uint64_t seed, s
 
 	if (he && value->fan_in < 1)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "parameter '%s': its initial fill is not known, because the graph "
-				 "was read from a file; its weights must come from one, too",
+				 "parameter '%s': its initial values are unknown, because the "
+				 "graph was read from a file; read its weights from a file, too",
 				 value->name);
 	if (value->fill == FILL_IDENTITY &&
 	    (value->shape.rank != 2 || value->shape.dims[0] != value->shape.dims[1]))
-		return error_set(err, PRONY_BAD_INPUT, "parameter '%s' is not a square matrix",
+		return error_set(err, PRONY_BAD_INPUT,
+				 "parameter '%s' must be a square matrix to start as the identity",
 				 value->name);
 	random_init_named(&random, seed, stream);
 	for (int64_t i = 0; i < count; i++)

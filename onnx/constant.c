@@ -22,7 +22,8 @@ enum prony_status fold_output(struct fold *fold, size_t index, int32_t type,
 	}
 	if (count > FOLD_MAX_INTS)
 		return error_set(fold->err, PRONY_BAD_INPUT,
-				 "its constant result would have %lld elements", (long long)count);
+				 "its constant result has %lld elements, which is too large",
+				 (long long)count);
 	*ints = arena_try_array(fold->arena, (size_t)count + 1, sizeof(**ints), fold->err);
 	out->ints = *ints;
 	return *ints ? PRONY_OK : PRONY_NOMEM;

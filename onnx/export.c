@@ -232,8 +232,8 @@ static enum prony_status write_out_ceil_mode(struct exporter *e, struct node *no
 	for (int i = 0; i < 2; i++) {
 		if (over[i] > 0 && a->count_include_pad)
 			return error_set(e->err, PRONY_UNSUPPORTED,
-					 "network '%s': ceil_mode of '%s' cannot be expressed in "
-					 "ONNX opset %d",
+					 "network '%s': ceil_mode of node '%s' cannot be expressed "
+					 "in ONNX opset %d",
 					 e->graph->name, node->name, ONNX_OPSET);
 		if (over[i] > 0)
 			a->pads[2 + i] += over[i];
@@ -256,7 +256,7 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 
 	if (op->is_gradient || op->is_loss)
 		return error_set(e->err, PRONY_UNSUPPORTED,
-				 "network '%s': ONNX files hold no %s (node '%s')", e->graph->name,
+				 "network '%s': ONNX has no %s (node '%s')", e->graph->name,
 				 operator_name(node->op), node->name);
 	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
 		if (constant_place(e, row) >= input_count)
@@ -286,8 +286,9 @@ static enum prony_status find_weight(struct exporter *e, const struct value *val
 	const struct tensor *weight = tensor_find(e->weights, value->name);
 
 	if (weight == NULL)
-		return error_set(e->err, PRONY_BAD_INPUT, "network '%s': no weights for '%s'",
-				 e->graph->name, value->name);
+		return error_set(e->err, PRONY_BAD_INPUT,
+				 "network '%s': there are no weights for '%s'", e->graph->name,
+				 value->name);
 	if (weight->dtype != DTYPE_F32 || !shape_equal(&weight->shape, &value->shape))
 		return error_set(e->err, PRONY_BAD_INPUT,
 				 "network '%s': the weights for '%s' have another type or shape",
@@ -308,7 +309,8 @@ static enum prony_status recurrent_weight(struct exporter *e, const struct node 
 
 	if (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE)
 		return error_set(e->err, PRONY_UNSUPPORTED,
-				 "network '%s': the weights '%s' of '%s' are computed",
+				 "network '%s': '%s' of node '%s' is computed; an ONNX file needs "
+				 "it as weights",
 				 e->graph->name, value->name, node->name);
 	if (find_weight(e, value, &weight) != PRONY_OK)
 		return e->err->code;
@@ -432,8 +434,8 @@ static enum prony_status add_nodes(struct exporter *e)
 
 		if (row->training_outputs && is_needed(e, node, 1))
 			return error_set(e->err, PRONY_UNSUPPORTED,
-					 "network '%s': the %s of '%s' is used, which an ONNX "
-					 "file for evaluation leaves out",
+					 "network '%s': the %s of node '%s' is used, but an ONNX "
+					 "file for inference does not contain it",
 					 graph->name, row->training_outputs, node->name);
 		if (row->onnx_export == ONNX_EXPORT_NOTHING || !is_needed(e, node, 0))
 			continue;
@@ -534,12 +536,12 @@ static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
 	size = onnx__model_proto__get_packed_size(&model);
 	if (size > ONNX_MAX_BYTES)
 		return error_set(e->err, PRONY_UNSUPPORTED,
-				 "network '%s' takes %zu bytes, an ONNX file at most %d",
+				 "network '%s' needs %zu bytes; an ONNX file holds at most %d",
 				 e->graph->name, size, ONNX_MAX_BYTES);
 	*bytes = malloc(size);
 	if (*bytes == NULL)
-		return error_set(e->err, PRONY_NOMEM, "no memory for an ONNX file of %zu bytes",
-				 size);
+		return error_set(e->err, PRONY_NOMEM,
+				 "not enough memory for an ONNX file of %zu bytes", size);
 	*length = onnx__model_proto__pack(&model, *bytes);
 	return PRONY_OK;
 }

@@ -108,8 +108,9 @@ static enum prony_status broadcast(struct fold *fold, const struct shape *a, con
 		int64_t y = i <= b->rank ? b->dims[b->rank - i] : 1;
 
 		if (x != y && x != 1 && y != 1)
-			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "shapes of its constants do not broadcast");
+			return error_set(
+				fold->err, PRONY_BAD_INPUT,
+				"the shapes of its constants cannot be broadcast to each other");
 		out->dims[out->rank - i] = x == 1 ? y : x;
 	}
 	return PRONY_OK;
@@ -154,8 +155,8 @@ static enum prony_status fold_binary(struct fold *fold)
 
 		if (!good)
 			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "it overflows, divides by zero or does not take such "
-					 "constants");
+					 "it cannot be computed from its constants: overflow, "
+					 "division by zero or unsupported type");
 		if (floats)
 			floats[i] = (float)real;
 		else
@@ -216,7 +217,7 @@ static enum prony_status fold_unary(struct fold *fold)
 
 		if (!good)
 			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "it does not take such constants");
+					 "constants of this type are not supported");
 		if (floats)
 			floats[i] = (float)real;
 	}
@@ -253,7 +254,7 @@ static enum prony_status cast_to(struct fold *fold, int32_t type)
 			ints[i] = as_real(a, i) != 0;
 		else if (!to_whole(as_real(a, i), &ints[i]))
 			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "a constant does not fit a whole number");
+					 "a constant cannot be converted to an integer");
 	}
 	return status;
 }
@@ -264,13 +265,14 @@ static enum prony_status fold_cast(struct fold *fold)
 
 	if (strcmp(fold->node->op_type, "CastLike") == 0) {
 		if (fold->input_count < 2 || fold->inputs[1] == NULL)
-			return error_set(fold->err, PRONY_BAD_INPUT, "it has no type to cast to");
+			return error_set(fold->err, PRONY_BAD_INPUT,
+					 "its input that gives the type is missing");
 		type = fold->inputs[1]->type;
 	}
 	if (type < TYPE_FLOAT || type > ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16 ||
 	    type == ONNX__TENSOR_PROTO__DATA_TYPE__STRING)
-		return error_set(fold->err, PRONY_BAD_INPUT, "it casts to type %lld, not a number",
-				 (long long)type);
+		return error_set(fold->err, PRONY_BAD_INPUT,
+				 "it casts to type %lld, which is not a number", (long long)type);
 	return cast_to(fold, (int32_t)type);
 }
 
@@ -284,7 +286,8 @@ static enum prony_status fold_where(struct fold *fold)
 
 	b = fold->input_count > 2 ? fold->inputs[2] : NULL;
 	if (b == NULL || a->is_float != b->is_float || which->is_float)
-		return error_set(fold->err, PRONY_BAD_INPUT, "it does not take such constants");
+		return error_set(fold->err, PRONY_BAD_INPUT,
+				 "constants of this type are not supported");
 	status = broadcast(fold, &a->shape, &b->shape, &some);
 	if (status == PRONY_OK)
 		status = broadcast(fold, &which->shape, &some, &shape);
@@ -311,7 +314,7 @@ static enum prony_status fold_reduce(struct fold *fold)
 
 	if (a->is_float || a->shape.rank != 1)
 		return error_set(fold->err, PRONY_BAD_INPUT,
-				 "only constant lists of whole numbers are reduced");
+				 "only constant lists of integers are supported");
 	status = fold_output(fold, 0, a->type, &shape, &ints, &floats);
 	if (status != PRONY_OK)
 		return status;
@@ -319,7 +322,7 @@ static enum prony_status fold_reduce(struct fold *fold)
 	for (int64_t i = 0; i < a->count; i++) {
 		if (product ? __builtin_mul_overflow(ints[0], a->ints[i], &ints[0])
 			    : __builtin_add_overflow(ints[0], a->ints[i], &ints[0]))
-			return error_set(fold->err, PRONY_BAD_INPUT, "it overflows");
+			return error_set(fold->err, PRONY_BAD_INPUT, "its result overflows");
 	}
 	return PRONY_OK;
 }
@@ -414,11 +417,12 @@ enum prony_status onnx_fold(struct fold *fold)
 
 	if (fold->input_count < row->min_inputs || fold->input_count > row->max_inputs ||
 	    fold->output_count < 1)
-		return error_set(fold->err, PRONY_BAD_INPUT, "it has %zu inputs and %zu outputs",
-				 fold->input_count, fold->output_count);
+		return error_set(fold->err, PRONY_BAD_INPUT,
+				 "wrong number of inputs (%zu) or outputs (%zu)", fold->input_count,
+				 fold->output_count);
 	for (size_t i = 0; i < row->min_inputs; i++) {
 		if (fold->inputs[i] == NULL)
-			return error_set(fold->err, PRONY_BAD_INPUT, "input %zu is left out", i);
+			return error_set(fold->err, PRONY_BAD_INPUT, "input %zu is missing", i);
 	}
 	return row->fold(fold);
 }

@@ -53,9 +53,12 @@ enum prony_status fold_gather(struct fold *fold)
 	if (status != PRONY_OK)
 		return status;
 	if (which->is_float || from->shape.rank + which->shape.rank - 1 > TENSOR_MAX_RANK)
-		return error_set(fold->err, PRONY_BAD_INPUT, "its indices are not whole numbers");
+		return error_set(
+			fold->err, PRONY_BAD_INPUT,
+			"its indices are not integers, or its result has too many dimensions");
 	if (from->count == 0)
-		return error_set(fold->err, PRONY_BAD_INPUT, "it gathers from nothing");
+		return error_set(fold->err, PRONY_BAD_INPUT,
+				 "the constant that it reads from is empty");
 	for (int i = 0; i < axis; i++)
 		shape.dims[shape.rank++] = from->shape.dims[i];
 	for (int i = 0; i < which->shape.rank; i++)
@@ -71,7 +74,7 @@ enum prony_status fold_gather(struct fold *fold)
 
 		if (index < 0 || index >= size)
 			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "index %lld is outside %lld elements",
+					 "index %lld is outside the axis, which has %lld elements",
 					 (long long)which->ints[i], (long long)size);
 		for (int64_t o = 0; o < before; o++) {
 			for (int64_t k = 0; k < behind; k++)
@@ -92,17 +95,21 @@ static enum prony_status concat_shape(struct fold *fold, int axis, struct shape 
 
 		if (input == NULL || input->is_float != fold->inputs[0]->is_float)
 			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "input %zu is left out or of another type", i);
+					 "input %zu is missing or has another type than input 0",
+					 i);
 		like = input->shape;
 		if (like.rank != out->rank)
-			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "input %zu has another number of dimensions", i);
+			return error_set(
+				fold->err, PRONY_BAD_INPUT,
+				"input %zu and input 0 have different numbers of dimensions", i);
 		if (__builtin_add_overflow(out->dims[axis], like.dims[axis], &out->dims[axis]))
 			return error_set(fold->err, PRONY_BAD_INPUT, "its size overflows");
 		like.dims[axis] = out->dims[axis];
 		if (!shape_equal(&like, out))
-			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "input %zu differs in more than axis %d", i, axis);
+			return error_set(
+				fold->err, PRONY_BAD_INPUT,
+				"input %zu differs from input 0 in a dimension other than axis %d",
+				i, axis);
 	}
 	return PRONY_OK;
 }
@@ -207,13 +214,13 @@ enum prony_status fold_transpose(struct fold *fold)
 	enum prony_status status;
 
 	if (perm != NULL && perm->n_ints != (size_t)rank)
-		return error_set(fold->err, PRONY_BAD_INPUT, "perm does not have %d axes", rank);
+		return error_set(fold->err, PRONY_BAD_INPUT, "perm must have %d axes", rank);
 	for (int i = 0; i < rank; i++) {
 		int64_t axis = perm ? perm->ints[i] : rank - 1 - i;
 
 		if (axis < 0 || axis >= rank || used[axis])
 			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "perm must name each axis once");
+					 "perm must list each axis exactly once");
 		used[axis] = true;
 		order[i] = (int)axis;
 		shape.dims[i] = from->shape.dims[axis];
@@ -240,8 +247,8 @@ enum prony_status fold_transpose(struct fold *fold)
 static enum prony_status as_shape(const struct constant *list, struct shape *out, struct error *err)
 {
 	if (list->is_float || list->shape.rank > 1 || list->count > TENSOR_MAX_RANK)
-		return error_set(err, PRONY_BAD_INPUT, "its shape is not a list of at most %d",
-				 TENSOR_MAX_RANK);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "its shape is not a list of at most %d integers", TENSOR_MAX_RANK);
 	*out = shape_make((int)list->count, list->ints);
 	if (shape_elements(out) < 0)
 		return error_set(err, PRONY_BAD_INPUT,
@@ -263,7 +270,8 @@ enum prony_status fold_expand(struct fold *fold)
 		int64_t b = i <= from->shape.rank ? from->shape.dims[from->shape.rank - i] : 1;
 
 		if (a != b && a != 1 && b != 1)
-			return error_set(fold->err, PRONY_BAD_INPUT, "its shapes do not broadcast");
+			return error_set(fold->err, PRONY_BAD_INPUT,
+					 "its shapes cannot be broadcast to each other");
 		shape.dims[shape.rank - i] = a == 1 ? b : a;
 	}
 	status = new_output(fold, 0, from, &shape);
@@ -303,8 +311,9 @@ enum prony_status fold_range(struct fold *fold)
 
 	for (int i = 0; i < 3; i++) {
 		if (in[i]->count != 1 || in[i]->is_float != in[0]->is_float)
-			return error_set(fold->err, PRONY_BAD_INPUT,
-					 "its three inputs are not numbers of one type");
+			return error_set(
+				fold->err, PRONY_BAD_INPUT,
+				"its three inputs must be single numbers of the same type");
 	}
 	if (in[0]->is_float)
 		shape.dims[0] = range_count((double)in[0]->floats[0], (double)in[1]->floats[0],
@@ -313,8 +322,8 @@ enum prony_status fold_range(struct fold *fold)
 		shape.dims[0] = range_count((double)in[0]->ints[0], (double)in[1]->ints[0],
 					    (double)in[2]->ints[0]);
 	if (shape.dims[0] < 0)
-		return error_set(fold->err, PRONY_BAD_INPUT, "it does not end within %lld elements",
-				 (long long)FOLD_MAX_INTS);
+		return error_set(fold->err, PRONY_BAD_INPUT,
+				 "its range has more than %lld elements", (long long)FOLD_MAX_INTS);
 	status = fold_output(fold, 0, in[0]->type, &shape, &ints, &floats);
 	for (int64_t i = 0; status == PRONY_OK && i < shape.dims[0]; i++) {
 		int64_t step;
@@ -323,7 +332,7 @@ enum prony_status fold_range(struct fold *fold)
 			floats[i] = in[0]->floats[0] + (float)i * in[2]->floats[0];
 		else if (__builtin_mul_overflow(i, in[2]->ints[0], &step) ||
 			 __builtin_add_overflow(in[0]->ints[0], step, &ints[i]))
-			return error_set(fold->err, PRONY_BAD_INPUT, "it overflows");
+			return error_set(fold->err, PRONY_BAD_INPUT, "its result overflows");
 	}
 	return status;
 }
@@ -343,7 +352,7 @@ enum prony_status fold_fill(struct fold *fold)
 	if (status == PRONY_OK && tensor != NULL)
 		status = onnx_tensor_read(tensor, "value", NULL, fold->arena, &one, fold->err);
 	if (status == PRONY_OK && one.count != 1)
-		status = error_set(fold->err, PRONY_BAD_INPUT, "its value is not one number");
+		status = error_set(fold->err, PRONY_BAD_INPUT, "its value must be a single number");
 	if (status == PRONY_OK)
 		status = new_output(fold, 0, &one, &shape);
 	for (int64_t i = 0; status == PRONY_OK && i < fold->outputs[0].count; i++)

@@ -97,7 +97,7 @@ static enum prony_status read_constant(struct importer *im, const struct file_no
 		c.count = (int64_t)a->n_ints;
 	} else {
 		return error_set(err, PRONY_BAD_INPUT,
-				 "its value is neither numbers nor a dense tensor of them");
+				 "its value must be a number, a list of numbers or a dense tensor");
 	}
 	if (!c.is_float)
 		c.type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
@@ -123,7 +123,7 @@ static void take_constant(struct importer *im, const struct file_node *node)
 	if (read_constant(im, node, &constant, &why) != PRONY_OK)
 		import_refuse(im, node, "%s", why.text);
 	else if (constant.count < 0)
-		import_refuse(im, node, "its type (%d) has no numbers", constant.type);
+		import_refuse(im, node, "its element type (%d) is not numeric", constant.type);
 	else if (node->output_count > 0)
 		set_constant(im, node, 0, &constant);
 }
@@ -364,8 +364,8 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 
 	if (slot->kind != SLOT_VALUE || im->builder.graph->values[slot->value].kind == VALUE_INPUT)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "%s: its output '%.100s' is not computed from the data",
-				 model->path, definition->name);
+				 "%s: its output '%.100s' does not depend on an input", model->path,
+				 definition->name);
 	shape = *import_shape(im, slot->value);
 	if (has_rows_of_tokens(im, &shape)) {
 		*logits = slot->value;
@@ -377,7 +377,7 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 	    shape_elements(&flat) != shape_elements(&shape)) {
 		shape_text(&shape, text, sizeof(text));
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "%s: its output '%.100s' is %s; the loss needs batch x classes",
+				 "%s: its output '%.100s' has shape %s; it must be batch x classes",
 				 model->path, definition->name, text);
 	}
 	/* The Flatten gets its name from the node that computes the output. */
@@ -489,8 +489,8 @@ enum prony_status onnx_model_graph(const struct onnx_model *model, int64_t batch
 	}
 	if (model->facts.batch > 0 && (status = graph_samples_apart(network, &why)) != PRONY_OK)
 		return error_set(err, status,
-				 "%s: %s: the file fixes its batch, and with batch %lld it would "
-				 "be another network",
+				 "%s: %s; the file has a fixed batch, and batch %lld would change "
+				 "what it computes",
 				 model->path, why.text, (long long)batch);
 	status = graph_rebatch(network, batch, out, &why);
 	return status == PRONY_OK ? status

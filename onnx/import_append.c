@@ -44,7 +44,7 @@ bool import_need_value(struct importer *im, const struct file_node *node, size_t
 	*value = import_value(im, node, i);
 	if (*value == VALUE_NONE) {
 		import_refuse(im, node, "input %zu must be computed from the data, but is %s", i,
-			      import_has(node, i) ? "constant" : "left out");
+			      import_has(node, i) ? "constant" : "missing");
 		return false;
 	}
 	if (rank > 0 && import_shape(im, *value)->rank != rank) {
@@ -61,7 +61,7 @@ bool import_need_constant(struct importer *im, const struct file_node *node, siz
 	*out = import_constant(im, node, i);
 	if (*out == NULL)
 		import_refuse(im, node, "input %zu must be constant, but is %s", i,
-			      import_has(node, i) ? "computed from the data" : "left out");
+			      import_has(node, i) ? "computed from the data" : "missing");
 	return *out != NULL;
 }
 
@@ -94,7 +94,7 @@ static const char *free_name(struct importer *im, const struct file_node *node, 
 			return name;
 		name = arena_printf(&im->arena, "%s.n%zu.%d", base, index, i);
 	}
-	import_refuse(im, node, "no free name is found for '%.60s'", base);
+	import_refuse(im, node, "every name tried for '%.60s' is already used", base);
 	return NULL;
 }
 
@@ -141,9 +141,9 @@ static bool check_finite(struct importer *im, const struct file_node *node,
 		if (isfinite(numbers->floats[i]))
 			continue;
 		import_refuse(im, node,
-			      "its %s, tensor '%.100s', holds %s (element %lld of %lld): the model "
-			      "is broken",
-			      what, name, isnan(numbers->floats[i]) ? "NaN" : "an infinity",
+			      "%s in its %s (tensor '%.100s', element %lld of %lld): the model is "
+			      "damaged",
+			      isnan(numbers->floats[i]) ? "NaN" : "infinity", what, name,
 			      (long long)i, (long long)numbers->count);
 		return false;
 	}

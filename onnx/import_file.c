@@ -22,8 +22,8 @@ static enum prony_status read_opset(struct onnx_model *model, struct error *err)
 	}
 	if (model->facts.opset < ONNX_MIN_OPSET || model->facts.opset > ONNX_MAX_OPSET)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "its operators are of opset %lld; %d to %d are read: export it "
-				 "again, or convert it with onnx.version_converter",
+				 "it uses opset %lld; supported are %d to %d. Export it again, or "
+				 "convert it with onnx.version_converter",
 				 (long long)model->facts.opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
 	return PRONY_OK;
 }
@@ -56,8 +56,8 @@ static enum prony_status check_outside(const struct onnx_model *model, struct er
 		/* Each is at most INT64_MAX / 8, so the sum cannot overflow before this test. */
 		if (sum > most)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "its external data takes over %lld MiB with tensor "
-					 "'%.100s', more than half of this machine's memory",
+					 "its external data exceeds %lld MiB, half of this "
+					 "machine's memory, at tensor '%.100s'",
 					 (long long)(most >> 20), definition->name);
 	}
 	return PRONY_OK;
@@ -103,8 +103,8 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 	/* struct network holds four dimensions of a sample. */
 	if (shape->n_dim < 1 || shape->n_dim > 5)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "its input '%.200s' has %zu dimensions; 1 to 5 are supported, the "
-				 "first of them the batch",
+				 "its input '%.200s' has %zu dimensions; 1 to 5 are supported, "
+				 "including the batch",
 				 name, shape->n_dim);
 	sample->rank = (int)shape->n_dim - 1;
 	for (size_t i = 0; i < shape->n_dim; i++) {
@@ -122,8 +122,8 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 				i, name, (long long)dim->dim_value, GRAPH_MAX_DIM);
 		if (!fixed && i > 0)
 			return error_set(err, PRONY_UNSUPPORTED,
-					 "dimension %zu of its input '%.200s' is left open; only "
-					 "the batch may be: export it with a fixed size",
+					 "dimension %zu of its input '%.200s' is not fixed; only "
+					 "the batch may vary. Export it with a fixed size",
 					 i, name);
 		if (i == 0)
 			*batch = fixed ? dim->dim_value : 0;
@@ -163,7 +163,7 @@ static enum prony_status read_input(struct onnx_model *model, int i, struct erro
 	if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
 	    type->tensor_type->shape == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "its input '%.200s' is not a tensor with a shape", input->name);
+				 "its input '%.200s' must be a tensor with a shape", input->name);
 	tensor = type->tensor_type;
 	/* A single input gets the name that it has in the zoo. */
 	out->name = model->facts.input_count == 1 ? "input" : input->name;
@@ -176,8 +176,8 @@ static enum prony_status read_input(struct onnx_model *model, int i, struct erro
 	status = read_dims(tensor->shape, input->name, &batch, &out->sample, err);
 	if (status == PRONY_OK && i > 0 && batch != model->facts.batch)
 		status = error_set(err, PRONY_UNSUPPORTED,
-				   "the first dimension of its input '%.200s' is not the batch of "
-				   "the others",
+				   "its input '%.200s' has another batch (first dimension) than "
+				   "the other inputs",
 				   input->name);
 	model->facts.batch = batch;
 	return status;
@@ -243,11 +243,11 @@ static enum prony_status read_model(struct onnx_model *model, size_t length, con
 	unpack(model, length);
 	if (model->proto == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "it is not an ONNX model, or is cut off or damaged");
+				 "it is not an ONNX model, or it is truncated or damaged");
 	model->graph = model->proto->graph;
 	if (model->graph == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "it holds no graph: is it a complete ONNX model?");
+				 "it contains no graph; is it a complete ONNX model?");
 	status = read_opset(model, err);
 	if (status == PRONY_OK)
 		status = onnx_upgrade(model, err);

@@ -65,7 +65,7 @@ static bool read_window(struct importer *im, const struct file_node *node, const
 	if (strcmp(auto_pad, "SAME_UPPER") == 0 || strcmp(auto_pad, "SAME_LOWER") == 0)
 		pad_same(a, x, strcmp(auto_pad, "SAME_UPPER") == 0);
 	else if (strcmp(auto_pad, "VALID") != 0)
-		import_refuse(im, node, "auto_pad '%s' is not known", auto_pad);
+		import_refuse(im, node, "unknown auto_pad '%s'", auto_pad);
 	return strcmp(auto_pad, "VALID") == 0 || strncmp(auto_pad, "SAME", 4) == 0;
 }
 
@@ -122,7 +122,9 @@ void import_pool(struct importer *im, const struct file_node *node)
 	if (average && (attributes.dilations[0] != 1 || attributes.dilations[1] != 1))
 		import_refuse(im, node, "average pooling with dilations is not supported");
 	else if (output_is_used(im, node, 1))
-		import_refuse(im, node, "its second output (indices of the maxima) is used");
+		import_refuse(im, node,
+			      "its second output (indices of the maxima) is used, which is not "
+			      "supported");
 	else
 		import_set(im, node, 0, import_append(im, node, op, &x, 1, &attributes));
 }
@@ -248,7 +250,8 @@ void import_gemm(struct importer *im, const struct file_node *node)
 	attributes.trans_a = onnx_int(node->proto, "transA", 0) != 0;
 	attributes.trans_b = onnx_int(node->proto, "transB", 0) != 0;
 	if (w->shape.rank != 2) {
-		import_refuse(im, node, "its weights have %d dimensions, not 2", w->shape.rank);
+		import_refuse(im, node, "its weights have %d dimensions; they must have 2",
+			      w->shape.rank);
 		return;
 	}
 	if (bias == NULL || is_row(bias, w->shape.dims[attributes.trans_b ? 0 : 1])) {
@@ -257,7 +260,7 @@ void import_gemm(struct importer *im, const struct file_node *node)
 		x = append_gemm(im, node, x, w, NULL, &attributes);
 		import_set(im, node, 0, x == VALUE_NONE ? x : append_add(im, node, x, 2));
 	} else {
-		import_refuse(im, node, "its bias is not one number for each column");
+		import_refuse(im, node, "its bias must have one number for each output column");
 	}
 }
 
@@ -303,8 +306,8 @@ void import_matmul(struct importer *im, const struct file_node *node)
 		return;
 	shape = *import_shape(im, x);
 	if (w->shape.rank != 2 || shape.rank < 2) {
-		import_refuse(im, node, "%d dimensions by %d are not supported", shape.rank,
-			      w->shape.rank);
+		import_refuse(im, node, "a product of %d by %d dimensions is not supported",
+			      shape.rank, w->shape.rank);
 		return;
 	}
 	rows.dims[1] = shape.dims[shape.rank - 1];
@@ -354,7 +357,9 @@ void import_batch_norm(struct importer *im, const struct file_node *node)
 	}
 	for (size_t i = 1; i < 5; i++) {
 		if (output_is_used(im, node, i)) {
-			import_refuse(im, node, "output %zu, a statistic, is used", i);
+			import_refuse(im, node,
+				      "output %zu, a statistic, is used, which is not supported",
+				      i);
 			return;
 		}
 	}
@@ -400,7 +405,7 @@ static bool read_word(struct importer *im, const struct file_node *node,
 		*out = i;
 		return true;
 	}
-	import_refuse(im, node, "%s is '%s'", row->name, text);
+	import_refuse(im, node, "%s '%s' is not supported", row->name, text);
 	return false;
 }
 
@@ -417,7 +422,7 @@ static bool read_number(struct importer *im, const struct file_node *node, size_
 	if (!import_need_constant(im, node, i, &constant))
 		return false;
 	if (constant->count != 1 || (constant->is_float && isnan(constant->floats[0]))) {
-		import_refuse(im, node, "input %zu is not a number", i);
+		import_refuse(im, node, "input %zu must be a single number", i);
 		return false;
 	}
 	*out = constant->is_float ? (double)constant->floats[0] : (double)constant->ints[0];
@@ -472,7 +477,7 @@ void import_by_row(struct importer *im, const struct file_node *node)
 	for (size_t i = 1; i < node->output_count; i++) {
 		if (!output_is_used(im, node, i))
 			continue;
-		import_refuse(im, node, "its output %zu is used; only the first is supported", i);
+		import_refuse(im, node, "its output %zu is used; only output 0 is supported", i);
 		return;
 	}
 	for (const char *letter = row->onnx_inputs; *letter; letter++, count++) {
@@ -498,7 +503,7 @@ void import_power(struct importer *im, const struct file_node *node)
 		import_set(im, node, 0,
 			   import_append(im, node, OP_MUL, (const int[]){x, x}, 2, NULL));
 	else
-		import_refuse(im, node, "only squares are supported");
+		import_refuse(im, node, "only the exponent 2 is supported");
 }
 
 /* Whether a softmax is over the classes: every other dimension behind the batch is 1. */
@@ -548,7 +553,9 @@ void import_softmax(struct importer *im, const struct file_node *node)
 		return;
 	}
 	if (logarithm) {
-		import_refuse(im, node, "a logarithm of a softmax is supported as the output only");
+		import_refuse(im, node,
+			      "the logarithm of a softmax is supported only as the output of the "
+			      "network");
 		return;
 	}
 	operator_default_attributes(OP_SOFTMAX, &attributes);

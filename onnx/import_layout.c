@@ -32,7 +32,8 @@ void import_transpose(struct importer *im, const struct file_node *node)
 		return;
 	rank = import_shape(im, x)->rank;
 	if (perm != NULL && perm->n_ints != (size_t)rank) {
-		import_refuse(im, node, "perm has %zu axes, its input %d", perm->n_ints, rank);
+		import_refuse(im, node, "perm has %zu axes, but the input has %d", perm->n_ints,
+			      rank);
 		return;
 	}
 	operator_default_attributes(OP_TRANSPOSE, &attributes);
@@ -80,10 +81,12 @@ static int append_range(struct importer *im, const struct file_node *node, int x
 	    range->count == import_shape(im, x)->dims[range->axis])
 		return x;
 	if (range->count < 1 || range->step < 1) {
-		import_refuse(im, node,
-			      range->count < 1 ? "its range on axis %d is empty"
-					       : "it goes backwards along axis %d",
-			      range->axis);
+		import_refuse(
+			im, node,
+			range->count < 1
+				? "its range along axis %d is empty"
+				: "its step along axis %d is negative, which is not supported",
+			range->axis);
 		return VALUE_NONE;
 	}
 	operator_default_attributes(OP_SLICE, &attributes);
@@ -178,12 +181,12 @@ void import_gather(struct importer *im, const struct file_node *node)
 		return;
 	}
 	if (index->is_float || index->count != 1 || index->shape.rank > 1) {
-		import_refuse(im, node, "only one element is taken from what is computed");
+		import_refuse(im, node, "only a single constant index is supported");
 		return;
 	}
 	range.start = index->ints[0] < 0 ? index->ints[0] + shape.dims[range.axis] : index->ints[0];
 	if (range.start < 0 || range.start >= shape.dims[range.axis]) {
-		import_refuse(im, node, "index %lld is outside %lld elements",
+		import_refuse(im, node, "index %lld is outside the axis, which has %lld elements",
 			      (long long)index->ints[0], (long long)shape.dims[range.axis]);
 		return;
 	}
@@ -213,7 +216,7 @@ static bool read_pads(struct importer *im, const struct file_node *node,
 	out->count = 2 * rank;
 	if (pads->is_float || pads->count != 2 * count || count > rank ||
 	    (axes && axes->is_float)) {
-		import_refuse(im, node, "its pads are not two for each axis");
+		import_refuse(im, node, "its pads must be two integers for each axis");
 		return false;
 	}
 	for (int i = 0; i < (int)count; i++) {
@@ -244,7 +247,8 @@ void import_pad(struct importer *im, const struct file_node *node)
 	    (import_has(node, 3) && !import_need_constant(im, node, 3, &axes)))
 		return;
 	if (strcmp(mode, "constant") != 0 || (value && (!value->is_float || value->count != 1))) {
-		import_refuse(im, node, "mode '%s': only padding with one number is supported",
+		import_refuse(im, node,
+			      "mode '%s': only padding with a single constant number is supported",
 			      mode);
 		return;
 	}
@@ -284,7 +288,7 @@ static bool read_axes(struct importer *im, const struct file_node *node, int ran
 	if (!import_need_constant(im, node, 1, &axes))
 		return false;
 	if (axes->is_float || axes->count > rank) {
-		import_refuse(im, node, "its axes are not a list of at most %d", rank);
+		import_refuse(im, node, "its axes must be a list of at most %d integers", rank);
 		return false;
 	}
 	out->count = (int)axes->count;
@@ -368,5 +372,5 @@ void import_expand(struct importer *im, const struct file_node *node)
 	if (same)
 		import_set(im, node, 0, x);
 	else
-		import_refuse(im, node, "it repeats values that are computed from the data");
+		import_refuse(im, node, "it repeats computed values, which is not supported");
 }

@@ -47,7 +47,7 @@ static enum prony_status name_nodes(struct onnx_model *model, struct error *err)
 	const Onnx__GraphProto *graph = model->graph;
 
 	if (graph->n_node > ONNX_MAX_NODES)
-		return error_set(err, PRONY_BAD_INPUT, "it has %zu nodes, at most %d are read",
+		return error_set(err, PRONY_BAD_INPUT, "it has %zu nodes; at most %d are supported",
 				 graph->n_node, ONNX_MAX_NODES);
 	model->node_count = graph->n_node;
 	model->nodes = arena_array(&model->arena, graph->n_node + 1, sizeof(*model->nodes));
@@ -96,10 +96,10 @@ static enum prony_status sort_definitions(struct onnx_model *model, struct error
 			continue;
 		}
 		if (all[kept - 1].kind != DEFINED_BY_INITIALIZER || all[i].kind != DEFINED_BY_INPUT)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "'%.200s' is defined twice (by inputs, initializers or "
-					 "nodes)",
-					 all[i].name);
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"two inputs, initializers or node outputs have the name '%.200s'",
+				all[i].name);
 	}
 	model->definition_count = kept;
 	return PRONY_OK;
@@ -152,15 +152,15 @@ static enum prony_status connect(struct onnx_model *model, size_t at, struct err
 		if (name[0] == '\0')
 			continue;
 		if (from == NULL)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "node '%.200s' (%.80s) uses '%.200s', which nothing "
-					 "computes",
-					 node->name, node->proto->op_type, name);
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"node '%.200s' (%.80s) uses '%.200s', which no node computes",
+				node->name, node->proto->op_type, name);
 		if (from->kind == DEFINED_BY_NODE && (size_t)from->index >= at)
 			return error_set(
 				err, PRONY_BAD_INPUT,
-				"node '%.200s' (%.80s) uses '%.200s', which '%.200s' "
-				"computes later: the nodes form a cycle or are out of order",
+				"node '%.200s' (%.80s) uses '%.200s', which the later node "
+				"'%.200s' computes: the nodes form a cycle or are out of order",
 				node->name, node->proto->op_type, name,
 				model->nodes[from->index].name);
 		node->inputs[i] = index_of(model, from);
@@ -243,7 +243,7 @@ static enum prony_status find_inputs(struct onnx_model *model, struct error *err
 		model->inputs[(*count)++] = i;
 	}
 	if (*count == 0)
-		return error_set(err, PRONY_BAD_INPUT, "its output does not depend on an input");
+		return error_set(err, PRONY_BAD_INPUT, "its output does not depend on any input");
 	return PRONY_OK;
 }
 
@@ -256,7 +256,7 @@ enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err
 	if (model->graph->n_sparse_initializer > 0)
 		return error_set(
 			err, PRONY_UNSUPPORTED,
-			"it has sparse initializers, which are not read: store them dense");
+			"sparse initializers are not supported; store them as dense tensors");
 	if (status == PRONY_OK)
 		status = collect(model, err);
 	for (size_t i = 0; status == PRONY_OK && i < model->node_count; i++)
@@ -268,7 +268,7 @@ enum prony_status onnx_resolve_names(struct onnx_model *model, struct error *err
 	name = model->graph->output[0]->name;
 	output = find(model, name);
 	if (output == NULL)
-		return error_set(err, PRONY_BAD_INPUT, "nothing computes its output '%.200s'",
+		return error_set(err, PRONY_BAD_INPUT, "no node computes its output '%.200s'",
 				 name);
 	model->output = behind_identities(model, index_of(model, output));
 	mark_needed(model);

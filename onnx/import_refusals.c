@@ -71,7 +71,7 @@ enum prony_status import_report(const struct importer *im, struct error *err)
 		struct strbuf all;
 
 		strbuf_init(&all, 0);
-		strbuf_printf(&all, "no translation for %s", strbuf_text(&text));
+		strbuf_printf(&all, "unsupported operators: %s", strbuf_text(&text));
 		strbuf_release(&text);
 		text = all;
 	}

@@ -8,8 +8,9 @@
 enum prony_status onnx_axis(int64_t axis, int rank, int *out, struct error *err)
 {
 	if (axis < -rank || axis >= rank)
-		return error_set(err, PRONY_BAD_INPUT, "axis %lld is outside %d dimensions",
-				 (long long)axis, rank);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "axis %lld is out of range for %d dimensions", (long long)axis,
+				 rank);
 	*out = (int)(axis < 0 ? axis + rank : axis);
 	return PRONY_OK;
 }
@@ -23,9 +24,10 @@ static enum prony_status read_list(const char *name, const struct constant *argu
 	if (argument == NULL)
 		return PRONY_OK;
 	if (argument->is_float || argument->shape.rank > 1)
-		return error_set(err, PRONY_BAD_INPUT, "%s is not a list of whole numbers", name);
+		return error_set(err, PRONY_BAD_INPUT, "%s must be a list of integers", name);
 	if (argument->count > TENSOR_MAX_RANK)
-		return error_set(err, PRONY_BAD_INPUT, "%s has %lld numbers, at most %d", name,
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s has %lld numbers; at most %d are supported", name,
 				 (long long)argument->count, TENSOR_MAX_RANK);
 	*count = (int)argument->count;
 	return PRONY_OK;
@@ -54,14 +56,15 @@ static enum prony_status reshaped(const struct shape *in, const int64_t *target,
 		if (target[i] == 0 && !allow_zero) {
 			if (i >= in->rank)
 				return error_set(err, PRONY_BAD_INPUT,
-						 "its shape copies dimension %d of %d", i,
-						 in->rank);
+						 "its shape copies dimension %d of the input, "
+						 "which has %d dimensions",
+						 i, in->rank);
 			out->dims[i] = in->dims[i];
 		}
 		if (target[i] != -1)
 			continue;
 		if (open >= 0)
-			return error_set(err, PRONY_BAD_INPUT, "its shape has two open dimensions");
+			return error_set(err, PRONY_BAD_INPUT, "its shape contains -1 twice");
 		open = i;
 	}
 	known = elements_but(out, open);
@@ -70,7 +73,8 @@ static enum prony_status reshaped(const struct shape *in, const int64_t *target,
 	if (known < 0 || shape_elements(out) != elements) {
 		shape_text(in, from, sizeof(from));
 		shape_text(out, to, sizeof(to));
-		return error_set(err, PRONY_BAD_INPUT, "%s cannot become %s", from, to);
+		return error_set(err, PRONY_BAD_INPUT, "shape %s cannot be reshaped to %s", from,
+				 to);
 	}
 	return PRONY_OK;
 }
@@ -81,8 +85,9 @@ static enum prony_status flattened(const Onnx__NodeProto *node, const struct sha
 	int64_t axis = onnx_int(node, "axis", 1);
 
 	if (axis < -in->rank || axis > in->rank)
-		return error_set(err, PRONY_BAD_INPUT, "axis %lld is outside %d dimensions",
-				 (long long)axis, in->rank);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "axis %lld is out of range for %d dimensions", (long long)axis,
+				 in->rank);
 	if (axis < 0)
 		axis += in->rank;
 	*out = (struct shape){.rank = 2, .dims = {1, 1}};
@@ -128,7 +133,7 @@ static enum prony_status unsqueezed(const struct shape *in, const int64_t *axes,
 
 	out->rank = in->rank + count;
 	if (out->rank > TENSOR_MAX_RANK)
-		return error_set(err, PRONY_BAD_INPUT, "it makes more than %d dimensions",
+		return error_set(err, PRONY_BAD_INPUT, "its output has more than %d dimensions",
 				 TENSOR_MAX_RANK);
 	for (int i = 0; i < count; i++) {
 		int axis = 0;
@@ -137,7 +142,7 @@ static enum prony_status unsqueezed(const struct shape *in, const int64_t *axes,
 		if (status != PRONY_OK)
 			return status;
 		if (added[axis])
-			return error_set(err, PRONY_BAD_INPUT, "axes names %d twice", axis);
+			return error_set(err, PRONY_BAD_INPUT, "axes lists %d twice", axis);
 		added[axis] = true;
 	}
 	for (int i = 0; i < out->rank; i++)
@@ -193,7 +198,8 @@ static enum prony_status slice_range(const struct shape *in, int64_t start, int6
 	int64_t size = in->dims[out->axis];
 
 	if (step == 0 || step > INT32_MAX || step < -INT32_MAX)
-		return error_set(err, PRONY_BAD_INPUT, "its step is %lld", (long long)step);
+		return error_set(err, PRONY_BAD_INPUT, "its step is %lld, which is not supported",
+				 (long long)step);
 	start = clamp(start, size, step < 0);
 	end = clamp(end, size, step < 0);
 	out->start = start;
@@ -216,16 +222,16 @@ enum prony_status onnx_slice_ranges(const struct shape *in, const struct constan
 	for (size_t i = 1; i < 5 && i < input_count; i++)
 		lists[i] = inputs[i];
 	if (lists[1] == NULL || lists[2] == NULL)
-		return error_set(err, PRONY_BAD_INPUT, "it has no constant starts and ends");
+		return error_set(err, PRONY_BAD_INPUT, "its starts and ends must be constant");
 	length = lists[1]->count;
 	for (size_t i = 1; i < 5; i++) {
 		if (lists[i] != NULL && (lists[i]->is_float || lists[i]->count != length))
-			return error_set(
-				err, PRONY_BAD_INPUT,
-				"starts, ends, axes and steps are not lists of the same length");
+			return error_set(err, PRONY_BAD_INPUT,
+					 "starts, ends, axes and steps must be integer lists of "
+					 "the same length");
 	}
 	if (length > in->rank)
-		return error_set(err, PRONY_BAD_INPUT, "it slices %lld axes of %d",
+		return error_set(err, PRONY_BAD_INPUT, "it slices %lld axes, but the input has %d",
 				 (long long)length, in->rank);
 	for (int64_t i = 0; i < length; i++) {
 		enum prony_status status =
@@ -256,7 +262,7 @@ enum prony_status onnx_split_ranges(const Onnx__NodeProto *node, const struct sh
 	if (status != PRONY_OK)
 		return status;
 	if (sizes != NULL && (sizes->is_float || sizes->count != parts))
-		return error_set(err, PRONY_BAD_INPUT, "it has %lld sizes for %zu outputs",
+		return error_set(err, PRONY_BAD_INPUT, "it has %lld sizes but %zu outputs",
 				 (long long)sizes->count, output_count);
 	size = in->dims[axis];
 	each = size / parts + (size % parts != 0); /* ONNX: the last one may be smaller */
@@ -264,14 +270,15 @@ enum prony_status onnx_split_ranges(const Onnx__NodeProto *node, const struct sh
 		int64_t part = sizes ? sizes->ints[i] : each < size - start ? each : size - start;
 
 		if (part < 0 || part > size - start)
-			return error_set(err, PRONY_BAD_INPUT, "its parts are not %lld elements",
+			return error_set(err, PRONY_BAD_INPUT,
+					 "the sizes of its parts do not add up to %lld",
 					 (long long)size);
 		out[i] =
 			(struct onnx_range){.axis = axis, .start = start, .step = 1, .count = part};
 		start += part;
 	}
 	if (start != size)
-		return error_set(err, PRONY_BAD_INPUT, "its parts are not %lld elements",
-				 (long long)size);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "the sizes of its parts do not add up to %lld", (long long)size);
 	return PRONY_OK;
 }

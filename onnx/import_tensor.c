@@ -242,8 +242,8 @@ static enum prony_status read_outside(const Onnx__TensorProto *tensor, const cha
 		*number = strtoll(value, &end, 10);
 		if (errno != 0 || end == value || *end != '\0' || *number < 0)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "tensor '%s': %s '%.40s' of its external data is not a "
-					 "whole number from 0",
+					 "tensor '%s': %s '%.40s' of its external data must be a "
+					 "non-negative integer",
 					 name, key, value);
 	}
 	if (out->location == NULL || out->location[0] == '\0')
@@ -273,8 +273,8 @@ static enum prony_status find_outside(const struct outside *outside, const char 
 
 	if (folder == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "tensor '%s' has external data, which a model in memory cannot "
-				 "have",
+				 "tensor '%s' has external data, which is not supported for a "
+				 "model in memory",
 				 name);
 	length = snprintf(joined, sizeof(joined), "%s/%s", folder, outside->location);
 	if (length < 0 || (size_t)length >= sizeof(joined) || realpath(folder, root) == NULL)
@@ -292,7 +292,7 @@ static enum prony_status find_outside(const struct outside *outside, const char 
 	if (strncmp(path, root, (size_t)length) != 0 ||
 	    (path[length] != '/' && !(length == 1 && root[0] == '/')))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "tensor '%s': external data '%.200s' is a link that leads out of "
+				 "tensor '%s': external data '%.200s' is a link to a file outside "
 				 "the model's folder",
 				 name, outside->location);
 	return PRONY_OK;
@@ -339,8 +339,8 @@ static enum prony_status load_outside(const Onnx__TensorProto *tensor, const cha
 	    bytes > about.st_size - outside.offset ||
 	    (outside.length >= 0 && outside.length != bytes))
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "tensor '%s' needs %lld bytes from byte %lld of '%.200s', which "
-				   "are not there",
+				   "tensor '%s' needs %lld bytes from byte %lld of '%.200s', but "
+				   "the file or the range is too short",
 				   name, (long long)bytes, (long long)outside.offset,
 				   outside.location);
 	data = status == PRONY_OK ? arena_try_array(arena, (size_t)bytes + 1, 1, err) : NULL;
@@ -357,8 +357,9 @@ static enum prony_status read_shape(const Onnx__TensorProto *tensor, const char 
 				    struct constant *out, struct error *err)
 {
 	if (tensor->n_dims > TENSOR_MAX_RANK)
-		return error_set(err, PRONY_BAD_INPUT, "tensor '%s' has %zu dimensions, at most %d",
-				 name, tensor->n_dims, TENSOR_MAX_RANK);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "tensor '%s' has %zu dimensions; at most %d are supported", name,
+				 tensor->n_dims, TENSOR_MAX_RANK);
 	out->shape = shape_make((int)tensor->n_dims, tensor->dims);
 	out->count = shape_elements(&out->shape);
 	if (out->count < 0 || out->count > INT64_MAX / 8)
@@ -402,12 +403,12 @@ enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *
 	} else if (tensor->has_raw_data) {
 		if (tensor->raw_data.len != (size_t)c.count * size)
 			status = error_set(err, PRONY_BAD_INPUT,
-					   "tensor '%s' has %zu bytes, its shape asks for %lld",
+					   "tensor '%s' has %zu bytes, but its shape needs %lld",
 					   name, tensor->raw_data.len,
 					   (long long)c.count * (long long)size);
 	} else if (field_count(tensor, c.type) != (size_t)c.count) {
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "tensor '%s' has %zu numbers, its shape asks for %lld", name,
+				   "tensor '%s' has %zu numbers, but its shape needs %lld", name,
 				   field_count(tensor, c.type), (long long)c.count);
 	}
 	if (status == PRONY_OK)

@@ -53,8 +53,8 @@ static enum prony_status read_port(const Onnx__ValueInfoProto *info, struct aren
 				 info->name ? info->name : "");
 	out->name = arena_strdup(arena, info->name);
 	if (!read_type(type->tensor_type->elem_type, &out->dtype))
-		return error_set(err, PRONY_UNSUPPORTED, "'%.100s' has element type %d", out->name,
-				 (int)type->tensor_type->elem_type);
+		return error_set(err, PRONY_UNSUPPORTED, "'%.100s' has unsupported element type %d",
+				 out->name, (int)type->tensor_type->elem_type);
 	return PRONY_OK;
 }
 
@@ -89,8 +89,9 @@ static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char
 			*batched |= 1u << i;
 		if (out->shape.dims[i] > GRAPH_MAX_DIM)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "dimension %zu of its input '%.100s' is %" PRId64, i,
-					 out->name, out->shape.dims[i]);
+					 "dimension %zu of its input '%.100s' is %" PRId64
+					 ", which is too large",
+					 i, out->name, out->shape.dims[i]);
 	}
 	return PRONY_OK;
 }
@@ -143,7 +144,7 @@ static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena 
 		ports.outputs.count++;
 	}
 	if (status == PRONY_OK && (ports.inputs.count == 0 || ports.outputs.count == 0))
-		status = error_set(err, PRONY_UNSUPPORTED, "it has no input, or no output");
+		status = error_set(err, PRONY_UNSUPPORTED, "it has no inputs or no outputs");
 	if (status == PRONY_OK)
 		*out = ports;
 	return status;
@@ -160,7 +161,7 @@ enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena
 	proto = onnx__model_proto__unpack(NULL, length, bytes);
 	if (!proto || !proto->graph) {
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "it is not an ONNX model, or is cut off or damaged");
+				   "it is not an ONNX model, or it is truncated or damaged");
 	} else {
 		const Onnx__GraphProto *graph = proto->graph;
 
@@ -168,7 +169,8 @@ enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena
 			if (graph->initializer[i]->data_location ==
 			    ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
 				status = error_set(err, PRONY_UNSUPPORTED,
-						   "its weights lie in other files");
+						   "its weights are in separate files, which is "
+						   "not supported");
 		if (status == PRONY_OK)
 			status = read_ports(graph, arena, out, err);
 	}
@@ -225,8 +227,8 @@ static enum prony_status fix_input(const struct onnx_ports *ports, size_t input,
 		fits = shape->dims[i] == ONNX_DIM_OPEN || shape->dims[i] == given->dims[i];
 	if (!fits) {
 		dims_text(shape, wanted);
-		return error_set(err, PRONY_USAGE, "--shape %.100s: in the file its shape is %s",
-				 text, wanted);
+		return error_set(err, PRONY_USAGE, "--shape %.100s: the file's shape is %s", text,
+				 wanted);
 	}
 	*shape = *given;
 	return PRONY_OK;
@@ -241,8 +243,8 @@ enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *gi
 
 		if (!equal || equal == given[k] || !parse_dims(equal + 1, &shape))
 			return error_set(err, PRONY_USAGE,
-					 "--shape %.100s: write NAME=1x3x48x320, with an input's "
-					 "name and the dimensions of one sample",
+					 "--shape %.100s: write the name of an input and the shape "
+					 "of one sample, for example NAME=1x3x48x320",
 					 given[k]);
 		for (size_t i = 0; i < ports->inputs.count; i++) {
 			const char *name = ports->inputs.tensors[i].name;
@@ -275,8 +277,8 @@ static enum prony_status input_for(const struct onnx_ports *ports, size_t input,
 		} else if (*dim == ONNX_DIM_OPEN) {
 			dims_text(&port->shape, text);
 			return error_set(err, PRONY_UNSUPPORTED,
-					 "its input '%.60s' is %s: give its shape for one sample, "
-					 "as in --shape %.60s=1x3x48x320",
+					 "the shape of its input '%.60s' is %s; give its shape for "
+					 "one sample, for example --shape %.60s=1x3x48x320",
 					 port->name, text, port->name);
 		}
 	}
@@ -301,7 +303,7 @@ enum prony_status onnx_ports_inputs(const struct onnx_ports *ports, int64_t batc
 	}
 	if (status == PRONY_OK && !open && batch != (first->rank > 0 ? first->dims[0] : 1))
 		status = error_set(err, PRONY_UNSUPPORTED,
-				   "it is made for a batch of %" PRId64 ": take -b %" PRId64,
+				   "its batch is fixed at %" PRId64 "; use -b %" PRId64,
 				   first->rank > 0 ? first->dims[0] : 1,
 				   first->rank > 0 ? first->dims[0] : 1);
 	if (status == PRONY_OK)
@@ -347,7 +349,7 @@ enum prony_status onnx_ports_write(const void *file, size_t file_length,
 	if (proto)
 		onnx__model_proto__free_unpacked(proto, NULL);
 	if (!packed)
-		return error_set(err, PRONY_NOMEM, "no memory for an ONNX file");
+		return error_set(err, PRONY_NOMEM, "not enough memory for an ONNX file");
 	*bytes = packed;
 	return PRONY_OK;
 }

@@ -139,7 +139,7 @@ enum prony_status onnx_upgrade(struct onnx_model *model, struct error *err)
 			if (model->facts.opset < moved[i].since &&
 			    strcmp(graph->node[n]->op_type, moved[i].op) == 0 &&
 			    !move_attribute(graph, n, &moved[i]))
-				return error_set(err, PRONY_NOMEM, "no memory");
+				return error_set(err, PRONY_NOMEM, "not enough memory");
 		}
 	}
 	return PRONY_OK;

@@ -33,7 +33,7 @@ struct walk {
 static enum prony_status damaged(struct walk *walk)
 {
 	return error_set(walk->err, PRONY_BAD_INPUT,
-			 "it is not an ONNX model, or is cut off or damaged");
+			 "it is not an ONNX model, or it is truncated or damaged");
 }
 
 static bool take_varint(struct walk *walk, uint64_t *out)
@@ -75,8 +75,8 @@ static enum prony_status charge(struct walk *walk, size_t bytes)
 	if (walk->structure_bytes <= STRUCTURE_MAX_BYTES)
 		return PRONY_OK;
 	return error_set(walk->err, PRONY_BAD_INPUT,
-			 "it has so many messages and fields that reading them takes over %zu MiB "
-			 "beside its numbers; no network that can be measured has",
+			 "reading its messages and fields needs more than %zu MiB, not counting "
+			 "weights; it is too complex",
 			 STRUCTURE_MAX_BYTES >> 20);
 }
 
@@ -96,10 +96,10 @@ static enum prony_status walk_bytes(struct walk *walk, const ProtobufCMessageDes
 	if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE)
 		return charge(walk, TEXT_BYTES);
 	if (field->label != PROTOBUF_C_LABEL_REPEATED && (*seen & UINT64_C(1) << index))
-		return error_set(walk->err, PRONY_BAD_INPUT,
-				 "the field '%s' stands in a %s more than once; export the model "
-				 "again",
-				 field->name, parent->short_name);
+		return error_set(
+			walk->err, PRONY_BAD_INPUT,
+			"the field '%s' occurs more than once in a %s; export the model again",
+			field->name, parent->short_name);
 	*seen |= UINT64_C(1) << index;
 	inner.end = inner.at + bytes;
 	status = walk_message(&inner, field->descriptor, depth + 1);

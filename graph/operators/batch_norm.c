@@ -19,17 +19,19 @@ static enum prony_status check_channels(const struct graph *graph, const struct 
 	if (status != PRONY_OK)
 		return status;
 	if (x->rank < 2)
-		return node_error(node, err, "its input has no channels");
+		return node_error(node, err,
+				  "its input has fewer than 2 dimensions, so no channels");
 	for (int i = 1; i < 5; i++) {
 		status = node_need_rank(graph, node, i, 1, err);
 		if (status != PRONY_OK)
 			return status;
 		if (node_input_shape(graph, node, i)->dims[0] != x->dims[1])
-			return node_error(node, err,
-					  "input %d ('%s') has %lld elements, x has %lld channels",
-					  i, graph->values[node->inputs[i]].name,
-					  (long long)node_input_shape(graph, node, i)->dims[0],
-					  (long long)x->dims[1]);
+			return node_error(
+				node, err,
+				"input %d ('%s') has %lld elements, but x has %lld channels", i,
+				graph->values[node->inputs[i]].name,
+				(long long)node_input_shape(graph, node, i)->dims[0],
+				(long long)x->dims[1]);
 	}
 	return PRONY_OK;
 }
@@ -50,11 +52,12 @@ static enum prony_status batch_norm_infer(struct graph *graph, struct node *node
 			return node_error(node, err, "'%s' must be a state", state->name);
 	}
 	if (node->inputs[3] == node->inputs[4])
-		return node_error(node, err, "mean and variance must be two states");
+		return node_error(node, err, "mean and variance must be two different states");
 	if (!(a->epsilon > 0))
 		return node_error(node, err, "epsilon is %g; it must be positive", a->epsilon);
 	if (!(a->momentum >= 0 && a->momentum <= 1))
-		return node_error(node, err, "momentum is %g; it must be 0 to 1", a->momentum);
+		return node_error(node, err, "momentum is %g; it must be between 0 and 1",
+				  a->momentum);
 	channels = *node_input_shape(graph, node, 1);
 	status = node_copy_shape(graph, node, err);
 	for (int i = 1; status == PRONY_OK && i < 3; i++)
@@ -69,8 +72,9 @@ static enum prony_status batch_norm_backward(struct graph *graph, const struct n
 			      node->outputs[1], node->outputs[2]};
 
 	if (node->output_count < 3 || inputs[3] == VALUE_NONE || inputs[4] == VALUE_NONE)
-		return node_error(node, err,
-				  "it has no outputs for mean and variance, which training needs");
+		return node_error(
+			node, err,
+			"training needs its outputs for mean and variance, which are missing");
 	return backward_node(graph, node, OP_BATCH_NORM_GRAD, inputs, 5, 0, 3, err);
 }
 

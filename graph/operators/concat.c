@@ -28,8 +28,9 @@ static enum prony_status concat_infer(struct graph *graph, struct node *node, st
 		like.dims[axis] = y.dims[axis];
 		if (!shape_equal(&like, &y))
 			return node_error(node, err,
-					  "input %d ('%s') differs in more than axis %lld", i,
-					  graph->values[node->inputs[i]].name, (long long)axis);
+					  "input %d ('%s') differs from input 0 in a dimension "
+					  "other than axis %lld",
+					  i, graph->values[node->inputs[i]].name, (long long)axis);
 	}
 	return status == PRONY_OK ? node_set_output(graph, node, 0, DTYPE_F32, &y, err) : status;
 }

@@ -24,24 +24,30 @@ static enum prony_status check_weights(const struct graph *graph, struct node *n
 	struct attributes *a = &node->attributes;
 
 	if (a->group < 1 || x->dims[1] % a->group != 0 || w->dims[0] % a->group != 0)
-		return node_error(node, err, "group %lld does not divide %lld and %lld channels",
+		return node_error(node, err,
+				  "group %lld must divide the numbers of input and output channels "
+				  "(%lld and %lld)",
 				  (long long)a->group, (long long)x->dims[1],
 				  (long long)w->dims[0]);
 	if (w->dims[1] != x->dims[1] / a->group)
-		return node_error(node, err, "the weights take %lld channels, the input gives %lld",
-				  (long long)w->dims[1], (long long)(x->dims[1] / a->group));
+		return node_error(
+			node, err,
+			"the weights are for %lld input channels per group, but the input has %lld",
+			(long long)w->dims[1], (long long)(x->dims[1] / a->group));
 	for (int i = 0; i < 2; i++) {
 		if (a->kernel[i] == 0) /* ONNX: absent, so the weights give it */
 			a->kernel[i] = w->dims[2 + i];
 		if (a->kernel[i] != w->dims[2 + i])
-			return node_error(node, err, "kernel_shape has %lld, the weights have %lld",
+			return node_error(node, err,
+					  "kernel_shape says %lld, but the weights have %lld",
 					  (long long)a->kernel[i], (long long)w->dims[2 + i]);
 	}
 	if (node_has_input(node, 2) && node_input_shape(graph, node, 2)->dims[0] != w->dims[0])
-		return node_error(node, err,
-				  "the bias has %lld elements, the weights %lld channels",
-				  (long long)node_input_shape(graph, node, 2)->dims[0],
-				  (long long)w->dims[0]);
+		return node_error(
+			node, err,
+			"the bias has %lld elements, but the weights have %lld output channels",
+			(long long)node_input_shape(graph, node, 2)->dims[0],
+			(long long)w->dims[0]);
 	return PRONY_OK;
 }
 

@@ -30,7 +30,7 @@ static enum prony_status dropout_backward(struct graph *graph, const struct node
 	if (!backward_wants(graph, node, 0))
 		return PRONY_OK;
 	if (node->output_count < 2 || node->outputs[1] == VALUE_NONE)
-		return node_error(node, err, "it has no mask output, which training needs");
+		return node_error(node, err, "training needs its mask output, which is missing");
 	return backward_unary(graph, node, OP_DROPOUT_GRAD, node->outputs[1], err);
 }
 

@@ -30,8 +30,8 @@ static const struct attribute_row clip_attributes[] = {
 static enum prony_status clip_infer(struct graph *graph, struct node *node, struct error *err)
 {
 	if (!(node->attributes.min <= node->attributes.max))
-		return node_error(node, err, "min is %g, max is %g", node->attributes.min,
-				  node->attributes.max);
+		return node_error(node, err, "min (%g) is greater than max (%g)",
+				  node->attributes.min, node->attributes.max);
 	return node_copy_shape(graph, node, err);
 }
 

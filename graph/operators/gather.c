@@ -20,14 +20,14 @@ static enum prony_status gather_infer(struct graph *graph, struct node *node, st
 	if (status != PRONY_OK)
 		return status;
 	if (node->attributes.axis != 0)
-		return node_error(node, err, "axis is %lld; rows are taken along axis 0 only",
+		return node_error(node, err, "axis is %lld; only axis 0 is supported",
 				  (long long)node->attributes.axis);
 	/* The indices must be an input, so that a batch can be checked: every index must name a
 	 * row. */
 	if (indices->kind != VALUE_INPUT ||
 	    (indices->dtype != DTYPE_I64 && indices->dtype != DTYPE_I32))
 		return node_error(node, err,
-				  "the indices '%s' must be an input of the network, I64 or I32",
+				  "the indices '%s' must be a network input of type I64 or I32",
 				  indices->name);
 	if (shape.rank + table->shape.rank - 1 > TENSOR_MAX_RANK)
 		return node_error(node, err, "its result has more than %d dimensions",

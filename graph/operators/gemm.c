@@ -35,9 +35,9 @@ static enum prony_status gemm_infer(struct graph *graph, struct node *node, stru
 		return node_error(node, err, "the inner dimensions differ: %lld and %lld",
 				  (long long)inner_a, (long long)inner_b);
 	if (node_has_input(node, 2) && node_input_shape(graph, node, 2)->dims[0] != y.dims[1])
-		return node_error(node, err, "the bias has %lld elements, the product %lld columns",
-				  (long long)node_input_shape(graph, node, 2)->dims[0],
-				  (long long)y.dims[1]);
+		return node_error(
+			node, err, "the bias has %lld elements, but the product has %lld columns",
+			(long long)node_input_shape(graph, node, 2)->dims[0], (long long)y.dims[1]);
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 

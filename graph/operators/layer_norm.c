@@ -32,8 +32,8 @@ static enum prony_status layer_norm_infer(struct graph *graph, struct node *node
 		if (!shape_equal(node_input_shape(graph, node, i), &row))
 			return node_error(
 				node, err,
-				"input %d ('%s') must have the shape of x from axis %lld on", i,
-				graph->values[node->inputs[i]].name, (long long)a->axis);
+				"the shape of input %d ('%s') must be that of x from axis %lld on",
+				i, graph->values[node->inputs[i]].name, (long long)a->axis);
 	}
 	if (!(a->epsilon > 0))
 		return node_error(node, err, "epsilon is %g; it must be positive", a->epsilon);

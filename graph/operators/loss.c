@@ -14,9 +14,10 @@ static enum prony_status cross_entropy_infer(struct graph *graph, struct node *n
 		return status;
 	if (labels->dtype != DTYPE_I64 ||
 	    shape_elements(&labels->shape) != node_input_shape(graph, node, 0)->dims[0])
-		return node_error(node, err,
-				  "the labels '%s' must be I64, one for each row of the logits",
-				  labels->name);
+		return node_error(
+			node, err,
+			"the labels '%s' must be I64, with one label for each row of the logits",
+			labels->name);
 	return node_set_output(graph, node, 0, DTYPE_F32, &scalar, err);
 }
 

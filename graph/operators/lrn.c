@@ -20,14 +20,17 @@ static enum prony_status lrn_infer(struct graph *graph, struct node *node, struc
 	const struct attributes *a = &node->attributes;
 
 	if (node_input_shape(graph, node, 0)->rank < 2)
-		return node_error(node, err, "its input has no channels");
+		return node_error(node, err,
+				  "its input has fewer than 2 dimensions, so no channels");
 	if (a->size < 1 || a->size > INT32_MAX)
 		return node_error(node, err, "size is %lld; it must be 1 or more",
 				  (long long)a->size);
 	/* This excludes powers of zero and of negative numbers. */
 	if (!(a->bias > 0 && a->alpha >= 0))
-		return node_error(node, err, "bias is %g and alpha %g; they must be positive",
-				  a->bias, a->alpha);
+		return node_error(
+			node, err,
+			"bias is %g and must be positive; alpha is %g and must not be negative",
+			a->bias, a->alpha);
 	return node_copy_shape(graph, node, err);
 }
 

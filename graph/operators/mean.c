@@ -23,7 +23,7 @@ static enum prony_status normal_axes(struct node *node, int rank, struct error *
 		if (status != PRONY_OK)
 			return status;
 		if (reduced[axis])
-			return node_error(node, err, "axis %lld is named twice", (long long)axis);
+			return node_error(node, err, "axis %lld is listed twice", (long long)axis);
 		reduced[axis] = true;
 	}
 	if (axes->count == 0) {

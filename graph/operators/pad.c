@@ -16,11 +16,13 @@ static enum prony_status pad_infer(struct graph *graph, struct node *node, struc
 	if (status != PRONY_OK)
 		return status;
 	if (pads->count != 2 * y.rank)
-		return node_error(node, err, "it has %d pads, the input %d dimensions", pads->count,
-				  y.rank);
+		return node_error(node, err,
+				  "it has %d pads; an input with %d dimensions needs two for each",
+				  pads->count, y.rank);
 	for (int i = 0; i < pads->count; i++) {
 		if (pads->items[i] < 0 || pads->items[i] > INT32_MAX)
-			return node_error(node, err, "pads has %lld; it must be 0 or more",
+			return node_error(node, err,
+					  "pads contains %lld; each number must be 0 or more",
 					  (long long)pads->items[i]);
 		y.dims[i % y.rank] = saturating_add(y.dims[i % y.rank], pads->items[i]);
 	}

@@ -32,7 +32,7 @@ static enum prony_status recurrent_infer(struct graph *graph, struct node *node,
 		return node_error(node, err, "w, r and b must have %lld rows for %lld hidden units",
 				  (long long)rows, (long long)r->dims[1]);
 	if (node_input_shape(graph, node, 1)->dims[1] != x->dims[2])
-		return node_error(node, err, "w takes %lld features, the input has %lld",
+		return node_error(node, err, "w is for %lld features, but the input has %lld",
 				  (long long)node_input_shape(graph, node, 1)->dims[1],
 				  (long long)x->dims[2]);
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);

@@ -21,7 +21,7 @@ static enum prony_status flatten_infer(struct graph *graph, struct node *node, s
 	if (status != PRONY_OK)
 		return status;
 	if (axis < -x->rank || axis > x->rank)
-		return node_error(node, err, "axis is %lld, the input has %d dimensions",
+		return node_error(node, err, "axis is %lld, but the input has %d dimensions",
 				  (long long)axis, x->rank);
 	if (axis < 0)
 		axis += x->rank;
@@ -41,14 +41,17 @@ static enum prony_status asked_shape(const struct node *node, const struct shape
 
 	*open = -1;
 	if (asked->count > TENSOR_MAX_RANK)
-		return node_error(node, err, "more than %d dimensions", TENSOR_MAX_RANK);
+		return node_error(node, err, "its target shape has more than %d dimensions",
+				  TENSOR_MAX_RANK);
 	*y = (struct shape){.rank = asked->count};
 	for (int i = 0; i < asked->count; i++) {
 		int64_t dim = asked->items[i];
 
 		if (dim < -1 || (dim == -1 && *open >= 0) || (dim == 0 && i >= x->rank))
-			return node_error(node, err, "dimension %d of its shape is %lld", i,
-					  (long long)dim);
+			return node_error(node, err,
+					  "dimension %d of its target shape is %lld, which is not "
+					  "possible here",
+					  i, (long long)dim);
 		if (dim == -1)
 			*open = i;
 		y->dims[i] = dim == 0 ? x->dims[i] : dim == -1 ? 1 : dim;
@@ -78,7 +81,10 @@ static enum prony_status reshape_infer(struct graph *graph, struct node *node, s
 
 		shape_text(&x, x_text, sizeof(x_text));
 		shape_text(&y, y_text, sizeof(y_text));
-		return node_error(node, err, "%s does not fit into %s", x_text, y_text);
+		return node_error(
+			node, err,
+			"shape %s cannot be reshaped to %s: the numbers of elements differ", x_text,
+			y_text);
 	}
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }

@@ -30,12 +30,12 @@ static enum prony_status slice_infer(struct graph *graph, struct node *node, str
 	if (status != PRONY_OK)
 		return status;
 	if (a->step < 1 || a->step > INT32_MAX)
-		return node_error(node, err, "step is %lld; only steps forward are supported",
+		return node_error(node, err, "step is %lld; only positive steps are supported",
 				  (long long)a->step);
 	a->start = clamp(a->start, y.dims[a->axis]);
 	a->end = clamp(a->end, y.dims[a->axis]);
 	if (a->start >= a->end)
-		return node_error(node, err, "nothing lies between %lld and %lld",
+		return node_error(node, err, "the slice from %lld to %lld is empty",
 				  (long long)a->start, (long long)a->end);
 	y.dims[a->axis] = (a->end - a->start - 1) / a->step + 1;
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);

@@ -22,13 +22,13 @@ static enum prony_status transpose_infer(struct graph *graph, struct node *node,
 			order->items[i] = x.rank - 1 - i;
 	}
 	if (order->count != x.rank)
-		return node_error(node, err, "perm has %d axes, the input %d", order->count,
+		return node_error(node, err, "perm has %d axes, but the input has %d", order->count,
 				  x.rank);
 	for (int i = 0; i < x.rank; i++) {
 		int64_t from = order->items[i];
 
 		if (from < 0 || from >= x.rank || used[from])
-			return node_error(node, err, "perm must name each axis once");
+			return node_error(node, err, "perm must list each axis exactly once");
 		used[from] = true;
 		y.dims[i] = x.dims[from];
 	}

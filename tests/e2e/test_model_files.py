@@ -149,8 +149,8 @@ class PlanTest(FileTest):
         self.assertEqual(len(names), 2)
 
     def test_wrong_shapes(self):
-        for text, part in (("x", "write NAME=1x3x48x320"), ("x=1x", "write NAME="),
-                           ("x=0x1x4", "write NAME="), ("x=1x5x3", "in the file its shape is ?x?x4"),
+        for text, part in (("x", "for example NAME=1x3x48x320"), ("x=1x", "for example NAME="),
+                           ("x=0x1x4", "for example NAME="), ("x=1x5x3", "the file's shape is ?x?x4"),
                            ("z=1", "no ONNX file of this run has an input of that name")):
             done = self.prony("run", "-n", self.file, "-f", "native", "--shape", text, expect=USAGE)
             self.assertIn(part, done.stderr)
@@ -159,7 +159,7 @@ class PlanTest(FileTest):
         self.write(lookup(STRING))
         planned = self.plan()["onnxruntime"]
         self.assertEqual(planned["status"], "unsupported")
-        self.assertIn("as it is it cannot be run either: 'rows' has element type 8",
+        self.assertIn("as it is it cannot be run either: 'rows' has unsupported element type 8",
                       planned["reason"])
 
 

@@ -530,10 +530,10 @@ static void bundles_that_disagree_are_refused(void **state)
 	f->weights.tensors[last].shape.dims[0] = 10;
 	((int64_t *)f->labels.tensors[1].data)[2] = 10;
 	rewrite(f);
-	refuse(f, "label.1: label 10 at 2");
+	refuse(f, "label.1: element 2 is label 10");
 	((int64_t *)f->labels.tensors[1].data)[2] = -2;
 	rewrite(f);
-	refuse(f, "label.1: label -2 at 2");
+	refuse(f, "label.1: element 2 is label -2");
 	((int64_t *)f->labels.tensors[1].data)[2] = 0;
 	f->labels.count = 1;
 	rewrite(f);
@@ -616,12 +616,12 @@ static void several_inputs_come_back(void **state)
 	bundle_release(&bundle);
 	((int64_t *)f->inputs.tensors[2].data)[3] = 64;
 	rewrite(f);
-	refuse(f, "input.1.0: index 64 at 3 lies outside the 64 rows");
+	refuse(f, "input.1.0: element 3 is index 64; the table has 64 rows");
 	((int64_t *)f->inputs.tensors[2].data)[3] = 0;
 	for (int i = 0; i < 4 * 16; i++)
 		((int64_t *)f->labels.tensors[0].data)[i] = -1;
 	rewrite(f);
-	refuse(f, "label.0: all labels are ignored");
+	refuse(f, "label.0: every label is -1");
 	f->inputs.count = 3;
 	rewrite(f);
 	refuse(f, "input.1.1 is missing");

@@ -154,31 +154,31 @@ static const struct window_case windows[] = {
 	 .x = {1, 6, 8, 8},
 	 .w = {4, 3, 3, 3},
 	 .attributes = {.strides = {1, 1}, .dilations = {1, 1}, .group = 4},
-	 .message = "group 4 does not divide"},
+	 .message = "group 4 must divide"},
 	{.about = "wrong channels",
 	 .op = OP_CONV,
 	 .x = {1, 6, 8, 8},
 	 .w = {4, 3, 3, 3},
 	 .attributes = {.strides = {1, 1}, .dilations = {1, 1}, .group = 1},
-	 .message = "take 3 channels, the input gives 6"},
+	 .message = "for 3 input channels per group, but the input has 6"},
 	{.about = "kernel against weights",
 	 .op = OP_CONV,
 	 .x = {1, 3, 8, 8},
 	 .w = {4, 3, 3, 3},
 	 .attributes = {.kernel = {3, 5}, .strides = {1, 1}, .dilations = {1, 1}, .group = 1},
-	 .message = "kernel_shape has 5, the weights have 3"},
+	 .message = "kernel_shape says 5, but the weights have 3"},
 	{.about = "too large",
 	 .op = OP_CONV,
 	 .x = {1, 3, 4, 4},
 	 .w = {4, 3, 5, 3},
 	 .attributes = {.strides = {1, 1}, .dilations = {1, 1}, .group = 1},
-	 .message = "the window of 5 does not fit height 4"},
+	 .message = "the kernel spans 5 elements, but the padded height is 4"},
 	{.about = "stride 0",
 	 .op = OP_CONV,
 	 .x = {1, 3, 4, 4},
 	 .w = {4, 3, 3, 3},
 	 .attributes = {.strides = {1, 0}, .dilations = {1, 1}, .group = 1},
-	 .message = "strides has 0"},
+	 .message = "strides contains 0"},
 	{.about = "pool 3/2 rounds down",
 	 .op = OP_MAX_POOL,
 	 .x = {1, 2, 112, 7},
@@ -225,7 +225,7 @@ static const struct window_case windows[] = {
 	 .op = OP_MAX_POOL,
 	 .x = {1, 2, 8, 8},
 	 .attributes = {.strides = {1, 1}, .dilations = {1, 1}},
-	 .message = "kernel_shape has 0"},
+	 .message = "kernel_shape contains 0"},
 };
 
 static void check_window(const struct window_case *c)
@@ -367,7 +367,8 @@ static void inputs_have_any_type_and_one_batch(void **state)
 			assert_int_equal(graph_index_bound(&graph, inputs[0]), 0);
 		} else {
 			assert_int_equal(build_finish(&b, x, &err), PRONY_BAD_INPUT);
-			assert_non_null(strstr(err.text, "'more': inputs and labels must share"));
+			assert_non_null(
+				strstr(err.text, "'more': the first dimension of all inputs"));
 		}
 		graph_release(&graph);
 	}
@@ -388,7 +389,7 @@ static void the_builder_keeps_its_first_error(void **state)
 	x = build_dropout(&b, "drop", x, 1.0);
 	assert_int_equal(x, VALUE_NONE);
 	assert_int_equal(build_finish(&b, x, &err), PRONY_BAD_INPUT);
-	assert_string_equal(err.text, "network 'broken': two values are called 'fc.weight'");
+	assert_string_equal(err.text, "network 'broken': two values have the name 'fc.weight'");
 	graph_release(&graph);
 	graph_release(&graph);
 	graph_release(NULL);

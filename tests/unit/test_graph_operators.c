@@ -167,16 +167,16 @@ static void wrong_attributes_are_refused(void **state)
 		 "at most 16 integers"},
 		{"Pad", "pads", "3", "at most 16 integers"},
 		{"Pad", "value", "\"0\"", "must be a number"},
-		{"Slice", "step", "0", "only steps forward"},
+		{"Slice", "step", "0", "only positive steps"},
 		{"Slice", "axis", "4", "axis is 4"},
-		{"Slice", "end", "-9223372036854775808", "nothing lies between"},
+		{"Slice", "end", "-9223372036854775808", "the slice from"},
 		{"Concat of channels", "axis", "-5", "axis is -5"},
-		{"ReduceMean", "axes", "[1, -3]", "named twice"},
+		{"ReduceMean", "axes", "[1, -3]", "listed twice"},
 		{"BatchNormalization", "epsilon", "0", "epsilon is 0"},
 		{"BatchNormalization", "momentum", "1.5", "momentum is 1.5"},
 		{"LRN", "size", "0", "size is 0"},
 		{"LRN", "bias", "0", "bias is 0"},
-		{"Clip, both ends", "min", "5", "min is 5"},
+		{"Clip, both ends", "min", "5", "min (5) is greater"},
 		{"AveragePool", "pads", "[2, 0, 0, 0]", "smaller than the kernel"},
 	};
 
@@ -350,7 +350,7 @@ static void statistics_have_no_other_users(void **state)
 	second = &graph.nodes[graph.node_count - 1];
 	second->inputs[3] = graph.nodes[graph.node_count - 2].inputs[3];
 	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "'first.mean' has other users"));
+	assert_non_null(strstr(err.text, "'first.mean' is also used elsewhere"));
 	graph_release(&graph);
 
 	/* The batch's mean is used as data. */

@@ -58,7 +58,7 @@ static void ports_of_a_file(void **state)
 	check(onnx_ports_inputs(&ports, 4, &arena, &inputs, &err), &err);
 	assert_int_equal(inputs.tensors[0].shape.dims[0], 4);
 	assert_int_equal(onnx_ports_inputs(&ports, 3, &arena, &inputs, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "take -b 4"));
+	assert_non_null(strstr(err.text, "use -b 4"));
 	/* A truncated file is refused, wherever it is cut. */
 	for (size_t part = 1; part < 64; part++)
 		assert_int_not_equal(
@@ -86,7 +86,7 @@ static void open_dimensions_are_filled(void **state)
 	(void)state;
 	arena_init(&arena, 0);
 	assert_int_equal(onnx_ports_fix(&ports, wrong, 1, used, &err), PRONY_USAGE);
-	assert_non_null(strstr(err.text, "in the file its shape is 2x?x128"));
+	assert_non_null(strstr(err.text, "the file's shape is 2x?x128"));
 	assert_int_equal(onnx_ports_inputs(&ports, 2, &arena, &inputs, &err), PRONY_UNSUPPORTED);
 	check(onnx_ports_fix(&ports, texts, 3, used, &err), &err);
 	assert_true(used[0] && used[1] && !used[2]);

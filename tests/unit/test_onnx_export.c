@@ -239,7 +239,7 @@ static void weights_must_fit(void **state)
 	error_clear(&err);
 	e.weights.count = 2;
 	assert_int_equal(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "no weights for 'fc2.weight'"));
+	assert_non_null(strstr(err.text, "there are no weights for 'fc2.weight'"));
 	assert_null(bytes);
 	assert_int_equal(length, 5);
 	release(&e);

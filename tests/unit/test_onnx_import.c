@@ -78,7 +78,8 @@ static void an_open_batch_takes_any(void **state)
 	fixture_release(&f);
 	/* The file leaves the batch open, but its constants fix it. */
 	shuffle_model(&f, 17, 0, 2);
-	REFUSED(&f, 3, PRONY_UNSUPPORTED, "n.Reshape.1", "1x6x4x4 cannot become 2x2x3x4x4");
+	REFUSED(&f, 3, PRONY_UNSUPPORTED, "n.Reshape.1",
+		"shape 1x6x4x4 cannot be reshaped to 2x2x3x4x4");
 	fixture_release(&f);
 	/* Constants of a batch of 1 are adapted, like those of a file with a fixed batch. */
 	shuffle_model(&f, 17, 0, 1);
@@ -127,7 +128,7 @@ static void a_batch_that_cannot_be_replaced_names_its_node(void **state)
 	fixture_floats(&f, "w", DIMS(6, 2));
 	fixture_node(&f, "Gemm", "b,w", "y");
 	fixture_output(&f, "y");
-	REFUSED(&f, 8, PRONY_UNSUPPORTED, "n.Reshape.0", "the file fixes its batch", "batch 8");
+	REFUSED(&f, 8, PRONY_UNSUPPORTED, "n.Reshape.0", "the file has a fixed batch", "batch 8");
 	fixture_release(&f);
 }
 
@@ -531,7 +532,7 @@ static void outputs_that_are_no_logits_are_refused(void **state)
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(1, 4));
 	fixture_output(&f, "x");
-	REFUSED(&f, 2, PRONY_UNSUPPORTED, "is not computed");
+	REFUSED(&f, 2, PRONY_UNSUPPORTED, "does not depend on an input");
 	fixture_release(&f);
 }
 

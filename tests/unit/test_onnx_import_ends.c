@@ -143,8 +143,8 @@ static void a_batch_whose_samples_are_mixed_is_not_replaced(void **state)
 		cases[i].middle(&f);
 		end(&f, "z", 3);
 		fixture_logits(&f, 2, &count);
-		REFUSED(&f, 1, PRONY_UNSUPPORTED, cases[i].node, "the file fixes its batch");
-		REFUSED(&f, 6, PRONY_UNSUPPORTED, cases[i].node, "the file fixes its batch");
+		REFUSED(&f, 1, PRONY_UNSUPPORTED, cases[i].node, "the file has a fixed batch");
+		REFUSED(&f, 6, PRONY_UNSUPPORTED, cases[i].node, "the file has a fixed batch");
 		fixture_release(&f);
 	}
 	/* With the file's one sample nothing mixes; with more, height would become the batch. */
@@ -271,7 +271,7 @@ static void all_that_is_unsupported_is_named_at_once(void **state)
 	fixture_node(&f, "Concat", "e,d,b", "y");
 	fixture_output(&f, "y");
 	REFUSED(&f, 1, PRONY_UNSUPPORTED,
-		"model.onnx: no translation for Softplus ('n.Softplus.0', "
+		"model.onnx: unsupported operators: Softplus ('n.Softplus.0', "
 		"'n.Softplus.2'); com.example.FancyOperator ('n.FancyOperator.4')",
 		"node 'n.Conv.3' (Conv): input 0 has 3 dimensions; only 4 are supported");
 	fixture_release(&f);

@@ -60,10 +60,10 @@ static void a_graph_stands_once(void **state)
 	uint8_t *bytes = empty_fields(TAG_GRAPH, 2, false, &length);
 
 	(void)state;
-	expect(bytes, length, "the field 'graph' stands in a ModelProto more than once");
+	expect(bytes, length, "the field 'graph' occurs more than once in a ModelProto");
 	free(bytes);
 	bytes = empty_fields(TAG_GRAPH, 2000000, false, &length);
-	expect(bytes, length, "'graph' stands");
+	expect(bytes, length, "'graph' occurs more than once");
 	free(bytes);
 }
 
@@ -80,7 +80,7 @@ static void messages_are_counted_first(void **state)
 		size_t length;
 		uint8_t *bytes = empty_fields(rows[i].tag, 5000000, rows[i].inside, &length);
 
-		expect(bytes, length, "takes over 256 MiB");
+		expect(bytes, length, "needs more than 256 MiB");
 		free(bytes);
 	}
 }
@@ -101,7 +101,7 @@ static void damage_is_damage(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		expect(rows[i].bytes, rows[i].length, "cut off or damaged");
+		expect(rows[i].bytes, rows[i].length, "truncated or damaged");
 }
 
 /* x (1 x 4) times w (4 x 3), scaled by batch normalisation, then Clip. */
@@ -143,10 +143,10 @@ static void weights_are_finite(void **state)
 		float value;
 		const char *name, *what;
 	} rows[] = {
-		{0, 7, NAN, "tensor 'w'", "holds NaN (element 7 of 12)"},
-		{0, 0, -INFINITY, "tensor 'w'", "holds an infinity (element 0 of 12)"},
-		{1, 2, INFINITY, "tensor 'scale'", "holds an infinity (element 2 of 3)"},
-		{3, 1, NAN, "its mean, tensor 'mean'", "holds NaN"},
+		{0, 7, NAN, "NaN in its", "(tensor 'w', element 7 of 12)"},
+		{0, 0, -INFINITY, "infinity in its", "(tensor 'w', element 0 of 12)"},
+		{1, 2, INFINITY, "infinity in its", "(tensor 'scale', element 2 of 3)"},
+		{3, 1, NAN, "NaN in its mean", "(tensor 'mean'"},
 		{4, 1, -0.5f, "variance", "negative (element 1 is -0.5)"},
 	};
 
@@ -173,7 +173,7 @@ static void numbers_that_become_infinite(void **state)
 	f.initializers[0]->n_float_data = 0;
 	f.initializers[0]->n_double_data = 12;
 	f.initializers[0]->double_data = wide;
-	REFUSED(&f, 1, PRONY_UNSUPPORTED, "tensor 'w'", "an infinity (element 2 of 12)");
+	REFUSED(&f, 1, PRONY_UNSUPPORTED, "infinity in its", "(tensor 'w', element 2 of 12)");
 	fixture_release(&f);
 
 	fixture_init(&f, 17);
@@ -183,7 +183,7 @@ static void numbers_that_become_infinite(void **state)
 	fixture_node(&f, "Div", "w,zero", "v");
 	fixture_node(&f, "MatMul", "x,v", "y");
 	fixture_output(&f, "y");
-	REFUSED(&f, 1, PRONY_UNSUPPORTED, "n.MatMul.1", "an infinity");
+	REFUSED(&f, 1, PRONY_UNSUPPORTED, "n.MatMul.1", "infinity");
 	fixture_release(&f);
 }
 

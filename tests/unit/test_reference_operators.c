@@ -279,10 +279,10 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 		const char *what;
 		const char *message;
 	} cases[] = {
-		{3, {3, 2, 2}, "Slice", "nothing lies between"},
+		{3, {3, 2, 2}, "Slice", "the slice from"},
 		{3, {2, 3, 4}, "Sub, broadcast", "cannot be broadcast"},
-		{3, {2, 2, 2}, "Reshape", "does not fit"},
-		{2, {2, 3}, "Transpose", "each axis once"},
+		{3, {2, 2, 2}, "Reshape", "cannot be reshaped"},
+		{2, {2, 3}, "Transpose", "each axis exactly once"},
 		{1, {3}, "LSTM", "3 dimensions"},
 		{1, {3}, "GlobalAveragePool", "4 dimensions"},
 		{2, {4, 4}, "Softmax of channels", NULL},
