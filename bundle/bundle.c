@@ -112,8 +112,8 @@ static enum prony_status arrange_weights(struct bundle *bundle, const struct ten
 			continue;
 		const struct tensor *tensor = tensor_find(file, value->name);
 		if (!tensor)
-			return error_set(err, PRONY_BAD_INPUT, "%.80s of the graph is missing",
-					 value->name);
+			return error_set(err, PRONY_BAD_INPUT,
+					 "%.80s is missing; the graph needs it", value->name);
 		enum prony_status status = case_check_tensor(tensor, DTYPE_F32, &value->shape, err);
 		if (status != PRONY_OK)
 			return status;
@@ -121,7 +121,7 @@ static enum prony_status arrange_weights(struct bundle *bundle, const struct ten
 	}
 	if (set.count != file->count)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu tensors, but the graph has %zu parameters and states",
+				 "it has %zu tensors, but the graph has %zu parameters and states",
 				 file->count, set.count);
 	bundle->weights = set;
 	return PRONY_OK;
@@ -161,18 +161,19 @@ static enum prony_status check_counts(const struct bundle *bundle, size_t tensor
 	size_t used = bundle->inputs.count + bundle->labels.count;
 
 	if (inputs == 0)
-		return error_set(err, PRONY_BAD_INPUT, "%s is missing: there is no batch", first);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s is missing; at least one batch is required", first);
 	if (graph_labels(&bundle->graph, NULL, 0) > 0 && labels != inputs)
-		return error_set(err, PRONY_BAD_INPUT, "%zu batches of input, %zu of labels",
-				 inputs, labels);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "it has %zu batches of inputs, but %zu of labels", inputs, labels);
 	if (used != tensors)
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"%zu tensors besides the %zu batches input.0, label.0 ...: remove them",
-			tensors - used, inputs);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "it has %zu tensors besides those of the %zu batches (input.0, "
+				 "label.0 ...); remove them",
+				 tensors - used, inputs);
 	if (bundle->recipe.input == INPUT_RESIDENT && inputs < (size_t)bundle->recipe.slots)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu batches, but \"slots\" of the recipe asks for %d", inputs,
+				 "it has %zu batches, but \"slots\" of the recipe is %d", inputs,
 				 bundle->recipe.slots);
 	return PRONY_OK;
 }
@@ -212,7 +213,7 @@ static enum prony_status file_path(const char *folder, const json_t *files, cons
 		return status;
 	if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "\"files\": \"%.80s\" must be a plain file name", name);
+				 "\"files\": \"%.80s\" must be a file name without a folder", name);
 	*out = path_join(folder, name);
 	return PRONY_OK;
 }
@@ -226,7 +227,7 @@ static enum prony_status read_data(const json_t *document, struct bundle *bundle
 		return PRONY_OK;
 	if (!data)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "\"data\" is missing: input native has nothing to read");
+				 "\"data\" is missing; input native reads the data set from it");
 	enum prony_status status = loader_data_from_json(data, &bundle->arena, &bundle->data, err);
 
 	if (status != PRONY_OK)
@@ -243,7 +244,7 @@ static enum prony_status read_case(const json_t *document, struct bundle *bundle
 
 	if (status == PRONY_OK && schema != BUNDLE_SCHEMA)
 		status = error_set(err, PRONY_UNSUPPORTED,
-				   "\"schema\" is %" PRId64 ", this program reads %d", schema,
+				   "\"schema\" is %" PRId64 "; this program reads %d", schema,
 				   BUNDLE_SCHEMA);
 	if (status == PRONY_OK)
 		status = json_get_object(document, "recipe", &recipe, err);
@@ -259,7 +260,7 @@ static enum prony_status read_case(const json_t *document, struct bundle *bundle
 	if (status == PRONY_OK && bundle->recipe.batch != graph_batch(&bundle->graph))
 		status = error_set(err, PRONY_BAD_INPUT,
 				   "\"batch\" of the recipe is %" PRId64
-				   ", the graph is built for %" PRId64,
+				   ", but the graph is for %" PRId64,
 				   bundle->recipe.batch, graph_batch(&bundle->graph));
 	return status == PRONY_OK ? read_data(document, bundle, err) : status;
 }

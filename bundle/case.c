@@ -39,8 +39,8 @@ enum prony_status case_write(const char *folder, const json_t *document, struct 
 		status = file_write_atomic(path, text, strlen(text), err);
 	else
 		status = error_set(err, PRONY_INTERNAL,
-				   "%s: recipe or graph cannot be expressed as JSON (is every "
-				   "name UTF-8, every number finite?)",
+				   "%s: cannot write the recipe or graph as JSON; names must be "
+				   "UTF-8 and numbers finite",
 				   path);
 	free(text);
 	free(path);
@@ -56,6 +56,7 @@ enum prony_status case_check_tensor(const struct tensor *tensor, enum dtype dtyp
 		return PRONY_OK;
 	shape_text(&tensor->shape, have, sizeof(have));
 	shape_text(shape, want, sizeof(want));
-	return error_set(err, PRONY_BAD_INPUT, "%.80s is %s of %s, the graph wants %s of %s",
-			 tensor->name, have, dtype_name(tensor->dtype), want, dtype_name(dtype));
+	return error_set(err, PRONY_BAD_INPUT,
+			 "%.80s has shape %s and type %s; the graph needs %s and %s", tensor->name,
+			 have, dtype_name(tensor->dtype), want, dtype_name(dtype));
 }

@@ -20,13 +20,14 @@ static enum prony_status read_paths(const json_t *json, struct arena *arena,
 		{
 			if (!json_is_string(path))
 				return error_set(err, PRONY_BAD_INPUT,
-						 "\"shards\": a path is no string");
+						 "\"shards\": every path must be a string");
 			data->paths[data->path_count++] =
 				arena_strdup(arena, json_string_value(path));
 		}
 	}
-	return count > 0 ? PRONY_OK
-			 : error_set(err, PRONY_BAD_INPUT, "\"shards\" has no arrays of paths");
+	return count > 0
+		       ? PRONY_OK
+		       : error_set(err, PRONY_BAD_INPUT, "\"shards\" must contain arrays of paths");
 }
 
 /* Reads one number per channel. */
@@ -39,13 +40,15 @@ static enum prony_status read_numbers(const json_t *json, const char *key, int c
 	if (status != PRONY_OK)
 		return status;
 	if (json_array_size(array) != (size_t)channels)
-		return error_set(err, PRONY_BAD_INPUT, "\"%s\" has %zu numbers for %d channels",
+		return error_set(err, PRONY_BAD_INPUT,
+				 "\"%s\" has %zu numbers; it needs one for each of the %d channels",
 				 key, json_array_size(array), channels);
 	for (int i = 0; i < channels; i++) {
 		const json_t *number = json_array_get(array, (size_t)i);
 
 		if (!json_is_number(number))
-			return error_set(err, PRONY_BAD_INPUT, "\"%s\" holds no number", key);
+			return error_set(err, PRONY_BAD_INPUT, "\"%s\" must contain only numbers",
+					 key);
 		out[i] = json_number_value(number);
 	}
 	return PRONY_OK;
@@ -63,9 +66,10 @@ static enum prony_status read_shape(const json_t *json, struct loader_data *data
 	data->width = json_integer_value(json_array_get(shape, 2));
 	if (json_array_size(shape) != 3 || channels < 1 || channels > LOADER_CHANNELS_MAX ||
 	    data->height < 0 || data->width < 0)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "\"shape\" is no 1 to %d channels, height and width",
-				 LOADER_CHANNELS_MAX);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"\"shape\" must be three integers: channels (1 to %d), height and width",
+			LOADER_CHANNELS_MAX);
 	data->channels = (int)channels;
 	return PRONY_OK;
 }
@@ -110,9 +114,10 @@ enum prony_status loader_data_from_json(const json_t *json, struct arena *arena,
 	for (int i = 0; status == PRONY_OK && i < data.channels; i++)
 		if (!(data.deviation[i] > 0 && data.scale > 0))
 			status = error_set(err, PRONY_BAD_INPUT,
-					   "\"scale\" and \"deviation\" have to be above 0");
+					   "\"scale\" and \"deviation\" must be greater than 0");
 	if (status == PRONY_OK && (data.first < 0 || data.count < 1))
-		status = error_set(err, PRONY_BAD_INPUT, "\"first\" and \"count\" name no samples");
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "\"first\" must be 0 or more and \"count\" 1 or more");
 	if (status == PRONY_OK)
 		*out = data;
 	return status;

@@ -91,15 +91,16 @@ static enum prony_status read_port(const json_t *row, bool shaped, struct arena 
 		return status;
 	*out = (struct tensor){.name = arena_strdup(arena, name)};
 	if (dtype_parse(word, &out->dtype) != 0)
-		return error_set(err, PRONY_BAD_INPUT, "\"dtype\" of %.80s is \"%.40s\"", name,
-				 word);
+		return error_set(err, PRONY_BAD_INPUT, "unknown \"dtype\" of %.80s: \"%.40s\"",
+				 name, word);
 	if (json_array_size(dims) > TENSOR_MAX_RANK)
-		return error_set(err, PRONY_BAD_INPUT, "\"shape\" of %.80s has %zu dimensions",
-				 name, json_array_size(dims));
+		return error_set(err, PRONY_BAD_INPUT,
+				 "\"shape\" of %.80s has too many dimensions (%zu)", name,
+				 json_array_size(dims));
 	for (size_t i = 0; i < json_array_size(dims); i++)
 		out->shape.dims[out->shape.rank++] = json_integer_value(json_array_get(dims, i));
 	if (shaped && tensor_bytes(out) <= 0)
-		return error_set(err, PRONY_BAD_INPUT, "\"shape\" of %.80s is none", name);
+		return error_set(err, PRONY_BAD_INPUT, "invalid \"shape\" of %.80s", name);
 	return PRONY_OK;
 }
 
@@ -113,8 +114,9 @@ static enum prony_status read_ports(const json_t *model, const char *key, bool s
 		return status;
 	size_t count = json_array_size(rows);
 	if (count < 1 || count > MODEL_FILE_PORTS_MAX)
-		return error_set(err, PRONY_BAD_INPUT, "\"%s\" has %zu rows; 1 to %d are possible",
-				 key, count, MODEL_FILE_PORTS_MAX);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "\"%s\" has %zu entries; it must have 1 to %d", key, count,
+				 MODEL_FILE_PORTS_MAX);
 	out->tensors = arena_array(arena, count, sizeof(struct tensor));
 	for (out->count = 0; out->count < count && status == PRONY_OK; out->count++)
 		status = read_port(json_array_get(rows, out->count), shaped, arena,
@@ -145,8 +147,8 @@ static enum prony_status arrange_batches(struct bundle *bundle, const struct ten
 
 	if (file->count != count)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu tensors; \"slots\" of the recipe and the model's inputs make "
-				 "%zu",
+				 "it has %zu tensors; the model's inputs times \"slots\" of the "
+				 "recipe is %zu",
 				 file->count, count);
 	bundle->inputs.tensors = arena_try_array(&bundle->arena, count, sizeof(struct tensor), err);
 	if (!bundle->inputs.tensors)

@@ -78,7 +78,7 @@ static enum prony_status read_int(const json_t *json, const char *key, int64_t m
 	enum prony_status status = json_get_int(json, key, out, err);
 
 	if (status == PRONY_OK && (*out < min || *out > max))
-		return error_set(err, PRONY_BAD_INPUT, "\"%s\" is %lld, but must be %lld to %lld",
+		return error_set(err, PRONY_BAD_INPUT, "\"%s\" is %lld; it must be %lld to %lld",
 				 key, (long long)*out, (long long)min, (long long)max);
 	return status;
 }
@@ -111,8 +111,8 @@ static enum prony_status read_numbers(const json_t *json, struct recipe *recipe,
 			return err->code;
 		if (!isfinite(*out) || *out < reals[i].min)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "\"%s\" is %g, but must be at least %g", reals[i].key,
-					 *out, reals[i].min);
+					 "\"%s\" is %g; it must be at least %g", reals[i].key, *out,
+					 reals[i].min);
 	}
 	return PRONY_OK;
 }
@@ -124,7 +124,7 @@ enum prony_status recipe_from_json(const json_t *json, struct recipe *out, struc
 
 	recipe_defaults(&recipe);
 	if (!json_is_object(json))
-		error_set(&local, PRONY_BAD_INPUT, "an object is expected");
+		error_set(&local, PRONY_BAD_INPUT, "it must be an object");
 	if (local.code == PRONY_OK)
 		read_shared(json, &recipe, &local);
 	if (local.code == PRONY_OK)

@@ -106,8 +106,8 @@ size_t safetensors_image_bytes(const struct tensor_set *set)
 static enum prony_status refuse_set(const struct tensor_set *set, struct error *err)
 {
 	return error_set(err, PRONY_BAD_INPUT,
-			 "%zu tensors cannot be written as safetensors: a size overflows, or a "
-			 "name stands twice or is not UTF-8",
+			 "cannot write %zu tensors as safetensors: a size overflows, or a name is "
+			 "a duplicate or not UTF-8",
 			 set->count);
 }
 
@@ -123,7 +123,7 @@ static enum prony_status write_header(const struct tensor_set *set, unsigned cha
 	if (bytes < LENGTH_BYTES + header_bytes + data_bytes) {
 		free(header);
 		return error_set(err, PRONY_INTERNAL,
-				 "a safetensors image of %zu bytes does not fit into %zu",
+				 "the tensors need %zu bytes, but the buffer has %zu",
 				 LENGTH_BYTES + header_bytes + data_bytes, bytes);
 	}
 	store_little_endian(image, header_bytes);
@@ -200,7 +200,8 @@ static enum prony_status read_shape(const json_t *row, struct shape *out, struct
 	if (status != PRONY_OK)
 		return status;
 	if (json_array_size(dims) > TENSOR_MAX_RANK)
-		return error_set(err, PRONY_BAD_INPUT, "shape has %zu dimensions, at most %d",
+		return error_set(err, PRONY_BAD_INPUT,
+				 "shape has %zu dimensions; at most %d are supported",
 				 json_array_size(dims), TENSOR_MAX_RANK);
 	shape.rank = (int)json_array_size(dims);
 	for (int i = 0; i < shape.rank; i++) {
@@ -208,7 +209,7 @@ static enum prony_status read_shape(const json_t *row, struct shape *out, struct
 
 		if (!json_is_integer(dim) || json_integer_value(dim) < 0)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "shape[%d] must be a whole number, 0 or more", i);
+					 "shape[%d] must be an integer, 0 or more", i);
 		shape.dims[i] = json_integer_value(dim);
 	}
 	*out = shape;
@@ -230,12 +231,12 @@ static enum prony_status read_offsets(const json_t *row, size_t data_bytes, stru
 		if (json_array_size(offsets) != 2 || !json_is_integer(offset) ||
 		    json_integer_value(offset) < 0)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "data_offsets must be two whole numbers, 0 or more");
+					 "data_offsets must be two integers, 0 or more");
 		pair[i] = json_integer_value(offset);
 	}
 	if (pair[0] > pair[1] || (uint64_t)pair[1] > data_bytes)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "data_offsets [%lld, %lld] lie outside the %zu bytes of data",
+				 "data_offsets [%lld, %lld] are outside the data (%zu bytes)",
 				 (long long)pair[0], (long long)pair[1], data_bytes);
 	extent->begin = (size_t)pair[0];
 	extent->end = (size_t)pair[1];
@@ -256,7 +257,8 @@ static enum prony_status read_row(const json_t *row, size_t data_bytes, struct e
 		return status;
 	if (dtype_parse(dtype, &extent->tensor.dtype) != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "dtype %.20s is not one of F32 F64 BF16 F16 I32 I64 U8", dtype);
+				 "unknown dtype %.20s; known are F32 F64 BF16 F16 I32 I64 U8",
+				 dtype);
 	status = read_shape(row, &extent->tensor.shape, err);
 	if (status == PRONY_OK)
 		status = read_offsets(row, data_bytes, extent, err);
@@ -266,9 +268,10 @@ static enum prony_status read_row(const json_t *row, size_t data_bytes, struct e
 	int64_t bytes = tensor_bytes(&extent->tensor);
 	if (bytes < 0 || (uint64_t)bytes != extent->end - extent->begin) {
 		shape_text(&extent->tensor.shape, text, sizeof(text));
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu bytes of data do not make a tensor %s of %s",
-				 extent->end - extent->begin, text, dtype);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"it has %zu bytes of data, which do not match shape %s and dtype %s",
+			extent->end - extent->begin, text, dtype);
 	}
 	return PRONY_OK;
 }
@@ -296,12 +299,13 @@ static enum prony_status check_layout(struct extent *extents, size_t count, size
 			return error_set(err, PRONY_BAD_INPUT, "tensor %.80s: data_offsets %s",
 					 extents[i].tensor.name,
 					 extents[i].begin < end ? "overlap another tensor's"
-								: "leave a hole before them");
+								: "leave a gap before them");
 		end = extents[i].end;
 	}
 	if (end != data_bytes)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%zu bytes of data, but the tensors end at %zu", data_bytes, end);
+				 "it has %zu bytes of data, but the tensors end at %zu", data_bytes,
+				 end);
 	return PRONY_OK;
 }
 
@@ -339,7 +343,7 @@ static enum prony_status read_tensors(json_t *header, unsigned char *data, size_
 	json_t *row;
 
 	if (!extents || !tensors) {
-		status = error_set(err, PRONY_NOMEM, "no memory for %zu tensors", room);
+		status = error_set(err, PRONY_NOMEM, "not enough memory for %zu tensors", room);
 		goto out;
 	}
 	json_object_foreach(header, name, row)
@@ -377,17 +381,18 @@ static enum prony_status read_image(unsigned char *image, size_t bytes, const ch
 
 	if (bytes < LENGTH_BYTES)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: %zu bytes are too short for a safetensors file", where,
+				 "%s: only %zu bytes, too short for a safetensors file", where,
 				 bytes);
 	uint64_t header_bytes = load_little_endian(image);
 	if (header_bytes > bytes - LENGTH_BYTES)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: a header of %llu bytes does not fit into a file of %zu: "
-				 "truncated, or not safetensors",
+				 "%s: the header should have %llu bytes, but the file has %zu: it "
+				 "is truncated or not safetensors",
 				 where, (unsigned long long)header_bytes, bytes);
 	if (header_bytes > HEADER_MAX_BYTES)
-		return error_set(err, PRONY_BAD_INPUT, "%s: a header of %llu bytes, at most %zu",
-				 where, (unsigned long long)header_bytes, HEADER_MAX_BYTES);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: the header has %llu bytes; at most %zu are supported", where,
+				 (unsigned long long)header_bytes, HEADER_MAX_BYTES);
 
 	/* A worker may write to its image during the read; a copy stays as checked. */
 	char *text = memcpy(memory_alloc((size_t)header_bytes), image + LENGTH_BYTES,

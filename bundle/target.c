@@ -79,8 +79,9 @@ static enum prony_status read_options(const json_t *json, char *out, struct erro
 		size_t length = word ? strlen(word) : 0;
 
 		if (length == 0 || strchr(word, ','))
-			return error_set(err, PRONY_BAD_INPUT,
-					 "\"options\"[%zu] must be a word without a comma", i);
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"\"options\"[%zu] must be a non-empty string without a comma", i);
 		if (used + length + 2 > TARGET_WORD_BYTES)
 			return error_set(err, PRONY_BAD_INPUT,
 					 "\"options\" are longer than %d bytes",
@@ -102,8 +103,8 @@ static enum prony_status read_place(const json_t *json, struct target *target, s
 		return status;
 	if (world < 1 || world > WORLD_SIZE_MAX || rank < 0 || rank >= world)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "\"rank\" %lld of \"world_size\" %lld: ranks are 0 to "
-				 "world_size - 1, and that at most %d",
+				 "\"rank\" is %lld and \"world_size\" %lld; rank must be less than "
+				 "world_size, and that at most %d",
 				 (long long)rank, (long long)world, WORLD_SIZE_MAX);
 	target->rank = (int)rank;
 	target->world_size = (int)world;

@@ -27,8 +27,7 @@ enum prony_status picture_format_of(const char *path, enum picture_format *out, 
 	else
 		return error_set(
 			err, PRONY_USAGE,
-			"a picture's name must end in .svg or .dot (for Graphviz): '%.300s' "
-			"does not",
+			"'%.300s': the file name of a picture must end in .svg or .dot (Graphviz)",
 			path);
 	return PRONY_OK;
 }
@@ -166,7 +165,7 @@ enum prony_status picture_write(const struct graph *graph, enum picture_format f
 	else if (status == PRONY_OK)
 		write_dot(&picture, out);
 	if (status == PRONY_OK && out->truncated)
-		status = error_set(err, PRONY_UNSUPPORTED, "the picture is too large to write");
+		status = error_set(err, PRONY_UNSUPPORTED, "the picture is too large");
 	arena_release(&picture.arena);
 	return status;
 }

@@ -314,8 +314,8 @@ enum prony_status picture_layout(struct picture *picture, struct error *err)
 	places += links - (size_t)picture->edge_count;
 	if (places > PLACES_MAX)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "the network has too many long connections for a picture: write a "
-				 ".dot file and let Graphviz draw it");
+				 "the network has too many long connections to draw; write a .dot "
+				 "file and draw it with Graphviz");
 	l.places = arena_array(arena, places + 1, sizeof(*l.places));
 	l.links = arena_array(arena, links + 1, sizeof(*l.links));
 	l.ups = arena_array(arena, links + 1, sizeof(int));

@@ -137,7 +137,8 @@ static enum prony_status write_set(const struct cache *cache, const char *key,
 		return PRONY_OK;
 	char *file = malloc(CACHE_HEAD_BYTES + bytes);
 	if (!file)
-		return error_set(err, PRONY_NOMEM, "no memory for %zu bytes of answers", bytes);
+		return error_set(err, PRONY_NOMEM,
+				 "not enough memory for %zu bytes of reference results", bytes);
 	enum prony_status status =
 		safetensors_write_image(set, file + CACHE_HEAD_BYTES, bytes, err);
 	if (status == PRONY_OK)
@@ -303,7 +304,8 @@ enum prony_status answers_read(const struct cache *cache, const char key[DIGEST_
 		for (int i = 0; i < read.expected_count; i++)
 			take_answer(&r, i, of, &read.expected[i]);
 		if (!r.whole) {
-			status = error_set(err, PRONY_MISSING, "the answers do not fit the graph");
+			status = error_set(err, PRONY_MISSING,
+					   "the stored reference results do not match the graph");
 		} else {
 			*learning_rate = totals[0];
 			read.parameters = (int64_t)totals[2];
@@ -346,7 +348,8 @@ enum prony_status answers_read_loss(const struct cache *cache, const char key[DI
 			*mean = figures[0];
 			*deviation = figures[1];
 		} else {
-			status = error_set(err, PRONY_MISSING, "no loss among the answers");
+			status = error_set(err, PRONY_MISSING,
+					   "the stored reference results contain no loss");
 		}
 	}
 	free(entry.file);

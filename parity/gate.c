@@ -351,10 +351,10 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 				       .weights = *weights};
 	arena_init(&out->arena, 0);
 	if (inputs->count < GATE_UPDATES)
-		return error_set(err, PRONY_INTERNAL, "the gate needs %d batches, not %zu",
+		return error_set(err, PRONY_INTERNAL, "the gate needs %d batches, but got %zu",
 				 GATE_UPDATES, inputs->count);
 	if (gate->dropout)
-		return error_set(err, PRONY_INTERNAL, "the gate runs without dropout");
+		return error_set(err, PRONY_INTERNAL, "the gate must run without dropout");
 	for (size_t i = 0; i < weights->count; i++)
 		if (weights->tensors[i].dtype != DTYPE_F32)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s must be F32",

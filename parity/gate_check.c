@@ -11,7 +11,7 @@ void gate_add_check(struct gate_verdict *verdict, struct gate_check check)
 
 	/* A network that amplifies rounding to infinity has no bound: nothing could fail here. */
 	if (!check.reason && !isfinite(check.bound))
-		check.reason = "rounding alone may change it without limit";
+		check.reason = "its rounding error has no finite bound";
 	/* Not "value > bound": a NaN must fail. */
 	check.passed = check.value <= check.bound && !check.reason;
 	if (!isfinite(check.ratio))
@@ -49,7 +49,7 @@ const char *gate_incomparable(const struct tensor *observed, const struct tensor
 	if (!observed || !observed->data)
 		return "missing";
 	if (observed->dtype != DTYPE_F32 && observed->dtype != DTYPE_F64)
-		return "neither F32 nor F64";
+		return "type is neither F32 nor F64";
 	if (!shape_equal(&observed->shape, &expected->shape))
 		return "wrong shape";
 	return NULL;

@@ -191,7 +191,8 @@ struct tensors {
 static struct gate_check length_check(const struct tensors *t, const char *tensor,
 				      struct along along, double slack, double length)
 {
-	struct gate_check check = {.what = t->before ? "change, length" : "gradient, length",
+	struct gate_check check = {.what = t->before ? "size of the change"
+						     : "size of the gradient",
 				   .tensor = tensor,
 				   .step = -1};
 	double own = sqrt(along.squares);

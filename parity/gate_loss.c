@@ -151,7 +151,8 @@ enum prony_status gate_expected_loss(const struct graph *graph, const struct rec
 	ref.frees = true;
 	ref.watch = watch;
 	if (status == PRONY_OK && (parts < 1 || samples % graph_batch(graph) != 0))
-		status = error_set(err, PRONY_INTERNAL, "%lld samples are no whole batches",
+		status = error_set(err, PRONY_INTERNAL,
+				   "%lld samples are not a whole number of batches",
 				   (long long)samples);
 	for (int64_t part = 0; status == PRONY_OK && part < parts; part++)
 		status = add_part(&ref, batch_part(graph, batch, part, &ref.arena), &losses, err);
@@ -174,6 +175,7 @@ enum prony_status gate_check_loss(double loss, double mean, double deviation,
 	if (fabs(loss - mean) <= allowed)
 		return PRONY_OK;
 	return error_set(err, PRONY_INVALID,
-			 "the first loss is %.9g, the reference has %.9g: %.3g off, allowed %.3g",
+			 "the first loss is %.9g; the reference has %.9g. They differ by %.3g; at "
+			 "most %.3g is allowed",
 			 loss, mean, fabs(loss - mean), allowed);
 }

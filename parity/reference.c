@@ -40,8 +40,9 @@ static enum prony_status to_double(const struct tensor *tensor, double *out, str
 			out[i] = bytes[i];
 		return PRONY_OK;
 	default:
-		return error_set(err, PRONY_UNSUPPORTED, "%.80s: the reference reads no %s",
-				 tensor->name, dtype_name(tensor->dtype));
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "%.80s: the reference does not support type %s", tensor->name,
+				 dtype_name(tensor->dtype));
 	}
 }
 
@@ -54,7 +55,7 @@ static enum prony_status check_shape(const struct tensor *tensor, const struct v
 		return PRONY_OK;
 	shape_text(&tensor->shape, have, sizeof(have));
 	shape_text(&value->shape, want, sizeof(want));
-	return error_set(err, PRONY_BAD_INPUT, "%.80s has the shape %s, the graph wants %s",
+	return error_set(err, PRONY_BAD_INPUT, "%.80s has shape %s; the graph needs %s",
 			 value->name, have, want);
 }
 
@@ -66,9 +67,10 @@ static enum prony_status load_weight(struct reference *ref, int index,
 	enum prony_status status;
 
 	if (!tensor)
-		return error_set(err, PRONY_BAD_INPUT, "no weights for %.80s", value->name);
+		return error_set(err, PRONY_BAD_INPUT, "there are no weights for %.80s",
+				 value->name);
 	if (tensor->dtype != DTYPE_F32 && tensor->dtype != DTYPE_F64)
-		return error_set(err, PRONY_BAD_INPUT, "%.80s is %s, it must be F32", value->name,
+		return error_set(err, PRONY_BAD_INPUT, "%.80s is %s; it must be F32", value->name,
 				 dtype_name(tensor->dtype));
 	status = check_shape(tensor, value, err);
 	if (status == PRONY_OK)
@@ -163,7 +165,8 @@ static enum prony_status allocate_value(struct reference *ref, int index, struct
 	ref->values[index] = calloc(elements > 0 ? (size_t)elements : 1, sizeof(double));
 	if (!ref->values[index])
 		return error_set(err, PRONY_NOMEM,
-				 "no memory for %.80s: %" PRId64 " elements of the reference",
+				 "not enough memory for %.80s of the reference: %" PRId64
+				 " elements",
 				 ref->graph->values[index].name, elements);
 	return PRONY_OK;
 }
@@ -208,7 +211,7 @@ enum prony_status reference_init(struct reference *ref, const struct graph *grap
 	for (int i = 0; i < graph->node_count; i++)
 		if (!operator_row(graph->nodes[i].op)->compute)
 			return error_set(err, PRONY_UNSUPPORTED,
-					 "the reference interpreter has no operator %s",
+					 "the reference does not support operator %s",
 					 operator_name(graph->nodes[i].op));
 	status = allocate(ref, err);
 	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++)
@@ -371,7 +374,7 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 	bool training = recipe->stage == STAGE_FORWARD_BACKWARD || recipe->stage == STAGE_TRAIN;
 
 	if (!training && recipe->stage != STAGE_FORWARD)
-		return error_set(err, PRONY_UNSUPPORTED, "the reference has no stage %s",
+		return error_set(err, PRONY_UNSUPPORTED, "the reference does not support stage %s",
 				 stage_name(recipe->stage));
 	if (training && (!ref->has_labels || graph->loss == VALUE_NONE))
 		return error_set(err, PRONY_BAD_INPUT, "network %.80s: training needs %s",
@@ -380,7 +383,7 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 		return error_set(err, PRONY_INTERNAL, "network %.80s has no backward pass",
 				 graph->name);
 	if ((unsigned)recipe->optimiser >= OPTIMISER_COUNT)
-		return error_set(err, PRONY_INTERNAL, "no optimiser of number %d",
+		return error_set(err, PRONY_INTERNAL, "unknown optimiser %d",
 				 (int)recipe->optimiser);
 
 	enum prony_status status =

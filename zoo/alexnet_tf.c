@@ -28,8 +28,8 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_alexnet_tf = {
 	.name = "alexnet-tf",
-	.summary = "AlexNet's convolutions; objective half the sum of squares of pool5 (TensorFlow "
-		   "models, benchmark_alexnet)",
+	.summary = "AlexNet's convolutions, trained on half the sum of squares of pool5 "
+		   "(TensorFlow models, benchmark_alexnet)",
 	.dataset = "synthetic",
 	.inputs = {{.name = "input", .rank = 3, .dims = {3, 224, 224}}},
 	.input_count = 1,

@@ -21,7 +21,7 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_cnn = {
 	.name = "cnn",
-	.summary = "four convolutions and two full layers (Keras examples, cifar10_cnn)",
+	.summary = "four convolutions and two fully connected layers (Keras examples, cifar10_cnn)",
 	.dataset = "cifar10",
 	.inputs = {{.name = "input", .rank = 3, .dims = {3, 32, 32}}},
 	.input_count = 1,

@@ -44,7 +44,7 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_googlenet_cifar = {
 	.name = "googlenet-cifar",
-	.summary = "inception v1 on 32x32 with batch normalisation (kuangliu's pytorch-cifar)",
+	.summary = "inception v1 for 32x32 with batch normalisation (kuangliu's pytorch-cifar)",
 	.dataset = "cifar10",
 	.inputs = {{.name = "input", .rank = 3, .dims = {3, 32, 32}}},
 	.input_count = 1,

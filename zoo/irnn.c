@@ -10,8 +10,8 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_irnn = {
 	.name = "irnn",
-	.summary = "ReLU layer of 100 units over 784 pixels, identity at first (Le 2015; Keras "
-		   "examples, mnist_irnn)",
+	.summary = "recurrent ReLU layer of 100 units over 784 pixels, initialised with the "
+		   "identity (Le 2015; Keras examples, mnist_irnn)",
 	.dataset = "synthetic",
 	.inputs = {{.name = "input", .rank = 2, .dims = {784, 1}}},
 	.input_count = 1,

@@ -17,7 +17,8 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_lenet = {
 	.name = "lenet",
-	.summary = "two convolutions and two full layers (Caffe examples, lenet_train_test)",
+	.summary = "two convolutions and two fully connected layers (Caffe examples, "
+		   "lenet_train_test)",
 	.dataset = "mnist",
 	.inputs = {{.name = "input", .rank = 3, .dims = {1, 28, 28}}},
 	.input_count = 1,

@@ -10,7 +10,7 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_lstm = {
 	.name = "lstm",
-	.summary = "LSTM of 128 units over 40 characters of 60 (Keras examples, "
+	.summary = "LSTM of 128 units over 40 characters from an alphabet of 60 (Keras examples, "
 		   "lstm_text_generation)",
 	.dataset = "synthetic",
 	.inputs = {{.name = "input", .rank = 2, .dims = {40, 60}}},

@@ -41,7 +41,8 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_resnet50_cifar = {
 	.name = "resnet50-cifar",
-	.summary = "residual network of 50 layers for 32x32 (He 2015, section 4.2), projections",
+	.summary =
+		"residual network of 50 layers for 32x32 with projections (He 2015, section 4.2)",
 	.dataset = "cifar10",
 	.inputs = {{.name = "input", .rank = 3, .dims = {3, 32, 32}}},
 	.input_count = 1,

@@ -13,7 +13,8 @@
 #include "onnx/ports.h"
 
 #define DIGITS_SHOWN 8
-_Static_assert(ONNX_MAX_INPUTS <= NETWORK_MAX_INPUTS, "every input of a file has room");
+_Static_assert(ONNX_MAX_INPUTS <= NETWORK_MAX_INPUTS,
+	       "a network must hold all inputs of an ONNX file");
 #define FILE_MAX_BYTES ((size_t)INT32_MAX) /* what protobuf can hold in one message */
 
 bool network_is_file(const char *word)
@@ -43,12 +44,12 @@ static char *make_remark(const struct network_file *file, const struct onnx_note
 
 	if (notes->shared_initializers > 0)
 		snprintf(shared, sizeof(shared),
-			 "; %lld parameters, %lld in the file: %d of its tensors have several "
-			 "users, and each use is trained on its own",
+			 "; %lld parameters, but %lld in the file: %d tensors are used more than "
+			 "once, and each use is trained separately",
 			 (long long)file->network.parameters, (long long)notes->file_parameters,
 			 notes->shared_initializers);
 	if (notes->softmax_left_out)
-		snprintf(softmax, sizeof(softmax), "; the softmax at the end is part of the loss");
+		snprintf(softmax, sizeof(softmax), "; the final softmax is computed in the loss");
 	if (notes->outputs_left_out > 0)
 		snprintf(outputs, sizeof(outputs), "; only the first of %d outputs is computed",
 			 notes->outputs_left_out + 1);

@@ -22,7 +22,7 @@ static int layers(struct builder *b, int tokens)
 
 const struct network zoo_tagger = {
 	.name = "tagger",
-	.summary = "tags of 16 tokens from their embedding and 8 features each (our own)",
+	.summary = "tags 16 tokens, each from an embedding and 8 features (prony's own)",
 	.dataset = "synthetic",
 	.inputs = {{.name = "tokens", .dtype = DTYPE_I64, .rank = 1, .dims = {TOKENS}},
 		   {.name = "features", .rank = 2, .dims = {TOKENS, FEATURES}}},

@@ -32,7 +32,8 @@ static int layers(struct builder *b, int input)
 
 const struct network zoo_vgg16_cifar = {
 	.name = "vgg16-cifar",
-	.summary = "VGG configuration D on 32x32 with batch normalisation and two full layers",
+	.summary = "VGG configuration D for 32x32 with batch normalisation and two fully connected "
+		   "layers",
 	.dataset = "cifar10",
 	.inputs = {{.name = "input", .rank = 3, .dims = {3, 32, 32}}},
 	.input_count = 1,

@@ -135,28 +135,26 @@ static const struct {
 	 12, "tensor b: data_offsets overlap"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
 	 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
-	 12, "tensor b: data_offsets leave a hole"},
+	 12, "tensor b: data_offsets leave a gap"},
 	{"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
 	 "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
 	 2, "duplicate"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],"
 	 "\"data_offsets\":[0,4]}}",
-	 4, "do not make a tensor"},
+	 4, "do not match shape"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4611686018427387904,0],"
 	 "\"data_offsets\":[0,0]}}",
-	 0, "do not make a tensor"},
+	 0, "do not match shape"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],"
 	 "\"data_offsets\":[0,4]}}",
 	 4, "too big"},
-	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4,
-	 "two whole numbers"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "two integers"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1,-1],\"data_offsets\":[0,4]}}", 4, "shape[0]"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "outside"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 7, "outside"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 9,
 	 "the tensors end at 4"},
-	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 8,
-	 "two whole numbers"},
+	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 8, "two integers"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "data_offsets"},
 	{"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4, "shape"},
 	{"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, "C64"},
@@ -522,11 +520,11 @@ static void bundles_that_disagree_are_refused(void **state)
 
 	f->weights.count--;
 	rewrite(f);
-	refuse(f, "ip2.bias of the graph is missing");
+	refuse(f, "ip2.bias is missing; the graph needs it");
 	f->weights.count++;
 	f->weights.tensors[last].shape.dims[0] = 9;
 	rewrite(f);
-	refuse(f, "ip2.bias is 9 of F32, the graph wants 10 of F32");
+	refuse(f, "ip2.bias has shape 9 and type F32; the graph needs 10 and F32");
 	f->weights.tensors[last].shape.dims[0] = 10;
 	((int64_t *)f->labels.tensors[1].data)[2] = 10;
 	rewrite(f);
@@ -537,17 +535,17 @@ static void bundles_that_disagree_are_refused(void **state)
 	((int64_t *)f->labels.tensors[1].data)[2] = 0;
 	f->labels.count = 1;
 	rewrite(f);
-	refuse(f, "2 batches of input, 1 of labels");
+	refuse(f, "2 batches of inputs, but 1 of labels");
 	f->inputs.count = 1;
 	rewrite(f);
-	refuse(f, "1 batches, but \"slots\" of the recipe asks for 2");
+	refuse(f, "1 batches, but \"slots\" of the recipe is 2");
 	f->inputs.count = f->labels.count = 0;
 	rewrite(f);
 	refuse(f, "input.0 is missing");
 	f->inputs.count = f->labels.count = 2;
 	f->recipe.batch = 5;
 	rewrite(f);
-	refuse(f, "the graph is built for 4");
+	refuse(f, "but the graph is for 4");
 }
 
 static void hostile_case_files_are_refused(void **state)
@@ -555,9 +553,9 @@ static void hostile_case_files_are_refused(void **state)
 	static const struct {
 		const char *member, *key, *text, *message;
 	} cases[] = {
-		{"files", "weights", "\"../weights.safetensors\"", "plain file name"},
-		{"files", "weights", "\"/etc/passwd\"", "plain file name"},
-		{"files", "input", "\"\"", "plain file name"},
+		{"files", "weights", "\"../weights.safetensors\"", "file name without a folder"},
+		{"files", "weights", "\"/etc/passwd\"", "file name without a folder"},
+		{"files", "input", "\"\"", "file name without a folder"},
 		{"files", "input", "7", "input"},
 		{"files", "weights", "\"case.json\"", "case.json"},
 		{"graph", "logits", "\"nobody\"", "nobody"},

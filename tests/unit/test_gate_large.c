@@ -67,7 +67,7 @@ static struct gate_verdict verdict_of(struct fixture *f, const struct framework 
 	print_message(
 		"# %s: worst in bounds: logits %.2g, change %.2g, length %.2g, statistics %.2g\n",
 		framework->what, worst_of(&found, "logits"), worst_of(&found, "change"),
-		worst_of(&found, "change, length"), worst_of(&found, "running statistic"));
+		worst_of(&found, "size of the change"), worst_of(&found, "running statistic"));
 	if (status != expected)
 		fail_msg("%s: %s", framework->what, status == PRONY_OK ? "it passes" : err.text);
 	return found;
@@ -123,7 +123,7 @@ static void a_wrong_rate_is_seen_in_the_lengths(void **state)
 						       .rate_spares = "fc."},
 				   PRONY_MISMATCH);
 
-		assert_true(worst_of(&found, "change, length") > 5);
+		assert_true(worst_of(&found, "size of the change") > 5);
 	}
 }
 
@@ -133,10 +133,10 @@ static void mutants_are_rejected(void **state)
 		struct framework framework;
 		const char *seen_in;
 	} mutants[] = {
-		{{.what = "learning rate x 1.01", .rate_factor = 1.01}, "change, length"},
-		{{.what = "no momentum", .without_momentum = true}, "change, length"},
-		{{.what = "no weight decay", .without_decay = true}, "change, length"},
-		{{.what = "a layer frozen", .frozen = "stage2.3.conv1"}, "change, length"},
+		{{.what = "learning rate x 1.01", .rate_factor = 1.01}, "size of the change"},
+		{{.what = "no momentum", .without_momentum = true}, "size of the change"},
+		{{.what = "no weight decay", .without_decay = true}, "size of the change"},
+		{{.what = "a layer frozen", .frozen = "stage2.3.conv1"}, "size of the change"},
 		{{.what = "no gradient of a bias", .frozen = "fc.bias"}, "change"},
 		{{.what = "epsilon of 1e-3 in normalisations", .norm_epsilon = 1e-3}, "logits"},
 		{{.what = "momentum of 0.99 in statistics", .norm_momentum = 0.99},
