@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/results.h"
 #include "report/export.h"
+#include "report/stream.h"
 
 #define EXPORT_BYTES_MAX ((size_t)4 << 30)
 
@@ -46,38 +47,25 @@ const struct option export_option_rows[] = {
 	{.name = NULL},
 };
 
-/* One row per format and layout; layout NULL: the format has none. For `write` a run is loaded
- * whole to a depth; `stream` reads it in pieces with these parts. */
+/* One row per format and layout; layout NULL: the format has none. A run is loaded whole to a
+ * depth, or, with `pieces`, one comparison after the other with these parts. */
 static const struct {
 	const char *format, *layout;
 	enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
 				   struct error *err);
 	enum results_depth depth;
-	enum prony_status (*stream)(struct store_reader *reader, bool first,
-				    const struct export_sink *sink, struct error *err);
+	bool pieces;
 	unsigned parts;
 } writers[] = {
-	{"csv", "long", .stream = export_stream_long},
-	{"csv", "cells", .write = export_csv_cells, .depth = RESULTS_FIGURES},
-	{"csv", "wide", .write = export_csv_wide, .depth = RESULTS_FIGURES},
-	{"csv", "ms", .write = export_csv_ms, .depth = RESULTS_FIGURES},
-	{"json", NULL, .write = export_json, .depth = RESULTS_SERIES},
-	{"jsonl", NULL, .stream = export_stream_jsonl, .parts = STORE_ALL},
-	{"md", NULL, .write = export_markdown, .depth = RESULTS_WINDOWS},
-	{"latex", NULL, .write = export_latex, .depth = RESULTS_WINDOWS},
+	{"csv", "long", export_csv_long, .pieces = true},
+	{"csv", "cells", export_csv_cells, .depth = RESULTS_FIGURES},
+	{"csv", "wide", export_csv_wide, .depth = RESULTS_FIGURES},
+	{"csv", "ms", export_csv_ms, .depth = RESULTS_FIGURES},
+	{"json", NULL, export_json, .depth = RESULTS_SERIES},
+	{"jsonl", NULL, export_jsonl, .pieces = true, .parts = STORE_ALL},
+	{"md", NULL, export_markdown, .depth = RESULTS_WINDOWS},
+	{"latex", NULL, export_latex, .depth = RESULTS_WINDOWS},
 };
-
-static enum prony_status write_piece(void *context, const char *text, size_t length,
-				     struct error *err)
-{
-	struct file_writer **writer = context;
-	if (!*writer)
-		return cli_bytes(text, length, err);
-	enum prony_status status = file_writer_add(*writer, text, length, err);
-	if (status != PRONY_OK)
-		*writer = NULL;
-	return status;
-}
 
 /* Finds the row of the requested format and layout. */
 static enum prony_status find_writer(const struct export_options *options, size_t *out,
@@ -108,16 +96,21 @@ struct job {
 	const struct export_options *options;
 	const char *const *which;
 	size_t count, writer;
-	struct export_sink sink;
+	struct file_writer *file; /* NULL: standard output */
 };
 
-static enum prony_status put(const struct job *job, const char *text, struct error *err)
+static enum prony_status put(struct job *job, const char *text, struct error *err)
 {
-	return job->sink.write(job->sink.context, text, strlen(text), err);
+	if (!job->file)
+		return cli_bytes(text, strlen(text), err);
+	enum prony_status status = file_writer_add(job->file, text, strlen(text), err);
+	if (status != PRONY_OK)
+		job->file = NULL;
+	return status;
 }
 
 /* Several runs still give one file: one header in CSV, a list in JSON. */
-static enum prony_status put_joined(const struct job *job, size_t run, const char *text,
+static enum prony_status put_joined(struct job *job, size_t run, const char *text,
 				    struct error *err)
 {
 	const char *format = writers[job->writer].format, *before = "";
@@ -127,13 +120,13 @@ static enum prony_status put_joined(const struct job *job, size_t run, const cha
 		text = run > 0 ? strchr(text, '\n') + 1 : text;
 	else if (!strcmp(format, "json"))
 		before = run > 0 ? ",\n" : "[\n";
-	else
+	else if (strcmp(format, "jsonl") != 0)
 		before = run > 0 ? "\n" : "";
 	enum prony_status status = put(job, before, err);
 	return status == PRONY_OK ? put(job, text, err) : status;
 }
 
-static enum prony_status put_whole(const struct job *job, size_t run, struct error *err)
+static enum prony_status put_whole(struct job *job, size_t run, struct error *err)
 {
 	struct stored_run stored;
 	struct summary summary;
@@ -153,27 +146,50 @@ static enum prony_status put_whole(const struct job *job, size_t run, struct err
 	return status;
 }
 
-/* Writes each run before reading the next, and streaming formats write each comparison before the
- * next: there may be a million processes. */
-static enum prony_status put_runs(const struct job *job, struct error *err)
+struct piece {
+	struct job *job;
+	size_t run, number;
+};
+
+static enum prony_status put_piece(void *context, struct summary *summary, struct stored_run *run,
+				   struct error *err)
+{
+	struct piece *piece = context;
+	struct job *job = piece->job;
+	struct strbuf text;
+	(void)run;
+	strbuf_init(&text, EXPORT_BYTES_MAX);
+	enum prony_status status = writers[job->writer].write(summary, &text, err);
+	/* The first line is the heading, or the run: only the first piece keeps it. */
+	if (status == PRONY_OK)
+		status = piece->number++ == 0 ? put_joined(job, piece->run, strbuf_text(&text), err)
+					      : put(job, strchr(strbuf_text(&text), '\n') + 1, err);
+	strbuf_release(&text);
+	return status;
+}
+
+/* There may be a million processes: each comparison is written before the next is read. */
+static enum prony_status put_pieces(struct job *job, size_t run, struct error *err)
 {
 	struct store *store = NULL;
-	bool streams = writers[job->writer].stream != NULL;
-	enum prony_status status =
-		streams ? store_open(job->options->store, true, &store, err) : PRONY_OK;
-	for (size_t i = 0; i < job->count && status == PRONY_OK; i++) {
-		struct store_reader *reader = NULL;
-		if (!streams) {
-			status = put_whole(job, i, err);
-			continue;
-		}
-		status = store_reader_open(store, job->which[i], writers[job->writer].parts,
+	struct store_reader *reader = NULL;
+	struct piece piece = {.job = job, .run = run};
+	enum prony_status status = store_open(job->options->store, true, &store, err);
+	if (status == PRONY_OK)
+		status = store_reader_open(store, job->which[run], writers[job->writer].parts,
 					   &reader, err);
-		if (status == PRONY_OK)
-			status = writers[job->writer].stream(reader, i == 0, &job->sink, err);
-		store_reader_close(reader);
-	}
+	if (status == PRONY_OK)
+		status = stream_comparisons(reader, put_piece, &piece, err);
+	store_reader_close(reader);
 	store_close(store);
+	return status;
+}
+
+static enum prony_status put_runs(struct job *job, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	for (size_t i = 0; i < job->count && status == PRONY_OK; i++)
+		status = (writers[job->writer].pieces ? put_pieces : put_whole)(job, i, err);
 	if (status == PRONY_OK && job->count > 1 && !strcmp(writers[job->writer].format, "json"))
 		status = put(job, "]\n", err);
 	return status;
@@ -181,18 +197,16 @@ static enum prony_status put_runs(const struct job *job, struct error *err)
 
 static enum prony_status write_out(struct job *job, struct error *err)
 {
-	struct file_writer *writer = NULL;
 	const char *output = job->options->output;
 	bool to_file = output && strcmp(output, "-") != 0;
-	job->sink = (struct export_sink){write_piece, &writer};
-	enum prony_status status = to_file ? file_writer_open(output, &writer, err) : PRONY_OK;
+	enum prony_status status = to_file ? file_writer_open(output, &job->file, err) : PRONY_OK;
 	if (status == PRONY_OK)
 		status = put_runs(job, err);
-	if (status == PRONY_OK && writer) {
-		status = file_writer_finish(writer, err);
-		writer = NULL;
+	if (status == PRONY_OK && job->file) {
+		status = file_writer_finish(job->file, err);
+		job->file = NULL;
 	}
-	file_writer_abandon(writer);
+	file_writer_abandon(job->file);
 	return status;
 }
 

@@ -1,6 +1,7 @@
 /* Exports results as CSV and JSON. */
 #include "report/export.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 #include "report/figures.h"
 #include "report/names.h"
 #include "report/series.h"
-#include "report/stream.h"
 #include "report/text.h"
 
 #define NS_PER_MS 1e6
@@ -117,7 +117,7 @@ static void add_field(const struct process_record *record, const struct record_f
 	case FIELD_TYPE_INT:
 		memcpy(&integer, member, sizeof integer);
 		if (integer != RECORD_NONE)
-			format_integer(integer, out);
+			strbuf_printf(out, "%" PRId64, integer);
 		break;
 	case FIELD_TYPE_REAL:
 		memcpy(&real, member, sizeof real);
@@ -127,6 +127,14 @@ static void add_field(const struct process_record *record, const struct record_f
 		add_text(member, out);
 		break;
 	}
+}
+
+static void add_cell_names(struct strbuf *out)
+{
+	strbuf_puts(out, "run,framework");
+	add_axis_names(out);
+	for (size_t i = 0; i < COUNT(outcome); i++)
+		strbuf_printf(out, ",%s", outcome[i].name);
 }
 
 /* Adds the columns that begin each CSV row: the run, the cell, how it ended. */
@@ -141,20 +149,6 @@ static void add_cell(const struct summary *summary, const struct summary_row *ro
 		strbuf_putc(out, ',');
 		outcome[i].write(row, out);
 	}
-}
-
-static void long_head(struct strbuf *out)
-{
-	strbuf_puts(out, "run,framework");
-	add_axis_names(out);
-	for (size_t i = 0; i < COUNT(outcome); i++)
-		strbuf_printf(out, ",%s", outcome[i].name);
-	/* A process has its own status, flags and effective precision. */
-	for (size_t i = 0; i < process_field_count; i++)
-		strbuf_printf(out, ",%s%s",
-			      is_cell_column(process_fields[i].name) ? "process_" : "",
-			      process_fields[i].name);
-	strbuf_putc(out, '\n');
 }
 
 /* Adds the rows of a cell; a cell that never ran has a row too. */
@@ -179,49 +173,16 @@ static void long_rows(const struct summary *summary, const struct summary_row *r
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
 				  struct error *err)
 {
-	long_head(out);
+	add_cell_names(out);
+	/* A process has its own status, flags and effective precision. */
+	for (size_t i = 0; i < process_field_count; i++)
+		strbuf_printf(out, ",%s%s",
+			      is_cell_column(process_fields[i].name) ? "process_" : "",
+			      process_fields[i].name);
+	strbuf_putc(out, '\n');
 	for (size_t i = 0; i < summary->count; i++)
 		long_rows(summary, &summary->rows[i], out);
 	return export_finish(out, err);
-}
-
-/* Output of a run that is read in pieces: rows are written once they reach this many bytes. */
-enum { PIECE_BYTES = 1 << 16 };
-struct stream {
-	const struct export_sink *sink; /* NULL: `out` keeps everything */
-	struct strbuf out;
-	bool begun;
-};
-
-static enum prony_status stream_rows(void *context, struct summary *summary, struct stored_run *run,
-				     struct error *err)
-{
-	struct stream *stream = context;
-	(void)run;
-	for (size_t i = 0; i < summary->count; i++)
-		long_rows(summary, &summary->rows[i], &stream->out);
-	enum prony_status status = export_finish(&stream->out, err);
-	if (status == PRONY_OK && stream->out.length >= PIECE_BYTES) {
-		status = stream->sink->write(stream->sink->context, stream->out.text,
-					     stream->out.length, err);
-		strbuf_clear(&stream->out);
-	}
-	return status;
-}
-
-enum prony_status export_stream_long(struct store_reader *reader, bool heading,
-				     const struct export_sink *sink, struct error *err)
-{
-	struct stream stream = {.sink = sink};
-	strbuf_init(&stream.out, (size_t)1 << 30);
-	if (heading)
-		long_head(&stream.out);
-	enum prony_status status = stream_comparisons(reader, stream_rows, &stream, err);
-	if (status == PRONY_OK)
-		status = sink->write(sink->context, strbuf_text(&stream.out), stream.out.length,
-				     err);
-	strbuf_release(&stream.out);
-	return status;
 }
 
 /* Adds the parts of figures in a row of layout cells; if row is NULL, their names. */
@@ -249,10 +210,7 @@ static void add_figures(const struct summary_row *row, struct strbuf *out)
 enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,
 				   struct error *err)
 {
-	strbuf_puts(out, "run,framework");
-	add_axis_names(out);
-	for (size_t i = 0; i < COUNT(outcome); i++)
-		strbuf_printf(out, ",%s", outcome[i].name);
+	add_cell_names(out);
 	strbuf_puts(out, ",rank,rank_low,rank_high,processes");
 	add_figures(NULL, out);
 	for (size_t i = 0; i < summary->count; i++) {
@@ -409,90 +367,18 @@ static json_t *process_line(const struct summary *summary, const struct stored_c
 	return line;
 }
 
-/* Writes the pending bytes if there are at least `least` of them. */
-static enum prony_status flush(struct stream *stream, size_t least, struct error *err)
-{
-	enum prony_status status = export_finish(&stream->out, err);
-	if (status != PRONY_OK || !stream->sink || stream->out.length < least)
-		return status;
-	status = stream->sink->write(stream->sink->context, strbuf_text(&stream->out),
-				     stream->out.length, err);
-	strbuf_clear(&stream->out);
-	return status;
-}
-
-static void add_run_line(const struct summary *summary, struct strbuf *out)
+enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out, struct error *err)
 {
 	add_json(typed_line("run", NULL, summary_run_to_json(summary)), JSON_COMPACT, out);
-}
-
-/* Adds a line for each cell of a summary, each followed by its processes. */
-static enum prony_status add_cell_lines(struct stream *stream, const struct summary *summary,
-					struct error *err)
-{
-	enum prony_status status = PRONY_OK;
-	for (size_t i = 0; i < summary->count && status == PRONY_OK; i++) {
+	for (size_t i = 0; i < summary->count; i++) {
 		const struct stored_cell *cell = summary->rows[i].cell;
 		json_t *line = typed_line("cell", summary->run->meta.uid,
 					  summary_cell_to_json(&summary->rows[i]));
 		json_object_set_new(line, "gate_log", text_json(cell->gate_log));
-		add_json(line, JSON_COMPACT, &stream->out);
-		for (size_t p = 0; p < cell->process_count && status == PRONY_OK; p++) {
+		add_json(line, JSON_COMPACT, out);
+		for (size_t p = 0; p < cell->process_count; p++)
 			add_json(process_line(summary, cell, &cell->processes[p]), JSON_COMPACT,
-				 &stream->out);
-			status = flush(stream, PIECE_BYTES, err);
-		}
+				 out);
 	}
-	return status;
-}
-
-enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out, struct error *err)
-{
-	struct stream stream = {.out = *out};
-	add_run_line(summary, &stream.out);
-	enum prony_status status = add_cell_lines(&stream, summary, err);
-	*out = stream.out;
-	return status == PRONY_OK ? export_finish(out, err) : status;
-}
-
-static enum prony_status stream_lines(void *context, struct summary *summary,
-				      struct stored_run *run, struct error *err)
-{
-	struct stream *stream = context;
-	(void)run;
-	if (!stream->begun)
-		add_run_line(summary, &stream->out);
-	stream->begun = true;
-	return add_cell_lines(stream, summary, err);
-}
-
-/* A run without cells still has a line. */
-static enum prony_status stream_empty_run(struct store_reader *reader, struct stream *stream,
-					  struct error *err)
-{
-	struct stored_run run;
-	struct summary summary;
-	enum prony_status status = store_reader_load(reader, NULL, 0, &run, err);
-	if (status != PRONY_OK)
-		return status;
-	summary_init(&summary, &run);
-	add_run_line(&summary, &stream->out);
-	summary_release(&summary);
-	stored_run_release(&run);
-	return PRONY_OK;
-}
-
-enum prony_status export_stream_jsonl(struct store_reader *reader, bool first,
-				      const struct export_sink *sink, struct error *err)
-{
-	struct stream stream = {.sink = sink};
-	(void)first;
-	strbuf_init(&stream.out, (size_t)1 << 30);
-	enum prony_status status = stream_comparisons(reader, stream_lines, &stream, err);
-	if (status == PRONY_OK && !stream.begun)
-		status = stream_empty_run(reader, &stream, err);
-	if (status == PRONY_OK)
-		status = flush(&stream, 0, err);
-	strbuf_release(&stream.out);
-	return status;
+	return export_finish(out, err);
 }

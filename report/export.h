@@ -17,18 +17,10 @@
  *           and series.
  * latex:    a table of booktabs for each comparison.
  * Fields are quoted only where needed (RFC 4180).
+ *
+ * The first line of csv (the heading) and of jsonl (the run) does not depend on the cells, so a
+ * large run can be exported by comparisons (report/stream.h), without that line after the first.
  */
-/* The destination of an export written in pieces. */
-struct export_sink {
-	enum prony_status (*write)(void *context, const char *text, size_t length,
-				   struct error *err);
-	void *context;
-};
-
-/* Writes csv long, one comparison at a time: the same bytes as export_csv_long, but the run is
- * never in memory as a whole. */
-enum prony_status export_stream_long(struct store_reader *reader, bool heading,
-				     const struct export_sink *sink, struct error *err);
 enum prony_status export_csv_long(const struct summary *summary, struct strbuf *out,
 				  struct error *err);
 enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,
@@ -38,9 +30,6 @@ enum prony_status export_csv_wide(const struct summary *summary, struct strbuf *
 enum prony_status export_csv_ms(const struct summary *summary, struct strbuf *out,
 				struct error *err);
 enum prony_status export_json(const struct summary *summary, struct strbuf *out, struct error *err);
-/* The same for jsonl, which has no heading; the reader must load all parts. */
-enum prony_status export_stream_jsonl(struct store_reader *reader, bool first,
-				      const struct export_sink *sink, struct error *err);
 enum prony_status export_jsonl(const struct summary *summary, struct strbuf *out,
 			       struct error *err);
 enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,

@@ -1,6 +1,7 @@
 /* Formats numbers for people: durations, bytes, rates, ratios. */
 #include "report/format.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,4 +124,17 @@ void format_percent(double fraction, char *out, size_t out_bytes)
 			 : percent < 9.95 ? 1
 					  : 0,
 			 percent);
+}
+
+void format_real(double value, struct strbuf *out)
+{
+	char text[40];
+	if (!isfinite(value))
+		return;
+	for (int digits = DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	strbuf_puts(out, text);
 }

@@ -20,9 +20,6 @@ void format_ratio(double ratio, char *out, size_t out_bytes);
 /* Writes a fraction as "1.2 %". */
 void format_percent(double fraction, char *out, size_t out_bytes);
 
-/* Adds all digits of an integer. */
-void format_integer(int64_t value, struct strbuf *out);
-
 /* Adds the shortest decimal that reads back as the same number; nothing if it is not finite. */
 void format_real(double value, struct strbuf *out);
 

@@ -65,6 +65,8 @@ enum prony_status stream_comparisons(struct store_reader *reader, stream_visit *
 	int64_t *cells = memory_alloc((plan.count + 1) * sizeof *cells);
 	for (size_t i = 0; i < plan.count; i++)
 		cells[i] = plan.cells[i].cell;
+	if (status == PRONY_OK && plan.count == 0)
+		status = visit_cells(reader, NULL, 0, visit, context, err);
 	for (size_t i = 0, next; i < plan.count && status == PRONY_OK; i = next) {
 		for (next = i;
 		     next < plan.count && plan.cells[next].comparison == plan.cells[i].comparison;)
@@ -140,6 +142,8 @@ static enum prony_status take_comparison(void *context, struct summary *part,
 		whole->run.meta.tags =
 			arena_strdup(&whole->run.arena, run->meta.tags ? run->meta.tags : "");
 	}
+	if (part->count == 0)
+		return PRONY_OK;
 	make_room(whole, part->count);
 	for (size_t i = 0; i < part->count; i++) {
 		struct stored_cell *from = &run->cells[part->rows[i].cell - run->cells];
@@ -162,8 +166,6 @@ enum prony_status stream_summary(struct store_reader *reader, size_t keep, struc
 	arena_init(&whole.summary.arena, 0);
 	make_room(&whole, 1);
 	enum prony_status status = stream_comparisons(reader, take_comparison, &whole, err);
-	if (status == PRONY_OK && whole.summary.comparison_count == 0)
-		status = store_reader_load(reader, NULL, 0, &whole.run, err);
 	if (status != PRONY_OK) {
 		summary_release(&whole.summary);
 		stored_run_release(&whole.run);

@@ -4,9 +4,10 @@
 
 #include "report/summary.h"
 
-/* Called for each comparison, in the order of summary_init, with a run and a summary of its own. A
- * callback that takes data out of them sets the pointers to NULL. Ranks are those of the whole run;
- * arithmetic is known if a gate of the same comparison counted it. */
+/* Called for each comparison, in the order of summary_init, with a run and a summary of its own;
+ * once, without rows, for a run without cells. A callback that takes data out of them sets the
+ * pointers to NULL. Ranks are those of the whole run; arithmetic is known if a gate of the same
+ * comparison counted it. */
 typedef enum prony_status stream_visit(void *context, struct summary *summary,
 				       struct stored_run *run, struct error *err);
 enum prony_status stream_comparisons(struct store_reader *reader, stream_visit *visit,
