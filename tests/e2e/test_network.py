@@ -179,7 +179,7 @@ class NetworkTest(ProgramTest):
                                   (["mlp", "-b", "0"], 64, "out of range"),
                                   (["mlp", "--seed", "-1"], 64, "out of range"),
                                   (["mlp", "--draw", "x.png"], 64, "end in .svg or .dot"),
-                                  (["mlp", "--draw", "svg"], 64, "'svg' does not"),
+                                  (["mlp", "--draw", "svg"], 64, "'svg': the file name of a picture"),
                                   (["mlp", "--draw", there[:-4] + "svg"], 74, there[:-4] + "svg"),
                                   (["mlp", "--onnx", there], 74, there)):
             with self.subTest(words):
