@@ -56,7 +56,9 @@ enum cell_status {
 	/* The gate's tolerance was as large as the signal itself. */                              \
 	X(COARSE_GATE, "coarse-gate", 10)                                                          \
 	/* The process was idle for seconds beside its steps. */                                   \
-	X(WAITS, "waits", 11)
+	X(WAITS, "waits", 11)                                                                      \
+	/* A trained file by PyTorch's exporter, which may have dropped BatchNorm. */              \
+	X(NO_NORMALISATION, "no-normalisation", 12)
 
 enum cell_flag {
 #define X(id, name, bit) CELL_FLAG_##id = 1 << (bit),
@@ -78,13 +80,20 @@ struct cell {
  * missing device, data set or component. */
 bool cell_not_installed(const struct cell *cell, const char *reason);
 
+/* Exports a PyTorch model that is to be trained. Without dynamo=False, PyTorch 2.15 merges
+ * BatchNorm into the convolutions, whatever `training` is; in the mode eval() Dropout is lost, too.
+ */
+#define CELL_PYTORCH_EXPORT                                                                        \
+	"model.train(); torch.onnx.export(model, x, \"model.onnx\", dynamo=False, "                \
+	"training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)"
+
 /* Every axis at its default; no framework, no data set. */
 void cell_defaults(struct cell *cell);
 
 const char *cell_status_name(enum cell_status status);
 bool cell_status_parse(const char *word, enum cell_status *out);
 /* Room for all flags and a terminator. */
-#define CELL_FLAGS_BYTES 160
+#define CELL_FLAGS_BYTES 192
 /* "screening,discovered"; "" for none. */
 void cell_flags_text(unsigned flags, char *out, size_t out_bytes);
 unsigned cell_flags_parse(const char *text);

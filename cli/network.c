@@ -329,6 +329,8 @@ static enum prony_status find_network(const char **words, size_t count, const st
 {
 	struct strbuf known;
 	const char *nearest = NULL;
+	if (count == 1 && network_check_ending(words[0], err) != PRONY_OK)
+		return PRONY_BAD_INPUT;
 	if (count == 1 && network_is_file(words[0])) {
 		enum prony_status status = network_file_open(words[0], NULL, file, err);
 		if (status == PRONY_OK)

@@ -37,6 +37,7 @@ struct onnx_notes {
 	int shared_initializers; /* trained initializers with several users */
 	bool softmax_left_out;	 /* a Softmax computes the output and was left out */
 	int outputs_left_out;	 /* outputs that are not computed: all but the first */
+	bool by_pytorch;	 /* PyTorch exported the file */
 };
 
 /* Reads the file and the external data beside it, and checks that its nodes are connected. *out:

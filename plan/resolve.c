@@ -170,7 +170,7 @@ static enum prony_status check_network(const struct spec_word *word, struct expa
 	const char *nearest = NULL;
 	struct strbuf known;
 
-	if (network_is_file(word->text))
+	if (network_is_file(word->text) || network_check_ending(word->text, NULL) != PRONY_OK)
 		return check_network_file(word, e, canonical, err);
 	if (strcmp(word->text, EVERYTHING) == 0 || zoo_find(word->text, &nearest)) {
 		*canonical = word->text;

@@ -1,5 +1,6 @@
-/* Replaces the rows of frameworks that are not installed by one line with their names, if there are
- * many of them. */
+/* Lines under the tables that name frameworks without rows, and networks whose file may lack
+ * layers. Replaces the rows of frameworks that are not installed by one such line if there are
+ * many. */
 #include <string.h>
 
 #include "report/names.h"
@@ -38,6 +39,30 @@ void summary_fold(struct summary *summary)
 		row->folded = !here[names_find(&names, framework, strlen(framework))];
 	}
 	names_release(&names);
+}
+
+bool summary_exports(const struct summary *summary, struct strbuf *out)
+{
+	struct names said = {.count = 0};
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct stored_cell *cell = summary->rows[i].cell;
+		const char *network = cell->cell.network;
+		size_t known = said.count;
+		if (!(cell->flags & CELL_FLAG_NO_NORMALISATION) ||
+		    names_add(&said, network, strlen(network)) < known)
+			continue;
+		strbuf_printf(out, "%s%s",
+			      known ? ", "
+				    : "warning: no normalisation beside the convolutions of ",
+			      network);
+	}
+	bool any = said.count > 0;
+	if (any)
+		strbuf_puts(out, "; PyTorch's exporter drops BatchNorm and Dropout unless told "
+				 "otherwise. If your model has them, another network was trained: "
+				 "export it again with " CELL_PYTORCH_EXPORT);
+	names_release(&said);
+	return any;
 }
 
 bool summary_absent(const struct summary *summary, struct strbuf *out)

@@ -163,6 +163,7 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		summary_parity(page->summaries[run], &line);
 		html_text("</p><p class=\"parity\">", strbuf_text(&line), "</p>\n", out);
 		add_condition("note", summary_absent, page->summaries[run], out);
+		add_condition("banner", summary_exports, page->summaries[run], out);
 		add_condition("banner", summary_findings, page->summaries[run], out);
 		add_condition("banner", summary_disturbance, page->summaries[run], out);
 		add_condition("banner", summary_settings, page->summaries[run], out);

@@ -183,9 +183,11 @@ bool conditions_found(const json_t *record, bool remedies, struct strbuf *out);
 bool summary_findings(const struct summary *summary, struct strbuf *out);
 
 /* Add the lines under the tables, each without a line feed: the frameworks of the run that are not
- * on the machine and have no rows, that the machine was busy, and environment variables that change
- * how fast a framework is. False, and nothing added, if there is nothing to report. */
+ * on the machine and have no rows, trained files that an exporter may have changed, that the
+ * machine was busy, and environment variables that change how fast a framework is. False, and
+ * nothing added, if there is nothing to report. */
 bool summary_absent(const struct summary *summary, struct strbuf *out);
+bool summary_exports(const struct summary *summary, struct strbuf *out);
 bool summary_disturbance(const struct summary *summary, struct strbuf *out);
 bool summary_settings(const struct summary *summary, struct strbuf *out);
 

@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "cell/cell.h"
 #include "onnx/import.h"
 #include "onnx/ports.h"
 
@@ -22,6 +23,31 @@ bool network_is_file(const char *word)
 	size_t length = strlen(word);
 
 	return strchr(word, '/') != NULL || (length > 5 && strcmp(word + length - 5, ".onnx") == 0);
+}
+
+enum prony_status network_check_ending(const char *word, struct error *err)
+{
+	static const struct {
+		const char *ending;
+		bool pytorch;
+	} rows[] = {
+		{".pt", true},	 {".pth", true},	 {".pt2", true},   {".py", true},
+		{".ckpt", true}, {".safetensors", true}, {".ipynb", true}, {".bin", true},
+		{".h5", false},	 {".keras", false},	 {".pb", false},   {".tflite", false},
+	};
+	const char *end = strrchr(word, '.');
+
+	for (size_t i = 0; end && i < sizeof(rows) / sizeof(*rows); i++) {
+		if (strcmp(end, rows[i].ending) != 0)
+			continue;
+		return error_set(err, PRONY_BAD_INPUT, "%.200s is not an ONNX file; %s", word,
+				 rows[i].pytorch
+					 ? "export the model in PyTorch: " CELL_PYTORCH_EXPORT
+					   " (docs/models.md)"
+					 : "write one with tf2onnx, or in Keras 3 with "
+					   "model.export(\"model.onnx\", format=\"onnx\")");
+	}
+	return PRONY_OK;
 }
 
 /* Names are part of keys, whose words are separated by blanks and equal signs. */
@@ -56,6 +82,20 @@ static char *make_remark(const struct network_file *file, const struct onnx_note
 	if (!*shared && !*softmax && !*outputs)
 		return NULL;
 	return memory_printf("%s%s%s%s", file->name, shared, softmax, outputs);
+}
+
+static bool lacks_normalisation(const struct graph *graph)
+{
+	bool convolves = false;
+
+	for (int i = 0; i < graph->node_count; i++) {
+		enum op op = graph->nodes[i].op;
+
+		if (op == OP_BATCH_NORM || op == OP_LAYER_NORM || op == OP_LRN)
+			return false;
+		convolves |= op == OP_CONV;
+	}
+	return convolves;
 }
 
 /* Imports the file and finds the input, the classes and the cost of one sample. If it is not
@@ -97,6 +137,7 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	network->macs = graph_macs(&graph) / graph_batch(&graph);
 	file->file_parameters = notes->file_parameters;
 	file->remark = make_remark(file, notes);
+	file->no_normalisation = notes->by_pytorch && lacks_normalisation(&graph);
 	graph_release(&graph);
 	return PRONY_OK;
 }
@@ -181,7 +222,9 @@ enum prony_status network_file_open(const char *path, const struct network_shape
 
 	memset(file, 0, sizeof(*file));
 	arena_init(&file->arena, 0);
-	status = try_graph(file, path, &why);
+	status = network_check_ending(path, &why);
+	if (status == PRONY_OK)
+		status = try_graph(file, path, &why);
 	if (status == PRONY_OK && (file->reason || (shapes && shapes->count > 0)))
 		status = keep_as_it_is(file, path, shapes, &why);
 	if (status != PRONY_OK) {

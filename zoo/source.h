@@ -18,6 +18,9 @@ struct network_file {
 	int64_t file_parameters;  /* as the file's author counts them */
 	char *reason;		  /* why no graph can be built; NULL when one can */
 	char *remark; /* one line on differences from the file; NULL if there are none */
+	/* PyTorch exported it with convolutions and without normalisation: the exporter may have
+	 * merged BatchNorm into the convolutions, and then training differs from the model's. */
+	bool no_normalisation;
 	/* If no graph can be built: the file itself, for engines that read such files. */
 	struct arena arena;
 	void *bytes; /* NULL: engines cannot be given the file either; `unreadable` tells why */
@@ -29,6 +32,10 @@ struct network_file {
 
 /* Whether a word is a path: it ends in .onnx or has a slash. */
 bool network_is_file(const char *word);
+
+/* PRONY_BAD_INPUT if the word ends like another program's model or source, such as model.pt; the
+ * message says how to get an ONNX file. */
+enum prony_status network_check_ending(const char *word, struct error *err);
 
 /* Shapes for one sample, "NAME=1x3x48x320", of inputs that a file leaves open. */
 struct network_shapes {

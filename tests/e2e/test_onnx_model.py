@@ -78,6 +78,23 @@ class OnnxModelTest(ProgramTest):
         self.assertIn("FILE.onnx", self.prony("run", "-n", "lenett", "-f", "fake",
                                               expect=USAGE).stderr)
 
+    def test_an_export_without_normalisation_is_named(self):
+        with open(self.model, "ab") as file:
+            file.write(b"\x12\x07pytorch")  # the last producer_name counts
+        done = self.prony("run", "-n", self.model, "-f", "fake", "-s", "forward,train", "-b", "2",
+                          "--gate-only", "--format", "json", "--store", self.store, expect=0)
+        flags = {cell["stage"]: cell["flags"] for cell in json.loads(done.stdout)["cells"]}
+        self.assertEqual(flags, {"forward": ["gate-only"], "train": ["gate-only", "no-normalisation"]})
+        shown = " ".join(self.prony("show", "--store", self.store, expect=0).stdout.split())
+        self.assertIn("no normalisation beside the convolutions of my_model.onnx@", shown)
+        self.assertIn("export it again with model.train(); torch.onnx.export(", shown)
+
+    def test_other_models_are_told_how_to_export(self):
+        for word, part in (("model.pt", "dynamo=False, training=torch.onnx.TrainingMode.PRESERVE"),
+                           ("./model.py", "dynamo=False"), ("model.keras", "Keras 3")):
+            for words in (("network", word), ("run", "-n", word, "-f", "fake")):
+                self.assertIn(part, self.prony(*words, expect=BAD_INPUT).stderr)
+
     def test_an_operator_without_translation(self):
         other = os.path.join(self.folder, "other.onnx")
         with open(self.model, "rb") as whole, open(other, "wb") as part:
