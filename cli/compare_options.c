@@ -44,14 +44,14 @@ enum prony_status compare_allow(const struct compare *compare, bool force, struc
 	return status;
 }
 
-int compare_exit(const struct compare *compare)
+enum compare_exit compare_exit(const struct compare *compare)
 {
 	if (compare->verdicts[VERDICT_SLOWER])
-		return 2;
+		return COMPARE_EXIT_SLOWER;
 	if (compare->broken)
-		return 1;
+		return COMPARE_EXIT_BROKEN;
 	return compare->verdicts[VERDICT_INCONCLUSIVE] || !(compare->verdicts[VERDICT_SAME] +
 							    compare->verdicts[VERDICT_FASTER])
-		       ? 3
-		       : 0;
+		       ? COMPARE_EXIT_UNDECIDED
+		       : COMPARE_EXIT_FINE;
 }

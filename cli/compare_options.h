@@ -13,8 +13,13 @@ enum prony_status threshold_parse(const char *text, double *threshold, struct er
  * was not given. PRONY_BAD_INPUT. */
 enum prony_status compare_allow(const struct compare *compare, bool force, struct error *err);
 
-/* 2 when something is slower, 1 when a cell that is ok in A is not ok in B, 3 when something is
- * inconclusive, otherwise 0. */
-int compare_exit(const struct compare *compare);
+/* The exit codes of a comparison. SLOWER comes before BROKEN, and BROKEN before UNDECIDED. */
+enum compare_exit {
+	COMPARE_EXIT_FINE = 0,
+	COMPARE_EXIT_BROKEN = 1,    /* a cell that is ok in A is not ok in B */
+	COMPARE_EXIT_SLOWER = 2,    /* a cell is SLOWER */
+	COMPARE_EXIT_UNDECIDED = 3, /* a cell is INCONCLUSIVE, or no cell has a verdict */
+};
+enum compare_exit compare_exit(const struct compare *compare);
 
 #endif

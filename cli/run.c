@@ -18,13 +18,13 @@
 #include "cli/run_baseline.h"
 #include "cli/run_downloads.h"
 #include "cli/run_job.h"
+#include "cli/run_outcome.h"
 #include "cli/run_plan.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
 #include "report/html.h"
 #include "report/summary.h"
 
-enum { NOT_OK_SHOWN = 3 };
 #define SECOND_NS INT64_C(1000000000)
 
 /* How long other programs are watched before a run: enough to detect a busy processor. */
@@ -147,62 +147,6 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	if (status == PRONY_OK && job->options->report)
 		status = write_report(job, which, err);
 	return status;
-}
-
-/* Whether a cell makes the run a failure. A cell that is only requested by a suite or by `all` may
- * be missing or unsupported. */
-static bool is_failure(const struct job *job, size_t cell)
-{
-	enum cell_status status = job->study.cells[cell].status;
-	bool lenient = status == CELL_UNSUPPORTED || status == CELL_MISSING;
-	return status != CELL_OK && (job->selection.plan.cells[cell].explicit_ || !lenient);
-}
-
-/* Names the first cells that are not ok: all of them, or those that are failures. */
-static void say_not_ok(const struct job *job, bool all, size_t count)
-{
-	struct strbuf text;
-	char title[200];
-	size_t shown = 0, last = 0;
-	strbuf_init(&text, 0);
-	for (size_t i = 0; i < job->selection.plan.count && shown < NOT_OK_SHOWN; i++) {
-		if (!all && !is_failure(job, i))
-			continue;
-		last = i;
-		progress_cell_title(&job->selection.plan.cells[i], title, sizeof title);
-		strbuf_printf(&text, "%s%s (%s)", shown++ ? ", " : "", title,
-			      cell_status_name(job->study.cells[i].status));
-	}
-	if (count > shown)
-		strbuf_printf(&text, " and %zu more", count - shown);
-	bool absent = false;
-	for (size_t i = 0; i < job->selection.plan.count; i++)
-		absent = absent || (job->study.cells[i].status == CELL_MISSING &&
-				    job->selection.plan.cells[i].place->origin == ORIGIN_NONE);
-	/* For a single cell the reason of the plan is shown. */
-	const char *reason =
-		count == 1 && shown == 1 ? job->selection.plan.cells[last].reason : NULL;
-	cli_say("prony: %s: %s%s%s%s\n", all ? "no cell is ok" : "not ok", strbuf_text(&text),
-		reason ? ": " : "", reason ? reason : "",
-		all && absent && !reason
-			? "; 'prony list frameworks' says what is here and how to get the rest"
-			: "");
-	strbuf_release(&text);
-}
-
-/* Returns the exit code: 1 if a cell requested by name is not ok, or if no cell is ok; then names
- * these cells. */
-static int outcome(const struct job *job)
-{
-	size_t good = 0, failures = 0;
-	for (size_t i = 0; i < job->selection.plan.count; i++) {
-		good += job->study.cells[i].status == CELL_OK;
-		failures += is_failure(job, i);
-	}
-	if (good > 0 && failures == 0)
-		return 0;
-	say_not_ok(job, good == 0, good == 0 ? job->selection.plan.count : failures);
-	return 1;
 }
 
 static bool something_runs(const struct plan *plan)
@@ -393,7 +337,9 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 	struct job job = {.options = &options, .lock_fd = -1};
 	options.dry_run |= options.show_command;
 	selection_init(&job.selection);
-	enum prony_status status = baseline_check_options(&options, &err);
+	enum prony_status status = run_allow_parse(&options.allow, &job.allowed, &err);
+	if (status == PRONY_OK)
+		status = baseline_check_options(&options, job.allowed, &err);
 	if (status == PRONY_OK)
 		status = results_check_output(options.report, options.store, &err);
 	if (status == PRONY_OK && options.keep_bundle && !options.dry_run)
@@ -410,13 +356,10 @@ int command_run(const struct cli_command *command, int argc, char **argv)
 			cli_say("prony: what was measured is stored; the same command with "
 				"--resume goes on\n");
 	} else if (!options.dry_run) {
-		exit_code = outcome(&job);
-		if (job.broken)
-			exit_code = 1;
-		if (baseline_save(&job, exit_code != 0, &err) != PRONY_OK)
+		bool failed = run_has_failed(&job);
+		exit_code = run_exit(&job, failed);
+		if (baseline_save(&job, failed, &err) != PRONY_OK)
 			exit_code = cli_fail(&err);
-		else if (job.slower)
-			exit_code = 2;
 	}
 	job_release(&job);
 	free(suites);

@@ -3,13 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/compare_options.h"
 #include "cli/results.h"
+#include "cli/run_outcome.h"
 #include "study/baseline.h"
 
-enum prony_status baseline_check_options(const struct run_options *options, struct error *err)
+enum prony_status baseline_check_options(const struct run_options *options, unsigned allowed,
+					 struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 	double threshold;
@@ -28,6 +31,8 @@ enum prony_status baseline_check_options(const struct run_options *options, stru
 	if (!options->baseline && (options->threshold || options->force))
 		return error_set(err, PRONY_USAGE, "--%s is for --baseline",
 				 options->threshold ? "threshold" : "force");
+	if (!options->baseline && allowed & RUN_ALLOW_INCONCLUSIVE)
+		return error_set(err, PRONY_USAGE, "--allow inconclusive is for --baseline");
 	if (options->gate_only && (options->baseline || options->save_baseline))
 		return error_set(err, PRONY_USAGE,
 				 "--gate-only times nothing: there is nothing to compare with a "
@@ -35,13 +40,37 @@ enum prony_status baseline_check_options(const struct run_options *options, stru
 	return PRONY_OK;
 }
 
+/* Whether --save-baseline gives the baseline's name to a run for the first time. */
+static enum prony_status baseline_is_new(const struct job *job, bool *is_new, struct error *err)
+{
+	const char *name = job->options->save_baseline;
+	struct run_extent found;
+	struct error none = ERROR_INIT;
+	struct store *store = NULL;
+	*is_new = false;
+	if (!name || strcmp(name, job->options->baseline) != 0)
+		return PRONY_OK;
+	char *file = store_file(job->options->store);
+	bool there = file_exists(file);
+	free(file);
+	enum prony_status status =
+		there ? store_open(job->options->store, true, &store, err) : PRONY_OK;
+	if (status == PRONY_OK)
+		*is_new = !there || store_find_run(store, name, &found, &none) == PRONY_BAD_INPUT;
+	store_close(store);
+	return status;
+}
+
 enum prony_status baseline_load(struct job *job, struct error *err)
 {
 	const char *word = job->options->baseline;
+	bool is_new = false;
 	if (!word)
 		return PRONY_OK;
-	enum prony_status status =
-		results_load_run(job->options->store, word, RESULTS_FIGURES, &job->baseline, err);
+	enum prony_status status = baseline_is_new(job, &is_new, err);
+	if (is_new || status != PRONY_OK)
+		return status;
+	status = results_load_run(job->options->store, word, RESULTS_FIGURES, &job->baseline, err);
 	if (status != PRONY_OK) {
 		error_prefix(err, "--baseline %s (--save-baseline NAME makes one)", word);
 		return status;
@@ -78,6 +107,24 @@ static void print(const struct compare *compare)
 	strbuf_release(&text);
 }
 
+static void say_comparison(const struct job *job, const struct compare *compare)
+{
+	const char *name = job->options->baseline;
+	size_t open = compare->verdicts[VERDICT_INCONCLUSIVE];
+	if (compare->broken)
+		cli_say("prony: %zu cell%s ok in the baseline '%s' and not in this run\n",
+			compare->broken, compare->broken == 1 ? " is" : "s are", name);
+	if (job->gate != COMPARE_EXIT_UNDECIDED || job->allowed & RUN_ALLOW_INCONCLUSIVE)
+		return;
+	if (open == 0)
+		cli_say("prony: no cell has figures here and in the baseline '%s'\n", name);
+	else
+		cli_say("prony: %zu cell%s may be slower than in the baseline '%s' "
+			"(INCONCLUSIVE): measure longer (--repeat, --rigorous) on a quiet "
+			"machine, or accept it with --allow inconclusive\n",
+			open, open == 1 ? "" : "s", name);
+}
+
 enum prony_status baseline_compare(struct job *job, const struct stored_run *run, json_t *json,
 				   struct error *err)
 {
@@ -94,29 +141,45 @@ enum prony_status baseline_compare(struct job *job, const struct stored_run *run
 	else
 		print(&compare);
 	status = compare_allow(&compare, job->options->force, err);
-	job->slower = compare.verdicts[VERDICT_SLOWER] > 0;
-	job->broken = compare.broken > 0;
-	if (job->broken)
-		cli_say("prony: %zu cell%s ok in the baseline '%s' and not in this run\n",
-			compare.broken, compare.broken == 1 ? " is" : "s are",
-			job->options->baseline);
+	job->gate = compare_exit(&compare);
+	job->improved = compare.verdicts[VERDICT_FASTER] > 0;
+	say_comparison(job, &compare);
 	compare_release(&compare);
 	return status;
 }
 
+/* Returns why the run does not get the name; NULL: it does. */
+static const char *obstacle(const struct job *job, bool failed)
+{
+	if (job->gate == COMPARE_EXIT_SLOWER)
+		return "it is slower than the baseline";
+	if (failed || job->gate == COMPARE_EXIT_BROKEN)
+		return "not every cell that was asked for is ok";
+	if (job->gate == COMPARE_EXIT_UNDECIDED)
+		return "it may be slower than the baseline (INCONCLUSIVE)";
+	return NULL;
+}
+
 enum prony_status baseline_save(struct job *job, bool failed, struct error *err)
 {
-	const char *name = job->options->save_baseline;
+	const char *name = job->options->save_baseline, *why = obstacle(job, failed);
 	if (!name)
 		return PRONY_OK;
-	if (failed || job->slower) {
-		cli_say("prony: not saved as '%s': %s\n", name,
-			job->slower ? "it is slower than the baseline"
-				    : "not every cell that was asked for is ok");
+	if (why) {
+		cli_say("prony: not saved as '%s': %s\n", name, why);
+		return PRONY_OK;
+	}
+	if (job->baseline_loaded && !strcmp(job->baseline.meta.name, name) && !job->improved) {
+		cli_say("prony: '%s' stays run %lld, because no cell is faster: small slowdowns "
+			"add up against it\n",
+			name, (long long)job->baseline.meta.id);
 		return PRONY_OK;
 	}
 	enum prony_status status = store_run_name(job->store, job->meta.id, name, true, err);
 	if (status == PRONY_OK)
-		cli_say("saved as '%s': run %lld\n", name, (long long)job->meta.id);
+		cli_say("saved as '%s': run %lld%s\n", name, (long long)job->meta.id,
+			job->options->baseline && !job->baseline_loaded
+				? "; there was no such run, so nothing was compared"
+				: "");
 	return status;
 }

@@ -21,8 +21,9 @@ struct job {
 	json_t *machine;
 	struct stored_run baseline; /* the run that --baseline names */
 	bool baseline_loaded;
-	bool slower; /* a cell is slower than in the baseline */
-	bool broken; /* a cell that is ok in the baseline is not ok in this run */
+	int gate;	  /* enum compare_exit of the comparison with it; 0 without one */
+	bool improved;	  /* a cell is FASTER than in the baseline */
+	unsigned allowed; /* enum run_allow */
 };
 
 /* Removes from the machine's record the environment variables that prony sets for each worker (the

@@ -57,10 +57,21 @@ const struct option run_option_rows[] = {
 	ROW_TEXT(report, "report", "FILE", "write the HTML page to this file"),
 	ROW_TEXT(name, "name", "NAME", "name of the run; must be unique"),
 	ROW_TEXT(baseline, "baseline", "RUN",
-		 "compare with this run at the end; exit code 2 when a cell is slower"),
-	ROW_TEXT(save_baseline, "save-baseline", "NAME",
-		 "at the end, give this name to the run (and take it from the run that had it), "
-		 "unless a cell is slower or not ok"),
+		 "compare with this run at the end; exit code 2 when a cell is slower, 3 when one "
+		 "is "
+		 "INCONCLUSIVE"),
+	ROW_TEXT(
+		save_baseline, "save-baseline", "NAME",
+		"at the end, give this name to the run (and take it from the run that had it), "
+		"unless a cell is slower, INCONCLUSIVE or not ok; with the same name in --baseline "
+		"the first run gets it, then only a faster one"),
+	{.name = "allow",
+	 .kind = OPTION_LIST,
+	 .offset = offsetof(struct run_options, allow),
+	 .choices = run_allow_words,
+	 .metavar = "LIST",
+	 .help = "what does not change the exit code: inconclusive (cells of --baseline), "
+		 "unsupported (cells asked for by name)"},
 	ROW_TEXT(threshold, "threshold", "PERCENT",
 		 "with --baseline: differences up to this size, such as 5%, count as the same "
 		 "(default: 1%, or this machine's noise)"),

@@ -9,7 +9,7 @@
 
 struct run_options {
 	struct option_list axes[AXIS_COUNT];
-	struct option_list workers, shapes;
+	struct option_list workers, shapes, allow;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
 	bool quick, rigorous, dry_run, resume, show_command, gate, gate_only, force;
 	const char *store, *data, *keep_bundle, *setup, *cleanup, *budget, *format, *report;
@@ -17,6 +17,7 @@ struct run_options {
 };
 
 extern const struct option run_option_rows[];
+extern const char *const run_allow_words[]; /* of --allow; ends with NULL */
 
 /* The option of an axis, as X of cell/axes.h; for commands whose struct begins with run_options. */
 #define RUN_OPTION_AXIS(id, member, type, enumeration, recipe, option, letter_, what, ...)         \

@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from prony_program import ProgramTest  # noqa: E402
 
+SOURCE = os.environ.get("PRONY_SOURCE", ".")
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 
 
@@ -350,6 +351,103 @@ class GateTest(ProgramTest):
         done = self.gate("--baseline", "main", expect=65)
         self.assertIn("cores (99 and ", done.stderr)
         self.assertEqual(self.rows("SELECT count(*) FROM run"), [(1,)])
+
+
+class KnownStepTest(ProgramTest):
+    """Runs of a worker whose steps last what the test wants, to the nanosecond, however busy the machine is.
+
+    It is tests/workers/forward.py that waits until a step would have ended and then claims that end. Process k of five
+    takes (k - 2) / 2 of the spread longer.
+    """
+
+    CLOCK = '''
+with open("{folder}/started", "ab") as file:
+    started = file.tell() + file.write(b".")
+with open("{folder}/figures", encoding="utf-8") as file:
+    claim, spread = map(float, file.read().split())
+claim = int(claim * (1 + spread * (started % 5 - 2) / 2))
+'''
+    WORDS = ("-n", "mlp", "-d", "synthetic", "-b", "1", "--warm-up", "1", "--steps", "2", "--repeat", "5")
+
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(SOURCE, "tests", "workers", "forward.py"), encoding="utf-8") as stream:
+            text = stream.read()
+        for old, new in (("def need(", self.CLOCK.format(folder=self.folder) + "def need("),
+                         ("records.extend((begin, now()))",
+                          "records.extend((begin, begin + every * claim))\n"
+                          "            time.sleep(max(0, records[-1] - now()) / 1e9)")):
+            self.assertEqual(text.count(old), 1)
+            text = text.replace(old, new)
+        self.worker = os.path.join(self.folder, "worker.py")
+        with open(self.worker, "w", encoding="utf-8") as stream:
+            stream.write(text)
+
+    def gate(self, *words, claim=10e6, spread=0.001, stage="forward", expect=None):
+        with open(os.path.join(self.folder, "figures"), "w", encoding="utf-8") as stream:
+            stream.write(f"{claim} {spread}")
+        # --force: what else the machine does changes nothing of these figures.
+        force = ("--force",) if "--baseline" in words else ()
+        return self.prony("run", *self.WORDS, "-s", stage, "--worker", f"mine=python3 {self.worker}", "-f", "mine", *words,
+                          *force, "--store", self.store, expect=expect)
+
+    def main(self):
+        return self.rows("SELECT run FROM run_name WHERE name = 'main'")
+
+    def test_every_outcome_of_the_gate(self):
+        both = ("--baseline", "main", "--save-baseline", "main")
+        # There is no such run, and no store: only the command that would save it may go on.
+        self.assertIn("--save-baseline NAME makes one", self.gate("--baseline", "main", expect=65).stderr)
+        self.gate("--baseline", "main", "--save-baseline", "other", expect=65)
+        done = self.gate(*both, expect=0)
+        self.assertIn("saved as 'main': run 1; there was no such run, so nothing was compared", done.stderr)
+        # The same: nothing is replaced.
+        done = self.gate(*both, expect=0)
+        self.assertIn("'main' stays run 1, because no cell is faster", done.stderr)
+        # What may be 30 % slower, or faster, replaces nothing, and fails unless that is allowed.
+        done = self.gate(*both, claim=12e6, spread=0.6, expect=3)
+        self.assertIn("1 cell may be slower than in the baseline 'main' (INCONCLUSIVE)", done.stderr)
+        self.assertIn("not saved as 'main': it may be slower", done.stderr)
+        done = self.gate(*both, "--allow", "inconclusive", claim=12e6, spread=0.6, expect=0)
+        self.assertNotIn("--allow", done.stderr)
+        self.assertIn("not saved as 'main': it may be slower", done.stderr)
+        done = self.gate("--baseline", "main", "--save-baseline", "other", claim=12e6, spread=0.6, expect=3)
+        self.assertIn("not saved as 'other'", done.stderr)
+        # Slower is 2, whatever is allowed.
+        done = self.gate(*both, "--allow", "inconclusive,unsupported", claim=12e6, expect=2)
+        self.assertIn("not saved as 'main': it is slower", done.stderr)
+        self.assertEqual(self.main(), [(1,)])
+        # Faster replaces it.
+        self.assertIn("saved as 'main': run 7", self.gate(*both, claim=8e6, expect=0).stderr)
+        self.assertEqual(self.main(), [(7,)])
+
+    def test_many_small_slowdowns_add_up(self):
+        words = ("--baseline", "main", "--save-baseline", "main", "--threshold", "5%")
+        codes = [self.gate(*words, claim=10e6 * 1.02 ** run).returncode for run in range(5)]
+        self.assertEqual(codes, [0, 0, 0, 2, 2])
+        self.assertEqual(self.main(), [(1,)])
+
+    def test_what_cannot_run_may_be_allowed(self):
+        stages = ("--save-baseline", "main")
+        done = self.gate(*stages, stage="forward,train", expect=1)
+        self.assertIn("(unsupported)", done.stderr)
+        self.assertIn("--allow unsupported accepts this", done.stderr)
+        self.assertEqual(self.main(), [])
+        self.gate(*stages, "--allow", "unsupported", stage="forward,train", expect=0)
+        self.assertEqual(self.main(), [(2,)])
+        self.gate("--baseline", "main", "--allow", "unsupported", stage="forward,train", expect=0)
+        # A run of nothing else, and a cell that was ok in the baseline, are failures all the same.
+        self.gate("--allow", "unsupported", stage="train", expect=1)
+        base = sqlite3.connect(self.store)
+        base.executescript("UPDATE cell SET status = 'ok' WHERE run = 2")
+        base.close()
+        done = self.gate("--baseline", "main", "--allow", "unsupported", stage="forward,train", expect=1)
+        self.assertIn("1 cell is ok in the baseline 'main' and not in this run", done.stderr)
+
+    def test_words_of_allow(self):
+        done = self.gate("--allow", "unsuported", expect=64)
+        self.assertIn("--allow takes inconclusive and unsupported, not 'unsuported'; did you mean unsupported?", done.stderr)
+        self.assertIn("is for --baseline", self.gate("--allow", "inconclusive", expect=64).stderr)
 
 
 if __name__ == "__main__":
