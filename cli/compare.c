@@ -102,8 +102,7 @@ static enum prony_status check_framework(struct side *side, struct error *err)
 
 static enum prony_status side_load(const char *store, struct side *side, struct error *err)
 {
-	enum prony_status status =
-		results_load_run(store, side->word, RESULTS_FIGURES, &side->run, err);
+	enum prony_status status = results_load_run(store, side->word, 0, &side->run, err);
 	side->loaded = status == PRONY_OK;
 	return status == PRONY_OK && side->framework ? check_framework(side, err) : status;
 }

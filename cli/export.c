@@ -53,18 +53,17 @@ static const struct {
 	const char *format, *layout;
 	enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
 				   struct error *err);
-	enum results_depth depth;
-	bool pieces;
 	unsigned parts;
+	bool pieces;
 } writers[] = {
-	{"csv", "long", export_csv_long, .pieces = true},
-	{"csv", "cells", export_csv_cells, .depth = RESULTS_FIGURES},
-	{"csv", "wide", export_csv_wide, .depth = RESULTS_FIGURES},
-	{"csv", "ms", export_csv_ms, .depth = RESULTS_FIGURES},
-	{"json", NULL, export_json, .depth = RESULTS_SERIES},
-	{"jsonl", NULL, export_jsonl, .pieces = true, .parts = STORE_ALL},
-	{"md", NULL, export_markdown, .depth = RESULTS_WINDOWS},
-	{"latex", NULL, export_latex, .depth = RESULTS_WINDOWS},
+	{"csv", "long", .write = export_csv_long, .pieces = true},
+	{"csv", "cells", .write = export_csv_cells},
+	{"csv", "wide", .write = export_csv_wide},
+	{"csv", "ms", .write = export_csv_ms},
+	{"json", NULL, .write = export_json, .parts = STORE_CHECKS | STORE_SERIES},
+	{"jsonl", NULL, .write = export_jsonl, .parts = STORE_ALL, .pieces = true},
+	{"md", NULL, .write = export_markdown},
+	{"latex", NULL, .write = export_latex},
 };
 
 /* Finds the row of the requested format and layout. */
@@ -132,7 +131,7 @@ static enum prony_status put_whole(struct job *job, size_t run, struct error *er
 	struct summary summary;
 	struct strbuf text;
 	enum prony_status status = results_load_run(job->options->store, job->which[run],
-						    writers[job->writer].depth, &stored, err);
+						    writers[job->writer].parts, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	strbuf_init(&text, EXPORT_BYTES_MAX);

@@ -230,7 +230,9 @@ int command_log(const struct cli_command *command, int argc, char **argv)
 	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
 		enum prony_status status = results_load_run(
 			options.store, options.run,
-			count || options.process >= 0 ? RESULTS_LOGS : RESULTS_FIGURES, &run, &err);
+			count || options.process >= 0 ? STORE_CHECKS | STORE_SERIES | STORE_LOGS
+						      : 0,
+			&run, &err);
 		if (status == PRONY_OK) {
 			if (count == 0 && options.process < 0)
 				print_cells(&run, options.format);

@@ -10,7 +10,7 @@
 #include "report/published.h"
 #include "report/stream.h"
 
-/* For runs with more processes the steps are not loaded: it would take minutes. */
+/* Pages of runs with more processes leave their steps out: loading them would take minutes. */
 enum { SHOWN_MAX = 3000 };
 
 const char **results_words(int argc)
@@ -23,36 +23,14 @@ void results_words_free(const char **words)
 	free(words);
 }
 
-enum prony_status results_load(struct store *store, const char *which, enum results_depth depth,
-			       struct stored_run *out, struct error *err)
-{
-	static const unsigned parts[] = {[RESULTS_FIGURES] = 0,
-					 [RESULTS_WINDOWS] = STORE_INTERVALS,
-					 [RESULTS_EVIDENCE] = STORE_INTERVALS | STORE_CHECKS,
-					 [RESULTS_SERIES] =
-						 STORE_INTERVALS | STORE_CHECKS | STORE_SERIES,
-					 [RESULTS_LOGS] = STORE_CHECKS | STORE_SERIES | STORE_LOGS,
-					 [RESULTS_EVERYTHING] = STORE_ALL};
-	unsigned wanted = parts[depth];
-	int64_t processes = 0;
-	enum prony_status status = PRONY_OK;
-
-	if (depth == RESULTS_WINDOWS || depth == RESULTS_EVIDENCE || depth == RESULTS_SERIES)
-		status = store_count_processes(store, which, &processes, err);
-	if (processes > SHOWN_MAX)
-		wanted &= ~(unsigned)STORE_INTERVALS;
-	return status == PRONY_OK ? store_load_run(store, which, wanted, out, err) : status;
-}
-
-enum prony_status results_load_run(const char *store_file, const char *which,
-				   enum results_depth depth, struct stored_run *out,
-				   struct error *err)
+enum prony_status results_load_run(const char *store_file, const char *which, unsigned parts,
+				   struct stored_run *out, struct error *err)
 {
 	struct store *store = NULL;
 	enum prony_status status = store_open(store_file, true, &store, err);
 
 	if (status == PRONY_OK)
-		status = results_load(store, which, depth, out, err);
+		status = store_load_run(store, which, parts, out, err);
 	store_close(store);
 	return status;
 }

@@ -7,26 +7,12 @@
 #include "report/summary.h"
 #include "store/store.h"
 
-/* How much of a run to load. */
-enum results_depth {
-	RESULTS_FIGURES,   /* cells and processes */
-	RESULTS_WINDOWS,   /* plus their intervals, unless there are very many */
-	RESULTS_EVIDENCE,  /* plus every figure of the gates */
-	RESULTS_SERIES,	   /* plus sensor series */
-	RESULTS_LOGS,	   /* plus their logs */
-	RESULTS_EVERYTHING /* plus their intervals */
-};
-
 /* Room for the positional words of a command line; free it with results_words_free. */
 const char **results_words(int argc);
 void results_words_free(const char **words);
 
-/* Loads a run like store_load_run, to the given depth. */
-enum prony_status results_load(struct store *store, const char *which, enum results_depth depth,
-			       struct stored_run *out, struct error *err);
-
-/* The same; opens the store first (NULL: the default one). */
-enum prony_status results_load_run(const char *store, const char *which, enum results_depth depth,
+/* Opens the store (NULL: the default one) and loads a run with these parts (STORE_). */
+enum prony_status results_load_run(const char *store, const char *which, unsigned parts,
 				   struct stored_run *out, struct error *err);
 
 /* Loads a run and its summary for a page or figures, with intervals and sensor series. For very

@@ -123,8 +123,8 @@ static enum prony_status show_result(struct job *job, struct error *err)
 	char which[32];
 	snprintf(which, sizeof which, "%lld", (long long)job->meta.id);
 	bool as_json = !strcmp(job->options->format, "json");
-	enum prony_status status = results_load(
-		job->store, which, as_json ? RESULTS_EVIDENCE : RESULTS_WINDOWS, &stored, err);
+	enum prony_status status =
+		store_load_run(job->store, which, as_json ? STORE_CHECKS : 0, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &stored);

@@ -70,7 +70,7 @@ enum prony_status baseline_load(struct job *job, struct error *err)
 	enum prony_status status = baseline_is_new(job, &is_new, err);
 	if (is_new || status != PRONY_OK)
 		return status;
-	status = results_load_run(job->options->store, word, RESULTS_FIGURES, &job->baseline, err);
+	status = results_load_run(job->options->store, word, 0, &job->baseline, err);
 	if (status != PRONY_OK) {
 		error_prefix(err, "--baseline %s (--save-baseline NAME makes one)", word);
 		return status;

@@ -15,8 +15,7 @@ const struct option show_option_rows[] = {
 	{.name = "full",
 	 .kind = OPTION_FLAG,
 	 .offset = offsetof(struct show_options, full),
-	 .help = "show a table for each value of a sweep, and the best split of time between "
-		 "processes"},
+	 .help = "show a table for each value of a sweep, and one of undisturbed steps"},
 	CLI_OPTION_STORE(struct show_options),
 	CLI_OPTION_FORMAT(struct show_options),
 	{.name = NULL},
@@ -54,9 +53,8 @@ int command_show(const struct cli_command *command, int argc, char **argv)
 		if (count > 1)
 			error_set(&err, PRONY_USAGE, "prony show takes one run, not %zu", count);
 		else if (results_load_run(options.store, count ? words[0] : "",
-					  strcmp(options.format, "json") ? RESULTS_WINDOWS
-									 : RESULTS_EVIDENCE,
-					  &run, &err) == PRONY_OK) {
+					  strcmp(options.format, "json") ? 0 : STORE_CHECKS, &run,
+					  &err) == PRONY_OK) {
 			print_summary(&run, &options);
 			stored_run_release(&run);
 		}

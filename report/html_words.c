@@ -1,5 +1,5 @@
-/* Writes the results in words: which framework is fastest where, how certain that is, and what
- * failed. It repeats the ranks and statuses of the tables. */
+/* Writes the results in words: which framework is fastest where, and how certain that is. It
+ * repeats the ranks of the tables. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +12,10 @@
 
 enum { PLACES_SHOWN = 3, CANDIDATES_SHOWN = 6, GROUP_BYTES = 512 };
 
-/* Comparisons, or cells, that share a sentence. */
+/* Comparisons that share a sentence. */
 struct group {
 	size_t count, places[PLACES_SHOWN];
-	int status;
-	const char *reason;
+	bool shared; /* by several frameworks */
 };
 
 struct groups {
@@ -155,7 +154,7 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 		compared++;
 		size_t count = find_first(summary, c, without_native, names);
 		if (count > 0)
-			add_to(&groups, names, c)->status = count > 1;
+			add_to(&groups, names, c)->shared = count > 1;
 		else if (!without_native && unproved++ < PLACES_SHOWN)
 			add_unproved(summary, c, out);
 	}
@@ -164,7 +163,7 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 		strbuf_puts(out, "<li><strong>");
 		text_html(groups.names.rows[i].bytes, out);
 		strbuf_printf(out, "</strong> %s in %zu of %zu comparison%s%s",
-			      group->status ? "share the first place (they cannot be told apart)"
+			      group->shared ? "share the first place (they cannot be told apart)"
 					    : "is the fastest",
 			      group->count, compared, compared == 1 ? "" : "s",
 			      without_native ? " when native, the floor, is left out" : "");
@@ -240,54 +239,6 @@ static void add_certainty(const struct summary *summary, struct strbuf *out)
 	strbuf_puts(out, "</li>\n");
 }
 
-/* Adds the cells without a rank by framework and status, the most serious first. */
-static void add_broken(const struct summary *summary, struct strbuf *out)
-{
-	static const enum cell_status grave[] = {
-		CELL_MISMATCH,	  CELL_INVALID,	 CELL_CRASHED, CELL_TIMEOUT, CELL_OUT_OF_MEMORY,
-		CELL_UNSUPPORTED, CELL_UNPROVEN, CELL_PENDING, CELL_MISSING, CELL_OK};
-	struct groups groups = {.rows = NULL};
-	char key[CELL_WORD_BYTES + 32];
-	for (size_t i = 0; i < summary->count; i++) {
-		const struct summary_row *row = &summary->rows[i];
-		if (row->rank > 0 || row->folded || !*summary_reason(row))
-			continue;
-		snprintf(key, sizeof key, "%s", row->cell->cell.framework);
-		size_t length = strlen(key);
-		snprintf(key + length, sizeof key - length, " (%s)",
-			 row->cell->status == CELL_OK ? "not ranked"
-						      : cell_status_name(row->cell->status));
-		struct group *group = add_to(&groups, key, row->comparison);
-		group->status = (int)row->cell->status;
-		group->reason = group->reason ? group->reason : summary_reason(row);
-	}
-	for (size_t s = 0; s < sizeof grave / sizeof *grave; s++) {
-		bool first = true;
-		for (size_t i = 0; i < groups.names.count; i++) {
-			const struct group *group = &groups.rows[i];
-			if (group->status != (int)grave[s])
-				continue;
-			strbuf_printf(out, "%s", first ? "<li>" : "; ");
-			if (first)
-				strbuf_puts(out, grave[s] == CELL_MISMATCH
-							 ? "Wrong results, so not ranked: "
-							 : "Without a rank: ");
-			text_html(groups.names.rows[i].bytes, out);
-			strbuf_printf(out, " in %zu cell%s", group->count,
-				      group->count == 1 ? "" : "s");
-			if (grave[s] != CELL_MISSING) {
-				char *reason = text_line(group->reason);
-				strbuf_puts(out, ", ");
-				text_html(reason, out);
-				free(reason);
-			}
-			first = false;
-		}
-		strbuf_puts(out, first ? "" : "</li>\n");
-	}
-	release(&groups);
-}
-
 void html_words(const struct html_page *page, struct strbuf *out)
 {
 	for (size_t run = 0; run < page->count; run++) {
@@ -299,7 +250,6 @@ void html_words(const struct html_page *page, struct strbuf *out)
 		add_winners(summary, false, out);
 		add_winners(summary, true, out);
 		add_certainty(summary, out);
-		add_broken(summary, out);
 		strbuf_puts(out, "</ul>\n");
 	}
 }

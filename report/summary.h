@@ -9,7 +9,6 @@
 #include "report/replicates.h"
 #include "report/table.h"
 #include "samples/disturbance.h"
-#include "stats/components.h"
 #include "stats/diagnoses.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
@@ -45,8 +44,7 @@ struct summary_row {
 	struct estimate undisturbed;	       /* the same for step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high;	       /* step / undisturbed - 1 of the same processes, 95 %
 						  interval; NaN without */
-	struct diagnoses diagnoses;   /* over replicates_of; of blocks, if intervals were loaded */
-	struct components components; /* over the same processes */
+	struct diagnoses diagnoses;	       /* over replicates_of */
 	/* p50, p90, p99 of single steps, ns; n = 0 unless each step was waited for
 	 * (report/latency.h) */
 	struct estimate latency[SUMMARY_LATENCIES];
@@ -82,8 +80,7 @@ struct summary {
 	struct summary_row *rows; /* in print order: by comparison, then by rank */
 	size_t count, comparison_count;
 	size_t *first; /* first row of each comparison, followed by the number of rows */
-	bool full; /* the text has a table for each comparison even in a sweep, all diagnoses and
-		      all splits */
+	bool full; /* the text has a table for each comparison even in a sweep, and all diagnoses */
 };
 
 /* Returns the record of a run's machine; NULL if there is none. New reference. */
@@ -156,10 +153,6 @@ bool summary_short_windows(const struct summary *summary, size_t comparison, str
  * characters without a line feed. False if no cell has it. */
 bool summary_diagnosis(const struct summary *summary, size_t comparison, enum diagnosis_id id,
 		       struct strbuf *out);
-
-/* Adds the best split of each contender's time between processes and windows, without a line feed,
- * if the text is full and the split is known. */
-bool summary_splits(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* A line that may be added under the table of a comparison. */
 typedef bool summary_verdict(const struct summary *summary, size_t comparison, struct strbuf *out);

@@ -11,12 +11,11 @@ void summary_fold(struct summary *summary);
 /* Returns the disturbances of a cell's processes. */
 struct disturbances summary_disturbances(const struct stored_cell *cell);
 
-/* Fills row->diagnoses and row->components from the processes that count. */
+/* Fills row->diagnoses from the processes that count. */
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		      struct summary_row *row);
 
 /* Returns the diagnoses found, an object each (docs/exports.md); new reference. */
 json_t *summary_diagnoses_to_json(const struct summary_row *row);
-json_t *summary_components_to_json(const struct summary_row *row);
 
 #endif

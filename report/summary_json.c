@@ -169,7 +169,6 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(json_object_get(object, "energy"), "grade",
 			    isfinite(row->costs.joules_per_step) ? json_string("B") : json_null());
 	json_object_set_new(object, "diagnoses", summary_diagnoses_to_json(row));
-	json_object_set_new(object, "split", summary_components_to_json(row));
 	json_object_set_new(
 		object, "precision_proved",
 		text_json_or_null(json_string_or(cell->evidence, "precision_proved", "")));

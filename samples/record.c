@@ -118,7 +118,11 @@ static double quantile(const double *x, size_t n, double p)
 	return x[below] + (at - (double)below) * (x[above] - x[below]);
 }
 
-double *process_record_blocks(const struct process_record *record, size_t *count)
+/* Means of the window in blocks of about RECORD_BLOCK_NS, in ns per step, in order of time. Each
+ * block joins equally many intervals. A remainder at the end is dropped, and so is a last interval
+ * with fewer steps. NULL and 0 when there would be fewer than RECORD_BLOCKS_MIN blocks or memory
+ * runs out. The caller frees the result. */
+static double *process_record_blocks(const struct process_record *record, size_t *count)
 {
 	size_t n = record->interval_count;
 	const struct step_record *row = record->intervals;

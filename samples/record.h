@@ -146,12 +146,6 @@ enum disturbance process_disturbance(const struct process_record *record);
 #define RECORD_BLOCKS_MIN 20
 #define RECORD_UNDISTURBED_P 0.1
 
-/* Means of the window in blocks of about RECORD_BLOCK_NS, in ns per step, in order of time. Each
- * block joins equally many intervals. A remainder at the end is dropped, and so is a last interval
- * with fewer steps. NULL and 0 when there would be fewer than RECORD_BLOCKS_MIN blocks or memory
- * runs out. The caller frees the result. */
-double *process_record_blocks(const struct process_record *record, size_t *count);
-
 /* Fills steps, window_ns, undisturbed, median, min, max, sd and blocks from the intervals, each of
  * record->block_steps steps, and the mean from `timed_ns`, the time of all steps: the window less
  * what is not measured in it. PRONY_INVALID when the intervals go backwards or overlap. */

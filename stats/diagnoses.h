@@ -32,17 +32,11 @@ const char *diagnosis_remedy(enum diagnosis_id id); /* what it means, and the re
 /* Adds "21 % apart". */
 void diagnosis_value(enum diagnosis_id id, double value, struct strbuf *out);
 
-/* A process: its number (1 is the cell's first), its mean step, page faults a step (NaN where they
- * were not counted), and the means of equal blocks of its window in order of time. Times are in ns
- * a step, positive and finite. Blocks are borrowed; stats/components.h uses them. */
+/* A process: its number (1 is the cell's first), its mean step in ns, positive and finite, and page
+ * faults a step (NaN where they were not counted). */
 struct diagnosed_process {
 	double number, mean, page_faults;
-	const double *blocks;
-	size_t block_count;
 };
-
-/* With fewer blocks a window's own variance is unknown. */
-#define DIAGNOSED_BLOCKS_MIN 20
 
 /* values[id]: relative to the step (0.05 is 5 %), ns for SHORT_STEP, a count for PAGE_FAULTS; NaN
  * when nothing was found. Processes are in the order in which they ran. */

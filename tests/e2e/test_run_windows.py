@@ -74,19 +74,6 @@ class WindowTest(ProgramTest):
         self.assertEqual(status, "invalid", reason)
         self.assertRegex(reason, r"it claims \d+\.\d+ s for a request that took [4-9]")
 
-    def test_all_that_is_known_is_in_each_json(self):
-        """Windows of more than twenty blocks: what is split, and diagnosed, of a cell's processes."""
-        self.prony(*FAKE, "-f", "fake+step-us=2000", "--sync", "step", "--steps", "1100", "--quick", "--warm-up", "1", "--repeat", "3",
-                   "--store", self.store, expect=0)
-        shown, exported = self.cell("show"), self.cell("export")
-        self.assertIsNotNone(shown["split"]["window_s"])
-        for member in ("split", "diagnoses"):
-            self.assertEqual(shown[member], exported[member])
-        lines = self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout.splitlines()
-        cell = next(row for row in map(json.loads, lines) if row["type"] == "cell")
-        for member, value in shown["split"].items():
-            self.assertAlmostEqual(cell["split"][member], value, delta=1e-9 * abs(value))
-
     def test_the_first_process_is_the_first(self):
         """It may be cold; the second one is not when the first has been left out."""
         self.prony(*FAKE, "-f", "fake", "--quick", "--steps", "3", "--warm-up", "0", "--repeat", "7", "--store", self.store, expect=0)

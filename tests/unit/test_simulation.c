@@ -544,8 +544,8 @@ static void diagnose_made_up(struct random *random, const struct fault *fault,
 			       (1 + (i >= 4 ? fault->moved : 0)) *
 			       (1 + (i % 2 ? fault->every_other : 0)) * (1 - fault->shorter);
 		double mean = process_mean(random, level, NULL);
-		processes[i] = (struct diagnosed_process){i + 1, mean,
-							  i % 2 ? fault->page_faults : 0, NULL, 0};
+		processes[i] =
+			(struct diagnosed_process){i + 1, mean, i % 2 ? fault->page_faults : 0};
 	}
 	diagnose(processes, DIAGNOSED, out);
 }
