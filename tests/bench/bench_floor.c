@@ -3,7 +3,7 @@
  * reorders, primitive creations and allocations of a step; the step's FLOP/s against the best speed
  * of the processor in the same process, by prony's own loop or the library's own product; all
  * threads against one; and the layers that lose most against that peak. Run by hand
- * (docs/native.md), or by floor.py in this folder. No bound is enforced. */
+ * (docs/native.md). No bound is enforced. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,7 @@ static const char usage_text[] =
 	"usage: PRONY_NATIVE_LIBRARY=PATH bench_floor [OPTIONS] [NETWORK BATCH forward|train "
 	"[THREADS]]\n"
 	"NETWORK is one of the zoo or the path of an ONNX file; without one, a list of them runs.\n"
-	"  --json       a line of JSON for each instead of the table\n"
-	"  --top N      show the N commands that lose most against the peak (JSON: 10)\n"
+	"  --top N      show the N commands that lose most against the peak\n"
 	"  --cpu-time   time of the process instead of wall time; also PRONY_BENCH_CPU_TIME=1. "
 	"For\n"
 	"               machines that do other things; then one thread says most\n"
@@ -27,7 +26,7 @@ static const char usage_text[] =
 	"  --bf16       mixed precision; the peak stays that of fp32\n";
 
 struct options {
-	bool json, steps_only;
+	bool steps_only;
 	int top;
 	const char *library;
 };
@@ -92,10 +91,7 @@ static void measure(struct floor_session *s, const struct options *options, stru
 	floor_time(s, r);
 	r->late = arena_array(&s->arena, (size_t)r->command_count + 1, sizeof(*r->late));
 	add_up(r);
-	if (options->json)
-		floor_print_json(r, options->top >= 0 ? options->top : 10, stdout);
-	else
-		floor_print_table(r, options->top >= 0 ? options->top : 0, stdout);
+	floor_print_table(r, options->top, stdout);
 }
 
 /* Writes the result of a child: the medians of steps. */
@@ -199,17 +195,16 @@ static bool run_list(const struct options *options)
 
 static void parse(int argc, char **argv, struct options *options, struct floor_task *task)
 {
-	static const struct option words[] = {
-		{"json", no_argument, NULL, 'j'},     {"top", required_argument, NULL, 't'},
-		{"cpu-time", no_argument, NULL, 'c'}, {"steps", no_argument, NULL, 's'},
-		{"bf16", no_argument, NULL, 'b'},     {0}};
+	static const struct option words[] = {{"top", required_argument, NULL, 't'},
+					      {"cpu-time", no_argument, NULL, 'c'},
+					      {"steps", no_argument, NULL, 's'},
+					      {"bf16", no_argument, NULL, 'b'},
+					      {0}};
 	bool bf16 = false;
 	int word, left;
 
 	while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
-		if (word == 'j')
-			options->json = true;
-		else if (word == 't')
+		if (word == 't')
 			options->top = (int)strtol(optarg, NULL, 10);
 		else if (word == 'c')
 			floor_use_cpu_time();
@@ -235,14 +230,14 @@ static void parse(int argc, char **argv, struct options *options, struct floor_t
 
 int main(int argc, char **argv)
 {
-	struct options options = {.top = -1, .library = getenv("PRONY_NATIVE_LIBRARY")};
+	struct options options = {.library = getenv("PRONY_NATIVE_LIBRARY")};
 	struct floor_task task = {0};
 	bool good;
 
 	if (getenv("PRONY_BENCH_CPU_TIME"))
 		floor_use_cpu_time();
 	parse(argc, argv, &options, &task);
-	if (!options.json && !options.steps_only)
+	if (!options.steps_only)
 		floor_print_head(stdout);
 	good = task.network ? run(&task, &options) : run_list(&options);
 	return good ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -122,7 +122,5 @@ void floor_time(struct floor_session *s, struct floor_result *result);
 
 void floor_print_head(FILE *out);
 void floor_print_table(const struct floor_result *result, int top, FILE *out);
-/* Prints one line of JSON. */
-void floor_print_json(const struct floor_result *result, int top, FILE *out);
 
 #endif

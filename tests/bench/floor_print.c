@@ -1,7 +1,5 @@
-#include <jansson.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "tests/bench/floor.h"
 
 static double over(double a, double b)
@@ -62,90 +60,4 @@ void floor_print_table(const struct floor_result *r, int top, FILE *out)
 			"    shortest times added up: %.3f ms in steps, %.3f ms alone\n    %s\n",
 			r->in_step_best_sum_ns / 1e6, r->warm_best_sum_ns / 1e6, r->notes);
 	fflush(out);
-}
-
-static json_t *times_to_json(const struct floor_times *times)
-{
-	return json_pack("{s:f, s:f, s:f, s:f, s:i}", "median_ns", times->median_ns, "min_ns",
-			 times->min_ns, "low_ns", times->low_ns, "high_ns", times->high_ns, "n",
-			 times->count);
-}
-
-static json_t *commands_to_json(const struct floor_result *r, const struct floor_command *commands,
-				int top)
-{
-	double peak = floor_best_peak(&r->peak);
-	json_t *array = json_array();
-
-	for (int i = 0; i < top && i < r->command_count; i++) {
-		const struct floor_command *command = &commands[i];
-		double share = over(command->flops / command->in_step_ns * 1e9, peak);
-
-		json_array_append_new(
-			array, json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "name",
-					 command->name, "in_step_ns", command->in_step_ns,
-					 "warm_ns", command->warm_ns, "cold_ns", command->cold_ns,
-					 "in_step_best_ns", command->in_step_best_ns,
-					 "warm_best_ns", command->warm_best_ns, "lost_ns",
-					 command->lost_ns, "flops", command->flops, "share_of_peak",
-					 command->flops > 0 ? json_number(share) : json_null()));
-	}
-	return array;
-}
-
-static json_t *count_or_null(int count)
-{
-	return count < 0 ? json_null() : json_integer(count);
-}
-
-void floor_print_json(const struct floor_result *r, int top, FILE *out)
-{
-	double flops = over(r->flops, r->step.median_ns) * 1e9;
-	json_t *line = json_pack("{s:s, s:I, s:s, s:i, s:i, s:s}", "network", r->task.network,
-				 "batch", (json_int_t)r->task.batch, "stage", r->task.stage,
-				 "threads", r->task.threads, "threads_used", r->threads_used,
-				 "clock", floor_uses_cpu_time() ? "cpu" : "wall");
-	json_t *peak = json_pack("{s:f, s:f, s:s, s:f, s:i}", "fma", r->peak.fma, "fma_worst",
-				 r->peak.fma_worst, "fma_set", r->peak.fma_set, "sgemm",
-				 r->peak.sgemm, "sgemm_size", r->peak.sgemm_size);
-	json_t *reorders =
-		json_pack("{s:i, s:i, s:i, s:o}", "input", r->reorders_of_input, "activations",
-			  r->reorders_of_activations, "weights", r->reorders_of_weights,
-			  "seen_by_library", count_or_null(r->counts.reorders));
-
-	json_object_set_new(line, "step", times_to_json(&r->step));
-	json_object_set_new(line, "warm_sum_ns", json_number(r->warm_sum_ns));
-	json_object_set_new(line, "cold_sum_ns", json_number(r->cold_sum_ns));
-	json_object_set_new(line, "in_step_sum_ns", json_number(r->in_step_sum_ns));
-	json_object_set_new(line, "warm_best_sum_ns", json_number(r->warm_best_sum_ns));
-	json_object_set_new(line, "in_step_best_sum_ns", json_number(r->in_step_best_sum_ns));
-	json_object_set_new(line, "own_loops_ns", json_number(r->own_loops_ns));
-	json_object_set_new(line, "step_over_warm",
-			    json_number(over(r->step.median_ns, r->warm_sum_ns)));
-	json_object_set_new(line, "step_over_in_step",
-			    json_number(over(r->step.median_ns, r->in_step_sum_ns)));
-	json_object_set_new(line, "step_over_cold",
-			    json_number(over(r->step.median_ns, r->cold_sum_ns)));
-	json_object_set_new(line, "peak_flops_per_second", peak);
-	json_object_set_new(line, "flops", json_number(r->flops));
-	json_object_set_new(line, "flops_per_second", json_number(flops));
-	json_object_set_new(line, "share_of_peak",
-			    json_number(over(flops, floor_best_peak(&r->peak))));
-	json_object_set_new(line, "reorders", reorders);
-	json_object_set_new(line, "creations", count_or_null(r->counts.creations));
-	json_object_set_new(line, "executions", count_or_null(r->counts.executions));
-	json_object_set_new(line, "allocations", json_integer(r->allocations.own));
-	json_object_set_new(line, "library_allocations", json_integer(r->allocations.library));
-	json_object_set_new(line, "planned_bytes", json_number(r->planned_bytes));
-	json_object_set_new(line, "one_thread_ns",
-			    r->all_threads_ns > 0 ? json_number(r->one_thread_ns) : json_null());
-	json_object_set_new(line, "all_threads_ns",
-			    r->all_threads_ns > 0 ? json_number(r->all_threads_ns) : json_null());
-	json_object_set_new(line, "commands", commands_to_json(r, r->commands, top));
-	json_object_set_new(line, "slower_in_step", commands_to_json(r, r->late, top));
-	json_object_set_new(line, "notes", json_string(r->notes));
-	json_dumpf(line, out, JSON_COMPACT);
-	fputc('\n', out);
-	fflush(out);
-	json_decref(line);
 }

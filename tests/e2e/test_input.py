@@ -18,7 +18,6 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
-from c_worker import as_c_writes, end  # noqa: E402
 from prony_program import PRONY, ProgramTest, timed  # noqa: E402
 from worker_driver import PAGE, Bundle, Driver, Network  # noqa: E402
 
@@ -33,7 +32,7 @@ FIXED = ("--quick", "--steps", "12", "--warm-up", "3", "--repeat", "3")
 def tiny():
     net = Network("tiny", [BATCH, WIDTH])
     net.linear("f1", 5)
-    return as_c_writes(net.graph())
+    return net.graph()
 
 
 class Feeder(threading.Thread):
@@ -67,7 +66,7 @@ class WorkerTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         driver = Driver(command, ring_bytes=SLOTS * STRIDE)
-        self.addCleanup(end, driver)
+        self.addCleanup(driver.end)
         bundle = Bundle(folder.name, tiny(), slots=SLOTS, stage=stage, input="stream", **recipe)
         return driver, bundle
 
@@ -105,7 +104,7 @@ class WorkerTest(unittest.TestCase):
             self.addCleanup(folder.cleanup)
             graph = tiny()
             driver = Driver(PRONY_WORKER + ["fake"], ring_bytes=SLOTS * STRIDE if stream else 0)
-            self.addCleanup(end, driver)
+            self.addCleanup(driver.end)
             bundle = Bundle(folder.name, graph, slots=SLOTS if stream else 7,
                             input="stream" if stream else "resident")
             if not stream:

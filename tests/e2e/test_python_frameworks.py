@@ -7,6 +7,8 @@ $PRONY_INSTALLED names (tools/run-tests) have to be there.
 """
 import math
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -145,6 +147,8 @@ FRAMEWORKS = [
     Framework("keras2", "keras2", "cntk", refused=KERAS2),
     Framework("keras2", "keras2", "mxnet", inside=True, refused=KERAS2),
     Framework("jax", "jax", options=["channels_first"]),
+    Framework("pytorch", "pytorch", unbiased=True, options=["channels_last", "fused"],
+              peculiar=[EVEN + ", which torch centres on the other side"]),
     Framework("tensorflow-python", "tensorflow", unbiased=True, inside=True,
               options=["eager", "xla"]),
     Framework("keras3", "keras3", "tensorflow", inside=True, refused={"small": "Gemm f1: other than"}),
@@ -350,6 +354,139 @@ class StepTest(unittest.TestCase):
 for row in FRAMEWORKS:
     label = "".join(word.capitalize() for word in (row.name + "-" + row.backend).split("-")) + "Test"
     globals()[label] = type(label, (Conformance, unittest.TestCase), {"framework": row})
+
+
+class PytorchOwnTest(PytorchTest):  # noqa: F821  made above
+    """What only PyTorch's adapter has."""
+
+    # These are PytorchTest's.
+    test_operators = test_peculiar_attributes = test_updates = test_options = None
+    test_wrong_momentum = test_counts = test_dropout = None
+
+    def attributes(self, graph, name):
+        return next(node for node in graph["nodes"] if node["name"] == name)["attributes"]
+
+    def test_stages_and_layouts(self):
+        for graph in (arranged, sequences, tagger):
+            self.gate(graph(4), options=["channels_last"])
+        self.gate(normalised(4), options=["channels_last"], stage="forward")
+        self.gate(small(4), stage="forward-backward")
+        self.gate(sequences(4), weight_decay=0.01, options=["fused"])
+
+    def test_compiled(self):
+        for words, why in ((["cudagraph"], "option cudagraph without compile"),
+                           (["max_autotune"], "option max_autotune without compile"),
+                           (["compile", "cudagraph"], "option cudagraph on a CPU")):
+            self.assertIn(why, self.refusal(small(4), options=words))
+        graph = normalised(4)
+        reason = self.refusal(graph, options=["compile"])
+        self.assertIn("AveragePool a2: torch.compile", reason)
+        self.assertNotIn("a1", reason)
+        if not shutil.which("g++"):
+            self.skipTest("no g++")
+        self.attributes(graph, "a2")["count_include_pad"] = False
+        self.gate(graph, options=["compile"])
+        self.gate(sequences(4), options=["compile", "max_autotune"])
+        settings = self.start(small(4), options=["compile", "max_autotune"])[2][1]["settings"]
+        self.assertEqual(settings["compile_mode"], "max-autotune-no-cudagraphs")
+
+    def test_refused_graphs(self):
+        graph = sequences(4)
+        node = next(node for node in graph["nodes"] if node["op"] == "LSTM")
+        node["inputs"][2] = node["inputs"][1]
+        next(v for v in graph["values"] if v["name"] == "rnn.bias")["kind"] = "state"
+        padded, unknown = normalised(4), small(4)
+        self.attributes(padded, "a3")["count_include_pad"] = False
+        unknown["nodes"][1]["op"] = "Sine"
+        for graph, recipe, words in (
+                (graph, {}, ("LSTM lstm: weights that another", "RNN rnn: weights that are not")),
+                (padded, {}, ("AveragePool a3: padding",)),
+                (unknown, {"precision": "tf32"}, ("operator Sine", "precision tf32"))):
+            reason = self.refusal(graph, **recipe)
+            for word in words:
+                self.assertIn(word, reason)
+
+    def test_refused_targets(self):
+        for target, word in (({"device": "cuda:99"}, "device cuda:99"),
+                             ({"options": ["compile", "magic"]}, "option magic"),
+                             ({"backend": "jax"}, "backend jax")):
+            driver = self.worker()
+            reply = driver.ask("hello", **driver.greeting(**target))
+            self.assertEqual((reply["ok"], reply["status"]), (False, "unsupported"))
+            self.assertIn(word, reply["error"])
+            driver.finish()
+
+    def test_half_squares(self):
+        graph = small(4)
+        graph["nodes"][-1].update(op="HalfSumOfSquares", inputs=[graph["logits"]])
+        self.gate(graph)
+
+    def test_mixed_samples(self):
+        """A graph that joins samples is counted on the whole batch."""
+        net = Network("mixed", [4, 6])
+        net.linear("f1", 8)
+        net.unary("Transpose", "turn", [8, 4], perm=[1, 0])
+        net.unary("Softmax", "soft", axis=0)
+        net.unary("Transpose", "back", [4, 8], perm=[1, 0])
+        net.linear("f2", 3)
+        graph = net.graph()
+        self.gate(graph)
+        self.assertEqual(self.start(graph)[2][2]["macs"], 4 * (48 + 24))
+
+    def test_forward_has_no_loss(self):
+        driver, _, (greeting, opened, _) = self.start(small(4), stage="forward")
+        self.assertIn("onednn", greeting["libraries"])
+        self.assertEqual(opened["settings"]["inference_mode"], "True")
+        driver.run(1)
+        self.assertIn("no loss", driver.ask("read", what="loss")["error"])
+
+    def test_fused_before_it_was(self):
+        """torch 1.13's SGD has no such word: a reason, in no stage a TypeError."""
+        old = Environment("pytorch@1.13").python
+        if not old:
+            self.skipTest("not installed: prony framework install pytorch@1.13")
+        for options, supported in (([], True), (["fused"], False)):
+            bundle = Bundle(tempfile.mkdtemp(dir=self.scratch.name), small(4), options=options)
+            driver = Driver([old, WORKER, "--adapter", "pytorch"], stderr=self.log)
+            driver.hello(**bundle.target)
+            reply = driver.must("supports", bundle=bundle.folder)
+            self.assertIs(reply["supported"], supported, reply)
+            self.assertTrue(supported or "option fused, which SGD of torch 1.13" in reply["reason"], reply)
+            driver.close()
+
+    def test_low_precision(self):
+        for precision in ("bf16", "fp16"):
+            for stage in ("forward", "forward-backward"):
+                if self.refusal(small(4), precision=precision, stage=stage):
+                    continue
+                driver, bundle, _ = self.start(small(4), precision=precision, stage=stage)
+                reference = Reference(bundle)
+                driver.run(1, slot=0)
+                reference.step(0)
+                logits = driver.read("logits")
+                self.near(logits, {"logits": reference.logits}, 0.05, "logits")
+                self.assertGreater(distance(logits["logits"][1], reference.logits), 1e-5,
+                                   "this was not computed in %s" % precision)
+                if stage != "forward":  # rounding moves some maxima of the pools elsewhere
+                    self.near(driver.read("gradients"), reference.gradients, 0.3, "gradient")
+                driver.close()
+
+    def test_out_of_memory(self):
+        """The step's activations exceed what the process may still map."""
+        net = Network("wide", [64, 1, 64, 64])
+        net.conv("conv", 128, 3)
+        net.pool("pool", 62, 62)
+        net.flatten("flat")
+        net.linear("fc", 4)
+        driver = self.start(net.graph(), stage="forward", slots=1)[0]
+        # What PyTorch loads and maps at its first step must be there already: where that fails it
+        # does so in ways of its own.
+        driver.run(1, slot=0)
+        with open("/proc/%d/statm" % driver.process.pid) as source:
+            mapped = int(source.read().split()[0]) * resource.getpagesize()
+        resource.prlimit(driver.process.pid, resource.RLIMIT_AS, (mapped + (64 << 20),) * 2)
+        self.assertEqual(driver.ask("run", steps=1, sync="end", slot=0)["status"], "out-of-memory")
+        self.assertEqual(driver.close(), 0)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,54 @@ class RunGatesTest(ProgramTest):
         self.assertEqual(cell["flags"], ["screening", "gate-only"])
         self.assertEqual(self.rows("select count(*) from run"), [(2,)])
 
+    def gated(self, *words, more=()):
+        """{framework: its cell} of LeNet's gates, and the parity line of `show`."""
+        names = ",".join(f"fake+{word}" for word in words)
+        done = self.prony("run", "--gate-only", "-f", names, "-n", "lenet", "-d", "mnist-sample", "-s",
+                          "train", "-b", "8", "--store", self.store, "--format", "json", *more)
+        cells = {cell["framework"].partition("+")[2]: cell for cell in json.loads(done.stdout)["cells"]}
+        shown = self.prony("show", "--store", self.store).stdout
+        return cells, " ".join(shown[shown.index("parity:"):].split())
+
+    def test_equal_maxima(self):
+        """A pool that gives its gradient to each of several equal maxima, as MNIST's border has them: who
+        says so is held to the rest of its work on random pixels, and only that."""
+        said, wrong = "each-maximum=said", "each-maximum=said+lr-scale=1.01"
+        unsaid, claimed = "each-maximum=unsaid", "each-maximum=claimed"
+        forward = "each-maximum=said+wrong-logits"
+        cells, line = self.gated(said, wrong, unsaid, claimed, forward)
+        self.assertEqual({name: cell["status"] for name, cell in cells.items()},
+                         {said: "ok", wrong: "mismatch", unsaid: "mismatch", claimed: "ok", forward: "mismatch"})
+        evidence = {name: cell["parity"]["evidence"].get("equal_maxima") for name, cell in cells.items()}
+        # No rule of gradients explains what is wrong before the first one.
+        self.assertEqual((evidence[unsaid], evidence[claimed], evidence[forward]), (None, None, None))
+        self.assertEqual(evidence[said]["rule"], "each")
+        self.assertEqual(evidence[said]["data"]["tensor"], "conv1.bias")
+        self.assertGreater(evidence[said]["data"]["value"], 0.1)
+        self.assertIn("parity: 1 of 5 checked cells match the reference", line)
+        self.assertIn("; 1 only on random pixels (fake+each-maximum=said): ", line)
+        flags = {name: cell["flags"] for name, cell in cells.items() if cell["status"] == "ok"}
+        self.assertEqual(flags, {said: ["gate-only", "equal-maxima"], claimed: ["gate-only"]})
+        # A verdict that is not reached again keeps it.
+        again, _ = self.gated(said)
+        self.assertEqual(again[said]["flags"], ["gate-only", "equal-maxima"])
+        self.assertTrue(again[said]["parity"]["evidence"]["cached"])
+        page = os.path.join(self.folder, "page.html")
+        self.prony("report", "--store", self.store, "-o", page)
+        with open(page) as source:
+            text = source.read()
+        self.assertIn("same work on random pixels;", text)
+        self.assertIn("ok (gate-only, equal-maxima)", text)
+        # Nor does it get lost where a run was killed behind the gate.
+        with sqlite3.connect(self.store) as base:
+            base.execute("update run set finished_wall_ns = null where id = 2")
+            base.execute("update cell set status = 'pending', flags = '' where run = 2")
+        resumed, _ = self.gated(said, more=["--resume"])
+        self.assertEqual(resumed[said]["flags"], ["gate-only", "equal-maxima"])
+        self.assertEqual(self.rows("select count(*) from run"), [(2,)])
+        # Its reason is that of the pixels that are all different.
+        self.assertNotIn(str(round(evidence[wrong]["data"]["value"], 2)), cells[wrong]["reason"])
+
     def mine(self, accidents):
         count, script = (os.path.join(self.folder, name) for name in ("count", "mine.sh"))
         for path, text in ((count, accidents * "x" + "\n"),

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import unittest
@@ -154,6 +153,13 @@ class RejectedTest(CheckTest):
                 self.rejected(option, "files", check, part)
         self.assert_nothing_stays()
 
+    def test_options_that_the_fake_has_not(self):
+        for option, part in (("crahs", "crash"), ("crash-at=lunch", "crash-at"), ("delay-us=x", "delay-us"),
+                             ("crash=3", "crash"), ("nan-loss=never", "nan-loss"), ("x" * 80, "too long")):
+            with self.subTest(option):
+                failed, = self.failures(self.fake(option, expect=1))
+                self.assertRegex(failed, "^FAILED  shared memory: hello: .*" + part)
+
     def test_every_careless_worker(self):
         self.passes(sys.executable, CARELESS_WORKER, "none")
         for fault, (check, part) in CARELESS.items():
@@ -290,36 +296,6 @@ class CommandTest(CheckTest):
         process.kill()
         process.wait(PATIENCE_S)
         self.assert_nothing_stays()
-
-
-class FrameworkTest(CheckTest):
-    """What is installed on this machine reproduces the reference."""
-
-    def numeric(self, name):
-        """A framework as `prony run` would start it, where it is installed on this machine."""
-        done = subprocess.run(
-            [PRONY, "run", "--dry-run", "--show-command", "-f", name, "-n", "lenet", "-d",
-             "synthetic", "-D", "cpu:1", "-s", "forward", "--format", "table"],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-        words = [line.split() for line in done.stdout.splitlines() if "--adapter" in line]
-        if not words:
-            self.skipTest(" ".join(done.stdout.split())[:300])
-        self.passes("--level", "numeric", "--timeout", "120", "env", *words[0])
-
-    def test_native(self):
-        self.numeric("native")
-
-    def test_onnxruntime(self):
-        self.numeric("onnxruntime")
-
-    def test_openvino(self):
-        self.numeric("openvino")
-
-    def test_mxnet(self):
-        self.numeric("mxnet")
-
-    def test_pytorch(self):
-        self.numeric("pytorch")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,11 @@
 """Real traffic of the workers against docs/schemas/worker-protocol.schema.json, and that schema
 against docs/worker-protocol.md and samples/protocol.h.
 
-$PRONY_WORKER is a C worker that takes --adapter NAME (prony worker, or tests/worker_host).
+$PRONY names the program.
 """
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import sys
@@ -20,7 +19,7 @@ sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
 import json_schema  # noqa: E402
-from c_worker import as_c_writes, end  # noqa: E402
+from prony_program import PRONY  # noqa: E402
 from worker_driver import Bundle, Driver, small  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -72,9 +71,8 @@ def workers():
                              "--adapter", "null"]}
     if shutil.which("perl"):
         found["perl null"] = ["perl", os.path.join(ROOT, "tests", "workers", "null.pl")]
-    if os.environ.get("PRONY_WORKER"):
-        for adapter in ("null", "fake"):
-            found["C " + adapter] = shlex.split(os.environ["PRONY_WORKER"]) + ["--adapter", adapter]
+    for adapter in ("null", "fake"):
+        found["C " + adapter] = [PRONY, "worker", "--adapter", adapter]
     return found
 
 
@@ -87,9 +85,9 @@ class TrafficTest(unittest.TestCase):
         self.addCleanup(self.log.close)
 
     def converse(self, command, stage, shared):
-        bundle = Bundle(tempfile.mkdtemp(dir=self.folder), as_c_writes(small(4)), stage=stage)
+        bundle = Bundle(tempfile.mkdtemp(dir=self.folder), small(4), stage=stage)
         driver = CheckedDriver(command, shared=shared, stderr=self.log)
-        self.addCleanup(end, driver)
+        self.addCleanup(driver.end)
         driver.prepare(bundle)
         driver.run(7, "end")
         driver.run(7, "step", slot=1)
@@ -104,7 +102,6 @@ class TrafficTest(unittest.TestCase):
         self.assertEqual(driver.close(), 0)
 
     def test_every_worker(self):
-        self.assertTrue(os.environ.get("PRONY_WORKER"), "PRONY_WORKER names no C worker")
         for name, command in workers().items():
             for stage in ("forward", "forward-backward", "train"):
                 # The Perl example knows files only.
@@ -118,7 +115,7 @@ class TrafficTest(unittest.TestCase):
                 continue  # an example that trusts its parent
             with self.subTest(worker=name):
                 driver = CheckedDriver(command, stderr=self.log)
-                self.addCleanup(end, driver)
+                self.addCleanup(driver.end)
                 self.assertIs(driver.ask("dance")["ok"], False)
                 self.assertIs(driver.ask("build")["ok"], False)
                 self.assertIs(driver.ask("hello", **dict(driver.greeting(), protocol=9))["ok"], False)

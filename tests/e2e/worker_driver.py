@@ -482,6 +482,19 @@ class Driver(object):
         self.must("close")
         return self.finish()
 
+    def end(self):
+        """Ends the process and gives its descriptors back, whatever state it is in."""
+        self.process.kill()
+        for stream in (self.requests, self.replies):
+            try:
+                stream.close()
+            except OSError:
+                pass  # what was still to be sent has no reader
+        self.process.wait()
+        if self.shared_fd is not None:
+            os.close(self.shared_fd)
+            self.shared_fd = None
+
     def finish(self):
         self.requests.close()
         try:
