@@ -442,7 +442,8 @@ static enum prony_status import_with(struct onnx_model *model, int64_t batch, st
 		list_weights(&im, &model->arena, &model->weights);
 		model->notes = im.notes;
 		model->notes.outputs_left_out = (int)model->graph->n_output - 1;
-		model->notes.by_pytorch = strcmp(model->proto->producer_name, "pytorch") == 0;
+		model->notes.by_pytorch = model->proto->producer_name &&
+					  strcmp(model->proto->producer_name, "pytorch") == 0;
 		model->network = graph;
 		model->numbers = numbers;
 	} else {
