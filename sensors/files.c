@@ -12,6 +12,13 @@ ssize_t file_reread(int fd, char *buffer, size_t bytes)
 	return got;
 }
 
+bool file_opens(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 static int64_t number_at(const char *text)
 {
 	char *end;

@@ -1,20 +1,13 @@
 /* Clock frequencies of the worker's processors, as their frequency driver reports them. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "sensors/files.h"
 #include "sensors/sensor.h"
 
 /* Once a second and only for these processors: some drivers interrupt a processor to read it. */
 #define PERIOD_NS 1000000000
-
-/* A channel: a processor and its file; -1 while the file cannot be opened. */
-struct clock {
-	int cpu, fd;
-};
 
 static int open_cpu(const struct watched *watched, int cpu)
 {
@@ -25,13 +18,9 @@ static int open_cpu(const struct watched *watched, int cpu)
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
-	for (int cpu = 0; cpu < watched->times.count; cpu++) {
-		int fd = watched_owns(watched, cpu) ? open_cpu(watched, cpu) : -1;
-		if (fd < 0)
-			continue;
-		close(fd);
-		return true;
-	}
+	for (int cpu = 0; cpu < watched->times.count; cpu++)
+		if (watched_owns(watched, cpu) && file_opens(open_cpu(watched, cpu)))
+			return true;
 	snprintf(reason, SERIES_REASON_BYTES,
 		 "no frequency control here: a virtual machine, or no driver for it");
 	return false;
@@ -39,41 +28,33 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 
 static void open_all(const struct watched *watched, struct sensor_handle *handle)
 {
-	struct clock *clocks = memory_alloc((size_t)watched->times.count * sizeof *clocks);
-
 	for (int cpu = 0; cpu < watched->times.count; cpu++) {
 		char name[SERIES_WORD_BYTES];
 		if (!watched_owns(watched, cpu))
 			continue;
 		snprintf(name, sizeof name, "cpu%d", cpu);
-		clocks[handle->channel_count] = (struct clock){cpu, open_cpu(watched, cpu)};
 		sensor_add_channel(handle, name);
+		sensor_add_file(handle, open_cpu(watched, cpu));
 	}
-	handle->state = clocks;
 }
 
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
-	struct clock *clocks = handle->state;
-	for (size_t i = 0; i < handle->channel_count; i++) {
-		int64_t khz = file_number(clocks[i].fd);
-		values[i] = khz > 0 ? (double)khz * 1e3 : NAN;
+	size_t i = 0;
+
+	for (int cpu = 0; cpu < CPUS_MAX && i < handle->fd_count; cpu++) {
+		if (!watched_owns(watched, cpu))
+			continue;
+		int *fd = &handle->fds[i];
+		int64_t khz = file_number(*fd);
+		values[i++] = khz > 0 ? (double)khz * 1e3 : NAN;
 		if (khz > 0)
 			continue;
 		/* The processor may be offline; when it returns its file is a new one. */
-		if (clocks[i].fd >= 0)
-			close(clocks[i].fd);
-		clocks[i].fd = open_cpu(watched, clocks[i].cpu);
+		if (*fd >= 0)
+			close(*fd);
+		*fd = open_cpu(watched, cpu);
 	}
-}
-
-static void close_all(struct sensor_handle *handle)
-{
-	struct clock *clocks = handle->state;
-	for (size_t i = 0; i < handle->channel_count; i++)
-		if (clocks[i].fd >= 0)
-			close(clocks[i].fd);
-	free(clocks);
 }
 
 const struct sensor sensor_frequency = {
@@ -85,5 +66,4 @@ const struct sensor sensor_frequency = {
 	.probe = probe,
 	.open = open_all,
 	.sample = sample,
-	.close = close_all,
 };

@@ -13,12 +13,6 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	return false;
 }
 
-static void name_channels(const struct watched *watched, struct sensor_handle *handle)
-{
-	(void)watched;
-	sensor_add_channel(handle, "1min");
-}
-
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	double averages[3];
@@ -33,6 +27,6 @@ const struct sensor sensor_load = {
 	.kind = SERIES_GAUGE,
 	.period_ns = 1000000000,
 	.probe = probe,
-	.open = name_channels,
+	.channels = "1min",
 	.sample = sample,
 };

@@ -12,12 +12,6 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	return false;
 }
 
-static void name_channels(const struct watched *watched, struct sensor_handle *handle)
-{
-	(void)watched;
-	sensor_add_channel(handle, "rss");
-}
-
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	double sum = NAN;
@@ -38,6 +32,6 @@ const struct sensor sensor_memory = {
 	.kind = SERIES_GAUGE,
 	.period_ns = 250000000,
 	.probe = probe,
-	.open = name_channels,
+	.channels = "rss",
 	.sample = sample,
 };

@@ -32,12 +32,6 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	return false;
 }
 
-static void name_channels(const struct watched *watched, struct sensor_handle *handle)
-{
-	(void)watched;
-	sensor_add_channel(handle, "pss");
-}
-
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	(void)handle;
@@ -57,6 +51,6 @@ const struct sensor sensor_memory_pss = {
 	.period_ns = PERIOD_NS,
 	.outside_windows = true,
 	.probe = probe,
-	.open = name_channels,
+	.channels = "pss",
 	.sample = sample,
 };

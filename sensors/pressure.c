@@ -52,45 +52,24 @@ static int open_nearest(const struct watched *watched, const char *resource)
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
-	for (int i = 0; i < RESOURCES; i++) {
-		int fd = open_nearest(watched, resources[i]);
-		if (fd < 0)
-			continue;
-		close(fd);
-		return true;
-	}
+	for (int i = 0; i < RESOURCES; i++)
+		if (file_opens(open_nearest(watched, resources[i])))
+			return true;
 	snprintf(reason, SERIES_REASON_BYTES, "this kernel does not count pressure");
 	return false;
 }
 
 static void open_all(const struct watched *watched, struct sensor_handle *handle)
 {
-	int *fds = memory_alloc(RESOURCES * sizeof *fds);
-
-	for (int i = 0; i < RESOURCES; i++) {
-		sensor_add_channel(handle, resources[i]);
-		fds[i] = open_nearest(watched, resources[i]);
-	}
-	handle->state = fds;
+	for (int i = 0; i < RESOURCES; i++)
+		sensor_add_file(handle, open_nearest(watched, resources[i]));
 }
 
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
-	const int *fds = handle->state;
-
 	(void)watched;
 	for (int i = 0; i < RESOURCES; i++)
-		values[i] = total_ns(fds[i]);
-}
-
-static void close_all(struct sensor_handle *handle)
-{
-	int *fds = handle->state;
-
-	for (int i = 0; i < RESOURCES; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	free(fds);
+		values[i] = total_ns(handle->fds[i]);
 }
 
 const struct sensor sensor_pressure = {
@@ -99,8 +78,8 @@ const struct sensor sensor_pressure = {
 	.rate_unit = "share",
 	.kind = SERIES_COUNTER,
 	.period_ns = 1000000000,
+	.channels = "cpu memory io",
 	.probe = probe,
 	.open = open_all,
 	.sample = sample,
-	.close = close_all,
 };

@@ -10,94 +10,68 @@
 #include "sensors/groups.h"
 #include "sensors/sensor.h"
 
-/* The groups that have a quota, and their counters. */
-struct throttles {
-	size_t count;
-	int processors; /* processors of the worker */
-	struct {
-		int fd;
-		bool version_2;
-	} rows[GROUP_FOLDERS_MAX];
-};
-
 /* Summed over the throttled processors. Version 2 counts us, version 1 ns. */
-static double throttled_ns(int fd, bool version_2)
+static double throttled_ns(int fd)
 {
 	char text[512];
-	int64_t value = file_reread(fd, text, sizeof text) <= 0 ? -1
-			: version_2 ? text_number(text, "throttled_usec")
-				    : text_number(text, "throttled_time");
 
-	return value < 0 ? NAN : (double)value * (version_2 ? 1e3 : 1);
+	if (file_reread(fd, text, sizeof text) <= 0)
+		return NAN;
+	int64_t us = text_number(text, "throttled_usec");
+	int64_t ns = text_number(text, "throttled_time");
+	return us >= 0 ? (double)us * 1e3 : ns >= 0 ? (double)ns : NAN;
 }
 
-/*
- * A group counts only its own throttling, not that of its parents, so read all groups with a quota.
- */
-static void find_throttles(const struct watched *watched, struct throttles *out)
+/* Opens the counters of the groups that have a quota; returns their number. A group counts only its
+ * own throttling, not that of its parents, so read all groups with a quota. */
+static size_t open_counters(const struct watched *watched, int fds[GROUP_FOLDERS_MAX])
 {
 	struct group_folder *groups = memory_alloc(GROUP_FOLDERS_MAX * sizeof *groups);
-	size_t count = group_folders(watched->root_fd, "cpu", groups, GROUP_FOLDERS_MAX);
+	size_t count = group_folders(watched->root_fd, "cpu", groups, GROUP_FOLDERS_MAX), found = 0;
 	char path[GROUP_PATH_BYTES + 32];
 
-	*out = (struct throttles){.processors = watched->cores.count > 0 ? watched->cores.count
-									 : watched->times.online};
 	for (size_t i = 0; i < count; i++) {
 		if (!(group_cpu_quota(watched->root_fd, &groups[i]) > 0))
 			continue;
 		snprintf(path, sizeof path, "%s/cpu.stat", groups[i].path);
-		int fd = process_open_file(watched->root_fd, path);
-		if (fd < 0)
-			continue;
-		out->rows[out->count].fd = fd;
-		out->rows[out->count++].version_2 = groups[i].version_2;
+		fds[found] = process_open_file(watched->root_fd, path);
+		found += fds[found] >= 0;
 	}
 	free(groups);
-}
-
-static void close_throttles(struct throttles *throttles)
-{
-	for (size_t i = 0; i < throttles->count; i++)
-		close(throttles->rows[i].fd);
+	return found;
 }
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
-	struct throttles found;
+	int fds[GROUP_FOLDERS_MAX];
+	size_t count = open_counters(watched, fds);
 
-	find_throttles(watched, &found);
-	close_throttles(&found);
-	if (found.count == 0)
+	for (size_t i = 0; i < count; i++)
+		close(fds[i]);
+	if (count == 0)
 		snprintf(reason, SERIES_REASON_BYTES,
 			 "no control group has a quota of processor time");
-	return found.count > 0;
+	return count > 0;
 }
 
 static void open_all(const struct watched *watched, struct sensor_handle *handle)
 {
-	struct throttles *throttles = memory_alloc(sizeof *throttles);
+	int fds[GROUP_FOLDERS_MAX];
+	size_t count = open_counters(watched, fds);
 
-	find_throttles(watched, throttles);
-	sensor_add_channel(handle, "throttled");
-	handle->state = throttles;
+	for (size_t i = 0; i < count; i++)
+		sensor_add_file(handle, fds[i]);
 }
 
-/* Per processor, so that the rate is a share of their time. */
+/* Per processor of the worker, so that the rate is a share of their time. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
-	const struct throttles *throttles = handle->state;
+	int processors = watched->cores.count > 0 ? watched->cores.count : watched->times.online;
 	double sum = 0;
 
-	(void)watched;
-	for (size_t i = 0; i < throttles->count; i++)
-		sum += throttled_ns(throttles->rows[i].fd, throttles->rows[i].version_2);
-	values[0] = throttles->processors > 0 ? sum / throttles->processors : NAN;
-}
-
-static void close_all(struct sensor_handle *handle)
-{
-	close_throttles(handle->state);
-	free(handle->state);
+	for (size_t i = 0; i < handle->fd_count; i++)
+		sum += throttled_ns(handle->fds[i]);
+	values[0] = processors > 0 ? sum / processors : NAN;
 }
 
 const struct sensor sensor_quota = {
@@ -106,8 +80,8 @@ const struct sensor sensor_quota = {
 	.rate_unit = "share",
 	.kind = SERIES_COUNTER,
 	.period_ns = 1000000000,
+	.channels = "throttled",
 	.probe = probe,
 	.open = open_all,
 	.sample = sample,
-	.close = close_all,
 };

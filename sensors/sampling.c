@@ -246,8 +246,7 @@ static void open_track(const struct watched *watched, struct track *track)
 	track->open = sensor->probe(watched, series->absent);
 	if (!track->open)
 		return;
-	track->handle.channels = memory_alloc(SENSOR_CHANNELS_MAX * sizeof *track->handle.channels);
-	sensor->open(watched, &track->handle);
+	sensor_open(sensor, watched, &track->handle);
 	width = track->handle.channel_count;
 	series->channel_count = width;
 	series->channels =
@@ -274,8 +273,8 @@ static void release(struct sampling *s)
 {
 	for (size_t i = 0; i < sensor_count; i++) {
 		struct track *track = &s->tracks[i];
-		if (track->open && track->sensor->close)
-			track->sensor->close(&track->handle);
+		if (track->open)
+			sensor_close(track->sensor, &track->handle);
 		series_release(&track->series);
 	}
 	series_release(&s->costs);

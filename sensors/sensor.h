@@ -15,13 +15,16 @@ enum { SENSOR_CHANNELS_MAX = CPUS_MAX };
 struct sensor_handle {
 	size_t channel_count;
 	char (*channels)[SERIES_WORD_BYTES]; /* room for SENSOR_CHANNELS_MAX */
-	void *state;			     /* private state made by open */
+	int *fds; /* files added by open, -1: not there; closed with the sensor */
+	size_t fd_count;
+	void *state; /* private state made by open */
 };
 
 /* `probe` says whether the sensor exists here, or why not. `open` is called when probe was true; it
- * names the channels (words without spaces) and creates the state. `sample` writes one value per
- * channel, from the shared readings in `watched` and its own files: NaN when a value cannot be
- * read, never 0. It does not allocate. `close` frees the state; NULL if there is none. */
+ * names the channels (words without spaces) unless they are fixed, adds files and creates the
+ * state; NULL if there is nothing to do. `sample` writes one value per channel, from the shared
+ * readings in `watched` and its own files: NaN when a value cannot be read, never 0. It does not
+ * allocate. `close` frees the state; NULL if there is none. */
 struct sensor {
 	const char *name;      /* "memory" */
 	const char *unit;      /* unit of a value: "bytes", "ns" */
@@ -30,6 +33,7 @@ struct sensor {
 	int64_t period_ns;    /* time between two samples */
 	bool outside_windows; /* sampling would disturb the measurement */
 	bool in_steps;	      /* the counter moves in steps; at marks, wait for a step */
+	const char *channels; /* "in out": the fixed channels; NULL: open names them */
 	bool (*probe)(const struct watched *watched, char reason[SERIES_REASON_BYTES]);
 	void (*open)(const struct watched *watched, struct sensor_handle *handle);
 	void (*sample)(const struct watched *watched, struct sensor_handle *handle, double *values);
@@ -68,12 +72,17 @@ SENSORS(X)
 extern const struct sensor *const sensors[];
 extern const size_t sensor_count;
 
-/* Adds a channel; for `open`. */
-void sensor_add_channel(struct sensor_handle *handle, const char *name);
+/* Opens a sensor whose probe was true, and closes it with all that the handle has. */
+void sensor_open(const struct sensor *sensor, const struct watched *watched,
+		 struct sensor_handle *handle);
+void sensor_close(const struct sensor *sensor, struct sensor_handle *handle);
 
-/* `probe` and `open` for counters over the worker's whole tree from /proc/PID/stat. */
+/* Add a channel, and a file; for `open`. */
+void sensor_add_channel(struct sensor_handle *handle, const char *name);
+void sensor_add_file(struct sensor_handle *handle, int fd);
+
+/* `probe` for counters over the worker's whole tree from /proc/PID/stat. */
 bool sensor_probe_stat(const struct watched *watched, char reason[SERIES_REASON_BYTES]);
-void sensor_add_tree(const struct watched *watched, struct sensor_handle *handle);
 
 /* Adds a channel per processor, "cpu0"...; for `open`. */
 void sensor_add_cpus(const struct watched *watched, struct sensor_handle *handle);

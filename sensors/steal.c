@@ -16,12 +16,6 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	return false;
 }
 
-static void name_channels(const struct watched *watched, struct sensor_handle *handle)
-{
-	(void)watched;
-	sensor_add_channel(handle, "cores");
-}
-
 /* Per processor of the worker, so that the rate is a share of their time. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
@@ -41,6 +35,6 @@ const struct sensor sensor_steal = {
 	.kind = SERIES_COUNTER,
 	.period_ns = 1000000000,
 	.probe = probe,
-	.open = name_channels,
+	.channels = "cores",
 	.sample = sample,
 };

@@ -19,13 +19,6 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	return !*reason;
 }
 
-static void name_channels(const struct watched *watched, struct sensor_handle *handle)
-{
-	(void)watched;
-	sensor_add_channel(handle, "in");
-	sensor_add_channel(handle, "out");
-}
-
 static double pages_nb(const char *text, const char *key)
 {
 	int64_t pages = text_number(text, key);
@@ -51,6 +44,6 @@ const struct sensor sensor_swap = {
 	.kind = SERIES_COUNTER,
 	.period_ns = 1000000000,
 	.probe = probe,
-	.open = name_channels,
+	.channels = "in out",
 	.sample = sample,
 };

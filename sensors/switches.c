@@ -17,13 +17,6 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	return false;
 }
 
-static void name_channels(const struct watched *watched, struct sensor_handle *handle)
-{
-	(void)watched;
-	sensor_add_channel(handle, "voluntary");
-	sensor_add_channel(handle, "involuntary");
-}
-
 /* When a thread ends, its count is lost, so the sum may fall. */
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
@@ -44,6 +37,6 @@ const struct sensor sensor_switches = {
 	.kind = SERIES_COUNTER,
 	.period_ns = PERIOD_NS,
 	.probe = probe,
-	.open = name_channels,
+	.channels = "voluntary involuntary",
 	.sample = sample,
 };

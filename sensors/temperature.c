@@ -3,18 +3,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "sensors/files.h"
 #include "sensors/sensor.h"
-
-struct thermometers {
-	int fds[THERMOMETERS_MAX];
-	size_t count;
-};
 
 /* Drivers whose first input is the package temperature. Without them, thermal zones of the kernel
  * (Arm). */
@@ -54,64 +46,41 @@ size_t temperature_files(int root_fd, char (*out)[THERMOMETER_BYTES], size_t cap
 	return count;
 }
 
-static void find_thermometers(const struct watched *watched, struct thermometers *out)
+static void open_all(const struct watched *watched, struct sensor_handle *handle)
 {
 	char paths[THERMOMETERS_MAX][THERMOMETER_BYTES];
 	size_t count = temperature_files(watched->root_fd, paths, THERMOMETERS_MAX);
 
-	out->count = 0;
 	for (size_t i = 0; i < count; i++) {
+		char name[SERIES_WORD_BYTES];
 		int fd = process_open_file(watched->root_fd, paths[i]);
-		if (fd >= 0)
-			out->fds[out->count++] = fd;
+		if (fd < 0)
+			continue;
+		snprintf(name, sizeof name, "package-%d", (int)handle->fd_count);
+		sensor_add_channel(handle, name);
+		sensor_add_file(handle, fd);
 	}
-}
-
-static void close_thermometers(struct thermometers *thermometers)
-{
-	for (size_t i = 0; i < thermometers->count; i++)
-		close(thermometers->fds[i]);
 }
 
 static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES])
 {
-	struct thermometers found;
+	char paths[THERMOMETERS_MAX][THERMOMETER_BYTES];
+	size_t count = temperature_files(watched->root_fd, paths, THERMOMETERS_MAX);
 
-	find_thermometers(watched, &found);
-	close_thermometers(&found);
-	if (found.count == 0)
-		snprintf(reason, SERIES_REASON_BYTES, "no thermometer of the processor in /sys");
-	return found.count > 0;
-}
-
-static void open_all(const struct watched *watched, struct sensor_handle *handle)
-{
-	struct thermometers *thermometers = memory_alloc(sizeof *thermometers);
-
-	find_thermometers(watched, thermometers);
-	for (size_t i = 0; i < thermometers->count; i++) {
-		char name[SERIES_WORD_BYTES];
-		snprintf(name, sizeof name, "package-%d", (int)i);
-		sensor_add_channel(handle, name);
-	}
-	handle->state = thermometers;
+	for (size_t i = 0; i < count; i++)
+		if (file_opens(process_open_file(watched->root_fd, paths[i])))
+			return true;
+	snprintf(reason, SERIES_REASON_BYTES, "no thermometer of the processor in /sys");
+	return false;
 }
 
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
-	const struct thermometers *thermometers = handle->state;
-
 	(void)watched;
-	for (size_t i = 0; i < thermometers->count; i++) {
-		int64_t millidegrees = file_number(thermometers->fds[i]);
+	for (size_t i = 0; i < handle->fd_count; i++) {
+		int64_t millidegrees = file_number(handle->fds[i]);
 		values[i] = millidegrees > 0 ? (double)millidegrees * 1e-3 : NAN;
 	}
-}
-
-static void close_all(struct sensor_handle *handle)
-{
-	close_thermometers(handle->state);
-	free(handle->state);
 }
 
 const struct sensor sensor_temperature = {
@@ -123,5 +92,4 @@ const struct sensor sensor_temperature = {
 	.probe = probe,
 	.open = open_all,
 	.sample = sample,
-	.close = close_all,
 };

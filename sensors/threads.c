@@ -18,13 +18,6 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	return false;
 }
 
-static void name_channels(const struct watched *watched, struct sensor_handle *handle)
-{
-	(void)watched;
-	sensor_add_channel(handle, "alive");
-	sensor_add_channel(handle, "processors");
-}
-
 static void sample(const struct watched *watched, struct sensor_handle *handle, double *values)
 {
 	struct process_threads threads = {0};
@@ -45,6 +38,6 @@ const struct sensor sensor_threads = {
 	.kind = SERIES_GAUGE,
 	.period_ns = PERIOD_NS,
 	.probe = probe,
-	.open = name_channels,
+	.channels = "alive processors",
 	.sample = sample,
 };

@@ -14,6 +14,6 @@ const struct sensor sensor_worker_cpu = {
 	.kind = SERIES_COUNTER,
 	.period_ns = 250000000,
 	.probe = sensor_probe_stat,
-	.open = sensor_add_tree,
+	.channels = "tree",
 	.sample = sample,
 };

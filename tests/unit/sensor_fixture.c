@@ -109,8 +109,7 @@ void use_begin_on(struct sensor_use *use, const char *root, const struct sensor 
 	assert_true(use->here == !*use->reason);
 	if (!use->here)
 		return;
-	use->handle.channels = memory_alloc(SENSOR_CHANNELS_MAX * sizeof *use->handle.channels);
-	sensor->open(use->watched, &use->handle);
+	sensor_open(sensor, use->watched, &use->handle);
 	sensor->sample(use->watched, &use->handle, use->values);
 }
 
@@ -126,9 +125,8 @@ void use_again(struct sensor_use *use)
 
 void use_end(struct sensor_use *use)
 {
-	if (use->here && use->sensor->close)
-		use->sensor->close(&use->handle);
-	free(use->handle.channels);
+	if (use->here)
+		sensor_close(use->sensor, &use->handle);
 	close(use->watched->root_fd);
 	free(use->watched);
 }
