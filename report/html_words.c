@@ -10,7 +10,7 @@
 #include "report/html_internal.h"
 #include "report/text.h"
 
-enum { PLACES_SHOWN = 3, CANDIDATES_SHOWN = 6, GROUP_BYTES = 512 };
+enum { PLACES_SHOWN = 3, GROUP_BYTES = 512 };
 
 /* Comparisons that share a sentence. */
 struct group {
@@ -88,41 +88,25 @@ static void add_places(const struct summary *summary, const struct group *group,
 	strbuf_puts(out, ".</li>\n");
 }
 
-/* Whether the row could be the first of its comparison, given what is known. */
-static bool may_lead(const struct summary_row *row)
-{
-	return row->comparable && (row->rank > 0 ? row->rank : row->rank_low) == 1;
-}
-
-/* "lenet, batch 32: native has the shortest step (705 us); not proved against openvino (1.04x)" */
+/* "lenet, batch 32: native is fastest by the figures (705 us); openvino may be as fast (1.04x,
+ * 0.96x to 1.13x)" */
 static void add_unproved(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
-	size_t from = summary->first[comparison], to = summary->first[comparison + 1], others = 0;
-	const struct summary_row *leader = NULL;
-	char title[CELL_KEY_BYTES], text[FORMAT_BYTES];
-	for (size_t i = from; i < to; i++) {
-		const struct summary_row *row = &summary->rows[i];
-		if (may_lead(row) && (!leader || row->step.center < leader->step.center))
-			leader = row;
-	}
+	const struct summary_row *leader = summary_leader(summary, comparison);
+	char title[CELL_KEY_BYTES], step[FORMAT_BYTES];
+	struct strbuf rivals;
+	if (!leader)
+		return;
+	strbuf_init(&rivals, 0);
 	summary_comparison_title(&leader->cell->cell, title, sizeof title);
 	html_text("<li>", title, ": <strong>", out);
 	text_html(leader->cell->cell.framework, out);
-	figure_text(FIGURE_STEP, leader, text);
-	strbuf_printf(out, "</strong> has the shortest step (%s), which is not proved against ",
-		      text);
-	for (size_t i = from; i < to; i++) {
-		const struct summary_row *row = &summary->rows[i];
-		if (!may_lead(row) || row == leader || others++ >= CANDIDATES_SHOWN)
-			continue;
-		format_ratio(row->step.center / leader->step.center, text, sizeof text);
-		strbuf_puts(out, others > 1 ? ", " : "");
-		text_html(row->cell->cell.framework, out);
-		strbuf_printf(out, " (%s)", text);
-	}
-	if (others > CANDIDATES_SHOWN)
-		strbuf_printf(out, " and %zu more", others - CANDIDATES_SHOWN);
+	figure_text(FIGURE_STEP, leader, step);
+	strbuf_printf(out, "</strong> is fastest by the figures (%s)", step);
+	summary_rivals(summary, comparison, &rivals);
+	text_html(strbuf_text(&rivals), out);
 	strbuf_puts(out, ".</li>\n");
+	strbuf_release(&rivals);
 }
 
 /* Whether native alone is first. Only then do ranks tell which of the others is the fastest. */

@@ -433,7 +433,7 @@ static void add_below(const struct sweep *sweep, int width, struct strbuf *out)
 
 	add_widths(sweep, width, out);
 	for (size_t k = 0; k < summary_verdict_count; k++)
-		if (summary_verdicts[k] != summary_undecided)
+		if (summary_verdicts[k] != summary_undecided && summary_verdicts[k] != summary_led)
 			add_verdict(sweep, comparisons, summary_verdicts[k], width, out);
 	strbuf_init(&line, 0);
 	strbuf_puts(&line, "?: ");

@@ -9,9 +9,9 @@
 #include "base/memory.h"
 #include "report/figures.h"
 
-/* NAMES_MAX: names listed at most. PROCESSES_MAX: processes proposed at most;
+/* NAMES_MAX, RIVALS_MAX: names listed at most. PROCESSES_MAX: processes proposed at most;
  * DISTURBED_PROCESSES_MAX if other programs caused the spread. */
-enum { NAMES_MAX = 4, PROCESSES_MAX = 1000, DISTURBED_PROCESSES_MAX = 40 };
+enum { NAMES_MAX = 4, RIVALS_MAX = 6, PROCESSES_MAX = 1000, DISTURBED_PROCESSES_MAX = 40 };
 
 /* The native executor with default options is the floor of the comparison. */
 static size_t find_floor(const struct summary_row *rows, size_t count)
@@ -86,6 +86,12 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 		row->processes_to_rank = places[i].needed;
 		row->unsettled = places[i].disturbed;
 		row->disturbed = contenders[i].loss > 0;
+		row->wide = places[i].wide;
+		row->few = places[i].few;
+		row->leads = places[i].lead == i;
+		row->lead_order = places[i].to_lead;
+		contrast_of_rounds(&contenders[places[i].lead].means, &contenders[i].means,
+				   &row->lead);
 		if (floor == comparable)
 			continue;
 		hold_against(&contenders[i], &contenders[floor], places[i].to_floor, row);
@@ -131,11 +137,84 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 	return broken;
 }
 
+const struct summary_row *summary_leader(const struct summary *summary, size_t comparison)
+{
+	const struct summary_row *leader = NULL;
+	size_t comparable = 0;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		comparable += row->comparable;
+		if (row->comparable && row->leads)
+			leader = row;
+	}
+	return leader && leader->rank == 0 && comparable > 1 ? leader : NULL;
+}
+
+/* Whether the interval of a row's ratio to the leader contains 1, or there is none. */
+static bool may_be_as_fast(const struct summary_row *row)
+{
+	return row->lead_order == ORDER_ALIKE ||
+	       (row->lead_order == ORDER_UNKNOWN && !(row->lead.low > 1));
+}
+
+static bool is_unproved(const struct summary_row *row)
+{
+	return row->lead_order == ORDER_UNKNOWN && row->lead.low > 1;
+}
+
+/* Adds "a (1.04x, 0.96x to 1.13x), b (...) and 2 more": the rows of a kind, except the leader. */
+static size_t add_rivals(const struct summary *summary, size_t comparison,
+			 bool (*is_one)(const struct summary_row *row), struct strbuf *out)
+{
+	size_t count = 0;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
+		if (!row->comparable || row->leads || !is_one(row) || count++ >= RIVALS_MAX)
+			continue;
+		format_ratio(row->lead.ratio, ratio, sizeof ratio);
+		strbuf_printf(out, "%s%s (%s", count > 1 ? ", " : "", row->cell->cell.framework,
+			      ratio);
+		format_ratio(row->lead.low, low, sizeof low);
+		format_ratio(row->lead.high, high, sizeof high);
+		if (isfinite(row->lead.low))
+			strbuf_printf(out, ", %s to %s", low, high);
+		strbuf_putc(out, ')');
+	}
+	if (count > RIVALS_MAX)
+		strbuf_printf(out, " and %zu more", count - RIVALS_MAX);
+	return count;
+}
+
+void summary_rivals(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	struct strbuf rivals;
+	strbuf_init(&rivals, 0);
+	if (add_rivals(summary, comparison, may_be_as_fast, &rivals))
+		strbuf_printf(out, "; %s may be as fast", strbuf_text(&rivals));
+	strbuf_clear(&rivals);
+	if (add_rivals(summary, comparison, is_unproved, &rivals))
+		strbuf_printf(out, "; slower by the figures, but not proved: %s",
+			      strbuf_text(&rivals));
+	strbuf_release(&rivals);
+}
+
+bool summary_led(const struct summary *summary, size_t comparison, struct strbuf *out)
+{
+	const struct summary_row *leader = summary_leader(summary, comparison);
+	if (!leader)
+		return false;
+	strbuf_printf(out, "%s is fastest by the figures", leader->cell->cell.framework);
+	summary_rivals(summary, comparison, out);
+	return true;
+}
+
 /* What is needed to rank the frameworks that have no rank. */
 struct remedy {
 	size_t contenders, of, needed;
+	size_t processes;  /* of the unranked framework with the fewest */
 	double process_ns; /* time for one process of each framework, including the ranked ones */
-	bool disturbed;
+	bool disturbed, wide, few; /* as in struct summary_row */
 	bool unknown; /* for at least one of them, the number is unknown or no number is enough */
 };
 
@@ -148,8 +227,11 @@ static void add_remedy(const struct summary *summary, size_t comparison, struct 
 		remedy->process_ns += row->comparable ? replicates_process_ns(row->cell) : 0;
 		if (!row->comparable || row->rank > 0)
 			continue;
-		remedy->contenders++;
+		if (remedy->contenders++ == 0 || row->step.n < remedy->processes)
+			remedy->processes = row->step.n;
 		remedy->disturbed |= row->unsettled;
+		remedy->wide |= row->wide;
+		remedy->few |= row->few;
 		remedy->unknown |= row->processes_to_rank == 0;
 		if (row->processes_to_rank > remedy->needed)
 			remedy->needed = row->processes_to_rank;
@@ -173,16 +255,30 @@ static void name_undecided(const struct summary *summary, size_t comparison,
 	}
 }
 
+/* Says why: only what holds for these rows. */
+static void add_reason(const struct remedy *remedy, struct strbuf *out)
+{
+	if (remedy->disturbed)
+		strbuf_puts(out, ": other programs used the machine, so the order is not proved; "
+				 "close them and run again (prony doctor)");
+	else if (remedy->few && remedy->processes > 0)
+		strbuf_printf(out, ": %zu process%s each %s too few to prove the order%s",
+			      remedy->processes, remedy->processes == 1 ? "" : "es",
+			      remedy->processes == 1 ? "is" : "are",
+			      remedy->wide ? ", and some intervals of their ratios contain 1" : "");
+	else if (remedy->wide)
+		strbuf_puts(out, ": wide intervals of their ratios contain 1");
+	else
+		strbuf_puts(out, ": one of them cannot be told apart from two that differ");
+}
+
 static void add_cost(const struct remedy *remedy, struct strbuf *out)
 {
 	const double minute_ns = 60e9;
 	double minutes = ceil((double)remedy->needed * remedy->process_ns / minute_ns);
 	size_t most = remedy->disturbed ? DISTURBED_PROCESSES_MAX : PROCESSES_MAX;
 	bool known = !remedy->unknown && remedy->needed <= most;
-	strbuf_puts(out, remedy->disturbed
-				 ? ": other programs used the machine, so the order is not proved; "
-				   "close them and run again (prony doctor)"
-				 : ": the intervals of their ratios are too wide to order them");
+	add_reason(remedy, out);
 	if (known)
 		strbuf_printf(
 			out,

@@ -157,8 +157,8 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->to_first_step_ns = replicates_median(cell, "to_first_step_ns");
 	row->rss_peak_bytes = replicates_median(cell, "rss_peak_bytes");
 	row->cores = replicates_median(cell, "window_cpu_cores");
-	row->floor_order = row->undisturbed_order = ORDER_UNKNOWN;
-	row->floor = row->floor_undisturbed = none;
+	row->floor_order = row->undisturbed_order = row->lead_order = ORDER_UNKNOWN;
+	row->floor = row->floor_undisturbed = row->lead = none;
 	row->comparable = cell->status == CELL_OK && gate_passed(cell) && row->step.n > 0;
 	costs_fill(summary->environment, row);
 }

@@ -53,17 +53,22 @@ struct summary_row {
 	struct contrast floor_undisturbed; /* undisturbed step / native's; NaNs without */
 	enum order undisturbed_order;	   /* order relative to native by that ratio; ORDER_UNKNOWN
 					      without */
-	double to_first_step_ns;	   /* median over processes; NaN without */
-	double rss_peak_bytes;		   /* median over processes; NaN without */
-	double cores;	       /* processor time / time; median over processes; NaN without */
-	double flops_per_step; /* 2 x MACs x (3 when training); NaN without */
-	double tokens;	       /* tokens of a sample; NaN if it is not a sequence */
+	struct contrast lead;	 /* step / that of the comparison's leader (below); NaNs without */
+	enum order lead_order;	 /* order relative to the leader */
+	double to_first_step_ns; /* median over processes; NaN without */
+	double rss_peak_bytes;	 /* median over processes; NaN without */
+	double cores;		 /* processor time / time; median over processes; NaN without */
+	double flops_per_step;	 /* 2 x MACs x (3 when training); NaN without */
+	double tokens;		 /* tokens of a sample; NaN if it is not a sequence */
 	struct summary_costs costs;
 	struct disturbances disturbances;
 	size_t comparison; /* number of its comparison, from 0 */
 	bool disturbed;	   /* processes that count in it, or in its floor, were disturbed */
-	bool unsettled;	   /* for that reason its order relative to another row is unknown */
-	bool comparable;   /* the cell is ok, its gate passed, and it has a step time */
+	/* Why its order relative to another row is unknown: for that reason; the interval of the
+	 * ratio contains 1; it excludes 1, but the processes are too few to prove it. */
+	bool unsettled, wide, few;
+	bool leads; /* the row with the least step among those that none is proved faster than */
+	bool comparable; /* the cell is ok, its gate passed, and it has a step time */
 	int rank; /* 1 = fastest of its comparison; 0 = no rank: it is not comparable, or its order
 		     relative to another row is unknown */
 	int rank_low, rank_high;  /* the possible ranks; 0 if not comparable */
@@ -121,8 +126,19 @@ bool summary_floor_broken(const struct summary *summary, size_t comparison, stru
 /* Adds the meaning of the signs that occur in the tables. */
 void summary_legend(const struct summary *summary, struct strbuf *out);
 
-/* Adds which contenders of the comparison have no rank, and what would be needed, without a line
- * feed. False, and nothing added, if all have one. */
+/* Returns the row that leads a comparison without being proved the fastest (alone or shared); NULL
+ * if the first rank is settled, or a single row is comparable. */
+const struct summary_row *summary_leader(const struct summary *summary, size_t comparison);
+
+/* Adds what is not proved slower than that leader: "openvino may be as fast (1.04x, 0.96 to 1.13);
+ * slower by the figures, but not proved: mxnet (7.13x, 4.94 to 10.3)". */
+void summary_rivals(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* Adds both as a sentence without a line feed; false, and nothing added, without such a leader. */
+bool summary_led(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* Adds which contenders of the comparison have no rank, why, and what would be needed, without a
+ * line feed. False, and nothing added, if all have one. */
 bool summary_undecided(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* The same over several comparisons of a sweep. */

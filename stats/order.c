@@ -255,7 +255,19 @@ static void raise_needed(struct place *place, size_t needed)
 		place->needed = needed;
 }
 
-/* Records how many processes would settle the undecided pairs. */
+/* Records why a pair of this contender is undecided. */
+static void note_reason(const struct contrast *contrast, enum order order, bool disturbed,
+			struct place *place)
+{
+	bool unknown = order == ORDER_UNKNOWN && !disturbed;
+	bool excludes_1 = contrast->low > 1 || contrast->high < 1;
+
+	place->disturbed |= disturbed;
+	place->few |= unknown && excludes_1;
+	place->wide |= unknown && !excludes_1;
+}
+
+/* Records how many processes would settle the undecided pairs, and why they are undecided. */
 static void note_needed(const struct contender *contenders, const struct pairs *pairs,
 			struct place *places)
 {
@@ -270,11 +282,21 @@ static void note_needed(const struct contender *contenders, const struct pairs *
 			if (!open)
 				continue;
 			size_t needed = needed_by(contrast, order, disturbed);
-			places[i].disturbed |= disturbed;
-			places[k].disturbed |= disturbed;
+			note_reason(contrast, order, disturbed, &places[i]);
+			note_reason(contrast, order, disturbed, &places[k]);
 			raise_needed(&places[i], needed);
 			raise_needed(&places[k], needed);
 		}
+}
+
+/* Finds the first contender that no other is proved faster than. (Orders of paired rounds may form
+ * a circle; then it is the first one.) */
+static size_t find_lead(const struct place *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (places[i].low == 1)
+			return i;
+	return 0;
 }
 
 void order_places(const struct contender *contenders, size_t count, size_t floor, struct place *out)
@@ -291,7 +313,10 @@ void order_places(const struct contender *contenders, size_t count, size_t floor
 			out[i].high -= row[k] == ORDER_FASTER;
 		}
 	}
+	size_t lead = find_lead(out, count);
 	for (size_t i = 0; i < count; i++) {
+		out[i].lead = lead;
+		out[i].to_lead = pairs.orders[i * count + lead];
 		if (!is_clear(&pairs, out, i))
 			continue;
 		out[i].rank = out[i].low;

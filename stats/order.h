@@ -71,11 +71,16 @@ struct place {
 	int rank, low, high; /* rank; 0 when the order to another contender is unknown */
 	bool tied;	     /* shared with others */
 	bool disturbed;	     /* an order is unknown because one of the two was disturbed */
-	bool unknown;	     /* no number of processes is known that would settle it */
+	bool wide;	     /* an order is unknown because the interval of the ratio contains 1 */
+	bool few; /* an order is unknown although the interval excludes 1: that many processes do
+		     not prove it at the error rate of ranks */
+	bool unknown;  /* no number of processes is known that would settle it */
 	size_t needed; /* processes of each that would settle it (undisturbed ones if disturbed), if
 			  ratios and spreads stayed the same; 0: unknown, or nothing to settle */
 	enum order
-		to_floor; /* its order relative to contender `floor`; ORDER_UNKNOWN without one */
+		to_floor;   /* its order relative to contender `floor`; ORDER_UNKNOWN without one */
+	size_t lead;	    /* the first contender that no other is proved faster than */
+	enum order to_lead; /* its order relative to that one */
 };
 
 /* Places of contenders, which may be in any order. Pairwise results are corrected for their number.

@@ -86,6 +86,63 @@ class Results(unittest.TestCase):
         self.fill(store, 0)
         return store
 
+    def widen(self, steps_us, foreign_share=None):
+        """Gives the forward cells of run 1 three processes with these steps."""
+        base = sqlite3.connect(self.store)
+        of_cell = "cell = (SELECT id FROM cell WHERE run = 1 AND stage = 'forward' AND framework = ?)"
+        for framework, steps in steps_us.items():
+            base.execute(f"DELETE FROM process WHERE replicate >= 3 AND {of_cell}", (framework,))
+            for replicate, step in enumerate(steps):
+                base.execute(f"UPDATE process SET step_mean_ns = ?, foreign_share = ? WHERE replicate = ? AND {of_cell}",
+                             (step * 1e3, foreign_share, replicate, framework))
+        if foreign_share:
+            base.execute("UPDATE cell SET flags = 'disturbed' WHERE run = 1 AND stage = 'forward' AND status = 'ok'")
+        base.commit()
+        base.close()
+
+    def everywhere(self):
+        """Table, Markdown and page, with spaces for line feeds."""
+        page = os.path.join(self.folder, "page.html")
+        self.prony("report", "1", "-o", page)
+        with open(page, encoding="utf-8") as stream:
+            texts = [self.prony("show", "1")[0], self.prony("export", "1", "--format", "md")[0], stream.read()]
+        return [re.sub(r"\s+", " ", text) for text in texts]
+
+    def test_wide_intervals_say_what_is_true(self):
+        """With three processes neither 9.83x (3.37 to 28.7) nor 1.04x (0.862 to 1.26) is proved; only the latter may be 1."""
+        steps = {"native": (705, 706, 704), "onnxruntime": (690, 800, 716), "mxnet": (4700, 6430, 11000),
+                 "pytorch": (900000, 900100, 900200)}
+        self.widen(steps)
+        told = ("; onnxruntime (1.04x, 0.862x to 1.26x) may be as fast; "
+                "slower by the figures, but not proved: mxnet (9.83x, 3.37x to 28.7x)")
+        few = "3 processes each are too few to prove the order, and some intervals of their ratios contain 1; about "
+        table, markdown, page = self.everywhere()
+        for text in (table, markdown):
+            self.assertIn("native is fastest by the figures" + told, text)
+            self.assertIn("no rank for native, onnxruntime, mxnet: " + few, text)
+            self.assertIn("?9.83x", text)
+            self.assertIn("?: order to native not proved", text)
+        self.assertIn("<strong>native</strong> is fastest by the figures (705.0 us)" + told, page)
+        self.assertIn(few, page)
+        # Without the one that may be as fast.
+        self.widen({**steps, "onnxruntime": (800000, 800100, 800200)})
+        for text in self.everywhere():
+            self.assertIn("; slower by the figures, but not proved: mxnet (9.83x", text)
+            self.assertIn("no rank for native, mxnet: 3 processes each are too few to prove the order; about", text)
+            self.assertNotIn("may be as fast", text)
+            self.assertNotIn("~", text.partition("forward")[2].partition("machine")[0])
+        # Without the one that differs.
+        self.widen({**steps, "onnxruntime": (600, 900, 728), "mxnet": (800000, 800100, 800200)})
+        for text in self.everywhere():
+            self.assertRegex(text, r"; onnxruntime \(1.04x, 0.\d+x to 1.\d+x\) may be as fast")
+            self.assertIn("no rank for native, onnxruntime: wide intervals of their ratios contain 1; about", text)
+            self.assertNotIn("too few", text.replace("are too few to prove the order, and where other programs", ""))
+        # A busy machine.
+        self.widen(steps, foreign_share=0.9)
+        for text in self.everywhere():
+            self.assertIn(": other programs used the machine, so the order is not proved; close them", text)
+            self.assertIn("slower by the figures, but not proved: mxnet (9.83x, 3.37x to 28.7x)", text)
+
     def test_exports(self):
         for words, name in ((("--layout", "ms"), "ms.csv"), (("--format", "ms"), "ms.csv"),
                             (("--format", "ms", "--layout", "ms"), "ms.csv"), ((), "long.csv"),

@@ -177,12 +177,17 @@ static void expect_places(const struct contender *contenders, const struct place
 		if (found[i].rank != expected[i].rank || found[i].low != expected[i].low ||
 		    found[i].high != expected[i].high || found[i].tied != expected[i].tied ||
 		    found[i].disturbed != expected[i].disturbed ||
+		    found[i].wide != expected[i].wide || found[i].few != expected[i].few ||
+		    found[i].lead != expected[i].lead || found[i].to_lead != expected[i].to_lead ||
 		    found[i].unknown != expected[i].unknown ||
 		    found[i].to_floor != expected[i].to_floor ||
 		    (found[i].needed > 0) != (expected[i].needed > 0))
-			fail_msg("place %zu: %d, %d to %d, tied %d, needed %zu, %s", i,
-				 found[i].rank, found[i].low, found[i].high, found[i].tied,
-				 found[i].needed, order_word(found[i].to_floor));
+			fail_msg("place %zu: %d, %d to %d, tied %d, wide %d, few %d, needed %zu, "
+				 "%s; %s to %zu",
+				 i, found[i].rank, found[i].low, found[i].high, found[i].tied,
+				 found[i].wide, found[i].few, found[i].needed,
+				 order_word(found[i].to_floor), order_word(found[i].to_lead),
+				 found[i].lead);
 }
 
 static void places_say_what_is_known(void **state)
@@ -200,33 +205,37 @@ static void places_say_what_is_known(void **state)
 	far.loss = log(2);
 	/* Two that are alike, one of unknown order, and one that is slower than all of them. */
 	const struct contender first[] = {settled, alike, noisy, last};
-	const struct place places[] = {{0, 1, 3, false, false, false, 1, ORDER_ALIKE},
-				       {0, 1, 3, false, false, false, 1, ORDER_ALIKE},
-				       {0, 1, 3, false, false, false, 1, ORDER_UNKNOWN},
-				       {4, 4, 4, false, false, false, 0, ORDER_SLOWER}};
+	const struct place places[] = {
+		{0, 1, 3, false, false, true, false, false, 1, ORDER_ALIKE, 0, ORDER_ALIKE},
+		{0, 1, 3, false, false, true, false, false, 1, ORDER_ALIKE, 0, ORDER_ALIKE},
+		{0, 1, 3, false, false, true, false, false, 1, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
+		{4, 4, 4, false, false, false, false, false, 0, ORDER_SLOWER, 0, ORDER_SLOWER}};
 	expect_places(first, places);
 	const struct contender quiet[] = {settled, alike, last, last};
-	const struct place ranked[] = {{1, 1, 1, true, false, false, 0, ORDER_ALIKE},
-				       {1, 1, 1, true, false, false, 0, ORDER_ALIKE},
-				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER},
-				       {3, 3, 3, true, false, false, 0, ORDER_SLOWER}};
+	const struct place ranked[] = {
+		{1, 1, 1, true, false, false, false, false, 0, ORDER_ALIKE, 0, ORDER_ALIKE},
+		{1, 1, 1, true, false, false, false, false, 0, ORDER_ALIKE, 0, ORDER_ALIKE},
+		{3, 3, 3, true, false, false, false, false, 0, ORDER_SLOWER, 0, ORDER_SLOWER},
+		{3, 3, 3, true, false, false, false, false, 0, ORDER_SLOWER, 0, ORDER_SLOWER}};
 	expect_places(quiet, ranked);
 	/* Under load, a step of five times the length is still slower, but no two are known to be
 	 * alike. The table gives the number of undisturbed processes that would decide. */
 	const struct contender loaded[] = {settled, disturbed, far, far};
-	const struct place known[] = {{0, 1, 2, false, true, false, 3, ORDER_ALIKE},
-				      {0, 1, 2, false, true, false, 3, ORDER_UNKNOWN},
-				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER},
-				      {0, 3, 4, false, true, false, 3, ORDER_SLOWER}};
+	const struct place known[] = {
+		{0, 1, 2, false, true, false, false, false, 3, ORDER_ALIKE, 0, ORDER_ALIKE},
+		{0, 1, 2, false, true, false, false, false, 3, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
+		{0, 3, 4, false, true, false, false, false, 3, ORDER_SLOWER, 0, ORDER_SLOWER},
+		{0, 3, 4, false, true, false, false, false, 3, ORDER_SLOWER, 0, ORDER_SLOWER}};
 	expect_places(loaded, known);
 	/* For a contender with arbitrary step times no number of processes suffices. The same holds
 	 * for those that get no place because of it, even if they also lack something else. */
 	const double any[] = {100, 1e8, 1e-4, 1e5, 0.1};
 	const struct contender hopeless[] = {settled, noisy, {.means = means_of(any, 5)}, last};
-	const struct place never[] = {{0, 1, 3, false, false, true, 0, ORDER_ALIKE},
-				      {0, 1, 3, false, false, true, 0, ORDER_UNKNOWN},
-				      {0, 1, 4, false, false, true, 0, ORDER_UNKNOWN},
-				      {0, 3, 4, false, false, false, 1, ORDER_SLOWER}};
+	const struct place never[] = {
+		{0, 1, 3, false, false, true, false, true, 0, ORDER_ALIKE, 0, ORDER_ALIKE},
+		{0, 1, 3, false, false, true, false, true, 0, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
+		{0, 1, 4, false, false, true, false, true, 0, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
+		{0, 3, 4, false, false, true, false, false, 1, ORDER_SLOWER, 0, ORDER_SLOWER}};
 	expect_places(hopeless, never);
 	/* If only the slow ones were disturbed, and others took three quarters of their time, that
 	 * may explain the whole difference. If only the fast ones were disturbed, it cannot. */
@@ -238,6 +247,24 @@ static void places_say_what_is_known(void **state)
 	assert_true(found[0].rank == 0 && found[1].rank == 0 && found[0].disturbed);
 	order_places((const struct contender[]){won, last}, 2, 0, found);
 	assert_true(found[0].rank == 1 && found[1].rank == 2 && !found[0].disturbed);
+}
+
+/* Three processes whose interval excludes 1 do not prove an order of so wide an interval. */
+static void too_few_is_not_too_wide(void **state)
+{
+	const double slow[] = {4700, 6430, 12000}, fast[] = {705, 706, 704};
+	const struct contender two[] = {{.means = means_of(slow, 3)}, {.means = means_of(fast, 3)}};
+	struct contrast contrast;
+	struct place found[2];
+
+	(void)state;
+	contrast_of_rounds(&two[1].means, &two[0].means, &contrast);
+	assert_true(contrast.low > 3);
+	order_places(two, 2, 0, found);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(found[i].rank == 0 && found[i].few && !found[i].wide);
+		assert_int_equal(found[i].to_lead, i == 0 ? ORDER_ALIKE : ORDER_UNKNOWN);
+	}
 }
 
 /* Two contenders differ by 1 % and both are alike to a third: none of the three has a place. */
@@ -383,6 +410,7 @@ int main(void)
 		cmocka_unit_test(margins_are_what_was_taken),
 		cmocka_unit_test(processes_are_counted),
 		cmocka_unit_test(places_say_what_is_known),
+		cmocka_unit_test(too_few_is_not_too_wide),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
