@@ -1,8 +1,8 @@
-"""ONNX models as bytes, with nothing but the standard library: the messages of onnx.proto3 by their field
-numbers (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3)."""
+"""Protobuf messages and ONNX models as bytes, with nothing but the standard library: the messages of
+onnx.proto3 by their field numbers (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3)."""
 import struct
 
-FLOAT, INT64 = 1, 7
+FLOAT, INT64, STRING, BOOL = 1, 7, 8, 9
 
 
 def varint(number):
@@ -15,47 +15,50 @@ def varint(number):
     return bytes(out)
 
 
-def integer(field, number):
-    return varint(field << 3) + varint(number)
+def field(place, value):
+    """A field of a message: a number, bytes or a text."""
+    if isinstance(value, int):
+        return varint(place << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(place << 3 | 2) + varint(len(value)) + value
 
 
-def message(field, *parts):
-    data = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
-    return varint(field << 3 | 2) + varint(len(data)) + data
+def fields(place, values):
+    return b"".join(field(place, value) for value in values)
 
 
 def attribute(name, value):
-    """Of the kinds that the generator needs: an integer, a real, a list of integers."""
+    """An integer, a real, a list of integers, or a graph (bytes)."""
     if isinstance(value, float):
-        return message(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + integer(20, 1)
+        return field(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1)
     if isinstance(value, int):
-        return message(1, name) + integer(3, value) + integer(20, 2)
-    return message(1, name) + b"".join(integer(8, each) for each in value) + integer(20, 7)
+        return field(1, name) + field(3, value) + field(20, 2)
+    if isinstance(value, bytes):
+        return field(1, name) + field(6, value) + field(20, 5)
+    return field(1, name) + fields(8, value) + field(20, 7)
 
 
-def node(operator, inputs, output, **attributes):
-    """A node of one output, which has its name."""
-    return b"".join([*(message(1, each) for each in inputs), message(2, output), message(3, output),
-                     message(4, operator),
-                     *(message(5, attribute(*each)) for each in attributes.items())])
+def node(operator, inputs, outputs, **attributes):
+    """A node, named after its first output."""
+    return fields(1, inputs) + fields(2, outputs) + field(3, outputs[0]) + field(4, operator) + fields(
+        5, (attribute(*each) for each in attributes.items()))
 
 
 def tensor(name, shape, values, kind=FLOAT):
     data = struct.pack("<%d%s" % (len(values), "f" if kind == FLOAT else "q"), *values)
-    return b"".join(integer(1, each) for each in shape) + integer(2, kind) + message(8, name) \
-        + message(9, data)
+    return fields(1, shape) + field(2, kind) + field(8, name) + field(9, data)
 
 
-def value_info(name, shape):
-    """Dimensions are numbers, or the names of those that are open."""
-    dims = b"".join(message(1, integer(1, each) if isinstance(each, int) else message(2, each))
-                    for each in shape)
-    return message(1, name) + message(2, message(1, integer(1, FLOAT), message(2, dims)))
+def value_info(name, shape, kind=FLOAT):
+    """Dimensions are numbers, or the names of those that are open, "" where they have none."""
+    dims = fields(1, (field(1, each) if isinstance(each, int) else field(2, each) if each else b"" for each in shape))
+    return field(1, name) + field(2, field(1, field(1, kind) + field(2, dims)))
+
+
+def graph(nodes, tensors, inputs, outputs):
+    return (fields(1, nodes) + field(2, "g") + fields(5, tensors) + fields(11, inputs) + fields(12, outputs))
 
 
 def model(nodes, tensors, inputs, outputs, opset=17):
-    graph = b"".join([*(message(1, each) for each in nodes), message(2, "random"),
-                      *(message(5, each) for each in tensors),
-                      *(message(11, each) for each in inputs),
-                      *(message(12, each) for each in outputs)])
-    return integer(1, 8) + message(7, graph) + message(8, message(1, ""), integer(2, opset))
+    return field(1, 8 if opset < 21 else 10) + field(7, graph(nodes, tensors, inputs, outputs)) + field(
+        8, field(1, "") + field(2, opset))

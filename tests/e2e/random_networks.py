@@ -33,7 +33,7 @@ class Network:
         """A node on the current value and `more`; its result is the current one then."""
         self.count += 1
         output = "v%d" % self.count
-        self.nodes.append(node(operator, [self.name, *more], output, **attributes))
+        self.nodes.append(node(operator, [self.name, *more], [output], **attributes))
         self.operators.append(operator)
         self.name, self.shape = output, shape or self.shape
 

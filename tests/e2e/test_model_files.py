@@ -6,105 +6,46 @@ inputs, one of them of integers, whose batch and length are open; one of them is
 """
 import json
 import os
-import struct
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
+from onnx_bytes import BOOL, INT64, STRING, graph, model, node, tensor, value_info  # noqa: E402
 from prony_program import ProgramTest  # noqa: E402
 
 USAGE = 64
-FLOAT, INT64, STRING, BOOL = 1, 7, 8, 9
 
 
-def varint(number):
-    """Protobuf's number."""
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
-def field(number, value):
-    """A field of a message: a number, or bytes, or a text."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    if isinstance(value, str):
-        value = value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def port(name, element, dims):
-    shape = b"".join(field(1, field(1, dim) if isinstance(dim, int) else field(2, dim) if dim else b"")
-                     for dim in dims)
-    return field(1, name) + field(2, field(1, field(1, element) + field(2, shape)))
-
-
-def node(operator, inputs, outputs, *attributes):
-    return (b"".join(field(1, name) for name in inputs) + b"".join(field(2, name) for name in outputs)
-            + field(4, operator) + b"".join(field(5, attribute) for attribute in attributes))
-
-
-def tensor(name, dims, numbers, element=FLOAT):
-    letter = {FLOAT: "f", INT64: "q"}[element]
-    return (b"".join(field(1, dim) for dim in dims) + field(2, element) + field(8, name)
-            + field(9, struct.pack(f"<{len(numbers)}{letter}", *numbers)))
-
-
-def number(name, value):
-    return field(1, name) + field(3, value) + field(20, 2)
-
-
-def subgraph(name, *parts):
-    return field(1, name) + field(6, graph(*parts)) + field(20, 5)
-
-
-def graph(inputs, outputs, nodes, initializers=()):
-    return (b"".join(field(1, item) for item in nodes) + field(2, "g")
-            + b"".join(field(5, item) for item in initializers)
-            + b"".join(field(11, item) for item in inputs)
-            + b"".join(field(12, item) for item in outputs))
-
-
-def model(*parts, opset=17):
-    return field(1, 8 if opset < 21 else 10) + field(7, graph(*parts)) + field(8, field(2, opset))
-
-
-def lookup(element=INT64):
+def lookup(kind=INT64):
     """Rows of a table by the integers `rows`, added to `x`, and their sum over the open length."""
-    return model([port("rows", element, ["n", "length"]), port("x", FLOAT, ["n", "", 4])],
-                 [port("y", FLOAT, ["n", "length", 4]), port("last", INT64, ["n", 4])],
-                 [node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["y"]),
-                  node("ReduceMax", ["y"], ["m"], field(1, "axes") + field(8, 1) + field(20, 7),
-                       number("keepdims", 0)),
-                  node("Cast", ["m"], ["last"], number("to", INT64))],
-                 [tensor("table", [10, 4], [0.37 * i for i in range(40)])])
+    return model([node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["y"]),
+                  node("ReduceMax", ["y"], ["m"], axes=[1], keepdims=0),
+                  node("Cast", ["m"], ["last"], to=INT64)],
+                 [tensor("table", [10, 4], [0.37 * i for i in range(40)])],
+                 [value_info("rows", ["n", "length"], kind), value_info("x", ["n", "", 4])],
+                 [value_info("y", ["n", "length", 4]), value_info("last", ["n", 4], INT64)])
 
 
 def control():
     """The rows' sum decides whether their table's values and `x` are doubled or negated (If); then
     three times half of what there is and `x` (Loop, which reads `x` from outside)."""
     some = ["n", "length", 4]
-    body = subgraph("body", [port("i", INT64, []), port("on", BOOL, []), port("v", FLOAT, some)],
-                    [port("still", BOOL, []), port("w", FLOAT, some)],
-                    [node("Identity", ["on"], ["still"]), node("Mul", ["v", "half"], ["h"]),
-                     node("Add", ["h", "x"], ["w"])])
-    return model([port("rows", INT64, ["n", "length"]), port("x", FLOAT, ["n", "length", 4])],
-                 [port("y", FLOAT, some), port("sum", INT64, [])],
-                 [node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["s"]),
-                  node("ReduceSum", ["rows"], ["sum"], number("keepdims", 0)),
-                  node("Greater", ["sum", "limit"], ["large"]),
+    body = graph([node("Identity", ["on"], ["still"]), node("Mul", ["v", "half"], ["h"]),
+                  node("Add", ["h", "x"], ["w"])], [],
+                 [value_info("i", [], INT64), value_info("on", [], BOOL), value_info("v", some)],
+                 [value_info("still", [], BOOL), value_info("w", some)])
+    return model([node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["s"]),
+                  node("ReduceSum", ["rows"], ["sum"], keepdims=0), node("Greater", ["sum", "limit"], ["large"]),
                   node("If", ["large"], ["chosen"],
-                       subgraph("then_branch", [], [port("a", FLOAT, some)],
-                                [node("Add", ["s", "s"], ["a"])]),
-                       subgraph("else_branch", [], [port("b", FLOAT, some)],
-                                [node("Neg", ["s"], ["b"])])),
-                  node("Loop", ["trips", "", "chosen"], ["y"], body)],
+                       then_branch=graph([node("Add", ["s", "s"], ["a"])], [], [], [value_info("a", some)]),
+                       else_branch=graph([node("Neg", ["s"], ["b"])], [], [], [value_info("b", some)])),
+                  node("Loop", ["trips", "", "chosen"], ["y"], body=body)],
                  [tensor("table", [10, 4], [0.37 * i for i in range(40)]), tensor("half", [], [0.5]),
-                  tensor("trips", [], [3], INT64), tensor("limit", [], [45], INT64)], opset=21)
+                  tensor("trips", [], [3], INT64), tensor("limit", [], [45], INT64)],
+                 [value_info("rows", ["n", "length"], INT64), value_info("x", some)],
+                 [value_info("y", some), value_info("sum", [], INT64)], opset=21)
 
 
 class FileTest(ProgramTest):

@@ -14,23 +14,9 @@ import counted  # noqa: E402
 import xplane  # noqa: E402
 from adapters import traced_layers  # noqa: E402
 from errors import WorkerError  # noqa: E402
+from onnx_bytes import field, varint  # noqa: E402
 
 NAMES = ("conv1", "bn1", "relu1")
-
-
-def number(value):
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out + bytes([value]))
-
-
-def field(place, value):
-    if isinstance(value, int):
-        return number(place << 3) + number(value)
-    value = value.encode() if isinstance(value, str) else value
-    return number(place << 3 | 2) + number(len(value)) + value
 
 
 class Plane(object):
@@ -65,7 +51,7 @@ class Plane(object):
 
 
 def instruction(name, opcode, at, made="", operands=(), called=(), parameter=0):
-    packed = b"".join(number(operand) for operand in operands)
+    packed = b"".join(varint(operand) for operand in operands)
     return field(2, field(1, name) + field(2, opcode) + field(7, field(2, made)) + field(9, parameter)
                  + field(35, at) + field(36, packed) + b"".join(field(38, other) for other in called))
 
