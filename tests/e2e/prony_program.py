@@ -38,6 +38,17 @@ def timed(check, tries=3):
     return tried
 
 
+def write_cifar10_sample(folder):
+    """CIFAR-10's files with black pictures, enough for cifar10-sample; path of the evaluation file."""
+    os.makedirs(folder)
+    for name, count in (("data_batch_1.bin", 10000), ("test_batch.bin", 2000)):
+        with open(os.path.join(folder, name), "wb") as stream:
+            stream.writelines(bytes([i % 10]) + bytes(3072) for i in range(count))
+    with open(os.path.join(folder, "batches.meta.txt"), "w", encoding="ascii") as stream:
+        stream.write("".join(f"name{i}\n" for i in range(10)))
+    return os.path.join(folder, "test_batch.bin")
+
+
 def marked_processes(mark):
     """pid -> command line of the living processes that carry the mark."""
     found = {}

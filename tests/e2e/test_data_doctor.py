@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest, write_cifar10_sample  # noqa: E402
 
 USAGE, BAD_INPUT, STORAGE, MISSING = 64, 65, 74, 1
 IMAGES, LABELS = "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"
@@ -115,21 +115,8 @@ class DataTest(ProgramTest):
         for word in (os.path.join(self.data, "mnist"), "prony data fetch mnist", "mnist-sample"):
             self.assertIn(word, message(done))
 
-    def cifar10(self):
-        """A sample of random pixels under the whole's name; returns its evaluation file."""
-        folder = os.path.join(self.data, "cifar10")
-        os.mkdir(folder)
-        pixels = os.urandom(3072 * 16)
-        images = [pixels[i * 3072:(i + 1) * 3072] for i in range(16)]
-        for name, count in (("data_batch_1.bin", 10000), ("test_batch.bin", 2000)):
-            with open(os.path.join(folder, name), "wb") as stream:
-                stream.writelines(bytes([i % 10]) + images[i % 16] for i in range(count))
-        with open(os.path.join(folder, "batches.meta.txt"), "w", encoding="ascii") as stream:
-            stream.write("".join(f"name{i}\n" for i in range(10)))
-        return os.path.join(folder, "test_batch.bin")
-
     def test_cifar10(self):
-        path = self.cifar10()
+        write_cifar10_sample(os.path.join(self.data, "cifar10"))
         rows = {row["name"]: row for row in self.json("data", "list", "--data", self.data)}
         self.assertEqual(rows["cifar10"]["state"], "missing")
         self.assertEqual(rows["cifar10-sample"]["classes"]["names"],
@@ -143,17 +130,6 @@ class DataTest(ProgramTest):
         self.assertIn("cifar10 is not here: cifar10-sample is used", done.stdout + done.stderr)
         self.assertEqual(self.rows("select distinct dataset, status from cell"),
                          [("cifar10-sample", "ok")])
-        with open(path, "r+b") as stream:
-            stream.seek(3073 * 3)
-            stream.write(b"\x0a")
-        done = self.prony("data", "verify", path, expect=BAD_INPUT)
-        for word in (path, "offset 9219", "label 10", "10 classes"):
-            self.assertIn(word, message(done))
-        with open(path, "r+b") as stream:
-            stream.truncate(3073 * 3 + 5)
-        done = self.prony("data", "verify", path, expect=BAD_INPUT)
-        for word in (path, "offset 9219", "truncated", "5 bytes"):
-            self.assertIn(word, message(done))
 
     def test_pictures(self):
         corpus = os.path.join(os.environ["PRONY_SOURCE"], "tests", "fuzz", "corpus", "image")

@@ -172,11 +172,9 @@ class ForeignWorkerTest(OwnFrameworkTest):
                          ("mine", None, "ready", None, "named"))
         self.assertEqual(row["descriptor"], os.path.join(self.own, "mine.yaml"))
         reference = "native" if self.installed("native") else "fake"
-        # Six processes of two steps rank a factor of thousands on any machine; three may not.
-        rows = self.cells(self.measure("-f", reference + ",mine", "-s", "train", repeat=6))
+        rows = self.cells(self.measure("-f", reference + ",mine", "-s", "train", repeat=1))
         self.assertEqual({name: row["status"] for name, row in rows.items()},
                          {reference: "ok", "mine": "ok"})
-        self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
         kinds = dict(self.rows("select framework, count(*) from cell group by framework"))
         self.assertEqual(kinds, {reference: 1, "mine": 1})
 
@@ -200,6 +198,7 @@ class ForeignWorkerTest(OwnFrameworkTest):
         self.assertIn("skipped", done.stdout)  # lenet, whose convolutions it has not
         self.put("mine.yaml", DESCRIPTOR.replace("{here}/mlp.py", FORWARD))
         reference = "native" if self.installed("native") else "fake"
+        # Six processes of two steps rank a factor of thousands on any machine; three may not.
         rows = self.cells(self.measure("-f", reference + ",mine", "-s", "forward", repeat=6))
         self.assertEqual((rows[reference]["rank"], rows["mine"]["rank"]), (1, 2))
         row = self.cells(self.measure("-f", "mine", "-s", "train", expect=1))["mine"]

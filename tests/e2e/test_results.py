@@ -9,16 +9,18 @@ import io
 import json
 import os
 import pty
-import re
-import shutil
 import sqlite3
 import stat
 import subprocess
-import tempfile
+import sys
 import unittest
 import xml.etree.ElementTree
 
-PRONY = os.environ.get("PRONY", "build/prony")
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from prony_program import PRONY, ProgramTest  # noqa: E402
+
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "report")
 
@@ -38,24 +40,21 @@ def cells_after_uid(lines):
     return [[value(text) for text in row[1:]] for row in csv.reader(lines)]
 
 
-class Results(unittest.TestCase):
+class Results(ProgramTest):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="prony-results-")
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.store = os.path.join(self.folder, "store.db")
+        super().setUp()
+        self.environment.update(COLUMNS="120", TZ="UTC")
         self.fill(self.store, 2)
 
     def fill(self, store, runs):
         subprocess.run([REPORT_STORE, store, str(runs)], check=True, timeout=240)
 
     def prony(self, *words, code=0, store=None):
+        """Standard output and error."""
         if store is not False:
             words += ("--store", store or self.store)
-        result = subprocess.run(
-            [PRONY, *words], capture_output=True, timeout=240,
-            env={**os.environ, "COLUMNS": "120", "TZ": "UTC"}, check=False)
-        self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
-        return result.stdout.decode("utf-8", "surrogateescape"), result.stderr.decode("utf-8")
+        done = super().prony(*words, expect=code)
+        return done.stdout, done.stderr
 
     def test_show(self):
         text, _ = self.prony("show", "1")
@@ -155,16 +154,6 @@ class Results(unittest.TestCase):
                 start = 1 if name == "run.md" else 0
                 self.assertEqual(ours[start:], wanted[start:])
 
-    def test_ms_layout(self):
-        rows = list(csv.reader(io.StringIO(self.prony("export", "1", "--layout", "ms")[0])))
-        self.assertEqual(rows[0], ["Timestamp", "Framework", "Algorithm", "BenchStage", "Precision",
-                                   "Result"])
-        self.assertEqual({len(row) for row in rows}, {6})
-        self.assertEqual({row[3] for row in rows[1:]}, {"eval", "train"})
-        for row in rows[1:]:
-            self.assertGreater(float(row[5]), 0)
-        self.assertNotIn("fake", {row[1] for row in rows})
-
     def test_jsonl_is_complete(self):
         lines = [json.loads(line) for line in
                  self.prony("export", "1", "--format", "jsonl")[0].splitlines()]
@@ -224,45 +213,6 @@ class Results(unittest.TestCase):
         self.assertIn("slow, run 1", text)
         self.assertIn("fast, run 2", text)
         self.assertEqual(self.prony("report", "-o", "-")[0][:15], "<!DOCTYPE html>")
-
-    def test_large_run(self):
-        """A run that is read a comparison at a time has the same page, but for what needs intervals."""
-        small, large = (os.path.join(self.folder, name) for name in ("small.html", "large.html"))
-        wanted = self.prony("export", "1", "--layout", "cells")[0]
-        self.prony("report", "1", "-o", small)
-        base = sqlite3.connect(self.store)
-        names = [row[1] for row in base.execute("PRAGMA table_info(process)")]
-        copied = ", ".join({"id": "NULL", "replicate": "replicate + 5 * i"}.get(name, name) for name in names)
-        base.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 110) "
-                     f"INSERT INTO process SELECT {copied} FROM process JOIN n WHERE status = 'ok' AND "
-                     "cell IN (SELECT id FROM cell WHERE run = 1)")
-        base.commit()
-        base.close()
-        self.prony("report", "1", "-o", large)
-
-        def told(path):
-            with open(path, encoding="utf-8") as stream:
-                text = stream.read()
-            rows = re.findall(r'<tr class="[^"]*" data-framework.*?</tr>', text)
-            self.assertGreater(len(rows), 20)
-            # Framework, version, status, step; intervals and ranks are those of many more processes.
-            return [re.sub(r"<[^>]*>", "|", row).split("|")[4:11:2] for row in rows
-                    if "colspan" not in row and "<td class=\"figure strong\">" in row]
-        self.assertEqual([row[:3] for row in told(large)], [row[:3] for row in told(small)])
-        self.assertIn("native", [row[0] for row in told(small)])
-        for after, before in zip(told(large), told(small)):
-            if before[3] == "-":
-                self.assertEqual(after[3], "-")
-                continue
-            self.assertEqual(after[3].split()[1], before[3].split()[1])
-            self.assertAlmostEqual(float(after[3].split()[0]) / float(before[3].split()[0]), 1, delta=0.01)
-        with open(large, encoding="utf-8") as stream:
-            self.assertNotIn("Load of each core", stream.read())
-        cells = list(csv.DictReader(io.StringIO(self.prony("export", "1", "--layout", "cells")[0])))
-        before = list(csv.DictReader(io.StringIO(wanted)))
-        self.assertEqual([row["status"] for row in cells], [row["status"] for row in before])
-        lines = self.prony("export", "1")[0].count("\n")
-        self.assertGreater(lines, 3000)
 
     def test_figures(self):
         folder = os.path.join(self.folder, "figures")
@@ -334,8 +284,8 @@ class Results(unittest.TestCase):
     def on_terminal(self, *words, answer=b""):
         """What a terminal gets of standard output and error, and the exit code."""
         master, slave = pty.openpty()
-        process = subprocess.Popen([PRONY, *words], stdin=slave, stdout=slave, stderr=slave,
-                                   cwd=self.folder, env={**os.environ, "COLUMNS": "120", "TERM": "xterm"})
+        process = subprocess.Popen([os.path.abspath(PRONY), *words], stdin=slave, stdout=slave, stderr=slave,
+                                   cwd=self.folder, env={**self.environment, "TERM": "xterm"})
         os.close(slave)
         os.write(master, answer)
         output = b""
@@ -460,16 +410,14 @@ class Results(unittest.TestCase):
                     self.assertNotIn(chr(code), output, (words, output))
 
 
-class OldStore(unittest.TestCase):
+class OldStore(ProgramTest):
     """tests/golden/store/schema-1.sql, which a program of before made."""
 
     ASKED = ("-f", "null,fake", "-n", "mlp", "-d", "synthetic", "-s", "forward,train", "--optimiser", "sgd",
              "--dropout", "off", "--quick", "--steps", "3", "--warm-up", "1")
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="prony-old-")
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.store = os.path.join(self.folder, "store.db")
+        super().setUp()
         with open(os.path.join(GOLDEN, "..", "store", "schema-1.sql"), encoding="utf-8") as stream:
             self.sql(self.store, stream.read())
 
@@ -478,17 +426,8 @@ class OldStore(unittest.TestCase):
         connection.executescript(script)
         connection.close()
 
-    def rows(self, store, query):
-        connection = sqlite3.connect(store)
-        found = connection.execute(query).fetchall()
-        connection.close()
-        return found
-
     def prony(self, *words, store=None):
-        return subprocess.run(
-            [PRONY, *words, "--store", store or self.store], capture_output=True, timeout=240, check=True,
-            text=True, env={**os.environ, "PRONY_LOCK": os.path.join(self.folder, "lock"),
-                            "XDG_CACHE_HOME": self.folder, "TMPDIR": self.folder}).stdout
+        return super().prony(*words, "--store", store or self.store, expect=0).stdout
 
     def test_is_read(self):
         for run in ("1", "2"):
@@ -503,17 +442,19 @@ class OldStore(unittest.TestCase):
                 self.assertEqual(cell["learning_rate"], 0.001 if cell["stage"] == "train" else None)
 
     def test_is_resumed(self):
-        before = self.rows(self.store, "SELECT id, run, hash FROM cell ORDER BY id")
-        processes = self.rows(self.store, "SELECT cell, replicate, step_mean_ns FROM process")
+        before = self.rows("SELECT id, run, hash FROM cell ORDER BY id")
+        processes = self.rows("SELECT cell, replicate, step_mean_ns FROM process")
         # Resuming asks for the same machine: the one of the store becomes this one.
         other = os.path.join(self.folder, "other.db")
         self.prony("run", *self.ASKED, "-b", "1", store=other)
-        (machine,), = self.rows(other, "SELECT environment_hash FROM run")
+        connection = sqlite3.connect(other)
+        (machine,), = connection.execute("SELECT environment_hash FROM run").fetchall()
+        connection.close()
         self.sql(self.store, f"UPDATE run SET environment_hash = '{machine}'")
         self.prony("run", *self.ASKED, "-b", "4", "--resume")
-        self.assertEqual(self.rows(self.store, "SELECT id, run, hash FROM cell ORDER BY id"), before)
-        self.assertEqual(self.rows(self.store, "SELECT DISTINCT status FROM cell"), [("ok",)])
-        after = self.rows(self.store, "SELECT cell, replicate, step_mean_ns FROM process")
+        self.assertEqual(self.rows("SELECT id, run, hash FROM cell ORDER BY id"), before)
+        self.assertEqual(self.rows("SELECT DISTINCT status FROM cell"), [("ok",)])
+        after = self.rows("SELECT cell, replicate, step_mean_ns FROM process")
         self.assertLess(set(processes), set(after))
         # The first run had ended, with as many processes as quick effort had then.
         runs = collections.Counter(run for _, run, _ in before)

@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest, write_cifar10_sample  # noqa: E402
 
 SOURCE = os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 WORKER = os.path.abspath(os.path.join(SOURCE, "tests", "workers", "mlp.py"))
@@ -156,18 +156,8 @@ class RunGatesTest(ProgramTest):
         _, cells = self.run_cells(*words, "-s", "forward")
         self.assertEqual([cell["status"] for cell in cells], ["ok", "ok"])
 
-    def cifar10_sample(self):
-        folder = os.path.join(self.folder, "data", "cifar10")
-        os.makedirs(folder)
-        for name, count in (("data_batch_1.bin", 10000), ("test_batch.bin", 2000)):
-            with open(os.path.join(folder, name), "wb") as stream:
-                stream.writelines(bytes([i % 10]) + bytes(3072) for i in range(count))
-        with open(os.path.join(folder, "batches.meta.txt"), "w", encoding="ascii") as stream:
-            stream.write("".join(f"name{i}\n" for i in range(10)))
-        return os.path.join(folder, "test_batch.bin")
-
     def test_a_broken_data_set_ends_its_cells_alone(self):
-        path = self.cifar10_sample()
+        path = write_cifar10_sample(os.path.join(self.folder, "data", "cifar10"))
         words = ("-f", "fake", "-n", "cnn,mlp", "-d", "cifar10-sample,synthetic", "-b", "8", "-s",
                  "forward", "--quick", "--repeat", "1", "--steps", "2", "--warm-up", "1", "--data",
                  os.path.dirname(os.path.dirname(path)))
