@@ -24,7 +24,7 @@ static void add_precision(struct strbuf *reasons, enum precision asked, unsigned
 
 	if (precisions & 1u << asked)
 		return;
-	for (int i = 0; i < PRECISION_COUNT && length < sizeof(known); i++) {
+	for (int i = 0; i < PRECISION_ASKED && length < sizeof(known); i++) {
 		if (precisions & 1u << i)
 			length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s",
 						   length > 0 ? ", " : "",

@@ -13,9 +13,14 @@
 	X(STAGE_TRAIN, "train") /* forward-backward and the optimiser's update */                  \
 	X(STAGE_LOAD, "load")	/* load batches only */
 
+/* The last three are precisions of ONNX files that are run unchanged; no worker is asked for them.
+ * mixed: of several number types, or another one. */
 #define PRECISIONS(X)                                                                              \
 	X(PRECISION_FP32, "fp32")                                                                  \
-	X(PRECISION_TF32, "tf32") X(PRECISION_FP16, "fp16") X(PRECISION_BF16, "bf16")
+	X(PRECISION_TF32, "tf32")                                                                  \
+	X(PRECISION_FP16, "fp16")                                                                  \
+	X(PRECISION_BF16, "bf16")                                                                  \
+	X(PRECISION_FP64, "fp64") X(PRECISION_INT8, "int8") X(PRECISION_MIXED, "mixed")
 
 /* When the harness waits for issued work inside a window. Results of different modes are never
  * compared. */
@@ -54,6 +59,9 @@
 VOCABULARIES(X)
 #undef X
 #undef VOCABULARY_ID
+
+/* The number of precisions that a worker can be asked for. */
+#define PRECISION_ASKED (PRECISION_BF16 + 1)
 
 struct vocabulary {
 	const char *const *words; /* by value */

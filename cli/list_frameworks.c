@@ -96,7 +96,7 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 		{"summary", json_string(framework->summary)},
 		{"descriptor", json_string(framework->file)},
 		{"stages", words_of(framework->stages, STAGE_COUNT, stage_word)},
-		{"precisions", words_of(framework->precisions, PRECISION_COUNT, precision_word)},
+		{"precisions", words_of(framework->precisions, PRECISION_ASKED, precision_word)},
 		{"loops", words_of(framework->loops, LOOP_COUNT, loop_word)},
 		{"devices", devices_of(framework)},
 		{"options", options_of(framework)},

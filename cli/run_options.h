@@ -43,7 +43,7 @@ extern const char *const run_allow_words[]; /* of --allow; ends with NULL */
 		 .offset = offsetof(struct run_options, shapes),                                   \
 		 .metavar = "NAME=DIMS",                                                           \
 		 .help = "shape of an input that an ONNX file leaves open, for one sample: "       \
-			 "x=1x3x48x320"},
+			 "x=1x3x48x320; N marks a batch that is not the first: x=10xNx8"},
 /* The same: the limits of a worker. */
 #define RUN_OPTIONS_PATIENCE                                                                       \
 	{.name = "timeout",                                                                        \

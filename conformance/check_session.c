@@ -258,7 +258,8 @@ static bool take_precision(void *context, const char *word)
 {
 	struct checker *checker = context;
 	enum precision precision;
-	if (!precision_parse(word, &precision) || strcmp(word, precision_name(precision)) != 0)
+	if (!precision_parse(word, &precision) || precision >= PRECISION_ASKED ||
+	    strcmp(word, precision_name(precision)) != 0)
 		return false;
 	checker->precisions |= 1u << precision;
 	return true;
@@ -305,7 +306,7 @@ static enum prony_status take_abilities(struct checker *checker, const json_t *r
 		checker->profiles = 0;
 	if (status == PRONY_OK && checker->stages == 1u << STAGE_LOAD)
 		status = error_set(why, PRONY_INVALID, "stages has none that computes");
-	for (int i = PRECISION_COUNT - 1; i >= 0; i--)
+	for (int i = PRECISION_ASKED - 1; i >= 0; i--)
 		if (checker->precisions & 1u << i)
 			checker->precision = (enum precision)i;
 	return status;

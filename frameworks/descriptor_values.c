@@ -220,7 +220,7 @@ static enum prony_status take_precision(struct reader *reader, const struct key 
 {
 	enum precision precision;
 
-	if (!precision_parse(yaml_text(node), &precision))
+	if (!precision_parse(yaml_text(node), &precision) || precision >= PRECISION_ASKED)
 		return reader_needs(reader, key, node, err);
 	*(unsigned *)member |= 1u << precision;
 	return PRONY_OK;

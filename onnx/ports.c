@@ -9,7 +9,9 @@
 #include "base/strbuf.h"
 #include "graph/edit_internal.h"
 #include "graph/graph.h"
+#include "onnx/fold_internal.h"
 #include "onnx/onnx.pb-c.h"
+#include "onnx/ports_internal.h"
 #include "onnx/wire.h"
 
 /* Translates ONNX's element type; false for one that prony lacks. A bool is one byte, 0 or 1. */
@@ -66,8 +68,29 @@ static bool is_initializer(const Onnx__GraphProto *graph, const char *name)
 	return false;
 }
 
+/* Whether a node reads the value as the sequence or as a state of an LSTM, GRU or RNN whose batch
+ * is the second dimension (layout 0, the default). */
+static bool is_recurrent(const Onnx__GraphProto *graph, const char *name)
+{
+	for (size_t i = 0; i < graph->n_node; i++) {
+		const Onnx__NodeProto *node = graph->node[i];
+		const char *type = node->op_type ? node->op_type : "";
+		bool reads = false;
+
+		if (strcmp(type, "LSTM") != 0 && strcmp(type, "GRU") != 0 &&
+		    strcmp(type, "RNN") != 0)
+			continue;
+		/* 0: X; 5: initial_h; 6: initial_c */
+		for (size_t k = 0; k < node->n_input; k++)
+			reads |= (k == 0 || k == 5 || k == 6) && strcmp(node->input[k], name) == 0;
+		if (reads && onnx_int(node, "layout", 0) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* `symbol`: the file's name for the batch dimension; NULL if it has none or the batch is fixed. */
-static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char *symbol,
+static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char *symbol, int batch,
 				    struct tensor *out, unsigned *batched, struct error *err)
 {
 	const Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
@@ -85,7 +108,7 @@ static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char
 		if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
 		    dim->dim_value >= 0)
 			out->shape.dims[i] = dim->dim_value;
-		else if (i == 0 || (named && symbol && !strcmp(dim->dim_param, symbol)))
+		else if ((int)i == batch || (named && symbol && !strcmp(dim->dim_param, symbol)))
 			*batched |= 1u << i;
 		if (out->shape.dims[i] > GRAPH_MAX_DIM)
 			return error_set(err, PRONY_BAD_INPUT,
@@ -96,16 +119,26 @@ static enum prony_status read_shape(const Onnx__ValueInfoProto *info, const char
 	return PRONY_OK;
 }
 
-/* The file's name for the first dimension of its first input. */
-static const char *batch_symbol(const Onnx__ValueInfoProto *info)
+/* The file's name for the batch of its first input. */
+static const char *batch_symbol(const Onnx__ValueInfoProto *info, int batch)
 {
 	const Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
+	const Onnx__TensorShapeProto__Dimension *dim =
+		shape && (int)shape->n_dim > batch ? shape->dim[batch] : NULL;
 
-	if (!shape || shape->n_dim == 0 ||
-	    shape->dim[0]->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ||
-	    !*shape->dim[0]->dim_param)
+	if (!dim || dim->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ||
+	    !*dim->dim_param)
 		return NULL;
-	return shape->dim[0]->dim_param;
+	return dim->dim_param;
+}
+
+/* Whether a dimension of the input is open that does not grow with the batch. */
+static bool leaves_open(const struct tensor *input, unsigned batched)
+{
+	for (int i = 0; i < input->shape.rank; i++)
+		if (input->shape.dims[i] == ONNX_DIM_OPEN && !(batched & 1u << i))
+			return true;
+	return false;
 }
 
 static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena *arena,
@@ -118,6 +151,8 @@ static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena 
 	ports.inputs.tensors = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(struct tensor));
 	ports.outputs.tensors = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(struct tensor));
 	ports.batched = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(unsigned));
+	ports.batch = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(int));
+	ports.precision = onnx_file_precision(graph);
 	for (size_t i = 0; i < graph->n_input && status == PRONY_OK; i++) {
 		const Onnx__ValueInfoProto *info = graph->input[i];
 		size_t n = ports.inputs.count;
@@ -129,11 +164,14 @@ static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena 
 			return error_set(err, PRONY_UNSUPPORTED, "it has more than %d inputs",
 					 MODEL_FILE_PORTS_MAX);
 		status = read_port(info, arena, &ports.inputs.tensors[n], err);
-		if (status == PRONY_OK && n == 0)
-			symbol = batch_symbol(info);
-		if (status == PRONY_OK)
-			status = read_shape(info, symbol, &ports.inputs.tensors[n],
-					    &ports.batched[n], err);
+		if (status != PRONY_OK)
+			break;
+		ports.batch[n] = is_recurrent(graph, info->name);
+		if (n == 0)
+			symbol = batch_symbol(info, ports.batch[n]);
+		status = read_shape(info, symbol, ports.batch[n], &ports.inputs.tensors[n],
+				    &ports.batched[n], err);
+		ports.left_open |= leaves_open(&ports.inputs.tensors[n], ports.batched[n]);
 		ports.inputs.count++;
 	}
 	for (size_t i = 0; i < graph->n_output && status == PRONY_OK; i++) {
@@ -179,18 +217,23 @@ enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena
 	return status;
 }
 
-/* "1x3x48x320"; "" is a scalar. */
-static bool parse_dims(const char *text, struct shape *out)
+/* "1x3x48x320"; "" is a scalar. N is the batch: ONNX_DIM_OPEN, at most once. */
+static bool parse_dims(const char *text, struct shape *out, int *batch)
 {
 	struct shape shape = {0};
 
+	*batch = -1;
 	while (*text) {
-		char *end;
-		long long dim = strtoll(text, &end, 10);
+		bool marks = *text == 'N' && *batch < 0;
+		char *end = (char *)(uintptr_t)text + 1;
+		long long dim = marks ? ONNX_DIM_OPEN : strtoll(text, &end, 10);
 
-		if (end == text || *text < '0' || *text > '9' || dim < 1 || dim > GRAPH_MAX_DIM ||
-		    shape.rank == TENSOR_MAX_RANK || (*end != 'x' && *end != '\0'))
+		if (!marks && (*text < '0' || *text > '9' || dim < 1 || dim > GRAPH_MAX_DIM))
 			return false;
+		if (shape.rank == TENSOR_MAX_RANK || (*end != 'x' && *end != '\0'))
+			return false;
+		if (marks)
+			*batch = shape.rank;
 		shape.dims[shape.rank++] = dim;
 		text = end + (*end == 'x');
 		if (*end == 'x' && !*text)
@@ -216,19 +259,33 @@ static void dims_text(const struct shape *shape, char out[96])
 	}
 }
 
-static enum prony_status fix_input(const struct onnx_ports *ports, size_t input,
-				   const struct shape *given, const char *text, struct error *err)
+/* `batch`: the dimension that the user marked with N; -1: none. */
+static enum prony_status fix_input(struct onnx_ports *ports, size_t input,
+				   const struct shape *given, int batch, const char *text,
+				   struct error *err)
 {
 	struct shape *shape = &ports->inputs.tensors[input].shape;
 	bool fits = given->rank == shape->rank;
 	char wanted[96];
 
 	for (int i = 0; i < given->rank && fits; i++)
-		fits = shape->dims[i] == ONNX_DIM_OPEN || shape->dims[i] == given->dims[i];
+		fits = shape->dims[i] == ONNX_DIM_OPEN || shape->dims[i] == given->dims[i] ||
+		       i == batch;
 	if (!fits) {
 		dims_text(shape, wanted);
 		return error_set(err, PRONY_USAGE, "--shape %.100s: the file's shape is %s", text,
 				 wanted);
+	}
+	if (batch >= 0) {
+		bool open = shape->dims[batch] == ONNX_DIM_OPEN;
+		int64_t fixed = shape->dims[batch];
+
+		ports->batch[input] = batch;
+		ports->batched[input] = open ? 1u << batch : 0;
+		ports->marked = true;
+		*shape = *given;
+		shape->dims[batch] = fixed;
+		return PRONY_OK;
 	}
 	*shape = *given;
 	return PRONY_OK;
@@ -240,11 +297,13 @@ enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *gi
 	for (size_t k = 0; k < count; k++) {
 		const char *equal = strrchr(given[k], '=');
 		struct shape shape;
+		int batch;
 
-		if (!equal || equal == given[k] || !parse_dims(equal + 1, &shape))
+		if (!equal || equal == given[k] || !parse_dims(equal + 1, &shape, &batch))
 			return error_set(err, PRONY_USAGE,
 					 "--shape %.100s: write the name of an input and the shape "
-					 "of one sample, for example NAME=1x3x48x320",
+					 "of one sample, for example NAME=1x3x48x320; N is the "
+					 "batch where it is not the first: NAME=10xNx8",
 					 given[k]);
 		for (size_t i = 0; i < ports->inputs.count; i++) {
 			const char *name = ports->inputs.tensors[i].name;
@@ -252,7 +311,8 @@ enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *gi
 			if (strlen(name) != (size_t)(equal - given[k]) ||
 			    strncmp(name, given[k], strlen(name)) != 0)
 				continue;
-			enum prony_status status = fix_input(ports, i, &shape, given[k], err);
+			enum prony_status status =
+				fix_input(ports, i, &shape, batch, given[k], err);
 			if (status != PRONY_OK)
 				return status;
 			used[k] = true;
@@ -288,11 +348,33 @@ static enum prony_status input_for(const struct onnx_ports *ports, size_t input,
 	return PRONY_OK;
 }
 
+/* Checks the batch of a file whose batch dimension is fixed. If it left another one open, that may
+ * be the batch: then samples/s would be wrong by the factor between the two. */
+static enum prony_status check_fixed(const struct onnx_ports *ports, int64_t batch,
+				     struct error *err)
+{
+	const struct tensor *first = &ports->inputs.tensors[0];
+	int at = ports->batch[0];
+	int64_t fixed = first->shape.rank > at ? first->shape.dims[at] : 1;
+
+	if (ports->left_open && !ports->marked && fixed > 1)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "dimension %d of its input '%.60s' is fixed at %" PRId64
+				 " and another one is open, so prony does not know which is the "
+				 "batch; name it with N, for example --shape %.60s=%" PRId64
+				 "xNx8, or Nx3x48x320 for the first",
+				 at, first->name, fixed, first->name, fixed);
+	if (batch != fixed)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "its batch is fixed at %" PRId64 "; use -b %" PRId64, fixed,
+				 fixed);
+	return PRONY_OK;
+}
+
 enum prony_status onnx_ports_inputs(const struct onnx_ports *ports, int64_t batch,
 				    struct arena *arena, struct tensor_set *out, struct error *err)
 {
 	struct tensor_set set = {.count = ports->inputs.count};
-	const struct shape *first = &ports->inputs.tensors[0].shape;
 	bool open = false;
 	enum prony_status status = PRONY_OK;
 
@@ -301,11 +383,8 @@ enum prony_status onnx_ports_inputs(const struct onnx_ports *ports, int64_t batc
 		open |= ports->batched[i] != 0;
 		status = input_for(ports, i, batch, &set.tensors[i], err);
 	}
-	if (status == PRONY_OK && !open && batch != (first->rank > 0 ? first->dims[0] : 1))
-		status = error_set(err, PRONY_UNSUPPORTED,
-				   "its batch is fixed at %" PRId64 "; use -b %" PRId64,
-				   first->rank > 0 ? first->dims[0] : 1,
-				   first->rank > 0 ? first->dims[0] : 1);
+	if (status == PRONY_OK && !open)
+		status = check_fixed(ports, batch, err);
 	if (status == PRONY_OK)
 		*out = set;
 	return status;

@@ -12,9 +12,16 @@ struct onnx_ports {
 	/* Without data. Dimensions that the file leaves open are ONNX_DIM_OPEN. Shapes of outputs
 	 * are not read. */
 	struct tensor_set inputs, outputs;
-	/* For each input, the dimensions that grow with the batch, as bits: an open first one, and
-	 * those with the same name in the file. `inputs` has their size for one sample. */
+	/* For each input, the dimensions that grow with the batch, as bits: an open one that is the
+	 * batch, and those with the same name in the file. `inputs` has their size for one sample.
+	 */
 	unsigned *batched;
+	/* For each input, the dimension that is the batch. Usually the first. The second where a
+	 * recurrent node with layout 0 reads the input; N in a given shape names another. */
+	int *batch;
+	bool left_open;	       /* the file left a dimension open that is not the batch */
+	bool marked;	       /* a given shape has N */
+	const char *precision; /* of its weights: fp32, fp16, bf16, fp64, int8, mixed */
 };
 
 /* Reads them from a whole file in memory; names are in `arena`. A bool is U8. PRONY_BAD_INPUT if it
@@ -23,7 +30,8 @@ struct onnx_ports {
 enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena *arena,
 				  struct onnx_ports *out, struct error *err);
 
-/* Sets open dimensions from texts "NAME=1x3x48x320", the shape of one sample. A text that names no
+/* Sets open dimensions from texts "NAME=1x3x48x320", the shape of one sample; N instead of a number
+ * is the batch. A text that names no
  * input of this file is skipped (used[i] stays false). PRONY_USAGE if a text is malformed or does
  * not fit the file. */
 enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *given, size_t count,

@@ -13,7 +13,7 @@
 static const struct {
 	double operand; /* 0: fp32 operands are exact */
 	double ceiling; /* of the bounds of gradients and changes */
-} precisions[PRECISION_COUNT] = {
+} precisions[PRECISION_ASKED] = {
 	[PRECISION_FP32] = {0, 1e-4},
 	[PRECISION_TF32] = {0x1p-11, 1e-2},
 	[PRECISION_FP16] = {0x1p-11, 1e-2},

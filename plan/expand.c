@@ -172,6 +172,20 @@ static void other_precision(const struct expansion *e, struct plan_cell *cell)
 	}
 }
 
+/* A file that is run unchanged computes in its own precision, whatever its engine can be asked for.
+ */
+static bool has_own_precision(const struct plan_cell *cell)
+{
+	return network_is_as_it_is(cell->network) &&
+	       cell->cell.precision == cell->network->file->precision;
+}
+
+static void file_precision(struct plan_cell *cell)
+{
+	if (network_is_as_it_is(cell->network) && cell->cell.precision == PRECISION_FP32)
+		cell->cell.precision = cell->network->file->precision;
+}
+
 /* Sets a screening's batch, and the learning rate in proportion to it (Goyal et al., "Accurate,
  * Large Minibatch SGD", 2017): with the rate for eight times as many samples, the loss of VGG-16
  * becomes infinite within the few steps. Values from the command line are kept. */
@@ -279,10 +293,13 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	fill_words(framework, point, dataset, &cell->cell);
 	override(e, point, dataset, cell);
 	other_precision(e, cell);
+	file_precision(cell);
 	derive(e, point, cell);
 	settle_load(&cell->cell);
 	cell->ungated |= cell->cell.stage == STAGE_LOAD;
 	fill_recipe(e, &cell->cell, &cell->recipe);
+	if (has_own_precision(cell))
+		cell->recipe.precision = PRECISION_FP32;
 	fill_target(e, cell->place->framework, &cell->cell, &cell->target);
 	cell_key(&cell->cell, cell->key);
 	cell_hash(&cell->cell, cell->hash);

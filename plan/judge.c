@@ -247,7 +247,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	else if (cell->cell.stage != STAGE_LOAD)
 		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage,
 			  framework->stages, framework->name);
-	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->cell.precision,
+	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->recipe.precision,
 		  framework->precisions, framework->name);
 	judge_device(e, cell, framework, reasons);
 	judge_backend(e, cell, reasons);
@@ -297,6 +297,9 @@ static void judge_file(const struct plan_cell *cell, struct strbuf *reasons)
 		return;
 	}
 	arena_init(&arena, 0);
+	if (file->precision != PRECISION_FP32 && cell->cell.precision != file->precision)
+		add_reason(reasons, "precision %s: the file itself is %s; leave out -p",
+			   precision_name(cell->cell.precision), precision_name(file->precision));
 	if (network_model_ports(cell->network, cell->cell.batch, &arena, &model, &why) != PRONY_OK)
 		add_reason(reasons, "%s", why.text);
 	arena_release(&arena);

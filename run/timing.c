@@ -451,7 +451,8 @@ static enum prony_status last_loss(struct timing *t, struct error *err)
 	return status;
 }
 
-static void keep_facts(struct process_record *record, const struct worker_facts *facts)
+static void keep_facts(struct process_record *record, const struct plan_cell *planned,
+		       const struct worker_facts *facts)
 {
 	record->spawn_ns = facts->spawn_ns;
 	record->import_ns = facts->import_ns;
@@ -460,7 +461,11 @@ static void keep_facts(struct process_record *record, const struct worker_facts 
 	record->feed_ns = facts->feed_ns;
 	record->threads = facts->threads;
 	record->mxcsr = facts->mxcsr;
-	snprintf(record->precision, sizeof record->precision, "%s", facts->precision);
+	/* A file that is run unchanged keeps its own precision. */
+	snprintf(record->precision, sizeof record->precision, "%s",
+		 planned->cell.precision != planned->recipe.precision
+			 ? precision_name(planned->cell.precision)
+			 : facts->precision);
 }
 
 static int64_t worker_rested_ns(void *context, int64_t from_ns, int64_t to_ns)
@@ -491,7 +496,7 @@ static enum prony_status timed_process(struct timing *t, json_t **details, struc
 	if (status == PRONY_OK)
 		status = team_prepare(t->team, launch, t->recipe, &facts, why);
 	if (facts.details) {
-		keep_facts(t->record, &facts);
+		keep_facts(t->record, t->launch->cell, &facts);
 		*details = json_incref(facts.details);
 	}
 	worker_facts_release(&facts);

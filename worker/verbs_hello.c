@@ -131,7 +131,7 @@ static void describe_probe(const struct worker *w, json_t *reply)
 	verbs_add(reply, "libraries", libraries);
 	verbs_add(reply, "devices", devices_of(probe));
 	verbs_add(reply, "precisions",
-		  words_of(probe->precisions, PRECISION_COUNT, precision_word));
+		  words_of(probe->precisions, PRECISION_ASKED, precision_word));
 	verbs_add(reply, "stages", words_of(probe->stages, STAGE_COUNT, stage_word));
 	if (probe->instruction_set[0])
 		verbs_add(reply, "instruction_set", json_string(probe->instruction_set));

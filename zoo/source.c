@@ -183,6 +183,10 @@ static enum prony_status fix_shapes(struct network_file *file, const char *path,
 		any = shapes->used[i] = true;
 		digest_add_text(&all, shapes->texts[i]);
 	}
+	/* Before the batch was found in the second dimension, such a name was other work. */
+	for (size_t i = 0; i < file->ports->inputs.count; i++)
+		if (file->ports->batch[i] > 0 && !file->ports->marked)
+			digest_add_text(&all, "batch second");
 	digest_end(&all, digest);
 	if (any && file->reason)
 		make_name(file, path, digest);
@@ -208,7 +212,9 @@ static enum prony_status keep_as_it_is(struct network_file *file, const char *pa
 		status = fix_shapes(file, path, shapes, err);
 	if (status == PRONY_OK && file->reason)
 		file->bytes = bytes;
-	else
+	if (file->bytes && !file->unreadable)
+		precision_parse(file->ports->precision, &file->precision);
+	if (!file->bytes)
 		free(bytes);
 	return status == PRONY_USAGE ? status : PRONY_OK;
 }

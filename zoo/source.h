@@ -26,6 +26,7 @@ struct network_file {
 	void *bytes; /* NULL: engines cannot be given the file either; `unreadable` tells why */
 	size_t length;
 	struct onnx_ports *ports; /* in `arena`; NULL without `bytes` */
+	enum precision precision; /* of the file, where it is run unchanged */
 	char *unreadable;
 	char name[NETWORK_NAME_BYTES], summary[160];
 };

@@ -89,6 +89,43 @@ class PlanTest(FileTest):
                  for n in (3, 4)}
         self.assertEqual(len(names), 2)
 
+    def test_a_recurrent_batch_is_the_second_dimension(self):
+        recurrent = [node("LSTM", ["x", "w", "r"], ["y"], number("hidden_size", 2)),
+                     node("If", ["on"], ["z"])]  # no graph has an If
+        for element, dims, words, status in (
+                (FLOAT, [5, "B", 4], (), "pending"), (FLOAT, [5, 2, 4], (), "pending"),
+                (FLOAT, [5, "", 4], ("--shape", "x=5xNx4"), "pending"),
+                (FLOAT, [2, "", 4], ("--shape", "x=Nx7x4"), "pending"),
+                (FLOAT, [5, 3, 4], (), "its batch is fixed at 3; use -b 3")):
+            self.write(model([port("x", element, dims), port("on", BOOL, [])], [port("y", FLOAT, [])], recurrent,
+                             [tensor("w", [1, 1], [0.0]), tensor("r", [1, 1], [0.0])]))
+            cell = self.plan(*words)["onnxruntime"]
+            if cell["status"] != "missing":
+                self.assertIn(status, (cell["status"], cell["reason"]))
+
+    def test_a_fixed_first_dimension_may_not_be_the_batch(self):
+        self.write(model([port("x", FLOAT, [5, "n", 4])], [port("y", FLOAT, [])],
+                         [node("Celu", ["x"], ["y"])]))
+        self.assertIn("does not know which is the batch; name it with N",
+                      self.plan("--shape", "x=5x1x4")["onnxruntime"]["reason"])
+        marked = self.plan("--shape", "x=5xNx4")["onnxruntime"]
+        self.assertIn(marked["status"], ("pending", "missing"))
+
+    def test_a_file_has_the_precision_of_its_weights(self):
+        quantise = [node("QuantizeLinear", ["x", "s"], ["q"]), node("DequantizeLinear", ["q", "s"], ["y"])]
+        half = (field(1, 4) + field(2, 10) + field(8, "h") + field(9, bytes(8)))
+        for element, nodes, weights, word in (
+                (FLOAT, [node("Celu", ["x"], ["y"])], [], "fp32"), (10, [node("Celu", ["x"], ["y"])], [], "fp16"),
+                (FLOAT, quantise, [tensor("s", [], [1.0])], "int8"), (11, [node("Celu", ["x"], ["y"])], [], "fp64"),
+                (10, [node("Celu", ["x"], ["y"])], [half, tensor("w", [2], [1, 2])], "mixed")):
+            self.write(model([port("x", element, ["n", 4])], [port("y", element, [])], nodes, weights))
+            self.assertEqual(self.plan()["onnxruntime"]["precision"], word)
+            if word != "fp32":
+                other = self.plan("-p", "bf16")["onnxruntime"]["reason"]
+                self.assertIn(f"the file itself is {word}; leave out -p", other)
+        done = self.prony("run", "-n", "mlp", "-f", "fake", "-p", "int8", "--dry-run", expect=0)
+        self.assertIn("precision int8: fake has", done.stdout)
+
     def test_wrong_shapes(self):
         for text, part in (("x", "for example NAME=1x3x48x320"), ("x=1x", "for example NAME="),
                            ("x=0x1x4", "for example NAME="), ("x=1x5x3", "the file's shape is ?x?x4"),
