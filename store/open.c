@@ -42,6 +42,34 @@ static bool log_is_left(const char *path)
 	return left;
 }
 
+static enum prony_status finish_reading(struct store *store, int64_t version, struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	if (version == 0)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: nothing is stored yet; `prony run` does that", store->path);
+	if (version < STORE_SCHEMA)
+		return error_set(err, PRONY_STORE,
+				 "%s: it was written by an older prony; `prony run --store %s` "
+				 "brings it up to date",
+				 store->path, store->path);
+	status = sql_run(store, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF", "set it up",
+			 err);
+	return status == PRONY_OK ? schema_find(store, err) : status;
+}
+
+/* On a full disk the index of the write-ahead log cannot be made. A connection that locks out all
+ * others keeps it in memory. */
+static enum prony_status open_alone(struct store *store, int64_t *version, struct error *err)
+{
+	enum prony_status status = store_connect(store, "?mode=rw", SQLITE_OPEN_READWRITE, err);
+
+	if (status == PRONY_OK)
+		status = sql_run(store, "PRAGMA locking_mode = EXCLUSIVE", "set it up", err);
+	return status == PRONY_OK ? schema_version(store, version, err) : status;
+}
+
 static enum prony_status open_to_read(struct store *store, struct error *err)
 {
 	struct error first = ERROR_INIT;
@@ -60,28 +88,21 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 	if (status != PRONY_OK) {
 		int code = store->db ? sqlite3_errcode(store->db) & 0xff : SQLITE_NOMEM;
 		bool unwritable = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
-		if (!unwritable || log_is_left(store->path))
+		bool full = code == SQLITE_IOERR && sql_disk_is_full(store);
+		if (!full && (!unwritable || log_is_left(store->path)))
 			return error_set(err, status, "%s", first.text);
-		/* In a write-protected folder the log's index cannot be created; then nobody else
-		 * writes either. */
-		status = store_connect(store, "?mode=ro&immutable=1", SQLITE_OPEN_READONLY, err);
-		if (status == PRONY_OK)
-			status = schema_version(store, &version, err);
+		if (full) {
+			status = open_alone(store, &version, err);
+		} else {
+			/* In a write-protected folder the log's index cannot be created; then
+			 * nobody else writes either. */
+			status = store_connect(store, "?mode=ro&immutable=1", SQLITE_OPEN_READONLY,
+					       err);
+			if (status == PRONY_OK)
+				status = schema_version(store, &version, err);
+		}
 	}
-	if (status == PRONY_OK && version == 0)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: nothing is stored yet; `prony run` does that", store->path);
-	if (status == PRONY_OK && version < STORE_SCHEMA)
-		return error_set(err, PRONY_STORE,
-				 "%s: it was written by an older prony; `prony run --store %s` "
-				 "brings it up to date",
-				 store->path, store->path);
-	if (status == PRONY_OK)
-		status = sql_run(store, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF",
-				 "set it up", err);
-	if (status == PRONY_OK)
-		status = schema_find(store, err);
-	return status;
+	return status == PRONY_OK ? finish_reading(store, version, err) : status;
 }
 
 char *store_file(const char *path)

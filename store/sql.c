@@ -4,13 +4,29 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 
 #include "base/memory.h"
 #include "samples/record.h"
 
-static const char *remedy_of(sqlite3 *db, int code)
+/* Less than this cannot hold the index of the write-ahead log. */
+#define SPACE_LEAST_BYTES 65536
+
+/* SQLite reports a full disk as an input or output error where it cannot make its index, and does
+ * not always keep errno. */
+bool sql_disk_is_full(const struct store *store)
 {
-	if ((code & 0xff) == SQLITE_IOERR && sqlite3_system_errno(db) == EFBIG)
+	struct statvfs space;
+	int why = sqlite3_system_errno(store->db);
+
+	return why == ENOSPC || why == EDQUOT ||
+	       (statvfs(store->path, &space) == 0 &&
+		space.f_bavail < SPACE_LEAST_BYTES / (space.f_frsize ? space.f_frsize : 1));
+}
+
+static const char *remedy_of(const struct store *store, int code)
+{
+	if ((code & 0xff) == SQLITE_IOERR && sqlite3_system_errno(store->db) == EFBIG)
 		return "the size of files is limited: ulimit -f; --store FILE names another store";
 	switch (code & 0xff) {
 	case SQLITE_READONLY:
@@ -19,9 +35,7 @@ static const char *remedy_of(sqlite3 *db, int code)
 	case SQLITE_CANTOPEN:
 		return "it and its folder must be writable; --store FILE names another store";
 	case SQLITE_FULL:
-		return "free space on its disk, then go on with --resume; what was stored before "
-		       "is "
-		       "safe";
+		return "free space there, then go on with --resume; what was stored before is safe";
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		return "another program holds it; wait for its end, or name another with --store "
@@ -47,8 +61,12 @@ enum prony_status sql_fail(const struct store *store, struct error *err, const c
 
 	if ((code & 0xff) == SQLITE_NOMEM)
 		return error_set(err, PRONY_NOMEM, "%s: no memory to %s", store->path, doing);
+	if ((code & 0xff) == SQLITE_FULL ||
+	    ((code & 0xff) == SQLITE_IOERR && sql_disk_is_full(store)))
+		return error_set(err, PRONY_STORE, "%s: cannot %s: its disk is full (%s)",
+				 store->path, doing, remedy_of(store, SQLITE_FULL));
 	return error_set(err, PRONY_STORE, "%s: cannot %s: %s (%s)", store->path, doing,
-			 sqlite3_errmsg(store->db), remedy_of(store->db, code));
+			 sqlite3_errmsg(store->db), remedy_of(store, code));
 }
 
 enum prony_status sql_run(struct store *store, const char *sql, const char *doing,

@@ -25,6 +25,14 @@ struct store {
 	int64_t steps, steps_max; /* virtual machine steps of this statement, and their limit */
 };
 
+/* The order of runs. A run that begins over a day from now was made with a wrong clock: it comes
+ * before all others, so that it is not the newest for ever. */
+#define SQL_PLAUSIBLE "(started_wall_ns <= (strftime('%s', 'now') + 86400) * 1000000000)"
+#define SQL_NEWEST_FIRST SQL_PLAUSIBLE " DESC, started_wall_ns DESC, id DESC"
+
+/* Whether the disk of the store has no room. */
+bool sql_disk_is_full(const struct store *store);
+
 /* Sets the error of the failed statement: what was being done, the file, the remedy. */
 enum prony_status sql_fail(const struct store *store, struct error *err, const char *doing);
 

@@ -54,7 +54,7 @@ class StoreFaultTest(prony_program.ProgramTest):
         told = 0
         for place in range(PLACES):
             at = 1 + place * (writes - 10) // PLACES
-            code, part = ((SQLITE_FULL, "free space on its disk"), (SQLITE_IOERR_WRITE, "its disk reports an error"),
+            code, part = ((SQLITE_FULL, "its disk is full"), (SQLITE_IOERR_WRITE, "its disk reports an error"),
                           (SQLITE_IOERR_FSYNC, "its disk reports an error"))[place % 3]
             self.remove_store()
             done = self.run_torn(f"{at} {code} stays")
@@ -68,6 +68,31 @@ class StoreFaultTest(prony_program.ProgramTest):
             resumed = self.prony("run", *WORDS, "--store", self.store, "--resume", expect=0)
             self.assertEqual(self.processes(), 6, resumed.stderr)
         self.assertGreater(told, PLACES // 2)
+
+    def test_a_store_on_a_full_disk_is_read(self):
+        """The disk is a small tmpfs in a mount namespace of the test's own."""
+        if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no mount namespace here")
+        self.prony("run", *WORDS, "--store", self.store, expect=0)
+        disk = os.path.join(self.folder, "disk")
+        os.mkdir(disk)
+        commands = [(0, "show"), (0, "list runs"), (0, "export --format csv"), (0, "log"), (74, "tag latest t"),
+                    (74, f"import {self.store}"), (74, "delete 1 --yes"), (74, "report -o r.html"),
+                    (74, " ".join(("run", *WORDS)))]
+        script = f"""mount -t tmpfs -o size=2m tmpfs {disk} && cp {self.store} {disk}/s.db && cd {disk}
+            cat /dev/zero >{disk}/filler 2>{self.folder}/filled
+            """ + "".join(f"{prony_program.PRONY} {words} --store {disk}/s.db >{self.folder}/o{i} 2>{self.folder}/e{i};"
+                          f" echo $?\n" for i, (_, words) in enumerate(commands))
+        done = subprocess.run(["unshare", "-rm", "sh", "-c", script], env=self.environment, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                              timeout=prony_program.PATIENCE_S)
+        codes = [int(line) for line in done.stdout.split()]
+        for i, (expected, words) in enumerate(commands):
+            with open(os.path.join(self.folder, f"e{i}"), encoding="utf-8") as stream:
+                told = stream.read()
+            self.assertEqual((codes[i], words), (expected, words), told)
+            if expected:
+                self.assertRegex(told, "its disk is full|No space left on device", words)
 
     def start_long(self, *words):
         """A run that has stored a result and goes on."""

@@ -302,7 +302,7 @@ static void a_full_disk_is_said_and_loses_nothing(void **state)
 		process_record_release(&record);
 		stored += status == PRONY_OK;
 	}
-	expect_error(status, PRONY_STORE, &err, "free space on its disk");
+	expect_error(status, PRONY_STORE, &err, "its disk is full");
 	assert_true(stored > 0);
 	assert_int_equal(fixture_count(f->store, "process"), stored);
 	check(sql_run(f->store, "PRAGMA max_page_count = 100000", "test", &err), &err);

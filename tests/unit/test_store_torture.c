@@ -154,7 +154,7 @@ static long fail_at(const char *folder, const struct blank *blank, long at, int 
 	if (status != PRONY_OK &&
 	    (status != PRONY_STORE || !strstr(err.text, path) || !strstr(err.text, "(")))
 		fail_msg("%s: %d: %s", what, status, err.text);
-	bool full = strstr(err.text, "free space on its disk"),
+	bool full = strstr(err.text, "its disk is full"),
 	     broken = strstr(err.text, "its disk reports an error");
 	if (status != PRONY_OK && !full && !broken && !strstr(err.text, "must be writable"))
 		fail_msg("%s: no remedy: %s", what, err.text);
