@@ -6,17 +6,21 @@
 
 #define NS_PER_SECOND INT64_C(1000000000)
 
-static int64_t read_clock(clockid_t id)
+static int64_t wall_ns(int64_t seconds, int64_t rest_ns)
 {
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+	if (seconds < 0)
+		return 0;
+	if (seconds >= CLOCK_WALL_LATEST_NS / NS_PER_SECOND)
+		return CLOCK_WALL_LATEST_NS;
+	return seconds * NS_PER_SECOND + rest_ns;
 }
 
 int64_t clock_monotonic_ns(void)
 {
-	return read_clock(CLOCK_MONOTONIC);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
 int64_t clock_wall_ns(void)
@@ -28,11 +32,12 @@ int64_t clock_wall_ns(void)
 		char *end;
 		errno = 0;
 		long long seconds = strtoll(fixed, &end, 10);
-		if (errno == 0 && *end == '\0' && seconds >= 0 &&
-		    seconds <= INT64_MAX / NS_PER_SECOND)
-			return (int64_t)seconds * NS_PER_SECOND;
+		if (errno == 0 && *end == '\0' && seconds >= 0)
+			return wall_ns(seconds, 0);
 	}
-	return read_clock(CLOCK_REALTIME);
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return wall_ns(now.tv_sec, now.tv_nsec);
 }
 
 void clock_format_utc(int64_t wall_ns, char *out, size_t out_bytes)

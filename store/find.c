@@ -33,10 +33,9 @@ static void read_meta(sqlite3_stmt *statement, struct run_meta *meta)
 static enum prony_status newest_run(struct store *store, int64_t back, int64_t *run,
 				    struct error *err)
 {
-	enum prony_status status = sql_int(
-		store,
-		"SELECT id FROM run ORDER BY started_wall_ns DESC, id DESC LIMIT 1 OFFSET ?1",
-		"look for a run", -1, run, err, "n", back);
+	enum prony_status status =
+		sql_int(store, "SELECT id FROM run ORDER BY " SQL_NEWEST_FIRST " LIMIT 1 OFFSET ?1",
+			"look for a run", -1, run, err, "n", back);
 
 	if (status != PRONY_OK || *run >= 0)
 		return status;
@@ -238,8 +237,8 @@ static enum prony_status list_ids(struct store *store, const char *tag, struct a
 		sql_int(store, "SELECT count(*) FROM run", "list runs", 0, &many, err, "");
 
 	strbuf_init(&sql, 0);
-	strbuf_printf(&sql, "SELECT id FROM run WHERE %s ORDER BY started_wall_ns DESC, id DESC",
-		      bears);
+	strbuf_printf(&sql, "SELECT id FROM run WHERE %s ORDER BY ", bears);
+	strbuf_puts(&sql, SQL_NEWEST_FIRST);
 	if (status == PRONY_OK)
 		status = sql_prepare(store, strbuf_text(&sql), "list runs", &statement, err,
 				     tag && store->has_names ? "t" : "", tag);

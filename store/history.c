@@ -22,7 +22,8 @@ enum prony_status store_list_cells(struct store *store, struct arena *arena, str
 		status = sql_prepare(store,
 				     "SELECT max(key), hash, count(*) FROM cell JOIN run"
 				     " ON run.id = cell.run GROUP BY hash"
-				     " ORDER BY max(started_wall_ns) DESC, min(cell.id)",
+				     " ORDER BY max(" SQL_PLAUSIBLE
+				     " * started_wall_ns) DESC, min(cell.id)",
 				     doing, &statement, err, "");
 	if (status != PRONY_OK)
 		return status;
@@ -53,12 +54,12 @@ static enum prony_status list_runs(struct store *store, const char *hash, int64_
 	size_t used = 0;
 	enum prony_status status =
 		sql_prepare(store,
-			    "SELECT id FROM (SELECT run.id, started_wall_ns FROM run JOIN cell ON "
-			    "run.id = cell.run"
-			    " WHERE hash = ?1 AND (?3 = 0 OR (started_wall_ns, run.id) <= "
-			    "(SELECT started_wall_ns, id FROM run WHERE id = ?3)) ORDER BY "
-			    "started_wall_ns DESC, run.id DESC LIMIT ?2)"
-			    " ORDER BY started_wall_ns, id",
+			    "SELECT id FROM (SELECT id, started_wall_ns FROM run WHERE id IN"
+			    " (SELECT run FROM cell WHERE hash = ?1) AND (?3 = 0 OR"
+			    " (" SQL_PLAUSIBLE ", started_wall_ns, id) <="
+			    " (SELECT " SQL_PLAUSIBLE ", started_wall_ns, id FROM run WHERE id = "
+			    "?3)) ORDER BY " SQL_NEWEST_FIRST " LIMIT ?2) ORDER BY " SQL_PLAUSIBLE
+			    ", started_wall_ns, id",
 			    doing, &statement, err, "tnn", hash, (int64_t)most, until);
 
 	while (status == PRONY_OK && used < most) {

@@ -176,7 +176,7 @@ static enum prony_status list_runs(struct store *store, int64_t **out, size_t *c
 	enum prony_status status =
 		sql_prepare(store,
 			    "SELECT id FROM other.run WHERE uid NOT IN (SELECT uid FROM main.run)"
-			    " ORDER BY started_wall_ns, id",
+			    " ORDER BY " SQL_PLAUSIBLE ", started_wall_ns, id",
 			    doing, &statement, err, "");
 
 	while (status == PRONY_OK) {

@@ -5,15 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/sql_internal.h"
 
 #define TEXT_BYTES_MAX (INT64_C(64) << 20)
-/* 1 January 2200: a later start would stay the newest run for ever. Sums of two such times still
- * fit. */
-#define LATEST_WALL_NS INT64_C(7258118400000000000)
 #define NUMBER_MAX (INT64_C(1) << 61)
 
 /* Rule of a column; low and high are lengths in bytes for a text or blob, otherwise the least and
@@ -48,8 +46,8 @@ static const struct rule run_rules[] = {
 	TEXT("effort", BYTES_OF(run_meta, effort)),
 	/* Users' seeds go up to 2^64. */
 	{"seed", RULE_INT, false, INT64_MIN, INT64_MAX},
-	{"started_wall_ns", RULE_INT, false, 0, LATEST_WALL_NS},
-	{"finished_wall_ns", RULE_INT, true, 0, LATEST_WALL_NS},
+	{"started_wall_ns", RULE_INT, false, 0, CLOCK_WALL_LATEST_NS},
+	{"finished_wall_ns", RULE_INT, true, 0, CLOCK_WALL_LATEST_NS},
 	TEXT("statistic", BYTES_OF(run_meta, statistic)),
 	LONG_TEXT("spec", false),
 	LONG_TEXT("command", false),

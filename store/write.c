@@ -91,7 +91,7 @@ enum prony_status store_run_unfinished(struct store *store, const char *spec,
 	enum prony_status status = sql_int(
 		store,
 		"SELECT id FROM run WHERE finished_wall_ns IS NULL AND spec = ?1"
-		" AND environment_hash = ?2 ORDER BY started_wall_ns DESC, id DESC LIMIT 1",
+		" AND environment_hash = ?2 ORDER BY " SQL_NEWEST_FIRST " LIMIT 1",
 		"look for an unfinished run", -1, &found, err, "tt", spec, environment_hash);
 
 	if (status != PRONY_OK)

@@ -320,6 +320,10 @@ static void clocks(void **state)
 
 	setenv("SOURCE_DATE_EPOCH", "1000", 1);
 	assert_int_equal(clock_wall_ns(), INT64_C(1000000000000));
+	/* Year 2300, which has no time in nanoseconds. */
+	setenv("SOURCE_DATE_EPOCH", "10413792000", 1);
+	clock_format_utc(clock_wall_ns(), text, sizeof(text));
+	assert_string_equal(text, "2200-01-01T00:00:00Z");
 	setenv("SOURCE_DATE_EPOCH", "soon", 1);
 	assert_true(clock_wall_ns() > INT64_C(1600000000000000000));
 	unsetenv("SOURCE_DATE_EPOCH");

@@ -26,6 +26,27 @@ static int64_t begin(struct store *store, int64_t started, const char *name)
 	return meta.id;
 }
 
+/* A run of the year 2100 was made with a wrong clock: the newest is one of today. */
+static void a_run_of_the_future_is_not_the_newest(void **state)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct run_extent *runs = NULL, found;
+	struct arena arena;
+	size_t count = 0;
+
+	begin(f->store, INT64_C(4102444800000000000), "");
+	begin(f->store, INT64_C(1795800000000000000), "");
+	begin(f->store, INT64_C(1795700000000000000), "");
+	check(store_find_run(f->store, "latest", &found, &err), &err);
+	assert_int_equal(found.meta.id, 2);
+	arena_init(&arena, 0);
+	check(store_list_runs(f->store, NULL, &arena, &runs, &count, &err), &err);
+	assert_int_equal(count, 3);
+	assert_int_equal(runs[2].meta.id, 1);
+	arena_release(&arena);
+}
+
 static void a_word_means_one_run(void **state)
 {
 	static const struct {
@@ -286,10 +307,15 @@ static void a_cell_has_a_history(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		store_test(a_word_means_one_run),    store_test(what_is_changed_is_named),
-		store_test(names_are_one_runs_only), cmocka_unit_test(some_words_are_no_names),
-		store_test(runs_bear_tags),	     store_test(an_older_store_has_no_names),
-		store_test(names_are_imported),	     store_test(a_cell_has_a_history),
+		store_test(a_run_of_the_future_is_not_the_newest),
+		store_test(a_word_means_one_run),
+		store_test(what_is_changed_is_named),
+		store_test(names_are_one_runs_only),
+		cmocka_unit_test(some_words_are_no_names),
+		store_test(runs_bear_tags),
+		store_test(an_older_store_has_no_names),
+		store_test(names_are_imported),
+		store_test(a_cell_has_a_history),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
