@@ -1,18 +1,11 @@
 #include "client_fixture.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "client/guard.h"
+#include "unit_test.h"
 
 bool client_fixture_guard(int argc, char **argv, int *exit_code)
 {

@@ -74,40 +74,35 @@ enum prony_status exercise_trainer(struct exercise *e, struct error *err)
 enum prony_status exercise_inference(struct exercise *e, struct error *err)
 {
 	struct tensor_set loss;
-	enum prony_status status = refuses_other_inputs(e, err);
 
-	if (status == PRONY_OK && exercise_read(e, READ_LOSS, &loss, NULL) != PRONY_UNSUPPORTED)
-		status = error_set(err, PRONY_MISMATCH, "a loss was read");
-	return status;
+	TRY(refuses_other_inputs(e, err));
+	if (exercise_read(e, READ_LOSS, &loss, NULL) != PRONY_UNSUPPORTED)
+		return error_set(err, PRONY_MISMATCH, "a loss was read");
+	return PRONY_OK;
 }
 
 enum prony_status exercise_loss_of_step(struct exercise *e, double *loss, struct error *err)
 {
 	struct tensor_set set;
-	enum prony_status status = exercise_step(e, 0, err);
 
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_LOSS, &set, err);
-	if (status == PRONY_OK)
-		*loss = *(const double *)set.tensors[0].data;
-	return status;
+	TRY(exercise_step(e, 0, err));
+	TRY(exercise_read(e, READ_LOSS, &set, err));
+	*loss = *(const double *)set.tensors[0].data;
+	return PRONY_OK;
 }
 
 static enum prony_status check_dropout(struct exercise *e, bool dropout, struct error *err)
 {
 	double first = 0, second = 0;
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD_BACKWARD;
 	e->recipe.dropout = dropout;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = exercise_loss_of_step(e, &first, err);
-	if (status == PRONY_OK)
-		status = exercise_loss_of_step(e, &second, err);
-	if (status == PRONY_OK && (first != second) != dropout)
-		status = error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
-	return status;
+	TRY(exercise_open(e, err));
+	TRY(exercise_loss_of_step(e, &first, err));
+	TRY(exercise_loss_of_step(e, &second, err));
+	if ((first != second) != dropout)
+		return error_set(err, PRONY_MISMATCH, "losses %.9g and %.9g", first, second);
+	return PRONY_OK;
 }
 
 enum prony_status exercise_dropout_on(struct exercise *e, struct error *err)

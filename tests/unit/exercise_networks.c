@@ -262,7 +262,8 @@ static int broadcasts(struct builder *b, int x)
 	return build_add(b, "out", exercise_finish(b, x), build_linear(b, "fc.rows", mean, 5));
 }
 
-static int separable(struct builder *b, int x)
+int exercise_separable(struct builder *b, int x,
+		       int (*function)(struct builder *b, const char *name, int x))
 {
 	struct window window = window_square(5, 2, 2), point = window_square(1, 1, 0);
 
@@ -272,13 +273,18 @@ static int separable(struct builder *b, int x)
 
 		snprintf(name[0], sizeof(name[0]), "d%d", i);
 		snprintf(name[1], sizeof(name[1]), "p%d", i);
-		x = build_relu(b, i ? "relu1" : "relu0", x);
+		x = function(b, i ? "function1" : "function0", x);
 		x = build_conv_window(b, name[0], x, 44, &window, 44, false);
 		x = build_conv_window(b, name[1], x, 44, &point, 1, false);
 		x = build_batch_norm(b, i ? "bn2" : "bn1", x, 1e-3, 0.9);
 		window = window_square(3, 1, 1);
 	}
 	return exercise_finish(b, x);
+}
+
+static int separable(struct builder *b, int x)
+{
+	return exercise_separable(b, x, build_relu);
 }
 
 /* Biases are zero in other networks, whatever the framework's order of gates. */

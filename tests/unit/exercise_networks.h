@@ -14,4 +14,8 @@ extern const struct network exercise_operators[EXERCISE_OPERATORS];
 int exercise_conv(struct builder *b, const char *name, int x, int64_t channels, bool bias);
 int exercise_finish(struct builder *b, int x);
 
+/* Depthwise and pointwise convolutions, with a function before each. */
+int exercise_separable(struct builder *b, int x,
+		       int (*function)(struct builder *b, const char *name, int x));
+
 #endif

@@ -1,17 +1,10 @@
 /* Runs a table of exercises over an adapter. */
 #include "framework_cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "exercise_networks.h"
+#include "unit_test.h"
 
-enum { TESTS_MAX = 512, NAME_BYTES = 96 };
+enum { CASES_MAX = 512, NAME_BYTES = 96 };
 
 struct one {
 	const struct adapter *adapter;
@@ -21,8 +14,7 @@ struct one {
 	char name[NAME_BYTES];
 };
 
-static struct one ones[TESTS_MAX];
-static struct CMUnitTest tests[TESTS_MAX];
+static struct one ones[CASES_MAX];
 static size_t count;
 
 static void run_one(void **state)
@@ -51,18 +43,18 @@ static void add(const struct adapter *adapter, const char *library,
 {
 	struct one *one = &ones[count];
 
-	if (!network || count == TESTS_MAX)
+	if (!network || count == CASES_MAX)
 		abort();
 	*one = (struct one){adapter, library, network, row, ""};
 	snprintf(one->name, sizeof one->name, "%s %s %d", row->what, network->name,
 		 (int)row->batch);
-	tests[count++] =
-		(struct CMUnitTest){.name = one->name, .test_func = run_one, .initial_state = one};
+	count++;
+	unit_test_add(
+		(struct CMUnitTest){.name = one->name, .test_func = run_one, .initial_state = one});
 }
 
 int framework_cases_run(const struct adapter *adapter, const char *library,
-			const struct framework_case *cases, size_t case_count,
-			const struct CMUnitTest *others, size_t other_count, const char *filter)
+			const struct framework_case *cases, size_t case_count, const char *filter)
 {
 	for (size_t i = 0; i < case_count; i++) {
 		const struct framework_case *row = &cases[i];
@@ -75,9 +67,53 @@ int framework_cases_run(const struct adapter *adapter, const char *library,
 			if (!row->except || strcmp(row->except, exercise_operators[k].name) != 0)
 				add(adapter, library, row, &exercise_operators[k]);
 	}
-	for (size_t i = 0; i < other_count && count < TESTS_MAX; i++)
-		tests[count++] = others[i];
 	if (filter)
 		cmocka_set_test_filter(filter);
-	return _cmocka_run_group_tests("framework", tests, count, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
+}
+
+void even_lrn(struct graph *graph)
+{
+	for (int i = 0; i < graph->node_count; i++)
+		if (graph->nodes[i].op == OP_LRN)
+			graph->nodes[i].attributes.size = 4;
+}
+
+void dilated_pools(struct graph *graph)
+{
+	for (int i = 0; i < graph->node_count; i++)
+		if (graph->nodes[i].op == OP_MAX_POOL)
+			graph->nodes[i].attributes.dilations[0] = 2;
+}
+
+void shared_gates(struct graph *graph)
+{
+	for (int i = 0; i < graph->node_count; i++)
+		if (graph->nodes[i].op == OP_LSTM)
+			graph->nodes[i].inputs[2] = graph->nodes[i].inputs[1];
+}
+
+void constant_bias(struct graph *graph)
+{
+	graph->values[graph_find_value(graph, "rnn.bias")].kind = VALUE_STATE;
+}
+
+void framework_refuses(const struct adapter *adapter, const struct refusal *rows, size_t row_count)
+{
+	for (size_t i = 0; i < row_count; i++) {
+		struct error why = ERROR_INIT;
+		struct recipe recipe;
+		struct graph graph;
+
+		recipe_defaults(&recipe);
+		recipe.stage = rows[i].stage;
+		recipe.precision = rows[i].precision;
+		assert_int_equal(zoo_build(find(rows[i].network), 4, &graph, NULL), PRONY_OK);
+		if (rows[i].change)
+			rows[i].change(&graph);
+		assert_int_equal(adapter->supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
+		for (size_t k = 0; k < COUNT(rows[i].says) && rows[i].says[k]; k++)
+			assert_has(why.text, rows[i].says[k]);
+		graph_release(&graph);
+	}
 }

@@ -3,6 +3,7 @@
 #define PRONY_TESTS_UNIT_FRAMEWORK_CASES_H
 
 #include "framework_exercise.h"
+#include "unit_test.h"
 
 struct framework_case {
 	/* A network of the zoo; "odd" or "wide" (framework_exercise.h); "operator:NAME", one of
@@ -19,15 +20,28 @@ struct framework_case {
 		network, batch, body, #body, NULL                                                  \
 	}
 
-struct CMUnitTest;
+/* A graph or recipe that an adapter refuses. `network` as above; `change` (may be NULL) changes the
+ * graph; the reason contains each of `says`. */
+struct refusal {
+	const char *network;
+	enum stage stage;
+	enum precision precision;
+	void (*change)(struct graph *graph);
+	const char *says[3];
+};
+void even_lrn(struct graph *graph); /* a window of four channels */
+void dilated_pools(struct graph *graph);
+void shared_gates(struct graph *graph);	 /* a recurrent layer uses the same weights twice */
+void constant_bias(struct graph *graph); /* the RNN's bias is no parameter */
 
-/* Runs the cases, then `others`. `filter` is a cmocka pattern (NULL: all). Returns the exit status
- * of main. */
+/* Fails unless the adapter refuses each row. */
+void framework_refuses(const struct adapter *adapter, const struct refusal *rows, size_t row_count);
+
+/* Runs the other tests of the program, then the cases. `filter` is a cmocka pattern (NULL: all).
+ * Returns the exit status of main. */
 int framework_cases_run(const struct adapter *adapter, const char *library,
-			const struct framework_case *cases, size_t case_count,
-			const struct CMUnitTest *others, size_t other_count, const char *filter);
-#define FRAMEWORK_CASES_RUN(adapter, library, cases, others, filter)                               \
-	framework_cases_run(adapter, library, cases, sizeof(cases) / sizeof(cases[0]), others,     \
-			    sizeof(others) / sizeof(others[0]), filter)
+			const struct framework_case *cases, size_t case_count, const char *filter);
+#define FRAMEWORK_CASES_RUN(adapter, library, cases, filter)                                       \
+	framework_cases_run(adapter, library, cases, COUNT(cases), filter)
 
 #endif

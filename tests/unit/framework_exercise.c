@@ -129,18 +129,11 @@ struct batch exercise_batch(const struct exercise *e, int slot)
 static enum prony_status prepare(struct exercise *e, const struct network *network, int64_t batch,
 				 struct error *err)
 {
-	enum prony_status status;
-
 	arena_init(&e->arena, 0);
-	status = zoo_build(network, batch, &e->graph, err);
-	if (status == PRONY_OK)
-		status = zoo_build(network, batch, &e->reference_graph, err);
-	if (status == PRONY_OK)
-		status = graph_add_backward(&e->reference_graph, err);
-	if (status == PRONY_OK)
-		status = graph_initial_weights(&e->graph, SEED, &e->arena, &e->weights, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(zoo_build(network, batch, &e->graph, err));
+	TRY(zoo_build(network, batch, &e->reference_graph, err));
+	TRY(graph_add_backward(&e->reference_graph, err));
+	TRY(graph_initial_weights(&e->graph, SEED, &e->arena, &e->weights, err));
 	e->labels_ignored = network->labels_ignored;
 	exercise_fill(e);
 	recipe_defaults(&e->recipe);
@@ -218,20 +211,16 @@ bool exercise_run(const struct adapter *adapter, const char *library, const stru
 enum prony_status exercise_open(struct exercise *e, struct error *err)
 {
 	const struct adapter *adapter = e->adapter;
-	enum prony_status status = adapter->probe(&e->session, &e->probe, err);
 
-	if (status == PRONY_OK && !e->probe.instruction_set[0])
-		status = error_set(err, PRONY_MISMATCH, "nothing is said of instructions");
-	if (status == PRONY_OK)
-		status = adapter->supports(&e->graph, &e->recipe, err);
-	if (status == PRONY_OK)
-		status = adapter->open(&e->session, &e->recipe, &e->effective, err);
-	if (status == PRONY_OK)
-		status = adapter->build(&e->session, &e->graph, &e->recipe, &e->weights, &e->built,
-					err);
-	for (int slot = 0; status == PRONY_OK && slot < EXERCISE_SLOTS; slot++)
-		status = adapter->feed(&e->session, slot, exercise_batch(e, slot), err);
-	return status;
+	TRY(adapter->probe(&e->session, &e->probe, err));
+	if (!e->probe.instruction_set[0])
+		return error_set(err, PRONY_MISMATCH, "nothing is said of instructions");
+	TRY(adapter->supports(&e->graph, &e->recipe, err));
+	TRY(adapter->open(&e->session, &e->recipe, &e->effective, err));
+	TRY(adapter->build(&e->session, &e->graph, &e->recipe, &e->weights, &e->built, err));
+	for (int slot = 0; slot < EXERCISE_SLOTS; slot++)
+		TRY(adapter->feed(&e->session, slot, exercise_batch(e, slot), err));
+	return PRONY_OK;
 }
 
 enum prony_status exercise_file(struct exercise *e, struct tensor *logits, struct error *err)
@@ -243,7 +232,6 @@ enum prony_status exercise_file(struct exercise *e, struct tensor *logits, struc
 	struct tensor *ends = arena_array(&e->arena, 2, sizeof(*ends));
 	struct tensor_set outputs;
 	void *bytes = NULL;
-	enum prony_status status;
 
 	ends[0] = e->inputs[0];
 	ends[0].name = input->name;
@@ -252,23 +240,16 @@ enum prony_status exercise_file(struct exercise *e, struct tensor *logits, struc
 				    .outputs = {.tensors = &ends[1], .count = 1}};
 	e->recipe.stage = STAGE_FORWARD;
 	e->recipe.slots = 1;
-	status = onnx_export(&e->graph, &e->weights, &bytes, &file->length, err);
+	TRY(onnx_export(&e->graph, &e->weights, &bytes, &file->length, err));
 	file->bytes = bytes;
-	if (status == PRONY_OK)
-		status = adapter->probe(&e->session, &e->probe, err);
-	if (status == PRONY_OK)
-		status = adapter->open(&e->session, &e->recipe, &e->effective, err);
-	if (status == PRONY_OK)
-		status = adapter->files->build(&e->session, file, &e->recipe, &e->built, err);
-	if (status == PRONY_OK)
-		status = adapter->files->feed(&e->session, 0, file->inputs.tensors, err);
-	if (status == PRONY_OK)
-		status = exercise_step(e, 0, err);
-	if (status == PRONY_OK)
-		status = adapter->files->outputs(&e->session, &e->arena, &outputs, err);
-	if (status == PRONY_OK)
-		*logits = outputs.tensors[0];
-	return status; /* the engine uses the file's bytes until the process ends */
+	TRY(adapter->probe(&e->session, &e->probe, err));
+	TRY(adapter->open(&e->session, &e->recipe, &e->effective, err));
+	TRY(adapter->files->build(&e->session, file, &e->recipe, &e->built, err));
+	TRY(adapter->files->feed(&e->session, 0, file->inputs.tensors, err));
+	TRY(exercise_step(e, 0, err));
+	TRY(adapter->files->outputs(&e->session, &e->arena, &outputs, err));
+	*logits = outputs.tensors[0];
+	return PRONY_OK; /* the engine uses the file's bytes until the process ends */
 }
 
 enum prony_status exercise_step(struct exercise *e, int slot, struct error *err)
@@ -304,9 +285,9 @@ enum prony_status exercise_read(struct exercise *e, enum readout what, struct te
 	else
 		for (int i = 0; i < count; i++)
 			add_tensor(e, &set, indices[i], DTYPE_F32);
-	enum prony_status status = e->adapter->read(&e->session, what, &set, err);
+	TRY(e->adapter->read(&e->session, what, &set, err));
 	*out = set;
-	return status;
+	return PRONY_OK;
 }
 
 enum prony_status exercise_compare(const char *name, const float *a, const double *b, int64_t count,
@@ -330,13 +311,10 @@ enum prony_status exercise_compare(const char *name, const float *a, const doubl
 static enum prony_status step_both(struct exercise *e, struct reference *ref, int slot,
 				   bool epsilon_inside, struct error *err)
 {
-	enum prony_status status = reference_feed(ref, exercise_batch(e, slot), err);
+	TRY(reference_feed(ref, exercise_batch(e, slot), err));
 
-	if (status == PRONY_OK)
-		status = reference_step(ref, &e->recipe, epsilon_inside, err);
-	if (status == PRONY_OK)
-		status = exercise_step(e, slot, err);
-	return status;
+	TRY(reference_step(ref, &e->recipe, epsilon_inside, err));
+	return exercise_step(e, slot, err);
 }
 
 static enum prony_status compare_logits(struct exercise *e, const struct reference *ref,
@@ -345,10 +323,8 @@ static enum prony_status compare_logits(struct exercise *e, const struct referen
 	struct tensor_set logits;
 	int64_t count;
 	const double *want = reference_value(ref, e->reference_graph.logits, &count);
-	enum prony_status status = exercise_read(e, READ_LOGITS, &logits, err);
+	TRY(exercise_read(e, READ_LOGITS, &logits, err));
 
-	if (status != PRONY_OK)
-		return status;
 	return exercise_compare("logits", logits.tensors[0].data, want, count, BOUND_LOGITS, err);
 }
 
@@ -357,10 +333,8 @@ static enum prony_status compare_loss(struct exercise *e, const struct reference
 {
 	struct tensor_set loss;
 	double want = reference_loss(ref);
-	enum prony_status status = exercise_read(e, READ_LOSS, &loss, err);
+	TRY(exercise_read(e, READ_LOSS, &loss, err));
 
-	if (status != PRONY_OK)
-		return status;
 	double have = *(const double *)loss.tensors[0].data;
 	if (!(fabs(have - want) <= BOUND_LOSS * fabs(want)))
 		return error_set(err, PRONY_MISMATCH, "loss is %.9g, not %.9g", have, want);
@@ -370,45 +344,35 @@ static enum prony_status compare_loss(struct exercise *e, const struct reference
 enum prony_status exercise_forward(struct exercise *e, struct error *err)
 {
 	struct reference ref = {0};
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD;
-	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
-	if (status == PRONY_OK)
-		status = exercise_open(e, err);
-	for (int i = 0; status == PRONY_OK && i < EXERCISE_SLOTS + 1; i++) {
-		status = step_both(e, &ref, i % EXERCISE_SLOTS, false, err);
-		if (status == PRONY_OK)
-			status = compare_logits(e, &ref, err);
+	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
+	TRY(exercise_open(e, err));
+	for (int i = 0; i < EXERCISE_SLOTS + 1; i++) {
+		TRY(step_both(e, &ref, i % EXERCISE_SLOTS, false, err));
+		TRY(compare_logits(e, &ref, err));
 	}
 	reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }
 
 enum prony_status exercise_in_flight(struct exercise *e, struct error *err)
 {
 	struct reference ref = {0};
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD;
-	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
-	if (status == PRONY_OK)
-		status = exercise_open(e, err);
-	for (int last = 0; status == PRONY_OK && last < EXERCISE_SLOTS; last++) {
-		for (int i = 0; status == PRONY_OK && i < 2 * EXERCISE_SLOTS; i++)
-			status =
-				e->adapter->step(&e->session, (last + 1 + i) % EXERCISE_SLOTS, err);
-		if (status == PRONY_OK)
-			status = e->adapter->sync(&e->session, err);
-		if (status == PRONY_OK)
-			status = reference_feed(&ref, exercise_batch(e, last), err);
-		if (status == PRONY_OK)
-			status = reference_step(&ref, &e->recipe, false, err);
-		if (status == PRONY_OK)
-			status = compare_logits(e, &ref, err);
+	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
+	TRY(exercise_open(e, err));
+	for (int last = 0; last < EXERCISE_SLOTS; last++) {
+		for (int i = 0; i < 2 * EXERCISE_SLOTS; i++)
+			TRY(e->adapter->step(&e->session, (last + 1 + i) % EXERCISE_SLOTS, err));
+		TRY(e->adapter->sync(&e->session, err));
+		TRY(reference_feed(&ref, exercise_batch(e, last), err));
+		TRY(reference_step(&ref, &e->recipe, false, err));
+		TRY(compare_logits(e, &ref, err));
 	}
 	reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }
 
 static enum prony_status compare_gradients(struct exercise *e, const struct reference *ref,
@@ -418,40 +382,35 @@ static enum prony_status compare_gradients(struct exercise *e, const struct refe
 	int room = e->reference_graph.value_count;
 	int *indices = arena_array(&e->arena, (size_t)room, sizeof(int));
 	int count = graph_parameters(&e->reference_graph, indices, room);
-	enum prony_status status = exercise_read(e, READ_GRADIENTS, &gradients, err);
 
-	for (int i = 0; status == PRONY_OK && i < count; i++) {
+	TRY(exercise_read(e, READ_GRADIENTS, &gradients, err));
+	for (int i = 0; i < count; i++) {
 		int64_t elements;
 		int value = e->reference_graph.values[indices[i]].gradient;
 		const double *want = reference_value(ref, value, &elements);
 
-		status = exercise_compare(gradients.tensors[i].name, gradients.tensors[i].data,
-					  want, elements, BOUND_GRADIENTS, err);
+		TRY(exercise_compare(gradients.tensors[i].name, gradients.tensors[i].data, want,
+				     elements, BOUND_GRADIENTS, err));
 	}
-	return status;
+	return PRONY_OK;
 }
 
 enum prony_status exercise_gradients(struct exercise *e, struct error *err)
 {
 	struct reference ref = {0};
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD_BACKWARD;
-	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
-	if (status == PRONY_OK)
-		status = exercise_open(e, err);
+	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
+	TRY(exercise_open(e, err));
 	/* Ends on the first batch again: gradients must be fresh, not accumulated. */
-	for (int i = 0; status == PRONY_OK && i < EXERCISE_SLOTS + 1; i++) {
-		status = step_both(e, &ref, i % EXERCISE_SLOTS, false, err);
-		if (status == PRONY_OK)
-			status = compare_logits(e, &ref, err);
-		if (status == PRONY_OK)
-			status = compare_loss(e, &ref, err);
-		if (status == PRONY_OK)
-			status = compare_gradients(e, &ref, err);
+	for (int i = 0; i < EXERCISE_SLOTS + 1; i++) {
+		TRY(step_both(e, &ref, i % EXERCISE_SLOTS, false, err));
+		TRY(compare_logits(e, &ref, err));
+		TRY(compare_loss(e, &ref, err));
+		TRY(compare_gradients(e, &ref, err));
 	}
 	reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }
 
 /* Compares the changes of the weights: the weights themselves would agree even without training. */
@@ -462,9 +421,9 @@ static enum prony_status compare_changes(struct exercise *e, const struct refere
 	int room = e->reference_graph.value_count;
 	int *indices = arena_array(&e->arena, (size_t)room, sizeof(int));
 	int count = graph_parameters(&e->reference_graph, indices, room);
-	enum prony_status status = exercise_read(e, READ_WEIGHTS, &weights, err);
 
-	for (int i = 0; status == PRONY_OK && i < count; i++) {
+	TRY(exercise_read(e, READ_WEIGHTS, &weights, err));
+	for (int i = 0; i < count; i++) {
 		int64_t elements;
 		const double *want = reference_value(ref, indices[i], &elements);
 		const struct tensor *have = &weights.tensors[i];
@@ -475,10 +434,9 @@ static enum prony_status compare_changes(struct exercise *e, const struct refere
 			change[j] = want[j] - (double)start[j];
 			((float *)have->data)[j] -= start[j];
 		}
-		status = exercise_compare(have->name, have->data, change, elements, BOUND_CHANGE,
-					  err);
+		TRY(exercise_compare(have->name, have->data, change, elements, BOUND_CHANGE, err));
 	}
-	return status;
+	return PRONY_OK;
 }
 
 /* Compares running statistics, if the adapter has any. */
@@ -486,39 +444,34 @@ static enum prony_status compare_states(struct exercise *e, const struct referen
 					struct error *err)
 {
 	struct tensor_set states;
-	enum prony_status status = exercise_read(e, READ_STATE, &states, err);
 
-	for (size_t i = 0; status == PRONY_OK && i < states.count; i++) {
+	TRY(exercise_read(e, READ_STATE, &states, err));
+	for (size_t i = 0; i < states.count; i++) {
 		const struct tensor *have = &states.tensors[i];
 		int64_t elements;
 		const double *want = reference_value(
 			ref, graph_find_value(&e->reference_graph, have->name), &elements);
 
-		status = exercise_compare(have->name, have->data, want, elements, BOUND_STATE, err);
+		TRY(exercise_compare(have->name, have->data, want, elements, BOUND_STATE, err));
 	}
-	return status;
+	return PRONY_OK;
 }
 
 enum prony_status exercise_updates(struct exercise *e, bool epsilon_inside, struct error *err)
 {
 	struct reference ref = {0};
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_TRAIN;
-	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
-	if (status == PRONY_OK)
-		status = exercise_open(e, err);
-	for (int i = 0; status == PRONY_OK && i < EXERCISE_SLOTS; i++) {
-		status = step_both(e, &ref, i, epsilon_inside, err);
-		if (status == PRONY_OK)
-			status = compare_loss(e, &ref, err);
+	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
+	TRY(exercise_open(e, err));
+	for (int i = 0; i < EXERCISE_SLOTS; i++) {
+		TRY(step_both(e, &ref, i, epsilon_inside, err));
+		TRY(compare_loss(e, &ref, err));
 	}
-	if (status == PRONY_OK)
-		status = compare_changes(e, &ref, err);
-	if (status == PRONY_OK)
-		status = compare_states(e, &ref, err);
+	TRY(compare_changes(e, &ref, err));
+	TRY(compare_states(e, &ref, err));
 	reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }
 
 enum prony_status exercise_wrong_weight(struct exercise *e, struct error *err)
@@ -526,18 +479,15 @@ enum prony_status exercise_wrong_weight(struct exercise *e, struct error *err)
 	struct reference ref = {0};
 	const struct tensor *weight = &e->weights.tensors[0];
 	struct error mismatch = ERROR_INIT;
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD;
-	status = exercise_open(e, err); /* the adapter has copied the weights */
+	TRY(exercise_open(e, err)); /* the adapter has copied the weights */
 	for (int64_t i = 0; i < shape_elements(&weight->shape); i++)
 		((float *)weight->data)[i] *= 1.001f;
-	if (status == PRONY_OK)
-		status = reference_init(&ref, &e->reference_graph, &e->weights, err);
-	if (status == PRONY_OK)
-		status = step_both(e, &ref, 0, false, err);
-	if (status == PRONY_OK && compare_logits(e, &ref, &mismatch) != PRONY_MISMATCH)
-		status = error_set(err, PRONY_MISMATCH, "a wrong weight went unnoticed");
+	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
+	TRY(step_both(e, &ref, 0, false, err));
+	if (compare_logits(e, &ref, &mismatch) != PRONY_MISMATCH)
+		return error_set(err, PRONY_MISMATCH, "a wrong weight went unnoticed");
 	reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }

@@ -31,6 +31,15 @@ struct exercise {
 /* The body of a child process: returns PRONY_OK, or the failure. */
 typedef enum prony_status exercise_body(struct exercise *exercise, struct error *err);
 
+/* Ends the calling function with the status of a call that failed. It releases nothing: the child
+ * process ends then. */
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		const enum prony_status try_status = (call);                                       \
+		if (try_status != PRONY_OK)                                                        \
+			return try_status;                                                         \
+	} while (0)
+
 /* Returns the library's path: from the environment variable, else the newest match of the pattern
  * below $XDG_DATA_HOME/prony/frameworks. If there is none, prints the reason and exits with 77. */
 const char *exercise_library(const char *variable, const char *pattern);

@@ -37,33 +37,30 @@ static enum prony_status observe(struct exercise *e, struct gate_observed *obser
 				 struct error *err)
 {
 	struct tensor_set set, *last = arena_alloc(&e->arena, sizeof(*last));
-	enum prony_status status = PRONY_OK;
 
-	for (int i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
+	for (int i = 0; i < GATE_UPDATES; i++) {
 		observed->loss[i] = NAN;
-		status = exercise_step(e, i, err);
-		if (status == PRONY_OK)
-			status = exercise_read(e, READ_LOGITS, &set, err);
+		TRY(exercise_step(e, i, err));
+		TRY(exercise_read(e, READ_LOGITS, &set, err));
 		observed->logits[i] = set.tensors;
-		if (status == PRONY_OK && e->recipe.stage != STAGE_FORWARD) {
-			status = exercise_read(e, READ_LOSS, &set, err);
+		if (e->recipe.stage != STAGE_FORWARD) {
+			TRY(exercise_read(e, READ_LOSS, &set, err));
 			observed->loss[i] = *(const double *)set.tensors[0].data;
 		}
 	}
-	if (status == PRONY_OK && e->recipe.stage == STAGE_FORWARD_BACKWARD) {
-		status = exercise_read(e, READ_GRADIENTS, last, err);
+	if (e->recipe.stage == STAGE_FORWARD_BACKWARD) {
+		TRY(exercise_read(e, READ_GRADIENTS, last, err));
 		observed->gradients = last;
 	}
-	if (status == PRONY_OK && e->recipe.stage == STAGE_TRAIN) {
+	if (e->recipe.stage == STAGE_TRAIN) {
 		struct tensor_set *state = arena_alloc(&e->arena, sizeof(*state));
 
-		status = exercise_read(e, READ_WEIGHTS, last, err);
+		TRY(exercise_read(e, READ_WEIGHTS, last, err));
 		observed->weights = last;
-		if (status == PRONY_OK)
-			status = exercise_read(e, READ_STATE, state, err);
+		TRY(exercise_read(e, READ_STATE, state, err));
 		observed->state = state;
 	}
-	return status;
+	return PRONY_OK;
 }
 
 static void freeze(struct exercise *e, const struct gate_observed *observed, const char *name)
@@ -101,23 +98,19 @@ enum prony_status exercise_gate(struct exercise *e, const struct gate_mutant *mu
 	struct recipe gate = e->recipe;
 	struct tensor_set inputs = {.tensors = e->inputs, .count = GATE_UPDATES};
 	struct tensor_set labels = {.tensors = e->labels, .count = GATE_UPDATES};
-	enum prony_status status = gate_reference_init(&ref, &e->graph, &gate, &e->weights, &inputs,
-						       &labels, NULL, err);
 
+	TRY(gate_reference_init(&ref, &e->graph, &gate, &e->weights, &inputs, &labels, NULL, err));
 	if (mutant && mutant->rate > 0)
 		e->recipe.learning_rate *= mutant->rate;
 	if (mutant && mutant->no_momentum)
 		e->recipe.optimiser = OPTIMISER_SGD;
-	if (status == PRONY_OK)
-		status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = observe(e, &observed, err);
+	TRY(exercise_open(e, err));
+	TRY(observe(e, &observed, err));
 	observed.parameters = e->built.parameters;
 	observed.macs = e->built.macs;
-	if (status == PRONY_OK && mutant && mutant->still)
+	if (mutant && mutant->still)
 		freeze(e, &observed, mutant->still);
-	if (status == PRONY_OK)
-		status = judge(e, &ref, &gate, &observed, mutant, err);
+	TRY(judge(e, &ref, &gate, &observed, mutant, err));
 	gate_reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }

@@ -1,15 +1,9 @@
 #include "gate_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/random.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 void check(enum prony_status status, const struct error *err)

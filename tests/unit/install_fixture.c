@@ -1,21 +1,13 @@
 #include "install_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "client/guard.h"
+#include "unit_test.h"
 #include "wheel_fixture.h"
 
 #define LINES_BYTES_MAX ((size_t)64 * 1024)
@@ -96,12 +88,6 @@ void install_offer(const struct install_fixture *fixture, const char *name, cons
 	free(library);
 }
 
-void assert_holds(const char *text, const char *part)
-{
-	if (!text || !strstr(text, part))
-		fail_msg("'%s' is not in: %s", part, text ? text : "(null)");
-}
-
 /* `program worker --adapter NAME --library FILE` */
 static int play_worker(const char *name, const char *library, install_reply *play)
 {
@@ -131,7 +117,7 @@ static int play_worker(const char *name, const char *library, install_reply *pla
 	return 0;
 }
 
-int install_main(int argc, char **argv, install_reply *reply, int (*tests)(void))
+int install_main(int argc, char **argv, install_reply *reply)
 {
 	if (argc >= 2 && strcmp(argv[1], "guard") == 0)
 		return guard_main(argc - 1, argv + 1);
@@ -141,7 +127,7 @@ int install_main(int argc, char **argv, install_reply *reply, int (*tests)(void)
 	setenv("XDG_CONFIG_HOME", "/nowhere", 1);
 	if (registry_load(&install_registry, NULL) != PRONY_OK)
 		return 1;
-	int failed = tests();
+	int failed = unit_tests_run(NULL, NULL);
 	registry_release(&install_registry);
 	return failed;
 }

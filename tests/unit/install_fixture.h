@@ -32,8 +32,6 @@ void install_write_lock(const struct install_fixture *fixture, const char *envir
 void install_offer(const struct install_fixture *fixture, const char *name, const char *version,
 		   const char *behaviour, const char *more);
 
-void assert_holds(const char *text, const char *part);
-
 /* Returns a worker's reply to a request (not to `close`), by the framework's name and the text of
  * the library to load. NULL: the worker replies with invalid JSON. */
 typedef json_t *install_reply(const json_t *request, const char *name, const char *library);
@@ -41,6 +39,6 @@ typedef json_t *install_reply(const json_t *request, const char *name, const cha
 extern struct registry install_registry; /* prony's own descriptors, for the tests */
 
 /* The main function: runs a guard, a worker with these replies, or the tests. */
-int install_main(int argc, char **argv, install_reply *reply, int (*tests)(void));
+int install_main(int argc, char **argv, install_reply *reply);
 
 #endif

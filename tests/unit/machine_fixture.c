@@ -143,6 +143,6 @@ void machine_good_server(const char *root)
 	};
 
 	machine_processors(root, 2, 2, 2, "fpu sse2 avx avx2 fma avx512f smep");
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; i < COUNT(files); i++)
 		machine_file(root, files[i].path, files[i].text);
 }

@@ -1,15 +1,9 @@
 #include "tests/unit/onnx_fixture.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
 
 #include "parity/reference.h"
+#include "unit_test.h"
 
 void fixture_init(struct onnx_fixture *f, int64_t opset)
 {

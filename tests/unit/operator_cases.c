@@ -1,9 +1,9 @@
 #include "tests/unit/operator_cases.h"
 
-#include "tests/unit/test_layers.h"
 #include <assert.h>
-#include <stdio.h>
-#include <string.h>
+
+#include "tests/unit/test_layers.h"
+#include "unit_test.h"
 
 #define BATCH 3
 
@@ -261,7 +261,7 @@ static const struct operator_case cases[] = {
 	{"Conv, rectangular", 3, {4, 5, 6}, rectangular_conv, OP_COUNT},
 };
 
-#define CASES (sizeof(cases) / sizeof(cases[0]))
+#define CASES (COUNT(cases))
 
 static struct operator_case functions[OP_COUNT];
 

@@ -1,15 +1,9 @@
 #include "tests/unit/reference_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
+#include "unit_test.h"
 
 #define STEP 1e-5 /* step of the central difference: its error is of the order of 1e-10 */
 

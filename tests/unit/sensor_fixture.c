@@ -1,21 +1,13 @@
 #include "tests/unit/sensor_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "tests/unit/machine_fixture.h"
+#include "unit_test.h"
 
 /* Writes a process with its parent, ticks of user time and of its reaped children, and resident
  * pages. */

@@ -1,19 +1,11 @@
 #include "tests/unit/store_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "store/sql_internal.h"
+#include "unit_test.h"
 
 int store_folder_setup(void **state)
 {

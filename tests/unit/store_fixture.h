@@ -3,6 +3,7 @@
 #define PRONY_TESTS_UNIT_STORE_FIXTURE_H
 
 #include "store/store.h"
+#include "unit_test.h"
 
 struct store_folder {
 	char *folder, *path; /* path: the store's path in the folder */
@@ -11,8 +12,7 @@ struct store_folder {
 
 int store_folder_setup(void **state);
 int store_folder_teardown(void **state);
-#define store_test(function)                                                                       \
-	cmocka_unit_test_setup_teardown(function, store_folder_setup, store_folder_teardown)
+#define STORE_TEST(name) TEST_WITH(name, store_folder_setup, store_folder_teardown)
 
 void check(enum prony_status status, const struct error *err);
 /* Checks the status and a part of the message; clears the error. */

@@ -1,15 +1,6 @@
 /* Tests every row of cell/axes.h from the suite's key to the export, and stores from before all
  * rows existed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "frameworks/registry.h"
@@ -17,6 +8,7 @@
 #include "report/export.h"
 #include "spec/spec.h"
 #include "tests/unit/store_fixture.h"
+#include "unit_test.h"
 
 static struct registry registry;
 
@@ -133,7 +125,7 @@ static void stored_and_exported(struct store *store, const struct axis *axis,
 	stored_run_release(&run);
 }
 
-static void every_row_goes_round(void **state)
+STORE_TEST(every_row_goes_round)
 {
 	struct store_folder *f = *state;
 	struct plan_cell plain, cell;
@@ -146,14 +138,14 @@ static void every_row_goes_round(void **state)
 
 		cell_of_suite(axis, axis->plural, word, f->folder, &cell);
 		snprintf(said, sizeof said, "%s=%s", axis->name, word);
-		assert_non_null(strstr(cell.key, said));
+		assert_has(cell.key, said);
 		assert_string_not_equal(cell.hash, plain.hash);
 		/* Axes that were added later do not appear at their default. */
 		snprintf(said, sizeof said, " %s=", axis->name);
 		if (axis->texts != AXIS_IN_KEY_AND_SPEC)
-			assert_null(strstr(plain.key, said));
+			assert_lacks(plain.key, said);
 		else if (id > 0)
-			assert_non_null(strstr(plain.key, said));
+			assert_has(plain.key, said);
 		stored_and_exported(f->store, axis, &cell, word);
 		if (!axis->settable)
 			continue;
@@ -164,7 +156,7 @@ static void every_row_goes_round(void **state)
 }
 
 /* The recipe sent to a worker has the values of the cell. */
-static void recipes_have_what_cells_have(void **state)
+STORE_TEST(recipes_have_what_cells_have)
 {
 	struct store_folder *f = *state;
 
@@ -186,16 +178,15 @@ static void recipes_have_what_cells_have(void **state)
 }
 
 /* The orders are places: each occurs once, and the axes of titles are in the order of titles. */
-static void orders_are_distinct(void **state)
+TEST(orders_are_distinct)
 {
-	(void)state;
 	for (int place = 0; place < AXIS_COUNT; place++)
 		assert_true(axis_in_order(place) < AXIS_COUNT);
 	assert_int_equal(axis_in_order(0), AXIS_NETWORK);
 	assert_int_equal(axis_in_order(AXIS_COUNT - 1), AXIS_FRAMEWORK);
 }
 
-static void unknown_keys_suggest_the_nearest(void **state)
+STORE_TEST(unknown_keys_suggest_the_nearest)
 {
 	struct store_folder *f = *state;
 	char *path = path_join(f->folder, "one.yaml");
@@ -264,7 +255,7 @@ static void expect_old_run(struct store *store, const char *which, bool dropout)
 }
 
 /* Reads the old store unchanged, then upgraded; a cell of the new program is found by its hash. */
-static void old_stores_are_read_and_resumed(void **state)
+STORE_TEST(old_stores_are_read_and_resumed)
 {
 	struct store_folder *f = *state;
 	char *path = make_old_store(f->folder);
@@ -297,7 +288,7 @@ static void old_stores_are_read_and_resumed(void **state)
 }
 
 /* A current request has the same spec text as then; otherwise --resume would not find the run. */
-static void old_specs_are_found(void **state)
+STORE_TEST(old_specs_are_found)
 {
 	struct store_folder *f = *state;
 	char *path = make_old_store(f->folder);
@@ -333,13 +324,5 @@ static void old_specs_are_found(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		store_test(every_row_goes_round),
-		store_test(recipes_have_what_cells_have),
-		cmocka_unit_test(orders_are_distinct),
-		store_test(unknown_keys_suggest_the_nearest),
-		store_test(old_stores_are_read_and_resumed),
-		store_test(old_specs_are_found),
-	};
-	return cmocka_run_group_tests_name("axes", tests, setup, teardown);
+	return unit_tests_run(setup, teardown);
 }

@@ -1,16 +1,7 @@
 /* Tests statuses, errors, memory, strings, words, clock, random numbers, digests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,12 +14,10 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void statuses_have_texts_and_exit_codes(void **state)
+TEST(statuses_have_texts_and_exit_codes)
 {
-	(void)state;
 	assert_int_equal(prony_status_exit(PRONY_OK), 0);
 	assert_int_equal(prony_status_exit(PRONY_USAGE), 64);
 	assert_int_equal(prony_status_exit(PRONY_BAD_INPUT), 65);
@@ -39,9 +28,8 @@ static void statuses_have_texts_and_exit_codes(void **state)
 	assert_int_equal(prony_status_exit((enum prony_status)999), 70);
 }
 
-static void first_error_wins(void **state)
+TEST(first_error_wins)
 {
-	(void)state;
 	struct error err = ERROR_INIT;
 
 	error_prefix(&err, "no effect");
@@ -60,7 +48,7 @@ static void first_error_wins(void **state)
 	error_clear(NULL);
 }
 
-static void error_texts_are_one_printable_line(void **state)
+TEST(error_texts_are_one_printable_line)
 {
 	static const struct {
 		const char *given, *kept;
@@ -75,7 +63,6 @@ static void error_texts_are_one_printable_line(void **state)
 		{"c1 \302\233 control", "c1 ?? control"},
 		{"cut \342\202", "cut ??"},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		error_set(&err, PRONY_BAD_INPUT, "%s", rows[i].given);
@@ -83,9 +70,8 @@ static void error_texts_are_one_printable_line(void **state)
 	}
 }
 
-static void long_errors_keep_cause_and_prefix(void **state)
+TEST(long_errors_keep_cause_and_prefix)
 {
-	(void)state;
 	struct error err = ERROR_INIT;
 	char longer[3000];
 
@@ -104,10 +90,9 @@ static void long_errors_keep_cause_and_prefix(void **state)
 	assert_int_equal(strlen(err.text), ERROR_TEXT_BYTES - 1);
 }
 
-static void arena_gives_zeroed_aligned_memory(void **state)
+TEST(arena_gives_zeroed_aligned_memory)
 {
 	static const size_t sizes[] = {0, 1, 63, 64, 65, 1000, 20000, 70000, 1000000, 5};
-	(void)state;
 	struct arena arena;
 
 	arena_init(&arena, 0);
@@ -131,9 +116,8 @@ static void arena_gives_zeroed_aligned_memory(void **state)
 	arena_release(NULL);
 }
 
-static void arena_limit_is_an_error(void **state)
+TEST(arena_limit_is_an_error)
 {
-	(void)state;
 	struct arena arena;
 	struct error err = ERROR_INIT;
 
@@ -141,7 +125,7 @@ static void arena_limit_is_an_error(void **state)
 	assert_non_null(arena_try_array(&arena, 32, 64, &err));
 	assert_null(arena_try_array(&arena, 33, 64, &err));
 	assert_int_equal(err.code, PRONY_NOMEM);
-	assert_non_null(strstr(err.text, "4096"));
+	assert_has(err.text, "4096");
 	assert_non_null(arena_try_array(&arena, 32, 64, NULL));
 	assert_int_equal(arena.used_bytes, 4096);
 	assert_null(arena_try_array(&arena, 1, 1, NULL));
@@ -195,17 +179,15 @@ static void exhaust_memory(void)
 	memory_alloc(SIZE_MAX / 2);
 }
 
-static void exhausted_bookkeeping_ends_with_70(void **state)
+TEST(exhausted_bookkeeping_ends_with_70)
 {
-	(void)state;
 	assert_int_equal(exit_code_of(pass_the_limit), 70);
 	assert_int_equal(exit_code_of(overflow_an_array), 70);
 	assert_int_equal(exit_code_of(exhaust_memory), 70);
 }
 
-static void strbuf_grows_and_stops_at_its_limit(void **state)
+TEST(strbuf_grows_and_stops_at_its_limit)
 {
-	(void)state;
 	struct strbuf buf;
 
 	strbuf_init(&buf, 0);
@@ -240,9 +222,8 @@ static void strbuf_grows_and_stops_at_its_limit(void **state)
 	strbuf_release(&buf);
 }
 
-static void strbuf_keeps_bytes(void **state)
+TEST(strbuf_keeps_bytes)
 {
-	(void)state;
 	struct strbuf buf = {0}; /* works without strbuf_init, with the default limit */
 
 	strbuf_add(&buf, "a\0b", 3);
@@ -253,7 +234,7 @@ static void strbuf_keeps_bytes(void **state)
 	strbuf_release(&buf);
 }
 
-static void nearest_words(void **state)
+TEST(nearest_words)
 {
 	static const char *const words[] = {"resnet50", "resnet18", "lenet", "alexnet", "mlp"};
 	static const struct {
@@ -278,7 +259,6 @@ static void nearest_words(void **state)
 		{"res", NULL},
 		{NULL, NULL},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		const char *near = word_nearest(rows[i].typed, words, COUNT(words));
 		if (rows[i].near && near)
@@ -293,7 +273,7 @@ static void nearest_words(void **state)
 	assert_null(word_nearest("mlp", words, 0));
 }
 
-static void clocks(void **state)
+TEST(clocks)
 {
 	static const struct {
 		int64_t ns;
@@ -304,7 +284,6 @@ static void clocks(void **state)
 		{INT64_C(951782400000000000), "2000-02-29T00:00:00Z"},
 		{-1, "1969-12-31T23:59:59Z"},
 	};
-	(void)state;
 	char text[21];
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		clock_format_utc(rows[i].ns, text, sizeof(text));
@@ -330,7 +309,7 @@ static void clocks(void **state)
 	assert_true(clock_wall_ns() > INT64_C(1600000000000000000));
 }
 
-static void random_matches_the_reference_code(void **state)
+TEST(random_matches_the_reference_code)
 {
 	/* Output of splitmix64.c of https://prng.di.unimi.it from x = 1234567. */
 	static const uint64_t splitmix[4] = {
@@ -349,7 +328,6 @@ static void random_matches_the_reference_code(void **state)
 		UINT64_C(10595114339597558777),
 		UINT64_C(2904607092377533576),
 	};
-	(void)state;
 	struct random random;
 	random_init(&random, 1234567);
 	assert_memory_equal(random.state, splitmix, sizeof(splitmix));
@@ -358,9 +336,8 @@ static void random_matches_the_reference_code(void **state)
 		assert_true(random_next(&random) == xoshiro[i]);
 }
 
-static void named_streams_differ(void **state)
+TEST(named_streams_differ)
 {
-	(void)state;
 	struct random a, b, c, again;
 
 	random_init_named(&a, 1, "weights/conv1.weight");
@@ -372,10 +349,9 @@ static void named_streams_differ(void **state)
 	assert_memory_not_equal(&a, &c, sizeof(a));
 }
 
-static void random_distributions(void **state)
+TEST(random_distributions)
 {
 	enum { DRAWS = 200000 };
-	(void)state;
 	struct random random;
 	double sum = 0, squares = 0, fourth = 0, uniform = 0;
 	size_t buckets[7] = {0};
@@ -403,9 +379,8 @@ static void random_distributions(void **state)
 }
 
 /* The polar method with libm's logarithm: prony's own may differ only by rounding. */
-static void random_normal_has_an_accurate_logarithm(void **state)
+TEST(random_normal_has_an_accurate_logarithm)
 {
-	(void)state;
 	struct random random, copy;
 
 	random_init(&random, 7);
@@ -423,9 +398,8 @@ static void random_normal_has_an_accurate_logarithm(void **state)
 	}
 }
 
-static void shuffle_permutes(void **state)
+TEST(shuffle_permutes)
 {
-	(void)state;
 	struct random random;
 	size_t indices[100], seen[100] = {0}, moved = 0;
 
@@ -444,9 +418,8 @@ static void shuffle_permutes(void **state)
 	random_shuffle(&random, NULL, 0);
 }
 
-static void digests_match_fips_180(void **state)
+TEST(digests_match_fips_180)
 {
-	(void)state;
 	char hex[DIGEST_HEX_BYTES], from_file[DIGEST_HEX_BYTES];
 	struct error err = ERROR_INIT;
 
@@ -472,31 +445,7 @@ static void digests_match_fips_180(void **state)
 	assert_string_equal(from_file, hex);
 	unlink(path);
 	assert_int_equal(digest_file(path, from_file, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, path));
+	assert_has(err.text, path);
 	assert_int_equal(digest_file("/", from_file, NULL), PRONY_IO);
 	assert_string_equal(from_file, hex);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(statuses_have_texts_and_exit_codes),
-		cmocka_unit_test(first_error_wins),
-		cmocka_unit_test(error_texts_are_one_printable_line),
-		cmocka_unit_test(long_errors_keep_cause_and_prefix),
-		cmocka_unit_test(arena_gives_zeroed_aligned_memory),
-		cmocka_unit_test(arena_limit_is_an_error),
-		cmocka_unit_test(exhausted_bookkeeping_ends_with_70),
-		cmocka_unit_test(strbuf_grows_and_stops_at_its_limit),
-		cmocka_unit_test(strbuf_keeps_bytes),
-		cmocka_unit_test(nearest_words),
-		cmocka_unit_test(clocks),
-		cmocka_unit_test(random_matches_the_reference_code),
-		cmocka_unit_test(named_streams_differ),
-		cmocka_unit_test(random_distributions),
-		cmocka_unit_test(random_normal_has_an_accurate_logarithm),
-		cmocka_unit_test(shuffle_permutes),
-		cmocka_unit_test(digests_match_fips_180),
-	};
-	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* Tests files and folders, JSON access, shared libraries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,8 +9,7 @@
 #include "base/json.h"
 #include "base/loader.h"
 #include "base/memory.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 /* Makes an empty folder for each test. */
 static int make_folder(void **state)
@@ -40,6 +30,8 @@ static int remove_folder(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
+#define IN_FOLDER(name) TEST_WITH(name, make_folder, remove_folder)
+
 static size_t count_entries(const char *folder)
 {
 	size_t count = 0;
@@ -52,7 +44,7 @@ static size_t count_entries(const char *folder)
 	return count - 2; /* "." and ".." */
 }
 
-static void write_and_read(void **state)
+IN_FOLDER(write_and_read)
 {
 	char *path = path_join(*state, "data.bin"), *text;
 	struct error err = ERROR_INIT;
@@ -67,7 +59,7 @@ static void write_and_read(void **state)
 	free(text);
 	text = NULL;
 	assert_int_equal(file_read(path, 4, &text, &length, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "limit of 4 bytes"));
+	assert_has(err.text, "limit of 4 bytes");
 	assert_null(text);
 	assert_int_equal(file_write_atomic(path, "", 0, NULL), PRONY_OK);
 	assert_int_equal(file_read(path, 0, &text, &length, NULL), PRONY_OK);
@@ -77,7 +69,7 @@ static void write_and_read(void **state)
 	free(path);
 }
 
-static void failed_write_leaves_the_old_file(void **state)
+IN_FOLDER(failed_write_leaves_the_old_file)
 {
 	struct error err = ERROR_INIT;
 	char *folder = path_join(*state, "taken");
@@ -86,7 +78,7 @@ static void failed_write_leaves_the_old_file(void **state)
 	/* A rename onto a folder fails after all data have been written. */
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
 	assert_int_equal(file_write_atomic(folder, "x", 1, &err), PRONY_IO);
-	assert_non_null(strstr(err.text, "taken"));
+	assert_has(err.text, "taken");
 	assert_int_equal(count_entries(*state), 1);
 	assert_int_equal(file_write_atomic(nowhere, "x", 1, NULL), PRONY_IO);
 	free(folder);
@@ -104,7 +96,7 @@ static mode_t mode_of(const char *path)
 /*
  * A link is followed, a pipe is written to, a file keeps its permissions; no other file is created.
  */
-static void outputs_that_are_no_files(void **state)
+IN_FOLDER(outputs_that_are_no_files)
 {
 	struct error err = ERROR_INIT;
 	char *file = path_join(*state, "file"), *link = path_join(*state, "link"), *text = NULL;
@@ -137,7 +129,7 @@ static void outputs_that_are_no_files(void **state)
 	free(file), free(link), free(fifo), free(loose), free(made);
 }
 
-static void outputs_that_cannot_be(void **state)
+IN_FOLDER(outputs_that_cannot_be)
 {
 	static const char *const names[] = {"no/where", "folder", "file/below",
 					    "folder/",	"circle", "nowhere"};
@@ -152,7 +144,7 @@ static void outputs_that_cannot_be(void **state)
 	for (size_t i = 0; i < COUNT(names); i++) {
 		char *path = path_join(*state, names[i]);
 		assert_int_equal(file_check_output(path, &err), PRONY_IO);
-		assert_non_null(strstr(err.text, *state));
+		assert_has(err.text, *state);
 		error_clear(&err);
 		assert_int_equal(file_write_atomic(path, "x", 1, &err), PRONY_IO);
 		error_clear(&err);
@@ -165,17 +157,17 @@ static void outputs_that_cannot_be(void **state)
 	free(folder), free(file), free(circle), free(nowhere);
 }
 
-static void unreadable_files(void **state)
+IN_FOLDER(unreadable_files)
 {
 	char *text, *path = path_join(*state, "absent.yaml");
 	size_t length;
 	struct error err = ERROR_INIT;
 
 	assert_int_equal(file_read(path, 10, &text, &length, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "absent.yaml: No such file"));
+	assert_has(err.text, "absent.yaml: No such file");
 	error_clear(&err);
 	assert_int_equal(file_read(*state, 10, &text, &length, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "is a directory"));
+	assert_has(err.text, "is a directory");
 	/* The size is not known beforehand; the limit still holds. */
 	assert_int_equal(file_read("/proc/self/status", 1 << 20, &text, &length, NULL), PRONY_OK);
 	assert_true(length > 100 && strlen(text) == length);
@@ -185,7 +177,7 @@ static void unreadable_files(void **state)
 	free(path);
 }
 
-static void folders(void **state)
+IN_FOLDER(folders)
 {
 	char *deep = path_join(*state, "a/b//c/");
 	char *file = path_join(*state, "a/file");
@@ -200,7 +192,7 @@ static void folders(void **state)
 	assert_int_equal(file_write_atomic(file, "", 0, NULL), PRONY_OK);
 	assert_true(file_exists(file) && !file_is_directory(file));
 	assert_int_equal(directory_make(below_file, &err), PRONY_IO);
-	assert_non_null(strstr(err.text, "a/file"));
+	assert_has(err.text, "a/file");
 	assert_int_equal(directory_make("", NULL), PRONY_BAD_INPUT);
 	assert_int_equal(directory_make("/", NULL), PRONY_OK);
 	assert_int_equal(directory_remove(top, NULL), PRONY_OK);
@@ -212,7 +204,7 @@ static void folders(void **state)
 	free(top);
 }
 
-static void removing_follows_no_links(void **state)
+IN_FOLDER(removing_follows_no_links)
 {
 	static const char *const refused[] = {"", "/", ".", ".."};
 	char *kept = path_join(*state, "kept"), *file = path_join(kept, "file");
@@ -237,7 +229,7 @@ static void removing_follows_no_links(void **state)
 	free(direct);
 }
 
-static void temporary_folder_is_private(void **state)
+IN_FOLDER(temporary_folder_is_private)
 {
 	struct error err = ERROR_INIT;
 	struct stat info;
@@ -253,7 +245,7 @@ static void temporary_folder_is_private(void **state)
 	made = NULL;
 	setenv("TMPDIR", "/no/such/folder", 1);
 	assert_int_equal(directory_make_temporary("x-", &made, &err), PRONY_IO);
-	assert_non_null(strstr(err.text, "/no/such/folder"));
+	assert_has(err.text, "/no/such/folder");
 	assert_null(made);
 	if (before)
 		setenv("TMPDIR", before, 1);
@@ -262,7 +254,7 @@ static void temporary_folder_is_private(void **state)
 	free(before);
 }
 
-static void joined_paths(void **state)
+TEST(joined_paths)
 {
 	static const struct {
 		const char *a, *b, *joined;
@@ -270,7 +262,6 @@ static void joined_paths(void **state)
 		{"a", "b", "a/b"}, {"a/", "b", "a/b"},	 {"a", "/b", "a/b"},
 		{"", "b", "b"},	   {"/", "b/c", "/b/c"}, {"a/", "//b", "a/b"},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char *joined = path_join(rows[i].a, rows[i].b);
 		assert_string_equal(joined, rows[i].joined);
@@ -286,9 +277,8 @@ static void assert_data_home(const char *expected)
 	free(path);
 }
 
-static void data_home(void **state)
+TEST(data_home)
 {
-	(void)state;
 	char *home = getenv("HOME") ? memory_strdup(getenv("HOME")) : NULL;
 
 	setenv("HOME", "/home/x", 1);
@@ -303,9 +293,8 @@ static void data_home(void **state)
 	free(home);
 }
 
-static void own_places(void **state)
+TEST(own_places)
 {
-	(void)state;
 	char *self = path_self();
 	assert_true(self[0] == '/' && access(self, X_OK) == 0);
 	free(self);
@@ -325,7 +314,7 @@ static void own_places(void **state)
 	free(share);
 }
 
-static void json_errors_have_line_and_column(void **state)
+TEST(json_errors_have_line_and_column)
 {
 	static const struct {
 		const char *text, *message;
@@ -338,7 +327,6 @@ static void json_errors_have_line_and_column(void **state)
 		{"\"text\"", "'[' or '{' expected"},
 		{"{\"a\": NaN}", "case.json: line 1, column 9: "},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		json_t *document = NULL;
@@ -351,9 +339,8 @@ static void json_errors_have_line_and_column(void **state)
 	}
 }
 
-static void json_depth_is_bounded(void **state)
+TEST(json_depth_is_bounded)
 {
-	(void)state;
 	struct error err = ERROR_INIT;
 	json_t *document = NULL;
 	char text[300];
@@ -379,9 +366,8 @@ static void json_depth_is_bounded(void **state)
 static const char members[] = "{\"s\": \"text\", \"i\": 7, \"r\": 0.5, \"b\": true, \"a\": [1], "
 			      "\"o\": {}, \"n\": null, \"z\": \"a\\u0001\"}";
 
-static void json_members(void **state)
+TEST(json_members)
 {
-	(void)state;
 	json_t *document, *inner;
 	const char *string;
 	int64_t integer;
@@ -415,9 +401,8 @@ static void json_members(void **state)
 	json_decref(document);
 }
 
-static void json_member_errors(void **state)
+TEST(json_member_errors)
 {
-	(void)state;
 	json_t *document, *inner = NULL, *array = json_array();
 	const char *string = "kept";
 	int64_t integer = 5;
@@ -447,9 +432,8 @@ static void json_member_errors(void **state)
 	json_decref(document);
 }
 
-static void json_numbers(void **state)
+TEST(json_numbers)
 {
-	(void)state;
 	json_t *number = json_number(0.1);
 
 	assert_true(json_real_value(number) == 0.1);
@@ -462,7 +446,7 @@ static void json_numbers(void **state)
 	json_decref(number);
 }
 
-static void json_files(void **state)
+IN_FOLDER(json_files)
 {
 	char *path = path_join(*state, "case.json");
 	struct error err = ERROR_INIT;
@@ -470,7 +454,7 @@ static void json_files(void **state)
 
 	assert_int_equal(file_write_atomic(path, "{\"a\":\n1x}", 9, NULL), PRONY_OK);
 	assert_int_equal(json_read_file(path, 100, &document, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "case.json: line 2, column"));
+	assert_has(err.text, "case.json: line 2, column");
 	assert_int_equal(file_write_atomic(path, "{\"a\": 1}", 8, NULL), PRONY_OK);
 	assert_int_equal(json_read_file(path, 7, &document, NULL), PRONY_BAD_INPUT);
 	assert_int_equal(json_read_file(path, 8, &document, NULL), PRONY_OK);
@@ -482,9 +466,8 @@ static double (*cosine)(double);
 static double (*renamed)(double);
 static int (*absent)(void);
 
-static void libraries(void **state)
+TEST(libraries)
 {
-	(void)state;
 	void *handle = NULL;
 	struct error err = ERROR_INIT;
 	const struct loader_symbol found[] = {
@@ -498,7 +481,7 @@ static void libraries(void **state)
 	};
 
 	assert_int_equal(loader_open("/no/such/library.so", &handle, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "/no/such/library.so"));
+	assert_has(err.text, "/no/such/library.so");
 	assert_null(handle);
 	error_clear(&err);
 	assert_int_equal(loader_open("libm.so.6", &handle, &err), PRONY_OK);
@@ -508,12 +491,12 @@ static void libraries(void **state)
 	assert_true(absent == NULL);
 	assert_int_equal(loader_resolve(handle, "libm.so.6", lacking, COUNT(lacking), &err),
 			 PRONY_MISSING);
-	assert_non_null(strstr(err.text, "libm.so.6 lacks the function no_such_function"));
+	assert_has(err.text, "libm.so.6 lacks the function no_such_function");
 	assert_true(cosine(0.0) == 1.0);
 }
 
 /* A truncated program: the loader itself would crash on it. */
-static void a_library_that_is_cut_off_is_refused(void **state)
+IN_FOLDER(a_library_that_is_cut_off_is_refused)
 {
 	struct error err = ERROR_INIT;
 	void *handle = NULL;
@@ -524,35 +507,7 @@ static void a_library_that_is_cut_off_is_refused(void **state)
 			 PRONY_OK);
 	assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
 	assert_int_equal(loader_open(path, &handle, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "half.so: the file is cut off"));
+	assert_has(err.text, "half.so: the file is cut off");
 	free(bytes);
 	free(path);
-}
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		IN_FOLDER(write_and_read),
-		IN_FOLDER(a_library_that_is_cut_off_is_refused),
-		IN_FOLDER(failed_write_leaves_the_old_file),
-		IN_FOLDER(outputs_that_are_no_files),
-		IN_FOLDER(outputs_that_cannot_be),
-		IN_FOLDER(unreadable_files),
-		IN_FOLDER(folders),
-		IN_FOLDER(removing_follows_no_links),
-		IN_FOLDER(temporary_folder_is_private),
-		cmocka_unit_test(joined_paths),
-		cmocka_unit_test(data_home),
-		cmocka_unit_test(own_places),
-		cmocka_unit_test(json_errors_have_line_and_column),
-		cmocka_unit_test(json_depth_is_bounded),
-		cmocka_unit_test(json_members),
-		cmocka_unit_test(json_member_errors),
-		cmocka_unit_test(json_numbers),
-		IN_FOLDER(json_files),
-		cmocka_unit_test(libraries),
-	};
-	return cmocka_run_group_tests_name("base_files", tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* Tests the option table: parsing, its errors, help and manual page. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/options.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ARGUMENTS_MAX 80
 
 struct values {
@@ -108,9 +99,8 @@ static void parse_line(char *line, struct outcome *out)
 				    &out->positional_count, &out->help_wanted, &out->err);
 }
 
-static void accepts_every_form(void **state)
+TEST(accepts_every_form)
 {
-	(void)state;
 	struct outcome out;
 	char line[] = "one -qa --output=a=b -f pytorch,jax two --framework native -b16 --seed -5 "
 		      "-s train - -- --quiet -x";
@@ -133,9 +123,8 @@ static void accepts_every_form(void **state)
 	assert_string_equal(out.positional[4], "-x");
 }
 
-static void more_accepted_forms(void **state)
+TEST(more_accepted_forms)
 {
-	(void)state;
 	struct outcome out;
 
 	parse_line((char[]){"-qo file --output= -b 1 --batch 65536"}, &out);
@@ -158,10 +147,9 @@ static void more_accepted_forms(void **state)
 	assert_int_equal(out.values.memory, 2048);
 }
 
-static void help_is_noticed(void **state)
+TEST(help_is_noticed)
 {
 	static const char *const lines[] = {"--help", "-h", "-qh", "x --help --nonsense"};
-	(void)state;
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		struct outcome out;
 		char line[64];
@@ -176,7 +164,7 @@ static void help_is_noticed(void **state)
 	assert_false(out.help_wanted);
 }
 
-static void errors_name_option_and_remedy(void **state)
+TEST(errors_name_option_and_remedy)
 {
 	static const struct {
 		const char *line, *texts[3];
@@ -209,7 +197,6 @@ static void errors_name_option_and_remedy(void **state)
 		  "forward, forward-backward, train"}},
 		{"-s xyzzyplugh", {"'xyzzyplugh' is not known; give one of forward"}},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct outcome out;
 		char line[128];
@@ -228,9 +215,8 @@ static void errors_name_option_and_remedy(void **state)
 	}
 }
 
-static void too_many_list_values(void **state)
+TEST(too_many_list_values)
 {
-	(void)state;
 	struct outcome out;
 	char line[1024] = "";
 
@@ -238,10 +224,10 @@ static void too_many_list_values(void **state)
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), "-fx ");
 	parse_line(line, &out);
 	assert_int_equal(out.status, PRONY_USAGE);
-	assert_non_null(strstr(out.err.text, "commas"));
+	assert_has(out.err.text, "commas");
 }
 
-static void help_text(void **state)
+TEST(help_text)
 {
 	static const char expected[] =
 		"Usage: prony run [options] [SUITE ...]\n"
@@ -265,7 +251,6 @@ static void help_text(void **state)
 		"  -s, --stage WORD            what one step does: forward (default),\n"
 		"                              forward-backward, train\n"
 		"  -h, --help                  show this text and end\n";
-	(void)state;
 	struct strbuf out;
 	strbuf_init(&out, 0);
 	options_help(&syntax, &out);
@@ -273,33 +258,18 @@ static void help_text(void **state)
 	strbuf_release(&out);
 }
 
-static void manual_text(void **state)
+TEST(manual_text)
 {
-	(void)state;
 	struct strbuf out;
 
 	strbuf_init(&out, 0);
 	options_manual(&syntax, &out);
 	const char *text = strbuf_text(&out);
 	assert_memory_equal(text, ".SS prony run [options] [SUITE ...]\nMeasure frameworks.\n", 56);
-	assert_non_null(strstr(text, ".PP\n.nf\n  prony run \\-f all\n.fi\n"));
-	assert_non_null(strstr(text, "\n\\&.dot and 'quote and back\\eslash\n"));
-	assert_non_null(strstr(text, ".TP\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIFILE\\fR\n"
-				     "write to FILE.\n"));
-	assert_null(strstr(text, "debug"));
+	assert_has(text, ".PP\n.nf\n  prony run \\-f all\n.fi\n");
+	assert_has(text, "\n\\&.dot and 'quote and back\\eslash\n");
+	assert_has(text, ".TP\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIFILE\\fR\n"
+			 "write to FILE.\n");
+	assert_lacks(text, "debug");
 	strbuf_release(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepts_every_form),
-		cmocka_unit_test(more_accepted_forms),
-		cmocka_unit_test(help_is_noticed),
-		cmocka_unit_test(errors_name_option_and_remedy),
-		cmocka_unit_test(too_many_list_values),
-		cmocka_unit_test(help_text),
-		cmocka_unit_test(manual_text),
-	};
-	return cmocka_run_group_tests_name("base_options", tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* Tests child processes: what they receive, how they end, how much of their output is kept. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -20,8 +11,8 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/process.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND_NS INT64_C(1000000000)
 #define PATIENCE_NS (120 * SECOND_NS) /* limit for commands that end at once unless they hang */
 
@@ -47,7 +38,7 @@ static void no_child_is_left(void)
 	assert_int_equal(errno, ECHILD);
 }
 
-static void ends_are_described(void **state)
+TEST(ends_are_described)
 {
 	static const struct {
 		const char *script;
@@ -60,7 +51,6 @@ static void ends_are_described(void **state)
 		{"kill -9 $$", true, 9, "killed by signal 9 (Killed)"},
 		{"kill -TERM $$", true, 15, "killed by signal 15 (Terminated)"},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct process_end end;
 		char text[64];
@@ -73,7 +63,7 @@ static void ends_are_described(void **state)
 	no_child_is_left();
 }
 
-static void output_keeps_the_tail(void **state)
+TEST(output_keeps_the_tail)
 {
 	static const struct {
 		const char *script;
@@ -89,7 +79,6 @@ static void output_keeps_the_tail(void **state)
 		{"cat", 10, ""}, /* stdin is empty */
 		{"true", 10, ""},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char *output = shell(rows[i].script, rows[i].limit_bytes, NULL);
 		size_t wanted = strlen(rows[i].output), length = strlen(output);
@@ -102,14 +91,13 @@ static void output_keeps_the_tail(void **state)
 }
 
 /* Files that a child makes, such as the packages that pip unpacks, may be run later. */
-static void nothing_is_everybodys_to_write(void **state)
+TEST(nothing_is_everybodys_to_write)
 {
 	static const struct {
 		mode_t mask;
 		const char *inherited;
 	} rows[] = {{0, "0002\n"}, {022, "0022\n"}, {077, "0077\n"}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		mode_t before = umask(rows[i].mask);
 		char *output = shell("umask", 100, NULL);
@@ -120,9 +108,8 @@ static void nothing_is_everybodys_to_write(void **state)
 	}
 }
 
-static void large_output_is_complete(void **state)
+TEST(large_output_is_complete)
 {
-	(void)state;
 	struct process_end end;
 	char *output = shell("yes 0123456 | head -c 3000000", 4000000, &end);
 
@@ -131,9 +118,8 @@ static void large_output_is_complete(void **state)
 	free(output);
 }
 
-static void failed_starts(void **state)
+TEST(failed_starts)
 {
-	(void)state;
 	char *folder, text[256];
 	struct error err = ERROR_INIT;
 	pid_t pid = -5;
@@ -192,9 +178,8 @@ static bool is_dead(long pid)
 	return dead;
 }
 
-static void timeout_kills_the_group(void **state)
+TEST(timeout_kills_the_group)
 {
-	(void)state;
 	static const char *const argv[] = {"sh", "-c", "sleep 600 & echo first; echo $!; wait",
 					   NULL};
 	/* A machine under load may need more than half a second until the first line. */
@@ -227,9 +212,8 @@ static void timeout_kills_the_group(void **state)
 	assert_true(is_dead(grandchild));
 }
 
-static void endless_output_meets_the_deadline(void **state)
+TEST(endless_output_meets_the_deadline)
 {
-	(void)state;
 	static const char *const argv[] = {"yes", NULL};
 	const struct process_spec spec = {.argv = argv};
 	int64_t before = clock_monotonic_ns();
@@ -240,9 +224,8 @@ static void endless_output_meets_the_deadline(void **state)
 	no_child_is_left();
 }
 
-static void a_wish_to_stop_ends_a_run(void **state)
+TEST(a_wish_to_stop_ends_a_run)
 {
-	(void)state;
 	static const char *const argv[] = {"sh", "-c", "sleep 1000 & wait", NULL};
 	const volatile int stop = 1;
 	const struct process_spec spec = {.argv = argv, .stop = &stop};
@@ -255,9 +238,8 @@ static void a_wish_to_stop_ends_a_run(void **state)
 	no_child_is_left();
 }
 
-static void left_behind_daemons_do_not_block(void **state)
+TEST(left_behind_daemons_do_not_block)
 {
-	(void)state;
 	char *output = shell("sleep 1000 & echo $!", 100, NULL);
 
 	/* It still runs, so process_run did not wait for it. */
@@ -267,9 +249,8 @@ static void left_behind_daemons_do_not_block(void **state)
 	free(output);
 }
 
-static void closed_output_is_not_the_end(void **state)
+TEST(closed_output_is_not_the_end)
 {
-	(void)state;
 	struct process_end end;
 	char *output = shell("echo a; exec >&- 2>&-; sleep 0.2; exit 4", 100, &end);
 
@@ -278,9 +259,8 @@ static void closed_output_is_not_the_end(void **state)
 	free(output);
 }
 
-static void waiting_can_time_out(void **state)
+TEST(waiting_can_time_out)
 {
-	(void)state;
 	static const char *const argv[] = {"sleep", "60", NULL};
 	const struct process_spec spec = {.argv = argv, .new_group = true};
 	struct process_end end = {.code = 77};
@@ -291,7 +271,7 @@ static void waiting_can_time_out(void **state)
 	assert_int_equal(getpgid(pid), pid);
 	assert_int_equal(process_wait(pid, 0, &end, NULL), PRONY_TIMEOUT);
 	assert_int_equal(process_wait(pid, SECOND_NS / 20, &end, &err), PRONY_TIMEOUT);
-	assert_non_null(strstr(err.text, "0.05 s"));
+	assert_has(err.text, "0.05 s");
 	assert_int_equal(end.code, 77);
 	assert_int_equal(kill(pid, 0), 0);
 	assert_int_equal(kill(-pid, SIGKILL), 0);
@@ -304,9 +284,8 @@ static void waiting_can_time_out(void **state)
 
 /* The rows exchange 5 and 6, so that the source of each is the target of the other; 5 is also
  * passed as 9. */
-static void descriptors_are_passed(void **state)
+TEST(descriptors_are_passed)
 {
-	(void)state;
 	static const char *const argv[] = {"sh", "-c", "printf A >&5; printf B >&6; printf C >&9",
 					   NULL};
 	int pipes[2][2];
@@ -346,9 +325,8 @@ static void descriptors_are_passed(void **state)
 	}
 }
 
-static void other_descriptors_are_closed(void **state)
+TEST(other_descriptors_are_closed)
 {
-	(void)state;
 	int first = open("/dev/null", O_RDONLY);
 	/* Above the standard three, which may have been closed when this program was started. */
 	int leaking = fcntl(first, F_DUPFD, 3), high = fcntl(first, F_DUPFD, 700);
@@ -364,9 +342,8 @@ static void other_descriptors_are_closed(void **state)
 	close(high);
 }
 
-static void environment_and_directory(void **state)
+TEST(environment_and_directory)
 {
-	(void)state;
 	static const char *const argv[] = {
 		"sh", "-c", "echo $ADDED,${GONE-unset},$CHANGED,$TWICE,$KEPT; pwd", NULL};
 	static const char *const rows[] = {"ADDED=a=b", "GONE",	     "CHANGED=new",
@@ -428,7 +405,7 @@ static char *signals_of_child(void)
 	return output;
 }
 
-static void children_start_with_clean_signals(void **state)
+TEST(children_start_with_clean_signals)
 {
 	/* 32 and 33 are glibc's own; the process that started this program may have ignored any of
 	 * them. */
@@ -436,7 +413,6 @@ static void children_start_with_clean_signals(void **state)
 	bool were_ignored[COUNT(internal)];
 	sigset_t blocked, before, now;
 
-	(void)state;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTERM);
 	sigprocmask(SIG_BLOCK, &blocked, &before);
@@ -459,9 +435,8 @@ static void children_start_with_clean_signals(void **state)
 	free(output);
 }
 
-static void ends_are_known_where_sigchld_was_ignored(void **state)
+TEST(ends_are_known_where_sigchld_was_ignored)
 {
-	(void)state;
 	struct process_end end;
 	void (*before)(int) = signal(SIGCHLD, SIG_IGN);
 
@@ -471,9 +446,8 @@ static void ends_are_known_where_sigchld_was_ignored(void **state)
 	signal(SIGCHLD, before == SIG_IGN ? SIG_DFL : before);
 }
 
-static void programs_are_found_on_path(void **state)
+TEST(programs_are_found_on_path)
 {
-	(void)state;
 	char *found = process_find("sh");
 
 	assert_non_null(found);
@@ -494,24 +468,5 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "--print-signals") == 0)
 		return print_signals();
 
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ends_are_described),
-		cmocka_unit_test(output_keeps_the_tail),
-		cmocka_unit_test(nothing_is_everybodys_to_write),
-		cmocka_unit_test(large_output_is_complete),
-		cmocka_unit_test(failed_starts),
-		cmocka_unit_test(timeout_kills_the_group),
-		cmocka_unit_test(endless_output_meets_the_deadline),
-		cmocka_unit_test(a_wish_to_stop_ends_a_run),
-		cmocka_unit_test(left_behind_daemons_do_not_block),
-		cmocka_unit_test(closed_output_is_not_the_end),
-		cmocka_unit_test(waiting_can_time_out),
-		cmocka_unit_test(descriptors_are_passed),
-		cmocka_unit_test(other_descriptors_are_closed),
-		cmocka_unit_test(environment_and_directory),
-		cmocka_unit_test(children_start_with_clean_signals),
-		cmocka_unit_test(ends_are_known_where_sigchld_was_ignored),
-		cmocka_unit_test(programs_are_found_on_path),
-	};
-	return cmocka_run_group_tests_name("base_process", tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

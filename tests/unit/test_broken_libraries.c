@@ -1,18 +1,10 @@
 /* Tests libraries that adapters cannot use: absent, truncated, not a library, another version. Each
  * is `missing`; the message has the path and the error of the loader or the library. Needs no
  * framework. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/adapter.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 /* PRONY_TENSORFLOW1_LIBPYTHON, which tensorflow1 loads before its own library, exists on every
  * machine. */
@@ -20,7 +12,7 @@
 
 static const char *const names[] = {"tensorflow",  "tensorflow1", "mxnet",
 				    "onnxruntime", "openvino",	  "xla"};
-#define NAMES (sizeof(names) / sizeof(names[0]))
+#define NAMES (COUNT(names))
 
 static void assert_missing(const char *name, const char *library, const char *says)
 {
@@ -40,9 +32,8 @@ static void assert_missing(const char *name, const char *library, const char *sa
 		fail_msg("%s: %s: %s", name, prony_status_text(status), err.text);
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++) {
 		char variable[64], *at = variable;
 
@@ -55,13 +46,12 @@ static void test_none(void **state)
 }
 
 /* A text file, the head of a library, and a library truncated in the middle. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	struct error err = ERROR_INIT;
 	char *folder = NULL, *path, *bytes = NULL;
 	size_t length = 0;
 
-	(void)state;
 	assert_int_equal(directory_make_temporary("prony-damaged", &folder, &err), PRONY_OK);
 	assert_int_equal(file_read(getenv("OTHER_VERSION"), 1 << 20, &bytes, &length, &err),
 			 PRONY_OK);
@@ -85,18 +75,16 @@ static void test_damaged(void **state)
 	free(folder);
 }
 
-static void test_other_libraries(void **state)
+TEST(test_other_libraries)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++)
 		assert_missing(names[i], ANY_LIBRARY, "lacks the function");
 }
 
-static void test_other_versions(void **state)
+TEST(test_other_versions)
 {
 	const char *other = getenv("OTHER_VERSION");
 
-	(void)state;
 	assert_missing("mxnet", other, "MXNet 1.8.0 in");
 	assert_missing("onnxruntime", other, "ONNX Runtime 1.10.0 in");
 	setenv("OTHER_TENSORFLOW", "1.15.5", 1);
@@ -110,13 +98,6 @@ static void test_other_versions(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_other_libraries),
-		cmocka_unit_test(test_other_versions),
-	};
-
 	setenv("PRONY_TENSORFLOW1_LIBPYTHON", ANY_LIBRARY, 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,22 +1,14 @@
 /* Tests runs with a budget: parsing, when it is exceeded, which cell is next, and which processes
  * count meanwhile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "study/budget.h"
 #include "study/counted.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND INT64_C(1000000000)
 
-static void words_are_times(void **state)
+TEST(words_are_times)
 {
 	static const struct {
 		const char *text;
@@ -26,7 +18,6 @@ static void words_are_times(void **state)
 					    "1e3", "inf", "99999h", "5 m"};
 	struct budget budget;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		assert_int_equal(budget_parse(rows[i].text, &budget, NULL), PRONY_OK);
 		assert_int_equal(budget.length_ns, rows[i].seconds * SECOND);
@@ -35,16 +26,15 @@ static void words_are_times(void **state)
 		struct error err = ERROR_INIT;
 
 		assert_int_equal(budget_parse(wrong[i], &budget, &err), PRONY_USAGE);
-		assert_non_null(strstr(err.text, "write 90s, 30m or 1.5h"));
+		assert_has(err.text, "write 90s, 30m or 1.5h");
 	}
 }
 
-static void no_budget_is_never_late(void **state)
+TEST(no_budget_is_never_late)
 {
 	struct run_cell cells[2] = {{.status = CELL_PENDING}, {.status = CELL_PENDING}};
 	struct budget budget;
 
-	(void)state;
 	assert_int_equal(budget_parse(NULL, &budget, NULL), PRONY_OK);
 	budget_begin(&budget, 2);
 	budget_spend(&budget, 0, 1000 * SECOND);
@@ -54,11 +44,10 @@ static void no_budget_is_never_late(void **state)
 }
 
 /* A process that would not end in time is not started. */
-static void the_last_process_says_what_the_next_one_takes(void **state)
+TEST(the_last_process_says_what_the_next_one_takes)
 {
 	struct budget budget;
 
-	(void)state;
 	assert_int_equal(budget_parse("1h", &budget, NULL), PRONY_OK);
 	budget_begin(&budget, 2);
 	budget_spend(&budget, 0, 3700 * SECOND);
@@ -94,7 +83,7 @@ static void fill(struct run_cell *cell, double spread, size_t count)
 
 /* Until each cell has three processes; then the cell with the widest interval is next; cells with
  * equal intervals take turns. */
-static void the_widest_comes_first(void **state)
+TEST(the_widest_comes_first)
 {
 	static const double spreads[] = {0.10, 0.07, 0.02, 0.0, 0.0};
 	static const size_t counts[] = {3, 3, 3, 3, 2};
@@ -102,7 +91,6 @@ static void the_widest_comes_first(void **state)
 	struct run_cell cells[COUNT(spreads)];
 	struct budget budget;
 
-	(void)state;
 	assert_int_equal(budget_parse("1h", &budget, NULL), PRONY_OK);
 	budget_begin(&budget, COUNT(spreads));
 	for (size_t i = 0; i < COUNT(spreads); i++)
@@ -120,7 +108,7 @@ static void the_widest_comes_first(void **state)
 }
 
 /* Processes that the table leaves out do not end a cell, and their spread does not prolong it. */
-static void those_that_were_disturbed_do_not_count(void **state)
+TEST(those_that_were_disturbed_do_not_count)
 {
 	static const double quiet[] = {1.000e6, 1.004e6, 0.998e6, 1.001e6, 0.999e6};
 	const struct effort_row *effort = &effort_table[1];
@@ -128,7 +116,6 @@ static void those_that_were_disturbed_do_not_count(void **state)
 	struct estimate estimate;
 	bool open;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		add(&cell, quiet[i], "", 0.01);
 	add(&cell, 1.8e6, "disturbed", 0.6);
@@ -155,12 +142,11 @@ static void those_that_were_disturbed_do_not_count(void **state)
 
 /* On a machine that is always busy, all processes count. If every second or third one is disturbed,
  * the cell ends as well. */
-static void a_busy_machine_ends(void **state)
+TEST(a_busy_machine_ends)
 {
 	const struct effort_row *effort = &effort_table[1];
 	bool open = false;
 
-	(void)state;
 	for (int period = 1; period <= 3; period++) {
 		struct run_cell cell = {.status = CELL_PENDING};
 		while (counted_wants_more(&cell, effort, 0, &open)) {
@@ -173,17 +159,4 @@ static void a_busy_machine_ends(void **state)
 		assert_true(open);
 		run_cell_release(&cell);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_times),
-		cmocka_unit_test(no_budget_is_never_late),
-		cmocka_unit_test(the_last_process_says_what_the_next_one_takes),
-		cmocka_unit_test(the_widest_comes_first),
-		cmocka_unit_test(those_that_were_disturbed_do_not_count),
-		cmocka_unit_test(a_busy_machine_ends),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

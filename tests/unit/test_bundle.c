@@ -1,14 +1,5 @@
 /* Tests the case bundle and safetensors: written data are read back; hostile files are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/files.h"
@@ -16,9 +7,8 @@
 #include "bundle/bundle.h"
 #include "graph/graph_json.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void check(enum prony_status status, const struct error *err)
 {
@@ -26,7 +16,7 @@ static void check(enum prony_status status, const struct error *err)
 		fail_msg("%s", err->text);
 }
 
-static void images_come_back(void **state)
+TEST(images_come_back)
 {
 	struct error err = ERROR_INIT;
 	float numbers[] = {1, -0.0f, 3e38f};
@@ -43,7 +33,6 @@ static void images_come_back(void **state)
 	unsigned char *image = malloc(bytes);
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	check(safetensors_write_image(&set, image, bytes, &err), &err);
 	/* The data starts at a multiple of 64. */
@@ -75,7 +64,7 @@ static void images_come_back(void **state)
 }
 
 /* Data written through the tensors are in the image, and doubles are aligned. */
-static void images_are_filled_in_place(void **state)
+TEST(images_are_filled_in_place)
 {
 	struct error err = ERROR_INIT;
 	double number = 0.1;
@@ -86,7 +75,6 @@ static void images_are_filled_in_place(void **state)
 	unsigned char *image = aligned_alloc(64, (bytes + 63) / 64 * 64);
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	assert_int_equal(safetensors_lay_out(&set, image, bytes - 1, &err), PRONY_INTERNAL);
 	error_clear(&err);
@@ -165,9 +153,8 @@ static const struct {
 	{"{\"a\":", 0, "hostile"},
 };
 
-static void hostile_images_are_refused(void **state)
+TEST(hostile_images_are_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(hostile_images); i++) {
 		struct error err = ERROR_INIT;
 
@@ -188,7 +175,7 @@ static void hostile_images_are_refused(void **state)
 }
 
 /* Every prefix of a good file, and a file with any one byte changed, is read or refused. */
-static void damaged_images_never_crash(void **state)
+TEST(damaged_images_never_crash)
 {
 	struct error err = ERROR_INIT;
 	float numbers[] = {1, 2, 3, 4};
@@ -198,7 +185,6 @@ static void damaged_images_never_crash(void **state)
 	size_t bytes = safetensors_image_bytes(&set);
 	unsigned char *image = malloc(bytes), *copy;
 
-	(void)state;
 	check(safetensors_write_image(&set, image, bytes, &err), &err);
 	for (size_t length = 0; length < bytes; length++) {
 		struct tensor_set read;
@@ -223,9 +209,8 @@ static void damaged_images_never_crash(void **state)
 	free(image);
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
 	assert_true(corpus_run("safetensors", NULL) >= 20);
 }
 
@@ -292,7 +277,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void bundles_come_back(void **state)
+TEST_WITH(bundles_come_back, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
@@ -346,7 +331,7 @@ static void write_case(const struct fixture *f, const json_t *document)
 	free(path);
 }
 
-static void case_json_says_what_the_protocol_page_says(void **state)
+TEST_WITH(case_json_says_what_the_protocol_page_says, setup, teardown)
 {
 	static const char *const members[] = {"schema",	    "files", "recipe", "graph",
 					      "parameters", "macs",  "cell"};
@@ -437,7 +422,7 @@ static void conform(const json_t *root, const json_t *schema, json_t *value, con
 		conform(root, json_object_get(schema, "items"), member, where);
 }
 
-static void case_json_follows_its_schema(void **state)
+TEST_WITH(case_json_follows_its_schema, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
@@ -484,7 +469,7 @@ static ino_t inode_of(const char *folder, const char *name)
 	return info.st_ino;
 }
 
-static void bundles_share_their_files(void **state)
+TEST_WITH(bundles_share_their_files, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
@@ -513,7 +498,7 @@ static void bundles_share_their_files(void **state)
 	free(files);
 }
 
-static void bundles_that_disagree_are_refused(void **state)
+TEST_WITH(bundles_that_disagree_are_refused, setup, teardown)
 {
 	struct fixture *f = *state;
 	size_t last = f->weights.count - 1;
@@ -548,7 +533,7 @@ static void bundles_that_disagree_are_refused(void **state)
 	refuse(f, "but the graph is for 4");
 }
 
-static void hostile_case_files_are_refused(void **state)
+TEST_WITH(hostile_case_files_are_refused, setup, teardown)
 {
 	static const struct {
 		const char *member, *key, *text, *message;
@@ -591,7 +576,7 @@ static void hostile_case_files_are_refused(void **state)
 }
 
 /* Two inputs, one of integers, and a label for each token. */
-static void several_inputs_come_back(void **state)
+TEST_WITH(several_inputs_come_back, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
@@ -623,25 +608,4 @@ static void several_inputs_come_back(void **state)
 	f->inputs.count = 3;
 	rewrite(f);
 	refuse(f, "input.1.1 is missing");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(images_come_back),
-		cmocka_unit_test(images_are_filled_in_place),
-		cmocka_unit_test(hostile_images_are_refused),
-		cmocka_unit_test(damaged_images_never_crash),
-		cmocka_unit_test(the_seed_corpus_runs),
-		cmocka_unit_test_setup_teardown(bundles_come_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(several_inputs_come_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(case_json_says_what_the_protocol_page_says, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(case_json_follows_its_schema, setup, teardown),
-		cmocka_unit_test_setup_teardown(bundles_share_their_files, setup, teardown),
-		cmocka_unit_test_setup_teardown(bundles_that_disagree_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(hostile_case_files_are_refused, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

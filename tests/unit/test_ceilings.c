@@ -1,14 +1,5 @@
 /* Tests the machine's ceilings: counting loops, the values kept, and a cell's share. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -18,8 +9,7 @@
 #include "diagnose/measured.h"
 #include "store/machine_figures.h"
 #include "tests/unit/machine_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 /* A loop that does less work than it claims is detected: its time would give a peak above the
  * machine's. */
@@ -31,11 +21,10 @@ static void run_less(float one, float *lanes)
 	lanes[3] -= 1;
 }
 
-static void loops_do_what_they_count(void **state)
+TEST(loops_do_what_they_count)
 {
 	struct fma_kernel kernel;
 
-	(void)state;
 	assert_true(fma_kernel_find(FMA_FP32, &kernel));
 	fma_pieces(&kernel, 0, 1);
 	assert_false(kernel.wrong);
@@ -51,7 +40,7 @@ static void loops_do_what_they_count(void **state)
 	assert_false(kernel.wrong);
 }
 
-static void all_are_measured_or_say_why(void **state)
+TEST(all_are_measured_or_say_why)
 {
 	static const int cpus[] = {0, 0}; /* two threads on one processor: slow but correct */
 	const struct ceilings_settings settings = {.no_library = "no oneDNN here",
@@ -62,7 +51,6 @@ static void all_are_measured_or_say_why(void **state)
 	struct ceilings found;
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	assert_int_equal(ceilings_measure(&settings, &found, &err), PRONY_OK);
 	assert_true(found.fma_fp32.one > 1e8 && found.fma_fp32.all > 1e8);
 	assert_true(found.bandwidth.one > 1e7 && found.bandwidth.all > 1e7);
@@ -96,7 +84,7 @@ static void is(double got, double expected)
 		fail_msg("expected %.9g, got %.9g", expected, got);
 }
 
-static void shares_are_of_as_many_cores(void **state)
+TEST(shares_are_of_as_many_cores)
 {
 	json_t *record = record_with(
 		"\"measured\": {\"noise\": {\"floor\": 0.02}, \"ceilings\": {\"cores\": 4, "
@@ -107,7 +95,6 @@ static void shares_are_of_as_many_cores(void **state)
 		"\"matrix_bf16\": {\"one\": 400, \"all\": 900}, "
 		"\"bandwidth\": {\"one\": 10, \"all\": 15}}}");
 
-	(void)state;
 	is(machine_noise_floor(record), 0.02);
 	is(machine_noise(record), 0.02);
 	is(machine_peak_flops(record, "fp32", 1), 100);
@@ -123,7 +110,7 @@ static void shares_are_of_as_many_cores(void **state)
 	json_decref(record);
 }
 
-static void what_is_not_known_is_no_number(void **state)
+TEST(what_is_not_known_is_no_number)
 {
 	static const char *const rows[] = {
 		"\"x\": 1",
@@ -135,7 +122,6 @@ static void what_is_not_known_is_no_number(void **state)
 		"\"all\": 9}}, \"noise\": {\"floor\": -1}}",
 	};
 
-	(void)state;
 	is(machine_noise_floor(NULL), NAN);
 	is(machine_peak_flops(NULL, "fp32", 1), NAN);
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -147,7 +133,7 @@ static void what_is_not_known_is_no_number(void **state)
 }
 
 /* Values are kept by machine, part by part; another machine has its own. */
-static void kept_by_machine(void **state)
+TEST_WITH(kept_by_machine, machine_setup, machine_teardown)
 {
 	struct error err = ERROR_INIT;
 	json_t *record = record_with(""), *other = record_with("");
@@ -194,7 +180,7 @@ static void kept_by_machine(void **state)
 
 /* A noise floor keeps the surroundings in which it was measured; those of later records are
  * separate. */
-static void surroundings_stay_with_it(void **state)
+TEST_WITH(surroundings_stay_with_it, machine_setup, machine_teardown)
 {
 	struct error err = ERROR_INIT;
 	json_t *record = record_with(""), *noise = json_pack("{s:f}", "floor", 0.03);
@@ -218,18 +204,4 @@ static void surroundings_stay_with_it(void **state)
 	json_decref(now);
 	json_decref(noise);
 	json_decref(record);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loops_do_what_they_count),
-		cmocka_unit_test(all_are_measured_or_say_why),
-		cmocka_unit_test(shares_are_of_as_many_cores),
-		cmocka_unit_test(what_is_not_known_is_no_number),
-		cmocka_unit_test_setup_teardown(kept_by_machine, machine_setup, machine_teardown),
-		cmocka_unit_test_setup_teardown(surroundings_stay_with_it, machine_setup,
-						machine_teardown),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* Tests change points: false alarms, power and position, by simulation with fixed seeds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 #include "stats/changes.h"
+#include "unit_test.h"
 
 enum { LENGTH = 24, TRIALS = 300 };
 
@@ -51,20 +45,18 @@ static int alarms(bool heavy, double threshold)
 
 /* The level of a permutation test, 1 %, holds for any distribution. So at most 9 of 300 are found
  * (more would occur by chance in one of a thousand tests). */
-static void nothing_changes_in_noise(void **state)
+TEST(nothing_changes_in_noise)
 {
-	(void)state;
 	assert_in_range(alarms(false, 0), 0, 9);
 	assert_in_range(alarms(true, 0), 0, 9);
 }
 
-static void a_step_is_found_where_it_is(void **state)
+TEST(a_step_is_found_where_it_is)
 {
 	struct change_settings settings = quick();
 	struct random random;
 	int found = 0, in_place = 0, covered = 0;
 
-	(void)state;
 	random_init(&random, 23);
 	for (int trial = 0; trial < TRIALS; trial++) {
 		double x[LENGTH];
@@ -84,13 +76,12 @@ static void a_step_is_found_where_it_is(void **state)
 	assert_in_range(covered, TRIALS * 85 / 100, TRIALS * 102 / 100);
 }
 
-static void a_level_that_comes_back_is_two_changes(void **state)
+TEST(a_level_that_comes_back_is_two_changes)
 {
 	const double wobble[] = {0.997, 1.002, 1.004, 0.999, 1.001};
 	struct change *changes;
 	double x[LENGTH];
 
-	(void)state;
 	for (int i = 0; i < LENGTH; i++)
 		x[i] = 5e5 * wobble[i % 5] * (i >= 8 && i < 16 ? 1.1 : 1);
 	assert_int_equal(changes_find(x, LENGTH, &change_defaults, &changes), 2);
@@ -103,12 +94,11 @@ static void a_level_that_comes_back_is_two_changes(void **state)
 	free(changes);
 }
 
-static void small_and_short_ones_are_none(void **state)
+TEST(small_and_short_ones_are_none)
 {
 	struct change *changes;
 	double x[LENGTH];
 
-	(void)state;
 	for (int i = 0; i < LENGTH; i++)
 		x[i] = (1000 + (i % 3)) * (i < 12 ? 1 : 1.008);
 	/* The change exists, but is within 1 %. */
@@ -128,15 +118,4 @@ static void small_and_short_ones_are_none(void **state)
 		x[i] = 7;
 	assert_int_equal(changes_find(x, LENGTH, &change_defaults, &changes), 0);
 	free(changes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_changes_in_noise),
-		cmocka_unit_test(a_step_is_found_where_it_is),
-		cmocka_unit_test(a_level_that_comes_back_is_two_changes),
-		cmocka_unit_test(small_and_short_ones_are_none),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* Tests the client against workers that follow the protocol, and workers that break it line by
  * line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +10,7 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "client_fixture.h"
+#include "unit_test.h"
 
 /* Shell functions of each script: take one request, send one line. */
 #define SHELL                                                                                      \
@@ -53,13 +45,12 @@ static void put(const struct peer *peer, const char *name)
 	free(path);
 }
 
-static void a_conversation(void **state)
+TEST(a_conversation)
 {
 	struct peer peer;
 	json_t *reply = NULL;
 	int64_t sent, received, before = clock_monotonic_ns();
 
-	(void)state;
 	peer_init_script(&peer,
 			 SHELL "take; case $line in "
 			       "*'\"device\":\"cpu\",\"backend\":\"\",\"options\":[],\"rank\":0,"
@@ -96,7 +87,7 @@ static void a_conversation(void **state)
 	peer_end(&peer);
 }
 
-static void refusals_have_a_status_and_a_text(void **state)
+TEST(refusals_have_a_status_and_a_text)
 {
 	static const struct {
 		const char *word;
@@ -108,7 +99,6 @@ static void refusals_have_a_status_and_a_text(void **state)
 		    {"crashed", PRONY_CRASHED},
 		    {"whatever", PRONY_CRASHED}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct peer peer;
 		char script[1024];
@@ -127,11 +117,10 @@ static void refusals_have_a_status_and_a_text(void **state)
 	}
 }
 
-static void a_null_id_is_a_refusal(void **state)
+TEST(a_null_id_is_a_refusal)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_init_script(&peer, SHELL HELLO "take; say '{\"id\": null, \"ok\": false, \"status\": "
 					    "\"invalid\", \"error\": \"what?\"}'\n"
 					    "take; say '{\"id\": 3, \"ok\": true}'\n"
@@ -144,7 +133,7 @@ static void a_null_id_is_a_refusal(void **state)
 	peer_end(&peer);
 }
 
-static void lines_that_are_no_replies(void **state)
+TEST(lines_that_are_no_replies)
 {
 	static const struct {
 		const char *line, *part;
@@ -164,7 +153,6 @@ static void lines_that_are_no_replies(void **state)
 		{"\377\376 \033[2J", "not a JSON object"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct peer peer;
 		char script[1024];
@@ -182,11 +170,10 @@ static void lines_that_are_no_replies(void **state)
 	}
 }
 
-static void one_reply_to_a_request(void **state)
+TEST(one_reply_to_a_request)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_init_script(&peer, SHELL
 			 "take; printf '{\"id\": 1, \"ok\": true}\\n{\"id\": 2, \"ok\": true}\\n' "
 			 ">&$PRONY_REPLY_FD; sleep 100");
@@ -222,11 +209,10 @@ static void one_reply_to_a_request(void **state)
 	peer_end(&peer);
 }
 
-static void replies_in_pieces(void **state)
+TEST(replies_in_pieces)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_init_script(&peer,
 			 SHELL "take; for piece in '{\"id\"' ': 1, \"o' 'k\": tr' 'ue}'; do "
 			       "printf %s \"$piece\" >&$PRONY_REPLY_FD; sleep 0.05; done; say ''\n"
@@ -255,11 +241,10 @@ static pid_t pid_in(const char *folder)
 	return pid;
 }
 
-static void ends_are_explained(void **state)
+TEST(ends_are_explained)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_init_script(&peer, SHELL
 			 "take; echo about to fall; echo 'assertion x failed' >&2; kill -ABRT $$");
 	peer_start(&peer);
@@ -294,11 +279,10 @@ static void ends_are_explained(void **state)
 	assert_string_equal(end.how, "it could not be started");
 }
 
-static void close_must_be_followed_by_exit_0(void **state)
+TEST(close_must_be_followed_by_exit_0)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_init_script(&peer, SHELL HELLO "take; say '{\"id\": 2, \"ok\": true}'; exit 5");
 	peer_start(&peer);
 	peer_hello(&peer, PRONY_OK, NULL);
@@ -307,11 +291,10 @@ static void close_must_be_followed_by_exit_0(void **state)
 	assert_string_equal(end.how, "exit code 5");
 }
 
-static void nothing_outlives_it(void **state)
+TEST(nothing_outlives_it)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_init_script(&peer, SHELL HELLO
 			 "(trap '' TERM HUP INT; setsid sleep 1000 & echo $! >$FOLDER/new; "
 			 "mv $FOLDER/new $FOLDER/pid)\n"
@@ -335,11 +318,10 @@ static void nothing_outlives_it(void **state)
 }
 
 /* A worker that kills its guard gains nothing: its leftover processes pass to the parent. */
-static void a_killed_guard_leaves_nothing(void **state)
+TEST(a_killed_guard_leaves_nothing)
 {
 	struct peer peer;
 
-	(void)state;
 	/* A child that this process already had is not one of the worker's. */
 	pid_t helper = fork();
 	if (helper == 0) {
@@ -364,12 +346,11 @@ static void a_killed_guard_leaves_nothing(void **state)
 	assert_int_equal(waitpid(helper, NULL, 0), helper);
 }
 
-static void patience_ends(void **state)
+TEST(patience_ends)
 {
 	struct peer peer;
 	int64_t start = clock_monotonic_ns();
 
-	(void)state;
 	peer_init_script(&peer, SHELL "take; sleep 1000");
 	peer.spec.timeout_ns = SECOND_NS / 2;
 	peer_start(&peer);
@@ -394,12 +375,11 @@ static void patience_ends(void **state)
 	assert_true(clock_monotonic_ns() - start < CLOSE_WAIT_NS);
 }
 
-static void an_interruption_is_heard(void **state)
+TEST(an_interruption_is_heard)
 {
 	struct peer peer;
 	volatile int stop = 1;
 
-	(void)state;
 	peer_init_script(&peer, SHELL "take; sleep 1000");
 	peer.spec.stop = &stop;
 	peer_start(&peer);
@@ -417,11 +397,10 @@ static void an_interruption_is_heard(void **state)
 	assert_true(peer_end(&peer).clean);
 }
 
-static void memory_has_a_limit(void **state)
+TEST(memory_has_a_limit)
 {
 	struct peer peer;
 
-	(void)state;
 	/* tail keeps an unterminated line while its input is open. */
 	peer_init_script(&peer, SHELL "take; { head -c 400000000 /dev/zero; sleep 1000; } | "
 				      "tail -n 1 >/dev/null");
@@ -431,11 +410,10 @@ static void memory_has_a_limit(void **state)
 	peer_end(&peer);
 }
 
-static void a_flood_on_standard_output_is_only_a_log(void **state)
+TEST(a_flood_on_standard_output_is_only_a_log)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_init_script(&peer, SHELL
 			 "take; echo first; yes '{\"id\": 1, \"ok\": false}' | head -c 5000000; "
 			 "head -c 100 /dev/zero; echo last; say '{\"id\": 1, \"ok\": true}'\n"
@@ -453,12 +431,11 @@ static void a_flood_on_standard_output_is_only_a_log(void **state)
 	peer_end(&peer);
 }
 
-static void raw_lines_and_hanging_up(void **state)
+TEST(raw_lines_and_hanging_up)
 {
 	struct peer peer;
 	json_t *reply = NULL;
 
-	(void)state;
 	peer_init_script(
 		&peer, SHELL
 		"take; say \"{\\\"id\\\": null, \\\"ok\\\": false, \\\"seen\\\": \\\"$line\\\"}\"\n"
@@ -487,7 +464,7 @@ static void raw_lines_and_hanging_up(void **state)
 
 /* The guard's command line is shown by a program in its place; its list contains the last of many
  * processors. */
-static void a_worker_has_all_its_cpus(void **state)
+TEST(a_worker_has_all_its_cpus)
 {
 	const char *const nothing[] = {"x", NULL};
 	struct client_end end;
@@ -495,7 +472,6 @@ static void a_worker_has_all_its_cpus(void **state)
 	struct strbuf line;
 	int cpus[400];
 
-	(void)state;
 	strbuf_init(&line, 0);
 	strbuf_puts(&line, "guard 3 4 ");
 	for (int i = 0; i < 400; i++) {
@@ -516,36 +492,16 @@ static void a_worker_has_all_its_cpus(void **state)
 	strbuf_release(&line);
 }
 
-static void ending_nothing_is_fine(void **state)
+TEST(ending_nothing_is_fine)
 {
-	(void)state;
 	client_end(NULL, NULL);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_conversation),
-		cmocka_unit_test(refusals_have_a_status_and_a_text),
-		cmocka_unit_test(a_null_id_is_a_refusal),
-		cmocka_unit_test(lines_that_are_no_replies),
-		cmocka_unit_test(one_reply_to_a_request),
-		cmocka_unit_test(replies_in_pieces),
-		cmocka_unit_test(ends_are_explained),
-		cmocka_unit_test(close_must_be_followed_by_exit_0),
-		cmocka_unit_test(nothing_outlives_it),
-		cmocka_unit_test(a_killed_guard_leaves_nothing),
-		cmocka_unit_test(patience_ends),
-		cmocka_unit_test(an_interruption_is_heard),
-		cmocka_unit_test(memory_has_a_limit),
-		cmocka_unit_test(a_flood_on_standard_output_is_only_a_log),
-		cmocka_unit_test(raw_lines_and_hanging_up),
-		cmocka_unit_test(a_worker_has_all_its_cpus),
-		cmocka_unit_test(ending_nothing_is_fine),
-	};
 	int exit_code;
 
 	if (client_fixture_guard(argc, argv, &exit_code))
 		return exit_code;
-	return cmocka_run_group_tests_name("run_client", tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,15 +1,6 @@
 /* Tests a worker's claims about its steps and tensors, and its changes to the shared memory. The
  * worker is this program: "worker MODE" answers hello correctly and then lies as MODE says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +10,7 @@
 #include "base/json.h"
 #include "bundle/bundle.h"
 #include "client_fixture.h"
+#include "unit_test.h"
 
 #define HOUR_NS (3600 * SECOND_NS)
 #define SHARED_FD 7
@@ -208,14 +200,13 @@ static void run(const char *mode, bool shared, enum prony_status status, const c
 	assert_true(peer_end(&peer).clean);
 }
 
-static void steps_are_believed_when_they_can_be_true(void **state)
+TEST(steps_are_believed_when_they_can_be_true)
 {
-	(void)state;
 	run("", true, PRONY_OK, NULL);
 	run("", false, PRONY_OK, NULL);
 }
 
-static void impossible_steps_are_not(void **state)
+TEST(impossible_steps_are_not)
 {
 	static const struct {
 		const char *mode, *part;
@@ -233,7 +224,6 @@ static void impossible_steps_are_not(void **state)
 		{"no words", "it claims -1 in -1"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		run(rows[i].mode, true, PRONY_INVALID, rows[i].part);
 		run(rows[i].mode, false, PRONY_INVALID, rows[i].part);
@@ -278,9 +268,8 @@ static void rest(int64_t rested_ns, bool shared, enum prony_status status)
 	assert_true(peer_end(&peer).clean);
 }
 
-static void what_it_rests_hides_no_work(void **state)
+TEST(what_it_rests_hides_no_work)
 {
-	(void)state;
 	rest(INT64_MAX, true, PRONY_OK);
 	rest(INT64_MAX, false, PRONY_OK);
 	/* Of several seconds, too little was observed as rest. */
@@ -288,21 +277,19 @@ static void what_it_rests_hides_no_work(void **state)
 	rest(0, true, PRONY_INVALID);
 }
 
-static void files_of_records_are_whole(void **state)
+TEST(files_of_records_are_whole)
 {
-	(void)state;
 	run("short file", false, PRONY_PROTOCOL, "holds 32 bytes instead of 48");
 	run("long file", false, PRONY_PROTOCOL, "records.bin");
 	run("no file", false, PRONY_PROTOCOL, "records.bin");
 }
 
 /* The checked records are those that are used, whatever the worker later writes into its memory. */
-static void records_stay_as_they_were_checked(void **state)
+TEST(records_stay_as_they_were_checked)
 {
 	struct peer peer;
 	struct client_window window;
 
-	(void)state;
 	start(&peer, "rewrites", true);
 	assert_int_equal(client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
 			 PRONY_OK);
@@ -314,12 +301,11 @@ static void records_stay_as_they_were_checked(void **state)
 	assert_true(peer_end(&peer).clean);
 }
 
-static void more_records_than_room(void **state)
+TEST(more_records_than_room)
 {
 	struct peer peer;
 	struct client_window window;
 
-	(void)state;
 	start(&peer, "", true);
 	peer_error(&peer, client_run(peer.client, 65, SYNC_STEP, 1, 0, 0, &window, &peer.err),
 		   PRONY_INTERNAL, "65 records do not fit");
@@ -344,9 +330,8 @@ static void read_loss(const char *mode, bool shared, enum prony_status status, c
 	arena_release(&arena);
 }
 
-static void tensors_are_read_and_checked(void **state)
+TEST(tensors_are_read_and_checked)
 {
-	(void)state;
 	read_loss("", true, PRONY_OK, NULL);
 	read_loss("", false, PRONY_OK, NULL);
 	read_loss("garbage image", true, PRONY_PROTOCOL, NULL);
@@ -362,12 +347,11 @@ static void tensors_are_read_and_checked(void **state)
 	read_loss("no file", false, PRONY_PROTOCOL, "read.safetensors");
 }
 
-static void a_worker_cannot_hurt_through_shared_memory(void **state)
+TEST(a_worker_cannot_hurt_through_shared_memory)
 {
 	struct peer peer;
 	json_t *reply = NULL;
 
-	(void)state;
 	read_loss("wild header", true, PRONY_OK, NULL);
 	peer_init_self(&peer, "shrinks");
 	peer_start(&peer);
@@ -387,21 +371,11 @@ static void a_worker_cannot_hurt_through_shared_memory(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_are_believed_when_they_can_be_true),
-		cmocka_unit_test(impossible_steps_are_not),
-		cmocka_unit_test(what_it_rests_hides_no_work),
-		cmocka_unit_test(files_of_records_are_whole),
-		cmocka_unit_test(records_stay_as_they_were_checked),
-		cmocka_unit_test(more_records_than_room),
-		cmocka_unit_test(tensors_are_read_and_checked),
-		cmocka_unit_test(a_worker_cannot_hurt_through_shared_memory),
-	};
 	int exit_code;
 
 	if (client_fixture_guard(argc, argv, &exit_code))
 		return exit_code;
 	if (argc == 3 && !strcmp(argv[1], "worker"))
 		return lie(argv[2]);
-	return cmocka_run_group_tests_name("client_results", tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

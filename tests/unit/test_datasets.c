@@ -1,14 +1,5 @@
 /* Tests the table of data sets: where they are looked for, checks of their files, downloads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +8,7 @@
 #include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
+#include "unit_test.h"
 
 /* Makes a folder for each test and sets it as the data home, so that the user's data sets are not
  * seen. */
@@ -55,6 +47,8 @@ static int remove_folder(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
+#define IN_FOLDER(name) TEST_WITH(name, make_folder, remove_folder)
+
 static void put_file(const char *folder, const char *name, const char *text)
 {
 	char *path = path_join(folder, name);
@@ -79,9 +73,8 @@ static char *shipped_folder(void)
 	return memory_printf("%s/datasets/mnist-sample", source);
 }
 
-static void table_is_sound(void **state)
+TEST(table_is_sound)
 {
-	(void)state;
 	for (size_t i = 0; i < dataset_count; i++) {
 		const struct dataset *row = &dataset_table[i];
 
@@ -104,7 +97,7 @@ static void table_is_sound(void **state)
 	assert_null(dataset_nearest("zzzzzzzzzzz"));
 }
 
-static void places_in_order(void **state)
+IN_FOLDER(places_in_order)
 {
 	const struct dataset *mnist = dataset_find("mnist");
 	const char *root = *state;
@@ -122,11 +115,11 @@ static void places_in_order(void **state)
 
 	assert_int_equal(dataset_locate(mnist, option, &folder, &err), PRONY_MISSING);
 	assert_null(folder);
-	assert_non_null(strstr(err.text, "option/mnist"));
-	assert_non_null(strstr(err.text, "prony/data/mnist"));
-	assert_non_null(strstr(err.text, "prony data fetch mnist"));
-	assert_non_null(strstr(err.text, "mnist-sample"));
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	assert_has(err.text, "option/mnist");
+	assert_has(err.text, "prony/data/mnist");
+	assert_has(err.text, "prony data fetch mnist");
+	assert_has(err.text, "mnist-sample");
+	for (size_t i = 0; i < COUNT(places); i++) {
 		char *place = path_join(root, places[i].place);
 
 		if (places[i].variable) {
@@ -144,7 +137,7 @@ static void places_in_order(void **state)
 	char *file = memory_printf("%s/option/mnist/%s", root, mnist->files[3].name);
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(dataset_locate(mnist, option, &folder, NULL), PRONY_OK);
-	assert_non_null(strstr(folder, "/variable/mnist"));
+	assert_has(folder, "/variable/mnist");
 	free(folder);
 	free(file);
 	free(option);
@@ -152,7 +145,7 @@ static void places_in_order(void **state)
 
 /* A folder with the name of the whole data set may hold the sample; this is recognised by the file
  * sizes. */
-static void a_sample_under_the_name_of_the_whole(void **state)
+IN_FOLDER(a_sample_under_the_name_of_the_whole)
 {
 	const struct dataset *sample = dataset_find("mnist-sample");
 	char *place = path_join(*state, "option/mnist"), *option = path_join(*state, "option");
@@ -161,9 +154,9 @@ static void a_sample_under_the_name_of_the_whole(void **state)
 
 	put_dataset(place, sample);
 	assert_int_equal(dataset_locate(sample, option, &folder, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, sample->files[0].name));
-	assert_non_null(strstr(err.text, "bytes instead of"));
-	assert_non_null(strstr(err.text, "truncated"));
+	assert_has(err.text, sample->files[0].name);
+	assert_has(err.text, "bytes instead of");
+	assert_has(err.text, "truncated");
 	for (const struct dataset_file *file = sample->files; file->name; file++) {
 		char *path = path_join(place, file->name);
 
@@ -179,28 +172,26 @@ static void a_sample_under_the_name_of_the_whole(void **state)
 	free(place);
 }
 
-static void synthetic_has_no_folder(void **state)
+IN_FOLDER(synthetic_has_no_folder)
 {
 	char *folder = (char *)"unset";
 
-	(void)state;
 	assert_int_equal(dataset_locate(dataset_find("synthetic"), NULL, &folder, NULL), PRONY_OK);
 	assert_null(folder);
 }
 
-static void shipped_sample_is_whole(void **state)
+TEST(shipped_sample_is_whole)
 {
 	char *folder = shipped_folder();
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	if (verify_all(dataset_find("mnist-sample"), folder, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	free(folder);
 }
 
 /* Copies the shipped labels and changes them. */
-static void broken_file_is_named(void **state)
+IN_FOLDER(broken_file_is_named)
 {
 	const struct dataset *sample = dataset_find("mnist-sample");
 	const struct dataset_file *labels = &sample->files[1];
@@ -216,15 +207,15 @@ static void broken_file_is_named(void **state)
 	assert_int_equal(dataset_verify_file(sample, labels, *state, NULL, &err), PRONY_OK);
 	assert_int_equal(file_write_atomic(to, bytes, length - 1, NULL), PRONY_OK);
 	assert_int_equal(dataset_verify_file(sample, labels, *state, NULL, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, to));
-	assert_non_null(strstr(err.text, "4541 bytes instead of 4542"));
+	assert_has(err.text, to);
+	assert_has(err.text, "4541 bytes instead of 4542");
 	error_clear(&err);
 	bytes[2000] ^= 1;
 	assert_int_equal(file_write_atomic(to, bytes, length, NULL), PRONY_OK);
 	assert_int_equal(dataset_verify_file(sample, labels, *state, NULL, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, to));
-	assert_non_null(strstr(err.text, "SHA-256"));
-	assert_non_null(strstr(err.text, "install the program again"));
+	assert_has(err.text, to);
+	assert_has(err.text, "SHA-256");
+	assert_has(err.text, "install the program again");
 	free(bytes);
 	free(to);
 	free(from);
@@ -273,7 +264,7 @@ static bool is_empty(const char *folder)
 	return empty;
 }
 
-static void failed_downloads_leave_nothing(void **state)
+IN_FOLDER(failed_downloads_leave_nothing)
 {
 	static const struct {
 		const char *body, *message;
@@ -289,7 +280,7 @@ static void failed_downloads_leave_nothing(void **state)
 	const struct dataset *mnist = dataset_find("mnist");
 	char *folder = path_join(*state, "target");
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		struct said said = {0};
 
@@ -305,7 +296,7 @@ static void failed_downloads_leave_nothing(void **state)
 }
 
 /* Intact files stay. Only the others are fetched; a file gets its name once it is complete. */
-static void only_what_lacks_is_fetched(void **state)
+IN_FOLDER(only_what_lacks_is_fetched)
 {
 	char *shipped = shipped_folder(), *folder = path_join(*state, "target");
 	char *body = memory_printf("cp '%s'/$(basename $url) \"$out\" && echo $url >> '%s/urls'",
@@ -343,7 +334,7 @@ static void only_what_lacks_is_fetched(void **state)
 }
 
 /* A data set published as one archive: only the required files are extracted from it. */
-static void an_archive_is_unpacked(void **state)
+IN_FOLDER(an_archive_is_unpacked)
 {
 	char *shipped = shipped_folder(), *folder = path_join(*state, "target");
 	char *archive = path_join(*state, "a.tar.gz"), *names = path_join(*state, "tree/in/names");
@@ -382,7 +373,7 @@ static void an_archive_is_unpacked(void **state)
 	hex[0] ^= 1;
 	char *other = path_join(*state, "other");
 	assert_int_equal(dataset_fetch(&small, other, NULL, NULL, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "what https://nowhere/a.tar.gz gave is not"));
+	assert_has(err.text, "what https://nowhere/a.tar.gz gave is not");
 	assert_true(is_empty(other));
 	free(other);
 	free(count);
@@ -394,7 +385,7 @@ static void an_archive_is_unpacked(void **state)
 	free(shipped);
 }
 
-static void names_of_classes(void **state)
+IN_FOLDER(names_of_classes)
 {
 	static const struct {
 		const char *text, *message;
@@ -412,7 +403,7 @@ static void names_of_classes(void **state)
 				    .classes = 2,
 				    .files = {{.part = PART_NAMES, .name = "names"}}};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		const char **names = NULL;
 		struct arena arena;
@@ -430,7 +421,7 @@ static void names_of_classes(void **state)
 	}
 }
 
-static void nothing_to_fetch(void **state)
+IN_FOLDER(nothing_to_fetch)
 {
 	static const char *const names[] = {"synthetic", "mnist-sample"};
 
@@ -439,38 +430,17 @@ static void nothing_to_fetch(void **state)
 
 		assert_int_equal(dataset_fetch(dataset_find(names[i]), *state, NULL, NULL, &err),
 				 PRONY_BAD_INPUT);
-		assert_non_null(strstr(err.text, "nothing to fetch"));
+		assert_has(err.text, "nothing to fetch");
 	}
 }
 
-static void no_downloader(void **state)
+IN_FOLDER(no_downloader)
 {
 	struct error err = ERROR_INIT;
 
 	setenv("PATH", *state, 1);
 	assert_int_equal(dataset_fetch(dataset_find("mnist"), *state, NULL, NULL, &err),
 			 PRONY_MISSING);
-	assert_non_null(strstr(err.text, "neither curl nor wget"));
+	assert_has(err.text, "neither curl nor wget");
 	setenv("PATH", "/usr/bin:/bin", 1);
-}
-
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table_is_sound),
-		IN_FOLDER(places_in_order),
-		IN_FOLDER(a_sample_under_the_name_of_the_whole),
-		IN_FOLDER(synthetic_has_no_folder),
-		cmocka_unit_test(shipped_sample_is_whole),
-		IN_FOLDER(broken_file_is_named),
-		IN_FOLDER(failed_downloads_leave_nothing),
-		IN_FOLDER(only_what_lacks_is_fetched),
-		IN_FOLDER(an_archive_is_unpacked),
-		IN_FOLDER(names_of_classes),
-		IN_FOLDER(nothing_to_fetch),
-		IN_FOLDER(no_downloader),
-	};
-	return cmocka_run_group_tests_name("datasets", tests, NULL, NULL);
 }

@@ -1,14 +1,6 @@
 /* Tests batches: the right samples in the right order, all scaled in the same way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,6 +9,7 @@
 #include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/idx.h"
+#include "unit_test.h"
 
 enum { TRAIN = 6, EVALUATION = 4, SAMPLES = TRAIN + EVALUATION, PIXELS = 4 };
 
@@ -95,6 +88,8 @@ static int teardown(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
+#define WITH_TOY(name) TEST_WITH(name, setup, teardown)
+
 /* Returns a request for toy samples for training or evaluation. */
 static struct batch_request request_of(int64_t batch, bool training)
 {
@@ -150,7 +145,7 @@ static int sample_of(const float *x)
 	return (int)lround((x[0] * toy.deviation[0] + toy.mean[0]) * 255);
 }
 
-static void evaluation_in_file_order(void **state)
+WITH_TOY(evaluation_in_file_order)
 {
 	struct batch_request request = request_of(2, false);
 	float *x;
@@ -170,7 +165,7 @@ static void evaluation_in_file_order(void **state)
 }
 
 /* Four samples in batches of three: one batch, repeated. A batch of six repeats the samples. */
-static void evaluation_drops_the_last_partial_batch(void **state)
+WITH_TOY(evaluation_drops_the_last_partial_batch)
 {
 	static const struct {
 		int batch, count;
@@ -181,7 +176,7 @@ static void evaluation_drops_the_last_partial_batch(void **state)
 		{6, 2, {6, 7, 8, 9, 6, 7, 8, 9, 6, 7, 8, 9}},
 	};
 
-	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+	for (size_t r = 0; r < COUNT(rows); r++) {
 		struct batch_request request = request_of(rows[r].batch, false);
 		float *x;
 		int64_t *y;
@@ -211,7 +206,7 @@ static int check_epoch(const float *x, const int64_t *y, const float *other)
 	return moved;
 }
 
-static void training_is_shuffled_anew_in_each_epoch(void **state)
+WITH_TOY(training_is_shuffled_anew_in_each_epoch)
 {
 	struct batch_request request = request_of(4, true);
 	const size_t bytes = sizeof(float) * 3 * TRAIN * PIXELS;
@@ -234,7 +229,7 @@ static void training_is_shuffled_anew_in_each_epoch(void **state)
 }
 
 /* Batch n is the same whether or not earlier batches were requested, alone or with others. */
-static void skipped_batches(void **state)
+WITH_TOY(skipped_batches)
 {
 	struct batch_request all = request_of(4, true), later = request_of(4, true);
 	float *x, *other;
@@ -251,7 +246,7 @@ static void skipped_batches(void **state)
 }
 
 /* Two channels of floats, each with its own mean and deviation; class numbers above 255. */
-static void channels_floats_and_many_classes(void **state)
+WITH_TOY(channels_floats_and_many_classes)
 {
 	const struct dataset floats = {
 		.name = "floats",
@@ -285,7 +280,7 @@ static void channels_floats_and_many_classes(void **state)
 
 /* Images of one MiB, twice the machine's memory in total, as holes in a file: a batch needs memory
  * only for its own samples. */
-static void larger_than_memory(void **state)
+WITH_TOY(larger_than_memory)
 {
 	enum { SIDE = 1024, BATCH = 4, MOST_KIB = 64 * 1024 };
 	int64_t samples =
@@ -332,7 +327,7 @@ static void larger_than_memory(void **state)
 	free(labels);
 }
 
-static void flat_shapes_fit(void **state)
+WITH_TOY(flat_shapes_fit)
 {
 	static const struct {
 		int rank;
@@ -343,7 +338,7 @@ static void flat_shapes_fit(void **state)
 	int64_t *labels;
 
 	take(*state, &toy, &request, 1, &x, &labels);
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+	for (size_t i = 0; i < COUNT(shapes); i++) {
 		request.rank = shapes[i].rank;
 		memcpy(request.dims, shapes[i].dims, sizeof(request.dims));
 		take(*state, &toy, &request, 1, &y, &labels);
@@ -367,7 +362,7 @@ static void expect_refusal(struct fixture *f, const struct dataset *dataset,
 	batch_stream_close(stream);
 }
 
-static void what_does_not_fit(void **state)
+WITH_TOY(what_does_not_fit)
 {
 	struct batch_request request = request_of(2, false);
 
@@ -392,7 +387,7 @@ static void what_does_not_fit(void **state)
 	expect_refusal(*state, &toy, &request, "no such batch");
 }
 
-static void broken_files(void **state)
+WITH_TOY(broken_files)
 {
 	struct batch_request request = request_of(4, false);
 	struct fixture *f = *state;
@@ -408,7 +403,7 @@ static void broken_files(void **state)
 	expect_refusal(f, &toy, &request, "labels: offset 17: label 3, but there are 3 classes");
 }
 
-static void synthetic_values(void **state)
+WITH_TOY(synthetic_values)
 {
 	const struct dataset *synthetic = dataset_find("synthetic");
 	struct batch_request request = request_of(64, true), last;
@@ -445,7 +440,7 @@ static void synthetic_values(void **state)
 	assert_memory_not_equal(x + 2 * values / 3, again, sizeof(*x) * (size_t)values / 3);
 }
 
-static void shipped_sample(void **state)
+WITH_TOY(shipped_sample)
 {
 	struct fixture *f = *state;
 	const char *source = getenv("PRONY_SOURCE");
@@ -465,24 +460,4 @@ static void shipped_sample(void **state)
 	assert_memory_equal(y, expected, sizeof(expected));
 	/* The corner of a digit's image is black. */
 	assert_true(x[0] == (float)(-sample->mean[0] / sample->deviation[0]));
-}
-
-#define WITH_TOY(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_TOY(evaluation_in_file_order),
-		WITH_TOY(evaluation_drops_the_last_partial_batch),
-		WITH_TOY(training_is_shuffled_anew_in_each_epoch),
-		WITH_TOY(skipped_batches),
-		WITH_TOY(channels_floats_and_many_classes),
-		WITH_TOY(larger_than_memory),
-		WITH_TOY(flat_shapes_fit),
-		WITH_TOY(what_does_not_fit),
-		WITH_TOY(broken_files),
-		WITH_TOY(synthetic_values),
-		WITH_TOY(shipped_sample),
-	};
-	return cmocka_run_group_tests_name("datasets_batches", tests, NULL, NULL);
 }

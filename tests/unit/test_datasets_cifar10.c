@@ -1,21 +1,13 @@
 /* Tests CIFAR-10's binary version: each kind of broken file has its message; each channel of a
  * sample is scaled in its own way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, PLANE = 32 * 32 };
 
@@ -43,10 +35,9 @@ static const struct sample {
 	{"odd-gz", "offset 3073: truncated, or trailing bytes: 3072 bytes where", 0},
 };
 
-static void each_sample(void **state)
+TEST(each_sample)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+	for (size_t i = 0; i < COUNT(samples); i++) {
 		const struct sample *sample = &samples[i];
 		char *path = corpus_path("cifar10", sample->name);
 		struct error err = ERROR_INIT;
@@ -74,10 +65,9 @@ static void cut_it(const char *name, uint8_t *bytes, size_t length)
 		assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
-	assert_int_equal(corpus_run("cifar10", cut_it), sizeof(samples) / sizeof(samples[0]));
+	assert_int_equal(corpus_run("cifar10", cut_it), COUNT(samples));
 }
 
 /* Three training files of two samples and one evaluation file. The first red pixel of a sample is
@@ -136,7 +126,7 @@ static enum prony_status take(const struct dataset *dataset, const char *folder,
 	return status;
 }
 
-static void files_in_a_row_and_channels_apart(void **state)
+TEST(files_in_a_row_and_channels_apart)
 {
 	float *x = memory_alloc(sizeof(*x) * 6 * PIXELS);
 	struct error err = ERROR_INIT;
@@ -144,7 +134,6 @@ static void files_in_a_row_and_channels_apart(void **state)
 	int seen[6] = {0};
 	char *folder;
 
-	(void)state;
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
 	write_toy(folder, 2);
 	if (take(&toy, folder, true, 6, x, y, &err) != PRONY_OK)
@@ -164,14 +153,14 @@ static void files_in_a_row_and_channels_apart(void **state)
 	assert_int_equal(y[1], 7);
 	write_toy(folder, 3);
 	assert_int_equal(take(&toy, folder, false, 2, x, y, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "test.bin: holds 3 samples of 3x32x32, where"));
+	assert_has(err.text, "test.bin: holds 3 samples of 3x32x32, where");
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	free(folder);
 	free(x);
 }
 
 /* Tests the real files if they are beside the checkout. */
-static void the_real_sample(void **state)
+TEST(the_real_sample)
 {
 	enum { COUNT = 10000 };
 	char *place = memory_printf("%s/../shared/data", getenv("PRONY_SOURCE")), *folder = NULL;
@@ -180,7 +169,6 @@ static void the_real_sample(void **state)
 	const char **names = NULL;
 	struct arena arena;
 
-	(void)state;
 	if (dataset_locate(sample, place, &folder, NULL) != PRONY_OK) {
 		free(place);
 		skip();
@@ -221,15 +209,4 @@ static void the_real_sample(void **state)
 	arena_release(&arena);
 	free(folder);
 	free(place);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_sample),
-		cmocka_unit_test(the_seed_corpus_runs),
-		cmocka_unit_test(files_in_a_row_and_channels_apart),
-		cmocka_unit_test(the_real_sample),
-	};
-	return cmocka_run_group_tests_name("datasets_cifar10", tests, NULL, NULL);
 }

@@ -1,20 +1,12 @@
 /* Tests data sets in the formats of frameworks' own loaders: where they are found, and what workers
  * receive about them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "bundle/loader_data.h"
 #include "datasets/convert.h"
 #include "datasets/describe.h"
+#include "unit_test.h"
 
 #define SET "mnist-sample"
 
@@ -70,7 +62,7 @@ static enum prony_status locate(bool training, const char *option, struct conver
 
 /* Photographs must be resized to one size if the format's reader requires it; otherwise they may
  * be. */
-static void test_size_is_named(void **state)
+TEST_WITH(test_size_is_named, make_home, remove_home)
 {
 	static const struct {
 		const char *set, *format, *says;
@@ -80,7 +72,6 @@ static void test_size_is_named(void **state)
 		{SET, "lmdb", "--to lmdb -o "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct converted found;
 		struct error err = ERROR_INIT;
@@ -93,14 +84,14 @@ static void test_size_is_named(void **state)
 	}
 }
 
-static void test_locate(void **state)
+TEST_WITH(test_locate, make_home, remove_home)
 {
 	char *folder = memory_printf("%s/prony/data/" SET "-recordio/evaluation", (char *)*state);
 	struct converted found = {.format = NULL};
 	struct error err = ERROR_INIT;
 
 	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "prony data convert " SET " --to recordio -o "));
+	assert_has(err.text, "prony data convert " SET " --to recordio -o ");
 	assert_null(found.format);
 	convert(folder, SET ", evaluation", "recordio");
 	assert_int_equal(locate(false, NULL, &found, NULL), PRONY_OK);
@@ -115,13 +106,13 @@ static void test_locate(void **state)
 	remove(whole);
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "to its end"));
+	assert_has(err.text, "to its end");
 	free(whole);
 	free(folder);
 }
 
 /* The folder with the name must contain this data set. */
-static void test_another(void **state)
+TEST_WITH(test_another, make_home, remove_home)
 {
 	char *option = memory_printf("%s/other", (char *)*state);
 	char *folder = memory_printf("%s/" SET "-recordio/evaluation", option);
@@ -130,7 +121,7 @@ static void test_another(void **state)
 
 	convert(folder, "cifar10, evaluation", "recordio");
 	assert_int_equal(locate(false, option, &found, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, CONVERT_WHOLE " is not of " SET ", evaluation"));
+	assert_has(err.text, CONVERT_WHOLE " is not of " SET ", evaluation");
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	convert(folder, SET ", evaluation", "lmdb");
 	assert_int_equal(locate(false, option, &found, NULL), PRONY_BAD_INPUT);
@@ -139,7 +130,7 @@ static void test_another(void **state)
 }
 
 /* Only notes as the program writes them count as a conversion. */
-static void test_notes(void **state)
+TEST_WITH(test_notes, make_home, remove_home)
 {
 	static const char *const broken[] = {
 		"",
@@ -157,7 +148,7 @@ static void test_notes(void **state)
 	char *path = path_join(*state, CONVERT_WHOLE);
 	struct conversion_note note;
 
-	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+	for (size_t i = 0; i < COUNT(broken); i++) {
 		struct error err = ERROR_INIT;
 
 		assert_int_equal(file_write_atomic(path, broken[i], strlen(broken[i]), NULL),
@@ -177,7 +168,7 @@ static void test_notes(void **state)
 	free(path);
 }
 
-static void test_described(void **state)
+TEST(test_described)
 {
 	struct converted converted = {
 		.format = "lmdb", .folder = memory_strdup("/d/train"), .samples = 7, .size = 64};
@@ -186,7 +177,6 @@ static void test_described(void **state)
 	struct loader_data data;
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	json_t *json = dataset_to_json(dataset, "/x", true, &converted);
 	assert_int_equal(loader_data_from_json(json, &arena, &data, NULL), PRONY_OK);
@@ -214,7 +204,7 @@ static void test_described(void **state)
 	arena_release(&arena);
 }
 
-static void test_broken_descriptions(void **state)
+TEST(test_broken_descriptions)
 {
 	static const struct {
 		const char *key, *value, *says;
@@ -238,8 +228,7 @@ static void test_broken_descriptions(void **state)
 	};
 	struct converted none = {.format = NULL};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		json_t *json = dataset_to_json(dataset_find(SET), "/m", false, &none);
 		struct loader_data data;
 		struct arena arena;
@@ -254,18 +243,4 @@ static void test_broken_descriptions(void **state)
 		json_decref(json);
 		arena_release(&arena);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_size_is_named, make_home, remove_home),
-		cmocka_unit_test_setup_teardown(test_locate, make_home, remove_home),
-		cmocka_unit_test_setup_teardown(test_another, make_home, remove_home),
-		cmocka_unit_test_setup_teardown(test_notes, make_home, remove_home),
-		cmocka_unit_test(test_described),
-		cmocka_unit_test(test_broken_descriptions),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,12 @@
 /*
  * Tests IDX files: each kind of broken file has its message; the contents of good files are read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/idx.h"
 #include "tests/fuzz/data_input.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 
 /* Each file of the seed corpus: the part of the message that names the fault, or its shape. */
 static const struct sample {
@@ -86,10 +77,9 @@ static void check_sample(const struct sample *sample)
 	free(path);
 }
 
-static void each_sample(void **state)
+TEST(each_sample)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+	for (size_t i = 0; i < COUNT(samples); i++)
 		check_sample(&samples[i]);
 }
 
@@ -115,40 +105,37 @@ static void abuse(const char *name, uint8_t *bytes, size_t length)
 	free(copy);
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
-	assert_true(corpus_run("idx", abuse) >= sizeof(samples) / sizeof(samples[0]));
+	assert_true(corpus_run("idx", abuse) >= COUNT(samples));
 }
 
-static void absent_file(void **state)
+TEST(absent_file)
 {
 	struct error err = ERROR_INIT;
 	struct idx idx = {0};
 
-	(void)state;
 	assert_int_equal(idx_open("/nowhere/labels", &idx, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "/nowhere/labels"));
+	assert_has(err.text, "/nowhere/labels");
 	assert_int_equal(idx_open("/", &idx, NULL), PRONY_BAD_INPUT);
 }
 
 /*
  * Reads rows in any order from a plain and a compressed file: rows that were passed are read again.
  */
-static void rows_in_any_order(void **state)
+TEST(rows_in_any_order)
 {
 	static const char *const names[] = {"images", "images-gz", "two-members-gz"};
 	static const int order[] = {1, 0, 0, 1};
 
-	(void)state;
-	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+	for (size_t n = 0; n < COUNT(names); n++) {
 		char *path = corpus_path("idx", names[n]);
 		struct idx idx = {0};
 		uint8_t values[12];
 
 		assert_int_equal(idx_open(path, &idx, NULL), PRONY_OK);
 		assert_int_equal(idx.row, 12);
-		for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		for (size_t i = 0; i < COUNT(order); i++) {
 			assert_int_equal(idx_read_row(&idx, order[i], values, NULL), PRONY_OK);
 			for (int v = 0; v < 12; v++)
 				assert_int_equal(values[v], order[i] * 12 + v);
@@ -159,7 +146,7 @@ static void rows_in_any_order(void **state)
 }
 
 /* The other element types are converted to this machine's byte order. */
-static void integers_and_floats(void **state)
+TEST(integers_and_floats)
 {
 	static const struct {
 		uint8_t bytes[16];
@@ -177,8 +164,7 @@ static void integers_and_floats(void **state)
 		 {1.0f, -2.5f}},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct idx idx = {0};
 
 		assert_int_equal(idx_open(input_file(rows[i].bytes, 16), &idx, NULL), PRONY_OK);
@@ -197,14 +183,4 @@ static void integers_and_floats(void **state)
 		}
 		idx_close(&idx);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_sample),	       cmocka_unit_test(the_seed_corpus_runs),
-		cmocka_unit_test(absent_file),	       cmocka_unit_test(rows_in_any_order),
-		cmocka_unit_test(integers_and_floats),
-	};
-	return cmocka_run_group_tests_name("datasets_idx", tests, NULL, NULL);
 }

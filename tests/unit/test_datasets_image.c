@@ -1,21 +1,13 @@
 /* Tests pictures: reading of each kind, the message for each broken one, the part that becomes a
  * sample, and that partial or scaled decoding gives the same as decoding the whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/random.h"
 #include "datasets/image.h"
 #include "datasets/image_internal.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 
 static const struct sample {
 	const char *name, *message;
@@ -44,7 +36,7 @@ static const struct sample {
 	{"empty", "no image: empty", 0, 0},
 	{"two-bytes", "no image: begins with ff d8,", 0, 0},
 };
-enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
+enum { SAMPLES = COUNT(samples) };
 
 static uint8_t *read_sample(const char *name, size_t *length)
 {
@@ -55,9 +47,8 @@ static uint8_t *read_sample(const char *name, size_t *length)
 	return (uint8_t *)bytes;
 }
 
-static void each_sample(void **state)
+TEST(each_sample)
 {
-	(void)state;
 	for (size_t i = 0; i < SAMPLES; i++) {
 		const struct sample *sample = &samples[i];
 		struct image image = {0};
@@ -93,21 +84,19 @@ static void cut_and_change(const char *name, uint8_t *bytes, size_t length)
 	}
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
 	assert_int_equal(corpus_run("image", cut_and_change), SAMPLES);
 }
 
 /* The generator's picture is bluish at its lower right edge and dark at its upper left edge. This
  * test finds colours in the wrong order or inverted. */
-static void colours_are_in_their_places(void **state)
+TEST(colours_are_in_their_places)
 {
 	static const char *const names[] = {"rgb.jpg", "progressive.jpg", "full-chroma.jpg",
 					    "rgb.png", "cmyk.jpg"};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		struct image image;
 		size_t length;
 		uint8_t *bytes = read_sample(names[i], &length);
@@ -123,13 +112,12 @@ static void colours_are_in_their_places(void **state)
 }
 
 /* Grey values become three equal planes. */
-static void grey_is_three_times_the_same(void **state)
+TEST(grey_is_three_times_the_same)
 {
 	size_t length;
 	struct image image;
 	uint8_t *bytes = read_sample("grey.jpg", &length);
 
-	(void)state;
 	assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
 	for (int i = 0; i < image.height * image.width; i++)
 		assert_true(image.pixels[3 * i] == image.pixels[3 * i + 1] &&
@@ -139,7 +127,7 @@ static void grey_is_three_times_the_same(void **state)
 }
 
 /* At full size a part is bit for bit the same as in the whole picture. */
-static void a_part_is_what_the_whole_has_there(void **state)
+TEST(a_part_is_what_the_whole_has_there)
 {
 	enum { SIDE = 28 };
 	static const char *const names[] = {"rgb.jpg", "progressive.jpg", "full-chroma.jpg",
@@ -147,8 +135,7 @@ static void a_part_is_what_the_whole_has_there(void **state)
 	uint8_t part[3 * SIDE * SIDE], of_whole[sizeof(part)];
 	int parts = 0;
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		struct image image;
 		size_t length;
 		uint8_t *bytes = read_sample(names[i], &length);
@@ -185,7 +172,7 @@ static double noise_db(const uint8_t *a, const uint8_t *b, size_t count)
 }
 
 /* Scaled decoding leaves a smooth picture unchanged. */
-static void scaled_decoding_keeps_the_picture(void **state)
+TEST(scaled_decoding_keeps_the_picture)
 {
 	static const int sides[] = {18, 9, 4};
 	static uint8_t scaled[3 * 18 * 18], of_whole[sizeof(scaled)];
@@ -193,7 +180,6 @@ static void scaled_decoding_keeps_the_picture(void **state)
 	size_t length;
 	uint8_t *bytes = read_sample("progressive.jpg", &length);
 
-	(void)state;
 	assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
 	for (size_t i = 0; i < 3; i++) {
 		struct image_view view = {.height = sides[i], .width = sides[i]};
@@ -212,7 +198,7 @@ static void scaled_decoding_keeps_the_picture(void **state)
 }
 
 /* The sizes to which other programs resize before they cut the centre: 256 for 224, 342 for 299. */
-static void the_centre_is_that_of_others(void **state)
+TEST(the_centre_is_that_of_others)
 {
 	static const struct {
 		int height, width, side;
@@ -224,8 +210,7 @@ static void the_centre_is_that_of_others(void **state)
 		{256, 256, 224, 16, 16, 1, 1},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct image_view view = {.height = cases[i].side, .width = cases[i].side};
 		struct image_box box;
 
@@ -240,13 +225,12 @@ static void the_centre_is_that_of_others(void **state)
 
 /* Random parts lie inside the picture, have the promised areas and shapes, and are mirrored half of
  * the time. */
-static void random_parts_are_as_promised(void **state)
+TEST(random_parts_are_as_promised)
 {
 	enum { DRAWS = 4000 };
 	double smallest = 1, largest = 0;
 	int mirrored = 0;
 
-	(void)state;
 	for (uint64_t draw = 0; draw < DRAWS; draw++) {
 		struct image_view view = {
 			.height = 224, .width = 224, .random = true, .draw = draw};
@@ -269,7 +253,7 @@ static void random_parts_are_as_promised(void **state)
 
 /* Weights that add up to one leave a uniform picture unchanged; a view of the same size leaves
  * every picture unchanged. */
-static void resampling_keeps_what_is_even(void **state)
+TEST(resampling_keeps_what_is_even)
 {
 	uint8_t pixels[3 * 30 * 50], planes[3 * 40 * 40], same[3 * 30 * 50];
 	struct image_span across = {.step = 1, .high = 50}, down = {.step = 1, .high = 30};
@@ -277,7 +261,6 @@ static void resampling_keeps_what_is_even(void **state)
 	struct image_box box = {.x = across, .y = down};
 	struct random random;
 
-	(void)state;
 	memset(pixels, 201, sizeof(pixels));
 	for (uint64_t draw = 0; draw < 50; draw++) {
 		struct image_view view = {
@@ -300,14 +283,13 @@ static void resampling_keeps_what_is_even(void **state)
 }
 
 /* A picture written as PNG is read back unchanged. */
-static void png_keeps_every_pixel(void **state)
+TEST(png_keeps_every_pixel)
 {
 	uint8_t pixels[3 * 17 * 9], *bytes;
 	struct image image = {0};
 	struct random random;
 	size_t length;
 
-	(void)state;
 	random_init(&random, 2);
 	for (size_t i = 0; i < sizeof(pixels); i++)
 		pixels[i] = (uint8_t)random_below(&random, 256);
@@ -320,21 +302,4 @@ static void png_keeps_every_pixel(void **state)
 		image_release(&image);
 		free(bytes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_sample),
-		cmocka_unit_test(the_seed_corpus_runs),
-		cmocka_unit_test(colours_are_in_their_places),
-		cmocka_unit_test(grey_is_three_times_the_same),
-		cmocka_unit_test(a_part_is_what_the_whole_has_there),
-		cmocka_unit_test(scaled_decoding_keeps_the_picture),
-		cmocka_unit_test(the_centre_is_that_of_others),
-		cmocka_unit_test(random_parts_are_as_promised),
-		cmocka_unit_test(resampling_keeps_what_is_even),
-		cmocka_unit_test(png_keeps_every_pixel),
-	};
-	return cmocka_run_group_tests_name("datasets_image", tests, NULL, NULL);
 }

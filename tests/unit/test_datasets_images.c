@@ -1,15 +1,6 @@
 /* Tests pictures in folders and tar files: order and labels do not depend on the container, batches
  * do not depend on the number of threads, and each wrong layout has its message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -17,6 +8,7 @@
 #include "datasets/format.h"
 #include "datasets/image_list.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 
 static const struct sample {
 	const char *name, *message;
@@ -35,11 +27,10 @@ static const struct sample {
 	{"tar-in-class", "a tar file in that of a class", 0},
 	{"compressed", "compressed, so that nothing in it can be read by itself: gunzip it", 0},
 };
-enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
+enum { SAMPLES = COUNT(samples) };
 
-static void each_tar(void **state)
+TEST(each_tar)
 {
-	(void)state;
 	for (size_t i = 0; i < SAMPLES; i++) {
 		char *path = corpus_path("tar", samples[i].name);
 		struct image_list *list = NULL;
@@ -64,9 +55,8 @@ static void cut_it(const char *name, uint8_t *bytes, size_t length)
 		assert_int_equal(LLVMFuzzerTestOneInput(bytes, cut), 0);
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
 	assert_int_equal(corpus_run("tar", cut_it), SAMPLES);
 }
 
@@ -108,7 +98,7 @@ static int remove_folder(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
-static void folders_are_classes(void **state)
+TEST_WITH(folders_are_classes, make_folder, remove_folder)
 {
 	char *picture = corpus_path("image", "pixel.jpg"), *a = path_join(*state, "n02");
 	char *b = path_join(*state, "n01");
@@ -130,12 +120,11 @@ static void folders_are_classes(void **state)
 	assert_string_equal(list->classes[1], "n02");
 	image_list_close(list);
 	assert_int_equal(image_list_open(*state, 1, &list, &err), PRONY_BAD_INPUT);
-	assert_non_null(
-		strstr(err.text, "holds 2 classes, the last of them n02, where there are 1"));
+	assert_has(err.text, "holds 2 classes, the last of them n02, where there are 1");
 	error_clear(&err);
 	copy_file(picture, *state, "stray.JPEG");
 	assert_int_equal(image_list_open(*state, 2, &list, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "stray.JPEG lies beside the folders of the classes"));
+	assert_has(err.text, "stray.JPEG lies beside the folders of the classes");
 	error_clear(&err);
 	free(a);
 	free(b);
@@ -164,14 +153,14 @@ static const struct {
 	{"", "0 labels, but", {0}},
 };
 
-static void labels_in_a_file(void **state)
+TEST_WITH(labels_in_a_file, make_folder, remove_folder)
 {
 	static const char *const names[] = {"a.jpg", "b.jpg", "c.jpg"};
 	char *picture = corpus_path("image", "pixel.jpg");
 
 	for (int i = 0; i < 3; i++)
 		copy_file(picture, *state, names[i]);
-	for (size_t i = 0; i < sizeof(label_files) / sizeof(label_files[0]); i++) {
+	for (size_t i = 0; i < COUNT(label_files); i++) {
 		struct image_list *list = NULL;
 		struct error err = ERROR_INIT;
 
@@ -189,7 +178,7 @@ static void labels_in_a_file(void **state)
 }
 
 /* ImageNet's validation pictures as published: a flat tar file, and a file of labels beside it. */
-static void labels_beside_a_tar(void **state)
+TEST_WITH(labels_beside_a_tar, make_folder, remove_folder)
 {
 	char *from = corpus_path("tar", "flat"),
 	     *path = path_join(*state, "ILSVRC2012_img_val.tar");
@@ -261,7 +250,7 @@ static void put_toy(const char *folder)
 }
 
 /* A batch is the same on one core and on all cores, alone and after others. */
-static void batches_do_not_depend_on_threads(void **state)
+TEST_WITH(batches_do_not_depend_on_threads, make_folder, remove_folder)
 {
 	size_t values = (size_t)ELEMENTS * BATCH;
 	float *all = memory_alloc(2 * values * sizeof(*all)),
@@ -308,7 +297,7 @@ static void note_broken(void *context, const char *text)
 	snprintf(told + length, 4096 - length, "%s\n", text);
 }
 
-static void broken_pictures_are_named_and_counted(void **state)
+TEST_WITH(broken_pictures_are_named_and_counted, make_folder, remove_folder)
 {
 	static const char *const names[] = {"truncated.jpg", "text", "20000.jpg"};
 	float *x = memory_alloc(sizeof(*x) * ELEMENTS * BATCH);
@@ -330,27 +319,25 @@ static void broken_pictures_are_named_and_counted(void **state)
 		PRONY_BAD_INPUT);
 	assert_int_equal(findings.samples, 11);
 	assert_int_equal(findings.count, 3);
-	assert_non_null(strstr(told, "class3/truncated.jpg: truncated: "));
-	assert_non_null(strstr(told, "class3/text: no image: "));
-	assert_non_null(strstr(told, "class3/20000.jpg: too large: 20000 x 8"));
+	assert_has(told, "class3/truncated.jpg: truncated: ");
+	assert_has(told, "class3/text: no image: ");
+	assert_has(told, "class3/20000.jpg: too large: 20000 x 8");
 	error_clear(&err);
 	/* The data set's row has eight samples. */
 	assert_int_equal(take(&toy, *state, false, 0, 1, x, y, &err), PRONY_BAD_INPUT);
-	assert_non_null(
-		strstr(err.text, "holds 11 samples of 3x?x?, where data set toy has 8 of 3x?x?"));
+	assert_has(err.text, "holds 11 samples of 3x?x?, where data set toy has 8 of 3x?x?");
 	free(last);
 	free(folder);
 	free(x);
 }
 
 /* Tests the real pictures if they are beside the checkout. */
-static void the_real_sample(void **state)
+TEST(the_real_sample)
 {
 	char *place = memory_printf("%s/../shared/data", getenv("PRONY_SOURCE")), *folder = NULL;
 	const struct dataset *sample = dataset_find("imagenet-sample");
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	if (dataset_locate(sample, place, &folder, NULL) != PRONY_OK) {
 		free(place);
 		skip();
@@ -371,21 +358,4 @@ static void the_real_sample(void **state)
 	free(x);
 	free(folder);
 	free(place);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_tar),
-		cmocka_unit_test(the_seed_corpus_runs),
-		cmocka_unit_test_setup_teardown(folders_are_classes, make_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(labels_in_a_file, make_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(labels_beside_a_tar, make_folder, remove_folder),
-		cmocka_unit_test_setup_teardown(batches_do_not_depend_on_threads, make_folder,
-						remove_folder),
-		cmocka_unit_test_setup_teardown(broken_pictures_are_named_and_counted, make_folder,
-						remove_folder),
-		cmocka_unit_test(the_real_sample),
-	};
-	return cmocka_run_group_tests_name("datasets_images", tests, NULL, NULL);
 }

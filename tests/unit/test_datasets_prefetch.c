@@ -2,20 +2,13 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/prefetch.h"
+#include "unit_test.h"
 
 enum { SLOTS = 3, BATCH = 5, PIXELS = 28 * 28, STRIDE = 4 * BATCH * PIXELS + 8 * BATCH };
 
@@ -96,7 +89,7 @@ static void take(const struct rig *rig)
 	assert_int_equal(read(rig->ready, &byte, 1), 1);
 }
 
-static void test_same_bytes(void **state)
+TEST_WITH(test_same_bytes, setup, teardown)
 {
 	const struct rig *rig = *state;
 	struct batch_request request = request_of(true);
@@ -129,7 +122,7 @@ static void test_same_bytes(void **state)
 	batch_stream_close(stream);
 }
 
-static void test_rests(void **state)
+TEST_WITH(test_rests, setup, teardown)
 {
 	const struct rig *rig = *state;
 	struct prefetch_figures before, after;
@@ -161,10 +154,10 @@ static void expect_end(const struct rig *rig, enum prony_status status, const ch
 	assert_true(comes(rig->ready, 20000));
 	assert_int_equal(read(rig->ready, &byte, 1), 0);
 	assert_int_equal(prefetch_rest(rig->prefetch, &figures, &err), status);
-	assert_non_null(strstr(err.text, text));
+	assert_has(err.text, text);
 }
 
-static void test_too_many_given_back(void **state)
+TEST_WITH(test_too_many_given_back, setup, teardown)
 {
 	const struct rig *rig = *state;
 
@@ -177,10 +170,10 @@ static void test_too_many_given_back(void **state)
 	assert_true(comes(rig->ready, 20000));
 	assert_int_equal(read(rig->ready, &byte, 1), 0);
 	assert_int_equal(prefetch_rest(rig->prefetch, &figures, &err), PRONY_INVALID);
-	assert_non_null(strstr(err.text, "4 batches back of 0"));
+	assert_has(err.text, "4 batches back of 0");
 }
 
-static void test_user_goes(void **state)
+TEST_WITH(test_user_goes, setup, teardown)
 {
 	struct rig *rig = *state;
 
@@ -190,27 +183,13 @@ static void test_user_goes(void **state)
 	expect_end(rig, PRONY_CRASHED, "was closed");
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
 	struct batch_request request = request_of(true);
 	struct prefetch *prefetch = NULL;
 
-	(void)state;
 	assert_int_not_equal(
 		prefetch_open(dataset_find("mnist-sample"), "/nowhere", &request, &prefetch, NULL),
 		PRONY_OK);
 	assert_null(prefetch);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_rests, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_too_many_given_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_user_goes, setup, teardown),
-		cmocka_unit_test(test_missing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

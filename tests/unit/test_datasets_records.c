@@ -1,16 +1,6 @@
 /* Tests the record formats that frameworks read: the message for each broken file, and round trips
  * in memory. The round trips cover cases that whole conversions (tests/e2e/test_convert.py) meet
  * only by chance. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/crc32c.h"
@@ -18,6 +8,7 @@
 #include "datasets/format.h"
 #include "datasets/writer.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 
 static const struct sample {
 	const char *name, *format, *message;
@@ -35,11 +26,10 @@ static const struct sample {
 	{"tfrecord-length-sum", "tfrecord",
 	 "offset 0: corrupt: the check sum of a record's length"},
 };
-enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
+enum { SAMPLES = COUNT(samples) };
 
-static void each_sample(void **state)
+TEST(each_sample)
 {
-	(void)state;
 	for (size_t i = 0; i < SAMPLES; i++) {
 		char *path = corpus_path("records", samples[i].name);
 		struct error err = ERROR_INIT;
@@ -68,18 +58,16 @@ static void cut_and_change(const char *name, uint8_t *bytes, size_t length)
 	}
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
 	assert_int_equal(corpus_run("records", cut_and_change), SAMPLES);
 }
 
 /* RFC 3720, appendix B.4, and the check value of CRC catalogues. */
-static void check_sums_are_castagnoli(void **state)
+TEST(check_sums_are_castagnoli)
 {
 	uint8_t zeros[32] = {0}, ones[32], rising[32];
 
-	(void)state;
 	memset(ones, 0xff, sizeof(ones));
 	for (int i = 0; i < 32; i++)
 		rising[i] = (uint8_t)i;
@@ -91,7 +79,7 @@ static void check_sums_are_castagnoli(void **state)
 }
 
 /* The magic number in a record's own bytes is cut out and put back, at any position. */
-static void recordio_survives_its_magic_number(void **state)
+TEST(recordio_survives_its_magic_number)
 {
 	static const uint8_t magic[] = {0x0a, 0x23, 0xd7, 0xce};
 	const struct data_format *format = data_format_find("recordio");
@@ -101,7 +89,6 @@ static void recordio_survives_its_magic_number(void **state)
 	uint8_t bytes[80] = {0x89, 'P', 'N', 'G'};
 	char *folder;
 
-	(void)state;
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
 	memcpy(bytes + 8, magic, 4);  /* at a multiple of four */
 	memcpy(bytes + 12, magic, 4); /* immediately after */
@@ -141,14 +128,13 @@ static void recordio_survives_its_magic_number(void **state)
 }
 
 /* A Datum written by Caffe's own protobuf: channels 1, height 2, width 2, data, label 7. */
-static void datum_is_that_of_caffe(void **state)
+TEST(datum_is_that_of_caffe)
 {
 	static const uint8_t caffe[] = {0x08, 1,    0x10, 2,	0x18, 2,    0x22,
 					4,    0xde, 0xad, 0xbe, 0xef, 0x28, 7};
 	struct byte_buffer out = {0};
 	struct data_record record = {0};
 
-	(void)state;
 	assert_true(datum_read(caffe, sizeof(caffe), &record));
 	assert_true(record.dims[0] == 1 && record.dims[1] == 2 && record.dims[2] == 2);
 	assert_true(record.label == 7 && record.length == 4 && !record.encoded);
@@ -160,16 +146,4 @@ static void datum_is_that_of_caffe(void **state)
 	assert_false(datum_read(out.bytes, out.length, &record));
 	byte_buffer_release(&out);
 	data_record_release(&record);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_sample),
-		cmocka_unit_test(the_seed_corpus_runs),
-		cmocka_unit_test(check_sums_are_castagnoli),
-		cmocka_unit_test(recordio_survives_its_magic_number),
-		cmocka_unit_test(datum_is_that_of_caffe),
-	};
-	return cmocka_run_group_tests_name("datasets_records", tests, NULL, NULL);
 }

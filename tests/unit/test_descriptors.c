@@ -1,14 +1,5 @@
 /* Tests the grammar of framework descriptors, the registry that they make, and which descriptors
  * are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -16,8 +7,8 @@
 #include "frameworks/descriptor.h"
 #include "frameworks/folders_internal.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HEAD "name: mine\nsummary: a worker\n"
 #define MINE HEAD "worker: {command: [./mine]}\n"
 
@@ -55,6 +46,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+#define IN_HOME(name) TEST_WITH(name, set_up, tear_down)
+
 static enum prony_status read_text(struct fixture *f, const char *text, bool of_user)
 {
 	error_clear(&f->err);
@@ -73,7 +66,7 @@ static void assert_words(const struct word_list *list, const char *joined, struc
 	assert_string_equal(words_joined(list, arena), joined);
 }
 
-static void every_key_is_read(void **state)
+IN_HOME(every_key_is_read)
 {
 	struct fixture *f = *state;
 
@@ -116,7 +109,7 @@ static void every_key_is_read(void **state)
 	assert_words(&row->repairs[2].symbols, "f,g", &f->arena);
 }
 
-static void backends_are_rows_over_their_framework(void **state)
+IN_HOME(backends_are_rows_over_their_framework)
 {
 	struct fixture *f = *state;
 
@@ -148,7 +141,7 @@ static void backends_are_rows_over_their_framework(void **state)
 			    "PRONY_MINE_OLD_JAX_PYTHON");
 }
 
-static void commands_and_variables_are_filled_in(void **state)
+IN_HOME(commands_and_variables_are_filled_in)
 {
 	struct fixture *f = *state;
 	struct framework_place place;
@@ -175,10 +168,10 @@ static void commands_and_variables_are_filled_in(void **state)
 	assert_null(rows[6]);
 
 	assert_int_equal(framework_locate(&f->rows[0], "env", &f->arena, &place, NULL), PRONY_OK);
-	assert_non_null(strstr(place.reason, "has no environments"));
+	assert_has(place.reason, "has no environments");
 	read_good(f, HEAD "worker: {command: [/nowhere/mine]}\n");
 	assert_int_equal(framework_locate(&f->rows[0], "", &f->arena, &place, NULL), PRONY_OK);
-	assert_non_null(strstr(place.reason, "starts /nowhere/mine, which is not a program"));
+	assert_has(place.reason, "starts /nowhere/mine, which is not a program");
 }
 
 static const struct {
@@ -248,7 +241,7 @@ static const struct {
 	{MINE "repairs: [{why: a, symlink: /b, to: c}]\n", 4, "leads out of the environment"},
 };
 
-static void what_is_wrong_is_named(void **state)
+IN_HOME(what_is_wrong_is_named)
 {
 	struct fixture *f = *state;
 
@@ -277,7 +270,7 @@ static void put(struct fixture *f, const char *name, const char *text)
 	free(folder);
 }
 
-static void the_users_stand_behind_the_trees(void **state)
+IN_HOME(the_users_stand_behind_the_trees)
 {
 	struct fixture *f = *state;
 	struct registry registry;
@@ -302,16 +295,15 @@ static void the_users_stand_behind_the_trees(void **state)
 	assert_string_equal(fast->command.words[0], "a b/c\"d");
 	assert_string_equal(fast->command.words[1], "e f");
 	assert_int_equal(registry_add_worker(&registry, "mine=x", &err), PRONY_USAGE);
-	assert_non_null(strstr(err.text, "mine is taken by"));
+	assert_has(err.text, "mine is taken by");
 	registry_release(&registry);
 
 	/* A name that the tree uses: the message names both files. */
 	put(f, "mxnet.yaml", "name: mxnet\nsummary: x\nworker: {command: [x]}\n");
 	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
 	assert_int_equal(registry.note_count, 1);
-	assert_non_null(strstr(registry.notes[0],
-			       "prony/frameworks/mxnet.yaml: the name mxnet is taken by"));
-	assert_non_null(strstr(registry.notes[0], "frameworks/descriptors/mxnet.yaml"));
+	assert_has(registry.notes[0], "prony/frameworks/mxnet.yaml: the name mxnet is taken by");
+	assert_has(registry.notes[0], "frameworks/descriptors/mxnet.yaml");
 	assert_null(framework_find(&registry, "mxnet", NULL)->broken);
 	registry_release(&registry);
 	unsetenv("XDG_CONFIG_HOME");
@@ -319,7 +311,7 @@ static void the_users_stand_behind_the_trees(void **state)
 
 /* A broken descriptor gives a row with the reason why it cannot be used; the other rows are
  * unchanged. */
-static void a_broken_one_harms_no_other(void **state)
+IN_HOME(a_broken_one_harms_no_other)
 {
 	struct fixture *f = *state;
 	struct registry registry;
@@ -331,9 +323,9 @@ static void a_broken_one_harms_no_other(void **state)
 	put(f, "Not A Name.yaml", "[");
 	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
 	assert_int_equal(registry.note_count, 2);
-	assert_non_null(strstr(registry.notes[1], "mine.yaml:4: unknown key \"sumary\""));
+	assert_has(registry.notes[1], "mine.yaml:4: unknown key \"sumary\"");
 	const struct framework *mine = framework_find(&registry, "mine", NULL);
-	assert_non_null(strstr(mine->broken, "mine.yaml:4: unknown key"));
+	assert_has(mine->broken, "mine.yaml:4: unknown key");
 	assert_int_equal(framework_locate(mine, "", &f->arena, &place, NULL), PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_NONE);
 	assert_string_equal(place.reason, mine->broken);
@@ -347,7 +339,7 @@ static void a_broken_one_harms_no_other(void **state)
 }
 
 /* root starts no program from a file that another user wrote. */
-static void roots_rights_are_guarded(void **state)
+IN_HOME(roots_rights_are_guarded)
 {
 	struct fixture *f = *state;
 	struct registry registry;
@@ -361,32 +353,13 @@ static void roots_rights_are_guarded(void **state)
 	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
 	assert_null(framework_find(&registry, "mine", NULL));
 	assert_int_equal(registry.note_count, 1);
-	assert_non_null(strstr(registry.notes[0], path));
+	assert_has(registry.notes[0], path);
 	registry_release(&registry);
 	free(path);
 	unsetenv("XDG_CONFIG_HOME");
 }
 
-static void the_corpus_of_the_fuzz_target_does_no_harm(void **state)
+IN_HOME(the_corpus_of_the_fuzz_target_does_no_harm)
 {
-	(void)state;
 	assert_true(corpus_run("descriptor", NULL) >= 8);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_key_is_read),
-		TEST(backends_are_rows_over_their_framework),
-		TEST(commands_and_variables_are_filled_in),
-		TEST(what_is_wrong_is_named),
-		TEST(the_users_stand_behind_the_trees),
-		TEST(a_broken_one_harms_no_other),
-		TEST(roots_rights_are_guarded),
-		TEST(the_corpus_of_the_fuzz_target_does_no_harm),
-	};
-
-	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
 }

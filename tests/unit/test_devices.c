@@ -1,17 +1,10 @@
 /* Tests devices.yaml: the tree's own rows, rows of users before them, and the messages for wrong
  * ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "report/devices.h"
+#include "unit_test.h"
 
 static char *folder;
 
@@ -39,12 +32,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void test_tree(void **state)
+TEST(test_tree)
 {
 	struct device_table table;
 	struct error err = ERROR_INIT;
 	char *path = path_join(getenv("PRONY_SOURCE"), "devices.yaml");
-	(void)state;
 	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
 	const struct device_row *row = devices_find(&table, "NVIDIA H200");
 	assert_non_null(row);
@@ -57,13 +49,12 @@ static void test_tree(void **state)
 	free(path);
 }
 
-static void test_money(void **state)
+TEST(test_money)
 {
 	struct device_table table;
 	struct error err = ERROR_INIT;
 	char *path = write_table("devices:\n  - {name: mine, match: EPYC, hourly: 0.5, currency: "
 				 "EUR, peak_tflops: {bf16: 2}}\n");
-	(void)state;
 	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
 	const struct device_row *row = devices_find(&table, "amd epyc 9004");
 	assert_non_null(row);
@@ -73,7 +64,7 @@ static void test_money(void **state)
 	free(path);
 }
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
 	static const char *const rows[][2] = {
 		{"device: []\n", "devices.yaml:1: "},
@@ -91,7 +82,6 @@ static void test_wrong(void **state)
 		{"devices:\n  - {name: a, match: b, peak_tflops: 1}\n", "needs a mapping"},
 		{"devices: [\n", "devices.yaml:"},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct device_table table;
 		struct error err = ERROR_INIT;
@@ -105,10 +95,5 @@ static void test_wrong(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_money),
-		cmocka_unit_test(test_wrong),
-	};
-	return cmocka_run_group_tests_name("devices", tests, setup, teardown);
+	return unit_tests_run(setup, teardown);
 }

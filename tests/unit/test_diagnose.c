@@ -1,19 +1,12 @@
 /* Tests the machine's record, its hash, and the files read for it, on recorded machines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "diagnose/environment.h"
 #include "diagnose/machine.h"
 #include "diagnose/sources.h"
 #include "tests/unit/machine_fixture.h"
+#include "unit_test.h"
 
 static const json_t *member(const json_t *record, const char *section, const char *key)
 {
@@ -50,7 +43,7 @@ static void expect_absent(const json_t *record, const char *section, const char 
 	assert_true(json_is_string(member(record, "absent", key)));
 }
 
-static void server_is_recorded(void **state)
+MACHINE_TEST(server_is_recorded)
 {
 	const char *root = *state;
 
@@ -87,7 +80,7 @@ static void server_is_recorded(void **state)
 	json_decref(record);
 }
 
-static void affinity_and_smt(void **state)
+MACHINE_TEST(affinity_and_smt)
 {
 	const char *root = *state;
 
@@ -102,13 +95,13 @@ static void affinity_and_smt(void **state)
 	json_decref(record);
 }
 
-static void nothing_is_there(void **state)
+MACHINE_TEST(nothing_is_there)
 {
 	static const char *const keys[] = {"cpu_model", "instruction_set", "memory_gib"};
 	const char *root = *state;
 	json_t *record = machine_record(root);
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+	for (size_t i = 0; i < COUNT(keys); i++)
 		expect_absent(record, "must_match", keys[i]);
 	expect_absent(record, "should_match", "kernel");
 	expect_absent(record, "should_match", "governor");
@@ -127,7 +120,7 @@ static void nothing_is_there(void **state)
 	json_decref(record);
 }
 
-static void arm_machine(void **state)
+MACHINE_TEST(arm_machine)
 {
 	const char *root = *state;
 
@@ -149,7 +142,7 @@ static void arm_machine(void **state)
 }
 
 /* Files with nonsense make members absent, never wrong numbers. */
-static void nonsense(void **state)
+MACHINE_TEST(nonsense)
 {
 	const char *root = *state;
 
@@ -182,7 +175,7 @@ static void hash_of(const char *root, char hash[17])
 	assert_int_equal(hash[16], '\0');
 }
 
-static void hash_follows_what_must_match(void **state)
+MACHINE_TEST(hash_follows_what_must_match)
 {
 	static const struct {
 		const char *path, *text;
@@ -204,7 +197,7 @@ static void hash_follows_what_must_match(void **state)
 	unsetenv("OMP_NUM_THREADS"); /* the user's environment may have set it */
 	machine_good_server(root);
 	hash_of(root, before);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		machine_file(root, rows[i].path, rows[i].text);
 		hash_of(root, after);
 		if ((strcmp(before, after) != 0) != rows[i].changes)
@@ -219,9 +212,8 @@ static void hash_follows_what_must_match(void **state)
 	assert_string_equal(before, after);
 }
 
-static void only_listed_variables(void **state)
+TEST(only_listed_variables)
 {
-	(void)state;
 	setenv("OMP_NUM_THREADS", "2", 1);
 	setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
 	setenv("TORCH_API_TOKEN", "hush", 1);
@@ -240,10 +232,10 @@ static void only_listed_variables(void **state)
 	assert_string_equal(json_string_value(json_object_get(settings, "MKL_DEBUG_CPU_TYPE")),
 			    "(not UTF-8)");
 	assert_string_equal(json_string_value(json_object_get(paths, "PRONY_DATA")), "/data");
-	assert_null(strstr(text, "hush"));
+	assert_lacks(text, "hush");
 	assert_null(json_object_get(settings, "TORCH_CUDA_ARCH_LIST"));
 	unsetenv("TORCH_CUDA_ARCH_LIST");
-	assert_null(strstr(more, "hush"));
+	assert_lacks(more, "hush");
 	free(text);
 	free(more);
 	json_decref(settings);
@@ -254,7 +246,7 @@ static void only_listed_variables(void **state)
 					       "MKL_DEBUG_CPU_TYPE", "OMP_NUM_THREADS"}[i]);
 }
 
-static void quotas(void **state)
+MACHINE_TEST(quotas)
 {
 	static const struct {
 		const char *groups, *path, *text;
@@ -276,7 +268,7 @@ static void quotas(void **state)
 	};
 	const char *root = *state;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		machine_file(root, "/proc/self/cgroup", rows[i].groups);
 		machine_file(root, rows[i].path, rows[i].text);
 		double quota = source_cpu_quota(root);
@@ -285,7 +277,7 @@ static void quotas(void **state)
 	}
 }
 
-static void memory_limits(void **state)
+MACHINE_TEST(memory_limits)
 {
 	const char *root = *state;
 
@@ -300,9 +292,8 @@ static void memory_limits(void **state)
 	assert_int_equal(source_memory_limit(root), 1048576);
 }
 
-static void fields_of_files(void **state)
+TEST(fields_of_files)
 {
-	(void)state;
 	const struct {
 		const char *text, *key, *expected;
 	} rows[] = {
@@ -317,7 +308,7 @@ static void fields_of_files(void **state)
 		{"", "a", NULL},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		char *value = source_field(rows[i].text, rows[i].key);
 		if (!value != !rows[i].expected || (value && strcmp(value, rows[i].expected) != 0))
 			fail_msg("row %zu: %s", i, value ? value : "(none)");
@@ -325,9 +316,8 @@ static void fields_of_files(void **state)
 	}
 }
 
-static void cores_of_this_machine(void **state)
+TEST(cores_of_this_machine)
 {
-	(void)state;
 	int cpus[4] = {-1, -1, -1, -1};
 	cpu_set_t before, one;
 	int count = machine_cores(cpus, 4);
@@ -350,33 +340,11 @@ static void cores_of_this_machine(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
-static void this_machine_is_stable(void **state)
+TEST(this_machine_is_stable)
 {
-	(void)state;
 	char first[17], second[17];
 
 	hash_of("", first);
 	hash_of("", second);
 	assert_string_equal(first, second);
-}
-
-#define ON_MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ON_MACHINE(server_is_recorded),
-		ON_MACHINE(affinity_and_smt),
-		ON_MACHINE(nothing_is_there),
-		ON_MACHINE(arm_machine),
-		ON_MACHINE(nonsense),
-		ON_MACHINE(hash_follows_what_must_match),
-		cmocka_unit_test(only_listed_variables),
-		ON_MACHINE(quotas),
-		ON_MACHINE(memory_limits),
-		cmocka_unit_test(fields_of_files),
-		cmocka_unit_test(cores_of_this_machine),
-		cmocka_unit_test(this_machine_is_stable),
-	};
-	return cmocka_run_group_tests_name("diagnose", tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* Tests the doctor's checks on recorded machines: each fault changes exactly its own check. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +7,7 @@
 #include "base/memory.h"
 #include "diagnose/machine.h"
 #include "tests/unit/machine_fixture.h"
+#include "unit_test.h"
 
 enum { CAPACITY = 32, NOBODY = 65534, WATCH_NS = 50000000 };
 
@@ -27,7 +20,7 @@ static const struct finding *of(const struct finding *findings, size_t count, co
 	return NULL;
 }
 
-static void good_server_has_nothing(void **state)
+MACHINE_TEST(good_server_has_nothing)
 {
 	struct finding findings[CAPACITY];
 
@@ -110,15 +103,14 @@ static void check_fault(const struct fault *fault)
 	assert_int_equal(machine_teardown(&root), 0);
 }
 
-static void each_fault_is_found(void **state)
+TEST(each_fault_is_found)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+	for (size_t i = 0; i < COUNT(faults); i++)
 		check_fault(&faults[i]);
 }
 
 /* A run keeps the warnings about unreliable numbers, and no others. */
-static void a_run_keeps_what_spoils_numbers(void **state)
+MACHINE_TEST(a_run_keeps_what_spoils_numbers)
 {
 	machine_good_server(*state);
 	json_t *record = json_pack("{s:{}}", "informational");
@@ -136,13 +128,13 @@ static void a_run_keeps_what_spoils_numbers(void **state)
 	assert_string_equal(json_string_value(json_object_get(first, "check")), "governor");
 	assert_string_equal(json_string_value(json_object_get(first, "value")),
 			    "powersave (1 of 2 policies)");
-	assert_non_null(strstr(json_string_value(json_object_get(first, "remedy")), "cpupower"));
+	assert_has(json_string_value(json_object_get(first, "remedy")), "cpupower");
 	assert_string_equal(json_string_value(json_object_get(json_array_get(found, 1), "check")),
 			    "cores");
 	json_decref(record);
 }
 
-static void instruction_sets(void **state)
+MACHINE_TEST(instruction_sets)
 {
 	static const struct {
 		const char *flags, *value;
@@ -156,7 +148,7 @@ static void instruction_sets(void **state)
 		{"avx avx2 avx512_bf16 amx_tile", "AVX, AVX2, BF16, AMX", FINDING_OK},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct finding findings[CAPACITY];
 
 		machine_processors(*state, 1, 1, 1, rows[i].flags);
@@ -167,7 +159,7 @@ static void instruction_sets(void **state)
 	}
 }
 
-static void virtual_machine(void **state)
+MACHINE_TEST(virtual_machine)
 {
 	struct finding findings[CAPACITY];
 
@@ -177,11 +169,11 @@ static void virtual_machine(void **state)
 	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
 	assert_string_equal(of(findings, count, "virtual machine")->value, "yes: QEMU Standard PC");
 	assert_int_equal(of(findings, count, "virtual machine")->level, FINDING_NOTE);
-	assert_non_null(strstr(of(findings, count, "sensor cpu-energy")->value, "virtual machine"));
-	assert_non_null(strstr(of(findings, count, "governor")->remedy, "host"));
+	assert_has(of(findings, count, "sensor cpu-energy")->value, "virtual machine");
+	assert_has(of(findings, count, "governor")->remedy, "host");
 }
 
-static void empty_machine(void **state)
+MACHINE_TEST(empty_machine)
 {
 	struct finding findings[CAPACITY];
 	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
@@ -196,7 +188,7 @@ static void empty_machine(void **state)
 	assert_int_equal(machine_findings(*state, WATCH_NS, findings, 0), 0);
 }
 
-static void only_root_may_read_energy(void **state)
+MACHINE_TEST(only_root_may_read_energy)
 {
 	char *energy = memory_printf("%s" RAPL "/energy_uj", (char *)*state);
 
@@ -228,30 +220,12 @@ static void only_root_may_read_energy(void **state)
 	assert_int_equal(WEXITSTATUS(end), 0);
 }
 
-static void this_machine(void **state)
+TEST(this_machine)
 {
 	struct finding findings[CAPACITY];
 	size_t count = machine_findings("", WATCH_NS, findings, CAPACITY);
 
-	(void)state;
 	assert_int_equal(count, 14);
 	for (size_t i = 0; i < count; i++)
 		assert_true(*findings[i].value != '\0');
-}
-
-#define ON_MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ON_MACHINE(good_server_has_nothing),
-		cmocka_unit_test(each_fault_is_found),
-		ON_MACHINE(a_run_keeps_what_spoils_numbers),
-		ON_MACHINE(instruction_sets),
-		ON_MACHINE(virtual_machine),
-		ON_MACHINE(empty_machine),
-		ON_MACHINE(only_root_may_read_energy),
-		cmocka_unit_test(this_machine),
-	};
-	return cmocka_run_group_tests_name("diagnose_findings", tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* Tests the registry, where frameworks are found, locks, and the files extracted from wheels. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <glob.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,9 +9,8 @@
 #include "frameworks/lock.h"
 #include "frameworks/wheel.h"
 #include "install_fixture.h"
+#include "unit_test.h"
 #include "wheel_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct registry registry;
 
@@ -51,9 +42,10 @@ static int remove_home(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
-static void registry_is_consistent(void **state)
+#define IN_HOME(name) TEST_WITH(name, make_home, remove_home)
+
+IN_HOME(registry_is_consistent)
 {
-	(void)state;
 	for (size_t i = 0; i < registry.count; i++) {
 		const struct framework *framework = &registry.rows[i];
 		assert_ptr_equal(framework_find(&registry, framework->name, framework->backend),
@@ -76,7 +68,7 @@ static void registry_is_consistent(void **state)
 	assert_null(framework_nearest(&registry, "zzzzzzzzzz"));
 }
 
-static void environments_have_plain_names(void **state)
+IN_HOME(environments_have_plain_names)
 {
 	static const char *const good[] = {"", "1.13", "a", "A-b_c.9"};
 	static const char *const bad[] = {
@@ -85,7 +77,6 @@ static void environments_have_plain_names(void **state)
 		"a b",	    "a@b",
 		"\xc3\xa4", "0123456789012345678901234567890123456789012345678901234567890"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
 		assert_true(framework_environment_valid(good[i]));
 	for (size_t i = 0; i < COUNT(bad); i++)
@@ -100,7 +91,7 @@ static void locate(const char *name, const char *environment, struct arena *aren
 	assert_int_equal(framework_locate(find(name), environment, arena, place, &err), PRONY_OK);
 }
 
-static void missing_has_reason_and_remedy(void **state)
+IN_HOME(missing_has_reason_and_remedy)
 {
 	struct framework_place place;
 	struct arena arena;
@@ -108,18 +99,18 @@ static void missing_has_reason_and_remedy(void **state)
 	arena_init(&arena, 0);
 	locate("mxnet", NULL, &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_holds(place.reason, *state);
-	assert_holds(place.reason, "prony framework install mxnet");
-	assert_holds(place.reason, "PRONY_MXNET_LIBRARY");
+	assert_has(place.reason, *state);
+	assert_has(place.reason, "prony framework install mxnet");
+	assert_has(place.reason, "PRONY_MXNET_LIBRARY");
 	locate("mxnet", "old", &arena, &place);
-	assert_holds(place.reason, "PRONY_MXNET_OLD_LIBRARY");
-	assert_holds(place.reason, "install mxnet@old");
+	assert_has(place.reason, "PRONY_MXNET_OLD_LIBRARY");
+	assert_has(place.reason, "install mxnet@old");
 
 	/* A wrong path is reported, not ignored. */
 	setenv("PRONY_MXNET_LIBRARY", "/nowhere/libmxnet.so", 1);
 	locate("mxnet", NULL, &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_holds(place.reason, "/nowhere/libmxnet.so");
+	assert_has(place.reason, "/nowhere/libmxnet.so");
 	unsetenv("PRONY_MXNET_LIBRARY");
 
 	struct error err = ERROR_INIT;
@@ -128,7 +119,7 @@ static void missing_has_reason_and_remedy(void **state)
 	arena_release(&arena);
 }
 
-static void folder_filled_by_hand_counts(void **state)
+IN_HOME(folder_filled_by_hand_counts)
 {
 	struct framework_place place;
 	struct error err = ERROR_INIT;
@@ -138,17 +129,17 @@ static void folder_filled_by_hand_counts(void **state)
 	install_put_file(*state, "prony/frameworks/mxnet/mxnet/libmxnet.so", "not loaded here");
 	locate("mxnet", NULL, &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
-	assert_holds(place.library, "mxnet/libmxnet.so");
+	assert_has(place.library, "mxnet/libmxnet.so");
 	assert_string_equal(place.version, "");
 
 	/* Folders that prony did not make are not removed. */
 	assert_int_equal(framework_remove(find("mxnet"), NULL, &err), PRONY_MISSING);
-	assert_holds(err.text, "not made by prony");
+	assert_has(err.text, "not made by prony");
 	assert_true(file_exists(place.library));
 	arena_release(&arena);
 }
 
-static void manifest_names_version_and_library(void **state)
+IN_HOME(manifest_names_version_and_library)
 {
 	const struct manifest manifest = {
 		.lock = "mxnet.txt", .lock_sha256 = "00", .version = "9.9", .entry = "deep/lib.so"};
@@ -163,7 +154,7 @@ static void manifest_names_version_and_library(void **state)
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
 	assert_string_equal(place.version, "9.9");
-	assert_holds(place.library, "mxnet@test/deep/lib.so");
+	assert_has(place.library, "mxnet@test/deep/lib.so");
 
 	const char *const *argv, *const *rows;
 	assert_int_equal(
@@ -176,7 +167,7 @@ static void manifest_names_version_and_library(void **state)
 	assert_int_equal(unlink(place.library), 0);
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_holds(place.reason, "is gone; install it again");
+	assert_has(place.reason, "is gone; install it again");
 
 	/* A damaged manifest does not count as an installation; its folder can still be removed. */
 	install_put_file(folder, MANIFEST_NAME, "{\"entry\": ");
@@ -190,7 +181,7 @@ static void manifest_names_version_and_library(void **state)
 }
 
 /* An interpreter named by the user: not an interpreter, without torch, with torch. */
-static void named_interpreter(void **state)
+IN_HOME(named_interpreter)
 {
 	static const char script[] =
 		"#!/bin/sh\n"
@@ -203,7 +194,7 @@ static void named_interpreter(void **state)
 	arena_init(&arena, 0);
 	setenv("PRONY_PYTORCH_PYTHON", program, 1);
 	locate("pytorch", NULL, &arena, &place);
-	assert_holds(place.reason, "is not a program");
+	assert_has(place.reason, "is not a program");
 	for (int found = 0; found < 2; found++) {
 		char *text =
 			arena_printf(&arena, "%.*s%s%s", (int)(strstr(script, "%s") - script),
@@ -213,14 +204,14 @@ static void named_interpreter(void **state)
 		locate("pytorch", NULL, &arena, &place);
 		assert_int_equal(place.origin, found ? ORIGIN_NAMED : ORIGIN_NONE);
 		if (!found)
-			assert_holds(place.reason, "has no module torch");
+			assert_has(place.reason, "has no module torch");
 	}
 	assert_string_equal(place.interpreter, "/opt/python");
 	assert_string_equal(place.version, "7.7");
 	install_put_file(*state, "python", "#!/bin/sh\nexit 3\n");
 	assert_int_equal(chmod(program, 0755), 0);
 	locate("pytorch", NULL, &arena, &place);
-	assert_holds(place.reason, "does not run as a Python interpreter");
+	assert_has(place.reason, "does not run as a Python interpreter");
 	unsetenv("PRONY_PYTORCH_PYTHON");
 	arena_release(&arena);
 	free(program);
@@ -248,11 +239,10 @@ static const struct framework *of_lock(const char *name, const char *python, con
 }
 
 /* A version that a descriptor offers must have a lock: otherwise it could not be installed. */
-static void offered_versions_have_locks(void **state)
+IN_HOME(offered_versions_have_locks)
 {
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	for (size_t i = 0; i < registry.count; i++) {
@@ -269,13 +259,12 @@ static void offered_versions_have_locks(void **state)
 }
 
 /* Every shipped lock can be read, belongs to a framework, and is found by its name. */
-static void shipped_locks(void **state)
+IN_HOME(shipped_locks)
 {
 	char *pattern = path_join(getenv("PRONY_SOURCE"), "frameworks/locks/*.txt");
 	struct arena arena;
 	glob_t files;
 
-	(void)state;
 	arena_init(&arena, 0);
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	assert_int_equal(glob(pattern, 0, NULL, &files), 0);
@@ -293,7 +282,7 @@ static void shipped_locks(void **state)
 		assert_int_equal(lock.kind == LOCK_VENV, framework->kind == FRAMEWORK_PYTHON);
 		assert_true(lock.download_mb > 0 && lock.disk_mb > 0);
 		if (lock.kind == LOCK_VENV)
-			assert_holds(words_joined(&framework->pythons, &arena), lock.python);
+			assert_has(words_joined(&framework->pythons, &arena), lock.python);
 	}
 	unsetenv("PRONY_SHARE");
 	globfree(&files);
@@ -301,7 +290,7 @@ static void shipped_locks(void **state)
 	free(pattern);
 }
 
-static void bad_locks_are_named(void **state)
+IN_HOME(bad_locks_are_named)
 {
 #define GOOD "# framework: mxnet\n# kind: unpack\n# version: 1\n# library: a.so\n# keep: *\n"
 	static const struct {
@@ -332,7 +321,7 @@ static void bad_locks_are_named(void **state)
 		struct error err = ERROR_INIT;
 		install_put_file(*state, "lock.txt", rows[i].text);
 		assert_int_equal(lock_read(path, &arena, &lock, &err), PRONY_BAD_INPUT);
-		assert_holds(err.text, rows[i].message);
+		assert_has(err.text, rows[i].message);
 	}
 	install_put_file(*state, "lock.txt",
 			 GOOD "#\n# unknown: kept out\n# needs: libz.so.1\r\nx==1\n");
@@ -356,7 +345,7 @@ static enum prony_status extract(const char *home, const char *bytes, size_t len
 	return status;
 }
 
-static void wheel_gives_what_is_wanted(void **state)
+IN_HOME(wheel_gives_what_is_wanted)
 {
 	const struct wheel_file files[] = {
 		{.name = "keep/stored.txt", .text = "as it is"},
@@ -393,7 +382,7 @@ static void wheel_gives_what_is_wanted(void **state)
 	strbuf_release(&wheel);
 }
 
-static void hostile_wheels_are_refused(void **state)
+IN_HOME(hostile_wheels_are_refused)
 {
 	static const struct {
 		struct wheel_file file;
@@ -424,15 +413,15 @@ static void hostile_wheels_are_refused(void **state)
 		wheel_make(&rows[i].file, 1, &wheel);
 		assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, NULL, &err),
 				 PRONY_BAD_INPUT);
-		assert_holds(err.text, rows[i].message);
-		assert_holds(err.text, "test.whl");
+		assert_has(err.text, rows[i].message);
+		assert_has(err.text, "test.whl");
 		strbuf_release(&wheel);
 	}
 }
 
 /* A wheel cut anywhere, or with any byte changed, is refused or gives the same bytes; it never
  * causes a crash. */
-static void damaged_wheels_do_no_harm(void **state)
+IN_HOME(damaged_wheels_do_no_harm)
 {
 	const struct wheel_file files[] = {
 		{.name = "keep/a", .text = "first file"},
@@ -472,24 +461,7 @@ static int release_registry(void **state)
 	return 0;
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_home, remove_home)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(registry_is_consistent),
-		TEST(environments_have_plain_names),
-		TEST(missing_has_reason_and_remedy),
-		TEST(folder_filled_by_hand_counts),
-		TEST(manifest_names_version_and_library),
-		TEST(named_interpreter),
-		TEST(offered_versions_have_locks),
-		TEST(shipped_locks),
-		TEST(bad_locks_are_named),
-		TEST(wheel_gives_what_is_wanted),
-		TEST(hostile_wheels_are_refused),
-		TEST(damaged_wheels_do_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, load_registry, release_registry);
+	return unit_tests_run(load_registry, release_registry);
 }

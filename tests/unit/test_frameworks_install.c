@@ -1,17 +1,8 @@
 /* Tests installation: the worker that loads the installed library behaves as the file in the wheel
  * says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +17,7 @@
 #include "frameworks/folders_internal.h"
 #include "install_fixture.h"
 #include "samples/protocol.h"
+#include "unit_test.h"
 #include "wheel_fixture.h"
 
 #define LIBRARY "mxnet/libmxnet.so"
@@ -84,6 +76,8 @@ static int tear_down(void **state)
 	return gone ? 0 : -1;
 }
 
+#define INSTALL_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 static void offer(const struct fixture *fixture, const char *version, const char *behaviour)
 {
 	install_offer(&fixture->install, "mxnet", version, behaviour, SIZES);
@@ -101,7 +95,7 @@ static void assert_installs(struct fixture *fixture, const char *line)
 
 	if (install(fixture, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_holds(strbuf_text(&fixture->install.lines), line);
+	assert_has(strbuf_text(&fixture->install.lines), line);
 	assert_false(file_exists(fixture->staging));
 }
 
@@ -112,12 +106,12 @@ static void assert_refused(struct fixture *fixture, enum prony_status status, co
 	bool before = file_exists(fixture->folder);
 
 	assert_int_equal(install(fixture, &err), status);
-	assert_holds(err.text, message);
+	assert_has(err.text, message);
 	assert_int_equal(file_exists(fixture->folder), before);
 	assert_false(file_exists(fixture->staging));
 }
 
-static void installs_tries_and_keeps(void **state)
+INSTALL_TEST(installs_tries_and_keeps)
 {
 	struct fixture *fixture = *state;
 	struct framework_place place;
@@ -146,7 +140,7 @@ static void installs_tries_and_keeps(void **state)
 }
 
 /* A library of size zero is rejected; files that are run later are not writable for everybody. */
-static void an_empty_library_and_an_open_umask(void **state)
+INSTALL_TEST(an_empty_library_and_an_open_umask)
 {
 	struct fixture *fixture = *state;
 	char *library = path_join(fixture->folder, LIBRARY);
@@ -167,13 +161,13 @@ static void an_empty_library_and_an_open_umask(void **state)
 	arena_init(&arena, 0);
 	assert_int_equal(framework_locate(find("mxnet"), "", &arena, &place, NULL), PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_holds(place.reason, "was installed but is empty");
+	assert_has(place.reason, "was installed but is empty");
 	assert_installs(fixture, "installed in");
 	arena_release(&arena);
 	free(library);
 }
 
-static void another_lock_replaces(void **state)
+INSTALL_TEST(another_lock_replaces)
 {
 	struct fixture *fixture = *state;
 	char *library = path_join(fixture->folder, LIBRARY), *text;
@@ -195,7 +189,7 @@ static void another_lock_replaces(void **state)
 	free(library);
 }
 
-static void what_does_not_load_is_not_installed(void **state)
+INSTALL_TEST(what_does_not_load_is_not_installed)
 {
 	struct fixture *fixture = *state;
 
@@ -212,7 +206,7 @@ static void what_does_not_load_is_not_installed(void **state)
 }
 
 /* The steps of a descriptor are each done and reported before the worker is tried. */
-static void repairs_are_done(void **state)
+INSTALL_TEST(repairs_are_done)
 {
 	static const char *symbols[] = {"MPI_Init"};
 	struct framework_repair steps[] = {
@@ -236,10 +230,10 @@ static void repairs_are_done(void **state)
 
 	offer(fixture, "9.9", "good");
 	mxnet.repairs = steps;
-	mxnet.repair_count = sizeof(steps) / sizeof(steps[0]);
+	mxnet.repair_count = COUNT(steps);
 	if (framework_install(&mxnet, "", &fixture->install.sink, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_holds(strbuf_text(&fixture->install.lines), "repairing mx*t/liba.so.1: asks for it");
+	assert_has(strbuf_text(&fixture->install.lines), "repairing mx*t/liba.so.1: asks for it");
 	assert_int_equal(readlink(path, target, sizeof(target) - 1), 11);
 	assert_string_equal(target, "libmxnet.so");
 	free(path);
@@ -258,11 +252,11 @@ static void repairs_are_done(void **state)
 	offer(fixture, "9.10", "good");
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, &err),
 			 PRONY_BAD_INPUT);
-	assert_holds(err.text, "0 folders match no*ne/liba.so.1");
+	assert_has(err.text, "0 folders match no*ne/liba.so.1");
 	assert_false(file_exists(fixture->staging));
 }
 
-static void hash_is_checked(void **state)
+INSTALL_TEST(hash_is_checked)
 {
 	struct fixture *fixture = *state;
 	char sha256[DIGEST_HEX_BYTES];
@@ -273,7 +267,7 @@ static void hash_is_checked(void **state)
 	assert_refused(fixture, PRONY_BAD_INPUT, "its SHA-256 differs");
 }
 
-static void nothing_to_download(void **state)
+INSTALL_TEST(nothing_to_download)
 {
 	struct fixture *fixture = *state;
 	char sha256[DIGEST_HEX_BYTES];
@@ -298,7 +292,7 @@ static void nothing_to_download(void **state)
 	assert_refused(fixture, PRONY_BAD_INPUT, "is not among the files that 'keep' takes");
 }
 
-static void needs_are_checked_first(void **state)
+INSTALL_TEST(needs_are_checked_first)
 {
 	struct fixture *fixture = *state;
 
@@ -310,7 +304,7 @@ static void needs_are_checked_first(void **state)
 	assert_refused(fixture, PRONY_IO, "MB are free");
 }
 
-static void other_peoples_folders_stay(void **state)
+INSTALL_TEST(other_peoples_folders_stay)
 {
 	struct fixture *fixture = *state;
 
@@ -325,7 +319,7 @@ static void other_peoples_folders_stay(void **state)
 	assert_installs(fixture, "installed in");
 }
 
-static void environments_need_a_lock_of_their_own(void **state)
+INSTALL_TEST(environments_need_a_lock_of_their_own)
 {
 	struct fixture *fixture = *state;
 	const struct framework *mxnet = find("mxnet");
@@ -334,8 +328,8 @@ static void environments_need_a_lock_of_their_own(void **state)
 
 	offer(fixture, "9.9", "good");
 	assert_int_equal(framework_install(mxnet, "old", NULL, &err), PRONY_MISSING);
-	assert_holds(err.text, "no lock file mxnet@old.txt");
-	assert_holds(err.text, "PRONY_MXNET_OLD_LIBRARY");
+	assert_has(err.text, "no lock file mxnet@old.txt");
+	assert_has(err.text, "PRONY_MXNET_OLD_LIBRARY");
 	wheel_write(fixture->install.wheels, "mxnet", "8.8", LIBRARY, "good", sha256);
 	install_write_lock(&fixture->install, "mxnet@old", "8.8", sha256, SIZES);
 	assert_int_equal(framework_install(mxnet, "old", NULL, NULL), PRONY_OK);
@@ -364,7 +358,7 @@ static void environments_need_a_lock_of_their_own(void **state)
 	assert_int_equal(framework_install(find("null"), "", NULL, NULL), PRONY_OK);
 }
 
-static void lock_for_something_else(void **state)
+INSTALL_TEST(lock_for_something_else)
 {
 	struct fixture *fixture = *state;
 
@@ -378,7 +372,7 @@ static void lock_for_something_else(void **state)
 }
 
 /* A Python version that is not found: the message names every place that was searched. */
-static void missing_interpreter(void **state)
+INSTALL_TEST(missing_interpreter)
 {
 	struct fixture *fixture = *state;
 	const struct framework *pytorch = find("pytorch");
@@ -387,17 +381,17 @@ static void missing_interpreter(void **state)
 	install_put_file(fixture->install.home, "prony/locks/pytorch.txt",
 			 "# framework: pytorch\n# kind: venv\n# version: 1\n# python: 1.4\n");
 	assert_int_equal(framework_install(pytorch, "", NULL, &err), PRONY_MISSING);
-	assert_holds(err.text, "needs Python 1.4");
-	assert_holds(err.text, "PRONY_PYTHON_1_4 is not set, no python1.4 on PATH");
+	assert_has(err.text, "needs Python 1.4");
+	assert_has(err.text, "PRONY_PYTHON_1_4 is not set, no python1.4 on PATH");
 	error_clear(&err);
 	setenv("PRONY_PYTHON_1_4", "/usr/bin/env", 1);
 	assert_int_equal(framework_install(pytorch, "", NULL, &err), PRONY_MISSING);
-	assert_holds(err.text, "/usr/bin/env (does not run)");
+	assert_has(err.text, "/usr/bin/env (does not run)");
 	unsetenv("PRONY_PYTHON_1_4");
 }
 
 /* The lock's own pip is installed before the packages that it installs. */
-static void the_locks_own_pip_comes_first(void **state)
+INSTALL_TEST(the_locks_own_pip_comes_first)
 {
 	struct fixture *fixture = *state;
 	const char *const argv[] = {
@@ -417,13 +411,13 @@ static void the_locks_own_pip_comes_first(void **state)
 	install_put_file(fixture->install.home, "prony/locks/pytorch.txt", text);
 	assert_int_equal(framework_install(find("pytorch"), "", &fixture->install.sink, &err),
 			 PRONY_IO);
-	assert_holds(strbuf_text(&fixture->install.lines), "pip 99.9.9 first");
-	assert_holds(err.text, "pip==99.9.9");
+	assert_has(strbuf_text(&fixture->install.lines), "pip 99.9.9 first");
+	assert_has(err.text, "pip==99.9.9");
 	free(text);
 	free(version);
 }
 
-static void stop_cleans_up(void **state)
+INSTALL_TEST(stop_cleans_up)
 {
 	struct fixture *fixture = *state;
 	struct error err = ERROR_INIT;
@@ -454,7 +448,7 @@ static _Noreturn void install_and_tell(int told)
 }
 
 /* A second installation waits for the first one's lock, and finds the work done. */
-static void one_at_a_time(void **state)
+INSTALL_TEST(one_at_a_time)
 {
 	struct fixture *fixture = *state;
 	char *path = path_join(fixture->install.home, "prony/frameworks/.mxnet.lock");
@@ -488,32 +482,7 @@ static void one_at_a_time(void **state)
 	free(path);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-static int tests(void)
-{
-	const struct CMUnitTest all[] = {
-		TEST(installs_tries_and_keeps),
-		TEST(an_empty_library_and_an_open_umask),
-		TEST(another_lock_replaces),
-		TEST(what_does_not_load_is_not_installed),
-		TEST(repairs_are_done),
-		TEST(hash_is_checked),
-		TEST(nothing_to_download),
-		TEST(needs_are_checked_first),
-		TEST(other_peoples_folders_stay),
-		TEST(environments_need_a_lock_of_their_own),
-		TEST(lock_for_something_else),
-		TEST(missing_interpreter),
-		TEST(the_locks_own_pip_comes_first),
-		TEST(stop_cleans_up),
-		TEST(one_at_a_time),
-	};
-
-	return cmocka_run_group_tests(all, NULL, NULL);
-}
-
 int main(int argc, char **argv)
 {
-	return install_main(argc, argv, play, tests);
+	return install_main(argc, argv, play);
 }

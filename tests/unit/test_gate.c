@@ -1,20 +1,13 @@
 /* Tests the parity gate on a float32 executor that shares no code with the reference: correct
  * frameworks pass with any order of summation. Rejected ones: test_gate_mutants.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <malloc.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/gate_fixture.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -28,8 +21,6 @@
 #ifndef INSTRUMENTED
 #define INSTRUMENTED 0
 #endif
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Ten orders of summation each, as different as those of ten libraries. */
 static const struct framework right[] = {
@@ -63,7 +54,7 @@ static void accept_all(struct fixture *f, bool epsilon_inside)
 	}
 }
 
-static void correct_training_passes_in_any_order(void **state)
+TEST(correct_training_passes_in_any_order)
 {
 	static const struct {
 		const char *network;
@@ -72,7 +63,6 @@ static void correct_training_passes_in_any_order(void **state)
 	} cases[] = {{"lenet", STROKES, 1}, {"lenet", NOISE, 3}, {"mlp", STROKES, 1},
 		     {"mlp", STROKES, 2},   {"mlp", NOISE, 3},	 {"mlp", NOISE, 4}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct fixture f;
 
@@ -83,9 +73,8 @@ static void correct_training_passes_in_any_order(void **state)
 	}
 }
 
-static void both_places_of_rmsprops_epsilon_pass(void **state)
+TEST(both_places_of_rmsprops_epsilon_pass)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct fixture f;
 
@@ -95,11 +84,10 @@ static void both_places_of_rmsprops_epsilon_pass(void **state)
 	}
 }
 
-static void evaluation_and_gradients_pass_in_any_order(void **state)
+TEST(evaluation_and_gradients_pass_in_any_order)
 {
 	static const enum stage stages[] = {STAGE_FORWARD, STAGE_FORWARD_BACKWARD};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct fixture f;
 
@@ -111,7 +99,7 @@ static void evaluation_and_gradients_pass_in_any_order(void **state)
 }
 
 /* If requested, tf32 and bf16 pass, and bf16 does not pass as tf32. */
-static void lower_precisions_have_their_own_bounds(void **state)
+TEST(lower_precisions_have_their_own_bounds)
 {
 	static const struct {
 		enum precision precision;
@@ -123,7 +111,6 @@ static void lower_precisions_have_their_own_bounds(void **state)
 		     {PRECISION_BF16, 24, PRONY_OK},
 		     {PRECISION_BF16, 5, PRONY_MISMATCH}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct error err = ERROR_INIT;
 		struct fixture f;
@@ -145,12 +132,11 @@ static void lower_precisions_have_their_own_bounds(void **state)
 
 /* A network at an edge: the input of one ReLU is within one rounding of zero, so that its sign
  * depends on the order of summation. Both signs must pass; any third result must fail. */
-static void a_comparison_too_close_to_call_passes_either_way(void **state)
+TEST(a_comparison_too_close_to_call_passes_either_way)
 {
 	struct error err = ERROR_INIT;
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, NOISE, 12);
 	gate_reference_release(&f.reference);
 	/* The bias of unit 0 sets its pre-activation for sample 0 to just above or below zero. */
@@ -189,20 +175,19 @@ static void a_comparison_too_close_to_call_passes_either_way(void **state)
 	fixture_release(&f);
 }
 
-static void what_is_missing_or_broken_is_a_mismatch(void **state)
+TEST(what_is_missing_or_broken_is_a_mismatch)
 {
 	struct error err = ERROR_INIT;
 	struct outcome outcome;
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	play(&f, &(struct framework){.what = "right"}, &outcome);
 	check(judge(&f, &outcome, NULL, &err), &err);
 
 	outcome.observed.parameters--;
 	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-	assert_non_null(strstr(err.text, "parameters"));
+	assert_has(err.text, "parameters");
 	error_clear(&err);
 	outcome.observed.parameters = -1;
 	check(judge(&f, &outcome, NULL, &err), &err);
@@ -213,7 +198,7 @@ static void what_is_missing_or_broken_is_a_mismatch(void **state)
 
 	outcome.observed.logits[1] = NULL;
 	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-	assert_non_null(strstr(err.text, "logits of step 2: missing"));
+	assert_has(err.text, "logits of step 2: missing");
 	error_clear(&err);
 	outcome.observed.logits[1] = &outcome.logits[1];
 	outcome.logits[1].shape.dims[1] = 3;
@@ -232,8 +217,7 @@ static void what_is_missing_or_broken_is_a_mismatch(void **state)
 	for (int i = 0; i < 2; i++) {
 		f.reference.expected[0].logits_slack[1] = i ? (double)NAN : (double)INFINITY;
 		assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-		assert_non_null(strstr(err.text,
-				       "logits of step 2: its rounding error has no finite bound"));
+		assert_has(err.text, "logits of step 2: its rounding error has no finite bound");
 		error_clear(&err);
 	}
 	f.reference.expected[0].logits_slack[1] = 0;
@@ -241,7 +225,7 @@ static void what_is_missing_or_broken_is_a_mismatch(void **state)
 
 	outcome.weights.count--;
 	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-	assert_non_null(strstr(err.text, "change of fc3.bias: missing"));
+	assert_has(err.text, "change of fc3.bias: missing");
 	error_clear(&err);
 	outcome.weights.count++;
 	float *w = outcome.weights.tensors[0].data;
@@ -252,7 +236,7 @@ static void what_is_missing_or_broken_is_a_mismatch(void **state)
 	fixture_release(&f);
 }
 
-static void a_verdict_has_every_figure(void **state)
+TEST(a_verdict_has_every_figure)
 {
 	struct error err = ERROR_INIT;
 	struct gate_verdict found;
@@ -260,11 +244,10 @@ static void a_verdict_has_every_figure(void **state)
 	struct fixture f;
 	size_t tensors = 0;
 
-	(void)state;
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	play(&f, &(struct framework){.frozen = "fc2.bias"}, &outcome);
 	assert_int_equal(judge_figures(&f, &outcome, &found, &err), PRONY_MISMATCH);
-	assert_non_null(strstr(err.text, "fc2.bias"));
+	assert_has(err.text, "fc2.bias");
 	for (size_t i = 0; i < found.count; i++) {
 		tensors += found.checks[i].tensor != NULL;
 		assert_true((found.checks[i].value <= found.checks[i].bound) ==
@@ -284,7 +267,7 @@ static void a_verdict_has_every_figure(void **state)
 }
 
 /* Old stores contain this evidence: names and their order must not change. */
-static void the_evidence_is_stored_as_ever(void **state)
+TEST(the_evidence_is_stored_as_ever)
 {
 	struct gate_check checks[] = {
 		{.what = "macs", .step = -1, .passed = true},
@@ -305,7 +288,6 @@ static void the_evidence_is_stored_as_ever(void **state)
 	json_t *evidence = gate_verdict_to_json(&found);
 	char *text = json_dumps(evidence, JSON_COMPACT), words[GATE_CHECK_BYTES];
 
-	(void)state;
 	assert_string_equal(
 		text,
 		"{\"passed\":false,\"checks\":["
@@ -357,7 +339,7 @@ static int average_layers(struct builder *b, int input)
 }
 
 /* The only product has one term: the rounding comes from the mean of 1600 numbers. */
-static void sums_without_products_round_too(void **state)
+TEST(sums_without_products_round_too)
 {
 	static const struct network network = {
 		.name = "average",
@@ -371,8 +353,7 @@ static void sums_without_products_round_too(void **state)
 	static const enum stage stages[] = {STAGE_FORWARD, STAGE_FORWARD_BACKWARD, STAGE_TRAIN};
 	const double of_products = 8 * 0x1p-24 * sqrt(1 + 1);
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
+	for (size_t i = 0; i < COUNT(stages); i++) {
 		struct error err = ERROR_INIT;
 		struct gate_verdict found;
 		struct outcome outcome;
@@ -394,11 +375,10 @@ static void sums_without_products_round_too(void **state)
 	}
 }
 
-static void the_gates_recipe(void **state)
+TEST(the_gates_recipe)
 {
 	struct recipe cell, gate;
 
-	(void)state;
 	recipe_defaults(&cell);
 	cell.batch = 1;
 	gate_recipe(&cell, 0.001, &gate);
@@ -432,14 +412,13 @@ static double settled(const struct fixture *f, double rate, enum stage stage)
 	return gate.learning_rate;
 }
 
-static void a_rate_that_overshoots_is_lowered(void **state)
+TEST(a_rate_that_overshoots_is_lowered)
 {
 	struct error err = ERROR_INIT;
 	volatile int stop = 1;
 	struct reference_watch watch = {.stop = &stop};
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, NOISE, 1);
 	double rate = settled(&f, 0.001, STAGE_TRAIN);
 	assert_true(rate == 0.001);
@@ -471,12 +450,11 @@ static bool fits(const struct graph *graph, enum stage stage, enum optimiser opt
 	return gate_fits(graph, &gate, chosen, reference_bytes);
 }
 
-static void large_gates_take_fewer_samples(void **state)
+TEST(large_gates_take_fewer_samples)
 {
 	static const int64_t plenty = INT64_C(1) << 40;
 	struct graph graph;
 
-	(void)state;
 	gate_graph("lenet", 16, &graph);
 	assert_true(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, plenty));
 	assert_false(fits(&graph, STAGE_TRAIN, OPTIMISER_MOMENTUM, true, INT64_C(1) << 20));
@@ -536,11 +514,10 @@ static int64_t taken_bytes(const char *network, enum optimiser optimiser, int64_
 	return taken[0];
 }
 
-static void memory_is_what_a_gate_is_said_to_take(void **state)
+TEST(memory_is_what_a_gate_is_said_to_take)
 {
 	static const enum optimiser optimisers[] = {OPTIMISER_MOMENTUM, OPTIMISER_RMSPROP};
 
-	(void)state;
 	if (INSTRUMENTED) {
 		print_message("# a sanitizer keeps what is freed a while\n");
 		skip();
@@ -554,14 +531,13 @@ static void memory_is_what_a_gate_is_said_to_take(void **state)
 	}
 }
 
-static void a_loss_is_the_mean_of_its_parts(void **state)
+TEST(a_loss_is_the_mean_of_its_parts)
 {
 	struct error err = ERROR_INIT;
 	double whole, parts, none;
 	struct fixture f;
 	struct graph part, large;
 
-	(void)state;
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	gate_graph("lenet", 4, &part);
 	const struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
@@ -582,14 +558,13 @@ static void a_loss_is_the_mean_of_its_parts(void **state)
 	fixture_release(&f);
 }
 
-static void the_first_loss_of_a_timed_process(void **state)
+TEST(the_first_loss_of_a_timed_process)
 {
 	struct error err = ERROR_INIT;
 	double mean, deviation, evaluated, none;
 	struct parity_bounds bounds;
 	struct fixture f;
 
-	(void)state;
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	bounds = parity_bounds_for(&f.forward, PRECISION_FP32);
 	struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
@@ -623,7 +598,7 @@ static void the_first_loss_of_a_timed_process(void **state)
 
 /* The deviations of three frameworks on a GPU in bf16 (0.0102 to 0.0103) and of one in fp32, after
  * a mean over 64 positions. */
-static void a_mean_averages_what_the_precision_shows(void **state)
+TEST(a_mean_averages_what_the_precision_shows)
 {
 	static const struct {
 		enum precision asked, shown;
@@ -638,7 +613,6 @@ static void a_mean_averages_what_the_precision_shows(void **state)
 	};
 	struct graph graph;
 
-	(void)state;
 	gate_graph("resnet50-cifar", 8, &graph);
 	for (size_t i = 0; i < COUNT(rows); i++)
 		assert_int_equal(parity_precision_shown(&graph, rows[i].asked, rows[i].off),
@@ -649,28 +623,4 @@ static void a_mean_averages_what_the_precision_shows(void **state)
 	assert_int_equal(parity_precision_shown(&graph, PRECISION_BF16, 3e-3), PRECISION_TF32);
 	assert_int_equal(parity_precision_shown(&graph, PRECISION_BF16, 9e-3), PRECISION_BF16);
 	graph_release(&graph);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_gates_recipe),
-		cmocka_unit_test(a_rate_that_overshoots_is_lowered),
-		cmocka_unit_test(large_gates_take_fewer_samples),
-		cmocka_unit_test(memory_is_what_a_gate_is_said_to_take),
-		cmocka_unit_test(correct_training_passes_in_any_order),
-		cmocka_unit_test(both_places_of_rmsprops_epsilon_pass),
-		cmocka_unit_test(evaluation_and_gradients_pass_in_any_order),
-		cmocka_unit_test(lower_precisions_have_their_own_bounds),
-		cmocka_unit_test(a_comparison_too_close_to_call_passes_either_way),
-		cmocka_unit_test(what_is_missing_or_broken_is_a_mismatch),
-		cmocka_unit_test(sums_without_products_round_too),
-		cmocka_unit_test(a_verdict_has_every_figure),
-		cmocka_unit_test(the_evidence_is_stored_as_ever),
-		cmocka_unit_test(a_loss_is_the_mean_of_its_parts),
-		cmocka_unit_test(the_first_loss_of_a_timed_process),
-		cmocka_unit_test(a_mean_averages_what_the_precision_shows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

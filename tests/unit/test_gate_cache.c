@@ -1,15 +1,6 @@
 /* Tests the gate's cache between runs: an entry is found only if nothing changed; otherwise the
  * value is computed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +9,7 @@
 #include "base/memory.h"
 #include "frameworks/registry.h"
 #include "run/gate_cache.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 #define SEED 5
@@ -42,6 +34,8 @@ static int leave(void **state)
 	free(folder);
 	return 0;
 }
+
+#define WITH_CACHE(name) TEST_WITH(name, enter, leave)
 
 static void put(const struct cache *cache, const char *key, char fill, size_t length)
 {
@@ -81,12 +75,11 @@ static void damage(const char *path, off_t place)
 	close(fd);
 }
 
-static void an_entry_is_found_under_its_key_alone(void **state)
+WITH_CACHE(an_entry_is_found_under_its_key_alone)
 {
 	struct cache cache;
 	struct cache_entry entry;
 
-	(void)state;
 	cache_open("test", 1 << 20, &cache);
 	assert_false(has(&cache, key_of_one));
 	put(&cache, key_of_one, 'x', 100);
@@ -105,15 +98,14 @@ static void an_entry_is_found_under_its_key_alone(void **state)
 	assert_false(has(&cache, key_of_one));
 }
 
-static void a_damaged_entry_is_none_and_goes(void **state)
+WITH_CACHE(a_damaged_entry_is_none_and_goes)
 {
 	static const off_t places[] = {0, 20, 100, CACHE_HEAD_BYTES, CACHE_HEAD_BYTES + 99};
 	struct cache cache;
 
-	(void)state;
 	cache_open("test", 1 << 20, &cache);
 	char *path = file_of(&cache, key_of_one);
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT(places); i++) {
 		put(&cache, key_of_one, 'x', 100);
 		damage(path, places[i]);
 		assert_false(has(&cache, key_of_one));
@@ -131,12 +123,11 @@ static void a_damaged_entry_is_none_and_goes(void **state)
 	cache_close(&cache);
 }
 
-static void what_was_not_used_for_longest_goes_first(void **state)
+WITH_CACHE(what_was_not_used_for_longest_goes_first)
 {
 	struct cache cache;
 	char keys[4][DIGEST_HEX_BYTES];
 
-	(void)state;
 	cache_open("test", 4096, &cache);
 	for (int i = 0; i < 4; i++) {
 		struct timespec times[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
@@ -251,7 +242,7 @@ static void answers_of(const struct plan_cell *cell, const struct cache *cache, 
 	assert_true(has(cache, work->gate_key));
 }
 
-static void kept_answers_are_those_computed(void **state)
+WITH_CACHE(kept_answers_are_those_computed)
 {
 	static const struct {
 		const char *network;
@@ -263,9 +254,8 @@ static void kept_answers_are_those_computed(void **state)
 		     {"mlp", STAGE_TRAIN, OPTIMISER_RMSPROP}};
 	struct cache cache;
 
-	(void)state;
 	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct plan_cell cell =
 			cell_of(cases[i].network, cases[i].stage, cases[i].optimiser);
 		struct workload first, second, third;
@@ -291,7 +281,7 @@ static void kept_answers_are_those_computed(void **state)
 	cache_close(&cache);
 }
 
-static void other_work_has_other_answers(void **state)
+WITH_CACHE(other_work_has_other_answers)
 {
 	struct plan_cell cells[] = {cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
 				    cell_of("lenet", STAGE_FORWARD, OPTIMISER_SGD),
@@ -299,11 +289,10 @@ static void other_work_has_other_answers(void **state)
 				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
 				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
 				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD)};
-	enum { CELLS = sizeof(cells) / sizeof(cells[0]) };
+	enum { CELLS = COUNT(cells) };
 	char keys[CELLS][DIGEST_HEX_BYTES];
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	cells[3].recipe.batch = 16;
 	cells[4].recipe.precision = PRECISION_BF16;
 	for (int i = 0; i < CELLS; i++) {
@@ -339,14 +328,13 @@ static void other_work_has_other_answers(void **state)
 	}
 }
 
-static void a_kept_loss_is_the_one_computed(void **state)
+WITH_CACHE(a_kept_loss_is_the_one_computed)
 {
 	struct plan_cell cell = cell_of("mlp", STAGE_TRAIN, OPTIMISER_SGD);
 	struct error err = ERROR_INIT;
 	struct cache cache;
 	double means[2];
 
-	(void)state;
 	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
 	for (int i = 0; i < 2; i++) {
 		volatile int stop = i; /* a second computation would be stopped */
@@ -401,7 +389,7 @@ static void write_file(const char *path, const char *text)
 	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
 }
 
-static void every_part_of_the_key_counts(void **state)
+WITH_CACHE(every_part_of_the_key_counts)
 {
 	static const char *const other_argv[] = {"/nowhere/prony", "worker", "--more", NULL};
 	static const char *const other_rows[] = {"OMP_NUM_THREADS=2", NULL};
@@ -409,7 +397,6 @@ static void every_part_of_the_key_counts(void **state)
 	int count = 0;
 	struct gates g;
 
-	(void)state;
 	open_gates(&g);
 	struct plan_cell plain = g.cell;
 	key_of(&g, keys[count++]);
@@ -461,12 +448,11 @@ static void every_part_of_the_key_counts(void **state)
 	close_gates(&g);
 }
 
-static void files_of_worker_and_framework_count(void **state)
+WITH_CACHE(files_of_worker_and_framework_count)
 {
 	char keys[5][DIGEST_HEX_BYTES], again[DIGEST_HEX_BYTES];
 	struct gates g;
 
-	(void)state;
 	open_gates(&g);
 	char *worker = path_join(folder, "python/worker.py");
 	char *module = path_join(folder, "python/adapters/one.py");
@@ -507,16 +493,15 @@ static void files_of_worker_and_framework_count(void **state)
 	close_gates(&g);
 }
 
-static void what_we_did_not_install_is_never_kept(void **state)
+WITH_CACHE(what_we_did_not_install_is_never_kept)
 {
 	static const enum framework_origin others[] = {ORIGIN_NONE, ORIGIN_NAMED,
 						       ORIGIN_DISCOVERED};
 	char key[DIGEST_HEX_BYTES];
 	struct gates g;
 
-	(void)state;
 	open_gates(&g);
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < COUNT(others); i++) {
 		place.origin = others[i];
 		g.cache.framework[0] = '\0';
 		assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
@@ -541,7 +526,7 @@ static void what_we_did_not_install_is_never_kept(void **state)
 	gate_cache_close(&g.cache);
 }
 
-static void only_a_pass_is_kept(void **state)
+WITH_CACHE(only_a_pass_is_kept)
 {
 	struct gate_outcome outcome = {
 		.status = CELL_MISMATCH,
@@ -550,7 +535,6 @@ static void only_a_pass_is_kept(void **state)
 	struct kept_gate kept;
 	struct gates g;
 
-	(void)state;
 	open_gates(&g);
 	assert_false(gate_cache_read(&g.cache, key_of_one, &kept));
 	gate_cache_write(&g.cache, key_of_one, &outcome);
@@ -578,19 +562,5 @@ static void only_a_pass_is_kept(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-	const struct CMUnitTest tests[] = {
-		TEST(an_entry_is_found_under_its_key_alone),
-		TEST(a_damaged_entry_is_none_and_goes),
-		TEST(what_was_not_used_for_longest_goes_first),
-		TEST(kept_answers_are_those_computed),
-		TEST(other_work_has_other_answers),
-		TEST(a_kept_loss_is_the_one_computed),
-		TEST(every_part_of_the_key_counts),
-		TEST(files_of_worker_and_framework_count),
-		TEST(what_we_did_not_install_is_never_kept),
-		TEST(only_a_pass_is_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,20 +1,11 @@
 /* Tests the parity gate on a network with so many comparisons too close to call that all are turned
  * at once: correct frameworks still pass, and mutants are still rejected. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "parity/kernels_internal.h"
 #include "tests/unit/gate_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 /* The tests' state is `momentum`. There is one group because a TAP program has one plan. */
 static struct fixture momentum, rmsprop;
@@ -73,7 +64,7 @@ static struct gate_verdict verdict_of(struct fixture *f, const struct framework 
 	return found;
 }
 
-static void right_frameworks_pass(void **state)
+TEST(right_frameworks_pass)
 {
 	static const struct {
 		struct framework framework;
@@ -97,7 +88,7 @@ static void right_frameworks_pass(void **state)
 	}
 }
 
-static void statistics_that_are_not_read_are_not_judged(void **state)
+TEST(statistics_that_are_not_read_are_not_judged)
 {
 	struct gate_verdict found =
 		verdict_of(*state,
@@ -110,7 +101,7 @@ static void statistics_that_are_not_read_are_not_judged(void **state)
 }
 
 /* Applies the wrong rate to all layers but the last: every distance of the others has slack. */
-static void a_wrong_rate_is_seen_in_the_lengths(void **state)
+TEST(a_wrong_rate_is_seen_in_the_lengths)
 {
 	static const double factors[] = {1.01, 0.99};
 	struct fixture *f = *state;
@@ -127,7 +118,7 @@ static void a_wrong_rate_is_seen_in_the_lengths(void **state)
 	}
 }
 
-static void mutants_are_rejected(void **state)
+TEST(mutants_are_rejected)
 {
 	static const struct {
 		struct framework framework;
@@ -156,7 +147,7 @@ static void mutants_are_rejected(void **state)
 
 /* RMSprop scales the rounding error of a small gradient to full size: one weight of a factor with
  * 16 may then contain its whole difference. */
-static void rmsprop_passes_in_any_order(void **state)
+TEST(rmsprop_passes_in_any_order)
 {
 	static const struct framework right[] = {
 		{.what = "rmsprop, in sequence"},
@@ -166,7 +157,6 @@ static void rmsprop_passes_in_any_order(void **state)
 		 .epsilon_inside = true},
 	};
 
-	(void)state;
 	assert_true(rmsprop.recipe.learning_rate < 2e-6);
 	for (size_t i = 0; i < COUNT(right); i++) {
 		struct gate_verdict found = verdict_of(&rmsprop, &right[i], PRONY_OK);
@@ -175,7 +165,7 @@ static void rmsprop_passes_in_any_order(void **state)
 	}
 }
 
-static void mutants_of_rmsprop_are_rejected(void **state)
+TEST(mutants_of_rmsprop_are_rejected)
 {
 	static const struct framework mutants[] = {
 		{.what = "rmsprop, learning rate x 1.01", .rate_factor = 1.01},
@@ -187,7 +177,6 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 		{.what = "rmsprop, tf32 for fp32", .operand_bits = 11},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(mutants); i++) {
 		struct gate_verdict found = verdict_of(&rmsprop, &mutants[i], PRONY_MISMATCH);
 
@@ -212,7 +201,7 @@ static double logits_distance(const struct tensor *a, const struct tensor *b)
 
 /* The rounding for which slack is granted matches that of sequential float32: not less, and not
  * many times as much. */
-static void rounding_is_as_large_as_it_is_taken_to_be(void **state)
+TEST(rounding_is_as_large_as_it_is_taken_to_be)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
@@ -270,7 +259,7 @@ static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
 	return turned;
 }
 
-static void rounding_does_not_turn_back_what_was_turned(void **state)
+TEST(rounding_does_not_turn_back_what_was_turned)
 {
 	struct fixture *f = *state;
 	size_t values = (size_t)f->forward.value_count;
@@ -294,7 +283,7 @@ static void rounding_does_not_turn_back_what_was_turned(void **state)
 }
 
 /* Simulates Ctrl-C while the reference runs. */
-static void a_reference_can_be_stopped(void **state)
+TEST(a_reference_can_be_stopped)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
@@ -316,7 +305,7 @@ static void a_reference_can_be_stopped(void **state)
 
 /* In training, a timed process normalises by its whole batch; no part of the batch has the same
  * statistics. */
-static void the_first_loss_follows_the_batchs_statistics(void **state)
+TEST(the_first_loss_follows_the_batchs_statistics)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
@@ -333,18 +322,5 @@ static void the_first_loss_follows_the_batchs_statistics(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(right_frameworks_pass),
-		cmocka_unit_test(statistics_that_are_not_read_are_not_judged),
-		cmocka_unit_test(a_wrong_rate_is_seen_in_the_lengths),
-		cmocka_unit_test(mutants_are_rejected),
-		cmocka_unit_test(rounding_is_as_large_as_it_is_taken_to_be),
-		cmocka_unit_test(rounding_does_not_turn_back_what_was_turned),
-		cmocka_unit_test(a_reference_can_be_stopped),
-		cmocka_unit_test(the_first_loss_follows_the_batchs_statistics),
-		cmocka_unit_test(rmsprop_passes_in_any_order),
-		cmocka_unit_test(mutants_of_rmsprop_are_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return unit_tests_run(set_up, tear_down);
 }

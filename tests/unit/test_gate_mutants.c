@@ -1,17 +1,8 @@
 /* Tests that the parity gate rejects every mutant of a correct framework, and by a wide margin. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit/gate_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 /* Requires that the mutant is rejected by at least this margin. */
 static void reject_by(struct fixture *f, const struct framework *mutant, double bounds)
@@ -51,7 +42,7 @@ static void reject_frozen(struct fixture *f, double bounds)
 	}
 }
 
-static void every_mutant_of_training_is_rejected(void **state)
+TEST(every_mutant_of_training_is_rejected)
 {
 	static const struct framework mutants[] = {
 		{.what = "no momentum", .without_momentum = true},
@@ -70,7 +61,6 @@ static void every_mutant_of_training_is_rejected(void **state)
 		     {"mlp", "fc2.weight", STROKES},
 		     {"mlp", "fc2.weight", NOISE}};
 
-	(void)state;
 	for (size_t c = 0; c < COUNT(cases); c++) {
 		struct fixture f;
 
@@ -87,7 +77,7 @@ static void every_mutant_of_training_is_rejected(void **state)
 
 /* The logits show to which precision the operands were rounded, whatever was requested. This
  * includes fp32 where bf16 was requested, which the bounds of bf16 let pass. */
-static void the_logits_show_the_precision(void **state)
+TEST(the_logits_show_the_precision)
 {
 	static const struct {
 		int bits;
@@ -102,7 +92,6 @@ static void the_logits_show_the_precision(void **state)
 		     {"mlp", STROKES, PRECISION_BF16},
 		     {"mlp", NOISE, PRECISION_TF32}};
 
-	(void)state;
 	for (size_t c = 0; c < COUNT(cases); c++) {
 		struct fixture f;
 
@@ -126,7 +115,7 @@ static void the_logits_show_the_precision(void **state)
 	}
 }
 
-static void mutants_of_rmsprop_are_rejected(void **state)
+TEST(mutants_of_rmsprop_are_rejected)
 {
 	static const struct {
 		const char *network;
@@ -136,7 +125,6 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 		double bounds;
 	} cases[] = {{"mlp", STROKES, 10}, {"lenet", NOISE, 7}};
 
-	(void)state;
 	for (size_t c = 0; c < COUNT(cases); c++) {
 		struct fixture f;
 
@@ -164,9 +152,8 @@ static void mutants_of_rmsprop_are_rejected(void **state)
 	}
 }
 
-static void mutants_without_update_are_rejected(void **state)
+TEST(mutants_without_update_are_rejected)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct fixture f;
 
@@ -185,7 +172,7 @@ static void mutants_without_update_are_rejected(void **state)
 
 /* bf16 operands of products are requested: learning rates must differ by at least 5 % to be told
  * apart; weight decay is not detected (docs/parity.md). */
-static void mutants_are_rejected_in_bf16(void **state)
+TEST(mutants_are_rejected_in_bf16)
 {
 	static const struct framework right[] = {
 		{.what = "bf16", .operand_bits = 8},
@@ -208,7 +195,6 @@ static void mutants_are_rejected_in_bf16(void **state)
 	};
 	struct fixture f;
 
-	(void)state;
 	fixture_init_in(&f, "lenet", PRECISION_BF16, STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	for (size_t i = 0; i < COUNT(right); i++) {
 		struct error err = ERROR_INIT;
@@ -229,17 +215,4 @@ static void mutants_are_rejected_in_bf16(void **state)
 			fail_msg("%s: only %.2g bounds", mutant.what, ratio);
 	}
 	fixture_release(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_mutant_of_training_is_rejected),
-		cmocka_unit_test(the_logits_show_the_precision),
-		cmocka_unit_test(mutants_of_rmsprop_are_rejected),
-		cmocka_unit_test(mutants_without_update_are_rejected),
-		cmocka_unit_test(mutants_are_rejected_in_bf16),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* Tests the parity gate on a network with tokens: two known mistakes of frameworks are rejected. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "parity/gate.h"
 #include "parity/reference.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 /* A simulated framework that computes as the reference does; tests then change its results. */
@@ -108,12 +102,11 @@ static enum prony_status judge(struct trial *t, struct error *err)
 			    &t->arena, &verdict, err);
 }
 
-static void the_network_passes(void **state)
+TEST(the_network_passes)
 {
 	struct error err = ERROR_INIT;
 	struct trial t;
 
-	(void)state;
 	trial_init(&t);
 	check(judge(&t, &err), &err);
 	trial_release(&t);
@@ -129,12 +122,11 @@ static double share_of_valid(const struct tensor *labels)
 }
 
 /* As in frameworks that omit ignored labels from the sum but divide by the number of all labels. */
-static void ignored_labels_in_the_divisor_are_found(void **state)
+TEST(ignored_labels_in_the_divisor_are_found)
 {
 	struct error err = ERROR_INIT;
 	struct trial t;
 
-	(void)state;
 	trial_init(&t);
 	double share = share_of_valid(&t.labels.tensors[GATE_UPDATES - 1]);
 	assert_true(share < 0.95);
@@ -142,7 +134,7 @@ static void ignored_labels_in_the_divisor_are_found(void **state)
 		for (int64_t k = 0; k < shape_elements(&t.gradients.tensors[i].shape); k++)
 			((double *)t.gradients.tensors[i].data)[k] *= share;
 	assert_int_equal(judge(&t, &err), PRONY_MISMATCH);
-	assert_non_null(strstr(err.text, "gradient"));
+	assert_has(err.text, "gradient");
 	error_clear(&err);
 	for (size_t i = 0; i < GATE_UPDATES; i++)
 		t.observed.loss[i] *= share_of_valid(&t.labels.tensors[i]);
@@ -151,13 +143,12 @@ static void ignored_labels_in_the_divisor_are_found(void **state)
 }
 
 /* A token that occurs several times in a batch: the gradient of its row is a sum. */
-static void overwritten_rows_are_found(void **state)
+TEST(overwritten_rows_are_found)
 {
 	struct error err = ERROR_INIT;
 	struct trial t;
 	int64_t count;
 
-	(void)state;
 	trial_init(&t);
 	const struct tensor *tokens = &t.inputs.tensors[2 * (GATE_UPDATES - 1)];
 	int rows = t.graph.values[graph_find_value(&t.graph, "embed")].gradient;
@@ -169,17 +160,6 @@ static void overwritten_rows_are_found(void **state)
 		memcpy((double *)table->data + ((const int64_t *)tokens->data)[i] * width,
 		       from + i * width, (size_t)width * sizeof(*from));
 	assert_int_equal(judge(&t, &err), PRONY_MISMATCH);
-	assert_non_null(strstr(err.text, "embed.weight"));
+	assert_has(err.text, "embed.weight");
 	trial_release(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_network_passes),
-		cmocka_unit_test(ignored_labels_in_the_divisor_are_found),
-		cmocka_unit_test(overwritten_rows_are_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

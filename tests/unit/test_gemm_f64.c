@@ -1,23 +1,14 @@
 /* Tests the reference's matrix product and convolutions against loops written from their
  * definitions: with every instruction set of this machine, and the same bits for any number of
  * threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "graph/gemm_f64.h"
 #include "parity/kernels_internal.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TOLERANCE 1e-12 /* relative to the largest element */
 
 static double *fill(struct random *random, int64_t count)
@@ -123,13 +114,12 @@ static const int64_t sizes[][3] = {
 	{5, 5, 2000}, {400, 30, 40}, {30, 600, 17},   {64, 49, 576},
 };
 
-static void products_are_the_sums(void **state)
+TEST(products_are_the_sums)
 {
 	static const enum gemm_f64_set sets[] = {GEMM_F64_BASELINE, GEMM_F64_AVX2, GEMM_F64_AVX512,
 						 GEMM_F64_BEST};
 	struct random random;
 
-	(void)state;
 	random_init(&random, 1);
 	for (size_t i = 0; i < 40; i++) {
 		struct problem p;
@@ -156,12 +146,11 @@ static void products_are_the_sums(void **state)
 		      gemm_f64_has(GEMM_F64_AVX512));
 }
 
-static void threads_do_not_change_a_bit(void **state)
+TEST(threads_do_not_change_a_bit)
 {
 	static const int threads[] = {2, 3, 7, 16, 61};
 	struct random random;
 
-	(void)state;
 	random_init(&random, 2);
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		struct problem p;
@@ -348,12 +337,11 @@ static void check_case(const struct conv_case *c, struct random *random)
 	}
 }
 
-static void random_convolutions_are_their_definition(void **state)
+TEST(random_convolutions_are_their_definition)
 {
 	struct random random;
 	int tried = 0;
 
-	(void)state;
 	random_init(&random, 3);
 	while (tried < 300) {
 		struct conv_case c;
@@ -381,11 +369,10 @@ static const struct {
 	{2, 20, {6, 6}, 50, {{6, 6}, {1, 1}, {1, 1}, {0}, .group = 1}},
 };
 
-static void layers_of_networks_are_their_definition(void **state)
+TEST(layers_of_networks_are_their_definition)
 {
 	struct random random;
 
-	(void)state;
 	random_init(&random, 4);
 	for (size_t i = 0; i < COUNT(layers); i++) {
 		struct conv_case c = {.attributes = layers[i].attributes, .bias = true};
@@ -397,7 +384,7 @@ static void layers_of_networks_are_their_definition(void **state)
 }
 
 /* Repeats the first of the layers on one core. */
-static void one_core_gives_the_same_bits(void **state)
+TEST(one_core_gives_the_same_bits)
 {
 	static const int operators[] = {Y, X, K};
 	struct conv_case c = {.attributes = layers[1].attributes, .bias = true};
@@ -405,7 +392,6 @@ static void one_core_gives_the_same_bits(void **state)
 	struct random random;
 	double *arrays[VALUES];
 
-	(void)state;
 	random_init(&random, 5);
 	assert_true(set_shapes(&c, 8, 70, layers[1].size, 40));
 	for (int i = 0; i < VALUES; i++)
@@ -429,17 +415,4 @@ static void one_core_gives_the_same_bits(void **state)
 	}
 	for (int i = 0; i < VALUES; i++)
 		free(arrays[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(products_are_the_sums),
-		cmocka_unit_test(threads_do_not_change_a_bit),
-		cmocka_unit_test(random_convolutions_are_their_definition),
-		cmocka_unit_test(layers_of_networks_are_their_definition),
-		cmocka_unit_test(one_core_gives_the_same_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,18 @@
 /* Tests shapes, the operator table, published figures, digests, cost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "draw/picture.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/tensor.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void dtypes_have_names_and_sizes(void **state)
+TEST(dtypes_have_names_and_sizes)
 {
 	static const size_t sizes[DTYPE_COUNT] = {4, 8, 2, 2, 4, 8, 1, 1};
 	enum dtype dtype = DTYPE_U8;
 
-	(void)state;
 	for (int i = 0; i < DTYPE_COUNT; i++) {
 		assert_int_equal(dtype_parse(dtype_name((enum dtype)i), &dtype), 0);
 		assert_int_equal(dtype, i);
@@ -30,7 +21,7 @@ static void dtypes_have_names_and_sizes(void **state)
 	assert_int_equal(dtype_parse("f32", &dtype), -1);
 }
 
-static void shapes_are_counted_without_overflow(void **state)
+TEST(shapes_are_counted_without_overflow)
 {
 	struct shape shape = shape_make(4, (const int64_t[]){64, 1, 28, 28});
 	struct shape scalar = {.rank = 0};
@@ -39,7 +30,6 @@ static void shapes_are_counted_without_overflow(void **state)
 	struct tensor tensor = {.dtype = DTYPE_F64, .shape = {1, {INT64_MAX / 4}}};
 	char text[32], small[6];
 
-	(void)state;
 	assert_int_equal(shape_elements(&shape), 50176);
 	assert_int_equal(shape_elements(&scalar), 1);
 	assert_int_equal(shape_elements(&huge), -1);
@@ -55,7 +45,7 @@ static void shapes_are_counted_without_overflow(void **state)
 	assert_true(shape_equal(&shape, &shape));
 }
 
-static void tensors_are_zeroed_aligned_and_found(void **state)
+TEST(tensors_are_zeroed_aligned_and_found)
 {
 	struct shape shape = shape_make(2, (const int64_t[]){3, 5});
 	struct shape huge = shape_make(2, (const int64_t[]){INT64_MAX / 2, 3});
@@ -64,7 +54,6 @@ static void tensors_are_zeroed_aligned_and_found(void **state)
 	struct error err = ERROR_INIT;
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	assert_int_equal(tensor_new(&arena, "b", DTYPE_F32, &shape, &tensors[1], &err), PRONY_OK);
 	assert_int_equal((uintptr_t)tensors[1].data % 64, 0);
@@ -75,13 +64,12 @@ static void tensors_are_zeroed_aligned_and_found(void **state)
 	assert_int_equal(tensor_new(&arena, "c", DTYPE_F32, &huge, &tensors[0], &err),
 			 PRONY_BAD_INPUT);
 	assert_string_equal(tensors[0].name, "a");
-	assert_non_null(strstr(err.text, "'c'"));
+	assert_has(err.text, "'c'");
 	arena_release(&arena);
 }
 
-static void rows_are_complete(void **state)
+TEST(rows_are_complete)
 {
-	(void)state;
 	for (int i = 0; i < OP_COUNT; i++) {
 		const struct operator_row *row = operator_row((enum op)i);
 
@@ -244,7 +232,7 @@ static void check_window(const struct window_case *c)
 		assert_int_equal(b.error.code, PRONY_BAD_INPUT);
 		if (strstr(b.error.text, c->message) == NULL)
 			fail_msg("%s: '%s' lacks '%s'", c->about, b.error.text, c->message);
-		assert_non_null(strstr(b.error.text, "'node'"));
+		assert_has(b.error.text, "'node'");
 	} else {
 		const struct shape *shape;
 
@@ -260,21 +248,19 @@ static void check_window(const struct window_case *c)
 	graph_release(&graph);
 }
 
-static void windows_have_known_sizes(void **state)
+TEST(windows_have_known_sizes)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(windows); i++)
 		check_window(&windows[i]);
 }
 
-static void grouped_convolutions_count_their_macs(void **state)
+TEST(grouped_convolutions_count_their_macs)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct attributes attributes;
 	int inputs[2];
 
-	(void)state;
 	graph_init(&graph, "depthwise");
 	operator_default_attributes(OP_CONV, &attributes);
 	attributes.group = 6;
@@ -287,12 +273,11 @@ static void grouped_convolutions_count_their_macs(void **state)
 	graph_release(&graph);
 }
 
-static void matrices_may_be_transposed(void **state)
+TEST(matrices_may_be_transposed)
 {
 	struct attributes attributes;
 	int64_t dims[2] = {5, 7};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		bool fits = i == 2; /* A' (3 x 2)' is 2 x 3; B must be 3 x n */
 		struct graph graph;
@@ -317,14 +302,13 @@ static void matrices_may_be_transposed(void **state)
 	}
 }
 
-static void flatten_splits_at_its_axis(void **state)
+TEST(flatten_splits_at_its_axis)
 {
 	static const struct {
 		int64_t axis, rows, columns; /* rows 0: refused */
 	} cases[] = {{0, 1, 120}, {1, 2, 60}, {2, 6, 20}, {4, 120, 1},
 		     {-1, 24, 5}, {-5, 0, 0}, {5, 0, 0}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct attributes attributes = {.axis = cases[i].axis};
 		struct graph graph;
@@ -343,12 +327,11 @@ static void flatten_splits_at_its_axis(void **state)
 	}
 }
 
-static void inputs_have_any_type_and_one_batch(void **state)
+TEST(inputs_have_any_type_and_one_batch)
 {
 	static const enum dtype types[] = {DTYPE_F16, DTYPE_I32, DTYPE_BOOL, DTYPE_F32};
 	static const char *const names[] = {"half", "rows", "mask", "more"};
 
-	(void)state;
 	for (int64_t batch = 2; batch <= 3; batch++) {
 		struct graph graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
@@ -367,21 +350,19 @@ static void inputs_have_any_type_and_one_batch(void **state)
 			assert_int_equal(graph_index_bound(&graph, inputs[0]), 0);
 		} else {
 			assert_int_equal(build_finish(&b, x, &err), PRONY_BAD_INPUT);
-			assert_non_null(
-				strstr(err.text, "'more': the first dimension of all inputs"));
+			assert_has(err.text, "'more': the first dimension of all inputs");
 		}
 		graph_release(&graph);
 	}
 }
 
-static void the_builder_keeps_its_first_error(void **state)
+TEST(the_builder_keeps_its_first_error)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x;
 
-	(void)state;
 	graph_init(&graph, "broken");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){8});
 	x = build_linear(&b, "fc", x, 4);
@@ -396,12 +377,11 @@ static void the_builder_keeps_its_first_error(void **state)
 }
 
 /* Names and numbers that JSON cannot represent are refused before they are written. */
-static void names_and_numbers_must_fit_json(void **state)
+TEST(names_and_numbers_must_fit_json)
 {
 	static const char *const bad_names[] = {"", "a\nb", "\xff\xfe", "caf\xc3"};
 	struct attributes attributes;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad_names) + 1; i++) {
 		struct graph graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
@@ -419,11 +399,10 @@ static void names_and_numbers_must_fit_json(void **state)
 	}
 }
 
-static void the_zoo_has_its_published_figures(void **state)
+TEST(the_zoo_has_its_published_figures)
 {
 	static const int64_t batches[] = {1, 64};
 
-	(void)state;
 	for (size_t i = 0; i < zoo_network_count * COUNT(batches); i++) {
 		const struct network *network = zoo_networks[i / COUNT(batches)];
 		int64_t batch = batches[i % COUNT(batches)];
@@ -444,19 +423,18 @@ static void the_zoo_has_its_published_figures(void **state)
 	assert_int_equal(zoo_find("lenet", NULL)->macs, 2293000);
 }
 
-static void unknown_networks_get_a_suggestion(void **state)
+TEST(unknown_networks_get_a_suggestion)
 {
 	const char *nearest = NULL;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
-	(void)state;
 	assert_null(zoo_find("lnet", &nearest));
 	assert_string_equal(nearest, "lenet");
 	assert_null(zoo_find("transformer-xl", &nearest));
 	assert_null(nearest);
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 0, &graph, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "'input'"));
+	assert_has(err.text, "'input'");
 	error_clear(&err);
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), INT64_MAX, &graph, &err),
 			 PRONY_BAD_INPUT);
@@ -470,7 +448,7 @@ static void build_zoo(const char *name, int64_t batch, struct graph *graph)
 		fail_msg("%s", err.text);
 }
 
-static void lenet_is_caffes(void **state)
+TEST(lenet_is_caffes)
 {
 	static const char *const order[] = {"Conv",    "MaxPool", "Conv",
 					    "MaxPool", "Flatten", "Gemm",
@@ -478,7 +456,6 @@ static void lenet_is_caffes(void **state)
 	struct graph graph;
 	int w;
 
-	(void)state;
 	build_zoo("lenet", 3, &graph);
 	assert_int_equal(graph.forward_count, COUNT(order));
 	for (size_t i = 0; i < COUNT(order); i++)
@@ -494,13 +471,12 @@ static void lenet_is_caffes(void **state)
 	graph_release(&graph);
 }
 
-static void digests_follow_the_meaning(void **state)
+TEST(digests_follow_the_meaning)
 {
 	char first[65], again[65], other[65];
 	struct error err = ERROR_INIT;
 	struct graph graph, twin;
 
-	(void)state;
 	build_zoo("lenet", 4, &graph);
 	build_zoo("lenet", 4, &twin);
 	assert_int_equal(graph_digest(&graph, first, &err), PRONY_OK);
@@ -519,14 +495,13 @@ static void digests_follow_the_meaning(void **state)
 	graph_release(&twin);
 }
 
-static void memory_is_estimated(void **state)
+TEST(memory_is_estimated)
 {
 	/* mlp, batch 2, floats: activations 4 x 512 and 2 masks of 512 and logits; see below. */
 	int64_t parameters = 669706 * 4, input = 2 * 784 * 4, label = 2 * 8, row = 2 * 512 * 4;
 	int64_t logits = 2 * 10 * 4, loss = 4;
 	struct graph graph;
 
-	(void)state;
 	build_zoo("mlp", 2, &graph);
 	/* Twice fc, relu, dropout, mask; the largest neighbourhood: relu, its dropout and mask. */
 	assert_int_equal(graph_memory_estimate(&graph, true),
@@ -537,14 +512,13 @@ static void memory_is_estimated(void **state)
 	graph_release(&graph);
 }
 
-static void memory_has_a_least(void **state)
+TEST(memory_has_a_least)
 {
 	/* mlp, batch 2: its backward pass reads relu and dropout of both layers, and the logits. */
 	int64_t parameters = 669706 * 4, row = 2 * 512 * 4, logits = 2 * 10 * 4;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
-	(void)state;
 	build_zoo("mlp", 2, &graph);
 	/* The second layer reads and writes a row. */
 	assert_int_equal(graph_memory_least(&graph, 0, 4), parameters + 2 * row);
@@ -555,9 +529,8 @@ static void memory_has_a_least(void **state)
 }
 
 /* Otherwise a cell that the estimate permits would be refused. */
-static void least_is_below_the_estimate(void **state)
+TEST(least_is_below_the_estimate)
 {
-	(void)state;
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph;
@@ -575,7 +548,7 @@ static void least_is_below_the_estimate(void **state)
 }
 
 /* Names come from files; a long one keeps its end. */
-static void pictures_quote_names(void **state)
+TEST(pictures_quote_names)
 {
 	static const char name[] = "<a&\"b\">/to/be/longer/than/what/a/box/holds/ends\xC3\xA9here";
 	struct error err = ERROR_INIT;
@@ -584,7 +557,6 @@ static void pictures_quote_names(void **state)
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	int x;
 
-	(void)state;
 	graph_init(&graph, "<a&\"b\">");
 	x = build_input(&b, "input", DTYPE_F32, 3, 1, (const int64_t[]){3});
 	x = build_linear(&b, name, x, 5);
@@ -592,40 +564,13 @@ static void pictures_quote_names(void **state)
 	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
 	strbuf_init(&text, 0);
 	assert_int_equal(picture_write(&graph, PICTURE_SVG, &text, &err), PRONY_OK);
-	assert_non_null(strstr(strbuf_text(&text), "<title>&lt;a&amp;&quot;b&quot;&gt;, batch 3"));
-	assert_non_null(strstr(strbuf_text(&text), ">\xE2\x80\xA6/longer/than/what/a/box/holds/"
-						   "ends\xC3\xA9here<"));
-	assert_non_null(strstr(strbuf_text(&text), ">Gemm + Dropout<"));
+	assert_has(strbuf_text(&text), "<title>&lt;a&amp;&quot;b&quot;&gt;, batch 3");
+	assert_has(strbuf_text(&text), ">\xE2\x80\xA6/longer/than/what/a/box/holds/"
+				       "ends\xC3\xA9here<");
+	assert_has(strbuf_text(&text), ">Gemm + Dropout<");
 	strbuf_clear(&text);
 	assert_int_equal(picture_write(&graph, PICTURE_DOT, &text, &err), PRONY_OK);
-	assert_non_null(strstr(strbuf_text(&text), "digraph \"<a&\\\"b\\\">, batch 3"));
+	assert_has(strbuf_text(&text), "digraph \"<a&\\\"b\\\">, batch 3");
 	strbuf_release(&text);
 	graph_release(&graph);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dtypes_have_names_and_sizes),
-		cmocka_unit_test(shapes_are_counted_without_overflow),
-		cmocka_unit_test(tensors_are_zeroed_aligned_and_found),
-		cmocka_unit_test(rows_are_complete),
-		cmocka_unit_test(windows_have_known_sizes),
-		cmocka_unit_test(grouped_convolutions_count_their_macs),
-		cmocka_unit_test(matrices_may_be_transposed),
-		cmocka_unit_test(flatten_splits_at_its_axis),
-		cmocka_unit_test(inputs_have_any_type_and_one_batch),
-		cmocka_unit_test(the_builder_keeps_its_first_error),
-		cmocka_unit_test(names_and_numbers_must_fit_json),
-		cmocka_unit_test(the_zoo_has_its_published_figures),
-		cmocka_unit_test(unknown_networks_get_a_suggestion),
-		cmocka_unit_test(lenet_is_caffes),
-		cmocka_unit_test(digests_follow_the_meaning),
-		cmocka_unit_test(memory_is_estimated),
-		cmocka_unit_test(memory_has_a_least),
-		cmocka_unit_test(least_is_below_the_estimate),
-		cmocka_unit_test(pictures_quote_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* Tests the structure of the backward pass; the reference interpreter's tests check its numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
-
 #include "graph/graph.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Checks that every parameter has a gradient of its shape and that the graph's invariants hold. */
 static void check_backward(struct graph *graph)
@@ -61,7 +52,7 @@ static void check_backward_order(const char *network, const char *const *order, 
 }
 
 /* The first layer computes no gradient of the input. */
-static void networks_have_the_backward_pass_they_need(void **state)
+TEST(networks_have_the_backward_pass_they_need)
 {
 	static const char *const lenet[] = {
 		"SoftmaxCrossEntropyGrad", "GemmGradWeight", "GemmGradInput", "ReluGrad",
@@ -78,18 +69,16 @@ static void networks_have_the_backward_pass_they_need(void **state)
 					  "ReluGrad",
 					  "GemmGradWeight"};
 
-	(void)state;
 	check_backward_order("lenet", lenet, COUNT(lenet));
 	check_backward_order("mlp", mlp, COUNT(mlp));
 }
 
-static void gradient_nodes_read_what_the_table_says(void **state)
+TEST(gradient_nodes_read_what_the_table_says)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph;
 	int dy, checked = 0;
 
-	(void)state;
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 2, &graph, &err), PRONY_OK);
 	check_backward(&graph);
 	for (int i = graph.forward_count; i < graph.node_count; i++) {
@@ -120,7 +109,7 @@ static void gradient_nodes_read_what_the_table_says(void **state)
 }
 
 /* y feeds a layer and a later sum: its gradient is also a sum. */
-static void gradients_of_several_users_are_summed(void **state)
+TEST(gradients_of_several_users_are_summed)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
@@ -128,7 +117,6 @@ static void gradients_of_several_users_are_summed(void **state)
 	const struct node *sum;
 	int x, y, z, total;
 
-	(void)state;
 	graph_init(&graph, "residual");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	y = build_linear(&b, "fc1", x, 4);
@@ -147,14 +135,13 @@ static void gradients_of_several_users_are_summed(void **state)
 	graph_release(&graph);
 }
 
-static void a_shared_parameter_gets_the_sum(void **state)
+TEST(a_shared_parameter_gets_the_sum)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x, w;
 
-	(void)state;
 	graph_init(&graph, "shared");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	w = build_parameter(&b, "w", 2, (const int64_t[]){4, 4}, FILL_HE_NORMAL, 4);
@@ -169,14 +156,13 @@ static void a_shared_parameter_gets_the_sum(void **state)
 }
 
 /* No trained parameter comes before the pooling: it has no gradient node. */
-static void untrained_beginnings_have_no_backward(void **state)
+TEST(untrained_beginnings_have_no_backward)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x;
 
-	(void)state;
 	graph_init(&graph, "late");
 	x = build_input(&b, "input", DTYPE_F32, 2, 3, (const int64_t[]){1, 8, 8});
 	x = build_max_pool(&b, "pool", x, 2, 2);
@@ -187,14 +173,13 @@ static void untrained_beginnings_have_no_backward(void **state)
 	graph_release(&graph);
 }
 
-static void names_like_ours_do_not_clash(void **state)
+TEST(names_like_ours_do_not_clash)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x;
 
-	(void)state;
 	graph_init(&graph, "clash");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	x = build_linear(&b, "fc", x, 4);
@@ -208,7 +193,7 @@ static void names_like_ours_do_not_clash(void **state)
 }
 
 /* Derived names may be longer than names in files. */
-static void long_names_can_be_differentiated(void **state)
+TEST(long_names_can_be_differentiated)
 {
 	char name[249];
 	struct graph graph;
@@ -216,7 +201,6 @@ static void long_names_can_be_differentiated(void **state)
 	struct error err = ERROR_INIT;
 	int x;
 
-	(void)state;
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	graph_init(&graph, "long");
@@ -226,14 +210,13 @@ static void long_names_can_be_differentiated(void **state)
 	graph_release(&graph);
 }
 
-static void what_cannot_be_trained_is_refused(void **state)
+TEST(what_cannot_be_trained_is_refused)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x, nodes, values;
 
-	(void)state;
 	graph_init(&graph, "dead");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 4);
@@ -251,14 +234,13 @@ static void what_cannot_be_trained_is_refused(void **state)
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 2, &graph, &err), PRONY_OK);
 	check_backward(&graph);
 	assert_int_equal(graph_add_backward(&graph, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "already"));
+	assert_has(err.text, "already");
 	graph_release(&graph);
 }
 
 /* The checker finds the damage that a mistake in a table row or a worker could cause. */
-static void broken_graphs_are_found(void **state)
+TEST(broken_graphs_are_found)
 {
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph;
@@ -297,21 +279,4 @@ static void broken_graphs_are_found(void **state)
 			fail_msg("breakage %d is not found", i);
 		graph_release(&graph);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(networks_have_the_backward_pass_they_need),
-		cmocka_unit_test(gradient_nodes_read_what_the_table_says),
-		cmocka_unit_test(gradients_of_several_users_are_summed),
-		cmocka_unit_test(a_shared_parameter_gets_the_sum),
-		cmocka_unit_test(untrained_beginnings_have_no_backward),
-		cmocka_unit_test(names_like_ours_do_not_clash),
-		cmocka_unit_test(long_names_can_be_differentiated),
-		cmocka_unit_test(what_cannot_be_trained_is_refused),
-		cmocka_unit_test(broken_graphs_are_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,9 @@
 /* Tests the graph as JSON: round trips, and hostile files that must give a clear error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json.h"
 #include "graph/graph_json.h"
 #include "tests/fuzz/seed_corpus.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void build_zoo(const char *name, int64_t batch, struct graph *graph)
 {
@@ -24,9 +13,8 @@ static void build_zoo(const char *name, int64_t batch, struct graph *graph)
 		fail_msg("%s", err.text);
 }
 
-static void graphs_survive_json(void **state)
+TEST(graphs_survive_json)
 {
-	(void)state;
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph, back;
@@ -54,7 +42,7 @@ static void graphs_survive_json(void **state)
 }
 
 /* The fills are not in the file: a graph that was read must not invent initial weights. */
-static void read_graphs_have_no_initial_weights(void **state)
+TEST(read_graphs_have_no_initial_weights)
 {
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
@@ -62,13 +50,12 @@ static void read_graphs_have_no_initial_weights(void **state)
 	struct arena arena;
 	json_t *json;
 
-	(void)state;
 	arena_init(&arena, 0);
 	build_zoo("lenet", 1, &graph);
 	json = graph_to_json(&graph);
 	assert_int_equal(graph_from_json(json, &back, &err), PRONY_OK);
 	assert_int_equal(graph_initial_weights(&back, 1, &arena, &weights, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "conv1.weight"));
+	assert_has(err.text, "conv1.weight");
 	json_decref(json);
 	graph_release(&graph);
 	graph_release(&back);
@@ -76,11 +63,10 @@ static void read_graphs_have_no_initial_weights(void **state)
 }
 
 /* In older files, without lists, a graph named its one input and its one label. */
-static void graphs_without_lists_are_read(void **state)
+TEST(graphs_without_lists_are_read)
 {
 	static const char *const names[] = {"lenet", "tagger"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph, back;
@@ -97,7 +83,7 @@ static void graphs_without_lists_are_read(void **state)
 			graph_release(&back);
 		} else {
 			assert_int_equal(graph_from_json(json, &back, &err), PRONY_BAD_INPUT);
-			assert_non_null(strstr(err.text, "\"inputs\" must list"));
+			assert_has(err.text, "\"inputs\" must list");
 		}
 		json_decref(json);
 		graph_release(&graph);
@@ -250,11 +236,10 @@ static const struct {
 	{"nodes/6/attributes/alpha", "1", "the operator has no attribute 'alpha'"},
 };
 
-static void hostile_graphs_are_refused(void **state)
+TEST(hostile_graphs_are_refused)
 {
 	struct graph lenet;
 
-	(void)state;
 	build_zoo("lenet", 2, &lenet);
 	for (size_t i = 0; i < COUNT(hostile); i++) {
 		struct graph untouched = {.node_count = 77};
@@ -275,14 +260,13 @@ static void hostile_graphs_are_refused(void **state)
 }
 
 /* The loss of half squares does not read its labels. Batches hold them, so their type counts. */
-static void labels_that_no_loss_reads_are_integers(void **state)
+TEST(labels_that_no_loss_reads_are_integers)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph;
 	json_t *json, *value;
 	size_t i;
 
-	(void)state;
 	build_zoo("alexnet-tf", 1, &graph);
 	json = graph_to_json(&graph);
 	graph_release(&graph);
@@ -291,17 +275,16 @@ static void labels_that_no_loss_reads_are_integers(void **state)
 		value) if (!strcmp(json_string_value(json_object_get(value, "kind")), "label"))
 		json_object_set_new(value, "dtype", json_string("U8"));
 	assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "is U8, but must be I64"));
+	assert_has(err.text, "is U8, but must be I64");
 	json_decref(json);
 }
 
-static void other_roots_are_refused(void **state)
+TEST(other_roots_are_refused)
 {
 	static const char *const roots[] = {"null", "[]", "3", "\"graph\"", "{}"};
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(roots); i++) {
 		json_t *json = json_loads(roots[i], JSON_DECODE_ANY, NULL);
 
@@ -313,13 +296,12 @@ static void other_roots_are_refused(void **state)
 	assert_int_equal(graph_from_json(NULL, &graph, &err), PRONY_BAD_INPUT);
 }
 
-static void graphs_that_are_too_long_are_refused(void **state)
+TEST(graphs_that_are_too_long_are_refused)
 {
 	struct error err = ERROR_INIT;
 	json_t *json, *values;
 	struct graph graph;
 
-	(void)state;
 	build_zoo("mlp", 1, &graph);
 	json = graph_to_json(&graph);
 	graph_release(&graph);
@@ -327,18 +309,17 @@ static void graphs_that_are_too_long_are_refused(void **state)
 	while (json_array_size(values) <= 32768)
 		json_array_append(values, json_array_get(values, 0));
 	assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "more than 32768 values"));
+	assert_has(err.text, "more than 32768 values");
 	json_decref(json);
 }
 
 /* A graph for inference only, without a loss, is valid but cannot be differentiated. */
-static void a_graph_may_lack_a_loss(void **state)
+TEST(a_graph_may_lack_a_loss)
 {
 	struct error err = ERROR_INIT;
 	struct graph lenet, graph;
 	json_t *json;
 
-	(void)state;
 	build_zoo("lenet", 2, &lenet);
 	json = graph_to_json(&lenet);
 	replace(json, "label", "null");
@@ -352,31 +333,13 @@ static void a_graph_may_lack_a_loss(void **state)
 	assert_int_equal(graph.loss, VALUE_NONE);
 	assert_int_equal(graph_classes(&graph), 10);
 	assert_int_equal(graph_add_backward(&graph, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "no loss"));
+	assert_has(err.text, "no loss");
 	json_decref(json);
 	graph_release(&graph);
 	graph_release(&lenet);
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
 	assert_true(corpus_run("graph_json", NULL) >= 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(graphs_survive_json),
-		cmocka_unit_test(graphs_without_lists_are_read),
-		cmocka_unit_test(read_graphs_have_no_initial_weights),
-		cmocka_unit_test(hostile_graphs_are_refused),
-		cmocka_unit_test(labels_that_no_loss_reads_are_integers),
-		cmocka_unit_test(other_roots_are_refused),
-		cmocka_unit_test(graphs_that_are_too_long_are_refused),
-		cmocka_unit_test(a_graph_may_lack_a_loss),
-		cmocka_unit_test(the_seed_corpus_runs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

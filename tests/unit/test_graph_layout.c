@@ -1,15 +1,9 @@
 /* Tests the layout queries of graph translators: which values have channels last, which axes are
  * summed up, how far windows reach. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "graph/layout.h"
 #include "graph/reduction.h"
 #include "graph/window.h"
+#include "unit_test.h"
 
 static int find(const struct graph *graph, const char *name)
 {
@@ -36,13 +30,12 @@ static void build(struct graph *graph, bool logits_are_flat)
 	assert_int_equal(graph_add_backward(graph, &b.error), PRONY_OK);
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	struct arena arena;
 	struct graph graph;
 	struct layouts layouts;
 
-	(void)state;
 	arena_init(&arena, 0);
 	build(&graph, false);
 	graph_layouts(&graph, true, &arena, &layouts);
@@ -75,13 +68,12 @@ static void test_values(void **state)
 }
 
 /* A result is read in the graph's order. */
-static void test_flat_result(void **state)
+TEST(test_flat_result)
 {
 	struct arena arena;
 	struct graph graph;
 	struct layouts layouts;
 
-	(void)state;
 	arena_init(&arena, 0);
 	build(&graph, true);
 	graph_layouts(&graph, true, &arena, &layouts);
@@ -91,7 +83,7 @@ static void test_flat_result(void **state)
 }
 
 /* A product with [in, out]: the rows of its weight follow the order of the flattened value. */
-static void test_flat_rows(void **state)
+TEST(test_flat_rows)
 {
 	struct builder b = {.error = ERROR_INIT};
 	const int64_t dims[] = {2, 1, 3}, weight[] = {6, 2};
@@ -104,7 +96,6 @@ static void test_flat_rows(void **state)
 	float lies[12];
 	int x, w;
 
-	(void)state;
 	arena_init(&arena, 0);
 	graph_init(&graph, "rows");
 	b.graph = &graph;
@@ -121,7 +112,7 @@ static void test_flat_rows(void **state)
 	arena_release(&arena);
 }
 
-static void test_arrangement(void **state)
+TEST(test_arrangement)
 {
 	const float oihw[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 	const float hwio[] = {0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11};
@@ -130,7 +121,6 @@ static void test_arrangement(void **state)
 	struct arrangement none = {.rank = 0};
 	float there[12], back[12];
 
-	(void)state;
 	arrangement_copy(&order, 12, oihw, there, false);
 	assert_memory_equal(there, hwio, sizeof(hwio));
 	arrangement_copy(&order, 12, there, back, true);
@@ -151,11 +141,10 @@ static struct reduction mean(bool keep_dims)
 	return reduction_of_mean(&graph, &node);
 }
 
-static void test_mean(void **state)
+TEST(test_mean)
 {
 	struct reduction left = mean(false), kept = mean(true);
 
-	(void)state;
 	assert_int_equal(left.count, 15);
 	assert_true(!left.summed[0] && left.summed[1] && !left.summed[2] && left.summed[3]);
 	assert_memory_equal(left.kept.dims, ((const int64_t[]){2, 1, 4, 1}), 4 * sizeof(int64_t));
@@ -164,13 +153,12 @@ static void test_mean(void **state)
 }
 
 /* Shapes are aligned at their ends; a missing axis is summed up even if it has one element. */
-static void test_broadcast(void **state)
+TEST(test_broadcast)
 {
 	const struct shape whole = {.rank = 4, .dims = {1, 3, 4, 5}};
 	const struct shape part = {.rank = 2, .dims = {4, 1}};
 	struct reduction r = reduction_of_broadcast(&whole, &part);
 
-	(void)state;
 	assert_int_equal(r.count, 15);
 	assert_true(r.summed[0] && r.summed[1] && !r.summed[2] && r.summed[3]);
 	assert_memory_equal(r.kept.dims, ((const int64_t[]){1, 1, 4, 1}), 4 * sizeof(int64_t));
@@ -179,12 +167,11 @@ static void test_broadcast(void **state)
 
 /* Windows of 3 at stride 2, with one element of padding, over 6 elements: three fit, ceil_mode adds
  * one. */
-static void test_windows(void **state)
+TEST(test_windows)
 {
 	struct attributes a = {
 		.kernel = {3, 3}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}};
 
-	(void)state;
 	assert_int_equal(window_behind(&a, 0, 6, 3), 0);
 	assert_int_equal(window_behind(&a, 1, 6, 4), 2);
 	assert_int_equal(window_behind(&a, 0, 9, 2), 0);
@@ -195,16 +182,4 @@ static void test_windows(void **state)
 	assert_int_equal(window_counted(&a, 0, 6, 3), 2);
 	a.dilations[0] = 2;
 	assert_int_equal(window_behind(&a, 0, 6, 3), 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	  cmocka_unit_test(test_flat_result),
-		cmocka_unit_test(test_flat_rows), cmocka_unit_test(test_arrangement),
-		cmocka_unit_test(test_mean),	  cmocka_unit_test(test_broadcast),
-		cmocka_unit_test(test_windows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,12 @@
 /* Tests every operator through JSON and into ONNX. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "graph/graph_json.h"
 #include "onnx/onnx.h"
 #include "onnx/onnx.pb-c.h"
 #include "tests/unit/operator_cases.h"
+#include "unit_test.h"
 
 static void build(const char *what, struct graph *graph)
 {
@@ -24,14 +16,13 @@ static void build(const char *what, struct graph *graph)
 		fail_msg("%s", err.text);
 }
 
-static void cases_use_every_operator(void **state)
+TEST(cases_use_every_operator)
 {
 	/* The operators of mlp and lenet have tests of their own. */
 	static const enum op elsewhere[] = {OP_MAX_POOL, OP_DROPOUT, OP_HALF_SQUARES};
 	bool used[OP_COUNT] = {false};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+	for (size_t i = 0; i < COUNT(elsewhere); i++)
 		used[elsewhere[i]] = true;
 	for (size_t i = 0; operator_case_at(i); i++) {
 		const struct operator_case *c = operator_case_at(i);
@@ -92,9 +83,8 @@ static void check_slope(const char *name, const struct elementwise *row, const s
 		fail_msg("%s at %g: slope %g, difference %g", name, x, slope, difference);
 }
 
-static void slopes_are_those_of_the_values(void **state)
+TEST(slopes_are_those_of_the_values)
 {
-	(void)state;
 	at_every_point(check_slope);
 }
 
@@ -124,15 +114,13 @@ static void check_steps(const char *name, const struct elementwise *row, const s
 			 values[count]);
 }
 
-static void decompositions_compute_the_same(void **state)
+TEST(decompositions_compute_the_same)
 {
-	(void)state;
 	at_every_point(check_steps);
 }
 
-static void every_operator_survives_json(void **state)
+TEST(every_operator_survives_json)
 {
-	(void)state;
 	for (size_t i = 0; operator_case_at(i); i++) {
 		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
@@ -155,7 +143,7 @@ static void every_operator_survives_json(void **state)
 }
 
 /* Replaces one attribute of the node "tested" in the graph of a case. */
-static void wrong_attributes_are_refused(void **state)
+TEST(wrong_attributes_are_refused)
 {
 	static const struct {
 		const char *what, *key, *with, *message;
@@ -180,8 +168,7 @@ static void wrong_attributes_are_refused(void **state)
 		{"AveragePool", "pads", "[2, 0, 0, 0]", "smaller than the kernel"},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph, back;
 		json_t *json, *node;
@@ -297,14 +284,13 @@ static void check_documented(enum op op, const char *line)
 }
 
 /* docs/operators.md must describe every operator as a worker receives it. */
-static void operators_are_documented(void **state)
+TEST(operators_are_documented)
 {
 	struct error err = ERROR_INIT;
 	const char *source = getenv("PRONY_SOURCE"), *table;
 	char *path, *text;
 	size_t length;
 
-	(void)state;
 	assert_non_null(source);
 	path = path_join(source, "docs/operators.md");
 	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
@@ -334,7 +320,7 @@ static void operators_are_documented(void **state)
 }
 
 /* Two nodes that both update one running mean. */
-static void statistics_have_no_other_users(void **state)
+TEST(statistics_have_no_other_users)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph;
@@ -342,7 +328,6 @@ static void statistics_have_no_other_users(void **state)
 	struct node *second;
 	int x;
 
-	(void)state;
 	graph_init(&graph, "shared");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
@@ -350,7 +335,7 @@ static void statistics_have_no_other_users(void **state)
 	second = &graph.nodes[graph.node_count - 1];
 	second->inputs[3] = graph.nodes[graph.node_count - 2].inputs[3];
 	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "'first.mean' is also used elsewhere"));
+	assert_has(err.text, "'first.mean' is also used elsewhere");
 	graph_release(&graph);
 
 	/* The batch's mean is used as data. */
@@ -361,7 +346,7 @@ static void statistics_have_no_other_users(void **state)
 	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
 	x = build_add(&b, "sum", x, graph_find_value(&graph, "first.1"));
 	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "'first.1' is used"));
+	assert_has(err.text, "'first.1' is used");
 	graph_release(&graph);
 }
 
@@ -410,7 +395,7 @@ static const Onnx__TensorProto *initializer_of(const Onnx__ModelProto *model, co
 }
 
 /* In opset 17 these attributes are inputs. */
-static void some_attributes_become_constants(void **state)
+TEST(some_attributes_become_constants)
 {
 	static const char *const names[] = {"turned", "tested.start", "tested.end", "tested.axis",
 					    "tested.step"};
@@ -419,7 +404,6 @@ static void some_attributes_become_constants(void **state)
 	const Onnx__TensorProto *end = initializer_of(model, "tested.end");
 	int64_t value;
 
-	(void)state;
 	assert_int_equal(slice->n_input, 5);
 	assert_int_equal(slice->n_attribute, 0);
 	for (int i = 1; i < 5; i++)
@@ -437,25 +421,23 @@ static void some_attributes_become_constants(void **state)
 	onnx__model_proto__free_unpacked(model, NULL);
 }
 
-static void batch_norm_is_written_for_evaluation(void **state)
+TEST(batch_norm_is_written_for_evaluation)
 {
 	Onnx__ModelProto *model = export("BatchNormalization");
 	const Onnx__NodeProto *node = node_of(model, "tested");
 
-	(void)state;
 	assert_int_equal(node->n_input, 5);
 	assert_int_equal(node->n_output, 1);
 	initializer_of(model, "tested.mean");
 	onnx__model_proto__free_unpacked(model, NULL);
 }
 
-static void recurrent_layers_are_written_as_onnx_has_them(void **state)
+TEST(recurrent_layers_are_written_as_onnx_has_them)
 {
 	Onnx__ModelProto *model = export("LSTM");
 	const Onnx__NodeProto *node = node_of(model, "tested");
 	const Onnx__TensorProto *bias = initializer_of(model, "tested.B");
 
-	(void)state;
 	assert_string_equal(node_of(model, "tested.time_first")->op_type, "Transpose");
 	assert_string_equal(node->output[0], "");
 	assert_int_equal(initializer_of(model, "tested.W")->n_dims, 3);
@@ -471,22 +453,4 @@ static void recurrent_layers_are_written_as_onnx_has_them(void **state)
 	assert_int_equal(node->attribute[1]->n_strings, 1);
 	assert_memory_equal(node->attribute[1]->strings[0].data, "Relu", 4);
 	onnx__model_proto__free_unpacked(model, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cases_use_every_operator),
-		cmocka_unit_test(slopes_are_those_of_the_values),
-		cmocka_unit_test(decompositions_compute_the_same),
-		cmocka_unit_test(every_operator_survives_json),
-		cmocka_unit_test(wrong_attributes_are_refused),
-		cmocka_unit_test(operators_are_documented),
-		cmocka_unit_test(statistics_have_no_other_users),
-		cmocka_unit_test(some_attributes_become_constants),
-		cmocka_unit_test(batch_norm_is_written_for_evaluation),
-		cmocka_unit_test(recurrent_layers_are_written_as_onnx_has_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

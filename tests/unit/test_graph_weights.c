@@ -1,15 +1,9 @@
 /* Tests initial weights. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "graph/graph.h"
 #include "graph/tensor.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 static void build_zoo(const char *name, int64_t batch, struct graph *graph)
@@ -20,14 +14,13 @@ static void build_zoo(const char *name, int64_t batch, struct graph *graph)
 		fail_msg("%s", err.text);
 }
 
-static void weights_depend_on_seed_and_name_only(void **state)
+TEST(weights_depend_on_seed_and_name_only)
 {
 	struct tensor_set one, other, moved;
 	struct error err = ERROR_INIT;
 	struct graph small, large;
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	build_zoo("lenet", 1, &small);
 	build_zoo("lenet", 64, &large);
@@ -50,14 +43,13 @@ static void weights_depend_on_seed_and_name_only(void **state)
 }
 
 /* Mean and deviation of He-normal weights are within five standard errors. */
-static void weights_have_he_deviation(void **state)
+TEST(weights_have_he_deviation)
 {
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
 	struct graph graph;
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	build_zoo("mlp", 1, &graph);
 	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
@@ -80,7 +72,7 @@ static void weights_have_he_deviation(void **state)
 	arena_release(&arena);
 }
 
-static void other_fills(void **state)
+TEST(other_fills)
 {
 	static const enum weight_fill fills[] = {FILL_ONE, FILL_IDENTITY, FILL_HE_UNIFORM};
 	static const char *const names[] = {"one", "identity", "uniform"};
@@ -90,7 +82,6 @@ static void other_fills(void **state)
 	struct tensor_set weights;
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena, 0);
 	graph_init(&graph, "fills");
 	for (int i = 0; i < 3; i++)
@@ -103,19 +94,8 @@ static void other_fills(void **state)
 	}
 	build_parameter(&b, "oblong", 2, (const int64_t[]){3, 4}, FILL_IDENTITY, 0);
 	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "'oblong'"));
+	assert_has(err.text, "'oblong'");
 	assert_int_equal(weights.count, 3);
 	graph_release(&graph);
 	arena_release(&arena);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(weights_depend_on_seed_and_name_only),
-		cmocka_unit_test(weights_have_he_deviation),
-		cmocka_unit_test(other_fills),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

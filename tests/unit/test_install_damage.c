@@ -1,11 +1,4 @@
 /* Tests damaged installations: the damage is found with the manifest, and repaired. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/digest.h"
@@ -15,6 +8,7 @@
 #include "frameworks/install_internal.h"
 #include "install_fixture.h"
 #include "samples/protocol.h"
+#include "unit_test.h"
 #include "wheel_fixture.h"
 
 struct fixture {
@@ -50,6 +44,8 @@ static int tear_down(void **state)
 	return gone ? 0 : -1;
 }
 
+#define INSTALL_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 /* Requires that the fault names a file, and that a second installation repairs it. */
 static void assert_mended(struct fixture *fixture, const struct framework *mxnet, const char *fault)
 {
@@ -60,11 +56,11 @@ static void assert_mended(struct fixture *fixture, const struct framework *mxnet
 	arena_init(&arena, 0);
 	assert_int_equal(framework_locate(mxnet, "", &arena, &place, NULL), PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
-	assert_holds(framework_fault(&place, &arena), fault);
+	assert_has(framework_fault(&place, &arena), fault);
 	strbuf_clear(&fixture->install.lines);
 	if (framework_install(mxnet, "", &fixture->install.sink, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	assert_holds(strbuf_text(&fixture->install.lines), "installed in");
+	assert_has(strbuf_text(&fixture->install.lines), "installed in");
 	assert_null(framework_fault(&place, &arena));
 	arena_release(&arena);
 }
@@ -94,7 +90,7 @@ static void forget_files(const struct fixture *fixture)
 }
 
 /* Covers every file from a wheel and every repaired file. */
-static void damage_is_found_and_mended(void **state)
+INSTALL_TEST(damage_is_found_and_mended)
 {
 	struct framework_repair steps[] = {
 		{.kind = REPAIR_SYMLINK, .why = "a", .path = "mx*t/liba.so.1", .text = "/nowhere"},
@@ -109,7 +105,7 @@ static void damage_is_found_and_mended(void **state)
 	install_offer(&fixture->install, "mxnet", "9.9", "good", more);
 	free(more);
 	mxnet.repairs = steps;
-	mxnet.repair_count = sizeof(steps) / sizeof(steps[0]);
+	mxnet.repair_count = COUNT(steps);
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
 	assert_int_equal(truncate(library, 2), 0);
 	assert_mended(fixture, &mxnet, "mxnet/libmxnet.so has 2 bytes, not 4");
@@ -124,12 +120,12 @@ static void damage_is_found_and_mended(void **state)
 	delete (fixture, "etc/mx.cfg");
 	strbuf_clear(&fixture->install.lines);
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
-	assert_holds(strbuf_text(&fixture->install.lines), "9.9 is installed already");
+	assert_has(strbuf_text(&fixture->install.lines), "9.9 is installed already");
 	free(library);
 }
 
 /* Files that pip installed have their own lists. */
-static void an_environment_lists_its_repairs(void **state)
+INSTALL_TEST(an_environment_lists_its_repairs)
 {
 	struct framework_repair step = {
 		.kind = REPAIR_WRITE_FILE, .why = "b", .path = "etc/mx.cfg", .text = "quiet\n"};
@@ -151,25 +147,13 @@ static void an_environment_lists_its_repairs(void **state)
 	assert_int_equal(manifest.files[0].bytes, 6);
 	assert_null(framework_files_fault(install.tree, &manifest, &install.arena));
 	install_put_file(install.tree, "etc/mx.cfg", "loud\n");
-	assert_holds(framework_files_fault(install.tree, &manifest, &install.arena),
-		     "etc/mx.cfg has 5 bytes, not 6");
+	assert_has(framework_files_fault(install.tree, &manifest, &install.arena),
+		   "etc/mx.cfg has 5 bytes, not 6");
 	assert_int_equal(directory_remove(install.staging, NULL), PRONY_OK);
 	install_end(&install, PRONY_INTERRUPTED);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-static int tests(void)
-{
-	const struct CMUnitTest all[] = {
-		TEST(damage_is_found_and_mended),
-		TEST(an_environment_lists_its_repairs),
-	};
-
-	return cmocka_run_group_tests(all, NULL, NULL);
-}
-
 int main(int argc, char **argv)
 {
-	return install_main(argc, argv, play, tests);
+	return install_main(argc, argv, play);
 }

@@ -1,14 +1,5 @@
 /* Tests several installations at a time; their workers report whether another one is running. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -17,6 +8,7 @@
 #include "base/memory.h"
 #include "install_fixture.h"
 #include "samples/protocol.h"
+#include "unit_test.h"
 
 #define MEET_NS INT64_C(60000000000)
 #define STAY_NS INT64_C(500000000)
@@ -102,6 +94,8 @@ static int tear_down(void **state)
 	return gone ? 0 : -1;
 }
 
+#define INSTALL_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 static void offer(const struct fixture *fixture, const char *name, const char *behaviour,
 		  int64_t download_mb, int64_t disk_mb)
 {
@@ -127,7 +121,7 @@ static enum prony_status install(struct fixture *fixture, struct install_item *i
 }
 
 /* Two installations side by side and a third that fails; then the same command again. */
-static void side_by_side_and_again(void **state)
+INSTALL_TEST(side_by_side_and_again)
 {
 	struct fixture *fixture = *state;
 	struct install_item items[3];
@@ -140,26 +134,26 @@ static void side_by_side_and_again(void **state)
 		if (items[i].status != PRONY_OK)
 			fail_msg("%s", items[i].error.text);
 	assert_int_equal(items[2].status, PRONY_MISSING);
-	assert_holds(items[2].error.text, "needs another refuse");
+	assert_has(items[2].error.text, "needs another refuse");
 	const char *lines = strbuf_text(&fixture->install.lines);
-	assert_holds(lines, "onnxruntime 9.9: download 4 MB, on disk 6 MB\n");
-	assert_holds(lines, "3 to install, at most 2 at a time: download 12 MB, on disk 18 MB; ");
-	assert_holds(lines, "1 of 3: ");
-	assert_holds(lines, ": openvino could not be installed");
-	assert_holds(lines, "2 of 3 are there, after ");
+	assert_has(lines, "onnxruntime 9.9: download 4 MB, on disk 6 MB\n");
+	assert_has(lines, "3 to install, at most 2 at a time: download 12 MB, on disk 18 MB; ");
+	assert_has(lines, "1 of 3: ");
+	assert_has(lines, ": openvino could not be installed");
+	assert_has(lines, "2 of 3 are there, after ");
 
 	/* Existing installations are left unchanged; the failed one is tried again. */
 	offer(fixture, "openvino", "good", 5, 7);
 	assert_int_equal(install(fixture, items, 3, 2), PRONY_OK);
 	lines = strbuf_text(&fixture->install.lines);
-	assert_holds(lines, "mxnet: 9.9 is installed already");
-	assert_null(strstr(lines, "mxnet: installing"));
-	assert_holds(lines, "openvino: installing 9.9");
-	assert_holds(lines, "3 of 3 are there");
+	assert_has(lines, "mxnet: 9.9 is installed already");
+	assert_lacks(lines, "mxnet: installing");
+	assert_has(lines, "openvino: installing 9.9");
+	assert_has(lines, "3 of 3 are there");
 }
 
 /* Each needs most of the disk during installation, so they run one after the other. */
-static void only_what_the_disk_has_room_for(void **state)
+INSTALL_TEST(only_what_the_disk_has_room_for)
 {
 	struct fixture *fixture = *state;
 	struct install_item items[2];
@@ -170,17 +164,17 @@ static void only_what_the_disk_has_room_for(void **state)
 	offer(fixture, "mxnet", "alone", 0, free_mb * 2 / 3);
 	offer(fixture, "onnxruntime", "alone", free_mb / 3, 0);
 	assert_int_equal(install(fixture, items, 2, 2), PRONY_OK);
-	assert_holds(strbuf_text(&fixture->install.lines), "waits for the others: it takes ");
+	assert_has(strbuf_text(&fixture->install.lines), "waits for the others: it takes ");
 
 	offer(fixture, "mxnet", "good again", 0, free_mb * 2 / 3);
 	offer(fixture, "onnxruntime", "good again", 0, 2 * free_mb);
 	assert_int_equal(install(fixture, items, 2, 2), PRONY_IO);
 	assert_int_equal(items[0].status, PRONY_OK);
-	assert_holds(items[1].error.text, "MB are free below");
-	assert_holds(strbuf_text(&fixture->install.lines), "which is too little for all of them");
+	assert_has(items[1].error.text, "MB are free below");
+	assert_has(strbuf_text(&fixture->install.lines), "which is too little for all of them");
 }
 
-static void stopped_before_the_first(void **state)
+INSTALL_TEST(stopped_before_the_first)
 {
 	struct fixture *fixture = *state;
 	struct install_item items[2];
@@ -191,27 +185,14 @@ static void stopped_before_the_first(void **state)
 	fixture->install.stop = 1;
 	assert_int_equal(install(fixture, items, 2, 2), PRONY_INTERRUPTED);
 	assert_int_equal(items[1].status, PRONY_INTERRUPTED);
-	assert_holds(strbuf_text(&fixture->install.lines), "the same command goes on from here");
+	assert_has(strbuf_text(&fixture->install.lines), "the same command goes on from here");
 	assert_false(file_exists(folder));
 	fixture->install.stop = 0;
 	assert_int_equal(install(fixture, items, 0, 2), PRONY_OK);
 	free(folder);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-static int tests(void)
-{
-	const struct CMUnitTest all[] = {
-		TEST(side_by_side_and_again),
-		TEST(only_what_the_disk_has_room_for),
-		TEST(stopped_before_the_first),
-	};
-
-	return cmocka_run_group_tests(all, NULL, NULL);
-}
-
 int main(int argc, char **argv)
 {
-	return install_main(argc, argv, play, tests);
+	return install_main(argc, argv, play);
 }

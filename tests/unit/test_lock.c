@@ -1,15 +1,7 @@
 /* The machine lock, and other files in its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +10,7 @@
 #include "base/lock_file.h"
 #include "base/memory.h"
 #include "run/lock.h"
+#include "unit_test.h"
 
 struct fixture {
 	char *folder, *path, *other;
@@ -47,6 +40,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+#define IN_FOLDER(name) TEST_WITH(name, set_up, tear_down)
+
 static mode_t mode_of(const char *path)
 {
 	struct stat info;
@@ -66,7 +61,7 @@ static void refused(const struct fixture *f, const char *part)
 	assert_int_equal(fd, -1);
 }
 
-static void it_is_made_for_everybody(void **state)
+IN_FOLDER(it_is_made_for_everybody)
 {
 	struct fixture *f = *state;
 	mode_t before = umask(077);
@@ -82,7 +77,7 @@ static void it_is_made_for_everybody(void **state)
 }
 
 /* A file of another user keeps its mode. */
-static void one_that_is_there_stays_as_it_is(void **state)
+IN_FOLDER(one_that_is_there_stays_as_it_is)
 {
 	struct fixture *f = *state;
 	int fd;
@@ -93,7 +88,7 @@ static void one_that_is_there_stays_as_it_is(void **state)
 	close(fd);
 }
 
-static void only_a_file_with_one_name_will_do(void **state)
+IN_FOLDER(only_a_file_with_one_name_will_do)
 {
 	struct fixture *f = *state;
 
@@ -133,7 +128,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	return __real_open64(path, flags, mode);
 }
 
-static void another_users_lock_is_opened(void **state)
+IN_FOLDER(another_users_lock_is_opened)
 {
 	struct fixture *f = *state;
 	int fd;
@@ -155,7 +150,7 @@ static void remove_it(void *context, const char *path)
 	close(*holder);
 }
 
-static void one_that_was_removed_is_none(void **state)
+IN_FOLDER(one_that_was_removed_is_none)
 {
 	struct fixture *f = *state;
 	int fd, holder = -1;
@@ -166,17 +161,4 @@ static void one_that_was_removed_is_none(void **state)
 	assert_int_equal(lock_take(f->path, NULL, remove_it, &holder, &fd, NULL), PRONY_OK);
 	assert_true(lock_file_stands(f->path, fd));
 	close(fd);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(it_is_made_for_everybody),		 TEST(one_that_is_there_stays_as_it_is),
-		TEST(only_a_file_with_one_name_will_do), TEST(another_users_lock_is_opened),
-		TEST(one_that_was_removed_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

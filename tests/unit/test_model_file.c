@@ -1,21 +1,13 @@
 /* A model file run unchanged: its inputs and outputs, its bundle, and the comparison of two
  * engines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "bundle/bundle.h"
 #include "onnx/onnx.h"
 #include "onnx/ports.h"
 #include "parity/agreement.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 static void check(enum prony_status status, const struct error *err)
@@ -37,7 +29,7 @@ static void export_lenet(struct arena *arena, void **bytes, size_t *length)
 	graph_release(&graph);
 }
 
-static void ports_of_a_file(void **state)
+TEST(ports_of_a_file)
 {
 	struct error err = ERROR_INIT;
 	struct onnx_ports ports;
@@ -46,7 +38,6 @@ static void ports_of_a_file(void **state)
 	void *bytes = NULL;
 	size_t length = 0;
 
-	(void)state;
 	arena_init(&arena, 0);
 	export_lenet(&arena, &bytes, &length);
 	check(onnx_ports_read(bytes, length, &arena, &ports, &err), &err);
@@ -58,7 +49,7 @@ static void ports_of_a_file(void **state)
 	check(onnx_ports_inputs(&ports, 4, &arena, &inputs, &err), &err);
 	assert_int_equal(inputs.tensors[0].shape.dims[0], 4);
 	assert_int_equal(onnx_ports_inputs(&ports, 3, &arena, &inputs, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "use -b 4"));
+	assert_has(err.text, "use -b 4");
 	/* A truncated file is refused, wherever it is cut. */
 	for (size_t part = 1; part < 64; part++)
 		assert_int_not_equal(
@@ -67,7 +58,7 @@ static void ports_of_a_file(void **state)
 	arena_release(&arena);
 }
 
-static void open_dimensions_are_filled(void **state)
+TEST(open_dimensions_are_filled)
 {
 	static const char *const texts[] = {"state=2x1x128", "input=1x576", "other=3"};
 	static const char *const wrong[] = {"state=2x1x64"};
@@ -83,10 +74,9 @@ static void open_dimensions_are_filled(void **state)
 	struct arena arena;
 	bool used[3] = {false};
 
-	(void)state;
 	arena_init(&arena, 0);
 	assert_int_equal(onnx_ports_fix(&ports, wrong, 1, used, &err), PRONY_USAGE);
-	assert_non_null(strstr(err.text, "the file's shape is 2x?x128"));
+	assert_has(err.text, "the file's shape is 2x?x128");
 	assert_int_equal(onnx_ports_inputs(&ports, 2, &arena, &inputs, &err), PRONY_UNSUPPORTED);
 	check(onnx_ports_fix(&ports, texts, 3, used, &err), &err);
 	assert_true(used[0] && used[1] && !used[2]);
@@ -97,7 +87,7 @@ static void open_dimensions_are_filled(void **state)
 	arena_release(&arena);
 }
 
-static void written_files_have_their_shapes(void **state)
+TEST(written_files_have_their_shapes)
 {
 	struct error err = ERROR_INIT;
 	struct onnx_ports ports;
@@ -106,7 +96,6 @@ static void written_files_have_their_shapes(void **state)
 	void *bytes = NULL, *written = NULL;
 	size_t length = 0, written_length = 0;
 
-	(void)state;
 	arena_init(&arena, 0);
 	export_lenet(&arena, &bytes, &length);
 	check(onnx_ports_read(bytes, length, &arena, &ports, &err), &err);
@@ -120,7 +109,7 @@ static void written_files_have_their_shapes(void **state)
 	arena_release(&arena);
 }
 
-static void bundles_of_files_come_back(void **state)
+TEST(bundles_of_files_come_back)
 {
 	char folder[] = "/tmp/prony-model-XXXXXX";
 	int64_t rows[6] = {1, 2, 3, 4, 5, 6};
@@ -141,7 +130,6 @@ static void bundles_of_files_come_back(void **state)
 	struct recipe recipe;
 	struct bundle bundle;
 
-	(void)state;
 	recipe_defaults(&recipe);
 	recipe.slots = 2;
 	assert_non_null(mkdtemp(folder));
@@ -158,12 +146,12 @@ static void bundles_of_files_come_back(void **state)
 	recipe.slots = 3;
 	check(bundle_write_model(folder, &recipe, &model, &all, NULL, NULL, &err), &err);
 	assert_int_equal(bundle_open(folder, &bundle, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "4 tensors"));
+	assert_has(err.text, "4 tensors");
 	bundle_release(&bundle);
 	check(directory_remove(folder, &err), &err);
 }
 
-static void outputs_agree_or_not(void **state)
+TEST(outputs_agree_or_not)
 {
 	float a[] = {1, 2, 2}, b[] = {1, 2, 2.00001f}, c[] = {1, 2, 3}, none[] = {1, NAN, 2};
 	int64_t i[] = {1, 2, 3}, k[] = {1, 2, 4};
@@ -172,7 +160,6 @@ static void outputs_agree_or_not(void **state)
 	struct tensor x = {"x", DTYPE_F32, {1, {3}}, a}, y = x;
 	const struct tensor_set one = {&x, 1}, two = {&y, 1};
 
-	(void)state;
 	y.data = b;
 	assert_true(agreement_of(&one, &two).agrees && agreement_of(&one, &two).value > 1e-6);
 	y.data = c;
@@ -203,17 +190,4 @@ static void outputs_agree_or_not(void **state)
 	assert_false(agreement_is_finite(&one));
 	y = x;
 	assert_false(agreement_of(&one, &(struct tensor_set){&y, 0}).agrees);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ports_of_a_file),
-		cmocka_unit_test(open_dimensions_are_filled),
-		cmocka_unit_test(written_files_have_their_shapes),
-		cmocka_unit_test(bundles_of_files_come_back),
-		cmocka_unit_test(outputs_agree_or_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

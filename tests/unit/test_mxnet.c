@@ -1,13 +1,5 @@
 /* MXNet's adapter against the float64 reference. Skipped if MXNet is not installed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include "adapters/mxnet/mxnet.h"
 #include "adapters/mxnet/mxnet_translate_internal.h"
@@ -36,13 +28,12 @@ static enum prony_status with_variable(struct exercise *e, const char *name, con
 
 	snprintf(said, sizeof(said), "%s=%s;", name, value);
 	setenv(name, value, 1);
-	enum prony_status status = exercise_forward(e, err);
 
-	if (status == PRONY_OK &&
-	    (!strstr(e->effective.settings, said) || !strstr(e->built.notes, "fused nodes: none")))
-		status = error_set(err, PRONY_MISMATCH, "%s; %s", e->effective.settings,
-				   e->built.notes);
-	return status;
+	TRY(exercise_forward(e, err));
+	if (!strstr(e->effective.settings, said) || !strstr(e->built.notes, "fused nodes: none"))
+		return error_set(err, PRONY_MISMATCH, "%s; %s", e->effective.settings,
+				 e->built.notes);
+	return PRONY_OK;
 }
 
 static enum prony_status without_subgraph(struct exercise *e, struct error *err)
@@ -64,13 +55,9 @@ static enum prony_status update_operators(struct exercise *e, struct error *err)
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
-
 	e->recipe.stage = STAGE_TRAIN;
 	e->recipe.threads = 1; /* differs from the available cores: open has to set it */
-	status = exercise_open(e, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(exercise_open(e, err));
 	if (e->probe.version[0] != '1' || e->effective.threads != 1 ||
 	    !strstr(e->effective.settings, "MXNET_SUBGRAPH_BACKEND=MKLDNN") ||
 	    !strstr(e->effective.settings, "multi_sgd_mom_update"))
@@ -85,25 +72,22 @@ static int *started;
 static enum prony_status count_threads(struct exercise *e, struct error *err)
 {
 	int before = threads_count("");
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_TRAIN;
 	e->recipe.threads = 2;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = exercise_step(e, 0, err);
+	TRY(exercise_open(e, err));
+	TRY(exercise_step(e, 0, err));
 	*started = threads_count("") - before;
-	return status;
+	return PRONY_OK;
 }
 
 /* Arrays of 200,000 elements and more are copied with OpenMP on the calling thread. Its team would
  * bring libgomp's threads above the number of processors, and then none of them spins until the
  * next region. LeNet has such weights; the other network does not. */
-static void test_no_team_but_the_engines(void **state)
+TEST(test_no_team_but_the_engines)
 {
 	int of_small;
 
-	(void)state;
 	started = mmap(NULL, sizeof(*started), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	assert_true(started != MAP_FAILED);
@@ -131,21 +115,20 @@ static long resident_pages(void)
 static enum prony_status check_leak(struct exercise *e, struct error *err)
 {
 	long before = 0, after;
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_TRAIN;
 	e->recipe.learning_rate = 1e-6;
-	status = exercise_open(e, err);
-	for (int i = 0; status == PRONY_OK && i < 2 * LEAK_STEPS; i++) {
-		status = exercise_step(e, i % EXERCISE_SLOTS, err);
+	TRY(exercise_open(e, err));
+	for (int i = 0; i < 2 * LEAK_STEPS; i++) {
+		TRY(exercise_step(e, i % EXERCISE_SLOTS, err));
 		if (i == LEAK_STEPS)
 			before = resident_pages();
 	}
 	after = resident_pages();
-	if (status == PRONY_OK && (before <= 0 || after - before > LEAK_PAGES))
-		status = error_set(err, PRONY_MISMATCH, "%d steps took %ld pages", LEAK_STEPS,
-				   after - before);
-	return status;
+	if (before <= 0 || after - before > LEAK_PAGES)
+		return error_set(err, PRONY_MISMATCH, "%d steps took %ld pages", LEAK_STEPS,
+				 after - before);
+	return PRONY_OK;
 }
 
 /*
@@ -221,13 +204,12 @@ static enum prony_status fill_first(struct exercise *e, int slot, struct error *
 static enum prony_status own_logits(struct exercise *e, int slot, double *out, struct error *err)
 {
 	struct tensor_set logits;
-	enum prony_status status = exercise_step(e, slot, err);
 
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_LOGITS, &logits, err);
-	for (int i = 0; status == PRONY_OK && i < OWN_BATCH * 10; i++)
+	TRY(exercise_step(e, slot, err));
+	TRY(exercise_read(e, READ_LOGITS, &logits, err));
+	for (int i = 0; i < OWN_BATCH * 10; i++)
 		out[i] = ((const float *)logits.tensors[0].data)[i];
-	return status;
+	return PRONY_OK;
 }
 
 /* Compares batch `number` of ImageRecordIter, taken into slot 1, with the batch in slot 0. */
@@ -236,15 +218,13 @@ static enum prony_status compare_own(struct exercise *e, const double *wanted, b
 {
 	double logits[OWN_BATCH * 10];
 	float found[OWN_BATCH * 10];
-	enum prony_status status = e->adapter->loader->take(&e->session, 1, err);
 
-	if (status == PRONY_OK)
-		status = own_logits(e, 1, logits, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(e->adapter->loader->take(&e->session, 1, err));
+	TRY(own_logits(e, 1, logits, err));
 	for (int i = 0; i < OWN_BATCH * 10; i++)
 		found[i] = (float)logits[i];
-	status = exercise_compare("logits", found, wanted, OWN_BATCH * 10, 1e-5, NULL);
+	enum prony_status status =
+		exercise_compare("logits", found, wanted, OWN_BATCH * 10, 1e-5, NULL);
 	return (status == PRONY_OK) == same ? PRONY_OK
 					    : error_set(err, PRONY_MISMATCH, "a batch is %s",
 							same ? "another" : "the same");
@@ -256,21 +236,18 @@ static enum prony_status own_batches(struct exercise *e, const char *folder, str
 	const struct adapter_loader *loader = e->adapter->loader;
 	struct loader_data data;
 	double wanted[OWN_BATCH * 10];
-	enum prony_status status = fill_first(e, 0, err);
+	TRY(fill_first(e, 0, err));
 
 	describe_own(&folder, &data);
-	if (status == PRONY_OK)
-		status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = own_logits(e, 0, wanted, err);
-	if (status == PRONY_OK)
-		status = loader->open(&e->session, &data, &e->graph, &e->recipe, err);
-	for (int i = 0; status == PRONY_OK && i <= OWN_SAMPLES / OWN_BATCH; i++) {
-		status = loader->next(&e->session, err);
-		if (status == PRONY_OK && (i < 2 || i == OWN_SAMPLES / OWN_BATCH))
-			status = compare_own(e, wanted, i != 1, err);
+	TRY(exercise_open(e, err));
+	TRY(own_logits(e, 0, wanted, err));
+	TRY(loader->open(&e->session, &data, &e->graph, &e->recipe, err));
+	for (int i = 0; i <= OWN_SAMPLES / OWN_BATCH; i++) {
+		TRY(loader->next(&e->session, err));
+		if (i < 2 || i == OWN_SAMPLES / OWN_BATCH)
+			TRY(compare_own(e, wanted, i != 1, err));
 	}
-	return status;
+	return PRONY_OK;
 }
 
 static enum prony_status own_loader(struct exercise *e, struct error *err)
@@ -292,7 +269,7 @@ static enum prony_status own_loader(struct exercise *e, struct error *err)
 }
 
 /* The adapter reports what ImageRecordIter cannot do, before ImageRecordIter crashes. */
-static void test_own_loader_refusals(void **state)
+TEST(test_own_loader_refusals)
 {
 	const char *folder = "/nonexistent";
 	struct loader_data data;
@@ -301,7 +278,6 @@ static void test_own_loader_refusals(void **state)
 	struct error err = ERROR_INIT;
 	const struct adapter_loader *loader = adapter_mxnet.loader;
 
-	(void)state;
 	recipe_defaults(&recipe);
 	recipe.batch = OWN_BATCH;
 	describe_own(&folder, &data);
@@ -309,86 +285,39 @@ static void test_own_loader_refusals(void **state)
 	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_OK);
 	data.count = OWN_BATCH - 1;
 	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "no batch of 16 from a file of 15 samples"));
+	assert_has(err.text, "no batch of 16 from a file of 15 samples");
 	describe_own(&folder, &data);
 	data.format = "idx";
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "reads recordio, not idx"));
+	assert_has(err.text, "reads recordio, not idx");
 	describe_own(&folder, &data);
 	data.channels = 3;
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "3x28x28 is not what the network takes"));
+	assert_has(err.text, "3x28x28 is not what the network takes");
 	graph_release(&graph);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-	struct recipe recipe;
-	struct graph graph;
-	struct error err = ERROR_INIT;
+	static const struct refusal rows[] = {
+		{"lenet", STAGE_TRAIN, PRECISION_BF16, dilated_pools, {"bf16", "pool1", "pool2"}},
+		/* Weights that are part of a layer's vector cannot be shared with another layer. */
+		{"operator:lstm",
+		 STAGE_TRAIN,
+		 PRECISION_FP32,
+		 shared_gates,
+		 {"LSTM lstm: weights that another"}},
+		{"operator:rnn",
+		 STAGE_TRAIN,
+		 PRECISION_FP32,
+		 constant_bias,
+		 {"RNN rnn: weights that are not parameters"}},
+		{"operator:channel_pads", STAGE_TRAIN, PRECISION_FP32, NULL, {"Pad channels"}},
+	};
 
-	(void)state;
-	recipe_defaults(&recipe);
-	recipe.precision = PRECISION_BF16;
-	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
-	for (int i = 0; i < graph.node_count; i++) {
-		if (graph.nodes[i].op == OP_MAX_POOL)
-			graph.nodes[i].attributes.dilations[0] = 2;
-	}
-	assert_int_equal(adapter_mxnet.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "bf16"));
-	assert_non_null(strstr(err.text, "pool1"));
-	assert_non_null(strstr(err.text, "pool2"));
-	graph_release(&graph);
-}
-
-static const char *reason_of(const char *name, enum stage stage, struct error *err)
-{
-	struct recipe recipe;
-	struct graph graph;
-	enum prony_status status;
-
-	*err = (struct error)ERROR_INIT;
-	recipe_defaults(&recipe);
-	recipe.stage = stage;
-	assert_int_equal(zoo_build(exercise_find(name), 4, &graph, NULL), PRONY_OK);
-	status = adapter_mxnet.supports(&graph, &recipe, err);
-	graph_release(&graph);
-	return status == PRONY_OK ? "" : err->text;
-}
-
-/* Weights that are part of a layer's vector cannot be shared with another layer. */
-static void test_shared_weights(void **state)
-{
-	struct recipe recipe;
-	struct graph graph;
-	struct error err = ERROR_INIT;
-
-	(void)state;
-	recipe_defaults(&recipe);
-	assert_int_equal(zoo_build(exercise_find("lstm"), 4, &graph, NULL), PRONY_OK);
-	for (int i = 0; i < graph.node_count; i++)
-		if (graph.nodes[i].op == OP_LSTM)
-			graph.nodes[i].inputs[2] = graph.nodes[i].inputs[1];
-	assert_int_equal(adapter_mxnet.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "LSTM lstm: weights that another"));
-	graph_release(&graph);
-	assert_int_equal(zoo_build(exercise_find("rnn"), 4, &graph, NULL), PRONY_OK);
-	graph.values[graph_find_value(&graph, "rnn.bias")].kind = VALUE_STATE;
-	err = (struct error)ERROR_INIT;
-	assert_int_equal(adapter_mxnet.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "RNN rnn: weights that are not parameters"));
-	graph_release(&graph);
-}
-
-static void test_refused_operators(void **state)
-{
-	struct error err = ERROR_INIT;
-
-	(void)state;
-	assert_non_null(strstr(reason_of("channel_pads", STAGE_TRAIN, &err), "Pad channels"));
+	framework_refuses(&adapter_mxnet, rows, COUNT(rows));
 }
 
 /* Asks MXNet about an operator with these options on an array of that shape. */
@@ -432,24 +361,24 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 	};
 	static const int dims[] = {2, 3, 4, 4};
 	struct mx_api api;
-	enum prony_status status = mx_api_load(&api, e->library, err);
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && status == PRONY_OK; i++) {
+	TRY(mx_api_load(&api, e->library, err));
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error said = ERROR_INIT;
 
 		ask(&api, rows[i].type, rows[i].options, rows[i].rank, dims, &said);
 		if (!strstr(said.text, rows[i].says))
-			status = error_set(err, PRONY_MISMATCH, "of %s %s: %s", rows[i].type,
-					   rows[i].options, said.text);
+			return error_set(err, PRONY_MISMATCH, "of %s %s: %s", rows[i].type,
+					 rows[i].options, said.text);
 	}
-	return status;
+	return PRONY_OK;
 }
 
 #define EACH_UPDATE(network, batch)                                                                \
 	CASE(network, batch, exercise_update_sgd), CASE(network, batch, exercise_update_momentum), \
 		CASE(network, batch, exercise_update_rmsprop),                                     \
 		CASE(network, batch, exercise_update_rmsprop_wrong)
-/* MXNet's operators cannot pad channels: test_refused_operators. */
+/* MXNet's operators cannot pad channels: test_refusals. */
 #define EACH_OPERATOR(body)                                                                        \
 	{                                                                                          \
 		OPERATORS, 4, body, #body, .except = "channel_pads"                                \
@@ -496,15 +425,6 @@ static const struct framework_case cases[] = {
 /* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest others[] = {
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_refused_operators),
-		cmocka_unit_test(test_shared_weights),
-		cmocka_unit_test(test_own_loader_refusals),
-		cmocka_unit_test(test_no_team_but_the_engines),
-	};
-
 	library = exercise_library("PRONY_MXNET_LIBRARY", "mxnet/{,*/}mxnet/libmxnet.so");
-	return FRAMEWORK_CASES_RUN(&adapter_mxnet, library, cases, others,
-				   argc > 1 ? argv[1] : NULL);
+	return FRAMEWORK_CASES_RUN(&adapter_mxnet, library, cases, argc > 1 ? argv[1] : NULL);
 }

@@ -1,12 +1,4 @@
 /* The native executor against the float64 reference. Skipped if oneDNN is not installed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "adapters/native/cpu/cpu.h"
@@ -14,6 +6,7 @@
 #include "adapters/native/native.h"
 #include "framework_exercise.h"
 #include "framework_gate.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 static const char *library;
@@ -62,7 +55,7 @@ static void run_everywhere(const char *network, exercise_body *body)
 {
 	static const int64_t batches[] = {1, 2, 5, 64};
 
-	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++)
+	for (size_t i = 0; i < COUNT(batches); i++)
 		run(network, batches[i], body);
 }
 
@@ -79,9 +72,8 @@ static enum prony_status forward_one_thread(struct exercise *e, struct error *er
 	return exercise_forward(e, err);
 }
 
-static void forward_agrees(void **state)
+TEST(forward_agrees)
 {
-	(void)state;
 	run_everywhere("lenet", exercise_forward);
 	run_everywhere("mlp", exercise_forward);
 	run_everywhere("tagger", exercise_forward);
@@ -95,9 +87,8 @@ static enum prony_status gradients_one_thread(struct exercise *e, struct error *
 	return exercise_gradients(e, err);
 }
 
-static void gradients_agree(void **state)
+TEST(gradients_agree)
 {
-	(void)state;
 	run_everywhere("lenet", exercise_gradients);
 	run_everywhere("mlp", exercise_gradients);
 	run_everywhere("tagger", exercise_gradients);
@@ -132,9 +123,8 @@ static enum prony_status update_rmsprop_inside(struct exercise *e, struct error 
 	return PRONY_OK;
 }
 
-static void updates_agree(void **state)
+TEST(updates_agree)
 {
-	(void)state;
 	run_everywhere("lenet", exercise_update_sgd);
 	run_everywhere("lenet", update_momentum);
 	run_everywhere("mlp", update_momentum);
@@ -144,9 +134,8 @@ static void updates_agree(void **state)
 	run("mlp", 8, update_rmsprop_inside);
 }
 
-static void a_wrong_weight_is_noticed(void **state)
+TEST(a_wrong_weight_is_noticed)
 {
-	(void)state;
 	run("lenet", 8, exercise_wrong_weight);
 }
 
@@ -174,11 +163,10 @@ static enum prony_status check_reorders(struct exercise *e, enum stage stage, st
 {
 	const struct program *program = native_program(&e->session);
 	int updates = 0;
-	enum prony_status status;
 
 	e->recipe.stage = stage;
-	status = exercise_open(e, err);
-	for (int i = 0; status == PRONY_OK && i < program->command_count; i++) {
+	TRY(exercise_open(e, err));
+	for (int i = 0; i < program->command_count; i++) {
 		const struct command *command = &program->commands[i];
 
 		updates += strstr(command->name, " update") != NULL;
@@ -188,9 +176,9 @@ static enum prony_status check_reorders(struct exercise *e, enum stage stage, st
 		    (stage != STAGE_TRAIN || repeats(program, i)))
 			return error_set(err, PRONY_MISMATCH, "'%s' in each step", command->name);
 	}
-	if (status == PRONY_OK && updates != (stage == STAGE_TRAIN))
+	if (updates != (stage == STAGE_TRAIN))
 		return error_set(err, PRONY_MISMATCH, "%d updates", updates);
-	return status;
+	return PRONY_OK;
 }
 
 static enum prony_status reorders_of_train(struct exercise *e, struct error *err)
@@ -203,15 +191,14 @@ static enum prony_status reorders_of_gradients(struct exercise *e, struct error 
 	return check_reorders(e, STAGE_FORWARD_BACKWARD, err);
 }
 
-static void steps_reorder_no_weights_in_vain(void **state)
+TEST(steps_reorder_no_weights_in_vain)
 {
 	static const struct {
 		const char *network;
 		int64_t batch;
 	} rows[] = {{"lenet", 64}, {"cnn", 8}, {"lstm", 4}, {"irnn", 2}};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		run(rows[i].network, rows[i].batch, reorders_of_train);
 		run(rows[i].network, rows[i].batch, reorders_of_gradients);
 	}
@@ -225,12 +212,13 @@ static enum prony_status in_parts(struct exercise *e, enum prony_status status, 
 	const struct program *program = native_program(&e->session);
 	int parts = 1;
 
-	for (int i = 0; status == PRONY_OK && i < program->command_count; i++)
+	TRY(status);
+	for (int i = 0; i < program->command_count; i++)
 		if (program->commands[i].work->parts > parts)
 			parts = program->commands[i].work->parts;
-	if (status == PRONY_OK && parts != wanted)
+	if (parts != wanted)
 		return error_set(err, PRONY_MISMATCH, "%d parts, not %d", parts, wanted);
-	return status;
+	return PRONY_OK;
 }
 
 static enum prony_status forward_in_parts(struct exercise *e, struct error *err)
@@ -253,11 +241,10 @@ static enum prony_status forward_as_a_whole(struct exercise *e, struct error *er
 	return in_parts(e, exercise_forward(e, err), 1, err);
 }
 
-static void each_thread_takes_its_rows_through_all_steps(void **state)
+TEST(each_thread_takes_its_rows_through_all_steps)
 {
 	static const char *const networks[] = {"lstm", "irnn"};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		run(networks[i], 16, forward_in_parts);
 		run(networks[i], 16, gradients_in_parts);
@@ -269,21 +256,20 @@ static void each_thread_takes_its_rows_through_all_steps(void **state)
 
 static enum prony_status check_allocations(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
 	int before;
 
 	e->recipe.stage = STAGE_TRAIN;
 	e->recipe.dropout = true;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK && allocations == 0)
+	TRY(exercise_open(e, err));
+	if (allocations == 0)
 		return error_set(err, PRONY_INTERNAL, "allocations are not counted");
 	before = allocations;
-	for (int i = 0; status == PRONY_OK && i < 20; i++)
-		status = exercise_step(e, i % EXERCISE_SLOTS, err);
-	if (status == PRONY_OK && allocations != before)
+	for (int i = 0; i < 20; i++)
+		TRY(exercise_step(e, i % EXERCISE_SLOTS, err));
+	if (allocations != before)
 		return error_set(err, PRONY_MISMATCH, "%d allocations in 20 steps",
 				 allocations - before);
-	return status;
+	return PRONY_OK;
 }
 
 static enum prony_status check_allocations_bf16(struct exercise *e, struct error *err)
@@ -292,9 +278,8 @@ static enum prony_status check_allocations_bf16(struct exercise *e, struct error
 	return check_allocations(e, err);
 }
 
-static void steps_allocate_nothing(void **state)
+TEST(steps_allocate_nothing)
 {
-	(void)state;
 	run("lenet", 64, check_allocations);
 	run("mlp", 64, check_allocations);
 	run("tagger", 64, check_allocations);
@@ -305,13 +290,9 @@ static void steps_allocate_nothing(void **state)
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
-
 	e->recipe.stage = STAGE_TRAIN;
 	e->recipe.threads = 1;
-	status = exercise_open(e, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(exercise_open(e, err));
 	if (e->probe.library_count != 1 || e->probe.libraries[0].version[0] != '3' ||
 	    e->probe.instruction_set[0] == '\0' || e->effective.threads != 1 ||
 	    e->effective.mxcsr == 0 || !strstr(e->effective.settings, "fpmath=strict") ||
@@ -321,9 +302,8 @@ static enum prony_status check_reports(struct exercise *e, struct error *err)
 	return exercise_trainer(e, err);
 }
 
-static void reports_what_it_did(void **state)
+TEST(reports_what_it_did)
 {
-	(void)state;
 	run("lenet", 4, check_reports);
 }
 
@@ -332,18 +312,15 @@ static void reports_what_it_did(void **state)
  * limited to AVX2. */
 static enum prony_status check_no_reference_code(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
-
 	e->recipe.stage = STAGE_TRAIN;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK && strstr(e->built.notes, "ref"))
+	TRY(exercise_open(e, err));
+	if (strstr(e->built.notes, "ref"))
 		return error_set(err, PRONY_MISMATCH, "%s", e->built.notes);
-	return status == PRONY_OK ? exercise_trainer(e, err) : status;
+	return exercise_trainer(e, err);
 }
 
-static void nothing_is_reference_code(void **state)
+TEST(nothing_is_reference_code)
 {
-	(void)state;
 	run_everywhere("lenet", check_no_reference_code);
 	run("cnn", 4, check_no_reference_code);
 	run("alexnet-cifar", 4, check_no_reference_code);
@@ -355,45 +332,39 @@ static enum prony_status check_dropout(struct exercise *e, struct error *err)
 {
 	enum { STEPS = 64 };
 	double loss = 0, sum = 0, first = 0;
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD_BACKWARD;
 	e->recipe.dropout = true;
-	status = exercise_open(e, err);
-	for (int i = 0; status == PRONY_OK && i < STEPS; i++) {
-		status = exercise_loss_of_step(e, &loss, err);
+	TRY(exercise_open(e, err));
+	for (int i = 0; i < STEPS; i++) {
+		TRY(exercise_loss_of_step(e, &loss, err));
 		sum += loss;
 		if (i == 0)
 			first = loss;
 		else if (loss == first)
 			return error_set(err, PRONY_MISMATCH, "step %d has the first mask", i);
 	}
-	if (status != PRONY_OK)
-		return status;
 	/* The loss of an untrained network: above log(10), but not ten times as large. */
 	if (!(sum / STEPS > 2 && sum / STEPS < 5))
 		return error_set(err, PRONY_MISMATCH, "mean loss %g", sum / STEPS);
 	return PRONY_OK;
 }
 
-static void dropout_draws_new_masks(void **state)
+TEST(dropout_draws_new_masks)
 {
-	(void)state;
 	run("mlp", 64, check_dropout);
 }
 
 static enum prony_status gate_bf16(struct exercise *e, const struct gate_mutant *mutant,
 				   struct error *err)
 {
-	enum prony_status status;
-
 	e->recipe.precision = PRECISION_BF16;
 	e->recipe.learning_rate = 0.01; /* the network's rate in the gate */
-	status = exercise_gate(e, mutant, err);
-	if (status == PRONY_OK && (e->effective.precision != PRECISION_BF16 ||
-				   !strstr(e->built.notes, "bf16 in 4 of 4 products; ")))
+	TRY(exercise_gate(e, mutant, err));
+	if (e->effective.precision != PRECISION_BF16 ||
+	    !strstr(e->built.notes, "bf16 in 4 of 4 products; "))
 		return error_set(err, PRONY_MISMATCH, "%s", e->built.notes);
-	return status;
+	return PRONY_OK;
 }
 
 static enum prony_status train_bf16(struct exercise *e, struct error *err)
@@ -438,15 +409,14 @@ static enum prony_status rate_bf16(struct exercise *e, struct error *err)
 	return gate_bf16(e, &mutant, err);
 }
 
-static void passes_the_gate_in_bf16(void **state)
+TEST(passes_the_gate_in_bf16)
 {
 	static exercise_body *const bodies[] = {forward_bf16, gradients_bf16,	train_bf16,
 						frozen_bf16,  no_momentum_bf16, rate_bf16};
 
-	(void)state;
 	if (!exercise_has_precision(&adapter_native, library, PRECISION_BF16))
 		skip();
-	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+	for (size_t i = 0; i < COUNT(bodies); i++)
 		run("lenet", 8, bodies[i]);
 }
 
@@ -454,32 +424,29 @@ static void passes_the_gate_in_bf16(void **state)
 static enum prony_status check_read_back(struct exercise *e, struct error *err)
 {
 	struct tensor_set read;
-	enum prony_status status;
 
 	e->recipe.precision = PRECISION_BF16;
 	e->recipe.stage = STAGE_FORWARD;
-	status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_WEIGHTS, &read, err);
-	for (size_t i = 0; status == PRONY_OK && i < read.count; i++) {
+	TRY(exercise_open(e, err));
+	TRY(exercise_read(e, READ_WEIGHTS, &read, err));
+	for (size_t i = 0; i < read.count; i++) {
 		const struct tensor *given = tensor_find(&e->weights, read.tensors[i].name);
 
 		if (memcmp(given->data, read.tensors[i].data, (size_t)tensor_bytes(given)) != 0)
-			status = error_set(err, PRONY_MISMATCH, "'%s' is not what was given",
-					   given->name);
+			return error_set(err, PRONY_MISMATCH, "'%s' is not what was given",
+					 given->name);
 	}
-	return status;
+	return PRONY_OK;
 }
 
-static void weights_are_read_back_in_fp32(void **state)
+TEST(weights_are_read_back_in_fp32)
 {
-	(void)state;
 	if (!exercise_has_precision(&adapter_native, library, PRECISION_BF16))
 		skip();
 	run("lenet", 8, check_read_back);
 }
 
-static void refuses_what_it_cannot(void **state)
+TEST(refuses_what_it_cannot)
 {
 	struct graph graph;
 	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
@@ -487,7 +454,6 @@ static void refuses_what_it_cannot(void **state)
 	struct recipe recipe;
 	int x, y;
 
-	(void)state;
 	recipe_defaults(&recipe);
 	recipe.precision = PRECISION_TF32;
 	recipe.stage = STAGE_LOAD;
@@ -503,33 +469,17 @@ static void refuses_what_it_cannot(void **state)
 	}
 	assert_int_equal(build_finish(&builder, x, NULL), PRONY_OK);
 	assert_int_equal(adapter_native.supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(why.text, "tf32: only fp32, bf16"));
-	assert_non_null(strstr(why.text, "shared.weight"));
-	assert_non_null(strstr(why.text, "loader"));
+	assert_has(why.text, "tf32: only fp32, bf16");
+	assert_has(why.text, "shared.weight");
+	assert_has(why.text, "loader");
 	graph_release(&graph);
 }
 
 /* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forward_agrees),
-		cmocka_unit_test(gradients_agree),
-		cmocka_unit_test(updates_agree),
-		cmocka_unit_test(a_wrong_weight_is_noticed),
-		cmocka_unit_test(steps_allocate_nothing),
-		cmocka_unit_test(steps_reorder_no_weights_in_vain),
-		cmocka_unit_test(each_thread_takes_its_rows_through_all_steps),
-		cmocka_unit_test(reports_what_it_did),
-		cmocka_unit_test(nothing_is_reference_code),
-		cmocka_unit_test(dropout_draws_new_masks),
-		cmocka_unit_test(passes_the_gate_in_bf16),
-		cmocka_unit_test(weights_are_read_back_in_fp32),
-		cmocka_unit_test(refuses_what_it_cannot),
-	};
-
 	library = exercise_library("PRONY_NATIVE_LIBRARY", "native/*/data/lib/libdnnl.so.3*");
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* Depthwise convolutions of the native executor against sums in double, on every instruction set of
  * this processor and in every layout. Needs no library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "adapters/native/cpu/kernels/depthwise.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "unit_test.h"
 
 /* One layer and its tensors. The padding of a layout is zero. */
 struct layer {
@@ -90,7 +83,7 @@ static void layer_release(struct layer *layer)
 	float *owned[] = {layer->x, layer->y,  layer->dx,   layer->dy,
 			  layer->w, layer->dw, layer->bias, layer->db};
 
-	for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
+	for (size_t i = 0; i < COUNT(owned); i++)
 		free(owned[i]);
 }
 
@@ -265,12 +258,11 @@ static void check_sets(const struct depthwise *shape)
 				check(shape, blocks[i], weight_block, (enum instruction_set)set);
 }
 
-static void every_window_agrees(void **state)
+TEST(every_window_agrees)
 {
 	static const int64_t sides[] = {2, 3, 4, 5, 7, 8, 11};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
+	for (size_t i = 0; i < COUNT(sides); i++) {
 		for (int64_t stride = 1; stride <= 3; stride++) {
 			struct depthwise shape =
 				shape_make(2, 18, 13, 22, sides[i], stride, 1, sides[i] / 2);
@@ -280,21 +272,19 @@ static void every_window_agrees(void **state)
 	}
 }
 
-static void every_number_of_channels_agrees(void **state)
+TEST(every_number_of_channels_agrees)
 {
 	static const int64_t channels[] = {2, 3, 4, 7, 8, 11, 16, 24, 33};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
+	for (size_t i = 0; i < COUNT(channels); i++) {
 		struct depthwise shape = shape_make(1, channels[i], 9, 14, 3, 2, 1, 1);
 
 		check_sets(&shape);
 	}
 }
 
-static void dilated_windows_agree(void **state)
+TEST(dilated_windows_agree)
 {
-	(void)state;
 	for (int64_t stride = 1; stride <= 2; stride++) {
 		struct depthwise shape = shape_make(2, 17, 12, 15, 3, stride, 2, 2);
 
@@ -303,13 +293,12 @@ static void dilated_windows_agree(void **state)
 }
 
 /* Windows larger than the image, and strides that skip inputs. */
-static void odd_shapes_agree(void **state)
+TEST(odd_shapes_agree)
 {
 	struct depthwise small = shape_make(3, 16, 2, 1, 5, 1, 1, 3);
 	struct depthwise skipping = shape_make(2, 9, 10, 11, 1, 3, 1, 0);
 	struct depthwise uneven = shape_make(1, 20, 6, 9, 3, 1, 1, 1);
 
-	(void)state;
 	skipping.before[1] = 0;
 	skipping.out[1] = (skipping.in[1] - 1) / 3 + 1;
 	check_sets(&small);
@@ -320,14 +309,13 @@ static void odd_shapes_agree(void **state)
 	check_sets(&uneven);
 }
 
-static void relu_and_repetition(void **state)
+TEST(relu_and_repetition)
 {
 	struct depthwise shape = shape_make(2, 24, 10, 20, 5, 1, 1, 2);
 	struct layer layer;
 	const struct depthwise_loops *loops;
 	float *first;
 
-	(void)state;
 	layer_make(&layer, &shape, 0, 8);
 	loops = depthwise_pick(&layer.d, instruction_set_best());
 	run(&layer, loops, 4);
@@ -344,17 +332,4 @@ static void relu_and_repetition(void **state)
 		assert_true(layer.y[i] == (first[i] > 0 ? first[i] : 0));
 	free(first);
 	layer_release(&layer);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_window_agrees),
-		cmocka_unit_test(every_number_of_channels_agrees),
-		cmocka_unit_test(dilated_windows_agree),
-		cmocka_unit_test(odd_shapes_agree),
-		cmocka_unit_test(relu_and_repetition),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* Products of few rows of the native executor against sums in double, on every instruction set of
  * this processor and from every layout of the rows. Needs no library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "adapters/native/cpu/kernels/few_rows_gemm.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "unit_test.h"
 
 /* A layout of rows: the channel block (0: no blocks, channels first; -1: channels last) and the
  * points. */
@@ -112,15 +106,14 @@ static void check(struct few_rows *s, enum instruction_set set, bool has_bias)
 	free(x);
 }
 
-static void test_layouts(void **unused)
+TEST(test_layouts)
 {
 	static const struct form forms[] = {
 		{150, 1, 0}, {33, 6, 0}, {33, 6, -1}, {40, 4, 16},
 		{32, 9, 8},  {1, 70, 0}, {1, 1, 0},
 	};
 
-	(void)unused;
-	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
+	for (size_t f = 0; f < COUNT(forms); f++) {
 		for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 			for (int64_t rows = 1; rows <= FEW_ROWS_ROWS_MAX; rows++) {
 				struct few_rows s = {.rows = rows,
@@ -135,9 +128,8 @@ static void test_layouts(void **unused)
 	}
 }
 
-static void test_outputs(void **unused)
+TEST(test_outputs)
 {
-	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		for (int64_t outputs = 1; outputs <= 97; outputs += 8) {
 			struct few_rows s = {.rows = 3,
@@ -151,13 +143,12 @@ static void test_outputs(void **unused)
 }
 
 /* All products are equal, so all roundings of a single long sum have the same sign. */
-static void test_equal_products(void **unused)
+TEST(test_equal_products)
 {
 	enum { INNER = 25088 };
 	static const float value = 0.02F;
 	double exact = (double)value * (double)value * INNER;
 
-	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		const struct few_rows_loops *loops = few_rows_pick((enum instruction_set)set);
 		struct few_rows s = {.rows = 1,
@@ -174,15 +165,4 @@ static void test_equal_products(void **unused)
 		assert_true(fabs((double)y - exact) <= 1e-5 * exact);
 		free(w);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_outputs),
-		cmocka_unit_test(test_equal_products),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

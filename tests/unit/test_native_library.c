@@ -1,19 +1,11 @@
 /* Tests which libdnnl the native executor takes, which libraries it finds for a libdnnl from wheels
  * unpacked side by side, and how it runs with a library whose primitives are queued tasks. Uses
  * fake_dnnl.c, so oneDNN is not needed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/native/cpu/cpu.h"
 #include "base/files.h"
 #include "base/loader.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static char *folder, *library; /* FOLDER/onednn-3.data/data/lib/libdnnl.so.3 */
 
@@ -65,17 +57,16 @@ static enum prony_status load(struct onednn *dnn, const char *how, struct error 
 }
 
 /* Must run first: a library that is already loaded is found at any path. */
-static void finds_what_lies_beside(void **state)
+TEST(finds_what_lies_beside)
 {
 	struct onednn dnn;
 	struct error err;
 	char version[32];
 
-	(void)state;
 	unsetenv("OCL_ICD_FILENAMES");
 	assert_int_equal(load(&dnn, "sycl", &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, library));
-	assert_non_null(strstr(err.text, "libsycl.so.9: cannot open"));
+	assert_has(err.text, library);
+	assert_has(err.text, "libsycl.so.9: cannot open");
 	assert_null(getenv("OCL_ICD_FILENAMES"));
 
 	free(put("intel_sycl_rt-9", "libsycl.so.9", getenv("FAKE_SYCL_LIBRARY")));
@@ -88,20 +79,19 @@ static void finds_what_lies_beside(void **state)
 	free(opencl);
 }
 
-static void refuses_others(void **state)
+TEST(refuses_others)
 {
 	struct onednn dnn;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(load(&dnn, "old", &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "is oneDNN 2.13.2; version 3 is needed"));
+	assert_has(err.text, "is oneDNN 2.13.2; version 3 is needed");
 	assert_int_equal(load(&dnn, "pool", &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "runs on a foreign thread pool"));
+	assert_has(err.text, "runs on a foreign thread pool");
 	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
 	setenv("FAKE_DNNL_NO_CPU", "1", 1);
 	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "found no CPU among the devices of OpenCL"));
+	assert_has(err.text, "found no CPU among the devices of OpenCL");
 	unsetenv("FAKE_DNNL_NO_CPU");
 	onednn_stop(&dnn);
 }
@@ -117,13 +107,12 @@ static int processors(void)
 /*
  * TBB takes as many threads as there are processors, so the affinity is narrowed and then restored.
  */
-static void tbb_gets_as_many_threads_as_asked(void **state)
+TEST(tbb_gets_as_many_threads_as_asked)
 {
 	int before = processors();
 	struct onednn dnn;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(load(&dnn, "tbb", &err), PRONY_OK);
 	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_OK);
 	assert_int_equal(processors(), 1);
@@ -155,7 +144,7 @@ static struct work *add(struct program *program, const char *name)
 	return command->work;
 }
 
-static void loops_wait_for_primitives(void **state)
+TEST(loops_wait_for_primitives)
 {
 	struct device device = {.kept_count = 0};
 	struct error err;
@@ -166,7 +155,6 @@ static void loops_wait_for_primitives(void **state)
 		dnnl_primitive_t primitive;
 	} fake = {.any = &seen};
 
-	(void)state;
 	assert_int_equal(load(&device.dnn, "sycl", &err), PRONY_OK);
 	assert_int_equal(loader_resolve(device.dnn.handle, library, &symbol, 1, NULL), PRONY_OK);
 	assert_int_equal(onednn_start(&device.dnn, 1, &err), PRONY_OK);
@@ -187,11 +175,5 @@ static void loops_wait_for_primitives(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_lies_beside),
-		cmocka_unit_test(refuses_others),
-		cmocka_unit_test(tbb_gets_as_many_threads_as_asked),
-		cmocka_unit_test(loops_wait_for_primitives),
-	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return unit_tests_run(make_folder, remove_folder);
 }

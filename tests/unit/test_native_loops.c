@@ -1,27 +1,20 @@
 /* The native executor's own loops and its memory plan. Needs no library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "adapters/bf16.h"
 #include "adapters/native/cpu/kernels/broadcast_reduce.h"
 #include "adapters/native/cpu/kernels/loops.h"
 #include "adapters/native/program.h"
 #include "base/random.h"
+#include "unit_test.h"
 
-#define COUNT 1003 /* not a multiple of any vector length */
+#define ELEMENTS 1003 /* not a multiple of any vector length */
 
-static float w[COUNT], v[COUNT], g[COUNT], before[COUNT];
+static float w[ELEMENTS], v[ELEMENTS], g[ELEMENTS], before[ELEMENTS];
 
 static void fill(float *x, struct random *random)
 {
-	for (size_t i = 0; i < COUNT; i++)
+	for (size_t i = 0; i < ELEMENTS; i++)
 		x[i] = (float)random_normal(random);
 }
 
@@ -31,26 +24,25 @@ static void assert_near(double have, double want)
 		fail_msg("%.9g, not %.9g", have, want);
 }
 
-static void updates_follow_their_formulas(void **state)
+TEST(updates_follow_their_formulas)
 {
 	const struct kernels *kernels = kernels_pick();
 	const struct update_rule rule = {0.1f, 0.9f, 0.01f, 0.8f, 1e-3f};
-	float old_v[COUNT];
+	float old_v[ELEMENTS];
 	struct random random;
 
-	(void)state;
 	random_init(&random, 1);
 	fill(before, &random), fill(g, &random), fill(v, &random);
-	for (size_t i = 0; i < COUNT; i++)
+	for (size_t i = 0; i < ELEMENTS; i++)
 		v[i] = fabsf(v[i]);
 	memcpy(old_v, v, sizeof(v));
 	memcpy(w, before, sizeof(w));
-	kernels->sgd(w, NULL, g, &rule, COUNT);
-	for (size_t i = 0; i < COUNT; i++)
+	kernels->sgd(w, NULL, g, &rule, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++)
 		assert_near((double)w[i], before[i] - 0.1 * (g[i] + 0.01 * before[i]));
 	memcpy(w, before, sizeof(w));
-	kernels->momentum(w, v, g, &rule, COUNT);
-	for (size_t i = 0; i < COUNT; i++) {
+	kernels->momentum(w, v, g, &rule, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++) {
 		double moment = 0.9 * old_v[i] + g[i] + 0.01 * before[i];
 
 		assert_near((double)v[i], moment);
@@ -58,8 +50,8 @@ static void updates_follow_their_formulas(void **state)
 	}
 	memcpy(w, before, sizeof(w));
 	memcpy(v, old_v, sizeof(v));
-	kernels->rmsprop(w, v, g, &rule, COUNT);
-	for (size_t i = 0; i < COUNT; i++) {
+	kernels->rmsprop(w, v, g, &rule, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++) {
 		double gradient = g[i] + 0.01 * before[i];
 		double square = 0.8 * old_v[i] + 0.2 * gradient * gradient;
 
@@ -69,25 +61,24 @@ static void updates_follow_their_formulas(void **state)
 }
 
 /* In place, like the executor's calls. */
-static void elementwise_loops_work_in_place(void **state)
+TEST(elementwise_loops_work_in_place)
 {
 	const struct kernels *kernels = kernels_pick();
 	struct random random;
 
-	(void)state;
 	random_init(&random, 2);
 	fill(before, &random), fill(g, &random);
 	memcpy(w, before, sizeof(w));
-	kernels->relu[0](w, w, COUNT);
-	for (size_t i = 0; i < COUNT; i++)
+	kernels->relu[0](w, w, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++)
 		assert_true(w[i] == (before[i] > 0 ? before[i] : 0));
 	memcpy(v, g, sizeof(v));
-	kernels->relu_grad[0](v, v, w, COUNT);
-	for (size_t i = 0; i < COUNT; i++)
+	kernels->relu_grad[0](v, v, w, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++)
 		assert_true(v[i] == (before[i] > 0 ? g[i] : 0));
 }
 
-static void bf16_rounds_to_nearest_even(void **state)
+TEST(bf16_rounds_to_nearest_even)
 {
 	static const struct {
 		float from;
@@ -105,7 +96,6 @@ static void bf16_rounds_to_nearest_even(void **state)
 		{0x1.8p-133f, 0x0002},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(bf16_from_float(cases[i].from), cases[i].to);
 	assert_true(isnan(bf16_to_float(bf16_from_float(NAN))));
@@ -115,42 +105,41 @@ static void bf16_rounds_to_nearest_even(void **state)
 }
 
 /* Each bf16 loop is the fp32 loop on the same numbers, rounded. */
-static void bf16_loops_round_what_fp32_computes(void **state)
+TEST(bf16_loops_round_what_fp32_computes)
 {
-	static uint16_t a[COUNT], b[COUNT], out[COUNT];
-	static uint8_t mask[2][COUNT];
+	static uint16_t a[ELEMENTS], b[ELEMENTS], out[ELEMENTS];
+	static uint8_t mask[2][ELEMENTS];
 	const struct kernels *kernels = kernels_pick();
 	const struct dropout_draw draw = dropout_draw_make(1, 2, 3, 0.3);
 	struct random random;
 
-	(void)state;
 	random_init(&random, 3);
 	fill(w, &random), fill(g, &random);
-	for (size_t i = 0; i < COUNT; i++) {
+	for (size_t i = 0; i < ELEMENTS; i++) {
 		w[i] = bf16_to_float(a[i] = bf16_from_float(w[i]));
 		g[i] = bf16_to_float(b[i] = bf16_from_float(g[i]));
 	}
-	kernels->relu[1](out, a, COUNT);
-	kernels->relu[0](v, w, COUNT);
-	for (size_t i = 0; i < COUNT; i++)
+	kernels->relu[1](out, a, ELEMENTS);
+	kernels->relu[0](v, w, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
-	kernels->relu_grad[1](out, b, a, COUNT);
-	kernels->relu_grad[0](v, g, w, COUNT);
-	for (size_t i = 0; i < COUNT; i++)
+	kernels->relu_grad[1](out, b, a, ELEMENTS);
+	kernels->relu_grad[0](v, g, w, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
-	kernels->dropout[1](out, mask[0], a, &draw, 5, COUNT);
-	kernels->dropout[0](v, mask[1], w, &draw, 5, COUNT);
-	assert_memory_equal(mask[0], mask[1], COUNT);
-	for (size_t i = 0; i < COUNT; i++)
+	kernels->dropout[1](out, mask[0], a, &draw, 5, ELEMENTS);
+	kernels->dropout[0](v, mask[1], w, &draw, 5, ELEMENTS);
+	assert_memory_equal(mask[0], mask[1], ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
-	kernels->dropout_grad[1](out, b, mask[0], draw.scale, COUNT);
-	kernels->dropout_grad[0](v, g, mask[0], draw.scale, COUNT);
-	for (size_t i = 0; i < COUNT; i++)
+	kernels->dropout_grad[1](out, b, mask[0], draw.scale, ELEMENTS);
+	kernels->dropout_grad[0](v, g, mask[0], draw.scale, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++)
 		assert_int_equal(out[i], bf16_from_float(v[i]));
 }
 
 /* Rows of `a` with one repeated `b`, and sums of columns, in both types. */
-static void strided_loops_do_both_types(void **state)
+TEST(strided_loops_do_both_types)
 {
 	enum { ROWS = 17, COLUMNS = 59 };
 	static uint16_t a[ROWS * COLUMNS], b[COLUMNS], out[ROWS * COLUMNS];
@@ -168,7 +157,6 @@ static void strided_loops_do_both_types(void **state)
 	float sums[2][COLUMNS];
 	struct random random;
 
-	(void)state;
 	random_init(&random, 4);
 	fill(w, &random), fill(g, &random);
 	for (size_t i = 0; i < ROWS * COLUMNS; i++)
@@ -200,7 +188,7 @@ static double exact_loss(const float *logits, size_t classes, size_t label)
 	return log(sum);
 }
 
-static void the_loss_is_accurate(void **state)
+TEST(the_loss_is_accurate)
 {
 	enum { ROWS = 17, CLASSES = 59 };
 	const struct kernels *kernels = kernels_pick();
@@ -209,7 +197,6 @@ static void the_loss_is_accurate(void **state)
 	double want = 0, have;
 	struct random random;
 
-	(void)state;
 	random_init(&random, 3);
 	for (size_t i = 0; i < ROWS * CLASSES; i++)
 		logits[i] = (float)(30 * random_normal(&random)); /* some exponents underflow */
@@ -240,7 +227,7 @@ static size_t kept(const uint8_t *mask, size_t n)
 	return sum;
 }
 
-static void masks_depend_on_seed_step_and_node_only(void **state)
+TEST(masks_depend_on_seed_step_and_node_only)
 {
 	enum { N = 100000 };
 	const struct kernels *kernels = kernels_pick();
@@ -252,7 +239,6 @@ static void masks_depend_on_seed_step_and_node_only(void **state)
 					      dropout_draw_make(1, 2, 9, 0.2)};
 	size_t count;
 
-	(void)state;
 	for (size_t i = 0; i < N; i++)
 		x[i] = 1;
 	kernels->dropout[0](y, masks[0], x, &first, 0, N);
@@ -275,7 +261,7 @@ static void masks_depend_on_seed_step_and_node_only(void **state)
 	}
 }
 
-static void plans_reuse_and_never_overlap(void **state)
+TEST(plans_reuse_and_never_overlap)
 {
 	enum { N = 300 };
 	static struct buffer buffers[N];
@@ -285,7 +271,6 @@ static void plans_reuse_and_never_overlap(void **state)
 	struct arena arena;
 	size_t total, sum = 0;
 
-	(void)state;
 	arena_init(&arena, 0);
 	assert_int_equal(memory_plan(chain, 4, &arena), 2048);
 	random_init(&random, 5);
@@ -307,20 +292,4 @@ static void plans_reuse_and_never_overlap(void **state)
 				    buffers[k].offset + buffers[k].bytes <= buffers[i].offset);
 	}
 	arena_release(&arena);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(updates_follow_their_formulas),
-		cmocka_unit_test(elementwise_loops_work_in_place),
-		cmocka_unit_test(bf16_rounds_to_nearest_even),
-		cmocka_unit_test(bf16_loops_round_what_fp32_computes),
-		cmocka_unit_test(strided_loops_do_both_types),
-		cmocka_unit_test(the_loss_is_accurate),
-		cmocka_unit_test(masks_depend_on_seed_step_and_node_only),
-		cmocka_unit_test(plans_reuse_and_never_overlap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

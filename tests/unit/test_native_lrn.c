@@ -1,18 +1,12 @@
 /* The native executor's own local response normalisation against a direct computation, on every
  * instruction set of this processor. Needs no library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "adapters/bf16.h"
 #include "adapters/native/cpu/kernels/lrn.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "unit_test.h"
 
 #define SAMPLES 2
 #define POSITIONS 5
@@ -165,7 +159,7 @@ static void lay_out(struct lrn *lrn, int64_t channels, int64_t block)
 	lrn->sample_stride = blocks * POSITIONS * lrn->block;
 }
 
-static void every_window_and_layout(void **state)
+TEST(every_window_and_layout)
 {
 	static const struct {
 		int64_t before, after;
@@ -179,7 +173,6 @@ static void every_window_and_layout(void **state)
 	static const int64_t blocks[] = {0, 8, 16};
 	struct random random;
 
-	(void)state;
 	random_init(&random, 7);
 	for (size_t i = 0; i < 7 * 6 * 3 * 2; i++) {
 		struct lrn lrn = {.before = layers[i % 7].before,
@@ -202,13 +195,4 @@ static void every_window_and_layout(void **state)
 		}
 		arrays_release(&a);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_window_and_layout),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

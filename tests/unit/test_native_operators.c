@@ -1,21 +1,13 @@
 /* Tests the native executor operator by operator against the float64 reference. Small networks
  * place each operator between layers with blocked and with odd numbers of channels; forward,
  * backward and updates are compared. Skipped if oneDNN is not installed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/native/cpu/kernels/winograd.h"
 #include "adapters/native/native.h"
 #include "exercise_networks.h"
 #include "framework_exercise.h"
 #include "framework_gate.h"
 #include "tests/unit/test_layers.h"
+#include "unit_test.h"
 
 static const char *library;
 
@@ -27,6 +19,11 @@ static int flat_batch_norm(struct builder *b, int x)
 	x = build_batch_norm(b, "bn", build_tanh(b, "tanh", x), 1e-3, 0.9);
 	x = build_relu(b, "relu", x);
 	return build_linear(b, "fc2", x, 5);
+}
+
+static int separable(struct builder *b, int x)
+{
+	return exercise_separable(b, x, build_tanh);
 }
 
 static int max_pools(struct builder *b, int x)
@@ -59,38 +56,6 @@ static int lrn_of_a_copy(struct builder *b, int x)
 
 	x = build_conv_window(b, "conv", x, 18, &same, 3, true);
 	return exercise_finish(b, build_lrn(b, "lrn", x, 5, 0.5, 0.75, 1));
-}
-
-static int pads(struct builder *b, int x)
-{
-	x = build_pad(b, "zero", exercise_conv(b, "conv1", x, 32, true),
-		      (const int64_t[]){0, 0, 1, 0, 0, 0, 2, 3}, 0);
-	x = build_pad(b, "one", exercise_conv(b, "conv2", x, 32, true),
-		      (const int64_t[]){0, 0, 1, 1, 0, 0, 0, 0}, 1);
-	x = build_pad(b, "channels", exercise_conv(b, "conv3", x, 13, true),
-		      (const int64_t[]){0, 2, 0, 0, 0, 1, 0, 1}, 0.5);
-	x = build_pad(b, "odd", exercise_conv(b, "conv4", x, 9, true),
-		      (const int64_t[]){0, 0, 0, 2, 0, 0, 1, 0}, 0);
-	return exercise_finish(b, x);
-}
-
-static int separable(struct builder *b, int x)
-{
-	struct window window = window_square(5, 2, 2), point = window_square(1, 1, 0);
-
-	x = build_batch_norm(b, "bn0", exercise_conv(b, "conv", x, 44, false), 1e-3, 0.9);
-	for (int i = 0; i < 2; i++) {
-		char name[2][8];
-
-		snprintf(name[0], sizeof(name[0]), "d%d", i);
-		snprintf(name[1], sizeof(name[1]), "p%d", i);
-		x = build_tanh(b, i ? "tanh1" : "tanh0", x);
-		x = build_conv_window(b, name[0], x, 44, &window, 44, false);
-		x = build_conv_window(b, name[1], x, 44, &point, 1, false);
-		x = build_batch_norm(b, i ? "bn2" : "bn1", x, 1e-3, 0.9);
-		window = window_square(3, 1, 1);
-	}
-	return exercise_finish(b, x);
 }
 
 /* Products with enough weights for the executor's own few-rows loop: after blocked channels, after
@@ -231,7 +196,6 @@ static const struct network own[] = {
 	{.name = "max_pools", IMAGE, .layers = max_pools},
 	{.name = "lrn", IMAGE, .layers = lrn},
 	{.name = "lrn_of_a_copy", IMAGE, .layers = lrn_of_a_copy},
-	{.name = "pads", IMAGE, .layers = pads},
 	{.name = "separable", IMAGE, .layers = separable},
 	{.name = "wide_products", IMAGE_OF(299), .layers = wide_products},
 	{.name = "odd_product", IMAGE_OF(1365), .layers = odd_product},
@@ -247,11 +211,11 @@ static const struct network own[] = {
 static const struct network depthwise_layers = {.name = "depthwise", IMAGE, .layers = depthwise};
 
 /* Networks of the shared list. */
-static const char *const shared[] = {"batch_norm", "pools",	"functions",  "joins",
-				     "layer_norm", "orders",	"broadcasts", "lstm",
-				     "rnn",	   "sequences", "squares"};
+static const char *const shared[] = {
+	"batch_norm", "pools", "functions", "joins",   "layer_norm", "orders",	    "broadcasts",
+	"lstm",	      "rnn",   "sequences", "squares", "pads",	     "channel_pads"};
 
-enum { OWN = sizeof(own) / sizeof(own[0]), SHARED = sizeof(shared) / sizeof(shared[0]) };
+enum { OWN = COUNT(own), SHARED = COUNT(shared) };
 
 static const struct network *network_at(int i)
 {
@@ -290,15 +254,13 @@ static void run_all(exercise_body *body, enum precision precision)
 	assert_int_equal(failed, 0);
 }
 
-static void forward_agrees(void **state)
+TEST(forward_agrees)
 {
-	(void)state;
 	run_all(exercise_forward, PRECISION_FP32);
 }
 
-static void gradients_agree(void **state)
+TEST(gradients_agree)
 {
-	(void)state;
 	run_all(exercise_gradients, PRECISION_FP32);
 }
 
@@ -311,9 +273,8 @@ static enum prony_status updates(struct exercise *e, struct error *err)
 	return exercise_updates(e, false, err);
 }
 
-static void updates_and_statistics_agree(void **state)
+TEST(updates_and_statistics_agree)
 {
-	(void)state;
 	run_all(updates, PRECISION_FP32);
 }
 
@@ -339,9 +300,8 @@ static enum prony_status train_bf16(struct exercise *e, struct error *err)
 	return exercise_gate(e, NULL, err);
 }
 
-static void passes_the_gate_in_bf16(void **state)
+TEST(passes_the_gate_in_bf16)
 {
-	(void)state;
 	if (!exercise_has_precision(&adapter_native, library, PRECISION_BF16))
 		skip();
 	run_all(forward_bf16, PRECISION_BF16);
@@ -349,14 +309,13 @@ static void passes_the_gate_in_bf16(void **state)
 	run_all(train_bf16, PRECISION_BF16);
 }
 
-static void depthwise_layers_agree(void **state)
+TEST(depthwise_layers_agree)
 {
 	static const int64_t sides[] = {3, 5, 7}, channels[] = {8, 16, 24, 33};
 	static const int64_t batches[] = {1, 2, 5};
 	const char *only = getenv("PRONY_TEST_ONLY");
 	int failed = 0;
 
-	(void)state;
 	for (int i = 0; !only && i < 36; i++) {
 		int64_t batch = batches[i % 3];
 
@@ -377,38 +336,35 @@ static void depthwise_layers_agree(void **state)
  * padding. */
 static enum prony_status filtered(struct exercise *e, struct error *err)
 {
-	enum prony_status status = exercise_forward(e, err);
+	TRY(exercise_forward(e, err));
 	bool has = winograd_pick(instruction_set_best()) != NULL;
 	const char *notes = e->built.notes;
 
-	if (status == PRONY_OK &&
-	    ((strstr(notes, "conv2+BatchNormalization+Relu=winograd") != NULL) != has ||
-	     (strstr(notes, "conv4+BatchNormalization+Add+Relu=winograd") != NULL) != has ||
-	     strstr(notes, "point=winograd")))
+	if ((strstr(notes, "conv2+BatchNormalization+Relu=winograd") != NULL) != has ||
+	    (strstr(notes, "conv4+BatchNormalization+Add+Relu=winograd") != NULL) != has ||
+	    strstr(notes, "point=winograd"))
 		return error_set(err, PRONY_MISMATCH, "%s", notes);
-	return status;
+	return PRONY_OK;
 }
 
 /* In training, forward and the gradient of the input use it. The first such layer needs no gradient
  * of its input. */
 static enum prony_status gradients_filtered(struct exercise *e, struct error *err)
 {
-	enum prony_status status = exercise_gradients(e, err);
+	TRY(exercise_gradients(e, err));
 	bool has = winograd_pick(instruction_set_best()) != NULL;
 	const char *notes = e->built.notes;
 
-	if (status == PRONY_OK &&
-	    ((strstr(notes, "conv2=winograd,winograd,jit:") != NULL) != has ||
-	     (strstr(notes, "conv3+Relu=winograd,winograd,jit:") != NULL) != has))
+	if ((strstr(notes, "conv2=winograd,winograd,jit:") != NULL) != has ||
+	    (strstr(notes, "conv3+Relu=winograd,winograd,jit:") != NULL) != has)
 		return error_set(err, PRONY_MISMATCH, "%s", notes);
-	return status;
+	return PRONY_OK;
 }
 
-static void square_windows_are_filtered(void **state)
+TEST(square_windows_are_filtered)
 {
 	const struct network *network = NULL;
 
-	(void)state;
 	for (int i = 0; i < OWN; i++) {
 		if (own[i].layers == square_windows)
 			network = &own[i];
@@ -419,15 +375,6 @@ static void square_windows_are_filtered(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forward_agrees),
-		cmocka_unit_test(gradients_agree),
-		cmocka_unit_test(updates_and_statistics_agree),
-		cmocka_unit_test(depthwise_layers_agree),
-		cmocka_unit_test(square_windows_are_filtered),
-		cmocka_unit_test(passes_the_gate_in_bf16),
-	};
-
 	library = exercise_library("PRONY_NATIVE_LIBRARY", "native/*/data/lib/libdnnl.so.3*");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

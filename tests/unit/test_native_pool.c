@@ -1,19 +1,12 @@
 /* The native executor's own gradient of max-pooling against a direct computation, on every
  * instruction set of this processor. Needs no library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "adapters/bf16.h"
 #include "adapters/native/cpu/kernels/max_pool.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "unit_test.h"
 
 #define PLANES 3
 #define SIDE_MAX 16
@@ -137,7 +130,7 @@ static void check(struct layer *layer, enum instruction_set set)
 	assert_int_equal(layer->low_dx[n], bf16_from_float(guard));
 }
 
-static void gradient_goes_where_the_window_chose(void **state)
+TEST(gradient_goes_where_the_window_chose)
 {
 	static const struct window windows[] = {
 		{{2, 2}, {2, 2}, {0, 0}, {0, 0}}, {{3, 3}, {2, 2}, {0, 0}, {0, 0}},
@@ -151,9 +144,8 @@ static void gradient_goes_where_the_window_chose(void **state)
 	static const int64_t channels[] = {1, 3, 4, 8, 11, 16, 20, 50};
 	struct random random;
 
-	(void)state;
 	random_init(&random, 3);
-	for (size_t k = 0; k < sizeof(windows) / sizeof(windows[0]); k++) {
+	for (size_t k = 0; k < COUNT(windows); k++) {
 		for (size_t i = 0; i < 3 * 8; i++) {
 			struct layer layer;
 
@@ -165,13 +157,4 @@ static void gradient_goes_where_the_window_chose(void **state)
 			layer_release(&layer);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gradient_goes_where_the_window_chose),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

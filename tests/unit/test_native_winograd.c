@@ -1,17 +1,11 @@
 /* Convolutions of 3x3 windows by minimal filtering against sums in double, on every instruction set
  * of this processor that has an implementation. Needs no library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "adapters/native/cpu/kernels/winograd.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "unit_test.h"
 
 /* Relative to the sum of the magnitudes of all products of a tile's 16 inputs and 9 weights. Each
  * of the four outputs is a sum and difference of all of them, even one whose own window lies in the
@@ -177,13 +171,12 @@ static struct winograd layer(int64_t batch, int64_t channels, int64_t outputs, i
 
 /* Even and odd images, from one output on. Padding that is even, uneven, none, so wide that whole
  * tiles lie in it, and negative (wide padding becomes negative in the gradient of the input). */
-static void test_images(void **unused)
+TEST(test_images)
 {
 	static const int64_t sides[][2] = {{1, 1}, {3, 3}, {4, 7}, {8, 6}, {13, 5}};
 	static const int64_t pads[][4] = {
 		{1, 1, 1, 1}, {2, 0, 1, 3}, {0, 0, 0, 0}, {5, 6, 4, 5}, {-1, -3, 0, 2}};
 
-	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		for (size_t i = 0; i < 25; i++) {
 			const int64_t *side = sides[i / 5];
@@ -199,12 +192,11 @@ static void test_images(void **unused)
 
 /* One and several panels of outputs, half a panel at the end, more and fewer channels; also channel
  * counts that only the narrower vectors divide. */
-static void test_channels(void **unused)
+TEST(test_channels)
 {
 	static const int64_t channels[][2] = {{16, 16}, {16, 80},  {48, 32},
 					      {80, 96}, {160, 16}, {24, 40}};
 
-	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		const struct winograd_loops *loops = winograd_pick((enum instruction_set)set);
 
@@ -222,9 +214,8 @@ static void test_channels(void **unused)
 
 /* All numbers of tiles at which the last products are filled up; consecutive blocks; more shares
  * than tiles. */
-static void test_tiles(void **unused)
+TEST(test_tiles)
 {
-	(void)unused;
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 		for (int64_t width = 1; width <= 60; width += width < 30 ? 1 : 6) {
 			struct winograd c =
@@ -241,15 +232,4 @@ static void test_tiles(void **unused)
 			check(&few, (enum instruction_set)set, true, shares);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_images),
-		cmocka_unit_test(test_channels),
-		cmocka_unit_test(test_tiles),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,8 @@
 /* Exported ONNX files are decoded and compared with the graph that was exported. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "onnx/onnx.h"
 #include "onnx/onnx.pb-c.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct exported {
 	struct graph graph;
@@ -93,7 +83,7 @@ static void check_info(const Onnx__ValueInfoProto *info, const char *name, int r
 		assert_int_equal(tensor->shape->dim[i]->dim_value, dims[i]);
 }
 
-static void lenet_is_written_whole(void **state)
+TEST(lenet_is_written_whole)
 {
 	static const char *const order[] = {"Conv",    "MaxPool", "Conv", "MaxPool",
 					    "Flatten", "Gemm",	  "Relu", "Gemm"};
@@ -101,7 +91,6 @@ static void lenet_is_written_whole(void **state)
 	const Onnx__GraphProto *graph;
 	const Onnx__NodeProto *conv, *pool, *gemm;
 
-	(void)state;
 	export_zoo(&e, "lenet", 4);
 	graph = e.model->graph;
 	assert_int_equal(e.model->ir_version, 8);
@@ -137,11 +126,10 @@ static void lenet_is_written_whole(void **state)
 	release(&e);
 }
 
-static void weights_are_written_bit_for_bit(void **state)
+TEST(weights_are_written_bit_for_bit)
 {
 	struct exported e;
 
-	(void)state;
 	export_zoo(&e, "lenet", 1);
 	assert_int_equal(e.model->graph->n_initializer, e.weights.count);
 	for (size_t i = 0; i < e.weights.count; i++) {
@@ -159,12 +147,11 @@ static void weights_are_written_bit_for_bit(void **state)
 	release(&e);
 }
 
-static void dropout_is_left_out(void **state)
+TEST(dropout_is_left_out)
 {
 	static const char *const order[] = {"Gemm", "Relu", "Gemm", "Relu", "Gemm"};
 	struct exported e;
 
-	(void)state;
 	export_zoo(&e, "mlp", 2);
 	check_nodes(e.model->graph, order, COUNT(order));
 	assert_string_equal(e.model->graph->node[2]->input[0], "relu1");
@@ -173,7 +160,7 @@ static void dropout_is_left_out(void **state)
 }
 
 /* The output keeps its name; layers that the logits do not need are omitted. */
-static void dropout_as_the_last_layer(void **state)
+TEST(dropout_as_the_last_layer)
 {
 	static const char *const order[] = {"Gemm", "Identity"};
 	struct exported e;
@@ -181,7 +168,6 @@ static void dropout_as_the_last_layer(void **state)
 	struct error err = ERROR_INIT;
 	int x, y;
 
-	(void)state;
 	graph_init(&e.graph, "last");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 3);
@@ -196,7 +182,7 @@ static void dropout_as_the_last_layer(void **state)
 	release(&e);
 }
 
-static void a_mask_in_use_is_unsupported(void **state)
+TEST(a_mask_in_use_is_unsupported)
 {
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
@@ -207,7 +193,6 @@ static void a_mask_in_use_is_unsupported(void **state)
 	void *bytes = NULL;
 	int x, mask;
 
-	(void)state;
 	arena_init(&arena, 0);
 	graph_init(&graph, "mask");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
@@ -218,43 +203,28 @@ static void a_mask_in_use_is_unsupported(void **state)
 	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
 	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
 	assert_int_equal(onnx_export(&graph, &weights, &bytes, &length, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "'drop'"));
+	assert_has(err.text, "'drop'");
 	assert_null(bytes);
 	graph_release(&graph);
 	arena_release(&arena);
 }
 
-static void weights_must_fit(void **state)
+TEST(weights_must_fit)
 {
 	struct error err = ERROR_INIT;
 	void *bytes = NULL;
 	size_t length = 5;
 	struct exported e;
 
-	(void)state;
 	export_zoo(&e, "mlp", 2);
 	e.weights.tensors[2].shape.dims[0] = 511;
 	assert_int_equal(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "'fc2.weight'"));
+	assert_has(err.text, "'fc2.weight'");
 	error_clear(&err);
 	e.weights.count = 2;
 	assert_int_equal(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "there are no weights for 'fc2.weight'"));
+	assert_has(err.text, "there are no weights for 'fc2.weight'");
 	assert_null(bytes);
 	assert_int_equal(length, 5);
 	release(&e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lenet_is_written_whole),
-		cmocka_unit_test(weights_are_written_bit_for_bit),
-		cmocka_unit_test(dropout_is_left_out),
-		cmocka_unit_test(dropout_as_the_last_layer),
-		cmocka_unit_test(a_mask_in_use_is_unsupported),
-		cmocka_unit_test(weights_must_fit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,11 @@
 /* The conversion of ONNX models to graphs: batches, shared weights, folding, operators and
  * refusals. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "onnx/onnx.h"
 #include "tests/unit/onnx_fixture.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* x (2 x 4 x 6 x 6) -> conv -> channel shuffle with the batch in its constants -> mean -> gemm */
 static void shuffle_model(struct onnx_fixture *f, int64_t opset, int64_t batch, int64_t in_reshape)
@@ -45,11 +36,10 @@ static void shuffle_model(struct onnx_fixture *f, int64_t opset, int64_t batch, 
 	fixture_output(f, "y");
 }
 
-static void a_fixed_batch_is_replaced(void **state)
+TEST(a_fixed_batch_is_replaced)
 {
 	static const int64_t opsets[] = {13, 17, 18, 20};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(opsets); i++) {
 		struct onnx_fixture f;
 		int64_t few, many;
@@ -66,12 +56,11 @@ static void a_fixed_batch_is_replaced(void **state)
 	}
 }
 
-static void an_open_batch_takes_any(void **state)
+TEST(an_open_batch_takes_any)
 {
 	struct onnx_fixture f;
 	int64_t count;
 
-	(void)state;
 	shuffle_model(&f, 17, 0, 0); /* 0 in a Reshape copies the dimension */
 	fixture_logits(&f, 3, &count);
 	assert_int_equal(count, 15);
@@ -89,13 +78,12 @@ static void an_open_batch_takes_any(void **state)
 }
 
 /* Zeros of the input's shape are computed for the batch of the import. */
-static void constants_of_the_shape_of_the_input_suit_every_batch(void **state)
+TEST(constants_of_the_shape_of_the_input_suit_every_batch)
 {
 	struct onnx_fixture f;
 	int64_t few, many;
 	const double *two, *seven;
 
-	(void)state;
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(0, 6));
 	fixture_node(&f, "Shape", "x", "shape");
@@ -113,11 +101,10 @@ static void constants_of_the_shape_of_the_input_suit_every_batch(void **state)
 	fixture_release(&f);
 }
 
-static void a_batch_that_cannot_be_replaced_names_its_node(void **state)
+TEST(a_batch_that_cannot_be_replaced_names_its_node)
 {
 	struct onnx_fixture f;
 
-	(void)state;
 	/* The batch as a factor of the rows of the samples. */
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(4, 6));
@@ -147,7 +134,7 @@ static void shared_model(struct onnx_fixture *f)
 	fixture_output(f, "y");
 }
 
-static void each_use_of_an_initializer_is_a_parameter(void **state)
+TEST(each_use_of_an_initializer_is_a_parameter)
 {
 	struct onnx_fixture f;
 	struct onnx_notes notes;
@@ -155,7 +142,6 @@ static void each_use_of_an_initializer_is_a_parameter(void **state)
 	struct error err = ERROR_INIT;
 	int64_t count;
 
-	(void)state;
 	shared_model(&f);
 	if (fixture_build(&f, 2, &graph, &notes, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
@@ -174,12 +160,11 @@ static void each_use_of_an_initializer_is_a_parameter(void **state)
 }
 
 /* The nodes that exporters write for x.view(x.shape[0], -1), and many foldable operators. */
-static void shapes_are_folded(void **state)
+TEST(shapes_are_folded)
 {
 	struct onnx_fixture f;
 	int64_t count;
 
-	(void)state;
 	fixture_init(&f, 15);
 	fixture_input(&f, "x", DIMS(0, 2, 3, 4));
 	fixture_ints(&f, "zero", 1, (const int64_t[]){0});
@@ -212,13 +197,12 @@ static void shapes_are_folded(void **state)
 	fixture_release(&f);
 }
 
-static void batch_normalisation_trains(void **state)
+TEST(batch_normalisation_trains)
 {
 	struct onnx_fixture f;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
-	(void)state;
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(0, 3, 4, 4));
 	for (int i = 0; i < 4; i++)
@@ -460,9 +444,8 @@ static const struct small smalls[] = {
 	{"CastLike", "x,three", prepare_three, 15, 12, x_at},
 };
 
-static void operators_are_translated(void **state)
+TEST(operators_are_translated)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(smalls); i++) {
 		const struct small *small = &smalls[i];
 		struct onnx_fixture f;
@@ -488,9 +471,8 @@ static void operators_are_translated(void **state)
 }
 
 /* Split by sizes, evenly, and with num_outputs of opset 18; with unused outputs. */
-static void splits_become_slices(void **state)
+TEST(splits_become_slices)
 {
-	(void)state;
 	for (int form = 0; form < 3; form++) {
 		struct onnx_fixture f;
 		struct error err = ERROR_INIT;
@@ -518,11 +500,10 @@ static void splits_become_slices(void **state)
 	}
 }
 
-static void outputs_that_are_no_logits_are_refused(void **state)
+TEST(outputs_that_are_no_logits_are_refused)
 {
 	struct onnx_fixture f;
 
-	(void)state;
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(1, 4, 8, 8));
 	fixture_node(&f, "Relu", "x", "y");
@@ -537,9 +518,8 @@ static void outputs_that_are_no_logits_are_refused(void **state)
 }
 
 /* The import of an exported network gives the same network. */
-static void the_zoo_comes_back(void **state)
+TEST(the_zoo_comes_back)
 {
-	(void)state;
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		const struct network *network = zoo_networks[i];
 		struct error err = ERROR_INIT;
@@ -584,23 +564,4 @@ static void the_zoo_comes_back(void **state)
 		arena_release(&arena);
 		free(bytes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_fixed_batch_is_replaced),
-		cmocka_unit_test(an_open_batch_takes_any),
-		cmocka_unit_test(constants_of_the_shape_of_the_input_suit_every_batch),
-		cmocka_unit_test(a_batch_that_cannot_be_replaced_names_its_node),
-		cmocka_unit_test(each_use_of_an_initializer_is_a_parameter),
-		cmocka_unit_test(shapes_are_folded),
-		cmocka_unit_test(batch_normalisation_trains),
-		cmocka_unit_test(operators_are_translated),
-		cmocka_unit_test(splits_become_slices),
-		cmocka_unit_test(outputs_that_are_no_logits_are_refused),
-		cmocka_unit_test(the_zoo_comes_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,9 @@
 /* ONNX models with other endings, batches that can or cannot be replaced, and messages about
  * unsupported operators. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit/onnx_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 static void begin(struct onnx_fixture *f, int rank, const int64_t *dims)
 {
@@ -45,11 +36,10 @@ static void expect_same_samples(struct onnx_fixture *f)
 }
 
 /* The batch may move to any axis, and be one of several factors of it. */
-static void samples_are_followed_through_the_graph(void **state)
+TEST(samples_are_followed_through_the_graph)
 {
 	struct onnx_fixture f;
 
-	(void)state;
 	begin(&f, DIMS(2, 5, 6));
 	fixture_node(&f, "Transpose", "x", "t");
 	fixture_list(&f, "perm", DIMS(1, 0, 2));
@@ -122,7 +112,7 @@ static void mean_of_samples(struct onnx_fixture *f)
 	fixture_node(f, "Sub", "x,m", "z");
 }
 
-static void a_batch_whose_samples_are_mixed_is_not_replaced(void **state)
+TEST(a_batch_whose_samples_are_mixed_is_not_replaced)
 {
 	static const struct {
 		void (*middle)(struct onnx_fixture *f);
@@ -135,7 +125,6 @@ static void a_batch_whose_samples_are_mixed_is_not_replaced(void **state)
 	};
 	int64_t count;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct onnx_fixture f;
 
@@ -165,11 +154,10 @@ static void a_batch_whose_samples_are_mixed_is_not_replaced(void **state)
 	fixture_release(&f);
 }
 
-static void the_last_softmax_is_part_of_the_loss(void **state)
+TEST(the_last_softmax_is_part_of_the_loss)
 {
 	static const char *const ops[] = {"Softmax", "LogSoftmax", "Softmax"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(ops); i++) {
 		struct onnx_fixture f;
 		struct error err = ERROR_INIT;
@@ -193,14 +181,13 @@ static void the_last_softmax_is_part_of_the_loss(void **state)
 }
 
 /* N x 1 x 1 x classes, as in channels-last layouts. */
-static void classes_may_stand_last(void **state)
+TEST(classes_may_stand_last)
 {
 	struct onnx_fixture f;
 	struct error err = ERROR_INIT;
 	struct onnx_notes notes;
 	struct graph graph;
 
-	(void)state;
 	begin(&f, DIMS(0, 4, 3, 3));
 	fixture_node(&f, "GlobalAveragePool", "x", "g");
 	fixture_node(&f, "Transpose", "g", "t");
@@ -217,12 +204,11 @@ static void classes_may_stand_last(void **state)
 
 /* ONNX broadcasts Gemm's third input, and the operand of an Add after a product; neither has to be
  * a row. */
-static void biases_of_other_shapes(void **state)
+TEST(biases_of_other_shapes)
 {
 	struct onnx_fixture f;
 	int64_t with, without;
 
-	(void)state;
 	for (int form = 0; form < 3; form++) {
 		const double *sum, *product;
 
@@ -255,11 +241,10 @@ static void biases_of_other_shapes(void **state)
 	}
 }
 
-static void all_that_is_unsupported_is_named_at_once(void **state)
+TEST(all_that_is_unsupported_is_named_at_once)
 {
 	struct onnx_fixture f;
 
-	(void)state;
 	fixture_init(&f, 20);
 	fixture_input(&f, "x", DIMS(1, 4, 8));
 	fixture_node(&f, "Softplus", "x", "a");
@@ -279,13 +264,12 @@ static void all_that_is_unsupported_is_named_at_once(void **state)
 
 /* After a refused operator: foldable operators are not named if they cannot be folded for that
  * reason; others are. */
-static void what_follows_from_the_unsupported_is_named_once(void **state)
+TEST(what_follows_from_the_unsupported_is_named_once)
 {
 	struct onnx_fixture f;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
-	(void)state;
 	begin(&f, DIMS(0, 4));
 	fixture_node(&f, "Softplus", "x", "a");
 	fixture_node(&f, "Max", "a,x", "b");
@@ -295,17 +279,16 @@ static void what_follows_from_the_unsupported_is_named_once(void **state)
 	fixture_output(&f, "y");
 	REFUSED(&f, 1, PRONY_UNSUPPORTED, "Softplus ('n.Softplus.0'); Max ('n.Max.1')");
 	assert_int_equal(fixture_build(&f, 1, &graph, NULL, &err), PRONY_UNSUPPORTED);
-	assert_null(strstr(err.text, "Range"));
+	assert_lacks(err.text, "Range");
 	fixture_release(&f);
 }
 
 /* The nodes of an If are in its subgraphs, which are not read. */
-static void a_node_with_graphs_is_named(void **state)
+TEST(a_node_with_graphs_is_named)
 {
 	struct onnx_fixture f;
 	Onnx__NodeProto *node;
 
-	(void)state;
 	begin(&f, DIMS(0, 4));
 	fixture_node(&f, "Softplus", "x", "a");
 	fixture_number(&f, "which", 1);
@@ -316,20 +299,4 @@ static void a_node_with_graphs_is_named(void **state)
 	fixture_output(&f, "y");
 	REFUSED(&f, 2, PRONY_UNSUPPORTED, "Softplus ('n.Softplus.0')", "If ('n.If.1')");
 	fixture_release(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(samples_are_followed_through_the_graph),
-		cmocka_unit_test(a_batch_whose_samples_are_mixed_is_not_replaced),
-		cmocka_unit_test(the_last_softmax_is_part_of_the_loss),
-		cmocka_unit_test(classes_may_stand_last),
-		cmocka_unit_test(biases_of_other_shapes),
-		cmocka_unit_test(all_that_is_unsupported_is_named_at_once),
-		cmocka_unit_test(what_follows_from_the_unsupported_is_named_once),
-		cmocka_unit_test(a_node_with_graphs_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,12 @@
 /* Broken and hostile ONNX files: each gives one clear error that names the file, and the node if
  * there is one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "tests/fuzz/seed_corpus.h"
 #include "tests/unit/onnx_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 /* Parsing or building returns this status, with a message that contains all parts. */
 static void expect(struct onnx_fixture *f, enum prony_status expected, const char *const *parts,
@@ -50,14 +41,13 @@ static void small_model(struct onnx_fixture *f)
 	fixture_output(f, "y");
 }
 
-static void files_that_are_cut_off_are_refused(void **state)
+TEST(files_that_are_cut_off_are_refused)
 {
 	struct onnx_fixture f;
 	const uint8_t *bytes;
 	size_t length;
 	int refused = 0;
 
-	(void)state;
 	small_model(&f);
 	bytes = fixture_pack(&f, &length);
 	for (size_t i = 0; i < length; i++) {
@@ -78,11 +68,10 @@ static void files_that_are_cut_off_are_refused(void **state)
 	fixture_release(&f);
 }
 
-static void wiring_that_is_wrong_is_named(void **state)
+TEST(wiring_that_is_wrong_is_named)
 {
 	struct onnx_fixture f;
 
-	(void)state;
 	small_model(&f);
 	f.nodes[0]->input[0] = arena_strdup(&f.arena, "y");
 	EXPECT(&f, PRONY_BAD_INPUT, "node 'n.MatMul.0' (MatMul) uses 'y'", "'n.Relu.1'", "cycle");
@@ -106,14 +95,13 @@ static void wiring_that_is_wrong_is_named(void **state)
 /*
  * Duplicate node names, and names that are not text, are no error: the graph makes its own names.
  */
-static void odd_names_get_others(void **state)
+TEST(odd_names_get_others)
 {
 	struct onnx_fixture f;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 	char *letters;
 
-	(void)state;
 	small_model(&f);
 	letters = arena_alloc(&f.arena, 1000);
 	memset(letters, 'n', 999);
@@ -136,7 +124,7 @@ static void odd_names_get_others(void **state)
 	fixture_release(&f);
 }
 
-static void inputs_that_are_wrong_are_refused(void **state)
+TEST(inputs_that_are_wrong_are_refused)
 {
 	static const struct {
 		int rank;
@@ -156,7 +144,6 @@ static void inputs_that_are_wrong_are_refused(void **state)
 		{6, {1, 1, 1, 1, 1, 1}, PRONY_UNSUPPORTED, "has 6 dimensions"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct onnx_fixture f;
 
@@ -169,11 +156,10 @@ static void inputs_that_are_wrong_are_refused(void **state)
 	}
 }
 
-static void other_opsets_and_unlike_batches_are_unsupported(void **state)
+TEST(other_opsets_and_unlike_batches_are_unsupported)
 {
 	struct onnx_fixture f;
 
-	(void)state;
 	small_model(&f);
 	f.opset.version = 6;
 	EXPECT(&f, PRONY_UNSUPPORTED, "opset 6", "7 to 24");
@@ -190,11 +176,10 @@ static void other_opsets_and_unlike_batches_are_unsupported(void **state)
 	fixture_release(&f);
 }
 
-static void tensors_that_lie_are_refused(void **state)
+TEST(tensors_that_lie_are_refused)
 {
 	struct onnx_fixture f;
 
-	(void)state;
 	small_model(&f);
 	f.initializers[0]->dims[0] = 5;
 	EXPECT(&f, PRONY_BAD_INPUT, "tensor 'w' has 12 numbers, but its shape needs 15");
@@ -215,7 +200,7 @@ static void tensors_that_lie_are_refused(void **state)
 }
 
 /* Constants that would use all memory, and arithmetic that overflows. */
-static void bombs_do_not_go_off(void **state)
+TEST(bombs_do_not_go_off)
 {
 	static const struct {
 		const char *op, *inputs, *says;
@@ -233,7 +218,6 @@ static void bombs_do_not_go_off(void **state)
 		{"Unsqueeze", "one,many", "n.Unsqueeze.0"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct onnx_fixture f;
 
@@ -255,12 +239,11 @@ static void bombs_do_not_go_off(void **state)
 }
 
 /* Attributes that would overflow in shape arithmetic. */
-static void windows_that_are_wrong_name_their_node(void **state)
+TEST(windows_that_are_wrong_name_their_node)
 {
 	static const char *const names[] = {"strides", "dilations", "kernel_shape"};
 	static const int64_t bad[] = {0, -1, INT64_MAX, INT64_MIN};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names) * COUNT(bad) * 2; i++) {
 		struct onnx_fixture f;
 		int64_t value = bad[i / 2 % COUNT(bad)];
@@ -354,7 +337,7 @@ static enum prony_status outside_open(struct outside *o, const char *location, c
 	return onnx_model_open(o->model, model, err);
 }
 
-static void external_data_is_read_beside_the_model(void **state)
+TEST(external_data_is_read_beside_the_model)
 {
 	struct outside o;
 	struct error err = ERROR_INIT;
@@ -362,7 +345,6 @@ static void external_data_is_read_beside_the_model(void **state)
 	const struct tensor_set *weights;
 	char digest[65];
 
-	(void)state;
 	outside_init(&o);
 	if (outside_open(&o, "weights.bin", "8", "48", &model, &err) != PRONY_OK ||
 	    onnx_model_import(model, &err) != PRONY_OK)
@@ -381,7 +363,7 @@ static void external_data_is_read_beside_the_model(void **state)
 	outside_release(&o);
 }
 
-static void external_data_outside_the_folder_is_refused(void **state)
+TEST(external_data_outside_the_folder_is_refused)
 {
 	struct outside o;
 	const char *rows[][4] = {
@@ -402,7 +384,6 @@ static void external_data_outside_the_folder_is_refused(void **state)
 		{"weights.bin", "x", "48", "offset 'x'"},
 	};
 
-	(void)state;
 	outside_init(&o);
 	char *link = path_join(o.inner, "link"), *links = path_join(o.inner, "links");
 	char *pipe = path_join(o.inner, "pipe");
@@ -428,7 +409,7 @@ static void external_data_outside_the_folder_is_refused(void **state)
 }
 
 /* Many tensors may share the bytes of one sparse file: the total is checked before any is read. */
-static void external_data_has_a_total(void **state)
+TEST(external_data_has_a_total)
 {
 	struct outside o;
 	struct error err = ERROR_INIT;
@@ -436,7 +417,6 @@ static void external_data_has_a_total(void **state)
 	int64_t rows = memory_physical_bytes() / 12 / 10 * 3;
 	Onnx__TensorProto *v;
 
-	(void)state;
 	outside_init(&o);
 	v = fixture_floats(&o.f, "v", DIMS(4, 3));
 	*v = *o.f.initializers[0];
@@ -454,28 +434,7 @@ static void external_data_has_a_total(void **state)
 	outside_release(&o);
 }
 
-static void the_seed_corpus_runs(void **state)
+TEST(the_seed_corpus_runs)
 {
-	(void)state;
 	assert_true(corpus_run("onnx", NULL) >= 30);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_that_are_cut_off_are_refused),
-		cmocka_unit_test(wiring_that_is_wrong_is_named),
-		cmocka_unit_test(odd_names_get_others),
-		cmocka_unit_test(inputs_that_are_wrong_are_refused),
-		cmocka_unit_test(other_opsets_and_unlike_batches_are_unsupported),
-		cmocka_unit_test(tensors_that_lie_are_refused),
-		cmocka_unit_test(bombs_do_not_go_off),
-		cmocka_unit_test(windows_that_are_wrong_name_their_node),
-		cmocka_unit_test(external_data_is_read_beside_the_model),
-		cmocka_unit_test(external_data_outside_the_folder_is_refused),
-		cmocka_unit_test(external_data_has_a_total),
-		cmocka_unit_test(the_seed_corpus_runs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

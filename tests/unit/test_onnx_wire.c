@@ -1,17 +1,9 @@
 /* ONNX files that are expensive to decode, and numbers that no network has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "tests/unit/onnx_fixture.h"
+#include "unit_test.h"
 
 /* Field numbers of ModelProto and GraphProto, with wire type 2 (length-delimited). */
 enum { TAG_GRAPH = 7 << 3 | 2, TAG_NODE = 1 << 3 | 2, TAG_UNKNOWN = 14 << 3 | 2 };
@@ -54,12 +46,11 @@ static uint8_t *empty_fields(uint8_t tag, size_t count, bool inside, size_t *len
 }
 
 /* protobuf-c merges repeated graphs: 2 million of them in a file of 4 MB would take hours. */
-static void a_graph_stands_once(void **state)
+TEST(a_graph_stands_once)
 {
 	size_t length;
 	uint8_t *bytes = empty_fields(TAG_GRAPH, 2, false, &length);
 
-	(void)state;
 	expect(bytes, length, "the field 'graph' occurs more than once in a ModelProto");
 	free(bytes);
 	bytes = empty_fields(TAG_GRAPH, 2000000, false, &length);
@@ -68,15 +59,14 @@ static void a_graph_stands_once(void **state)
 }
 
 /* 10 MB of empty nodes or of unknown fields. */
-static void messages_are_counted_first(void **state)
+TEST(messages_are_counted_first)
 {
 	static const struct {
 		uint8_t tag;
 		bool inside;
 	} rows[] = {{TAG_NODE, true}, {TAG_UNKNOWN, true}, {TAG_UNKNOWN, false}};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		size_t length;
 		uint8_t *bytes = empty_fields(rows[i].tag, 5000000, rows[i].inside, &length);
 
@@ -85,7 +75,7 @@ static void messages_are_counted_first(void **state)
 	}
 }
 
-static void damage_is_damage(void **state)
+TEST(damage_is_damage)
 {
 	static const struct {
 		uint8_t bytes[12];
@@ -99,8 +89,7 @@ static void damage_is_damage(void **state)
 		{{TAG_GRAPH, 2, TAG_NODE, 4}, 4}, /* a node longer than its graph */
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT(rows); i++)
 		expect(rows[i].bytes, rows[i].length, "truncated or damaged");
 }
 
@@ -122,13 +111,12 @@ static void small_model(struct onnx_fixture *f)
 	fixture_output(f, "y");
 }
 
-static void bounds_may_be_infinite(void **state)
+TEST(bounds_may_be_infinite)
 {
 	struct onnx_fixture f;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
-	(void)state;
 	small_model(&f);
 	if (fixture_build(&f, 1, &graph, NULL, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
@@ -136,7 +124,7 @@ static void bounds_may_be_infinite(void **state)
 	fixture_release(&f);
 }
 
-static void weights_are_finite(void **state)
+TEST(weights_are_finite)
 {
 	static const struct {
 		int tensor, element;
@@ -150,8 +138,7 @@ static void weights_are_finite(void **state)
 		{4, 1, -0.5f, "variance", "negative (element 1 is -0.5)"},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct onnx_fixture f;
 
 		small_model(&f);
@@ -162,12 +149,11 @@ static void weights_are_finite(void **state)
 }
 
 /* A double that exceeds the range of a float, and one that is computed. */
-static void numbers_that_become_infinite(void **state)
+TEST(numbers_that_become_infinite)
 {
 	struct onnx_fixture f;
 	double wide[12] = {1, 2, 1e300};
 
-	(void)state;
 	small_model(&f);
 	f.initializers[0]->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE;
 	f.initializers[0]->n_float_data = 0;
@@ -188,12 +174,11 @@ static void numbers_that_become_infinite(void **state)
 }
 
 /* Raw data is borrowed from the file's bytes at any alignment, and read unchanged. */
-static void raw_data_stays_in_the_file(void **state)
+TEST(raw_data_stays_in_the_file)
 {
 	static const char *const names[] = {"w", "wx", "wxy", "wxyz"};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		struct error err = ERROR_INIT;
 		struct onnx_model *model = NULL;
 		struct onnx_fixture f;
@@ -229,19 +214,4 @@ static void raw_data_stays_in_the_file(void **state)
 		onnx_model_free(model);
 		fixture_release(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(raw_data_stays_in_the_file),
-		cmocka_unit_test(a_graph_stands_once),
-		cmocka_unit_test(messages_are_counted_first),
-		cmocka_unit_test(damage_is_damage),
-		cmocka_unit_test(bounds_may_be_infinite),
-		cmocka_unit_test(weights_are_finite),
-		cmocka_unit_test(numbers_that_become_infinite),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,4 @@
 /* OpenVINO's adapter against the float64 reference. Skipped if OpenVINO is not installed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/openvino/openvino.h"
 #include "exercise_networks.h"
 #include "framework_cases.h"
@@ -15,35 +6,11 @@
 
 static const char *library;
 
-/* Operators for which OpenVINO's result differs from the ONNX definition. */
-static void test_refused_operators(void **state)
-{
-	struct recipe recipe;
-	struct graph graph;
-	struct error err = ERROR_INIT;
-	int refused = 0;
-
-	(void)state;
-	recipe_defaults(&recipe);
-	recipe.stage = STAGE_FORWARD;
-	for (int i = 0; i < EXERCISE_OPERATORS; i++) {
-		assert_int_equal(zoo_build(&exercise_operators[i], 4, &graph, NULL), PRONY_OK);
-		refused += adapter_openvino.supports(&graph, &recipe, &err) != PRONY_OK;
-		graph_release(&graph);
-	}
-	assert_int_equal(refused, 1);
-	assert_non_null(strstr(err.text, "AveragePool pool: padding that counts"));
-}
-
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
-
 	e->recipe.stage = STAGE_FORWARD;
 	e->recipe.threads = 1; /* differs from the available cores */
-	status = exercise_open(e, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(exercise_open(e, err));
 	if (strncmp(e->probe.version, "20", 2) != 0 || strcmp(e->effective.device, "cpu") != 0 ||
 	    e->probe.stages != 1u << STAGE_FORWARD ||
 	    !(e->probe.precisions & 1u << PRECISION_FP32) ||
@@ -89,28 +56,26 @@ static enum prony_status check_fp16(struct exercise *e, struct error *err)
 static enum prony_status throughput(struct exercise *e, struct error *err)
 {
 	snprintf(e->session.target.options, sizeof(e->session.target.options), "throughput");
-	enum prony_status status = exercise_in_flight(e, err);
 
-	if (status == PRONY_OK && !strstr(e->effective.settings, "PERFORMANCE_HINT=THROUGHPUT"))
-		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
-	return status;
+	TRY(exercise_in_flight(e, err));
+	if (!strstr(e->effective.settings, "PERFORMANCE_HINT=THROUGHPUT"))
+		return error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
+	return PRONY_OK;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-	struct recipe recipe;
-	struct graph graph;
-	struct error err = ERROR_INIT;
+	static const struct refusal rows[] = {
+		{"mlp", STAGE_TRAIN, PRECISION_TF32, NULL, {"stage train: OpenVINO", "tf32"}},
+		/* OpenVINO's result differs from the ONNX definition. */
+		{"operator:overhang_counts",
+		 STAGE_FORWARD,
+		 PRECISION_FP32,
+		 NULL,
+		 {"AveragePool pool: padding that counts"}},
+	};
 
-	(void)state;
-	recipe_defaults(&recipe);
-	recipe.stage = STAGE_TRAIN;
-	recipe.precision = PRECISION_TF32;
-	assert_int_equal(zoo_build(zoo_find("mlp", NULL), 4, &graph, NULL), PRONY_OK);
-	assert_int_equal(adapter_openvino.supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "stage train: OpenVINO"));
-	assert_non_null(strstr(err.text, "tf32"));
-	graph_release(&graph);
+	framework_refuses(&adapter_openvino, rows, COUNT(rows));
 }
 
 /* Why supports refuses such a mean: OpenVINO silently computes another one. */
@@ -120,22 +85,16 @@ static enum prony_status other_mean(struct exercise *e, struct error *err)
 	struct reference ref;
 	struct tensor logits;
 	int64_t count = 0;
-	enum prony_status status = exercise_file(e, &logits, err);
 
-	if (status != PRONY_OK)
-		return status;
-	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
-	if (status == PRONY_OK)
-		status = reference_feed(&ref, exercise_batch(e, 0), err);
-	if (status == PRONY_OK)
-		status = reference_step(&ref, &e->recipe, false, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(exercise_file(e, &logits, err));
+	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
+	TRY(reference_feed(&ref, exercise_batch(e, 0), err));
+	TRY(reference_step(&ref, &e->recipe, false, err));
 	const double *want = reference_value(&ref, e->reference_graph.logits, &count);
 	if (exercise_compare("logits", logits.data, want, count, 1e-2, &mismatch) == PRONY_OK)
-		status = error_set(err, PRONY_MISMATCH, "OpenVINO takes the same mean");
+		return error_set(err, PRONY_MISMATCH, "OpenVINO takes the same mean");
 	reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }
 
 static const struct framework_case cases[] = {
@@ -158,13 +117,7 @@ static const struct framework_case cases[] = {
 /* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest others[] = {
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_refused_operators),
-	};
-
 	library = exercise_library("PRONY_OPENVINO_LIBRARY",
 				   "openvino/{,*/}openvino/libs/libopenvino_c.so.*");
-	return FRAMEWORK_CASES_RUN(&adapter_openvino, library, cases, others,
-				   argc > 1 ? argv[1] : NULL);
+	return FRAMEWORK_CASES_RUN(&adapter_openvino, library, cases, argc > 1 ? argv[1] : NULL);
 }

@@ -1,22 +1,9 @@
 /* Ratios by rounds, and the ranks that their intervals allow. The expected numbers were computed in
  * Python, the t quantile by bisection on Simpson's integral: other methods than the code's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "stats/order.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void near(double found, double expected, double tolerance)
-{
-	if (!(fabs(found - expected) <= tolerance))
-		fail_msg("found %.17g, expected %.17g within %g", found, expected, tolerance);
-}
+#include "unit_test.h"
 
 static const double a_means[] = {1012000, 987000, 1033000, 1001000, 995000};
 static const double b_means[] = {803000, 811000, 799000, 806000};
@@ -28,30 +15,8 @@ static struct round_means means_of(const double *means, size_t count)
 	return (struct round_means){.means = means, .rounds = rounds, .count = count};
 }
 
-static void contrasts_are_welch(void **state)
-{
-	const double same[] = {5, 5, 5};
-	struct contrast c;
-
-	(void)state;
-	contrast_welch(b_means, COUNT(b_means), a_means, COUNT(a_means), &c);
-	near(c.ratio, 1.249443073574793, 1e-12);
-	near(c.low, 1.2227641678673735, 1e-11);
-	near(c.high, 1.2767040735473615, 1e-11);
-	near(contrast_half_width(&c), sqrt(1.2767040735473615 / 1.2227641678673735) - 1, 1e-11);
-	contrast_welch(a_means, COUNT(a_means), b_means, COUNT(b_means), &c);
-	near(c.low, 1 / 1.2767040735473615, 1e-11);
-	contrast_welch(b_means, 1, a_means, COUNT(a_means), &c);
-	assert_true(c.ratio > 1.2 && isnan(c.low) && isnan(c.high));
-	assert_true(isnan(contrast_half_width(&c)));
-	contrast_welch(same, 2, same, 3, &c);
-	assert_true(c.low == 1 && c.ratio == 1 && c.high == 1);
-	contrast_welch(a_means, 0, b_means, 2, &c);
-	assert_true(isnan(c.ratio));
-}
-
 /* A deviation common to both in a round cancels; a round of only one of them does not count. */
-static void common_rounds_are_paired(void **state)
+TEST(common_rounds_are_paired)
 {
 	const int64_t late[] = {1, 2, 3, 9};
 	const int64_t again[] = {0, 1, 0, 1, 2};
@@ -60,7 +25,6 @@ static void common_rounds_are_paired(void **state)
 	struct round_means b = {.means = b_means, .rounds = late, .count = COUNT(b_means)};
 	struct contrast c, expected;
 
-	(void)state;
 	contrast_of_rounds(&a, &b, &c);
 	contrast_paired(a_means + 1, b_means, 3, &expected);
 	assert_true(c.paired && c.na == 3);
@@ -87,7 +51,7 @@ static void common_rounds_are_paired(void **state)
 	assert_false(c.paired);
 }
 
-static void orders_follow_the_interval(void **state)
+TEST(orders_follow_the_interval)
 {
 	static const struct {
 		double low, high;
@@ -109,7 +73,6 @@ static void orders_follow_the_interval(void **state)
 		{0.9, 1.1, {1, 1}, ORDER_UNKNOWN},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct contrast c = {.low = rows[i].low, .high = rows[i].high};
 		enum order found = order_of(&c, &rows[i].margins);
@@ -119,12 +82,11 @@ static void orders_follow_the_interval(void **state)
 	assert_string_equal(order_word(ORDER_ALIKE), "alike");
 }
 
-static void margins_are_what_was_taken(void **state)
+TEST(margins_are_what_was_taken)
 {
 	const double none[] = {0, 0}, half[] = {0.5, 0.5}, once[] = {0, 0, 0, 0.5};
 	const double all[] = {1}, unread[] = {NAN, -1}, little[] = {0, 1e-3};
 
-	(void)state;
 	near(order_loss(none, 2), 0, 0);
 	near(order_loss(unread, 2), 0, 0);
 	near(order_loss(little, 2), log(ORDER_MARGIN_MIN), 0);
@@ -149,12 +111,11 @@ static void margins_are_what_was_taken(void **state)
 }
 
 /* The number of processes that would suffice, checked by the widths that they give. */
-static void processes_are_counted(void **state)
+TEST(processes_are_counted)
 {
 	const double noisy[] = {100, 180, 60, 130, 90}, other[] = {110, 90, 170, 70, 120};
 	struct contrast c;
 
-	(void)state;
 	contrast_paired(noisy, other, 5, &c);
 	assert_int_equal(order_of(&c, &(const struct margins){1, 1}), ORDER_UNKNOWN);
 	size_t n = order_needed(&c);
@@ -190,7 +151,7 @@ static void expect_places(const struct contender *contenders, const struct place
 				 found[i].lead);
 }
 
-static void places_say_what_is_known(void **state)
+TEST(places_say_what_is_known)
 {
 	const double narrow[] = {100, 101, 99, 100.5, 99.5}, near_by[] = {101, 100, 100, 99, 101};
 	const double wide[] = {60, 180, 90, 160, 100}, slow[] = {500, 480, 530, 470, 510};
@@ -200,7 +161,6 @@ static void places_say_what_is_known(void **state)
 	const struct contender last = {.means = means_of(slow, 5)};
 	struct contender disturbed = alike, far = last;
 
-	(void)state;
 	disturbed.loss = log(2);
 	far.loss = log(2);
 	/* Two that are alike, one of unknown order, and one that is slower than all of them. */
@@ -250,14 +210,13 @@ static void places_say_what_is_known(void **state)
 }
 
 /* Three processes whose interval excludes 1 do not prove an order of so wide an interval. */
-static void too_few_is_not_too_wide(void **state)
+TEST(too_few_is_not_too_wide)
 {
 	const double slow[] = {4700, 6430, 12000}, fast[] = {705, 706, 704};
 	const struct contender two[] = {{.means = means_of(slow, 3)}, {.means = means_of(fast, 3)}};
 	struct contrast contrast;
 	struct place found[2];
 
-	(void)state;
 	contrast_of_rounds(&two[1].means, &two[0].means, &contrast);
 	assert_true(contrast.low > 3);
 	order_places(two, 2, 0, found);
@@ -268,7 +227,7 @@ static void too_few_is_not_too_wide(void **state)
 }
 
 /* Two contenders differ by 1 % and both are alike to a third: none of the three has a place. */
-static void alike_is_not_handed_on(void **state)
+TEST(alike_is_not_handed_on)
 {
 	const double fast[] = {100, 100.1, 99.9, 100.05, 99.95};
 	const double slow[] = {101, 101.1, 100.9, 101.05, 100.95};
@@ -278,7 +237,6 @@ static void alike_is_not_handed_on(void **state)
 					  {.means = means_of(between, 5)}};
 	struct place found[COUNT(three)];
 
-	(void)state;
 	order_places(three, COUNT(three), 0, found);
 	assert_int_equal(found[0].rank, 0);
 	assert_true(found[0].low == 1 && found[0].high == 2);
@@ -288,14 +246,13 @@ static void alike_is_not_handed_on(void **state)
 }
 
 /* The rounds in which both ran decide the order, not the estimates over other rounds. */
-static void common_rounds_rank(void **state)
+TEST(common_rounds_rank)
 {
 	const double early[] = {1.000, 1.004, 0.998, 1.006, 1.002};
 	double late[12] = {0.955, 0.985, 0.95, 0.99, 0.96};
 	const int64_t all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 	struct place found[2];
 
-	(void)state;
 	for (size_t i = 5; i < COUNT(late); i++)
 		late[i] = 1.08 * late[i % 5];
 	const struct contender two[] = {
@@ -308,7 +265,7 @@ static void common_rounds_rank(void **state)
 
 /* Step times of LeNet from seven processes with a busy loop on each core, native and PyTorch; one
  * value is exaggerated (it was 172.87). The interval then says nothing, but the order is known. */
-static void an_outlier_hides_no_order(void **state)
+TEST(an_outlier_hides_no_order)
 {
 	const double fast[] = {1.25, 1.26, 1.14, 0.99, 1.22, 1.24, 1.25};
 	double slow[] = {4.60, 4.46, 4.72, 4.04, 4.87, 3.92, 4000};
@@ -317,7 +274,6 @@ static void an_outlier_hides_no_order(void **state)
 	struct place found[2];
 	double p;
 
-	(void)state;
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_SLOWER);
 	assert_true(contrast.low < 1 && contrast.high > 100);
 	assert_int_equal(order_pair(&two[1], &two[0], &contrast), ORDER_FASTER);
@@ -362,7 +318,7 @@ static double noise(uint64_t *seed)
 /*
  * Twelve equal contenders: without a correction, two of three such tables would rank one of them.
  */
-static void many_are_not_ranked_by_chance(void **state)
+TEST(many_are_not_ranked_by_chance)
 {
 	enum { TABLES = 200, MANY = 12, PROCESSES = 11 };
 	struct contender contenders[MANY];
@@ -371,7 +327,6 @@ static void many_are_not_ranked_by_chance(void **state)
 	uint64_t seed = 1;
 	int ranked = 0, broken = 0;
 
-	(void)state;
 	for (int table = 0; table < TABLES; table++) {
 		bool told = false;
 		bool wrong = false;
@@ -395,22 +350,4 @@ static void many_are_not_ranked_by_chance(void **state)
 		fail_msg("%d of %d tables rank what is the same", ranked, TABLES);
 	if (broken > TABLES / 20)
 		fail_msg("%d of %d tables break the floor by chance", broken, TABLES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alike_is_not_handed_on),
-		cmocka_unit_test(common_rounds_rank),
-		cmocka_unit_test(an_outlier_hides_no_order),
-		cmocka_unit_test(many_are_not_ranked_by_chance),
-		cmocka_unit_test(contrasts_are_welch),
-		cmocka_unit_test(common_rounds_are_paired),
-		cmocka_unit_test(orders_follow_the_interval),
-		cmocka_unit_test(margins_are_what_was_taken),
-		cmocka_unit_test(processes_are_counted),
-		cmocka_unit_test(places_say_what_is_known),
-		cmocka_unit_test(too_few_is_not_too_wide),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

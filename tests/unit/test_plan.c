@@ -1,21 +1,10 @@
 /* The cells of a spec: which ones, their order, and why some cannot run. Needs no framework. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/files.h"
 #include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static char *folder;
 
@@ -58,92 +47,99 @@ static int remove_machine(void **state)
 	return 0;
 }
 
-struct fixture {
+static struct fixture {
 	struct spec spec;
 	struct plan plan;
 	struct plan_settings settings;
 	struct error err;
 	enum prony_status status;
-};
+} f;
 
-static void fixture_init(struct fixture *f)
+static void begin(void)
 {
-	*f = (struct fixture){
+	f = (struct fixture){
 		.settings = {.registry = &registry, .self = "/usr/bin/prony", .cores = 2}};
-	spec_init(&f->spec);
+	spec_init(&f.spec);
 }
 
-static void fixture_release(struct fixture *f)
+static void end(void)
 {
-	if (f->status == PRONY_OK)
-		plan_release(&f->plan);
-	spec_release(&f->spec);
+	if (f.status == PRONY_OK)
+		plan_release(&f.plan);
+	spec_release(&f.spec);
 }
+
+static int begin_test(void **state)
+{
+	(void)state;
+	begin();
+	return 0;
+}
+
+static int end_test(void **state)
+{
+	(void)state;
+	end();
+	return 0;
+}
+
+/* A test of one plan; tests of several plans call begin() and end() for each. */
+#define PLAN_TEST(name) TEST_WITH(name, begin_test, end_test)
 
 /* Sets an axis like the command line, "-f native,mxnet". */
-static void set(struct fixture *f, const char *axis, const char *values)
+static void set(const char *axis, const char *values)
 {
 	int id = 0;
 
 	while (id < AXIS_COUNT && strcmp(axes[id].plural, axis) != 0)
 		id++;
 	assert_true(id < AXIS_COUNT);
-	if (spec_set_axis(&f->spec, (enum axis_id)id, &values, 1, "-x", &f->err) != PRONY_OK)
-		fail_msg("%s", f->err.text);
+	if (spec_set_axis(&f.spec, (enum axis_id)id, &values, 1, "-x", &f.err) != PRONY_OK)
+		fail_msg("%s", f.err.text);
 }
 
 /* Reads the text as the file mine.yaml. */
-static void suite(struct fixture *f, const char *text)
+static void suite(const char *text)
 {
 	char *path = path_join(folder, "mine.yaml");
 
 	file_write_atomic(path, text, strlen(text), NULL);
-	if (spec_read_file(&f->spec, path, &f->err) != PRONY_OK)
-		fail_msg("%s", f->err.text);
+	if (spec_read_file(&f.spec, path, &f.err) != PRONY_OK)
+		fail_msg("%s", f.err.text);
 	free(path);
 }
 
-static void expand(struct fixture *f)
+static void expand(void)
 {
-	spec_complete(&f->spec);
-	f->status = plan_expand(&f->spec, &f->settings, &f->plan, &f->err);
+	spec_complete(&f.spec);
+	f.status = plan_expand(&f.spec, &f.settings, &f.plan, &f.err);
 }
 
-static void expand_ok(struct fixture *f)
+static void expand_ok(void)
 {
-	expand(f);
-	if (f->status != PRONY_OK)
-		fail_msg("%s", f->err.text);
+	expand();
+	if (f.status != PRONY_OK)
+		fail_msg("%s", f.err.text);
 }
 
-static const struct plan_cell *find(const struct fixture *f, const char *framework,
-				    enum stage stage)
+static const struct plan_cell *find(const char *framework, enum stage stage)
 {
-	for (size_t i = 0; i < f->plan.count; i++)
-		if (strcmp(f->plan.cells[i].cell.framework, framework) == 0 &&
-		    f->plan.cells[i].cell.stage == stage)
-			return &f->plan.cells[i];
+	for (size_t i = 0; i < f.plan.count; i++)
+		if (strcmp(f.plan.cells[i].cell.framework, framework) == 0 &&
+		    f.plan.cells[i].cell.stage == stage)
+			return &f.plan.cells[i];
 	fail_msg("no cell of %s %s", framework, stage_name(stage));
 	return NULL;
 }
 
-static void assert_says(const char *text, const char *words)
+PLAN_TEST(quickstart_is_what_the_readme_promises)
 {
-	if (!text || !strstr(text, words))
-		fail_msg("no \"%s\" in: %s", words, text ? text : "(nothing)");
-}
-
-static void quickstart_is_what_the_readme_promises(void **state)
-{
-	struct fixture f;
 	char *path = NULL;
 
-	(void)state;
-	fixture_init(&f);
 	assert_int_equal(spec_find_suite("quickstart", &path, &f.err), PRONY_OK);
 	assert_int_equal(spec_read_file(&f.spec, path, &f.err), PRONY_OK);
 	free(path);
-	expand_ok(&f);
+	expand_ok();
 	for (size_t i = 0; i < f.plan.count; i++) {
 		const struct plan_cell *cell = &f.plan.cells[i];
 
@@ -152,33 +148,29 @@ static void quickstart_is_what_the_readme_promises(void **state)
 		assert_int_equal(cell->cell.batch, 64);
 		assert_false(cell->explicit_);
 	}
-	assert_int_equal(find(&f, "native", STAGE_FORWARD)->status, CELL_PENDING);
-	assert_int_equal(find(&f, "native", STAGE_TRAIN)->status, CELL_PENDING);
-	assert_int_equal(find(&f, "onnxruntime", STAGE_FORWARD)->status, CELL_PENDING);
-	assert_int_equal(find(&f, "onnxruntime", STAGE_TRAIN)->status, CELL_UNSUPPORTED);
-	assert_int_equal(find(&f, "mxnet", STAGE_TRAIN)->status, CELL_MISSING);
-	assert_int_equal(find(&f, "pytorch", STAGE_TRAIN)->status, CELL_MISSING);
+	assert_int_equal(find("native", STAGE_FORWARD)->status, CELL_PENDING);
+	assert_int_equal(find("native", STAGE_TRAIN)->status, CELL_PENDING);
+	assert_int_equal(find("onnxruntime", STAGE_FORWARD)->status, CELL_PENDING);
+	assert_int_equal(find("onnxruntime", STAGE_TRAIN)->status, CELL_UNSUPPORTED);
+	assert_int_equal(find("mxnet", STAGE_TRAIN)->status, CELL_MISSING);
+	assert_int_equal(find("pytorch", STAGE_TRAIN)->status, CELL_MISSING);
 	assert_int_equal(f.spec.effort, EFFORT_QUICK);
-	assert_ptr_equal(&f.plan.cells[0], find(&f, "native", STAGE_FORWARD));
-	fixture_release(&f);
+	assert_ptr_equal(&f.plan.cells[0], find("native", STAGE_FORWARD));
 }
 
-static void order_is_stable(void **state)
+PLAN_TEST(order_is_stable)
 {
 	static const char *const expected[] = {
 		"fake lenet forward 8",	 "null lenet forward 8", "fake lenet forward 16",
 		"null lenet forward 16", "fake lenet train 8",	 "null lenet train 8",
 		"fake lenet train 16",	 "null lenet train 16",	 "fake mlp forward 8",
 	};
-	struct fixture f;
 
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "fake,null");
-	set(&f, "networks", "lenet,mlp");
-	set(&f, "stages", "forward,train");
-	set(&f, "batches", "8,16");
-	expand_ok(&f);
+	set("frameworks", "fake,null");
+	set("networks", "lenet,mlp");
+	set("stages", "forward,train");
+	set("batches", "8,16");
+	expand_ok();
 	assert_int_equal(f.plan.count, 16);
 	for (size_t i = 0; i < COUNT(expected); i++) {
 		const struct cell *cell = &f.plan.cells[i].cell;
@@ -188,36 +180,26 @@ static void order_is_stable(void **state)
 			 stage_name(cell->stage), (long long)cell->batch);
 		assert_string_equal(text, expected[i]);
 	}
-	fixture_release(&f);
 }
 
-static void duplicates_are_dropped(void **state)
+PLAN_TEST(duplicates_are_dropped)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "fake,fake+crash+after=1,fake+after=1+crash,fake");
-	set(&f, "stages", "forward,eval,infer");
-	set(&f, "batches", "8,1..8*2");
+	set("frameworks", "fake,fake+crash+after=1,fake+after=1+crash,fake");
+	set("stages", "forward,eval,infer");
+	set("batches", "8,1..8*2");
 	/* Without an update there is no optimiser: one cell, not three. */
-	set(&f, "optimisers", "sgd,momentum,rmsprop");
-	expand_ok(&f);
+	set("optimisers", "sgd,momentum,rmsprop");
+	expand_ok();
 	assert_int_equal(f.plan.count, 2 * 4);
 	assert_int_equal(f.plan.cells[0].cell.optimiser, OPTIMISER_SGD);
-	fixture_release(&f);
 }
 
-static void harness_cells_say_so(void **state)
+PLAN_TEST(harness_cells_say_so)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "null,fake+crash-at=build");
-	expand_ok(&f);
-	const struct plan_cell *null = find(&f, "null", STAGE_TRAIN);
-	const struct plan_cell *fake = find(&f, "fake+crash-at=build", STAGE_TRAIN);
+	set("frameworks", "null,fake+crash-at=build");
+	expand_ok();
+	const struct plan_cell *null = find("null", STAGE_TRAIN);
+	const struct plan_cell *fake = find("fake+crash-at=build", STAGE_TRAIN);
 	assert_true(null->ungated && null->explicit_);
 	assert_true(!fake->ungated && fake->explicit_);
 	assert_int_equal(fake->status, CELL_PENDING);
@@ -228,25 +210,20 @@ static void harness_cells_say_so(void **state)
 	assert_string_equal(fake->target.options, "crash-at=build");
 	assert_string_equal(fake->target.device, "cpu");
 	assert_string_equal(fake->worker_environment[0], "OMP_NUM_THREADS=2");
-	fixture_release(&f);
 }
 
-static void recipes_follow_the_spec(void **state)
+PLAN_TEST(recipes_follow_the_spec)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "learning-rates", "0.125");
-	set(&f, "weight-decays", "0.5");
-	set(&f, "dropouts", "off");
+	set("learning-rates", "0.125");
+	set("weight-decays", "0.5");
+	set("dropouts", "off");
 	f.spec.seed = 77;
 	f.spec.steps = 5;
-	set(&f, "frameworks", "fake");
-	set(&f, "devices", "cpu:1");
-	set(&f, "optimisers", "rmsprop");
-	set(&f, "datasets", "synthetic");
-	expand_ok(&f);
+	set("frameworks", "fake");
+	set("devices", "cpu:1");
+	set("optimisers", "rmsprop");
+	set("datasets", "synthetic");
+	expand_ok();
 	const struct recipe *recipe = &f.plan.cells[0].recipe;
 	assert_true(recipe->learning_rate == 0.125 && recipe->weight_decay == 0.5);
 	assert_true(recipe->rho == 0.9 && recipe->epsilon == 1e-7);
@@ -260,10 +237,9 @@ static void recipes_follow_the_spec(void **state)
 	assert_int_equal(f.plan.cells[0].steps, 5);
 	assert_int_equal(f.plan.cells[0].warm_up_steps, -1);
 	assert_null(f.plan.cells[0].data_folder);
-	fixture_release(&f);
 }
 
-static void what_cannot_run_says_why(void **state)
+TEST(what_cannot_run_says_why)
 {
 	static const struct {
 		const char *axis, *values, *framework;
@@ -299,52 +275,45 @@ static void what_cannot_run_says_why(void **state)
 		{"batches", "16777216", "native", CELL_OUT_OF_MEMORY, "smaller batch"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct fixture f;
 
-		fixture_init(&f);
+		begin();
 		f.settings.memory_bytes = INT64_C(8) << 30;
 		f.settings.gpus = 1;
-		set(&f, "frameworks", rows[i].framework);
-		set(&f, rows[i].axis, rows[i].values);
-		expand_ok(&f);
+		set("frameworks", rows[i].framework);
+		set(rows[i].axis, rows[i].values);
+		expand_ok();
 		assert_int_equal(f.plan.count, 1);
 		if (f.plan.cells[0].status != rows[i].status)
 			fail_msg("%s %s: %s (%s)", rows[i].framework, rows[i].values,
 				 cell_status_name(f.plan.cells[0].status),
 				 f.plan.cells[0].reason ? f.plan.cells[0].reason : "");
-		assert_says(f.plan.cells[0].reason, rows[i].reason);
+		assert_has(f.plan.cells[0].reason, rows[i].reason);
 		assert_null(f.plan.cells[0].worker_argv);
-		fixture_release(&f);
+		end();
 	}
 }
 
-static void a_second_precision_is_said(void **state)
+PLAN_TEST(a_second_precision_is_said)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	suite(&f, "frameworks: [native, onnxruntime]\n"
-		  "networks: mlp\n"
-		  "datasets: synthetic\n"
-		  "stages: forward\n"
-		  "precisions: fp16\n"
-		  "precisions-instead: [bf16, fp32]\n");
-	expand_ok(&f);
-	assert_int_equal(find(&f, "native", STAGE_FORWARD)->cell.precision, PRECISION_BF16);
-	assert_int_equal(find(&f, "native", STAGE_FORWARD)->recipe.precision, PRECISION_BF16);
-	assert_int_equal(find(&f, "onnxruntime", STAGE_FORWARD)->cell.precision, PRECISION_FP32);
+	suite("frameworks: [native, onnxruntime]\n"
+	      "networks: mlp\n"
+	      "datasets: synthetic\n"
+	      "stages: forward\n"
+	      "precisions: fp16\n"
+	      "precisions-instead: [bf16, fp32]\n");
+	expand_ok();
+	assert_int_equal(find("native", STAGE_FORWARD)->cell.precision, PRECISION_BF16);
+	assert_int_equal(find("native", STAGE_FORWARD)->recipe.precision, PRECISION_BF16);
+	assert_int_equal(find("onnxruntime", STAGE_FORWARD)->cell.precision, PRECISION_FP32);
 	assert_int_equal(f.plan.note_count, 2);
-	assert_says(f.plan.notes[0], "native has no fp16: bf16 is used");
-	assert_says(f.plan.notes[1], "onnxruntime has no fp16: fp32 is used");
-	fixture_release(&f);
+	assert_has(f.plan.notes[0], "native has no fp16: bf16 is used");
+	assert_has(f.plan.notes[1], "onnxruntime has no fp16: fp32 is used");
 }
 
 /* TensorFlow's tf.data belongs to its Python package; options apply to the frameworks that have
  * them. */
-static void another_reads_for_the_same_library(void **state)
+TEST(another_reads_for_the_same_library)
 {
 	static const struct {
 		const char *frameworks, *inputs, *cells;
@@ -356,18 +325,16 @@ static void another_reads_for_the_same_library(void **state)
 		{"tensorflow@other", "native", "tensorflow@other "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct fixture f;
 		char cells[200] = "";
 		size_t used = 0;
 
-		fixture_init(&f);
-		set(&f, "frameworks", rows[i].frameworks);
-		set(&f, "inputs", rows[i].inputs);
-		set(&f, "datasets", "mnist-sample");
-		set(&f, "stages", "train");
-		expand_ok(&f);
+		begin();
+		set("frameworks", rows[i].frameworks);
+		set("inputs", rows[i].inputs);
+		set("datasets", "mnist-sample");
+		set("stages", "train");
+		expand_ok();
 		for (size_t c = 0; c < f.plan.count; c++)
 			used += (size_t)snprintf(cells + used, sizeof(cells) - used, "%s ",
 						 f.plan.cells[c].cell.framework);
@@ -378,63 +345,56 @@ static void another_reads_for_the_same_library(void **state)
 			assert_string_equal(last->place->framework->name, "tensorflow-python");
 			assert_int_equal(last->status, CELL_MISSING);
 			assert_int_equal(f.plan.note_count, 1);
-			assert_says(f.plan.notes[0], "with input native tensorflow-python");
+			assert_has(f.plan.notes[0], "with input native tensorflow-python");
 		} else {
 			assert_int_equal(last->status, CELL_UNSUPPORTED);
-			assert_says(last->reason, "takes no environment or option");
+			assert_has(last->reason, "takes no environment or option");
 			assert_int_equal(f.plan.note_count, 0);
 		}
-		fixture_release(&f);
+		end();
 	}
 }
 
-static void epochs_are_steps(void **state)
+PLAN_TEST(epochs_are_steps)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	suite(&f, "frameworks: native\n"
-		  "networks: [mlp, cnn]\n"
-		  "datasets: synthetic\n"
-		  "batch: 32\n"
-		  "samples: 1000\n"
-		  "epochs: 4\n"
-		  "override:\n"
-		  "  - networks: mlp\n"
-		  "    batch: 128\n"
-		  "    warm-up-steps: 2\n");
-	expand_ok(&f);
+	suite("frameworks: native\n"
+	      "networks: [mlp, cnn]\n"
+	      "datasets: synthetic\n"
+	      "batch: 32\n"
+	      "samples: 1000\n"
+	      "epochs: 4\n"
+	      "override:\n"
+	      "  - networks: mlp\n"
+	      "    batch: 128\n"
+	      "    warm-up-steps: 2\n");
+	expand_ok();
 	assert_int_equal(f.plan.cells[0].steps, 3 * 8);
 	assert_int_equal(f.plan.cells[0].warm_up_steps, 2);
 	assert_int_equal(f.plan.cells[1].steps, 3 * 32);
 	assert_int_equal(f.plan.cells[1].warm_up_steps, 31);
-	fixture_release(&f);
 }
 
 /* A screening keeps the epochs of the framework's own loop, and the values given by the user. */
-static void a_screening_has_epochs_in_loop_fit(void **state)
+TEST(a_screening_has_epochs_in_loop_fit)
 {
 	static const struct {
 		int64_t typed, steps[2], warm_up[2]; /* in loop fit and step */
 	} rows[] = {{0, {32, 0}, {31, -1}}, {5, {5, 5}, {31, -1}}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct fixture f;
 
-		fixture_init(&f);
-		suite(&f, "frameworks: keras3:tensorflow\n"
-			  "networks: cnn\n"
-			  "datasets: synthetic\n"
-			  "loops: [fit, step]\n"
-			  "batch: 32\n"
-			  "samples: 1000\n"
-			  "epochs: 4\n");
+		begin();
+		suite("frameworks: keras3:tensorflow\n"
+		      "networks: cnn\n"
+		      "datasets: synthetic\n"
+		      "loops: [fit, step]\n"
+		      "batch: 32\n"
+		      "samples: 1000\n"
+		      "epochs: 4\n");
 		spec_screen(&f.spec);
 		if (rows[i].typed > 0)
 			spec_fix_steps(&f.spec, rows[i].typed);
-		expand_ok(&f);
+		expand_ok();
 		for (size_t k = 0; k < 2; k++) {
 			const struct plan_cell *cell = &f.plan.cells[k];
 
@@ -454,26 +414,21 @@ static void a_screening_has_epochs_in_loop_fit(void **state)
 				assert_true(json_is_null(longest));
 			json_decref(plan);
 		}
-		fixture_release(&f);
+		end();
 	}
 }
 
-static void all_reasons_come_at_once(void **state)
+PLAN_TEST(all_reasons_come_at_once)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "onnxruntime");
-	set(&f, "precisions", "fp16");
-	expand_ok(&f);
-	assert_says(f.plan.cells[0].reason, "stage train: onnxruntime has forward only; precision");
-	fixture_release(&f);
+	set("frameworks", "onnxruntime");
+	set("precisions", "fp16");
+	expand_ok();
+	assert_has(f.plan.cells[0].reason, "stage train: onnxruntime has forward only; precision");
 }
 
 /* The batches of 64 images take 294 MiB; the tensors that training VGG16 keeps of them take 6.5
  * GiB. */
-static void memory_of_the_network_counts(void **state)
+TEST(memory_of_the_network_counts)
 {
 	static const struct {
 		const char *stage;
@@ -486,86 +441,74 @@ static void memory_of_the_network_counts(void **state)
 		{"train", 16, CELL_PENDING},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct fixture f;
 
-		fixture_init(&f);
+		begin();
 		f.settings.memory_bytes = rows[i].gib << 30;
 		f.settings.memory_of = "of a test";
-		set(&f, "frameworks", "native");
-		set(&f, "networks", "vgg16");
-		set(&f, "stages", rows[i].stage);
-		set(&f, "batches", "64");
-		expand_ok(&f);
+		set("frameworks", "native");
+		set("networks", "vgg16");
+		set("stages", rows[i].stage);
+		set("batches", "64");
+		expand_ok();
 		assert_int_equal(f.plan.cells[0].status, rows[i].status);
 		if (rows[i].status == CELL_OUT_OF_MEMORY) {
-			assert_says(f.plan.cells[0].reason, "batch 64 needs at least");
-			assert_says(f.plan.cells[0].reason, ".0 GiB (of a test): take a smaller");
+			assert_has(f.plan.cells[0].reason, "batch 64 needs at least");
+			assert_has(f.plan.cells[0].reason, ".0 GiB (of a test): take a smaller");
 		}
-		fixture_release(&f);
+		end();
 	}
 }
 
-static void fixture_of_vgg16(struct fixture *f, const char *batches, int64_t mib)
+static void plan_vgg16(const char *batches, int64_t mib)
 {
-	fixture_init(f);
-	f->settings.memory_bytes = mib << 20;
-	set(f, "frameworks", "native");
-	set(f, "networks", "vgg16");
-	set(f, "stages", "train");
-	set(f, "batches", batches);
-	expand_ok(f);
+	begin();
+	f.settings.memory_bytes = mib << 20;
+	set("frameworks", "native");
+	set("networks", "vgg16");
+	set("stages", "train");
+	set("batches", batches);
+	expand_ok();
 }
 
 /* The largest batch that a refusal names is accepted; the next larger one is refused. */
-static void refusal_names_the_batch_that_fits(void **state)
+TEST(refusal_names_the_batch_that_fits)
 {
-	struct fixture f;
 	char batches[64];
 
-	(void)state;
-	fixture_of_vgg16(&f, "512", 4096);
+	plan_vgg16("512", 4096);
 	const char *said = strstr(f.plan.cells[0].reason, "take a smaller batch (-b), of ");
 	assert_non_null(said);
 	long largest = strtol(said + strlen("take a smaller batch (-b), of "), NULL, 10);
 	snprintf(batches, sizeof(batches), "%ld,%ld", largest, largest + 1);
-	fixture_release(&f);
-	fixture_of_vgg16(&f, batches, 4096);
+	end();
+	plan_vgg16(batches, 4096);
 	assert_int_equal(f.plan.cells[0].status, CELL_PENDING);
 	assert_int_equal(f.plan.cells[1].status, CELL_OUT_OF_MEMORY);
-	fixture_release(&f);
+	end();
 }
 
 /* If the parameters alone are too large, a smaller batch does not help. */
-static void refusal_says_that_no_batch_fits(void **state)
+TEST(refusal_says_that_no_batch_fits)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_of_vgg16(&f, "1,8", 1024);
-	assert_says(f.plan.cells[0].reason, "batch 1 needs at least 1.6 GiB");
-	assert_null(strstr(f.plan.cells[0].reason, "smaller"));
-	assert_says(f.plan.cells[1].reason, "and even batch 1 needs 1.6 GiB");
-	fixture_release(&f);
+	plan_vgg16("1,8", 1024);
+	assert_has(f.plan.cells[0].reason, "batch 1 needs at least 1.6 GiB");
+	assert_lacks(f.plan.cells[0].reason, "smaller");
+	assert_has(f.plan.cells[1].reason, "and even batch 1 needs 1.6 GiB");
+	end();
 }
 
 /* Without a given limit, the machine's own memory is the limit. */
-static void memory_is_bounded_by_the_machine(void **state)
+PLAN_TEST(memory_is_bounded_by_the_machine)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "null");
-	set(&f, "batches", "1,16777216");
-	expand_ok(&f);
+	set("frameworks", "null");
+	set("batches", "1,16777216");
+	expand_ok();
 	assert_int_equal(f.plan.cells[0].status, CELL_PENDING);
 	assert_int_equal(f.plan.cells[1].status, CELL_OUT_OF_MEMORY);
-	fixture_release(&f);
 }
 
-static void unknown_words_are_refused(void **state)
+TEST(unknown_words_are_refused)
 {
 	static const struct {
 		const char *axis, *values, *words;
@@ -592,21 +535,19 @@ static void unknown_words_are_refused(void **state)
 		{"optimisers", "adam", "unknown optimiser \"adam\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct fixture f;
 
-		fixture_init(&f);
-		set(&f, rows[i].axis, rows[i].values);
-		expand(&f);
+		begin();
+		set(rows[i].axis, rows[i].values);
+		expand();
 		assert_int_equal(f.status, PRONY_USAGE);
 		assert_memory_equal(f.err.text, "-x: ", 4);
-		assert_says(f.err.text, rows[i].words);
-		fixture_release(&f);
+		assert_has(f.err.text, rows[i].words);
+		end();
 	}
 }
 
-static void unknown_words_of_a_suite_have_a_line(void **state)
+TEST(unknown_words_of_a_suite_have_a_line)
 {
 	static const struct {
 		const char *text, *words;
@@ -626,49 +567,38 @@ static void unknown_words_of_a_suite_have_a_line(void **state)
 		 "more than 16384 cells"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct fixture f;
 
-		fixture_init(&f);
-		suite(&f, rows[i].text);
-		expand(&f);
+		begin();
+		suite(rows[i].text);
+		expand();
 		assert_int_equal(f.status, PRONY_BAD_INPUT);
-		assert_says(f.err.text, rows[i].words);
-		fixture_release(&f);
+		assert_has(f.err.text, rows[i].words);
+		end();
 	}
 }
 
-static void all_networks_are_those_of_the_zoo(void **state)
+PLAN_TEST(all_networks_are_those_of_the_zoo)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "native");
-	set(&f, "networks", "all,lenet"); /* duplicates are one cell */
-	expand_ok(&f);
+	set("frameworks", "native");
+	set("networks", "all,lenet"); /* duplicates are one cell */
+	expand_ok();
 	assert_int_equal(f.plan.count, zoo_network_count);
 	for (size_t i = 0; i < f.plan.count; i++)
 		assert_string_equal(f.plan.cells[i].cell.network, zoo_networks[i]->name);
-	fixture_release(&f);
 }
 
-static void excludes_match_all_their_lists(void **state)
+PLAN_TEST(excludes_match_all_their_lists)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	suite(&f, "frameworks: [fake, fake+after=3, 'null']\n"
-		  "networks: [lenet, mlp]\n"
-		  "stages: [forward, train]\n"
-		  "batches: [8, 16]\n"
-		  "exclude:\n"
-		  "  - {frameworks: fake, networks: mlp}\n"
-		  "  - {frameworks: fake+after=3, stages: eval}\n"
-		  "  - {frameworks: 'null', batches: 1..8*2, datasets: mnist}\n");
-	expand_ok(&f);
+	suite("frameworks: [fake, fake+after=3, 'null']\n"
+	      "networks: [lenet, mlp]\n"
+	      "stages: [forward, train]\n"
+	      "batches: [8, 16]\n"
+	      "exclude:\n"
+	      "  - {frameworks: fake, networks: mlp}\n"
+	      "  - {frameworks: fake+after=3, stages: eval}\n"
+	      "  - {frameworks: 'null', batches: 1..8*2, datasets: mnist}\n");
+	expand_ok();
 	/* Excluded of the 24 cells: fake on mlp, where the name matches its variants (fake and
 	 * fake+after=3: 8); fake+after=3 forward on lenet (2); null at batch 8, whose mnist is the
 	 * sample here (4). */
@@ -679,23 +609,18 @@ static void excludes_match_all_their_lists(void **state)
 		assert_false(strcmp(cell->name, "fake") == 0 && strcmp(cell->network, "mlp") == 0);
 		assert_false(strcmp(cell->name, "null") == 0 && cell->batch == 8);
 	}
-	fixture_release(&f);
 }
 
-static void overrides_change_what_they_match(void **state)
+PLAN_TEST(overrides_change_what_they_match)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	suite(&f, "frameworks: fake\n"
-		  "networks: [lenet, mlp]\n"
-		  "batches: [8, 32]\n"
-		  "steps: 100\n"
-		  "override:\n"
-		  "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 0}\n"
-		  "  - {networks: mlp, batches: 32, learning-rate: 0.5, steps: 9}\n");
-	expand_ok(&f);
+	suite("frameworks: fake\n"
+	      "networks: [lenet, mlp]\n"
+	      "batches: [8, 32]\n"
+	      "steps: 100\n"
+	      "override:\n"
+	      "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 0}\n"
+	      "  - {networks: mlp, batches: 32, learning-rate: 0.5, steps: 9}\n");
+	expand_ok();
 	/* Both batches of mlp became 16; with two learning rates there are two cells. */
 	assert_int_equal(f.plan.count, 4);
 	assert_int_equal(f.plan.cells[0].cell.batch, 8);
@@ -707,79 +632,67 @@ static void overrides_change_what_they_match(void **state)
 	assert_int_equal(mlp->recipe.batch, 16);
 	assert_int_equal(mlp->steps, 7);
 	assert_int_equal(mlp->warm_up_steps, 0);
-	assert_non_null(strstr(mlp->key, "batch=16"));
-	assert_null(strstr(mlp->key, "learning_rate"));
+	assert_has(mlp->key, "batch=16");
+	assert_lacks(mlp->key, "learning_rate");
 	mlp = &f.plan.cells[3];
-	assert_non_null(strstr(mlp->key, "dropout=on learning_rate=0.5"));
+	assert_has(mlp->key, "dropout=on learning_rate=0.5");
 	assert_true(mlp->recipe.learning_rate == 0.5);
 	assert_int_equal(mlp->steps, 9);
-	fixture_release(&f);
 }
 
-static void the_command_line_has_the_last_word(void **state)
+PLAN_TEST(the_command_line_has_the_last_word)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	suite(&f,
-	      "frameworks: fake\n"
+	suite("frameworks: fake\n"
 	      "networks: mlp\n"
 	      "batches: 8\n"
 	      "steps: 100\n"
 	      "override:\n"
 	      "  - {networks: mlp, batch: 16, steps: 7, warm-up-steps: 1, learning-rate: 0.5}\n");
-	set(&f, "batches", "32");
+	set("batches", "32");
 	spec_fix_steps(&f.spec, 9);
 	spec_fix_warm_up(&f.spec, 3);
-	expand_ok(&f);
+	expand_ok();
 	assert_int_equal(f.plan.count, 1);
 	assert_int_equal(f.plan.cells[0].cell.batch, 32);
 	assert_int_equal(f.plan.cells[0].steps, 9);
 	assert_int_equal(f.plan.cells[0].warm_up_steps, 3);
 	assert_true(f.plan.cells[0].recipe.learning_rate == 0.5);
-	fixture_release(&f);
 }
 
-static void samples_stand_in_and_say_so(void **state)
+TEST(samples_stand_in_and_say_so)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	suite(&f, "frameworks: fake\nnetworks: [lenet, mlp]\ndatasets: mnist\n");
-	expand_ok(&f);
+	begin();
+	suite("frameworks: fake\nnetworks: [lenet, mlp]\ndatasets: mnist\n");
+	expand_ok();
 	assert_int_equal(f.plan.count, 2);
 	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-sample");
 	assert_int_equal(f.plan.note_count, 1);
-	assert_says(f.plan.notes[0], "mnist is not here: mnist-sample is used");
-	fixture_release(&f);
+	assert_has(f.plan.notes[0], "mnist is not here: mnist-sample is used");
+	end();
 
-	fixture_init(&f);
-	set(&f, "frameworks", "fake");
-	expand_ok(&f);
+	begin();
+	set("frameworks", "fake");
+	expand_ok();
 	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-sample");
 	assert_int_equal(f.plan.note_count, 1);
-	fixture_release(&f);
+	end();
 }
 
 /* The default data set of a network becomes synthetic if it is missing; a data set given by name is
  * reported as missing. */
-static void data_that_is_not_here_is_synthetic_and_says_so(void **state)
+TEST(data_that_is_not_here_is_synthetic_and_says_so)
 {
 	static const char *const asked[] = {NULL, "mnist"};
 
-	(void)state;
 	setenv("PRONY_SHARE", folder, 1);
 	for (size_t i = 0; i < 2; i++) {
-		struct fixture f;
 
-		fixture_init(&f);
-		set(&f, "frameworks", "fake");
-		set(&f, "networks", "lenet,mlp");
+		begin();
+		set("frameworks", "fake");
+		set("networks", "lenet,mlp");
 		if (asked[i])
-			set(&f, "datasets", asked[i]);
-		expand_ok(&f);
+			set("datasets", asked[i]);
+		expand_ok();
 		for (size_t c = 0; c < f.plan.count; c++) {
 			assert_string_equal(f.plan.cells[c].cell.dataset,
 					    asked[i] ? "mnist" : "synthetic");
@@ -788,37 +701,28 @@ static void data_that_is_not_here_is_synthetic_and_says_so(void **state)
 		}
 		assert_int_equal(f.plan.note_count, asked[i] ? 0 : 1);
 		if (!asked[i])
-			assert_says(f.plan.notes[0], "mnist is not here");
-		fixture_release(&f);
+			assert_has(f.plan.notes[0], "mnist is not here");
+		end();
 	}
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 }
 
-static void all_data_that_is_not_here_is_said(void **state)
+PLAN_TEST(all_data_that_is_not_here_is_said)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "fake");
-	set(&f, "networks", "alexnet,resnet50,cnn");
-	expand_ok(&f);
+	set("frameworks", "fake");
+	set("networks", "alexnet,resnet50,cnn");
+	expand_ok();
 	for (size_t i = 0; i < f.plan.count; i++)
 		assert_string_equal(f.plan.cells[i].cell.dataset, "synthetic");
 	assert_int_equal(f.plan.note_count, 2);
-	assert_says(f.plan.notes[0], "imagenet is not here");
-	assert_says(f.plan.notes[1], "cifar10 is not here");
-	fixture_release(&f);
+	assert_has(f.plan.notes[0], "imagenet is not here");
+	assert_has(f.plan.notes[1], "cifar10 is not here");
 }
 
-static void the_dry_run_has_every_field(void **state)
+PLAN_TEST(the_dry_run_has_every_field)
 {
-	struct fixture f;
-
-	(void)state;
-	fixture_init(&f);
-	set(&f, "frameworks", "native,onnxruntime");
-	expand_ok(&f);
+	set("frameworks", "native,onnxruntime");
+	expand_ok();
 	json_t *json = plan_to_json(&f.plan), *cell = json_array_get(json, 1);
 	assert_int_equal(json_array_size(json), 2);
 	assert_string_equal(json_string_value(json_object_get(cell, "status")), "unsupported");
@@ -833,38 +737,9 @@ static void the_dry_run_has_every_field(void **state)
 	assert_true(json_is_null(json_object_get(cell, "steps")));
 	assert_string_equal(json_string_value(json_object_get(cell, "optimiser")), "momentum");
 	json_decref(json);
-	fixture_release(&f);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quickstart_is_what_the_readme_promises),
-		cmocka_unit_test(order_is_stable),
-		cmocka_unit_test(duplicates_are_dropped),
-		cmocka_unit_test(harness_cells_say_so),
-		cmocka_unit_test(recipes_follow_the_spec),
-		cmocka_unit_test(what_cannot_run_says_why),
-		cmocka_unit_test(all_reasons_come_at_once),
-		cmocka_unit_test(memory_of_the_network_counts),
-		cmocka_unit_test(refusal_names_the_batch_that_fits),
-		cmocka_unit_test(refusal_says_that_no_batch_fits),
-		cmocka_unit_test(memory_is_bounded_by_the_machine),
-		cmocka_unit_test(unknown_words_are_refused),
-		cmocka_unit_test(unknown_words_of_a_suite_have_a_line),
-		cmocka_unit_test(all_networks_are_those_of_the_zoo),
-		cmocka_unit_test(excludes_match_all_their_lists),
-		cmocka_unit_test(overrides_change_what_they_match),
-		cmocka_unit_test(the_command_line_has_the_last_word),
-		cmocka_unit_test(a_second_precision_is_said),
-		cmocka_unit_test(another_reads_for_the_same_library),
-		cmocka_unit_test(epochs_are_steps),
-		cmocka_unit_test(a_screening_has_epochs_in_loop_fit),
-		cmocka_unit_test(samples_stand_in_and_say_so),
-		cmocka_unit_test(data_that_is_not_here_is_synthetic_and_says_so),
-		cmocka_unit_test(all_data_that_is_not_here_is_said),
-		cmocka_unit_test(the_dry_run_has_every_field),
-	};
-
-	return cmocka_run_group_tests_name("plan", tests, make_machine, remove_machine);
+	return unit_tests_run(make_machine, remove_machine);
 }

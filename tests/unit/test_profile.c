@@ -1,19 +1,11 @@
 /* Profiles: a worker's output is checked, framework names are matched to layers, and sums are
  * right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/files.h"
 #include "base/json.h"
 #include "profile/profile_internal.h"
 #include "profile/read.h"
 #include "profile/write.h"
+#include "unit_test.h"
 
 static const struct profile_bracket bracket = {.begin_ns = 1000, .end_ns = 9000, .steps = 2};
 
@@ -32,7 +24,7 @@ static void build(struct graph *graph)
 	assert_int_equal(build_finish(&b, x, &b.error), PRONY_OK);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	static const struct {
 		const char *name, *layer;
@@ -52,7 +44,6 @@ static void test_names(void **state)
 	};
 	struct graph graph;
 
-	(void)state;
 	build(&graph);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		int node = profile_find_node(&graph, rows[i].name);
@@ -88,7 +79,7 @@ static enum prony_status read_text(const char *text, bool lines, struct profile 
 #define STEPS "\"steps\": [[1000, 3000], [4000, 7000]]"
 #define EVENT(more) "{" STEPS ", \"events\": [{\"name\": \"conv1\", " more "}]}"
 
-static void test_bad_layers(void **state)
+TEST(test_bad_layers)
 {
 	static const struct {
 		const char *text, *part;
@@ -135,13 +126,12 @@ static void test_bad_layers(void **state)
 		{"{\"steps\": [[2000, 2000], [3000, 3000]], \"events\": []}", "took no time"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct error err = ERROR_INIT;
 		struct profile profile;
 
 		assert_int_equal(read_text(rows[i].text, false, &profile, &err), PRONY_PROTOCOL);
-		assert_non_null(strstr(err.text, rows[i].part));
+		assert_has(err.text, rows[i].part);
 		profile_release(&profile);
 	}
 }
@@ -171,11 +161,10 @@ static void take_two_steps(struct profile *profile)
 	graph_release(&graph); /* the profile outlives it */
 }
 
-static void test_layers(void **state)
+TEST(test_layers)
 {
 	struct profile profile;
 
-	(void)state;
 	take_two_steps(&profile);
 	assert_int_equal(profile.layer_count, 4);
 	assert_string_equal(profile.layers[0].name, "conv1");
@@ -203,7 +192,7 @@ static void test_layers(void **state)
 	"{\"line\": 3, \"hits\": 2, \"ns\": 1000, \"self_ns\": 1000}]}], "                         \
 	"\"stacks\": [{\"frames\": [\"f\", \"a;b\"], \"ns\": 3000}]}"
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
 	static const struct {
 		const char *text, *part;
@@ -230,7 +219,6 @@ static void test_lines(void **state)
 	struct error err = ERROR_INIT;
 	struct profile profile;
 
-	(void)state;
 	assert_int_equal(read_text(LINES("4000", "3000"), true, &profile, &err), PRONY_OK);
 	assert_int_equal(profile_lines_sum(&profile), 4000);
 	assert_int_equal(profile.lines_total_ns, 4000);
@@ -240,13 +228,13 @@ static void test_lines(void **state)
 		struct error why = ERROR_INIT;
 
 		assert_int_equal(read_text(bad[i].text, true, &profile, &why), PRONY_PROTOCOL);
-		assert_non_null(strstr(why.text, bad[i].part));
+		assert_has(why.text, bad[i].part);
 		profile_release(&profile);
 	}
 }
 
 /* No written file contains the terminal escape sequences or line breaks of a hostile name. */
-static void test_hostile_names(void **state)
+TEST(test_hostile_names)
 {
 	static struct plan_cell cell = {.key = "framework=x", .hash = "0123"};
 	static void (*const writers[])(const struct profile *profiles, size_t count,
@@ -256,7 +244,6 @@ static void test_hostile_names(void **state)
 	struct profile profile;
 	struct strbuf text;
 
-	(void)state;
 	snprintf(cell.cell.framework, sizeof cell.cell.framework, "x");
 	assert_int_equal(read_text("{" STEPS
 				   ", \"events\": [{\"name\": \"a\\u009b2J\\u202e\\u001b[1m\\nb\", "
@@ -269,17 +256,17 @@ static void test_hostile_names(void **state)
 	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
 		strbuf_init(&text, 0);
 		writers[i](&profile, 1, &text);
-		assert_null(strstr(strbuf_text(&text), "\xC2\x9B"));
-		assert_null(strstr(strbuf_text(&text), "\xE2\x80\xAE"));
+		assert_lacks(strbuf_text(&text), "\xC2\x9B");
+		assert_lacks(strbuf_text(&text), "\xE2\x80\xAE");
 		assert_null(strchr(strbuf_text(&text), '\x1B'));
-		assert_null(strstr(strbuf_text(&text), "1m\nb"));
+		assert_lacks(strbuf_text(&text), "1m\nb");
 		strbuf_release(&text);
 	}
 	profile_release(&profile);
 }
 
 /* A second answer with an error adds nothing to the profile, and the first one stays complete. */
-static void test_second_answer(void **state)
+TEST(test_second_answer)
 {
 	static const char wrong[] = "{" STEPS ", \"total_ns\": 1, \"functions\": ["
 				    "{\"name\": \"g\"}], \"stacks\": []}";
@@ -287,7 +274,6 @@ static void test_second_answer(void **state)
 	struct profile profile;
 	char *folder = NULL, *path;
 
-	(void)state;
 	assert_int_equal(read_text(LINES("4000", "3000"), true, &profile, &err), PRONY_OK);
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, &err), PRONY_OK);
 	path = path_join(folder, "profile.json");
@@ -302,7 +288,7 @@ static void test_second_answer(void **state)
 	profile_release(&profile);
 }
 
-static void test_written(void **state)
+TEST(test_written)
 {
 	static struct plan_cell cell = {.key = "framework=x", .hash = "0123"};
 	struct error err = ERROR_INIT;
@@ -310,7 +296,6 @@ static void test_written(void **state)
 	struct strbuf text;
 	json_t *json = NULL;
 
-	(void)state;
 	snprintf(cell.cell.framework, sizeof cell.cell.framework, "x");
 	take_two_steps(&profile);
 	profile.cell = &cell;
@@ -337,20 +322,8 @@ static void test_written(void **state)
 						"x;layers;ip1;ip1 300\n");
 	strbuf_clear(&text);
 	profile_write_csv(&profile, 1, &text);
-	assert_non_null(strstr(strbuf_text(&text),
-			       "\nlayer,x,conv1,Conv,1,400.0,250.0,0.0,650.0,0.260000,,,\n"));
+	assert_has(strbuf_text(&text),
+		   "\nlayer,x,conv1,Conv,1,400.0,250.0,0.0,650.0,0.260000,,,\n");
 	strbuf_release(&text);
 	profile_release(&profile);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_bad_layers),
-		cmocka_unit_test(test_layers),	      cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_written),
-		cmocka_unit_test(test_second_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

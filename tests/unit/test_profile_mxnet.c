@@ -1,18 +1,11 @@
 /* The reader of MXNet's profiles, on the second profile file of a process, written by MXNet 1.9.1,
  * and on broken files. JSON readers refuse the recorded file unchanged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/mxnet/mxnet_trace.h"
 #include "base/files.h"
+#include "unit_test.h"
 
 /* Two steps of four nodes; the last node of each step includes a deletion (DeleteVariable). */
-static void test_recorded(void **state)
+TEST(test_recorded)
 {
 	static const char *const names[] = {"_sg_mkldnn_conv", "_sg_mkldnn_conv", "_sg_mkldnn_conv",
 					    "_sg_mkldnn_fully_connected", "DeleteVariable"};
@@ -22,7 +15,6 @@ static void test_recorded(void **state)
 	struct arena arena;
 	size_t length;
 
-	(void)state;
 	arena_init(&arena, 0);
 	assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), PRONY_OK);
 	assert_int_equal(mx_trace_read(text, length, &arena, &trace, &err), PRONY_OK);
@@ -45,7 +37,7 @@ static void test_recorded(void **state)
 	"{\"name\": \"" name "\", \"cat\": \"operator\", \"ph\": \"" phase "\", \"ts\": " ts       \
 	", \"tid\": 15863771935977259251}"
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
 	static const struct {
 		const char *text, *part; /* NULL: accepted */
@@ -69,7 +61,6 @@ static void test_texts(void **state)
 		{"{\"traceEvents\": [{\"name\": \"a\\\\\\\"[, 12\"}]}", NULL, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char *text = strdup(rows[i].text);
 		struct error err = ERROR_INIT;
@@ -87,14 +78,4 @@ static void test_texts(void **state)
 		arena_release(&arena);
 		free(text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_texts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

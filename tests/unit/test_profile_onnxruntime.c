@@ -1,16 +1,9 @@
 /* The reader of ONNX Runtime's profiles, on a file that ONNX Runtime 1.31.1 wrote for LeNet
  * (without the nodes' memory figures), and on broken files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/onnxruntime/ort_profile.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "unit_test.h"
 
 static json_t *recorded(void)
 {
@@ -24,7 +17,7 @@ static json_t *recorded(void)
 }
 
 /* The file has three runs of 435, 429 and 427 us; the last two are the steps. */
-static void test_recorded(void **state)
+TEST(test_recorded)
 {
 	const int64_t instants[] = {1000000, 1440000, 1441000, 1880000};
 	struct error err = ERROR_INIT;
@@ -32,7 +25,6 @@ static void test_recorded(void **state)
 	json_t *events = recorded();
 	int64_t sum = 0;
 
-	(void)state;
 	profile_log_init(&log);
 	assert_int_equal(ort_profile_read(events, instants, 2, &log, &err), PRONY_OK);
 	assert_int_equal(log.count, 20);
@@ -57,14 +49,13 @@ static void test_recorded(void **state)
 /*
  * A step that seems shorter than its nodes, because times are rounded down to whole microseconds.
  */
-static void test_rounding(void **state)
+TEST(test_rounding)
 {
 	const int64_t instants[] = {0, 100};
 	struct error err = ERROR_INIT;
 	struct profile_log log;
 	json_t *events = recorded();
 
-	(void)state;
 	profile_log_init(&log);
 	assert_int_equal(ort_profile_read(events, instants, 1, &log, &err), PRONY_OK);
 	for (size_t i = 0; i < log.count; i++) {
@@ -75,7 +66,7 @@ static void test_rounding(void **state)
 	json_decref(events);
 }
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
 	static const struct {
 		const char *text, *part;
@@ -91,7 +82,6 @@ static void test_malformed(void **state)
 	};
 	const int64_t instants[] = {0, 100};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct error err = ERROR_INIT;
 		struct profile_log log;
@@ -99,19 +89,8 @@ static void test_malformed(void **state)
 
 		profile_log_init(&log);
 		assert_int_equal(ort_profile_read(events, instants, 1, &log, &err), PRONY_INVALID);
-		assert_non_null(strstr(err.text, rows[i].part));
+		assert_has(err.text, rows[i].part);
 		profile_log_release(&log);
 		json_decref(events);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_rounding),
-		cmocka_unit_test(test_malformed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* The reader of OpenVINO's compiled networks, on parts of OpenVINO 2026.4's exports of ResNet and
  * of an LSTM, and on broken input. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/openvino/openvino_names.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 #define LAYER(id, name, type, parts)                                                               \
@@ -54,9 +47,8 @@ static void check(const struct ov_names *names, const char *node, const char *la
 	assert_string_equal(said, all);
 }
 
-static void test_folded(void **state)
+TEST(test_folded)
 {
-	(void)state;
 	make("resnet50-cifar");
 	struct ov_names *names = ov_names_parse(
 		"<net><layers>" LAYER("0", "input", "Parameter", "input")
@@ -76,9 +68,8 @@ static void test_folded(void **state)
 }
 
 /* The layer is found by its weights and by the names of its outputs. */
-static void test_lstm(void **state)
+TEST(test_lstm)
 {
-	(void)state;
 	make("lstm");
 	struct ov_names *names = ov_names_parse(
 		LAYER("3", "Concat_14", "Const", "Concat_14, Split_13, lstm.W")
@@ -95,7 +86,7 @@ static void test_lstm(void **state)
 	release(names);
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
 	static const char *const texts[] = {
 		"",
@@ -105,7 +96,6 @@ static void test_none(void **state)
 		"<layer id=\"0\" name=\"a\"><attribute name=\"fused_names\" value=\"conv1",
 		"<edge from-layer=\"0"};
 
-	(void)state;
 	make("lenet");
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct ov_names *names = ov_names_parse(texts[i]);
@@ -114,15 +104,4 @@ static void test_none(void **state)
 		ov_names_release(names);
 	}
 	release(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_lstm),
-		cmocka_unit_test(test_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* The reader of TensorFlow's traces, on the trace of a forward step of LeNet by TensorFlow 2.21,
  * and on broken traces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/tensorflow/tf_profile.h"
 #include "base/files.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 static struct graph graph;
@@ -68,12 +61,11 @@ static void read_recorded(struct tf_model *model, int64_t step, struct profile_l
 	assert_int_equal(tf_profile_read(bytes, length, model, step, log, &err), PRONY_OK);
 }
 
-static void test_recorded(void **state)
+TEST(test_recorded)
 {
 	struct profile_log log;
 	struct tf_model model;
 
-	(void)state;
 	read_recorded(&model, 7, &log);
 	assert_int_equal(log.count, 49);
 	check(&log, "p.conv1.53", "conv1", "_MklNativeFusedConv2D");
@@ -97,13 +89,12 @@ static void test_recorded(void **state)
 
 /* On TensorFlow's clock all events lie within some hundred microseconds; after tf_profile_end they
  * lie in their step. */
-static void test_clocks(void **state)
+TEST(test_clocks)
 {
 	const int64_t instants[] = {0, 0, 5000000, 9000000};
 	struct profile_log log;
 	struct tf_model model;
 
-	(void)state;
 	read_recorded(&model, 1, &log);
 	int64_t apart = find(&log, "p.pool1.54")->begin_ns - find(&log, "p.conv1.53")->begin_ns;
 	tf_profile_end(&model, instants, &log);
@@ -117,7 +108,7 @@ static void test_clocks(void **state)
 	free(model.t.made);
 }
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
 	static const struct {
 		const char *bytes;
@@ -136,7 +127,6 @@ static void test_malformed(void **state)
 	};
 	struct tf_model model;
 
-	(void)state;
 	make_model(&model);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct error err = ERROR_INIT;
@@ -164,11 +154,6 @@ static void test_malformed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_clocks),
-		cmocka_unit_test(test_malformed),
-	};
 	char *path = path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/tensorflow.pb");
 	struct error err = ERROR_INIT;
 
@@ -177,7 +162,7 @@ int main(void)
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = unit_tests_run(NULL, NULL);
 	graph_release(&graph);
 	free(bytes);
 	free(path);

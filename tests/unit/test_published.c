@@ -1,22 +1,13 @@
 /* The published figures: the contents of the file, messages about a broken file, and the figures
  * shown beside a run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "report/charts.h"
 #include "report/published.h"
 #include "report_fixture.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HEADING                                                                                    \
 	"suite\tsource\tyear\thardware\tframework\tnetwork\tdataset\tdevice\tprecision\tbatch\t"   \
 	"stage\tmetric\tvalue\tspread\n"
@@ -36,13 +27,12 @@ static const struct published_row *find(const struct published *p, const char *f
 	return NULL;
 }
 
-static void ours_is_exact(void **state)
+TEST(ours_is_exact)
 {
 	struct published p;
 	struct error err = ERROR_INIT;
 	size_t empty = 0;
 
-	(void)state;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	if (published_load(NULL, &p, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
@@ -70,7 +60,7 @@ static void ours_is_exact(void **state)
 	published_release(&p);
 }
 
-static void broken_files_say_where(void **state)
+TEST(broken_files_say_where)
 {
 	static const struct {
 		const char *text, *says;
@@ -85,7 +75,6 @@ static void broken_files_say_where(void **state)
 	};
 	char *folder, *path;
 
-	(void)state;
 	assert_int_equal(directory_make_temporary("test-published-", &folder, NULL), PRONY_OK);
 	path = path_join(folder, "p.tsv");
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -103,7 +92,7 @@ static void broken_files_say_where(void **state)
 }
 
 /* The library's two interfaces count as the same published framework; its options do not. */
-static void tensorflow_is_both_of_its_interfaces(void **state)
+TEST(tensorflow_is_both_of_its_interfaces)
 {
 	static const struct {
 		const char *published, *ours;
@@ -118,7 +107,6 @@ static void tensorflow_is_both_of_its_interfaces(void **state)
 		{"keras2:tensorflow", "tensorflow-python", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct published_row row = {.suite = "thesis",
 					    .framework = rows[i].published,
@@ -135,7 +123,7 @@ static void tensorflow_is_both_of_its_interfaces(void **state)
 	}
 }
 
-static void a_run_has_them_beside_it(void **state)
+TEST(a_run_has_them_beside_it)
 {
 	static const char text[] = HEADING ROW("64", "images_per_second", "818")
 		ROW("128", "images_per_second", "") ROW("64", "gpu_power_w", "30");
@@ -145,7 +133,6 @@ static void a_run_has_them_beside_it(void **state)
 	struct strbuf out;
 	char *folder, *path;
 
-	(void)state;
 	assert_int_equal(directory_make_temporary("test-published-", &folder, NULL), PRONY_OK);
 	path = path_join(folder, "p.tsv");
 	file_write_atomic(path, text, strlen(text), NULL);
@@ -157,12 +144,12 @@ static void a_run_has_them_beside_it(void **state)
 	/*
 	 * Of pytorch's two cells, the training one: 818 a second, and one that was not available.
 	 */
-	assert_non_null(strstr(strbuf_text(&out), "818 /s"));
-	assert_non_null(strstr(strbuf_text(&out), "not available"));
-	assert_non_null(strstr(strbuf_text(&out), "2018"));
-	assert_non_null(strstr(strbuf_text(&out), "an old machine"));
-	assert_null(strstr(strbuf_text(&out), "forward"));
-	assert_null(strstr(strbuf_text(&out), "30"));
+	assert_has(strbuf_text(&out), "818 /s");
+	assert_has(strbuf_text(&out), "not available");
+	assert_has(strbuf_text(&out), "2018");
+	assert_has(strbuf_text(&out), "an old machine");
+	assert_lacks(strbuf_text(&out), "forward");
+	assert_lacks(strbuf_text(&out), "30");
 	/* A run of another suite has no published figures. */
 	strbuf_clear(&out);
 	memcpy(run.meta.suite, "mine", 5);
@@ -206,7 +193,7 @@ static const struct chart_row *row_of(const struct chart *chart, const char *hea
 /*
  * Speed, memory, power and speed-up of the study's LeNet, with our figures beside them, by device.
  */
-static void a_study_has_charts_by_device(void **state)
+TEST(a_study_has_charts_by_device)
 {
 	struct charts charts = {.count = 0};
 	struct stored_run run;
@@ -214,7 +201,6 @@ static void a_study_has_charts_by_device(void **state)
 	const struct summary *borrowed = &summary;
 	struct strbuf text;
 
-	(void)state;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	report_fixture_init(&run, 0);
 	memcpy(run.meta.suite, "thesis", 7);
@@ -243,12 +229,11 @@ static void a_study_has_charts_by_device(void **state)
 	assert_true(row && fabs(row->value - 19807.0 / 572) < 1e-9);
 	strbuf_init(&text, 0);
 	chart_csv(speed, &text);
-	assert_non_null(
-		strstr(strbuf_text(&text), "\n\"2018, Tesla K20m, batch 64: caffe\",19807,"));
+	assert_has(strbuf_text(&text), "\n\"2018, Tesla K20m, batch 64: caffe\",19807,");
 	strbuf_clear(&text);
 	chart_svg(speed, CHART_WIDE, &text);
-	assert_null(strstr(strbuf_text(&text), "nan"));
-	assert_non_null(strstr(strbuf_text(&text), ">2018, Tesla K20m, batch 64<"));
+	assert_lacks(strbuf_text(&text), "nan");
+	assert_has(strbuf_text(&text), ">2018, Tesla K20m, batch 64<");
 	strbuf_release(&text);
 	charts_release(&charts);
 	summary_release(&summary);
@@ -256,14 +241,13 @@ static void a_study_has_charts_by_device(void **state)
 }
 
 /* If no counter measured the power, the study's chart gives the reason that the processes gave. */
-static void power_that_is_not_there_has_its_reason(void **state)
+TEST(power_that_is_not_there_has_its_reason)
 {
 	struct charts charts = {.count = 0};
 	struct stored_run run;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
 
-	(void)state;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	report_fixture_init(&run, 0);
 	memcpy(run.meta.suite, "thesis", 7);
@@ -289,7 +273,7 @@ static void power_that_is_not_there_has_its_reason(void **state)
 
 /* A suite without devices to compare has one figure per comparison, with headings of year and
  * hardware. */
-static void others_have_them_below_their_hardware(void **state)
+TEST(others_have_them_below_their_hardware)
 {
 	struct charts charts = {.count = 0};
 	struct stored_run run;
@@ -297,7 +281,6 @@ static void others_have_them_below_their_hardware(void **state)
 	const struct summary *borrowed = &summary;
 	const struct chart *chart = NULL;
 
-	(void)state;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	report_fixture_init(&run, 0);
 	memcpy(run.meta.suite, "cnn", 4);
@@ -322,18 +305,4 @@ static void others_have_them_below_their_hardware(void **state)
 	charts_release(&charts);
 	summary_release(&summary);
 	stored_run_release(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ours_is_exact),
-		cmocka_unit_test(broken_files_say_where),
-		cmocka_unit_test(power_that_is_not_there_has_its_reason),
-		cmocka_unit_test(tensorflow_is_both_of_its_interfaces),
-		cmocka_unit_test(a_run_has_them_beside_it),
-		cmocka_unit_test(a_study_has_charts_by_device),
-		cmocka_unit_test(others_have_them_below_their_hardware),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

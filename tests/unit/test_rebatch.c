@@ -1,17 +1,8 @@
 /* A graph with a changed batch equals the graph that is built for that batch. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
-
 #include "graph/rebatch.h"
 #include "tests/unit/onnx_fixture.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Fails unless `graph` for `batch` samples is `expected`; releases neither. */
 static void expect_graph(const struct graph *graph, int64_t batch, const struct graph *expected)
@@ -31,9 +22,8 @@ static void expect_graph(const struct graph *graph, int64_t batch, const struct 
 	graph_release(&other);
 }
 
-static void every_network_of_the_zoo(void **state)
+TEST(every_network_of_the_zoo)
 {
-	(void)state;
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		struct error err = ERROR_INIT;
 		struct graph one, six;
@@ -76,11 +66,10 @@ static void build_file(int64_t in_file, int64_t batch, struct graph *out)
 	fixture_release(&f);
 }
 
-static void a_file_that_fixes_its_batch(void **state)
+TEST(a_file_that_fixes_its_batch)
 {
 	static const int64_t batches[] = {2, 3, 8};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(batches); i++) {
 		struct graph expected, changed;
 		struct error err = ERROR_INIT;
@@ -97,25 +86,13 @@ static void a_file_that_fixes_its_batch(void **state)
 	}
 }
 
-static void a_batch_that_is_too_large_is_refused(void **state)
+TEST(a_batch_that_is_too_large_is_refused)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph, out;
 
-	(void)state;
 	assert_int_equal(zoo_build(zoo_networks[0], 1, &graph, &err), PRONY_OK);
 	assert_int_equal(graph_rebatch(&graph, INT64_MAX / 2, &out, &err), PRONY_BAD_INPUT);
 	assert_int_equal(graph_rebatch(&graph, 0, &out, &err), PRONY_BAD_INPUT);
 	graph_release(&graph);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_network_of_the_zoo),
-		cmocka_unit_test(a_file_that_fixes_its_batch),
-		cmocka_unit_test(a_batch_that_is_too_large_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,14 @@
 /* Recipes: what a bundle contains about the training. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
-
 #include "base/json.h"
 #include "bundle/recipe.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void recipes_survive_json(void **state)
+TEST(recipes_survive_json)
 {
 	struct error err = ERROR_INIT;
 	struct recipe recipe, back;
 	json_t *json, *again;
 
-	(void)state;
 	recipe_defaults(&recipe);
 	assert_int_equal(recipe.slots, 8);
 	assert_true(recipe.dropout && recipe.momentum == 0.9 && recipe.learning_rate == 0.01);
@@ -44,7 +34,7 @@ static void recipes_survive_json(void **state)
 	json_decref(json);
 }
 
-static void bad_recipes_are_refused(void **state)
+TEST(bad_recipes_are_refused)
 {
 	static const struct {
 		const char *key, *json, *message;
@@ -65,7 +55,6 @@ static void bad_recipes_are_refused(void **state)
 	};
 	struct recipe recipe, back = {.batch = 77};
 
-	(void)state;
 	recipe_defaults(&recipe);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		json_t *json = recipe_to_json(&recipe);
@@ -79,14 +68,4 @@ static void bad_recipes_are_refused(void **state)
 		assert_int_equal(back.batch, 77);
 		json_decref(json);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recipes_survive_json),
-		cmocka_unit_test(bad_recipes_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,11 @@
 /* The reference interpreter: known answers, and every gradient against finite differences. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "parity/kernels_internal.h"
 #include "tests/unit/reference_fixture.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* One operator between a parameter added to the input and a linear layer. */
 struct operator_case {
 	const char *what;
@@ -149,9 +141,8 @@ static void build_case(const struct operator_case *c, struct graph *graph)
 	check(build_finish(&b, logits, &err), &err);
 }
 
-static void every_gradient_is_the_finite_difference(void **state)
+TEST(every_gradient_is_the_finite_difference)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(operator_cases); i++) {
 		struct graph graph;
 		struct rig rig;
@@ -166,7 +157,7 @@ static void every_gradient_is_the_finite_difference(void **state)
 }
 
 /* The gradient node of each operator that has one gets a slightly wrong attribute. */
-static void a_wrong_gradient_is_found(void **state)
+TEST(a_wrong_gradient_is_found)
 {
 	static const struct {
 		size_t operator_case;
@@ -176,7 +167,6 @@ static void a_wrong_gradient_is_found(void **state)
 		{9, OP_GEMM_GRAD_WEIGHT}, {9, OP_GEMM_GRAD_INPUT},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct graph graph;
 		struct rig rig;
@@ -198,11 +188,10 @@ static void a_wrong_gradient_is_found(void **state)
 	}
 }
 
-static void networks_are_differentiated_correctly(void **state)
+TEST(networks_are_differentiated_correctly)
 {
 	static const char *const names[] = {"lenet", "mlp"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph;
@@ -217,16 +206,15 @@ static void networks_are_differentiated_correctly(void **state)
 	}
 }
 
-static void every_operator_has_a_kernel(void **state)
+TEST(every_operator_has_a_kernel)
 {
-	(void)state;
 	for (int op = 0; op < OP_COUNT; op++)
 		if (!operator_row((enum op)op)->compute)
 			fail_msg("%s", operator_name((enum op)op));
 }
 
 /* Single-operator graphs, run forward on given numbers. */
-static void known_answers(void **state)
+TEST(known_answers)
 {
 	/* 1 x 3 x 3, kernel 2 x 2, by hand */
 	static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 2, 3, 4};
@@ -243,7 +231,6 @@ static void known_answers(void **state)
 	struct recipe recipe;
 	struct reference ref;
 
-	(void)state;
 	graph_init(&graph, "conv");
 	int conv =
 		build_conv(&b, "c", build_input(&b, "input", DTYPE_F32, 1, 3, (int64_t[]){1, 3, 3}),
@@ -273,14 +260,13 @@ static void known_answers(void **state)
 	graph_release(&graph);
 }
 
-static void ties_go_to_the_first_maximum(void **state)
+TEST(ties_go_to_the_first_maximum)
 {
 	static const float x[] = {1, 3, 3, 3};
 	struct graph graph;
 	struct rig rig;
 	int64_t count;
 
-	(void)state;
 	build_case(
 		&(struct operator_case){
 			.what = "pool",
@@ -301,7 +287,7 @@ static void ties_go_to_the_first_maximum(void **state)
 	rig_release(&rig);
 }
 
-static void updates_follow_their_formulas(void **state)
+TEST(updates_follow_their_formulas)
 {
 	static const struct {
 		enum optimiser optimiser;
@@ -311,7 +297,6 @@ static void updates_follow_their_formulas(void **state)
 		     {OPTIMISER_RMSPROP, false},
 		     {OPTIMISER_RMSPROP, true}};
 
-	(void)state;
 	for (size_t c = 0; c < COUNT(cases); c++) {
 		struct error err = ERROR_INIT;
 		struct graph graph;
@@ -349,7 +334,7 @@ static void updates_follow_their_formulas(void **state)
 	}
 }
 
-static void dropout_masks_come_from_seed_step_and_node(void **state)
+TEST(dropout_masks_come_from_seed_step_and_node)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph;
@@ -357,7 +342,6 @@ static void dropout_masks_come_from_seed_step_and_node(void **state)
 	double losses[3];
 	int64_t dropped = 0, count;
 
-	(void)state;
 	check(zoo_build(zoo_find("mlp", NULL), 8, &graph, &err), &err);
 	rig_init(&rig, graph, true, 3);
 	losses[0] = run(&rig);
@@ -389,21 +373,20 @@ static void dropout_masks_come_from_seed_step_and_node(void **state)
 	rig_release(&rig);
 }
 
-static void bad_input_is_refused(void **state)
+TEST(bad_input_is_refused)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph, forward;
 	struct reference ref;
 	struct rig rig;
 
-	(void)state;
 	check(zoo_build(zoo_find("mlp", NULL), 2, &graph, &err), &err);
 	check(zoo_build(zoo_find("mlp", NULL), 2, &forward, &err), &err);
 	rig_init(&rig, graph, true, 3);
 	((int64_t *)rig.y.data)[1] = 10;
 	assert_int_equal(reference_feed(&rig.ref, batch_of_one(&rig.x, &rig.y), &err),
 			 PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "element 1 is label 10"));
+	assert_has(err.text, "element 1 is label 10");
 	error_clear(&err);
 	assert_int_equal(reference_step(&rig.ref, &rig.recipe, false, &err), PRONY_BAD_INPUT);
 	error_clear(&err);
@@ -418,7 +401,7 @@ static void bad_input_is_refused(void **state)
 	/* Missing weights, and a graph without backward pass. */
 	struct tensor_set fewer = {rig.weights.tensors, rig.weights.count - 1};
 	assert_int_equal(reference_init(&ref, &forward, &fewer, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "fc3.bias"));
+	assert_has(err.text, "fc3.bias");
 	error_clear(&err);
 	reference_release(&ref);
 	check(reference_init(&ref, &forward, &rig.weights, &err), &err);
@@ -433,21 +416,4 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(reference_cost(&forward, STAGE_TRAIN), 6 * 668672);
 	graph_release(&forward);
 	rig_release(&rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_operator_has_a_kernel),
-		cmocka_unit_test(known_answers),
-		cmocka_unit_test(ties_go_to_the_first_maximum),
-		cmocka_unit_test(every_gradient_is_the_finite_difference),
-		cmocka_unit_test(a_wrong_gradient_is_found),
-		cmocka_unit_test(networks_are_differentiated_correctly),
-		cmocka_unit_test(updates_follow_their_formulas),
-		cmocka_unit_test(dropout_masks_come_from_seed_step_and_node),
-		cmocka_unit_test(bad_input_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

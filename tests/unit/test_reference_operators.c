@@ -1,21 +1,13 @@
 /* The operators of larger networks: gradients against finite differences, and known answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "tests/unit/operator_cases.h"
 #include "tests/unit/reference_fixture.h"
 #include "tests/unit/test_layers.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-static void every_gradient_is_the_finite_difference(void **state)
+TEST(every_gradient_is_the_finite_difference)
 {
-	(void)state;
 	for (size_t i = 0; operator_case_at(i); i++) {
 		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
@@ -64,11 +56,10 @@ static bool spoil(struct node *node)
 	}
 }
 
-static void a_wrong_gradient_is_found(void **state)
+TEST(a_wrong_gradient_is_found)
 {
 	int found = 0;
 
-	(void)state;
 	for (size_t i = 0; operator_case_at(i); i++) {
 		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
@@ -173,12 +164,11 @@ static int activations(struct builder *b, int x)
 }
 
 /* Expected numbers computed by hand, and as in the documentation of ONNX and PyTorch. */
-static void known_answers(void **state)
+TEST(known_answers)
 {
 	static const float nine[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, six[] = {1, 2, 3, 4, 5, 6};
 	static const float two[] = {-4, 2};
 
-	(void)state;
 	answer(average_two, 3, (const int64_t[]){1, 3, 3}, nine, 4,
 	       (const double[]){1, 2.5, 5.5, 7});
 	answer(average_two_counting, 3, (const int64_t[]){1, 3, 3}, nine, 4,
@@ -196,14 +186,13 @@ static void known_answers(void **state)
 
 /* Evaluation uses the running statistics and leaves them unchanged; training updates them by the
  * momentum. */
-static void running_statistics_follow_the_batch(void **state)
+TEST(running_statistics_follow_the_batch)
 {
 	struct error err = ERROR_INIT;
 	double mean = 0, variance = 0, momentum;
 	struct graph graph;
 	struct rig rig;
 
-	(void)state;
 	check(operator_case_build(operator_case_find("BatchNormalization"), false, &graph, &err),
 	      &err);
 	rig_init(&rig, graph, false, 23);
@@ -240,7 +229,7 @@ static void running_statistics_follow_the_batch(void **state)
 }
 
 /* Two time steps of an LSTM with one unit, compared with its formulas. */
-static void an_lstm_follows_its_formulas(void **state)
+TEST(an_lstm_follows_its_formulas)
 {
 	struct operator_case c = {.what = "lstm", .dims = {2, 1}};
 	struct error err = ERROR_INIT;
@@ -249,7 +238,6 @@ static void an_lstm_follows_its_formulas(void **state)
 	struct rig rig;
 	double h = 0, cell = 0;
 
-	(void)state;
 	graph_init(&graph, c.what);
 	int y = build_lstm(&b, "l", build_input(&b, "input", DTYPE_F32, 1, 2, c.dims), 1);
 	check(build_finish(&b, build_linear(&b, "out", y, 2), &err), &err);
@@ -271,7 +259,7 @@ static void an_lstm_follows_its_formulas(void **state)
 	rig_release(&rig);
 }
 
-static void shapes_that_do_not_fit_are_refused(void **state)
+TEST(shapes_that_do_not_fit_are_refused)
 {
 	static const struct {
 		int rank;
@@ -291,7 +279,6 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 		{1, {4}, "Concat of rows", "axis is 2"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct graph graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
@@ -305,18 +292,4 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 			fail_msg("%zu: %s", i, b.error.text);
 		graph_release(&graph);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_gradient_is_the_finite_difference),
-		cmocka_unit_test(a_wrong_gradient_is_found),
-		cmocka_unit_test(known_answers),
-		cmocka_unit_test(running_statistics_follow_the_batch),
-		cmocka_unit_test(an_lstm_follows_its_formulas),
-		cmocka_unit_test(shapes_that_do_not_fit_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,5 @@
 /* The HTML page is complete and self-contained, and no text from frameworks becomes markup. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "frameworks/registry.h"
@@ -18,6 +9,7 @@
 #include "report/figures.h"
 #include "report/html.h"
 #include "report_fixture.h"
+#include "unit_test.h"
 
 /* `factor`: multiplies mxnet's forward step in the last run. */
 static void make_page_with(size_t runs, double factor, struct strbuf *page)
@@ -53,7 +45,7 @@ static size_t count_of(const char *text, const char *what)
 	return count;
 }
 
-static void test_complete(void **state)
+TEST(test_complete)
 {
 	static const char *const wanted[] = {
 		"lenet, mnist-sample, train with momentum, batch 64, cpu, fp32",
@@ -72,7 +64,6 @@ static void test_complete(void **state)
 		"prefers-color-scheme: dark",
 	};
 	struct strbuf page;
-	(void)state;
 	make_page(1, &page);
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 		if (!strstr(page.text, wanted[i]))
@@ -85,12 +76,11 @@ static void test_complete(void **state)
 	strbuf_release(&page);
 }
 
-static void test_self_contained(void **state)
+TEST(test_self_contained)
 {
 	static const char *const unwanted[] = {"https:", " src=\"", "@import", "url(",
 					       "<link",	 "<iframe", "<object", "'unsafe-eval'"};
 	struct strbuf page;
-	(void)state;
 	make_page(2, &page);
 	for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
 		if (strstr(page.text, unwanted[i]))
@@ -98,19 +88,18 @@ static void test_self_contained(void **state)
 	/* The only address is the namespace of SVG, which is never fetched. */
 	assert_int_equal(count_of(page.text, "http:"),
 			 count_of(page.text, "xmlns=\"http://www.w3.org/2000/svg\""));
-	assert_non_null(strstr(page.text, "default-src 'none'"));
+	assert_has(page.text, "default-src 'none'");
 	strbuf_release(&page);
 }
 
-static void test_nothing_becomes_markup(void **state)
+TEST(test_nothing_becomes_markup)
 {
 	struct strbuf page;
-	(void)state;
 	make_page(1, &page);
-	assert_null(strstr(page.text, "<script>alert"));
-	assert_null(strstr(page.text, "<b>bold"));
-	assert_null(strstr(page.text, "\033"));
-	assert_non_null(strstr(page.text, "&lt;script&gt;alert(1)&lt;/script&gt;"));
+	assert_lacks(page.text, "<script>alert");
+	assert_lacks(page.text, "<b>bold");
+	assert_lacks(page.text, "\033");
+	assert_has(page.text, "&lt;script&gt;alert(1)&lt;/script&gt;");
 	/* Only the page's own script. */
 	assert_int_equal(count_of(page.text, "<script"), 1);
 	assert_int_equal(count_of(page.text, "</script"), 1);
@@ -132,14 +121,13 @@ static void make_charts(struct charts *charts)
 }
 
 /* In large runs few cells keep their processes. Charts that need processes omit the other cells. */
-static void test_without_processes(void **state)
+TEST(test_without_processes)
 {
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
 	struct charts charts = {.count = 0};
 	size_t starts = 0, steps = 0, drifts = 0;
-	(void)state;
 	report_fixture_init(&stored, 0);
 	summary_init(&summary, &stored);
 	size_t counts[16];
@@ -156,7 +144,7 @@ static void test_without_processes(void **state)
 		if (strcmp(chart->name, "drift-over-the-run") != 0)
 			continue;
 		drifts++;
-		assert_non_null(strstr(chart->caption, "of the first comparisons"));
+		assert_has(chart->caption, "of the first comparisons");
 	}
 	assert_true(starts == 1 && steps == 2 && drifts == 1);
 	charts_release(&charts);
@@ -166,26 +154,24 @@ static void test_without_processes(void **state)
 	stored_run_release(&stored);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
 	struct strbuf page;
-	(void)state;
 	make_page(1, &page);
-	assert_non_null(strstr(page.text, "<strong>native</strong> is the fastest in 1 of 2 "
-					  "comparisons: lenet, mnist-sample, train"));
-	assert_non_null(strstr(page.text, "<strong>native, mxnet</strong> share the first place "
-					  "(they cannot be told apart) in 1 of 2"));
-	assert_non_null(strstr(page.text, "2 of 6 share their rank with another"));
+	assert_has(page.text, "<strong>native</strong> is the fastest in 1 of 2 "
+			      "comparisons: lenet, mnist-sample, train");
+	assert_has(page.text, "<strong>native, mxnet</strong> share the first place "
+			      "(they cannot be told apart) in 1 of 2");
+	assert_has(page.text, "2 of 6 share their rank with another");
 	/* Native shares the first rank, so the ranks do not say which of the others is first. */
-	assert_null(strstr(page.text, "when native, the floor, is left out"));
+	assert_lacks(page.text, "when native, the floor, is left out");
 	strbuf_release(&page);
 }
 
-static void test_charts(void **state)
+TEST(test_charts)
 {
 	struct charts charts;
 	struct strbuf text;
-	(void)state;
 	make_charts(&charts);
 	assert_int_equal(charts.count, 11);
 	for (size_t i = 0; i < charts.count; i++)
@@ -196,8 +182,8 @@ static void test_charts(void **state)
 	strbuf_init(&text, 0);
 	chart_csv(charts.items[0], &text);
 	assert_int_equal(strncmp(text.text, "row,step_center_ns,low,high,process_0,", 38), 0);
-	assert_non_null(strstr(text.text, "\nnative,6203"));
-	assert_non_null(strstr(text.text, ",6162800,6200000,"));
+	assert_has(text.text, "\nnative,6203");
+	assert_has(text.text, ",6162800,6200000,");
 	const struct chart *power = charts.items[3];
 	assert_int_equal(strncmp(power->name, "power-lenet-mnist-sample-train", 30), 0);
 	assert_string_equal(power->rows[0].label, "native");
@@ -208,11 +194,10 @@ static void test_charts(void **state)
 }
 
 /* An interval that exceeds the axis ends in an arrow at the edge, inside the picture. */
-static void test_whiskers(void **state)
+TEST(test_whiskers)
 {
 	struct charts charts = {.count = 0};
 	struct strbuf text;
-	(void)state;
 	struct chart *chart = charts_add(&charts, CHART_BARS, "A b", "t", "c", 2);
 	chart->x = (struct chart_axis){.title = "x", .column = "x", .measure = CHART_NS};
 	for (int i = 0; i < 2; i++) {
@@ -243,12 +228,11 @@ static double number_after(const char *text, const char *what)
 
 /* Without known intervals, the longest bar or dot ends at the end of the axis; the text follows it
  * in both cases. */
-static void test_bars_without_intervals(void **state)
+TEST(test_bars_without_intervals)
 {
 	static const double dots[] = {0.5e6, 1.25e6};
 	struct charts charts = {.count = 0};
 	struct strbuf text;
-	(void)state;
 	struct chart *chart = charts_add(&charts, CHART_BARS, "a", "t", "c", 2);
 	chart->x = (struct chart_axis){.title = "x", .column = "x", .measure = CHART_NS};
 	for (int i = 0; i < 2; i++) {
@@ -276,13 +260,12 @@ static void test_bars_without_intervals(void **state)
 }
 
 /* Run numbers spread over the axis, whatever the first number is. */
-static void test_axis_of_runs(void **state)
+TEST(test_axis_of_runs)
 {
 	enum { POINTS = 6 };
 	struct charts charts = {.count = 0};
 	struct strbuf text;
 	double first = INFINITY, last = 0;
-	(void)state;
 	struct chart *chart = charts_add(&charts, CHART_LINES, "a", "t", "c", 1);
 	chart->x = (struct chart_axis){
 		.title = "run", .column = "run", .measure = CHART_PLAIN, .ticks_at_values = true};
@@ -308,7 +291,7 @@ static void test_axis_of_runs(void **state)
 	for (int i = 0; i < POINTS; i++) {
 		char label[16];
 		snprintf(label, sizeof label, ">%d</text>", 950 + 10 * i);
-		assert_non_null(strstr(text.text, label));
+		assert_has(text.text, label);
 	}
 	strbuf_release(&text);
 	charts_release(&charts);
@@ -360,12 +343,11 @@ static size_t contenders(struct arena *arena, const char **names, size_t room)
 }
 
 /* Colours are visible on both backgrounds of figures, and any two differ. */
-static void test_colours(void **state)
+TEST(test_colours)
 {
 	enum { ROOM = 100 };
 	const char *names[ROOM], *colours[ROOM], *alone;
 	struct arena arena;
-	(void)state;
 	arena_init(&arena, 0);
 	size_t count = contenders(&arena, names, ROOM);
 	assert_true(count > 30 && count < ROOM);
@@ -383,13 +365,12 @@ static void test_colours(void **state)
 }
 
 /* The order in which names appear does not matter. */
-static void test_colours_are_kept(void **state)
+TEST(test_colours_are_kept)
 {
 	static const char *const names[] = {"pytorch+compile", "pytorch", "pytorch+eager", "mine"},
 				 *const turned[] = {"mine", "pytorch+eager", "pytorch",
 						    "pytorch+compile"};
 	const char *colours[4], *again[4];
-	(void)state;
 	colours_assign(names, 4, colours);
 	colours_assign(turned, 4, again);
 	for (size_t i = 0; i < 4; i++)
@@ -450,9 +431,8 @@ static void check_split(double resident, double storage, const double expected[6
 	stored_run_release(&stored);
 }
 
-static void test_input(void **state)
+TEST(test_input)
 {
-	(void)state;
 	check_split(0, 2e6, (double[]){5.8, 0, 1, 1, 2, 0});
 	check_split(5, 2e6, (double[]){5, 0.8, 1, 1, 2, 0});
 	check_split(7, 2e6, (double[]){5.8, 0, 1, 1, 2, 0});
@@ -500,10 +480,9 @@ static void check_price(const char *device, const char *called, double hourly)
 }
 
 /* Two GPUs cost the sum of both, each with its own price; one of four cores costs a quarter. */
-static void test_money(void **state)
+TEST(test_money)
 {
 	char *folder, *own, *path;
-	(void)state;
 	assert_int_equal(directory_make_temporary("test-money-", &folder, NULL), PRONY_OK);
 	setenv("XDG_CONFIG_HOME", folder, 1);
 	own = path_join(folder, "prony");
@@ -525,59 +504,53 @@ static void test_money(void **state)
 	free(path);
 }
 
-static void test_two_runs(void **state)
+TEST(test_two_runs)
 {
 	struct strbuf page;
-	(void)state;
 	make_page(2, &page);
-	assert_non_null(strstr(page.text, "pytorch, slow, run 12"));
-	assert_non_null(strstr(page.text, "pytorch, fast, run 13"));
-	assert_non_null(
-		strstr(page.text, "<tr class=\"differs\"><td class=\"name\">must_match.cpu_model"));
-	assert_non_null(strstr(page.text, "<tr><td class=\"name\">should_match.kernel"));
+	assert_has(page.text, "pytorch, slow, run 12");
+	assert_has(page.text, "pytorch, fast, run 13");
+	assert_has(page.text, "<tr class=\"differs\"><td class=\"name\">must_match.cpu_model");
+	assert_has(page.text, "<tr><td class=\"name\">should_match.kernel");
 	strbuf_release(&page);
 }
 
-static void test_broken_floor(void **state)
+TEST(test_broken_floor)
 {
 	struct strbuf page;
-	(void)state;
 	make_page(2, &page);
-	assert_null(strstr(page.text, "faster than native"));
+	assert_lacks(page.text, "faster than native");
 	strbuf_release(&page);
 	make_page_with(1, 0.8, &page);
-	assert_non_null(
-		strstr(page.text, "<p class=\"warning\">faster than native: mxnet (0.804x, "));
+	assert_has(page.text, "<p class=\"warning\">faster than native: mxnet (0.804x, ");
 	strbuf_release(&page);
 	make_page_with(2, 0.8, &page);
 	assert_int_equal(count_of(page.text, "faster than native"), 1);
-	assert_non_null(strstr(page.text, "run 13: faster than native: mxnet (0.804x, "));
+	assert_has(page.text, "run 13: faster than native: mxnet (0.804x, ");
 	strbuf_release(&page);
 }
 
 /* If an interval is wide, the page gives the possible ranks and names no winner. */
-static void test_unknown_order(void **state)
+TEST(test_unknown_order)
 {
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
 	struct strbuf page;
 	struct error err = ERROR_INIT;
-	(void)state;
 	report_fixture_init(&stored, 0);
 	for (size_t i = 0; i < stored.cells[5].process_count; i++)
 		stored.cells[5].processes[i].step_mean_ns *= i % 2 ? 3 : 1.0 / 3;
 	summary_init(&summary, &stored);
 	strbuf_init(&page, 0);
 	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
-	assert_non_null(strstr(page.text,
-			       ": <strong>mxnet</strong> is fastest by the figures (1.69 ms); "
-			       "native ("));
-	assert_non_null(strstr(page.text, ">1-4</td>"));
-	assert_non_null(strstr(page.text, ">2-3</td>"));
-	assert_non_null(strstr(page.text, "<p class=\"warning\">no rank for mxnet, native, "
-					  "onnxruntime, pytorch: "));
-	assert_null(strstr(page.text, "mxnet</strong> is the fastest"));
+	assert_has(page.text, ": <strong>mxnet</strong> is fastest by the figures (1.69 ms); "
+			      "native (");
+	assert_has(page.text, ">1-4</td>");
+	assert_has(page.text, ">2-3</td>");
+	assert_has(page.text, "<p class=\"warning\">no rank for mxnet, native, "
+			      "onnxruntime, pytorch: ");
+	assert_lacks(page.text, "mxnet</strong> is the fastest");
 	strbuf_release(&page);
 	summary_release(&summary);
 	stored_run_release(&stored);
@@ -585,14 +558,13 @@ static void test_unknown_order(void **state)
 
 /* A row that stands for several cells has the values that they share, and is hidden when all of
  * them are hidden. */
-static void test_alike(void **state)
+TEST(test_alike)
 {
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
 	struct strbuf page;
 	struct error err = ERROR_INIT;
-	(void)state;
 	report_fixture_init(&stored, 0);
 	struct stored_cell *cell = &stored.cells[stored.cell_count++], *alike = cell - 1;
 	assert_int_equal(alike->status, CELL_MISSING);
@@ -608,11 +580,11 @@ static void test_alike(void **state)
 	assert_non_null(row);
 	assert_true(row < end);
 	char *text = strndup(row, (size_t)(strstr(row, "</tr>") - row));
-	assert_non_null(strstr(text, ", and 1 more alike"));
-	assert_non_null(strstr(text, " data-network=\"lenet\""));
-	assert_non_null(strstr(text, " data-status=\"missing\""));
-	assert_null(strstr(text, " data-stage="));
-	assert_null(strstr(text, " data-optimiser="));
+	assert_has(text, ", and 1 more alike");
+	assert_has(text, " data-network=\"lenet\"");
+	assert_has(text, " data-status=\"missing\"");
+	assert_lacks(text, " data-stage=");
+	assert_lacks(text, " data-optimiser=");
 	free(text);
 	strbuf_release(&page);
 	summary_release(&summary);
@@ -643,56 +615,27 @@ static void make_wide_page(int comparisons, struct strbuf *page)
 }
 
 /* If the frameworks exceed the page width they are in rows; none crosses the edge of the paper. */
-static void test_many_frameworks(void **state)
+TEST(test_many_frameworks)
 {
 	struct strbuf page;
-	(void)state;
 	for (int comparisons = 2; comparisons <= 6; comparisons += 4) {
 		make_wide_page(comparisons, &page);
 		assert_int_equal(count_of(page.text, "<th scope=\"col\" class=\"figure work\""),
 				 comparisons);
 		assert_int_equal(count_of(page.text, "<th scope=\"row\"><span class=\"swatch\""),
 				 8);
-		assert_non_null(
-			strstr(page.text, "<tr data-framework=\"pytorch@6\"><th scope=\"row\">"));
+		assert_has(page.text, "<tr data-framework=\"pytorch@6\"><th scope=\"row\">");
 		strbuf_release(&page);
 	}
 }
 
 /* The fastest have a sign, not only a colour; if two share the first place, both have it. */
-static void test_first_is_marked(void **state)
+TEST(test_first_is_marked)
 {
 	struct strbuf page;
-	(void)state;
 	make_page(1, &page);
 	assert_int_equal(count_of(page.text, "<span role=\"img\" aria-label=\"first\">*</span> "),
 			 3);
 	assert_int_equal(count_of(page.text, "class=\"figure best\"><span role=\"img\""), 3);
 	strbuf_release(&page);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_complete),
-		cmocka_unit_test(test_self_contained),
-		cmocka_unit_test(test_nothing_becomes_markup),
-		cmocka_unit_test(test_without_processes),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_charts),
-		cmocka_unit_test(test_whiskers),
-		cmocka_unit_test(test_bars_without_intervals),
-		cmocka_unit_test(test_axis_of_runs),
-		cmocka_unit_test(test_colours),
-		cmocka_unit_test(test_colours_are_kept),
-		cmocka_unit_test(test_money),
-		cmocka_unit_test(test_input),
-		cmocka_unit_test(test_two_runs),
-		cmocka_unit_test(test_broken_floor),
-		cmocka_unit_test(test_unknown_order),
-		cmocka_unit_test(test_alike),
-		cmocka_unit_test(test_many_frameworks),
-		cmocka_unit_test(test_first_is_marked),
-	};
-	return cmocka_run_group_tests_name("report html", tests, NULL, NULL);
 }

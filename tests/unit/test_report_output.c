@@ -1,15 +1,6 @@
 /* A stored run in every output form, compared with the files of tests/golden/report/.
  * PRONY_REFRESH_GOLDEN=1 rewrites them; read the difference before committing it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "report/export.h"
@@ -17,6 +8,7 @@
 #include "report/html.h"
 #include "report/text.h"
 #include "report_fixture.h"
+#include "unit_test.h"
 
 struct results {
 	struct stored_run run;
@@ -99,7 +91,7 @@ static void check_render(const struct summary *summary, bool colour, int width, 
 	strbuf_release(&text);
 }
 
-static void test_terminal(void **state)
+TEST(test_terminal)
 {
 	const struct results *results = *state;
 	check_render(&results->summary, false, 120, "show.txt");
@@ -108,7 +100,7 @@ static void test_terminal(void **state)
 }
 
 /* Share of the peak and energy are columns if they are known and there is room. */
-static void columns_that_are_known(void **state)
+TEST(columns_that_are_known)
 {
 	static const struct {
 		int width;
@@ -134,12 +126,11 @@ static void columns_that_are_known(void **state)
 }
 
 /* Only for sequences; the gate has the number of tokens of a sample. */
-static void tokens_a_second(void **state)
+TEST(tokens_a_second)
 {
 	struct stored_run run;
 	struct summary summary;
 	struct strbuf text;
-	(void)state;
 	report_fixture_init(&run, 0);
 	json_object_set_new(run.cells[0].evidence, "tokens", json_integer(40));
 	summary_init(&summary, &run);
@@ -150,23 +141,22 @@ static void tokens_a_second(void **state)
 	assert_true(tokens.low < tokens.value && tokens.value < tokens.high);
 	strbuf_init(&text, 0);
 	summary_render(&summary, false, 0, &text);
-	assert_non_null(strstr(strbuf_text(&text), "  tokens  "));
+	assert_has(strbuf_text(&text), "  tokens  ");
 	strbuf_clear(&text);
 	summary_render(&((struct results *)*state)->summary, false, 0, &text);
-	assert_null(strstr(strbuf_text(&text), "tokens"));
+	assert_lacks(strbuf_text(&text), "tokens");
 	strbuf_release(&text);
 	summary_release(&summary);
 	stored_run_release(&run);
 }
 
 /* docs/exports.md names the member of each figure. */
-static void figures_are_documented(void **state)
+TEST(figures_are_documented)
 {
 	const char *source = getenv("PRONY_SOURCE");
 	struct error err = ERROR_INIT;
 	char path[4096], *page = NULL;
 	size_t length = 0;
-	(void)state;
 	if (!source)
 		fail_msg("PRONY_SOURCE has to name the source tree");
 	snprintf(path, sizeof path, "%s/docs/exports.md", source);
@@ -183,7 +173,7 @@ static void figures_are_documented(void **state)
 	free(page);
 }
 
-static void test_exports(void **state)
+TEST(test_exports)
 {
 	static const struct {
 		enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
@@ -221,7 +211,7 @@ static const struct summary_row *find(const struct summary *summary, const char 
 	return NULL;
 }
 
-static void test_ranks(void **state)
+TEST(test_ranks)
 {
 	const struct summary *summary = &((struct results *)*state)->summary;
 	assert_int_equal(summary->comparison_count, 2);
@@ -252,7 +242,7 @@ static void test_ranks(void **state)
 	assert_true(fabs(figure_value(FIGURE_SAMPLES, native).value * step_s / 64 - 1) < 1e-12);
 }
 
-static void test_no_rank_without_parity(void **state)
+TEST(test_no_rank_without_parity)
 {
 	struct results *results = *state;
 	const struct summary_row *fake = find(&results->summary, "fake", STAGE_TRAIN);
@@ -271,7 +261,7 @@ static void test_no_rank_without_parity(void **state)
 	const struct summary_row *native = find(&summary, "native", STAGE_TRAIN);
 	assert_int_equal(native->rank, 0);
 	assert_true(isnan(native->step.center));
-	assert_non_null(strstr(summary_reason(native), "parity"));
+	assert_has(summary_reason(native), "parity");
 	assert_true(isnan(find(&summary, "pytorch", STAGE_TRAIN)->floor.ratio));
 	summary_release(&summary);
 
@@ -291,7 +281,7 @@ static void test_no_rank_without_parity(void **state)
 	cell->gate = CELL_OK;
 }
 
-static void test_single_process(void **state)
+TEST(test_single_process)
 {
 	struct results *results = *state;
 	struct stored_cell *cell = &results->run.cells[1];
@@ -308,11 +298,11 @@ static void test_single_process(void **state)
 	assert_false(native->tied);
 	strbuf_init(&text, 0);
 	assert_true(summary_undecided(&summary, native->comparison, &text));
-	assert_non_null(strstr(strbuf_text(&text),
-			       "; about 3 processes each would settle it: --repeat 3 (2 min)"));
+	assert_has(strbuf_text(&text),
+		   "; about 3 processes each would settle it: --repeat 3 (2 min)");
 	strbuf_clear(&text);
 	summary_render(&summary, false, 120, &text);
-	assert_non_null(strstr(strbuf_text(&text), "6.16 ms      -"));
+	assert_has(strbuf_text(&text), "6.16 ms      -");
 	strbuf_release(&text);
 	summary_release(&summary);
 	cell->process_count = count;
@@ -325,7 +315,7 @@ static void change_speed(struct stored_cell *cell, double factor)
 }
 
 /* A framework that is faster than native by more than the interval of their ratio is named. */
-static void test_broken_floor(void **state)
+TEST(test_broken_floor)
 {
 	struct results *results = *state;
 	struct stored_cell *mxnet = &results->run.cells[5];
@@ -350,10 +340,10 @@ static void test_broken_floor(void **state)
 	json_decref(json);
 	strbuf_clear(&text);
 	summary_render(&summary, false, 120, &text);
-	assert_non_null(strstr(strbuf_text(&text), "\nfaster than native: mxnet (0.804x, "));
+	assert_has(strbuf_text(&text), "\nfaster than native: mxnet (0.804x, ");
 	strbuf_clear(&text);
 	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	assert_non_null(strstr(strbuf_text(&text), "\n\nfaster than native: mxnet (0.804x, "));
+	assert_has(strbuf_text(&text), "\n\nfaster than native: mxnet (0.804x, ");
 	summary_release(&summary);
 	/* On a busy machine this claim is not made, and the tables say why. */
 	struct stored_cell *native = &results->run.cells[7];
@@ -369,16 +359,15 @@ static void test_broken_floor(void **state)
 	strbuf_clear(&text);
 	assert_false(summary_floor_broken(&summary, 1, &text));
 	assert_true(summary_disturbance(&summary, &text));
-	assert_non_null(
-		strstr(strbuf_text(&text),
-		       "busy machine: other programs took up to 51 % of their cores, in 3 of 30 "
-		       "processes (1 of 6 cells); ranks leave out"));
+	assert_has(strbuf_text(&text),
+		   "busy machine: other programs took up to 51 % of their cores, in 3 of 30 "
+		   "processes (1 of 6 cells); ranks leave out");
 	strbuf_clear(&text);
 	summary_render(&summary, false, 0, &text);
-	assert_non_null(strstr(strbuf_text(&text), "\nbusy machine: "));
+	assert_has(strbuf_text(&text), "\nbusy machine: ");
 	strbuf_clear(&text);
 	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	assert_non_null(strstr(strbuf_text(&text), "\n**busy machine: "));
+	assert_has(strbuf_text(&text), "\n**busy machine: ");
 	summary_release(&summary);
 	/* If three of five processes were undisturbed, the figures are those of the three. */
 	native->processes[3].flags[0] = '\0';
@@ -406,7 +395,7 @@ static void test_broken_floor(void **state)
 	strbuf_clear(&text);
 	assert_false(summary_floor_broken(&summary, 1, &text));
 	assert_true(summary_disturbance(&summary, &text));
-	assert_non_null(strstr(strbuf_text(&text), "in 5 of 30 processes (1 of 6 cells)"));
+	assert_has(strbuf_text(&text), "in 5 of 30 processes (1 of 6 cells)");
 	summary_release(&summary);
 	native->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < native->process_count; i++)
@@ -424,7 +413,7 @@ static void test_broken_floor(void **state)
 }
 
 /* Causes in the machine itself are named like those from other programs, each with its remedy. */
-static void test_slow_machine(void **state)
+TEST(test_slow_machine)
 {
 	struct results *results = *state;
 	struct stored_cell *native = &results->run.cells[7];
@@ -440,15 +429,14 @@ static void test_slow_machine(void **state)
 	strbuf_init(&text, 0);
 	summary_init(&summary, &results->run);
 	assert_true(summary_disturbance(&summary, &text));
-	assert_non_null(strstr(strbuf_text(&text), "busy and slow machine: "));
-	assert_non_null(strstr(strbuf_text(&text),
-			       "51 % of their cores, the quota of a control group kept them from "
-			       "their cores for up to 2.3 % of the time, in 1 of 30 processes"));
-	assert_non_null(
-		strstr(strbuf_text(&text), "; what a framework may have caused itself counts"));
-	assert_non_null(strstr(strbuf_text(&text),
-			       ": end other work (prony doctor shows it), give prony whole cores "
-			       "(cpuset), not a quota and measure again"));
+	assert_has(strbuf_text(&text), "busy and slow machine: ");
+	assert_has(strbuf_text(&text),
+		   "51 % of their cores, the quota of a control group kept them from "
+		   "their cores for up to 2.3 % of the time, in 1 of 30 processes");
+	assert_has(strbuf_text(&text), "; what a framework may have caused itself counts");
+	assert_has(strbuf_text(&text),
+		   ": end other work (prony doctor shows it), give prony whole cores "
+		   "(cpuset), not a quota and measure again");
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 1 of 5: busy+quota)");
 	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 4);
@@ -458,8 +446,8 @@ static void test_slow_machine(void **state)
 	summary_init(&summary, &results->run);
 	strbuf_clear(&text);
 	assert_true(summary_disturbance(&summary, &text));
-	assert_non_null(strstr(strbuf_text(&text), "slow machine: "));
-	assert_null(strstr(strbuf_text(&text), "ranks leave out"));
+	assert_has(strbuf_text(&text), "slow machine: ");
+	assert_lacks(strbuf_text(&text), "ranks leave out");
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 1 of 5: quota)");
 	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 5);
@@ -480,12 +468,11 @@ static void read_again(struct summary *summary, struct stored_run *run, const ch
 }
 
 /* Only environment variables that change a framework's speed are listed under the table. */
-static void test_settings(void **state)
+TEST(test_settings)
 {
 	struct stored_run run;
 	struct summary summary;
 	struct strbuf text;
-	(void)state;
 	report_fixture_init(&run, 0);
 	strbuf_init(&text, 0);
 	summary_init(&summary, &run);
@@ -519,23 +506,20 @@ static void test_settings(void **state)
 }
 
 /* Only compared cells count as checked. */
-static void test_parity_counts(void **state)
+TEST(test_parity_counts)
 {
 	struct stored_run run;
 	struct summary summary;
 	struct strbuf text;
-	(void)state;
 	report_fixture_init(&run, 0);
 	run.cells[0].gate = CELL_OUT_OF_MEMORY;
 	run.cells[5].gate = CELL_UNSUPPORTED;
 	strbuf_init(&text, 0);
 	summary_init(&summary, &run);
 	summary_parity(&summary, &text);
-	assert_non_null(
-		strstr(strbuf_text(&text), "parity: 5 of 6 checked cells match the reference"));
-	assert_non_null(
-		strstr(strbuf_text(&text),
-		       "; 1 did not and is not ranked; 1 failed during the check; 3 not checked"));
+	assert_has(strbuf_text(&text), "parity: 5 of 6 checked cells match the reference");
+	assert_has(strbuf_text(&text),
+		   "; 1 did not and is not ranked; 1 failed during the check; 3 not checked");
 	summary_release(&summary);
 
 	/* A proof whose tolerance is as large as the effect is counted separately. */
@@ -544,7 +528,7 @@ static void test_parity_counts(void **state)
 	summary_init(&summary, &run);
 	strbuf_clear(&text);
 	summary_parity(&summary, &text);
-	assert_non_null(strstr(strbuf_text(&text), "; 1 of them coarsely, because rounding alone"));
+	assert_has(strbuf_text(&text), "; 1 of them coarsely, because rounding alone");
 	summary_release(&summary);
 
 	/* The stage load has nothing to prove. */
@@ -557,7 +541,7 @@ static void test_parity_counts(void **state)
 	summary_init(&summary, &run);
 	strbuf_clear(&text);
 	summary_parity(&summary, &text);
-	assert_non_null(strstr(strbuf_text(&text), "; 1 only loads batches"));
+	assert_has(strbuf_text(&text), "; 1 only loads batches");
 	const struct summary_row *loads = find(&summary, "native", STAGE_LOAD);
 	assert_int_equal(loads->rank, 0);
 	assert_string_equal(summary_reason(loads),
@@ -577,14 +561,13 @@ static void test_parity_counts(void **state)
 
 /* If many frameworks are not installed, one line lists them in text, Markdown and page; the exports
  * keep their cells. */
-static void many_absent_frameworks_share_a_line(void **state)
+TEST(many_absent_frameworks_share_a_line)
 {
 	static const char *const absent[] = {"caffe", "theano", "keras2:cntk"};
 	struct stored_run run;
 	struct summary summary;
 	struct strbuf text;
 	struct error err = ERROR_INIT;
-	(void)state;
 	report_fixture_init(&run, 0);
 	strbuf_init(&text, 0);
 	const struct stored_cell jax = run.cells[run.cell_count - 1];
@@ -611,13 +594,13 @@ static void many_absent_frameworks_share_a_line(void **state)
 	summary_init(&summary, &run);
 	strbuf_clear(&text);
 	summary_render(&summary, false, 0, &text);
-	assert_null(strstr(strbuf_text(&text), "framework install jax"));
-	assert_non_null(strstr(strbuf_text(&text), "\nnot on this machine: jax, caffe, "));
-	assert_non_null(strstr(strbuf_text(&text), "; 1 not checked\n"));
+	assert_lacks(strbuf_text(&text), "framework install jax");
+	assert_has(strbuf_text(&text), "\nnot on this machine: jax, caffe, ");
+	assert_has(strbuf_text(&text), "; 1 not checked\n");
 	strbuf_clear(&text);
 	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	assert_null(strstr(strbuf_text(&text), "framework install jax"));
-	assert_non_null(strstr(strbuf_text(&text), "**not on this machine: jax, caffe, "));
+	assert_lacks(strbuf_text(&text), "framework install jax");
+	assert_has(strbuf_text(&text), "**not on this machine: jax, caffe, ");
 	json_t *json = summary_to_json(&summary);
 	assert_int_equal(json_array_size(json_object_get(json, "cells")), run.cell_count);
 	json_decref(json);
@@ -643,8 +626,8 @@ static void many_absent_frameworks_share_a_line(void **state)
 	const struct summary *const summaries[] = {&summary};
 	strbuf_clear(&text);
 	assert_int_equal(html_report(summaries, 1, NULL, 0, &text, &err), PRONY_OK);
-	assert_non_null(strstr(strbuf_text(&text), "not on this machine: jax, caffe, "));
-	assert_null(strstr(strbuf_text(&text), "value=\"jax\""));
+	assert_has(strbuf_text(&text), "not on this machine: jax, caffe, ");
+	assert_lacks(strbuf_text(&text), "value=\"jax\"");
 	summary_release(&summary);
 	for (size_t i = 0; i < run.cell_count; i++) {
 		run.cells[i].status = CELL_MISSING;
@@ -659,7 +642,7 @@ static void many_absent_frameworks_share_a_line(void **state)
 }
 
 /* A framework without a device or data is installed, and the reader needs its reason. */
-static void what_lacks_a_device_keeps_its_reason(void **state)
+TEST(what_lacks_a_device_keeps_its_reason)
 {
 	static const char *const reasons[] = {
 		"no GPU cuda:0 on this machine",
@@ -672,7 +655,6 @@ static void what_lacks_a_device_keeps_its_reason(void **state)
 	struct strbuf text;
 	struct error err = ERROR_INIT;
 	const struct summary *const summaries[] = {&summary};
-	(void)state;
 	report_fixture_init(&run, 0);
 	strbuf_init(&text, 0);
 	const struct stored_cell jax = run.cells[run.cell_count - 1];
@@ -691,30 +673,28 @@ static void what_lacks_a_device_keeps_its_reason(void **state)
 	for (size_t i = 0; i < summary.count; i++)
 		assert_false(summary.rows[i].folded);
 	summary_render(&summary, false, 0, &text);
-	assert_non_null(strstr(strbuf_text(&text), reasons[0]));
+	assert_has(strbuf_text(&text), reasons[0]);
 	strbuf_clear(&text);
 	assert_int_equal(html_report(summaries, 1, NULL, 0, &text, &err), PRONY_OK);
-	assert_non_null(strstr(strbuf_text(&text), ">Not installed: jax.<"));
-	assert_non_null(
-		strstr(strbuf_text(&text), "for these reasons</a>: mine0, mine1, mine2, caffe3.<"));
-	assert_non_null(strstr(strbuf_text(&text), reasons[0]));
+	assert_has(strbuf_text(&text), ">Not installed: jax.<");
+	assert_has(strbuf_text(&text), "for these reasons</a>: mine0, mine1, mine2, caffe3.<");
+	assert_has(strbuf_text(&text), reasons[0]);
 	summary_release(&summary);
 	strbuf_release(&text);
 	stored_run_release(&run);
 }
 
-static void test_empty_run(void **state)
+TEST(test_empty_run)
 {
 	struct stored_run run = {.meta = {.effort = "quick", .finished_wall_ns = RECORD_NONE}};
 	struct summary summary;
 	struct strbuf text;
 	struct error err = ERROR_INIT;
-	(void)state;
 	summary_init(&summary, &run);
 	strbuf_init(&text, 0);
 	summary_render(&summary, false, 0, &text);
-	assert_non_null(strstr(strbuf_text(&text), "unfinished"));
-	assert_non_null(strstr(strbuf_text(&text), "parity: no cell was checked"));
+	assert_has(strbuf_text(&text), "unfinished");
+	assert_has(strbuf_text(&text), "parity: no cell was checked");
 	assert_int_equal(export_csv_wide(&summary, &text, &err), PRONY_OK);
 	assert_int_equal(export_jsonl(&summary, &text, &err), PRONY_OK);
 	strbuf_release(&text);
@@ -722,7 +702,7 @@ static void test_empty_run(void **state)
 }
 
 /* Texts that a spreadsheet would compute as formulas, and texts that it would not. */
-static void formulas_are_text(void **state)
+TEST(formulas_are_text)
 {
 	static const struct {
 		const char *text, *field;
@@ -741,7 +721,6 @@ static void formulas_are_text(void **state)
 		{"", ""},
 		{"1,5", "\"1,5\""},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct strbuf out;
 		strbuf_init(&out, 0);
@@ -752,9 +731,8 @@ static void formulas_are_text(void **state)
 }
 
 /* The page keeps prony's own colours and no other escape sequence. */
-static void a_page_keeps_its_colours_only(void **state)
+TEST(a_page_keeps_its_colours_only)
 {
-	(void)state;
 	char *page = text_page(TEXT_BOLD "a" TEXT_PLAIN "\n\033[2Jb\033]0;x\007\xc2\x9b"
 					 "2J\r");
 	assert_string_equal(page, "\033[1ma\033[0m\n\xef\xbf\xbd[2Jb\xef\xbf\xbd]0;x\xef\xbf\xbd"
@@ -780,7 +758,7 @@ static void scatter(struct stored_cell *cell, double factor)
 }
 
 /* If a wide interval contains 1, the report only says what would decide it. */
-static void test_undecided(void **state)
+TEST(test_undecided)
 {
 	struct results *results = *state;
 	struct stored_cell *mxnet = &results->run.cells[5], *pytorch = &results->run.cells[6];
@@ -810,7 +788,7 @@ static void test_undecided(void **state)
 		"no rank for native, mxnet, onnxruntime: wide intervals of their ratios contain 1; "
 		"about %zu processes each would settle it: --repeat %zu (",
 		noisy->processes_to_rank, noisy->processes_to_rank);
-	assert_non_null(strstr(strbuf_text(&text), expected));
+	assert_has(strbuf_text(&text), expected);
 	json_t *json = summary_cell_to_json(noisy);
 	assert_true(json_is_null(json_object_get(json, "rank")));
 	assert_int_equal(json_integer_value(json_object_get(json, "rank_high")), 3);
@@ -820,9 +798,9 @@ static void test_undecided(void **state)
 	json_decref(json);
 	strbuf_clear(&text);
 	summary_render(&summary, false, 120, &text);
-	assert_non_null(strstr(strbuf_text(&text), "\n1-3  mxnet 1.9.1"));
-	assert_non_null(strstr(strbuf_text(&text), "\n  4  pytorch 2.15.0"));
-	assert_non_null(strstr(strbuf_text(&text), "\nno rank for native, mxnet"));
+	assert_has(strbuf_text(&text), "\n1-3  mxnet 1.9.1");
+	assert_has(strbuf_text(&text), "\n  4  pytorch 2.15.0");
+	assert_has(strbuf_text(&text), "\nno rank for native, mxnet");
 	summary_release(&summary);
 	/* Disturbed processes: the report says how many undisturbed ones would suffice; five times
 	 * the length is slower nevertheless. */
@@ -838,18 +816,18 @@ static void test_undecided(void **state)
 	assert_int_equal(find(&summary, "pytorch", STAGE_FORWARD)->rank, 4);
 	strbuf_clear(&text);
 	assert_true(summary_undecided(&summary, 1, &text));
-	assert_non_null(strstr(strbuf_text(&text),
-			       ": other programs used the machine, so the order is not proved; "
-			       "close them and run again (prony doctor); about 3 processes each "
-			       "would settle it then: --repeat 3 (3 min)"));
+	assert_has(strbuf_text(&text),
+		   ": other programs used the machine, so the order is not proved; "
+		   "close them and run again (prony doctor); about 3 processes each "
+		   "would settle it then: --repeat 3 (3 min)");
 	/* A number of hundreds would come from the spread that other programs cause. */
 	for (size_t i = 0; i < summary.count; i++)
 		if (summary.rows[i].processes_to_rank > 0)
 			summary.rows[i].processes_to_rank = 350;
 	strbuf_clear(&text);
 	assert_true(summary_undecided(&summary, 1, &text));
-	assert_non_null(strstr(strbuf_text(&text), "close them and run again"));
-	assert_null(strstr(strbuf_text(&text), "--repeat"));
+	assert_has(strbuf_text(&text), "close them and run again");
+	assert_lacks(strbuf_text(&text), "--repeat");
 	summary_release(&summary);
 	mxnet->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < mxnet->process_count; i++)
@@ -866,7 +844,7 @@ static void set_gap(struct stored_cell *cell, double gap)
 }
 
 /* A pause of one contender only is its own; a pause of all is the machine's. */
-static void test_gaps(void **state)
+TEST(test_gaps)
 {
 	struct results *results = *state;
 	struct summary summary;
@@ -901,8 +879,8 @@ static void test_gaps(void **state)
 	strbuf_clear(&text);
 	summary_init(&summary, &results->run);
 	assert_true(summary_gaps(&summary, 1, &text));
-	assert_non_null(strstr(strbuf_text(&text), "the machine delays all of them now and then: "
-						   "typical steps are 12 to 12 % above"));
+	assert_has(strbuf_text(&text), "the machine delays all of them now and then: "
+				       "typical steps are 12 to 12 % above");
 	summary_release(&summary);
 	for (size_t i = 0; i < 4; i++)
 		for (size_t p = 0; p < 5; p++)
@@ -911,10 +889,9 @@ static void test_gaps(void **state)
 }
 
 /* The shortest decimal that reads back as the same number. */
-static void test_exact_numbers(void **state)
+TEST(test_exact_numbers)
 {
 	struct strbuf text;
-	(void)state;
 	strbuf_init(&text, 0);
 	format_real(0.1, &text);
 	strbuf_putc(&text, ' ');
@@ -928,27 +905,5 @@ static void test_exact_numbers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact_numbers),
-		cmocka_unit_test(formulas_are_text),
-		cmocka_unit_test(a_page_keeps_its_colours_only),
-		cmocka_unit_test(test_terminal),
-		cmocka_unit_test(columns_that_are_known),
-		cmocka_unit_test(tokens_a_second),
-		cmocka_unit_test(figures_are_documented),
-		cmocka_unit_test(test_exports),
-		cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_no_rank_without_parity),
-		cmocka_unit_test(test_single_process),
-		cmocka_unit_test(test_broken_floor),
-		cmocka_unit_test(test_slow_machine),
-		cmocka_unit_test(test_undecided),
-		cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_parity_counts),
-		cmocka_unit_test(test_settings),
-		cmocka_unit_test(many_absent_frameworks_share_a_line),
-		cmocka_unit_test(what_lacks_a_device_keeps_its_reason),
-		cmocka_unit_test(test_empty_run),
-	};
-	return cmocka_run_group_tests_name("report output", tests, setup, teardown);
+	return unit_tests_run(setup, teardown);
 }

@@ -1,21 +1,12 @@
 /* Escaping and measuring text, formatting numbers for people, and tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/format.h"
 #include "report/table.h"
 #include "report/text.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void test_line_is_harmless(void **state)
+TEST(test_line_is_harmless)
 {
 	static const struct {
 		const char *given, *wanted;
@@ -36,7 +27,6 @@ static void test_line_is_harmless(void **state)
 		{"\xE6\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"},		  /* cut short */
 		{"\xF5\x80\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
 	};
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		char *line = text_line(rows[i].given);
 		assert_string_equal(line, rows[i].wanted);
@@ -47,9 +37,8 @@ static void test_line_is_harmless(void **state)
 	free(block);
 }
 
-static void test_columns(void **state)
+TEST(test_columns)
 {
-	(void)state;
 	assert_int_equal(text_columns(""), 0);
 	assert_int_equal(text_columns("abc"), 3);
 	assert_int_equal(text_columns("\xC3\xA9"), 1);
@@ -75,9 +64,8 @@ static void check_lines(const char *text, size_t columns, const char *wanted)
 	strbuf_release(&out);
 }
 
-static void test_lines_break_where_words_end(void **state)
+TEST(test_lines_break_where_words_end)
 {
-	(void)state;
 	check_lines("two words", 9, "two words|");
 	check_lines("two words", 5, "two|words|");
 	/* A comma is never alone on a line. */
@@ -100,10 +88,9 @@ static void check_csv(const char *text, const char *wanted)
 	strbuf_release(&out);
 }
 
-static void test_escapes(void **state)
+TEST(test_escapes)
 {
 	struct strbuf out;
-	(void)state;
 	check_csv("", "");
 	check_csv("plain text", "plain text");
 	check_csv("a,b", "\"a,b\"");
@@ -124,7 +111,7 @@ static void test_escapes(void **state)
 	json_decref(json);
 }
 
-static void test_durations(void **state)
+TEST(test_durations)
 {
 	static const struct {
 		double ns;
@@ -137,7 +124,6 @@ static void test_durations(void **state)
 		{INFINITY, "-"},       {-1.5e6, "-1.500 ms"},
 	};
 	char text[FORMAT_BYTES];
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		format_duration(rows[i].ns, text, sizeof text);
 		assert_string_equal(text, rows[i].wanted);
@@ -149,7 +135,7 @@ static void test_durations(void **state)
 	}
 }
 
-static void test_digits_follow_interval(void **state)
+TEST(test_digits_follow_interval)
 {
 	static const struct {
 		double half_width;
@@ -159,17 +145,15 @@ static void test_digits_follow_interval(void **state)
 		{1e-4, "1.2346 ms"}, {1e-9, "1.2346 ms"}, {2, "1.23 ms"},
 	};
 	char text[FORMAT_BYTES];
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		format_duration_within(1234567, rows[i].half_width, text, sizeof text);
 		assert_string_equal(text, rows[i].wanted);
 	}
 }
 
-static void test_other_numbers(void **state)
+TEST(test_other_numbers)
 {
 	char text[FORMAT_BYTES];
-	(void)state;
 	format_bytes(1024, text, sizeof text);
 	assert_string_equal(text, "1.00 KiB");
 	format_bytes(512, text, sizeof text);
@@ -230,9 +214,8 @@ static void check_text(bool colour, int width, const char *wanted)
 	table_free(table);
 }
 
-static void test_table_text(void **state)
+TEST(test_table_text)
 {
-	(void)state;
 	check_text(false, 0,
 		   "name   count  what\n"
 		   "caf\xC3\xA9       7  short\n"
@@ -264,11 +247,10 @@ static void test_table_text(void **state)
 		   "lone\n");
 }
 
-static void test_table_markdown_and_json(void **state)
+TEST(test_table_markdown_and_json)
 {
 	struct table *table = small_table();
 	struct strbuf out;
-	(void)state;
 	strbuf_init(&out, 0);
 	table_render_markdown(table, &out);
 	assert_string_equal(
@@ -290,20 +272,4 @@ static void test_table_markdown_and_json(void **state)
 	json_decref(json);
 	table_free(table);
 	table_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line_is_harmless),
-		cmocka_unit_test(test_columns),
-		cmocka_unit_test(test_lines_break_where_words_end),
-		cmocka_unit_test(test_escapes),
-		cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_digits_follow_interval),
-		cmocka_unit_test(test_other_numbers),
-		cmocka_unit_test(test_table_text),
-		cmocka_unit_test(test_table_markdown_and_json),
-	};
-	return cmocka_run_group_tests_name("report table", tests, NULL, NULL);
 }

@@ -1,19 +1,12 @@
 /* What tables report about the limits of their figures: percentiles of steps, undisturbed steps,
  * effective settings, and the processes that a decision would take. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "report/compare.h"
 #include "report/export.h"
 #include "report/figures.h"
 #include "report_fixture.h"
+#include "unit_test.h"
 
 /* Indices of the fixture's forward cells, and the comparison of the forward stage. */
 enum { MXNET = 5, PYTORCH = 6, NATIVE = 7, FORWARD = 1 };
@@ -31,6 +24,8 @@ static int teardown(void **state)
 	stored_run_release(*state);
 	return 0;
 }
+
+#define STORED_TEST(name) TEST_WITH(name, setup, teardown)
 
 static const struct summary_row *find(const struct summary *summary, const struct stored_cell *cell)
 {
@@ -61,7 +56,7 @@ static void wait_for_each_step(struct stored_cell *cell, int64_t steps)
 
 /* Percentiles are computed per process, then over processes like the step; only if ten steps lie
  * beyond them. */
-static void percentiles_have_intervals(void **state)
+STORED_TEST(percentiles_have_intervals)
 {
 	static const struct {
 		int64_t steps;
@@ -113,7 +108,7 @@ static void percentiles_have_intervals(void **state)
 	strbuf_release(&text);
 }
 
-static void percentiles_stand_under_the_table(void **state)
+STORED_TEST(percentiles_stand_under_the_table)
 {
 	struct stored_run *run = *state;
 	struct summary summary;
@@ -145,7 +140,7 @@ static void set_undisturbed(struct stored_cell *cell, double factor)
 
 /* The ratio of undisturbed steps has its own interval; the report says if it contradicts the ratio
  * of steps. */
-static void undisturbed_steps_have_a_ratio(void **state)
+STORED_TEST(undisturbed_steps_have_a_ratio)
 {
 	struct stored_run *run = *state;
 	struct summary summary;
@@ -188,7 +183,7 @@ static void undisturbed_steps_have_a_ratio(void **state)
 }
 
 /* The requested threads and precision against the observed ones. */
-static void what_took_effect_is_said(void **state)
+STORED_TEST(what_took_effect_is_said)
 {
 	struct stored_run *run = *state;
 	struct stored_cell *cell = &run->cells[MXNET];
@@ -215,14 +210,14 @@ static void what_took_effect_is_said(void **state)
 	snprintf(cell->cell.device, sizeof cell->cell.device, "cuda:0");
 	strbuf_clear(&text);
 	assert_true(summary_effective(&summary, FORWARD, &text));
-	assert_null(strstr(strbuf_text(&text), "mxnet"));
+	assert_lacks(strbuf_text(&text), "mxnet");
 	snprintf(cell->cell.device, sizeof cell->cell.device, "cpu");
 	/* Beside other programs, it could not use more processors. */
 	for (size_t i = 0; i < cell->process_count; i++)
 		snprintf(cell->processes[i].flags, sizeof cell->processes[i].flags, "disturbed");
 	strbuf_clear(&text);
 	assert_true(summary_effective(&summary, FORWARD, &text));
-	assert_null(strstr(strbuf_text(&text), "mxnet"));
+	assert_lacks(strbuf_text(&text), "mxnet");
 	for (size_t i = 0; i < cell->process_count; i++) {
 		*cell->processes[i].flags = '\0';
 		cell->processes[i].cores_used = 4;
@@ -261,7 +256,7 @@ static void measure_in_rounds(struct stored_run *run, struct stored_cell *cell, 
 
 /* The machine was slow in one round, while the faster one ran. Its mean step is longer, but it is
  * still first, in its rank and in the table. */
-static void rows_stand_by_rank(void **state)
+STORED_TEST(rows_stand_by_rank)
 {
 	struct stored_run *run = *state;
 	struct summary summary;
@@ -287,13 +282,5 @@ static void rows_stand_by_rank(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(percentiles_have_intervals),
-		TEST(percentiles_stand_under_the_table),
-		TEST(undisturbed_steps_have_a_ratio),
-		TEST(what_took_effect_is_said),
-		TEST(rows_stand_by_rank),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

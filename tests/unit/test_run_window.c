@@ -1,22 +1,12 @@
 /* The length of the window of a timed process, which the steadiness test gets before the window
  * begins. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/framework_word.h"
 #include "cli/run_options.h"
 #include "plan/plan.h"
 #include "run/run.h"
 #include "run/window.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 
@@ -64,9 +54,8 @@ static const struct {
 	{SYNC_BLOCKS, 2, 2, 40 * SECOND, 2, 2, false, 80 * SECOND, 30 * SECOND},
 };
 
-static void the_coming_window_is_the_one_that_is_measured(void **state)
+TEST(the_coming_window_is_the_one_that_is_measured)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		const struct plan_cell cell = {.cell.sync = rows[i].sync,
 					       .steps = rows[i].fixed,
@@ -178,14 +167,13 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 
 /* Steps of `null` take nanoseconds, so the windows given by a number of steps are long ones here.
  * On a busy machine they may take several times longer than predicted. */
-static void the_steadiness_test_is_told(void **state)
+TEST(the_steadiness_test_is_told)
 {
 	static const struct {
 		int64_t fixed, least;
 	} windows[] = {{0, 3}, {0, 300000000}, {300000000, 3}};
 	struct trial trial;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(windows); i++) {
 		run_trial(&trial, windows[i].fixed, windows[i].least, 0);
 		if (i > 0)
@@ -197,27 +185,16 @@ static void the_steadiness_test_is_told(void **state)
 }
 
 /* The first step of the first epoch is not counted as warm-up. */
-static void long_epochs_are_cut(void **state)
+TEST(long_epochs_are_cut)
 {
 	static const struct {
 		int64_t epoch, epoch_ns, steps, warm_up;
 	} epochs[] = {{32, 60 * SECOND, 32, 31}, {32, 1, 3, 2}, {3, 1, 3, 2}, {2, 1, 2, 1}};
 	struct trial trial;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(epochs); i++) {
 		run_trial(&trial, epochs[i].epoch, 3, epochs[i].epoch_ns);
 		assert_int_equal(trial.steps, epochs[i].steps);
 		assert_int_equal(trial.warm_up_steps, epochs[i].warm_up);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_coming_window_is_the_one_that_is_measured),
-		cmocka_unit_test(the_steadiness_test_is_told),
-		cmocka_unit_test(long_epochs_are_cut),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,11 @@
 /* Cells and their spellings, the record of a process and its summary. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "cell/cell.h"
 #include "samples/record.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 static void check(enum prony_status status, const struct error *err)
 {
@@ -23,11 +13,10 @@ static void check(enum prony_status status, const struct error *err)
 		fail_msg("%s", err->text);
 }
 
-static void statuses_and_flags_come_back(void **state)
+TEST(statuses_and_flags_come_back)
 {
 	char text[CELL_FLAGS_BYTES], small[16];
 
-	(void)state;
 	for (int i = 0; i < CELL_STATUS_COUNT; i++) {
 		enum cell_status status = CELL_STATUS_COUNT;
 		assert_true(cell_status_parse(cell_status_name((enum cell_status)i), &status));
@@ -50,9 +39,8 @@ static void statuses_and_flags_come_back(void **state)
 	assert_int_equal(cell_flags_parse(NULL), 0);
 }
 
-static void outcomes_become_statuses(void **state)
+TEST(outcomes_become_statuses)
 {
-	(void)state;
 	assert_int_equal(cell_status_from(PRONY_OK), CELL_OK);
 	assert_int_equal(cell_status_from(PRONY_PROTOCOL), CELL_CRASHED);
 	assert_int_equal(cell_status_from(PRONY_CRASHED), CELL_CRASHED);
@@ -64,7 +52,7 @@ static void outcomes_become_statuses(void **state)
 		assert_int_not_equal(cell_status_from((enum prony_status)i), CELL_OK);
 }
 
-static void frameworks_are_canonical(void **state)
+TEST(frameworks_are_canonical)
 {
 	static const struct {
 		const char *spelling, *canonical, *name, *environment, *backend, *options;
@@ -81,7 +69,6 @@ static void frameworks_are_canonical(void **state)
 		 "after=3,crash-at=build"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		struct cell cell = {.network = "kept"};
@@ -99,7 +86,7 @@ static void frameworks_are_canonical(void **state)
 	}
 }
 
-static void bad_frameworks_are_explained(void **state)
+TEST(bad_frameworks_are_explained)
 {
 	static const char *const bad[] = {
 		"",
@@ -127,13 +114,12 @@ static void bad_frameworks_are_explained(void **state)
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct error err = ERROR_INIT;
 		struct cell cell = {.framework = "as it was"};
 		if (cell_parse_framework(bad[i], &cell, &err) != PRONY_USAGE)
 			fail_msg("'%s' was taken", bad[i]);
-		assert_non_null(strstr(err.text, "NAME[@ENV][:BACKEND][+OPTION...]"));
+		assert_has(err.text, "NAME[@ENV][:BACKEND][+OPTION...]");
 		assert_string_equal(cell.framework, "as it was");
 	}
 	/* The longest name, and the most options. */
@@ -147,7 +133,7 @@ static void bad_frameworks_are_explained(void **state)
 	assert_int_equal(strlen(cell.options), CELL_WORD_BYTES - 3);
 }
 
-static void devices(void **state)
+TEST(devices)
 {
 	static const struct {
 		const char *word;
@@ -175,7 +161,6 @@ static void devices(void **state)
 		const char *slip, *meant;
 	} near[] = {{"cdua:0", "cuda"}, {"cuda0", "cuda"}, {"cpus", "cpu"}, {"cup", "cpu"}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
 		struct error err = ERROR_INIT;
 		struct device device;
@@ -191,7 +176,7 @@ static void devices(void **state)
 		struct device device;
 		if (device_parse(bad[i], &device, &err) != PRONY_USAGE)
 			fail_msg("'%s' was taken", bad[i]);
-		assert_non_null(strstr(err.text, "cuda:0+1"));
+		assert_has(err.text, "cuda:0+1");
 	}
 	for (size_t i = 0; i < COUNT(near); i++) {
 		struct error err = ERROR_INIT;
@@ -199,18 +184,17 @@ static void devices(void **state)
 		struct device device;
 		snprintf(words, sizeof words, "did you mean %s?", near[i].meant);
 		assert_int_equal(device_parse(near[i].slip, &device, &err), PRONY_USAGE);
-		assert_non_null(strstr(err.text, words));
+		assert_has(err.text, words);
 	}
 }
 
 /* Keys are stored, so this one may never change. */
-static void keys_are_golden(void **state)
+TEST(keys_are_golden)
 {
 	struct cell cell;
 	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES], other[CELL_HASH_BYTES];
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	cell_defaults(&cell);
 	snprintf(cell.dataset, sizeof cell.dataset, "mnist-sample");
 	check(cell_parse_framework("tensorflow+xla+nhwc", &cell, &err), &err);
@@ -232,12 +216,11 @@ static void keys_are_golden(void **state)
 }
 
 /* The longest possible words fit. */
-static void keys_fit(void **state)
+TEST(keys_fit)
 {
 	struct cell cell;
 	char key[CELL_KEY_BYTES];
 
-	(void)state;
 	cell_defaults(&cell);
 	cell.batch = INT64_MIN;
 	cell.precision = PRECISION_BF16;
@@ -247,11 +230,11 @@ static void keys_fit(void **state)
 	memset(cell.dataset, 'd', CELL_WORD_BYTES - 1);
 	memset(cell.device, 'D', CELL_WORD_BYTES - 1);
 	cell_key(&cell, key);
-	assert_non_null(strstr(key, " dropout=on"));
+	assert_has(key, " dropout=on");
 	cell.stage = STAGE_TRAIN;
 	cell.learning_rate = cell.momentum = cell.weight_decay = -1.7976931348623157e+308;
 	cell_key(&cell, key);
-	assert_non_null(strstr(key, " weight_decay=-1.7976931348623157e+308"));
+	assert_has(key, " weight_decay=-1.7976931348623157e+308");
 }
 
 static struct process_record windowed(const int64_t (*rows)[2], size_t count, int64_t block_steps)
@@ -278,13 +261,12 @@ static enum prony_status summarise(struct process_record *record, struct error *
 	return process_record_summarise(record, whole_ns, err);
 }
 
-static void a_window_is_summarised(void **state)
+TEST(a_window_is_summarised)
 {
 	static const int64_t rows[][2] = {{1000, 1100}, {1110, 1190}, {1190, 1310}, {1310, 1400}};
 	struct process_record record = windowed(rows, 4, 10);
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	check(summarise(&record, &err), &err);
 	assert_int_equal(record.steps, 40);
 	assert_int_equal(record.blocks, 4);
@@ -299,11 +281,10 @@ static void a_window_is_summarised(void **state)
 }
 
 /* If each step was synchronised, percentiles give the length of the slow ones. */
-static void latencies_have_percentiles(void **state)
+TEST(latencies_have_percentiles)
 {
 	int64_t rows[101][2];
 
-	(void)state;
 	for (int i = 0; i < 101; i++) {
 		rows[i][0] = 1000 * i;
 		rows[i][1] = rows[i][0] + 1 + (i * 37) % 101; /* 1 to 101 in another order */
@@ -343,13 +324,12 @@ static struct process_record regular(size_t count, int64_t length_ns, int64_t bl
 
 /* The time of an undisturbed step is computed from blocks, not from single steps, and only if there
  * are enough. */
-static void undisturbed_steps_are_a_low_quantile_of_blocks(void **state)
+TEST(undisturbed_steps_are_a_low_quantile_of_blocks)
 {
 	enum { ms = 1000000 };
 	struct error err = ERROR_INIT;
 	struct process_record record = regular(20, 100 * ms, 10, 3);
 
-	(void)state;
 	check(summarise(&record, &err), &err);
 	assert_true(record.step_undisturbed_ns == 10.0 * ms);
 	assert_true(record.step_mean_ns == 15.0 * ms);
@@ -382,13 +362,12 @@ static void undisturbed_steps_are_a_low_quantile_of_blocks(void **state)
 }
 
 /* A fixed number of steps may leave a shorter last block. */
-static void a_short_last_block_counts_its_steps(void **state)
+TEST(a_short_last_block_counts_its_steps)
 {
 	static const int64_t rows[][2] = {{0, 100}, {100, 200}, {200, 230}};
 	struct process_record record = windowed(rows, 3, 10);
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	record.steps = 23;
 	check(summarise(&record, &err), &err);
 	assert_int_equal(record.steps, 23);
@@ -401,20 +380,19 @@ static void a_short_last_block_counts_its_steps(void **state)
 	process_record_release(&record);
 }
 
-static void one_interval_has_no_deviation(void **state)
+TEST(one_interval_has_no_deviation)
 {
 	static const int64_t rows[][2] = {{5, 1005}};
 	struct process_record record = windowed(rows, 1, 100);
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	check(summarise(&record, &err), &err);
 	assert_true(record.step_mean_ns == 10 && record.step_median_ns == 10);
 	assert_true(isnan(record.step_sd_ns));
 	process_record_release(&record);
 }
 
-static void impossible_windows_are_refused(void **state)
+TEST(impossible_windows_are_refused)
 {
 	static const int64_t rows[][2][2] = {
 		{{10, 20}, {19, 30}}, /* overlap */
@@ -424,7 +402,6 @@ static void impossible_windows_are_refused(void **state)
 		{{INT64_MIN, INT64_MAX}, {INT64_MAX, INT64_MAX}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct process_record record = windowed(rows[i], 2, 1);
 		struct error err = ERROR_INIT;
@@ -444,9 +421,8 @@ static void impossible_windows_are_refused(void **state)
 }
 
 /* Names become SQL columns and CSV headings; every number has its unit. */
-static void fields_are_described(void **state)
+TEST(fields_are_described)
 {
-	(void)state;
 	for (size_t i = 0; i < process_field_count; i++) {
 		const struct record_field *field = &process_fields[i];
 		size_t length = strlen(field->name);
@@ -461,7 +437,7 @@ static void fields_are_described(void **state)
 }
 
 /* docs/store.md has the table of the fields, row by row. */
-static void fields_are_documented(void **state)
+TEST(fields_are_documented)
 {
 	static const char *const types[] = {[FIELD_TYPE_INT] = "INTEGER",
 					    [FIELD_TYPE_REAL] = "REAL",
@@ -471,7 +447,6 @@ static void fields_are_documented(void **state)
 	char *text = NULL;
 	size_t length = 0;
 
-	(void)state;
 	if (!source)
 		skip();
 	char *path = path_join(source, "docs/store.md");
@@ -492,26 +467,4 @@ static void fields_are_documented(void **state)
 	}
 	assert_int_equal(*place, '\n');
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(statuses_and_flags_come_back),
-		cmocka_unit_test(outcomes_become_statuses),
-		cmocka_unit_test(frameworks_are_canonical),
-		cmocka_unit_test(bad_frameworks_are_explained),
-		cmocka_unit_test(devices),
-		cmocka_unit_test(keys_are_golden),
-		cmocka_unit_test(keys_fit),
-		cmocka_unit_test(a_window_is_summarised),
-		cmocka_unit_test(latencies_have_percentiles),
-		cmocka_unit_test(undisturbed_steps_are_a_low_quantile_of_blocks),
-		cmocka_unit_test(a_short_last_block_counts_its_steps),
-		cmocka_unit_test(one_interval_has_no_deviation),
-		cmocka_unit_test(impossible_windows_are_refused),
-		cmocka_unit_test(fields_are_described),
-		cmocka_unit_test(fields_are_documented),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* Time series of sensors: the figures over a stretch of time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "samples/series.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 static struct series of(enum series_kind kind, int64_t *times, double *values, size_t count)
 {
@@ -23,7 +15,7 @@ static struct series of(enum series_kind kind, int64_t *times, double *values, s
 			       .count = count};
 }
 
-static void near(double got, double expected)
+static void about(double got, double expected)
 {
 	if (isnan(expected) ? !isnan(got) : !(fabs(got - expected) <= 1e-9 * (1 + fabs(expected))))
 		fail_msg("expected %g, got %g", expected, got);
@@ -34,18 +26,17 @@ static void expect(const struct series *series, int64_t begin, int64_t end, doub
 {
 	struct series_range range = series_over(series, 0, begin, end);
 
-	near(range.mean, mean);
-	near(range.minimum, minimum);
-	near(range.maximum, maximum);
+	about(range.mean, mean);
+	about(range.minimum, minimum);
+	about(range.maximum, maximum);
 }
 
-static void gauges_are_weighted_by_time(void **state)
+TEST(gauges_are_weighted_by_time)
 {
 	int64_t times[] = {0, 10, 20, 100};
 	double values[] = {1, 3, 3, 11};
 	struct series gauge = of(SERIES_GAUGE, times, values, 4);
 
-	(void)state;
 	expect(&gauge, INT64_MIN, INT64_MAX, (20 + 30 + 7 * 80) / 100.0, 1, 11);
 	/* Linear between samples, cut at the ends. */
 	expect(&gauge, 20, 60, 5, 3, 3);
@@ -60,7 +51,7 @@ static void gauges_are_weighted_by_time(void **state)
 	expect(&gauge, INT64_MIN, INT64_MAX, 1, 1, 1);
 }
 
-static void what_was_not_read_is_no_zero(void **state)
+TEST(what_was_not_read_is_no_zero)
 {
 	int64_t times[] = {0, 10, 20, 30, 40};
 	double values[] = {2, 2, NAN, 8, 8};
@@ -68,7 +59,6 @@ static void what_was_not_read_is_no_zero(void **state)
 	double counted[] = {0, 10, NAN, 20, 30};
 	struct series counter = of(SERIES_COUNTER, times, counted, 5);
 
-	(void)state;
 	expect(&gauge, 0, 40, 5, 2, 8);
 	/* A counter continues between readings: 10 in the 20 ns without a reading. */
 	expect(&counter, 0, 40, 0.75, 0.5, 1);
@@ -76,13 +66,12 @@ static void what_was_not_read_is_no_zero(void **state)
 	expect(&gauge, 0, 40, NAN, NAN, NAN);
 }
 
-static void counters_become_rates(void **state)
+TEST(counters_become_rates)
 {
 	int64_t times[] = {0, 10, 20, 30, 40};
 	double values[] = {100, 110, 130, 5, 15};
 	struct series counter = of(SERIES_COUNTER, times, values, 5);
 
-	(void)state;
 	expect(&counter, 0, 20, 1.5, 1, 2);
 	/* Reset between 20 and 30: that interval is unknown. */
 	expect(&counter, 0, 40, 40 / 30.0, 1, 2);
@@ -93,23 +82,21 @@ static void counters_become_rates(void **state)
 	expect(&counter, 0, 40, NAN, NAN, NAN);
 }
 
-static void balances_may_fall_a_little(void **state)
+TEST(balances_may_fall_a_little)
 {
 	int64_t times[] = {0, 10, 20, 30};
 	double values[] = {0, 8, 4, 12};
 	struct series balance = of(SERIES_BALANCE, times, values, 4);
 
-	(void)state;
 	expect(&balance, 0, 30, 0.4, 0, 0.8);
 	expect(&balance, 10, 20, 0, 0, 0);
 }
 
-static void equal_times_divide_by_nothing(void **state)
+TEST(equal_times_divide_by_nothing)
 {
 	int64_t times[] = {5, 5, 5};
 	double values[] = {1, 2, 3};
 
-	(void)state;
 	for (unsigned kind = 0; kind < SERIES_KIND_COUNT; kind++) {
 		struct series series = of((enum series_kind)kind, times, values, 3);
 		struct series_range range = series_over(&series, 0, 0, 10);
@@ -117,32 +104,30 @@ static void equal_times_divide_by_nothing(void **state)
 	}
 }
 
-static void thinning_keeps_the_first(void **state)
+TEST(thinning_keeps_the_first)
 {
 	int64_t times[] = {0, 10, 20, 30, 40};
 	double values[] = {0, 100, 1, 101, 2, 102, 3, 103, 4, 104};
 	struct series series = of(SERIES_COUNTER, times, values, 5);
 
-	(void)state;
 	series.channel_count = 2;
 	series_thin_out(&series);
 	assert_int_equal(series.count, 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(times[i], 20 * (int64_t)i);
-		near(values[2 * i], 2 * (double)i);
-		near(values[2 * i + 1], 100 + 2 * (double)i);
+		about(values[2 * i], 2 * (double)i);
+		about(values[2 * i + 1], 100 + 2 * (double)i);
 	}
 	series_thin_out(&series);
 	assert_int_equal(series.count, 2);
 	assert_int_equal(times[1], 40);
 }
 
-static void words(void **state)
+TEST(words)
 {
 	struct series list[] = {{.sensor = "memory"}, {.sensor = "cpu"}};
 	enum series_kind kind;
 
-	(void)state;
 	for (unsigned i = 0; i < SERIES_KIND_COUNT; i++) {
 		assert_true(series_kind_parse(series_kind_name((enum series_kind)i), &kind));
 		assert_int_equal(kind, i);
@@ -155,18 +140,4 @@ static void words(void **state)
 	assert_string_equal(series_shown_unit(&list[0]), "bytes");
 	list[0].kind = SERIES_COUNTER;
 	assert_string_equal(series_shown_unit(&list[0]), "cores");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gauges_are_weighted_by_time),
-		cmocka_unit_test(what_was_not_read_is_no_zero),
-		cmocka_unit_test(counters_become_rates),
-		cmocka_unit_test(balances_may_fall_a_little),
-		cmocka_unit_test(equal_times_divide_by_nothing),
-		cmocka_unit_test(thinning_keeps_the_first),
-		cmocka_unit_test(words),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,6 @@
 /* Each sensor on recorded machines, and the sampling thread on a machine that changes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,10 +10,9 @@
 #include "sensors/sensor.h"
 #include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void memory_is_the_tree_below_the_guard(void **state)
+MACHINE_TEST(memory_is_the_tree_below_the_guard)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
 	struct sensor_use use;
@@ -56,7 +46,7 @@ static void memory_is_the_tree_below_the_guard(void **state)
 	assert_absent(*state, &sensor_memory, "statm cannot be read");
 }
 
-static void pss_divides_what_is_shared(void **state)
+MACHINE_TEST(pss_divides_what_is_shared)
 {
 	static const char *const bad[] = {"", "x\nPss:", "x\nPss: -1 kB", "x\nRss: 1 kB"};
 	struct sensor_use use;
@@ -83,7 +73,7 @@ static void pss_divides_what_is_shared(void **state)
 }
 
 /* On a kernel without children files, processes are found by the parent that each reports. */
-static void processes_are_found_without_children_files(void **state)
+MACHINE_TEST(processes_are_found_without_children_files)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
 	struct sensor_use use;
@@ -100,7 +90,7 @@ static void processes_are_found_without_children_files(void **state)
 }
 
 /* The client's limits apply to a worker and its descendants. */
-static void limits_see_the_whole_tree(void **state)
+MACHINE_TEST(limits_see_the_whole_tree)
 {
 	const int64_t page = sysconf(_SC_PAGESIZE);
 	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -121,7 +111,7 @@ static void limits_see_the_whole_tree(void **state)
 	assert_true(process_oom_kills(PROCESS_HERE) >= -1);
 }
 
-static void cpu_counts_each_processor(void **state)
+MACHINE_TEST(cpu_counts_each_processor)
 {
 	struct sensor_use use;
 
@@ -153,7 +143,7 @@ static void cpu_counts_each_processor(void **state)
 	assert_absent(*state, &sensor_cpu, "/proc/stat");
 }
 
-static void processor_times_that_are_none(void **state)
+MACHINE_TEST(processor_times_that_are_none)
 {
 	static const char *const texts[] = {
 		"",
@@ -183,7 +173,7 @@ static void processor_times_that_are_none(void **state)
 	use_end(&use);
 }
 
-static void frequency_follows_processors_that_come_and_go(void **state)
+MACHINE_TEST(frequency_follows_processors_that_come_and_go)
 {
 	struct sensor_use use;
 
@@ -217,7 +207,7 @@ static void frequency_follows_processors_that_come_and_go(void **state)
 	assert_absent(*state, &sensor_frequency, "no frequency control");
 }
 
-static void load_is_the_first_average(void **state)
+MACHINE_TEST(load_is_the_first_average)
 {
 	static const char *const bad[] = {"", "x", "1.0", "1.0 2.0", "nan 1 1", "-1 1 1"};
 	struct sensor_use use;
@@ -236,7 +226,7 @@ static void load_is_the_first_average(void **state)
 	}
 }
 
-static void steal_is_per_processor(void **state)
+MACHINE_TEST(steal_is_per_processor)
 {
 	struct sensor_use use;
 
@@ -251,7 +241,7 @@ static void steal_is_per_processor(void **state)
 	use_end(&use);
 }
 
-static void foreign_is_what_is_left(void **state)
+MACHINE_TEST(foreign_is_what_is_left)
 {
 	struct sensor_use use;
 
@@ -280,7 +270,7 @@ static const char before[] = "cpu  400 0 0 4000 0 0 0 40\n"
 
 /* Foreign work counts fully on the processors where the cell runs, and half on their hardware
  * siblings. */
-static void cells_have_processors_of_their_own(void **state)
+MACHINE_TEST(cells_have_processors_of_their_own)
 {
 	/* Ticks of each processor, those of the worker, and its affinity. Expected: the share of a
 	 * tick that others took from each of its processors, and from each of the other processors.
@@ -365,7 +355,7 @@ static void cells_have_processors_of_their_own(void **state)
 
 /* While prony loads the worker's batches it works on the worker's processors; none of that is
  * foreign. */
-static void prony_may_work_there_too(void **state)
+MACHINE_TEST(prony_may_work_there_too)
 {
 	static const int cpus[] = {0};
 	struct sensor_use foreign;
@@ -392,7 +382,7 @@ static void prony_may_work_there_too(void **state)
 	use_end(&foreign);
 }
 
-static void what_says_of_siblings_may_be_garbage(void **state)
+MACHINE_TEST(what_says_of_siblings_may_be_garbage)
 {
 	static const struct {
 		const char *list;
@@ -442,7 +432,7 @@ static void check_costs(const struct process_record *record)
 
 /* The sampling thread on a machine that changes during sampling; a thread sanitizer checks this
  * test, too. */
-static void a_thread_samples_them_all(void **state)
+MACHINE_TEST(a_thread_samples_them_all)
 {
 	struct sampling *sampling = NULL;
 	struct process_record record;
@@ -508,7 +498,7 @@ static void a_thread_samples_them_all(void **state)
 /*
  * The worker's clock does not advance, except for two jumps of 0.3 s at the third and fourth mark.
  */
-static void rest_is_what_the_workers_clock_stands_still(void **state)
+MACHINE_TEST(rest_is_what_the_workers_clock_stands_still)
 {
 	static const int ticks[] = {60, 60, 90, 120};
 	struct sampling *sampling = NULL;
@@ -543,7 +533,7 @@ static void rest_is_what_the_workers_clock_stands_still(void **state)
 
 /* A data loader process starts after the last search for processes. Its work before the window does
  * not belong to the window. */
-static void the_tree_is_looked_at_before_a_window(void **state)
+MACHINE_TEST(the_tree_is_looked_at_before_a_window)
 {
 	struct sampling *sampling = NULL;
 	struct process_record record;
@@ -570,7 +560,7 @@ static void the_tree_is_looked_at_before_a_window(void **state)
 	process_record_release(&record);
 }
 
-static void nothing_is_sampled_of_an_empty_machine(void **state)
+MACHINE_TEST(nothing_is_sampled_of_an_empty_machine)
 {
 	struct sampling *sampling = NULL;
 	struct process_record record;
@@ -595,9 +585,8 @@ static void nothing_is_sampled_of_an_empty_machine(void **state)
 }
 
 /* The properties of the sensor table on which the store, the exports and the pages rely. */
-static void the_table_is_whole(void **state)
+TEST(the_table_is_whole)
 {
-	(void)state;
 	for (size_t i = 0; i < sensor_count; i++) {
 		const struct sensor *sensor = sensors[i];
 		assert_true(strlen(sensor->name) < SERIES_WORD_BYTES);
@@ -606,32 +595,4 @@ static void the_table_is_whole(void **state)
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(sensor->name, sensors[k]->name);
 	}
-}
-
-#define machine_test(function)                                                                     \
-	cmocka_unit_test_setup_teardown(function, machine_setup, machine_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		machine_test(memory_is_the_tree_below_the_guard),
-		machine_test(pss_divides_what_is_shared),
-		machine_test(processes_are_found_without_children_files),
-		machine_test(limits_see_the_whole_tree),
-		machine_test(cpu_counts_each_processor),
-		machine_test(processor_times_that_are_none),
-		machine_test(frequency_follows_processors_that_come_and_go),
-		machine_test(load_is_the_first_average),
-		machine_test(steal_is_per_processor),
-		machine_test(foreign_is_what_is_left),
-		machine_test(prony_may_work_there_too),
-		machine_test(cells_have_processors_of_their_own),
-		machine_test(what_says_of_siblings_may_be_garbage),
-		machine_test(a_thread_samples_them_all),
-		machine_test(rest_is_what_the_workers_clock_stands_still),
-		machine_test(the_tree_is_looked_at_before_a_window),
-		machine_test(nothing_is_sampled_of_an_empty_machine),
-		cmocka_unit_test(the_table_is_whole),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

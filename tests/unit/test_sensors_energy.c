@@ -1,18 +1,9 @@
 /* Energy counters, processor time and threads of a worker on recorded machines, and the figures
  * computed from them: right, or null with the reason. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,8 +12,8 @@
 #include "sensors/sampling.h"
 #include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define FOLDER "/sys/class/powercap/"
 #define RANGE_UJ 262143328850LL
 #define SECOND_NS INT64_C(1000000000)
@@ -66,7 +57,7 @@ static double value(const struct sensor_use *use, const char *channel)
 	return NAN;
 }
 
-static void energy_is_counted_once(void **state)
+MACHINE_TEST(energy_is_counted_once)
 {
 	static const char *const channels[] = {"package-0", "dram-0", "package-1", "dram-1",
 					       "psys"};
@@ -84,7 +75,7 @@ static void energy_is_counted_once(void **state)
 	use_end(&use);
 }
 
-static void counters_that_wrap_go_on(void **state)
+MACHINE_TEST(counters_that_wrap_go_on)
 {
 	char text[32];
 	struct sensor_use use;
@@ -105,7 +96,7 @@ static void counters_that_wrap_go_on(void **state)
 
 /* A fall from the middle of the range to 0 within a moment is not an overflow: no processor uses
  * 100 kJ in that time. A fall with an unknown range is no overflow, either. */
-static void counters_that_are_set_back_fall(void **state)
+MACHINE_TEST(counters_that_are_set_back_fall)
 {
 	char text[32];
 	struct sensor_use use;
@@ -128,7 +119,7 @@ static void counters_that_are_set_back_fall(void **state)
 	use_end(&use);
 }
 
-static void counters_come_and_go(void **state)
+MACHINE_TEST(counters_come_and_go)
 {
 	struct sensor_use use;
 
@@ -147,7 +138,7 @@ static void counters_come_and_go(void **state)
 }
 
 /* One package without its counter: the sum would be too small. */
-static void all_packages_or_none(void **state)
+MACHINE_TEST(all_packages_or_none)
 {
 	struct sensor_use use;
 
@@ -166,7 +157,7 @@ static void all_packages_or_none(void **state)
 	assert_absent(*state, &sensor_rapl, "no energy counter");
 }
 
-static void counters_for_root_only(void **state)
+MACHINE_TEST(counters_for_root_only)
 {
 	char *path = memory_printf("%s%s", (char *)*state, FOLDER "intel-rapl:0/energy_uj");
 
@@ -180,7 +171,7 @@ static void counters_for_root_only(void **state)
 	free(path);
 }
 
-static void processor_time_is_the_whole_trees(void **state)
+MACHINE_TEST(processor_time_is_the_whole_trees)
 {
 	struct sensor_use use;
 
@@ -201,7 +192,7 @@ static void processor_time_is_the_whole_trees(void **state)
 	assert_absent(*state, &sensor_worker_cpu, "/proc/PID/stat");
 }
 
-static void page_faults_are_the_whole_trees(void **state)
+MACHINE_TEST(page_faults_are_the_whole_trees)
 {
 	struct sensor_use use;
 
@@ -229,7 +220,7 @@ static void thread(const char *root, int pid, int number, char run_state, int pr
 	machine_file(root, path, text);
 }
 
-static void threads_are_counted_where_they_run(void **state)
+MACHINE_TEST(threads_are_counted_where_they_run)
 {
 	struct sensor_use use;
 
@@ -295,12 +286,11 @@ static void says(const struct process_record *record, const char *what)
 		0, 0, 5e9, 1e9, 1e9, 30e9, 25e9, 4e9, 2e9, 90e9, 65e9, 7e9                         \
 	}
 
-static void energy_between_the_marks(void **state)
+TEST(energy_between_the_marks)
 {
 	static const double rows[] = STEADY;
 	struct process_record record = record_of(rows, 3, SECOND_NS / 2, SECOND_NS);
 
-	(void)state;
 	assert_real(record.energy_joules, 25 + 50);
 	assert_real(record.power_mean_window, 75);
 	assert_real(record.power_mean_run, (90 + 60) / 2.0);
@@ -311,7 +301,7 @@ static void energy_between_the_marks(void **state)
 	process_record_release(&record);
 }
 
-static void energy_that_is_not_known(void **state)
+TEST(energy_that_is_not_known)
 {
 	static const double steady[] = STEADY;
 	/* The second package's counter is reset, missing at the end, or constant. */
@@ -337,7 +327,6 @@ static void energy_that_is_not_known(void **state)
 		{back, 3 * SECOND_NS / 2, SECOND_NS / 4, 15 + 15.25, ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct process_record record =
 			record_of(cases[i].rows, 3, cases[i].begin_ns, cases[i].window_ns);
@@ -351,13 +340,12 @@ static void energy_that_is_not_known(void **state)
 
 /* A counter with observed steps of 10 ms needs a window of one second. A counter with steps shorter
  * than a millisecond, or without observed steps, needs 100 ms. */
-static void energy_of_a_slow_counter(void **state)
+TEST(energy_of_a_slow_counter)
 {
 	static const double rows[] = STEADY;
 	const int64_t often[] = {RECORD_NONE, 300000};
 	struct process_record record = record_stepwise(rows, 3, 10000000, SECOND_NS / 2, SECOND_NS);
 
-	(void)state;
 	assert_true(record.energy_joules > 0);
 	process_record_release(&record);
 	record = record_stepwise(rows, 3, 10000000, SECOND_NS / 2, SECOND_NS / 2);
@@ -402,7 +390,7 @@ static void *count_energy(void *context)
 
 /* At the marks, the series has the instants at which the counter changed, and none at which it did
  * not. */
-static void steps_are_waited_for_at_marks(void **state)
+MACHINE_TEST(steps_are_waited_for_at_marks)
 {
 	struct meter meter = {.root = *state};
 	struct sampling *sampling = NULL;
@@ -439,7 +427,7 @@ static void steps_are_waited_for_at_marks(void **state)
 }
 
 /* A figure that a clock cannot resolve is null, with the reason: not 0.00 cores, nor 10 of 2. */
-static void windows_too_short_for_a_clock(void **state)
+TEST(windows_too_short_for_a_clock)
 {
 	static const char *const tree[] = {"tree"}, *const cpus[] = {"cpu0", "cpu1"};
 	/* A process's own clock, and ticks. */
@@ -458,7 +446,6 @@ static void windows_too_short_for_a_clock(void **state)
 		{ticks, 300000000, 1.5, 1.5, ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct process_record record;
 		process_record_init(&record);
@@ -475,14 +462,13 @@ static void windows_too_short_for_a_clock(void **state)
 	}
 }
 
-static void page_faults_of_a_step(void **state)
+TEST(page_faults_of_a_step)
 {
 	static const char *const tree[] = {"tree"};
 	/* 3,000 a second. */
 	static const double rows[] = {0, 0, 1e9, 3000e9};
 	struct process_record record;
 
-	(void)state;
 	process_record_init(&record);
 	series_add(&record, "page_faults", SERIES_COUNTER, tree, 1, rows, 2);
 	record.window_begin_ns = SECOND_NS / 4;
@@ -494,7 +480,7 @@ static void page_faults_of_a_step(void **state)
 }
 
 /* Threads are sampled at instants; between two of them nothing is known. */
-static void threads_that_nobody_saw(void **state)
+TEST(threads_that_nobody_saw)
 {
 	static const char *const channels[] = {"alive", "processors"};
 	static const double rows[] = {0, 1, NAN, 1e9, 4, 2, 1.5e9, 4, 3, 2e9, 1, NAN};
@@ -508,7 +494,6 @@ static void threads_that_nobody_saw(void **state)
 		{2 * SECOND_NS, 1, 1, NAN, "cores_used: no sample of threads says it"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct process_record record;
 		process_record_init(&record);
@@ -521,30 +506,4 @@ static void threads_that_nobody_saw(void **state)
 		says(&record, cases[i].why);
 		process_record_release(&record);
 	}
-}
-
-#define machine_test(function)                                                                     \
-	cmocka_unit_test_setup_teardown(function, machine_setup, machine_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		machine_test(energy_is_counted_once),
-		machine_test(counters_that_wrap_go_on),
-		machine_test(counters_that_are_set_back_fall),
-		machine_test(counters_come_and_go),
-		machine_test(all_packages_or_none),
-		machine_test(counters_for_root_only),
-		machine_test(processor_time_is_the_whole_trees),
-		machine_test(page_faults_are_the_whole_trees),
-		machine_test(threads_are_counted_where_they_run),
-		cmocka_unit_test(energy_between_the_marks),
-		cmocka_unit_test(energy_that_is_not_known),
-		cmocka_unit_test(energy_of_a_slow_counter),
-		machine_test(steps_are_waited_for_at_marks),
-		cmocka_unit_test(windows_too_short_for_a_clock),
-		cmocka_unit_test(page_faults_of_a_step),
-		cmocka_unit_test(threads_that_nobody_saw),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,6 @@
 /* Sensors of what slows a worker, on recorded machines, and the causes that mark a process as
  * disturbed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -18,12 +9,12 @@
 #include "sensors/sensor.h"
 #include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND_NS INT64_C(1000000000)
 #define PSI(total) "some avg10=1.00 avg60=0.50 avg300=0.10 total=" total "\nfull avg10=0 total=9\n"
 
-static void pressure_is_that_of_the_nearest_group(void **state)
+MACHINE_TEST(pressure_is_that_of_the_nearest_group)
 {
 	static const char *const bad[] = {"", "full avg10=0 total=3\n", "some avg10=0.00\n",
 					  "some avg10=0 total=x\n", "some avg10=0 total=-4\n"};
@@ -66,7 +57,7 @@ static void pressure_is_that_of_the_nearest_group(void **state)
 	use_end(&use);
 }
 
-static void quotas_are_those_of_all_groups_above(void **state)
+MACHINE_TEST(quotas_are_those_of_all_groups_above)
 {
 	static const int cpus[] = {0, 1};
 	struct sensor_use use;
@@ -101,7 +92,7 @@ static void quotas_are_those_of_all_groups_above(void **state)
 	use_end(&use);
 }
 
-static void swap_counts_bytes(void **state)
+MACHINE_TEST(swap_counts_bytes)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
 	struct sensor_use use;
@@ -134,7 +125,7 @@ static void set_switches(const char *root, int pid, int thread, const char *text
 	machine_file(root, path, text);
 }
 
-static void switches_are_those_of_all_threads(void **state)
+MACHINE_TEST(switches_are_those_of_all_threads)
 {
 	struct sensor_use use;
 
@@ -166,7 +157,7 @@ static void switches_are_those_of_all_threads(void **state)
 
 #define CPU "/sys/devices/system/cpu/cpu"
 
-static void heat_is_that_of_the_workers_processors(void **state)
+MACHINE_TEST(heat_is_that_of_the_workers_processors)
 {
 	static const int cpus[] = {1};
 	struct sensor_use use;
@@ -192,7 +183,7 @@ static void heat_is_that_of_the_workers_processors(void **state)
 	use_end(&use);
 }
 
-static void temperature_is_that_of_packages(void **state)
+MACHINE_TEST(temperature_is_that_of_packages)
 {
 	struct sensor_use use;
 
@@ -236,7 +227,7 @@ static void record_with(struct process_record *record, const char *sensor, enum 
 	sampling_figures(record);
 }
 
-static void figures_of_the_window(void **state)
+TEST(figures_of_the_window)
 {
 	static const char *const heat[] = {"core", "package"},
 				 *const pressure[] = {"cpu", "memory", "io"},
@@ -247,19 +238,18 @@ static void figures_of_the_window(void **state)
 	static const double pages[] = {0, 0, 0, 1e9, 1e15, 2e15, 2e9, 2e15, 4e15};
 	struct process_record record;
 
-	(void)state;
 	record_with(&record, "thermal", SERIES_COUNTER, heat, 2, hot, 3, SECOND_NS);
 	assert_real(record.thermal_share, 0.05);
 	process_record_release(&record);
 	record_with(&record, "thermal", SERIES_COUNTER, heat, 2, hot, 3, SECOND_NS / 10);
 	assert_real(record.thermal_share, NAN);
-	assert_non_null(strstr(record.null_reasons, "thermal_share: a window below 200 ms"));
+	assert_has(record.null_reasons, "thermal_share: a window below 200 ms");
 	process_record_release(&record);
 	record_with(&record, "pressure", SERIES_COUNTER, pressure, 3, waits, 3, SECOND_NS);
 	assert_real(record.pressure_cpu, 0);
 	assert_real(record.pressure_memory, 0.01);
 	assert_real(record.pressure_io, NAN);
-	assert_non_null(strstr(record.null_reasons, "pressure_io: no sample of pressure"));
+	assert_has(record.null_reasons, "pressure_io: no sample of pressure");
 	process_record_release(&record);
 	record_with(&record, "swap", SERIES_COUNTER, swap, 2, pages, 3, SECOND_NS);
 	assert_real(record.swap_rate, 3e6);
@@ -269,32 +259,30 @@ static void figures_of_the_window(void **state)
 
 /* The clock falls within the window. The clock while the worker waited does not count, nor that of
  * an idle processor. */
-static void a_clock_that_falls(void **state)
+TEST(a_clock_that_falls)
 {
 	static const char *const cpus[] = {"cpu0", "cpu1"};
 	static const double falls[] = {0,   1e9, 1e9,	1e9,   3e9, 3e9, 2e9, 3e9,
 				       8e8, 3e9, 2.4e9, 2.4e9, 4e9, 1e9, 1e9};
 	struct process_record record;
 
-	(void)state;
 	record_with(&record, "frequency", SERIES_GAUGE, cpus, 2, falls, 5, 3 * SECOND_NS);
 	assert_real(record.frequency_drop, 1 - 2.8 / 3.0);
 	assert_true(disturbance_seen(&record) != 0);
 	process_record_release(&record);
 	record_with(&record, "frequency", SERIES_GAUGE, cpus, 2, falls, 5, 2 * SECOND_NS);
 	assert_real(record.frequency_drop, NAN);
-	assert_non_null(strstr(record.null_reasons, "frequency_drop: the window holds too few"));
+	assert_has(record.null_reasons, "frequency_drop: the window holds too few");
 	assert_int_equal(disturbance_seen(&record), 0);
 	process_record_release(&record);
 }
 
 /* Each cause at its limit and above it, with its word; and their sum. */
-static void each_cause_has_a_limit(void **state)
+TEST(each_cause_has_a_limit)
 {
 	struct process_record record;
 	char words[64];
 
-	(void)state;
 	process_record_init(&record);
 	assert_int_equal(disturbance_seen(&record), 0);
 	assert_real(disturbance_taken(&record), NAN);
@@ -323,23 +311,4 @@ static void each_cause_has_a_limit(void **state)
 	assert_real(disturbance_taken(&record), 0.1);
 	disturbance_words(~0U, words, sizeof words);
 	assert_string_equal(words, "busy+steal+quota+heat+clock+memory");
-}
-
-#define machine_test(function)                                                                     \
-	cmocka_unit_test_setup_teardown(function, machine_setup, machine_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		machine_test(pressure_is_that_of_the_nearest_group),
-		machine_test(quotas_are_those_of_all_groups_above),
-		machine_test(swap_counts_bytes),
-		machine_test(switches_are_those_of_all_threads),
-		machine_test(heat_is_that_of_the_workers_processors),
-		machine_test(temperature_is_that_of_packages),
-		cmocka_unit_test(figures_of_the_window),
-		cmocka_unit_test(a_clock_that_falls),
-		cmocka_unit_test(each_cause_has_a_limit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

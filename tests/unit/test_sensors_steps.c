@@ -1,16 +1,7 @@
 /* The time between two steps of an energy counter on a replayed machine that sometimes delays
  * prony's readings. The clock is simulated, and the counter follows it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,8 +10,8 @@
 #include "sensors/sampling.h"
 #include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define FOLDER "/sys/class/powercap/intel-rapl:0/"
 #define US INT64_C(1000)
 #define MS INT64_C(1000000)
@@ -183,7 +174,7 @@ static const struct machine_case cases[] = {
 	{"a counter that does not move in a mark", 60 * MS, {{0}}, false, 0, 0},
 };
 
-static void late_looks_are_no_steps(void **state)
+TEST_WITH(late_looks_are_no_steps, machine_setup, machine_teardown)
 {
 	int wrong = 0;
 
@@ -212,15 +203,11 @@ static void late_looks_are_no_steps(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(late_looks_are_no_steps, machine_setup,
-						machine_teardown),
-	};
 	struct timespec now;
 
 	/* The sensors' thread waits by the real clock. */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	atomic_store(&machine.now_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
 	machine.period_ns = MS;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,17 +1,7 @@
 /* Axes from the command line, ranges, defaults, and the canonical text that --resume compares. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/strbuf.h"
 #include "spec/spec.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 /* "16,32,64" */
 static char *joined(const struct spec_list *list)
@@ -32,7 +22,7 @@ static void assert_list(const struct spec_list *list, const char *expected)
 	free(text);
 }
 
-static void numbers_expand(void **state)
+TEST(numbers_expand)
 {
 	static const struct {
 		const char *text, *expected;
@@ -50,7 +40,6 @@ static void numbers_expand(void **state)
 		{"8388608..16777216*2", "8388608,16777216"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		struct spec_list list = {0};
@@ -64,7 +53,7 @@ static void numbers_expand(void **state)
 	}
 }
 
-static void broken_numbers_are_refused(void **state)
+TEST(broken_numbers_are_refused)
 {
 	static const char *const rows[] = {
 		"",
@@ -97,7 +86,6 @@ static void broken_numbers_are_refused(void **state)
 		"1..16777216+1",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		struct spec_list list = {0};
@@ -112,30 +100,28 @@ static void broken_numbers_are_refused(void **state)
 	}
 }
 
-static void suites_and_options_have_their_own_exit_codes(void **state)
+TEST(suites_and_options_have_their_own_exit_codes)
 {
 	struct error err = ERROR_INIT;
 	struct spec_list list = {0};
 	struct spec spec;
 
-	(void)state;
 	spec_init(&spec);
 	assert_int_equal(spec_expand_numbers(&spec, "many", "a.yaml:3: batches", &list, &err),
 			 PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "a.yaml:3: batches: \"many\""));
+	assert_has(err.text, "a.yaml:3: batches: \"many\"");
 	assert_int_equal(prony_status_exit(PRONY_BAD_INPUT), 65);
 	assert_int_equal(prony_status_exit(PRONY_USAGE), 64);
 	spec_release(&spec);
 }
 
-static void values_split_at_commas(void **state)
+TEST(values_split_at_commas)
 {
 	static const char *const values[] = {"native,mxnet", "pytorch+compile"};
 	static const char *const batches[] = {"1..4*2", "64,128"};
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	spec_init(&spec);
 	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, values, 2, "-f", &err), PRONY_OK);
 	assert_int_equal(spec_set_axis(&spec, AXIS_BATCH, batches, 2, "-b", &err), PRONY_OK);
@@ -146,41 +132,38 @@ static void values_split_at_commas(void **state)
 	spec_release(&spec);
 }
 
-static void all_is_not_asked_for_by_name(void **state)
+TEST(all_is_not_asked_for_by_name)
 {
 	static const char *const values[] = {"all,fake"};
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	spec_init(&spec);
 	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, values, 1, "-f", &err), PRONY_OK);
 	assert_false(spec.cells_explicit);
 	spec_release(&spec);
 }
 
-static void broken_lists_leave_the_axis(void **state)
+TEST(broken_lists_leave_the_axis)
 {
 	static const char *const good[] = {"native"}, *const bad[] = {"mxnet,,pytorch"};
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	spec_init(&spec);
 	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, good, 1, "-f", &err), PRONY_OK);
 	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, bad, 1, "-f", &err), PRONY_USAGE);
-	assert_non_null(strstr(err.text, "empty word"));
+	assert_has(err.text, "empty word");
 	assert_list(&spec.axes[AXIS_FRAMEWORK], "native");
 	spec_release(&spec);
 }
 
-static void defaults_fill_what_is_empty(void **state)
+TEST(defaults_fill_what_is_empty)
 {
 	static const char *const values[] = {"forward"};
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	spec_init(&spec);
 	assert_int_equal(spec_set_axis(&spec, AXIS_STAGE, values, 1, "-s", &err), PRONY_OK);
 	spec_complete(&spec);
@@ -203,14 +186,13 @@ static void defaults_fill_what_is_empty(void **state)
 /*
  * Stores are searched by this text, so the text of the first version's features may never change.
  */
-static void canonical_text_is_golden(void **state)
+TEST(canonical_text_is_golden)
 {
 	static const char *const rates[] = {"0.01,0.1"}, *const off[] = {"false"};
 	struct error err = ERROR_INIT;
 	struct spec spec;
 	char *text;
 
-	(void)state;
 	spec_init(&spec);
 	spec_complete(&spec);
 	text = spec_canonical(&spec);
@@ -226,21 +208,20 @@ static void canonical_text_is_golden(void **state)
 		PRONY_OK);
 	assert_int_equal(spec_set_axis(&spec, AXIS_DROPOUT, off, 1, "--dropout", &err), PRONY_OK);
 	text = spec_canonical(&spec);
-	assert_non_null(strstr(text, "\ndropout=off\n"
-				     "learning-rate=0.01,0.10000000000000001\n"));
+	assert_has(text, "\ndropout=off\n"
+			 "learning-rate=0.01,0.10000000000000001\n");
 	free(text);
 	spec_release(&spec);
 }
 
 /* Each change of what runs changes the text; the origin of a word does not. */
-static void canonical_text_tells_runs_apart(void **state)
+TEST(canonical_text_tells_runs_apart)
 {
 	static const char *const two[] = {"native,mxnet"}, *const split[] = {"native", "mxnet"};
 	struct error err = ERROR_INIT;
 	struct spec a, b;
 	char *first, *second;
 
-	(void)state;
 	spec_init(&a);
 	spec_init(&b);
 	spec_set_axis(&a, AXIS_FRAMEWORK, two, 1, "-f", &err);
@@ -275,33 +256,14 @@ static void canonical_text_tells_runs_apart(void **state)
 	spec_release(&b);
 }
 
-static void effort_has_words(void **state)
+TEST(effort_has_words)
 {
 	enum effort effort = EFFORT_DEFAULT;
 
-	(void)state;
 	assert_true(effort_parse("rigorous", &effort));
 	assert_int_equal(effort, EFFORT_RIGOROUS);
 	assert_false(effort_parse("hasty", &effort));
 	assert_false(effort_parse(NULL, &effort));
 	assert_int_equal(effort, EFFORT_RIGOROUS);
 	assert_string_equal(effort_name(EFFORT_QUICK), "quick");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_expand),
-		cmocka_unit_test(broken_numbers_are_refused),
-		cmocka_unit_test(suites_and_options_have_their_own_exit_codes),
-		cmocka_unit_test(values_split_at_commas),
-		cmocka_unit_test(all_is_not_asked_for_by_name),
-		cmocka_unit_test(broken_lists_leave_the_axis),
-		cmocka_unit_test(defaults_fill_what_is_empty),
-		cmocka_unit_test(canonical_text_is_golden),
-		cmocka_unit_test(canonical_text_tells_runs_apart),
-		cmocka_unit_test(effort_has_words),
-	};
-
-	return cmocka_run_group_tests_name("spec", tests, NULL, NULL);
 }

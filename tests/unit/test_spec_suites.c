@@ -1,22 +1,12 @@
 /* Suite files: the meaning of the grammar, and broken or hostile files, which must end in one clear
  * message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/files.h"
 #include "base/strbuf.h"
 #include "spec/spec.h"
 #include "tests/fuzz/seed_corpus.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 static char *folder;
 
@@ -102,12 +92,11 @@ static const char everything[] = "# a comment\n"
 				 "    warm-up-steps: 1\n"
 				 "    learning-rate: 0.1\n";
 
-static void every_key_is_read(void **state)
+TEST(every_key_is_read)
 {
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	if (read_text(everything, &spec, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	assert_string_equal(spec.suite, "mine");
@@ -141,14 +130,13 @@ static void every_key_is_read(void **state)
 }
 
 /* An eighth of the batch, but at least two if there were two. */
-static void a_screening_is_small(void **state)
+TEST(a_screening_is_small)
 {
 	static const int64_t batches[][2] = {{1, 1},  {2, 2},  {3, 2},	  {16, 2},
 					     {24, 3}, {32, 4}, {128, 16}, {1000, 125}};
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	assert_int_equal(
 		read_text("networks: lenet\norigin: mine, 2020\nsteps: 100\n", &spec, &err),
 		PRONY_OK);
@@ -168,40 +156,38 @@ static void a_screening_is_small(void **state)
 	assert_int_equal(spec.epochs, 2);
 	assert_int_equal(spec.steps, 0);
 	char *text = spec_canonical(&spec);
-	assert_non_null(strstr(text, "samples=128\nepochs=2\nbatch-divisor=8\nepochs-of=fit\n"));
+	assert_has(text, "samples=128\nepochs=2\nbatch-divisor=8\nepochs-of=fit\n");
 	free(text);
 	spec_release(&spec);
 }
 
 /* Stored texts stay the same: these keys appear only in suites that use them. */
-static void texts_of_other_suites_stay(void **state)
+TEST(texts_of_other_suites_stay)
 {
 	static const char *const words[] = {"origin", "loss",	 "samples",
 					    "epochs", "divisor", "instead"};
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	assert_int_equal(read_text("networks: lenet\n", &spec, &err), PRONY_OK);
 	char *text = spec_canonical(&spec);
 	for (size_t i = 0; i < COUNT(words); i++)
-		assert_null(strstr(text, words[i]));
+		assert_lacks(text, words[i]);
 	free(text);
 	spec_release(&spec);
 	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
 	text = spec_canonical(&spec);
-	assert_non_null(strstr(text, "\norigin=a benchmark, 2018\nloss-every=10\n"
-				     "samples=1000\nepochs=4\nprecisions-instead=bf16,fp32\n"));
+	assert_has(text, "\norigin=a benchmark, 2018\nloss-every=10\n"
+			 "samples=1000\nepochs=4\nprecisions-instead=bf16,fp32\n");
 	free(text);
 	spec_release(&spec);
 }
 
-static void rules_are_read(void **state)
+TEST(rules_are_read)
 {
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
 	assert_int_equal(spec.exclude_count, 2);
 	assert_list(&spec.excludes[0].axes[AXIS_NETWORK], "mlp");
@@ -217,25 +203,22 @@ static void rules_are_read(void **state)
 }
 
 /* Each word stores its line, because only later code may know what is wrong with it. */
-static void words_know_their_line(void **state)
+TEST(words_know_their_line)
 {
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
-	assert_non_null(strstr(spec.axes[AXIS_NETWORK].words[1].origin, "/mine.yaml:6: networks"));
-	assert_non_null(
-		strstr(spec.axes[AXIS_FRAMEWORK].words[0].origin, "/mine.yaml:3: frameworks"));
+	assert_has(spec.axes[AXIS_NETWORK].words[1].origin, "/mine.yaml:6: networks");
+	assert_has(spec.axes[AXIS_FRAMEWORK].words[0].origin, "/mine.yaml:3: frameworks");
 	spec_release(&spec);
 }
 
-static void anchors_may_be_used(void **state)
+TEST(anchors_may_be_used)
 {
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	assert_int_equal(read_text("networks: &nets [lenet, mlp]\n"
 				   "exclude:\n"
 				   "  - {networks: *nets, stages: forward}\n",
@@ -352,9 +335,8 @@ static void assert_message(const struct broken *row, const struct error *err)
 		fail_msg("%s: several lines", row->text);
 }
 
-static void broken_files_get_one_message(void **state)
+TEST(broken_files_get_one_message)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(broken_files); i++) {
 		struct error err = ERROR_INIT;
 		struct spec spec;
@@ -387,7 +369,7 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 	enum prony_status status = read_bytes(text.text, text.length, &spec, &err);
 	if (status != PRONY_BAD_INPUT || !strstr(err.text, word))
 		fail_msg("%s: status %d: %s", repeated, status, err.text);
-	assert_non_null(strstr(err.text, "mine.yaml"));
+	assert_has(err.text, "mine.yaml");
 	/* Generous for a sanitizer on a slow machine: quadratic work takes minutes. This is the
 	 * process's own time, because others may use the processor meanwhile. */
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
@@ -398,9 +380,8 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
-static void hostile_files_are_bounded(void **state)
+TEST(hostile_files_are_bounded)
 {
-	(void)state;
 	hostile("", "# %d\n", 100000, "", "limit of 65536 bytes");
 	hostile("networks: ", "[", 60000, "", "nested deeper than 16");
 	hostile("networks: ", "{a: ", 15000, "", "nested deeper");
@@ -418,13 +399,12 @@ static void hostile_files_are_bounded(void **state)
 
 /* 256 rules of the same 1000 words: a few thousand bytes that expand to a quarter of a million
  * words. */
-static void aliases_cannot_multiply(void **state)
+TEST(aliases_cannot_multiply)
 {
 	struct error err = ERROR_INIT;
 	struct strbuf text;
 	struct spec spec;
 
-	(void)state;
 	strbuf_init(&text, 0);
 	strbuf_puts(&text, "networks: &bomb [");
 	for (int i = 0; i < 1000; i++)
@@ -433,39 +413,37 @@ static void aliases_cannot_multiply(void **state)
 	for (int i = 0; i < 256; i++)
 		strbuf_puts(&text, "  - {networks: *bomb}\n");
 	assert_int_equal(read_bytes(text.text, text.length, &spec, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "more than 32768 words"));
+	assert_has(err.text, "more than 32768 words");
 	spec_release(&spec);
 	strbuf_release(&text);
 }
 
 #pragma GCC diagnostic pop
 
-static void files_that_cannot_be_read_are_named(void **state)
+TEST(files_that_cannot_be_read_are_named)
 {
 	char *absent = path_join(folder, "absent.yaml");
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	(void)state;
 	spec_init(&spec);
 	assert_int_equal(spec_read_file(&spec, absent, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, "absent.yaml"));
+	assert_has(err.text, "absent.yaml");
 	error_clear(&err);
 	assert_int_equal(spec_read_file(&spec, folder, &err), PRONY_BAD_INPUT);
-	assert_non_null(strstr(err.text, folder));
+	assert_has(err.text, folder);
 	spec_release(&spec);
 	free(absent);
 }
 
 /* The installed files are examples that users copy, so they must be right. */
-static void built_in_suites_are_right(void **state)
+TEST(built_in_suites_are_right)
 {
 	const char *const *names = NULL;
 	size_t count = 0;
 	struct arena arena;
 	bool quickstart = false;
 
-	(void)state;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	arena_init(&arena, 0);
 	assert_int_equal(spec_list_suites(&arena, &names, &count, NULL), PRONY_OK);
@@ -488,12 +466,11 @@ static void built_in_suites_are_right(void **state)
 	arena_release(&arena);
 }
 
-static void suites_are_found_by_name_or_path(void **state)
+TEST(suites_are_found_by_name_or_path)
 {
 	struct error err = ERROR_INIT;
 	char *path = NULL;
 
-	(void)state;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	assert_int_equal(spec_find_suite("mine.yaml", &path, &err), PRONY_OK);
 	assert_string_equal(path, "mine.yaml");
@@ -504,7 +481,7 @@ static void suites_are_found_by_name_or_path(void **state)
 	path = NULL;
 	assert_int_equal(spec_find_suite("quickstrat", &path, &err), PRONY_BAD_INPUT);
 	assert_null(path);
-	assert_non_null(strstr(err.text, "did you mean quickstart?"));
+	assert_has(err.text, "did you mean quickstart?");
 	error_clear(&err);
 	assert_int_equal(spec_find_suite("..", &path, &err), PRONY_BAD_INPUT);
 	error_clear(&err);
@@ -512,21 +489,19 @@ static void suites_are_found_by_name_or_path(void **state)
 }
 
 /* The fuzzer's initial files, and the files that it found. */
-static void corpus_is_survived(void **state)
+TEST(corpus_is_survived)
 {
-	(void)state;
 	assert_true(corpus_run("suite", NULL) >= 8);
 }
 
 /* The document has each key that a message offers, and the built-in suites. */
-static void document_has_every_key(void **state)
+TEST(document_has_every_key)
 {
 	char *path = path_join(getenv("PRONY_SOURCE"), "docs/suites.md"), *text = NULL;
 	struct error err = ERROR_INIT;
 	struct spec spec;
 	size_t length = 0, keys = 0;
 
-	(void)state;
 	assert_int_equal(file_read(path, 1 << 20, &text, &length, NULL), PRONY_OK);
 	assert_int_equal(read_text("zzzzzzzzzzzzz: 1\n", &spec, &err), PRONY_BAD_INPUT);
 	const char *known = strstr(err.text, "Known: ");
@@ -548,22 +523,5 @@ static void document_has_every_key(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_key_is_read),
-		cmocka_unit_test(a_screening_is_small),
-		cmocka_unit_test(texts_of_other_suites_stay),
-		cmocka_unit_test(rules_are_read),
-		cmocka_unit_test(words_know_their_line),
-		cmocka_unit_test(anchors_may_be_used),
-		cmocka_unit_test(broken_files_get_one_message),
-		cmocka_unit_test(hostile_files_are_bounded),
-		cmocka_unit_test(aliases_cannot_multiply),
-		cmocka_unit_test(files_that_cannot_be_read_are_named),
-		cmocka_unit_test(built_in_suites_are_right),
-		cmocka_unit_test(suites_are_found_by_name_or_path),
-		cmocka_unit_test(corpus_is_survived),
-		cmocka_unit_test(document_has_every_key),
-	};
-
-	return cmocka_run_group_tests_name("spec_suites", tests, make_folder, remove_folder);
+	return unit_tests_run(make_folder, remove_folder);
 }

@@ -1,31 +1,18 @@
 /* Estimates, intervals, steadiness and the stop rule. The expected numbers were computed with
  * mpmath at 40 digits, from the incomplete beta integral and by bisection: other methods than the
  * code's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 #include "stats/effort.h"
 #include "stats/estimate.h"
 #include "stats/steady.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND_NS INT64_C(1000000000)
 
-static void near(double found, double expected, double tolerance)
-{
-	if (!(fabs(found - expected) <= tolerance))
-		fail_msg("found %.17g, expected %.17g within %g", found, expected, tolerance);
-}
-
-static void quantiles_are_exact(void **state)
+TEST(quantiles_are_exact)
 {
 	static const struct {
 		double p, df, t;
@@ -51,7 +38,6 @@ static void quantiles_are_exact(void **state)
 		{0.6, 0.5, 0.39797542678479068859},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		near(student_t_quantile(rows[i].p, rows[i].df), rows[i].t, 1e-9);
 		near(student_t_quantile(1 - rows[i].p, rows[i].df), -rows[i].t, 1e-9);
@@ -64,9 +50,8 @@ static void quantiles_are_exact(void **state)
 }
 
 /* The two methods agree at the point where one replaces the other. */
-static void quantiles_have_no_step(void **state)
+TEST(quantiles_have_no_step)
 {
-	(void)state;
 	near(student_t_quantile(0.975, 99999.999), student_t_quantile(0.975, 100000.001), 1e-9);
 	for (double df = 1; df < 200; df += 0.37) {
 		double here = student_t_quantile(0.975, df);
@@ -74,12 +59,11 @@ static void quantiles_have_no_step(void **state)
 	}
 }
 
-static void an_estimate_has_its_numbers(void **state)
+TEST(an_estimate_has_its_numbers)
 {
 	const double means[] = {1012000, 987000, 1033000, 1001000, 995000};
 	struct estimate e;
 
-	(void)state;
 	estimate_compute(means, COUNT(means), 0.01, &e);
 	assert_int_equal(e.n, 5);
 	near(e.center, 1005474.4261990805, 1e-6);
@@ -100,12 +84,11 @@ static void an_estimate_has_its_numbers(void **state)
 	assert_int_equal(e.needed, 0);
 }
 
-static void few_processes_have_no_interval(void **state)
+TEST(few_processes_have_no_interval)
 {
 	const double two[] = {3.2e6, 3.4e6};
 	struct estimate e;
 
-	(void)state;
 	estimate_compute(two, 2, 0.02, &e);
 	near(e.half_width, 0.46984128919289344, 1e-12);
 	assert_int_equal(e.needed, 757);
@@ -119,11 +102,10 @@ static void few_processes_have_no_interval(void **state)
 	assert_true(isnan(e.center) && isnan(e.median) && isnan(e.mad) && isnan(e.min));
 }
 
-static void order_statistics(void **state)
+TEST(order_statistics)
 {
 	const double x[] = {9, 1, 3, 7};
 
-	(void)state;
 	near(median_of(x, 4), 5, 0);
 	near(median_of(x, 3), 3, 0);
 	near(percentile_of(x, 4, 0.25), 2.5, 1e-15); /* R: quantile(x, 0.25, type = 7) */
@@ -133,27 +115,6 @@ static void order_statistics(void **state)
 	near(mad_of(x, 4), 1.4826 * 3, 1e-12);
 	assert_true(isnan(median_of(x, 0)) && isnan(mad_of(x, 0)) && isnan(percentile_of(x, 0, 1)));
 	assert_true(x[0] == 9 && x[3] == 7);
-}
-
-/* Coverage of the interval and the error of intervals over pooled steps, which the protocol avoids:
- * 5 processes with a spread of 0.7 % each, 20,000 trials. The interval on process means misses in 5
- * %. */
-static void intervals_cover(void **state)
-{
-	struct random random;
-	int missed = 0, trials = 20000;
-
-	(void)state;
-	random_init(&random, 7);
-	for (int i = 0; i < trials; i++) {
-		double means[5];
-		struct estimate e;
-		for (size_t k = 0; k < COUNT(means); k++)
-			means[k] = 1e6 * exp(0.007 * random_normal(&random));
-		estimate_compute(means, COUNT(means), 0, &e);
-		missed += e.low > 1e6 || e.high < 1e6;
-	}
-	near((double)missed / trials, 0.05, 0.006); /* four standard errors */
 }
 
 #define BLOCKS 400
@@ -178,11 +139,10 @@ static bool steady(const struct warm_up *warm)
 	return steady_reached(warm->blocks, warm->steps, warm->count, 10 * SECOND_NS);
 }
 
-static void flat_is_steady_after_ten_seconds(void **state)
+TEST(flat_is_steady_after_ten_seconds)
 {
 	struct warm_up *warm = calloc(1, sizeof *warm);
 
-	(void)state;
 	assert_non_null(warm);
 	assert_false(steady(warm));
 	for (int i = 0; i < 39; i++) {
@@ -196,11 +156,10 @@ static void flat_is_steady_after_ten_seconds(void **state)
 	free(warm);
 }
 
-static void few_blocks_are_not_steady(void **state)
+TEST(few_blocks_are_not_steady)
 {
 	struct warm_up *warm = calloc(1, sizeof *warm);
 
-	(void)state;
 	assert_non_null(warm);
 	for (int i = 0; i < 7; i++)
 		add_block(warm, 4e9, 1);
@@ -214,9 +173,8 @@ static void few_blocks_are_not_steady(void **state)
 }
 
 /* A drift of 2 % within the coming window is the limit: exact slopes on both sides of it. */
-static void drift_decides(void **state)
+TEST(drift_decides)
 {
-	(void)state;
 	for (int sign = -1; sign <= 1; sign += 2) {
 		for (int i = 0; i < 2; i++) {
 			struct warm_up *warm = calloc(1, sizeof *warm);
@@ -241,11 +199,10 @@ static bool steady_over(const struct warm_up *warm, double window_s)
 
 /* The drift is that of the coming window: each slope is steady up to some window length. The
  * uncertainty of the line grows with the length, too. */
-static void the_coming_window_decides(void **state)
+TEST(the_coming_window_decides)
 {
 	struct warm_up *warm = calloc(1, sizeof *warm);
 
-	(void)state;
 	assert_non_null(warm);
 	for (double slope = 0.0007; slope < 0.03; slope *= 3) {
 		double longest = 0.02 / slope;
@@ -265,14 +222,13 @@ static void the_coming_window_decides(void **state)
 }
 
 /* Remaining bias of a window after the verdict: 400 processes that settle exponentially. */
-static void verdicts_leave_little_bias(void **state)
+TEST(verdicts_leave_little_bias)
 {
 	struct warm_up *warm = calloc(1, sizeof *warm);
 	struct random random;
 	double sum = 0, worst = 0;
 	int reached = 0;
 
-	(void)state;
 	assert_non_null(warm);
 	random_init(&random, 11);
 	for (int i = 0; i < 400; i++) {
@@ -306,9 +262,8 @@ static void verdicts_leave_little_bias(void **state)
 	free(warm);
 }
 
-static void efforts_are_those_of_the_protocol(void **state)
+TEST(efforts_are_those_of_the_protocol)
 {
-	(void)state;
 	assert_int_equal(effort_table[0].processes_cap, 11);
 	assert_int_equal(effort_table[1].processes_start, 5);
 	assert_int_equal(effort_table[1].processes_cap, 12);
@@ -321,9 +276,8 @@ static void efforts_are_those_of_the_protocol(void **state)
 }
 
 /* mpmath, by quadrature over the chi-square distribution. */
-static void shifted_tails_are_exact(void **state)
+TEST(shifted_tails_are_exact)
 {
-	(void)state;
 	near(student_t_upper_shifted(2.7764451051977944, 4, 4.4, 0, INFINITY), 0.900498247913664,
 	     1e-6);
 	near(student_t_upper_shifted(2.3060041352041667, 8, 3.7, 0, INFINITY), 0.89811413664718,
@@ -336,14 +290,13 @@ static void shifted_tails_are_exact(void **state)
 	assert_true(isnan(student_t_upper_shifted(1, 0.5, 0, 0, INFINITY)));
 }
 
-static void it_stops_when_narrow_enough(void **state)
+TEST(it_stops_when_narrow_enough)
 {
 	const double narrow[] = {100, 101, 100, 100.5, 100.2};
 	const double wide[] = {100, 110, 90, 105, 95, 120, 80, 101, 99, 100, 130, 70, 100};
 	const struct effort_row *normal = &effort_table[1];
 	bool flag = true;
 
-	(void)state;
 	assert_true(effort_wants_more(normal, 0, narrow, 4, 4, &flag));
 	assert_false(flag);
 	assert_false(effort_wants_more(normal, 0, narrow, 5, 5, &flag));
@@ -359,12 +312,11 @@ static void it_stops_when_narrow_enough(void **state)
 	assert_false(flag);
 }
 
-static void failures_are_made_up_for_but_not_for_ever(void **state)
+TEST(failures_are_made_up_for_but_not_for_ever)
 {
 	const double wide[] = {100, 110, 90, 105, 95, 120, 80};
 	bool flag = true;
 
-	(void)state;
 	assert_true(effort_wants_more(&effort_table[0], 0, wide, 2, 3, &flag));
 	assert_true(effort_wants_more(&effort_table[0], 0, wide, 2, 21, &flag));
 	assert_false(effort_wants_more(&effort_table[0], 0, wide, 2, 22, &flag));
@@ -372,39 +324,15 @@ static void failures_are_made_up_for_but_not_for_ever(void **state)
 	assert_true(flag);
 }
 
-static void a_suite_fixes_the_number(void **state)
+TEST(a_suite_fixes_the_number)
 {
 	const double wide[] = {100, 180, 90};
 	bool flag = true;
 
-	(void)state;
 	assert_true(effort_wants_more(&effort_table[1], 2, wide, 1, 1, &flag));
 	assert_false(effort_wants_more(&effort_table[1], 2, wide, 2, 2, &flag));
 	assert_false(flag);
 	assert_true(effort_wants_more(&effort_table[0], 50, wide, 3, 3, &flag));
 	assert_true(effort_wants_more(&effort_table[1], 1, NULL, 0, 1, &flag));
 	assert_false(effort_wants_more(&effort_table[1], 1, NULL, 0, 2, &flag));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quantiles_are_exact),
-		cmocka_unit_test(quantiles_have_no_step),
-		cmocka_unit_test(shifted_tails_are_exact),
-		cmocka_unit_test(an_estimate_has_its_numbers),
-		cmocka_unit_test(few_processes_have_no_interval),
-		cmocka_unit_test(order_statistics),
-		cmocka_unit_test(intervals_cover),
-		cmocka_unit_test(flat_is_steady_after_ten_seconds),
-		cmocka_unit_test(few_blocks_are_not_steady),
-		cmocka_unit_test(the_coming_window_decides),
-		cmocka_unit_test(drift_decides),
-		cmocka_unit_test(verdicts_leave_little_bias),
-		cmocka_unit_test(efforts_are_those_of_the_protocol),
-		cmocka_unit_test(it_stops_when_narrow_enough),
-		cmocka_unit_test(failures_are_made_up_for_but_not_for_ever),
-		cmocka_unit_test(a_suite_fixes_the_number),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

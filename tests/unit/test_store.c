@@ -1,23 +1,14 @@
 /* The store: writing and reading back, resuming, choosing a run, a full disk, older schemas. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void opens_and_closes(void **state)
+STORE_TEST(opens_and_closes)
 {
 	struct store_folder *f = *state;
 	char *deep = path_join(f->folder, "a/b/c.db");
@@ -37,7 +28,7 @@ static void opens_and_closes(void **state)
 	free(deep);
 }
 
-static void the_default_is_in_the_data_folder(void **state)
+STORE_TEST(the_default_is_in_the_data_folder)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -116,7 +107,7 @@ static void same_run(const struct stored_run *run, const struct run_meta *meta,
 		same_record(&back->processes[i], &records[i]);
 }
 
-static void everything_comes_back(void **state)
+STORE_TEST(everything_comes_back)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -160,7 +151,7 @@ static void everything_comes_back(void **state)
 	json_decref(evidence);
 }
 
-static void what_is_not_measured_is_null(void **state)
+STORE_TEST(what_is_not_measured_is_null)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -185,7 +176,7 @@ static void what_is_not_measured_is_null(void **state)
 	stored_run_release(&run);
 }
 
-static void a_run_is_resumed(void **state)
+STORE_TEST(a_run_is_resumed)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT, none = ERROR_INIT;
@@ -226,7 +217,7 @@ static void a_run_is_resumed(void **state)
 	process_record_release(&record);
 }
 
-static void nothing_is_stored_twice(void **state)
+STORE_TEST(nothing_is_stored_twice)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -250,7 +241,7 @@ static void nothing_is_stored_twice(void **state)
 	process_record_release(&record);
 }
 
-static void runs_are_found_and_listed(void **state)
+STORE_TEST(runs_are_found_and_listed)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -287,7 +278,7 @@ static void runs_are_found_and_listed(void **state)
 		     "there is no run '4242424242'");
 }
 
-static void a_full_disk_is_said_and_loses_nothing(void **state)
+STORE_TEST(a_full_disk_is_said_and_loses_nothing)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -312,7 +303,7 @@ static void a_full_disk_is_said_and_loses_nothing(void **state)
 }
 
 /* The table of fields only grows: an older store lacks the last columns. */
-static void missing_columns_are_added(void **state)
+STORE_TEST(missing_columns_are_added)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -351,7 +342,7 @@ static void missing_columns_are_added(void **state)
 	process_record_release(&record);
 }
 
-static void damage_is_said(void **state)
+STORE_TEST(damage_is_said)
 {
 	static const char *const damages[] = {
 		"UPDATE cell SET stage = 'nonsense'",
@@ -383,7 +374,7 @@ static void damage_is_said(void **state)
 }
 
 /* docs/store.md names every table and column. */
-static void the_schema_is_documented(void **state)
+STORE_TEST(the_schema_is_documented)
 {
 	struct store_folder *f = *state;
 	const char *source = getenv("PRONY_SOURCE");
@@ -419,22 +410,4 @@ static void the_schema_is_documented(void **state)
 	assert_true(columns > 60);
 	sqlite3_finalize(statement);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		store_test(opens_and_closes),
-		store_test(the_default_is_in_the_data_folder),
-		store_test(everything_comes_back),
-		store_test(what_is_not_measured_is_null),
-		store_test(a_run_is_resumed),
-		store_test(nothing_is_stored_twice),
-		store_test(runs_are_found_and_listed),
-		store_test(a_full_disk_is_said_and_loses_nothing),
-		store_test(missing_columns_are_added),
-		store_test(damage_is_said),
-		store_test(the_schema_is_documented),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

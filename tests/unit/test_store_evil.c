@@ -1,15 +1,5 @@
 /* Stores made to do harm: prony's names for objects that are not tables, unknown versions, columns
  * with values that prony never writes. They are refused; accepted ones harm no command. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/files.h"
 #include "base/memory.h"
 #include "report/export.h"
@@ -18,8 +8,7 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 /* Changes a store like another program: without prony's constraints, and without waiting for the
  * disk. */
@@ -109,7 +98,7 @@ static void refused(struct store *mine, const char *path, const char *part)
 	assert_int_equal(fixture_count(mine, "run"), 0);
 }
 
-static void names_that_are_no_tables_are_refused(void **state)
+STORE_TEST(names_that_are_no_tables_are_refused)
 {
 	static const struct {
 		const char *sql, *part;
@@ -201,7 +190,7 @@ static void inner_page(unsigned char *page, size_t page_bytes, unsigned child)
 /*
  * Pages that each point a hundred times to the next: a small file with more rows than can be read.
  */
-static void pages_that_are_read_again_and_again(void **state)
+STORE_TEST(pages_that_are_read_again_and_again)
 {
 	enum { LEVELS = 12 };
 	struct store_folder *f = *state;
@@ -239,7 +228,7 @@ static void pages_that_are_read_again_and_again(void **state)
 	release_sample(&sample);
 }
 
-static void versions_that_nobody_wrote_are_refused(void **state)
+STORE_TEST(versions_that_nobody_wrote_are_refused)
 {
 	static const char *const versions[] = {"-5", "-1", "0", "-2147483648"};
 	struct store_folder *f = *state;
@@ -354,7 +343,7 @@ static int columns_of(struct store *store, const char *table, char names[NAMES_M
 	return count;
 }
 
-static void every_column_is_looked_at(void **state)
+STORE_TEST(every_column_is_looked_at)
 {
 	static const char *const tables[] = {"run",
 					     "cell",
@@ -398,7 +387,7 @@ static void every_column_is_looked_at(void **state)
 	release_sample(&sample);
 }
 
-static void these_are_refused_by_name(void **state)
+STORE_TEST(these_are_refused_by_name)
 {
 	static const struct {
 		const char *table, *column, *value;
@@ -438,7 +427,7 @@ static void these_are_refused_by_name(void **state)
 }
 
 /* One bad run does not prevent the import of the others. */
-static void the_others_are_copied(void **state)
+STORE_TEST(the_others_are_copied)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -465,13 +454,5 @@ int main(void)
 {
 	/* Pages without the chart libraries, because there are hundreds of pages. */
 	setenv("PRONY_SHARE", "/nonexistent", 1);
-	const struct CMUnitTest tests[] = {
-		store_test(names_that_are_no_tables_are_refused),
-		store_test(pages_that_are_read_again_and_again),
-		store_test(versions_that_nobody_wrote_are_refused),
-		store_test(every_column_is_looked_at),
-		store_test(these_are_refused_by_name),
-		store_test(the_others_are_copied),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,13 +1,4 @@
 /* The store's file: odd names, files that are not stores, missing permissions, damage. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,12 +9,12 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
+#include "unit_test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOBODY 65534
 
 /* Names with a special meaning for SQLite or in a URI are ordinary files here. */
-static void odd_names_are_files(void **state)
+STORE_TEST(odd_names_are_files)
 {
 	static const char *const names[] = {":memory:", "100% ?mode=memory#x.db",
 					    "\xc3\xbc ber.db"};
@@ -54,7 +45,7 @@ static void refused(const char *path, enum prony_status status, const char *part
 	}
 }
 
-static void other_files_are_refused(void **state)
+STORE_TEST(other_files_are_refused)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -139,7 +130,7 @@ static void read_works(const char *path)
 	write_is_refused(path);
 }
 
-static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
+STORE_TEST(without_rights_it_reads_but_says_why_it_cannot_write)
 {
 	struct store_folder *f = *state;
 	char *none = path_join(f->folder, "deep/none.db");
@@ -166,7 +157,7 @@ static void without_rights_it_reads_but_says_why_it_cannot_write(void **state)
 }
 
 /* Random bytes anywhere in the file: it is read, or refused with a message. */
-static void damaged_files_do_no_harm(void **state)
+STORE_TEST(damaged_files_do_no_harm)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -206,7 +197,7 @@ static void damaged_files_do_no_harm(void **state)
 		if (status == PRONY_OK)
 			stored_run_release(&run);
 		else
-			assert_non_null(strstr(err.text, path));
+			assert_has(err.text, path);
 		refused_count += status != PRONY_OK;
 		error_clear(&err);
 		store_close(store);
@@ -215,15 +206,4 @@ static void damaged_files_do_no_harm(void **state)
 	free(copy);
 	free(bytes);
 	free(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		store_test(odd_names_are_files),
-		store_test(other_files_are_refused),
-		store_test(without_rights_it_reads_but_says_why_it_cannot_write),
-		store_test(damaged_files_do_no_harm),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* Stores of several machines are merged into one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
+#include "unit_test.h"
 
 /* Makes a store with runs of two cells each and two results in every cell. */
 static struct store *make_other(const char *path, int runs)
@@ -83,7 +76,7 @@ static void same_run(struct store *mine, struct store *other, const char *uid, i
 	stored_run_release(&b);
 }
 
-static void runs_are_copied_once(void **state)
+STORE_TEST(runs_are_copied_once)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -114,7 +107,7 @@ static void runs_are_copied_once(void **state)
 	free(path);
 }
 
-static void an_older_store_is_copied(void **state)
+STORE_TEST(an_older_store_is_copied)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -139,7 +132,7 @@ static void an_older_store_is_copied(void **state)
 	free(path);
 }
 
-static void bad_stores_are_refused_whole(void **state)
+STORE_TEST(bad_stores_are_refused_whole)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -162,7 +155,7 @@ static void bad_stores_are_refused_whole(void **state)
 }
 
 /* A run whose copy fails half-way is not in the store at all. */
-static void a_copy_is_all_or_nothing(void **state)
+STORE_TEST(a_copy_is_all_or_nothing)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -185,15 +178,4 @@ static void a_copy_is_all_or_nothing(void **state)
 	check(store_import(f->store, path, &imported, &err), &err);
 	assert_int_equal(imported, 1);
 	free(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		store_test(runs_are_copied_once),
-		store_test(an_older_store_is_copied),
-		store_test(bad_stores_are_refused_whole),
-		store_test(a_copy_is_all_or_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

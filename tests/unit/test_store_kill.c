@@ -1,16 +1,7 @@
 /* A writer that is killed at any instant: all results reported as stored are in the store, none is
  * stored partially, and the store is writable at once. Several simultaneous writers lose nothing,
  * either. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +10,7 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
+#include "unit_test.h"
 
 enum { KILLS = 25, WRITERS = 3, EACH = 20 };
 
@@ -85,7 +77,7 @@ static void check_integrity(struct store *store)
 	assert_int_equal(orphans, 0);
 }
 
-static void results_survive_a_kill(void **state)
+STORE_TEST(results_survive_a_kill)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -115,7 +107,7 @@ static void results_survive_a_kill(void **state)
 	check(store_open(path, false, &f->store, &err), &err);
 }
 
-static void writers_take_turns(void **state)
+STORE_TEST(writers_take_turns)
 {
 	struct store_folder *f = *state;
 	pid_t children[WRITERS];
@@ -163,7 +155,7 @@ static void writers_take_turns(void **state)
 }
 
 /* Many processes open a store that does not exist yet at the same time. */
-static void all_may_make_it(void **state)
+STORE_TEST(all_may_make_it)
 {
 	struct store_folder *f = *state;
 	pid_t children[8];
@@ -195,14 +187,4 @@ static void all_may_make_it(void **state)
 	struct error err = ERROR_INIT;
 	check(store_open(path, false, &f->store, &err), &err);
 	assert_int_equal(fixture_count(f->store, "run"), 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		store_test(results_survive_a_kill),
-		store_test(writers_take_turns),
-		store_test(all_may_make_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,9 @@
 /* References to runs: names, tags, numbers, prefixes of uids; the runs of a cell. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/files.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit_test.h"
 
 static int64_t begin(struct store *store, int64_t started, const char *name)
 {
@@ -27,7 +16,7 @@ static int64_t begin(struct store *store, int64_t started, const char *name)
 }
 
 /* A run of the year 2100 was made with a wrong clock: the newest is one of today. */
-static void a_run_of_the_future_is_not_the_newest(void **state)
+TEST(a_run_of_the_future_is_not_the_newest)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -47,7 +36,7 @@ static void a_run_of_the_future_is_not_the_newest(void **state)
 	arena_release(&arena);
 }
 
-static void a_word_means_one_run(void **state)
+TEST(a_word_means_one_run)
 {
 	static const struct {
 		const char *which;
@@ -92,7 +81,7 @@ static void a_word_means_one_run(void **state)
 		     "'aaaa' may mean run 2 (aaaab");
 }
 
-static void what_is_changed_is_named(void **state)
+STORE_TEST(what_is_changed_is_named)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -117,7 +106,7 @@ static void what_is_changed_is_named(void **state)
 		     "'1234' may mean run 1 (1234");
 }
 
-static void names_are_one_runs_only(void **state)
+STORE_TEST(names_are_one_runs_only)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -146,7 +135,7 @@ static void names_are_one_runs_only(void **state)
 	assert_int_equal(fixture_count(f->store, "run_name"), 0);
 }
 
-static void some_words_are_no_names(void **state)
+TEST(some_words_are_no_names)
 {
 	static const char *const names[] = {
 		"",	    "7up",
@@ -159,7 +148,6 @@ static void some_words_are_no_names(void **state)
 	static const char *const good[] = {"main", "bad", "v1.2", "A", "cafes"};
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
 		expect_error(run_name_check(names[i], &err), PRONY_USAGE, &err, "cannot be a name");
 	for (size_t i = 0; i < COUNT(good); i++)
@@ -170,7 +158,7 @@ static void some_words_are_no_names(void **state)
 	expect_error(run_tag_check(".a", &err), PRONY_USAGE, &err, "cannot be a tag");
 }
 
-static void runs_bear_tags(void **state)
+STORE_TEST(runs_bear_tags)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -200,7 +188,7 @@ static void runs_bear_tags(void **state)
 }
 
 /* An older store lacks these tables, and may be read-only. */
-static void an_older_store_has_no_names(void **state)
+STORE_TEST(an_older_store_has_no_names)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -219,7 +207,7 @@ static void an_older_store_has_no_names(void **state)
 	store_close(reader);
 }
 
-static void names_are_imported(void **state)
+STORE_TEST(names_are_imported)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -250,7 +238,7 @@ static void names_are_imported(void **state)
 	free(path);
 }
 
-static void a_cell_has_a_history(void **state)
+STORE_TEST(a_cell_has_a_history)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -302,20 +290,4 @@ static void a_cell_has_a_history(void **state)
 	stored_run_release(&runs[0]);
 	free(runs);
 	arena_release(&arena);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		store_test(a_run_of_the_future_is_not_the_newest),
-		store_test(a_word_means_one_run),
-		store_test(what_is_changed_is_named),
-		store_test(names_are_one_runs_only),
-		cmocka_unit_test(some_words_are_no_names),
-		store_test(runs_bear_tags),
-		store_test(an_older_store_has_no_names),
-		store_test(names_are_imported),
-		store_test(a_cell_has_a_history),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,5 @@
 /* The store on a disk that fails at each write of a run in turn, and a store that is removed during
  * a run. No result reported as stored is lost, and the message says what to do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -17,6 +8,7 @@
 #include "store/store.h"
 #include "tests/unit/fault_vfs.h"
 #include "tests/unit/store_fixture.h"
+#include "unit_test.h"
 
 enum { CELLS = 2, PROCESSES = 2 };
 
@@ -169,7 +161,7 @@ static long fail_at(const char *folder, const struct blank *blank, long at, int 
 	return writes;
 }
 
-static void every_write_may_fail(void **state)
+STORE_TEST(every_write_may_fail)
 {
 	static const int codes[] = {SQLITE_FULL, SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC};
 	struct store_folder *f = *state;
@@ -246,7 +238,7 @@ static void remove_store(const char *path)
 	}
 }
 
-static void a_removed_store_is_written_beside(void **state)
+STORE_TEST(a_removed_store_is_written_beside)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -273,7 +265,7 @@ static void a_removed_store_is_written_beside(void **state)
 }
 
 /* Another store at the same path, with results still in its log, is not changed. */
-static void a_replaced_store_is_written_beside(void **state)
+STORE_TEST(a_replaced_store_is_written_beside)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -297,7 +289,7 @@ static void a_replaced_store_is_written_beside(void **state)
 	free(rescued);
 }
 
-static void its_folder_may_be_gone(void **state)
+STORE_TEST(its_folder_may_be_gone)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -328,7 +320,7 @@ static void its_folder_may_be_gone(void **state)
 }
 
 /* A failure of a run's last write is reported as well. */
-static void the_end_of_a_run_is_told_too(void **state)
+STORE_TEST(the_end_of_a_run_is_told_too)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -342,13 +334,6 @@ static void the_end_of_a_run_is_told_too(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		store_test(every_write_may_fail),
-		store_test(a_removed_store_is_written_beside),
-		store_test(a_replaced_store_is_written_beside),
-		store_test(its_folder_may_be_gone),
-		store_test(the_end_of_a_run_is_told_too),
-	};
 	fault_vfs_install();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

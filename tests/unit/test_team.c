@@ -1,16 +1,7 @@
 /* Teams of two workers are asked together, take as long as the slowest, and end at the first
  * failure. The worker is this program: "worker MODE". */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,6 +11,7 @@
 #include "base/memory.h"
 #include "client_fixture.h"
 #include "run/team.h"
+#include "unit_test.h"
 
 #define SHARED_FD 7
 #define MS INT64_C(1000000)
@@ -150,13 +142,12 @@ static struct client_end end(struct peer *peer, struct team *team)
 	return end;
 }
 
-static void the_slowest_counts(void **state)
+TEST(the_slowest_counts)
 {
 	struct peer peer;
 	struct team team;
 	struct client_window window;
 
-	(void)state;
 	start(&peer, &team, "slow");
 	/* Rank 0 answers only after rank 1 has been asked, too. */
 	assert_int_equal(run(&peer, &team, 0, &window), PRONY_OK);
@@ -165,26 +156,24 @@ static void the_slowest_counts(void **state)
 	assert_true(end(&peer, &team).clean);
 }
 
-static void a_crash_of_one_ends_both(void **state)
+TEST(a_crash_of_one_ends_both)
 {
 	struct peer peer;
 	struct team team;
 	struct client_window window;
 
-	(void)state;
 	start(&peer, &team, "crash");
 	assert_int_equal(run(&peer, &team, 0, &window), PRONY_CRASHED);
-	assert_non_null(strstr(peer.err.text, "exit code 3"));
+	assert_has(peer.err.text, "exit code 3");
 	assert_false(end(&peer, &team).clean);
 }
 
-static void a_hang_of_one_ends_both(void **state)
+TEST(a_hang_of_one_ends_both)
 {
 	struct peer peer;
 	struct team team;
 	struct client_window window;
 
-	(void)state;
 	start(&peer, &team, "hang");
 	assert_int_equal(run(&peer, &team, 300 * MS, &window), PRONY_TIMEOUT);
 	assert_false(end(&peer, &team).clean);
@@ -193,15 +182,9 @@ static void a_hang_of_one_ends_both(void **state)
 int main(int argc, char **argv)
 {
 	int exit_code = 0;
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_slowest_counts),
-		cmocka_unit_test(a_crash_of_one_ends_both),
-		cmocka_unit_test(a_hang_of_one_ends_both),
-	};
-
 	if (client_fixture_guard(argc, argv, &exit_code))
 		return exit_code;
 	if (argc > 2 && strcmp(argv[1], "worker") == 0)
 		return worker(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,13 +1,4 @@
 /* TensorFlow's adapter against the float64 reference. Skipped if TensorFlow is not installed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/tensorflow/tensorflow.h"
 #include "adapters/tensorflow/tf_emit.h"
 #include "exercise_networks.h"
@@ -33,21 +24,16 @@ static bool run_operator(const char *name, exercise_body *body)
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
 	struct tensor_set set;
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_TRAIN;
 	e->recipe.threads = 1; /* differs from the available cores: open has to set it */
-	status = exercise_open(e, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(exercise_open(e, err));
 	if (strchr("12", e->probe.version[0]) == NULL || e->effective.threads != 1 ||
 	    strcmp(e->probe.devices[0], "cpu") != 0 ||
 	    !strstr(e->effective.settings, "layout=NHWC"))
 		return error_set(err, PRONY_MISMATCH, "version %s, %d threads, %s",
 				 e->probe.version, e->effective.threads, e->effective.settings);
-	status = exercise_trainer(e, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(exercise_trainer(e, err));
 	if (exercise_read(e, READ_GRADIENTS, &set, NULL) != PRONY_UNSUPPORTED)
 		return error_set(err, PRONY_MISMATCH, "gradients were read after an update");
 	return PRONY_OK;
@@ -85,31 +71,26 @@ static bool has_nchw(void)
 
 static enum prony_status with_xla(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
-
 	set_options(e, "xla");
-	status = exercise_gradients(e, err);
-	if (status == PRONY_OK && !strstr(e->effective.settings, "xla=auto-clustering"))
-		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
-	return status;
+	TRY(exercise_gradients(e, err));
+	if (!strstr(e->effective.settings, "xla=auto-clustering"))
+		return error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
+	return PRONY_OK;
 }
 
 static enum prony_status without_onednn(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
-
 	set_options(e, "noonednn");
-	status = exercise_forward(e, err);
-	if (status == PRONY_OK && !strstr(e->effective.settings, "TF_ENABLE_ONEDNN_OPTS=0"))
-		status = error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
-	return status;
+	TRY(exercise_forward(e, err));
+	if (!strstr(e->effective.settings, "TF_ENABLE_ONEDNN_OPTS=0"))
+		return error_set(err, PRONY_MISMATCH, "%s", e->effective.settings);
+	return PRONY_OK;
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
 	bool first = adapter == &adapter_tensorflow1, nchw = has_nchw();
 
-	(void)state;
 	assert_true(run("lenet", 4, nchw ? with_nchw : nchw_unsupported));
 	assert_true(!nchw || run_operator("pools", with_nchw));
 	assert_true(!nchw || run_operator("lrn", with_nchw));
@@ -124,30 +105,22 @@ static enum prony_status in_bf16(struct exercise *e, struct error *err)
 	struct error mismatch = ERROR_INIT;
 	const double *want;
 	int64_t count;
-	enum prony_status status;
 
 	e->recipe.stage = STAGE_FORWARD_BACKWARD;
 	e->recipe.precision = PRECISION_BF16;
-	status = reference_init(&ref, &e->reference_graph, &e->weights, err);
-	if (status == PRONY_OK)
-		status = exercise_open(e, err);
-	if (status == PRONY_OK)
-		status = reference_feed(&ref, exercise_batch(e, 0), err);
-	if (status == PRONY_OK)
-		status = reference_step(&ref, &e->recipe, false, err);
-	if (status == PRONY_OK)
-		status = exercise_step(e, 0, err);
-	if (status == PRONY_OK)
-		status = exercise_read(e, READ_LOGITS, &logits, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
+	TRY(exercise_open(e, err));
+	TRY(reference_feed(&ref, exercise_batch(e, 0), err));
+	TRY(reference_step(&ref, &e->recipe, false, err));
+	TRY(exercise_step(e, 0, err));
+	TRY(exercise_read(e, READ_LOGITS, &logits, err));
 	want = reference_value(&ref, e->reference_graph.logits, &count);
-	status = exercise_compare("logits", logits.tensors[0].data, want, count, 2e-2, err);
-	if (status == PRONY_OK && exercise_compare("logits", logits.tensors[0].data, want, count,
-						   1e-4, &mismatch) == PRONY_OK)
-		status = error_set(err, PRONY_MISMATCH, "bf16 is as near as fp32");
+	TRY(exercise_compare("logits", logits.tensors[0].data, want, count, 2e-2, err));
+	if (exercise_compare("logits", logits.tensors[0].data, want, count, 1e-4, &mismatch) ==
+	    PRONY_OK)
+		return error_set(err, PRONY_MISMATCH, "bf16 is as near as fp32");
 	reference_release(&ref);
-	return status;
+	return PRONY_OK;
 }
 
 /* TensorFlow itself reports which of its operations lack bf16. */
@@ -161,9 +134,8 @@ static enum prony_status not_in_bf16(struct exercise *e, struct error *err)
 	return error_set(err, PRONY_MISMATCH, "bf16: %s", said.text);
 }
 
-static void test_bf16(void **state)
+TEST(test_bf16)
 {
-	(void)state;
 	if (adapter != &adapter_tensorflow)
 		return;
 	assert_true(run("lenet", 4, in_bf16));
@@ -172,33 +144,22 @@ static void test_bf16(void **state)
 }
 
 /* Layers that TensorFlow's operations cannot express are refused, with all reasons at once. */
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-	struct recipe recipe;
-	struct graph graph;
-	struct error err = ERROR_INIT;
+	static const struct refusal rows[] = {
+		{"operator:lrn",
+		 STAGE_TRAIN,
+		 PRECISION_FP16,
+		 even_lrn,
+		 {"fp16", "LRN lrn1: an even size; LRN lrn2: an even size"}},
+		{"operator:lstm",
+		 STAGE_TRAIN,
+		 PRECISION_FP32,
+		 shared_gates,
+		 {"LSTM lstm: weights that another"}},
+	};
 
-	(void)state;
-	recipe_defaults(&recipe);
-	recipe.precision = PRECISION_FP16;
-	assert_int_equal(zoo_build(exercise_find("lrn"), 4, &graph, NULL), PRONY_OK);
-	for (int i = 0; i < graph.node_count; i++) {
-		if (graph.nodes[i].op == OP_LRN)
-			graph.nodes[i].attributes.size = 4;
-	}
-	assert_int_equal(adapter->supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "fp16"));
-	assert_non_null(strstr(err.text, "LRN lrn1: an even size; LRN lrn2: an even size"));
-	graph_release(&graph);
-	err = (struct error)ERROR_INIT;
-	recipe.precision = PRECISION_FP32;
-	assert_int_equal(zoo_build(exercise_find("lstm"), 4, &graph, NULL), PRONY_OK);
-	for (int i = 0; i < graph.node_count; i++)
-		if (graph.nodes[i].op == OP_LSTM)
-			graph.nodes[i].inputs[2] = graph.nodes[i].inputs[1];
-	assert_int_equal(adapter->supports(&graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "LSTM lstm: weights that another"));
-	graph_release(&graph);
+	framework_refuses(adapter, rows, COUNT(rows));
 }
 
 /* TensorFlow itself refuses the operations that supports refuses. */
@@ -214,11 +175,10 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 	const float numbers[32] = {0};
 	struct tf_api api;
 	/* The adapter knows which libraries to load first. */
-	enum prony_status status = adapter->probe(&e->session, &e->probe, err);
+	TRY(adapter->probe(&e->session, &e->probe, err));
 
-	if (status == PRONY_OK)
-		status = tf_api_load(&api, e->library, NULL, err);
-	for (int i = 0; i < 4 && status == PRONY_OK; i++) {
+	TRY(tf_api_load(&api, e->library, NULL, err));
+	for (int i = 0; i < 4; i++) {
 		struct tf_emit emit = {.api = &api, .graph = api.TF_NewGraph()};
 		struct tf_output s = tf_constant(&emit, TF_TYPE_FLOAT, &sequence, numbers);
 		struct tf_output x = tf_constant(&emit, TF_TYPE_FLOAT, &image, numbers);
@@ -242,11 +202,11 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 			as_expected = strstr(emit.error.text, "'dilations' not in Op") ||
 				      tf_shape_of(&emit, x).dims[1] == 3;
 		if (!as_expected)
-			status = error_set(err, PRONY_MISMATCH, "TensorFlow says of %d: %s", i,
-					   emit.error.text);
+			return error_set(err, PRONY_MISMATCH, "TensorFlow says of %d: %s", i,
+					 emit.error.text);
 		api.TF_DeleteGraph(emit.graph);
 	}
-	return status;
+	return PRONY_OK;
 }
 
 static const struct framework_case cases[] = {
@@ -277,11 +237,6 @@ static const struct framework_case cases[] = {
 /* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest others[] = {
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_bf16),
-	};
 	bool first = strstr(PRONY_TEST_ADAPTER, "1") != NULL;
 
 	adapter = first ? &adapter_tensorflow1 : &adapter_tensorflow;
@@ -290,5 +245,5 @@ int main(int argc, char **argv)
 					   "_pywrap_tensorflow_internal.so")
 			: exercise_library("PRONY_TENSORFLOW_LIBRARY",
 					   "tensorflow/tensorflow/libtensorflow_cc.so.2");
-	return FRAMEWORK_CASES_RUN(adapter, library, cases, others, argc > 1 ? argv[1] : NULL);
+	return FRAMEWORK_CASES_RUN(adapter, library, cases, argc > 1 ? argv[1] : NULL);
 }

@@ -1,13 +1,7 @@
 /* The remaining time of a run: the events of an invented run, and the text shown meanwhile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "frameworks/registry.h"
 #include "study/time_left.h"
+#include "unit_test.h"
 
 #define SECOND INT64_C(1000000000)
 #define CELLS 2
@@ -64,12 +58,11 @@ static void process(struct invented *run, size_t cell, int seconds)
 	event(run, EVENT_PROCESS_END, cell, NULL);
 }
 
-static void a_run_is_estimated_by_what_its_processes_took(void **state)
+TEST(a_run_is_estimated_by_what_its_processes_took)
 {
 	struct invented run;
 	char text[80];
 
-	(void)state;
 	setup(&run, 1, 0, false, 0);
 	/* Per cell, 8.5 processes of 0.3 + 10 + 10 s, and its gate. */
 	time_left_plan_text(&run.left, text, sizeof text);
@@ -92,11 +85,10 @@ static void a_run_is_estimated_by_what_its_processes_took(void **state)
 	time_left_release(&run.left);
 }
 
-static void a_window_lasts_to_its_end_however_long_the_process_took(void **state)
+TEST(a_window_lasts_to_its_end_however_long_the_process_took)
 {
 	struct invented run;
 
-	(void)state;
 	setup(&run, 1, 1, false, 0);
 	process(&run, 0, 20);
 	event(&run, EVENT_CELL_END, 0, NULL);
@@ -112,12 +104,11 @@ static void a_window_lasts_to_its_end_however_long_the_process_took(void **state
 	time_left_release(&run.left);
 }
 
-static void a_reference_is_known_by_its_progress(void **state)
+TEST(a_reference_is_known_by_its_progress)
 {
 	struct invented run;
 	struct run_event half = {.kind = EVENT_REFERENCE, .fraction = 0.5};
 
-	(void)state;
 	setup(&run, 1, 0, true, 0);
 	event(&run, EVENT_PREPARE, 0, NULL);
 	time_left_event(&run.left, &(struct run_event){.kind = EVENT_REFERENCE}, run.cells,
@@ -136,25 +127,13 @@ static void a_reference_is_known_by_its_progress(void **state)
 	time_left_release(&run.left);
 }
 
-static void a_budget_ends_it(void **state)
+TEST(a_budget_ends_it)
 {
 	struct invented run;
 
-	(void)state;
 	setup(&run, 1, 0, false, 120);
 	shows(&run, "0 of 10 to 24", "about 2 min");
 	run.now += 100 * SECOND;
 	shows(&run, "0 of 10 to 24", "about 20 s");
 	time_left_release(&run.left);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_run_is_estimated_by_what_its_processes_took),
-		cmocka_unit_test(a_window_lasts_to_its_end_however_long_the_process_took),
-		cmocka_unit_test(a_reference_is_known_by_its_progress),
-		cmocka_unit_test(a_budget_ends_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,14 @@
 /* worker_main over pipes in a child process: the results of the null and fake adapters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "adapters/adapter.h"
 #include "base/json.h"
 #include "bundle/bundle.h"
+#include "unit_test.h"
 #include "worker_peer.h"
 
-static void runs_yield_the_records_of_their_mode(void **state)
+TEST(runs_yield_the_records_of_their_mode)
 {
-	(void)state;
 	for (int shared = 0; shared < 2; shared++) {
 		struct peer peer;
 
@@ -65,14 +58,13 @@ static double read_loss(struct peer *peer)
 	return loss;
 }
 
-static void null_gives_the_weights_back(void **state)
+TEST(null_gives_the_weights_back)
 {
 	struct peer peer;
 	struct bundle bundle;
 	struct arena arena;
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	peer_start(&peer, "null", NULL);
 	peer_prepare(&peer, true);
 	peer_must(&peer, "read", "\"what\": \"weights\"");
@@ -93,11 +85,10 @@ static void null_gives_the_weights_back(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-static void fake_learns(void **state)
+TEST(fake_learns)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, "fake", NULL);
 	peer_prepare(&peer, true);
 	peer_check_run(&peer, true, "\"steps\": 1, \"sync\": \"end\", \"slot\": 0", 1);
@@ -109,9 +100,8 @@ static void fake_learns(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-static void registered_adapters_are_whole(void **state)
+TEST(registered_adapters_are_whole)
 {
-	(void)state;
 	for (size_t i = 0; adapter_registry[i]; i++) {
 		struct error err = ERROR_INIT;
 
@@ -130,15 +120,14 @@ static void registered_adapters_are_whole(void **state)
 	}
 }
 
-static void half_made_adapters_are_refused(void **state)
+TEST(half_made_adapters_are_refused)
 {
 	struct adapter half = *adapter_find("null");
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	half.sync = NULL;
 	assert_int_equal(adapter_check(&half, &err), PRONY_INTERNAL);
-	assert_non_null(strstr(err.text, "sync"));
+	assert_has(err.text, "sync");
 	half.absent_reason = "not built";
 	assert_int_equal(adapter_check(&half, NULL), PRONY_OK);
 	half.abi = ADAPTER_ABI + 1;
@@ -147,13 +136,5 @@ static void half_made_adapters_are_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_yield_the_records_of_their_mode),
-		cmocka_unit_test(null_gives_the_weights_back),
-		cmocka_unit_test(fake_learns),
-		cmocka_unit_test(registered_adapters_are_whole),
-		cmocka_unit_test(half_made_adapters_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("worker", tests, peer_write_bundle, peer_remove_bundle);
+	return unit_tests_run(peer_write_bundle, peer_remove_bundle);
 }

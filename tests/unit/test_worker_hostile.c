@@ -1,20 +1,11 @@
 /* worker_main over pipes in a child process: wrong and hostile requests. test_worker_check.py tests
  * their order and bundles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json.h"
 #include "samples/protocol.h"
+#include "unit_test.h"
 #include "worker_peer.h"
 
-static void wrong_members_are_refused_and_forgotten(void **state)
+TEST(wrong_members_are_refused_and_forgotten)
 {
 	static const char *const runs[][2] = {
 		{"", "steps"},
@@ -30,7 +21,6 @@ static void wrong_members_are_refused_and_forgotten(void **state)
 	};
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, "null", NULL);
 	peer_refused(&peer, "hello", "\"protocol\": 1", "invalid", "protocol 1");
 	peer_prepare(&peer, true);
@@ -44,7 +34,7 @@ static void wrong_members_are_refused_and_forgotten(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-static void hostile_lines_are_answered(void **state)
+TEST(hostile_lines_are_answered)
 {
 	static const char *const lines[] = {
 		"\n",
@@ -63,7 +53,6 @@ static void hostile_lines_are_answered(void **state)
 	char *endless = malloc(length);
 	struct peer peer;
 
-	(void)state;
 	assert_non_null(endless);
 	peer_start(&peer, "null", NULL);
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -86,24 +75,22 @@ static void hostile_lines_are_answered(void **state)
 	free(endless);
 }
 
-static void two_requests_in_one_write_get_two_replies(void **state)
+TEST(two_requests_in_one_write_get_two_replies)
 {
 	static const char both[] = "{\"id\": 1, \"verb\": \"hello\", " PEER_HELLO "}\n"
 				   "{\"id\": 2, \"verb\": \"close\"}\n";
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, "null", NULL);
 	assert_int_equal(json_int_or(peer_send(&peer, both, sizeof both - 1), "id", 0), 1);
 	assert_int_equal(json_int_or(peer_send(&peer, "", 0), "id", 0), 2);
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-static void the_end_of_the_requests_ends_it(void **state)
+TEST(the_end_of_the_requests_ends_it)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, "null", NULL);
 	assert_int_equal(peer_stop(&peer), 0);
 	peer_start(&peer, "fake", NULL);
@@ -112,11 +99,10 @@ static void the_end_of_the_requests_ends_it(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-static void unknown_adapters_are_missing(void **state)
+TEST(unknown_adapters_are_missing)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, "abacus", NULL);
 	peer_refused(&peer, "hello", PEER_HELLO, "missing", "abacus");
 	peer_must(&peer, "close", "");
@@ -124,7 +110,7 @@ static void unknown_adapters_are_missing(void **state)
 }
 
 /* Each member of the header is changed once. */
-static void bad_shared_memory_is_refused(void **state)
+TEST(bad_shared_memory_is_refused)
 {
 	static const struct {
 		size_t offset;
@@ -141,7 +127,6 @@ static void bad_shared_memory_is_refused(void **state)
 	char members[256];
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, "null", NULL);
 	for (size_t i = 0; i < sizeof bends / sizeof bends[0]; i++) {
 		uint64_t kept;
@@ -168,14 +153,13 @@ static void bad_shared_memory_is_refused(void **state)
 
 /* A set that does not fit is refused before anything is written; a smaller one can be read
  * afterwards. */
-static void tensors_beyond_their_region_are_refused(void **state)
+TEST(tensors_beyond_their_region_are_refused)
 {
 	enum { ROOM = 256, WATCHED = 4096 };
 	const uint64_t room = ROOM;
 	unsigned char untouched[WATCHED];
 	struct peer peer;
 
-	(void)state;
 	memset(untouched, 0xa5, sizeof untouched);
 	peer_start(&peer, "null", NULL);
 	memcpy(peer.shared + offsetof(struct shared_header, tensors_bytes), &room, sizeof room);
@@ -192,11 +176,10 @@ static void tensors_beyond_their_region_are_refused(void **state)
 	assert_int_equal(peer_stop(&peer), 0);
 }
 
-static void failures_leave_only_close(void **state)
+TEST(failures_leave_only_close)
 {
 	struct peer peer;
 
-	(void)state;
 	peer_start(&peer, "fake", "oom-reply");
 	peer_hello(&peer, true);
 	peer_must(&peer, "open", peer_bundle());
@@ -211,7 +194,7 @@ static void failures_leave_only_close(void **state)
 	peer_start(&peer, "fake", "unsupported");
 	peer_hello(&peer, true);
 	assert_false(json_bool_or(peer_must(&peer, "supports", peer_bundle()), "supported", true));
-	assert_non_null(strstr(json_string_or(peer.reply, "reason", ""), "supports nothing"));
+	assert_has(json_string_or(peer.reply, "reason", ""), "supports nothing");
 	peer_must(&peer, "close", "");
 	assert_int_equal(peer_stop(&peer), 0);
 	peer_start(&peer, "fake", "frobnicate");
@@ -221,17 +204,5 @@ static void failures_leave_only_close(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_members_are_refused_and_forgotten),
-		cmocka_unit_test(hostile_lines_are_answered),
-		cmocka_unit_test(two_requests_in_one_write_get_two_replies),
-		cmocka_unit_test(the_end_of_the_requests_ends_it),
-		cmocka_unit_test(unknown_adapters_are_missing),
-		cmocka_unit_test(bad_shared_memory_is_refused),
-		cmocka_unit_test(tensors_beyond_their_region_are_refused),
-		cmocka_unit_test(failures_leave_only_close),
-	};
-
-	return cmocka_run_group_tests_name("worker_hostile", tests, peer_write_bundle,
-					   peer_remove_bundle);
+	return unit_tests_run(peer_write_bundle, peer_remove_bundle);
 }

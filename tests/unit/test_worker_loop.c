@@ -1,14 +1,5 @@
 /* Properties of the timed region: its records are right, it allocates nothing and makes no system
  * call. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,6 +9,7 @@
 
 #include "adapters/fake/fake.h"
 #include "adapters/null.h"
+#include "unit_test.h"
 #include "worker/loop.h"
 #include "zoo/zoo.h"
 
@@ -31,8 +23,6 @@
 #endif
 
 #define RECORDS_MAX 4096
-/* Far above the measured time (tests/bench has the real bound), for machines under load. */
-#define NULL_STEP_NS_MAX 20000
 
 #if !defined(HAVE_SANITIZER)
 static int64_t allocations; /* malloc-family calls so far, by any library */
@@ -137,9 +127,8 @@ static void plan_calls(int64_t steps, int64_t every, int slot, int slots, const 
 	assert_int_equal(records[count].end_ns, 0);
 }
 
-static void steps_and_waits_come_in_the_order_of_the_protocol(void **state)
+TEST(steps_and_waits_come_in_the_order_of_the_protocol)
 {
-	(void)state;
 	plan_calls(1, 1, 0, 1, "ws0w", 1);
 	plan_calls(4, 4, 0, 8, "ws0s1s2s3w", 1);
 	plan_calls(4, 100, 2, 3, "ws2s0s1s2w", 1);
@@ -149,13 +138,12 @@ static void steps_and_waits_come_in_the_order_of_the_protocol(void **state)
 	plan_calls(2, INT64_MAX, 0, 1, "ws0s0w", 1);
 }
 
-static void errors_end_the_loop(void **state)
+TEST(errors_end_the_loop)
 {
 	struct loop_plan plan = {.steps = 10, .every = 2, .slots = 2};
 	struct session session = {.option = ""};
 	struct error err = ERROR_INIT;
 
-	(void)state;
 	memset(&noted, 0, sizeof noted);
 	noted.steps_until_error = 3;
 	assert_int_equal(loop_run(&noting, &session, &plan, records, &err), PRONY_OUT_OF_MEMORY);
@@ -231,12 +219,11 @@ static int64_t allocations_of(const struct adapter *adapter, struct session *ses
 	return allocations - before;
 }
 
-static void the_timed_region_allocates_nothing(void **state)
+TEST(the_timed_region_allocates_nothing)
 {
 	const struct adapter *const adapters[] = {&adapter_null, &adapter_fake};
 	struct session session = {.option = ""};
 
-	(void)state;
 	memset(&noted, 0, sizeof noted);
 	noted.allocates = true;
 	assert_int_equal(allocations_of(&noting, &session, 3, 3), 6); /* the counter counts */
@@ -318,12 +305,11 @@ static int64_t system_calls_of(const struct adapter *adapter, struct session *se
 	return count;
 }
 
-static void the_timed_region_calls_no_system(void **state)
+TEST(the_timed_region_calls_no_system)
 {
 	const struct adapter *const adapters[] = {&adapter_null, &adapter_fake};
 	struct session session = {.option = ""};
 
-	(void)state;
 	memset(&noted, 0, sizeof noted);
 	noted.calls_system = true;
 	int64_t seen = system_calls_of(&noting, &session);
@@ -338,37 +324,4 @@ static void the_timed_region_calls_no_system(void **state)
 		assert_int_equal(system_calls_of(adapters[i], &ready.session), 0);
 		end_ready(&ready);
 	}
-}
-
-static void the_null_adapter_costs_little(void **state)
-{
-	enum { RUNS = 10 };
-	struct session session = {.option = ""};
-	struct loop_plan plan = {.steps = RECORDS_MAX - 1, .every = 1, .slots = 2};
-	struct error err = ERROR_INIT;
-	int64_t best_ns = INT64_MAX;
-
-	(void)state;
-	/* Other load on the machine can only lengthen a run. */
-	for (int i = 0; i < RUNS; i++) {
-		assert_int_equal(loop_run(&adapter_null, &session, &plan, records, &err), PRONY_OK);
-		int64_t spent_ns = records[RECORDS_MAX - 2].end_ns - records[0].begin_ns;
-		best_ns = spent_ns < best_ns ? spent_ns : best_ns;
-	}
-	assert_true(best_ns / plan.steps < NULL_STEP_NS_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_and_waits_come_in_the_order_of_the_protocol),
-		cmocka_unit_test(errors_end_the_loop),
-#if !defined(HAVE_SANITIZER)
-		cmocka_unit_test(the_timed_region_allocates_nothing),
-#endif
-		cmocka_unit_test(the_timed_region_calls_no_system),
-		cmocka_unit_test(the_null_adapter_costs_little),
-	};
-
-	return cmocka_run_group_tests_name("worker_loop", tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* The work of a cell: the recipe and data of its gate. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "onnx/onnx.h"
 #include "run/workload.h"
+#include "unit_test.h"
 #include "zoo/source.h"
 
 #define SEED 5
@@ -98,24 +90,22 @@ static double rate_of_gate(const struct plan_cell *cell, double *settled)
 	return rate;
 }
 
-static void a_users_own_model_gets_a_rate_that_it_stands(void **state)
+TEST(a_users_own_model_gets_a_rate_that_it_stands)
 {
 	struct network_file *file = lenet_file();
 	struct plan_cell cell = cell_of(&file->network, STAGE_TRAIN, OPTIMISER_RMSPROP);
 	double settled, rate = rate_of_gate(&cell, &settled);
 
-	(void)state;
 	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
 	cell = cell_of(&file->network, STAGE_FORWARD_BACKWARD, OPTIMISER_RMSPROP);
 	assert_true(rate_of_gate(&cell, NULL) == default_rate(&cell));
 	network_file_free(file);
 }
 
-static void a_network_of_the_zoo_keeps_the_rate_that_was_chosen(void **state)
+TEST(a_network_of_the_zoo_keeps_the_rate_that_was_chosen)
 {
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_MOMENTUM);
 
-	(void)state;
 	assert_true(rate_of_gate(&cell, NULL) == default_rate(&cell));
 }
 
@@ -130,14 +120,13 @@ static struct graph graph_of(const char *network)
 
 /* RMSprop turns small differences into steps of full size, so its rate is settled even if the user
  * set it. */
-static void rmsprop_opens_the_rate_of_the_zoo(void **state)
+TEST(rmsprop_opens_the_rate_of_the_zoo)
 {
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP);
 	struct recipe gate = {.stage = STAGE_TRAIN, .optimiser = OPTIMISER_RMSPROP};
 	struct graph graph = graph_of("lenet");
 	double settled, rate = rate_of_gate(&cell, &settled);
 
-	(void)state;
 	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
 	assert_true(gate_rate_is_open(&gate, &graph, true));
 	gate.optimiser = OPTIMISER_MOMENTUM;
@@ -149,14 +138,13 @@ static void rmsprop_opens_the_rate_of_the_zoo(void **state)
 }
 
 /* An update that overshoots amplifies the rounding of reduced precision. */
-static void reduced_precision_opens_the_rate_of_the_zoo(void **state)
+TEST(reduced_precision_opens_the_rate_of_the_zoo)
 {
 	static const enum precision reduced[] = {PRECISION_TF32, PRECISION_FP16, PRECISION_BF16};
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_MOMENTUM);
 	struct graph plain = graph_of("lenet"), normalising = graph_of("resnet50-cifar");
 	double settled;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof reduced / sizeof reduced[0]; i++) {
 		struct recipe gate = {.stage = STAGE_TRAIN, .optimiser = OPTIMISER_SGD};
 
@@ -190,15 +178,14 @@ static void hear(void *context, double fraction)
 
 /* Progress goes from 0 to nearly 1, for a gate without close comparisons and for one with dropout
  * masks. */
-static void who_waits_hears_how_far_it_is(void **state)
+TEST(who_waits_hears_how_far_it_is)
 {
 	struct plan_cell cells[] = {
 		cell_of(zoo_find("mlp", NULL), STAGE_FORWARD, OPTIMISER_SGD),
 		cell_of(zoo_find("lenet", NULL), STAGE_FORWARD_BACKWARD, OPTIMISER_SGD),
 		cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP)};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+	for (size_t i = 0; i < COUNT(cells); i++) {
 		struct heard heard[2] = {{.forwards = true}, {.forwards = true}};
 		struct reference_watch watch = {.progress = hear};
 		struct error err = ERROR_INIT;
@@ -220,7 +207,7 @@ static void who_waits_hears_how_far_it_is(void **state)
 	}
 }
 
-static void settling_can_be_interrupted(void **state)
+TEST(settling_can_be_interrupted)
 {
 	struct network_file *file = lenet_file();
 	struct plan_cell cell = cell_of(&file->network, STAGE_TRAIN, OPTIMISER_MOMENTUM);
@@ -229,7 +216,6 @@ static void settling_can_be_interrupted(void **state)
 	struct reference_watch watch = {.stop = &stop};
 	struct workload work;
 
-	(void)state;
 	check(workload_init(&work, &cell, SEED, &err), &err);
 	assert_int_equal(workload_need_gate(&work, &cell, SEED, &watch, &err), PRONY_INTERRUPTED);
 	assert_false(work.has_gate);
@@ -239,12 +225,11 @@ static void settling_can_be_interrupted(void **state)
 
 /* The reference of a large network takes minutes, so it is not computed again for each way to run
  * the steps. */
-static void who_runs_the_steps_makes_no_other_work(void **state)
+TEST(who_runs_the_steps_makes_no_other_work)
 {
 	struct plan_cell cell = {.cell = {.framework = "native", .network = "lenet", .batch = 8}};
 	char key[CELL_KEY_BYTES], other[CELL_KEY_BYTES];
 
-	(void)state;
 	workload_key(&cell, key);
 	snprintf(cell.cell.framework, sizeof cell.cell.framework, "keras3:jax");
 	cell.cell.loop = LOOP_FIT;
@@ -254,19 +239,4 @@ static void who_runs_the_steps_makes_no_other_work(void **state)
 	cell.cell.stage = STAGE_TRAIN;
 	workload_key(&cell, other);
 	assert_string_not_equal(other, key);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_users_own_model_gets_a_rate_that_it_stands),
-		cmocka_unit_test(a_network_of_the_zoo_keeps_the_rate_that_was_chosen),
-		cmocka_unit_test(rmsprop_opens_the_rate_of_the_zoo),
-		cmocka_unit_test(reduced_precision_opens_the_rate_of_the_zoo),
-		cmocka_unit_test(who_waits_hears_how_far_it_is),
-		cmocka_unit_test(settling_can_be_interrupted),
-		cmocka_unit_test(who_runs_the_steps_makes_no_other_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,4 @@
 /* XLA's adapter against the float64 reference. Skipped if no plug-in is installed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "adapters/xla/compiled.h"
 #include "adapters/xla/emit.h"
 #include "adapters/xla/pjrt.h"
@@ -20,13 +11,9 @@ static const char *library;
 
 static enum prony_status check_reports(struct exercise *e, struct error *err)
 {
-	enum prony_status status;
-
 	e->recipe.stage = STAGE_TRAIN;
 	e->recipe.threads = 1; /* differs from the available processors: open has to set it */
-	status = exercise_open(e, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(exercise_open(e, err));
 	if (strncmp(e->probe.version, "PJRT 0.", 7) != 0 || e->effective.threads != 1 ||
 	    strcmp(e->probe.devices[0], "cpu") != 0 || e->probe.device_count != 1 ||
 	    !strstr(e->effective.settings, "NPROC=1"))
@@ -58,12 +45,9 @@ static enum prony_status check_dilated(struct exercise *e, struct error *err)
 	struct pjrt pjrt = {.api = NULL};
 	struct pjrt_executable *executable = NULL;
 	struct error refused = ERROR_INIT;
-	enum prony_status status = pjrt_load(&pjrt, e->library, err);
 
-	if (status == PRONY_OK)
-		status = pjrt_start(&pjrt, err);
-	if (status != PRONY_OK)
-		return status;
+	TRY(pjrt_load(&pjrt, e->library, err));
+	TRY(pjrt_start(&pjrt, err));
 	pjrt_compile(&pjrt, text, sizeof(text) - 1, &executable, &refused);
 	pjrt_stop(&pjrt);
 	/* A window of three elements with dilation 2 has 4 positions in 8 elements, like the shape
@@ -73,22 +57,21 @@ static enum prony_status check_dilated(struct exercise *e, struct error *err)
 	return PRONY_OK;
 }
 
-static void test_dilated(void **state)
+TEST(test_dilated)
 {
+	static const struct refusal rows[] = {{"lenet",
+					       STAGE_TRAIN,
+					       PRECISION_FP32,
+					       dilated_pools,
+					       {"MaxPool pool1", "MaxPool pool2"}}};
 	struct recipe recipe;
 	struct graph graph;
-	struct error why = ERROR_INIT;
 
-	(void)state;
+	framework_refuses(&adapter_xla, rows, COUNT(rows));
 	recipe_defaults(&recipe);
-	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
-	for (int i = 0; i < graph.node_count; i++)
-		if (graph.nodes[i].op == OP_MAX_POOL)
-			graph.nodes[i].attributes.dilations[0] = 2;
-	assert_int_equal(adapter_xla.supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
-	assert_non_null(strstr(why.text, "MaxPool pool1"));
-	assert_non_null(strstr(why.text, "MaxPool pool2"));
 	recipe.stage = STAGE_FORWARD;
+	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
+	dilated_pools(&graph);
 	assert_int_equal(adapter_xla.supports(&graph, &recipe, NULL), PRONY_OK);
 	graph_release(&graph);
 }
@@ -175,9 +158,7 @@ static const struct framework_case cases[] = {
 /* An argument selects tests by name. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest others[] = {cmocka_unit_test(test_dilated)};
-
 	library = exercise_library("PRONY_XLA_LIBRARY",
 				   "xla/{,*/}xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so");
-	return FRAMEWORK_CASES_RUN(&adapter_xla, library, cases, others, argc > 1 ? argv[1] : NULL);
+	return FRAMEWORK_CASES_RUN(&adapter_xla, library, cases, argc > 1 ? argv[1] : NULL);
 }

@@ -1,18 +1,11 @@
 /* Messages about unusable plug-ins, and the program's text, which needs no plug-in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "adapters/xla/emit.h"
 #include "adapters/xla/xla.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
 
 /* Probes a library and returns the result; `how` makes our own plug-in fail in that way. */
@@ -38,7 +31,7 @@ static enum prony_status probe(const char *library, const char *how, struct erro
 	return probe_for(library, how, &found, err);
 }
 
-static void test_wrong_plugins(void **state)
+TEST(test_wrong_plugins)
 {
 	static const struct {
 		const char *how, *says;
@@ -56,25 +49,23 @@ static void test_wrong_plugins(void **state)
 	};
 	const char *library = getenv("FAKE_PJRT_PLUGIN");
 
-	(void)state;
 	assert_non_null(library);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct error err;
 
 		assert_int_equal(probe(library, cases[i].how, &err), cases[i].status);
 		if (!strstr(err.text, cases[i].says))
 			fail_msg("%s: %s", cases[i].how, err.text);
-		assert_null(strstr(err.text, "more that is not part of it"));
+		assert_lacks(err.text, "more that is not part of it");
 	}
 }
 
 /* Devices are named after the plug-in's platform, with a number. */
-static void test_devices(void **state)
+TEST(test_devices)
 {
 	struct probe found;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(probe_for(getenv("FAKE_PJRT_PLUGIN"), "", &found, &err), PRONY_OK);
 	assert_int_equal(found.device_count, 2);
 	assert_string_equal(found.devices[0], "abacus:0");
@@ -83,24 +74,23 @@ static void test_devices(void **state)
 
 /* A file that is not a library, and a library that is not a plug-in: the loader's message, with the
  * path. */
-static void test_no_plugins(void **state)
+TEST(test_no_plugins)
 {
 	struct error err = ERROR_INIT;
 	char *folder = NULL, *damaged;
 
-	(void)state;
 	assert_int_equal(directory_make_temporary("xla", &folder, &err), PRONY_OK);
 	damaged = path_join(folder, "damaged.so");
 	assert_int_equal(file_write_atomic(damaged, "\177ELF", 4, &err), PRONY_OK);
 	assert_int_equal(probe(damaged, "", &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, damaged));
-	assert_non_null(strstr(err.text, "file too short"));
+	assert_has(err.text, damaged);
+	assert_has(err.text, "file too short");
 	assert_int_equal(probe("/nonexistent/plugin.so", "", &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "/nonexistent/plugin.so"));
+	assert_has(err.text, "/nonexistent/plugin.so");
 	assert_int_equal(probe("libm.so.6", "", &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "GetPjrtApi"));
+	assert_has(err.text, "GetPjrtApi");
 	assert_int_equal(probe(NULL, "", &err), PRONY_MISSING);
-	assert_non_null(strstr(err.text, "PRONY_XLA_LIBRARY"));
+	assert_has(err.text, "PRONY_XLA_LIBRARY");
 	directory_remove(folder, NULL);
 	free(damaged);
 	free(folder);
@@ -142,9 +132,8 @@ static char *text_of(enum stage stage, enum precision precision, bool exact)
 }
 
 /* Every network can be written, with all its products. */
-static void test_networks(void **state)
+TEST(test_networks)
 {
-	(void)state;
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		free(text_of_network(zoo_networks[i], STAGE_TRAIN, PRECISION_BF16, false));
 		free(text_of_network(zoo_networks[i], STAGE_FORWARD, PRECISION_FP32, true));
@@ -152,13 +141,12 @@ static void test_networks(void **state)
 }
 
 /* Training overwrites eight parameters with one moment each; the other stages overwrite nothing. */
-static void test_donation(void **state)
+TEST(test_donation)
 {
 	char *train = text_of(STAGE_TRAIN, PRECISION_FP32, false);
 	char *gradients = text_of(STAGE_FORWARD_BACKWARD, PRECISION_FP32, false);
 	char *forward = text_of(STAGE_FORWARD, PRECISION_FP32, false);
 
-	(void)state;
 	assert_int_equal(occurrences(train, "tf.aliasing_output"), 16);
 	assert_int_equal(occurrences(gradients, "tf.aliasing_output"), 0);
 	assert_int_equal(occurrences(forward, "tf.aliasing_output"), 0);
@@ -172,26 +160,14 @@ static void test_donation(void **state)
 }
 
 /* On a device with faster products than fp32, each product requests exact precision. */
-static void test_precision(void **state)
+TEST(test_precision)
 {
 	char *exact = text_of(STAGE_TRAIN, PRECISION_FP32, true);
 	char *narrow = text_of(STAGE_FORWARD, PRECISION_BF16, false);
 
-	(void)state;
 	assert_int_equal(occurrences(exact, "HIGHEST"), 2 * (5 + 6));
-	assert_null(strstr(narrow, "HIGHEST"));
-	assert_non_null(strstr(narrow, "tensor<5x5x1x20xbf16>, %"));
+	assert_lacks(narrow, "HIGHEST");
+	assert_has(narrow, "tensor<5x5x1x20xbf16>, %");
 	free(exact);
 	free(narrow);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrong_plugins), cmocka_unit_test(test_no_plugins),
-		cmocka_unit_test(test_networks),      cmocka_unit_test(test_donation),
-		cmocka_unit_test(test_precision),     cmocka_unit_test(test_devices),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

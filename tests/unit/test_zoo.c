@@ -1,22 +1,13 @@
 /* The built-in networks: their figures and layers. With inputs small enough for the reference
  * interpreter, also that a step of each gives sane numbers. tests/oracles/ compares with other
  * programs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "graph/graph_json.h"
 #include "parity/reference.h"
+#include "unit_test.h"
 #include "zoo/zoo.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void build(const struct network *network, int64_t batch, struct graph *graph)
 {
@@ -63,9 +54,8 @@ static const struct {
 	{"vgg16-cifar", "cifar10", 14990922, 313463808},
 };
 
-static void figures_are_the_published_ones(void **state)
+TEST(figures_are_the_published_ones)
 {
-	(void)state;
 	assert_int_equal(zoo_network_count, COUNT(published));
 	for (size_t i = 0; i < COUNT(published); i++) {
 		const struct network_input *input = &zoo_networks[i]->inputs[0];
@@ -95,7 +85,7 @@ static int count_op(const struct graph *graph, enum op op)
 }
 
 /* Equal figures do not exclude a missing normalisation or a misplaced pool. */
-static void networks_are_made_of_what_they_should(void **state)
+TEST(networks_are_made_of_what_they_should)
 {
 	static const struct {
 		const char *name;
@@ -119,7 +109,6 @@ static void networks_are_made_of_what_they_should(void **state)
 		{"vgg16-cifar", 13, 13, 0, 14, 5, 0, 0, 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(made); i++) {
 		struct graph graph;
 
@@ -137,7 +126,7 @@ static void networks_are_made_of_what_they_should(void **state)
 	}
 }
 
-static void sizes_within_are_the_published_ones(void **state)
+TEST(sizes_within_are_the_published_ones)
 {
 	static const struct {
 		const char *network, *value;
@@ -161,7 +150,6 @@ static void sizes_within_are_the_published_ones(void **state)
 		{"vgg16-cifar", "pool5", {4, {2, 512, 1, 1}}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		struct graph graph;
 		int value;
@@ -181,9 +169,8 @@ static void sizes_within_are_the_published_ones(void **state)
 }
 
 /* Every parameter has a gradient; a worker reads back the same graph. */
-static void networks_differentiate_and_travel(void **state)
+TEST(networks_differentiate_and_travel)
 {
-	(void)state;
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		char digest[65], again[65];
 		struct error err = ERROR_INIT;
@@ -279,9 +266,8 @@ static void check_sane(const struct reference *ref, const char *name)
 
 /* With initial weights, the logits neither vanish nor overflow, in training and in evaluation,
  * where fixed statistics normalise nothing: the gate compares them in float32. */
-static void first_steps_are_sane(void **state)
+TEST(first_steps_are_sane)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(steps); i++) {
 		struct network network = *zoo_find(steps[i].name, NULL);
 		struct error err = ERROR_INIT;
@@ -315,17 +301,4 @@ static void first_steps_are_sane(void **state)
 		graph_release(&graph);
 		arena_release(&arena);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(figures_are_the_published_ones),
-		cmocka_unit_test(networks_are_made_of_what_they_should),
-		cmocka_unit_test(sizes_within_are_the_published_ones),
-		cmocka_unit_test(networks_differentiate_and_travel),
-		cmocka_unit_test(first_steps_are_sane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

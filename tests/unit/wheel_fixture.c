@@ -1,17 +1,12 @@
 #include "wheel_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 #define ZLIB_CONST
 #include <zlib.h>
 
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define FILES_MAX 8
 

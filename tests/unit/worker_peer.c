@@ -1,16 +1,6 @@
 #include "worker_peer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +10,7 @@
 #include "base/json.h"
 #include "bundle/bundle.h"
 #include "samples/protocol.h"
+#include "unit_test.h"
 #include "worker/worker.h"
 #include "zoo/zoo.h"
 
