@@ -27,7 +27,7 @@ enum { OUTPUT_BYTES = 1 << 16, CPUS_MAX_HERE = 1024, EACH_MS_MAX = 60000 };
 struct ceilings_options {
 	const char *library, *reason, *cpus;
 	long long each_ms;
-};
+} ceilings_options = {.each_ms = 200};
 
 const struct option ceilings_option_rows[] = {
 	{.name = "library",
@@ -71,30 +71,23 @@ static int parse_cpus(const char *text, int *out)
 	return count;
 }
 
-int command_ceilings(const struct cli_command *command, int argc, char **argv)
+int command_ceilings(const struct cli_call *call, struct error *err)
 {
-	struct ceilings_options options = {.each_ms = 200};
-	const char *positional[64];
-	size_t positional_count = 0;
-	int exit_code = 0, cpus[CPUS_MAX_HERE];
-	struct error err = ERROR_INIT;
+	int cpus[CPUS_MAX_HERE];
 	struct ceilings found;
-
-	if (argc > 64)
-		return cli_fail((error_set(&err, PRONY_USAGE, "too many words"), &err));
-	if (!cli_parse(command, argc, argv, &options, positional, &positional_count, &exit_code))
-		return exit_code;
-	struct ceilings_settings settings = {.library = options.library,
-					     .no_library = options.reason,
+	struct ceilings_settings settings = {.library = ceilings_options.library,
+					     .no_library = ceilings_options.reason,
 					     .cpus = cpus,
-					     .cpu_count = parse_cpus(options.cpus, cpus),
-					     .each_ns = options.each_ms * MILLISECOND_NS};
-	if (settings.cpu_count == 0 || positional_count > 0)
-		error_set(&err, PRONY_USAGE, "prony ceilings takes --cpus N,N and no other words");
+					     .cpu_count = parse_cpus(ceilings_options.cpus, cpus),
+					     .each_ns = ceilings_options.each_ms * MILLISECOND_NS};
+
+	(void)call;
+	if (settings.cpu_count == 0)
+		error_set(err, PRONY_USAGE, "prony ceilings needs --cpus N,N");
 	else
-		ceilings_measure(&settings, &found, &err);
-	if (err.code != PRONY_OK)
-		return cli_fail(&err);
+		ceilings_measure(&settings, &found, err);
+	if (err->code != PRONY_OK)
+		return 0;
 	json_t *json = ceilings_to_json(&found, settings.cpu_count);
 	char *text = json_dumps(json, JSON_COMPACT);
 	if (!text)

@@ -12,11 +12,25 @@
 #include "base/options.h"
 #include "report/table.h"
 
+struct cli_command;
+
+/* A command line. argv[0] is the command's name; words: the positional arguments; rows: the table
+ * of commands. */
+struct cli_call {
+	const struct cli_command *rows, *command;
+	int argc;
+	char **argv;
+	const char **words;
+	size_t count;
+};
+
 struct cli_command {
-	struct command_syntax syntax;
-	/* argv[0] is the command's name. Returns the exit code. */
-	int (*run)(const struct cli_command *command, int argc, char **argv);
+	struct command_syntax syntax; /* without arguments, words are an error */
+	void *target;		      /* the struct of its options, with their defaults */
+	/* Returns the exit code; an error in err is printed, and its exit code counts. */
+	int (*run)(const struct cli_call *call, struct error *err);
 	bool hidden; /* internal: worker, guard */
+	bool raw;    /* parses argv itself */
 };
 
 /* Ends with a row whose run is NULL. */
@@ -37,13 +51,13 @@ void cli_live_line(const char *text);
 /* Prints "prony: text"; the text includes the remedy. Returns the exit code of its status. */
 int cli_fail(const struct error *err);
 
-/* Parses a command's options; prints help or the error. Returns true when the command should
- * continue; otherwise *exit_code is the exit code. `positional` has room for argc. */
-bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
-	       const char **positional, size_t *positional_count, int *exit_code);
-/* The same for commands without positional arguments. */
-bool cli_parse_options(const struct cli_command *command, int argc, char **argv, void *target,
-		       int *exit_code);
+/* Parses a command's options into its target; prints help or the error. Returns true when the
+ * command should continue; otherwise *exit_code is the exit code. `words` has room for argc. */
+bool cli_parse(const struct cli_command *command, int argc, char **argv, const char **words,
+	       size_t *count, int *exit_code);
+/* Parses a command line and runs the command. Returns the exit code. */
+int cli_run(const struct cli_command *rows, const struct cli_command *command, int argc,
+	    char **argv);
 
 /* The option of every command with a table: "--format table|json". */
 extern const char *const cli_table_formats[]; /* table, json, NULL */
@@ -77,41 +91,10 @@ char *cli_json_text(const json_t *json);
 /* Prints JSON and a newline. */
 void cli_print_json(const json_t *json);
 
-/* One function per command. */
-int command_run(const struct cli_command *command, int argc, char **argv);
-int command_list(const struct cli_command *command, int argc, char **argv);
-int command_show(const struct cli_command *command, int argc, char **argv);
-int command_report(const struct cli_command *command, int argc, char **argv);
-int command_export(const struct cli_command *command, int argc, char **argv);
-int command_profile(const struct cli_command *command, int argc, char **argv);
-int command_log(const struct cli_command *command, int argc, char **argv);
-int command_import(const struct cli_command *command, int argc, char **argv);
-int command_delete(const struct cli_command *command, int argc, char **argv);
-int command_tag(const struct cli_command *command, int argc, char **argv);
-int command_compare(const struct cli_command *command, int argc, char **argv);
-int command_history(const struct cli_command *command, int argc, char **argv);
-int command_framework(const struct cli_command *command, int argc, char **argv);
-int command_data(const struct cli_command *command, int argc, char **argv);
-int command_doctor(const struct cli_command *command, int argc, char **argv);
-int command_ceilings(const struct cli_command *command, int argc, char **argv);
-int command_selftest(const struct cli_command *command, int argc, char **argv);
-int command_network(const struct cli_command *command, int argc, char **argv);
-int command_version(const struct cli_command *command, int argc, char **argv);
-int command_completion(const struct cli_command *command, int argc, char **argv);
-int command_worker_check(const struct cli_command *command, int argc, char **argv);
-int command_worker(const struct cli_command *command, int argc, char **argv);
 /* The list of commands, printed with cli_out or cli_say; the command of a name, NULL if there is
  * none; the message for an unknown command, with the nearest name, and its exit code. */
 void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...));
 const struct cli_command *help_find(const struct cli_command *rows, const char *word);
 int help_unknown(const struct cli_command *rows, const char *word);
-/* `prony help` and the output for shell completion. */
-int help_print(const struct cli_command *command, const struct cli_command *rows, int argc,
-	       char **argv);
-int completion_print(const struct cli_command *rows, int argc, char **argv);
-/* `prony manual`: the manual page about `rows`. */
-int manual_print(const struct cli_command *command, const struct cli_command *rows, int argc,
-		 char **argv);
-int command_guard(const struct cli_command *command, int argc, char **argv);
 
 #endif

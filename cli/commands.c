@@ -1,29 +1,12 @@
 /* The table of commands. */
 #include "cli/commands.h"
 
-#include "cli/cli.h"
 #include "cli/run_options.h"
 
 /* Arguments of commands that take runs. */
 #define RUN_WORDS                                                                                  \
 	"RUN is a name, a number, `latest`, `latest~1` for the run before it, or the first four "  \
 	"or more digits of a uid."
-
-static int command_manual(const struct cli_command *command, int argc, char **argv)
-{
-	return manual_print(command, cli_commands, argc, argv);
-}
-
-static int command_help(const struct cli_command *command, int argc, char **argv)
-{
-	return help_print(command, cli_commands, argc, argv);
-}
-
-static int command_complete(const struct cli_command *command, int argc, char **argv)
-{
-	(void)command;
-	return completion_print(cli_commands, argc, argv);
-}
 
 const struct cli_command cli_commands[] = {
 	{.syntax = {.name = "run",
@@ -49,6 +32,7 @@ const struct cli_command cli_commands[] = {
 			    "  prony run -f native,pytorch -n lenet -b 1..256*4 -s forward,train\n"
 			    "  prony run -f all -n lenet --gate-only",
 		    .options = run_option_rows},
+	 .target = &run_options,
 	 .run = command_run},
 	{.syntax = {.name = "show",
 		    .arguments = "[RUN]",
@@ -57,6 +41,7 @@ const struct cli_command cli_commands[] = {
 					     "  prony show\n"
 					     "  prony show latest~1 --format json",
 		    .options = show_option_rows},
+	 .target = &show_options,
 	 .run = command_show},
 	{.syntax = {.name = "report",
 		    .arguments = "[RUN...]",
@@ -66,6 +51,7 @@ const struct cli_command cli_commands[] = {
 					     "  prony report main latest -o both.html\n"
 					     "  prony report --figures figures",
 		    .options = report_option_rows},
+	 .target = &report_options,
 	 .run = command_report},
 	{.syntax = {.name = "export",
 		    .arguments = "[RUN...]",
@@ -74,6 +60,7 @@ const struct cli_command cli_commands[] = {
 					     "  prony export --layout cells > cells.csv\n"
 					     "  prony export latest --format jsonl > run.jsonl",
 		    .options = export_option_rows},
+	 .target = &export_options,
 	 .run = command_export},
 	{.syntax = {.name = "profile",
 		    .arguments = "[SUITE | FILE.yaml]",
@@ -87,6 +74,7 @@ const struct cli_command cli_commands[] = {
 				   "  prony profile -f native -n lenet -s train --format chrome -o "
 				   "trace.json",
 		    .options = profile_option_rows},
+	 .target = &profile_options,
 	 .run = command_profile},
 	{.syntax = {.name = "log",
 		    .arguments = "[CELL...]",
@@ -97,6 +85,7 @@ const struct cli_command cli_commands[] = {
 				   "  prony log\n"
 				   "  prony log pytorch train",
 		    .options = log_option_rows},
+	 .target = &log_options,
 	 .run = command_log},
 	{.syntax = {.name = "import",
 		    .arguments = "STORE...",
@@ -105,6 +94,7 @@ const struct cli_command cli_commands[] = {
 				   "import the copies, and report their runs together.\n\n"
 				   "  prony import other-machine.db",
 		    .options = import_option_rows},
+	 .target = &import_options,
 	 .run = command_import},
 	{.syntax = {.name = "delete",
 		    .arguments = "RUN...",
@@ -117,6 +107,7 @@ const struct cli_command cli_commands[] = {
 				   "  prony list runs\n"
 				   "  prony delete 12 13",
 		    .options = delete_option_rows},
+	 .target = &delete_options,
 	 .run = command_delete},
 	{.syntax = {.name = "tag",
 		    .arguments = "RUN [TAG...]",
@@ -127,6 +118,7 @@ const struct cli_command cli_commands[] = {
 				   "  prony tag latest nightly --name v2.1\n"
 				   "  prony list runs --tag nightly",
 		    .options = tag_option_rows},
+	 .target = &tag_options,
 	 .run = command_tag},
 	{.syntax = {.name = "compare",
 		    .arguments = "A [B] [CELL...]",
@@ -142,6 +134,7 @@ const struct cli_command cli_commands[] = {
 			    "  prony compare latest:native latest:onnxruntime forward\n"
 			    "  prony compare 12 15 --threshold 5%",
 		    .options = compare_option_rows},
+	 .target = &compare_options,
 	 .run = command_compare},
 	{.syntax = {.name = "history",
 		    .arguments = "CELL...",
@@ -153,6 +146,7 @@ const struct cli_command cli_commands[] = {
 			    "history without changes gives a false alarm in 1 % of cases.\n\n"
 			    "  prony history native lenet train",
 		    .options = history_option_rows},
+	 .target = &history_options,
 	 .run = command_history},
 	{.syntax = {.name = "data",
 		    .arguments =
@@ -176,6 +170,7 @@ const struct cli_command cli_commands[] = {
 			    "  prony data verify mnist-sample\n"
 			    "  prony data convert mnist-sample --to recordio -o mnist-recordio",
 		    .options = data_option_rows},
+	 .target = &data_options,
 	 .run = command_data},
 	{.syntax = {.name = "doctor",
 		    .summary = "report what on this machine spoils a measurement, and the remedy",
@@ -187,6 +182,7 @@ const struct cli_command cli_commands[] = {
 			    "  prony doctor\n"
 			    "  prony doctor --measure",
 		    .options = doctor_option_rows},
+	 .target = &doctor_options,
 	 .run = command_doctor},
 	{.syntax = {.name = "selftest",
 		    .summary = "measure the smallest difference that prony can detect here, and "
@@ -201,10 +197,12 @@ const struct cli_command cli_commands[] = {
 			    "later runs: comparisons use the noise, and each cell shows its "
 			    "share of the peak.",
 		    .options = selftest_option_rows},
+	 .target = &selftest_options,
 	 .run = command_selftest},
 	{.syntax = {.name = "ceilings",
 		    .summary = "measure the peak of this machine (internal)",
 		    .options = ceilings_option_rows},
+	 .target = &ceilings_options,
 	 .run = command_ceilings,
 	 .hidden = true},
 	{.syntax = {.name = "manual", .summary = "print prony(1) as roff (internal)"},
@@ -218,6 +216,7 @@ const struct cli_command cli_commands[] = {
 				   "  prony list networks datasets suites\n"
 				   "  prony list runs",
 		    .options = list_option_rows},
+	 .target = &list_options,
 	 .run = command_list},
 	{.syntax = {.name = "framework",
 		    .arguments = "install NAME... | remove NAME... | list [NAME...]",
@@ -239,6 +238,7 @@ const struct cli_command cli_commands[] = {
 			    "  prony framework install pytorch@mine --own ~/venv/bin/python\n"
 			    "  prony framework remove pytorch",
 		    .options = framework_option_rows},
+	 .target = &framework_options,
 	 .run = command_framework},
 	{.syntax = {.name = "network",
 		    .arguments = "NAME|FILE.onnx",
@@ -249,6 +249,7 @@ const struct cli_command cli_commands[] = {
 				   "  prony network resnet50 --batch 8 --onnx resnet50.onnx\n"
 				   "  prony network ./model.onnx --draw model.svg",
 		    .options = network_option_rows},
+	 .target = &network_options,
 	 .run = command_network},
 	{.syntax = {.name = "worker-check",
 		    .arguments = "COMMAND [ARGUMENT...]",
@@ -260,7 +261,9 @@ const struct cli_command cli_commands[] = {
 				   "  prony worker-check python3 python/worker.py --adapter null\n"
 				   "  prony worker-check --level numeric ./my-worker",
 		    .options = worker_check_option_rows},
-	 .run = command_worker_check},
+	 .target = &worker_check_options,
+	 .run = command_worker_check,
+	 .raw = true},
 	{.syntax = {.name = "completion",
 		    .arguments = "bash | zsh | fish",
 		    .summary = "print a script for shell completion",
@@ -270,12 +273,12 @@ const struct cli_command cli_commands[] = {
 			    "suites.\n\n"
 			    "  source <(prony completion bash)      # in ~/.bashrc\n"
 			    "  source <(prony completion zsh)       # in ~/.zshrc, after compinit\n"
-			    "  prony completion fish | source       # in config.fish",
-		    .options = completion_option_rows},
+			    "  prony completion fish | source       # in config.fish"},
 	 .run = command_completion},
 	{.syntax = {.name = "complete", .summary = "print words for shell completion (internal)"},
 	 .run = command_complete,
-	 .hidden = true},
+	 .hidden = true,
+	 .raw = true},
 	{.syntax = {.name = "help",
 		    .arguments = "[COMMAND]",
 		    .summary = "list the commands, or explain one"},
@@ -285,10 +288,12 @@ const struct cli_command cli_commands[] = {
 	{.syntax = {.name = "worker",
 		    .summary = "the measuring process of a framework (internal)",
 		    .options = worker_option_rows},
+	 .target = &worker_options,
 	 .run = command_worker,
 	 .hidden = true},
 	{.syntax = {.name = "guard", .summary = "end a worker's process tree (internal)"},
 	 .run = command_guard,
-	 .hidden = true},
+	 .hidden = true,
+	 .raw = true},
 	{.run = NULL},
 };

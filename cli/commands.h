@@ -1,28 +1,42 @@
-/* Option tables of the commands; each is defined beside its command. */
+/* The commands: their option rows, the structs that these fill, and their functions. Each command
+ * has a file. */
 #ifndef PRONY_CLI_COMMANDS_H
 #define PRONY_CLI_COMMANDS_H
 
-#include "base/options.h"
+#include "cli/cli.h"
 
-extern const struct option worker_option_rows[];
-extern const struct option show_option_rows[];
-extern const struct option report_option_rows[];
-extern const struct option export_option_rows[];
-extern const struct option import_option_rows[];
-extern const struct option delete_option_rows[];
-extern const struct option tag_option_rows[];
-extern const struct option compare_option_rows[];
-extern const struct option history_option_rows[];
-extern const struct option profile_option_rows[];
-extern const struct option log_option_rows[];
-extern const struct option data_option_rows[];
-extern const struct option doctor_option_rows[];
-extern const struct option ceilings_option_rows[];
-extern const struct option selftest_option_rows[];
-extern const struct option list_option_rows[];
-extern const struct option framework_option_rows[];
-extern const struct option network_option_rows[];
-extern const struct option worker_check_option_rows[];
-extern const struct option completion_option_rows[];
+#define COMMAND(name)                                                                              \
+	extern const struct option name##_option_rows[];                                           \
+	extern struct name##_options name##_options;                                               \
+	int command_##name(const struct cli_call *call, struct error *err);
+COMMAND(run)
+COMMAND(show)
+COMMAND(report)
+COMMAND(export)
+COMMAND(profile)
+COMMAND(log)
+COMMAND(import)
+COMMAND(delete)
+COMMAND(tag)
+COMMAND(compare)
+COMMAND(history)
+COMMAND(data)
+COMMAND(doctor)
+COMMAND(selftest)
+COMMAND(ceilings)
+COMMAND(list)
+COMMAND(framework)
+COMMAND(network)
+COMMAND(worker_check)
+COMMAND(worker)
+#undef COMMAND
+
+/* Those without options. */
+int command_manual(const struct cli_call *call, struct error *err);
+int command_help(const struct cli_call *call, struct error *err);
+int command_complete(const struct cli_call *call, struct error *err);
+int command_completion(const struct cli_call *call, struct error *err);
+int command_version(const struct cli_call *call, struct error *err);
+int command_guard(const struct cli_call *call, struct error *err);
 
 #endif

@@ -15,7 +15,7 @@ static const char *const formats[] = {"table", "json", "csv", "md", NULL};
 struct compare_options {
 	const char *store, *format, *output, *threshold;
 	bool force;
-};
+} compare_options = {.format = "table"};
 
 const struct option compare_option_rows[] = {
 	{.name = "threshold",
@@ -193,35 +193,26 @@ static enum prony_status compare_sides(const struct compare_options *options, st
 	return status;
 }
 
-int command_compare(const struct cli_command *command, int argc, char **argv)
+int command_compare(const struct cli_call *call, struct error *err)
 {
-	struct compare_options options = {.format = "table"};
 	struct side a = {.word = NULL}, b = {.word = NULL};
-	struct error err = ERROR_INIT;
-	size_t count = 0;
+	size_t count = call->count;
 	int exit_code = 0;
-	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		if (count < 1) {
-			error_set(
-				&err, PRONY_USAGE,
-				"which two? prony compare A B, runs or RUN:FRAMEWORK; 'prony list "
-				"runs' shows the runs");
-		} else {
-			struct words rest = {words + 2, count > 2 ? count - 2 : 0};
-			side_split(words[0], &a);
-			side_split(count > 1 ? words[1] : "", &b);
-			compare_sides(&options, &a, &b, &rest, &exit_code, &err);
-		}
-		if (err.code)
-			exit_code = cli_fail(&err);
+	if (count < 1) {
+		error_set(err, PRONY_USAGE,
+			  "which two? prony compare A B, runs or RUN:FRAMEWORK; 'prony list "
+			  "runs' shows the runs");
+		return 0;
 	}
+	struct words rest = {call->words + 2, count > 2 ? count - 2 : 0};
+	side_split(call->words[0], &a);
+	side_split(count > 1 ? call->words[1] : "", &b);
+	compare_sides(&compare_options, &a, &b, &rest, &exit_code, err);
 	if (a.loaded)
 		stored_run_release(&a.run);
 	if (b.loaded)
 		stored_run_release(&b.run);
 	free(a.word);
 	free(b.word);
-	results_words_free(words);
 	return exit_code;
 }

@@ -86,8 +86,6 @@ static const struct {
 	const char *shell, *script;
 } shells[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
 
-const struct option completion_option_rows[] = {{.name = NULL}};
-
 /* The word to complete: `before` is kept, candidates begin with `begun`. */
 struct word {
 	const char *begun;
@@ -296,39 +294,34 @@ static void offer_for(const struct command_syntax *syntax, size_t count, char **
 	}
 }
 
-int completion_print(const struct cli_command *rows, int argc, char **argv)
+int command_complete(const struct cli_call *call, struct error *err)
 {
+	int argc = call->argc;
+	char **argv = call->argv;
+	(void)err;
 	if (argc < 2)
 		return 0;
-	const struct cli_command *row = argc > 2 ? help_find(rows, argv[1]) : NULL;
-	if (argc == 2)
-		offer_commands(rows, &(struct word){.begun = argv[1], .before = ""});
-	else if (row && !strcmp(row->syntax.name, "help"))
-		offer_commands(rows, &(struct word){.begun = argv[argc - 1], .before = ""});
+	const struct cli_command *row = argc > 2 ? help_find(call->rows, argv[1]) : NULL;
+	if (argc == 2 || (row && !strcmp(row->syntax.name, "help")))
+		offer_commands(call->rows, &(struct word){.begun = argv[argc - 1], .before = ""});
 	else if (row)
 		offer_for(&row->syntax, (size_t)argc - 2, argv + 2);
 	return 0;
 }
 
-int command_completion(const struct cli_command *command, int argc, char **argv)
+int command_completion(const struct cli_call *call, struct error *err)
 {
-	struct error err = ERROR_INIT;
-	const char *words[8];
-	size_t count = 0, i = 0, known = sizeof shells / sizeof *shells;
-	int exit_code = 0;
-	if (argc > 2)
-		error_set(&err, PRONY_USAGE, "prony completion takes one shell, not %d", argc - 1);
-	else if (!cli_parse(command, argc, argv, NULL, words, &count, &exit_code))
-		return exit_code;
-	while (count == 1 && i < known && strcmp(shells[i].shell, words[0]) != 0)
+	const char *word = call->count ? call->words[0] : "";
+	size_t i = 0, known = sizeof shells / sizeof *shells;
+	while (i < known && strcmp(shells[i].shell, word) != 0)
 		i++;
-	if (!err.code && (count == 0 || i == known))
-		error_set(&err, PRONY_USAGE, "%s%s%s: name one of bash, zsh, fish",
-			  count ? "no shell '" : "prony completion", count ? words[0] : "",
-			  count ? "'" : "");
-	if (err.code)
-		return cli_fail(&err);
-	if (cli_bytes(shells[i].script, strlen(shells[i].script), &err) != PRONY_OK)
-		return cli_fail(&err);
+	if (call->count > 1)
+		error_set(err, PRONY_USAGE, "prony completion takes one shell, not %zu",
+			  call->count);
+	else if (i == known)
+		error_set(err, PRONY_USAGE, "%s%s%s: name one of bash, zsh, fish",
+			  *word ? "no shell '" : "prony completion", word, *word ? "'" : "");
+	else
+		cli_bytes(shells[i].script, strlen(shells[i].script), err);
 	return 0;
 }

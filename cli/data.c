@@ -15,7 +15,7 @@
 #include "datasets/format.h"
 #include "datasets/image.h"
 
-enum { WORDS_MAX = 256 };
+struct data_options data_options = {.format = "table"};
 
 const struct option data_option_rows[] = {
 	CLI_OPTION_DATA(struct data_options),
@@ -381,19 +381,12 @@ static int run_action(const char *name, const struct data_request *request)
 	return cli_fail(&err);
 }
 
-int command_data(const struct cli_command *command, int argc, char **argv)
+int command_data(const struct cli_call *call, struct error *err)
 {
-	struct data_options options = {.format = "table"};
-	struct error err = ERROR_INIT;
-	const char *words[WORDS_MAX];
-	size_t count = 0;
-	int exit_code = 0;
-
-	if (argc > WORDS_MAX)
-		return cli_fail((error_set(&err, PRONY_USAGE, "too many words"), &err));
-	if (!cli_parse(command, argc, argv, &options, words, &count, &exit_code))
-		return exit_code;
-	struct data_request request = {
-		.options = &options, .names = words + 1, .count = count > 0 ? count - 1 : 0};
-	return run_action(count > 0 ? words[0] : "list", &request);
+	size_t count = call->count;
+	struct data_request request = {.options = &data_options,
+				       .names = call->words + 1,
+				       .count = count > 0 ? count - 1 : 0};
+	(void)err;
+	return run_action(count > 0 ? call->words[0] : "list", &request);
 }

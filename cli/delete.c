@@ -16,7 +16,7 @@
 struct delete_options {
 	const char *store;
 	bool yes;
-};
+} delete_options;
 
 const struct option delete_option_rows[] = {
 	{.name = "yes",
@@ -108,24 +108,13 @@ static enum prony_status delete_runs(const struct delete_options *options, const
 	return status;
 }
 
-int command_delete(const struct cli_command *command, int argc, char **argv)
+int command_delete(const struct cli_call *call, struct error *err)
 {
-	struct delete_options options = {0};
-	struct error err = ERROR_INIT;
-	size_t count = 0;
-	int exit_code = 0;
-	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		if (count == 0)
-			error_set(
-				&err, PRONY_USAGE,
-				"which run? prony delete RUN... takes names or numbers of runs, or "
-				"the beginnings of their uids");
-		else
-			delete_runs(&options, words, count, &err);
-		if (err.code)
-			exit_code = cli_fail(&err);
-	}
-	results_words_free(words);
-	return exit_code;
+	if (call->count == 0)
+		error_set(err, PRONY_USAGE,
+			  "which run? prony delete RUN... takes names or numbers of runs, or "
+			  "the beginnings of their uids");
+	else
+		delete_runs(&delete_options, call->words, call->count, err);
+	return 0;
 }

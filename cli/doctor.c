@@ -20,7 +20,7 @@ enum { FINDINGS_MAX = 64 };
 struct doctor_options {
 	const char *format;
 	bool record, measure;
-};
+} doctor_options = {.format = "table"};
 
 /* How long the processors are observed. */
 #define WATCH_NS INT64_C(500000000)
@@ -49,26 +49,22 @@ static const char *level_name(enum finding_level level)
 }
 
 /* --measure: measures the ceilings again. */
-static int measure(const struct doctor_options *options)
+static void measure(const struct doctor_options *options, struct error *err)
 {
-	struct error err = ERROR_INIT;
 	json_t *record = machine_record("");
 	const json_t *ceilings = NULL;
-	int code = 0, lock = -1;
-	enum prony_status status = machine_lock(NULL, &lock, &err);
+	int lock = -1;
+	enum prony_status status = machine_lock(NULL, &lock, err);
 
 	if (status == PRONY_OK) {
-		status = ceilings_renew(record, EACH_NS, &ceilings, &err);
+		status = ceilings_renew(record, EACH_NS, &ceilings, err);
 		close(lock);
 	}
-	if (status != PRONY_OK)
-		code = cli_fail(&err);
-	else if (strcmp(options->format, "json") == 0)
+	if (status == PRONY_OK && strcmp(options->format, "json") == 0)
 		cli_print_json(ceilings);
-	else
+	else if (status == PRONY_OK)
 		ceilings_print(ceilings);
 	json_decref(record);
-	return code;
 }
 
 /* Prints earlier measurements of this machine, or how to make them. */
@@ -193,17 +189,16 @@ static size_t framework_findings(struct finding *out, size_t capacity)
 	return count;
 }
 
-int command_doctor(const struct cli_command *command, int argc, char **argv)
+int command_doctor(const struct cli_call *call, struct error *err)
 {
-	struct doctor_options options = {.format = "table"};
 	struct finding findings[FINDINGS_MAX];
-	int exit_code = 0;
 
-	if (!cli_parse_options(command, argc, argv, &options, &exit_code))
-		return exit_code;
-	if (options.measure)
-		return measure(&options);
-	if (options.record) {
+	(void)call;
+	if (doctor_options.measure) {
+		measure(&doctor_options, err);
+		return 0;
+	}
+	if (doctor_options.record) {
 		json_t *record = machine_record("");
 
 		measured_add(record);
@@ -213,9 +208,9 @@ int command_doctor(const struct cli_command *command, int argc, char **argv)
 	}
 	size_t count = machine_findings("", WATCH_NS, findings, FINDINGS_MAX);
 	count += framework_findings(findings + count, FINDINGS_MAX - count);
-	if (strcmp(options.format, "json") == 0)
+	if (strcmp(doctor_options.format, "json") == 0) {
 		print_json(findings, count);
-	else {
+	} else {
 		print_text(findings, count);
 		print_measured();
 	}

@@ -16,7 +16,7 @@ static const char *const layouts[] = {"long", "cells", "wide", "ms", NULL};
 struct export_options {
 	const char *store, *output, *format, *layout;
 	bool all;
-};
+} export_options = {.format = "csv"};
 
 const struct option export_option_rows[] = {
 	{.name = "format",
@@ -246,27 +246,15 @@ static enum prony_status export_all(const struct export_options *options, struct
 	return status;
 }
 
-int command_export(const struct cli_command *command, int argc, char **argv)
+int command_export(const struct cli_call *call, struct error *err)
 {
-	struct export_options options = {.format = "csv"};
-	struct error err = ERROR_INIT;
-	enum prony_status status = PRONY_OK;
-	size_t count = 0;
-	int exit_code = 0;
 	const char *newest = "";
-	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		if (options.all && count > 0)
-			status = error_set(&err, PRONY_USAGE,
-					   "--all is for every run: leave %s out", words[0]);
-		else if (options.all)
-			status = export_all(&options, &err);
-		else
-			status = export_runs(&options, count ? words : &newest, count ? count : 1,
-					     &err);
-	}
-	if (status != PRONY_OK)
-		exit_code = cli_fail(&err);
-	results_words_free(words);
-	return exit_code;
+	if (export_options.all && call->count > 0)
+		error_set(err, PRONY_USAGE, "--all is for every run: leave %s out", call->words[0]);
+	else if (export_options.all)
+		export_all(&export_options, err);
+	else
+		export_runs(&export_options, call->count ? call->words : &newest,
+			    call->count ? call->count : 1, err);
+	return 0;
 }

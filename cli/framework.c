@@ -1,5 +1,4 @@
 /* `prony framework`: installs, removes and lists environments of frameworks. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/framework_word.h"
 #include "cli/listing.h"
+#include "cli/machine_lock.h"
 #include "frameworks/registry.h"
 
 #define NAMES_MAX 64
@@ -19,7 +19,7 @@
 struct framework_options {
 	const char *format, *own;
 	long long jobs; /* 0: one per core, at most JOBS_USUAL */
-};
+} framework_options = {.format = "table"};
 
 const struct option framework_option_rows[] = {
 	{.name = "own",
@@ -39,14 +39,6 @@ const struct option framework_option_rows[] = {
 	CLI_OPTION_FORMAT(struct framework_options),
 	{.name = NULL},
 };
-
-static volatile int stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = 1;
-}
 
 /* Progress goes to standard error, so that standard output has only the result. */
 static void print_line(void *context, const char *text)
@@ -68,19 +60,6 @@ static enum prony_status remove_one(struct registry *registry, const char *word,
 	return status;
 }
 
-/* An interrupted installation cleans up. */
-static void catch_signals(void)
-{
-	struct sigaction action = {.sa_handler = on_signal};
-
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	/* A worker under test may end while we write to it. */
-	signal(SIGPIPE, SIG_IGN);
-}
-
 /* Continues after a failure, so that one framework does not block the others. */
 static int remove_all(struct registry *registry, const char *const *words, size_t count)
 {
@@ -98,7 +77,7 @@ static int remove_all(struct registry *registry, const char *const *words, size_
 
 static int take_own(struct registry *registry, const char *word, const char *path)
 {
-	const struct install_sink sink = {.line = print_line, .stop = &stop};
+	const struct install_sink sink = {.line = print_line, .stop = &stop_wanted};
 	const struct framework *framework = NULL;
 	const char *environment = "";
 	struct error err = ERROR_INIT;
@@ -113,7 +92,7 @@ static int take_own(struct registry *registry, const char *word, const char *pat
 static int install_all(struct registry *registry, const char *const *words, size_t count,
 		       long long jobs)
 {
-	const struct install_sink sink = {.line = print_line, .stop = &stop};
+	const struct install_sink sink = {.line = print_line, .stop = &stop_wanted};
 	struct install_item *items = memory_alloc(count * sizeof(*items));
 	struct error err = ERROR_INIT;
 	enum prony_status status = PRONY_OK;
@@ -182,54 +161,50 @@ static enum prony_status check_words(struct registry *registry, const char *cons
 	return status;
 }
 
-int command_framework(const struct cli_command *command, int argc, char **argv)
+/* Checks the words and options together. */
+static enum prony_status check_call(const struct cli_call *call, struct error *err)
 {
-	struct framework_options options = {.format = "table"};
-	const char *positional[NAMES_MAX], *words[NAMES_MAX];
-	struct error err = ERROR_INIT;
-	size_t count = 0;
+	const char *verb = call->count ? call->words[0] : "", *own = framework_options.own;
+	bool list = !strcmp(verb, "list"), install = !strcmp(verb, "install");
+	if (call->count > NAMES_MAX)
+		return error_set(err, PRONY_USAGE, "too many arguments");
+	if (!list && !install && strcmp(verb, "remove") != 0)
+		return error_set(err, PRONY_USAGE,
+				 "%s%s%s; say prony framework install NAME..., remove NAME... or "
+				 "list",
+				 *verb ? "no action '" : "what to do is missing", verb,
+				 *verb ? "'" : "");
+	if (!list && call->count == 1)
+		return error_set(err, PRONY_USAGE,
+				 "prony framework %s takes the names of frameworks, or all; "
+				 "'prony framework list' shows them",
+				 verb);
+	if (own && (!*own || !install || call->count != 2 || !strcmp(call->words[1], "all")))
+		return error_set(err, PRONY_USAGE,
+				 "--own goes with one framework and a path: prony framework "
+				 "install NAME --own PATH");
+	return PRONY_OK;
+}
+
+int command_framework(const struct cli_call *call, struct error *err)
+{
+	const char *words[NAMES_MAX];
+	struct registry registry;
 	int exit_code = 0;
 
-	if (argc > NAMES_MAX)
-		return cli_fail((error_set(&err, PRONY_USAGE, "too many arguments"), &err));
-	if (!cli_parse(command, argc, argv, &options, positional, &count, &exit_code))
-		return exit_code;
-	const char *verb = count ? positional[0] : "";
-	bool list = strcmp(verb, "list") == 0;
-	if (!list && strcmp(verb, "install") != 0 && strcmp(verb, "remove") != 0)
-		return cli_fail((error_set(&err, PRONY_USAGE,
-					   "%s%s%s; say prony framework install NAME..., remove "
-					   "NAME... or list",
-					   *verb ? "no action '" : "what to do is missing", verb,
-					   *verb ? "'" : ""),
-				 &err));
-	if (!list && count == 1)
-		return cli_fail(
-			(error_set(&err, PRONY_USAGE,
-				   "prony framework %s takes the names of frameworks, or all; "
-				   "'prony framework list' shows them",
-				   verb),
-			 &err));
-	if (options.own && (!*options.own || strcmp(verb, "install") != 0 || count != 2 ||
-			    strcmp(positional[1], "all") == 0))
-		return cli_fail((error_set(&err, PRONY_USAGE,
-					   "--own goes with one framework and a path: prony "
-					   "framework install NAME --own PATH"),
-				 &err));
-	struct registry registry;
-	if (cli_registry(&registry, &err) != PRONY_OK)
-		return cli_fail(&err);
-	size_t word_count = expand_all(&registry, positional + 1, count - 1, words);
-	if (check_words(&registry, words, word_count, &err) != PRONY_OK)
-		exit_code = cli_fail(&err);
-	else if (list)
-		exit_code = listing_frameworks(&registry, words, word_count, options.format);
-	else if (options.own)
-		exit_code = take_own(&registry, words[0], options.own);
-	else if (strcmp(verb, "install") == 0)
-		exit_code = install_all(&registry, words, word_count, options.jobs);
+	if (check_call(call, err) != PRONY_OK || cli_registry(&registry, err) != PRONY_OK)
+		return 0;
+	size_t count = expand_all(&registry, call->words + 1, call->count - 1, words);
+	if (check_words(&registry, words, count, err) != PRONY_OK)
+		;
+	else if (!strcmp(call->words[0], "list"))
+		exit_code = listing_frameworks(&registry, words, count, framework_options.format);
+	else if (framework_options.own)
+		exit_code = take_own(&registry, words[0], framework_options.own);
+	else if (!strcmp(call->words[0], "install"))
+		exit_code = install_all(&registry, words, count, framework_options.jobs);
 	else
-		exit_code = remove_all(&registry, words, word_count);
+		exit_code = remove_all(&registry, words, count);
 	registry_release(&registry);
 	return exit_code;
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...))
 {
@@ -42,7 +42,7 @@ static const char *command_with(const struct cli_command *rows, const char *word
 
 int help_unknown(const struct cli_command *rows, const char *word)
 {
-	const char *names[64];
+	const char *names[64] = {NULL};
 	size_t count = 0;
 	for (const struct cli_command *command = rows; command->run && count < 64; command++)
 		if (!command->hidden)
@@ -59,47 +59,28 @@ int help_unknown(const struct cli_command *rows, const char *word)
 	return cli_fail(&err);
 }
 
-int help_print(const struct cli_command *command, const struct cli_command *rows, int argc,
-	       char **argv)
+int command_help(const struct cli_call *call, struct error *err)
 {
 	char option[] = "--help";
-	struct error err = ERROR_INIT;
-	const char *words[8];
-	size_t count = 0;
-	int exit_code = 0;
-	if (argc > 2) {
-		error_set(&err, PRONY_USAGE, "prony help takes one command, not %d", argc - 1);
-		return cli_fail(&err);
-	}
-	if (!cli_parse(command, argc, argv, NULL, words, &count, &exit_code))
-		return exit_code;
-	if (count == 0) {
-		help_overview(rows, cli_out);
+	if (call->count > 1) {
+		error_set(err, PRONY_USAGE, "prony help takes one command, not %zu", call->count);
 		return 0;
 	}
-	const struct cli_command *asked = help_find(rows, words[0]);
+	if (call->count == 0) {
+		help_overview(call->rows, cli_out);
+		return 0;
+	}
+	const struct cli_command *asked = help_find(call->rows, call->words[0]);
 	if (!asked || asked->hidden)
-		return help_unknown(rows, words[0]);
-	char *of[] = {argv[1], option, NULL};
-	return asked->run(asked, 2, of);
+		return help_unknown(call->rows, call->words[0]);
+	char *of[] = {call->argv[1], option, NULL};
+	return cli_run(call->rows, asked, 2, of);
 }
 
-int command_version(const struct cli_command *command, int argc, char **argv)
+int command_version(const struct cli_call *call, struct error *err)
 {
-	struct error err = ERROR_INIT;
-	const char *words[1];
-	size_t count = 0;
-	int exit_code = 0;
-	if (argc > 2) {
-		error_set(&err, PRONY_USAGE, "prony version takes no words");
-		return cli_fail(&err);
-	}
-	if (!cli_parse(command, argc, argv, NULL, words, &count, &exit_code))
-		return exit_code;
-	if (count > 0) {
-		error_set(&err, PRONY_USAGE, "prony version takes no words");
-		return cli_fail(&err);
-	}
+	(void)call;
+	(void)err;
 	cli_out("prony " PRONY_VERSION "\n");
 	return 0;
 }

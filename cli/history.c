@@ -15,7 +15,7 @@ enum { RUNS = 100, RUNS_MAX = 400 }; /* the test for changes takes quadratic tim
 struct history_options {
 	const char *store, *format, *threshold;
 	long long runs;
-};
+} history_options = {.format = "table", .runs = RUNS};
 
 const struct option history_option_rows[] = {
 	{.name = "runs",
@@ -100,25 +100,15 @@ static enum prony_status show_cells(struct store *store, const struct history_op
 	return status;
 }
 
-int command_history(const struct cli_command *command, int argc, char **argv)
+int command_history(const struct cli_call *call, struct error *err)
 {
-	struct history_options options = {.format = "table", .runs = RUNS};
-	struct error err = ERROR_INIT;
 	struct store *store = NULL;
-	size_t count = 0;
-	int exit_code = 0;
-	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		if (count == 0)
-			error_set(&err, PRONY_USAGE,
-				  "which cell? prony history takes words of its key, as in prony "
-				  "history native lenet train");
-		else if (store_open(options.store, true, &store, &err) == PRONY_OK)
-			show_cells(store, &options, words, count, &err);
-		store_close(store);
-		if (err.code)
-			exit_code = cli_fail(&err);
-	}
-	results_words_free(words);
-	return exit_code;
+	if (call->count == 0)
+		error_set(err, PRONY_USAGE,
+			  "which cell? prony history takes words of its key, as in prony "
+			  "history native lenet train");
+	else if (store_open(history_options.store, true, &store, err) == PRONY_OK)
+		show_cells(store, &history_options, call->words, call->count, err);
+	store_close(store);
+	return 0;
 }

@@ -7,7 +7,7 @@
 
 struct import_options {
 	const char *store;
-};
+} import_options;
 
 const struct option import_option_rows[] = {
 	CLI_OPTION_STORE(struct import_options),
@@ -39,22 +39,12 @@ static enum prony_status import_all(const char *file, const char **others, size_
 	return status;
 }
 
-int command_import(const struct cli_command *command, int argc, char **argv)
+int command_import(const struct cli_call *call, struct error *err)
 {
-	struct import_options options = {0};
-	struct error err = ERROR_INIT;
-	size_t count = 0;
-	int exit_code = 0;
-	const char **files = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, files, &count, &exit_code)) {
-		if (count == 0)
-			error_set(&err, PRONY_USAGE,
-				  "which store? prony import FILE copies its runs into this one");
-		else
-			import_all(options.store, files, count, &err);
-		if (err.code)
-			exit_code = cli_fail(&err);
-	}
-	results_words_free(files);
-	return exit_code;
+	if (call->count == 0)
+		error_set(err, PRONY_USAGE,
+			  "which store? prony import FILE copies its runs into this one");
+	else
+		import_all(import_options.store, call->words, call->count, err);
+	return 0;
 }

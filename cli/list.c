@@ -24,7 +24,7 @@
 
 struct list_options {
 	const char *format, *data, *store, *tag;
-};
+} list_options = {.format = "table"};
 
 const struct option list_option_rows[] = {
 	CLI_OPTION_DATA(struct list_options),
@@ -354,25 +354,15 @@ static int print_topics(const struct topic *const *chosen, size_t count,
 	return exit_code;
 }
 
-int command_list(const struct cli_command *command, int argc, char **argv)
+int command_list(const struct cli_call *call, struct error *err)
 {
-	struct list_options options = {.format = "table"};
 	const struct topic *chosen[TOPIC_COUNT];
-	const char *words[64];
-	struct error err = ERROR_INIT;
-	size_t count = 0, used = 0;
-	int exit_code = 0;
-	if (argc > 64)
-		return cli_fail((error_set(&err, PRONY_USAGE, "too many arguments"), &err));
-	if (!cli_parse(command, argc, argv, &options, words, &count, &exit_code))
-		return exit_code;
-	if (count > TOPIC_COUNT)
-		return cli_fail((error_set(&err, PRONY_USAGE, "each list once is enough"), &err));
-	for (size_t i = 0; i < count && !err.code; i++)
-		chosen[used++] = find_topic(words[i], &err);
-	if (err.code)
-		return cli_fail(&err);
-	for (size_t i = 0; !count && i + TOPICS_WHEN_ASKED < TOPIC_COUNT; i++)
+	size_t used = 0;
+	if (call->count > TOPIC_COUNT)
+		error_set(err, PRONY_USAGE, "each list once is enough");
+	for (size_t i = 0; i < call->count && !err->code; i++)
+		chosen[used++] = find_topic(call->words[i], err);
+	for (size_t i = 0; !call->count && i + TOPICS_WHEN_ASKED < TOPIC_COUNT; i++)
 		chosen[used++] = &topics[i];
-	return print_topics(chosen, used, &options);
+	return err->code ? 0 : print_topics(chosen, used, &list_options);
 }

@@ -19,7 +19,7 @@
 struct log_options {
 	const char *store, *run, *format;
 	long long process;
-};
+} log_options = {.format = "table", .process = -1, .run = ""};
 
 const struct option log_option_rows[] = {
 	{.name = "run",
@@ -219,30 +219,18 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 	return status;
 }
 
-int command_log(const struct cli_command *command, int argc, char **argv)
+int command_log(const struct cli_call *call, struct error *err)
 {
-	struct log_options options = {.format = "table", .process = -1, .run = ""};
-	struct error err = ERROR_INIT;
+	bool lists = call->count == 0 && log_options.process < 0;
 	struct stored_run run;
-	size_t count = 0;
-	int exit_code = 0;
-	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		enum prony_status status = results_load_run(
-			options.store, options.run,
-			count || options.process >= 0 ? STORE_CHECKS | STORE_SERIES | STORE_LOGS
-						      : 0,
-			&run, &err);
-		if (status == PRONY_OK) {
-			if (count == 0 && options.process < 0)
-				print_cells(&run, options.format);
-			else
-				print_logs(&run, words, count, &options, &err);
-			stored_run_release(&run);
-		}
-		if (err.code)
-			exit_code = cli_fail(&err);
-	}
-	results_words_free(words);
-	return exit_code;
+	if (results_load_run(log_options.store, log_options.run,
+			     lists ? 0 : STORE_CHECKS | STORE_SERIES | STORE_LOGS, &run,
+			     err) != PRONY_OK)
+		return 0;
+	if (lists)
+		print_cells(&run, log_options.format);
+	else
+		print_logs(&run, call->words, call->count, &log_options, err);
+	stored_run_release(&run);
+	return 0;
 }

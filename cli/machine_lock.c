@@ -1,6 +1,8 @@
 #include "cli/machine_lock.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -11,6 +13,40 @@ static void say_waiting(void *context, const char *path)
 {
 	(void)context;
 	cli_say("waiting: another prony measures on this machine (%s)\n", path);
+}
+
+volatile int stop_wanted;
+
+/* The reference may compute for long before it checks the request to stop. Therefore a second
+ * signal ends the program at once, and the guards end the workers. A second signal within two
+ * seconds does not count: timeout(1) sends each signal twice. */
+static void on_signal(int number)
+{
+	static struct timespec first;
+	struct timespec now;
+
+	(void)number;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!stop_wanted)
+		first = now;
+	else if (now.tv_sec - first.tv_sec >= 2)
+		_exit(prony_status_exit(PRONY_INTERRUPTED));
+	stop_wanted = 1;
+}
+
+void catch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal}, before;
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		sigaction(numbers[i], &action, &before);
+		/* nohup(1) */
+		if (numbers[i] == SIGHUP && before.sa_handler == SIG_IGN)
+			sigaction(SIGHUP, &before, NULL);
+	}
+	/* A worker may end while we write to it. */
+	signal(SIGPIPE, SIG_IGN);
 }
 
 enum prony_status machine_lock(const volatile int *stop, int *fd, struct error *err)

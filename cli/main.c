@@ -57,7 +57,7 @@ static int dispatch(int argc, char **argv)
 		return help_unknown(cli_commands, word);
 	if (!command->hidden)
 		environment_say_sudo();
-	return command->run(command, argc - 1, argv + 1);
+	return cli_run(cli_commands, command, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -3,7 +3,7 @@
 
 #include "base/strbuf.h"
 #include "cell/cell.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 static const char head[] =
 	".TH PRONY 1 \"\" \"prony " PRONY_VERSION "\" \"User Commands\"\n"
@@ -80,25 +80,16 @@ static const char tail[] =
 	"ms\nTimestamp,Framework,Algorithm,BenchStage,"
 	"Precision,Result\n";
 
-int manual_print(const struct cli_command *command, const struct cli_command *rows, int argc,
-		 char **argv)
+int command_manual(const struct cli_call *call, struct error *err)
 {
-	int exit_code = 0;
-	size_t count = 0;
-	const char *positional[1];
-	struct error err = ERROR_INIT;
-	if (argc > 2)
-		return cli_fail(
-			(error_set(&err, PRONY_USAGE, "prony manual takes no words"), &err));
-	if (!cli_parse(command, argc, argv, NULL, positional, &count, &exit_code))
-		return exit_code;
+	(void)err;
 	struct strbuf page;
 	strbuf_init(&page, 0);
 	strbuf_puts(&page, head);
 	for (int id = 0; id < AXIS_COUNT; id++)
 		strbuf_printf(&page, "%s%s", id ? ", " : "", axes[id].singular);
 	strbuf_puts(&page, spelling);
-	for (const struct cli_command *row = rows; row->run; row++)
+	for (const struct cli_command *row = call->rows; row->run; row++)
 		if (!row->hidden)
 			options_manual(&row->syntax, &page);
 	strbuf_puts(&page, ".SH STATUSES\nHow a cell can end: ");

@@ -16,7 +16,7 @@
 struct network_options {
 	const char *format, *onnx, *draw;
 	long long batch, seed;
-};
+} network_options = {.format = "table", .batch = 1, .seed = 1};
 
 const struct option network_option_rows[] = {
 	{.name = "batch",
@@ -355,30 +355,16 @@ static enum prony_status find_network(const char **words, size_t count, const st
 	return PRONY_USAGE;
 }
 
-int command_network(const struct cli_command *command, int argc, char **argv)
+int command_network(const struct cli_call *call, struct error *err)
 {
-	struct network_options options = {.format = cli_table_formats[0], .batch = 1, .seed = 1};
 	const struct network *network = NULL;
 	struct network_file *file = NULL;
-	struct error err = ERROR_INIT;
-	size_t count = 0;
-	int exit_code = 0;
-	const char **words = calloc((size_t)argc + 1, sizeof *words);
-	if (!words)
-		return cli_fail(
-			(error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		enum prony_status status = find_network(words, count, &network, &file, &err);
-		if (status == PRONY_OK)
-			status = show_network(network, &options, &err);
-		exit_code = status == PRONY_OK ? 0 : cli_fail(&err);
-		/*
-		 * In a run such a cell is `unsupported`; here the user asked only about this file.
-		 */
-		if (status == PRONY_UNSUPPORTED)
-			exit_code = prony_status_exit(PRONY_BAD_INPUT);
-	}
+	enum prony_status status = find_network(call->words, call->count, &network, &file, err);
+	if (status == PRONY_OK)
+		status = show_network(network, &network_options, err);
+	/* In a run such a cell is `unsupported`; here the user asked only about this file. */
+	if (status == PRONY_UNSUPPORTED)
+		err->code = PRONY_BAD_INPUT;
 	network_file_free(file);
-	free(words);
-	return exit_code;
+	return 0;
 }

@@ -110,12 +110,12 @@ int cli_fail(const struct error *err)
 	return prony_status_exit(err->code);
 }
 
-bool cli_parse(const struct cli_command *command, int argc, char **argv, void *target,
-	       const char **positional, size_t *positional_count, int *exit_code)
+bool cli_parse(const struct cli_command *command, int argc, char **argv, const char **words,
+	       size_t *count, int *exit_code)
 {
 	struct error err = ERROR_INIT;
 	bool help = false;
-	if (options_parse(&command->syntax, argc, argv, target, positional, positional_count, &help,
+	if (options_parse(&command->syntax, argc, argv, command->target, words, count, &help,
 			  &err)) {
 		*exit_code = cli_fail(&err);
 		return false;
@@ -131,22 +131,25 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, void *t
 	return false;
 }
 
-bool cli_parse_options(const struct cli_command *command, int argc, char **argv, void *target,
-		       int *exit_code)
+int cli_run(const struct cli_command *rows, const struct cli_command *command, int argc,
+	    char **argv)
 {
 	struct error err = ERROR_INIT;
 	const char **words = memory_alloc(((size_t)argc + 1) * sizeof *words);
-	size_t count = 0;
-	bool go_on = cli_parse(command, argc, argv, target, words, &count, exit_code);
-	if (go_on && count > 0) {
-		error_set(&err, PRONY_USAGE,
-			  "prony %s takes no words, but got '%s'; see prony %s --help",
-			  command->syntax.name, words[0], command->syntax.name);
-		*exit_code = cli_fail(&err);
-		go_on = false;
+	struct cli_call call = {rows, command, argc, argv, words, 0};
+	int exit_code = 0;
+	if (command->raw || cli_parse(command, argc, argv, words, &call.count, &exit_code)) {
+		if (call.count > 0 && !command->syntax.arguments)
+			error_set(&err, PRONY_USAGE,
+				  "prony %s takes no words, but got '%s'; see prony %s --help",
+				  command->syntax.name, words[0], command->syntax.name);
+		else
+			exit_code = command->run(&call, &err);
+		if (err.code)
+			exit_code = cli_fail(&err);
 	}
 	free(words);
-	return go_on;
+	return exit_code;
 }
 
 bool cli_colour(void)

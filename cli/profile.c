@@ -1,5 +1,4 @@
 /* `prony profile`: shows where the step time of one cell goes, for each named framework. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +23,7 @@ struct profile_options {
 	struct run_options run; /* must be first: RUN_OPTION_AXIS relies on it */
 	long long steps, top;
 	const char *format, *output;
-};
+} profile_options = {.top = DEFAULT_TOP, .format = "table", .run = RUN_OPTIONS_DEFAULT};
 
 static const char *const formats[] = {"table", "json", "csv", "chrome", "folded", NULL};
 
@@ -59,14 +58,6 @@ const struct option profile_option_rows[] = {
 		 "graph"},
 	{.name = NULL},
 };
-
-static volatile int stop_wanted;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop_wanted = 1;
-}
 
 /* The state of `prony profile`. */
 struct profiling {
@@ -225,35 +216,24 @@ static void release(struct profiling *p)
 	selection_release(&p->selection);
 }
 
-int command_profile(const struct cli_command *command, int argc, char **argv)
+int command_profile(const struct cli_call *call, struct error *err)
 {
-	struct profile_options options = {.top = DEFAULT_TOP, .format = formats[0]};
-	struct sigaction action = {.sa_handler = on_signal};
-	struct error err = ERROR_INIT;
-	size_t count = 0;
+	const struct profile_options *options = &profile_options;
+	struct profiling p = {.options = options};
 	int exit_code = 0;
-	const char **words = memory_alloc(((size_t)argc + 1) * sizeof *words);
-	run_options_init(&options.run);
-	if (!cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		free(words);
-		return exit_code;
-	}
-	struct profiling p = {.options = &options};
 	selection_init(&p.selection);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	catch_signals();
 	enum prony_status status = PRONY_OK;
-	if (options.output && strcmp(options.output, "-") != 0)
-		status = file_check_output(options.output, &err);
+	if (options->output && strcmp(options->output, "-") != 0)
+		status = file_check_output(options->output, err);
 	if (status == PRONY_OK)
-		status = choose(&p, words, count, &err);
+		status = choose(&p, call->words, call->count, err);
 	if (status == PRONY_OK)
-		status = take_all(&p, &err);
+		status = take_all(&p, err);
 	if (status == PRONY_OK || (status == PRONY_INTERRUPTED && p.count > 0))
-		status = show_taken(&p, status, &err);
-	exit_code = status == PRONY_OK ? outcome(&p) : cli_fail(&err);
+		status = show_taken(&p, status, err);
+	if (status == PRONY_OK)
+		exit_code = outcome(&p);
 	release(&p);
-	free(words);
 	return exit_code;
 }

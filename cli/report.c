@@ -14,7 +14,7 @@
 
 struct report_options {
 	const char *store, *output, *charts;
-};
+} report_options;
 
 const struct option report_option_rows[] = {
 	{.name = "output",
@@ -142,19 +142,10 @@ static enum prony_status report(const struct report_options *options, const char
 	return status;
 }
 
-int command_report(const struct cli_command *command, int argc, char **argv)
+int command_report(const struct cli_call *call, struct error *err)
 {
-	struct report_options options = {.store = NULL};
-	struct error err = ERROR_INIT;
-	size_t count = 0;
-	int exit_code = 0;
-	const char **names = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, names, &count, &exit_code)) {
-		if (count == 0)
-			names[count++] = "";
-		if (report(&options, names, count, &err) != PRONY_OK)
-			exit_code = cli_fail(&err);
-	}
-	results_words_free(names);
-	return exit_code;
+	const char *newest = "";
+	report(&report_options, call->count ? call->words : &newest, call->count ? call->count : 1,
+	       err);
+	return 0;
 }

@@ -13,16 +13,6 @@
 /* Pages of runs with more processes leave their steps out: loading them would take minutes. */
 enum { SHOWN_MAX = 3000 };
 
-const char **results_words(int argc)
-{
-	return memory_alloc(((size_t)argc + 1) * sizeof(const char *));
-}
-
-void results_words_free(const char **words)
-{
-	free(words);
-}
-
 enum prony_status results_load_run(const char *store_file, const char *which, unsigned parts,
 				   struct stored_run *out, struct error *err)
 {

@@ -7,10 +7,6 @@
 #include "report/summary.h"
 #include "store/store.h"
 
-/* Room for the positional words of a command line; free it with results_words_free. */
-const char **results_words(int argc);
-void results_words_free(const char **words);
-
 /* Opens the store (NULL: the default one) and loads a run with these parts (STORE_). */
 enum prony_status results_load_run(const char *store, const char *which, unsigned parts,
 				   struct stored_run *out, struct error *err);

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/histories.h"
 #include "cli/machine_lock.h"
 #include "cli/memory_limit.h"
@@ -29,32 +29,6 @@
 
 /* How long other programs are watched before a run: enough to detect a busy processor. */
 #define FINDINGS_WATCH_NS INT64_C(40000000)
-
-static volatile int stop_wanted;
-
-/* The reference may compute for long before it checks the request to stop. Therefore a second
- * signal ends the program at once, and the guards end the workers. A second signal within two
- * seconds does not count: timeout(1) sends each signal twice. */
-static void on_signal(int number)
-{
-	static struct timespec first;
-	struct timespec now;
-	(void)number;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!stop_wanted)
-		first = now;
-	else if (now.tv_sec - first.tv_sec >= 2)
-		_exit(prony_status_exit(PRONY_INTERRUPTED));
-	stop_wanted = 1;
-}
-
-static void catch_signals(void)
-{
-	struct sigaction action = {.sa_handler = on_signal};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
 
 static void on_event(void *context, const struct run_event *event, const struct run_cell *cell,
 		     const struct estimate *so_far)
@@ -269,7 +243,7 @@ static void release_machine(struct job *job)
 	job->lock_fd = -1;
 }
 
-static enum prony_status measure(struct job *job, int argc, char **argv, struct error *err)
+static enum prony_status measure(struct job *job, const struct cli_call *call, struct error *err)
 {
 	record_machine(job);
 	catch_signals();
@@ -279,7 +253,7 @@ static enum prony_status measure(struct job *job, int argc, char **argv, struct 
 	if (status == PRONY_OK)
 		status = take_machine(job, err);
 	if (status == PRONY_OK)
-		status = job_begin_run(job, argc, argv, err);
+		status = job_begin_run(job, call->argc, call->argv, err);
 	if (status == PRONY_OK)
 		status = baseline_is_older(job, err);
 	if (status == PRONY_OK)
@@ -322,46 +296,36 @@ static enum prony_status check_folder(const char *path, struct error *err)
 	return status;
 }
 
-int command_run(const struct cli_command *command, int argc, char **argv)
+int command_run(const struct cli_call *call, struct error *err)
 {
-	struct run_options options;
-	struct error err = ERROR_INIT;
-	size_t count = 0;
+	struct run_options *options = &run_options;
+	struct job job = {.options = options, .lock_fd = -1};
 	int exit_code = 0;
-	const char **suites = memory_alloc(((size_t)argc + 1) * sizeof *suites);
-	run_options_init(&options);
-	if (!cli_parse(command, argc, argv, &options, suites, &count, &exit_code)) {
-		free(suites);
-		return exit_code;
-	}
-	struct job job = {.options = &options, .lock_fd = -1};
-	options.dry_run |= options.show_command;
+	options->dry_run |= options->show_command;
 	selection_init(&job.selection);
-	enum prony_status status = run_allow_parse(&options.allow, &job.allowed, &err);
+	enum prony_status status = run_allow_parse(&options->allow, &job.allowed, err);
 	if (status == PRONY_OK)
-		status = baseline_check_options(&options, job.allowed, &err);
+		status = baseline_check_options(options, job.allowed, err);
 	if (status == PRONY_OK)
-		status = results_check_output(options.report, options.store, &err);
-	if (status == PRONY_OK && options.keep_bundle && !options.dry_run)
-		status = check_folder(options.keep_bundle, &err);
+		status = results_check_output(options->report, options->store, err);
+	if (status == PRONY_OK && options->keep_bundle && !options->dry_run)
+		status = check_folder(options->keep_bundle, err);
 	if (status == PRONY_OK)
-		status = make_plan(&job, suites, count, &err);
-	if (status == PRONY_OK && options.dry_run)
+		status = make_plan(&job, call->words, call->count, err);
+	if (status == PRONY_OK && options->dry_run)
 		exit_code = dry_run(&job);
 	else if (status == PRONY_OK)
-		status = measure(&job, argc, argv, &err);
-	if (status != PRONY_OK) {
-		exit_code = cli_fail(&err);
-		if (status == PRONY_INTERRUPTED && job.meta.id)
-			cli_say("prony: what was measured is stored; the same command with "
-				"--resume goes on\n");
-	} else if (!options.dry_run) {
+		status = measure(&job, call, err);
+	if (status == PRONY_INTERRUPTED && job.meta.id) {
+		exit_code = cli_fail(err);
+		error_clear(err);
+		cli_say("prony: what was measured is stored; the same command with --resume goes "
+			"on\n");
+	} else if (status == PRONY_OK && !options->dry_run) {
 		bool failed = run_has_failed(&job);
 		exit_code = run_exit(&job, failed);
-		if (baseline_save(&job, failed, &err) != PRONY_OK)
-			exit_code = cli_fail(&err);
+		baseline_save(&job, failed, err);
 	}
 	job_release(&job);
-	free(suites);
 	return exit_code;
 }

@@ -9,8 +9,6 @@
 #include "frameworks/registry.h"
 #include "zoo/zoo.h"
 
-enum { TIMEOUT_S = 300 };
-
 #define ROW_INT(member, flag, low, high, unit, what)                                               \
 	{                                                                                          \
 		.name = (flag), .kind = OPTION_INT,                                                \
@@ -82,11 +80,7 @@ const struct option run_option_rows[] = {
 	{.name = NULL},
 };
 
-void run_options_init(struct run_options *options)
-{
-	*options = (struct run_options){
-		.warm_up = -1, .seed = -1, .timeout = TIMEOUT_S, .format = "table"};
-}
+struct run_options run_options = RUN_OPTIONS_DEFAULT;
 
 static enum prony_status set_axes(const struct run_options *o, struct spec *spec, struct error *err)
 {

@@ -60,8 +60,11 @@ extern const char *const run_allow_words[]; /* of --allow; ends with NULL */
 		 .max = 1 << 30,                                                                   \
 		 .help = "limit of a worker's resident memory, such as 1536 or 2GiB (default: "    \
 			 "90 % of the available memory)"},
-/* Sets the defaults: no options given. */
-void run_options_init(struct run_options *options);
+/* The values without any option. */
+#define RUN_OPTIONS_DEFAULT                                                                        \
+	{                                                                                          \
+		.warm_up = -1, .seed = -1, .timeout = 300, .format = "table"                       \
+	}
 
 /* Makes a spec from the suites named on the command line, then the options, which override them,
  * then defaults. */

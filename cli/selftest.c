@@ -1,7 +1,6 @@
 /* `prony selftest`: the smallest difference that prony can detect on this machine, its own cost,
  * and the ceilings. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ struct selftest_options {
 	const char *format;
 	bool quick;
 	long long seconds;
-};
+} selftest_options = {.format = "table"};
 
 const struct option selftest_option_rows[] = {
 	{.name = "quick",
@@ -54,14 +53,6 @@ const struct option selftest_option_rows[] = {
 	CLI_OPTION_FORMAT(struct selftest_options),
 	{.name = NULL},
 };
-
-static volatile int stop_wanted;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop_wanted = 1;
-}
 
 /* The cost of reading the clock, and its resolution. */
 struct clock_figures {
@@ -284,9 +275,9 @@ static struct budget share_out(const struct selftest_options *options)
 			       .arms_ns = whole * 3 / 5};
 }
 
-static int run_selftest(const struct selftest_options *options)
+int command_selftest(const struct cli_call *call, struct error *err)
 {
-	struct error err = ERROR_INIT;
+	const struct selftest_options *options = &selftest_options;
 	struct budget budget = share_out(options);
 	struct clock_figures clock;
 	struct observer observer = {0};
@@ -294,57 +285,43 @@ static int run_selftest(const struct selftest_options *options)
 	struct arms *arms = memory_alloc(sizeof *arms);
 	json_t *record = machine_record(""), *noise = NULL;
 	const json_t *ceilings = NULL;
-	int code = 0, lock = -1;
+	int lock = -1;
 
+	(void)call;
+	catch_signals();
 	/* Take the lock for the whole test. */
-	enum prony_status status = machine_lock(&stop_wanted, &lock, &err);
+	enum prony_status status = machine_lock(&stop_wanted, &lock, err);
 	if (status == PRONY_OK) {
 		measure_clock(&clock);
 		cli_say("prony: what sensors cost, then rounds of fake, then the ceilings\n");
 		status = observer_measure(machine_cores(NULL, 0), budget.observer_ns, &observer,
-					  &err);
+					  err);
 	}
 	if (status == PRONY_OK && !stop_wanted)
-		status = arms_measure(budget.arms_ns, &stop_wanted, arms, &err);
+		status = arms_measure(budget.arms_ns, &stop_wanted, arms, err);
 	if (status == PRONY_OK && stop_wanted)
-		status = error_set(&err, PRONY_INTERRUPTED, "interrupted");
+		status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (status == PRONY_OK && arms->rounds < 2)
-		status = error_set(&err, PRONY_CRASHED, "fewer than two rounds ended well");
+		status = error_set(err, PRONY_CRASHED, "fewer than two rounds ended well");
 	if (status == PRONY_OK) {
 		judge_arms(arms, &verdicts);
 		noise = noise_to_json(arms, &verdicts);
 		if (verdicts.noise.apart <= APART_MAX)
-			status = measured_keep(record, "noise", noise, &err);
+			status = measured_keep(record, "noise", noise, err);
 	}
 	if (status == PRONY_OK)
-		status = ceilings_renew(record, budget.ceilings_each_ns, &ceilings, &err);
+		status = ceilings_renew(record, budget.ceilings_each_ns, &ceilings, err);
 	if (lock >= 0)
 		close(lock);
-	if (status != PRONY_OK) {
-		code = cli_fail(&err);
-	} else if (strcmp(options->format, "json") == 0) {
+	if (status == PRONY_OK && strcmp(options->format, "json") == 0) {
 		json_t *json = to_json(&clock, &observer, noise, ceilings);
 		cli_print_json(json);
 		json_decref(json);
-	} else {
+	} else if (status == PRONY_OK) {
 		print_text(&clock, &observer, arms, &verdicts, ceilings);
 	}
 	json_decref(noise);
 	json_decref(record);
 	free(arms);
-	return code;
-}
-
-int command_selftest(const struct cli_command *command, int argc, char **argv)
-{
-	struct selftest_options options = {.format = "table"};
-	struct sigaction action = {.sa_handler = on_signal};
-	int exit_code = 0;
-
-	if (!cli_parse_options(command, argc, argv, &options, &exit_code))
-		return exit_code;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	return run_selftest(&options);
+	return 0;
 }

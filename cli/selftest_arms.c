@@ -78,9 +78,8 @@ static enum prony_status make_spec(const struct trial *t, struct spec *spec, str
 	} rest[] = {{AXIS_NETWORK, "mlp"},    {AXIS_DATASET, "synthetic"}, {AXIS_DEVICE, "cpu:1"},
 		    {AXIS_BATCH, "8"},	      {AXIS_STAGE, "forward"},	   {AXIS_INPUT, "resident"},
 		    {AXIS_PRECISION, "fp32"}, {AXIS_SYNC, "blocks"}};
-	struct run_options options;
+	struct run_options options = RUN_OPTIONS_DEFAULT;
 
-	run_options_init(&options);
 	options.quick = true;
 	for (int i = 0; i < t->count; i++)
 		options.axes[AXIS_FRAMEWORK].values[options.axes[AXIS_FRAMEWORK].count++] =

@@ -9,7 +9,7 @@
 struct show_options {
 	const char *store, *format;
 	bool full;
-};
+} show_options = {.format = "table"};
 
 const struct option show_option_rows[] = {
 	{.name = "full",
@@ -41,26 +41,16 @@ static void print_summary(const struct stored_run *run, const struct show_option
 	summary_release(&summary);
 }
 
-int command_show(const struct cli_command *command, int argc, char **argv)
+int command_show(const struct cli_call *call, struct error *err)
 {
-	struct show_options options = {.format = "table"};
-	struct error err = ERROR_INIT;
 	struct stored_run run;
-	size_t count = 0;
-	int exit_code = 0;
-	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		if (count > 1)
-			error_set(&err, PRONY_USAGE, "prony show takes one run, not %zu", count);
-		else if (results_load_run(options.store, count ? words[0] : "",
-					  strcmp(options.format, "json") ? 0 : STORE_CHECKS, &run,
-					  &err) == PRONY_OK) {
-			print_summary(&run, &options);
-			stored_run_release(&run);
-		}
-		if (err.code)
-			exit_code = cli_fail(&err);
+	bool json = !strcmp(show_options.format, "json");
+	if (call->count > 1)
+		error_set(err, PRONY_USAGE, "prony show takes one run, not %zu", call->count);
+	else if (results_load_run(show_options.store, call->count ? call->words[0] : "",
+				  json ? STORE_CHECKS : 0, &run, err) == PRONY_OK) {
+		print_summary(&run, &show_options);
+		stored_run_release(&run);
 	}
-	results_words_free(words);
-	return exit_code;
+	return 0;
 }

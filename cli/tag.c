@@ -10,7 +10,7 @@
 struct tag_options {
 	const char *store, *format, *name;
 	bool remove;
-};
+} tag_options = {.format = "table"};
 
 const struct option tag_option_rows[] = {
 	{.name = "name",
@@ -76,25 +76,14 @@ static void print_run(const struct tag_options *options, int64_t run, struct err
 	json_decref(rows);
 }
 
-int command_tag(const struct cli_command *command, int argc, char **argv)
+int command_tag(const struct cli_call *call, struct error *err)
 {
-	struct tag_options options = {.format = "table"};
-	struct error err = ERROR_INIT;
-	size_t count = 0;
 	int64_t run = 0;
-	int exit_code = 0;
-	const char **words = results_words(argc);
-	if (cli_parse(command, argc, argv, &options, words, &count, &exit_code)) {
-		if (count == 0)
-			error_set(&err, PRONY_USAGE,
-				  "which run? prony tag RUN [TAG...] [--name NAME]; 'prony list "
-				  "runs' "
-				  "shows them");
-		else if (tag_run(&options, words, count, &run, &err) == PRONY_OK)
-			print_run(&options, run, &err);
-		if (err.code)
-			exit_code = cli_fail(&err);
-	}
-	results_words_free(words);
-	return exit_code;
+	if (call->count == 0)
+		error_set(err, PRONY_USAGE,
+			  "which run? prony tag RUN [TAG...] [--name NAME]; 'prony list runs' "
+			  "shows them");
+	else if (tag_run(&tag_options, call->words, call->count, &run, err) == PRONY_OK)
+		print_run(&tag_options, run, err);
+	return 0;
 }

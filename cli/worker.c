@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "client/guard.h"
 #include "worker/worker.h"
+
+struct worker_options worker_options;
 
 const struct option worker_option_rows[] = {
 	{.name = "adapter",
@@ -25,32 +27,24 @@ const struct option worker_option_rows[] = {
 	{.name = NULL},
 };
 
-int command_worker(const struct cli_command *command, int argc, char **argv)
+int command_worker(const struct cli_call *call, struct error *err)
 {
-	struct worker_options options = {0};
-	const char *positional[64];
-	size_t count = 0;
 	int exit_code = 0;
-	struct error err = ERROR_INIT;
-	if (argc > 64)
-		exit_code = cli_fail((error_set(&err, PRONY_USAGE, "too many arguments"), &err));
-	else if (cli_parse(command, argc, argv, &options, positional, &count, &exit_code)) {
-		if (!options.adapter || count)
-			error_set(&err, PRONY_USAGE,
-				  "prony worker takes --adapter NAME and no other words");
-		else
-			exit_code = worker_main(&options, &err);
-		if (err.code)
-			exit_code = cli_fail(&err);
-	}
+	(void)call;
+	if (!worker_options.adapter)
+		error_set(err, PRONY_USAGE, "prony worker takes --adapter NAME");
+	else
+		exit_code = worker_main(&worker_options, err);
+	if (err->code)
+		exit_code = cli_fail(err);
 	/* Skip destructors: those of some frameworks crash or hang, and everything has been
 	 * delivered. */
 	fflush(NULL);
 	_exit(exit_code);
 }
 
-int command_guard(const struct cli_command *command, int argc, char **argv)
+int command_guard(const struct cli_call *call, struct error *err)
 {
-	(void)command;
-	return guard_main(argc, argv);
+	(void)err;
+	return guard_main(call->argc, call->argv);
 }

@@ -1,5 +1,4 @@
 /* `prony worker-check`: checks whether a worker follows the protocol and computes correctly. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/machine_lock.h"
 #include "cli/memory_limit.h"
 #include "conformance/check.h"
 #include "zoo/zoo.h"
@@ -18,7 +18,7 @@ struct worker_check_options {
 	const char *level, *format, *device, *keep_bundle;
 	struct option_list networks;
 	long long timeout, memory_limit;
-};
+} worker_check_options = {.level = "protocol", .format = "table", .timeout = 60};
 
 static const char *const levels[] = {"protocol", "numeric", NULL};
 
@@ -64,14 +64,6 @@ const struct option worker_check_option_rows[] = {
 	CLI_OPTION_FORMAT(struct worker_check_options),
 	{.name = NULL},
 };
-
-static volatile int stop_wanted;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop_wanted = 1;
-}
 
 struct printer {
 	json_t *rows; /* NULL: text output, line by line */
@@ -162,7 +154,6 @@ static enum prony_status check_worker(const struct worker_check_options *options
 				      const char *const *argv, struct printer *printer,
 				      struct error *err)
 {
-	struct sigaction action = {.sa_handler = on_signal};
 	const struct network *networks[OPTION_LIST_MAX];
 	size_t network_count = 0;
 	enum prony_status status = find_networks(&options->networks, networks, &network_count, err);
@@ -183,19 +174,17 @@ static enum prony_status check_worker(const struct worker_check_options *options
 		.stop = &stop_wanted,
 	};
 	const struct check_sink sink = {.result = print_result, .context = printer};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	catch_signals();
 	return worker_check(&spec, &sink, err);
 }
 
-static int run_checks(const struct worker_check_options *options, const char *const *argv)
+static void run_checks(const struct worker_check_options *options, const char *const *argv,
+		       struct error *err)
 {
 	bool as_json = !strcmp(options->format, "json");
 	struct printer printer = {.rows = as_json ? json_array() : NULL};
-	struct error err = ERROR_INIT;
 	char *self = path_self();
-	enum prony_status status = check_worker(options, self, argv, &printer, &err);
+	enum prony_status status = check_worker(options, self, argv, &printer, err);
 	if (printer.rows)
 		cli_print_json(printer.rows);
 	else if (status == PRONY_OK)
@@ -204,31 +193,27 @@ static int run_checks(const struct worker_check_options *options, const char *co
 			printer.passed, printer.skipped);
 	json_decref(printer.rows);
 	free(self);
-	return status == PRONY_OK ? 0 : cli_fail(&err);
 }
 
-int command_worker_check(const struct cli_command *command, int argc, char **argv)
+int command_worker_check(const struct cli_call *call, struct error *err)
 {
-	struct worker_check_options options = {
-		.level = levels[0], .format = cli_table_formats[0], .timeout = 60};
-	struct error err = ERROR_INIT;
-	int exit_code = 0;
+	int argc = call->argc, exit_code = 0;
 	size_t count = 0;
-	char **guarded = guard_command(&argc, argv);
+	char **guarded = guard_command(&argc, call->argv);
 	/*
 	 * One more than cli_parse fills in, because the worker's command line must end with NULL.
 	 */
 	const char **words = calloc((size_t)argc + 1, sizeof *words);
 	if (!guarded || !words)
-		exit_code = cli_fail(
-			(error_set(&err, PRONY_NOMEM, "no memory for a command line"), &err));
-	else if (cli_parse(command, argc, guarded, &options, words, &count, &exit_code))
-		exit_code =
-			count ? run_checks(&options, words)
-			      : cli_fail((error_set(&err, PRONY_USAGE,
-						    "which worker? for example: prony worker-check "
-						    "perl tests/workers/null.pl"),
-					  &err));
+		error_set(err, PRONY_NOMEM, "no memory for a command line");
+	else if (!cli_parse(call->command, argc, guarded, words, &count, &exit_code))
+		; /* help, or an error that was printed */
+	else if (count)
+		run_checks(&worker_check_options, words, err);
+	else
+		error_set(err, PRONY_USAGE,
+			  "which worker? for example: prony worker-check perl "
+			  "tests/workers/null.pl");
 	free(words);
 	free(guarded);
 	return exit_code;

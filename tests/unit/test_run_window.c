@@ -119,11 +119,10 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 	const char *self = getenv("PRONY");
 	struct error err = ERROR_INIT;
 	struct registry registry = {.count = 0};
-	struct run_options options;
+	struct run_options options = RUN_OPTIONS_DEFAULT;
 	struct spec spec;
 
 	*trial = (struct trial){.done = false};
-	run_options_init(&options);
 	options.axes[AXIS_FRAMEWORK].values[options.axes[AXIS_FRAMEWORK].count++] = "null";
 	options.axes[AXIS_NETWORK].values[options.axes[AXIS_NETWORK].count++] = "mlp";
 	options.axes[AXIS_DATASET].values[options.axes[AXIS_DATASET].count++] = "synthetic";
