@@ -16,7 +16,7 @@ static int64_t begin(struct store *store, int64_t started, const char *name)
 }
 
 /* A run of the year 2100 was made with a wrong clock: the newest is one of today. */
-TEST(a_run_of_the_future_is_not_the_newest)
+STORE_TEST(a_run_of_the_future_is_not_the_newest)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
@@ -36,7 +36,7 @@ TEST(a_run_of_the_future_is_not_the_newest)
 	arena_release(&arena);
 }
 
-TEST(a_word_means_one_run)
+STORE_TEST(a_word_means_one_run)
 {
 	static const struct {
 		const char *which;
