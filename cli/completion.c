@@ -61,7 +61,8 @@ static const char zsh_script[] =
 	"	done\n"
 	"	_describe prony candidates\n"
 	"}\n"
-	"compdef _prony prony\n";
+	/* In a folder of $fpath this file is the function itself. */
+	"if [[ $funcstack[1] == _prony ]]; then _prony \"$@\"; else compdef _prony prony; fi\n";
 
 static const char fish_script[] =
 	"# prony(1) in fish; the program itself knows the words.\n"

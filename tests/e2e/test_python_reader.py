@@ -3,6 +3,8 @@
 
 $PRONY names the program, $REPORT_STORE the one that fills a store, $PRONY_SOURCE the source tree.
 """
+import ast
+import contextlib
 import csv
 import gzip
 import io
@@ -12,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -104,6 +107,46 @@ class ReaderTest(StoredTest):
         for text in ("nonsense\n", "{}\n", "[1]\n", '{"type":"run"'):
             with self.assertRaisesRegex(ValueError, "line 1 .*prony export --format jsonl"):
                 reader.cells(io.StringIO(text))
+
+
+class RunTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        changed = mock.patch.dict(os.environ, dict(self.environment, PRONY=PRONY))
+        changed.start()
+        self.addCleanup(changed.stop)
+
+    def test_run_gives_records_a_table_and_progress(self):
+        with contextlib.redirect_stderr(io.StringIO()) as progress:
+            run = reader.run("fake", "mlp", batch=[1, 8], stage="forward", steps=2, repeat=3, store=self.store)
+        self.assertEqual([cell["batch"] for cell in run.cells], [1, 8])
+        self.assertEqual(len(run.processes), 6)
+        self.assertIn("[6 of 6]", progress.getvalue())
+        self.assertEqual(run._repr_html_().count("<tr>"), 3)
+        self.assertIn("mlp", repr(run))
+
+    def test_what_cannot_run_raises_the_message(self):
+        with contextlib.redirect_stderr(io.StringIO()):
+            with self.assertRaisesRegex(RuntimeError, 'unknown framework "nope"'):
+                reader.run("nope", store=self.store)
+            with self.assertRaisesRegex(RuntimeError, "no-such-option"):
+                reader.run("fake", no_such_option=1)
+
+    def test_notebook_runs(self):
+        with open(os.path.join(os.environ["PRONY_SOURCE"], "docs/examples/notebook.ipynb"), encoding="utf-8") as stream:
+            cells = [cell["source"] for cell in json.load(stream)["cells"] if cell["cell_type"] == "code"]
+        names, shown = {}, None
+        with contextlib.redirect_stderr(io.StringIO()):
+            for source in cells:
+                # The fake is in every build, and a few steps are enough here.
+                text = "".join(source).replace("native,onnxruntime", "fake").replace("quick=True", "steps=2, repeat=3")
+                body = ast.parse(text).body
+                last = body.pop() if isinstance(body[-1], ast.Expr) else None
+                exec(compile(ast.Module(body, []), "notebook", "exec"), names)
+                if last:
+                    shown = eval(compile(ast.Expression(last.value), "notebook", "eval"), names)
+        self.assertIs(shown, True)
+        self.assertIn("<svg", next(iter(names["figures"].values()))._repr_svg_())
 
 
 class ManyRunsTest(StoredTest):
