@@ -36,6 +36,20 @@ struct option {
 	bool hidden;
 };
 
+/* The members of a row by its kind: {TEXT_OPTION(struct my_options, output, "output", "FILE",
+ * "...")}. */
+#define FLAG_OPTION(type, member, flag, text)                                                      \
+	.name = (flag), .kind = OPTION_FLAG, .offset = offsetof(type, member), .help = (text)
+#define TEXT_OPTION(type, member, flag, what, text)                                                \
+	.name = (flag), .kind = OPTION_STRING, .offset = offsetof(type, member),                   \
+	.metavar = (what), .help = (text)
+#define CHOICE_OPTION(type, member, flag, words, what, text)                                       \
+	.name = (flag), .kind = OPTION_CHOICE, .offset = offsetof(type, member),                   \
+	.choices = (words), .metavar = (what), .help = (text)
+#define INT_OPTION(type, member, flag, low, high, what, text)                                      \
+	.name = (flag), .kind = OPTION_INT, .offset = offsetof(type, member), .min = (low),        \
+	.max = (high), .metavar = (what), .help = (text)
+
 struct command_syntax {
 	const char *name;	 /* "run" */
 	const char *arguments;	 /* "[SUITE|FILE.yaml ...]" */

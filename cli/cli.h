@@ -63,21 +63,19 @@ int cli_run(const struct cli_command *rows, const struct cli_command *command, i
 extern const char *const cli_table_formats[]; /* table, json, NULL */
 #define CLI_OPTION_FORMAT(type)                                                                    \
 	{                                                                                          \
-		.name = "format", .kind = OPTION_CHOICE, .offset = offsetof(type, format),         \
-		.choices = cli_table_formats, .metavar = "FORMAT", .help = "output format"         \
+		CHOICE_OPTION(type, format, "format", cli_table_formats, "FORMAT",                 \
+			      "output format")                                                     \
 	}
 #define CLI_OPTION_DATA(type)                                                                      \
 	{                                                                                          \
-		.name = "data", .kind = OPTION_STRING, .offset = offsetof(type, data),             \
-		.metavar = "DIR",                                                                  \
-		.help = "folder of data sets (default: $PRONY_DATA, then prony/data in the data "  \
-			"folder)"                                                                  \
+		TEXT_OPTION(type, data, "data", "DIR",                                             \
+			    "folder of data sets (default: $PRONY_DATA, then prony/data in the "   \
+			    "data folder)")                                                        \
 	}
 #define CLI_OPTION_STORE(type)                                                                     \
 	{                                                                                          \
-		.name = "store", .kind = OPTION_STRING, .offset = offsetof(type, store),           \
-		.metavar = "FILE",                                                                 \
-		.help = "store of results (default: prony/prony.db in the data folder)"            \
+		TEXT_OPTION(type, store, "store", "FILE",                                          \
+			    "store of results (default: prony/prony.db in the data folder)")       \
 	}
 
 /* Whether standard output is a terminal with colour (NO_COLOR is respected), and its width. */

@@ -18,28 +18,16 @@ struct compare_options {
 } compare_options = {.format = "table"};
 
 const struct option compare_option_rows[] = {
-	{.name = "threshold",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct compare_options, threshold),
-	 .metavar = "PERCENT",
-	 .help = "differences up to this size count as the same (default: 1%, or this machine's "
-		 "noise)"},
-	{.name = "force",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct compare_options, force),
-	 .help = "also compare different machines, and judge disturbed cells"},
-	{.name = "format",
-	 .kind = OPTION_CHOICE,
-	 .offset = offsetof(struct compare_options, format),
-	 .choices = formats,
-	 .metavar = "FORMAT",
-	 .help = "output format"},
-	{.name = "output",
-	 .letter = 'o',
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct compare_options, output),
-	 .metavar = "FILE",
-	 .help = "output file (default: standard output)"},
+	{TEXT_OPTION(struct compare_options, threshold, "threshold", "PERCENT",
+		     "differences up to this size count as the same (default: 1%, or this "
+		     "machine's noise)")},
+	{FLAG_OPTION(struct compare_options, force, "force",
+		     "also compare different machines, and judge disturbed cells")},
+	{CHOICE_OPTION(struct compare_options, format, "format", formats, "FORMAT",
+		       "output format")},
+	{.letter = 'o',
+	 TEXT_OPTION(struct compare_options, output, "output", "FILE",
+		     "output file (default: standard output)")},
 	CLI_OPTION_STORE(struct compare_options),
 	{.name = NULL},
 };

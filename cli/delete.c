@@ -19,11 +19,8 @@ struct delete_options {
 } delete_options;
 
 const struct option delete_option_rows[] = {
-	{.name = "yes",
-	 .letter = 'y',
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct delete_options, yes),
-	 .help = "do not ask for confirmation"},
+	{.letter = 'y',
+	 FLAG_OPTION(struct delete_options, yes, "yes", "do not ask for confirmation")},
 	CLI_OPTION_STORE(struct delete_options),
 	{.name = NULL},
 };

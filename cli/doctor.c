@@ -28,15 +28,12 @@ struct doctor_options {
 #define EACH_NS INT64_C(200000000)
 
 const struct option doctor_option_rows[] = {
-	{.name = "record",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct doctor_options, record),
-	 .help = "print the machine record that is stored with every result, as JSON, and stop"},
-	{.name = "measure",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct doctor_options, measure),
-	 .help = "measure the peak of processors and memory (some seconds) and store it for later "
-		 "runs"},
+	{FLAG_OPTION(
+		struct doctor_options, record, "record",
+		"print the machine record that is stored with every result, as JSON, and stop")},
+	{FLAG_OPTION(struct doctor_options, measure, "measure",
+		     "measure the peak of processors and memory (some seconds) and store it for "
+		     "later runs")},
 	CLI_OPTION_FORMAT(struct doctor_options),
 	{.name = NULL},
 };

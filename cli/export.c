@@ -19,30 +19,17 @@ struct export_options {
 } export_options = {.format = "csv"};
 
 const struct option export_option_rows[] = {
-	{.name = "format",
-	 .kind = OPTION_CHOICE,
-	 .offset = offsetof(struct export_options, format),
-	 .choices = formats,
-	 .metavar = "FORMAT",
-	 .help = "output format; jsonl is complete, with intervals, logs and series; latex uses "
-		 "booktabs"},
-	{.name = "layout",
-	 .kind = OPTION_CHOICE,
-	 .offset = offsetof(struct export_options, layout),
-	 .choices = layouts,
-	 .metavar = "LAYOUT",
-	 .help = "rows of CSV: one per process, one per cell, a column per framework, or one per "
-		 "ok cell in ms"},
-	{.name = "all",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct export_options, all),
-	 .help = "export every run of the store, oldest first"},
-	{.name = "output",
-	 .letter = 'o',
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct export_options, output),
-	 .metavar = "FILE",
-	 .help = "output file (default: standard output)"},
+	{CHOICE_OPTION(struct export_options, format, "format", formats, "FORMAT",
+		       "output format; jsonl is complete, with intervals, logs and series; latex "
+		       "uses booktabs")},
+	{CHOICE_OPTION(struct export_options, layout, "layout", layouts, "LAYOUT",
+		       "rows of CSV: one per process, one per cell, a column per framework, or one "
+		       "per ok cell in ms")},
+	{FLAG_OPTION(struct export_options, all, "all",
+		     "export every run of the store, oldest first")},
+	{.letter = 'o',
+	 TEXT_OPTION(struct export_options, output, "output", "FILE",
+		     "output file (default: standard output)")},
 	CLI_OPTION_STORE(struct export_options),
 	{.name = NULL},
 };

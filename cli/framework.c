@@ -22,20 +22,12 @@ struct framework_options {
 } framework_options = {.format = "table"};
 
 const struct option framework_option_rows[] = {
-	{.name = "own",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct framework_options, own),
-	 .metavar = "PATH",
-	 .help = "with install NAME: use your own environment (an interpreter, a library, or its "
-		 "folder) instead of installing one"},
-	{.name = "jobs",
-	 .kind = OPTION_INT,
-	 .offset = offsetof(struct framework_options, jobs),
-	 .min = 1,
-	 .max = JOBS_MAX,
-	 .metavar = "N",
-	 .help = "with install: number of parallel installations, if the disk has room (default: "
-		 "one per core, at most 4)"},
+	{TEXT_OPTION(struct framework_options, own, "own", "PATH",
+		     "with install NAME: use your own environment (an interpreter, a library, or "
+		     "its folder) instead of installing one")},
+	{INT_OPTION(struct framework_options, jobs, "jobs", 1, JOBS_MAX, "N",
+		    "with install: number of parallel installations, if the disk has room "
+		    "(default: one per core, at most 4)")},
 	CLI_OPTION_FORMAT(struct framework_options),
 	{.name = NULL},
 };

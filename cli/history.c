@@ -18,18 +18,10 @@ struct history_options {
 } history_options = {.format = "table", .runs = RUNS};
 
 const struct option history_option_rows[] = {
-	{.name = "runs",
-	 .kind = OPTION_INT,
-	 .offset = offsetof(struct history_options, runs),
-	 .min = 1,
-	 .max = RUNS_MAX,
-	 .metavar = "N",
-	 .help = "show the last N runs that contain the cell (default: 100)"},
-	{.name = "threshold",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct history_options, threshold),
-	 .metavar = "PERCENT",
-	 .help = "ignore changes up to this size (default: 1%)"},
+	{INT_OPTION(struct history_options, runs, "runs", 1, RUNS_MAX, "N",
+		    "show the last N runs that contain the cell (default: 100)")},
+	{TEXT_OPTION(struct history_options, threshold, "threshold", "PERCENT",
+		     "ignore changes up to this size (default: 1%)")},
 	CLI_OPTION_STORE(struct history_options),
 	CLI_OPTION_FORMAT(struct history_options),
 	{.name = NULL},

@@ -28,11 +28,7 @@ struct list_options {
 
 const struct option list_option_rows[] = {
 	CLI_OPTION_DATA(struct list_options),
-	{.name = "tag",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct list_options, tag),
-	 .metavar = "TAG",
-	 .help = "with runs: only runs with this tag"},
+	{TEXT_OPTION(struct list_options, tag, "tag", "TAG", "with runs: only runs with this tag")},
 	CLI_OPTION_STORE(struct list_options),
 	CLI_OPTION_FORMAT(struct list_options),
 	{.name = NULL},

@@ -22,18 +22,9 @@ struct log_options {
 } log_options = {.format = "table", .process = -1, .run = ""};
 
 const struct option log_option_rows[] = {
-	{.name = "run",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct log_options, run),
-	 .metavar = "RUN",
-	 .help = "the run (default: the newest)"},
-	{.name = "process",
-	 .kind = OPTION_INT,
-	 .offset = offsetof(struct log_options, process),
-	 .min = 0,
-	 .max = 1000000,
-	 .metavar = "N",
-	 .help = "print only the log of this process, counted from 0"},
+	{TEXT_OPTION(struct log_options, run, "run", "RUN", "the run (default: the newest)")},
+	{INT_OPTION(struct log_options, process, "process", 0, 1000000, "N",
+		    "print only the log of this process, counted from 0")},
 	CLI_OPTION_STORE(struct log_options),
 	CLI_OPTION_FORMAT(struct log_options),
 	{.name = NULL},

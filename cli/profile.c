@@ -29,9 +29,7 @@ static const char *const formats[] = {"table", "json", "csv", "chrome", "folded"
 
 #define ROW_INT(member, flag, low, high, unit, what)                                               \
 	{                                                                                          \
-		.name = (flag), .kind = OPTION_INT,                                                \
-		.offset = offsetof(struct profile_options, member), .min = (low), .max = (high),   \
-		.metavar = (unit), .help = (what)                                                  \
+		INT_OPTION(struct profile_options, member, flag, low, high, unit, what)            \
 	}
 
 const struct option profile_option_rows[] = {
@@ -43,19 +41,12 @@ const struct option profile_option_rows[] = {
 	ROW_INT(top, "top", 1, 1000000, "N", "rows of a table (default: 15)"),
 	ROW_INT(run.seed, "seed", 0, INT32_MAX, "N", "seed of weights and batches (default: 1)"),
 	RUN_OPTIONS_PATIENCE CLI_OPTION_DATA(struct run_options),
-	{.name = "output",
-	 .letter = 'o',
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct profile_options, output),
-	 .metavar = "FILE",
-	 .help = "output file (default: standard output)"},
-	{.name = "format",
-	 .kind = OPTION_CHOICE,
-	 .offset = offsetof(struct profile_options, format),
-	 .choices = formats,
-	 .metavar = "FORMAT",
-	 .help = "output format; chrome is a trace for Perfetto, folded are stacks for a flame "
-		 "graph"},
+	{.letter = 'o',
+	 TEXT_OPTION(struct profile_options, output, "output", "FILE",
+		     "output file (default: standard output)")},
+	{CHOICE_OPTION(struct profile_options, format, "format", formats, "FORMAT",
+		       "output format; chrome is a trace for Perfetto, folded are stacks for a "
+		       "flame graph")},
 	{.name = NULL},
 };
 

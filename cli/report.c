@@ -17,18 +17,12 @@ struct report_options {
 } report_options;
 
 const struct option report_option_rows[] = {
-	{.name = "output",
-	 .letter = 'o',
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct report_options, output),
-	 .metavar = "FILE",
-	 .help = "output file (default: report.html; - = standard output)"},
-	{.name = "figures",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct report_options, charts),
-	 .metavar = "DIR",
-	 .help = "write every chart as SVG and CSV into this folder; the page is written only with "
-		 "--output"},
+	{.letter = 'o',
+	 TEXT_OPTION(struct report_options, output, "output", "FILE",
+		     "output file (default: report.html; - = standard output)")},
+	{TEXT_OPTION(struct report_options, charts, "figures", "DIR",
+		     "write every chart as SVG and CSV into this folder; the page is written only "
+		     "with --output")},
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };

@@ -11,19 +11,15 @@
 
 #define ROW_INT(member, flag, low, high, unit, what)                                               \
 	{                                                                                          \
-		.name = (flag), .kind = OPTION_INT,                                                \
-		.offset = offsetof(struct run_options, member), .min = (low), .max = (high),       \
-		.metavar = (unit), .help = (what)                                                  \
+		INT_OPTION(struct run_options, member, flag, low, high, unit, what)                \
 	}
 #define ROW_FLAG(member, flag, what)                                                               \
 	{                                                                                          \
-		.name = (flag), .kind = OPTION_FLAG,                                               \
-		.offset = offsetof(struct run_options, member), .help = (what)                     \
+		FLAG_OPTION(struct run_options, member, flag, what)                                \
 	}
 #define ROW_TEXT(member, flag, unit, what)                                                         \
 	{                                                                                          \
-		.name = (flag), .kind = OPTION_STRING,                                             \
-		.offset = offsetof(struct run_options, member), .metavar = (unit), .help = (what)  \
+		TEXT_OPTION(struct run_options, member, flag, unit, what)                          \
 	}
 
 const struct option run_option_rows[] = {

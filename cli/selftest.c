@@ -39,17 +39,10 @@ struct selftest_options {
 } selftest_options = {.format = "table"};
 
 const struct option selftest_option_rows[] = {
-	{.name = "quick",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct selftest_options, quick),
-	 .help = "take 15 seconds instead of a minute, with wider intervals"},
-	{.name = "seconds",
-	 .kind = OPTION_INT,
-	 .offset = offsetof(struct selftest_options, seconds),
-	 .min = 1,
-	 .max = 3600,
-	 .metavar = "N",
-	 .help = "approximate duration; at least three rounds of all arms"},
+	{FLAG_OPTION(struct selftest_options, quick, "quick",
+		     "take 15 seconds instead of a minute, with wider intervals")},
+	{INT_OPTION(struct selftest_options, seconds, "seconds", 1, 3600, "N",
+		    "approximate duration; at least three rounds of all arms")},
 	CLI_OPTION_FORMAT(struct selftest_options),
 	{.name = NULL},
 };

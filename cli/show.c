@@ -12,10 +12,8 @@ struct show_options {
 } show_options = {.format = "table"};
 
 const struct option show_option_rows[] = {
-	{.name = "full",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct show_options, full),
-	 .help = "show a table for each value of a sweep, and one of undisturbed steps"},
+	{FLAG_OPTION(struct show_options, full, "full",
+		     "show a table for each value of a sweep, and one of undisturbed steps")},
 	CLI_OPTION_STORE(struct show_options),
 	CLI_OPTION_FORMAT(struct show_options),
 	{.name = NULL},

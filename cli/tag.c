@@ -13,15 +13,9 @@ struct tag_options {
 } tag_options = {.format = "table"};
 
 const struct option tag_option_rows[] = {
-	{.name = "name",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct tag_options, name),
-	 .metavar = "NAME",
-	 .help = "name the run; the name must be unique; \"\" removes the name"},
-	{.name = "remove",
-	 .kind = OPTION_FLAG,
-	 .offset = offsetof(struct tag_options, remove),
-	 .help = "remove the tags"},
+	{TEXT_OPTION(struct tag_options, name, "name", "NAME",
+		     "name the run; the name must be unique; \"\" removes the name")},
+	{FLAG_OPTION(struct tag_options, remove, "remove", "remove the tags")},
 	CLI_OPTION_STORE(struct tag_options),
 	CLI_OPTION_FORMAT(struct tag_options),
 	{.name = NULL},

@@ -9,21 +9,11 @@
 struct worker_options worker_options;
 
 const struct option worker_option_rows[] = {
-	{.name = "adapter",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct worker_options, adapter),
-	 .metavar = "NAME",
-	 .help = "adapter to run"},
-	{.name = "library",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct worker_options, library),
-	 .metavar = "FILE",
-	 .help = "shared library that it loads"},
-	{.name = "option",
-	 .kind = OPTION_STRING,
-	 .offset = offsetof(struct worker_options, option),
-	 .metavar = "TEXT",
-	 .help = "options of the adapters null and fake"},
+	{TEXT_OPTION(struct worker_options, adapter, "adapter", "NAME", "adapter to run")},
+	{TEXT_OPTION(struct worker_options, library, "library", "FILE",
+		     "shared library that it loads")},
+	{TEXT_OPTION(struct worker_options, option, "option", "TEXT",
+		     "options of the adapters null and fake")},
 	{.name = NULL},
 };
 
