@@ -13,6 +13,14 @@
 /* Pages of runs with more processes leave their steps out: loading them would take minutes. */
 enum { SHOWN_MAX = 3000 };
 
+static void say_damaged(const struct stored_run *run)
+{
+	if (run->damaged > 0)
+		cli_say("prony: run %lld: the step times or sensor series of %zu process%s are "
+			"damaged and left out; its other figures stand\n",
+			(long long)run->meta.id, run->damaged, run->damaged == 1 ? "" : "es");
+}
+
 enum prony_status results_load_run(const char *store_file, const char *which, unsigned parts,
 				   struct stored_run *out, struct error *err)
 {
@@ -20,7 +28,9 @@ enum prony_status results_load_run(const char *store_file, const char *which, un
 	enum prony_status status = store_open(store_file, true, &store, err);
 
 	if (status == PRONY_OK)
-		status = store_load_run(store, which, parts, out, err);
+		status = store_load_run(store, which, parts | STORE_FORGIVES, out, err);
+	if (status == PRONY_OK)
+		say_damaged(out);
 	store_close(store);
 	return status;
 }
@@ -33,9 +43,12 @@ enum prony_status results_load_for_page(struct store *store, const char *which,
 	int64_t processes = 0;
 	enum prony_status status = store_count_processes(store, which, &processes, err);
 	if (status == PRONY_OK && processes <= SHOWN_MAX) {
-		status = store_load_run(store, which, STORE_INTERVALS | STORE_SERIES, run, err);
-		if (status == PRONY_OK)
+		status = store_load_run(store, which,
+					STORE_INTERVALS | STORE_SERIES | STORE_FORGIVES, run, err);
+		if (status == PRONY_OK) {
+			say_damaged(run);
 			summary_init(summary, run);
+		}
 		return status;
 	}
 	if (status == PRONY_OK)

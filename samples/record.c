@@ -46,19 +46,24 @@ void process_record_init(struct process_record *record)
 	}
 }
 
-void process_record_release(struct process_record *record)
+void process_record_drop_samples(struct process_record *record)
 {
-	if (!record)
-		return;
 	for (size_t i = 0; i < record->series_count; i++)
 		series_release(&record->series[i]);
 	free(record->series);
 	free(record->intervals);
-	free(record->log);
 	record->series = NULL;
 	record->series_count = 0;
 	record->intervals = NULL;
 	record->interval_count = 0;
+}
+
+void process_record_release(struct process_record *record)
+{
+	if (!record)
+		return;
+	process_record_drop_samples(record);
+	free(record->log);
 	record->log = NULL;
 }
 

@@ -132,6 +132,8 @@ extern const size_t process_field_count;
 
 /* All numbers null, all texts empty. */
 void process_record_init(struct process_record *record);
+/* Frees its intervals and series. */
+void process_record_drop_samples(struct process_record *record);
 void process_record_release(struct process_record *record);
 
 /* Whether other programs or the host disturbed this process: its flag, or unknown when its window

@@ -180,9 +180,10 @@ static enum prony_status read_intervals(const struct store *store, sqlite3_stmt 
 	if (bytes == 0)
 		return PRONY_OK;
 	if (!blob || bytes % (2 * sizeof(uint64_t)))
-		return error_set(err, PRONY_STORE, "%s: damaged intervals of replicate %lld",
+		return error_set(err, PRONY_BAD_INPUT, "%s: damaged intervals of replicate %lld",
 				 store->path, (long long)record->replicate);
 	size_t count = bytes / (2 * sizeof(uint64_t));
+	bool sound = true;
 	record->intervals = malloc(count * sizeof *record->intervals);
 	if (!record->intervals)
 		return error_set(err, PRONY_NOMEM, "no memory for %zu intervals", count);
@@ -191,7 +192,14 @@ static enum prony_status read_intervals(const struct store *store, sqlite3_stmt 
 		memcpy(pair, blob + i * sizeof pair, sizeof pair);
 		record->intervals[i] = (struct step_record){.begin_ns = (int64_t)le64toh(pair[0]),
 							    .end_ns = (int64_t)le64toh(pair[1])};
+		if (record->intervals[i].begin_ns < 0 ||
+		    record->intervals[i].end_ns < record->intervals[i].begin_ns)
+			sound = false;
 	}
+	/* What an invalid process reported is kept. */
+	if (!sound && strcmp(record->status, "ok") == 0)
+		return error_set(err, PRONY_BAD_INPUT, "%s: damaged intervals of replicate %lld",
+				 store->path, (long long)record->replicate);
 	record->interval_count = count;
 	return PRONY_OK;
 }
@@ -219,7 +227,8 @@ static char *process_query(const struct store *store, unsigned parts)
 /* Queries for each cell, prepared once because there may be thousands of cells. */
 struct cell_queries {
 	sqlite3_stmt *count, *rows; /* ?1 = the cell */
-	bool with_series;
+	bool with_series, forgives;
+	size_t damaged;
 };
 
 static enum prony_status prepare_queries(struct store *store, unsigned parts,
@@ -234,6 +243,7 @@ static enum prony_status prepare_queries(struct store *store, unsigned parts,
 		status = sql_prepare(store, rows, "read results", &out->rows, err, "");
 	free(rows);
 	out->with_series = parts & STORE_SERIES && store->has_series;
+	out->forgives = parts & STORE_FORGIVES;
 	return status;
 }
 
@@ -248,9 +258,10 @@ static enum prony_status ask(struct store *store, sqlite3_stmt *statement, int64
 	return sql_step(store, statement, "read results", row, err);
 }
 
-static enum prony_status read_process(struct store *store, const struct cell_queries *queries,
+static enum prony_status read_process(struct store *store, struct cell_queries *queries,
 				      struct process_record *record, struct error *err)
 {
+	struct error why = ERROR_INIT;
 	sqlite3_stmt *rows = queries->rows;
 
 	process_record_init(record);
@@ -258,10 +269,17 @@ static enum prony_status read_process(struct store *store, const struct cell_que
 	if (sqlite3_column_type(rows, 0) != SQLITE_NULL &&
 	    !(record->log = strdup(sql_text(rows, 0))))
 		return error_set(err, PRONY_NOMEM, "no memory for a log");
-	enum prony_status status = read_intervals(store, rows, 1, record, err);
+	enum prony_status status = read_intervals(store, rows, 1, record, &why);
 	if (status == PRONY_OK && queries->with_series)
-		status = series_load(store, sqlite3_column_int64(rows, 2), record, err);
-	return status;
+		status = series_load(store, sqlite3_column_int64(rows, 2), record, &why);
+	if (status == PRONY_BAD_INPUT && queries->forgives) {
+		process_record_drop_samples(record);
+		queries->damaged++;
+		return PRONY_OK;
+	}
+	if (status == PRONY_BAD_INPUT)
+		status = PRONY_STORE;
+	return status == PRONY_OK ? status : error_set(err, status, "%s", why.text);
 }
 
 /* The number of processes of a cell. */
@@ -277,7 +295,7 @@ static enum prony_status count_processes(struct store *store, const struct cell_
 }
 
 /* Loads the processes of a cell into `records`, which has room for `count`. */
-static enum prony_status load_processes(struct store *store, const struct cell_queries *queries,
+static enum prony_status load_processes(struct store *store, struct cell_queries *queries,
 					struct process_record *records, size_t count,
 					struct stored_cell *cell, struct error *err)
 {
@@ -318,6 +336,7 @@ enum prony_status load_run(struct store *store, int64_t id, const char *hash, un
 	}
 	sqlite3_finalize(queries.count);
 	sqlite3_finalize(queries.rows);
+	run.damaged = queries.damaged;
 	if (status != PRONY_OK)
 		stored_run_release(&run);
 	else

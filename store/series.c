@@ -149,7 +149,7 @@ enum prony_status series_load(struct store *store, int64_t process, struct proce
 		struct series *series = &record->series[record->series_count++];
 		*series = (struct series){.count = 0};
 		if (!read_one(statement, series))
-			status = error_set(err, PRONY_STORE,
+			status = error_set(err, PRONY_BAD_INPUT,
 					   "%s: damaged series '%.*s' of replicate %lld",
 					   store->path, SERIES_WORD_BYTES, series->sensor,
 					   (long long)record->replicate);

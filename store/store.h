@@ -105,6 +105,7 @@ struct stored_run {
 	struct run_meta meta;
 	struct stored_cell *cells; /* in order of insertion */
 	size_t cell_count;
+	size_t damaged; /* processes whose damaged intervals or series were left out */
 };
 
 /* Large parts that are loaded only on request. */
@@ -113,7 +114,9 @@ enum store_part {
 	STORE_LOGS = 2,
 	STORE_SERIES = 4,
 	STORE_CHECKS = 8, /* with the individual figures of the gate's evidence */
-	STORE_ALL = 15
+	STORE_ALL = 15,
+	/* Leaves out intervals and series that are damaged and counts them, instead of failing. */
+	STORE_FORGIVES = 16
 };
 
 /* Loads a run. `which` names it, in every command: "" or "latest" = the newest, "latest~2" = two

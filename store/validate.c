@@ -13,6 +13,8 @@
 
 #define TEXT_BYTES_MAX (INT64_C(64) << 20)
 #define NUMBER_MAX (INT64_C(1) << 61)
+/* There are about twenty sensors. */
+#define PROCESS_SERIES_MAX 256
 
 /* Rule of a column; low and high are lengths in bytes for a text or blob, otherwise the least and
  * greatest value. */
@@ -75,8 +77,13 @@ static const struct rule cell_rules[] = {
 
 static const struct rule log_rules[] = {LONG_TEXT("log", false)};
 
+/* A step each 40 ns in a window of 10 s fills the intervals; a series has 4096 samples, and the
+ * losses one for each reading. */
+#define INTERVAL_BYTES_MAX (INT64_C(1) << 28)
+#define SERIES_BYTES_MAX (INT64_C(1) << 26)
+
 static const struct rule interval_rules[] = {
-	{"intervals", RULE_BLOB, false, 0, INT64_C(1) << 30},
+	{"intervals", RULE_BLOB, false, 0, INTERVAL_BYTES_MAX},
 };
 
 static const struct rule series_rules[] = {
@@ -86,7 +93,7 @@ static const struct rule series_rules[] = {
 	TEXT("rate_unit", SERIES_WORD_BYTES),
 	TEXT("absent", SERIES_REASON_BYTES),
 	LONG_TEXT("channels", false),
-	{"samples", RULE_BLOB, false, 0, INT64_C(1) << 30},
+	{"samples", RULE_BLOB, false, 0, SERIES_BYTES_MAX},
 };
 
 static const struct rule name_rules[] = {TEXT("name", RUN_WORD_BYTES)};
@@ -402,10 +409,42 @@ static enum prony_status check_loaded(const struct stored_run *run, struct error
 	return status;
 }
 
+/* Limits what loading the run takes: all of it is in memory at once. */
+static enum prony_status check_size(struct store *store, int64_t id, struct error *err)
+{
+	int64_t most = memory_physical_bytes() / 8, bytes = 0, series = 0;
+	enum prony_status status =
+		sql_int(store,
+			"SELECT (SELECT ifnull(sum(length(intervals)), 0) FROM "
+			"main.process_intervals WHERE " OF_PROCESS
+			") + (SELECT ifnull(sum(length(samples)), 0) FROM main.process_series "
+			"WHERE " OF_PROCESS ")",
+			"check a run", 0, &bytes, err, "n", id);
+
+	if (status == PRONY_OK)
+		status = sql_int(store,
+				 "SELECT max(n) FROM (SELECT count(*) AS n FROM "
+				 "main.process_series WHERE " OF_PROCESS " GROUP BY process)",
+				 "check a run", 0, &series, err, "n", id);
+	if (status == PRONY_OK && bytes > most)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "its intervals and series take %lld MiB, more than an eighth of "
+				 "this machine's memory",
+				 (long long)(bytes >> 20));
+	if (status == PRONY_OK && series > PROCESS_SERIES_MAX)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "a process of it has %lld series of sensors; at most %d are read",
+				 (long long)series, PROCESS_SERIES_MAX);
+	return status;
+}
+
 enum prony_status validate_run(struct store *store, int64_t id, struct error *err)
 {
 	struct stored_run run;
 	enum prony_status status = check_columns(store, id, err);
+
+	if (status == PRONY_OK)
+		status = check_size(store, id, err);
 
 	if (status == PRONY_OK)
 		status = check_words(store, id, err);

@@ -373,6 +373,39 @@ STORE_TEST(damage_is_said)
 	}
 }
 
+/* One damaged interval does not hide the other results of its run. */
+STORE_TEST(damaged_intervals_are_left_out)
+{
+	static const char *const damages[] = {
+		"UPDATE process_intervals SET intervals = x'0102' WHERE process = 1",
+		/* It ends before it begins. */
+		"UPDATE process_intervals SET intervals = x'0900000000000000' || zeroblob(8)"
+		" WHERE process = 1",
+		"DELETE FROM process_intervals WHERE process = 1;"
+		"UPDATE process_series SET samples = x'01' WHERE process = 1",
+	};
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	struct process_record record;
+	struct stored_run run;
+	int64_t id = fixture_cell_of(f->store, "native", 1);
+
+	for (int i = 0; i < 2; i++) {
+		fixture_record(&record, i);
+		snprintf(record.status, sizeof record.status, "ok");
+		check(store_process(f->store, id, &record, &err), &err);
+		process_record_release(&record);
+	}
+	for (size_t i = 0; i < COUNT(damages); i++) {
+		check(sql_run(f->store, damages[i], "test", &err), &err);
+		check(store_load_run(f->store, "", STORE_ALL | STORE_FORGIVES, &run, &err), &err);
+		assert_int_equal(run.damaged, 1);
+		assert_int_equal(run.cells[0].processes[0].interval_count, 0);
+		assert_true(run.cells[0].processes[1].interval_count > 0);
+		stored_run_release(&run);
+	}
+}
+
 /* docs/store.md names every table and column. */
 STORE_TEST(the_schema_is_documented)
 {

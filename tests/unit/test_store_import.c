@@ -154,6 +154,27 @@ STORE_TEST(bad_stores_are_refused_whole)
 	free(path);
 }
 
+STORE_TEST(a_process_has_few_series)
+{
+	struct store_folder *f = *state;
+	struct error err = ERROR_INIT;
+	char *path = path_join(f->folder, "many.db");
+	struct store *other = make_other(path, 1);
+	int imported = 77;
+
+	check(sql_run(other,
+		      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "
+		      "300)"
+		      " INSERT INTO process_series (process, sensor, kind, unit, rate_unit, absent,"
+		      " channels, samples) SELECT 1, 's' || i, 'gauge', '', '', '', '', x'' FROM n",
+		      "test", &err),
+	      &err);
+	store_close(other);
+	expect_error(store_import(f->store, path, &imported, &err), PRONY_BAD_INPUT, &err,
+		     "series of sensors; at most 256 are read");
+	free(path);
+}
+
 /* A run whose copy fails half-way is not in the store at all. */
 STORE_TEST(a_copy_is_all_or_nothing)
 {
