@@ -225,3 +225,36 @@ json_t *json_number(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
+
+static bool has_control(const char *text)
+{
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		if (*c < ' ' || *c == 0x7f)
+			return true;
+	return false;
+}
+
+static bool holds_control(const json_t *value)
+{
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	if (json_is_string(value))
+		return has_control(json_string_value(value)) ||
+		       strlen(json_string_value(value)) != json_string_length(value);
+	json_array_foreach(value, i, item) if (holds_control(item)) return true;
+	json_object_foreach((json_t *)(uintptr_t)value, key,
+			    item) if (has_control(key) || holds_control(item)) return true;
+	return false;
+}
+
+const char *json_find_control(const json_t *object)
+{
+	const char *key;
+	json_t *item;
+
+	json_object_foreach((json_t *)(uintptr_t)object, key,
+			    item) if (has_control(key) || holds_control(item)) return key;
+	return NULL;
+}

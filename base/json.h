@@ -36,6 +36,10 @@ int64_t json_int_or(const json_t *object, const char *key, int64_t otherwise);
 double json_real_or(const json_t *object, const char *key, double otherwise);
 bool json_bool_or(const json_t *object, const char *key, bool otherwise);
 
+/* The member of the object (at any depth below it) whose text, or a key of which, has a control
+ * character; NULL if there is none. Borrowed. */
+const char *json_find_control(const json_t *object);
+
 /* json_real that stores non-finite numbers as null: JSON has no NaN. New reference. */
 json_t *json_number(double value);
 

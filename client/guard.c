@@ -6,12 +6,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,7 +62,8 @@ static bool bind_cpus(const char *list)
 }
 
 /* Runs in the child: executes the worker, or reports through the pipe why it could not. */
-static void become_worker(char **command, int life_fd, int report_fd, int failure_fd, pid_t guard)
+static void become_worker(char **command, int life_fd, int report_fd, int failure_fd, pid_t guard,
+			  const sigset_t *mask)
 {
 	/* If the guard itself is killed, the kernel ends the worker. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -70,6 +73,7 @@ static void become_worker(char **command, int life_fd, int report_fd, int failur
 	close(report_fd);
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(command[0], command);
 	int failure = errno;
 	if (write(failure_fd, &failure, sizeof failure) < 0)
@@ -78,7 +82,7 @@ static void become_worker(char **command, int life_fd, int report_fd, int failur
 }
 
 /* Starts the worker. Returns its pid, or -1 after reporting why it could not start. */
-static pid_t start_worker(char **command, int life_fd, int report_fd)
+static pid_t start_worker(char **command, int life_fd, int report_fd, const sigset_t *mask)
 {
 	int pipe_fds[2];
 	char line[128];
@@ -89,7 +93,7 @@ static pid_t start_worker(char **command, int life_fd, int report_fd)
 	}
 	pid_t guard = getpid(), worker = fork();
 	if (worker == 0)
-		become_worker(command, life_fd, report_fd, pipe_fds[1], guard);
+		become_worker(command, life_fd, report_fd, pipe_fds[1], guard, mask);
 	int failure = worker < 0 ? errno : 0;
 	close(pipe_fds[1]);
 	if (worker > 0 && read(pipe_fds[0], &failure, sizeof failure) != sizeof failure)
@@ -107,21 +111,33 @@ static pid_t start_worker(char **command, int life_fd, int report_fd)
 	return -1;
 }
 
-/* Waits until the worker has ended (true) or the parent is gone (false). */
-static bool wait_for_either(pid_t worker, int life_fd, int *status)
+/* A worker that made the guard its tracer (PTRACE_TRACEME) stops at each signal until its tracer
+ * lets it go on. */
+static void let_go(pid_t worker, int status)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, worker, 0);
+	int signal = WSTOPSIG(status);
+	bool pass_on = signal != SIGTRAP && signal != SIGSTOP;
+	ptrace(PTRACE_DETACH, worker, NULL, (void *)(intptr_t)(pass_on ? signal : 0));
+}
+
+/* Waits until the worker has ended (true) or the parent is gone (false). `signal_fd` reads SIGCHLD.
+ */
+static bool wait_for_either(pid_t worker, int life_fd, int signal_fd, int *status)
+{
 	for (;;) {
 		struct pollfd fds[2] = {{.fd = life_fd, .events = POLLIN},
-					{.fd = pidfd, .events = POLLIN}};
-		/* Without pidfds (kernels before 5.3), check the worker ten times a second. */
-		int ready = poll(fds, pidfd >= 0 ? 2 : 1, pidfd >= 0 ? -1 : 100);
+					{.fd = signal_fd, .events = POLLIN}};
+		struct signalfd_siginfo ignored;
+		/* Without the descriptor, check the worker ten times a second. */
+		int ready = poll(fds, signal_fd >= 0 ? 2 : 1, signal_fd >= 0 ? -1 : 100);
 		if (ready < 0 && errno != EINTR)
 			return false;
-		if (waitpid(worker, status, WNOHANG) == worker) {
-			if (pidfd >= 0)
-				close(pidfd);
-			return true;
+		if (fds[1].revents && read(signal_fd, &ignored, sizeof ignored) < 0)
+			return false;
+		while (waitpid(worker, status, WNOHANG) == worker) {
+			if (!WIFSTOPPED(*status))
+				return true;
+			let_go(worker, *status);
 		}
 		char byte;
 		if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) && read(life_fd, &byte, 1) <= 0)
@@ -160,6 +176,8 @@ static int end_tree(pid_t worker, int *status)
 		pid_t pid = waitpid(-1, &ended, WNOHANG);
 		if (pid == 0)
 			nanosleep(&(struct timespec){.tv_nsec = KILL_NAP_NS}, NULL);
+		else if (pid > 0 && WIFSTOPPED(ended))
+			continue;
 		else if (pid == worker)
 			*status = ended;
 		else if (pid > 0 && WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL)
@@ -212,11 +230,17 @@ int guard_main(int argc, char **argv)
 		return EXIT_GUARD_USAGE;
 	}
 	int status = 0;
-	pid_t worker = start_worker(argv + 5, life_fd, report_fd);
+	sigset_t children, mask;
+	sigemptyset(&children);
+	sigaddset(&children, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &children, &mask);
+	pid_t worker = start_worker(argv + 5, life_fd, report_fd, &mask);
 	if (worker < 0)
 		return EXIT_NO_WORKER;
 	close_channels(life_fd, report_fd);
-	if (wait_for_either(worker, life_fd, &status))
+	/* A signal that came before is still pending. */
+	int signal_fd = signalfd(-1, &children, SFD_CLOEXEC);
+	if (wait_for_either(worker, life_fd, signal_fd, &status))
 		wait_for_helpers();
 	int left_over = end_tree(worker, &status);
 	report_end(report_fd, status, left_over);

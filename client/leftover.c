@@ -1,37 +1,57 @@
 #include "client/leftover.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
 
 #define PREFIX "prony-run-"
-/* Younger folders are kept: a folder is not yet locked just after it is made. */
-#define YOUNG_S 120
+/* How often a new folder may be taken away by another prony before it is locked. */
+#define TRIES 8
+
+/* Locks a new folder. False if another prony's sweep removed it first, or is about to. */
+static bool lock_new(const char *folder, int *lock_fd)
+{
+	struct stat mine, there;
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno != ENOENT;
+	bool held = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+	if (held && fstat(fd, &mine) == 0 && lstat(folder, &there) == 0 &&
+	    mine.st_ino == there.st_ino) {
+		*lock_fd = fd;
+		return true;
+	}
+	close(fd);
+	return false;
+}
 
 enum prony_status leftover_claim(char **folder, int *lock_fd, struct error *err)
 {
-	enum prony_status status = directory_make_temporary(PREFIX, folder, err);
-	if (status != PRONY_OK)
-		return status;
-	*lock_fd = open(*folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*lock_fd >= 0)
-		flock(*lock_fd, LOCK_EX | LOCK_NB);
-	return PRONY_OK;
+	*lock_fd = -1;
+	for (int i = 0; i < TRIES; i++) {
+		enum prony_status status = directory_make_temporary(PREFIX, folder, err);
+		if (status != PRONY_OK || lock_new(*folder, lock_fd))
+			return status;
+		free(*folder);
+		*folder = NULL;
+	}
+	return error_set(
+		err, PRONY_IO,
+		"another program removes the new folders of prony below $TMPDIR (or /tmp)");
 }
 
-static bool is_ours_and_old(int fd)
+static bool is_ours(int fd)
 {
 	struct stat info;
-	return fstat(fd, &info) == 0 && info.st_uid == geteuid() &&
-	       time(NULL) - info.st_mtime > YOUNG_S;
+	return fstat(fd, &info) == 0 && info.st_uid == geteuid();
 }
 
 /* Removes a folder if its lock can be taken. If it cannot, for whatever reason, the folder counts
@@ -40,7 +60,7 @@ static void sweep(const char *parent, const char *name)
 {
 	char *path = path_join(parent, name);
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && is_ours_and_old(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (fd >= 0 && is_ours(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0)
 		directory_remove(path, NULL);
 	if (fd >= 0)
 		close(fd);

@@ -10,8 +10,7 @@
  * removed as a leftover). */
 enum prony_status leftover_claim(char **folder, int *lock_fd, struct error *err);
 
-/* Removes such folders of this user that are not locked and have been unchanged for some minutes.
- * Failures to remove are ignored. */
+/* Removes such folders of this user that are not locked. Failures to remove are ignored. */
 void leftover_sweep(void);
 
 #endif

@@ -340,6 +340,11 @@ static enum prony_status check_greeting(struct check_session *session, const jso
 				   session->cell.target.world_size);
 	if (status == PRONY_OK)
 		status = need_integer(reply, "import_ns", &import_ns, why);
+	if (status == PRONY_OK && import_ns < 0)
+		status = error_set(why, PRONY_INVALID, "import_ns must be at least 0");
+	if (status == PRONY_OK && json_find_control(reply))
+		status = error_set(why, PRONY_INVALID, "%s has a control character",
+				   json_find_control(reply));
 	return status == PRONY_OK
 		       ? take_abilities(session->checker, reply, session->spec.profile, why)
 		       : status;

@@ -77,6 +77,32 @@ static int64_t stated_ns(const json_t *reply, const char *key, int64_t passed_ns
 	return stated < 0 || stated > passed_ns ? passed_ns : stated;
 }
 
+/* PRONY_PROTOCOL for a negative duration. */
+static enum prony_status check_duration(const json_t *reply, const char *key, struct error *err)
+{
+	int64_t stated = json_int_or(reply, key, 0);
+	return stated >= 0 ? PRONY_OK
+			   : error_set(err, PRONY_PROTOCOL,
+				       "the worker states %s %lld; a duration is at least 0", key,
+				       (long long)stated);
+}
+
+/* Checks the words that a worker says about itself: they become part of tables and files. */
+static enum prony_status check_words(const json_t *reply, struct error *err)
+{
+	static const char *const needed[] = {"name", "version"};
+	const char *where = json_find_control(reply);
+	if (where)
+		return error_set(err, PRONY_PROTOCOL,
+				 "the worker's hello has a control character in %s", where);
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		if (!*json_string_or(reply, needed[i], ""))
+			return error_set(err, PRONY_PROTOCOL,
+					 "the worker's hello has no %s; it must be a text",
+					 needed[i]);
+	return PRONY_OK;
+}
+
 /* Returns the profiles of the reply that this program knows. */
 static unsigned profiles_of(const json_t *reply)
 {
@@ -103,6 +129,10 @@ static enum prony_status check_hello(void *context, size_t rank, const struct cl
 		status = error_set(err, PRONY_PROTOCOL, "the worker speaks protocol %lld, not %d",
 				   (long long)json_int_or(reply->json, "protocol", -1),
 				   PROTOCOL_VERSION);
+	if (status == PRONY_OK)
+		status = check_words(reply->json, err);
+	if (status == PRONY_OK)
+		status = check_duration(reply->json, "import_ns", err);
 	if (status == PRONY_OK && p->launch->cell->worker_name)
 		status = client_check_name(reply->json, p->launch->cell->worker_name, err);
 	int64_t passed_ns = reply->received_ns - client_started_ns(p->team->clients[rank]);
@@ -158,6 +188,9 @@ static enum prony_status check_open(void *context, size_t rank, const struct cli
 	struct preparation *p = context;
 	keep_longest(&p->facts->open_ns,
 		     stated_ns(reply->json, "open_ns", reply->received_ns - reply->sent_ns));
+	enum prony_status status = check_duration(reply->json, "open_ns", err);
+	if (status != PRONY_OK)
+		return status;
 	if (rank == 0)
 		copy_members(p->facts->details, reply->json, keys);
 	return check_effective(reply->json, p->recipe, &p->launch->cell->target, p->facts, err);
@@ -187,8 +220,9 @@ static enum prony_status check_build(void *context, size_t rank, const struct cl
 	struct preparation *p = context;
 	keep_longest(&p->facts->build_ns,
 		     stated_ns(reply->json, "build_ns", reply->received_ns - reply->sent_ns));
-	enum prony_status status =
-		take_count(reply->json, "parameters", &p->facts->parameters, err);
+	enum prony_status status = check_duration(reply->json, "build_ns", err);
+	if (status == PRONY_OK)
+		status = take_count(reply->json, "parameters", &p->facts->parameters, err);
 	if (status == PRONY_OK)
 		status = take_count(reply->json, "macs", &p->facts->macs, err);
 	if (rank == 0)
@@ -200,10 +234,10 @@ static enum prony_status check_feed(void *context, size_t rank, const struct cli
 				    struct error *err)
 {
 	struct preparation *p = context;
-	(void)rank, (void)err;
+	(void)rank;
 	keep_longest(&p->feed_ns,
 		     stated_ns(reply->json, "feed_ns", reply->received_ns - reply->sent_ns));
-	return PRONY_OK;
+	return check_duration(reply->json, "feed_ns", err);
 }
 
 static enum prony_status feed_slots(struct team *team, struct preparation *p, struct error *err)

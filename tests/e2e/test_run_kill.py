@@ -75,19 +75,17 @@ class KillTest(ProgramTest):
         return after
 
     def test_leftovers_are_tidied_up(self):
-        """Folders of runs that are no more go; one that is held, young or not a folder stays."""
+        """Folders of runs that are no more go; one that is held or not a folder stays."""
         folders = [os.path.join(self.folder, "prony-run-" + name)
-                   for name in ("killed", "held", "young")]
+                   for name in ("killed", "held")]
         for folder in folders:
             os.mkdir(folder)
             with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as stream:
                 stream.write("{}")
-        killed, held, young = folders
+        killed, held = folders
         link, other = (os.path.join(self.folder, name) for name in ("prony-run-link", "prony-other"))
-        os.symlink(young, link)
         os.mkdir(other)
-        for folder in (killed, held, other):
-            os.utime(folder, (1, 1))
+        os.symlink(other, link)
         lock = os.open(held, os.O_RDONLY)
         self.addCleanup(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -96,8 +94,9 @@ class KillTest(ProgramTest):
         self.prony(*words, expect=0)
         self.assertEqual(sorted(name for name in os.listdir(self.folder)
                                 if name.startswith("prony-")),
-                         ["prony-other", "prony-run-held", "prony-run-link", "prony-run-young"])
-        self.assertTrue(os.path.exists(os.path.join(young, "case.json")))
+                         ["prony-other", "prony-run-held", "prony-run-link"])
+        self.assertFalse(os.path.exists(killed))
+        self.assertTrue(os.path.exists(os.path.join(held, "case.json")))
 
     def test_a_killed_run_leaves_what_the_next_tidies_up(self):
         process = self.start(*self.words, log=self.log)
@@ -113,7 +112,6 @@ class KillTest(ProgramTest):
         self.assert_nothing_stays()
         left = runs()
         self.assertEqual(len(left), 1)
-        os.utime(os.path.join(self.folder, left[0]), (1, 1))
         self.prony(*self.words, "--resume", expect=0)
         self.assertEqual(runs(), [])
 

@@ -122,20 +122,43 @@ class SudoTest(SturdyTest):
         self.assertNotIn("sudo", self.child("list", "networks", SUDO_UID="0", **more).stderr)
 
 
-class CountTest(SturdyTest):
-    def test_a_count_is_a_whole_number_or_unknown(self):
+class WorkerTest(SturdyTest):
+    def cell_of(self, old, new, before=""):
+        """The cell of null.pl with a piece of its source replaced, and with commands before it."""
         with open(os.path.join(SOURCE, "tests", "workers", "null.pl"), encoding="utf-8") as stream:
-            text = stream.read()
+            text = stream.read().replace("name => 'null'", "name => 'mine'")
+        self.assertIn(old, text)
         worker = os.path.join(self.folder, "worker.pl")
+        with open(worker, "w", encoding="utf-8") as stream:
+            stream.write(text.replace(old, new))
+        done = self.child("run", "--worker", f"mine={before}perl {worker}", "-f", "mine", "-n", "mlp", "-b", "4", "-s",
+                          "forward", "-d", "synthetic", "--quick", "--steps", "2", "--repeat", "1", "--timeout", "60",
+                          "--store", self.store, "--format", "json")
+        return json.loads(done.stdout)["cells"][0]
+
+    def test_a_count_is_a_whole_number_or_unknown(self):
         for value in ("-9223372036854775808", "-1", "1.5", "'many'"):
-            with open(worker, "w", encoding="utf-8") as stream:
-                stream.write(text.replace("parameters => undef", "parameters => " + value).replace("name => 'null'", "name => 'mine'"))
-            done = self.child("run", "--worker", f"mine=perl {worker}", "-f", "mine", "-n", "mlp", "-b", "4", "-s",
-                              "forward", "-d", "synthetic", "--quick", "--steps", "2", "--repeat", "1", "--store", self.store,
-                              "--format", "json")
-            cell = json.loads(done.stdout)["cells"][0]
+            cell = self.cell_of("parameters => undef", "parameters => " + value)
             self.assertEqual(cell["status"], "invalid", cell)
             self.assertIn("no count of parameters", cell["reason"])
+
+    def test_a_hello_that_cannot_be_shown_is_refused(self):
+        for old, new, part in (("version => ", "versions => ", "has no version"),
+                               ("version => ", "version => undef, versions => ", "has no version"),
+                               ("libraries => {", "libraries => {a => qq(\\e[31m), ", "control character in libraries"),
+                               ("import_ns => ", "import_ns => -7, not_ns => ", "states import_ns -7")):
+            cell = self.cell_of(old, new)
+            self.assertEqual(cell["status"], "crashed", cell)
+            self.assertIn(part, cell["reason"])
+
+    def test_a_worker_that_traces_itself_goes_on(self):
+        """Its guard is the tracer then: it stops at every signal and at exec."""
+        tracer = os.path.join(self.folder, "tracer.py")
+        with open(tracer, "w", encoding="utf-8") as stream:
+            stream.write("import ctypes, os, sys\nctypes.CDLL(None).ptrace(0, 0, None, None)\n"
+                         "os.execvp(sys.argv[1], sys.argv[1:])\n")
+        cell = self.cell_of("libraries => {", "libraries => {", before=f"{sys.executable} {tracer} ")
+        self.assertEqual(cell["status"], "mismatch", cell["reason"])  # null.pl computes nothing
 
 
 class WordsTest(SturdyTest):
