@@ -283,7 +283,9 @@ const struct cli_command cli_commands[] = {
 		    .arguments = "[COMMAND]",
 		    .summary = "list the commands, or explain one"},
 	 .run = command_help},
-	{.syntax = {.name = "version", .summary = "print the version of the program"},
+	{.syntax = {.name = "version",
+		    .summary = "print version, commit, and the SHA-256 of the program and of "
+			       "native's library"},
 	 .run = command_version},
 	{.syntax = {.name = "worker",
 		    .summary = "the measuring process of a framework (internal)",

@@ -1,8 +1,11 @@
 /* `prony help [COMMAND]` and `prony version`: the same output as the options of that name. */
 #include <string.h>
 
+#include "base/digest.h"
+#include "base/identity.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "frameworks/registry.h"
 
 void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...))
 {
@@ -77,10 +80,33 @@ int command_help(const struct cli_call *call, struct error *err)
 	return cli_run(call->rows, asked, 2, of);
 }
 
+/* Prints the version, the commit if it is known, and the SHA-256 of the executable and of the
+ * library that native, the floor, would load. */
+static void print_version(void)
+{
+	struct registry registry;
+	struct framework_place place;
+	struct arena arena;
+	struct error ignored = ERROR_INIT;
+	char hex[DIGEST_HEX_BYTES];
+	const char *build = identity_build();
+	cli_out("prony " PRONY_VERSION "%s%s%s\nexecutable sha256 %s\n", *build ? " (" : "", build,
+		*build ? ")" : "", identity_sha256());
+	if (registry_load(&registry, &ignored) != PRONY_OK)
+		return;
+	const struct framework *native = framework_find(&registry, "native", NULL);
+	arena_init(&arena, 0);
+	if (native && framework_locate(native, NULL, &arena, &place, &ignored) == PRONY_OK &&
+	    place.library && digest_file(place.library, hex, &ignored) == PRONY_OK)
+		cli_out("library of native sha256 %s  %s\n", hex, place.library);
+	arena_release(&arena);
+	registry_release(&registry);
+}
+
 int command_version(const struct cli_call *call, struct error *err)
 {
 	(void)call;
 	(void)err;
-	cli_out("prony " PRONY_VERSION "\n");
+	print_version();
 	return 0;
 }

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/identity.h"
 #include "cli/cli.h"
 #include "cli/environment.h"
+#include "generated_version.h"
 
 /* If the caller closed a standard stream, the next opened file would get its number and receive our
  * output. */
@@ -65,6 +67,7 @@ int main(int argc, char **argv)
 	/* With SIGXFSZ ignored, a write beyond `ulimit -f` fails with an error that can be
 	 * reported; the signal would kill us silently. */
 	signal(SIGXFSZ, SIG_IGN);
+	identity_set_build(PRONY_BUILD);
 	if (!open_standard_streams())
 		return prony_status_exit(PRONY_INTERNAL);
 	return finish_output(dispatch(argc, argv));

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/files.h"
+#include "base/identity.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
@@ -209,11 +211,48 @@ static void say_findings(struct job *job)
 	strbuf_release(&line);
 }
 
+/* The SHA-256 of each library of native, the floor, by the name of the framework. (54 MB take 0.16
+ * s; other frameworks' libraries may have a gigabyte.) */
+static json_t *floor_libraries(const struct plan *plan)
+{
+	json_t *libraries = json_object();
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct framework_place *place = plan->cells[i].place;
+		char hex[DIGEST_HEX_BYTES];
+		struct error ignored = ERROR_INIT;
+		if (plan->cells[i].status != CELL_PENDING || !place->framework->floor ||
+		    !place->library)
+			continue;
+		char *name = memory_printf("%s%s%s", place->framework->name,
+					   *place->environment ? "@" : "", place->environment);
+		if (!json_object_get(libraries, name) &&
+		    digest_file(place->library, hex, &ignored) == PRONY_OK)
+			json_object_set_new(libraries, name, json_string(hex));
+		free(name);
+	}
+	return libraries;
+}
+
+/* Adds which prony this is to the record. The hash of the machine covers it, so that a run is only
+ * resumed by the prony that began it. */
+static void add_program(struct job *job)
+{
+	if (!job->program) {
+		job->program = json_object();
+		json_object_set_new(job->program, "build", json_string(identity_build()));
+		json_object_set_new(job->program, "sha256", json_string(identity_sha256()));
+		json_object_set_new(job->program, "libraries",
+				    floor_libraries(&job->selection.plan));
+	}
+	json_object_set(json_object_get(job->machine, "should_match"), "program", job->program);
+}
+
 static void record_machine(struct job *job)
 {
 	json_decref(job->machine);
 	job->machine = machine_record("");
 	measured_add(job->machine);
+	add_program(job);
 	job_drop_replaced(job);
 }
 
@@ -277,6 +316,7 @@ static void job_release(struct job *job)
 {
 	baseline_release(job);
 	json_decref(job->machine);
+	json_decref(job->program);
 	store_close(job->store);
 	release_machine(job);
 	time_left_release(&job->left);

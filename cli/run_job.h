@@ -19,6 +19,7 @@ struct job {
 	struct time_left left;
 	struct progress progress;
 	json_t *machine;
+	json_t *program;	    /* which prony this is: build, sha256, libraries; made once */
 	struct stored_run baseline; /* the run that --baseline names */
 	bool baseline_loaded;
 	int gate;	  /* enum compare_exit of the comparison with it; 0 without one */

@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "report/compare_internal.h"
 #include "report/names.h"
+#include "report/program.h"
 #include "report/text.h"
 #include "store/machine_figures.h"
 
@@ -190,11 +191,43 @@ static void add_text(struct sink *sink, enum difference_kind kind, const char *w
 		sink->take(sink, what, *a ? a : "null", *b ? b : "null");
 }
 
+/* Compares the libraries of native that both runs loaded. */
+static void add_libraries(struct sink *sink, json_t *a, json_t *b)
+{
+	const json_t *was;
+	const char *name;
+	json_object_foreach(a, name, was)
+	{
+		const char *hash = json_string_value(was);
+		const char *now = json_string_value(json_object_get(b, name));
+		if (!hash || !now)
+			continue;
+		char *what = memory_printf("library of %s, the floor", name);
+		char *left = memory_printf("sha256 %.*s", PROGRAM_HASH_SHOWN, hash);
+		char *right = memory_printf("sha256 %.*s", PROGRAM_HASH_SHOWN, now);
+		add_text(sink, DIFFERENCE_SHOULD, what, left, right);
+		free(what);
+		free(left);
+		free(right);
+	}
+}
+
+/* Compares the two pronys, as one difference. Removes the parts from both records. */
+static void add_programs(struct sink *sink, const struct compare *compare, json_t *a, json_t *b)
+{
+	char left[PROGRAM_BYTES], right[PROGRAM_BYTES];
+	program_text(&compare->a.run->meta, a, left);
+	program_text(&compare->b.run->meta, b, right);
+	add_text(sink, DIFFERENCE_SHOULD, "prony", left, right);
+	add_libraries(sink, program_libraries(a), program_libraries(b));
+	program_remove(a);
+	program_remove(b);
+}
+
 /* Compares the options of the two runs. */
 static void add_runs(struct sink *sink, const struct run_meta *a, const struct run_meta *b)
 {
 	char seed_a[24], seed_b[24];
-	add_text(sink, DIFFERENCE_SHOULD, "prony", a->version, b->version);
 	add_text(sink, DIFFERENCE_SHOULD, "effort", a->effort, b->effort);
 	add_text(sink, DIFFERENCE_SHOULD, "statistic", a->statistic, b->statistic);
 	snprintf(seed_a, sizeof seed_a, "%lld", (long long)a->seed);
@@ -267,6 +300,7 @@ void compare_find_differences(struct compare *compare)
 	if (compare->paired)
 		return;
 	json_t *left = parse(a->environment), *right = parse(b->environment);
+	add_programs(&sink, compare, left, right);
 	for (int kind = 0; kind < DIFFERENCE_KINDS; kind++) {
 		const char *name = difference_kind_name((enum difference_kind)kind);
 		sink.kind = (enum difference_kind)kind;

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "report/figures.h"
 #include "report/labels.h"
+#include "report/program.h"
 #include "report/replicates.h"
 #include "report/summary.h"
 #include "report/table.h"
@@ -45,25 +46,63 @@ static void add_word(struct strbuf *out, const char *what, const char *before, c
 		strbuf_printf(out, "%s%s %s -> %s", out->length ? ", " : "", what, before, now);
 }
 
+/* Adds another prony, and another library of native, for a cell of native. */
+static void add_programs(struct strbuf *out, const struct stored_run *before, const json_t *was,
+			 const struct stored_run *now, const json_t *is)
+{
+	const struct cell *cell = &now->cells[0].cell;
+	char left[PROGRAM_BYTES], right[PROGRAM_BYTES];
+	char *name = memory_printf("%s%s%s", cell->name, *cell->environment ? "@" : "",
+				   cell->environment);
+	const char *a = json_string_or(program_libraries(was), name, "");
+	const char *b = json_string_or(program_libraries(is), name, "");
+
+	program_text(&before->meta, was, left);
+	program_text(&now->meta, is, right);
+	add_word(out, "prony", left, right);
+	if (*a && *b && strcmp(a, b) != 0)
+		strbuf_printf(out, "%slibrary of %s sha256 %.*s -> %.*s", out->length ? ", " : "",
+			      name, PROGRAM_HASH_SHOWN, a, PROGRAM_HASH_SHOWN, b);
+	free(name);
+}
+
+/* Whether the machines differ in more than the prony that ran there, which is removed from both. */
+static bool other_surroundings(const struct stored_run *before, json_t *was,
+			       const struct stored_run *now, json_t *is)
+{
+	bool other = strcmp(before->meta.environment_hash, now->meta.environment_hash) != 0;
+	const json_t *of_was = json_object_get(was, "should_match");
+	const json_t *of_is = json_object_get(is, "should_match");
+	bool same =
+		json_equal(json_object_get(of_was, "program"), json_object_get(of_is, "program"));
+
+	program_remove(was);
+	program_remove(is);
+	return other && (same || !same_machine(was, is) || !json_equal(of_was, of_is));
+}
+
 /* Returns possible causes of a change: another version of the framework or of prony, or other
  * conditions. */
 static const char *different(struct arena *arena, const struct stored_run *before,
 			     const struct stored_run *now)
 {
 	const struct stored_cell *a = &before->cells[0], *b = &now->cells[0];
+	json_t *was = run_environment(before), *is = run_environment(now);
 	struct strbuf words;
 
 	strbuf_init(&words, 0);
 	add_word(&words, a->cell.name, json_string_or(a->framework, "version", ""),
 		 json_string_or(b->framework, "version", ""));
-	add_word(&words, "prony", before->meta.version, now->meta.version);
+	add_programs(&words, before, was, now, is);
 	add_word(&words, "effort", before->meta.effort, now->meta.effort);
-	if (strcmp(before->meta.environment_hash, now->meta.environment_hash) != 0)
+	if (other_surroundings(before, was, now, is))
 		strbuf_printf(&words, "%sother surroundings (prony compare %lld %lld)",
 			      words.length ? ", " : "", (long long)before->meta.id,
 			      (long long)now->meta.id);
 	const char *text = arena_strdup(arena, strbuf_text(&words));
 	strbuf_release(&words);
+	json_decref(was);
+	json_decref(is);
 	return text;
 }
 

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/identity.h"
 #include "base/json.h"
 #include "report/charts_internal.h"
+#include "report/program.h"
 #include "report/text.h"
 
 static void add_comparison_section(const struct html_page *page, size_t i, struct strbuf *out)
@@ -334,6 +336,35 @@ static void add_sections(const struct html_page *page, struct strbuf *out)
 	add_section("method", "How to read this", add_method, page, out);
 }
 
+/* Adds which prony measured, which library native loaded, and which prony made the page. */
+static void add_footer(const struct html_page *page, struct strbuf *out)
+{
+	char last[PROGRAM_BYTES] = "", program[PROGRAM_BYTES];
+	strbuf_puts(out, "<footer>Measured by");
+	for (size_t run = 0; run < page->count; run++) {
+		const struct summary *summary = page->summaries[run];
+		json_t *hash;
+		const char *name;
+		program_text(&summary->run->meta, summary->environment, program);
+		if (strcmp(program, last) != 0) {
+			strbuf_puts(out, run > 0 ? ", " : " ");
+			html_text("prony ", program, "", out);
+		}
+		snprintf(last, sizeof last, "%s", program);
+		json_object_foreach(program_libraries(summary->environment), name, hash)
+		{
+			char digits[PROGRAM_HASH_SHOWN + 1];
+			snprintf(digits, sizeof digits, "%s",
+				 json_is_string(hash) ? json_string_value(hash) : "");
+			html_text(", library of ", name, " sha256 ", out);
+			text_html(digits, out);
+		}
+	}
+	html_text("; page by prony " PRONY_VERSION, *identity_build() ? " " : "", "", out);
+	text_html(identity_build(), out);
+	strbuf_puts(out, "</footer>\n");
+}
+
 /* The contents come first and list the sections of the page. */
 static void add_body(const struct html_page *page, struct strbuf *out)
 {
@@ -345,7 +376,8 @@ static void add_body(const struct html_page *page, struct strbuf *out)
 	add_filters(page, out);
 	strbuf_puts(out, "<main>\n");
 	strbuf_puts(out, strbuf_text(&sections));
-	strbuf_puts(out, "</main>\n<footer>prony " PRONY_VERSION "</footer>\n");
+	strbuf_puts(out, "</main>\n");
+	add_footer(page, out);
 	strbuf_release(&sections);
 }
 

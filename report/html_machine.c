@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "report/html_internal.h"
+#include "report/program.h"
 #include "report/text.h"
 
 void html_join_json(const json_t *value, struct strbuf *out)
@@ -188,11 +189,13 @@ void html_reproduce(const struct html_page *page, struct strbuf *out)
 {
 	for (size_t run = 0; run < page->count; run++) {
 		const struct run_meta *meta = &page->summaries[run]->run->meta;
+		char program[PROGRAM_BYTES];
 		struct strbuf line;
+		program_text(meta, page->summaries[run]->environment, program);
 		strbuf_init(&line, 0);
 		strbuf_printf(&line,
 			      "prony %s, effort %s, seed %lld. The command, in the same folder:",
-			      meta->version, meta->effort, (long long)meta->seed);
+			      program, meta->effort, (long long)meta->seed);
 		if (page->count > 1) {
 			html_text("<h3>", page->labels[run], "</h3>\n", out);
 		}

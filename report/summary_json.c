@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "report/figures.h"
+#include "report/program.h"
 #include "report/summary_internal.h"
 #include "report/text.h"
 
@@ -60,6 +61,10 @@ json_t *summary_run_to_json(const struct summary *summary)
 	json_object_set_new(run, "tags", words_to_json(meta->tags));
 	json_object_set_new(run, "suite", text_json_or_null(meta->suite));
 	json_object_set_new(run, "version", text_json(meta->version));
+	json_object_set_new(run, "build",
+			    text_json_or_null(program_part(summary->environment, "build")));
+	json_object_set_new(run, "executable_sha256",
+			    text_json_or_null(program_part(summary->environment, "sha256")));
 	json_object_set_new(run, "effort", text_json(meta->effort));
 	json_object_set_new(run, "statistic", text_json(meta->statistic));
 	json_object_set_new(run, "seed", json_integer(meta->seed));

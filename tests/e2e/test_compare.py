@@ -162,9 +162,29 @@ class VerdictTest(StoredTest):
         document = self.compared("1", "2", "--force", code=0)
         self.assertEqual({row["what"] for row in document["differences"]["must_match"]},
                          {"cpu_model", "cores_usable", "memory_gib"})
-        self.assertEqual([row["what"] for row in document["differences"]["should_match"]], ["governor"])
+        self.assertEqual([row["what"] for row in document["differences"]["should_match"]], ["governor", "prony"])
         self.assertIn("must match and does not: cores_usable (2 -> 8)",
                       self.ask("compare", "1", "2", "--force"))
+
+    def test_another_prony_and_another_floor(self):
+        def set_program(run, **parts):
+            for part, value in parts.items():
+                self.sql("UPDATE run SET environment = json_set(environment, '$.should_match.program."
+                         f"{part}', json('{json.dumps(value)}')) WHERE id = {run}")
+
+        def differences():
+            return self.compared("1", "3", code=3)["differences"]["should_match"]
+
+        self.assertEqual(differences(), [])
+        set_program(3, build="def5678", sha256="77" * 32, libraries={"native": "ee" * 32})
+        self.assertEqual(differences(), [
+            {"what": "library of native, the floor", "a": "sha256 ffeeddccbbaa", "b": "sha256 eeeeeeeeeeee"},
+            {"what": "prony", "a": "0.1.0 (abc1234, sha256 001122334455)", "b": "0.1.0 (def5678, sha256 777777777777)"}])
+        text = " ".join(self.ask("compare", "1", "3", code=3).split())
+        self.assertIn("library of native, the floor (sha256 ffeeddccbbaa -> sha256 eeeeeeeeeeee)", text)
+        # A run of a prony that did not say it, as in older stores.
+        self.sql("UPDATE run SET environment = json_remove(environment, '$.should_match.program') WHERE id = 3")
+        self.assertEqual([(row["what"], row["b"]) for row in differences()], [("prony", "0.1.0")])
 
     def test_the_noise_is_the_threshold(self):
         self.sql("UPDATE run SET environment = json_set(environment, '$.informational.measured.noise',"

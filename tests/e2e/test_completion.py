@@ -3,6 +3,7 @@
 
 $PRONY names the program.
 """
+import hashlib
 import os
 import re
 import shutil
@@ -125,6 +126,11 @@ class HelpTest(ProgramTest):
         for words, option in ((["help"], ["--help"]), (["help", "run"], ["run", "--help"]),
                               (["version"], ["--version"])):
             self.assertEqual(self.prony(*words, expect=0).stdout, self.prony(*option, expect=0).stdout)
+        lines = self.prony("--version", expect=0).stdout.splitlines()
+        # The commit depends on where it was built; a build outside git has none.
+        self.assertRegex(lines[0], r"^prony \d+\.\d+\.\d+( \([\w.-]+\))?$")
+        with open(PRONY, "rb") as stream:
+            self.assertEqual(lines[1], "executable sha256 " + hashlib.sha256(stream.read()).hexdigest())
         for words, part in ((["help", "shwo"], "show"), (["help", "a", "b"], "one command"),
                             (["help", "guard"], "no command"), (["version", "x"], "no words")):
             self.assertIn(part, self.prony(*words, expect=USAGE).stderr)

@@ -83,6 +83,26 @@ class HistoryTest(InventedTest):
         few, = json.loads(self.ask("history", document["hash"], "--runs", "5", "--format", "json"))
         self.assertEqual((len(few["points"]), few["changes"]), (5, []))
 
+    def test_another_prony_and_another_floor_are_named(self):
+        def different(run):
+            document, = json.loads(self.ask("history", "native", "lenet", "train", "--format", "json"))
+            return document["points"][run - 1]["different"]
+
+        old, new = "ffeeddccbbaa99887766554433221100" * 2, "ee" * 32
+        self.base.execute("UPDATE run SET environment = json_set(environment, '$.should_match.program.build', 'def5678'),"
+                          " environment_hash = 'feedface11111111' WHERE id >= 6")
+        self.base.execute("UPDATE run SET environment = json_set(environment, '$.should_match.program.libraries.native',"
+                          f" '{new}') WHERE id >= 7")
+        # Neither is told again as other surroundings; a kernel is.
+        self.assertEqual(different(6), "prony 0.1.0 (abc1234, sha256 001122334455) -> 0.1.0 (def5678, sha256 001122334455)")
+        self.assertEqual(different(7), f"library of native sha256 {old[:12]} -> {new[:12]}")
+        self.base.execute("UPDATE run SET environment_hash = 'feedface22222222' WHERE id >= 8")
+        self.assertEqual(different(8), "other surroundings (prony compare 7 8)")
+        # A store of an older prony says less, and can be read.
+        self.base.execute("UPDATE run SET environment = json_remove(environment, '$.should_match.program') WHERE id < 6")
+        self.assertIsNone(different(5))
+        self.assertEqual(different(6), "prony 0.1.0 -> 0.1.0 (def5678, sha256 001122334455)")
+
     def test_in_a_terminal(self):
         text = self.ask("history", "native", "train")
         lines = text.splitlines()

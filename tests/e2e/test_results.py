@@ -5,6 +5,7 @@ $PRONY is the program, $REPORT_STORE fills a store with the runs of tests/unit/r
 """
 import collections
 import csv
+import hashlib
 import io
 import json
 import os
@@ -440,6 +441,31 @@ class OldStore(ProgramTest):
             for cell in cells:
                 self.assertNotIn("learning_rate", cell["key"])
                 self.assertEqual(cell["learning_rate"], 0.001 if cell["stage"] == "train" else None)
+
+    def test_the_run_says_which_prony_made_it(self):
+        with open(PRONY, "rb") as stream:
+            digest = hashlib.sha256(stream.read()).hexdigest()
+        library = os.path.join(self.folder, "libnative.so")
+        with open(library, "wb") as stream:
+            stream.write(b"what would be loaded")
+        new = os.path.join(self.folder, "new.db")
+        # The gate of native fails on such a library; the run says what it was.
+        subprocess.run([PRONY, "run", *self.ASKED, "-b", "1", "-f", "native", "--store", new], check=False, timeout=240,
+                       capture_output=True, env={**os.environ, "PRONY_NATIVE_LIBRARY": library})
+        run = json.loads(self.prony("export", "--format", "json", store=new))["run"]
+        self.assertEqual(run["executable_sha256"], digest)
+        program = run["environment"]["should_match"]["program"]
+        self.assertEqual((program["sha256"], program["build"] or None), (digest, run["build"]))
+        self.assertEqual(program["libraries"], {"native": hashlib.sha256(b"what would be loaded").hexdigest()})
+        page = self.prony("report", "-o", "-", store=new)
+        footer = re.search("<footer>.*</footer>", page).group()
+        self.assertRegex(footer, rf"Measured by prony [\d.]+ \(.*sha256 {digest[:12]}\), library of native sha256 "
+                         + program["libraries"]["native"][:12] + r"; page by prony [\d.]+")
+        # A store of an older prony has none of it.
+        page = self.prony("report", "1", "-o", "-")
+        self.assertRegex(re.search("<footer>.*</footer>", page).group(), r"Measured by prony [\d.]+; page by prony")
+        run = json.loads(self.prony("export", "1", "--format", "json"))["run"]
+        self.assertEqual((run["build"], run["executable_sha256"]), (None, None))
 
     def test_is_resumed(self):
         before = self.rows("SELECT id, run, hash FROM cell ORDER BY id")

@@ -10,10 +10,14 @@ enum { PROCESSES = 5, CELLS_MAX = 16, INTERVALS = 3 };
 
 #define MS 1e6
 
-static const char environments[2][600] = {
+static const char environments[2][900] = {
 	"{\"must_match\": {\"cpu_model\": \"Example CPU 9000\", \"cores_usable\": 2, "
 	"\"memory_gib\": 8},"
-	" \"should_match\": {\"kernel\": \"6.1.0\", \"governor\": null},"
+	" \"should_match\": {\"kernel\": \"6.1.0\", \"governor\": null, \"program\": "
+	"{\"build\": \"abc1234\", \"sha256\": "
+	"\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\", "
+	"\"libraries\": {\"native\": "
+	"\"ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100\"}}},"
 	" \"informational\": {\"load\": [0.1, 0.2, 0.3], \"note\": \"<b>bold</b>\", "
 	"\"measured\": {\"ceilings\": {\"cores\": 2, \"fma_fp32\": {\"one\": 1e11, "
 	"\"all\": 2e11}}}}}",
