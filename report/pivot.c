@@ -15,7 +15,7 @@
 /*
  * LINES_MAX: the number of lines of each kind under a sweep, followed by one line for all others.
  */
-enum { VALUES_MIN = 3, GAP = 2, LINES_MAX = 3 };
+enum { VALUES_MIN = 3, LINES_MAX = 3 };
 
 static bool is_numeric(const struct axis *axis)
 {
@@ -168,14 +168,6 @@ static void entry_text(const struct summary_row *row, char out[64])
 		snprintf(out, 64, "%s", cell_status_name(row->cell->status));
 }
 
-/* An orientation of the table: `lines` by `columns`, with the names of both. */
-struct layout {
-	const struct sweep *sweep;
-	bool by_framework; /* lines are frameworks and columns values; else the reverse */
-	size_t lines, columns;
-	char (*titles)[CELL_WORD_BYTES]; /* titles of the columns */
-};
-
 static void value_text(const struct sweep *sweep, size_t value, char out[CELL_WORD_BYTES])
 {
 	const struct axis *axis = &axes[sweep->axis];
@@ -188,110 +180,47 @@ static const char *framework_name(const struct sweep *sweep, size_t framework)
 	return sweep->frameworks.rows[framework].bytes;
 }
 
-static void name_line(const struct layout *layout, size_t line, char out[CELL_WORD_BYTES])
+/* Writes the name of a line or column of the table: frameworks or values. */
+static void name_text(const struct sweep *sweep, bool framework, size_t at,
+		      char out[CELL_WORD_BYTES])
 {
-	if (layout->by_framework)
-		snprintf(out, CELL_WORD_BYTES, "%s", framework_name(layout->sweep, line));
+	if (framework)
+		snprintf(out, CELL_WORD_BYTES, "%s", framework_name(sweep, at));
 	else
-		value_text(layout->sweep, line, out);
+		value_text(sweep, at, out);
 }
 
-static const struct summary_row *row_at(const struct layout *layout, size_t line, size_t column)
+/* Prints the step times. The more numerous of frameworks and values stand below each other. */
+static void render_sweep(const struct sweep *sweep, bool colour, int width, struct strbuf *out)
 {
-	const struct sweep *sweep = layout->sweep;
-	size_t framework = layout->by_framework ? line : column;
-	size_t value = layout->by_framework ? column : line;
-
-	return sweep->rows[framework * sweep->values + value];
-}
-
-static void layout_init(struct layout *layout, const struct sweep *sweep, bool by_framework)
-{
-	*layout =
-		(struct layout){.sweep = sweep,
-				.by_framework = by_framework,
-				.lines = by_framework ? sweep->frameworks.count : sweep->values,
-				.columns = by_framework ? sweep->values : sweep->frameworks.count};
-	layout->titles = memory_alloc((layout->columns + 1) * sizeof *layout->titles);
-	for (size_t i = 0; i < layout->columns; i++) {
-		if (by_framework)
-			value_text(sweep, i, layout->titles[i]);
-		else
-			snprintf(layout->titles[i], CELL_WORD_BYTES, "%s",
-				 framework_name(sweep, i));
-	}
-}
-
-/* Makes a table of a number of columns, starting at this one; the caller frees. */
-static struct table *make_part(const struct layout *layout, size_t from, size_t count)
-{
+	size_t frameworks = sweep->frameworks.count, values = sweep->values;
+	bool down = frameworks >= values; /* frameworks are lines, values columns */
+	size_t lines = down ? frameworks : values, count = down ? values : frameworks;
 	struct table_column *columns = memory_alloc((count + 1) * sizeof *columns);
-	const char *axis = axes[layout->sweep->axis].name;
+	char(*titles)[CELL_WORD_BYTES] = memory_alloc((count + 1) * sizeof *titles);
+	const char *axis = axes[sweep->axis].name;
 	char text[CELL_WORD_BYTES];
 
-	columns[0] = layout->by_framework
-			     ? (struct table_column){"framework", "framework", TABLE_LEFT}
-			     : (struct table_column){axis, axis, TABLE_RIGHT};
-	for (size_t i = 0; i < count; i++)
-		columns[1 + i] = (struct table_column){layout->titles[from + i],
-						       layout->titles[from + i], TABLE_RIGHT};
+	columns[0] = down ? (struct table_column){"framework", "framework", TABLE_LEFT}
+			  : (struct table_column){axis, axis, TABLE_RIGHT};
+	for (size_t i = 0; i < count; i++) {
+		name_text(sweep, !down, i, titles[i]);
+		columns[1 + i] = (struct table_column){titles[i], titles[i], TABLE_RIGHT};
+	}
 	struct table *table = table_new(columns, count + 1);
-	for (size_t line = 0; line < layout->lines; line++) {
+	for (size_t line = 0; line < lines; line++) {
 		table_row(table);
-		name_line(layout, line, text);
+		name_text(sweep, down, line, text);
 		table_cell(table, text, NULL);
 		for (size_t i = 0; i < count; i++) {
-			entry_text(row_at(layout, line, from + i), text);
+			entry_text(sweep->rows[down ? line * values + i : i * values + line], text);
 			table_cell(table, text, NULL);
 		}
 	}
+	table_render_text(table, colour, width, out);
+	table_free(table);
+	free(titles);
 	free(columns);
-	return table;
-}
-
-/* Makes a table of the columns that fit, starting at this one, at least one column; *next is the
- * one after them. */
-static struct table *make_fitting(const struct layout *layout, size_t from, int width, size_t *next)
-{
-	struct table *table = make_part(layout, from, layout->columns - from);
-
-	*next = layout->columns;
-	if (table_fits(table, width))
-		return table;
-	table_free(table);
-	table = make_part(layout, from, 1);
-	for (*next = from + 1; *next < layout->columns; (*next)++) {
-		struct table *wider = make_part(layout, from, *next + 1 - from);
-		bool fits = table_fits(wider, width);
-		table_free(fits ? table : wider);
-		table = fits ? wider : table;
-		if (!fits)
-			break;
-	}
-	return table;
-}
-
-/* Prints frameworks down and values across, unless only the other orientation fits. If neither
- * fits, prints the table in parts. */
-static void render_sweep(const struct sweep *sweep, bool colour, int width, struct strbuf *out)
-{
-	struct layout layout, other;
-
-	layout_init(&layout, sweep, true);
-	layout_init(&other, sweep, false);
-	size_t next;
-	struct table *table = make_fitting(&layout, 0, width, &next);
-	const struct layout *better = next == layout.columns ? &layout : &other;
-	table_free(table);
-	for (size_t from = 0; from < better->columns; from = next) {
-		if (from > 0)
-			strbuf_putc(out, '\n');
-		table = make_fitting(better, from, width, &next);
-		table_render_text(table, colour, width, out);
-		table_free(table);
-	}
-	free(layout.titles);
-	free(other.titles);
 }
 
 /* Adds why cells have no figures; cells of a framework with the same reason share a line. */
