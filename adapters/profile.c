@@ -26,16 +26,8 @@ enum prony_status profile_log_add(struct profile_log *log, const struct profile_
 		return error_set(err, PRONY_INVALID,
 				 "more than %d events in the profile; take fewer steps",
 				 PROFILE_EVENTS_MAX);
-	if (log->count == log->capacity) {
-		size_t capacity = log->capacity ? 2 * log->capacity : 256;
-		struct profile_event *grown =
-			arena_array(&log->arena, capacity, sizeof *log->events);
-
-		if (log->count)
-			memcpy(grown, log->events, log->count * sizeof *log->events);
-		log->events = grown;
-		log->capacity = capacity;
-	}
+	log->events = arena_grow(&log->arena, log->events, log->count, &log->capacity,
+				 sizeof *log->events);
 	struct profile_event *kept = &log->events[log->count++];
 
 	*kept = *event;

@@ -111,6 +111,17 @@ char *arena_strndup(struct arena *arena, const char *text, size_t length)
 	return copy;
 }
 
+void *arena_grow(struct arena *arena, void *array, size_t count, size_t *capacity,
+		 size_t element_bytes)
+{
+	if (count < *capacity)
+		return array;
+	*capacity = *capacity ? 2 * *capacity : 16;
+	void *larger = arena_array(arena, *capacity, element_bytes);
+
+	return count ? memcpy(larger, array, count * element_bytes) : larger;
+}
+
 char *arena_strdup(struct arena *arena, const char *text)
 {
 	return arena_strndup(arena, text, strlen(text));

@@ -23,6 +23,10 @@ void arena_release(struct arena *arena);
  * sizes that come from files use arena_try_array. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 void *arena_array(struct arena *arena, size_t count, size_t element_bytes);
+/* Returns the array with room for one more element: copied to one twice as large when `count` has
+ * reached *capacity. */
+void *arena_grow(struct arena *arena, void *array, size_t count, size_t *capacity,
+		 size_t element_bytes);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...) PRONY_PRINTF(2, 3);

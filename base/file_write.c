@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-static bool write_all(int fd, const char *bytes, size_t length)
+bool file_write_all(int fd, const void *bytes, size_t length)
 {
 	while (length > 0) {
 		ssize_t written = write(fd, bytes, length);
@@ -19,7 +19,7 @@ static bool write_all(int fd, const char *bytes, size_t length)
 			continue;
 		if (written < 0)
 			return false;
-		bytes += written;
+		bytes = (const char *)bytes + written;
 		length -= (size_t)written;
 	}
 	return true;
@@ -106,7 +106,7 @@ enum prony_status file_writer_open(const char *path, struct file_writer **out, s
 enum prony_status file_writer_add(struct file_writer *writer, const void *bytes, size_t length,
 				  struct error *err)
 {
-	return write_all(writer->fd, bytes, length) ? PRONY_OK : writer_fail(writer, err);
+	return file_write_all(writer->fd, bytes, length) ? PRONY_OK : writer_fail(writer, err);
 }
 
 enum prony_status file_writer_finish(struct file_writer *writer, struct error *err)

@@ -90,6 +90,24 @@ static enum prony_status read_all(int fd, const char *path, size_t expected, siz
 	return PRONY_OK;
 }
 
+ssize_t file_read_at(int fd, int64_t offset, void *out, size_t length)
+{
+	size_t got = 0;
+
+	while (got < length) {
+		ssize_t piece = pread(fd, (char *)out + got, length - got, offset + (off_t)got);
+
+		if (piece < 0 && errno == EINTR)
+			continue;
+		if (piece < 0)
+			return -1;
+		if (piece == 0)
+			break;
+		got += (size_t)piece;
+	}
+	return (ssize_t)got;
+}
+
 enum prony_status file_read(const char *path, size_t limit_bytes, char **out, size_t *length,
 			    struct error *err)
 {

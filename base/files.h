@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -29,6 +30,12 @@ enum prony_status file_writer_add(struct file_writer *writer, const void *bytes,
 				  struct error *err);
 enum prony_status file_writer_finish(struct file_writer *writer, struct error *err);
 void file_writer_abandon(struct file_writer *writer);
+
+/* Writes all bytes, also when a signal interrupts it; false with errno. */
+bool file_write_all(int fd, const void *bytes, size_t length);
+
+/* Reads `length` bytes at an offset, fewer only at the end of the file; -1 with errno. */
+ssize_t file_read_at(int fd, int64_t offset, void *out, size_t length);
 
 /* Checks beforehand whether file_write_atomic can work, so that no result is computed in vain.
  * PRONY_IO with the reason. Writes nothing and does not block on a pipe. */

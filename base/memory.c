@@ -31,6 +31,14 @@ void *memory_realloc(void *memory, size_t bytes)
 	return larger;
 }
 
+void *memory_grow(void *array, size_t count, size_t *capacity, size_t element_bytes)
+{
+	if (count < *capacity)
+		return array;
+	*capacity = *capacity ? 2 * *capacity : 16;
+	return memory_realloc(array, *capacity * element_bytes);
+}
+
 char *memory_strdup(const char *text)
 {
 	size_t bytes = strlen(text) + 1;

@@ -15,6 +15,9 @@ _Noreturn void memory_exhausted(const char *what);
 /* Never NULL, also for 0 bytes; the caller frees. The memory is not zeroed. */
 void *memory_alloc(size_t bytes);
 void *memory_realloc(void *memory, size_t bytes);
+/* Returns the array with room for one more element: moved and twice as large when `count` has
+ * reached *capacity. */
+void *memory_grow(void *array, size_t count, size_t *capacity, size_t element_bytes);
 char *memory_strdup(const char *text);
 char *memory_printf(const char *format, ...) PRONY_PRINTF(1, 2);
 

@@ -25,11 +25,8 @@ static struct {
 void process_note_start(pid_t pid)
 {
 	pthread_mutex_lock(&started.mutex);
-	if (started.count == started.capacity) {
-		started.capacity = started.capacity ? 2 * started.capacity : 16;
-		started.pids =
-			memory_realloc(started.pids, started.capacity * sizeof(*started.pids));
-	}
+	started.pids =
+		memory_grow(started.pids, started.count, &started.capacity, sizeof(*started.pids));
 	started.pids[started.count++] = pid;
 	pthread_mutex_unlock(&started.mutex);
 }

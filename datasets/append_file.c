@@ -39,17 +39,9 @@ enum prony_status append_file_open(const char *folder, const char *name, int64_t
 static enum prony_status write_out(struct append_file *file, const uint8_t *bytes, size_t length,
 				   struct error *err)
 {
-	while (length > 0) {
-		ssize_t written = write(file->fd, bytes, length);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return error_errno(err, PRONY_IO, errno, "cannot write %s", file->path);
-		bytes += written;
-		length -= (size_t)written;
-	}
-	return PRONY_OK;
+	return file_write_all(file->fd, bytes, length)
+		       ? PRONY_OK
+		       : error_errno(err, PRONY_IO, errno, "cannot write %s", file->path);
 }
 
 enum prony_status append_file_write(struct append_file *file, const void *bytes, size_t length,

@@ -481,11 +481,6 @@ enum prony_status batch_stream_next(struct batch_stream *stream, int count, floa
 	return status;
 }
 
-size_t batch_stream_elements(const struct batch_stream *stream)
-{
-	return stream->elements;
-}
-
 struct batch_times batch_stream_times(const struct batch_stream *stream)
 {
 	return (struct batch_times){.storage_ns = stream->storage_ns,

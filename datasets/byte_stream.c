@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 
 /* Deflate compresses at most 1,032 bytes into one (zlib's technical page). */
@@ -35,26 +36,6 @@ static enum prony_status cannot_read(const struct byte_stream *stream, struct er
 	return error_errno(err, PRONY_IO, errno, "%s: cannot be read", stream->path);
 }
 
-/* Reads up to `bytes` at `offset` of the file itself; less only at its end; -1 with errno. */
-static ssize_t read_file(const struct byte_stream *stream, int64_t offset, void *out, size_t bytes)
-{
-	size_t got = 0;
-
-	while (got < bytes) {
-		ssize_t piece =
-			pread(stream->fd, (char *)out + got, bytes - got, offset + (int64_t)got);
-
-		if (piece < 0 && errno == EINTR)
-			continue;
-		if (piece < 0)
-			return -1;
-		if (piece == 0)
-			break;
-		got += (size_t)piece;
-	}
-	return (ssize_t)got;
-}
-
 static enum prony_status open_file(struct byte_stream *stream, struct error *err)
 {
 	struct stat info;
@@ -67,7 +48,7 @@ static enum prony_status open_file(struct byte_stream *stream, struct error *err
 	if (!S_ISREG(info.st_mode))
 		return error_set(err, PRONY_BAD_INPUT, "%s: not a regular file", stream->path);
 	stream->size = info.st_size;
-	ssize_t got = read_file(stream, 0, head, sizeof(head));
+	ssize_t got = file_read_at(stream->fd, 0, head, sizeof(head));
 	if (got < 0)
 		return cannot_read(stream, err);
 	if (got < 2 || head[0] != 0x1f || head[1] != 0x8b)
@@ -133,8 +114,8 @@ static enum prony_status refill(struct byte_stream *stream, size_t wanted, struc
 		return PRONY_OK;
 	if (z->avail_in > 0)
 		memmove(stream->packed, z->next_in, z->avail_in);
-	ssize_t got = read_file(stream, stream->taken, stream->packed + z->avail_in,
-				BUFFER_BYTES - z->avail_in);
+	ssize_t got = file_read_at(stream->fd, stream->taken, stream->packed + z->avail_in,
+				   BUFFER_BYTES - z->avail_in);
 	if (got < 0)
 		return cannot_read(stream, err);
 	z->next_in = stream->packed;
@@ -231,7 +212,7 @@ enum prony_status byte_stream_read(struct byte_stream *stream, int64_t offset, v
 		if (status == PRONY_OK && stream->position == offset)
 			status = inflate_some(stream, out, bytes, &got, err);
 	} else {
-		ssize_t piece = read_file(stream, offset, out, bytes);
+		ssize_t piece = file_read_at(stream->fd, offset, out, bytes);
 
 		if (piece < 0)
 			return cannot_read(stream, err);

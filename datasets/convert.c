@@ -382,11 +382,12 @@ static enum prony_status convert_all(struct conversion *c, struct error *err)
 	const struct convert_request *request = c->request;
 	int64_t total = samples_count(request->samples);
 	const struct byte_buffer *state = c->state.length > 0 ? &c->state : NULL;
-	enum prony_status status =
-		request->format->writer->open(&c->sink, request->folder, state, err);
+	const struct data_writer *writer = request->format->writer;
 
-	if (status != PRONY_OK)
-		return status;
+	c->sink = memory_alloc(writer->sink_bytes);
+	memset(c->sink, 0, writer->sink_bytes);
+	c->sink->folder = request->folder;
+	enum prony_status status = writer->open(c->sink, state, err);
 	c->sink->written = c->result.written;
 	while (status == PRONY_OK && c->position < total) {
 		int64_t left = total - c->position;
@@ -395,7 +396,8 @@ static enum prony_status convert_all(struct conversion *c, struct error *err)
 	}
 	if (status == PRONY_OK)
 		status = end(c, err);
-	request->format->writer->close(c->sink);
+	writer->close(c->sink);
+	free(c->sink);
 	return status;
 }
 

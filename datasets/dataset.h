@@ -149,8 +149,6 @@ enum prony_status batch_stream_fill(struct batch_stream *stream, int count, floa
 enum prony_status batch_stream_hold(struct batch_stream *stream, int64_t limit_bytes,
 				    struct error *err);
 
-size_t batch_stream_elements(const struct batch_stream *stream); /* of a sample */
-
 /* Time spent reading and decoding (with resizing and scaling), summed over threads. */
 struct batch_times {
 	int64_t storage_ns, decode_ns;

@@ -40,13 +40,8 @@ enum prony_status file_source_open(const struct data_shard *shard,
 
 void file_source_add(struct file_source *source, const struct file_entry *entry)
 {
-	size_t count = (size_t)source->base.count;
-
-	if (count == source->capacity) {
-		source->capacity = count ? 2 * count : 1024;
-		source->entries = memory_realloc(source->entries,
-						 source->capacity * sizeof(*source->entries));
-	}
+	source->entries = memory_grow(source->entries, (size_t)source->base.count,
+				      &source->capacity, sizeof(*source->entries));
 	source->entries[source->base.count++] = *entry;
 }
 

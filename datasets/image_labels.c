@@ -121,10 +121,7 @@ static enum prony_status read_lines(struct label_file *file, struct error *err)
 			line[--end] = '\0';
 		if (*line == '\0')
 			continue;
-		if (file->count == room) {
-			room = room ? 2 * room : 1024;
-			file->lines = memory_realloc(file->lines, room * sizeof(*file->lines));
-		}
+		file->lines = memory_grow(file->lines, file->count, &room, sizeof(*file->lines));
 		split(line, &file->lines[file->count]);
 		file->lines[file->count++].line = number;
 	}

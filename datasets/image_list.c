@@ -187,21 +187,6 @@ char *image_list_name(const struct image_list *list, size_t at)
 		       : memory_printf("%s: %s", list->tar_paths[entry->tar], entry->name);
 }
 
-static bool read_all(int fd, int64_t offset, uint8_t *bytes, size_t length, size_t *got)
-{
-	*got = 0;
-	while (*got < length) {
-		ssize_t piece = pread(fd, bytes + *got, length - *got, offset + (int64_t)*got);
-
-		if (piece < 0 && errno == EINTR)
-			continue;
-		if (piece <= 0)
-			return piece == 0;
-		*got += (size_t)piece;
-	}
-	return true;
-}
-
 static enum prony_status read_from(int fd, int64_t offset, int64_t length, const char *name,
 				   uint8_t **bytes, size_t *capacity, size_t *got,
 				   struct error *err)
@@ -215,8 +200,10 @@ static enum prony_status read_from(int fd, int64_t offset, int64_t length, const
 		*capacity = (size_t)length + (size_t)length / 2;
 		*bytes = memory_realloc(*bytes, *capacity);
 	}
-	if (!read_all(fd, offset, *bytes, (size_t)length, got))
+	ssize_t read_bytes = file_read_at(fd, offset, *bytes, (size_t)length);
+	if (read_bytes < 0)
 		return error_errno(err, PRONY_IO, errno, "%s: cannot be read", name);
+	*got = (size_t)read_bytes;
 	return PRONY_OK;
 }
 

@@ -2,13 +2,19 @@
 #ifndef PRONY_DATASETS_IMAGE_LIST_INTERNAL_H
 #define PRONY_DATASETS_IMAGE_LIST_INTERNAL_H
 
+#include "base/memory.h"
 #include "datasets/image_list.h"
 
 #define LIST_REMEDY                                                                                \
 	"docs/datasets.md says how pictures lie; see what is broken with prony data verify"
 
-/* Adds a copy of `entry`; its names are copied into the list's arena. */
-void image_list_add(struct image_list *list, const struct image_entry *entry);
+/* Adds a copy of `entry`, whose names are in the list's arena. */
+static inline void image_list_add(struct image_list *list, const struct image_entry *entry)
+{
+	list->entries =
+		memory_grow(list->entries, list->count, &list->capacity, sizeof(*list->entries));
+	list->entries[list->count++] = *entry;
+}
 
 /* Adds the pictures of a tar file. Members that are tar files are classes named after them, and so
  * are folders inside it. In a tar file with only pictures, `class_name` is the class of all; NULL

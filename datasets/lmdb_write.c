@@ -77,8 +77,6 @@ static void close_sink(struct data_sink *base)
 
 	close_environment(sink);
 	byte_buffer_release(&sink->datum);
-	free(sink->base.folder);
-	free(sink);
 }
 
 /* The number of samples on disk according to a state: "lmdb N ". */
@@ -92,13 +90,12 @@ static int64_t noted_samples(const struct byte_buffer *state)
 	return sscanf(text, "lmdb %" SCNd64, &samples) == 1 ? samples : 0;
 }
 
-static enum prony_status open_sink(struct data_sink **out, const char *folder,
-				   const struct byte_buffer *state, struct error *err)
+static enum prony_status open_sink(struct data_sink *base, const struct byte_buffer *state,
+				   struct error *err)
 {
-	struct lmdb_sink *sink = memory_alloc(sizeof(*sink));
+	struct lmdb_sink *sink = (struct lmdb_sink *)base;
+	const char *folder = base->folder;
 	MDB_stat stat = {0};
-
-	*sink = (struct lmdb_sink){.base = {.folder = memory_strdup(folder)}};
 	int code = open_environment(sink);
 	if (code == MDB_INVALID && !state) {
 		/* The conversion was killed while its first pages were written. */
@@ -116,18 +113,14 @@ static enum prony_status open_sink(struct data_sink **out, const char *folder,
 	sink->there = (int64_t)stat.ms_entries;
 	close_environment(sink);
 	int64_t noted = noted_samples(state);
-	enum prony_status status = code == 0 ? PRONY_OK : failed(sink, code, err);
-	if (status == PRONY_OK && sink->there < noted)
-		status =
-			error_set(err, PRONY_BAD_INPUT,
-				  "%s/" DATA_FILE ": has %" PRId64 " of the %" PRId64
-				  " samples that were written; remove the folder and convert again",
-				  folder, sink->there, noted);
-	if (status == PRONY_OK)
-		*out = &sink->base;
-	else
-		close_sink(&sink->base);
-	return status;
+	if (code != 0)
+		return failed(sink, code, err);
+	if (sink->there < noted)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s/" DATA_FILE ": has %" PRId64 " of the %" PRId64
+				 " samples that were written; remove the folder and convert again",
+				 folder, sink->there, noted);
+	return PRONY_OK;
 }
 
 /* Entries committed before the journal recorded them exist already, with the same bytes. */
@@ -176,6 +169,7 @@ static enum prony_status finish(struct data_sink *base, struct error *err)
 }
 
 const struct data_writer lmdb_writer = {
+	.sink_bytes = sizeof(struct lmdb_sink),
 	.raw = true,
 	.read_in_one_size = true,
 	.open = open_sink,

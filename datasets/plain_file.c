@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 
 #define REMEDY "convert the data again (prony data convert)"
@@ -39,25 +40,16 @@ void plain_file_close(struct plain_file *file)
 enum prony_status plain_file_read(const struct plain_file *file, int64_t offset, void *out,
 				  size_t bytes, const char *what, struct error *err)
 {
-	size_t got = 0;
+	ssize_t got = file_read_at(file->fd, offset, out, bytes);
 
-	while (got < bytes) {
-		ssize_t piece =
-			pread(file->fd, (char *)out + got, bytes - got, offset + (int64_t)got);
-
-		if (piece < 0 && errno == EINTR)
-			continue;
-		if (piece < 0)
-			return error_errno(err, PRONY_IO, errno, "%s: cannot be read", file->path);
-		if (piece == 0)
-			return error_set(
-				err, PRONY_BAD_INPUT,
-				"%s: offset %" PRId64
-				": truncated: %s need %zu bytes, but the file ends at %" PRId64
-				"; " REMEDY,
-				file->path, offset, what, bytes, file->bytes);
-		got += (size_t)piece;
-	}
+	if (got < 0)
+		return error_errno(err, PRONY_IO, errno, "%s: cannot be read", file->path);
+	if ((size_t)got < bytes)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: offset %" PRId64
+				 ": truncated: %s need %zu bytes, but the file ends at %" PRId64
+				 "; " REMEDY,
+				 file->path, offset, what, bytes, file->bytes);
 	return PRONY_OK;
 }
 

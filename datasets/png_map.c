@@ -82,11 +82,8 @@ static enum prony_status read_map(struct map_source *source, int64_t classes, st
 		line[strcspn(line, "\r")] = '\0';
 		if (*line == '\0')
 			continue;
-		if ((size_t)source->base.count == room) {
-			room = room ? 2 * room : 1024;
-			source->lines =
-				memory_realloc(source->lines, room * sizeof(*source->lines));
-		}
+		source->lines = memory_grow(source->lines, (size_t)source->base.count, &room,
+					    sizeof(*source->lines));
 		status = take_line(source, line, number, classes, err);
 	}
 	if (status == PRONY_OK && source->base.count == 0)

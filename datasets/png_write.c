@@ -44,8 +44,6 @@ static void close_sink(struct data_sink *base)
 	append_file_close(&sink->map);
 	append_file_close(&sink->sums);
 	free(sink->totals);
-	free(sink->base.folder);
-	free(sink);
 }
 
 /* The state is our own, and was written whole. */
@@ -61,23 +59,17 @@ static void take_state(struct png_sink *sink, const struct byte_buffer *state)
 	memcpy(sink->totals, state->bytes + sizeof(sink->state), bytes);
 }
 
-static enum prony_status open_sink(struct data_sink **out, const char *folder,
-				   const struct byte_buffer *state, struct error *err)
+static enum prony_status open_sink(struct data_sink *base, const struct byte_buffer *state,
+				   struct error *err)
 {
-	struct png_sink *sink = memory_alloc(sizeof(*sink));
+	struct png_sink *sink = (struct png_sink *)base;
 
-	*sink = (struct png_sink){
-		.base = {.folder = memory_strdup(folder)}, .map = {.fd = -1}, .sums = {.fd = -1}};
 	take_state(sink, state);
-	enum prony_status status =
-		append_file_open(folder, PNG_MAP_FILE, sink->state.map_bytes, &sink->map, err);
+	enum prony_status status = append_file_open(base->folder, PNG_MAP_FILE,
+						    sink->state.map_bytes, &sink->map, err);
 	if (status == PRONY_OK)
-		status = append_file_open(folder, WRITER_SUMS, sink->state.sums_bytes, &sink->sums,
-					  err);
-	if (status == PRONY_OK)
-		*out = &sink->base;
-	else
-		close_sink(&sink->base);
+		status = append_file_open(base->folder, WRITER_SUMS, sink->state.sums_bytes,
+					  &sink->sums, err);
 	return status;
 }
 
@@ -86,17 +78,8 @@ static enum prony_status write_file(const char *path, const uint8_t *bytes, size
 				    struct error *err)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0664);
-	bool good = fd >= 0;
+	bool good = fd >= 0 && file_write_all(fd, bytes, length);
 
-	while (good && length > 0) {
-		ssize_t written = write(fd, bytes, length);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		good = written >= 0;
-		bytes += good ? written : 0;
-		length -= good ? (size_t)written : 0;
-	}
 	if (!good)
 		error_errno(err, PRONY_IO, errno, "cannot write %s", path);
 	if (fd >= 0)
@@ -227,6 +210,7 @@ static enum prony_status finish(struct data_sink *base, struct error *err)
 }
 
 const struct data_writer png_writer = {
+	.sink_bytes = sizeof(struct png_sink),
 	.one_size = true,
 	.only_png = true,
 	.open = open_sink,

@@ -27,28 +27,20 @@ static void close_sink(struct data_sink *base)
 	append_file_close(&sink->records);
 	append_file_close(&sink->index);
 	byte_buffer_release(&sink->record);
-	free(sink->base.folder);
-	free(sink);
 }
 
-static enum prony_status open_sink(struct data_sink **out, const char *folder,
-				   const struct byte_buffer *state, struct error *err)
+static enum prony_status open_sink(struct data_sink *base, const struct byte_buffer *state,
+				   struct error *err)
 {
-	struct recordio_sink *sink = memory_alloc(sizeof(*sink));
+	struct recordio_sink *sink = (struct recordio_sink *)base;
 	int64_t kept[2] = {0};
 
-	*sink = (struct recordio_sink){.base = {.folder = memory_strdup(folder)},
-				       .records = {.fd = -1},
-				       .index = {.fd = -1}};
 	if (state && state->length == sizeof(kept))
 		memcpy(kept, state->bytes, sizeof(kept));
-	enum prony_status status = append_file_open(folder, REC_FILE, kept[0], &sink->records, err);
+	enum prony_status status =
+		append_file_open(base->folder, REC_FILE, kept[0], &sink->records, err);
 	if (status == PRONY_OK)
-		status = append_file_open(folder, INDEX_FILE, kept[1], &sink->index, err);
-	if (status == PRONY_OK)
-		*out = &sink->base;
-	else
-		close_sink(&sink->base);
+		status = append_file_open(base->folder, INDEX_FILE, kept[1], &sink->index, err);
 	return status;
 }
 
@@ -135,6 +127,7 @@ static enum prony_status finish(struct data_sink *base, struct error *err)
 }
 
 const struct data_writer recordio_writer = {
+	.sink_bytes = sizeof(struct recordio_sink),
 	.open = open_sink,
 	.put = put,
 	.commit = commit,

@@ -42,27 +42,18 @@ static void close_sink(struct data_sink *base)
 	byte_buffer_release(&sink->features);
 	byte_buffer_release(&sink->feature);
 	byte_buffer_release(&sink->value);
-	free(sink->base.folder);
-	free(sink);
 }
 
-static enum prony_status open_sink(struct data_sink **out, const char *folder,
-				   const struct byte_buffer *state, struct error *err)
+static enum prony_status open_sink(struct data_sink *base, const struct byte_buffer *state,
+				   struct error *err)
 {
-	struct tfrecord_sink *sink = memory_alloc(sizeof(*sink));
+	struct tfrecord_sink *sink = (struct tfrecord_sink *)base;
 	int64_t kept[2] = {0};
 
-	*sink = (struct tfrecord_sink){.base = {.folder = memory_strdup(folder)},
-				       .file = {.fd = -1}};
 	if (state && state->length == sizeof(kept))
 		memcpy(kept, state->bytes, sizeof(kept));
 	sink->number = kept[0];
-	enum prony_status status = open_file(sink, kept[1], err);
-	if (status == PRONY_OK)
-		*out = &sink->base;
-	else
-		close_sink(&sink->base);
-	return status;
+	return open_file(sink, kept[1], err);
 }
 
 /* The feature whose value stands in `value`: an entry of the map, whose kind is the list's field.
@@ -172,6 +163,7 @@ static enum prony_status finish(struct data_sink *base, struct error *err)
 }
 
 const struct data_writer tfrecord_writer = {
+	.sink_bytes = sizeof(struct tfrecord_sink),
 	.open = open_sink,
 	.put = put,
 	.commit = commit,

@@ -8,17 +8,18 @@
 
 /* An open output; the struct of each writer begins with it. */
 struct data_sink {
-	char *folder;
+	const char *folder;
 	int64_t written; /* samples */
 };
 
 struct data_writer {
-	bool raw; /* takes pixels unchanged; otherwise they are encoded as PNG first */
+	size_t sink_bytes; /* of the struct of an open output */
+	bool raw;	   /* takes pixels unchanged; otherwise they are encoded as PNG first */
 	bool one_size, only_png; /* requirements of the format */
 	bool read_in_one_size;	 /* requirement of the framework's own loader */
-	/* Begins, or resumes from a state (NULL: begins). */
-	enum prony_status (*open)(struct data_sink **out, const char *folder,
-				  const struct byte_buffer *state, struct error *err);
+	/* Begins, or resumes from a state (NULL: begins), in a sink of zeros with its folder. */
+	enum prony_status (*open)(struct data_sink *sink, const struct byte_buffer *state,
+				  struct error *err);
 	enum prony_status (*put)(struct data_sink *sink, const struct data_record *record,
 				 struct error *err);
 	/* Syncs everything to disk, then appends the state to the buffer. */
@@ -26,6 +27,7 @@ struct data_writer {
 				    struct error *err);
 	/* Ends: writes what comes last, and the checksums of all files (writer_sum_files). */
 	enum prony_status (*finish)(struct data_sink *sink, struct error *err);
+	/* Releases what the sink holds, also after a failed open. */
 	void (*close)(struct data_sink *sink);
 };
 

@@ -18,6 +18,17 @@ bool framework_environment_valid(const char *environment)
 	return true;
 }
 
+enum prony_status framework_check_environment(const struct framework *framework,
+					      const char *environment, struct error *err)
+{
+	return !environment || framework_environment_valid(environment)
+		       ? PRONY_OK
+		       : error_set(err, PRONY_USAGE,
+				   "%s@%s: an environment's name has letters, digits, '.', '_' and "
+				   "'-' and does not begin with '.'",
+				   framework->name, environment);
+}
+
 const char *words_joined(const struct word_list *list, struct arena *arena)
 {
 	const char *text = "";

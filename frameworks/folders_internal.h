@@ -30,6 +30,9 @@ void placeholder_values(const struct framework_place *place, int threads, struct
 /* Whether the name can be part of a path: letters, digits, ".", "_" and "-", not starting with a
  * dot. */
 bool framework_environment_valid(const char *environment);
+/* PRONY_USAGE when the environment (NULL: none) has no such name. */
+enum prony_status framework_check_environment(const struct framework *framework,
+					      const char *environment, struct error *err);
 
 /* A file that prony added to an installation. */
 struct kept_file {

@@ -19,9 +19,7 @@
 #include "base/memory.h"
 #include "frameworks/wheel.h"
 
-#define VENV_LIMIT_NS INT64_C(300000000000)
 #define LOCK_POLL_NS INT64_C(200000000)
-#define VENV_ENTRY "bin/python"
 
 /* "FOLDER/../.NAME.suffix": in the parent folder, so on the same file system. */
 static const char *beside(const char *folder, const char *suffix, struct arena *arena)
@@ -110,15 +108,20 @@ int64_t install_disk_mb(const struct install *install)
 	return 2 * install->lock.download_mb + install->lock.disk_mb;
 }
 
-static enum prony_status check_disk(const struct install *install, struct error *err)
+int64_t install_free_mb(const char *folder)
 {
-	int64_t wanted_mb = install_disk_mb(install);
 	struct statvfs info;
 
-	if (statvfs(install->staging, &info) != 0)
-		return PRONY_OK;
-	int64_t free_mb = (int64_t)((double)info.f_bavail * (double)info.f_frsize / 1e6);
-	if (free_mb >= wanted_mb)
+	return statvfs(folder, &info) == 0
+		       ? (int64_t)((double)info.f_bavail * (double)info.f_frsize / 1e6)
+		       : -1;
+}
+
+static enum prony_status check_disk(const struct install *install, struct error *err)
+{
+	int64_t wanted_mb = install_disk_mb(install), free_mb = install_free_mb(install->staging);
+
+	if (free_mb < 0 || free_mb >= wanted_mb)
 		return PRONY_OK;
 	return error_set(err, PRONY_IO,
 			 "%s takes %" PRId64 " MB while it is installed and %" PRId64
@@ -214,6 +217,19 @@ static const char *locked_versions(struct install *install)
 	return text;
 }
 
+static enum prony_status no_python(struct install *install, const char *one_of,
+				   const char *versions, const struct strbuf *looked,
+				   struct error *err)
+{
+	return error_set(
+		err, PRONY_MISSING,
+		"%s needs %sPython %s with its venv module, not found here: %s; get one (pyenv "
+		"install %s, a package pythonX.Y-venv where there is one, or a build of your own) "
+		"and, if it is elsewhere, name it in PRONY_PYTHON_X_Y (X.Y its version)",
+		install->spelling, one_of, versions, strbuf_text(looked),
+		arena_strndup(&install->arena, versions, strcspn(versions, ",")));
+}
+
 /* Chooses the installed version, otherwise the first one whose interpreter is available. */
 static enum prony_status choose_python(struct install *install, struct error *err)
 {
@@ -227,14 +243,7 @@ static enum prony_status choose_python(struct install *install, struct error *er
 	strbuf_init(&looked, 0);
 	status = each_version(install, has_python, &looked, &locks, err);
 	if (status == PRONY_OK && !install->python)
-		status = error_set(
-			err, PRONY_MISSING,
-			"%s needs one of Python %s with its venv module, not found here: %s; "
-			"get one (pyenv install %s, a package pythonX.Y-venv where there is one, "
-			"or a build of your own) and, if it is elsewhere, name it in "
-			"PRONY_PYTHON_X_Y (X.Y its version)",
-			install->spelling, versions, strbuf_text(&looked),
-			arena_strndup(&install->arena, versions, strcspn(versions, ",")));
+		status = no_python(install, "one of ", versions, &looked, err);
 	strbuf_release(&looked);
 	return status;
 }
@@ -246,12 +255,7 @@ static enum prony_status need_python(struct install *install, struct error *err)
 
 	strbuf_init(&looked, 0);
 	if (!has_python(install, &looked))
-		status = error_set(err, PRONY_MISSING,
-				   "%s needs Python %s with its venv module, not found here: %s; "
-				   "get it (pyenv install %s, or a build of your own) and, if it "
-				   "is elsewhere, name it in PRONY_PYTHON_X_Y (X.Y its version)",
-				   install->spelling, install->lock.python, strbuf_text(&looked),
-				   install->lock.python);
+		status = no_python(install, "", install->lock.python, &looked, err);
 	strbuf_release(&looked);
 	return status;
 }
@@ -335,22 +339,10 @@ static enum prony_status unpack(struct install *install, struct error *err)
 
 static enum prony_status make_environment(struct install *install, struct error *err)
 {
-	const char *const argv[] = {install->python, "-m", "venv", install->tree, NULL};
-	struct error failure = ERROR_INIT;
-	struct strbuf output;
-
 	install_say(install, "making an environment with %s", install->python);
-	strbuf_init(&output, 0);
-	enum prony_status status =
-		install_child(install, argv, VENV_LIMIT_NS, NULL, &output, &failure);
-	if (status != PRONY_OK)
-		error_set(err, status, "%s: '%s -m venv': %s: %s", install->spelling,
-			  install->python, failure.text, strbuf_text(&output));
-	strbuf_release(&output);
-	if (status != PRONY_OK)
-		return status;
-	install->python = arena_printf(&install->arena, "%s/" VENV_ENTRY, install->tree);
-	status = install_own_pip(install, err);
+	enum prony_status status = install_venv(install, install->python, install->tree, err);
+	if (status == PRONY_OK)
+		status = install_own_pip(install, err);
 	return status == PRONY_OK ? install_pip(install, "install", err) : status;
 }
 
@@ -449,11 +441,9 @@ enum prony_status install_begin(struct install *install, const struct framework 
 {
 	struct arena *arena = &install->arena;
 
-	if (environment && !framework_environment_valid(environment))
-		return error_set(err, PRONY_USAGE,
-				 "%s@%s: an environment's name holds letters, digits, "
-				 "'.', '_' and '-' and does not begin with '.'",
-				 framework->name, environment);
+	enum prony_status status = framework_check_environment(framework, environment, err);
+	if (status != PRONY_OK)
+		return status;
 	if (framework->broken)
 		return error_set(err, PRONY_BAD_INPUT, "%s", framework->broken);
 	*install = (struct install){.framework = framework, .sink = sink, .lock_fd = -1};
@@ -526,20 +516,4 @@ void install_end(struct install *install, enum prony_status status)
 	if (status == PRONY_OK)
 		mention_named(install);
 	arena_release(&install->arena);
-}
-
-enum prony_status framework_install(const struct framework *framework, const char *environment,
-				    const struct install_sink *sink, struct error *err)
-{
-	struct install install;
-	bool needed = false;
-
-	enum prony_status status = install_begin(&install, framework, environment, sink, err);
-	if (status != PRONY_OK)
-		return status;
-	status = install_prepare(&install, &needed, err);
-	if (status == PRONY_OK && needed)
-		status = install_carry_out(&install, err);
-	install_end(&install, status);
-	return status;
 }

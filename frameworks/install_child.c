@@ -1,8 +1,11 @@
-/* Runs the programs of an installation (pip and venv) and reads their output line by line. */
+/* Runs the programs of an installation (pip and venv), reads their output line by line and reports
+ * the progress. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +18,25 @@
 #define LINE_BYTES_MAX 4096
 #define POLL_MS 200
 #define GRACE_NS INT64_C(5000000000)
+
+void install_say(const struct install *install, const char *format, ...)
+{
+	char text[1024];
+	va_list arguments;
+
+	if (!install->sink || !install->sink->line)
+		return;
+	va_start(arguments, format);
+	int used = snprintf(text, sizeof(text), "%s: ", install->spelling);
+	vsnprintf(text + used, sizeof(text) - (size_t)used, format, arguments);
+	va_end(arguments);
+	install->sink->line(install->sink->context, text);
+}
+
+bool install_stopped(const struct install *install)
+{
+	return install->sink && install->sink->stop && *install->sink->stop;
+}
 
 /* The output of a child, as lines. */
 struct follow {

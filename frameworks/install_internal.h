@@ -40,6 +40,16 @@ enum prony_status install_prepare(struct install *install, bool *needed, struct 
 /* Installs what was prepared, after waiting for other installations of it. */
 enum prony_status install_carry_out(struct install *install, struct error *err);
 
+/* The interpreter of a virtual environment, below its folder. */
+#define VENV_ENTRY "bin/python"
+
+/* Makes a virtual environment in the folder and takes its interpreter. */
+enum prony_status install_venv(struct install *install, const char *python, const char *folder,
+			       struct error *err);
+
+/* The free space of a folder's disk; -1 when it is unknown. */
+int64_t install_free_mb(const char *folder);
+
 /* The most disk space that the installation takes while it runs. */
 int64_t install_disk_mb(const struct install *install);
 

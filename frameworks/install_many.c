@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -64,11 +63,10 @@ static int64_t free_mb(const struct piece *piece)
 {
 	const char *folder = piece->install.folder;
 	char *parent = memory_printf("%.*s", (int)(strrchr(folder, '/') - folder), folder);
-	struct statvfs info;
-	bool known = directory_make(parent, NULL) == PRONY_OK && statvfs(parent, &info) == 0;
+	int64_t room = directory_make(parent, NULL) == PRONY_OK ? install_free_mb(parent) : -1;
 
 	free(parent);
-	return known ? (int64_t)((double)info.f_bavail * (double)info.f_frsize / 1e6) : -1;
+	return room;
 }
 
 /* Assume that running installations will use all their space, and require room beyond that. */

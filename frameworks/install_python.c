@@ -122,21 +122,31 @@ const char *install_find_python(struct install *install, const char *version, st
 	return NULL;
 }
 
+enum prony_status install_venv(struct install *install, const char *python, const char *folder,
+			       struct error *err)
+{
+	const char *const argv[] = {python, "-m", "venv", folder, NULL};
+	struct error failure = ERROR_INIT;
+	struct strbuf output;
+
+	strbuf_init(&output, 0);
+	enum prony_status status =
+		install_child(install, argv, VENV_LIMIT_NS, NULL, &output, &failure);
+	if (status != PRONY_OK)
+		error_set(err, status, "%s: '%s -m venv': %s: %s", install->spelling, python,
+			  failure.text, strbuf_text(&output));
+	else
+		install->python = arena_printf(&install->arena, "%s/" VENV_ENTRY, folder);
+	strbuf_release(&output);
+	return status;
+}
+
 /* Debian's python3 has no pip, but its venv module provides one. */
 static enum prony_status make_pip(struct install *install, const char *python, struct error *err)
 {
 	const char *folder = arena_printf(&install->arena, "%s/pip", install->staging);
-	const char *const argv[] = {python, "-m", "venv", folder, NULL};
-	struct strbuf output;
 
-	strbuf_init(&output, 0);
-	enum prony_status status = install_child(install, argv, VENV_LIMIT_NS, NULL, &output, err);
-	if (status == PRONY_OK)
-		install->python = arena_printf(&install->arena, "%s/bin/python", folder);
-	else
-		error_prefix(err, "%s: '%s -m venv' failed", install->spelling, python);
-	strbuf_release(&output);
-	return status;
+	return install_venv(install, python, folder, err);
 }
 
 enum prony_status install_find_pip(struct install *install, struct error *err)

@@ -17,15 +17,8 @@ static enum prony_status add(struct install *install, const char *path, struct m
 
 	if (lstat(path, &info) != 0)
 		return error_errno(err, PRONY_IO, errno, "cannot look at %s", path);
-	if (manifest->file_count == *room) {
-		size_t more = *room ? 2 * *room : 16;
-		struct kept_file *files = arena_array(&install->arena, more, sizeof(*files));
-
-		if (manifest->file_count)
-			memcpy(files, manifest->files, manifest->file_count * sizeof(*files));
-		manifest->files = files;
-		*room = more;
-	}
+	manifest->files = arena_grow(&install->arena, manifest->files, manifest->file_count, room,
+				     sizeof(*manifest->files));
 	manifest->files[manifest->file_count++] = (struct kept_file){
 		.path = arena_strdup(&install->arena, path + strlen(install->tree) + 1),
 		.bytes = info.st_size};

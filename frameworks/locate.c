@@ -234,11 +234,10 @@ enum prony_status framework_locate(const struct framework *framework, const char
 {
 	const char *looked = NULL;
 
-	if (environment && !framework_environment_valid(environment))
-		return error_set(err, PRONY_USAGE,
-				 "%s@%s: an environment's name has letters, digits, '.', '_', '-' "
-				 "and does not begin with '.'",
-				 framework->name, environment);
+	enum prony_status status = framework_check_environment(framework, environment, err);
+
+	if (status != PRONY_OK)
+		return status;
 	*place = (struct framework_place){
 		.framework = framework,
 		.environment = arena_strdup(arena, environment ? environment : ""),

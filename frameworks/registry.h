@@ -177,15 +177,6 @@ struct install_sink {
 				     may be NULL */
 };
 
-/* Installs a framework from its lock file into DATA/frameworks/NAME[@ENV][=BACKEND]: downloads by
- * hash, unpacks or makes a virtual environment, repairs it, tests it, and only then renames it into
- * place. Quick when the same lock is installed already. PRONY_MISSING says which interpreter
- * version is needed, where it was searched and what to do. Two installations of the same framework
- * wait for each other. NAME@ENV needs a lock of that name; PRONY_MISSING says where it was
- * searched. */
-enum prony_status framework_install(const struct framework *framework, const char *environment,
-				    const struct install_sink *sink, struct error *err);
-
 /* One framework to install, and the outcome. */
 struct install_item {
 	const struct framework *framework;
@@ -194,10 +185,14 @@ struct install_item {
 	struct error error; /* ERROR_INIT; PRONY_INTERRUPTED when it was not started */
 };
 
-/* Installs several frameworks, at most `jobs` at a time and no more than the disk has room for.
- * Frameworks that share an environment are installed one after the other. Reports all sizes first.
- * Continues after a failure; returns the status of the first failure, PRONY_INTERRUPTED when the
- * user stopped it. The sink receives one line at a time, from any thread. */
+/* Installs frameworks from their lock files into DATA/frameworks/NAME[@ENV][=BACKEND], at most
+ * `jobs` at a time and no more than the disk has room for: downloads by hash, unpacks or makes a
+ * virtual environment, repairs it, tests it, and only then renames it into place. Quick when the
+ * same lock is installed already. PRONY_MISSING says which interpreter version or lock is needed,
+ * where it was searched and what to do. Two installations of the same framework wait for each
+ * other. Frameworks that share an environment are installed one after the other. Reports all sizes
+ * first. Continues after a failure; returns the status of the first failure, PRONY_INTERRUPTED when
+ * the user stopped it. The sink receives one line at a time, from any thread. */
 enum prony_status framework_install_many(struct install_item *items, size_t count, size_t jobs,
 					 const struct install_sink *sink);
 
@@ -212,7 +207,7 @@ enum prony_status framework_own(const struct framework *framework, const char *e
  * another size), in the arena; NULL when it is intact or absent. Imports nothing. */
 const char *framework_fault(const struct framework_place *place, struct arena *arena);
 
-/* Removes what framework_install made; PRONY_MISSING when there is none. */
+/* Removes what framework_install_many made; PRONY_MISSING when there is none. */
 enum prony_status framework_remove(const struct framework *framework, const char *environment,
 				   struct error *err);
 

@@ -32,13 +32,12 @@ enum prony_status framework_remove(const struct framework *framework, const char
 	struct arena arena;
 	int lock = -1;
 
-	if (environment && !framework_environment_valid(environment))
-		return error_set(err, PRONY_USAGE, "%s@%s is no name of an environment",
-				 framework->name, environment);
+	enum prony_status status = framework_check_environment(framework, environment, err);
+	if (status != PRONY_OK)
+		return status;
 	arena_init(&arena, 0);
 	const char *spelling = framework_spelling(framework, environment, &arena);
 	const char *folder = framework_folder(framework, environment, &arena);
-	enum prony_status status = PRONY_OK;
 	if (framework->broken)
 		status = error_set(err, PRONY_BAD_INPUT, "%s", framework->broken);
 	else if (framework->kind == FRAMEWORK_BUILTIN)

@@ -174,20 +174,6 @@ static const unsigned char *entry_data(const struct archive *archive, const stru
 	return head + skip;
 }
 
-static bool write_all(int fd, const unsigned char *bytes, size_t length)
-{
-	while (length > 0) {
-		ssize_t written = write(fd, bytes, length);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return false;
-		bytes += written;
-		length -= (size_t)written;
-	}
-	return true;
-}
-
 /* False with errno from writing, or 0 when the data is bad. Never writes more than entry->bytes. */
 static bool inflate_to(int fd, const unsigned char *data, const struct entry *entry, uint32_t *crc)
 {
@@ -209,7 +195,7 @@ static bool inflate_to(int fd, const unsigned char *data, const struct entry *en
 			break;
 		*crc = (uint32_t)crc32(*crc, chunk, (uInt)got);
 		errno = 0;
-		if (!write_all(fd, chunk, got))
+		if (!file_write_all(fd, chunk, got))
 			break;
 		good = result == Z_STREAM_END && total == entry->bytes;
 	}
@@ -226,7 +212,7 @@ static bool copy_to(int fd, const unsigned char *data, const struct entry *entry
 {
 	*crc = (uint32_t)crc32(*crc, data, entry->bytes);
 	errno = 0;
-	return write_all(fd, data, entry->bytes);
+	return file_write_all(fd, data, entry->bytes);
 }
 
 static enum prony_status extract_entry(const struct archive *archive, const struct entry *entry,

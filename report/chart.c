@@ -60,15 +60,8 @@ static const char *make_name(struct charts *charts, const char *name)
 struct chart *charts_add(struct charts *charts, enum chart_kind kind, const char *name,
 			 const char *title, const char *caption, size_t room)
 {
-	if (charts->count == charts->capacity) {
-		size_t capacity = charts->capacity > 0 ? 2 * charts->capacity : 16;
-		struct chart **items =
-			arena_array(&charts->arena, capacity, sizeof(struct chart *));
-		if (charts->count > 0)
-			memcpy(items, charts->items, charts->count * sizeof(struct chart *));
-		charts->items = items;
-		charts->capacity = capacity;
-	}
+	charts->items = arena_grow(&charts->arena, charts->items, charts->count, &charts->capacity,
+				   sizeof(struct chart *));
 	struct chart *chart = arena_alloc(&charts->arena, sizeof *chart);
 	*chart = (struct chart){.kind = kind,
 				.name = make_name(charts, name),

@@ -166,15 +166,9 @@ static void take_row(struct sink *sink, const char *what, const char *a, const c
 	free(key);
 	if (!is_new)
 		return;
-	if (compare->difference_count == list->capacity) {
-		list->capacity = list->capacity ? 2 * list->capacity : 32;
-		struct compare_difference *more =
-			arena_array(&compare->arena, list->capacity, sizeof *more);
-		if (compare->difference_count)
-			memcpy(more, compare->differences,
-			       compare->difference_count * sizeof *more);
-		compare->differences = more;
-	}
+	compare->differences =
+		arena_grow(&compare->arena, compare->differences, compare->difference_count,
+			   &list->capacity, sizeof *compare->differences);
 	compare->differences[compare->difference_count++] =
 		(struct compare_difference){.kind = sink->kind,
 					    .what = arena_strdup(&compare->arena, what),

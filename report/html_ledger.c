@@ -39,10 +39,7 @@ static struct alike *gather_alike(const struct html_page *page, size_t *count)
 			size_t known = names.count;
 			size_t number =
 				names_add(&names, key, alike_key(row, run, key, sizeof key));
-			if (number == capacity) {
-				capacity = capacity > 0 ? 2 * capacity : 16;
-				rows = memory_realloc(rows, capacity * sizeof *rows);
-			}
+			rows = memory_grow(rows, number, &capacity, sizeof *rows);
 			if (number == known)
 				rows[number] = (struct alike){
 					.row = row, .run = run, .shared = HTML_FILTERS_ALL};

@@ -28,11 +28,7 @@ static struct group *add_to(struct groups *groups, const char *key, size_t place
 {
 	size_t known = groups->names.count;
 	size_t number = names_add(&groups->names, key, strlen(key) + 1);
-	if (number == groups->capacity) {
-		groups->capacity = groups->capacity > 0 ? 2 * groups->capacity : 16;
-		groups->rows =
-			memory_realloc(groups->rows, groups->capacity * sizeof *groups->rows);
-	}
+	groups->rows = memory_grow(groups->rows, number, &groups->capacity, sizeof *groups->rows);
 	struct group *group = &groups->rows[number];
 	if (number == known)
 		*group = (struct group){.count = 0};

@@ -60,10 +60,7 @@ size_t names_add(struct names *names, const void *bytes, size_t length)
 	size_t *slot = slot_of(names, bytes, length);
 	if (*slot)
 		return *slot - 1;
-	if (names->count == names->capacity) {
-		names->capacity = names->capacity ? 2 * names->capacity : SLOTS_FIRST;
-		names->rows = memory_realloc(names->rows, names->capacity * sizeof *names->rows);
-	}
+	names->rows = memory_grow(names->rows, names->count, &names->capacity, sizeof *names->rows);
 	char *copy = arena_alloc(&names->arena, length + 1);
 	memcpy(copy, bytes, length);
 	names->rows[names->count] = (struct name){copy, length};

@@ -22,10 +22,7 @@ static void plan_cell(void *context, int64_t id, const struct cell *cell)
 {
 	struct plan *plan = context;
 	char key[SUMMARY_KEY_BYTES];
-	if (plan->count == plan->capacity) {
-		plan->capacity = plan->capacity > 0 ? 2 * plan->capacity : 256;
-		plan->cells = memory_realloc(plan->cells, plan->capacity * sizeof *plan->cells);
-	}
+	plan->cells = memory_grow(plan->cells, plan->count, &plan->capacity, sizeof *plan->cells);
 	plan->cells[plan->count++] = (struct numbered){
 		names_add(&plan->comparisons, key, summary_comparison_key(cell, key)), id};
 }

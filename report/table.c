@@ -64,11 +64,8 @@ void table_free(struct table *table)
 
 void table_row(struct table *table)
 {
-	if (table->row_count == table->row_capacity) {
-		table->row_capacity = table->row_capacity ? 2 * table->row_capacity : 16;
-		table->rows =
-			memory_realloc(table->rows, table->row_capacity * sizeof *table->rows);
-	}
+	table->rows = memory_grow(table->rows, table->row_count, &table->row_capacity,
+				  sizeof *table->rows);
 	struct row *row = &table->rows[table->row_count++];
 	*row = (struct row){.entries = memory_alloc(table->column_count * sizeof *row->entries)};
 }

@@ -183,10 +183,7 @@ static enum prony_status list_runs(struct store *store, int64_t **out, size_t *c
 		status = sql_step(store, statement, doing, &row, err);
 		if (status != PRONY_OK || !row)
 			break;
-		if (used == capacity) {
-			capacity = capacity ? 2 * capacity : 16;
-			runs = memory_realloc(runs, capacity * sizeof *runs);
-		}
+		runs = memory_grow(runs, used, &capacity, sizeof *runs);
 		runs[used++] = sqlite3_column_int64(statement, 0);
 	}
 	sqlite3_finalize(statement);

@@ -20,15 +20,8 @@
 
 static void add_mark(struct mx_profile *profile, const char *node, size_t length)
 {
-	if (profile->count == profile->room) {
-		size_t room = profile->room ? 2 * profile->room : 256;
-		struct mx_mark *grown = arena_array(&profile->arena, room, sizeof(*grown));
-
-		if (profile->count)
-			memcpy(grown, profile->marks, profile->count * sizeof(*grown));
-		profile->marks = grown;
-		profile->room = room;
-	}
+	profile->marks = arena_grow(&profile->arena, profile->marks, profile->count, &profile->room,
+				    sizeof(*profile->marks));
 	char *name = arena_array(&profile->arena, length + 1, 1);
 
 	memcpy(name, node, length);

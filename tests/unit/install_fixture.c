@@ -131,3 +131,15 @@ int install_main(int argc, char **argv, install_reply *reply)
 	registry_release(&install_registry);
 	return failed;
 }
+
+enum prony_status framework_install(const struct framework *framework, const char *environment,
+				    const struct install_sink *sink, struct error *err)
+{
+	struct install_item item = {
+		.framework = framework, .environment = environment, .error = ERROR_INIT};
+	enum prony_status status = framework_install_many(&item, 1, 1, sink);
+
+	if (err)
+		*err = item.error;
+	return status;
+}

@@ -32,6 +32,10 @@ void install_write_lock(const struct install_fixture *fixture, const char *envir
 void install_offer(const struct install_fixture *fixture, const char *name, const char *version,
 		   const char *behaviour, const char *more);
 
+/* framework_install_many of one. */
+enum prony_status framework_install(const struct framework *framework, const char *environment,
+				    const struct install_sink *sink, struct error *err);
+
 /* Returns a worker's reply to a request (not to `close`), by the framework's name and the text of
  * the library to load. NULL: the worker replies with invalid JSON. */
 typedef json_t *install_reply(const json_t *request, const char *name, const char *library);

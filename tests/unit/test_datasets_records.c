@@ -84,7 +84,7 @@ TEST(recordio_survives_its_magic_number)
 	static const uint8_t magic[] = {0x0a, 0x23, 0xd7, 0xce};
 	const struct data_format *format = data_format_find("recordio");
 	struct byte_buffer note = {0};
-	struct data_sink *sink;
+	struct data_sink *sink = calloc(1, format->writer->sink_bytes);
 	struct error err = ERROR_INIT;
 	uint8_t bytes[80] = {0x89, 'P', 'N', 'G'};
 	char *folder;
@@ -94,7 +94,8 @@ TEST(recordio_survives_its_magic_number)
 	memcpy(bytes + 12, magic, 4); /* immediately after */
 	memcpy(bytes + 30, magic, 4); /* between */
 	memcpy(bytes + 76, magic, 4); /* at the end */
-	assert_int_equal(format->writer->open(&sink, folder, NULL, &err), PRONY_OK);
+	sink->folder = folder;
+	assert_int_equal(format->writer->open(sink, NULL, &err), PRONY_OK);
 	for (size_t i = 0; i < sizeof(bytes) - 4; i++) {
 		struct data_record record = {
 			.bytes = bytes, .length = sizeof(bytes) - i, .encoded = true, .label = 3};
@@ -104,6 +105,7 @@ TEST(recordio_survives_its_magic_number)
 	}
 	assert_int_equal(format->writer->commit(sink, &note, &err), PRONY_OK);
 	format->writer->close(sink);
+	free(sink);
 	char *path = path_join(folder, "data.rec");
 	const char *paths[] = {path};
 	const struct data_shard shard = {.paths = paths, .classes = 4};

@@ -329,7 +329,8 @@ IN_HOME(a_broken_one_harms_no_other)
 	assert_int_equal(framework_locate(mine, "", &f->arena, &place, NULL), PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_NONE);
 	assert_string_equal(place.reason, mine->broken);
-	assert_int_equal(framework_install(mine, "", NULL, NULL), PRONY_BAD_INPUT);
+	struct install_item item = {.framework = mine, .environment = "", .error = ERROR_INIT};
+	assert_int_equal(framework_install_many(&item, 1, 1, NULL), PRONY_BAD_INPUT);
 	assert_int_equal(framework_remove(mine, "", NULL), PRONY_BAD_INPUT);
 	const struct framework *fine = framework_find(&registry, "fine", NULL);
 	assert_int_equal(framework_locate(fine, "", &f->arena, &place, NULL), PRONY_OK);

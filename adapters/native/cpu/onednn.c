@@ -226,20 +226,6 @@ dnnl_data_type_t onednn_type(const struct onednn *dnn, const_dnnl_memory_desc_t 
 	return type;
 }
 
-size_t onednn_type_bytes(dnnl_data_type_t type)
-{
-	switch (type) {
-	case dnnl_bf16:
-	case dnnl_f16:
-		return 2;
-	case dnnl_s8:
-	case dnnl_u8:
-		return 1;
-	default:
-		return 4;
-	}
-}
-
 enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
 			       struct error *err)
 {

@@ -132,9 +132,8 @@ const char *onednn_isa_text(const struct onednn *dnn);
 bool onednn_processor_has_bf16(void);
 bool onednn_has_bf16(const struct onednn *dnn);
 
-/* The data type of a descriptor, and the bytes of one element. */
+/* The data type of a descriptor. */
 dnnl_data_type_t onednn_type(const struct onednn *dnn, const_dnnl_memory_desc_t desc);
-size_t onednn_type_bytes(dnnl_data_type_t type);
 
 /* Turns a library's status into prony's; messages name `what` and `name`. */
 enum prony_status onednn_check(dnnl_status_t status, const char *what, const char *name,
