@@ -31,7 +31,7 @@ static enum prony_status measure_fma(const struct ceilings_settings *s, enum fma
 	enum prony_status status;
 
 	if (!fma_kernel_find(type, &kernel)) {
-		snprintf(out->absent, sizeof out->absent, "this processor has no such instruction");
+		snprintf(out->absent, sizeof out->absent, "this processor lacks the instruction");
 		return PRONY_OK;
 	}
 	work.count = 1;
@@ -43,7 +43,7 @@ static enum prony_status measure_fma(const struct ceilings_settings *s, enum fma
 		return status;
 	if (kernel.wrong) {
 		snprintf(out->absent, sizeof out->absent,
-			 "the %s loop counted wrong: its time says nothing", kernel.name);
+			 "the %s loop gave a wrong result, so its time is not used", kernel.name);
 		return PRONY_OK;
 	}
 	out->one = kernel.flops / one * SECOND_NS;
@@ -133,7 +133,7 @@ static enum prony_status measure_bandwidth(const struct ceilings_settings *s, st
 	free(memory);
 	if (status == PRONY_OK && !right) {
 		snprintf(out->absent, sizeof out->absent,
-			 "it computed wrong: its time says nothing");
+			 "the copy loop gave a wrong result, so its time is not used");
 		out->one = out->all = NAN;
 	}
 	snprintf(out->how, sizeof out->how, "3 arrays of %zu MiB", t.count * sizeof(double) >> 20);

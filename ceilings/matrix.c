@@ -127,7 +127,7 @@ static enum prony_status time_product(struct product *p, int64_t limit_ns, doubl
 	for (int64_t i = 0; i < p->n * p->n && status == PRONY_OK; i++)
 		if (c[i] != (float)p->n)
 			status = error_set(err, PRONY_INVALID,
-					   "the product is wrong: its time says nothing");
+					   "the matrix product is wrong, so its time is not used");
 	return status;
 }
 
@@ -149,8 +149,8 @@ static enum prony_status best_rate(const struct ceilings_settings *s, struct one
 		status = onednn_start(dnn, threads, err);
 	if (status == PRONY_OK && dnn->on_tbb && onednn_threads(dnn) != threads)
 		status = error_set(err, PRONY_UNSUPPORTED,
-				   "a libdnnl on TBB keeps the threads that it began with; name "
-				   "one on OpenMP");
+				   "a libdnnl built with TBB cannot change its number of threads; "
+				   "give one built with OpenMP");
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == PRONY_OK; i++) {
 		struct product product = {.dnn = dnn, .n = sizes[i]};
 		double before = *best, flops = 2.0 * (double)(sizes[i] * sizes[i] * sizes[i]);
@@ -186,7 +186,7 @@ static void measure(const struct ceilings_settings *s, struct onednn *dnn, dnnl_
 
 	if ((type == dnnl_bf16 && !onednn_has_bf16(dnn)) || (type == dnnl_f16 && !has_fp16(dnn))) {
 		snprintf(out->absent, sizeof out->absent,
-			 "the processor, or the library on it, has no such instructions");
+			 "the processor or the library lacks the instructions");
 		return;
 	}
 	enum prony_status status = best_rate(s, dnn, type, 1, &one, &size, &why);

@@ -245,8 +245,8 @@ enum prony_status axis_canonical(const struct axis *axis, const char *text,
 	if (!axis->needs)
 		return error_set(err, PRONY_USAGE, "%s \"%.40s...\" is longer than %d letters",
 				 axis->singular, text, CELL_WORD_BYTES - 1);
-	return error_set(err, PRONY_USAGE, "needs %s and has \"%.80s\"; for example %s",
-			 axis->needs, text, axis->example);
+	return error_set(err, PRONY_USAGE, "needs %s, not \"%.80s\"; for example %s", axis->needs,
+			 text, axis->example);
 }
 
 bool axis_set(const struct axis *axis, const char *text, struct cell *cell)

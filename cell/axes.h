@@ -83,11 +83,11 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	  .singular = "stage", .initial = "train", .texts = AXIS_IN_KEY_AND_SPEC, .order = 3,      \
 	  .title = ", ")                                                                           \
 	X(INPUT, input, WORD, input_mode, SAME, "input", 0,                                        \
-	  "source of batches: resident, synthetic, stream, native", .plural = "inputs",            \
+	  "source of the batches: resident, synthetic, stream, native", .plural = "inputs",        \
 	  .singular = "input", .initial = "resident", .texts = AXIS_IN_KEY_AND_SPEC, .order = 9,   \
 	  .title = ", input ", .quiet = true)                                                      \
 	X(SYNC, sync, WORD, sync_mode, OWN, "sync", 0,                                             \
-	  "when to wait for issued work: blocks, step, end", .plural = "syncs",                    \
+	  "when to wait for queued work: blocks, step, end", .plural = "syncs",                    \
 	  .singular = "sync mode", .initial = "blocks", .texts = AXIS_IN_KEY_AND_SPEC,             \
 	  .order = 10, .title = ", sync ", .quiet = true)                                          \
 	X(OPTIMISER, optimiser, WORD, optimiser, SAME, "optimiser", 0,                             \

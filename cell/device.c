@@ -12,11 +12,11 @@
 
 static enum prony_status bad_device(const char *word, const char *what, struct error *err)
 {
-	return error_set(err, PRONY_USAGE,
-			 "device '%s': %s; write cpu (all cores), cpu:4 (four of them), cuda:0, "
-			 "cuda:0+1 (two GPUs), or what a framework's library calls another one, as "
-			 "in gpu.1 or tpu:0",
-			 word, what);
+	return error_set(
+		err, PRONY_USAGE,
+		"device '%s': %s; write cpu (all cores), cpu:4 (four cores), cuda:0, cuda:0+1 (two "
+		"GPUs), or a name that the framework knows, such as gpu.1 or tpu:0",
+		word, what);
 }
 
 /* A decimal number without sign or leading zero: one spelling for one device. */
@@ -46,14 +46,14 @@ static enum prony_status parse_gpus(const char *word, struct device *out, struct
 	for (bool first = true; first || *rest == '+'; first = false) {
 		rest += !first;
 		if (!take_number(&rest, DEVICE_INDICES_MAX - 1, &number))
-			return bad_device(word, "no number of a GPU after ':' or '+'", err);
+			return bad_device(word, "a GPU number is missing after ':' or '+'", err);
 		if (seen & (UINT64_C(1) << number))
 			return bad_device(word, "a GPU is named twice", err);
 		seen |= UINT64_C(1) << number;
 		out->indices[out->count++] = (int)number;
 	}
 	if (*rest)
-		return bad_device(word, "did not expect what follows the number", err);
+		return bad_device(word, "unexpected text after the number", err);
 	return PRONY_OK;
 }
 
@@ -72,7 +72,7 @@ static enum prony_status parse_other(const char *word, struct error *err)
 	snprintf(name, sizeof name, "%.*s", (int)length, word);
 	const char *near = word_nearest(name, ours, 2);
 	if (!strcmp(name, "cuda") || !strcmp(name, "cpu"))
-		return bad_device(word, "no number after ':'", err);
+		return bad_device(word, "a number is missing after ':'", err);
 	for (size_t i = 0; i < 2; i++)
 		if (strncmp(name, ours[i], strlen(ours[i])) == 0)
 			near = ours[i];
@@ -82,7 +82,7 @@ static enum prony_status parse_other(const char *word, struct error *err)
 	}
 	if (*rest && ((*rest != ':' && *rest != '.') ||
 		      (rest++, !take_number(&rest, DEVICE_INDICES_MAX - 1, &number)) || *rest))
-		return bad_device(word, "no number after the name", err);
+		return bad_device(word, "expected a number after the name", err);
 	return PRONY_OK;
 }
 
@@ -97,7 +97,7 @@ enum prony_status device_parse(const char *word, struct device *out, struct erro
 	if (!strncmp(word, "cpu:", 4)) {
 		const char *rest = word + 4;
 		if (!take_number(&rest, CORES_MAX, &cores) || *rest || cores == 0)
-			return bad_device(word, "no number of cores after 'cpu:'", err);
+			return bad_device(word, "the number of cores is missing after 'cpu:'", err);
 		device.cores = (int)cores;
 	} else if (!strncmp(word, "cuda:", 5)) {
 		device.kind = DEVICE_CUDA;

@@ -15,8 +15,8 @@
 static enum prony_status bad_framework(const char *spelling, const char *what, struct error *err)
 {
 	return error_set(err, PRONY_USAGE,
-			 "framework '%s': %s; write NAME[@ENV][:BACKEND][+OPTION...] with at most "
-			 "%d bytes, as in pytorch, pytorch@1.13+channels_last or keras3:jax",
+			 "framework '%s': %s; write NAME[@ENV][:BACKEND][+OPTION...] in at most %d "
+			 "bytes, such as pytorch, pytorch@1.13+channels_last or keras3:jax",
 			 spelling, what, CELL_WORD_BYTES - 1);
 }
 
@@ -70,15 +70,15 @@ enum prony_status cell_parse_framework(const char *spelling, struct cell *cell, 
 	if (!take_word(&rest, NAME_BYTES, parsed.name))
 		return bad_framework(spelling, "the name is missing or not in lower case", err);
 	if (*rest == '@' && (rest++, !take_word(&rest, ENVIRONMENT_BYTES, parsed.environment)))
-		return bad_framework(spelling, "no name of an environment after '@'", err);
+		return bad_framework(spelling, "the environment is missing after '@'", err);
 	if (*rest == ':' && (rest++, !take_word(&rest, NAME_BYTES, parsed.backend)))
-		return bad_framework(spelling, "no backend after ':'", err);
+		return bad_framework(spelling, "the backend is missing after ':'", err);
 	while (*rest == '+')
 		if (rest++, !take_word(&rest, OPTION_BYTES, options[count++]))
-			return bad_framework(spelling, "no option after '+'", err);
+			return bad_framework(spelling, "an option is missing after '+'", err);
 	if (*rest) {
 		char what[64];
-		snprintf(what, sizeof what, "did not expect '%.40s'", rest);
+		snprintf(what, sizeof what, "unexpected '%.40s'", rest);
 		return bad_framework(spelling, what, err);
 	}
 	qsort(options, count, sizeof options[0], compare_words);

@@ -97,7 +97,7 @@ static const char *find_library(struct registry *registry, const char **why, str
 		*why = place.reason;
 		return place.library;
 	}
-	*why = "no framework is the floor";
+	*why = "the framework native is missing";
 	return NULL;
 }
 
@@ -115,8 +115,7 @@ static enum prony_status read_answer(const char *output, const struct process_en
 	if (end->signalled || end->code || !line ||
 	    json_parse(line, strlen(line), "prony ceilings", out, &ignored) != PRONY_OK)
 		return error_set(err, PRONY_CRASHED,
-				 "measuring the machine's ceilings ended with %s: %.300s", how,
-				 output);
+				 "measuring the machine's peak failed (%s): %.300s", how, output);
 	return PRONY_OK;
 }
 

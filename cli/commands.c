@@ -9,29 +9,28 @@
 	"or more digits of a uid."
 
 const struct cli_command cli_commands[] = {
-	{.syntax = {.name = "run",
-		    .arguments = "[SUITE | FILE.yaml]",
-		    .summary = "measure a suite, or all combinations of the given axes",
-		    .description =
-			    "Each cell first passes the parity gate: it must compute the "
-			    "same as the reference. Then processes of all cells run in "
-			    "rounds, in random order, until each result is precise enough. "
-			    "Options replace the axes of a suite. An axis that neither names "
-			    "has its default (for data sets: the network's own). The effort "
-			    "sets the precision: by default 5 to 12 processes of 10 s each, "
-			    "until the interval is +/- 2 %; less with --quick, more with "
-			    "--rigorous. Each result is stored at once; after an "
-			    "interruption --resume continues the run.\n\n"
-			    "Exit codes: 0 success; 1 a cell that was asked for by name is not "
-			    "ok, or was ok in the baseline; 2 a cell is slower than in the "
-			    "baseline; 3 a cell may be slower (INCONCLUSIVE). --allow accepts "
-			    "some of these.\n\n"
-			    "  prony run quickstart --dry-run       # shows what would run, and "
-			    "for how long\n"
-			    "  prony run quickstart\n"
-			    "  prony run -f native,pytorch -n lenet -b 1..256*4 -s forward,train\n"
-			    "  prony run -f all -n lenet --gate-only",
-		    .options = run_option_rows},
+	{.syntax =
+		 {.name = "run",
+		  .arguments = "[SUITE | FILE.yaml]",
+		  .summary = "measure a suite, or all combinations of the given axes",
+		  .description =
+			  "Each cell first passes the parity gate: it must compute the same as the "
+			  "reference. Then processes of all cells run in rounds, in random order, "
+			  "until each result is precise enough. Options replace the axes of a "
+			  "suite. An axis without a value has its default (for data sets: the "
+			  "network's own). The effort sets the precision: by default 5 to 12 "
+			  "processes of 10 s each, until the interval is +/- 2 %; less with "
+			  "--quick, more with --rigorous. Each result is stored at once; after an "
+			  "interruption --resume continues the run.\n\n"
+			  "Exit codes: 0 success; 1 a cell that was requested by name is not ok, "
+			  "or was ok in the baseline; 2 a cell is slower than in the baseline; 3 a "
+			  "cell may be slower (INCONCLUSIVE). --allow accepts some of these.\n\n"
+			  "  prony run quickstart --dry-run       # shows what would run, and for "
+			  "how long\n"
+			  "  prony run quickstart\n"
+			  "  prony run -f native,pytorch -n lenet -b 1..256*4 -s forward,train\n"
+			  "  prony run -f all -n lenet --gate-only",
+		  .options = run_option_rows},
 	 .target = &run_options,
 	 .run = command_run},
 	{.syntax = {.name = "show",
@@ -62,18 +61,19 @@ const struct cli_command cli_commands[] = {
 		    .options = export_option_rows},
 	 .target = &export_options,
 	 .run = command_export},
-	{.syntax = {.name = "profile",
-		    .arguments = "[SUITE | FILE.yaml]",
-		    .summary = "show where the step time of a cell goes: phases, layers, lines, "
-			       "processors",
-		    .description = "Takes the options of `prony run`, which must select one cell, "
-				   "in one or several frameworks. The steps are timed from within "
-				   "and apart from any measurement: there is no parity gate, and "
-				   "nothing is stored.\n\n"
-				   "  prony profile -f native,onnxruntime -n lenet -s forward\n"
-				   "  prony profile -f native -n lenet -s train --format chrome -o "
-				   "trace.json",
-		    .options = profile_option_rows},
+	{.syntax =
+		 {.name = "profile",
+		  .arguments = "[SUITE | FILE.yaml]",
+		  .summary = "show where the step time of a cell is spent: phases, layers, lines, "
+			     "processors",
+		  .description =
+			  "Takes the options of `prony run`, which must select one cell, in one or "
+			  "several frameworks. Profiling slows the steps, so a profile is not a "
+			  "measurement: the parity gate does not run, and nothing is stored.\n\n"
+			  "  prony profile -f native,onnxruntime -n lenet -s forward\n"
+			  "  prony profile -f native -n lenet -s train --format chrome -o "
+			  "trace.json",
+		  .options = profile_option_rows},
 	 .target = &profile_options,
 	 .run = command_profile},
 	{.syntax = {.name = "log",
@@ -89,7 +89,7 @@ const struct cli_command cli_commands[] = {
 	 .run = command_log},
 	{.syntax = {.name = "import",
 		    .arguments = "STORE...",
-		    .summary = "add the runs of another store that are not in this one yet",
+		    .summary = "copy the runs of another store that this one lacks",
 		    .description = "Example: to compare several machines, copy the store of each, "
 				   "import the copies, and report their runs together.\n\n"
 				   "  prony import other-machine.db",
@@ -100,10 +100,9 @@ const struct cli_command cli_commands[] = {
 		    .arguments = "RUN...",
 		    .summary = "delete runs from the store permanently",
 		    .description = "RUN is a run's name, its number, or the first four or more "
-				   "digits of its uid. A word that matches two runs deletes "
-				   "neither. prony lists the runs and asks for confirmation; "
-				   "without a terminal, --yes is required. The file shrinks "
-				   "accordingly.\n\n"
+				   "digits of its uid. If it matches two runs, nothing is deleted. "
+				   "prony lists the runs and asks for confirmation; without a "
+				   "terminal, --yes is required. Then the file shrinks.\n\n"
 				   "  prony list runs\n"
 				   "  prony delete 12 13",
 		    .options = delete_option_rows},
@@ -154,17 +153,16 @@ const struct cli_command cli_commands[] = {
 			    "--to FORMAT -o DIR]",
 		    .summary = "list, verify, download and convert data sets",
 		    .description =
-			    "Data sets are searched in --data DIR, $PRONY_DATA, the user's "
-			    "data folder, and beside the program. `verify` compares every "
-			    "file with its published size and SHA-256. A FILE in any format "
-			    "of `prony data list`, or a folder of pictures, is read to its "
-			    "end, and every broken sample is named. `fetch` downloads and "
-			    "verifies; only intact files are kept. `convert` writes the "
-			    "formats that frameworks read themselves: lmdb (Caffe), recordio "
-			    "(MXNet), tfrecord (TensorFlow), png with a map and a mean file "
-			    "(CNTK), into DIR/train and DIR/evaluation. Photographs are "
-			    "copied unchanged unless --size is given. After an interruption "
-			    "the same command continues.\n\n"
+			    "prony looks for data sets in --data DIR, $PRONY_DATA, the user's data "
+			    "folder, and beside the program. `verify` compares every file with its "
+			    "published size and SHA-256. A FILE in any format of `prony data "
+			    "list`, or a folder of pictures, is read completely, and every broken "
+			    "sample is listed. `fetch` downloads and verifies; only intact files "
+			    "are kept. `convert` writes the formats that frameworks read "
+			    "themselves: lmdb (Caffe), recordio (MXNet), tfrecord (TensorFlow), "
+			    "png with a map and a mean file (CNTK), into DIR/train and "
+			    "DIR/evaluation. Photographs are copied unchanged unless --size is "
+			    "given. After an interruption the same command continues.\n\n"
 			    "  prony data list\n"
 			    "  prony data fetch cifar10\n"
 			    "  prony data verify mnist-sample\n"
@@ -173,12 +171,11 @@ const struct cli_command cli_commands[] = {
 	 .target = &data_options,
 	 .run = command_data},
 	{.syntax = {.name = "doctor",
-		    .summary = "report what on this machine spoils a measurement, and the remedy",
+		    .summary = "report what disturbs measurements on this machine, and the remedy",
 		    .description =
-			    "Changes nothing: its advice is for you to follow. Missing "
-			    "sensors are listed with the reason. --measure measures the peak "
-			    "of processors and memory; later runs then show each cell's "
-			    "share of it.\n\n"
+			    "prony only reports and changes nothing. Missing sensors are listed "
+			    "with the reason. --measure measures the peak of processors and "
+			    "memory; later runs then show each cell's share of it.\n\n"
 			    "  prony doctor\n"
 			    "  prony doctor --measure",
 		    .options = doctor_option_rows},
@@ -186,7 +183,7 @@ const struct cli_command cli_commands[] = {
 	 .run = command_doctor},
 	{.syntax = {.name = "selftest",
 		    .summary = "measure the smallest difference that prony can detect here, and "
-			       "the ceilings",
+			       "the machine's peak",
 		    .description =
 			    "Measures the clock, the cost of the sensors, how much two "
 			    "identical runs differ (the noise), the smallest slowdown that "
@@ -210,7 +207,7 @@ const struct cli_command cli_commands[] = {
 	 .hidden = true},
 	{.syntax = {.name = "list",
 		    .arguments = "[frameworks|networks|datasets|devices|suites|metrics|runs ...]",
-		    .summary = "list what exists and what is installed, with reasons for the rest",
+		    .summary = "list what prony knows and what is installed",
 		    .description = "Without arguments: everything except metrics and runs.\n\n"
 				   "  prony list frameworks\n"
 				   "  prony list networks datasets suites\n"
@@ -218,26 +215,25 @@ const struct cli_command cli_commands[] = {
 		    .options = list_option_rows},
 	 .target = &list_options,
 	 .run = command_list},
-	{.syntax = {.name = "framework",
-		    .arguments = "install NAME... | remove NAME... | list [NAME...]",
-		    .summary = "install, remove or list frameworks, each in its own environment",
-		    .description =
-			    "`install` downloads exactly the files that a lock file pins by "
-			    "SHA-256, with pip and its own configuration, loads the "
-			    "framework once as a test, and only then moves it into the data "
-			    "folder. Existing installations are kept. `all` means every "
-			    "framework that can be installed. Sizes are shown first; several "
-			    "frameworks are installed in parallel if the disk has room. "
-			    "After Ctrl-C or a failure the same command continues. `remove` "
-			    "deletes what `install` created. NAME@ENV names one of several "
-			    "environments; its lock is one of the framework's own locks "
-			    "whose version begins with ENV, or NAME@ENV.txt in the folder "
-			    "locks of the data folder.\n\n"
-			    "  prony framework install pytorch\n"
-			    "  prony framework install jax@0.10\n"
-			    "  prony framework install pytorch@mine --own ~/venv/bin/python\n"
-			    "  prony framework remove pytorch",
-		    .options = framework_option_rows},
+	{.syntax =
+		 {.name = "framework",
+		  .arguments = "install NAME... | remove NAME... | list [NAME...]",
+		  .summary = "install, remove or list frameworks, each in its own environment",
+		  .description =
+			  "`install` downloads exactly the files that a lock file pins by SHA-256, "
+			  "with pip and its own configuration, loads the framework once as a test, "
+			  "and only then moves it into the data folder. Existing installations are "
+			  "kept. `all` means every framework that can be installed. Sizes are "
+			  "shown first; several frameworks are installed in parallel if the disk "
+			  "has room. After Ctrl-C or a failure the same command continues. "
+			  "`remove` deletes what `install` created. NAME@ENV selects one of "
+			  "several environments. Its lock file is the framework's own lock whose "
+			  "version begins with ENV, or locks/NAME@ENV.txt in the data folder.\n\n"
+			  "  prony framework install pytorch\n"
+			  "  prony framework install jax@0.10\n"
+			  "  prony framework install pytorch@mine --own ~/venv/bin/python\n"
+			  "  prony framework remove pytorch",
+		  .options = framework_option_rows},
 	 .target = &framework_options,
 	 .run = command_framework},
 	{.syntax = {.name = "network",
@@ -268,8 +264,7 @@ const struct cli_command cli_commands[] = {
 		    .arguments = "bash | zsh | fish",
 		    .summary = "print a script for shell completion",
 		    .description =
-			    "The script asks this program for the words that fit at the "
-			    "cursor: commands, options, frameworks, networks, data sets and "
+			    "It completes commands, options, frameworks, networks, data sets and "
 			    "suites.\n\n"
 			    "  source <(prony completion bash)      # in ~/.bashrc\n"
 			    "  source <(prony completion zsh)       # in ~/.zshrc, after compinit\n"

@@ -139,10 +139,9 @@ static enum prony_status print(const struct compare *compare, const struct compa
 static enum prony_status check_sides(const struct side *a, const struct side *b, struct error *err)
 {
 	if (!a->framework != !b->framework)
-		return error_set(
-			err, PRONY_USAGE,
-			"a framework is named in one of the two only; name it in both, as in "
-			"prony compare latest:native latest:onnxruntime");
+		return error_set(err, PRONY_USAGE,
+				 "only one of A and B names a framework; name one in both, for "
+				 "example: prony compare latest:native latest:onnxruntime");
 	bool same_run = !strcmp(a->run.meta.uid, b->run.meta.uid);
 	bool same_framework = !a->framework || !strcmp(a->framework, b->framework);
 	if (same_run && same_framework)
@@ -188,8 +187,8 @@ int command_compare(const struct cli_call *call, struct error *err)
 	int exit_code = 0;
 	if (count < 1) {
 		error_set(err, PRONY_USAGE,
-			  "which two? prony compare A B, runs or RUN:FRAMEWORK; 'prony list "
-			  "runs' shows the runs");
+			  "give two runs to compare: prony compare A B, each a run or "
+			  "RUN:FRAMEWORK; 'prony list runs' shows the runs");
 		return 0;
 	}
 	struct words rest = {call->words + 2, count > 2 ? count - 2 : 0};

@@ -18,8 +18,8 @@ enum prony_status threshold_parse(const char *text, double *threshold, struct er
 		value /= 100;
 	if (rest == text || *end || !(value >= 0 && value < 1) || strpbrk(text, "xX"))
 		return error_set(err, PRONY_USAGE,
-				 "--threshold takes a percentage below 100 %%, as in 5%%, or a "
-				 "fraction below 1, as in 0.05: not '%s'",
+				 "--threshold: '%s' is not a percentage below 100 %%, such as 5%%, "
+				 "or a fraction below 1, such as 0.05",
 				 text);
 	*threshold = value;
 	return PRONY_OK;
@@ -31,14 +31,13 @@ enum prony_status compare_allow(const struct compare *compare, bool force, struc
 	enum prony_status status = PRONY_OK;
 	if (compare->matched == 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "nothing to compare: no cell of A (%zu) matches one of B (%zu); "
-				 "'prony log --run RUN' lists a run's cells",
+				 "nothing to compare: no cell of A (%zu cells) matches one of B "
+				 "(%zu cells); 'prony log --run RUN' lists a run's cells",
 				 compare->only_a, compare->only_b);
 	strbuf_init(&text, 600);
 	if (!force && compare_obstacles(compare, &text))
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "A and B cannot be compared: %s; --force compares them all the "
-				   "same",
+				   "A and B are not comparable: %s; --force compares them anyway",
 				   strbuf_text(&text));
 	strbuf_release(&text);
 	return status;

@@ -320,7 +320,7 @@ int command_completion(const struct cli_call *call, struct error *err)
 		error_set(err, PRONY_USAGE, "prony completion takes one shell, not %zu",
 			  call->count);
 	else if (i == known)
-		error_set(err, PRONY_USAGE, "%s%s%s: name one of bash, zsh, fish",
+		error_set(err, PRONY_USAGE, "%s%s%s: use bash, zsh or fish",
 			  *word ? "no shell '" : "prony completion", word, *word ? "'" : "");
 	else
 		cli_bytes(shells[i].script, strlen(shells[i].script), err);

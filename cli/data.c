@@ -21,7 +21,7 @@ const struct option data_option_rows[] = {
 	CLI_OPTION_DATA(struct data_options),
 	CLI_OPTION_FORMAT(struct data_options),
 	{TEXT_OPTION(struct data_options, to, "to", "FORMAT",
-		     "with convert: the format, lmdb, recordio, tfrecord or png")},
+		     "with convert: the format: lmdb, recordio, tfrecord or png")},
 	{.letter = 'o',
 	 TEXT_OPTION(struct data_options, output, "output", "DIR",
 		     "with convert: the output folder")},
@@ -195,11 +195,10 @@ static bool verify_parts(const char *path, struct listing *listing, int *exit_co
 		if (there[i]) {
 			code = verify_converted(parts[i], listing);
 		} else {
-			error_set(
-				&err, PRONY_BAD_INPUT,
-				"%s: not converted, where %s is: the command that made that makes "
-				"this too",
-				parts[i], parts[!i]);
+			error_set(&err, PRONY_BAD_INPUT,
+				  "%s: not converted, unlike %s: run the prony data convert "
+				  "command for it again",
+				  parts[i], parts[!i]);
 			code = cli_fail(&err);
 		}
 		*exit_code = *exit_code ? *exit_code : code;
@@ -283,8 +282,8 @@ static int verify(const struct data_request *request)
 		exit_code = verify_found(request, &listing);
 		if (listing.rows == 0) {
 			error_set(&err, PRONY_MISSING,
-				  "no data set is here; see prony data list for where they are "
-				  "looked for");
+				  "no data set found; 'prony data list' shows where prony looks "
+				  "for them");
 			exit_code = cli_fail(&err);
 		}
 	}
@@ -330,8 +329,8 @@ static int fetch(const struct data_request *request)
 
 	if (request->count == 0) {
 		error_set(&err, PRONY_USAGE,
-			  "prony data fetch needs the name of a data set, such as mnist; see prony "
-			  "data list");
+			  "prony data fetch needs the name of a data set, such as mnist; 'prony "
+			  "data list' shows them");
 		return cli_fail(&err);
 	}
 	for (size_t i = 0; i < request->count && exit_code == 0; i++)
@@ -364,7 +363,7 @@ static int run_action(const char *name, const struct data_request *request)
 		return cli_fail(&err);
 	}
 	error_set(&err, PRONY_USAGE,
-		  "prony data cannot '%s'; it knows list, verify [NAME...], fetch NAME... and "
+		  "unknown action 'prony data %s'; use list, verify [NAME...], fetch NAME... or "
 		  "convert NAME",
 		  name);
 	return cli_fail(&err);

@@ -50,9 +50,9 @@ static void show_result(const struct convert_request *request, const struct conv
 	cli_out("%s: %" PRId64 " samples as %s", request->folder, result->written,
 		request->format->name);
 	if (result->was_whole)
-		cli_out(", there already");
+		cli_out(", already there");
 	else if (result->resumed_at > 0)
-		cli_out(", taken up at sample %" PRId64, result->resumed_at);
+		cli_out(", continued at sample %" PRId64, result->resumed_at);
 	cli_out("\n");
 }
 
@@ -110,7 +110,7 @@ static enum prony_status check_apart(const char *source, const char *output, str
 	if (length == 0 || strncmp(to, from, length) != 0 || (to[length] && to[length] != '/'))
 		return PRONY_OK;
 	return error_set(err, PRONY_USAGE,
-			 "-o %s lies in %s, which is converted; name a folder outside of it",
+			 "-o %s is inside %s, the data to convert; choose a folder outside of it",
 			 output, source);
 }
 
@@ -126,7 +126,8 @@ static int convert_dataset(const struct dataset *dataset, const struct data_requ
 		return cli_fail(&err);
 	if (!folder) {
 		error_set(&err, PRONY_USAGE,
-			  "%s is made while measuring: there is nothing to convert", dataset->name);
+			  "%s is generated during a run, so there is nothing to convert",
+			  dataset->name);
 		return cli_fail(&err);
 	}
 	if (check_apart(folder, request->options->output, &err) != PRONY_OK)
@@ -186,10 +187,11 @@ static const struct data_format *find_written(const char *word, struct error *er
 		strbuf_printf(&words, "%s%s", i > 0 ? ", " : "", format->name);
 	}
 	if (!format && word)
-		error_set(err, PRONY_USAGE, "--to %s: no such format to write; known are %s", word,
+		error_set(err, PRONY_USAGE,
+			  "--to %s: prony cannot write this format; use one of %s", word,
 			  strbuf_text(&words));
 	else if (!format)
-		error_set(err, PRONY_USAGE, "prony data convert needs --to FORMAT: %s",
+		error_set(err, PRONY_USAGE, "prony data convert needs --to FORMAT, one of %s",
 			  strbuf_text(&words));
 	strbuf_release(&words);
 	return format;
@@ -205,11 +207,10 @@ int data_convert_action(const struct data_request *request)
 	if (!wanted.format)
 		return cli_fail(&err);
 	if (!options->output || request->count != 1) {
-		error_set(
-			&err, PRONY_USAGE,
-			"prony data convert needs one data set, file or folder, and -o DIR: prony "
-			"data convert cifar10 --to %s -o DIR",
-			wanted.format->name);
+		error_set(&err, PRONY_USAGE,
+			  "prony data convert needs one data set, file or folder, and -o DIR, for "
+			  "example: prony data convert cifar10 --to %s -o DIR",
+			  wanted.format->name);
 		return cli_fail(&err);
 	}
 	const char *name = request->names[0];

@@ -48,9 +48,9 @@ static enum prony_status ask(size_t count, bool *yes, struct error *err)
 	size_t capacity = 0;
 	if (!isatty(STDIN_FILENO))
 		return error_set(err, PRONY_USAGE,
-				 "prony delete asks before it deletes, and nobody is there to "
-				 "answer; --yes says that it need not");
-	cli_say("Delete %s for good? [y/N] ", count == 1 ? "it" : "them");
+				 "prony delete asks for confirmation, but there is no terminal; "
+				 "use --yes to delete without it");
+	cli_say("Delete %s permanently? [y/N] ", count == 1 ? "it" : "them");
 	ssize_t length = getline(&line, &capacity, stdin);
 	while (length > 0 && isspace((unsigned char)line[length - 1]))
 		line[--length] = '\0';
@@ -66,11 +66,11 @@ static void give_space_back(struct store *store)
 	int64_t bytes = 0;
 	char size[32];
 	if (store_compact(store, &bytes, &why) != PRONY_OK) {
-		cli_say("prony: its space is kept for later runs: %s\n", why.text);
+		cli_say("prony: the file did not shrink; later runs use the space: %s\n", why.text);
 		return;
 	}
 	format_bytes(bytes > 0 ? (double)bytes : 0, size, sizeof size);
-	cli_out("%s given back\n", size);
+	cli_out("%s freed\n", size);
 }
 
 static enum prony_status delete_runs(const struct delete_options *options, const char **words,
@@ -109,8 +109,8 @@ int command_delete(const struct cli_call *call, struct error *err)
 {
 	if (call->count == 0)
 		error_set(err, PRONY_USAGE,
-			  "which run? prony delete RUN... takes names or numbers of runs, or "
-			  "the beginnings of their uids");
+			  "which run? prony delete RUN... takes names, numbers or the first digits "
+			  "of uids");
 	else
 		delete_runs(&delete_options, call->words, call->count, err);
 	return 0;

@@ -78,15 +78,15 @@ static void print_measured(void)
 	if (ceilings)
 		ceilings_print(ceilings);
 	else
-		cli_out("What this machine can do at best is not known: prony doctor --measure\n");
+		cli_out("Peak of processors and memory: not measured (prony doctor --measure)\n");
 	if (floor > 0)
 		cli_out("Noise floor: %.2g %% (prony selftest, %s)\n", 100 * floor,
 			json_string_or(measured_part(record, "noise"), "measured_at", "?"));
 	else
-		cli_out("What can be told apart on it is not known: prony selftest\n");
+		cli_out("Smallest detectable slowdown: not measured (prony selftest)\n");
 	if (floor > 0 && compare_noise_elsewhere(record, &elsewhere))
-		cli_out("It was measured in other surroundings: %s (prony selftest measures it "
-			"anew)\n",
+		cli_out("The noise floor was measured under other conditions: %s (to repeat: prony "
+			"selftest)\n",
 			strbuf_text(&elsewhere));
 	strbuf_release(&elsewhere);
 	json_decref(record);
@@ -127,10 +127,10 @@ static void print_text(const struct finding *findings, size_t count)
 	cli_print_table(table, "table");
 	table_free(table);
 	if (warnings)
-		cli_out("\n%zu of %zu checks found what will spoil a measurement.\n", warnings,
-			count);
+		cli_out("\n%zu of %zu checks found something that disturbs measurements.\n",
+			warnings, count);
 	else
-		cli_out("\nNothing found that will spoil a measurement.\n");
+		cli_out("\nFound nothing that disturbs measurements.\n");
 }
 
 /* Checks whether an installed framework is intact; a fault is a finding. Returns the number of
@@ -152,7 +152,7 @@ static size_t check_framework(const struct framework *framework, const char *env
 			*out = (struct finding){.level = FINDING_WARNING, .check = "framework"};
 			snprintf(out->value, sizeof(out->value), "%s: %s", spelling, fault);
 			snprintf(out->remedy, sizeof(out->remedy),
-				 "prony framework install %s makes it again", spelling);
+				 "prony framework install %s reinstalls it", spelling);
 			count = 1;
 		}
 	}

@@ -45,11 +45,11 @@ void environment_say_sudo(void)
 		return;
 	for (char **row = environ; row && *row; row++)
 		if (decides(*row))
-			cli_say("prony: under sudo, %.200s decides what runs with root's rights; "
-				"unset it unless that is what you want\n",
+			cli_say("prony: under sudo, %.200s selects code that runs as root; unset "
+				"it unless you want that\n",
 				*row);
 	if (is_somebody_elses(home))
-		cli_say("prony: under sudo, HOME=%.200s is not root's and decides what runs with "
-			"root's rights; sudo -H sets root's\n",
+		cli_say("prony: under sudo, code from HOME=%.200s runs as root; use sudo -H for "
+			"root's own HOME\n",
 			home);
 }

@@ -23,8 +23,8 @@ const struct option export_option_rows[] = {
 		       "output format; jsonl is complete, with intervals, logs and series; latex "
 		       "uses booktabs")},
 	{CHOICE_OPTION(struct export_options, layout, "layout", layouts, "LAYOUT",
-		       "rows of CSV: one per process, one per cell, a column per framework, or one "
-		       "per ok cell in ms")},
+		       "rows of CSV: long has one per process, cells one per cell, wide a column "
+		       "per framework, ms one per ok cell")},
 	{FLAG_OPTION(struct export_options, all, "all",
 		     "export every run of the store, oldest first")},
 	{.letter = 'o',
@@ -64,14 +64,14 @@ static enum prony_status find_writer(const struct export_options *options, size_
 	size_t row = 0;
 	if (ms && strcmp(layout, "ms"))
 		return error_set(err, PRONY_USAGE,
-				 "--format ms is --format csv --layout ms: leave --layout %s out",
+				 "--format ms means --format csv --layout ms: remove --layout %s",
 				 layout);
 	while (strcmp(writers[row].format, format) ||
 	       (writers[row].layout && strcmp(writers[row].layout, layout)))
 		row++;
 	if (options->layout && !writers[row].layout)
 		return error_set(err, PRONY_USAGE,
-				 "--layout is for --format csv; %s has one layout",
+				 "--layout applies only to --format csv; %s has one layout",
 				 options->format);
 	*out = row;
 	return PRONY_OK;
@@ -203,8 +203,8 @@ static enum prony_status export_runs(const struct export_options *options, const
 	enum prony_status status = find_writer(options, &job.writer, err);
 	if (status == PRONY_OK && count != 1 && writers[job.writer].write == export_csv_wide)
 		status = error_set(err, PRONY_USAGE,
-				   "--layout wide has the frameworks of one run as columns: name "
-				   "one run, or take --layout cells");
+				   "--layout wide shows the frameworks of one run: give one run, "
+				   "or use --layout cells");
 	if (status == PRONY_OK)
 		status = results_check_output(options->output, options->store, err);
 	return status == PRONY_OK ? write_out(&job, err) : status;
@@ -237,7 +237,7 @@ int command_export(const struct cli_call *call, struct error *err)
 {
 	const char *newest = "";
 	if (export_options.all && call->count > 0)
-		error_set(err, PRONY_USAGE, "--all is for every run: leave %s out", call->words[0]);
+		error_set(err, PRONY_USAGE, "--all exports every run: remove %s", call->words[0]);
 	else if (export_options.all)
 		export_all(&export_options, err);
 	else

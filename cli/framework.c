@@ -161,20 +161,20 @@ static enum prony_status check_call(const struct cli_call *call, struct error *e
 	if (call->count > NAMES_MAX)
 		return error_set(err, PRONY_USAGE, "too many arguments");
 	if (!list && !install && strcmp(verb, "remove") != 0)
-		return error_set(err, PRONY_USAGE,
-				 "%s%s%s; say prony framework install NAME..., remove NAME... or "
-				 "list",
-				 *verb ? "no action '" : "what to do is missing", verb,
-				 *verb ? "'" : "");
+		return error_set(
+			err, PRONY_USAGE,
+			"%s%s%s; use prony framework install NAME..., remove NAME... or list",
+			*verb ? "unknown action '" : "the action is missing", verb,
+			*verb ? "'" : "");
 	if (!list && call->count == 1)
 		return error_set(err, PRONY_USAGE,
-				 "prony framework %s takes the names of frameworks, or all; "
-				 "'prony framework list' shows them",
+				 "prony framework %s needs names of frameworks, or all; 'prony "
+				 "framework list' shows them",
 				 verb);
 	if (own && (!*own || !install || call->count != 2 || !strcmp(call->words[1], "all")))
 		return error_set(err, PRONY_USAGE,
-				 "--own goes with one framework and a path: prony framework "
-				 "install NAME --own PATH");
+				 "--own needs one framework and a path: prony framework install "
+				 "NAME --own PATH");
 	return PRONY_OK;
 }
 

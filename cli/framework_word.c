@@ -37,7 +37,7 @@ static enum prony_status unknown_name(const struct registry *registry, const cha
 
 	strbuf_init(&names, NAMES_BYTES);
 	known_names(registry, NULL, &names);
-	error_set(err, PRONY_USAGE, "no framework '%s'%s%s%s; there are: %s", name,
+	error_set(err, PRONY_USAGE, "no framework '%s'%s%s%s; known: %s", name,
 		  nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "",
 		  strbuf_text(&names));
 	strbuf_release(&names);
@@ -54,8 +54,7 @@ static enum prony_status unknown_backend(const struct registry *registry, const 
 				 any->name);
 	strbuf_init(&names, NAMES_BYTES);
 	known_names(registry, any->name, &names);
-	error_set(err, PRONY_USAGE, "'%s': name one of its backends: %s", word,
-		  strbuf_text(&names));
+	error_set(err, PRONY_USAGE, "'%s': unknown backend; use %s", word, strbuf_text(&names));
 	strbuf_release(&names);
 	return PRONY_USAGE;
 }
@@ -71,16 +70,15 @@ enum prony_status framework_word(struct registry *registry, const char *word,
 
 	if (strchr(word, '+'))
 		return error_set(err, PRONY_USAGE,
-				 "'%s': what is installed is NAME[@ENV][:BACKEND]; an option is "
-				 "chosen with prony run",
+				 "'%s': options belong to prony run; install NAME[@ENV][:BACKEND]",
 				 word);
 	const struct framework *any = framework_find(registry, name, NULL);
 	if (!any)
 		return unknown_name(registry, name, err);
 	*environment = arena_strndup(&registry->arena, at, strcspn(at, ":"));
 	if (word[length] == '@' && !**environment)
-		return error_set(err, PRONY_USAGE,
-				 "'%s': the name of the environment after @ is missing", word);
+		return error_set(err, PRONY_USAGE, "'%s': the environment is missing after @",
+				 word);
 	*framework = framework_find(registry, name, colon ? colon + 1 : "");
 	return *framework ? PRONY_OK : unknown_backend(registry, word, any, err);
 }

@@ -80,8 +80,8 @@ static enum prony_status show_cells(struct store *store, const struct history_op
 	if (status == PRONY_OK && json_array_size(all) == 0) {
 		char *wanted = cell_words_joined(words, count);
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "no stored run has such a cell as %.400s; 'prony log' lists a "
-				   "run's; each word is one of its key",
+				   "no stored run has a cell that matches %.400s; 'prony log' "
+				   "lists the cells of a run",
 				   wanted);
 		free(wanted);
 	}
@@ -97,8 +97,8 @@ int command_history(const struct cli_call *call, struct error *err)
 	struct store *store = NULL;
 	if (call->count == 0)
 		error_set(err, PRONY_USAGE,
-			  "which cell? prony history takes words of its key, as in prony "
-			  "history native lenet train");
+			  "which cell? Give words of its key, for example: prony history native "
+			  "lenet train");
 	else if (store_open(history_options.store, true, &store, err) == PRONY_OK)
 		show_cells(store, &history_options, call->words, call->count, err);
 	store_close(store);

@@ -313,8 +313,8 @@ static const struct topic *find_topic(const char *word, struct error *err)
 	}
 	const char *nearest = word_nearest(word, names, TOPIC_COUNT);
 	error_set(err, PRONY_USAGE,
-		  "nothing called '%s' can be listed%s%s%s; frameworks, networks, datasets, "
-		  "devices, suites, metrics and runs can",
+		  "prony cannot list '%s'%s%s%s; use frameworks, networks, datasets, devices, "
+		  "suites, metrics or runs",
 		  word, nearest ? " (did you mean '" : "", nearest ? nearest : "",
 		  nearest ? "'?)" : "");
 	return NULL;
@@ -355,7 +355,7 @@ int command_list(const struct cli_call *call, struct error *err)
 	const struct topic *chosen[TOPIC_COUNT];
 	size_t used = 0;
 	if (call->count > TOPIC_COUNT)
-		error_set(err, PRONY_USAGE, "each list once is enough");
+		error_set(err, PRONY_USAGE, "a list is named twice");
 	for (size_t i = 0; i < call->count && !err->code; i++)
 		chosen[used++] = find_topic(call->words[i], err);
 	for (size_t i = 0; !call->count && i + TOPICS_WHEN_ASKED < TOPIC_COUNT; i++)

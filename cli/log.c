@@ -197,8 +197,8 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 		char *wanted = cell_words_joined(words, count);
 		status = error_set(
 			err, PRONY_BAD_INPUT,
-			"run %lld has no such cell%s%.400s; 'prony log --run %lld' lists its cells",
-			(long long)run->meta.id, count ? " as " : "", wanted,
+			"run %lld has no cell%s%.400s; 'prony log --run %lld' lists its cells",
+			(long long)run->meta.id, count ? " that matches " : "", wanted,
 			(long long)run->meta.id);
 		free(wanted);
 	} else if (as_json)

@@ -12,7 +12,7 @@
 static void say_waiting(void *context, const char *path)
 {
 	(void)context;
-	cli_say("waiting: another prony measures on this machine (%s)\n", path);
+	cli_say("waiting: another prony is measuring on this machine (%s)\n", path);
 }
 
 volatile int stop_wanted;
@@ -59,11 +59,10 @@ enum prony_status machine_lock(const volatile int *stop, int *fd, struct error *
 
 	if (status == PRONY_OK && !file_stamp_equal(&before, &now)) {
 		close(taken);
-		status =
-			error_set(err, PRONY_IO,
-				  "%s was replaced or removed while this waited for another prony: "
-				  "its processes would be of another program; nothing was measured",
-				  self);
+		status = error_set(err, PRONY_IO,
+				   "%s was replaced or removed during the wait for another prony; "
+				   "nothing was measured",
+				   self);
 	}
 	if (status == PRONY_OK)
 		*fd = taken;

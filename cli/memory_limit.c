@@ -29,9 +29,9 @@ static struct memory_limit least(const struct memory_limit *rooms, size_t count)
 struct memory_limit memory_limit_worker(long long said_mib)
 {
 	const struct memory_limit rooms[] = {
-		{source_meminfo_bytes("", "MemAvailable"), "90 % of the memory that is available"},
+		{source_meminfo_bytes("", "MemAvailable"), "90 % of the available memory"},
 		{source_memory_limit(""), "90 % of the control group's limit"},
-		{address_space_bytes(), "90 % of the limit on address space, ulimit -v"},
+		{address_space_bytes(), "90 % of the address space limit, ulimit -v"},
 	};
 	if (said_mib > 0)
 		return (struct memory_limit){(int64_t)said_mib << 20, "--memory-limit"};
@@ -45,7 +45,7 @@ int64_t memory_limit_reference(void)
 	const struct memory_limit rooms[] = {
 		{memory_physical_bytes(), "memory of the machine"},
 		{source_memory_limit(""), "the control group's limit"},
-		{address_space_bytes(), "the limit on address space"},
+		{address_space_bytes(), "the address space limit"},
 	};
 	return least(rooms, sizeof rooms / sizeof *rooms).bytes / 2;
 }

@@ -328,12 +328,11 @@ static enum prony_status find_network(const char **words, size_t count, const st
 	for (size_t i = 0; i < zoo_network_count; i++)
 		strbuf_printf(&known, "%s%s", i ? ", " : "", zoo_networks[i]->name);
 	if (count == 1)
-		error_set(err, PRONY_USAGE, "no network '%s'%s%s%s; there are %s", words[0],
+		error_set(err, PRONY_USAGE, "no network '%s'%s%s%s; known: %s", words[0],
 			  nearest ? ": did you mean '" : "", nearest ? nearest : "",
 			  nearest ? "'?" : "", strbuf_text(&known));
 	else
-		error_set(err, PRONY_USAGE,
-			  "prony network takes one NAME or FILE.onnx; there are %s",
+		error_set(err, PRONY_USAGE, "prony network takes one FILE.onnx or one NAME of %s",
 			  strbuf_text(&known));
 	strbuf_release(&known);
 	return PRONY_USAGE;

@@ -141,7 +141,7 @@ int cli_run(const struct cli_command *rows, const struct cli_command *command, i
 	if (command->raw || cli_parse(command, argc, argv, words, &call.count, &exit_code)) {
 		if (call.count > 0 && !command->syntax.arguments)
 			error_set(&err, PRONY_USAGE,
-				  "prony %s takes no words, but got '%s'; see prony %s --help",
+				  "prony %s takes no arguments, but got '%s'; see prony %s --help",
 				  command->syntax.name, words[0], command->syntax.name);
 		else
 			exit_code = command->run(&call, &err);

@@ -33,11 +33,10 @@ static const char *const formats[] = {"table", "json", "csv", "chrome", "folded"
 	}
 
 const struct option profile_option_rows[] = {
-	RUN_OPTIONS_CELLS ROW_INT(
-		steps, "steps", 1, 100000, "N",
-		"steps to look at, and as many before and after that nothing looks at "
-		"(default: about a second)"),
-	ROW_INT(run.warm_up, "warm-up", 0, 4096, "N", "fixed steps of warm-up"),
+	RUN_OPTIONS_CELLS ROW_INT(steps, "steps", 1, 100000, "N",
+				  "number of profiled steps; as many run unprofiled before and "
+				  "after (default: about a second)"),
+	ROW_INT(run.warm_up, "warm-up", 0, 4096, "N", "number of warm-up steps"),
 	ROW_INT(top, "top", 1, 1000000, "N", "rows of a table (default: 15)"),
 	ROW_INT(run.seed, "seed", 0, INT32_MAX, "N", "seed of weights and batches (default: 1)"),
 	RUN_OPTIONS_PATIENCE CLI_OPTION_DATA(struct run_options),
@@ -70,17 +69,16 @@ static enum prony_status check_one(const struct plan *plan, struct error *err)
 {
 	char first[CELL_KEY_BYTES], other[CELL_KEY_BYTES];
 	if (plan->count == 0)
-		return error_set(err, PRONY_USAGE, "these words choose no cell");
+		return error_set(err, PRONY_USAGE, "no cell matches these options");
 	key_without_framework(&plan->cells[0], first);
 	for (size_t i = 1; i < plan->count; i++) {
 		key_without_framework(&plan->cells[i], other);
 		if (strcmp(first, other) != 0)
-			return error_set(
-				err, PRONY_USAGE,
-				"a profile is of one cell, in one framework or several; these "
-				"words choose %zu: give one batch, one stage ...; the first "
-				"two are '%.200s' and '%.200s'",
-				plan->count, first, other);
+			return error_set(err, PRONY_USAGE,
+					 "a profile shows one cell, in one or several frameworks, "
+					 "but %zu match; give one batch, one stage and so on; the "
+					 "first two are '%.200s' and '%.200s'",
+					 plan->count, first, other);
 	}
 	return PRONY_OK;
 }
@@ -97,8 +95,8 @@ static enum prony_status choose(struct profiling *p, const char **words, size_t 
 {
 	if (!names_cell(&p->options->run, count))
 		return error_set(err, PRONY_USAGE,
-				 "profile which cell? Give a framework and a network, as in: "
-				 "prony profile -f native -n lenet -s train");
+				 "which cell? Give a framework and a network, for example: prony "
+				 "profile -f native -n lenet -s train");
 	enum prony_status status =
 		selection_make(&p->selection, &p->options->run, words, count, err);
 	if (status != PRONY_OK)
@@ -158,7 +156,7 @@ static enum prony_status show(const struct profiling *p, struct error *err)
 			     p->options->output ? 0 : cli_width(), &text);
 	if (text.truncated)
 		status = error_set(err, PRONY_INVALID,
-				   "the profile is larger than 1 GiB; take fewer --steps");
+				   "the profile is larger than 1 GiB; use fewer --steps");
 	else if (!strcmp(format, "table") && !p->options->output)
 		cli_page(strbuf_text(&text));
 	else
@@ -176,7 +174,7 @@ static enum prony_status show_taken(const struct profiling *p, enum prony_status
 	struct error why = ERROR_INIT;
 	if (status == PRONY_OK)
 		return show(p, err);
-	cli_say("interrupted: %zu of %zu are profiled\n", p->count, p->selection.plan.count);
+	cli_say("interrupted after %zu of %zu profiles\n", p->count, p->selection.plan.count);
 	if (show(p, &why) == PRONY_OK)
 		return status;
 	error_clear(err);

@@ -79,7 +79,7 @@ static void phases_table(const struct profile *profiles, size_t count, bool colo
 	for (int phase = 0; phase < PROFILE_PHASE_COUNT; phase++)
 		phase_row(table, profiles, count, phase);
 	table_row(table);
-	table_cell(table, "a step, nothing looked at", NULL);
+	table_cell(table, "step, not profiled", NULL);
 	for (size_t i = 0; i < count; i++) {
 		duration_cell(table, profiles[i].step_ns);
 		table_cell(table, "", NULL);
@@ -133,15 +133,13 @@ static void layers_sum(const struct profile *profile, int width, struct strbuf *
 	format_percent(profile->named_ns / profile->layers_ns, named, sizeof named);
 	format_duration(profile->step_ns, plain, sizeof plain);
 	say(width, out,
-	    "sum %s of a step of %s (%s); unaccounted for: %s; %s of the sum has a name of the "
-	    "network's",
+	    "sum %s of a step of %s (%s); unaccounted for: %s; %s of the sum is named after a "
+	    "layer of the network",
 	    sum, step, share, rest, named);
-	say(width, out, "looked at, %" PRId64 " steps took %s each; not looked at, %s",
+	say(width, out, "the %" PRId64 " profiled steps took %s each; without profiling, %s",
 	    profile->layer_steps, step, plain);
 	if (profile->covered_ns < 0.99 * profile->layers_ns)
-		say(width, out,
-		    "layers ran beside each other: their sum is more than the time in "
-		    "which they ran");
+		say(width, out, "layers ran in parallel, so their sum exceeds the elapsed time");
 	strbuf_putc(out, '\n');
 }
 
@@ -253,16 +251,15 @@ static void lines_text(const struct profile *profile, size_t top, bool colour, i
 	format_duration((double)profile->lines_total_ns / steps, total, sizeof total);
 	format_percent((double)sum / (double)profile->lines_total_ns, share, sizeof share);
 	say(width, out,
-	    "%s: lines of Python, of a step; hits a step; times with what a line calls, without "
-	    "the tracer's own",
+	    "%s: lines of Python, per step; times include what a line calls, without the tracer's "
+	    "own time",
 	    profile->cell->cell.framework);
 	strbuf_putc(out, '\n');
 	for (size_t i = 0; i < profile->function_count && i < FUNCTIONS_SHOWN; i++)
 		function_table(profile, &profile->functions[i], top, colour, width, out);
 	say(width, out,
-	    "%" PRId64
-	    " steps took %s each; all lines' own times sum to %s of it; %zu functions, of "
-	    "which --format json has all",
+	    "%" PRId64 " steps took %s each; the lines' own times sum to %s of it; %zu functions, "
+	    "all in --format json",
 	    profile->line_steps, total, share, profile->function_count);
 	strbuf_putc(out, '\n');
 }
@@ -273,7 +270,7 @@ static void cores_text(const struct profile *profile, int width, struct strbuf *
 	if (!profile->core_count)
 		return;
 	strbuf_init(&text, 0);
-	strbuf_printf(&text, "%s: busy processors in steps that nothing looked at:",
+	strbuf_printf(&text, "%s: processor use in steps without profiling:",
 		      profile->cell->cell.framework);
 	for (size_t i = 0; i < profile->core_count; i++) {
 		char share[FORMAT_BYTES];
@@ -290,11 +287,11 @@ static void one_profile(const struct profile *profile, size_t top, bool colour, 
 			struct strbuf *out)
 {
 	if (profile->has_layers) {
-		say(width, out, "%s %s: layers, of a step", profile->cell->cell.framework,
+		say(width, out, "%s %s: layers, per step", profile->cell->cell.framework,
 		    profile->version);
 		layers_table(profile, top, colour, width, out);
 	} else {
-		say(width, out, "%s %s: this framework says nothing per layer here%s%s",
+		say(width, out, "%s %s: no times per layer from this framework%s%s",
 		    profile->cell->cell.framework, profile->version,
 		    profile->no_layers[0] ? ": " : "", profile->no_layers);
 		strbuf_putc(out, '\n');

@@ -279,13 +279,13 @@ static void show_event(struct progress *p, const struct run_event *event,
 			char title[200], line[400];
 			progress_cell_title(&p->plan->cells[event->cell], title, sizeof title);
 			snprintf(line, sizeof line,
-				 "parity: %s: passed on %.60s (--gate repeats it)", title,
+				 "parity: %s: passed on %.60s (to repeat: --gate)", title,
 				 event->text);
 			say(p, line);
 		}
 		break;
 	case EVENT_GATE_AGAIN:
-		snprintf(text, sizeof text, "%.100s; the gate is tried once more", event->text);
+		snprintf(text, sizeof text, "%.100s; the gate runs once more", event->text);
 		say_of_cell(p, event->cell, text);
 		break;
 	case EVENT_PROCESS_START:

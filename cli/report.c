@@ -21,8 +21,8 @@ const struct option report_option_rows[] = {
 	 TEXT_OPTION(struct report_options, output, "output", "FILE",
 		     "output file (default: report.html; - = standard output)")},
 	{TEXT_OPTION(struct report_options, charts, "figures", "DIR",
-		     "write every chart as SVG and CSV into this folder; the page is written only "
-		     "with --output")},
+		     "write every chart as SVG and CSV into this folder; without --output, no page "
+		     "is written")},
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };

@@ -77,7 +77,7 @@ enum prony_status results_check_output(const char *path, const char *store, stru
 	free(file);
 	if (same)
 		return error_set(err, PRONY_USAGE,
-				 "cannot write %s: it is the store; name another file", path);
+				 "cannot write %s: it is the store; use another file", path);
 	return file_check_output(path, err);
 }
 

@@ -359,8 +359,8 @@ int command_run(const struct cli_call *call, struct error *err)
 	if (status == PRONY_INTERRUPTED && job.meta.id) {
 		exit_code = cli_fail(err);
 		error_clear(err);
-		cli_say("prony: what was measured is stored; the same command with --resume goes "
-			"on\n");
+		cli_say("prony: the results so far are stored; to continue, add --resume to the "
+			"command\n");
 	} else if (status == PRONY_OK && !options->dry_run) {
 		bool failed = run_has_failed(&job);
 		exit_code = run_exit(&job, failed);

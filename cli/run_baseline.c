@@ -25,9 +25,8 @@ enum prony_status baseline_check_options(const struct run_options *options, unsi
 	if (status != PRONY_OK)
 		return status;
 	if (options->name && options->save_baseline)
-		return error_set(
-			err, PRONY_USAGE,
-			"--name and --save-baseline both give the run its name: leave one out");
+		return error_set(err, PRONY_USAGE,
+				 "--name and --save-baseline both name the run: remove one");
 	if (!options->baseline && (options->threshold || options->force))
 		return error_set(err, PRONY_USAGE, "--%s is for --baseline",
 				 options->threshold ? "threshold" : "force");
@@ -35,8 +34,8 @@ enum prony_status baseline_check_options(const struct run_options *options, unsi
 		return error_set(err, PRONY_USAGE, "--allow inconclusive is for --baseline");
 	if (options->gate_only && (options->baseline || options->save_baseline))
 		return error_set(err, PRONY_USAGE,
-				 "--gate-only times nothing: there is nothing to compare with a "
-				 "baseline, or to save as one");
+				 "--gate-only measures no times, so --baseline and --save-baseline "
+				 "cannot be used with it");
 	return PRONY_OK;
 }
 
@@ -72,7 +71,7 @@ enum prony_status baseline_load(struct job *job, struct error *err)
 		return status;
 	status = results_load_run(job->options->store, word, 0, &job->baseline, err);
 	if (status != PRONY_OK) {
-		error_prefix(err, "--baseline %s (--save-baseline NAME makes one)", word);
+		error_prefix(err, "--baseline %s (--save-baseline NAME saves one)", word);
 		return status;
 	}
 	job->baseline_loaded = true;
@@ -85,8 +84,8 @@ enum prony_status baseline_is_older(const struct job *job, struct error *err)
 	if (!job->baseline_loaded || job->baseline.meta.id != job->meta.id)
 		return PRONY_OK;
 	return error_set(err, PRONY_BAD_INPUT,
-			 "the baseline '%s' is run %lld, which --resume goes on with: a run is not "
-			 "held against itself; name an older one",
+			 "the baseline '%s' is run %lld, the run that --resume continues; use an "
+			 "older baseline",
 			 job->options->baseline, (long long)job->meta.id);
 }
 
@@ -112,12 +111,12 @@ static void say_comparison(const struct job *job, const struct compare *compare)
 	const char *name = job->options->baseline;
 	size_t open = compare->verdicts[VERDICT_INCONCLUSIVE];
 	if (compare->broken)
-		cli_say("prony: %zu cell%s ok in the baseline '%s' and not in this run\n",
+		cli_say("prony: %zu cell%s ok in the baseline '%s' but not in this run\n",
 			compare->broken, compare->broken == 1 ? " is" : "s are", name);
 	if (job->gate != COMPARE_EXIT_UNDECIDED || job->allowed & RUN_ALLOW_INCONCLUSIVE)
 		return;
 	if (open == 0)
-		cli_say("prony: no cell has figures here and in the baseline '%s'\n", name);
+		cli_say("prony: no cell has figures both here and in the baseline '%s'\n", name);
 	else
 		cli_say("prony: %zu cell%s may be slower than in the baseline '%s' "
 			"(INCONCLUSIVE): measure longer (--repeat, --rigorous) on a quiet "
@@ -152,11 +151,11 @@ enum prony_status baseline_compare(struct job *job, const struct stored_run *run
 static const char *obstacle(const struct job *job, bool failed)
 {
 	if (job->gate == COMPARE_EXIT_SLOWER)
-		return "it is slower than the baseline";
+		return "the run is slower than the baseline";
 	if (failed || job->gate == COMPARE_EXIT_BROKEN)
-		return "not every cell that was asked for is ok";
+		return "not every requested cell is ok";
 	if (job->gate == COMPARE_EXIT_UNDECIDED)
-		return "it may be slower than the baseline (INCONCLUSIVE)";
+		return "the run may be slower than the baseline (INCONCLUSIVE)";
 	return NULL;
 }
 

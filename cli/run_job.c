@@ -67,7 +67,7 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 		status = store_run_unfinished(job->store, canonical, meta->environment_hash,
 					      &meta->id, &none);
 		if (status == PRONY_MISSING)
-			progress_say(&job->progress, "nothing to resume: a new run starts");
+			progress_say(&job->progress, "nothing to resume: starting a new run");
 		else if (status != PRONY_OK)
 			error_set(err, status, "%s", none.text);
 	}

@@ -37,15 +37,15 @@ const struct option run_option_rows[] = {
 	RUN_OPTIONS_PATIENCE ROW_FLAG(resume, "resume",
 				      "continue the newest unfinished run of the same cells"),
 	ROW_FLAG(dry_run, "dry-run", "print what would run, and stop"),
-	ROW_FLAG(show_command, "show-command", "the same, with the command line of each worker"),
+	ROW_FLAG(show_command, "show-command",
+		 "like --dry-run, with the command line of each worker"),
 	ROW_FLAG(gate, "gate", "repeat parity gates that passed in an earlier run"),
 	ROW_FLAG(gate_only, "gate-only", "run only the parity gates, without timing"),
 	CLI_OPTION_DATA(struct run_options),
 	ROW_TEXT(keep_bundle, "keep-bundle", "DIR", "keep the case bundles in this folder"),
-	ROW_TEXT(
-		budget, "budget", "TIME",
-		"end within a time such as 90s, 30m, 1.5h: after 3 processes of each cell, measure "
-		"the cells with the widest intervals"),
+	ROW_TEXT(budget, "budget", "TIME",
+		 "end within this time, such as 90s, 30m, 1.5h: after 3 processes of each cell, "
+		 "measure the cells with the widest intervals"),
 	ROW_TEXT(setup, "setup", "COMMAND", "shell command before each process"),
 	ROW_TEXT(cleanup, "cleanup", "COMMAND", "shell command after each process"),
 	ROW_TEXT(report, "report", "FILE", "write the HTML page to this file"),
@@ -56,7 +56,7 @@ const struct option run_option_rows[] = {
 		 "INCONCLUSIVE"),
 	ROW_TEXT(
 		save_baseline, "save-baseline", "NAME",
-		"at the end, give this name to the run (and take it from the run that had it), "
+		"at the end, move this name to the run, "
 		"unless a cell is slower, INCONCLUSIVE or not ok; with the same name in --baseline "
 		"the first run gets it, then only a faster one"),
 	{.name = "allow",
@@ -65,7 +65,7 @@ const struct option run_option_rows[] = {
 	 .choices = run_allow_words,
 	 .metavar = "LIST",
 	 .help = "what does not change the exit code: inconclusive (cells of --baseline), "
-		 "unsupported (cells asked for by name)"},
+		 "unsupported (cells requested by name)"},
 	ROW_TEXT(threshold, "threshold", "PERCENT",
 		 "with --baseline: differences up to this size, such as 5%, count as the same "
 		 "(default: 1%, or this machine's noise)"),
@@ -159,12 +159,11 @@ static enum prony_status not_a_suite(const char *word, struct error *err)
 		return PRONY_OK;
 	if (model || zoo_find(word, NULL))
 		return error_set(err, PRONY_USAGE,
-				 "'%.200s' is a network, and here stand suites: write -n %.200s",
-				 word, word);
+				 "'%.200s' is a network, not a suite: write -n %.200s", word, word);
 	if (!strcmp(word, "all") || is_framework(word))
 		return error_set(err, PRONY_USAGE,
-				 "'%.200s' is no suite: of frameworks write -f %.200s%s", word,
-				 word, is_framework(word) ? "" : ", of networks -n all");
+				 "'%.200s' is not a suite: for frameworks write -f %.200s%s", word,
+				 word, is_framework(word) ? "" : ", for networks -n all");
 	return PRONY_OK;
 }
 
@@ -172,11 +171,11 @@ enum prony_status run_options_spec(const struct run_options *options, const char
 				   size_t suite_count, struct spec *spec, struct error *err)
 {
 	if (options->quick && options->rigorous)
-		return error_set(err, PRONY_USAGE, "--quick and --rigorous exclude each other");
+		return error_set(err, PRONY_USAGE, "use --quick or --rigorous, not both");
 	if (suite_count > 1)
 		return error_set(
 			err, PRONY_USAGE,
-			"one suite a run: '%s' and '%s' were given; call prony run for each",
+			"a run takes one suite, but got '%s' and '%s'; call prony run for each",
 			suites[0], suites[1]);
 	enum prony_status status = PRONY_OK;
 	for (size_t i = 0; i < suite_count && status == PRONY_OK; i++) {

@@ -31,18 +31,17 @@ extern const char *const run_allow_words[]; /* of --allow; ends with NULL */
 
 /* Option rows for commands whose struct begins with run_options: the choice of cells. */
 #define RUN_OPTIONS_CELLS                                                                          \
-	CELL_AXES(RUN_OPTION_AXIS){                                                                \
-		.name = "worker",                                                                  \
-		.kind = OPTION_LIST,                                                               \
-		.offset = offsetof(struct run_options, workers),                                   \
-		.metavar = "NAME=COMMAND",                                                         \
-		.help = "a worker of your own as framework NAME; words are split as a shell "      \
-			"does"},                                                                   \
+	CELL_AXES(RUN_OPTION_AXIS){.name = "worker",                                               \
+				   .kind = OPTION_LIST,                                            \
+				   .offset = offsetof(struct run_options, workers),                \
+				   .metavar = "NAME=COMMAND",                                      \
+				   .help = "your own worker as framework NAME; COMMAND is split "  \
+					   "into words like in a shell"},                          \
 		{.name = "shape",                                                                  \
 		 .kind = OPTION_LIST,                                                              \
 		 .offset = offsetof(struct run_options, shapes),                                   \
 		 .metavar = "NAME=DIMS",                                                           \
-		 .help = "shape of an input that an ONNX file leaves open, for one sample: "       \
+		 .help = "shape of one sample for an ONNX input with open dimensions: "            \
 			 "x=1x3x48x320; N marks a batch that is not the first: x=10xNx8"},
 /* The same: the limits of a worker. */
 #define RUN_OPTIONS_PATIENCE                                                                       \

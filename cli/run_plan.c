@@ -179,7 +179,7 @@ bool plan_lacks_text(const struct plan *plan, struct strbuf *out)
 	for (size_t i = 0; i < count && i < REASONS_SHOWN; i++)
 		strbuf_printf(out, "%s%s", i ? "; " : ": ", obstacles[i].cell->reason);
 	if (count > REASONS_SHOWN)
-		strbuf_puts(out, "; --dry-run says why the others cannot");
+		strbuf_puts(out, "; --dry-run shows the other reasons");
 	free(obstacles);
 	return cells > 0;
 }

@@ -218,37 +218,39 @@ static void print_text(const struct clock_figures *clock, const struct observer 
 {
 	char apart[32], floor[32];
 
-	cli_out("clock: a reading takes %.0f ns, its smallest step is %lld ns; processes' own "
-		"clocks %s\n",
+	cli_out("clock: a reading takes %.0f ns, the resolution is %lld ns; CPU clocks of "
+		"processes %s\n",
 		clock->read_ns, (long long)clock->step_ns,
-		clock->process_clocks ? "are exact" : "count ticks of 10 ms only");
+		clock->process_clocks ? "are exact" : "count only ticks of 10 ms");
 	cli_out("sensors: %.2g %% of one core, and %.1f ms to find them at the start of a process; "
 		"work on all cores is %+.2f %% slower with them (95 %%: %+.2f to %+.2f %%, %zu "
 		"pairs)\n\n",
 		100 * observer->share, (double)observer->start_ns * 1e-6,
 		100 * (observer->slowdown - 1), 100 * (observer->slowdown_low - 1),
 		100 * (observer->slowdown_high - 1), observer->pairs);
-	cli_out("the framework fake against itself, the same and slowed down, %zu rounds:\n",
+	cli_out("the framework fake compared with itself, unchanged and slowed down, %zu rounds:\n",
 		arms->rounds);
 	print_delays(arms, v);
 	if (isnan(v->covered))
-		cli_out("by 5 pairs: more than %d rounds are needed (--seconds N)\n\n",
-			NOISE_PAIRS);
+		cli_out("by 5 pairs: needs more than %d rounds (--seconds N)\n\n", NOISE_PAIRS);
 	else
-		cli_out("by 5 pairs: of %d draws of 5 rounds, how many intervals lie above 1. Of "
-			"the same twice, %.0f %% of those\nintervals hold 1, and %.1f %% of the "
-			"verdicts are wrong.\n\n",
+		cli_out("by 5 pairs: share of %d random draws of 5 rounds whose interval is above "
+			"1. Without a delay,\n"
+			"%.0f %% of the intervals contain 1, and %.1f %% of the verdicts are "
+			"wrong.\n\n",
 			DRAWS, 100 * v->covered, 100 * v->wrong);
 	format_percent(v->noise.apart, apart, sizeof apart);
 	format_percent(v->noise.floor, floor, sizeof floor);
-	cli_out("noise: %s (5 pairs of the same lie apart by less in 95 of 100 cases: the "
-		"threshold of\ncomparisons)\nnoise floor: %s (a slowdown of twice that is "
-		"called SLOWER in %.0f of 100 comparisons\nof 5 pairs, the least of default "
-		"effort)\n\n",
+	cli_out("noise: %s (95 of 100 comparisons of two equal programs over 5 pairs differ by "
+		"less;\n"
+		"comparisons use it as threshold)\n"
+		"noise floor: %s (with 5 pairs, the minimum of the default effort, %.0f of 100 "
+		"comparisons\n"
+		"find a slowdown of twice this size)\n\n",
 		apart, floor, 100 * NOISE_FOUND);
 	if (v->noise.apart > APART_MAX)
-		cli_out("That is not the machine's own, and is not kept: end what else runs on it "
-			"(prony doctor shows that), and run this again.\n\n");
+		cli_out("This noise is too large to be the machine's own, so it is not stored: "
+			"close other programs (see prony doctor) and run again.\n\n");
 	ceilings_print(ceilings);
 }
 
@@ -286,7 +288,8 @@ int command_selftest(const struct cli_call *call, struct error *err)
 	enum prony_status status = machine_lock(&stop_wanted, &lock, err);
 	if (status == PRONY_OK) {
 		measure_clock(&clock);
-		cli_say("prony: what sensors cost, then rounds of fake, then the ceilings\n");
+		cli_say("prony: measuring the cost of the sensors, then rounds of fake, then the "
+			"peak\n");
 		status = observer_measure(machine_cores(NULL, 0), budget.observer_ns, &observer,
 					  err);
 	}
@@ -295,7 +298,7 @@ int command_selftest(const struct cli_call *call, struct error *err)
 	if (status == PRONY_OK && stop_wanted)
 		status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (status == PRONY_OK && arms->rounds < 2)
-		status = error_set(err, PRONY_CRASHED, "fewer than two rounds ended well");
+		status = error_set(err, PRONY_CRASHED, "fewer than two rounds succeeded");
 	if (status == PRONY_OK) {
 		judge_arms(arms, &verdicts);
 		noise = noise_to_json(arms, &verdicts);

@@ -190,7 +190,7 @@ static enum prony_status known_step(double (*means_ns)[ARM_ROUNDS_MAX], int64_t 
 		*step_ns = fmin(*step_ns,
 				means_ns[ARM_A][i]); /* fmin of a number and NaN is the number */
 	if (status == PRONY_OK && !isfinite(*step_ns))
-		status = error_set(err, PRONY_CRASHED, "no process of the self-test ended well");
+		status = error_set(err, PRONY_CRASHED, "no process of the self-test succeeded");
 	free(t);
 	return status;
 }

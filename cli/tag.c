@@ -76,7 +76,7 @@ int command_tag(const struct cli_call *call, struct error *err)
 	if (call->count == 0)
 		error_set(err, PRONY_USAGE,
 			  "which run? prony tag RUN [TAG...] [--name NAME]; 'prony list runs' "
-			  "shows them");
+			  "shows the runs");
 	else if (tag_run(&tag_options, call->words, call->count, &run, err) == PRONY_OK)
 		print_run(&tag_options, run, err);
 	return 0;

@@ -11,7 +11,7 @@ struct worker_options worker_options;
 const struct option worker_option_rows[] = {
 	{TEXT_OPTION(struct worker_options, adapter, "adapter", "NAME", "adapter to run")},
 	{TEXT_OPTION(struct worker_options, library, "library", "FILE",
-		     "shared library that it loads")},
+		     "shared library that the adapter loads")},
 	{TEXT_OPTION(struct worker_options, option, "option", "TEXT",
 		     "options of the adapters null and fake")},
 	{.name = NULL},
@@ -22,7 +22,7 @@ int command_worker(const struct cli_call *call, struct error *err)
 	int exit_code = 0;
 	(void)call;
 	if (!worker_options.adapter)
-		error_set(err, PRONY_USAGE, "prony worker takes --adapter NAME");
+		error_set(err, PRONY_USAGE, "prony worker needs --adapter NAME");
 	else
 		exit_code = worker_main(&worker_options, err);
 	if (err->code)

@@ -124,12 +124,11 @@ static enum prony_status find_networks(const struct option_list *words, const st
 						 OPTION_LIST_MAX);
 			out[*count] = zoo_find(name, &nearest);
 			if (!out[*count])
-				return error_set(
-					err, PRONY_USAGE,
-					"--network: there is no network \"%s\"%s%s; `prony list "
-					"networks` shows them",
-					name, nearest ? ", did you mean " : "",
-					nearest ? nearest : "");
+				return error_set(err, PRONY_USAGE,
+						 "--network: no network \"%s\"%s%s; `prony list "
+						 "networks` shows them",
+						 name, nearest ? ", did you mean " : "",
+						 nearest ? nearest : "");
 			++*count;
 		}
 	return PRONY_OK;
@@ -197,7 +196,7 @@ int command_worker_check(const struct cli_call *call, struct error *err)
 		run_checks(&worker_check_options, words, err);
 	else
 		error_set(err, PRONY_USAGE,
-			  "which worker? for example: prony worker-check perl "
+			  "which worker? Give its command, for example: prony worker-check perl "
 			  "tests/workers/null.pl");
 	free(words);
 	free(guarded);

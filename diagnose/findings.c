@@ -90,7 +90,7 @@ static void check_governor(const struct examination *seen, struct finding *findi
 	free(names);
 	if (count == 0)
 		found(finding, FINDING_NOTE,
-		      is_virtual(seen) ? "the host sets the frequency; look there" : "",
+		      is_virtual(seen) ? "the host sets the frequency; check it there" : "",
 		      "absent: no frequency control in /sys");
 	else if (other == 0)
 		found(finding, FINDING_OK, "", "performance");
@@ -109,7 +109,7 @@ static void check_boost(const struct examination *seen, struct finding *finding)
 	/* One file says 1 for off, the other says 1 for on. */
 	bool is_intel = source_int(seen->root, intel, &value);
 	if (!is_intel && !source_int(seen->root, other, &value)) {
-		found(finding, FINDING_NOTE, "", "absent: no switch for it in /sys");
+		found(finding, FINDING_NOTE, "", "absent: /sys has no switch for it");
 		return;
 	}
 	if (is_intel ? value != 0 : value == 0) {
@@ -118,7 +118,7 @@ static void check_boost(const struct examination *seen, struct finding *finding)
 	}
 	found(finding, FINDING_NOTE, "", "on");
 	snprintf(finding->remedy, sizeof(finding->remedy),
-		 "the clock follows temperature and load; for steadier numbers, as root: echo %d > "
+		 "the clock changes with temperature and load; to turn it off, as root: echo %d > "
 		 "%s",
 		 is_intel ? 1 : 0, is_intel ? intel : other);
 }
@@ -143,7 +143,8 @@ static void check_load(const struct examination *seen, struct finding *finding)
 	enum finding_level level = busy > 5 || (busy < 0 && high) ? FINDING_WARNING
 				   : high			  ? FINDING_NOTE
 								  : FINDING_OK;
-	const char *remedy = level == FINDING_OK ? "" : "end other work, or wait until it is done";
+	const char *remedy =
+		level == FINDING_OK ? "" : "close other programs, or wait until they end";
 	if (busy < 0)
 		found(finding, level, remedy, "%.2f on %d processors", load, threads);
 	else
@@ -163,8 +164,8 @@ static void check_steal(const struct examination *seen, struct finding *finding)
 	now = share_percent(seen, seen->after.steal_ns - seen->before.steal_ns);
 	if (now > 1 || since_boot > 1)
 		found(finding, FINDING_WARNING,
-		      "the host gives this machine's time to others: use a host without "
-		      "overcommitment, or more processes for each cell (--rigorous)",
+		      "the host gives processor time to other virtual machines: use a dedicated "
+		      "host, or more processes per cell (--rigorous)",
 		      "%.1f %% now, %.1f %% since boot", now, since_boot);
 	else
 		found(finding, FINDING_OK, "", "%.1f %% now, %.1f %% since boot", now, since_boot);
@@ -176,23 +177,23 @@ static void check_cores(const struct examination *seen, struct finding *finding)
 	double quota = source_cpu_quota(seen->root);
 
 	if (!seen->has_topology) {
-		found(finding, FINDING_WARNING, "name the number of threads: -D cpu:N",
+		found(finding, FINDING_WARNING, "give the number of threads: -D cpu:N",
 		      "the topology cannot be read");
 		return;
 	}
 	if (quota > 0 && quota < machine->usable_threads)
 		found(finding, FINDING_WARNING,
-		      "a control group throttles this process: give it whole cores "
-		      "(cpuset), not a quota",
+		      "a control group throttles this process: give it whole cores (cpuset) "
+		      "instead of a quota",
 		      "%d of %d usable, quota of %.2f processors", machine->usable_cores,
 		      machine->cores, quota);
 	else if (machine->cores == 0)
 		found(finding, FINDING_NOTE,
-		      "where two threads share a core, name half of them: -D cpu:N",
-		      "%d threads; the kernel does not say which share a core", machine->threads);
+		      "if two threads share a core, use half of them: -D cpu:N",
+		      "%d threads; which of them share a core is unknown", machine->threads);
 	else if (machine->usable_cores < machine->cores)
 		found(finding, FINDING_NOTE,
-		      "only these are measured; start prony without taskset or cpuset for all",
+		      "prony uses only these; to use all cores, start it without taskset or cpuset",
 		      "%d of %d usable (processors %.40s)", machine->usable_cores, machine->cores,
 		      machine->allowed);
 	else
@@ -212,15 +213,15 @@ static void check_memory(const struct examination *seen, struct finding *finding
 	}
 	if (limit > 0 && limit < total) {
 		found(finding, (double)limit < 4 * GIB ? FINDING_WARNING : FINDING_NOTE,
-		      "a control group ends processes above its limit: raise it, or measure "
-		      "smaller batches (-b)",
+		      "a control group kills processes above its limit: raise it, or use smaller "
+		      "batches (-b)",
 		      "%.1f of %.1f GiB available, limited to %.1f GiB", (double)available / GIB,
 		      (double)total / GIB, (double)limit / GIB);
 		return;
 	}
 	bool little = (double)available < 2 * GIB || (double)available < 0.25 * (double)total;
 	found(finding, little ? FINDING_WARNING : FINDING_OK,
-	      little ? "end other programs, or measure smaller batches (-b)" : "",
+	      little ? "close other programs, or use smaller batches (-b)" : "",
 	      "%.1f of %.1f GiB available", (double)available / GIB, (double)total / GIB);
 }
 
@@ -230,7 +231,7 @@ static void check_swap(const struct examination *seen, struct finding *finding)
 	int64_t unused = source_meminfo_bytes(seen->root, "SwapFree");
 
 	if (total < 0 || unused < 0)
-		found(finding, FINDING_NOTE, "", "absent: /proc/meminfo does not say");
+		found(finding, FINDING_NOTE, "", "absent: /proc/meminfo lacks it");
 	else if (total == 0)
 		found(finding, FINDING_OK, "", "none");
 	else if (total - unused > total / 20)
@@ -262,12 +263,12 @@ static void check_instruction_set(const struct examination *seen, struct finding
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
 						 used > 0 ? ", " : "", rows[i].name);
 	if (!*seen->flags)
-		found(finding, FINDING_NOTE, "", "absent: /proc/cpuinfo does not say");
+		found(finding, FINDING_NOTE, "", "absent: /proc/cpuinfo lacks it");
 	else if (!has_flag(seen, "avx2") && !has_flag(seen, "asimd"))
 		found(finding, FINDING_WARNING,
-		      "most frameworks are built for AVX2: they may refuse to start; in a virtual "
-		      "machine let the host's processor through (host-passthrough)",
-		      "%s", used > 0 ? text : "no vector instructions of today");
+		      "most frameworks need AVX2 and may not start; in a virtual machine, set the "
+		      "processor type to host-passthrough",
+		      "%s", used > 0 ? text : "no AVX2 and no NEON");
 	else
 		found(finding, FINDING_OK, "", "%s", text);
 }
@@ -278,13 +279,13 @@ static void check_virtual(const struct examination *seen, struct finding *findin
 	char *product = source_text(seen->root, "/sys/class/dmi/id/product_name", NULL);
 
 	if (!*seen->flags || !seen->cpuinfo)
-		found(finding, FINDING_NOTE, "", "absent: /proc/cpuinfo does not say");
+		found(finding, FINDING_NOTE, "", "absent: /proc/cpuinfo lacks it");
 	else if (!is_virtual(seen))
 		found(finding, FINDING_OK, "", "no");
 	else
 		found(finding, FINDING_NOTE,
-		      "neighbours, clocks and energy are not seen from here; compare with runs of "
-		      "the same kind of machine only",
+		      "the host's load, clocks and energy are not visible here; compare only with "
+		      "runs on the same type of machine",
 		      "yes%s%.40s%s%.40s", maker ? ": " : "", maker ? maker : "",
 		      product ? " " : "", product ? product : "");
 	free(product);
@@ -309,9 +310,8 @@ static void check_clock(const struct examination *seen, struct finding *finding)
 		found(finding, FINDING_OK, "", "%s", name);
 	else
 		found(finding, FINDING_WARNING,
-		      "reading this clock is slow: see why the kernel left tsc (dmesg), or start "
-		      "it "
-		      "with tsc=reliable where that is true",
+		      "reading this clock is slow: dmesg says why the kernel does not use tsc; if "
+		      "tsc is reliable here, boot with tsc=reliable",
 		      "%s", name);
 	free(name);
 }
@@ -325,11 +325,12 @@ static void check_perf(const struct examination *seen, struct finding *finding)
 	else if (!source_exists(seen->root, "/sys/bus/event_source/devices/cpu") &&
 		 !source_exists(seen->root, "/sys/bus/event_source/devices/armv8_pmuv3_0"))
 		found(finding, FINDING_NOTE,
-		      is_virtual(seen) ? "let the host give the virtual machine its counters" : "",
+		      is_virtual(seen) ? "give the virtual machine access to the host's counters"
+				       : "",
 		      "no hardware counters (perf_event_paranoid %" PRId64 ")", level);
 	else if (level > 2)
 		found(finding, FINDING_NOTE, "as root: sysctl kernel.perf_event_paranoid=2",
-		      "for root only (perf_event_paranoid %" PRId64 ")", level);
+		      "root only (perf_event_paranoid %" PRId64 ")", level);
 	else
 		found(finding, FINDING_OK, "", "perf_event_paranoid %" PRId64, level);
 }

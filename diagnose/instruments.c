@@ -52,12 +52,12 @@ static void find_energy(const char *root, struct instrument *instrument)
 	if (!find_named(root, "/sys/class/powercap", "intel-rapl:", "name", package, zone,
 			sizeof(zone))) {
 		snprintf(instrument->reason, sizeof(instrument->reason),
-			 is_virtual(root) ? "a virtual machine is not shown the host's counters"
-					  : "no package zone in /sys/class/powercap");
+			 is_virtual(root) ? "not visible in a virtual machine"
+					  : "/sys/class/powercap has no package zone");
 		snprintf(instrument->remedy, sizeof(instrument->remedy),
 			 is_virtual(root) ? "measure energy on the host itself"
-					  : "load the kernel's module intel_rapl_msr, where the "
-					    "processor has such counters");
+					  : "load the kernel module intel_rapl_msr if the "
+					    "processor has energy counters");
 		return;
 	}
 	snprintf(instrument->where, sizeof(instrument->where), "%s/energy_uj", zone);
@@ -80,12 +80,12 @@ static void find_temperature(const char *root, struct instrument *instrument)
 	source_close_root(root_fd);
 	if (count == 0) {
 		snprintf(instrument->reason, sizeof(instrument->reason),
-			 is_virtual(root) ? "a virtual machine is not shown the host's sensors"
-					  : "no processor's sensor in /sys/class/hwmon or "
-					    "/sys/class/thermal");
+			 is_virtual(root) ? "not visible in a virtual machine"
+					  : "/sys/class/hwmon and /sys/class/thermal have no "
+					    "processor sensor");
 		if (!is_virtual(root))
 			snprintf(instrument->remedy, sizeof(instrument->remedy),
-				 "load the kernel's module coretemp or k10temp");
+				 "load the kernel module coretemp or k10temp");
 		return;
 	}
 	snprintf(instrument->where, sizeof(instrument->where), "%s", paths[0]);
@@ -110,7 +110,7 @@ static void find_gpu(const char *root, struct instrument *instrument)
 	instrument->present = instrument->readable = instrument->where[0] != '\0';
 	if (!instrument->present)
 		snprintf(instrument->reason, sizeof(instrument->reason),
-			 "no GPU with a driver is here");
+			 "no GPU with a loaded driver");
 }
 
 void source_instruments(const char *root, struct instrument out[INSTRUMENT_COUNT])

@@ -37,7 +37,7 @@ static void put_text(struct record *record, json_t *section, const char *key, ch
 		     const char *reason)
 {
 	put(record, section, key, text ? json_string(text) : NULL,
-	    text ? "its text is not UTF-8" : reason);
+	    text ? "the text is not UTF-8" : reason);
 	free(text);
 }
 
@@ -118,7 +118,7 @@ static void put_processor(struct record *record)
 		      {"cpu_family", "cpu family"},
 		      {"cpu_model_number", "model"},
 		      {"cpu_stepping", "stepping"}};
-	const char *lacks = "/proc/cpuinfo does not say";
+	const char *lacks = "/proc/cpuinfo lacks it";
 	char *cpuinfo = source_text(record->root, "/proc/cpuinfo", NULL);
 	char *arch = source_text(record->root, "/proc/sys/kernel/arch", NULL);
 	struct utsname names;
@@ -163,7 +163,7 @@ static void put_topology(struct record *record)
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		put(record, record->must, counts[i].key,
 		    known && counts[i].value > 0 ? json_integer(counts[i].value) : NULL,
-		    known ? "the kernel does not say" : "hwloc cannot read the topology");
+		    known ? "the kernel does not report it" : "hwloc cannot read the topology");
 	put(record, record->must, "cpus_allowed", known ? json_string(topology.allowed) : NULL,
 	    "hwloc cannot read the topology");
 	put(record, record->must, "cpu_quota", quota > 0 ? json_real(quota) : NULL,
@@ -172,7 +172,7 @@ static void put_topology(struct record *record)
 
 static void put_memory(struct record *record)
 {
-	const char *lacks = "/proc/meminfo does not say";
+	const char *lacks = "/proc/meminfo lacks it";
 	int64_t total = source_meminfo_bytes(record->root, "MemTotal");
 	int64_t limit = source_memory_limit(record->root);
 
@@ -245,8 +245,7 @@ static char *distribution(const char *root)
 
 static void put_settings(struct record *record)
 {
-	static const char no_cpufreq[] =
-		"no frequency control here: a virtual machine, or no driver for it";
+	static const char no_cpufreq[] = "no frequency control: a virtual machine, or no driver";
 	static const struct file_row rows[] = {
 		{"kernel", "/proc/sys/kernel/osrelease", "not in /proc", false},
 		{"governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", no_cpufreq,
@@ -258,7 +257,8 @@ static void put_settings(struct record *record)
 		{"boost", "/sys/devices/system/cpu/cpufreq/boost", "no such switch here", true},
 		{"intel_no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo",
 		 "no such switch here", true},
-		{"smt", "/sys/devices/system/cpu/smt/control", "the kernel does not say", false},
+		{"smt", "/sys/devices/system/cpu/smt/control", "the kernel does not report it",
+		 false},
 		{"clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
 		 "not in /sys", false},
 		{"transparent_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -302,9 +302,9 @@ static void put_moment(struct record *record)
 {
 	static const struct file_row rows[] = {
 		{"host", "/proc/sys/kernel/hostname", "not in /proc", false},
-		{"pressure_cpu", "/proc/pressure/cpu", "this kernel does not count pressure",
+		{"pressure_cpu", "/proc/pressure/cpu", "this kernel does not report pressure",
 		 false},
-		{"pressure_memory", "/proc/pressure/memory", "this kernel does not count pressure",
+		{"pressure_memory", "/proc/pressure/memory", "this kernel does not report pressure",
 		 false},
 		{"perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid", "not in /proc",
 		 true},

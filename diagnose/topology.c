@@ -217,8 +217,7 @@ bool topology_read(const char *root, struct topology *out, int *cpus, int capaci
 		;
 	/* A machine with unknown cores would look like a different machine, so do not continue. */
 	if (child > 0 && (!whole || ended != 0))
-		memory_exhausted("libhwloc, which reads the machine's topology, crashed or "
-				 "contradicted itself; memory may be");
+		memory_exhausted("libhwloc failed to read the machine's topology; memory may be");
 	if (answer.known)
 		*out = answer.topology;
 	return answer.known;

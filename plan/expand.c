@@ -24,7 +24,7 @@ static enum prony_status count_points(const struct expansion *e, size_t *out, st
 		total *= axis_length(e, (enum axis_id)id);
 		if (total > CELLS_MAX)
 			return error_set(err, *e->spec->suite ? PRONY_BAD_INPUT : PRONY_USAGE,
-					 "%s%sthe axes make more than %zu cells: shorten a list",
+					 "%s%sthe axes give more than %zu cells: shorten a list",
 					 e->spec->suite, *e->spec->suite ? ": " : "", CELLS_MAX);
 	}
 	*out = total;
@@ -67,11 +67,10 @@ static const struct framework_choice *runs_as(const struct expansion *e,
 
 	if (!asked->reader || strcmp(point[AXIS_INPUT]->text, input_mode_name(INPUT_NATIVE)) != 0)
 		return asked;
-	note_once(e->plan,
-		  arena_printf(&e->plan->arena,
-			       "no data loader of %s is driven: with input native %s, which "
-			       "has the same library's, takes its place",
-			       asked->words.framework, asked->reader->words.framework));
+	note_once(e->plan, arena_printf(&e->plan->arena,
+					"prony cannot run the data loader of %s; for input native "
+					"it uses %s, which has the same library's loader",
+					asked->words.framework, asked->reader->words.framework));
 	return asked->reader;
 }
 
@@ -326,10 +325,11 @@ static bool seen_add(struct seen *seen, const struct plan_cell *cells, size_t in
  * a note once. */
 static const struct dataset *synthetic_instead(struct expansion *e, const char *name)
 {
-	note_once(e->plan, arena_printf(&e->plan->arena,
-					"%s is not here (see prony data list): networks that take "
-					"it get synthetic data",
-					name));
+	note_once(e->plan,
+		  arena_printf(
+			  &e->plan->arena,
+			  "%s is not installed (prony data list): its networks use synthetic data",
+			  name));
 	return dataset_find("synthetic");
 }
 
@@ -396,8 +396,8 @@ enum prony_status plan_expand(const struct spec *spec, const struct plan_setting
 		status = expand_points(&e, total, err);
 	if (status == PRONY_OK && plan.count == 0)
 		status = error_set(err, *spec->suite ? PRONY_BAD_INPUT : PRONY_USAGE,
-				   "%s%snothing is left to run: an axis is empty or everything is "
-				   "excluded",
+				   "%s%sno cell is left to run: an axis is empty, or the rules "
+				   "exclude every cell",
 				   spec->suite, *spec->suite ? ": " : "");
 	if (status != PRONY_OK) {
 		plan_release(&plan);

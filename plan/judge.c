@@ -90,10 +90,10 @@ static void judge_backend(const struct expansion *e, const struct plan_cell *cel
 		add_reason(reasons, "backend %s: %s has no backends to choose from",
 			   cell->cell.backend, framework->name);
 	else if (*cell->cell.backend)
-		add_reason(reasons, "backend %s: there are %s", cell->cell.backend,
+		add_reason(reasons, "backend %s: unknown; the backends are %s", cell->cell.backend,
 			   strbuf_text(&known));
 	else
-		add_reason(reasons, "%s runs on a backend: name one of %s", framework->name,
+		add_reason(reasons, "%s needs a backend: write one of %s", framework->name,
 			   strbuf_text(&known));
 	strbuf_release(&known);
 }
@@ -110,10 +110,10 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 		add_reason(reasons, "device %s: %s runs on %s", cell->cell.device, framework->name,
 			   can & FRAMEWORK_CUDA ? "cpu and cuda:N" : "the CPU only");
 	if (device.count > 1)
-		add_reason(reasons, "device %s: a cell of this version has one GPU",
+		add_reason(reasons, "device %s: this version supports one GPU per cell",
 			   cell->cell.device);
 	if (cpu && cell->recipe.threads > e->settings->cores)
-		add_reason(reasons, "device %s: this process may use %d physical cores",
+		add_reason(reasons, "device %s: this process may use only %d physical cores",
 			   cell->cell.device, e->settings->cores);
 }
 
@@ -129,7 +129,7 @@ static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
 	if (highest < e->settings->gpus)
 		return;
 	if (e->settings->gpus == 0)
-		add_reason(reasons, "device %s: no NVIDIA driver shows a GPU here",
+		add_reason(reasons, "device %s: this machine has no GPU with an NVIDIA driver",
 			   cell->cell.device);
 	else
 		add_reason(reasons, "device %s: this machine has %d GPU%s, cuda:0%s",
@@ -190,16 +190,15 @@ static void judge_native(const struct plan_cell *cell, struct strbuf *reasons)
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", formats->words[i]);
 	if (formats->count == 0)
 		add_reason(reasons,
-			   "input native: no data loader of %s is driven (input stream is "
-			   "prony's)%s%s%s",
-			   framework->name, framework->native_input_by ? "; that of " : "",
+			   "input native: prony cannot run a data loader of %s (input stream uses "
+			   "prony's own)%s%s%s",
+			   framework->name, framework->native_input_by ? "; the loader of " : "",
 			   framework->native_input_by ? framework->native_input_by : "",
-			   framework->native_input_by ? " takes no environment or option of it"
-						      : "");
+			   framework->native_input_by ? " supports no environment or option" : "");
 	else if (!native_format(cell))
 		add_reason(reasons,
-			   "input native: the loader of %s is driven on data sets of format %s, "
-			   "and %s is %s",
+			   "input native: the loader of %s needs a data set of format %s, but %s "
+			   "has format %s",
 			   framework->name, strbuf_text(&known), cell->dataset->name,
 			   cell->dataset->format);
 	strbuf_release(&known);
@@ -212,24 +211,24 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 	const struct framework_option *option = native_option(cell);
 
 	if (option && cell->cell.input != INPUT_NATIVE)
-		add_reason(reasons,
-			   "option %s chooses what is read with input native, and the input is %s",
+		add_reason(reasons, "option %s needs input native, but the input is %s",
 			   option->name, word);
 	if (cell->cell.input != INPUT_STREAM && cell->cell.input != INPUT_NATIVE)
 		return;
 	if (!cell->dataset->format)
 		add_reason(reasons,
-			   "input %s: data set %s is drawn, not loaded (take a data set that is in "
-			   "files, or input synthetic)",
+			   "input %s: data set %s is generated, not loaded; use a data set in "
+			   "files, or input synthetic",
 			   word, cell->dataset->name);
 	else if (cell->cell.input == INPUT_NATIVE)
 		judge_native(cell, reasons);
 	if (cell->cell.loop == LOOP_FIT)
-		add_reason(reasons,
-			   "input %s: with loop fit the framework gets resident batches only",
-			   word);
+		add_reason(reasons, "input %s: loop fit supports only resident batches", word);
 	if (network_is_as_it_is(cell->network))
-		add_reason(reasons, "input %s: files as they are get resident batches only", word);
+		add_reason(reasons,
+			   "input %s: a model file that prony cannot translate supports only "
+			   "resident batches",
+			   word);
 }
 
 /* Judges what no choice on this machine can change: features that the framework, its adapter or
@@ -241,9 +240,8 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 
 	if (cell->cell.stage == STAGE_LOAD && cell->cell.input == INPUT_STREAM &&
 	    !(framework->stages & 1u << STAGE_LOAD))
-		add_reason(reasons,
-			   "stage load: prony's own loader is measured with the framework native "
-			   "(one of its own: --input native)");
+		add_reason(reasons, "stage load: only the framework native measures prony's "
+				    "loader; use --input native for the framework's own");
 	else if (cell->cell.stage != STAGE_LOAD)
 		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage,
 			  framework->stages, framework->name);
@@ -267,8 +265,8 @@ static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 
 	if (!network_takes_data_sets(cell->network) && cell->dataset->rank > 0) {
 		add_reason(reasons,
-			   "data set %s has one array and one class a sample, the network takes "
-			   "other inputs or labels (-d synthetic draws them)",
+			   "data set %s has one array and one class per sample, but the network "
+			   "has other inputs or labels; use -d synthetic",
 			   cell->dataset->name);
 		return;
 	}
@@ -290,10 +288,10 @@ static void judge_file(const struct plan_cell *cell, struct strbuf *reasons)
 	    cell->cell.stage != STAGE_FORWARD) {
 		add_reason(reasons, "%s", file->reason);
 		if (file->unreadable)
-			add_reason(reasons, "as it is it cannot be run either: %s",
+			add_reason(reasons, "running the file unchanged fails too: %s",
 				   file->unreadable);
 		else if (!framework->reads_onnx)
-			add_reason(reasons, "%s is given graphs, not files", framework->name);
+			add_reason(reasons, "%s cannot read ONNX files", framework->name);
 		return;
 	}
 	arena_init(&arena, 0);

@@ -87,9 +87,10 @@ static enum prony_status count_bytes(struct network_memory *m, struct error *why
 	if (status != PRONY_OK)
 		return status;
 	if (m->stage != STAGE_FORWARD && graph_parameter_count(&graph) == 0)
-		status = error_set(why, PRONY_UNSUPPORTED,
-				   "stage %s: the network has no parameters, take stage forward",
-				   stage_name(m->stage));
+		status = error_set(
+			why, PRONY_UNSUPPORTED,
+			"stage %s: the network has no parameters to train; use stage forward",
+			stage_name(m->stage));
 	else if (m->stage != STAGE_FORWARD && !m->recomputes)
 		status = graph_add_backward(&graph, why);
 	if (status == PRONY_OK)
@@ -158,7 +159,7 @@ static void add_remedy(const struct expansion *e, const struct plan_cell *cell, 
 	if (one > have && batch > 1)
 		strbuf_printf(text, ", and even batch 1 needs %s", one_text);
 	else if (one <= have && need > one)
-		strbuf_printf(text, ": take a smaller batch (-b), of %" PRId64 " at most",
+		strbuf_printf(text, ": use a batch of at most %" PRId64 " (-b)",
 			      1 + (int64_t)((double)(have - one) / (double)(need - one) *
 					    (double)(batch - 1)));
 }
@@ -183,7 +184,8 @@ enum cell_status judge_memory(const struct expansion *e, const struct plan_cell 
 		return CELL_PENDING;
 	memory_text(need, need_text);
 	memory_text(have, have_text);
-	strbuf_printf(reasons, "batch %" PRId64 " needs at least %s, and there are %s%s%s%s",
+	strbuf_printf(reasons,
+		      "batch %" PRId64 " needs at least %s, but only %s%s%s%s is available",
 		      cell->cell.batch, need_text, have_text, of ? " (" : "", of ? of : "",
 		      of ? ")" : "");
 	add_remedy(e, cell, need, have, reasons);

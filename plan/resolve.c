@@ -396,8 +396,8 @@ static enum prony_status check_shapes(const struct expansion *e, struct error *e
 	for (size_t i = 0; i < e->spec->shape_count; i++)
 		if (!e->shapes_used[i])
 			return error_set(err, PRONY_USAGE,
-					 "--shape %.100s: no ONNX file of this run has an input of "
-					 "that name",
+					 "--shape %.100s: no ONNX file in this run has an input "
+					 "with that name",
 					 e->spec->shapes[i]);
 	return PRONY_OK;
 }
@@ -482,11 +482,10 @@ enum prony_status expansion_dataset(struct expansion *e, const struct dataset *a
 
 		status = look_for(e, sample, &found, err);
 		if (status == PRONY_OK && !found.reason)
-			plan_note(e->plan,
-				  arena_printf(arena,
-					       "%s is not here: %s is used (prony data fetch %s "
-					       "gets the whole)",
-					       asked->name, sample->name, asked->name));
+			plan_note(e->plan, arena_printf(arena,
+							"%s is not installed: using %s instead (to "
+							"get all of it: prony data fetch %s)",
+							asked->name, sample->name, asked->name));
 		else
 			found.reason = reason;
 	}

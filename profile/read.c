@@ -8,7 +8,7 @@ enum { WORDS_MAX = 4096, DEPTH_MAX = 1000, THREAD_MAX = 1 << 20 };
 
 static enum prony_status wrong(struct error *err, const char *list, size_t at, const char *what)
 {
-	return error_set(err, PRONY_PROTOCOL, "its profile is not as it must be: %s %zu: %s", list,
+	return error_set(err, PRONY_PROTOCOL, "the worker's profile is invalid: %s %zu: %s", list,
 			 at, what);
 }
 
@@ -20,11 +20,11 @@ static enum prony_status open_file(const char *path, json_t **out, struct error 
 	enum prony_status status = json_read_file(path, PROFILE_FILE_BYTES_MAX, &json, &why);
 	if (status == PRONY_OK && !json_is_object(json)) {
 		json_decref(json);
-		return error_set(err, PRONY_PROTOCOL, "its profile is not a JSON object");
+		return error_set(err, PRONY_PROTOCOL, "the worker's profile is not a JSON object");
 	}
 	if (status != PRONY_OK)
 		return error_set(err, status == PRONY_NOMEM ? status : PRONY_PROTOCOL,
-				 "its profile cannot be read: %s", why.text);
+				 "the worker's profile cannot be read: %s", why.text);
 	*out = json;
 	return PRONY_OK;
 }
@@ -35,7 +35,7 @@ static enum prony_status need_array(const json_t *file, const char *key, const j
 	*out = json_object_get(file, key);
 	if (json_is_array(*out))
 		return PRONY_OK;
-	return error_set(err, PRONY_PROTOCOL, "its profile has no array \"%s\"", key);
+	return error_set(err, PRONY_PROTOCOL, "the worker's profile has no array \"%s\"", key);
 }
 
 /* Reads a text of limited length into the arena; `otherwise` when it is absent. False when it is
@@ -68,23 +68,25 @@ static enum prony_status read_steps(const json_t *file, const struct profile_bra
 		return status;
 	if ((int64_t)json_array_size(steps) != bracket->steps)
 		return error_set(err, PRONY_PROTOCOL,
-				 "its profile has %zu steps, it was asked for %lld",
+				 "the worker's profile has %zu steps, but %lld were requested",
 				 json_array_size(steps), (long long)bracket->steps);
 	for (size_t i = 0; i < json_array_size(steps); i++) {
 		const json_t *pair = json_array_get(steps, i);
 		const json_t *from = json_array_get(pair, 0), *to = json_array_get(pair, 1);
 		if (!json_is_integer(from) || !json_is_integer(to))
-			return wrong(err, "step", i, "it needs two instants");
+			return wrong(err, "step", i, "it needs two times, begin and end");
 		int64_t begin = json_integer_value(from), end = json_integer_value(to);
 		if (begin < last || end < begin || end > bracket->end_ns)
 			return wrong(err, "step", i,
-				     "it does not lie after the one before and within the request");
+				     "it overlaps the step before it, or lies outside the "
+				     "request's time");
 		last = end;
 		sum += end - begin;
 	}
 	/* Shares are divided by it. */
 	if (sum == 0)
-		return error_set(err, PRONY_PROTOCOL, "its profile has steps that took no time");
+		return error_set(err, PRONY_PROTOCOL,
+				 "the steps of the worker's profile took no time");
 	*mean_ns = (double)sum / (double)bracket->steps;
 	return PRONY_OK;
 }
@@ -98,7 +100,7 @@ static enum prony_status read_words(struct arena *arena, const json_t *event, si
 	if (!text_of(arena, event, "operator", "", &span->kind) ||
 	    !text_of(arena, event, "layer", NULL, &span->layer) ||
 	    !text_of(arena, event, "pass", "", &span->pass))
-		return wrong(err, "event", at, "operator, layer and pass must be texts");
+		return wrong(err, "event", at, "operator, layer and pass must be strings");
 	return PRONY_OK;
 }
 
@@ -113,12 +115,13 @@ static enum prony_status read_span(struct arena *arena, const json_t *event, siz
 	if (status != PRONY_OK)
 		return status;
 	if (!count_of(event, "duration_ns", passed, &span->ns))
-		return wrong(err, "event", at,
-			     "duration_ns must be a whole number, no longer than the request");
+		return wrong(
+			err, "event", at,
+			"duration_ns must be a whole number, at most the duration of the request");
 	if (!count_of(event, "step", bracket->steps - 1, &span->step))
-		return wrong(err, "event", at, "step must be one of those asked for");
+		return wrong(err, "event", at, "step must be one of the requested steps");
 	if (json_object_get(event, "thread") && !count_of(event, "thread", THREAD_MAX, &thread))
-		return wrong(err, "event", at, "thread must be a small whole number");
+		return wrong(err, "event", at, "thread must be a whole number from 0 to 1048576");
 	span->thread = (int)thread;
 	if (!begin)
 		return PRONY_OK;
@@ -126,7 +129,7 @@ static enum prony_status read_span(struct arena *arena, const json_t *event, siz
 		span->begin_ns = json_integer_value(begin);
 	if (!json_is_integer(begin) || span->begin_ns < bracket->begin_ns ||
 	    span->begin_ns > bracket->end_ns - span->ns)
-		return wrong(err, "event", at, "it does not lie within the request");
+		return wrong(err, "event", at, "it lies outside the request's time");
 	return PRONY_OK;
 }
 
@@ -144,7 +147,7 @@ enum prony_status profile_read_layers(struct profile *profile, const char *path,
 		status = need_array(file, "events", &events, err);
 	size_t count = status == PRONY_OK ? json_array_size(events) : 0;
 	if (status == PRONY_OK && count == 0)
-		status = error_set(err, PRONY_PROTOCOL, "its profile has no event");
+		status = error_set(err, PRONY_PROTOCOL, "the worker's profile has no events");
 	if (status == PRONY_OK)
 		spans = arena_try_array(&profile->arena, count, sizeof *spans, err);
 	if (status == PRONY_OK && !spans)
@@ -180,20 +183,21 @@ static enum prony_status read_function(struct arena *arena, const json_t *json, 
 	if (!text_of(arena, json, "name", NULL, &function->name) || !function->name)
 		return wrong(err, "function", at, "it has no name");
 	if (!text_of(arena, json, "file", "", &function->file))
-		return wrong(err, "function", at, "its file is no text");
+		return wrong(err, "function", at, "its file is not a string");
 	if (!count_of(json, "line", INT32_MAX, &function->line) ||
 	    !count_of(json, "calls", INT64_MAX, &function->calls) ||
 	    !count_of(json, "ns", most, &function->ns) ||
 	    !count_of(json, "self_ns", most, &function->self_ns) || !json_is_array(lines))
 		return wrong(err, "function", at,
-			     "it needs line, calls, ns, self_ns (whole numbers, no longer than the "
-			     "request) and lines");
+			     "it needs lines, and line, calls, ns, self_ns (whole numbers; times "
+			     "at most that of the request)");
 	function->line_count = json_array_size(lines);
 	function->lines = arena_array(arena, function->line_count + 1, sizeof *function->lines);
 	for (size_t i = 0; i < function->line_count; i++)
 		if (!read_line(arena, json_array_get(lines, i), most, &function->lines[i]))
 			return wrong(err, "function", at,
-				     "its lines need line, hits, ns and self_ns, whole numbers");
+				     "each of its lines needs line, hits, ns and self_ns (whole "
+				     "numbers)");
 	return PRONY_OK;
 }
 
@@ -203,12 +207,12 @@ static enum prony_status read_stack(struct arena *arena, const json_t *json, siz
 	const json_t *frames = json_object_get(json, "frames");
 	size_t depth = json_array_size(frames);
 	if (depth == 0 || depth > DEPTH_MAX || !count_of(json, "ns", most, &stack->ns))
-		return wrong(err, "stack", at, "it needs frames, and ns, a whole number");
+		return wrong(err, "stack", at, "it needs frames and ns (a whole number)");
 	stack->frames = arena_array(arena, depth, sizeof(*stack->frames));
 	for (stack->depth = 0; stack->depth < depth; stack->depth++) {
 		const char *frame = json_string_value(json_array_get(frames, stack->depth));
 		if (!frame)
-			return wrong(err, "stack", at, "a frame is no text");
+			return wrong(err, "stack", at, "a frame is not a string");
 		stack->frames[stack->depth] = arena_strdup(arena, frame);
 	}
 	return PRONY_OK;
@@ -255,8 +259,8 @@ enum prony_status profile_read_lines(struct profile *profile, const char *path,
 		status = need_array(file, "stacks", &stacks, err);
 	if (status == PRONY_OK && (!count_of(file, "total_ns", passed, &total) || total == 0))
 		status = error_set(err, PRONY_PROTOCOL,
-				   "its profile needs total_ns, no longer than the request "
-				   "and above 0");
+				   "total_ns in the worker's profile must be above 0 and at most "
+				   "the duration of the request");
 	if (status == PRONY_OK)
 		status = read_functions(profile, functions, stacks, passed, err);
 	if (status == PRONY_OK) {

@@ -325,7 +325,7 @@ enum prony_status profile_take(const struct plan_cell *cell,
 	    cell->recipe.input == INPUT_NATIVE) {
 		out->status = CELL_UNSUPPORTED;
 		snprintf(out->reason, sizeof out->reason,
-			 "profiles are of a network's steps on resident batches");
+			 "only steps on resident batches can be profiled; use --input resident");
 		return PRONY_OK;
 	}
 	enum prony_status status = workload_init(&work, cell, settings->run->seed, err);

@@ -5,9 +5,8 @@
 #include "base/json.h"
 #include "report/text.h"
 
-const char profile_caution[] = "a profile, no measurement: timers and tracers slow the step, no "
-			       "parity was proved, nothing "
-			       "of it is stored";
+const char profile_caution[] = "a profile is not a measurement: timers and tracers slow the steps, "
+			       "the parity gate did not run, and nothing is stored";
 
 static json_t *phases_json(const struct profile *profile)
 {

@@ -164,12 +164,13 @@ static enum cell_status judge(const struct schedule *s, const struct witness *al
 		return CELL_OK;
 	if (others == 0) {
 		snprintf(one->reason, sizeof one->reason,
-			 "no graph expresses the file, and no other engine ran it that its outputs "
-			 "could be held to: add one (-f onnxruntime,openvino)");
+			 "prony cannot compute this file itself, and no other engine ran it for "
+			 "comparison: add one (-f onnxruntime,openvino)");
 		return CELL_UNPROVEN;
 	}
 	snprintf(one->reason, sizeof one->reason,
-		 "output %s is %.3g from that of %s, more than %.3g, and nothing says who is right",
+		 "output %s differs by %.3g from that of %s (allowed: %.3g), and no majority shows "
+		 "which is right",
 		 worst.output, worst.value, against, worst.bound);
 	return CELL_MISMATCH;
 }

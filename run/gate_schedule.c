@@ -191,7 +191,7 @@ static enum prony_status end_untimed(struct schedule *s, size_t cell, struct err
 {
 	if (s->plan->cells[cell].ungated)
 		return schedule_end_cell(s, cell, CELL_UNSUPPORTED,
-					 "it computes nothing: there is no gate", err);
+					 "it computes nothing, so there is nothing to check", err);
 	s->cells[cell].flags |= CELL_FLAG_GATE_ONLY;
 	return schedule_end_cell(s, cell, CELL_OK, "", err);
 }

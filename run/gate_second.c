@@ -82,7 +82,8 @@ enum prony_status second_gate_init(struct schedule *s, const struct launch *firs
 				   struct error *err)
 {
 	schedule_say(s, EVENT_GATE_AGAIN, first->index, 0,
-		     "its pool's gradient of equal maxima is another, so now pixels without any");
+		     "its max-pool handles equal maxima differently; repeating the check on pixels "
+		     "without equal values");
 	second->cell = *first->cell;
 	second->cell.cell.input = INPUT_SYNTHETIC;
 	if (second->cell.recipe.batch > GATE_BATCH_MIN)

@@ -26,7 +26,7 @@ static enum prony_status open_lock(const char *path, int *lock, struct error *er
 	struct error why = ERROR_INIT;
 	if (lock_file_open(path, 0666, lock, &why) == PRONY_OK)
 		return PRONY_OK;
-	return error_set(err, PRONY_STORE, "%s; PRONY_LOCK names another file", why.text);
+	return error_set(err, PRONY_STORE, "%s; set PRONY_LOCK to another file", why.text);
 }
 
 enum prony_status lock_take(const char *path, const volatile int *stop,

@@ -16,8 +16,8 @@ enum prony_status schedule_may_start(const struct schedule *s, struct error *err
 	struct file_stamp now = file_stamp(s->settings->self);
 	if (!file_stamp_equal(&now, &s->program))
 		return error_set(err, PRONY_IO,
-				 "%s was replaced or removed since this run began, so its next "
-				 "process would be of another program; what was measured is stored",
+				 "%s was replaced or removed during this run, so the run cannot "
+				 "continue; the results so far are stored",
 				 s->settings->self);
 	return PRONY_OK;
 }

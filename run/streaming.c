@@ -81,7 +81,7 @@ enum prony_status streaming_run(struct prefetch *loader, struct team *team,
 		return error_set(err, status, "%s", of_worker.text);
 	if (figures->freed != request->done + request->steps)
 		status = error_set(err, PRONY_INVALID,
-				   "it took %" PRId64 " batches for %" PRId64 " steps",
+				   "the worker used %" PRId64 " batches for %" PRId64 " steps",
 				   figures->freed - request->done, request->steps);
 	return status;
 }

@@ -30,7 +30,8 @@ enum prony_status team_start(struct team *team, const struct client_spec *spec, 
 	enum prony_status status = PRONY_OK;
 	team->count = 0;
 	if (wanted > CLIENTS_MAX)
-		return error_set(err, PRONY_INTERNAL, "a team of %zu workers; at most %d", wanted,
+		return error_set(err, PRONY_INTERNAL,
+				 "%zu workers requested, at most %d are supported", wanted,
 				 CLIENTS_MAX);
 	while (team->count < wanted && status == PRONY_OK) {
 		size_t rank = team->count++;
@@ -128,7 +129,8 @@ enum prony_status team_read_loss(struct team *team, double *loss, struct error *
 		const struct tensor *tensor = tensor_find(&set, "loss");
 		if (!tensor || shape_elements(&tensor->shape) != 1 ||
 		    (tensor->dtype != DTYPE_F32 && tensor->dtype != DTYPE_F64))
-			status = error_set(err, PRONY_PROTOCOL, "it read no scalar 'loss'");
+			status = error_set(err, PRONY_PROTOCOL,
+					   "the worker returned no scalar 'loss'");
 		else
 			*loss = tensor->dtype == DTYPE_F64 ? *(const double *)tensor->data
 							   : (double)*(const float *)tensor->data;

@@ -170,14 +170,17 @@ static enum prony_status check_effective(const json_t *reply, const struct recip
 	facts->mxcsr = json_int_or(reply, "mxcsr", RECORD_NONE);
 	snprintf(facts->precision, sizeof facts->precision, "%s", precision);
 	if (strcmp(precision, precision_name(recipe->precision)))
-		return error_set(err, PRONY_INVALID, "asked for precision %s, '%s' took effect",
+		return error_set(err, PRONY_INVALID,
+				 "requested precision %s, but the worker uses '%s'",
 				 precision_name(recipe->precision), precision);
 	if (strcmp(device, target->device))
-		return error_set(err, PRONY_INVALID, "asked for device %s, '%s' took effect",
-				 target->device, device);
+		return error_set(err, PRONY_INVALID,
+				 "requested device %s, but the worker uses '%s'", target->device,
+				 device);
 	if (facts->threads != recipe->threads)
-		return error_set(err, PRONY_INVALID, "asked for %d threads, %lld took effect",
-				 recipe->threads, (long long)facts->threads);
+		return error_set(err, PRONY_INVALID,
+				 "requested %d threads, but the worker uses %lld", recipe->threads,
+				 (long long)facts->threads);
 	return PRONY_OK;
 }
 
@@ -206,8 +209,8 @@ static enum prony_status take_count(const json_t *reply, const char *key, int64_
 		return PRONY_OK;
 	if (!json_is_integer(value) || json_integer_value(value) < 0)
 		return error_set(err, PRONY_INVALID,
-				 "its reply to build has no count of %s: a whole number from 0, or "
-				 "null where it cannot tell",
+				 "%s in its reply to build must be a whole number from 0, or null "
+				 "if unknown",
 				 key);
 	*out = json_integer_value(value);
 	return PRONY_OK;

@@ -113,7 +113,7 @@ static enum prony_status forward_loss(struct timing *t, double *loss, struct err
 	    (!logits || !shape_equal(&logits->shape, &graph->values[graph->logits].shape) ||
 	     logits->dtype != DTYPE_F32))
 		status = error_set(err, PRONY_PROTOCOL,
-				   "it read no F32 'logits' of the right shape");
+				   "the worker returned no F32 'logits' of the right shape");
 	if (status == PRONY_OK) {
 		int64_t count = shape_elements(&logits->shape);
 		double *wide = arena_array(&arena, (size_t)count, sizeof *wide);
@@ -141,8 +141,8 @@ static enum prony_status check_outputs(struct timing *t, const struct tensor_set
 		/* Each may be one bound away from the reference, so twice the bound is allowed. */
 		if (found.value > 2 * found.bound)
 			status = error_set(err, PRONY_INVALID,
-					   "output %s of the first step is %.3g from what it was "
-					   "before, more than %.3g",
+					   "output %s of the first step differs by %.3g from that "
+					   "of the gate, more than %.3g",
 					   found.output, found.value, 2 * found.bound);
 	}
 	arena_release(&arena);
@@ -545,7 +545,7 @@ enum prony_status timing_run(const struct launch *launch, struct process_record 
 	record->total_ns = clock_monotonic_ns() - start;
 	if (status == PRONY_OK && !end.clean)
 		status = error_set(&why, PRONY_CRASHED,
-				   "it measured, but then did not end cleanly: %s", end.how);
+				   "it ended with an error after the measurement: %s", end.how);
 	record->log = end.log;
 	record->rss_peak_bytes = end.rss_peak_bytes >= 0 ? end.rss_peak_bytes : RECORD_NONE;
 	record->cpu_user_ns = end.user_ns >= 0 ? end.user_ns : RECORD_NONE;

@@ -7,8 +7,8 @@
 #define FIELD(member) offsetof(struct process_record, member)
 #define PERCENT 100
 #define PER_MIB (1. / 1048576)
-#define END_OTHERS "end other work (prony doctor shows it)"
-#define FREE_MEMORY "free memory, or measure smaller batches"
+#define END_OTHERS "close other programs (see prony doctor)"
+#define FREE_MEMORY "free memory, or use smaller batches"
 
 /* Limits: docs/sensors.md, "A busy machine". */
 const struct disturbance_cause disturbance_causes[DISTURBANCE_CAUSES] = {
@@ -17,19 +17,17 @@ const struct disturbance_cause disturbance_causes[DISTURBANCE_CAUSES] = {
 	{"busy", FIELD(foreign_elsewhere), 0.25, true, "other programs took up to",
 	 "% of the other cores", PERCENT, END_OTHERS},
 	{"steal", FIELD(steal_share), 0.05, true, "the host took up to", "% of their cores",
-	 PERCENT, "use a host without overcommitment"},
-	{"quota", FIELD(quota_share), 0.01, false,
-	 "the quota of a control group kept them from their cores for up to", "% of the time",
-	 PERCENT, "give prony whole cores (cpuset), not a quota"},
-	{"heat", FIELD(thermal_share), 0.01, false, "heat slowed their cores down for up to",
+	 PERCENT, "use a dedicated host"},
+	{"quota", FIELD(quota_share), 0.01, false, "a control group's quota stopped them for up to",
+	 "% of the time", PERCENT, "give prony whole cores (cpuset) instead of a quota"},
+	{"heat", FIELD(thermal_share), 0.01, false, "heat slowed their cores for up to",
 	 "% of the time", PERCENT, "cool the machine, or lower its clock"},
-	{"clock", FIELD(frequency_drop), 0.05, false, "the clock of their cores lay up to",
-	 "% below its highest", PERCENT,
-	 "let the clock stand still (governor performance, boost off)"},
-	{"memory", FIELD(pressure_memory), 0.01, false, "something waited for memory up to",
+	{"clock", FIELD(frequency_drop), 0.05, false, "the clock of their cores was up to",
+	 "% below its maximum", PERCENT, "fix the clock (governor performance, boost off)"},
+	{"memory", FIELD(pressure_memory), 0.01, false, "processes waited for memory for up to",
 	 "% of the time", PERCENT, FREE_MEMORY},
-	{"memory", FIELD(swap_rate), 1048576, false, "up to",
-	 "MiB/s went to swap space or came from it", PER_MIB, FREE_MEMORY},
+	{"memory", FIELD(swap_rate), 1048576, false, "up to", "MiB/s were swapped in and out",
+	 PER_MIB, FREE_MEMORY},
 };
 const size_t disturbance_cause_count = sizeof disturbance_causes / sizeof disturbance_causes[0];
 

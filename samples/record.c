@@ -78,12 +78,13 @@ static enum prony_status check_intervals(const struct process_record *record, st
 			return error_set(err, PRONY_INVALID,
 					 "interval %zu of the window ends before it begins", i);
 		if (i > 0 && row[i].begin_ns < row[i - 1].end_ns)
-			return error_set(err, PRONY_INVALID,
-					 "interval %zu of the window begins before the last ended",
-					 i);
+			return error_set(
+				err, PRONY_INVALID,
+				"interval %zu of the window begins before the previous one ends",
+				i);
 	}
 	if (row[record->interval_count - 1].end_ns == row[0].begin_ns)
-		return error_set(err, PRONY_INVALID, "the window has no length");
+		return error_set(err, PRONY_INVALID, "the window has zero length");
 	return PRONY_OK;
 }
 
@@ -94,7 +95,7 @@ static enum prony_status count_steps(const struct process_record *record, int64_
 	int64_t blocks = (int64_t)record->interval_count, each = record->block_steps, most;
 
 	if (__builtin_mul_overflow(blocks, each, &most))
-		return error_set(err, PRONY_INVALID, "the window claims too many steps");
+		return error_set(err, PRONY_INVALID, "the window has too many steps");
 	if (record->steps == RECORD_NONE) {
 		*out = most;
 		return PRONY_OK;

@@ -29,76 +29,87 @@
 	X(step_min_ns, REAL, "ns", "smallest block or step mean")                                  \
 	X(step_max_ns, REAL, "ns", "largest block or step mean")                                   \
 	X(step_sd_ns, REAL, "ns", "standard deviation over blocks or steps")                       \
-	X(blocks, INT, "", "intervals between synchronisations in the window")                     \
-	X(block_steps, INT, "", "steps in each of them")                                           \
-	X(spawn_ns, INT, "ns", "from starting the process to its first reply less import_ns")      \
+	X(blocks, INT, "", "timed intervals (blocks or steps) in the window")                      \
+	X(block_steps, INT, "", "steps in each interval")                                          \
+	X(spawn_ns, INT, "ns",                                                                     \
+	  "from the start of the process to its first reply, without import_ns")                   \
 	X(import_ns, INT, "ns", "loading the framework's library or package")                      \
 	X(open_ns, INT, "ns", "choosing device and threads")                                       \
 	X(build_ns, INT, "ns", "translating and compiling the network, loading weights")           \
 	X(feed_ns, INT, "ns", "making the batches resident")                                       \
 	X(first_step_ns, INT, "ns", "the first step, synchronised")                                \
-	X(to_first_step_ns, INT, "ns", "from starting the process to the end of its first step")   \
-	X(warm_up_ns, INT, "ns", "steps between the first one and the window")                     \
-	X(warm_up_steps, INT, "", "their number")                                                  \
-	X(total_ns, INT, "ns", "from starting the process to its end")                             \
+	X(to_first_step_ns, INT, "ns",                                                             \
+	  "from the start of the process to the end of its first step")                            \
+	X(warm_up_ns, INT, "ns", "steps between the first step and the window")                    \
+	X(warm_up_steps, INT, "", "number of warm-up steps")                                       \
+	X(total_ns, INT, "ns", "from the start of the process to its end")                         \
 	X(loss_first, REAL, "", "loss of the first step, full batch, before its update")           \
-	X(loss_expected, REAL, "", "what the reference gives for it")                              \
+	X(loss_expected, REAL, "", "the reference's loss for the same batch")                      \
 	X(loss_last, REAL, "", "loss of the last step of the window")                              \
 	X(rss_peak_bytes, INT, "bytes", "largest resident set of a process of the worker's tree")  \
 	X(cpu_user_ns, INT, "ns", "user time of the worker's tree, whole life")                    \
-	X(cpu_system_ns, INT, "ns", "system time of it")                                           \
+	X(cpu_system_ns, INT, "ns", "system time of the worker's tree, whole life")                \
 	X(window_cpu_cores, REAL, "cores", "CPU time of the worker's tree / time, in the window")  \
 	X(mxcsr, INT, "", "MXCSR of the stepping thread (bits 15 FTZ, 6 DAZ)")                     \
 	X(threads, INT, "", "compute threads that took effect")                                    \
 	X(precision, TEXT16, "", "precision that took effect")                                     \
 	X(flags, TEXT128, "", "flags of the process: not-steady, few-steps, disturbed, waits")     \
 	X(error, TEXT1024, "", "why it did not end ok")                                            \
-	X(window_begin_ns, INT, "ns", "begin of the measured window on the monotonic clock")       \
+	X(window_begin_ns, INT, "ns", "start of the measured window on the monotonic clock")       \
 	X(memory_mean_run, REAL, "bytes", "mean resident memory of the worker's tree, whole run")  \
-	X(memory_mean_window, REAL, "bytes", "the same over the window")                           \
-	X(memory_max_window, REAL, "bytes", "its largest sample in the window")                    \
+	X(memory_mean_window, REAL, "bytes",                                                       \
+	  "mean resident memory of the worker's tree in the window")                               \
+	X(memory_max_window, REAL, "bytes",                                                        \
+	  "largest sample of the worker's resident memory in the window")                          \
 	X(cpu_cores, REAL, "cores", "busy processors of the whole machine, mean of the window")    \
 	X(steal_share, REAL, "", "share of its cores' time that the host took, in the window")     \
-	X(foreign_share, REAL, "", "share of its cores' time that other programs took, in it")     \
+	X(foreign_share, REAL, "",                                                                 \
+	  "share of its cores' time that other programs took, in the window")                      \
 	X(load_average, REAL, "", "mean of the 1-minute load average over the window")             \
 	X(frequency_mean_hz, REAL, "Hz", "clock of the processors, mean over them and the window") \
 	X(frequency_min_hz, REAL, "Hz", "lowest sample of any processor in the window")            \
-	X(sampling_cpu_ns, INT, "ns", "CPU time that prony's sensors took while it ran")           \
+	X(sampling_cpu_ns, INT, "ns", "CPU time of prony's sensors during the process")            \
 	X(memory_pss_max, REAL, "bytes", "largest memory_pss of its tree, outside the window")     \
-	X(step_p90_ns, REAL, "ns", "90th percentile over steps, where each was waited for")        \
-	X(step_p99_ns, REAL, "ns", "99th percentile over steps, where each was waited for")        \
+	X(step_p90_ns, REAL, "ns", "90th percentile over steps, if each was synchronised")         \
+	X(step_p99_ns, REAL, "ns", "99th percentile over steps, if each was synchronised")         \
 	X(energy_joules, REAL, "J", "energy of all processor packages in the window")              \
-	X(energy_dram_joules, REAL, "J", "of the memory beside them, where that has a counter")    \
-	X(energy_psys_joules, REAL, "J", "of the whole board, which contains the packages")        \
-	X(energy_grade, TEXT16, "", "how energy was taken: B a counter of the hardware")           \
+	X(energy_dram_joules, REAL, "J",                                                           \
+	  "energy of the memory in the window, if it has a counter")                               \
+	X(energy_psys_joules, REAL, "J",                                                           \
+	  "energy of the whole board in the window, packages included")                            \
+	X(energy_grade, TEXT16, "", "how energy was measured: B is a hardware counter")            \
 	X(power_mean_window, REAL, "W", "energy_joules / window")                                  \
 	X(power_mean_run, REAL, "W", "mean power of the processor packages, whole run")            \
-	X(threads_alive, REAL, "", "most threads of the worker's tree at once, in the window")     \
-	X(cores_used, REAL, "", "most processors that they ran on at one instant of it")           \
+	X(threads_alive, REAL, "",                                                                 \
+	  "largest number of threads of the worker's tree, in the window")                         \
+	X(cores_used, REAL, "", "largest number of processors that they used at one time")         \
 	X(null_reasons, TEXT1024, "", "why figures of the sensors are null: fields: reason; ...")  \
-	X(step_undisturbed_ns, REAL, "ns", "10th percentile over blocks of 0.1 s, of 20 or more")  \
-	X(input_wait_ns, REAL, "ns", "of a step: waiting for its batch, where batches arrive")     \
-	X(input_copy_ns, REAL, "ns", "of a step: handing its batch to the framework")              \
-	X(load_batches, INT, "", "batches that prony's loader made in the window")                 \
-	X(load_storage_ns, REAL, "ns", "of such a batch: reading, summed over threads")            \
+	X(step_undisturbed_ns, REAL, "ns", "10th percentile over at least 20 blocks of 0.1 s")     \
+	X(input_wait_ns, REAL, "ns",                                                               \
+	  "time per step that it waits for its batch (input stream, native)")                      \
+	X(input_copy_ns, REAL, "ns", "time per step to copy the batch to the framework")           \
+	X(load_batches, INT, "", "batches that prony's loader prepared in the window")             \
+	X(load_storage_ns, REAL, "ns", "time per such batch for reading, summed over threads")     \
 	X(load_decode_ns, REAL, "ns",                                                              \
-	  "of such a batch: decoding and scaling, summed over threads")                            \
+	  "time per such batch for decoding and scaling, summed over threads")                     \
 	X(foreign_elsewhere, REAL, "", "share of the other cores' time that other programs took")  \
-	X(pressure_cpu, REAL, "", "share of the window in which something waited for a processor") \
-	X(pressure_memory, REAL, "", "share of it in which something waited for memory")           \
-	X(pressure_io, REAL, "", "share of it in which something waited for a disk")               \
-	X(quota_share, REAL, "", "share of its cores' time that a quota kept it from them")        \
-	X(thermal_share, REAL, "", "share of its cores' time in which heat slowed them down")      \
-	X(frequency_drop, REAL, "", "how far their mean clock lay below its highest sample")       \
-	X(temperature_max, REAL, "degC", "highest of the processor packages in the window")        \
-	X(swap_rate, REAL, "B/s", "what the machine read from swap space and wrote to it")         \
+	X(pressure_cpu, REAL, "", "share of the window in which a process waited for a processor") \
+	X(pressure_memory, REAL, "", "share of the window in which a process waited for memory")   \
+	X(pressure_io, REAL, "", "share of the window in which a process waited for a disk")       \
+	X(quota_share, REAL, "", "share of its cores' time lost to a quota")                       \
+	X(thermal_share, REAL, "", "share of its cores' time with a clock lowered by heat")        \
+	X(frequency_drop, REAL, "",                                                                \
+	  "mean clock of its cores below their highest sample, as a share")                        \
+	X(temperature_max, REAL, "degC",                                                           \
+	  "highest temperature of the processor packages in the window")                           \
+	X(swap_rate, REAL, "B/s", "rate of swapping in and out on the machine")                    \
 	X(switches_voluntary, REAL, "/s",                                                          \
-	  "context switches of its threads to wait, in the window")                                \
-	X(switches_involuntary, REAL, "/s", "the same where others were to run")                   \
-	X(sampling_missed, INT, "", "samples of the sensors that came a period late or more")      \
-	X(energy_update_ns, INT, "ns",                                                             \
-	  "time between two steps of the counter of energy, measured")                             \
-	X(page_faults_step, REAL, "", "page faults of its tree, a step of the window")
+	  "voluntary context switches of its threads, in the window")                              \
+	X(switches_involuntary, REAL, "/s",                                                        \
+	  "involuntary context switches of its threads, in the window")                            \
+	X(sampling_missed, INT, "", "samples of the sensors that were late by a period or more")   \
+	X(energy_update_ns, INT, "ns", "measured time between two updates of the energy counter")  \
+	X(page_faults_step, REAL, "", "page faults of the worker's tree per step, in the window")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

@@ -8,7 +8,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 {
 	if (watched->times.all.known && watched->times.count > 0)
 		return true;
-	snprintf(reason, SERIES_REASON_BYTES, "/proc/stat says nothing of processors");
+	snprintf(reason, SERIES_REASON_BYTES, "/proc/stat does not list processors");
 	return false;
 }
 

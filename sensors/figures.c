@@ -158,7 +158,7 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 	else if (row->without && !has_channel(series, row->channel))
 		figure_note(notes, row->field, "%s", row->without);
 	else if (window && record->window_ns < least_ns)
-		figure_note(notes, row->field, "a window below %lld ms is too short to count in",
+		figure_note(notes, row->field, "the counter needs a window of at least %lld ms",
 			    (long long)(least_ns / 1000000));
 	else {
 		double value = combine(series, row, row->whole_run ? INT64_MIN : begin,
@@ -167,7 +167,7 @@ static void fill(struct process_record *record, const struct row *row, struct fi
 			value *= (double)record->window_ns * 1e-9 / (double)record->steps;
 		memcpy((char *)record + row->offset, &value, sizeof value);
 		if (isnan(value))
-			figure_note(notes, row->field, "no sample of %s says it of the window",
+			figure_note(notes, row->field, "sensor %s has no value in the window",
 				    row->sensor);
 	}
 }
@@ -208,7 +208,7 @@ static void fill_drop(struct process_record *record, struct figure_notes *notes)
 	else
 		figure_note(notes, "frequency_drop", "%s",
 			    series->count == 0 ? series->absent
-					       : "the window holds too few samples of the clock");
+					       : "the window has too few samples of the clock");
 }
 
 void sampling_figures(struct process_record *record)

@@ -69,15 +69,15 @@ static double joules(const struct series *series, const char *channels, int64_t 
 		found++;
 		double used = counter_at(series, c, end_ns) - counter_at(series, c, begin_ns);
 		if (was_set_back(series, c, begin_ns, end_ns))
-			*why = "a counter of energy was set back in the window";
+			*why = "an energy counter was reset during the window";
 		else if (isnan(used))
-			*why = "a counter of energy was not there at both ends of the window";
+			*why = "an energy counter is missing at an end of the window";
 		else if (used <= 0)
-			*why = "a counter of energy stood still in the window";
+			*why = "an energy counter did not change during the window";
 		sum += used / NJ_PER_J;
 	}
 	if (found == 0)
-		*why = "this machine has no such counter of energy";
+		*why = "this machine has no such energy counter";
 	return *why ? NAN : sum;
 }
 
@@ -119,7 +119,7 @@ void figures_energy(struct process_record *record, struct figure_notes *notes)
 		(record->energy_update_ns > STEP_NS ? record->energy_update_ns : STEP_NS);
 	record->power_mean_run = series->count > 0 ? mean_watts(series) : NAN;
 	snprintf(too_short, sizeof too_short,
-		 "a window below %lld ms is too short for a counter of energy",
+		 "an energy counter needs a window of at least %lld ms",
 		 (long long)(least_ns / 1000000));
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0] && window; i++) {
 		const char *why = series->absent;

@@ -22,7 +22,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	int count;
 
 	if (!watched_own_time(watched, &time, &count, &beside))
-		snprintf(reason, SERIES_REASON_BYTES, "/proc/stat says nothing of processors");
+		snprintf(reason, SERIES_REASON_BYTES, "/proc/stat does not list processors");
 	else if (watched->guard <= 0 ||
 		 process_cpu_ns(watched->root_fd, watched->guard, NULL) < 0 ||
 		 process_cpu_ns(watched->root_fd, watched->self, NULL) < 0)

@@ -22,7 +22,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 		if (watched_owns(watched, cpu) && file_opens(open_cpu(watched, cpu)))
 			return true;
 	snprintf(reason, SERIES_REASON_BYTES,
-		 "no frequency control here: a virtual machine, or no driver for it");
+		 "no frequency control: a virtual machine, or no driver");
 	return false;
 }
 

@@ -55,7 +55,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	for (int i = 0; i < RESOURCES; i++)
 		if (file_opens(open_nearest(watched, resources[i])))
 			return true;
-	snprintf(reason, SERIES_REASON_BYTES, "this kernel does not count pressure");
+	snprintf(reason, SERIES_REASON_BYTES, "this kernel does not report pressure");
 	return false;
 }
 

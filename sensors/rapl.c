@@ -121,7 +121,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	if (zones->count == 0)
 		snprintf(reason, SERIES_REASON_BYTES,
 			 "no energy counter in " FOLDER
-			 ": a virtual machine, or a processor or kernel without them");
+			 ": a virtual machine, or no support by processor or kernel");
 	for (size_t i = 0; i < zones->count && !*reason; i++) {
 		int fd = open_counter(watched->root_fd, &zones->rows[i]);
 		if (fd >= 0)

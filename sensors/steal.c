@@ -12,7 +12,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 
 	if (watched_own_time(watched, &time, &count, &beside))
 		return true;
-	snprintf(reason, SERIES_REASON_BYTES, "/proc/stat says nothing of processors");
+	snprintf(reason, SERIES_REASON_BYTES, "/proc/stat does not list processors");
 	return false;
 }
 

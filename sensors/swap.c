@@ -15,7 +15,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 		snprintf(reason, SERIES_REASON_BYTES, "no swap space");
 	else if (process_read_file(watched->root_fd, "/proc/vmstat", text, sizeof text) <= 0 ||
 		 text_number(text, "pswpin") < 0)
-		snprintf(reason, SERIES_REASON_BYTES, "/proc/vmstat says nothing of swap space");
+		snprintf(reason, SERIES_REASON_BYTES, "/proc/vmstat does not report swapping");
 	return !*reason;
 }
 

@@ -13,7 +13,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 
 	if (watched->guard > 0 && process_switches_add(watched->root_fd, watched->guard, &switches))
 		return true;
-	snprintf(reason, SERIES_REASON_BYTES, "/proc/PID/task/TID/status does not say");
+	snprintf(reason, SERIES_REASON_BYTES, "/proc/PID/task/TID/status does not report it");
 	return false;
 }
 

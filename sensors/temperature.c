@@ -70,7 +70,7 @@ static bool probe(const struct watched *watched, char reason[SERIES_REASON_BYTES
 	for (size_t i = 0; i < count; i++)
 		if (file_opens(process_open_file(watched->root_fd, paths[i])))
 			return true;
-	snprintf(reason, SERIES_REASON_BYTES, "no thermometer of the processor in /sys");
+	snprintf(reason, SERIES_REASON_BYTES, "/sys has no temperature sensor of the processor");
 	return false;
 }
 

@@ -103,7 +103,7 @@ enum prony_status spec_expand_numbers(struct spec *spec, const char *text, const
 
 			if (list.count >= NUMBERS_MAX)
 				return error_set(err, origin_status(origin),
-						 "%s: \"%.80s\" is more than %d numbers: take a "
+						 "%s: \"%.80s\" gives more than %d numbers: use a "
 						 "larger step",
 						 origin, part, NUMBERS_MAX);
 			snprintf(word, sizeof(word), "%lld", (long long)n);
@@ -147,8 +147,7 @@ enum prony_status spec_list_add_words(struct spec *spec, enum axis_id axis, cons
 		if (length == 0)
 			return error_set(
 				err, origin_status(origin),
-				"%s: \"%.200s\" has an empty word: write words with single "
-				"commas between them",
+				"%s: \"%.200s\" has an empty word: put one comma between two words",
 				origin, text);
 		status = add_word(spec, &axes[axis], arena_strndup(&spec->arena, word, length),
 				  origin, list, err);

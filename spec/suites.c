@@ -33,10 +33,9 @@ enum prony_status spec_list_suites(struct arena *arena, const char *const **name
 	size_t found_count = 0;
 
 	if (!share)
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"the folder with the built-in suites was not found beside the "
-			"program; set PRONY_SHARE to it, or give the path of a suite file");
+		return error_set(err, PRONY_BAD_INPUT,
+				 "prony's share folder with the built-in suites was not found; set "
+				 "PRONY_SHARE to it, or give the path of a suite file");
 	char *folder = path_join(share, "suites");
 	errno = 0;
 	DIR *directory = opendir(folder);
@@ -70,9 +69,8 @@ static enum prony_status unknown_suite(const char *name, const char *const *name
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
 	enum prony_status status =
 		error_set(err, PRONY_BAD_INPUT,
-			  "unknown suite \"%.80s\"%s%s%s Built in: %s; a file is given by a path "
-			  "that ends in "
-			  ".yaml or has a slash",
+			  "unknown suite \"%.80s\"%s%s%s Built in: %s; for a suite file, give a "
+			  "path that ends in .yaml or has a slash",
 			  name, nearest ? "; did you mean " : ".", nearest ? nearest : "",
 			  nearest ? "?" : "", count ? strbuf_text(&known) : "none");
 	strbuf_release(&known);

@@ -13,7 +13,7 @@ static const struct yaml_kind suite_kind = {
 	.noun = "suite",
 	.example = "networks: lenet",
 	.page = "docs/suites.md",
-	.remedy = "give the path of a suite file, or a name from prony list suites",
+	.remedy = "give the path of a suite file, or a name that prony list suites shows",
 };
 
 enum value_kind { VALUE_TEXT, VALUE_LINE, VALUE_EFFORT, VALUE_INT, VALUE_INT64, VALUE_UINT64 };
@@ -82,7 +82,7 @@ static const struct suite_key settings[] = {
 	 .min = 0,
 	 .max = INT32_MAX},
 	{.name = "origin",
-	 .needs = "a line: the benchmark that the suite repeats, and its year",
+	 .needs = "one line with the benchmark that the suite repeats and its year",
 	 .example = "vgg-benchmarks, 2017",
 	 .kind = VALUE_LINE,
 	 .offset = SPEC(origin)},
@@ -161,7 +161,7 @@ static enum prony_status add_words(struct suite_file *file, const yaml_node_t *n
 
 	if (!text || yaml_is_nothing(node) || *text == '\0')
 		return yaml_file_wrong(
-			&file->yaml, node, err, "%s: needs a word and has %s; write %s: [%s]", key,
+			&file->yaml, node, err, "%s: needs a word, not %s; write %s: [%s]", key,
 			yaml_file_describe(&file->yaml, node), key, example_of(axis));
 	if (strlen(text) > SUITE_WORD_BYTES_MAX)
 		return yaml_file_wrong(
@@ -192,16 +192,15 @@ static enum prony_status read_axis(struct suite_file *file, const yaml_node_t *v
 	} else if (value->type == YAML_MAPPING_NODE) {
 		return yaml_file_wrong(
 			&file->yaml, value, err,
-			"%s: needs a word or a list of words and has a mapping; write %s: "
-			"[%s]",
-			key, key, example_of(axis));
+			"%s: needs a word or a list of words, not a mapping; write %s: [%s]", key,
+			key, example_of(axis));
 	} else {
 		const yaml_node_item_t *item = value->data.sequence.items.start;
 
 		if (item == value->data.sequence.items.top)
 			return yaml_file_wrong(
 				&file->yaml, value, err,
-				"%s: the list is empty; name something or remove the key", key);
+				"%s: the list is empty; add a word or remove the key", key);
 		for (; item < value->data.sequence.items.top && status == PRONY_OK; item++)
 			status = add_words(file, yaml_file_node(&file->yaml, *item), axis, key,
 					   &list, err);
@@ -222,10 +221,10 @@ static enum prony_status read_one(struct suite_file *file, const yaml_node_t *no
 
 	if (!text || yaml_is_nothing(node) || (quoted && row->type != AXIS_SWITCH) ||
 	    axis_canonical(row, text, canonical, NULL) != PRONY_OK)
-		return yaml_file_wrong(&file->yaml, node, err,
-				       "%s: needs %s and has %s; write %s: %s", row->singular,
-				       row->needs, yaml_file_describe(&file->yaml, node),
-				       row->singular, row->example);
+		return yaml_file_wrong(&file->yaml, node, err, "%s: needs %s, not %s; write %s: %s",
+				       row->singular, row->needs,
+				       yaml_file_describe(&file->yaml, node), row->singular,
+				       row->example);
 	*out = (struct spec_list){.count = 0};
 	spec_list_add(file->spec, out, canonical,
 		      yaml_file_origin(&file->yaml, node, row->singular));
@@ -288,7 +287,7 @@ static enum prony_status read_value(struct suite_file *file, const struct suite_
 {
 	if (take_value(file, row, node, target))
 		return PRONY_OK;
-	return yaml_file_wrong(&file->yaml, node, err, "%s: needs %s and has %s; write %s: %s",
+	return yaml_file_wrong(&file->yaml, node, err, "%s: needs %s, not %s; write %s: %s",
 			       row->name, row->needs, yaml_file_describe(&file->yaml, node),
 			       row->name, row->example);
 }
@@ -340,14 +339,12 @@ static enum prony_status check_rule(const struct suite_file *file, const yaml_no
 	if (words == 0)
 		return yaml_file_wrong(
 			&file->yaml, node, err,
-			"%s: names no axis; say which cells it means, for example networks: "
-			"lenet",
+			"%s: selects no cells; add an axis, for example networks: lenet",
 			place_keys[place]);
 	if (place == PLACE_OVERRIDE && !changes)
-		return yaml_file_wrong(
-			&file->yaml, node, err,
-			"override: changes nothing; add steps, warm-up-steps or a value of an "
-			"axis, for example batch: 16");
+		return yaml_file_wrong(&file->yaml, node, err,
+				       "override: changes nothing; add steps, warm-up-steps or an "
+				       "axis with one value, for example batch: 16");
 	return PRONY_OK;
 }
 
@@ -359,7 +356,7 @@ static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *n
 	if (node->type != YAML_MAPPING_NODE)
 		return yaml_file_wrong(
 			&file->yaml, node, err,
-			"%s: needs a mapping of axes and has %s; write - networks: lenet",
+			"%s: needs a mapping of axes, not %s; write - networks: lenet",
 			place_keys[place], yaml_file_describe(&file->yaml, node));
 	*rule = (struct spec_rule){.steps = -1, .warm_up_steps = -1};
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
@@ -378,15 +375,15 @@ static enum prony_status read_rules(struct suite_file *file, const yaml_node_t *
 	size_t count;
 
 	if (value->type != YAML_SEQUENCE_NODE)
-		return yaml_file_wrong(
-			&file->yaml, value, err,
-			"%s: needs a list of mappings and has %s; begin each with a dash: "
-			"- networks: lenet",
-			place_keys[place], yaml_file_describe(&file->yaml, value));
+		return yaml_file_wrong(&file->yaml, value, err,
+				       "%s: needs a list of mappings, not %s; begin each with a "
+				       "dash: - networks: lenet",
+				       place_keys[place], yaml_file_describe(&file->yaml, value));
 	count = (size_t)(value->data.sequence.items.top - value->data.sequence.items.start);
 	if (count > SUITE_RULES_MAX)
-		return yaml_file_wrong(&file->yaml, value, err, "%s: %zu rules; at most %zu",
-				       place_keys[place], count, SUITE_RULES_MAX);
+		return yaml_file_wrong(&file->yaml, value, err,
+				       "%s: %zu rules are too many; at most %zu", place_keys[place],
+				       count, SUITE_RULES_MAX);
 	rules = arena_array(&file->spec->arena, count ? count : 1, sizeof(*rules));
 	for (size_t i = 0; i < count && status == PRONY_OK; i++)
 		status = read_rule(file,
@@ -430,7 +427,7 @@ static enum prony_status check_epochs(const struct suite_file *file, const yaml_
 	if ((file->spec->samples > 0) == (file->spec->epochs > 0))
 		return PRONY_OK;
 	return yaml_file_wrong(&file->yaml, root, err,
-			       "%s: means nothing without %s; write samples: 1000 and epochs: 4",
+			       "%s: needs %s, too; write samples: 1000 and epochs: 4",
 			       file->spec->samples > 0 ? "samples" : "epochs",
 			       file->spec->samples > 0 ? "epochs" : "samples");
 }

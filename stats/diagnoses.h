@@ -11,13 +11,13 @@
  * helps) */
 #define DIAGNOSES(X)                                                                               \
 	X(FIRST_SLOWEST, "first-slowest", "First process slow", " %", 100,                         \
-	  "Files or clocks were cold: measure again.")                                             \
+	  "Cold caches or a low clock at the start: run again.")                                   \
 	X(TWO_SPEEDS, "two-speeds", "Two speeds", " % apart", 100,                                 \
-	  "The step is a mixture: trust ratios.")                                                  \
-	X(PAGE_FAULTS, "page-faults", "Page faults a step", "", 1,                                 \
-	  "Let malloc keep memory (docs/measurement.md).")                                         \
+	  "The step time is a mean of both: trust the ratios.")                                    \
+	X(PAGE_FAULTS, "page-faults", "Page faults per step", "", 1,                               \
+	  "Make malloc keep freed memory (docs/measurement.md).")                                  \
 	X(SHORT_STEP, "short-step", "Short steps", " us", 1e-3,                                    \
-	  "Calls weigh as much as work: use a larger batch.")
+	  "Call overhead dominates: use a larger batch.")
 
 enum diagnosis_id {
 #define X(id, word, before, after, factor, remedy) DIAGNOSIS_##id,

@@ -115,9 +115,9 @@ enum prony_status store_make_folder(const char *path, struct error *err)
 	enum prony_status status = directory_make(folder, &why);
 	free(folder);
 	if (status != PRONY_OK)
-		return error_set(err, PRONY_STORE,
-				 "%s: cannot make its folder: %s (--store FILE names another "
-				 "place)",
-				 path, why.text);
+		return error_set(
+			err, PRONY_STORE,
+			"%s: cannot make its folder: %s (use --store FILE for another store)", path,
+			why.text);
 	return PRONY_OK;
 }

@@ -17,7 +17,7 @@ enum prony_status store_delete_runs(struct store *store, const int64_t *runs, si
 		status = sql_change(store, "DELETE FROM run WHERE id = ?1", doing, &changes, err,
 				    "n", runs[i]);
 		if (status == PRONY_OK && changes != 1)
-			status = error_set(err, PRONY_STORE, "%s: there is no run %lld any more",
+			status = error_set(err, PRONY_STORE, "%s: run %lld no longer exists",
 					   store->path, (long long)runs[i]);
 	}
 	return sql_end(store, status, doing, err);
@@ -25,7 +25,7 @@ enum prony_status store_delete_runs(struct store *store, const int64_t *runs, si
 
 enum prony_status store_compact(struct store *store, int64_t *bytes, struct error *err)
 {
-	static const char what[] = "write it anew without what was deleted";
+	static const char what[] = "compact it after the deletion";
 	int64_t before = 0;
 
 	/* Count the log's content as part of the file. */

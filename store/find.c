@@ -40,9 +40,10 @@ static enum prony_status newest_run(struct store *store, int64_t back, int64_t *
 	if (status != PRONY_OK || *run >= 0)
 		return status;
 	if (back > 0)
-		return error_set(err, PRONY_BAD_INPUT, "%s: no run is %lld before the newest",
-				 store->path, (long long)back);
-	return error_set(err, PRONY_BAD_INPUT, "%s: no run is stored yet; `prony run` does that",
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: has fewer than %lld runs before the newest", store->path,
+				 (long long)back);
+	return error_set(err, PRONY_BAD_INPUT, "%s: contains no runs yet; `prony run` adds one",
 			 store->path);
 }
 
@@ -127,16 +128,15 @@ static enum prony_status choose(struct store *store, const char *which, bool onl
 			continue;
 		if (found->counts[kind] > 1 || (only && found->count > 1))
 			return error_set(err, PRONY_BAD_INPUT,
-					 "%s: '%s' may mean %s; give more digits of the uid",
+					 "%s: '%s' matches %s; give more digits of the uid",
 					 store->path, which, strbuf_text(&found->list));
 		*run = found->id[kind];
 		return PRONY_OK;
 	}
-	return error_set(
-		err, PRONY_BAD_INPUT,
-		"%s: there is no run '%s'; give a name, a number, or at least %d digits of "
-		"the uid, of an existing one ('prony list runs' shows them)",
-		store->path, which, UID_DIGITS);
+	return error_set(err, PRONY_BAD_INPUT,
+			 "%s: no run '%s'; give a run's name, its number, or at least %d digits of "
+			 "its uid ('prony list runs' shows them)",
+			 store->path, which, UID_DIGITS);
 }
 
 /* Resolves a word to a run; with `only`, an ambiguous word is an error. */

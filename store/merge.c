@@ -157,7 +157,7 @@ static enum prony_status check_pages(struct store *store, const char *path, stru
 	if (status == PRONY_OK)
 		status = sql_step(store, statement, "check the other store", &row, err);
 	if (status == PRONY_OK && row && strcmp(sql_text(statement, 0), "ok") != 0)
-		status = error_set(err, PRONY_STORE, "%s: it is damaged: %s", path,
+		status = error_set(err, PRONY_STORE, "%s: is damaged: %s", path,
 				   sql_text(statement, 0));
 	sqlite3_finalize(statement);
 	return status;
@@ -207,7 +207,7 @@ static enum prony_status copy_runs(struct store *store, const struct copy *copy,
 		*imported += copied == PRONY_OK;
 		if (copied == PRONY_BAD_INPUT) {
 			refused++;
-			error_set(&first, copied, "%s: run %lld is refused: %s", path,
+			error_set(&first, copied, "%s: run %lld was not imported: %s", path,
 				  (long long)runs[i], why.text);
 		} else if (copied != PRONY_OK) {
 			status = error_set(err, copied, "%s", why.text);

@@ -23,8 +23,8 @@ static enum prony_status check_word(const char *word, const char *what, struct e
 	if (!*word || strlen(word) >= RUN_WORD_BYTES || !isascii((unsigned char)*word) ||
 	    has_odd_character(word))
 		return error_set(err, PRONY_USAGE,
-				 "'%s' cannot be a %s: 1 to %d letters, digits and . _ + -", word,
-				 what, RUN_WORD_BYTES - 1);
+				 "'%s' cannot be a %s: use 1 to %d letters, digits and . _ + -",
+				 word, what, RUN_WORD_BYTES - 1);
 	return PRONY_OK;
 }
 
@@ -41,8 +41,8 @@ enum prony_status run_name_check(const char *name, struct error *err)
 	if (status == PRONY_OK && strlen(name) >= UID_DIGITS &&
 	    !name[strspn(name, "0123456789abcdef")])
 		status = error_set(err, PRONY_USAGE,
-				   "'%s' cannot be a name: it could be the beginning of a uid; "
-				   "let it hold another character than 0 to 9 and a to f",
+				   "'%s' cannot be a name: it could be the beginning of a uid; add "
+				   "a character other than 0 to 9 and a to f",
 				   name);
 	return status;
 }
@@ -71,9 +71,8 @@ enum prony_status names_insert(struct store *store, int64_t run, const char *nam
 		return status;
 	if (other >= 0)
 		return error_set(err, PRONY_USAGE,
-				 "run %lld is called '%s' already, and a name is one run's only: "
-				 "take another, or take it away first with 'prony tag %lld "
-				 "--name \"\"'",
+				 "run %lld already has the name '%s': choose another, or remove it "
+				 "with 'prony tag %lld --name \"\"'",
 				 (long long)other, name, (long long)other);
 	return sql_change(store,
 			  "INSERT INTO run_name (name, run) VALUES (?1, ?2)"

@@ -18,10 +18,10 @@ static enum prony_status open_to_write(struct store *store, struct error *err)
 	 * SQLite silently opens a write-protected file read-only and reports that only on a write.
 	 */
 	if (status == PRONY_OK && sqlite3_db_readonly(store->db, "main") == 1)
-		return error_set(err, PRONY_STORE,
-				 "%s: it may not be written; give it write permission, or name "
-				 "another store with --store FILE",
-				 store->path);
+		return error_set(
+			err, PRONY_STORE,
+			"%s: no write permission; change it, or use --store FILE for another store",
+			store->path);
 	if (status == PRONY_OK)
 		status = schema_version(store, &version, err);
 	if (status == PRONY_OK)
@@ -48,12 +48,12 @@ static enum prony_status finish_reading(struct store *store, int64_t version, st
 
 	if (version == 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: nothing is stored yet; `prony run` does that", store->path);
+				 "%s: contains no runs yet; `prony run` adds one", store->path);
 	if (version < STORE_SCHEMA)
-		return error_set(err, PRONY_STORE,
-				 "%s: it was written by an older prony; `prony run --store %s` "
-				 "brings it up to date",
-				 store->path, store->path);
+		return error_set(
+			err, PRONY_STORE,
+			"%s: was written by an older prony; `prony run --store %s` updates it",
+			store->path, store->path);
 	status = sql_run(store, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF", "set it up",
 			 err);
 	return status == PRONY_OK ? schema_find(store, err) : status;
@@ -76,10 +76,10 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 	int64_t version = 0;
 
 	if (!file_exists(store->path))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: there is no such store; `prony run` makes one, --store FILE "
-				 "names another",
-				 store->path);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: no such store; `prony run` creates it, --store FILE opens another one",
+			store->path);
 	/* Open for writing, because the last connection to close cleans up the log. Fall back to
 	 * read-only without permission. */
 	enum prony_status status = store_connect(store, "?mode=rw", SQLITE_OPEN_READWRITE, &first);
@@ -125,12 +125,12 @@ enum prony_status store_open(const char *path, bool read_only, struct store **ou
 	store->columns = memory_alloc(process_field_count * sizeof *store->columns);
 	store->path = store_file(path);
 	if (file_is_directory(store->path))
-		status = error_set(err, PRONY_STORE,
-				   "%s: it is a folder; --store takes the name of a file",
-				   store->path);
+		status =
+			error_set(err, PRONY_STORE,
+				  "%s: is a folder; --store takes the name of a file", store->path);
 	else if (stat(store->path, &there) == 0 && !S_ISREG(there.st_mode))
 		status = error_set(err, PRONY_STORE,
-				   "%s: it is a device or a pipe; --store takes the name of a file",
+				   "%s: is a device or a pipe; --store takes the name of a file",
 				   store->path);
 	else
 		status = read_only ? open_to_read(store, err) : open_to_write(store, err);

@@ -81,8 +81,8 @@ enum prony_status store_rescue(struct store *store, struct error *err)
 	}
 	if (status != PRONY_OK)
 		return error_set(err, status,
-				 "%s: it was removed or replaced while this run wrote to it, and "
-				 "could not be written beside: %s",
+				 "%s: was removed or replaced during this run, and a copy could "
+				 "not be written: %s",
 				 store->path, why.text);
 	return PRONY_OK;
 }
@@ -90,8 +90,7 @@ enum prony_status store_rescue(struct store *store, struct error *err)
 enum prony_status store_say_lost(const struct store *store, struct error *err)
 {
 	return error_set(err, PRONY_STORE,
-			 "%s: it was removed or replaced while this run wrote to it; all of it, "
-			 "with what was measured until now, is in %s, and `prony import %s` takes "
-			 "it from there",
+			 "%s: was removed or replaced during this run; a copy with all results so "
+			 "far is in %s; to import it: prony import %s",
 			 store->lost_path, store->path, store->path);
 }

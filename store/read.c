@@ -76,7 +76,8 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 		unknown = "gate";
 	if (unknown)
 		return error_set(err, PRONY_STORE,
-				 "%s: `%s` of cell %lld holds a word that this prony does not know",
+				 "%s: `%s` of cell %lld has a value that this version of prony "
+				 "does not know",
 				 store->path, unknown, (long long)cell->id);
 	enum prony_status status = read_json(store, statement, CELL_DETAILS, &cell->framework, err);
 	if (status == PRONY_OK)
@@ -180,7 +181,7 @@ static enum prony_status read_intervals(const struct store *store, sqlite3_stmt 
 	if (bytes == 0)
 		return PRONY_OK;
 	if (!blob || bytes % (2 * sizeof(uint64_t)))
-		return error_set(err, PRONY_BAD_INPUT, "%s: damaged intervals of replicate %lld",
+		return error_set(err, PRONY_BAD_INPUT, "%s: damaged intervals of process %lld",
 				 store->path, (long long)record->replicate);
 	size_t count = bytes / (2 * sizeof(uint64_t));
 	bool sound = true;
@@ -198,7 +199,7 @@ static enum prony_status read_intervals(const struct store *store, sqlite3_stmt 
 	}
 	/* What an invalid process reported is kept. */
 	if (!sound && strcmp(record->status, "ok") == 0)
-		return error_set(err, PRONY_BAD_INPUT, "%s: damaged intervals of replicate %lld",
+		return error_set(err, PRONY_BAD_INPUT, "%s: damaged intervals of process %lld",
 				 store->path, (long long)record->replicate);
 	record->interval_count = count;
 	return PRONY_OK;
@@ -443,8 +444,8 @@ enum prony_status store_reader_cells(struct store_reader *reader,
 		const char *unknown = read_axes(statement, &cell);
 		if (unknown)
 			status = error_set(err, PRONY_STORE,
-					   "%s: `%s` of cell %lld holds a word that this prony "
-					   "does not know",
+					   "%s: `%s` of cell %lld has a value that this version of "
+					   "prony does not know",
 					   store->path, unknown, (long long)id);
 		else
 			visit(context, id, &cell);

@@ -126,11 +126,11 @@ static bool is_plain(const char *sql)
 static const char *object_fault(int table, const char *type, int64_t root_page, const char *sql)
 {
 	if (!strcmp(type, "index"))
-		return !*sql || is_plain(sql) ? NULL : "an index on it computes something";
+		return !*sql || is_plain(sql) ? NULL : "it has an index on an expression";
 	if (strcmp(type, "table") != 0 || root_page <= 0)
-		return strcmp(type, "trigger") ? "it is no table" : "a trigger hangs on it";
+		return strcmp(type, "trigger") ? "it is not a table" : "it has a trigger";
 	if (strncmp(sql, tables[table].head, strlen(tables[table].head)) != 0 || !is_plain(sql))
-		return "it was not made as prony makes it";
+		return "its definition differs from prony's";
 	return NULL;
 }
 
@@ -156,8 +156,8 @@ static enum prony_status check_tables(struct store *store, struct error *err)
 							     sql_text(statement, 4));
 		if (fault)
 			status = error_set(err, PRONY_STORE,
-					   "%s: '%s' is not a table of prony's: %s; it was changed "
-					   "by something else (--store FILE names another store)",
+					   "%s: '%s' is not prony's table: %s; another program "
+					   "changed the file (use --store FILE for another store)",
 					   store->path, tables[table].name, fault);
 		if (own >= 0)
 			found[own] = true;
@@ -166,8 +166,8 @@ static enum prony_status check_tables(struct store *store, struct error *err)
 	for (int i = 0; i < TABLES_OF_SCHEMA_1 && status == PRONY_OK; i++)
 		if (!found[i])
 			status = error_set(err, PRONY_STORE,
-					   "%s: it lacks the table '%s'; it is damaged (--store "
-					   "FILE names another store)",
+					   "%s: is damaged: table '%s' is missing (use --store "
+					   "FILE for another store)",
 					   store->path, tables[i].name);
 	return status;
 }
@@ -185,19 +185,20 @@ enum prony_status schema_version(struct store *store, int64_t *version, struct e
 		status = sql_int(store, "PRAGMA user_version", "use it", 0, &found, err, "");
 	if (status == PRONY_OK && count > 0 && application != APPLICATION_ID)
 		return error_set(err, PRONY_STORE,
-				 "%s: it is an SQLite file of another program; --store FILE names "
+				 "%s: is an SQLite file of another program; use --store FILE for "
 				 "another store",
 				 store->path);
 	if (status == PRONY_OK && found > STORE_SCHEMA)
-		return error_set(err, PRONY_STORE,
-				 "%s: it was written by a newer prony (schema %lld, this one knows "
-				 "%d); update prony, or name another store with --store FILE",
-				 store->path, (long long)found, STORE_SCHEMA);
+		return error_set(
+			err, PRONY_STORE,
+			"%s: was written by a newer prony (schema %lld; this version reads up to "
+			"%d); update prony, or use --store FILE for another store",
+			store->path, (long long)found, STORE_SCHEMA);
 	/* Tables and version are written in one transaction. */
 	if (status == PRONY_OK && count > 0 && found < 1)
 		return error_set(err, PRONY_STORE,
-				 "%s: no prony writes schema %lld; it was changed by something "
-				 "else (--store FILE names another store)",
+				 "%s: unknown schema %lld; another program changed the file (use "
+				 "--store FILE for another store)",
 				 store->path, (long long)found);
 	if (status == PRONY_OK && count > 0)
 		status = check_tables(store, err);
@@ -279,7 +280,7 @@ static enum prony_status add_columns(struct store *store, struct error *err)
 			continue;
 		snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s %s", column.table,
 			 column.name, column.type);
-		status = sql_run(store, sql, "bring it up to date", err);
+		status = sql_run(store, sql, "update it", err);
 		*column.present = status == PRONY_OK;
 	}
 	return status;

@@ -8,8 +8,8 @@
 #include "base/strbuf.h"
 #include "store/sql_internal.h"
 
-static const char doing_write[] = "store what sensors saw";
-static const char doing_read[] = "read what sensors saw";
+static const char doing_write[] = "store sensor data";
+static const char doing_read[] = "read sensor data";
 
 /* Packs the samples: time, then a value per channel, each 64 bits little-endian. The caller frees
  * it. */
@@ -150,8 +150,8 @@ enum prony_status series_load(struct store *store, int64_t process, struct proce
 		*series = (struct series){.count = 0};
 		if (!read_one(statement, series))
 			status = error_set(err, PRONY_BAD_INPUT,
-					   "%s: damaged series '%.*s' of replicate %lld",
-					   store->path, SERIES_WORD_BYTES, series->sensor,
+					   "%s: damaged series '%.*s' of process %lld", store->path,
+					   SERIES_WORD_BYTES, series->sensor,
 					   (long long)record->replicate);
 	}
 	sqlite3_finalize(statement);

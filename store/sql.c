@@ -27,31 +27,32 @@ bool sql_disk_is_full(const struct store *store)
 static const char *remedy_of(const struct store *store, int code)
 {
 	if ((code & 0xff) == SQLITE_IOERR && sqlite3_system_errno(store->db) == EFBIG)
-		return "the size of files is limited: ulimit -f; --store FILE names another store";
+		return "the size of files is limited: ulimit -f; use --store FILE for another "
+		       "store";
 	switch (code & 0xff) {
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 	case SQLITE_CANTOPEN:
-		return "it and its folder must be writable; --store FILE names another store";
+		return "it and its folder must be writable; use --store FILE for another store";
 	case SQLITE_FULL:
-		return "free space there, then go on with --resume; what was stored before is safe";
+		return "free space there, then continue with --resume; earlier results are safe";
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		return "another program holds it; wait for its end, or name another with --store "
-		       "FILE";
+		return "another program uses it; wait until it ends, or use --store FILE for "
+		       "another store";
 	case SQLITE_NOTADB:
-		return "it is no SQLite file; --store FILE names another store";
+		return "it is not an SQLite file; use --store FILE for another store";
 	case SQLITE_CORRUPT:
-		return "it is damaged; move it away and a new one is made, or try `sqlite3 FILE "
+		return "it is damaged; move it away to start a new one, or try `sqlite3 FILE "
 		       ".recover`";
 	case SQLITE_INTERRUPT:
-		return "it takes more steps than a sound store of its size has: it is damaged; "
-		       "--store FILE names another store";
+		return "it is damaged: reading takes too many steps for its size; use --store FILE "
+		       "for another store";
 	case SQLITE_IOERR:
-		return "its disk reports an error; --store FILE names another place";
+		return "its disk reports an error; use --store FILE for another store";
 	default:
-		return "--store FILE names another store";
+		return "use --store FILE for another store";
 	}
 }
 

@@ -139,8 +139,7 @@ static struct rule field_rule(const struct record_field *field)
 static enum prony_status wrong(const char *column, const char *table, struct error *err)
 {
 	return error_set(err, PRONY_BAD_INPUT,
-			 "`%s` of its table `%s` holds what prony never writes there", column,
-			 table);
+			 "`%s` of table `%s` has a value that prony never writes", column, table);
 }
 
 /* SQL for the number (from 1) of the first rule that a row breaks. */
@@ -287,8 +286,8 @@ static enum prony_status check_cell(const struct stored_cell *cell, struct error
 	/* An axis unknown to this prony is in the key but not in the cell. */
 	if (strcmp(key, cell->key) != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "a `key` in its table `cell` is not that of its columns; it may "
-				 "be of a newer prony");
+				 "a `key` in table `cell` does not match its columns; a newer "
+				 "prony may have written it");
 	if (strcmp(hash, cell->hash) != 0)
 		return wrong("hash", "cell", err);
 	if (cell->framework && !json_is_object(cell->framework))

@@ -62,10 +62,9 @@ static enum prony_status end_one(struct store *store, enum prony_status status, 
 				 const char *what, int64_t id, const char *doing, struct error *err)
 {
 	if (status == PRONY_OK && changes != 1)
-		status =
-			error_set(err, PRONY_STORE,
-				  "%s: cannot %s: it has no %s %lld any more; was the run deleted?",
-				  store->path, doing, what, (long long)id);
+		status = error_set(err, PRONY_STORE,
+				   "%s: cannot %s: %s %lld no longer exists; was the run deleted?",
+				   store->path, doing, what, (long long)id);
 	return sql_end(store, status, doing, err);
 }
 
@@ -98,7 +97,7 @@ enum prony_status store_run_unfinished(struct store *store, const char *spec,
 		return status;
 	if (found < 0)
 		return error_set(err, PRONY_MISSING,
-				 "%s holds no unfinished run of this kind on this machine",
+				 "%s has no unfinished run of the same cells on this machine",
 				 store->path);
 	*run = found;
 	return PRONY_OK;
@@ -299,14 +298,14 @@ static enum prony_status insert_process(struct store *store, int64_t cell,
 	if (status == PRONY_OK && sqlite3_step(statement) != SQLITE_DONE) {
 		if (sqlite3_extended_errcode(store->db) == SQLITE_CONSTRAINT_UNIQUE)
 			status = error_set(err, PRONY_STORE,
-					   "%s: replicate %lld of cell %lld is already stored; "
+					   "%s: process %lld of cell %lld is already stored; "
 					   "another prony may be resuming the same run",
 					   store->path, (long long)record->replicate,
 					   (long long)cell);
 		else if (sqlite3_extended_errcode(store->db) == SQLITE_CONSTRAINT_FOREIGNKEY)
 			status = error_set(err, PRONY_STORE,
-					   "%s: cannot store a result: it has no cell %lld any "
-					   "more; was the run deleted?",
+					   "%s: cannot store a result: cell %lld no longer exists; "
+					   "was the run deleted?",
 					   store->path, (long long)cell);
 		else
 			status = sql_fail(store, err, "store a result");

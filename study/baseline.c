@@ -26,19 +26,17 @@ enum prony_status baseline_check(const struct stored_run *baseline, const char *
 	struct strbuf text;
 	enum prony_status status = PRONY_OK;
 	if (!has_common_cell(baseline, plan))
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"no cell that would run is in the baseline '%s' (run %lld); 'prony log "
-			"--run %s' lists its cells",
-			name, (long long)baseline->meta.id, name);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "the baseline '%s' (run %lld) has none of the cells to run; "
+				 "'prony log --run %s' lists its cells",
+				 name, (long long)baseline->meta.id, name);
 	strbuf_init(&text, 600);
 	char *here = json_dumps(machine, JSON_COMPACT);
 	if (!force && compare_machines(baseline->meta.environment, here, &text))
-		status = error_set(
-			err, PRONY_BAD_INPUT,
-			"the baseline '%s' and this machine cannot be compared: %s; --force "
-			"compares them all the same",
-			name, strbuf_text(&text));
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "the baseline '%s' is not comparable with this machine: %s; "
+				   "--force compares anyway",
+				   name, strbuf_text(&text));
 	strbuf_release(&text);
 	free(here);
 	return status;

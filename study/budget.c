@@ -33,10 +33,12 @@ enum prony_status budget_parse(const char *text, struct budget *out, struct erro
 		if (!strcmp(suffix, units[i].suffix))
 			unit = units[i].seconds;
 	if (!(number * unit > 0) || number * unit > HOURS_MAX * 3600)
-		return error_set(err, PRONY_USAGE,
-				 "--budget: \"%.40s\" is no time; write 90s, 30m or 1.5h", text);
+		return error_set(
+			err, PRONY_USAGE,
+			"--budget: \"%.40s\" is not a time; write for example 90s, 30m or 1.5h",
+			text);
 	out->length_ns = (int64_t)(number * unit * SECOND_NS);
-	snprintf(out->reason, sizeof out->reason, "the budget of %.30s is spent", text);
+	snprintf(out->reason, sizeof out->reason, "the budget of %.30s is used up", text);
 	return PRONY_OK;
 }
 

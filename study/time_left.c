@@ -193,6 +193,6 @@ void time_left_plan_text(const struct time_left *t, char *out, size_t out_bytes)
 	const char *plural = most == 1 ? "" : t->gate_only ? "s" : "es";
 	time_left_text(t, t->began_ns, duration, sizeof duration);
 	snprintf(out, out_bytes, "%s %s%s%s%s%s", count, t->gate_only ? "gate" : "process", plural,
-		 t->gate_only ? " to run, nothing is timed" : "", most ? ", " : "",
+		 t->gate_only ? " to run, without timing" : "", most ? ", " : "",
 		 most ? duration : "");
 }

@@ -56,7 +56,7 @@ class Adapter(object):
 
     def loader_problems(self, case):
         """List of str: why the framework's own data loader cannot be driven on case.data."""
-        return ["input native: no data loader of its own is driven"]
+        return ["input native: prony cannot run a data loader of its own"]
 
     def loader(self, case):
         """An endless iterator over batches that the framework's own loader makes of case.data

@@ -25,7 +25,8 @@ static void measure_fma(const struct onednn *dnn, int threads, struct floor_peak
 		peak->fma = flops > peak->fma ? flops : peak->fma;
 	}
 	if (kernel.wrong) {
-		fprintf(stderr, "bench_floor: the %s loop counted wrong: its time says nothing\n",
+		fprintf(stderr,
+			"bench_floor: the %s loop gave a wrong result, so its time is not used\n",
 			kernel.name);
 		exit(EXIT_FAILURE);
 	}

@@ -213,7 +213,7 @@ def render(results):
     done = [(suite, results.state["suites"][suite]) for suite in SUITES
             if results.state["suites"].get(suite, {}).get("run")]
     if not done:
-        sys.exit("suites.py: nothing is stored yet")
+        sys.exit("suites.py: no results are stored yet")
     words, slug = machine_of(results.exported(done[0][1])["run"]["environment"])
     top = results.options.out or os.path.join(TOP, "docs", "results", slug)
     os.makedirs(top, exist_ok=True)
@@ -238,7 +238,7 @@ def render(results):
 
 def seconds_of(text):
     if text[-1:] not in UNITS or not re.match(r"\d+(\.\d+)?$", text[:-1]):
-        raise argparse.ArgumentTypeError("%r is no time; write 90s, 30m or 1.5h" % text)
+        raise argparse.ArgumentTypeError("%r is not a time; write for example 90s, 30m or 1.5h" % text)
     return float(text[:-1]) * UNITS[text[-1]]
 
 

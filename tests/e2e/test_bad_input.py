@@ -65,7 +65,7 @@ class BadInputTest(ProgramTest):
                 (["no command 'ist'"], ["ist"]),
                 (["rnu", "run"], ["rnu"]),
                 (["--netwrk"], ["run", "--netwrk", "lenet"]),
-                (["no suite", "-f pytorch"], ["run", "pytorch"]),
+                (["not a suite", "-f pytorch"], ["run", "pytorch"]),
                 (["-f all"], ["run", "all"]),
                 (["lenet", "is a network", "-n lenet"], ["run", "-f", "fake", "lenet"]),
                 (["models/mine.onnx", "is a network", "-n models/mine.onnx"], ["run", "-f", "fake", "models/mine.onnx"]),

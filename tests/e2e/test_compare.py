@@ -69,7 +69,7 @@ class NameTest(StoredTest):
 
     def test_what_is_refused(self):
         self.ask("tag", "1", "--name", "main")
-        self.assertIn("run 1 is called 'main' already", self.ask("tag", "2", "--name", "main", code=64))
+        self.assertIn("run 1 already has the name 'main'", self.ask("tag", "2", "--name", "main", code=64))
         self.assertIn("could be the beginning of a uid", self.ask("tag", "2", "--name", "cafe", code=64))
         # All or nothing.
         self.ask("tag", "2", "good", "bad tag", code=64)
@@ -304,7 +304,7 @@ class VerdictTest(StoredTest):
                 (("1:native", "1:native"), 64, "run 1 and native"), (("1:native", "3"), 64, "in both"),
                 (("1:nativ", "3:native"), 65, "no framework 'nativ'; it has pytorch, native"),
                 (("1", "9"), 65, "no run '9'"), (("1", "3", "squeezenet"), 65, "nothing to compare"),
-                (("1", "3", "--threshold", "5"), 64, "as in 5%"), (("1", "3", "--threshold", "x"), 64, "'x'"),
+                (("1", "3", "--threshold", "5"), 64, "such as 5%"), (("1", "3", "--threshold", "x"), 64, "'x'"),
                 (("1", "3", "--threshold", "-1%"), 64, "-1%"), (("1", "3", "--format", "xml"), 64, "csv")):
             done = self.prony("compare", *words, "--store", self.store, expect=code)
             self.assertIn(part, done.stderr)
@@ -327,7 +327,7 @@ class GateTest(ProgramTest):
 
     def test_a_gate_against_a_baseline(self):
         done = self.gate("--baseline", "main", expect=65)
-        self.assertIn("--baseline main (--save-baseline NAME makes one)", done.stderr)
+        self.assertIn("--baseline main (--save-baseline NAME saves one)", done.stderr)
         done = self.gate("--save-baseline", "main", expect=0)
         self.assertIn("saved as 'main': run 1", done.stderr)
         # A thousand times as slow, then as fast: no load of this machine turns that round.
@@ -338,7 +338,7 @@ class GateTest(ProgramTest):
         self.baseline_takes(2e3)
         done = self.gate(*compared, "--save-baseline", "main", expect=2)
         self.assertIn(" SLOWER", done.stdout)
-        self.assertIn("not saved as 'main': it is slower", done.stderr)
+        self.assertIn("not saved as 'main': the run is slower", done.stderr)
         self.assertEqual(self.rows("SELECT run FROM run_name WHERE name = 'main'"), [(1,)])
         self.baseline_takes(2e9)
         self.gate(*compared, "--save-baseline", "main", expect=0)
@@ -352,15 +352,15 @@ class GateTest(ProgramTest):
         base.close()
         for word in ("main", "latest"):
             done = self.gate("--resume", "--baseline", word, expect=65)
-            self.assertIn(f"the baseline '{word}' is run 1, which --resume goes on with", done.stderr)
+            self.assertIn(f"the baseline '{word}' is run 1, the run that --resume continues", done.stderr)
         self.gate("--resume", expect=0)
 
     def test_what_is_refused_before_anything_runs(self):
         self.gate("--name", "main", expect=0)
         done = self.gate("--name", "main", expect=64)
-        self.assertIn("run 1 is called 'main' already", done.stderr)
+        self.assertIn("run 1 already has the name 'main'", done.stderr)
         done = self.gate("--baseline", "main", "--optimiser", "sgd", expect=65)
-        self.assertIn("no cell that would run is in the baseline", done.stderr)
+        self.assertIn("has none of the cells to run", done.stderr)
         for words in (("--threshold", "5%"), ("--force",), ("--name", "a", "--save-baseline", "b"),
                       ("--name", "latest"), ("--save-baseline", "1x"),
                       ("--baseline", "main", "--threshold", "200%"), ("--baseline", "main", "--gate-only")):
@@ -417,7 +417,7 @@ claim = int(claim * (1 + spread * (started % 5 - 2) / 2))
     def test_every_outcome_of_the_gate(self):
         both = ("--baseline", "main", "--save-baseline", "main")
         # There is no such run, and no store: only the command that would save it may go on.
-        self.assertIn("--save-baseline NAME makes one", self.gate("--baseline", "main", expect=65).stderr)
+        self.assertIn("--save-baseline NAME saves one", self.gate("--baseline", "main", expect=65).stderr)
         self.gate("--baseline", "main", "--save-baseline", "other", expect=65)
         done = self.gate(*both, expect=0)
         self.assertIn("saved as 'main': run 1; there was no such run, so nothing was compared", done.stderr)
@@ -435,7 +435,7 @@ claim = int(claim * (1 + spread * (started % 5 - 2) / 2))
         self.assertIn("not saved as 'other'", done.stderr)
         # Slower is 2, whatever is allowed.
         done = self.gate(*both, "--allow", "inconclusive,unsupported", claim=12e6, expect=2)
-        self.assertIn("not saved as 'main': it is slower", done.stderr)
+        self.assertIn("not saved as 'main': the run is slower", done.stderr)
         self.assertEqual(self.main(), [(1,)])
         # Faster replaces it.
         self.assertIn("saved as 'main': run 7", self.gate(*both, claim=8e6, expect=0).stderr)
@@ -462,7 +462,7 @@ claim = int(claim * (1 + spread * (started % 5 - 2) / 2))
         base.executescript("UPDATE cell SET status = 'ok' WHERE run = 2")
         base.close()
         done = self.gate("--baseline", "main", "--allow", "unsupported", stage="forward,train", expect=1)
-        self.assertIn("1 cell is ok in the baseline 'main' and not in this run", done.stderr)
+        self.assertIn("1 cell is ok in the baseline 'main' but not in this run", done.stderr)
 
     def test_words_of_allow(self):
         done = self.gate("--allow", "unsuported", expect=64)

@@ -132,7 +132,7 @@ class HelpTest(ProgramTest):
         with open(PRONY, "rb") as stream:
             self.assertEqual(lines[1], "executable sha256 " + hashlib.sha256(stream.read()).hexdigest())
         for words, part in ((["help", "shwo"], "show"), (["help", "a", "b"], "one command"),
-                            (["help", "guard"], "no command"), (["version", "x"], "no words")):
+                            (["help", "guard"], "no command"), (["version", "x"], "no arguments")):
             self.assertIn(part, self.prony(*words, expect=USAGE).stderr)
 
 

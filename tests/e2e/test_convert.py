@@ -169,11 +169,11 @@ class ConvertTest(Conversion):
         with open(os.path.join(folder, "data.rec"), "ab") as stream:
             stream.write(b"torn")
         _, done = self.convert(source, "recordio", "out")
-        self.assertIn("taken up at sample", done.stdout)
+        self.assertIn("continued at sample", done.stdout)
         whole, _ = self.convert(source, "recordio", "whole")
         self.assertEqual(tree(folder), tree(whole))
         _, done = self.convert(source, "recordio", "out")
-        self.assertIn("1500 samples as recordio, there already", done.stdout)
+        self.assertIn("1500 samples as recordio, already there", done.stdout)
 
     def kill_in_the_middle(self, source, kind, folder):
         """False when it ended before."""
@@ -218,7 +218,7 @@ class ConvertTest(Conversion):
         self.prony("data", "verify", folder, expect=0)
         shutil.rmtree(os.path.join(folder, "evaluation"))
         done = self.prony("data", "verify", folder, expect=BAD_INPUT)
-        self.assertIn("evaluation: not converted, where", done.stderr)
+        self.assertIn("evaluation: not converted, unlike", done.stderr)
 
     def test_lmdb_that_lost_samples(self):
         """Removed while the conversion rested; or less than what conversion.txt says."""
@@ -243,11 +243,11 @@ class ConvertTest(Conversion):
         folder, _ = self.convert(source, "lmdb", "out")
         photographs = self.photographs()
         for words, expect, part in (
-                (("data", "convert", source), USAGE, "needs --to FORMAT: lmdb, recordio, tfrecord, png"),
-                (("data", "convert", source, "--to", "tar", "-o", "x"), USAGE, "no such format to write"),
+                (("data", "convert", source), USAGE, "needs --to FORMAT, one of lmdb, recordio, tfrecord, png"),
+                (("data", "convert", source, "--to", "tar", "-o", "x"), USAGE, "prony cannot write this format"),
                 (("data", "convert", source, "--to", "lmdb"), USAGE, "-o DIR"),
                 (("data", "convert", "mnits", "--to", "lmdb", "-o", "x"), USAGE, "did you mean 'mnist'"),
-                (("data", "convert", "synthetic", "--to", "lmdb", "-o", "x"), USAGE, "made while measuring"),
+                (("data", "convert", "synthetic", "--to", "lmdb", "-o", "x"), USAGE, "generated during a run"),
                 (("data", "convert", source, "--to", "png", "-o", folder), BAD_INPUT,
                  "a conversion of something else; name another folder"),
                 (("data", "convert", source, "--to", "png", "-o", self.folder), BAD_INPUT,
@@ -255,7 +255,7 @@ class ConvertTest(Conversion):
                 (("data", "convert", source, "--to", "png", "--size", "8", "-o", "x"), USAGE,
                  "--size is for photographs"),
                 (("data", "convert", photographs, "--to", "lmdb", "-o", photographs + "/a/b"), USAGE,
-                 "lies in %s, which is converted" % photographs)):
+                 "is inside %s, the data to convert" % photographs)):
             done = self.prony(*words, expect=expect)
             self.assertIn(part, done.stderr)
 

@@ -127,7 +127,7 @@ class DataTest(ProgramTest):
         with open(suite, "w", encoding="ascii") as stream:
             stream.write("datasets: cifar10\n")
         done = self.prony(*command, suite, expect=0)
-        self.assertIn("cifar10 is not here: cifar10-sample is used", done.stdout + done.stderr)
+        self.assertIn("cifar10 is not installed: using cifar10-sample", done.stdout + done.stderr)
         self.assertEqual(self.rows("select distinct dataset, status from cell"),
                          [("cifar10-sample", "ok")])
 
@@ -161,7 +161,7 @@ class DataTest(ProgramTest):
 
     def test_nothing_is_here(self):
         done = self.prony("data", "verify", expect=MISSING, PRONY_SHARE=self.folder)
-        self.assertIn("no data set is here", message(done))
+        self.assertIn("no data set found", message(done))
 
     def test_verify_file(self):
         path = os.path.join(self.folder, "mine.gz")

@@ -166,15 +166,15 @@ class InstallTest(FrameworkTest):
     def test_wrong_words(self):
         for words, part in (
                 (["install", "mxnt"], "did you mean 'mxnet'?"),
-                (["install", "nothing-like-it"], "there are: native, "),
+                (["install", "nothing-like-it"], "known: native, "),
                 (["install", "mxnet:backend"], "mxnet has no backends to choose from"),
-                (["install", "mxnet+nosubgraph"], "an option is chosen with prony run"),
-                (["install", "mxnet@"], "environment after @ is missing"),
+                (["install", "mxnet+nosubgraph"], "options belong to prony run"),
+                (["install", "mxnet@"], "environment is missing after @"),
                 (["install", "mxnet@../../x"], "an environment's name holds letters"),
-                (["install"], "takes the names of frameworks"),
-                (["remove"], "takes the names of frameworks"),
-                (["uninstall", "mxnet"], "no action 'uninstall'"),
-                ([], "what to do is missing")):
+                (["install"], "needs names of frameworks"),
+                (["remove"], "needs names of frameworks"),
+                (["uninstall", "mxnet"], "unknown action 'uninstall'"),
+                ([], "the action is missing")):
             done = self.prony("framework", *words, expect=USAGE)
             self.assertIn(part, message(done))
         self.assertEqual(self.left_behind(), [])

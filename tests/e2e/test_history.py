@@ -134,8 +134,8 @@ class HistoryTest(InventedTest):
 
     def test_words_that_are_wrong(self):
         self.assertIn("which cell", self.ask("history", code=64))
-        self.assertIn("no stored run has such a cell as squeezenet", self.ask("history", "squeezenet", code=65))
-        self.assertIn("such a cell as native lenet squeezenet", self.ask("history", "native", "lenet", "squeezenet", code=65))
+        self.assertIn("no stored run has a cell that matches squeezenet", self.ask("history", "squeezenet", code=65))
+        self.assertIn("a cell that matches native lenet squeezenet", self.ask("history", "native", "lenet", "squeezenet", code=65))
         # The framework, not what others load for themselves.
         self.base.execute("UPDATE cell SET key = key || ' input=native' WHERE framework = 'onnxruntime'")
         self.assertNotIn("onnxruntime", self.ask("history", "native"))

@@ -238,10 +238,10 @@ class InputTest(ProgramTest):
     def test_nothing_to_load(self):
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d", "synthetic",
                           "--input", "stream", expect=1)
-        self.assertIn("is drawn, not loaded", done.stdout)
+        self.assertIn("is generated, not loaded", done.stdout)
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",
                           "mnist-sample", "-s", "load", expect=1)
-        self.assertIn("with the framework native", done.stdout)
+        self.assertIn("only the framework native", done.stdout)
 
     def test_synthetic_needs_no_files(self):
         exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist", "-b", "8", "--input",
@@ -288,7 +288,7 @@ class InputTest(ProgramTest):
     def test_native_is_refused_with_reason(self):
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",
                           "mnist-sample", "--input", "native", expect=1)
-        self.assertIn("no data loader of fake is driven", done.stdout)
+        self.assertIn("prony cannot run a data loader of fake", done.stdout)
 
     def test_native_thesis_is_whole(self):
         """Each of the five frameworks reads by itself: none of the 45 cells is unsupported."""

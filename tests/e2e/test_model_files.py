@@ -71,8 +71,8 @@ class PlanTest(FileTest):
 
     def test_who_can_be_given_a_file(self):
         planned = self.plan("--shape", "rows=1x5", "--shape", "x=1x5x4")
-        for name, part in (("native", "native is given graphs, not files"),
-                           ("fake", "fake is given graphs, not files")):
+        for name, part in (("native", "native cannot read ONNX files"),
+                           ("fake", "fake cannot read ONNX files")):
             self.assertEqual(planned[name]["status"], "unsupported")
             self.assertIn(part, planned[name]["reason"])
         self.assertIn(planned["onnxruntime"]["status"], ("pending", "missing"))
@@ -129,7 +129,7 @@ class PlanTest(FileTest):
     def test_wrong_shapes(self):
         for text, part in (("x", "for example NAME=1x3x48x320"), ("x=1x", "for example NAME="),
                            ("x=0x1x4", "for example NAME="), ("x=1x5x3", "the file's shape is ?x?x4"),
-                           ("z=1", "no ONNX file of this run has an input of that name")):
+                           ("z=1", "no ONNX file in this run has an input with that name")):
             done = self.prony("run", "-n", self.file, "-f", "native", "--shape", text, expect=USAGE)
             self.assertIn(part, done.stderr)
 
@@ -137,7 +137,7 @@ class PlanTest(FileTest):
         self.write(lookup(STRING))
         planned = self.plan()["onnxruntime"]
         self.assertEqual(planned["status"], "unsupported")
-        self.assertIn("as it is it cannot be run either: 'rows' has unsupported element type 8",
+        self.assertIn("running the file unchanged fails too: 'rows' has unsupported element type 8",
                       planned["reason"])
 
 

@@ -172,10 +172,10 @@ class NetworkTest(ProgramTest):
 
     def test_refusals(self):
         there = os.path.join(self.folder, "no", "where", "x.onnx")
-        for words, code, part in ((["lenett"], 64, "did you mean 'lenet'?; there are mlp, lenet"),
-                                  (["resnet9000"], 64, "there are mlp, lenet"),
-                                  ([], 64, "takes one NAME"),
-                                  (["mlp", "lenet"], 64, "takes one NAME"),
+        for words, code, part in ((["lenett"], 64, "did you mean 'lenet'?; known: mlp, lenet"),
+                                  (["resnet9000"], 64, "known: mlp, lenet"),
+                                  ([], 64, "takes one FILE.onnx"),
+                                  (["mlp", "lenet"], 64, "takes one FILE.onnx"),
                                   (["mlp", "-b", "0"], 64, "out of range"),
                                   (["mlp", "--seed", "-1"], 64, "out of range"),
                                   (["mlp", "--draw", "x.png"], 64, "end in .svg or .dot"),

@@ -93,7 +93,7 @@ class EnvironmentTest(OwnFrameworkTest):
         done = self.prony("framework", "install", "null", "--own", folder, expect=USAGE)
         self.assertIn("it has no environment", done.stderr)
         done = self.prony("framework", "install", "all", "--own", folder, expect=USAGE)
-        self.assertIn("--own goes with one framework", done.stderr)
+        self.assertIn("--own needs one framework", done.stderr)
         done = self.prony("framework", "install", "onnxruntime", "--own", "", expect=64)
         self.assertIn("and a path", done.stderr)
         done = self.prony("framework", "install", "onnxruntime", "--own", "/etc/passwd", expect=1)
@@ -150,7 +150,7 @@ class EnvironmentTest(OwnFrameworkTest):
         os.truncate(os.path.join(site, "wheel/a.py"), 3)
         found, = self.damaged()
         self.assertIn("wheel/a.py has 3 bytes, not 4", found)
-        self.assertIn("prony framework install nothing makes it again",
+        self.assertIn("prony framework install nothing reinstalls it",
                       self.prony("doctor", expect=0, COLUMNS="500").stdout)
 
     def damaged(self):
@@ -268,8 +268,8 @@ class PythonFrameworkTest(OwnFrameworkTest):
                          [("nothing", "one"), ("nothing", "two")])
         text = self.prony("run", "-n", "mlp", "-f", "nothing,nothing:three", "--dry-run",
                           expect=0).stdout
-        self.assertIn("name one of nothing:one, nothing:two", text)
-        self.assertIn("backend three: there are nothing:one, nothing:two", text)
+        self.assertIn("write one of nothing:one, nothing:two", text)
+        self.assertIn("backend three: unknown; the backends are nothing:one, nothing:two", text)
 
     def test_a_missing_adapter_is_said(self):
         self.put("nothing.yaml", PYTHON_DESCRIPTOR)

@@ -69,13 +69,13 @@ class FakeTest(ProfileTest):
         self.assertEqual(phases["warm-up"]["steps"], 1)
         self.assertAlmostEqual(phases["steps"]["ns"] / phases["steps"]["steps"], row["step_ns"], delta=1)
         self.assertEqual(row["status"], "ok")
-        self.assertIn("no measurement", row["caution"])
+        self.assertIn("not a measurement", row["caution"])
 
     def test_side_by_side(self):
         done = self.prony("profile", *LITTLE, "-f", "fake,null", expect=0)
         self.assertIn("fake  steps", done.stdout)
-        self.assertRegex(done.stdout, r"null \S+: this framework says nothing per layer here\n")
-        self.assertIn("no measurement", done.stdout)
+        self.assertRegex(done.stdout, r"null \S+: no times per layer from this framework\n")
+        self.assertIn("not a measurement", done.stdout)
         self.assertFalse(os.path.exists(self.store))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "prony", "prony.db")))
 
@@ -97,12 +97,12 @@ class FakeTest(ProfileTest):
 
     def test_narrow(self):
         done = self.prony("profile", *LITTLE, "-f", "fake+delay-ms=100", expect=0, COLUMNS="40")
-        self.assertIn("busy processors", done.stdout)
+        self.assertIn("processor use", done.stdout)
         self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 40], [])
 
     def test_wrong_words(self):
         for words, expect, part in (
-                (("-f", "fake", "-b", "1,2"), 64, "a profile is of one cell"),
+                (("-f", "fake", "-b", "1,2"), 64, "a profile shows one cell"),
                 (("-f", "no-such"), 64, "no-such"),
                 (("-f", "fake", "--format", "svg"), 64, "give one of table, json, csv, chrome, folded"),
                 (("-f", "fake", "--steps", "0"), 64, "--steps"),
@@ -115,7 +115,7 @@ class FakeTest(ProfileTest):
     def test_bare(self):
         """Not all frameworks on the network that `prony run` takes by itself."""
         done = self.prony("profile", expect=64)
-        self.assertIn("profile which cell?", done.stderr)
+        self.assertIn("which cell?", done.stderr)
 
     def test_failures(self):
         for option, status, part in (("fail", "crashed", "as was asked for"),
@@ -156,7 +156,7 @@ class FakeTest(ProfileTest):
         self.assertEqual(process.wait(60), 130)
         with open(out, encoding="utf-8") as stream:
             self.assertEqual([(row["framework"], row["status"]) for row in json.load(stream)], [("fake", "ok")])
-        self.assertIn("interrupted: 1 of 2 are profiled", said())
+        self.assertIn("interrupted after 1 of 2 profiles", said())
         self.assert_nothing_stays()
 
 
@@ -189,8 +189,8 @@ class PythonTest(ProfileTest):
 
     def test_malformed(self):
         for fault, part in (("no-profile", "cannot be read"),
-                            ("half-profile", "its profile has 0 steps, it was asked for 1"),
-                            ("long-profile", "its profile needs total_ns, no longer than the request")):
+                            ("half-profile", "the worker's profile has 0 steps, but 1 were requested"),
+                            ("long-profile", "total_ns in the worker's profile must be above 0")):
             with self.subTest(fault):
                 row = self.worker(fault, expect=1)
                 self.assertEqual(row["status"], "crashed")

@@ -94,7 +94,7 @@ class PlainTest(ProgramTest):
         done = self.prony(*command, "--dry-run", "--format", "json", expect=0)
         self.assertEqual(len(json.loads(done.stdout)), 3)
         self.assertRegex(done.stderr, r"3 cells, default effort: 15 to 36 processes, about \d+ min\n")
-        for more, words in (("--quick", r"quick effort: \d+ processes, "), ("--gate-only", r"cells: 3 gates to run, nothing is timed, ")):
+        for more, words in (("--quick", r"quick effort: \d+ processes, "), ("--gate-only", r"cells: 3 gates to run, without timing, ")):
             self.assertRegex(self.prony(*command, "--dry-run", more, expect=0).stderr, words)
         self.assertEqual(self.rows("select * from run"), [])
 
@@ -111,7 +111,7 @@ class WaitingTest(ProgramTest):
         with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             process = self.start(*QUICK, "-f", "fake", "--store", self.store, log=log)
-            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            self.assertTrue(self.comes(log, "waiting: another prony is measuring"))
             self.assertEqual(self.rows("select * from run"), [])
             released = time.time()
         self.assertEqual(process.wait(PATIENCE_S), 0)
@@ -131,11 +131,11 @@ class WaitingTest(ProgramTest):
         with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             process = self.start(*QUICK, "-f", "fake", "--store", self.store, log=log, program=own)
-            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            self.assertTrue(self.comes(log, "waiting: another prony is measuring"))
             shutil.copy(PRONY, own + ".new")
             os.replace(own + ".new", own)
         self.assertNotEqual(process.wait(PATIENCE_S), 0)
-        self.assertTrue(self.comes(log, "was replaced or removed while this waited"))
+        self.assertTrue(self.comes(log, "was replaced or removed during the wait"))
         self.assertEqual(self.rows("select * from process"), [])
 
     def test_a_self_test_waits_with_all_that_it_does(self):
@@ -143,11 +143,11 @@ class WaitingTest(ProgramTest):
         with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             process = self.start("selftest", "--quick", log=log)
-            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            self.assertTrue(self.comes(log, "waiting: another prony is measuring"))
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(PATIENCE_S), INTERRUPTED)
         with open(log, encoding="utf-8") as stream:
-            self.assertNotIn("what sensors cost", stream.read())
+            self.assertNotIn("measuring the cost of the sensors", stream.read())
 
     def test_who_reads_slowly_keeps_nobody_waiting(self):
         """The output is more than a pipe holds, and nobody takes it."""
@@ -182,7 +182,7 @@ class WaitingTest(ProgramTest):
         with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             process = self.start(*QUICK, "-f", "fake", "--store", self.store, log=log)
-            self.assertTrue(self.comes(log, "waiting: another prony measures"))
+            self.assertTrue(self.comes(log, "waiting: another prony is measuring"))
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(PATIENCE_S), INTERRUPTED)
         with open(log, encoding="utf-8") as stream:

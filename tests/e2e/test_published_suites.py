@@ -66,7 +66,7 @@ class StoredTest(ProgramTest):
 
     def test_thesis(self):
         run, messages = self.measure("thesis", "-n", "lenet", "-D", "cpu", "--quick")
-        self.assertIn("mnist is not here: mnist-sample is used", messages)
+        self.assertIn("mnist is not installed: using mnist-sample", messages)
         (cell,) = run.cells
         self.assertEqual(cell["batch"], 8)
         self.assertIn("screening", cell["flags"])
@@ -126,7 +126,7 @@ class BudgetTest(ProgramTest):
     @timed
     def test_a_run_ends_in_time_and_says_why(self):
         done = self.prony("run", *self.WORDS, "--repeat", "500", "--budget", "5s", "--store", self.store, expect=1)
-        self.assertRegex(done.stdout, r"the budget of 5s is spent: \d+ of 500 processes ended ok")
+        self.assertRegex(done.stdout, r"the budget of 5s is used up: \d+ of 500 processes ended ok")
         (begin, end), = self.rows("SELECT started_wall_ns, finished_wall_ns FROM run")
         self.assertGreater((end - begin) * SECOND, 3)
         self.assertLess((end - begin) * SECOND, 20)
@@ -138,7 +138,7 @@ class BudgetTest(ProgramTest):
 
     def test_wrong_words(self):
         done = self.prony("run", *self.WORDS, "--budget", "soon", "--store", self.store, expect=64)
-        self.assertIn("write 90s, 30m or 1.5h", done.stderr)
+        self.assertIn("write for example 90s, 30m or 1.5h", done.stderr)
 
 
 class PlanTest(ProgramTest):

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import pty
+import re
 import sqlite3
 import stat
 import subprocess
@@ -188,7 +189,7 @@ class Results(ProgramTest):
             self.assertEqual(self.prony("export", "--all", *words, store=one)[0],
                              self.prony("export", "1", *words, store=one)[0])
         _, message = self.prony("export", "--all", "1", code=64)
-        self.assertIn("leave 1 out", message)
+        self.assertIn("remove 1", message)
         _, message = self.prony("export", "--all", "--layout", "wide", code=64)
         self.assertIn("one run", message)
         self.prony("export", "--all", code=65, store=self.empty())
@@ -197,7 +198,7 @@ class Results(ProgramTest):
         _, message = self.prony("export", "--format", "json", "--layout", "wide", code=64)
         self.assertIn("--layout", message)
         _, message = self.prony("export", "--format", "ms", "--layout", "wide", code=64)
-        self.assertIn("leave --layout wide out", message)
+        self.assertIn("remove --layout wide", message)
         _, message = self.prony("export", "--layout", "tall", code=64)
         self.assertIn("wide", message)
         _, message = self.prony("export", "-o", os.path.join(self.folder, "no", "where.csv"), code=74)
@@ -314,18 +315,18 @@ class Results(ProgramTest):
                  "UPDATE run SET id = 1234 WHERE id = 4; PRAGMA foreign_keys = OFF;"
                  "UPDATE cell SET run = 1234 WHERE run = 4;"
                  "UPDATE run SET uid = '1234' || substr(uid, 5) WHERE id = 3")
-        for word, part in (("1234", "may mean run 3 (1234"), ("abc", "no run 'abc'"), ("9", "no run '9'"),
+        for word, part in (("1234", "matches run 3 (1234"), ("abc", "no run 'abc'"), ("9", "no run '9'"),
                            ("", "no run ''")):
             _, message = self.prony("delete", "2", word, "--yes", code=65)
             self.assertIn(part, message)
         output, code = self.on_terminal("delete", "1", "--store", self.store, answer=b"\n")
         self.assertEqual(code, 130)
-        self.assertIn("Delete it for good? [y/N]", output)
+        self.assertIn("Delete it permanently? [y/N]", output)
         self.prony("show", "1")
         output, code = self.on_terminal("delete", "1", "abcd", "--store", self.store, answer=b"yes\n")
         self.assertEqual(code, 0, output)
         self.assertIn("run 1 (abcd", output)
-        self.assertRegex(output, r"[1-9][0-9.]* KiB given back")
+        self.assertRegex(output, r"[1-9][0-9.]* KiB freed")
         self.prony("show", "abcd", code=65)
         output, _ = self.prony("delete", "2", "3", "-y")
         self.assertIn("run 2 (", output)

@@ -106,8 +106,8 @@ class FaultsTest(ProgramTest):
         status, reason = self.rows("select status, reason from cell")[0]
         self.assertEqual(status, "out-of-memory")
         # 3 x 528 MiB of parameters, 32 x 57.7 MiB of activations, 8 batches of 18.4 MiB
-        self.assertRegex(reason, "^batch 32 needs at least 3.5 GiB, and there are [12].[0-9] "
-                         r"GiB \(.*" + named + r"\): take a smaller batch \(-b\), of [0-9]+ at most$")
+        self.assertRegex(reason, "^batch 32 needs at least 3.5 GiB, but only [12].[0-9] GiB "
+                         r"\(.*" + named + r"\) is available: use a batch of at most [0-9]+ \(-b\)$")
 
     def test_what_cannot_fit_is_said_before_it_starts(self):
         self.prony(*self.TOO_LARGE, "--store", self.store, "--memory-limit", "2000", expect=1)

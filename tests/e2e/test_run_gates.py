@@ -48,7 +48,7 @@ class RunGatesTest(ProgramTest):
         self.assertEqual(found["fake", "train"]["flags"], ["screening", "gate-only"])
         self.assertTrue(found["fake", "train"]["parity"]["evidence"]["passed"])
         self.assertIsNone(found["fake", "train"]["rank"])
-        self.assertIn("6 gates to run, nothing is timed", done.stderr)
+        self.assertIn("6 gates to run, without timing", done.stderr)
         self.assertEqual(self.rows("select count(*) from process"), [(0,)])
         shown = self.prony("show", "--store", self.store, expect=0).stdout
         self.assertIn("ok (gate-only)", shown)
@@ -131,13 +131,13 @@ class RunGatesTest(ProgramTest):
     def test_a_gate_is_tried_again_after_an_accident(self):
         done, cells = self.run_cells(*self.mine(1))
         self.assertEqual([cell["status"] for cell in cells], ["ok", "ok"])
-        self.assertRegex(done.stderr, "mine mlp .*signal 11.*; the gate is tried once more")
+        self.assertRegex(done.stderr, "mine mlp .*signal 11.*; the gate runs once more")
 
     def test_a_second_accident_ends_the_cell(self):
         done, cells = self.run_cells(*self.mine(3), expect=1)
         found = {cell["framework"]: cell for cell in cells}
         self.assertEqual((found["mine"]["status"], found["fake"]["status"]), ("crashed", "ok"))
-        self.assertEqual(done.stderr.count("tried once more"), 1)
+        self.assertEqual(done.stderr.count("runs once more"), 1)
         with open(os.path.join(self.folder, "count"), encoding="ascii") as stream:
             self.assertEqual(stream.read(), "x\n")  # two were started
 
@@ -151,7 +151,7 @@ class RunGatesTest(ProgramTest):
         self.assertEqual(sorted((cell["network"].split(".")[0], cell["status"]) for cell in cells),
                          2 * [("mlp", "ok")] + 2 * [("noparam", "unsupported")])
         reasons = {cell["reason"] for cell in cells if cell["status"] == "unsupported"}
-        self.assertEqual(reasons, {f"stage {stage}: the network has no parameters, take stage forward"
+        self.assertEqual(reasons, {f"stage {stage}: the network has no parameters to train; use stage forward"
                                    for stage in ("forward-backward", "train")})
         _, cells = self.run_cells(*words, "-s", "forward")
         self.assertEqual([cell["status"] for cell in cells], ["ok", "ok"])

@@ -84,10 +84,10 @@ class SelftestTest(ProgramTest):
                 json.dump(kept, stream)
             text = self.prony("doctor", expect=0).stdout
             self.assertIn("Noise floor: 4 % (prony selftest, 2026-11-01T11:06:40Z)", text)
-            self.assertEqual("other surroundings: kernel: then 2.6.32, now " in text, said, text)
+            self.assertEqual("other conditions: kernel: then 2.6.32, now " in text, said, text)
 
     def test_usage(self):
-        self.assertIn("takes no words", self.prony("selftest", "now", expect=64).stderr)
+        self.assertIn("takes no arguments", self.prony("selftest", "now", expect=64).stderr)
         self.assertIn("--cpus", self.prony("ceilings", expect=64).stderr)
         self.assertIn("--cpus", self.prony("ceilings", "--cpus", "0,x", expect=64).stderr)
 

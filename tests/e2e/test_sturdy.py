@@ -106,7 +106,7 @@ class ReplacedTest(SturdyTest):
                  for before, word in zip(("",) + self.run_words(), self.run_words())]
         done = self.child(*words, "--setup", setup, program=program, PRONY_SHARE=SOURCE)
         self.assertEqual(done.returncode, 74, done.stderr)
-        self.assertIn("was replaced or removed since this run began", done.stderr)
+        self.assertIn("was replaced or removed during this run", done.stderr)
         shown = json.loads(self.child("export", "--format", "json", "--store", self.store).stdout)
         self.assertEqual(len(shown["cells"][0]["processes"]), 2)
 
@@ -118,7 +118,7 @@ class SudoTest(SturdyTest):
         done = self.child("list", "networks", SUDO_UID="1000", **more)
         self.assertEqual(done.returncode, 0)
         for name, value in more.items():
-            self.assertIn(f"under sudo, {name}={value} decides what runs with root's rights", done.stderr)
+            self.assertIn(f"under sudo, {name}={value} selects code that runs as root", done.stderr)
         self.assertNotIn("sudo", self.child("list", "networks", SUDO_UID="0", **more).stderr)
 
 
@@ -140,7 +140,7 @@ class WorkerTest(SturdyTest):
         for value in ("-9223372036854775808", "-1", "1.5", "'many'"):
             cell = self.cell_of("parameters => undef", "parameters => " + value)
             self.assertEqual(cell["status"], "invalid", cell)
-            self.assertIn("no count of parameters", cell["reason"])
+            self.assertIn("parameters in its reply to build", cell["reason"])
 
     def test_a_hello_that_cannot_be_shown_is_refused(self):
         for old, new, part in (("version => ", "versions => ", "has no version"),

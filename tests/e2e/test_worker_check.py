@@ -78,9 +78,9 @@ CARELESS = {
     "second-open": ("places: after open", '"verb": "open"'),
     "second-build": ("places: after build", '"verb": "build"'),
     "late-supports": ("places: after open", '"verb": "supports"'),
-    "no-profile": ("shared memory: profile lines", "its profile cannot be read"),
-    "half-profile": ("shared memory: profile lines", "has 0 steps, it was asked for 3"),
-    "long-profile": ("shared memory: profile lines", "needs total_ns, no longer than the request"),
+    "no-profile": ("shared memory: profile lines", "the worker's profile cannot be read"),
+    "half-profile": ("shared memory: profile lines", "has 0 steps, but 3 were requested"),
+    "long-profile": ("shared memory: profile lines", "total_ns in the worker's profile must be above 0"),
 }
 
 

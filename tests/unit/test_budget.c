@@ -26,7 +26,7 @@ TEST(words_are_times)
 		struct error err = ERROR_INIT;
 
 		assert_int_equal(budget_parse(wrong[i], &budget, &err), PRONY_USAGE);
-		assert_has(err.text, "write 90s, 30m or 1.5h");
+		assert_has(err.text, "write for example 90s, 30m or 1.5h");
 	}
 }
 
@@ -52,7 +52,7 @@ TEST(the_last_process_says_what_the_next_one_takes)
 	budget_begin(&budget, 2);
 	budget_spend(&budget, 0, 3700 * SECOND);
 	budget_spend(&budget, 1, 3000 * SECOND);
-	assert_string_equal(budget_late(&budget, 0), "the budget of 1h is spent");
+	assert_string_equal(budget_late(&budget, 0), "the budget of 1h is used up");
 	assert_null(budget_late(&budget, 1));
 	budget.deadline_ns = 0;
 	assert_non_null(budget_late(&budget, 1));

@@ -52,7 +52,7 @@ static const struct fault {
 	{CPUFREQ "/intel_pstate/no_turbo", "0", "boost", FINDING_NOTE, "on",
 	 "echo 1 > " CPUFREQ "/intel_pstate/no_turbo"},
 	{"/proc/loadavg", "7.90 7.00 6.00 9/300 1", "load", FINDING_WARNING, "7.90 on 8",
-	 "end other work"},
+	 "close other programs"},
 	{"/proc/stat", "cpu 1000 0 500 90000 400 0 50 8050 0 0", "steal", FINDING_WARNING,
 	 "8.1 % since boot", "host"},
 	{"/proc/self/status", "Cpus_allowed_list:\t0,4", "cores", FINDING_NOTE,
@@ -73,7 +73,7 @@ static const struct fault {
 	 FINDING_WARNING, "hpet", "tsc"},
 	{"/proc/sys/kernel/perf_event_paranoid", "4", "perf permissions", FINDING_NOTE,
 	 "perf_event_paranoid 4", "sysctl"},
-	{RAPL "/name", "dram", "sensor cpu-energy", FINDING_NOTE, "absent: no package zone",
+	{RAPL "/name", "dram", "sensor cpu-energy", FINDING_NOTE, "has no package zone",
 	 "intel_rapl_msr"},
 	{"/sys/class/hwmon/hwmon3/name", "nvme", "sensor cpu-temperature", FINDING_NOTE,
 	 "absent:", "coretemp"},
@@ -140,7 +140,7 @@ MACHINE_TEST(instruction_sets)
 		const char *flags, *value;
 		enum finding_level level;
 	} rows[] = {
-		{"sse2", "no vector instructions of today", FINDING_WARNING},
+		{"sse2", "no AVX2 and no NEON", FINDING_WARNING},
 		{"sse2 avx", "AVX", FINDING_WARNING},
 		/* A flag that is part of a longer one is not that flag. */
 		{"xavx2 avx2x avx", "AVX", FINDING_WARNING},

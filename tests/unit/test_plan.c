@@ -249,7 +249,7 @@ TEST(what_cannot_run_says_why)
 		{"stages", "train", "onnxruntime", CELL_UNSUPPORTED,
 		 "stage train: onnxruntime has forward only"},
 		{"stages", "load", "pytorch", CELL_UNSUPPORTED,
-		 "prony's own loader is measured with the framework native"},
+		 "only the framework native measures"},
 		{"precisions", "tf32", "native", CELL_UNSUPPORTED,
 		 "precision tf32: native has fp32, bf16"},
 		{"precisions", "bf16", "mxnet", CELL_UNSUPPORTED,
@@ -261,18 +261,18 @@ TEST(what_cannot_run_says_why)
 		{"devices", "cuda:0+1", "pytorch", CELL_UNSUPPORTED, "one GPU"},
 		{"devices", "cuda:1", "pytorch", CELL_MISSING, "this machine has 1 GPU, cuda:0"},
 		{"datasets", "own", "native", CELL_MISSING, "prony data fetch mnist"},
-		{"devices", "cpu:3", "native", CELL_UNSUPPORTED, "may use 2 physical cores"},
+		{"devices", "cpu:3", "native", CELL_UNSUPPORTED, "may use only 2 physical cores"},
 		{"inputs", "native", "native", CELL_UNSUPPORTED, "input native"},
 		{"inputs", "native", "pytorch+lmdb", CELL_MISSING, "prony framework install"},
 		{"inputs", "stream", "pytorch+lmdb", CELL_UNSUPPORTED,
-		 "option lmdb chooses what is read with input native, and the input is stream"},
+		 "option lmdb needs input native, but the input is stream"},
 		{"loops", "fit", "native", CELL_UNSUPPORTED, "loop fit: native has step only"},
 		{"networks", "lenet", "native:jax", CELL_UNSUPPORTED, "no backends"},
 		{"networks", "lenet", "mxnet", CELL_MISSING, "prony framework install mxnet"},
 		{"networks", "lenet", "native@other", CELL_MISSING, "PRONY_NATIVE_OTHER_LIBRARY"},
 		{"networks", "lenet", "pytorch", CELL_MISSING, "prony framework install pytorch"},
 		{"datasets", "mnist", "native", CELL_MISSING, "prony data fetch mnist"},
-		{"batches", "16777216", "native", CELL_OUT_OF_MEMORY, "smaller batch"},
+		{"batches", "16777216", "native", CELL_OUT_OF_MEMORY, "use a batch"},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -345,10 +345,10 @@ TEST(another_reads_for_the_same_library)
 			assert_string_equal(last->place->framework->name, "tensorflow-python");
 			assert_int_equal(last->status, CELL_MISSING);
 			assert_int_equal(f.plan.note_count, 1);
-			assert_has(f.plan.notes[0], "with input native tensorflow-python");
+			assert_has(f.plan.notes[0], "for input native it uses tensorflow-python");
 		} else {
 			assert_int_equal(last->status, CELL_UNSUPPORTED);
-			assert_has(last->reason, "takes no environment or option");
+			assert_has(last->reason, "supports no environment or option");
 			assert_int_equal(f.plan.note_count, 0);
 		}
 		end();
@@ -454,7 +454,8 @@ TEST(memory_of_the_network_counts)
 		assert_int_equal(f.plan.cells[0].status, rows[i].status);
 		if (rows[i].status == CELL_OUT_OF_MEMORY) {
 			assert_has(f.plan.cells[0].reason, "batch 64 needs at least");
-			assert_has(f.plan.cells[0].reason, ".0 GiB (of a test): take a smaller");
+			assert_has(f.plan.cells[0].reason,
+				   ".0 GiB (of a test) is available: use a batch");
 		}
 		end();
 	}
@@ -477,9 +478,9 @@ TEST(refusal_names_the_batch_that_fits)
 	char batches[64];
 
 	plan_vgg16("512", 4096);
-	const char *said = strstr(f.plan.cells[0].reason, "take a smaller batch (-b), of ");
+	const char *said = strstr(f.plan.cells[0].reason, "use a batch of at most ");
 	assert_non_null(said);
-	long largest = strtol(said + strlen("take a smaller batch (-b), of "), NULL, 10);
+	long largest = strtol(said + strlen("use a batch of at most "), NULL, 10);
 	snprintf(batches, sizeof(batches), "%ld,%ld", largest, largest + 1);
 	end();
 	plan_vgg16(batches, 4096);
@@ -560,8 +561,8 @@ TEST(unknown_words_of_a_suite_have_a_line)
 		{"devices: [cpu, cdua:0]\n", "mine.yaml:1: devices: device 'cdua:0'"},
 		{"exclude:\n- {networks: lenett}\n", "mine.yaml:2: networks: unknown network"},
 		{"override:\n- {stages: trian, steps: 3}\n", "mine.yaml:2: stages: unknown stage"},
-		{"exclude:\n- {frameworks: all}\n", "nothing is left"},
-		{"exclude:\n- {networks: all}\n", "nothing is left"},
+		{"exclude:\n- {frameworks: all}\n", "no cell is left"},
+		{"exclude:\n- {networks: all}\n", "no cell is left"},
 		{"batches: 1..4000+1\nnetworks: [lenet, mlp]\nstages: [forward, train]\n"
 		 "precisions: [fp32, tf32]\n",
 		 "more than 16384 cells"},
@@ -667,7 +668,7 @@ TEST(samples_stand_in_and_say_so)
 	assert_int_equal(f.plan.count, 2);
 	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-sample");
 	assert_int_equal(f.plan.note_count, 1);
-	assert_has(f.plan.notes[0], "mnist is not here: mnist-sample is used");
+	assert_has(f.plan.notes[0], "mnist is not installed: using mnist-sample");
 	end();
 
 	begin();
@@ -701,7 +702,7 @@ TEST(data_that_is_not_here_is_synthetic_and_says_so)
 		}
 		assert_int_equal(f.plan.note_count, asked[i] ? 0 : 1);
 		if (!asked[i])
-			assert_has(f.plan.notes[0], "mnist is not here");
+			assert_has(f.plan.notes[0], "mnist is not installed");
 		end();
 	}
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
@@ -715,8 +716,8 @@ PLAN_TEST(all_data_that_is_not_here_is_said)
 	for (size_t i = 0; i < f.plan.count; i++)
 		assert_string_equal(f.plan.cells[i].cell.dataset, "synthetic");
 	assert_int_equal(f.plan.note_count, 2);
-	assert_has(f.plan.notes[0], "imagenet is not here");
-	assert_has(f.plan.notes[1], "cifar10 is not here");
+	assert_has(f.plan.notes[0], "imagenet is not installed");
+	assert_has(f.plan.notes[1], "cifar10 is not installed");
 }
 
 PLAN_TEST(the_dry_run_has_every_field)

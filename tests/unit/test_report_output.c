@@ -431,12 +431,12 @@ TEST(test_slow_machine)
 	assert_true(summary_disturbance(&summary, &text));
 	assert_has(strbuf_text(&text), "busy and slow machine: ");
 	assert_has(strbuf_text(&text),
-		   "51 % of their cores, the quota of a control group kept them from "
-		   "their cores for up to 2.3 % of the time, in 1 of 30 processes");
+		   "51 % of their cores, a control group's quota stopped them for up to "
+		   "2.3 % of the time, in 1 of 30 processes");
 	assert_has(strbuf_text(&text), "; what a framework may have caused itself counts");
 	assert_has(strbuf_text(&text),
-		   ": end other work (prony doctor shows it), give prony whole cores "
-		   "(cpuset), not a quota and measure again");
+		   ": close other programs (see prony doctor), give prony whole cores "
+		   "(cpuset) instead of a quota and measure again");
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 1 of 5: busy+quota)");
 	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 4);

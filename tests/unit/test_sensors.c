@@ -163,7 +163,7 @@ MACHINE_TEST(processor_times_that_are_none)
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		machine_file(*state, "/proc/stat", texts[i]);
 		for (size_t k = 0; k < COUNT(from_stat); k++)
-			assert_absent(*state, from_stat[k], "/proc/stat says nothing");
+			assert_absent(*state, from_stat[k], "/proc/stat does not list");
 	}
 	machine_file(*state, "/proc/stat",
 		     "cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu9999999 1 2 3 4\ncpux 1");

@@ -297,7 +297,7 @@ TEST(energy_between_the_marks)
 	assert_real(record.energy_dram_joules, 3);
 	assert_real(record.energy_psys_joules, NAN);
 	assert_string_equal(record.energy_grade, "B");
-	says(&record, "energy_psys_joules: this machine has no such counter");
+	says(&record, "energy_psys_joules: this machine has no such energy counter");
 	process_record_release(&record);
 }
 
@@ -316,12 +316,12 @@ TEST(energy_that_is_not_known)
 		double joules;
 		const char *why;
 	} cases[] = {
-		{back, SECOND_NS / 2, SECOND_NS, NAN, "was set back"},
-		{gone, SECOND_NS / 2, SECOND_NS, NAN, "was not there at both ends"},
-		{still, SECOND_NS / 2, SECOND_NS, NAN, "stood still"},
-		{steady, -SECOND_NS, 2 * SECOND_NS, NAN, "was not there at both ends"},
-		{steady, SECOND_NS, SECOND_NS * 2, NAN, "was not there at both ends"},
-		{steady, SECOND_NS, SECOND_NS / 20, NAN, "below 100 ms"},
+		{back, SECOND_NS / 2, SECOND_NS, NAN, "was reset"},
+		{gone, SECOND_NS / 2, SECOND_NS, NAN, "is missing at an end"},
+		{still, SECOND_NS / 2, SECOND_NS, NAN, "did not change"},
+		{steady, -SECOND_NS, 2 * SECOND_NS, NAN, "is missing at an end"},
+		{steady, SECOND_NS, SECOND_NS * 2, NAN, "is missing at an end"},
+		{steady, SECOND_NS, SECOND_NS / 20, NAN, "at least 100 ms"},
 		{between, SECOND_NS / 2, SECOND_NS, 45 + 30, ""},
 		/* Nothing is lost before the reset of the counter. */
 		{back, 3 * SECOND_NS / 2, SECOND_NS / 4, 15 + 15.25, ""},
@@ -350,7 +350,7 @@ TEST(energy_of_a_slow_counter)
 	process_record_release(&record);
 	record = record_stepwise(rows, 3, 10000000, SECOND_NS / 2, SECOND_NS / 2);
 	assert_real(record.energy_joules, NAN);
-	says(&record, "energy_psys_joules: a window below 1000 ms is too short for a counter");
+	says(&record, "energy_psys_joules: an energy counter needs a window of at least 1000 ms");
 	process_record_release(&record);
 	for (size_t i = 0; i < COUNT(often); i++) {
 		record = record_stepwise(rows, 3, often[i], SECOND_NS / 2, SECOND_NS / 10);
@@ -440,9 +440,12 @@ TEST(windows_too_short_for_a_clock)
 		const char *why;
 	} cases[] = {
 		{exact, 300000000, 1.5 + 1.234e-6, 1.5, ""},
-		{exact, 20000000, 1.5 + 1.234e-6, NAN, "cpu_cores: a window below 200 ms"},
-		{exact, 9000000, NAN, NAN, "window_cpu_cores: a window below 10 ms"},
-		{ticks, 20000000, NAN, NAN, "window_cpu_cores, cpu_cores: a window below 200 ms"},
+		{exact, 20000000, 1.5 + 1.234e-6, NAN,
+		 "cpu_cores: the counter needs a window of at least 200 ms"},
+		{exact, 9000000, NAN, NAN,
+		 "window_cpu_cores: the counter needs a window of at least 10 ms"},
+		{ticks, 20000000, NAN, NAN,
+		 "window_cpu_cores, cpu_cores: the counter needs a window of at least 200 ms"},
 		{ticks, 300000000, 1.5, 1.5, ""},
 	};
 
@@ -490,8 +493,9 @@ TEST(threads_that_nobody_saw)
 		const char *why;
 	} cases[] = {
 		{SECOND_NS / 2, SECOND_NS, 4, 3, ""},
-		{SECOND_NS / 10, SECOND_NS / 10, NAN, NAN, "threads_alive, cores_used: no sample"},
-		{2 * SECOND_NS, 1, 1, NAN, "cores_used: no sample of threads says it"},
+		{SECOND_NS / 10, SECOND_NS / 10, NAN, NAN,
+		 "threads_alive, cores_used: sensor threads has no value"},
+		{2 * SECOND_NS, 1, 1, NAN, "cores_used: sensor threads has no value"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {

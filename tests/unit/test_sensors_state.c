@@ -21,7 +21,7 @@ MACHINE_TEST(pressure_is_that_of_the_nearest_group)
 	struct sensor_use use;
 
 	sensor_machine(*state);
-	assert_absent(*state, &sensor_pressure, "does not count pressure");
+	assert_absent(*state, &sensor_pressure, "does not report pressure");
 	machine_file(*state, "/proc/pressure/cpu", PSI("100"));
 	machine_file(*state, "/proc/pressure/memory", PSI("20"));
 	use_begin(&use, *state, &sensor_pressure);
@@ -98,7 +98,7 @@ MACHINE_TEST(swap_counts_bytes)
 	struct sensor_use use;
 
 	sensor_machine(*state);
-	assert_absent(*state, &sensor_swap, "/proc/vmstat says nothing");
+	assert_absent(*state, &sensor_swap, "/proc/vmstat does not report");
 	machine_file(*state, "/proc/vmstat", "nr_free_pages 5\npswpin 3\npswpout 40\nx 1\n");
 	machine_file(*state, "/proc/meminfo", "MemTotal: 9 kB\nSwapTotal:       0 kB\n");
 	assert_absent(*state, &sensor_swap, "no swap space");
@@ -130,7 +130,7 @@ MACHINE_TEST(switches_are_those_of_all_threads)
 	struct sensor_use use;
 
 	sensor_machine(*state);
-	assert_absent(*state, &sensor_switches, "status does not say");
+	assert_absent(*state, &sensor_switches, "status does not report");
 	set_switches(*state, GUARD, GUARD,
 		     "Name:\tx\nvoluntary_ctxt_switches:\t900\n"
 		     "nonvoluntary_ctxt_switches:\t900\n");
@@ -190,7 +190,7 @@ MACHINE_TEST(temperature_is_that_of_packages)
 	sensor_machine(*state);
 	machine_file(*state, "/sys/class/hwmon/hwmon0/name", "nvme\n");
 	machine_file(*state, "/sys/class/hwmon/hwmon0/temp1_input", "30000\n");
-	assert_absent(*state, &sensor_temperature, "no thermometer");
+	assert_absent(*state, &sensor_temperature, "no temperature sensor");
 	machine_file(*state, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
 	machine_file(*state, "/sys/class/thermal/thermal_zone1/temp", "55000\n");
 	use_begin(&use, *state, &sensor_temperature);
@@ -243,13 +243,14 @@ TEST(figures_of_the_window)
 	process_record_release(&record);
 	record_with(&record, "thermal", SERIES_COUNTER, heat, 2, hot, 3, SECOND_NS / 10);
 	assert_real(record.thermal_share, NAN);
-	assert_has(record.null_reasons, "thermal_share: a window below 200 ms");
+	assert_has(record.null_reasons,
+		   "thermal_share: the counter needs a window of at least 200 ms");
 	process_record_release(&record);
 	record_with(&record, "pressure", SERIES_COUNTER, pressure, 3, waits, 3, SECOND_NS);
 	assert_real(record.pressure_cpu, 0);
 	assert_real(record.pressure_memory, 0.01);
 	assert_real(record.pressure_io, NAN);
-	assert_has(record.null_reasons, "pressure_io: no sample of pressure");
+	assert_has(record.null_reasons, "pressure_io: sensor pressure has no value");
 	process_record_release(&record);
 	record_with(&record, "swap", SERIES_COUNTER, swap, 2, pages, 3, SECOND_NS);
 	assert_real(record.swap_rate, 3e6);
@@ -272,7 +273,7 @@ TEST(a_clock_that_falls)
 	process_record_release(&record);
 	record_with(&record, "frequency", SERIES_GAUGE, cpus, 2, falls, 5, 2 * SECOND_NS);
 	assert_real(record.frequency_drop, NAN);
-	assert_has(record.null_reasons, "frequency_drop: the window holds too few");
+	assert_has(record.null_reasons, "frequency_drop: the window has too few");
 	assert_int_equal(disturbance_seen(&record), 0);
 	process_record_release(&record);
 }

@@ -227,7 +227,7 @@ STORE_TEST(nothing_is_stored_twice)
 	fixture_record(&record, 0);
 	check(store_process(f->store, id, &record, &err), &err);
 	expect_error(store_process(f->store, id, &record, &err), PRONY_STORE, &err,
-		     "replicate 0 of cell");
+		     "process 0 of cell");
 	/* An unknown cell leaves no partial result, and the store remains usable. */
 	record.replicate = 1;
 	expect_error(store_process(f->store, id + 9, &record, &err), PRONY_STORE, &err,
@@ -248,7 +248,7 @@ STORE_TEST(runs_are_found_and_listed)
 	struct stored_run run;
 
 	expect_error(store_load_run(f->store, "", 0, &run, &err), PRONY_BAD_INPUT, &err,
-		     "no run is stored yet");
+		     "contains no runs yet");
 	for (int64_t i = 1; i <= 20; i++) {
 		struct run_meta meta = fixture_meta(100 - i);
 		check(store_run_begin(f->store, &meta, &err), &err);
@@ -273,9 +273,9 @@ STORE_TEST(runs_are_found_and_listed)
 		stored_run_release(&run);
 	}
 	expect_error(store_load_run(f->store, "%", 0, &run, &err), PRONY_BAD_INPUT, &err,
-		     "there is no run '%'");
+		     "no run '%'");
 	expect_error(store_load_run(f->store, "4242424242", 0, &run, &err), PRONY_BAD_INPUT, &err,
-		     "there is no run '4242424242'");
+		     "no run '4242424242'");
 }
 
 STORE_TEST(a_full_disk_is_said_and_loses_nothing)

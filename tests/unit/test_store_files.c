@@ -55,16 +55,16 @@ STORE_TEST(other_files_are_refused)
 
 	memset(text, 'x', sizeof text);
 	check(file_write_atomic(path, text, sizeof text, &err), &err);
-	refused(path, PRONY_STORE, "no SQLite file");
-	refused(f->folder, PRONY_STORE, "it is a folder");
+	refused(path, PRONY_STORE, "not an SQLite file");
+	refused(f->folder, PRONY_STORE, "is a folder");
 	unlink(path);
 	check(store_open(path, false, &store, &err), &err);
 	check(sql_run(store, "PRAGMA user_version = 2", "test", &err), &err);
 	store_close(store);
-	refused(path, PRONY_STORE, "newer prony (schema 2, this one knows 1)");
+	refused(path, PRONY_STORE, "newer prony (schema 2; this version reads up to 1)");
 	check(file_write_atomic(path, "", 0, &err), &err);
 	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err,
-		     "nothing is stored");
+		     "contains no runs yet");
 	check(store_open(path, false, &store, &err), &err); /* an empty file becomes a store */
 	check(sql_run(store, "PRAGMA application_id = 7", "test", &err), &err);
 	store_close(store);

@@ -78,7 +78,7 @@ STORE_TEST(a_word_means_one_run)
 		      "test", &err),
 	      &err);
 	expect_error(store_load_run(f->store, "aaaa", 0, &run, &err), PRONY_BAD_INPUT, &err,
-		     "'aaaa' may mean run 2 (aaaab");
+		     "'aaaa' matches run 2 (aaaab");
 }
 
 STORE_TEST(what_is_changed_is_named)
@@ -103,7 +103,7 @@ STORE_TEST(what_is_changed_is_named)
 		      "test", &err),
 	      &err);
 	expect_error(store_find_run(f->store, "1234", &found, &err), PRONY_BAD_INPUT, &err,
-		     "'1234' may mean run 1 (1234");
+		     "'1234' matches run 1 (1234");
 }
 
 STORE_TEST(names_are_one_runs_only)
@@ -117,7 +117,7 @@ STORE_TEST(names_are_one_runs_only)
 	int64_t second = begin(f->store, 200, "");
 	snprintf(meta.name, sizeof meta.name, "main");
 	expect_error(store_run_begin(f->store, &meta, &err), PRONY_USAGE, &err,
-		     "run 1 is called 'main' already");
+		     "run 1 already has the name 'main'");
 	assert_int_equal(fixture_count(f->store, "run"), 2);
 	expect_error(store_run_name(f->store, second, "main", false, &err), PRONY_USAGE, &err,
 		     "prony tag 1 --name");
