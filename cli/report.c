@@ -1,14 +1,16 @@
 /* `prony report`: writes one self-contained page about runs, or their figures as files. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/histories.h"
 #include "cli/results.h"
 #include "report/charts.h"
+#include "report/history.h"
 #include "report/html.h"
+#include "report/stream.h"
 
 #define PAGE_BYTES_MAX ((size_t)256 << 20)
 
@@ -26,6 +28,144 @@ const struct option report_option_rows[] = {
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };
+
+/* Pages of runs with more processes leave their steps out: loading them would take minutes. */
+enum { SHOWN_MAX = 3000 };
+
+/* Loads a run of the open store, whose file is named too. */
+static enum prony_status load_for_page(struct store *store, const char *file, const char *which,
+				       struct stored_run *run, struct summary *summary,
+				       struct error *err)
+{
+	struct store_reader *reader = NULL;
+	int64_t processes = 0;
+	enum prony_status status = store_count_processes(store, which, &processes, err);
+	if (status == PRONY_OK && processes <= SHOWN_MAX) {
+		status = results_load_run(file, which, STORE_INTERVALS | STORE_SERIES, run, err);
+		if (status == PRONY_OK)
+			summary_init(summary, run);
+		return status;
+	}
+	if (status == PRONY_OK)
+		status = store_reader_open(store, which, 0, &reader, err);
+	if (status == PRONY_OK)
+		status = stream_summary(reader, HTML_SECTIONS_MAX, run, summary, err);
+	store_reader_close(reader);
+	return status;
+}
+
+/* Histories of cells for a page. */
+struct histories {
+	struct history *items;
+	struct stored_run **runs; /* of each item */
+	size_t *run_counts;
+	size_t count;
+};
+
+/* In larger runs nobody looks at a single cell's history. */
+enum { CELLS_MAX = 64, RUNS_MAX = 50, PROCESSES_MAX = 1000 };
+
+/* Whether one of the runs has a figure for that cell. */
+static bool is_shown(const struct summary *const *summaries, size_t count, const char *hash)
+{
+	for (size_t run = 0; run < count; run++)
+		for (size_t i = 0; i < summaries[run]->count; i++) {
+			const struct summary_row *row = &summaries[run]->rows[i];
+			if (row->step.n > 0 && row->cell->process_count > 0 &&
+			    row->cell->process_count <= PROCESSES_MAX &&
+			    !strcmp(row->cell->hash, hash))
+				return true;
+		}
+	return false;
+}
+
+/* The id of the newest run with that cell. */
+static int64_t newest_shown(const struct summary *const *summaries, size_t count, const char *hash)
+{
+	const struct run_meta *newest = NULL;
+	for (size_t run = 0; run < count; run++) {
+		const struct run_meta *meta = &summaries[run]->run->meta;
+		if (is_shown(&summaries[run], 1, hash) &&
+		    (!newest || meta->started_wall_ns > newest->started_wall_ns ||
+		     (meta->started_wall_ns == newest->started_wall_ns && meta->id > newest->id)))
+			newest = meta;
+	}
+	return newest ? newest->id : 0;
+}
+
+static void release_runs(struct stored_run *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		stored_run_release(&runs[i]);
+	free(runs);
+}
+
+/* Keeps the history if it reaches back before the newest shown run. */
+static void keep(struct histories *histories, struct history *history, struct stored_run *runs,
+		 size_t count)
+{
+	if (history->count < 2) {
+		history_release(history);
+		release_runs(runs, count);
+		return;
+	}
+	histories->items[histories->count] = *history;
+	histories->runs[histories->count] = runs;
+	histories->run_counts[histories->count++] = count;
+}
+
+static enum prony_status load_one(struct store *store, const struct summary *const *summaries,
+				  size_t count, const char *hash, struct histories *out,
+				  struct error *err)
+{
+	struct stored_run *runs = NULL;
+	struct history history;
+	size_t loaded = 0;
+	enum prony_status status = store_load_history(
+		store, hash, newest_shown(summaries, count, hash), RUNS_MAX, &runs, &loaded, err);
+	if (status != PRONY_OK)
+		return status;
+	history_init(&history, runs, loaded, &change_defaults);
+	keep(out, &history, runs, loaded);
+	return PRONY_OK;
+}
+
+static void histories_release(struct histories *histories)
+{
+	for (size_t i = 0; i < histories->count; i++) {
+		history_release(&histories->items[i]);
+		release_runs(histories->runs[i], histories->run_counts[i]);
+	}
+	free(histories->items);
+	free(histories->runs);
+	free(histories->run_counts);
+}
+
+/* Loads the histories, up to the newest of these runs, of cells that have a figure here and exist
+ * in earlier runs of the store: the first 200 such cells, each over its last 100 runs. After
+ * success call histories_release. */
+static enum prony_status histories_load(struct store *store, const struct summary *const *summaries,
+					size_t count, struct histories *out, struct error *err)
+{
+	struct histories found = {.count = 0};
+	struct cell_name *cells = NULL;
+	struct arena arena;
+	size_t many = 0;
+	arena_init(&arena, 0);
+	found.items = memory_alloc(CELLS_MAX * sizeof *found.items);
+	found.runs = memory_alloc(CELLS_MAX * sizeof *found.runs);
+	found.run_counts = memory_alloc(CELLS_MAX * sizeof *found.run_counts);
+	enum prony_status status = store_list_cells(store, &arena, &cells, &many, err);
+	for (size_t i = 0; i < many && found.count < CELLS_MAX && status == PRONY_OK; i++)
+		if (cells[i].runs > 1 && is_shown(summaries, count, cells[i].hash))
+			status = load_one(store, summaries, count, cells[i].hash, &found, err);
+	arena_release(&arena);
+	if (status == PRONY_OK)
+		*out = found;
+	else
+		histories_release(&found);
+	return status;
+}
 
 /* The loaded runs of a command line. */
 struct report_runs {
@@ -45,8 +185,8 @@ static enum prony_status load(const struct report_options *options, const char *
 	struct store *store = NULL;
 	enum prony_status status = store_open(options->store, true, &store, err);
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-		status = results_load_for_page(store, names[i], &out->runs[i], &out->summaries[i],
-					       err);
+		status = load_for_page(store, options->store, names[i], &out->runs[i],
+				       &out->summaries[i], err);
 		out->borrowed[i] = &out->summaries[i];
 		out->count += status == PRONY_OK;
 	}
@@ -134,6 +274,13 @@ static enum prony_status report(const struct report_options *options, const char
 		status = write_charts(&runs, options->charts, err);
 	release(&runs);
 	return status;
+}
+
+enum prony_status report_page(const char *store, const char *run, const char *output,
+			      struct error *err)
+{
+	const struct report_options options = {.store = store, .output = output};
+	return report(&options, &run, 1, err);
 }
 
 int command_report(const struct cli_call *call, struct error *err)

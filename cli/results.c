@@ -6,12 +6,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
-#include "report/html.h"
 #include "report/published.h"
-#include "report/stream.h"
-
-/* Pages of runs with more processes leave their steps out: loading them would take minutes. */
-enum { SHOWN_MAX = 3000 };
 
 static void say_damaged(const struct stored_run *run)
 {
@@ -32,30 +27,6 @@ enum prony_status results_load_run(const char *store_file, const char *which, un
 	if (status == PRONY_OK)
 		say_damaged(out);
 	store_close(store);
-	return status;
-}
-
-enum prony_status results_load_for_page(struct store *store, const char *which,
-					struct stored_run *run, struct summary *summary,
-					struct error *err)
-{
-	struct store_reader *reader = NULL;
-	int64_t processes = 0;
-	enum prony_status status = store_count_processes(store, which, &processes, err);
-	if (status == PRONY_OK && processes <= SHOWN_MAX) {
-		status = store_load_run(store, which,
-					STORE_INTERVALS | STORE_SERIES | STORE_FORGIVES, run, err);
-		if (status == PRONY_OK) {
-			say_damaged(run);
-			summary_init(summary, run);
-		}
-		return status;
-	}
-	if (status == PRONY_OK)
-		status = store_reader_open(store, which, 0, &reader, err);
-	if (status == PRONY_OK)
-		status = stream_summary(reader, HTML_SECTIONS_MAX, run, summary, err);
-	store_reader_close(reader);
 	return status;
 }
 
@@ -81,7 +52,8 @@ enum prony_status results_check_output(const char *path, const char *store, stru
 	return file_check_output(path, err);
 }
 
-void results_published(const struct summary *summary, struct strbuf *out)
+/* Adds the published figures of the run's suite, if there are any. */
+static void add_published(const struct summary *summary, struct strbuf *out)
 {
 	struct error err = ERROR_INIT;
 	struct published published;
@@ -92,6 +64,17 @@ void results_published(const struct summary *summary, struct strbuf *out)
 	}
 	published_render(&published, summary, cli_colour(), cli_width(), out);
 	published_release(&published);
+}
+
+void results_print(const struct summary *summary)
+{
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	summary_render(summary, cli_colour(), cli_width(), &text);
+	add_published(summary, &text);
+	cli_page(strbuf_text(&text));
+	strbuf_release(&text);
 }
 
 enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err)

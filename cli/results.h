@@ -11,12 +11,6 @@
 enum prony_status results_load_run(const char *store, const char *which, unsigned parts,
 				   struct stored_run *out, struct error *err);
 
-/* Loads a run and its summary for a page or figures, with intervals and sensor series. For very
- * large runs only the first comparisons have processes (report/stream.h). */
-enum prony_status results_load_for_page(struct store *store, const char *which,
-					struct stored_run *run, struct summary *summary,
-					struct error *err);
-
 /* Opens an existing store for writing; PRONY_BAD_INPUT when there is none. */
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err);
 
@@ -24,9 +18,13 @@ enum prony_status results_open_existing(const char *store, struct store **out, s
  * is not the store itself. */
 enum prony_status results_check_output(const char *path, const char *store, struct error *err);
 
-/* Adds the published figures of the run's suite, if there are any. A broken file of them is
- * reported and otherwise ignored. */
-void results_published(const struct summary *summary, struct strbuf *out);
+/* Prints the table of a run, with the published figures of its suite if there are any. A broken
+ * file of them is reported and otherwise ignored. */
+void results_print(const struct summary *summary);
+
+/* Writes the page of a run, as `prony report` does (cli/report.c). */
+enum prony_status report_page(const char *store, const char *run, const char *output,
+			      struct error *err);
 
 /* Writes text to a file, or to standard output for NULL and "-". */
 enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err);

@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
-#include "cli/histories.h"
 #include "cli/machine_lock.h"
 #include "cli/memory_limit.h"
 #include "cli/results.h"
@@ -24,7 +23,6 @@
 #include "cli/run_plan.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
-#include "report/html.h"
 #include "report/summary.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -66,31 +64,6 @@ static enum prony_status execute(struct job *job, struct error *err)
 	return status;
 }
 
-static enum prony_status write_report(struct job *job, const char *which, struct error *err)
-{
-	struct stored_run stored;
-	struct summary summary;
-	struct histories histories = {.count = 0};
-	struct strbuf page;
-	const struct summary *summaries[] = {&summary};
-	enum prony_status status = results_load_for_page(job->store, which, &stored, &summary, err);
-	if (status != PRONY_OK)
-		return status;
-	strbuf_init(&page, 0);
-	status = histories_load(job->store, summaries, 1, &histories, err);
-	if (status == PRONY_OK)
-		status = html_report(summaries, 1, histories.items, histories.count, &page, err);
-	if (status == PRONY_OK)
-		status = results_write(&page, job->options->report, err);
-	if (status == PRONY_OK)
-		cli_say("report: %s\n", job->options->report);
-	strbuf_release(&page);
-	histories_release(&histories);
-	summary_release(&summary);
-	stored_run_release(&stored);
-	return status;
-}
-
 /* Prints the table or its JSON, and writes the report if requested. */
 static enum prony_status show_result(struct job *job, struct error *err)
 {
@@ -110,18 +83,13 @@ static enum prony_status show_result(struct job *job, struct error *err)
 		cli_print_json(json);
 		json_decref(json);
 	} else {
-		struct strbuf text;
-		strbuf_init(&text, 0);
-		summary_render(&summary, cli_colour(), cli_width(), &text);
-		results_published(&summary, &text);
-		cli_page(strbuf_text(&text));
-		strbuf_release(&text);
+		results_print(&summary);
 		status = baseline_compare(job, &stored, NULL, err);
 	}
 	summary_release(&summary);
 	stored_run_release(&stored);
 	if (status == PRONY_OK && job->options->report)
-		status = write_report(job, which, err);
+		status = report_page(job->options->store, which, job->options->report, err);
 	return status;
 }
 

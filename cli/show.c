@@ -29,12 +29,7 @@ static void print_summary(const struct stored_run *run, const struct show_option
 		cli_print_json(json);
 		json_decref(json);
 	} else {
-		struct strbuf text;
-		strbuf_init(&text, 0);
-		summary_render(&summary, cli_colour(), cli_width(), &text);
-		results_published(&summary, &text);
-		cli_page(strbuf_text(&text));
-		strbuf_release(&text);
+		results_print(&summary);
 	}
 	summary_release(&summary);
 }

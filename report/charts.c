@@ -12,7 +12,6 @@ void charts_of_comparison(const struct html_page *page, size_t comparison, struc
 	charts_input(page, comparison, charts);
 	charts_published(page, comparison, charts);
 	charts_distribution(page, comparison, charts);
-	charts_drift(page, comparison, charts);
 	charts_load(page, comparison, charts);
 }
 

@@ -34,7 +34,6 @@ void charts_input(const struct html_page *page, size_t comparison, struct charts
 void charts_published(const struct html_page *page, size_t comparison, struct charts *charts);
 /* These need intervals or sensor readings. */
 void charts_distribution(const struct html_page *page, size_t comparison, struct charts *charts);
-void charts_drift(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_load(const struct html_page *page, size_t comparison, struct charts *charts);
 
 /*

@@ -1,4 +1,4 @@
-/* Draws data of intervals and sensors: distribution of step times, drift, load of the cores. */
+/* Draws data of intervals and sensors: distribution of step times, load of the cores, drift. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "report/charts_internal.h"
 
-enum { QUANTILES = 60, BINS = 48, LOAD_BINS = 80, LOAD_ROWS_MAX = 16, BLOCKS_MIN = 20 };
+enum { QUANTILES = 60, LOAD_BINS = 80, LOAD_ROWS_MAX = 16, BLOCKS_MIN = 20 };
 
 static bool is_ok(const struct process_record *process)
 {
@@ -62,53 +62,9 @@ static void add_distribution(struct chart_series *series, const struct stored_ce
 	free(steps);
 }
 
-/* Adds the mean of each part of the window, divided by the mean of its process. */
-static void add_drift(struct chart_series *series, const struct stored_cell *cell, double end_ns)
-{
-	double sums[BINS] = {0}, counts[BINS] = {0};
-	for (size_t p = 0; p < cell->process_count; p++) {
-		const struct process_record *process = &cell->processes[p];
-		if (!is_ok(process) || process->interval_count < BLOCKS_MIN ||
-		    !(process->step_mean_ns > 0))
-			continue;
-		for (size_t i = 0; i < process->interval_count; i++) {
-			double at = (double)(process->intervals[i].end_ns -
-					     process->intervals[0].begin_ns);
-			size_t bin = (size_t)(at / end_ns * BINS);
-			if (!(at >= 0) || bin >= BINS)
-				bin = BINS - 1;
-			sums[bin] += step_ns(process, i) / process->step_mean_ns;
-			counts[bin]++;
-		}
-	}
-	for (size_t bin = 0; bin < BINS; bin++)
-		if (counts[bin] > 0)
-			series->points[series->count++] =
-				(struct chart_point){.x = ((double)bin + 0.5) * end_ns / BINS,
-						     .y = sums[bin] / counts[bin],
-						     .low = NAN,
-						     .high = NAN};
-}
-
-static double longest_window(const struct html_page *page, size_t comparison)
-{
-	double longest = 0;
-	for (size_t run = 0; run < page->count; run++) {
-		size_t count;
-		const struct summary_row *rows = html_rows(page, run, comparison, &count);
-		for (size_t i = 0; i < count; i++)
-			for (size_t p = 0; p < rows[i].cell->process_count; p++) {
-				const struct process_record *process = &rows[i].cell->processes[p];
-				if (is_ok(process) && process->window_ns != RECORD_NONE)
-					longest = fmax(longest, (double)process->window_ns);
-			}
-	}
-	return longest;
-}
-
 /* Adds a series for every row that may show figures; drops the chart if no series has points. */
-static void add_all(const struct html_page *page, size_t comparison, double end_ns,
-		    struct charts *charts, struct chart *chart)
+static void add_all(const struct html_page *page, size_t comparison, struct charts *charts,
+		    struct chart *chart)
 {
 	for (size_t run = 0; run < page->count; run++) {
 		size_t count;
@@ -119,14 +75,10 @@ static void add_all(const struct html_page *page, size_t comparison, double end_
 			if (rows[i].step.n == 0)
 				continue;
 			html_row_label(page, run, name, label, sizeof label);
-			struct chart_series *series =
-				chart_series(charts, chart, label, name, html_colour(page, name),
-					     QUANTILES + BINS);
+			struct chart_series *series = chart_series(
+				charts, chart, label, name, html_colour(page, name), QUANTILES + 1);
 			series->dashed = run > 0;
-			if (end_ns > 0)
-				add_drift(series, rows[i].cell, end_ns);
-			else
-				add_distribution(series, rows[i].cell);
+			add_distribution(series, rows[i].cell);
 			if (series->count == 0)
 				chart->series_count--;
 		}
@@ -148,27 +100,7 @@ void charts_distribution(const struct html_page *page, size_t comparison, struct
 				       .logarithmic = true};
 	chart->y = (struct chart_axis){.title = "share of steps", .column = "share"};
 	chart->y.measure = CHART_PLAIN;
-	add_all(page, comparison, 0, charts, chart);
-}
-
-void charts_drift(const struct html_page *page, size_t comparison, struct charts *charts)
-{
-	double end_ns = longest_window(page, comparison);
-	if (!(end_ns > 0))
-		return;
-	struct chart *chart = charts_begin(
-		page, comparison, "Drift within the window",
-		"Mean step time of each stretch of the measured window over the mean of its "
-		"process: a level line is a steady machine.",
-		CHART_LINES, html_row_count(page, comparison), charts);
-	chart->x = (struct chart_axis){
-		.title = "time since the window began", .column = "time_ns", .measure = CHART_NS};
-	chart->y = (struct chart_axis){.title = "step time / mean of its process",
-				       .column = "ratio",
-				       .measure = CHART_PLAIN,
-				       .logarithmic = true};
-	chart->reference = 1;
-	add_all(page, comparison, end_ns, charts, chart);
+	add_all(page, comparison, charts, chart);
 }
 
 /* Returns the core loads of the first process of a cell that has them; NULL if none has. */
