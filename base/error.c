@@ -120,7 +120,9 @@ enum prony_status error_errno(struct error *err, enum prony_status code, int err
 	const char *meaning = strerror_r(errnum, buffer, sizeof(buffer));
 	size_t length = strlen(err->text);
 	snprintf(err->text + length, sizeof(err->text) - length, ": %s%s", meaning,
-		 errnum == EFBIG ? " (ulimit -f limits the size of files)" : "");
+		 errnum == EFBIG    ? " (ulimit -f limits the size of files)"
+		 : errnum == EMFILE ? " (ulimit -n limits the number of open files)"
+				    : "");
 	make_printable(err->text);
 	err->code = code;
 	return code;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -317,11 +318,31 @@ out:
 	return status;
 }
 
+/* Linux's default. */
+#define STACK_USUAL_BYTES (8u << 20)
+
+/* A limit of this process, inherited by its children, that may be the cause of the signal. */
+static void name_limit(int signal, char *out, size_t out_bytes)
+{
+	struct rlimit stack;
+
+	out[0] = '\0';
+	if (signal == SIGXFSZ)
+		snprintf(out, out_bytes, "; ulimit -f limits the size of files");
+	else if (signal == SIGSEGV && getrlimit(RLIMIT_STACK, &stack) == 0 &&
+		 stack.rlim_cur < STACK_USUAL_BYTES)
+		snprintf(out, out_bytes, "; ulimit -s limits its stack to %llu KiB",
+			 (unsigned long long)stack.rlim_cur >> 10);
+}
+
 void process_end_text(const struct process_end *end, char *out, size_t out_bytes)
 {
+	char limit[64];
+
+	name_limit(end->code, limit, sizeof limit);
 	if (end->signalled)
-		snprintf(out, out_bytes, "killed by signal %d (%s)", end->code,
-			 strsignal(end->code));
+		snprintf(out, out_bytes, "killed by signal %d (%s)%s", end->code,
+			 strsignal(end->code), limit);
 	else
 		snprintf(out, out_bytes, "exit code %d", end->code);
 }

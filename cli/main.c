@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/identity.h"
@@ -62,13 +63,30 @@ static int dispatch(int argc, char **argv)
 	return cli_run(cli_commands, command, argc - 1, argv + 1);
 }
 
+/* With less, prony overflows its stack and ends by a signal. */
+#define STACK_LEAST_BYTES (512u << 10)
+
+static bool stack_is_large_enough(struct error *err)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_LEAST_BYTES)
+		return true;
+	error_set(err, PRONY_NOMEM,
+		  "the stack is limited to %llu KiB (ulimit -s), and prony needs %u KiB",
+		  (unsigned long long)limit.rlim_cur >> 10, STACK_LEAST_BYTES >> 10);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
+	struct error err = ERROR_INIT;
 	/* With SIGXFSZ ignored, a write beyond `ulimit -f` fails with an error that can be
 	 * reported; the signal would kill us silently. */
 	signal(SIGXFSZ, SIG_IGN);
 	identity_set_build(PRONY_BUILD);
 	if (!open_standard_streams())
 		return prony_status_exit(PRONY_INTERNAL);
+	if (!stack_is_large_enough(&err))
+		return cli_fail(&err);
 	return finish_output(dispatch(argc, argv));
 }

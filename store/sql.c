@@ -29,6 +29,8 @@ static const char *remedy_of(const struct store *store, int code)
 	if ((code & 0xff) == SQLITE_IOERR && sqlite3_system_errno(store->db) == EFBIG)
 		return "the size of files is limited: ulimit -f; use --store FILE for another "
 		       "store";
+	if (sqlite3_system_errno(store->db) == EMFILE)
+		return "too many files are open: ulimit -n limits their number";
 	switch (code & 0xff) {
 	case SQLITE_READONLY:
 	case SQLITE_PERM:

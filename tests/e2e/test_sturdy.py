@@ -44,6 +44,14 @@ class LimitTest(SturdyTest):
         with open(os.path.join(self.folder, "out"), "wb") as out:
             self.assertIn("ulimit -f", self.limited("list", "metrics", "--format", "json", stdout=out))
 
+    def test_limits_of_stack_and_open_files_are_said(self):
+        def limit(which, most):
+            return self.child(*self.run_words(), before=lambda: resource.setrlimit(which, (most, most)))
+        done = limit(resource.RLIMIT_STACK, 100 << 10)
+        self.assertIn("the stack is limited to 100 KiB (ulimit -s)", done.stderr)
+        for most in (6, 12, 24):
+            self.assertIn("ulimit -n", limit(resource.RLIMIT_NOFILE, most).stderr)
+
     def test_a_store_that_cannot_grow_says_so(self):
         text = self.limited(*self.run_words())
         self.assertIn(self.store, text)
