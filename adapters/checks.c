@@ -4,7 +4,7 @@ enum prony_status check_slot(int slot, int slots, struct error *err)
 {
 	if (slot >= 0 && slot < slots)
 		return PRONY_OK;
-	return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, slots);
+	return error_set(err, PRONY_INTERNAL, "there is no slot %d (%d slots)", slot, slots);
 }
 
 enum prony_status check_batch(const struct graph *graph, struct batch batch, bool with_labels,
@@ -21,7 +21,8 @@ enum prony_status check_no_ignored(struct batch batch, struct error *err)
 		for (int64_t k = 0; k < shape_elements(&batch.labels[i].shape); k++)
 			if (((const int64_t *)batch.labels[i].data)[k] < 0)
 				return error_set(err, PRONY_UNSUPPORTED,
-						 "label %lld is ignored, the loss here has all",
+						 "label %lld of the batch is negative (ignored), "
+						 "and this adapter's loss cannot ignore labels",
 						 (long long)k);
 	return PRONY_OK;
 }
@@ -38,7 +39,8 @@ enum prony_status check_weight(const struct tensor_set *weights, const struct va
 
 	if (!tensor || tensor->dtype != DTYPE_F32 || !shape_equal(&tensor->shape, &value->shape))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "weights lack %s as F32 in the shape of the network", value->name);
+				 "the weights have no F32 tensor %s with the network's shape",
+				 value->name);
 	*out = tensor;
 	return PRONY_OK;
 }
@@ -50,7 +52,7 @@ enum prony_status check_readout(enum readout what, bool stepped, const struct te
 	case READ_LOGITS:
 	case READ_LOSS:
 		if (out->count != 1)
-			return error_set(err, PRONY_INTERNAL, "%s are read into one tensor",
+			return error_set(err, PRONY_INTERNAL, "reading %s needs exactly one tensor",
 					 readout_name(what));
 		break;
 	case READ_GRADIENTS:
@@ -60,10 +62,10 @@ enum prony_status check_readout(enum readout what, bool stepped, const struct te
 		return PRONY_OK;
 	case READ_OUTPUTS:
 	case READ_COUNT:
-		return error_set(err, PRONY_INTERNAL, "readout %d", (int)what);
+		return error_set(err, PRONY_INTERNAL, "unknown readout %d", (int)what);
 	}
 	if (!stepped)
-		return error_set(err, PRONY_INTERNAL, "read of %s before the first step",
+		return error_set(err, PRONY_INTERNAL, "%s cannot be read before the first step",
 				 readout_name(what));
 	return PRONY_OK;
 }
@@ -73,6 +75,6 @@ enum prony_status check_read_shape(const struct tensor *out, const struct shape 
 {
 	if (out->dtype == DTYPE_F32 && shape_equal(&out->shape, shape))
 		return PRONY_OK;
-	return error_set(err, PRONY_INTERNAL, "%s is not read as F32 of its own shape",
+	return error_set(err, PRONY_INTERNAL, "%s can only be read as F32 in its own shape",
 			 out->name ? out->name : "tensor");
 }

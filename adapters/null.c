@@ -95,7 +95,8 @@ static enum prony_status null_read(struct session *s, enum readout what, struct 
 						     : NULL;
 
 		if (given && tensor_bytes(given) != tensor_bytes(tensor))
-			return error_set(err, PRONY_INTERNAL, "%s has another size than was given",
+			return error_set(err, PRONY_INTERNAL,
+					 "%s does not have the size of the tensor that was loaded",
 					 tensor->name);
 		if (given)
 			memcpy(tensor->data, given->data, (size_t)tensor_bytes(tensor));
@@ -115,7 +116,7 @@ static void null_close(struct session *s)
 const struct adapter adapter_null = {
 	.abi = ADAPTER_ABI,
 	.name = "null",
-	.summary = "does nothing: measures the harness itself",
+	.summary = "computes nothing: measures prony's own overhead",
 	.options = "",
 	.private_size = sizeof(struct null),
 	.probe = null_probe,

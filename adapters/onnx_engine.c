@@ -11,7 +11,7 @@ static void refuse_node(const struct graph *graph, const struct node *node, stru
 	const char *name = operator_name(node->op);
 
 	if (operator_row(node->op)->is_gradient)
-		reasons_add(reasons, "operator %s (%s) is not one of ONNX", name, node->name);
+		reasons_add(reasons, "operator %s (%s) is not an ONNX operator", name, node->name);
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *reader = &graph->nodes[i];
 
@@ -21,7 +21,7 @@ static void refuse_node(const struct graph *graph, const struct node *node, stru
 				    reader->inputs[k] == node->outputs[j])
 					reasons_add(
 						reasons,
-						"output %d of %s %s, which evaluation leaves out",
+						"output %d of %s %s does not exist in evaluation",
 						j, name, node->name);
 	}
 }
@@ -39,7 +39,7 @@ enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *
 	int64_t elements = shape_elements(&logits->shape);
 
 	if (elements <= 0 || (uint64_t)elements > SIZE_MAX / 2 / sizeof(float))
-		return error_set(err, PRONY_BAD_INPUT, "logits %s have no usable shape",
+		return error_set(err, PRONY_BAD_INPUT, "the logits %s are empty or too large",
 				 logits->name);
 	*out = (struct onnx_ends){
 		.graph = graph,
@@ -76,12 +76,12 @@ enum prony_status onnx_engine_read(const struct onnx_ends *ends, const char *eng
 				   struct error *err)
 {
 	if (what != READ_LOGITS)
-		return error_set(err, PRONY_UNSUPPORTED, "%s gives logits only, not %s", engine,
+		return error_set(err, PRONY_UNSUPPORTED, "%s computes only logits, not %s", engine,
 				 readout_name(what));
 	if (out->count != 1 || out->tensors[0].dtype != DTYPE_F32 ||
 	    !shape_equal(&out->tensors[0].shape, &ends->logits_shape))
 		return error_set(err, PRONY_INTERNAL,
-				 "logits are read into one F32 tensor of their own shape");
+				 "logits can only be read into one F32 tensor of their shape");
 	memcpy(out->tensors[0].data, logits, ends->logits_bytes);
 	return PRONY_OK;
 }

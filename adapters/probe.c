@@ -20,9 +20,9 @@ enum prony_status probe_library_named(const struct session *s, const char *frame
 		name[i] = (char)toupper((unsigned char)framework[i]);
 	name[i] = '\0';
 	return error_set(err, PRONY_MISSING,
-			 "no library named; set PRONY_%s_LIBRARY to the path of %s or run `prony "
-			 "framework install %s`",
-			 name, file, framework);
+			 "not installed: run 'prony framework install %s' or set PRONY_%s_LIBRARY "
+			 "to the path of %s",
+			 framework, name, file);
 }
 
 void probe_add_library(struct probe *found, const char *name, const char *version)

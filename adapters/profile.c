@@ -24,7 +24,7 @@ enum prony_status profile_log_add(struct profile_log *log, const struct profile_
 {
 	if (log->count == PROFILE_EVENTS_MAX)
 		return error_set(err, PRONY_INVALID,
-				 "more than %d events in the profile; take fewer steps",
+				 "the profile has more than %d events; profile fewer steps",
 				 PROFILE_EVENTS_MAX);
 	log->events = arena_grow(&log->arena, log->events, log->count, &log->capacity,
 				 sizeof *log->events);

@@ -37,7 +37,7 @@ void reasons_add_recipe(struct strbuf *reasons, const struct recipe *recipe, uns
 {
 	add_precision(reasons, recipe->precision, precisions);
 	if (recipe->threads < 1 || recipe->slots < 1)
-		reasons_add(reasons, "%d threads and %d slots: at least one of each",
+		reasons_add(reasons, "%d threads and %d slots: there must be at least one of each",
 			    recipe->threads, recipe->slots);
 }
 
@@ -59,10 +59,11 @@ void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph)
 	int inputs = graph_inputs(graph, NULL, 0), label = graph_label(graph, 0);
 
 	if (inputs != 1 || input->dtype != DTYPE_F32)
-		reasons_add(reasons, "%d inputs, the first %s: only one F32 input is translated",
+		reasons_add(reasons,
+			    "%d inputs, the first of type %s: only networks with one F32 input",
 			    inputs, dtype_name(input->dtype));
 	if (label != VALUE_NONE && graph->values[label].shape.rank != 1)
-		reasons_add(reasons, "labels of %d dimensions: only a class for each sample",
+		reasons_add(reasons, "labels of %d dimensions: only one label per sample",
 			    graph->values[label].shape.rank);
 }
 
@@ -75,15 +76,18 @@ void reasons_add_types(struct strbuf *reasons, const struct graph *graph)
 		if (value->kind != VALUE_INPUT && value->kind != VALUE_LABEL)
 			continue;
 		if (!whole && value->dtype != DTYPE_F32)
-			reasons_add(reasons, "%s: type %s", value->name, dtype_name(value->dtype));
+			reasons_add(reasons, "%s: type %s is not supported", value->name,
+				    dtype_name(value->dtype));
 		if (whole && value->shape.rank == 4)
-			reasons_add(reasons, "%s: integers of 4 dimensions", value->name);
+			reasons_add(reasons, "%s: integers of 4 dimensions are not supported",
+				    value->name);
 	}
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
 		if (node->op == OP_GATHER && graph->values[node->inputs[0]].shape.rank == 4)
-			reasons_add(reasons, "Gather %s: a table of 4 dimensions", node->name);
+			reasons_add(reasons, "Gather %s: a table of 4 dimensions is not supported",
+				    node->name);
 	}
 }
 

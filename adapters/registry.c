@@ -38,8 +38,9 @@ enum prony_status adapter_check(const struct adapter *adapter, struct error *err
 		return error_set(err, PRONY_INTERNAL, "an adapter has no name or summary");
 	if (adapter->abi != ADAPTER_ABI)
 		return error_set(err, PRONY_INTERNAL,
-				 "adapter %s was made for interface %u, not %d", adapter->name,
-				 (unsigned)adapter->abi, ADAPTER_ABI);
+				 "adapter %s was written for version %u of the interface; this is "
+				 "version %d",
+				 adapter->name, (unsigned)adapter->abi, ADAPTER_ABI);
 	if (adapter->absent_reason)
 		return PRONY_OK;
 	const struct {
@@ -55,7 +56,7 @@ enum prony_status adapter_check(const struct adapter *adapter, struct error *err
 
 	for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
 		if (!members[i].present)
-			return error_set(err, PRONY_INTERNAL, "adapter %s has no %s", adapter->name,
-					 members[i].name);
+			return error_set(err, PRONY_INTERNAL, "adapter %s has no function %s",
+					 adapter->name, members[i].name);
 	return PRONY_OK;
 }

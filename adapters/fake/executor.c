@@ -27,11 +27,12 @@ enum prony_status executor_supports(const struct graph *graph, struct error *why
 
 		if (node->op == OP_ADD && !shape_equal(&graph->values[node->inputs[0]].shape,
 						       &graph->values[node->inputs[1]].shape))
-			status = error_set(why, PRONY_UNSUPPORTED, "Add '%s' broadcasts",
-					   node->name);
+			status = error_set(why, PRONY_UNSUPPORTED,
+					   "Add '%s': broadcasting is not supported", node->name);
 	}
 	if (missing.length)
-		status = error_set(why, PRONY_UNSUPPORTED, "no operator %s", strbuf_text(&missing));
+		status = error_set(why, PRONY_UNSUPPORTED, "operators that are not supported: %s",
+				   strbuf_text(&missing));
 	strbuf_release(&missing);
 	return status;
 }
@@ -51,7 +52,8 @@ static enum prony_status make_value(struct executor *ex, int i, const struct ten
 	if (given &&
 	    (!tensor || tensor->dtype != DTYPE_F32 || !shape_equal(&tensor->shape, &value->shape)))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "the bundle has no F32 weight %s of its shape", value->name);
+				 "the bundle has no F32 weight %s with the network's shape",
+				 value->name);
 	ex->values[i] = arena_try_array(&ex->arena, (size_t)count, sizeof(float), err);
 	if (!ex->values[i])
 		return PRONY_NOMEM;
@@ -72,7 +74,8 @@ enum prony_status executor_init(struct executor *ex, const struct graph *graph,
 	arena_init(&ex->arena, 0);
 	for (int i = 0; i < graph->node_count; i++)
 		if (!executor_find(graph->nodes[i].op))
-			return error_set(err, PRONY_UNSUPPORTED, "no operator %s",
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "operators that are not supported: %s",
 					 operator_name(graph->nodes[i].op));
 	ex->values = arena_array(&ex->arena, (size_t)graph->value_count, sizeof(float *));
 	ex->moments = arena_array(&ex->arena, (size_t)graph->value_count, sizeof(float *));

@@ -150,9 +150,9 @@ static enum prony_status strike(struct fake *fake, enum fake_place place, struct
 	if (fake_options_strike(o, FAULT_OOM, place))
 		exhaust_memory(o->oom_mib);
 	if (fake_options_strike(o, FAULT_OOM_REPLY, place))
-		return error_set(err, PRONY_OUT_OF_MEMORY, "fake: out of memory, as was asked for");
+		return error_set(err, PRONY_OUT_OF_MEMORY, "fake: out of memory, as requested");
 	if (fake_options_strike(o, FAULT_FAIL, place))
-		return error_set(err, PRONY_CRASHED, "fake: failed, as was asked for");
+		return error_set(err, PRONY_CRASHED, "fake: failed, as requested");
 	return PRONY_OK;
 }
 
@@ -177,7 +177,7 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 		return status;
 	process_options = fake->options;
 	if (fake->options.missing)
-		return error_set(err, PRONY_MISSING, "fake: not installed, as was asked for");
+		return error_set(err, PRONY_MISSING, "fake: not installed, as requested");
 	status = strike(fake, AT_HELLO, err);
 	if (status != PRONY_OK)
 		return status;
@@ -200,8 +200,7 @@ static enum prony_status fake_supports(const struct graph *graph, const struct r
 
 	(void)recipe;
 	if (process_options.unsupported)
-		return error_set(why, PRONY_UNSUPPORTED,
-				 "fake: supports nothing, as was asked for");
+		return error_set(why, PRONY_UNSUPPORTED, "fake: supports nothing, as requested");
 	strbuf_init(&reasons, 0);
 	reasons_add_inputs(&reasons, graph);
 	return status == PRONY_OK ? reasons_finish(&reasons, why) : status;
@@ -412,7 +411,7 @@ static enum prony_status read_loss(const struct fake *fake, struct tensor *out, 
 	else if (out->dtype == DTYPE_F32)
 		memcpy(out->data, &rounded, sizeof rounded);
 	else
-		return error_set(err, PRONY_INTERNAL, "a loss is read as F64 or F32");
+		return error_set(err, PRONY_INTERNAL, "the loss can only be read as F64 or F32");
 	return PRONY_OK;
 }
 
@@ -422,7 +421,8 @@ static enum prony_status read_logits(const struct fake *fake, struct tensor *out
 	const struct value *logits = &graph->values[graph->logits];
 
 	if (out->dtype != DTYPE_F32 || !shape_equal(&out->shape, &logits->shape))
-		return error_set(err, PRONY_INTERNAL, "logits are read as F32 in their own shape");
+		return error_set(err, PRONY_INTERNAL,
+				 "logits can only be read as F32 in their own shape");
 	memcpy(out->data, fake->executor.values[graph->logits], (size_t)tensor_bytes(out));
 	if (fake->options.wrong_logits && is_active(fake))
 		*(float *)out->data += 1;
@@ -559,7 +559,7 @@ static const struct adapter_profile fake_profile = {.begin = profile_begin, .end
 const struct adapter adapter_fake = {
 	.abi = ADAPTER_ABI,
 	.name = "fake",
-	.summary = "a correct executor that fails on demand: tests the harness",
+	.summary = "an executor that fails on request, for testing prony",
 	.judge_options = fake_judge_options,
 	.private_size = sizeof(struct fake),
 	.probe = fake_probe,

@@ -28,8 +28,8 @@ enum prony_status fake_profile_begin(struct executor *executor, int64_t steps,
 
 	if (steps > PROFILE_EVENTS_MAX / rows)
 		return error_set(err, PRONY_INVALID,
-				 "%lld steps are more than %d events; take fewer", (long long)steps,
-				 PROFILE_EVENTS_MAX);
+				 "%lld steps exceed the limit of %d events; profile fewer steps",
+				 (long long)steps, PROFILE_EVENTS_MAX);
 	struct marks *marks = malloc(sizeof *marks);
 	struct mark *list = calloc((size_t)(steps * rows), sizeof *list);
 

@@ -58,20 +58,19 @@ static const struct fake_option rows[] = {
 	       "each step takes N us longer than its arithmetic (it spins)"),
 	NUMBER("delay-ms", "N", delay_ns, 60000, NANOSECONDS_PER_MS, "the same in milliseconds"),
 	NUMBER("step-us", "N", step_ns, 60000000, NANOSECONDS_PER_US,
-	       "each step lasts N us, or as long as its arithmetic: an answer known in advance"),
+	       "each step takes N us (more if its arithmetic takes longer), so that the result is "
+	       "known"),
 	NUMBER("cold-ms", "N", cold_ns, 60000, NANOSECONDS_PER_MS,
-	       "the first step takes N ms longer, as one that compiles"),
+	       "the first step takes N ms longer, like one that compiles"),
 	FAULT("crash", FAULT_CRASH, PLACE(AT_STEP), "ends by SIGSEGV"),
 	FAULT_WITH_NUMBER("exit", FAULT_EXIT, PLACE(AT_STEP), "N", exit_code, 255,
 			  "ends with exit code N (0 when left out) without a reply"),
 	FAULT("hang", FAULT_HANG, PLACE(AT_STEP), "never replies"),
 	FAULT("grandchild", FAULT_GRANDCHILD, PLACE(AT_OPEN),
-	      "leaves a grandchild in a session of its own that ignores SIGTERM, SIGINT and "
-	      "SIGHUP"),
-	FAULT_WITH_NUMBER(
-		"oom", FAULT_OOM, PLACE(AT_BUILD), "MIB", oom_mib, 1 << 20,
-		"allocates and touches memory until it is killed; with MIB it stops there and "
-		"kills itself as the kernel would"),
+	      "leaves a grandchild in its own session that ignores SIGTERM, SIGINT and SIGHUP"),
+	FAULT_WITH_NUMBER("oom", FAULT_OOM, PLACE(AT_BUILD), "MIB", oom_mib, 1 << 20,
+			  "allocates and writes memory until it is killed; with MIB it stops there "
+			  "and sends itself SIGKILL"),
 	FAULT("oom-reply", FAULT_OOM_REPLY, PLACE(AT_BUILD), "replies with status out-of-memory"),
 	FAULT("fail", FAULT_FAIL, PLACE(AT_STEP), "replies with status crashed"),
 	FAULT("garbage-stdout", FAULT_GARBAGE_STDOUT,
@@ -85,43 +84,42 @@ static const struct fake_option rows[] = {
 	      "sends the first half of a reply and ends with exit code 0"),
 	FAULT("wrong-id", FAULT_WRONG_ID, PLACE(AT_STEP),
 	      "replies to a request that was never sent"),
-	NUMBER("after", "N", after, 1000000000, 1, "faults in a step wait until N steps have run"),
-	FLAG("gate-only", gate_only, "all of it happens in the parity gate only (at most 3 slots)"),
-	FLAG("timed-only", timed_only,
-	     "all of it happens in timed processes only (more than 3 slots)"),
-	FLAG("missing", missing, "says that its library is not installed"),
+	NUMBER("after", "N", after, 1000000000, 1, "faults in a step happen after N steps"),
+	FLAG("gate-only", gate_only, "faults happen only in the parity gate (at most 3 slots)"),
+	FLAG("timed-only", timed_only, "faults happen only in timed processes (more than 3 slots)"),
+	FLAG("missing", missing, "reports that its library is not installed"),
 	FLAG("unsupported", unsupported, "supports nothing"),
 	{.name = "wrong-precision",
 	 .argument = "PRECISION",
 	 .kind = KIND_CHOICE,
 	 .offset = MEMBER(wrong_precision),
 	 .choices = {"bf16", "fp16", "tf32", "fp32"},
-	 .doc = "says that this precision took effect"},
-	FLAG("wrong-threads", wrong_threads, "says that one thread more took effect"),
+	 .doc = "reports this precision as the effective one"},
+	FLAG("wrong-threads", wrong_threads, "reports one thread more than it uses"),
 	FLAG("wrong-logits", wrong_logits, "one logit is off by 1"),
 	{.name = "nan-loss",
 	 .argument = "first|last",
 	 .kind = KIND_CHOICE,
 	 .offset = MEMBER(nan_loss),
 	 .choices = {"first", "last"},
-	 .doc = "the loss reads as NaN, from the first step or (last) from the fourth on, which "
-		"the "
-		"gate never reaches"},
+	 .doc = "the loss is NaN from the first step on, or (last) from the fourth on, which the "
+		"gate does not reach"},
 	{.name = "impossible-time",
 	 .argument = "long|before",
 	 .kind = KIND_CHOICE,
 	 .offset = MEMBER(impossible_time),
 	 .choices = {"long", "before"},
-	 .doc = "claims that a run took more time than passed, or began before it was asked for"},
-	FLAG("backwards-time", backwards_time, "the end of each record lies before its begin"),
-	FLAG("no-momentum", no_momentum, "mutant: the velocity is forgotten"),
+	 .doc = "reports a run that took longer than the time that passed, or that began before "
+		"its request"},
+	FLAG("backwards-time", backwards_time, "each step record ends before it begins"),
+	FLAG("no-momentum", no_momentum, "mutant: momentum is ignored"),
 	{.name = "lr-scale",
 	 .argument = "X",
 	 .kind = KIND_REAL,
 	 .offset = MEMBER(lr_scale),
 	 .doc = "mutant: the learning rate times X, for example 1.01"},
 	FLAG("no-bias-gradient", no_bias_gradient, "mutant: biases have no gradient"),
-	FLAG("tf32", tf32, "mutant: products with 10 bits of mantissa, passed off as fp32"),
+	FLAG("tf32", tf32, "mutant: products with 10 bits of mantissa, reported as fp32"),
 	FLAG("frozen-layer", frozen_layer, "mutant: the first layer is not updated"),
 	FLAG("swapped-channels", swapped_channels,
 	     "mutant: channels 0 and 1 of the first weight are swapped, and swapped back when "
@@ -131,9 +129,9 @@ static const struct fake_option rows[] = {
 	 .kind = KIND_CHOICE,
 	 .offset = MEMBER(each_maximum),
 	 .choices = {"said", "unsaid", "claimed"},
-	 .doc = "a max-pool's gradient goes to each of several equal maxima, which its settings "
-		"say "
-		"or do not; claimed: they say so, and it goes to the first"},
+	 .doc = "a max-pool's gradient goes to each of several equal maxima; its settings state "
+		"this (said) or not (unsaid); claimed: the settings state it, but the gradient "
+		"goes to the first"},
 };
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
@@ -273,7 +271,7 @@ enum prony_status fake_options_parse(const char *text, struct fake_options *opti
 
 		if (length >= sizeof one)
 			return error_set(err, PRONY_UNSUPPORTED,
-					 "fake: \"%.20s...\" is too long an option", text);
+					 "fake: the option \"%.20s...\" is too long", text);
 		memcpy(one, text, length);
 		enum prony_status status = length > 0 ? parse_one(one, &parsed, err) : PRONY_OK;
 		if (status != PRONY_OK)

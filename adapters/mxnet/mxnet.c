@@ -145,7 +145,7 @@ static void describe_settings(const struct recipe *recipe, struct effective *eff
 		[OPTIMISER_MOMENTUM] = "multi_sgd_mom_update,aggregation=4",
 		[OPTIMISER_RMSPROP] = "rmsprop_update,epsilon=inside_root",
 	};
-	_Static_assert(MX_UPDATE_GROUP == 4, "the settings name the group");
+	_Static_assert(MX_UPDATE_GROUP == 4, "the settings above state the group size");
 
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "OMP_NUM_THREADS=%s;MXNET_ENGINE_TYPE=%s;MXNET_CPU_WORKER_NTHREADS=%s;"
@@ -177,7 +177,7 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 		status = mx_check(api,
 				  api->MXEnginePushSync(visit_engine, &visit, NULL, &api->device,
 							NULL, 0, NULL, 0, NULL, 0, "prony"),
-				  "ask the engine's thread", err);
+				  "run on the engine's thread", err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXNDArrayWaitAll(), "wait for the engine", err);
 	if (status != PRONY_OK)
@@ -220,12 +220,12 @@ static enum prony_status describe_built(const struct mx_model *model, const stru
 	for (int i = 0; i < model->parameter_count; i++)
 		built->parameters += mx_array_elements(model->api, model->parameters[i].weight);
 	snprintf(built->notes, sizeof(built->notes), "fused nodes: %s; %s%s%s%s", fused,
-		 model->copies ? "one executor, a step copies its batch to it"
-			       : "one executor per slot over shared weights and memory",
+		 model->copies ? "one executor: each step copies its batch to it"
+			       : "one executor per slot, with shared weights and memory",
 		 model->loss && model->state_count > 0 ? "; running variance divided by n" : "",
-		 model->loss && has_lrn(graph)
-			 ? "; LRN of operators with right gradients: MXNet's own has a wrong one"
-			 : "",
+		 model->loss && has_lrn(graph) ? "; LRN composed of other operators, because the "
+						 "gradient of MXNet's LRN is wrong"
+					       : "",
 		 model->recurrent_count > 0 ? "; second biases of recurrent layers stay zero" : "");
 	return PRONY_OK;
 }
@@ -257,7 +257,7 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 		return status;
 	mx->numbers = calloc(largest_of_batch(graph), sizeof(mx->numbers[0]));
 	if (!mx->numbers)
-		return error_set(err, PRONY_NOMEM, "no memory for a batch's numbers");
+		return error_set(err, PRONY_NOMEM, "no memory for the numbers of a batch");
 	status = mx_model_init(&mx->model, &mx->api, graph, recipe, weights, err);
 	if (status == PRONY_OK)
 		status = mx_symbol_measure(&mx->api, graph, mx->model.symbol, &done.macs, err);
@@ -332,7 +332,7 @@ static enum prony_status copy_out(const struct mx_api *api, struct mx_ndarray *a
 	int64_t elements = shape_elements(&out->shape);
 
 	if (out->dtype != DTYPE_F32 || elements != mx_array_elements(api, array))
-		return error_set(err, PRONY_INTERNAL, "%s is not read as F32 of its own shape",
+		return error_set(err, PRONY_INTERNAL, "%s can only be read as F32 in its own shape",
 				 out->name ? out->name : "tensor");
 	return mx_check(api, api->MXNDArraySyncCopyToCPU(array, out->data, (size_t)elements),
 			"read", err);
@@ -353,7 +353,7 @@ static enum prony_status read_parameters(const struct mx_model *model, bool grad
 	enum prony_status status = PRONY_OK;
 
 	if (gradients && !model->loss)
-		return error_set(err, PRONY_UNSUPPORTED, "stage forward has no gradients");
+		return error_set(err, PRONY_UNSUPPORTED, "the stage forward computes no gradients");
 	for (size_t i = 0; status == PRONY_OK && i < out->count; i++) {
 		const struct tensor *tensor = &out->tensors[i];
 		const struct mx_parameter *parameter = find_parameter(model, tensor->name);
@@ -480,11 +480,11 @@ static enum prony_status read_loss(struct mx_state *mx, const struct tensor_set 
 	double loss = NAN;
 
 	if (!mx->model.loss)
-		return error_set(err, PRONY_UNSUPPORTED, "stage forward has no loss");
+		return error_set(err, PRONY_UNSUPPORTED, "the stage forward computes no loss");
 	if (shape_elements(&out->tensors[0].shape) != 1 ||
 	    (out->tensors[0].dtype != DTYPE_F64 && out->tensors[0].dtype != DTYPE_F32))
 		return error_set(err, PRONY_INTERNAL,
-				 "the loss is read into one F64 or F32 scalar");
+				 "the loss can only be read as an F64 or F32 scalar");
 	const struct graph *graph = mx->model.graph;
 	enum prony_status status;
 
@@ -564,7 +564,8 @@ static enum prony_status loader_take(struct session *s, int slot, struct error *
 	struct mx_state *mx = s->private_data;
 
 	if (slot < 0 || slot >= mx->model.slot_count)
-		return error_set(err, PRONY_INTERNAL, "slot %d of %d", slot, mx->model.slot_count);
+		return error_set(err, PRONY_INTERNAL, "there is no slot %d (%d slots)", slot,
+				 mx->model.slot_count);
 	return mx_loader_take(&mx->loader, &mx->model.slots[slot], err);
 }
 

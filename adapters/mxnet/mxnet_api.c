@@ -29,12 +29,12 @@ enum prony_status mx_api_load(struct mx_api *api, const char *path, struct error
 		status = loader_resolve(library, path, symbols,
 					sizeof(symbols) / sizeof(symbols[0]), err);
 	if (status == PRONY_OK)
-		status = mx_check(&loaded, loaded.MXGetVersion(&version), "version", err);
+		status = mx_check(&loaded, loaded.MXGetVersion(&version), "get its version", err);
 	if (status != PRONY_OK)
 		return status;
 	if (version / 100 != 109) /* 10901 is 1.9.1 */
 		return error_set(err, PRONY_MISSING,
-				 "MXNet %d.%d.%d in %s: the C interface used here is that of 1.9",
+				 "MXNet %d.%d.%d in %s is not supported: version 1.9 is needed",
 				 version / 10000, version / 100 % 100, version % 100, path);
 	/*
 	 * Only this call makes operators of the old kind (Pad) known to the rest of the interface.
@@ -60,7 +60,8 @@ enum prony_status mx_check(const struct mx_api *api, int result, const char *wha
 	/* "Traceback...\n  File ...\nMXNetError: the line that matters\n", then a stack trace. */
 	const char *start = strstr(text, marker);
 	start = start ? start + strlen(marker) : text;
-	return error_set(err, code, "MXNet, %s: %.*s", what, (int)strcspn(start, "\n"), start);
+	return error_set(err, code, "MXNet failed (%s): %.*s", what, (int)strcspn(start, "\n"),
+			 start);
 }
 
 enum prony_status mx_array_new(const struct mx_api *api, const struct shape *shape,
@@ -75,7 +76,7 @@ enum prony_status mx_array_new(const struct mx_api *api, const struct shape *sha
 
 	if (elements < 1 || elements > INT_MAX)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "an array of %lld elements: MXNet's limit is %d",
+				 "an array has %lld elements; MXNet's limit is %d",
 				 (long long)elements, INT_MAX);
 	for (int i = 0; i < shape->rank; i++)
 		dims[i] = (uint32_t)shape->dims[i];

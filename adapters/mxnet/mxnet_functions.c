@@ -99,7 +99,7 @@ void mx_refuse_function(const struct graph *graph, const struct node *node, stru
 
 	(void)graph;
 	if (functions[node->op].name == NULL && steps_of(node, steps) == 0)
-		mx_refuse(reasons, node, "MXNet 1.9 has no such function");
+		mx_refuse(reasons, node, "MXNet 1.9 has no such operator");
 }
 
 struct mx_symbol *mx_softmax(struct translation *t, const struct node *node)
@@ -111,7 +111,7 @@ struct mx_symbol *mx_softmax(struct translation *t, const struct node *node)
 void mx_refuse_scalar(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (mx_shape(graph, node->outputs[0])->rank == 0)
-		mx_refuse(reasons, node, "makes a scalar, which MXNet 1.9 has not");
+		mx_refuse(reasons, node, "the result is a scalar, which MXNet 1.9 does not have");
 }
 
 struct mx_symbol *mx_reshape(struct translation *t, const struct node *node)
@@ -199,7 +199,8 @@ void mx_refuse_pad(const struct graph *graph, const struct node *node, struct st
 	(void)graph;
 	if (pads->count != 8 || pads->items[0] || pads->items[1] || pads->items[4] ||
 	    pads->items[5])
-		mx_refuse(reasons, node, "MXNet pads height and width of four dimensions only");
+		mx_refuse(reasons, node,
+			  "MXNet can only pad height and width of four-dimensional values");
 }
 
 struct mx_symbol *mx_pad(struct translation *t, const struct node *node)

@@ -117,10 +117,10 @@ void mx_refuse_pool(const struct graph *graph, const struct node *node, struct s
 	struct pool_plan plan;
 
 	if (node->attributes.dilations[0] > 1 || node->attributes.dilations[1] > 1)
-		mx_refuse(reasons, node, "dilations");
+		mx_refuse(reasons, node, "dilations are not supported");
 	plan_pool(graph, node, counts, &plan);
 	if ((plan.padded && average && !counts) || !plan_holds(graph, node, &plan))
-		mx_refuse(reasons, node, "padding or rounding that MXNet's pooling has not");
+		mx_refuse(reasons, node, "MXNet's pooling cannot have this padding or rounding");
 }
 
 struct mx_symbol *mx_pool(struct translation *t, const struct node *node)
@@ -234,9 +234,9 @@ struct mx_symbol *mx_layer_norm(struct translation *t, const struct node *node)
 void mx_refuse_loss(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (node->op == OP_SOFTMAX_CROSS_ENTROPY && mx_shape(graph, node->inputs[0])->rank != 2)
-		mx_refuse(reasons, node, "logits are not batch x classes");
+		mx_refuse(reasons, node, "the logits must have the shape batch x classes");
 	if (node->inputs[0] != graph->logits)
-		mx_refuse(reasons, node, "is not taken of the logits");
+		mx_refuse(reasons, node, "the loss must read the logits");
 }
 
 bool mx_ignores_labels(const struct graph *graph)

@@ -64,12 +64,12 @@ enum prony_status mx_loader_supports(const struct loader_data *data, const struc
 	if (elements != recipe->batch * data->channels * sides[0] * sides[1])
 		return error_set(why, PRONY_UNSUPPORTED,
 				 "input native: a sample of %dx%" PRId64 "x%" PRId64
-				 " is not what the network takes",
+				 " does not fit the network's input",
 				 data->channels, sides[0], sides[1]);
 	/* To fill a batch the iterator goes through the file at most once more. */
 	if (recipe->batch > data->count)
 		return error_set(why, PRONY_UNSUPPORTED,
-				 "input native: " ITERATOR " fills no batch of %" PRId64
+				 "input native: " ITERATOR " cannot fill a batch of %" PRId64
 				 " from a file of %" PRId64 " samples",
 				 recipe->batch, data->count);
 	return PRONY_OK;
@@ -201,7 +201,7 @@ enum prony_status mx_loader_next(struct mx_loader *loader, struct error *err)
 		status = mx_check(api, api->MXDataIterNext(loader->iterator, &more), ITERATOR, err);
 	return status != PRONY_OK || more
 		       ? status
-		       : error_set(err, PRONY_INVALID, ITERATOR " has no batches");
+		       : error_set(err, PRONY_INVALID, ITERATOR " returned no batch");
 }
 
 /* Copies the values of the array that `read` returns, before the array is freed. */
@@ -218,7 +218,8 @@ static enum prony_status copy(const struct mx_loader *loader,
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXNDArrayWaitToRead(array), ITERATOR, err);
 	if (status == PRONY_OK && mx_array_elements(api, array) != (int64_t)elements)
-		status = error_set(err, PRONY_INVALID, ITERATOR " gives %lld values, not %zu",
+		status = error_set(err, PRONY_INVALID,
+				   ITERATOR " returned %lld values instead of %zu",
 				   (long long)mx_array_elements(api, array), elements);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXNDArrayGetData(array, &data), ITERATOR, err);
@@ -245,7 +246,8 @@ enum prony_status mx_loader_take(struct mx_loader *loader, const struct mx_slot 
 	for (int64_t i = 0; status == PRONY_OK && i < loader->batch; i++)
 		if (!(values[i] >= 0 && values[i] < (float)loader->classes))
 			status = error_set(err, PRONY_BAD_INPUT,
-					   "label %g of its file is none of %" PRId64 " classes",
+					   "the file has the label %g, but there are only %" PRId64
+					   " classes",
 					   (double)values[i], loader->classes);
 	return status;
 }

@@ -7,9 +7,9 @@
 void mx_refuse_lrn(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
 	if (node->attributes.size % 2 == 0)
-		mx_refuse(reasons, node, "an even size");
+		mx_refuse(reasons, node, "the size must be odd");
 	if (mx_shape(graph, node->inputs[0])->rank != 4)
-		mx_refuse(reasons, node, "an input without height and width");
+		mx_refuse(reasons, node, "the input has no height and width");
 }
 
 /* The mean of the squares of `size` channels around each channel, with zeros beyond the first and

@@ -136,8 +136,9 @@ static enum prony_status compare_shapes(const struct graph *graph, const struct 
 			continue;
 		shape_text(&have, have_text, sizeof(have_text));
 		shape_text(want, want_text, sizeof(want_text));
-		return error_set(err, PRONY_MISMATCH, "MXNet gives %s the shape %s, not %s",
-				 node->name, have_text, want_text);
+		return error_set(err, PRONY_MISMATCH,
+				 "%s has the shape %s in MXNet, but %s in the network", node->name,
+				 have_text, want_text);
 	}
 	return PRONY_OK;
 }
@@ -299,7 +300,7 @@ enum prony_status mx_executor_symbol(const struct mx_api *api, struct mx_executo
 	struct mx_symbol *symbol = NULL;
 	enum prony_status status =
 		mx_check(api, api->MXExecutorGetOptimizedSymbol(executor, &symbol),
-			 "ask for the optimised symbol", err);
+			 "get the optimised symbol", err);
 
 	if (status == PRONY_OK)
 		status = symbol_json(api, symbol, out, err);

@@ -148,8 +148,8 @@ static enum prony_status find_state(const struct mx_model *model, const char *na
 			return PRONY_OK;
 		}
 	}
-	return error_set(err, PRONY_INTERNAL, "symbol has an argument %s that the network has not",
-			 name);
+	return error_set(err, PRONY_INTERNAL,
+			 "MXNet's symbol has an argument %s that is not in the network", name);
 }
 
 static enum prony_status fill_argument(const struct mx_model *model, const struct mx_slot *bound,
@@ -267,12 +267,13 @@ static enum prony_status get_heads(const struct mx_model *model, struct mx_progr
 	uint32_t count = 0, want = model->loss ? MX_HEAD_COUNT : 1;
 	enum prony_status status = mx_check(
 		model->api, model->api->MXExecutorOutputs(program->executor, &count, &outputs),
-		"list heads", err);
+		"list outputs", err);
 
 	if (status != PRONY_OK)
 		return status;
 	if (count != want)
-		return error_set(err, PRONY_INTERNAL, "executor has %u heads, not %u", count, want);
+		return error_set(err, PRONY_INTERNAL,
+				 "MXNet's executor has %u outputs instead of %u", count, want);
 	program->logits = outputs[model->loss ? MX_HEAD_LOGITS : 0];
 	program->objective = model->loss ? outputs[MX_HEAD_OBJECTIVE] : NULL;
 	return PRONY_OK;

@@ -72,7 +72,7 @@ static enum prony_status replace(struct mx_profile *profile, struct error *err)
 		status = mx_check(model->api,
 				  model->api->MXExecutorSetMonitorCallbackEX(programs[i].executor,
 									     ran_node, profile, 0),
-				  "have nodes reported", err);
+				  "set the monitor", err);
 	if (status != PRONY_OK) {
 		mx_programs_release(model->api, programs, model->program_count);
 		return status;
@@ -98,7 +98,7 @@ static enum prony_status switch_profiler(const struct mx_profile *profile, bool 
 			mx_check(api,
 				 api->MXSetProcessProfilerConfig(
 					 (int)(sizeof(keys) / sizeof(keys[0])), keys, values, NULL),
-				 "set its profiler up", err);
+				 "set up its profiler", err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXSetProcessProfilerState(on, 0, NULL),
 				  on ? "start its profiler" : "stop its profiler", err);
@@ -122,7 +122,7 @@ static enum prony_status compare_clocks(struct mx_profile *profile, struct error
 		mx_check(api,
 			 api->MXEnginePushSync(mark_time, profile, NULL, &api->device, NULL, 0,
 					       NULL, 0, NULL, 0, MARK_NAME),
-			 "ask the engine's thread", err);
+			 "run on the engine's thread", err);
 
 	return status == PRONY_OK ? mx_check(api, api->MXNDArrayWaitAll(), "wait", err) : status;
 }
@@ -251,7 +251,7 @@ static enum prony_status add_event(const struct mx_profile *profile,
 	if (event.begin_ns < begin - SLACK_NS ||
 	    event.begin_ns + event.duration_ns > end + SLACK_NS)
 		return error_set(err, PRONY_INVALID,
-				 "MXNet's profile has %.60s, which reaches out of its step",
+				 "event %.60s in MXNet's profile extends beyond its step",
 				 from->name);
 	profile_event_cut(&event, begin, end);
 	/* The copy of a batch precedes the first node; updates follow the last. */
@@ -286,8 +286,8 @@ static enum prony_status add_events(const struct mx_profile *profile, const stru
 		}
 	}
 	if (status == PRONY_OK && !known)
-		status =
-			error_set(err, PRONY_INVALID, "MXNet's profile lacks what was put into it");
+		status = error_set(err, PRONY_INVALID,
+				   "MXNet's profile does not contain prony's mark");
 	return status;
 }
 

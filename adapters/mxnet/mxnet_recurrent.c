@@ -133,13 +133,13 @@ void mx_refuse_recurrent(const struct graph *graph, const struct node *node, str
 
 	for (int input = 1; input <= 3; input++) {
 		if (graph->values[node->inputs[input]].kind != VALUE_PARAMETER) {
-			mx_refuse(reasons, node, "weights that are not parameters");
+			mx_refuse(reasons, node, "its weights are not parameters");
 			return;
 		}
 		readers += graph_forward_readers(graph, node->inputs[input]);
 	}
 	if (readers != 3)
-		mx_refuse(reasons, node, "weights that another operator reads, too");
+		mx_refuse(reasons, node, "another operator also reads its weights");
 }
 
 static struct mx_symbol *argument(struct translation *t, const char *suffix)

@@ -68,7 +68,7 @@ void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 		const struct row *row = row_of(node->op);
 
 		if (!row->translate)
-			mx_refuse(reasons, node, "no translation into MXNet's operators");
+			mx_refuse(reasons, node, "MXNet has no operator for it");
 		else if (row->refuse)
 			row->refuse(graph, node, reasons);
 		refuse_outputs(graph, node, reasons);
@@ -95,7 +95,7 @@ static enum prony_status finish(struct translation *t, struct mx_symbol **out, s
 		return error_set(err, t->error.code, "%s", t->error.text);
 	return mx_check(t->api,
 			t->api->MXSymbolCreateGroup(t->loss ? MX_HEAD_COUNT : 1, heads, out),
-			"group of heads", err);
+			"group the outputs", err);
 }
 
 enum prony_status mx_symbol_new(const struct mx_api *api, const struct graph *graph, bool loss,

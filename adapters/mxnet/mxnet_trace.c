@@ -81,7 +81,7 @@ static enum prony_status read_events(const json_t *events, struct arena *arena,
 		if (!is_operator(end, "E") || strcmp(json_string_or(end, "name", ""), name) != 0 ||
 		    from < 0 || to < from)
 			return error_set(err, PRONY_INVALID,
-					 "in MXNet's profile %.60s begins and does not end", name);
+					 "event %.60s in MXNet's profile has no end", name);
 		trace.events[trace.count++] = (struct mx_trace_event){
 			.name = arena_strdup(arena, name), .begin_us = from, .end_us = to};
 	}

@@ -422,7 +422,7 @@ static enum prony_status native_read(struct session *s, enum readout what, struc
 		return status;
 	if ((what == READ_LOSS || what == READ_GRADIENTS) && !native->lowering.training)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "forward computes neither loss nor gradients");
+				 "the stage forward computes neither loss nor gradients");
 	if (what == READ_LOGITS)
 		return read_logits(native, &out->tensors[0], err);
 	return what == READ_LOSS ? read_loss(native, &out->tensors[0], err)
@@ -469,7 +469,7 @@ static const struct adapter_profile native_profile = {.begin = profile_begin, .e
 const struct adapter adapter_native = {
 	.abi = ADAPTER_ABI,
 	.name = "native",
-	.summary = "our own executor over oneDNN 3: the floor under every other number",
+	.summary = "prony's own executor on oneDNN 3: the lower bound for all frameworks",
 	.private_size = sizeof(struct native),
 	.options = "",
 	.probe = native_probe,

@@ -4,7 +4,7 @@
 const struct adapter adapter_native = {
 	.abi = ADAPTER_ABI,
 	.name = "native",
-	.summary = "our own executor over oneDNN 3: the floor under every other number",
-	.absent_reason = "prony was built without the headers of oneDNN 3; set -Donednn_include or "
-			 "run tools/setup, and build again",
+	.summary = "prony's own executor on oneDNN 3: the lower bound for all frameworks",
+	.absent_reason = "prony was built without the headers of oneDNN 3; run tools/setup or set "
+			 "-Donednn_include, then build again",
 };

@@ -10,8 +10,8 @@ enum prony_status native_profile_begin(struct program *program, int64_t steps,
 
 	if (commands == 0 || steps > PROFILE_EVENTS_MAX / commands)
 		return error_set(err, PRONY_INVALID,
-				 "%lld steps of %lld primitives are more than %d events; take "
-				 "fewer steps",
+				 "%lld steps of %lld primitives exceed the limit of %d events; "
+				 "profile fewer steps",
 				 (long long)steps, (long long)commands, PROFILE_EVENTS_MAX);
 	struct program_timer *timer = malloc(sizeof *timer);
 	int64_t *instants = calloc((size_t)(2 * commands * steps), sizeof *instants);
@@ -19,7 +19,7 @@ enum prony_status native_profile_begin(struct program *program, int64_t steps,
 	if (!timer || !instants) {
 		free(timer);
 		free(instants);
-		return error_set(err, PRONY_NOMEM, "no memory for %lld instants",
+		return error_set(err, PRONY_NOMEM, "no memory for %lld times",
 				 (long long)(2 * commands * steps));
 	}
 	*timer = (struct program_timer){

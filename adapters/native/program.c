@@ -340,7 +340,8 @@ static enum prony_status run_timed(struct program *program, struct error *err)
 	enum prony_status status = PRONY_OK;
 
 	if (timer->room - timer->used < 2 * (size_t)program->command_count)
-		return error_set(err, PRONY_INTERNAL, "more steps than profiling was started for");
+		return error_set(err, PRONY_INTERNAL,
+				 "more steps were run than profiling was started for");
 	for (int i = 0; status == PRONY_OK && i < program->command_count; i++) {
 		timer->instants[timer->used++] = timer->now_ns();
 		status = program->backend->run_one(program, i, err);

@@ -82,9 +82,9 @@ static void refuse_kernels(const struct graph *graph, struct strbuf *reasons)
 		const struct node *node = &graph->nodes[i];
 
 		if (node->op == OP_LRN && node->attributes.size % 2 == 0)
-			reasons_add(reasons, "LRN %s: an even size", node->name);
+			reasons_add(reasons, "LRN %s: the size must be odd", node->name);
 		if (node->op == OP_LRN && graph->values[node->inputs[0]].shape.rank != 4)
-			reasons_add(reasons, "LRN %s: an input without height and width",
+			reasons_add(reasons, "LRN %s: the input has no height and width",
 				    node->name);
 	}
 }
@@ -97,8 +97,8 @@ static enum prony_status ort_supports(const struct graph *graph, const struct re
 	strbuf_init(&reasons, 0);
 	if (recipe->stage != STAGE_FORWARD)
 		reasons_add(&reasons,
-			    "stage %s: ONNX Runtime trains no more, its training packages ended "
-			    "with 1.19.2; only forward is measured",
+			    "stage %s: only forward, because ONNX Runtime's training packages "
+			    "ended with 1.19.2",
 			    stage_name(recipe->stage));
 	/* On shared cores spinning changes the result, so running without it is an option of its
 	 * own. */
@@ -146,8 +146,8 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 		return error_set(err, PRONY_INTERNAL, "open before probe");
 	if (throughput && recipe->input == INPUT_STREAM)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "input stream with option throughput: steps in flight would still "
-				 "read a batch that is being replaced");
+				 "option throughput with --input stream: the next batch would "
+				 "overwrite one that a running step still reads");
 	/* Threads of the session; with streams each call computes on its own thread. */
 	ort->threads = throughput ? 1 : recipe->threads;
 	status = ort_check(api, api->create_env(ORT_LOGGING_ERROR, "prony", &ort->env),
@@ -245,7 +245,7 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	 * graph. */
 	*built = (struct built){.parameters = -1, .macs = -1};
 	snprintf(built->notes, sizeof(built->notes),
-		 "weights are constants of the session: its optimiser may fold and pack them");
+		 "weights are constants, which the session may fold and pack");
 	return PRONY_OK;
 }
 

@@ -34,14 +34,14 @@ static enum prony_status input_type(const struct ort_state *ort, size_t index,
 	struct ort_type_info *info = NULL;
 	enum prony_status status =
 		ort_check(api, api->session_get_input_type_info(ort->session, index, &info),
-			  "ask for an input", err);
+			  "get an input", err);
 
 	if (status == PRONY_OK)
-		status = ort_check(api, api->cast_to_tensor_info(info, &tensor), "ask for an input",
+		status = ort_check(api, api->cast_to_tensor_info(info, &tensor), "get an input",
 				   err);
 	if (status == PRONY_OK && tensor)
-		status = ort_check(api, api->get_element_type(tensor, type),
-				   "ask for an element type", err);
+		status = ort_check(api, api->get_element_type(tensor, type), "get an element type",
+				   err);
 	api->release_type_info(info);
 	return status;
 }
@@ -101,17 +101,17 @@ static enum prony_status read_output(const struct ort_api *api, struct ort_value
 		ort_check(api, api->get_tensor_info(value, &info), "describe an output", err);
 
 	if (status == PRONY_OK)
-		status = ort_check(api, api->get_element_type(info, &type), "ask for a type", err);
+		status = ort_check(api, api->get_element_type(info, &type), "get a type", err);
 	if (status == PRONY_OK)
-		status = ort_check(api, api->get_rank(info, &rank), "ask for a shape", err);
+		status = ort_check(api, api->get_rank(info, &rank), "get a shape", err);
 	if (status == PRONY_OK && (rank > TENSOR_MAX_RANK || !dtype_of(type, &out->dtype)))
 		status = error_set(err, PRONY_UNSUPPORTED,
 				   "output %s has element type %d and %zu dimensions", out->name,
 				   (int)type, rank);
 	out->shape.rank = (int)rank;
 	if (status == PRONY_OK)
-		status = ort_check(api, api->get_dims(info, out->shape.dims, rank),
-				   "ask for a shape", err);
+		status = ort_check(api, api->get_dims(info, out->shape.dims, rank), "get a shape",
+				   err);
 	if (status == PRONY_OK)
 		status = ort_check(api, api->get_tensor_data(value, &out->data), "read an output",
 				   err);

@@ -22,7 +22,7 @@ enum prony_status ort_profile_keep(struct ort_state *ort, const void *model, siz
 {
 	ort->profile.model = malloc(length ? length : 1);
 	if (!ort->profile.model)
-		return error_set(err, PRONY_NOMEM, "no memory for a second model");
+		return error_set(err, PRONY_NOMEM, "no memory for a copy of the model");
 	memcpy(ort->profile.model, model, length);
 	ort->profile.length = length;
 	return PRONY_OK;
@@ -62,9 +62,10 @@ static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t
 	(void)steps, (void)now_ns;
 	if (ort->streams)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "with +throughput several steps run at once: profile it without");
+				 "with +throughput several steps run at once; profile without it");
 	if (!ort->profile.model)
-		return error_set(err, PRONY_INTERNAL, "the model was not kept");
+		return error_set(err, PRONY_INTERNAL,
+				 "the model's bytes were not kept for a profile");
 	enum prony_status status =
 		directory_make_temporary("prony-ort-", &ort->profile.folder, err);
 	if (status == PRONY_OK)
@@ -123,8 +124,8 @@ static enum prony_status times_of(const json_t *event, int64_t *at_us, int64_t *
 	if (*at_us >= 0 && *took_us >= 0)
 		return PRONY_OK;
 	return error_set(err, PRONY_INVALID,
-			 "an event of ONNX Runtime's profile has no whole ts and dur: %.60s",
-			 json_string_or(event, "name", "it has no name either"));
+			 "an event in ONNX Runtime's profile lacks an integer ts or dur: %.60s",
+			 json_string_or(event, "name", "(no name)"));
 }
 
 /* Adds a node of a run that began at `run_us` and belongs to step `step`. */
@@ -186,7 +187,7 @@ enum prony_status ort_profile_read(const json_t *events, const int64_t *instants
 		runs += is_run(json_array_get(events, i));
 	if (!json_is_array(events) || runs < steps)
 		return error_set(err, PRONY_INVALID,
-				 "ONNX Runtime's profile has %lld runs of %lld steps",
+				 "ONNX Runtime's profile has only %lld of %lld steps",
 				 (long long)runs, (long long)steps);
 	step = steps - runs; /* runs before the profiled steps have negative numbers */
 	for (size_t i = 0; status == PRONY_OK && i < count; i++) {

@@ -17,7 +17,7 @@ enum prony_status ort_check(const struct ort_api *api, struct ort_status *status
 		code = PRONY_UNSUPPORTED;
 	else if (strstr(text, "bad_alloc") || strstr(text, "Failed to allocate memory"))
 		code = PRONY_OUT_OF_MEMORY;
-	error_set(err, code, "ONNX Runtime, %s: %s", what, text);
+	error_set(err, code, "ONNX Runtime failed (%s): %s", what, text);
 	api->release_status(status);
 	return code;
 }
@@ -39,8 +39,8 @@ enum prony_status ort_make_session(struct ort_state *ort, const void *bytes, siz
 
 	if (status == PRONY_OK && before >= 0 && threads != ort->threads)
 		status = error_set(err, PRONY_INVALID,
-				   "a session computes with %d threads where %d were asked for",
-				   threads, ort->threads);
+				   "ONNX Runtime's session has %d threads instead of %d", threads,
+				   ort->threads);
 	return status;
 }
 

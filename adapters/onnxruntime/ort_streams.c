@@ -85,8 +85,9 @@ enum prony_status ort_streams_start(int threads, int slots, ort_stream_step *ste
 			int started = s->thread_count;
 
 			ort_streams_stop(s);
-			return error_set(err, PRONY_INVALID, "%d of %d threads could be started",
-					 started, threads);
+			return error_set(err, PRONY_INVALID,
+					 "only %d of %d threads could be started", started,
+					 threads);
 		}
 	}
 	*out = s;

@@ -46,8 +46,8 @@ static enum prony_status list_devices(const struct ov_state *ov, const char *lib
 	ov->api.ov_available_devices_free(&devices);
 	if (found->device_count == 0)
 		return error_set(err, PRONY_MISSING,
-				 "OpenVINO in %s finds no device: its plug-ins "
-				 "(libopenvino_intel_cpu_plugin.so) must lie beside it",
+				 "OpenVINO in %s finds no device; its plug-ins "
+				 "(libopenvino_intel_cpu_plugin.so) must be in the same folder",
 				 library);
 	return PRONY_OK;
 }
@@ -62,7 +62,7 @@ static enum prony_status ask_precisions(const struct ov_state *ov, struct probe 
 		ov_check(&ov->api,
 			 ov->api.ov_core_get_property(ov->core, ov->device,
 						      "OPTIMIZATION_CAPABILITIES", &words),
-			 "ask for capabilities", err);
+			 "get capabilities", err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -81,7 +81,7 @@ static enum prony_status ask_version(const struct ov_state *ov, struct probe *fo
 {
 	struct ov_version version = {0};
 	enum prony_status status = ov_check(&ov->api, ov->api.ov_get_openvino_version(&version),
-					    "ask for its version", err);
+					    "get its version", err);
 
 	if (status != PRONY_OK)
 		return status;
@@ -148,8 +148,8 @@ static void refuse_overhang(const struct graph *graph, struct strbuf *reasons)
 			if (reach <= x->dims[2 + i] + a->pads[i] + a->pads[2 + i])
 				continue;
 			reasons_add(reasons,
-				    "AveragePool %s: padding that counts, and a window that "
-				    "reaches behind it (OpenVINO takes another mean there)",
+				    "AveragePool %s: count_include_pad with a window that extends "
+				    "beyond the padding, where OpenVINO computes another mean",
 				    node->name);
 			break;
 		}
@@ -163,7 +163,7 @@ static enum prony_status ov_supports(const struct graph *graph, const struct rec
 
 	strbuf_init(&reasons, 0);
 	if (recipe->stage != STAGE_FORWARD)
-		reasons_add(&reasons, "stage %s: OpenVINO is an engine for inference",
+		reasons_add(&reasons, "stage %s: only forward, because OpenVINO does not train",
 			    stage_name(recipe->stage));
 	reasons_add_recipe(&reasons, recipe,
 			   1u << PRECISION_FP32 | 1u << PRECISION_FP16 | 1u << PRECISION_BF16);
@@ -181,8 +181,8 @@ static enum prony_status ov_open(struct session *s, const struct recipe *recipe,
 		return error_set(err, PRONY_INTERNAL, "open before probe");
 	if (target_has_option(&s->target, "throughput") && recipe->input == INPUT_STREAM)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "input stream with option throughput: steps in flight would still "
-				 "read a batch that is being replaced");
+				 "option throughput with --input stream: the next batch would "
+				 "overwrite one that a running step still reads");
 	/* These are the requested settings; build reads back those of the compiled network and
 	 * fails if they differ. */
 	*effective = (struct effective){.precision = recipe->precision, .threads = recipe->threads};
@@ -207,7 +207,7 @@ static enum prony_status port_type(const struct ov_state *ov,
 
 	if (status == PRONY_OK)
 		status = ov_check(&ov->api, ov->api.ov_port_get_element_type(port, type),
-				  "ask for an element type", err);
+				  "get an element type", err);
 	if (port)
 		ov->api.ov_output_const_port_free(port);
 	return status;

@@ -47,11 +47,11 @@ enum prony_status ov_check(const struct ov_api *api, int result, const char *wha
 	if (result == OV_OK)
 		return PRONY_OK;
 	const char *said = api->ov_get_last_err_msg();
-	one_line(said ? said : "it gave no reason", text, sizeof(text));
+	one_line(said ? said : "no reason given", text, sizeof(text));
 	if (result == OV_NOT_IMPLEMENTED || strstr(text, "not support") ||
 	    strstr(text, "wasn't fully converted"))
 		code = PRONY_UNSUPPORTED;
 	else if (strstr(text, "bad_alloc") || strstr(text, "memory alloc"))
 		code = PRONY_OUT_OF_MEMORY;
-	return error_set(err, code, "OpenVINO, %s: %s", what, text);
+	return error_set(err, code, "OpenVINO failed (%s): %s", what, text);
 }

@@ -39,10 +39,10 @@ static enum prony_status input_type(const struct ov_state *ov, const char *name,
 
 	if (status == PRONY_OK)
 		status = ov_check(api, api->ov_port_get_element_type(port, type),
-				  "ask for an element type", err);
+				  "get an element type", err);
 	if (status == PRONY_OK)
-		status = ov_check(api, api->ov_port_get_partial_shape(port, &shape),
-				  "ask for a shape", err);
+		status = ov_check(api, api->ov_port_get_partial_shape(port, &shape), "get a shape",
+				  err);
 	if (status == PRONY_OK) {
 		*rank = shape.rank.max;
 		api->ov_partial_shape_free(&shape);
@@ -102,7 +102,7 @@ static enum prony_status output_shape(const struct ov_state *ov, const struct ov
 	struct error why = ERROR_INIT;
 
 	out->shape = (struct shape){.rank = 0};
-	if (ov_check(api, api->ov_tensor_get_shape(tensor, &shape), "ask for a shape", &why) !=
+	if (ov_check(api, api->ov_tensor_get_shape(tensor, &shape), "get a shape", &why) !=
 	    PRONY_OK)
 		return (int64_t)bytes == tensor_bytes(out)
 			       ? PRONY_OK
@@ -135,12 +135,12 @@ static enum prony_status read_output(struct ov_state *ov, size_t index, struct t
 		"find an output", err);
 	if (status == PRONY_OK)
 		status = ov_check(api, api->ov_tensor_get_byte_size(ov->outputs[index], &bytes),
-				  "ask for a size", err);
+				  "get a size", err);
 	if (status == PRONY_OK)
 		status = output_shape(ov, ov->outputs[index], bytes, out, err);
 	if (status == PRONY_OK && (int64_t)bytes != tensor_bytes(out))
 		status = error_set(err, PRONY_UNSUPPORTED,
-				   "output %s has %zu bytes, its declared type %s makes %lld",
+				   "output %s has %zu bytes; its declared type %s needs %lld",
 				   out->name, bytes, dtype_name(out->dtype),
 				   (long long)tensor_bytes(out));
 	if (status == PRONY_OK)

@@ -146,7 +146,8 @@ enum prony_status ov_names_ask(const struct ov_api *api, const struct ov_compile
 	int fd = memfd_create("prony-openvino", MFD_CLOEXEC); /* the weights are exported too */
 
 	if (fd < 0)
-		return error_set(err, PRONY_IO, "no memory for a file of OpenVINO's");
+		return error_set(err, PRONY_IO,
+				 "cannot create a file in memory for OpenVINO's exported model");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	strbuf_init(&text, TOPOLOGY_BYTES_MAX);
 	topology = &text;
@@ -158,7 +159,8 @@ enum prony_status ov_names_ask(const struct ov_api *api, const struct ov_compile
 	if (status == PRONY_OK && text.length > 0 && !text.truncated)
 		*out = ov_names_parse(strbuf_text(&text));
 	else if (status == PRONY_OK)
-		status = error_set(err, PRONY_UNSUPPORTED, "OpenVINO exported no model");
+		status = error_set(err, PRONY_UNSUPPORTED,
+				   "OpenVINO exported an empty or too large model");
 	strbuf_release(&text);
 	return status;
 }

@@ -19,7 +19,7 @@ enum prony_status ov_profile_keep(struct ov_state *ov, const void *model, size_t
 {
 	ov->profile.model = malloc(length ? length : 1);
 	if (!ov->profile.model)
-		return error_set(err, PRONY_NOMEM, "no memory for a second model");
+		return error_set(err, PRONY_NOMEM, "no memory for a copy of the model");
 	memcpy(ov->profile.model, model, length);
 	ov->profile.length = length;
 	ov->profile.graph = graph;
@@ -115,7 +115,7 @@ static enum prony_status ask(const struct ov_state *ov, struct ov_profiling_list
 	return ov_check(
 		&ov->api,
 		ov->api.ov_infer_request_get_profiling_info(ov->slots[ov->last_slot].request, out),
-		"ask for profiling info", err);
+		"get profiling info", err);
 }
 
 /* Records the nodes' times before the steps. */
@@ -132,7 +132,9 @@ static enum prony_status keep_before(struct ov_state *ov, struct error *err)
 	for (size_t i = 0; profile->before && i < list.count; i++)
 		profile->before[i] = list.nodes[i].real_us * WARM_RUNS;
 	ov->api.ov_profiling_info_list_free(&list);
-	return profile->before ? PRONY_OK : error_set(err, PRONY_NOMEM, "no memory for the nodes");
+	return profile->before
+		       ? PRONY_OK
+		       : error_set(err, PRONY_NOMEM, "no memory for the times of the nodes");
 }
 
 static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t (*now_ns)(void),
@@ -144,14 +146,15 @@ static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t
 	(void)steps, (void)now_ns;
 	if (ov->throughput)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "with +throughput several steps run at once: profile it without");
+				 "with +throughput several steps run at once; profile without it");
 	if (strcmp(ov->device, "CPU") != 0)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "of OpenVINO's plug-ins that for CPU is read, not that for %s: "
-				 "whether its times are of one step or of all is not known",
+				 "only OpenVINO's CPU plug-in can be profiled: it is not known "
+				 "whether the times of %s are of one step or of all",
 				 ov->device);
 	if (!ov->profile.model)
-		return error_set(err, PRONY_INTERNAL, "the model was not kept");
+		return error_set(err, PRONY_INTERNAL,
+				 "the model's bytes were not kept for a profile");
 	status = replace(ov, err);
 	for (int i = 0; status == PRONY_OK && i < WARM_RUNS; i++)
 		status = ov_check(&ov->api,
@@ -224,7 +227,7 @@ static enum prony_status profile_end(struct session *s, const int64_t *instants,
 	(void)instants;
 	if (status == PRONY_OK && list.count != ov->profile.node_count)
 		status = error_set(err, PRONY_INVALID,
-				   "OpenVINO's profile has %zu nodes, it had %zu before the steps",
+				   "OpenVINO's profile has %zu nodes, but %zu before the steps",
 				   list.count, ov->profile.node_count);
 	for (size_t i = 0; status == PRONY_OK && i < list.count; i++)
 		if (list.nodes[i].status == OV_NODE_EXECUTED)

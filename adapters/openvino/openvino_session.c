@@ -69,8 +69,8 @@ static enum prony_status compile(struct ov_state *ov, const void *bytes, size_t 
 	if (status == PRONY_INVALID && err && strstr(err->text, "check if the model format")) {
 		error_clear(err);
 		return error_set(err, PRONY_MISSING,
-				 "OpenVINO reads no ONNX files here: libopenvino_onnx_frontend.so "
-				 "must lie beside its library, whole");
+				 "OpenVINO cannot read ONNX files: libopenvino_onnx_frontend.so is "
+				 "missing or damaged in its folder");
 	}
 	return status;
 }
@@ -97,8 +97,8 @@ static enum prony_status check_effect(const struct ov_state *ov, const struct ov
 		property_text(ov, p->key[i], have, sizeof(have));
 		if (strcmp(have, p->value[i]) != 0)
 			return error_set(err, i == 0 ? PRONY_UNSUPPORTED : PRONY_INVALID,
-					 "asked for %s=%s, OpenVINO compiled the network with "
-					 "%s=%s on this processor",
+					 "asked for %s=%s, but on this processor OpenVINO compiled "
+					 "the network with %s=%s",
 					 p->key[i], p->value[i], p->key[i], have);
 	}
 	return PRONY_OK;
@@ -127,10 +127,10 @@ enum prony_status ov_wrap(const struct ov_state *ov, int type, const struct shap
 		"describe a tensor", err);
 	if (status == PRONY_OK)
 		status = ov_check(&ov->api, ov->api.ov_tensor_get_byte_size(tensor, &have),
-				  "ask for the size of a tensor", err);
+				  "get the size of a tensor", err);
 	if (status == PRONY_OK && have != bytes)
-		status = error_set(err, PRONY_INVALID, "a tensor of %zu bytes has %zu in OpenVINO",
-				   bytes, have);
+		status = error_set(err, PRONY_INVALID,
+				   "a tensor of %zu bytes has %zu bytes in OpenVINO", bytes, have);
 	if (status != PRONY_OK) {
 		if (tensor)
 			ov->api.ov_tensor_free(tensor);
@@ -169,9 +169,9 @@ void ov_describe(const struct ov_state *ov, struct built *built)
 					   "OPTIMAL_NUMBER_OF_INFER_REQUESTS", "ENABLE_CPU_PINNING",
 					   "ENABLE_HYPER_THREADING"};
 	char value[64];
-	size_t length = (size_t)snprintf(built->notes, sizeof(built->notes),
-					 "weights are constants of the network: its compiler may "
-					 "fold and pack them; read back:");
+	size_t length = (size_t)snprintf(
+		built->notes, sizeof(built->notes),
+		"weights are constants, which the compiler may fold and pack; settings in effect:");
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		property_text(ov, keys[i], value, sizeof(value));

@@ -74,10 +74,11 @@ static enum prony_status find_python(const struct series *series, const char *li
 	*out = named && *named ? named : beside;
 	if (access(*out, R_OK) == 0 || (named && *named))
 		return PRONY_OK;
-	return error_set(err, PRONY_MISSING,
-			 "%s needs the names of Python's own library and %s is not there; set %s "
-			 "to the path of libpython3.7m.so.1.0",
-			 library, beside, series->python_variable);
+	return error_set(
+		err, PRONY_MISSING,
+		"%s needs the symbols of libpython3.7, and %s is missing; run 'prony framework "
+		"install tensorflow1' or set %s to the path of libpython3.7m.so.1.0",
+		library, beside, series->python_variable);
 }
 
 /* Called before the library is loaded, because it reads the variables once. */
@@ -86,7 +87,8 @@ static enum prony_status set_environment(const struct tf_state *tf, const struct
 {
 	setenv("TF_CPP_MIN_LOG_LEVEL", "2", 0);
 	if (target_has_option(target, "nchw") && target_has_option(target, "nhwc"))
-		return error_set(err, PRONY_UNSUPPORTED, "options nchw and nhwc at once");
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "options nchw and nhwc exclude each other");
 	if (target_has_option(target, "noonednn")) {
 		if (!tf->series->onednn)
 			return error_set(err, PRONY_UNSUPPORTED,
@@ -105,7 +107,7 @@ static enum prony_status find_devices(struct tf_state *tf, struct probe *found, 
 	const struct tf_configuration any = {
 		.intra_threads = parallel_cores(), .inter_threads = parallel_cores(), .gpu = 0};
 	struct tf_buffer *kernels = tf->api.TF_GetRegisteredKernelsForOp("MatMul", tf->api.status);
-	enum prony_status status = tf_check(&tf->api, "ask for its kernels", err);
+	enum prony_status status = tf_check(&tf->api, "get its kernels", err);
 	bool gpu = status == PRONY_OK && memmem(kernels->data, kernels->length, "GPU", 3);
 	struct tf_running running = {0};
 	int count = 0;
@@ -150,7 +152,8 @@ static enum prony_status probe_series(const struct series *series, struct sessio
 	};
 	snprintf(found->version, sizeof(found->version), "%s", tf->api.TF_Version());
 	if (strncmp(found->version, series->version, strlen(series->version)) != 0)
-		return error_set(err, PRONY_MISSING, "TensorFlow %s in %s: this adapter is for %s",
+		return error_set(err, PRONY_MISSING,
+				 "TensorFlow %s in %s is not supported: version %s is needed",
 				 found->version, s->library, series->version);
 	/* Eigen and, if present, oneDNN are built in; their versions cannot be queried. */
 	probe_add_processor(found, series->onednn ? "Eigen as it was built, oneDNN by cpuid"
@@ -265,8 +268,8 @@ static enum prony_status check_precision(const struct tf_emit *e, enum precision
 	if (e->products[bf16] > 0 ? bf16 || e->products[1] == 0 : e->products[!bf16] == 0)
 		return PRONY_OK;
 	return error_set(err, PRONY_INVALID,
-			 "asked for precision %s, TensorFlow has %d products in float and %d in "
-			 "bfloat16",
+			 "asked for precision %s, but TensorFlow computes %d products in float and "
+			 "%d in bfloat16",
 			 precision_name(asked), e->products[0], e->products[1]);
 }
 
@@ -293,8 +296,8 @@ static enum prony_status tf_build(struct session *s, struct graph *graph,
 			built->parameters += shape_elements(&shape);
 	}
 	snprintf(built->notes, sizeof(built->notes),
-		 "%d operations before TensorFlow's own rewriting, products in float %d, in "
-		 "bfloat16 %d; a step is one run without feeds and fetches",
+		 "%d operations before TensorFlow rewrites the graph; %d products in float, %d in "
+		 "bfloat16; a step is one run without feeds and fetches",
 		 tf->model.t.e.count, tf->model.t.e.products[0], tf->model.t.e.products[1]);
 	return PRONY_OK;
 }
@@ -337,14 +340,14 @@ static enum prony_status read_result(struct tf_model *model, const struct tf_res
 	enum prony_status status;
 
 	if (!result->read.operation)
-		return error_set(err, PRONY_UNSUPPORTED, "stage forward has no %s",
+		return error_set(err, PRONY_UNSUPPORTED, "the stage forward computes no %s",
 				 model->graph->values[value].name);
 	status = tf_model_fetch(model, &result->read, 1, &tensor, err);
 	if (status != PRONY_OK)
 		return status;
 	const float *data = model->api->TF_TensorData(tensor);
 	if (model->api->TF_TensorByteSize(tensor) != (size_t)elements * sizeof(float))
-		status = error_set(err, PRONY_INTERNAL, "%s is not read in its own shape",
+		status = error_set(err, PRONY_INTERNAL, "%s can only be read in its own shape",
 				   out->name ? out->name : "tensor");
 	else if (out->dtype == DTYPE_F64)
 		*(double *)out->data = (double)data[0];
@@ -371,8 +374,9 @@ static enum prony_status check_stage(const struct tf_model *model, enum readout 
 	if (what != READ_GRADIENTS || (model->backward && !model->train))
 		return PRONY_OK;
 	return error_set(err, PRONY_UNSUPPORTED,
-			 "only stage forward-backward keeps gradients: in %s an update takes them",
-			 model->train ? "train" : "forward there are none, and in train");
+			 "gradients can only be read in the stage forward-backward: %s",
+			 model->train ? "train uses them up in its update"
+				      : "forward computes none");
 }
 
 static enum prony_status read_weights(struct tf_model *model, bool gradients,
@@ -399,8 +403,8 @@ static enum prony_status read_weights(struct tf_model *model, bool gradients,
 
 		if (!weight || tensor->dtype != DTYPE_F32 ||
 		    shape_elements(&tensor->shape) != weight->elements)
-			status = error_set(err, PRONY_INTERNAL, "no weight %s of that shape",
-					   tensor->name);
+			status = error_set(err, PRONY_INTERNAL,
+					   "there is no weight %s of that shape", tensor->name);
 		else
 			tf_weight_copy(weight, tensor->data,
 				       model->api->TF_TensorData(tensors[weight->variable]), false);
@@ -453,8 +457,8 @@ static enum prony_status profile_begin(struct session *s, int64_t steps, int64_t
 	(void)steps, (void)now_ns;
 	if (strcmp(s->target.device, "cpu") != 0)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "on %s a trace of TensorFlow has when operations were handed to "
-				 "the device, not how long they took",
+				 "on %s TensorFlow's trace shows when operations were submitted, "
+				 "not how long they ran",
 				 s->target.device);
 	return tf_profile_begin(&tf->model, err);
 }

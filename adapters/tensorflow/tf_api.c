@@ -66,5 +66,6 @@ enum prony_status tf_check(const struct tf_api *api, const char *what, struct er
 	else if (code == TF_CODE_UNIMPLEMENTED || lacks_kernel(text))
 		status = PRONY_UNSUPPORTED;
 	/* Only the first line; the lines after it list the nodes before the failed one. */
-	return error_set(err, status, "TensorFlow, %s: %.*s", what, (int)strcspn(text, "\n"), text);
+	return error_set(err, status, "TensorFlow failed (%s): %.*s", what,
+			 (int)strcspn(text, "\n"), text);
 }

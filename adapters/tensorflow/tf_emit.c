@@ -308,11 +308,11 @@ struct shape tf_shape_of(struct tf_emit *e, struct tf_output x)
 	if (e->error.code != PRONY_OK)
 		return shape;
 	int rank = e->api->TF_GraphGetTensorNumDims(e->graph, x, e->api->status);
-	if (tf_check(e->api, "ask for a rank", &e->error) != PRONY_OK || rank > TENSOR_MAX_RANK)
+	if (tf_check(e->api, "get a rank", &e->error) != PRONY_OK || rank > TENSOR_MAX_RANK)
 		return shape;
 	shape.rank = rank;
 	if (rank > 0)
 		e->api->TF_GraphGetTensorShape(e->graph, x, shape.dims, rank, e->api->status);
-	tf_check(e->api, "ask for a shape", &e->error);
+	tf_check(e->api, "get a shape", &e->error);
 	return shape;
 }

@@ -125,7 +125,7 @@ void tf_function(struct tf_translation *t, const struct node *node)
 	} else if (node->op == OP_GELU) {
 		y = gelu(t, node, x);
 	} else if (node->op != OP_IDENTITY) {
-		error_set(&t->e.error, PRONY_UNSUPPORTED, "operator %s (%s) is not known here",
+		error_set(&t->e.error, PRONY_UNSUPPORTED, "operator %s (%s) is not supported",
 			  operator_name(node->op), node->name);
 	}
 	tf_give(t, node, 0, y);

@@ -144,7 +144,7 @@ static enum prony_status add_operation(const PronyTf__NodeExecStats *stats, stru
 
 	if (event.begin_ns < 0 || event.duration_ns < 0)
 		return error_set(err, PRONY_INVALID,
-				 "in TensorFlow's profile %.60s ends before it begins",
+				 "operation %.60s in TensorFlow's profile ends before it begins",
 				 stats->node_name);
 	describe(model, stats, &event);
 	return profile_log_add(log, &event, err);

@@ -95,7 +95,7 @@ enum prony_status tf_session_devices(const struct tf_running *running, const str
 	for (int i = 0; status == PRONY_OK && i < api->TF_DeviceListCount(list); i++) {
 		const char *have = api->TF_DeviceListType(list, i, api->status);
 
-		status = tf_check(api, "ask for a device", err);
+		status = tf_check(api, "get a device", err);
 		found += status == PRONY_OK && strcmp(have, type) == 0;
 	}
 	if (list)

@@ -75,8 +75,9 @@ static void refuse_weights(const struct graph *graph, const struct node *node,
 
 		if (given && graph_forward_readers(graph, node->inputs[i]) == 1)
 			continue;
-		reasons_add(reasons, "%s %s: weights that %s", operator_name(node->op), node->name,
-			    given ? "another operator reads as well" : "are not parameters");
+		reasons_add(reasons, "%s %s: %s", operator_name(node->op), node->name,
+			    given ? "another operator also reads its weights"
+				  : "its weights are not parameters");
 		return;
 	}
 }
@@ -88,21 +89,21 @@ void tf_refusals(const struct graph *graph, struct strbuf *reasons)
 		const char *name = operator_name(node->op);
 
 		if (!rows[node->op].forward && !operator_row(node->op)->elementwise)
-			reasons_add(reasons, "operator %s (%s) is not known here", name,
-				    node->name);
+			reasons_add(reasons, "operator %s (%s) is not supported", name, node->name);
 		refuse_weights(graph, node, reasons);
 		/* tf.nn.lrn has a radius, so the size must be odd; its kernel takes images only. */
 		if (node->op == OP_LRN && node->attributes.size % 2 == 0)
-			reasons_add(reasons, "LRN %s: an even size", node->name);
+			reasons_add(reasons, "LRN %s: the size must be odd", node->name);
 		if (node->op == OP_LRN && graph->values[node->inputs[0]].shape.rank != 4)
-			reasons_add(reasons, "LRN %s: an input without height and width",
+			reasons_add(reasons, "LRN %s: the input has no height and width",
 				    node->name);
 		if (node->op == OP_BATCH_NORM && graph->values[node->inputs[0]].shape.rank != 2 &&
 		    graph->values[node->inputs[0]].shape.rank != 4)
-			reasons_add(reasons, "BatchNormalization %s: neither images nor vectors",
+			reasons_add(reasons,
+				    "BatchNormalization %s: only inputs of 2 or 4 dimensions",
 				    node->name);
 		if (node->op == OP_MAX_POOL &&
 		    (node->attributes.dilations[0] > 1 || node->attributes.dilations[1] > 1))
-			reasons_add(reasons, "MaxPool %s: dilations", node->name);
+			reasons_add(reasons, "MaxPool %s: dilations are not supported", node->name);
 	}
 }

@@ -54,7 +54,7 @@ static struct tf_operation *update(struct tf_emit *e, const struct recipe *recip
 	case OPTIMISER_COUNT:
 		break;
 	}
-	error_set(&e->error, PRONY_INTERNAL, "no optimiser of number %d", (int)recipe->optimiser);
+	error_set(&e->error, PRONY_INTERNAL, "unknown optimiser %d", (int)recipe->optimiser);
 	return NULL;
 }
 

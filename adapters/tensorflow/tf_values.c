@@ -66,8 +66,9 @@ static void check_shape(struct tf_translation *t, const struct node *node, int v
 		return;
 	shape_text(&have, have_text, sizeof(have_text));
 	shape_text(&want, want_text, sizeof(want_text));
-	error_set(&t->e.error, PRONY_MISMATCH, "TensorFlow gives %s (%s) the shape %s, not %s",
-		  node->name, operator_name(node->op), have_text, want_text);
+	error_set(&t->e.error, PRONY_MISMATCH,
+		  "%s (%s) has the shape %s in TensorFlow, but %s in the network", node->name,
+		  operator_name(node->op), have_text, want_text);
 }
 
 void tf_give(struct tf_translation *t, const struct node *node, int i, struct tf_output y)

@@ -61,7 +61,7 @@ enum prony_status compiled_check(const struct pjrt *pjrt, struct pjrt_executable
 	enum prony_status status = pjrt_optimised(pjrt, executable, &bytes, &length, &why);
 
 	if (status != PRONY_OK && status != PRONY_NOMEM) { /* not every plug-in gives it */
-		snprintf(text, text_bytes, "types of values not told: %.120s", why.text);
+		snprintf(text, text_bytes, "types of values unknown: %.120s", why.text);
 		return PRONY_OK;
 	}
 	if (status != PRONY_OK)
@@ -72,7 +72,8 @@ enum prony_status compiled_check(const struct pjrt *pjrt, struct pjrt_executable
 	if (!read || !read->hlo_module) {
 		if (read)
 			prony_hlo__module_with_config__free_unpacked(read, NULL);
-		snprintf(text, text_bytes, "types of values told in a form that is not known here");
+		snprintf(text, text_bytes,
+			 "types of values unknown: XLA's description cannot be read");
 		return PRONY_OK;
 	}
 	count_types(read->hlo_module, &counts);
@@ -82,7 +83,7 @@ enum prony_status compiled_check(const struct pjrt *pjrt, struct pjrt_executable
 	snprintf(text, text_bytes, "as compiled: %s, %s", values, products);
 	bool narrow = counts.values[TYPE_BF16] > 0 || counts.values[TYPE_F16] > 0;
 	if (asked == PRECISION_BF16 ? counts.values[TYPE_BF16] == 0 : narrow)
-		return error_set(err, PRONY_INVALID, "asked for precision %s, XLA compiled %s",
+		return error_set(err, PRONY_INVALID, "precision %s did not take effect; %s",
 				 precision_name(asked), text);
 	return PRONY_OK;
 }

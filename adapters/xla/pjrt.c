@@ -34,7 +34,7 @@ static enum prony_status check(const struct pjrt *pjrt, struct pjrt_error *error
 		status = PRONY_UNSUPPORTED;
 	else if (code.code == PJRT_RESOURCE_EXHAUSTED)
 		status = PRONY_OUT_OF_MEMORY;
-	error_set(err, status, "XLA, %s: %s", what, text);
+	error_set(err, status, "XLA failed (%s): %s", what, text);
 	pjrt->api->error_destroy(&destroy);
 	return status;
 }
@@ -76,7 +76,7 @@ enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *e
 		return status;
 	api = get_api();
 	if (!api)
-		return error_set(err, PRONY_MISSING, "%s: GetPjrtApi returns nothing", path);
+		return error_set(err, PRONY_MISSING, "%s: GetPjrtApi returned no interface", path);
 	if (api->version.major != PJRT_MAJOR)
 		return error_set(err, PRONY_MISSING,
 				 "%s has version %d.%d of the PJRT interface; version %d.x is "
@@ -84,8 +84,8 @@ enum prony_status pjrt_load(struct pjrt *pjrt, const char *path, struct error *e
 				 path, api->version.major, api->version.minor, PJRT_MAJOR);
 	if (api->struct_size < sizeof(struct pjrt_api))
 		return error_set(err, PRONY_MISSING,
-				 "%s has version %d.%d of the PJRT interface, whose table of %zu "
-				 "bytes is too short: %zu are needed; take a newer plug-in",
+				 "%s has version %d.%d of the PJRT interface, whose table has %zu "
+				 "bytes instead of %zu; use a newer plug-in",
 				 path, api->version.major, api->version.minor, api->struct_size,
 				 sizeof(struct pjrt_api));
 	pjrt->api = api;
@@ -129,15 +129,16 @@ enum prony_status pjrt_start(struct pjrt *pjrt, struct error *err)
 	name.object = pjrt->client;
 	status = check(pjrt, pjrt->api->client_addressable_devices(&devices), "list devices", err);
 	if (status == PRONY_OK)
-		status = check(pjrt, pjrt->api->client_platform_name(&name), "name the platform",
-			       err);
+		status = check(pjrt, pjrt->api->client_platform_name(&name),
+			       "get the platform's name", err);
 	if (status != PRONY_OK)
 		return status;
 	pjrt->devices = devices.devices;
 	pjrt->device_count = devices.count;
 	copy_text(pjrt->platform, sizeof(pjrt->platform), name.text, name.text_bytes);
 	if (pjrt_is_cpu(pjrt) && refusal.code != PRONY_OK)
-		return error_set(err, PRONY_MISSING, "with one device of the CPU, %s",
+		return error_set(err, PRONY_MISSING,
+				 "the plug-in does not accept cpu_device_count=1: %s",
 				 refusal.text);
 	if (devices.count == 0)
 		return error_set(err, PRONY_MISSING, "XLA has no device");
@@ -158,15 +159,17 @@ enum prony_status pjrt_choose(struct pjrt *pjrt, size_t index, char *kind, size_
 	enum prony_status status;
 
 	if (index >= pjrt->device_count)
-		return error_set(err, PRONY_UNSUPPORTED, "XLA has %zu devices, none of number %zu",
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "XLA has %zu devices, so there is no device %zu",
 				 pjrt->device_count, index);
 	of.device = pjrt->devices[index];
 	status = check(pjrt, pjrt->api->device_description(&of), "describe a device", err);
 	id.description = text.object = of.description;
 	if (status == PRONY_OK)
-		status = check(pjrt, pjrt->api->description_id(&id), "number a device", err);
+		status = check(pjrt, pjrt->api->description_id(&id), "get a device's number", err);
 	if (status == PRONY_OK)
-		status = check(pjrt, pjrt->api->description_kind(&text), "name a device", err);
+		status =
+			check(pjrt, pjrt->api->description_kind(&text), "get a device's name", err);
 	if (status != PRONY_OK)
 		return status;
 	pjrt->device = pjrt->devices[index];
@@ -188,7 +191,7 @@ void pjrt_platform_version(const struct pjrt *pjrt, char *out, size_t out_bytes)
 	struct pjrt_text_args args = {HEAD(pjrt_text_args), .object = pjrt->client};
 
 	out[0] = '\0';
-	if (check(pjrt, pjrt->api->client_platform_version(&args), "ask for the version", NULL) ==
+	if (check(pjrt, pjrt->api->client_platform_version(&args), "get the version", NULL) ==
 	    PRONY_OK)
 		copy_text(out, out_bytes, args.text, args.text_bytes);
 }
@@ -199,8 +202,7 @@ bool pjrt_attribute(const struct pjrt *pjrt, const char *name, char *out, size_t
 	const struct pjrt_named_value *found = NULL;
 	size_t used = 0;
 
-	if (check(pjrt, pjrt->api->plugin_attributes(&args), "ask for attributes", NULL) !=
-	    PRONY_OK)
+	if (check(pjrt, pjrt->api->plugin_attributes(&args), "get attributes", NULL) != PRONY_OK)
 		return false;
 	for (size_t i = 0; i < args.count; i++)
 		if (args.attributes[i].name_bytes == strlen(name) &&
@@ -257,21 +259,23 @@ enum prony_status pjrt_optimised(const struct pjrt *pjrt, struct pjrt_executable
 	struct pjrt_program program = {HEAD(pjrt_program)};
 	struct pjrt_optimised_args args = {HEAD(pjrt_optimised_args), .program = &program};
 	enum prony_status status =
-		check(pjrt, pjrt->api->executable_program(&loaded), "ask for the executable", err);
+		check(pjrt, pjrt->api->executable_program(&loaded), "get the executable", err);
 
 	if (status != PRONY_OK)
 		return status;
 	args.executable = loaded.executable;
-	status = check(pjrt, pjrt->api->program_optimised(&args), "ask for what it compiled", err);
+	status = check(pjrt, pjrt->api->program_optimised(&args), "get the compiled program's size",
+		       err);
 	if (status == PRONY_OK && (program.format_bytes != sizeof(format) - 1 ||
 				   memcmp(program.format, format, sizeof(format) - 1) != 0))
-		status = error_set(err, PRONY_UNSUPPORTED, "XLA tells what it compiled as %.*s",
+		status = error_set(err, PRONY_UNSUPPORTED,
+				   "XLA returned its compiled program in the unknown format %.*s",
 				   (int)program.format_bytes, program.format);
 	if (status == PRONY_OK && !(program.code = malloc(program.code_bytes)))
-		status = error_set(err, PRONY_NOMEM, "no memory for what XLA compiled");
+		status = error_set(err, PRONY_NOMEM, "no memory for the program that XLA compiled");
 	if (status == PRONY_OK)
-		status = check(pjrt, pjrt->api->program_optimised(&args), "read what it compiled",
-			       err);
+		status = check(pjrt, pjrt->api->program_optimised(&args),
+			       "get the compiled program", err);
 	destroy(pjrt, pjrt->api->program_destroy, loaded.executable);
 	if (status == PRONY_OK) {
 		*out = program.code;
@@ -331,9 +335,9 @@ enum prony_status pjrt_download(const struct pjrt *pjrt, struct pjrt_buffer *buf
 
 	for (int i = 0; i < rank; i++)
 		order[i] = rank - 1 - i;
-	status = check(pjrt, pjrt->api->buffer_to_host(&args), "ask for the size", err);
+	status = check(pjrt, pjrt->api->buffer_to_host(&args), "get the size", err);
 	if (status == PRONY_OK && args.bytes != bytes)
-		status = error_set(err, PRONY_INVALID, "XLA has %zu bytes where %zu are expected",
+		status = error_set(err, PRONY_INVALID, "XLA returned %zu bytes instead of %zu",
 				   args.bytes, bytes);
 	if (status != PRONY_OK)
 		return status;
@@ -347,7 +351,7 @@ int64_t pjrt_elements(const struct pjrt *pjrt, struct pjrt_buffer *buffer)
 	struct pjrt_dimensions_args args = {HEAD(pjrt_dimensions_args), .buffer = buffer};
 	int64_t elements = 1;
 
-	if (check(pjrt, pjrt->api->buffer_dimensions(&args), "ask for the shape", NULL) != PRONY_OK)
+	if (check(pjrt, pjrt->api->buffer_dimensions(&args), "get the shape", NULL) != PRONY_OK)
 		return -1;
 	for (size_t i = 0; i < args.rank; i++)
 		elements *= args.dims[i];

@@ -115,17 +115,16 @@ static enum prony_status xla_supports(const struct graph *graph, const struct re
 		const struct attributes *a = &node->attributes;
 
 		if (!emit_knows(node->op))
-			reasons_add(&reasons, "operator %s (%s)", operator_name(node->op),
-				    node->name);
+			reasons_add(&reasons, "operator %s (%s) is not supported",
+				    operator_name(node->op), node->name);
 		/* select_and_scatter ignores dilation: for windows of 3 with dilation 2 over 8
 		 * elements it expects 6 results instead of 4. */
 		if (node->op == OP_MAX_POOL && recipe->stage != STAGE_FORWARD &&
 		    (a->dilations[0] > 1 || a->dilations[1] > 1))
-			reasons_add(&reasons,
-				    "MaxPool %s: no gradient of a dilated window "
-				    "(select_and_scatter: expects source-type to be "
-				    "'tensor<6xf32>', but got 'tensor<4xf32>')",
-				    node->name);
+			reasons_add(
+				&reasons,
+				"MaxPool %s: XLA cannot compute the gradient of a dilated window",
+				node->name);
 	}
 	return reasons_finish(&reasons, why);
 }
@@ -142,7 +141,8 @@ static enum prony_status choose_device(struct session *s, char *kind, size_t kin
 			return pjrt_choose(&xla->pjrt, i, kind, kind_bytes, err);
 	}
 	name_device(&xla->pjrt, 0, name);
-	return error_set(err, PRONY_UNSUPPORTED, "device %s: this plug-in has %zu, the first is %s",
+	return error_set(err, PRONY_UNSUPPORTED,
+			 "there is no device %s: the plug-in has %zu devices, and the first is %s",
 			 s->target.device, xla->pjrt.device_count, name);
 }
 
@@ -212,7 +212,7 @@ static enum prony_status fill_argument(struct xla_state *xla, const struct recip
 	case ROLE_LABELS:
 		return PRONY_OK; /* belongs to a slot */
 	default:
-		return error_set(err, PRONY_INTERNAL, "argument %d has no use", i);
+		return error_set(err, PRONY_INTERNAL, "argument %d has no role", i);
 	}
 }
 
@@ -383,8 +383,8 @@ static enum prony_status read_tensor(const struct xla_state *xla, enum role role
 	enum prony_status status;
 
 	if (!buffer)
-		return error_set(err, PRONY_UNSUPPORTED, "%s is not a result of this program",
-				 name ? name : "this");
+		return error_set(err, PRONY_UNSUPPORTED, "the program does not compute %s",
+				 name ? name : "this readout");
 	if (role == ROLE_LOSS && out->dtype == DTYPE_F64) {
 		status = pjrt_download(&xla->pjrt, buffer, 0, &loss, sizeof(loss), err);
 		if (status == PRONY_OK)
@@ -452,6 +452,5 @@ const struct adapter adapter_xla = {
 	.sync = xla_sync,
 	.read = xla_read,
 	.close = xla_close,
-	.no_profile = "a profiler is an extension of PJRT's interface, which its plug-in for CPU "
-		      "(0.81) has not; jax has the same compiler",
+	.no_profile = "the CPU plug-in has no profiler; profile jax, which has the same compiler",
 };

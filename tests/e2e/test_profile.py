@@ -118,7 +118,7 @@ class FakeTest(ProfileTest):
         self.assertIn("which cell?", done.stderr)
 
     def test_failures(self):
-        for option, status, part in (("fail", "crashed", "as was asked for"),
+        for option, status, part in (("fail", "crashed", "as requested"),
                                      ("after=2,crash", "crashed", "signal 11"),
                                      ("exit-at=build,exit=3", "crashed", "exit code 3")):
             with self.subTest(option):

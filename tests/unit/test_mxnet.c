@@ -285,7 +285,7 @@ TEST(test_own_loader_refusals)
 	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_OK);
 	data.count = OWN_BATCH - 1;
 	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_has(err.text, "no batch of 16 from a file of 15 samples");
+	assert_has(err.text, "cannot fill a batch of 16 from a file of 15 samples");
 	describe_own(&folder, &data);
 	data.format = "idx";
 	err = (struct error)ERROR_INIT;
@@ -295,7 +295,7 @@ TEST(test_own_loader_refusals)
 	data.channels = 3;
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(loader->supports(&data, &graph, &recipe, &err), PRONY_UNSUPPORTED);
-	assert_has(err.text, "3x28x28 is not what the network takes");
+	assert_has(err.text, "3x28x28 does not fit the network");
 	graph_release(&graph);
 }
 
@@ -308,12 +308,12 @@ TEST(test_refusals)
 		 STAGE_TRAIN,
 		 PRECISION_FP32,
 		 shared_gates,
-		 {"LSTM lstm: weights that another"}},
+		 {"LSTM lstm: another operator also reads"}},
 		{"operator:rnn",
 		 STAGE_TRAIN,
 		 PRECISION_FP32,
 		 constant_bias,
-		 {"RNN rnn: weights that are not parameters"}},
+		 {"RNN rnn: its weights are not parameters"}},
 		{"operator:channel_pads", STAGE_TRAIN, PRECISION_FP32, NULL, {"Pad channels"}},
 	};
 

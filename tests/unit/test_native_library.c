@@ -87,11 +87,11 @@ TEST(refuses_others)
 	assert_int_equal(load(&dnn, "old", &err), PRONY_MISSING);
 	assert_has(err.text, "is oneDNN 2.13.2; version 3 is needed");
 	assert_int_equal(load(&dnn, "pool", &err), PRONY_MISSING);
-	assert_has(err.text, "runs on a foreign thread pool");
+	assert_has(err.text, "needs a thread pool from its caller");
 	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
 	setenv("FAKE_DNNL_NO_CPU", "1", 1);
 	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_MISSING);
-	assert_has(err.text, "found no CPU among the devices of OpenCL");
+	assert_has(err.text, "found no CPU among OpenCL");
 	unsetenv("FAKE_DNNL_NO_CPU");
 	onednn_stop(&dnn);
 }

@@ -39,7 +39,7 @@ TEST(test_refusals)
 		 STAGE_FORWARD,
 		 PRECISION_FP32,
 		 even_lrn,
-		 {"LRN lrn1: an even size", "LRN lrn2"}},
+		 {"LRN lrn1: the size must be odd", "LRN lrn2"}},
 	};
 
 	framework_refuses(&adapter_onnxruntime, rows, COUNT(rows));

@@ -71,14 +71,14 @@ TEST(test_malformed)
 	static const struct {
 		const char *text, *part;
 	} rows[] = {
-		{"{}", "has 0 runs of 1 steps"},
-		{"[]", "has 0 runs of 1 steps"},
-		{"[7, null, {\"name\": 3}]", "has 0 runs of 1 steps"},
-		{"[{\"name\": \"model_run\"}]", "no whole ts and dur: model_run"},
-		{"[{\"name\": \"model_run\", \"ts\": 1.5, \"dur\": 2}]", "no whole ts and dur"},
+		{"{}", "has only 0 of 1 steps"},
+		{"[]", "has only 0 of 1 steps"},
+		{"[7, null, {\"name\": 3}]", "has only 0 of 1 steps"},
+		{"[{\"name\": \"model_run\"}]", "lacks an integer ts or dur: model_run"},
+		{"[{\"name\": \"model_run\", \"ts\": 1.5, \"dur\": 2}]", "lacks an integer ts or dur"},
 		{"[{\"cat\": \"Node\", \"name\": \"a\", \"ts\": 5}, "
 		 "{\"name\": \"model_run\", \"ts\": 1, \"dur\": 9}]",
-		 "no whole ts and dur: a"},
+		 "lacks an integer ts or dur: a"},
 	};
 	const int64_t instants[] = {0, 100};
 

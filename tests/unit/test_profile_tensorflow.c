@@ -123,7 +123,7 @@ TEST(test_malformed)
 		 * A node without names or times is valid; a node that ends before it begins is not.
 		 */
 		{"\x0a\x0b\x0a\x09\x12\x07\x0a\x01X\x70\x05\x78\x02", 13,
-		 "X ends before it begins"},
+		 "operation X in TensorFlow's profile ends before it begins"},
 	};
 	struct tf_model model;
 

@@ -37,14 +37,14 @@ TEST(test_wrong_plugins)
 		const char *how, *says;
 		enum prony_status status;
 	} cases[] = {
-		{"null", "GetPjrtApi returns nothing", PRONY_MISSING},
+		{"null", "GetPjrtApi returned no interface", PRONY_MISSING},
 		{"major", "version 7.42 of the PJRT interface; version 0.x is needed",
 		 PRONY_MISSING},
-		{"short", "table of 200 bytes is too short", PRONY_MISSING},
-		{"initialize", "initialise the plug-in: no such accelerator", PRONY_UNSUPPORTED},
-		{"client", "start a client: no such accelerator", PRONY_MISSING},
+		{"short", "table has 200 bytes", PRONY_MISSING},
+		{"initialize", "(initialise the plug-in): no such accelerator", PRONY_UNSUPPORTED},
+		{"client", "(start a client): no such accelerator", PRONY_MISSING},
 		{"devices", "XLA has no device", PRONY_MISSING},
-		{"option", "with one device of the CPU, XLA, start a client: no such accelerator",
+		{"option", "not accept cpu_device_count=1: XLA failed (start a client): no such",
 		 PRONY_MISSING},
 	};
 	const char *library = getenv("FAKE_PJRT_PLUGIN");

@@ -108,7 +108,8 @@ static void supports_node(const struct graph *graph, const struct node *node,
 	if (node->op == OP_GEMM && (a->alpha != 1 || a->beta != 1 || a->trans_a))
 		reasons_add(reasons, "Gemm '%s' has alpha, beta or transA", node->name);
 	if (node->op == OP_AVERAGE_POOL && a->count_include_pad && pool_overhangs(graph, node))
-		reasons_add(reasons, "AveragePool '%s' has ceil_mode and counts padding",
+		reasons_add(reasons,
+			    "AveragePool '%s' has ceil_mode together with count_include_pad",
 			    node->name);
 	if (node->op == OP_LRN && x->rank < 3)
 		reasons_add(reasons, "LRN '%s' has an input of %d dimensions", node->name, x->rank);
@@ -141,8 +142,9 @@ static void begin(struct lowering *l)
 	l->program->threads = choose_threads(l);
 	onednn_use_threads(cpu_onednn(l), l->program->threads);
 	if (l->program->threads < cpu_onednn(l)->threads)
-		l->notes_length = (size_t)snprintf(l->notes, sizeof(l->notes),
-						   "one thread: too little work for more; ");
+		l->notes_length =
+			(size_t)snprintf(l->notes, sizeof(l->notes),
+					 "one thread, because the network has little work; ");
 }
 
 typedef enum prony_status lower_function(struct lowering *l, int n, struct error *err);

@@ -38,7 +38,9 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 	enum prony_status status;
 
 	if (!path)
-		return error_set(err, PRONY_MISSING, "no path to libdnnl.so.3 was given");
+		return error_set(
+			err, PRONY_MISSING,
+			"no path of libdnnl.so.3 was given; run 'prony framework install native'");
 	status = onednn_sycl_open(path, &dnn->handle, err);
 	if (status != PRONY_OK)
 		return status;
@@ -58,8 +60,8 @@ enum prony_status onednn_load(struct onednn *dnn, const char *path, struct error
 	if (!dnn->on_tbb && version->cpu_runtime != DNNL_RUNTIME_OMP &&
 	    version->cpu_runtime != DNNL_RUNTIME_SEQ)
 		return error_set(err, PRONY_MISSING,
-				 "%s runs on a foreign thread pool; name a libdnnl that was built "
-				 "for OpenMP, SYCL or TBB",
+				 "%s needs a thread pool from its caller; use a libdnnl built for "
+				 "OpenMP, SYCL or TBB",
 				 path);
 	find_team(dnn, path);
 	return PRONY_OK;
@@ -233,14 +235,17 @@ enum prony_status onednn_check(dnnl_status_t status, const char *what, const cha
 	case dnnl_success:
 		return PRONY_OK;
 	case dnnl_out_of_memory:
-		return error_set(err, PRONY_OUT_OF_MEMORY, "oneDNN: %s of '%s': out of memory",
-				 what, name);
+		return error_set(err, PRONY_OUT_OF_MEMORY,
+				 "oneDNN is out of memory for the %s of '%s'", what, name);
 	case dnnl_unimplemented:
-		return error_set(err, PRONY_UNSUPPORTED,
-				 "oneDNN has no implementation here for %s of '%s'", what, name);
+		return error_set(
+			err, PRONY_UNSUPPORTED,
+			"oneDNN has no implementation on this processor for the %s of '%s'", what,
+			name);
 	default:
-		return error_set(err, PRONY_INTERNAL, "oneDNN: %s of '%s' failed with status %d",
-				 what, name, (int)status);
+		return error_set(err, PRONY_INTERNAL,
+				 "oneDNN: the %s of '%s' failed with status %d", what, name,
+				 (int)status);
 	}
 }
 

@@ -89,10 +89,9 @@ enum prony_status onednn_sycl_no_device(struct error *err)
 {
 	const char *named = getenv("OCL_ICD_FILENAMES");
 
-	return error_set(
-		err, PRONY_MISSING,
-		"libdnnl runs on SYCL, which found no CPU among the devices of OpenCL "
-		"(OCL_ICD_FILENAMES=%s); it needs libOpenCL.so.1 and libintelocl.so with all "
-		"that lies beside it: 'prony framework install native@3.13' has them",
-		named ? named : "");
+	return error_set(err, PRONY_MISSING,
+			 "this libdnnl uses SYCL, which found no CPU among OpenCL's devices "
+			 "(OCL_ICD_FILENAMES=%s). It needs libOpenCL.so.1 and the complete folder "
+			 "of libintelocl.so: run 'prony framework install native@3.13'",
+			 named ? named : "");
 }

@@ -40,17 +40,20 @@ static void check_weights(const struct graph *graph, struct strbuf *reasons)
 			as_weights[value] += weight;
 			if (weight && graph->values[value].kind != VALUE_PARAMETER)
 				reasons_add(reasons,
-					    "%s '%s' takes '%s', which is not trained, as weights",
+					    "the weights of %s '%s' are '%s', which is not a "
+					    "trained parameter",
 					    operator_name(node->op), node->name,
 					    graph->values[value].name);
 			if ((node->op == OP_BATCH_NORM || node->op == OP_LAYER_NORM) && i > 0 &&
 			    graph->values[value].kind != VALUE_PARAMETER &&
 			    graph->values[value].kind != VALUE_STATE)
-				reasons_add(reasons, "%s '%s' takes '%s', which is computed",
-					    operator_name(node->op), node->name,
-					    graph->values[value].name);
+				reasons_add(
+					reasons,
+					"%s '%s' reads '%s', which is computed and not a parameter",
+					operator_name(node->op), node->name,
+					graph->values[value].name);
 			if (uses[value] == 2 && as_weights[value] > 0)
-				reasons_add(reasons, "parameter '%s' has several users",
+				reasons_add(reasons, "several operators read the parameter '%s'",
 					    graph->values[value].name);
 		}
 	}
@@ -66,12 +69,12 @@ enum prony_status lower_supports(const struct backend *backend, const struct gra
 	strbuf_init(&reasons, 0);
 	backend->supports(recipe, &reasons);
 	if (recipe->stage == STAGE_LOAD)
-		reasons_add(&reasons, "it has no data loader of its own");
+		reasons_add(&reasons, "native has no data loader");
 	for (int n = 0; n < graph->forward_count; n++) {
 		if (lower_knows(backend, graph->nodes[n].op))
 			backend->supports_node(graph, &graph->nodes[n], &reasons);
 		else
-			reasons_add(&reasons, "operator %s ('%s')",
+			reasons_add(&reasons, "operator %s ('%s') is not supported",
 				    operator_name(graph->nodes[n].op), graph->nodes[n].name);
 	}
 	check_weights(graph, &reasons);

@@ -210,7 +210,7 @@ static enum prony_status put_part(struct lowering *l, const char *name, int x, i
 
 	if (status == PRONY_OK && !found)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "the layout of '%s' allows no view of a part", name);
+				 "part of '%s' cannot be addressed in its memory layout", name);
 	return status == PRONY_OK ? l->program->backend->copy(l, x, view, name, "copy", err)
 				  : status;
 }
