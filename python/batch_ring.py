@@ -1,5 +1,5 @@
-"""The worker's end of the ring of batches, which arrive while the network runs
-(docs/worker-protocol.md, "The ring of batches")."""
+"""The worker's end of the ring of batches that arrive while the network runs (docs/worker-protocol.md, "The
+ring of batches")."""
 import os
 
 from errors import WorkerError
@@ -18,7 +18,7 @@ class Ring(object):
     the slot. waited and copied are nanoseconds since begin()."""
 
     def __init__(self, request):
-        """`request` is the member `ring` of hello; the descriptors are ours from now on."""
+        """`request` is the member `ring` of hello. Takes over its descriptors."""
         try:
             self.ready, self.free = request["ready_fd"], request["free_fd"]
             for descriptor in (self.ready, self.free):
@@ -28,13 +28,13 @@ class Ring(object):
         self.waited = self.copied = 0
 
     def lay_out(self, case, room, region):
-        """Lays the case's slots over `region` (offset, bytes) of the memory `room`."""
+        """Divides `region` (offset, bytes) of the memory `room` into the case's slots."""
         inputs, labels = case.batch(0)
         sizes = [DTYPE_BYTES[like.dtype] * elements(like.shape) for like in inputs + labels]
-        # A slot has room for one label per sample also where the network has no labels.
+        # A slot has room for one label per sample even if the network has no labels.
         stride = sum(map(pages, sizes)) + (0 if labels else pages(8 * case.recipe["batch"]))
         if stride * case.slots > region[1]:
-            raise WorkerError("invalid", "the ring has %d bytes, %d slots of %d need more"
+            raise WorkerError("invalid", "the ring of %d bytes is too small for %d slots of %d bytes"
                               % (region[1], case.slots, stride))
         view = memoryview(room)
         self.batches = []
@@ -58,7 +58,7 @@ class Ring(object):
         def stream(slot):
             begin = now()
             if not read(ready, 1):
-                raise WorkerError("invalid", "no more batches come")
+                raise WorkerError("invalid", "the sender closed the ring of batches")
             taken = now()
             self.waited += taken - begin
             if step:

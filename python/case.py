@@ -1,4 +1,4 @@
-"""Reads a case bundle (docs/case-bundle.md): the work of one process."""
+"""Reads a case bundle (docs/case-bundle.md), which describes the work of one process."""
 import json
 import os
 
@@ -6,15 +6,15 @@ import safetensors_io
 from errors import WorkerError
 
 SCHEMA = 2
-IGNORED = -1  # a label that adds nothing to the loss
+IGNORED = -1  # label of a token that the loss leaves out
 FILES = {"weights": "weights.safetensors", "input": "input.safetensors",
          "records": "records.bin", "read": "read.safetensors", "profile": "profile.json"}
 
 
 class Case(object):
-    """recipe and graph are the dicts of case.json; values maps a value's name to its dict;
-    parameters, states, inputs and labels are lists of names in graph order. device, backend and
-    options are those of the Target that hello named."""
+    """recipe and graph are the dicts of case.json; values maps a value's name to its dict; parameters, states,
+    inputs and labels are lists of names in graph order. device, backend and options come from hello's
+    Target."""
 
     def __init__(self, folder, target):
         self.folder = folder
@@ -24,7 +24,7 @@ class Case(object):
             with open(path, encoding="utf-8") as source:
                 document = json.load(source)
             if document["schema"] != SCHEMA:
-                raise ValueError("schema is %r, this worker reads %d"
+                raise ValueError("schema %r is not supported: this worker reads schema %d"
                                  % (document["schema"], SCHEMA))
             self.recipe = document["recipe"]
             self.graph = document["graph"]
@@ -49,12 +49,12 @@ class Case(object):
         self._maps = {}
 
     def _listed(self, role):
-        """Names of the graph's inputs or labels; a graph with one of them may name it alone."""
+        """Names of the graph's inputs or labels. The graph may give a single name directly."""
         names = self.graph.get(role + "s")
         if names is None:
             names = [self.graph[role]] if self.graph.get(role) else []
         if not isinstance(names, list) or role == "input" and not names:
-            raise ValueError("the graph's %ss are %r" % (role, names))
+            raise ValueError("the graph's %ss must be a list of names, not %r" % (role, names))
         return names
 
     def _of_kind(self, kind):
@@ -77,7 +77,7 @@ class Case(object):
         if tensor is None:
             raise WorkerError("invalid", "%s: tensor %s is missing" % (self.path(which), name))
         if tensor.shape != self.shape(value) or tensor.dtype != dtype:
-            raise WorkerError("invalid", "%s: tensor %s is %s %s, the graph says %s %s"
+            raise WorkerError("invalid", "%s: tensor %s is %s %s, but the graph says %s %s"
                               % (self.path(which), name, tensor.dtype, tensor.shape,
                                  dtype, self.shape(value)))
         return tensor
@@ -108,7 +108,7 @@ class Case(object):
 
     @staticmethod
     def _check_labels(tensor, classes):
-        """WorkerError for a label that is neither a class nor ignored, and where all are ignored."""
+        """Raises WorkerError if a label is neither a class nor IGNORED, or if all are IGNORED."""
         labels = tensor.data.cast("q")
         if len(labels) and (min(labels) < IGNORED or not 0 <= max(labels) < classes):
             raise WorkerError("invalid", "tensor %s has labels from %d to %d; classes are 0 to %d, %d is "
@@ -116,15 +116,15 @@ class Case(object):
                               % (tensor.name, min(labels), max(labels), classes - 1, IGNORED))
 
     def ignores_labels(self):
-        """Whether the loss has to leave out labels of -1. Where the labels are one per sample and the bundle
-        has none of -1, a framework's plain mean over the batch is the loss."""
+        """Whether the loss has to leave out labels of -1. If there is one label per sample and none in the
+        bundle is -1, the loss is the plain mean over the batch."""
         if any(len(self.shape(name)) != 1 for name in self.labels):
             return True
         return any(IGNORED in tensor.data.cast("q") for name, tensor in self._map("input").items()
                    if name.startswith("label.") and tensor.dtype == "I64")
 
     def nodes_for(self, wanted):
-        """The nodes (in order) that the values named in the list `wanted` depend on."""
+        """The nodes, in order, that are needed to compute the values in `wanted` (list of names)."""
         needed, kept = set(wanted), []
         for node in reversed(self.nodes):
             if needed.intersection(node["outputs"]):

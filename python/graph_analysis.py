@@ -1,55 +1,54 @@
 """Answers questions of adapters about a case's graph. It uses the standard library only (Python 3.6 or newer).
 
 `case` is a case.Case, `node` one of its nodes (dict), `attributes` the attributes of a node. Lists of pads are
-ONNX's [top, left, bottom, right]. Nothing here changes a case.
-"""
+ONNX's [top, left, bottom, right]. Nothing here changes a case."""
 from safetensors_io import elements
 
-GATES = "iofc"  # order of the gates in the rows of an LSTM's weights and bias in a bundle
+GATES = "iofc"  # order of an LSTM's gates in the rows of the bundle's weights and bias
 
 
 def problems(case, operators, refusals):
-    """List of str: why an adapter cannot translate the graph. operators: the names of those that it has (any
-    container); refusals: {operator: (case, node) -> the reason (str), or None when it can}."""
+    """List of str: why an adapter cannot translate the graph. operators: names of the operators that it
+    supports (any container); refusals: {operator: (case, node) -> the reason (str) why this node is not
+    supported, or None}."""
     used = {name for node in case.nodes for name in node["inputs"] if name}
-    reasons = ["operator " + op
+    reasons = ["operator %s is not supported" % op
                for op in sorted({node["op"] for node in case.nodes} - set(operators))]
     for node in case.nodes:
         if used.intersection(node["outputs"][1:]):
-            reasons.append("second output of %s %s" % (node["op"], node["name"]))
+            reasons.append("%s %s: its second output is used" % (node["op"], node["name"]))
         reason = refusals[node["op"]](case, node) if node["op"] in refusals else None
         if reason:
             reasons.append("%s %s: %s" % (node["op"], node["name"], reason))
     if case.stage != "forward" and not case.graph.get("loss"):
-        reasons.append("stage %s of a graph without a loss" % case.stage)
+        reasons.append("stage %s: the network has no loss" % case.stage)
     return reasons
 
 
 def single_problems(case):
-    """List of str: why a case is not one float input with one label per sample, for the adapters of
-    frameworks that take nothing else."""
-    reasons = ["%d inputs" % len(case.inputs)] if len(case.inputs) > 1 else []
-    reasons += ["input %s of type %s" % (name, case.dtype(name))
+    """List of str: reasons for adapters that support only one float input and one label per sample."""
+    reasons = ["%d inputs: only one is supported" % len(case.inputs)] if len(case.inputs) > 1 else []
+    reasons += ["input %s: type %s is not supported" % (name, case.dtype(name))
                 for name in case.inputs if case.dtype(name) != "F32"]
     if case.stage != "forward" and case.labels and case.ignores_labels():
-        reasons.append("a loss that ignores labels, or has several per sample")
+        reasons.append("the loss ignores labels or has several per sample")
     return reasons
 
 
 def gather_problem(case, node):
-    """Why a Gather does not look up rows of a table, or None."""
+    """The reason if a Gather does not read rows of a table, else None."""
     axis = node["attributes"].get("axis", 0)
-    return "axis %d" % axis if axis else None
+    return "only axis 0, not %d" % axis if axis else None
 
 
 def wanted(case):
-    """List of str: the values that a step computes: [logits], or [loss, logits] where it trains."""
+    """List of str: the values that a step computes: [logits], or [loss, logits] when it trains."""
     graph = case.graph
     return [graph["logits"]] if case.stage == "forward" else [graph["loss"], graph["logits"]]
 
 
 def drops(case):
-    """Whether Dropout drops in this case."""
+    """Whether Dropout is active in this case."""
     return bool(case.recipe["dropout"]) and case.stage != "forward"
 
 
@@ -70,7 +69,7 @@ def last_uses(nodes, kept):
 
 
 def even(pads):
-    """Whether both sides are padded alike."""
+    """Whether the padding is the same on both sides."""
     return pads[:2] == pads[2:]
 
 
@@ -82,9 +81,9 @@ def within_half(attributes):
 
 
 def window_reach(attributes, input_shape, shape):
-    """[bottom, right]: padding behind with which a pool's windows, rounded down, are those of the graph;
-    it settles ceil_mode and padding that no window reaches (which is negative then).
-    input_shape and shape: of its input and output, N x C x H x W."""
+    """[bottom, right]: the padding with which rounding down gives the graph's windows. It replaces ceil_mode,
+    and is negative if no window reaches the end. input_shape and shape: of its input and output, N x C x H x
+    W."""
     behind = []
     for i in range(2):
         dilation = attributes.get("dilations", [1, 1])[i]
@@ -95,8 +94,8 @@ def window_reach(attributes, input_shape, shape):
 
 
 def same_padding(attributes, input_shape, shape):
-    """Whether the padding is what is called "same": windows for each stride that has begun, what they
-    need beyond the input behind rather than in front."""
+    """Whether the padding is the one called "same": ceil(size / stride) windows, and an odd element of padding
+    at the end."""
     for i in range(2):
         size, stride = input_shape[2 + i], attributes["strides"][i]
         window = (attributes["kernel_shape"][i] - 1) * attributes.get("dilations", [1, 1])[i] + 1
@@ -104,7 +103,7 @@ def same_padding(attributes, input_shape, shape):
         total = max(0, (count - 1) * stride + window - size)
         if shape[2 + i] != count or attributes["pads"][i] != total // 2:
             return False
-        # Padding behind that no window reaches changes nothing.
+        # Padding at the end that no window reaches changes nothing.
         reach = (count - 1) * stride + window - attributes["pads"][i] - size
         if attributes["pads"][2 + i] < reach and not attributes.get("ceil_mode", False):
             return False
@@ -113,8 +112,8 @@ def same_padding(attributes, input_shape, shape):
 
 def window_counts(attributes, input_shape, shape):
     """The divisors of an AveragePool: (list of one int for each row of windows, list for each
-    column); that of a window is their product. Padding counts where the attribute says so, what
-    ceil_mode adds behind it never."""
+    column); the divisor of a window is their product. Padding counts if the attribute says so; the part that
+    ceil_mode adds never counts."""
     found = []
     for i in range(2):
         begin, end = (-attributes["pads"][i], input_shape[2 + i] + attributes["pads"][2 + i])
@@ -127,9 +126,9 @@ def window_counts(attributes, input_shape, shape):
 
 
 def splits(case, nodes):
-    """{name of a Slice: (name of the first of its group, sizes, its index)} of the Slices that
-    together cut all of one value into pieces: one split, whose gradient is one concatenation, where
-    each piece for itself would have a gradient of the whole value's size."""
+    """{name of a Slice: (name of the first of its group, sizes, its index)} for Slices that together divide a
+    whole value. One split has one concatenation as its gradient; separate slices would each have a gradient of
+    the whole value's size."""
     groups, found = {}, {}
     for node in nodes:
         if node["op"] == "Slice" and node["attributes"]["step"] == 1:
@@ -149,8 +148,8 @@ def splits(case, nodes):
 
 
 def batch_stays_first(case, nodes):
-    """Whether the nodes compute each sample by itself along the first dimension, so that they run
-    on another number of samples, too."""
+    """Whether the nodes treat samples, along the first dimension, independently, so that another batch size
+    works too."""
     batch = case.recipe["batch"]
     for node in nodes:
         shapes = [case.shape(name) for name in node["inputs"] + node["outputs"][:1]
@@ -158,7 +157,7 @@ def batch_stays_first(case, nodes):
         moved = (node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
                  or node["op"] in ("Concat", "Slice", "Softmax", "LayerNormalization")
                  and node["attributes"]["axis"] == 0)
-        # A weight as large as the batch, repeated over nothing.
+        # A weight with one row per sample of the batch.
         fixed = node["op"] in ("Add", "Sub", "Mul", "Div") and any(
             case.values[name]["kind"] in ("parameter", "state")
             and len(case.shape(name)) == len(case.shape(node["outputs"][0]))
@@ -169,8 +168,7 @@ def batch_stays_first(case, nodes):
 
 
 def free_shape(case, shape):
-    """A value's shape with -1 for the batch where the batch comes first, as in code that is written
-    for any batch."""
+    """A value's shape, with -1 for the batch if that is the first dimension, as in code for any batch size."""
     return [-1] + shape[1:] if shape[:1] == [case.recipe["batch"]] else shape
 
 
@@ -180,68 +178,68 @@ def gated(case):
 
 
 def gate_order(letters):
-    """Where a framework's gates are in a bundle's rows: "ifco" (torch) is [0, 2, 3, 1], which
-    indexes the four blocks of rows. The way back is gate_order_back."""
+    """For each gate of a framework, its index among the bundle's four blocks of rows: "ifco" (torch) gives [0,
+    2, 3, 1]. gate_order_back is the inverse."""
     return [GATES.index(letter) for letter in letters]
 
 
 def gate_order_back(letters):
-    """Where a bundle's gates are in the rows of a framework's."""
+    """For each gate of a bundle, its index among the framework's blocks of rows."""
     return [letters.index(letter) for letter in GATES]
 
 
 def recurrent_problem(case, node):
-    """Why an LSTM or RNN cannot be a layer that owns its weights, or None."""
+    """The reason if an LSTM or RNN cannot be a layer that owns its weights, else None."""
     for name in node["inputs"][1:]:
         if case.values[name]["kind"] != "parameter":
-            return "weights that are not parameters"
+            return "its weights are not parameters"
         if sum(other["inputs"].count(name) for other in case.nodes) != 1:
-            return "weights that another operator reads, too"
+            return "another operator also reads its weights"
     return None
 
 
 def dilated_problem(case, node):
-    """Why a pool without dilations cannot be this one, or None."""
-    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
+    """The reason if a pool needs dilations, else None."""
+    return "dilations are not supported" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
 
 
 def even_size_problem(case, node):
-    """Why an LRN that knows its centre for odd sizes alone cannot be this one, or None."""
-    return "an even size" if node["attributes"]["size"] % 2 == 0 else None
+    """The reason if an LRN has an even size, else None."""
+    return "the size must be odd" if node["attributes"]["size"] % 2 == 0 else None
 
 
 def dense_problem(case, node):
-    """Why x w + b, w a weight of outputs x inputs, cannot be this Gemm, or None."""
+    """The reason if a Gemm is not x w + b with w of the shape outputs x inputs, else None."""
     a = node["attributes"]
     if a["transA"] or not a["transB"] or a["alpha"] != 1 or a["beta"] != 1:
-        return "another product than x w + b"
+        return "only x w + b is supported (no scale, no transposed input)"
     return None
 
 
 def statistics_problem(case, node):
-    """Why a batch has no statistics for this BatchNormalization to normalise by, or None."""
+    """The reason if a batch has no variance for this BatchNormalization, else None."""
     if case.stage != "forward" and lone_value_per_channel(case, node):
-        return "more than one value per channel is needed when training"
+        return "training needs more than one value per channel"
     return None
 
 
 def shapes_problem(case, node):
-    """Why two operands that are not broadcast cannot be these, or None."""
+    """The reason if the two operands have different shapes, else None."""
     first, second = (case.shape(name) for name in node["inputs"])
-    return None if first == second else "of two shapes"
+    return None if first == second else "the operands must have the same shape"
 
 
 def variance_note(case):
-    """What build's notes say of frameworks whose running variance is divided by one less."""
+    """For build's notes, in frameworks whose running variance is divided by n - 1."""
     return "running variance divided by n - 1" if normalised(case) else ""
 
 
 def normalised(case):
-    """Whether a case that trains has a batch normalisation, whose running statistics move."""
+    """Whether a step updates the running statistics of a batch normalisation."""
     return case.stage != "forward" and any(n["op"] == "BatchNormalization" for n in case.nodes)
 
 
 def lone_value_per_channel(case, node):
-    """Whether a BatchNormalization has one value for each channel, which has no variance."""
+    """Whether a BatchNormalization has only one value for each channel, and so no variance."""
     shape = case.shape(node["inputs"][0])
     return elements(shape) == shape[1]

@@ -1,9 +1,8 @@
 """Runs a case's graph node by node on a framework's values, for frameworks that trace or record such a run.
-It uses the standard library only (Python 3.6 or newer).
+Standard library only (Python 3.6 or newer).
 
-An adapter gives a table {operator: function of an Operation}; where it has the row SPLIT, Slices that
-together cut all of a value are one call of it.
-"""
+An adapter passes a table {operator: function of an Operation}. If it has the row SPLIT, Slices that together
+divide a whole value become one call of it."""
 import graph_analysis
 from errors import WorkerError
 
@@ -11,44 +10,45 @@ SPLIT = "split"  # row: (operation, sizes, axis in our order) -> sequence of val
 
 
 class Layout(object):
-    """In which order an adapter keeps the dimensions of values of rank 4: as N x H x W x C when
-    `last`, else in the graph's own. All other values stay in the graph's order."""
+    """The order in which an adapter stores the dimensions of values of rank 4: N x H x W x C if `last`, else
+    the graph's order. All other values stay in the graph's order."""
 
     def __init__(self, last):
         self.last = last
 
     def order(self, rank):
-        """The graph's dimension at each of ours: what a graph's value is transposed by."""
+        """The permutation from the graph's order to ours."""
         return [0, 2, 3, 1] if self.last and rank == 4 else list(range(rank))
 
     def back(self, rank):
-        """Our dimension at each of the graph's: the way back."""
+        """The permutation from our order to the graph's."""
         return [0, 3, 1, 2] if self.last and rank == 4 else list(range(rank))
 
     def axis(self, axis, rank):
-        """Ours of the graph's; of a negative one, too."""
+        """Our axis for an axis of the graph, which may be negative."""
         return self.back(rank)[axis]
 
     def shape(self, shape):
         return [shape[i] for i in self.order(len(shape))]
 
     def permutation(self, perm):
-        """A Transpose's, between values in our order."""
+        """The permutation of a Transpose between values in our order."""
         return [self.axis(perm[i], len(perm)) for i in self.order(len(perm))]
 
     def moves(self, shape):
-        """Whether our order of a value (shape in the graph's) is another order of its elements."""
+        """Whether our order changes the order of a value's elements in memory; `shape` is in the graph's
+        order."""
         return self.last and len(shape) == 4 and shape[1] != 1 and shape[2] * shape[3] != 1
 
     def spatial(self, two, fill=0):
-        """[N, C, H, W] in our order, of what is said for H and W and is `fill` for the others."""
+        """A list for [N, C, H, W], in our order: `two` for H and W, `fill` for the others."""
         return self.shape([fill, fill, two[0], two[1]])
 
 
 class Operation(object):
-    """A node as a row of an adapter's table gets it. inputs: values (None where left out); names:
-    theirs; attributes: dict; shape and input_shape (list of int) in the graph's order; training,
-    drops: whether the stage trains, whether Dropout drops; index: which node; run: the Evaluation."""
+    """A node, as passed to a row of an adapter's table. inputs: values (None if omitted); names: their names;
+    attributes: dict; shape and input_shape (list of int) in the graph's order; training, drops: whether the
+    stage trains, whether Dropout is active; index: of the node; run: the Evaluation."""
 
     def __init__(self, run, node, index):
         self.run, self.case, self.layout = run, run.case, run.layout
@@ -62,19 +62,19 @@ class Operation(object):
         self.drops = graph_analysis.drops(run.case)
 
     def input(self, index):
-        """An input, None when it is left out."""
+        """An input, or None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def rank(self, index=0):
         return len(self.case.shape(self.names[index]))
 
     def axis(self, axis):
-        """Our axis of the first input."""
+        """Our axis for an axis of the first input."""
         return self.layout.axis(axis, len(self.input_shape))
 
     def pads(self, pads=None):
-        """[(before, behind)] of each dimension of the first input in our order; of a Pad when none
-        are given, else of [top, left, bottom, right]."""
+        """[(before, after)] for each dimension of the first input, in our order: of the node's own Pad, or of
+        `pads` [top, left, bottom, right]."""
         if pads is None:
             both = self.attributes["pads"]
             rank = len(both) // 2
@@ -84,14 +84,13 @@ class Operation(object):
         return [pairs[i] for i in self.layout.order(len(pairs))]
 
     def pooled_pads(self):
-        """[top, left, bottom, right] with which the windows of a pool, rounded down, are the
-        graph's."""
+        """[top, left, bottom, right] with which rounding down gives the graph's windows."""
         behind = graph_analysis.window_reach(self.attributes, self.input_shape, self.shape)
         return self.attributes["pads"][:2] + [max(0, size) for size in behind]
 
     def reshaped(self, reshape, transpose):
-        """The first input in the shape of the result; reshape(value, shape) and
-        transpose(value, permutation) are the framework's."""
+        """The first input in the shape of the result. reshape(value, shape) and transpose(value, permutation)
+        are the framework's functions."""
         value, layout = self.inputs[0], self.layout
         if layout.moves(self.input_shape):
             value = transpose(value, layout.back(4))
@@ -100,7 +99,7 @@ class Operation(object):
         return transpose(reshape(value, self.shape), layout.order(4))
 
     def gathered(self, take, transpose):
-        """The result of a Gather: take(table, indices) of the framework, on values in the graph's order."""
+        """The result of a Gather, by the framework's take(table, indices) on values in the graph's order."""
         layout = self.layout
         table, indices = (transpose(value, layout.back(4)) if layout.last and self.rank(i) == 4 else value
                           for i, value in enumerate(self.inputs))
@@ -108,7 +107,7 @@ class Operation(object):
         return transpose(result, layout.order(4)) if layout.last and len(self.shape) == 4 else result
 
     def operand(self, index, reshape, transpose):
-        """An input of a broadcasting operator, so that it fits the result in our order."""
+        """An input of a broadcasting operator, reshaped so that it broadcasts to the result in our order."""
         shape, rank = self.case.shape(self.names[index]), len(self.shape)
         value = self.inputs[index]
         if not self.layout.last or rank != 4 or not 0 < len(shape) < 4:
@@ -120,18 +119,18 @@ class Operation(object):
 
 
 class Evaluation(object):
-    """values: {name: value} of inputs, labels, parameters and states in our order, which grows; updates:
-    {name of a state: its new value}, filled by rows that have any."""
+    """values: {name: value} in our order, at first of inputs, labels, parameters and states; updates: {name of
+    a state: its new value}, which rows fill in."""
 
     def __init__(self, case, layout, operators, values, **context):
         self.case, self.layout, self.operators = case, layout, operators
         self.values, self.updates = dict(values), {}
-        self.context = context  # what else the adapter's rows want
+        self.context = context  # anything else that the adapter's rows need
         self.macs = 0           # for rows that count their multiply-accumulates
 
     def compute(self, wanted):
-        """List of the values that `wanted` (list of str) names. WorkerError where the framework
-        gives a value another shape than the graph's."""
+        """Computes the values named in `wanted` (list of str). Raises WorkerError if the framework's shape of a
+        value differs from the graph's."""
         nodes = self.case.nodes_for(wanted)
         keep = list(wanted) + self.case.parameters + self.case.states
         free = graph_analysis.last_uses(nodes, keep)
@@ -156,7 +155,8 @@ class Evaluation(object):
     def _check(self, operation, value):
         shape = [int(size) for size in value.shape]
         if shape != self.layout.shape(operation.shape):
-            raise WorkerError("unsupported", "%s %s: the framework makes the shape %s, the graph says %s"
+            raise WorkerError("unsupported", "%s %s: the framework's result has the shape %s, "
+                              "but the graph says %s"
                               % (operation.op, operation.name, shape,
                                  self.layout.shape(operation.shape)))
 
@@ -167,22 +167,22 @@ def convolution_weights(case):
 
 
 def kept_order(case, layout, name, filters):
-    """The dimensions (list of int) of a parameter or state by which an adapter transposes it when it
-    takes it; filters: that for weights of convolutions."""
+    """The permutation (list of int) with which an adapter stores a parameter or state; filters: the one for
+    weights of convolutions."""
     if name in convolution_weights(case):
         return filters
     return layout.order(len(case.shape(name)))
 
 
 def order_problems(case):
-    """List of str: weights of convolutions that other operators read as well, or that are no
-    parameters: they cannot be kept in an order of their own."""
+    """List of str: weights of convolutions that cannot be stored in the framework's order, because they are
+    computed or other operators read them."""
     weights = convolution_weights(case)
     reasons = []
     for name in sorted(weights):
         if case.values[name]["kind"] not in ("parameter", "state"):
-            reasons.append("a convolution whose weights %s are computed" % name)
+            reasons.append("the weights %s of a convolution are computed" % name)
         others = [node["op"] for node in case.nodes if node["op"] != "Conv" and name in node["inputs"]]
         if others:
-            reasons.append("weights %s of a convolution that %s reads, too" % (name, others[0]))
+            reasons.append("%s also reads the weights %s of a convolution" % (others[0], name))
     return reasons

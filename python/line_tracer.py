@@ -1,7 +1,7 @@
-"""Times the lines of Python that a function runs, in the thread that calls it. Standard library only.
+"""Measures the time of each line of Python that a function runs, in the calling thread. Standard library only.
 
-The tracer's own time is taken out: it goes by a clock that stands while the tracer runs. What the
-interpreter itself takes to call the tracer stays in (about 0.1 us a line)."""
+The tracer's own time is subtracted. The interpreter's time for calling the tracer is not (about 0.1 us a
+line)."""
 import linecache
 import sys
 
@@ -9,12 +9,12 @@ TEXT_CHARACTERS = 200
 
 
 class Function(object):
-    """What is known of a code object: calls, ns with and without what it calls, its lines."""
+    """The figures of a code object: calls, ns with and without the functions that it calls, its lines."""
 
     def __init__(self, code):
         self.code = code
         self.calls = self.total = self.own = self.depth = 0
-        self.lines = {}  # number: [hits, ns with what it calls, own ns]
+        self.lines = {}  # number: [hits, ns with called functions, own ns]
 
     def line(self, number):
         found = self.lines.get(number)
@@ -23,7 +23,7 @@ class Function(object):
         return found
 
     def report(self):
-        """dict as docs/case-bundle.md has it."""
+        """The dict that docs/case-bundle.md describes."""
         code = self.code
         return {"name": getattr(code, "co_qualname", code.co_name), "file": code.co_filename,
                 "line": code.co_firstlineno, "calls": self.calls, "ns": self.total,
@@ -34,13 +34,13 @@ class Function(object):
 
 
 class Node(object):
-    """A place in the tree of calls; `own` is the time in it and in nothing that it calls."""
+    """A node in the tree of calls; `own` is its time without the functions that it calls."""
 
     def __init__(self, name):
         self.name, self.own, self.children = name, 0, {}
 
     def stacks(self, above=()):
-        """Yields (names, ns) of every place in which time was spent."""
+        """Yields (names, ns) for every node with own time."""
         names = above + (self.name,)
         if self.own:
             yield names, self.own
@@ -50,7 +50,7 @@ class Node(object):
 
 
 class LineTracer(object):
-    """run(function) traces one call of it; then report()."""
+    """run(function) traces one call of a function; report() returns the result."""
 
     def __init__(self, now):
         self.now = now
@@ -58,7 +58,7 @@ class LineTracer(object):
         self.total = 0
 
     def run(self, function):
-        """What the function returns. Total gets the ns that it took, without the tracer's."""
+        """Returns the function's result, and adds its time without the tracer's to `total`."""
         before = sys.gettrace()
         tracer, spent = self.tracer()
         begin = self.now()
@@ -77,13 +77,13 @@ class LineTracer(object):
                            for names, ns in root.stacks()]}
 
     def tracer(self):
-        """The function for sys.settrace, and one that gives the ns that it took itself."""
+        """The function for sys.settrace, and a function that returns the tracer's own ns."""
         now, functions, roots = self.now, self.functions, self.roots
         stack = []       # [code, Function, line, begin of the call, begin of the line, Node]
-        last = spent = 0  # on the clock that stands while the tracer runs
+        last = spent = 0  # without the tracer's own time
 
         def count(at):
-            """What has passed since the last event belongs to the line that ran."""
+            """Counts the time since the last event for the line that ran."""
             nonlocal last
             if stack:
                 top = stack[-1]
@@ -96,7 +96,7 @@ class LineTracer(object):
             code, function, line, call_begin, line_begin, _ = stack.pop()
             line[1] += at - line_begin
             function.depth -= 1
-            if not function.depth:  # of calls that contain each other the outermost counts
+            if not function.depth:  # of recursive calls only the outermost counts
                 function.total += at - call_begin
 
         def enter(frame, event, _):
@@ -126,7 +126,7 @@ class LineTracer(object):
             at = begin - spent
             count(at)
             code = frame.f_code
-            # A frame that ended unseen.
+            # Frames that ended without an event.
             while len(stack) > 1 and stack[-1][0] is not code:
                 leave(at)
             if event == "line":

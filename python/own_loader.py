@@ -1,5 +1,5 @@
-"""Runs steps on batches of the framework's own data loader (the input "native"). Data describes the data set for
-it: the member `data` of case.json (docs/case-bundle.md)."""
+"""Runs steps on batches of the framework's own data loader (--input native). Data describes the data set: the
+member `data` of case.json (docs/case-bundle.md)."""
 import gzip
 import os
 import random
@@ -17,7 +17,7 @@ def visible(folder):
 
 
 def pictures(folder, name):
-    """Sorted paths of the pictures of a class. A folder without pictures is no class."""
+    """Sorted paths of the pictures of a class; empty if the folder has none and so is no class."""
     path = os.path.join(folder, name)
     if not os.path.isdir(path):
         return []
@@ -25,31 +25,31 @@ def pictures(folder, name):
 
 
 class Data(object):
-    """The data set of a case. shape is that of a stored sample (channels first; 0: any size), shards a list
-    of lists of paths, first and count say which of all samples are meant."""
+    """The data set of a case. shape: of a stored sample (channels first; 0: any size); shards: list of lists of
+    paths; first and count: which of all samples are used."""
 
     def __init__(self, case):
         given = case.data
         if given is None:
-            raise WorkerError("invalid", "case.json says nothing of data for an own loader")
+            raise WorkerError("invalid", "case.json has no member data for the framework's own loader")
         self.name, self.format, self.shards = given["name"], given["format"], given["shards"]
         self.first, self.count = given["first"], given["count"]
         self.shape, self.training = given["shape"], given["training"]
         self.scale, self.mean, self.deviation = given["scale"], given["mean"], given["deviation"]
-        # As the network takes a batch of them.
+        # The shape of the network's input.
         self.batch_shape = case.shape(case.inputs[0])
         self.batch, self.seed = case.recipe["batch"], case.recipe["seed"]
         self.threads = case.recipe["threads"]
-        # Stored as large as the network takes it, or flat: nothing is cut out or resized.
+        # Whether samples are used as stored: no crop and no change of size.
         self.as_stored = len(self.batch_shape) != 4 or list(self.shape) == list(self.batch_shape[1:])
 
     def problems(self):
-        """List of str: why it cannot be read as it lies there."""
+        """List of str: why the files cannot be read."""
         if self.format != "images":
             return []
         folder = self.shards[0][0]
         if not os.path.isdir(folder) or not any(pictures(folder, name) for name in visible(folder)):
-            return ["input native: %s is no folder with a folder for each class" % folder]
+            return ["input native: %s must be a folder with one folder of pictures for each class" % folder]
         return []
 
     def photographs(self):
@@ -58,7 +58,7 @@ class Data(object):
         classes = [files for files in (pictures(folder, name) for name in sorted(visible(folder))) if files]
         found = [(path, label) for label, files in enumerate(classes) for path in files]
         if len(found) < self.first + self.count:
-            raise WorkerError("invalid", "%s has %d photographs, not %d"
+            raise WorkerError("invalid", "%s has only %d of the %d photographs needed"
                               % (folder, len(found), self.first + self.count))
         return found[self.first:self.first + self.count]
 
@@ -77,11 +77,13 @@ class Data(object):
         size = len(values) // max(len(labels), 1)
         last = self.first + self.count
         if len(labels) < last:
-            raise WorkerError("invalid", "%d samples, not %d" % (len(labels), last))
+            raise WorkerError("invalid", "%s has only %d of the %d samples needed"
+                              % (self.name, len(labels), last))
         return values[self.first * size:last * size], labels[self.first:last]
 
     def order(self):
-        """Endless numbers of samples: another random order in each epoch, that of the files to evaluate."""
+        """Endless sample numbers: a new random order in each epoch when training, else the order of the
+        files."""
         chance, numbers = random.Random(self.seed), list(range(self.count))
         while True:
             if self.training:
@@ -91,15 +93,14 @@ class Data(object):
 
 
 def read(path):
-    """The bytes of a file, decompressed where it is gzip's."""
+    """The bytes of a file; gzip files are decompressed."""
     with open(path, "rb") as source:
         data = source.read()
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
 class OwnLoader(object):
-    """Takes batches of an adapter's loader, one for each step; waited and copied are nanoseconds since
-    begin()."""
+    """Takes one batch per step from an adapter's loader. waited and copied: nanoseconds since begin()."""
 
     def __init__(self, adapter, case):
         self.adapter, self.batches = adapter, adapter.loader(case)
@@ -109,7 +110,8 @@ class OwnLoader(object):
         self.waited = self.copied = 0
 
     def stepping(self, step, now):
-        """A step that waits for a batch, hands it over and steps; step None: it only waits."""
+        """Returns a step that waits for a batch, hands it over and steps. Without a step (None) it only
+        waits."""
         batches, take = self.batches, self.adapter.take
 
         def own(slot):

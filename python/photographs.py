@@ -1,5 +1,5 @@
-"""Photographs as the input "native" of PyTorch and CNTK sees them: by Pillow, with the calls that torchvision's
-RandomResizedCrop and RandomHorizontalFlip make in training, its Resize and CenterCrop in evaluation."""
+"""Photographs for --input native in PyTorch and CNTK, by Pillow: like torchvision's RandomResizedCrop and
+RandomHorizontalFlip in training, like its Resize and CenterCrop in evaluation."""
 import math
 import random
 
@@ -12,13 +12,13 @@ def problems(data):
         try:
             import PIL  # noqa: F401
         except ImportError:
-            return ["input native: photographs need Pillow, which this environment has not: prony framework install "
-                    "NAME makes prony's own again (NAME as in prony list frameworks)"]
+            return ["input native: photographs need Pillow, which this Python environment lacks; "
+                    "install it there, or run 'prony framework install NAME' (see 'prony list frameworks')"]
     return data.problems()
 
 
 def random_part(width, height):
-    """(left, top, right, bottom): the part that torchvision's RandomResizedCrop draws."""
+    """(left, top, right, bottom): a random part, chosen like torchvision's RandomResizedCrop."""
     for _ in range(TRIES):
         area, ratio = width * height * random.uniform(*AREAS), math.exp(random.uniform(*RATIOS))
         wide, high = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
@@ -33,14 +33,14 @@ def random_part(width, height):
 
 
 class View(object):
-    """What the network of a case sees of photographs; data is an own_loader.Data."""
+    """Crops and resizes photographs for a case's network; data is an own_loader.Data."""
 
     def __init__(self, data):
         self.training = data.training
         self.height, self.width = data.batch_shape[2:]
 
     def seen(self, image):
-        """The part of a PIL.Image, as large as the network takes it."""
+        """Part of a PIL.Image, in the size of the network's input."""
         from PIL import Image
         if self.training:
             image = image.crop(random_part(*image.size)).resize((self.width, self.height), Image.BILINEAR)
@@ -53,7 +53,7 @@ class View(object):
 
 
 class Photographs(View):
-    """Numbered samples of a folder of files."""
+    """The samples of a folder of files, by number."""
 
     def __init__(self, data):
         super(Photographs, self).__init__(data)

@@ -4,13 +4,13 @@
     run = prony.run("pytorch,jax", "resnet50", batch=[1, 8], quick=True)     # a table where a notebook shows it
     run.cells, run.frame(), run.figures()
     rows = prony.processes("run.jsonl")         # of `prony export --format jsonl -o run.jsonl`
-    rows = prony.processes(run="3")             # of the store: the program is asked for it
+    rows = prony.processes(run="3")             # from the store, by running the program
     table = pandas.DataFrame(rows)
 
-A source is a file of `prony export --format jsonl` (one that ends in .gz is unpacked), an open one, or nothing: then
-the program exports the run that is named, or the newest. The program is $PRONY, the one inside this package (a wheel
-has it), or `prony` on PATH. Records have the names of docs/exports.md, with a dot between those of members and members
-of members ("step.center_ns"); None is what was not measured. Times are in ns, memory in bytes.
+A source is a file of `prony export --format jsonl` (.gz is unpacked) or an open file. Without a source the program
+exports the run `run`, or the newest one. The program is $PRONY, the one inside this package (a wheel has it), or
+`prony` on PATH. Records have the names of docs/exports.md; nested members are joined by a dot ("step.center_ns").
+None: not measured. Times are in ns, memory in bytes.
 """
 import gzip
 import html
@@ -22,13 +22,13 @@ import subprocess
 import sys
 import tempfile
 
-# Columns of a record, and what stands at its place in a list: left out of flat records.
+# Members that are left out of flat records.
 BULKY = ("intervals", "sensors", "log", "gate_log", "details", "parity", "environment")
 
 
-# What a person calls one value of an axis, and the option that takes several.
+# The name of one value of an axis, and the option that takes several.
 AXES = {"batch": "batches", "dataset": "datasets", "device": "devices", "precision": "precisions", "stage": "stages"}
-# Title, member of a cell, how it is shown.
+# (title, member of a cell, function that formats it)
 COLUMNS = (("framework", "framework", str), ("network", "network", str), ("stage", "stage", str), ("batch", "batch", str),
            ("device", "device", str), ("precision", "precision", str),
            ("step, ms", "step.center_ns", lambda ns: "%.4g" % (ns / 1e6)),
@@ -40,8 +40,8 @@ COLUMNS = (("framework", "framework", str), ("network", "network", str), ("stage
 def run(frameworks=None, networks=None, suite=None, store=None, **options):
     """Measures, and returns the Run. Frameworks, networks and every option of `prony run` take one value or a list:
     batch=[1, 8] is `--batches 1,8`, quick=True is `--quick`, worker={"mine": "./worker"} is `--worker mine=./worker`.
-    Progress appears on sys.stderr. RuntimeError: nothing was measured; its text is the program's message. A cell
-    that is not ok is no error: its record has status and reason."""
+    Progress appears on sys.stderr. Raises RuntimeError with the program's message if nothing was measured. A cell
+    that is not ok raises nothing: its record has status and reason."""
     options.update(frameworks=frameworks, networks=networks, store=store, format="json")
     command = [_program(), "run"] + ([str(suite)] if suite is not None else []) + _words(options)
     with tempfile.TemporaryFile() as output:
@@ -119,11 +119,11 @@ class Figure(object):
 
 
 def lines(source=None, run=None, store=None):
-    """Every object of the export, as it stands there, in order: run, its cells, their processes."""
+    """All objects of the export, unchanged and in order: a run, its cells, their processes."""
     if source is None:
         return _parse(io.StringIO(_export(run, store)))
     if run is not None or store is not None:
-        raise ValueError("name a source, or a run and a store, not both")
+        raise ValueError("give either a source, or run and store")
     if hasattr(source, "read"):
         return _parse(source)
     opened = gzip.open if str(source).endswith(".gz") else open
@@ -132,18 +132,18 @@ def lines(source=None, run=None, store=None):
 
 
 def runs(source=None, run=None, store=None):
-    """A record for each run: when, where, how; "environment" and the rest of it flat."""
+    """A flat record for each run: when, where, how, and its environment."""
     return [_flat(line, ()) for line in lines(source, run, store) if line["type"] == "run"]
 
 
 def cells(source=None, run=None, store=None):
-    """A record for each cell: its axes, how it ended, its estimates."""
+    """A flat record for each cell: its axes, how it ended, its estimates."""
     return [_flat(line, BULKY) for line in lines(source, run, store) if line["type"] == "cell"]
 
 
 def processes(source=None, run=None, store=None):
-    """A record for each process, the replicate: its axes, and what it measured; "status" and "flags" are its
-    own, "cell.status" and "cell.flags" those of its cell."""
+    """A flat record for each process (replicate): its axes and its measurements. "status" and "flags" are those
+    of the process, "cell.status" and "cell.flags" those of its cell."""
     return [record for record, _ in _joined(lines(source, run, store))]
 
 
@@ -213,17 +213,18 @@ def _parse(stream):
         try:
             line = json.loads(text)
         except ValueError as error:
-            raise ValueError("line %d is no JSON (%s): is it whole, and of `prony export --format jsonl`?"
+            raise ValueError("line %d is not JSON (%s); "
+                             "the source must be a complete file of 'prony export --format jsonl'"
                              % (number, error))
         if not isinstance(line, dict) or line.get("type") not in ("run", "cell", "process"):
-            raise ValueError("line %d is no run, cell or process: `prony export --format jsonl` writes "
-                             "such files" % number)
+            raise ValueError("line %d is not a run, cell or process; "
+                             "the source must be a file of 'prony export --format jsonl'" % number)
         found.append(line)
     return found
 
 
 def _flat(line, without, before=""):
-    """{"step": {"low_ns": 1}} becomes {"step.low_ns": 1}; lists of words become "a,b"."""
+    """{"step": {"low_ns": 1}} becomes {"step.low_ns": 1}; lists of strings become "a,b"."""
     record = {}
     for name, value in line.items():
         if name == "type" or name in without:
@@ -238,7 +239,7 @@ def _flat(line, without, before=""):
 
 
 def _axes(line):
-    """What tells cells apart: the members before "status", as the key has them in its order."""
+    """The axes of a cell: its members before "status", in the order of the key."""
     axes = {}
     for name, value in line.items():
         if name == "status":
@@ -249,7 +250,7 @@ def _axes(line):
 
 
 def _joined(found):
-    """(flat record, line) of each process, with the axes of its cell in both."""
+    """Yields (flat record, line) for each process, both with the axes of its cell."""
     of = {(line["run"], line["hash"]): line for line in found if line["type"] == "cell"}
     for line in found:
         if line["type"] != "process":
@@ -257,7 +258,7 @@ def _joined(found):
         cell = of[line["run"], line["cell"]]
         axes = _axes(cell)
         own = _flat(line, BULKY)
-        # A process has an effective precision of its own.
+        # A process has its own effective precision.
         record = dict(axes)
         record.update(("process_" + name if name in axes else name, value) for name, value in own.items())
         record["cell.status"], record["cell.flags"] = cell["status"], ",".join(cell["flags"])

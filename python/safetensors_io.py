@@ -1,8 +1,7 @@
-"""Reads and lays out safetensors images with the standard library alone.
+"""Reads and writes safetensors images with the standard library only.
 
 An image is 8 bytes of header length (little-endian), a JSON header, the data
-(https://huggingface.co/docs/safetensors). Frameworks get and give the data as buffers.
-"""
+(https://huggingface.co/docs/safetensors). Frameworks read and write the data as buffers."""
 import json
 import mmap
 import struct
@@ -35,8 +34,8 @@ def elements(shape):
 
 
 def header(tensors):
-    """(header, bytes of the whole image) of a list of Tensor. The data, which may still be missing,
-    follow the header (bytes), which ends at a multiple of 64, in the list's order without gaps."""
+    """(header (bytes), size of the whole image) for a list of Tensor. The header ends at a multiple of 64; the
+    data follow in the list's order without gaps, and may still be missing."""
     offset = 0
     entries = {}
     for tensor in tensors:
@@ -50,8 +49,8 @@ def header(tensors):
 
 
 def lay_out(tensors, room):
-    """Writes the header of a list of Tensor to `room`, a writable memoryview of as many bytes as
-    header() says, and makes each tensor's data its part of `room`, for somebody to fill."""
+    """Writes the header of a list of Tensor to `room`, a writable memoryview of the size that header() returns,
+    and sets each tensor's data to its part of `room`, to be filled by the caller."""
     head, _ = header(tensors)
     offset = len(head)
     room[:offset] = head
@@ -74,8 +73,8 @@ def _entry(name, entry, data, path):
 
 
 def read(room, path):
-    """{name: Tensor} in the header's order, from an image in a buffer; the data stay in it.
-    `path` is for messages. ValueError when the image is not sound."""
+    """{name: Tensor} in the header's order, from an image in a buffer, which holds the data. `path` is for
+    messages. Raises ValueError if the image is damaged."""
     view = memoryview(room)
     length = struct.unpack_from("<Q", view)[0] if len(view) >= 8 else len(view)
     if length > HEADER_BYTES_MAX or 8 + length > len(view):
@@ -90,7 +89,7 @@ def read(room, path):
 
 
 def map_file(path):
-    """{name: Tensor} of a file, mapped privately: its pages are read when they are used."""
+    """{name: Tensor} of a file, which is mapped privately, so that pages are read when they are used."""
     with open(path, "rb") as source:
         if source.seek(0, 2) == 0:
             raise ValueError("%s: empty file" % path)

@@ -1,8 +1,7 @@
-"""The worker of frameworks with a Python interface: it answers the requests of docs/worker-protocol.md.
+"""The worker of frameworks with a Python interface, which answers the requests of docs/worker-protocol.md.
 
-`python3 worker.py --adapter NAME` runs under Python 3.6 to 3.13 with the standard library only. `timed_loop`,
-or the framework's own loop in `marked_loop`, is what is timed.
-"""
+`python3 worker.py --adapter NAME` runs under Python 3.6 to 3.13 with the standard library only. The timed part
+is `timed_loop`, or the framework's own loop in `marked_loop`."""
 import array
 import atexit
 import functools
@@ -27,7 +26,7 @@ LINE_BYTES_MAX = 1 << 20
 ERROR_CHARACTERS_MAX = 2000
 SHARED_MAGIC = 0x79E0B001
 SHARED_HEADER = struct.Struct("<II7Q")
-FIT = "fit"  # the option that leaves the steps to the framework's own loop
+FIT = "fit"  # the option that runs steps in the framework's own loop
 PROFILE_STEPS_MAX = 100000
 READOUTS = ("logits", "loss", "weights", "gradients", "state")
 
@@ -40,10 +39,10 @@ else:
 
 
 def timed_loop(step, sync, now, blocks, slot, following, records):
-    """Runs blocks of steps and notes when each began and ended.
+    """Runs blocks of steps and records when each began and ended.
 
     blocks: list of int, steps in each block; following: list, the slot after each slot; records:
-    array of 2 x len(blocks) signed 64-bit instants to fill. Nothing else happens in here."""
+    array of 2 x len(blocks) signed 64-bit times to fill. Nothing else happens here."""
     index = 0
     sync()
     begin = now()
@@ -60,8 +59,8 @@ def timed_loop(step, sync, now, blocks, slot, following, records):
 
 
 def marked_loop(fit, now, blocks, slot, records):
-    """The same blocks, run by the framework's own loop: fit(blocks, slot, mark) calls mark when a block
-    begins and when it has ended."""
+    """Runs blocks by the framework's own loop: fit(blocks, slot, mark) calls mark when a block begins and when
+    it has ended."""
     count = [0]
 
     def mark():
@@ -69,12 +68,12 @@ def marked_loop(fit, now, blocks, slot, records):
         count[0] += 1
     fit(blocks, slot, mark)
     if count[0] != len(records):
-        raise WorkerError("crashed", "the framework's loop ran %d blocks of %d"
+        raise WorkerError("crashed", "the framework's loop ran %d of %d blocks"
                           % (count[0] // 2, len(blocks)))
 
 
 def load_adapter(name):
-    """The module of an adapter: a name of adapters/, or the path of a file. It imports its framework."""
+    """Imports an adapter, and with it its framework; `name` is a name in adapters/ or the path of a file."""
     if not name.endswith(".py"):
         return importlib.import_module("adapters." + name)
     from importlib import util
@@ -85,7 +84,7 @@ def load_adapter(name):
 
 
 class SharedMemory(object):
-    """The regions of the memory that the parent offered: (offset, bytes) records and tensors."""
+    """The memory that the parent offered; regions are (offset, bytes): records, tensors and ring."""
 
     def __init__(self, fd, size):
         os.set_inheritable(fd, False)
@@ -94,7 +93,7 @@ class SharedMemory(object):
         except (OSError, ValueError) as error:
             raise WorkerError("invalid", "shared memory of %d bytes: %s" % (size, error))
         if size < SHARED_HEADER.size:
-            raise WorkerError("invalid", "shared memory of %d bytes has no header" % size)
+            raise WorkerError("invalid", "shared memory of %d bytes is too small for its header" % size)
         header = SHARED_HEADER.unpack_from(self.room)
         if header[:2] != (SHARED_MAGIC, PROTOCOL) or header[2] > size:
             raise WorkerError("invalid", "shared memory: magic 0x%08X, version %d, %d of %d bytes"
@@ -102,18 +101,18 @@ class SharedMemory(object):
         self.records, self.tensors, self.ring = header[3:5], header[5:7], header[7:9]
         for offset, length in (self.records, self.tensors, self.ring):
             if offset + length > size:
-                raise WorkerError("invalid", "shared memory: a region ends outside")
+                raise WorkerError("invalid", "shared memory: a region extends beyond its end")
 
     def check(self, region, size, what):
-        """WorkerError when `size` bytes of `what` do not fit a region."""
+        """Raises WorkerError if `size` bytes of `what` do not fit into a region."""
         if size > region[1]:
-            raise WorkerError("invalid", "%s need %d bytes, shared memory has %d"
+            raise WorkerError("invalid", "%s need %d bytes, but shared memory has room for %d"
                               % (what, size, region[1]))
 
 
 def mxcsr():
-    """The SSE control word of this thread (flush to zero, denormals are zero), None elsewhere.
-    fegetenv(3) of glibc on x86-64 stores it at byte 28."""
+    """The SSE control word of this thread (flush to zero, denormals are zero); None on other processors than
+    x86-64, where glibc's fegetenv(3) stores it at byte 28."""
     if os.uname().machine != "x86_64":
         return None
     import ctypes
@@ -123,14 +122,14 @@ def mxcsr():
 
 
 def freeze_garbage():
-    """Collects garbage, and excludes the objects that are alive now from later collections."""
+    """Collects garbage and excludes the objects that now exist from later collections."""
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()
 
 
 class Worker(object):
-    """One method per verb: takes the request (dict), returns the members of the reply (dict)."""
+    """One method per verb, which takes the request (dict) and returns the members of the reply (dict)."""
 
     # The states in which each verb is allowed (docs/worker-protocol.md, "States").
     STATES = {"hello": ("new",), "supports": ("greeted",), "open": ("greeted",),
@@ -147,7 +146,7 @@ class Worker(object):
 
     def hello(self, request):
         if request.get("protocol") != PROTOCOL:
-            raise WorkerError("invalid", "protocol %r, this worker speaks %d"
+            raise WorkerError("invalid", "protocol %r is not supported: this worker speaks %d"
                               % (request.get("protocol"), PROTOCOL))
         self.profiled = request.get("profile", False)
         if type(self.profiled) is not bool:
@@ -162,8 +161,8 @@ class Worker(object):
         try:
             module = load_adapter(self.adapter_name)
         except (ImportError, OSError) as error:
-            raise WorkerError("missing", "%s under Python %d.%d: %s; 'prony doctor' says what is damaged, and "
-                              "'prony framework install' makes an environment of prony's again"
+            raise WorkerError("missing", "adapter %s cannot be loaded under Python %d.%d: %s; "
+                                         "'prony doctor' checks it, 'prony framework install' repairs prony's"
                               % ((self.adapter_name,) + sys.version_info[:2] + (error,)))
         import_ns = now() - begin
         self.adapter = module.Adapter()
@@ -178,17 +177,17 @@ class Worker(object):
         return reply
 
     def profiles(self):
-        """List of str: the kinds of profile that this worker can make."""
+        """List of str: the kinds of profile that this worker supports."""
         return ([] if self.adapter.no_layers else ["layers"]) + ["lines"]
 
     def check_target(self, devices):
-        """WorkerError for a backend, device or option of hello that the adapter does not have."""
+        """Raises WorkerError if the adapter does not have hello's backend, device or options."""
         target, adapter = self.target, self.adapter
         asked = [("backend", target.backend, adapter.backends), ("device", target.device, devices)]
         asked += [("option", word, adapter.options) for word in target.options]
         for kind, word, known in asked:
             if word not in known:
-                raise WorkerError("unsupported", "%s %s: known is %s" % (
+                raise WorkerError("unsupported", "unknown %s %s; known: %s" % (
                     kind, word or "(none)", ", ".join(filter(None, known)) or "none"))
 
     def supports(self, request):
@@ -198,7 +197,7 @@ class Worker(object):
         if source == "native":
             reasons += self.adapter.loader_problems(case)
         elif load and source != "stream":
-            reasons.append("stage load: input %s loads nothing" % source)
+            reasons.append("stage load needs --input stream or native, not %s" % source)
         if reasons:
             return {"supported": False, "reason": "; ".join(reasons)[:ERROR_CHARACTERS_MAX]}
         return {"supported": True}
@@ -208,7 +207,7 @@ class Worker(object):
         self.case = Case(member(request, "bundle", str), self.target)
         if self.case.recipe["input"] == "stream":
             if not self.ring:
-                raise WorkerError("invalid", "input stream: hello offered no ring of batches")
+                raise WorkerError("invalid", "input stream: hello has no member ring")
             self.ring.lay_out(self.case, self.shared.room, self.shared.ring)
             self.arriving = self.ring
         reply = self.adapter.open(self.case)
@@ -236,26 +235,26 @@ class Worker(object):
     def feed(self, request):
         begin = now()
         if self.case.recipe["input"] != "resident":
-            raise WorkerError("invalid", "input %s: batches are not fed" % self.case.recipe["input"])
+            raise WorkerError("invalid", "feed is only for resident input, not %s" % self.case.recipe["input"])
         slot, batch = member(request, "slot", int), member(request, "batch", int)
         if not 0 <= slot < self.case.slots:
-            raise WorkerError("invalid", "slot %d of %d" % (slot, self.case.slots))
+            raise WorkerError("invalid", "there is no slot %d (%d slots)" % (slot, self.case.slots))
         self.adapter.feed(slot, *self.case.batch(batch))
         self.fed.add(slot)
         return {"feed_ns": now() - begin}
 
     def first_slot(self, request):
-        """The slot of a request's first step; WorkerError where one of the steps has no batch."""
+        """The slot of a request's first step. Raises WorkerError if a step has no batch."""
         slot, slots = member(request, "slot", int), self.case.slots
         if not 0 <= slot < slots:
-            raise WorkerError("invalid", "slot %d of %d" % (slot, slots))
+            raise WorkerError("invalid", "there is no slot %d (%d slots)" % (slot, slots))
         for used in range(slot, slot + min(request["steps"], slots)):
             if used % slots not in self.fed and not self.arriving:
-                raise WorkerError("invalid", "run uses slot %d before feed" % (used % slots))
+                raise WorkerError("invalid", "slot %d has no batch: feed it before run" % (used % slots))
         return slot
 
     def loop(self, blocks, slot, records, call=lambda function: function()):
-        """Runs blocks of steps, the first on `slot`. `call` calls the function that runs them."""
+        """Runs blocks of steps from `slot` on; `call` is given the function that runs them."""
         slots = self.case.slots
         following = [(i + 1) % slots for i in range(slots)]
         adapter = self.adapter
@@ -285,7 +284,7 @@ class Worker(object):
         return reply
 
     def stepping(self):
-        """The function that runs a step on a slot."""
+        """The function that runs one step on a slot."""
         if not self.arriving:
             return self.adapter.step
         step = None if self.case.stage == "load" else self.adapter.step
@@ -312,7 +311,7 @@ class Worker(object):
         if what not in ("weights", "state") and self.state != "ran":
             raise WorkerError("invalid", "%s cannot be read before a run" % what)
         if what in ("loss", "gradients") and self.case.stage == "forward":
-            raise WorkerError("invalid", "the stage forward has no %s" % what)
+            raise WorkerError("invalid", "the stage forward computes no %s" % what)
         tensors = self.listed(what)
         size = safetensors_io.header(tensors)[1]
         if self.shared:
@@ -329,7 +328,7 @@ class Worker(object):
         return {"bytes": size}
 
     def listed(self, what):
-        """List of Tensor without data: what is to be read."""
+        """List of Tensor, without data: the tensors of a readout."""
         case = self.case
         if what in ("logits", "loss"):
             shape = case.shape(case.graph["logits"]) if what == "logits" else []
@@ -341,11 +340,11 @@ class Worker(object):
         what = member(request, "what", str)
         steps = member(request, "steps", int)
         if not self.profiled:
-            raise WorkerError("invalid", "hello did not announce a profile")
+            raise WorkerError("invalid", "profile needs profile: true in hello")
         if what not in self.profiles():
             raise WorkerError("invalid", "%s has no profile of %r" % (self.adapter_name, what))
         if self.arriving:
-            raise WorkerError("invalid", "batches arrive while the network runs: profiles are of resident ones")
+            raise WorkerError("invalid", "only steps on resident input can be profiled")
         if not 1 <= steps <= PROFILE_STEPS_MAX:
             raise WorkerError("invalid", "profile of %d steps" % steps)
         slot = self.first_slot(request)
@@ -366,21 +365,21 @@ class Worker(object):
                 "events": len(found.get("events") or found["functions"])}
 
     def close(self, request):
-        self.arriving = None  # a loader ends its processes
+        self.arriving = None  # this ends the loader's processes
         if self.adapter:
             self.adapter.close()
         return {}
 
     def check_state(self, verb):
-        """WorkerError for an unknown verb, or for one that this state does not allow."""
+        """Raises WorkerError if the verb is unknown or not allowed in this state."""
         if not isinstance(verb, str) or verb not in self.STATES:
             raise WorkerError("invalid", "unknown verb %r" % (verb,))
         if self.state not in self.STATES[verb]:
-            raise WorkerError("invalid", "%s cannot come here: the worker is %s"
+            raise WorkerError("invalid", "%s is not allowed in the state %s"
                               % (verb, self.state))
 
     def status_of(self, error):
-        """The protocol's status for an exception."""
+        """The status of the protocol for an exception."""
         if isinstance(error, WorkerError):
             return error.status
         if isinstance(error, MemoryError):
@@ -407,43 +406,46 @@ class Worker(object):
 
 
 def member(request, key, kind):
-    """A member of a request; WorkerError when it is not of that type."""
+    """A member of a request. Raises WorkerError if it does not have that type."""
     value = request.get(key)
     if type(value) is not kind:
         raise WorkerError("invalid", "%s must be %s, not %r" % (
-            key, "a whole number" if kind is int else "a text", value))
+            key, "an integer" if kind is int else "a string", value))
     return value
 
 
 def target_of(request):
-    """The Target of a hello; WorkerError when it is incomplete, or when no adapter has such a one."""
+    """The Target in a hello. Raises WorkerError if it is incomplete or has several ranks."""
     words = [request.get("device"), request.get("backend")]
     options, rank, world_size = (request.get(key) for key in ("options", "rank", "world_size"))
     if not all(isinstance(word, str) for word in words) or not words[0]:
-        raise WorkerError("invalid", "hello: device and backend must be texts, not %r" % (words,))
+        raise WorkerError("invalid", "hello: device and backend must be strings, not %r" % (words,))
     if not isinstance(options, list) or not all(isinstance(word, str) for word in options):
-        raise WorkerError("invalid", "hello: options must be an array of words")
+        raise WorkerError("invalid", "hello: options must be an array of strings")
     if type(rank) is not int or type(world_size) is not int or not 0 <= rank < world_size:
-        raise WorkerError("invalid", "hello: rank %r of world_size %r" % (rank, world_size))
+        raise WorkerError("invalid", "hello: rank %r and world_size %r: "
+                                     "rank must be from 0 to world_size - 1" % (rank, world_size))
     if world_size > 1:
-        raise WorkerError("unsupported", "world_size %d: it works alone" % world_size)
+        raise WorkerError("unsupported", "world_size %d: only 1 is supported" % world_size)
     return adapters.Target(words[0], words[1], options, rank, world_size)
 
 
 def block_sizes(request):
-    """List of int: the steps of each block that a run's `sync` asks for."""
+    """List of int: the steps of each block, from the members steps, sync and every of a run."""
     steps, sync = member(request, "steps", int), member(request, "sync", str)
     if steps < 1:
         raise WorkerError("invalid", "run of %d steps" % steps)
     every = {"end": steps, "step": 1, "blocks": request.get("every")}.get(sync)
     if type(every) is not int or every < 1:
-        raise WorkerError("invalid", "sync %r, every %r" % (sync, request.get("every")))
+        raise WorkerError("invalid", "sync %r with every %r: "
+                                     "sync must be end, step or blocks, and every at least 1"
+                                     % (sync, request.get("every")))
     rest = [steps % every] if steps % every else []
     return [every] * (steps // every) + rest
 
 
 def read_request(requests):
-    """The next request (dict) of a binary stream, None at its end; ValueError for anything else."""
+    """The next request (dict) of a binary stream, None at its end. Raises ValueError for other lines."""
     line = requests.readline(LINE_BYTES_MAX)
     if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
         while line and not line.endswith(b"\n"):
@@ -477,14 +479,14 @@ def serve(worker, requests, replies):
 
 
 def adapter_names():
-    """Sorted list of the adapters beside this file."""
+    """Sorted list of the adapters in this folder."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters")
     return sorted(name[:-3] for name in os.listdir(folder)
                   if name.endswith(".py") and name[0] != "_" and "_" not in name)
 
 
 def channel(variable, mode):
-    """The stream of the descriptor that an environment variable names; children do not get it."""
+    """The stream of the file descriptor in an environment variable; children do not inherit it."""
     fd = int(os.environ[variable])
     os.set_inheritable(fd, False)
     return os.fdopen(fd, mode)
@@ -499,16 +501,15 @@ def main(arguments):
     try:
         requests, replies = channel("PRONY_REQUEST_FD", "rb"), channel("PRONY_REPLY_FD", "wb")
     except (KeyError, ValueError, OSError) as error:
-        sys.stderr.write("worker.py is started by prony (docs/worker-protocol.md): %r\n" % error)
+        sys.stderr.write("worker.py must be started by prony (docs/worker-protocol.md): %r\n" % error)
         return 64
     serve(Worker(arguments[1]), requests, replies)
     return 0
 
 
 def leave(code):
-    """Ends this process as multiprocessing ends its own: joins threads, calls the functions registered with
-    atexit, flushes streams. It does not destroy the framework's objects, which would take up to a second; the
-    kernel frees their memory at once."""
+    """Ends this process like multiprocessing does: joins threads, calls functions registered with atexit,
+    flushes streams. It does not destroy the framework's objects, which would take up to a second."""
     if "threading" in sys.modules:
         sys.modules["threading"]._shutdown()
     try:

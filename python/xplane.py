@@ -1,21 +1,21 @@
-"""What the profiler of TensorFlow and XLA writes, *.xplane.pb (tsl/profiler/protobuf/xplane.proto), read
-without any framework: standard library, Python 3.6 on."""
+"""Reads the *.xplane.pb files of TensorFlow's and XLA's profiler (tsl/profiler/protobuf/xplane.proto). Standard
+library only (Python 3.6 or newer)."""
 import collections
 import os
 
 from errors import WorkerError
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # how a field of a protobuf message is written
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types of protobuf
 
-# An event of a line of the plane "/host:CPU". Times in ns from the trace's start; stats: {name: int, float or str}.
+# An event in the plane "/host:CPU". Times in ns from the trace's start; stats: {name: int, float or str}.
 Event = collections.namedtuple("Event", "name begin duration thread stats")
-# An instruction of a compiled module; called: the numbers of the computations that are within it; operands:
-# those of the instructions whose results it reads.
+# An instruction of a compiled module. called: numbers of the computations that it calls; operands: numbers of
+# the instructions whose results it reads.
 Instruction = collections.namedtuple("Instruction", "name opcode op_name called number operands parameter")
 
 
 def varint(data, at):
-    """(number, place behind it) of the unsigned number at a place."""
+    """(the unsigned number at `at`, the position after it)."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -27,7 +27,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """Yields (number, value) of a message: an int, or a memoryview of its bytes."""
+    """Yields (field number, value) of a message; a value is an int or a memoryview of its bytes."""
     at, end = 0, len(data)
     while at < end:
         tag, at = varint(data, at)
@@ -52,13 +52,13 @@ def text(value):
 
 
 def message(data, **wanted):
-    """dict of a message's fields by the names (and numbers) that are wanted, the last of each."""
+    """{name: value} of the fields in `wanted` {name: number}; of a repeated field the last value."""
     found = dict(fields(data))
     return {name: found[number] for name, number in wanted.items() if number in found}
 
 
 def _names(entries):
-    """{id: (name, whole message)} of the entries of a map of metadata."""
+    """{id: (name, whole message)} from the entries of a map of metadata."""
     found = {}
     for entry in entries:
         value = message(entry, value=2).get("value", b"")
@@ -83,7 +83,7 @@ class _Plane(object):
         self.events, self.stat_names = _names(events), _names(stats)
 
     def stat(self, data):
-        """(name, value) of a stat; a text may be a reference to a name."""
+        """(name, value) of a stat, whose text may be stored as a reference to a name."""
         key, value = "", None
         for number, field in fields(data):
             if number == 1:
@@ -99,7 +99,7 @@ class _Plane(object):
         return key, value
 
     def read(self):
-        """Yields the Events of all lines."""
+        """Yields the Events of all lines (threads)."""
         for thread, line in enumerate(self.lines):
             at, rows = 0, []
             for number, value in fields(line):
@@ -123,7 +123,7 @@ class _Plane(object):
 
 
 def _numbers(value):
-    """Numbers of a repeated field, one of them or packed."""
+    """The numbers of a repeated field, packed or not."""
     if isinstance(value, int):
         return [value]
     found, at = [], 0
@@ -134,7 +134,7 @@ def _numbers(value):
 
 
 def _instruction(data):
-    """The Instruction of an HloInstructionProto."""
+    """The Instruction in an HloInstructionProto."""
     row = message(data, name=1, opcode=2, metadata=7, parameter=9, number=35)
     made = message(row.get("metadata", b""), op_name=2)
     called, operands = [], []
@@ -148,13 +148,14 @@ def _instruction(data):
 
 
 def _computation(data):
-    """(id, [Instruction]) of an HloComputationProto."""
+    """(id, [Instruction]) in an HloComputationProto."""
     return (message(data, number=5).get("number", 0),
             [_instruction(value) for place, value in fields(data) if place == 2])
 
 
 class Module(object):
-    """What XLA compiled (xla/service/hlo.proto), of an HloModuleProto: instructions, {name: Instruction}."""
+    """A program that XLA compiled, from an HloModuleProto (xla/service/hlo.proto). instructions: {name:
+    Instruction}."""
 
     def __init__(self, data):
         self.computations = dict(_computation(value) for number, value in fields(data) if number == 3)
@@ -167,9 +168,9 @@ class Module(object):
                 self.readers.setdefault(number, []).append(row)
 
     def op_names(self, name):
-        """List of str: of what an instruction was made, that which counts first: what it has as its own, or
-        the last that is fused in it has. One that XLA's passes made without a name counts for what reads its
-        result, or where nothing with a name does, for what it reads."""
+        """List of str: the names of the operations that an instruction was made from, most important first: its
+        own, then those of fused instructions from the last to the first. An instruction that XLA's passes made
+        without a name takes the name of its nearest reader, else of its nearest operand."""
         row = self.instructions.get(name)
         if row is None:
             return []
@@ -178,7 +179,7 @@ class Module(object):
                 or self._near(row, self._reading) or self._near(row, self._read))
 
     def _reading(self, row):
-        """Instructions that read a result; of a fusion first those in it."""
+        """Yields the readers of a result; for a fusion, first the readers inside it."""
         for reader in self.readers.get(row.number, []):
             place = reader.operands.index(row.number)
             for number in reader.called if reader.opcode == "fusion" else []:
@@ -192,21 +193,21 @@ class Module(object):
         return (self.numbered[number] for number in row.operands if number in self.numbered)
 
     def _near(self, row, following):
-        """[name] of the nearest instruction that has any, or []."""
+        """[name] of the nearest instruction that has a name, or []."""
         met, waiting = {row.number}, collections.deque(following(row))
         while waiting:
             at = waiting.popleft()
             if at.number in met:
                 continue
             met.add(at.number)
-            if "/" in at.op_name:  # a parameter has the name of a variable
+            if "/" in at.op_name:  # names of variables, on parameters, have no slash
                 return [at.op_name]
             waiting.extend(following(at))
         return []
 
 
 def _modules(plane):
-    """{id of a program: HloModuleProto} of the plane of metadata."""
+    """{id of a program: HloModuleProto} from the plane of metadata."""
     found = {}
     for _, whole in plane.events.values():
         for place, stat in fields(whole):
@@ -218,7 +219,7 @@ def _modules(plane):
 
 
 def parse(data):
-    """([Event], {id of a program: Module}) of the bytes of a file; of programs those that events are of."""
+    """([Event], {id of a program: Module}) from the bytes of a file, with the programs that have events."""
     events, modules = [], {}
     try:
         for number, value in fields(memoryview(data)):
@@ -231,15 +232,15 @@ def parse(data):
         ran = {event.stats["program_id"] for event in events if "program_id" in event.stats}
         return events, {key: Module(modules[key]) for key in ran.intersection(modules)}
     except (IndexError, TypeError, ValueError, AttributeError) as error:
-        raise WorkerError("crashed", "the profiler's trace cannot be read: %s" % error)
+        raise WorkerError("crashed", "the profiler's trace is damaged or of an unknown format: %s" % error)
 
 
 def read(folder):
-    """parse() of the one file below a folder that a profiler has written into."""
+    """parse() of the only trace file in a folder and its subfolders."""
     found = []
     for root, _, names in os.walk(folder):
         found += [os.path.join(root, name) for name in names if name.endswith(".xplane.pb")]
     if len(found) != 1:
-        raise WorkerError("crashed", "the profiler wrote %d traces" % len(found))
+        raise WorkerError("crashed", "the profiler wrote %d trace files instead of one" % len(found))
     with open(found[0], "rb") as source:
         return parse(source.read())

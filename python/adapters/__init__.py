@@ -1,66 +1,64 @@
-"""Adapters: one file per framework, found by its name (`worker.py --adapter NAME`).
+"""The base class of adapters. Each framework has a file, found by its name (`worker.py --adapter NAME`).
 
-A file (one without an underscore in its name; those with one are parts) imports its framework at the
-top and defines a class `Adapter`, derived from the one here. The
-worker imports the file during hello, calls the methods below in the order in which they stand,
-and owns loop and clock: an adapter never reads time.
-"""
+The file imports its framework at the top and defines a class `Adapter`, derived from the one here. Files with
+an underscore in their name are parts of adapters. The worker imports the file during hello and calls the
+methods below in their order. The worker has the loop and the clock: an adapter never reads time."""
 
 
 class Target(object):
-    """As what and on what the framework is to run: device ("cpu", "cuda:0"), backend ("" for none),
-    options (list of words), rank and world_size (int; 0 and 1 alone)."""
+    """How the framework is to run: device ("cpu", "cuda:0"), backend ("" for none), options (list of str), rank
+    and world_size (0 and 1 for a single process)."""
 
     def __init__(self, device, backend, options, rank, world_size):
         self.device, self.backend, self.options = device, backend, options
         self.rank, self.world_size = rank, world_size
 
 
-# Of this process. worker.py sets it before it imports an adapter's file, which may have to tell
-# its framework before it imports that (environment variables).
+# The target of this process. worker.py sets it before it imports an adapter, which may need it to set
+# environment variables before it imports its framework.
 target = None
 
 
 class Adapter(object):
-    """The contract. `case` is a case.Case; tensors are safetensors_io.Tensor."""
+    """The interface. `case` is a case.Case; tensors are safetensors_io.Tensor."""
 
-    options = ()     # the words that a target may have
+    options = ()     # the options that a target may have
     backends = ("",)  # its backends
-    # Why it has no profile_begin and profile_end; empty: it has. Of the process: device, backend, options.
-    no_layers = "no profiler of its own is read"
+    # Why it has no profile_begin and profile_end; "": it has them. May depend on the target.
+    no_layers = "the adapter reads no profiler of this framework"
 
     def hello(self):
-        """dict of hello's reply: name, version, libraries, devices, precisions, stages and, where
-        it says so, instruction_set."""
+        """dict for hello's reply: name, version, libraries, devices, precisions, stages and, if known,
+        instruction_set."""
         raise NotImplementedError
 
     def supports(self, case):
-        """List of str: everything in the case that cannot run; empty when all can. Pure."""
+        """List of str: all reasons why the case cannot run; empty if it can. Has no side effects."""
         raise NotImplementedError
 
     def open(self, case):
-        """Takes the target's device and the recipe's threads. dict of open's reply: device,
-        threads, precision as they took effect, settings."""
+        """Sets the target's device and the recipe's threads. dict for open's reply: settings, and the device,
+        threads and precision that took effect."""
         raise NotImplementedError
 
     def build(self, case):
-        """Translates and compiles the graph for the stage and loads the weights. dict of build's
-        reply: parameters, macs, notes. Leaves weights, state and random numbers as loaded."""
+        """Translates and compiles the graph for the stage and loads the weights. dict for build's reply:
+        parameters, macs, notes. Weights, state and random numbers are as loaded afterwards."""
         raise NotImplementedError
 
     def feed(self, slot, inputs, labels):
         """Makes a batch resident in `slot`. inputs and labels are lists of Tensor in the order of
-        case.inputs and case.labels; labels (I64) is empty where the network has none, and a label of -1
-        is ignored by the loss."""
+        case.inputs and case.labels; labels (I64) is empty if the network has none; the loss ignores labels of
+        -1."""
         raise NotImplementedError
 
     def loader_problems(self, case):
-        """List of str: why the framework's own data loader cannot be driven on case.data."""
-        return ["input native: prony cannot run a data loader of its own"]
+        """List of str: why the framework's own data loader cannot load case.data."""
+        return ["input native: the adapter has no data loader for this framework"]
 
     def loader(self, case):
-        """An endless iterator over batches that the framework's own loader makes of case.data
-        (own_loader.Data), with as many workers as the recipe has threads."""
+        """An endless iterator over the batches of the framework's own loader for case.data (own_loader.Data),
+        with as many workers as the recipe has threads."""
         raise NotImplementedError
 
     def take(self, slot, batch):
@@ -68,41 +66,41 @@ class Adapter(object):
         raise NotImplementedError
 
     def step(self, slot):
-        """Issues one step of the stage on a slot. build may replace it by a closure."""
+        """Starts one step of the stage on a slot. build may replace it by a closure."""
         raise NotImplementedError
 
     def fit(self, blocks, slot, mark):
-        """Where `options` has the word fit: runs blocks of steps (list of int) by the framework's own loop over
-        epochs, from the batch of a slot on, and calls mark() when a block begins and when it has ended."""
+        """For adapters with the option fit: runs blocks of steps (list of int) by the framework's own loop over
+        epochs, from the batch of `slot` on, and calls mark() when a block begins and when it has ended."""
         raise NotImplementedError
 
     def sync(self):
-        """Returns when all issued work is finished. open may replace it."""
+        """Returns when all started work is finished. open may replace it."""
 
     def read(self, what, tensors):
-        """Fills the data (writable memoryviews of bytes, which hold anything) of every Tensor (F32)
-        in the list, which is of `what`: logits, loss, weights, gradients or state."""
+        """Fills the data (writable memoryviews of uninitialised bytes) of each Tensor (F32) in the list. what:
+        logits, loss, weights, gradients or state."""
         raise NotImplementedError
 
     def profile_begin(self, steps):
-        """From here on so many steps are profiled."""
+        """Starts profiling the next `steps` steps."""
         raise NotImplementedError
 
     def profile_end(self, instants):
-        """List of dict, the events of docs/case-bundle.md ("profile.json"), of the steps whose begin and end
-        follow each other in instants (ns of CLOCK_MONOTONIC)."""
+        """List of dict: the events of the profiled steps (docs/case-bundle.md, "profile.json"). instants: begin
+        and end of each step (ns of CLOCK_MONOTONIC)."""
         raise NotImplementedError
 
     def status_of(self, error):
-        """Status of an exception that the framework raised (out-of-memory ...), or None."""
+        """The status (such as out-of-memory) of an exception that the framework raised, or None."""
         return None
 
     def close(self):
-        """Ends what the framework left running."""
+        """Stops everything that the framework still runs."""
 
 
 def unsupported(case, **known):
-    """List of str, one for each word of the recipe that is not among the words `known` for its
-    key. For Adapter.supports."""
-    return ["%s %s" % (key, case.recipe[key]) for key in sorted(known)
+    """For Adapter.supports: a reason for each setting of the recipe that is not among those in `known` {key:
+    values}."""
+    return ["%s %s is not supported" % (key, case.recipe[key]) for key in sorted(known)
             if case.recipe[key] not in known[key]]

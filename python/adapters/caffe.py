@@ -1,8 +1,9 @@
-"""Caffe: a net out of the graph, its own solvers; see docs/frameworks-discontinued.md, "caffe"."""
+"""The adapter of Caffe: a net built from the graph, and Caffe's own solvers (docs/frameworks-discontinued.md,
+"caffe"."""
 import os
 import tempfile
 
-os.environ.setdefault("GLOG_minloglevel", "2")  # before the import: its log of every layer
+os.environ.setdefault("GLOG_minloglevel", "2")  # before the import: no log of every layer
 
 import caffe  # noqa: E402
 import numpy  # noqa: E402
@@ -67,7 +68,7 @@ class Adapter(NumpyAdapter):
         return caffe.get_solver(name)
 
     def blob(self, name):
-        """Caffe's blob of a parameter or state."""
+        """The blob of a parameter or state."""
         layer, index = self.made.places[name]
         return self.net.params[layer][index]
 
@@ -85,7 +86,7 @@ class Adapter(NumpyAdapter):
         return value.reshape(self.case.shape(name))
 
     def gradient(self, name):
-        if self.case.stage == "train":  # its solver overwrites gradients by what it subtracts
+        if self.case.stage == "train":  # its solver overwrites gradients with the updates
             return NumpyAdapter.gradient(self, name)
         return self.blob(name).diff.reshape(self.case.shape(name))
 
@@ -127,7 +128,7 @@ class Adapter(NumpyAdapter):
         return caffe_data.loader(own_loader.Data(case))
 
     def take(self, slot, batch):
-        """As a view: the step that follows copies it into the net, as every step does."""
+        """Returns views, because each step copies its batch into the net."""
         x, labels = batch
         self.batches[slot] = (self.made.arranged(x), labels)
 

@@ -1,5 +1,5 @@
-"""Caffe2: a net out of the graph, run in its workspace, its own optimisers; see
-docs/frameworks-discontinued.md, "caffe2"."""
+"""The adapter of Caffe2: a net built from the graph, run in Caffe2's workspace, with its own optimisers
+(docs/frameworks-discontinued.md, "caffe2")."""
 import os
 
 import numpy
@@ -18,7 +18,7 @@ workspace.GlobalInit(["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_thread
 
 
 def _version():
-    """That of PyTorch's package, of which Caffe2 was a part; torch itself is not imported."""
+    """The version of the package of PyTorch, which contains Caffe2; torch itself is not imported."""
     try:
         from importlib import metadata  # Python 3.8
         return metadata.version("torch")
@@ -61,7 +61,7 @@ class Adapter(NumpyAdapter):
         macs = self.count(model.net)
         if loss:
             self.differentiate(model, loss)
-        # Its fills take the parameters' shapes; those of rnn_cell's layers it also fills anew.
+        # Running the init net creates the blobs and fills those of rnn_cell's layers.
         workspace.RunNetOnce(model.param_init_net)
         self.load()
         workspace.CreateNet(model.net, overwrite=True)
@@ -72,14 +72,14 @@ class Adapter(NumpyAdapter):
                 "macs": macs, "notes": graph_analysis.variance_note(case)}
 
     def load(self):
-        """Fills the blobs of parameters, states and constants."""
+        """Sets the blobs of parameters, states and constants."""
         for name in self.case.parameters + self.case.states:
             workspace.FeedBlob(self.blobs.get(name, name), self.weight(name))
         for name, value in self.builder.constants.items():
             workspace.FeedBlob(name, value)
 
     def count(self, net):
-        """Multiply-accumulates of a pass over batch 0, counted on its blobs; states move."""
+        """Multiply-accumulates of a pass over batch 0, counted on the blobs. Changes states."""
         self.give(*self.batch(*self.case.batch(0)))
         workspace.RunNetOnce(net)
         macs = 0
@@ -87,20 +87,20 @@ class Adapter(NumpyAdapter):
             out = node["outputs"][0]
             shape = list(workspace.FetchBlob(out).shape)
             if shape != self.case.shape(out):
-                raise WorkerError("unsupported", "%s: Caffe2 makes the shape %s, the graph says %s"
+                raise WorkerError("unsupported", "%s: Caffe2's result has the shape %s, but the graph says %s"
                                   % (node["name"], shape, self.case.shape(out)))
             macs += self.builder.macs(node)
         return int(macs)
 
     def differentiate(self, model, loss):
-        """Appends the backward pass and, where it trains, the updates."""
+        """Appends the backward pass and, for training, the updates."""
         recipe = self.case.recipe
         owned = {str(blob) for blob in model.params}
         for name in self.case.parameters:
             if self.blobs.get(name, name) not in owned:
                 model.AddParameter(core.BlobReference(name), ParameterTags.WEIGHT)
         model.params = [blob for blob in model.params if str(blob) not in self.builder.constants]
-        model.weights = list(model.params)  # all decay
+        model.weights = list(model.params)  # all parameters decay
         for blob in model.params:
             if not model.param_init_net.BlobIsDefined(blob):
                 model.param_init_net.AddExternalInput(blob)
@@ -145,6 +145,6 @@ class Adapter(NumpyAdapter):
         return workspace.FetchBlob(self.blobs.get(name, name))
 
     def gradient(self, name):
-        if self.case.stage == "train":  # its optimisers overwrite gradients by what they add
+        if self.case.stage == "train":  # its optimisers overwrite gradients with the updates
             return NumpyAdapter.gradient(self, name)
         return workspace.FetchBlob(self.gradients[self.blobs.get(name, name)])

@@ -1,4 +1,4 @@
-"""One row for each operator: Caffe2's operators that compute it, and what they cannot do of it."""
+"""Caffe2's operators for each operator of a graph, and the reasons for those that are not supported."""
 import numpy
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, rnn_cell
@@ -11,9 +11,9 @@ RECURRENT = ("LSTM", "RNN")
 
 
 class Builder(object):
-    """Adds operators to a model's net; blobs have the names of the graph's values, but those of
-    `blobs`: {parameter: its blob}. layouts as in NumpyAdapter; constants: {blob: value} of what is
-    no parameter of the graph's."""
+    """Adds operators to a model's net. Blobs have the names of the graph's values, except for `blobs`
+    {parameter: its blob}. layouts as in NumpyAdapter; constants: {blob: value} for blobs that are not
+    parameters of the graph."""
 
     def __init__(self, case, model):
         self.case, self.model, self.net = case, model, model.net
@@ -24,18 +24,18 @@ class Builder(object):
         self.blobs, self.layouts, self.constants = {}, {}, {}
 
     def arranged(self, x):
-        """A batch as the net takes it: recurrent layers want time first, and nothing else reads it."""
+        """A batch in the net's layout: time first for recurrent layers, which are then its only readers."""
         return x.transpose(1, 0, 2) if self.sequences else x
 
     def logits(self):
-        """Appends the forward pass; name of the logits' blob."""
+        """Appends the forward pass; returns the name of the logits' blob."""
         for node in self.nodes:
             inputs = [name for name in node["inputs"] if name]
             OPERATORS[node["op"]](self, inputs, node["outputs"][0], node)
         return self.case.graph["logits"]
 
     def loss(self):
-        """Appends the loss; its blob."""
+        """Appends the loss; returns its blob."""
         graph = self.case.graph
         name = graph["loss"]
         return self.net.SoftmaxWithLoss([graph["logits"], self.case.labels[0]],
@@ -76,9 +76,9 @@ def _pool(operator):
 def _pool_problem(case, node):
     a = node["attributes"]
     if node["op"] == "AveragePool" and a["ceil_mode"]:
-        return "ceil_mode"
+        return "ceil_mode is not supported"
     if any(p >= k for p, k in zip(a["pads"], a["kernel_shape"] * 2)):
-        return "padding as large as the window"
+        return "the padding must be smaller than the window"
     return graph_analysis.dilated_problem(case, node)
 
 
@@ -93,7 +93,7 @@ def _batch_norm(b, inputs, out, node):
     a = node["attributes"]
     outs = [out]
     if b.training:
-        # Not NAME.mean, as the running one of a layer NAME is called.
+        # Not NAME.mean, which is the name of the running mean of a layer NAME.
         outs += inputs[3:5] + [out + ".saved_mean", out + ".saved_inverse"]
     b.net.SpatialBN(inputs, outs, order="NCHW", epsilon=a["epsilon"], momentum=a["momentum"],
                     is_test=int(not b.training))
@@ -134,11 +134,11 @@ def _slice(b, inputs, out, node):
 
 
 def _slice_problem(case, node):
-    return None if node["attributes"]["step"] == 1 else "a step"
+    return None if node["attributes"]["step"] == 1 else "steps other than 1 are not supported"
 
 
 def _plain(operator, **names):
-    """A row for an operator with these arguments: {Caffe2's: the node's}."""
+    """A row for an operator with arguments {Caffe2's name: the node's attribute}."""
     def row(b, inputs, out, node):
         getattr(b.net, operator)(inputs, out, **{
             name: node["attributes"][names[name]] for name in names})
@@ -150,8 +150,7 @@ def _global_pool(b, inputs, out, node):
 
 
 def _recurrent(b, inputs, out, node):
-    """One layer of rnn_cell's, whose parameters have names of its own. The second bias that it adds
-    stays zero."""
+    """A layer of rnn_cell, which names its parameters itself. Its second bias stays zero."""
     lstm, name = node["op"] == "LSTM", node["name"]
     batch, _, width = b.case.shape(node["inputs"][0])
     size = b.case.shape(out)[1]
@@ -209,7 +208,7 @@ OPERATORS = {
     "SoftmaxCrossEntropyLoss": None,  # Builder.loss
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "MaxPool": _pool_problem,
     "AveragePool": _pool_problem,

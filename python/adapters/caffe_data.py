@@ -1,5 +1,5 @@
-"""Batches by Caffe's Data layer over LMDB, as its own examples have them: a thread of Caffe's reads, crops
-and scales ahead (docs/frameworks-discontinued.md, "caffe")."""
+"""Batches by Caffe's Data layer over LMDB, as in Caffe's examples: one of its threads reads, crops and scales
+ahead (docs/frameworks-discontinued.md, "caffe")."""
 import os
 import tempfile
 
@@ -9,25 +9,25 @@ from caffe.proto import caffe_pb2
 
 
 def sides(data):
-    """(height, width) of what the network takes; of a flat input those of the sample."""
+    """(height, width) of the network's input, or of the sample if the input is flat."""
     return data.batch_shape[2:] if len(data.batch_shape) == 4 else data.shape[1:]
 
 
 def problems(data):
-    """List of str: why this data set cannot be loaded. What the layer finds itself ends the process."""
+    """List of str: why this data set cannot be loaded. Errors that the layer itself finds end the process."""
     if data.format != "lmdb":
         return ["input native: Caffe's Data layer reads lmdb, not %s" % data.format]
     height, width = sides(data)
     if min(data.shape[1:]) < max(height, width):
-        return ["input native: Caffe's Data layer crops %dx%d out of photographs of one size: convert again with "
-                "--size N, N of %d or more" % (height, width, max(height, width))]
+        return ["input native: to crop %dx%d, Caffe's Data layer needs photographs of one size: convert them "
+                "again with --size N, N at least %d" % (height, width, max(height, width))]
     if height != width and list(data.shape[1:]) != [height, width]:
         return ["input native: Caffe's Data layer crops squares, not %dx%d" % (height, width)]
     return []
 
 
 def described(data):
-    """caffe_pb2.NetParameter: the Data layer, and a Scale layer where channels are divided by their own."""
+    """caffe_pb2.NetParameter: a Data layer, and a Scale layer if channels have different deviations."""
     net = caffe_pb2.NetParameter(name="loader")
     layer = net.layer.add(name="data", type="Data", top=["data", "label"])
     layer.data_param.source = data.shards[0][0]
@@ -48,7 +48,7 @@ def described(data):
 
 
 def loader(data):
-    """Endless iterator over (images, labels): arrays of Caffe's own, until the next."""
+    """Endless iterator over (images, labels), arrays of Caffe that are valid until the next batch."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "loader.prototxt")
         with open(path, "w") as out:

@@ -1,4 +1,4 @@
-"""The graph as a net of Caffe's layers: one row for each operator, and what Caffe cannot do of it."""
+"""Caffe's layers for each operator of a graph, and the reasons for those that are not supported."""
 from caffe.proto import caffe_pb2
 
 import graph_analysis
@@ -6,16 +6,16 @@ from adapters import caffe_normalisation
 
 POOL_METHODS = {"MaxPool": caffe_pb2.PoolingParameter.MAX,
                 "AveragePool": caffe_pb2.PoolingParameter.AVE}
-# ReLU and dropout write over what these made, as in Caffe's own nets: their gradients do not read it.
+# ReLU and dropout overwrite the results of these layers, as in Caffe's own nets: no gradient reads them.
 OVERWRITABLE = ("Conv", "Gemm", "BatchNormalization", "Add", "Concat", "Relu", "MaxPool")
 ROUNDS = "round_mode" in caffe_pb2.PoolingParameter.DESCRIPTOR.fields_by_name
 
 
 class Net(object):
-    """net: caffe_pb2.NetParameter; places: {parameter or state: (layer, index of its blob)}; scales:
-    {state: what Caffe keeps it times}; states: {state: the
-    array of one that no blob holds}; statistics: [caffe_normalisation.Statistics] that move these; fixed: [(layer,
-    index, value)] of other blobs; tops: {value: its blob}; loss: name of the loss's blob or None."""
+    """net: caffe_pb2.NetParameter; places: {parameter or state: (layer, index of its blob)}; scales: {state:
+    factor of its blob}; states: {state: its array, if no blob has it}; statistics:
+    [caffe_normalisation.Statistics] that update these; fixed: [(layer, index, value)] for other blobs; tops:
+    {value: its blob}; loss: name of the loss's blob or None."""
 
     def __init__(self, case):
         self.case, self.net = case, caffe_pb2.NetParameter(name=case.graph["name"])
@@ -46,11 +46,11 @@ class Net(object):
         return [shape[1], shape[0], shape[2]] if self.sequences else shape
 
     def arranged(self, x):
-        """A batch as the net takes it: recurrent layers want time first."""
+        """A batch in the net's layout: time first for recurrent layers."""
         return x.transpose(1, 0, 2) if self.sequences else x
 
     def layer(self, kind, node, name=None, bottom=None, top=None):
-        """Appends a layer; its bottom is the node's first input, its top the node's output."""
+        """Appends a layer; by default its bottom is the node's first input and its top the node's output."""
         layer = self.net.layer.add(name=name or node["name"], type=kind)
         layer.bottom.extend(bottom or [self.tops[node["inputs"][0]]])
         layer.top.append(top or node["outputs"][0])
@@ -58,23 +58,23 @@ class Net(object):
         return layer
 
     def own(self, layer, node, *inputs):
-        """The layer's blobs are these inputs of the node, in this order."""
+        """Declares that the layer's blobs are these inputs of the node, in this order."""
         for index, place in enumerate(inputs):
             self.places[node["inputs"][place]] = (layer.name, index)
 
     def inplace(self, node):
-        """The blob to write over, None where something else needs it."""
+        """The blob to overwrite, or None if another layer needs it."""
         name = node["inputs"][0]
         return self.tops[name] if name in self.overwritable else None
 
     def put(self, net, x, labels):
-        """Gives a batch to the net."""
+        """Copies a batch into the net."""
         net.blobs["data"].data[...] = x
         if self.training:
             net.blobs["label"].data[...] = labels
 
     def finish(self, net):
-        """Fills the blobs that are no parameters of the graph's."""
+        """Sets the blobs that are not parameters of the graph."""
         for layer, index, value in self.fixed:
             net.params[layer][index].data[...] = value
         for statistics in self.statistics:
@@ -106,8 +106,8 @@ class Net(object):
     def notes(self):
         notes = [graph_analysis.variance_note(self.case)]
         if self.statistics:
-            notes.append("batch normalisation of %d layers each: this build's BatchNorm computes no "
-                         "statistics of a batch" % caffe_normalisation.LAYERS)
+            notes.append("batch normalisation composed of %d layers, because this build's "
+                         "BatchNorm computes no statistics of a batch" % caffe_normalisation.LAYERS)
         return "; ".join(note for note in notes if note)
 
 
@@ -125,11 +125,12 @@ def _conv(net, node, a):
 
 
 def _conv_problem(case, node):
-    return None if graph_analysis.even(node["attributes"]["pads"]) else "uneven padding"
+    return None if graph_analysis.even(node["attributes"]["pads"]) else (
+        "the padding must be the same on both sides")
 
 
 def _counts(case, node, up):
-    """[rows, columns] of windows as Caffe counts them, rounding up or down."""
+    """[rows, columns]: Caffe's number of windows, rounded up or down."""
     a, size = node["attributes"], case.shape(node["inputs"][0])[2:]
     found = []
     for i in range(2):
@@ -143,7 +144,7 @@ def _counts(case, node, up):
 
 
 def _pool(net, node, a):
-    """Caffe rounds up; where the graph has fewer windows the last ones are sliced off."""
+    """Caffe rounds up; if the graph has fewer windows, the last ones are sliced off."""
     wanted = net.case.shape(node["outputs"][0])[2:]
     up, down = _counts(net.case, node, True), _counts(net.case, node, False)
     rounds = ROUNDS and up != wanted and down == wanted
@@ -162,7 +163,7 @@ def _pool(net, node, a):
 
 
 def _first(net, node, axis, count):
-    """Slices a node's blob after `count` places of an axis; the rest is not used."""
+    """Keeps the first `count` entries of a node's blob along an axis."""
     name = "%s.%d" % (node["name"], axis)
     layer = net.layer("Slice", node, name=name, bottom=[net.tops[node["outputs"][0]]],
                       top=name + ".first")
@@ -176,15 +177,15 @@ def _pool_problem(case, node):
     a = node["attributes"]
     wanted, up = case.shape(node["outputs"][0])[2:], _counts(case, node, True)
     if a.get("dilations", [1, 1]) != [1, 1]:
-        return "dilations"
+        return "dilations are not supported"
     if any(p >= k for p, k in zip(a["pads"], a["kernel_shape"])):
-        return "padding as large as the window"
+        return "the padding must be smaller than the window"
     if any(have < need for have, need in zip(up, wanted)):
-        return "padding that is larger behind"
+        return "the bottom or right padding is too large"
     if node["op"] == "AveragePool" and (any(a["pads"]) and not a["count_include_pad"]):
-        return "padding that does not count"
+        return "padding needs count_include_pad"
     if node["op"] == "AveragePool" and (a["ceil_mode"] or not graph_analysis.even(a["pads"])):
-        return "padding that Caffe counts otherwise"
+        return "Caffe counts this padding differently"
     return None
 
 
@@ -226,7 +227,7 @@ def _dropout(net, node, a):
 
 
 def _flatten(net, node, a):
-    """InnerProduct flattens by itself."""
+    """InnerProduct flattens its input itself."""
     if len(net.case.shape(node["inputs"][0])) == 2:
         net.tops[node["outputs"][0]] = net.tops[node["inputs"][0]]
     else:
@@ -236,7 +237,7 @@ def _flatten(net, node, a):
 def _flatten_problem(case, node):
     shape = case.shape(node["outputs"][0])
     return None if len(shape) == 2 and shape[0] == case.recipe["batch"] else (
-        "to other than batch x features")
+        "the result must be batch x features")
 
 
 def _identity(net, node, a):
@@ -258,11 +259,11 @@ def _eltwise(operation):
 def _eltwise_problem(case, node):
     kinds = {case.values[name]["kind"] for name in node["inputs"]}
     return graph_analysis.shapes_problem(case, node) or (
-        "of a parameter" if kinds - {"activation", "input"} else None)
+        "an operand is a parameter or state" if kinds - {"activation", "input"} else None)
 
 
 def _lstm(net, node, a):
-    """Caffe's layer of all time steps; the last one's state is sliced off."""
+    """Caffe's layer computes all time steps; a slice takes the last state."""
     batch, time, _ = net.case.shape(node["inputs"][0])
     net.input("cont", [time, batch])
     layer = net.layer("LSTM", node, bottom=[net.tops[node["inputs"][0]], "cont"],
@@ -283,7 +284,7 @@ def _lstm(net, node, a):
 
 def _lstm_problem(case, node):
     if node["inputs"][0] != case.inputs[0]:
-        return "of other than the input"
+        return "it must read the network's input"
     return graph_analysis.recurrent_problem(case, node)
 
 
@@ -316,7 +317,7 @@ OPERATORS = {
     "SoftmaxCrossEntropyLoss": _loss,
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "Conv": _conv_problem,
     "MaxPool": _pool_problem,

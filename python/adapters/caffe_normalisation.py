@@ -1,5 +1,5 @@
-"""Batch normalisation as Caffe's layers: BatchNorm and Scale; where a build's BatchNorm computes no statistics of
-a batch, they are computed, and differentiated, by other layers of Caffe's."""
+"""Batch normalisation by Caffe's layers BatchNorm and Scale. If the build's BatchNorm computes no statistics of
+a batch, other layers of Caffe compute them and their gradient."""
 import functools
 import tempfile
 
@@ -10,12 +10,12 @@ from caffe.proto import caffe_pb2
 import graph_analysis
 from safetensors_io import elements
 
-LAYERS = 12  # of a composed one at the most, Scale with the two parameters included
+LAYERS = 12  # at most, for a composed one, with the Scale of the two parameters
 
 
 class Statistics(object):
-    """Running mean and variance of a composed normalisation: `find` the net's blobs once, `follow` after each
-    step. factors: of the blobs, for what they hold is (a mean with its sign turned, a variance of n)."""
+    """Running mean and variance of a composed normalisation: call `find` once, `follow` after each step.
+    factors: of the blobs, which hold the negative mean and the variance divided by n."""
 
     def __init__(self, running, blobs, factors, momentum):
         self.running, self.blobs, self.factors = running, blobs, factors
@@ -39,8 +39,8 @@ def layers(net, node, a):
 
 
 def _own(net, node, a):
-    """BatchNorm normalises, Scale multiplies and adds. Caffe keeps statistics as sums that decay, and
-    their weight in a third blob; from its limit on they are means."""
+    """BatchNorm normalises, Scale multiplies and adds. Caffe stores statistics as decaying sums, and their
+    weight in a third blob. Once the weight has reached its limit, the sums are running means."""
     limit = 1.0 / (1.0 - a["momentum"])
     layer = net.layer("BatchNorm", node, name=node["name"] + ".norm")
     layer.batch_norm_param.moving_average_fraction = a["momentum"]
@@ -56,15 +56,15 @@ def _own(net, node, a):
 
 
 def _parameters(net, node, blob):
-    """Scale with the node's factors and summands, over `blob`."""
+    """Scale with the node's scale and bias, in place on `blob`."""
     scale = net.layer("Scale", node, bottom=[blob], top=blob)
     scale.scale_param.bias_term = True
     net.own(scale, node, 1, 2)
 
 
 def _composed(net, node, a):
-    """x - mean, times (variance + epsilon) to the power of -1/2, then Scale. Statistics are blobs of
-    samples x channels whose rows are equal, so that Bias and Scale take them."""
+    """(x - mean) * (variance + epsilon)^(-1/2), then Scale. Statistics are blobs of samples x channels with
+    equal rows, because Bias and Scale need that shape."""
     shape = net.case.shape(node["inputs"][0])
     count = elements(shape) // shape[1]
     name = node["name"] + "."
@@ -92,8 +92,8 @@ def _composed(net, node, a):
 
 
 def _over_batch(net, node, name, x, operation, factor):
-    """The blob, samples x channels, of a sum over all samples and places of each channel, in each row: over the
-    places by Reduction, over the samples by a convolution that takes them for channels."""
+    """A blob of samples x channels, with equal rows: the sum of each channel over all samples and positions.
+    Reduction sums over positions, a convolution over samples, which it treats as channels."""
     samples, channels = net.case.shape(node["inputs"][0])[:2]
     places = net.layer("Reduction", node, name=name + ".places", bottom=[x], top=name + ".places")
     places.reduction_param.operation = caffe_pb2.ReductionParameter.ReductionOp.Value(operation)
@@ -117,7 +117,7 @@ def _reshaped(net, node, name, blob, shape):
 
 @functools.lru_cache(maxsize=None)
 def _normalises():
-    """Whether this Caffe computes a batch's statistics: there is a vendor's that does not."""
+    """Whether this build of Caffe computes a batch's statistics; one vendor's build does not."""
     net = caffe_pb2.NetParameter()
     net.layer.add(name="x", type="Input", top=["x"]).input_param.shape.add(dim=[8, 1, 1, 1])
     layer = net.layer.add(name="y", type="BatchNorm", bottom=["x"], top=["y"])
@@ -132,7 +132,7 @@ def _normalises():
 
 
 def problem(case, node):
-    """Why a BatchNormalization cannot be these layers, or None."""
+    """The reason if a BatchNormalization is not supported, else None."""
     if node["attributes"]["momentum"] >= 1:
-        return "a momentum of 1"
+        return "momentum 1 is not supported"
     return graph_analysis.statistics_problem(case, node)

@@ -3,7 +3,7 @@
 import os
 import warnings
 
-warnings.filterwarnings("ignore")  # of its own use of numpy
+warnings.filterwarnings("ignore")  # about Chainer's use of numpy
 
 import chainer  # noqa: E402
 import numpy  # noqa: E402
@@ -21,7 +21,7 @@ class Adapter(NumpyAdapter):
     def open(self, case):
         chainer.config.train = case.stage != "forward"
         chainer.config.enable_backprop = case.stage != "forward"
-        numpy.random.seed(case.recipe["seed"])  # dropout draws from it
+        numpy.random.seed(case.recipe["seed"])  # for dropout
         return self.opened(case, int(os.environ.get("OMP_NUM_THREADS", "1")),
                            use_ideep=chainer.config.use_ideep, dtype=chainer.config.dtype)
 
@@ -42,7 +42,7 @@ class Adapter(NumpyAdapter):
                 "notes": graph_analysis.variance_note(case)}
 
     def count(self, program):
-        """Multiply-accumulates of a pass over batch 0, which leaves no trace."""
+        """Multiply-accumulates of a pass over batch 0, which changes nothing."""
         with chainer.using_config("train", False), chainer.no_backprop_mode():
             return program.count(self.given(*self.case.batch(0)))
 
@@ -89,6 +89,6 @@ class Adapter(NumpyAdapter):
         return getattr(self.values[name], "array", self.values[name])
 
     def gradient(self, name):
-        if self.case.stage == "train" and self.case.recipe["weight_decay"]:  # its hook adds to gradients
+        if self.case.stage == "train" and self.case.recipe["weight_decay"]:  # its hook changes gradients
             return NumpyAdapter.gradient(self, name)
         return self.values[name].grad

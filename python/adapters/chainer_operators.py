@@ -1,4 +1,4 @@
-"""One row for each operator: Chainer's functions that compute it, and what they cannot do of it."""
+"""Chainer's functions for each operator of a graph, and the reasons for those that are not supported."""
 import chainer
 import chainer.functions as F
 import numpy
@@ -10,7 +10,7 @@ _order = graph_analysis.gate_order("cifo")
 
 
 def gates_together(value):
-    """Layout of an LSTM's weight or bias: the four gates of a unit are neighbours."""
+    """Layout of an LSTM's weight or bias, in which the four gates of a unit are neighbours."""
     size = value.shape[0] // 4
     blocks = value.reshape((4, size) + value.shape[1:])[_order]
     return numpy.moveaxis(blocks, 0, 1).reshape(value.shape)
@@ -50,8 +50,8 @@ def _average_pool(case, node):
 def _average_pool_problem(case, node):
     a = node["attributes"]
     if any(a["pads"]) and not a["count_include_pad"]:
-        return "padding that does not count"
-    return "ceil_mode" if a["ceil_mode"] else None
+        return "padding needs count_include_pad"
+    return "ceil_mode is not supported" if a["ceil_mode"] else None
 
 
 def _gemm(case, node):
@@ -84,7 +84,7 @@ def _lrn(case, node):
 
 
 def _steps(x, weight, bias):
-    """The input's share of each time step."""
+    """The products with the input, for each time step."""
     n, time, features = x.shape
     return F.separate(F.reshape(F.linear(F.reshape(x, (n * time, features)), weight, bias),
                                 (n, time, -1)), axis=1)
@@ -112,12 +112,12 @@ def _rnn(case, node):
 
 def _gather_problem(case, node):
     if len(case.shape(node["inputs"][0])) != 2:
-        return "a table of another rank than 2"
+        return "the table must have two dimensions"
     return graph_analysis.gather_problem(case, node)
 
 
 def _two(function):
-    """A row for a function of two operands, which Chainer does not broadcast."""
+    """A row for a function of two operands. Chainer does not broadcast them itself."""
     def call(a, b):
         shape = numpy.broadcast(numpy.empty(a.shape, "b"), numpy.empty(b.shape, "b")).shape
         return function(a if a.shape == shape else F.broadcast_to(a, shape),
@@ -126,7 +126,7 @@ def _two(function):
 
 
 def _cross_entropy(case, node):
-    """Mean over the labels that are not -1: Chainer ignores those and counts the others."""
+    """Mean over the labels other than -1, which Chainer leaves out."""
     return lambda logits, labels: F.softmax_cross_entropy(logits, labels.ravel())
 
 
@@ -168,7 +168,7 @@ OPERATORS = {
     "HalfSumOfSquares": plain(lambda x: F.sum(x * x) * 0.5),
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,

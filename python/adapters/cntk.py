@@ -1,4 +1,5 @@
-"""CNTK 2: its own functions, learners and trainer; see docs/frameworks-discontinued.md, "cntk"."""
+"""The adapter of CNTK 2, with its own functions, learners and trainer (docs/frameworks-discontinued.md,
+"cntk"."""
 import numpy
 
 import adapters.cntk_setup  # before CNTK itself
@@ -13,7 +14,7 @@ from adapters.numpy_tensors import array
 
 
 def _array(value):
-    """NumPy's array of one of CNTK's values, or of what is an array or a list of arrays already."""
+    """The NumPy array of a CNTK value, an array or a list of arrays."""
     return value.asarray() if hasattr(value, "asarray") else numpy.asarray(value)
 
 
@@ -21,7 +22,7 @@ class Adapter(NumpyAdapter):
     name, version = "cntk", cntk.__version__
     operators, refusals = OPERATORS, REFUSALS
     inputs = ("resident", "stream", "native")
-    optimisers = ("sgd", "momentum")  # CNTK's RMSprop is another rule
+    optimisers = ("sgd", "momentum")  # CNTK's RMSprop follows another rule
 
     def open(self, case):
         threads = adapters.cntk_setup.start(case.recipe)
@@ -52,7 +53,7 @@ class Adapter(NumpyAdapter):
                 "notes": graph_analysis.variance_note(case)}
 
     def arrange(self, node):
-        """Weights are kept as CNTK's own layers keep them."""
+        """Stores weights like CNTK's own layers."""
         if node["op"] == "Gemm":
             self.layouts[node["inputs"][1]] = transposed
         elif node["op"] in ("LSTM", "RNN"):
@@ -77,13 +78,13 @@ class Adapter(NumpyAdapter):
         loss = cntk.cross_entropy_with_softmax(logits, self.y)
         trained = [self.values[name] for name in self.case.parameters]
         if self.case.stage == "forward-backward":
-            # A function gives what is inside of it only in name: of logits that are no output of its network
-            # CNTK says "GetEvalOrder: Called without prior call to FormEvalOrder()".
+            # The function needs the logits as an output of its own: for logits inside the loss's function CNTK
+            # fails with "GetEvalOrder: Called without prior call to FormEvalOrder()".
             outputs = [loss.output, logits.output]
             both = cntk.combine([loss, logits])
 
-            # CNTK's own values, which hold until the next step: an array of each gradient is a copy that
-            # nobody asked for. read() makes arrays of those that it gives.
+            # CNTK's own values, valid until the next step; an array of each gradient would be a needless copy.
+            # read() makes arrays of the gradients that it returns.
             def step(slot):
                 self.gradients, out = both.grad(batches[slot], trained, outputs, as_numpy=False,
                                                 grad_root=outputs[0])
@@ -115,7 +116,7 @@ class Adapter(NumpyAdapter):
 
     def loader_problems(self, case):
         if any(node["op"] in ("LSTM", "RNN") for node in case.nodes):
-            return ["input native: its UserMinibatchSource gives samples, not sequences"]
+            return ["input native: CNTK's UserMinibatchSource provides no sequences for recurrent layers"]
         return photographs.problems(own_loader.Data(case))
 
     def loader(self, case):
@@ -140,5 +141,5 @@ class Adapter(NumpyAdapter):
     def gradient(self, name):
         if self.gradients is None:
             return NumpyAdapter.gradient(self, name)
-        # CNTK adds up over the samples; a trainer divides.
+        # CNTK sums over the samples; a trainer would divide.
         return _array(self.gradients[self.values[name]]) / self.case.recipe["batch"]

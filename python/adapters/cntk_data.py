@@ -1,5 +1,5 @@
-"""Batches for CNTK by its UserMinibatchSource: the worker's own NumPy picks and scales them, Pillow reads photographs.
-CNTK's ImageDeserializer does not load where libjpeg 8, libpng 1.2 and OpenCV 3.1 are not there
+"""Batches by CNTK's UserMinibatchSource: the worker selects and scales samples with NumPy, and reads
+photographs with Pillow. CNTK's ImageDeserializer would need libjpeg 8, libpng 1.2 and OpenCV 3.1
 (docs/frameworks-discontinued.md, "cntk")."""
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ import photographs
 
 
 class Plain(object):
-    """MNIST and CIFAR-10, kept in memory."""
+    """MNIST and CIFAR-10, in memory."""
 
     def __init__(self, data):
         values, labels = data.plain()
@@ -24,7 +24,7 @@ class Plain(object):
 
 
 class Photographs(object):
-    """Files of JPEG, read by as many threads as the cell has cores (Pillow decodes without Python's lock)."""
+    """JPEG files, read by as many threads as the cell has cores (Pillow decodes without Python's lock)."""
 
     def __init__(self, data):
         self.read, self.pool = photographs.Photographs(data), ThreadPoolExecutor(data.threads)
@@ -37,7 +37,7 @@ class Photographs(object):
 
 
 class Source(cntk.io.UserMinibatchSource):
-    """In the order of data.order()."""
+    """Reads samples in the order of data.order()."""
 
     def __init__(self, data, classes):
         self.samples = Photographs(data) if data.format == "images" else Plain(data)

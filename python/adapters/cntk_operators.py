@@ -1,5 +1,5 @@
-"""One row for each operator: CNTK's functions that compute it, and what they cannot do of it. Shapes
-are those of one sample: CNTK knows the batch as an axis of another kind."""
+"""CNTK's functions for each operator of a graph, and the reasons for those that are not supported. Shapes are
+those of one sample, because the batch is a separate kind of axis in CNTK."""
 import math
 
 import cntk
@@ -8,13 +8,14 @@ import numpy
 import graph_analysis
 from safetensors_io import elements
 
-# Samples that running statistics are said to have seen: those of a first batch CNTK takes as they are.
+# Number of samples that CNTK is told the running statistics are from; at 0 CNTK would replace them by those of
+# the first batch.
 SEEN = 1000000
 
 
 class Translation(object):
-    """What a row of OPERATORS gets: inputs are functions of CNTK (None = left out); a row leaves in macs
-    what it multiplies for one sample."""
+    """The argument of a row of OPERATORS. inputs are functions of CNTK (None = omitted); a row sets macs to its
+    multiply-accumulates for one sample."""
 
     def __init__(self, case, node, inputs):
         self.inputs, self.attributes = inputs, node["attributes"]
@@ -34,7 +35,7 @@ def _pad(x, pads, value):
 
 
 def _same(t):
-    """Whether CNTK's automatic padding is meant; it takes no window larger than the input."""
+    """Whether CNTK's automatic padding is the right one; it does not support windows larger than the input."""
     a = t.attributes
     return (a["strides"] == [1, 1] and all(size % 2 for size in a["kernel_shape"])
             and a["pads"] == [size // 2 for size in a["kernel_shape"]] * 2
@@ -100,7 +101,8 @@ def _concat(t):
 
 
 def _time(t):
-    """The inputs, the first as a sequence: the network's input is one already where only such layers read it."""
+    """The inputs, the first as a sequence; the network's input already is one if only recurrent layers read
+    it."""
     t.macs = t.shapes[0][1] * (elements(t.shapes[1]) + elements(t.shapes[2]))
     x = t.inputs[0]
     return [x if len(x.dynamic_axes) > 1 else cntk.to_sequence(x)] + t.inputs[1:]
@@ -164,20 +166,24 @@ OPERATORS = {
     "Div": lambda t: t.inputs[0] / t.inputs[1],
     "LSTM": _lstm,
     "RNN": _rnn,
-    "SoftmaxCrossEntropyLoss": None,  # the trainer's criterion
+    "SoftmaxCrossEntropyLoss": None,  # it is the trainer's criterion
 }
 
 
+ACROSS = "operations across samples are not supported"
+
+
 def _average_pool_problem(case, node):
-    return "padding" if any(node["attributes"]["pads"]) or node["attributes"]["ceil_mode"] else None
+    a = node["attributes"]
+    return "padding and ceil_mode are not supported" if any(a["pads"]) or a["ceil_mode"] else None
 
 
 def _batch_first(case, node):
     shape = case.shape(node["outputs"][0])
-    return None if shape[:1] == [case.recipe["batch"]] else "across samples"
+    return None if shape[:1] == [case.recipe["batch"]] else ACROSS
 
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
@@ -186,6 +192,6 @@ REFUSALS = {
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,
     "Reshape": _batch_first,
-    "Concat": lambda case, node: None if node["attributes"]["axis"] else "across samples",
-    "ReduceMean": lambda case, node: None if 0 not in node["attributes"]["axes"] else "across samples",
+    "Concat": lambda case, node: None if node["attributes"]["axis"] else ACROSS,
+    "ReduceMean": lambda case, node: None if 0 not in node["attributes"]["axes"] else ACROSS,
 }

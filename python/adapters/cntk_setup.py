@@ -1,11 +1,11 @@
-"""What CNTK has to be told before it is imported, and when a process begins."""
+"""Settings for CNTK before its import and at the start of a process."""
 import os
 import sys
 import warnings
 
-# Functions of MPI are bound when they are called, which is never: the library may be a stub.
+# Functions of MPI are bound when they are called. They never are, so the library may be a stub.
 _flags = sys.getdlopenflags()
-warnings.simplefilter("ignore")  # that there is no GPU
+warnings.simplefilter("ignore")  # no message that there is no GPU
 sys.setdlopenflags(os.RTLD_LAZY)
 import cntk  # noqa: E402
 
@@ -14,7 +14,7 @@ warnings.resetwarnings()
 
 
 def start(recipe):
-    """Computes on the CPU, with the recipe's seed; the number of threads that takes effect."""
+    """Selects the CPU and the recipe's seed; returns the number of threads that took effect."""
     cntk.device.try_set_default_device(cntk.device.cpu())
     cntk.cntk_py.set_fixed_random_seed(recipe["seed"])
     cntk.cntk_py.set_max_num_cputhreads(recipe["threads"])

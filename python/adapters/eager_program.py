@@ -1,4 +1,4 @@
-"""A graph as calls of functions one after the other, for frameworks that compute as they are called."""
+"""Runs a graph as a sequence of function calls, for frameworks that compute eagerly."""
 import graph_analysis
 from errors import WorkerError
 from safetensors_io import elements
@@ -14,9 +14,9 @@ for _name in ("LSTM", "RNN"):
 
 
 class Program(object):
-    """rows: {operator: (case, node) -> function of the node's inputs that gives its first output}.
-    A call on a dict of the values that nothing computes (input, labels, parameters, states) returns
-    the wanted ones; each activation is let go of after its last use."""
+    """rows: {operator: (case, node) -> function of the node's inputs that returns its first output}. Calling it
+    with a dict of inputs, labels, parameters and states returns the wanted values; each activation is released
+    after its last use."""
 
     def __init__(self, case, rows):
         self.case = case
@@ -41,15 +41,15 @@ class Program(object):
         return [values[name] for name in self.wanted]
 
     def count(self, given):
-        """Multiply-accumulates (int) of a call, from the shapes that the framework gives to each
-        value, which have to be the graph's."""
+        """Multiply-accumulates (int) of a call, from the framework's shapes. Raises WorkerError if one differs
+        from the graph's."""
         values, macs = dict(given), 0
         for node, (function, inputs, output, _) in zip(self.nodes, self.calls):
             operands = [values.get(name) for name in inputs]
             values[output] = function(*operands)
             shape, expected = list(values[output].shape), self.case.shape(output)
             if elements(shape) != elements(expected) or shape and shape != expected:
-                raise WorkerError("unsupported", "%s: the framework makes the shape %s, the graph "
+                raise WorkerError("unsupported", "%s: the framework's result has the shape %s, but the graph "
                                   "says %s" % (node["name"], shape, expected))
             if node["op"] in MACS:
                 macs += MACS[node["op"]](shape, [x is not None and list(x.shape) for x in operands],
@@ -63,7 +63,7 @@ def plain(function):
 
 
 def tuned(function, *names):
-    """A row whose function takes the node's attributes `names` behind its first input."""
+    """A row whose function takes its first input and then the node's attributes `names`."""
     def row(case, node):
         more = [node["attributes"][name] for name in names]
         return lambda x: function(x, *more)
@@ -71,7 +71,7 @@ def tuned(function, *names):
 
 
 def identity(case, node):
-    """A row for what changes nothing."""
+    """A row for operators that change nothing."""
     return lambda x: x
 
 
@@ -92,16 +92,16 @@ def reshaped(reshape):
 
 
 def sliced(case, node):
-    """A row for Slice of what takes Python's slices."""
+    """A row for Slice, for values that support Python's slices."""
     a = node["attributes"]
     slices = (slice(None),) * a["axis"] + (slice(a["start"], a["end"], a["step"]),)
     return lambda x: x[slices]
 
 
 def pooled(case, node, up, fill, pad, pool):
-    """A row for a pool that knows padding on both sides alike and, where `up`, rounding up.
-    pad(x, pads, fill) pads at [top, left, bottom, right]; pool(x, pads, up) is the pool itself, pads
-    two numbers, whose windows may be more than the graph's."""
+    """A row for a pool that only supports equal padding on both sides and, if `up`, rounding up. pad(x, pads,
+    fill) pads at [top, left, bottom, right]; pool(x, pads, up) is the pool itself, with pads two numbers, and
+    may compute more windows than the graph's."""
     a, shape = node["attributes"], case.shape(node["outputs"][0])
     size = case.shape(node["inputs"][0])
     behind = [max(0, n) for n in graph_analysis.window_reach(a, size, shape)]

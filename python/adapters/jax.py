@@ -1,10 +1,10 @@
-"""The adapter of JAX: the whole step under jax.jit (docs/frameworks-python.md, "jax")."""
+"""The adapter of JAX, with the whole step under jax.jit (docs/frameworks-python.md, "jax")."""
 import os
 
 import adapters
 
 if adapters.target and adapters.target.device == "cpu":
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # else it takes a GPU's memory to begin with
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # otherwise it reserves a GPU's memory at its start
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +20,13 @@ from errors import WorkerError
 from safetensors_io import elements
 
 SPEED_VARIABLES = ("JAX_", "XLA_", "NPROC", "OMP_", "CUDA_", "CUDNN_", "TF_")
-# What a product may be computed in, by precision; on a CPU all three are float32.
+# The types that products may have, by precision; on a CPU all three are float32.
 MATMUL_PRECISION = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
 
 
 def products(jaxpr, times=1):
-    """(equation, how often it runs) of the convolutions and products in a jaxpr, in its calls and its loops."""
+    """Yields (equation, number of runs) for the convolutions and products in a jaxpr, its calls and its
+    loops."""
     for equation in jaxpr.eqns:
         if equation.primitive.name in ("conv_general_dilated", "dot_general"):
             yield equation, times
@@ -54,7 +55,7 @@ class Adapter(adapters.Adapter):
 
     @property
     def no_layers(self):
-        return "" if adapters.target.device == "cpu" else "what jax.profiler says of a GPU is not read"
+        return "" if adapters.target.device == "cpu" else "the adapter does not read jax.profiler's data of GPUs"
 
     def profile_begin(self, steps):
         self.plain_step = self.step
@@ -88,7 +89,7 @@ class Adapter(adapters.Adapter):
 
     def open(self, case):
         recipe = case.recipe
-        os.environ["NPROC"] = str(recipe["threads"])  # XLA's pool reads it when it is made
+        os.environ["NPROC"] = str(recipe["threads"])  # XLA reads it when it creates its pool
         cpu = case.device == "cpu"
         self.device = jax.devices("cpu")[0] if cpu else self.gpus[int(case.device.split(":")[1])]
         jax.config.update("jax_default_device", self.device)
@@ -107,7 +108,7 @@ class Adapter(adapters.Adapter):
             settings["rmsprop_epsilon"] = "outside"
         settings.update((name, os.environ[name]) for name in sorted(os.environ)
                         if name.startswith(SPEED_VARIABLES))
-        # What is bf16 is so in the program itself, where build looks.
+        # bf16 is part of the program itself; build checks it.
         asked = {word: name for name, word in MATMUL_PRECISION.items()}[effective]
         return {"device": case.device, "settings": settings, "precision": asked,
                 "threads": pool_threads() if cpu else recipe["threads"]}
@@ -118,7 +119,7 @@ class Adapter(adapters.Adapter):
         filters = [2, 3, 1, 0] if self.layout.last else [0, 1, 2, 3]
         self.orders = {name: graph_evaluation.kept_order(case, self.layout, name, filters)
                        for name in case.parameters + case.states}
-        # A normalisation's factors are not multiplied as products are.
+        # The factors of a normalisation are not part of a product.
         self.wide = {name for node in case.nodes if node["op"] == "BatchNormalization"
                      for name in node["inputs"][1:]}
         self.batches = [None] * case.slots
@@ -140,12 +141,12 @@ class Adapter(adapters.Adapter):
                 "notes": "; ".join(notes)}
 
     def _check_precision(self, program):
-        """WorkerError where the traced program does not multiply what the recipe's precision says."""
+        """Raises WorkerError if the traced program's products do not have the recipe's precision."""
         wanted = jnp.dtype(self.low or jnp.float32)
         others = {operand.aval.dtype for equation, _ in products(program)
                   for operand in equation.invars} - {wanted}
         if others:
-            raise WorkerError("unsupported", "precision %s: the program multiplies %s" % (
+            raise WorkerError("unsupported", "precision %s did not take effect: the program multiplies %s" % (
                 self.case.recipe["precision"], ", ".join(sorted(map(str, others)))))
 
     def _weight(self, name):
@@ -154,7 +155,7 @@ class Adapter(adapters.Adapter):
         return value.astype(self.low) if low else value
 
     def _forward(self, parameters, states, key, batch):
-        """([loss or None, logits], new states) of a batch, a list of inputs and labels."""
+        """([loss or None, logits], new states) for a batch, a list of inputs and labels."""
         def product(name, value):
             if self.low is None or name in self.wide or not jnp.issubdtype(value.dtype, jnp.floating):
                 return value
@@ -183,8 +184,7 @@ class Adapter(adapters.Adapter):
         return jax.tree.map(lambda w, g: w - rate * g, parameters, gradients), slots
 
     def _train(self, state, gradients, batch):
-        """(new state, gradients, [loss, logits]); the gradients of the step before are only the
-        memory for those of this one."""
+        """(new state, gradients, [loss, logits]). `old` gradients only donate their memory."""
         key, drawn = jax.random.split(state["key"]) if graph_analysis.drops(self.case) else (
             state["key"], None)
 
@@ -205,7 +205,7 @@ class Adapter(adapters.Adapter):
         self.kept = kept = [state, None, [None, None]]
         batches = self.batches
         if self.forward_only:
-            # What never changes is an argument too: constants would be folded for minutes.
+            # Constant values are arguments too, because XLA would fold constants for minutes.
             run = jax.jit(lambda state, batch: self._forward(
                 state["parameters"], state["states"], None, batch)[0][1])
             forward = run.lower(state, batch).compile()
@@ -223,7 +223,7 @@ class Adapter(adapters.Adapter):
         self.sync = lambda: jax.block_until_ready(kept[2])
 
     def _batch(self, inputs, labels):
-        """List of the arrays that a step takes: the inputs and, where it trains, the labels."""
+        """List of the arrays that a step takes: the inputs and, for training, the labels."""
         return batch_arrays(inputs, [] if self.forward_only else labels, self.layout)
 
     def feed(self, slot, inputs, labels):

@@ -1,8 +1,6 @@
-"""The calls of jax that compute each operator, on values in the adapter's layout.
-
-OPERATORS has a row for each operator. A row gets a graph_evaluation.Operation; its run's context has `low` (dtype
-that products are computed in, or None) and `key` (random numbers; None where nothing drops).
-"""
+"""JAX's calls for each operator of a graph, on values in the adapter's layout. A row of OPERATORS is called
+with a graph_evaluation.Operation, whose run's context has `low` (dtype of products, or None) and `key` (random
+numbers, or None without dropout)."""
 import jax
 import jax.numpy as jnp
 import numpy
@@ -12,7 +10,7 @@ import graph_analysis
 from case import IGNORED
 from graph_evaluation import SPLIT
 
-LARGEST = 3.4028234e38  # Clip's bounds where it has none
+LARGEST = 3.4028234e38  # default bounds of Clip
 
 
 def _dimensions(t):
@@ -77,7 +75,7 @@ def _gemm(t):
 
 
 def _batch_norm(t):
-    """Statistics in float32 also where products are not, as flax has it."""
+    """Statistics are float32 even if products are not, as in flax."""
     a = t.attributes
     x, scale, bias, mean, variance = t.inputs
     rank = len(t.input_shape)
@@ -97,7 +95,7 @@ def _batch_norm(t):
 
 
 def _layer_norm(t):
-    """Statistics in float32 also where products are not, as flax has it."""
+    """Statistics are float32 even if products are not, as in flax."""
     x = t.input(0).astype(jnp.float32)
     axes = tuple(t.axis(axis) for axis in range(t.attributes["axis"], x.ndim))
     x = x - jnp.mean(x, axes, keepdims=True)
@@ -118,7 +116,7 @@ def _lrn(t):
 
 
 def _bound(x, low, high):
-    """x within bounds, with a derivative of 0 at them."""
+    """x clipped to bounds, with derivative 0 at the bounds."""
     if low > -LARGEST:
         x = jnp.where(x > low, x, jnp.asarray(low, x.dtype))
     return jnp.where(x < high, x, jnp.asarray(high, x.dtype)) if high < LARGEST else x
@@ -158,8 +156,8 @@ def _broadcast(function):
 
 
 def _scan(t, gates, cell):
-    """The last hidden state of a recurrence: the inputs' products for all times at once, then a
-    lax.scan over time. cell: (sums of products, state) -> state, whose first part is hidden."""
+    """The last hidden state of a recurrence: the products with the inputs for all times at once, then a
+    lax.scan over time. cell: (sums of products, state) -> state, whose first part is the hidden state."""
     x, weight, recurrent, bias = t.inputs
     hidden = recurrent.shape[1]
     given = jnp.einsum("nti,gi->tng", x, weight) + bias
@@ -250,5 +248,5 @@ OPERATORS = {
     "HalfSumOfSquares": _half_squares,
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {"Gather": graph_analysis.gather_problem}

@@ -1,4 +1,4 @@
-"""jax.profiler's traces, of JAX and of Keras on it."""
+"""Traces of jax.profiler, for JAX and for Keras on JAX."""
 import jax
 
 from adapters.traced_layers import LayerTrace
@@ -11,5 +11,5 @@ def start(folder):
 
 
 def layer_trace(case):
-    """A LayerTrace that has begun."""
+    """Starts a trace; returns the LayerTrace."""
     return LayerTrace(case, start, jax.profiler.stop_trace, jax.profiler.TraceAnnotation)

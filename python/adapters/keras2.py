@@ -1,5 +1,5 @@
-"""Keras 2 on TensorFlow 1, Theano, CNTK or MXNet: train_on_batch and predict_on_batch; see
-docs/frameworks-discontinued.md, "keras2"."""
+"""The adapter of Keras 2 on TensorFlow 1, Theano, CNTK or MXNet: train_on_batch and predict_on_batch
+(docs/frameworks-discontinued.md, "keras2")."""
 import os
 
 import numpy
@@ -15,7 +15,7 @@ if backend == "cntk":
     import adapters.cntk_setup  # noqa: F401
 if backend == "tensorflow":
     import warnings
-    warnings.filterwarnings("ignore")  # of its own use of numpy
+    warnings.filterwarnings("ignore")  # about Keras' use of numpy
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras  # noqa: E402
@@ -72,14 +72,14 @@ class Adapter(NumpyAdapter):
         self.variables, self.layouts = builder.variables, builder.layouts
         self.classes = case.shape(case.graph["logits"])[1]
         self.model = model = keras.models.Model(builder.input, logits)
-        # At once, as a model's set_weights: TensorFlow reads the grown graph again for each call.
+        # All in one call, as in a model's set_weights: TensorFlow reads the grown graph again for each call.
         K.batch_set_value([(self.variables[name], self.weight(name))
                            for name in case.parameters + case.states])
         if case.stage == "train":
             model.compile(backends.optimiser(backend, case.recipe), backends.loss(backend))
             backends.also_return(backend, model, logits)
         if backend != "mxnet":
-            # Here, not in front of the first epoch: Theano compiles for seconds to minutes.
+            # Compile here and not before the first epoch: Theano takes seconds to minutes.
             (model._make_predict_function if case.stage == "forward"
              else model._make_train_function)()
         self.make_step(model)
@@ -128,7 +128,7 @@ class Adapter(NumpyAdapter):
         if backend == "mxnet" and self.case.stage == "train" and what in ("logits", "loss"):
             self.results[1] = backends.trained_value(self.model)
         if what == "loss" and self.case.recipe["weight_decay"]:
-            # Keras adds the penalty, whose gradient decays the weights, to the loss.
+            # Keras' loss includes the penalty whose gradient is the weight decay.
             logits = numpy.asarray(self.results[1], numpy.float64)
             logits -= logits.max(axis=1, keepdims=True)
             labels = self.batches[self.last[0]][1]

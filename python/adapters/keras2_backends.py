@@ -1,9 +1,9 @@
-"""What differs between the backends of Keras 2, apart from the layers."""
+"""Differences between the backends of Keras 2, except in layers."""
 import os
 
 
 def channels_last(backend):
-    """Whether a backend computes on N x H x W x C: TensorFlow's convolutions on a CPU know nothing else."""
+    """Whether a backend computes on N x H x W x C: TensorFlow's convolutions on a CPU need it."""
     return backend == "tensorflow"
 
 
@@ -14,8 +14,8 @@ def libraries(backend):
 
 
 def _mend_tensorflow_statistics(K):
-    """Running statistics of Keras 2.2.4 on TensorFlow begin anew, whatever was set (zero_debias), and the variance
-    that the fused normalisation gives, of n - 1 already, is corrected for that once more."""
+    """On TensorFlow, Keras 2.2.4 restarts running statistics whatever was set (zero_debias), and corrects a
+    variance for n - 1 although the fused normalisation has already done so. This replaces its function."""
     from tensorflow.python.training import moving_averages
     normalise = K.normalize_batch_in_training
 
@@ -38,12 +38,12 @@ def _start_tensorflow(recipe):
     tf.compat.v1.set_random_seed(recipe["seed"])
     K.set_session(tf.compat.v1.Session(config=tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=recipe["threads"],
-        inter_op_parallelism_threads=recipe["threads"])))  # as many, as by default
+        inter_op_parallelism_threads=recipe["threads"])))  # the same number, as by default
     return recipe["threads"], {"inter_op_threads": recipe["threads"]}
 
 
 def _mend_theano_statistics(K):
-    """The variance that Keras 2.2.4 takes of Theano's normalisation (1 / std squared) has epsilon in it."""
+    """The variance that Keras 2.2.4 computes from Theano's normalisation (1 / std squared) includes epsilon."""
     normalise = K.normalize_batch_in_training
 
     def normalised(x, gamma, beta, axes, epsilon=1e-3):
@@ -61,9 +61,9 @@ def _start_theano(recipe):
 
 
 def _mend_cntk_normalisation(cntk_backend):
-    """Keras 2.2.4 gives a batch normalisation's epsilon in the place of its axis on CNTK, so that it is 1e-3 in training
-    whatever was asked for. Its function updates running statistics behind the weights, from another pass: theirs
-    would be those of the weights after the step."""
+    """On CNTK, Keras 2.2.4 passes epsilon in place of the axis, so that training uses 1e-3 whatever was set.
+    Its function updates running statistics after the weights, by another pass with the new weights. This
+    corrects both."""
     normalise, call = cntk_backend.batch_normalization, cntk_backend.Function.__call__
 
     def normalised(x, mean, var, beta, gamma, axis=-1, epsilon=1e-3):
@@ -94,7 +94,7 @@ def _start_cntk(recipe):
 
 
 def _mend_mxnet_scale(K):
-    """Keras-MXNet leaves MXNet's default that a normalisation's scale is 1 and stays so (fix_gamma)."""
+    """Keras-MXNet keeps MXNet's default, which fixes a normalisation's scale at 1 (fix_gamma)."""
     import mxnet
 
     def normalised(x, gamma, beta, mean, variance, momentum=0.9, axis=1, epsilon=1e-3,
@@ -118,13 +118,13 @@ _STARTS = {"tensorflow": _start_tensorflow, "theano": _start_theano, "cntk": _st
 
 
 def start(backend, recipe):
-    """(threads, {setting: value}): tells a backend how many threads to take."""
+    """Sets the number of threads of a backend; returns (threads, {setting: value})."""
     return _STARTS[backend](recipe)
 
 
 def _waiting(kind, *arguments):
-    """An optimiser of Keras' for TensorFlow 1, whose first update waits for the last gradient: Keras changes
-    a weight as soon as its own gradient is there, while others are still computed from it."""
+    """A Keras optimiser for TensorFlow 1 whose first update waits for the last gradient. Without it a weight
+    changes while other gradients are still computed from it."""
     import tensorflow as tf
 
     class Waiting(kind):
@@ -134,8 +134,8 @@ def _waiting(kind, *arguments):
 
 
 def optimiser(backend, recipe):
-    """Keras' optimiser of a recipe. On TensorFlow 1 its own race (`_waiting`); for those that TensorFlow has by
-    the same rule, its own are taken, which wait by themselves. Its RMSprop begins with a mean square of 1."""
+    """The optimiser of a recipe. On TensorFlow 1 Keras' own race (see `_waiting`), so SGD and momentum are
+    TensorFlow's, which wait. RMSprop is Keras', because TensorFlow's starts with a mean square of 1."""
     rate = recipe["learning_rate"]
     momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
     import keras
@@ -153,8 +153,8 @@ def optimiser(backend, recipe):
 
 
 def loss(backend):
-    """Function of labels (one-hot) and logits: the cross-entropy of each sample. Keras on Theano and MXNet
-    cuts probabilities off at 1e-7 and has no gradient there; they themselves do not."""
+    """Function of labels (one-hot) and logits: the cross-entropy of each sample. On Theano and MXNet it is the
+    backend's own, because Keras clips probabilities at 1e-7 and has no gradient below."""
     if backend == "theano":
         import theano.tensor as T
         return lambda labels, logits: T.nnet.categorical_crossentropy(T.nnet.softmax(logits), labels)
@@ -169,14 +169,14 @@ def loss(backend):
 
 
 def power(backend, x, exponent):
-    """x ** exponent of a value of a backend's above 0, of each element. CNTK's own lets go of x before it computes
-    the gradient by it: of a sum's power that is the gradient at whatever stands in its memory by then."""
+    """x ** exponent, elementwise, for x above 0. CNTK's own power releases x before its gradient reads it, so
+    that the gradient is computed from memory that may hold other values."""
     from keras import backend as K
     return K.exp(exponent * K.log(x)) if backend == "cntk" else K.pow(x, exponent)
 
 
 def gradient_of_equals(backend):
-    """As in NumpyAdapter, where Keras gives gradients of something else than a model's loss."""
+    """As in NumpyAdapter, if Keras can differentiate anything other than a model's loss."""
     if backend not in ("tensorflow", "theano"):
         return None
     import numpy
@@ -187,8 +187,8 @@ def gradient_of_equals(backend):
 
 
 def also_return(backend, model, value):
-    """Makes train_on_batch of a compiled model return, behind the loss, `value` of the same pass; on MXNet,
-    whose metrics are means, `trained_value` gives it."""
+    """Makes train_on_batch of a compiled model return `value` of the same pass after the loss. On MXNet, whose
+    metrics are means, `trained_value` returns it."""
     if backend == "mxnet":
         import mxnet
         from keras import backend as K
@@ -203,19 +203,19 @@ def also_return(backend, model, value):
 
 
 def finished():
-    """Returns when MXNet has finished what it was told. train_on_batch waits for the loss alone, and who reads a
-    normalisation's running statistics is not made to wait for the backward pass, which updates them."""
+    """Returns when MXNet has finished all work. train_on_batch only waits for the loss, and reading running
+    statistics does not wait for the backward pass, which updates them."""
     import mxnet
     mxnet.nd.waitall()
 
 
 def trained_value(model):
-    """What also_return asked for of the last step, on MXNet."""
+    """The value of also_return in the last step, on MXNet."""
     return model._module.get_outputs()[-1].asnumpy()
 
 
 def value(backend, model, variable):
-    """The array of a variable of a model's. On MXNet K.get_value gives what was set, not what was trained."""
+    """The array of a model's variable. On MXNet K.get_value returns the initial value, not the trained one."""
     if backend == "mxnet" and model.compiled:
         model._sync_weights()
         for kept in (model._args, model._auxs):

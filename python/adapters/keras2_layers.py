@@ -1,4 +1,4 @@
-"""One row for each operator: the layer of Keras that computes it, and what Keras cannot do of it."""
+"""The layer of Keras 2 for each operator of a graph, and the reasons for those that are not supported."""
 import numpy
 from keras import backend as K
 from keras import layers, regularizers
@@ -8,16 +8,16 @@ from adapters import theano_setup
 from adapters.keras2_backends import power
 from errors import WorkerError
 
-# What a value of 0 in place of one that is not there does to a MaxPool of it: nothing.
+# Operators whose result is never negative, so that padding it with 0 does not change a MaxPool.
 KEEPS_SIGN = ("MaxPool", "AveragePool", "GlobalAveragePool", "Dropout", "Concat", "LRN", "Flatten",
               "Reshape", "Identity", "Slice", "Transpose")
 ACTIVATIONS = {"Relu": "relu", "Tanh": "tanh", "Sigmoid": "sigmoid"}
-# What may stand between a Flatten and the full layer that reads it.
+# Operators that may be between a Flatten and the dense layer that reads it.
 ELEMENTWISE = tuple(ACTIVATIONS) + ("Dropout", "Identity", "Elu", "LeakyRelu")
 
 
 def _never_negative(case, name):
-    """Whether a value is 0 or more whatever the weights are."""
+    """Whether a value is never negative, whatever the weights are."""
     makers = [node for node in case.nodes if node["outputs"][0] == name]
     if not makers:
         return False
@@ -28,20 +28,20 @@ def _never_negative(case, name):
 
 
 def _same(attributes):
-    """Whether all backends mean an operator's padding by `same`: a step of 1, half a window."""
+    """Whether an operator's padding is `same` in all backends: stride 1 and half a window."""
     kernel = attributes["kernel_shape"]
     return (attributes["strides"] == [1, 1] and all(size % 2 for size in kernel)
             and attributes["pads"] == [size // 2 for size in kernel] * 2)
 
 
 def _pads_itself(case, node):
-    """Whether a backend pads for a kernel by itself: CNTK where the input is no smaller than that."""
+    """Whether a backend pads for a kernel itself; CNTK only if the input is not smaller than the kernel."""
     sizes = zip(case.shape(node["inputs"][0])[2:], node["attributes"]["kernel_shape"])
     return K.backend() != "cntk" or all(size >= kernel for size, kernel in sizes)
 
 
 def _pool_pads(case, node):
-    """[top, left, bottom, right] that a pool's windows reach."""
+    """[top, left, bottom, right]: the padding that a pool's windows reach."""
     a = node["attributes"]
     behind = graph_analysis.window_reach(a, case.shape(node["inputs"][0]),
                                          case.shape(node["outputs"][0]))
@@ -49,7 +49,7 @@ def _pool_pads(case, node):
 
 
 def flattened(case):
-    """{value: [C, H, W]} of what a Flatten makes of pictures: numbers whose order depends on the layout."""
+    """{value: [C, H, W]} for flattened images, whose order of elements depends on the layout."""
     found = {}
     for node in case.nodes:
         source, out = node["inputs"][0], node["outputs"][0]
@@ -61,7 +61,7 @@ def flattened(case):
     return found
 
 
-# (case, node) -> why this node cannot be translated, or None; further reasons are those of `problems`.
+# (case, node) -> why this node is not supported, or None; `problems` has more reasons.
 REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "Gemm": graph_analysis.dense_problem,
@@ -71,13 +71,13 @@ REFUSALS = {
 
 
 def problems(case, channels_last):
-    """List of str: what of a graph is no layer of Keras, beyond its operators."""
+    """List of str: parts of a graph, besides its operators, that Keras does not support."""
     reasons, flat = [], flattened(case)
     for node in case.nodes:
         why = _problem(case, node)
         if not why and channels_last and node["op"] not in ELEMENTWISE + ("Gemm", "Flatten", "Reshape"):
             if any(name in flat for name in node["inputs"]):
-                why = "the order of what a Flatten made"
+                why = "on TensorFlow the elements after its Flatten have another order"
         if why:
             reasons.append("%s %s: %s" % (node["op"], node["name"], why))
     return reasons
@@ -87,23 +87,23 @@ def _problem(case, node):
     a, op = node["attributes"], node["op"]
     rank = len(case.shape(node["inputs"][0]))
     if op == "Conv" and a["group"] != 1:
-        return "groups"
+        return "groups are not supported"
     if op == "BatchNormalization" and K.backend() == "theano":
         return theano_setup.epsilon_problem(node)
     if op == "Conv" and a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
-        return "dilations and strides at once"
+        return "strides together with dilations are not supported"
     if op == "MaxPool":
         return _max_pool_problem(case, node)
     if op == "AveragePool" and any(_pool_pads(case, node)):
-        return "padding"
+        return "padding is not supported"
     if op in ("Flatten", "Reshape") and len(case.shape(node["outputs"][0])) != 2:
-        return "to other than batch x features"
+        return "the result must be batch x features"
     if op == "Concat" and (rank not in (2, 4) or a["axis"] != 1):
-        return "along another axis than the channels'"
+        return "only along the channels"
     if op == "GlobalAveragePool" and any(
             other["op"] not in ("Flatten", "Reshape") for other in case.nodes
             if node["outputs"][0] in other["inputs"]):
-        return "not flattened"
+        return "a Flatten must follow"
     if op in ("Conv", "Gemm", "BatchNormalization", "LSTM", "RNN"):
         return _weights_problem(case, node)
     return None
@@ -112,22 +112,22 @@ def _problem(case, node):
 def _weights_problem(case, node):
     for name in filter(None, node["inputs"][1:]):
         if case.values[name]["kind"] not in ("parameter", "state"):
-            return "weights that are computed"
+            return "its weights are computed"
         if sum(other["inputs"].count(name) for other in case.nodes) != 1:
-            return "weights that another operator reads, too"
+            return "another operator also reads its weights"
     return None
 
 
 def _max_pool_problem(case, node):
     a = node["attributes"]
     if any(_pool_pads(case, node)) and not _same(a) and not _never_negative(case, node["inputs"][0]):
-        return "padding of what may be negative: Keras pads with zeros"
+        return "its input may be negative, and Keras pads with zeros"
     return None
 
 
 class Builder(object):
-    """Makes layers. variables: {parameter or state: variable of Keras}, layouts as in NumpyAdapter, macs
-    (int) of one sample, counted on the layers' weights and output shapes."""
+    """Makes layers. variables: {parameter or state: variable of Keras}; layouts as in NumpyAdapter; macs (int):
+    of one sample, counted on the layers' weights and output shapes."""
 
     def __init__(self, case, channels_last):
         self.case, self.channels_last = case, channels_last
@@ -141,13 +141,13 @@ class Builder(object):
         self.axis = -1 if channels_last else 1
 
     def turned(self, shape):
-        """A shape in the order of this backend."""
+        """A shape in this backend's order."""
         if len(shape) == 4 and self.channels_last:
             return [shape[0], shape[2], shape[3], shape[1]]
         return shape
 
     def logits(self):
-        """Keras' tensor of the logits."""
+        """Builds the layers; returns Keras' tensor of the logits."""
         case = self.case
         made = {case.inputs[0]: self.input}
         for node in case.nodes_for([case.graph["logits"]]):
@@ -155,13 +155,13 @@ class Builder(object):
             expected = self.turned(case.shape(node["outputs"][0]))[1:]
             got = [size for size in K.int_shape(value)[1:]]
             if got != expected and node["op"] != "GlobalAveragePool":
-                raise WorkerError("unsupported", "%s: Keras makes the shape %s, the graph says %s"
+                raise WorkerError("unsupported", "%s: Keras' result has the shape %s, but the graph says %s"
                                   % (node["name"], got, expected))
             made[node["outputs"][0]] = value
         return made[case.graph["logits"]]
 
     def own(self, node, *variables):
-        """Variables of a layer are the node's weights, in their order; None is left out."""
+        """Declares that a layer's variables are the node's weights, in this order; None is skipped."""
         names = [name for name in node["inputs"][1:] if name]
         self.variables.update(zip(names, [v for v in variables if v is not None]))
 
@@ -180,7 +180,7 @@ def _conv(b, node, inputs):
                           kernel_regularizer=b.decay, bias_regularizer=b.decay if bias else None)
     y = layer(x)
     b.own(node, layer.kernel, layer.bias if bias else None)
-    if K.backend() != "mxnet":  # its Keras keeps them as a bundle does
+    if K.backend() != "mxnet":  # Keras-MXNet stores them like a bundle
         b.layouts[node["inputs"][1]] = _flipped if K.backend() == "theano" else _kernel
     out = K.int_shape(y)
     b.macs += int(numpy.prod(K.int_shape(layer.kernel)) * numpy.prod(out[1:]) // shape[0])
@@ -188,12 +188,12 @@ def _conv(b, node, inputs):
 
 
 def _kernel(w):
-    """Layout of a kernel: height, width, in, out."""
+    """Layout of a kernel: height x width x in x out."""
     return w.transpose(2, 3, 1, 0)
 
 
 def _flipped(w):
-    """The same for Theano's convolution, which turns kernels round."""
+    """The same for Theano, whose convolution reverses kernels."""
     return _kernel(w[:, :, ::-1, ::-1])
 
 
@@ -237,7 +237,7 @@ def _gemm(b, node, inputs):
 
 def _batch_norm(b, node, inputs):
     a = node["attributes"]
-    # A plain number: one of numpy's makes Keras' running variance float64.
+    # A Python number: a numpy number makes Keras' running variance float64.
     epsilon = float(theano_setup.epsilon(a["epsilon"])) if K.backend() == "theano" else a["epsilon"]
     layer = layers.BatchNormalization(axis=b.axis, momentum=a["momentum"], epsilon=epsilon,
                                       beta_regularizer=b.decay, gamma_regularizer=b.decay)
@@ -247,7 +247,7 @@ def _batch_norm(b, node, inputs):
 
 
 def _lrn(b, node, inputs):
-    """No layer of Keras': the window's sum is a convolution with ones, which every backend has."""
+    """Keras has no such layer: sums over channels are convolutions with ones, which every backend has."""
     a = node["attributes"]
     channels = b.case.shape(node["inputs"][0])[1]
     front = (a["size"] - 1) // 2
@@ -273,11 +273,11 @@ def _dropout(b, node, inputs):
 
 def _recurrent(b, node, inputs):
     size = b.case.shape(node["outputs"][0])[1]
-    # MXNet's loop over time adds the first gate's bias to all four, and loses the weights' values.
+    # MXNet's loop over time adds the first gate's bias to all gates, and loses the weights that were set.
     how = {"kernel_regularizer": b.decay, "recurrent_regularizer": b.decay,
            "bias_regularizer": b.decay, "unroll": K.backend() == "mxnet"}
     if node["op"] == "LSTM":
-        # On CNTK what Keras gives as an LSTM's output is the last of its states, which is the cell's.
+        # On CNTK Keras returns the last state of an LSTM as its output, which is the cell.
         apart = K.backend() == "cntk"
         layer = layers.LSTM(size, recurrent_activation="sigmoid", return_state=apart, **how)
         y = layer(inputs[0])[1] if apart else layer(inputs[0])
@@ -318,7 +318,7 @@ OPERATORS = {
     "Mul": lambda b, node, inputs: layers.Multiply()(inputs),
     "LSTM": _recurrent,
     "RNN": _recurrent,
-    "SoftmaxCrossEntropyLoss": None,  # the model's loss
+    "SoftmaxCrossEntropyLoss": None,  # it is the model's loss
 }
 for _op, _word in ACTIVATIONS.items():
     OPERATORS[_op] = lambda b, node, inputs, word=_word: layers.Activation(word)(inputs[0])

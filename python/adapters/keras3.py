@@ -1,4 +1,4 @@
-"""The adapter of Keras 3 on TensorFlow, JAX or PyTorch, through train_on_batch and predict_on_batch
+"""The adapter of Keras 3 on TensorFlow, JAX or PyTorch, by train_on_batch and predict_on_batch
 (docs/frameworks-python.md, "keras3")."""
 import os
 import types
@@ -31,17 +31,17 @@ POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16"}
 
 
 class _Tensorflow(object):
-    """What a backend is told, and asked, apart from Keras."""
+    """Calls of a backend that do not go through Keras."""
 
     def version(self):
         import tensorflow
         return tensorflow.__version__
 
     def threads(self, count):
-        """Sets the number of threads; the number that took effect."""
+        """Sets the number of threads; returns the number that took effect."""
         from tensorflow import config
         config.threading.set_intra_op_parallelism_threads(count)
-        config.threading.set_inter_op_parallelism_threads(count)  # its default: as many
+        config.threading.set_inter_op_parallelism_threads(count)  # the same number, as by default
         return config.threading.get_intra_op_parallelism_threads()
 
 
@@ -53,7 +53,7 @@ class _Jax(object):
     def threads(self, count):
         import jax
         from adapters.xla_threads import pool_threads
-        os.environ["NPROC"] = str(count)  # read when the pool is made, which may be before
+        os.environ["NPROC"] = str(count)  # XLA reads it when it creates its pool, perhaps earlier
         jax.block_until_ready(jax.numpy.zeros(1) + 1)
         return pool_threads()
 
@@ -72,7 +72,7 @@ class _Torch(object):
 
 
 class Kept(keras.layers.Layer):
-    """Passes on what it gets and keeps it while training: train_on_batch gives no logits."""
+    """Passes its input on, and stores it when training, because train_on_batch does not return logits."""
 
     def build(self, shape):
         self.kept = self.add_weight(shape=shape, initializer="zeros", trainable=False, name="kept")
@@ -84,7 +84,7 @@ class Kept(keras.layers.Layer):
 
 
 class Remembering(keras.Model):
-    """On torch nothing is traced: the logits are remembered by name, which costs no layer and no copy."""
+    """On torch, where nothing is traced, this stores a reference to the logits: no layer and no copy."""
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         self.remembered.kept = y_pred.detach()
@@ -102,7 +102,7 @@ class HalfSquares(keras.losses.Loss):
 
 
 class ValidCrossentropy(keras.losses.Loss):
-    """Mean of the cross entropy over the labels that are not ignored."""
+    """Mean of the cross-entropy over the valid labels."""
 
     def __init__(self):
         super().__init__(reduction="sum")
@@ -121,9 +121,9 @@ class Adapter(adapters.Adapter):
     def no_layers(self):
         words = adapters.target.options
         if "fit" in words:
-            return "the framework's own loop over epochs is not looked into; profile it with --loop step"
+            return "the framework's own loop cannot be profiled; use --loop step"
         if "eager" in words and adapters.target.backend != "torch":
-            return "operations that run at once keep no names of layers; profile it without +eager"
+            return "eager operations do not keep the names of layers; profile without +eager"
         return ""
 
     def profile_begin(self, steps):
@@ -150,9 +150,9 @@ class Adapter(adapters.Adapter):
             case, input=["resident", "stream"], stage=["forward", "train"], precision=sorted(POLICIES),
             optimiser=["sgd", "momentum", "rmsprop"])
         if "fit" in case.options:
-            reasons += ["option fit with " + reason for reason in graph_analysis.single_problems(case)]
+            reasons += ["option fit: " + reason for reason in graph_analysis.single_problems(case)]
         if "channels_first" in case.options and case.backend == "tensorflow":
-            reasons.append("option channels_first with tensorflow, which has no such convolution on a CPU")
+            reasons.append("option channels_first: TensorFlow has no such convolutions on a CPU")
         return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS) + shared_parameters(case)
                 + graph_evaluation.order_problems(case))
 
@@ -187,7 +187,7 @@ class Adapter(adapters.Adapter):
         self._check_precision(model)
         self._load()
         optimiser = self._optimiser()
-        # Scopes cost nothing where calls are traced once.
+        # Scopes cost nothing if calls are traced once.
         self.compiled = keras.backend.backend() != "torch" and "eager" not in case.options
         if self.compiled:
             self.scopes.put(self.loss, optimiser)
@@ -201,12 +201,12 @@ class Adapter(adapters.Adapter):
                 "macs": int(self.macs), "notes": "; ".join(notes)}
 
     def _regularizer(self):
-        """Keras' own weight_decay does not go through the gradient; L2 of half of it does."""
+        """Keras' own weight_decay is not part of the gradient; an L2 penalty of half of it is."""
         decay = self.case.recipe["weight_decay"]
         return keras.regularizers.L2(0.5 * decay) if decay and not self.forward_only else None
 
     def _model(self):
-        """The functional model; sets kept, {name: (variable, there, back)}, and macs."""
+        """The functional model. Sets kept, {name: (variable, there, back)}, and macs."""
         case, graph = self.case, self.case.graph
         self.kept = {}
         inputs = [self._input(name) for name in case.inputs]
@@ -232,12 +232,12 @@ class Adapter(adapters.Adapter):
         return keras.Input(shape=shape[1:], batch_size=shape[0], dtype=TYPES[self.case.dtype(name)])
 
     def _check_precision(self, model):
-        """WorkerError where a layer with weights does not compute in what the recipe's precision says."""
+        """Raises WorkerError if a layer with weights does not compute in the recipe's precision."""
         wanted = keras.mixed_precision.DTypePolicy(POLICIES[self.case.recipe["precision"]]).compute_dtype
         others = {layer.compute_dtype for layer in model.layers
                   if layer.weights and not isinstance(layer, Kept)} - {wanted}
         if others:
-            raise WorkerError("unsupported", "precision %s: layers compute in %s" % (
+            raise WorkerError("unsupported", "precision %s did not take effect: layers compute in %s" % (
                 self.case.recipe["precision"], ", ".join(sorted(others))))
 
     def _load(self):
@@ -261,8 +261,7 @@ class Adapter(adapters.Adapter):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def _make_step(self, model):
-        """Sets step; results holds what the last step returned, the loss or the logits, and its
-        slot."""
+        """Sets step. results: what the last step returned (the loss or the logits), and its slot."""
         self.model = model
         self.results = results = [None, None]
         batches = self.batches
@@ -286,10 +285,10 @@ class Adapter(adapters.Adapter):
                                                keras_epochs.Marks(mark))
 
     def feed(self, slot, inputs, labels):
-        # fit and predict are given arrays and convert them themselves.
+        # fit and predict take arrays and convert them themselves.
         convert = numpy.asarray if "fit" in self.case.options else keras.ops.convert_to_tensor
         arrays = batch_arrays(inputs, labels, self.layout)
-        # One row of logits is one label.
+        # Each row of logits has one label.
         label = arrays[-1].reshape(-1) if labels else numpy.zeros(inputs[0].shape[0], "int32")
         given = [convert(value.copy()) for value in arrays[:len(inputs)]]
         self.batches[slot] = (given[0] if len(given) == 1 else given, convert(label))
@@ -304,7 +303,7 @@ class Adapter(adapters.Adapter):
                 fill(tensor, keras.ops.convert_to_numpy(value),
                      self.layout.order(len(tensor.shape)))
             elif what == "gradients":
-                raise WorkerError("unsupported", "train_on_batch gives no gradients")
+                raise WorkerError("unsupported", "train_on_batch does not return gradients")
             else:
                 variable, _, back = self.kept.get(tensor.name, (None, None, None))
                 if variable is None:  # a constant
@@ -313,8 +312,8 @@ class Adapter(adapters.Adapter):
                     fill(tensor, back(keras.ops.convert_to_numpy(variable)))
 
     def _read_loss(self):
-        """What train_on_batch returned; from the logits where regularizers have added to that, and where
-        fit returns the mean of an epoch."""
+        """The loss that train_on_batch returned. It is computed from the logits if regularizers added to it,
+        and after fit, which returns the mean of an epoch."""
         if not self.case.recipe["weight_decay"] and "fit" not in self.case.options:
             return self.results[0]
         logits = keras.ops.convert_to_numpy(self.last.kept).astype("float64")

@@ -1,10 +1,8 @@
-"""The layer of Keras 3 that computes each operator, or the function of keras.ops where there is no layer.
-
-A row gets a graph_evaluation.Operation on symbolic tensors. Its run's context has `data_format`,
-`regularizer` (function that makes one, or returns None) and `flattened`, {name of a value: channels, rows and
-columns} of images that were flattened in our order; the weights of a layer that it makes it hands
-to keep(t, index, variable, there, back), whose functions convert arrays of NumPy from and to the bundle's.
-"""
+"""The layer of Keras 3 for each operator of a graph, or a function of keras.ops if there is no layer. A row is
+called with a graph_evaluation.Operation on symbolic tensors. Its run's context has `data_format`, `regularizer`
+(returns a new one, or None) and `flattened`, {name of a value: channels, rows and columns} of images flattened
+in our order. A row passes each weight of its layer to keep(t, index, variable, there, back); `there` converts a
+bundle's array to the variable's, `back` does the reverse."""
 import keras
 import numpy
 from keras import layers, ops
@@ -13,12 +11,12 @@ import graph_analysis
 from graph_evaluation import SPLIT
 from safetensors_io import elements
 
-LARGEST = 3.4028234e38  # Clip's bounds where it has none
+LARGEST = 3.4028234e38  # default bounds of Clip
 GATES = "ifco"
 
 
 def keep(t, index, variable, there=lambda array: array, back=lambda array: array):
-    """Notes the variable that holds the parameter or state at an input of the node."""
+    """Records the variable that holds the parameter or state at an input of the node."""
     t.run.context["kept"][t.names[index]] = (variable, there, back)
 
 
@@ -35,7 +33,7 @@ def _padded(t, pads, value):
 
 
 def _window(t, pads, value):
-    """(first input, padded where that is neither of Keras' words; the word)."""
+    """(first input, Keras' padding word). The input is padded if neither word describes its padding."""
     if not any(pads):
         return t.input(0), "valid"
     if graph_analysis.same_padding(t.attributes, t.input_shape, t.shape):
@@ -72,11 +70,11 @@ def _conv(t):
 def _conv_problem(case, node):
     a = node["attributes"]
     if any(case.values[name]["kind"] != "parameter" for name in node["inputs"][1:] if name):
-        return "weights that are not parameters"
+        return "its weights are not parameters"
     if a["strides"][0] != a["strides"][1] and a["group"] > 1:
-        return "groups with uneven strides"
+        return "groups need equal strides"
     if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
-        return "strides together with dilations"
+        return "strides together with dilations are not supported"
     return None
 
 
@@ -88,7 +86,7 @@ def _max_pool(t):
 
 
 def _dilated(case, node):
-    return "dilations" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
+    return "dilations are not supported" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
 
 
 def _average_pool(t):
@@ -129,9 +127,9 @@ def _gemm(t):
 def _gemm_problem(case, node):
     a = node["attributes"]
     if a["transA"] or a["alpha"] != 1 or a["beta"] != 1:
-        return "other than a dense layer (transA, alpha or beta)"
+        return "only x w + b is supported (no transA, alpha or beta)"
     if any(case.values[name]["kind"] != "parameter" for name in node["inputs"][1:] if name):
-        return "weights that are not parameters"
+        return "its weights are not parameters"
     return None
 
 
@@ -148,11 +146,12 @@ def _batch_norm(t):
 
 def _batch_norm_problem(case, node):
     kinds = [case.values[name]["kind"] for name in node["inputs"][1:]]
-    return None if kinds == ["parameter"] * 2 + ["state"] * 2 else "factors that are not parameters"
+    return None if kinds == ["parameter"] * 2 + ["state"] * 2 else (
+        "scale and bias must be parameters, mean and variance states")
 
 
 def _lrn(t):
-    """Keras has no layer for it: squares of neighbouring channels, added up."""
+    """Keras has no such layer: sums the squares of neighbouring channels."""
     a, x = t.attributes, t.input(0)
     channel, count = t.axis(1), t.input_shape[1]
     before = (a["size"] - 1) // 2
@@ -174,7 +173,7 @@ def _recurrent(t, make):
     gates = layer.cell.kernel.shape[1] // t.shape[1]
 
     def blocks(array, letters):
-        """Rows in another order of gates; one gate has no order."""
+        """Reorders the rows of an LSTM's gates; an RNN has only one gate."""
         if gates == 1:
             return array
         parts = numpy.split(array, 4)
@@ -212,7 +211,7 @@ def _mean(t, axes, kept):
 
 
 def _gather(t):
-    """A layer for a table of its own, as one writes it; else the function."""
+    """The layer Embedding if it can own the table, as users write it; else the function."""
     if _gather_is_layer(t.case, t.names[0]):
         layer = layers.Embedding(t.input_shape[0], t.input_shape[1], **_regularizers(t, "embeddings"))
         result = layer(t.input(1))
@@ -227,7 +226,7 @@ def _gather_is_layer(case, table):
 
 def _gather_problem(case, node):
     if case.values[node["inputs"][0]]["kind"] == "parameter" and not _gather_is_layer(case, node["inputs"][0]):
-        return "a table of another rank than 2"
+        return "the table must have two dimensions"
     return graph_analysis.gather_problem(case, node)
 
 
@@ -242,7 +241,7 @@ def _broadcast(function):
 
 def _operand_problem(case, node):
     if any(case.values[name]["kind"] == "parameter" for name in node["inputs"]):
-        return "a parameter that is in no layer"
+        return "an operand is a parameter, and no layer of Keras can own it"
     return None
 
 
@@ -259,13 +258,13 @@ def _reshape(t):
 
 
 def _only_reader(t, name):
-    """The node that alone reads a value; None where several do, or none."""
+    """The only node that reads a value, or None."""
     readers = [node for node in t.case.nodes for read in node["inputs"] if read == name]
     return readers[0] if len(readers) == 1 else None
 
 
 def _flatten(t):
-    """As it lies where a dense layer follows, whose rows are then arranged accordingly."""
+    """Keeps our order if a dense layer follows, whose rows are then rearranged."""
     name = next(node["outputs"][0] for node in t.case.nodes if node["name"] == t.name)
     reader = _only_reader(t, name)
     if (t.attributes["axis"] == 1 and t.layout.moves(t.input_shape) and reader
@@ -276,8 +275,9 @@ def _flatten(t):
 
 
 def _relu(t):
-    """The activation of the layer in front, as one writes it, where nothing else reads that. The layer has to be what
-    makes this very value: behind an Identity, or a Dropout that does nothing, the same tensor has other names."""
+    """Becomes the activation of the preceding layer, as users write it, if nothing else reads that layer's
+    result. The layer must produce this very value: after an Identity or an inactive Dropout the same tensor has
+    other names."""
     x = t.input(0)
     layer = getattr(getattr(x, "_keras_history", None), "operation", None)
     maker = next((node["op"] for node in t.case.nodes if t.names[0] in node["outputs"]), None)
@@ -330,11 +330,11 @@ OPERATORS = {
     "LSTM": lambda t: _recurrent(t, layers.LSTM),
     "RNN": lambda t: _recurrent(
         t, lambda units, **more: layers.SimpleRNN(units, activation="relu", **more)),
-    "SoftmaxCrossEntropyLoss": None,  # what compile() is told
+    "SoftmaxCrossEntropyLoss": None,  # passed to compile()
     "HalfSumOfSquares": None,
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "Conv": _conv_problem,
     "MaxPool": _dilated,
@@ -351,7 +351,7 @@ REFUSALS = {
 
 
 def shared_parameters(case):
-    """List of str: parameters that several operators read; each layer owns its own."""
+    """List of str: reasons for parameters that several operators read, because each layer owns its weights."""
     readers = {name: sum(node["inputs"].count(name) for node in case.nodes)
                for name in case.parameters}
-    return ["parameter %s of several layers" % name for name in case.parameters if readers[name] > 1]
+    return ["several operators read the parameter %s" % name for name in case.parameters if readers[name] > 1]

@@ -1,5 +1,5 @@
-"""Layers of Keras 3: what runs in the calls of its operations, each in a scope of its node's, by the
-profiler of the backend."""
+"""Profiles layers of Keras 3 with the backend's profiler: each call of an operation runs in the scope of its
+node."""
 import functools
 
 import keras
@@ -13,7 +13,7 @@ def _torch_scope(name):
 
 
 def _scope():
-    """The backend's context manager of a name."""
+    """The backend's context manager for a named scope."""
     if keras.backend.backend() == "torch":
         return _torch_scope
     if keras.backend.backend() == "jax":
@@ -24,8 +24,8 @@ def _scope():
 
 
 class Scopes(object):
-    """Which operations of a functional model are made for which node. With scopes in place each call of
-    them is within one; compiled, they cost nothing."""
+    """Records which operations of a functional model belong to which node, and can wrap each of their calls in
+    a scope. In compiled programs scopes cost nothing."""
 
     def __init__(self, case, source):
         """source: the model's input."""
@@ -34,7 +34,7 @@ class Scopes(object):
         self.made = {source._keras_history.operation: None}
 
     def noting(self, operators):
-        """The table of rows that notes which operations each makes."""
+        """The table of rows, wrapped to record the operations that each row makes."""
         def noted(row):
             def run(t, *more):
                 result = row(t, *more)
@@ -53,7 +53,7 @@ class Scopes(object):
             self._note(given, place)
 
     def _owners(self, loss, optimizer):
-        """Yields (object, its method, name of the scope)."""
+        """Yields (object, name of its method, name of the scope)."""
         named = [(owner, place) for owner, place in self.made.items() if place is not None]
         lost = self.case.graph.get("loss")
         named += [(loss, index) for index, node in enumerate(self.case.nodes) if lost in node["outputs"]]
@@ -68,7 +68,7 @@ class Scopes(object):
         yield optimizer, "apply", update
 
     def put(self, loss, optimizer):
-        """Puts scopes in place; take away undoes it."""
+        """Wraps the calls in scopes; take_away undoes it."""
         enter = _scope()
 
         def within(plain, name):
@@ -86,7 +86,7 @@ class Scopes(object):
 
 
 def trace(case):
-    """The profile, begun, of a model whose scopes are in place."""
+    """Starts a profile of a model with scopes; returns it."""
     if keras.backend.backend() == "torch":
         from adapters.pytorch_profile import LayerProfile
         return LayerProfile()

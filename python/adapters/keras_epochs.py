@@ -1,16 +1,16 @@
-"""Keras' own loop over epochs (the axis loop = fit), alike in Keras 2 and 3: a block is an epoch, whose batches
-stand one behind another in one array, as a user's data set does."""
+"""Runs steps by Keras' own loop over epochs (the axis loop = fit), for Keras 2 and 3. A block is an epoch; its
+batches are one array, like a user's data set."""
 import itertools
 
 import keras
 import numpy
 
-# Keras 2's predict takes no callbacks.
+# predict of Keras 2 takes no callbacks
 PREDICT_CALLS_BACK = int(keras.__version__.split(".")[0]) > 2
 
 
 class Marks(keras.callbacks.Callback):
-    """Calls `mark` when an epoch begins and when it has ended."""
+    """Calls `mark` at the beginning and at the end of each epoch."""
 
     def __init__(self, mark):
         super(Marks, self).__init__()
@@ -30,14 +30,14 @@ class Marks(keras.callbacks.Callback):
 
 
 def _joined(batches, slot, steps):
-    """The arrays of as many batches, from a slot on, as one."""
+    """The arrays of `count` batches, from `slot` on, joined into one."""
     taken = [batches[(slot + i) % len(batches)] for i in range(steps)]
     return [numpy.concatenate(arrays) for arrays in zip(*taken)]
 
 
 def fit(model, batches, blocks, slot, callback):
-    """Trains for blocks of steps, list of int; each begins with the batch of `slot`. batches: [(input,
-    labels)]. Slot of the last step."""
+    """Trains for blocks of steps (list of int); each block begins with the batch of `slot`. batches: [(input,
+    labels)]. Returns the slot of the last step."""
     for steps, group in itertools.groupby(blocks):
         x, y = _joined(batches, slot, steps)
         model.fit(x, y, batch_size=len(batches[slot][0]), epochs=len(list(group)), verbose=0,
@@ -46,7 +46,7 @@ def fit(model, batches, blocks, slot, callback):
 
 
 def predict(model, batches, blocks, slot, mark):
-    """The same with predict; its result for the last batch."""
+    """The same with predict; returns its result for the last batch."""
     size, found = len(batches[slot][0]), None
     for steps, group in itertools.groupby(blocks):
         x, = _joined([batch[:1] for batch in batches], slot, steps)

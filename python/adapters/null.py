@@ -1,7 +1,5 @@
-"""null: a framework that does nothing, to measure and test the harness itself.
-
-It agrees to everything. Weights and states stay as they were loaded; all else reads as zero.
-"""
+"""The adapter null computes nothing: it measures and tests prony itself. It supports everything. Weights and
+states stay as loaded; everything else reads as zero."""
 import platform
 
 import adapters

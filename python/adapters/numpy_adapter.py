@@ -1,6 +1,5 @@
-"""The base of adapters whose frameworks take and give arrays of NumPy: which cases they refuse, where
-parameters and batches come from, how results go back. A derived class fills in its tables.
-"""
+"""The base class of adapters for frameworks that use NumPy arrays: reasons for unsupported cases, loading of
+parameters and batches, and reading of results. A derived class sets the tables."""
 import os
 
 import numpy
@@ -11,13 +10,13 @@ import graph_evaluation
 from adapters.numpy_tensors import array, batch_arrays, fill
 from errors import WorkerError
 
-LAYOUT = graph_evaluation.Layout(last=False)  # values stay in the graph's order
+LAYOUT = graph_evaluation.Layout(last=False)  # the graph's order
 SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "OPENBLAS_")
 
 
 def undone(value, layout, shape):
-    """The array of a bundle's shape that `layout`, which moves elements about and does nothing else,
-    made `value` of."""
+    """The inverse of `layout`, which only moves elements: the array of a bundle's shape from which it made
+    `value`."""
     indices = numpy.arange(value.size).reshape(shape)
     out = numpy.empty(value.size, value.dtype)
     out[layout(indices).ravel()] = value.ravel()
@@ -25,12 +24,12 @@ def undone(value, layout, shape):
 
 
 def transposed(value):
-    """Layout of a weight [in, out], of a bundle's [out, in] and the other way round."""
+    """Converts a weight from a bundle's [out, in] to [in, out], and back."""
     return value.T
 
 
 def gates_first(letters):
-    """Layout of an LSTM's weight or bias whose four blocks of rows stand in the order `letters`."""
+    """Layout of an LSTM's weight or bias with its four blocks of rows in the order `letters`."""
     order = graph_analysis.gate_order(letters)
 
     def layout(value):
@@ -40,14 +39,14 @@ def gates_first(letters):
 
 
 def speed_settings(prefixes=()):
-    """dict: the variables of this process that change speed."""
+    """dict: the environment variables that change speed."""
     return {name: os.environ[name] for name in sorted(os.environ)
             if name.startswith(SPEED_VARIABLES + tuple(prefixes))}
 
 
 def equal_maxima_setting(gradient):
-    """{"equal_maxima": word} of what gradient_of_equals found, which the gate holds the framework to: "first" of
-    several equal maxima has the gradient, or "each", whole; else the numbers."""
+    """{"equal_maxima": word}, from the result of gradient_of_equals; the gate checks it. "first": the first of
+    several equal maxima gets the gradient; "each": each gets all of it; else the numbers."""
     if gradient is None:
         return {}
     numbers = tuple(float(number) for number in numpy.ravel(gradient))
@@ -55,19 +54,19 @@ def equal_maxima_setting(gradient):
 
 
 class NumpyAdapter(adapters.Adapter):
-    """operators: {operator: row}, refusals: {operator: (case, node) -> why not or None}; layouts:
-    {parameter: function that turns a bundle's array into the framework's, by moving elements}."""
+    """operators: {operator: row}; refusals: {operator: (case, node) -> the reason or None}; layouts:
+    {parameter: function that converts a bundle's array to the framework's by moving elements}."""
 
     operators, refusals = {}, {}
     stages = ("forward", "forward-backward", "train")
     optimisers = ("sgd", "momentum", "rmsprop")
-    inputs = ("resident", "stream")  # and "native" of those with a loader
-    several = False  # whether it takes several inputs, integers among them, and labels that are ignored
+    inputs = ("resident", "stream")  # adapters with a loader add "native"
+    several = False  # whether it supports several inputs, integer inputs and ignored labels
     name = version = None
     layouts = {}
 
     def libraries(self):
-        """dict of hello's reply: math libraries and their versions."""
+        """dict for hello's reply: math libraries and their versions."""
         return {"numpy": numpy.__version__}
 
     def hello(self):
@@ -84,8 +83,8 @@ class NumpyAdapter(adapters.Adapter):
         return reasons + graph_analysis.problems(case, self.operators, self.refusals)
 
     def gradient_of_equals(self):
-        """The gradient that the framework, asked now, gives a 2 x 2 window of ones which a max-pool of 2 x 2
-        reads, where that of the maximum is 1: four numbers; None where it is not asked."""
+        """The framework's gradient of a max-pool over a 2 x 2 window of ones: four numbers, or None if it is
+        not tested."""
         return None
 
     def opened(self, case, threads, **settings):
@@ -99,25 +98,24 @@ class NumpyAdapter(adapters.Adapter):
                 "settings": {key: str(value) for key, value in settings.items()}}
 
     def start(self, case):
-        """What every build begins with: no batches, and no results (`results` is [loss, logits])."""
+        """Begins a build: no batches and no results (`results` is [loss, logits])."""
         self.case, self.layouts = case, {}
         self.batches, self.results = [None] * case.slots, [None, None]
 
     def weight(self, name):
-        """A new array: a parameter or state as the framework keeps it."""
+        """A new array with a parameter or state in the framework's layout."""
         value = array(self.case.weight(name))
         return numpy.array(self.layouts[name](value) if name in self.layouts else value, order="C")
 
     def batch(self, inputs, labels):
-        """List of inputs and labels as the framework takes them, in memory of their own."""
+        """List of inputs and labels in the framework's layout and types, as copies."""
         return [value.copy() for value in batch_arrays(inputs, labels, LAYOUT)]
 
     def feed(self, slot, inputs, labels):
         self.batches[slot] = self.batch(inputs, labels)
 
     def given(self, inputs, labels):
-        """dict of a batch, the parameters and the states by their names in the graph, where `values` has the
-        latter two."""
+        """{name in the graph: array} of a batch, and of the parameters and states in `values`."""
         names = self.case.inputs + self.case.labels
         return dict(self.values, **dict(zip(names, self.batch(inputs, labels))))
 
@@ -127,7 +125,7 @@ class NumpyAdapter(adapters.Adapter):
 
     def gradient(self, name):
         """The framework's array of a parameter's gradient."""
-        raise WorkerError("unsupported", "%s keeps no gradients in the stage %s"
+        raise WorkerError("unsupported", "%s does not keep gradients in the stage %s"
                           % (self.name, self.case.stage))
 
     def read(self, what, tensors):
@@ -137,7 +135,7 @@ class NumpyAdapter(adapters.Adapter):
                 continue
             value = (self.gradient if what == "gradients" else self.parameter)(tensor.name)
             if value is None:
-                raise WorkerError("invalid", "no gradient of %s" % tensor.name)
+                raise WorkerError("invalid", "%s has no gradient" % tensor.name)
             layout = self.layouts.get(tensor.name)
             fill(tensor, undone(numpy.asarray(value), layout, tensor.shape) if layout else value)
 

@@ -1,4 +1,5 @@
-"""The adapter of PaddlePaddle: dynamic graph, its own layers and optimisers (docs/frameworks-python.md, "paddle")."""
+"""The adapter of PaddlePaddle: its dynamic graph, layers and optimisers (docs/frameworks-python.md,
+"paddle")."""
 import os
 
 import paddle
@@ -52,7 +53,7 @@ class Adapter(NumpyAdapter):
             paddle.nn.initializer.Assign(value)))
 
     def recurrent(self, node):
-        """{node's name: call of a layer of Paddle's}, whose parameters are then among the values."""
+        """{node's name: call of a Paddle layer}. Adds the layers' parameters to the values."""
         names = node["inputs"][1:]
         layer, call = recurrent_layer(node["op"], *[self.weight(name) for name in names])
         for name, parameter in zip(names, (layer.weight_ih_l0, layer.weight_hh_l0,
@@ -62,7 +63,7 @@ class Adapter(NumpyAdapter):
         return {node["name"]: call}
 
     def count(self, program):
-        """Multiply-accumulates of a pass over batch 0, which leaves no trace."""
+        """Multiply-accumulates of a pass over batch 0, which changes nothing."""
         kept = {name: self.values[name].numpy().copy() for name in self.case.states}
         with paddle.no_grad():
             macs = program.count(self.given(*self.case.batch(0)))

@@ -1,4 +1,4 @@
-"""One row for each operator: Paddle's functions that compute it, and what they cannot do of it."""
+"""Paddle's functions for each operator of a graph, and the reasons for those that are not supported."""
 import numpy
 import paddle
 import paddle.nn.functional as F
@@ -9,7 +9,7 @@ from adapters.eager_program import dropped, identity, plain, reshaped, sliced, t
 
 
 def _sides(pads):
-    """[top, bottom, left, right] of ONNX's pads."""
+    """[top, bottom, left, right] from ONNX's pads."""
     return [pads[0], pads[2], pads[1], pads[3]]
 
 
@@ -36,11 +36,11 @@ def _average_pool(case, node):
 
 
 def _average_pool_problem(case, node):
-    return "ceil_mode" if node["attributes"]["ceil_mode"] else None
+    return "ceil_mode is not supported" if node["attributes"]["ceil_mode"] else None
 
 
 def plain_linear(case, node):
-    """Whether a Gemm is F.linear on a weight that may be kept the other way round."""
+    """Whether a Gemm can be F.linear, perhaps with a weight that is stored transposed."""
     a, name = node["attributes"], node["inputs"][1]
     return (not a["transA"] and a["transB"] and a["alpha"] == 1 and a["beta"] == 1
             and case.values[name]["kind"] == "parameter"
@@ -70,9 +70,9 @@ def _lrn(case, node):
 
 
 def recurrent_layer(op, weight, recurrent, bias):
-    """(paddle.nn.LSTM or SimpleRNN with these weights, call on a batch that gives the last state).
-    The second bias that Paddle adds is zero and belongs to no optimiser; it has a gradient, because
-    Paddle's backward pass crashes where it is to have none."""
+    """(paddle.nn.LSTM or SimpleRNN with these weights, function of a batch that returns the last state).
+    Paddle's second bias is zero and is not trained. It needs a gradient all the same, because Paddle's backward
+    pass crashes without it."""
     size, width = recurrent.shape[1], weight.shape[1]
     layer = (paddle.nn.LSTM(width, size) if op == "LSTM"
              else paddle.nn.SimpleRNN(width, size, activation="relu"))
@@ -88,13 +88,13 @@ def recurrent_layer(op, weight, recurrent, bias):
 
 def _gather_problem(case, node):
     if len(case.shape(node["inputs"][0])) != 2:
-        return "a table of another rank than 2"
+        return "the table must have two dimensions"
     return graph_analysis.gather_problem(case, node)
 
 
 def _cross_entropy(case, node):
-    """Mean over the labels that are not ignored. Paddle's mean divides by the number of all labels where
-    ignore_index is negative, so this is the sum divided by the number of valid labels."""
+    """Mean over the valid labels. With a negative ignore_index Paddle's own mean divides by the number of all
+    labels, so this is the sum divided by the number of valid labels."""
     if not case.ignores_labels():
         return F.cross_entropy
 
@@ -143,13 +143,13 @@ OPERATORS = {
     "Sub": plain(paddle.subtract),
     "Mul": plain(paddle.multiply),
     "Div": plain(paddle.divide),
-    "LSTM": None,  # the adapter's: its weights are the layer's own
+    "LSTM": None,  # set by the adapter, because the layer owns its weights
     "RNN": None,
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": plain(_half_squares),
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,

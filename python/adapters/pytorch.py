@@ -17,11 +17,11 @@ from errors import WorkerError
 from safetensors_io import elements
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
-# fp16 has five bits of exponent; gradients are scaled to stay within. The first steps of torch's
-# default (65536) overflow and are skipped, which the gate would take for a missing update.
+# fp16 has five bits of exponent, so gradients are scaled. With torch's default of 65536 the first steps
+# overflow and are skipped, which the gate would report as a missing update.
 LOSS_SCALE = 1024.0
 OPTIONS = ("channels_last", "compile", "cudagraph", "fused", "max_autotune")
-# Of torch.compile, by whether its options max_autotune and cudagraph are asked for.
+# The mode of torch.compile, by (max_autotune, cudagraph).
 COMPILE_MODES = {(False, False): "default", (True, False): "max-autotune-no-cudagraphs",
                  (False, True): "reduce-overhead", (True, True): "max-autotune"}
 SPEED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_",
@@ -33,7 +33,7 @@ LIBRARIES = (("mkl", r"Math Kernel Library Version (\S+)"), ("onednn", r"MKL-DNN
 
 
 def _cpu_precisions():
-    """What the CPU has instructions for; without them torch falls back to slow loops."""
+    """The precisions for which the CPU has instructions; others would run as slow loops."""
     found = ["fp32"]
     for word, ask in (("bf16", "_is_mkldnn_bf16_supported"), ("fp16", "_is_mkldnn_fp16_supported")):
         if getattr(torch.ops.mkldnn, ask, bool)():
@@ -46,17 +46,17 @@ def _compile_mode(case):
 
 
 def _compile_problems(case):
-    """List of str: why a case cannot be compiled as it asks for."""
+    """List of str: why the options of torch.compile are not supported."""
     if "compile" not in case.options:
-        return ["option %s without compile" % word for word in ("cudagraph", "max_autotune")
+        return ["option %s needs option compile" % word for word in ("cudagraph", "max_autotune")
                 if word in case.options]
     reasons = []
     if not any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
-        reasons.append("option compile without a C++ compiler (install g++)")
+        reasons.append("option compile needs a C++ compiler: install g++")
     if not hasattr(torch, "compile"):
-        reasons.append("option compile, which came with torch 2.0")
+        reasons.append("option compile needs torch 2.0 or newer")
     if "cudagraph" in case.options and case.device == "cpu":
-        reasons.append("option cudagraph on a CPU, which has no CUDA graphs")
+        reasons.append("option cudagraph needs a GPU")
     return reasons
 
 
@@ -69,7 +69,7 @@ def _devices():
 
 
 def _instruction_set():
-    """What torch computes with; 1.13 has no name of its own for it."""
+    """The instruction set that torch uses; torch 1.13 only reports it in a text."""
     if hasattr(torch.backends, "cpu"):
         return torch.backends.cpu.get_cpu_capability()
     found = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
@@ -81,13 +81,13 @@ class Adapter(adapters.Adapter):
 
     @property
     def no_layers(self):
-        return ("a compiled module has no layers any more; profile it without +compile"
+        return ("a compiled module has no layers; profile without +compile"
                 if "compile" in adapters.target.options else "")
 
     def profile_begin(self, steps):
         from adapters.pytorch_profile import LayerProfile, Named, layers_of
         self.plain_step = self.step
-        # Stands before the class's own.
+        # Overrides the method of the class.
         self.module.forward = Named(self.module, layers_of(self.module, self.builder)).run
         self.layer_profile = LayerProfile()
         self.step = self.layer_profile.begin(self.step)
@@ -116,11 +116,11 @@ class Adapter(adapters.Adapter):
             case, input=["resident", "stream", "native"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"])
         if recipe["precision"] not in _precisions(case.device):
-            reasons.append("precision %s on this %s" % (recipe["precision"], case.device))
+            reasons.append("precision %s is not supported on this %s" % (recipe["precision"], case.device))
         if "fused" in case.options and recipe["optimiser"] == "rmsprop":
-            reasons.append("option fused with rmsprop")
+            reasons.append("option fused is not supported with rmsprop")
         if "fused" in case.options and "fused" not in inspect.signature(torch.optim.SGD).parameters:
-            reasons.append("option fused, which SGD of torch %s has not" % torch.__version__)
+            reasons.append("option fused: SGD of torch %s does not have it" % torch.__version__)
         return reasons + _compile_problems(case) + pytorch_graph.problems(case)
 
     def open(self, case):
@@ -140,7 +140,7 @@ class Adapter(adapters.Adapter):
             torch.backends.cudnn.benchmark = True
             self.sync = torch.cuda.synchronize
         if case.stage == "forward":
-            self.inference = torch.inference_mode()  # as round a user's loop; ends with the object
+            self.inference = torch.inference_mode()  # as around a user's loop; ends with the object
             self.inference.__enter__()
         self.low = DTYPES.get(recipe["precision"])
         return {"device": str(self.device), "threads": torch.get_num_threads(),
@@ -148,7 +148,7 @@ class Adapter(adapters.Adapter):
                 "settings": self._settings(case)}
 
     def _precision(self, asked):
-        """The precision that takes effect, read back where torch can say."""
+        """The precision in effect, read back from torch if possible."""
         if self.low:
             return asked
         if self.cuda and (torch.backends.cuda.matmul.allow_tf32
@@ -211,8 +211,8 @@ class Adapter(adapters.Adapter):
             module = torch.compile(module, dynamic=False, mode=_compile_mode(case))
             self._compile_now(module)
         else:
-            # GraphModule's own call explains a step that failed, and imports half of torch for that:
-            # where memory ran out it fails once more, and says something else (SystemError).
+            # GraphModule's own call wraps errors, and imports much of torch to do so; when memory is exhausted,
+            # that fails again with another error (SystemError).
             module = functools.partial(torch.nn.Module.__call__, module)
         self._make_step(module, case.stage == "train")
         trained = self.parameters.values()
@@ -220,7 +220,7 @@ class Adapter(adapters.Adapter):
                 "macs": macs, "notes": "; ".join(notes)}
 
     def _count(self, module, builder):
-        """The module's multiply-accumulates, without trying out algorithms for a batch of two."""
+        """The module's multiply-accumulates. cuDNN does not time algorithms for this small batch."""
         tries = torch.backends.cudnn.benchmark
         torch.backends.cudnn.benchmark = False
         macs = pytorch_graph.count(module, builder, self.device)
@@ -229,7 +229,7 @@ class Adapter(adapters.Adapter):
         return macs
 
     def _copied(self, source, dtype=None):
-        """A copy of a Tensor as a torch tensor on the device, in the layout, of another dtype if one is given."""
+        """Copies a Tensor to a torch tensor on the device, in the layout and, if given, with another dtype."""
         if elements(source.shape) == 0:
             raise WorkerError("unsupported", "tensor %s has no elements" % source.name)
         host = torch.frombuffer(source.data, dtype=pytorch_graph.TYPES[source.dtype]).reshape(source.shape)
@@ -237,7 +237,7 @@ class Adapter(adapters.Adapter):
         return host.to(self.device, dtype or host.dtype, memory_format=layout, copy=True)
 
     def _weight(self, name):
-        """A copy of a parameter as a torch tensor; the gates of an LSTM in torch's order."""
+        """Copies a parameter to a torch tensor, with the gates of an LSTM in torch's order."""
         value = self._copied(self.case.weight(name), self.weight_dtype)
         return recurrent.to_torch(value) if name in self.gated else value
 
@@ -253,8 +253,7 @@ class Adapter(adapters.Adapter):
                                weight_decay=recipe["weight_decay"], **choice)
 
     def _make_step(self, module, updates):
-        """Sets step, with or without the update, and results: what the last step left, [loss or
-        None, logits]."""
+        """Sets step, with or without the update, and results: [loss or None, logits] of the last step."""
         self.results = results = [None, None]
         batches = self.batches
         self.scaler = None
@@ -279,7 +278,7 @@ class Adapter(adapters.Adapter):
         self.step = step
 
     def _low_step(self, module, optimiser, update):
-        """The step with autocast, and with a scaled loss where gradients are fp16."""
+        """The step with autocast and, for fp16 gradients, a scaled loss."""
         results, batches, clear = self.results, self.batches, optimiser.zero_grad
         kind, dtype = self.device.type, self.low
         half = dtype == torch.float16
@@ -301,8 +300,8 @@ class Adapter(adapters.Adapter):
         return step
 
     def _compile_now(self, module):
-        """torch.compile works at the first call: makes that call here, on batch 0 and without an
-        update, and puts state and random numbers back."""
+        """torch.compile compiles at the first call. Makes that call here, on batch 0 and without an update, and
+        restores state and random numbers."""
         kept = {name: state.clone() for name, state in self.states.items()}
         self._make_step(module, False)
         self.feed(0, *self.case.batch(0))
@@ -335,7 +334,7 @@ class Adapter(adapters.Adapter):
             self._host(self._value(what, tensor.name), tensor)
 
     def _value(self, what, name):
-        """The torch tensor behind a tensor that is read."""
+        """The torch tensor for a Tensor that is to be read."""
         if what in ("logits", "loss"):
             return self.results[what == "logits"]
         if what == "state":
@@ -344,30 +343,30 @@ class Adapter(adapters.Adapter):
                              else self.parameters[name].detach())
 
     def _bundled(self, name, value):
-        """A parameter's tensor, or its gradient, with gates in the bundle's order."""
+        """A parameter's tensor or gradient, with gates in the bundle's order."""
         return recurrent.from_torch(value) if name in self.gated else value
 
     def _gradient(self, name):
         gradient = self.parameters[name].grad
         if gradient is None:
-            raise WorkerError("invalid", "no gradient of %s" % name)
-        # GradScaler.step has divided by the scale already.
+            raise WorkerError("invalid", "%s has no gradient" % name)
+        # GradScaler.step has already divided by the scale.
         if self.scaler and self.scaler.is_enabled() and self.case.stage == "forward-backward":
             return gradient / self.scaler.get_scale()
         return gradient
 
     @staticmethod
     def _host(value, tensor):
-        """Copies a torch tensor to a Tensor F32 of the same shape."""
+        """Copies a torch tensor to an F32 Tensor of the same shape."""
         if list(value.shape) != tensor.shape:
-            raise ValueError("%s is %s, the case says %s"
+            raise ValueError("%s has the shape %s, but the case says %s"
                              % (tensor.name, list(value.shape), tensor.shape))
         target = torch.frombuffer(tensor.data, dtype=torch.float32)
         target.reshape(tensor.shape).copy_(value.detach())
 
     def status_of(self, error):
-        # torch.OutOfMemoryError of the GPU is a RuntimeError; the CPU's has no type of its own, nor has
-        # what NVIDIA's libraries could not get for themselves (CUBLAS_STATUS_ALLOC_FAILED).
+        # On a GPU this is torch.OutOfMemoryError, a RuntimeError. On a CPU, and for memory of NVIDIA's
+        # libraries (CUBLAS_STATUS_ALLOC_FAILED), there is no special type.
         if isinstance(error, RuntimeError) and any(
                 text in str(error) for text in ("out of memory", "can't allocate memory",
                                                 "not enough memory", "_STATUS_ALLOC_FAILED")):

@@ -1,5 +1,5 @@
-"""Batches by torch's DataLoader, as a training script has them: one process for each core, samples in a
-Dataset, its own collation (docs/frameworks-python.md, "pytorch")."""
+"""Batches by torch's DataLoader, as in a training script: one process per core, samples in a Dataset, torch's
+collation (docs/frameworks-python.md, "pytorch")."""
 import io
 
 import photographs
@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 
 class Plain(Dataset):
-    """MNIST and CIFAR-10: values as stored in one tensor, scaled when a sample is taken."""
+    """MNIST and CIFAR-10: stored values in one tensor, scaled when a sample is read."""
 
     def __init__(self, data):
         values, labels = data.plain()
@@ -26,7 +26,7 @@ class Plain(Dataset):
 
 
 class Scaling(object):
-    """Turns the bytes of a sample, channels first, into what the network takes."""
+    """Converts the bytes of a sample, channels first, to the network's input."""
 
     def __init__(self, data):
         self.scale = data.scale
@@ -43,21 +43,21 @@ def problems(data):
         try:
             import lmdb  # noqa: F401
         except ImportError:
-            return ["option lmdb needs the package lmdb, which this environment has not: prony framework install NAME "
-                    "makes prony's own again (NAME as in prony list frameworks)"]
+            return ["option lmdb needs the package lmdb, which this Python environment lacks; "
+                    "install it there, or run 'prony framework install pytorch'"]
         if data.as_stored:
             return []
     return photographs.problems(data)
 
 
 def planes(pixels, height, width):
-    """[3, height, width] of the bytes of an image, channels last."""
+    """A tensor [3, height, width] from the bytes of an image, channels last."""
     values = torch.frombuffer(bytearray(pixels), dtype=torch.uint8)
     return values.reshape(height, width, 3).permute(2, 0, 1).contiguous()
 
 
 class Photographs(Dataset):
-    """Files of JPEG: ToTensor and Normalize in torch."""
+    """JPEG files: ToTensor and Normalize in torch."""
 
     def __init__(self, data):
         self.read, self.scaled = photographs.Photographs(data), Scaling(data)
@@ -71,7 +71,7 @@ class Photographs(Dataset):
 
 
 def _varint(message, at):
-    """(value, where it ends) of a varint of protobuf."""
+    """(value, position after it) of a protobuf varint."""
     value = shift = 0
     while True:
         byte, at = message[at], at + 1
@@ -82,8 +82,8 @@ def _varint(message, at):
 
 
 def read_datum(message):
-    """dict of the fields of Caffe's Datum by number: 1 channels, 2 height, 3 width, 4 data, 5 label, 7 encoded.
-    IndexError where it ends too early."""
+    """The fields of Caffe's Datum by number: 1 channels, 2 height, 3 width, 4 data, 5 label, 7 encoded. Raises
+    IndexError if it is truncated."""
     fields, at = {}, 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -96,7 +96,7 @@ def read_datum(message):
 
 
 class Records(Dataset):
-    """LMDB of Datum messages, opened by each process for itself."""
+    """An LMDB of Datum messages; each process opens it itself."""
 
     def __init__(self, data):
         self.path, self.scaled, self.shape = data.shards[0][0], Scaling(data), data.batch_shape[1:]
@@ -105,7 +105,8 @@ class Records(Dataset):
         with self.opened() as base, base.begin() as records:
             keys = list(records.cursor().iternext(values=False))
         if len(keys) < data.first + data.count:
-            raise WorkerError("invalid", "%s has %d samples, not %d" % (self.path, len(keys), data.first + data.count))
+            raise WorkerError("invalid", "%s has only %d of the %d samples needed"
+                              % (self.path, len(keys), data.first + data.count))
         self.keys = keys[data.first:data.first + data.count]
 
     def opened(self):
@@ -122,7 +123,7 @@ class Records(Dataset):
         return self.scaled(self.pixels(datum)).reshape(self.shape), datum.get(5, 0)
 
     def pixels(self, datum):
-        """[channel, height, width] of bytes."""
+        """The sample as bytes, [channel, height, width]."""
         value, channels, height, width = datum[4], datum[1], datum[2], datum[3]
         if not self.view and not datum.get(7):
             return torch.frombuffer(bytearray(value), dtype=torch.uint8).reshape(channels, height, width)
@@ -138,7 +139,7 @@ class Records(Dataset):
 
 
 class Endless(Sampler):
-    """Lists of sample numbers, a batch each, from one epoch into the next."""
+    """Lists of sample numbers, one per batch; a batch may span two epochs."""
 
     def __init__(self, data):
         self.data = data

@@ -1,8 +1,5 @@
-"""Translates a bundle's graph to a torch.fx.GraphModule. That is generated Python, which releases each
-activation after its last use as hand-written code does.
-
-pytorch_operators.py has a row for each operator.
-"""
+"""Translates a bundle's graph to a torch.fx.GraphModule: generated Python that releases each activation after
+its last use, like hand-written code. pytorch_operators.py has a row for each operator."""
 import operator
 
 import torch
@@ -16,7 +13,7 @@ from errors import WorkerError
 
 TYPES = {"F32": torch.float32, "F16": torch.float16, "I64": torch.long, "I32": torch.int32, "BOOL": torch.bool}
 
-# Multiply-accumulates, without bias, of one call: (result, arguments of the call) -> int.
+# Multiply-accumulates of one call, without bias: (result, arguments of the call) -> int.
 MACS = {
     F.conv2d: lambda out, args: out.numel() * args[1][0].numel(),
     F.linear: lambda out, args: out.numel() * args[0].shape[-1],
@@ -24,19 +21,19 @@ MACS = {
     torch.addmm: lambda out, args: out.numel() * args[1].shape[1],
 }
 
-# A Relu or Clip may overwrite the result of these: their gradients do not need it.
+# A Relu or Clip may overwrite the result of these operators, whose gradients do not need it.
 OVERWRITABLE = ("Conv", "Gemm", "Add", "Sub", "BatchNormalization", "Concat")
 OVERWRITERS = ("Relu", "Clip")
 
 
 def problems(case):
-    """List of str: what in the case's graph has no translation."""
+    """List of str: why the case's graph cannot be translated."""
     return graph_analysis.problems(case, OPERATORS, REFUSALS)
 
 
 class Builder(object):
-    """Builds the module of a case. `parameters` maps names to torch.nn.Parameter, `states` to
-    Tensor; `dtype` is that in which a forward pass computes, or None for fp32 and autocast."""
+    """Builds the module of a case. `parameters` maps names to torch.nn.Parameter, `states` to Tensor; `dtype`
+    is the type of a forward pass, or None for fp32 and autocast."""
 
     def __init__(self, case, parameters, states, dtype):
         self.case = case
@@ -71,7 +68,8 @@ class Builder(object):
         return self.fx.get_attr(self.attributes[name]) if name in self.attributes else self.made[name]
 
     def _overwritable(self, nodes, node, wanted):
-        """Whether a node may overwrite its input: nobody else reads it, and see OVERWRITABLE."""
+        """Whether a node may overwrite its input: it is the only reader, and OVERWRITABLE has the input's
+        operator."""
         name = node["inputs"][0]
         readers = sum(other["inputs"].count(name) for other in nodes)
         producers = [other["op"] for other in nodes if name in other["outputs"]]
@@ -79,7 +77,7 @@ class Builder(object):
                 and producers and producers[0] in OVERWRITABLE)
 
     def _translate(self, node, inplace):
-        """fx node of the first output."""
+        """Appends a node; returns the fx node of its first output."""
         if node["name"] in self.splits:
             group, sizes, index = self.splits[node["name"]]
             if group not in self.pieces:
@@ -115,8 +113,8 @@ class Builder(object):
 
 
 class Counter(torch.fx.Interpreter):
-    """Runs a module on a few samples: counts its multiply-accumulates in `macs` and checks the
-    shape that torch gives to each value against the graph's. States are not touched."""
+    """Runs a module on a few samples, counts its multiply-accumulates in `macs` and compares torch's shapes
+    with the graph's. Does not change states."""
 
     def __init__(self, module, builder, samples):
         torch.fx.Interpreter.__init__(self, module)
@@ -145,16 +143,15 @@ class Counter(torch.fx.Interpreter):
         result = torch.fx.Interpreter.run_node(self, n)
         name, shape = self.expected.get(n.name, (None, None))
         if name is not None and list(result.shape) != shape:
-            raise WorkerError("unsupported", "%s: torch makes the shape %s, the graph says %s"
+            raise WorkerError("unsupported", "%s: torch's result has the shape %s, but the graph says %s"
                               % (name, list(result.shape), shape))
         return result
 
 
 def count(module, builder, device):
-    """Multiply-accumulates (int) of a forward batch, counted on the calls that the module makes
-    for two samples of zeros (all of them where a graph mixes samples): torch's tensors without
-    data would cost an import of half a second, a whole batch its time and memory. Draws random
-    numbers where dropout is on."""
+    """Multiply-accumulates (int) of a forward batch, counted on the module's calls for two samples of zeros, or
+    for the whole batch if the graph mixes samples. Torch's tensors without data would take half a second to
+    import, a whole batch more time and memory. Draws random numbers if dropout is on."""
     case = builder.case
     batch = case.recipe["batch"]
     samples = min(batch, 2) if graph_analysis.batch_stays_first(case, builder.nodes) else batch

@@ -1,7 +1,5 @@
-"""The calls of torch that compute each operator, and what torch cannot do of it.
-
-OPERATORS has a row for each operator. REFUSALS has one where some attributes have no translation.
-"""
+"""Torch's calls for each operator of a graph (OPERATORS), and the reasons for attributes that are not supported
+(REFUSALS)."""
 import functools
 import operator
 
@@ -13,14 +11,14 @@ from case import IGNORED
 from graph_analysis import (
     even, free_shape, gather_problem, lone_value_per_channel, recurrent_problem, window_reach, within_half)
 
-LARGEST = 3.4028234e38  # Clip's bounds where it has none
+LARGEST = 3.4028234e38  # default bounds of Clip
 
 
 class Translation(object):
-    """What a row of OPERATORS gets: call(function, *args, **kwargs) appends a call and returns its
-    fx node, module(Module, *args) that of a layer; inputs are fx nodes (None = left out), weights
-    those of them that are torch.nn.Parameter; attributes is a dict; dropout says whether dropout
-    drops; inplace whether the first input may be overwritten."""
+    """The argument of a row of OPERATORS. call(function, *args, **kwargs) appends a call and returns its fx
+    node, module(Module, *args) that of a layer. inputs: fx nodes (None = omitted); weights: the inputs that are
+    torch.nn.Parameter; attributes: dict; dropout: whether dropout is active; inplace: whether the first input
+    may be overwritten."""
 
     def __init__(self, call, module, inputs, weights, attributes, case, node, dropout, inplace):
         self.call = call
@@ -36,7 +34,7 @@ class Translation(object):
         self.input_shape = case.shape(node["inputs"][0])
 
     def input(self, index):
-        """fx node of an input, None when it is left out."""
+        """The fx node of an input, or None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def pad(self, pads, value):
@@ -61,7 +59,7 @@ def _max_pool(t):
     if within_half(a):
         return t.call(F.max_pool2d, t.input(0), a["kernel_shape"], a["strides"], a["pads"][:2],
                       dilations, bool(a.get("ceil_mode", 0)))
-    # As far as the last window reaches, which settles ceil_mode as well.
+    # Pads up to the end of the last window, which makes ceil_mode unnecessary.
     behind = [max(0, size) for size in window_reach(a, t.input_shape, t.shape)]
     t.pad(a["pads"][:2] + behind, float("-inf"))
     return t.call(F.max_pool2d, t.input(0), a["kernel_shape"], a["strides"], 0, dilations)
@@ -81,13 +79,13 @@ def _average_pool_problem(case, node):
     a = node["attributes"]
     ceil, counts = a.get("ceil_mode", 0), a.get("count_include_pad", 0)
     if ceil and counts and "compile" in case.options and case.stage != "forward":
-        return "torch.compile gets its gradient wrong with both ceil_mode and padding that counts"
+        return "torch.compile computes a wrong gradient for ceil_mode with count_include_pad"
     if within_half(a):
         return None
     if not counts:
-        return "padding that is uneven or above half a window, and does not count"
+        return "padding that is uneven or above half a window needs count_include_pad"
     if ceil:
-        return "padding that is uneven or above half a window, with ceil_mode"
+        return "padding that is uneven or above half a window is not supported with ceil_mode"
     return None
 
 
@@ -114,7 +112,7 @@ def _batch_norm(t):
 
 def _batch_norm_problem(case, node):
     if case.stage != "forward" and lone_value_per_channel(case, node):
-        return "torch wants more than one value per channel when training"
+        return "training needs more than one value per channel"
     return None
 
 
@@ -125,9 +123,9 @@ def _lrn(t):
 
 def _lrn_problem(case, node):
     if node["attributes"]["size"] % 2 == 0:
-        return "an even size, which torch centres on the other side"
+        return "the size must be odd, because torch centres even sizes differently"
     if len(case.shape(node["inputs"][0])) < 3:
-        return "an input without height and width"
+        return "the input has no height and width"
     return None
 
 
@@ -172,7 +170,7 @@ def _slice(t):
 def _pad(t):
     pads = t.attributes["pads"]
     rank = len(pads) // 2
-    flat = []  # torch begins with the last dimension
+    flat = []  # torch's list starts with the last dimension
     for axis in range(rank - 1, -1, -1):
         flat += [pads[axis], pads[axis + rank]]
     while len(flat) > 2 and flat[-2:] == [0, 0]:
@@ -181,7 +179,7 @@ def _pad(t):
 
 
 def _gather(t):
-    """Rows of a table. F.embedding, as one writes it, knows tables of rank 2."""
+    """Rows of a table. F.embedding, which users write, only supports tables of rank 2."""
     table, indices = t.input(0), t.input(1)
     if len(t.input_shape) == 2:
         return t.call(F.embedding, indices, table)
@@ -190,7 +188,7 @@ def _gather(t):
 
 
 def _cross_entropy(t):
-    """Mean over the labels that are not -1: torch counts them."""
+    """Mean over the labels other than -1."""
     labels = t.input(1)
     if len(t.case.shape(t.node["inputs"][1])) != 1:
         labels = t.call(torch.flatten, labels)
@@ -254,7 +252,7 @@ OPERATORS = {
     "HalfSumOfSquares": _half_squares,
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,

@@ -1,16 +1,16 @@
-"""torch.profiler's events as layers of the network: docs/case-bundle.md, "profile.json"."""
+"""Converts torch.profiler's events to layers of the network (docs/case-bundle.md, "profile.json"."""
 import torch
 import torch.fx
 import torch.profiler
 
 STEP = "prony step"
 LAYER = "prony layer "
-UPDATE = "Optimizer.step"  # as torch begins the names of its own
+UPDATE = "Optimizer.step"  # prefix of torch's own names of updates
 BACKWARD = "autograd::engine::evaluate_function: "
 
 
 class Named(torch.fx.Interpreter):
-    """Runs a GraphModule node by node, each under its layer's name. `layers` maps fx names to it."""
+    """Runs a GraphModule node by node, each under the name of its layer; `layers` maps fx names to layers."""
 
     def __init__(self, module, layers):
         torch.fx.Interpreter.__init__(self, module)
@@ -25,21 +25,21 @@ class Named(torch.fx.Interpreter):
 
 
 def layers_of(module, builder):
-    """{name of an fx node that computes: name of the bundle's node that it was made for}."""
+    """{name of an fx node that computes: name of the bundle's node}."""
     ends = {node.name: name for node, (name, _) in builder.shapes.items()}
     layers, waiting = {}, []
     for node in module.graph.nodes:
         if node.op not in ("call_function", "call_method", "call_module"):
             continue
         waiting.append(node.name)
-        if node.name in ends:  # what comes before it prepares its inputs
+        if node.name in ends:  # the nodes before it prepare its inputs
             layers.update((name, ends[node.name]) for name in waiting)
             waiting = []
     return layers
 
 
 class LayerProfile(object):
-    """Of steps in which each layer runs under record_function(LAYER + its name)."""
+    """Profiles steps in which each layer runs under record_function(LAYER + its name)."""
 
     def __init__(self):
         self.profiler = torch.profiler.profile(
@@ -61,7 +61,7 @@ class LayerProfile(object):
         steps = sorted((event for event in found if event.name == STEP),
                        key=lambda event: event.time_range.start)
         if len(steps) != len(instants) // 2:
-            raise RuntimeError("torch.profiler has %d of %d steps" % (len(steps), len(instants) // 2))
+            raise RuntimeError("torch.profiler recorded %d steps instead of %d" % (len(steps), len(instants) // 2))
         return [event for number, step in enumerate(steps)
                 for event in events_of(step, number, instants[2 * number], instants[2 * number + 1])]
 
@@ -74,11 +74,11 @@ def descendants(event):
 
 
 def events_of(step, number, begin, end):
-    """Yields the events of one step, whose times lie between the instants begin and end."""
-    layers = {}  # number that autograd gave to an operator: its layer
+    """Yields the events of one step, with times between begin and end."""
+    layers = {}  # autograd's number of an operator: its layer
 
     def told(event, **more):
-        # torch's clock is another one; microseconds, with decimals where the version has them.
+        # torch has its own clock, in microseconds, with decimals in some versions
         took = min(int(1000 * (event.time_range.end - event.time_range.start)), end - begin)
         at = begin + int(1000 * (event.time_range.start - step.time_range.start))
         return dict(more, step=number, duration_ns=max(took, 0), begin_ns=max(begin, min(at, end - took)))

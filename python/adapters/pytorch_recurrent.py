@@ -1,9 +1,6 @@
-"""LSTM and RNN as torch's own layers, which on a CPU are oneDNN's or loops in C++, on a GPU cuDNN's.
-
-torch's gates come in the order i, f, g, o, the bundle's in i, o, f, c; torch adds two biases, the
-bundle has one. The parameters of an LSTM are kept in torch's order, and the second bias is a zero
-that is not trained.
-"""
+"""LSTM and RNN as torch's own layers, which run in oneDNN or C++ loops on a CPU and in cuDNN on a GPU. Torch's
+order of gates is i, f, g, o, the bundle's is i, o, f, c; torch has two biases, the bundle one. Parameters of an
+LSTM are stored in torch's order; the second bias is zero and is not trained."""
 import operator
 
 import torch
@@ -14,31 +11,32 @@ GATES = "ifco"
 
 
 def _in_order(value, order):
-    """A copy of a tensor whose four blocks of rows stand in another order."""
+    """A copy of a tensor with its four blocks of rows in another order."""
     blocks = value.chunk(4)
     return torch.cat([blocks[i] for i in order])
 
 
 def to_torch(value):
-    """The tensor, of an LSTM's weight or bias in the bundle's order of gates, in torch's."""
+    """An LSTM's weight or bias, from the bundle's order of gates to torch's."""
     return _in_order(value, gate_order(GATES))
 
 
 def from_torch(value):
-    """The other way round."""
+    """The inverse of to_torch."""
     return _in_order(value, gate_order_back(GATES))
 
 
 def layer(t, make):
-    """fx node of the last state: batch x hidden. `make` makes the layer (torch.nn.RNNBase)."""
+    """Appends a recurrent layer; returns the fx node of the last state (batch x hidden). `make` creates the
+    layer (torch.nn.RNNBase)."""
     weight, recurrent, bias = t.weights[1:]
     module = make(weight.shape[1], recurrent.shape[1], batch_first=True, device="meta")
     module.weight_ih_l0, module.weight_hh_l0, module.bias_ih_l0 = weight, recurrent, bias
     module.bias_hh_l0 = torch.nn.Parameter(torch.zeros_like(bias), requires_grad=False)
-    module.flatten_parameters()  # on a GPU: cuDNN wants them in one piece
+    module.flatten_parameters()  # on a GPU: cuDNN needs them contiguous
     states = t.call(operator.getitem, t.module(module, t.input(0)), 1)
     if isinstance(module, torch.nn.LSTM):
-        states = t.call(operator.getitem, states, 0)  # the other one is the cells'
+        states = t.call(operator.getitem, states, 0)  # the other one is the cell
     return t.call(torch.squeeze, states, 0)
 
 

@@ -1,9 +1,9 @@
-"""The adapter of TensorFlow 2 through its Python interface, by tf.function or eager
+"""The adapter of TensorFlow 2 through its Python interface, with tf.function or eager
 (docs/frameworks-python.md, "tensorflow-python")."""
 import contextlib
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: what it says of the CPU
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: no messages about the CPU
 
 import numpy
 import tensorflow as tf
@@ -19,7 +19,7 @@ from errors import WorkerError
 from safetensors_io import elements
 
 SPEED_VARIABLES = ("TF_", "XLA_", "OMP_", "MKL_", "DNNL_", "ONEDNN_", "CUDA_", "CUDNN_")
-LAYOUT = graph_evaluation.Layout(last=True)  # the one that TensorFlow has on a CPU
+LAYOUT = graph_evaluation.Layout(last=True)  # the only one of TensorFlow on a CPU
 FILTERS = [2, 3, 1, 0]
 PRODUCTS = ("Conv2D", "DepthwiseConv2dNative", "MatMul", "BatchMatMulV2")
 
@@ -30,8 +30,8 @@ class Adapter(adapters.Adapter):
     @property
     def no_layers(self):
         if "eager" in adapters.target.options:
-            return "operations that run at once keep no names of layers; profile it without +eager"
-        return "" if adapters.target.device == "cpu" else "what tf.profiler says of a GPU is not read"
+            return "eager operations do not keep the names of layers; profile without +eager"
+        return "" if adapters.target.device == "cpu" else "the adapter does not read tf.profiler's data of GPUs"
 
     def profile_begin(self, steps):
         from adapters.tensorflow_trace import layer_trace
@@ -57,7 +57,7 @@ class Adapter(adapters.Adapter):
             case, input=["resident", "stream", "native"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop"], precision=known)
         if "eager" in case.options and "xla" in case.options:
-            reasons.append("options eager and xla together")
+            reasons.append("options eager and xla exclude each other")
         return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS)
                 + graph_evaluation.order_problems(case))
 
@@ -70,7 +70,7 @@ class Adapter(adapters.Adapter):
             tf.config.set_visible_devices(self.gpus[int(case.device.split(":")[1])], "GPU")
             self.sync = tf.test.experimental.sync_devices
         tf.config.threading.set_intra_op_parallelism_threads(recipe["threads"])
-        tf.config.threading.set_inter_op_parallelism_threads(recipe["threads"])  # as by default
+        tf.config.threading.set_inter_op_parallelism_threads(recipe["threads"])  # the same number, as by default
         tf.config.experimental.enable_tensor_float_32_execution(recipe["precision"] == "tf32")
         tf.random.set_seed(recipe["seed"])
         self.low = tf.bfloat16 if recipe["precision"] == "bf16" else None
@@ -85,7 +85,7 @@ class Adapter(adapters.Adapter):
             settings["rmsprop_epsilon"] = "inside"
         settings.update((name, os.environ[name]) for name in sorted(os.environ)
                         if name.startswith(SPEED_VARIABLES))
-        # What is bf16 is so in the graph itself, where build looks.
+        # bf16 is part of the graph itself; build checks it.
         tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
         return {"device": case.device, "settings": settings,
                 "precision": "tf32" if tf32 else "bf16" if self.low is not None else "fp32",
@@ -96,7 +96,7 @@ class Adapter(adapters.Adapter):
         self.forward_only = case.stage == "forward"
         self.orders = {name: graph_evaluation.kept_order(case, LAYOUT, name, FILTERS)
                        for name in case.parameters + case.states}
-        # A normalisation's factors and statistics stay in fp32.
+        # The factors and statistics of a normalisation stay in fp32.
         self.wide = {name for node in case.nodes if node["op"] == "BatchNormalization"
                      for name in node["inputs"][1:]}
         self.batches = [None] * case.slots
@@ -120,7 +120,7 @@ class Adapter(adapters.Adapter):
                            trainable=trained and not self.forward_only)
 
     def _forward(self, *batch):
-        """([loss or None, logits], {state: new value}) of a batch: inputs and, where it trains, labels."""
+        """([loss or None, logits], {state: new value}) for a batch: inputs and, for training, labels."""
         def product(name, value):
             value = tf.convert_to_tensor(value)
             return (value if self.low is None or name in self.wide or not value.dtype.is_floating
@@ -128,7 +128,7 @@ class Adapter(adapters.Adapter):
         given = dict(zip(self.case.inputs + self.case.labels, batch))
         values = {name: product(name, value)
                   for group in (self.variables, given) for name, value in group.items()}
-        # Scopes cost what is traced nothing.
+        # Scopes cost nothing in a traced function.
         rows = OPERATORS if self.eager else traced_layers.scoped(self.case, OPERATORS, tf.name_scope)
         run = graph_evaluation.Evaluation(self.case, LAYOUT, rows, values)
         results = run.compute(graph_analysis.wanted(self.case))
@@ -137,10 +137,10 @@ class Adapter(adapters.Adapter):
         return [None if self.forward_only else results[0], logits], run.updates
 
     def _train(self, *batch):
-        """(loss, logits, list of gradients), updates done."""
+        """(loss, logits, list of gradients), after the update of states."""
         with tf.GradientTape() as tape:
             (loss, logits), updates = self._forward(*batch)
-        # That of a table is slices, which become dense here.
+        # The gradient of a table is IndexedSlices; make it dense.
         gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, self.trained)]
         for name, value in updates.items():
             self.variables[name].assign(value)
@@ -150,7 +150,7 @@ class Adapter(adapters.Adapter):
         return loss, logits, gradients
 
     def _update(self, gradients):
-        """What tf.keras' optimisers do, by TensorFlow's own operators for it."""
+        """The update of tf.keras' optimisers, by TensorFlow's own operators."""
         recipe, ops = self.case.recipe, tf.raw_ops
         rate = recipe["learning_rate"]
         for index, (w, g) in enumerate(zip(self.trained, gradients)):
@@ -167,7 +167,7 @@ class Adapter(adapters.Adapter):
                 w.assign_sub(rate * g * tf.math.rsqrt(slot + recipe["epsilon"]))
 
     def _make_step(self, specs):
-        """Sets step, and kept: [loss or None, logits, list of gradients]. Traces now."""
+        """Sets step and kept ([loss or None, logits, list of gradients]), and traces the step."""
         self.kept = kept = [None, None, None]
         batches = self.batches
         forward, train = (lambda *batch: self._forward(*batch)[0][1]), self._train
@@ -184,16 +184,16 @@ class Adapter(adapters.Adapter):
         self.step = step
 
     def _check_precision(self, graph):
-        """WorkerError where the traced graph does not multiply what the recipe's precision says."""
+        """Raises WorkerError if the traced graph's products do not have the recipe's precision."""
         wanted = self.low or tf.float32
         others = {source.dtype for operation in graph.get_operations() if operation.type in PRODUCTS
                   for source in operation.inputs} - {wanted}
         if others:
-            raise WorkerError("unsupported", "precision %s: the graph multiplies %s" % (
+            raise WorkerError("unsupported", "precision %s did not take effect: the graph multiplies %s" % (
                 self.case.recipe["precision"], ", ".join(sorted(kind.name for kind in others))))
 
     def _batch(self, inputs, labels):
-        """List of the arrays that a step takes: the inputs and, where it trains, the labels."""
+        """List of the arrays that a step takes: the inputs and, for training, the labels."""
         return batch_arrays(inputs, [] if self.forward_only else labels, LAYOUT)
 
     def feed(self, slot, inputs, labels):

@@ -1,5 +1,5 @@
-"""Batches by tf.data, as its guides have them: files read, decoded and scaled by map, in parallel, and
-prefetched (docs/frameworks-python.md, "tensorflow-python")."""
+"""Batches by tf.data, as in its guides: files are read, decoded and scaled in parallel by map, and prefetched
+(docs/frameworks-python.md, "tensorflow-python")."""
 import os
 
 import tensorflow as tf
@@ -7,17 +7,17 @@ import tensorflow as tf
 from own_loader import CIFAR10_RECORD, HEADS
 
 AUTOTUNE = tf.data.AUTOTUNE
-# Of an order of samples; of files as they lie in the records (that of TensorFlow's own ResNet).
+# Sizes of shuffle buffers: for sample numbers; for records (as in TensorFlow's own ResNet).
 PATHS_SHUFFLED, RECORDS_SHUFFLED = 100000, 10000
 FEATURES = {"image/encoded": tf.io.FixedLenFeature([], tf.string),
             "image/class/label": tf.io.FixedLenFeature([], tf.int64)}
 
 
 def _scaled(data, image):
-    """An image of bytes or floats 0 to scale, channels last, as the network takes it."""
+    """Converts an image (bytes, or floats from 0 to scale; channels last) to the network's input."""
     image = tf.cast(image, tf.float32) / data.scale
     image = (image - tf.constant(data.mean)) / tf.constant(data.deviation)
-    if len(data.batch_shape) != 4:  # flat: channels first, as everywhere
+    if len(data.batch_shape) != 4:  # a flat input is channels first
         return tf.reshape(tf.transpose(image, [2, 0, 1]), data.batch_shape[1:])
     return image
 
@@ -50,7 +50,8 @@ def _plain(data):
 
 
 def _random_part(file):
-    """A part of a photograph: of JPEG it is decoded alone, as TensorFlow's own models read ImageNet."""
+    """A part of a photograph. Of a JPEG only this part is decoded, as in TensorFlow's own models of
+    ImageNet."""
     def part(shape):
         begin, size, _ = tf.image.sample_distorted_bounding_box(
             shape, tf.zeros([0, 0, 4]), area_range=(0.08, 1.0), aspect_ratio_range=(0.75, 4 / 3),
@@ -69,7 +70,7 @@ def _random_part(file):
 
 
 def _seen(data):
-    """Function of (bytes of a photograph, label): what the network sees of it, and the label."""
+    """Function of (bytes of a photograph, label) that returns (cropped and resized photograph, label)."""
     height, width = data.batch_shape[2:]
 
     def train(file, label):

@@ -1,8 +1,6 @@
-"""The calls of TensorFlow that compute each operator, on values as N x H x W x C.
-
-OPERATORS has a row for each operator, REFUSALS has what TensorFlow cannot do of it on a CPU. A row gets a
-graph_evaluation.Operation and adds the multiply-accumulates of its calls to run.macs.
-"""
+"""TensorFlow's calls for each operator of a graph, on values as N x H x W x C (OPERATORS), and the reasons for
+attributes that it does not support on a CPU (REFUSALS). A row is called with a graph_evaluation.Operation and
+adds its multiply-accumulates to run.macs."""
 import tensorflow as tf
 
 import graph_analysis
@@ -10,12 +8,13 @@ from case import IGNORED
 from graph_evaluation import SPLIT
 from safetensors_io import elements
 
-LARGEST = 3.4028234e38  # Clip's bounds where it has none
+LARGEST = 3.4028234e38  # default bounds of Clip
 
 
 def _window(t, pads, value=0.0):
-    """(first input, padded where TensorFlow has no word for it; the word). A list of pads would do for forward,
-    but its gradient is not oneDNN's: 1.3 times as slow in fp32, 120 times in bf16 for a convolution of ResNet-50."""
+    """(first input, TensorFlow's padding word). The input is padded if no word describes its padding. A list of
+    pads would do for forward, but its gradient does not run in oneDNN: for a convolution of ResNet-50 it takes
+    1.3 times as long in fp32 and 120 times as long in bf16."""
     if not any(pads):
         return t.input(0), "VALID"
     if graph_analysis.same_padding(t.attributes, t.input_shape, t.shape):
@@ -36,7 +35,7 @@ def _depthwise(t, x, padding):
 
 
 def _grouped(t, x, padding):
-    """Convolutions side by side: those of TensorFlow on a CPU have no gradient in groups."""
+    """One convolution per group: on a CPU TensorFlow has no gradient of grouped convolutions."""
     a = t.attributes
     parts = zip(tf.split(x, a["group"], 3), tf.split(t.input(1), a["group"], 3))
     return tf.concat([tf.nn.conv2d(part, w, a["strides"], padding, dilations=a["dilations"])
@@ -58,9 +57,9 @@ def _conv_problem(case, node):
     a = node["attributes"]
     if (a["group"] > 1 and a["group"] == case.shape(node["inputs"][0])[1]
             and (a["strides"][0] != a["strides"][1] or a["dilations"] != [1, 1])):
-        return "a depthwise convolution with uneven strides or with dilations"
+        return "a depthwise convolution with uneven strides or dilations is not supported"
     if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
-        return "strides together with dilations"
+        return "strides together with dilations are not supported"
     return None
 
 
@@ -73,9 +72,9 @@ def _max_pool(t):
 def _max_pool_problem(case, node):
     a = node["attributes"]
     if a.get("dilations", [1, 1]) != [1, 1]:
-        return "dilations"
+        return "dilations are not supported"
     if any(pad >= size for pad, size in zip(a["pads"], a["kernel_shape"] * 2)):
-        return "padding as large as the window"
+        return "the padding must be smaller than the window"
     return None
 
 
@@ -120,7 +119,7 @@ def _gemm(t):
 
 
 def _batch_norm(t):
-    """The fused operator; its variance for the running one is that of n - 1."""
+    """The fused operator; its variance for the running statistics is divided by n - 1."""
     a = t.attributes
     x, scale, bias, mean, variance = t.inputs
     shape = x.shape
@@ -139,9 +138,9 @@ def _batch_norm(t):
 
 def _batch_norm_problem(case, node):
     if len(case.shape(node["inputs"][0])) not in (2, 4):
-        return "other than two or four dimensions"
+        return "only inputs of 2 or 4 dimensions"
     if case.stage != "forward" and graph_analysis.lone_value_per_channel(case, node):
-        return "one value for each channel, whose variance divided by n - 1 there is not"
+        return "training needs more than one value per channel"
     return None
 
 
@@ -161,9 +160,9 @@ def _lrn(t):
 
 def _lrn_problem(case, node):
     if node["attributes"]["size"] % 2 == 0:
-        return "an even size"
+        return "the size must be odd"
     if len(case.shape(node["inputs"][0])) != 4:
-        return "other than four dimensions"
+        return "only inputs of 4 dimensions"
     return None
 
 
@@ -200,8 +199,8 @@ def _broadcast(function):
 
 
 def _recurrence(t, states, cell):
-    """The last hidden state of a recurrence: the inputs' products for all times at once, then a
-    loop over time. cell: (sums of products, states) -> states, whose first is hidden."""
+    """The last hidden state of a recurrence: the products with the inputs for all times at once, then a loop
+    over time. cell: (sums of products, states) -> states; the first state is the hidden one."""
     x, weight, recurrent, bias = t.inputs
     samples, times, features = x.shape
     gates, hidden = recurrent.shape
@@ -223,7 +222,7 @@ def _lstm_cell(sums, state):
 
 
 def _cross_entropy(t):
-    """Mean over the labels that are not ignored. TensorFlow's function takes no label of -1."""
+    """Mean over the valid labels. TensorFlow's function does not accept labels of -1."""
     logits, labels = tf.cast(t.input(0), tf.float32), t.input(1)
     if not t.case.ignores_labels():
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
@@ -285,7 +284,7 @@ OPERATORS = {
     "HalfSumOfSquares": lambda t: tf.nn.l2_loss(tf.cast(t.input(0), tf.float32)),
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "Conv": _conv_problem,
     "MaxPool": _max_pool_problem,

@@ -1,15 +1,15 @@
-"""Traces of tf.profiler, of TensorFlow and of Keras on it."""
+"""Traces of tf.profiler, for TensorFlow and for Keras on TensorFlow."""
 import tensorflow as tf
 
 from adapters.traced_layers import LayerTrace
 
 
 def start(folder):
-    """Small operations, too: they are of the highest level."""
+    """The highest level, which includes small operations."""
     tf.profiler.experimental.start(folder, tf.profiler.experimental.ProfilerOptions(
         host_tracer_level=3, python_tracer_level=0, device_tracer_level=0))
 
 
 def layer_trace(case):
-    """A LayerTrace that has begun."""
+    """Starts a trace; returns the LayerTrace."""
     return LayerTrace(case, start, tf.profiler.experimental.stop, tf.profiler.experimental.Trace)

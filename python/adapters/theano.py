@@ -1,5 +1,5 @@
-"""Theano: its own graph, its own gradients, updates of shared variables; see
-docs/frameworks-discontinued.md, "theano"."""
+"""The adapter of Theano: its own graph and gradients, and updates of shared variables
+(docs/frameworks-discontinued.md, "theano")."""
 import os
 
 import numpy
@@ -17,7 +17,7 @@ from adapters.theano_operators import OPERATORS, REFUSALS, Translation  # noqa: 
 
 
 def _compiler():
-    """Theano's C compiler, "" where it has none and interprets."""
+    """Theano's C++ compiler; "" if it has none and interprets."""
     return os.path.basename(theano.config.cxx or "")
 
 
@@ -28,7 +28,7 @@ class Adapter(NumpyAdapter):
     def supports(self, case):
         reasons = NumpyAdapter.supports(self, case)
         if not _compiler():
-            reasons.append("no C++ compiler, without which Theano interprets (install g++)")
+            reasons.append("Theano needs a C++ compiler: install g++")
         return reasons
 
     def open(self, case):
@@ -62,7 +62,8 @@ class Adapter(NumpyAdapter):
                 "notes": graph_analysis.variance_note(case)}
 
     def translate(self, x, y, nodes):
-        """(multiply-accumulates, {value: Theano's variable}); updates has those of running statistics."""
+        """(multiply-accumulates, {value: Theano's variable}). Appends the updates of running statistics to
+        `updates`."""
         case = self.case
         made = dict(self.shared)
         made[case.inputs[0]] = x
@@ -91,8 +92,8 @@ class Adapter(NumpyAdapter):
         if case.stage == "train":
             updates = self.rule(trained, gradients)
         else:
-            # Where nothing else takes them, they go where they can be read. In a step that trains this
-            # second use would keep Theano from making product and update one Gemm in place.
+            # Gradients go to shared variables, to be read. When training, this second use would keep Theano
+            # from fusing product and update into one Gemm in place.
             self.gradients = {name: theano.shared(numpy.zeros_like(w.get_value(borrow=True)),
                                                   broadcastable=w.broadcastable)
                               for name, w in zip(case.parameters, trained)}
@@ -105,7 +106,7 @@ class Adapter(NumpyAdapter):
         self.step = step
 
     def rule(self, trained, gradients):
-        """The updates of the recipe's optimiser: Theano has none of its own."""
+        """The updates of the recipe's optimiser, because Theano has no optimisers."""
         recipe = self.case.recipe
         rate, momentum, decay, rho, epsilon = (numpy.float32(recipe[key]) for key in (
             "learning_rate", "momentum", "weight_decay", "rho", "epsilon"))

@@ -1,4 +1,4 @@
-"""One row for each operator: Theano's functions that compute it, and what they cannot do of it."""
+"""Theano's functions for each operator of a graph, and the reasons for those that are not supported."""
 import numpy
 import theano
 import theano.tensor as T
@@ -12,8 +12,8 @@ LARGEST = 3.4028234e38
 
 
 class Translation(object):
-    """What a row of OPERATORS gets: inputs are variables (None = left out), attributes a dict; updates
-    is the list that running statistics are appended to; a row leaves in macs what it multiplies."""
+    """The argument of a row of OPERATORS. inputs: variables (None = omitted); attributes: dict; updates: list
+    for the updates of running statistics; a row sets macs to its multiply-accumulates."""
 
     def __init__(self, case, node, inputs, random, updates):
         self.inputs, self.attributes = inputs, node["attributes"]
@@ -51,15 +51,16 @@ def _conv(t):
 
 
 def _pool(t, mode, fill):
-    """A pool, by padding that Theano's own takes (even, below the window; rounding up without any, where its last
-    window holds something that the one before does not), else behind padding that is written out."""
+    """A pool. If Theano's own pool does not support the padding or rounding, the input is padded first. It
+    supports even padding below the window, and rounding up without padding if the last window reaches a new
+    element."""
     a = t.attributes
     behind = [max(0, n) for n in graph_analysis.window_reach(a, t.shapes[0], t.shape)]
     front, kernel = a["pads"][:2], a["kernel_shape"]
     x, pads, down = t.inputs[0], (0, 0), True
     up = pool.Pool.out_shape(t.shapes[0], tuple(kernel), False, tuple(a["strides"]))[2:]
     if front == [0, 0] and behind != [0, 0] and mode == "max" and list(up) == t.shape[2:]:
-        down = False  # the last windows reach beyond the input
+        down = False  # the last windows extend beyond the input
     elif all(n <= p < k for n, p, k in zip(behind, front, kernel)):
         pads = tuple(front)
     else:
@@ -77,9 +78,9 @@ def _average_pool(t):
 def _average_pool_problem(case, node):
     a = node["attributes"]
     if any(a["pads"]) and not graph_analysis.within_half(a):
-        return "padding that is uneven or above half a window"
+        return "padding that is uneven or above half a window is not supported"
     if a["ceil_mode"]:
-        return "ceil_mode"
+        return "ceil_mode is not supported"
     return None
 
 
@@ -132,7 +133,7 @@ def _dropout(t):
 
 
 def _sequence(t):
-    """(input's share of each time step, time first; recurrent weights; a state of zeros)."""
+    """(products with the input for each time step, time first; recurrent weights; a state of zeros)."""
     x, weight, recurrent, bias = t.inputs
     n, time, _ = t.shapes[0]
     t.macs = n * time * (elements(t.shapes[1]) + elements(t.shapes[2]))
@@ -186,7 +187,7 @@ def _slice(t):
 
 
 def _broadcast(function):
-    """A row for a function of two operands, whose dimensions of one are repeated."""
+    """A row for a function of two operands, which broadcasts dimensions of 1."""
     def row(t):
         operands = [T.patternbroadcast(x, [size == 1 for size in shape])
                     for x, shape in zip(t.inputs, t.shapes)]
@@ -231,7 +232,7 @@ OPERATORS = {
     "HalfSumOfSquares": lambda t: T.sqr(t.inputs[0]).sum() * numpy.float32(0.5),
 }
 
-# (case, node) -> why this node cannot be translated, or None.
+# (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,

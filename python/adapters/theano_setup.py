@@ -1,5 +1,5 @@
-"""What every adapter on Theano needs: what Theano has to be told before it is imported (threads, a BLAS to compile
-against, where compiled modules stay), and what it takes for an epsilon."""
+"""Settings for all adapters that use Theano: threads, BLAS and the folder of compiled modules, before its
+import; and its limit on epsilons."""
 import glob
 import os
 
@@ -7,8 +7,8 @@ import numpy
 
 
 def blas_flags():
-    """Linker flags of the OpenBLAS inside numpy's own package, which is loaded already when Theano's
-    modules are, or of the system's."""
+    """Linker flags for the OpenBLAS in numpy's package, which the process has already loaded, or for the
+    system's."""
     package = os.path.dirname(numpy.__file__)
     for folder in (package + ".libs", os.path.join(package, ".libs")):
         for path in sorted(glob.glob(os.path.join(folder, "libopenblas*.so"))):
@@ -17,23 +17,24 @@ def blas_flags():
     return "-lopenblas"
 
 
-# Of a batch normalisation; less is refused.
+# The least epsilon of a batch normalisation that is supported.
 EPSILON_LEAST = 1e-5
 
 
 def epsilon(value):
-    """A normalisation's epsilon in float32: 1e-5 is less there, which Theano refuses, so that it is the next above."""
+    """A normalisation's epsilon in float32. Theano rejects values below 1e-5, and float32's 1e-5 is below, so
+    it becomes the next float above."""
     rounded = numpy.float32(value)
     return numpy.nextafter(rounded, numpy.float32(1)) if rounded < EPSILON_LEAST <= value else rounded
 
 
 def epsilon_problem(node):
-    """Why a node's epsilon cannot be translated, or None."""
-    return "an epsilon below 1e-5" if node["attributes"]["epsilon"] < EPSILON_LEAST else None
+    """The reason if a node's epsilon is not supported, else None."""
+    return "epsilon below 1e-5 is not supported" if node["attributes"]["epsilon"] < EPSILON_LEAST else None
 
 
 def prepare():
-    """Adds to the user's THEANO_FLAGS what they do not say. Threads are those of OMP_NUM_THREADS."""
+    """Adds defaults to the user's THEANO_FLAGS. OMP_NUM_THREADS sets the threads."""
     given = [flag for flag in os.environ.get("THEANO_FLAGS", "").split(",") if flag.strip()]
     said = {flag.split("=", 1)[0].strip() for flag in given}
     threads = os.environ.get("OMP_NUM_THREADS", "1")

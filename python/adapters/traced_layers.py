@@ -1,9 +1,9 @@
-"""Traces of TensorFlow's and XLA's profiler as layers of the network: docs/case-bundle.md, "profile.json".
+"""Converts traces of TensorFlow's and XLA's profiler to layers of the network (docs/case-bundle.md,
+"profile.json").
 
-An adapter puts what it makes for each node of the graph into a scope of the framework's, named by scope();
-names of operations begin with the names of the scopes that they were made in, and after compilation, too,
-each operation keeps the name of what it was made of.
-"""
+An adapter makes the operations of each node in a scope of the framework, named by scope(). Names of operations
+begin with the name of their scope, and compiled operations keep the names of the operations that they come
+from."""
 import bisect
 import re
 import shutil
@@ -15,23 +15,24 @@ from errors import WorkerError
 STEP = "prony step"
 UPDATE = "prony_update_"
 NODE = re.compile(r"prony_node_(\d+)_")
-KERNEL = re.compile(r"([^:\s]+):(\w+)$")  # an operation of TensorFlow's: name and type
-# What runs others, which are told of themselves.
+KERNEL = re.compile(r"([^:\s]+):(\w+)$")  # an operation of TensorFlow: name and type
+# Operations that run others, which have their own events.
 CALLS = ("while", "conditional", "call")
 CALLS_OF_KERNELS = ("PartitionedCall", "StatefulPartitionedCall", "While", "StatelessWhile", "If", "StatelessIf")
-# What TensorFlow fuses others with, which then have the name of the last: word in the type, operator.
+# Operations with which TensorFlow fuses others; the result has the name of the last: (word in the type,
+# operator).
 FUSED = re.compile(r"_(?:Mkl|MklNative)?Fused")
 PRODUCTS = (("Conv", "Conv"), ("MatMul", "Gemm"), ("BatchNorm", "BatchNormalization"))
 
 
 def scope(index):
-    """Name of the scope of what is made for the node at this place among the case's nodes."""
+    """Name of the scope of the node with this index."""
     return "prony_node_%d_" % index
 
 
 def scoped(case, operators, enter):
-    """An adapter's table of rows (of graph_evaluation's), each run in the scope of its node; enter(name): the
-    framework's context manager."""
+    """An adapter's table of rows, each wrapped to run in the scope of its node; enter(name) is the framework's
+    context manager."""
     places = {node["name"]: index for index, node in enumerate(case.nodes)}
 
     def within(row):
@@ -43,13 +44,13 @@ def scoped(case, operators, enter):
 
 
 class LayerTrace(object):
-    """start(folder), stop(): the framework's; stop leaves a trace in the folder. mark(name): context
-    manager whose time the trace has under that name."""
+    """start(folder) and stop() are the framework's; stop writes a trace into the folder. mark(name) is a
+    context manager that the trace records under that name."""
 
     def __init__(self, case, start, stop, mark):
         self.case, self.stop, self.mark = case, stop, mark
         self.made_by = {name: node for node in case.nodes for name in node["outputs"]}
-        # What a killed worker leaves goes with the bundle.
+        # In the bundle, so that it is deleted even if the worker is killed.
         self.folder = tempfile.mkdtemp(prefix="trace-", dir=case.folder)
         try:
             start(self.folder)
@@ -75,15 +76,15 @@ class LayerTrace(object):
             shutil.rmtree(self.folder, ignore_errors=True)
         marks = sorted(event.begin for event in events if event.name == STEP)
         if len(marks) != len(instants) // 2:
-            raise WorkerError("crashed", "the profiler's trace has %d of %d steps"
+            raise WorkerError("crashed", "the profiler's trace has %d steps instead of %d"
                               % (len(marks), len(instants) // 2))
         compiled = any("hlo_op" in event.stats for event in events)
         ran = self._compiled(events, modules) if compiled else self._kernels(events)
         return _placed(ran, marks, instants)
 
     def _told(self, begin, duration, name, operator, made):
-        """A row of what ran: (begin, duration, dict of the event), `made` being the names of what it was
-        made of, the one that counts first."""
+        """(begin, duration, dict of the event). `made`: the names of the operations that it comes from, most
+        important first."""
         for said in made:
             if UPDATE in said:
                 return begin, duration, {"name": name, "operator": operator, "pass": "update"}
@@ -96,8 +97,8 @@ class LayerTrace(object):
         return begin, duration, {"name": name, "operator": operator}
 
     def _compiled(self, events, modules):
-        """Yields a row for each instruction of XLA's that ran. What goes on in other threads has an event
-        of its own when it ends."""
+        """Yields a row for each of XLA's instructions that ran. Work in other threads has a separate event at
+        its end."""
         ends = {(event.stats.get("_ct"), event.stats["_c"]): event.begin
                 for event in events if event.name.startswith("end: ") and "_c" in event.stats}
         for event in events:
@@ -111,7 +112,7 @@ class LayerTrace(object):
                              row.op_name.split("/")[-1] or row.opcode, module.op_names(instruction))
 
     def _kernels(self, events):
-        """Yields a row for each operation of TensorFlow's that ran."""
+        """Yields a row for each operation of TensorFlow that ran."""
         for event in events:
             found = KERNEL.match(event.name)
             if not found or found.group(2) in CALLS_OF_KERNELS or found.group(2).startswith("__"):
@@ -123,7 +124,8 @@ class LayerTrace(object):
             yield row
 
     def _fused(self, layer, kind):
-        """dict of the layer that a fused operation counts for, the product, and of the names of all."""
+        """dict with the layer of a fused operation, which is the product's, and the names of all its
+        operations."""
         wanted = next((op for word, op in PRODUCTS if word in kind), None)
         node = next(node for node in self.case.nodes if node["name"] == layer)
         names = [layer]
@@ -136,8 +138,8 @@ class LayerTrace(object):
 
 
 def _placed(rows, marks, instants):
-    """List of dict: the rows' events in their steps, which began when marks say by the trace's clock, and
-    begin and end of which follow each other in instants; those of one thread are one after the other."""
+    """List of dict: the events with step, time and thread. marks: begin of each step by the trace's clock;
+    instants: begin and end of each step by ours. Events of one thread do not overlap."""
     found, lanes = [], []
     for begin, duration, event in sorted(rows, key=lambda row: row[0]):
         number = bisect.bisect_right(marks, begin) - 1

@@ -1,11 +1,11 @@
-"""The threads that XLA computes with on a CPU, counted from outside: it has no call that says it."""
+"""Counts XLA's threads on a CPU in /proc, because XLA has no call for it."""
 import os
 
-POOL_THREAD = "tf_XLAEigen"  # as the kernel calls them
+POOL_THREAD = "tf_XLAEigen"  # the kernel's name of these threads
 
 
 def pool_threads():
-    """Number of threads (int) of XLA's pool; 0 when it has not been made."""
+    """Number of threads (int) of XLA's pool; 0 before it exists."""
     count = 0
     for task in os.listdir("/proc/self/task"):
         try:

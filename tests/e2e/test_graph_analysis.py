@@ -48,11 +48,11 @@ class AnalysisTest(CaseMaker):
         said = graph_analysis.problems(
             case, every - {"Gemm"},
             {"Conv": lambda case, node: "groups" if node["attributes"]["group"] > 1 else None})
-        self.assertEqual(said, ["operator Gemm", "Conv c2: groups"])
+        self.assertEqual(said, ["operator Gemm is not supported", "Conv c2: groups"])
         self.node(case, "f1")["inputs"][0] = "d1.1"
-        self.assertEqual(graph_analysis.problems(case, every, {}), ["second output of Dropout d1"])
+        self.assertEqual(graph_analysis.problems(case, every, {}), ["Dropout d1: its second output is used"])
         case.graph["loss"] = None
-        self.assertIn("stage train of a graph without a loss",
+        self.assertIn("stage train: the network has no loss",
                       graph_analysis.problems(case, every, {}))
 
     def test_wanted_and_drops(self):
@@ -155,7 +155,8 @@ class CaseTest(CaseMaker):
         self.assertEqual((labels.name, labels.shape), ("label.1", [4, 6]))
         self.assertTrue(case.ignores_labels())
         self.assertEqual(graph_analysis.single_problems(case), [
-            "2 inputs", "input x of type I64", "a loss that ignores labels, or has several per sample"])
+            "2 inputs: only one is supported", "input x: type I64 is not supported",
+            "the loss ignores labels or has several per sample"])
 
     def test_ring_of_several(self):
         case = self.case(tagger(4))
@@ -170,7 +171,7 @@ class CaseTest(CaseMaker):
         self.assertEqual([[part.data[0] for part in inputs + labels] for inputs, labels in ring.batches],
                          [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(case.slots)])
         self.assertEqual([len(part.data) for part in ring.batches[0][0]], [4 * 6 * 8, 4 * 6 * 3 * 4])
-        self.assertRaisesRegex(WorkerError, "need more", ring.lay_out, case, room, (16, len(room) - 17))
+        self.assertRaisesRegex(WorkerError, "is too small", ring.lay_out, case, room, (16, len(room) - 17))
 
     def test_labels(self):
         for labels, why in (([0, 1, 2, -2], "from -2 to 2"), ([0, 5, 1, 2], "from 0 to 5"),

@@ -95,8 +95,9 @@ def aliased(batch):
     return net.graph()
 
 
-UP_PADS = "AveragePool up: padding"
-EVEN, UP, APART = "LRN even: an even size", "AveragePool up: ceil_mode", "MaxPool apart: dilations"
+UP_PADS = "AveragePool up: padding and ceil_mode are not supported"
+EVEN, UP = "LRN even: the size must be odd", "AveragePool up: ceil_mode is not supported"
+APART = "MaxPool apart: dilations are not supported"
 GRAPHS = {"common": common, "small": small, "normalised": normalised, "arranged": arranged, "sequences": sequences,
           "aliased": aliased, "tagger": tagger}
 # {graph of recurrent layers: multiply-accumulates of 4 samples}
@@ -121,21 +122,24 @@ class Framework(object):
 
 
 # Keras 2 on Theano compiles for minutes: test_keras2.py has what is its own, and Theano's row the rest.
-KERAS2 = {"small": "Gemm f1: another product than x w + b", "normalised": "operator Clip",
-          "arranged": "operator Slice", "sequences": "Reshape rows: to other than batch x features", "tagger": "2 inputs"}
+KERAS2 = {"small": "Gemm f1: only x w + b is supported", "normalised": "operator Clip",
+          "arranged": "operator Slice", "sequences": "Reshape rows: the result must be batch x features",
+          "tagger": "2 inputs"}
 FRAMEWORKS = [
     Framework("caffe", "caffe", unbiased=True,
-              refused={"small": "Conv c1: uneven padding", "normalised": "AveragePool a1: padding that does not count",
+              refused={"small": "Conv c1: the padding must be the same",
+                       "normalised": "AveragePool a1: padding needs count_include_pad",
                        "arranged": "operator Slice", "sequences": "operator RNN", "tagger": "2 inputs"},
-              peculiar=[EVEN, UP_PADS + " that Caffe counts otherwise", APART], gradients=["forward-backward"]),
+              peculiar=[EVEN, "AveragePool up: Caffe counts this padding differently", APART],
+              gradients=["forward-backward"]),
     Framework("caffe2", "caffe2", unbiased=True, inside=True, gradients=["forward-backward"],
-              refused={"small": "Gemm f1: another", "normalised": "AveragePool a1: ceil_mode",
-                       "arranged": "Slice every: a step", "tagger": "2 inputs"}, peculiar=[EVEN, UP, APART]),
+              refused={"small": "Gemm f1: only x w + b", "normalised": "AveragePool a1: ceil_mode",
+                       "arranged": "Slice every: steps other than 1", "tagger": "2 inputs"}, peculiar=[EVEN, UP, APART]),
     Framework("chainer", "chainer", unbiased=True, gradients=["forward-backward"],
-              refused={"normalised": "AveragePool a1: padding that does not count", "arranged": "operator Pad"},
+              refused={"normalised": "AveragePool a1: padding needs count_include_pad", "arranged": "operator Pad"},
               peculiar=[EVEN, UP, APART]),
     Framework("cntk", "cntk", unbiased=True, inside=None, gradients=["forward-backward"],
-              refused={"small": "Gemm f1: another product than x w + b", "normalised": "AveragePool a1: padding",
+              refused={"small": "Gemm f1: only x w + b is supported", "normalised": "AveragePool a1: padding",
                        "arranged": "operator Slice", "tagger": "2 inputs"}, peculiar=[EVEN, UP_PADS, APART]),
     Framework("paddle", "paddle", inside=True,
               refused={"normalised": "AveragePool a1: ceil_mode", "arranged": "operator Pad"},
@@ -151,11 +155,11 @@ FRAMEWORKS = [
               peculiar=[EVEN + ", which torch centres on the other side"]),
     Framework("tensorflow-python", "tensorflow", unbiased=True, inside=True,
               options=["eager", "xla"]),
-    Framework("keras3", "keras3", "tensorflow", inside=True, refused={"small": "Gemm f1: other than"}),
+    Framework("keras3", "keras3", "tensorflow", inside=True, refused={"small": "Gemm f1: only x w + b"}),
     Framework("keras3", "keras3", "jax", inside=True, options=["fit"],
-              refused={"small": "Gemm f1: other than"}),
+              refused={"small": "Gemm f1: only x w + b"}),
     # There Keras takes a batch's variance as the mean of squares less the square of the mean.
-    Framework("keras3", "keras3", "torch", inside=True, refused={"small": "Gemm f1: other than"}, rounds=10),
+    Framework("keras3", "keras3", "torch", inside=True, refused={"small": "Gemm f1: only x w + b"}, rounds=10),
 ]
 
 
@@ -374,9 +378,9 @@ class PytorchOwnTest(PytorchTest):  # noqa: F821  made above
         self.gate(sequences(4), weight_decay=0.01, options=["fused"])
 
     def test_compiled(self):
-        for words, why in ((["cudagraph"], "option cudagraph without compile"),
-                           (["max_autotune"], "option max_autotune without compile"),
-                           (["compile", "cudagraph"], "option cudagraph on a CPU")):
+        for words, why in ((["cudagraph"], "option cudagraph needs option compile"),
+                           (["max_autotune"], "option max_autotune needs option compile"),
+                           (["compile", "cudagraph"], "option cudagraph needs a GPU")):
             self.assertIn(why, self.refusal(small(4), options=words))
         graph = normalised(4)
         reason = self.refusal(graph, options=["compile"])
@@ -399,7 +403,7 @@ class PytorchOwnTest(PytorchTest):  # noqa: F821  made above
         self.attributes(padded, "a3")["count_include_pad"] = False
         unknown["nodes"][1]["op"] = "Sine"
         for graph, recipe, words in (
-                (graph, {}, ("LSTM lstm: weights that another", "RNN rnn: weights that are not")),
+                (graph, {}, ("LSTM lstm: another operator also reads", "RNN rnn: its weights are not")),
                 (padded, {}, ("AveragePool a3: padding",)),
                 (unknown, {"precision": "tf32"}, ("operator Sine", "precision tf32"))):
             reason = self.refusal(graph, **recipe)
@@ -451,7 +455,7 @@ class PytorchOwnTest(PytorchTest):  # noqa: F821  made above
             driver.hello(**bundle.target)
             reply = driver.must("supports", bundle=bundle.folder)
             self.assertIs(reply["supported"], supported, reply)
-            self.assertTrue(supported or "option fused, which SGD of torch 1.13" in reply["reason"], reply)
+            self.assertTrue(supported or "option fused: SGD of torch 1.13" in reply["reason"], reply)
             driver.close()
 
     def test_low_precision(self):

@@ -168,7 +168,7 @@ class EpochsTest(WorkerTest):
 
     def test_missing_end(self):
         driver = self.started("fit", "lazy")
-        self.refused(driver.ask("run", steps=2, sync="step", slot=0), "crashed", "ran 1 blocks of 2")
+        self.refused(driver.ask("run", steps=2, sync="step", slot=0), "crashed", "ran 1 of 2 blocks")
 
     def test_unknown(self):
         driver = self.driver([sys.executable, WORKER, "--adapter", "null"])
@@ -184,7 +184,7 @@ class RefusalTest(WorkerTest):
     def test_small_shared_memory(self):
         driver = self.null(tensors_bytes=4096)
         driver.prepare(self.bundle(mlp(2, width=16)))
-        self.refused(driver.ask("read", what="weights"), "invalid", "shared memory has 4096")
+        self.refused(driver.ask("read", what="weights"), "invalid", "shared memory has room for 4096")
         driver.run(1)
         self.assertEqual(len(driver.read("logits")["logits"][1]), 20)
 

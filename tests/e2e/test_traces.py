@@ -144,9 +144,9 @@ class TraceTest(unittest.TestCase):
                     self.events(whole[:end])
                 except WorkerError as error:
                     self.assertEqual(error.status, "crashed")
-        with self.assertRaisesRegex(WorkerError, "has 2 of 1 steps"):
+        with self.assertRaisesRegex(WorkerError, "has 2 steps instead of 1"):
             self.events(whole, (0, 9))
-        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(WorkerError, "wrote 0 traces"):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(WorkerError, "wrote 0 trace files"):
             xplane.read(folder)
 
 

@@ -34,7 +34,7 @@ PROTOCOL_FAULTS = {
     "oom=64": ("build", "killed by signal 9"),
     "oom": ("build", "grew over 300 MiB"),
     "oom-reply": ("build", "out of memory"),
-    "fail": ("run, first step", "failed, as was asked for"),
+    "fail": ("run, first step", "failed, as requested"),
     "garbage-reply": ("run, first step", "not a JSON object"),
     "long-line": ("run, first step", "longer than 1 MiB"),
     "half-reply": ("run, first step", "in the middle of its reply to run"),
@@ -48,11 +48,11 @@ PROTOCOL_FAULTS = {
     "impossible-time": ("run, first step", "more time than passed"),
     "impossible-time=before": ("run, first step", "before it was asked to run"),
     "backwards-time": ("run, first step", "record 0 ends before it begins"),
-    "timed-only,fail": ("run, first step", "failed, as was asked for"),
-    "after=2,fail": ("run, sync end", "failed, as was asked for"),
+    "timed-only,fail": ("run, first step", "failed, as requested"),
+    "after=2,fail": ("run, sync end", "failed, as requested"),
 }
 # Only the session without shared memory has as few slots as a gate.
-FILES_FAULTS = {"gate-only,fail": ("run, first step", "failed, as was asked for")}
+FILES_FAULTS = {"gate-only,fail": ("run, first step", "failed, as requested")}
 NUMERIC_FAULTS = ["wrong-logits", "no-momentum", "lr-scale=1.01", "no-bias-gradient", "tf32",
                   "frozen-layer", "swapped-channels"]
 # No faults: standard output belongs to the framework, slow is not wrong, nor is another rule that is said.
@@ -72,7 +72,7 @@ CARELESS = {
     "old-protocol": ("hostile lines: bad hello", '"protocol": 1'),
     "any-verb": ("hostile lines: before hello", '"verb": "dance"'),
     "crashed": ("hostile lines: before hello", "the status 'crashed' instead of 'invalid'"),
-    "forgets": ("hostile values: run after refusals", "before feed"),
+    "forgets": ("hostile values: run after refusals", "has no batch: feed it before run"),
     "exit-5": ("end: stops at the end of requests", "exit code 5"),
     "second-hello": ("places: after hello", '"verb": "hello"'),
     "second-open": ("places: after open", '"verb": "open"'),
