@@ -152,7 +152,7 @@ FRAMEWORKS = [
     Framework("keras2", "keras2", "mxnet", inside=True, refused=KERAS2),
     Framework("jax", "jax", options=["channels_first"]),
     Framework("pytorch", "pytorch", unbiased=True, options=["channels_last", "fused"],
-              peculiar=[EVEN + ", which torch centres on the other side"]),
+              peculiar=[EVEN + ", because torch centres even sizes differently"]),
     Framework("tensorflow-python", "tensorflow", unbiased=True, inside=True,
               options=["eager", "xla"]),
     Framework("keras3", "keras3", "tensorflow", inside=True, refused={"small": "Gemm f1: only x w + b"}),
