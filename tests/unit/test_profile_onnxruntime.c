@@ -75,7 +75,8 @@ TEST(test_malformed)
 		{"[]", "has only 0 of 1 steps"},
 		{"[7, null, {\"name\": 3}]", "has only 0 of 1 steps"},
 		{"[{\"name\": \"model_run\"}]", "lacks an integer ts or dur: model_run"},
-		{"[{\"name\": \"model_run\", \"ts\": 1.5, \"dur\": 2}]", "lacks an integer ts or dur"},
+		{"[{\"name\": \"model_run\", \"ts\": 1.5, \"dur\": 2}]",
+		 "lacks an integer ts or dur"},
 		{"[{\"cat\": \"Node\", \"name\": \"a\", \"ts\": 5}, "
 		 "{\"name\": \"model_run\", \"ts\": 1, \"dur\": 9}]",
 		 "lacks an integer ts or dur: a"},
