@@ -1,14 +1,9 @@
 #include "tests/fuzz/seed_corpus.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <dirent.h>
-#include <stdlib.h>
 
 #include "base/files.h"
-#include "base/memory.h"
+#include "tests/unit/unit_test.h"
 
 #define LIMIT_BYTES ((size_t)16 << 20)
 
@@ -17,7 +12,7 @@ char *corpus_path(const char *corpus, const char *name)
 	const char *source = getenv("PRONY_SOURCE");
 
 	assert_non_null(source);
-	return memory_printf("%s/tests/fuzz/corpus/%s%s%s", source, corpus, *name ? "/" : "", name);
+	return test_text("%s/tests/fuzz/corpus/%s%s%s", source, corpus, *name ? "/" : "", name);
 }
 
 size_t corpus_run(const char *corpus, corpus_more *more)
@@ -35,17 +30,15 @@ size_t corpus_run(const char *corpus, corpus_more *more)
 
 		if (entry->d_name[0] == '.')
 			continue;
-		char *path = path_join(folder, entry->d_name);
+		char *path = test_keep(path_join(folder, entry->d_name));
 		if (file_read(path, LIMIT_BYTES, &bytes, &length, &err) != PRONY_OK)
 			fail_msg("%s", err.text);
 		assert_int_equal(LLVMFuzzerTestOneInput((const uint8_t *)bytes, length), 0);
 		if (more)
 			more(entry->d_name, (uint8_t *)bytes, length);
 		free(bytes);
-		free(path);
 		files++;
 	}
 	closedir(stream);
-	free(folder);
 	return files;
 }

@@ -5,8 +5,8 @@
 
 #include "tests/fuzz/target.h"
 
-/* Returns tests/fuzz/corpus/CORPUS/NAME below $PRONY_SOURCE; the folder if name is "". The caller
- * frees it. */
+/* Returns tests/fuzz/corpus/CORPUS/NAME below $PRONY_SOURCE; the folder if name is "". It
+ * belongs to the running test. */
 char *corpus_path(const char *corpus, const char *name);
 
 /* Runs every file through the target, then through `more` (NULL: none), which may change the bytes

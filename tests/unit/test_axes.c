@@ -56,7 +56,7 @@ static const char *other_word(const struct axis *axis)
 static void cell_of_suite(const struct axis *axis, const char *key, const char *word,
 			  const char *folder, struct plan_cell *out)
 {
-	char *path = path_join(folder, "one.yaml"), text[256];
+	char *path = test_keep(path_join(folder, "one.yaml")), text[256];
 	struct plan_settings settings = {
 		.registry = &registry, .self = "/usr/bin/prony", .cores = 2};
 	struct error err = ERROR_INIT;
@@ -74,7 +74,6 @@ static void cell_of_suite(const struct axis *axis, const char *key, const char *
 	*out = plan.cells[0];
 	plan_release(&plan);
 	spec_release(&spec);
-	free(path);
 }
 
 /* Copies the value of the column from the only row of the CSV. */
@@ -189,7 +188,7 @@ TEST(orders_are_distinct)
 STORE_TEST(unknown_keys_suggest_the_nearest)
 {
 	struct store_folder *f = *state;
-	char *path = path_join(f->folder, "one.yaml");
+	char *path = test_keep(path_join(f->folder, "one.yaml"));
 
 	for (int id = 0; id < AXIS_COUNT; id++) {
 		const char *keys[] = {axes[id].plural,
@@ -211,14 +210,14 @@ STORE_TEST(unknown_keys_suggest_the_nearest)
 			spec_release(&spec);
 		}
 	}
-	free(path);
 }
 
 /* Makes the store of tests/golden/store/schema-1.sql in the folder; the caller frees its path. */
 static char *make_old_store(const char *folder)
 {
 	char *path = path_join(folder, "old.db"), *sql = NULL;
-	char *source = path_join(getenv("PRONY_SOURCE"), "tests/golden/store/schema-1.sql");
+	char *source =
+		test_keep(path_join(getenv("PRONY_SOURCE"), "tests/golden/store/schema-1.sql"));
 	struct error err = ERROR_INIT;
 	size_t length = 0;
 	sqlite3 *db = NULL;
@@ -228,7 +227,6 @@ static char *make_old_store(const char *folder)
 	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	free(sql);
-	free(source);
 	return path;
 }
 
@@ -311,14 +309,13 @@ STORE_TEST(old_specs_are_found)
 	spec_fix_steps(&spec, 3);
 	spec_fix_warm_up(&spec, 1);
 	spec_complete(&spec);
-	char *text = spec_canonical(&spec);
+	char *text = test_keep(spec_canonical(&spec));
 	check(store_open(path, true, &store, &err), &err);
 	check(store_load_run(store, "2", 0, &run, &err), &err);
 	assert_string_equal(run.meta.spec, text);
 	stored_run_release(&run);
 	store_close(store);
 	spec_release(&spec);
-	free(text);
 	free(path);
 }
 

@@ -11,27 +11,6 @@
 #include "base/memory.h"
 #include "unit_test.h"
 
-/* Makes an empty folder for each test. */
-static int make_folder(void **state)
-{
-	char *folder;
-
-	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
-		return -1;
-	*state = folder;
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	enum prony_status status = directory_remove(*state, NULL);
-
-	free(*state);
-	return status == PRONY_OK ? 0 : -1;
-}
-
-#define IN_FOLDER(name) TEST_WITH(name, make_folder, remove_folder)
-
 static size_t count_entries(const char *folder)
 {
 	size_t count = 0;
@@ -46,7 +25,7 @@ static size_t count_entries(const char *folder)
 
 IN_FOLDER(write_and_read)
 {
-	char *path = path_join(*state, "data.bin"), *text;
+	char *path = test_path("data.bin"), *text;
 	struct error err = ERROR_INIT;
 	size_t length;
 
@@ -66,14 +45,13 @@ IN_FOLDER(write_and_read)
 	assert_int_equal(length, 0);
 	assert_string_equal(text, "");
 	free(text);
-	free(path);
 }
 
 IN_FOLDER(failed_write_leaves_the_old_file)
 {
 	struct error err = ERROR_INIT;
-	char *folder = path_join(*state, "taken");
-	char *nowhere = path_join(*state, "no/such/folder");
+	char *folder = test_path("taken");
+	char *nowhere = test_path("no/such/folder");
 
 	/* A rename onto a folder fails after all data have been written. */
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
@@ -81,8 +59,6 @@ IN_FOLDER(failed_write_leaves_the_old_file)
 	assert_has(err.text, "taken");
 	assert_int_equal(count_entries(*state), 1);
 	assert_int_equal(file_write_atomic(nowhere, "x", 1, NULL), PRONY_IO);
-	free(folder);
-	free(nowhere);
 }
 
 static mode_t mode_of(const char *path)
@@ -99,9 +75,9 @@ static mode_t mode_of(const char *path)
 IN_FOLDER(outputs_that_are_no_files)
 {
 	struct error err = ERROR_INIT;
-	char *file = path_join(*state, "file"), *link = path_join(*state, "link"), *text = NULL;
-	char *fifo = path_join(*state, "fifo"), *loose = path_join(*state, "loose");
-	char *made = path_join(*state, "made"), got[8] = "";
+	char *file = test_path("file"), *link = test_path("link"), *text = NULL;
+	char *fifo = test_path("fifo"), *loose = test_path("loose");
+	char *made = test_path("made"), got[8] = "";
 	size_t length = 0;
 
 	assert_int_equal(file_write_atomic(file, "old", 3, &err), PRONY_OK);
@@ -126,7 +102,6 @@ IN_FOLDER(outputs_that_are_no_files)
 	}
 	assert_int_equal(count_entries(*state), 5);
 	close(reader);
-	free(file), free(link), free(fifo), free(loose), free(made);
 }
 
 IN_FOLDER(outputs_that_cannot_be)
@@ -134,32 +109,30 @@ IN_FOLDER(outputs_that_cannot_be)
 	static const char *const names[] = {"no/where", "folder", "file/below",
 					    "folder/",	"circle", "nowhere"};
 	struct error err = ERROR_INIT;
-	char *folder = path_join(*state, "folder"), *file = path_join(*state, "file");
-	char *circle = path_join(*state, "circle"), *nowhere = path_join(*state, "nowhere");
+	char *folder = test_path("folder"), *file = test_path("file");
+	char *circle = test_path("circle"), *nowhere = test_path("nowhere");
 
 	assert_int_equal(mkdir(folder, 0700), 0);
 	assert_int_equal(file_write_atomic(file, "x", 1, &err), PRONY_OK);
 	assert_int_equal(symlink("circle", circle), 0);
 	assert_int_equal(symlink("gone/file", nowhere), 0);
 	for (size_t i = 0; i < COUNT(names); i++) {
-		char *path = path_join(*state, names[i]);
+		char *path = test_path(names[i]);
 		assert_int_equal(file_check_output(path, &err), PRONY_IO);
 		assert_has(err.text, *state);
 		error_clear(&err);
 		assert_int_equal(file_write_atomic(path, "x", 1, &err), PRONY_IO);
 		error_clear(&err);
-		free(path);
 	}
 	assert_int_equal(count_entries(*state), 4);
 	assert_int_equal(file_check_output("", &err), PRONY_BAD_INPUT);
 	assert_true(file_is_same(file, file));
 	assert_false(file_is_same(file, folder));
-	free(folder), free(file), free(circle), free(nowhere);
 }
 
 IN_FOLDER(unreadable_files)
 {
-	char *text, *path = path_join(*state, "absent.yaml");
+	char *text, *path = test_path("absent.yaml");
 	size_t length;
 	struct error err = ERROR_INIT;
 
@@ -174,15 +147,14 @@ IN_FOLDER(unreadable_files)
 	free(text);
 	assert_int_equal(file_read("/dev/zero", 100000, &text, &length, NULL), PRONY_BAD_INPUT);
 	assert_int_equal(file_read("/proc/self/status", 10, &text, &length, NULL), PRONY_BAD_INPUT);
-	free(path);
 }
 
 IN_FOLDER(folders)
 {
-	char *deep = path_join(*state, "a/b//c/");
-	char *file = path_join(*state, "a/file");
-	char *below_file = path_join(*state, "a/file/x");
-	char *top = path_join(*state, "a");
+	char *deep = test_path("a/b//c/");
+	char *file = test_path("a/file");
+	char *below_file = test_path("a/file/x");
+	char *top = test_path("a");
 	struct error err = ERROR_INIT;
 
 	assert_false(file_is_directory(deep));
@@ -198,18 +170,14 @@ IN_FOLDER(folders)
 	assert_int_equal(directory_remove(top, NULL), PRONY_OK);
 	assert_false(file_exists(top));
 	assert_int_equal(directory_remove(top, NULL), PRONY_OK);
-	free(deep);
-	free(file);
-	free(below_file);
-	free(top);
 }
 
 IN_FOLDER(removing_follows_no_links)
 {
 	static const char *const refused[] = {"", "/", ".", ".."};
-	char *kept = path_join(*state, "kept"), *file = path_join(kept, "file");
-	char *victim = path_join(*state, "victim"), *link = path_join(victim, "link");
-	char *direct = path_join(*state, "direct");
+	char *kept = test_path("kept"), *file = test_keep(path_join(kept, "file"));
+	char *victim = test_path("victim"), *link = test_keep(path_join(victim, "link"));
+	char *direct = test_path("direct");
 
 	assert_int_equal(directory_make(kept, NULL), PRONY_OK);
 	assert_int_equal(directory_make(victim, NULL), PRONY_OK);
@@ -222,11 +190,6 @@ IN_FOLDER(removing_follows_no_links)
 	assert_true(file_exists(file));
 	for (size_t i = 0; i < COUNT(refused); i++)
 		assert_int_equal(directory_remove(refused[i], NULL), PRONY_BAD_INPUT);
-	free(kept);
-	free(file);
-	free(victim);
-	free(link);
-	free(direct);
 }
 
 IN_FOLDER(temporary_folder_is_private)
@@ -263,9 +226,8 @@ TEST(joined_paths)
 		{"", "b", "b"},	   {"/", "b/c", "/b/c"}, {"a/", "//b", "a/b"},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		char *joined = path_join(rows[i].a, rows[i].b);
+		char *joined = test_keep(path_join(rows[i].a, rows[i].b));
 		assert_string_equal(joined, rows[i].joined);
-		free(joined);
 	}
 }
 
@@ -295,9 +257,8 @@ TEST(data_home)
 
 TEST(own_places)
 {
-	char *self = path_self();
+	char *self = test_keep(path_self());
 	assert_true(self[0] == '/' && access(self, X_OK) == 0);
-	free(self);
 
 	setenv("PRONY_SHARE", "/some/where", 1);
 	char *share = path_share();
@@ -448,7 +409,7 @@ TEST(json_numbers)
 
 IN_FOLDER(json_files)
 {
-	char *path = path_join(*state, "case.json");
+	char *path = test_path("case.json");
 	struct error err = ERROR_INIT;
 	json_t *document;
 
@@ -459,7 +420,6 @@ IN_FOLDER(json_files)
 	assert_int_equal(json_read_file(path, 7, &document, NULL), PRONY_BAD_INPUT);
 	assert_int_equal(json_read_file(path, 8, &document, NULL), PRONY_OK);
 	json_decref(document);
-	free(path);
 }
 
 static double (*cosine)(double);
@@ -500,7 +460,7 @@ IN_FOLDER(a_library_that_is_cut_off_is_refused)
 {
 	struct error err = ERROR_INIT;
 	void *handle = NULL;
-	char *bytes = NULL, *path = path_join(*state, "half.so");
+	char *bytes = NULL, *path = test_path("half.so");
 	size_t length = 0;
 
 	assert_int_equal(file_read("/proc/self/exe", (size_t)1 << 30, &bytes, &length, &err),
@@ -509,5 +469,4 @@ IN_FOLDER(a_library_that_is_cut_off_is_refused)
 	assert_int_equal(loader_open(path, &handle, &err), PRONY_MISSING);
 	assert_has(err.text, "half.so: the file is cut off");
 	free(bytes);
-	free(path);
 }

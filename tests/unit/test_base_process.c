@@ -125,7 +125,8 @@ TEST(failed_starts)
 	pid_t pid = -5;
 
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
-	char *plain = path_join(folder, "plain"), *script = path_join(folder, "script");
+	char *plain = test_keep(path_join(folder, "plain")),
+	     *script = test_keep(path_join(folder, "script"));
 	assert_int_equal(file_write_atomic(plain, "x", 1, NULL), PRONY_OK);
 	assert_int_equal(file_write_atomic(script, "#!/no/such/shell\n", 17, NULL), PRONY_OK);
 	assert_int_equal(chmod(script, 0755), 0);
@@ -158,8 +159,6 @@ TEST(failed_starts)
 	assert_int_equal(process_start(&(struct process_spec){.argv = none}, &pid, NULL),
 			 PRONY_INTERNAL);
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
-	free(plain);
-	free(script);
 	free(folder);
 }
 

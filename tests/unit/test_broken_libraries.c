@@ -55,7 +55,7 @@ TEST(test_damaged)
 	assert_int_equal(directory_make_temporary("prony-damaged", &folder, &err), PRONY_OK);
 	assert_int_equal(file_read(getenv("OTHER_VERSION"), 1 << 20, &bytes, &length, &err),
 			 PRONY_OK);
-	path = path_join(folder, "damaged.so");
+	path = test_keep(path_join(folder, "damaged.so"));
 	for (size_t i = 0; i < NAMES; i++) {
 		assert_int_equal(file_write_atomic(path, "not a library at all\n", 21, &err),
 				 PRONY_OK);
@@ -71,7 +71,6 @@ TEST(test_damaged)
 	setenv("PRONY_TENSORFLOW1_LIBPYTHON", ANY_LIBRARY, 1);
 	directory_remove(folder, NULL);
 	free(bytes);
-	free(path);
 	free(folder);
 }
 

@@ -313,22 +313,20 @@ TEST_WITH(bundles_come_back, setup, teardown)
 static json_t *read_case(const struct fixture *f)
 {
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, BUNDLE_CASE_FILE);
+	char *path = test_keep(path_join(f->folder, BUNDLE_CASE_FILE));
 	json_t *document = NULL;
 
 	check(json_read_file(path, 1 << 24, &document, &err), &err);
-	free(path);
 	return document;
 }
 
 static void write_case(const struct fixture *f, const json_t *document)
 {
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, BUNDLE_CASE_FILE), *text = json_dumps(document, 0);
+	char *path = test_keep(path_join(f->folder, BUNDLE_CASE_FILE)),
+	     *text = test_keep(json_dumps(document, 0));
 
 	check(file_write_atomic(path, text, strlen(text), &err), &err);
-	free(text);
-	free(path);
 }
 
 TEST_WITH(case_json_says_what_the_protocol_page_says, setup, teardown)
@@ -426,14 +424,13 @@ TEST_WITH(case_json_follows_its_schema, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
-	char *path = path_join(getenv("PRONY_SOURCE"), "docs/schemas/case.schema.json");
+	char *path = test_keep(path_join(getenv("PRONY_SOURCE"), "docs/schemas/case.schema.json"));
 	json_t *schema, *document = read_case(f);
 
 	check(json_read_file(path, 1 << 20, &schema, &err), &err);
 	conform(schema, schema, document, "case.json");
 	json_decref(document);
 	json_decref(schema);
-	free(path);
 }
 
 /* Opens the folder; it must be refused with a message that contains `part`. */
@@ -461,11 +458,10 @@ static void rewrite(const struct fixture *f)
 
 static ino_t inode_of(const char *folder, const char *name)
 {
-	char *path = path_join(folder, name);
+	char *path = test_keep(path_join(folder, name));
 	struct stat info;
 
 	assert_int_equal(stat(path, &info), 0);
-	free(path);
 	return info.st_ino;
 }
 
@@ -473,8 +469,9 @@ TEST_WITH(bundles_share_their_files, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
-	char *files = path_join(f->folder, "files"), *other = path_join(f->folder, "other");
-	char *weights = path_join(files, "w"), *input = path_join(files, "i");
+	char *files = test_keep(path_join(f->folder, "files")),
+	     *other = test_keep(path_join(f->folder, "other"));
+	char *weights = test_keep(path_join(files, "w")), *input = test_keep(path_join(files, "i"));
 	struct bundle_shared shared = {.weights = weights, .input = input};
 	const char *const folders[] = {f->folder, other};
 	struct bundle bundle;
@@ -492,10 +489,6 @@ TEST_WITH(bundles_share_their_files, setup, teardown)
 	check(directory_remove(files, &err), &err);
 	check(bundle_open(other, &bundle, &err), &err);
 	bundle_release(&bundle);
-	free(input);
-	free(weights);
-	free(other);
-	free(files);
 }
 
 TEST_WITH(bundles_that_disagree_are_refused, setup, teardown)

@@ -70,11 +70,10 @@ static json_t *record_with(const char *measured)
 {
 	struct error err = ERROR_INIT;
 	json_t *record = NULL;
-	char *text = memory_printf("{\"must_match\": {\"cores\": 4}, \"informational\": {%s}}",
-				   measured);
+	char *text =
+		test_text("{\"must_match\": {\"cores\": 4}, \"informational\": {%s}}", measured);
 
 	assert_int_equal(json_parse(text, strlen(text), "test", &record, &err), PRONY_OK);
-	free(text);
 	return record;
 }
 
@@ -157,10 +156,10 @@ TEST_WITH(kept_by_machine, machine_setup, machine_teardown)
 
 	/* A file written by another program counts as absent and is rewritten. */
 	record = record_with("");
-	char *folder = memory_printf("%s/prony/machines", (char *)*state);
+	char *folder = test_text("%s/prony/machines", (char *)*state);
 	assert_int_equal(directory_remove(folder, &err), PRONY_OK);
 	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
-	char *pattern = memory_printf("%s/*.json", folder);
+	char *pattern = test_text("%s/*.json", folder);
 	glob_t found;
 	assert_int_equal(memory_glob(pattern, 0, &found), 1);
 	assert_int_equal(file_write_atomic(found.gl_pathv[0], "[1", 2, &err), PRONY_OK);
@@ -171,8 +170,6 @@ TEST_WITH(kept_by_machine, machine_setup, machine_teardown)
 	is(machine_noise_floor(record), 0.03);
 	is(machine_noise(record), 0.02);
 	globfree(&found);
-	free(pattern);
-	free(folder);
 	json_decref(record);
 	json_decref(noise);
 	json_decref(ceilings);

@@ -30,19 +30,17 @@ static bool patient(int *turns)
 
 static bool is_there(const struct peer *peer, const char *name)
 {
-	char *path = path_join(peer->folder, name);
+	char *path = test_keep(path_join(peer->folder, name));
 	bool there = file_exists(path);
 
-	free(path);
 	return there;
 }
 
 static void put(const struct peer *peer, const char *name)
 {
-	char *path = path_join(peer->folder, name);
+	char *path = test_keep(path_join(peer->folder, name));
 
 	assert_int_equal(file_write_atomic(path, "", 0, NULL), PRONY_OK);
-	free(path);
 }
 
 TEST(a_conversation)
@@ -227,7 +225,7 @@ TEST(replies_in_pieces)
 /* Returns the process that a worker made; 0 if there is none yet. */
 static pid_t pid_in(const char *folder)
 {
-	char *path = path_join(folder, "pid"), *text = NULL;
+	char *path = test_keep(path_join(folder, "pid")), *text = NULL;
 	size_t length = 0;
 	pid_t pid = 0;
 
@@ -237,7 +235,6 @@ static pid_t pid_in(const char *folder)
 		free(text);
 		text = NULL;
 	}
-	free(path);
 	return pid;
 }
 

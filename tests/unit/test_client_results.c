@@ -32,10 +32,9 @@ static void say(struct liar *liar, json_t *reply, int64_t id)
 {
 	json_object_set_new(reply, "id", json_integer(id));
 	json_object_set_new(reply, "ok", json_true());
-	char *text = json_dumps(reply, JSON_COMPACT);
+	char *text = test_keep(json_dumps(reply, JSON_COMPACT));
 	fprintf(liar->out, "%s\n", text);
 	fflush(liar->out);
-	free(text);
 	json_decref(reply);
 }
 
@@ -46,7 +45,7 @@ static void put(struct liar *liar, const char *file, uint64_t offset, const void
 		memcpy(liar->shared + offset, bytes, length);
 		return;
 	}
-	char *path = path_join(getenv("FOLDER"), file);
+	char *path = test_keep(path_join(getenv("FOLDER"), file));
 	/* Not synced to the disk: with a slow disk the time of a correct record would be
 	 * unexplained. */
 	FILE *out = fopen(path, "wb");
@@ -54,7 +53,6 @@ static void put(struct liar *liar, const char *file, uint64_t offset, const void
 		fwrite(bytes, 1, length, out);
 		fclose(out);
 	}
-	free(path);
 }
 
 static void lie_about_steps(struct liar *liar, json_t *request, json_t *reply)

@@ -14,17 +14,10 @@
  * seen. */
 static int make_folder(void **state)
 {
-	char *folder;
-
-	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
-		return -1;
-	setenv("XDG_DATA_HOME", folder, 1);
+	setenv("XDG_DATA_HOME", test_folder(), 1);
 	unsetenv("PRONY_DATA");
-	char *share = memory_printf("%s/share", folder);
-	setenv("PRONY_SHARE", share, 1);
-	free(share);
-	*state = folder;
-	return 0;
+	setenv("PRONY_SHARE", test_path("share"), 1);
+	return test_folder_setup(state);
 }
 
 /* Returns PRONY_OK if every file of a data set is intact; otherwise the message names the first
@@ -39,23 +32,14 @@ static enum prony_status verify_all(const struct dataset *dataset, const char *f
 	return status;
 }
 
-static int remove_folder(void **state)
-{
-	enum prony_status status = directory_remove(*state, NULL);
-
-	free(*state);
-	return status == PRONY_OK ? 0 : -1;
-}
-
-#define IN_FOLDER(name) TEST_WITH(name, make_folder, remove_folder)
+#define AT_HOME(name) TEST_WITH(name, make_folder, NULL)
 
 static void put_file(const char *folder, const char *name, const char *text)
 {
-	char *path = path_join(folder, name);
+	char *path = test_keep(path_join(folder, name));
 
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
 	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
-	free(path);
 }
 
 /* Makes all files of a data set; only their names are right. */
@@ -70,7 +54,7 @@ static char *shipped_folder(void)
 	const char *source = getenv("PRONY_SOURCE");
 
 	assert_non_null(source);
-	return memory_printf("%s/datasets/mnist-sample", source);
+	return test_text("%s/datasets/mnist-sample", source);
 }
 
 TEST(table_is_sound)
@@ -97,7 +81,7 @@ TEST(table_is_sound)
 	assert_null(dataset_nearest("zzzzzzzzzzz"));
 }
 
-IN_FOLDER(places_in_order)
+AT_HOME(places_in_order)
 {
 	const struct dataset *mnist = dataset_find("mnist");
 	const char *root = *state;
@@ -111,7 +95,7 @@ IN_FOLDER(places_in_order)
 		{"option/mnist", "variable"},
 	};
 	struct error err = ERROR_INIT;
-	char *option = path_join(root, "option"), *folder = NULL;
+	char *option = test_keep(path_join(root, "option")), *folder = NULL;
 
 	assert_int_equal(dataset_locate(mnist, option, &folder, &err), PRONY_MISSING);
 	assert_null(folder);
@@ -120,35 +104,31 @@ IN_FOLDER(places_in_order)
 	assert_has(err.text, "prony data fetch mnist");
 	assert_has(err.text, "mnist-sample");
 	for (size_t i = 0; i < COUNT(places); i++) {
-		char *place = path_join(root, places[i].place);
+		char *place = test_keep(path_join(root, places[i].place));
 
 		if (places[i].variable) {
-			char *variable = path_join(root, places[i].variable);
+			char *variable = test_keep(path_join(root, places[i].variable));
 			setenv("PRONY_DATA", variable, 1);
-			free(variable);
 		}
 		put_dataset(place, mnist);
 		assert_int_equal(dataset_locate(mnist, option, &folder, NULL), PRONY_OK);
 		assert_string_equal(folder, place);
 		free(folder);
-		free(place);
 	}
 	/* A folder without one of the files is skipped. */
-	char *file = memory_printf("%s/option/mnist/%s", root, mnist->files[3].name);
+	char *file = test_text("%s/option/mnist/%s", root, mnist->files[3].name);
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(dataset_locate(mnist, option, &folder, NULL), PRONY_OK);
 	assert_has(folder, "/variable/mnist");
 	free(folder);
-	free(file);
-	free(option);
 }
 
 /* A folder with the name of the whole data set may hold the sample; this is recognised by the file
  * sizes. */
-IN_FOLDER(a_sample_under_the_name_of_the_whole)
+AT_HOME(a_sample_under_the_name_of_the_whole)
 {
 	const struct dataset *sample = dataset_find("mnist-sample");
-	char *place = path_join(*state, "option/mnist"), *option = path_join(*state, "option");
+	char *place = test_path("option/mnist"), *option = test_path("option");
 	char *folder = NULL;
 	struct error err = ERROR_INIT;
 
@@ -158,21 +138,18 @@ IN_FOLDER(a_sample_under_the_name_of_the_whole)
 	assert_has(err.text, "bytes instead of");
 	assert_has(err.text, "truncated");
 	for (const struct dataset_file *file = sample->files; file->name; file++) {
-		char *path = path_join(place, file->name);
+		char *path = test_keep(path_join(place, file->name));
 
 		assert_int_equal(truncate(path, file->bytes), 0);
-		free(path);
 	}
 	assert_int_equal(dataset_locate(sample, option, &folder, NULL), PRONY_OK);
 	assert_string_equal(folder, place);
 	assert_int_equal(dataset_locate(dataset_find("mnist"), option, &folder, NULL),
 			 PRONY_MISSING);
 	free(folder);
-	free(option);
-	free(place);
 }
 
-IN_FOLDER(synthetic_has_no_folder)
+AT_HOME(synthetic_has_no_folder)
 {
 	char *folder = (char *)"unset";
 
@@ -187,16 +164,15 @@ TEST(shipped_sample_is_whole)
 
 	if (verify_all(dataset_find("mnist-sample"), folder, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	free(folder);
 }
 
 /* Copies the shipped labels and changes them. */
-IN_FOLDER(broken_file_is_named)
+AT_HOME(broken_file_is_named)
 {
 	const struct dataset *sample = dataset_find("mnist-sample");
 	const struct dataset_file *labels = &sample->files[1];
-	char *shipped = shipped_folder(), *from = path_join(shipped, labels->name);
-	char *to = path_join(*state, labels->name), *bytes;
+	char *shipped = shipped_folder(), *from = test_keep(path_join(shipped, labels->name));
+	char *to = test_path(labels->name), *bytes;
 	size_t length;
 	struct error err = ERROR_INIT;
 
@@ -217,9 +193,6 @@ IN_FOLDER(broken_file_is_named)
 	assert_has(err.text, "SHA-256");
 	assert_has(err.text, "install the program again");
 	free(bytes);
-	free(to);
-	free(from);
-	free(shipped);
 }
 
 struct said {
@@ -238,33 +211,29 @@ static void listen(void *context, const char *text)
 /* Puts a program on PATH in place of curl; the word after --output names the file. */
 static void fake_curl(const char *root, const char *body)
 {
-	char *folder = path_join(root, "bin"), *path = path_join(folder, "curl");
-	char *script = memory_printf("#!/bin/sh\nurl=; out=\nwhile [ $# -gt 0 ]; do\n"
-				     "case $1 in --output) out=$2; shift;; https:*) url=$1;; esac\n"
-				     "shift; done\n%s\n",
-				     body);
+	char *folder = test_keep(path_join(root, "bin")),
+	     *path = test_keep(path_join(folder, "curl"));
+	char *script = test_text("#!/bin/sh\nurl=; out=\nwhile [ $# -gt 0 ]; do\n"
+				 "case $1 in --output) out=$2; shift;; https:*) url=$1;; esac\n"
+				 "shift; done\n%s\n",
+				 body);
 
 	put_file(folder, "curl", script);
 	assert_int_equal(chmod(path, 0755), 0);
-	char *search = memory_printf("%s:/usr/bin:/bin", folder);
+	char *search = test_text("%s:/usr/bin:/bin", folder);
 	setenv("PATH", search, 1);
-	free(search);
-	free(script);
-	free(path);
-	free(folder);
 }
 
 static bool is_empty(const char *folder)
 {
 	const char *command = "test -z \"$(ls -A '%s')\"";
-	char *line = memory_printf(command, folder);
+	char *line = test_text(command, folder);
 	bool empty = system(line) == 0;
 
-	free(line);
 	return empty;
 }
 
-IN_FOLDER(failed_downloads_leave_nothing)
+AT_HOME(failed_downloads_leave_nothing)
 {
 	static const struct {
 		const char *body, *message;
@@ -278,7 +247,7 @@ IN_FOLDER(failed_downloads_leave_nothing)
 		{"exit 0", "is not the published file", PRONY_MISSING},
 	};
 	const struct dataset *mnist = dataset_find("mnist");
-	char *folder = path_join(*state, "target");
+	char *folder = test_path("target");
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
@@ -292,15 +261,14 @@ IN_FOLDER(failed_downloads_leave_nothing)
 		assert_string_equal(said.last, "train-images-idx3-ubyte.gz: downloading");
 		assert_true(is_empty(folder));
 	}
-	free(folder);
 }
 
 /* Intact files stay. Only the others are fetched; a file gets its name once it is complete. */
-IN_FOLDER(only_what_lacks_is_fetched)
+AT_HOME(only_what_lacks_is_fetched)
 {
-	char *shipped = shipped_folder(), *folder = path_join(*state, "target");
-	char *body = memory_printf("cp '%s'/$(basename $url) \"$out\" && echo $url >> '%s/urls'",
-				   shipped, (char *)*state);
+	char *shipped = shipped_folder(), *folder = test_path("target");
+	char *body = test_text("cp '%s'/$(basename $url) \"$out\" && echo $url >> '%s/urls'",
+			       shipped, (char *)*state);
 	/* A data set whose files are all available. */
 	struct dataset small = *dataset_find("mnist");
 	struct error err = ERROR_INIT;
@@ -320,29 +288,25 @@ IN_FOLDER(only_what_lacks_is_fetched)
 	assert_int_equal(dataset_fetch(&small, folder, listen, &said, &err), PRONY_OK);
 	assert_int_equal(said.lines, 2);
 	assert_string_equal(said.last, "t10k-labels-idx1-ubyte.gz: already there");
-	char *log = path_join(*state, "urls"), *urls;
+	char *log = test_path("urls"), *urls;
 	size_t length, lines = 0;
 	assert_int_equal(file_read(log, 1 << 16, &urls, &length, NULL), PRONY_OK);
 	for (size_t i = 0; i < length; i++)
 		lines += urls[i] == '\n';
 	assert_int_equal(lines, 3);
 	free(urls);
-	free(log);
-	free(body);
-	free(folder);
-	free(shipped);
 }
 
 /* A data set published as one archive: only the required files are extracted from it. */
-IN_FOLDER(an_archive_is_unpacked)
+AT_HOME(an_archive_is_unpacked)
 {
-	char *shipped = shipped_folder(), *folder = path_join(*state, "target");
-	char *archive = path_join(*state, "a.tar.gz"), *names = path_join(*state, "tree/in/names");
-	char *line = memory_printf("mkdir -p '%s/tree/in' && cp '%s'/* '%s/tree/in' && "
-				   "printf 'a\\nb\\n\\n' > '%s' && tar -czf '%s' -C '%s/tree' in",
-				   (char *)*state, shipped, (char *)*state, names, archive,
-				   (char *)*state);
-	char *body = memory_printf("cp '%s' \"$out\"", archive), hex[DIGEST_HEX_BYTES];
+	char *shipped = shipped_folder(), *folder = test_path("target");
+	char *archive = test_path("a.tar.gz"), *names = test_path("tree/in/names");
+	char *line =
+		test_text("mkdir -p '%s/tree/in' && cp '%s'/* '%s/tree/in' && "
+			  "printf 'a\\nb\\n\\n' > '%s' && tar -czf '%s' -C '%s/tree' in",
+			  (char *)*state, shipped, (char *)*state, names, archive, (char *)*state);
+	char *body = test_text("cp '%s' \"$out\"", archive), hex[DIGEST_HEX_BYTES];
 	struct dataset small = *dataset_find("mnist-sample");
 	struct error err = ERROR_INIT;
 	struct said said = {0};
@@ -368,24 +332,16 @@ IN_FOLDER(an_archive_is_unpacked)
 				    i == 0 ? "a.tar.gz: downloading" : "names: already there");
 	}
 	/* Only the files remain. */
-	char *count = memory_printf("test $(ls -A '%s' | wc -l) = 3", folder);
+	char *count = test_text("test $(ls -A '%s' | wc -l) = 3", folder);
 	assert_int_equal(system(count), 0);
 	hex[0] ^= 1;
-	char *other = path_join(*state, "other");
+	char *other = test_path("other");
 	assert_int_equal(dataset_fetch(&small, other, NULL, NULL, &err), PRONY_BAD_INPUT);
 	assert_has(err.text, "what https://nowhere/a.tar.gz gave is not");
 	assert_true(is_empty(other));
-	free(other);
-	free(count);
-	free(body);
-	free(line);
-	free(names);
-	free(archive);
-	free(folder);
-	free(shipped);
 }
 
-IN_FOLDER(names_of_classes)
+AT_HOME(names_of_classes)
 {
 	static const struct {
 		const char *text, *message;
@@ -421,7 +377,7 @@ IN_FOLDER(names_of_classes)
 	}
 }
 
-IN_FOLDER(nothing_to_fetch)
+AT_HOME(nothing_to_fetch)
 {
 	static const char *const names[] = {"synthetic", "mnist-sample"};
 
@@ -434,7 +390,7 @@ IN_FOLDER(nothing_to_fetch)
 	}
 }
 
-IN_FOLDER(no_downloader)
+AT_HOME(no_downloader)
 {
 	struct error err = ERROR_INIT;
 

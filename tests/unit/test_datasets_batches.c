@@ -34,14 +34,13 @@ static void write_idx(const char *folder, const char *name, int type, int rank, 
 {
 	uint8_t image[1024] = {0, 0, (uint8_t)type, (uint8_t)rank};
 	size_t head = 4 + 4 * (size_t)rank;
-	char *path = path_join(folder, name);
+	char *path = test_keep(path_join(folder, name));
 
 	assert_true(head + bytes <= sizeof(image));
 	for (int i = 0; i < rank; i++)
 		image[7 + 4 * i] = (uint8_t)dims[i];
 	memcpy(image + head, data, bytes);
 	assert_int_equal(file_write_atomic(path, image, head + bytes, NULL), PRONY_OK);
-	free(path);
 }
 
 static void write_toy(const char *folder, int samples, int labels_count, int worst_label)
@@ -299,7 +298,8 @@ WITH_TOY(larger_than_memory)
 	struct batch_request request = {
 		.batch = BATCH, .rank = 2, .dims = {SIDE, SIDE}, .classes = 3, .training = true};
 	struct fixture *f = *state;
-	char *images = path_join(f->folder, "images"), *labels = path_join(f->folder, "labels");
+	char *images = test_keep(path_join(f->folder, "images")),
+	     *labels = test_keep(path_join(f->folder, "labels"));
 	struct rusage before, after;
 	float *x;
 	int64_t *y;
@@ -323,8 +323,6 @@ WITH_TOY(larger_than_memory)
 	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
 	assert_true(x[BATCH * SIDE * SIDE - 1] == 0.0f && y[BATCH - 1] == 0);
 	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, MOST_KIB);
-	free(images);
-	free(labels);
 }
 
 WITH_TOY(flat_shapes_fit)

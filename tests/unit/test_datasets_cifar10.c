@@ -53,7 +53,6 @@ TEST(each_sample)
 		    (strncmp(err.text, path, strlen(path)) != 0 ||
 		     !strstr(err.text, sample->message) || !strstr(err.text, "prony data fetch")))
 			fail_msg("%s: %s", sample->name, err.text);
-		free(path);
 	}
 }
 
@@ -94,7 +93,7 @@ static void write_toy(const char *folder, int per_file)
 {
 	for (int file = 0; file < 4; file++) {
 		uint8_t records[3 * RECORD] = {0};
-		char *path = path_join(folder, toy.files[file].name);
+		char *path = test_keep(path_join(folder, toy.files[file].name));
 
 		for (int i = 0; i < per_file; i++) {
 			records[i * RECORD] = (uint8_t)((file * 2 + i) % 10);
@@ -104,7 +103,6 @@ static void write_toy(const char *folder, int per_file)
 		assert_int_equal(
 			file_write_atomic(path, records, (size_t)(per_file * RECORD), NULL),
 			PRONY_OK);
-		free(path);
 	}
 }
 
@@ -128,7 +126,7 @@ static enum prony_status take(const struct dataset *dataset, const char *folder,
 
 TEST(files_in_a_row_and_channels_apart)
 {
-	float *x = memory_alloc(sizeof(*x) * 6 * PIXELS);
+	float *x = test_keep(memory_alloc(sizeof(*x) * 6 * PIXELS));
 	struct error err = ERROR_INIT;
 	int64_t y[6];
 	int seen[6] = {0};
@@ -156,7 +154,6 @@ TEST(files_in_a_row_and_channels_apart)
 	assert_has(err.text, "test.bin: holds 3 samples of 3x32x32, where");
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	free(folder);
-	free(x);
 }
 
 /* Tests the real files if they are beside the checkout. */
@@ -174,8 +171,8 @@ TEST(the_real_sample)
 		skip();
 	}
 	arena_init(&arena, 0);
-	float *x = memory_alloc(sizeof(*x) * COUNT * PIXELS);
-	int64_t *y = memory_alloc(sizeof(*y) * COUNT);
+	float *x = test_keep(memory_alloc(sizeof(*x) * COUNT * PIXELS));
+	int64_t *y = test_keep(memory_alloc(sizeof(*y) * COUNT));
 	for (size_t i = 0; sample->files[i].name; i++)
 		if (dataset_verify_file(sample, &sample->files[i], folder, NULL, &err) != PRONY_OK)
 			fail_msg("%s", err.text);
@@ -204,8 +201,6 @@ TEST(the_real_sample)
 		of_class[y[i]]++;
 	for (int i = 0; i < 10; i++)
 		assert_in_range(of_class[i], 850, 1150);
-	free(y);
-	free(x);
 	arena_release(&arena);
 	free(folder);
 	free(place);

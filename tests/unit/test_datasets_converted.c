@@ -16,28 +16,16 @@ static char *sources(void)
 {
 	const char *source = getenv("PRONY_SOURCE");
 
-	return memory_printf("%s/datasets/" SET, source ? source : ".");
+	return test_text("%s/datasets/" SET, source ? source : ".");
 }
 
 /* Makes a separate home, so that the user's data sets are not seen. */
 static int make_home(void **state)
 {
-	char *folder;
-
-	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
-		return -1;
-	setenv("XDG_DATA_HOME", folder, 1);
-	setenv("PRONY_SHARE", folder, 1);
+	setenv("XDG_DATA_HOME", test_folder(), 1);
+	setenv("PRONY_SHARE", test_folder(), 1);
 	unsetenv("PRONY_DATA");
-	*state = folder;
-	return 0;
-}
-
-static int remove_home(void **state)
-{
-	directory_remove(*state, NULL);
-	free(*state);
-	return 0;
+	return test_folder_setup(state);
 }
 
 static void convert(const char *folder, const char *source, const char *format)
@@ -51,7 +39,6 @@ static void convert(const char *folder, const char *source, const char *format)
 			 PRONY_OK);
 	assert_int_equal(data_convert(&request, &result, NULL), PRONY_OK);
 	samples_close(request.samples);
-	free(files);
 }
 
 static enum prony_status locate(bool training, const char *option, struct converted *out,
@@ -62,7 +49,7 @@ static enum prony_status locate(bool training, const char *option, struct conver
 
 /* Photographs must be resized to one size if the format's reader requires it; otherwise they may
  * be. */
-TEST_WITH(test_size_is_named, make_home, remove_home)
+TEST_WITH(test_size_is_named, make_home, NULL)
 {
 	static const struct {
 		const char *set, *format, *says;
@@ -84,9 +71,9 @@ TEST_WITH(test_size_is_named, make_home, remove_home)
 	}
 }
 
-TEST_WITH(test_locate, make_home, remove_home)
+TEST_WITH(test_locate, make_home, NULL)
 {
-	char *folder = memory_printf("%s/prony/data/" SET "-recordio/evaluation", (char *)*state);
+	char *folder = test_text("%s/prony/data/" SET "-recordio/evaluation", (char *)*state);
 	struct converted found = {.format = NULL};
 	struct error err = ERROR_INIT;
 
@@ -102,20 +89,18 @@ TEST_WITH(test_locate, make_home, remove_home)
 	free(found.folder);
 	/* The other part was not converted, and this one only by half. */
 	assert_int_equal(locate(true, NULL, &found, NULL), PRONY_MISSING);
-	char *whole = path_join(folder, CONVERT_WHOLE);
+	char *whole = test_keep(path_join(folder, CONVERT_WHOLE));
 	remove(whole);
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
 	assert_has(err.text, "to its end");
-	free(whole);
-	free(folder);
 }
 
 /* The folder with the name must contain this data set. */
-TEST_WITH(test_another, make_home, remove_home)
+TEST_WITH(test_another, make_home, NULL)
 {
-	char *option = memory_printf("%s/other", (char *)*state);
-	char *folder = memory_printf("%s/" SET "-recordio/evaluation", option);
+	char *option = test_text("%s/other", (char *)*state);
+	char *folder = test_text("%s/" SET "-recordio/evaluation", option);
 	struct converted found = {.format = NULL};
 	struct error err = ERROR_INIT;
 
@@ -125,12 +110,10 @@ TEST_WITH(test_another, make_home, remove_home)
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	convert(folder, SET ", evaluation", "lmdb");
 	assert_int_equal(locate(false, option, &found, NULL), PRONY_BAD_INPUT);
-	free(folder);
-	free(option);
 }
 
 /* Only notes as the program writes them count as a conversion. */
-TEST_WITH(test_notes, make_home, remove_home)
+TEST_WITH(test_notes, make_home, NULL)
 {
 	static const char *const broken[] = {
 		"",
@@ -145,7 +128,7 @@ TEST_WITH(test_notes, make_home, remove_home)
 	};
 	static const char good[] = "source: a, b, train, 5 samples\nformat: lmdb\nsize: 8 x 8\n"
 				   "written: 4\nleft out: 1\n";
-	char *path = path_join(*state, CONVERT_WHOLE);
+	char *path = test_path(CONVERT_WHOLE);
 	struct conversion_note note;
 
 	for (size_t i = 0; i < COUNT(broken); i++) {
@@ -165,7 +148,6 @@ TEST_WITH(test_notes, make_home, remove_home)
 	assert_int_equal(note.samples, 4);
 	free(note.source);
 	assert_int_equal(remove(path), 0);
-	free(path);
 }
 
 TEST(test_described)

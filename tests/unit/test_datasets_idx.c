@@ -74,7 +74,6 @@ static void check_sample(const struct sample *sample)
 			assert_int_equal(idx.dims[i], sample->dims[i]);
 	}
 	idx_close(&idx);
-	free(path);
 }
 
 TEST(each_sample)
@@ -141,7 +140,6 @@ TEST(rows_in_any_order)
 				assert_int_equal(values[v], order[i] * 12 + v);
 		}
 		idx_close(&idx);
-		free(path);
 	}
 }
 

@@ -43,7 +43,6 @@ static uint8_t *read_sample(const char *name, size_t *length)
 	char *path = corpus_path("image", name), *bytes;
 
 	assert_int_equal(file_read(path, 1 << 20, &bytes, length, NULL), PRONY_OK);
-	free(path);
 	return (uint8_t *)bytes;
 }
 

@@ -44,7 +44,6 @@ TEST(each_tar)
 					   !strstr(err.text, samples[i].message)))
 			fail_msg("%s: %s", samples[i].name, err.text);
 		image_list_close(list);
-		free(path);
 	}
 }
 
@@ -62,46 +61,26 @@ TEST(the_seed_corpus_runs)
 
 static void copy_file(const char *from, const char *folder, const char *name)
 {
-	char *path = path_join(folder, name), *bytes;
+	char *path = test_keep(path_join(folder, name)), *bytes;
 	size_t length;
 
 	assert_int_equal(file_read(from, 1 << 24, &bytes, &length, NULL), PRONY_OK);
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
 	assert_int_equal(file_write_atomic(path, bytes, length, NULL), PRONY_OK);
 	free(bytes);
-	free(path);
 }
 
 static void put_text(const char *folder, const char *name, const char *text)
 {
-	char *path = path_join(folder, name);
+	char *path = test_keep(path_join(folder, name));
 
 	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
-	free(path);
 }
 
-static int make_folder(void **state)
+IN_FOLDER(folders_are_classes)
 {
-	char *folder;
-
-	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
-		return -1;
-	*state = folder;
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	enum prony_status status = directory_remove(*state, NULL);
-
-	free(*state);
-	return status == PRONY_OK ? 0 : -1;
-}
-
-TEST_WITH(folders_are_classes, make_folder, remove_folder)
-{
-	char *picture = corpus_path("image", "pixel.jpg"), *a = path_join(*state, "n02");
-	char *b = path_join(*state, "n01");
+	char *picture = corpus_path("image", "pixel.jpg"), *a = test_path("n02");
+	char *b = test_path("n01");
 	struct image_list *list;
 	struct error err = ERROR_INIT;
 
@@ -126,9 +105,6 @@ TEST_WITH(folders_are_classes, make_folder, remove_folder)
 	assert_int_equal(image_list_open(*state, 2, &list, &err), PRONY_BAD_INPUT);
 	assert_has(err.text, "stray.JPEG lies beside the folders of the classes");
 	error_clear(&err);
-	free(a);
-	free(b);
-	free(picture);
 }
 
 /* A file of labels and its result: labels of a.jpg, b.jpg and c.jpg, or a message. */
@@ -153,7 +129,7 @@ static const struct {
 	{"", "0 labels, but", {0}},
 };
 
-TEST_WITH(labels_in_a_file, make_folder, remove_folder)
+IN_FOLDER(labels_in_a_file)
 {
 	static const char *const names[] = {"a.jpg", "b.jpg", "c.jpg"};
 	char *picture = corpus_path("image", "pixel.jpg");
@@ -174,14 +150,12 @@ TEST_WITH(labels_in_a_file, make_folder, remove_folder)
 			assert_int_equal(list->entries[k].label, label_files[i].labels[k]);
 		image_list_close(list);
 	}
-	free(picture);
 }
 
 /* ImageNet's validation pictures as published: a flat tar file, and a file of labels beside it. */
-TEST_WITH(labels_beside_a_tar, make_folder, remove_folder)
+IN_FOLDER(labels_beside_a_tar)
 {
-	char *from = corpus_path("tar", "flat"),
-	     *path = path_join(*state, "ILSVRC2012_img_val.tar");
+	char *from = corpus_path("tar", "flat"), *path = test_path("ILSVRC2012_img_val.tar");
 	struct image_list *list;
 	struct error err = ERROR_INIT;
 
@@ -194,8 +168,6 @@ TEST_WITH(labels_beside_a_tar, make_folder, remove_folder)
 	assert_int_equal(list->entries[0].label, 65);
 	assert_int_equal(list->entries[1].label, 970);
 	image_list_close(list);
-	free(path);
-	free(from);
 }
 
 enum { SIDE = 32, BATCH = 6, ELEMENTS = 3 * SIDE * SIDE };
@@ -241,20 +213,18 @@ static void put_toy(const char *folder)
 
 	for (size_t i = 0; i < 8; i++) {
 		char *picture = corpus_path("image", names[i]);
-		char *class_folder = memory_printf("%s/all/class%d", folder, (int)(i / 2));
+		char *class_folder = test_text("%s/all/class%d", folder, (int)(i / 2));
 
 		copy_file(picture, class_folder, names[i]);
-		free(class_folder);
-		free(picture);
 	}
 }
 
 /* A batch is the same on one core and on all cores, alone and after others. */
-TEST_WITH(batches_do_not_depend_on_threads, make_folder, remove_folder)
+IN_FOLDER(batches_do_not_depend_on_threads)
 {
 	size_t values = (size_t)ELEMENTS * BATCH;
-	float *all = memory_alloc(2 * values * sizeof(*all)),
-	      *one = memory_alloc(values * sizeof(*one));
+	float *all = test_keep(memory_alloc(2 * values * sizeof(*all))),
+	      *one = test_keep(memory_alloc(values * sizeof(*one)));
 	int64_t labels[2 * BATCH], again[BATCH];
 	struct error err = ERROR_INIT;
 	cpu_set_t before, single;
@@ -285,8 +255,6 @@ TEST_WITH(batches_do_not_depend_on_threads, make_folder, remove_folder)
 
 			assert_true(value > -1e-6 && value < 1 + 1e-6);
 		}
-	free(one);
-	free(all);
 }
 
 static void note_broken(void *context, const char *text)
@@ -297,11 +265,11 @@ static void note_broken(void *context, const char *text)
 	snprintf(told + length, 4096 - length, "%s\n", text);
 }
 
-TEST_WITH(broken_pictures_are_named_and_counted, make_folder, remove_folder)
+IN_FOLDER(broken_pictures_are_named_and_counted)
 {
 	static const char *const names[] = {"truncated.jpg", "text", "20000.jpg"};
-	float *x = memory_alloc(sizeof(*x) * ELEMENTS * BATCH);
-	char *folder = path_join(*state, "all"), *last = path_join(folder, "class3"),
+	float *x = test_keep(memory_alloc(sizeof(*x) * ELEMENTS * BATCH));
+	char *folder = test_path("all"), *last = test_keep(path_join(folder, "class3")),
 	     told[4096] = "";
 	struct data_findings findings = {.broken = note_broken, .context = told};
 	struct error err = ERROR_INIT;
@@ -312,7 +280,6 @@ TEST_WITH(broken_pictures_are_named_and_counted, make_folder, remove_folder)
 		char *picture = corpus_path("image", names[i]);
 
 		copy_file(picture, last, names[i]);
-		free(picture);
 	}
 	assert_int_equal(
 		data_format_verify(data_format_find("images"), folder, 4, &findings, &bytes, &err),
@@ -326,9 +293,6 @@ TEST_WITH(broken_pictures_are_named_and_counted, make_folder, remove_folder)
 	/* The data set's row has eight samples. */
 	assert_int_equal(take(&toy, *state, false, 0, 1, x, y, &err), PRONY_BAD_INPUT);
 	assert_has(err.text, "holds 11 samples of 3x?x?, where data set toy has 8 of 3x?x?");
-	free(last);
-	free(folder);
-	free(x);
 }
 
 /* Tests the real pictures if they are beside the checkout. */
@@ -344,7 +308,7 @@ TEST(the_real_sample)
 	}
 	if (dataset_verify_file(sample, &sample->files[0], folder, NULL, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	float *x = memory_alloc(sizeof(*x) * ELEMENTS * BATCH * 3);
+	float *x = test_keep(memory_alloc(sizeof(*x) * ELEMENTS * BATCH * 3));
 	int64_t y[BATCH * 3];
 	if (take(sample, folder, false, 0, 3, x, y, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
@@ -355,7 +319,6 @@ TEST(the_real_sample)
 	for (int i = 0; i < ELEMENTS * BATCH * 3; i++)
 		sum += (double)x[i];
 	assert_true(sum / (ELEMENTS * BATCH * 3) > -0.6 && sum / (ELEMENTS * BATCH * 3) < 0.6);
-	free(x);
 	free(folder);
 	free(place);
 }

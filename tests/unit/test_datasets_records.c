@@ -43,7 +43,6 @@ TEST(each_sample)
 					   !strstr(err.text, samples[i].message) ||
 					   !strstr(err.text, "prony data convert")))
 			fail_msg("%s: %s", samples[i].name, err.text);
-		free(path);
 	}
 }
 
@@ -87,14 +86,12 @@ TEST(recordio_survives_its_magic_number)
 	struct data_sink *sink = calloc(1, format->writer->sink_bytes);
 	struct error err = ERROR_INIT;
 	uint8_t bytes[80] = {0x89, 'P', 'N', 'G'};
-	char *folder;
 
-	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
 	memcpy(bytes + 8, magic, 4);  /* at a multiple of four */
 	memcpy(bytes + 12, magic, 4); /* immediately after */
 	memcpy(bytes + 30, magic, 4); /* between */
 	memcpy(bytes + 76, magic, 4); /* at the end */
-	sink->folder = folder;
+	sink->folder = test_folder();
 	assert_int_equal(format->writer->open(sink, NULL, &err), PRONY_OK);
 	for (size_t i = 0; i < sizeof(bytes) - 4; i++) {
 		struct data_record record = {
@@ -106,7 +103,7 @@ TEST(recordio_survives_its_magic_number)
 	assert_int_equal(format->writer->commit(sink, &note, &err), PRONY_OK);
 	format->writer->close(sink);
 	free(sink);
-	char *path = path_join(folder, "data.rec");
+	char *path = test_path("data.rec");
 	const char *paths[] = {path};
 	const struct data_shard shard = {.paths = paths, .classes = 4};
 	struct data_source *source;
@@ -124,9 +121,6 @@ TEST(recordio_survives_its_magic_number)
 	format->close(source);
 	data_record_release(&read);
 	byte_buffer_release(&note);
-	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
-	free(path);
-	free(folder);
 }
 
 /* A Datum written by Caffe's own protobuf: channels 1, height 2, width 2, data, label 7. */

@@ -262,12 +262,11 @@ IN_HOME(what_is_wrong_is_named)
 
 static void put(struct fixture *f, const char *name, const char *text)
 {
-	char *folder = path_join(f->folder, "prony/frameworks"), *path = path_join(folder, name);
+	char *folder = test_keep(path_join(f->folder, "prony/frameworks")),
+	     *path = test_keep(path_join(folder, name));
 
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
 	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
-	free(path);
-	free(folder);
 }
 
 IN_HOME(the_users_stand_behind_the_trees)
@@ -349,14 +348,13 @@ IN_HOME(roots_rights_are_guarded)
 		skip();
 	setenv("XDG_CONFIG_HOME", f->folder, 1);
 	put(f, "mine.yaml", MINE);
-	char *path = path_join(f->folder, "prony/frameworks/mine.yaml");
+	char *path = test_keep(path_join(f->folder, "prony/frameworks/mine.yaml"));
 	assert_int_equal(chown(path, 12345, 12345), 0);
 	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
 	assert_null(framework_find(&registry, "mine", NULL));
 	assert_int_equal(registry.note_count, 1);
 	assert_has(registry.notes[0], path);
 	registry_release(&registry);
-	free(path);
 	unsetenv("XDG_CONFIG_HOME");
 }
 

@@ -6,37 +6,11 @@
 #include "report/devices.h"
 #include "unit_test.h"
 
-static char *folder;
-
-static char *write_table(const char *text)
-{
-	struct error err = ERROR_INIT;
-	char *path = path_join(folder, "devices.yaml");
-	assert_int_equal(file_write_atomic(path, text, strlen(text), &err), PRONY_OK);
-	return path;
-}
-
-static int setup(void **state)
-{
-	struct error err = ERROR_INIT;
-	(void)state;
-	return directory_make_temporary("prony-devices", &folder, &err) == PRONY_OK ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	struct error err = ERROR_INIT;
-	(void)state;
-	directory_remove(folder, &err);
-	free(folder);
-	return 0;
-}
-
 TEST(test_tree)
 {
 	struct device_table table;
 	struct error err = ERROR_INIT;
-	char *path = path_join(getenv("PRONY_SOURCE"), "devices.yaml");
+	char *path = test_keep(path_join(getenv("PRONY_SOURCE"), "devices.yaml"));
 	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
 	const struct device_row *row = devices_find(&table, "NVIDIA H200");
 	assert_non_null(row);
@@ -46,22 +20,21 @@ TEST(test_tree)
 	assert_null(devices_find(&table, "AMD EPYC"));
 	assert_null(devices_find(&table, ""));
 	devices_release(&table);
-	free(path);
 }
 
 TEST(test_money)
 {
 	struct device_table table;
 	struct error err = ERROR_INIT;
-	char *path = write_table("devices:\n  - {name: mine, match: EPYC, hourly: 0.5, currency: "
-				 "EUR, peak_tflops: {bf16: 2}}\n");
+	char *path = test_file("devices.yaml",
+			       "devices:\n  - {name: mine, match: EPYC, hourly: 0.5, currency: "
+			       "EUR, peak_tflops: {bf16: 2}}\n");
 	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
 	const struct device_row *row = devices_find(&table, "amd epyc 9004");
 	assert_non_null(row);
 	assert_true(devices_samples_per_money(row, 100) == 720000);
 	assert_true(isnan(row->retail) && row->peak_tflops[PRECISION_BF16] == 2);
 	devices_release(&table);
-	free(path);
 }
 
 TEST(test_wrong)
@@ -85,15 +58,9 @@ TEST(test_wrong)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct device_table table;
 		struct error err = ERROR_INIT;
-		char *path = write_table(rows[i][0]);
+		char *path = test_file("devices.yaml", rows[i][0]);
 		assert_int_equal(devices_load(path, &table, &err), PRONY_BAD_INPUT);
 		if (!strstr(err.text, rows[i][1]))
 			fail_msg("%s: %s", rows[i][0], err.text);
-		free(path);
 	}
-}
-
-int main(void)
-{
-	return unit_tests_run(setup, teardown);
 }

@@ -31,9 +31,8 @@ static void expect_int(const json_t *record, const char *section, const char *ke
 	const json_t *value = member(record, section, key);
 
 	if (!json_is_integer(value) || json_integer_value(value) != expected) {
-		char *text = json_dumps(value, JSON_ENCODE_ANY);
+		char *text = test_keep(json_dumps(value, JSON_ENCODE_ANY));
 		fail_msg("%s.%s is %s instead of %d", section, key, text, expected);
-		free(text);
 	}
 }
 
@@ -74,9 +73,9 @@ MACHINE_TEST(server_is_recorded)
 	assert_int_equal(json_array_size(gpus), 1);
 	assert_string_equal(json_string_value(json_array_get(gpus, 0)), "NVIDIA A100");
 	/* smep protects memory; it is not arithmetic. */
-	char *flags = json_dumps(member(record, "must_match", "instruction_set"), JSON_COMPACT);
+	char *flags = test_keep(
+		json_dumps(member(record, "must_match", "instruction_set"), JSON_COMPACT));
 	assert_string_equal(flags, "[\"sse2\",\"avx\",\"avx2\",\"fma\",\"avx512f\"]");
-	free(flags);
 	json_decref(record);
 }
 
@@ -225,7 +224,8 @@ TEST(only_listed_variables)
 	setenv("MKL_DEBUG_CPU_TYPE", "\xff", 1);
 	setenv("PRONY_DATA", "/data", 1);
 	json_t *settings = environment_settings(), *paths = environment_paths();
-	char *text = json_dumps(settings, JSON_COMPACT), *more = json_dumps(paths, JSON_COMPACT);
+	char *text = test_keep(json_dumps(settings, JSON_COMPACT)),
+	     *more = test_keep(json_dumps(paths, JSON_COMPACT));
 	assert_string_equal(json_string_value(json_object_get(settings, "OMP_NUM_THREADS")), "2");
 	assert_string_equal(json_string_value(json_object_get(settings, "ONEDNN_MAX_CPU_ISA")),
 			    "AVX2");
@@ -236,8 +236,6 @@ TEST(only_listed_variables)
 	assert_null(json_object_get(settings, "TORCH_CUDA_ARCH_LIST"));
 	unsetenv("TORCH_CUDA_ARCH_LIST");
 	assert_lacks(more, "hush");
-	free(text);
-	free(more);
 	json_decref(settings);
 	json_decref(paths);
 	for (size_t i = 0; i < 6; i++)

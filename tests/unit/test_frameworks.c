@@ -22,27 +22,15 @@ static const struct framework *find(const char *name)
 /* Makes an empty folder, which is also the data home. */
 static int make_home(void **state)
 {
-	char *folder;
-
-	if (directory_make_temporary("prony-test-", &folder, NULL) != PRONY_OK)
-		return -1;
-	*state = folder;
 	unsetenv("PRONY_MXNET_LIBRARY");
 	unsetenv("PRONY_PYTORCH_PYTHON");
 	unsetenv("VIRTUAL_ENV");
 	unsetenv("CONDA_PREFIX");
-	return setenv("XDG_DATA_HOME", folder, 1);
+	setenv("XDG_DATA_HOME", test_folder(), 1);
+	return test_folder_setup(state);
 }
 
-static int remove_home(void **state)
-{
-	enum prony_status status = directory_remove(*state, NULL);
-
-	free(*state);
-	return status == PRONY_OK ? 0 : -1;
-}
-
-#define IN_HOME(name) TEST_WITH(name, make_home, remove_home)
+#define IN_HOME(name) TEST_WITH(name, make_home, NULL)
 
 IN_HOME(registry_is_consistent)
 {
@@ -146,7 +134,7 @@ IN_HOME(manifest_names_version_and_library)
 	struct framework_place place;
 	struct error err = ERROR_INIT;
 	struct arena arena;
-	char *folder = path_join(*state, "prony/frameworks/mxnet@test");
+	char *folder = test_path("prony/frameworks/mxnet@test");
 
 	arena_init(&arena, 0);
 	install_put_file(folder, "deep/lib.so", "not loaded here");
@@ -177,7 +165,6 @@ IN_HOME(manifest_names_version_and_library)
 	assert_false(file_exists(folder));
 	assert_int_equal(framework_remove(find("mxnet"), "test", &err), PRONY_MISSING);
 	arena_release(&arena);
-	free(folder);
 }
 
 /* An interpreter named by the user: not an interpreter, without torch, with torch. */
@@ -189,7 +176,7 @@ IN_HOME(named_interpreter)
 		"\"executable\": \"/opt/python\", \"path\": []}'\n";
 	struct framework_place place;
 	struct arena arena;
-	char *program = path_join(*state, "python");
+	char *program = test_path("python");
 
 	arena_init(&arena, 0);
 	setenv("PRONY_PYTORCH_PYTHON", program, 1);
@@ -214,7 +201,6 @@ IN_HOME(named_interpreter)
 	assert_has(place.reason, "does not run as a Python interpreter");
 	unsetenv("PRONY_PYTORCH_PYTHON");
 	arena_release(&arena);
-	free(program);
 }
 
 /* Returns the row, of any backend, that a lock installs. */
@@ -261,7 +247,7 @@ IN_HOME(offered_versions_have_locks)
 /* Every shipped lock can be read, belongs to a framework, and is found by its name. */
 IN_HOME(shipped_locks)
 {
-	char *pattern = path_join(getenv("PRONY_SOURCE"), "frameworks/locks/*.txt");
+	char *pattern = test_keep(path_join(getenv("PRONY_SOURCE"), "frameworks/locks/*.txt"));
 	struct arena arena;
 	glob_t files;
 
@@ -287,7 +273,6 @@ IN_HOME(shipped_locks)
 	unsetenv("PRONY_SHARE");
 	globfree(&files);
 	arena_release(&arena);
-	free(pattern);
 }
 
 IN_HOME(bad_locks_are_named)
@@ -312,7 +297,7 @@ IN_HOME(bad_locks_are_named)
 		{GOOD "# pip-arguments: 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5\n",
 		 "pip-arguments has more than"},
 	};
-	char *path = path_join(*state, "lock.txt");
+	char *path = test_path("lock.txt");
 	struct arena arena;
 	struct lock lock;
 
@@ -328,20 +313,18 @@ IN_HOME(bad_locks_are_named)
 	assert_int_equal(lock_read(path, &arena, &lock, NULL), PRONY_OK);
 	assert_string_equal(lock.needs.words[0], "libz.so.1");
 	arena_release(&arena);
-	free(path);
 }
 
 static enum prony_status extract(const char *home, const char *bytes, size_t length,
 				 size_t *extracted, struct error *err)
 {
 	static const char *const patterns[] = {"keep/*"};
-	char *wheel = path_join(home, "test.whl"), *folder = path_join(home, "out");
+	char *wheel = test_keep(path_join(home, "test.whl")),
+	     *folder = test_keep(path_join(home, "out"));
 
 	directory_remove(folder, NULL);
 	assert_int_equal(file_write_atomic(wheel, bytes, length, NULL), PRONY_OK);
 	enum prony_status status = wheel_extract(wheel, patterns, 1, folder, extracted, err);
-	free(folder);
-	free(wheel);
 	return status;
 }
 

@@ -126,11 +126,10 @@ INSTALL_TEST(installs_tries_and_keeps)
 	assert_true(file_exists(place.library));
 
 	/* The second time nothing is run or fetched: it works without any program on PATH. */
-	char *path = memory_strdup(getenv("PATH"));
+	char *path = test_keep(memory_strdup(getenv("PATH")));
 	setenv("PATH", "/nowhere", 1);
 	assert_installs(fixture, "9.9 is installed already");
 	setenv("PATH", path, 1);
-	free(path);
 
 	/* The library that the user named will be used: a message says so. */
 	setenv("PRONY_MXNET_LIBRARY", "/opt/libmxnet.so", 1);
@@ -143,7 +142,7 @@ INSTALL_TEST(installs_tries_and_keeps)
 INSTALL_TEST(an_empty_library_and_an_open_umask)
 {
 	struct fixture *fixture = *state;
-	char *library = path_join(fixture->folder, LIBRARY);
+	char *library = test_keep(path_join(fixture->folder, LIBRARY));
 	struct framework_place place;
 	struct stat info;
 	struct arena arena;
@@ -164,7 +163,6 @@ INSTALL_TEST(an_empty_library_and_an_open_umask)
 	assert_has(place.reason, "was installed but is empty");
 	assert_installs(fixture, "installed in");
 	arena_release(&arena);
-	free(library);
 }
 
 INSTALL_TEST(another_lock_replaces)
@@ -311,9 +309,8 @@ INSTALL_TEST(other_peoples_folders_stay)
 	offer(fixture, "9.9", "good");
 	install_put_file(fixture->folder, "notes.txt", "mine");
 	assert_refused(fixture, PRONY_MISSING, "was not made by prony");
-	char *notes = path_join(fixture->folder, "notes.txt");
+	char *notes = test_keep(path_join(fixture->folder, "notes.txt"));
 	assert_int_equal(unlink(notes), 0);
-	free(notes);
 	/* An empty folder may be used; the remains of a killed installation are removed. */
 	install_put_file(fixture->staging, "tree/half", "of a library");
 	assert_installs(fixture, "installed in");
@@ -403,7 +400,7 @@ INSTALL_TEST(the_locks_own_pip_comes_first)
 
 	assert_int_equal(process_run(&spec, INT64_C(60000000000), 64, &version, &end, NULL),
 			 PRONY_OK);
-	char *text = memory_printf(
+	char *text = test_text(
 		"# framework: pytorch\n# kind: venv\n# version: 1\n# python: %s\n# pip: 99.9.9 "
 		"%064d\nnever==1 --hash=sha256:%064d\n",
 		version, 0, 0);
@@ -413,7 +410,6 @@ INSTALL_TEST(the_locks_own_pip_comes_first)
 			 PRONY_IO);
 	assert_has(strbuf_text(&fixture->install.lines), "pip 99.9.9 first");
 	assert_has(err.text, "pip==99.9.9");
-	free(text);
 	free(version);
 }
 

@@ -14,28 +14,17 @@
 
 #define SEED 5
 
-static char *folder; /* the test's folder; XDG_CACHE_HOME too */
 static char key_of_one[DIGEST_HEX_BYTES], key_of_two[DIGEST_HEX_BYTES];
 
 static int enter(void **state)
 {
-	(void)state;
-	assert_int_equal(directory_make_temporary("prony-cache-", &folder, NULL), PRONY_OK);
-	setenv("XDG_CACHE_HOME", folder, 1);
+	setenv("XDG_CACHE_HOME", test_folder(), 1);
 	digest_bytes("one", 3, key_of_one);
 	digest_bytes("two", 3, key_of_two);
-	return 0;
+	return test_folder_setup(state);
 }
 
-static int leave(void **state)
-{
-	(void)state;
-	directory_remove(folder, NULL);
-	free(folder);
-	return 0;
-}
-
-#define WITH_CACHE(name) TEST_WITH(name, enter, leave)
+#define WITH_CACHE(name) TEST_WITH(name, enter, NULL)
 
 static void put(const struct cache *cache, const char *key, char fill, size_t length)
 {
@@ -361,11 +350,10 @@ struct gates {
 static void open_gates(struct gates *g)
 {
 	struct error err = ERROR_INIT;
-	char *self = path_self();
+	char *self = test_keep(path_self());
 
 	g->cell = cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD);
 	gate_cache_open(&g->cache, self);
-	free(self);
 	check(workload_init(&g->work, &g->cell, SEED, &err), &err);
 	check(workload_need_gate_case(&g->work, &g->cell, SEED, &err), &err);
 }
@@ -422,14 +410,14 @@ WITH_CACHE(every_part_of_the_key_counts)
 	key_of(&g, keys[count++]);
 	g.cell = plain;
 	struct framework other = fake; /* descriptor */
-	char *descriptor = path_join(folder, "fake.yaml");
+	char *descriptor = test_path("fake.yaml");
 	write_file(descriptor, "variables: [A=1]");
 	other.file = descriptor;
 	place.framework = &other;
 	key_of(&g, keys[count++]);
 	write_file(descriptor, "variables: [A=2]");
 	key_of(&g, keys[count++]);
-	free(descriptor);
+	place.framework = &fake;
 	g.cell = plain;
 	g.cache.program[0] ^= 1; /* program */
 	key_of(&g, keys[count++]);
@@ -454,11 +442,11 @@ WITH_CACHE(files_of_worker_and_framework_count)
 	struct gates g;
 
 	open_gates(&g);
-	char *worker = path_join(folder, "python/worker.py");
-	char *module = path_join(folder, "python/adapters/one.py");
-	char *library = path_join(folder, "framework/lib/one.so");
-	char *compiled = path_join(folder, "framework/__pycache__/one.pyc");
-	char *home = path_join(folder, "framework");
+	char *worker = test_path("python/worker.py");
+	char *module = test_path("python/adapters/one.py");
+	char *library = test_path("framework/lib/one.so");
+	char *compiled = test_path("framework/__pycache__/one.pyc");
+	char *home = test_path("framework");
 	for (char *const *path = (char *[]){worker, module, library, compiled, NULL}; *path;
 	     path++) {
 		char *parent = strdup(*path);
@@ -485,11 +473,6 @@ WITH_CACHE(files_of_worker_and_framework_count)
 	for (int i = 0; i < 5; i++)
 		for (int k = 0; k < i; k++)
 			assert_string_not_equal(keys[i], keys[k]);
-	free(worker);
-	free(module);
-	free(library);
-	free(compiled);
-	free(home);
 	close_gates(&g);
 }
 

@@ -206,8 +206,8 @@ TEST(rounding_is_as_large_as_it_is_taken_to_be)
 	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	size_t values = (size_t)f->forward.value_count;
-	double *deviation = memory_alloc(values * sizeof(double));
-	double *again = memory_alloc(values * sizeof(double));
+	double *deviation = test_keep(memory_alloc(values * sizeof(double)));
+	double *again = test_keep(memory_alloc(values * sizeof(double)));
 	struct executor ex;
 
 	memset(deviation, 0, values * sizeof(double));
@@ -227,8 +227,6 @@ TEST(rounding_is_as_large_as_it_is_taken_to_be)
 	print_message("# logits: %.2g, taken to be %.2g\n", seen, taken);
 	assert_true(seen < 1.5 * taken && taken < 10 * seen);
 	executor_release(&ex);
-	free(again);
-	free(deviation);
 }
 
 /* Runs the first step with the comparisons turned that an exact step found too close; *relus: how
@@ -263,7 +261,7 @@ TEST(rounding_does_not_turn_back_what_was_turned)
 {
 	struct fixture *f = *state;
 	size_t values = (size_t)f->forward.value_count;
-	double *deviation = memory_alloc(values * sizeof(double));
+	double *deviation = test_keep(memory_alloc(values * sizeof(double)));
 	struct kink_list met = {0};
 	int64_t relus;
 
@@ -279,7 +277,6 @@ TEST(rounding_does_not_turn_back_what_was_turned)
 		&relus);
 	assert_int_equal(turned, relus);
 	kink_list_release(&met);
-	free(deviation);
 }
 
 /* Simulates Ctrl-C while the reference runs. */

@@ -292,7 +292,7 @@ TEST(operators_are_documented)
 	size_t length;
 
 	assert_non_null(source);
-	path = path_join(source, "docs/operators.md");
+	path = test_keep(path_join(source, "docs/operators.md"));
 	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	table = strstr(text, "| operator | inputs | outputs | attributes | note |\n");
@@ -316,7 +316,6 @@ TEST(operators_are_documented)
 			check_documented((enum op)op, strchr(line + 1, '|') - 1);
 	}
 	free(text);
-	free(path);
 }
 
 /* Two nodes that both update one running mean. */

@@ -67,10 +67,9 @@ static void assert_mended(struct fixture *fixture, const struct framework *mxnet
 
 static void delete (const struct fixture *fixture, const char *name)
 {
-	char *path = path_join(fixture->folder, name);
+	char *path = test_keep(path_join(fixture->folder, name));
 
 	assert_int_equal(unlink(path), 0);
-	free(path);
 }
 
 /*
@@ -78,7 +77,7 @@ static void delete (const struct fixture *fixture, const char *name)
  */
 static void forget_files(const struct fixture *fixture)
 {
-	char *path = path_join(fixture->folder, MANIFEST_NAME);
+	char *path = test_keep(path_join(fixture->folder, MANIFEST_NAME));
 	json_t *document = NULL;
 
 	assert_int_equal(json_read_file(path, MANIFEST_BYTES_MAX, &document, NULL), PRONY_OK);
@@ -86,7 +85,6 @@ static void forget_files(const struct fixture *fixture)
 	assert_int_equal(json_object_del(document, "files"), 0);
 	assert_int_equal(json_dump_file(document, path, 0), 0);
 	json_decref(document);
-	free(path);
 }
 
 /* Covers every file from a wheel and every repaired file. */
@@ -98,12 +96,12 @@ INSTALL_TEST(damage_is_found_and_mended)
 	};
 	struct fixture *fixture = *state;
 	struct framework mxnet = *framework_find(&install_registry, "mxnet", NULL);
-	char sha256[DIGEST_HEX_BYTES], *library = path_join(fixture->folder, "mxnet/libmxnet.so");
+	char sha256[DIGEST_HEX_BYTES],
+		*library = test_keep(path_join(fixture->folder, "mxnet/libmxnet.so"));
 
 	wheel_write(fixture->install.wheels, "second", "1", "mxnet/libsecond.so", "more", sha256);
-	char *more = memory_printf("# disk-mb: 1\nsecond==1 --hash=sha256:%s\n", sha256);
+	char *more = test_text("# disk-mb: 1\nsecond==1 --hash=sha256:%s\n", sha256);
 	install_offer(&fixture->install, "mxnet", "9.9", "good", more);
-	free(more);
 	mxnet.repairs = steps;
 	mxnet.repair_count = COUNT(steps);
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
@@ -121,7 +119,6 @@ INSTALL_TEST(damage_is_found_and_mended)
 	strbuf_clear(&fixture->install.lines);
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
 	assert_has(strbuf_text(&fixture->install.lines), "9.9 is installed already");
-	free(library);
 }
 
 /* Files that pip installed have their own lists. */

@@ -30,9 +30,8 @@ static bool another_is_here(const char *name, const char *const *others)
 	bool found = false;
 
 	for (; *others; others++) {
-		char *path = path_join(getenv(MARKS), *others);
+		char *path = test_keep(path_join(getenv(MARKS), *others));
 		found = found || (strcmp(*others, name) != 0 && file_exists(path));
-		free(path);
 	}
 	return found;
 }
@@ -41,7 +40,7 @@ static bool another_is_here(const char *name, const char *const *others)
 static bool behave(const char *text, const char *name)
 {
 	static const char *const names[] = {"mxnet", "onnxruntime", "openvino", NULL};
-	char *mark = path_join(getenv(MARKS), name);
+	char *mark = test_keep(path_join(getenv(MARKS), name));
 	bool good = strncmp(text, "refuse", 6) != 0;
 	int64_t deadline = clock_monotonic_ns() + MEET_NS;
 
@@ -55,7 +54,6 @@ static bool behave(const char *text, const char *name)
 		good = !another_is_here(name, names);
 		unlink(mark);
 	}
-	free(mark);
 	return good;
 }
 
@@ -99,11 +97,10 @@ static int tear_down(void **state)
 static void offer(const struct fixture *fixture, const char *name, const char *behaviour,
 		  int64_t download_mb, int64_t disk_mb)
 {
-	char *sizes = memory_printf("# download-mb: %" PRId64 "\n# disk-mb: %" PRId64 "\n",
-				    download_mb, disk_mb);
+	char *sizes = test_text("# download-mb: %" PRId64 "\n# disk-mb: %" PRId64 "\n", download_mb,
+				disk_mb);
 
 	install_offer(&fixture->install, name, "9.9", behaviour, sizes);
-	free(sizes);
 }
 
 static enum prony_status install(struct fixture *fixture, struct install_item *items, size_t count,
@@ -178,7 +175,7 @@ INSTALL_TEST(stopped_before_the_first)
 {
 	struct fixture *fixture = *state;
 	struct install_item items[2];
-	char *folder = path_join(fixture->install.home, "prony/frameworks");
+	char *folder = test_keep(path_join(fixture->install.home, "prony/frameworks"));
 
 	offer(fixture, "mxnet", "good", 1, 1);
 	offer(fixture, "onnxruntime", "good", 1, 1);
@@ -189,7 +186,6 @@ INSTALL_TEST(stopped_before_the_first)
 	assert_false(file_exists(folder));
 	fixture->install.stop = 0;
 	assert_int_equal(install(fixture, items, 0, 2), PRONY_OK);
-	free(folder);
 }
 
 int main(int argc, char **argv)

@@ -13,34 +13,19 @@
 #include "unit_test.h"
 
 struct fixture {
-	char *folder, *path, *other;
+	char *path, *other;
 };
 
 static int set_up(void **state)
 {
-	struct fixture *f = memory_alloc(sizeof(*f));
+	static struct fixture f;
 
-	if (directory_make_temporary("prony-lock-", &f->folder, NULL) != PRONY_OK)
-		return -1;
-	f->path = path_join(f->folder, "lock");
-	f->other = path_join(f->folder, "other");
-	*state = f;
+	f = (struct fixture){test_path("lock"), test_path("other")};
+	*state = &f;
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	directory_remove(f->folder, NULL);
-	free(f->other);
-	free(f->path);
-	free(f->folder);
-	free(f);
-	return 0;
-}
-
-#define IN_FOLDER(name) TEST_WITH(name, set_up, tear_down)
+#define LOCK_TEST(name) TEST_WITH(name, set_up, NULL)
 
 static mode_t mode_of(const char *path)
 {
@@ -61,7 +46,7 @@ static void refused(const struct fixture *f, const char *part)
 	assert_int_equal(fd, -1);
 }
 
-IN_FOLDER(it_is_made_for_everybody)
+LOCK_TEST(it_is_made_for_everybody)
 {
 	struct fixture *f = *state;
 	mode_t before = umask(077);
@@ -77,7 +62,7 @@ IN_FOLDER(it_is_made_for_everybody)
 }
 
 /* A file of another user keeps its mode. */
-IN_FOLDER(one_that_is_there_stays_as_it_is)
+LOCK_TEST(one_that_is_there_stays_as_it_is)
 {
 	struct fixture *f = *state;
 	int fd;
@@ -88,7 +73,7 @@ IN_FOLDER(one_that_is_there_stays_as_it_is)
 	close(fd);
 }
 
-IN_FOLDER(only_a_file_with_one_name_will_do)
+LOCK_TEST(only_a_file_with_one_name_will_do)
 {
 	struct fixture *f = *state;
 
@@ -128,7 +113,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	return __real_open64(path, flags, mode);
 }
 
-IN_FOLDER(another_users_lock_is_opened)
+LOCK_TEST(another_users_lock_is_opened)
 {
 	struct fixture *f = *state;
 	int fd;
@@ -150,7 +135,7 @@ static void remove_it(void *context, const char *path)
 	close(*holder);
 }
 
-IN_FOLDER(one_that_was_removed_is_none)
+LOCK_TEST(one_that_was_removed_is_none)
 {
 	struct fixture *f = *state;
 	int fd, holder = -1;

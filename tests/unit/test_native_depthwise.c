@@ -175,7 +175,7 @@ static void assert_near(const char *what, const float *have, const double *want,
 static void run(struct layer *layer, const struct depthwise_loops *loops, size_t parts)
 {
 	const struct depthwise *d = &layer->d;
-	float *partial = memory_alloc(depthwise_partial_bytes(d, loops, parts));
+	float *partial = test_keep(memory_alloc(depthwise_partial_bytes(d, loops, parts)));
 	size_t units = depthwise_units(d, loops);
 	size_t counts[] = {(size_t)(d->batch * d->out[0]), (size_t)(d->batch * d->in[0]),
 			   units * parts, units};
@@ -192,7 +192,6 @@ static void run(struct layer *layer, const struct depthwise_loops *loops, size_t
 	for (size_t i = 0; i < 3; i++)
 		depthwise_weights_sum(d, loops, parts, layer->dw, layer->db, partial,
 				      counts[3] * i / 3, counts[3] * (i + 1) / 3);
-	free(partial);
 }
 
 /* The padding of dw must be unchanged. */

@@ -12,7 +12,7 @@ static char *folder, *library; /* FOLDER/onednn-3.data/data/lib/libdnnl.so.3 */
 /* Copies a file as `name` into the library folder of a wheel; returns its path. */
 static char *put(const char *wheel, const char *name, const char *from)
 {
-	char *lib = memory_printf("%s/%s.data/data/lib", folder, wheel), *bytes, *to;
+	char *lib = test_text("%s/%s.data/data/lib", folder, wheel), *bytes, *to;
 	size_t length;
 	FILE *file;
 
@@ -27,7 +27,6 @@ static char *put(const char *wheel, const char *name, const char *from)
 		free(bytes);
 	}
 	assert_int_equal(fclose(file), 0);
-	free(lib);
 	return to;
 }
 

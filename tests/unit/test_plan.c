@@ -101,12 +101,11 @@ static void set(const char *axis, const char *values)
 /* Reads the text as the file mine.yaml. */
 static void suite(const char *text)
 {
-	char *path = path_join(folder, "mine.yaml");
+	char *path = test_keep(path_join(folder, "mine.yaml"));
 
 	file_write_atomic(path, text, strlen(text), NULL);
 	if (spec_read_file(&f.spec, path, &f.err) != PRONY_OK)
 		fail_msg("%s", f.err.text);
-	free(path);
 }
 
 static void expand(void)

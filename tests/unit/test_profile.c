@@ -66,12 +66,11 @@ static enum prony_status read_text(const char *text, bool lines, struct profile 
 	*profile = (struct profile){.status = CELL_OK};
 	arena_init(&profile->arena, 0);
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, err), PRONY_OK);
-	path = path_join(folder, "profile.json");
+	path = test_keep(path_join(folder, "profile.json"));
 	if (text)
 		assert_int_equal(file_write_atomic(path, text, strlen(text), err), PRONY_OK);
 	status = (lines ? profile_read_lines : profile_read_layers)(profile, path, &bracket, err);
 	directory_remove(folder, NULL);
-	free(path);
 	free(folder);
 	return status;
 }
@@ -276,14 +275,13 @@ TEST(test_second_answer)
 
 	assert_int_equal(read_text(LINES("4000", "3000"), true, &profile, &err), PRONY_OK);
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, &err), PRONY_OK);
-	path = path_join(folder, "profile.json");
+	path = test_keep(path_join(folder, "profile.json"));
 	assert_int_equal(file_write_atomic(path, wrong, strlen(wrong), &err), PRONY_OK);
 	assert_int_equal(profile_read_lines(&profile, path, &bracket, &err), PRONY_PROTOCOL);
 	assert_int_equal(profile.function_count, 1);
 	assert_string_equal(profile.functions[0].name, "f");
 	assert_int_equal(profile_lines_sum(&profile), 4000);
 	directory_remove(folder, NULL);
-	free(path);
 	free(folder);
 	profile_release(&profile);
 }

@@ -9,7 +9,9 @@ TEST(test_recorded)
 {
 	static const char *const names[] = {"_sg_mkldnn_conv", "_sg_mkldnn_conv", "_sg_mkldnn_conv",
 					    "_sg_mkldnn_fully_connected", "DeleteVariable"};
-	char *path = path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/mxnet.json"), *text;
+	char *path = test_keep(
+		     path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/mxnet.json")),
+	     *text;
 	struct error err = ERROR_INIT;
 	struct mx_trace trace;
 	struct arena arena;
@@ -29,7 +31,6 @@ TEST(test_recorded)
 	assert_true(trace.events[4].begin_us > trace.events[3].begin_us);
 	assert_true(trace.events[4].end_us <= trace.events[3].end_us);
 	free(text);
-	free(path);
 	arena_release(&arena);
 }
 

@@ -9,10 +9,10 @@ static json_t *recorded(void)
 {
 	struct error err = ERROR_INIT;
 	json_t *events = NULL;
-	char *path = path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/onnxruntime.json");
+	char *path = test_keep(
+		path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/onnxruntime.json"));
 
 	assert_int_equal(json_read_file(path, 1 << 20, &events, &err), PRONY_OK);
-	free(path);
 	return events;
 }
 

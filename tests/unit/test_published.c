@@ -76,7 +76,7 @@ TEST(broken_files_say_where)
 	char *folder, *path;
 
 	assert_int_equal(directory_make_temporary("test-published-", &folder, NULL), PRONY_OK);
-	path = path_join(folder, "p.tsv");
+	path = test_keep(path_join(folder, "p.tsv"));
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct published p;
 		struct error err = ERROR_INIT;
@@ -87,7 +87,6 @@ TEST(broken_files_say_where)
 			fail_msg("no \"%s\" in: %s", rows[i].says, err.text);
 	}
 	directory_remove(folder, NULL);
-	free(path);
 	free(folder);
 }
 
@@ -134,7 +133,7 @@ TEST(a_run_has_them_beside_it)
 	char *folder, *path;
 
 	assert_int_equal(directory_make_temporary("test-published-", &folder, NULL), PRONY_OK);
-	path = path_join(folder, "p.tsv");
+	path = test_keep(path_join(folder, "p.tsv"));
 	file_write_atomic(path, text, strlen(text), NULL);
 	assert_int_equal(published_load(path, &p, NULL), PRONY_OK);
 	report_fixture_init(&run, 0);
@@ -160,7 +159,6 @@ TEST(a_run_has_them_beside_it)
 	stored_run_release(&run);
 	published_release(&p);
 	directory_remove(folder, NULL);
-	free(path);
 	free(folder);
 }
 

@@ -485,8 +485,8 @@ TEST(test_money)
 	char *folder, *own, *path;
 	assert_int_equal(directory_make_temporary("test-money-", &folder, NULL), PRONY_OK);
 	setenv("XDG_CONFIG_HOME", folder, 1);
-	own = path_join(folder, "prony");
-	path = path_join(own, "devices.yaml");
+	own = test_keep(path_join(folder, "prony"));
+	path = test_keep(path_join(own, "devices.yaml"));
 	assert_int_equal(directory_make(own, NULL), PRONY_OK);
 	assert_int_equal(file_write_atomic(path, prices, strlen(prices), NULL), PRONY_OK);
 	check_price("cuda:0", "Small", 1);
@@ -500,8 +500,6 @@ TEST(test_money)
 	unsetenv("XDG_CONFIG_HOME");
 	directory_remove(folder, NULL);
 	free(folder);
-	free(own);
-	free(path);
 }
 
 TEST(test_two_runs)

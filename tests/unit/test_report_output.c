@@ -740,13 +740,12 @@ TEST(a_page_keeps_its_colours_only)
 				  "2J ");
 	free(page);
 	json_t *json = json_pack("[s]", "\033 \xc2\x9b \xe2\x80\xae \xc3\xbc");
-	char *text = text_of_json(json, JSON_COMPACT);
+	char *text = test_keep(text_of_json(json, JSON_COMPACT));
 	assert_string_equal(text, "[\"\\u001B \\u009b \\u202e \xc3\xbc\"]");
 	json_t *back = json_loads(text, 0, NULL);
 	assert_true(json_equal(json, back));
 	json_decref(back);
 	json_decref(json);
-	free(text);
 }
 
 /* Scatters the processes of a cell; their geometric mean stays about the same. */

@@ -449,21 +449,18 @@ TEST(fields_are_documented)
 
 	if (!source)
 		skip();
-	char *path = path_join(source, "docs/store.md");
+	char *path = test_keep(path_join(source, "docs/store.md"));
 	check(file_read(path, 1 << 20, &text, &length, &err), &err);
-	free(path);
 	const char *place = strstr(text, "| field | type | unit | what it is |\n");
 	assert_non_null(place);
 	place = strchr(strchr(place, '\n') + 1, '\n') + 1;
 	for (size_t i = 0; i < process_field_count; i++) {
 		const struct record_field *field = &process_fields[i];
-		char *row =
-			memory_printf("| `%s` | %s | %s | %s |\n", field->name, types[field->type],
+		char *row = test_text("| `%s` | %s | %s | %s |\n", field->name, types[field->type],
 				      *field->unit ? field->unit : "-", field->doc);
 		if (strncmp(place, row, strlen(row)))
 			fail_msg("docs/store.md lacks, in its place, the row %s", row);
 		place += strlen(row);
-		free(row);
 	}
 	assert_int_equal(*place, '\n');
 	free(text);

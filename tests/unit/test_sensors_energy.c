@@ -159,7 +159,7 @@ MACHINE_TEST(all_packages_or_none)
 
 MACHINE_TEST(counters_for_root_only)
 {
-	char *path = memory_printf("%s%s", (char *)*state, FOLDER "intel-rapl:0/energy_uj");
+	char *path = test_text("%s%s", (char *)*state, FOLDER "intel-rapl:0/energy_uj");
 
 	server(*state);
 	assert_int_equal(chmod(path, 0), 0);
@@ -168,7 +168,6 @@ MACHINE_TEST(counters_for_root_only)
 		assert_absent(*state, &sensor_rapl, "as root: chmod a+r");
 	else
 		print_message("# root reads every file: nothing is refused here\n");
-	free(path);
 }
 
 MACHINE_TEST(processor_time_is_the_whole_trees)
@@ -373,7 +372,7 @@ struct meter {
 static void *count_energy(void *context)
 {
 	struct meter *meter = context;
-	char *path = memory_printf("%s" FOLDER "intel-rapl:0/energy_uj", meter->root);
+	char *path = test_text("%s" FOLDER "intel-rapl:0/energy_uj", meter->root);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	for (int64_t i = 0; !atomic_load(&meter->stop); i++) {
@@ -384,7 +383,6 @@ static void *count_energy(void *context)
 		clock_sleep_until_ns(clock_monotonic_ns() + 5000000);
 	}
 	close(fd);
-	free(path);
 	return NULL;
 }
 

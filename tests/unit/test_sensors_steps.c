@@ -107,7 +107,7 @@ static void replay(const char *root, struct process_record *record)
 {
 	struct sampling *sampling = NULL;
 	struct error err = ERROR_INIT;
-	char *path = memory_printf("%s" FOLDER "energy_uj", root);
+	char *path = test_text("%s" FOLDER "energy_uj", root);
 
 	sensor_machine(root);
 	machine_file(root, FOLDER "name", "package-0");
@@ -125,7 +125,6 @@ static void replay(const char *root, struct process_record *record)
 	sampling_figures(record);
 	close(root_fd);
 	close(machine.fd);
-	free(path);
 }
 
 struct machine_case {

@@ -8,33 +8,15 @@
 #include "tests/fuzz/seed_corpus.h"
 #include "unit_test.h"
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-	(void)state;
-	return directory_make_temporary("test-spec-", &folder, NULL) == PRONY_OK ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	directory_remove(folder, NULL);
-	free(folder);
-	return 0;
-}
-
 /* Reads the text as the file "mine.yaml" into an initialised spec. */
 static enum prony_status read_bytes(const char *text, size_t length, struct spec *spec,
 				    struct error *err)
 {
-	char *path = path_join(folder, "mine.yaml");
+	char *path = test_path("mine.yaml");
 
 	assert_int_equal(file_write_atomic(path, text, length, NULL), PRONY_OK);
 	spec_init(spec);
-	enum prony_status status = spec_read_file(spec, path, err);
-	free(path);
-	return status;
+	return spec_read_file(spec, path, err);
 }
 
 static enum prony_status read_text(const char *text, struct spec *spec, struct error *err)
@@ -155,9 +137,8 @@ TEST(a_screening_is_small)
 	assert_int_equal(spec.samples, 128);
 	assert_int_equal(spec.epochs, 2);
 	assert_int_equal(spec.steps, 0);
-	char *text = spec_canonical(&spec);
+	char *text = test_keep(spec_canonical(&spec));
 	assert_has(text, "samples=128\nepochs=2\nbatch-divisor=8\nepochs-of=fit\n");
-	free(text);
 	spec_release(&spec);
 }
 
@@ -422,7 +403,7 @@ TEST(aliases_cannot_multiply)
 
 TEST(files_that_cannot_be_read_are_named)
 {
-	char *absent = path_join(folder, "absent.yaml");
+	char *absent = test_path("absent.yaml");
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
@@ -430,10 +411,9 @@ TEST(files_that_cannot_be_read_are_named)
 	assert_int_equal(spec_read_file(&spec, absent, &err), PRONY_BAD_INPUT);
 	assert_has(err.text, "absent.yaml");
 	error_clear(&err);
-	assert_int_equal(spec_read_file(&spec, folder, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, folder);
+	assert_int_equal(spec_read_file(&spec, test_folder(), &err), PRONY_BAD_INPUT);
+	assert_has(err.text, test_folder());
 	spec_release(&spec);
-	free(absent);
 }
 
 /* The installed files are examples that users copy, so they must be right. */
@@ -497,7 +477,7 @@ TEST(corpus_is_survived)
 /* The document has each key that a message offers, and the built-in suites. */
 TEST(document_has_every_key)
 {
-	char *path = path_join(getenv("PRONY_SOURCE"), "docs/suites.md"), *text = NULL;
+	char *path = test_keep(path_join(getenv("PRONY_SOURCE"), "docs/suites.md")), *text = NULL;
 	struct error err = ERROR_INIT;
 	struct spec spec;
 	size_t length = 0, keys = 0;
@@ -518,10 +498,4 @@ TEST(document_has_every_key)
 	assert_true(keys > 20);
 	spec_release(&spec);
 	free(text);
-	free(path);
-}
-
-int main(void)
-{
-	return unit_tests_run(make_folder, remove_folder);
 }

@@ -33,14 +33,13 @@ STORE_TEST(the_default_is_in_the_data_folder)
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
-	char *expected = path_join(f->folder, "prony/prony.db");
+	char *expected = test_keep(path_join(f->folder, "prony/prony.db"));
 
 	setenv("XDG_DATA_HOME", f->folder, 1);
 	check(store_open(NULL, false, &store, &err), &err);
 	assert_true(file_exists(expected));
 	store_close(store);
 	unsetenv("XDG_DATA_HOME");
-	free(expected);
 }
 
 static void same_text(const char *a, const char *b)
@@ -328,10 +327,9 @@ STORE_TEST(missing_columns_are_added)
 	stored_run_release(&run);
 	store_close(reader);
 
-	char *path = memory_strdup(f->path);
+	char *path = test_keep(memory_strdup(f->path));
 	store_close(f->store);
 	check(store_open(path, false, &f->store, &err), &err);
-	free(path);
 	fixture_record(&record, 1);
 	check(store_process(f->store, id, &record, &err), &err);
 	check(store_load_run(f->store, "", STORE_SERIES, &run, &err), &err);
@@ -420,9 +418,8 @@ STORE_TEST(the_schema_is_documented)
 
 	if (!source)
 		skip();
-	char *path = path_join(source, "docs/store.md");
+	char *path = test_keep(path_join(source, "docs/store.md"));
 	check(file_read(path, 1 << 20, &text, &length, &err), &err);
-	free(path);
 	check(sql_prepare(f->store,
 			  "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name)"
 			  " AS c WHERE t.type = 'table'",
@@ -433,10 +430,9 @@ STORE_TEST(the_schema_is_documented)
 		if (!row)
 			break;
 		for (int i = 0; i < 2; i++) {
-			char *word = memory_printf("`%s`", sql_text(statement, i));
+			char *word = test_text("`%s`", sql_text(statement, i));
 			if (!strstr(text, word))
 				fail_msg("docs/store.md does not name %s", word);
-			free(word);
 		}
 		columns++;
 	}

@@ -282,7 +282,7 @@ static bool is_refused(struct store *mine, const struct sample *sample, const ch
 	struct error err = ERROR_INIT;
 	struct stored_run run;
 	int imported = 0;
-	char *sql = memory_printf("UPDATE %s SET %s = %s", table, column, value);
+	char *sql = test_text("UPDATE %s SET %s = %s", table, column, value);
 
 	restore(sample);
 	int code = by_hand(sample->path, sql);
@@ -300,7 +300,6 @@ static bool is_refused(struct store *mine, const struct sample *sample, const ch
 	}
 	assert_int_equal(fixture_count(mine, "run"), 0);
 	assert_int_equal(fixture_count(mine, "process_series"), 0);
-	free(sql);
 	return !taken;
 }
 

@@ -49,7 +49,7 @@ STORE_TEST(other_files_are_refused)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, "other.db");
+	char *path = test_keep(path_join(f->folder, "other.db"));
 	struct store *store = NULL;
 	char text[4096];
 
@@ -72,7 +72,6 @@ STORE_TEST(other_files_are_refused)
 	unlink(path);
 	expect_error(store_open(path, true, &store, &err), PRONY_BAD_INPUT, &err, "no such store");
 	assert_false(file_exists(path));
-	free(path);
 }
 
 /* Runs a function as a user without write permission; returns whether it could. */
@@ -133,7 +132,7 @@ static void read_works(const char *path)
 STORE_TEST(without_rights_it_reads_but_says_why_it_cannot_write)
 {
 	struct store_folder *f = *state;
-	char *none = path_join(f->folder, "deep/none.db");
+	char *none = test_keep(path_join(f->folder, "deep/none.db"));
 
 	fixture_cell_of(f->store, "native", 1);
 	/* The folders on the path must be accessible. */
@@ -142,7 +141,7 @@ STORE_TEST(without_rights_it_reads_but_says_why_it_cannot_write)
 	/* While the writer still has it open, with results in the log beside it. */
 	if (could)
 		as_nobody(read_works, f->path);
-	char *path = memory_strdup(f->path);
+	char *path = test_keep(memory_strdup(f->path));
 	store_close(f->store);
 	f->store = NULL;
 	if (could)
@@ -150,8 +149,6 @@ STORE_TEST(without_rights_it_reads_but_says_why_it_cannot_write)
 	chmod(path, 0666); /* the file is writable, its folder is not */
 	if (could)
 		as_nobody(read_works, path);
-	free(path);
-	free(none);
 	if (!could)
 		skip();
 }
@@ -163,7 +160,7 @@ STORE_TEST(damaged_files_do_no_harm)
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	struct random random;
-	char *path = memory_strdup(f->path), *bytes = NULL, *copy;
+	char *path = test_keep(memory_strdup(f->path)), *bytes = NULL, *copy;
 	int64_t id = fixture_cell_of(f->store, "native", 1);
 	json_t *details = json_pack("{s:s}", "version", "1");
 	size_t length = 0;
@@ -179,7 +176,7 @@ STORE_TEST(damaged_files_do_no_harm)
 	store_close(f->store);
 	f->store = NULL;
 	check(file_read(path, 1 << 24, &bytes, &length, &err), &err);
-	copy = memory_alloc(length);
+	copy = test_keep(memory_alloc(length));
 	random_init(&random, 5);
 	for (int i = 0; i < 300; i++) {
 		struct store *store = NULL;
@@ -203,7 +200,5 @@ STORE_TEST(damaged_files_do_no_harm)
 		store_close(store);
 	}
 	assert_true(refused_count > 50);
-	free(copy);
 	free(bytes);
-	free(path);
 }

@@ -80,7 +80,7 @@ STORE_TEST(runs_are_copied_once)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, "o'ther ?.db");
+	char *path = test_keep(path_join(f->folder, "o'ther ?.db"));
 	struct store *other = make_other(path, 3);
 	int imported = -1;
 
@@ -104,14 +104,13 @@ STORE_TEST(runs_are_copied_once)
 	/* Importing a store into itself adds nothing. */
 	check(store_import(f->store, f->path, &imported, &err), &err);
 	assert_int_equal(imported, 0);
-	free(path);
 }
 
 STORE_TEST(an_older_store_is_copied)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, "old.db");
+	char *path = test_keep(path_join(f->folder, "old.db"));
 	struct store *other = make_other(path, 1);
 	struct stored_run run;
 	int imported = -1;
@@ -129,14 +128,13 @@ STORE_TEST(an_older_store_is_copied)
 	assert_int_equal(run.cells[1].processes[1].steps, 11);
 	assert_int_equal(run.cells[1].processes[1].series_count, 0);
 	stored_run_release(&run);
-	free(path);
 }
 
 STORE_TEST(bad_stores_are_refused_whole)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, "bad.db");
+	char *path = test_keep(path_join(f->folder, "bad.db"));
 	int imported = 77;
 
 	expect_error(store_import(f->store, path, &imported, &err), PRONY_BAD_INPUT, &err, path);
@@ -151,7 +149,6 @@ STORE_TEST(bad_stores_are_refused_whole)
 	assert_int_equal(fixture_count(f->store, "run"), 0);
 	/* The store remains usable, and the next import finds nothing attached. */
 	fixture_cell_of(f->store, "native", 1);
-	free(path);
 }
 
 STORE_TEST(a_process_has_few_series)
@@ -180,7 +177,7 @@ STORE_TEST(a_copy_is_all_or_nothing)
 {
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, "other.db");
+	char *path = test_keep(path_join(f->folder, "other.db"));
 	struct store *other = make_other(path, 1);
 	int imported = 77;
 
@@ -198,5 +195,4 @@ STORE_TEST(a_copy_is_all_or_nothing)
 	check(sql_run(f->store, "DROP TRIGGER no_logs", "test", &err), &err);
 	check(store_import(f->store, path, &imported, &err), &err);
 	assert_int_equal(imported, 1);
-	free(path);
 }

@@ -213,7 +213,7 @@ STORE_TEST(names_are_imported)
 	struct error err = ERROR_INIT;
 	struct store *other = NULL;
 	struct stored_run run;
-	char *path = path_join(f->folder, "other.db");
+	char *path = test_keep(path_join(f->folder, "other.db"));
 	int imported = 0;
 
 	begin(f->store, 50, "main");
@@ -235,7 +235,6 @@ STORE_TEST(names_are_imported)
 	check(store_load_run(f->store, "feature", 0, &run, &err), &err);
 	assert_int_equal(run.meta.id, 3);
 	stored_run_release(&run);
-	free(path);
 }
 
 STORE_TEST(a_cell_has_a_history)

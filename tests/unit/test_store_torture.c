@@ -105,12 +105,11 @@ static void make_blank(const char *folder, struct blank *blank)
 {
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
-	char *path = path_join(folder, "blank.db");
+	char *path = test_keep(path_join(folder, "blank.db"));
 
 	check(store_open(path, false, &store, &err), &err);
 	store_close(store);
 	check(file_read(path, 1 << 24, &blank->bytes, &blank->length, &err), &err);
-	free(path);
 }
 
 static void put(const struct blank *blank, const char *path)
@@ -130,7 +129,7 @@ static long fail_at(const char *folder, const struct blank *blank, long at, int 
 	char what[64];
 	struct error err = ERROR_INIT;
 	struct done done;
-	char *path = path_join(folder, "torn.db");
+	char *path = test_keep(path_join(folder, "torn.db"));
 
 	snprintf(what, sizeof what, "write %ld, code %d%s", at, code, stays ? ", for good" : "");
 	if (blank)
@@ -153,11 +152,9 @@ static long fail_at(const char *folder, const struct blank *blank, long at, int 
 	check_stored(path, &done, what);
 	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		char *file = memory_printf("%s%s", path, ends[i]);
+		char *file = test_text("%s%s", path, ends[i]);
 		unlink(file);
-		free(file);
 	}
-	free(path);
 	return writes;
 }
 
@@ -294,8 +291,9 @@ STORE_TEST(its_folder_may_be_gone)
 	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_meta meta;
-	char *deep = path_join(f->folder, "deep/er"), *path = path_join(deep, "s.db");
-	char *rescued = memory_printf("%s.rescued", path);
+	char *deep = test_keep(path_join(f->folder, "deep/er")),
+	     *path = test_keep(path_join(deep, "s.db"));
+	char *rescued = test_text("%s.rescued", path);
 
 	store_close(f->store);
 	check(store_open(path, false, &f->store, &err), &err);
@@ -314,9 +312,6 @@ STORE_TEST(its_folder_may_be_gone)
 		     "/prony-rescued-");
 	process_record_release(&record);
 	unsetenv("TMPDIR");
-	free(rescued);
-	free(path);
-	free(deep);
 }
 
 /* A failure of a run's last write is reported as well. */

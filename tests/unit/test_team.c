@@ -86,10 +86,9 @@ static int worker(const char *mode)
 			run_step(mode, rank, shared, reply);
 		}
 		over = !strcmp(verb, "close");
-		char *text = json_dumps(reply, JSON_COMPACT);
+		char *text = test_keep(json_dumps(reply, JSON_COMPACT));
 		fprintf(out, "%s\n", text);
 		fflush(out);
-		free(text);
 		json_decref(reply);
 		json_decref(request);
 	}

@@ -80,7 +80,7 @@ TEST(test_no_plugins)
 	char *folder = NULL, *damaged;
 
 	assert_int_equal(directory_make_temporary("xla", &folder, &err), PRONY_OK);
-	damaged = path_join(folder, "damaged.so");
+	damaged = test_keep(path_join(folder, "damaged.so"));
 	assert_int_equal(file_write_atomic(damaged, "\177ELF", 4, &err), PRONY_OK);
 	assert_int_equal(probe(damaged, "", &err), PRONY_MISSING);
 	assert_has(err.text, damaged);
@@ -92,7 +92,6 @@ TEST(test_no_plugins)
 	assert_int_equal(probe(NULL, "", &err), PRONY_MISSING);
 	assert_has(err.text, "PRONY_XLA_LIBRARY");
 	directory_remove(folder, NULL);
-	free(damaged);
 	free(folder);
 }
 

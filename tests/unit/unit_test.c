@@ -2,10 +2,85 @@
 
 #include <math.h>
 
+#include "base/files.h"
+#include "base/memory.h"
+
 enum { TESTS_MAX = 512 };
 
 static struct CMUnitTest tests[TESTS_MAX];
 static size_t count;
+
+/* Of the running test. */
+static struct kept {
+	struct kept *before;
+	void *memory;
+} * kept_last;
+static char *folder;
+
+void *test_keep(void *memory)
+{
+	struct kept *kept = memory_alloc(sizeof(*kept));
+
+	*kept = (struct kept){kept_last, memory};
+	kept_last = kept;
+	return memory;
+}
+
+char *test_text(const char *format, ...)
+{
+	va_list arguments;
+	char *text = NULL;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		abort();
+	va_end(arguments);
+	return test_keep(text);
+}
+
+const char *test_folder(void)
+{
+	if (!folder)
+		assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
+	return folder;
+}
+
+char *test_path(const char *name)
+{
+	return test_keep(path_join(test_folder(), name));
+}
+
+char *test_file(const char *name, const char *text)
+{
+	char *path = test_path(name);
+
+	assert_int_equal(file_write_atomic(path, text, strlen(text), NULL), PRONY_OK);
+	return path;
+}
+
+int test_folder_setup(void **state)
+{
+	*state = (void *)(uintptr_t)test_folder();
+	return 0;
+}
+
+int unit_test_end(void **state, CMFixtureFunction teardown)
+{
+	int failed = teardown ? teardown(state) : 0;
+
+	while (kept_last) {
+		struct kept *kept = kept_last;
+
+		kept_last = kept->before;
+		free(kept->memory);
+		free(kept);
+	}
+	if (folder && directory_remove(folder, NULL) != PRONY_OK)
+		failed = -1;
+	free(folder);
+	folder = NULL;
+	return failed;
+}
 
 void unit_test_has(const char *text, const char *part, bool wanted, const char *file, int line)
 {

@@ -20,11 +20,27 @@
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 #define TEST_WITH(name, setup, teardown)                                                           \
 	static void name(void **state);                                                            \
+	static int name##_end(void **state)                                                        \
+	{                                                                                          \
+		return unit_test_end(state, teardown);                                             \
+	}                                                                                          \
 	static __attribute__((constructor)) void add_##name(void)                                  \
 	{                                                                                          \
-		unit_test_add((struct CMUnitTest){#name, name, setup, teardown, NULL});            \
+		unit_test_add((struct CMUnitTest){#name, name, setup, name##_end, NULL});          \
 	}                                                                                          \
 	static void name(__attribute__((unused)) void **state)
+
+/* What these return belongs to the running test and goes with it, also if it fails: memory that was
+ * allocated elsewhere, a formatted text, an empty folder of its own, and a path in it. */
+void *test_keep(void *memory);
+char *test_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *test_folder(void);
+char *test_path(const char *name);
+/* Writes the text into a file of the folder and returns its path. */
+char *test_file(const char *name, const char *text);
+/* The fixture of a test that works in its folder: *state. */
+int test_folder_setup(void **state);
+#define IN_FOLDER(name) TEST_WITH(name, test_folder_setup, NULL)
 
 /* A text contains a part, or does not. */
 #define assert_has(text, part) unit_test_has(text, part, true, __FILE__, __LINE__)
@@ -37,6 +53,7 @@
 void unit_test_near(double found, double expected, double tolerance, const char *file, int line);
 void unit_test_has(const char *text, const char *part, bool wanted, const char *file, int line);
 void unit_test_add(struct CMUnitTest test);
+int unit_test_end(void **state, CMFixtureFunction teardown);
 
 /* Runs the tests in the order in which they were added. Returns the exit status of main. A program
  * without a main of its own has one that calls it with NULL, NULL. */
