@@ -26,7 +26,7 @@ static char *shell(const char *script, size_t limit_bytes, struct process_end *e
 
 	if (process_run(&spec, PATIENCE_NS, limit_bytes, &output, end, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
-	return output;
+	return test_keep(output);
 }
 
 static void no_child_is_left(void)
@@ -54,7 +54,7 @@ TEST(ends_are_described)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct process_end end;
 		char text[64];
-		free(shell(rows[i].script, 100, &end));
+		shell(rows[i].script, 100, &end);
 		assert_int_equal(end.signalled, rows[i].signalled);
 		assert_int_equal(end.code, rows[i].code);
 		process_end_text(&end, text, sizeof(text));
@@ -86,7 +86,6 @@ TEST(output_keeps_the_tail)
 		assert_string_equal(output + length - wanted, rows[i].output);
 		if (rows[i].limit_bytes != 20)
 			assert_int_equal(length, wanted);
-		free(output);
 	}
 }
 
@@ -104,7 +103,6 @@ TEST(nothing_is_everybodys_to_write)
 
 		umask(before);
 		assert_string_equal(output, rows[i].inherited);
-		free(output);
 	}
 }
 
@@ -115,7 +113,6 @@ TEST(large_output_is_complete)
 
 	assert_int_equal(strlen(output), 3000000);
 	assert_memory_equal(output + 2999992, "0123456\n", 8);
-	free(output);
 }
 
 TEST(failed_starts)
@@ -245,7 +242,6 @@ TEST(left_behind_daemons_do_not_block)
 	long daemon = strtol(output, NULL, 10);
 	assert_true(daemon > 1 && !is_dead(daemon));
 	kill((pid_t)daemon, SIGKILL);
-	free(output);
 }
 
 TEST(closed_output_is_not_the_end)
@@ -255,7 +251,6 @@ TEST(closed_output_is_not_the_end)
 
 	assert_string_equal(output, "a\n");
 	assert_int_equal(end.code, 4);
-	free(output);
 }
 
 TEST(waiting_can_time_out)
@@ -336,7 +331,6 @@ TEST(other_descriptors_are_closed)
 			     "case $(readlink $fd) in /dev/null) echo $n;; esac; done",
 			     100, NULL);
 	assert_string_equal(output, "0\n");
-	free(output);
 	close(leaking);
 	close(high);
 }
@@ -439,7 +433,7 @@ TEST(ends_are_known_where_sigchld_was_ignored)
 	struct process_end end;
 	void (*before)(int) = signal(SIGCHLD, SIG_IGN);
 
-	free(shell("exit 7", 10, &end));
+	shell("exit 7", 10, &end);
 	assert_false(end.signalled);
 	assert_int_equal(end.code, 7);
 	signal(SIGCHLD, before == SIG_IGN ? SIG_DFL : before);

@@ -30,7 +30,7 @@ TEST(images_come_back)
 	};
 	struct tensor_set set = {tensors, COUNT(tensors)}, read;
 	size_t bytes = safetensors_image_bytes(&set);
-	unsigned char *image = malloc(bytes);
+	unsigned char *image = test_keep(malloc(bytes));
 	struct arena arena;
 
 	arena_init(&arena, 0);
@@ -60,7 +60,6 @@ TEST(images_come_back)
 	tensors[3].shape = (struct shape){2, {INT64_MAX, 2}};
 	assert_int_equal(safetensors_image_bytes(&set), 0);
 	arena_release(&arena);
-	free(image);
 }
 
 /* Data written through the tensors are in the image, and doubles are aligned. */
@@ -72,7 +71,7 @@ TEST(images_are_filled_in_place)
 				   {.name = "floats", .dtype = DTYPE_F32, .shape = {1, {3}}}};
 	struct tensor_set set = {tensors, COUNT(tensors)}, read;
 	size_t bytes = safetensors_image_bytes(&set);
-	unsigned char *image = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	unsigned char *image = test_keep(aligned_alloc(64, (bytes + 63) / 64 * 64));
 	struct arena arena;
 
 	arena_init(&arena, 0);
@@ -90,7 +89,6 @@ TEST(images_are_filled_in_place)
 	assert_memory_equal(read.tensors[0].data, &number, sizeof number);
 	assert_memory_equal(read.tensors[1].data, ((float[]){1, 2, 3}), 3 * sizeof(float));
 	arena_release(&arena);
-	free(image);
 }
 
 /* Reads a file of the format, made from the text of its header and a number of zero bytes. */
@@ -98,7 +96,7 @@ static enum prony_status read_text(const char *header, uint64_t header_bytes, si
 				   struct error *err)
 {
 	size_t length = 8 + strlen(header) + data_bytes;
-	unsigned char *image = calloc(length, 1);
+	unsigned char *image = test_keep(calloc(length, 1));
 	struct tensor_set set;
 	struct arena arena;
 
@@ -109,7 +107,6 @@ static enum prony_status read_text(const char *header, uint64_t header_bytes, si
 	enum prony_status status =
 		safetensors_read_image(image, length, "hostile", &arena, &set, err);
 	arena_release(&arena);
-	free(image);
 	return status;
 }
 
@@ -183,7 +180,7 @@ TEST(damaged_images_never_crash)
 				   {"b", DTYPE_F32, {1, {2}}, numbers + 2}};
 	struct tensor_set set = {tensors, 2};
 	size_t bytes = safetensors_image_bytes(&set);
-	unsigned char *image = malloc(bytes), *copy;
+	unsigned char *image = test_keep(malloc(bytes)), *copy;
 
 	check(safetensors_write_image(&set, image, bytes, &err), &err);
 	for (size_t length = 0; length < bytes; length++) {
@@ -206,7 +203,6 @@ TEST(damaged_images_never_crash)
 			image[i] ^= (unsigned char)(1 << bit);
 		}
 	}
-	free(image);
 }
 
 TEST(the_seed_corpus_runs)

@@ -30,7 +30,7 @@ static void lay_out(struct depthwise *d, struct depthwise_layout *out, const int
 
 static float *random_floats(struct random *random, size_t count)
 {
-	float *made = memory_alloc(count * sizeof(float));
+	float *made = test_keep(memory_alloc(count * sizeof(float)));
 
 	for (size_t i = 0; i < count; i++)
 		made[i] = (float)random_normal(random);
@@ -78,15 +78,6 @@ static void layer_make(struct layer *layer, const struct depthwise *shape, int64
 	clear_padding(d, &d->y, d->out, layer->dy);
 }
 
-static void layer_release(struct layer *layer)
-{
-	float *owned[] = {layer->x, layer->y,  layer->dx,   layer->dy,
-			  layer->w, layer->dw, layer->bias, layer->db};
-
-	for (size_t i = 0; i < COUNT(owned); i++)
-		free(owned[i]);
-}
-
 static int64_t place(const struct depthwise_layout *layout, int64_t n, int64_t c, int64_t h,
 		     int64_t w)
 {
@@ -106,7 +97,7 @@ struct expected {
 
 static double *zeros(size_t count)
 {
-	double *made = memory_alloc(count * sizeof(double));
+	double *made = test_keep(memory_alloc(count * sizeof(double)));
 
 	memset(made, 0, count * sizeof(double));
 	return made;
@@ -150,14 +141,6 @@ static void expect(const struct layer *layer, struct expected *e)
 			for (int64_t h = 0; h < d->out[0]; h++)
 				for (int64_t w = 0; w < d->out[1]; w++)
 					expect_point(layer, e, n, c, h, w);
-}
-
-static void expected_release(struct expected *e)
-{
-	free(e->y);
-	free(e->dx);
-	free(e->dw);
-	free(e->db);
 }
 
 /* `sums`: the number of products in one sum. */
@@ -227,8 +210,6 @@ static void check(const struct depthwise *shape, int64_t block, int64_t weight_b
 		assert_near("dw", layer.dw, e.dw, layer.w_floats, sums);
 		assert_near("db", layer.db, e.db, (size_t)shape->channels, sums);
 	}
-	expected_release(&e);
-	layer_release(&layer);
 }
 
 static struct depthwise shape_make(int64_t batch, int64_t channels, int64_t height, int64_t width,
@@ -318,17 +299,14 @@ TEST(relu_and_repetition)
 	layer_make(&layer, &shape, 0, 8);
 	loops = depthwise_pick(&layer.d, instruction_set_best());
 	run(&layer, loops, 4);
-	first = memory_alloc(layer.w_floats * sizeof(float));
+	first = test_keep(memory_alloc(layer.w_floats * sizeof(float)));
 	memcpy(first, layer.dw, layer.w_floats * sizeof(float));
 	run(&layer, loops, 4);
 	assert_memory_equal(first, layer.dw, layer.w_floats * sizeof(float));
-	free(first);
-	first = memory_alloc(layer.y_floats * sizeof(float));
+	first = test_keep(memory_alloc(layer.y_floats * sizeof(float)));
 	memcpy(first, layer.y, layer.y_floats * sizeof(float));
 	depthwise_forward(&layer.d, loops, layer.y, layer.x, layer.w, layer.bias, true, 0,
 			  (size_t)(shape.batch * shape.out[0]));
 	for (size_t i = 0; i < layer.y_floats; i++)
 		assert_true(layer.y[i] == (first[i] > 0 ? first[i] : 0));
-	free(first);
-	layer_release(&layer);
 }

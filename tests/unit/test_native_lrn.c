@@ -30,15 +30,15 @@ static void arrays_make(struct arrays *a, const struct lrn *lrn, struct random *
 	size_t scratch = lrn_scratch_floats(lrn);
 
 	a->count = (size_t)(SAMPLES * lrn->sample_stride);
-	a->x = memory_alloc(a->count * sizeof(float));
-	a->dy = memory_alloc(a->count * sizeof(float));
-	a->y = memory_alloc(a->count * sizeof(float));
-	a->dx = memory_alloc(a->count * sizeof(float));
-	a->out = memory_alloc(a->count * sizeof(float));
-	a->low_x = memory_alloc(a->count * sizeof(uint16_t));
-	a->low_dy = memory_alloc(a->count * sizeof(uint16_t));
-	a->low = memory_alloc(a->count * sizeof(uint16_t));
-	a->scratch = memory_alloc(scratch * sizeof(float));
+	a->x = test_keep(memory_alloc(a->count * sizeof(float)));
+	a->dy = test_keep(memory_alloc(a->count * sizeof(float)));
+	a->y = test_keep(memory_alloc(a->count * sizeof(float)));
+	a->dx = test_keep(memory_alloc(a->count * sizeof(float)));
+	a->out = test_keep(memory_alloc(a->count * sizeof(float)));
+	a->low_x = test_keep(memory_alloc(a->count * sizeof(uint16_t)));
+	a->low_dy = test_keep(memory_alloc(a->count * sizeof(uint16_t)));
+	a->low = test_keep(memory_alloc(a->count * sizeof(uint16_t)));
+	a->scratch = test_keep(memory_alloc(scratch * sizeof(float)));
 	for (size_t i = 0; i < scratch; i++)
 		a->scratch[i] = 0;
 	for (size_t i = 0; i < a->count; i++) {
@@ -50,19 +50,6 @@ static void arrays_make(struct arrays *a, const struct lrn *lrn, struct random *
 		a->x[i] = bf16_to_float(a->low_x[i]);
 		a->dy[i] = bf16_to_float(a->low_dy[i]);
 	}
-}
-
-static void arrays_release(struct arrays *a)
-{
-	free(a->x);
-	free(a->dy);
-	free(a->y);
-	free(a->dx);
-	free(a->out);
-	free(a->low_x);
-	free(a->low_dy);
-	free(a->low);
-	free(a->scratch);
 }
 
 static double sum_around(const struct lrn *lrn, const struct arrays *a, int64_t sample,
@@ -193,6 +180,5 @@ TEST(every_window_and_layout)
 			lrn.loops = lrn_pick((enum instruction_set)set);
 			check(&lrn, &a);
 		}
-		arrays_release(&a);
 	}
 }

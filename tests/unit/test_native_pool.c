@@ -45,12 +45,12 @@ static void layer_make(struct layer *layer, const int64_t *in, const struct wind
 	max_pool_find_inner(p, w->before[1]);
 	layer->in_count = (size_t)(PLANES * in[0] * in[1] * channels);
 	layer->out_count = (size_t)(PLANES * p->out[0] * p->out[1] * channels);
-	layer->dy = memory_alloc(layer->out_count * sizeof(float));
-	layer->low_dy = memory_alloc(layer->out_count * sizeof(uint16_t));
-	layer->chosen = memory_alloc(layer->out_count);
-	layer->dx = memory_alloc((layer->in_count + 1) * sizeof(float));
-	layer->low_dx = memory_alloc((layer->in_count + 1) * sizeof(uint16_t));
-	layer->want = memory_alloc(layer->in_count * sizeof(float));
+	layer->dy = test_keep(memory_alloc(layer->out_count * sizeof(float)));
+	layer->low_dy = test_keep(memory_alloc(layer->out_count * sizeof(uint16_t)));
+	layer->chosen = test_keep(memory_alloc(layer->out_count));
+	layer->dx = test_keep(memory_alloc((layer->in_count + 1) * sizeof(float)));
+	layer->low_dx = test_keep(memory_alloc((layer->in_count + 1) * sizeof(uint16_t)));
+	layer->want = test_keep(memory_alloc(layer->in_count * sizeof(float)));
 	for (size_t i = 0; i < layer->out_count; i++) {
 		/* Values that bf16 can represent, so that one reference serves both types. */
 		layer->low_dy[i] = bf16_from_float((float)random_normal(random));
@@ -64,16 +64,6 @@ static void layer_make(struct layer *layer, const int64_t *in, const struct wind
 		layer->chosen[i] =
 			(uint8_t)random_below(random, (uint64_t)(w->kernel[0] * w->kernel[1]));
 	}
-}
-
-static void layer_release(struct layer *layer)
-{
-	free(layer->dy);
-	free(layer->low_dy);
-	free(layer->chosen);
-	free(layer->dx);
-	free(layer->low_dx);
-	free(layer->want);
 }
 
 /* Each window adds its gradient to the element that it chose. */
@@ -154,7 +144,6 @@ TEST(gradient_goes_where_the_window_chose)
 			for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best();
 			     set++)
 				check(&layer, (enum instruction_set)set);
-			layer_release(&layer);
 		}
 	}
 }

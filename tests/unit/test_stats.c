@@ -124,6 +124,11 @@ struct warm_up {
 	size_t count;
 };
 
+static struct warm_up *warm_make(void)
+{
+	return test_keep(calloc(1, sizeof(struct warm_up)));
+}
+
 /* Adds a block of steps that take step_ns each. */
 static void add_block(struct warm_up *warm, double step_ns, int64_t steps)
 {
@@ -141,9 +146,8 @@ static bool steady(const struct warm_up *warm)
 
 TEST(flat_is_steady_after_ten_seconds)
 {
-	struct warm_up *warm = calloc(1, sizeof *warm);
+	struct warm_up *warm = warm_make();
 
-	assert_non_null(warm);
 	assert_false(steady(warm));
 	for (int i = 0; i < 39; i++) {
 		add_block(warm, 1e7, 25);
@@ -153,14 +157,12 @@ TEST(flat_is_steady_after_ten_seconds)
 	assert_true(steady(warm));
 	warm->steps[3] = 0;
 	assert_false(steady(warm));
-	free(warm);
 }
 
 TEST(few_blocks_are_not_steady)
 {
-	struct warm_up *warm = calloc(1, sizeof *warm);
+	struct warm_up *warm = warm_make();
 
-	assert_non_null(warm);
 	for (int i = 0; i < 7; i++)
 		add_block(warm, 4e9, 1);
 	assert_false(steady(warm)); /* 3 blocks in the half */
@@ -169,7 +171,6 @@ TEST(few_blocks_are_not_steady)
 	add_block(warm, 4e9, 1);
 	add_block(warm, 4e9, 1);
 	assert_true(steady(warm));
-	free(warm);
 }
 
 /* A drift of 2 % within the coming window is the limit: exact slopes on both sides of it. */
@@ -177,16 +178,14 @@ TEST(drift_decides)
 {
 	for (int sign = -1; sign <= 1; sign += 2) {
 		for (int i = 0; i < 2; i++) {
-			struct warm_up *warm = calloc(1, sizeof *warm);
+			struct warm_up *warm = warm_make();
 			double over_window = i ? 0.0195 : 0.0205;
-			assert_non_null(warm);
 			for (int k = 0; k < 80; k++) {
 				/* Centred on the trailing half, so that its mean is 1e7. */
 				double t = 0.25 * k - 15;
 				add_block(warm, 1e7 * (1 + sign * over_window / 10 * t), 25);
 			}
 			assert_int_equal(steady(warm), i);
-			free(warm);
 		}
 	}
 }
@@ -201,9 +200,8 @@ static bool steady_over(const struct warm_up *warm, double window_s)
  * uncertainty of the line grows with the length, too. */
 TEST(the_coming_window_decides)
 {
-	struct warm_up *warm = calloc(1, sizeof *warm);
+	struct warm_up *warm = warm_make();
 
-	assert_non_null(warm);
 	for (double slope = 0.0007; slope < 0.03; slope *= 3) {
 		double longest = 0.02 / slope;
 		warm->count = 0;
@@ -218,18 +216,16 @@ TEST(the_coming_window_decides)
 		add_block(warm, 1e7 * (k % 2 ? 1.02 : 0.98), 25);
 	assert_true(steady_over(warm, 7));
 	assert_false(steady_over(warm, 13));
-	free(warm);
 }
 
 /* Remaining bias of a window after the verdict: 400 processes that settle exponentially. */
 TEST(verdicts_leave_little_bias)
 {
-	struct warm_up *warm = calloc(1, sizeof *warm);
+	struct warm_up *warm = warm_make();
 	struct random random;
 	double sum = 0, worst = 0;
 	int reached = 0;
 
-	assert_non_null(warm);
 	random_init(&random, 11);
 	for (int i = 0; i < 400; i++) {
 		double excess = 3 * random_uniform(&random);
@@ -259,7 +255,6 @@ TEST(verdicts_leave_little_bias)
 	assert_true(reached > 360);
 	assert_true(sum / reached < 0.005);
 	assert_true(worst < 0.016);
-	free(warm);
 }
 
 TEST(efforts_are_those_of_the_protocol)
