@@ -10,7 +10,8 @@
 
 #define EXPORT_BYTES_MAX ((size_t)4 << 30)
 
-static const char *const formats[] = {"csv", "json", "jsonl", "md", "latex", "ms", NULL};
+static const char *const formats[] = {"csv", "json", "jsonl",  "md",	      "latex",
+				      "ms",  "bmf",  "github", "openmetrics", NULL};
 static const char *const layouts[] = {"long", "cells", "wide", "ms", NULL};
 
 struct export_options {
@@ -21,7 +22,8 @@ struct export_options {
 const struct option export_option_rows[] = {
 	{CHOICE_OPTION(struct export_options, format, "format", formats, "FORMAT",
 		       "output format; jsonl is complete, with intervals, logs and series; latex "
-		       "uses booktabs")},
+		       "uses booktabs; bmf, github and openmetrics are for Bencher, "
+		       "github-action-benchmark and Prometheus")},
 	{CHOICE_OPTION(struct export_options, layout, "layout", layouts, "LAYOUT",
 		       "rows of CSV: long has one per process, cells one per cell, wide a column "
 		       "per framework, ms one per ok cell")},
@@ -42,15 +44,19 @@ static const struct {
 				   struct error *err);
 	unsigned parts;
 	bool pieces;
+	bool single; /* it cannot hold several runs */
 } writers[] = {
 	{"csv", "long", .write = export_csv_long, .pieces = true},
 	{"csv", "cells", .write = export_csv_cells},
-	{"csv", "wide", .write = export_csv_wide},
+	{"csv", "wide", .write = export_csv_wide, .single = true},
 	{"csv", "ms", .write = export_csv_ms},
 	{"json", NULL, .write = export_json, .parts = STORE_CHECKS | STORE_SERIES},
 	{"jsonl", NULL, .write = export_jsonl, .parts = STORE_ALL, .pieces = true},
 	{"md", NULL, .write = export_markdown},
 	{"latex", NULL, .write = export_latex},
+	{"bmf", NULL, .write = export_bmf, .single = true},
+	{"github", NULL, .write = export_github, .single = true},
+	{"openmetrics", NULL, .write = export_openmetrics, .single = true},
 };
 
 /* Finds the row of the requested format and layout. */
@@ -201,10 +207,10 @@ static enum prony_status export_runs(const struct export_options *options, const
 {
 	struct job job = {.options = options, .which = which, .count = count};
 	enum prony_status status = find_writer(options, &job.writer, err);
-	if (status == PRONY_OK && count != 1 && writers[job.writer].write == export_csv_wide)
+	if (status == PRONY_OK && count != 1 && writers[job.writer].single)
 		status = error_set(err, PRONY_USAGE,
-				   "--layout wide shows the frameworks of one run: give one run, "
-				   "or use --layout cells");
+				   "%s shows one run: give one run, or use --layout cells",
+				   options->layout ? "--layout wide" : options->format);
 	if (status == PRONY_OK)
 		status = results_check_output(options->output, options->store, err);
 	return status == PRONY_OK ? write_out(&job, err) : status;

@@ -131,17 +131,19 @@ static void add_field(const struct process_record *record, const struct record_f
 
 static void add_cell_names(struct strbuf *out)
 {
-	strbuf_puts(out, "run,framework");
+	strbuf_puts(out, "run,host,framework");
 	add_axis_names(out);
 	for (size_t i = 0; i < COUNT(outcome); i++)
 		strbuf_printf(out, ",%s", outcome[i].name);
 }
 
-/* Adds the columns that begin each CSV row: the run, the cell, how it ended. */
+/* Adds the columns that begin each CSV row: the run, its host, the cell, how it ended. */
 static void add_cell(const struct summary *summary, const struct summary_row *row,
 		     struct strbuf *out)
 {
 	add_text(summary->run->meta.uid, out);
+	strbuf_putc(out, ',');
+	add_text(summary->run->meta.host, out);
 	strbuf_putc(out, ',');
 	add_axis(AXIS_FRAMEWORK, &row->cell->cell, out);
 	add_axes(&row->cell->cell, out);

@@ -1,5 +1,5 @@
-/* Exports: csv (long, cells, wide, ms), json, jsonl, md, latex. The same store always gives the
- * same bytes. */
+/* Exports: csv (long, cells, wide, ms), json, jsonl, md, latex, bmf, github, openmetrics. The same
+ * store always gives the same bytes. */
 #ifndef PRONY_REPORT_EXPORT_H
 #define PRONY_REPORT_EXPORT_H
 
@@ -16,6 +16,8 @@
  * jsonl:    the complete export: a line for the run, each cell, each process with intervals, log
  *           and series.
  * latex:    a table of booktabs for each comparison.
+ * bmf, github, openmetrics: cells that are ok and comparable, for Bencher (Bencher Metric Format),
+ *           github-action-benchmark (customSmallerIsBetter) and Prometheus (OpenMetrics 1.0 text).
  * Fields are quoted only where needed (RFC 4180).
  *
  * The first line of csv (the heading) and of jsonl (the run) does not depend on the cells, so a
@@ -36,6 +38,12 @@ enum prony_status export_markdown(const struct summary *summary, struct strbuf *
 				  struct error *err);
 enum prony_status export_latex(const struct summary *summary, struct strbuf *out,
 			       struct error *err);
+
+enum prony_status export_bmf(const struct summary *summary, struct strbuf *out, struct error *err);
+enum prony_status export_github(const struct summary *summary, struct strbuf *out,
+				struct error *err);
+enum prony_status export_openmetrics(const struct summary *summary, struct strbuf *out,
+				     struct error *err);
 
 /* Every export ends with this call: text that did not fit is an error, never a shorter file. */
 enum prony_status export_finish(const struct strbuf *out, struct error *err);

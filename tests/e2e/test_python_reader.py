@@ -118,7 +118,8 @@ class RunTest(ProgramTest):
 
     def test_run_gives_records_a_table_and_progress(self):
         with contextlib.redirect_stderr(io.StringIO()) as progress:
-            run = reader.run("fake", "mlp", batch=[1, 8], stage="forward", steps=2, repeat=3, store=self.store)
+            run = reader.run("fake", "mlp", batch=[1, 8], stage="forward", quick=True, steps=2, warm_up=1, repeat=3,
+                             store=self.store)
         self.assertEqual([cell["batch"] for cell in run.cells], [1, 8])
         self.assertEqual(len(run.processes), 6)
         self.assertIn("[6 of 6]", progress.getvalue())
@@ -139,7 +140,8 @@ class RunTest(ProgramTest):
         with contextlib.redirect_stderr(io.StringIO()):
             for source in cells:
                 # The fake is in every build, and a few steps are enough here.
-                text = "".join(source).replace("native,onnxruntime", "fake").replace("quick=True", "steps=2, repeat=3")
+                text = "".join(source).replace("native,onnxruntime", "fake")
+                text = text.replace("quick=True", "quick=True, steps=2, warm_up=1, repeat=3")
                 body = ast.parse(text).body
                 last = body.pop() if isinstance(body[-1], ast.Expr) else None
                 exec(compile(ast.Module(body, []), "notebook", "exec"), names)

@@ -180,10 +180,17 @@ TEST(test_exports)
 					   struct error *err);
 		const char *name;
 	} exports[] = {
-		{export_csv_long, "long.csv"},	 {export_csv_wide, "wide.csv"},
-		{export_csv_ms, "ms.csv"},	 {export_json, "run.json"},
-		{export_jsonl, "run.jsonl"},	 {export_markdown, "run.md"},
-		{export_csv_cells, "cells.csv"}, {export_latex, "run.tex"},
+		{export_csv_long, "long.csv"},
+		{export_csv_wide, "wide.csv"},
+		{export_csv_ms, "ms.csv"},
+		{export_json, "run.json"},
+		{export_jsonl, "run.jsonl"},
+		{export_markdown, "run.md"},
+		{export_csv_cells, "cells.csv"},
+		{export_latex, "run.tex"},
+		{export_bmf, "bmf.json"},
+		{export_github, "github.json"},
+		{export_openmetrics, "openmetrics.txt"},
 	};
 	const struct results *results = *state;
 	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++) {
