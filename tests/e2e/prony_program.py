@@ -3,6 +3,7 @@
 $PRONY names the program.
 """
 import functools
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,8 @@ import time
 import unittest
 
 PRONY = os.environ.get("PRONY", "build/prony")
+# What lends a test the frameworks that are installed on this machine.
+HOME = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
 # Set in the environment of everything a test starts, so that what stays behind can be found.
 MARK = "PRONY_TEST_MARK"
 PATIENCE_S = 240
@@ -102,6 +105,11 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual(done.returncode, expect,
                              f"{' '.join(words)}\n{done.stdout}\n{done.stderr}")
         return done
+
+    def ready(self):
+        """Rows of the frameworks that are ready on this machine, as `prony list` has them."""
+        done = self.prony("list", "frameworks", "--format", "json", expect=0, **HOME)
+        return [row for row in json.loads(done.stdout) if row["status"] == "ready"]
 
     def start(self, *words, log=None, program=PRONY, stdout=None):
         stream = open(log or os.devnull, "ab")

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import HOME, ProgramTest  # noqa: E402
 
 
 class FunctionTest(ProgramTest):
@@ -51,22 +51,16 @@ class FakeTest(FunctionTest):
 
 
 class FrameworkTest(FunctionTest):
-    def ready(self):
-        done = subprocess.run([os.environ["PRONY"], "list", "frameworks", "--format", "json"],
-                              text=True, stdout=subprocess.PIPE, check=True)
-        return {row["name"] for row in json.loads(done.stdout) if row["status"] == "ready"}
-
     def test_each_passes_the_gate(self):
         """All in one model, and Gelu with tanh, which has another way in MXNet."""
         self.names = ["all", "Gelu-tanh"]
-        ready = self.ready() & {"native", "mxnet", "pytorch", "onnxruntime", "openvino", "xla"}
+        ready = {row["name"] for row in self.ready()} & {"native", "mxnet", "pytorch", "onnxruntime", "openvino", "xla"}
         if not ready:
             self.skipTest("none of native, mxnet, pytorch, onnxruntime, openvino and xla is installed")
-        home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
-        self.expect_ok(self.run_all(",".join(sorted(ready)), "forward", **home))
+        self.expect_ok(self.run_all(",".join(sorted(ready)), "forward", **HOME))
         training = sorted(ready - {"onnxruntime", "openvino", "xla"})
         if training:
-            self.expect_ok(self.run_all(",".join(training), "train", **home))
+            self.expect_ok(self.run_all(",".join(training), "train", **HOME))
 
 
 if __name__ == "__main__":

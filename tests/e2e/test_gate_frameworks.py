@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import HOME, ProgramTest  # noqa: E402
 
 FRAMEWORKS = ["caffe", "caffe2", "chainer", "cntk", "keras2:cntk", "keras2:mxnet", "keras2:tensorflow",
               "keras2:theano", "native@3.13", "native@3.6", "paddle", "theano"]
@@ -28,7 +28,7 @@ class GateTest(ProgramTest):
         done = self.prony("run", "-n", network, "-d", "synthetic", "-f", framework, "-s", ",".join(stages),
                           "-b", str(batch), "-D", "cpu:1", "--gate-only", "--store", self.store, "--format",
                           "json", *words, seconds=600,
-                          XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
+                          **HOME)
         self.assertTrue(done.stdout, done.stderr)
         return {cell["stage"]: (cell["status"], cell.get("reason"))
                 for cell in json.loads(done.stdout)["cells"]}
@@ -51,7 +51,7 @@ class GateTest(ProgramTest):
         done = self.prony("run", "-f", "keras3:tensorflow", "-n", "mlp", "-d", "synthetic", "-s", "forward", "-b", "16",
                           "--loop", "fit", "--sync", "step", "--quick", "--steps", "5", "--warm-up", "2", "--repeat", "1",
                           "--store", self.store, "--format", "json", seconds=600,
-                          XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
+                          **HOME)
         cell, = json.loads(done.stdout)["cells"]
         if cell["status"] == "missing":
             self.skipTest(cell["reason"])
@@ -64,7 +64,7 @@ class GateTest(ProgramTest):
         for kept in (False, True):
             done = self.prony("run", "-f", "native", "-n", "lstm", "-s", "forward", "-b", "8", "--steps", "2",
                               "--warm-up", "1", "--repeat", "1", "--store", self.store, "--format", "json",
-                              XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
+                              **HOME)
             cell, = json.loads(done.stdout)["cells"]
             if cell["status"] == "missing":
                 self.skipTest(cell["reason"])

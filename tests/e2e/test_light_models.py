@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import HOME, ProgramTest  # noqa: E402
 
 FOLDER = os.environ.get("LIGHT_MODELS", "build/deps/light")
 # Parameters and multiply-accumulates of one sample.
@@ -66,10 +66,7 @@ class ImportTest(LightTest):
 class GateTest(LightTest):
     def setUp(self):
         super().setUp()
-        done = subprocess.run([os.environ["PRONY"], "list", "frameworks", "--format", "json"],
-                              text=True, stdout=subprocess.PIPE, check=True)
-        self.libraries = {row["name"]: row["path"] for row in json.loads(done.stdout)
-                          if row["status"] == "ready" and row["name"] in ("native", "onnxruntime")}
+        self.libraries = {row["name"]: row["path"] for row in self.ready() if row["name"] in ("native", "onnxruntime")}
         if len(self.libraries) < 2:
             self.absent("native and onnxruntime are not both installed")
 
@@ -88,7 +85,7 @@ class GateTest(LightTest):
         done = self.prony("run", "-n", ",".join(map(path, names)), "-f", "native,onnxruntime", "-s",
                           "forward", "-b", "1", "--quick", "--steps", "1", "--warm-up", "0", "--repeat", "1",
                           "--store", self.store, "--format", "json", expect=0, seconds=900,
-                          XDG_DATA_HOME=os.environ.get("XDG_DATA_HOME", ""))
+                          **HOME)
         cells = json.loads(done.stdout)["cells"]
         self.assertEqual([cell["status"] for cell in cells], ["ok"] * 2 * len(names))
 

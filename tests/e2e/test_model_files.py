@@ -12,8 +12,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from onnx_bytes import BOOL, INT64, STRING, graph, model, node, tensor, value_info  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from onnx_bytes import BOOL, FLOAT, INT64, STRING, field, graph, model, node, tensor, value_info  # noqa: E402
+from prony_program import HOME, ProgramTest  # noqa: E402
 
 USAGE = 64
 
@@ -90,22 +90,21 @@ class PlanTest(FileTest):
         self.assertEqual(len(names), 2)
 
     def test_a_recurrent_batch_is_the_second_dimension(self):
-        recurrent = [node("LSTM", ["x", "w", "r"], ["y"], number("hidden_size", 2)),
+        recurrent = [node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2),
                      node("If", ["on"], ["z"])]  # no graph has an If
         for element, dims, words, status in (
                 (FLOAT, [5, "B", 4], (), "pending"), (FLOAT, [5, 2, 4], (), "pending"),
                 (FLOAT, [5, "", 4], ("--shape", "x=5xNx4"), "pending"),
                 (FLOAT, [2, "", 4], ("--shape", "x=Nx7x4"), "pending"),
                 (FLOAT, [5, 3, 4], (), "its batch is fixed at 3; use -b 3")):
-            self.write(model([port("x", element, dims), port("on", BOOL, [])], [port("y", FLOAT, [])], recurrent,
-                             [tensor("w", [1, 1], [0.0]), tensor("r", [1, 1], [0.0])]))
+            self.write(model(recurrent, [tensor("w", [1, 1], [0.0]), tensor("r", [1, 1], [0.0])],
+                             [value_info("x", dims, element), value_info("on", [], BOOL)], [value_info("y", [])]))
             cell = self.plan(*words)["onnxruntime"]
             if cell["status"] != "missing":
                 self.assertIn(status, (cell["status"], cell["reason"]))
 
     def test_a_fixed_first_dimension_may_not_be_the_batch(self):
-        self.write(model([port("x", FLOAT, [5, "n", 4])], [port("y", FLOAT, [])],
-                         [node("Celu", ["x"], ["y"])]))
+        self.write(model([node("Celu", ["x"], ["y"])], [], [value_info("x", [5, "n", 4])], [value_info("y", [])]))
         self.assertIn("does not know which is the batch; name it with N",
                       self.plan("--shape", "x=5x1x4")["onnxruntime"]["reason"])
         marked = self.plan("--shape", "x=5xNx4")["onnxruntime"]
@@ -118,7 +117,7 @@ class PlanTest(FileTest):
                 (FLOAT, [node("Celu", ["x"], ["y"])], [], "fp32"), (10, [node("Celu", ["x"], ["y"])], [], "fp16"),
                 (FLOAT, quantise, [tensor("s", [], [1.0])], "int8"), (11, [node("Celu", ["x"], ["y"])], [], "fp64"),
                 (10, [node("Celu", ["x"], ["y"])], [half, tensor("w", [2], [1, 2])], "mixed")):
-            self.write(model([port("x", element, ["n", 4])], [port("y", element, [])], nodes, weights))
+            self.write(model(nodes, weights, [value_info("x", ["n", 4], element)], [value_info("y", [], element)]))
             self.assertEqual(self.plan()["onnxruntime"]["precision"], word)
             if word != "fp32":
                 other = self.plan("-p", "bf16")["onnxruntime"]["reason"]
@@ -147,16 +146,12 @@ class EngineTest(FileTest):
 
     def setUp(self):
         super().setUp()
-        self.home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
-        rows = json.loads(self.prony("list", "frameworks", "--format", "json", expect=0,
-                                     **self.home).stdout)
-        ready = {row["name"] for row in rows if row["status"] == "ready"}
-        if not {"onnxruntime", "openvino"} <= ready:
+        if not {"onnxruntime", "openvino"} <= {row["name"] for row in self.ready()}:
             self.skipTest("onnxruntime and openvino are not both installed")
 
     def run_on(self, frameworks, expect, *words):
         return self.cells("-f", frameworks, *self.LITTLE, *self.SHAPES, *words, "--store", self.store,
-                          expect=expect, **self.home)
+                          expect=expect, **HOME)
 
     def test_two_engines_agree(self):
         cells = self.run_on("onnxruntime,openvino,openvino+throughput", 0)

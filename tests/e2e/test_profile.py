@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import counted  # noqa: E402
-from prony_program import PRONY, ProgramTest, timed  # noqa: E402
+from prony_program import HOME, PRONY, ProgramTest, timed  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CARELESS_WORKER = os.path.join(ROOT, "tests", "workers", "careless.py")
@@ -202,20 +202,17 @@ class FrameworkTest(ProfileTest):
 
     def setUp(self):
         super().setUp()
-        self.home = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
-        rows = json.loads(self.prony("list", "frameworks", "--format", "json", expect=0,
-                                     **self.home).stdout)
-        self.ready = {row["framework"] for row in rows if row["status"] == "ready"}
+        self.installed = {row["framework"] for row in self.ready()}
 
     def need(self, framework):
-        if framework not in self.ready:
+        if framework not in self.installed:
             self.skipTest(framework + " is not installed")
 
     def words(self, framework, network, stage, batch="64", steps="20"):
         return ("-f", framework, "-n", network, "-b", batch, "-s", stage, "-d", "synthetic", "--steps", steps)
 
     def layers(self, framework, network, stage, batch="64"):
-        row = self.profiles(*self.words(framework, network, stage, batch), base=(), **self.home)[framework]
+        row = self.profiles(*self.words(framework, network, stage, batch), base=(), **HOME)[framework]
         self.assertEqual((row["status"], row["reason"]), ("ok", None))
         self.check_sums(row)
         return row["layers"]
@@ -224,7 +221,7 @@ class FrameworkTest(ProfileTest):
         """Every form has the same layers."""
         for kind in ("csv", "chrome", "folded"):
             text = self.prony("profile", *self.words(framework, network, stage, "8", "3"), "--format", kind,
-                              expect=0, **self.home).stdout
+                              expect=0, **HOME).stdout
             if kind == "chrome":
                 found = {one["args"]["layer"] for one in json.loads(text)["traceEvents"]
                          if one.get("args", {}).get("layer")}
@@ -254,7 +251,7 @@ class FrameworkTest(ProfileTest):
         self.assertGreater(times["conv2"], times["ip1"])  # 102 and 26 million MACs
         self.check_files("openvino", "lenet", "forward", {"conv1", "conv2", "ip1"})
         row = self.profiles(*self.words("openvino+throughput", "lenet", "forward"), base=(), expect=1,
-                            **self.home)["openvino+throughput"]
+                            **HOME)["openvino+throughput"]
         self.assertEqual((row["status"], row["layers"]), ("unsupported", None))
         self.assertIn("several steps run at once", row["reason"])
 
@@ -268,7 +265,7 @@ class FrameworkTest(ProfileTest):
         self.assertEqual(fused["conv1"], "conv1 + conv1.bn + conv1.relu")
         self.assertEqual(fused["stage1.0.conv2"],
                          "stage1.0.conv2 + stage1.0.conv2.bn + stage1.0.add + stage1.0.relu")
-        row = self.profiles(*self.words("openvino", "lstm", "forward", "1", "3"), base=(), **self.home)["openvino"]
+        row = self.profiles(*self.words("openvino", "lstm", "forward", "1", "3"), base=(), **HOME)["openvino"]
         self.assertGreaterEqual({one["layer"] for one in row["layers"]["rows"]}, {"lstm", "fc"})
 
     @timed
@@ -326,7 +323,7 @@ class FrameworkTest(ProfileTest):
     def check_traced(self, framework, covered):
         """Forward, backward and update of each layer, whatever the compiler made of them."""
         self.need(framework)
-        row = self.profiles(*self.words(framework, "lenet", "train", "16", "3"), base=(), **self.home)[framework]
+        row = self.profiles(*self.words(framework, "lenet", "train", "16", "3"), base=(), **HOME)[framework]
         self.assertEqual((row["status"], row["reason"], row["no_layers"]), ("ok", None, None))
         layers = row["layers"]
         self.check_sums(row)
@@ -357,11 +354,11 @@ class FrameworkTest(ProfileTest):
     def test_no_layers(self):
         """Why there are none."""
         for framework, part in (("xla", "extension of PJRT"), ("tensorflow-python+eager", "without +eager")):
-            if framework.split("+")[0] not in self.ready:
+            if framework.split("+")[0] not in self.installed:
                 continue
             with self.subTest(framework):
                 row = self.profiles(*self.words(framework, "mlp", "forward", "1", "2"), base=(),
-                                    **self.home)[framework]
+                                    **HOME)[framework]
                 self.assertEqual((row["status"], row["layers"]), ("ok", None))
                 self.assertIn(part, row["no_layers"])
 

@@ -18,10 +18,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import HOME, ProgramTest  # noqa: E402
 from random_networks import network  # noqa: E402
 
-HOME = {"XDG_DATA_HOME": os.environ.get("XDG_DATA_HOME", "")}
 LIGHT = ("native", "onnxruntime", "mxnet", "pytorch")
 BATCHES, STAGES = (1, 2, 3, 5, 8, 17), ("forward", "train", "forward-backward")
 ROUNDS, NETWORKS = len(STAGES), 4  # of the tests; by hand there are more networks a round
@@ -42,9 +41,7 @@ def explained(cell, operators):
 class RandomNetworksTest(ProgramTest):
     def frameworks(self):
         wanted = os.environ.get("RANDOM_FRAMEWORKS", ",".join(LIGHT)).split(",")
-        rows = json.loads(self.prony("list", "frameworks", "--format", "json", expect=0,
-                                     **HOME).stdout)
-        ready = {row["name"] for row in rows if row["status"] == "ready" and not row["backend"]}
+        ready = {row["name"] for row in self.ready() if not row["backend"]}
         found = [name for name in wanted if name in ready]  # once, however many versions are installed
         if not found:
             self.skipTest("none of %s is installed" % ", ".join(wanted))
