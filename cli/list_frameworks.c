@@ -16,28 +16,13 @@ const struct table_column framework_columns[] = {
 };
 
 /* An array of the words of the set bits. */
-static json_t *words_of(unsigned bits, int count, const char *(*word)(int))
+static json_t *words_of(unsigned bits, const struct vocabulary *vocabulary)
 {
 	json_t *array = json_array();
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < vocabulary->count; i++)
 		if (bits & 1u << i)
-			json_array_append_new(array, json_string(word(i)));
+			json_array_append_new(array, json_string(vocabulary->words[i]));
 	return array;
-}
-
-static const char *loop_word(int loop)
-{
-	return loop_mode_name((enum loop_mode)loop);
-}
-
-static const char *stage_word(int stage)
-{
-	return stage_name((enum stage)stage);
-}
-
-static const char *precision_word(int precision)
-{
-	return precision_name((enum precision)precision);
 }
 
 static json_t *options_of(const struct framework *framework)
@@ -95,9 +80,10 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 		{"reason", listing_text(ready ? NULL : place.reason)},
 		{"summary", json_string(framework->summary)},
 		{"descriptor", json_string(framework->file)},
-		{"stages", words_of(framework->stages, STAGE_COUNT, stage_word)},
-		{"precisions", words_of(framework->precisions, PRECISION_ASKED, precision_word)},
-		{"loops", words_of(framework->loops, LOOP_COUNT, loop_word)},
+		{"stages", words_of(framework->stages, &stage_vocabulary)},
+		{"precisions", words_of(framework->precisions & ((1u << PRECISION_ASKED) - 1),
+					&precision_vocabulary)},
+		{"loops", words_of(framework->loops, &loop_mode_vocabulary)},
 		{"devices", devices_of(framework)},
 		{"options", options_of(framework)},
 	};

@@ -17,39 +17,43 @@ enum { MXCSR_FTZ = 1 << 15, MXCSR_DAZ = 1 << 6 };
  * has a row for each framework, because wide tables are cut off on paper. */
 enum { ACROSS_FRAMEWORKS = 7 };
 
-/* The subject of an overview column: a framework, or else a comparison. */
-struct column {
-	const char *framework;
-	const struct cell *comparison;
+/* One side of the overview: the frameworks that have results, or the comparisons of each run. */
+struct side {
+	const struct html_page *page;
+	const bool *present; /* by framework; NULL: comparisons */
+	size_t count;
 };
 
-static void column_attributes(const struct column *column, struct strbuf *out)
+/* The filters that hide a line or column. */
+static void side_attributes(const struct side *side, size_t at, struct strbuf *out)
 {
-	if (column->framework)
-		html_attribute("framework", column->framework, out);
+	const struct html_page *page = side->page;
+	if (side->present)
+		html_attribute("framework", page->frameworks[at], out);
 	else
-		html_attributes(column->comparison, false, out);
+		html_attributes(page->comparisons[at / page->count], false, out);
 }
 
-static void open_cell(const struct column *column, const char *class, struct strbuf *out)
+static void open_cell(const struct side *columns, size_t column, const char *class,
+		      struct strbuf *out)
 {
 	strbuf_puts(out, "<td");
-	column_attributes(column, out);
+	side_attributes(columns, column, out);
 	strbuf_printf(out, " class=\"figure%s\"", class);
 }
 
-static void overview_cell(const struct column *column, const struct summary_row *row,
+static void overview_cell(const struct side *columns, size_t column, const struct summary_row *row,
 			  struct strbuf *out)
 {
 	char step[FORMAT_BYTES], ratio[FORMAT_BYTES];
 	if (!row) {
-		open_cell(column, " none", out);
+		open_cell(columns, column, " none", out);
 		strbuf_puts(out, ">not asked for</td>");
 		return;
 	}
 	if (!row->comparable) {
 		char *reason = text_line(summary_reason(row));
-		open_cell(column, " bad", out);
+		open_cell(columns, column, " bad", out);
 		strbuf_puts(out, " title=\"");
 		text_html(reason, out);
 		strbuf_printf(out, "\">%s</td>",
@@ -60,7 +64,7 @@ static void overview_cell(const struct column *column, const struct summary_row 
 	}
 	figure_text(FIGURE_STEP, row, step);
 	figure_text(FIGURE_FLOOR, row, ratio);
-	open_cell(column, row->rank == 1 ? " best" : "", out);
+	open_cell(columns, column, row->rank == 1 ? " best" : "", out);
 	/* A sign in addition to the colour, for paper and screen readers. */
 	strbuf_puts(out,
 		    row->rank == 1 ? "><span role=\"img\" aria-label=\"first\">*</span> " : ">");
@@ -107,74 +111,53 @@ static void comparison_name(const struct html_page *page, size_t comparison, str
 	strbuf_puts(out, linked ? "</a>" : "");
 }
 
-/* Writes a row for each comparison and a column for each framework. */
-static void overview_by_comparison(const struct html_page *page, size_t shown, const bool *present,
-				   struct strbuf *out)
+static void side_name(const struct side *side, size_t at, struct strbuf *out)
 {
-	strbuf_puts(out, "<th scope=\"col\">same work</th>");
+	const struct html_page *page = side->page;
+	if (side->present) {
+		framework_name(page, page->frameworks[at], out);
+		return;
+	}
+	comparison_name(page, at / page->count, out);
 	if (page->count > 1)
-		strbuf_puts(out, "<th scope=\"col\">run</th>");
-	for (size_t k = 0; k < page->framework_count; k++) {
-		if (!present[k])
-			continue;
-		strbuf_puts(out, "<th scope=\"col\" class=\"figure\"");
-		html_attribute("framework", page->frameworks[k], out);
-		strbuf_puts(out, ">");
-		framework_name(page, page->frameworks[k], out);
-		strbuf_puts(out, "</th>");
-	}
-	strbuf_puts(out, "</tr></thead><tbody>\n");
-	for (size_t line = 0; line < shown * page->count; line++) {
-		size_t comparison = line / page->count, run = line % page->count;
-		strbuf_puts(out, "<tr");
-		html_attributes(page->comparisons[comparison], false, out);
-		strbuf_puts(out, "><td>");
-		comparison_name(page, comparison, out);
-		strbuf_puts(out, "</td>");
-		if (page->count > 1)
-			html_cell("label", page->labels[run], out);
-		for (size_t k = 0; k < page->framework_count; k++) {
-			struct column column = {.framework = page->frameworks[k]};
-			if (present[k])
-				overview_cell(&column,
-					      html_find(page, run, comparison, page->frameworks[k]),
-					      out);
-		}
-		strbuf_puts(out, "</tr>\n");
-	}
+		html_text("<br>", page->labels[at % page->count], "", out);
 }
 
-/* Writes a row for each framework and a column for each comparison of each run. */
-static void overview_by_framework(const struct html_page *page, size_t shown, const bool *present,
-				  struct strbuf *out)
+static bool side_has(const struct side *side, size_t at)
 {
-	strbuf_puts(out, "<th scope=\"col\">framework</th>");
-	for (size_t line = 0; line < shown * page->count; line++) {
-		struct column column = {.comparison = page->comparisons[line / page->count]};
-		strbuf_puts(out, "<th scope=\"col\" class=\"figure work\"");
-		column_attributes(&column, out);
+	return !side->present || side->present[at];
+}
+
+static void overview_table(const struct side *lines, const struct side *columns, struct strbuf *out)
+{
+	const struct html_page *page = lines->page;
+	strbuf_printf(out, "<th scope=\"col\">%s</th>", lines->present ? "framework" : "same work");
+	for (size_t c = 0; c < columns->count; c++) {
+		if (!side_has(columns, c))
+			continue;
+		strbuf_printf(out, "<th scope=\"col\" class=\"figure%s\"",
+			      columns->present ? "" : " work");
+		side_attributes(columns, c, out);
 		strbuf_puts(out, ">");
-		comparison_name(page, line / page->count, out);
-		if (page->count > 1) {
-			strbuf_puts(out, "<br>");
-			text_html(page->labels[line % page->count], out);
-		}
+		side_name(columns, c, out);
 		strbuf_puts(out, "</th>");
 	}
 	strbuf_puts(out, "</tr></thead><tbody>\n");
-	for (size_t k = 0; k < page->framework_count; k++) {
-		if (!present[k])
+	for (size_t line = 0; line < lines->count; line++) {
+		if (!side_has(lines, line))
 			continue;
 		strbuf_puts(out, "<tr");
-		html_attribute("framework", page->frameworks[k], out);
-		strbuf_puts(out, "><th scope=\"row\">");
-		framework_name(page, page->frameworks[k], out);
-		strbuf_puts(out, "</th>");
-		for (size_t line = 0; line < shown * page->count; line++) {
-			size_t comparison = line / page->count, run = line % page->count;
-			struct column column = {.comparison = page->comparisons[comparison]};
-			overview_cell(&column,
-				      html_find(page, run, comparison, page->frameworks[k]), out);
+		side_attributes(lines, line, out);
+		strbuf_puts(out, lines->present ? "><th scope=\"row\">" : "><td>");
+		side_name(lines, line, out);
+		strbuf_puts(out, lines->present ? "</th>" : "</td>");
+		for (size_t c = 0; c < columns->count; c++) {
+			size_t work = lines->present ? c : line, k = lines->present ? line : c;
+			if (side_has(columns, c))
+				overview_cell(columns, c,
+					      html_find(page, work % page->count,
+							work / page->count, page->frameworks[k]),
+					      out);
 		}
 		strbuf_puts(out, "</tr>\n");
 	}
@@ -222,10 +205,12 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 	for (size_t k = 0; k < page->framework_count; k++)
 		across += present[k];
 	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
-	if (across > ACROSS_FRAMEWORKS && shown * page->count < across)
-		overview_by_framework(page, shown, present, out);
+	const struct side works = {page, NULL, shown * page->count},
+			  frameworks = {page, present, page->framework_count};
+	if (across > ACROSS_FRAMEWORKS && works.count < across)
+		overview_table(&frameworks, &works, out);
 	else
-		overview_by_comparison(page, shown, present, out);
+		overview_table(&works, &frameworks, out);
 	html_foot(out);
 	strbuf_puts(out, "<p class=\"note\">Time per step; beside it the ratio to native, the "
 			 "floor. Marked with *: "

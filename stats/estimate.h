@@ -26,7 +26,7 @@ void estimate_compute(const double *means, size_t n, double target_half_width,
 bool estimate_leaves_out(size_t all, size_t disturbed);
 
 /* Quantile of Student's t with df degrees of freedom, p in (0, 1); absolute error below 1e-9
- * (Hill 1970, CACM algorithm 396, refined by Newton steps on the incomplete beta function). */
+ * (Newton steps on the incomplete beta function). */
 double student_t_quantile(double p, double df);
 
 /* P(T > t) of Student's t with df degrees of freedom, from the same incomplete beta function. */

@@ -135,37 +135,18 @@ static double normal_quantile(double q)
 	return z;
 }
 
-/* Hill 1970: t with P(|T| > t) = p, to about six digits for df >= 2. */
-static double hill_start(double p, double df)
+/* Cornish and Fisher's expansion in 1 / df (Abramowitz and Stegun 26.7.5). */
+static double expand(double z, double df)
 {
-	double a = 1 / (df - 0.5), b = 48 / (a * a);
-	double c = ((20700 * a / b - 98) * a - 16) * a + 96.36;
-	double d = ((94.5 / (b + c) - 3) / b + 1) * sqrt(a * PI / 2) * df;
-	double x = d * p, y = pow(x, 2 / df);
+	double z2 = z * z;
 
-	if (y > 0.05 + a) {
-		x = -normal_start(p / 2);
-		y = x * x;
-		if (df < 5)
-			c += 0.3 * (df - 4.5) * (x + 0.6);
-		c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b;
-		y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x;
-		y = expm1(a * y * y);
-	} else {
-		y = ((1 / (((df + 6) / (df * y) - 0.089 * d - 0.822) * (df + 2) * 3) +
-		      0.5 / (df + 4)) *
-			     y -
-		     1) * (df + 1) /
-			    (df + 2) +
-		    1 / y;
-	}
-	return sqrt(df * y);
+	return z + z * (z2 + 1) / (4 * df) + z * ((5 * z2 + 16) * z2 + 3) / (96 * df * df);
 }
 
-/* Newton steps from Hill's estimate, kept within shrinking bounds, so that they always converge. */
+/* Newton steps from the expansion, kept within shrinking bounds, so that they always converge. */
 static double refine(double q, double df)
 {
-	double low = 0, high = INFINITY, t = df >= 1 ? hill_start(2 * q, df) : 1;
+	double low = 0, high = INFINITY, t = expand(normal_start(q), df);
 
 	if (!(t > 0) || isinf(t))
 		t = 1;
@@ -184,14 +165,6 @@ static double refine(double q, double df)
 			break;
 	}
 	return t;
-}
-
-/* Cornish and Fisher's expansion in 1 / df (Abramowitz and Stegun 26.7.5). */
-static double expand(double z, double df)
-{
-	double z2 = z * z;
-
-	return z + z * (z2 + 1) / (4 * df) + z * ((5 * z2 + 16) * z2 + 3) / (96 * df * df);
 }
 
 double student_t_quantile(double p, double df)
