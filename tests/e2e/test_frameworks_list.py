@@ -170,7 +170,7 @@ class InstallTest(FrameworkTest):
                 (["install", "mxnet:backend"], "mxnet has no backends to choose from"),
                 (["install", "mxnet+nosubgraph"], "options belong to prony run"),
                 (["install", "mxnet@"], "environment is missing after @"),
-                (["install", "mxnet@../../x"], "an environment's name holds letters"),
+                (["install", "mxnet@../../x"], "an environment's name has letters"),
                 (["install"], "needs names of frameworks"),
                 (["remove"], "needs names of frameworks"),
                 (["uninstall", "mxnet"], "unknown action 'uninstall'"),
