@@ -24,6 +24,7 @@
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
 #include "report/summary.h"
+#include "run/lock.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -40,12 +41,15 @@ static void on_event(void *context, const struct run_event *event, const struct 
 static enum prony_status execute(struct job *job, struct error *err)
 {
 	const struct run_options *o = job->options;
+	char *lock = job->lock_fd >= 0 ? lock_default_path() : NULL;
 	struct run_settings settings = {
 		.seed = job->selection.spec.seed,
 		.limits = {.request_timeout_ns = SECOND_NS * o->timeout,
 			   .memory_limit_bytes = memory_limit_worker(o->memory_limit).bytes},
 		.reference_bytes = memory_limit_reference(),
 		.self = job->selection.self,
+		.lock_path = lock,
+		.lock_fd = job->lock_fd,
 		.cpus = job->selection.cpus,
 		.cpu_count = job->selection.cpu_count,
 		.cache = true,
@@ -61,6 +65,7 @@ static enum prony_status execute(struct job *job, struct error *err)
 	progress_start(&job->progress);
 	enum prony_status status = study_execute(&job->study, &settings, err);
 	progress_end(&job->progress);
+	free(lock);
 	return status;
 }
 

@@ -115,7 +115,9 @@ struct run_settings {
 	int64_t reference_bytes; /* most memory for the gate's reference; 0 = half of the machine's
 				  */
 	const char *self;	 /* prony's executable: the guard is `self guard` */
-	const int *cpus;	 /* first logical CPU of each physical core that may be used */
+	const char *lock_path;	 /* of the machine's lock, held as lock_fd; NULL = none is held */
+	int lock_fd;
+	const int *cpus; /* first logical CPU of each physical core that may be used */
 	int cpu_count;
 	bool cache;	   /* use and fill the caches of verdicts and of the reference's answers */
 	bool repeat_gates; /* do not use the cache of verdicts */

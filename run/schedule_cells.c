@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/lock_file.h"
 #include "run/schedule_internal.h"
 
 #define REFERENCE_EVERY_NS INT64_C(200000000)
@@ -19,6 +20,14 @@ enum prony_status schedule_may_start(const struct schedule *s, struct error *err
 				 "%s was replaced or removed during this run, so the run cannot "
 				 "continue; the results so far are stored",
 				 s->settings->self);
+	if (s->settings->lock_path &&
+	    !lock_file_stands(s->settings->lock_path, s->settings->lock_fd))
+		return error_set(
+			err, PRONY_IO,
+			"the lock %s was removed or replaced, so another prony may measure "
+			"at the same time; the results so far are stored (continue with "
+			"--resume)",
+			s->settings->lock_path);
 	return PRONY_OK;
 }
 

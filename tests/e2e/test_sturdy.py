@@ -73,6 +73,16 @@ class LockTest(SturdyTest):
         self.assertIn(f"the lock {lock} is a pipe", done.stderr)
 
 
+    def test_a_lock_that_is_removed_ends_the_run(self):
+        lock = self.environment["PRONY_LOCK"]
+        words = [word if word != "1" or before != "--repeat" else "3"
+                 for before, word in zip(("",) + self.run_words(), self.run_words())]
+        done = self.child(*words, "--setup", f"if [ -e begun ]; then rm -f '{lock}'; fi; touch begun")
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertIn(f"the lock {lock} was removed or replaced", done.stderr)
+        self.assertEqual(self.rows("SELECT count(*) FROM process"), [(2,)])
+
+
 class MaskTest(SturdyTest):
     def test_what_is_trusted_later_is_not_everybodys_to_write(self):
         done = self.child(*self.run_words(), before=lambda: os.umask(0))
