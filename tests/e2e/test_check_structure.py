@@ -45,14 +45,14 @@ PLANTED = [
     ("length", "python/planted.py", "def f():\n" + "    pass\n" * 101, "python/planted.py:1: f() has 102"),
     ("places", "docs/planted.md", "see /wo" "rk/main/x\n", "docs/planted.md:1: absolute path"),
     ("places", "docs/planted.md", "\nhttps://py" "pi.org/x\n", "docs/planted.md:2: name of a package registry"),
-    ("places", "docs/planted.bin", "\0" * (3 << 20), "docs/planted.bin:1: 3 MiB in the tree"),
+    ("places", "docs/planted.bin", "\0" * (3 << 20), "docs/planted.bin:1: 3 MiB: too large"),
     ("dependencies", "frameworks/locks/planted.txt", "# version: 1\n", "planted.txt:1: no row of"),
     ("dependencies", "dependencies.tsv", "debian\tx\n", "needs 7 columns"),
     ("header", "base/planted.h", "#pragma once\nstatic inline size_t f(void) { return 0; }\n",
      "base/planted.h:2: does not compile alone"),
-    ("format", COPY, "int x;\nint   y;\n", COPY + ":2: clang-format lays it out otherwise"),
+    ("format", COPY, "int x;\nint   y;\n", COPY + ":2: not formatted: run clang-format -i"),
     ("through", "datasets/planted.c", '#include "draw/picture.h"\n',
-     'datasets/planted.c:1: datasets/ sees "graph/'),
+     'datasets/planted.c:1: datasets/ includes "graph/'),
 ]
 # Nothing to find in these, although they look like it.
 INNOCENT = [
