@@ -95,7 +95,7 @@ static void stored_and_exported(struct store *store, const struct axis *axis,
 	struct error err = ERROR_INIT;
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf csv;
+	struct strbuf *csv = test_strbuf();
 	char text[CELL_WORD_BYTES];
 	int64_t id = 0;
 
@@ -110,16 +110,14 @@ static void stored_and_exported(struct store *store, const struct axis *axis,
 	axis_text(axis, axis_value(axis, back), text);
 	assert_string_equal(text, word);
 	summary_init(&summary, &run);
-	strbuf_init(&csv, 0);
-	check(export_csv_long(&summary, &csv, &err), &err);
-	csv_value(strbuf_text(&csv), axis->name, text, sizeof text);
+	check(export_csv_long(&summary, csv, &err), &err);
+	csv_value(strbuf_text(csv), axis->name, text, sizeof text);
 	assert_string_equal(text, word);
 	json_t *object = json_object(), *expected = axis_to_json(axis, axis_value(axis, back));
 	cell_axes_to_json(back, object);
 	assert_true(json_equal(json_object_get(object, axis->name), expected));
 	json_decref(object);
 	json_decref(expected);
-	strbuf_release(&csv);
 	summary_release(&summary);
 	stored_run_release(&run);
 }

@@ -251,25 +251,21 @@ TEST(help_text)
 		"  -s, --stage WORD            what one step does: forward (default),\n"
 		"                              forward-backward, train\n"
 		"  -h, --help                  show this text and end\n";
-	struct strbuf out;
-	strbuf_init(&out, 0);
-	options_help(&syntax, &out);
-	assert_string_equal(strbuf_text(&out), expected);
-	strbuf_release(&out);
+	struct strbuf *out = test_strbuf();
+	options_help(&syntax, out);
+	assert_string_equal(strbuf_text(out), expected);
 }
 
 TEST(manual_text)
 {
-	struct strbuf out;
+	struct strbuf *out = test_strbuf();
 
-	strbuf_init(&out, 0);
-	options_manual(&syntax, &out);
-	const char *text = strbuf_text(&out);
+	options_manual(&syntax, out);
+	const char *text = strbuf_text(out);
 	assert_memory_equal(text, ".SS prony run [options] [SUITE ...]\nMeasure frameworks.\n", 56);
 	assert_has(text, ".PP\n.nf\n  prony run \\-f all\n.fi\n");
 	assert_has(text, "\n\\&.dot and 'quote and back\\eslash\n");
 	assert_has(text, ".TP\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIFILE\\fR\n"
 			 "write to FILE.\n");
 	assert_lacks(text, "debug");
-	strbuf_release(&out);
 }

@@ -466,16 +466,15 @@ TEST(a_worker_has_all_its_cpus)
 	const char *const nothing[] = {"x", NULL};
 	struct client_end end;
 	struct client *client = NULL;
-	struct strbuf line;
+	struct strbuf *line = test_strbuf();
 	int cpus[400];
 
-	strbuf_init(&line, 0);
-	strbuf_puts(&line, "guard 3 4 ");
+	strbuf_puts(line, "guard 3 4 ");
 	for (int i = 0; i < 400; i++) {
 		cpus[i] = 2 * i;
-		strbuf_printf(&line, "%s%d", i ? "," : "", cpus[i]);
+		strbuf_printf(line, "%s%d", i ? "," : "", cpus[i]);
 	}
-	strbuf_puts(&line, " -- x\n");
+	strbuf_puts(line, " -- x\n");
 	const struct client_spec spec = {.argv = nothing,
 					 .self = "/bin/echo",
 					 .bundle = "/",
@@ -484,9 +483,8 @@ TEST(a_worker_has_all_its_cpus)
 					 .timeout_ns = 10 * SECOND_NS};
 	assert_int_equal(client_start(&spec, &client, NULL), PRONY_OK);
 	client_end(client, &end);
-	assert_string_equal(end.log, strbuf_text(&line));
+	assert_string_equal(end.log, strbuf_text(line));
 	free(end.log);
-	strbuf_release(&line);
 }
 
 TEST(ending_nothing_is_fine)

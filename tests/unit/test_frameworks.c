@@ -340,13 +340,12 @@ IN_HOME(wheel_gives_what_is_wanted)
 		{.name = "other.txt", .text = "stays in"},
 	};
 	struct error err = ERROR_INIT;
-	struct strbuf wheel;
+	struct strbuf *wheel = test_strbuf();
 	size_t extracted = 0, length;
 	char *text;
 
-	strbuf_init(&wheel, 0);
-	wheel_make(files, COUNT(files), &wheel);
-	if (extract(*state, strbuf_text(&wheel), wheel.length, &extracted, &err) != PRONY_OK)
+	wheel_make(files, COUNT(files), wheel);
+	if (extract(*state, strbuf_text(wheel), wheel->length, &extracted, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
 	assert_int_equal(extracted, 3);
 	char *path = path_join(*state, "out/keep/a/b/deflated.txt");
@@ -359,10 +358,9 @@ IN_HOME(wheel_gives_what_is_wanted)
 	free(path);
 
 	/* A comment may follow the central directory. */
-	strbuf_puts(&wheel, "a comment at the end");
-	assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, &extracted, NULL),
+	strbuf_puts(wheel, "a comment at the end");
+	assert_int_equal(extract(*state, strbuf_text(wheel), wheel->length, &extracted, NULL),
 			 PRONY_OK);
-	strbuf_release(&wheel);
 }
 
 IN_HOME(hostile_wheels_are_refused)
@@ -391,14 +389,12 @@ IN_HOME(hostile_wheels_are_refused)
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
-		struct strbuf wheel;
-		strbuf_init(&wheel, 0);
-		wheel_make(&rows[i].file, 1, &wheel);
-		assert_int_equal(extract(*state, strbuf_text(&wheel), wheel.length, NULL, &err),
+		struct strbuf *wheel = test_strbuf();
+		wheel_make(&rows[i].file, 1, wheel);
+		assert_int_equal(extract(*state, strbuf_text(wheel), wheel->length, NULL, &err),
 				 PRONY_BAD_INPUT);
 		assert_has(err.text, rows[i].message);
 		assert_has(err.text, "test.whl");
-		strbuf_release(&wheel);
 	}
 }
 

@@ -552,7 +552,7 @@ TEST(pictures_quote_names)
 {
 	static const char name[] = "<a&\"b\">/to/be/longer/than/what/a/box/holds/ends\xC3\xA9here";
 	struct error err = ERROR_INIT;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	int x;
@@ -562,15 +562,13 @@ TEST(pictures_quote_names)
 	x = build_linear(&b, name, x, 5);
 	x = build_dropout(&b, "\\\"", x, 0.5);
 	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
-	strbuf_init(&text, 0);
-	assert_int_equal(picture_write(&graph, PICTURE_SVG, &text, &err), PRONY_OK);
-	assert_has(strbuf_text(&text), "<title>&lt;a&amp;&quot;b&quot;&gt;, batch 3");
-	assert_has(strbuf_text(&text), ">\xE2\x80\xA6/longer/than/what/a/box/holds/"
-				       "ends\xC3\xA9here<");
-	assert_has(strbuf_text(&text), ">Gemm + Dropout<");
-	strbuf_clear(&text);
-	assert_int_equal(picture_write(&graph, PICTURE_DOT, &text, &err), PRONY_OK);
-	assert_has(strbuf_text(&text), "digraph \"<a&\\\"b\\\">, batch 3");
-	strbuf_release(&text);
+	assert_int_equal(picture_write(&graph, PICTURE_SVG, text, &err), PRONY_OK);
+	assert_has(strbuf_text(text), "<title>&lt;a&amp;&quot;b&quot;&gt;, batch 3");
+	assert_has(strbuf_text(text), ">\xE2\x80\xA6/longer/than/what/a/box/holds/"
+				      "ends\xC3\xA9here<");
+	assert_has(strbuf_text(text), ">Gemm + Dropout<");
+	strbuf_clear(text);
+	assert_int_equal(picture_write(&graph, PICTURE_DOT, text, &err), PRONY_OK);
+	assert_has(strbuf_text(text), "digraph \"<a&\\\"b\\\">, batch 3");
 	graph_release(&graph);
 }

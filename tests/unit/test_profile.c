@@ -291,7 +291,7 @@ TEST(test_written)
 	static struct plan_cell cell = {.key = "framework=x", .hash = "0123"};
 	struct error err = ERROR_INIT;
 	struct profile profile;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	json_t *json = NULL;
 
 	snprintf(cell.cell.framework, sizeof cell.cell.framework, "x");
@@ -299,29 +299,26 @@ TEST(test_written)
 	profile.cell = &cell;
 	for (int i = 0; i < PROFILE_PHASE_COUNT; i++)
 		profile.phases[i].ns = i == PROFILE_PHASE_LAYERS ? 6000 : -1;
-	strbuf_init(&text, 0);
-	profile_write_chrome(&profile, 1, &text);
-	assert_int_equal(json_parse(strbuf_text(&text), text.length, "trace", &json, &err),
+	profile_write_chrome(&profile, 1, text);
+	assert_int_equal(json_parse(strbuf_text(text), text->length, "trace", &json, &err),
 			 PRONY_OK);
 	/* Names of a process and three threads, one phase, five spans. */
 	assert_int_equal(json_array_size(json_object_get(json, "traceEvents")), 10);
 	json_decref(json);
-	strbuf_clear(&text);
-	profile_write_json(&profile, 1, &text);
-	assert_int_equal(json_parse(strbuf_text(&text), text.length, "json", &json, &err),
+	strbuf_clear(text);
+	profile_write_json(&profile, 1, text);
+	assert_int_equal(json_parse(strbuf_text(text), text->length, "json", &json, &err),
 			 PRONY_OK);
 	json_decref(json);
-	strbuf_clear(&text);
-	profile_write_folded(&profile, 1, &text);
-	assert_string_equal(strbuf_text(&text), "x;layers;(beside the layers);Reorder 100\n"
-						"x;layers;(update);update;sgd 50\n"
-						"x;layers;conv1;backward;conv1.grad 250\n"
-						"x;layers;conv1;forward;conv1 forward 400\n"
-						"x;layers;ip1;ip1 300\n");
-	strbuf_clear(&text);
-	profile_write_csv(&profile, 1, &text);
-	assert_has(strbuf_text(&text),
-		   "\nlayer,x,conv1,Conv,1,400.0,250.0,0.0,650.0,0.260000,,,\n");
-	strbuf_release(&text);
+	strbuf_clear(text);
+	profile_write_folded(&profile, 1, text);
+	assert_string_equal(strbuf_text(text), "x;layers;(beside the layers);Reorder 100\n"
+					       "x;layers;(update);update;sgd 50\n"
+					       "x;layers;conv1;backward;conv1.grad 250\n"
+					       "x;layers;conv1;forward;conv1 forward 400\n"
+					       "x;layers;ip1;ip1 300\n");
+	strbuf_clear(text);
+	profile_write_csv(&profile, 1, text);
+	assert_has(strbuf_text(text), "\nlayer,x,conv1,Conv,1,400.0,250.0,0.0,650.0,0.260000,,,\n");
 	profile_release(&profile);
 }

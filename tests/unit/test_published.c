@@ -129,7 +129,7 @@ TEST(a_run_has_them_beside_it)
 	struct published p;
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf out;
+	struct strbuf *out = test_strbuf();
 	char *folder, *path;
 
 	assert_int_equal(directory_make_temporary("test-published-", &folder, NULL), PRONY_OK);
@@ -138,23 +138,21 @@ TEST(a_run_has_them_beside_it)
 	assert_int_equal(published_load(path, &p, NULL), PRONY_OK);
 	report_fixture_init(&run, 0);
 	summary_init(&summary, &run);
-	strbuf_init(&out, 0);
-	published_render(&p, &summary, false, 0, &out);
+	published_render(&p, &summary, false, 0, out);
 	/*
 	 * Of pytorch's two cells, the training one: 818 a second, and one that was not available.
 	 */
-	assert_has(strbuf_text(&out), "818 /s");
-	assert_has(strbuf_text(&out), "not available");
-	assert_has(strbuf_text(&out), "2018");
-	assert_has(strbuf_text(&out), "an old machine");
-	assert_lacks(strbuf_text(&out), "forward");
-	assert_lacks(strbuf_text(&out), "30");
+	assert_has(strbuf_text(out), "818 /s");
+	assert_has(strbuf_text(out), "not available");
+	assert_has(strbuf_text(out), "2018");
+	assert_has(strbuf_text(out), "an old machine");
+	assert_lacks(strbuf_text(out), "forward");
+	assert_lacks(strbuf_text(out), "30");
 	/* A run of another suite has no published figures. */
-	strbuf_clear(&out);
+	strbuf_clear(out);
 	memcpy(run.meta.suite, "mine", 5);
-	published_render(&p, &summary, false, 0, &out);
-	assert_int_equal(out.length, 0);
-	strbuf_release(&out);
+	published_render(&p, &summary, false, 0, out);
+	assert_int_equal(out->length, 0);
 	summary_release(&summary);
 	stored_run_release(&run);
 	published_release(&p);
@@ -197,7 +195,7 @@ TEST(a_study_has_charts_by_device)
 	struct stored_run run;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	report_fixture_init(&run, 0);
@@ -225,14 +223,12 @@ TEST(a_study_has_charts_by_device)
 	assert_true(row && row->value == 33);
 	row = row_of(up, "2018, Tesla K20m, batch 64", "caffe");
 	assert_true(row && fabs(row->value - 19807.0 / 572) < 1e-9);
-	strbuf_init(&text, 0);
-	chart_csv(speed, &text);
-	assert_has(strbuf_text(&text), "\n\"2018, Tesla K20m, batch 64: caffe\",19807,");
-	strbuf_clear(&text);
-	chart_svg(speed, CHART_WIDE, &text);
-	assert_lacks(strbuf_text(&text), "nan");
-	assert_has(strbuf_text(&text), ">2018, Tesla K20m, batch 64<");
-	strbuf_release(&text);
+	chart_csv(speed, text);
+	assert_has(strbuf_text(text), "\n\"2018, Tesla K20m, batch 64: caffe\",19807,");
+	strbuf_clear(text);
+	chart_svg(speed, CHART_WIDE, text);
+	assert_lacks(strbuf_text(text), "nan");
+	assert_has(strbuf_text(text), ">2018, Tesla K20m, batch 64<");
 	charts_release(&charts);
 	summary_release(&summary);
 	stored_run_release(&run);

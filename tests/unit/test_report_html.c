@@ -171,7 +171,7 @@ TEST(test_words)
 TEST(test_charts)
 {
 	struct charts charts;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	make_charts(&charts);
 	assert_int_equal(charts.count, 11);
 	for (size_t i = 0; i < charts.count; i++)
@@ -179,17 +179,15 @@ TEST(test_charts)
 			assert_string_not_equal(charts.items[i]->name, charts.items[k]->name);
 	assert_string_equal(charts.items[0]->name,
 			    "step-time-lenet-mnist-sample-train-with-momentum-batch-64-cpu-fp32");
-	strbuf_init(&text, 0);
-	chart_csv(charts.items[0], &text);
-	assert_int_equal(strncmp(text.text, "row,step_center_ns,low,high,process_0,", 38), 0);
-	assert_has(text.text, "\nnative,6203");
-	assert_has(text.text, ",6162800,6200000,");
+	chart_csv(charts.items[0], text);
+	assert_int_equal(strncmp(text->text, "row,step_center_ns,low,high,process_0,", 38), 0);
+	assert_has(text->text, "\nnative,6203");
+	assert_has(text->text, ",6162800,6200000,");
 	const struct chart *power = charts.items[3];
 	assert_int_equal(strncmp(power->name, "power-lenet-mnist-sample-train", 30), 0);
 	assert_string_equal(power->rows[0].label, "native");
 	assert_true(power->rows[0].value == 40);
 	assert_string_equal(power->rows[0].text, "40 W");
-	strbuf_release(&text);
 	charts_release(&charts);
 }
 
@@ -264,7 +262,7 @@ TEST(test_axis_of_runs)
 {
 	enum { POINTS = 6 };
 	struct charts charts = {.count = 0};
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	double first = INFINITY, last = 0;
 	struct chart *chart = charts_add(&charts, CHART_LINES, "a", "t", "c", 1);
 	chart->x = (struct chart_axis){
@@ -273,9 +271,8 @@ TEST(test_axis_of_runs)
 	struct chart_series *series = chart_series(&charts, chart, "r", "r", "#000000", POINTS);
 	for (int i = 0; i < POINTS; i++)
 		series->points[series->count++] = (struct chart_point){950 + 10 * i, 1e6, NAN, NAN};
-	strbuf_init(&text, 0);
-	chart_svg(chart, CHART_WIDE, &text);
-	const char *marks = strstr(text.text, "<polyline");
+	chart_svg(chart, CHART_WIDE, text);
+	const char *marks = strstr(text->text, "<polyline");
 	assert_non_null(marks);
 	marks = strstr(marks, "points=\"") + strlen("points=\"");
 	for (int i = 0; i < POINTS; i++) {
@@ -291,9 +288,8 @@ TEST(test_axis_of_runs)
 	for (int i = 0; i < POINTS; i++) {
 		char label[16];
 		snprintf(label, sizeof label, ">%d</text>", 950 + 10 * i);
-		assert_has(text.text, label);
+		assert_has(text->text, label);
 	}
-	strbuf_release(&text);
 	charts_release(&charts);
 }
 
@@ -455,7 +451,7 @@ static void check_price(const char *device, const char *called, double hourly)
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
-	struct strbuf page;
+	struct strbuf *page = test_strbuf();
 	char wanted[200];
 	report_fixture_init(&stored, 0);
 	stored.meta.environment = priced_machine;
@@ -463,18 +459,16 @@ static void check_price(const char *device, const char *called, double hourly)
 		snprintf(stored.cells[c].cell.device, sizeof stored.cells[c].cell.device, "%s",
 			 device);
 	summary_init(&summary, &stored);
-	strbuf_init(&page, 0);
-	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, NULL), PRONY_OK);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, NULL), PRONY_OK);
 	if (called)
 		snprintf(wanted, sizeof wanted, "<td class=\"figure\">%.0f</td><td>EUR</td>",
 			 figure_value(FIGURE_SAMPLES, &summary.rows[0]).value * 3600 / hourly);
 	else
 		snprintf(wanted, sizeof wanted, "needs a price");
-	if (!strstr(page.text, wanted))
+	if (!strstr(page->text, wanted))
 		fail_msg("%s: no %s", device, wanted);
 	snprintf(wanted, sizeof wanted, "<td>%s</td>", called ? called : "EUR");
-	assert_int_equal(strstr(page.text, wanted) != NULL, called != NULL);
-	strbuf_release(&page);
+	assert_int_equal(strstr(page->text, wanted) != NULL, called != NULL);
 	summary_release(&summary);
 	stored_run_release(&stored);
 }
@@ -534,22 +528,20 @@ TEST(test_unknown_order)
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
-	struct strbuf page;
+	struct strbuf *page = test_strbuf();
 	struct error err = ERROR_INIT;
 	report_fixture_init(&stored, 0);
 	for (size_t i = 0; i < stored.cells[5].process_count; i++)
 		stored.cells[5].processes[i].step_mean_ns *= i % 2 ? 3 : 1.0 / 3;
 	summary_init(&summary, &stored);
-	strbuf_init(&page, 0);
-	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
-	assert_has(page.text, ": <strong>mxnet</strong> is fastest by the figures (1.69 ms); "
-			      "native (");
-	assert_has(page.text, ">1-4</td>");
-	assert_has(page.text, ">2-3</td>");
-	assert_has(page.text, "<p class=\"warning\">no rank for mxnet, native, "
-			      "onnxruntime, pytorch: ");
-	assert_lacks(page.text, "mxnet</strong> is the fastest");
-	strbuf_release(&page);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, &err), PRONY_OK);
+	assert_has(page->text, ": <strong>mxnet</strong> is fastest by the figures (1.69 ms); "
+			       "native (");
+	assert_has(page->text, ">1-4</td>");
+	assert_has(page->text, ">2-3</td>");
+	assert_has(page->text, "<p class=\"warning\">no rank for mxnet, native, "
+			       "onnxruntime, pytorch: ");
+	assert_lacks(page->text, "mxnet</strong> is the fastest");
 	summary_release(&summary);
 	stored_run_release(&stored);
 }
@@ -561,7 +553,7 @@ TEST(test_alike)
 	struct stored_run stored;
 	struct summary summary;
 	const struct summary *borrowed = &summary;
-	struct strbuf page;
+	struct strbuf *page = test_strbuf();
 	struct error err = ERROR_INIT;
 	report_fixture_init(&stored, 0);
 	struct stored_cell *cell = &stored.cells[stored.cell_count++], *alike = cell - 1;
@@ -570,9 +562,8 @@ TEST(test_alike)
 	cell->cell.stage = STAGE_TRAIN;
 	cell_key(&cell->cell, cell->key);
 	summary_init(&summary, &stored);
-	strbuf_init(&page, 0);
-	assert_int_equal(html_report(&borrowed, 1, NULL, 0, &page, &err), PRONY_OK);
-	const char *ledger = strstr(page.text, "<section id=\"ledger\""),
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, &err), PRONY_OK);
+	const char *ledger = strstr(page->text, "<section id=\"ledger\""),
 		   *end = strstr(ledger, "</section>");
 	const char *row = strstr(ledger, "<tr class=\"\" data-framework=\"jax\"");
 	assert_non_null(row);
@@ -584,7 +575,6 @@ TEST(test_alike)
 	assert_lacks(text, " data-stage=");
 	assert_lacks(text, " data-optimiser=");
 	free(text);
-	strbuf_release(&page);
 	summary_release(&summary);
 	stored_run_release(&stored);
 }

@@ -84,11 +84,9 @@ static void compare_with_golden(const struct strbuf *text, const char *name)
 
 static void check_render(const struct summary *summary, bool colour, int width, const char *name)
 {
-	struct strbuf text;
-	strbuf_init(&text, 0);
-	summary_render(summary, colour, width, &text);
-	compare_with_golden(&text, name);
-	strbuf_release(&text);
+	struct strbuf *text = test_strbuf();
+	summary_render(summary, colour, width, text);
+	compare_with_golden(text, name);
 }
 
 TEST(test_terminal)
@@ -130,7 +128,7 @@ TEST(tokens_a_second)
 {
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	report_fixture_init(&run, 0);
 	json_object_set_new(run.cells[0].evidence, "tokens", json_integer(40));
 	summary_init(&summary, &run);
@@ -139,13 +137,11 @@ TEST(tokens_a_second)
 	struct figure_value tokens = figure_value(FIGURE_TOKENS, row);
 	assert_true(fabs(tokens.value / (40 * samples) - 1) < 1e-12);
 	assert_true(tokens.low < tokens.value && tokens.value < tokens.high);
-	strbuf_init(&text, 0);
-	summary_render(&summary, false, 0, &text);
-	assert_has(strbuf_text(&text), "  tokens  ");
-	strbuf_clear(&text);
-	summary_render(&((struct results *)*state)->summary, false, 0, &text);
-	assert_lacks(strbuf_text(&text), "tokens");
-	strbuf_release(&text);
+	summary_render(&summary, false, 0, text);
+	assert_has(strbuf_text(text), "  tokens  ");
+	strbuf_clear(text);
+	summary_render(&((struct results *)*state)->summary, false, 0, text);
+	assert_lacks(strbuf_text(text), "tokens");
 	summary_release(&summary);
 	stored_run_release(&run);
 }
@@ -293,7 +289,7 @@ TEST(test_single_process)
 	struct results *results = *state;
 	struct stored_cell *cell = &results->run.cells[1];
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	size_t count = cell->process_count;
 	cell->process_count = 1;
 	summary_init(&summary, &results->run);
@@ -303,14 +299,12 @@ TEST(test_single_process)
 	assert_true(native->comparable && native->rank_low == 1 && native->rank_high == 2);
 	assert_true(isnan(native->step.half_width) && isnan(native->floor.low));
 	assert_false(native->tied);
-	strbuf_init(&text, 0);
-	assert_true(summary_undecided(&summary, native->comparison, &text));
-	assert_has(strbuf_text(&text),
+	assert_true(summary_undecided(&summary, native->comparison, text));
+	assert_has(strbuf_text(text),
 		   "; about 3 processes each would settle it: --repeat 3 (2 min)");
-	strbuf_clear(&text);
-	summary_render(&summary, false, 120, &text);
-	assert_has(strbuf_text(&text), "6.16 ms      -");
-	strbuf_release(&text);
+	strbuf_clear(text);
+	summary_render(&summary, false, 120, text);
+	assert_has(strbuf_text(text), "6.16 ms      -");
 	summary_release(&summary);
 	cell->process_count = count;
 }
@@ -327,17 +321,16 @@ TEST(test_broken_floor)
 	struct results *results = *state;
 	struct stored_cell *mxnet = &results->run.cells[5];
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
-	strbuf_init(&text, 0);
 	/* In the unchanged fixture, mxnet cannot be distinguished from native. */
-	assert_false(summary_floor_broken(&results->summary, 1, &text));
-	assert_int_equal(text.length, 0);
+	assert_false(summary_floor_broken(&results->summary, 1, text));
+	assert_int_equal(text->length, 0);
 	change_speed(mxnet, 0.8);
 	summary_init(&summary, &results->run);
-	assert_false(summary_floor_broken(&summary, 0, &text));
-	assert_true(summary_floor_broken(&summary, 1, &text));
-	assert_string_equal(strbuf_text(&text),
+	assert_false(summary_floor_broken(&summary, 0, text));
+	assert_true(summary_floor_broken(&summary, 1, text));
+	assert_string_equal(strbuf_text(text),
 			    "faster than native: mxnet (0.804x, 95 % interval 0.794x to 0.814x)");
 	assert_true(summary_breaks_floor(find(&summary, "mxnet", STAGE_FORWARD)));
 	assert_false(summary_breaks_floor(find(&summary, "native", STAGE_FORWARD)));
@@ -345,12 +338,12 @@ TEST(test_broken_floor)
 	json_t *json = summary_cell_to_json(find(&summary, "mxnet", STAGE_FORWARD));
 	assert_true(json_is_true(json_object_get(json_object_get(json, "floor"), "broken")));
 	json_decref(json);
-	strbuf_clear(&text);
-	summary_render(&summary, false, 120, &text);
-	assert_has(strbuf_text(&text), "\nfaster than native: mxnet (0.804x, ");
-	strbuf_clear(&text);
-	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	assert_has(strbuf_text(&text), "\n\nfaster than native: mxnet (0.804x, ");
+	strbuf_clear(text);
+	summary_render(&summary, false, 120, text);
+	assert_has(strbuf_text(text), "\nfaster than native: mxnet (0.804x, ");
+	strbuf_clear(text);
+	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	assert_has(strbuf_text(text), "\n\nfaster than native: mxnet (0.804x, ");
 	summary_release(&summary);
 	/* On a busy machine this claim is not made, and the tables say why. */
 	struct stored_cell *native = &results->run.cells[7];
@@ -363,25 +356,25 @@ TEST(test_broken_floor)
 			 "disturbed");
 	}
 	summary_init(&summary, &results->run);
-	strbuf_clear(&text);
-	assert_false(summary_floor_broken(&summary, 1, &text));
-	assert_true(summary_disturbance(&summary, &text));
-	assert_has(strbuf_text(&text),
+	strbuf_clear(text);
+	assert_false(summary_floor_broken(&summary, 1, text));
+	assert_true(summary_disturbance(&summary, text));
+	assert_has(strbuf_text(text),
 		   "busy machine: other programs took up to 51 % of their cores, in 3 of 30 "
 		   "processes (1 of 6 cells); ranks leave out");
-	strbuf_clear(&text);
-	summary_render(&summary, false, 0, &text);
-	assert_has(strbuf_text(&text), "\nbusy machine: ");
-	strbuf_clear(&text);
-	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	assert_has(strbuf_text(&text), "\n**busy machine: ");
+	strbuf_clear(text);
+	summary_render(&summary, false, 0, text);
+	assert_has(strbuf_text(text), "\nbusy machine: ");
+	strbuf_clear(text);
+	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	assert_has(strbuf_text(text), "\n**busy machine: ");
 	summary_release(&summary);
 	/* If three of five processes were undisturbed, the figures are those of the three. */
 	native->processes[3].flags[0] = '\0';
 	native->processes[1].step_mean_ns *= 9;
 	summary_init(&summary, &results->run);
-	strbuf_clear(&text);
-	assert_true(summary_floor_broken(&summary, 1, &text));
+	strbuf_clear(text);
+	assert_true(summary_floor_broken(&summary, 1, text));
 	const struct summary_row *row = find(&summary, "native", STAGE_FORWARD);
 	assert_true(row->step.n == 3 && row->processes == 5 && !row->disturbed);
 	char words[64];
@@ -399,10 +392,10 @@ TEST(test_broken_floor)
 	/* An older run does not name its disturbed processes: all count as disturbed. */
 	native->processes[1].flags[0] = native->processes[2].flags[0] = '\0';
 	summary_init(&summary, &results->run);
-	strbuf_clear(&text);
-	assert_false(summary_floor_broken(&summary, 1, &text));
-	assert_true(summary_disturbance(&summary, &text));
-	assert_has(strbuf_text(&text), "in 5 of 30 processes (1 of 6 cells)");
+	strbuf_clear(text);
+	assert_false(summary_floor_broken(&summary, 1, text));
+	assert_true(summary_disturbance(&summary, text));
+	assert_has(strbuf_text(text), "in 5 of 30 processes (1 of 6 cells)");
 	summary_release(&summary);
 	native->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < native->process_count; i++)
@@ -411,12 +404,11 @@ TEST(test_broken_floor)
 	size_t count = mxnet->process_count;
 	mxnet->process_count = 1;
 	summary_init(&summary, &results->run);
-	strbuf_clear(&text);
-	assert_false(summary_floor_broken(&summary, 1, &text));
+	strbuf_clear(text);
+	assert_false(summary_floor_broken(&summary, 1, text));
 	summary_release(&summary);
 	mxnet->process_count = count;
 	change_speed(mxnet, 1 / 0.8);
-	strbuf_release(&text);
 }
 
 /* Causes in the machine itself are named like those from other programs, each with its remedy. */
@@ -426,22 +418,21 @@ TEST(test_slow_machine)
 	struct stored_cell *native = &results->run.cells[7];
 	struct process_record *process = &native->processes[1];
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	char words[64];
 	native->flags |= CELL_FLAG_DISTURBED;
 	snprintf(process->flags, sizeof process->flags, "disturbed");
 	for (size_t i = 0; i < native->process_count; i++)
 		native->processes[i].foreign_share = i == 1 ? 0.512 : 0.01;
 	process->quota_share = 0.023;
-	strbuf_init(&text, 0);
 	summary_init(&summary, &results->run);
-	assert_true(summary_disturbance(&summary, &text));
-	assert_has(strbuf_text(&text), "busy and slow machine: ");
-	assert_has(strbuf_text(&text),
+	assert_true(summary_disturbance(&summary, text));
+	assert_has(strbuf_text(text), "busy and slow machine: ");
+	assert_has(strbuf_text(text),
 		   "51 % of their cores, a control group's quota stopped them for up to "
 		   "2.3 % of the time, in 1 of 30 processes");
-	assert_has(strbuf_text(&text), "; what a framework may have caused itself counts");
-	assert_has(strbuf_text(&text),
+	assert_has(strbuf_text(text), "; what a framework may have caused itself counts");
+	assert_has(strbuf_text(text),
 		   ": close other programs (see prony doctor), give prony whole cores "
 		   "(cpuset) instead of a quota and measure again");
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
@@ -451,10 +442,10 @@ TEST(test_slow_machine)
 	/* Causes that a framework may have produced itself leave no process out. */
 	process->foreign_share = 0.01;
 	summary_init(&summary, &results->run);
-	strbuf_clear(&text);
-	assert_true(summary_disturbance(&summary, &text));
-	assert_has(strbuf_text(&text), "slow machine: ");
-	assert_lacks(strbuf_text(&text), "ranks leave out");
+	strbuf_clear(text);
+	assert_true(summary_disturbance(&summary, text));
+	assert_has(strbuf_text(text), "slow machine: ");
+	assert_lacks(strbuf_text(text), "ranks leave out");
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 1 of 5: quota)");
 	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 5);
@@ -463,7 +454,6 @@ TEST(test_slow_machine)
 	process->quota_share = NAN;
 	for (size_t i = 0; i < native->process_count; i++)
 		native->processes[i].foreign_share = NAN;
-	strbuf_release(&text);
 	summary_release(&summary);
 }
 
@@ -479,35 +469,33 @@ TEST(test_settings)
 {
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	report_fixture_init(&run, 0);
-	strbuf_init(&text, 0);
 	summary_init(&summary, &run);
-	assert_false(summary_disturbance(&summary, &text));
+	assert_false(summary_disturbance(&summary, text));
 	read_again(&summary, &run,
 		   "{\"should_match\": {\"environment\": {\"PYTHONHASHSEED\": \"1\"}}}");
-	assert_false(summary_settings(&summary, &text));
-	assert_int_equal(text.length, 0);
+	assert_false(summary_settings(&summary, text));
+	assert_int_equal(text->length, 0);
 	read_again(&summary, &run,
 		   "{\"should_match\": {\"environment\": {\"OPENBLAS_CORETYPE\": \"Haswell\", "
 		   "\"OMP_WAIT_POLICY\": \"passive\"}}}");
-	assert_true(summary_settings(&summary, &text));
+	assert_true(summary_settings(&summary, text));
 	assert_string_equal(
-		strbuf_text(&text),
+		strbuf_text(text),
 		"set in the environment: OPENBLAS_CORETYPE=Haswell, OMP_WAIT_POLICY=passive; it "
 		"may slow down some frameworks and not others");
-	strbuf_clear(&text);
-	assert_false(summary_findings(&summary, &text));
-	assert_int_equal(text.length, 0);
+	strbuf_clear(text);
+	assert_false(summary_findings(&summary, text));
+	assert_int_equal(text->length, 0);
 	read_again(&summary, &run,
 		   "{\"informational\": {\"findings\": [{\"check\": \"governor\", \"value\": "
 		   "\"powersave\", \"remedy\": \"set it\"}, {\"check\": \"steal\", \"value\": "
 		   "\"8 % now\"}]}}");
-	assert_true(summary_findings(&summary, &text));
-	assert_string_equal(strbuf_text(&text),
+	assert_true(summary_findings(&summary, text));
+	assert_string_equal(strbuf_text(text),
 			    "warning: this machine may spoil the figures: governor "
 			    "powersave (set it); steal 8 % now");
-	strbuf_release(&text);
 	summary_release(&summary);
 	stored_run_release(&run);
 }
@@ -517,15 +505,14 @@ TEST(test_parity_counts)
 {
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	report_fixture_init(&run, 0);
 	run.cells[0].gate = CELL_OUT_OF_MEMORY;
 	run.cells[5].gate = CELL_UNSUPPORTED;
-	strbuf_init(&text, 0);
 	summary_init(&summary, &run);
-	summary_parity(&summary, &text);
-	assert_has(strbuf_text(&text), "parity: 5 of 6 checked cells match the reference");
-	assert_has(strbuf_text(&text),
+	summary_parity(&summary, text);
+	assert_has(strbuf_text(text), "parity: 5 of 6 checked cells match the reference");
+	assert_has(strbuf_text(text),
 		   "; 1 did not and is not ranked; 1 failed during the check; 3 not checked");
 	summary_release(&summary);
 
@@ -533,9 +520,9 @@ TEST(test_parity_counts)
 	json_object_set_new(run.cells[1].evidence, "coarse",
 			    json_pack("{s:i, s:i}", "figures", 1, "of", 2));
 	summary_init(&summary, &run);
-	strbuf_clear(&text);
-	summary_parity(&summary, &text);
-	assert_has(strbuf_text(&text), "; 1 of them coarsely, because rounding alone");
+	strbuf_clear(text);
+	summary_parity(&summary, text);
+	assert_has(strbuf_text(text), "; 1 of them coarsely, because rounding alone");
 	summary_release(&summary);
 
 	/* The stage load has nothing to prove. */
@@ -546,23 +533,22 @@ TEST(test_parity_counts)
 	for (size_t i = 0; i < run.cell_count; i++)
 		run.cells[i].cell.stage = i == 1 ? STAGE_LOAD : run.cells[i].cell.stage;
 	summary_init(&summary, &run);
-	strbuf_clear(&text);
-	summary_parity(&summary, &text);
-	assert_has(strbuf_text(&text), "; 1 only loads batches");
+	strbuf_clear(text);
+	summary_parity(&summary, text);
+	assert_has(strbuf_text(text), "; 1 only loads batches");
 	const struct summary_row *loads = find(&summary, "native", STAGE_LOAD);
 	assert_int_equal(loads->rank, 0);
 	assert_string_equal(summary_reason(loads),
 			    "batches alone, nothing is computed: there is no parity to prove, so "
 			    "no rank");
 	/* Its time is in the spreadsheet layout nevertheless. */
-	strbuf_clear(&text);
-	assert_int_equal(export_csv_wide(&summary, &text, NULL), PRONY_OK);
-	const char *row = strstr(strbuf_text(&text), ",load,");
+	strbuf_clear(text);
+	assert_int_equal(export_csv_wide(&summary, text, NULL), PRONY_OK);
+	const char *row = strstr(strbuf_text(text), ",load,");
 	assert_non_null(row);
 	row = strstr(row, ",step,");
 	assert_true(strcspn(row, "0123456789") < strcspn(row, "\n"));
 	summary_release(&summary);
-	strbuf_release(&text);
 	stored_run_release(&run);
 }
 
@@ -573,15 +559,14 @@ TEST(many_absent_frameworks_share_a_line)
 	static const char *const absent[] = {"caffe", "theano", "keras2:cntk"};
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
 	report_fixture_init(&run, 0);
-	strbuf_init(&text, 0);
 	const struct stored_cell jax = run.cells[run.cell_count - 1];
 	for (size_t more = 0; more <= 3; more++) {
 		summary_init(&summary, &run);
 		assert_int_equal(find(&summary, "jax", STAGE_FORWARD)->folded, more == 3);
-		assert_int_equal(summary_absent(&summary, &text), more == 3);
+		assert_int_equal(summary_absent(&summary, text), more == 3);
 		summary_release(&summary);
 		if (more == 3)
 			break;
@@ -595,19 +580,19 @@ TEST(many_absent_frameworks_share_a_line)
 		/* The fixture releases only jax's. */
 		cell->framework = cell->evidence = NULL;
 	}
-	assert_string_equal(strbuf_text(&text),
+	assert_string_equal(strbuf_text(text),
 			    "not on this machine: jax, caffe, theano, keras2:cntk (prony list "
 			    "frameworks says why; prony framework install NAME)");
 	summary_init(&summary, &run);
-	strbuf_clear(&text);
-	summary_render(&summary, false, 0, &text);
-	assert_lacks(strbuf_text(&text), "framework install jax");
-	assert_has(strbuf_text(&text), "\nnot on this machine: jax, caffe, ");
-	assert_has(strbuf_text(&text), "; 1 not checked\n");
-	strbuf_clear(&text);
-	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	assert_lacks(strbuf_text(&text), "framework install jax");
-	assert_has(strbuf_text(&text), "**not on this machine: jax, caffe, ");
+	strbuf_clear(text);
+	summary_render(&summary, false, 0, text);
+	assert_lacks(strbuf_text(text), "framework install jax");
+	assert_has(strbuf_text(text), "\nnot on this machine: jax, caffe, ");
+	assert_has(strbuf_text(text), "; 1 not checked\n");
+	strbuf_clear(text);
+	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	assert_lacks(strbuf_text(text), "framework install jax");
+	assert_has(strbuf_text(text), "**not on this machine: jax, caffe, ");
 	json_t *json = summary_to_json(&summary);
 	assert_int_equal(json_array_size(json_object_get(json, "cells")), run.cell_count);
 	json_decref(json);
@@ -631,10 +616,10 @@ TEST(many_absent_frameworks_share_a_line)
 	assert_true(find(&summary, "jax", STAGE_FORWARD)->folded);
 	/* The page contains only their names. */
 	const struct summary *const summaries[] = {&summary};
-	strbuf_clear(&text);
-	assert_int_equal(html_report(summaries, 1, NULL, 0, &text, &err), PRONY_OK);
-	assert_has(strbuf_text(&text), "not on this machine: jax, caffe, ");
-	assert_lacks(strbuf_text(&text), "value=\"jax\"");
+	strbuf_clear(text);
+	assert_int_equal(html_report(summaries, 1, NULL, 0, text, &err), PRONY_OK);
+	assert_has(strbuf_text(text), "not on this machine: jax, caffe, ");
+	assert_lacks(strbuf_text(text), "value=\"jax\"");
 	summary_release(&summary);
 	for (size_t i = 0; i < run.cell_count; i++) {
 		run.cells[i].status = CELL_MISSING;
@@ -644,7 +629,6 @@ TEST(many_absent_frameworks_share_a_line)
 	summary_init(&summary, &run);
 	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
 	summary_release(&summary);
-	strbuf_release(&text);
 	stored_run_release(&run);
 }
 
@@ -659,11 +643,10 @@ TEST(what_lacks_a_device_keeps_its_reason)
 	};
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
 	const struct summary *const summaries[] = {&summary};
 	report_fixture_init(&run, 0);
-	strbuf_init(&text, 0);
 	const struct stored_cell jax = run.cells[run.cell_count - 1];
 	assert_true(cell_not_installed(&jax.cell, jax.reason));
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
@@ -676,18 +659,17 @@ TEST(what_lacks_a_device_keeps_its_reason)
 		assert_false(cell_not_installed(&cell->cell, cell->reason));
 	}
 	summary_init(&summary, &run);
-	assert_false(summary_absent(&summary, &text));
+	assert_false(summary_absent(&summary, text));
 	for (size_t i = 0; i < summary.count; i++)
 		assert_false(summary.rows[i].folded);
-	summary_render(&summary, false, 0, &text);
-	assert_has(strbuf_text(&text), reasons[0]);
-	strbuf_clear(&text);
-	assert_int_equal(html_report(summaries, 1, NULL, 0, &text, &err), PRONY_OK);
-	assert_has(strbuf_text(&text), ">Not installed: jax.<");
-	assert_has(strbuf_text(&text), "for these reasons</a>: mine0, mine1, mine2, caffe3.<");
-	assert_has(strbuf_text(&text), reasons[0]);
+	summary_render(&summary, false, 0, text);
+	assert_has(strbuf_text(text), reasons[0]);
+	strbuf_clear(text);
+	assert_int_equal(html_report(summaries, 1, NULL, 0, text, &err), PRONY_OK);
+	assert_has(strbuf_text(text), ">Not installed: jax.<");
+	assert_has(strbuf_text(text), "for these reasons</a>: mine0, mine1, mine2, caffe3.<");
+	assert_has(strbuf_text(text), reasons[0]);
 	summary_release(&summary);
-	strbuf_release(&text);
 	stored_run_release(&run);
 }
 
@@ -695,16 +677,14 @@ TEST(test_empty_run)
 {
 	struct stored_run run = {.meta = {.effort = "quick", .finished_wall_ns = RECORD_NONE}};
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
 	summary_init(&summary, &run);
-	strbuf_init(&text, 0);
-	summary_render(&summary, false, 0, &text);
-	assert_has(strbuf_text(&text), "unfinished");
-	assert_has(strbuf_text(&text), "parity: no cell was checked");
-	assert_int_equal(export_csv_wide(&summary, &text, &err), PRONY_OK);
-	assert_int_equal(export_jsonl(&summary, &text, &err), PRONY_OK);
-	strbuf_release(&text);
+	summary_render(&summary, false, 0, text);
+	assert_has(strbuf_text(text), "unfinished");
+	assert_has(strbuf_text(text), "parity: no cell was checked");
+	assert_int_equal(export_csv_wide(&summary, text, &err), PRONY_OK);
+	assert_int_equal(export_jsonl(&summary, text, &err), PRONY_OK);
 	summary_release(&summary);
 }
 
@@ -729,11 +709,9 @@ TEST(formulas_are_text)
 		{"1,5", "\"1,5\""},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct strbuf out;
-		strbuf_init(&out, 0);
-		text_csv(rows[i].text, &out);
-		assert_string_equal(strbuf_text(&out), rows[i].field);
-		strbuf_release(&out);
+		struct strbuf *out = test_strbuf();
+		text_csv(rows[i].text, out);
+		assert_string_equal(strbuf_text(out), rows[i].field);
 	}
 }
 
@@ -769,9 +747,8 @@ TEST(test_undecided)
 	struct results *results = *state;
 	struct stored_cell *mxnet = &results->run.cells[5], *pytorch = &results->run.cells[6];
 	struct summary summary;
-	struct strbuf text;
-	strbuf_init(&text, 0);
-	assert_false(summary_undecided(&results->summary, 1, &text));
+	struct strbuf *text = test_strbuf();
+	assert_false(summary_undecided(&results->summary, 1, text));
 	scatter(mxnet, 1.5);
 	change_speed(pytorch, 5);
 	summary_init(&summary, &results->run);
@@ -785,16 +762,16 @@ TEST(test_undecided)
 	assert_true(noisy->processes_to_rank > 5);
 	/* A step of five times the length is slower, whatever the noise of the others. */
 	assert_true(last->rank == 4 && last->rank_low == 4);
-	assert_false(summary_floor_broken(&summary, 1, &text));
-	assert_false(summary_undecided(&summary, 0, &text));
-	assert_true(summary_undecided(&summary, 1, &text));
+	assert_false(summary_floor_broken(&summary, 1, text));
+	assert_false(summary_undecided(&summary, 0, text));
+	assert_true(summary_undecided(&summary, 1, text));
 	char expected[200];
 	snprintf(
 		expected, sizeof expected,
 		"no rank for native, mxnet, onnxruntime: wide intervals of their ratios contain 1; "
 		"about %zu processes each would settle it: --repeat %zu (",
 		noisy->processes_to_rank, noisy->processes_to_rank);
-	assert_has(strbuf_text(&text), expected);
+	assert_has(strbuf_text(text), expected);
 	json_t *json = summary_cell_to_json(noisy);
 	assert_true(json_is_null(json_object_get(json, "rank")));
 	assert_int_equal(json_integer_value(json_object_get(json, "rank_high")), 3);
@@ -802,11 +779,11 @@ TEST(test_undecided)
 		json_string_value(json_object_get(json_object_get(json, "floor"), "order")),
 		"unknown");
 	json_decref(json);
-	strbuf_clear(&text);
-	summary_render(&summary, false, 120, &text);
-	assert_has(strbuf_text(&text), "\n1-3  mxnet 1.9.1");
-	assert_has(strbuf_text(&text), "\n  4  pytorch 2.15.0");
-	assert_has(strbuf_text(&text), "\nno rank for native, mxnet");
+	strbuf_clear(text);
+	summary_render(&summary, false, 120, text);
+	assert_has(strbuf_text(text), "\n1-3  mxnet 1.9.1");
+	assert_has(strbuf_text(text), "\n  4  pytorch 2.15.0");
+	assert_has(strbuf_text(text), "\nno rank for native, mxnet");
 	summary_release(&summary);
 	/* Disturbed processes: the report says how many undisturbed ones would suffice; five times
 	 * the length is slower nevertheless. */
@@ -820,9 +797,9 @@ TEST(test_undecided)
 	/* A contender that is faster although others took half of its time is faster. */
 	assert_true(noisy->rank == 0 && noisy->rank_high == 2 && noisy->processes_to_rank == 3);
 	assert_int_equal(find(&summary, "pytorch", STAGE_FORWARD)->rank, 4);
-	strbuf_clear(&text);
-	assert_true(summary_undecided(&summary, 1, &text));
-	assert_has(strbuf_text(&text),
+	strbuf_clear(text);
+	assert_true(summary_undecided(&summary, 1, text));
+	assert_has(strbuf_text(text),
 		   ": other programs used the machine, so the order is not proved; "
 		   "close them and run again (prony doctor); about 3 processes each "
 		   "would settle it then: --repeat 3 (3 min)");
@@ -830,16 +807,15 @@ TEST(test_undecided)
 	for (size_t i = 0; i < summary.count; i++)
 		if (summary.rows[i].processes_to_rank > 0)
 			summary.rows[i].processes_to_rank = 350;
-	strbuf_clear(&text);
-	assert_true(summary_undecided(&summary, 1, &text));
-	assert_has(strbuf_text(&text), "close them and run again");
-	assert_lacks(strbuf_text(&text), "--repeat");
+	strbuf_clear(text);
+	assert_true(summary_undecided(&summary, 1, text));
+	assert_has(strbuf_text(text), "close them and run again");
+	assert_lacks(strbuf_text(text), "--repeat");
 	summary_release(&summary);
 	mxnet->flags &= ~(unsigned)CELL_FLAG_DISTURBED;
 	for (size_t i = 0; i < mxnet->process_count; i++)
 		mxnet->processes[i].foreign_share = NAN;
 	change_speed(pytorch, 1 / 5.0);
-	strbuf_release(&text);
 }
 
 static void set_gap(struct stored_cell *cell, double gap)
@@ -854,15 +830,14 @@ TEST(test_gaps)
 {
 	struct results *results = *state;
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	const size_t forward[] = {5, 6, 7, 8};
-	strbuf_init(&text, 0);
-	assert_false(summary_gaps(&results->summary, 1, &text));
+	assert_false(summary_gaps(&results->summary, 1, text));
 	for (size_t i = 0; i < 4; i++)
 		set_gap(&results->run.cells[forward[i]], forward[i] == 6 ? 0.15 : 0.01);
 	summary_init(&summary, &results->run);
-	assert_true(summary_gaps(&summary, 1, &text));
-	assert_string_equal(strbuf_text(&text),
+	assert_true(summary_gaps(&summary, 1, text));
+	assert_string_equal(strbuf_text(text),
 			    "pytorch pauses of its own: its typical step is 15 % above its "
 			    "undisturbed one, those of the others 2 % at most");
 	const struct summary_row *row = find(&summary, "pytorch", STAGE_FORWARD);
@@ -876,37 +851,34 @@ TEST(test_gaps)
 	summary_release(&summary);
 	for (size_t i = 0; i < 4; i++)
 		set_gap(&results->run.cells[forward[i]], 0.12 + 0.1 * (double)(i % 2));
-	strbuf_clear(&text);
+	strbuf_clear(text);
 	summary_init(&summary, &results->run);
-	assert_true(summary_gaps(&summary, 1, &text));
+	assert_true(summary_gaps(&summary, 1, text));
 	summary_release(&summary);
 	for (size_t i = 0; i < 4; i++)
 		set_gap(&results->run.cells[forward[i]], 0.12);
-	strbuf_clear(&text);
+	strbuf_clear(text);
 	summary_init(&summary, &results->run);
-	assert_true(summary_gaps(&summary, 1, &text));
-	assert_has(strbuf_text(&text), "the machine delays all of them now and then: "
-				       "typical steps are 12 to 12 % above");
+	assert_true(summary_gaps(&summary, 1, text));
+	assert_has(strbuf_text(text), "the machine delays all of them now and then: "
+				      "typical steps are 12 to 12 % above");
 	summary_release(&summary);
 	for (size_t i = 0; i < 4; i++)
 		for (size_t p = 0; p < 5; p++)
 			results->run.cells[forward[i]].processes[p].step_undisturbed_ns = NAN;
-	strbuf_release(&text);
 }
 
 /* The shortest decimal that reads back as the same number. */
 TEST(test_exact_numbers)
 {
-	struct strbuf text;
-	strbuf_init(&text, 0);
-	format_real(0.1, &text);
-	strbuf_putc(&text, ' ');
-	format_real(0.30000000000000004, &text);
-	strbuf_putc(&text, ' ');
-	format_real(1.0 / 3, &text);
-	format_real(NAN, &text);
-	assert_string_equal(text.text, "0.1 0.30000000000000004 0.3333333333333333");
-	strbuf_release(&text);
+	struct strbuf *text = test_strbuf();
+	format_real(0.1, text);
+	strbuf_putc(text, ' ');
+	format_real(0.30000000000000004, text);
+	strbuf_putc(text, ' ');
+	format_real(1.0 / 3, text);
+	format_real(NAN, text);
+	assert_string_equal(text->text, "0.1 0.30000000000000004 0.3333333333333333");
 }
 
 int main(void)

@@ -52,16 +52,14 @@ TEST(test_columns)
 
 static void check_lines(const char *text, size_t columns, const char *wanted)
 {
-	struct strbuf out;
-	strbuf_init(&out, 0);
+	struct strbuf *out = test_strbuf();
 	while (*text) {
 		const char *line;
 		size_t bytes = text_take_line(&text, columns, &line);
-		strbuf_add(&out, line, bytes);
-		strbuf_putc(&out, '|');
+		strbuf_add(out, line, bytes);
+		strbuf_putc(out, '|');
 	}
-	assert_string_equal(strbuf_text(&out), wanted);
-	strbuf_release(&out);
+	assert_string_equal(strbuf_text(out), wanted);
 }
 
 TEST(test_lines_break_where_words_end)
@@ -81,28 +79,24 @@ TEST(test_lines_break_where_words_end)
 
 static void check_csv(const char *text, const char *wanted)
 {
-	struct strbuf out;
-	strbuf_init(&out, 0);
-	text_csv(text, &out);
-	assert_string_equal(strbuf_text(&out), wanted);
-	strbuf_release(&out);
+	struct strbuf *out = test_strbuf();
+	text_csv(text, out);
+	assert_string_equal(strbuf_text(out), wanted);
 }
 
 TEST(test_escapes)
 {
-	struct strbuf out;
+	struct strbuf *out = test_strbuf();
 	check_csv("", "");
 	check_csv("plain text", "plain text");
 	check_csv("a,b", "\"a,b\"");
 	check_csv("say \"x\"", "\"say \"\"x\"\"\"");
 	check_csv("two\nlines", "\"two\nlines\"");
-	strbuf_init(&out, 0);
-	text_html("<a href=\"x\">&'", &out);
-	assert_string_equal(strbuf_text(&out), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
-	strbuf_clear(&out);
-	text_markdown("a|b <c> *d*", &out);
-	assert_string_equal(strbuf_text(&out), "a\\|b &lt;c> \\*d\\*");
-	strbuf_release(&out);
+	text_html("<a href=\"x\">&'", out);
+	assert_string_equal(strbuf_text(out), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+	strbuf_clear(out);
+	text_markdown("a|b <c> *d*", out);
+	assert_string_equal(strbuf_text(out), "a\\|b &lt;c> \\*d\\*");
 	json_t *json = text_json("bad \xFF byte");
 	assert_string_equal(json_string_value(json), "bad \xEF\xBF\xBD byte");
 	json_decref(json);
@@ -206,11 +200,9 @@ static struct table *small_table(void)
 static void check_text(bool colour, int width, const char *wanted)
 {
 	struct table *table = small_table();
-	struct strbuf out;
-	strbuf_init(&out, 0);
-	table_render_text(table, colour, width, &out);
-	assert_string_equal(strbuf_text(&out), wanted);
-	strbuf_release(&out);
+	struct strbuf *out = test_strbuf();
+	table_render_text(table, colour, width, out);
+	assert_string_equal(strbuf_text(out), wanted);
 	table_free(table);
 }
 
@@ -250,11 +242,10 @@ TEST(test_table_text)
 TEST(test_table_markdown_and_json)
 {
 	struct table *table = small_table();
-	struct strbuf out;
-	strbuf_init(&out, 0);
-	table_render_markdown(table, &out);
+	struct strbuf *out = test_strbuf();
+	table_render_markdown(table, out);
 	assert_string_equal(
-		strbuf_text(&out),
+		strbuf_text(out),
 		"| name | count | what |\n"
 		"| --- | ---: | --- |\n"
 		"| caf\xC3\xA9 | 7 | short |\n"
@@ -263,7 +254,6 @@ TEST(test_table_markdown_and_json)
 		"| lone |  |  |\n"
 		"\n"
 		"- caf\xC3\xA9: because \\| of this\n");
-	strbuf_release(&out);
 	json_t *json = table_to_json(table);
 	assert_int_equal(json_array_size(json), 3);
 	const json_t *second = json_array_get(json, 1);

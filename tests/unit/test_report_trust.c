@@ -86,10 +86,9 @@ STORED_TEST(percentiles_have_intervals)
 	row = find(&summary, cell);
 	assert_int_equal(row->latency[1].n, cell->process_count);
 	assert_int_equal(row->latency[2].n, 0);
-	struct strbuf text;
-	strbuf_init(&text, 0);
-	assert_true(summary_short_windows(&summary, row->comparison, &text));
-	assert_string_equal(strbuf_text(&text),
+	struct strbuf *text = test_strbuf();
+	assert_true(summary_short_windows(&summary, row->comparison, text));
+	assert_string_equal(strbuf_text(text),
 			    "no p99 for native: too few steps in a window (--steps): "
 			    "p50 needs 20, p90 needs 100, p99 needs 1000");
 	json_t *json = summary_cell_to_json(row);
@@ -103,33 +102,30 @@ STORED_TEST(percentiles_have_intervals)
 	summary_init(&summary, run);
 	assert_int_equal(find(&summary, cell)->latency[0].n, 0);
 	assert_null(summary_more(&summary, FORWARD, SHOW_LATENCY));
-	assert_false(summary_short_windows(&summary, FORWARD, &text));
+	assert_false(summary_short_windows(&summary, FORWARD, text));
 	summary_release(&summary);
-	strbuf_release(&text);
 }
 
 STORED_TEST(percentiles_stand_under_the_table)
 {
 	struct stored_run *run = *state;
 	struct summary summary;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
-	strbuf_init(&text, 0);
 	for (size_t i = MXNET; i <= NATIVE + 1; i++)
 		wait_for_each_step(&run->cells[i], 1000);
 	run->cells[NATIVE + 2].cell.sync = SYNC_STEP;
 	summary_init(&summary, run);
-	summary_render(&summary, false, 80, &text);
-	expect(&text, "\nframework        p50    +/-      p90    +/-      p99    +/-\n"
-		      "native       2.10 ms  1.1 %  2.31 ms  1.1 %  3.15 ms  1.1 %\n");
-	strbuf_clear(&text);
-	assert_int_equal(export_markdown(&summary, &text, &err), PRONY_OK);
-	expect(&text, "| native | 2.10 ms | 1.1 % | 2.31 ms | 1.1 % | 3.15 ms | 1.1 % |\n");
-	strbuf_clear(&text);
-	assert_int_equal(export_csv_cells(&summary, &text, &err), PRONY_OK);
-	expect(&text, ",latency_p99_center_ns,latency_p99_low_ns,latency_p99_high_ns,");
+	summary_render(&summary, false, 80, text);
+	expect(text, "\nframework        p50    +/-      p90    +/-      p99    +/-\n"
+		     "native       2.10 ms  1.1 %  2.31 ms  1.1 %  3.15 ms  1.1 %\n");
+	strbuf_clear(text);
+	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	expect(text, "| native | 2.10 ms | 1.1 % | 2.31 ms | 1.1 % | 3.15 ms | 1.1 % |\n");
+	strbuf_clear(text);
+	assert_int_equal(export_csv_cells(&summary, text, &err), PRONY_OK);
+	expect(text, ",latency_p99_center_ns,latency_p99_low_ns,latency_p99_high_ns,");
 	summary_release(&summary);
-	strbuf_release(&text);
 }
 
 static void set_undisturbed(struct stored_cell *cell, double factor)
@@ -144,12 +140,11 @@ STORED_TEST(undisturbed_steps_have_a_ratio)
 {
 	struct stored_run *run = *state;
 	struct summary summary;
-	struct strbuf text;
-	strbuf_init(&text, 0);
+	struct strbuf *text = test_strbuf();
 	set_undisturbed(&run->cells[NATIVE], 0.95);
 	summary_init(&summary, run);
 	assert_true(isnan(find(&summary, &run->cells[MXNET])->floor_undisturbed.ratio));
-	assert_false(summary_disagreement(&summary, FORWARD, &text));
+	assert_false(summary_disagreement(&summary, FORWARD, text));
 	summary_release(&summary);
 	set_undisturbed(&run->cells[MXNET], 0.95);
 	set_undisturbed(&run->cells[PYTORCH], 0.60);
@@ -161,8 +156,8 @@ STORED_TEST(undisturbed_steps_have_a_ratio)
 	assert_int_equal(row->floor_order, ORDER_SLOWER);
 	assert_int_equal(row->undisturbed_order, ORDER_FASTER);
 	assert_int_equal(row->rank, 4);
-	assert_true(summary_disagreement(&summary, FORWARD, &text));
-	assert_string_equal(strbuf_text(&text),
+	assert_true(summary_disagreement(&summary, FORWARD, text));
+	assert_string_equal(strbuf_text(text),
 			    "they disagree: pytorch is 1.48x native by typical steps and 0.932x "
 			    "(95 % interval 0.912x to 0.953x) by undisturbed ones; ranks go by the "
 			    "typical step");
@@ -172,14 +167,13 @@ STORED_TEST(undisturbed_steps_have_a_ratio)
 	json_decref(json);
 	/* Its figures are in the second table of --full, within 80 columns. */
 	summary.full = true;
-	strbuf_clear(&text);
-	summary_render(&summary, false, 80, &text);
-	expect(&text, "\nframework    undisturbed    +/-  undisturbed ratio    +/-        FLOP/s  "
-		      "of peak\n");
-	expect(&text, "\npytorch          1.86 ms  1.1 %             0.932x  2.2 %  94.7 GFLOP/s   "
-		      "  47 %\n");
+	strbuf_clear(text);
+	summary_render(&summary, false, 80, text);
+	expect(text, "\nframework    undisturbed    +/-  undisturbed ratio    +/-        FLOP/s  "
+		     "of peak\n");
+	expect(text, "\npytorch          1.86 ms  1.1 %             0.932x  2.2 %  94.7 GFLOP/s   "
+		     "  47 %\n");
 	summary_release(&summary);
-	strbuf_release(&text);
 }
 
 /* The requested threads and precision against the observed ones. */
@@ -188,45 +182,43 @@ STORED_TEST(what_took_effect_is_said)
 	struct stored_run *run = *state;
 	struct stored_cell *cell = &run->cells[MXNET];
 	struct summary summary;
-	struct strbuf text;
-	strbuf_init(&text, 0);
+	struct strbuf *text = test_strbuf();
 	summary_init(&summary, run);
-	assert_false(summary_effective(&summary, FORWARD, &text));
+	assert_false(summary_effective(&summary, FORWARD, text));
 	for (size_t i = 0; i < cell->process_count; i++)
 		cell->processes[i].cores_used = 1;
 	/* With few samples of threads, processor time shows that there were two, or nothing. */
-	assert_false(summary_effective(&summary, FORWARD, &text));
+	assert_false(summary_effective(&summary, FORWARD, text));
 	for (size_t i = 0; i < cell->process_count; i++)
 		cell->processes[i].window_cpu_cores = NAN;
-	assert_false(summary_effective(&summary, FORWARD, &text));
+	assert_false(summary_effective(&summary, FORWARD, text));
 	for (size_t i = 0; i < cell->process_count; i++)
 		cell->processes[i].window_cpu_cores = 1.02;
 	json_object_set_new(run->cells[PYTORCH].evidence, "precision_proved", json_string("bf16"));
-	assert_true(summary_effective(&summary, FORWARD, &text));
-	assert_string_equal(strbuf_text(&text),
+	assert_true(summary_effective(&summary, FORWARD, text));
+	assert_string_equal(strbuf_text(text),
 			    "mxnet, asked for 2 threads, never ran on more than 1 processor at "
 			    "once; pytorch, asked for fp32, computes as bf16 does by its logits");
 	/* On a GPU, the processor only issues the work. */
 	snprintf(cell->cell.device, sizeof cell->cell.device, "cuda:0");
-	strbuf_clear(&text);
-	assert_true(summary_effective(&summary, FORWARD, &text));
-	assert_lacks(strbuf_text(&text), "mxnet");
+	strbuf_clear(text);
+	assert_true(summary_effective(&summary, FORWARD, text));
+	assert_lacks(strbuf_text(text), "mxnet");
 	snprintf(cell->cell.device, sizeof cell->cell.device, "cpu");
 	/* Beside other programs, it could not use more processors. */
 	for (size_t i = 0; i < cell->process_count; i++)
 		snprintf(cell->processes[i].flags, sizeof cell->processes[i].flags, "disturbed");
-	strbuf_clear(&text);
-	assert_true(summary_effective(&summary, FORWARD, &text));
-	assert_lacks(strbuf_text(&text), "mxnet");
+	strbuf_clear(text);
+	assert_true(summary_effective(&summary, FORWARD, text));
+	assert_lacks(strbuf_text(text), "mxnet");
 	for (size_t i = 0; i < cell->process_count; i++) {
 		*cell->processes[i].flags = '\0';
 		cell->processes[i].cores_used = 4;
 	}
-	strbuf_clear(&text);
-	assert_true(summary_effective(&summary, FORWARD, &text));
-	expect(&text, "mxnet, asked for 2 threads, ran on 4 processors; ");
+	strbuf_clear(text);
+	assert_true(summary_effective(&summary, FORWARD, text));
+	expect(text, "mxnet, asked for 2 threads, ran on 4 processors; ");
 	summary_release(&summary);
-	strbuf_release(&text);
 }
 
 /* Eleven processes with a step of that many ms, except `slow`, which takes 37 % longer; `wobble`

@@ -26,13 +26,11 @@ static enum prony_status read_text(const char *text, struct spec *spec, struct e
 
 static void assert_list(const struct spec_list *list, const char *expected)
 {
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 
-	strbuf_init(&text, 0);
 	for (size_t i = 0; i < list->count; i++)
-		strbuf_printf(&text, "%s%s", i > 0 ? "," : "", list->words[i].text);
-	assert_string_equal(strbuf_text(&text), expected);
-	strbuf_release(&text);
+		strbuf_printf(text, "%s%s", i > 0 ? "," : "", list->words[i].text);
+	assert_string_equal(strbuf_text(text), expected);
 }
 
 static const char everything[] = "# a comment\n"
@@ -338,16 +336,15 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 		    const char *word)
 {
 	struct error err = ERROR_INIT;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct spec spec;
 	clock_t begin = clock();
 
-	strbuf_init(&text, 0);
-	strbuf_puts(&text, before);
+	strbuf_puts(text, before);
 	for (size_t i = 0; i < times; i++)
-		strbuf_printf(&text, repeated, (int)i);
-	strbuf_puts(&text, after);
-	enum prony_status status = read_bytes(text.text, text.length, &spec, &err);
+		strbuf_printf(text, repeated, (int)i);
+	strbuf_puts(text, after);
+	enum prony_status status = read_bytes(text->text, text->length, &spec, &err);
 	if (status != PRONY_BAD_INPUT || !strstr(err.text, word))
 		fail_msg("%s: status %d: %s", repeated, status, err.text);
 	assert_has(err.text, "mine.yaml");
@@ -355,7 +352,6 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 	 * process's own time, because others may use the processor meanwhile. */
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 	spec_release(&spec);
-	strbuf_release(&text);
 }
 
 #pragma GCC diagnostic push
@@ -383,20 +379,18 @@ TEST(hostile_files_are_bounded)
 TEST(aliases_cannot_multiply)
 {
 	struct error err = ERROR_INIT;
-	struct strbuf text;
+	struct strbuf *text = test_strbuf();
 	struct spec spec;
 
-	strbuf_init(&text, 0);
-	strbuf_puts(&text, "networks: &bomb [");
+	strbuf_puts(text, "networks: &bomb [");
 	for (int i = 0; i < 1000; i++)
-		strbuf_puts(&text, "lenet, ");
-	strbuf_puts(&text, "mlp]\nexclude:\n");
+		strbuf_puts(text, "lenet, ");
+	strbuf_puts(text, "mlp]\nexclude:\n");
 	for (int i = 0; i < 256; i++)
-		strbuf_puts(&text, "  - {networks: *bomb}\n");
-	assert_int_equal(read_bytes(text.text, text.length, &spec, &err), PRONY_BAD_INPUT);
+		strbuf_puts(text, "  - {networks: *bomb}\n");
+	assert_int_equal(read_bytes(text->text, text->length, &spec, &err), PRONY_BAD_INPUT);
 	assert_has(err.text, "more than 32768 words");
 	spec_release(&spec);
-	strbuf_release(&text);
 }
 
 #pragma GCC diagnostic pop

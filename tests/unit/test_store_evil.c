@@ -257,20 +257,18 @@ static void show_everything(struct store *store, const char *what)
 	struct error err = ERROR_INIT;
 	struct stored_run run;
 	struct summary summary;
-	struct strbuf out;
+	struct strbuf *out = test_strbuf();
 
 	if (store_load_run(store, "", STORE_ALL, &run, &err) != PRONY_OK)
 		fail_msg("accepted, and cannot be read with %s: %s", what, err.text);
 	summary_init(&summary, &run);
 	const struct summary *summaries[] = {&summary};
-	strbuf_init(&out, 0);
-	summary_render(&summary, true, 100, &out);
+	summary_render(&summary, true, 100, out);
 	for (size_t i = 0; i < COUNT(writers); i++)
-		if (writers[i](&summary, &out, &err) != PRONY_OK)
+		if (writers[i](&summary, out, &err) != PRONY_OK)
 			fail_msg("accepted, and cannot be exported with %s: %s", what, err.text);
-	if (html_report(summaries, 1, NULL, 0, &out, &err) != PRONY_OK)
+	if (html_report(summaries, 1, NULL, 0, out, &err) != PRONY_OK)
 		fail_msg("accepted, and cannot be reported with %s: %s", what, err.text);
-	strbuf_release(&out);
 	summary_release(&summary);
 	stored_run_release(&run);
 }

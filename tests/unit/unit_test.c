@@ -14,6 +14,7 @@ static size_t count;
 static struct kept {
 	struct kept *before;
 	void *memory;
+	struct strbuf text;
 } * kept_last;
 static char *folder;
 
@@ -21,9 +22,19 @@ void *test_keep(void *memory)
 {
 	struct kept *kept = memory_alloc(sizeof(*kept));
 
-	*kept = (struct kept){kept_last, memory};
+	*kept = (struct kept){.before = kept_last, .memory = memory};
 	kept_last = kept;
 	return memory;
+}
+
+struct strbuf *test_strbuf(void)
+{
+	struct kept *kept;
+
+	test_keep(NULL);
+	kept = kept_last;
+	strbuf_init(&kept->text, 0);
+	return &kept->text;
 }
 
 char *test_text(const char *format, ...)
@@ -73,6 +84,7 @@ int unit_test_end(void **state, CMFixtureFunction teardown)
 
 		kept_last = kept->before;
 		free(kept->memory);
+		strbuf_release(&kept->text);
 		free(kept);
 	}
 	if (folder && directory_remove(folder, NULL) != PRONY_OK)

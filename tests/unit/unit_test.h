@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "base/strbuf.h"
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* TEST(name) { ... } defines a test; TEST_WITH gives it a set-up and a tear-down of its own. */
@@ -34,6 +36,7 @@
  * allocated elsewhere, a formatted text, an empty folder of its own, and a path in it. */
 void *test_keep(void *memory);
 char *test_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+struct strbuf *test_strbuf(void); /* empty */
 const char *test_folder(void);
 char *test_path(const char *name);
 /* Writes the text into a file of the folder and returns its path. */
