@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "report/charts_internal.h"
-#include "report/costs.h"
 #include "report/published.h"
+#include "report/summary_internal.h"
 
 enum metric { METRIC_SPEED, METRIC_MEMORY, METRIC_POWER, METRIC_SPEED_UP, METRIC_COUNT };
 

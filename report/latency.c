@@ -1,5 +1,5 @@
 /* Computes percentiles of single steps. */
-#include "report/latency.h"
+#include "report/summary_internal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,9 +8,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "report/costs.h"
 #include "report/format.h"
-#include "report/latency.h"
 #include "report/names.h"
 #include "report/ranking.h"
 #include "report/summary_internal.h"
