@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """Each allocation of a command fails once: the answer is the right one, or the command says that it failed.
 
-    test_failed_allocations.py               a fixed sample, for CI
-    test_failed_allocations.py --sweep [COMMAND...]   every allocation to 300, then in steps of a tenth, until none fails;
-                                             with FAIL_ALLOC_KEEP=1 all that come after it fail as well
+$FAIL_ALLOC_SWEEP=1 tries every allocation to 300 of each command, then in steps of a tenth, until none fails (minutes); otherwise a
+fixed sample is tried. With FAIL_ALLOC_KEEP=1 all that come after it fail as well.
 
-$PRONY names the program, $FAIL_ALLOC the library that fails (tests/fail_alloc.c). The sweep takes minutes.
+$PRONY names the program, $FAIL_ALLOC the library that fails (tests/fail_alloc.c).
 """
 import json
 import os
 import subprocess
 import sys
-import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -20,6 +18,7 @@ import counted  # noqa: E402
 from prony_program import PRONY, ProgramTest  # noqa: E402
 
 LIBRARY = os.environ.get("FAIL_ALLOC", "build/tests/libfail_alloc.so")
+SWEEP = os.environ.get("FAIL_ALLOC_SWEEP") == "1"
 EVERY_TO = 300
 GROWTH = 1.1
 # Of thousands; primes, so that no period of the program's own is met each time.
@@ -33,7 +32,6 @@ RUN = ("run", "-n", "mlp", "-f", "fake", "-b", "4", "-s", "forward", "-d", "synt
 COMMANDS = {
     "list networks": (("list", "networks"), "main"),
     "list frameworks": (("list", "frameworks", "--format", "json"), "main"),
-    "list devices": (("list", "devices", "--format", "json"), "main"),
     "network": (("network", "lenet"), "main"),
     "dry run": (("run", "quickstart", "--dry-run", "--format", "json"), "main"),
     "onnx": (("network", MODEL, "--format", "json"), "main"),
@@ -50,6 +48,13 @@ def answer(name, done):
     cells = json.loads(done.stdout)["cells"]
     return [(cell["framework"], cell["status"], cell["gate"]["status"] if isinstance(cell.get("gate"), dict)
              else cell.get("gate"), cell["processes"] if "processes" in cell else cell.get("n")) for cell in cells]
+
+
+def every():
+    number = 1
+    while True:
+        yield number
+        number = number + 1 if number < EVERY_TO else int(number * GROWTH)
 
 
 class FailedAllocationTest(ProgramTest):
@@ -88,12 +93,13 @@ class FailedAllocationTest(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         right = answer(name, done)
         tried = failed = 0
-        for number in numbers:
+        for number in every() if SWEEP else numbers:
             done, reached = self.attempt(words, role, number)
             tried += 1
             if not reached:
                 break
-            self.judge(name, number, done, right)
+            with self.subTest(name=name, number=number):
+                self.judge(name, number, done, right)
             failed += done.returncode != 0
         return tried, failed
 
@@ -111,47 +117,5 @@ class FailedAllocationTest(ProgramTest):
             self.hold(name, RUN_SAMPLE)
 
 
-def every():
-    number = 1
-    while True:
-        yield number
-        number = number + 1 if number < EVERY_TO else int(number * GROWTH)
-
-
-class Sweep(FailedAllocationTest):
-    """By hand; goes on after a wrong answer, so that all are seen."""
-
-    def sweep(self, name):
-        words, role = COMMANDS[name]
-        done, _ = self.attempt(words, role, 0)
-        right = answer(name, done)
-        tried, wrong, codes = 0, [], {}
-        for number in every():
-            done, reached = self.attempt(words, role, number)
-            if not reached:
-                break
-            tried += 1
-            codes[done.returncode] = codes.get(done.returncode, 0) + 1
-            try:
-                self.judge(name, number, done, right)
-            except (AssertionError, ValueError, KeyError) as error:
-                wrong.append(number)
-                print(f"WRONG {str(error)[-1500:]}", flush=True)
-        print(f"{name}: {tried} tried, the last at {number}; exit codes {codes}; wrong: {wrong}", flush=True)
-        return not wrong
-
-
-def sweep(names):
-    case = Sweep()
-    case.setUp()
-    try:
-        return 0 if all([case.sweep(name) for name in names or COMMANDS]) else 1
-    finally:
-        case.doCleanups()
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--sweep"]:
-        sys.exit(sweep(sys.argv[2:]))
-    del Sweep
     sys.exit(counted.main())

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sys
-import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 import time
-import unittest
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
