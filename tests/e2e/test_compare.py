@@ -427,10 +427,10 @@ claim = int(claim * (1 + spread * (started % 5 - 2) / 2))
         # What may be 30 % slower, or faster, replaces nothing, and fails unless that is allowed.
         done = self.gate(*both, claim=12e6, spread=0.6, expect=3)
         self.assertIn("1 cell may be slower than in the baseline 'main' (INCONCLUSIVE)", done.stderr)
-        self.assertIn("not saved as 'main': it may be slower", done.stderr)
+        self.assertIn("not saved as 'main': the run may be slower", done.stderr)
         done = self.gate(*both, "--allow", "inconclusive", claim=12e6, spread=0.6, expect=0)
         self.assertNotIn("--allow", done.stderr)
-        self.assertIn("not saved as 'main': it may be slower", done.stderr)
+        self.assertIn("not saved as 'main': the run may be slower", done.stderr)
         done = self.gate("--baseline", "main", "--save-baseline", "other", claim=12e6, spread=0.6, expect=3)
         self.assertIn("not saved as 'other'", done.stderr)
         # Slower is 2, whatever is allowed.
