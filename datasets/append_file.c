@@ -23,8 +23,8 @@ enum prony_status append_file_open(const char *folder, const char *name, int64_t
 		status = error_errno(err, PRONY_IO, errno, "cannot write %s", file.path);
 	else if (file_bytes(file.path) < keep)
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s: has fewer than the %" PRId64
-				   " bytes that were written; remove the folder and convert again",
+				   "%s: it has fewer bytes than the %" PRId64
+				   " already written; remove the folder and convert again",
 				   file.path, keep);
 	else if (ftruncate(file.fd, keep) != 0 || lseek(file.fd, keep, SEEK_SET) != keep)
 		status = error_errno(err, PRONY_IO, errno, "cannot write %s", file.path);

@@ -83,8 +83,9 @@ enum prony_status dataset_check_fit(const struct dataset *dataset,
 	dataset_shape_text(dataset, have, sizeof(have));
 	shape_text(request->dims, request->rank, &want);
 	error_set(err, PRONY_BAD_INPUT,
-		  "data set %s has samples of %s in %" PRId64 " classes, the network takes %s in "
-		  "%" PRId64 "; choose a network or a data set that fits, or `-d synthetic`",
+		  "data set %s has samples of %s in %" PRId64
+		  " classes, but the network needs %s in %" PRId64
+		  "; choose another network or data set, or `-d synthetic`",
 		  dataset->name, have, dataset->classes, strbuf_text(&want), request->classes);
 	strbuf_release(&want);
 	return PRONY_BAD_INPUT;
@@ -113,21 +114,22 @@ static enum prony_status measure_request(const struct batch_request *request, si
 	if (request->batch < 1 || request->first < 0 || request->classes < 1 || request->rank < 1 ||
 	    request->rank > 4)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "batches need a batch, classes and 1 to 4 dimensions of at "
-				 "least 1");
+				 "the batch, the classes and each of the 1 to 4 dimensions must be "
+				 "at least 1");
 	for (int i = 0; i < request->rank; i++)
 		if (request->dims[i] < 1 ||
 		    __builtin_mul_overflow(product, request->dims[i], &product))
 			return error_set(err, PRONY_BAD_INPUT,
-					 "dimension %d of a sample is %" PRId64 ": no such batch",
+					 "dimension %d of a sample is %" PRId64
+					 ", which is too small or too large",
 					 i, request->dims[i]);
 	/* Leave room for a hundred years of further batches. */
 	if (__builtin_mul_overflow(product, request->batch, &values) ||
 	    values > INT64_MAX / (int64_t)sizeof(float) ||
 	    request->first > (INT64_MAX >> 1) / request->batch)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "batches of %" PRId64 " samples from batch %" PRId64
-				 " on are too many for this machine",
+				 "batches of %" PRId64 " samples, from batch %" PRId64
+				 " on, are too large for this machine",
 				 request->batch, request->first);
 	*elements = (size_t)product;
 	return PRONY_OK;

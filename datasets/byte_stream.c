@@ -146,7 +146,7 @@ static enum prony_status inflate_failed(const struct byte_stream *stream, int re
 	if (result == Z_BUF_ERROR)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: truncated: the compressed data ends at byte %" PRId64
-				 " without its end mark; " DATA_REMEDY,
+				 " without an end marker; " DATA_REMEDY,
 				 stream->path, packed_at(stream));
 	return error_set(err, PRONY_BAD_INPUT,
 			 "%s: corrupt compressed data before byte %" PRId64 " (%s); " DATA_REMEDY,
@@ -221,7 +221,7 @@ enum prony_status byte_stream_read(struct byte_stream *stream, int64_t offset, v
 	if (status != PRONY_OK || got == bytes)
 		return status;
 	return error_set(err, PRONY_BAD_INPUT,
-			 "%s: truncated: %s need %zu bytes from offset %" PRId64
+			 "%s: truncated: reading %s needs %zu bytes from offset %" PRId64
 			 ", but the data ends at %" PRId64 "; " DATA_REMEDY,
 			 stream->path, what, bytes, offset,
 			 stream->gzip ? stream->position : stream->size);

@@ -9,7 +9,7 @@
 
 /* The end of every message about a broken file. */
 #define DATA_REMEDY                                                                                \
-	"replace it by a fresh copy (prony data fetch), or see what is broken (prony data verify)"
+	"replace the file (prony data fetch), or find what is damaged (prony data verify)"
 
 struct byte_stream;
 

@@ -114,7 +114,7 @@ static enum prony_status verify(const char *path, int64_t *bytes, struct error *
 
 const struct data_format cifar10_format = {
 	.name = "cifar10",
-	.summary = "files NAME.bin of records: a label, then 3 x 32 x 32 bytes",
+	.summary = "files NAME.bin of records, each a label and 3 x 32 x 32 bytes",
 	.shard_files = 1,
 	.recognises = recognises,
 	.verify = verify,

@@ -66,7 +66,7 @@ static enum prony_status other_conversion(const struct conversion *c, const char
 					  struct error *err)
 {
 	return error_set(err, PRONY_BAD_INPUT,
-			 "%s: holds %s; name another folder, or remove this one",
+			 "%s: it contains %s; choose another folder, or remove this one",
 			 c->request->folder, what);
 }
 
@@ -81,8 +81,7 @@ static enum prony_status read_journal(struct conversion *c, const char *path, st
 		return status;
 	line = text + identity;
 	if (length < identity || memcmp(text, c->identity, identity) != 0)
-		status = other_conversion(c, "a conversion of something else that was not ended",
-					  err);
+		status = other_conversion(c, "an unfinished conversion of other data", err);
 	else if (sscanf(line, "at %" SCNd64 " written %" SCNd64 " broken %" SCNd64, &c->position,
 			&c->result.written, &c->result.broken) != 3 ||
 		 c->position < 0 || c->position > samples_count(c->request->samples) ||
@@ -133,7 +132,7 @@ static enum prony_status lock_folder(struct conversion *c, struct error *err)
 	if (c->lock < 0)
 		return error_errno(err, PRONY_IO, errno, "cannot open %s", folder);
 	if (flock(c->lock, LOCK_EX | LOCK_NB) != 0)
-		return error_set(err, PRONY_IO, "%s: another conversion writes into it now",
+		return error_set(err, PRONY_IO, "%s: another conversion is writing to this folder",
 				 folder);
 	return PRONY_OK;
 }
@@ -168,7 +167,7 @@ static enum prony_status check_whole(struct conversion *c, const char *path, str
 				     &c->result.written, &c->result.broken) == 2;
 	free(text);
 	return c->result.was_whole ? PRONY_OK
-				   : other_conversion(c, "a conversion of something else", err);
+				   : other_conversion(c, "a conversion of other data", err);
 }
 
 /* Checks the folder's content: nothing, part of this conversion, or all of it. */
@@ -189,7 +188,7 @@ static enum prony_status look_at_folder(struct conversion *c, struct error *err)
 		status = read_journal(c, journal, err);
 	} else if (status == PRONY_OK) {
 		status = is_empty(folder) ? write_journal(c, err)
-					  : other_conversion(c, "files already", err);
+					  : other_conversion(c, "other files", err);
 	}
 	/* Only in a folder that belongs to this conversion. */
 	if (status == PRONY_OK)
@@ -408,17 +407,17 @@ static enum prony_status check_request(const struct convert_request *request, st
 	if (request->format->writer->one_size && request->size == 0 &&
 	    samples_are_records(request->samples))
 		return error_set(err, PRONY_USAGE,
-				 "--to %s has a mean picture, for which all must have one size: "
-				 "--size N, such as --size 224",
+				 "--to %s computes a mean image, so all images must have the same "
+				 "size; add --size N, for example --size 224",
 				 word);
 	if (request->size > 0 && !samples_are_records(request->samples))
-		return error_set(
-			err, PRONY_USAGE,
-			"--size is for photographs: all samples of %s have one size already",
-			request->source);
+		return error_set(err, PRONY_USAGE,
+				 "--size is only for photographs; all samples of %s already have "
+				 "the same size",
+				 request->source);
 	if (!samples_are_records(request->samples) && samples_element(request->samples) != DATA_U8)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "%s holds floats, of which no format here is made: bytes are",
+				 "%s: it contains floats; only data sets of bytes can be converted",
 				 request->source);
 	return PRONY_OK;
 }

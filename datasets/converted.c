@@ -52,8 +52,8 @@ enum prony_status conversion_note_read(const char *folder, struct conversion_not
 		*out = note;
 	} else if (status == PRONY_OK) {
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s: not what prony writes of a conversion's source, format and "
-				   "size; remove its folder and convert again",
+				   "%s: not a valid description of a conversion; remove its folder "
+				   "and convert again",
 				   path);
 	}
 	free(text);
@@ -73,7 +73,8 @@ static enum prony_status check_note(const char *folder, const struct dataset *da
 	char *wanted = memory_printf("%s, %s", dataset->name, part);
 	if (strcmp(note.source, wanted) != 0 || strcmp(note.format->name, out->format) != 0)
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s/" CONVERT_WHOLE " is not of %s in %s: remove its folder and "
+				   "%s/" CONVERT_WHOLE
+				   " is not about %s in %s; remove its folder and "
 				   "convert again",
 				   folder, wanted, out->format);
 	out->size = note.size;
@@ -92,14 +93,13 @@ static enum prony_status not_converted(const struct dataset *dataset, const char
 	char *into = memory_printf("%s/data/%s-%s", home ? home : "DIR", dataset->name, format);
 	enum prony_status status = error_set(
 		err, PRONY_MISSING,
-		"%s is not there in %s%s: `prony data convert %s --to %s%s -o %s` makes it (any "
-		"folder %s-%s where data sets are looked for will do%s%s)",
-		dataset->name, format, begun ? " to its end" : "", dataset->name, format,
+		"%s is not converted to %s%s; run `prony data convert %s --to %s%s -o %s` (or use "
+		"a folder %s-%s where data sets are searched%s%s)",
+		dataset->name, format, begun ? " completely" : "", dataset->name, format,
 		dataset->dims[1] != 0			       ? ""
 		: writer->one_size || writer->read_in_one_size ? " --size 256"
 							       : " [--size N]",
-		into, dataset->name, format, count ? ", the first of them is " : "",
-		count ? places[0] : "");
+		into, dataset->name, format, count ? ", first in " : "", count ? places[0] : "");
 
 	free(into);
 	free(home);

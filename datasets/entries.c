@@ -30,7 +30,7 @@ enum prony_status file_source_open(const struct data_shard *shard,
 	if (status == PRONY_OK)
 		status = index(source, err);
 	if (status == PRONY_OK && source->base.count == 0)
-		status = plain_file_broken(&source->file, 0, "no record is in it", err);
+		status = plain_file_broken(&source->file, 0, "the file contains no records", err);
 	if (status == PRONY_OK)
 		*out = &source->base;
 	else

@@ -39,11 +39,11 @@ static enum prony_status run_downloader(const char *const *argv, const struct da
 		const char *reason = output ? last_line(output) : "";
 
 		process_end_text(&end, how, sizeof(how));
-		status = error_set(
-			err, PRONY_IO,
-			"cannot download %s: %s (%s, %s); check the network, or copy the "
-			"file to %s by hand",
-			file->url, *reason ? reason : "no reason given", argv[0], how, folder);
+		status = error_set(err, PRONY_IO,
+				   "cannot download %s: %s (%s, %s); check the network, or copy "
+				   "the file to %s yourself",
+				   file->url, *reason ? reason : "no reason given", argv[0], how,
+				   folder);
 	}
 	free(output);
 	return status;
@@ -85,11 +85,10 @@ static enum prony_status download(const struct dataset_file *file, const char *f
 				      "--",   file->url, NULL};
 		status = run_downloader(argv, file, folder, err);
 	} else {
-		status = error_set(
-			err, PRONY_MISSING,
-			"neither curl nor wget is on PATH; install one, or copy %s to %s by "
-			"hand",
-			file->url, folder);
+		status = error_set(err, PRONY_MISSING,
+				   "neither curl nor wget is on PATH; install one of them, or copy "
+				   "%s to %s yourself",
+				   file->url, folder);
 	}
 	free(curl);
 	free(wget);
@@ -111,7 +110,7 @@ static enum prony_status fetch_file(const struct dataset *dataset, const struct 
 	if (status == PRONY_OK) {
 		status = dataset_verify_file(dataset, &as_part, folder, NULL, err);
 		if (status != PRONY_OK)
-			error_prefix(err, "what %s gave is not the published file", file->url);
+			error_prefix(err, "the file from %s is not the published one", file->url);
 	}
 	if (status == PRONY_OK && rename(part, path) != 0)
 		status = error_errno(err, PRONY_IO, errno, "%s: cannot rename into place", path);
@@ -233,19 +232,19 @@ enum prony_status dataset_fetch(const struct dataset *dataset, const char *folde
 	enum prony_status status;
 
 	if (!dataset->files[0].name)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "data set %s is made while measuring; there is nothing to fetch",
-				 dataset->name);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"data set %s is generated while measuring; there is nothing to fetch",
+			dataset->name);
 	if (dataset->owner)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "data set %s cannot be fetched: %s; put them into a folder %s "
+				 "data set %s cannot be fetched: %s; put them in a folder %s "
 				 "(docs/datasets.md)",
 				 dataset->name, dataset->owner, dataset->name);
 	if (!dataset_is_published(dataset))
 		return error_set(err, PRONY_BAD_INPUT, "data set %s %s; there is nothing to fetch",
 				 dataset->name,
-				 dataset->shipped ? "comes with the program"
-						  : "is published nowhere");
+				 dataset->shipped ? "comes with the program" : "is not published");
 	if (folder) {
 		target = memory_strdup(folder);
 	} else {

@@ -44,14 +44,14 @@ static enum prony_status unknown_format(const char *path, const uint8_t *head, s
 	struct strbuf text;
 
 	strbuf_init(&text, 256);
-	strbuf_printf(&text, length > 0 ? "it begins with" : "a folder without pictures");
+	strbuf_printf(&text, length > 0 ? "it begins with bytes" : "a folder without images");
 	for (size_t i = 0; i < length && i < 4; i++)
 		strbuf_printf(&text, " %02x", head[i]);
 	for (size_t i = 0; i < data_format_count; i++)
-		strbuf_printf(&text, "%s %s (%s)", i > 0 ? "," : "; known are",
+		strbuf_printf(&text, "%s %s (%s)", i > 0 ? "," : "; known formats are",
 			      data_formats[i]->name, data_formats[i]->summary);
-	error_set(err, PRONY_BAD_INPUT, "%s: no data format knows this file: %s; " DATA_REMEDY,
-		  path, strbuf_text(&text));
+	error_set(err, PRONY_BAD_INPUT, "%s: unknown data format: %s; " DATA_REMEDY, path,
+		  strbuf_text(&text));
 	strbuf_release(&text);
 	return PRONY_BAD_INPUT;
 }

@@ -32,18 +32,18 @@ static enum prony_status read_magic(struct idx *idx, struct error *err)
 		return status;
 	if (magic[0] != 0 || magic[1] != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: no IDX file: offset 0 holds %02x %02x %02x %02x instead of "
-				 "00 00, a type and the number of dimensions; " DATA_REMEDY,
+				 "%s: not an IDX file: it begins with %02x %02x %02x %02x instead "
+				 "of 00 00, a type and the number of dimensions; " DATA_REMEDY,
 				 path, magic[0], magic[1], magic[2], magic[3]);
 	if (magic[2] != IDX_U8 && magic[2] != IDX_I32 && magic[2] != IDX_F32)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: offset 2 names the element type 0x%02x; read are unsigned "
-				 "bytes (0x08), 32-bit integers (0x0c) and floats (0x0d): convert "
-				 "the file",
-				 path, magic[2]);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: offset 2: element type 0x%02x; supported are unsigned bytes (0x08), "
+			"32-bit integers (0x0c) and floats (0x0d); convert the file",
+			path, magic[2]);
 	if (magic[3] < 1 || magic[3] > IDX_MAX_RANK)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: offset 3 says %d dimensions; 1 to %d are read; " DATA_REMEDY,
+				 "%s: offset 3: %d dimensions; 1 to %d are supported; " DATA_REMEDY,
 				 path, magic[3], IDX_MAX_RANK);
 	idx->type = (enum idx_type)magic[2];
 	idx->rank = magic[3];
@@ -69,7 +69,7 @@ static enum prony_status read_dims(struct idx *idx, struct error *err)
 		if (idx->dims[i] == 0 || bytes > (INT64_C(1) << 48) / idx->dims[i])
 			return error_set(err, PRONY_BAD_INPUT,
 					 "%s: dimension %d at offset %d is %" PRId64
-					 ": no file holds that; " DATA_REMEDY,
+					 ", which is not possible; " DATA_REMEDY,
 					 byte_stream_path(idx->bytes), i,
 					 MAGIC_BYTES + DIM_BYTES * i, idx->dims[i]);
 		bytes *= idx->dims[i];
@@ -164,17 +164,17 @@ static enum prony_status check_pair(const struct idx_source *source, struct erro
 
 	if (images->type == IDX_I32)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: offset 2 says integers; pixels are bytes or floats: convert "
-				 "the file",
+				 "%s: offset 2: the element type is integer; pixels must be bytes "
+				 "or floats; convert the file",
 				 images_path);
 	if (labels->type == IDX_F32 || labels->rank != 1)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: offset 2 says type 0x%02x in %d dimensions; labels are bytes "
-				 "or integers in one; " DATA_REMEDY,
+				 "%s: offset 2: type 0x%02x with %d dimensions; labels must be "
+				 "bytes or integers with one dimension; " DATA_REMEDY,
 				 labels_path, (unsigned)labels->type, labels->rank);
 	if (labels->dims[0] != images->dims[0])
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: offset 4 says %" PRId64 " labels, but %s holds %" PRId64
+				 "%s: offset 4: %" PRId64 " labels, but %s contains %" PRId64
 				 " samples; " DATA_REMEDY,
 				 labels_path, labels->dims[0], images_path, images->dims[0]);
 	return PRONY_OK;
@@ -232,7 +232,7 @@ static enum prony_status next(struct data_source *base, void *values, int64_t *l
 
 const struct data_format idx_format = {
 	.name = "idx",
-	.summary = "images and their labels in two files, plain or gzip",
+	.summary = "images and labels in two files, plain or gzip",
 	.shard_files = 2,
 	.recognises = recognises,
 	.verify = verify,

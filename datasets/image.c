@@ -26,12 +26,13 @@ static enum prony_status no_image(const char *name, const uint8_t *bytes, size_t
 	char head[16] = "";
 
 	if (length == 0)
-		return error_set(err, PRONY_BAD_INPUT, "%s: no image: empty; " IMAGE_REMEDY, name);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: not an image: the file is empty; " IMAGE_REMEDY, name);
 	for (size_t i = 0; i < length && i < 4; i++)
 		snprintf(head + 3 * i, sizeof(head) - 3 * i, " %02x", bytes[i]);
 	return error_set(err, PRONY_BAD_INPUT,
-			 "%s: no image: begins with%s, and neither with ff d8 ff (JPEG) nor with "
-			 "89 50 4e 47 (PNG); " IMAGE_REMEDY,
+			 "%s: not an image: it begins with%s, not with ff d8 ff (JPEG) or 89 50 4e "
+			 "47 (PNG); " IMAGE_REMEDY,
 			 name, head);
 }
 

@@ -5,7 +5,7 @@
 #include "datasets/image.h"
 
 /* The end of every message about a picture. */
-#define IMAGE_REMEDY "replace the file, or take it away"
+#define IMAGE_REMEDY "replace the file, or remove it"
 
 /* PRONY_BAD_INPUT above IMAGE_SIDE_MAX or IMAGE_PIXELS_MAX. */
 enum prony_status image_check_size(const char *name, int64_t height, int64_t width,

@@ -84,8 +84,8 @@ static enum prony_status wrong(const struct label_file *file, int64_t line, cons
 			       const char *word, struct error *err)
 {
 	return error_set(err, PRONY_BAD_INPUT,
-			 "%s: line %" PRId64 ": %s '%.80s'; mend the line, or take the labels from "
-			 "where they were published",
+			 "%s: line %" PRId64
+			 ": %s '%.80s'; correct the line, or use the published labels",
 			 file->path, line, what, word);
 }
 
@@ -148,7 +148,8 @@ static enum prony_status match(const struct image_list *list, struct label_file 
 	for (size_t i = 0; i < file->count; i++)
 		if ((file->lines[i].name != NULL) != named)
 			return wrong(file, file->lines[i].line,
-				     named ? "no name before the label" : "a name, unlike before:",
+				     named ? "there is no name before the label"
+					   : "unexpected name, because the lines before have none:",
 				     named ? file->lines[i].label : file->lines[i].name, err);
 	if (named)
 		qsort(file->lines, file->count, sizeof(*file->lines), compare_lines);
@@ -157,18 +158,18 @@ static enum prony_status match(const struct image_list *list, struct label_file 
 
 		if (order < 0)
 			return wrong(file, file->lines[i].line,
-				     "not among the pictures:", file->lines[i].name, err);
+				     "there is no such image:", file->lines[i].name, err);
 		if (order > 0)
 			return error_set(
 				err, PRONY_BAD_INPUT,
-				"%s: no line for %s of %s; add it, or take the picture away",
+				"%s: there is no line for %s of %s; add it, or remove the image",
 				file->path, list->entries[i].name, list->path);
 	}
 	if (file->count != list->count)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: %zu labels, but %s holds %zu pictures; take the labels from "
-				 "where they were published",
-				 file->path, file->count, list->path, list->count);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: %zu labels, but %s contains %zu images; use the published labels",
+			file->path, file->count, list->path, list->count);
 	return PRONY_OK;
 }
 
@@ -188,10 +189,9 @@ static enum prony_status take_numbers(struct image_list *list, const struct labe
 		if (errno != 0 || label < 0 || label >= classes || label > INT32_MAX)
 			return error_set(err, PRONY_BAD_INPUT,
 					 "%s: line %" PRId64
-					 ": label '%.80s' is none of the %" PRId64
+					 ": label '%.80s' is not one of the %" PRId64
 					 " classes, 0 to %" PRId64
-					 "; mend the line, or take the labels from where they were "
-					 "published",
+					 "; correct the line, or use the published labels",
 					 file->path, line->line, line->label, classes, classes - 1);
 		list->entries[i].label = (int32_t)label;
 	}
@@ -208,8 +208,8 @@ static enum prony_status take_words(struct image_list *list, const struct label_
 	for (size_t i = 0; i < list->count; i++) {
 		if (is_number(file->lines[i].label))
 			return wrong(file, file->lines[i].line,
-				     "a number among the names of classes:", file->lines[i].label,
-				     err);
+				     "a class name is expected, not a number:",
+				     file->lines[i].label, err);
 		words[i] = arena_strdup(&list->arena, file->lines[i].label);
 		list->entries[i].class_name = words[i];
 	}
@@ -219,8 +219,8 @@ static enum prony_status take_words(struct image_list *list, const struct label_
 			words[count++] = words[i];
 	if ((int64_t)count > classes)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: names %zu classes, where there are %" PRId64
-				 "; take the labels from where they were published",
+				 "%s: it contains %zu classes, but the data set has %" PRId64
+				 "; use the published labels",
 				 file->path, count, classes);
 	list->class_count = count;
 	for (size_t i = 0; i < list->count; i++) {
@@ -238,9 +238,9 @@ enum prony_status image_list_label(struct image_list *list, int64_t classes, str
 
 	if (!file.path)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: pictures without classes: put each into the folder of its "
-				 "class, or write labels.txt into it, lines of a name and a label "
-				 "(beside a tar file: NAME.txt)",
+				 "%s: images without classes; put each into a folder for its "
+				 "class, or add labels.txt with lines of a file name and a label "
+				 "(for a tar file, NAME.txt beside it)",
 				 list->path);
 	list->labels_path = file.path;
 	enum prony_status status = read_lines(&file, err);

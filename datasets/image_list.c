@@ -57,11 +57,14 @@ static enum prony_status add_member(struct image_list *list, const char *path,
 	/* There may be a million files, so call stat only when the entry is not a regular file. */
 	if (member->d_type != DT_REG && file_is_directory(whole)) {
 		*folders = true;
-		status = class_name
-				 ? error_set(err, PRONY_BAD_INPUT,
-					     "%s: a folder in that of a class; " LIST_REMEDY, whole)
-				 : add_below(list, whole, arena_strdup(&list->arena, name), folders,
-					     err);
+		status =
+			class_name
+				? error_set(
+					  err, PRONY_BAD_INPUT,
+					  "%s: a folder inside the folder of a class; " LIST_REMEDY,
+					  whole)
+				: add_below(list, whole, arena_strdup(&list->arena, name), folders,
+					    err);
 	} else if (!class_name && is_tar_name(name)) {
 		*folders = true;
 		status = image_list_add_tar(
@@ -110,21 +113,19 @@ static enum prony_status label_by_class(struct image_list *list, int64_t classes
 		struct image_entry *entry = &list->entries[i];
 
 		if (!entry->class_name)
-			return error_set(
-				err, PRONY_BAD_INPUT,
-				"%s: %s lies beside the folders of the classes; " LIST_REMEDY,
-				list->path, entry->name);
+			return error_set(err, PRONY_BAD_INPUT,
+					 "%s: %s is not in the folder of a class; " LIST_REMEDY,
+					 list->path, entry->name);
 		if (i == 0 || strcmp(entry->class_name, entry[-1].class_name) != 0)
 			list->classes[list->class_count++] = entry->class_name;
 		entry->label = (int32_t)list->class_count - 1;
 	}
 	if ((int64_t)list->class_count > classes)
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"%s: holds %zu classes, the last of them %s, where there are %" PRId64
-			"; " LIST_REMEDY,
-			list->path, list->class_count, list->classes[list->class_count - 1],
-			classes);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: it contains %zu classes, the last one %s, but the data set "
+				 "has %" PRId64 "; " LIST_REMEDY,
+				 list->path, list->class_count,
+				 list->classes[list->class_count - 1], classes);
 	return PRONY_OK;
 }
 
@@ -138,10 +139,10 @@ static enum prony_status fill(struct image_list *list, int64_t classes, struct e
 	if (status != PRONY_OK)
 		return status;
 	if (list->count == 0)
-		return error_set(err, PRONY_BAD_INPUT, "%s: no picture is in it; " LIST_REMEDY,
+		return error_set(err, PRONY_BAD_INPUT, "%s: it contains no images; " LIST_REMEDY,
 				 list->path);
 	if (list->count > INT32_MAX)
-		return error_set(err, PRONY_BAD_INPUT, "%s: more than %d pictures", list->path,
+		return error_set(err, PRONY_BAD_INPUT, "%s: more than %d images", list->path,
 				 INT32_MAX);
 	for (size_t i = 0; i < list->count; i++)
 		by_class |= list->entries[i].class_name != NULL;
@@ -193,8 +194,8 @@ static enum prony_status read_from(int fd, int64_t offset, int64_t length, const
 {
 	if (length > FILE_BYTES_MAX)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: too large: %" PRId64 " bytes, where %" PRId64
-				 " are read; take it away",
+				 "%s: too large: %" PRId64 " bytes; at most %" PRId64
+				 " are supported; remove it",
 				 name, length, FILE_BYTES_MAX);
 	if (*capacity < (size_t)length) {
 		*capacity = (size_t)length + (size_t)length / 2;

@@ -6,7 +6,7 @@
 #include "datasets/image_list.h"
 
 #define LIST_REMEDY                                                                                \
-	"docs/datasets.md says how pictures lie; see what is broken with prony data verify"
+	"docs/datasets.md describes the folders; prony data verify finds what is damaged"
 
 /* Adds a copy of `entry`, whose names are in the list's arena. */
 static inline void image_list_add(struct image_list *list, const struct image_entry *entry)

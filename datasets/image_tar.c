@@ -70,9 +70,8 @@ static bool sum_is_right(const uint8_t *block)
 static enum prony_status broken(const struct tar *tar, int64_t offset, const char *what,
 				struct error *err)
 {
-	return error_set(err, PRONY_BAD_INPUT,
-			 "%s: offset %" PRId64 ": %s; replace the file by a fresh copy", tar->path,
-			 offset, what);
+	return error_set(err, PRONY_BAD_INPUT, "%s: offset %" PRId64 ": %s; replace the file",
+			 tar->path, offset, what);
 }
 
 /* The name of a long-named member, which stands in a body of its own: the text, or pax' record
@@ -144,7 +143,8 @@ static enum prony_status add_member(struct tar *tar, char *path, int64_t offset,
 		return PRONY_OK;
 	if (length > 4 && strcmp(name + length - 4, ".tar") == 0) {
 		if (class_name)
-			return broken(tar, offset, "a tar file in that of a class", err);
+			return broken(tar, offset, "a tar file inside the tar file of a class",
+				      err);
 		return add_members(tar, offset, offset + size,
 				   arena_strndup(arena, name, length - 4), err);
 	}
@@ -167,13 +167,13 @@ static enum prony_status add_members(struct tar *tar, int64_t from, int64_t to,
 	enum prony_status status = PRONY_OK;
 
 	while (status == PRONY_OK && from + BLOCK <= to) {
-		status = byte_stream_read(tar->bytes, from, block, BLOCK, "the head of a member",
+		status = byte_stream_read(tar->bytes, from, block, BLOCK, "the header of a member",
 					  err);
 		if (status != PRONY_OK || block[0] == '\0')
 			return status;
 		int64_t size = number_in(block + AT_SIZE, 12), body = from + BLOCK;
 		if (!is_tar_head(block) || !sum_is_right(block) || size < 0)
-			return broken(tar, from, "no head of a tar file's member stands here", err);
+			return broken(tar, from, "there is no tar header here", err);
 		if (size > to - body)
 			return broken(tar, from, "truncated: the member is longer than the file",
 				      err);
@@ -188,7 +188,7 @@ static enum prony_status add_members(struct tar *tar, int64_t from, int64_t to,
 		from = body + (size + BLOCK - 1) / BLOCK * BLOCK;
 	}
 	if (status == PRONY_OK && from > to)
-		return broken(tar, to, "truncated: a member has no end", err);
+		return broken(tar, to, "truncated: the last member is incomplete", err);
 	return status;
 }
 
@@ -207,8 +207,8 @@ enum prony_status image_list_add_tar(struct image_list *list, const char *path,
 	struct stat info;
 
 	if (list->tar_count == IMAGE_TARS_MAX)
-		return error_set(err, PRONY_BAD_INPUT, "%s: more than %d tar files", path,
-				 IMAGE_TARS_MAX);
+		return error_set(err, PRONY_BAD_INPUT, "%s: it contains more than %d tar files",
+				 path, IMAGE_TARS_MAX);
 	enum prony_status status = byte_stream_open(path, &tar.bytes, err);
 	if (status != PRONY_OK)
 		return status;
@@ -218,8 +218,8 @@ enum prony_status image_list_add_tar(struct image_list *list, const char *path,
 		list->tars[list->tar_count++] = fd;
 		status = is_compressed(fd)
 				 ? error_set(err, PRONY_BAD_INPUT,
-					     "%s: compressed, so that nothing in it can be "
-					     "read by itself: gunzip it first",
+					     "%s: compressed tar files are not supported, because "
+					     "images are read at random; decompress it with gunzip",
 					     path)
 				 : add_members(&tar, 0, info.st_size, class_name, err);
 	} else {

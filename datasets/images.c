@@ -66,8 +66,8 @@ static enum prony_status record(const struct data_source *base, int64_t at, stru
 
 const struct data_format images_format = {
 	.name = "images",
-	.summary = "JPEG and PNG files in a folder for each class, in one with labels, or in tar "
-		   "files of them",
+	.summary = "JPEG and PNG files in one folder for each class, in one folder with labels, or "
+		   "in tar files",
 	.shard_files = 1,
 	.recognises = recognises,
 	.open = open_source,

@@ -68,11 +68,11 @@ static enum prony_status failed(const struct jpeg_reader *reader, const char *na
 	const char *kind = "corrupt";
 
 	if (code == JERR_OUT_OF_MEMORY)
-		return error_set(err, PRONY_NOMEM, "%s: no memory to decode it", name);
+		return error_set(err, PRONY_NOMEM, "%s: not enough memory to decode it", name);
 	if (code == JWRN_JPEG_EOF || code == JERR_INPUT_EOF)
 		kind = "truncated";
 	else if (code == JERR_NO_SOI || code == JERR_SOI_DUPLICATE)
-		kind = "no image";
+		kind = "no JPEG image";
 	return error_set(err, PRONY_BAD_INPUT, "%s: %s: %s; " IMAGE_REMEDY, name, kind,
 			 reader->text);
 }

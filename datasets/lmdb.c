@@ -94,10 +94,10 @@ static enum prony_status read_metas(struct walk *walk, uint64_t *root, struct er
 			return status;
 		const uint8_t *body = meta + PAGE_HEAD;
 		if (u32_at(body + AT_MAGIC) != MAGIC || u32_at(body + AT_VERSION) != 1)
-			return broken(walk, i, "no meta page of LMDB's version 1", err);
+			return broken(walk, i, "it is not a meta page of LMDB version 1", err);
 		walk->page_bytes = u32_at(body + AT_PAGE_BYTES);
 		if (walk->page_bytes < PAGE_MIN || walk->page_bytes > PAGE_MAX)
-			return plain_file_broken(&walk->source->file, 0, "no size of pages", err);
+			return plain_file_broken(&walk->source->file, 0, "invalid page size", err);
 		if (!found || u64_at(body + AT_TXN) > newest) {
 			newest = u64_at(body + AT_TXN);
 			*root = u64_at(body + AT_MAIN + AT_ROOT);
@@ -123,18 +123,21 @@ static enum prony_status add_leaf(struct walk *walk, int64_t page, const uint8_t
 				   .offset = at + (int64_t)data};
 
 	if (flags & OTHER || key > KEY_MAX)
-		return broken(walk, page, "an entry that is none of Caffe's", err);
+		return broken(walk, page, "an entry that Caffe does not write", err);
 	if (data + (flags & BIG ? 8 : length) > walk->page_bytes)
-		return broken(walk, page, "an entry beyond its page", err);
+		return broken(walk, page, "an entry extends beyond its page", err);
 	if (flags & BIG) {
 		uint64_t first = u64_at(bytes + data);
 
 		if (first >= (uint64_t)walk->pages)
-			return broken(walk, page, "truncated: an entry beyond the file", err);
+			return broken(walk, page,
+				      "truncated: an entry extends beyond the end of the file",
+				      err);
 		entry.offset = (int64_t)first * (int64_t)walk->page_bytes + PAGE_HEAD;
 	}
 	if (length > walk->source->file.bytes - entry.offset)
-		return broken(walk, page, "truncated: an entry beyond the file", err);
+		return broken(walk, page, "truncated: an entry extends beyond the end of the file",
+			      err);
 	file_source_add(walk->source, &entry);
 	return PRONY_OK;
 }
@@ -144,9 +147,9 @@ static enum prony_status read_page(struct walk *walk, uint64_t number, int depth
 {
 	if (number >= (uint64_t)walk->pages)
 		return plain_file_broken(&walk->source->file, walk->source->file.bytes,
-					 "truncated: a page beyond the file", err);
+					 "truncated: a page is beyond the end of the file", err);
 	if (depth > DEPTH_MAX || walk->seen++ > walk->pages)
-		return broken(walk, (int64_t)number, "pages in a circle", err);
+		return broken(walk, (int64_t)number, "the pages form a cycle", err);
 	return plain_file_read(&walk->source->file, (int64_t)number * (int64_t)walk->page_bytes,
 			       bytes, walk->page_bytes, "a page", err);
 }
@@ -164,13 +167,13 @@ static enum prony_status visit(struct walk *walk, uint64_t number, int depth, st
 		kind = u16_at(bytes + 10) & (BRANCH | LEAF | OVERFLOW | META);
 		if ((kind != BRANCH && kind != LEAF) || lower < PAGE_HEAD ||
 		    lower > walk->page_bytes)
-			status = broken(walk, page, "neither a branch nor a leaf", err);
+			status = broken(walk, page, "the page is neither a branch nor a leaf", err);
 	}
 	for (size_t at = PAGE_HEAD; status == PRONY_OK && at + 2 <= lower; at += 2) {
 		size_t node = u16_at(bytes + at);
 
 		if (node + NODE_HEAD > walk->page_bytes)
-			status = broken(walk, page, "an entry beyond its page", err);
+			status = broken(walk, page, "an entry extends beyond its page", err);
 		else if (kind == LEAF)
 			status = add_leaf(walk, page, bytes, node, err);
 		else
@@ -225,7 +228,8 @@ static enum prony_status record(const struct data_source *base, int64_t at, stru
 	snprintf(out->name, sizeof(out->name), "%.200s", key);
 	if (status == PRONY_OK && !datum_read(bytes, (size_t)entry->length, out))
 		status = plain_file_broken(&source->file, entry->offset,
-					   "no Datum of Caffe with pixels or a picture", err);
+					   "the entry is not a Caffe Datum with pixels or an image",
+					   err);
 	free(bytes);
 	return status == PRONY_OK ? file_source_finish(source, at, out, err) : status;
 }
@@ -234,7 +238,7 @@ extern const struct data_writer lmdb_writer;
 
 const struct data_format lmdb_format = {
 	.name = "lmdb",
-	.summary = "Caffe's LMDB of Datum messages, data.mdb or the folder of it",
+	.summary = "Caffe's LMDB of Datum messages: data.mdb or its folder",
 	.shard_files = 1,
 	.recognises = recognises,
 	.open = open_source,

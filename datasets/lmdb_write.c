@@ -32,7 +32,7 @@ static enum prony_status failed(const struct lmdb_sink *sink, int code, struct e
 	/* LMDB reports "Input/output error" for a short write. */
 	return error_set(err, code == ENOMEM ? PRONY_NOMEM : PRONY_IO, "%s/" DATA_FILE ": %s%s",
 			 sink->base.folder, mdb_strerror(code),
-			 code == EIO ? " (the disk is full, or a limit of ulimit -f is reached)"
+			 code == EIO ? " (the disk is full, or the limit of ulimit -f is reached)"
 				     : "");
 }
 

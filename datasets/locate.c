@@ -58,7 +58,7 @@ static bool has_right_sizes(const struct dataset *dataset, const char *folder, c
 			*odd = memory_printf("%s has %lld bytes instead of %lld: %s", path,
 					     (long long)info.st_size, (long long)file->bytes,
 					     info.st_size < file->bytes ? "truncated"
-									: "another file");
+									: "a different file");
 		free(path);
 		if (!right)
 			return false;
@@ -127,33 +127,31 @@ static enum prony_status not_found(const struct dataset *dataset, const struct s
 
 	if (dataset->shipped)
 		return error_set(err, PRONY_MISSING,
-				 "data set %s comes with the program but is in none of %s; install "
-				 "the program again, or name its folder with PRONY_SHARE",
+				 "data set %s comes with the program but was not found (searched: "
+				 "%s); install the program again, or set PRONY_SHARE to its folder",
 				 name, strbuf_text(searched));
 	if (dataset->owner)
 		return error_set(err, PRONY_MISSING,
-				 "data set %s is in none of %s; %s; docs/datasets.md says how they "
-				 "lie, --data names the folder above",
+				 "data set %s was not found (searched: %s); %s; docs/datasets.md "
+				 "describes the folders, --data DIR gives the folder above",
 				 name, strbuf_text(searched), dataset->owner);
 	if (!dataset_is_published(dataset))
-		return error_set(err, PRONY_MISSING,
-				 "data set %s is in none of %s; copy its files there "
-				 "(docs/datasets.md says which), or name the folder above it with "
-				 "--data",
-				 name, strbuf_text(searched));
-	const struct dataset *sample = dataset->sample ? dataset_find(dataset->sample) : NULL;
-	if (sample && sample->shipped)
 		return error_set(
 			err, PRONY_MISSING,
-			"data set %s is in none of %s; get it with `prony data fetch %s`, name "
-			"the folder above it with --data, or use %s, which comes with the "
-			"program",
-			name, strbuf_text(searched), name, dataset->sample);
-	return error_set(
-		err, PRONY_MISSING,
-		"data set %s is in none of %s; get it with `prony data fetch %s` or name the "
-		"folder above it with --data",
-		name, strbuf_text(searched), name);
+			"data set %s was not found (searched: %s); copy its files there "
+			"(docs/datasets.md lists them), or give the folder above with --data DIR",
+			name, strbuf_text(searched));
+	const struct dataset *sample = dataset->sample ? dataset_find(dataset->sample) : NULL;
+	if (sample && sample->shipped)
+		return error_set(err, PRONY_MISSING,
+				 "data set %s was not found (searched: %s); get it with `prony "
+				 "data fetch %s`, give the folder above with --data DIR, or use "
+				 "%s, which comes with the program",
+				 name, strbuf_text(searched), name, dataset->sample);
+	return error_set(err, PRONY_MISSING,
+			 "data set %s was not found (searched: %s); get it with `prony data fetch "
+			 "%s`, or give the folder above with --data DIR",
+			 name, strbuf_text(searched), name);
 }
 
 enum prony_status dataset_locate(const struct dataset *dataset, const char *data_option,

@@ -45,11 +45,12 @@ enum prony_status plain_file_read(const struct plain_file *file, int64_t offset,
 	if (got < 0)
 		return error_errno(err, PRONY_IO, errno, "%s: cannot be read", file->path);
 	if ((size_t)got < bytes)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: offset %" PRId64
-				 ": truncated: %s need %zu bytes, but the file ends at %" PRId64
-				 "; " REMEDY,
-				 file->path, offset, what, bytes, file->bytes);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: offset %" PRId64
+			": truncated: reading %s needs %zu bytes, but the file ends at %" PRId64
+			"; " REMEDY,
+			file->path, offset, what, bytes, file->bytes);
 	return PRONY_OK;
 }
 

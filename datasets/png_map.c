@@ -57,7 +57,7 @@ static enum prony_status take_line(struct map_source *source, char *line, int64_
 	if (!tab || tab == line || end == tab + 1 || *end != '\0' || label < 0 || label >= classes)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: line %" PRId64
-				 ": no path, tabulator and label from 0 to %" PRId64
+				 " is not a path, a tab and a label from 0 to %" PRId64
 				 "; convert the data again (prony data convert)",
 				 source->map, number, classes - 1);
 	*tab = '\0';
@@ -87,7 +87,7 @@ static enum prony_status read_map(struct map_source *source, int64_t classes, st
 		status = take_line(source, line, number, classes, err);
 	}
 	if (status == PRONY_OK && source->base.count == 0)
-		return error_set(err, PRONY_BAD_INPUT, "%s: no picture is in it", source->map);
+		return error_set(err, PRONY_BAD_INPUT, "%s: it contains no images", source->map);
 	return status;
 }
 
@@ -138,7 +138,7 @@ extern const struct data_writer png_writer;
 
 const struct data_format png_format = {
 	.name = "png",
-	.summary = "CNTK's map.txt of PNG or JPEG files and their labels, in the folder of them",
+	.summary = "CNTK's map.txt, which lists PNG or JPEG files of its folder and their labels",
 	.shard_files = 1,
 	.recognises = recognises,
 	.open = open_source,

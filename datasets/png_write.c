@@ -99,9 +99,10 @@ static enum prony_status add_to_mean(struct png_sink *sink, const struct data_re
 		memset(sink->totals, 0, values_of(&sink->state) * sizeof(*sink->totals));
 	}
 	if (memcmp(sink->state.dims, record->dims, sizeof(sink->state.dims)) != 0)
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: of another size than those before; --size N makes all one",
-				 record->where);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: its size differs from that of the images before; use --size N",
+			record->where);
 	enum prony_status status =
 		image_decode_whole(record->where, record->bytes, record->length, &image, err);
 	if (status != PRONY_OK)

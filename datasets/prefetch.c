@@ -81,8 +81,8 @@ static void count_freed(struct prefetch *prefetch)
 	if (prefetch->freed <= prefetch->filled)
 		return;
 	error_set(&why, PRONY_INVALID,
-		  "it gave %" PRId64 " batches back of %" PRId64 " that it was given",
-		  prefetch->freed, prefetch->filled);
+		  "it returned %" PRId64 " batches, but received only %" PRId64, prefetch->freed,
+		  prefetch->filled);
 	give_up(prefetch, &why);
 }
 
@@ -147,7 +147,7 @@ static void wait_for_slots(struct prefetch *prefetch)
 	if (gone) {
 		struct error why = ERROR_INIT;
 
-		error_set(&why, PRONY_CRASHED, "its end of the ring of batches was closed");
+		error_set(&why, PRONY_CRASHED, "the worker closed the ring of batches");
 		give_up(prefetch, &why);
 	}
 }
@@ -229,7 +229,7 @@ enum prony_status prefetch_start(struct prefetch *prefetch, const struct prefetc
 	prefetch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int code = prefetch->wake_fd < 0 ? errno : start_thread(prefetch, cpus, cpu_count);
 	if (code)
-		return error_errno(err, PRONY_INTERNAL, code, "cannot start the prefetch's thread");
+		return error_errno(err, PRONY_INTERNAL, code, "cannot start the prefetch thread");
 	prefetch->started = true;
 	return PRONY_OK;
 }

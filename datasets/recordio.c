@@ -28,13 +28,13 @@ static enum prony_status read_head(const struct file_source *source, int64_t off
 {
 	uint32_t head[2];
 	enum prony_status status = plain_file_read(&source->file, offset, head, sizeof(head),
-						   "the head of a record", err);
+						   "the header of a record", err);
 
 	if (status != PRONY_OK)
 		return status;
 	if (le32toh(head[0]) != RECORDIO_MAGIC)
 		return plain_file_broken(&source->file, offset,
-					 "no record: ce d7 23 0a does not stand here", err);
+					 "there is no record here (no ce d7 23 0a)", err);
 	*flag = le32toh(head[1]) >> RECORDIO_LENGTH_BITS;
 	*length = le32toh(head[1]) & RECORDIO_LENGTH_MAX;
 	if (*length > source->file.bytes - offset - HEAD_BYTES)
@@ -63,21 +63,21 @@ static enum prony_status index_file(struct file_source *source, struct error *er
 			return status;
 		bool begins = flag == RECORDIO_WHOLE || flag == RECORDIO_FIRST;
 		if (flag > RECORDIO_LAST || begins == inside)
-			return plain_file_broken(&source->file, at,
-						 "a part of a record where none belongs", err);
+			return plain_file_broken(&source->file, at, "unexpected part of a record",
+						 err);
 		if (begins)
 			entry.offset = at;
 		at += HEAD_BYTES + padded(length);
 		if (at > source->file.bytes)
 			return plain_file_broken(&source->file, source->file.bytes,
-						 "truncated: a record has no end", err);
+						 "truncated: the last record is incomplete", err);
 		inside = flag == RECORDIO_FIRST || flag == RECORDIO_MIDDLE;
 		entry.length = at - entry.offset;
 		if (!inside)
 			file_source_add(source, &entry);
 	}
-	return inside ? plain_file_broken(&source->file, at, "truncated: a record has no last part",
-					  err)
+	return inside ? plain_file_broken(&source->file, at,
+					  "truncated: the last part of a record is missing", err)
 		      : PRONY_OK;
 }
 
@@ -129,7 +129,9 @@ static enum prony_status take_record(const struct file_source *source, int64_t a
 	    image_kind_of(bytes + RECORDIO_HEADER_BYTES, length - RECORDIO_HEADER_BYTES) ==
 		    IMAGE_NONE)
 		return plain_file_broken(&source->file, source->entries[at].offset,
-					 "no IRHeader with one label and a JPEG or PNG file", err);
+					 "the record is not an IRHeader with one label, followed "
+					 "by a JPEG or PNG file",
+					 err);
 	out->length = length - RECORDIO_HEADER_BYTES;
 	data_record_reserve(out, out->length);
 	memcpy(out->bytes, bytes + RECORDIO_HEADER_BYTES, out->length);
@@ -158,7 +160,7 @@ extern const struct data_writer recordio_writer;
 
 const struct data_format recordio_format = {
 	.name = "recordio",
-	.summary = "MXNet's NAME.rec of pictures with one label each",
+	.summary = "MXNet's NAME.rec of images with one label each",
 	.shard_files = 1,
 	.recognises = recognises,
 	.open = open_source,

@@ -91,7 +91,7 @@ static enum prony_status put(struct data_sink *base, const struct data_record *r
 
 	if (record->length > RECORDIO_LENGTH_MAX - RECORDIO_HEADER_BYTES)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "%s: longer than the 512 MiB that a RecordIO record takes",
+				 "%s: longer than 512 MiB, the limit of a RecordIO record",
 				 record->where);
 	int length = snprintf(line, sizeof(line), "%" PRId64 "\t%" PRId64 "\n", base->written,
 			      sink->records.bytes);

@@ -19,8 +19,8 @@ enum prony_status record_decode(const struct data_record *record, const struct i
 	if (record->dims[0] != IMAGE_CHANNELS)
 		return error_set(
 			err, PRONY_BAD_INPUT,
-			"%s: %lld channels, where a picture has %d; convert the data first "
-			"(prony data convert)",
+			"%s: it has %lld channels; an image must have %d; convert the data "
+			"first (prony data convert)",
 			record->where, (long long)record->dims[0], IMAGE_CHANNELS);
 	image_view_pixels(record->bytes, (int)record->dims[1], (int)record->dims[2], true, view,
 			  planes);

@@ -54,8 +54,9 @@ static enum prony_status check_source(const struct samples *samples,
 	if (source->count != samples->shard_samples ||
 	    strcmp(strbuf_text(&have), strbuf_text(&want)) != 0)
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s: holds %" PRId64 " samples of %s, where data set %s has "
-				   "%" PRId64 " of %s; " DATA_REMEDY,
+				   "%s: it contains %" PRId64
+				   " samples of %s, but data set %s has %" PRId64
+				   " of %s; " DATA_REMEDY,
 				   path, source->count, strbuf_text(&have), dataset->name,
 				   samples->shard_samples, strbuf_text(&want));
 	strbuf_release(&have);
@@ -145,11 +146,10 @@ enum prony_status samples_open_path(const struct data_format *format, const char
 	*samples = (struct samples){.format = format};
 	if (format->shard_files > 1) {
 		free(samples);
-		return error_set(
-			err, PRONY_USAGE,
-			"%s: format %s has samples and labels in two files; name a data set "
-			"(prony data list)",
-			path, format->name);
+		return error_set(err, PRONY_USAGE,
+				 "%s: format %s has samples and labels in two files; give the name "
+				 "of a data set (prony data list)",
+				 path, format->name);
 	}
 	enum prony_status status = format->open(&shard, &samples->sources[0], err);
 	if (status != PRONY_OK) {

@@ -33,7 +33,8 @@
 const struct dataset dataset_table[] = {
 	{
 		.name = "mnist",
-		.summary = "handwritten digits, 28 x 28 grey, 60,000 and 10,000 images",
+		.summary = "handwritten digits, 28 x 28 grey, 60,000 images to train and 10,000 to "
+			   "evaluate",
 		.format = "idx",
 		.rank = 3,
 		.dims = {1, 28, 28},
@@ -84,7 +85,8 @@ const struct dataset dataset_table[] = {
 	},
 	{
 		.name = "cifar10",
-		.summary = "tiny photographs, 32 x 32 in colour, 50,000 and 10,000 images",
+		.summary = "photographs, 32 x 32 in colour, 50,000 images to train and 10,000 to "
+			   "evaluate",
 		CIFAR10_VALUES,
 		.train_count = 50000,
 		.evaluation_count = 10000,
@@ -106,8 +108,8 @@ const struct dataset dataset_table[] = {
 	},
 	{
 		.name = "cifar10-sample",
-		.summary = "12,000 images of CIFAR-10 made of a JPEG copy: 10,000 to train, 2,000 "
-			   "to evaluate",
+		.summary = "12,000 images of CIFAR-10 from a JPEG copy: 10,000 to train, 2,000 to "
+			   "evaluate",
 		CIFAR10_VALUES,
 		.train_count = 10000,
 		.evaluation_count = 2000,
@@ -131,14 +133,14 @@ const struct dataset dataset_table[] = {
 	},
 	{
 		.name = "imagenet",
-		.summary = "photographs in 1,000 classes (ILSVRC 2012), 1,281,167 and 50,000 "
-			   "images of any size",
+		.summary = "photographs of any size in 1,000 classes (ILSVRC 2012), 1,281,167 to "
+			   "train and 50,000 to evaluate",
 		IMAGENET_VALUES,
 		.train_count = 1281167,
 		.evaluation_count = 50000,
 		.sample = "imagenet-sample",
-		.owner = "https://image-net.org gives ILSVRC2012_img_train.tar and "
-			 "ILSVRC2012_img_val.tar to who registers there",
+		.owner = "register at https://image-net.org to get ILSVRC2012_img_train.tar and "
+			 "ILSVRC2012_img_val.tar",
 		.files =
 			{
 				{.part = PART_TRAIN,
@@ -155,9 +157,8 @@ const struct dataset dataset_table[] = {
 	},
 	{
 		.name = "imagenet-sample",
-		.summary =
-			"100 photographs of ImageNet, one of each of 100 classes: 80 to train, 20 "
-			"to evaluate",
+		.summary = "100 photographs of ImageNet, each of another class: 80 to train, 20 to "
+			   "evaluate",
 		IMAGENET_VALUES,
 		.train_count = 80,
 		.evaluation_count = 20,
@@ -169,7 +170,8 @@ const struct dataset dataset_table[] = {
 	},
 	{
 		.name = "synthetic",
-		.summary = "normal values and uniform classes in whatever shape the network takes",
+		.summary = "random inputs (normal) and labels (uniform) in the shape that the "
+			   "network needs",
 	},
 };
 
@@ -207,5 +209,5 @@ const char *dataset_remedy(const struct dataset *dataset)
 	if (dataset_is_published(dataset))
 		return "get it again with `prony data fetch`";
 	return dataset->shipped ? "install the program again"
-				: "copy it there again (docs/datasets.md says what it is)";
+				: "copy it there again (docs/datasets.md)";
 }

@@ -39,14 +39,14 @@ static enum prony_status index_file(struct file_source *source, struct error *er
 		uint8_t head[HEAD_BYTES];
 		uint64_t length;
 		enum prony_status status = plain_file_read(&source->file, at, head, sizeof(head),
-							   "the head of a record", err);
+							   "the header of a record", err);
 
 		if (status != PRONY_OK)
 			return status;
 		if (!head_is_right(head))
-			return plain_file_broken(&source->file, at,
-						 "corrupt: the check sum of a record's length",
-						 err);
+			return plain_file_broken(
+				&source->file, at,
+				"corrupt: wrong checksum of the length of a record", err);
 		memcpy(&length, head, sizeof(length));
 		length = le64toh(length);
 		int64_t left = source->file.bytes - at - HEAD_BYTES - SUM_BYTES;
@@ -165,10 +165,10 @@ static enum prony_status record(const struct data_source *base, int64_t at, stru
 		return status;
 	if (crc32c_masked(bytes, length) != number_at(bytes + length))
 		status = plain_file_broken(&source->file, entry->offset,
-					   "corrupt: the check sum of a record", err);
+					   "corrupt: wrong checksum of a record", err);
 	else if (!take_example(bytes, length, out))
 		status = plain_file_broken(&source->file, entry->offset,
-					   "no Example with " TF_NAME_LABEL
+					   "not an Example with " TF_NAME_LABEL
 					   " and a JPEG or PNG file in " TF_NAME_ENCODED,
 					   err);
 	else
@@ -181,7 +181,7 @@ extern const struct data_writer tfrecord_writer;
 
 const struct data_format tfrecord_format = {
 	.name = "tfrecord",
-	.summary = "TensorFlow's NAME.tfrecord of Example messages",
+	.summary = "TensorFlow's NAME.tfrecord, a file of Example messages",
 	.shard_files = 1,
 	.recognises = recognises,
 	.open = open_source,

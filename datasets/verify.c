@@ -32,14 +32,14 @@ static enum prony_status read_names(const struct dataset *dataset, const char *p
 			names[count++] = arena_strdup(arena, line);
 		else if (*line != '\0')
 			status = error_set(err, PRONY_BAD_INPUT,
-					   "%s: line %" PRId64 ": name %" PRId64 " of %" PRId64
-					   " classes stands here; " DATA_REMEDY,
-					   path, number, count + 1, dataset->classes);
+					   "%s: line %" PRId64 ": unexpected name after %" PRId64
+					   " of %" PRId64 " class names; " DATA_REMEDY,
+					   path, number, count, dataset->classes);
 	}
 	if (status == PRONY_OK && (count < dataset->classes))
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s: line %" PRId64 ": name %" PRId64 " of %" PRId64
-				   " classes is missing; " DATA_REMEDY,
+				   "%s: line %" PRId64 ": class name %" PRId64 " of %" PRId64
+				   " is missing; " DATA_REMEDY,
 				   path, count + 1, count + 1, dataset->classes);
 	free(text);
 	if (status == PRONY_OK)
@@ -103,7 +103,7 @@ static enum prony_status verify_pictures(const struct dataset *dataset,
 					 hex, file->sha256, dataset_remedy(dataset));
 	}
 	if (bytes != expected)
-		return error_set(err, PRONY_BAD_INPUT, "%s: has %lld bytes instead of %lld; %s",
+		return error_set(err, PRONY_BAD_INPUT, "%s: it has %lld bytes instead of %lld; %s",
 				 path, (long long)bytes, (long long)expected,
 				 dataset_remedy(dataset));
 	return read_through(dataset, file, path, findings, err);
@@ -120,10 +120,10 @@ static enum prony_status verify_file(const struct dataset *dataset, const struct
 	if (file->is_folder && file_exists(path))
 		return verify_pictures(dataset, file, path, findings, err);
 	if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
-		return error_set(err, PRONY_MISSING, "%s: not there; %s", path, remedy);
+		return error_set(err, PRONY_MISSING, "%s: missing; %s", path, remedy);
 	if (file->bytes > 0 && (int64_t)info.st_size != file->bytes)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: has %lld bytes instead of %lld; remove it and %s", path,
+				 "%s: it has %lld bytes instead of %lld; remove it and %s", path,
 				 (long long)info.st_size, (long long)file->bytes, remedy);
 	if (!file->sha256)
 		return read_through(dataset, file, path, findings, err);

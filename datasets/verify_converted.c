@@ -117,8 +117,8 @@ static enum prony_status go_through_sums(struct look *look, struct error *err)
 			look_at(look, name, sum);
 		else
 			status = error_set(err, PRONY_BAD_INPUT,
-					   "%s: line %" PRId64 ": no SHA-256, two spaces and a "
-					   "name; " REMEDY,
+					   "%s: line %" PRId64
+					   " is not a SHA-256, two spaces and a name; " REMEDY,
 					   path, number);
 	}
 	free(line);
@@ -134,10 +134,10 @@ enum prony_status dataset_verify_converted(const char *folder, struct data_findi
 	struct look look = {.folder = folder, .findings = findings};
 
 	if (!holds(folder, CONVERT_WHOLE))
-		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: a conversion that has not come to its end: the command that "
-				 "began it goes on",
-				 folder);
+		return error_set(
+			err, PRONY_BAD_INPUT,
+			"%s: the conversion is not finished; repeat its command to continue",
+			folder);
 	struct conversion_note note;
 	enum prony_status status = conversion_note_read(folder, &note, err);
 
@@ -152,16 +152,16 @@ enum prony_status dataset_verify_converted(const char *folder, struct data_findi
 		read_if_records(&look, folder);
 	*bytes = look.bytes;
 	if (look.changed == 0 && !look.read)
-		return error_set(err, PRONY_BAD_INPUT, "%s: no file of %s is in it; " REMEDY,
+		return error_set(err, PRONY_BAD_INPUT, "%s: it contains no %s file; " REMEDY,
 				 folder, look.format->name);
 	if (look.changed == 0 && findings->count == 0 && findings->samples < note.samples)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: holds %" PRId64 " of %" PRId64 " samples; " REMEDY, folder,
-				 findings->samples, note.samples);
+				 "%s: it contains %" PRId64 " of %" PRId64 " samples; " REMEDY,
+				 folder, findings->samples, note.samples);
 	if (look.changed == 0 && findings->count == 0)
 		return PRONY_OK;
 	return error_set(err, PRONY_BAD_INPUT,
-			 "%s: %" PRId64 " of %" PRId64 " files are not as they were written, "
-			 "%" PRId64 " of %" PRId64 " samples are broken; " REMEDY,
+			 "%s: %" PRId64 " of %" PRId64 " files were changed, and %" PRId64
+			 " of %" PRId64 " samples are damaged; " REMEDY,
 			 folder, look.changed, look.files, findings->count, findings->samples);
 }

@@ -18,19 +18,17 @@ static enum prony_status python_worker(struct arena *arena, const char **script,
 	enum prony_status status = PRONY_OK;
 
 	if (!share)
-		return error_set(
-			err, PRONY_MISSING,
-			"the folder with python/worker.py was not found beside the program; "
-			"set PRONY_SHARE to it");
+		return error_set(err, PRONY_MISSING,
+				 "python/worker.py was not found near the program; set PRONY_SHARE "
+				 "to the folder that contains python/");
 	const char *path = arena_printf(arena, "%s/python/worker.py", share);
 	if (file_exists(path))
 		*script = path;
 	else
-		status = error_set(
-			err, PRONY_MISSING,
-			"%s is not there; install the program again, or set PRONY_SHARE to "
-			"the folder that holds python/",
-			path);
+		status = error_set(err, PRONY_MISSING,
+				   "%s is missing; install the program again, or set PRONY_SHARE "
+				   "to the folder that contains python/",
+				   path);
 	free(share);
 	return status;
 }

@@ -12,7 +12,7 @@ static const struct yaml_kind descriptor_kind = {
 	.noun = "framework descriptor",
 	.example = "name: mine",
 	.page = "docs/descriptors.md",
-	.remedy = "make it readable, or move it away",
+	.remedy = "make it readable, or remove it",
 };
 
 /* Contexts of keys; each has its own known keys and its own struct. */
@@ -51,71 +51,72 @@ static const struct key keys[] = {
 	{"summary", ROOT | BACKEND, read_text, ROW(summary), "a line of text",
 	 "my own executor in Rust", false},
 	{"worker", ROOT, remember, 0, "", "", false},
-	{"adapter", WORKER, read_adapter, ROW(adapter), "a name of adapters/", "native", false},
+	{"adapter", WORKER, read_adapter, ROW(adapter), "the name of an adapter in adapters/",
+	 "native", false},
 	{"library", WORKER, read_text, ROW(library_pattern),
-	 "a pattern of the library's path in its environment", "lib/libmine.so*", false},
+	 "a pattern for the path of the library in its environment", "lib/libmine.so*", false},
 	{"python", WORKER, read_python, ROW(adapter),
-	 "an adapter: a name of python/adapters/, or a file", "mine.py", false},
-	{"module", WORKER | BACKEND, read_words, ROW(modules), "what Python must find",
+	 "the name of an adapter in python/adapters/, or a file", "mine.py", false},
+	{"module", WORKER | BACKEND, read_words, ROW(modules), "a list of Python modules",
 	 "[keras, jax]", false},
 	{"distribution", WORKER | BACKEND, read_text, ROW(distribution),
-	 "the name of the package that has the version", "torch", false},
-	{"versions", WORKER | BACKEND, read_words, ROW(pythons), "versions of Python with a lock",
+	 "the name of the package whose version is shown", "torch", false},
+	{"versions", WORKER | BACKEND, read_words, ROW(pythons), "a list of Python versions",
 	 "[\"3.12\", \"3.11\"]", false},
-	{"lock", WORKER | BACKEND, read_text, ROW(lock), "the name of a lock without .txt",
+	{"lock", WORKER | BACKEND, read_text, ROW(lock), "the name of a lock file without .txt",
 	 "keras2", false},
-	{"command", WORKER, read_command, 0, "a list of words, without a shell",
-	 "[python3, \"{here}/mine.py\"]", false},
+	{"command", WORKER, read_command, 0, "a list of words", "[python3, \"{here}/mine.py\"]",
+	 false},
 	{"environment", BACKEND, read_environment, 0, "own or shared", "shared", false},
-	{"variables", ROOT | BACKEND, read_variables, ROW(variables), "names with texts",
+	{"variables", ROOT | BACKEND, read_variables, ROW(variables), "a mapping of names to texts",
 	 "{MINE_THREADS: \"{threads}\"}", false},
 	{"options", ROOT, remember, 0, "", "", false},
 	{"backends", ROOT, remember, 0, "", "", false},
 	{"stages", ROOT | BACKEND, read_stages, ROW(stages),
-	 "forward, forward-backward and train, or some of them", "[forward, train]", false},
+	 "one or more of forward, forward-backward and train", "[forward, train]", false},
 	{"precisions", ROOT | BACKEND, read_precisions, ROW(precisions),
-	 "fp32, tf32, fp16 and bf16, or some of them", "[fp32]", false},
+	 "one or more of fp32, tf32, fp16 and bf16", "[fp32]", false},
 	{"loops", ROOT | BACKEND, read_loops, ROW(loops), "step, fit or both", "[step, fit]",
 	 false},
-	{"devices", ROOT | BACKEND, read_devices, ROW(devices),
-	 "cpu, cuda and any, or some of them", "[cpu, cuda]", false},
+	{"devices", ROOT | BACKEND, read_devices, ROW(devices), "one or more of cpu, cuda and any",
+	 "[cpu, cuda]", false},
 	{"native-input", ROOT | BACKEND, read_words, ROW(native_input),
-	 "formats of data sets that its own loader reads", "[idx, cifar10, images]", false},
+	 "a list of data set formats", "[idx, cifar10, images]", false},
 	{"native-input-by", ROOT, read_text, ROW(native_input_by),
-	 "the framework that has the same library's loader", "tensorflow-python", false},
+	 "the framework whose loader is used instead", "tensorflow-python", false},
 	{"fed-by-script", ROOT | BACKEND, read_flag, ROW(fed_by_script), "true or false", "true",
 	 false},
 	{"reads-onnx", ROOT, read_flag, ROW(reads_onnx), "true or false", "true", false},
-	{"repairs", ROOT | BACKEND, read_repairs, 0, "a list of steps, each with its reason",
-	 "[{why: it is looked for there, symlink: lib/liba.so.1, to: liba.so.1.2}]", false},
+	{"repairs", ROOT | BACKEND, read_repairs, 0, "a list of steps, each with a reason",
+	 "[{why: the library searches there, symlink: lib/liba.so.1, to: liba.so.1.2}]", false},
 	{"harness-only", ROOT, read_flag, ROW(harness_only), "true or false", "true", true},
 	{"computes-nothing", ROOT, read_flag, ROW(computes_nothing), "true or false", "true", true},
 	{"floor", ROOT, read_flag, ROW(floor), "true or false", "true", true},
 
 	{"help", 1u << PLACE_OPTION, read_text, OPTION(help), "a line of text", "what it changes",
 	 false},
-	{"word", 1u << PLACE_OPTION, read_text, OPTION(word), "what the worker is told", "nhwc",
-	 false},
-	{"variables", 1u << PLACE_OPTION, read_variables, OPTION(variables), "names with texts",
-	 "{MINE_LAYOUT: nhwc}", false},
+	{"word", 1u << PLACE_OPTION, read_text, OPTION(word), "the word that the worker receives",
+	 "nhwc", false},
+	{"variables", 1u << PLACE_OPTION, read_variables, OPTION(variables),
+	 "a mapping of names to texts", "{MINE_LAYOUT: nhwc}", false},
 	{"native-input", 1u << PLACE_OPTION, read_words, OPTION(native_input),
-	 "formats of data sets that its own loader reads with it", "[lmdb]", false},
+	 "a list of data set formats", "[lmdb]", false},
 	{"recomputes", 1u << PLACE_OPTION, read_flag, OPTION(recomputes), "true or false", "true",
 	 false},
 
 	{"why", 1u << PLACE_REPAIR, read_text, REPAIR(why), "the reason",
-	 "it asks for a library that it never calls", false},
+	 "it needs a library that it never calls", false},
 	{"symlink", 1u << PLACE_REPAIR, read_text, REPAIR(path), "a path in the environment",
 	 "lib/liba.so.1", false},
-	{"to", 1u << PLACE_REPAIR, read_text, REPAIR(text), "where the link leads to",
-	 "liba.so.1.2", false},
+	{"to", 1u << PLACE_REPAIR, read_text, REPAIR(text), "the target of the link", "liba.so.1.2",
+	 false},
 	{"write-file", 1u << PLACE_REPAIR, read_text, REPAIR(path), "a path in the environment",
 	 "etc/mine.cfg", false},
-	{"text", 1u << PLACE_REPAIR, read_lines, REPAIR(text), "what the file holds", "quiet=1",
+	{"text", 1u << PLACE_REPAIR, read_lines, REPAIR(text), "the text of the file", "quiet=1",
 	 false},
 	{"stub-library", 1u << PLACE_REPAIR, read_text, REPAIR(path), "a path in the environment",
 	 "lib/libmpi.so.12", false},
-	{"symbols", 1u << PLACE_REPAIR, read_words, REPAIR(symbols), "names of functions",
+	{"symbols", 1u << PLACE_REPAIR, read_words, REPAIR(symbols), "a list of function names",
 	 "[MPI_Init]", false},
 };
 
@@ -156,7 +157,8 @@ static enum prony_status read_mapping(struct reader *reader, enum place place,
 		}
 		if (key->of_tree && reader->of_user)
 			return yaml_file_wrong(&reader->yaml, name, err,
-					       "%s: is prony's own business; remove it", key->name);
+					       "%s is only for prony's own descriptors; remove it",
+					       key->name);
 		status = key->read(reader, key, yaml_file_node(&reader->yaml, pair->value), target,
 				   err);
 	}
@@ -169,7 +171,7 @@ static enum prony_status need_mapping(struct reader *reader, const yaml_node_t *
 	if (node->type == YAML_MAPPING_NODE &&
 	    node->data.mapping.pairs.start < node->data.mapping.pairs.top)
 		return PRONY_OK;
-	return yaml_file_wrong(&reader->yaml, node, err, "%s: needs a mapping and has %s; write %s",
+	return yaml_file_wrong(&reader->yaml, node, err, "%s must be a mapping, not %s; write %s",
 			       key, yaml_file_describe(&reader->yaml, node), example);
 }
 
@@ -197,18 +199,17 @@ static enum prony_status check_repair(struct reader *reader, const yaml_node_t *
 	for (size_t i = 0; i < COUNT(kinds); i++)
 		others += with[i];
 	if (found != 1 || others != 1 || !with[repair->kind])
-		return yaml_file_wrong(
-			&reader->yaml, node, err,
-			"repairs: a step is symlink with to, write-file with text, or "
-			"stub-library with symbols");
+		return yaml_file_wrong(&reader->yaml, node, err,
+				       "repairs: each step must have symlink and to, write-file "
+				       "and text, or stub-library and symbols");
 	if (!repair->why)
 		return yaml_file_wrong(&reader->yaml, node, err,
-				       "repairs: the step does not say why; add why: its reason");
+				       "repairs: the step has no reason; add why: REASON");
 	if (repair->path[0] == '/' || strstr(repair->path, ".."))
-		return yaml_file_wrong(&reader->yaml, node, err,
-				       "repairs: \"%.100s\" leads out of the environment; write a "
-				       "path below it",
-				       repair->path);
+		return yaml_file_wrong(
+			&reader->yaml, node, err,
+			"repairs: \"%.100s\" is outside the environment; write a path inside it",
+			repair->path);
 	return PRONY_OK;
 }
 
@@ -224,8 +225,9 @@ static enum prony_status read_repairs(struct reader *reader, const struct key *k
 	const yaml_node_item_t *items = value->data.sequence.items.start;
 	size_t more = (size_t)(value->data.sequence.items.top - items);
 	if (more > DESCRIPTOR_WORDS_MAX)
-		return yaml_file_wrong(&reader->yaml, value, err, "repairs: %zu steps; at most %zu",
-				       more, DESCRIPTOR_WORDS_MAX);
+		return yaml_file_wrong(&reader->yaml, value, err,
+				       "repairs has %zu steps; at most %zu are allowed", more,
+				       DESCRIPTOR_WORDS_MAX);
 	struct framework_repair *repairs =
 		arena_array(reader->yaml.arena, row->repair_count + more + 1, sizeof(*repairs));
 	if (row->repair_count)
@@ -255,10 +257,10 @@ static enum prony_status check_name(struct reader *reader, const yaml_node_t *no
 
 	if (!text[strcspn(text, "@:+")] && cell_parse_framework(spelling, &cell, NULL) == PRONY_OK)
 		return PRONY_OK;
-	return yaml_file_wrong(&reader->yaml, node, err,
-			       "\"%.60s\" cannot stand in a framework's spelling; use letters in "
-			       "lower case, digits, _ and -, at most %d",
-			       text, CELL_WORD_BYTES - 3);
+	return yaml_file_wrong(
+		&reader->yaml, node, err,
+		"invalid name \"%.60s\"; use at most %d lower-case letters, digits, _ and -", text,
+		CELL_WORD_BYTES - 3);
 }
 
 static enum prony_status read_options(struct reader *reader, struct framework *row,
@@ -294,7 +296,7 @@ static enum prony_status read_options(struct reader *reader, struct framework *r
 			status = read_mapping(reader, PLACE_OPTION, value, option, err);
 		if (status == PRONY_OK && !option->help)
 			status = yaml_file_wrong(&reader->yaml, name, err,
-						 "%s: has no help; add help: what it changes",
+						 "option %s has no help; add help: what it changes",
 						 option->name);
 		/* An option sets variables, or the worker receives its word. */
 		if (!option->word)
@@ -335,21 +337,20 @@ static enum prony_status read_worker(struct reader *reader, struct framework *ro
 	if (found != 1)
 		return yaml_file_wrong(
 			&reader->yaml, node, err,
-			"worker: says %zu ways to start it; one of adapter, python and "
-			"command is needed",
+			"worker has %zu of adapter, python and command; exactly one is needed",
 			found);
 	if (row->library_pattern && row->kind != FRAMEWORK_BUILTIN)
 		return yaml_file_wrong(&reader->yaml, node, err,
-				       "worker: library goes with adapter only; remove it");
+				       "worker: library is only for adapter; remove it");
 	if (row->library_pattern)
 		row->kind = FRAMEWORK_LIBRARY;
 	if ((row->modules.count || row->pythons.count) && row->kind != FRAMEWORK_PYTHON)
 		return yaml_file_wrong(
 			&reader->yaml, node, err,
-			"worker: module and versions go with python only; remove them");
+			"worker: module and versions are only for python; remove them");
 	if (row->kind == FRAMEWORK_PYTHON && !row->modules.count)
 		return yaml_file_wrong(&reader->yaml, node, err,
-				       "worker: has no module; add module: what Python must find");
+				       "worker has no module; add module: NAME of a Python module");
 	return PRONY_OK;
 }
 
@@ -367,13 +368,13 @@ static enum prony_status check_framework(struct reader *reader, const struct fra
 	if (cell_parse_framework(row->name, &cell, NULL) != PRONY_OK ||
 	    strcmp(cell.name, row->name) != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: name: \"%.60s\" is no name of a framework; use letters in "
-				 "lower case, digits, _ and -, at most %d",
+				 "%s: invalid name \"%.60s\"; use at most %d lower-case letters, "
+				 "digits, _ and -",
 				 reader->yaml.path, row->name, CELL_WORD_BYTES - 1);
 	if (strncmp(base, row->name, length) != 0 || strcmp(base + length, SUFFIX) != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: name: is \"%s\", and a framework is called like its file; "
-				 "rename the file to %s" SUFFIX ", or change the name",
+				 "%s: name is \"%s\", but must be the file name; rename the file "
+				 "to %s" SUFFIX ", or change the name",
 				 reader->yaml.path, row->name, row->name);
 	if (!row->summary)
 		return missing(reader, "summary", "what it is", err);
@@ -402,7 +403,7 @@ static enum prony_status read_backends(struct reader *reader, struct framework *
 
 		if (*count == DESCRIPTOR_BACKENDS_MAX)
 			return yaml_file_wrong(&reader->yaml, name, err,
-					       "backends: more than %d; shorten the list",
+					       "backends has more than %d entries; remove some",
 					       DESCRIPTOR_BACKENDS_MAX);
 		*row = whole;
 		row->backend = arena_strdup(reader->yaml.arena, yaml_text(name));
@@ -414,10 +415,10 @@ static enum prony_status read_backends(struct reader *reader, struct framework *
 			status = read_mapping(reader, PLACE_BACKEND, value, row, err);
 		if (status == PRONY_OK && row->kind != FRAMEWORK_PYTHON &&
 		    (row->modules.count || row->pythons.count))
-			status = yaml_file_wrong(&reader->yaml, value, err,
-						 "%s: module and versions go with python only; "
-						 "remove them",
-						 row->backend);
+			status = yaml_file_wrong(
+				&reader->yaml, value, err,
+				"%s: module and versions are only for python; remove them",
+				row->backend);
 		*count += status == PRONY_OK;
 	}
 	return status;

@@ -8,9 +8,9 @@
 enum prony_status reader_needs(struct reader *reader, const struct key *key,
 			       const yaml_node_t *value, struct error *err)
 {
-	return yaml_file_wrong(&reader->yaml, value, err, "%s: needs %s and has %s; write %s: %s",
-			       key->name, key->needs, yaml_file_describe(&reader->yaml, value),
-			       key->name, key->example);
+	return yaml_file_wrong(&reader->yaml, value, err,
+			       "%s must be %s, not %s; for example %s: %s", key->name, key->needs,
+			       yaml_file_describe(&reader->yaml, value), key->name, key->example);
 }
 
 const char *reader_word(const yaml_node_t *value)
@@ -83,7 +83,8 @@ static enum prony_status add_word(struct reader *reader, const yaml_node_t *at, 
 				  struct word_list *list, struct error *err)
 {
 	if (list->count == DESCRIPTOR_WORDS_MAX)
-		return yaml_file_wrong(&reader->yaml, at, err, "more than %zu words; shorten it",
+		return yaml_file_wrong(&reader->yaml, at, err,
+				       "the list has more than %zu words; remove some",
 				       DESCRIPTOR_WORDS_MAX);
 	/* Doubles the capacity at powers of two; a list shared with another row is not changed. */
 	if ((list->count & (list->count - 1)) == 0) {
@@ -131,7 +132,7 @@ static enum prony_status check_placeholders(struct reader *reader, const yaml_no
 				word_nearest(name, placeholder_names, PLACEHOLDER_COUNT);
 
 			return yaml_file_wrong(&reader->yaml, node, err,
-					       "nothing is called {%s}%s%s%s; there are {here}, "
+					       "unknown placeholder {%s}%s%s%s; known are {here}, "
 					       "{folder}, {cache} and {threads}",
 					       name, nearest ? " (did you mean {" : "",
 					       nearest ? nearest : "", nearest ? "}?)" : "");
@@ -187,10 +188,10 @@ enum prony_status read_variables(struct reader *reader, const struct key *key,
 		const yaml_node_t *text = yaml_file_node(&reader->yaml, pair->value);
 
 		if (!is_variable(yaml_text(name)))
-			return yaml_file_wrong(&reader->yaml, name, err,
-					       "%s: \"%.60s\" is no name of a variable; use "
-					       "letters, digits and _",
-					       key->name, yaml_text(name));
+			return yaml_file_wrong(
+				&reader->yaml, name, err,
+				"%s: invalid variable name \"%.60s\"; use letters, digits and _",
+				key->name, yaml_text(name));
 		if (!yaml_text(text) || strchr(yaml_text(text), '\n'))
 			return reader_needs(reader, key, text, err);
 		status = check_placeholders(reader, text, err);
@@ -309,11 +310,9 @@ enum prony_status read_adapter(struct reader *reader, const struct key *key,
 
 	/* Results are stored under the adapter's own name. */
 	if (reader->of_user)
-		return yaml_file_wrong(
-			&reader->yaml, value, err,
-			"adapter: is for the frameworks of prony itself, under their "
-			"own names; write command: for a worker of yours, or python: "
-			"for an adapter in Python");
+		return yaml_file_wrong(&reader->yaml, value, err,
+				       "adapter: is only for prony's own frameworks; use command: "
+				       "for your own worker, or python: for an adapter in Python");
 	row->kind = FRAMEWORK_BUILTIN; /* changed when a library is named */
 	return read_text(reader, key, value, target, err);
 }

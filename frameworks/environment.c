@@ -24,8 +24,8 @@ enum prony_status framework_check_environment(const struct framework *framework,
 	return !environment || framework_environment_valid(environment)
 		       ? PRONY_OK
 		       : error_set(err, PRONY_USAGE,
-				   "%s@%s: an environment's name has letters, digits, '.', '_' and "
-				   "'-' and does not begin with '.'",
+				   "%s@%s: invalid environment name; use letters, digits, '.', '_' "
+				   "and '-', not beginning with '.'",
 				   framework->name, environment);
 }
 
@@ -147,7 +147,8 @@ enum prony_status manifest_write(const char *folder, const char *framework,
 	enum prony_status status =
 		text ? file_write_atomic(path, text, strlen(text), err)
 		     : error_set(err, PRONY_BAD_INPUT,
-				 "%s: the lock's text or a file's name is not UTF-8", path);
+				 "%s: the text of the lock, or the name of a file, is not UTF-8",
+				 path);
 
 	free(text);
 	json_decref(document);

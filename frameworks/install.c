@@ -60,8 +60,8 @@ enum prony_status install_lock(const char *folder, const struct install_sink *si
 			status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 			goto out;
 		}
-		snprintf(line, sizeof(line), "%s: waiting for another prony that installs it",
-			 spelling);
+		snprintf(line, sizeof(line),
+			 "%s: waiting for another prony process that is installing it", spelling);
 		if (!told && sink && sink->line)
 			sink->line(sink->context, line);
 		told = true;
@@ -92,11 +92,11 @@ static enum prony_status check_needs(struct install *install, struct error *err)
 		/* Keep it mapped: libgomp leaks memory when it is unloaded. */
 		void *handle = dlopen(soname, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
 		if (!handle)
-			return error_set(
-				err, PRONY_MISSING,
-				"%s needs %s, which this system lacks; install it (Debian: apt "
-				"install %s)",
-				install->spelling, soname, debian_package(soname, &install->arena));
+			return error_set(err, PRONY_MISSING,
+					 "%s needs %s, which is not on this system; install it "
+					 "(Debian: apt install %s)",
+					 install->spelling, soname,
+					 debian_package(soname, &install->arena));
 		dlclose(handle);
 	}
 	return PRONY_OK;
@@ -124,9 +124,9 @@ static enum prony_status check_disk(const struct install *install, struct error 
 	if (free_mb < 0 || free_mb >= wanted_mb)
 		return PRONY_OK;
 	return error_set(err, PRONY_IO,
-			 "%s takes %" PRId64 " MB while it is installed and %" PRId64
-			 " MB are free below "
-			 "%s; make room there, or set XDG_DATA_HOME to a folder on another disk",
+			 "the installation of %s needs %" PRId64 " MB, but only %" PRId64
+			 " MB are free in %s; free some space, or set XDG_DATA_HOME to a folder on "
+			 "another disk",
 			 install->spelling, wanted_mb, free_mb, install->folder);
 }
 
@@ -140,8 +140,8 @@ enum prony_status install_may_replace(const struct install *install, struct erro
 	free(manifest);
 	return may ? PRONY_OK
 		   : error_set(err, PRONY_MISSING,
-			       "%s: the folder %s is there and was not made by prony; move it "
-			       "away to have it installed",
+			       "%s: the folder %s exists, but prony did not create it; move it "
+			       "away and try again",
 			       install->spelling, install->folder);
 }
 
@@ -221,13 +221,12 @@ static enum prony_status no_python(struct install *install, const char *one_of,
 				   const char *versions, const struct strbuf *looked,
 				   struct error *err)
 {
-	return error_set(
-		err, PRONY_MISSING,
-		"%s needs %sPython %s with its venv module, not found here: %s; get one (pyenv "
-		"install %s, a package pythonX.Y-venv where there is one, or a build of your own) "
-		"and, if it is elsewhere, name it in PRONY_PYTHON_X_Y (X.Y its version)",
-		install->spelling, one_of, versions, strbuf_text(looked),
-		arena_strndup(&install->arena, versions, strcspn(versions, ",")));
+	return error_set(err, PRONY_MISSING,
+			 "%s needs %sPython %s with its venv module, which was not found: %s; "
+			 "install it (pyenv install %s, or the package pythonX.Y-venv), or set "
+			 "PRONY_PYTHON_X_Y to its path (X.Y is the version)",
+			 install->spelling, one_of, versions, strbuf_text(looked),
+			 arena_strndup(&install->arena, versions, strcspn(versions, ",")));
 }
 
 /* Chooses the installed version, otherwise the first one whose interpreter is available. */
@@ -267,8 +266,8 @@ static enum prony_status no_lock(struct install *install, struct error *err)
 	char *home = path_data_home();
 
 	error_set(err, PRONY_MISSING,
-		  "there is no lock file %s.txt that says what to install; put one into %s/locks "
-		  "(frameworks/locks/README.md tells how), or point %s to an installation of yours",
+		  "there is no lock file %s.txt with the packages to install; add one to %s/locks "
+		  "(see frameworks/locks/README.md), or set %s to your own installation",
 		  lock_stem(framework, install->environment, &install->arena), home,
 		  framework_variable(install->spelling, suffix, &install->arena));
 	free(home);
@@ -282,10 +281,10 @@ static enum prony_status check_lock(const struct install *install, struct error 
 	bool python = framework->kind == FRAMEWORK_PYTHON;
 
 	if (strcmp(install->lock.framework, framework->name) != 0)
-		return error_set(err, PRONY_BAD_INPUT, "%s: the key framework is %s, not %s",
+		return error_set(err, PRONY_BAD_INPUT, "%s: framework is %s; it must be %s",
 				 install->lock.path, install->lock.framework, framework->name);
 	if ((install->lock.kind == LOCK_VENV) != python)
-		return error_set(err, PRONY_BAD_INPUT, "%s: the key kind has to be %s for %s",
+		return error_set(err, PRONY_BAD_INPUT, "%s: kind must be %s for %s",
 				 install->lock.path, python ? "venv" : "unpack", framework->name);
 	return PRONY_OK;
 }
@@ -390,11 +389,11 @@ static enum prony_status fill(struct install *install, struct error *err)
 		status = install_list_files(install, &manifest, err);
 	if (status != PRONY_OK)
 		return status;
-	install_say(install, "loading it once in a worker");
+	install_say(install, "testing it in a worker");
 	status = install_try(install, entry, &says, err);
 	if (status != PRONY_OK) {
 		error_prefix(err,
-			     "%s was downloaded but does not work here, so it was not installed",
+			     "%s was downloaded but not installed, because it does not work here",
 			     install->spelling);
 		return status;
 	}
@@ -402,7 +401,7 @@ static enum prony_status fill(struct install *install, struct error *err)
 	if (status == PRONY_OK)
 		status = install_put_in_place(install, err);
 	if (status == PRONY_OK)
-		install_say(install, "installed in %.1f s; its worker says version %s; it is in %s",
+		install_say(install, "installed in %.1f s; version %s; in %s",
 			    (double)(clock_monotonic_ns() - start_ns) / 1e9, says, install->folder);
 	return status;
 }
@@ -414,7 +413,7 @@ static enum prony_status install_locked(struct install *install, struct error *e
 
 	/* Another process may have installed it while we waited for the lock. */
 	if (installed_already(install, &manifest)) {
-		install_say(install, "%s is installed already: %s", manifest.version,
+		install_say(install, "%s is already installed: %s", manifest.version,
 			    install->folder);
 		return PRONY_OK;
 	}
@@ -467,8 +466,8 @@ static void mention_named(struct install *install)
 	const char *value = getenv(variable);
 
 	if (value && *value)
-		install_say(install, "%s=%s is set and goes before what is installed", variable,
-			    value);
+		install_say(install, "%s=%s is set and takes precedence over this installation",
+			    variable, value);
 }
 
 enum prony_status install_prepare(struct install *install, bool *needed, struct error *err)
@@ -478,18 +477,18 @@ enum prony_status install_prepare(struct install *install, bool *needed, struct 
 
 	*needed = false;
 	if (framework->kind == FRAMEWORK_BUILTIN) {
-		install_say(install, "is part of prony: nothing to install");
+		install_say(install, "part of prony: nothing to install");
 		return PRONY_OK;
 	}
 	if (framework->kind == FRAMEWORK_COMMAND) {
-		install_say(install, "is what %s starts: nothing to install", framework->file);
+		install_say(install, "started by %s: nothing to install", framework->file);
 		return PRONY_OK;
 	}
 	enum prony_status status = choose_lock(install, err);
 	if (status != PRONY_OK)
 		return status;
 	if (installed_already(install, &manifest)) {
-		install_say(install, "%s is installed already: %s", manifest.version,
+		install_say(install, "%s is already installed: %s", manifest.version,
 			    install->folder);
 		return PRONY_OK;
 	}

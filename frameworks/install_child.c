@@ -89,7 +89,7 @@ static enum prony_status follow_output(struct follow *follow, int fd, int64_t de
 		if (install_stopped(follow->install))
 			return error_set(err, PRONY_INTERRUPTED, "interrupted");
 		if (clock_monotonic_ns() > deadline_ns)
-			return error_set(err, PRONY_TIMEOUT, "it took too long and was ended");
+			return error_set(err, PRONY_TIMEOUT, "it took too long and was stopped");
 		if (ready <= 0)
 			continue;
 		ssize_t got = read(fd, bytes, sizeof(bytes));

@@ -102,7 +102,7 @@ static void tell_of_room(struct many *many, struct piece *piece)
 	char line[LINE_BYTES];
 
 	snprintf(line, sizeof(line),
-		 "%s: waits for the others: it takes %" PRId64 " MB while it is installed",
+		 "%s: waiting for the others, because its installation needs %" PRId64 " MB",
 		 piece->install.spelling, piece->mb);
 	if (!piece->told)
 		pass_line(many, line);
@@ -135,7 +135,7 @@ static void tell_of_end(struct many *many, const struct piece *piece, enum prony
 	char line[LINE_BYTES];
 	int used = snprintf(line, sizeof(line), "%zu of %zu: %s %s", many->ended, many->wanted,
 			    piece->install.spelling,
-			    status == PRONY_OK ? "is there" : "could not be installed");
+			    status == PRONY_OK ? "is installed" : "could not be installed");
 	const char *before = "; under way: ";
 
 	if (many->wanted < 2 || status == PRONY_INTERRUPTED)
@@ -220,7 +220,7 @@ static void tell_sizes(struct many *many, size_t jobs)
 		 "%zu to install, at most %zu at a time: download %" PRId64 " MB, on disk %" PRId64
 		 " MB; %" PRId64 " MB are free%s",
 		 many->wanted, jobs, download, disk, room,
-		 room >= disk ? "" : ", which is too little for all of them");
+		 room >= disk ? "" : ", too little for all");
 	pass_line(many, line);
 }
 
@@ -231,9 +231,9 @@ static void tell_result(struct many *many, int64_t start_ns)
 
 	for (size_t i = 0; i < many->count; i++)
 		good += many->items[i].status == PRONY_OK;
-	snprintf(line, sizeof(line), "%zu of %zu are there, after %.0f s%s", good, many->count,
+	snprintf(line, sizeof(line), "%zu of %zu are installed after %.0f s%s", good, many->count,
 		 (double)(clock_monotonic_ns() - start_ns) / 1e9,
-		 stopped(many) ? "; interrupted: the same command goes on from here" : "");
+		 stopped(many) ? "; interrupted: repeat the command to continue" : "");
 	pass_line(many, line);
 }
 

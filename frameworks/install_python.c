@@ -47,8 +47,8 @@ static bool fits(const char *python, const char *version, const char **why)
 
 	free(answer);
 	*why = !runs	? "does not run"
-	       : !right ? "another version"
-			: "has no module venv or ensurepip";
+	       : !right ? "is another version"
+			: "has no venv or ensurepip module";
 	return right && ask(python, "import venv, ensurepip", NULL);
 }
 
@@ -170,11 +170,11 @@ enum prony_status install_find_pip(struct install *install, struct error *err)
 	}
 	if (maker)
 		return make_pip(install, maker, err);
-	return error_set(
-		err, PRONY_MISSING,
-		"%s is downloaded with pip, and neither %s nor /usr/bin/python3 has it; install "
-		"it (Debian: apt install python3-venv), or set PRONY_PYTHON to a Python with pip",
-		install->spelling, candidates[0]);
+	return error_set(err, PRONY_MISSING,
+			 "%s needs pip for the download, but neither %s nor /usr/bin/python3 has "
+			 "it; install it (Debian: apt install python3-venv), or set PRONY_PYTHON "
+			 "to a Python with pip",
+			 install->spelling, candidates[0]);
 }
 
 /* Shows the lines of pip that matter during a download of three GB. */
@@ -190,7 +190,7 @@ static void show_pip_line(const struct install *install, const char *text)
 		if (!strstr(name, ".metadata"))
 			install_say(install, "downloading %s", name);
 	} else if (strncmp(text, "Installing collected packages", 29) == 0) {
-		install_say(install, "all there; unpacking");
+		install_say(install, "downloaded; unpacking");
 	}
 }
 
@@ -223,8 +223,8 @@ enum prony_status install_explain_full(const struct install *install, enum prony
 		return status;
 	error_clear(err);
 	return error_set(err, PRONY_IO,
-			 "%s: the disk with %s is full; make room there, or set XDG_DATA_HOME to a "
-			 "folder on another one",
+			 "%s: the disk with %s is full; free some space, or set XDG_DATA_HOME to a "
+			 "folder on another disk",
 			 install->spelling, install->folder);
 }
 
@@ -244,26 +244,23 @@ static enum prony_status explain(struct install *install, const char *output, st
 	const char *words = last_words(output, &install->arena);
 
 	if (holds_any(output, changed))
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"%s: what was downloaded is not the file that %s pins (its SHA-256 "
-			"differs), so nothing was installed; try again, and if it stays so, what "
-			"pip downloads from is damaged or was tampered with",
-			install->spelling, install->lock.name);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s: nothing was installed, because a downloaded file does not "
+				 "have the SHA-256 in %s; try again. If that does not help, the "
+				 "package index that pip uses is damaged or was tampered with",
+				 install->spelling, install->lock.name);
 	if (holds_any(output, full))
 		return error_set(err, PRONY_IO, "%s: %s", install->spelling, full[0]);
 	if (holds_any(output, unreachable))
-		return error_set(
-			err, PRONY_IO,
-			"%s: pip could not reach a package registry; connect this machine or "
-			"set up pip's index or proxy ('pip config', PIP_INDEX_URL), or put the "
-			"wheels that %s names into a folder and name it in PIP_FIND_LINKS; pip: %s",
-			install->spelling, install->lock.path, words);
-	return error_set(
-		err, PRONY_IO,
-		"%s: pip could not get what %s names; check where pip looks ('pip config list') "
-		"and try again; pip: %s",
-		install->spelling, install->lock.path, words);
+		return error_set(err, PRONY_IO,
+				 "%s: pip could not reach a package index; check the network, "
+				 "pip's index and its proxy ('pip config', PIP_INDEX_URL), or set "
+				 "PIP_FIND_LINKS to a folder with the wheels listed in %s; pip: %s",
+				 install->spelling, install->lock.path, words);
+	return error_set(err, PRONY_IO,
+			 "%s: pip could not download the packages in %s; check pip's settings "
+			 "('pip config list') and try again; pip: %s",
+			 install->spelling, install->lock.path, words);
 }
 
 static enum prony_status run_pip(struct install *install, const char *subcommand,

@@ -25,11 +25,10 @@ enum prony_status install_repair_path(struct install *install,
 		return directory_make(folder, err);
 	}
 	if (memory_glob(folder, GLOB_ONLYDIR, &matches) != 1)
-		status =
-			error_set(err, PRONY_BAD_INPUT,
-				  "%s: repairs: %zu folders match %s in what was installed, and it "
-				  "has to be one; correct the path",
-				  install->framework->file, matches.gl_pathc, repair->path);
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "%s: repairs: %zu installed folders match %s; exactly one must "
+				   "match. Correct the path",
+				   install->framework->file, matches.gl_pathc, repair->path);
 	else
 		*out = arena_printf(arena, "%s%s", matches.gl_pathv[0], slash);
 	globfree(&matches);
@@ -57,7 +56,7 @@ static enum prony_status make_stub(struct install *install, const struct framewo
 		status = install_child(install, argv, COMPILE_LIMIT_NS, NULL, &text, &failure);
 		if (status != PRONY_OK)
 			error_set(err, status,
-				  "%s: the stub %s needs a C compiler (cc): %s%s%.300s",
+				  "%s: cannot compile the stub library %s with cc: %s%s%.300s",
 				  install->spelling, repair->path, failure.text,
 				  text.length ? ": " : "", strbuf_text(&text));
 	}

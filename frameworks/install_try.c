@@ -32,7 +32,7 @@ static const char *what_it_says(const json_t *reply, struct arena *arena)
 	struct strbuf text;
 
 	strbuf_init(&text, SAYS_BYTES_MAX);
-	strbuf_puts(&text, json_string_or(reply, "version", "of an unknown version"));
+	strbuf_puts(&text, json_string_or(reply, "version", "unknown"));
 	const char *before = " (", *after = "";
 	json_object_foreach((json_t *)libraries, name, version)
 	{

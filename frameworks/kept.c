@@ -16,7 +16,7 @@ static enum prony_status add(struct install *install, const char *path, struct m
 	struct stat info;
 
 	if (lstat(path, &info) != 0)
-		return error_errno(err, PRONY_IO, errno, "cannot look at %s", path);
+		return error_errno(err, PRONY_IO, errno, "cannot read the attributes of %s", path);
 	manifest->files = arena_grow(&install->arena, manifest->files, manifest->file_count, room,
 				     sizeof(*manifest->files));
 	manifest->files[manifest->file_count++] = (struct kept_file){
@@ -38,7 +38,8 @@ static enum prony_status add_all(struct install *install, struct manifest *manif
 		if (entry->fts_info != FTS_D && entry->fts_info != FTS_DP)
 			status = add(install, entry->fts_path, manifest, room, err);
 	if (status == PRONY_OK && errno)
-		status = error_errno(err, PRONY_IO, errno, "cannot look through %s", install->tree);
+		status = error_errno(err, PRONY_IO, errno, "cannot list the files of %s",
+				     install->tree);
 	if (walk)
 		fts_close(walk);
 	return status;
@@ -73,9 +74,9 @@ const char *framework_files_fault(const char *folder, const struct manifest *man
 		struct stat info;
 
 		if (lstat(path, &info) != 0)
-			return arena_printf(arena, "%s is gone", path);
+			return arena_printf(arena, "%s is missing", path);
 		if (info.st_size != file->bytes)
-			return arena_printf(arena, "%s has %lld bytes, not %lld", path,
+			return arena_printf(arena, "%s has %lld bytes instead of %lld", path,
 					    (long long)info.st_size, (long long)file->bytes);
 	}
 	return NULL;

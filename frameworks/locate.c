@@ -30,9 +30,9 @@ static void locate_named_library(const char *variable, const char *value, struct
 				 struct framework_place *place)
 {
 	if (!file_exists(value) || file_is_directory(value)) {
-		place->reason =
-			arena_printf(arena, "%s names %s, which is not a file; correct or unset it",
-				     variable, value);
+		place->reason = arena_printf(
+			arena, "%s is set to %s, which is not a file; correct or unset it",
+			variable, value);
 		return;
 	}
 	place->origin = ORIGIN_NAMED;
@@ -50,17 +50,17 @@ static void locate_named_python(const char *variable, const char *value, struct 
 
 	if (!program) {
 		place->reason = arena_printf(
-			arena, "%s names %s, which is not a program; correct or unset it", variable,
-			value);
+			arena, "%s is set to %s, which is not a program; correct or unset it",
+			variable, value);
 		return;
 	}
 	python_ask(program, framework, arena, &answer);
 	if (!answer.ran || !answer.found) {
 		place->reason = arena_printf(
-			arena, "%s names %s, which %s; correct or unset it", variable, value,
+			arena, "%s is set to %s, which %s; correct or unset it", variable, value,
 			answer.ran ? arena_printf(arena, "has no module %s",
 						  words_joined(&framework->modules, arena))
-				   : "does not run as a Python interpreter");
+				   : "is not a working Python interpreter");
 	} else {
 		place->origin = ORIGIN_NAMED;
 		place->interpreter = answer.executable;
@@ -112,9 +112,8 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 			       : arena_printf(arena, "%s/%s", folder, manifest.entry);
 		if (!file_has_bytes(entry)) {
 			place->reason = arena_printf(
-				arena,
-				"%s was installed but is %s; install it again: " CELL_INSTALL "%s",
-				entry, file_exists(entry) ? "empty" : "gone",
+				arena, "%s is %s; install it again: " CELL_INSTALL "%s", entry,
+				file_exists(entry) ? "empty" : "missing",
 				framework_spelling(framework, place->environment, arena));
 			return false;
 		}
@@ -189,7 +188,7 @@ static bool discover(struct arena *arena, struct framework_place *place, const c
 				      answer.ran ? "" : " (does not run)");
 		}
 	}
-	*looked = arena_strdup(arena, count ? strbuf_text(&text) : "no python3 on PATH");
+	*looked = arena_strdup(arena, count ? strbuf_text(&text) : "python3 (none on PATH)");
 	strbuf_release(&text);
 	return found;
 }
@@ -208,7 +207,7 @@ static void locate_command(struct arena *arena, struct framework_place *place)
 		place->program = arena_strdup(arena, found);
 	} else {
 		place->reason = arena_printf(
-			arena, "%s starts %s, which is not a program here; correct its command",
+			arena, "the command in %s is %s, which is not a program here; correct it",
 			place->framework->file, program);
 	}
 	free(found);
@@ -217,9 +216,8 @@ static void locate_command(struct arena *arena, struct framework_place *place)
 static void locate_without_environment(struct arena *arena, struct framework_place *place)
 {
 	if (*place->environment) {
-		place->reason =
-			arena_printf(arena, "%s has no environments to choose from; say %s alone",
-				     place->framework->name, place->framework->name);
+		place->reason = arena_printf(arena, "%s has no environments; write %s without @",
+					     place->framework->name, place->framework->name);
 	} else if (place->framework->kind == FRAMEWORK_COMMAND) {
 		locate_command(arena, place);
 	} else {
@@ -265,9 +263,8 @@ enum prony_status framework_locate(const struct framework *framework, const char
 	}
 	if (!place->reason)
 		place->reason = arena_printf(
-			arena, "not in %s%s%s, and %s is not set; install it: " CELL_INSTALL "%s",
-			folder, looked ? ", no module in " : "", looked ? looked : "", variable,
-			spelling);
+			arena, "not found in %s%s%s, and %s is not set; run: " CELL_INSTALL "%s",
+			folder, looked ? ", " : "", looked ? looked : "", variable, spelling);
 	return PRONY_OK;
 }
 

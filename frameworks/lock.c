@@ -49,7 +49,7 @@ static enum prony_status set_megabytes(const struct place *at, const char *key, 
 
 	if (end == value || *end || number < 0 || number > MEGABYTES_MAX)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s:%d: %s is '%s', which is no number of MB", at->path, at->line,
+				 "%s:%d: %s is '%s'; it must be a number of MB", at->path, at->line,
 				 key, value);
 	*out = number;
 	return PRONY_OK;
@@ -60,7 +60,7 @@ static enum prony_status set_kind(const struct place *at, const char *value, str
 {
 	if (strcmp(value, "unpack") != 0 && strcmp(value, "venv") != 0)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s:%d: kind is '%s'; it can be unpack or venv", at->path,
+				 "%s:%d: kind is '%s'; it must be unpack or venv", at->path,
 				 at->line, value);
 	lock->kind = strcmp(value, "venv") == 0 ? LOCK_VENV : LOCK_UNPACK;
 	return PRONY_OK;
@@ -148,12 +148,12 @@ static enum prony_status check(const struct lock *lock, struct error *err)
 			lock->path, missing, missing);
 	if (*lock->pip && !is_pip(lock->pip))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: pip is '%s'; write a version, a space and the SHA-256 of its "
-				 "wheel",
+				 "%s: pip is '%s'; it must be a version, a space and the SHA-256 "
+				 "of the wheel",
 				 lock->path, lock->pip);
 	if (lock->library[0] == '/' || strstr(lock->library, ".."))
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: library is '%s'; it has to be a path inside the wheel",
+				 "%s: library is '%s'; it must be a path inside the wheel",
 				 lock->path, lock->library);
 	return PRONY_OK;
 }

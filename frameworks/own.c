@@ -34,17 +34,17 @@ static enum prony_status own_python(const struct install *install, const char *p
 	*entry = whole_path(program, arena);
 	if (!*entry || !file_exists(*entry))
 		return error_set(err, PRONY_MISSING,
-				 "%s: --own %s: there is no %s; name an interpreter, or the folder "
+				 "%s: --own %s: there is no %s; give an interpreter, or the folder "
 				 "of a virtual environment",
 				 install->spelling, path, program);
 	python_ask(*entry, framework, arena, &answer);
 	if (!answer.ran)
 		return error_set(err, PRONY_MISSING,
-				 "%s: --own %s: %s does not run as a Python interpreter",
+				 "%s: --own %s: %s is not a working Python interpreter",
 				 install->spelling, path, *entry);
 	if (!answer.found)
 		return error_set(err, PRONY_MISSING,
-				 "%s: --own %s: %s has no module %s; install it there, or name "
+				 "%s: --own %s: %s has no module %s; install it there, or give "
 				 "another environment",
 				 install->spelling, path, *entry,
 				 words_joined(&framework->modules, arena));
@@ -64,9 +64,10 @@ static enum prony_status own_library(const struct install *install, const char *
 	if (*entry)
 		return PRONY_OK;
 	return error_set(err, PRONY_MISSING,
-			 "%s: --own %s: %s; name the library, or the folder that has %s",
+			 "%s: --own %s: %s; give the library, or the folder that contains %s",
 			 install->spelling, path,
-			 folder ? "that folder does not have the library" : "there is no such file",
+			 folder ? "the folder does not contain the library"
+				: "there is no such file",
 			 install->framework->library_pattern);
 }
 
@@ -82,10 +83,11 @@ static enum prony_status take_over(struct install *install, const char *entry, s
 		status = directory_make(install->tree, err);
 	if (status == PRONY_OK) {
 		install->lock.version = "";
-		install_say(install, "loading it once in a worker");
+		install_say(install, "testing it in a worker");
 		status = install_try(install, entry, &says, err);
 		if (status != PRONY_OK && status != PRONY_INTERRUPTED)
-			error_prefix(err, "%s: --own %s does not work here, so nothing was changed",
+			error_prefix(err,
+				     "%s: nothing was changed, because --own %s does not work here",
 				     install->spelling, entry);
 	}
 	if (status == PRONY_OK) {
@@ -101,8 +103,7 @@ static enum prony_status take_over(struct install *install, const char *entry, s
 	if (status == PRONY_OK)
 		status = install_put_in_place(install, err);
 	if (status == PRONY_OK)
-		install_say(install, "its worker says version %s; from now on it is %s", says,
-			    entry);
+		install_say(install, "version %s; from now on prony uses %s", says, entry);
 	directory_remove(install->staging, NULL);
 	return status;
 }
@@ -122,9 +123,10 @@ enum prony_status framework_own(const struct framework *framework, const char *e
 	else if (framework->kind == FRAMEWORK_LIBRARY)
 		status = own_library(&install, path, &entry, err);
 	else
-		status = error_set(err, PRONY_USAGE,
-				   "%s: --own: it has no environment, it is what %s starts",
-				   install.spelling, framework->file);
+		status = error_set(
+			err, PRONY_USAGE,
+			"%s: --own is not possible: it has no environment but is started by %s",
+			install.spelling, framework->file);
 	if (status == PRONY_OK)
 		status =
 			install_lock(install.folder, sink, install.spelling, &install.lock_fd, err);

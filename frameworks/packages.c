@@ -63,11 +63,11 @@ static const char *file_fault(const char *site, const char *path, int64_t size, 
 	if (snprintf(whole, sizeof(whole), "%s/%s", site, path) >= (int)sizeof(whole))
 		return NULL;
 	if (stat(whole, &info) != 0)
-		return arena_printf(arena, "%s is gone", path);
+		return arena_printf(arena, "%s is missing", path);
 	if (size == SIZE_UNKNOWN || info.st_size == size)
 		return NULL;
-	return arena_printf(arena, "%s has %lld bytes, not %lld", path, (long long)info.st_size,
-			    (long long)size);
+	return arena_printf(arena, "%s has %lld bytes instead of %lld", path,
+			    (long long)info.st_size, (long long)size);
 }
 
 /* Parses a line of one of pip's lists in place: the path below site-packages and the size, if there

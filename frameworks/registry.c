@@ -61,15 +61,14 @@ static enum prony_status add_file(struct registry *registry, const char *path, b
 	if (status == PRONY_OK && strcmp(rows[0].name, EVERY_FRAMEWORK) == 0)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: \"" EVERY_FRAMEWORK
-				 "\" stands for every framework: rename yours",
+				 "\" means every framework; choose another name",
 				 path);
 	const struct framework *taken =
 		status == PRONY_OK ? framework_find(registry, rows[0].name, NULL) : NULL;
 	if (taken)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s: the name %s is taken by %s; results are kept by name: rename "
-				 "yours",
-				 path, rows[0].name, taken->file);
+				 "%s: the name %s is already used by %s; choose another one", path,
+				 rows[0].name, taken->file);
 	if (status == PRONY_OK)
 		add_rows(registry, rows, count);
 	return status;
@@ -80,7 +79,7 @@ static void add_broken(struct registry *registry, const char *path, const char *
 {
 	const char *file = strrchr(path, '/') + 1;
 	struct framework row = {.backend = "",
-				.summary = "its descriptor is broken",
+				.summary = "its descriptor is invalid",
 				.file = path,
 				.of_user = true,
 				.broken = why,
@@ -104,9 +103,8 @@ static enum prony_status add_own_file(struct registry *registry, const char *pat
 	if (is_foreign(path)) {
 		note(registry,
 		     arena_printf(&registry->arena,
-				  "%s: ignored, because prony runs with root's rights and "
-				  "the file is somebody else's; chown root it, or run as "
-				  "its owner",
+				  "%s is ignored, because prony runs as root and the file belongs "
+				  "to another user; change its owner to root, or run as its owner",
 				  path));
 		return PRONY_OK;
 	}
@@ -114,7 +112,8 @@ static enum prony_status add_own_file(struct registry *registry, const char *pat
 	if (status == PRONY_NOMEM)
 		return error_set(err, status, "%s", why.text);
 	if (status != PRONY_OK) {
-		note(registry, arena_printf(&registry->arena, "%s; it is left out", why.text));
+		note(registry,
+		     arena_printf(&registry->arena, "%s; this framework is ignored", why.text));
 		add_broken(registry, path, arena_strdup(&registry->arena, why.text));
 	}
 	return PRONY_OK;
@@ -175,9 +174,9 @@ static enum prony_status add_tree(struct registry *registry, struct error *err)
 	free(share);
 	if (!folder)
 		return error_set(err, PRONY_MISSING,
-				 "the folder with the descriptors of frameworks was not found "
-				 "beside the program; install it again, or set PRONY_SHARE to the "
-				 "folder that holds descriptors/");
+				 "descriptors/, the folder of the frameworks, was not found near "
+				 "the program; install the program again, or set PRONY_SHARE to "
+				 "the folder that contains descriptors/");
 	return add_folder(registry, folder, false, err);
 }
 
@@ -258,7 +257,8 @@ static enum prony_status split_words(const char *text, struct arena *arena, stru
 	for (out->count = 0; (word = next_word(&rest, arena, &wrong)) != NULL && !wrong;)
 		out->words[out->count++] = word;
 	if (wrong)
-		return error_set(err, PRONY_USAGE, "--worker: a quote is not closed in: %s", text);
+		return error_set(err, PRONY_USAGE, "--worker: there is no closing quote in: %s",
+				 text);
 	return PRONY_OK;
 }
 
@@ -267,7 +267,7 @@ enum prony_status registry_add_worker(struct registry *registry, const char *tex
 {
 	const char *equals = strchr(text, '=');
 	struct framework row = {.backend = "",
-				.summary = "a worker of the command line",
+				.summary = "a worker given on the command line",
 				.file = "--worker",
 				.of_user = true,
 				.kind = FRAMEWORK_COMMAND,
@@ -281,26 +281,25 @@ enum prony_status registry_add_worker(struct registry *registry, const char *tex
 
 	if (!equals || equals == text)
 		return error_set(err, PRONY_USAGE,
-				 "--worker: \"%.80s\" is not NAME=COMMAND; write, for example, "
-				 "--worker 'mine=python3 mine.py'",
+				 "--worker: \"%.80s\" is not NAME=COMMAND; for example --worker "
+				 "'mine=python3 mine.py'",
 				 text);
 	row.name = arena_strndup(&registry->arena, text, (size_t)(equals - text));
 	if (cell_parse_framework(row.name, &cell, NULL) != PRONY_OK ||
 	    strcmp(cell.name, row.name) != 0)
 		return error_set(err, PRONY_USAGE,
-				 "--worker: \"%.60s\" is no name of a framework; use letters in "
-				 "lower case, digits, _ and -, at most %d",
+				 "--worker: invalid name \"%.60s\"; use at most %d lower-case "
+				 "letters, digits, _ and -",
 				 row.name, CELL_WORD_BYTES - 1);
 	if (strcmp(row.name, EVERY_FRAMEWORK) == 0)
 		return error_set(err, PRONY_USAGE,
 				 "--worker: \"" EVERY_FRAMEWORK
-				 "\" stands for every framework; choose "
-				 "another name");
+				 "\" means every framework; choose another name");
 	const struct framework *taken = framework_find(registry, row.name, NULL);
 	if (taken)
 		return error_set(err, PRONY_USAGE,
-				 "--worker: the name %s is taken by %s; choose another", row.name,
-				 taken->file);
+				 "--worker: the name %s is already used by %s; choose another one",
+				 row.name, taken->file);
 	enum prony_status status = split_words(equals + 1, &registry->arena, &row.command, err);
 	if (status == PRONY_OK && row.command.count == 0)
 		status = error_set(err, PRONY_USAGE, "--worker: %s has no command after '='",

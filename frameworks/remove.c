@@ -17,7 +17,7 @@ static enum prony_status remove_folder(const char *folder, const char *spelling,
 				 spelling, folder);
 	if (!file_exists(manifest))
 		return error_set(err, PRONY_MISSING,
-				 "%s: the folder %s was not made by prony; remove it yourself",
+				 "%s: prony did not create the folder %s; remove it yourself",
 				 spelling, folder);
 	/* Rename it first, so that nobody finds half a framework. */
 	enum prony_status status = directory_remove(away, err);
@@ -44,9 +44,8 @@ enum prony_status framework_remove(const struct framework *framework, const char
 		status = error_set(err, PRONY_MISSING, "%s is part of prony and cannot be removed",
 				   framework->name);
 	else if (framework->kind == FRAMEWORK_COMMAND)
-		status =
-			error_set(err, PRONY_MISSING, "%s is what %s starts: nothing was installed",
-				  framework->name, framework->file);
+		status = error_set(err, PRONY_MISSING, "%s is started by %s: nothing was installed",
+				   framework->name, framework->file);
 	else
 		status = install_lock(folder, NULL, spelling, &lock, err);
 	if (status == PRONY_OK)

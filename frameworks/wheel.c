@@ -59,7 +59,7 @@ static uint32_t get32(const unsigned char *at)
 
 static enum prony_status broken(const struct archive *archive, const char *what, struct error *err)
 {
-	return error_set(err, PRONY_BAD_INPUT, "%s is not a whole wheel: %s", archive->path, what);
+	return error_set(err, PRONY_BAD_INPUT, "%s is not a valid wheel: %s", archive->path, what);
 }
 
 static enum prony_status archive_open(const char *path, struct archive *out, struct error *err)
@@ -72,7 +72,7 @@ static enum prony_status archive_open(const char *path, struct archive *out, str
 	if (fd < 0)
 		return error_errno(err, PRONY_BAD_INPUT, errno, "cannot open %s", path);
 	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < (off_t)END_BYTES) {
-		status = broken(&archive, "it is too short", err);
+		status = broken(&archive, "the file is too short", err);
 		goto out;
 	}
 	archive.size = (size_t)info.st_size;
@@ -121,7 +121,7 @@ static enum prony_status next_entry(const struct archive *archive, size_t *at, s
 				    struct error *err)
 {
 	if (archive->size - *at < CENTRAL_BYTES)
-		return broken(archive, "its directory is cut off", err);
+		return broken(archive, "its directory is truncated", err);
 	const unsigned char *head = archive->bytes + *at;
 	size_t name_bytes = get16(head + 28);
 	size_t all = CENTRAL_BYTES + name_bytes + get16(head + 30) + get16(head + 32);
@@ -129,7 +129,7 @@ static enum prony_status next_entry(const struct archive *archive, size_t *at, s
 	if (get32(head) != CENTRAL_SIGNATURE || archive->size - *at < all)
 		return broken(archive, "its directory is damaged", err);
 	if (name_bytes >= PATH_BYTES_MAX || memchr(head + CENTRAL_BYTES, 0, name_bytes))
-		return broken(archive, "a file in it has an impossible name", err);
+		return broken(archive, "a file in it has an invalid name", err);
 	out->flags = get16(head + 8);
 	out->method = get16(head + 10);
 	out->crc = get32(head + 16);
@@ -139,10 +139,9 @@ static enum prony_status next_entry(const struct archive *archive, size_t *at, s
 	memcpy(out->name, head + CENTRAL_BYTES, name_bytes);
 	out->name[name_bytes] = '\0';
 	if (!name_is_safe(out->name))
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"%s holds the path %s, which leads out of its folder; it is refused",
-			archive->path, out->name);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s contains the path %s, which is outside its folder",
+				 archive->path, out->name);
 	*at += all;
 	return PRONY_OK;
 }
@@ -151,7 +150,7 @@ static enum prony_status next_entry(const struct archive *archive, size_t *at, s
 static const unsigned char *entry_data(const struct archive *archive, const struct entry *entry,
 				       const char **why)
 {
-	*why = "a file's place in it is outside";
+	*why = "the offset of a file is beyond its end";
 	if (entry->packed_bytes == ZIP64_MARK || entry->bytes == ZIP64_MARK ||
 	    entry->local_offset == ZIP64_MARK) {
 		*why = "a file of 4 GiB or more is not supported";
@@ -159,7 +158,7 @@ static const unsigned char *entry_data(const struct archive *archive, const stru
 	}
 	if (entry->flags & FLAG_ENCRYPTED ||
 	    (entry->method != METHOD_STORED && entry->method != METHOD_DEFLATED)) {
-		*why = "a file's compression is neither stored nor deflated";
+		*why = "a file uses a compression other than deflate";
 		return NULL;
 	}
 	if (entry->local_offset > archive->size ||
@@ -272,11 +271,11 @@ static enum prony_status walk(const struct archive *archive, const char *const *
 	const unsigned char *end = find_end(archive);
 
 	if (!end)
-		return broken(archive, "it has no directory of its files", err);
+		return broken(archive, "it has no directory of files", err);
 	size_t count = get16(end + 10);
 	size_t start = get32(end + 16);
 	if (start > archive->size)
-		return broken(archive, "its directory is outside", err);
+		return broken(archive, "the offset of its directory is beyond its end", err);
 	for (int pass = 0; pass < 2; pass++) {
 		size_t at = start;
 		for (size_t i = 0; i < count; i++) {

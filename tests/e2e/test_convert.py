@@ -193,7 +193,7 @@ class ConvertTest(Conversion):
     def test_broken_photographs_are_left_out(self):
         source = self.photographs("truncated.jpg", "text", "20000.jpg")
         folder, done = self.convert(source, "recordio", "out", expect=BAD_INPUT)
-        for part in ("truncated.jpg: truncated", "text: no image", "20000.jpg: too large",
+        for part in ("truncated.jpg: truncated", "text: not an image", "20000.jpg: too large",
                      "3 of 7 samples are broken and were left out"):
             self.assertIn(part, done.stderr)
         with open(os.path.join(folder, "conversion.txt"), encoding="utf-8") as stream:
@@ -236,7 +236,7 @@ class ConvertTest(Conversion):
         with open(note, "w", encoding="utf-8") as out:
             out.write(text.replace("written: 1500", "written: 1600"))
         done = self.prony("data", "verify", folder, expect=BAD_INPUT)
-        self.assertIn("holds 1500 of 1600 samples", done.stderr)
+        self.assertIn("contains 1500 of 1600 samples", done.stderr)
 
     def test_refusals(self):
         source, _ = self.tiny(3)
@@ -249,11 +249,11 @@ class ConvertTest(Conversion):
                 (("data", "convert", "mnits", "--to", "lmdb", "-o", "x"), USAGE, "did you mean 'mnist'"),
                 (("data", "convert", "synthetic", "--to", "lmdb", "-o", "x"), USAGE, "generated during a run"),
                 (("data", "convert", source, "--to", "png", "-o", folder), BAD_INPUT,
-                 "a conversion of something else; name another folder"),
+                 "a conversion of other data; choose another folder"),
                 (("data", "convert", source, "--to", "png", "-o", self.folder), BAD_INPUT,
-                 "holds files already"),
+                 "contains other files"),
                 (("data", "convert", source, "--to", "png", "--size", "8", "-o", "x"), USAGE,
-                 "--size is for photographs"),
+                 "--size is only for photographs"),
                 (("data", "convert", photographs, "--to", "lmdb", "-o", photographs + "/a/b"), USAGE,
                  "is inside %s, the data to convert" % photographs)):
             done = self.prony(*words, expect=expect)
@@ -276,14 +276,14 @@ class ConvertTest(Conversion):
                 stream.write(data)
             seen = self.prony("data", "verify", folder, expect=BAD_INPUT)
             self.assertIn("%s: SHA-256 is %s instead of " % (path, hashlib.sha256(data).hexdigest()), seen.stderr)
-            self.assertRegex(seen.stderr, r"%s: 1 of \d+ files are not as they were written, \d of \d+ samples "
-                             "are broken; remove the folder and convert again" % folder)
+            self.assertRegex(seen.stderr, r"%s: 1 of \d+ files were changed, and \d of \d+ samples "
+                             "are damaged; remove the folder and convert again" % folder)
             with open(os.path.join(folder, "SHA256SUMS"), "w", encoding="ascii") as stream:
                 stream.write("what?\n")
-            self.assertIn("SHA256SUMS: line 1: no SHA-256", self.prony(
+            self.assertIn("SHA256SUMS: line 1 is not a SHA-256", self.prony(
                 "data", "verify", folder, expect=BAD_INPUT).stderr)
             os.rename(os.path.join(folder, "conversion.txt"), os.path.join(folder, ".conversion"))
-            self.assertIn("not come to its end", self.prony("data", "verify", folder, expect=BAD_INPUT).stderr)
+            self.assertIn("the conversion is not finished", self.prony("data", "verify", folder, expect=BAD_INPUT).stderr)
 
 
 class FrameworkTest(Conversion):

@@ -150,14 +150,14 @@ class DataTest(ProgramTest):
         done = self.prony("data", "verify", folder, expect=BAD_INPUT)
         lines = done.stderr.splitlines()
         for line, name, part in zip(lines, ("20000.jpg", "text", "truncated.jpg"),
-                                    ("too large: 20000 x 8", "no image", "truncated")):
+                                    ("too large: 20000 x 8", "not an image", "truncated")):
             self.assertIn(f"{folder}/n02/{name}: {part}", line)
         self.assertEqual(lines[3:], [f"prony: {folder}: 3 of 6 samples are broken"])
 
     def test_who_gives_imagenet(self):
         for words, code in ((("fetch",), BAD_INPUT), (("verify",), MISSING)):
             done = self.prony("data", *words, "imagenet", "--data", self.data, expect=code)
-            self.assertIn("https://image-net.org gives ILSVRC2012_img_train.tar", message(done))
+            self.assertIn("register at https://image-net.org to get ILSVRC2012_img_train.tar", message(done))
 
     def test_nothing_is_here(self):
         done = self.prony("data", "verify", expect=MISSING, PRONY_SHARE=self.folder)
@@ -171,7 +171,7 @@ class DataTest(ProgramTest):
         cases = [(whole, 0, ""), (whole[:-20], BAD_INPUT, "truncated"),
                  (bytes(broken), BAD_INPUT, "corrupt compressed data"),
                  (gzip.decompress(whole)[:50], BAD_INPUT, "truncated"),
-                 (b"text", BAD_INPUT, "begins with 74 65 78 74; known are idx"), (b"", BAD_INPUT, "truncated")]
+                 (b"text", BAD_INPUT, "begins with bytes 74 65 78 74; known formats are idx"), (b"", BAD_INPUT, "truncated")]
         for data, code, part in cases:
             with open(path, "wb") as stream:
                 stream.write(data)
@@ -200,7 +200,7 @@ class DataTest(ProgramTest):
         path = self.curl("echo 'curl: (6) Could not resolve host: example' >&2; exit 6")
         done = self.prony("data", "fetch", "mnist", expect=STORAGE, PATH=path)
         for word in ("train-images-idx3-ubyte.gz", "Could not resolve host", "check the network",
-                     os.path.join(self.folder, "prony", "data", "mnist"), "by hand"):
+                     os.path.join(self.folder, "prony", "data", "mnist"), "yourself"):
             self.assertIn(word, message(done))
         self.assertIn("mnist: train-images-idx3-ubyte.gz: downloading", done.stdout)
 
@@ -208,7 +208,7 @@ class DataTest(ProgramTest):
         path = self.curl("echo '<html>please log in</html>' > \"$out\"")
         done = self.prony("data", "fetch", "mnist", "--data", self.data, expect=BAD_INPUT,
                           PATH=path)
-        for word in ("https://", "not the published file"):
+        for word in ("https://", "not the published one"):
             self.assertIn(word, message(done))
         self.assertEqual(os.listdir(os.path.join(self.data, "mnist")), [])
 

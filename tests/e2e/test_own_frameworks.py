@@ -87,7 +87,7 @@ class EnvironmentTest(OwnFrameworkTest):
         self.put("nothing_adapter.py", PYTHON_ADAPTER)
         for path, part in ((os.path.join(self.folder, "absent"), "there is no"),
                            (sys.executable, "has no module nothing_at_all"),
-                           ("/bin/true", "does not run as a Python interpreter")):
+                           ("/bin/true", "is not a working Python interpreter")):
             done = self.prony("framework", "install", "nothing", "--own", path, expect=MISSING)
             self.assertIn(part, done.stderr)
         done = self.prony("framework", "install", "null", "--own", folder, expect=USAGE)
@@ -97,7 +97,7 @@ class EnvironmentTest(OwnFrameworkTest):
         done = self.prony("framework", "install", "onnxruntime", "--own", "", expect=64)
         self.assertIn("and a path", done.stderr)
         done = self.prony("framework", "install", "onnxruntime", "--own", "/etc/passwd", expect=1)
-        self.assertIn("onnxruntime: --own /etc/passwd does not work here, so nothing was changed", done.stderr)
+        self.assertIn("onnxruntime: nothing was changed, because --own /etc/passwd does not work here", done.stderr)
 
         self.prony("framework", "install", "nothing", "--own", folder, expect=0)
         row = self.rows_of("list", "frameworks")["nothing"]
@@ -145,11 +145,11 @@ class EnvironmentTest(OwnFrameworkTest):
             os.rename(os.path.join(site, name), os.path.join(site, "aside"))
             found, = self.damaged()
             self.assertIn("nothing: package %s is damaged: " % package, found)
-            self.assertIn(name + " is gone", found)
+            self.assertIn(name + " is missing", found)
             os.rename(os.path.join(site, "aside"), os.path.join(site, name))
         os.truncate(os.path.join(site, "wheel/a.py"), 3)
         found, = self.damaged()
-        self.assertIn("wheel/a.py has 3 bytes, not 4", found)
+        self.assertIn("wheel/a.py has 3 bytes instead of 4", found)
         self.assertIn("prony framework install nothing reinstalls it",
                       self.prony("doctor", expect=0, COLUMNS="500").stdout)
 
@@ -229,11 +229,11 @@ class ForeignWorkerTest(OwnFrameworkTest):
         command = "mine='%s' \"%s\" mine" % (shutil.which("python3"), WORKER)
         rows = self.cells(self.measure("--worker", command, "-f", "mine", "-s", "forward"))
         self.assertEqual(rows["mine"]["status"], "ok")
-        for text, part in (("mine", "is not NAME=COMMAND"), ("native=true", "is taken by"),
-                           ("Mine=true", "is no name"), ("mine=", "has no command"),
-                           ("all=true", "stands for every framework"),
-                           ("mine='true", "quote is not closed in: 'true"),
-                           ("mine='", "quote is not closed in: '")):
+        for text, part in (("mine", "is not NAME=COMMAND"), ("native=true", "is already used by"),
+                           ("Mine=true", "invalid name"), ("mine=", "has no command"),
+                           ("all=true", "means every framework"),
+                           ("mine='true", "no closing quote in: 'true"),
+                           ("mine='", "no closing quote in: '")):
             done = self.prony("run", "--worker", text, "-f", "native", expect=USAGE)
             self.assertIn(part, done.stderr)
         done = self.prony("run", "--worker", "mine=/nowhere/at/all", "-f", "mine", "-n", "mlp",

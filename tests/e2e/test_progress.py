@@ -87,7 +87,7 @@ class PlainTest(ProgramTest):
                           "--dry-run", expect=0)
         self.assertEqual(done.stdout.splitlines(), [
             "mlp, synthetic, batch 4, cpu, fp32", "  forward: fake", "  train with momentum: fake", "2 of 4 cells cannot run:",
-            "  fake@one (2 cells): missing: fake has no environments to choose from; say fake alone"])
+            "  fake@one (2 cells): missing: fake has no environments; write fake without @"])
 
     def test_the_dry_run_says_how_long_it_would_take(self):
         command = ["run", "-f", "fake", "-n", "mlp", "-s", "forward", "-b", "1,2,4"]
@@ -219,7 +219,7 @@ class OutcomeTest(ProgramTest):
         self.assertIn("prony list frameworks", last)
 
     def test_data_that_is_not_here_is_said_before_anybody_waits(self):
-        words = ("2 of 4 cells cannot run: data set mnist is in none of ", "prony data fetch mnist")
+        words = ("2 of 4 cells cannot run: data set mnist was not found (searched: ", "prony data fetch mnist")
         command = ["run", "-f", "fake", "-n", "mlp", "-d", "synthetic,mnist", "-s", "forward,train", "-b", "2", "--steps", "3", "--warm-up",
                    "0", "--repeat", "2", "--store", self.store]
         before = self.prony(*command, expect=1, XDG_DATA_HOME=self.folder).stderr.partition("parity: ")[0]

@@ -242,9 +242,9 @@ AT_HOME(failed_downloads_leave_nothing)
 		{"echo 'curl: (6) Could not resolve host' >&2; exit 6", "Could not resolve host",
 		 PRONY_IO},
 		{"echo part > \"$out\"; kill -9 $$", "killed by signal 9", PRONY_IO},
-		{"echo '<html>login</html>' > \"$out\"", "is not the published file",
+		{"echo '<html>login</html>' > \"$out\"", "is not the published one",
 		 PRONY_BAD_INPUT},
-		{"exit 0", "is not the published file", PRONY_MISSING},
+		{"exit 0", "is not the published one", PRONY_MISSING},
 	};
 	const struct dataset *mnist = dataset_find("mnist");
 	char *folder = test_path("target");
@@ -337,7 +337,7 @@ AT_HOME(an_archive_is_unpacked)
 	hex[0] ^= 1;
 	char *other = test_path("other");
 	assert_int_equal(dataset_fetch(&small, other, NULL, NULL, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "what https://nowhere/a.tar.gz gave is not");
+	assert_has(err.text, "the file from https://nowhere/a.tar.gz is not");
 	assert_true(is_empty(other));
 }
 
@@ -349,9 +349,9 @@ AT_HOME(names_of_classes)
 		{"cat\ndog\n", NULL},
 		{"cat\r\ndog\r\n\n", NULL},
 		{"cat\ndog", NULL},
-		{"cat\n", "line 2: name 2 of 2 classes is missing"},
-		{"", "line 1: name 1"},
-		{"cat\n\ndog\n", "line 3: name 2 of 2 classes stands here"},
+		{"cat\n", "line 2: class name 2 of 2 is missing"},
+		{"", "line 1: class name 1"},
+		{"cat\n\ndog\n", "line 3: unexpected name after 1 of 2 class names"},
 		{"a\nb\nc\n", "line 3"},
 	};
 	const struct dataset toy = {.name = "toy",

@@ -366,23 +366,23 @@ WITH_TOY(what_does_not_fit)
 
 	request.dims[0] = 3;
 	expect_refusal(*state, &toy, &request,
-		       "samples of 1x2x2 in 3 classes, the network takes 3x2x2");
+		       "samples of 1x2x2 in 3 classes, but the network needs 3x2x2");
 	request = request_of(2, false);
 	request.classes = 10;
-	expect_refusal(*state, &toy, &request, "in 10; choose a network or a data set that fits");
+	expect_refusal(*state, &toy, &request, "in 10; choose another network or data set");
 	request = request_of(0, false);
 	expect_refusal(*state, &toy, &request, "at least 1");
 	request = request_of(1, false);
 	request.dims[1] = 0;
 	expect_refusal(*state, &toy, &request, "dimension 1 of a sample is 0");
 	request = request_of(INT64_MAX / 2, false);
-	expect_refusal(*state, &toy, &request, "too many for this machine");
+	expect_refusal(*state, &toy, &request, "too large for this machine");
 	request = request_of(4, false);
 	request.first = INT64_MAX / 4;
-	expect_refusal(*state, &toy, &request, "too many for this machine");
+	expect_refusal(*state, &toy, &request, "too large for this machine");
 	request = request_of(1, false);
 	request.dims[0] = request.dims[1] = INT64_C(1) << 40;
-	expect_refusal(*state, &toy, &request, "no such batch");
+	expect_refusal(*state, &toy, &request, "too small or too large");
 }
 
 WITH_TOY(broken_files)
@@ -391,12 +391,12 @@ WITH_TOY(broken_files)
 	struct fixture *f = *state;
 
 	write_toy(f->folder, SAMPLES - 1, SAMPLES, 0);
-	expect_refusal(f, &toy, &request, "labels: offset 4 says 10 labels, but ");
+	expect_refusal(f, &toy, &request, "labels: offset 4: 10 labels, but ");
 	write_toy(f->folder, SAMPLES, SAMPLES - 1, 0);
-	expect_refusal(f, &toy, &request, "labels: offset 4 says 9 labels, but ");
+	expect_refusal(f, &toy, &request, "labels: offset 4: 9 labels, but ");
 	write_toy(f->folder, SAMPLES - 1, SAMPLES - 1, 0);
 	expect_refusal(f, &toy, &request,
-		       "images: holds 9 samples of 2x2, where data set toy has 10 of 2x2");
+		       "images: it contains 9 samples of 2x2, but data set toy has 10 of 2x2");
 	write_toy(f->folder, SAMPLES, SAMPLES, 3);
 	expect_refusal(f, &toy, &request, "labels: offset 17: label 3, but there are 3 classes");
 }

@@ -151,7 +151,7 @@ TEST(files_in_a_row_and_channels_apart)
 	assert_int_equal(y[1], 7);
 	write_toy(folder, 3);
 	assert_int_equal(take(&toy, folder, false, 2, x, y, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "test.bin: holds 3 samples of 3x32x32, where");
+	assert_has(err.text, "test.bin: it contains 3 samples of 3x32x32, but");
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	free(folder);
 }

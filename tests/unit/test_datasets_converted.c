@@ -93,7 +93,7 @@ TEST_WITH(test_locate, make_home, NULL)
 	remove(whole);
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
-	assert_has(err.text, "to its end");
+	assert_has(err.text, "completely");
 }
 
 /* The folder with the name must contain this data set. */
@@ -106,7 +106,7 @@ TEST_WITH(test_another, make_home, NULL)
 
 	convert(folder, "cifar10, evaluation", "recordio");
 	assert_int_equal(locate(false, option, &found, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, CONVERT_WHOLE " is not of " SET ", evaluation");
+	assert_has(err.text, CONVERT_WHOLE " is not about " SET ", evaluation");
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	convert(folder, SET ", evaluation", "lmdb");
 	assert_int_equal(locate(false, option, &found, NULL), PRONY_BAD_INPUT);

@@ -32,9 +32,9 @@ static const struct sample {
 	{"20000.png", "too large: 8 x 20000 pixels", 0, 0},
 	{"truncated.png", "truncated: ", 0, 0},
 	{"corrupt.png", "corrupt: ", 0, 0},
-	{"text", "no image: begins with 3c 68 74 6d, and neither", 0, 0},
-	{"empty", "no image: empty", 0, 0},
-	{"two-bytes", "no image: begins with ff d8,", 0, 0},
+	{"text", "not an image: it begins with 3c 68 74 6d, not", 0, 0},
+	{"empty", "not an image: the file is empty", 0, 0},
+	{"two-bytes", "not an image: it begins with ff d8,", 0, 0},
 };
 enum { SAMPLES = COUNT(samples) };
 
@@ -64,7 +64,7 @@ TEST(each_sample)
 		if (sample->message &&
 		    (strncmp(err.text, "some/file: ", 11) != 0 ||
 		     strncmp(err.text + 11, sample->message, strlen(sample->message)) != 0 ||
-		     !strstr(err.text, "; replace the file, or take it away")))
+		     !strstr(err.text, "; replace the file, or remove it")))
 			fail_msg("%s: %s", sample->name, err.text);
 		image_release(&image);
 		free(bytes);

@@ -18,14 +18,14 @@ static const struct sample {
 	{"folders", NULL, 2},
 	{"long-gnu", NULL, 1},
 	{"long-pax", NULL, 1},
-	{"flat", "pictures without classes: put each into the folder of its class", 0},
-	{"empty", "no picture is in it", 0},
-	{"nothing", "no picture is in it", 0},
+	{"flat", "images without classes; put each into a folder for its class", 0},
+	{"empty", "contains no images", 0},
+	{"nothing", "contains no images", 0},
 	{"truncated", "offset 0: truncated: the member is longer than the file", 0},
 	{"too-long", "offset 0: truncated: the member is longer than the file", 0},
-	{"bad-sum", "offset 0: no head of a tar file's member stands here", 0},
-	{"tar-in-class", "a tar file in that of a class", 0},
-	{"compressed", "compressed, so that nothing in it can be read by itself: gunzip it", 0},
+	{"bad-sum", "offset 0: there is no tar header here", 0},
+	{"tar-in-class", "a tar file inside the tar file of a class", 0},
+	{"compressed", "compressed tar files are not supported", 0},
 };
 enum { SAMPLES = COUNT(samples) };
 
@@ -99,11 +99,11 @@ IN_FOLDER(folders_are_classes)
 	assert_string_equal(list->classes[1], "n02");
 	image_list_close(list);
 	assert_int_equal(image_list_open(*state, 1, &list, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "holds 2 classes, the last of them n02, where there are 1");
+	assert_has(err.text, "it contains 2 classes, the last one n02, but the data set has 1");
 	error_clear(&err);
 	copy_file(picture, *state, "stray.JPEG");
 	assert_int_equal(image_list_open(*state, 2, &list, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "stray.JPEG lies beside the folders of the classes");
+	assert_has(err.text, "stray.JPEG is not in the folder of a class");
 	error_clear(&err);
 }
 
@@ -117,14 +117,18 @@ static const struct {
 	{"2\n0\n1\n", NULL, {2, 0, 1}},
 	{"n03\nn01\nn02\n", NULL, {2, 0, 1}},
 	{"a.jpg n01\nb.jpg n02\nc.jpg n01\n", NULL, {0, 1, 0}},
-	{"a.jpg 2\nb.jpg 0\nc.jpg 3\n", "line 3: label '3' is none of the 3 classes, 0 to 2", {0}},
-	{"a.jpg 2\nb.jpg -1\nc.jpg 1\n", "line 2: label '-1' is none of the 3 classes", {0}},
+	{"a.jpg 2\nb.jpg 0\nc.jpg 3\n",
+	 "line 3: label '3' is not one of the 3 classes, 0 to 2",
+	 {0}},
+	{"a.jpg 2\nb.jpg -1\nc.jpg 1\n", "line 2: label '-1' is not one of the 3 classes", {0}},
 	{"a.jpg 2\nb.jpg 0\n", "2 labels, but", {0}},
 	{"a.jpg 2\nb.jpg 0\nd.jpg 1\n", "no line for c.jpg of", {0}},
-	{"a.jpg 2\nb.jpg 0\nbb.jpg 1\nc.jpg 1\n", "line 3: not among the pictures: 'bb.jpg'", {0}},
-	{"a.jpg 2\n0\nc.jpg 1\n", "line 2: no name before the label '0'", {0}},
-	{"1\nb.jpg 0\n1\n", "line 2: a name, unlike before: 'b.jpg'", {0}},
-	{"n01\n2\nn01\n", "line 2: a number among the names of classes: '2'", {0}},
+	{"a.jpg 2\nb.jpg 0\nbb.jpg 1\nc.jpg 1\n", "line 3: there is no such image: 'bb.jpg'", {0}},
+	{"a.jpg 2\n0\nc.jpg 1\n", "line 2: there is no name before the label '0'", {0}},
+	{"1\nb.jpg 0\n1\n",
+	 "line 2: unexpected name, because the lines before have none: 'b.jpg'",
+	 {0}},
+	{"n01\n2\nn01\n", "line 2: a class name is expected, not a number: '2'", {0}},
 	{"n1\nn2\nn3\n\n", NULL, {0, 1, 2}},
 	{"", "0 labels, but", {0}},
 };
@@ -287,12 +291,12 @@ IN_FOLDER(broken_pictures_are_named_and_counted)
 	assert_int_equal(findings.samples, 11);
 	assert_int_equal(findings.count, 3);
 	assert_has(told, "class3/truncated.jpg: truncated: ");
-	assert_has(told, "class3/text: no image: ");
+	assert_has(told, "class3/text: not an image: ");
 	assert_has(told, "class3/20000.jpg: too large: 20000 x 8");
 	error_clear(&err);
 	/* The data set's row has eight samples. */
 	assert_int_equal(take(&toy, *state, false, 0, 1, x, y, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "holds 11 samples of 3x?x?, where data set toy has 8 of 3x?x?");
+	assert_has(err.text, "contains 11 samples of 3x?x?, but data set toy has 8 of 3x?x?");
 }
 
 /* Tests the real pictures if they are beside the checkout. */

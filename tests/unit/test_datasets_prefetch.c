@@ -170,7 +170,7 @@ TEST_WITH(test_too_many_given_back, setup, teardown)
 	assert_true(comes(rig->ready, 20000));
 	assert_int_equal(read(rig->ready, &byte, 1), 0);
 	assert_int_equal(prefetch_rest(rig->prefetch, &figures, &err), PRONY_INVALID);
-	assert_has(err.text, "4 batches back of 0");
+	assert_has(err.text, "returned 4 batches, but received only 0");
 }
 
 TEST_WITH(test_user_goes, setup, teardown)
@@ -180,7 +180,7 @@ TEST_WITH(test_user_goes, setup, teardown)
 	close(rig->freed);
 	rig->freed = -1;
 	prefetch_go(rig->prefetch);
-	expect_end(rig, PRONY_CRASHED, "was closed");
+	expect_end(rig, PRONY_CRASHED, "closed the ring of batches");
 }
 
 TEST(test_missing)

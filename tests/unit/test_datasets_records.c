@@ -17,14 +17,14 @@ static const struct sample {
 	{"recordio", "recordio", NULL},
 	{"tfrecord", "tfrecord", NULL},
 	{"lmdb-short", "lmdb", "truncated: "},
-	{"lmdb-root", "lmdb", "offset 0: neither a branch nor a leaf"},
+	{"lmdb-root", "lmdb", "offset 0: the page is neither a branch nor a leaf"},
 	{"recordio-short", "recordio", "truncated: "},
-	{"recordio-label", "recordio", "offset 0: no IRHeader with one label"},
-	{"recordio-flag", "recordio", "offset 0: a part of a record where none belongs"},
+	{"recordio-label", "recordio", "offset 0: the record is not an IRHeader with one label"},
+	{"recordio-flag", "recordio", "offset 0: unexpected part of a record"},
 	{"tfrecord-short", "tfrecord", "truncated: "},
-	{"tfrecord-sum", "tfrecord", "offset 12: corrupt: the check sum of a record"},
+	{"tfrecord-sum", "tfrecord", "offset 12: corrupt: wrong checksum of a record"},
 	{"tfrecord-length-sum", "tfrecord",
-	 "offset 0: corrupt: the check sum of a record's length"},
+	 "offset 0: corrupt: wrong checksum of the length of a record"},
 };
 enum { SAMPLES = COUNT(samples) };
 

@@ -171,7 +171,7 @@ IN_HOME(commands_and_variables_are_filled_in)
 	assert_has(place.reason, "has no environments");
 	read_good(f, HEAD "worker: {command: [/nowhere/mine]}\n");
 	assert_int_equal(framework_locate(&f->rows[0], "", &f->arena, &place, NULL), PRONY_OK);
-	assert_has(place.reason, "starts /nowhere/mine, which is not a program");
+	assert_has(place.reason, "is /nowhere/mine, which is not a program");
 }
 
 static const struct {
@@ -184,61 +184,61 @@ static const struct {
 	{"summary: x\n", 1, "the key name is missing; write name: mine"},
 	{"name: mine\n", 1, "the key summary is missing"},
 	{HEAD, 1, "the key worker is missing"},
-	{"name: other\nsummary: x\n", 0, "a framework is called like its file; rename"},
-	{"name: Mine\nsummary: x\n", 0, "is no name of a framework"},
-	{"name: mine@x\n", 0, "is no name of a framework"},
+	{"name: other\nsummary: x\n", 0, "must be the file name; rename"},
+	{"name: Mine\nsummary: x\n", 0, "invalid name"},
+	{"name: mine@x\n", 0, "invalid name"},
 	{MINE "sumary: x\n", 4, "unknown key \"sumary\"; did you mean summary?"},
 	{HEAD "worker: {comand: [x]}\n", 3,
 	 "unknown key \"comand\" in worker; did you mean command?"},
-	{HEAD "worker: mine\n", 3, "worker: needs a mapping and has \"mine\""},
-	{HEAD "worker: {}\n", 3, "worker: needs a mapping"},
-	{HEAD "worker: {command: ./mine -x}\n", 3,
-	 "command: needs a list of words, without a shell"},
-	{HEAD "worker: {command: []}\n", 3, "command: needs a list"},
-	{HEAD "worker: {command: [[a]]}\n", 3,
-	 "command: needs a list of words, without a shell and"},
+	{HEAD "worker: mine\n", 3, "worker must be a mapping, not \"mine\""},
+	{HEAD "worker: {}\n", 3, "worker must be a mapping"},
+	{HEAD "worker: {command: ./mine -x}\n", 3, "command must be a list of words"},
+	{HEAD "worker: {command: []}\n", 3, "command must be a list"},
+	{HEAD "worker: {command: [[a]]}\n", 3, "command must be a list of words, not"},
 	{HEAD "worker: {command: [a, '{thread}']}\n", 3,
-	 "nothing is called {thread} (did you mean {threads}?)"},
-	{HEAD "worker: {python: native, command: [x]}\n", 3, "says 2 ways to start it"},
-	{HEAD "worker: {adapter: native}\n", 3,
-	 "adapter: is for the frameworks of prony itself, under their own names"},
+	 "unknown placeholder {thread} (did you mean {threads}?)"},
+	{HEAD "worker: {python: native, command: [x]}\n", 3,
+	 "has 2 of adapter, python and command"},
+	{HEAD "worker: {adapter: native}\n", 3, "adapter: is only for prony's own frameworks"},
 	{MINE "stages: \"train\\0x\"\n", 4, "\"train\" goes on behind a NUL"},
 	{MINE "\"floor\\0x\": true\n", 4, "goes on behind a NUL"},
-	{HEAD "worker: {module: x}\n", 3, "says 0 ways to start it"},
-	{HEAD "worker: {command: [x], library: a}\n", 3, "library goes with adapter only"},
-	{HEAD "worker: {command: [x], module: a}\n", 3, "module and versions go with python only"},
+	{HEAD "worker: {module: x}\n", 3, "has 0 of adapter, python and command"},
+	{HEAD "worker: {command: [x], library: a}\n", 3, "library is only for adapter"},
+	{HEAD "worker: {command: [x], module: a}\n", 3, "module and versions are only for python"},
 	{HEAD "worker: {python: x}\n", 3, "has no module"},
-	{MINE "stages: [fly]\n", 4, "stages: needs forward, forward-backward and train"},
-	{MINE "precisions: fp31\n", 4, "precisions: needs fp32"},
-	{MINE "loops: often\n", 4, "loops: needs step, fit or both"},
+	{MINE "stages: [fly]\n", 4, "stages must be one or more of forward"},
+	{MINE "precisions: fp31\n", 4, "precisions must be one or more of fp32"},
+	{MINE "loops: often\n", 4, "loops must be step, fit or both"},
 	{MINE "devices: [gpu]\n", 4,
-	 "devices: needs cpu, cuda and any, or some of them and has \"gpu\""},
-	{MINE "variables: x\n", 4, "variables: needs names with texts"},
-	{MINE "variables: {1A: x}\n", 4, "\"1A\" is no name of a variable"},
-	{MINE "variables: {A: [x]}\n", 4, "variables: needs names with texts and has a list"},
-	{MINE "variables: {A: '{here'}\nfloor: true\n", 5, "floor: is prony's own business"},
-	{MINE "floor: true\n", 4, "floor: is prony's own business; remove it"},
-	{MINE "options: all\n", 4, "options: needs a mapping"},
-	{MINE "options: {a: {word: b}}\n", 4, "a: has no help"},
-	{MINE "options: {A B: {help: b}}\n", 4, "cannot stand in a framework's spelling"},
-	{MINE "options: {a+b: {help: b}}\n", 4, "cannot stand in a framework's spelling"},
+	 "devices must be one or more of cpu, cuda and any, not \"gpu\""},
+	{MINE "variables: x\n", 4, "variables must be a mapping of names"},
+	{MINE "variables: {1A: x}\n", 4, "invalid variable name \"1A\""},
+	{MINE "variables: {A: [x]}\n", 4,
+	 "variables must be a mapping of names to texts, not a list"},
+	{MINE "variables: {A: '{here'}\nfloor: true\n", 5, "floor is only for prony's own"},
+	{MINE "floor: true\n", 4, "floor is only for prony's own descriptors; remove it"},
+	{MINE "options: all\n", 4, "options must be a mapping"},
+	{MINE "options: {a: {word: b}}\n", 4, "option a has no help"},
+	{MINE "options: {A B: {help: b}}\n", 4, "invalid name"},
+	{MINE "options: {a+b: {help: b}}\n", 4, "invalid name"},
 	{MINE "options: {a: {halp: b}}\n", 4,
 	 "unknown key \"halp\" in options; did you mean help?"},
-	{MINE "backends: {}\n", 4, "backends: needs a mapping"},
-	{MINE "backends: {Jax: {environment: own}}\n", 4, "cannot stand"},
-	{MINE "backends: {jax: {environment: mine}}\n", 4, "environment: needs own or shared"},
-	{MINE "backends: {jax: {module: x}}\n", 4, "module and versions go with python only"},
+	{MINE "backends: {}\n", 4, "backends must be a mapping"},
+	{MINE "backends: {Jax: {environment: own}}\n", 4, "invalid name"},
+	{MINE "backends: {jax: {environment: mine}}\n", 4, "environment must be own or shared"},
+	{MINE "backends: {jax: {module: x}}\n", 4, "module and versions are only for python"},
 	{MINE "backends: {jax: {name: x}}\n", 4, "unknown key \"name\" in backends"},
-	{MINE "repairs: x\n", 4, "repairs: needs a list of steps"},
-	{MINE "repairs: [x]\n", 4, "repairs: needs a mapping"},
-	{MINE "repairs: [{symlink: a, to: b}]\n", 4, "does not say why"},
-	{MINE "repairs: [{why: a}]\n", 4, "a step is symlink with to"},
-	{MINE "repairs: [{why: a, symlink: b}]\n", 4, "a step is symlink with to"},
-	{MINE "repairs: [{why: a, symlink: b, text: c}]\n", 4, "a step is symlink with to"},
-	{MINE "repairs: [{why: a, symlink: b, write-file: c, to: d}]\n", 4, "a step is"},
-	{MINE "repairs: [{why: a, stub-library: b, to: c}]\n", 4, "a step is"},
-	{MINE "repairs: [{why: a, symlink: ../b, to: c}]\n", 4, "leads out of the environment"},
-	{MINE "repairs: [{why: a, symlink: /b, to: c}]\n", 4, "leads out of the environment"},
+	{MINE "repairs: x\n", 4, "repairs must be a list of steps"},
+	{MINE "repairs: [x]\n", 4, "repairs must be a mapping"},
+	{MINE "repairs: [{symlink: a, to: b}]\n", 4, "has no reason"},
+	{MINE "repairs: [{why: a}]\n", 4, "each step must have symlink and to"},
+	{MINE "repairs: [{why: a, symlink: b}]\n", 4, "each step must have symlink and to"},
+	{MINE "repairs: [{why: a, symlink: b, text: c}]\n", 4,
+	 "each step must have symlink and to"},
+	{MINE "repairs: [{why: a, symlink: b, write-file: c, to: d}]\n", 4, "each step must have"},
+	{MINE "repairs: [{why: a, stub-library: b, to: c}]\n", 4, "each step must have"},
+	{MINE "repairs: [{why: a, symlink: ../b, to: c}]\n", 4, "is outside the environment"},
+	{MINE "repairs: [{why: a, symlink: /b, to: c}]\n", 4, "is outside the environment"},
 };
 
 IN_HOME(what_is_wrong_is_named)
@@ -294,14 +294,15 @@ IN_HOME(the_users_stand_behind_the_trees)
 	assert_string_equal(fast->command.words[0], "a b/c\"d");
 	assert_string_equal(fast->command.words[1], "e f");
 	assert_int_equal(registry_add_worker(&registry, "mine=x", &err), PRONY_USAGE);
-	assert_has(err.text, "mine is taken by");
+	assert_has(err.text, "mine is already used by");
 	registry_release(&registry);
 
 	/* A name that the tree uses: the message names both files. */
 	put(f, "mxnet.yaml", "name: mxnet\nsummary: x\nworker: {command: [x]}\n");
 	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
 	assert_int_equal(registry.note_count, 1);
-	assert_has(registry.notes[0], "prony/frameworks/mxnet.yaml: the name mxnet is taken by");
+	assert_has(registry.notes[0],
+		   "prony/frameworks/mxnet.yaml: the name mxnet is already used by");
 	assert_has(registry.notes[0], "frameworks/descriptors/mxnet.yaml");
 	assert_null(framework_find(&registry, "mxnet", NULL)->broken);
 	registry_release(&registry);

@@ -122,7 +122,7 @@ IN_HOME(folder_filled_by_hand_counts)
 
 	/* Folders that prony did not make are not removed. */
 	assert_int_equal(framework_remove(find("mxnet"), NULL, &err), PRONY_MISSING);
-	assert_has(err.text, "not made by prony");
+	assert_has(err.text, "prony did not create the folder");
 	assert_true(file_exists(place.library));
 	arena_release(&arena);
 }
@@ -155,7 +155,7 @@ IN_HOME(manifest_names_version_and_library)
 	assert_int_equal(unlink(place.library), 0);
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_has(place.reason, "is gone; install it again");
+	assert_has(place.reason, "is missing; install it again");
 
 	/* A damaged manifest does not count as an installation; its folder can still be removed. */
 	install_put_file(folder, MANIFEST_NAME, "{\"entry\": ");
@@ -198,7 +198,7 @@ IN_HOME(named_interpreter)
 	install_put_file(*state, "python", "#!/bin/sh\nexit 3\n");
 	assert_int_equal(chmod(program, 0755), 0);
 	locate("pytorch", NULL, &arena, &place);
-	assert_has(place.reason, "does not run as a Python interpreter");
+	assert_has(place.reason, "is not a working Python interpreter");
 	unsetenv("PRONY_PYTORCH_PYTHON");
 	arena_release(&arena);
 }
@@ -290,8 +290,8 @@ IN_HOME(bad_locks_are_named)
 		 "keep is missing"},
 		{GOOD "# disk-mb: many\n", "lock.txt:6: disk-mb is 'many'"},
 		{GOOD "# download-mb: -1\n", "lock.txt:6: download-mb"},
-		{GOOD "# pip: 21.3.1\n", "pip is '21.3.1'; write a version, a space"},
-		{GOOD "# pip: 21 --index-url=x\n", "write a version, a space and the SHA-256"},
+		{GOOD "# pip: 21.3.1\n", "pip is '21.3.1'; it must be a version, a space"},
+		{GOOD "# pip: 21 --index-url=x\n", "it must be a version, a space and the SHA-256"},
 		{GOOD "# library: ../../a.so\n", "path inside the wheel"},
 		{GOOD "# library: /usr/lib/a.so\n", "path inside the wheel"},
 		{GOOD "# pip-arguments: 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5\n",
@@ -369,22 +369,23 @@ IN_HOME(hostile_wheels_are_refused)
 		struct wheel_file file;
 		const char *message;
 	} rows[] = {
-		{{.name = "keep/../../out.txt", .text = "x"}, "leads out of its folder"},
-		{{.name = "/keep/x", .text = "x"}, "leads out of its folder"},
-		{{.name = "keep\\..\\x", .text = "x"}, "leads out of its folder"},
-		{{.name = "keep//x", .text = "x"}, "leads out of its folder"},
-		{{.name = "..", .text = "x"}, "leads out of its folder"},
+		{{.name = "keep/../../out.txt", .text = "x"}, "is outside its folder"},
+		{{.name = "/keep/x", .text = "x"}, "is outside its folder"},
+		{{.name = "keep\\..\\x", .text = "x"}, "is outside its folder"},
+		{{.name = "keep//x", .text = "x"}, "is outside its folder"},
+		{{.name = "..", .text = "x"}, "is outside its folder"},
 		{{.name = "keep/x", .text = "abc", .crc = 1}, "CRC-32"},
 		{{.name = "keep/x", .text = "abc", .deflate = true, .bytes = 2}, "damaged"},
 		{{.name = "keep/x", .text = "abc", .deflate = true, .bytes = 4}, "damaged"},
 		{{.name = "keep/x", .text = "not deflated", .method = 8}, "damaged"},
-		{{.name = "keep/x", .text = "abc", .bytes = 1000000}, "outside"},
-		{{.name = "keep/x", .text = "abc", .packed_bytes = 1000000}, "outside"},
-		{{.name = "keep/x", .text = "abc", .offset = 0xfffffff0u}, "outside"},
-		{{.name = "keep/x", .text = "abc", .offset = 1}, "outside"},
+		{{.name = "keep/x", .text = "abc", .bytes = 1000000}, "beyond its end"},
+		{{.name = "keep/x", .text = "abc", .packed_bytes = 1000000}, "beyond its end"},
+		{{.name = "keep/x", .text = "abc", .offset = 0xfffffff0u}, "beyond its end"},
+		{{.name = "keep/x", .text = "abc", .offset = 1}, "beyond its end"},
 		{{.name = "keep/x", .text = "abc", .bytes = 0xffffffffu}, "4 GiB"},
-		{{.name = "keep/x", .text = "abc", .method = 12}, "neither stored nor deflated"},
-		{{.name = "keep/x", .text = "abc", .flags = 1}, "neither stored nor deflated"},
+		{{.name = "keep/x", .text = "abc", .method = 12},
+		 "a compression other than deflate"},
+		{{.name = "keep/x", .text = "abc", .flags = 1}, "a compression other than deflate"},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {

@@ -128,12 +128,13 @@ INSTALL_TEST(installs_tries_and_keeps)
 	/* The second time nothing is run or fetched: it works without any program on PATH. */
 	char *path = test_keep(memory_strdup(getenv("PATH")));
 	setenv("PATH", "/nowhere", 1);
-	assert_installs(fixture, "9.9 is installed already");
+	assert_installs(fixture, "9.9 is already installed");
 	setenv("PATH", path, 1);
 
 	/* The library that the user named will be used: a message says so. */
 	setenv("PRONY_MXNET_LIBRARY", "/opt/libmxnet.so", 1);
-	assert_installs(fixture, "PRONY_MXNET_LIBRARY=/opt/libmxnet.so is set and goes before");
+	assert_installs(fixture,
+			"PRONY_MXNET_LIBRARY=/opt/libmxnet.so is set and takes precedence");
 	unsetenv("PRONY_MXNET_LIBRARY");
 	arena_release(&arena);
 }
@@ -160,7 +161,7 @@ INSTALL_TEST(an_empty_library_and_an_open_umask)
 	arena_init(&arena, 0);
 	assert_int_equal(framework_locate(find("mxnet"), "", &arena, &place, NULL), PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_has(place.reason, "was installed but is empty");
+	assert_has(place.reason, "is empty; install it again");
 	assert_installs(fixture, "installed in");
 	arena_release(&arena);
 }
@@ -193,7 +194,7 @@ INSTALL_TEST(what_does_not_load_is_not_installed)
 
 	offer(fixture, "9.1", "refuse");
 	assert_refused(fixture, PRONY_MISSING,
-		       "does not work here, so it was not installed: needs");
+		       "not installed, because it does not work here: needs");
 	offer(fixture, "9.2", "crash");
 	assert_refused(fixture, PRONY_CRASHED, "undefined symbol: frobnicate");
 	offer(fixture, "9.3", "babble");
@@ -250,7 +251,7 @@ INSTALL_TEST(repairs_are_done)
 	offer(fixture, "9.10", "good");
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, &err),
 			 PRONY_BAD_INPUT);
-	assert_has(err.text, "0 folders match no*ne/liba.so.1");
+	assert_has(err.text, "0 installed folders match no*ne/liba.so.1");
 	assert_false(file_exists(fixture->staging));
 }
 
@@ -262,7 +263,7 @@ INSTALL_TEST(hash_is_checked)
 	offer(fixture, "9.9", "good");
 	/* The same name and version with other contents: the wheel was changed on the way. */
 	wheel_write(fixture->install.wheels, "mxnet", "9.9", LIBRARY, "good but another", sha256);
-	assert_refused(fixture, PRONY_BAD_INPUT, "its SHA-256 differs");
+	assert_refused(fixture, PRONY_BAD_INPUT, "does not have the SHA-256");
 }
 
 INSTALL_TEST(nothing_to_download)
@@ -274,13 +275,13 @@ INSTALL_TEST(nothing_to_download)
 	install_write_lock(&fixture->install, "mxnet", "9.8",
 			   "0000000000000000000000000000000000000000000000000000000000000000",
 			   SIZES);
-	assert_refused(fixture, PRONY_IO, "pip could not get what");
+	assert_refused(fixture, PRONY_IO, "pip could not download the packages");
 
 	/* A registry that does not answer: port 9 of this machine. */
 	unsetenv("PIP_NO_INDEX");
 	setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple", 1);
 	setenv("PIP_FIND_LINKS", "", 1);
-	assert_refused(fixture, PRONY_IO, "could not reach a package registry");
+	assert_refused(fixture, PRONY_IO, "could not reach a package index");
 	unsetenv("PIP_INDEX_URL");
 	setenv("PIP_NO_INDEX", "1", 1);
 	setenv("PIP_FIND_LINKS", fixture->install.wheels, 1);
@@ -308,7 +309,7 @@ INSTALL_TEST(other_peoples_folders_stay)
 
 	offer(fixture, "9.9", "good");
 	install_put_file(fixture->folder, "notes.txt", "mine");
-	assert_refused(fixture, PRONY_MISSING, "was not made by prony");
+	assert_refused(fixture, PRONY_MISSING, "prony did not create it");
 	char *notes = test_keep(path_join(fixture->folder, "notes.txt"));
 	assert_int_equal(unlink(notes), 0);
 	/* An empty folder may be used; the remains of a killed installation are removed. */
@@ -362,10 +363,10 @@ INSTALL_TEST(lock_for_something_else)
 	install_put_file(
 		fixture->install.home, "prony/locks/mxnet.txt",
 		"# framework: native\n# kind: unpack\n# version: 1\n# library: a\n# keep: a\n");
-	assert_refused(fixture, PRONY_BAD_INPUT, "the key framework is native, not mxnet");
+	assert_refused(fixture, PRONY_BAD_INPUT, "framework is native; it must be mxnet");
 	install_put_file(fixture->install.home, "prony/locks/mxnet.txt",
 			 "# framework: mxnet\n# kind: venv\n# version: 1\n# python: 3.11\n");
-	assert_refused(fixture, PRONY_BAD_INPUT, "the key kind has to be unpack");
+	assert_refused(fixture, PRONY_BAD_INPUT, "kind must be unpack");
 }
 
 /* A Python version that is not found: the message names every place that was searched. */

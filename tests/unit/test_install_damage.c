@@ -106,19 +106,19 @@ INSTALL_TEST(damage_is_found_and_mended)
 	mxnet.repair_count = COUNT(steps);
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
 	assert_int_equal(truncate(library, 2), 0);
-	assert_mended(fixture, &mxnet, "mxnet/libmxnet.so has 2 bytes, not 4");
+	assert_mended(fixture, &mxnet, "mxnet/libmxnet.so has 2 bytes instead of 4");
 	delete (fixture, "mxnet/libsecond.so");
-	assert_mended(fixture, &mxnet, "mxnet/libsecond.so is gone");
+	assert_mended(fixture, &mxnet, "mxnet/libsecond.so is missing");
 	delete (fixture, "mxnet/liba.so.1");
-	assert_mended(fixture, &mxnet, "mxnet/liba.so.1 is gone");
+	assert_mended(fixture, &mxnet, "mxnet/liba.so.1 is missing");
 	delete (fixture, "etc/mx.cfg");
-	assert_mended(fixture, &mxnet, "etc/mx.cfg is gone");
+	assert_mended(fixture, &mxnet, "etc/mx.cfg is missing");
 
 	forget_files(fixture);
 	delete (fixture, "etc/mx.cfg");
 	strbuf_clear(&fixture->install.lines);
 	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, NULL), PRONY_OK);
-	assert_has(strbuf_text(&fixture->install.lines), "9.9 is installed already");
+	assert_has(strbuf_text(&fixture->install.lines), "9.9 is already installed");
 }
 
 /* Files that pip installed have their own lists. */
@@ -145,7 +145,7 @@ INSTALL_TEST(an_environment_lists_its_repairs)
 	assert_null(framework_files_fault(install.tree, &manifest, &install.arena));
 	install_put_file(install.tree, "etc/mx.cfg", "loud\n");
 	assert_has(framework_files_fault(install.tree, &manifest, &install.arena),
-		   "etc/mx.cfg has 5 bytes, not 6");
+		   "etc/mx.cfg has 5 bytes instead of 6");
 	assert_int_equal(directory_remove(install.staging, NULL), PRONY_OK);
 	install_end(&install, PRONY_INTERRUPTED);
 }
