@@ -88,7 +88,7 @@ void *arena_alloc(struct arena *arena, size_t bytes)
 	void *memory = try_alloc(arena, bytes);
 
 	if (!memory)
-		memory_exhausted(arena->limit_bytes > 0 ? "memory limit of an arena"
+		memory_exhausted(arena->limit_bytes > 0 ? "the memory limit of an arena"
 							: "host memory");
 	return memory;
 }
@@ -152,11 +152,12 @@ void *arena_try_array(struct arena *arena, size_t count, size_t element_bytes, s
 	if (!memory) {
 		if (arena->limit_bytes > 0)
 			error_set(err, PRONY_NOMEM,
-				  "%zu elements of %zu bytes do not fit the limit of %zu bytes",
-				  count, element_bytes, arena->limit_bytes);
+				  "%zu elements of %zu bytes exceed the limit of %zu bytes", count,
+				  element_bytes, arena->limit_bytes);
 		else
-			error_set(err, PRONY_NOMEM, "no memory for %zu elements of %zu bytes",
-				  count, element_bytes);
+			error_set(err, PRONY_NOMEM,
+				  "not enough memory for %zu elements of %zu bytes", count,
+				  element_bytes);
 	}
 	return memory;
 }

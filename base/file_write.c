@@ -166,7 +166,8 @@ static enum prony_status check_folder(const char *path, struct error *err)
 		status = error_errno(err, PRONY_IO, errno, "cannot write %s: its folder %s", path,
 				     folder);
 	else if (!S_ISDIR(info.st_mode))
-		status = error_set(err, PRONY_IO, "cannot write %s: %s is no folder", path, folder);
+		status = error_set(err, PRONY_IO, "cannot write %s: %s is not a folder", path,
+				   folder);
 	else if (access(folder, W_OK | X_OK) != 0)
 		status = error_errno(err, PRONY_IO, errno, "cannot write %s: its folder %s", path,
 				     folder);
@@ -197,7 +198,7 @@ enum prony_status file_check_output(const char *path, struct error *err)
 	bool there = lstat(path, &info) == 0;
 
 	if (!*path)
-		return error_set(err, PRONY_BAD_INPUT, "cannot write a file without a name");
+		return error_set(err, PRONY_BAD_INPUT, "cannot write a file with an empty name");
 	if (!there && errno != ENOENT)
 		return error_errno(err, PRONY_IO, errno, "cannot write %s", path);
 	if (path[strlen(path) - 1] == '/' || (there && S_ISDIR(info.st_mode)))
@@ -211,7 +212,7 @@ enum prony_status file_check_output(const char *path, struct error *err)
 	if (S_ISLNK(info.st_mode) && stat(path, &target) != 0 && errno == ENOENT)
 		return check_link(path, err);
 	if (S_ISLNK(info.st_mode) && stat(path, &target) == 0 && S_ISDIR(target.st_mode))
-		return error_set(err, PRONY_IO, "cannot write %s: it leads to a folder", path);
+		return error_set(err, PRONY_IO, "cannot write %s: it is a link to a folder", path);
 	if (S_ISSOCK(info.st_mode))
 		return error_set(err, PRONY_IO, "cannot write %s: it is a socket", path);
 	if (access(path, W_OK) != 0)

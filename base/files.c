@@ -59,11 +59,13 @@ static enum prony_status read_all(int fd, const char *path, size_t expected, siz
 	char *text = capacity <= MEMORY_SMALL_BYTES ? memory_alloc(capacity) : malloc(capacity);
 
 	if (!text)
-		return error_set(err, PRONY_NOMEM, "%s: no memory for %zu bytes", path, capacity);
+		return error_set(err, PRONY_NOMEM, "%s: not enough memory for %zu bytes", path,
+				 capacity);
 	for (;;) {
 		if (!grow(&text, &capacity, used, limit_bytes)) {
 			free(text);
-			return error_set(err, PRONY_NOMEM, "%s: no memory to read it", path);
+			return error_set(err, PRONY_NOMEM, "%s: not enough memory to read it",
+					 path);
 		}
 		ssize_t got = read(fd, text + used, capacity - 1 - used);
 		if (got < 0 && errno == EINTR)
@@ -258,7 +260,7 @@ enum prony_status directory_remove(const char *path, struct error *err)
 
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		if (strcmp(path, refused[i]) == 0)
-			return error_set(err, PRONY_BAD_INPUT, "will not remove '%s'", path);
+			return error_set(err, PRONY_BAD_INPUT, "refusing to remove '%s'", path);
 
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0) {

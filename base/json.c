@@ -130,7 +130,8 @@ enum prony_status json_get_string(const json_t *object, const char *key, const c
 		return wrong_type(object, key, "a string", err);
 	/* C code would see the text end at a NUL byte and miss the rest. */
 	if (strlen(json_string_value(value)) != json_string_length(value))
-		return error_set(err, PRONY_BAD_INPUT, "the key '%s' holds a NUL character", key);
+		return error_set(err, PRONY_BAD_INPUT, "the key '%s' contains a NUL character",
+				 key);
 	*out = json_string_value(value);
 	return PRONY_OK;
 }

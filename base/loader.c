@@ -38,7 +38,7 @@ static enum prony_status open_with(const char *path, int flags, void **handle, s
 {
 	if (!is_whole(path))
 		return error_set(err, PRONY_MISSING,
-				 "cannot load %s: the file is cut off; install it again", path);
+				 "cannot load %s: the file is truncated; install it again", path);
 	dlerror(); /* forget an older error */
 	void *opened = dlopen(path, flags);
 
@@ -80,10 +80,10 @@ enum prony_status loader_resolve(void *handle, const char *path,
 	/* Resolve all first, store afterwards: on failure no slot has changed. */
 	for (size_t i = 0; i < count; i++) {
 		if (!symbols[i].optional && !find(handle, &symbols[i]))
-			return error_set(err, PRONY_MISSING,
-					 "%s lacks the function %s (another version of the library "
-					 "may have it)",
-					 path, symbols[i].names[0]);
+			return error_set(
+				err, PRONY_MISSING,
+				"%s has no function %s; another version of the library may have it",
+				path, symbols[i].names[0]);
 	}
 	for (size_t i = 0; i < count; i++) {
 		void *address = find(handle, &symbols[i]);

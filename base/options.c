@@ -114,12 +114,11 @@ static enum prony_status refuse_number(const struct command_syntax *syntax,
 {
 	if (option->kind == OPTION_MIB)
 		return error_set(err, PRONY_USAGE,
-				 "--%s: '%s' is not a size; write whole MiB as in 1536, or 512MiB, "
-				 "2GiB",
+				 "--%s: '%s' is not a size; write MiB as an integer (1536), or "
+				 "with a unit (512MiB, 2GiB)",
 				 option->name, value);
-	return error_set(err, PRONY_USAGE,
-			 "--%s: '%s' is not a whole number; see 'prony %s --help'", option->name,
-			 value, syntax->name);
+	return error_set(err, PRONY_USAGE, "--%s: '%s' is not an integer; see 'prony %s --help'",
+			 option->name, value, syntax->name);
 }
 
 static enum prony_status parse_int(const struct command_syntax *syntax, const struct option *option,
@@ -134,7 +133,7 @@ static enum prony_status parse_int(const struct command_syntax *syntax, const st
 		return refuse_number(syntax, option, value, err);
 	if (errno == ERANGE || __builtin_mul_overflow(number, unit, &number) ||
 	    (has_range(option) && (number < option->min || number > option->max)))
-		return error_set(err, PRONY_USAGE, "--%s: %s is out of range; give %lld to %lld",
+		return error_set(err, PRONY_USAGE, "--%s: %s is out of range; use %lld to %lld",
 				 option->name, value, has_range(option) ? option->min : LLONG_MIN,
 				 has_range(option) ? option->max : LLONG_MAX);
 	*out = number;
@@ -163,7 +162,7 @@ static enum prony_status parse_choice(const struct option *option, const char *v
 	strbuf_init(&known, 0);
 	list_choices(option, &known);
 	enum prony_status status =
-		error_set(err, PRONY_USAGE, "--%s: '%s' is not known%s%s%s; give one of %s",
+		error_set(err, PRONY_USAGE, "--%s: unknown value '%s'%s%s%s; use one of %s",
 			  option->name, value, near ? "; did you mean '" : "", near ? near : "",
 			  near ? "'?" : "", strbuf_text(&known));
 	strbuf_release(&known);
@@ -175,7 +174,7 @@ static enum prony_status add_to_list(const struct option *option, const char *va
 {
 	if (list->count >= OPTION_LIST_MAX)
 		return error_set(err, PRONY_USAGE,
-				 "--%s is given more than %d times; join values with commas",
+				 "--%s is used more than %d times; separate values with commas",
 				 option->name, OPTION_LIST_MAX);
 	list->values[list->count++] = value;
 	return PRONY_OK;
@@ -251,7 +250,7 @@ static enum prony_status parse_long(struct parse *parse, int *at, struct error *
 	if (!option)
 		return unknown_long(parse->syntax, name, length, err);
 	if (option->kind == OPTION_FLAG && attached)
-		return error_set(err, PRONY_USAGE, "--%s takes no value; leave '=%s' out",
+		return error_set(err, PRONY_USAGE, "--%s takes no value; remove '=%s'",
 				 option->name, attached);
 	if (option->kind != OPTION_FLAG) {
 		enum prony_status status = take_value(parse, option, attached, at, &value, err);
@@ -418,9 +417,8 @@ static void help_row(const struct option *option, struct strbuf *out)
 
 void options_help(const struct command_syntax *syntax, struct strbuf *out)
 {
-	static const struct option help = {
-		.name = "help", .letter = 'h', .help = "show this text and end"};
-	static const struct option help_long = {.name = "help", .help = "show this text and end"};
+	static const struct option help = {.name = "help", .letter = 'h', .help = "show this help"};
+	static const struct option help_long = {.name = "help", .help = "show this help"};
 	const char *arguments = syntax->arguments ? syntax->arguments : "";
 
 	strbuf_printf(out, "Usage: prony %s [options]%s%s\n\n", syntax->name, *arguments ? " " : "",

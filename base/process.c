@@ -276,7 +276,7 @@ static enum prony_status launch_status(const struct launch *launch,
 				   "cannot pass a file descriptor to %s", spec->argv[0]);
 	if (failure->errnum == ENOENT && is_program(launch->program))
 		return error_set(err, PRONY_MISSING,
-				 "cannot start %s: the interpreter or loader it names is not there",
+				 "cannot start %s: its interpreter or loader does not exist",
 				 launch->program);
 	return error_errno(err,
 			   failure->errnum == ENOENT || failure->errnum == ENOTDIR ? PRONY_MISSING
@@ -339,7 +339,7 @@ enum prony_status process_start(const struct process_spec *spec, pid_t *pid, str
 	int report = -1;
 
 	if (!spec->argv || !spec->argv[0])
-		return error_set(err, PRONY_INTERNAL, "no program was named");
+		return error_set(err, PRONY_INTERNAL, "no program was given");
 	launch.program = locate(spec);
 	if (!launch.program)
 		return error_set(err, PRONY_MISSING, "cannot start %s: no such program on PATH",

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-_Static_assert(PROCESS_HERE == AT_FDCWD, "openat takes it as no folder at all");
+_Static_assert(PROCESS_HERE == AT_FDCWD, "openat uses the current folder");
 
 /* Opens root + path. */
 static int open_below(int root_fd, const char *path, int flags)

@@ -273,10 +273,9 @@ static enum prony_status timed_out(const struct process_spec *spec, int64_t time
 {
 	char *text = tail_take(tail);
 	const char *line = last_line(text);
-	enum prony_status status =
-		error_set(err, PRONY_TIMEOUT, "%s did not end within %.3g s and was killed%s%.200s",
-			  spec->argv[0], (double)timeout_ns / 1e9,
-			  *line ? "; the last it printed: " : "", line);
+	enum prony_status status = error_set(
+		err, PRONY_TIMEOUT, "%s did not end within %.3g s and was killed%s%.200s",
+		spec->argv[0], (double)timeout_ns / 1e9, *line ? "; last output: " : "", line);
 
 	free(text);
 	return status;

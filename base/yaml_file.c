@@ -38,10 +38,10 @@ static enum prony_status syntax_error(const struct yaml_file *file, const yaml_p
 
 	/* libyaml sets no error message when it had no memory for the document itself. */
 	if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
-		return error_set(err, PRONY_NOMEM, "%s: no memory to read it", file->path);
+		return error_set(err, PRONY_NOMEM, "%s: not enough memory to read it", file->path);
 	if (parser->error == YAML_READER_ERROR)
 		return error_set(err, PRONY_BAD_INPUT,
-				 "%s:%d: %s; a %s is text in UTF-8 without control characters",
+				 "%s:%d: %s; a %s must be UTF-8 text without control characters",
 				 file->path, line_at(text, length, parser->problem_offset), problem,
 				 file->kind->noun);
 	return error_set(err, PRONY_BAD_INPUT, "%s:%d: %s%s%s; see %s for the grammar", file->path,
@@ -77,7 +77,7 @@ const char *yaml_file_describe(struct yaml_file *file, const yaml_node_t *node)
 		return "a mapping";
 	if (yaml_is_nothing(node))
 		return strcmp(text, "null") ? "nothing"
-					    : "null, which is nothing in YAML unless in quotes";
+					    : "null (put it in quotes to use it as a word)";
 	return arena_printf(file->arena, "\"%.60s\"%s", text,
 			    node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? "" : " in quotes");
 }
@@ -138,16 +138,15 @@ static enum prony_status check_keys(struct yaml_file *file, const yaml_node_t *m
 
 	/* Comparing each key with all others takes quadratic time. */
 	if (end - first > KEYS_MAX)
-		return yaml_file_wrong(
-			file, mapping, err,
-			"%zu keys in one mapping; no mapping of a %s has more than %d",
-			(size_t)(end - first), file->kind->noun, KEYS_MAX);
+		return yaml_file_wrong(file, mapping, err,
+				       "a mapping has %zu keys; in a %s, at most %d are allowed",
+				       (size_t)(end - first), file->kind->noun, KEYS_MAX);
 	for (const yaml_node_pair_t *pair = first; pair < end; pair++) {
 		const yaml_node_t *key = yaml_file_node(file, pair->key);
 		const char *text = yaml_text(key);
 
 		if (!text)
-			return yaml_file_wrong(file, key, err, "a key is a word, and this is %s",
+			return yaml_file_wrong(file, key, err, "a key must be a word, not %s",
 					       yaml_file_describe(file, key));
 		for (const yaml_node_pair_t *other = first; other < pair; other++) {
 			const yaml_node_t *before = yaml_file_node(file, other->key);
@@ -155,9 +154,8 @@ static enum prony_status check_keys(struct yaml_file *file, const yaml_node_t *m
 			if (strcmp(yaml_text(before), text) == 0)
 				return yaml_file_wrong(
 					file, key, err,
-					"%.60s: stands in line %d already; keep one of "
-					"them",
-					text, line_of(&before->start_mark));
+					"duplicate key %.60s (also in line %d); remove one", text,
+					line_of(&before->start_mark));
 		}
 	}
 	return PRONY_OK;
@@ -168,17 +166,14 @@ static enum prony_status check_root(struct yaml_file *file, struct error *err)
 	const yaml_node_t *root = yaml_document_get_root_node(&file->document);
 
 	if (!root)
-		return error_set(
-			err, PRONY_BAD_INPUT,
-			"%s:1: the file is empty; the least that a %s has is, for example, "
-			"`%s`",
-			file->path, file->kind->noun, file->kind->example);
+		return error_set(err, PRONY_BAD_INPUT,
+				 "%s:1: the file is empty; a %s needs at least, for example, `%s`",
+				 file->path, file->kind->noun, file->kind->example);
 	if (root->type != YAML_MAPPING_NODE)
-		return yaml_file_wrong(file, root, err,
-				       "a %s is a mapping of keys to values, for example `%s`, and "
-				       "this is %s",
-				       file->kind->noun, file->kind->example,
-				       yaml_file_describe(file, root));
+		return yaml_file_wrong(
+			file, root, err,
+			"a %s must be a mapping of keys to values, for example `%s`, not %s",
+			file->kind->noun, file->kind->example, yaml_file_describe(file, root));
 	return PRONY_OK;
 }
 
@@ -192,14 +187,14 @@ static enum prony_status check_nodes(struct yaml_file *file, struct error *err)
 
 		if (!has_default_tag(node))
 			status = yaml_file_wrong(
-				file, node, err, "the tag %.60s is not used in a %s; remove it",
+				file, node, err, "the tag %.60s is not allowed in a %s; remove it",
 				node->tag ? (const char *)node->tag : "", file->kind->noun);
 		else if (node->type == YAML_SCALAR_NODE &&
 			 strlen(yaml_text(node)) != node->data.scalar.length)
 			/* C code would see the word end at the NUL byte and miss the rest. */
 			status = yaml_file_wrong(
 				file, node, err,
-				"\"%.60s\" goes on behind a NUL character (\\0); remove it",
+				"\"%.60s\" is followed by a NUL character (\\0); remove it",
 				yaml_text(node));
 		else if (node->type == YAML_MAPPING_NODE)
 			status = check_keys(file, node, err);
@@ -223,7 +218,7 @@ static enum prony_status check_depth(const struct yaml_file *file, const char *t
 	bool ended = false;
 
 	if (!yaml_parser_initialize(&parser))
-		return error_set(err, PRONY_NOMEM, "no memory to read %s", file->path);
+		return error_set(err, PRONY_NOMEM, "not enough memory to read %s", file->path);
 	begin(&parser, text, length);
 	while (status == PRONY_OK && !ended) {
 		yaml_event_t event;
@@ -239,10 +234,11 @@ static enum prony_status check_depth(const struct yaml_file *file, const char *t
 		if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
 			depth--;
 		if (depth > DEPTH_MAX)
-			status = error_set(err, PRONY_BAD_INPUT,
-					   "%s:%d: nested deeper than %d, which no %s is",
-					   file->path, line_of(&event.start_mark), DEPTH_MAX,
-					   file->kind->noun);
+			status = error_set(
+				err, PRONY_BAD_INPUT,
+				"%s:%d: nested more than %d levels deep; a %s does not need that",
+				file->path, line_of(&event.start_mark), DEPTH_MAX,
+				file->kind->noun);
 		yaml_event_delete(&event);
 	}
 	yaml_parser_delete(&parser);
@@ -263,10 +259,11 @@ static enum prony_status parse(struct yaml_file *file, yaml_parser_t *parser, co
 		status = syntax_error(file, parser, text, length, err);
 	} else if (status == PRONY_OK) {
 		if (yaml_document_get_root_node(&second))
-			status = error_set(
-				err, PRONY_BAD_INPUT,
-				"%s:%d: a second document begins here; a %s file has one",
-				file->path, line_of(&second.start_mark), file->kind->noun);
+			status = error_set(err, PRONY_BAD_INPUT,
+					   "%s:%d: a second document begins here; a %s file must "
+					   "have only one",
+					   file->path, line_of(&second.start_mark),
+					   file->kind->noun);
 		yaml_document_delete(&second);
 	}
 	if (status != PRONY_OK)
@@ -291,7 +288,7 @@ enum prony_status yaml_file_load(struct yaml_file *file, struct error *err)
 		status = parse(file, &parser, text, length, err);
 		yaml_parser_delete(&parser);
 	} else {
-		status = error_set(err, PRONY_NOMEM, "no memory to read %s", file->path);
+		status = error_set(err, PRONY_NOMEM, "not enough memory to read %s", file->path);
 	}
 out:
 	free(text);

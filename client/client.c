@@ -48,7 +48,8 @@ static enum prony_status take_reply(struct client *client, const char *verb, int
 	 */
 	if (length + 1 != client->line.length) {
 		json_decref(json);
-		return error_set(err, PRONY_PROTOCOL, "more than one line in reply to %s", verb);
+		return error_set(err, PRONY_PROTOCOL, "the reply to %s has more than one line",
+				 verb);
 	}
 	enum prony_status status = PRONY_OK;
 	const json_t *ok = json_object_get(json, "ok"), *stated = json_object_get(json, "id");
@@ -57,7 +58,7 @@ static enum prony_status take_reply(struct client *client, const char *verb, int
 		char *shown = stated ? json_dumps(stated, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 		status = error_set(err, PRONY_PROTOCOL,
 				   "the reply to %s has id %.40s instead of %lld", verb,
-				   shown ? shown : "nowhere", (long long)id);
+				   shown ? shown : "none", (long long)id);
 		free(shown);
 	} else if (!json_is_boolean(ok)) {
 		status =
@@ -158,7 +159,7 @@ static enum prony_status note_answer(struct client *client, enum protocol_verb v
 		if (client->uses_shared && client->spec->no_shared_memory)
 			return error_set(
 				err, PRONY_PROTOCOL,
-				"it claims to have mapped shared memory that was not offered");
+				"it says that it mapped shared memory, but none was offered");
 	}
 	client->closed = verb == VERB_CLOSE;
 	return PRONY_OK;
@@ -237,11 +238,10 @@ enum prony_status client_check_name(const json_t *reply, const char *name, struc
 
 	if (!strcmp(said, name))
 		return PRONY_OK;
-	return error_set(
-		err, PRONY_INVALID,
-		"the worker started for %s says in hello that it is \"%.60s\"; correct its "
-		"hello, or the name of its descriptor",
-		name, said);
+	return error_set(err, PRONY_INVALID,
+			 "the worker of %s says in hello that its name is \"%.60s\"; correct its "
+			 "hello, or the name in its descriptor",
+			 name, said);
 }
 
 enum prony_status client_send_raw(struct client *client, const char *bytes, size_t length,
@@ -249,7 +249,8 @@ enum prony_status client_send_raw(struct client *client, const char *bytes, size
 {
 	char *line = malloc(length + 1);
 	if (!line)
-		return error_set(err, PRONY_NOMEM, "no memory for a line of %zu bytes", length);
+		return error_set(err, PRONY_NOMEM, "not enough memory for a line of %zu bytes",
+				 length);
 	if (length)
 		memcpy(line, bytes, length);
 	enum prony_status status = send_line(client, "a raw line", line, length, timeout_ns, err);

@@ -29,9 +29,9 @@ enum prony_status client_hang_up(struct client *client, int64_t timeout_ns, stru
 	client_close_fd(&client->reply_fd);
 	client->broken = true;
 	wait_for_end(client, client_patience_ns(client, timeout_ns));
-	return alive(client) ? error_set(err, PRONY_TIMEOUT,
-					 "it goes on running after the end of its requests")
-			     : PRONY_OK;
+	return alive(client)
+		       ? error_set(err, PRONY_TIMEOUT, "it still runs after its requests ended")
+		       : PRONY_OK;
 }
 
 /* Lets the guard finish (it ends the tree when the life pipe closes) and reaps it. */
@@ -56,7 +56,7 @@ static void reap(struct client *client)
 	client_drain_log(client);
 	if (late)
 		snprintf(client->how, sizeof client->how,
-			 "it still ran %d s after its reply to close",
+			 "it was still running %d s after its reply to close",
 			 (int)(CLOSE_WAIT_NS / 1000000000));
 }
 

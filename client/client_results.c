@@ -38,7 +38,7 @@ static enum prony_status fetch_records(struct client *client, int64_t count,
 	if (status != PRONY_OK) {
 		status = PRONY_PROTOCOL;
 	} else if (length != wanted) {
-		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %zu", path,
+		status = error_set(err, PRONY_PROTOCOL, "%s has %zu bytes instead of %zu", path,
 				   length, wanted);
 		free(bytes);
 	} else {
@@ -65,11 +65,11 @@ static enum prony_status check_records(const struct client *client,
 	int64_t last = sent_ns;
 	for (int64_t i = 0; i < count; i++) {
 		if (records[i].begin_ns < last)
-			return error_set(err, PRONY_INVALID, "record %lld begins %llu ns before %s",
-					 (long long)i,
-					 (unsigned long long)last -
-						 (unsigned long long)records[i].begin_ns,
-					 i ? "the one before it ended" : "it was asked to run");
+			return error_set(
+				err, PRONY_INVALID, "record %lld begins %llu ns before %s",
+				(long long)i,
+				(unsigned long long)last - (unsigned long long)records[i].begin_ns,
+				i ? "the end of the record before" : "the request was sent");
 		if (records[i].end_ns < records[i].begin_ns)
 			return error_set(err, PRONY_INVALID, "record %lld ends before it begins",
 					 (long long)i);
@@ -77,7 +77,8 @@ static enum prony_status check_records(const struct client *client,
 	}
 	/* All are at least sent_ns, which is not negative: no difference overflows below. */
 	if (last > received_ns)
-		return error_set(err, PRONY_INVALID, "it claims %lld ns more time than passed",
+		return error_set(err, PRONY_INVALID,
+				 "its records end %lld ns after its reply arrived",
 				 (long long)(last - received_ns));
 	int64_t bracket = received_ns - sent_ns, claimed = last - records[0].begin_ns;
 	int64_t unexplained = bracket - claimed, most = UNEXPLAINED_NS + bracket / 10;
@@ -86,7 +87,7 @@ static enum prony_status check_records(const struct client *client,
 				     : 0;
 	if (unexplained - *rested > most)
 		return error_set(err, PRONY_INVALID,
-				 "it claims %.3f s for a request that took %.3f s",
+				 "its records cover %.3f s of a request that took %.3f s",
 				 (double)claimed * 1e-9, (double)bracket * 1e-9);
 	return PRONY_OK;
 }
@@ -108,18 +109,20 @@ static enum prony_status take_window(struct client *client, const json_t *reply,
 	int64_t said_steps = json_int_or(reply, "steps", -1);
 	int64_t said_records = json_int_or(reply, "records", -1);
 	if (said_steps != steps || said_records != wanted)
-		return error_set(err, PRONY_INVALID,
-				 "asked for %lld steps in %lld records, it claims %lld in %lld",
-				 (long long)steps, (long long)wanted, (long long)said_steps,
-				 (long long)said_records);
+		return error_set(
+			err, PRONY_INVALID,
+			"%lld steps in %lld records were requested, but it reports %lld in %lld",
+			(long long)steps, (long long)wanted, (long long)said_steps,
+			(long long)said_records);
 	enum prony_status status = fetch_records(client, wanted, &records, err);
 	if (status == PRONY_OK)
 		status = check_records(client, records, wanted, sent_ns, received_ns, &rested, err);
 	if (status == PRONY_OK &&
 	    (json_int_or(reply, "begin_at_ns", -1) != records[0].begin_ns ||
 	     json_int_or(reply, "end_at_ns", -1) != records[wanted - 1].end_ns))
-		status = error_set(err, PRONY_INVALID,
-				   "reply and records disagree about begin or end");
+		status =
+			error_set(err, PRONY_INVALID,
+				  "the begin or end in the reply differs from that of the records");
 	if (status == PRONY_OK)
 		*out = (struct client_window){
 			.records = records, .count = (size_t)wanted, .rested_ns = rested};
@@ -139,9 +142,10 @@ static enum prony_status take_input_times(const json_t *reply, struct client_win
 	if (window->wait_ns >= 0 && window->copy_ns >= 0 && window->wait_ns <= passed &&
 	    window->copy_ns <= passed - window->wait_ns)
 		return PRONY_OK;
-	return error_set(err, PRONY_INVALID,
-			 "its reply to run has wait_ns %lld and copy_ns %lld, where %lld ns passed",
-			 (long long)window->wait_ns, (long long)window->copy_ns, (long long)passed);
+	return error_set(
+		err, PRONY_INVALID,
+		"its reply to run has wait_ns %lld and copy_ns %lld, but only %lld ns passed",
+		(long long)window->wait_ns, (long long)window->copy_ns, (long long)passed);
 }
 
 enum prony_status client_ask_run(struct client *client, int64_t steps, enum sync_mode sync,
@@ -149,7 +153,8 @@ enum prony_status client_ask_run(struct client *client, int64_t steps, enum sync
 {
 	int64_t wanted = expected_records(steps, sync, every);
 	if ((size_t)wanted > client->spec->records_capacity)
-		return error_set(err, PRONY_INTERNAL, "%lld records do not fit", (long long)wanted);
+		return error_set(err, PRONY_INTERNAL, "there is no room for %lld records",
+				 (long long)wanted);
 	json_t *members = json_pack("{s:I, s:s, s:I, s:I}", "steps", (json_int_t)steps, "sync",
 				    sync_mode_name(sync), "every", (json_int_t)every, "slot",
 				    (json_int_t)slot);
@@ -201,8 +206,9 @@ enum prony_status client_profile(struct client *client, enum protocol_profile wh
 		status = error_set(err, PRONY_INVALID, "it profiled %lld steps instead of %lld",
 				   (long long)json_int_or(reply, "steps", -1), (long long)steps);
 	else if (begin < sent || end < begin || end > received)
-		status = error_set(err, PRONY_INVALID,
-				   "the steps that it profiled do not lie within the request");
+		status = error_set(
+			err, PRONY_INVALID,
+			"the profiled steps began before the request or ended after the reply");
 	json_decref(reply);
 	if (status == PRONY_OK) {
 		*sent_ns = sent;
@@ -217,7 +223,8 @@ static enum prony_status fetch_image(struct client *client, int64_t bytes, const
 {
 	if (client->uses_shared) {
 		if (bytes < 8 || (uint64_t)bytes > client->shared.layout.tensors_bytes)
-			return error_set(err, PRONY_PROTOCOL, "it claims to have read %lld bytes",
+			return error_set(err, PRONY_PROTOCOL,
+					 "it says that it read %lld bytes, which is not possible",
 					 (long long)bytes);
 		*image = shared_tensors(&client->shared);
 		return PRONY_OK;
@@ -229,7 +236,7 @@ static enum prony_status fetch_image(struct client *client, int64_t bytes, const
 	if (status != PRONY_OK) {
 		status = PRONY_PROTOCOL;
 	} else if ((int64_t)length != bytes) {
-		status = error_set(err, PRONY_PROTOCOL, "%s holds %zu bytes instead of %lld", path,
+		status = error_set(err, PRONY_PROTOCOL, "%s has %zu bytes instead of %lld", path,
 				   length, (long long)bytes);
 		free(file);
 	} else {

@@ -59,7 +59,7 @@ static enum prony_status guard_argv(const struct client_spec *spec, const char *
 		count++;
 	const char **argv = calloc(count + 7, sizeof *argv);
 	if (!argv)
-		return error_set(err, PRONY_NOMEM, "no memory for a command line");
+		return error_set(err, PRONY_NOMEM, "not enough memory for a command line");
 	const char *head[] = {spec->self, "guard", life, report, cpus, "--"};
 	memcpy(argv, head, sizeof head);
 	memcpy(argv + 6, spec->argv, count * sizeof *argv);
@@ -92,7 +92,7 @@ static enum prony_status spawn(struct client *client, struct pipes *pipes, struc
 	cpu_list(spec, &cpus);
 	enum prony_status status = guard_argv(spec, strbuf_text(&cpus), &argv, err);
 	if (status == PRONY_OK && !environment)
-		status = error_set(err, PRONY_NOMEM, "no memory for an environment");
+		status = error_set(err, PRONY_NOMEM, "not enough memory for an environment");
 	if (status == PRONY_OK) {
 		struct process_fd fds[] = {
 			{.parent = pipes->log[1], .child = 1},
@@ -143,7 +143,7 @@ enum prony_status client_start(const struct client_spec *spec, struct client **o
 {
 	struct client *client = calloc(1, sizeof *client);
 	if (!client)
-		return error_set(err, PRONY_NOMEM, "no memory for a worker's state");
+		return error_set(err, PRONY_NOMEM, "not enough memory for the state of a worker");
 	*out = client;
 	client->spec = spec;
 	client->request_fd = client->reply_fd = client->life_fd = client->report_fd =

@@ -124,16 +124,15 @@ static enum prony_status check_limits(struct client *client, const char *verb, i
 	if (client_interrupted(client))
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	if (over_memory(client))
-		return error_set(
-			err, PRONY_OUT_OF_MEMORY,
-			"the worker's processes grew over %lld MiB of resident memory during %s "
-			"(--memory-limit sets another limit)",
-			(long long)(client->spec->memory_limit_bytes >> 20), verb);
+		return error_set(err, PRONY_OUT_OF_MEMORY,
+				 "the worker's processes used more than %lld MiB of memory during "
+				 "%s (--memory-limit changes the limit)",
+				 (long long)(client->spec->memory_limit_bytes >> 20), verb);
 	/* Remaining processes of its tree may hold the reply channel open, but none of them will
 	 * reply. */
 	if (client->report_fd < 0 && !client->ended && !client->exec_errno)
 		return error_set(err, PRONY_CRASHED,
-				 "something killed the worker's guard during %s", verb);
+				 "the worker's guard process was killed during %s", verb);
 	if (clock_monotonic_ns() >= deadline_ns)
 		return error_set(err, PRONY_TIMEOUT, "no reply to %s within %.3g s", verb,
 				 (double)client->asked.patience_ns * 1e-9);
@@ -152,7 +151,7 @@ static void last_words(struct client *client, char *out, size_t bytes)
 		log[--length] = '\0';
 	const char *line = strrchr(log, '\n');
 	if (length)
-		snprintf(out, bytes, "; it last printed: %.300s", line ? line + 1 : log);
+		snprintf(out, bytes, "; last output: %.300s", line ? line + 1 : log);
 	free(log);
 }
 
@@ -174,7 +173,8 @@ static enum prony_status died(struct client *client, const char *verb, struct er
 	bool killed = client->ended && strstr(client->how, "signal 9");
 	if (killed && client->oom_kills >= 0 && process_oom_kills(PROCESS_HERE) > client->oom_kills)
 		return error_set(err, PRONY_OUT_OF_MEMORY,
-				 "the kernel killed the worker for lack of memory during %s", verb);
+				 "the kernel killed the worker during %s, because memory ran out",
+				 verb);
 	return error_set(err, PRONY_CRASHED, "the worker ended %s %s: %s%s",
 			 client->line.length ? "in the middle of its reply to" : "during", verb,
 			 client->ended ? client->how : "it closed its reply channel", words);
@@ -214,8 +214,8 @@ enum prony_status client_may_ask(struct client *client, const char *verb, struct
 		return PRONY_OK; /* the request itself reports an end of file, in more detail */
 	chunk[got] = '\0';
 	client->broken = true;
-	return error_set(err, PRONY_PROTOCOL, "before %s it sent what nobody asked for: %s", verb,
-			 chunk);
+	return error_set(err, PRONY_PROTOCOL, "it sent output without a request, before %s: %s",
+			 verb, chunk);
 }
 
 static enum prony_status read_line(struct client *client, const char *verb, int64_t deadline_ns,

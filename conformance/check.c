@@ -43,7 +43,6 @@ enum prony_status worker_check(const struct check_spec *spec, const struct check
 	if (status == PRONY_OK && checker.failures)
 		status = error_set(err, PRONY_MISMATCH, "%d of %d checks failed%s",
 				   checker.failures, checker.checks,
-				   checker.stopped ? "; those that come after them were not run"
-						   : "");
+				   checker.stopped ? "; later checks were not run" : "");
 	return status;
 }

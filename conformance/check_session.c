@@ -121,7 +121,7 @@ void check_report(struct checker *checker, const char *session, const char *name
 
 void check_none_supported(struct checker *checker, const char *session)
 {
-	char detail[512] = "it supports none of ";
+	char detail[512] = "it supports no ";
 	size_t used = strlen(detail);
 	for (size_t i = 0; i < checker->network_count && used < sizeof detail; i++)
 		used += (size_t)snprintf(detail + used, sizeof detail - used, "%s%s", i ? ", " : "",
@@ -177,12 +177,12 @@ static enum prony_status check_durations(const json_t *reply, int64_t passed_ns,
 		if (!ends_with(key, "_ns") || ends_with(key, "_at_ns"))
 			continue;
 		if (!json_is_integer(value) || json_integer_value(value) < 0)
-			return error_set(why, PRONY_INVALID, "%s must be a count of nanoseconds",
-					 key);
+			return error_set(why, PRONY_INVALID,
+					 "%s must be an integer number of nanoseconds", key);
 		if (json_integer_value(value) > passed_ns)
 			return error_set(
-				why, PRONY_INVALID, "%s claims %lld ns, but only %lld ns passed",
-				key, (long long)json_integer_value(value), (long long)passed_ns);
+				why, PRONY_INVALID, "%s is %lld ns, but only %lld ns passed", key,
+				(long long)json_integer_value(value), (long long)passed_ns);
 	}
 	return PRONY_OK;
 }
@@ -209,9 +209,8 @@ enum prony_status check_ask(struct check_session *session, enum protocol_verb ve
 static enum prony_status need_text(const json_t *reply, const char *key, struct error *why)
 {
 	const char *text = json_string_value(json_object_get(reply, key));
-	return text && *text
-		       ? PRONY_OK
-		       : error_set(why, PRONY_INVALID, "%s must be a text that is not empty", key);
+	return text && *text ? PRONY_OK
+			     : error_set(why, PRONY_INVALID, "%s must be a non-empty string", key);
 }
 
 static enum prony_status need_integer(const json_t *reply, const char *key, int64_t *out,
@@ -219,7 +218,7 @@ static enum prony_status need_integer(const json_t *reply, const char *key, int6
 {
 	const json_t *value = json_object_get(reply, key);
 	if (!json_is_integer(value))
-		return error_set(why, PRONY_INVALID, "%s must be a whole number", key);
+		return error_set(why, PRONY_INVALID, "%s must be an integer", key);
 	*out = json_integer_value(value);
 	return PRONY_OK;
 }
@@ -231,15 +230,15 @@ static enum prony_status need_words(const json_t *reply, const char *key,
 {
 	const json_t *words = json_object_get(reply, key);
 	if (!json_array_size(words))
-		return error_set(why, PRONY_INVALID, "%s must be an array of at least one word",
+		return error_set(why, PRONY_INVALID, "%s must be a non-empty array of strings",
 				 key);
 	for (size_t i = 0; i < json_array_size(words); i++) {
 		const char *word = json_string_value(json_array_get(words, i));
 		if (!word || !take(context, word))
 			return error_set(why, PRONY_INVALID, "%s holds %s%s%s", key,
 					 word ? "'" : "",
-					 word ? word : "something that is not a word",
-					 word ? "', which the protocol does not know" : "");
+					 word ? word : "an element that is not a string",
+					 word ? "', which the protocol does not define" : "");
 	}
 	return PRONY_OK;
 }
@@ -291,7 +290,8 @@ static enum prony_status take_abilities(struct checker *checker, const json_t *r
 	checker->device_found = false;
 	enum prony_status status = need_words(reply, "devices", take_device, checker, why);
 	if (status == PRONY_OK && !checker->device_found)
-		status = error_set(why, PRONY_INVALID, "devices lack %s, which hello named",
+		status = error_set(why, PRONY_INVALID,
+				   "devices does not contain %s, the device in hello",
 				   checker->device);
 	if (status == PRONY_OK)
 		status = need_words(reply, "stages", take_stage, checker, why);
@@ -305,7 +305,7 @@ static enum prony_status take_abilities(struct checker *checker, const json_t *r
 	if (!session_profiled)
 		checker->profiles = 0;
 	if (status == PRONY_OK && checker->stages == 1u << STAGE_LOAD)
-		status = error_set(why, PRONY_INVALID, "stages has none that computes");
+		status = error_set(why, PRONY_INVALID, "stages has no stage that computes");
 	for (int i = PRECISION_ASKED - 1; i >= 0; i--)
 		if (checker->precisions & 1u << i)
 			checker->precision = (enum precision)i;
@@ -318,7 +318,7 @@ static enum prony_status check_greeting(struct check_session *session, const jso
 	int64_t protocol = 0, rank = 0, world = 0, import_ns = 0;
 	enum prony_status status = need_integer(reply, "protocol", &protocol, why);
 	if (status == PRONY_OK && protocol != PROTOCOL_VERSION)
-		status = error_set(why, PRONY_INVALID, "it speaks protocol %lld, not %d",
+		status = error_set(why, PRONY_INVALID, "protocol is %lld instead of %d",
 				   (long long)protocol, PROTOCOL_VERSION);
 	if (status == PRONY_OK)
 		status = need_text(reply, "name", why);
@@ -335,7 +335,7 @@ static enum prony_status check_greeting(struct check_session *session, const jso
 	if (status == PRONY_OK &&
 	    (rank != session->cell.target.rank || world != session->cell.target.world_size))
 		status = error_set(why, PRONY_INVALID,
-				   "it says rank %lld of %lld, hello said %d of %d",
+				   "its rank is %lld of %lld, but hello requested %d of %d",
 				   (long long)rank, (long long)world, session->cell.target.rank,
 				   session->cell.target.world_size);
 	if (status == PRONY_OK)
@@ -414,13 +414,14 @@ enum prony_status check_open(struct check_session *session, struct error *why)
 	const char *precision = json_string_or(reply, "precision", "");
 	const json_t *settings = json_object_get(reply, "settings");
 	if (status == PRONY_OK && strcmp(device, asked) != 0)
-		status = error_set(why, PRONY_INVALID, "asked for device %s, '%s' took effect",
+		status = error_set(why, PRONY_INVALID, "device %s was requested, but '%s' is used",
 				   asked, device);
 	if (status == PRONY_OK && strcmp(precision, precision_name(recipe->precision)) != 0)
-		status = error_set(why, PRONY_INVALID, "asked for precision %s, '%s' took effect",
+		status = error_set(why, PRONY_INVALID,
+				   "precision %s was requested, but '%s' is used",
 				   precision_name(recipe->precision), precision);
 	if (status == PRONY_OK && threads != recipe->threads)
-		status = error_set(why, PRONY_INVALID, "asked for %d thread, %lld took effect",
+		status = error_set(why, PRONY_INVALID, "%d thread was requested, but %lld are used",
 				   recipe->threads, (long long)threads);
 	if (status == PRONY_OK && settings && !json_is_object(settings))
 		status = error_set(why, PRONY_INVALID, "settings must be an object");
@@ -435,9 +436,9 @@ static enum prony_status check_count(const json_t *reply, const char *key, int64
 	if (json_is_null(value))
 		return PRONY_OK;
 	if (!json_is_integer(value))
-		return error_set(why, PRONY_INVALID, "%s must be a whole number or null", key);
+		return error_set(why, PRONY_INVALID, "%s must be an integer or null", key);
 	if (json_integer_value(value) != expected)
-		return error_set(why, PRONY_INVALID, "%s are %lld, the network has %lld", key,
+		return error_set(why, PRONY_INVALID, "%s is %lld, but the network has %lld", key,
 				 (long long)json_integer_value(value), (long long)expected);
 	return PRONY_OK;
 }
@@ -487,7 +488,8 @@ enum prony_status check_close(struct check_session *session, struct error *why)
 		status = error_set(why, PRONY_INVALID,
 				   "it must end with exit code 0 after its reply: %s", end.how);
 	else if (end.left_over)
-		status = error_set(why, PRONY_INVALID, "%d process%s that it started outlived it",
+		status = error_set(why, PRONY_INVALID,
+				   "%d process%s that it started still ran after it ended",
 				   end.left_over, end.left_over == 1 ? "" : "es");
 	free(end.log);
 	return status;

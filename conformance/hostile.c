@@ -16,13 +16,13 @@ static enum prony_status check_refusal(const json_t *reply, const char *wanted, 
 	const char *status = json_string_or(reply, "status", "");
 	const char *text = json_string_or(reply, "error", "");
 	if (json_is_true(json_object_get(reply, "ok")))
-		return error_set(why, PRONY_INVALID, "it says ok to it");
+		return error_set(why, PRONY_INVALID, "it accepts it");
 	if (strcmp(status, wanted) != 0)
 		return error_set(why, PRONY_INVALID,
 				 "its refusal has the status '%s' instead of '%s'", status, wanted);
 	if (!*text || strchr(text, '\n'))
 		return error_set(why, PRONY_INVALID,
-				 "its refusal needs 'error', one line for a person");
+				 "its refusal needs 'error', a message of one line");
 	return PRONY_OK;
 }
 
@@ -229,7 +229,8 @@ static enum prony_status too_long(struct check_session *session, struct error *w
 	size_t length = PROTOCOL_LINE_BYTES_MAX + 4096;
 	char *line = malloc(length);
 	if (!line)
-		return error_set(why, PRONY_NOMEM, "no memory for a line of %zu bytes", length);
+		return error_set(why, PRONY_NOMEM, "not enough memory for a line of %zu bytes",
+				 length);
 	memset(line, 'x', length);
 	enum prony_status status = refuse_raw(session, line, length, "invalid", why);
 	free(line);
@@ -294,7 +295,8 @@ static enum prony_status unknown_members(struct check_session *session, struct e
 	json_t *reply = NULL;
 	enum prony_status status = check_ask(session, VERB_SUPPORTS, members, &reply, why);
 	if (status == PRONY_OK && !json_bool_or(reply, "supported", false))
-		status = error_set(why, PRONY_INVALID, "it no longer supports what it did");
+		status = error_set(why, PRONY_INVALID,
+				   "it no longer supports what it supported before");
 	json_decref(reply);
 	return status;
 }

@@ -41,7 +41,7 @@ static void tell_mismatch(const struct gate_check *figures, size_t count, struct
 		check_figure_text(&figures[i], text);
 		strbuf_printf(out, "mismatch: %s", text);
 	}
-	strbuf_printf(out, "; %zu of %zu figures are off", off, count);
+	strbuf_printf(out, "; %zu of %zu figures are wrong", off, count);
 }
 
 void check_figure_text(const struct gate_check *figure, char text[CHECK_FIGURE_BYTES])

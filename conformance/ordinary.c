@@ -20,9 +20,8 @@ static enum prony_status run_steps(struct check_session *session, int64_t steps,
 	for (size_t i = 1; status == PRONY_OK && i < window.count; i++)
 		if (window.records[i].begin_ns != window.records[i - 1].end_ns)
 			status = error_set(why, PRONY_INVALID,
-					   "record %zu does not begin where the one before it "
-					   "ended: %lld ns are "
-					   "nobody's",
+					   "record %zu does not begin at the end of the record "
+					   "before; %lld ns lie between them",
 					   i,
 					   (long long)(window.records[i].begin_ns -
 						       window.records[i - 1].end_ns));
@@ -72,8 +71,8 @@ static enum prony_status check_tensor(const struct tensor *tensor, const char *n
 				      struct error *why)
 {
 	if (strcmp(tensor->name, name) != 0)
-		return error_set(why, PRONY_INVALID, "'%s' stands where '%s' belongs", tensor->name,
-				 name);
+		return error_set(why, PRONY_INVALID, "found tensor '%s' where '%s' is expected",
+				 tensor->name, name);
 	if (tensor->dtype != DTYPE_F32 && !(wide_allowed && tensor->dtype == DTYPE_F64))
 		return error_set(why, PRONY_INVALID, "%s is %s instead of F32", name,
 				 dtype_name(tensor->dtype));
@@ -81,7 +80,7 @@ static enum prony_status check_tensor(const struct tensor *tensor, const char *n
 		char is[128], must[128];
 		shape_text(&tensor->shape, is, sizeof is);
 		shape_text(shape, must, sizeof must);
-		return error_set(why, PRONY_INVALID, "%s has the shape %s instead of %s", name, is,
+		return error_set(why, PRONY_INVALID, "%s has shape %s instead of %s", name, is,
 				 must);
 	}
 	return check_finite(tensor, why);
@@ -96,8 +95,9 @@ static enum prony_status read_one(struct check_session *session, const char *wha
 	arena_init(&arena, 0);
 	enum prony_status status = client_read(session->client, what, &arena, &set, why);
 	if (status == PRONY_OK && set.count != 1)
-		status = error_set(why, PRONY_INVALID, "reading %s gave %zu tensors instead of one",
-				   what, set.count);
+		status = error_set(why, PRONY_INVALID,
+				   "reading %s returned %zu tensors instead of one", what,
+				   set.count);
 	if (status == PRONY_OK)
 		status = check_tensor(&set.tensors[0], what, shape, wide_allowed, why);
 	arena_release(&arena);
@@ -125,7 +125,7 @@ static enum prony_status read_all(struct check_session *session, const char *wha
 		at++;
 	}
 	if (status == PRONY_OK && at != set.count)
-		status = error_set(why, PRONY_INVALID, "%s hold %zu tensors instead of %zu", what,
+		status = error_set(why, PRONY_INVALID, "%s has %zu tensors instead of %zu", what,
 				   set.count, at);
 	arena_release(&arena);
 	return status;

@@ -206,9 +206,9 @@ static void locate_command(struct arena *arena, struct framework_place *place)
 		place->origin = ORIGIN_NAMED;
 		place->program = arena_strdup(arena, found);
 	} else {
-		place->reason = arena_printf(
-			arena, "the command in %s is %s, which is not a program here; correct it",
-			place->framework->file, program);
+		place->reason =
+			arena_printf(arena, "%s: the command %s is not a program here; correct it",
+				     place->framework->file, program);
 	}
 	free(found);
 }

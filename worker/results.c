@@ -48,7 +48,7 @@ static enum prony_status check_header(const struct shared_header *h, size_t byte
 				 PROTOCOL_VERSION);
 	if (h->total_bytes > bytes)
 		return error_set(err, PRONY_PROTOCOL,
-				 "shared memory: the header claims %llu bytes of %zu",
+				 "shared memory: the header says %llu bytes, but there are %zu",
 				 (unsigned long long)h->total_bytes, bytes);
 	if (!region_fits(h->records_offset, h->records_bytes, h->total_bytes) ||
 	    !region_fits(h->tensors_offset, h->tensors_bytes, h->total_bytes) ||
@@ -61,7 +61,8 @@ static enum prony_status check_header(const struct shared_header *h, size_t byte
 		return error_set(
 			err, PRONY_PROTOCOL,
 			"shared memory: records at %llu + %llu, tensors at %llu + %llu and the "
-			"ring at %llu + %llu must be multiples of %u, apart and inside %llu bytes",
+			"ring at %llu + %llu must be multiples of %u, not overlap and be within "
+			"%llu bytes",
 			(unsigned long long)h->records_offset, (unsigned long long)h->records_bytes,
 			(unsigned long long)h->tensors_offset, (unsigned long long)h->tensors_bytes,
 			(unsigned long long)h->ring_offset, (unsigned long long)h->ring_bytes,
@@ -79,14 +80,14 @@ enum prony_status results_map(struct results *results, int fd, int64_t bytes, bo
 	*mapped = false;
 	if (bytes < (int64_t)sizeof header)
 		return error_set(err, PRONY_PROTOCOL,
-				 "shared memory of %lld bytes has no room for its header",
+				 "shared memory of %lld bytes is too small for its header",
 				 (long long)bytes);
 	if (fd < 0 || fstat(fd, &info) != 0)
 		return PRONY_OK;
 	/* Touching a page beyond the end of the file would kill the worker. */
 	if (info.st_size < bytes)
 		return error_set(err, PRONY_PROTOCOL,
-				 "shared memory: descriptor %d has %lld bytes, not %lld", fd,
+				 "shared memory: descriptor %d has %lld bytes instead of %lld", fd,
 				 (long long)info.st_size, (long long)bytes);
 	void *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
@@ -114,20 +115,20 @@ enum prony_status results_map(struct results *results, int fd, int64_t bytes, bo
 enum prony_status results_reserve(struct results *results, int64_t count, struct error *err)
 {
 	if (results->map && count > results->record_capacity)
-		return error_set(
-			err, PRONY_PROTOCOL,
-			"the shared memory holds %lld step records, the run needs %lld: use fewer "
-			"steps or larger blocks",
-			(long long)results->record_capacity, (long long)count);
+		return error_set(err, PRONY_PROTOCOL,
+				 "the shared memory has room for %lld step records, but the run "
+				 "needs %lld; use fewer steps or larger blocks",
+				 (long long)results->record_capacity, (long long)count);
 	if (count > INT64_MAX / (int64_t)sizeof *results->records)
-		return error_set(err, PRONY_NOMEM, "no memory for %lld step records",
+		return error_set(err, PRONY_NOMEM, "not enough memory for %lld step records",
 				 (long long)count);
 	if (count > results->record_capacity) {
 		free(results->records);
 		results->record_capacity = 0;
 		results->records = malloc((size_t)count * sizeof *results->records);
 		if (!results->records)
-			return error_set(err, PRONY_NOMEM, "no memory for %lld step records",
+			return error_set(err, PRONY_NOMEM,
+					 "not enough memory for %lld step records",
 					 (long long)count);
 		results->record_capacity = count;
 	}
@@ -155,10 +156,11 @@ enum prony_status results_lay_out(const struct results *results, struct arena *a
 	size_t needed = safetensors_image_bytes(set);
 
 	if (needed == 0)
-		return error_set(err, PRONY_INTERNAL, "the sizes of the tensors to read overflow");
+		return error_set(err, PRONY_INTERNAL, "the tensors to read are too large");
 	if (results->map && needed > results->tensors_bytes)
 		return error_set(err, PRONY_PROTOCOL,
-				 "the shared memory holds %zu bytes of tensors, the read needs %zu",
+				 "the shared memory has room for %zu bytes of tensors, but the "
+				 "read needs %zu",
 				 results->tensors_bytes, needed);
 	void *room = results->map ? results->tensors : arena_try_array(arena, needed, 1, err);
 	if (!room)

@@ -56,11 +56,11 @@ enum prony_status ring_lay_out(struct ring *ring, const struct bundle *bundle, c
 
 	if (ring->ready_fd < 0 || !memory)
 		return error_set(err, PRONY_PROTOCOL,
-				 "input stream: hello offered no ring of batches");
+				 "input stream: hello contained no ring of batches");
 	if (__builtin_mul_overflow(stride, slots, &wanted) || wanted > bytes)
 		return error_set(err, PRONY_PROTOCOL,
-				 "the ring has %zu bytes, %zu slots of %zu need more", bytes, slots,
-				 stride);
+				 "the ring has %zu bytes, too few for %zu slots of %zu bytes",
+				 bytes, slots, stride);
 	ring->batches = arena_array(&ring->arena, slots, sizeof *ring->batches);
 	for (size_t i = 0; i < slots; i++) {
 		const char *slot = (const char *)memory + i * stride;
@@ -91,7 +91,7 @@ static enum prony_status take(struct ring *ring, struct error *err)
 	while (got < 0 && errno == EINTR);
 	if (got == 1)
 		return PRONY_OK;
-	return error_set(err, PRONY_INVALID, "no more batches come");
+	return error_set(err, PRONY_INVALID, "there are no more batches");
 }
 
 static enum prony_status give_back(struct ring *ring, struct error *err)
@@ -101,7 +101,8 @@ static enum prony_status give_back(struct ring *ring, struct error *err)
 	do
 		put = write(ring->free_fd, "", 1);
 	while (put < 0 && errno == EINTR);
-	return put == 1 ? PRONY_OK : error_set(err, PRONY_INVALID, "nobody takes a slot back");
+	return put == 1 ? PRONY_OK
+			: error_set(err, PRONY_INVALID, "prony no longer reads returned slots");
 }
 
 enum prony_status ring_step(struct ring *ring, const struct adapter *adapter,

@@ -99,8 +99,8 @@ static enum prony_status load_bundle(struct worker *w, const json_t *request, st
 	if (status == PRONY_OK &&
 	    (w->bundle.recipe.slots < 1 || w->bundle.recipe.slots > SLOTS_MAX))
 		status = error_set(err, PRONY_BAD_INPUT,
-				   "%s/%s: recipe: slots must be 1 to %d, not %d", folder,
-				   BUNDLE_CASE_FILE, SLOTS_MAX, w->bundle.recipe.slots);
+				   "%s/%s: recipe: slots is %d; it must be 1 to %d", folder,
+				   BUNDLE_CASE_FILE, w->bundle.recipe.slots, SLOTS_MAX);
 	if (status != PRONY_OK) {
 		bundle_release(&w->bundle);
 		/* Any failure to read it is an error of the request, which named it; nothing has
@@ -122,9 +122,9 @@ static void check_probe(const struct worker *w, struct strbuf *why)
 	/* A framework with its own loader also supports the stage load. */
 	if (!(w->probe.stages & 1u << recipe->stage) &&
 	    !(recipe->stage == STAGE_LOAD && w->bundle.has_data))
-		strbuf_printf(why, "no stage %s", stage_name(recipe->stage));
+		strbuf_printf(why, "stage %s is not supported", stage_name(recipe->stage));
 	if (!(w->probe.precisions & 1u << recipe->precision))
-		strbuf_printf(why, "%sno precision %s%s%s", why->length ? "; " : "",
+		strbuf_printf(why, "%sprecision %s is not supported%s%s", why->length ? "; " : "",
 			      precision_name(recipe->precision),
 			      w->probe.instruction_set[0] ? " with the instruction set " : "",
 			      w->probe.instruction_set);
@@ -259,7 +259,7 @@ static enum prony_status serve_feed(struct worker *w, const json_t *request, jso
 		verbs_get_index(request, "slot", bundle->recipe.slots, &slot, err);
 
 	if (bundle->recipe.input != INPUT_RESIDENT)
-		return error_set(err, PRONY_PROTOCOL, "input %s: batches are not fed",
+		return error_set(err, PRONY_PROTOCOL, "with input %s, batches are not fed",
 				 input_mode_name(bundle->recipe.input));
 	if (status == PRONY_OK)
 		status = verbs_get_index(request, "batch", batches, &batch, err);
@@ -337,14 +337,15 @@ static enum prony_status check_read(const struct worker *w, enum readout what, s
 			 what == READ_OUTPUTS;
 
 	if (w->bundle.is_model != (what == READ_OUTPUTS))
-		return error_set(err, PRONY_PROTOCOL, "%s cannot be read of %s", readout_name(what),
-				 w->bundle.is_model ? "a file as it is" : "a graph");
+		return error_set(err, PRONY_PROTOCOL, "%s cannot be read from %s",
+				 readout_name(what),
+				 w->bundle.is_model ? "an unchanged model file" : "a graph");
 
 	if (of_a_step && w->progress != PROGRESS_RAN)
-		return error_set(err, PRONY_PROTOCOL, "%s is asked for before the first step",
+		return error_set(err, PRONY_PROTOCOL, "%s cannot be read before the first step",
 				 readout_name(what));
 	if (recipe->stage == STAGE_LOAD)
-		return error_set(err, PRONY_PROTOCOL, "stage load has nothing to read");
+		return error_set(err, PRONY_PROTOCOL, "stage load computes nothing to read");
 	if ((what == READ_LOSS || what == READ_GRADIENTS) &&
 	    (recipe->stage == STAGE_FORWARD || w->bundle.graph.loss == VALUE_NONE))
 		return error_set(err, PRONY_PROTOCOL, "stage %s has no %s",
@@ -400,7 +401,7 @@ static enum prony_status serve_read(struct worker *w, const json_t *request, jso
 	if (status != PRONY_OK)
 		return status;
 	if (!readout_parse(word, &what))
-		return error_set(err, PRONY_PROTOCOL, "nothing called \"%.40s\" can be read", word);
+		return error_set(err, PRONY_PROTOCOL, "unknown \"what\": \"%.40s\"", word);
 	status = check_read(w, what, err);
 	if (status != PRONY_OK)
 		return status;

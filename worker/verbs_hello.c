@@ -52,7 +52,7 @@ static enum prony_status map_shared(struct worker *w, const json_t *request, boo
 	if (status != PRONY_OK)
 		return status;
 	if (fd < 0 || fd > INT32_MAX)
-		return error_set(err, PRONY_PROTOCOL, "hello: no descriptor has number %" PRId64,
+		return error_set(err, PRONY_PROTOCOL, "hello: %" PRId64 " is not a file descriptor",
 				 fd);
 	return results_map(&w->results, (int)fd, bytes, mapped, err);
 }
@@ -76,7 +76,8 @@ static enum prony_status take_ring(struct worker *w, const json_t *request, stru
 		if (fds[i] < 0 || fds[i] > INT32_MAX || fds[0] == fds[1] ||
 		    fcntl((int)fds[i], F_SETFD, FD_CLOEXEC) < 0)
 			return error_set(err, PRONY_PROTOCOL,
-					 "hello: ring: %" PRId64 " is no descriptor of a pipe",
+					 "hello: ring: %" PRId64
+					 " is not a valid descriptor of a pipe",
 					 fds[i]);
 	w->ring.ready_fd = (int)fds[0];
 	w->ring.free_fd = (int)fds[1];
@@ -154,7 +155,7 @@ static enum prony_status parse_hello(const json_t *request, struct target *targe
 
 	if (status == PRONY_OK && protocol != PROTOCOL_VERSION)
 		status = error_set(err, PRONY_PROTOCOL,
-				   "protocol %" PRId64 " is asked for, this worker speaks %d",
+				   "protocol %" PRId64 " is not supported; this worker uses %d",
 				   protocol, PROTOCOL_VERSION);
 	if (status == PRONY_OK)
 		status = target_from_json(request, target, err);
@@ -172,11 +173,12 @@ static enum prony_status check_target(const struct adapter *adapter, const struc
 				      struct error *err)
 {
 	if (target->world_size > 1)
-		return error_set(err, PRONY_UNSUPPORTED, "world_size %d: it works alone",
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "world_size %d: only one process is supported",
 				 target->world_size);
 	if (target->backend[0])
-		return error_set(err, PRONY_UNSUPPORTED, "backend %s: %s has none", target->backend,
-				 adapter->name);
+		return error_set(err, PRONY_UNSUPPORTED, "backend %s: %s has no backends",
+				 target->backend, adapter->name);
 	struct target known = {.device = ""};
 	snprintf(known.options, sizeof known.options, "%s",
 		 adapter->options ? adapter->options : target->options);
@@ -185,8 +187,8 @@ static enum prony_status check_target(const struct adapter *adapter, const struc
 
 		snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
 		if (!target_has_option(&known, word))
-			return error_set(err, PRONY_UNSUPPORTED, "option %s: known is %s", word,
-					 *known.options ? known.options : "none");
+			return error_set(err, PRONY_UNSUPPORTED, "unknown option %s; known: %s",
+					 word, *known.options ? known.options : "none");
 	}
 	return PRONY_OK;
 }
@@ -205,8 +207,8 @@ static enum prony_status check_device(const struct adapter *adapter, const struc
 		strbuf_printf(&found, "%s%s", i > 0 ? ", " : "", probe->devices[i]);
 	}
 	enum prony_status status =
-		error_set(err, PRONY_UNSUPPORTED, "device %s: %s finds %s here", device,
-			  adapter->name, found.length > 0 ? strbuf_text(&found) : "none");
+		error_set(err, PRONY_UNSUPPORTED, "device %s is not available; %s finds %s here",
+			  device, adapter->name, found.length > 0 ? strbuf_text(&found) : "none");
 	strbuf_release(&found);
 	return status;
 }

@@ -120,11 +120,10 @@ static enum prony_status parse_profile(struct worker *w, const json_t *request,
 		return error_set(err, PRONY_PROTOCOL, "%s has no profile of \"%.40s\"",
 				 w->adapter->name, what);
 	if (!w->session.profiled)
-		return error_set(err, PRONY_PROTOCOL, "hello did not announce a profile");
+		return error_set(err, PRONY_PROTOCOL, "hello did not request a profile");
 	if (plan->ring)
 		return error_set(err, PRONY_PROTOCOL,
-				 "batches arrive while the network runs: profiles are of resident "
-				 "ones");
+				 "profiles are only possible with input resident");
 	if (plan->steps > STEPS_MAX)
 		return error_set(err, PRONY_PROTOCOL, "steps must be at most %d, not %" PRId64,
 				 STEPS_MAX, plan->steps);

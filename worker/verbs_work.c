@@ -13,9 +13,9 @@ static enum prony_status supports_file(const struct worker *w, struct error *why
 
 	strbuf_init(&reasons, 0);
 	if (!w->adapter->files)
-		reasons_add(&reasons, "%s reads no ONNX files", w->adapter->name);
+		reasons_add(&reasons, "%s does not read ONNX files", w->adapter->name);
 	if (recipe->stage != STAGE_FORWARD)
-		reasons_add(&reasons, "stage %s: a file as it is runs forward only",
+		reasons_add(&reasons, "stage %s: unchanged model files only run forward",
 			    stage_name(recipe->stage));
 	reasons_add_recipe(&reasons, recipe, w->probe.precisions);
 	return reasons_finish(&reasons, why);
@@ -27,9 +27,9 @@ static enum prony_status supports_load(const struct worker *w, struct error *why
 	if (w->bundle.has_data)
 		return PRONY_OK;
 	if (!(w->probe.stages & 1u << STAGE_LOAD))
-		return error_set(why, PRONY_UNSUPPORTED, "stage load");
+		return error_set(why, PRONY_UNSUPPORTED, "stage load is not supported");
 	if (w->bundle.recipe.input != INPUT_STREAM)
-		return error_set(why, PRONY_UNSUPPORTED, "stage load: input %s loads nothing",
+		return error_set(why, PRONY_UNSUPPORTED, "stage load: input %s reads no data",
 				 input_mode_name(w->bundle.recipe.input));
 	return PRONY_OK;
 }
@@ -46,7 +46,7 @@ enum prony_status verbs_supports(const struct worker *w, struct error *why)
 		return status;
 	if (!w->adapter->loader)
 		return error_set(why, PRONY_UNSUPPORTED,
-				 "input native: no data loader of its own is driven");
+				 "input native: prony uses no data loader of this framework");
 	return w->adapter->loader->supports(&w->bundle.data, &w->bundle.graph, &w->bundle.recipe,
 					    why);
 }
@@ -57,7 +57,7 @@ static enum prony_status start_loader(struct worker *w, struct error *err)
 	const struct adapter_loader *loader = w->adapter->loader;
 
 	if (!loader)
-		return error_set(err, PRONY_UNSUPPORTED, "input native: no data loader");
+		return error_set(err, PRONY_UNSUPPORTED, "input native: there is no data loader");
 	w->own.only_load = bundle->recipe.stage == STAGE_LOAD;
 	return loader->open(&w->session, &bundle->data, &bundle->graph, &bundle->recipe, err);
 }
@@ -123,7 +123,7 @@ enum prony_status verbs_get_index(const json_t *request, const char *key, int64_
 	if (status != PRONY_OK)
 		return status;
 	if (value < 0 || value >= limit)
-		return error_set(err, PRONY_PROTOCOL, "%s %" PRId64 " is outside 0 to %" PRId64,
+		return error_set(err, PRONY_PROTOCOL, "%s is %" PRId64 "; it must be 0 to %" PRId64,
 				 key, value, limit - 1);
 	*out = value;
 	return PRONY_OK;

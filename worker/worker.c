@@ -118,7 +118,7 @@ static int worker_serve(const struct adapter *adapter, const struct worker_optio
 	struct worker worker;
 
 	if (!adapter)
-		error_set(&refusal, PRONY_MISSING, "there is no adapter called \"%.64s\"",
+		error_set(&refusal, PRONY_MISSING, "there is no adapter \"%.64s\"",
 			  options->adapter ? options->adapter : "");
 	else if (adapter->absent_reason)
 		error_set(&refusal, PRONY_MISSING, "%s: %s", adapter->name, adapter->absent_reason);
@@ -142,13 +142,13 @@ static enum prony_status environment_fd(const char *name, int *out, struct error
 
 	if (!text)
 		return error_set(err, PRONY_USAGE,
-				 "%s is not set: workers are started by prony run, not by hand "
-				 "(prony worker-check exercises one)",
+				 "%s is not set; prony run starts workers (to test one, use prony "
+				 "worker-check)",
 				 name);
 	long fd = strtol(text, &end, 10);
 	if (end == text || *end || fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0)
-		return error_set(err, PRONY_USAGE, "%s is \"%.40s\", which is no open descriptor",
-				 name, text);
+		return error_set(err, PRONY_USAGE,
+				 "%s is \"%.40s\", which is not an open descriptor", name, text);
 	if (fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
 		return error_set(err, PRONY_USAGE, "%s: descriptor %ld cannot be used", name, fd);
 	*out = (int)fd;

@@ -216,7 +216,7 @@ class ForeignWorkerTest(OwnFrameworkTest):
         self.put_mine(says="pytorch")
         row = self.cells(self.measure("-f", "mine", "-s", "forward", expect=1))["mine"]
         self.assertEqual(row["status"], "invalid")
-        self.assertIn('started for mine says in hello that it is "pytorch"', row["reason"])
+        self.assertIn('worker of mine says in hello that its name is "pytorch"', row["reason"])
 
     def test_a_name_of_the_tree_cannot_be_taken(self):
         self.put_mine(name="pytorch", says="pytorch")
@@ -238,7 +238,7 @@ class ForeignWorkerTest(OwnFrameworkTest):
             self.assertIn(part, done.stderr)
         done = self.prony("run", "--worker", "mine=/nowhere/at/all", "-f", "mine", "-n", "mlp",
                           "--dry-run", expect=0)
-        self.assertIn("missing: --worker starts /nowhere/at/all", done.stdout)
+        self.assertIn("missing: --worker: the command /nowhere/at/all is not a program", done.stdout)
 
     def test_words_and_variables_are_replaced(self):
         self.put_mine()
@@ -342,7 +342,7 @@ class BrokenDescriptorTest(OwnFrameworkTest):
         os.chown(os.path.join(self.own, "mine.yaml"), 12345, 12345)
         done = self.prony("list", "frameworks", "--format", "json", expect=0)
         self.assertNotIn("mine", [row["name"] for row in json.loads(done.stdout)])
-        self.assertIn("mine.yaml: ignored, because prony runs with root's rights", done.stderr)
+        self.assertIn("mine.yaml is ignored, because prony runs as root", done.stderr)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ class FakeTest(ProfileTest):
         for words, expect, part in (
                 (("-f", "fake", "-b", "1,2"), 64, "a profile shows one cell"),
                 (("-f", "no-such"), 64, "no-such"),
-                (("-f", "fake", "--format", "svg"), 64, "give one of table, json, csv, chrome, folded"),
+                (("-f", "fake", "--format", "svg"), 64, "use one of table, json, csv, chrome, folded"),
                 (("-f", "fake", "--steps", "0"), 64, "--steps"),
                 (("-f", "fake", "-o", "/nowhere/at/all"), 74, "/nowhere/at/all")):
             with self.subTest(words):

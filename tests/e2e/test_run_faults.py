@@ -89,7 +89,7 @@ class FaultsTest(ProgramTest):
         self.prony("run", "-f", "fake", "-D", "fake:0,fake:1", *SHORT, "--store", self.store)
         self.assertEqual(self.rows("select device, status, reason from cell order by device"), [
             ("fake:0", "ok", ""),
-            ("fake:1", "unsupported", "device fake:1: fake finds cpu, fake:0 here")])
+            ("fake:1", "unsupported", "device fake:1 is not available; fake finds cpu, fake:0 here")])
 
     def test_timed_process_is_checked_too(self):
         """Right in the gate and wrong afterwards: the loss of the timed process finds it."""

@@ -72,7 +72,7 @@ class WindowTest(ProgramTest):
         """What it computes then it may have left out of them."""
         status, _, reason = self.after_its_steps("pass")
         self.assertEqual(status, "invalid", reason)
-        self.assertRegex(reason, r"it claims \d+\.\d+ s for a request that took [4-9]")
+        self.assertRegex(reason, r"its records cover \d+\.\d+ s of a request that took [4-9]")
 
     def test_the_first_process_is_the_first(self):
         """It may be cold; the second one is not when the first has been left out."""

@@ -29,9 +29,9 @@ PROTOCOL_FAULTS = {
     "exit=3": ("run, first step", "exit code 3"),
     "exit-at=close,exit=3": ("close", "exit code 3"),
     "hang": ("run, first step", "no reply to run within 8 s"),
-    "grandchild": ("close", "1 process that it started outlived it"),
+    "grandchild": ("close", "1 process that it started still ran after it ended"),
     "oom=64": ("build", "killed by signal 9"),
-    "oom": ("build", "grew over 300 MiB"),
+    "oom": ("build", "used more than 300 MiB"),
     "oom-reply": ("build", "out of memory"),
     "fail": ("run, first step", "failed, as requested"),
     "garbage-reply": ("run, first step", "not a JSON object"),
@@ -39,13 +39,13 @@ PROTOCOL_FAULTS = {
     "half-reply": ("run, first step", "in the middle of its reply to run"),
     "wrong-id": ("run, first step", "has id 2147483647 instead of"),
     "missing": ("hello", "not installed"),
-    "unsupported": ("a network", "it supports none of mlp, lenet"),
-    "wrong-precision": ("open", "asked for precision fp32, 'bf16' took effect"),
-    "wrong-threads": ("open", "asked for 1 thread, 2 took effect"),
+    "unsupported": ("a network", "it supports no mlp, lenet"),
+    "wrong-precision": ("open", "precision fp32 was requested, but 'bf16' is used"),
+    "wrong-threads": ("open", "1 thread was requested, but 2 are used"),
     "nan-loss": ("read loss", "element 0 of loss is not finite"),
     "nan-loss=last": ("read loss again", "element 0 of loss is not finite"),
-    "impossible-time": ("run, first step", "more time than passed"),
-    "impossible-time=before": ("run, first step", "before it was asked to run"),
+    "impossible-time": ("run, first step", "after its reply arrived"),
+    "impossible-time=before": ("run, first step", "before the request was sent"),
     "backwards-time": ("run, first step", "record 0 ends before it begins"),
     "timed-only,fail": ("run, first step", "failed, as requested"),
     "after=2,fail": ("run, sync end", "failed, as requested"),
@@ -64,10 +64,10 @@ CARELESS = {
     "unfed": ("places: after build", '"verb": "run"'),
     "early-read": ("places: after build", '"what": "logits"'),
     "after-failure": ("hello: after a failed request", '"verb": "hello"'),
-    "any-target": ("hello: unknown option", "it says ok to it"),
+    "any-target": ("hello: unknown option", "it accepts it"),
     "any-rank": ("hostile lines: bad hello", '"rank": 1, "world_size": 1'),
-    "wrong-rank": ("shared memory: hello", "it says rank 1 of 2, hello said 0 of 1"),
-    "other-devices": ("shared memory: hello", "devices lack cpu"),
+    "wrong-rank": ("shared memory: hello", "its rank is 1 of 2, but hello requested 0 of 1"),
+    "other-devices": ("shared memory: hello", "devices does not contain cpu"),
     "old-protocol": ("hostile lines: bad hello", '"protocol": 1'),
     "any-verb": ("hostile lines: before hello", '"verb": "dance"'),
     "crashed": ("hostile lines: before hello", "the status 'crashed' instead of 'invalid'"),
@@ -139,8 +139,8 @@ class RejectedTest(CheckTest):
         self.assertEqual(len(failed), 1, done.stdout)
         self.assertTrue(failed[0].startswith("FAILED  %s: %s: " % (session, check)), failed[0])
         self.assertIn(part, failed[0])
-        self.assertRegex(done.stderr, r"^prony: 1 of \d+ checks failed; those that come after "
-                                      r"them were not run\n$")
+        self.assertRegex(done.stderr, r"^prony: 1 of \d+ checks failed; "
+                                      r"later checks were not run\n$")
         self.assertTrue(done.stdout.endswith(failed[0] + "\n"))
 
     def test_every_fault(self):
@@ -237,11 +237,11 @@ class CommandTest(CheckTest):
     def test_usage(self):
         for words, part in (([], "which worker?"),
                             (["--"], "which worker?"),
-                            (["--level", "deep", "x"], "give one of protocol, numeric"),
+                            (["--level", "deep", "x"], "use one of protocol, numeric"),
                             (["--level"], "--level needs a value"),
                             (["--timeout", "0", "x"], "out of range"),
                             (["--lvel", "numeric", "x"], "did you mean --level"),
-                            (["--format=yaml", "x"], "give one of table, json")):
+                            (["--format=yaml", "x"], "use one of table, json")):
             with self.subTest(words):
                 done = self.check(*words, expect=64)
                 self.assertEqual(done.stdout, "")
@@ -260,7 +260,7 @@ class CommandTest(CheckTest):
                       ["--timeout=9", "--", "sh", "-c", script, "x", "--level", "-h"]):
             with self.subTest(words):
                 done = self.check(*words, expect=1)
-                self.assertIn("exit code 7; it last printed: --level -h", done.stdout)
+                self.assertIn("exit code 7; last output: --level -h", done.stdout)
 
     def test_interrupted(self):
         log = os.path.join(self.folder, "log")

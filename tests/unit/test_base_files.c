@@ -451,7 +451,7 @@ TEST(libraries)
 	assert_true(absent == NULL);
 	assert_int_equal(loader_resolve(handle, "libm.so.6", lacking, COUNT(lacking), &err),
 			 PRONY_MISSING);
-	assert_has(err.text, "libm.so.6 lacks the function no_such_function");
+	assert_has(err.text, "libm.so.6 has no function no_such_function");
 	assert_true(cosine(0.0) == 1.0);
 }
 
@@ -467,6 +467,6 @@ IN_FOLDER(a_library_that_is_cut_off_is_refused)
 			 PRONY_OK);
 	assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
 	assert_int_equal(loader_open(path, &handle, &err), PRONY_MISSING);
-	assert_has(err.text, "half.so: the file is cut off");
+	assert_has(err.text, "half.so: the file is truncated");
 	free(bytes);
 }

@@ -184,18 +184,18 @@ TEST(errors_name_option_and_remedy)
 		{"--quiet=yes", {"--quiet takes no value", "=yes"}},
 		{"--batch 0", {"--batch: 0 is out of range", "1 to 65536"}},
 		{"--batch 65537", {"out of range"}},
-		{"--batch 12x", {"--batch: '12x' is not a whole number"}},
-		{"--batch=", {"'' is not a whole number"}},
-		{"--batch 1GiB", {"'1GiB' is not a whole number"}},
+		{"--batch 12x", {"--batch: '12x' is not an integer"}},
+		{"--batch=", {"'' is not an integer"}},
+		{"--batch 1GiB", {"'1GiB' is not an integer"}},
 		{"--memory 1TiB", {"--memory: '1TiB' is not a size", "512MiB, 2GiB"}},
 		{"--memory GiB", {"'GiB' is not a size"}},
 		{"--memory 8MiB", {"--memory: 8MiB is out of range"}},
 		{"--memory 9007199254740993G", {"out of range"}},
 		{"--seed 99999999999999999999", {"out of range"}},
 		{"-s trian",
-		 {"--stage: 'trian' is not known", "did you mean 'train'?",
+		 {"--stage: unknown value 'trian'", "did you mean 'train'?",
 		  "forward, forward-backward, train"}},
-		{"-s xyzzyplugh", {"'xyzzyplugh' is not known; give one of forward"}},
+		{"-s xyzzyplugh", {"unknown value 'xyzzyplugh'; use one of forward"}},
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct outcome out;
@@ -250,7 +250,7 @@ TEST(help_text)
 		"      --seed N                seed of everything random\n"
 		"  -s, --stage WORD            what one step does: forward (default),\n"
 		"                              forward-backward, train\n"
-		"  -h, --help                  show this text and end\n";
+		"  -h, --help                  show this help\n";
 	struct strbuf *out = test_strbuf();
 	options_help(&syntax, out);
 	assert_string_equal(strbuf_text(out), expected);

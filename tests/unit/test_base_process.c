@@ -182,8 +182,8 @@ TEST(timeout_kills_the_group)
 	static const struct {
 		int64_t limit_ns;
 		const char *text;
-	} rows[] = {{SECOND_NS / 2, "0.5 s and was killed; the last it printed: "},
-		    {20 * SECOND_NS, "20 s and was killed; the last it printed: "}};
+	} rows[] = {{SECOND_NS / 2, "0.5 s and was killed; last output: "},
+		    {20 * SECOND_NS, "20 s and was killed; last output: "}};
 	const struct process_spec spec = {.argv = argv};
 	struct error err = ERROR_INIT;
 	char *output = NULL;

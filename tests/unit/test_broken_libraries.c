@@ -63,11 +63,11 @@ TEST(test_damaged)
 		assert_int_equal(file_write_atomic(path, bytes, 16, &err), PRONY_OK);
 		assert_missing(names[i], path, "too short");
 		assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
-		assert_missing(names[i], path, "cut off");
+		assert_missing(names[i], path, "is truncated");
 	}
 	/* The library that must be loaded first is checked as well. */
 	setenv("PRONY_TENSORFLOW1_LIBPYTHON", path, 1);
-	assert_missing("tensorflow1", path, "cut off");
+	assert_missing("tensorflow1", path, "is truncated");
 	setenv("PRONY_TENSORFLOW1_LIBPYTHON", ANY_LIBRARY, 1);
 	directory_remove(folder, NULL);
 	free(bytes);
@@ -77,7 +77,7 @@ TEST(test_damaged)
 TEST(test_other_libraries)
 {
 	for (size_t i = 0; i < NAMES; i++)
-		assert_missing(names[i], ANY_LIBRARY, "lacks the function");
+		assert_missing(names[i], ANY_LIBRARY, "has no function");
 }
 
 TEST(test_other_versions)
@@ -91,8 +91,8 @@ TEST(test_other_versions)
 	setenv("OTHER_TENSORFLOW", "2.21.0", 1);
 	assert_missing("tensorflow1", other, "TensorFlow 2.21.0 in");
 	/* OpenVINO's library reports no version before its functions have been found. */
-	assert_missing("openvino", other, "lacks the function ov_");
-	assert_missing("xla", other, "lacks the function GetPjrtApi");
+	assert_missing("openvino", other, "has no function ov_");
+	assert_missing("xla", other, "has no function GetPjrtApi");
 }
 
 int main(void)

@@ -137,7 +137,7 @@ TEST(lines_that_are_no_replies)
 		const char *line, *part;
 	} rows[] = {
 		{"{\"id\": 7, \"ok\": true}", "id 7 instead of 2"},
-		{"{\"ok\": true}", "id nowhere instead of 2"},
+		{"{\"ok\": true}", "id none instead of 2"},
 		{"{\"id\": \"2\", \"ok\": true}", "id \"2\" instead of 2"},
 		{"{\"id\": 2.0, \"ok\": true}", "instead of 2"},
 		{"{\"id\": null, \"ok\": 1}", "id null"},
@@ -186,7 +186,7 @@ TEST(one_reply_to_a_request)
 	put(&peer, "go");
 	for (int turns = 0; !is_there(&peer, "said") && patient(&turns);)
 		continue;
-	peer_ask(&peer, VERB_BUILD, PRONY_PROTOCOL, "what nobody asked for");
+	peer_ask(&peer, VERB_BUILD, PRONY_PROTOCOL, "output without a request");
 	peer_end(&peer);
 
 	/* Longer than 1 MiB, with and without a newline. */
@@ -251,7 +251,7 @@ TEST(ends_are_explained)
 	peer_init_script(&peer, SHELL "echo gone; exit 4");
 	peer_start(&peer);
 	usleep(300000); /* usually it is gone before the first request; same text */
-	peer_hello(&peer, PRONY_CRASHED, "during hello: exit code 4; it last printed: gone");
+	peer_hello(&peer, PRONY_CRASHED, "during hello: exit code 4; last output: gone");
 	assert_string_equal(peer_end(&peer).how, "exit code 4");
 
 	/* The worker is gone: the request cannot be sent, and the previous reply is not taken for
@@ -334,7 +334,7 @@ TEST(a_killed_guard_leaves_nothing)
 	pid_t pid = pid_in(peer.folder);
 	assert_true(pid > 0 && kill(pid, 0) == 0);
 	put(&peer, "go");
-	peer_ask(&peer, VERB_BUILD, PRONY_CRASHED, "killed the worker's guard");
+	peer_ask(&peer, VERB_BUILD, PRONY_CRASHED, "the worker's guard process was killed");
 	struct client_end end = peer_end(&peer);
 	assert_false(end.clean);
 	assert_true(end.left_over >= 2);
@@ -403,7 +403,7 @@ TEST(memory_has_a_limit)
 				      "tail -n 1 >/dev/null");
 	peer.spec.memory_limit_bytes = 64 << 20;
 	peer_start(&peer);
-	peer_hello(&peer, PRONY_OUT_OF_MEMORY, "grew over 64 MiB");
+	peer_hello(&peer, PRONY_OUT_OF_MEMORY, "used more than 64 MiB");
 	peer_end(&peer);
 }
 
@@ -455,7 +455,7 @@ TEST(raw_lines_and_hanging_up)
 	peer_init_script(&peer, "sleep 1000");
 	peer_start(&peer);
 	peer_error(&peer, client_hang_up(peer.client, SECOND_NS / 2, &peer.err), PRONY_TIMEOUT,
-		   "goes on running");
+		   "still runs after its requests ended");
 	assert_true(peer_end(&peer).signalled);
 }
 

@@ -209,17 +209,17 @@ TEST(impossible_steps_are_not)
 	static const struct {
 		const char *mode, *part;
 	} rows[] = {
-		{"later", "more time than passed"},
-		{"earlier", "before it was asked to run"},
+		{"later", "after its reply arrived"},
+		{"earlier", "before the request was sent"},
 		{"backwards", "record 1 ends before it begins"},
-		{"overlap", "record 1 begins 10 ns before the one before it ended"},
+		{"overlap", "record 1 begins 10 ns before the end of the record before"},
 		{"far", "record 1 begins"},
-		{"farther", "more time than passed"},
-		{"lazy", "it claims 0.000 s for a request that took "},
-		{"fewer", "asked for 3 steps in 3 records, it claims 2 in 3"},
-		{"one record", "it claims 3 in 1"},
-		{"disagree", "disagree about begin or end"},
-		{"no words", "it claims -1 in -1"},
+		{"farther", "after its reply arrived"},
+		{"lazy", "its records cover 0.000 s of a request that took "},
+		{"fewer", "3 steps in 3 records were requested, but it reports 2 in 3"},
+		{"one record", "it reports 3 in 1"},
+		{"disagree", "differs from that of the records"},
+		{"no words", "it reports -1 in -1"},
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -258,7 +258,7 @@ static void rest(int64_t rested_ns, bool shared, enum prony_status status)
 	peer_hello(&peer, PRONY_OK, NULL);
 	peer_error(&peer, client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
 		   status,
-		   status == PRONY_OK ? NULL : "it claims 0.000 s for a request that took ");
+		   status == PRONY_OK ? NULL : "its records cover 0.000 s of a request that took ");
 	/* The observer is asked about the time that no step explains. */
 	assert_in_range(seen.longest_ns, 3500000000, 60 * SECOND_NS);
 	if (status == PRONY_OK)
@@ -277,7 +277,7 @@ TEST(what_it_rests_hides_no_work)
 
 TEST(files_of_records_are_whole)
 {
-	run("short file", false, PRONY_PROTOCOL, "holds 32 bytes instead of 48");
+	run("short file", false, PRONY_PROTOCOL, "has 32 bytes instead of 48");
 	run("long file", false, PRONY_PROTOCOL, "records.bin");
 	run("no file", false, PRONY_PROTOCOL, "records.bin");
 }
@@ -306,7 +306,7 @@ TEST(more_records_than_room)
 
 	start(&peer, "", true);
 	peer_error(&peer, client_run(peer.client, 65, SYNC_STEP, 1, 0, 0, &window, &peer.err),
-		   PRONY_INTERNAL, "65 records do not fit");
+		   PRONY_INTERNAL, "no room for 65 records");
 	assert_true(peer_end(&peer).clean);
 }
 
@@ -337,10 +337,10 @@ TEST(tensors_are_read_and_checked)
 	read_loss("cut image", true, PRONY_PROTOCOL, NULL);
 	read_loss("cut image", false, PRONY_PROTOCOL, "instead of");
 	read_loss("huge image", true, PRONY_PROTOCOL,
-		  "it claims to have read 9223372036854775807 bytes");
+		  "it says that it read 9223372036854775807 bytes");
 	read_loss("huge image", false, PRONY_PROTOCOL, "instead of");
-	read_loss("no image", true, PRONY_PROTOCOL, "it claims to have read 0 bytes");
-	read_loss("no words", true, PRONY_PROTOCOL, "it claims to have read -1 bytes");
+	read_loss("no image", true, PRONY_PROTOCOL, "it says that it read 0 bytes");
+	read_loss("no words", true, PRONY_PROTOCOL, "it says that it read -1 bytes");
 	read_loss("short file", false, PRONY_PROTOCOL, "read.safetensors");
 	read_loss("no file", false, PRONY_PROTOCOL, "read.safetensors");
 }
@@ -363,7 +363,7 @@ TEST(a_worker_cannot_hurt_through_shared_memory)
 	peer_init_self(&peer, "claims memory");
 	peer.spec.no_shared_memory = true;
 	peer_start(&peer);
-	peer_hello(&peer, PRONY_PROTOCOL, "was not offered");
+	peer_hello(&peer, PRONY_PROTOCOL, "none was offered");
 	peer_end(&peer);
 }
 

@@ -171,7 +171,7 @@ IN_HOME(commands_and_variables_are_filled_in)
 	assert_has(place.reason, "has no environments");
 	read_good(f, HEAD "worker: {command: [/nowhere/mine]}\n");
 	assert_int_equal(framework_locate(&f->rows[0], "", &f->arena, &place, NULL), PRONY_OK);
-	assert_has(place.reason, "is /nowhere/mine, which is not a program");
+	assert_has(place.reason, "the command /nowhere/mine is not a program");
 }
 
 static const struct {
@@ -179,8 +179,8 @@ static const struct {
 	int line; /* 0: the message is about the whole file */
 	const char *message;
 } bad[] = {
-	{"", 1, "the file is empty; the least that a framework descriptor has is"},
-	{"- a\n", 1, "a framework descriptor is a mapping"},
+	{"", 1, "the file is empty; a framework descriptor needs at least"},
+	{"- a\n", 1, "a framework descriptor must be a mapping"},
 	{"summary: x\n", 1, "the key name is missing; write name: mine"},
 	{"name: mine\n", 1, "the key summary is missing"},
 	{HEAD, 1, "the key worker is missing"},
@@ -200,8 +200,8 @@ static const struct {
 	{HEAD "worker: {python: native, command: [x]}\n", 3,
 	 "has 2 of adapter, python and command"},
 	{HEAD "worker: {adapter: native}\n", 3, "adapter: is only for prony's own frameworks"},
-	{MINE "stages: \"train\\0x\"\n", 4, "\"train\" goes on behind a NUL"},
-	{MINE "\"floor\\0x\": true\n", 4, "goes on behind a NUL"},
+	{MINE "stages: \"train\\0x\"\n", 4, "\"train\" is followed by a NUL"},
+	{MINE "\"floor\\0x\": true\n", 4, "is followed by a NUL"},
 	{HEAD "worker: {module: x}\n", 3, "has 0 of adapter, python and command"},
 	{HEAD "worker: {command: [x], library: a}\n", 3, "library is only for adapter"},
 	{HEAD "worker: {command: [x], module: a}\n", 3, "module and versions are only for python"},

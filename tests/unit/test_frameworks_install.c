@@ -201,7 +201,7 @@ INSTALL_TEST(what_does_not_load_is_not_installed)
 	assert_refused(fixture, PRONY_PROTOCOL, "the reply to hello is not a JSON object");
 	offer(fixture, "9.4", "imposter");
 	assert_refused(fixture, PRONY_INVALID,
-		       "started for mxnet says in hello that it is \"native\"");
+		       "worker of mxnet says in hello that its name is \"native\"");
 }
 
 /* The steps of a descriptor are each done and reported before the worker is tried. */

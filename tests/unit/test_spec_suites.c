@@ -280,9 +280,11 @@ static const struct broken broken_files[] = {
 	{"override:\n  - batch: 3\n", 2, {"override", "selects no cells"}},
 	{"override:\n  - networks: lenet\n    repeat: 3\n", 3, {"repeat", "in override"}},
 	{"override:\n  - networks: lenet\n    batch: x\n", 3, {"batch", "\"x\""}},
-	{"networks: lenet\nstages: train\nnetworks: mlp\n", 3, {"networks", "line 1", "keep one"}},
+	{"networks: lenet\nstages: train\nnetworks: mlp\n",
+	 3,
+	 {"networks", "line 1", "remove one"}},
 	{"exclude:\n  - networks: mlp\n    networks: mlp\n", 3, {"networks", "line 2"}},
-	{"[a]: b\n", 1, {"a key is a word", "a list"}},
+	{"[a]: b\n", 1, {"a key must be a word", "a list"}},
 	{"networks: !lenet mlp\n", 1, {"tag", "!lenet"}},
 	{"networks: !!python/object:os.system [x]\n", 1, {"tag", "python"}},
 	{"networks: !!int 3\n", 1, {"tag"}},
@@ -360,10 +362,10 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 TEST(hostile_files_are_bounded)
 {
 	hostile("", "# %d\n", 100000, "", "limit of 65536 bytes");
-	hostile("networks: ", "[", 60000, "", "nested deeper than 16");
-	hostile("networks: ", "{a: ", 15000, "", "nested deeper");
-	hostile("networks: ", "[a, ", 16000, "", "nested deeper");
-	hostile("", "[[a]: ", 10000, "", "nested deeper");
+	hostile("networks: ", "[", 60000, "", "nested more than 16");
+	hostile("networks: ", "{a: ", 15000, "", "nested more than");
+	hostile("networks: ", "[a, ", 16000, "", "nested more than");
+	hostile("", "[[a]: ", 10000, "", "nested more than");
 	hostile("networks: ", "? ", 30000, "", "");
 	hostile("networks: ", "- ", 30000, "", "");
 	hostile("", "k%d: 1\n", 5000, "", "5000 keys");

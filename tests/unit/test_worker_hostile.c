@@ -166,7 +166,7 @@ TEST(tensors_beyond_their_region_are_refused)
 	memcpy(peer.shared + PEER_TENSORS_OFFSET, untouched, sizeof untouched);
 	peer_prepare(&peer, true);
 	peer_refused(&peer, "read", "\"what\": \"weights\"", "invalid",
-		     "the shared memory holds 256 bytes of tensors");
+		     "the shared memory has room for 256 bytes of tensors");
 	assert_memory_equal(peer.shared + PEER_TENSORS_OFFSET, untouched, WATCHED);
 	peer_must(&peer, "run", "\"steps\": 1, \"sync\": \"end\", \"slot\": 0");
 	peer_must(&peer, "read", "\"what\": \"loss\"");
