@@ -522,7 +522,7 @@ def leave(code):
         try:
             stream.flush()
         except (AttributeError, ValueError, OSError):
-            pass  # None, closed, or nobody listens
+            pass  # None, closed, or without a reader
     os._exit(code)
 
 

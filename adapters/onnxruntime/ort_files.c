@@ -71,7 +71,7 @@ static enum prony_status build(struct session *s, const struct model_file *model
 	if (status != PRONY_OK)
 		return status;
 	*built = (struct built){.parameters = -1, .macs = -1};
-	snprintf(built->notes, sizeof(built->notes), "the file as it is");
+	snprintf(built->notes, sizeof(built->notes), "the file, unchanged");
 	return PRONY_OK;
 }
 

@@ -61,7 +61,7 @@ class Adapter(NumpyAdapter):
         macs = self.count(model.net)
         if loss:
             self.differentiate(model, loss)
-        # Running the init net creates the blobs and fills those of rnn_cell's layers.
+        # The init net reads the parameters' shapes and refills rnn_cell's layers: load before and after it.
         workspace.RunNetOnce(model.param_init_net)
         self.load()
         workspace.CreateNet(model.net, overwrite=True)

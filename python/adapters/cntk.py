@@ -78,7 +78,7 @@ class Adapter(NumpyAdapter):
         loss = cntk.cross_entropy_with_softmax(logits, self.y)
         trained = [self.values[name] for name in self.case.parameters]
         if self.case.stage == "forward-backward":
-            # The function needs the logits as an output of its own: for logits inside the loss's function CNTK
+            # The logits must be an output of the function: for logits inside the loss's function CNTK
             # fails with "GetEvalOrder: Called without prior call to FormEvalOrder()".
             outputs = [loss.output, logits.output]
             both = cntk.combine([loss, logits])

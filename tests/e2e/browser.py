@@ -22,7 +22,7 @@ def find():
 
 
 class Browser:
-    """One page. What it logged as an error and what it asked of a network is kept."""
+    """One page, with its logged errors and its network requests."""
 
     def __init__(self, program, seconds=60):
         self.seconds = seconds

@@ -105,7 +105,7 @@ class Network:
                  shape=(channels, height + top + bottom, width + left + right))
 
     def branch(self):
-        """The value joined with a function of it."""
+        """Concatenates a value with a function of it."""
         before, (channels, height, width) = self.name, self.shape
         self.add("Tanh")
         join = self.pick("Concat", "Add", "Mul")

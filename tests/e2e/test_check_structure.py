@@ -39,7 +39,7 @@ PLANTED = [
     ("words", COPY, "void f(void)\n{\n\texit(1);\n}\n", COPY + ":3: only cli/output.c"),
     ("words", "cli/planted.c", 'void f(void)\n{\n\tfputs("x", stdout);\n}\n', "cli/planted.c:3: only cli/"),
     ("words", COPY, "typedef struct thing {\n\tint x;\n} thing;\n", COPY + ":1: structs"),
-    ("words", COPY, "/* TO" "DO: later */\n", COPY + ":1: finish it"),
+    ("words", COPY, "/* TO" "DO: later */\n", COPY + ":1: unfinished code"),
     ("length", COPY, "int f(void)\n{\n" + LONG_BODY + "\treturn 0;\n}\n", COPY + ":1: f() has 105 lines"),
     ("length", COPY, "int x;\n" * 1001, COPY + ":1: 1001 lines"),
     ("length", "python/planted.py", "def f():\n" + "    pass\n" * 101, "python/planted.py:1: f() has 102"),

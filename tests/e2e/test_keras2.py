@@ -29,8 +29,8 @@ def deep(batch):
 
 
 def rescaled_twice(batch):
-    """Two batch normalisations, the second of what the first's weights move, epsilons and momenta that are
-    nobody's defaults; and a response normalisation that counts."""
+    """Two batch normalisations, the second after the first one's weights, with epsilons and momenta that are no
+    defaults, and a response normalisation with a large effect."""
     net = Network("rescaled-twice", [batch, 2, 6, 6])
     net.conv("c1", 4, 3, bias=False)
     net.batch_norm("c1.bn", 1e-5, 0.8)

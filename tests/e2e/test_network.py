@@ -131,7 +131,7 @@ class NetworkTest(ProgramTest):
                     sum(layer["parameters"] for layer in layers))
 
     def check_line(self, line, rows):
-        """Verticals lead through rows between boxes; what is bent lies between two rows."""
+        """Vertical lines pass between boxes of a row; bends are between two rows."""
         x = y = None
         for kind, text in re.findall(r"([MVC])([^MVC]*)", line):
             numbers = [float(number) for number in NUMBER.findall(text)]

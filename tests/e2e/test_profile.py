@@ -198,7 +198,7 @@ class PythonTest(ProfileTest):
 
 
 class FrameworkTest(ProfileTest):
-    """Of what is installed: it says nearly all of its step, and by the network's names."""
+    """Installed frameworks: the profile covers nearly all of the step, with the network's names."""
 
     def setUp(self):
         super().setUp()

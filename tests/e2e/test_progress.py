@@ -150,7 +150,7 @@ class WaitingTest(ProgramTest):
             self.assertNotIn("measuring the cost of the sensors", stream.read())
 
     def test_who_reads_slowly_keeps_nobody_waiting(self):
-        """The output is more than a pipe holds, and nobody takes it."""
+        """The output is larger than a pipe's buffer, and nothing reads it."""
         reading, writing = os.pipe()
         self.addCleanup(os.close, reading)
         while True:

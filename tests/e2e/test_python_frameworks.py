@@ -80,7 +80,7 @@ def peculiar(batch):
 
 
 def aliased(batch):
-    """A Relu of what a convolution and a dense layer make, under another name: others read it as it was."""
+    """A Relu after an Identity of a convolution and of a dense layer, whose results other nodes read too."""
     net = Network("aliased", [batch, 2, 5, 5])
     net.conv("c1", 4, 3)
     net.unary("Identity", "c1.same")

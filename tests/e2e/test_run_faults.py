@@ -85,7 +85,7 @@ class FaultsTest(ProgramTest):
         self.check("hang", more=("--timeout", HANG_S))
 
     def test_a_device_that_the_library_has_not(self):
-        """Of devices that are no words of prony's the library says which it has."""
+        """For a device name that prony does not know, the library lists its devices."""
         self.prony("run", "-f", "fake", "-D", "fake:0,fake:1", *SHORT, "--store", self.store)
         self.assertEqual(self.rows("select device, status, reason from cell order by device"), [
             ("fake:0", "ok", ""),

@@ -52,7 +52,7 @@ class KillTest(ProgramTest):
             return f"seed {SEED}\n{stream.read()[-3000:]}"
 
     def whole_run_s(self):
-        """How long an undisturbed run takes here, with what it leaves removed."""
+        """How long an undisturbed run takes here; its files are removed."""
         begin = time.monotonic()
         process = self.start(*self.words, log=self.log)
         self.assertEqual(process.wait(PATIENCE_S), 0, self.output())
@@ -75,7 +75,7 @@ class KillTest(ProgramTest):
         return after
 
     def test_leftovers_are_tidied_up(self):
-        """Folders of runs that are no more go; one that is held or not a folder stays."""
+        """Folders of ended runs are removed; one that is locked or not a folder stays."""
         folders = [os.path.join(self.folder, "prony-run-" + name)
                    for name in ("killed", "held")]
         for folder in folders:

@@ -32,7 +32,7 @@ class WindowTest(ProgramTest):
 
     @timed
     def test_a_cold_first_step_does_not_size_the_window(self):
-        """Without a warm-up nobody knows a step's time but by the first one."""
+        """Without a warm-up only the first step shows how long a step takes."""
         self.prony(*FAKE, "-f", "fake+step-us=1000+cold-ms=1500", "--quick", "--warm-up", "0", "--repeat", "1",
                    "--store", self.store, expect=0)
         (window, steps, block), = self.rows("select window_ns, steps, block_steps from process")

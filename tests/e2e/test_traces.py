@@ -81,7 +81,7 @@ class Case(object):
 
 class TraceTest(unittest.TestCase):
     def events(self, data, instants=(1000000, 1090000, 2000000, 2090000)):
-        """What a trace's bytes say; nothing of it stays in the bundle."""
+        """Reads a trace's bytes; no trace file stays in the bundle."""
         def start(folder):
             os.makedirs(os.path.join(folder, "plugins"))
             with open(os.path.join(folder, "plugins", "vm.xplane.pb"), "wb") as out:

@@ -106,7 +106,7 @@ def keep(network, against, precision, found):
 
 
 def report(network, size, against, precision, found, bounds):
-    """Prints a row; True when every figure is within its bound. What has none is only shown."""
+    """Prints a row; True if every figure is within its bound. Figures without a bound are only shown."""
     keep(network, against, precision, found)
     cells = [f"{network:15} {size:>4} {precision:8}"]
     good = True

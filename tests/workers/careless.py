@@ -40,7 +40,7 @@ def unfed():
 
 
 def early_read():
-    """Gives logits of a step that has not run."""
+    """Returns logits of a step that has not run."""
     read = Worker.read
 
     def careless(self, request):
@@ -86,7 +86,7 @@ def old_protocol():
 
 
 def any_verb():
-    """Says ok to a verb that there is none of."""
+    """Accepts an unknown verb."""
     answer = Worker.answer
     Worker.answer = lambda self, request: (
         {"id": request.get("id"), "ok": True} if request.get("verb") == "dance"
@@ -99,7 +99,7 @@ def crashed():
 
 
 def forgets():
-    """A refused request costs it the slots that were fed."""
+    """Forgets its fed slots after a refused request."""
     answer = Worker.answer
 
     def careless(self, request):
@@ -117,7 +117,7 @@ def other_name():
 
 
 def profiled(change):
-    """Writes a profile of which `change` makes another; None takes the file away."""
+    """Writes a profile that `change` modifies; None removes the file."""
     profile = Worker.profile
     other_name()
 

@@ -1,4 +1,4 @@
-"""What an adapter's own loader makes of a case, beside the case's own first batch or what it makes of another
+"""Compares the batches of an adapter's own loader with the case's first batch, or with its batches of another
 case: prints the largest and the mean difference of values and whether labels are the same.
 
     own_loader_reader.py PYTHON_FOLDER ADAPTER BUNDLE [OTHER_BUNDLE]

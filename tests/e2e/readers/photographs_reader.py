@@ -1,5 +1,5 @@
-"""What the input native of PyTorch and CNTK sees of photographs in evaluation, beside PNG files of what prony sees: prints the largest
-mean difference of one, in levels of 255, and how many there were.
+"""Compares photographs of --input native of PyTorch and CNTK, in evaluation, with PNG files of prony's input:
+prints the largest mean difference of one, in levels of 255, and how many there were.
 
     photographs_reader.py PYTHON_FOLDER PHOTOGRAPHS CONVERTED SIZE
 """
