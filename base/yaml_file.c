@@ -112,7 +112,7 @@ enum prony_status yaml_file_unknown_key(const struct yaml_file *file, const yaml
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]);
 	enum prony_status status = yaml_file_wrong(
 		file, key, err, "unknown key \"%.60s\"%s%s%s%s%s Known: %s", text,
-		place ? " in " : "", place ? place : "", nearest ? "; did you mean " : ";",
+		place ? " in " : "", place ? place : "", nearest ? "; did you mean " : ".",
 		nearest ? nearest : "", nearest ? "?" : "", strbuf_text(&known));
 	strbuf_release(&known);
 	return status;

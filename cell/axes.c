@@ -218,7 +218,7 @@ static enum prony_status unknown_word(const struct axis *axis, const char *text,
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", vocabulary->words[i]);
 	enum prony_status status =
 		error_set(err, PRONY_USAGE, "unknown %s \"%.80s\"%s%s%s Known: %s", axis->singular,
-			  text, nearest ? "; did you mean " : ";", nearest ? nearest : "",
+			  text, nearest ? "; did you mean " : ".", nearest ? nearest : "",
 			  nearest ? "?" : "", strbuf_text(&known));
 	strbuf_release(&known);
 	return status;

@@ -244,7 +244,7 @@ static int verify_named(const char *name, const struct data_request *request,
 	if (folder)
 		exit_code = verify_dataset(dataset, folder, listing);
 	else
-		add_file(listing, dataset->name, "made while measuring", 0);
+		add_file(listing, dataset->name, "generated during a run", 0);
 	free(folder);
 	return exit_code;
 }
@@ -363,7 +363,7 @@ static int run_action(const char *name, const struct data_request *request)
 		return cli_fail(&err);
 	}
 	error_set(&err, PRONY_USAGE,
-		  "unknown action 'prony data %s'; use list, verify [NAME...], fetch NAME... or "
+		  "prony data: unknown action '%s'; use list, verify [NAME...], fetch NAME... or "
 		  "convert NAME",
 		  name);
 	return cli_fail(&err);

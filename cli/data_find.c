@@ -8,8 +8,8 @@ const struct dataset *data_find(const char *name, struct error *err)
 	if (dataset)
 		return dataset;
 	const char *nearest = dataset_nearest(name);
-	error_set(err, PRONY_USAGE, "no data set is named '%s'%s%s%s; 'prony data list' lists them",
-		  name, nearest ? ": did you mean '" : "", nearest ? nearest : "",
-		  nearest ? "'?" : "");
+	error_set(err, PRONY_USAGE, "no data set '%s'%s%s%s; 'prony data list' lists the data sets",
+		  name, nearest ? " (did you mean '" : "", nearest ? nearest : "",
+		  nearest ? "'?)" : "");
 	return NULL;
 }

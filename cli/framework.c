@@ -88,7 +88,7 @@ static int install_all(struct registry *registry, const char *const *words, size
 	struct install_item *items = memory_alloc(count * sizeof(*items));
 	struct error err = ERROR_INIT;
 	enum prony_status status = PRONY_OK;
-	bool told = false;
+	bool reported = false;
 
 	if (jobs == 0)
 		jobs = parallel_cores() < JOBS_USUAL ? parallel_cores() : JOBS_USUAL;
@@ -106,9 +106,9 @@ static int install_all(struct registry *registry, const char *const *words, size
 	/* Repeat failures at the end, where users see them; report an interruption once. */
 	for (size_t i = 0; i < count; i++) {
 		bool interrupted = items[i].error.code == PRONY_INTERRUPTED;
-		if (items[i].error.code != PRONY_OK && !(interrupted && told))
+		if (items[i].error.code != PRONY_OK && !(interrupted && reported))
 			cli_fail(&items[i].error);
-		told = told || interrupted;
+		reported = reported || interrupted;
 	}
 	free(items);
 	return prony_status_exit(status);

@@ -53,12 +53,13 @@ int help_unknown(const struct cli_command *rows, const char *word)
 	const char *nearest = word_nearest(word, names, count);
 	struct error err = ERROR_INIT;
 	const char *owner = nearest ? NULL : command_with(rows, word);
-	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s%s%s; 'prony --help' lists them", word,
-		  nearest || owner ? ": did you mean '" : "", owner ? owner : "", owner ? " " : "",
+	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s%s%s; 'prony --help' lists the commands",
+		  word, nearest || owner ? " (did you mean '" : "", owner ? owner : "",
+		  owner ? " " : "",
 		  nearest ? nearest
 		  : owner ? word
 			  : "",
-		  nearest || owner ? "'?" : "");
+		  nearest || owner ? "'?)" : "");
 	return cli_fail(&err);
 }
 

@@ -329,8 +329,8 @@ static enum prony_status find_network(const char **words, size_t count, const st
 		strbuf_printf(&known, "%s%s", i ? ", " : "", zoo_networks[i]->name);
 	if (count == 1)
 		error_set(err, PRONY_USAGE, "no network '%s'%s%s%s; known: %s", words[0],
-			  nearest ? ": did you mean '" : "", nearest ? nearest : "",
-			  nearest ? "'?" : "", strbuf_text(&known));
+			  nearest ? " (did you mean '" : "", nearest ? nearest : "",
+			  nearest ? "'?)" : "", strbuf_text(&known));
 	else
 		error_set(err, PRONY_USAGE, "prony network takes one FILE.onnx or one NAME of %s",
 			  strbuf_text(&known));

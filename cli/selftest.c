@@ -216,18 +216,21 @@ static void print_delays(const struct arms *arms, const struct verdicts *v)
 static void print_text(const struct clock_figures *clock, const struct observer *observer,
 		       const struct arms *arms, const struct verdicts *v, const json_t *ceilings)
 {
-	char apart[32], floor[32];
+	char apart[32], floor[32], effect[32];
 
 	cli_out("clock: a reading takes %.0f ns, the resolution is %lld ns; CPU clocks of "
 		"processes %s\n",
 		clock->read_ns, (long long)clock->step_ns,
 		clock->process_clocks ? "are exact" : "count only ticks of 10 ms");
-	cli_out("sensors: %.2g %% of one core, and %.1f ms to find them at the start of a process; "
-		"work on all cores is %+.2f %% slower with them (95 %%: %+.2f to %+.2f %%, %zu "
-		"pairs)\n\n",
-		100 * observer->share, (double)observer->start_ns * 1e-6,
-		100 * (observer->slowdown - 1), 100 * (observer->slowdown_low - 1),
-		100 * (observer->slowdown_high - 1), observer->pairs);
+	if (observer->slowdown_low <= 1 && observer->slowdown_high >= 1)
+		snprintf(effect, sizeof effect, "not measurable here");
+	else
+		snprintf(effect, sizeof effect, "%+.2f %%", 100 * (observer->slowdown - 1));
+	cli_out("sensors: %.2g %% of one core, %.1f ms at the start of a process; effect on work "
+		"with all cores: %s (95 %%: %+.2f to %+.2f %%, %zu pairs)\n\n",
+		100 * observer->share, (double)observer->start_ns * 1e-6, effect,
+		100 * (observer->slowdown_low - 1), 100 * (observer->slowdown_high - 1),
+		observer->pairs);
 	cli_out("the framework fake compared with itself, unchanged and slowed down, %zu rounds:\n",
 		arms->rounds);
 	print_delays(arms, v);

@@ -240,7 +240,7 @@ static void check_swap(const struct examination *seen, struct finding *finding)
 		      "%.1f of %.1f GiB in use", (double)(total - unused) / GIB,
 		      (double)total / GIB);
 	else
-		found(finding, FINDING_OK, "", "%.1f GiB, hardly used", (double)total / GIB);
+		found(finding, FINDING_OK, "", "%.1f GiB, mostly unused", (double)total / GIB);
 }
 
 static void check_instruction_set(const struct examination *seen, struct finding *finding)

@@ -164,9 +164,9 @@ static void other_precision(const struct expansion *e, struct plan_cell *cell)
 		    !(framework->precisions & 1u << other))
 			continue;
 		cell->cell.precision = other;
-		note_once(e->plan,
-			  arena_printf(&e->plan->arena, "%s has no %s: %s is used", framework->name,
-				       precision_name(asked), precision_name(other)));
+		note_once(e->plan, arena_printf(&e->plan->arena, "%s has no %s: using %s instead",
+						framework->name, precision_name(asked),
+						precision_name(other)));
 		return;
 	}
 }

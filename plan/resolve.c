@@ -19,7 +19,7 @@ static enum prony_status unknown_word(const struct spec_word *word, const char *
 {
 	return error_set(err, origin_status(word->origin),
 			 "%s: unknown %s \"%.80s\"%s%s%s Known: %s", word->origin, kind, word->text,
-			 nearest ? "; did you mean " : ";", nearest ? nearest : "",
+			 nearest ? "; did you mean " : ".", nearest ? nearest : "",
 			 nearest ? "?" : "", known);
 }
 

@@ -18,7 +18,7 @@ static const struct {
 	{"spawn_ns", {"start process", "#808690"}}, {"import_ns", {"load framework", "#1f7fc4"}},
 	{"open_ns", {"open device", "#0f8f8f"}},    {"build_ns", {"build and compile", "#b57600"}},
 	{"feed_ns", {"feed batches", "#3d9140"}},   {"first_step_ns", {"first step", "#d0312d"}},
-	{NULL, {"requests between", "#a35fb0"}},
+	{NULL, {"between requests", "#a35fb0"}},
 };
 
 /* Step time of a framework's fastest run; infinite when it has no rank in any. */
@@ -109,11 +109,11 @@ static void add_step_row(const struct html_page *page, size_t run, const struct 
 
 void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct chart *chart = start(
-		page, comparison, "Step time",
-		"Bars are the geometric mean of process means, whiskers its 95 % interval (an "
-		"arrow: it goes on), dots the processes, the dashed line native.",
-		CHART_BARS, charts);
+	struct chart *chart =
+		start(page, comparison, "Step time",
+		      "Bars: geometric mean of the process means. Whiskers: its 95 % interval (an "
+		      "arrow: it continues). Dots: processes. Dashed line: native.",
+		      CHART_BARS, charts);
 	chart->x = charts_axis(charts, FIGURE_STEP);
 	chart = draw_rows(page, comparison, charts, chart, add_step_row);
 	if (!chart || page->count > 1)
@@ -163,9 +163,9 @@ static void add_start_row(const struct html_page *page, size_t run, const struct
 void charts_start_up(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	struct chart *chart = start(page, comparison, "Start-up",
-				    "Median time of each phase until the first step is done.",
+				    "Median time of each phase up to the end of the first step.",
 				    CHART_STACKS, charts);
-	chart->x = (struct chart_axis){.title = "time until the first step is done",
+	chart->x = (struct chart_axis){.title = "time to the end of the first step",
 				       .column = "sum_ns",
 				       .measure = CHART_NS};
 	chart->parts = arena_array(&charts->arena, COUNT(phases), sizeof *chart->parts);
@@ -216,22 +216,21 @@ static void add_power_row(const struct html_page *page, size_t run, const struct
 
 void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct chart *chart =
-		start(page, comparison, "Memory",
-		      "Largest resident set of the worker's process tree: bars are medians over "
-		      "processes, dots the processes.",
-		      CHART_BARS, charts);
+	struct chart *chart = start(page, comparison, "Memory",
+				    "Largest resident set of the worker's process tree. Bars: "
+				    "medians over processes. Dots: processes.",
+				    CHART_BARS, charts);
 	chart->x = charts_axis(charts, FIGURE_MEMORY);
 	draw_rows(page, comparison, charts, chart, add_memory_row);
 }
 
 void charts_power(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct chart *chart = start(
-		page, comparison, "Power",
-		"Mean power of all processor packages in the window, by their counters "
-		"(whatever ran on them): bars are medians over processes, dots the processes.",
-		CHART_BARS, charts);
+	struct chart *chart =
+		start(page, comparison, "Power",
+		      "Mean power of all processor packages in the window, by their counters; it "
+		      "includes other programs. Bars: medians over processes. Dots: processes.",
+		      CHART_BARS, charts);
 	chart->x = charts_axis(charts, FIGURE_WATTS);
 	draw_rows(page, comparison, charts, chart, add_power_row);
 }

@@ -175,15 +175,15 @@ static void add_chart(const struct html_page *page, const struct family *family,
 						.measure = CHART_PLAIN,
 						.ticks_at_values = true};
 	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 96], name[sizeof head], caption[256];
-	const char *over = over_step	   ? figures[FIGURE_STEP].words
+	const char *over = over_step	   ? figures[FIGURE_STEP].label
 			   : family->cores ? cores.title
 					   : batch.title;
 	charts_family_title(page, family, title, sizeof title);
-	snprintf(head, sizeof head, "%s over %s: %s", figures[id].words, over, title);
-	snprintf(name, sizeof name, "%s %s %s", figures[id].words, over, title);
+	snprintf(head, sizeof head, "%s over %s: %s", figures[id].label, over, title);
+	snprintf(name, sizeof name, "%s %s %s", figures[id].label, over, title);
 	*head = (char)toupper((unsigned char)*head);
-	snprintf(caption, sizeof caption, "%s%s; 95 %% intervals (an arrow: it goes on).",
-		 over_step ? "Each mark is one point of the sweep, sooner to the left: " : "",
+	snprintf(caption, sizeof caption, "%s%s; 95 %% intervals (an arrow: it continues).",
+		 over_step ? "Each mark is one point of the sweep; further left is faster: " : "",
 		 figures[id].help);
 	*caption = (char)toupper((unsigned char)*caption);
 	struct chart *chart = charts_add(charts, CHART_LINES, name, head, caption,

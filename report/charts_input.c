@@ -30,13 +30,13 @@ static void add_row(const struct html_page *page, size_t run, const struct summa
 
 void charts_input(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct chart *chart = charts_begin(
-		page, comparison, "Input",
-		"What a step whose batches arrive is made of: computing (as with resident batches, "
-		"where the run has them; what it takes longer beside the loader is a part of its "
-		"own, where the 95 % intervals tell it), copying, and waiting, "
-		"shared out as prony's loader spends its time on a batch.",
-		CHART_STACKS, html_row_count(page, comparison), charts);
+	struct chart *chart =
+		charts_begin(page, comparison, "Input",
+			     "Parts of a step with input stream or native. Computing: the step on "
+			     "resident batches, if the run has it; extra computing time beside the "
+			     "loader is a separate part if the 95 % intervals show it. Then "
+			     "copying. Waiting is divided like the loader's time per batch.",
+			     CHART_STACKS, html_row_count(page, comparison), charts);
 	chart->x = charts_axis(charts, FIGURE_STEP);
 	chart->parts = arena_array(&charts->arena, PARTS, sizeof *chart->parts);
 	chart->part_count = PARTS;

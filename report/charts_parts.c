@@ -31,7 +31,7 @@ struct chart_axis charts_axis(struct charts *charts, enum figure_id id)
 	enum chart_measure measure = measures[figure->unit];
 	const char *unit = measure == CHART_PLAIN ? figure_unit_name(figure->unit) : "";
 	return (struct chart_axis){
-		.title = arena_printf(&charts->arena, "%s%s%s%s, %s is better", figure->words,
+		.title = arena_printf(&charts->arena, "%s%s%s%s, %s is better", figure->label,
 				      *unit ? " (" : "", unit, *unit ? ")" : "",
 				      figure_more_is_better(figure->unit) ? "more" : "less"),
 		.column = figure->word,

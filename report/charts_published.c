@@ -97,8 +97,8 @@ void charts_published(const struct html_page *page, size_t comparison, struct ch
 		return;
 	struct chart *chart = charts_begin(
 		page, comparison, "Published speeds",
-		"Solid: measured here, with 95 % intervals. Faint: published, of other machines "
-		"and versions, so no rank.",
+		"Solid: measured here, with 95 % intervals. Faint: published, on other machines "
+		"and versions, so without ranks.",
 		CHART_BARS, html_row_count(page, comparison) + 1 + 2 * PUBLISHED_MAX, charts);
 	chart->x = charts_axis(charts, FIGURE_SAMPLES);
 	add_heading("here", charts, chart);

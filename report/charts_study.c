@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "report/charts_internal.h"
+#include "report/costs.h"
 #include "report/published.h"
-#include "report/summary_internal.h"
 
 enum metric { METRIC_SPEED, METRIC_MEMORY, METRIC_POWER, METRIC_SPEED_UP, METRIC_COUNT };
 
@@ -15,20 +15,22 @@ static const struct {
 	const char *name, *published, *caption;
 	enum figure_id figure; /* the figure that gives the axis and the texts */
 } metrics[METRIC_COUNT] = {
-	[METRIC_SPEED] = {"Speed by device", "images_per_second",
-			  "Samples a second. Solid: here, with 95 % intervals. Faint: published.",
-			  FIGURE_SAMPLES},
+	[METRIC_SPEED] =
+		{"Speed by device", "images_per_second",
+		 "Samples per second. Solid: measured here, with 95 % intervals. Faint: published.",
+		 FIGURE_SAMPLES},
 	[METRIC_MEMORY] = {"Memory by device", "gpu_memory_mib",
-			   "Published: memory of the GPUs. On a CPU here: largest resident set of "
-			   "the worker's process tree, which is not that.",
+			   "Published: memory of the GPUs. Measured here on a CPU: largest "
+			   "resident set of the worker's process tree, which is not comparable.",
 			   FIGURE_MEMORY},
 	[METRIC_POWER] = {"Power by device", "gpu_power_w",
-			  "Published: power of the GPUs, on a CPU of those that idle beside it. "
-			  "Here: of the processor packages, where there are counters.",
+			  "Published: power of the GPUs (for a CPU: of its idle GPUs). Measured "
+			  "here: power of the processor packages, if they have counters.",
 			  FIGURE_WATTS},
-	[METRIC_SPEED_UP] = {"Speed-up by device", "images_per_second",
-			     "Samples a second over those of the same framework on the CPU.",
-			     FIGURE_FLOOR},
+	[METRIC_SPEED_UP] =
+		{"Speed-up by device", "images_per_second",
+		 "Samples per second, divided by those of the same framework on the CPU.",
+		 FIGURE_FLOOR},
 };
 
 static const struct chart_axis speed_up = {
@@ -238,7 +240,8 @@ static void add_chart(struct study *s)
 	strbuf_puts(&caption, metrics[s->metric].caption);
 	for (size_t run = 0; run < page->count; run++)
 		if (!strcmp(page->summaries[run]->run->meta.effort, "quick")) {
-			strbuf_puts(&caption, " Ours are of a sample of the work (quick).");
+			strbuf_puts(&caption,
+				    " The measured ones are from a quick run with less work.");
 			break;
 		}
 	s->chart = charts_add(s->charts, CHART_BARS, strbuf_text(&name), strbuf_text(&name),

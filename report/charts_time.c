@@ -89,11 +89,11 @@ static void add_all(const struct html_page *page, size_t comparison, struct char
 
 void charts_distribution(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct chart *chart = charts_begin(
-		page, comparison, "Distribution of step times",
-		"Share of the steps that took at most so long, all processes together; where "
-		"blocks of steps were timed, a block's mean stands for its steps.",
-		CHART_LINES, html_row_count(page, comparison), charts);
+	struct chart *chart =
+		charts_begin(page, comparison, "Distribution of step times",
+			     "Share of the steps that took at most this time, over all processes. "
+			     "If blocks were timed, each step counts with its block's mean.",
+			     CHART_LINES, html_row_count(page, comparison), charts);
 	chart->x = (struct chart_axis){.title = "time per step",
 				       .column = "step_ns",
 				       .measure = CHART_NS,
@@ -159,11 +159,10 @@ void charts_load(const struct html_page *page, size_t comparison, struct charts 
 	}
 	if (!(end_ns > 0))
 		return;
-	struct chart *chart =
-		charts_begin(page, comparison, "Load of each core",
-			     "One process of each framework from its start to its end: the "
-			     "darker, the busier the core.",
-			     CHART_HEAT, room, charts);
+	struct chart *chart = charts_begin(
+		page, comparison, "Load of each core",
+		"One process of each framework, from start to end. Darker means a busier core.",
+		CHART_HEAT, room, charts);
 	chart->x = (struct chart_axis){.title = "time since the process started",
 				       .column = "time_ns",
 				       .measure = CHART_NS};
@@ -226,11 +225,11 @@ void charts_run_drift(const struct html_page *page, size_t run, struct charts *c
 		 page->count > 1 ? page->labels[run] : "");
 	struct chart *chart = charts_add(
 		charts, CHART_LINES, name, name,
-		some ? "Each process of the first comparisons where it ran, over its cell's "
-		       "figure: what changes for all of them at one time is the machine, not a "
-		       "framework. Those of the others are not here."
-		     : "Each process where it ran, over its cell's figure: what changes for all of "
-		       "them at one time is the machine, not a framework.",
+		some ? "Step time of each process, divided by its cell's, over the time of the "
+		       "run. A change of all frameworks at the same time comes from the machine. "
+		       "Only the first comparisons are shown."
+		     : "Step time of each process, divided by its cell's, over the time of the "
+		       "run. A change of all frameworks at the same time comes from the machine.",
 		page->framework_count);
 	chart->x = (struct chart_axis){
 		.title = "time since the first process", .column = "time_ns", .measure = CHART_NS};

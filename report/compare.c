@@ -48,7 +48,7 @@ static const char *ending(const struct compare *compare, const struct stored_cel
 	if (cell->status == CELL_OK && cell->flags & CELL_FLAG_GATE_ONLY)
 		return arena_printf(arena, "only the gate ran in %s", side);
 	if (cell->status == CELL_OK || cell->status == CELL_PENDING)
-		return arena_printf(arena, "no process of %s delivered a step time", side);
+		return arena_printf(arena, "no process of %s has a step time", side);
 	return arena_printf(arena, "%s in %s%s%s", cell_status_name(cell->status), side,
 			    *cell->reason ? ": " : "", cell->reason);
 }
@@ -67,14 +67,15 @@ static const char *doubt(struct compare *compare, const struct compare_row *row,
 		return NULL;
 	if (row->p_adjusted > CONTRAST_DISCOVERIES)
 		return arena_printf(&compare->arena,
-				    "the interval lies outside, but among %zu cells one such may "
-				    "be chance (Benjamini-Hochberg %.2g)",
+				    "the interval is outside the threshold, but among %zu cells "
+				    "this may be chance (Benjamini-Hochberg %.2g)",
 				    compare->hypotheses, row->p_adjusted);
 	return arena_printf(
 		&compare->arena,
-		"the interval of 95 %% lies outside, but that of %g %% has to where %s (%s%.2g)",
+		"the 95 %% interval is outside the threshold, but the %g %% interval must be, "
+		"because %s (%s%.2g)",
 		100 * (1 - most),
-		most == CONTRAST_DISCOVERIES_FEW ? "processes are so few" : "it is so wide",
+		most == CONTRAST_DISCOVERIES_FEW ? "there are so few processes" : "it is so wide",
 		compare->hypotheses > 1 ? "Benjamini-Hochberg " : "p = ", row->p_adjusted);
 }
 
@@ -93,13 +94,12 @@ static void judge(struct compare *compare, struct compare_row *row, bool force)
 	/* Equality is not proved either: a disturbance of one side may hide a difference. */
 	if (row->verdict != VERDICT_INCONCLUSIVE && (row->disturbed_a || row->disturbed_b) &&
 	    !force)
-		reason = arena_printf(
-			&compare->arena,
-			"the machine did other things while %s measured: measure again on an idle "
-			"one, or --force",
-			!row->disturbed_b   ? "A was"
-			: !row->disturbed_a ? "B was"
-					    : "both were");
+		reason = arena_printf(&compare->arena,
+				      "other programs used the machine while %s measured: run "
+				      "again on an idle machine, or use --force",
+				      !row->disturbed_b	  ? "A was"
+				      : !row->disturbed_a ? "B was"
+							  : "both were");
 	else if (claim)
 		reason = doubt(compare, row, &strictness);
 	if (reason || row->verdict == VERDICT_INCONCLUSIVE)
@@ -137,7 +137,7 @@ static void match(struct compare *compare, const struct compare_settings *settin
 		arena_array(&compare->arena, a->cell_count + b->cell_count + 1, sizeof *rows);
 	struct names names = {.count = 0};
 	char key[SUMMARY_KEY_BYTES];
-	size_t lonely = 0; /* rows of B only, appended at the end */
+	size_t only_in_b = 0; /* rows of B only, appended at the end */
 	struct compare_row *only_b = memory_alloc((b->cell_count + 1) * sizeof *only_b);
 
 	for (size_t i = 0; i < a->cell_count; i++)
@@ -151,7 +151,7 @@ static void match(struct compare *compare, const struct compare_settings *settin
 		size_t number = names_find(&names, key, match_key(compare, cell, key));
 		/* A store from another machine may contain a cell twice. */
 		if (number == NAMES_NONE || !of_a[number]) {
-			only_b[lonely++] = (struct compare_row){.b = cell, .reason = ""};
+			only_b[only_in_b++] = (struct compare_row){.b = cell, .reason = ""};
 			continue;
 		}
 		rows[compare->matched++] =
@@ -163,9 +163,9 @@ static void match(struct compare *compare, const struct compare_settings *settin
 		if (of_a[i])
 			rows[compare->count++] = (struct compare_row){.a = of_a[i], .reason = ""};
 	compare->only_a = compare->count - compare->matched;
-	compare->only_b = lonely;
-	memcpy(&rows[compare->count], only_b, lonely * sizeof *rows);
-	compare->count += lonely;
+	compare->only_b = only_in_b;
+	memcpy(&rows[compare->count], only_b, only_in_b * sizeof *rows);
+	compare->count += only_in_b;
 	compare->rows = rows;
 	names_release(&names);
 	free(only_b);

@@ -53,8 +53,8 @@ static char *needed_text(const struct compare *compare, const struct compare_row
 	if (isnan(c->error))
 		return memory_strdup("an interval needs at least two processes of each");
 	if (row->needed >= CONTRAST_NEEDED_MAX)
-		return memory_printf("the ratio lies so near the threshold of %s that not even %d "
-				     "%s would decide; another --threshold would",
+		return memory_printf("the ratio is so close to the threshold of %s that even %d %s "
+				     "would not decide; use another --threshold",
 				     threshold, CONTRAST_NEEDED_MAX, unit);
 	size_t now = c->na < c->nb ? c->na : c->nb, needed = row->needed > now ? row->needed : now;
 	double minutes =
@@ -62,10 +62,11 @@ static char *needed_text(const struct compare *compare, const struct compare_row
 		     (replicates_process_ns(row->a) + replicates_process_ns(row->b)) / minute_ns);
 	char cost[48] = "";
 	if (minutes > 0) /* unknown for runs stored without it */
-		snprintf(cost, sizeof cost, "about %.0f min of both", minutes);
+		snprintf(cost, sizeof cost, "about %.0f min in total", minutes);
 	if (row->needed <= now)
-		return memory_printf("as many processes again would probably decide%s%s%s",
-				     *cost ? " (" : "", cost, *cost ? ")" : "");
+		return memory_printf(
+			"the same number of processes again would probably decide%s%s%s",
+			*cost ? " (" : "", cost, *cost ? ")" : "");
 	return memory_printf("about %zu %s would decide (now %zu): --repeat %zu%s%s", row->needed,
 			     unit, now, row->needed, *cost ? ", " : "", cost);
 }
@@ -126,7 +127,7 @@ static char *undisturbed_text(const struct compare_row *row)
 	interval_text(contrast, interval);
 	return memory_printf("undisturbed steps: %s (%s), %s%s", ratio, interval,
 			     verdict_word(row->undisturbed_verdict),
-			     other ? ": they disagree, the verdict goes by typical steps" : "");
+			     other ? ": a different verdict; the typical steps count" : "");
 }
 
 static void add_row(const struct compare *compare, const struct compare_row *row,
@@ -182,7 +183,7 @@ void compare_summary_text(const struct compare *compare, struct strbuf *out)
 			      "; geometric mean of their ratios %.3fx (95 %% interval %.3f-%.3f)",
 			      all->ratio, all->low, all->high);
 	if (compare->broken)
-		strbuf_printf(out, "; %zu ok in A and not in B", compare->broken);
+		strbuf_printf(out, "; %zu ok in A but not in B", compare->broken);
 }
 
 /* Output of the lines under the table: the buffer and the format. */
@@ -235,7 +236,7 @@ static void add_unjudged(const struct lines *to, const struct compare *compare)
 }
 
 /* Adds the cells without a counterpart: "only in A: lenet, ...". */
-static void add_lonely(const struct lines *to, const struct compare *compare, bool of_a)
+static void add_unmatched(const struct lines *to, const struct compare *compare, bool of_a)
 {
 	size_t from = compare->matched + (of_a ? 0 : compare->only_a);
 	size_t count = of_a ? compare->only_a : compare->only_b;
@@ -255,7 +256,7 @@ static void add_lonely(const struct lines *to, const struct compare *compare, bo
 static void add_differences(const struct lines *to, const struct compare *compare)
 {
 	static const char *const titles[DIFFERENCE_KINDS] = {
-		"must match and does not: ", "should match and does not: ",
+		"differs, but must match: ", "differs, but should match: ",
 		"also different (informational): "};
 	for (int kind = 0; kind < DIFFERENCE_KINDS; kind++) {
 		struct strbuf text;
@@ -285,16 +286,16 @@ static void add_threshold(const struct lines *to, const struct compare *compare)
 	char threshold[FORMAT_BYTES], noise[FORMAT_BYTES];
 	format_percent(compare->threshold, threshold, sizeof threshold);
 	format_percent(compare->noise, noise, sizeof noise);
-	char *text = memory_printf("%s; SAME, FASTER, SLOWER: the 95 %% t interval of B / A lies "
-				   "within, below or above %s of 1",
+	char *text = memory_printf("%s; SAME, FASTER, SLOWER: the 95 %% t interval of B / A is "
+				   "within, below or above 1 +/- %s",
 				   compare_method(compare), threshold);
 	add_line(to, text, true);
 	free(text);
 	if (compare->threshold >= compare->noise || isnan(compare->noise))
 		return;
-	text = memory_printf("the threshold is below this machine's noise of %s: what is called "
-			     "different may be that",
-			     noise);
+	text = memory_printf(
+		"the threshold is below this machine's noise of %s: a difference may be noise",
+		noise);
 	add_line(to, text, false);
 	free(text);
 }
@@ -313,19 +314,18 @@ static void add_noise_floor(const struct lines *to, const struct compare *compar
 	bool old = compare->noise_age_days > COMPARE_NOISE_DAYS;
 	const char *when = compare->noise_measured_at ? compare->noise_measured_at : "unknown when";
 	char *text = old ? memory_printf("noise floor: %s, measured %s, %.0f days before the run: "
-					 "the machine may be another one by now (prony selftest)",
+					 "the machine may have changed since (prony selftest)",
 					 floor, when, compare->noise_age_days)
-			 : memory_printf("noise floor: %s (a slowdown of twice that is found), "
-					 "measured %s",
+			 : memory_printf("noise floor: %s (a slowdown of twice this size is "
+					 "detected), measured %s",
 					 floor, when);
 	add_line(to, text, !old);
 	free(text);
 	if (!compare->noise_elsewhere)
 		return;
-	text = memory_printf(
-		"the noise floor was measured in other surroundings: %s (prony selftest "
-		"measures it anew)",
-		compare->noise_elsewhere);
+	text = memory_printf("the noise floor was measured under other conditions: %s (to repeat: "
+			     "prony selftest)",
+			     compare->noise_elsewhere);
 	add_line(to, text, false);
 	free(text);
 }
@@ -338,8 +338,8 @@ static void add_below(const struct lines *to, const struct compare *compare)
 	add_line(to, strbuf_text(&text), false);
 	strbuf_release(&text);
 	add_unjudged(to, compare);
-	add_lonely(to, compare, true);
-	add_lonely(to, compare, false);
+	add_unmatched(to, compare, true);
+	add_unmatched(to, compare, false);
 	add_differences(to, compare);
 	add_threshold(to, compare);
 	add_noise_floor(to, compare);

@@ -59,10 +59,10 @@ static bool has_own(unsigned causes)
 static void name_effect(unsigned causes, struct strbuf *out)
 {
 	if (!causes || disturbance_by_others(causes))
-		strbuf_puts(out, "; ranks leave out what others disturbed where at least three, "
-				 "and half, of a cell's processes remain");
+		strbuf_puts(out, "; ranks use only undisturbed processes if a cell has three of "
+				 "them, and half of all");
 	if (has_own(causes))
-		strbuf_puts(out, "; what a framework may have caused itself counts");
+		strbuf_puts(out, "; slowdowns that a framework may have caused itself count");
 	strbuf_puts(out, ": ");
 }
 
@@ -95,7 +95,7 @@ static void name_remedies(unsigned causes, struct strbuf *out)
 		strbuf_printf(out, "%s%s", *last ? ", " : "", remedy);
 		last = remedy;
 	}
-	strbuf_puts(out, *last ? " and measure again" : "measure again (prony doctor helps)");
+	strbuf_puts(out, *last ? ", then run again" : "run again (see prony doctor)");
 }
 
 bool summary_disturbance(const struct summary *summary, struct strbuf *out)
@@ -139,7 +139,7 @@ bool conditions_found(const json_t *record, bool remedies, struct strbuf *out)
 	{
 		const char *remedy = json_string_or(row, "remedy", "");
 		strbuf_printf(out, "%s%s %s",
-			      i == 0 ? "warning: this machine may spoil the figures: " : "; ",
+			      i == 0 ? "warning: this machine may disturb the measurement: " : "; ",
 			      json_string_or(row, "check", "?"), json_string_or(row, "value", "?"));
 		if (remedies && *remedy)
 			strbuf_printf(out, " (%s)", remedy);

@@ -1,5 +1,5 @@
 /* Computes the energy of a step, and the share of the machine's peak that a cell reaches. */
-#include "report/summary_internal.h"
+#include "report/costs.h"
 
 #include <math.h>
 #include <string.h>

@@ -36,7 +36,7 @@ static const struct {
 } keys[] = {
 	{"name", VALUE_TEXT, offsetof(struct device_row, name), "a line of text"},
 	{"match", VALUE_TEXT, offsetof(struct device_row, match),
-	 "a part of what the machine calls it"},
+	 "part of the device's name on the machine"},
 	{"cores", VALUE_NUMBER, offsetof(struct device_row, cores), "a number above 0"},
 	{"memory_gib", VALUE_NUMBER, offsetof(struct device_row, memory_gib), "a number above 0"},
 	{"peak_tflops", VALUE_PEAKS, offsetof(struct device_row, peak_tflops),
@@ -44,7 +44,7 @@ static const struct {
 	{"retail", VALUE_NUMBER, offsetof(struct device_row, retail), "a number above 0"},
 	{"hourly", VALUE_NUMBER, offsetof(struct device_row, hourly), "a number above 0"},
 	{"currency", VALUE_TEXT, offsetof(struct device_row, currency), "a word: EUR"},
-	{"source", VALUE_TEXT, offsetof(struct device_row, source), "where the figures are from"},
+	{"source", VALUE_TEXT, offsetof(struct device_row, source), "the source of the figures"},
 };
 
 static enum prony_status read_number(struct reader *reader, const char *key,
@@ -57,8 +57,8 @@ static enum prony_status read_number(struct reader *reader, const char *key,
 		*out = value;
 		return PRONY_OK;
 	}
-	return yaml_file_wrong(&reader->file, node, err, "%s: needs a number above 0 and has %s",
-			       key, yaml_file_describe(&reader->file, node));
+	return yaml_file_wrong(&reader->file, node, err, "%s: needs a number above 0, not %s", key,
+			       yaml_file_describe(&reader->file, node));
 }
 
 static enum prony_status read_peaks(struct reader *reader, const yaml_node_t *node, double *peaks,
@@ -66,10 +66,10 @@ static enum prony_status read_peaks(struct reader *reader, const yaml_node_t *no
 {
 	enum prony_status status = PRONY_OK;
 	if (node->type != YAML_MAPPING_NODE)
-		return yaml_file_wrong(&reader->file, node, err,
-				       "peak_tflops: needs a mapping and has %s; write "
-				       "peak_tflops: {fp32: 19.5}",
-				       yaml_file_describe(&reader->file, node));
+		return yaml_file_wrong(
+			&reader->file, node, err,
+			"peak_tflops: needs a mapping, not %s; write peak_tflops: {fp32: 19.5}",
+			yaml_file_describe(&reader->file, node));
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top && status == PRONY_OK; pair++) {
 		const yaml_node_t *name = yaml_file_node(&reader->file, pair->key);
@@ -95,7 +95,7 @@ static enum prony_status read_value(struct reader *reader, size_t key, const yam
 	if (keys[key].value == VALUE_NUMBER)
 		return read_number(reader, keys[key].name, node, member, err);
 	if (!text || !*text)
-		return yaml_file_wrong(&reader->file, node, err, "%s: needs %s and has %s",
+		return yaml_file_wrong(&reader->file, node, err, "%s: needs %s, not %s",
 				       keys[key].name, keys[key].needs,
 				       yaml_file_describe(&reader->file, node));
 	const char *copy = arena_strdup(&reader->table->arena, text);
@@ -117,7 +117,7 @@ static enum prony_status read_row(struct reader *reader, const yaml_node_t *node
 		row->peak_tflops[i] = NAN;
 	if (node->type != YAML_MAPPING_NODE)
 		return yaml_file_wrong(&reader->file, node, err,
-				       "a device is a mapping, and this is %s",
+				       "a device must be a mapping, not %s",
 				       yaml_file_describe(&reader->file, node));
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top && status == PRONY_OK; pair++) {
@@ -137,7 +137,7 @@ static enum prony_status read_row(struct reader *reader, const yaml_node_t *node
 	if (status == PRONY_OK && (!row->name || !row->match))
 		status = yaml_file_wrong(&reader->file, node, err,
 					 "a device needs the key %s; write name: my GPU and match: "
-					 "a part of what the machine calls it",
+					 "part of the device's name on the machine",
 					 row->name ? "match" : "name");
 	if (status == PRONY_OK && (isfinite(row->retail) || isfinite(row->hourly)) &&
 	    !*row->currency)
@@ -161,7 +161,7 @@ static enum prony_status read_list(struct reader *reader, struct error *err)
 			return yaml_file_unknown_key(&reader->file, name, NULL, known, 1, err);
 		if (list->type != YAML_SEQUENCE_NODE)
 			return yaml_file_wrong(&reader->file, list, err,
-					       "devices: needs a list and has %s",
+					       "devices: needs a list, not %s",
 					       yaml_file_describe(&reader->file, list));
 		const yaml_node_item_t *items = list->data.sequence.items.start;
 		size_t more = (size_t)(list->data.sequence.items.top - items);

@@ -46,8 +46,8 @@ static bool says_cores(const struct summary_row *row, const char *before, struct
 	bool more = used.processors > used.threads || used.cores > used.threads + CORES_MORE;
 	if (!fewer && !more)
 		return false;
-	strbuf_printf(out, "%s%s, asked for %.0f thread%s, ", before, row->cell->cell.framework,
-		      used.threads, used.threads > 1 ? "s" : "");
+	strbuf_printf(out, "%s%s was asked for %.0f thread%s, but ", before,
+		      row->cell->cell.framework, used.threads, used.threads > 1 ? "s" : "");
 	if (fewer)
 		strbuf_printf(out, "never ran on more than %.0f processor%s at once",
 			      used.processors, used.processors > 1 ? "s" : "");
@@ -63,7 +63,7 @@ static bool says_precision(const struct summary_row *row, const char *before, st
 	const char *proved = json_string_or(row->cell->evidence, "precision_proved", asked);
 	if (!strcmp(asked, proved))
 		return false;
-	strbuf_printf(out, "%s%s, asked for %s, computes as %s does by its logits", before,
+	strbuf_printf(out, "%s%s was asked for %s, but by its logits it computes in %s", before,
 		      row->cell->cell.framework, asked, proved);
 	return true;
 }

@@ -17,11 +17,11 @@ static const struct {
 };
 
 const struct figure figures[FIGURE_COUNT] = {
-#define X(id, word_, member_, unit_, title_, words_, value, shown_, json_, csv_, help_)            \
+#define X(id, word_, member_, unit_, title_, label_, value, shown_, json_, csv_, help_)            \
 	[FIGURE_##id] = {.word = word_,                                                            \
 			 .member = member_,                                                        \
 			 .title = title_,                                                          \
-			 .words = words_,                                                          \
+			 .label = label_,                                                          \
 			 .help = help_,                                                            \
 			 .unit = UNIT_##unit_,                                                     \
 			 .shown = shown_,                                                          \
@@ -78,7 +78,7 @@ struct figure_value figure_value(enum figure_id id, const struct summary_row *ro
 #define ESTIMATE(estimate) estimate_value(&(estimate))
 #define PER_STEP(each) rate_value(&row->step, (each))
 #define CONTRAST(contrast, order) contrast_value(row, &(contrast), (order))
-#define X(name, word, member, unit, title, words, computed, ...)                                   \
+#define X(name, word, member, unit, title, label, computed, ...)                                   \
 	case FIGURE_##name:                                                                        \
 		return computed;
 		FIGURES(X)
@@ -167,12 +167,12 @@ void figure_part_word(const char *word, enum figure_part part, char out[FIGURE_W
 	const char *middle = strstr(own, "center"), *rest = middle ? middle + 6 : NULL;
 	if (!middle && (middle = strstr(own, "ratio")))
 		rest = middle + 5;
-	bool bare = part == PART_HALF_WIDTH || part == PART_PROCESSES; /* its unit differs */
+	bool other_unit = part == PART_HALF_WIDTH || part == PART_PROCESSES; /* its unit differs */
 	if (part == PART_VALUE)
 		snprintf(out, FIGURE_WORD_BYTES, "%s", word);
 	else if (middle)
 		snprintf(out, FIGURE_WORD_BYTES, "%.*s%s%s", (int)(middle - word), word,
-			 names[part], bare ? "" : rest);
+			 names[part], other_unit ? "" : rest);
 	else
 		snprintf(out, FIGURE_WORD_BYTES, "%s_%s", word, names[part]);
 }

@@ -46,11 +46,11 @@ enum {
 };
 
 /*
- * X(name, word, member, unit, title, words, value, shown, json, csv, help)
+ * X(name, word, member, unit, title, label, value, shown, json, csv, help)
  *
  * word: the name for programs: its CSV column and its row of `prony list metrics`. member: its path
  * in a cell of JSON. The other parts replace `center` or `ratio` in both (step_low_ns,
- * floor.half_width), or follow (undisturbed.gap_low). title: its column heading. words: its name in
+ * floor.half_width), or follow (undisturbed.gap_low). title: its column heading. label: its name in
  * charts. value: computed from a struct summary_row *row by the functions of figures.c. json, csv:
  * the parts that each has.
  */
@@ -70,7 +70,7 @@ enum {
 	  VALUE(row->step.mad), 0, HAS_VALUE, HAS_NOTHING,                                         \
 	  "1.4826 x median absolute deviation of the processes' means")                            \
 	X(STEP_MIN, "processes_min_ns", "step.min_ns", NS, "least", "least step",                  \
-	  VALUE(row->step.min), 0, HAS_VALUE, HAS_NOTHING, "least of the processes' means")        \
+	  VALUE(row->step.min), 0, HAS_VALUE, HAS_NOTHING, "smallest of the processes' means")     \
 	X(STEP_MAX, "processes_max_ns", "step.max_ns", NS, "largest", "largest step",              \
 	  VALUE(row->step.max), 0, HAS_VALUE, HAS_NOTHING, "largest of the processes' means")      \
 	X(STEP_CV, "processes_cv_between", "step.cv_between", SHARE, "variation", "variation",     \
@@ -78,26 +78,26 @@ enum {
 	  "standard deviation of the logarithms of the processes' means")                          \
 	X(UNDISTURBED, "undisturbed_center_ns", "undisturbed.center_ns", NS, "undisturbed",        \
 	  "undisturbed step", ESTIMATE(row->undisturbed), SHOW_DETAILS | SHOW_INTERVAL, HAS_ALL,   \
-	  HAS_ENDS, "time per step in the blocks that nothing delayed")                            \
+	  HAS_ENDS, "time per step in blocks without a delay")                                     \
 	X(GAP, "undisturbed_gap", "undisturbed.gap", SHARE, "gap", "gap",                          \
 	  ENDS(row->gap, row->gap_low, row->gap_high), 0, HAS_ENDS, HAS_VALUE,                     \
-	  "step / undisturbed step of the same processes - 1")                                     \
+	  "step / undisturbed step of the same processes, minus 1")                                \
 	X(P50, "latency_p50_center_ns", "latency.p50.center_ns", NS, "p50", "median of steps",     \
 	  ESTIMATE(row->latency[0]), SHOW_LATENCY | SHOW_INTERVAL | SHOW_BELOW, HAS_ALL, HAS_ENDS, \
-	  "median of single steps, where each is waited for (--sync step)")                        \
+	  "median of single steps (--sync step)")                                                  \
 	X(P90, "latency_p90_center_ns", "latency.p90.center_ns", NS, "p90", "90th percentile",     \
 	  ESTIMATE(row->latency[1]), SHOW_LATENCY | SHOW_INTERVAL | SHOW_BELOW, HAS_ALL, HAS_ENDS, \
-	  "their 90th percentile")                                                                 \
+	  "90th percentile of single steps (--sync step)")                                         \
 	X(P99, "latency_p99_center_ns", "latency.p99.center_ns", NS, "p99", "99th percentile",     \
 	  ESTIMATE(row->latency[2]), SHOW_LATENCY | SHOW_INTERVAL | SHOW_BELOW, HAS_ALL, HAS_ENDS, \
-	  "their 99th percentile")                                                                 \
+	  "99th percentile of single steps (--sync step)")                                         \
 	X(SAMPLES, "samples_per_second", "samples_per_second", PER_SECOND, "samples",              \
 	  "samples a second", PER_STEP((double)row->cell->cell.batch),                             \
 	  SHOW_FIRST | SHOW_PAGE | SHOW_CURVE, HAS_VALUE, HAS_VALUE, "batch / step")               \
 	X(TOKENS, "tokens_per_second", "tokens_per_second", PER_SECOND, "tokens",                  \
 	  "tokens a second", PER_STEP((double)row->cell->cell.batch * row->tokens),                \
 	  SHOW_USUAL | SHOW_KNOWN | SHOW_PAGE | SHOW_CURVE, HAS_VALUE, HAS_VALUE,                  \
-	  "batch x tokens of a sample / step, of networks over sequences")                         \
+	  "batch x tokens per sample / step, for networks over sequences")                         \
 	X(FLOOR, "floor_ratio", "floor.ratio", RATIO, "vs native", "ratio to native",              \
 	  CONTRAST(row->floor, row->floor_order),                                                  \
 	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_CURVE, HAS_WIDTH, HAS_WIDTH,               \
@@ -106,29 +106,30 @@ enum {
 	  "undisturbed ratio", "undisturbed ratio",                                                \
 	  CONTRAST(row->floor_undisturbed, row->undisturbed_order),                                \
 	  SHOW_DETAILS | SHOW_INTERVAL | SHOW_BELOW, HAS_WIDTH, HAS_ENDS,                          \
-	  "undisturbed step / native's")                                                           \
+	  "undisturbed step / native's undisturbed step")                                          \
 	X(FLOPS, "flops_per_second", "flops_per_second", FLOPS, "FLOP/s", "arithmetic",            \
 	  PER_STEP(row->flops_per_step), SHOW_WIDE | SHOW_KNOWN | SHOW_DETAILS | SHOW_PAGE,        \
-	  HAS_VALUE, HAS_VALUE, "2 x MACs x batch, three times that in training, / step")          \
+	  HAS_VALUE, HAS_VALUE, "2 x MACs x batch / step; in training three times that")           \
 	X(PEAK, "peak_flops_per_second", "peak.flops_per_second", FLOPS, "peak", "peak",           \
 	  VALUE(row->costs.peak_flops), 0, HAS_VALUE, HAS_VALUE,                                   \
-	  "what as many cores can do at best with operands of that precision")                     \
+	  "peak of the same number of cores for that precision")                                   \
 	X(PEAK_SHARE, "peak_share", "peak.share", SHARE, "of peak", "share of the peak",           \
 	  VALUE(row->costs.peak_share), SHOW_WIDE | SHOW_KNOWN | SHOW_DETAILS | SHOW_BELOW,        \
-	  HAS_VALUE, HAS_VALUE, "the cell's part of that peak")                                    \
+	  HAS_VALUE, HAS_VALUE, "FLOP/s / peak")                                                   \
 	X(JOULES_PER_STEP, "joules_per_step", "energy.joules_per_step", JOULES, "energy/step",     \
 	  "energy of a step", VALUE(row->costs.joules_per_step), 0, HAS_VALUE, HAS_VALUE,          \
 	  "energy of the processor packages per step, median over processes")                      \
 	X(JOULES_PER_SAMPLE, "joules_per_sample", "energy.joules_per_sample", JOULES,              \
 	  "energy/sample", "energy of a sample",                                                   \
 	  VALUE(row->costs.joules_per_step / (double)row->cell->cell.batch),                       \
-	  SHOW_WIDE | SHOW_KNOWN | SHOW_BELOW, HAS_VALUE, HAS_VALUE, "that / batch")               \
+	  SHOW_WIDE | SHOW_KNOWN | SHOW_BELOW, HAS_VALUE, HAS_VALUE,                               \
+	  "energy of the processor packages per sample")                                           \
 	X(MEMORY_JOULES, "memory_joules_per_step", "energy.memory_joules_per_step", JOULES,        \
 	  "memory energy", "energy of the memory", VALUE(row->costs.memory_joules_per_step), 0,    \
 	  HAS_VALUE, HAS_NOTHING, "energy of the memory per step, by its own counter")             \
 	X(BOARD_JOULES, "board_joules_per_step", "energy.board_joules_per_step", JOULES,           \
 	  "board energy", "energy of the board", VALUE(row->costs.board_joules_per_step), 0,       \
-	  HAS_VALUE, HAS_NOTHING, "energy of the board per step, which contains the packages")     \
+	  HAS_VALUE, HAS_NOTHING, "energy of the board per step, packages included")               \
 	X(WATTS, "watts", "energy.watts", WATTS, "power", "power", VALUE(row->costs.watts), 0,     \
 	  HAS_VALUE, HAS_VALUE, "power of the processor packages in the window")                   \
 	X(CORES, "window_cpu_cores", "window_cpu_cores", CORES, "cores", "cores",                  \
@@ -149,7 +150,7 @@ enum figure_id {
 };
 
 struct figure {
-	const char *word, *member, *title, *words, *help;
+	const char *word, *member, *title, *label, *help;
 	enum figure_unit unit;
 	unsigned shown;	    /* SHOW_ bits */
 	unsigned json, csv; /* HAS_ bits */

@@ -67,18 +67,19 @@ bool summary_exports(const struct summary *summary, struct strbuf *out)
 
 bool summary_absent(const struct summary *summary, struct strbuf *out)
 {
-	struct names told = {.count = 0};
+	struct names listed = {.count = 0};
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		const char *framework = row->cell->cell.framework;
-		size_t known = told.count;
-		if (!row->folded || names_add(&told, framework, strlen(framework)) < known)
+		size_t known = listed.count;
+		if (!row->folded || names_add(&listed, framework, strlen(framework)) < known)
 			continue;
 		strbuf_printf(out, "%s%s", known ? ", " : "not on this machine: ", framework);
 	}
-	bool any = told.count > 0;
+	bool any = listed.count > 0;
 	if (any)
-		strbuf_puts(out, " (prony list frameworks says why; prony framework install NAME)");
-	names_release(&told);
+		strbuf_puts(out, " (reasons: prony list frameworks; to install: prony framework "
+				 "install NAME)");
+	names_release(&listed);
 	return any;
 }

@@ -35,8 +35,8 @@ bool summary_gaps(const struct summary *summary, size_t comparison, struct strbu
 		if (row->gap < GAP_OWN || !(row->gap_low > others))
 			continue;
 		strbuf_printf(out,
-			      "%s pauses of its own: its typical step is %.0f %% above its "
-			      "undisturbed one, those of the others %.0f %% at most",
+			      "%s has pauses of its own: its typical step is %.0f %% above its "
+			      "undisturbed one, for the others at most %.0f %%",
 			      row->cell->cell.framework, 100 * row->gap, 100 * fmax(others, 0));
 		said = true;
 	}
@@ -44,12 +44,12 @@ bool summary_gaps(const struct summary *summary, size_t comparison, struct strbu
 		return said;
 	if (known == 1)
 		strbuf_printf(out,
-			      "the typical step is %.0f %% above the undisturbed one: pauses, of "
-			      "the machine or its own",
+			      "the typical step is %.0f %% above the undisturbed one: the machine "
+			      "or the framework pauses",
 			      100 * most);
 	else
 		strbuf_printf(out,
-			      "the machine delays all of them now and then: typical steps are %.0f "
+			      "the machine delays all frameworks at times: typical steps are %.0f "
 			      "to %.0f %% above undisturbed ones",
 			      100 * least, 100 * most);
 	return true;
@@ -71,11 +71,11 @@ bool summary_disagreement(const struct summary *summary, size_t comparison, stru
 		strbuf_printf(out,
 			      "%s%s is %s native by typical steps and %s (95 %% interval %s) by "
 			      "undisturbed ones",
-			      said ? "; " : "they disagree: ", row->cell->cell.framework, typical,
-			      other, interval);
+			      said ? "; " : "typical and undisturbed steps disagree: ",
+			      row->cell->cell.framework, typical, other, interval);
 		said = true;
 	}
 	if (said)
-		strbuf_puts(out, "; ranks go by the typical step");
+		strbuf_puts(out, "; ranks use the typical step");
 	return said;
 }

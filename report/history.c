@@ -96,7 +96,7 @@ static const char *different(struct arena *arena, const struct stored_run *befor
 	add_programs(&words, before, was, now, is);
 	add_word(&words, "effort", before->meta.effort, now->meta.effort);
 	if (other_surroundings(before, was, now, is))
-		strbuf_printf(&words, "%sother surroundings (prony compare %lld %lld)",
+		strbuf_printf(&words, "%sother conditions (prony compare %lld %lld)",
 			      words.length ? ", " : "", (long long)before->meta.id,
 			      (long long)now->meta.id);
 	const char *text = arena_strdup(arena, strbuf_text(&words));
@@ -242,13 +242,13 @@ void history_words(const struct history *history, struct strbuf *out)
 		      history->count == 1 ? "" : "s", history->change_count,
 		      history->change_count == 1 ? "" : "s");
 	if (history->count < RUNS_FOR_A_CHANGE)
-		strbuf_printf(out, " (in fewer than %d hardly any can be found)",
+		strbuf_printf(out, " (with fewer than %d runs, few changes can be found)",
 			      RUNS_FOR_A_CHANGE);
 	if (history->other_machines)
-		strbuf_printf(out, "; %zu run%s of other machines left out",
+		strbuf_printf(out, "; %zu run%s on other machines not shown",
 			      history->other_machines, history->other_machines == 1 ? "" : "s");
 	if (history->without)
-		strbuf_printf(out, "; %zu run%s without a figure left out", history->without,
+		strbuf_printf(out, "; %zu run%s without a figure not shown", history->without,
 			      history->without == 1 ? "" : "s");
 }
 

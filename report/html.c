@@ -70,7 +70,8 @@ static void add_study(const struct html_page *page, struct strbuf *out)
 	struct charts charts = {.count = 0};
 	charts_study(page, &charts);
 	if (charts.count > 0) {
-		strbuf_puts(out, "<section id=\"study\"><h2>As the study had it: by device</h2>\n");
+		strbuf_puts(out,
+			    "<section id=\"study\"><h2>By device, as in the original study</h2>\n");
 		html_charts(&charts, 0, out);
 		strbuf_puts(out, "</section>\n");
 	}
@@ -83,7 +84,9 @@ static void add_run_drift(const struct html_page *page, struct strbuf *out)
 	for (size_t run = 0; run < page->count; run++)
 		charts_run_drift(page, run, &charts);
 	if (charts.count > 0) {
-		strbuf_puts(out, "<section id=\"drift\"><h2>The machine over the run</h2>\n");
+		strbuf_puts(
+			out,
+			"<section id=\"drift\"><h2>Changes of the machine during the run</h2>\n");
 		html_charts(&charts, 0, out);
 		strbuf_puts(out, "</section>\n");
 	}
@@ -112,8 +115,10 @@ static void add_head(const struct html_page *page, struct strbuf *out)
 	page_title(page, out);
 	strbuf_puts(out, "</title>\n<style>\n");
 	strbuf_puts(out, html_style);
-	strbuf_puts(out, "</style>\n</head>\n<body>\n"
-			 "<a class=\"skip\" href=\"#words\">To the results</a>\n");
+	strbuf_puts(out, "</style>\n"
+			 "</head>\n"
+			 "<body>\n"
+			 "<a class=\"skip\" href=\"#summary\">To the results</a>\n");
 }
 
 /* Adds the machine in short: "AMD EPYC 7B13, 2 cores, 8 GiB". */
@@ -186,32 +191,28 @@ static void add_section(const char *id, const char *title,
 static void add_method(const struct html_page *page, struct strbuf *out)
 {
 	(void)page;
-	strbuf_puts(out, "<ul>\n<li>A framework is timed only after it has shown that it does the "
-			 "same work: parameters, "
-			 "multiply-accumulates, logits, loss, and the change of every weight over "
-			 "three updates, against "
-			 "an interpreter in double precision.</li>\n"
-			 "<li>Each process is one independent replicate. A figure is the geometric "
-			 "mean of process means, "
-			 "its interval the 95 % t interval of their logarithms. Processes of all "
-			 "frameworks alternate in "
-			 "random order.</li>\n"
-			 "<li>Ranks marked = cannot be told apart: the 95 % interval of their "
-			 "ratio contains 1 and is at most 10 % wide to each side. Possible ranks "
-			 "stand where a wider one contains 1, where the processes are too few to "
-			 "prove the order, and where other programs used the machine.</li>\n"
-			 "<li>native is prony's own executor, the floor under the other figures; "
-			 "\"vs native\" is "
-			 "a framework's step time over it, with the 95 % interval of that "
-			 "ratio.</li>\n"
-			 "<li>\"first step\" is the time from starting the process to the end of "
-			 "its first step. Memory is "
-			 "the largest resident set of the worker's process tree. Both are medians "
-			 "over processes, as is "
-			 "the number of cores kept busy in the window.</li>\n"
-			 "<li>Arithmetic counts two operations per multiply-accumulate, three "
-			 "times that in training.</li>\n"
-			 "</ul>\n");
+	strbuf_puts(
+		out,
+		"<ul>\n"
+		"<li>A framework is timed only after it passed the parity gate: parameters, "
+		"multiply-accumulates, logits, loss, and the change of every weight over three "
+		"updates must match a reference in double precision.</li>\n"
+		"<li>Each process is an independent replicate. A figure is the geometric mean of "
+		"the process means, with the 95 % t interval of their logarithms. Processes of all "
+		"frameworks alternate in random order.</li>\n"
+		"<li>Ranks marked = cannot be told apart: the 95 % interval of their ratio "
+		"contains 1 and is at most 10 % wide to each side. Possible ranks stand where a "
+		"wider one contains 1, where the processes are too few to prove the order, and "
+		"where other programs used the machine.</li>\n"
+		"<li>native is prony's own executor, the floor of the comparison; \"vs native\" is "
+		"a framework's step time divided by native's, with the 95 % interval of that "
+		"ratio.</li>\n"
+		"<li>\"first step\" is the time from starting the process to the end of its first "
+		"step. Memory is the largest resident set of the worker's process tree. Both are "
+		"medians over processes, and so is the number of busy cores in the window.</li>\n"
+		"<li>Arithmetic counts two operations per multiply-accumulate, three times that in "
+		"training.</li>\n"
+		"</ul>\n");
 }
 
 /* Adds a checkbox for each value of an axis on this page, if there are several. */
@@ -279,7 +280,7 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 /* The sections listed in the contents if the page has them: the id (or its prefix: the first match)
  * and the title. */
 static const char *const contents[][2] = {
-	{"words", "In words"},
+	{"summary", "Summary"},
 	{"overview", "Overview"},
 	{"sweep-", "Curves"},
 	{"comparison-", "Comparisons"},
@@ -290,7 +291,7 @@ static const char *const contents[][2] = {
 	{"parity", "Proof of the same work"},
 	{"frameworks", "Frameworks"},
 	{"devices", "Devices"},
-	{"reproduce", "Do it again"},
+	{"reproduce", "Reproduce this run"},
 	{"environment", "Machine"},
 	{"method", "How to read this"},
 };
@@ -312,15 +313,15 @@ static void add_contents(const char *body, struct strbuf *out)
 
 static void add_sections(const struct html_page *page, struct strbuf *out)
 {
-	add_section("words", "In words", html_words, page, out);
+	add_section("summary", "Summary", html_conclusions, page, out);
 	add_section("overview", "Overview", html_overview, page, out);
 	add_sweeps(page, out);
 	for (size_t i = 0; i < page->comparison_count && i < HTML_SECTIONS_MAX; i++)
 		add_comparison_section(page, i, out);
 	if (page->comparison_count > HTML_SECTIONS_MAX)
 		strbuf_printf(out,
-			      "<p class=\"note\">%zu more comparisons have no section here: `prony "
-			      "report --figures` and `prony export` have them.</p>\n",
+			      "<p class=\"note\">%zu more comparisons have no section here; `prony "
+			      "report --figures` and `prony export` write them.</p>\n",
 			      page->comparison_count - HTML_SECTIONS_MAX);
 	add_study(page, out);
 	add_run_drift(page, out);
@@ -328,9 +329,9 @@ static void add_sections(const struct html_page *page, struct strbuf *out)
 		add_section("history", "The same cells in earlier runs", html_history, page, out);
 	add_section("ledger", "What did not run, and why", html_ledger, page, out);
 	add_section("parity", "Proof of the same work", html_parity, page, out);
-	add_section("frameworks", "Frameworks as they were", html_frameworks, page, out);
-	add_section("devices", "What the devices are and cost", html_devices, page, out);
-	add_section("reproduce", "Do it again", html_reproduce, page, out);
+	add_section("frameworks", "Framework versions", html_frameworks, page, out);
+	add_section("devices", "Devices and their costs", html_devices, page, out);
+	add_section("reproduce", "Reproduce this run", html_reproduce, page, out);
 	add_section("environment", page->count > 1 ? "Runs and machines" : "Run and machine",
 		    html_runs, page, out);
 	add_section("method", "How to read this", add_method, page, out);

@@ -193,11 +193,11 @@ void html_devices(const struct html_page *page, struct strbuf *out)
 					    devices_find(&table, machine.names[i]), out);
 	}
 	html_foot(out);
-	strbuf_puts(out, "<p class=\"note\">Peaks and prices are those of devices.yaml: the "
-			 "vendors' figures, not measured here.</p>\n");
+	strbuf_puts(out, "<p class=\"note\">Peaks and prices are the vendors' figures from "
+			 "devices.yaml, not measured here.</p>\n");
 	if (money_rows(page, &table, out) == 0)
-		strbuf_puts(out, "<p class=\"note\">What one gets for money needs a price: a row "
-				 "in ~/.config/prony/devices.yaml, as `{name: my machine, match: a "
-				 "part of its name above, hourly: 0.40, currency: EUR}`.</p>\n");
+		strbuf_puts(out, "<p class=\"note\">To show costs, add a row to "
+				 "~/.config/prony/devices.yaml: `{name: my machine, match: part of "
+				 "its name above, hourly: 0.40, currency: EUR}`.</p>\n");
 	devices_release(&table);
 }

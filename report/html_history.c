@@ -29,11 +29,11 @@ static void add_series(const struct html_page *page, const struct history *histo
 
 void charts_history(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	struct chart *chart = charts_begin(
-		page, comparison, "History",
-		"Each point is a stored run of the same cell on the same machine, with its 95 % "
-		"interval; numbers of runs stand below.",
-		CHART_LINES, page->history_count, charts);
+	struct chart *chart =
+		charts_begin(page, comparison, "History",
+			     "Each point is a stored run of the same cell on the same machine, "
+			     "with its 95 % interval. The run numbers are below.",
+			     CHART_LINES, page->history_count, charts);
 	chart->x = (struct chart_axis){
 		.title = "run", .column = "run", .measure = CHART_PLAIN, .ticks_at_values = true};
 	chart->y = charts_axis(charts, FIGURE_STEP);

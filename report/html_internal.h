@@ -93,7 +93,7 @@ void html_join_json(const json_t *value, struct strbuf *out);
 void html_charts(const struct charts *charts, size_t first, struct strbuf *out);
 
 /* Sections of the page. */
-void html_words(const struct html_page *page, struct strbuf *out);
+void html_conclusions(const struct html_page *page, struct strbuf *out);
 void html_overview(const struct html_page *page, struct strbuf *out);
 void html_comparison_table(const struct html_page *page, size_t comparison, struct strbuf *out);
 void html_ledger(const struct html_page *page, struct strbuf *out);

@@ -81,7 +81,7 @@ void html_ledger(const struct html_page *page, struct strbuf *out)
 	if (count > 0)
 		html_foot(out);
 	else
-		strbuf_puts(out, "<p>Everything that was asked for ran.</p>\n");
+		strbuf_puts(out, "<p>All requested cells ran.</p>\n");
 	free(rows);
 }
 
@@ -114,15 +114,17 @@ static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
 		snprintf(text, sizeof text, "%s", cell_status_name(stored->gate));
 	else if (json_object_get(stored->evidence, "agreement"))
 		snprintf(text, sizeof text,
-			 "agrees with other engines; not proven, no reference computes it");
+			 "agrees with other engines; no reference can compute it");
 	else if (json_object_get(stored->evidence, "equal_maxima"))
 		snprintf(text, sizeof text,
-			 "same work on random pixels; another gradient of equal maxima on these");
+			 "same work on random pixels; here its max-pools handle equal maxima "
+			 "differently");
 	else if (json_object_get(stored->evidence, "coarse"))
 		snprintf(text, sizeof text,
-			 "same work, coarsely: rounding alone may change as much as was compared");
+			 "same work, within a coarse tolerance: rounding is as large as the "
+			 "compared values");
 	else if (*kept)
-		snprintf(text, sizeof text, "same work, found on %.32s", kept);
+		snprintf(text, sizeof text, "same work, checked on %.32s", kept);
 	else
 		snprintf(text, sizeof text, "same work");
 	html_cell(stored->gate == CELL_OK ? "good" : "bad", text, out);
@@ -144,9 +146,9 @@ static void parity_row(const struct html_page *page, size_t run, const struct su
 	if (page->count > 1)
 		html_cell("label", page->labels[run], out);
 	if (stored->cell.stage == STAGE_LOAD)
-		html_cell("none", "nothing to prove: batches alone", out);
+		html_cell("none", "not needed: loads batches only", out);
 	else if (!stored->evidence)
-		html_cell("none", "never came to the gate", out);
+		html_cell("none", "not checked", out);
 	else
 		verdict_cell(stored, out);
 	const char *failure = json_string_or(stored->evidence, "error", "");
@@ -184,7 +186,7 @@ void html_parity(const struct html_page *page, struct strbuf *out)
 	html_foot(out);
 	if (left_out > 0)
 		strbuf_printf(out,
-			      "<p class=\"note\">%zu more passed; `prony show --format json` has "
-			      "them all.</p>\n",
+			      "<p class=\"note\">%zu more passed; `prony show --format json` lists "
+			      "all.</p>\n",
 			      left_out);
 }

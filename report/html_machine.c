@@ -173,8 +173,8 @@ static void add_install(const struct html_page *page, size_t run, struct strbuf 
 		strbuf_printf(&words, " %.*s", (int)length, cell->cell.framework);
 	}
 	if (words.length > 0) {
-		strbuf_puts(out, "<p>Frameworks that prony installed, each in an environment of "
-				 "its own, by hash (their versions are above):</p>\n");
+		strbuf_puts(out, "<p>Frameworks that prony installed, each in its own environment, "
+				 "by hash (versions above):</p>\n");
 		struct strbuf line;
 		strbuf_init(&line, 0);
 		strbuf_printf(&line, "prony framework install%s", strbuf_text(&words));
@@ -193,17 +193,17 @@ void html_reproduce(const struct html_page *page, struct strbuf *out)
 		struct strbuf line;
 		program_text(meta, page->summaries[run]->environment, program);
 		strbuf_init(&line, 0);
-		strbuf_printf(&line,
-			      "prony %s, effort %s, seed %lld. The command, in the same folder:",
-			      program, meta->effort, (long long)meta->seed);
+		strbuf_printf(
+			&line,
+			"prony %s, effort %s, seed %lld. Run this command in the same folder:",
+			program, meta->effort, (long long)meta->seed);
 		if (page->count > 1) {
 			html_text("<h3>", page->labels[run], "</h3>\n", out);
 		}
 		html_text("<p>", strbuf_text(&line), "</p>\n", out);
 		add_code(meta->command ? meta->command : "", out);
 		add_install(page, run, out);
-		strbuf_puts(out, "<details><summary>What it ran, as a suite file means "
-				 "it</summary>\n");
+		strbuf_puts(out, "<details><summary>The cells and settings of the run</summary>\n");
 		add_code(meta->spec ? meta->spec : "", out);
 		strbuf_puts(out, "</details>\n");
 		strbuf_release(&line);

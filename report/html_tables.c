@@ -212,13 +212,12 @@ void html_overview(const struct html_page *page, struct strbuf *out)
 	else
 		overview_table(&works, &frameworks, out);
 	html_foot(out);
-	strbuf_puts(out, "<p class=\"note\">Time per step; beside it the ratio to native, the "
-			 "floor. Marked with *: "
+	strbuf_puts(out, "<p class=\"note\">Time per step and its ratio to native, the floor. *: "
 			 "the fastest, and those that cannot be told apart from it.</p>\n");
 	if (shown < page->comparison_count)
 		strbuf_printf(out,
-			      "<p class=\"note\">%zu more comparisons are in the curves and in "
-			      "`prony export --layout cells`.</p>\n",
+			      "<p class=\"note\">%zu more comparisons: see the curves, or `prony "
+			      "export --layout cells`.</p>\n",
 			      page->comparison_count - shown);
 	overview_missing(page, present, out);
 	free(present);
@@ -471,7 +470,6 @@ void html_frameworks(const struct html_page *page, struct strbuf *out)
 		free(speakers);
 	}
 	html_foot(out);
-	strbuf_puts(out,
-		    "<p class=\"note\">Threads, precision and subnormals as they took effect, read "
-		    "in the first timed process.</p>\n");
+	strbuf_puts(out, "<p class=\"note\">Threads, precision and subnormals in effect, as read "
+			 "in the first timed process.</p>\n");
 }

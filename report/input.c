@@ -104,7 +104,7 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 	format_duration(MEAN(row->cell, input_wait_ns), wait, sizeof wait);
 	format_duration(MEAN(row->cell, input_copy_ns), copy, sizeof copy);
 	format_duration(row->step.center, step, sizeof step);
-	strbuf_printf(out, "%s waits %s of its step of %s for the batch and copies it in %s",
+	strbuf_printf(out, "%s waits %s for the batch in each step of %s and copies it in %s",
 		      cell->framework, wait, step, copy);
 	add_against(row, other(summary, cell, cell->stage, INPUT_RESIDENT), "resident", out);
 	add_against(row, other(summary, cell, cell->stage, INPUT_SYNTHETIC), "synthetic", out);

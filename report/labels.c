@@ -50,8 +50,8 @@ void label_text(const struct labels *labels, const struct cell *cell, char *out,
 		add(&axes[AXIS_FRAMEWORK], cell, out, out_bytes);
 	for (int place = 0; place < AXIS_COUNT; place++) {
 		enum axis_id id = axis_in_order(place);
-		bool told = labels->varies[id] || (labels->partly[id] && !axes[id].quiet);
-		if (id != AXIS_FRAMEWORK && told && axis_applies(&axes[id], cell))
+		bool named = labels->varies[id] || (labels->partly[id] && !axes[id].quiet);
+		if (id != AXIS_FRAMEWORK && named && axis_applies(&axes[id], cell))
 			add(&axes[id], cell, out, out_bytes);
 	}
 	if (!*out)

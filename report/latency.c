@@ -1,5 +1,5 @@
 /* Computes percentiles of single steps. */
-#include "report/summary_internal.h"
+#include "report/latency.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ bool summary_short_windows(const struct summary *summary, size_t comparison, str
 	}
 	for (int which = 0; which < SUMMARY_LATENCIES && said; which++)
 		strbuf_printf(out, "%s%s needs %lld",
-			      which ? ", " : ": too few steps in a window (--steps): ",
+			      which ? ", " : ": the windows have too few steps (--steps): ",
 			      percentiles[which].name,
 			      (long long)(BEYOND_MIN * percentiles[which].one_in));
 	return said;

@@ -8,7 +8,7 @@
 
 #define PIVOT_LEGEND                                                                               \
 	"step time; +/-: half width of the 95 % interval over processes; *: fastest or tied; ?: "  \
-	"place not settled; prony show --full: a table each, with intervals and ranks"
+	"rank not settled; prony show --full: a table per value, with intervals and ranks"
 
 /* Returns the numeric axis of which a run has at least three values, if there is exactly one and
  * each cell belongs to one of its sweeps; AXIS_COUNT if there is none, or several. */

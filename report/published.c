@@ -100,7 +100,7 @@ static const char *fill_row(char *const columns[COLUMN_COUNT], struct published_
 	    batch != floor(batch))
 		return "batch: needs a whole number above 0";
 	if (!take_number(columns[COLUMN_VALUE], &row->value))
-		return "value: needs a number above 0, or nothing where it was not available";
+		return "value: needs a number above 0, or nothing if not available";
 	if (!take_number(columns[COLUMN_SPREAD], &row->spread))
 		return "spread: needs a number above 0, or nothing";
 	row->batch = (int64_t)batch;
@@ -149,10 +149,10 @@ static enum prony_status parse(const char *path, char *text, struct published *o
 			continue;
 		}
 		if (split(line, columns) != COLUMN_COUNT || out->count == LINES_MAX)
-			return error_set(err, PRONY_BAD_INPUT,
-					 "%s:%d: needs %d columns with tabs between them, and a "
-					 "file at most %zu lines",
-					 path, number, COLUMN_COUNT, LINES_MAX);
+			return error_set(
+				err, PRONY_BAD_INPUT,
+				"%s:%d: needs %d columns separated by tabs, and at most %zu lines",
+				path, number, COLUMN_COUNT, LINES_MAX);
 		wrong = fill_row(columns, &out->rows[out->count]);
 		if (wrong)
 			return error_set(err, PRONY_BAD_INPUT, "%s:%d: %s", path, number, wrong);
@@ -309,8 +309,9 @@ void published_render(const struct published *published, const struct summary *s
 		if (summary->rows[i].step.n > 0)
 			count += add_rows(table, published, suite, &summary->rows[i]);
 	if (count > 0) {
-		strbuf_puts(out, "\npublished figures, of other machines, versions and data: facts "
-				 "to compare with, never targets\n");
+		strbuf_puts(out, "\n"
+				 "published figures, from other machines, versions and data: for "
+				 "comparison only\n");
 		table_render_text(table, colour, width, out);
 	}
 	table_free(table);

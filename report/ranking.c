@@ -71,36 +71,36 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 	while (comparable < count && rows[comparable].comparable)
 		comparable++;
 	struct contender *contenders = memory_alloc((comparable + 1) * sizeof *contenders);
-	struct place *places = memory_alloc((comparable + 1) * sizeof *places);
+	struct rank_range *ranges = memory_alloc((comparable + 1) * sizeof *ranges);
 	size_t floor = find_floor(rows, comparable);
 	for (size_t i = 0; i < comparable; i++)
 		contenders[i] = (struct contender){.means = replicates[i].means,
 						   .loss = replicates[i].loss};
-	order_places(contenders, comparable, floor, places);
+	order_ranks(contenders, comparable, floor, ranges);
 	for (size_t i = 0; i < comparable; i++) {
 		struct summary_row *row = &rows[i];
-		row->rank = places[i].rank;
-		row->rank_low = places[i].low;
-		row->rank_high = places[i].high;
-		row->tied = places[i].tied;
-		row->processes_to_rank = places[i].needed;
-		row->unsettled = places[i].disturbed;
+		row->rank = ranges[i].rank;
+		row->rank_low = ranges[i].low;
+		row->rank_high = ranges[i].high;
+		row->tied = ranges[i].tied;
+		row->processes_to_rank = ranges[i].needed;
+		row->unsettled = ranges[i].disturbed;
 		row->disturbed = contenders[i].loss > 0;
-		row->wide = places[i].wide;
-		row->few = places[i].few;
-		row->leads = places[i].lead == i;
-		row->lead_order = places[i].to_lead;
-		contrast_of_rounds(&contenders[places[i].lead].means, &contenders[i].means,
+		row->wide = ranges[i].wide;
+		row->few = ranges[i].few;
+		row->leads = ranges[i].lead == i;
+		row->lead_order = ranges[i].to_lead;
+		contrast_of_rounds(&contenders[ranges[i].lead].means, &contenders[i].means,
 				   &row->lead);
 		if (floor == comparable)
 			continue;
-		hold_against(&contenders[i], &contenders[floor], places[i].to_floor, row);
+		hold_against(&contenders[i], &contenders[floor], ranges[i].to_floor, row);
 		hold_undisturbed(&replicates[i], &replicates[floor], row);
 		row->disturbed |= contenders[floor].loss > 0;
 	}
 	put_by_rank(rows, comparable);
 	free(contenders);
-	free(places);
+	free(ranges);
 }
 
 void summary_rank_text(const struct summary_row *row, char *out, size_t out_bytes)

@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/costs.h"
 #include "report/format.h"
+#include "report/latency.h"
 #include "report/names.h"
 #include "report/ranking.h"
 #include "report/summary_internal.h"
@@ -288,15 +290,14 @@ const char *summary_reason(const struct summary_row *row)
 	if (cell->reason && *cell->reason)
 		return cell->reason;
 	if (cell->status == CELL_PENDING)
-		return "not finished: the same command with --resume goes on";
+		return "not finished; to continue, run the same command with --resume";
 	if (cell->status == CELL_OK && cell->cell.stage == STAGE_LOAD)
-		return "batches alone, nothing is computed: there is no parity to prove, so no "
-		       "rank";
+		return "not ranked: it only loads batches";
 	if (cell->status == CELL_OK && !cell->evidence)
 		return "not ranked: the parity gate did not run";
 	if (cell->status == CELL_OK && !gate_passed(cell))
 		return "not ranked: it did not pass the parity gate";
 	if (cell->status == CELL_OK)
-		return "not ranked: no process delivered a step time";
+		return "not ranked: no process has a step time";
 	return "no reason was stored";
 }

@@ -46,7 +46,7 @@ struct summary_row {
 						  interval; NaN without */
 	struct diagnoses diagnoses;	       /* over replicates_of */
 	/* p50, p90, p99 of single steps, ns; n = 0 unless each step was waited for
-	 * (report/latency.c) */
+	 * (report/latency.h) */
 	struct estimate latency[SUMMARY_LATENCIES];
 	struct contrast floor;	/* step / native's step for the same work; NaNs without */
 	enum order floor_order; /* order relative to native; ORDER_UNKNOWN without */

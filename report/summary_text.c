@@ -245,8 +245,8 @@ static void add_agreement(const struct summary *summary, struct strbuf *out)
 	}
 	if (agreed > 0)
 		strbuf_printf(out,
-			      "; %zu %s with other engines only, because no reference computes the "
-			      "network: all may be wrong",
+			      "; %zu %s with other engines only, because the reference cannot "
+			      "compute the network: all may be wrong",
 			      agreed, agreed == 1 ? "agrees" : "agree");
 	if (unproven > 0)
 		strbuf_printf(out, "; %zu unproven", unproven);
@@ -279,8 +279,8 @@ static void add_untied(const struct summary *summary, size_t untied, struct strb
 		strbuf_printf(out, "%s%s", comma, cell->cell.framework);
 		comma = ", ";
 	}
-	strbuf_puts(out, "): where pixels are equal their max-pools pass gradients to others, so "
-			 "they train differently on this data");
+	strbuf_puts(out, "): their max-pools handle equal pixels differently, so they train "
+			 "differently on this data");
 }
 
 void summary_parity(const struct summary *summary, struct strbuf *out)
@@ -313,8 +313,7 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		}
 	}
 	if (loading > 0 && passed + untied + wrong + ended + absent == 0) {
-		strbuf_puts(out,
-			    "parity: nothing to prove: batches are loaded, nothing is computed");
+		strbuf_puts(out, "parity: not needed, the cells only load batches");
 		return;
 	}
 	size_t checked = passed + untied + wrong;
@@ -329,15 +328,14 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, " (closest call: %s, %s of the tolerance)", worst_what, share);
 	}
 	if (kept > 0)
-		strbuf_printf(out, "; %zu of them checked earlier", kept);
+		strbuf_printf(out, "; %zu of them were checked in an earlier run", kept);
 	if (coarse > 0)
-		strbuf_printf(
-			out,
-			"; %zu of them coarsely, because rounding alone can change that much: "
-			"check them in fp32, too",
-			coarse);
+		strbuf_printf(out,
+			      "; %zu of them within a coarse tolerance, because rounding is that "
+			      "large: check them in fp32, too",
+			      coarse);
 	if (wrong > 0)
-		strbuf_printf(out, "; %zu did not and %s not ranked", wrong,
+		strbuf_printf(out, "; %zu did not match and %s not ranked", wrong,
 			      wrong == 1 ? "is" : "are");
 	if (ended > 0)
 		strbuf_printf(out, "; %zu failed during the check", ended);
@@ -367,9 +365,9 @@ void summary_legend(const struct summary *summary, struct strbuf *out)
 	if (unproved)
 		strbuf_puts(out, "; ?: order to native not proved");
 	if (tied)
-		strbuf_puts(out, "; 1=: a shared rank");
+		strbuf_puts(out, "; 1=: shared rank");
 	if (several)
-		strbuf_puts(out, "; 1-3: the ranks that are possible");
+		strbuf_puts(out, "; 1-3: possible ranks");
 }
 
 void summary_heading(const struct summary *summary, struct strbuf *out)

@@ -33,7 +33,7 @@ enum prony_status lock_take(const char *path, const volatile int *stop,
 			    void (*waiting)(void *context, const char *path), void *context,
 			    int *fd, struct error *err)
 {
-	bool told = false;
+	bool reported = false;
 	int lock;
 	enum prony_status status = open_lock(path, &lock, err);
 	while (status == PRONY_OK) {
@@ -47,9 +47,9 @@ enum prony_status lock_take(const char *path, const volatile int *stop,
 		if (stop && *stop)
 			status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 		if (!locked && status == PRONY_OK) {
-			if (!told && waiting)
+			if (!reported && waiting)
 				waiting(context, path);
-			told = true;
+			reported = true;
 			clock_sleep_until_ns(clock_monotonic_ns() + INT64_C(200000000));
 			continue;
 		}

@@ -18,17 +18,17 @@ void figure_note(struct figure_notes *notes, const char *field, const char *form
 
 void figure_notes_write(const struct figure_notes *notes, char *out, size_t out_bytes)
 {
-	bool told[FIGURE_NOTES_MAX] = {false};
+	bool written[FIGURE_NOTES_MAX] = {false};
 	size_t used = 0;
 
 	out[0] = '\0';
 	for (size_t i = 0; i < notes->count; i++) {
-		if (told[i])
+		if (written[i])
 			continue;
 		for (size_t k = i; k < notes->count; k++) {
 			if (strcmp(notes->rows[k].reason, notes->rows[i].reason) != 0)
 				continue;
-			told[k] = true;
+			written[k] = true;
 			if (used < out_bytes)
 				used += (size_t)snprintf(out + used, out_bytes - used, "%s%s",
 							 k > i	    ? ", "

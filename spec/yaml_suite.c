@@ -100,9 +100,9 @@ static const struct suite_key override_values[] = {
 
 /* Contexts of keys; each has its own list of known keys. */
 #define INSTEAD "precisions-instead"
-enum place { PLACE_SUITE, PLACE_EXCLUDE, PLACE_OVERRIDE };
-static const char *const place_keys[] = {
-	[PLACE_SUITE] = NULL, [PLACE_EXCLUDE] = "exclude", [PLACE_OVERRIDE] = "override"};
+enum section { SECTION_SUITE, SECTION_EXCLUDE, SECTION_OVERRIDE };
+static const char *const section_keys[] = {
+	[SECTION_SUITE] = NULL, [SECTION_EXCLUDE] = "exclude", [SECTION_OVERRIDE] = "override"};
 
 /* The axis that a key sets: a list, or with `one` a single value. AXIS_COUNT for other keys. */
 static enum axis_id find_axis(const char *key, bool one)
@@ -114,36 +114,36 @@ static enum axis_id find_axis(const char *key, bool one)
 	return id == AXIS_COUNT || (one && !axes[id].settable) ? AXIS_COUNT : (enum axis_id)id;
 }
 
-static size_t known_keys(enum place place, const char **names)
+static size_t known_keys(enum section section, const char **names)
 {
-	const struct suite_key *rows = place == PLACE_SUITE ? settings : override_values;
-	size_t row_count = place == PLACE_SUITE	     ? COUNT(settings)
-			   : place == PLACE_OVERRIDE ? COUNT(override_values)
-						     : 0;
+	const struct suite_key *rows = section == SECTION_SUITE ? settings : override_values;
+	size_t row_count = section == SECTION_SUITE	 ? COUNT(settings)
+			   : section == SECTION_OVERRIDE ? COUNT(override_values)
+							 : 0;
 	size_t count = 0;
 
 	for (int id = 0; id < AXIS_COUNT; id++)
 		names[count++] = axes[id].plural;
-	for (int id = 0; id < AXIS_COUNT && place != PLACE_EXCLUDE; id++)
+	for (int id = 0; id < AXIS_COUNT && section != SECTION_EXCLUDE; id++)
 		if (axes[id].settable)
 			names[count++] = axes[id].singular;
 	for (size_t i = 0; i < row_count; i++)
 		names[count++] = rows[i].name;
-	if (place == PLACE_SUITE) {
+	if (section == SECTION_SUITE) {
 		names[count++] = INSTEAD;
-		names[count++] = place_keys[PLACE_EXCLUDE];
-		names[count++] = place_keys[PLACE_OVERRIDE];
+		names[count++] = section_keys[SECTION_EXCLUDE];
+		names[count++] = section_keys[SECTION_OVERRIDE];
 	}
 	return count;
 }
 
 static enum prony_status unknown_key(const struct suite_file *file, const yaml_node_t *key,
-				     enum place place, struct error *err)
+				     enum section section, struct error *err)
 {
 	const char *names[2 * AXIS_COUNT + COUNT(settings) + COUNT(override_values) + 3];
-	size_t count = known_keys(place, names);
+	size_t count = known_keys(section, names);
 
-	return yaml_file_unknown_key(&file->yaml, key, place_keys[place], names, count, err);
+	return yaml_file_unknown_key(&file->yaml, key, section_keys[section], names, count, err);
 }
 
 static const char *example_of(enum axis_id axis)
@@ -302,22 +302,23 @@ static const struct suite_key *find_key(const struct suite_key *rows, size_t cou
 }
 
 static enum prony_status read_rule_key(struct suite_file *file, const yaml_node_t *key,
-				       const yaml_node_t *value, enum place place,
+				       const yaml_node_t *value, enum section section,
 				       struct spec_rule *rule, struct error *err)
 {
 	const char *name = yaml_text(key);
 	enum axis_id axis = find_axis(name, false), one = find_axis(name, true);
 	struct spec_list value_list;
 	const struct suite_key *row =
-		place == PLACE_OVERRIDE ? find_key(override_values, COUNT(override_values), name)
-					: NULL;
+		section == SECTION_OVERRIDE
+			? find_key(override_values, COUNT(override_values), name)
+			: NULL;
 
 	if (axis != AXIS_COUNT)
 		return read_axis(file, value, axis, name, &rule->axes[axis], err);
 	if (row)
 		return read_value(file, row, value, rule, err);
-	if (one == AXIS_COUNT || place != PLACE_OVERRIDE)
-		return unknown_key(file, key, place, err);
+	if (one == AXIS_COUNT || section != SECTION_OVERRIDE)
+		return unknown_key(file, key, section, err);
 	enum prony_status status = read_one(file, value, one, &value_list, err);
 	if (status == PRONY_OK)
 		rule->values[one] = value_list.words[0].text;
@@ -326,7 +327,7 @@ static enum prony_status read_rule_key(struct suite_file *file, const yaml_node_
 
 /* An empty rule would exclude everything or change nothing, so refuse it. */
 static enum prony_status check_rule(const struct suite_file *file, const yaml_node_t *node,
-				    enum place place, const struct spec_rule *rule,
+				    enum section section, const struct spec_rule *rule,
 				    struct error *err)
 {
 	bool changes = rule->steps >= 0 || rule->warm_up_steps >= 0;
@@ -340,8 +341,8 @@ static enum prony_status check_rule(const struct suite_file *file, const yaml_no
 		return yaml_file_wrong(
 			&file->yaml, node, err,
 			"%s: selects no cells; add an axis, for example networks: lenet",
-			place_keys[place]);
-	if (place == PLACE_OVERRIDE && !changes)
+			section_keys[section]);
+	if (section == SECTION_OVERRIDE && !changes)
 		return yaml_file_wrong(&file->yaml, node, err,
 				       "override: changes nothing; add steps, warm-up-steps or an "
 				       "axis with one value, for example batch: 16");
@@ -349,7 +350,7 @@ static enum prony_status check_rule(const struct suite_file *file, const yaml_no
 }
 
 static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *node,
-				   enum place place, struct spec_rule *rule, struct error *err)
+				   enum section section, struct spec_rule *rule, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 
@@ -357,17 +358,18 @@ static enum prony_status read_rule(struct suite_file *file, const yaml_node_t *n
 		return yaml_file_wrong(
 			&file->yaml, node, err,
 			"%s: needs a mapping of axes, not %s; write - networks: lenet",
-			place_keys[place], yaml_file_describe(&file->yaml, node));
+			section_keys[section], yaml_file_describe(&file->yaml, node));
 	*rule = (struct spec_rule){.steps = -1, .warm_up_steps = -1};
 	for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top && status == PRONY_OK; pair++)
-		status = read_rule_key(file, yaml_file_node(&file->yaml, pair->key),
-				       yaml_file_node(&file->yaml, pair->value), place, rule, err);
-	return status == PRONY_OK ? check_rule(file, node, place, rule, err) : status;
+		status =
+			read_rule_key(file, yaml_file_node(&file->yaml, pair->key),
+				      yaml_file_node(&file->yaml, pair->value), section, rule, err);
+	return status == PRONY_OK ? check_rule(file, node, section, rule, err) : status;
 }
 
 static enum prony_status read_rules(struct suite_file *file, const yaml_node_t *value,
-				    enum place place, struct spec_rule **out, size_t *out_count,
+				    enum section section, struct spec_rule **out, size_t *out_count,
 				    struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -378,17 +380,18 @@ static enum prony_status read_rules(struct suite_file *file, const yaml_node_t *
 		return yaml_file_wrong(&file->yaml, value, err,
 				       "%s: needs a list of mappings, not %s; begin each with a "
 				       "dash: - networks: lenet",
-				       place_keys[place], yaml_file_describe(&file->yaml, value));
+				       section_keys[section],
+				       yaml_file_describe(&file->yaml, value));
 	count = (size_t)(value->data.sequence.items.top - value->data.sequence.items.start);
 	if (count > SUITE_RULES_MAX)
 		return yaml_file_wrong(&file->yaml, value, err,
-				       "%s: %zu rules are too many; at most %zu", place_keys[place],
-				       count, SUITE_RULES_MAX);
+				       "%s: %zu rules are too many; at most %zu",
+				       section_keys[section], count, SUITE_RULES_MAX);
 	rules = arena_array(&file->spec->arena, count ? count : 1, sizeof(*rules));
 	for (size_t i = 0; i < count && status == PRONY_OK; i++)
 		status = read_rule(file,
 				   yaml_file_node(&file->yaml, value->data.sequence.items.start[i]),
-				   place, &rules[i], err);
+				   section, &rules[i], err);
 	if (status != PRONY_OK)
 		return status;
 	*out = rules;
@@ -412,13 +415,13 @@ static enum prony_status read_key(struct suite_file *file, const yaml_node_t *ke
 		return read_value(file, row, value, spec, err);
 	if (strcmp(name, INSTEAD) == 0)
 		return read_axis(file, value, AXIS_PRECISION, name, &spec->precisions_instead, err);
-	if (strcmp(name, place_keys[PLACE_EXCLUDE]) == 0)
-		return read_rules(file, value, PLACE_EXCLUDE, &spec->excludes, &spec->exclude_count,
-				  err);
-	if (strcmp(name, place_keys[PLACE_OVERRIDE]) == 0)
-		return read_rules(file, value, PLACE_OVERRIDE, &spec->overrides,
+	if (strcmp(name, section_keys[SECTION_EXCLUDE]) == 0)
+		return read_rules(file, value, SECTION_EXCLUDE, &spec->excludes,
+				  &spec->exclude_count, err);
+	if (strcmp(name, section_keys[SECTION_OVERRIDE]) == 0)
+		return read_rules(file, value, SECTION_OVERRIDE, &spec->overrides,
 				  &spec->override_count, err);
-	return unknown_key(file, key, PLACE_SUITE, err);
+	return unknown_key(file, key, SECTION_SUITE, err);
 }
 
 static enum prony_status check_epochs(const struct suite_file *file, const yaml_node_t *root,

@@ -179,9 +179,9 @@ static void correct_for_many(const struct contender *contenders, struct pairs *p
 			enum order *order = &pairs->orders[i * count + k];
 			struct margins margins =
 				order_margins(contenders[k].loss, contenders[i].loss);
-			bool told = *order == ORDER_FASTER || *order == ORDER_SLOWER;
+			bool differs = *order == ORDER_FASTER || *order == ORDER_SLOWER;
 			const struct contrast *contrast = &pairs->contrasts[i * count + k];
-			if (told &&
+			if (differs &&
 			    !(adjusted[n] <= contrast_discoveries(contrast, &strict_where_wide)))
 				*order = not_apart(contrast, &margins);
 		}
@@ -214,10 +214,10 @@ static struct pairs compare_all(const struct contender *contenders, size_t count
 	return pairs;
 }
 
-/* Whether a contender's place is determined: its order to every other one is known, and all
+/* Whether a contender's rank is determined: its order to every other one is known, and all
  * contenders alike to it have the same ones before and after them. (If A is faster than B and C is
- * alike to both, no place of the three is determined.) */
-static bool is_clear(const struct pairs *pairs, const struct place *places, size_t i)
+ * alike to both, no rank of the three is determined.) */
+static bool is_clear(const struct pairs *pairs, const struct rank_range *ranges, size_t i)
 {
 	const enum order *row = pairs->orders + i * pairs->count;
 	bool clear = true;
@@ -225,7 +225,7 @@ static bool is_clear(const struct pairs *pairs, const struct place *places, size
 	for (size_t k = 0; k < pairs->count; k++) {
 		clear &= row[k] != ORDER_UNKNOWN;
 		if (row[k] == ORDER_ALIKE)
-			clear &= places[k].low == places[i].low && places[k].high == places[i].high;
+			clear &= ranges[k].low == ranges[i].low && ranges[k].high == ranges[i].high;
 	}
 	return clear;
 }
@@ -246,68 +246,70 @@ static size_t needed_by(const struct contrast *contrast, enum order order, bool 
 
 /* Raises the number that settles everything about a contender; 0 if one of its pairs has no such
  * number. */
-static void raise_needed(struct place *place, size_t needed)
+static void raise_needed(struct rank_range *range, size_t needed)
 {
-	place->unknown |= needed == 0;
-	if (place->unknown)
-		place->needed = 0;
-	else if (needed > place->needed)
-		place->needed = needed;
+	range->unknown |= needed == 0;
+	if (range->unknown)
+		range->needed = 0;
+	else if (needed > range->needed)
+		range->needed = needed;
 }
 
 /* Records why a pair of this contender is undecided. */
 static void note_reason(const struct contrast *contrast, enum order order, bool disturbed,
-			struct place *place)
+			struct rank_range *range)
 {
 	bool unknown = order == ORDER_UNKNOWN && !disturbed;
 	bool excludes_1 = contrast->low > 1 || contrast->high < 1;
 
-	place->disturbed |= disturbed;
-	place->few |= unknown && excludes_1;
-	place->wide |= unknown && !excludes_1;
+	range->disturbed |= disturbed;
+	range->few |= unknown && excludes_1;
+	range->wide |= unknown && !excludes_1;
 }
 
 /* Records how many processes would settle the undecided pairs, and why they are undecided. */
 static void note_needed(const struct contender *contenders, const struct pairs *pairs,
-			struct place *places)
+			struct rank_range *ranges)
 {
 	for (size_t i = 0; i < pairs->count; i++)
 		for (size_t k = 0; k < i; k++) {
 			const struct contrast *contrast = &pairs->contrasts[i * pairs->count + k];
 			enum order order = pairs->orders[i * pairs->count + k];
 			bool open = order == ORDER_UNKNOWN ||
-				    (order == ORDER_ALIKE && (places[i].rank == 0) &&
-				     (places[k].rank == 0));
+				    (order == ORDER_ALIKE && (ranges[i].rank == 0) &&
+				     (ranges[k].rank == 0));
 			bool disturbed = contenders[i].loss > 0 || contenders[k].loss > 0;
 			if (!open)
 				continue;
 			size_t needed = needed_by(contrast, order, disturbed);
-			note_reason(contrast, order, disturbed, &places[i]);
-			note_reason(contrast, order, disturbed, &places[k]);
-			raise_needed(&places[i], needed);
-			raise_needed(&places[k], needed);
+			note_reason(contrast, order, disturbed, &ranges[i]);
+			note_reason(contrast, order, disturbed, &ranges[k]);
+			raise_needed(&ranges[i], needed);
+			raise_needed(&ranges[k], needed);
 		}
 }
 
 /* Finds the first contender that no other is proved faster than. (Orders of paired rounds may form
  * a circle; then it is the first one.) */
-static size_t find_lead(const struct place *places, size_t count)
+static size_t find_lead(const struct rank_range *ranges, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (places[i].low == 1)
+		if (ranges[i].low == 1)
 			return i;
 	return 0;
 }
 
-void order_places(const struct contender *contenders, size_t count, size_t floor, struct place *out)
+void order_ranks(const struct contender *contenders, size_t count, size_t floor,
+		 struct rank_range *out)
 {
 	struct pairs pairs = compare_all(contenders, count);
 
 	for (size_t i = 0; i < count; i++) {
 		const enum order *row = pairs.orders + i * count;
-		out[i] = (struct place){.low = 1,
-					.high = (int)count,
-					.to_floor = floor < count ? row[floor] : ORDER_UNKNOWN};
+		out[i] =
+			(struct rank_range){.low = 1,
+					    .high = (int)count,
+					    .to_floor = floor < count ? row[floor] : ORDER_UNKNOWN};
 		for (size_t k = 0; k < count; k++) {
 			out[i].low += row[k] == ORDER_SLOWER;
 			out[i].high -= row[k] == ORDER_FASTER;

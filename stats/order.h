@@ -66,8 +66,8 @@ enum order order_apart(const struct contender *a, const struct contender *b,
 /* The order of B relative to A, and their ratio. */
 enum order order_pair(const struct contender *a, const struct contender *b, struct contrast *out);
 
-/* The place of a contender: ranks from `low` to `high` are possible. */
-struct place {
+/* The possible ranks of a contender: `low` to `high`. */
+struct rank_range {
 	int rank, low, high; /* rank; 0 when the order to another contender is unknown */
 	bool tied;	     /* shared with others */
 	bool disturbed;	     /* an order is unknown because one of the two was disturbed */
@@ -83,11 +83,11 @@ struct place {
 	enum order to_lead; /* its order relative to that one */
 };
 
-/* Places of contenders, which may be in any order. Pairwise results are corrected for their number.
+/* Ranks of contenders, which may be in any order. Pairwise results are corrected for their number.
  * A rank needs more than one pair: a contender alike to two that differ has no rank, and neither
  * have they. An order from paired rounds counts, whatever the estimates over all processes are.
  * floor: the contender that the others are compared with; `count` without one. */
-void order_places(const struct contender *contenders, size_t count, size_t floor,
-		  struct place *out);
+void order_ranks(const struct contender *contenders, size_t count, size_t floor,
+		 struct rank_range *out);
 
 #endif

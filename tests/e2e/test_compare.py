@@ -163,7 +163,7 @@ class VerdictTest(StoredTest):
         self.assertEqual({row["what"] for row in document["differences"]["must_match"]},
                          {"cpu_model", "cores_usable", "memory_gib"})
         self.assertEqual([row["what"] for row in document["differences"]["should_match"]], ["governor", "prony"])
-        self.assertIn("must match and does not: cores_usable (2 -> 8)",
+        self.assertIn("differs, but must match: cores_usable (2 -> 8)",
                       self.ask("compare", "1", "2", "--force"))
 
     def test_another_prony_and_another_floor(self):
@@ -208,7 +208,7 @@ class VerdictTest(StoredTest):
         self.assertIn("noise floor: not measured on this machine", unknown)
         # The invented runs began at 2026-11-18T11:06:40Z.
         text = measured("2026-11-01T11:06:40Z")
-        self.assertIn("noise floor: 4.0 % (a slowdown of twice that is found), measured 2026-11-01T11:06:40Z", text)
+        self.assertIn("noise floor: 4.0 % (a slowdown of twice this size is detected), measured 2026-11-01T11:06:40Z", text)
         self.assertEqual(self.compared("1", "3", code=0)["noise_age_days"], 17)
         text = measured("2026-10-18T11:06:40Z")
         self.assertIn("measured 2026-10-18T11:06:40Z, 31 days before the run", text)
@@ -233,14 +233,14 @@ class VerdictTest(StoredTest):
                       {"surroundings": "elsewhere"}, {"surroundings": {}}):
             text, elsewhere = measured(known)
             self.assertIsNone(elsewhere, known)
-            self.assertNotIn("other surroundings", text)
+            self.assertNotIn("other conditions", text)
         then = {"surroundings": {**now, "kernel": "6.1.0", "nvidia_driver": "570.1"}}
         expected = {"kernel: then 6.1.0, now 6.8.0", "nvidia_driver: then 570.1, now none"}
         text, elsewhere = measured(then)
         self.assertEqual(set(elsewhere.split("; ")), expected)
-        self.assertIn("the noise floor was measured in other surroundings: ", text)
-        self.assertIn(f"{elsewhere} (prony selftest measures it anew)", text)
-        self.assertIn("noise floor: 4.0 % (a slowdown of twice that is found), measured 2026-11-01", text)
+        self.assertIn("the noise floor was measured under other conditions: ", text)
+        self.assertIn(f"{elsewhere} (to repeat: prony selftest)", text)
+        self.assertIn("noise floor: 4.0 % (a slowdown of twice this size is detected), measured 2026-11-01", text)
         # The same floor, which one of the two runs only is far from.
         for which in ("1", "3"):
             measured({"surroundings": now})
@@ -259,7 +259,7 @@ class VerdictTest(StoredTest):
         document = self.compared("1", "3", "native", "--threshold", "5%", code=2)
         self.assertEqual({cell["undisturbed"]["verdict"] for cell in document["cells"]}, {"SAME"})
         text = " ".join(self.ask("compare", "1", "3", "native", "--threshold", "5%", code=2).split())
-        self.assertIn("SAME: they disagree, the verdict goes by typical steps", text)
+        self.assertIn("SAME: a different verdict; the typical steps count", text)
         table = list(csv.DictReader(io.StringIO(self.ask("compare", "1", "3", "--format", "csv", code=2))))
         self.assertTrue(all(row["undisturbed_ratio"] for row in table if row["ratio"]))
 
@@ -270,7 +270,7 @@ class VerdictTest(StoredTest):
         self.assertIn("while B was measured", document["cells"][0]["reason"])
         # And what it would take on an idle machine.
         self.assertGreater(document["cells"][0]["processes_needed"], 1)
-        self.assertRegex(document["cells"][0]["reason"], r"or --force; .* decide .*min of both")
+        self.assertRegex(document["cells"][0]["reason"], r"or use --force; .* decide .*min in total")
         self.compared("1", "3", "native", "--force", code=2)
         # Where it is known which processes it were, and enough are left, these decide.
         of_cell = " WHERE cell IN (SELECT id FROM cell WHERE run = 3 AND framework = 'native')"

@@ -97,7 +97,7 @@ class HistoryTest(InventedTest):
         self.assertEqual(different(6), "prony 0.1.0 (abc1234, sha256 001122334455) -> 0.1.0 (def5678, sha256 001122334455)")
         self.assertEqual(different(7), f"library of native sha256 {old[:12]} -> {new[:12]}")
         self.base.execute("UPDATE run SET environment_hash = 'feedface22222222' WHERE id >= 8")
-        self.assertEqual(different(8), "other surroundings (prony compare 7 8)")
+        self.assertEqual(different(8), "other conditions (prony compare 7 8)")
         # A store of an older prony says less, and can be read.
         self.base.execute("UPDATE run SET environment = json_remove(environment, '$.should_match.program') WHERE id < 6")
         self.assertIsNone(different(5))
@@ -130,7 +130,7 @@ class HistoryTest(InventedTest):
         self.assertEqual((len(document["points"]), document["other_machines"], document["without_figures"]),
                          (RUNS - 5, 4, 1))
         text = self.ask("history", "native", "train")
-        self.assertIn("4 runs of other machines left out; 1 run without a figure", text)
+        self.assertIn("4 runs on other machines not shown; 1 run without a figure", text)
 
     def test_words_that_are_wrong(self):
         self.assertIn("which cell", self.ask("history", code=64))
@@ -231,7 +231,7 @@ class SweepTest(InventedTest):
         shown = banner.search(" ".join(self.ask("show").split()))
         page = self.ask("report", "-o", "-")
         self.assertEqual(banner.search(page)[0], shown[0])
-        self.assertIn("Each process of the first comparisons where it ran", page)
+        self.assertIn("Only the first comparisons are shown", page)
 
     def test_many_values_stand_below_each_other(self):
         self.sweep(*(2 ** i for i in range(6)), *(2 ** i for i in range(7, 13)))

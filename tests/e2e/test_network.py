@@ -172,7 +172,7 @@ class NetworkTest(ProgramTest):
 
     def test_refusals(self):
         there = os.path.join(self.folder, "no", "where", "x.onnx")
-        for words, code, part in ((["lenett"], 64, "did you mean 'lenet'?; known: mlp, lenet"),
+        for words, code, part in ((["lenett"], 64, "did you mean 'lenet'?); known: mlp, lenet"),
                                   (["resnet9000"], 64, "known: mlp, lenet"),
                                   ([], 64, "takes one FILE.onnx"),
                                   (["mlp", "lenet"], 64, "takes one FILE.onnx"),

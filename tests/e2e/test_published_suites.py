@@ -50,7 +50,7 @@ class StoredTest(ProgramTest):
 
     def test_cnn(self):
         run, messages = self.measure("cnn", "-n", "mlp", "-b", "2,4", "--steps", "23", "--warm-up", "1")
-        self.assertIn("fake has no fp16: fp32 is used", messages)
+        self.assertIn("fake has no fp16: using fp32 instead", messages)
         self.assertEqual(len(run.cells), 2)
         for cell in run.cells:
             process = cell["processes"][0]

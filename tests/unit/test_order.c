@@ -128,13 +128,13 @@ TEST(processes_are_counted)
 	assert_int_equal(order_needed(&c), 0);
 }
 
-#define PLACES 4
-static void expect_places(const struct contender *contenders, const struct place *expected)
+#define RANGES 4
+static void expect_ranks(const struct contender *contenders, const struct rank_range *expected)
 {
-	struct place found[PLACES];
+	struct rank_range found[RANGES];
 
-	order_places(contenders, PLACES, 0, found);
-	for (size_t i = 0; i < PLACES; i++)
+	order_ranks(contenders, RANGES, 0, found);
+	for (size_t i = 0; i < RANGES; i++)
 		if (found[i].rank != expected[i].rank || found[i].low != expected[i].low ||
 		    found[i].high != expected[i].high || found[i].tied != expected[i].tied ||
 		    found[i].disturbed != expected[i].disturbed ||
@@ -143,7 +143,7 @@ static void expect_places(const struct contender *contenders, const struct place
 		    found[i].unknown != expected[i].unknown ||
 		    found[i].to_floor != expected[i].to_floor ||
 		    (found[i].needed > 0) != (expected[i].needed > 0))
-			fail_msg("place %zu: %d, %d to %d, tied %d, wide %d, few %d, needed %zu, "
+			fail_msg("rank %zu: %d, %d to %d, tied %d, wide %d, few %d, needed %zu, "
 				 "%s; %s to %zu",
 				 i, found[i].rank, found[i].low, found[i].high, found[i].tied,
 				 found[i].wide, found[i].few, found[i].needed,
@@ -165,47 +165,47 @@ TEST(places_say_what_is_known)
 	far.loss = log(2);
 	/* Two that are alike, one of unknown order, and one that is slower than all of them. */
 	const struct contender first[] = {settled, alike, noisy, last};
-	const struct place places[] = {
+	const struct rank_range ranges[] = {
 		{0, 1, 3, false, false, true, false, false, 1, ORDER_ALIKE, 0, ORDER_ALIKE},
 		{0, 1, 3, false, false, true, false, false, 1, ORDER_ALIKE, 0, ORDER_ALIKE},
 		{0, 1, 3, false, false, true, false, false, 1, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
 		{4, 4, 4, false, false, false, false, false, 0, ORDER_SLOWER, 0, ORDER_SLOWER}};
-	expect_places(first, places);
+	expect_ranks(first, ranges);
 	const struct contender quiet[] = {settled, alike, last, last};
-	const struct place ranked[] = {
+	const struct rank_range ranked[] = {
 		{1, 1, 1, true, false, false, false, false, 0, ORDER_ALIKE, 0, ORDER_ALIKE},
 		{1, 1, 1, true, false, false, false, false, 0, ORDER_ALIKE, 0, ORDER_ALIKE},
 		{3, 3, 3, true, false, false, false, false, 0, ORDER_SLOWER, 0, ORDER_SLOWER},
 		{3, 3, 3, true, false, false, false, false, 0, ORDER_SLOWER, 0, ORDER_SLOWER}};
-	expect_places(quiet, ranked);
+	expect_ranks(quiet, ranked);
 	/* Under load, a step of five times the length is still slower, but no two are known to be
 	 * alike. The table gives the number of undisturbed processes that would decide. */
 	const struct contender loaded[] = {settled, disturbed, far, far};
-	const struct place known[] = {
+	const struct rank_range known[] = {
 		{0, 1, 2, false, true, false, false, false, 3, ORDER_ALIKE, 0, ORDER_ALIKE},
 		{0, 1, 2, false, true, false, false, false, 3, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
 		{0, 3, 4, false, true, false, false, false, 3, ORDER_SLOWER, 0, ORDER_SLOWER},
 		{0, 3, 4, false, true, false, false, false, 3, ORDER_SLOWER, 0, ORDER_SLOWER}};
-	expect_places(loaded, known);
+	expect_ranks(loaded, known);
 	/* For a contender with arbitrary step times no number of processes suffices. The same holds
-	 * for those that get no place because of it, even if they also lack something else. */
+	 * for those that get no rank because of it, even if they also lack something else. */
 	const double any[] = {100, 1e8, 1e-4, 1e5, 0.1};
 	const struct contender hopeless[] = {settled, noisy, {.means = means_of(any, 5)}, last};
-	const struct place never[] = {
+	const struct rank_range never[] = {
 		{0, 1, 3, false, false, true, false, true, 0, ORDER_ALIKE, 0, ORDER_ALIKE},
 		{0, 1, 3, false, false, true, false, true, 0, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
 		{0, 1, 4, false, false, true, false, true, 0, ORDER_UNKNOWN, 0, ORDER_UNKNOWN},
 		{0, 3, 4, false, false, true, false, false, 1, ORDER_SLOWER, 0, ORDER_SLOWER}};
-	expect_places(hopeless, never);
+	expect_ranks(hopeless, never);
 	/* If only the slow ones were disturbed, and others took three quarters of their time, that
 	 * may explain the whole difference. If only the fast ones were disturbed, it cannot. */
 	struct contender lost = last, won = settled;
 	lost.loss = log(4);
 	won.loss = log(4);
-	struct place found[2];
-	order_places((const struct contender[]){settled, lost}, 2, 0, found);
+	struct rank_range found[2];
+	order_ranks((const struct contender[]){settled, lost}, 2, 0, found);
 	assert_true(found[0].rank == 0 && found[1].rank == 0 && found[0].disturbed);
-	order_places((const struct contender[]){won, last}, 2, 0, found);
+	order_ranks((const struct contender[]){won, last}, 2, 0, found);
 	assert_true(found[0].rank == 1 && found[1].rank == 2 && !found[0].disturbed);
 }
 
@@ -215,18 +215,18 @@ TEST(too_few_is_not_too_wide)
 	const double slow[] = {4700, 6430, 12000}, fast[] = {705, 706, 704};
 	const struct contender two[] = {{.means = means_of(slow, 3)}, {.means = means_of(fast, 3)}};
 	struct contrast contrast;
-	struct place found[2];
+	struct rank_range found[2];
 
 	contrast_of_rounds(&two[1].means, &two[0].means, &contrast);
 	assert_true(contrast.low > 3);
-	order_places(two, 2, 0, found);
+	order_ranks(two, 2, 0, found);
 	for (size_t i = 0; i < 2; i++) {
 		assert_true(found[i].rank == 0 && found[i].few && !found[i].wide);
 		assert_int_equal(found[i].to_lead, i == 0 ? ORDER_ALIKE : ORDER_UNKNOWN);
 	}
 }
 
-/* Two contenders differ by 1 % and both are alike to a third: none of the three has a place. */
+/* Two contenders differ by 1 % and both are alike to a third: none of the three has a rank. */
 TEST(alike_is_not_handed_on)
 {
 	const double fast[] = {100, 100.1, 99.9, 100.05, 99.95};
@@ -235,9 +235,9 @@ TEST(alike_is_not_handed_on)
 	const struct contender three[] = {{.means = means_of(fast, 5)},
 					  {.means = means_of(slow, 5)},
 					  {.means = means_of(between, 5)}};
-	struct place found[COUNT(three)];
+	struct rank_range found[COUNT(three)];
 
-	order_places(three, COUNT(three), 0, found);
+	order_ranks(three, COUNT(three), 0, found);
 	assert_int_equal(found[0].rank, 0);
 	assert_true(found[0].low == 1 && found[0].high == 2);
 	assert_true(found[1].low == 2 && found[1].high == 3);
@@ -251,14 +251,14 @@ TEST(common_rounds_rank)
 	const double early[] = {1.000, 1.004, 0.998, 1.006, 1.002};
 	double late[12] = {0.955, 0.985, 0.95, 0.99, 0.96};
 	const int64_t all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-	struct place found[2];
+	struct rank_range found[2];
 
 	for (size_t i = 5; i < COUNT(late); i++)
 		late[i] = 1.08 * late[i % 5];
 	const struct contender two[] = {
 		{.means = means_of(early, 5)},
 		{.means = {.means = late, .rounds = all, .count = COUNT(late)}}};
-	order_places(two, 2, 0, found);
+	order_ranks(two, 2, 0, found);
 	assert_int_equal(found[0].rank, 2);
 	assert_int_equal(found[1].rank, 1);
 }
@@ -271,13 +271,13 @@ TEST(an_outlier_hides_no_order)
 	double slow[] = {4.60, 4.46, 4.72, 4.04, 4.87, 3.92, 4000};
 	struct contender two[] = {{.means = means_of(fast, 7)}, {.means = means_of(slow, 7)}};
 	struct contrast contrast;
-	struct place found[2];
+	struct rank_range found[2];
 	double p;
 
 	assert_int_equal(order_pair(&two[0], &two[1], &contrast), ORDER_SLOWER);
 	assert_true(contrast.low < 1 && contrast.high > 100);
 	assert_int_equal(order_pair(&two[1], &two[0], &contrast), ORDER_FASTER);
-	order_places(two, 2, 0, found);
+	order_ranks(two, 2, 0, found);
 	assert_true(found[0].rank == 1 && found[1].rank == 2);
 	/* Others took half and three quarters of their time: that explains a factor of 2, but not
 	 * of 3. */
@@ -323,7 +323,7 @@ TEST(many_are_not_ranked_by_chance)
 	enum { TABLES = 200, MANY = 12, PROCESSES = 11 };
 	struct contender contenders[MANY];
 	double means[MANY][PROCESSES];
-	struct place found[MANY];
+	struct rank_range found[MANY];
 	uint64_t seed = 1;
 	int ranked = 0, broken = 0;
 
@@ -335,7 +335,7 @@ TEST(many_are_not_ranked_by_chance)
 				means[i][k] = 100 * exp(0.02 * noise(&seed));
 			contenders[i] = (struct contender){.means = means_of(means[i], PROCESSES)};
 		}
-		order_places(contenders, MANY, 0, found);
+		order_ranks(contenders, MANY, 0, found);
 		for (int i = 0; i < MANY; i++)
 			wrong |= found[i].low > 1 || (found[i].rank == 0 && found[i].high < MANY);
 		ranked += wrong;

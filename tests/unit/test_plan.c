@@ -306,8 +306,8 @@ PLAN_TEST(a_second_precision_is_said)
 	assert_int_equal(find("native", STAGE_FORWARD)->recipe.precision, PRECISION_BF16);
 	assert_int_equal(find("onnxruntime", STAGE_FORWARD)->cell.precision, PRECISION_FP32);
 	assert_int_equal(f.plan.note_count, 2);
-	assert_has(f.plan.notes[0], "native has no fp16: bf16 is used");
-	assert_has(f.plan.notes[1], "onnxruntime has no fp16: fp32 is used");
+	assert_has(f.plan.notes[0], "native has no fp16: using bf16 instead");
+	assert_has(f.plan.notes[1], "onnxruntime has no fp16: using fp32 instead");
 }
 
 /* TensorFlow's tf.data belongs to its Python package; options apply to the frameworks that have
@@ -517,7 +517,7 @@ TEST(unknown_words_are_refused)
 		 "unknown framework \"pytroch\"; did you mean pytorch? Known: "
 		 "native, "},
 		{"frameworks", "all,zzzzzzzzzzz",
-		 "unknown framework \"zzzzzzzzzzz\"; Known: native"},
+		 "unknown framework \"zzzzzzzzzzz\". Known: native"},
 		{"frameworks", "native+foo", "native has no option +foo; it has none"},
 		{"frameworks", "pytorch+channels_last+compil",
 		 "pytorch has no option +compil; did you mean +compile? It has +channels_last, "},

@@ -50,7 +50,7 @@ TEST(test_complete)
 	static const char *const wanted[] = {
 		"lenet, mnist-sample, train with momentum, batch 64, cpu, fp32",
 		"parity: 7 of 8 checked cells match the reference",
-		"1 did not and is not ranked; 2 not checked",
+		"1 did not match and is not ranked; 2 not checked",
 		"unsupported",
 		"onnxruntime runs the stage forward only",
 		"prony framework install jax",
@@ -144,7 +144,7 @@ TEST(test_without_processes)
 		if (strcmp(chart->name, "drift-over-the-run") != 0)
 			continue;
 		drifts++;
-		assert_has(chart->caption, "of the first comparisons");
+		assert_has(chart->caption, "Only the first comparisons");
 	}
 	assert_true(starts == 1 && steps == 2 && drifts == 1);
 	charts_release(&charts);
@@ -160,11 +160,11 @@ TEST(test_words)
 	make_page(1, &page);
 	assert_has(page.text, "<strong>native</strong> is the fastest in 1 of 2 "
 			      "comparisons: lenet, mnist-sample, train");
-	assert_has(page.text, "<strong>native, mxnet</strong> share the first place "
-			      "(they cannot be told apart) in 1 of 2");
-	assert_has(page.text, "2 of 6 share their rank with another");
+	assert_has(page.text, "<strong>native, mxnet</strong> are tied for first (they cannot be "
+			      "told apart) in 1 of 2");
+	assert_has(page.text, "2 of 6 share a rank");
 	/* Native shares the first rank, so the ranks do not say which of the others is first. */
-	assert_lacks(page.text, "when native, the floor, is left out");
+	assert_lacks(page.text, "without native, the floor");
 	strbuf_release(&page);
 }
 
@@ -464,7 +464,7 @@ static void check_price(const char *device, const char *called, double hourly)
 		snprintf(wanted, sizeof wanted, "<td class=\"figure\">%.0f</td><td>EUR</td>",
 			 figure_value(FIGURE_SAMPLES, &summary.rows[0]).value * 3600 / hourly);
 	else
-		snprintf(wanted, sizeof wanted, "needs a price");
+		snprintf(wanted, sizeof wanted, "To show costs");
 	if (!strstr(page->text, wanted))
 		fail_msg("%s: no %s", device, wanted);
 	snprintf(wanted, sizeof wanted, "<td>%s</td>", called ? called : "EUR");

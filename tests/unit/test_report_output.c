@@ -359,9 +359,8 @@ TEST(test_broken_floor)
 	strbuf_clear(text);
 	assert_false(summary_floor_broken(&summary, 1, text));
 	assert_true(summary_disturbance(&summary, text));
-	assert_has(strbuf_text(text),
-		   "busy machine: other programs took up to 51 % of their cores, in 3 of 30 "
-		   "processes (1 of 6 cells); ranks leave out");
+	assert_has(strbuf_text(text), "busy machine: other programs took up to 51 % of their "
+				      "cores, in 3 of 30 processes (1 of 6 cells); ranks use only");
 	strbuf_clear(text);
 	summary_render(&summary, false, 0, text);
 	assert_has(strbuf_text(text), "\nbusy machine: ");
@@ -431,10 +430,9 @@ TEST(test_slow_machine)
 	assert_has(strbuf_text(text),
 		   "51 % of their cores, a control group's quota stopped them for up to "
 		   "2.3 % of the time, in 1 of 30 processes");
-	assert_has(strbuf_text(text), "; what a framework may have caused itself counts");
-	assert_has(strbuf_text(text),
-		   ": close other programs (see prony doctor), give prony whole cores "
-		   "(cpuset) instead of a quota and measure again");
+	assert_has(strbuf_text(text), "; slowdowns that a framework may have caused itself count");
+	assert_has(strbuf_text(text), ": close other programs (see prony doctor), give prony whole "
+				      "cores (cpuset) instead of a quota, then run again");
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 1 of 5: busy+quota)");
 	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 4);
@@ -445,7 +443,7 @@ TEST(test_slow_machine)
 	strbuf_clear(text);
 	assert_true(summary_disturbance(&summary, text));
 	assert_has(strbuf_text(text), "slow machine: ");
-	assert_lacks(strbuf_text(text), "ranks leave out");
+	assert_lacks(strbuf_text(text), "ranks use only");
 	summary_status_text(&summary, find(&summary, "native", STAGE_FORWARD), words, sizeof words);
 	assert_string_equal(words, "ok (disturbed 1 of 5: quota)");
 	assert_int_equal(find(&summary, "native", STAGE_FORWARD)->step.n, 5);
@@ -493,9 +491,8 @@ TEST(test_settings)
 		   "\"powersave\", \"remedy\": \"set it\"}, {\"check\": \"steal\", \"value\": "
 		   "\"8 % now\"}]}}");
 	assert_true(summary_findings(&summary, text));
-	assert_string_equal(strbuf_text(text),
-			    "warning: this machine may spoil the figures: governor "
-			    "powersave (set it); steal 8 % now");
+	assert_string_equal(strbuf_text(text), "warning: this machine may disturb the measurement: "
+					       "governor powersave (set it); steal 8 % now");
 	summary_release(&summary);
 	stored_run_release(&run);
 }
@@ -513,7 +510,7 @@ TEST(test_parity_counts)
 	summary_parity(&summary, text);
 	assert_has(strbuf_text(text), "parity: 5 of 6 checked cells match the reference");
 	assert_has(strbuf_text(text),
-		   "; 1 did not and is not ranked; 1 failed during the check; 3 not checked");
+		   "; 1 did not match and is not ranked; 1 failed during the check; 3 not checked");
 	summary_release(&summary);
 
 	/* A proof whose tolerance is as large as the effect is counted separately. */
@@ -522,7 +519,7 @@ TEST(test_parity_counts)
 	summary_init(&summary, &run);
 	strbuf_clear(text);
 	summary_parity(&summary, text);
-	assert_has(strbuf_text(text), "; 1 of them coarsely, because rounding alone");
+	assert_has(strbuf_text(text), "; 1 of them within a coarse tolerance");
 	summary_release(&summary);
 
 	/* The stage load has nothing to prove. */
@@ -538,9 +535,7 @@ TEST(test_parity_counts)
 	assert_has(strbuf_text(text), "; 1 only loads batches");
 	const struct summary_row *loads = find(&summary, "native", STAGE_LOAD);
 	assert_int_equal(loads->rank, 0);
-	assert_string_equal(summary_reason(loads),
-			    "batches alone, nothing is computed: there is no parity to prove, so "
-			    "no rank");
+	assert_string_equal(summary_reason(loads), "not ranked: it only loads batches");
 	/* Its time is in the spreadsheet layout nevertheless. */
 	strbuf_clear(text);
 	assert_int_equal(export_csv_wide(&summary, text, NULL), PRONY_OK);
@@ -581,8 +576,8 @@ TEST(many_absent_frameworks_share_a_line)
 		cell->framework = cell->evidence = NULL;
 	}
 	assert_string_equal(strbuf_text(text),
-			    "not on this machine: jax, caffe, theano, keras2:cntk (prony list "
-			    "frameworks says why; prony framework install NAME)");
+			    "not on this machine: jax, caffe, theano, keras2:cntk (reasons: prony "
+			    "list frameworks; to install: prony framework install NAME)");
 	summary_init(&summary, &run);
 	strbuf_clear(text);
 	summary_render(&summary, false, 0, text);
@@ -838,8 +833,8 @@ TEST(test_gaps)
 	summary_init(&summary, &results->run);
 	assert_true(summary_gaps(&summary, 1, text));
 	assert_string_equal(strbuf_text(text),
-			    "pytorch pauses of its own: its typical step is 15 % above its "
-			    "undisturbed one, those of the others 2 % at most");
+			    "pytorch has pauses of its own: its typical step is 15 % above its "
+			    "undisturbed one, for the others at most 2 %");
 	const struct summary_row *row = find(&summary, "pytorch", STAGE_FORWARD);
 	assert_int_equal(row->undisturbed.n, 5);
 	assert_true(fabs(row->undisturbed.center * (1 + row->gap) / row->step.center - 1) < 1e-9);
@@ -860,8 +855,9 @@ TEST(test_gaps)
 	strbuf_clear(text);
 	summary_init(&summary, &results->run);
 	assert_true(summary_gaps(&summary, 1, text));
-	assert_has(strbuf_text(text), "the machine delays all of them now and then: "
-				      "typical steps are 12 to 12 % above");
+	assert_has(
+		strbuf_text(text),
+		"the machine delays all frameworks at times: typical steps are 12 to 12 % above");
 	summary_release(&summary);
 	for (size_t i = 0; i < 4; i++)
 		for (size_t p = 0; p < 5; p++)

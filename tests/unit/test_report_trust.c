@@ -89,8 +89,8 @@ STORED_TEST(percentiles_have_intervals)
 	struct strbuf *text = test_strbuf();
 	assert_true(summary_short_windows(&summary, row->comparison, text));
 	assert_string_equal(strbuf_text(text),
-			    "no p99 for native: too few steps in a window (--steps): "
-			    "p50 needs 20, p90 needs 100, p99 needs 1000");
+			    "no p99 for native: the windows have too few steps (--steps): p50 "
+			    "needs 20, p90 needs 100, p99 needs 1000");
 	json_t *json = summary_cell_to_json(row);
 	const json_t *latency = json_object_get(json, "latency");
 	assert_true(json_is_null(json_object_get(json_object_get(latency, "p99"), "center_ns")));
@@ -158,9 +158,9 @@ STORED_TEST(undisturbed_steps_have_a_ratio)
 	assert_int_equal(row->rank, 4);
 	assert_true(summary_disagreement(&summary, FORWARD, text));
 	assert_string_equal(strbuf_text(text),
-			    "they disagree: pytorch is 1.48x native by typical steps and 0.932x "
-			    "(95 % interval 0.912x to 0.953x) by undisturbed ones; ranks go by the "
-			    "typical step");
+			    "typical and undisturbed steps disagree: pytorch is 1.48x native by "
+			    "typical steps and 0.932x (95 % interval 0.912x to 0.953x) by "
+			    "undisturbed ones; ranks use the typical step");
 	json_t *json = summary_cell_to_json(row);
 	const json_t *floor = json_object_get(json_object_get(json, "undisturbed"), "floor");
 	assert_string_equal(json_string_value(json_object_get(floor, "order")), "faster");
@@ -196,9 +196,10 @@ STORED_TEST(what_took_effect_is_said)
 		cell->processes[i].window_cpu_cores = 1.02;
 	json_object_set_new(run->cells[PYTORCH].evidence, "precision_proved", json_string("bf16"));
 	assert_true(summary_effective(&summary, FORWARD, text));
-	assert_string_equal(strbuf_text(text),
-			    "mxnet, asked for 2 threads, never ran on more than 1 processor at "
-			    "once; pytorch, asked for fp32, computes as bf16 does by its logits");
+	assert_string_equal(
+		strbuf_text(text),
+		"mxnet was asked for 2 threads, but never ran on more than 1 processor at once; "
+		"pytorch was asked for fp32, but by its logits it computes in bf16");
 	/* On a GPU, the processor only issues the work. */
 	snprintf(cell->cell.device, sizeof cell->cell.device, "cuda:0");
 	strbuf_clear(text);
@@ -217,7 +218,7 @@ STORED_TEST(what_took_effect_is_said)
 	}
 	strbuf_clear(text);
 	assert_true(summary_effective(&summary, FORWARD, text));
-	expect(text, "mxnet, asked for 2 threads, ran on 4 processors; ");
+	expect(text, "mxnet was asked for 2 threads, but ran on 4 processors; ");
 	summary_release(&summary);
 }
 

@@ -232,7 +232,7 @@ TEST(quick_ranks_hold)
 		double means[3][PROCESSES_MAX];
 		struct contender contenders[3];
 		struct contrast contrast;
-		struct place equals[2], far[2];
+		struct rank_range equals[2], far[2];
 		for (int side = 0; side < 3; side++) {
 			for (size_t i = 0; i < n; i++)
 				means[side][i] =
@@ -241,10 +241,10 @@ TEST(quick_ranks_hold)
 		}
 		enum order equal = order_pair(&contenders[0], &contenders[1], &contrast);
 		alike += equal == ORDER_ALIKE;
-		order_places(contenders, 2, 0, equals);
+		order_ranks(contenders, 2, 0, equals);
 		wrong += equals[0].low > 1 || equals[1].low > 1;
 		contenders[1] = contenders[2];
-		order_places(contenders, 2, 0, far);
+		order_ranks(contenders, 2, 0, far);
 		ranked += far[0].rank == 1 && far[1].rank == 2;
 	}
 	/* If processes differ by 40 %, equal contenders are not ranked, and five times the step

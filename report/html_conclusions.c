@@ -143,26 +143,23 @@ static void add_winners(const struct summary *summary, bool without_native, stru
 		strbuf_puts(out, "<li><strong>");
 		text_html(groups.names.rows[i].bytes, out);
 		strbuf_printf(out, "</strong> %s in %zu of %zu comparison%s%s",
-			      group->shared ? "share the first place (they cannot be told apart)"
+			      group->shared ? "are tied for first (they cannot be told apart)"
 					    : "is the fastest",
 			      group->count, compared, compared == 1 ? "" : "s",
-			      without_native ? " when native, the floor, is left out" : "");
+			      without_native ? " without native, the floor" : "");
 		add_places(summary, group, out);
 	}
 	if (unproved > PLACES_SHOWN)
-		strbuf_printf(
-			out,
-			"<li>In %zu more comparisons it is not proved who is the fastest.</li>\n",
-			unproved - PLACES_SHOWN);
+		strbuf_printf(out, "<li>In %zu more comparisons, the fastest is not proved.</li>\n",
+			      unproved - PLACES_SHOWN);
 	if (groups.names.count == 0 && unproved == 0 && !without_native)
-		strbuf_puts(out, "<li>No comparison has two ranked frameworks, so nobody is faster "
-				 "than another.</li>\n");
+		strbuf_puts(out, "<li>No comparison has two frameworks to rank.</li>\n");
 	release(&groups);
 }
 
 struct certainty {
 	double narrowest, widest;
-	size_t ranked, tied, bare, least, most, unsteady;
+	size_t ranked, tied, no_interval, least, most, unsteady;
 };
 
 static struct certainty judge(const struct summary *summary)
@@ -178,7 +175,7 @@ static struct certainty judge(const struct summary *summary)
 		sure.least = row->step.n < sure.least ? row->step.n : sure.least;
 		sure.most = row->step.n > sure.most ? row->step.n : sure.most;
 		if (!isfinite(row->step.half_width)) {
-			sure.bare++;
+			sure.no_interval++;
 			continue;
 		}
 		sure.narrowest = fmin(sure.narrowest, row->step.half_width);
@@ -193,33 +190,32 @@ static void add_certainty(const struct summary *summary, struct strbuf *out)
 	char narrow[FORMAT_BYTES], wide[FORMAT_BYTES];
 	if (sure.ranked == 0)
 		return;
-	strbuf_printf(out, "<li>How sure: %zu", sure.least);
+	strbuf_printf(out, "<li>Certainty: %zu", sure.least);
 	if (sure.most != sure.least)
 		strbuf_printf(out, " to %zu", sure.most);
 	strbuf_printf(out, " process%s a cell", sure.most == 1 ? "" : "es");
-	if (sure.bare < sure.ranked) {
+	if (sure.no_interval < sure.ranked) {
 		format_percent(sure.narrowest, narrow, sizeof narrow);
 		format_percent(sure.widest, wide, sizeof wide);
 		strbuf_printf(out, ", half widths of the 95 %% intervals from %s to %s", narrow,
 			      wide);
 	}
-	if (sure.bare > 0)
-		strbuf_printf(out, "; %zu of %zu cells with figures have no interval", sure.bare,
-			      sure.ranked);
+	if (sure.no_interval > 0)
+		strbuf_printf(out, "; %zu of %zu cells with figures have no interval",
+			      sure.no_interval, sure.ranked);
 	if (sure.tied > 0)
-		strbuf_printf(out, "; %zu of %zu share their rank with another", sure.tied,
-			      sure.ranked);
+		strbuf_printf(out, "; %zu of %zu share a rank", sure.tied, sure.ranked);
 	if (sure.unsteady > 0)
 		strbuf_printf(out, "; %zu %s not steady", sure.unsteady,
 			      sure.unsteady == 1 ? "was" : "were");
 	strbuf_puts(out, ".");
 	if (!strcmp(summary->run->meta.effort, "quick"))
-		strbuf_puts(out, " This was a quick run, for screening: measure again without "
-				 "--quick, or with --rigorous, before others rely on it.");
+		strbuf_puts(out, " This was a quick run, for screening: run without --quick, or "
+				 "with --rigorous, before you publish it.");
 	strbuf_puts(out, "</li>\n");
 }
 
-void html_words(const struct html_page *page, struct strbuf *out)
+void html_conclusions(const struct html_page *page, struct strbuf *out)
 {
 	for (size_t run = 0; run < page->count; run++) {
 		const struct summary *summary = page->summaries[run];
