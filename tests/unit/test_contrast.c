@@ -119,6 +119,10 @@ TEST(what_has_no_spread_or_no_interval)
 	assert_true(isnan(contrast_half_width(&c)));
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_INCONCLUSIVE);
 	assert_int_equal(contrast_needed(&c, 0.01, &verdicts), 0);
+	contrast_welch(same, 0, other, 3, &c);
+	assert_true(isnan(c.ratio));
+	contrast_welch(same, 2, same, 3, &c);
+	assert_true(c.low == 1 && c.ratio == 1 && c.high == 1);
 	contrast_paired(NULL, NULL, 0, &c);
 	assert_true(isnan(c.ratio));
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_INCONCLUSIVE);
