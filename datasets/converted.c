@@ -8,8 +8,8 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "datasets/convert.h"
+#include "datasets/folders.h"
 #include "datasets/format.h"
-#include "datasets/places.h"
 #include "datasets/writer.h"
 
 /* The file has only a few lines. */
@@ -85,7 +85,7 @@ static enum prony_status check_note(const char *folder, const struct dataset *da
 }
 
 static enum prony_status not_converted(const struct dataset *dataset, const char *format,
-				       bool begun, char *const *places, size_t count,
+				       bool begun, char *const *folders, size_t count,
 				       struct error *err)
 {
 	char *home = path_data_home();
@@ -99,7 +99,7 @@ static enum prony_status not_converted(const struct dataset *dataset, const char
 		dataset->dims[1] != 0			       ? ""
 		: writer->one_size || writer->read_in_one_size ? " --size 256"
 							       : " [--size N]",
-		into, dataset->name, format, count ? ", first in " : "", count ? places[0] : "");
+		into, dataset->name, format, count ? ", first in " : "", count ? folders[0] : "");
 
 	free(into);
 	free(home);
@@ -111,14 +111,15 @@ enum prony_status dataset_locate_converted(const struct dataset *dataset, const 
 					   struct converted *out, struct error *err)
 {
 	const char *part = dataset_part(training);
-	char *places[PLACES_MAX];
+	char *folders[DATA_FOLDERS_MAX];
 	struct converted found = {.format = format};
-	size_t count = data_places(data_option, places);
+	size_t count = data_folders(data_option, folders);
 	bool begun = false;
 	enum prony_status status = PRONY_OK;
 
 	for (size_t i = 0; i < count && !found.folder; i++) {
-		char *folder = memory_printf("%s/%s-%s/%s", places[i], dataset->name, format, part);
+		char *folder =
+			memory_printf("%s/%s-%s/%s", folders[i], dataset->name, format, part);
 		char *whole = path_join(folder, CONVERT_WHOLE);
 
 		if (file_exists(whole)) {
@@ -131,9 +132,9 @@ enum prony_status dataset_locate_converted(const struct dataset *dataset, const 
 		free(whole);
 	}
 	if (!found.folder)
-		status = not_converted(dataset, format, begun, places, count, err);
+		status = not_converted(dataset, format, begun, folders, count, err);
 	for (size_t i = 0; i < count; i++)
-		free(places[i]);
+		free(folders[i]);
 	if (status == PRONY_OK)
 		*out = found;
 	else

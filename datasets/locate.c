@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "datasets/dataset.h"
+#include "datasets/folders.h"
 #include "datasets/image_list.h"
-#include "datasets/places.h"
 
 char *dataset_file_path(const struct dataset_file *file, const char *folder)
 {
@@ -100,7 +100,7 @@ static char *find_below(const struct dataset *dataset, const char *place, char *
 	return NULL;
 }
 
-size_t data_places(const char *data_option, char *places[PLACES_MAX])
+size_t data_folders(const char *data_option, char *folders[DATA_FOLDERS_MAX])
 {
 	size_t count = 0;
 	const char *variable = getenv("PRONY_DATA");
@@ -108,13 +108,13 @@ size_t data_places(const char *data_option, char *places[PLACES_MAX])
 	char *share = path_share();
 
 	if (data_option && *data_option)
-		places[count++] = memory_strdup(data_option);
+		folders[count++] = memory_strdup(data_option);
 	if (variable && *variable)
-		places[count++] = memory_strdup(variable);
+		folders[count++] = memory_strdup(variable);
 	if (home)
-		places[count++] = path_join(home, "data");
+		folders[count++] = path_join(home, "data");
 	if (share)
-		places[count++] = path_join(share, "datasets");
+		folders[count++] = path_join(share, "datasets");
 	free(home);
 	free(share);
 	return count;
@@ -157,7 +157,7 @@ static enum prony_status not_found(const struct dataset *dataset, const struct s
 enum prony_status dataset_locate(const struct dataset *dataset, const char *data_option,
 				 char **folder, struct error *err)
 {
-	char *places[PLACES_MAX];
+	char *folders[DATA_FOLDERS_MAX];
 	char *found = NULL, *odd = NULL;
 	struct strbuf searched;
 	enum prony_status status = PRONY_OK;
@@ -166,11 +166,11 @@ enum prony_status dataset_locate(const struct dataset *dataset, const char *data
 		*folder = NULL;
 		return PRONY_OK;
 	}
-	size_t count = data_places(data_option, places);
+	size_t count = data_folders(data_option, folders);
 	strbuf_init(&searched, ERROR_TEXT_BYTES / 2);
 	for (size_t i = 0; i < count && !found; i++) {
-		strbuf_printf(&searched, "%s%s/%s", i > 0 ? ", " : "", places[i], dataset->name);
-		found = find_below(dataset, places[i], &odd);
+		strbuf_printf(&searched, "%s%s/%s", i > 0 ? ", " : "", folders[i], dataset->name);
+		found = find_below(dataset, folders[i], &odd);
 	}
 	if (odd && !found)
 		strbuf_printf(&searched, " (%s)", odd);
@@ -180,7 +180,7 @@ enum prony_status dataset_locate(const struct dataset *dataset, const char *data
 	else
 		status = not_found(dataset, &searched, err);
 	for (size_t i = 0; i < count; i++)
-		free(places[i]);
+		free(folders[i]);
 	strbuf_release(&searched);
 	return status;
 }

@@ -100,7 +100,7 @@ static void read_files(json_t *all, struct arena *arena, struct manifest *out)
 	out->files = arena_array(arena, json_object_size(all), sizeof(*out->files));
 	for (void *at = json_object_iter(all); at; at = json_object_iter_next(all, at))
 		if (json_is_integer(json_object_iter_value(at)))
-			out->files[out->file_count++] = (struct kept_file){
+			out->files[out->file_count++] = (struct installed_file){
 				.path = arena_strdup(arena, json_object_iter_key(at)),
 				.bytes = json_integer_value(json_object_iter_value(at))};
 }

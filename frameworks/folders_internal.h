@@ -35,7 +35,7 @@ enum prony_status framework_check_environment(const struct framework *framework,
 					      const char *environment, struct error *err);
 
 /* A file that prony added to an installation. */
-struct kept_file {
+struct installed_file {
 	const char *path; /* path below the folder */
 	int64_t bytes;	  /* size; of a link: its own */
 };
@@ -49,7 +49,7 @@ struct manifest {
 			      not install it */
 	/* Files extracted from wheels and repaired files, but not what pip installed. Manifests of
 	 * earlier versions list none and are valid too. */
-	struct kept_file *files;
+	struct installed_file *files;
 	size_t file_count;
 };
 

@@ -38,7 +38,7 @@ enum prony_status install_lock(const char *folder, const struct install_sink *si
 			       const char *spelling, int *fd, struct error *err)
 {
 	struct arena arena;
-	bool told = false;
+	bool reported = false;
 	char line[256];
 
 	arena_init(&arena, 0);
@@ -62,9 +62,9 @@ enum prony_status install_lock(const char *folder, const struct install_sink *si
 		}
 		snprintf(line, sizeof(line),
 			 "%s: waiting for another prony process that is installing it", spelling);
-		if (!told && sink && sink->line)
+		if (!reported && sink && sink->line)
 			sink->line(sink->context, line);
-		told = true;
+		reported = true;
 		clock_sleep_until_ns(clock_monotonic_ns() + LOCK_POLL_NS);
 	}
 	*fd = lock;

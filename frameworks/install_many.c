@@ -20,10 +20,10 @@ enum state { STATE_WAITING, STATE_RUNNING, STATE_ENDED };
 struct piece {
 	struct install install;
 	enum state state;
-	bool begun;   /* `install` is filled in */
-	bool told;    /* the user was told that it waits for disk space */
-	bool counted; /* no earlier one creates the same environment */
-	int64_t mb;   /* the most disk space it takes while installing */
+	bool begun;    /* `install` is filled in */
+	bool reported; /* the user was told that it waits for disk space */
+	bool counted;  /* no earlier one creates the same environment */
+	int64_t mb;    /* the most disk space it takes while installing */
 };
 
 struct many {
@@ -104,9 +104,9 @@ static void tell_of_room(struct many *many, struct piece *piece)
 	snprintf(line, sizeof(line),
 		 "%s: waiting for the others, because its installation needs %" PRId64 " MB",
 		 piece->install.spelling, piece->mb);
-	if (!piece->told)
+	if (!piece->reported)
 		pass_line(many, line);
-	piece->told = true;
+	piece->reported = true;
 }
 
 /* The next installation that may start, with the mutex held; NULL when none is left. If nothing

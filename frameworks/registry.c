@@ -63,12 +63,12 @@ static enum prony_status add_file(struct registry *registry, const char *path, b
 				 "%s: \"" EVERY_FRAMEWORK
 				 "\" means every framework; choose another name",
 				 path);
-	const struct framework *taken =
+	const struct framework *existing =
 		status == PRONY_OK ? framework_find(registry, rows[0].name, NULL) : NULL;
-	if (taken)
+	if (existing)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: the name %s is already used by %s; choose another one", path,
-				 rows[0].name, taken->file);
+				 rows[0].name, existing->file);
 	if (status == PRONY_OK)
 		add_rows(registry, rows, count);
 	return status;
@@ -295,11 +295,11 @@ enum prony_status registry_add_worker(struct registry *registry, const char *tex
 		return error_set(err, PRONY_USAGE,
 				 "--worker: \"" EVERY_FRAMEWORK
 				 "\" means every framework; choose another name");
-	const struct framework *taken = framework_find(registry, row.name, NULL);
-	if (taken)
+	const struct framework *existing = framework_find(registry, row.name, NULL);
+	if (existing)
 		return error_set(err, PRONY_USAGE,
 				 "--worker: the name %s is already used by %s; choose another one",
-				 row.name, taken->file);
+				 row.name, existing->file);
 	enum prony_status status = split_words(equals + 1, &registry->arena, &row.command, err);
 	if (status == PRONY_OK && row.command.count == 0)
 		status = error_set(err, PRONY_USAGE, "--worker: %s has no command after '='",

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "graph/edit_internal.h"
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 bool backward_wants(const struct graph *graph, const struct node *node, int i)
 {

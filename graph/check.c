@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 enum prony_status graph_check_row(const struct node *node, struct error *err)
 {
@@ -186,22 +186,22 @@ static enum prony_status check_shapes(const struct graph *graph, struct graph *s
 	if (status != PRONY_OK)
 		return status;
 	for (int i = 0; i < node.output_count; i++) {
-		const struct value *told, *inferred;
+		const struct value *declared, *inferred;
 
 		if (node.outputs[i] == VALUE_NONE)
 			continue;
-		told = &graph->values[node.outputs[i]];
+		declared = &graph->values[node.outputs[i]];
 		inferred = &scratch->values[node.outputs[i]];
-		if (told->dtype != inferred->dtype ||
-		    !shape_equal(&told->shape, &inferred->shape)) {
-			char told_text[128], inferred_text[128];
+		if (declared->dtype != inferred->dtype ||
+		    !shape_equal(&declared->shape, &inferred->shape)) {
+			char declared_text[128], inferred_text[128];
 
-			shape_text(&told->shape, told_text, sizeof(told_text));
+			shape_text(&declared->shape, declared_text, sizeof(declared_text));
 			shape_text(&inferred->shape, inferred_text, sizeof(inferred_text));
 			return node_error(
 				&node, err,
 				"output '%s' is declared as %s %s, but the operator computes %s %s",
-				told->name, dtype_name(told->dtype), told_text,
+				declared->name, dtype_name(declared->dtype), declared_text,
 				dtype_name(inferred->dtype), inferred_text);
 		}
 	}

@@ -1,5 +1,5 @@
 /* Counts the parameters and multiply-accumulates of a graph, and estimates its memory. */
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 #include "base/arena.h"
 

@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "graph/edit_internal.h"
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 #define GRAPH_SCHEMA 1
 
@@ -401,30 +401,30 @@ static enum prony_status check_order(struct reader *r, const struct node *node)
 
 static enum prony_status infer_and_compare(struct reader *r, struct node *node)
 {
-	struct shape told[NODE_MAX_OUTPUTS];
+	struct shape declared[NODE_MAX_OUTPUTS];
 	enum prony_status status;
 
 	for (int i = 0; i < node->output_count; i++) {
 		if (node->outputs[i] != VALUE_NONE)
-			told[i] = r->graph->values[node->outputs[i]].shape;
+			declared[i] = r->graph->values[node->outputs[i]].shape;
 	}
 	status = operator_row(node->op)->infer(r->graph, node, r->err);
 	if (status != PRONY_OK)
 		return status;
 	for (int i = 0; i < node->output_count; i++) {
-		char told_text[128], inferred_text[128];
+		char declared_text[128], inferred_text[128];
 		const struct value *value;
 
 		if (node->outputs[i] == VALUE_NONE)
 			continue;
 		value = &r->graph->values[node->outputs[i]];
-		if (shape_equal(&told[i], &value->shape))
+		if (shape_equal(&declared[i], &value->shape))
 			continue;
-		shape_text(&told[i], told_text, sizeof(told_text));
+		shape_text(&declared[i], declared_text, sizeof(declared_text));
 		shape_text(&value->shape, inferred_text, sizeof(inferred_text));
 		return node_error(node, r->err,
 				  "output '%s' is declared as %s, but the operator computes %s",
-				  value->name, told_text, inferred_text);
+				  value->name, declared_text, inferred_text);
 	}
 	return PRONY_OK;
 }

@@ -1,5 +1,5 @@
 /* Infers shapes of operators with sliding windows, and of gradients. */
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 #include "graph/edit_internal.h"
 
@@ -29,8 +29,8 @@ static enum prony_status check_window(const struct node *node, struct error *err
 	return PRONY_OK;
 }
 
-enum prony_status node_window(const struct graph *graph, const struct node *node, int x,
-			      int64_t out[2], struct error *err)
+enum prony_status node_sliding_windows(const struct graph *graph, const struct node *node, int x,
+				       int64_t out[2], struct error *err)
 {
 	const struct attributes *a = &node->attributes;
 	const struct shape *in = node_input_shape(graph, node, x);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 /* Axis i in memory is this axis of the graph. */
 static const int last_axes[] = {0, 2, 3, 1}, kernel_axes[] = {2, 3, 1, 0};
@@ -167,12 +167,12 @@ struct shape layouts_shape(const struct layouts *layouts, int value)
 {
 	const struct shape *shape = &layouts->graph->values[value].shape;
 	struct arrangement order = layouts_arrangement(layouts, value);
-	struct shape lies = *shape;
+	struct shape stored = *shape;
 
-	if (order.rank == lies.rank)
-		for (int i = 0; i < lies.rank; i++)
-			lies.dims[i] = shape->dims[order.axes[i]];
-	return lies;
+	if (order.rank == stored.rank)
+		for (int i = 0; i < stored.rank; i++)
+			stored.dims[i] = shape->dims[order.axes[i]];
+	return stored;
 }
 
 int layouts_axis(const struct layouts *layouts, int value, int axis)

@@ -1,5 +1,5 @@
 /* Questions about one node that the operators' functions and the checks ask. */
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "graph/rebatch.h"
 
 #include "graph/edit_internal.h"
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 #include "graph/samples.h"
 
 static bool has_samples(const struct samples *s, const struct node *node)

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "graph/edit_internal.h"
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 #include "graph/rebatch.h"
 #include "onnx/import_internal.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 
 /* Short names of protoc-c's enumerators. */
 enum {

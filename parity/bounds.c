@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 #define ROUNDOFF_FP32 0x1p-24 /* half a unit in the last place: 24 significant bits */
 

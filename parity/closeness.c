@@ -1,6 +1,6 @@
 /* The distance below which rounding decides a comparison. */
-#include "parity/kernels_internal.h"
 #include "parity/reference.h"
+#include "parity/reference_internal.h"
 
 /* A comparison is close if its values are nearer than 4 deviations of the rounding of values at
  * this depth of the graph. Nodes are in the order in which they run, so every earlier node is

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "parity/gate_internal.h"
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 #define GATE_BATCH_MAX 16
 

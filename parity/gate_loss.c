@@ -4,7 +4,7 @@
 #include "graph/rebatch.h"
 #include "parity/gate.h"
 #include "parity/gate_internal.h"
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 #define DROPOUT_MASKS 32
 #define DROPOUT_DEVIATIONS 5.0

@@ -3,7 +3,7 @@
 
 #include "parity/gate.h"
 #include "parity/gate_internal.h"
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 /* The loss must fall by the gradient's prediction times 1 -/+ this. If operands are rounded, an
  * overshooting update amplifies that rounding from update to update. RMSprop turns the small

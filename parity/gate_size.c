@@ -1,6 +1,6 @@
 /* Estimates the cost and memory of the parity gate and chooses its batch. */
 #include "parity/gate_internal.h"
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 /* Multiplications of one gate, all its runs together. More than 8 samples are used if that costs
  * seconds; fewer than 8 only if 8 would take many minutes. One core does 10 to 25 G a second with

@@ -1,5 +1,5 @@
 /* Records and decides the reference's comparisons that are too close to call. */
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 /* Converts a tensor to float64, which represents all indices and classes exactly. */
 static enum prony_status to_double(const struct tensor *tensor, double *out, struct error *err)

@@ -1,7 +1,7 @@
 /* Adds simulated float32 rounding to the reference's values. */
 #include <math.h>
 
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 /* The deviation of one rounding relative to the number. The error is uniform within half a unit in
  * the last place, which is u to u / 2 of the number, 0.72 u on average; divided by sqrt(3).

@@ -1,7 +1,7 @@
 /* Measures the effect of rounding on the values of a network with an exact and a rounded run. */
 #include <math.h>
 
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 /* ||a - b|| / ||b||; 0 if b is 0. */
 static double distance(const double *a, const double *b, int64_t count)

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 
 /* RMSprop divides the gradient by its own size, so near zero only its sign matters. */
 static double turned(double gradient, double close, struct kinks *kinks)

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "graph/window.h"
+#include "graph/sliding_window.h"
 
 static bool pads_symmetric(const struct node *node)
 {
@@ -84,7 +84,7 @@ static void plan_pool(const struct graph *graph, const struct node *node, bool e
 	}
 	*plan = (struct pool_plan){.padded = true, .full = ends_matter && a->ceil_mode};
 	for (int i = 0; i < 2; i++) {
-		int64_t behind = window_behind(a, i, x->dims[2 + i], y->dims[2 + i]);
+		int64_t behind = sliding_window_overhang(a, i, x->dims[2 + i], y->dims[2 + i]);
 
 		plan->explicit_begins[i] = a->pads[i];
 		plan->explicit_ends[i] = ends_matter ? a->pads[2 + i] : behind;

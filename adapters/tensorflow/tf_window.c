@@ -4,7 +4,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "graph/window.h"
+#include "graph/sliding_window.h"
 
 /* Padding of the input: TensorFlow's name for it, or explicit zeros before the operation, as in
  * Keras's own models. Conv2D accepts explicit_paddings, but its gradients then do not use oneDNN: a
@@ -38,7 +38,7 @@ static struct padding padding_of(const struct node *node, const struct shape *x,
 		int64_t both = reach > 0 ? reach : 0;
 
 		p.pads[i] = a->pads[i];
-		p.pads[i + 2] = window_behind(a, i, in, out);
+		p.pads[i + 2] = sliding_window_overhang(a, i, in, out);
 		valid = valid && p.pads[i] == 0 && p.pads[i + 2] == 0;
 		same = same && out == (in + a->strides[i] - 1) / a->strides[i] &&
 		       p.pads[i] == both / 2 && p.pads[i + 2] == both - both / 2;
@@ -287,8 +287,8 @@ static struct tf_output correction(struct tf_translation *t, const struct node *
 
 	for (int64_t i = 0; i < height * width; i++)
 		factors[i] = (float)(a->kernel[0] * a->kernel[1]) /
-			     (float)(window_counted(a, 0, x->dims[2], i / width) *
-				     window_counted(a, 1, x->dims[3], i % width));
+			     (float)(sliding_window_divisor(a, 0, x->dims[2], i / width) *
+				     sliding_window_divisor(a, 1, x->dims[3], i % width));
 	shape.dims[0] = shape.dims[channel_axis(t)] = 1;
 	return tf_numbers(&t->e, like, &shape, factors);
 }

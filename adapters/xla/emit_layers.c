@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "adapters/xla/emit_internal.h"
-#include "graph/window.h"
+#include "graph/sliding_window.h"
 
 /* Returns the windows of a pool over x with a result of shape y; both are N x H x W x C. */
 static struct hlo_window pool_window(const struct attributes *a, const struct shape *x,
@@ -16,7 +16,7 @@ static struct hlo_window pool_window(const struct attributes *a, const struct sh
 	};
 
 	for (int i = 0; i < 2; i++)
-		window.high[1 + i] = window_behind(a, i, x->dims[1 + i], y->dims[1 + i]);
+		window.high[1 + i] = sliding_window_overhang(a, i, x->dims[1 + i], y->dims[1 + i]);
 	return window;
 }
 
@@ -47,7 +47,7 @@ static struct hlo averaged(struct emitter *l, const struct attributes *a, struct
 		const int axis = 1 + i;
 
 		for (int64_t k = 0; k < size; k++)
-			shares[k] = 1 / (double)window_counted(a, i, x->dims[1 + i], k);
+			shares[k] = 1 / (double)sliding_window_divisor(a, i, x->dims[1 + i], k);
 		y = hlo_binary(
 			&l->h, "multiply", y,
 			hlo_broadcast(&l->h, hlo_vector(&l->h, shares, size), &axis, &y.shape));

@@ -63,7 +63,7 @@ static enum prony_status conv_infer(struct graph *graph, struct node *node, stru
 	if (status == PRONY_OK)
 		status = check_weights(graph, node, err);
 	if (status == PRONY_OK)
-		status = node_window(graph, node, 0, &y.dims[2], err);
+		status = node_sliding_windows(graph, node, 0, &y.dims[2], err);
 	if (status != PRONY_OK)
 		return status;
 	y.dims[0] = node_input_shape(graph, node, 0)->dims[0];

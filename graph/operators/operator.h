@@ -5,7 +5,7 @@
 
 #include "graph/backward_internal.h"
 #include "graph/kernel.h"
-#include "graph/operator_rows_internal.h"
+#include "graph/node_internal.h"
 #include "graph/samples.h"
 
 /* row_CONV is the row of OP_CONV; table.c lists all rows. */

@@ -50,7 +50,7 @@ static enum prony_status max_pool_infer(struct graph *graph, struct node *node, 
 	enum prony_status status = node_need_rank(graph, node, 0, 4, err);
 
 	if (status == PRONY_OK)
-		status = node_window(graph, node, 0, &y.dims[2], err);
+		status = node_sliding_windows(graph, node, 0, &y.dims[2], err);
 	if (status == PRONY_OK)
 		status = check_padding(graph, node, err);
 	if (status != PRONY_OK)

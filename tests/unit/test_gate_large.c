@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 #include "tests/unit/gate_fixture.h"
 #include "unit_test.h"
 

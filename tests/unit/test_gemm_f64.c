@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "graph/gemm_f64.h"
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 #include "unit_test.h"
 
 #define TOLERANCE 1e-12 /* relative to the largest element */

@@ -2,7 +2,7 @@
  * summed up, how far windows reach. */
 #include "graph/layout.h"
 #include "graph/reduction.h"
-#include "graph/window.h"
+#include "graph/sliding_window.h"
 #include "unit_test.h"
 
 static int find(const struct graph *graph, const char *name)
@@ -172,14 +172,14 @@ TEST(test_windows)
 	struct attributes a = {
 		.kernel = {3, 3}, .strides = {2, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}};
 
-	assert_int_equal(window_behind(&a, 0, 6, 3), 0);
-	assert_int_equal(window_behind(&a, 1, 6, 4), 2);
-	assert_int_equal(window_behind(&a, 0, 9, 2), 0);
-	assert_int_equal(window_counted(&a, 0, 6, 0), 2);
-	assert_int_equal(window_counted(&a, 0, 6, 3), 1);
+	assert_int_equal(sliding_window_overhang(&a, 0, 6, 3), 0);
+	assert_int_equal(sliding_window_overhang(&a, 1, 6, 4), 2);
+	assert_int_equal(sliding_window_overhang(&a, 0, 9, 2), 0);
+	assert_int_equal(sliding_window_divisor(&a, 0, 6, 0), 2);
+	assert_int_equal(sliding_window_divisor(&a, 0, 6, 3), 1);
 	a.count_include_pad = true;
-	assert_int_equal(window_counted(&a, 0, 6, 0), 3);
-	assert_int_equal(window_counted(&a, 0, 6, 3), 2);
+	assert_int_equal(sliding_window_divisor(&a, 0, 6, 0), 3);
+	assert_int_equal(sliding_window_divisor(&a, 0, 6, 3), 2);
 	a.dilations[0] = 2;
-	assert_int_equal(window_behind(&a, 0, 6, 3), 2);
+	assert_int_equal(sliding_window_overhang(&a, 0, 6, 3), 2);
 }

@@ -1,7 +1,7 @@
 /* The reference interpreter: known answers, and every gradient against finite differences. */
 #include <math.h>
 
-#include "parity/kernels_internal.h"
+#include "parity/reference_internal.h"
 #include "tests/unit/reference_fixture.h"
 #include "unit_test.h"
 #include "zoo/zoo.h"

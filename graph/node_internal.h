@@ -1,6 +1,6 @@
 /* Private to graph/: questions about one node, and inference of its outputs' shapes. */
-#ifndef PRONY_GRAPH_OPERATOR_ROWS_INTERNAL_H
-#define PRONY_GRAPH_OPERATOR_ROWS_INTERNAL_H
+#ifndef PRONY_GRAPH_NODE_INTERNAL_H
+#define PRONY_GRAPH_NODE_INTERNAL_H
 
 #include "graph/graph.h"
 
@@ -40,8 +40,8 @@ enum prony_status node_copy_shape(struct graph *graph, struct node *node, struct
 
 /* Computes the output's height and width for a window that slides over input x (N x C x H x W),
  * from the node's kernel_shape, strides, dilations, pads and ceil_mode. */
-enum prony_status node_window(const struct graph *graph, const struct node *node, int x,
-			      int64_t out[2], struct error *err);
+enum prony_status node_sliding_windows(const struct graph *graph, const struct node *node, int x,
+				       int64_t out[2], struct error *err);
 
 /* a * b, at most INT64_MAX. Both must not be negative. */
 int64_t saturating_multiply(int64_t a, int64_t b);

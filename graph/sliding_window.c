@@ -1,7 +1,7 @@
 /* Arithmetic of sliding windows. */
-#include "graph/window.h"
+#include "graph/sliding_window.h"
 
-int64_t window_behind(const struct attributes *a, int axis, int64_t in, int64_t out)
+int64_t sliding_window_overhang(const struct attributes *a, int axis, int64_t in, int64_t out)
 {
 	int64_t reach =
 		(out - 1) * a->strides[axis] + (a->kernel[axis] - 1) * a->dilations[axis] + 1;
@@ -10,7 +10,7 @@ int64_t window_behind(const struct attributes *a, int axis, int64_t in, int64_t 
 	return behind > 0 ? behind : 0;
 }
 
-int64_t window_counted(const struct attributes *a, int axis, int64_t in, int64_t place)
+int64_t sliding_window_divisor(const struct attributes *a, int axis, int64_t in, int64_t place)
 {
 	int64_t begin = place * a->strides[axis] - a->pads[axis];
 	int64_t end = begin + a->kernel[axis];

@@ -19,7 +19,7 @@ static enum prony_status add(struct install *install, const char *path, struct m
 		return error_errno(err, PRONY_IO, errno, "cannot read the attributes of %s", path);
 	manifest->files = arena_grow(&install->arena, manifest->files, manifest->file_count, room,
 				     sizeof(*manifest->files));
-	manifest->files[manifest->file_count++] = (struct kept_file){
+	manifest->files[manifest->file_count++] = (struct installed_file){
 		.path = arena_strdup(&install->arena, path + strlen(install->tree) + 1),
 		.bytes = info.st_size};
 	return PRONY_OK;
@@ -69,7 +69,7 @@ const char *framework_files_fault(const char *folder, const struct manifest *man
 				  struct arena *arena)
 {
 	for (size_t i = 0; i < manifest->file_count; i++) {
-		const struct kept_file *file = &manifest->files[i];
+		const struct installed_file *file = &manifest->files[i];
 		const char *path = arena_printf(arena, "%s/%s", folder, file->path);
 		struct stat info;
 

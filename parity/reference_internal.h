@@ -1,6 +1,6 @@
 /* Private to parity/: how the reference interpreter runs and observes kernels and adds rounding. */
-#ifndef PRONY_PARITY_KERNELS_INTERNAL_H
-#define PRONY_PARITY_KERNELS_INTERNAL_H
+#ifndef PRONY_PARITY_REFERENCE_INTERNAL_H
+#define PRONY_PARITY_REFERENCE_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

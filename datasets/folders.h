@@ -1,12 +1,12 @@
 /* Private to datasets/: folders in which data sets are searched. */
-#ifndef PRONY_DATASETS_PLACES_H
-#define PRONY_DATASETS_PLACES_H
+#ifndef PRONY_DATASETS_FOLDERS_H
+#define PRONY_DATASETS_FOLDERS_H
 
 #include <stddef.h>
 
-enum { PLACES_MAX = 4 };
+enum { DATA_FOLDERS_MAX = 4 };
 
 /* In search order; the caller frees each. data_option (--data) may be NULL. */
-size_t data_places(const char *data_option, char *places[PLACES_MAX]);
+size_t data_folders(const char *data_option, char *folders[DATA_FOLDERS_MAX]);
 
 #endif
