@@ -28,7 +28,7 @@ PLANTED = [
      'adapters/native/planted.c:1: adapters/native/ may not include "adapters/native/cpu/onednn.h"'),
     ("include", "adapters/native/lower/planted.c", "#include <oneapi/dnnl/dnnl.h>\n",
      "adapters/native/lower/planted.c:1: only adapters/native/cpu/ may include"),
-    ("include", "base/planted.c", '#include "nowhere.h"\n', "base/planted.c:1: \"nowhere.h\" is no file"),
+    ("include", "base/planted.c", '#include "nowhere.h"\n', "base/planted.c:1: \"nowhere.h\" is not a file"),
     ("include", "surprise/planted.c", "int x;\n", "folder 'surprise/' is not in the table"),
     ("include", "base/planted.c", "#include <base/error.h>\n", "write #include \"base/error.h\""),
     ("include", "stats/meson.build", "planted = [store_dep]\n", "stats/ may not use store/"),
