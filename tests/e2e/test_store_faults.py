@@ -65,9 +65,19 @@ class StoreFaultTest(prony_program.ProgramTest):
                 self.assertTrue(part in done.stderr or "must be writable" in done.stderr, done.stderr)
                 self.assertIn(self.store, done.stderr)
             self.assertIn(self.processes() - ended, (0, 1), done.stderr)
-            resumed = self.prony("run", *WORDS, "--store", self.store, "--resume", expect=0)
-            self.assertEqual(self.processes(), 6, resumed.stderr)
+            resumed = self.run_torn("0 0", "--resume")
+            self.assertEqual((resumed.returncode, self.processes()), (0, 6), resumed.stderr)
         self.assertGreater(told, PLACES // 2)
+
+    def test_another_program_resumes_nothing(self):
+        """The program that fails has other bytes than prony: one run would have the figures of two."""
+        self.run_torn("0 0")
+        base = sqlite3.connect(self.store)
+        base.executescript("UPDATE run SET finished_wall_ns = NULL")
+        base.close()
+        done = self.prony("run", *WORDS, "--store", self.store, "--resume", expect=0)
+        self.assertIn("nothing to resume", done.stderr)
+        self.assertEqual(self.rows("SELECT count(*) FROM run"), [(2,)])
 
     def test_a_store_on_a_full_disk_is_read(self):
         """The disk is a small tmpfs in a mount namespace of the test's own."""
