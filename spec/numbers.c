@@ -57,7 +57,7 @@ struct range {
 /* Returns an error message; NULL when the text is a number, a list item or a range. */
 static const char *parse_range(const char *text, struct range *range)
 {
-	const char *at = text;
+	const char *at = text + (*text == 'b'); /* prony prints "b64" */
 
 	if (!take_number(&at, &range->first))
 		return "is not a whole number from 1 to 16777216";
