@@ -227,7 +227,7 @@ class DataTest(ProgramTest):
     def test_wrong_words(self):
         for words, part in ((["fetch"], "needs the name"), (["fetch", "minst"], "'mnist'"),
                             (["verify", "minst"], "did you mean 'mnist'"),
-                            (["list", "mnist"], "takes no names"), (["burn"], "data burn'"),
+                            (["list", "mnist"], "takes no names"), (["burn"], "unknown action 'burn'"),
                             (["--colour"], "--colour")):
             done = self.prony("data", *words, expect=USAGE)
             self.assertIn(part, message(done))
