@@ -89,13 +89,14 @@ static enum prony_status open_to_read(struct store *store, struct error *err)
 		int code = store->db ? sqlite3_errcode(store->db) & 0xff : SQLITE_NOMEM;
 		bool unwritable = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
 		bool full = code == SQLITE_IOERR && sql_disk_is_full(store);
-		if (!full && (!unwritable || log_is_left(store->path)))
+		bool left = log_is_left(store->path);
+		if (!full && (!unwritable || left))
 			return error_set(err, status, "%s", first.text);
-		if (full) {
+		if (left) {
 			status = open_alone(store, &version, err);
 		} else {
-			/* In a write-protected folder the log's index cannot be created; then
-			 * nobody else writes either. */
+			/* In a write-protected folder, or on a full disk, the log's index cannot be
+			 * created; then nobody else writes either. */
 			status = store_connect(store, "?mode=ro&immutable=1", SQLITE_OPEN_READONLY,
 					       err);
 			if (status == PRONY_OK)
