@@ -363,7 +363,7 @@ static int run_action(const char *name, const struct data_request *request)
 		return cli_fail(&err);
 	}
 	error_set(&err, PRONY_USAGE,
-		  "prony data: unknown action '%s'; use list, verify [NAME...], fetch NAME... or "
+		  "unknown action '%s'; use prony data list, verify [NAME...], fetch NAME... or "
 		  "convert NAME",
 		  name);
 	return cli_fail(&err);
