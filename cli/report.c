@@ -32,8 +32,7 @@ const struct option report_option_rows[] = {
 /* Pages of runs with more processes leave their steps out: loading them would take minutes. */
 enum { SHOWN_MAX = 3000 };
 
-/* Loads a run of the open store, whose file is named too. */
-static enum prony_status load_for_page(struct store *store, const char *file, const char *which,
+static enum prony_status load_for_page(struct store *store, const char *which,
 				       struct stored_run *run, struct summary *summary,
 				       struct error *err)
 {
@@ -41,7 +40,7 @@ static enum prony_status load_for_page(struct store *store, const char *file, co
 	int64_t processes = 0;
 	enum prony_status status = store_count_processes(store, which, &processes, err);
 	if (status == PRONY_OK && processes <= SHOWN_MAX) {
-		status = results_load_run(file, which, STORE_INTERVALS | STORE_SERIES, run, err);
+		status = results_load_from(store, which, STORE_INTERVALS | STORE_SERIES, run, err);
 		if (status == PRONY_OK)
 			summary_init(summary, run);
 		return status;
@@ -142,8 +141,8 @@ static void histories_release(struct histories *histories)
 }
 
 /* Loads the histories, up to the newest of these runs, of cells that have a figure here and exist
- * in earlier runs of the store: the first 200 such cells, each over its last 100 runs. After
- * success call histories_release. */
+ * in earlier runs of the store: the first CELLS_MAX such cells, each over its last RUNS_MAX runs.
+ * After success call histories_release. */
 static enum prony_status histories_load(struct store *store, const struct summary *const *summaries,
 					size_t count, struct histories *out, struct error *err)
 {
@@ -185,8 +184,7 @@ static enum prony_status load(const struct report_options *options, const char *
 	struct store *store = NULL;
 	enum prony_status status = store_open(options->store, true, &store, err);
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-		status = load_for_page(store, options->store, names[i], &out->runs[i],
-				       &out->summaries[i], err);
+		status = load_for_page(store, names[i], &out->runs[i], &out->summaries[i], err);
 		out->borrowed[i] = &out->summaries[i];
 		out->count += status == PRONY_OK;
 	}

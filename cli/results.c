@@ -16,6 +16,16 @@ static void say_damaged(const struct stored_run *run)
 			(long long)run->meta.id, run->damaged, run->damaged == 1 ? "" : "es");
 }
 
+enum prony_status results_load_from(struct store *store, const char *which, unsigned parts,
+				    struct stored_run *out, struct error *err)
+{
+	enum prony_status status = store_load_run(store, which, parts | STORE_FORGIVES, out, err);
+
+	if (status == PRONY_OK)
+		say_damaged(out);
+	return status;
+}
+
 enum prony_status results_load_run(const char *store_file, const char *which, unsigned parts,
 				   struct stored_run *out, struct error *err)
 {
@@ -23,9 +33,7 @@ enum prony_status results_load_run(const char *store_file, const char *which, un
 	enum prony_status status = store_open(store_file, true, &store, err);
 
 	if (status == PRONY_OK)
-		status = store_load_run(store, which, parts | STORE_FORGIVES, out, err);
-	if (status == PRONY_OK)
-		say_damaged(out);
+		status = results_load_from(store, which, parts, out, err);
 	store_close(store);
 	return status;
 }

@@ -10,6 +10,9 @@
 /* Opens the store (NULL: the default one) and loads a run with these parts (STORE_). */
 enum prony_status results_load_run(const char *store, const char *which, unsigned parts,
 				   struct stored_run *out, struct error *err);
+/* Loads a run of an open store. */
+enum prony_status results_load_from(struct store *store, const char *which, unsigned parts,
+				    struct stored_run *out, struct error *err);
 
 /* Opens an existing store for writing; PRONY_BAD_INPUT when there is none. */
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err);
