@@ -353,7 +353,7 @@ class FrameworkTest(ProfileTest):
 
     def test_no_layers(self):
         """Why there are none."""
-        for framework, part in (("xla", "extension of PJRT"), ("tensorflow-python+eager", "without +eager")):
+        for framework, part in (("xla", "has no profiler"), ("tensorflow-python+eager", "without +eager")):
             if framework.split("+")[0] not in self.installed:
                 continue
             with self.subTest(framework):
