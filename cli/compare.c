@@ -175,7 +175,7 @@ static enum prony_status compare_sides(const struct compare_options *options, st
 	if (status == PRONY_OK)
 		status = print(&compare, options, err);
 	if (status == PRONY_OK)
-		*exit_code = compare_exit(&compare);
+		*exit_code = (int)compare_exit(&compare);
 	compare_release(&compare);
 	return status;
 }

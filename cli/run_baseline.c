@@ -140,7 +140,7 @@ enum prony_status baseline_compare(struct job *job, const struct stored_run *run
 	else
 		print(&compare);
 	status = compare_allow(&compare, job->options->force, err);
-	job->gate = compare_exit(&compare);
+	job->gate = (int)compare_exit(&compare);
 	job->improved = compare.verdicts[VERDICT_FASTER] > 0;
 	say_comparison(job, &compare);
 	compare_release(&compare);

@@ -69,12 +69,12 @@ class PackageTest(unittest.TestCase):
         usr = os.path.join(self.folder, "root", "usr")
         self.measures(os.path.join(usr, "bin", "prony"), os.path.join(usr, "bin", "prony"))
         for name in ("man/man1/prony.1.gz", "bash-completion/completions/prony.bash", "zsh/site-functions/_prony",
-                     "fish/vendor_completions.d/prony.fish", "doc/prony/copyright", "doc/prony/docs/tutorial.md.gz"):
-            self.assertTrue(os.path.exists(os.path.join(usr, "share", name)), name)
+                     "fish/vendor_completions.d/prony.fish", "doc/prony/copyright", "doc/prony/docs/tutorial.md*"):
+            self.assertTrue(glob.glob(os.path.join(usr, "share", name)), name)
 
 
 if __name__ == "__main__":
     if os.environ.get("CI") != "true":
         print("1..0 # SKIP each package compiles the program anew: CI=true tests them")
         sys.exit(77)
-    counted.main()
+    sys.exit(counted.main())
