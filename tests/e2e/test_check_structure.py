@@ -109,6 +109,9 @@ def main():
         print(f"1..{len(cases)}")
         for (name, path, text), added, message in cases:
             number += 1
+            if clean[name][1].startswith("# SKIP "):  # it needs a tool that is not here
+                print(f"ok {number} {clean[name][1].splitlines()[0]}")
+                continue
             status, output = plant(source, copy, build, name, path, text)
             more = len(output.splitlines()) - len(clean[name][1].splitlines())
             good = status in (0, 1) and more == added and message in output
