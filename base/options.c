@@ -163,8 +163,8 @@ static enum prony_status parse_choice(const struct option *option, const char *v
 	list_choices(option, &known);
 	enum prony_status status =
 		error_set(err, PRONY_USAGE, "--%s: unknown value '%s'%s%s%s; use one of %s",
-			  option->name, value, near ? "; did you mean '" : "", near ? near : "",
-			  near ? "'?" : "", strbuf_text(&known));
+			  option->name, value, near ? " (did you mean '" : "", near ? near : "",
+			  near ? "'?)" : "", strbuf_text(&known));
 	strbuf_release(&known);
 	return status;
 }

@@ -193,9 +193,10 @@ void summary_rivals(const struct summary *summary, size_t comparison, struct str
 	if (add_rivals(summary, comparison, may_be_as_fast, &rivals))
 		strbuf_printf(out, "; %s may be as fast", strbuf_text(&rivals));
 	strbuf_clear(&rivals);
-	if (add_rivals(summary, comparison, is_unproved, &rivals))
-		strbuf_printf(out, "; slower by the figures, but not proved: %s",
-			      strbuf_text(&rivals));
+	size_t unproved = add_rivals(summary, comparison, is_unproved, &rivals);
+	if (unproved)
+		strbuf_printf(out, "; %s %s slower by the figures, but this is not proved",
+			      strbuf_text(&rivals), unproved == 1 ? "is" : "are");
 	strbuf_release(&rivals);
 }
 

@@ -130,8 +130,8 @@ void summary_legend(const struct summary *summary, struct strbuf *out);
  * if the first rank is settled, or a single row is comparable. */
 const struct summary_row *summary_leader(const struct summary *summary, size_t comparison);
 
-/* Adds what is not proved slower than that leader: "openvino may be as fast (1.04x, 0.96 to 1.13);
- * slower by the figures, but not proved: mxnet (7.13x, 4.94 to 10.3)". */
+/* Adds what is not proved slower than that leader: "; openvino (1.04x, 0.96x to 1.13x) may be as
+ * fast; mxnet (7.13x, 4.94x to 10.3x) is slower by the figures, but this is not proved". */
 void summary_rivals(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* Adds both as a sentence without a line feed; false, and nothing added, without such a leader. */
