@@ -76,71 +76,79 @@ double scale_at(const struct scale *scale, double value)
 	return scale->from + share * (scale->to - scale->from);
 }
 
-static size_t linear_ticks(const struct scale *scale, size_t wanted, double *ticks)
+/* Places ticks at multiples of a step, which is 1, 2 or 5 times a power of ten. */
+static size_t step_ticks(const struct scale *scale, size_t wanted, double *ticks)
 {
-	double high = scale->high / scale->unit, raw = high / (double)wanted;
-	double power = pow(10, floor(log10(raw))), step = 10 * power;
-	static const double steps[] = {1, 2, 5};
+	double low = scale->low / scale->unit, high = scale->high / scale->unit;
+	double raw = (high - low) / (double)wanted, power = pow(10, floor(log10(raw)));
+	double step = raw <= power	 ? power
+		      : raw <= 2 * power ? 2 * power
+		      : raw <= 5 * power ? 5 * power
+					 : 10 * power;
 	size_t count = 0;
-	for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
-		if (steps[i] * power >= raw)
-			step = steps[i] * power;
 	/* Add a tiny amount, so that a tick can lie on the end of the scale. */
-	for (size_t i = 0; count < SCALE_TICKS_MAX && (double)i * step <= high * (1 + 1e-9); i++)
-		ticks[count++] = (double)i * step * scale->unit;
+	for (double i = ceil(low / step); count < SCALE_TICKS_MAX && i * step <= high * (1 + 1e-9);
+	     i++)
+		ticks[count++] = i * step * scale->unit;
 	return count;
 }
 
-/* Places ticks at 1, 2 and 5 times powers of ten, or at fewer of them if there are too many. */
-static size_t logarithmic_ticks(const struct scale *scale, size_t wanted, double *ticks)
+/* Places ticks at the digits times each `stride`-th power of ten; returns how many the scale has,
+ * though at most `room` are written. */
+static size_t power_ticks(const struct scale *scale, const char *digits, int stride, size_t room,
+			  double *ticks)
 {
-	static const double all[] = {1, 2, 5};
 	double low = scale->low / scale->unit, high = scale->high / scale->unit;
-	double decades = log10(high / low);
-	size_t each = decades * 3 <= (double)wanted + 1 ? 3 : 1, count = 0;
-	int stride = (int)ceil(decades / (double)(wanted > 0 ? wanted : 1));
+	size_t count = 0;
 	for (int power = (int)floor(log10(low)); power <= (int)ceil(log10(high)); power++)
-		for (size_t i = 0; i < each && count < SCALE_TICKS_MAX; i++) {
-			double tick = all[i] * pow(10, power);
-			if (tick >= low && tick <= high && (each == 3 || power % stride == 0))
-				ticks[count++] = tick * scale->unit;
+		for (const char *digit = digits; *digit && power % stride == 0; digit++) {
+			double tick = (*digit - '0') * pow(10, power);
+			if (tick < low || tick > high)
+				continue;
+			if (count < room)
+				ticks[count] = tick * scale->unit;
+			count++;
 		}
 	return count;
 }
 
-size_t scale_ticks(const struct scale *scale, size_t wanted, double ticks[SCALE_TICKS_MAX])
+/* Whether a logarithmic scale is so short that it has fewer than three of 1, 2 and 5 times a power
+ * of ten. It then gets steps, as a linear scale does. */
+static bool is_short(const struct scale *scale)
 {
-	if (scale->logarithmic) {
-		size_t count = logarithmic_ticks(scale, wanted, ticks);
-		if (count > 1)
-			return count;
-		/* Within less than a decade, the two ends are more useful than round ticks. */
-		ticks[0] = scale->low;
-		ticks[1] = sqrt(scale->low * scale->high);
-		ticks[2] = scale->high;
-		return 3;
-	}
-	return linear_ticks(scale, wanted, ticks);
+	return power_ticks(scale, "125", 1, 0, NULL) < 3;
 }
 
+size_t scale_ticks(const struct scale *scale, size_t wanted, double ticks[SCALE_TICKS_MAX])
+{
+	if (!scale->logarithmic || is_short(scale))
+		return step_ticks(scale, wanted, ticks);
+	size_t all = power_ticks(scale, "125", 1, SCALE_TICKS_MAX, ticks);
+	int stride = (int)ceil(log10(scale->high / scale->low) / (double)wanted);
+	if (all <= wanted + 2 || power_ticks(scale, "1", stride, 0, NULL) < 2)
+		return all;
+	return power_ticks(scale, "1", stride, SCALE_TICKS_MAX, ticks);
+}
+
+size_t scale_minor_ticks(const struct scale *scale, double ticks[SCALE_MINOR_MAX])
+{
+	if (!scale->logarithmic || is_short(scale))
+		return 0;
+	size_t count = power_ticks(scale, "123456789", 1, SCALE_MINOR_MAX, ticks);
+	return count <= SCALE_MINOR_MAX ? count : 0;
+}
+
+/* Ticks are round numbers or counts, so that six digits show them whole. */
 void scale_label(const struct scale *scale, double tick, char out[SCALE_LABEL_BYTES])
 {
-	double value = tick / scale->unit;
-	if (value != 0 && fabs(value) < 1e-4)
-		snprintf(out, SCALE_LABEL_BYTES, "%.1e", value);
-	else if (fabs(value) >= 1e6)
-		snprintf(out, SCALE_LABEL_BYTES, "%.3g", value);
-	else if (fabs(value) >= 100)
-		snprintf(out, SCALE_LABEL_BYTES, "%.0f", value);
-	else
-		snprintf(out, SCALE_LABEL_BYTES, "%.3g", value);
+	snprintf(out, SCALE_LABEL_BYTES, "%.6g", tick / scale->unit);
 }
 
 void scale_title(const struct scale *scale, const struct chart_axis *axis, char *out,
 		 size_t out_bytes)
 {
-	if (*scale->unit_name)
-		snprintf(out, out_bytes, "%s (%s)", axis->title, scale->unit_name);
-	else
-		snprintf(out, out_bytes, "%s", axis->title);
+	bool named = *scale->unit_name, marked = scale->logarithmic;
+	snprintf(out, out_bytes, "%s%s%s%s%s%s", axis->title, named || marked ? " (" : "",
+		 scale->unit_name, named && marked ? ", " : "", marked ? "log" : "",
+		 named || marked ? ")" : "");
 }

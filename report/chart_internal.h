@@ -4,7 +4,7 @@
 
 #include "report/chart.h"
 
-enum { SCALE_TICKS_MAX = 16, SCALE_LABEL_BYTES = 40 };
+enum { SCALE_TICKS_MAX = 16, SCALE_MINOR_MAX = 64, SCALE_LABEL_BYTES = 40 };
 
 /* The mapping from values to pixels. */
 struct scale {
@@ -21,10 +21,13 @@ void scale_init(struct scale *scale, const struct chart_axis *axis, double low, 
 		double from, double to);
 /* Returns the pixel position of a value; values outside the scale are at its ends. */
 double scale_at(const struct scale *scale, double value);
-/* Writes round values within the scale, about `wanted` at most; returns their number. */
+/* Writes round values within the scale, about `wanted` at most; returns their number. They are 1, 2
+ * or 5 times powers of ten, or multiples of such a step if the scale is linear or short. */
 size_t scale_ticks(const struct scale *scale, size_t wanted, double ticks[SCALE_TICKS_MAX]);
+/* The same for marks without a label, at 1 to 9 times each power of ten of a logarithmic scale. */
+size_t scale_minor_ticks(const struct scale *scale, double ticks[SCALE_MINOR_MAX]);
 void scale_label(const struct scale *scale, double tick, char out[SCALE_LABEL_BYTES]);
-/* "time per step (ms)" */
+/* "time per step (ms)", "time per step (ms, log)" */
 void scale_title(const struct scale *scale, const struct chart_axis *axis, char *out,
 		 size_t out_bytes);
 

@@ -11,7 +11,7 @@
 #define INK "#1b1f24"
 #define GRID "#d8dde3"
 
-enum { PLOT_HEIGHT = 230, FOOT = 42, MARKED_MAX = 40 };
+enum { PLOT_HEIGHT = 230, FOOT = 42, MARKED_MAX = 40, REFERENCE_GAP = 6 };
 
 struct plot {
 	int width;
@@ -76,6 +76,9 @@ static void lay_out(const struct chart *chart, int width, struct plot *plot)
 	size_t points = 0;
 	find_extents(chart, &x, &y);
 	*plot = (struct plot){.width = width, .right = width - 12};
+	/* The label stands outside, where no mark can cover it. */
+	if (chart->reference_label)
+		plot->right = width - REFERENCE_GAP - chart_text_width(chart->reference_label);
 	plot->top = legend_height(chart, width) + 26;
 	plot->bottom = plot->top + PLOT_HEIGHT;
 	scale_init(&plot->y, &chart->y, y.low, y.high, plot->bottom, plot->top);
@@ -94,12 +97,28 @@ static void lay_out(const struct chart *chart, int width, struct plot *plot)
 	plot->marks = points <= MARKED_MAX;
 }
 
+static void draw_minor_ticks(const struct chart *chart, const struct plot *plot, struct strbuf *out)
+{
+	double ticks[SCALE_MINOR_MAX];
+	size_t count = scale_minor_ticks(&plot->y, ticks);
+	for (size_t i = 0; i < count; i++) {
+		double y = scale_at(&plot->y, ticks[i]);
+		svg_line(out, "fg", GRID, plot->left, y, plot->left + 5, y);
+	}
+	count = chart->x.ticks_at_values ? 0 : scale_minor_ticks(&plot->x, ticks);
+	for (size_t i = 0; i < count; i++) {
+		double x = scale_at(&plot->x, ticks[i]);
+		svg_line(out, "fg", GRID, x, plot->bottom - 5, x, plot->bottom);
+	}
+}
+
 static void draw_axes(const struct chart *chart, const struct plot *plot, struct strbuf *out)
 {
 	double ticks[SCALE_TICKS_MAX], last = -1e9;
 	char label[SCALE_LABEL_BYTES], title[160];
 	size_t count = scale_ticks(&plot->y, 6, ticks);
 	strbuf_puts(out, "<g class=\"grid\">");
+	draw_minor_ticks(chart, plot, out);
 	for (size_t i = 0; i < count; i++) {
 		double y = scale_at(&plot->y, ticks[i]);
 		svg_line(out, "fg", GRID, plot->left, y, plot->right, y);
@@ -128,7 +147,7 @@ static void draw_axes(const struct chart *chart, const struct plot *plot, struct
 			      "x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
 			      plot->left, y, plot->right, y);
 		if (chart->reference_label)
-			svg_text(out, plot->right, y - 4, ANCHOR_END, true, 0,
+			svg_text(out, plot->right + REFERENCE_GAP, y + 4, ANCHOR_START, true, 0,
 				 chart->reference_label);
 	}
 	strbuf_puts(out, "</g>\n");
