@@ -98,6 +98,7 @@ struct chart_row *chart_row(struct charts *charts, struct chart *chart, const ch
 				  .group = keep(charts, group),
 				  .colour = keep(charts, colour),
 				  .text = "",
+				  .mark = hash_of(group),
 				  .value = NAN,
 				  .low = NAN,
 				  .high = NAN};
@@ -132,6 +133,7 @@ static void describe_rows(const struct chart *chart, struct strbuf *out)
 void chart_describe(const struct chart *chart, struct strbuf *out)
 {
 	static const char *const kinds[] = {[CHART_BARS] = "Bars",
+					    [CHART_FOREST] = "Marks with intervals",
 					    [CHART_STACKS] = "Stacked bars",
 					    [CHART_LINES] = "Curves",
 					    [CHART_HEAT] = "Shades"};

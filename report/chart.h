@@ -1,6 +1,6 @@
-/* Charts as data, drawn as SVG without a script and written as CSV: bars with intervals, stacked
- * bars, curves, loads over time. This code is independent of benchmark results; report/charts.h
- * builds the charts from results. */
+/* Charts as data, drawn as SVG without a script and written as CSV: bars and marks with intervals,
+ * stacked bars, curves, loads over time. This code is independent of benchmark results;
+ * report/charts.h builds the charts from results. */
 #ifndef PRONY_REPORT_CHART_H
 #define PRONY_REPORT_CHART_H
 
@@ -12,6 +12,7 @@
 
 enum chart_kind {
 	CHART_BARS,   /* a bar per row, with its interval, and a dot per process */
+	CHART_FOREST, /* the same with a mark for the bar, on a logarithmic axis */
 	CHART_STACKS, /* a bar per row, divided into parts */
 	CHART_LINES,  /* points over an x axis, joined or not */
 	CHART_HEAT    /* a line of shades per row, over an x axis */
@@ -28,7 +29,7 @@ struct chart_axis {
 	bool ticks_at_values; /* x axis only: ticks at the points, not at round numbers */
 };
 
-/* A row of bars, stacks or shades. Texts and arrays live in the charts' arena. */
+/* A row of bars, marks, stacks or shades. Texts and arrays live in the charts' arena. */
 struct chart_row {
 	const char *label, *group; /* group: the rows that a reader hides and shows together */
 	const char *colour;	   /* "#rrggbb" */
@@ -36,6 +37,8 @@ struct chart_row {
 	double value, low, high;   /* low, high NaN: the interval is unknown */
 	bool faint;		   /* not measured here */
 	bool heading;		   /* no bar: a heading for the rows below it */
+	unsigned mark;		   /* as in struct chart_series */
+	const char *attributes;	   /* of its SVG element, escaped; NULL: its group only */
 	const double *cells;	   /* dots of a bar, parts of a stack, or shades from 0 to 1 */
 	size_t cell_count;
 };

@@ -1,4 +1,4 @@
-/* Draws bars with intervals, stacked bars, and rows of shades. */
+/* Draws bars or marks with intervals, stacked bars, and rows of shades. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +10,8 @@
 #define GRID "#d8dde3"
 #define LABEL_SHARE 0.36 /* share of a wide chart's width for the row names */
 #define GAP 8.0
+
+#define FOREST_REACH 10.0 /* how far an interval may extend a logarithmic axis */
 
 enum { NARROW_BELOW = 480, AXIS_HEIGHT = 40, DENSE_FROM = 14 };
 
@@ -26,12 +28,35 @@ static bool is_beyond(const struct layout *layout, const struct chart_row *row)
 	return row->high > layout->scale.high * (1 + 1e-9);
 }
 
+static bool is_before(const struct layout *layout, const struct chart_row *row)
+{
+	return row->low < layout->scale.low * (1 - 1e-9);
+}
+
 /* Extends the extent beyond the values, at most as far as the axis may reach. */
 static void reach_out(struct extent *extent, double values, double value)
 {
 	/* fmin alone would return the finite argument if the other is NaN (unknown). */
 	if (isfinite(value))
 		extent_add(extent, fmin(value, values * CHART_REACH));
+}
+
+/* Returns what a logarithmic axis shows: the values, the reference, and the intervals. */
+static struct extent spread(const struct chart *chart)
+{
+	struct extent extent = {NAN, NAN};
+	extent_add(&extent, chart->reference);
+	for (size_t i = 0; i < chart->row_count; i++)
+		extent_add(&extent, chart->rows[i].value);
+	struct extent values = extent;
+	for (size_t i = 0; i < chart->row_count; i++) {
+		const struct chart_row *row = &chart->rows[i];
+		if (!isfinite(row->low) || !isfinite(row->high))
+			continue;
+		extent_add(&extent, fmax(row->low, values.low / FOREST_REACH));
+		extent_add(&extent, fmin(row->high, values.high * FOREST_REACH));
+	}
+	return extent;
 }
 
 /* Returns the largest value drawn: first the values, then intervals and dots beyond them. */
@@ -75,9 +100,12 @@ static void lay_out(const struct chart *chart, int width, struct layout *layout)
 	layout->right = width - (text > 0 ? text + 2 * GAP : GAP);
 	layout->top = legend_height(chart, width) + 6;
 	layout->bottom = layout->top + layout->pitch * (double)chart->row_count;
-	scale_init(&layout->scale, &chart->x, NAN,
-		   chart->kind == CHART_HEAT ? chart->heat_end : largest(chart), layout->left,
-		   layout->right);
+	struct extent extent = {NAN, chart->kind == CHART_HEAT ? chart->heat_end : largest(chart)};
+	if (chart->kind == CHART_FOREST)
+		extent = spread(chart);
+	scale_init(&layout->scale, &chart->x, extent.low, extent.high, layout->left, layout->right);
+	if (chart->kind == CHART_FOREST)
+		return;
 	layout->scale.logarithmic = false;
 	layout->scale.low = 0;
 }
@@ -93,7 +121,13 @@ static void draw_grid(const struct chart *chart, const struct layout *layout, st
 		double x = scale_at(&layout->scale, ticks[i]);
 		svg_line(out, "fg", GRID, x, layout->top, x, layout->bottom);
 	}
-	if (chart->kind == CHART_BARS && isfinite(chart->reference)) {
+	double minor[SCALE_MINOR_MAX];
+	size_t minor_count = scale_minor_ticks(&layout->scale, minor);
+	for (size_t i = 0; i < minor_count; i++) {
+		double x = scale_at(&layout->scale, minor[i]);
+		svg_line(out, "fg", GRID, x, layout->bottom - 5, x, layout->bottom);
+	}
+	if (isfinite(chart->reference)) {
 		double x = scale_at(&layout->scale, chart->reference);
 		strbuf_printf(out,
 			      "<line class=\"fr\" stroke=\"" INK "\" stroke-dasharray=\"5 4\" "
@@ -105,7 +139,8 @@ static void draw_grid(const struct chart *chart, const struct layout *layout, st
 	for (size_t i = 0; i < count; i++) {
 		scale_label(&layout->scale, ticks[i], label);
 		svg_text(out, scale_at(&layout->scale, ticks[i]), 15,
-			 i == 0 ? ANCHOR_START : ANCHOR_MIDDLE, true, 0, label);
+			 i == 0 && chart->kind != CHART_FOREST ? ANCHOR_START : ANCHOR_MIDDLE, true,
+			 0, label);
 	}
 	scale_title(&layout->scale, &chart->x, title, sizeof title);
 	svg_text(out, layout->left, 33, ANCHOR_START, true, layout->width - layout->left, title);
@@ -119,7 +154,10 @@ static void draw_interval(const struct layout *layout, const struct chart_row *r
 	if (!isfinite(row->low) || !isfinite(row->high))
 		return;
 	svg_line(out, "fw", INK, low, middle, high, middle);
-	svg_line(out, "fw", INK, low, middle - 4, low, middle + 4);
+	if (is_before(layout, row))
+		svg_beyond(out, low, middle, -1, 0);
+	else
+		svg_line(out, "fw", INK, low, middle - 4, low, middle + 4);
 	if (is_beyond(layout, row))
 		svg_beyond(out, high, middle, 1, 0);
 	else
@@ -152,6 +190,16 @@ static void draw_bar(const struct layout *layout, const struct chart_row *row, d
 		layout->left, middle - layout->bar / 2, fmax(end - layout->left, 0.5), layout->bar);
 	draw_dots(layout, row, middle, out);
 	draw_interval(layout, row, middle, out);
+}
+
+static void draw_mark(const struct layout *layout, const struct chart_row *row, double middle,
+		      struct strbuf *out)
+{
+	if (!isfinite(row->value))
+		return;
+	draw_dots(layout, row, middle, out);
+	draw_interval(layout, row, middle, out);
+	svg_mark(out, row->mark, scale_at(&layout->scale, row->value), middle, row->colour);
 }
 
 static void draw_stack(const struct chart *chart, const struct layout *layout,
@@ -197,14 +245,17 @@ static void draw_shades(const struct chart *chart, const struct layout *layout,
 	}
 }
 
-/* Draws the text after the bar, and after its interval and dots if they reach further. */
-static void draw_text(const struct layout *layout, const struct chart_row *row, double middle,
-		      struct strbuf *out)
+/* Draws the text after the bar, and after its interval and dots if they reach further; the texts of
+ * marks stand below each other, at the end of the axis. */
+static void draw_text(const struct chart *chart, const struct layout *layout,
+		      const struct chart_row *row, double middle, struct strbuf *out)
 {
 	double end =
 		fmax(isfinite(row->value) ? row->value : 0, isfinite(row->high) ? row->high : 0);
 	for (size_t i = 0; i < row->cell_count; i++)
 		end = fmax(end, row->cells[i]);
+	if (chart->kind == CHART_FOREST)
+		end = layout->scale.high;
 	if (*row->text)
 		svg_text(out, scale_at(&layout->scale, end) + GAP, middle + 4, ANCHOR_START, false,
 			 0, row->text);
@@ -215,9 +266,15 @@ static void draw_row(const struct chart *chart, const struct layout *layout, siz
 {
 	const struct chart_row *row = &chart->rows[i];
 	double middle = layout->above ? layout->pitch - layout->bar / 2 - 3 : layout->pitch / 2;
-	strbuf_puts(out, "<g class=\"row\" data-framework=\"");
-	text_html(row->group, out);
-	strbuf_printf(out, "\" transform=\"translate(0 %.1f)\">",
+	strbuf_puts(out, "<g class=\"row\"");
+	if (row->attributes) {
+		strbuf_puts(out, row->attributes);
+	} else {
+		strbuf_puts(out, " data-framework=\"");
+		text_html(row->group, out);
+		strbuf_putc(out, '"');
+	}
+	strbuf_printf(out, " transform=\"translate(0 %.1f)\">",
 		      layout->top + layout->pitch * (double)i);
 	if (row->heading) {
 		strbuf_puts(out, "<g font-weight=\"600\">");
@@ -235,9 +292,11 @@ static void draw_row(const struct chart *chart, const struct layout *layout, siz
 		draw_shades(chart, layout, row, middle, out);
 	else if (chart->kind == CHART_STACKS)
 		draw_stack(chart, layout, row, middle, out);
+	else if (chart->kind == CHART_FOREST)
+		draw_mark(layout, row, middle, out);
 	else
 		draw_bar(layout, row, middle, out);
-	draw_text(layout, row, middle, out);
+	draw_text(chart, layout, row, middle, out);
 	strbuf_puts(out, "</g>\n");
 }
 

@@ -104,6 +104,7 @@ void chart_csv(const struct chart *chart, struct strbuf *out)
 {
 	static void (*const writers[])(const struct chart *,
 				       struct strbuf *) = {[CHART_BARS] = bars_csv,
+							   [CHART_FOREST] = bars_csv,
 							   [CHART_STACKS] = parts_csv,
 							   [CHART_LINES] = lines_csv,
 							   [CHART_HEAT] = heat_csv};

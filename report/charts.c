@@ -5,7 +5,8 @@
 
 void charts_of_comparison(const struct html_page *page, size_t comparison, struct charts *charts)
 {
-	charts_steps(page, comparison, charts);
+	if (!charts_are_few(page))
+		charts_ratios(page, comparison, charts);
 	charts_start_up(page, comparison, charts);
 	charts_memory(page, comparison, charts);
 	charts_power(page, comparison, charts);
@@ -21,6 +22,8 @@ void charts_of_runs(const struct summary *const *summaries, size_t count,
 	struct html_page page;
 	size_t families;
 	html_page_init(&page, summaries, count, histories, history_count);
+	if (charts_are_few(&page))
+		charts_all_ratios(&page, charts);
 	const struct family *family = charts_families(&page, &page.arena, &families);
 	for (size_t i = 0; i < families; i++)
 		charts_curves(&page, &family[i], charts);

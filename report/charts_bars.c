@@ -1,4 +1,4 @@
-/* Charts of one comparison whose rows are frameworks: step time, start-up, memory, power. */
+/* Charts whose rows are frameworks: ratio to native, start-up, memory, power. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,26 +21,27 @@ static const struct {
 	{NULL, {"between requests", "#a35fb0"}},
 };
 
-/* Step time of a framework's fastest run; infinite when it has no rank in any. */
-static double best_step(const struct html_page *page, size_t comparison, size_t framework)
+/* A framework's least ratio over the runs; infinite if it has none. */
+static double best_ratio(const struct html_page *page, size_t comparison, size_t framework)
 {
+	enum figure_id id = html_ratio(page, comparison);
 	double best = INFINITY;
 	for (size_t run = 0; run < page->count; run++) {
 		const struct summary_row *row =
 			html_find(page, run, comparison, page->frameworks[framework]);
-		if (row && row->comparable && row->step.center < best)
-			best = row->step.center;
+		if (row)
+			best = fmin(best, figure_value(id, row).value);
 	}
 	return best;
 }
 
-/* Frameworks sorted by their best step; those without a step come last. The caller frees. */
+/* Frameworks sorted by their best ratio; those without one come last. The caller frees. */
 static size_t *order_frameworks(const struct html_page *page, size_t comparison)
 {
 	size_t *order = memory_alloc((page->framework_count + 1) * sizeof *order);
 	double *best = memory_alloc((page->framework_count + 1) * sizeof *best);
 	for (size_t i = 0; i < page->framework_count; i++) {
-		best[i] = best_step(page, comparison, i);
+		best[i] = best_ratio(page, comparison, i);
 		size_t at = i;
 		for (; at > 0 && best[i] < best[order[at - 1]]; at--)
 			order[at] = order[at - 1];
@@ -55,8 +56,8 @@ static size_t *order_frameworks(const struct html_page *page, size_t comparison)
 typedef void visit_row(const struct html_page *page, size_t run, const struct summary_row *row,
 		       struct charts *charts, struct chart *chart);
 
-static struct chart *draw_rows(const struct html_page *page, size_t comparison,
-			       struct charts *charts, struct chart *chart, visit_row *visit)
+static void draw_rows(const struct html_page *page, size_t comparison, struct charts *charts,
+		      struct chart *chart, visit_row *visit)
 {
 	size_t *order = order_frameworks(page, comparison);
 	for (size_t i = 0; i < page->framework_count; i++) {
@@ -68,10 +69,16 @@ static struct chart *draw_rows(const struct html_page *page, size_t comparison,
 		}
 	}
 	free(order);
-	if (chart->row_count > 0)
-		return chart;
-	charts_drop(charts);
-	return NULL;
+}
+
+/* The same for all rows of the last chart, which is dropped if there are fewer than `least`: one
+ * bar has nothing to be compared with. */
+static void draw_or_drop(const struct html_page *page, size_t comparison, struct charts *charts,
+			 struct chart *chart, visit_row *visit, size_t least)
+{
+	draw_rows(page, comparison, charts, chart, visit);
+	if (chart->row_count < least)
+		charts_drop(charts);
 }
 
 static struct chart *start(const struct html_page *page, size_t comparison, const char *what,
@@ -81,46 +88,146 @@ static struct chart *start(const struct html_page *page, size_t comparison, cons
 			    page->framework_count * page->count, charts);
 }
 
-/* Returns the step means of the ok processes, in the arena. */
-static const double *step_means(struct arena *arena, const struct stored_cell *cell, size_t *count)
+/* Returns the row with the ratio 1 in a run. */
+static const struct summary_row *find_reference(const struct html_page *page, size_t run,
+						const struct summary_row *row, enum figure_id id)
 {
-	double *means = arena_array(arena, cell->process_count + 1, sizeof *means);
-	*count = 0;
+	const struct summary *summary = page->summaries[run];
+	for (size_t i = summary->first[row->comparison]; i < summary->first[row->comparison + 1];
+	     i++)
+		if (summary->rows[i].comparable && figure_value(id, &summary->rows[i]).itself)
+			return &summary->rows[i];
+	return NULL;
+}
+
+/* Adds the ok processes as dots: their step means, divided by the step of the reference. */
+static void add_processes(struct arena *arena, const struct stored_cell *cell, double reference_ns,
+			  struct chart_row *mark)
+{
+	double *ratios = arena_array(arena, cell->process_count + 1, sizeof *ratios);
 	for (size_t i = 0; i < cell->process_count; i++) {
 		const struct process_record *process = &cell->processes[i];
 		if (!strcmp(process->status, "ok") && isfinite(process->step_mean_ns) &&
 		    process->step_mean_ns > 0)
-			means[(*count)++] = process->step_mean_ns;
+			ratios[mark->cell_count++] = process->step_mean_ns / reference_ns;
 	}
-	return means;
+	mark->cells = ratios;
 }
 
-static void add_step_row(const struct html_page *page, size_t run, const struct summary_row *row,
+static void add_ratio_row(const struct html_page *page, size_t run, const struct summary_row *row,
+			  enum figure_id id, struct charts *charts, struct chart *chart)
+{
+	const struct summary_row *reference = find_reference(page, run, row, id);
+	char step[FORMAT_BYTES];
+	struct strbuf attributes;
+	if (!reference)
+		return;
+	struct chart_row *mark = charts_bar(page, run, row, id, charts, chart);
+	add_processes(&charts->arena, row->cell, reference->step.center, mark);
+	figure_text(FIGURE_STEP, row, step);
+	if (row->comparable)
+		mark->text = arena_printf(&charts->arena, "%s, %s", mark->text, step);
+	else
+		mark->text = arena_printf(&charts->arena, "%s, not ranked", step);
+	if (!row->comparable)
+		mark->value = row->step.center / reference->step.center;
+	strbuf_init(&attributes, 0);
+	html_attributes(&row->cell->cell, true, &attributes);
+	mark->attributes = arena_strdup(&charts->arena, strbuf_text(&attributes));
+	strbuf_release(&attributes);
+}
+static void add_floor_row(const struct html_page *page, size_t run, const struct summary_row *row,
+			  struct charts *charts, struct chart *chart)
+{
+	add_ratio_row(page, run, row, FIGURE_FLOOR, charts, chart);
+}
+
+static void add_lead_row(const struct html_page *page, size_t run, const struct summary_row *row,
 			 struct charts *charts, struct chart *chart)
 {
-	char percent[FORMAT_BYTES];
-	struct chart_row *bar = charts_bar(page, run, row, FIGURE_STEP, charts, chart);
-	bool sure = isfinite(row->step.half_width);
-	format_percent(row->step.half_width, percent, sizeof percent);
-	bar->cells = step_means(&charts->arena, row->cell, &bar->cell_count);
-	bar->text = arena_printf(&charts->arena, "%s%s%s%s", bar->text, sure ? " \xC2\xB1" : "",
-				 sure ? percent : "", row->comparable ? "" : ", not ranked");
+	add_ratio_row(page, run, row, FIGURE_LEAD, charts, chart);
 }
 
-void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts)
+/* Adds a comparison's rows, below a heading if the chart has several comparisons. */
+static void add_ratios(const struct html_page *page, size_t comparison, bool headed,
+		       struct charts *charts, struct chart *chart)
+{
+	char title[CELL_KEY_BYTES];
+	struct strbuf attributes;
+	size_t before = chart->row_count + headed;
+	if (headed) {
+		html_work(page, page->comparisons[comparison], title, sizeof title);
+		struct chart_row *heading = chart_row(charts, chart, title, "", "#000000");
+		strbuf_init(&attributes, 0);
+		html_attributes(page->comparisons[comparison], false, &attributes);
+		heading->heading = true;
+		heading->attributes = arena_strdup(&charts->arena, strbuf_text(&attributes));
+		strbuf_release(&attributes);
+	}
+	draw_rows(page, comparison, charts, chart,
+		  html_ratio(page, comparison) == FIGURE_FLOOR ? add_floor_row : add_lead_row);
+	/* One framework has nothing to be compared with. */
+	if (chart->row_count < before + 2)
+		chart->row_count = before - headed;
+}
+
+/* Begins the chart of the ratios, with room for `room` rows. */
+static struct chart *begin_ratios(const struct html_page *page, size_t comparison, bool alone,
+				  size_t room, struct charts *charts)
+{
+	enum figure_id id = html_ratio(page, comparison);
+	bool floor = id == FIGURE_FLOOR;
+	const char *what = floor ? "Ratio to native" : "Ratio to the fastest";
+	const char *text = arena_printf(
+		&charts->arena,
+		"Step time divided by %s: right of the line is slower. Marks: ratios. Whiskers: "
+		"their 95 %% intervals (an arrow: it continues). Dots: processes.",
+		floor ? "native's" : "that of the fastest");
+	struct chart *chart =
+		alone ? charts_begin(page, comparison, what, text, CHART_FOREST, room, charts)
+		      : charts_add(charts, CHART_FOREST, what, what, text, room);
+	chart->x = charts_axis(charts, id);
+	chart->x.logarithmic = true;
+	chart->reference = 1;
+	return chart;
+}
+
+void charts_ratios(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	struct chart *chart =
-		start(page, comparison, "Step time",
-		      "Bars: geometric mean of the process means. Whiskers: its 95 % interval (an "
-		      "arrow: it continues). Dots: processes. Dashed line: native.",
-		      CHART_BARS, charts);
-	chart->x = charts_axis(charts, FIGURE_STEP);
-	chart = draw_rows(page, comparison, charts, chart, add_step_row);
-	if (!chart || page->count > 1)
+		begin_ratios(page, comparison, true, page->framework_count * page->count, charts);
+	add_ratios(page, comparison, false, charts, chart);
+	if (chart->row_count == 0)
+		charts_drop(charts);
+}
+
+bool charts_are_few(const struct html_page *page)
+{
+	enum { COMPARISONS_MAX = 4, ROWS_MAX = 24 };
+	size_t rows = 0;
+	for (size_t c = 0; c < page->comparison_count; c++) {
+		if (html_ratio(page, c) != html_ratio(page, 0))
+			return false;
+		rows += html_row_count(page, c);
+	}
+	return page->comparison_count <= COMPARISONS_MAX && rows <= ROWS_MAX;
+}
+
+void charts_all_ratios(const struct html_page *page, struct charts *charts)
+{
+	size_t count = page->comparison_count;
+	if (count == 0)
 		return;
-	const struct summary_row *floor = html_find(page, 0, comparison, "native");
-	if (floor && floor->comparable)
-		chart->reference = floor->step.center;
+	if (count == 1) {
+		charts_ratios(page, 0, charts);
+		return;
+	}
+	struct chart *chart = begin_ratios(
+		page, 0, false, count * (page->framework_count * page->count + 1), charts);
+	for (size_t c = 0; c < count; c++)
+		add_ratios(page, c, true, charts, chart);
+	if (chart->row_count == 0)
+		charts_drop(charts);
 }
 
 /* Returns a phase's median; the last phase is the time that no other phase covers. */
@@ -172,7 +279,7 @@ void charts_start_up(const struct html_page *page, size_t comparison, struct cha
 	chart->part_count = COUNT(phases);
 	for (size_t i = 0; i < COUNT(phases); i++)
 		chart->parts[i] = phases[i].part;
-	draw_rows(page, comparison, charts, chart, add_start_row);
+	draw_or_drop(page, comparison, charts, chart, add_start_row, 1);
 }
 
 /* Adds a bar for a median over processes, and a dot for each process. */
@@ -221,7 +328,7 @@ void charts_memory(const struct html_page *page, size_t comparison, struct chart
 				    "medians over processes. Dots: processes.",
 				    CHART_BARS, charts);
 	chart->x = charts_axis(charts, FIGURE_MEMORY);
-	draw_rows(page, comparison, charts, chart, add_memory_row);
+	draw_or_drop(page, comparison, charts, chart, add_memory_row, 2);
 }
 
 void charts_power(const struct html_page *page, size_t comparison, struct charts *charts)
@@ -232,5 +339,5 @@ void charts_power(const struct html_page *page, size_t comparison, struct charts
 		      "includes other programs. Bars: medians over processes. Dots: processes.",
 		      CHART_BARS, charts);
 	chart->x = charts_axis(charts, FIGURE_WATTS);
-	draw_rows(page, comparison, charts, chart, add_power_row);
+	draw_or_drop(page, comparison, charts, chart, add_power_row, 2);
 }

@@ -22,8 +22,12 @@ struct chart_row *charts_bar(const struct html_page *page, size_t run,
 /* Adds every chart of a comparison. */
 void charts_of_comparison(const struct html_page *page, size_t comparison, struct charts *charts);
 
+/* Whether the page has so few comparisons that one chart at its top shows the ratios of all. */
+bool charts_are_few(const struct html_page *page);
+void charts_all_ratios(const struct html_page *page, struct charts *charts);
+
 /* Charts of one comparison of the page; each adds none when there is nothing to show. */
-void charts_steps(const struct html_page *page, size_t comparison, struct charts *charts);
+void charts_ratios(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_start_up(const struct html_page *page, size_t comparison, struct charts *charts);
 void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts);
 /* Needs energy counters. */

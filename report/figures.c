@@ -53,10 +53,14 @@ static struct figure_value rate_value(const struct estimate *step, double each)
 			  each / step->low * second_ns);
 }
 
-static struct figure_value contrast_value(const struct summary_row *row,
-					  const struct contrast *contrast, enum order order)
+static bool is_native(const struct summary_row *row)
 {
-	bool itself = !strcmp(row->cell->cell.framework, "native");
+	return !strcmp(row->cell->cell.framework, "native");
+}
+
+static struct figure_value contrast_value(const struct contrast *contrast, enum order order,
+					  bool itself)
+{
 	bool holds_1 = !(contrast->low > 1) && !(contrast->high < 1);
 	char sign = order == ORDER_ALIKE     ? FIGURE_ALIKE
 		    : order != ORDER_UNKNOWN ? 0
@@ -77,7 +81,7 @@ struct figure_value figure_value(enum figure_id id, const struct summary_row *ro
 #define ENDS(number, low, high) ends_value((number), (low), (high))
 #define ESTIMATE(estimate) estimate_value(&(estimate))
 #define PER_STEP(each) rate_value(&row->step, (each))
-#define CONTRAST(contrast, order) contrast_value(row, &(contrast), (order))
+#define CONTRAST(contrast, order, itself) contrast_value(&(contrast), (order), (itself))
 #define X(name, word, member, unit, title, label, computed, ...)                                   \
 	case FIGURE_##name:                                                                        \
 		return computed;

@@ -12,7 +12,7 @@ enum figure_unit {
 	UNIT_BYTES,
 	UNIT_PER_SECOND,
 	UNIT_FLOPS,
-	UNIT_RATIO, /* ratio to native */
+	UNIT_RATIO, /* ratio to native, or to the fastest */
 	UNIT_SHARE, /* shown in percent */
 	UNIT_JOULES,
 	UNIT_WATTS,
@@ -99,12 +99,15 @@ enum {
 	  SHOW_USUAL | SHOW_KNOWN | SHOW_PAGE | SHOW_CURVE, HAS_VALUE, HAS_VALUE,                  \
 	  "batch x tokens per sample / step, for networks over sequences")                         \
 	X(FLOOR, "floor_ratio", "floor.ratio", RATIO, "vs native", "ratio to native",              \
-	  CONTRAST(row->floor, row->floor_order),                                                  \
+	  CONTRAST(row->floor, row->floor_order, is_native(row)),                                  \
 	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_CURVE, HAS_WIDTH, HAS_WIDTH,               \
 	  "step / native's step of the same work")                                                 \
+	X(LEAD, "lead_ratio", "lead.ratio", RATIO, "vs fastest", "ratio to the fastest",           \
+	  CONTRAST(row->lead, row->lead_order, row->leads), 0, HAS_NOTHING, HAS_NOTHING,           \
+	  "step / that of the fastest of the same work")                                           \
 	X(UNDISTURBED_FLOOR, "undisturbed_floor_ratio", "undisturbed.floor.ratio", RATIO,          \
 	  "undisturbed ratio", "undisturbed ratio",                                                \
-	  CONTRAST(row->floor_undisturbed, row->undisturbed_order),                                \
+	  CONTRAST(row->floor_undisturbed, row->undisturbed_order, is_native(row)),                \
 	  SHOW_DETAILS | SHOW_INTERVAL | SHOW_BELOW, HAS_WIDTH, HAS_ENDS,                          \
 	  "undisturbed step / native's undisturbed step")                                          \
 	X(FLOPS, "flops_per_second", "flops_per_second", FLOPS, "FLOP/s", "arithmetic",            \
@@ -162,7 +165,7 @@ struct figure_value {
 	double value, low, high, half_width; /* 95 % interval; half_width is relative */
 	size_t processes;		     /* number of processes that it was estimated from */
 	char sign;   /* sign of a ratio: FIGURE_ALIKE, FIGURE_UNPROVED, or 0 */
-	bool itself; /* the ratio of native to itself: 1 by definition */
+	bool itself; /* the ratio of a framework to itself: 1 by definition */
 };
 /* FIGURE_ALIKE: the ratio cannot be distinguished from 1. FIGURE_UNPROVED: its interval excludes 1,
  * but the order is not proved, because there are too few processes or the machine was disturbed. */

@@ -166,17 +166,45 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		strbuf_puts(out, "<p class=\"run\">");
 		text_html(strbuf_text(&line), out);
 		add_machine(page->summaries[run], out);
-		strbuf_clear(&line);
-		summary_parity(page->summaries[run], &line);
-		html_text("</p><p class=\"parity\">", strbuf_text(&line), "</p>\n", out);
-		add_condition("note", summary_absent, page->summaries[run], out);
-		add_condition("banner", summary_exports, page->summaries[run], out);
-		add_condition("banner", summary_findings, page->summaries[run], out);
-		add_condition("banner", summary_disturbance, page->summaries[run], out);
-		add_condition("banner", summary_settings, page->summaries[run], out);
+		strbuf_puts(out, "</p>\n");
 		strbuf_release(&line);
 	}
 	strbuf_puts(out, "</header>\n");
+}
+
+/* Adds what a reader must know of the run before he relies on its figures. */
+static void add_conditions(const struct html_page *page, size_t run, struct strbuf *out)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	if (page->count > 1)
+		html_text("<h3>", page->labels[run], "</h3>\n", out);
+	summary_parity(page->summaries[run], &line);
+	html_text("<p class=\"parity\">", strbuf_text(&line), "</p>\n", out);
+	html_certainty(page->summaries[run], out);
+	add_condition("note", summary_absent, page->summaries[run], out);
+	add_condition("banner", summary_exports, page->summaries[run], out);
+	add_condition("banner", summary_findings, page->summaries[run], out);
+	add_condition("banner", summary_disturbance, page->summaries[run], out);
+	add_condition("banner", summary_settings, page->summaries[run], out);
+	strbuf_release(&line);
+}
+
+/* Adds the results in words and, of few comparisons, in one chart. */
+static void add_summary(const struct html_page *page, struct strbuf *out)
+{
+	struct charts charts = {.count = 0};
+	if (charts_are_few(page))
+		charts_all_ratios(page, &charts);
+	strbuf_puts(out, charts.count > 0 ? "<div class=\"first\">\n<div>" : "<div>\n<div>");
+	html_conclusions(page, out);
+	strbuf_puts(out, "</div>\n");
+	html_charts(&charts, 0, out);
+	charts_release(&charts);
+	strbuf_puts(out, "<div>\n");
+	for (size_t run = 0; run < page->count; run++)
+		add_conditions(page, run, out);
+	strbuf_puts(out, "</div></div>\n");
 }
 
 static void add_section(const char *id, const char *title,
@@ -281,7 +309,7 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
  * and the title. */
 static const char *const contents[][2] = {
 	{"summary", "Summary"},
-	{"overview", "Overview"},
+	{"overview", "All ratios"},
 	{"sweep-", "Curves"},
 	{"comparison-", "Comparisons"},
 	{"study", "By device"},
@@ -313,8 +341,10 @@ static void add_contents(const char *body, struct strbuf *out)
 
 static void add_sections(const struct html_page *page, struct strbuf *out)
 {
-	add_section("summary", "Summary", html_conclusions, page, out);
-	add_section("overview", "Overview", html_overview, page, out);
+	add_section("summary", "Summary", add_summary, page, out);
+	add_filters(page, out);
+	if (page->comparison_count * page->count > 1)
+		add_section("overview", "All ratios", html_matrix, page, out);
 	add_sweeps(page, out);
 	for (size_t i = 0; i < page->comparison_count && i < HTML_SECTIONS_MAX; i++)
 		add_comparison_section(page, i, out);
@@ -374,7 +404,6 @@ static void add_body(const struct html_page *page, struct strbuf *out)
 	add_sections(page, &sections);
 	add_intro(page, out);
 	add_contents(strbuf_text(&sections), out);
-	add_filters(page, out);
 	strbuf_puts(out, "<main>\n");
 	strbuf_puts(out, strbuf_text(&sections));
 	strbuf_puts(out, "</main>\n");

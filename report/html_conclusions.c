@@ -15,7 +15,9 @@ enum { PLACES_SHOWN = 3, GROUP_BYTES = 512 };
 /* Comparisons that share a sentence. */
 struct group {
 	size_t count, places[PLACES_SHOWN];
-	bool shared; /* by several frameworks */
+	bool shared;			/* by several frameworks */
+	const struct summary_row *next; /* the one after them, in the last comparison */
+	double least, most;		/* its ratio to them; NaN if none has a next one */
 };
 
 struct groups {
@@ -31,7 +33,7 @@ static struct group *add_to(struct groups *groups, const char *key, size_t place
 	groups->rows = memory_grow(groups->rows, number, &groups->capacity, sizeof *groups->rows);
 	struct group *group = &groups->rows[number];
 	if (number == known)
-		*group = (struct group){.count = 0};
+		*group = (struct group){.least = NAN, .most = NAN};
 	if (group->count < PLACES_SHOWN)
 		group->places[group->count] = place;
 	group->count++;
@@ -45,20 +47,23 @@ static void release(struct groups *groups)
 }
 
 /* Finds the frameworks that share the first rank of a comparison, optionally without native: their
- * names, separated by commas. Returns their number. */
+ * names, separated by commas. Returns their number; *next: the row after them, NULL if none. */
 static size_t find_first(const struct summary *summary, size_t comparison, bool without_native,
-			 char out[GROUP_BYTES])
+			 char out[GROUP_BYTES], const struct summary_row **next)
 {
 	int rank = 0;
 	size_t count = 0, used = 0;
 	*out = '\0';
+	*next = NULL;
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		const char *name = row->cell->cell.framework;
 		if (!row->comparable || (without_native && !strcmp(name, "native")))
 			continue;
 		/* If the order is unknown, no framework is the first. */
-		if (row->rank == 0 || (rank > 0 && row->rank != rank))
+		if (rank > 0 && row->rank != rank)
+			*next = row;
+		if (row->rank == 0 || *next)
 			break;
 		rank = row->rank;
 		if (used < GROUP_BYTES)
@@ -69,24 +74,52 @@ static size_t find_first(const struct summary *summary, size_t comparison, bool 
 	return count;
 }
 
-static void add_places(const struct summary *summary, const struct group *group, struct strbuf *out)
+/* "; openvino, the next, takes 1.12x as long (95 % interval 1.05x to 1.20x)" */
+static void add_next(const struct summary_row *next, struct strbuf *out)
 {
-	for (size_t i = 0; i < group->count && i < PLACES_SHOWN; i++) {
-		char title[CELL_KEY_BYTES];
-		summary_comparison_title(
-			&summary->rows[summary->first[group->places[i]]].cell->cell, title,
-			sizeof title);
-		strbuf_puts(out, i > 0 ? "; " : ": ");
-		text_html(title, out);
-	}
+	char ratio[FORMAT_BYTES], interval[FIGURE_INTERVAL_BYTES];
+	figure_interval_text(FIGURE_LEAD, next, interval);
+	format_ratio(next->lead.ratio, ratio, sizeof ratio);
+	html_text("; ", next->cell->cell.framework, "", out);
+	strbuf_printf(out, ", the next, takes %s as long", ratio);
+	if (*interval)
+		strbuf_printf(out, " (95 %% interval %s)", interval);
+}
+
+/* "; the next takes 1.12x to 3.4x as long" */
+static void add_margins(const struct group *group, struct strbuf *out)
+{
+	char least[FORMAT_BYTES], most[FORMAT_BYTES];
+	format_ratio(group->least, least, sizeof least);
+	format_ratio(group->most, most, sizeof most);
+	strbuf_printf(out, "; the next takes %s", least);
+	if (strcmp(least, most) != 0)
+		strbuf_printf(out, " to %s", most);
+	strbuf_puts(out, " as long");
+}
+
+static const char *place_title(const struct html_page *page, const struct summary *summary,
+			       size_t place, char title[CELL_KEY_BYTES])
+{
+	html_work(page, &summary->rows[summary->first[place]].cell->cell, title, CELL_KEY_BYTES);
+	return title;
+}
+
+static void add_places(const struct html_page *page, const struct summary *summary,
+		       const struct group *group, struct strbuf *out)
+{
+	char title[CELL_KEY_BYTES];
+	for (size_t i = 0; i < group->count && i < PLACES_SHOWN; i++)
+		html_text(i > 0 ? "; " : ": ", place_title(page, summary, group->places[i], title),
+			  "", out);
 	if (group->count > PLACES_SHOWN)
 		strbuf_printf(out, "; and %zu more", group->count - PLACES_SHOWN);
-	strbuf_puts(out, ".</li>\n");
 }
 
 /* "lenet, batch 32: native is fastest by the figures (705 us); openvino may be as fast (1.04x,
  * 0.96x to 1.13x)" */
-static void add_unproved(const struct summary *summary, size_t comparison, struct strbuf *out)
+static void add_unproved(const struct html_page *page, const struct summary *summary,
+			 size_t comparison, struct strbuf *out)
 {
 	const struct summary_row *leader = summary_leader(summary, comparison);
 	char title[CELL_KEY_BYTES], step[FORMAT_BYTES];
@@ -94,8 +127,7 @@ static void add_unproved(const struct summary *summary, size_t comparison, struc
 	if (!leader)
 		return;
 	strbuf_init(&rivals, 0);
-	summary_comparison_title(&leader->cell->cell, title, sizeof title);
-	html_text("<li>", title, ": <strong>", out);
+	html_text("<li>", place_title(page, summary, comparison, title), ": <strong>", out);
 	text_html(leader->cell->cell.framework, out);
 	figure_text(FIGURE_STEP, leader, step);
 	strbuf_printf(out, "</strong> is fastest by the figures (%s)", step);
@@ -120,35 +152,66 @@ static size_t count_comparable(const struct summary *summary, size_t comparison)
 	return comparable;
 }
 
-/* Adds one sentence for each set of frameworks that comes first in any comparison. */
-static void add_winners(const struct summary *summary, bool without_native, struct strbuf *out)
+/* Adds a sentence on a set of frameworks that comes first in `group->count` of `compared`
+ * comparisons. */
+static void add_group(const struct html_page *page, const struct summary *summary,
+		      const struct group *group, const char *names, size_t compared,
+		      bool without_native, struct strbuf *out)
+{
+	const char *is = group->shared ? "are tied for first, as they cannot be told apart,"
+				       : "is the fastest";
+	bool single = group->count == 1 && !without_native;
+	char title[CELL_KEY_BYTES], step[FORMAT_BYTES];
+	strbuf_puts(out, "<li>");
+	if (single)
+		html_text("", place_title(page, summary, group->places[0], title), ": ", out);
+	html_text("<strong>", names, "</strong> ", out);
+	strbuf_puts(out, is);
+	if (single) {
+		figure_text(FIGURE_STEP, &summary->rows[summary->first[group->places[0]]], step);
+		strbuf_printf(out, group->shared ? " with %s a step" : " (%s a step)", step);
+	} else {
+		strbuf_printf(out, " in %zu of %zu comparisons%s", group->count, compared,
+			      without_native ? " without native, the floor" : "");
+	}
+	if (single && group->next)
+		add_next(group->next, out);
+	else if (!without_native && group->next)
+		add_margins(group, out);
+	if (!single)
+		add_places(page, summary, group, out);
+	strbuf_puts(out, ".</li>\n");
+}
+
+/* Adds one sentence for each set of frameworks that comes first in any comparison. Without native
+ * only of several comparisons: the sentence on one names the next after native. */
+static void add_winners(const struct html_page *page, const struct summary *summary,
+			bool without_native, struct strbuf *out)
 {
 	struct groups groups = {.rows = NULL};
 	size_t compared = 0, unproved = 0;
 	char names[GROUP_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
+		const struct summary_row *next;
 		/* A single framework has nothing to be compared with. */
 		if (count_comparable(summary, c) < (without_native ? 3 : 2) ||
 		    (without_native && !is_led_by_native(summary, c)))
 			continue;
 		compared++;
-		size_t count = find_first(summary, c, without_native, names);
-		if (count > 0)
-			add_to(&groups, names, c)->shared = count > 1;
-		else if (!without_native && unproved++ < PLACES_SHOWN)
-			add_unproved(summary, c, out);
+		size_t count = find_first(summary, c, without_native, names, &next);
+		if (count > 0) {
+			struct group *group = add_to(&groups, names, c);
+			group->shared = count > 1;
+			group->next = next ? next : group->next;
+			group->least = fmin(group->least, next ? next->lead.ratio : NAN);
+			group->most = fmax(group->most, next ? next->lead.ratio : NAN);
+		} else if (!without_native && unproved++ < PLACES_SHOWN) {
+			add_unproved(page, summary, c, out);
+		}
 	}
-	for (size_t i = 0; i < groups.names.count; i++) {
-		const struct group *group = &groups.rows[i];
-		strbuf_puts(out, "<li><strong>");
-		text_html(groups.names.rows[i].bytes, out);
-		strbuf_printf(out, "</strong> %s in %zu of %zu comparison%s%s",
-			      group->shared ? "are tied for first (they cannot be told apart)"
-					    : "is the fastest",
-			      group->count, compared, compared == 1 ? "" : "s",
-			      without_native ? " without native, the floor" : "");
-		add_places(summary, group, out);
-	}
+	for (size_t i = 0; i < groups.names.count && (!without_native || compared > 1); i++)
+		add_group(page, summary, &groups.rows[i], groups.names.rows[i].bytes, compared,
+			  without_native, out);
 	if (unproved > PLACES_SHOWN)
 		strbuf_printf(out, "<li>In %zu more comparisons, the fastest is not proved.</li>\n",
 			      unproved - PLACES_SHOWN);
@@ -184,13 +247,13 @@ static struct certainty judge(const struct summary *summary)
 	return sure;
 }
 
-static void add_certainty(const struct summary *summary, struct strbuf *out)
+void html_certainty(const struct summary *summary, struct strbuf *out)
 {
 	struct certainty sure = judge(summary);
 	char narrow[FORMAT_BYTES], wide[FORMAT_BYTES];
 	if (sure.ranked == 0)
 		return;
-	strbuf_printf(out, "<li>Certainty: %zu", sure.least);
+	strbuf_printf(out, "<p>Certainty: %zu", sure.least);
 	if (sure.most != sure.least)
 		strbuf_printf(out, " to %zu", sure.most);
 	strbuf_printf(out, " process%s a cell", sure.most == 1 ? "" : "es");
@@ -212,20 +275,17 @@ static void add_certainty(const struct summary *summary, struct strbuf *out)
 	if (!strcmp(summary->run->meta.effort, "quick"))
 		strbuf_puts(out, " This was a quick run, for screening: run without --quick, or "
 				 "with --rigorous, before you publish it.");
-	strbuf_puts(out, "</li>\n");
+	strbuf_puts(out, "</p>\n");
 }
 
 void html_conclusions(const struct html_page *page, struct strbuf *out)
 {
 	for (size_t run = 0; run < page->count; run++) {
-		const struct summary *summary = page->summaries[run];
-		if (page->count > 1) {
+		if (page->count > 1)
 			html_text("<h3>", page->labels[run], "</h3>\n", out);
-		}
-		strbuf_puts(out, "<ul>\n");
-		add_winners(summary, false, out);
-		add_winners(summary, true, out);
-		add_certainty(summary, out);
+		strbuf_puts(out, "<ul class=\"lead\">\n");
+		add_winners(page, page->summaries[run], false, out);
+		add_winners(page, page->summaries[run], true, out);
 		strbuf_puts(out, "</ul>\n");
 	}
 }

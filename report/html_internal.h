@@ -7,8 +7,10 @@
 
 #include "base/arena.h"
 #include "report/chart.h"
+#include "report/figures.h"
 #include "report/history.h"
 #include "report/html.h"
+#include "report/labels.h"
 #include "report/names.h"
 #include "report/published.h"
 #include "report/summary.h"
@@ -28,6 +30,8 @@ struct html_page {
 	const char **colours;		 /* one for each of these, "#rrggbb" */
 	const struct cell **comparisons; /* a cell of each comparison, in order of appearance */
 	size_t comparison_count;
+	struct labels differing;	 /* the axes in which the comparisons differ */
+	char common[CELL_KEY_BYTES];	 /* the others, if there are several comparisons */
 	const struct history *histories; /* histories of cells of the runs, borrowed */
 	size_t history_count;
 	struct published published; /* empty if the file cannot be read */
@@ -46,9 +50,23 @@ const struct summary_row *html_rows(const struct html_page *page, size_t run, si
 /* Returns the number of these rows in all runs. */
 size_t html_row_count(const struct html_page *page, size_t comparison);
 
+/* Writes what tells the cell's comparison from the page's other ones: "lenet, batch 8". It is the
+ * whole title if the page has only one. */
+void html_work(const struct html_page *page, const struct cell *cell, char *out, size_t out_bytes);
+
 /* Returns the row of a framework among them; NULL if the run has none. */
 const struct summary_row *html_find(const struct html_page *page, size_t run, size_t comparison,
 				    const char *framework);
+
+/* Returns the ratio by which the comparison's frameworks are compared: that to native or, if a run
+ * has none with a figure, that to the fastest. */
+enum figure_id html_ratio(const struct html_page *page, size_t comparison);
+
+/* Whether at most one framework has a place in a comparison of a run (its number there). */
+bool html_is_alone(const struct html_page *page, size_t run, size_t comparison);
+
+/* Returns the class of a row's status: "good", "bad" if it failed, "none" if it cannot run. */
+const char *html_status_class(const struct summary_row *row);
 
 /* Returns the colour of a framework of the page, measured or published; it is the same in all
  * charts. */
@@ -94,7 +112,8 @@ void html_charts(const struct charts *charts, size_t first, struct strbuf *out);
 
 /* Sections of the page. */
 void html_conclusions(const struct html_page *page, struct strbuf *out);
-void html_overview(const struct html_page *page, struct strbuf *out);
+void html_certainty(const struct summary *summary, struct strbuf *out);
+void html_matrix(const struct html_page *page, struct strbuf *out);
 void html_comparison_table(const struct html_page *page, size_t comparison, struct strbuf *out);
 void html_ledger(const struct html_page *page, struct strbuf *out);
 void html_parity(const struct html_page *page, struct strbuf *out);

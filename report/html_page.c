@@ -112,6 +112,11 @@ void html_page_init(struct html_page *page, const struct summary *const *summari
 	}
 	free(numbers);
 	names_release(&names);
+	page->differing = labels_of(page->comparisons, page->comparison_count);
+	page->differing.varies[AXIS_FRAMEWORK] = false; /* a comparison has several */
+	if (page->comparison_count > 1)
+		label_common(&page->differing, page->comparisons[0], page->common,
+			     sizeof page->common);
 	choose_colours(page);
 }
 
@@ -135,6 +140,14 @@ const struct summary_row *html_rows(const struct html_page *page, size_t run, si
 		return NULL;
 	*count = summary->first[number + 1] - summary->first[number];
 	return &summary->rows[summary->first[number]];
+}
+
+void html_work(const struct html_page *page, const struct cell *cell, char *out, size_t out_bytes)
+{
+	if (page->comparison_count > 1)
+		label_text(&page->differing, cell, out, out_bytes);
+	else
+		summary_comparison_title(cell, out, out_bytes);
 }
 
 size_t html_row_count(const struct html_page *page, size_t comparison)
@@ -165,4 +178,36 @@ void html_row_label(const struct html_page *page, size_t run, const char *framew
 		snprintf(out, out_bytes, "%s, %s", framework, page->labels[run]);
 	else
 		snprintf(out, out_bytes, "%s", framework);
+}
+
+enum figure_id html_ratio(const struct html_page *page, size_t comparison)
+{
+	for (size_t run = 0; run < page->count; run++) {
+		size_t count;
+		const struct summary_row *rows = html_rows(page, run, comparison, &count),
+					 *native = html_find(page, run, comparison, "native");
+		/* Comparable rows come first. */
+		if (count > 0 && rows->comparable && !(native && native->comparable))
+			return FIGURE_LEAD;
+	}
+	return FIGURE_FLOOR;
+}
+
+bool html_is_alone(const struct html_page *page, size_t run, size_t comparison)
+{
+	const struct summary *summary = page->summaries[run];
+	size_t comparable = 0;
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
+		comparable += summary->rows[i].comparable;
+	return comparable < 2;
+}
+
+const char *html_status_class(const struct summary_row *row)
+{
+	enum cell_status status = row->cell->status;
+	if (row->comparable || (status == CELL_OK && row->cell->flags & CELL_FLAG_GATE_ONLY))
+		return "good";
+	return status == CELL_UNSUPPORTED || status == CELL_MISSING || status == CELL_PENDING
+		       ? "none"
+		       : "bad";
 }

@@ -13,224 +13,13 @@
 /* MXCSR, Intel SDM volume 1, 10.2.3: flush to zero, denormals are zero. */
 enum { MXCSR_FTZ = 1 << 15, MXCSR_DAZ = 1 << 6 };
 
-/* With more frameworks than fit across a page, and fewer comparisons than frameworks, the overview
- * has a row for each framework, because wide tables are cut off on paper. */
-enum { ACROSS_FRAMEWORKS = 7 };
-
-/* One side of the overview: the frameworks that have results, or the comparisons of each run. */
-struct side {
-	const struct html_page *page;
-	const bool *present; /* by framework; NULL: comparisons */
-	size_t count;
-};
-
-/* The filters that hide a line or column. */
-static void side_attributes(const struct side *side, size_t at, struct strbuf *out)
-{
-	const struct html_page *page = side->page;
-	if (side->present)
-		html_attribute("framework", page->frameworks[at], out);
-	else
-		html_attributes(page->comparisons[at / page->count], false, out);
-}
-
-static void open_cell(const struct side *columns, size_t column, const char *class,
-		      struct strbuf *out)
-{
-	strbuf_puts(out, "<td");
-	side_attributes(columns, column, out);
-	strbuf_printf(out, " class=\"figure%s\"", class);
-}
-
-static void overview_cell(const struct side *columns, size_t column, const struct summary_row *row,
-			  struct strbuf *out)
-{
-	char step[FORMAT_BYTES], ratio[FORMAT_BYTES];
-	if (!row) {
-		open_cell(columns, column, " none", out);
-		strbuf_puts(out, ">not asked for</td>");
-		return;
-	}
-	if (!row->comparable) {
-		char *reason = text_line(summary_reason(row));
-		open_cell(columns, column, " bad", out);
-		strbuf_puts(out, " title=\"");
-		text_html(reason, out);
-		strbuf_printf(out, "\">%s</td>",
-			      row->cell->status == CELL_OK ? "not ranked"
-							   : cell_status_name(row->cell->status));
-		free(reason);
-		return;
-	}
-	figure_text(FIGURE_STEP, row, step);
-	figure_text(FIGURE_FLOOR, row, ratio);
-	open_cell(columns, column, row->rank == 1 ? " best" : "", out);
-	/* A sign in addition to the colour, for paper and screen readers. */
-	strbuf_puts(out,
-		    row->rank == 1 ? "><span role=\"img\" aria-label=\"first\">*</span> " : ">");
-	strbuf_puts(out, step);
-	if (isfinite(row->floor.ratio))
-		strbuf_printf(out, " <small>%s</small>", ratio);
-	strbuf_puts(out, "</td>");
-}
-
-/* Returns for each framework of the page whether any of its cells has a status other than missing;
- * the caller frees. */
-static bool *find_present(const struct html_page *page)
-{
-	bool *present = memory_alloc((page->framework_count + 1) * sizeof *present);
-	memset(present, 0, (page->framework_count + 1) * sizeof *present);
-	for (size_t run = 0; run < page->count; run++)
-		for (size_t i = 0; i < page->summaries[run]->count; i++) {
-			const struct summary_row *row = &page->summaries[run]->rows[i];
-			const char *name = row->cell->cell.framework;
-			/* Folded frameworks are not on the page. */
-			if (row->cell->status != CELL_MISSING && !row->folded)
-				present[names_find(&page->framework_names, name, strlen(name))] =
-					true;
-		}
-	return present;
-}
-
-static void framework_name(const struct html_page *page, const char *framework, struct strbuf *out)
-{
-	strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span> ",
-		      html_colour(page, framework));
-	text_html(framework, out);
-}
-
-/* Adds the title of a comparison, with a link to its section if the page has one. */
-static void comparison_name(const struct html_page *page, size_t comparison, struct strbuf *out)
-{
-	char title[CELL_KEY_BYTES];
-	bool linked = comparison < HTML_SECTIONS_MAX;
-	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
-	if (linked)
-		strbuf_printf(out, "<a href=\"#comparison-%zu\">", comparison + 1);
-	text_html(title, out);
-	strbuf_puts(out, linked ? "</a>" : "");
-}
-
-static void side_name(const struct side *side, size_t at, struct strbuf *out)
-{
-	const struct html_page *page = side->page;
-	if (side->present) {
-		framework_name(page, page->frameworks[at], out);
-		return;
-	}
-	comparison_name(page, at / page->count, out);
-	if (page->count > 1)
-		html_text("<br>", page->labels[at % page->count], "", out);
-}
-
-static bool side_has(const struct side *side, size_t at)
-{
-	return !side->present || side->present[at];
-}
-
-static void overview_table(const struct side *lines, const struct side *columns, struct strbuf *out)
-{
-	const struct html_page *page = lines->page;
-	strbuf_printf(out, "<th scope=\"col\">%s</th>", lines->present ? "framework" : "same work");
-	for (size_t c = 0; c < columns->count; c++) {
-		if (!side_has(columns, c))
-			continue;
-		strbuf_printf(out, "<th scope=\"col\" class=\"figure%s\"",
-			      columns->present ? "" : " work");
-		side_attributes(columns, c, out);
-		strbuf_puts(out, ">");
-		side_name(columns, c, out);
-		strbuf_puts(out, "</th>");
-	}
-	strbuf_puts(out, "</tr></thead><tbody>\n");
-	for (size_t line = 0; line < lines->count; line++) {
-		if (!side_has(lines, line))
-			continue;
-		strbuf_puts(out, "<tr");
-		side_attributes(lines, line, out);
-		strbuf_puts(out, lines->present ? "><th scope=\"row\">" : "><td>");
-		side_name(lines, line, out);
-		strbuf_puts(out, lines->present ? "</th>" : "</td>");
-		for (size_t c = 0; c < columns->count; c++) {
-			size_t work = lines->present ? c : line, k = lines->present ? line : c;
-			if (side_has(columns, c))
-				overview_cell(columns, c,
-					      html_find(page, work % page->count,
-							work / page->count, page->frameworks[k]),
-					      out);
-		}
-		strbuf_puts(out, "</tr>\n");
-	}
-}
-
-static bool is_installed(const struct html_page *page, const char *framework)
-{
-	for (size_t run = 0; run < page->count; run++)
-		for (size_t i = 0; i < page->summaries[run]->count; i++) {
-			const struct stored_cell *cell = page->summaries[run]->rows[i].cell;
-			if (!strcmp(cell->cell.framework, framework) &&
-			    cell->status == CELL_MISSING &&
-			    cell_not_installed(&cell->cell, cell->reason))
-				return false;
-		}
-	return true;
-}
-
-/* Frameworks without results have no column. One line names those that are not installed, another
- * those that lack a device or data. */
-static void overview_missing(const struct html_page *page, const bool *present, struct strbuf *out)
-{
-	for (int installed = 0; installed < 2; installed++) {
-		bool first = true;
-		for (size_t k = 0; k < page->framework_count; k++) {
-			if (present[k] || is_installed(page, page->frameworks[k]) != installed)
-				continue;
-			strbuf_puts(out, !first	     ? ", "
-					 : installed ? "<p class=\"note\">Missing, <a "
-						       "href=\"#ledger\">for these reasons</a>: "
-						     : "<p class=\"note\">Not installed: ");
-			text_html(page->frameworks[k], out);
-			first = false;
-		}
-		strbuf_puts(out, first ? "" : ".</p>\n");
-	}
-}
-
-void html_overview(const struct html_page *page, struct strbuf *out)
-{
-	bool *present = find_present(page);
-	size_t shown = page->comparison_count, across = 0;
-	if (shown * page->count > HTML_ROWS_MAX)
-		shown = HTML_ROWS_MAX / page->count;
-	for (size_t k = 0; k < page->framework_count; k++)
-		across += present[k];
-	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
-	const struct side works = {page, NULL, shown * page->count},
-			  frameworks = {page, present, page->framework_count};
-	if (across > ACROSS_FRAMEWORKS && works.count < across)
-		overview_table(&frameworks, &works, out);
-	else
-		overview_table(&works, &frameworks, out);
-	html_foot(out);
-	strbuf_puts(out, "<p class=\"note\">Time per step and its ratio to native, the floor. *: "
-			 "the fastest, and those that cannot be told apart from it.</p>\n");
-	if (shown < page->comparison_count)
-		strbuf_printf(out,
-			      "<p class=\"note\">%zu more comparisons: see the curves, or `prony "
-			      "export --layout cells`.</p>\n",
-			      page->comparison_count - shown);
-	overview_missing(page, present, out);
-	free(present);
-}
-
-/* Finds the figures with a column. Some figures are shown only if a row of the comparison knows
- * them. */
+/* Finds the figures with a column: those that a row of the comparison knows. */
 static size_t find_figures(const struct html_page *page, size_t comparison,
 			   enum figure_id found[FIGURE_COUNT])
 {
 	size_t count = 0;
 	for (int id = 0; id < FIGURE_COUNT; id++) {
-		bool known = !(figures[id].shown & SHOW_KNOWN);
+		bool known = false;
 		for (size_t run = 0; run < page->count && !known; run++) {
 			size_t rows_count;
 			const struct summary_row *rows =
@@ -282,15 +71,16 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 {
 	char rank[24], status[192], count[24];
 	char *reason = text_line(summary_reason(row));
+	bool alone = html_is_alone(page, run, row->comparison);
 	summary_rank_text(row, rank, sizeof rank);
 	summary_status_text(page->summaries[run], row, status, sizeof status);
-	html_row(row, row->rank == 1 ? "best" : *reason ? "explained" : "", out);
-	html_cell("figure", rank, out);
+	html_row(row, row->rank == 1 && !alone ? "best" : *reason ? "explained" : "", out);
+	html_cell("figure", alone ? "-" : rank, out);
 	html_cell("strong", row->cell->cell.framework, out);
 	html_cell(NULL, summary_version(row), out);
 	if (page->count > 1)
 		html_cell("label", page->labels[run], out);
-	html_cell(row->comparable ? "good" : "bad", status, out);
+	html_cell(html_status_class(row), status, out);
 	for (size_t i = 0; i < shown_count; i++)
 		figure_cells(shown[i], row, out);
 	snprintf(count, sizeof count, row->step.n > 0 ? "%zu" : "-", row->step.n);

@@ -100,6 +100,31 @@
       pre.replaceWith(wide);
     });
   });
+  // A click on a column's head sorts the rows, a second one backwards; the first column has their first order.
+  function sortable(table) {
+    var body = table.tBodies[0], heads = all('thead th', table);
+    var rows = all('tr', body).map(function (row, place) { return {row: row, place: place}; });
+    heads.forEach(function (head, column) {
+      var button = document.createElement('button');
+      button.type = 'button';
+      while (head.firstChild) button.appendChild(head.firstChild);
+      head.appendChild(button);
+      button.addEventListener('click', function () {
+        var sign = head.getAttribute('aria-sort') === 'ascending' ? -1 : 1;
+        heads.forEach(function (other) { other.removeAttribute('aria-sort'); });
+        head.setAttribute('aria-sort', sign > 0 ? 'ascending' : 'descending');
+        function value(entry) {
+          var number = column ? parseFloat(entry.row.cells[column].dataset.value) : entry.place;
+          return isNaN(number) ? Infinity : sign * number;
+        }
+        rows.slice().sort(function (a, b) {
+          var x = value(a), y = value(b);
+          return x < y ? -1 : x > y ? 1 : a.place - b.place;
+        }).forEach(function (entry) { body.appendChild(entry.row); });
+      });
+    });
+  }
+  all('table.matrix').forEach(sortable);
   var form = document.querySelector('form.filters');
   if (form) {
     form.addEventListener('change', filter);

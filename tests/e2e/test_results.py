@@ -219,10 +219,10 @@ class Results(ProgramTest):
     def test_figures(self):
         folder = os.path.join(self.folder, "figures")
         _, message = self.prony("report", "1", "--figures", folder)
-        self.assertIn("figures: 11 in", message)
+        self.assertIn("figures: 10 in", message)
         self.assertFalse(os.path.exists("report.html"))
         names = sorted(os.listdir(folder))
-        self.assertEqual(len(names), 22)
+        self.assertEqual(len(names), 20)
         for name in names:
             path = os.path.join(folder, name)
             if name.endswith(".svg"):
@@ -234,11 +234,10 @@ class Results(ProgramTest):
                 rows = list(csv.reader(stream))
             self.assertEqual({len(row) for row in rows}, {len(rows[0])}, name)
         cells = csv.DictReader(io.StringIO(self.prony("export", "1", "--layout", "cells")[0]))
-        wanted = {row["framework"]: float(row["step_center_ns"]) for row in cells
-                  if row["stage"] == "forward" and row["rank"]}
-        with open(os.path.join(folder, "step-time-lenet-mnist-sample-forward-batch-64-cpu-fp32.csv"),
-                  encoding="utf-8", newline="") as stream:
-            shown = {row["row"]: float(row["step_center_ns"]) for row in csv.DictReader(stream)}
+        wanted = {("forward: " if row["stage"] == "forward" else "train with momentum: ") + row["framework"]:
+                  float(row["floor_ratio"]) for row in cells if row["rank"]}
+        with open(os.path.join(folder, "ratio-to-native.csv"), encoding="utf-8", newline="") as stream:
+            shown = {row["row"]: float(row["floor_ratio"]) for row in csv.DictReader(stream)}
         self.assertEqual(shown, wanted)
         _, message = self.prony("report", "1", "--figures", os.path.join(self.store, "in"), code=74)
         self.assertIn("store.db", message)
