@@ -7,23 +7,27 @@
 
 #include "base/identity.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "report/charts_internal.h"
 #include "report/program.h"
 #include "report/text.h"
 
-static void add_comparison_section(const struct html_page *page, size_t i, struct strbuf *out)
+/* Adds a comparison; folded if the curves of a sweep show its figures. */
+static void add_comparison_section(const struct html_page *page, size_t i, bool folded,
+				   struct strbuf *out)
 {
 	char title[CELL_KEY_BYTES];
 	struct charts charts = {.count = 0};
 	summary_comparison_title(page->comparisons[i], title, sizeof title);
 	strbuf_printf(out, "<section id=\"comparison-%zu\"", i + 1);
 	html_attributes(page->comparisons[i], false, out);
-	html_text("><h2>", title, "</h2>\n", out);
+	html_text(folded ? "><details class=\"fold\"><summary><h2>" : "><h2>", title,
+		  folded ? "</h2></summary>\n" : "</h2>\n", out);
 	charts_of_comparison(page, i, &charts);
 	html_charts(&charts, 0, out);
 	charts_release(&charts);
 	html_comparison_table(page, i, out);
-	strbuf_puts(out, "</section>\n");
+	strbuf_puts(out, folded ? "</details></section>\n" : "</section>\n");
 }
 
 /* Adds the attributes that all comparisons of a sweep share, for the filters. */
@@ -37,8 +41,9 @@ static void family_attributes(const struct html_page *page, const struct family 
 	html_attributes_of(cell, shared, out);
 }
 
-/* Adds the sections of sweeps: comparisons that differ only in batch, or only in cores. */
-static void add_sweeps(const struct html_page *page, struct strbuf *out)
+/* Adds the sections of sweeps: comparisons that differ only in batch, or only in cores. Notes which
+ * comparisons they show. */
+static void add_sweeps(const struct html_page *page, bool *shown, struct strbuf *out)
 {
 	struct arena arena;
 	size_t count;
@@ -58,6 +63,8 @@ static void add_sweeps(const struct html_page *page, struct strbuf *out)
 			strbuf_puts(out, "</h2>\n");
 			html_charts(&charts, 0, out);
 			strbuf_puts(out, "</section>\n");
+			for (size_t k = 0; k < families[i].count; k++)
+				shown[families[i].comparisons[k]] = true;
 		}
 		charts_release(&charts);
 	}
@@ -341,13 +348,16 @@ static void add_contents(const char *body, struct strbuf *out)
 
 static void add_sections(const struct html_page *page, struct strbuf *out)
 {
+	bool *swept = memory_alloc((page->comparison_count + 1) * sizeof *swept);
+	memset(swept, 0, (page->comparison_count + 1) * sizeof *swept);
 	add_section("summary", "Summary", add_summary, page, out);
 	add_filters(page, out);
 	if (page->comparison_count * page->count > 1)
 		add_section("overview", "All ratios", html_matrix, page, out);
-	add_sweeps(page, out);
+	add_sweeps(page, swept, out);
 	for (size_t i = 0; i < page->comparison_count && i < HTML_SECTIONS_MAX; i++)
-		add_comparison_section(page, i, out);
+		add_comparison_section(page, i, swept[i], out);
+	free(swept);
 	if (page->comparison_count > HTML_SECTIONS_MAX)
 		strbuf_printf(out,
 			      "<p class=\"note\">%zu more comparisons have no section here; `prony "

@@ -125,6 +125,12 @@
     });
   }
   all('table.matrix').forEach(sortable);
+  // A link to a folded section unfolds it.
+  all('a[href^="#"]').forEach(function (link) {
+    link.addEventListener('click', function () {
+      all('details.fold', document.querySelector(link.hash)).forEach(function (fold) { fold.open = true; });
+    });
+  });
   var form = document.querySelector('form.filters');
   if (form) {
     form.addEventListener('change', filter);

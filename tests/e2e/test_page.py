@@ -136,6 +136,10 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.texts("#overview tbody th"), names)
         mean = self.browser.run(f"document.querySelector('#overview tfoot tr').cells[{column}].dataset.value")
         self.assertAlmostEqual(float(mean), math.prod(ordered) ** (1 / 3), delta=1e-4 * float(mean))
+        # The curves show all batches; what belongs to one is folded, and a link unfolds it.
+        self.assertEqual((len(self.texts("details.fold")), len(self.texts("details.fold[open]"))), (3, 0))
+        self.browser.run("document.querySelector('#overview tbody a').click()")
+        self.assertEqual(len(self.texts("details.fold[open] h2")), 1)
 
     def test_filters(self):
         self.browser.open(self.page)
