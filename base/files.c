@@ -329,6 +329,46 @@ char *path_data_home(void)
 	return xdg_home("XDG_DATA_HOME", ".local/share/prony");
 }
 
+/* Adds a folder that is not there already. */
+static size_t add_shared(char *path, char *homes[PATH_DATA_HOMES_MAX], size_t count)
+{
+	bool wanted = count < PATH_DATA_HOMES_MAX;
+
+	for (size_t i = 0; i < count && wanted; i++)
+		wanted = strcmp(path, homes[i]) != 0;
+	if (wanted)
+		homes[count++] = path;
+	else
+		free(path);
+	return count;
+}
+
+size_t path_data_homes(char *homes[PATH_DATA_HOMES_MAX])
+{
+	const char *shared = getenv("PRONY_SHARED"), *dirs = getenv("XDG_DATA_DIRS");
+	size_t count = 0;
+
+	homes[count++] = path_data_home();
+	if (shared && *shared) {
+		char *real = realpath(shared, NULL);
+		return add_shared(real ? real : memory_strdup(shared), homes, count);
+	}
+	dirs = dirs && *dirs ? dirs : "/usr/local/share:/usr/share";
+	for (size_t length; *dirs; dirs += length + (dirs[length] == ':')) {
+		length = strcspn(dirs, ":");
+		char *dir = memory_printf("%.*s", (int)length, dirs),
+		     *path = path_join(dir, "prony");
+		/* XDG Base Directory Specification: ignore a relative path. One that may not be
+		 * searched counts, because whoever looks into it says so. */
+		if (path[0] == '/' && (file_exists(path) || errno == EACCES))
+			count = add_shared(path, homes, count);
+		else
+			free(path);
+		free(dir);
+	}
+	return count;
+}
+
 char *path_config_home(void)
 {
 	return xdg_home("XDG_CONFIG_HOME", ".config/prony");

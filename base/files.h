@@ -76,6 +76,13 @@ char *path_join(const char *a, const char *b);
 /* $XDG_DATA_HOME/prony, or ~/.local/share/prony; caller frees. */
 char *path_data_home(void);
 
+/* Folders with frameworks/ and data/, in search order: path_data_home(), the only one that prony
+ * writes to, then those that somebody filled for all users: $PRONY_SHARED, or without it DIR/prony
+ * of each DIR in $XDG_DATA_DIRS (default: /usr/local/share and /usr/share) that exists. The caller
+ * frees each. */
+enum { PATH_DATA_HOMES_MAX = 8 };
+size_t path_data_homes(char *homes[PATH_DATA_HOMES_MAX]);
+
 /* $XDG_CONFIG_HOME/prony, or ~/.config/prony; caller frees. */
 char *path_config_home(void);
 

@@ -14,9 +14,9 @@
  * Variables that decide where prony finds its own files, libraries, interpreters and their modules.
  */
 static const char *const deciding[] = {
-	"PRONY_SHARE",	  "PRONY_*LIBRARY",  "PRONY_*PYTHON*", "VIRTUAL_ENV",	"CONDA_PREFIX",
-	"PYENV_ROOT",	  "PYTHONPATH",	     "PYTHONHOME",     "XDG_DATA_HOME", "XDG_CONFIG_HOME",
-	"XDG_CACHE_HOME", "LD_LIBRARY_PATH", "LD_PRELOAD",
+	"PRONY_SHARE",	 "PRONY_SHARED",    "PRONY_*LIBRARY", "PRONY_*PYTHON*",	 "VIRTUAL_ENV",
+	"CONDA_PREFIX",	 "PYENV_ROOT",	    "PYTHONPATH",     "PYTHONHOME",	 "XDG_DATA_HOME",
+	"XDG_DATA_DIRS", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "LD_PRELOAD",
 };
 
 static bool decides(const char *row)

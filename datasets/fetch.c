@@ -198,6 +198,18 @@ static void say(void (*line)(void *context, const char *text), void *context, co
 	free(text);
 }
 
+/* Whether it is intact where prony searches it, perhaps in a folder that is shared; *folder, if
+ * any, is the caller's to free. */
+static bool is_found(const struct dataset *dataset, char **folder)
+{
+	if (dataset_locate(dataset, NULL, folder, NULL) != PRONY_OK)
+		return false;
+	for (const struct dataset_file *file = dataset->files; file->name; file++)
+		if (dataset_verify_file(dataset, file, *folder, NULL, NULL) != PRONY_OK)
+			return false;
+	return true;
+}
+
 static enum prony_status fetch_all(const struct dataset *dataset, const char *folder,
 				   void (*line)(void *context, const char *text), void *context,
 				   struct error *err)
@@ -228,7 +240,7 @@ enum prony_status dataset_fetch(const struct dataset *dataset, const char *folde
 				void (*line)(void *context, const char *text), void *context,
 				struct error *err)
 {
-	char *target;
+	char *target = NULL;
 	enum prony_status status;
 
 	if (!dataset->files[0].name)
@@ -247,7 +259,12 @@ enum prony_status dataset_fetch(const struct dataset *dataset, const char *folde
 				 dataset->shipped ? "comes with the program" : "is not published");
 	if (folder) {
 		target = memory_strdup(folder);
+	} else if (is_found(dataset, &target)) {
+		say(line, context, target, "already there");
+		free(target);
+		return PRONY_OK;
 	} else {
+		free(target);
 		char *home = path_data_home();
 		target = memory_printf("%s/data/%s", home, dataset->name);
 		free(home);

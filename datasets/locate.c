@@ -1,7 +1,9 @@
 /* Finds the files of a data set. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -84,6 +86,8 @@ static char *find_below(const struct dataset *dataset, const char *place, char *
 
 	if (holds_all_files(dataset, folder))
 		return folder;
+	if (!*odd && access(folder, R_OK | X_OK) != 0 && errno == EACCES)
+		*odd = memory_printf("%s: permission denied", folder);
 	free(folder);
 	folder = whole ? path_join(place, whole->name) : NULL;
 	if (folder && holds_all_files(dataset, folder)) {
@@ -104,18 +108,20 @@ size_t data_folders(const char *data_option, char *folders[DATA_FOLDERS_MAX])
 {
 	size_t count = 0;
 	const char *variable = getenv("PRONY_DATA");
-	char *home = path_data_home();
+	char *homes[PATH_DATA_HOMES_MAX];
+	size_t home_count = path_data_homes(homes);
 	char *share = path_share();
 
 	if (data_option && *data_option)
 		folders[count++] = memory_strdup(data_option);
 	if (variable && *variable)
 		folders[count++] = memory_strdup(variable);
-	if (home)
-		folders[count++] = path_join(home, "data");
+	for (size_t i = 0; i < home_count; i++) {
+		folders[count++] = path_join(homes[i], "data");
+		free(homes[i]);
+	}
 	if (share)
 		folders[count++] = path_join(share, "datasets");
-	free(home);
 	free(share);
 	return count;
 }

@@ -53,34 +53,63 @@ const char *framework_environment_name(const struct framework *framework, const 
 const char *framework_folder(const struct framework *framework, const char *environment,
 			     struct arena *arena)
 {
-	char *home = path_data_home();
-	const char *folder =
-		arena_printf(arena, "%s/frameworks/%s", home,
-			     framework_environment_name(framework, environment, arena));
+	const char *const *folders;
 
-	free(home);
-	return folder;
+	framework_folders(framework, environment, arena, &folders);
+	return folders[0];
+}
+
+size_t framework_folders(const struct framework *framework, const char *environment,
+			 struct arena *arena, const char *const **folders)
+{
+	const char *name = framework_environment_name(framework, environment, arena);
+	char *homes[PATH_DATA_HOMES_MAX];
+	size_t count = path_data_homes(homes);
+	const char **paths = arena_array(arena, count, sizeof(*paths));
+
+	for (size_t i = 0; i < count; i++) {
+		paths[i] = arena_printf(arena, "%s/frameworks/%s", homes[i], name);
+		free(homes[i]);
+	}
+	*folders = paths;
+	return count;
+}
+
+/* Whether the name is among them. */
+static bool is_listed(const char *const *names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
 }
 
 size_t framework_environments(const struct framework *framework, struct arena *arena,
 			      const char *const **names)
 {
-	const char *pattern = framework_folder(framework, "*", arena);
+	const char *const *patterns;
+	size_t places = framework_folders(framework, "*", arena, &patterns);
 	bool own = *framework->backend && !framework->shared_environment;
 	size_t count = 0, after = own ? strlen(framework->backend) + 1 : 0;
-	glob_t matches;
+	const char **found = NULL;
 
-	if (memory_glob(pattern, GLOB_ONLYDIR, &matches) == 0) {
+	for (size_t i = 0; i < places; i++) {
+		glob_t matches;
+		size_t more = memory_glob(patterns[i], GLOB_ONLYDIR, &matches);
+		const char **both = arena_array(arena, count + more + 1, sizeof(*both));
+
+		for (size_t k = 0; k < count; k++)
+			both[k] = found[k];
+		found = both;
+		for (size_t k = 0; k < more; k++) {
+			const char *name = strrchr(matches.gl_pathv[k], '@') + 1;
+
+			name = arena_strndup(arena, name, strlen(name) - after);
+			if (!is_listed(found, count, name))
+				found[count++] = name;
+		}
 		globfree(&matches);
-		return 0;
 	}
-	const char **found = arena_array(arena, matches.gl_pathc, sizeof(*found));
-	for (size_t i = 0; i < matches.gl_pathc; i++) {
-		const char *name = strrchr(matches.gl_pathv[i], '@') + 1;
-
-		found[count++] = arena_strndup(arena, name, strlen(name) - after);
-	}
-	globfree(&matches);
 	*names = found;
 	return count;
 }

@@ -16,9 +16,12 @@
 /* "native", "pytorch@1.13", "keras3=jax": name of the environment's folder and of its lock. */
 const char *framework_environment_name(const struct framework *framework, const char *environment,
 				       struct arena *arena);
-/* DATA/frameworks/NAME[@ENV][=BACKEND]. */
+/* DATA/frameworks/NAME[@ENV][=BACKEND], where it is installed. */
 const char *framework_folder(const struct framework *framework, const char *environment,
 			     struct arena *arena);
+/* That folder, then the same below the folders that are shared (path_data_homes), in the arena. */
+size_t framework_folders(const struct framework *framework, const char *environment,
+			 struct arena *arena, const char *const **folders);
 /*
  * "PRONY_PYTORCH_1_13_PYTHON": upper case; every character other than letters and digits becomes _.
  */

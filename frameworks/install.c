@@ -145,22 +145,50 @@ enum prony_status install_may_replace(const struct install *install, struct erro
 			       install->spelling, install->folder);
 }
 
-static bool installed_already(const struct install *install, struct manifest *manifest)
+static bool is_whole_in(const char *folder, const struct install *install,
+			struct manifest *manifest)
 {
 	struct arena *arena = (struct arena *)&install->arena;
 	const char *entry = NULL;
 	struct python_answer answer;
 
-	if (!manifest_read(install->folder, arena, manifest) ||
+	if (!manifest_read(folder, arena, manifest) ||
 	    strcmp(manifest->lock_sha256, install->lock.sha256) != 0 ||
-	    framework_files_fault(install->folder, manifest, arena))
+	    framework_files_fault(folder, manifest, arena))
 		return false;
-	entry = arena_printf(arena, "%s/%s", install->folder, manifest->entry);
+	entry = arena_printf(arena, "%s/%s", folder, manifest->entry);
 	if (!file_has_bytes(entry) || install->lock.kind != LOCK_VENV)
 		return file_has_bytes(entry);
 	/* If files of the environment were deleted, install it again. */
 	python_ask(entry, install->framework, arena, &answer);
-	return answer.found && !framework_packages_fault(install->folder, arena);
+	return answer.found && !framework_packages_fault(folder, arena);
+}
+
+/* The folder where it is installed; NULL if it is not. A shared one counts if the user's own, which
+ * comes first, does not exist. */
+static const char *installed_already(const struct install *install, struct manifest *manifest)
+{
+	const char *const *folders;
+	size_t count = framework_folders(install->framework, install->environment,
+					 (struct arena *)&install->arena, &folders);
+
+	if (file_exists(install->folder))
+		count = 1;
+	for (size_t i = 0; i < count; i++)
+		if (is_whole_in(folders[i], install, manifest))
+			return folders[i];
+	return NULL;
+}
+
+/* Says so if there is nothing to do. */
+static bool say_installed(struct install *install)
+{
+	struct manifest manifest;
+	const char *folder = installed_already(install, &manifest);
+
+	if (folder)
+		install_say(install, "%s is already installed: %s", manifest.version, folder);
+	return folder;
 }
 
 /* Tries the locks of the Python versions in turn, in install->lock, until `wanted` accepts one;
@@ -194,7 +222,7 @@ static bool is_installed(struct install *install, struct strbuf *looked)
 	struct manifest manifest;
 
 	(void)looked;
-	return installed_already(install, &manifest);
+	return installed_already(install, &manifest) != NULL;
 }
 
 static bool has_python(struct install *install, struct strbuf *looked)
@@ -408,15 +436,11 @@ static enum prony_status fill(struct install *install, struct error *err)
 
 static enum prony_status install_locked(struct install *install, struct error *err)
 {
-	struct manifest manifest;
 	enum prony_status status = PRONY_OK;
 
 	/* Another process may have installed it while we waited for the lock. */
-	if (installed_already(install, &manifest)) {
-		install_say(install, "%s is already installed: %s", manifest.version,
-			    install->folder);
+	if (say_installed(install))
 		return PRONY_OK;
-	}
 	status = install_may_replace(install, err);
 	if (status != PRONY_OK)
 		return status;
@@ -473,7 +497,6 @@ static void mention_named(struct install *install)
 enum prony_status install_prepare(struct install *install, bool *needed, struct error *err)
 {
 	const struct framework *framework = install->framework;
-	struct manifest manifest;
 
 	*needed = false;
 	if (framework->kind == FRAMEWORK_BUILTIN) {
@@ -487,11 +510,8 @@ enum prony_status install_prepare(struct install *install, bool *needed, struct 
 	enum prony_status status = choose_lock(install, err);
 	if (status != PRONY_OK)
 		return status;
-	if (installed_already(install, &manifest)) {
-		install_say(install, "%s is already installed: %s", manifest.version,
-			    install->folder);
+	if (say_installed(install))
 		return PRONY_OK;
-	}
 	status = check_needs(install, err);
 	*needed = status == PRONY_OK;
 	return status;

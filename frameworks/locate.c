@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -97,6 +98,17 @@ const char *framework_library_in(const char *folder, const struct framework *fra
 	return found;
 }
 
+/* Whether this user may not read a file of a folder that others filled; the reason then says so. */
+static bool is_closed(const char *path, struct arena *arena, struct framework_place *place)
+{
+	if (access(path, R_OK) == 0 || errno != EACCES)
+		return false;
+	place->reason = arena_printf(
+		arena, "%s: permission denied; its owner can make it readable with chmod -R a+rX",
+		path);
+	return true;
+}
+
 static bool locate_installed(const char *folder, struct arena *arena, struct framework_place *place)
 {
 	const struct framework *framework = place->framework;
@@ -104,12 +116,15 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 	const char *entry = NULL;
 	bool others = false;
 
-	if (!file_is_directory(folder))
+	if (is_closed(arena_printf(arena, "%s/%s", folder, MANIFEST_NAME), arena, place) ||
+	    !file_is_directory(folder))
 		return false;
 	if (manifest_read(folder, arena, &manifest)) {
 		others = *manifest.entry == '/';
 		entry = others ? manifest.entry
 			       : arena_printf(arena, "%s/%s", folder, manifest.entry);
+		if (is_closed(entry, arena, place))
+			return false;
 		if (!file_has_bytes(entry)) {
 			place->reason = arena_printf(
 				arena, "%s is %s; install it again: " CELL_INSTALL "%s", entry,
@@ -131,6 +146,18 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 	else
 		place->interpreter = entry;
 	return true;
+}
+
+/* In the user's own folder, or else in one that is shared. */
+static bool locate_in(const char *const *folders, size_t count, struct arena *arena,
+		      struct framework_place *place)
+{
+	for (size_t i = 0; i < count; i++)
+		if (locate_installed(folders[i], arena, place)) {
+			place->reason = NULL;
+			return true;
+		}
+	return false;
 }
 
 static void add_candidate(const char *path, const char **candidates, size_t *count,
@@ -253,8 +280,9 @@ enum prony_status framework_locate(const struct framework *framework, const char
 	bool library = framework->kind == FRAMEWORK_LIBRARY;
 	const char *spelling = framework_spelling(framework, environment, arena);
 	const char *variable = framework_variable(spelling, library ? "LIBRARY" : "PYTHON", arena);
-	const char *folder = framework_folder(framework, environment, arena);
-	if (locate_named(variable, arena, place) || locate_installed(folder, arena, place))
+	const char *const *folders;
+	size_t count = framework_folders(framework, environment, arena, &folders);
+	if (locate_named(variable, arena, place) || locate_in(folders, count, arena, place))
 		return PRONY_OK;
 	/* NAME@ENV asks for a specific environment; do not use any other interpreter for it. */
 	if (!library && !*place->environment && discover(arena, place, &looked)) {
@@ -264,18 +292,22 @@ enum prony_status framework_locate(const struct framework *framework, const char
 	if (!place->reason)
 		place->reason = arena_printf(
 			arena, "not found in %s%s%s, and %s is not set; run: " CELL_INSTALL "%s",
-			folder, looked ? ", " : "", looked ? looked : "", variable, spelling);
+			folders[0], looked ? ", " : "", looked ? looked : "", variable, spelling);
 	return PRONY_OK;
 }
 
 const char *framework_fault(const struct framework_place *place, struct arena *arena)
 {
 	const struct framework *framework = place->framework;
-	const char *folder = framework_folder(framework, place->environment, arena);
+	const char *const *folders, *folder = NULL;
+	size_t count = framework_folders(framework, place->environment, arena, &folders);
 	struct manifest manifest;
 	struct python_answer answer;
 
-	if (!manifest_read(folder, arena, &manifest))
+	for (size_t i = 0; i < count && !folder; i++)
+		if (manifest_read(folders[i], arena, &manifest))
+			folder = folders[i];
+	if (!folder)
 		return NULL;
 	if (place->origin == ORIGIN_NONE)
 		return place->reason;

@@ -80,7 +80,7 @@ class ProgramTest(unittest.TestCase):
         self.mark = os.path.basename(self.folder)
         self.store = os.path.join(self.folder, "store.db")
         self.environment = {
-            **os.environ, MARK: self.mark, "XDG_DATA_HOME": self.folder,
+            **os.environ, MARK: self.mark, "XDG_DATA_HOME": self.folder, "XDG_DATA_DIRS": "/nowhere",
             "XDG_CONFIG_HOME": os.path.join(self.folder, "config"),
             "XDG_CACHE_HOME": os.path.join(self.folder, "cache"),
             "TMPDIR": self.folder, "PRONY_LOCK": os.path.join(self.folder, "lock"),

@@ -17,6 +17,7 @@ static int make_folder(void **state)
 	setenv("XDG_DATA_HOME", test_folder(), 1);
 	unsetenv("PRONY_DATA");
 	setenv("PRONY_SHARE", test_path("share"), 1);
+	setenv("PRONY_SHARED", test_path("shared"), 1);
 	return test_folder_setup(state);
 }
 
@@ -89,9 +90,8 @@ AT_HOME(places_in_order)
 		const char *place, *variable;
 	} places[] = {
 		/* From the last place that is searched to the first. */
-		{"share/datasets/mnist", NULL},
-		{"prony/data/mnist", NULL},
-		{"variable/mnist", "variable"},
+		{"share/datasets/mnist", NULL}, {"shared/data/mnist", NULL},
+		{"prony/data/mnist", NULL},	{"variable/mnist", "variable"},
 		{"option/mnist", "variable"},
 	};
 	struct error err = ERROR_INIT;
@@ -295,6 +295,14 @@ AT_HOME(only_what_lacks_is_fetched)
 		lines += urls[i] == '\n';
 	assert_int_equal(lines, 3);
 	free(urls);
+
+	/* Nothing is fetched, and nothing written, if a shared folder has it. */
+	const char *shared = test_path("shared/data/mnist");
+	assert_int_equal(directory_make(test_path("shared/data"), NULL), PRONY_OK);
+	assert_int_equal(rename(folder, shared), 0);
+	assert_int_equal(dataset_fetch(&small, NULL, listen, &said, &err), PRONY_OK);
+	assert_string_equal(said.last, test_text("%s: already there", shared));
+	assert_false(file_exists(test_path("prony")));
 }
 
 /* A data set published as one archive: only the required files are extracted from it. */

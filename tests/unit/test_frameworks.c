@@ -167,6 +167,59 @@ IN_HOME(manifest_names_version_and_library)
 	arena_release(&arena);
 }
 
+static void put_installation(const char *folder)
+{
+	const struct manifest manifest = {
+		.lock = "", .lock_sha256 = "00", .version = "9.9", .entry = "lib.so"};
+
+	install_put_file(folder, "lib.so", "not loaded here");
+	assert_int_equal(manifest_write(folder, "mxnet", &manifest, NULL), PRONY_OK);
+}
+
+/* The user's own folder comes first; one that others filled is only read. */
+IN_HOME(shared_folders_come_second)
+{
+	const char *own = test_path("prony/frameworks/mxnet"), *const * names;
+	const char *theirs = test_path("all/prony/frameworks/mxnet");
+	struct framework_place place;
+	struct error err = ERROR_INIT;
+	struct arena arena;
+
+	arena_init(&arena, 0);
+	setenv("PRONY_SHARED", test_path("all/prony"), 1);
+	put_installation(theirs);
+	locate("mxnet", NULL, &arena, &place);
+	assert_int_equal(place.origin, ORIGIN_INSTALLED);
+	assert_string_equal(place.folder, theirs);
+	assert_null(framework_fault(&place, &arena));
+	assert_int_equal(framework_remove(find("mxnet"), NULL, &err), PRONY_MISSING);
+	assert_has(err.text, "shared with other users");
+	assert_has(err.text, theirs);
+	assert_true(file_exists(place.library));
+
+	put_installation(own);
+	locate("mxnet", NULL, &arena, &place);
+	assert_string_equal(place.folder, own);
+	assert_int_equal(unlink(place.library), 0);
+	locate("mxnet", NULL, &arena, &place);
+	assert_string_equal(place.folder, theirs);
+
+	install_put_file(test_path("prony/frameworks/mxnet@a"), "x", "");
+	install_put_file(test_path("all/prony/frameworks/mxnet@a"), "x", "");
+	install_put_file(test_path("all/prony/frameworks/mxnet@b"), "x", "");
+	assert_int_equal(framework_environments(find("mxnet"), &arena, &names), 2);
+	assert_string_equal(names[0], "a");
+	assert_string_equal(names[1], "b");
+
+	/* Without the variable: the folders of the XDG Base Directory Specification. */
+	unsetenv("PRONY_SHARED");
+	setenv("XDG_DATA_DIRS", test_text("relative:/nowhere:%s/all", test_folder()), 1);
+	locate("mxnet", NULL, &arena, &place);
+	assert_string_equal(place.folder, theirs);
+	setenv("XDG_DATA_DIRS", "/nowhere", 1);
+	arena_release(&arena);
+}
+
 /* An interpreter named by the user: not an interpreter, without torch, with torch. */
 IN_HOME(named_interpreter)
 {

@@ -317,6 +317,29 @@ INSTALL_TEST(other_peoples_folders_stay)
 	assert_installs(fixture, "installed in");
 }
 
+/* What is installed in a shared folder from the same lock is not installed again. */
+INSTALL_TEST(shared_ones_are_enough)
+{
+	struct fixture *fixture = *state;
+	char *home = fixture->install.home, *shared = test_text("%s/prony", home);
+	char *mine = test_text("%s/mine", home);
+
+	offer(fixture, "9.9", "good");
+	assert_installs(fixture, "installed in");
+	setenv("XDG_DATA_HOME", mine, 1);
+	setenv("PRONY_SHARED", shared, 1);
+	assert_int_equal(directory_make(test_text("%s/prony", mine), NULL), PRONY_OK);
+	assert_int_equal(symlink(test_text("%s/locks", shared), test_text("%s/prony/locks", mine)),
+			 0);
+	assert_installs(fixture, test_text("9.9 is already installed: %s", fixture->folder));
+	assert_false(file_exists(test_text("%s/prony/frameworks", mine)));
+
+	/* Another version goes into the user's own folder. */
+	offer(fixture, "9.10", "good");
+	assert_installs(fixture, test_text("in %s/prony/frameworks/mxnet", mine));
+	unsetenv("PRONY_SHARED");
+}
+
 INSTALL_TEST(environments_need_a_lock_of_their_own)
 {
 	struct fixture *fixture = *state;

@@ -119,6 +119,8 @@ void unit_test_add(struct CMUnitTest test)
 
 int unit_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 {
+	/* Frameworks and data sets that this machine shares are not seen. */
+	setenv("XDG_DATA_DIRS", "/nowhere", 1);
 	return _cmocka_run_group_tests("tests", tests, count, setup, teardown);
 }
 
