@@ -9,17 +9,20 @@
 enum { TRIES = 100 };
 
 /* Do not wait for a pipe's writer, and do not follow a link to somebody's file. */
-#define FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+#define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
 /* Try without O_CREAT first: fs.protected_regular forbids O_CREAT on another user's file. */
 static int open_or_make(const char *path, mode_t mode)
 {
 	for (int i = 0; i < TRIES; i++) {
-		int fd = open(path, FLAGS);
+		int fd = open(path, O_RDWR | FLAGS);
 
+		/* Reading is enough to lock a file of another user. */
+		if (fd < 0 && errno != ENOENT)
+			fd = open(path, O_RDONLY | FLAGS);
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
-		fd = open(path, FLAGS | O_CREAT | O_EXCL, mode);
+		fd = open(path, O_RDWR | FLAGS | O_CREAT | O_EXCL, mode);
 		/* The umask removed bits; the file is ours, so set the mode explicitly. */
 		if (fd >= 0)
 			fchmod(fd, mode);

@@ -9,10 +9,23 @@
 #include "cli/cli.h"
 #include "run/lock.h"
 
-static void say_waiting(void *context, const char *path)
+static void say_waiting(void *context, const char *path, const struct lock_holder *holder)
 {
+	char since[32] = "?";
+	struct tm local;
+	time_t at = (time_t)holder->since_s;
+
 	(void)context;
-	cli_say("waiting: another prony is measuring on this machine (%s)\n", path);
+	if (!holder->pid) {
+		cli_say("waiting: another prony is measuring on this machine (%s)\n", path);
+		return;
+	}
+	if (localtime_r(&at, &local))
+		strftime(since, sizeof since, "%F %H:%M", &local);
+	cli_say("waiting: another prony is measuring on this machine (%s): user %s, pid %d, since "
+		"%s%s%s: %s\n",
+		path, holder->user, holder->pid, since, *holder->takes ? ", takes " : "",
+		holder->takes, holder->command);
 }
 
 volatile int stop_wanted;

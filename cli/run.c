@@ -114,6 +114,10 @@ static void say_time(struct job *job)
 	if (!job->left.gate_only)
 		snprintf(effort, sizeof effort, ", %s effort", job->study.effort->name);
 	time_left_plan_text(&job->left, time, sizeof time);
+	if (job->lock_fd >= 0) {
+		time_left_text(&job->left, clock_monotonic_ns(), line, sizeof line);
+		lock_say_time(job->lock_fd, line);
+	}
 	snprintf(line, sizeof line, "%zu cell%s%s: %s", count, count == 1 ? "" : "s", effort, time);
 	progress_say(&job->progress, line);
 }

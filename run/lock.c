@@ -1,11 +1,16 @@
 #include "run/lock.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,16 +34,88 @@ static enum prony_status open_lock(const char *path, int *lock, struct error *er
 	return error_set(err, PRONY_STORE, "%s; set PRONY_LOCK to another file", why.text);
 }
 
-enum prony_status lock_take(const char *path, const volatile int *stop,
-			    void (*waiting)(void *context, const char *path), void *context,
-			    int *fd, struct error *err)
+/* The command line of this process as one line, its program without the folder. */
+static void own_command(char *out, size_t bytes)
 {
-	bool reported = false;
+	char text[4096];
+	int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+
+	if (file >= 0)
+		close(file);
+	text[length > 0 ? length : 0] = '\0';
+	const char *slash = strrchr(text, '/');
+	size_t start = slash ? (size_t)(slash + 1 - text) : 0;
+	for (ssize_t i = 0; i + 1 < length; i++)
+		if (text[i] == '\0' || text[i] == '\n')
+			text[i] = ' ';
+	snprintf(out, bytes, "%s", text + start);
+}
+
+/* Whoever cannot write into the file of another user stays unknown. */
+static void write_holder(int lock, const struct lock_holder *holder)
+{
+	char text[512];
+	int length = snprintf(
+		text, sizeof text, "pid %d\nsince %" PRId64 "\nuser %s\ncommand %s\ntakes %s\n",
+		holder->pid, holder->since_s, holder->user, holder->command, holder->takes);
+
+	if (pwrite(lock, text, (size_t)length, 0) == length && ftruncate(lock, length) != 0)
+		return;
+}
+
+/* An unknown holder if the file says nothing, or names a process that has ended. */
+static void read_holder(int lock, struct lock_holder *holder)
+{
+	char text[1024];
+	ssize_t length = pread(lock, text, sizeof text - 1, 0);
+
+	memset(holder, 0, sizeof *holder);
+	text[length > 0 ? length : 0] = '\0';
+	if (sscanf(text,
+		   "pid %9d\nsince %18" SCNd64 "\nuser %63[^\n]\ncommand %255[^\n]\ntakes %63[^\n]",
+		   &holder->pid, &holder->since_s, holder->user, holder->command,
+		   holder->takes) < 4 ||
+	    holder->pid <= 0 || (kill(holder->pid, 0) != 0 && errno == ESRCH))
+		memset(holder, 0, sizeof *holder);
+}
+
+static void write_own(int lock, const char *takes)
+{
+	struct lock_holder holder = {.pid = getpid(), .since_s = time(NULL)};
+	const struct passwd *user = getpwuid(geteuid());
+
+	if (user)
+		snprintf(holder.user, sizeof holder.user, "%s", user->pw_name);
+	else
+		snprintf(holder.user, sizeof holder.user, "%u", geteuid());
+	own_command(holder.command, sizeof holder.command);
+	snprintf(holder.takes, sizeof holder.takes, "%s", takes);
+	write_holder(lock, &holder);
+}
+
+void lock_say_time(int fd, const char *takes)
+{
+	struct lock_holder holder;
+
+	read_holder(fd, &holder);
+	snprintf(holder.takes, sizeof holder.takes, "%s", takes);
+	if (holder.pid == getpid())
+		write_holder(fd, &holder);
+}
+
+enum prony_status lock_take(const char *path, const volatile int *stop,
+			    void (*waiting)(void *context, const char *path,
+					    const struct lock_holder *holder),
+			    void *context, int *fd, struct error *err)
+{
+	struct lock_holder told = {.pid = -1}, holder;
 	int lock;
 	enum prony_status status = open_lock(path, &lock, err);
 	while (status == PRONY_OK) {
 		bool locked = flock(lock, LOCK_EX | LOCK_NB) == 0;
 		if (locked && lock_file_stands(path, lock)) {
+			write_own(lock, "");
 			*fd = lock;
 			return PRONY_OK;
 		}
@@ -47,9 +124,11 @@ enum prony_status lock_take(const char *path, const volatile int *stop,
 		if (stop && *stop)
 			status = error_set(err, PRONY_INTERRUPTED, "interrupted");
 		if (!locked && status == PRONY_OK) {
-			if (!reported && waiting)
-				waiting(context, path);
-			reported = true;
+			read_holder(lock, &holder);
+			if (waiting && (holder.pid != told.pid || holder.since_s != told.since_s ||
+					strcmp(holder.takes, told.takes) != 0))
+				waiting(context, path, &holder);
+			told = holder;
 			clock_sleep_until_ns(clock_monotonic_ns() + INT64_C(200000000));
 			continue;
 		}

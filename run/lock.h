@@ -2,13 +2,28 @@
 #ifndef PRONY_RUN_LOCK_H
 #define PRONY_RUN_LOCK_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 
-/* Takes an advisory lock on a file, which is created if missing. Calls `waiting` once if another
- * process holds it. The lock ends with the process; close *fd to release it earlier. */
+/* What the process that holds the lock wrote into its file. */
+struct lock_holder {
+	int pid;	 /* 0: unknown */
+	int64_t since_s; /* since 1970 */
+	char user[64], command[256];
+	char takes[64]; /* "about 12 min"; "" = unknown */
+};
+
+/* Takes an advisory lock on a file, which is created if missing, and writes into it who holds it.
+ * While another process holds it, calls `waiting` at first and whenever the holder changes. The
+ * lock ends with the process; close *fd to release it earlier. */
 enum prony_status lock_take(const char *path, const volatile int *stop,
-			    void (*waiting)(void *context, const char *path), void *context,
-			    int *fd, struct error *err);
+			    void (*waiting)(void *context, const char *path,
+					    const struct lock_holder *holder),
+			    void *context, int *fd, struct error *err);
+
+/* Tells those who wait how long the holder expects to take ("about 12 min"). */
+void lock_say_time(int fd, const char *takes);
 
 /* Returns $PRONY_LOCK, or prony.lock in the machine's temporary folder; the caller frees it. */
 char *lock_default_path(void);

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -11,6 +13,12 @@ static enum prony_status open_to_write(struct store *store, struct error *err)
 	int64_t version = 0;
 	enum prony_status status = store_make_folder(store->path, err);
 
+	/* SQLite would never let the group write; users who share a store set umask 002. */
+	int file = status == PRONY_OK
+			   ? open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0664)
+			   : -1;
+	if (file >= 0)
+		close(file);
 	if (status == PRONY_OK)
 		status = store_connect(store, "?mode=rwc",
 				       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -127,12 +128,45 @@ LOCK_TEST(another_users_lock_is_opened)
 }
 
 /* A lock on a removed file must not count: the next process would not see it. */
-static void remove_it(void *context, const char *path)
+static void remove_it(void *context, const char *path, const struct lock_holder *known)
 {
 	int *holder = context;
 
+	assert_int_equal(known->pid, 0);
 	unlink(path);
 	close(*holder);
+}
+
+/* Waiting says who holds the lock, and again when that changes. */
+static struct lock_holder seen[4];
+static int seen_count;
+
+static void look(void *context, const char *path, const struct lock_holder *holder)
+{
+	int *fd = context;
+
+	(void)path;
+	seen[seen_count++] = *holder;
+	if (seen_count == 1)
+		lock_say_time(*fd, "about 12 min");
+	else
+		close(*fd);
+}
+
+LOCK_TEST(it_says_who_holds_it)
+{
+	struct fixture *f = *state;
+	int first, second;
+
+	assert_int_equal(lock_take(f->path, NULL, NULL, NULL, &first, NULL), PRONY_OK);
+	assert_int_equal(lock_take(f->path, NULL, look, &first, &second, NULL), PRONY_OK);
+	assert_int_equal(seen_count, 2);
+	assert_int_equal(seen[0].pid, getpid());
+	assert_true(time(NULL) - seen[0].since_s < 3600 && *seen[0].user);
+	assert_true(strncmp(seen[0].command, "test_lock", 9) == 0);
+	assert_string_equal(seen[0].takes, "");
+	assert_string_equal(seen[1].takes, "about 12 min");
+	close(second);
 }
 
 LOCK_TEST(one_that_was_removed_is_none)
