@@ -61,8 +61,10 @@ struct chart_part {
 
 struct chart {
 	enum chart_kind kind;
-	const char *name;    /* base name of its files: [a-z0-9-] */
-	const char *title;   /* subject of the chart */
+	const char *name;  /* base name of its files: [a-z0-9-] */
+	const char *title; /* subject of the chart */
+	const char
+		*heading; /* the title where the text around it says the rest; NULL: as the title */
 	const char *caption; /* how to read it */
 	struct chart_axis x, y;
 	struct chart_row *rows;
@@ -71,6 +73,7 @@ struct chart {
 	size_t part_count;
 	struct chart_series *series;
 	size_t series_count;
+	double pixel_mm;  /* size of a pixel in print; 0: the image is in pixels */
 	double heat_end;  /* x at the end of the last shade; the first shade begins at 0 */
 	double reference; /* position of a dashed line; NaN: none */
 	const char *reference_label;

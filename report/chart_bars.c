@@ -143,7 +143,9 @@ static void draw_grid(const struct chart *chart, const struct layout *layout, st
 			 0, label);
 	}
 	scale_title(&layout->scale, &chart->x, title, sizeof title);
-	svg_text(out, layout->left, 33, ANCHOR_START, true, layout->width - layout->left, title);
+	double room = layout->width - layout->left;
+	svg_text(out, chart_text_width(title) > room ? 1 : layout->left, 33, ANCHOR_START, true,
+		 layout->width - 1, title);
 	strbuf_puts(out, "</g>\n");
 }
 

@@ -188,6 +188,8 @@ static void add_chart(const struct html_page *page, const struct family *family,
 	*caption = (char)toupper((unsigned char)*caption);
 	struct chart *chart = charts_add(charts, CHART_LINES, name, head, caption,
 					 page->framework_count * page->count);
+	chart->heading =
+		arena_printf(&charts->arena, "%c%s over %s", *head, figures[id].label + 1, over);
 	chart->x = over_step ? charts_axis(charts, FIGURE_STEP) : family->cores ? cores : batch;
 	chart->y = charts_axis(charts, id);
 	chart->x.logarithmic |= over_step;

@@ -12,7 +12,9 @@ struct chart *charts_begin(const struct html_page *page, size_t comparison, cons
 	summary_comparison_title(page->comparisons[comparison], title, sizeof title);
 	snprintf(name, sizeof name, "%s %s", what, title);
 	snprintf(head, sizeof head, "%s: %s", what, title);
-	return charts_add(charts, kind, name, head, caption, room);
+	struct chart *chart = charts_add(charts, kind, name, head, caption, room);
+	chart->heading = what;
+	return chart;
 }
 
 struct chart_axis charts_axis(struct charts *charts, enum figure_id id)

@@ -18,7 +18,7 @@ static void add_comparison_section(const struct html_page *page, size_t i, bool 
 {
 	char title[CELL_KEY_BYTES];
 	struct charts charts = {.count = 0};
-	summary_comparison_title(page->comparisons[i], title, sizeof title);
+	html_work(page, page->comparisons[i], title, sizeof title);
 	strbuf_printf(out, "<section id=\"comparison-%zu\"", i + 1);
 	html_attributes(page->comparisons[i], false, out);
 	html_text(folded ? "><details class=\"fold\"><summary><h2>" : "><h2>", title,
@@ -102,9 +102,12 @@ static void add_run_drift(const struct html_page *page, struct strbuf *out)
 
 static void page_title(const struct html_page *page, struct strbuf *out)
 {
-	const char *suite = page->count > 0 ? page->summaries[0]->run->meta.suite : "";
+	const struct run_meta *meta = page->count > 0 ? &page->summaries[0]->run->meta : NULL;
 	strbuf_puts(out, "prony: ");
-	text_html(*suite ? suite : "results", out);
+	if (meta && (*meta->name || *meta->suite))
+		text_html(*meta->name ? meta->name : meta->suite, out);
+	else
+		strbuf_printf(out, "run %lld", meta ? (long long)meta->id : 0);
 	if (page->count > 1)
 		strbuf_printf(out, ", %zu runs", page->count);
 }
@@ -166,6 +169,8 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 	strbuf_puts(out, "<header><h1>");
 	page_title(page, out);
 	strbuf_puts(out, "</h1>\n");
+	if (*page->common)
+		html_text("<p>All comparisons: ", page->common, "</p>\n", out);
 	for (size_t run = 0; run < page->count; run++) {
 		struct strbuf line;
 		strbuf_init(&line, 0);
@@ -214,13 +219,20 @@ static void add_summary(const struct html_page *page, struct strbuf *out)
 	strbuf_puts(out, "</div></div>\n");
 }
 
+/* Adds a section, unless it is empty. */
 static void add_section(const char *id, const char *title,
 			void (*body)(const struct html_page *page, struct strbuf *out),
 			const struct html_page *page, struct strbuf *out)
 {
-	strbuf_printf(out, "<section id=\"%s\"><h2>%s</h2>\n", id, title);
-	body(page, out);
-	strbuf_puts(out, "</section>\n");
+	struct strbuf text;
+	strbuf_init(&text, out->limit_bytes);
+	body(page, &text);
+	if (text.length > 0)
+		strbuf_printf(out, "<section id=\"%s\"><h2>%s</h2>\n", id, title);
+	strbuf_puts(out, strbuf_text(&text));
+	if (text.length > 0)
+		strbuf_puts(out, "</section>\n");
+	strbuf_release(&text);
 }
 
 static void add_method(const struct html_page *page, struct strbuf *out)
@@ -228,7 +240,7 @@ static void add_method(const struct html_page *page, struct strbuf *out)
 	(void)page;
 	strbuf_puts(
 		out,
-		"<ul>\n"
+		"<details><summary>Ranks, intervals and terms</summary>\n<ul>\n"
 		"<li>A framework is timed only after it passed the parity gate: parameters, "
 		"multiply-accumulates, logits, loss, and the change of every weight over three "
 		"updates must match a reference in double precision.</li>\n"
@@ -247,7 +259,7 @@ static void add_method(const struct html_page *page, struct strbuf *out)
 		"medians over processes, and so is the number of busy cores in the window.</li>\n"
 		"<li>Arithmetic counts two operations per multiply-accumulate, three times that in "
 		"training.</li>\n"
-		"</ul>\n");
+		"</ul></details>\n");
 }
 
 /* Adds a checkbox for each value of an axis on this page, if there are several. */
@@ -317,6 +329,7 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 static const char *const contents[][2] = {
 	{"summary", "Summary"},
 	{"overview", "All ratios"},
+	{"method", "How to read this"},
 	{"sweep-", "Curves"},
 	{"comparison-", "Comparisons"},
 	{"study", "By device"},
@@ -328,7 +341,6 @@ static const char *const contents[][2] = {
 	{"devices", "Devices"},
 	{"reproduce", "Reproduce this run"},
 	{"environment", "Machine"},
-	{"method", "How to read this"},
 };
 
 static void add_contents(const char *body, struct strbuf *out)
@@ -354,6 +366,7 @@ static void add_sections(const struct html_page *page, struct strbuf *out)
 	add_filters(page, out);
 	if (page->comparison_count * page->count > 1)
 		add_section("overview", "All ratios", html_matrix, page, out);
+	add_section("method", "How to read this", add_method, page, out);
 	add_sweeps(page, swept, out);
 	for (size_t i = 0; i < page->comparison_count && i < HTML_SECTIONS_MAX; i++)
 		add_comparison_section(page, i, swept[i], out);
@@ -374,7 +387,6 @@ static void add_sections(const struct html_page *page, struct strbuf *out)
 	add_section("reproduce", "Reproduce this run", html_reproduce, page, out);
 	add_section("environment", page->count > 1 ? "Runs and machines" : "Run and machine",
 		    html_runs, page, out);
-	add_section("method", "How to read this", add_method, page, out);
 }
 
 /* Adds which prony measured, which library native loaded, and which prony made the page. */

@@ -1,4 +1,5 @@
 /* Writes the page's tables: their cells, and the attributes by which filters select rows. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,15 +34,41 @@ void html_head(const struct html_page *page, const char *const *titles, size_t c
 {
 	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
 	for (size_t i = 0; i < count; i++) {
-		bool charts = *titles[i] == '>';
-		if (page->count == 1 && !strcmp(titles[i], "run"))
+		bool figure = *titles[i] == '>', name = !strcmp(titles[i], "framework");
+		if ((page->count == 1 && !strcmp(titles[i], "run")) ||
+		    (page->comparison_count == 1 && !strcmp(titles[i], "work")))
 			continue;
-		strbuf_puts(out,
-			    charts ? "<th scope=\"col\" class=\"figure\">" : "<th scope=\"col\">");
-		text_html(titles[i] + charts, out);
+		strbuf_puts(out, figure ? "<th scope=\"col\" class=\"figure\">"
+				 : name ? "<th scope=\"col\" class=\"name\">"
+					: "<th scope=\"col\">");
+		text_html(titles[i] + figure, out);
 		strbuf_puts(out, "</th>");
 	}
 	strbuf_puts(out, "</tr></thead><tbody>\n");
+}
+
+void html_work_cell(const struct html_page *page, const struct cell *cell, const char *more,
+		    struct strbuf *out)
+{
+	char work[CELL_KEY_BYTES], text[CELL_KEY_BYTES + 40];
+	html_work(page, cell, work, sizeof work);
+	snprintf(text, sizeof text, "%s%s", work, more);
+	if (page->comparison_count > 1)
+		html_cell(NULL, text, out);
+}
+
+void html_run_cell(const struct html_page *page, size_t run, struct strbuf *out)
+{
+	if (page->count > 1)
+		html_cell("label", page->labels[run], out);
+}
+
+void html_below(size_t columns, const char *text, struct strbuf *out)
+{
+	char *clean = text_line(text);
+	strbuf_printf(out, "<td class=\"reason\" colspan=\"%zu\"><div>", columns);
+	html_text("", clean, "</div></td></tr>\n", out);
+	free(clean);
 }
 
 void html_foot(struct strbuf *out)

@@ -9,7 +9,7 @@ static void add_chart(const struct chart *chart, struct strbuf *out)
 	struct strbuf csv;
 	strbuf_init(&csv, 0);
 	strbuf_printf(out, "<figure id=\"%s\"><figcaption><strong>", chart->name);
-	text_html(chart->title, out);
+	text_html(chart->heading ? chart->heading : chart->title, out);
 	html_text("</strong><span>", chart->caption,
 		  "</span></figcaption>\n<div class=\"wide-only\">", out);
 	chart_svg(chart, CHART_WIDE, out);

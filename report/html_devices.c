@@ -101,35 +101,32 @@ static void number_cell(double value, const char *format, const char *unit, stru
 	html_cell("figure", isfinite(value) ? text : "-", out);
 }
 
-static void device_line(const struct html_page *page, size_t run, const char *name,
-			const struct device_row *row, struct strbuf *out)
+static void device_line(const struct html_page *page, size_t run, const struct device_row *row,
+			struct strbuf *out)
 {
 	strbuf_puts(out, "<tr>");
-	if (page->count > 1)
-		html_cell("label", page->labels[run], out);
-	html_cell("strong", row ? row->name : name, out);
-	number_cell(row ? row->cores : NAN, "%.0f", "", out);
-	number_cell(row ? row->memory_gib : NAN, "%.0f", "GiB", out);
+	html_run_cell(page, run, out);
+	html_cell("strong", row->name, out);
+	number_cell(row->cores, "%.0f", "", out);
+	number_cell(row->memory_gib, "%.0f", "GiB", out);
 	for (int i = 0; i < PRECISION_COUNT; i++)
-		number_cell(row ? row->peak_tflops[i] : NAN, "%.4g", "", out);
-	number_cell(row ? row->retail : NAN, "%.0f", row ? row->currency : "", out);
-	number_cell(row ? row->hourly : NAN, "%.3g", row ? row->currency : "", out);
-	html_cell(NULL, row ? row->source : "in no devices.yaml", out);
+		number_cell(row->peak_tflops[i], "%.4g", "", out);
+	number_cell(row->retail, "%.0f", row->currency, out);
+	number_cell(row->hourly, "%.3g", row->currency, out);
+	html_cell(NULL, row->source, out);
 	strbuf_puts(out, "</tr>\n");
 }
 
 static void money_line(const struct html_page *page, size_t run, const struct summary_row *row,
 		       const struct device_row *price, const char *device, struct strbuf *out)
 {
-	char title[CELL_KEY_BYTES], rate[FORMAT_BYTES];
+	char rate[FORMAT_BYTES];
 	double samples = figure_value(FIGURE_SAMPLES, row).value;
-	summary_comparison_title(&row->cell->cell, title, sizeof title);
 	figure_text(FIGURE_SAMPLES, row, rate);
 	html_row(row, "", out);
 	html_cell("strong", row->cell->cell.framework, out);
-	html_cell(NULL, title, out);
-	if (page->count > 1)
-		html_cell("label", page->labels[run], out);
+	html_work_cell(page, &row->cell->cell, "", out);
+	html_run_cell(page, run, out);
 	html_cell(NULL, device, out);
 	html_cell("figure", rate, out);
 	number_cell(devices_samples_per_money(price, samples), "%.0f", "", out);
@@ -138,9 +135,9 @@ static void money_line(const struct html_page *page, size_t run, const struct su
 	strbuf_puts(out, "</tr>\n");
 }
 
-/* Writes the comparable cells with the price of their devices; returns the number of rows. */
-static size_t money_rows(const struct html_page *page, const struct device_table *table,
-			 struct strbuf *out)
+/* Writes the comparable cells with the price of their devices. */
+static void money_rows(const struct html_page *page, const struct device_table *table,
+		       struct strbuf *out)
 {
 	static const char *const titles[] = {"framework", "work",
 					     "run",	  "device",
@@ -167,37 +164,46 @@ static size_t money_rows(const struct html_page *page, const struct device_table
 	}
 	if (shown > 0)
 		html_foot(out);
-	return shown;
 }
 
-void html_devices(const struct html_page *page, struct strbuf *out)
+/* Writes the devices that are in the table; returns the number of rows. */
+static size_t device_rows(const struct html_page *page, const struct device_table *table,
+			  struct strbuf *out)
 {
 	static const char *const titles[] = {
 		"run",		 "device",	  ">cores",	   ">memory",
 		">fp32 TFLOP/s", ">tf32 TFLOP/s", ">fp16 TFLOP/s", ">bf16 TFLOP/s",
 		">retail",	 ">an hour",	  "source",
 	};
+	size_t shown = 0;
+	for (size_t run = 0; run < page->count; run++) {
+		struct machine machine;
+		machine_init(&machine, page->summaries[run]);
+		for (size_t i = 0; i < machine.count; i++) {
+			const struct device_row *row = devices_find(table, machine.names[i]);
+			if (!row)
+				continue;
+			if (shown++ == 0)
+				HTML_HEAD(page, titles, out);
+			device_line(page, run, row, out);
+		}
+	}
+	if (shown > 0)
+		html_foot(out);
+	return shown;
+}
+
+void html_devices(const struct html_page *page, struct strbuf *out)
+{
 	struct device_table table;
 	struct error err = ERROR_INIT;
 	if (devices_load(NULL, &table, &err) != PRONY_OK) {
 		html_text("<p class=\"warning\">", err.text, "</p>\n", out);
 		return;
 	}
-	HTML_HEAD(page, titles, out);
-	for (size_t run = 0; run < page->count; run++) {
-		struct machine machine;
-		machine_init(&machine, page->summaries[run]);
-		for (size_t i = 0; i < machine.count; i++)
-			if (*machine.names[i])
-				device_line(page, run, machine.names[i],
-					    devices_find(&table, machine.names[i]), out);
-	}
-	html_foot(out);
-	strbuf_puts(out, "<p class=\"note\">Peaks and prices are the vendors' figures from "
-			 "devices.yaml, not measured here.</p>\n");
-	if (money_rows(page, &table, out) == 0)
-		strbuf_puts(out, "<p class=\"note\">To show costs, add a row to "
-				 "~/.config/prony/devices.yaml: `{name: my machine, match: part of "
-				 "its name above, hourly: 0.40, currency: EUR}`.</p>\n");
+	if (device_rows(page, &table, out) > 0)
+		strbuf_puts(out, "<p class=\"note\">Peaks and prices are the vendors' figures from "
+				 "devices.yaml, not measured here.</p>\n");
+	money_rows(page, &table, out);
 	devices_release(&table);
 }

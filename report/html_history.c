@@ -34,6 +34,9 @@ void charts_history(const struct html_page *page, size_t comparison, struct char
 			     "Each point is a stored run of the same cell on the same machine, "
 			     "with its 95 % interval. The run numbers are below.",
 			     CHART_LINES, page->history_count, charts);
+	char work[CELL_KEY_BYTES];
+	html_work(page, page->comparisons[comparison], work, sizeof work);
+	chart->heading = arena_strdup(&charts->arena, work);
 	chart->x = (struct chart_axis){
 		.title = "run", .column = "run", .measure = CHART_PLAIN, .ticks_at_values = true};
 	chart->y = charts_axis(charts, FIGURE_STEP);
@@ -51,20 +54,18 @@ static void add_rows(const struct html_page *page, struct strbuf *out)
 	HTML_HEAD(page, titles, out);
 	for (size_t i = 0; i < page->history_count; i++) {
 		const struct cell *cell = &page->histories[i].cell->cell;
-		char title[CELL_KEY_BYTES];
 		struct strbuf changes, words;
 		strbuf_init(&changes, 0);
 		strbuf_init(&words, 0);
 		history_changes(&page->histories[i], &changes);
 		history_words(&page->histories[i], &words);
-		summary_comparison_title(cell, title, sizeof title);
 		strbuf_puts(out, "<tr");
 		html_attributes(cell, true, out);
 		strbuf_puts(out, ">");
 		html_cell("strong", cell->framework, out);
-		html_cell(NULL, title, out);
+		html_work_cell(page, cell, "", out);
 		html_cell(NULL, changes.length > 0 ? strbuf_text(&changes) : "none found", out);
-		html_cell(NULL, strbuf_text(&words), out);
+		html_cell("long", strbuf_text(&words), out);
 		strbuf_puts(out, "</tr>\n");
 		strbuf_release(&changes);
 		strbuf_release(&words);
@@ -74,6 +75,7 @@ static void add_rows(const struct html_page *page, struct strbuf *out)
 
 void html_history(const struct html_page *page, struct strbuf *out)
 {
+	strbuf_puts(out, "<div class=\"charts\">\n");
 	for (size_t c = 0; c < page->comparison_count && c < HTML_SECTIONS_MAX; c++) {
 		struct charts charts = {.count = 0};
 		charts_history(page, c, &charts);
@@ -86,5 +88,6 @@ void html_history(const struct html_page *page, struct strbuf *out)
 		}
 		charts_release(&charts);
 	}
+	strbuf_puts(out, "</div>\n");
 	add_rows(page, out);
 }

@@ -90,8 +90,9 @@ void html_attributes(const struct cell *cell, bool framework, struct strbuf *out
 unsigned html_shared(unsigned filters, const struct cell *cell, const struct cell *other);
 void html_attributes_of(const struct cell *cell, unsigned filters, struct strbuf *out);
 
-/* A table: its head (a '>' before a title right-aligns the column, for figures; "run" is left out
- * if there is only one run), rows that filters select, cells (class NULL: none), foot. */
+/* A table: its head (a '>' before a title right-aligns the column, for figures; "run" and "work"
+ * are left out if the page has only one), rows that filters select, cells (class NULL: none), foot.
+ */
 void html_head(const struct html_page *page, const char *const *titles, size_t count,
 	       struct strbuf *out);
 void html_row(const struct summary_row *row, const char *class, struct strbuf *out);
@@ -100,6 +101,12 @@ void html_row_of(const struct summary_row *row, unsigned filters, const char *cl
 /* Adds a text between the strings `before` and `after`. */
 void html_text(const char *before, const char *text, const char *after, struct strbuf *out);
 void html_cell(const char *class, const char *text, struct strbuf *out);
+/* The cells of the columns "work" and "run". */
+void html_work_cell(const struct html_page *page, const struct cell *cell, const char *more,
+		    struct strbuf *out);
+void html_run_cell(const struct html_page *page, size_t run, struct strbuf *out);
+/* Ends a row with a text below it, in a row of its own that the caller begins. */
+void html_below(size_t columns, const char *text, struct strbuf *out);
 void html_foot(struct strbuf *out);
 #define HTML_HEAD(page, titles, out)                                                               \
 	html_head((page), (titles), sizeof(titles) / sizeof *(titles), (out))

@@ -62,20 +62,15 @@ void html_ledger(const struct html_page *page, struct strbuf *out)
 		HTML_HEAD(page, titles, out);
 	for (size_t i = 0; i < count; i++) {
 		const struct summary_row *row = rows[i].row;
-		char title[CELL_KEY_BYTES], work[CELL_KEY_BYTES + 40];
-		summary_comparison_title(&row->cell->cell, title, sizeof title);
+		char more[40] = "";
 		if (rows[i].count > 1)
-			snprintf(work, sizeof work, "%s, and %zu more alike", title,
-				 rows[i].count - 1);
-		else
-			snprintf(work, sizeof work, "%s", title);
+			snprintf(more, sizeof more, ", and %zu more alike", rows[i].count - 1);
 		html_row_of(row, rows[i].shared, "", out);
 		html_cell("strong", row->cell->cell.framework, out);
-		html_cell(NULL, work, out);
-		if (page->count > 1)
-			html_cell("label", page->labels[rows[i].run], out);
+		html_work_cell(page, &row->cell->cell, more, out);
+		html_run_cell(page, rows[i].run, out);
 		html_cell("bad", cell_status_name(row->cell->status), out);
-		html_cell(NULL, summary_reason(row), out);
+		html_cell("long", summary_reason(row), out);
 		strbuf_puts(out, "</tr>\n");
 	}
 	if (count > 0)
@@ -136,15 +131,13 @@ static void parity_row(const struct html_page *page, size_t run, const struct su
 	const struct stored_cell *stored = row->cell;
 	const json_t *worst = json_object_get(stored->evidence, "worst");
 	double value = json_real_or(worst, "value", NAN), bound = json_real_or(worst, "bound", NAN);
-	char title[CELL_KEY_BYTES], text[FORMAT_BYTES], what[256];
-	summary_comparison_title(&stored->cell, title, sizeof title);
+	char text[FORMAT_BYTES], what[256];
 	snprintf(what, sizeof what, "%s %s", json_string_or(worst, "what", ""),
 		 json_string_or(worst, "tensor", ""));
 	html_row(row, "", out);
 	html_cell("strong", stored->cell.framework, out);
-	html_cell(NULL, title, out);
-	if (page->count > 1)
-		html_cell("label", page->labels[run], out);
+	html_work_cell(page, &stored->cell, "", out);
+	html_run_cell(page, run, out);
 	if (stored->cell.stage == STAGE_LOAD)
 		html_cell("none", "not needed: loads batches only", out);
 	else if (!stored->evidence)

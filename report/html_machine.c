@@ -124,6 +124,30 @@ static bool differs(const struct fact *fact, size_t runs)
 	return false;
 }
 
+/* Adds the facts that differ between the runs, or those that do not, with one value for all. */
+static void add_table(const struct html_page *page, const struct facts *facts, bool different,
+		      struct strbuf *out)
+{
+	size_t values = different ? page->count : 1;
+	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table class=\"facts\"><thead><tr>"
+			 "<th scope=\"col\">fact</th>");
+	for (size_t run = 0; run < values; run++)
+		html_text("<th scope=\"col\">", values > 1 ? page->labels[run] : "value", "</th>",
+			  out);
+	strbuf_puts(out, "</tr></thead><tbody>\n");
+	for (size_t i = 0; i < facts->count; i++) {
+		const struct fact *fact = &facts->rows[i];
+		if (differs(fact, page->count) != different)
+			continue;
+		strbuf_puts(out, different ? "<tr class=\"differs\">" : "<tr>");
+		html_cell("name", fact->name, out);
+		for (size_t run = 0; run < values; run++)
+			html_cell(NULL, fact->values[run] ? fact->values[run] : "-", out);
+		strbuf_puts(out, "</tr>\n");
+	}
+	html_foot(out);
+}
+
 void html_runs(const struct html_page *page, struct strbuf *out)
 {
 	struct arena arena;
@@ -132,21 +156,13 @@ void html_runs(const struct html_page *page, struct strbuf *out)
 	facts.rows = arena_array(&arena, FACTS_MAX, sizeof *facts.rows);
 	for (size_t run = 0; run < page->count; run++)
 		add_meta(&facts, run, page->summaries[run]);
-	strbuf_puts(out, "<div class=\"wide\"><table class=\"facts\"><thead><tr><th>fact</th>");
-	for (size_t run = 0; run < page->count; run++) {
-		html_text("<th>", page->labels[run], "</th>", out);
-	}
-	strbuf_puts(out, "</tr></thead><tbody>\n");
-	for (size_t i = 0; i < facts.count; i++) {
-		strbuf_puts(out, differs(&facts.rows[i], page->count) ? "<tr class=\"differs\">"
-								      : "<tr>");
-		html_cell("name", facts.rows[i].name, out);
-		for (size_t run = 0; run < page->count; run++)
-			html_cell(NULL, facts.rows[i].values[run] ? facts.rows[i].values[run] : "-",
-				  out);
-		strbuf_puts(out, "</tr>\n");
-	}
-	html_foot(out);
+	if (page->count > 1)
+		add_table(page, &facts, true, out);
+	html_text("<details><summary>",
+		  page->count > 1 ? "What is the same in all of them" : "All recorded facts",
+		  "</summary>\n", out);
+	add_table(page, &facts, false, out);
+	strbuf_puts(out, "</details>\n");
 	arena_release(&arena);
 }
 

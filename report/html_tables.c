@@ -70,7 +70,7 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 			   struct strbuf *out)
 {
 	char rank[24], status[192], count[24];
-	char *reason = text_line(summary_reason(row));
+	const char *reason = summary_reason(row);
 	bool alone = html_is_alone(page, run, row->comparison);
 	summary_rank_text(row, rank, sizeof rank);
 	summary_status_text(page->summaries[run], row, status, sizeof status);
@@ -78,8 +78,7 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	html_cell("figure", alone ? "-" : rank, out);
 	html_cell("strong", row->cell->cell.framework, out);
 	html_cell(NULL, summary_version(row), out);
-	if (page->count > 1)
-		html_cell("label", page->labels[run], out);
+	html_run_cell(page, run, out);
 	html_cell(html_status_class(row), status, out);
 	for (size_t i = 0; i < shown_count; i++)
 		figure_cells(shown[i], row, out);
@@ -88,11 +87,8 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	strbuf_puts(out, "</tr>\n");
 	if (*reason) {
 		html_row(row, "", out);
-		strbuf_printf(out, "<td></td><td class=\"reason\" colspan=\"%zu\">", columns - 1);
-		text_html(reason, out);
-		strbuf_puts(out, "</td></tr>\n");
+		html_below(columns, reason, out);
 	}
-	free(reason);
 }
 
 /* Adds a line under the table for each run. */
@@ -203,24 +199,38 @@ static void effective_cells(const struct stored_cell *stored, struct strbuf *out
 	html_cell(NULL, subnormal, out);
 }
 
+/* Writes a row, and below it the long texts across all columns. */
 static void framework_row(const struct html_page *page, size_t run,
-			  const struct stored_cell *stored, struct strbuf *out)
+			  const struct stored_cell *stored, size_t columns, struct strbuf *out)
 {
 	const json_t *details = stored->framework;
-	strbuf_puts(out, "<tr");
+	static const char *const long_texts[] = {"libraries", "settings", "notes"};
+	struct strbuf below;
+	strbuf_init(&below, 0);
+	for (size_t i = 0; i < sizeof long_texts / sizeof *long_texts; i++) {
+		const json_t *text = json_object_get(details, long_texts[i]);
+		if (json_object_size(text) + json_array_size(text) + json_string_length(text) == 0)
+			continue;
+		strbuf_printf(&below, "%s%s: ", below.length > 0 ? "; " : "", long_texts[i]);
+		html_join_json(text, &below);
+	}
+	strbuf_printf(out, "<tr class=\"%s\"", below.length > 0 ? "explained" : "");
 	html_attribute("framework", stored->cell.framework, out);
 	strbuf_puts(out, ">");
 	html_cell("strong", stored->cell.framework, out);
-	if (page->count > 1)
-		html_cell("label", page->labels[run], out);
+	html_run_cell(page, run, out);
 	json_cell(details, "version", out);
 	json_cell(details, "origin", out);
 	effective_cells(stored, out);
 	json_cell(details, "instruction_set", out);
-	json_cell(details, "libraries", out);
-	json_cell(details, "settings", out);
-	json_cell(details, "notes", out);
 	strbuf_puts(out, "</tr>\n");
+	if (below.length > 0) {
+		strbuf_puts(out, "<tr");
+		html_attribute("framework", stored->cell.framework, out);
+		strbuf_puts(out, ">");
+		html_below(columns, strbuf_text(&below), out);
+	}
+	strbuf_release(&below);
 }
 
 /* Returns for each framework of the page the cell of a run with the most information about it: a
@@ -248,15 +258,16 @@ static const struct stored_cell **find_speakers(const struct html_page *page, si
 void html_frameworks(const struct html_page *page, struct strbuf *out)
 {
 	static const char *const titles[] = {
-		"framework",  "run",	      "version",   "origin",   ">threads", "precision",
-		"subnormals", "instructions", "libraries", "settings", "notes",
+		"framework", "run",	  "version",	"origin",
+		">threads",  "precision", "subnormals", "instructions",
 	};
+	size_t columns = sizeof titles / sizeof *titles - (page->count == 1);
 	HTML_HEAD(page, titles, out);
 	for (size_t run = 0; run < page->count; run++) {
 		const struct stored_cell **speakers = find_speakers(page, run);
 		for (size_t k = 0; k < page->framework_count; k++)
 			if (speakers[k])
-				framework_row(page, run, speakers[k], out);
+				framework_row(page, run, speakers[k], columns, out);
 		free(speakers);
 	}
 	html_foot(out);

@@ -125,25 +125,57 @@
     });
   }
   all('table.matrix').forEach(sortable);
-  // A link to a folded section unfolds it.
-  all('a[href^="#"]').forEach(function (link) {
-    link.addEventListener('click', function () {
-      all('details.fold', document.querySelector(link.hash)).forEach(function (fold) { fold.open = true; });
+  // The address holds a place on the page and what is hidden: #history?framework=mxnet&stage=train
+  var form = document.querySelector('form.filters'), shown = '';
+  function state() {
+    var hidden = new URLSearchParams();
+    all('fieldset input', form).forEach(function (box) {
+      if (!box.checked) hidden.append(box.closest('fieldset').dataset.axis, box.value);
     });
-  });
-  var form = document.querySelector('form.filters');
+    return hidden.toString();
+  }
+  function refresh() {
+    if (state() !== shown) filter();
+    shown = state();
+  }
+  function restore() {
+    var parts = location.hash.slice(1).split('?'), hidden = new URLSearchParams(parts[1]);
+    var place = document.getElementById(parts[0]);
+    all('fieldset input', form).forEach(function (box) {
+      box.checked = hidden.getAll(box.closest('fieldset').dataset.axis).indexOf(box.value) < 0;
+    });
+    refresh();
+    if (!place) return;
+    for (var at = place.querySelector(':scope > details') || place; at; at = at.parentElement)
+      if (at.tagName === 'DETAILS') at.open = true;
+    place.scrollIntoView();
+  }
   if (form) {
-    form.addEventListener('change', filter);
+    form.addEventListener('change', function () {
+      refresh();
+      location.hash = '?' + state();
+    });
     form.addEventListener('submit', function (event) { event.preventDefault(); });
     form.querySelector('[data-action=all]').addEventListener('click', function () {
       all('input', form).forEach(function (box) { box.checked = true; });
-      filter();
+      form.dispatchEvent(new Event('change'));
     });
+    all('a[href^="#"]').forEach(function (link) {
+      link.addEventListener('click', function (event) {
+        event.preventDefault();
+        var hash = link.hash + (state() && '?' + state());
+        if (location.hash === hash) restore();
+        location.hash = hash;
+      });
+    });
+    window.addEventListener('hashchange', restore);
     form.querySelector('[data-action=theme]').addEventListener('click', function () {
       var dark = getComputedStyle(root).colorScheme === 'dark';
       root.dataset.theme = dark ? 'light' : 'dark';
     });
-    // After "back", a browser keeps the ticked boxes.
-    filter();
+    restore();
   }
+  window.addEventListener('beforeprint', function () {
+    all('#method details').forEach(function (part) { part.open = true; });
+  });
 })();
