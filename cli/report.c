@@ -1,9 +1,11 @@
 /* `prony report`: writes one self-contained page about runs, or their figures as files. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
@@ -15,8 +17,10 @@
 #define PAGE_BYTES_MAX ((size_t)256 << 20)
 
 struct report_options {
-	const char *store, *output, *charts;
-} report_options;
+	const char *store, *output, *charts, *width;
+	long long font_points;
+	bool pdf;
+} report_options = {.font_points = 8};
 
 const struct option report_option_rows[] = {
 	{.letter = 'o',
@@ -25,6 +29,13 @@ const struct option report_option_rows[] = {
 	{TEXT_OPTION(struct report_options, charts, "figures", "DIR",
 		     "write every chart as SVG and CSV into this folder; without --output, no page "
 		     "is written")},
+	{TEXT_OPTION(struct report_options, width, "figure-width", "LENGTH",
+		     "width of these figures in print, such as 84mm, 8.4cm, 3.3in or 239pt")},
+	{INT_OPTION(struct report_options, font_points, "figure-font", 4, 24, "POINTS",
+		    "size of the letters at that width")},
+	{FLAG_OPTION(struct report_options, pdf, "figure-pdf",
+		     "write these figures also as PDF, with rsvg-convert (Debian package "
+		     "librsvg2-bin)")},
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };
@@ -206,36 +217,122 @@ static void release(struct report_runs *runs)
 	free(runs->runs);
 }
 
-static enum prony_status write_chart(const struct chart *chart, const char *folder, bool csv,
-				     struct error *err)
+/* The size of figures: their width in pixels, and of a pixel in print (0: there is none). */
+struct figure_size {
+	int width;
+	double pixel_mm;
+};
+
+/* Reads the options of figures. Letters are 12 pixels high. */
+static enum prony_status read_size(const struct report_options *options, struct figure_size *size,
+				   struct error *err)
+{
+	static const struct {
+		const char *unit;
+		double mm;
+	} units[] = {{"mm", 1}, {"cm", 10}, {"in", 25.4}, {"pt", 25.4 / 72}};
+	enum { LETTER = 12, LEAST = 240, MOST = 4000 };
+	double mm = NAN, letter_mm = (double)options->font_points * 25.4 / 72;
+	char *end = NULL;
+	*size = (struct figure_size){.width = CHART_WIDE};
+	if (!options->charts && (options->width || options->pdf))
+		return error_set(err, PRONY_USAGE,
+				 "--figure-width and --figure-pdf need --figures DIR");
+	char *converter = options->pdf ? process_find("rsvg-convert") : NULL;
+	if (options->pdf && !converter)
+		return error_set(
+			err, PRONY_MISSING,
+			"--figure-pdf needs rsvg-convert, which is not on PATH: install it "
+			"(Debian: apt install librsvg2-bin), or convert the SVG files with "
+			"another program");
+	free(converter);
+	if (!options->width)
+		return PRONY_OK;
+	double number = strtod(options->width, &end);
+	for (size_t i = 0; end && i < sizeof units / sizeof *units; i++)
+		if (!strcmp(end, units[i].unit))
+			mm = number * units[i].mm;
+	if (!(mm > 0 && mm < 10000))
+		return error_set(err, PRONY_USAGE,
+				 "--figure-width takes a length such as 84mm, 8.4cm, 3.3in or "
+				 "239pt, not \"%s\"",
+				 options->width);
+	size->pixel_mm = letter_mm / LETTER;
+	size->width = (int)lround(fmin(mm / size->pixel_mm, MOST + 1));
+	if (size->width < LEAST || size->width > MOST)
+		return error_set(err, PRONY_USAGE,
+				 "figures with letters of %lld points are %.0f to %.0f mm wide: "
+				 "choose another --figure-width or --figure-font",
+				 options->font_points, ceil(LEAST * size->pixel_mm),
+				 floor(MOST * size->pixel_mm));
+	size->pixel_mm = mm / size->width;
+	return PRONY_OK;
+}
+
+static enum prony_status write_svg(struct chart *chart, const struct figure_size *size,
+				   const char *path, struct error *err)
 {
 	struct strbuf text;
-	char *name = memory_printf("%s/%s.%s", folder, chart->name, csv ? "csv" : "svg");
 	strbuf_init(&text, PAGE_BYTES_MAX);
-	if (csv) {
-		chart_csv(chart, &text);
-	} else {
-		strbuf_puts(&text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-		chart_svg(chart, CHART_WIDE, &text);
-		strbuf_putc(&text, '\n');
-	}
-	enum prony_status status = file_write_atomic(name, strbuf_text(&text), text.length, err);
+	chart->pixel_mm = size->pixel_mm;
+	strbuf_puts(&text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+	chart_svg(chart, size->width, &text);
+	strbuf_putc(&text, '\n');
+	enum prony_status status = file_write_atomic(path, strbuf_text(&text), text.length, err);
 	strbuf_release(&text);
+	return status;
+}
+
+static enum prony_status write_pdf(const char *svg, const char *path, struct error *err)
+{
+	enum { OUTPUT_BYTES = 2000 };
+	const char *const words[] = {"rsvg-convert", "--format=pdf", "--output", path, svg, NULL};
+	const struct process_spec spec = {.argv = words};
+	struct process_end end;
+	char *output = NULL;
+	enum prony_status status =
+		process_run(&spec, INT64_C(60000000000), OUTPUT_BYTES, &output, &end, err);
+	if (status == PRONY_OK && (end.signalled || end.code != 0))
+		status =
+			error_set(err, PRONY_IO, "rsvg-convert cannot convert %s: %s", svg, output);
+	free(output);
+	return status;
+}
+
+static enum prony_status write_chart(struct chart *chart, const struct report_options *options,
+				     const struct figure_size *size, struct error *err)
+{
+	struct strbuf csv;
+	char *name = memory_printf("%s/%s", options->charts, chart->name);
+	char *paths[] = {memory_printf("%s.svg", name), memory_printf("%s.csv", name),
+			 memory_printf("%s.pdf", name)};
+	strbuf_init(&csv, PAGE_BYTES_MAX);
+	chart_csv(chart, &csv);
+	enum prony_status status = write_svg(chart, size, paths[0], err);
+	if (status == PRONY_OK)
+		status = file_write_atomic(paths[1], strbuf_text(&csv), csv.length, err);
+	if (status == PRONY_OK && options->pdf)
+		status = write_pdf(paths[0], paths[2], err);
+	strbuf_release(&csv);
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		free(paths[i]);
 	free(name);
 	return status;
 }
 
-static enum prony_status write_charts(const struct report_runs *runs, const char *folder,
-				      struct error *err)
+static enum prony_status write_charts(const struct report_runs *runs,
+				      const struct report_options *options,
+				      const struct figure_size *size, struct error *err)
 {
 	struct charts charts = {.count = 0};
-	enum prony_status status = directory_make(folder, err);
+	enum prony_status status = directory_make(options->charts, err);
 	charts_of_runs(runs->borrowed, runs->count, runs->histories.items, runs->histories.count,
 		       &charts);
-	for (size_t i = 0; i < 2 * charts.count && status == PRONY_OK; i++)
-		status = write_chart(charts.items[i / 2], folder, i % 2 == 1, err);
+	for (size_t i = 0; i < charts.count && status == PRONY_OK; i++)
+		status = write_chart(charts.items[i], options, size, err);
 	if (status == PRONY_OK)
-		cli_say("figures: %zu in %s, each as SVG and CSV\n", charts.count, folder);
+		cli_say("figures: %zu in %s, each as SVG%s\n", charts.count, options->charts,
+			options->pdf ? ", CSV and PDF" : " and CSV");
 	charts_release(&charts);
 	return status;
 }
@@ -260,8 +357,9 @@ static enum prony_status report(const struct report_options *options, const char
 {
 	struct report_runs runs;
 	const char *output = options->output || options->charts ? options->output : "report.html";
-	enum prony_status status = PRONY_OK;
-	if (output)
+	struct figure_size size;
+	enum prony_status status = read_size(options, &size, err);
+	if (status == PRONY_OK && output)
 		status = results_check_output(output, options->store, err);
 	if (status != PRONY_OK)
 		return status;
@@ -269,7 +367,7 @@ static enum prony_status report(const struct report_options *options, const char
 	if (status == PRONY_OK && output)
 		status = write_page(&runs, output, err);
 	if (status == PRONY_OK && options->charts)
-		status = write_charts(&runs, options->charts, err);
+		status = write_charts(&runs, options, &size, err);
 	release(&runs);
 	return status;
 }

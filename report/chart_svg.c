@@ -95,14 +95,16 @@ void svg_mark(struct strbuf *out, size_t n, double x, double y, const char *colo
 
 void svg_begin(const struct chart *chart, int width, double height, struct strbuf *out)
 {
+	double pixel = chart->pixel_mm > 0 ? chart->pixel_mm : 1;
+	const char *unit = chart->pixel_mm > 0 ? "mm" : "";
 	struct strbuf words;
 	strbuf_init(&words, 0);
 	chart_describe(chart, &words);
 	strbuf_printf(out,
 		      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" "
-		      "width=\"%d\" height=\"%.0f\" font-family=\"system-ui, 'DejaVu Sans', "
-		      "sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"",
-		      width, height, width, height);
+		      "width=\"%.6g%s\" height=\"%.6g%s\" font-family=\"system-ui, "
+		      "'DejaVu Sans', sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"",
+		      width, height, width * pixel, unit, round(height) * pixel, unit);
 	text_html(strbuf_text(&words), out);
 	strbuf_puts(out, "\"><title>");
 	text_html(chart->title, out);

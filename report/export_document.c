@@ -11,7 +11,6 @@ enum part {
 	PART_TITLE, /* of a comparison */
 	PART_MORE,  /* a second table below the first one */
 	PART_VERDICT,
-	PART_END, /* of a comparison */
 	PART_PARITY,
 	PART_CONDITION,
 	PART_LEGEND,
@@ -22,37 +21,43 @@ enum part {
 struct markup {
 	void (*escape)(const char *text, struct strbuf *out);
 	void (*table)(const struct table *table, struct strbuf *out);
+	unsigned shown; /* figures of the first table, SHOW_ bits */
 	const char *around[PARTS][2];
+	const char *end; /* of a comparison; the last one has the lines about the run, too */
 };
 
 #define SMALL                                                                                      \
 	{                                                                                          \
-		"\n\\smallskip{\\footnotesize ", "\\par}\n"                                        \
+		"\n\\smallskip{\\scriptsize\\raggedright ", "\\par}\n"                             \
 	}
 
 static const struct markup
 	markdown = {text_markdown,
 		    table_render_markdown,
+		    SHOW_FIRST | SHOW_USUAL | SHOW_WIDE,
 		    {[PART_HEADING] = {"# prony ", "\n"},
 		     [PART_TITLE] = {"\n## ", "\n\n"},
 		     [PART_MORE] = {"\n", ""},
 		     [PART_VERDICT] = {"\n", "\n"},
-		     [PART_END] = {"", ""},
 		     [PART_PARITY] = {"\n", "\n"},
 		     [PART_CONDITION] = {"\n**", "**\n"},
-		     [PART_LEGEND] = {"\n", ".\n"}}},
+		     [PART_LEGEND] = {"\n", ".\n"}},
+		    ""},
 	latex = {text_latex,
 		 table_render_latex,
+		 SHOW_PRINT,
 		 {[PART_HEADING] = {"% \\usepackage[T1]{fontenc}\\usepackage{textcomp,"
 				    "booktabs}\n% prony ",
 				    "\n"},
-		  [PART_TITLE] = {"\n\\begin{table}[htbp]\n\\centering\n\\caption{", "}\n"},
+		  [PART_TITLE] = {"\n\\begin{table}[htbp]\n\\centering\\footnotesize"
+				  "\\setlength{\\tabcolsep}{3pt}\n\\caption{",
+				  "}\n"},
 		  [PART_MORE] = {"\n\\medskip\n", ""},
 		  [PART_VERDICT] = SMALL,
-		  [PART_END] = {"\\end{table}\n", ""},
 		  [PART_PARITY] = SMALL,
 		  [PART_CONDITION] = SMALL,
-		  [PART_LEGEND] = {"\n\\smallskip{\\footnotesize ", ".\\par}\n"}}};
+		  [PART_LEGEND] = {"\n\\smallskip{\\scriptsize\\raggedright ", ".\\par}\n"}},
+		 "\\end{table}\n"};
 
 static void add_part(const struct markup *markup, enum part part, const char *text,
 		     struct strbuf *out)
@@ -60,6 +65,16 @@ static void add_part(const struct markup *markup, enum part part, const char *te
 	strbuf_puts(out, markup->around[part][0]);
 	markup->escape(text, out);
 	strbuf_puts(out, markup->around[part][1]);
+}
+
+static void add_legend(const struct markup *markup, const struct summary *summary,
+		       struct strbuf *out)
+{
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	summary_legend(summary, &line);
+	add_part(markup, PART_LEGEND, strbuf_text(&line), out);
+	strbuf_release(&line);
 }
 
 static void add_comparison(const struct markup *markup, const struct summary *summary,
@@ -70,8 +85,10 @@ static void add_comparison(const struct markup *markup, const struct summary *su
 	summary_comparison_title(&summary->rows[summary->first[comparison]].cell->cell, title,
 				 sizeof title);
 	add_part(markup, PART_TITLE, title, out);
-	struct table *table =
-		summary_table(summary, comparison, SHOW_FIRST | SHOW_USUAL | SHOW_WIDE);
+	if (markup == &latex)
+		strbuf_printf(out, "\\label{tab:prony-%lld-%zu}\n",
+			      (long long)summary->run->meta.id, comparison + 1);
+	struct table *table = summary_table(summary, comparison, markup->shown);
 	markup->table(table, out);
 	table_free(table);
 	table = summary_more(summary, comparison, SHOW_LATENCY);
@@ -86,8 +103,19 @@ static void add_comparison(const struct markup *markup, const struct summary *su
 		if (summary_verdicts[i](summary, comparison, &line))
 			add_part(markup, PART_VERDICT, strbuf_text(&line), out);
 	}
+	/* The table for a printed column has no versions. */
+	strbuf_clear(&line);
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (markup == &latex && row->step.n > 0)
+			strbuf_printf(&line, "%s%s %s", line.length > 0 ? ", " : "versions: ",
+				      row->cell->cell.framework, summary_version(row));
+	}
+	if (line.length > 0)
+		add_part(markup, PART_VERDICT, strbuf_text(&line), out);
 	strbuf_release(&line);
-	add_part(markup, PART_END, "", out);
+	if (markup == &latex)
+		add_legend(markup, summary, out);
 }
 
 static void add_document(const struct markup *markup, const struct summary *summary,
@@ -99,8 +127,10 @@ static void add_document(const struct markup *markup, const struct summary *summ
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);
 	add_part(markup, PART_HEADING, strbuf_text(&line), out);
-	for (size_t c = 0; c < summary->comparison_count; c++)
+	for (size_t c = 0; c < summary->comparison_count; c++) {
+		strbuf_puts(out, c > 0 ? markup->end : "");
 		add_comparison(markup, summary, c, out);
+	}
 	strbuf_clear(&line);
 	summary_parity(summary, &line);
 	add_part(markup, PART_PARITY, strbuf_text(&line), out);
@@ -109,9 +139,9 @@ static void add_document(const struct markup *markup, const struct summary *summ
 		if (conditions[i](summary, &line))
 			add_part(markup, PART_CONDITION, strbuf_text(&line), out);
 	}
-	strbuf_clear(&line);
-	summary_legend(summary, &line);
-	add_part(markup, PART_LEGEND, strbuf_text(&line), out);
+	if (markup != &latex)
+		add_legend(markup, summary, out);
+	strbuf_puts(out, summary->comparison_count > 0 ? markup->end : "");
 	strbuf_release(&line);
 }
 

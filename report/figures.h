@@ -33,6 +33,7 @@ enum {
 	SHOW_APART = 1 << 8,	/* its interval has its own column on the page, the next one */
 	SHOW_BELOW = 1 << 9,  /* on the page in small type, in the column of the figure before it */
 	SHOW_CURVE = 1 << 10, /* as a curve over batch sizes and cores */
+	SHOW_PRINT = 1 << 11, /* in the table for a printed column, without versions and status */
 };
 
 /* The parts of a figure in JSON and CSV. */
@@ -56,8 +57,8 @@ enum {
  */
 #define FIGURES(X)                                                                                 \
 	X(STEP, "step_center_ns", "step.center_ns", NS, "step", "step time", ESTIMATE(row->step),  \
-	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_APART | SHOW_CURVE, HAS_ALL, HAS_ENDS,     \
-	  "time per step: geometric mean of the processes' means")                                 \
+	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_APART | SHOW_CURVE | SHOW_PRINT, HAS_ALL,  \
+	  HAS_ENDS, "time per step: geometric mean of the processes' means")                       \
 	X(STEP_MEAN, "processes_mean_ns", "step.mean_ns", NS, "mean", "mean step",                 \
 	  VALUE(row->step.mean), 0, HAS_VALUE, HAS_NOTHING,                                        \
 	  "arithmetic mean of the processes' means")                                               \
@@ -100,7 +101,7 @@ enum {
 	  "batch x tokens per sample / step, for networks over sequences")                         \
 	X(FLOOR, "floor_ratio", "floor.ratio", RATIO, "vs native", "ratio to native",              \
 	  CONTRAST(row->floor, row->floor_order, is_native(row)),                                  \
-	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_CURVE, HAS_WIDTH, HAS_WIDTH,               \
+	  SHOW_FIRST | SHOW_INTERVAL | SHOW_PAGE | SHOW_CURVE | SHOW_PRINT, HAS_WIDTH, HAS_WIDTH,  \
 	  "step / native's step of the same work")                                                 \
 	X(LEAD, "lead_ratio", "lead.ratio", RATIO, "vs fastest", "ratio to the fastest",           \
 	  CONTRAST(row->lead, row->lead_order, row->leads), 0, HAS_NOTHING, HAS_NOTHING,           \

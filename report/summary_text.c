@@ -104,8 +104,8 @@ static void add_figures(const struct summary *summary, size_t comparison, unsign
 {
 	for (int id = 0; id < FIGURE_COUNT; id++) {
 		unsigned so = figures[id].shown;
-		if (!(so & shown) || (shown & SHOW_ALL && so & SHOW_KNOWN &&
-				      !is_known(summary, comparison, (enum figure_id)id)))
+		bool always = !(shown & SHOW_PRINT || (shown & SHOW_ALL && so & SHOW_KNOWN));
+		if (!(so & shown) || !(always || is_known(summary, comparison, (enum figure_id)id)))
 			continue;
 		columns->at[columns->count++] = (struct column){COLUMN_FIGURE, (enum figure_id)id};
 		if (so & SHOW_INTERVAL)
@@ -181,14 +181,16 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 struct table *summary_table(const struct summary *summary, size_t comparison, unsigned shown)
 {
 	struct columns columns = {.count = 0};
+	bool print = shown & SHOW_PRINT;
 	add_column(&columns, COLUMN_RANK);
-	add_column(&columns, COLUMN_VERSION);
-	add_figures(summary, comparison, SHOW_FIRST, &columns);
-	add_column(&columns, COLUMN_STATUS);
-	if (shown & SHOW_USUAL) {
+	add_column(&columns, print ? COLUMN_FRAMEWORK : COLUMN_VERSION);
+	add_figures(summary, comparison, print ? SHOW_PRINT : SHOW_FIRST, &columns);
+	if (!print)
+		add_column(&columns, COLUMN_STATUS);
+	if (shown & SHOW_USUAL)
 		add_figures(summary, comparison, SHOW_USUAL, &columns);
+	if (print || shown & SHOW_USUAL)
 		add_column(&columns, COLUMN_PROCESSES);
-	}
 	if (shown & SHOW_WIDE)
 		add_figures(summary, comparison, SHOW_WIDE, &columns);
 	struct table *table = table_of(&columns);
@@ -197,8 +199,12 @@ struct table *summary_table(const struct summary *summary, size_t comparison, un
 		if (row->folded)
 			continue;
 		add_row(summary, row, &columns, table);
+		char status[192];
+		summary_status_text(summary, row, status, sizeof status);
 		if (*summary_reason(row))
 			table_note(table, summary_reason(row));
+		else if (print && strcmp(status, "ok") != 0)
+			table_note(table, status);
 	}
 	return table;
 }

@@ -299,6 +299,15 @@ void table_render_markdown(const struct table *table, struct strbuf *out)
 	}
 }
 
+/* Whether a row has a name and nothing else, so that its note says all about it. */
+static bool is_blank(const struct table *table, size_t row)
+{
+	for (size_t k = 0; k < table->column_count; k++)
+		if (k != name_column(table) && strcmp(entry_text(&table->rows[row], k), "-") != 0)
+			return false;
+	return table->rows[row].note;
+}
+
 void table_render_latex(const struct table *table, struct strbuf *out)
 {
 	strbuf_puts(out, "\\begin{tabular}{");
@@ -310,7 +319,7 @@ void table_render_latex(const struct table *table, struct strbuf *out)
 		strbuf_puts(out, k + 1 < table->column_count ? " & " : " \\\\\n\\midrule\n");
 	}
 	for (size_t i = 0; i < table->row_count; i++)
-		for (size_t k = 0; k < table->column_count; k++) {
+		for (size_t k = 0; k < table->column_count && !is_blank(table, i); k++) {
 			text_latex(entry_text(&table->rows[i], k), out);
 			strbuf_puts(out, k + 1 < table->column_count ? " & " : " \\\\\n");
 		}
@@ -318,7 +327,7 @@ void table_render_latex(const struct table *table, struct strbuf *out)
 	for (size_t i = 0; i < table->row_count; i++) {
 		if (!table->rows[i].note)
 			continue;
-		strbuf_puts(out, "\n\\smallskip{\\footnotesize ");
+		strbuf_puts(out, "\n\\smallskip{\\scriptsize\\raggedright ");
 		text_latex(entry_text(&table->rows[i], name_column(table)), out);
 		strbuf_puts(out, ": ");
 		text_latex(table->rows[i].note, out);

@@ -335,7 +335,10 @@ void text_latex(const char *text, struct strbuf *out)
 		size_t i = 0, count = sizeof rows / sizeof *rows;
 		while (i < count && rows[i].character != *at)
 			i++;
-		if (i < count) {
+		if (!strncmp(at, "+/-", 3)) {
+			strbuf_puts(out, "$\\pm$");
+			at += 2;
+		} else if (i < count) {
 			strbuf_puts(out, rows[i].written);
 		} else if (!strncmp(at, "\xEF\xBF\xBD", 3)) {
 			strbuf_putc(out, '?');

@@ -11,12 +11,14 @@ import json
 import os
 import pty
 import re
+import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -241,6 +243,32 @@ class Results(ProgramTest):
         self.assertEqual(shown, wanted)
         _, message = self.prony("report", "1", "--figures", os.path.join(self.store, "in"), code=74)
         self.assertIn("store.db", message)
+
+    def test_figures_for_print(self):
+        """84 mm are 357 pixels where 12 of them are 8 points; rsvg-convert makes the PDF, or is asked for."""
+        folder, tools = os.path.join(self.folder, "print"), os.path.join(self.folder, "tools")
+        words = ["report", "1", "--figures", folder, "--figure-width", "84mm", "--figure-pdf"]
+        os.mkdir(tools)
+        with mock.patch.dict(self.environment, {"PATH": tools}):
+            self.assertIn("apt install librsvg2-bin", self.prony(*words, code=1)[1])
+            self.assertFalse(os.path.exists(folder))
+            with open(os.path.join(tools, "rsvg-convert"), "w", encoding="utf-8") as stream:
+                stream.write('#!/bin/sh\necho "$@" > "$3"\n')
+            os.chmod(stream.name, 0o755)
+            self.assertIn("each as SVG, CSV and PDF", self.prony(*words)[1])
+        name = os.path.join(folder, "ratio-to-native")
+        with open(name + ".pdf", encoding="utf-8") as stream:
+            self.assertEqual(stream.read(), f"--format=pdf --output {name}.pdf {name}.svg\n")
+        root = xml.etree.ElementTree.parse(name + ".svg").getroot()
+        self.assertEqual((root.get("width"), root.get("viewBox").split()[2]), ("84mm", "357"))
+        if shutil.which("rsvg-convert"):
+            self.prony(*words)
+            with open(name + ".pdf", "rb") as stream:
+                self.assertEqual(stream.read(5), b"%PDF-")
+        for width, said in (("84", "--figure-width takes a length"), ("-3mm", "--figure-width takes"),
+                            ("20mm", "57 to 940 mm")):
+            self.assertIn(said, self.prony("report", "1", "--figures", folder, "--figure-width", width, code=64)[1])
+        self.assertIn("need --figures DIR", self.prony("report", "1", "--figure-width", "84mm", code=64)[1])
 
     def test_log(self):
         text, _ = self.prony("log", "--run", "1", "mxnet", "train")
