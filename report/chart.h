@@ -37,7 +37,7 @@ struct chart_row {
 	double value, low, high;   /* low, high NaN: the interval is unknown */
 	bool faint;		   /* not measured here */
 	bool heading;		   /* no bar: a heading for the rows below it */
-	unsigned mark;		   /* as in struct chart_series */
+	unsigned mark, run;	   /* as in struct chart_series */
 	const char *attributes;	   /* of its SVG element, escaped; NULL: its group only */
 	const double *cells;	   /* dots of a bar, parts of a stack, or shades from 0 to 1 */
 	size_t cell_count;
@@ -49,8 +49,9 @@ struct chart_point {
 
 struct chart_series {
 	const char *label, *group, *colour;
-	bool joined, dashed;
+	bool joined;
 	unsigned mark; /* index of the point shape; the same for a whole group, as the colour is */
+	unsigned run;  /* its lines are dashed and its marks filled or hollow by this number */
 	struct chart_point *points;
 	size_t count;
 };

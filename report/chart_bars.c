@@ -201,7 +201,8 @@ static void draw_mark(const struct layout *layout, const struct chart_row *row, 
 		return;
 	draw_dots(layout, row, middle, out);
 	draw_interval(layout, row, middle, out);
-	svg_mark(out, row->mark, scale_at(&layout->scale, row->value), middle, row->colour);
+	svg_mark(out, row->mark, row->run, scale_at(&layout->scale, row->value), middle,
+		 row->colour);
 }
 
 static void draw_stack(const struct chart *chart, const struct layout *layout,
@@ -258,8 +259,10 @@ static void draw_text(const struct chart *chart, const struct layout *layout,
 		end = fmax(end, row->cells[i]);
 	if (chart->kind == CHART_FOREST)
 		end = layout->scale.high;
+	/* Beyond the arrow of an interval. */
+	double gap = chart->kind == CHART_FOREST ? 1.5 * GAP : GAP;
 	if (*row->text)
-		svg_text(out, scale_at(&layout->scale, end) + GAP, middle + 4, ANCHOR_START, false,
+		svg_text(out, scale_at(&layout->scale, end) + gap, middle + 4, ANCHOR_START, false,
 			 0, row->text);
 }
 

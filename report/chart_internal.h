@@ -52,8 +52,10 @@ void svg_line(struct strbuf *out, const char *class, const char *colour, double 
 	      double x2, double y2);
 /* Draws an arrow head at an edge that an interval crosses; dx, dy give its direction. */
 void svg_beyond(struct strbuf *out, double x, double y, int dx, int dy);
-/* Draws a mark around a point; there are six shapes. */
-void svg_mark(struct strbuf *out, size_t n, double x, double y, const char *colour);
+/* Draws a mark around a point; there are six shapes, filled or hollow by the number of the run. */
+void svg_mark(struct strbuf *out, size_t n, unsigned run, double x, double y, const char *colour);
+/* Opens a polyline, dashed by the number of the run, up to its points. */
+void svg_polyline(struct strbuf *out, unsigned run, const char *colour);
 /* Writes the opening tag, with a description in words. */
 void svg_begin(const struct chart *chart, int width, double height, struct strbuf *out);
 

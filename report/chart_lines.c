@@ -11,7 +11,7 @@
 #define INK "#1b1f24"
 #define GRID "#d8dde3"
 
-enum { PLOT_HEIGHT = 230, FOOT = 42, MARKED_MAX = 40, REFERENCE_GAP = 6 };
+enum { PLOT_HEIGHT = 230, FOOT = 42, MARKED_MAX = 40, MARKED_OF_MANY = 4, REFERENCE_GAP = 6 };
 
 struct plot {
 	int width;
@@ -179,20 +179,20 @@ static void draw_series(const struct chart *chart, const struct plot *plot, size
 	text_html(series->group, out);
 	strbuf_puts(out, "\">");
 	if (series->joined && series->count > 1) {
-		strbuf_printf(out,
-			      "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\"%s "
-			      "points=\"",
-			      series->colour, series->dashed ? " stroke-dasharray=\"6 3\"" : "");
+		svg_polyline(out, series->run, series->colour);
 		for (size_t k = 0; k < series->count; k++)
 			strbuf_printf(out, "%s%.1f,%.1f", k > 0 ? " " : "",
 				      scale_at(&plot->x, series->points[k].x),
 				      scale_at(&plot->y, series->points[k].y));
 		strbuf_puts(out, "\"/>");
 	}
+	/* Of many points some have a mark; those of several series are not side by side. */
+	size_t stride = plot->marks || !series->joined ? 1 : series->count / MARKED_OF_MANY + 1;
 	for (size_t k = 0; k < series->count; k++) {
 		draw_whisker(plot, &series->points[k], series->colour, out);
-		if (plot->marks || !series->joined)
-			svg_mark(out, series->mark, scale_at(&plot->x, series->points[k].x),
+		if ((k + 3 * i) % stride == 0)
+			svg_mark(out, series->mark, series->run,
+				 scale_at(&plot->x, series->points[k].x),
 				 scale_at(&plot->y, series->points[k].y), series->colour);
 	}
 	strbuf_puts(out, "</g>\n");

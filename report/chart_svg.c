@@ -12,7 +12,8 @@
 #define INK "#1b1f24"
 #define DIM "#59626d"
 #define ELLIPSIS "\xE2\x80\xA6"
-enum { LEGEND_LINE = 18, LEGEND_MARK = 16, LEGEND_GAP = 14 };
+enum { LEGEND_LINE = 18, LEGEND_MARK = 16, LEGEND_CURVE = 30, LEGEND_GAP = 14, DASHES = 4 };
+static const char *const dashes[DASHES] = {"", "7 3", "2 2.5", "9 3 2 3"};
 
 double chart_text_width(const char *text)
 {
@@ -59,10 +60,25 @@ void svg_beyond(struct strbuf *out, double x, double y, int dx, int dy)
 		      y + dx * size);
 }
 
-void svg_mark(struct strbuf *out, size_t n, double x, double y, const char *colour)
+void svg_polyline(struct strbuf *out, unsigned run, const char *colour)
+{
+	strbuf_printf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\"", colour);
+	if (run % DASHES > 0)
+		strbuf_printf(out, " stroke-dasharray=\"%s\"", dashes[run % DASHES]);
+	strbuf_puts(out, " points=\"");
+}
+
+void svg_mark(struct strbuf *out, size_t n, unsigned run, double x, double y, const char *colour)
 {
 	const double r = 3.6;
-	strbuf_printf(out, "<path class=\"fm\" fill=\"%s\" d=\"", colour);
+	/* With the dashes, eight runs differ. */
+	if ((run + run / DASHES) % 2)
+		strbuf_printf(out,
+			      "<path class=\"fm\" fill=\"none\" stroke=\"%s\" "
+			      "stroke-width=\"1.5\" d=\"",
+			      colour);
+	else
+		strbuf_printf(out, "<path class=\"fm\" fill=\"%s\" d=\"", colour);
 	switch (n % 6) {
 	case 0:
 		strbuf_printf(out, "M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0Z",
@@ -122,10 +138,16 @@ static const char *legend_label(const struct chart *chart, size_t i)
 	return chart->kind == CHART_LINES ? chart->series[i].label : chart->parts[i].name;
 }
 
-/* Finds the position of the next entry; false if it begins a new line. */
-static bool legend_fits(const char *label, int width, double *x)
+/* Returns the width of what stands before an entry's label: a mark, or a mark on a line. */
+static double legend_sign(const struct chart *chart, size_t i)
 {
-	double wide = LEGEND_MARK + chart_text_width(label) + LEGEND_GAP;
+	return chart->kind == CHART_LINES && chart->series[i].joined ? LEGEND_CURVE : LEGEND_MARK;
+}
+
+/* Finds the position of the next entry; false if it begins a new line. */
+static bool legend_fits(const char *label, double sign, int width, double *x)
+{
+	double wide = sign + chart_text_width(label) + LEGEND_GAP;
 	bool fits = *x == 0 || *x + wide - LEGEND_GAP <= width;
 	*x = (fits ? *x : 0) + wide;
 	return fits;
@@ -136,7 +158,7 @@ double legend_height(const struct chart *chart, int width)
 	size_t lines = legend_count(chart) > 0;
 	double x = 0;
 	for (size_t i = 0; i < legend_count(chart); i++)
-		lines += !legend_fits(legend_label(chart, i), width, &x);
+		lines += !legend_fits(legend_label(chart, i), legend_sign(chart, i), width, &x);
 	return LEGEND_LINE * (double)lines;
 }
 
@@ -146,23 +168,28 @@ void legend_draw(const struct chart *chart, int width, struct strbuf *out)
 	strbuf_puts(out, "<g class=\"legend\">");
 	for (size_t i = 0; i < legend_count(chart); i++) {
 		const char *label = legend_label(chart, i);
-		if (!legend_fits(label, width, &x))
+		double sign = legend_sign(chart, i);
+		if (!legend_fits(label, sign, width, &x))
 			y += LEGEND_LINE;
-		double at = x - LEGEND_GAP - LEGEND_MARK - chart_text_width(label);
+		double at = x - LEGEND_GAP - sign - chart_text_width(label);
 		if (chart->kind == CHART_LINES) {
 			strbuf_puts(out, "<g data-framework=\"");
 			text_html(chart->series[i].group, out);
 			strbuf_puts(out, "\">");
-			svg_mark(out, chart->series[i].mark, at + 5, y - 4,
-				 chart->series[i].colour);
+			if (chart->series[i].joined) {
+				svg_polyline(out, chart->series[i].run, chart->series[i].colour);
+				strbuf_printf(out, "%.1f,%.1f %.1f,%.1f\"/>", at, y - 4,
+					      at + sign - 5, y - 4);
+			}
+			svg_mark(out, chart->series[i].mark, chart->series[i].run,
+				 at + (sign - 5) / 2, y - 4, chart->series[i].colour);
 		} else {
 			strbuf_printf(out,
 				      "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" "
 				      "fill=\"%s\"/>",
 				      at, y - 9, chart->parts[i].colour);
 		}
-		svg_text(out, at + LEGEND_MARK, y, ANCHOR_START, false, width - at - LEGEND_MARK,
-			 label);
+		svg_text(out, at + sign, y, ANCHOR_START, false, width - at - sign, label);
 		strbuf_puts(out, "</g>");
 	}
 	strbuf_puts(out, "</g>\n");

@@ -146,7 +146,7 @@ static void add_curve(const struct html_page *page, size_t run, const char *fram
 	html_row_label(page, run, framework, label, sizeof label);
 	struct chart_series *series = chart_series(charts, chart, label, framework,
 						   html_colour(page, framework), family->count);
-	series->dashed = run > 0;
+	series->run = (unsigned)run;
 	for (size_t i = 0; i < family->count; i++) {
 		const struct summary_row *row =
 			html_find(page, run, family->comparisons[i], framework);

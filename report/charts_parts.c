@@ -45,7 +45,10 @@ struct chart_row *charts_row(const struct html_page *page, size_t run, const cha
 {
 	char label[CELL_WORD_BYTES + HTML_LABEL_BYTES + 4];
 	html_row_label(page, run, framework, label, sizeof label);
-	return chart_row(charts, chart, label, framework, html_colour(page, framework));
+	struct chart_row *row =
+		chart_row(charts, chart, label, framework, html_colour(page, framework));
+	row->run = (unsigned)run;
+	return row;
 }
 
 struct chart_row *charts_bar(const struct html_page *page, size_t run,

@@ -77,7 +77,7 @@ static void add_all(const struct html_page *page, size_t comparison, struct char
 			html_row_label(page, run, name, label, sizeof label);
 			struct chart_series *series = chart_series(
 				charts, chart, label, name, html_colour(page, name), QUANTILES + 1);
-			series->dashed = run > 0;
+			series->run = (unsigned)run;
 			add_distribution(series, rows[i].cell);
 			if (series->count == 0)
 				chart->series_count--;

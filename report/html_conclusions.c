@@ -213,8 +213,9 @@ static void add_winners(const struct html_page *page, const struct summary *summ
 		add_group(page, summary, &groups.rows[i], groups.names.rows[i].bytes, compared,
 			  without_native, out);
 	if (unproved > PLACES_SHOWN)
-		strbuf_printf(out, "<li>In %zu more comparisons, the fastest is not proved.</li>\n",
-			      unproved - PLACES_SHOWN);
+		strbuf_printf(out,
+			      "<li>In %zu more comparison%s, the fastest is not proved.</li>\n",
+			      unproved - PLACES_SHOWN, unproved == PLACES_SHOWN + 1 ? "" : "s");
 	if (groups.names.count == 0 && unproved == 0 && !without_native)
 		strbuf_puts(out, "<li>No comparison has two frameworks to rank.</li>\n");
 	release(&groups);

@@ -402,7 +402,8 @@ static void add_note(const struct matrix *m, struct strbuf *out)
 		"<p class=\"note\">Step time divided by that of %s, whose step time stands "
 		"in its cell: less is faster. The deeper the orange the slower, the deeper "
 		"the blue the faster, on a logarithmic scale up to %.3gx. *: the fastest, and "
-		"those that cannot be told apart from it.",
+		"those that cannot be told apart from it. ~: cannot be told apart from 1. ?: the "
+		"order is not proved.",
 		native ? "native (without native: of the fastest)" : "the fastest",
 		exp(m->deepest));
 	if (m->mean_count > 0)

@@ -272,7 +272,7 @@ TEST(test_axis_of_runs)
 	for (int i = 0; i < POINTS; i++)
 		series->points[series->count++] = (struct chart_point){950 + 10 * i, 1e6, NAN, NAN};
 	chart_svg(chart, CHART_WIDE, text);
-	const char *marks = strstr(text->text, "<polyline");
+	const char *marks = strstr(strstr(text->text, "class=\"series\""), "<polyline");
 	assert_non_null(marks);
 	marks = strstr(marks, "points=\"") + strlen("points=\"");
 	for (int i = 0; i < POINTS; i++) {
@@ -290,6 +290,31 @@ TEST(test_axis_of_runs)
 		snprintf(label, sizeof label, ">%d</text>", 950 + 10 * i);
 		assert_has(text->text, label);
 	}
+	charts_release(&charts);
+}
+
+/* Curves and marks of one framework differ by its runs, up to eight, also in the legend. */
+TEST(test_runs_differ)
+{
+	enum { RUNS = 8 };
+	struct charts charts = {.count = 0};
+	struct strbuf texts[RUNS];
+	for (unsigned run = 0; run < RUNS; run++) {
+		struct chart *chart = charts_add(&charts, CHART_LINES, "a", "t", "c", 1);
+		struct chart_series *series = chart_series(&charts, chart, "r", "r", "#000000", 2);
+		chart->x.title = chart->y.title = "";
+		series->run = run;
+		for (series->count = 0; series->count < 2; series->count++)
+			series->points[series->count] =
+				(struct chart_point){(double)series->count, 1, NAN, NAN};
+		strbuf_init(&texts[run], 0);
+		chart_svg(chart, CHART_WIDE, &texts[run]);
+		assert_int_equal(count_of(texts[run].text, "stroke-dasharray"), run % 4 ? 2 : 0);
+		for (unsigned other = 0; other < run; other++)
+			assert_string_not_equal(texts[other].text, texts[run].text);
+	}
+	for (int run = 0; run < RUNS; run++)
+		strbuf_release(&texts[run]);
 	charts_release(&charts);
 }
 
