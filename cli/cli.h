@@ -72,6 +72,11 @@ extern const char *const cli_table_formats[]; /* table, json, NULL */
 			    "folder of data sets (default: $PRONY_DATA, then prony/data in the "   \
 			    "data folder)")                                                        \
 	}
+#define CLI_OPTION_PUBLIC(type)                                                                    \
+	{                                                                                          \
+		FLAG_OPTION(type, public, "public",                                                \
+			    "leave out host names, users, command lines and absolute paths")       \
+	}
 #define CLI_OPTION_STORE(type)                                                                     \
 	{                                                                                          \
 		TEXT_OPTION(type, store, "store", "FILE",                                          \

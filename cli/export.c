@@ -16,7 +16,7 @@ static const char *const layouts[] = {"long", "cells", "wide", "ms", NULL};
 
 struct export_options {
 	const char *store, *output, *format, *layout;
-	bool all;
+	bool all, public;
 } export_options = {.format = "csv"};
 
 const struct option export_option_rows[] = {
@@ -29,6 +29,7 @@ const struct option export_option_rows[] = {
 		       "per framework, ms one per ok cell")},
 	{FLAG_OPTION(struct export_options, all, "all",
 		     "export every run of the store, oldest first")},
+	CLI_OPTION_PUBLIC(struct export_options),
 	{.letter = 'o',
 	 TEXT_OPTION(struct export_options, output, "output", "FILE",
 		     "output file (default: standard output)")},
@@ -88,6 +89,7 @@ struct job {
 	const struct export_options *options;
 	const char *const *which;
 	size_t count, writer;
+	struct store *store;
 	struct file_writer *file; /* NULL: standard output */
 };
 
@@ -123,8 +125,8 @@ static enum prony_status put_whole(struct job *job, size_t run, struct error *er
 	struct stored_run stored;
 	struct summary summary;
 	struct strbuf text;
-	enum prony_status status = results_load_run(job->options->store, job->which[run],
-						    writers[job->writer].parts, &stored, err);
+	enum prony_status status = results_load_from(job->store, job->which[run],
+						     writers[job->writer].parts, &stored, err);
 	if (status != PRONY_OK)
 		return status;
 	strbuf_init(&text, EXPORT_BYTES_MAX);
@@ -163,27 +165,25 @@ static enum prony_status put_piece(void *context, struct summary *summary, struc
 /* There may be a million processes: each comparison is written before the next is read. */
 static enum prony_status put_pieces(struct job *job, size_t run, struct error *err)
 {
-	struct store *store = NULL;
 	struct store_reader *reader = NULL;
 	struct piece piece = {.job = job, .run = run};
-	enum prony_status status = store_open(job->options->store, true, &store, err);
-	if (status == PRONY_OK)
-		status = store_reader_open(store, job->which[run], writers[job->writer].parts,
-					   &reader, err);
+	enum prony_status status = store_reader_open(job->store, job->which[run],
+						     writers[job->writer].parts, &reader, err);
 	if (status == PRONY_OK)
 		status = stream_comparisons(reader, put_piece, &piece, err);
 	store_reader_close(reader);
-	store_close(store);
 	return status;
 }
 
 static enum prony_status put_runs(struct job *job, struct error *err)
 {
-	enum prony_status status = PRONY_OK;
+	const struct export_options *o = job->options;
+	enum prony_status status = results_open(o->store, o->public, &job->store, err);
 	for (size_t i = 0; i < job->count && status == PRONY_OK; i++)
 		status = (writers[job->writer].pieces ? put_pieces : put_whole)(job, i, err);
 	if (status == PRONY_OK && job->count > 1 && !strcmp(writers[job->writer].format, "json"))
 		status = put(job, "]\n", err);
+	store_close(job->store);
 	return status;
 }
 

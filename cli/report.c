@@ -19,7 +19,7 @@
 struct report_options {
 	const char *store, *output, *charts, *width;
 	long long font_points;
-	bool pdf;
+	bool pdf, public;
 } report_options = {.font_points = 8};
 
 const struct option report_option_rows[] = {
@@ -36,6 +36,7 @@ const struct option report_option_rows[] = {
 	{FLAG_OPTION(struct report_options, pdf, "figure-pdf",
 		     "write these figures also as PDF, with rsvg-convert (Debian package "
 		     "librsvg2-bin)")},
+	CLI_OPTION_PUBLIC(struct report_options),
 	CLI_OPTION_STORE(struct report_options),
 	{.name = NULL},
 };
@@ -193,7 +194,7 @@ static enum prony_status load(const struct report_options *options, const char *
 				    .summaries = memory_alloc(count * sizeof *out->summaries),
 				    .borrowed = memory_alloc(count * sizeof *out->borrowed)};
 	struct store *store = NULL;
-	enum prony_status status = store_open(options->store, true, &store, err);
+	enum prony_status status = results_open(options->store, options->public, &store, err);
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		status = load_for_page(store, names[i], &out->runs[i], &out->summaries[i], err);
 		out->borrowed[i] = &out->summaries[i];

@@ -38,6 +38,21 @@ enum prony_status results_load_run(const char *store_file, const char *which, un
 	return status;
 }
 
+enum prony_status results_open(const char *store_file, bool public, struct store **out,
+			       struct error *err)
+{
+	struct store *store = NULL;
+	enum prony_status status = store_open(store_file, true, &store, err);
+
+	if (status == PRONY_OK && public)
+		status = store_make_public(store, err);
+	if (status == PRONY_OK)
+		*out = store;
+	else
+		store_close(store);
+	return status;
+}
+
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err)
 {
 	struct store *reader = NULL;

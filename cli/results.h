@@ -14,6 +14,10 @@ enum prony_status results_load_run(const char *store, const char *which, unsigne
 enum prony_status results_load_from(struct store *store, const char *which, unsigned parts,
 				    struct stored_run *out, struct error *err);
 
+/* Opens the store to read it; `public`: as store_make_public does. */
+enum prony_status results_open(const char *store_file, bool public, struct store **out,
+			       struct error *err);
+
 /* Opens an existing store for writing; PRONY_BAD_INPUT when there is none. */
 enum prony_status results_open_existing(const char *store, struct store **out, struct error *err);
 

@@ -205,19 +205,20 @@ void html_reproduce(const struct html_page *page, struct strbuf *out)
 {
 	for (size_t run = 0; run < page->count; run++) {
 		const struct run_meta *meta = &page->summaries[run]->run->meta;
+		const char *command = meta->command ? meta->command : "";
 		char program[PROGRAM_BYTES];
 		struct strbuf line;
 		program_text(meta, page->summaries[run]->environment, program);
 		strbuf_init(&line, 0);
-		strbuf_printf(
-			&line,
-			"prony %s, effort %s, seed %lld. Run this command in the same folder:",
-			program, meta->effort, (long long)meta->seed);
+		strbuf_printf(&line, "prony %s, effort %s, seed %lld.%s", program, meta->effort,
+			      (long long)meta->seed,
+			      *command ? " Run this command in the same folder:" : "");
 		if (page->count > 1) {
 			html_text("<h3>", page->labels[run], "</h3>\n", out);
 		}
 		html_text("<p>", strbuf_text(&line), "</p>\n", out);
-		add_code(meta->command ? meta->command : "", out);
+		if (*command)
+			add_code(command, out);
 		add_install(page, run, out);
 		strbuf_puts(out, "<details><summary>The cells and settings of the run</summary>\n");
 		add_code(meta->spec ? meta->spec : "", out);

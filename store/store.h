@@ -25,6 +25,10 @@ void store_close(struct store *store);
 /* The file of a store: `path`, or the default path for NULL; the caller frees it. */
 char *store_file(const char *path);
 
+/* From now on, readers of this store, which was opened read_only, get no host names ("machine 1"
+ * instead), users, command lines and absolute paths. Names and tags of runs stay. */
+enum prony_status store_make_public(struct store *store, struct error *err);
+
 #define RUN_WORD_BYTES 64 /* of a name or a tag, with terminator */
 
 struct run_meta {

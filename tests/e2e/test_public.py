@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""--public of export and report: nothing of host, user, command line and paths is left, in any form.
+
+$PRONY is the program, $REPORT_STORE fills a store with the runs of tests/unit/report_fixture.c.
+"""
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from prony_program import ProgramTest  # noqa: E402
+
+REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
+
+
+class PublicTest(ProgramTest):
+    SECRETS = ("secrethost", "secretuser", "secretword", "secretstore", "secretpath")
+    TEXT = ("on secrethost: secretuser ran /home/secretuser/x, (/opt/secretpath/lib.so) -I/srv/secretpath "
+            "file:///secretpath/y; see https://example.org/kept")
+
+    def setUp(self):
+        super().setUp()
+        subprocess.run([REPORT_STORE, self.store, "2"], check=True, timeout=240)
+        base = sqlite3.connect(self.store)
+        environment = {"must_match": {"cpu_model": "Example CPU", "cores_usable": 2},
+                       "informational": {"host": "secrethost", "command_line": "root=secretword ro", "text": self.TEXT,
+                                         "/opt/secretpath": ["/tmp/secretpath with", {"secrethost.example": 1.5}]}}
+        with base:
+            base.execute("update run set host = 'secrethost', suite = 'perf', spec = ?, environment = ?,"
+                         " command = 'prony run secretword --store /tmp/secretstore.db --data /home/secretuser/data'",
+                         (self.TEXT, json.dumps(environment)))
+            for column in ("reason", "gate_log"):
+                base.execute(f"update cell set {column} = ?", (self.TEXT,))
+            for column in ("details", "evidence"):
+                base.execute(f"update cell set {column} = json_set({column}, '$.note', ?) where {column} is not null",
+                             (self.TEXT,))
+            base.execute("update process set error = ?, null_reasons = ?", (self.TEXT, self.TEXT))
+            base.execute("update process_log set log = ?", (self.TEXT,))
+            base.execute("update process_series set absent = ?", (self.TEXT,))
+        base.close()
+
+    def output(self, *words):
+        return self.prony(*words, "--store", self.store, expect=0).stdout
+
+    def forms(self):
+        for form in ("json", "jsonl", "md", "latex", "bmf", "github", "openmetrics"):
+            yield ("export", "--format", form)
+        for layout in ("long", "cells", "wide", "ms"):
+            yield ("export", "--layout", layout)
+        yield ("report", "-o", "-")
+
+    def test_nothing_private_is_in_any_form(self):
+        found = ""
+        for words in self.forms():
+            text = self.output(*words, "--public")
+            for secret in self.SECRETS:
+                self.assertNotIn(secret, text, words)
+            found += text
+        folder = os.path.join(self.folder, "figures")
+        self.output("report", "--figures", folder, "--public")
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding="utf-8") as stream:
+                found += stream.read()
+        for secret in self.SECRETS:
+            self.assertNotIn(secret, found)
+        for kept in ("machine 1: [user] ran [path], ([path]) -I[path]", "https://example.org/kept", "Example CPU"):
+            self.assertIn(kept, found)
+
+    def test_they_are_there_without_the_option(self):
+        found = "".join(self.output(*words) for words in self.forms())
+        for secret in self.SECRETS:
+            self.assertIn(secret, found)
+
+    def test_the_store_keeps_them(self):
+        with open(self.store, "rb") as stream:
+            before = hashlib.sha256(stream.read()).hexdigest()
+        self.output("export", "--public")
+        with open(self.store, "rb") as stream:
+            self.assertEqual(hashlib.sha256(stream.read()).hexdigest(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
