@@ -73,11 +73,17 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 			continue;
 		last = i;
 		progress_cell_title(&job->selection.plan.cells[i], title, sizeof title);
+		enum cell_status status = job->study.cells[i].status;
 		strbuf_printf(&text, "%s%s (%s)", shown++ ? ", " : "", title,
-			      cell_status_name(job->study.cells[i].status));
+			      status == CELL_PENDING ? "not finished" : cell_status_name(status));
 	}
 	if (count > shown)
 		strbuf_printf(&text, " and %zu more", count - shown);
+	if (study_unfinished(&job->study) > 0)
+		strbuf_printf(&text,
+			      "; the budget of %s is used up; to continue, add --resume to the "
+			      "command",
+			      job->options->budget);
 	bool absent = false;
 	for (size_t i = 0; i < job->selection.plan.count; i++)
 		absent = absent || (job->study.cells[i].status == CELL_MISSING &&

@@ -15,10 +15,21 @@
 #include "stats/rounds.h"
 #include "store/machine_figures.h"
 
+/* Returns no means for a cell that has too few processes. */
+static struct replicates counted(struct compare *compare, const struct compare_side *side,
+				 const struct stored_cell *cell)
+{
+	struct replicates found = replicates_of(&compare->arena, cell);
+
+	if (!replicates_suffice(&side->run->meta, cell, found.all))
+		found.means.count = found.undisturbed.count = 0;
+	return found;
+}
+
 static void contrast_rows(struct compare *compare, struct compare_row *row)
 {
-	struct replicates of_a = replicates_of(&compare->arena, row->a);
-	struct replicates of_b = replicates_of(&compare->arena, row->b);
+	struct replicates of_a = counted(compare, &compare->a, row->a);
+	struct replicates of_b = counted(compare, &compare->b, row->b);
 	struct round_means a = of_a.means, b = of_b.means;
 
 	row->disturbed_a = of_a.loss > 0;
@@ -47,7 +58,9 @@ static const char *ending(const struct compare *compare, const struct stored_cel
 
 	if (cell->status == CELL_OK && cell->flags & CELL_FLAG_GATE_ONLY)
 		return arena_printf(arena, "only the gate ran in %s", side);
-	if (cell->status == CELL_OK || cell->status == CELL_PENDING)
+	if (cell->status == CELL_PENDING)
+		return arena_printf(arena, "not finished in %s", side);
+	if (cell->status == CELL_OK)
 		return arena_printf(arena, "no process of %s has a step time", side);
 	return arena_printf(arena, "%s in %s%s%s", cell_status_name(cell->status), side,
 			    *cell->reason ? ": " : "", cell->reason);

@@ -20,14 +20,16 @@
 /* With fewer runs, the permutation test hardly ever reaches its 1 % (tests/unit/test_changes.c). */
 enum { RUNS_FOR_A_CHANGE = 10 };
 
-static struct estimate estimate_of(const struct stored_cell *cell)
+/* n = 0 if the cell has too few processes. */
+static struct estimate estimate_of(const struct stored_run *run)
 {
 	struct arena arena;
 	struct estimate step;
 
 	arena_init(&arena, 0);
-	struct replicates found = replicates_of(&arena, cell);
-	estimate_compute(found.means.means, found.means.count, 0, &step);
+	struct replicates found = replicates_of(&arena, &run->cells[0]);
+	bool suffice = replicates_suffice(&run->meta, &run->cells[0], found.all);
+	estimate_compute(found.means.means, suffice ? found.means.count : 0, 0, &step);
 	arena_release(&arena);
 	return step;
 }
@@ -130,7 +132,7 @@ void history_init(struct history *history, const struct stored_run *runs, size_t
 		bool here = same_machine(environment, newest);
 		json_decref(environment);
 		history->cell = &runs[i].cells[0];
-		struct estimate step = estimate_of(&runs[i].cells[0]);
+		struct estimate step = estimate_of(&runs[i]);
 		if (!here || step.n == 0) {
 			history->other_machines += !here;
 			history->without += here;
@@ -248,8 +250,8 @@ void history_words(const struct history *history, struct strbuf *out)
 		strbuf_printf(out, "; %zu run%s on other machines not shown",
 			      history->other_machines, history->other_machines == 1 ? "" : "s");
 	if (history->without)
-		strbuf_printf(out, "; %zu run%s without a figure not shown", history->without,
-			      history->without == 1 ? "" : "s");
+		strbuf_printf(out, "; %zu run%s unfinished or without a figure, not shown",
+			      history->without, history->without == 1 ? "" : "s");
 }
 
 void history_render(const struct history *history, bool colour, int width, struct strbuf *out)

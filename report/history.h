@@ -24,7 +24,8 @@ struct history {
 	size_t count;
 	struct change *changes;
 	size_t change_count;
-	size_t other_machines, without; /* runs left out: on other machines, or without a figure */
+	size_t other_machines,
+		without; /* runs left out: on other machines; unfinished or without a figure */
 };
 
 /* `runs`: oldest first, each loaded with that cell only (store_load_history); borrowed. Runs on a

@@ -194,6 +194,7 @@ static void add_conditions(const struct html_page *page, size_t run, struct strb
 	summary_parity(page->summaries[run], &line);
 	html_text("<p class=\"parity\">", strbuf_text(&line), "</p>\n", out);
 	html_certainty(page->summaries[run], out);
+	add_condition("banner", summary_unfinished, page->summaries[run], out);
 	add_condition("note", summary_absent, page->summaries[run], out);
 	add_condition("banner", summary_exports, page->summaries[run], out);
 	add_condition("banner", summary_findings, page->summaries[run], out);

@@ -256,14 +256,18 @@ static void mean_cell(const struct matrix *m, const struct contrast *mean, struc
 static void status_cell(const struct summary_row *row, struct strbuf *out)
 {
 	const struct stored_cell *cell = row->cell;
-	char *reason = text_line(summary_reason(row));
+	char *reason = text_line(summary_reason(row)), step[FORMAT_BYTES];
 	strbuf_printf(out, " class=\"figure %s\" title=\"", html_status_class(row));
 	text_html(reason, out);
-	strbuf_printf(out, "\">%s",
-		      cell->status != CELL_OK		  ? cell_status_name(cell->status)
-		      : cell->flags & CELL_FLAG_GATE_ONLY ? "same work"
-							  : "not ranked");
-	strbuf_puts(out, "</td>");
+	figure_text(FIGURE_STEP, row, step);
+	if (cell->status != CELL_OK && row->step.n > 0)
+		strbuf_printf(out, "\">%s <small>%zu of %zu</small></td>", step, row->processes,
+			      row->needed);
+	else
+		strbuf_printf(out, "\">%s</td>",
+			      cell->status != CELL_OK		  ? cell_status_name(cell->status)
+			      : cell->flags & CELL_FLAG_GATE_ONLY ? "same work"
+								  : "not ranked");
 	free(reason);
 }
 

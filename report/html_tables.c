@@ -70,7 +70,7 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 			   struct strbuf *out)
 {
 	char rank[24], status[192], count[24];
-	const char *reason = summary_reason(row);
+	const char *reason = summary_note(row);
 	bool alone = html_is_alone(page, run, row->comparison);
 	summary_rank_text(row, rank, sizeof rank);
 	summary_status_text(page->summaries[run], row, status, sizeof status);

@@ -154,16 +154,17 @@ static void entry_text(const struct summary_row *row, char out[64])
 {
 	char step[FORMAT_BYTES];
 
-	if (!row || row->cell->status == CELL_PENDING) {
+	if (!row || (row->cell->status == CELL_PENDING && row->step.n == 0)) {
 		snprintf(out, 64, "-");
 		return;
 	}
 	figure_text(FIGURE_STEP, row, step);
 	if (row->step.n > 0)
 		snprintf(out, 64, "%s%s", step,
-			 row->rank == 1			     ? "*"
-			 : row->comparable && row->rank == 0 ? "?"
-							     : " ");
+			 row->rank == 1 ? "*"
+			 : row->rank == 0 && (row->comparable || row->cell->status != CELL_OK)
+				 ? "?"
+				 : " ");
 	else
 		snprintf(out, 64, "%s", cell_status_name(row->cell->status));
 }
@@ -231,18 +232,18 @@ static void add_reasons(const struct sweep *sweep, int width, struct strbuf *out
 	for (size_t f = 0; f < sweep->frameworks.count; f++) {
 		const struct summary_row *const *rows = &sweep->rows[f * sweep->values];
 		for (size_t v = 0; v < sweep->values; v++) {
-			const char *reason = rows[v] ? summary_reason(rows[v]) : "";
+			const char *reason = rows[v] ? summary_note(rows[v]) : "";
 			bool said = !*reason;
 			struct strbuf line;
 			for (size_t k = 0; k < v && !said; k++)
-				said = rows[k] && !strcmp(summary_reason(rows[k]), reason);
+				said = rows[k] && !strcmp(summary_note(rows[k]), reason);
 			if (said)
 				continue;
 			strbuf_init(&line, 0);
 			strbuf_printf(&line, "%s, %s", framework_name(sweep, f),
 				      axes[sweep->axis].name);
 			for (size_t k = v; k < sweep->values; k++) {
-				if (!rows[k] || strcmp(summary_reason(rows[k]), reason) != 0)
+				if (!rows[k] || strcmp(summary_note(rows[k]), reason) != 0)
 					continue;
 				value_text(sweep, k, value);
 				strbuf_printf(&line, "%s %s", k > v ? "," : "", value);

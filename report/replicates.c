@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "samples/disturbance.h"
+#include "stats/effort.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
 
@@ -60,7 +61,23 @@ unsigned replicates_causes(const struct stored_cell *cell)
 bool replicates_have_figures(const struct stored_cell *cell)
 {
 	bool refused = cell->evidence && cell->gate != CELL_OK;
-	return !refused && (cell->status == CELL_OK || cell->status == CELL_PENDING);
+	return !refused && (cell->status == CELL_OK || cell->status == CELL_PENDING ||
+			    cell->status == CELL_TIMEOUT);
+}
+
+size_t replicates_needed(const struct run_meta *meta)
+{
+	static const char key[] = "\nrepeat="; /* of spec_canonical */
+	const char *line = meta->spec ? strstr(meta->spec, key) : NULL;
+	long repeat = line ? strtol(line + sizeof key - 1, NULL, 10) : 0;
+
+	return repeat > 0 ? (size_t)repeat : OK_PROCESSES_MIN;
+}
+
+bool replicates_suffice(const struct run_meta *meta, const struct stored_cell *cell, size_t good)
+{
+	return cell->status == CELL_OK ||
+	       (cell->status == CELL_PENDING && good >= replicates_needed(meta));
 }
 
 static bool has_mean(const struct process_record *record)

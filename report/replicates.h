@@ -6,9 +6,15 @@
 #include "stats/rounds.h"
 #include "store/store.h"
 
-/* Whether figures of the cell may be shown: it is ok or unfinished, and its gate did not fail (null
- * has none). Figures of a failed cell would invite comparison. */
+/* Whether figures of the cell may be shown: it is ok, unfinished or out of time, and its gate did
+ * not fail (null has none). Figures of a failed cell would invite comparison. */
 bool replicates_have_figures(const struct stored_cell *cell);
+
+/* Returns how many good processes an ok cell of the run has at least: 3, or its own --repeat. */
+size_t replicates_needed(const struct run_meta *meta);
+/* Whether a cell with `good` good processes has an interval and may be compared: it is ok, or it is
+ * unfinished and has as many as an ok cell needs. */
+bool replicates_suffice(const struct run_meta *meta, const struct stored_cell *cell, size_t good);
 
 struct replicates {
 	struct round_means means;	       /* means of the processes that count; in the arena */

@@ -137,6 +137,22 @@ static void fill_undisturbed(struct arena *arena, const struct replicates *repli
 	row->gap_high = gap.high - 1;
 }
 
+static void drop_interval(struct estimate *estimate)
+{
+	estimate->low = estimate->high = estimate->half_width = NAN;
+	estimate->needed = 0;
+}
+
+/* Leaves the figures of a cell that has too few processes without intervals. */
+static void drop_intervals(struct summary_row *row)
+{
+	drop_interval(&row->step);
+	drop_interval(&row->undisturbed);
+	for (int i = 0; i < SUMMARY_LATENCIES; i++)
+		drop_interval(&row->latency[i]);
+	row->gap_low = row->gap_high = NAN;
+}
+
 static void fill_row(struct summary *summary, const struct work *work,
 		     const struct stored_cell *cell, const struct replicates *replicates,
 		     struct summary_row *row)
@@ -159,7 +175,11 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->cores = replicates_median(cell, "window_cpu_cores");
 	row->floor_order = row->undisturbed_order = row->lead_order = ORDER_UNKNOWN;
 	row->floor = row->floor_undisturbed = row->lead = none;
-	row->comparable = cell->status == CELL_OK && gate_passed(cell) && row->step.n > 0;
+	row->needed = replicates_needed(&summary->run->meta);
+	bool suffice = replicates_suffice(&summary->run->meta, cell, row->processes);
+	row->comparable = suffice && gate_passed(cell) && row->step.n > 0;
+	if (!suffice)
+		drop_intervals(row);
 	costs_fill(summary->environment, row);
 }
 
@@ -300,4 +320,9 @@ const char *summary_reason(const struct summary_row *row)
 	if (cell->status == CELL_OK)
 		return "not ranked: no process has a step time";
 	return "no reason was stored";
+}
+
+const char *summary_note(const struct summary_row *row)
+{
+	return row->cell->status == CELL_PENDING ? "" : summary_reason(row);
 }

@@ -41,6 +41,7 @@ struct summary_row {
 		step; /* ns per step over replicates_of; n = 0 without replicates_have_figures */
 	size_t processes, processes_disturbed; /* processes with a step time; of all processes,
 						  those disturbed by anything */
+	size_t needed;			       /* processes that an ok cell has at least */
 	struct estimate undisturbed;	       /* the same for step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high;	       /* step / undisturbed - 1 of the same processes, 95 %
 						  interval; NaN without */
@@ -68,7 +69,7 @@ struct summary_row {
 	 * ratio contains 1; it excludes 1, but the processes are too few to prove it. */
 	bool unsettled, wide, few;
 	bool leads; /* the row with the least step among those that none is proved faster than */
-	bool comparable; /* the cell is ok, its gate passed, and it has a step time */
+	bool comparable; /* replicates_suffice, its gate passed, and it has a step time */
 	int rank; /* 1 = fastest of its comparison; 0 = no rank: it is not comparable, or its order
 		     relative to another row is unknown */
 	int rank_low, rank_high;  /* the possible ranks; 0 if not comparable */
@@ -106,8 +107,8 @@ size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTE
 /* Returns the version reported by the framework; "" if it reported none. Borrowed. */
 const char *summary_version(const struct summary_row *row);
 
-/* Writes "ok", "ok (not-steady)", "unsupported". Flags that the whole run has (screening of a quick
- * run) are left out. */
+/* Writes "ok", "ok (not-steady)", "unsupported", "2 of 3 processes, no rank". Flags that the whole
+ * run has (screening of a quick run) are left out. */
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,
 			 size_t out_bytes);
 
@@ -180,6 +181,8 @@ bool summary_only_loads(const struct summary_row *row);
 
 /* Returns why a row is not comparable; "" if it is. Borrowed. */
 const char *summary_reason(const struct summary_row *row);
+/* The same for a note under the row: "" if it is unfinished, which summary_unfinished says once. */
+const char *summary_note(const struct summary_row *row);
 
 /* Adds the parity line, without a line feed. */
 void summary_parity(const struct summary *summary, struct strbuf *out);
@@ -191,10 +194,11 @@ bool conditions_found(const json_t *record, bool remedies, struct strbuf *out);
 /* The same for the run's machine, with remedies. */
 bool summary_findings(const struct summary *summary, struct strbuf *out);
 
-/* Add the lines under the tables, each without a line feed: the frameworks of the run that are not
- * on the machine and have no rows, trained files that an exporter may have changed, that the
- * machine was busy, and environment variables that change how fast a framework is. False, and
- * nothing added, if there is nothing to report. */
+/* Add the lines under the tables, each without a line feed: how many cells are unfinished, the
+ * frameworks of the run that are not on the machine and have no rows, trained files that an
+ * exporter may have changed, that the machine was busy, and environment variables that change how
+ * fast a framework is. False, and nothing added, if there is nothing to report. */
+bool summary_unfinished(const struct summary *summary, struct strbuf *out);
 bool summary_absent(const struct summary *summary, struct strbuf *out);
 bool summary_exports(const struct summary *summary, struct strbuf *out);
 bool summary_disturbance(const struct summary *summary, struct strbuf *out);

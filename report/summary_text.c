@@ -53,7 +53,13 @@ void summary_status_text(const struct summary *summary, const struct summary_row
 	if (!strcmp(summary->run->meta.effort, "quick"))
 		shown &= ~(unsigned)CELL_FLAG_SCREENING;
 	cell_flags_text(shown, flags, sizeof flags);
-	snprintf(out, out_bytes, "%s", cell_status_name(row->cell->status));
+	if (row->cell->status != CELL_PENDING)
+		snprintf(out, out_bytes, "%s", cell_status_name(row->cell->status));
+	else if (row->processes == 0 || row->processes >= row->needed)
+		snprintf(out, out_bytes, row->processes ? "not finished" : "not measured");
+	else
+		snprintf(out, out_bytes, "%zu of %zu processes, no rank", row->processes,
+			 row->needed);
 	/* Insert a space after each comma, where a narrow column can break the line. */
 	for (char *rest = flags, *flag; *flags && (flag = strsep(&rest, ","));) {
 		size_t used = strlen(out);
@@ -201,8 +207,8 @@ struct table *summary_table(const struct summary *summary, size_t comparison, un
 		add_row(summary, row, &columns, table);
 		char status[192];
 		summary_status_text(summary, row, status, sizeof status);
-		if (*summary_reason(row))
-			table_note(table, summary_reason(row));
+		if (*summary_note(row))
+			table_note(table, summary_note(row));
 		else if (print && strcmp(status, "ok") != 0)
 			table_note(table, status);
 	}
@@ -391,6 +397,29 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 		strbuf_puts(out, ", unfinished");
 }
 
+bool summary_unfinished(const struct summary *summary, struct strbuf *out)
+{
+	size_t unfinished = 0, few = 0, none = 0, needed = 0;
+	for (size_t i = 0; i < summary->count; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->cell->status != CELL_PENDING)
+			continue;
+		unfinished++;
+		needed = row->needed;
+		none += row->processes == 0;
+		few += row->processes > 0 && row->processes < needed;
+	}
+	if (unfinished == 0)
+		return false;
+	strbuf_printf(out, "not finished: %zu of %zu cells", unfinished, summary->count);
+	if (few > 0)
+		strbuf_printf(out, ", %zu of them with fewer than %zu processes", few, needed);
+	if (none > 0)
+		strbuf_printf(out, ", %zu%s without any", none, few ? "" : " of them");
+	strbuf_puts(out, "; to continue, run the same command with --resume");
+	return true;
+}
+
 /* Makes the table with as many columns as fit. */
 static struct table *table_that_fits(const struct summary *summary, size_t comparison, int width)
 {
@@ -442,7 +471,8 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
 	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
-		summary_absent, summary_exports, summary_disturbance, summary_settings};
+		summary_unfinished, summary_absent, summary_exports, summary_disturbance,
+		summary_settings};
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);

@@ -200,7 +200,7 @@ static enum prony_status gate_or_end(struct schedule *s, size_t cell, struct err
 {
 	enum run_choice choice;
 	enum prony_status status = schedule_decide(s, cell, &choice, err);
-	return status == PRONY_OK && choice != RUN_END ? gate_cell(s, cell, false, err) : status;
+	return status == PRONY_OK && choice <= RUN_LATER ? gate_cell(s, cell, false, err) : status;
 }
 
 enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
@@ -217,7 +217,8 @@ enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
 			status = schedule_end_broken(s, cell, status, err);
 			drop_gate_after(s, cell);
 		}
-		if (status == PRONY_OK && s->settings->gate_only && state->status == CELL_PENDING)
+		if (status == PRONY_OK && s->settings->gate_only && state->status == CELL_PENDING &&
+		    (state->gate_done || s->plan->cells[cell].ungated))
 			status = end_untimed(s, cell, err);
 	}
 	return status;

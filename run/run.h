@@ -81,7 +81,12 @@ struct run_event {
 	const struct process_record *record;
 };
 
-enum run_choice { RUN_NOW, RUN_LATER /* other cells need the time more */, RUN_END };
+enum run_choice {
+	RUN_NOW,
+	RUN_LATER /* other cells need the time more */,
+	RUN_STOP /* no time is left; the cell stays pending, so that the run can be resumed */,
+	RUN_END
+};
 struct run_decision {
 	enum run_choice choice;
 	/* For RUN_END: how the cell ends, flags to add, and the reason. */
@@ -94,8 +99,8 @@ struct run_decision {
 struct run_caller {
 	void *context;
 	/* Decides what is next for a pending cell: its gate, another process, or its end. Called
-	 * before each gate, each round and each process. If every cell of a round answers
-	 * RUN_LATER, all of them run. */
+	 * before each gate, each round and each process. If every cell of a round that does
+	 * not stop answers RUN_LATER, all of them run. */
 	struct run_decision (*decide)(void *context, size_t cell);
 	/* Whether a process is warm, judged by its warm-up blocks so far (stats/steady.h). */
 	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,

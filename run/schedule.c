@@ -191,13 +191,12 @@ static size_t list_round(const struct schedule *s, size_t *round)
 	for (size_t cell = 0; cell < s->plan->count; cell++)
 		if (s->cells[cell].status == CELL_PENDING) {
 			round[count] = cell;
-			if (choice_of(s, cell) == RUN_LATER)
-				waiting++;
-			else
-				count++;
+			enum run_choice choice = choice_of(s, cell);
+			count += choice == RUN_NOW;
+			waiting += choice == RUN_LATER;
 		}
 	for (size_t cell = 0; count == 0 && waiting > 0 && cell < s->plan->count; cell++)
-		if (s->cells[cell].status == CELL_PENDING)
+		if (s->cells[cell].status == CELL_PENDING && choice_of(s, cell) == RUN_LATER)
 			round[count++] = cell;
 	return count;
 }
@@ -227,7 +226,7 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 		random_shuffle(&s->random, cells, count);
 		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 			status = schedule_may_start(s, err);
-			if (status == PRONY_OK && choice_of(s, cells[i]) != RUN_END)
+			if (status == PRONY_OK && choice_of(s, cells[i]) <= RUN_LATER)
 				status = schedule_end_broken(
 					s, cells[i], run_replicate(s, cells[i], round, err), err);
 		}

@@ -38,7 +38,6 @@ enum prony_status budget_parse(const char *text, struct budget *out, struct erro
 			"--budget: \"%.40s\" is not a time; write for example 90s, 30m or 1.5h",
 			text);
 	out->length_ns = (int64_t)(number * unit * SECOND_NS);
-	snprintf(out->reason, sizeof out->reason, "the budget of %.30s is used up", text);
 	return PRONY_OK;
 }
 
@@ -69,12 +68,12 @@ void budget_look_again(struct budget *budget)
 	budget->widest = NAN;
 }
 
-const char *budget_late(const struct budget *budget, size_t cell)
+bool budget_late(const struct budget *budget, size_t cell)
 {
 	if (!budget->last_ns)
-		return NULL;
+		return false;
 	int64_t left = budget->deadline_ns - clock_monotonic_ns();
-	return left <= 0 || left < budget->last_ns[cell] ? budget->reason : NULL;
+	return left <= 0 || left < budget->last_ns[cell];
 }
 
 /* Returns the half width of a cell's interval; infinite if it is unknown. */

@@ -17,7 +17,6 @@ struct budget {
 	int64_t *last_ns;    /* per cell: time of its last process; 0 = none yet. Owned */
 	double widest;	     /* greatest half width of the cells that may need more processes; NaN =
 				unknown now */
-	char reason[96];
 };
 
 /* Parses "90s", "30m", "1.5h", or a number of seconds; NULL: no limit. PRONY_USAGE. */
@@ -32,9 +31,9 @@ void budget_spend(struct budget *budget, size_t cell, int64_t ns);
 /* Called when a cell has ended: another cell's interval may now be the widest. */
 void budget_look_again(struct budget *budget);
 
-/* Returns why no gate or process of the cell should begin: no time is left, or its last one took
- * more than is left; NULL: it may begin. Borrowed. */
-const char *budget_late(const struct budget *budget, size_t cell);
+/* Whether no gate or process of the cell should begin: no time is left, or its last one took more
+ * than is left. */
+bool budget_late(const struct budget *budget, size_t cell);
 
 /* For cells that have the minimum of `least` good processes: whether another cell's interval is
  * more than twice as wide as this one's, so that a process there gains more information. */

@@ -101,22 +101,20 @@ enum prony_status study_register(struct study *study, struct store *store, int64
 	return status;
 }
 
-/* Returns how a cell without another process ends; `late`: why there is no time, or NULL. */
-static struct run_decision end_of(const struct study *study, const struct run_cell *cell,
-				  const char *late)
+/* Returns how a cell without another process ends. If only the time is over, a cell with too few
+ * processes does not end. */
+static struct run_decision end_of(const struct study *study, const struct run_cell *cell, bool late)
 {
 	int good = (int)cell->mean_count;
 	int needed = study->repeat > 0 ? study->repeat : OK_PROCESSES_MIN;
 	struct run_decision end = {.choice = RUN_END, .status = CELL_OK};
 	if (good >= needed)
 		return end;
-	end.status = late ? CELL_TIMEOUT : CELL_INVALID;
 	if (late)
-		snprintf(end.reason, sizeof end.reason, "%s: %d of %d processes ended ok", late,
-			 good, needed);
-	else
-		snprintf(end.reason, sizeof end.reason,
-			 "%d of %d processes ended ok, %d are needed", good, cell->tried, needed);
+		return (struct run_decision){.choice = RUN_STOP};
+	end.status = CELL_INVALID;
+	snprintf(end.reason, sizeof end.reason, "%d of %d processes ended ok, %d are needed", good,
+		 cell->tried, needed);
 	return end;
 }
 
@@ -125,17 +123,14 @@ static struct run_decision decide(void *context, size_t index)
 	struct study *study = context;
 	const struct plan_cell *planned = &study->plan->cells[index];
 	const struct run_cell *cell = &study->cells[index];
-	const char *late = budget_late(&study->budget, index);
+	bool late = budget_late(&study->budget, index);
 	bool not_converged = false;
 	struct run_decision decision = {.choice = RUN_NOW};
-	if (late && !cell->gate_done && !planned->ungated) {
-		decision = (struct run_decision){.choice = RUN_END, .status = CELL_TIMEOUT};
-		snprintf(decision.reason, sizeof decision.reason, "%s", late);
-		return decision;
-	}
+	if (late && !cell->gate_done && !planned->ungated)
+		return (struct run_decision){.choice = RUN_STOP};
 	bool more = counted_wants_more(cell, study->effort, study->repeat, &not_converged);
 	if (!more || late) {
-		decision = end_of(study, cell, late);
+		decision = end_of(study, cell, late && more);
 		decision.flags = more || not_converged ? CELL_FLAG_NOT_CONVERGED : 0;
 	} else if (study->repeat == 0 &&
 		   budget_later(&study->budget, study->cells, study->plan->count, index,
@@ -223,6 +218,14 @@ static void set_limits(const struct study *study, struct run_limits *limits)
 	limits->start_delay_ns = effort == &effort_table[EFFORT_QUICK] ? 0 : START_DELAY_NS;
 }
 
+size_t study_unfinished(const struct study *study)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < study->plan->count; i++)
+		count += study->cells[i].status == CELL_PENDING;
+	return count;
+}
+
 enum prony_status study_execute(struct study *study, struct run_settings *settings,
 				struct error *err)
 {
@@ -231,6 +234,7 @@ enum prony_status study_execute(struct study *study, struct run_settings *settin
 	set_limits(study, &settings->limits);
 	budget_begin(&study->budget, study->plan->count);
 	enum prony_status status = run_execute(study->plan, study->cells, settings, &caller, err);
-	return status == PRONY_OK ? store_run_finish(study->store, study->run, clock_wall_ns(), err)
-				  : status;
+	return status == PRONY_OK && study_unfinished(study) == 0
+		       ? store_run_finish(study->store, study->run, clock_wall_ns(), err)
+		       : status;
 }

@@ -35,10 +35,12 @@ void study_release(struct study *study);
 enum prony_status study_register(struct study *study, struct store *store, int64_t run, bool resume,
 				 struct error *err);
 
-/*
- * Measures, and marks the run as finished. Sets those settings->limits that depend on the effort.
- */
+/* Measures, and marks the run as finished unless the time was over before each cell ended. Sets
+ * those settings->limits that depend on the effort. */
 enum prony_status study_execute(struct study *study, struct run_settings *settings,
 				struct error *err);
+
+/* Returns the number of cells that have not ended. */
+size_t study_unfinished(const struct study *study);
 
 #endif

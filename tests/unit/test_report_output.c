@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/files.h"
+#include "report/compare.h"
 #include "report/export.h"
 #include "report/figures.h"
 #include "report/html.h"
@@ -307,6 +308,46 @@ TEST(test_single_process)
 	assert_has(strbuf_text(text), "6.16 ms      -");
 	summary_release(&summary);
 	cell->process_count = count;
+}
+
+/* A cell that was stopped before it had enough processes shows its figure alone; one that had
+ * enough is compared with the others. */
+TEST(unfinished_cells_show_their_figures)
+{
+	struct results *results = *state;
+	struct stored_cell *pytorch = &results->run.cells[0], *native = &results->run.cells[1];
+	struct compare_side side = {.run = &results->run};
+	struct compare_settings settings = {.threshold = NAN};
+	struct compare compare;
+	struct summary summary;
+	struct strbuf *text = test_strbuf();
+	struct error err = ERROR_INIT;
+	char status[100];
+	size_t count = pytorch->process_count;
+	pytorch->status = native->status = CELL_PENDING;
+	pytorch->process_count = 2;
+	summary_init(&summary, &results->run);
+	const struct summary_row *row = find(&summary, "pytorch", STAGE_TRAIN);
+	assert_true(!row->comparable && row->step.n == 2 && row->step.center > 0);
+	assert_true(isnan(row->step.half_width) && isnan(row->step.low));
+	summary_status_text(&summary, row, status, sizeof status);
+	assert_string_equal(status, "2 of 3 processes, no rank");
+	row = find(&summary, "native", STAGE_TRAIN);
+	assert_true(row->comparable && row->rank == 1 && isfinite(row->step.half_width));
+	summary_status_text(&summary, row, status, sizeof status);
+	assert_string_equal(status, "not finished");
+	summary_render(&summary, false, 0, text);
+	assert_has(strbuf_text(text), "not finished: 2 of 10 cells, 1 of them with fewer than 3 "
+				      "processes; to continue, run the same command with --resume");
+	strbuf_clear(text);
+	assert_int_equal(export_csv_cells(&summary, text, &err), PRONY_OK);
+	assert_has(strbuf_text(text), ",,,2,"); /* no ranks */
+	summary_release(&summary);
+	compare_init(&compare, &side, &side, &settings);
+	assert_true(!compare.rows[0].judged && compare.rows[1].judged);
+	compare_release(&compare);
+	pytorch->process_count = count;
+	pytorch->status = native->status = CELL_OK;
 }
 
 static void change_speed(struct stored_cell *cell, double factor)
