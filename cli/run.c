@@ -259,6 +259,18 @@ static void release_machine(struct job *job)
 	job->lock_fd = -1;
 }
 
+/* Shows what an interrupted run has measured. The run's own error stays; another one is printed. */
+static void show_so_far(struct job *job)
+{
+	struct error err = ERROR_INIT;
+	bool any = false;
+	for (size_t i = 0; i < job->selection.plan.count; i++)
+		any |= job->study.cells[i].tried > 0 ||
+		       (job->options->gate_only && job->study.cells[i].gate_done);
+	if (any && show_result(job, &err) != PRONY_OK)
+		cli_fail(&err);
+}
+
 static enum prony_status measure(struct job *job, const struct cli_call *call, struct error *err)
 {
 	record_machine(job);
@@ -286,6 +298,8 @@ static enum prony_status measure(struct job *job, const struct cli_call *call, s
 	release_machine(job);
 	if (status == PRONY_OK)
 		status = show_result(job, err);
+	else if (status == PRONY_INTERRUPTED && job->study.store)
+		show_so_far(job);
 	return status;
 }
 

@@ -181,15 +181,19 @@ class KillTest(ProgramTest):
             self.committed()
             os.remove(self.store)
 
-    def test_interrupt_says_how_to_go_on(self):
-        process = self.start(*self.words, log=self.log)
+    def test_interrupt_shows_what_was_measured_and_how_to_go_on(self):
+        page = os.path.join(self.folder, "page.html")
+        process = self.start(*self.words, "--report", page, log=self.log)
         deadline = time.monotonic() + PATIENCE_S
         while self.started() < CELLS * REPEAT // 3:
             self.assertLess(time.monotonic(), deadline, self.output())
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(PATIENCE_S), 130, self.output())
-        self.assertIn("--resume", self.output())
+        self.assertRegex(self.output(), rf"(?s)[1-3] of {REPEAT} processes, no rank.*\nprony: interrupted\n.*add --resume")
+        self.assertIn(f"not finished: {CELLS} of {CELLS} cells", self.output())
+        with open(page, encoding="utf-8") as stream:
+            self.assertIn(f"of {REPEAT} processes, no rank", stream.read())
         self.assert_nothing_stays()
         before = self.committed()
         self.prony(*self.words, "--resume", expect=0)
