@@ -183,6 +183,17 @@ static void add_group(const struct html_page *page, const struct summary *summar
 	strbuf_puts(out, ".</li>\n");
 }
 
+static bool was_only_gated(const struct summary *summary)
+{
+	bool gated = false;
+	for (size_t i = 0; i < summary->count; i++) {
+		gated |= (summary->rows[i].cell->flags & CELL_FLAG_GATE_ONLY) != 0;
+		if (summary->rows[i].step.n > 0)
+			return false;
+	}
+	return gated;
+}
+
 /* Adds one sentence for each set of frameworks that comes first in any comparison. Without native
  * only of several comparisons: the sentence on one names the next after native. */
 static void add_winners(const struct html_page *page, const struct summary *summary,
@@ -217,7 +228,11 @@ static void add_winners(const struct html_page *page, const struct summary *summ
 			      "<li>In %zu more comparison%s, the fastest is not proved.</li>\n",
 			      unproved - PLACES_SHOWN, unproved == PLACES_SHOWN + 1 ? "" : "s");
 	if (groups.names.count == 0 && unproved == 0 && !without_native)
-		strbuf_puts(out, "<li>No comparison has two frameworks to rank.</li>\n");
+		strbuf_puts(out,
+			    was_only_gated(summary)
+				    ? "<li>Nothing was timed: the run only checked that the "
+				      "frameworks <a href=\"#parity\">do the same work</a>.</li>\n"
+				    : "<li>No comparison has two frameworks to rank.</li>\n");
 	release(&groups);
 }
 

@@ -650,3 +650,70 @@ TEST(test_first_is_marked)
 	assert_int_equal(count_of(page.text, "class=\"figure best"), 3);
 	strbuf_release(&page);
 }
+
+/* Makes the page of a run after a change of its cells. */
+static void make_changed_page(void (*change)(struct stored_cell *cell), struct strbuf *page)
+{
+	enum { CELLS_MAX = 16 };
+	struct stored_run stored;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	size_t counts[CELLS_MAX];
+	report_fixture_init(&stored, 0);
+	for (size_t i = 0; i < stored.cell_count; i++) {
+		counts[i] = stored.cells[i].process_count;
+		change(&stored.cells[i]);
+	}
+	summary_init(&summary, &stored);
+	strbuf_init(page, 0);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, NULL), PRONY_OK);
+	summary_release(&summary);
+	for (size_t i = 0; i < stored.cell_count; i++)
+		stored.cells[i].process_count = counts[i];
+	stored_run_release(&stored);
+}
+
+static void fail_others(struct stored_cell *cell)
+{
+	if (cell->status == CELL_OK && strcmp(cell->cell.framework, "native") != 0)
+		cell->status = CELL_CRASHED;
+}
+
+/* A framework without another one has no rank, no sign of the first, and no figure of one bar. */
+TEST(test_alone)
+{
+	struct strbuf page;
+	make_changed_page(fail_others, &page);
+	assert_has(page.text, "No comparison has two frameworks to rank.");
+	assert_has(page.text, "<td class=\"figure\">-</td><td class=\"strong\">native</td>");
+	assert_lacks(page.text, "<td class=\"figure\">1</td>");
+	assert_lacks(page.text, "aria-label=\"first\"");
+	assert_lacks(page.text, "<tr class=\"best\"");
+	assert_lacks(page.text, "<figure id=\"ratio");
+	assert_lacks(page.text, "<figure id=\"memory");
+	assert_lacks(page.text, "<figure id=\"power");
+	assert_has(page.text, "<figure id=\"start-up");
+	strbuf_release(&page);
+}
+
+static void only_gate(struct stored_cell *cell)
+{
+	cell->process_count = 0;
+	if (cell->status == CELL_OK)
+		cell->flags |= CELL_FLAG_GATE_ONLY;
+}
+
+/* What passed the gate and was not timed did not fail, and has no columns of unknown figures. */
+TEST(test_gate_only)
+{
+	struct strbuf page;
+	make_changed_page(only_gate, &page);
+	assert_has(page.text, "<li>Nothing was timed: ");
+	assert_has(page.text, "<td class=\"good\">ok (");
+	assert_lacks(page.text, "<td class=\"bad\">ok");
+	assert_has(page.text, "class=\"figure good\" title=\"\">same work</td>");
+	assert_has(page.text, "<td class=\"bad\">mismatch");
+	assert_lacks(page.text, ">95 % interval</th>");
+	assert_lacks(page.text, ">memory</th>");
+	strbuf_release(&page);
+}
