@@ -9,13 +9,9 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest
 
 SOURCE = os.environ.get("PRONY_SOURCE", ".")
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")

@@ -14,11 +14,8 @@ import sys
 import time
 import zlib
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+import counted
+from prony_program import ProgramTest
 
 USAGE, BAD_INPUT = 64, 65
 FORMATS = {"lmdb": "", "recordio": "data.rec", "tfrecord": "data-00000.tfrecord", "png": ""}

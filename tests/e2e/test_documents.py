@@ -11,11 +11,8 @@ import subprocess
 import sys
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PRONY  # noqa: E402
+import counted
+from prony_program import PRONY
 
 SOURCE = os.environ.get("PRONY_SOURCE", ".")
 # "prony run -f x --quick" in a line of code, or between backticks; what a shell would do ends it.

@@ -9,14 +9,11 @@ import sys
 import tempfile
 import unittest
 
-sys.dont_write_bytecode = True
+import counted
+from python_environments import Environment
+from worker_driver import Bundle, Driver, Network
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-import counted  # noqa: E402
-from python_environments import Environment  # noqa: E402
-from worker_driver import Bundle, Driver, Network  # noqa: E402
-
 WORKER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "python", "worker.py")
 
 # Each prints the gradient of the sum of a 2 x 2 max-pool of four ones.

@@ -11,11 +11,8 @@ import os
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+import counted
+from prony_program import PRONY, ProgramTest
 
 LIBRARY = os.environ.get("FAIL_ALLOC", "build/tests/libfail_alloc.so")
 SWEEP = os.environ.get("FAIL_ALLOC_SWEEP") == "1"

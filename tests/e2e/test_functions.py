@@ -9,11 +9,8 @@ import os
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import HOME, ProgramTest  # noqa: E402
+import counted
+from prony_program import HOME, ProgramTest
 
 
 class FunctionTest(ProgramTest):

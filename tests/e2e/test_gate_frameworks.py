@@ -6,15 +6,11 @@ installed is skipped, with its reason.
 $PRONY names the program.
 """
 import json
-import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import HOME, ProgramTest  # noqa: E402
+import counted
+from prony_program import HOME, ProgramTest
 
 FRAMEWORKS = ["caffe", "caffe2", "chainer", "cntk", "keras2:cntk", "keras2:mxnet", "keras2:tensorflow",
               "keras2:theano", "native@3.13", "native@3.6", "paddle", "theano"]

@@ -6,11 +6,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
+import counted
+from prony_program import ProgramTest
 
 QUICK = ("-n", "mlp", "-d", "synthetic", "-b", "8", "--quick", "--repeat", "1", "--steps",
          "2", "--warm-up", "1")

@@ -8,13 +8,9 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest
 
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 RUNS = 20

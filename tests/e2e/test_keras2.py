@@ -8,11 +8,9 @@ import os
 import sys
 import unittest
 
-sys.dont_write_bytecode = True
-
-import counted  # noqa: E402
-from test_python_frameworks import Conformance, Framework, distance, memory  # noqa: E402
-from worker_driver import Network, mlp  # noqa: E402
+import counted
+from test_python_frameworks import Conformance, Framework, distance, memory
+from worker_driver import Network, mlp
 
 
 def deep(batch):

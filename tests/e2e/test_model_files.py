@@ -8,12 +8,9 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from onnx_bytes import BOOL, FLOAT, INT64, STRING, field, graph, model, node, tensor, value_info  # noqa: E402
-from prony_program import HOME, ProgramTest  # noqa: E402
+import counted
+from onnx_bytes import BOOL, FLOAT, INT64, STRING, field, graph, model, node, tensor, value_info
+from prony_program import HOME, ProgramTest
 
 USAGE = 64
 

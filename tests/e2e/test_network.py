@@ -8,11 +8,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+import counted
+from prony_program import PRONY, ProgramTest
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 GOLDEN = os.path.join(TESTS, "golden", "network")

@@ -5,13 +5,9 @@ $PRONY names the program.
 """
 import json
 import os
-import sys
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest
 
 USAGE, BAD_INPUT = 64, 65
 

@@ -10,13 +10,10 @@ import signal
 import sys
 import time
 
-sys.dont_write_bytecode = True
+import counted
+from prony_program import HOME, PRONY, ProgramTest, timed
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-import counted  # noqa: E402
-from prony_program import HOME, PRONY, ProgramTest, timed  # noqa: E402
-
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CARELESS_WORKER = os.path.join(ROOT, "tests", "workers", "careless.py")
 LITTLE = ("-n", "mlp", "-d", "synthetic", "-b", "4", "--warm-up", "1", "--steps", "3")

@@ -14,15 +14,13 @@ import sys
 import tempfile
 import unittest
 
-sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-import counted  # noqa: E402
-from float64_reference import Reference  # noqa: E402
-from python_environments import Environment  # noqa: E402
-from worker_driver import (  # noqa: E402
+import counted
+from float64_reference import Reference
+from python_environments import Environment
+from worker_driver import (
     Bundle, Driver, Network, arranged, lenet, mlp, normalised, sequences, small, tagger)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 WORKER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "python", "worker.py")
 def rescaled(batch):

@@ -16,7 +16,6 @@ import subprocess
 import sys
 from unittest import mock
 
-sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.environ.get("PRONY_SOURCE", "."), "python")]
 

@@ -14,13 +14,10 @@ import sys
 import tempfile
 import unittest
 
-sys.dont_write_bytecode = True
+import counted
+from worker_driver import Bundle, Driver, mlp, small
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-import counted  # noqa: E402
-from worker_driver import Bundle, Driver, mlp, small  # noqa: E402
-
 ROOT = os.path.dirname(os.path.dirname(HERE))
 WORKER = os.path.join(ROOT, "python", "worker.py")
 PERL_WORKER = os.path.join(ROOT, "tests", "workers", "null.pl")

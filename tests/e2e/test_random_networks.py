@@ -14,12 +14,9 @@ import shutil
 import sys
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import HOME, ProgramTest  # noqa: E402
-from random_networks import network  # noqa: E402
+import counted
+from prony_program import HOME, ProgramTest
+from random_networks import network
 
 LIGHT = ("native", "onnxruntime", "mxnet", "pytorch")
 BATCHES, STAGES = (1, 2, 3, 5, 8, 17), ("forward", "train", "forward-backward")

@@ -15,15 +15,11 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import sys
 import unittest
 import xml.etree.ElementTree
 from unittest import mock
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from prony_program import PRONY, ProgramTest  # noqa: E402
+from prony_program import PRONY, ProgramTest
 
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "report")

@@ -8,11 +8,8 @@ import os
 import sqlite3
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import ProgramTest, timed  # noqa: E402
+import counted
+from prony_program import ProgramTest, timed
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workers", "mlp.py")
 FAKE = ("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1")

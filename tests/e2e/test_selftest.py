@@ -7,11 +7,8 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import ProgramTest, timed  # noqa: E402
+import counted
+from prony_program import ProgramTest, timed
 
 VERDICTS = {"SAME", "FASTER", "SLOWER", "INCONCLUSIVE"}
 RUN = ("run", "-n", "mlp", "-d", "synthetic", "-b", "8", "-s", "forward", "-D", "cpu:1",

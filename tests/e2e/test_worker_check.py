@@ -11,13 +11,10 @@ import signal
 import sys
 import time
 
-sys.dont_write_bytecode = True
+import counted
+from prony_program import PATIENCE_S, PRONY, ProgramTest
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-import counted  # noqa: E402
-from prony_program import PATIENCE_S, PRONY, ProgramTest  # noqa: E402
-
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PYTHON_WORKER = os.path.join(ROOT, "python", "worker.py")
 CARELESS_WORKER = os.path.join(ROOT, "tests", "workers", "careless.py")

@@ -13,15 +13,12 @@ import sys
 import tempfile
 import unittest
 
-sys.dont_write_bytecode = True
+import counted
+import json_schema
+from prony_program import PRONY
+from worker_driver import Bundle, Driver, small
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-import counted  # noqa: E402
-import json_schema  # noqa: E402
-from prony_program import PRONY  # noqa: E402
-from worker_driver import Bundle, Driver, small  # noqa: E402
-
 ROOT = os.path.dirname(os.path.dirname(HERE))
 VERBS = ["hello", "supports", "open", "build", "feed", "run", "read", "profile", "close"]
 

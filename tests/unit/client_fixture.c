@@ -52,7 +52,7 @@ void peer_init_self(struct peer *peer, const char *mode)
 
 void peer_start(struct peer *peer)
 {
-	assert_int_equal(client_start(&peer->spec, &peer->client, &peer->err), PRONY_OK);
+	check(client_start(&peer->spec, &peer->client, &peer->err), &peer->err);
 	assert_true(client_started_ns(peer->client) > 0);
 }
 

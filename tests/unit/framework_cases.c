@@ -103,7 +103,7 @@ void framework_refuses(const struct adapter *adapter, const struct refusal *rows
 	for (size_t i = 0; i < row_count; i++) {
 		struct error why = ERROR_INIT;
 		struct recipe recipe;
-		struct graph graph;
+		SCOPED(graph) graph;
 
 		recipe_defaults(&recipe);
 		recipe.stage = rows[i].stage;
@@ -114,6 +114,5 @@ void framework_refuses(const struct adapter *adapter, const struct refusal *rows
 		assert_int_equal(adapter->supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
 		for (size_t k = 0; k < COUNT(rows[i].says) && rows[i].says[k]; k++)
 			assert_has(why.text, rows[i].says[k]);
-		graph_release(&graph);
 	}
 }

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "onnx/onnx.h"
 #include "parity/reference.h"
+#include "unit_test.h"
 
 #define SEED 7
 #define BOUND_LOGITS 1e-5
@@ -343,7 +344,7 @@ static enum prony_status compare_loss(struct exercise *e, const struct reference
 
 enum prony_status exercise_forward(struct exercise *e, struct error *err)
 {
-	struct reference ref = {0};
+	SCOPED(reference) ref = {0};
 
 	e->recipe.stage = STAGE_FORWARD;
 	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
@@ -352,13 +353,12 @@ enum prony_status exercise_forward(struct exercise *e, struct error *err)
 		TRY(step_both(e, &ref, i % EXERCISE_SLOTS, false, err));
 		TRY(compare_logits(e, &ref, err));
 	}
-	reference_release(&ref);
 	return PRONY_OK;
 }
 
 enum prony_status exercise_in_flight(struct exercise *e, struct error *err)
 {
-	struct reference ref = {0};
+	SCOPED(reference) ref = {0};
 
 	e->recipe.stage = STAGE_FORWARD;
 	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
@@ -371,7 +371,6 @@ enum prony_status exercise_in_flight(struct exercise *e, struct error *err)
 		TRY(reference_step(&ref, &e->recipe, false, err));
 		TRY(compare_logits(e, &ref, err));
 	}
-	reference_release(&ref);
 	return PRONY_OK;
 }
 
@@ -397,7 +396,7 @@ static enum prony_status compare_gradients(struct exercise *e, const struct refe
 
 enum prony_status exercise_gradients(struct exercise *e, struct error *err)
 {
-	struct reference ref = {0};
+	SCOPED(reference) ref = {0};
 
 	e->recipe.stage = STAGE_FORWARD_BACKWARD;
 	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
@@ -409,7 +408,6 @@ enum prony_status exercise_gradients(struct exercise *e, struct error *err)
 		TRY(compare_loss(e, &ref, err));
 		TRY(compare_gradients(e, &ref, err));
 	}
-	reference_release(&ref);
 	return PRONY_OK;
 }
 
@@ -459,7 +457,7 @@ static enum prony_status compare_states(struct exercise *e, const struct referen
 
 enum prony_status exercise_updates(struct exercise *e, bool epsilon_inside, struct error *err)
 {
-	struct reference ref = {0};
+	SCOPED(reference) ref = {0};
 
 	e->recipe.stage = STAGE_TRAIN;
 	TRY(reference_init(&ref, &e->reference_graph, &e->weights, err));
@@ -470,7 +468,6 @@ enum prony_status exercise_updates(struct exercise *e, bool epsilon_inside, stru
 	}
 	TRY(compare_changes(e, &ref, err));
 	TRY(compare_states(e, &ref, err));
-	reference_release(&ref);
 	return PRONY_OK;
 }
 

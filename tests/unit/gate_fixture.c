@@ -6,12 +6,6 @@
 #include "unit_test.h"
 #include "zoo/zoo.h"
 
-void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
-}
-
 static void draw_stroke(struct random *random, float *picture)
 {
 	double row = 5 + 18 * random_uniform(random), column = 5 + 18 * random_uniform(random);
@@ -172,7 +166,7 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 {
 	struct error err = ERROR_INIT;
 	struct recipe recipe = f->recipe;
-	struct executor ex;
+	SCOPED(executor) ex;
 
 	*out = (struct outcome){
 		.observed = {.parameters = graph_parameter_count(&f->forward), .macs = -1}};
@@ -219,7 +213,6 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 	out->observed.gradients = &out->gradients;
 	out->observed.weights = &out->weights;
 	out->observed.state = framework->without_state ? NULL : &out->state;
-	executor_release(&ex);
 }
 
 enum prony_status judge_figures(struct fixture *f, const struct outcome *outcome,

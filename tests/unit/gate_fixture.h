@@ -9,9 +9,6 @@
 #include "adapters/fake/executor.h"
 #include "parity/gate.h"
 
-/* Fails the test with the error's text unless the status is PRONY_OK. */
-void check(enum prony_status status, const struct error *err);
-
 /* One gate: a network, its recipe, its batches, and the reference's expected values. */
 struct fixture {
 	struct arena arena;

@@ -101,18 +101,16 @@ static int play_worker(const char *name, const char *library, install_reply *pla
 	FILE *requests = fdopen((int)strtol(request_fd, NULL, 10), "r");
 	FILE *replies = fdopen((int)strtol(reply_fd, NULL, 10), "w");
 	while (requests && replies && fgets(line, sizeof(line), requests)) {
-		json_t *request = json_loads(line, 0, NULL);
-		json_t *reply = strcmp(json_string_or(request, "verb", ""), "close") == 0
-					? json_pack("{s:O, s:b}", "id",
-						    json_object_get(request, "id"), "ok", 1)
-					: play(request, name, text);
+		json_auto_t *request = json_loads(line, 0, NULL);
+		json_auto_t *reply = strcmp(json_string_or(request, "verb", ""), "close") == 0
+					     ? json_pack("{s:O, s:b}", "id",
+							 json_object_get(request, "id"), "ok", 1)
+					     : play(request, name, text);
 		char *words = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
 
 		fprintf(replies, "%s\n", words ? words : "this is no JSON");
 		fflush(replies);
 		free(words);
-		json_decref(reply);
-		json_decref(request);
 	}
 	return 0;
 }

@@ -45,7 +45,7 @@ static void processor_topology(const char *root, int cpu, int package, int core,
 			       int threads)
 {
 	char path[128], text[32];
-	struct strbuf list;
+	SCOPED(strbuf) list;
 	const struct {
 		const char *name;
 		int value;
@@ -64,7 +64,6 @@ static void processor_topology(const char *root, int cpu, int package, int core,
 	strbuf_printf(&list, "%08lx", siblings);
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings", cpu);
 	machine_file(root, path, strbuf_text(&list));
-	strbuf_release(&list);
 }
 
 void machine_processors(const char *root, int packages, int cores, int threads, const char *flags)

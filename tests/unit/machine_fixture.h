@@ -10,7 +10,7 @@
 /* cmocka fixtures: *state is the root, a folder of its own. */
 int machine_setup(void **state);
 int machine_teardown(void **state);
-#define MACHINE_TEST(name) TEST_WITH(name, machine_setup, machine_teardown)
+#define MACHINE_TEST(name) TEST_ON(name, machine_setup, machine_teardown, const char *root)
 
 /* Writes root + path, and creates all folders above it. */
 void machine_file(const char *root, const char *path, const char *text);

@@ -26,7 +26,7 @@ void fixture_init(struct onnx_fixture *f, int64_t opset)
 	f->graph.output = f->outputs;
 }
 
-void fixture_release(struct onnx_fixture *f)
+void onnx_fixture_release(struct onnx_fixture *f)
 {
 	arena_release(&f->arena);
 }
@@ -242,13 +242,12 @@ static void feed(struct reference *reference, const struct graph *graph, struct 
 	struct error err = ERROR_INIT;
 	struct tensor x;
 
-	assert_int_equal(tensor_new(arena, "x", DTYPE_F32,
-				    &graph->values[graph_input(graph, 0)].shape, &x, &err),
-			 PRONY_OK);
+	check(tensor_new(arena, "x", DTYPE_F32, &graph->values[graph_input(graph, 0)].shape, &x,
+			 &err),
+	      &err);
 	for (int64_t i = 0; i < shape_elements(&x.shape); i++)
 		((float *)x.data)[i] = (float)sin((double)i + 1);
-	if (reference_feed(reference, batch_of_one(&x, NULL), &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(reference_feed(reference, batch_of_one(&x, NULL), &err), &err);
 }
 
 const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count)
@@ -266,11 +265,9 @@ const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *cou
 		fail_msg("%s", err.text);
 	recipe_defaults(&recipe);
 	recipe.stage = STAGE_FORWARD;
-	if (reference_init(&reference, &graph, onnx_model_weights(model), &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(reference_init(&reference, &graph, onnx_model_weights(model), &err), &err);
 	feed(&reference, &graph, &f->arena);
-	if (reference_step(&reference, &recipe, false, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(reference_step(&reference, &recipe, false, &err), &err);
 	const double *logits = reference_value(&reference, graph.logits, count);
 
 	copy = arena_array(&f->arena, (size_t)*count, sizeof(*copy));

@@ -25,7 +25,7 @@ struct onnx_fixture {
 	}
 
 void fixture_init(struct onnx_fixture *f, int64_t opset);
-void fixture_release(struct onnx_fixture *f);
+void onnx_fixture_release(struct onnx_fixture *f);
 void fixture_input(struct onnx_fixture *f, const char *name, int rank, const int64_t *dims);
 void fixture_output(struct onnx_fixture *f, const char *name);
 /* Adds an initializer of floats 0.01, 0.02, ... or of integers. */

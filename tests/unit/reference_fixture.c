@@ -7,12 +7,6 @@
 
 #define STEP 1e-5 /* step of the central difference: its error is of the order of 1e-10 */
 
-void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
-}
-
 static void fill_normal(struct random *random, struct tensor *tensor)
 {
 	float *data = tensor->data;

@@ -21,9 +21,6 @@ struct rig {
 	struct reference ref;
 };
 
-/* Fails the test with the error's text. */
-void check(enum prony_status status, const struct error *err);
-
 /* Takes ownership of the graph, which has a loss. With `own_weights` the parameters are the
  * network's initial weights, else normally distributed. */
 void rig_init(struct rig *rig, struct graph graph, bool own_weights, uint64_t seed);

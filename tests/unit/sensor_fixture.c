@@ -68,6 +68,14 @@ void sensor_machine(const char *root)
 	sensor_children(root, CHILD, "");
 }
 
+int sensor_setup(void **state)
+{
+	if (machine_setup(state) != 0)
+		return -1;
+	sensor_machine(*state);
+	return 0;
+}
+
 void machine_remove_file(const char *root, const char *path)
 {
 	char *full = memory_printf("%s%s", root, path);
@@ -115,7 +123,7 @@ void use_again(struct sensor_use *use)
 	use->sensor->sample(use->watched, &use->handle, use->values);
 }
 
-void use_end(struct sensor_use *use)
+void sensor_use_release(struct sensor_use *use)
 {
 	if (use->here)
 		sensor_close(use->sensor, &use->handle);
@@ -131,12 +139,11 @@ void assert_real(double got, double expected)
 
 void assert_absent(const char *root, const struct sensor *sensor, const char *why)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
 	use_begin(&use, root, sensor);
 	if (use.here || !strstr(use.reason, why))
 		fail_msg("%s: expected '%s', got '%s'", sensor->name, why, use.reason);
-	use_end(&use);
 }
 
 void series_add(struct process_record *record, const char *sensor, enum series_kind kind,

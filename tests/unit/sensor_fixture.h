@@ -4,6 +4,7 @@
 
 #include "samples/record.h"
 #include "sensors/sensor.h"
+#include "tests/unit/machine_fixture.h"
 
 enum { SELF = 10, GUARD = 20, WORKER = 21, CHILD = 22 };
 #define TICK_NS 1e7
@@ -21,6 +22,9 @@ void sensor_times(const char *root, const char *all, const char *cpu0, const cha
 void sensor_frequency_file(const char *root, int cpu, const char *khz);
 /* Writes a worker with a child under its guard, on a machine of two processors. */
 void sensor_machine(const char *root);
+int sensor_setup(void **state);
+/* A test that begins with this machine. */
+#define SENSOR_TEST(name) TEST_ON(name, sensor_setup, machine_teardown, const char *root)
 void machine_remove_file(const char *root, const char *path);
 void machine_remove_folder(const char *root, const char *path);
 
@@ -41,7 +45,7 @@ void use_begin_on(struct sensor_use *use, const char *root, const struct sensor 
 		  const int *cpus, int count);
 /* Looks and samples again, including the process tree. */
 void use_again(struct sensor_use *use);
-void use_end(struct sensor_use *use);
+void sensor_use_release(struct sensor_use *use);
 
 /* Adds a sensor's series to the record: rows of a time in ns and a value per channel. */
 void series_add(struct process_record *record, const char *sensor, enum series_kind kind,

@@ -34,20 +34,6 @@ int store_folder_teardown(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
-void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
-}
-
-void expect_error(enum prony_status got, enum prony_status status, struct error *err,
-		  const char *part)
-{
-	if (got != status || !strstr(err->text, part))
-		fail_msg("expected '%s' (%d), got %d: %s", part, status, got, err->text);
-	error_clear(err);
-}
-
 struct run_meta fixture_meta(int64_t started_wall_ns)
 {
 	return (struct run_meta){.suite = "quickstart",

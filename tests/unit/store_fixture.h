@@ -12,12 +12,8 @@ struct store_folder {
 
 int store_folder_setup(void **state);
 int store_folder_teardown(void **state);
-#define STORE_TEST(name) TEST_WITH(name, store_folder_setup, store_folder_teardown)
-
-void check(enum prony_status status, const struct error *err);
-/* Checks the status and a part of the message; clears the error. */
-void expect_error(enum prony_status got, enum prony_status status, struct error *err,
-		  const char *part);
+#define STORE_TEST(name)                                                                           \
+	TEST_ON(name, store_folder_setup, store_folder_teardown, struct store_folder *f)
 
 struct run_meta fixture_meta(int64_t started_wall_ns);
 struct cell fixture_cell(const char *framework, int64_t batch);

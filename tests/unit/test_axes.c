@@ -60,8 +60,8 @@ static void cell_of_suite(const struct axis *axis, const char *key, const char *
 	struct plan_settings settings = {
 		.registry = &registry, .self = "/usr/bin/prony", .cores = 2};
 	struct error err = ERROR_INIT;
-	struct spec spec;
-	struct plan plan;
+	SCOPED(spec) spec;
+	SCOPED(plan) plan;
 
 	snprintf(text, sizeof text, "%s: %s\n%s", key, word,
 		 axis == &axes[AXIS_FRAMEWORK] ? "" : "frameworks: fake\n");
@@ -72,8 +72,6 @@ static void cell_of_suite(const struct axis *axis, const char *key, const char *
 	check(plan_expand(&spec, &settings, &plan, &err), &err);
 	assert_int_equal(plan.count, 1);
 	*out = plan.cells[0];
-	plan_release(&plan);
-	spec_release(&spec);
 }
 
 /* Copies the value of the column from the only row of the CSV. */
@@ -93,8 +91,8 @@ static void stored_and_exported(struct store *store, const struct axis *axis,
 {
 	struct run_meta meta = fixture_meta(1);
 	struct error err = ERROR_INIT;
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	struct strbuf *csv = test_strbuf();
 	char text[CELL_WORD_BYTES];
 	int64_t id = 0;
@@ -118,13 +116,10 @@ static void stored_and_exported(struct store *store, const struct axis *axis,
 	assert_true(json_equal(json_object_get(object, axis->name), expected));
 	json_decref(object);
 	json_decref(expected);
-	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 STORE_TEST(every_row_goes_round)
 {
-	struct store_folder *f = *state;
 	struct plan_cell plain, cell;
 
 	cell_of_suite(&axes[AXIS_BATCH], "batches", axes[AXIS_BATCH].initial, f->folder, &plain);
@@ -155,22 +150,18 @@ STORE_TEST(every_row_goes_round)
 /* The recipe sent to a worker has the values of the cell. */
 STORE_TEST(recipes_have_what_cells_have)
 {
-	struct store_folder *f = *state;
-
 	for (int id = 0; id < AXIS_COUNT; id++) {
 		const struct axis *axis = &axes[id];
 		struct plan_cell cell;
 
 		cell_of_suite(axis, axis->plural, other_word(axis), f->folder, &cell);
-		json_t *recipe = recipe_to_json(&cell.recipe);
+		json_auto_t *recipe = recipe_to_json(&cell.recipe);
 		json_t *told = json_object_get(recipe, axis->name);
-		json_t *expected = axis_to_json(axis, axis_value(axis, &cell.cell));
+		json_auto_t *expected = axis_to_json(axis, axis_value(axis, &cell.cell));
 		if (axis->type != AXIS_TEXT && id != AXIS_SYNC && told)
 			assert_true(json_equal(told, expected));
 		else
 			assert_true(axis->type == AXIS_TEXT || !told);
-		json_decref(expected);
-		json_decref(recipe);
 	}
 }
 
@@ -185,7 +176,6 @@ TEST(orders_are_distinct)
 
 STORE_TEST(unknown_keys_suggest_the_nearest)
 {
-	struct store_folder *f = *state;
 	char *path = test_keep(path_join(f->folder, "one.yaml"));
 
 	for (int id = 0; id < AXIS_COUNT; id++) {
@@ -195,7 +185,7 @@ STORE_TEST(unknown_keys_suggest_the_nearest)
 		for (int k = 0; k < 2 && keys[k]; k++) {
 			char text[128], meant[128];
 			struct error err = ERROR_INIT;
-			struct spec spec;
+			SCOPED(spec) spec;
 
 			/* Removes one letter in the middle of the key. */
 			snprintf(text, sizeof text, "%.*s%s: 1\n", (int)strlen(keys[k]) / 2,
@@ -205,7 +195,6 @@ STORE_TEST(unknown_keys_suggest_the_nearest)
 			spec_init(&spec);
 			expect_error(spec_read_file(&spec, path, &err), PRONY_BAD_INPUT, &err,
 				     meant);
-			spec_release(&spec);
 		}
 	}
 }
@@ -231,7 +220,7 @@ static char *make_old_store(const char *folder)
 static void expect_old_run(struct store *store, const char *which, bool dropout)
 {
 	struct error err = ERROR_INIT;
-	struct stored_run run;
+	SCOPED(stored_run) run;
 	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES];
 
 	check(store_load_run(store, which, 0, &run, &err), &err);
@@ -247,14 +236,12 @@ static void expect_old_run(struct store *store, const char *which, bool dropout)
 		assert_true(cell->cell.learning_rate == 0.001);
 		assert_true(cell->process_count > 0);
 	}
-	stored_run_release(&run);
 }
 
 /* Reads the old store unchanged, then upgraded; a cell of the new program is found by its hash. */
 STORE_TEST(old_stores_are_read_and_resumed)
 {
-	struct store_folder *f = *state;
-	char *path = make_old_store(f->folder);
+	char *path = test_keep(make_old_store(f->folder));
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
 	struct stored_run run;
@@ -280,14 +267,12 @@ STORE_TEST(old_stores_are_read_and_resumed)
 	check(store_import(f->store, path, &imported, &err), &err);
 	assert_int_equal(imported, 2);
 	expect_old_run(f->store, "2", false);
-	free(path);
 }
 
 /* A current request has the same spec text as then; otherwise --resume would not find the run. */
 STORE_TEST(old_specs_are_found)
 {
-	struct store_folder *f = *state;
-	char *path = make_old_store(f->folder);
+	char *path = test_keep(make_old_store(f->folder));
 	static const struct {
 		enum axis_id axis;
 		const char *words;
@@ -297,11 +282,11 @@ STORE_TEST(old_specs_are_found)
 		     {AXIS_DROPOUT, "off"}};
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
-	struct stored_run run;
-	struct spec spec;
+	SCOPED(stored_run) run;
+	SCOPED(spec) spec;
 
 	spec_init(&spec);
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+	for (size_t i = 0; i < COUNT(asked); i++)
 		check(spec_set_axis(&spec, asked[i].axis, &asked[i].words, 1, "-x", &err), &err);
 	spec.effort = EFFORT_QUICK;
 	spec_fix_steps(&spec, 3);
@@ -311,10 +296,7 @@ STORE_TEST(old_specs_are_found)
 	check(store_open(path, true, &store, &err), &err);
 	check(store_load_run(store, "2", 0, &run, &err), &err);
 	assert_string_equal(run.meta.spec, text);
-	stored_run_release(&run);
 	store_close(store);
-	spec_release(&spec);
-	free(path);
 }
 
 int main(void)

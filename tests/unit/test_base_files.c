@@ -29,16 +29,16 @@ IN_FOLDER(write_and_read)
 	struct error err = ERROR_INIT;
 	size_t length;
 
-	assert_int_equal(file_write_atomic(path, "old", 3, &err), PRONY_OK);
-	assert_int_equal(file_write_atomic(path, "a\0new", 5, &err), PRONY_OK);
+	check(file_write_atomic(path, "old", 3, &err), &err);
+	check(file_write_atomic(path, "a\0new", 5, &err), &err);
 	assert_int_equal(count_entries(*state), 1);
-	assert_int_equal(file_read(path, 5, &text, &length, &err), PRONY_OK);
+	check(file_read(path, 5, &text, &length, &err), &err);
 	assert_int_equal(length, 5);
 	assert_memory_equal(text, "a\0new", 6);
 	free(text);
 	text = NULL;
-	assert_int_equal(file_read(path, 4, &text, &length, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "limit of 4 bytes");
+	expect_error(file_read(path, 4, &text, &length, &err), PRONY_BAD_INPUT, &err,
+		     "limit of 4 bytes");
 	assert_null(text);
 	assert_int_equal(file_write_atomic(path, "", 0, NULL), PRONY_OK);
 	assert_int_equal(file_read(path, 0, &text, &length, NULL), PRONY_OK);
@@ -55,8 +55,7 @@ IN_FOLDER(failed_write_leaves_the_old_file)
 
 	/* A rename onto a folder fails after all data have been written. */
 	assert_int_equal(directory_make(folder, NULL), PRONY_OK);
-	assert_int_equal(file_write_atomic(folder, "x", 1, &err), PRONY_IO);
-	assert_has(err.text, "taken");
+	expect_error(file_write_atomic(folder, "x", 1, &err), PRONY_IO, &err, "taken");
 	assert_int_equal(count_entries(*state), 1);
 	assert_int_equal(file_write_atomic(nowhere, "x", 1, NULL), PRONY_IO);
 }
@@ -80,7 +79,7 @@ IN_FOLDER(outputs_that_are_no_files)
 	char *made = test_path("made"), got[8] = "";
 	size_t length = 0;
 
-	assert_int_equal(file_write_atomic(file, "old", 3, &err), PRONY_OK);
+	check(file_write_atomic(file, "old", 3, &err), &err);
 	assert_int_equal(chmod(file, 0640), 0);
 	assert_int_equal(symlink("file", link), 0);
 	assert_int_equal(symlink("made", loose), 0);
@@ -89,14 +88,14 @@ IN_FOLDER(outputs_that_are_no_files)
 	const char *const outputs[] = {file, link, fifo, loose};
 	for (size_t i = 0; i < COUNT(outputs); i++) {
 		mode_t before = mode_of(outputs[i]);
-		assert_int_equal(file_check_output(outputs[i], &err), PRONY_OK);
-		assert_int_equal(file_write_atomic(outputs[i], "new", 3, &err), PRONY_OK);
+		check(file_check_output(outputs[i], &err), &err);
+		check(file_write_atomic(outputs[i], "new", 3, &err), &err);
 		assert_int_equal(mode_of(outputs[i]), before);
 	}
 	assert_int_equal(read(reader, got, sizeof got), 3);
 	assert_string_equal(got, "new");
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(file_read(i ? made : file, 100, &text, &length, &err), PRONY_OK);
+		check(file_read(i ? made : file, 100, &text, &length, &err), &err);
 		assert_string_equal(text, "new");
 		free(text);
 	}
@@ -113,14 +112,12 @@ IN_FOLDER(outputs_that_cannot_be)
 	char *circle = test_path("circle"), *nowhere = test_path("nowhere");
 
 	assert_int_equal(mkdir(folder, 0700), 0);
-	assert_int_equal(file_write_atomic(file, "x", 1, &err), PRONY_OK);
+	check(file_write_atomic(file, "x", 1, &err), &err);
 	assert_int_equal(symlink("circle", circle), 0);
 	assert_int_equal(symlink("gone/file", nowhere), 0);
 	for (size_t i = 0; i < COUNT(names); i++) {
 		char *path = test_path(names[i]);
-		assert_int_equal(file_check_output(path, &err), PRONY_IO);
-		assert_has(err.text, *state);
-		error_clear(&err);
+		expect_error(file_check_output(path, &err), PRONY_IO, &err, *state);
 		assert_int_equal(file_write_atomic(path, "x", 1, &err), PRONY_IO);
 		error_clear(&err);
 	}
@@ -136,11 +133,10 @@ IN_FOLDER(unreadable_files)
 	size_t length;
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(file_read(path, 10, &text, &length, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "absent.yaml: No such file");
-	error_clear(&err);
-	assert_int_equal(file_read(*state, 10, &text, &length, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "is a directory");
+	expect_error(file_read(path, 10, &text, &length, &err), PRONY_BAD_INPUT, &err,
+		     "absent.yaml: No such file");
+	expect_error(file_read(*state, 10, &text, &length, &err), PRONY_BAD_INPUT, &err,
+		     "is a directory");
 	/* The size is not known beforehand; the limit still holds. */
 	assert_int_equal(file_read("/proc/self/status", 1 << 20, &text, &length, NULL), PRONY_OK);
 	assert_true(length > 100 && strlen(text) == length);
@@ -163,8 +159,7 @@ IN_FOLDER(folders)
 	assert_true(file_is_directory(deep));
 	assert_int_equal(file_write_atomic(file, "", 0, NULL), PRONY_OK);
 	assert_true(file_exists(file) && !file_is_directory(file));
-	assert_int_equal(directory_make(below_file, &err), PRONY_IO);
-	assert_has(err.text, "a/file");
+	expect_error(directory_make(below_file, &err), PRONY_IO, &err, "a/file");
 	assert_int_equal(directory_make("", NULL), PRONY_BAD_INPUT);
 	assert_int_equal(directory_make("/", NULL), PRONY_OK);
 	assert_int_equal(directory_remove(top, NULL), PRONY_OK);
@@ -196,7 +191,7 @@ IN_FOLDER(temporary_folder_is_private)
 {
 	struct error err = ERROR_INIT;
 	struct stat info;
-	char *before = getenv("TMPDIR") ? memory_strdup(getenv("TMPDIR")) : NULL;
+	char *before = test_keep(getenv("TMPDIR") ? memory_strdup(getenv("TMPDIR")) : NULL);
 	char *made = NULL;
 
 	setenv("TMPDIR", *state, 1);
@@ -207,14 +202,13 @@ IN_FOLDER(temporary_folder_is_private)
 	free(made);
 	made = NULL;
 	setenv("TMPDIR", "/no/such/folder", 1);
-	assert_int_equal(directory_make_temporary("x-", &made, &err), PRONY_IO);
-	assert_has(err.text, "/no/such/folder");
+	expect_error(directory_make_temporary("x-", &made, &err), PRONY_IO, &err,
+		     "/no/such/folder");
 	assert_null(made);
 	if (before)
 		setenv("TMPDIR", before, 1);
 	else
 		unsetenv("TMPDIR");
-	free(before);
 }
 
 TEST(joined_paths)
@@ -233,15 +227,14 @@ TEST(joined_paths)
 
 static void assert_data_home(const char *expected)
 {
-	char *path = path_data_home();
+	char *path = test_keep(path_data_home());
 
 	assert_string_equal(path, expected);
-	free(path);
 }
 
 TEST(data_home)
 {
-	char *home = getenv("HOME") ? memory_strdup(getenv("HOME")) : NULL;
+	char *home = test_keep(getenv("HOME") ? memory_strdup(getenv("HOME")) : NULL);
 
 	setenv("HOME", "/home/x", 1);
 	setenv("XDG_DATA_HOME", "/data", 1);
@@ -252,7 +245,6 @@ TEST(data_home)
 	assert_data_home("/home/x/.local/share/prony");
 	if (home)
 		setenv("HOME", home, 1);
-	free(home);
 }
 
 TEST(own_places)
@@ -411,15 +403,14 @@ IN_FOLDER(json_files)
 {
 	char *path = test_path("case.json");
 	struct error err = ERROR_INIT;
-	json_t *document;
+	json_auto_t *document;
 
 	assert_int_equal(file_write_atomic(path, "{\"a\":\n1x}", 9, NULL), PRONY_OK);
-	assert_int_equal(json_read_file(path, 100, &document, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "case.json: line 2, column");
+	expect_error(json_read_file(path, 100, &document, &err), PRONY_BAD_INPUT, &err,
+		     "case.json: line 2, column");
 	assert_int_equal(file_write_atomic(path, "{\"a\": 1}", 8, NULL), PRONY_OK);
 	assert_int_equal(json_read_file(path, 7, &document, NULL), PRONY_BAD_INPUT);
 	assert_int_equal(json_read_file(path, 8, &document, NULL), PRONY_OK);
-	json_decref(document);
 }
 
 static double (*cosine)(double);
@@ -440,18 +431,16 @@ TEST(libraries)
 		LOADER_SYMBOL(absent, "no_such_function"),
 	};
 
-	assert_int_equal(loader_open("/no/such/library.so", &handle, &err), PRONY_MISSING);
-	assert_has(err.text, "/no/such/library.so");
+	expect_error(loader_open("/no/such/library.so", &handle, &err), PRONY_MISSING, &err,
+		     "/no/such/library.so");
 	assert_null(handle);
-	error_clear(&err);
-	assert_int_equal(loader_open("libm.so.6", &handle, &err), PRONY_OK);
-	assert_int_equal(loader_resolve(handle, "libm.so.6", found, COUNT(found), &err), PRONY_OK);
+	check(loader_open("libm.so.6", &handle, &err), &err);
+	check(loader_resolve(handle, "libm.so.6", found, COUNT(found), &err), &err);
 	assert_true(cosine(0.0) == 1.0);
 	assert_true(renamed(0.0) == 0.0);
 	assert_true(absent == NULL);
-	assert_int_equal(loader_resolve(handle, "libm.so.6", lacking, COUNT(lacking), &err),
-			 PRONY_MISSING);
-	assert_has(err.text, "libm.so.6 has no function no_such_function");
+	expect_error(loader_resolve(handle, "libm.so.6", lacking, COUNT(lacking), &err),
+		     PRONY_MISSING, &err, "libm.so.6 has no function no_such_function");
 	assert_true(cosine(0.0) == 1.0);
 }
 
@@ -463,10 +452,9 @@ IN_FOLDER(a_library_that_is_cut_off_is_refused)
 	char *bytes = NULL, *path = test_path("half.so");
 	size_t length = 0;
 
-	assert_int_equal(file_read("/proc/self/exe", (size_t)1 << 30, &bytes, &length, &err),
-			 PRONY_OK);
-	assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
-	assert_int_equal(loader_open(path, &handle, &err), PRONY_MISSING);
-	assert_has(err.text, "half.so: the file is truncated");
+	check(file_read("/proc/self/exe", (size_t)1 << 30, &bytes, &length, &err), &err);
+	check(file_write_atomic(path, bytes, length / 2, &err), &err);
+	expect_error(loader_open(path, &handle, &err), PRONY_MISSING, &err,
+		     "half.so: the file is truncated");
 	free(bytes);
 }

@@ -24,8 +24,7 @@ static char *shell(const char *script, size_t limit_bytes, struct process_end *e
 	struct error err = ERROR_INIT;
 	char *output = NULL;
 
-	if (process_run(&spec, PATIENCE_NS, limit_bytes, &output, end, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(process_run(&spec, PATIENCE_NS, limit_bytes, &output, end, &err), &err);
 	return test_keep(output);
 }
 
@@ -261,17 +260,15 @@ TEST(waiting_can_time_out)
 	struct error err = ERROR_INIT;
 	pid_t pid;
 
-	assert_int_equal(process_start(&spec, &pid, &err), PRONY_OK);
+	check(process_start(&spec, &pid, &err), &err);
 	assert_int_equal(getpgid(pid), pid);
 	assert_int_equal(process_wait(pid, 0, &end, NULL), PRONY_TIMEOUT);
-	assert_int_equal(process_wait(pid, SECOND_NS / 20, &end, &err), PRONY_TIMEOUT);
-	assert_has(err.text, "0.05 s");
+	expect_error(process_wait(pid, SECOND_NS / 20, &end, &err), PRONY_TIMEOUT, &err, "0.05 s");
 	assert_int_equal(end.code, 77);
 	assert_int_equal(kill(pid, 0), 0);
 	assert_int_equal(kill(-pid, SIGKILL), 0);
 	assert_int_equal(process_wait(pid, PATIENCE_NS, &end, NULL), PRONY_OK);
 	assert_true(end.signalled && end.code == SIGKILL);
-	error_clear(&err);
 	assert_int_equal(process_wait(pid, -1, &end, &err), PRONY_INTERNAL);
 	no_child_is_left();
 }
@@ -393,8 +390,7 @@ static char *signals_of_child(void)
 	struct error err = ERROR_INIT;
 	char *output = NULL;
 
-	if (process_run(&spec, PATIENCE_NS, 4000, &output, NULL, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(process_run(&spec, PATIENCE_NS, 4000, &output, NULL, &err), &err);
 	return output;
 }
 
@@ -414,7 +410,7 @@ TEST(children_start_with_clean_signals)
 		were_ignored[i] = is_ignored(internal[i]);
 		ignore_internal(internal[i], true);
 	}
-	char *output = signals_of_child();
+	char *output = test_keep(signals_of_child());
 	for (size_t i = 0; i < COUNT(internal); i++)
 		ignore_internal(internal[i], were_ignored[i]);
 	signal(SIGPIPE, pipe_before);
@@ -425,7 +421,6 @@ TEST(children_start_with_clean_signals)
 		if (sigismember(&now, number) !=
 		    (number == SIGTERM || sigismember(&before, number)))
 			fail_msg("signal %d changed in the parent", number);
-	free(output);
 }
 
 TEST(ends_are_known_where_sigchld_was_ignored)

@@ -52,17 +52,15 @@ TEST(test_damaged)
 	char *folder = NULL, *path, *bytes = NULL;
 	size_t length = 0;
 
-	assert_int_equal(directory_make_temporary("prony-damaged", &folder, &err), PRONY_OK);
-	assert_int_equal(file_read(getenv("OTHER_VERSION"), 1 << 20, &bytes, &length, &err),
-			 PRONY_OK);
+	check(directory_make_temporary("prony-damaged", &folder, &err), &err);
+	check(file_read(getenv("OTHER_VERSION"), 1 << 20, &bytes, &length, &err), &err);
 	path = test_keep(path_join(folder, "damaged.so"));
 	for (size_t i = 0; i < NAMES; i++) {
-		assert_int_equal(file_write_atomic(path, "not a library at all\n", 21, &err),
-				 PRONY_OK);
+		check(file_write_atomic(path, "not a library at all\n", 21, &err), &err);
 		assert_missing(names[i], path, "too short");
-		assert_int_equal(file_write_atomic(path, bytes, 16, &err), PRONY_OK);
+		check(file_write_atomic(path, bytes, 16, &err), &err);
 		assert_missing(names[i], path, "too short");
-		assert_int_equal(file_write_atomic(path, bytes, length / 2, &err), PRONY_OK);
+		check(file_write_atomic(path, bytes, length / 2, &err), &err);
 		assert_missing(names[i], path, "is truncated");
 	}
 	/* The library that must be loaded first is checked as well. */

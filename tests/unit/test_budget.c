@@ -25,28 +25,27 @@ TEST(words_are_times)
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct error err = ERROR_INIT;
 
-		assert_int_equal(budget_parse(wrong[i], &budget, &err), PRONY_USAGE);
-		assert_has(err.text, "write for example 90s, 30m or 1.5h");
+		expect_error(budget_parse(wrong[i], &budget, &err), PRONY_USAGE, &err,
+			     "write for example 90s, 30m or 1.5h");
 	}
 }
 
 TEST(no_budget_is_never_late)
 {
 	struct run_cell cells[2] = {{.status = CELL_PENDING}, {.status = CELL_PENDING}};
-	struct budget budget;
+	SCOPED(budget) budget;
 
 	assert_int_equal(budget_parse(NULL, &budget, NULL), PRONY_OK);
 	budget_begin(&budget, 2);
 	budget_spend(&budget, 0, 1000 * SECOND);
 	assert_false(budget_late(&budget, 0));
 	assert_false(budget_later(&budget, cells, 2, 0, 3));
-	budget_release(&budget);
 }
 
 /* A process that would not end in time is not started. */
 TEST(the_last_process_says_what_the_next_one_takes)
 {
-	struct budget budget;
+	SCOPED(budget) budget;
 
 	assert_int_equal(budget_parse("1h", &budget, NULL), PRONY_OK);
 	budget_begin(&budget, 2);
@@ -56,13 +55,12 @@ TEST(the_last_process_says_what_the_next_one_takes)
 	assert_false(budget_late(&budget, 1));
 	budget.deadline_ns = 0;
 	assert_true(budget_late(&budget, 1));
-	budget_release(&budget);
 }
 
 /* Adds a process that ended ok. */
 static void add(struct run_cell *cell, double mean_ns, const char *flags, double foreign_share)
 {
-	struct process_record record;
+	SCOPED(process_record) record;
 
 	process_record_init(&record);
 	record.step_mean_ns = mean_ns;
@@ -71,7 +69,6 @@ static void add(struct run_cell *cell, double mean_ns, const char *flags, double
 	cell->flags |= cell_flags_parse(flags);
 	run_cell_add(cell, &record);
 	cell->tried++;
-	process_record_release(&record);
 }
 
 static void fill(struct run_cell *cell, double spread, size_t count)
@@ -89,7 +86,7 @@ TEST(the_widest_comes_first)
 	static const size_t counts[] = {3, 3, 3, 3, 2};
 	static const bool waits[] = {false, false, true, true, false};
 	struct run_cell cells[COUNT(spreads)];
-	struct budget budget;
+	SCOPED(budget) budget;
 
 	assert_int_equal(budget_parse("1h", &budget, NULL), PRONY_OK);
 	budget_begin(&budget, COUNT(spreads));
@@ -104,7 +101,6 @@ TEST(the_widest_comes_first)
 	assert_true(budget_later(&budget, cells, COUNT(spreads), 3, 3));
 	for (size_t i = 0; i < COUNT(spreads); i++)
 		run_cell_release(&cells[i]);
-	budget_release(&budget);
 }
 
 /* Processes that the table leaves out do not end a cell, and their spread does not prolong it. */
@@ -112,7 +108,7 @@ TEST(those_that_were_disturbed_do_not_count)
 {
 	static const double quiet[] = {1.000e6, 1.004e6, 0.998e6, 1.001e6, 0.999e6};
 	const struct effort_row *effort = &effort_table[1];
-	struct run_cell cell = {.status = CELL_PENDING};
+	SCOPED(run_cell) cell = {.status = CELL_PENDING};
 	struct estimate estimate;
 	bool open;
 
@@ -137,7 +133,6 @@ TEST(those_that_were_disturbed_do_not_count)
 	assert_true(estimate.half_width < 0.01);
 	assert_false(counted_wants_more(&cell, effort, 0, &open));
 	assert_false(open);
-	run_cell_release(&cell);
 }
 
 /* On a machine that is always busy, all processes count. If every second or third one is disturbed,
@@ -148,7 +143,7 @@ TEST(a_busy_machine_ends)
 	bool open = false;
 
 	for (int period = 1; period <= 3; period++) {
-		struct run_cell cell = {.status = CELL_PENDING};
+		SCOPED(run_cell) cell = {.status = CELL_PENDING};
 		while (counted_wants_more(&cell, effort, 0, &open)) {
 			bool busy = cell.tried % period == 0;
 			add(&cell, 1e6 * (1 + 0.2 * (cell.tried % 4)), busy ? "disturbed" : "",
@@ -157,6 +152,5 @@ TEST(a_busy_machine_ends)
 		}
 		assert_true(cell.tried >= effort->processes_cap);
 		assert_true(open);
-		run_cell_release(&cell);
 	}
 }

@@ -10,12 +10,6 @@
 #include "unit_test.h"
 #include "zoo/zoo.h"
 
-static void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
-}
-
 TEST(images_come_back)
 {
 	struct error err = ERROR_INIT;
@@ -31,7 +25,7 @@ TEST(images_come_back)
 	struct tensor_set set = {tensors, COUNT(tensors)}, read;
 	size_t bytes = safetensors_image_bytes(&set);
 	unsigned char *image = test_keep(malloc(bytes));
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	check(safetensors_write_image(&set, image, bytes, &err), &err);
@@ -59,7 +53,6 @@ TEST(images_come_back)
 	tensors[1].name = "byte";
 	tensors[3].shape = (struct shape){2, {INT64_MAX, 2}};
 	assert_int_equal(safetensors_image_bytes(&set), 0);
-	arena_release(&arena);
 }
 
 /* Data written through the tensors are in the image, and doubles are aligned. */
@@ -72,7 +65,7 @@ TEST(images_are_filled_in_place)
 	struct tensor_set set = {tensors, COUNT(tensors)}, read;
 	size_t bytes = safetensors_image_bytes(&set);
 	unsigned char *image = test_keep(aligned_alloc(64, (bytes + 63) / 64 * 64));
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	assert_int_equal(safetensors_lay_out(&set, image, bytes - 1, &err), PRONY_INTERNAL);
@@ -88,7 +81,6 @@ TEST(images_are_filled_in_place)
 	assert_int_equal(read.count, 2);
 	assert_memory_equal(read.tensors[0].data, &number, sizeof number);
 	assert_memory_equal(read.tensors[1].data, ((float[]){1, 2, 3}), 3 * sizeof(float));
-	arena_release(&arena);
 }
 
 /* Reads a file of the format, made from the text of its header and a number of zero bytes. */
@@ -98,7 +90,7 @@ static enum prony_status read_text(const char *header, uint64_t header_bytes, si
 	size_t length = 8 + strlen(header) + data_bytes;
 	unsigned char *image = test_keep(calloc(length, 1));
 	struct tensor_set set;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	for (int i = 0; i < 8; i++)
@@ -106,7 +98,6 @@ static enum prony_status read_text(const char *header, uint64_t header_bytes, si
 	memcpy(image + 8, header, strlen(header));
 	enum prony_status status =
 		safetensors_read_image(image, length, "hostile", &arena, &set, err);
-	arena_release(&arena);
 	return status;
 }
 
@@ -185,7 +176,7 @@ TEST(damaged_images_never_crash)
 	check(safetensors_write_image(&set, image, bytes, &err), &err);
 	for (size_t length = 0; length < bytes; length++) {
 		struct tensor_set read;
-		struct arena arena;
+		SCOPED(arena) arena;
 
 		/* A block of exactly this size, so that a sanitizer finds a read past its end. */
 		copy = malloc(length > 0 ? length : 1);
@@ -193,7 +184,6 @@ TEST(damaged_images_never_crash)
 		arena_init(&arena, 0);
 		assert_int_equal(safetensors_read_image(copy, length, "cut", &arena, &read, NULL),
 				 PRONY_BAD_INPUT);
-		arena_release(&arena);
 		free(copy);
 	}
 	for (size_t i = 0; i < bytes; i++) {
@@ -273,9 +263,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-TEST_WITH(bundles_come_back, setup, teardown)
+#define BUNDLE_TEST(name) TEST_ON(name, setup, teardown, struct fixture *f)
+
+BUNDLE_TEST(bundles_come_back)
 {
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	char written[65], read[65];
 	struct bundle bundle;
@@ -325,18 +316,17 @@ static void write_case(const struct fixture *f, const json_t *document)
 	check(file_write_atomic(path, text, strlen(text), &err), &err);
 }
 
-TEST_WITH(case_json_says_what_the_protocol_page_says, setup, teardown)
+BUNDLE_TEST(case_json_says_what_the_protocol_page_says)
 {
 	static const char *const members[] = {"schema",	    "files", "recipe", "graph",
 					      "parameters", "macs",  "cell"};
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
-	json_t *cell = json_pack("{s:s}", "key", "pytorch/lenet");
+	json_auto_t *cell = json_pack("{s:s}", "key", "pytorch/lenet");
 
 	check(bundle_write(f->folder, &f->recipe, &f->graph, &f->weights, &f->inputs, &f->labels,
 			   NULL, cell, &err),
 	      &err);
-	json_t *document = read_case(f);
+	json_auto_t *document = read_case(f);
 	for (size_t i = 0; i < COUNT(members); i++)
 		if (!json_object_get(document, members[i]))
 			fail_msg("no member %s", members[i]);
@@ -346,8 +336,6 @@ TEST_WITH(case_json_says_what_the_protocol_page_says, setup, teardown)
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(document, "files"), "weights")),
 		BUNDLE_WEIGHTS_FILE);
-	json_decref(document);
-	json_decref(cell);
 }
 
 /* Returns whether the type of a value is the schema's, a word or a list of words. */
@@ -416,9 +404,8 @@ static void conform(const json_t *root, const json_t *schema, json_t *value, con
 		conform(root, json_object_get(schema, "items"), member, where);
 }
 
-TEST_WITH(case_json_follows_its_schema, setup, teardown)
+BUNDLE_TEST(case_json_follows_its_schema)
 {
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(getenv("PRONY_SOURCE"), "docs/schemas/case.schema.json"));
 	json_t *schema, *document = read_case(f);
@@ -433,13 +420,12 @@ TEST_WITH(case_json_follows_its_schema, setup, teardown)
 static void refuse(const struct fixture *f, const char *part)
 {
 	struct error err = ERROR_INIT;
-	struct bundle bundle;
+	SCOPED(bundle) bundle;
 
 	if (bundle_open(f->folder, &bundle, &err) == PRONY_OK)
 		fail_msg("opened in spite of: %s", part);
 	if (!strstr(err.text, part) || !strstr(err.text, f->folder))
 		fail_msg("\"%s\" does not say \"%s\" and the file", err.text, part);
-	bundle_release(&bundle);
 }
 
 /* Writes the weights or batches of the fixture again after the test has changed them. */
@@ -461,16 +447,15 @@ static ino_t inode_of(const char *folder, const char *name)
 	return info.st_ino;
 }
 
-TEST_WITH(bundles_share_their_files, setup, teardown)
+BUNDLE_TEST(bundles_share_their_files)
 {
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	char *files = test_keep(path_join(f->folder, "files")),
 	     *other = test_keep(path_join(f->folder, "other"));
 	char *weights = test_keep(path_join(files, "w")), *input = test_keep(path_join(files, "i"));
 	struct bundle_shared shared = {.weights = weights, .input = input};
 	const char *const folders[] = {f->folder, other};
-	struct bundle bundle;
+	SCOPED(bundle) bundle;
 
 	check(directory_make(files, &err), &err);
 	check(directory_make(other, &err), &err);
@@ -484,12 +469,10 @@ TEST_WITH(bundles_share_their_files, setup, teardown)
 	/* The bundle's data remain after the files have been removed. */
 	check(directory_remove(files, &err), &err);
 	check(bundle_open(other, &bundle, &err), &err);
-	bundle_release(&bundle);
 }
 
-TEST_WITH(bundles_that_disagree_are_refused, setup, teardown)
+BUNDLE_TEST(bundles_that_disagree_are_refused)
 {
-	struct fixture *f = *state;
 	size_t last = f->weights.count - 1;
 
 	f->weights.count--;
@@ -522,7 +505,7 @@ TEST_WITH(bundles_that_disagree_are_refused, setup, teardown)
 	refuse(f, "but the graph is for 4");
 }
 
-TEST_WITH(hostile_case_files_are_refused, setup, teardown)
+BUNDLE_TEST(hostile_case_files_are_refused)
 {
 	static const struct {
 		const char *member, *key, *text, *message;
@@ -537,7 +520,6 @@ TEST_WITH(hostile_case_files_are_refused, setup, teardown)
 		{"recipe", "stage", "\"walk\"", "walk"},
 		{"recipe", "batch", "-1", "batch"},
 	};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		json_t *document = read_case(f), *copy = json_deep_copy(document);
@@ -559,15 +541,13 @@ TEST_WITH(hostile_case_files_are_refused, setup, teardown)
 	refuse(f, "schema");
 	json_decref(document);
 	struct error err = ERROR_INIT;
-	struct bundle bundle;
+	SCOPED(bundle) bundle;
 	assert_int_equal(bundle_open("/nonexistent", &bundle, &err), PRONY_BAD_INPUT);
-	bundle_release(&bundle);
 }
 
 /* Two inputs, one of integers, and a label for each token. */
-TEST_WITH(several_inputs_come_back, setup, teardown)
+BUNDLE_TEST(several_inputs_come_back)
 {
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	struct bundle bundle;
 

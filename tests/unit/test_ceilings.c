@@ -51,19 +51,18 @@ TEST(all_are_measured_or_say_why)
 	struct ceilings found;
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(ceilings_measure(&settings, &found, &err), PRONY_OK);
+	check(ceilings_measure(&settings, &found, &err), &err);
 	assert_true(found.fma_fp32.one > 1e8 && found.fma_fp32.all > 1e8);
 	assert_true(found.bandwidth.one > 1e7 && found.bandwidth.all > 1e7);
 	assert_true(isnan(found.matrix_fp32.one) && isnan(found.matrix_bf16.all));
 	assert_true(isnan(found.matrix_fp16.one));
 	assert_true(*found.matrix_fp32.absent && *found.matrix_fp16.absent);
 	assert_true(isnan(found.fma_bf16.one) == (*found.fma_bf16.absent != '\0'));
-	json_t *json = ceilings_to_json(&found, 2);
+	json_auto_t *json = ceilings_to_json(&found, 2);
 	assert_true(json_is_null(json_object_get(json_object_get(json, "matrix_fp32"), "one")));
 	assert_true(json_real_or(json_object_get(json, "bandwidth"), "all", NAN) ==
 		    found.bandwidth.all);
 	assert_int_equal(json_int_or(json, "cores", 0), 2);
-	json_decref(json);
 }
 
 static json_t *record_with(const char *measured)
@@ -73,7 +72,7 @@ static json_t *record_with(const char *measured)
 	char *text =
 		test_text("{\"must_match\": {\"cores\": 4}, \"informational\": {%s}}", measured);
 
-	assert_int_equal(json_parse(text, strlen(text), "test", &record, &err), PRONY_OK);
+	check(json_parse(text, strlen(text), "test", &record, &err), &err);
 	return record;
 }
 
@@ -85,7 +84,7 @@ static void is(double got, double expected)
 
 TEST(shares_are_of_as_many_cores)
 {
-	json_t *record = record_with(
+	json_auto_t *record = record_with(
 		"\"measured\": {\"noise\": {\"floor\": 0.02}, \"ceilings\": {\"cores\": 4, "
 		"\"fma_fp32\": {\"one\": 100, \"all\": 250}, "
 		"\"matrix_fp32\": {\"one\": 90, \"all\": 300}, "
@@ -106,7 +105,6 @@ TEST(shares_are_of_as_many_cores)
 	is(machine_peak_flops(record, "fp16", 1), 350);
 	is(machine_peak_flops(record, "fp64", 1), NAN);
 	is(machine_peak_flops(record, "fp32", 0), NAN);
-	json_decref(record);
 }
 
 TEST(what_is_not_known_is_no_number)
@@ -124,10 +122,9 @@ TEST(what_is_not_known_is_no_number)
 	is(machine_noise_floor(NULL), NAN);
 	is(machine_peak_flops(NULL, "fp32", 1), NAN);
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		json_t *record = record_with(rows[i]);
+		json_auto_t *record = record_with(rows[i]);
 		is(machine_noise_floor(record), NAN);
 		is(machine_peak_flops(record, "fp32", 1), NAN);
-		json_decref(record);
 	}
 }
 
@@ -136,13 +133,13 @@ TEST_WITH(kept_by_machine, machine_setup, machine_teardown)
 {
 	struct error err = ERROR_INIT;
 	json_t *record = record_with(""), *other = record_with("");
-	json_t *noise = json_pack("{s:f, s:f}", "floor", 0.03, "apart", 0.02),
-	       *ceilings = json_pack("{s:i}", "cores", 4);
+	json_auto_t *noise = json_pack("{s:f, s:f}", "floor", 0.03, "apart", 0.02),
+		    *ceilings = json_pack("{s:i}", "cores", 4);
 
 	setenv("XDG_DATA_HOME", *state, 1);
 	json_object_set_new(json_object_get(other, "must_match"), "cores", json_integer(5));
-	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
-	assert_int_equal(measured_keep(record, "ceilings", ceilings, &err), PRONY_OK);
+	check(measured_keep(record, "noise", noise, &err), &err);
+	check(measured_keep(record, "ceilings", ceilings, &err), &err);
 	measured_add(record);
 	measured_add(other);
 	is(machine_noise_floor(record), 0.03);
@@ -157,21 +154,20 @@ TEST_WITH(kept_by_machine, machine_setup, machine_teardown)
 	/* A file written by another program counts as absent and is rewritten. */
 	record = record_with("");
 	char *folder = test_text("%s/prony/machines", (char *)*state);
-	assert_int_equal(directory_remove(folder, &err), PRONY_OK);
-	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
+	check(directory_remove(folder, &err), &err);
+	check(measured_keep(record, "noise", noise, &err), &err);
 	char *pattern = test_text("%s/*.json", folder);
 	glob_t found;
 	assert_int_equal(memory_glob(pattern, 0, &found), 1);
-	assert_int_equal(file_write_atomic(found.gl_pathv[0], "[1", 2, &err), PRONY_OK);
+	check(file_write_atomic(found.gl_pathv[0], "[1", 2, &err), &err);
 	measured_add(record);
 	is(machine_noise_floor(record), NAN);
-	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
+	check(measured_keep(record, "noise", noise, &err), &err);
 	measured_add(record);
 	is(machine_noise_floor(record), 0.03);
 	is(machine_noise(record), 0.02);
 	globfree(&found);
 	json_decref(record);
-	json_decref(noise);
 	json_decref(ceilings);
 }
 
@@ -189,16 +185,15 @@ TEST_WITH(surroundings_stay_with_it, machine_setup, machine_teardown)
 	assert_null(machine_noise_surroundings(NULL));
 	assert_null(machine_noise_surroundings(record));
 	json_object_set_new(record, "should_match", set);
-	assert_int_equal(measured_keep(record, "noise", noise, &err), PRONY_OK);
+	check(measured_keep(record, "noise", noise, &err), &err);
 	json_object_set_new(set, "kernel", json_string("6.8"));
 	measured_add(record);
 	then = machine_noise_surroundings(record);
-	json_t *now = machine_surroundings(record);
+	json_auto_t *now = machine_surroundings(record);
 	assert_string_equal(json_string_or(then, "kernel", ""), "6.1");
 	assert_true(json_is_null(json_object_get(then, "governor")));
 	assert_int_equal(json_object_size(then), 2);
 	assert_string_equal(json_string_or(now, "kernel", ""), "6.8");
-	json_decref(now);
 	json_decref(noise);
 	json_decref(record);
 }

@@ -9,7 +9,7 @@ TEST(words_round_trip)
 		VOCABULARIES(X)
 #undef X
 	};
-	for (size_t v = 0; v < sizeof all / sizeof *all; v++) {
+	for (size_t v = 0; v < COUNT(all); v++) {
 		assert_true(all[v]->count > 1);
 		for (int i = 0; i < all[v]->count; i++)
 			assert_int_equal(vocabulary_find(all[v], vocabulary_word(all[v], i)), i);

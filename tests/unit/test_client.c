@@ -59,17 +59,15 @@ TEST(a_conversation)
 			       " say '{\"ok\": true, \"id\": 2, \"supported\": true}';; esac\n"
 			       "take; say '{\"id\": 3, \"ok\": true}'; echo last words\n");
 	peer_start(&peer);
-	assert_int_equal(client_request(peer.client, VERB_HELLO, NULL, 0, &reply, &sent, &received,
-					&peer.err),
-			 PRONY_OK);
+	check(client_request(peer.client, VERB_HELLO, NULL, 0, &reply, &sent, &received, &peer.err),
+	      &peer.err);
 	assert_true(before <= sent && sent <= received && received <= clock_monotonic_ns());
 	assert_true(json_is_array(json_object_get(reply, "unknown")));
 	json_decref(reply);
 	assert_true(client_uses_shared_memory(peer.client));
-	assert_int_equal(client_request(peer.client, VERB_SUPPORTS,
-					json_pack("{s:s}", "bundle", "x"), 0, &reply, NULL, NULL,
-					&peer.err),
-			 PRONY_OK);
+	check(client_request(peer.client, VERB_SUPPORTS, json_pack("{s:s}", "bundle", "x"), 0,
+			     &reply, NULL, NULL, &peer.err),
+	      &peer.err);
 	assert_true(json_bool_or(reply, "supported", false));
 	json_decref(reply);
 	struct client_end end;
@@ -97,7 +95,7 @@ TEST(refusals_have_a_status_and_a_text)
 		    {"crashed", PRONY_CRASHED},
 		    {"whatever", PRONY_CRASHED}};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct peer peer;
 		char script[1024];
 
@@ -151,7 +149,7 @@ TEST(lines_that_are_no_replies)
 		{"\377\376 \033[2J", "not a JSON object"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct peer peer;
 		char script[1024];
 
@@ -439,12 +437,11 @@ TEST(raw_lines_and_hanging_up)
 		"take; say '{\"id\": 2, \"ok\": true}'\n"
 		"take");
 	peer_start(&peer);
-	assert_int_equal(client_send_raw(peer.client, "not json", 8, 0, &reply, &peer.err),
-			 PRONY_OK);
+	check(client_send_raw(peer.client, "not json", 8, 0, &reply, &peer.err), &peer.err);
 	assert_string_equal(json_string_or(reply, "seen", ""), "not json");
 	json_decref(reply);
 	assert_int_equal(client_next_id(peer.client), 2);
-	assert_int_equal(client_send_raw(peer.client, "", 0, 0, &reply, &peer.err), PRONY_OK);
+	check(client_send_raw(peer.client, "", 0, 0, &reply, &peer.err), &peer.err);
 	assert_true(json_is_true(json_object_get(reply, "ok")));
 	json_decref(reply);
 	peer_error(&peer, client_hang_up(peer.client, 0, &peer.err), PRONY_OK, NULL);

@@ -222,7 +222,7 @@ TEST(impossible_steps_are_not)
 		{"no words", "it reports -1 in -1"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		run(rows[i].mode, true, PRONY_INVALID, rows[i].part);
 		run(rows[i].mode, false, PRONY_INVALID, rows[i].part);
 	}
@@ -289,8 +289,7 @@ TEST(records_stay_as_they_were_checked)
 	struct client_window window;
 
 	start(&peer, "rewrites", true);
-	assert_int_equal(client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err),
-			 PRONY_OK);
+	check(client_run(peer.client, 3, SYNC_STEP, 1, 0, 0, &window, &peer.err), &peer.err);
 	struct step_record first = window.records[0], last = window.records[2];
 	/* The reply to the next request comes after the worker has written. */
 	peer_ask(&peer, VERB_BUILD, PRONY_OK, NULL);
@@ -313,7 +312,7 @@ TEST(more_records_than_room)
 static void read_loss(const char *mode, bool shared, enum prony_status status, const char *part)
 {
 	struct peer peer;
-	struct arena arena;
+	SCOPED(arena) arena;
 	struct tensor_set set = {.count = 0};
 
 	arena_init(&arena, 0);
@@ -325,7 +324,6 @@ static void read_loss(const char *mode, bool shared, enum prony_status status, c
 		assert_true(((const float *)set.tensors[0].data)[1] == 2.0f);
 	}
 	assert_true(peer_end(&peer).clean);
-	arena_release(&arena);
 }
 
 TEST(tensors_are_read_and_checked)

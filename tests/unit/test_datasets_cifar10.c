@@ -134,8 +134,7 @@ TEST(files_in_a_row_and_channels_apart)
 
 	assert_int_equal(directory_make_temporary("prony-test-", &folder, NULL), PRONY_OK);
 	write_toy(folder, 2);
-	if (take(&toy, folder, true, 6, x, y, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(take(&toy, folder, true, 6, x, y, &err), &err);
 	for (int i = 0; i < 6; i++) {
 		seen[y[i]]++;
 		assert_true(x[i * PIXELS] == (float)((double)y[i] / 255.0));
@@ -146,12 +145,12 @@ TEST(files_in_a_row_and_channels_apart)
 	}
 	for (int i = 0; i < 6; i++)
 		assert_int_equal(seen[i], 1);
-	assert_int_equal(take(&toy, folder, false, 2, x, y, &err), PRONY_OK);
+	check(take(&toy, folder, false, 2, x, y, &err), &err);
 	assert_int_equal(y[0], 6);
 	assert_int_equal(y[1], 7);
 	write_toy(folder, 3);
-	assert_int_equal(take(&toy, folder, false, 2, x, y, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "test.bin: it contains 3 samples of 3x32x32, but");
+	expect_error(take(&toy, folder, false, 2, x, y, &err), PRONY_BAD_INPUT, &err,
+		     "test.bin: it contains 3 samples of 3x32x32, but");
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	free(folder);
 }
@@ -164,7 +163,7 @@ TEST(the_real_sample)
 	const struct dataset *sample = dataset_find("cifar10-sample");
 	struct error err = ERROR_INIT;
 	const char **names = NULL;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	if (dataset_locate(sample, place, &folder, NULL) != PRONY_OK) {
 		free(place);
@@ -174,8 +173,7 @@ TEST(the_real_sample)
 	float *x = test_keep(memory_alloc(sizeof(*x) * COUNT * PIXELS));
 	int64_t *y = test_keep(memory_alloc(sizeof(*y) * COUNT));
 	for (size_t i = 0; sample->files[i].name; i++)
-		if (dataset_verify_file(sample, &sample->files[i], folder, NULL, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(dataset_verify_file(sample, &sample->files[i], folder, NULL, &err), &err);
 	if (dataset_class_names(sample, folder, &arena, &names, &err) != PRONY_OK ||
 	    take(sample, folder, true, COUNT, x, y, &err) != PRONY_OK)
 		fail_msg("%s", err.text);
@@ -201,7 +199,6 @@ TEST(the_real_sample)
 		of_class[y[i]]++;
 	for (int i = 0; i < 10; i++)
 		assert_in_range(of_class[i], 850, 1150);
-	arena_release(&arena);
 	free(folder);
 	free(place);
 }

@@ -114,8 +114,8 @@ TEST(absent_file)
 	struct error err = ERROR_INIT;
 	struct idx idx = {0};
 
-	assert_int_equal(idx_open("/nowhere/labels", &idx, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "/nowhere/labels");
+	expect_error(idx_open("/nowhere/labels", &idx, &err), PRONY_BAD_INPUT, &err,
+		     "/nowhere/labels");
 	assert_int_equal(idx_open("/", &idx, NULL), PRONY_BAD_INPUT);
 }
 

@@ -50,7 +50,7 @@ TEST(each_sample)
 {
 	for (size_t i = 0; i < SAMPLES; i++) {
 		const struct sample *sample = &samples[i];
-		struct image image = {0};
+		SCOPED(image) image = {0};
 		struct error err = ERROR_INIT;
 		size_t length;
 		uint8_t *bytes = read_sample(sample->name, &length);
@@ -66,7 +66,6 @@ TEST(each_sample)
 		     strncmp(err.text + 11, sample->message, strlen(sample->message)) != 0 ||
 		     !strstr(err.text, "; replace the file, or remove it")))
 			fail_msg("%s: %s", sample->name, err.text);
-		image_release(&image);
 		free(bytes);
 	}
 }
@@ -96,7 +95,7 @@ TEST(colours_are_in_their_places)
 					    "rgb.png", "cmyk.jpg"};
 
 	for (size_t i = 0; i < COUNT(names); i++) {
-		struct image image;
+		SCOPED(image) image;
 		size_t length;
 		uint8_t *bytes = read_sample(names[i], &length);
 
@@ -105,7 +104,6 @@ TEST(colours_are_in_their_places)
 		/* x 16, y 2: red 80, green 14, blue 94 and up to 40 for the check. */
 		if (abs(pixel[0] - 80) > 24 || abs(pixel[1] - 14) > 24 || abs(pixel[2] - 54) > 50)
 			fail_msg("%s: %d %d %d", names[i], pixel[0], pixel[1], pixel[2]);
-		image_release(&image);
 		free(bytes);
 	}
 }
@@ -114,14 +112,13 @@ TEST(colours_are_in_their_places)
 TEST(grey_is_three_times_the_same)
 {
 	size_t length;
-	struct image image;
+	SCOPED(image) image;
 	uint8_t *bytes = read_sample("grey.jpg", &length);
 
 	assert_int_equal(image_decode_whole("x", bytes, length, &image, NULL), PRONY_OK);
 	for (int i = 0; i < image.height * image.width; i++)
 		assert_true(image.pixels[3 * i] == image.pixels[3 * i + 1] &&
 			    image.pixels[3 * i] == image.pixels[3 * i + 2]);
-	image_release(&image);
 	free(bytes);
 }
 
@@ -135,7 +132,7 @@ TEST(a_part_is_what_the_whole_has_there)
 	int parts = 0;
 
 	for (size_t i = 0; i < COUNT(names); i++) {
-		struct image image;
+		SCOPED(image) image;
 		size_t length;
 		uint8_t *bytes = read_sample(names[i], &length);
 
@@ -155,7 +152,6 @@ TEST(a_part_is_what_the_whole_has_there)
 			if (memcmp(part, of_whole, sizeof(part)) != 0)
 				fail_msg("%s: draw %d differs", names[i], (int)draw);
 		}
-		image_release(&image);
 		free(bytes);
 	}
 	assert_true(parts > 20);
@@ -175,7 +171,7 @@ TEST(scaled_decoding_keeps_the_picture)
 {
 	static const int sides[] = {18, 9, 4};
 	static uint8_t scaled[3 * 18 * 18], of_whole[sizeof(scaled)];
-	struct image image;
+	SCOPED(image) image;
 	size_t length;
 	uint8_t *bytes = read_sample("progressive.jpg", &length);
 
@@ -192,7 +188,6 @@ TEST(scaled_decoding_keeps_the_picture)
 		if (noise_db(scaled, of_whole, count) < 24)
 			fail_msg("side %d: %.1f dB", sides[i], noise_db(scaled, of_whole, count));
 	}
-	image_release(&image);
 	free(bytes);
 }
 

@@ -88,8 +88,7 @@ IN_FOLDER(folders_are_classes)
 	copy_file(picture, b, "y.JPEG");
 	copy_file(picture, b, "z.JPEG");
 	put_text(*state, ".hidden", "");
-	if (image_list_open(*state, 2, &list, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(image_list_open(*state, 2, &list, &err), &err);
 	static const char *const names[] = {"n01/y.JPEG", "n01/z.JPEG", "n02/x.JPEG"};
 	assert_int_equal(list->count, 3);
 	for (int i = 0; i < 3; i++) {
@@ -98,13 +97,11 @@ IN_FOLDER(folders_are_classes)
 	}
 	assert_string_equal(list->classes[1], "n02");
 	image_list_close(list);
-	assert_int_equal(image_list_open(*state, 1, &list, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "it contains 2 classes, the last one n02, but the data set has 1");
-	error_clear(&err);
+	expect_error(image_list_open(*state, 1, &list, &err), PRONY_BAD_INPUT, &err,
+		     "it contains 2 classes, the last one n02, but the data set has 1");
 	copy_file(picture, *state, "stray.JPEG");
-	assert_int_equal(image_list_open(*state, 2, &list, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "stray.JPEG is not in the folder of a class");
-	error_clear(&err);
+	expect_error(image_list_open(*state, 2, &list, &err), PRONY_BAD_INPUT, &err,
+		     "stray.JPEG is not in the folder of a class");
 }
 
 /* A file of labels and its result: labels of a.jpg, b.jpg and c.jpg, or a message. */
@@ -167,8 +164,7 @@ IN_FOLDER(labels_beside_a_tar)
 	assert_int_equal(image_list_open(path, 1000, &list, &err), PRONY_BAD_INPUT);
 	error_clear(&err);
 	put_text(*state, "val.txt", "a.jpg 65\nb.jpg 970\n");
-	if (image_list_open(path, 1000, &list, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(image_list_open(path, 1000, &list, &err), &err);
 	assert_int_equal(list->entries[0].label, 65);
 	assert_int_equal(list->entries[1].label, 970);
 	image_list_close(list);
@@ -234,15 +230,14 @@ IN_FOLDER(batches_do_not_depend_on_threads)
 	cpu_set_t before, single;
 
 	put_toy(*state);
-	if (take(&toy, *state, true, 0, 2, all, labels, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(take(&toy, *state, true, 0, 2, all, labels, &err), &err);
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	CPU_ZERO(&single);
 	for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&single) == 0; i++)
 		if (CPU_ISSET(i, &before))
 			CPU_SET(i, &single);
 	assert_int_equal(sched_setaffinity(0, sizeof(single), &single), 0);
-	assert_int_equal(take(&toy, *state, true, 1, 1, one, again, &err), PRONY_OK);
+	check(take(&toy, *state, true, 1, 1, one, again, &err), &err);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 	assert_memory_equal(all + values, one, values * sizeof(*one));
 	assert_memory_equal(labels + BATCH, again, sizeof(again));
@@ -295,8 +290,8 @@ IN_FOLDER(broken_pictures_are_named_and_counted)
 	assert_has(told, "class3/20000.jpg: too large: 20000 x 8");
 	error_clear(&err);
 	/* The data set's row has eight samples. */
-	assert_int_equal(take(&toy, *state, false, 0, 1, x, y, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "contains 11 samples of 3x?x?, but data set toy has 8 of 3x?x?");
+	expect_error(take(&toy, *state, false, 0, 1, x, y, &err), PRONY_BAD_INPUT, &err,
+		     "contains 11 samples of 3x?x?, but data set toy has 8 of 3x?x?");
 }
 
 /* Tests the real pictures if they are beside the checkout. */
@@ -310,12 +305,10 @@ TEST(the_real_sample)
 		free(place);
 		skip();
 	}
-	if (dataset_verify_file(sample, &sample->files[0], folder, NULL, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(dataset_verify_file(sample, &sample->files[0], folder, NULL, &err), &err);
 	float *x = test_keep(memory_alloc(sizeof(*x) * ELEMENTS * BATCH * 3));
 	int64_t y[BATCH * 3];
-	if (take(sample, folder, false, 0, 3, x, y, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(take(sample, folder, false, 0, 3, x, y, &err), &err);
 	/* Evaluation begins after the first eighty, in the order of the classes. */
 	for (int i = 0; i < BATCH * 3; i++)
 		assert_int_equal(y[i], 80 + i);

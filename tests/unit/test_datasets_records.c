@@ -82,7 +82,7 @@ TEST(recordio_survives_its_magic_number)
 {
 	static const uint8_t magic[] = {0x0a, 0x23, 0xd7, 0xce};
 	const struct data_format *format = data_format_find("recordio");
-	struct byte_buffer note = {0};
+	SCOPED(byte_buffer) note = {0};
 	struct data_sink *sink = calloc(1, format->writer->sink_bytes);
 	struct error err = ERROR_INIT;
 	uint8_t bytes[80] = {0x89, 'P', 'N', 'G'};
@@ -92,35 +92,31 @@ TEST(recordio_survives_its_magic_number)
 	memcpy(bytes + 30, magic, 4); /* between */
 	memcpy(bytes + 76, magic, 4); /* at the end */
 	sink->folder = test_folder();
-	assert_int_equal(format->writer->open(sink, NULL, &err), PRONY_OK);
+	check(format->writer->open(sink, NULL, &err), &err);
 	for (size_t i = 0; i < sizeof(bytes) - 4; i++) {
 		struct data_record record = {
 			.bytes = bytes, .length = sizeof(bytes) - i, .encoded = true, .label = 3};
 
 		sink->written = (int64_t)i;
-		assert_int_equal(format->writer->put(sink, &record, &err), PRONY_OK);
+		check(format->writer->put(sink, &record, &err), &err);
 	}
-	assert_int_equal(format->writer->commit(sink, &note, &err), PRONY_OK);
+	check(format->writer->commit(sink, &note, &err), &err);
 	format->writer->close(sink);
 	free(sink);
 	char *path = test_path("data.rec");
 	const char *paths[] = {path};
 	const struct data_shard shard = {.paths = paths, .classes = 4};
 	struct data_source *source;
-	struct data_record read = {0};
-	if (format->open(&shard, &source, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	SCOPED(data_record) read = {0};
+	check(format->open(&shard, &source, &err), &err);
 	assert_int_equal(source->count, sizeof(bytes) - 4);
 	for (int64_t i = 0; i < source->count; i++) {
-		if (format->record(source, i, &read, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(format->record(source, i, &read, &err), &err);
 		assert_int_equal(read.length, sizeof(bytes) - (size_t)i);
 		assert_memory_equal(read.bytes, bytes, read.length);
 		assert_int_equal(read.label, 3);
 	}
 	format->close(source);
-	data_record_release(&read);
-	byte_buffer_release(&note);
 }
 
 /* A Datum written by Caffe's own protobuf: channels 1, height 2, width 2, data, label 7. */
@@ -128,8 +124,8 @@ TEST(datum_is_that_of_caffe)
 {
 	static const uint8_t caffe[] = {0x08, 1,    0x10, 2,	0x18, 2,    0x22,
 					4,    0xde, 0xad, 0xbe, 0xef, 0x28, 7};
-	struct byte_buffer out = {0};
-	struct data_record record = {0};
+	SCOPED(byte_buffer) out = {0};
+	SCOPED(data_record) record = {0};
 
 	assert_true(datum_read(caffe, sizeof(caffe), &record));
 	assert_true(record.dims[0] == 1 && record.dims[1] == 2 && record.dims[2] == 2);
@@ -140,6 +136,4 @@ TEST(datum_is_that_of_caffe)
 	/* Fewer pixels than the shape requires. */
 	out.bytes[3] = 3;
 	assert_false(datum_read(out.bytes, out.length, &record));
-	byte_buffer_release(&out);
-	data_record_release(&record);
 }

@@ -46,7 +46,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-#define IN_HOME(name) TEST_WITH(name, set_up, tear_down)
+#define IN_HOME(name) TEST_ON(name, set_up, tear_down, struct fixture *f)
 
 static enum prony_status read_text(struct fixture *f, const char *text, bool of_user)
 {
@@ -68,8 +68,6 @@ static void assert_words(const struct word_list *list, const char *joined, struc
 
 IN_HOME(every_key_is_read)
 {
-	struct fixture *f = *state;
-
 	read_good(f, HEAD "worker: {python: mine, module: [keras, numpy], distribution: keras,\n"
 			  "  versions: ['3.12', '3.11'], lock: shared}\n"
 			  "variables: {A: '1', B: '{threads}'}\n"
@@ -111,8 +109,6 @@ IN_HOME(every_key_is_read)
 
 IN_HOME(backends_are_rows_over_their_framework)
 {
-	struct fixture *f = *state;
-
 	/* The order of keys does not matter: backends come before the keys that they extend. */
 	read_good(
 		f,
@@ -143,7 +139,6 @@ IN_HOME(backends_are_rows_over_their_framework)
 
 IN_HOME(commands_and_variables_are_filled_in)
 {
-	struct fixture *f = *state;
 	struct framework_place place;
 	const char *const *argv, *const *rows;
 
@@ -243,8 +238,6 @@ static const struct {
 
 IN_HOME(what_is_wrong_is_named)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		char place[32];
 
@@ -271,7 +264,6 @@ static void put(struct fixture *f, const char *name, const char *text)
 
 IN_HOME(the_users_stand_behind_the_trees)
 {
-	struct fixture *f = *state;
 	struct registry registry;
 	struct error err = ERROR_INIT;
 
@@ -279,22 +271,20 @@ IN_HOME(the_users_stand_behind_the_trees)
 	put(f, "mine.yaml", MINE);
 	put(f, "mine.yaml~", "not read");
 	put(f, ".hidden.yaml", "not read");
-	if (registry_load(&registry, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(registry_load(&registry, &err), &err);
 	assert_string_equal(registry.rows[0].name, "native");
 	assert_string_equal(registry.rows[registry.count - 1].name, "mine");
 	assert_int_equal(registry.note_count, 0);
 	assert_non_null(framework_find(&registry, "mine", ""));
 	assert_null(framework_find(&registry, "mine", "jax"));
 
-	assert_int_equal(registry_add_worker(&registry, "fast= 'a b'/\"c\\\"d\"  e\\ f ", &err),
-			 PRONY_OK);
+	check(registry_add_worker(&registry, "fast= 'a b'/\"c\\\"d\"  e\\ f ", &err), &err);
 	const struct framework *fast = framework_find(&registry, "fast", "");
 	assert_int_equal(fast->command.count, 2);
 	assert_string_equal(fast->command.words[0], "a b/c\"d");
 	assert_string_equal(fast->command.words[1], "e f");
-	assert_int_equal(registry_add_worker(&registry, "mine=x", &err), PRONY_USAGE);
-	assert_has(err.text, "mine is already used by");
+	expect_error(registry_add_worker(&registry, "mine=x", &err), PRONY_USAGE, &err,
+		     "mine is already used by");
 	registry_release(&registry);
 
 	/* A name that the tree uses: the message names both files. */
@@ -313,7 +303,6 @@ IN_HOME(the_users_stand_behind_the_trees)
  * unchanged. */
 IN_HOME(a_broken_one_harms_no_other)
 {
-	struct fixture *f = *state;
 	struct registry registry;
 	struct framework_place place;
 
@@ -342,7 +331,6 @@ IN_HOME(a_broken_one_harms_no_other)
 /* root starts no program from a file that another user wrote. */
 IN_HOME(roots_rights_are_guarded)
 {
-	struct fixture *f = *state;
 	struct registry registry;
 
 	if (geteuid() != 0)

@@ -11,7 +11,7 @@ TEST(test_tree)
 	struct device_table table;
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(getenv("PRONY_SOURCE"), "devices.yaml"));
-	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
+	check(devices_load(path, &table, &err), &err);
 	const struct device_row *row = devices_find(&table, "NVIDIA H200");
 	assert_non_null(row);
 	assert_true(row->memory_gib == 141 && row->peak_tflops[PRECISION_TF32] == 494);
@@ -29,7 +29,7 @@ TEST(test_money)
 	char *path = test_file("devices.yaml",
 			       "devices:\n  - {name: mine, match: EPYC, hourly: 0.5, currency: "
 			       "EUR, peak_tflops: {bf16: 2}}\n");
-	assert_int_equal(devices_load(path, &table, &err), PRONY_OK);
+	check(devices_load(path, &table, &err), &err);
 	const struct device_row *row = devices_find(&table, "amd epyc 9004");
 	assert_non_null(row);
 	assert_true(devices_samples_per_money(row, 100) == 720000);
@@ -55,7 +55,7 @@ TEST(test_wrong)
 		{"devices:\n  - {name: a, match: b, peak_tflops: 1}\n", "needs a mapping"},
 		{"devices: [\n", "devices.yaml:"},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct device_table table;
 		struct error err = ERROR_INIT;
 		char *path = test_file("devices.yaml", rows[i][0]);

@@ -44,10 +44,8 @@ static void expect_absent(const json_t *record, const char *section, const char 
 
 MACHINE_TEST(server_is_recorded)
 {
-	const char *root = *state;
-
 	machine_good_server(root);
-	json_t *record = machine_record(root);
+	json_auto_t *record = machine_record(root);
 	expect_text(record, "must_match", "architecture", "x86_64");
 	expect_text(record, "must_match", "cpu_model", "Test CPU @ 2.00GHz");
 	expect_text(record, "must_match", "cpu_model_number", "106");
@@ -76,29 +74,24 @@ MACHINE_TEST(server_is_recorded)
 	char *flags = test_keep(
 		json_dumps(member(record, "must_match", "instruction_set"), JSON_COMPACT));
 	assert_string_equal(flags, "[\"sse2\",\"avx\",\"avx2\",\"fma\",\"avx512f\"]");
-	json_decref(record);
 }
 
 MACHINE_TEST(affinity_and_smt)
 {
-	const char *root = *state;
-
 	machine_good_server(root);
 	/* Both threads of core 1, the second thread of core 2. */
 	machine_file(root, "/proc/self/status", "Name:\tx\nCpus_allowed_list:\t1,5-6");
-	json_t *record = machine_record(root);
+	json_auto_t *record = machine_record(root);
 	expect_int(record, "must_match", "cores", 4);
 	expect_int(record, "must_match", "cores_usable", 2);
 	expect_int(record, "must_match", "threads_usable", 3);
 	expect_text(record, "must_match", "cpus_allowed", "1,5-6");
-	json_decref(record);
 }
 
 MACHINE_TEST(nothing_is_there)
 {
 	static const char *const keys[] = {"cpu_model", "instruction_set", "memory_gib"};
-	const char *root = *state;
-	json_t *record = machine_record(root);
+	json_auto_t *record = machine_record(root);
 
 	for (size_t i = 0; i < COUNT(keys); i++)
 		expect_absent(record, "must_match", keys[i]);
@@ -116,20 +109,17 @@ MACHINE_TEST(nothing_is_there)
 				    value) if (json_is_null(value))
 			assert_true(json_is_string(member(record, "absent", key)));
 	}
-	json_decref(record);
 }
 
 MACHINE_TEST(arm_machine)
 {
-	const char *root = *state;
-
 	machine_processors(root, 1, 4, 1, "unused");
 	machine_file(
 		root, "/proc/cpuinfo",
 		"processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd asimddp sve bf16 crc32\n"
 		"CPU implementer\t: 0x41\nCPU part\t: 0xd40");
 	machine_file(root, "/proc/sys/kernel/arch", "aarch64");
-	json_t *record = machine_record(root);
+	json_auto_t *record = machine_record(root);
 	expect_text(record, "must_match", "architecture", "aarch64");
 	expect_text(record, "must_match", "cpu_model", "implementer 0x41 part 0xd40");
 	expect_int(record, "must_match", "cores", 4);
@@ -137,14 +127,11 @@ MACHINE_TEST(arm_machine)
 	assert_string_equal(flags, "[\"asimd\",\"asimddp\",\"sve\",\"bf16\"]");
 	free(flags);
 	expect_absent(record, "should_match", "virtual_machine");
-	json_decref(record);
 }
 
 /* Files with nonsense make members absent, never wrong numbers. */
 MACHINE_TEST(nonsense)
 {
-	const char *root = *state;
-
 	machine_good_server(root);
 	machine_file(root, "/proc/meminfo",
 		     "MemTotal: 99999999999999999999999 kB\nMemAvailable: x");
@@ -153,7 +140,7 @@ MACHINE_TEST(nonsense)
 	machine_file(root, "/proc/sys/kernel/osrelease", "\xff\xfe");
 	machine_file(root, "/sys/devices/system/cpu/intel_pstate/no_turbo", "1 2");
 	machine_file(root, "/proc/sys/vm/swappiness/x", "a folder instead of a file");
-	json_t *record = machine_record(root);
+	json_auto_t *record = machine_record(root);
 	expect_absent(record, "must_match", "memory_gib");
 	expect_absent(record, "informational", "memory_available_bytes");
 	expect_absent(record, "informational", "load");
@@ -161,7 +148,6 @@ MACHINE_TEST(nonsense)
 	expect_absent(record, "should_match", "kernel");
 	expect_absent(record, "should_match", "intel_no_turbo");
 	expect_absent(record, "should_match", "swappiness");
-	json_decref(record);
 }
 
 static void hash_of(const char *root, char hash[17])
@@ -190,7 +176,6 @@ MACHINE_TEST(hash_follows_what_must_match)
 		{"/sys/fs/cgroup/user.slice/cpu.max", "200000 100000", true},
 		{"/proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: NVIDIA H100", true},
 	};
-	const char *root = *state;
 	char before[17], after[17];
 
 	unsetenv("OMP_NUM_THREADS"); /* the user's environment may have set it */
@@ -264,7 +249,6 @@ MACHINE_TEST(quotas)
 		{"4:cpuset:/x", "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000", 0},
 		{"garbage\n::\n4", "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000", 0},
 	};
-	const char *root = *state;
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		machine_file(root, "/proc/self/cgroup", rows[i].groups);
@@ -277,8 +261,6 @@ MACHINE_TEST(quotas)
 
 MACHINE_TEST(memory_limits)
 {
-	const char *root = *state;
-
 	assert_int_equal(source_memory_limit(root), -1);
 	machine_file(root, "/proc/self/cgroup", "0::/job\n3:memory:/job");
 	machine_file(root, "/sys/fs/cgroup/job/memory.max", "max");
@@ -307,10 +289,9 @@ TEST(fields_of_files)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		char *value = source_field(rows[i].text, rows[i].key);
+		char *value = test_keep(source_field(rows[i].text, rows[i].key));
 		if (!value != !rows[i].expected || (value && strcmp(value, rows[i].expected) != 0))
 			fail_msg("row %zu: %s", i, value ? value : "(none)");
-		free(value);
 	}
 }
 

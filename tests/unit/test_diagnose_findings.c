@@ -24,8 +24,8 @@ MACHINE_TEST(good_server_has_nothing)
 {
 	struct finding findings[CAPACITY];
 
-	machine_good_server(*state);
-	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
+	machine_good_server(root);
+	size_t count = machine_findings(root, WATCH_NS, findings, CAPACITY);
 	assert_int_equal(count, 14);
 	for (size_t i = 0; i < count; i++)
 		if (findings[i].level != FINDING_OK || *findings[i].remedy || !*findings[i].value)
@@ -112,16 +112,16 @@ TEST(each_fault_is_found)
 /* A run keeps the warnings about unreliable numbers, and no others. */
 MACHINE_TEST(a_run_keeps_what_spoils_numbers)
 {
-	machine_good_server(*state);
-	json_t *record = json_pack("{s:{}}", "informational");
-	machine_findings_add(record, *state, WATCH_NS);
+	machine_good_server(root);
+	json_auto_t *record = json_pack("{s:{}}", "informational");
+	machine_findings_add(record, root, WATCH_NS);
 	const json_t *informational = json_object_get(record, "informational");
 	assert_int_equal(json_array_size(json_object_get(informational, "findings")), 0);
 	/* Unreadable energy counters do not make numbers unreliable. */
-	machine_file(*state, RAPL "/name", "dram");
-	machine_file(*state, CPUFREQ "/cpufreq/policy1/scaling_governor", "powersave");
-	machine_file(*state, "/sys/fs/cgroup/user.slice/cpu.max", "150000 100000");
-	machine_findings_add(record, *state, WATCH_NS);
+	machine_file(root, RAPL "/name", "dram");
+	machine_file(root, CPUFREQ "/cpufreq/policy1/scaling_governor", "powersave");
+	machine_file(root, "/sys/fs/cgroup/user.slice/cpu.max", "150000 100000");
+	machine_findings_add(record, root, WATCH_NS);
 	const json_t *found = json_object_get(informational, "findings");
 	assert_int_equal(json_array_size(found), 2);
 	const json_t *first = json_array_get(found, 0);
@@ -131,7 +131,6 @@ MACHINE_TEST(a_run_keeps_what_spoils_numbers)
 	assert_has(json_string_value(json_object_get(first, "remedy")), "cpupower");
 	assert_string_equal(json_string_value(json_object_get(json_array_get(found, 1), "check")),
 			    "cores");
-	json_decref(record);
 }
 
 MACHINE_TEST(instruction_sets)
@@ -151,8 +150,8 @@ MACHINE_TEST(instruction_sets)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct finding findings[CAPACITY];
 
-		machine_processors(*state, 1, 1, 1, rows[i].flags);
-		size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
+		machine_processors(root, 1, 1, 1, rows[i].flags);
+		size_t count = machine_findings(root, WATCH_NS, findings, CAPACITY);
 		const struct finding *found = of(findings, count, "instruction set");
 		assert_string_equal(found->value, rows[i].value);
 		assert_int_equal(found->level, rows[i].level);
@@ -163,10 +162,10 @@ MACHINE_TEST(virtual_machine)
 {
 	struct finding findings[CAPACITY];
 
-	machine_processors(*state, 1, 2, 1, "avx avx2 hypervisor");
-	machine_file(*state, "/sys/class/dmi/id/sys_vendor", "QEMU");
-	machine_file(*state, "/sys/class/dmi/id/product_name", "Standard PC");
-	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
+	machine_processors(root, 1, 2, 1, "avx avx2 hypervisor");
+	machine_file(root, "/sys/class/dmi/id/sys_vendor", "QEMU");
+	machine_file(root, "/sys/class/dmi/id/product_name", "Standard PC");
+	size_t count = machine_findings(root, WATCH_NS, findings, CAPACITY);
 	assert_string_equal(of(findings, count, "virtual machine")->value, "yes: QEMU Standard PC");
 	assert_int_equal(of(findings, count, "virtual machine")->level, FINDING_NOTE);
 	assert_has(of(findings, count, "sensor cpu-energy")->value, "virtual machine");
@@ -176,7 +175,7 @@ MACHINE_TEST(virtual_machine)
 MACHINE_TEST(empty_machine)
 {
 	struct finding findings[CAPACITY];
-	size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
+	size_t count = machine_findings(root, WATCH_NS, findings, CAPACITY);
 
 	for (size_t i = 0; i < count; i++) {
 		bool knows = strcmp(findings[i].check, "cores") == 0;
@@ -184,16 +183,16 @@ MACHINE_TEST(empty_machine)
 		assert_int_equal(findings[i].level, knows ? FINDING_WARNING : FINDING_NOTE);
 		assert_true(*findings[i].value != '\0');
 	}
-	assert_int_equal(machine_findings(*state, WATCH_NS, findings, 3), 3);
-	assert_int_equal(machine_findings(*state, WATCH_NS, findings, 0), 0);
+	assert_int_equal(machine_findings(root, WATCH_NS, findings, 3), 3);
+	assert_int_equal(machine_findings(root, WATCH_NS, findings, 0), 0);
 }
 
 MACHINE_TEST(only_root_may_read_energy)
 {
-	char *energy = memory_printf("%s" RAPL "/energy_uj", (char *)*state);
+	char *energy = memory_printf("%s" RAPL "/energy_uj", root);
 
-	machine_good_server(*state);
-	assert_int_equal(chmod(*state, 0755), 0);
+	machine_good_server(root);
+	assert_int_equal(chmod(root, 0755), 0);
 	assert_int_equal(chmod(energy, 0400), 0);
 	free(energy);
 	/* Permissions do not apply to root. */
@@ -207,7 +206,7 @@ MACHINE_TEST(only_root_may_read_energy)
 
 		if (setuid(NOBODY) != 0)
 			_exit(2);
-		size_t count = machine_findings(*state, WATCH_NS, findings, CAPACITY);
+		size_t count = machine_findings(root, WATCH_NS, findings, CAPACITY);
 		const struct finding *found = of(findings, count, "sensor cpu-energy");
 		_exit(found->level == FINDING_WARNING && strstr(found->value, "only root") &&
 				      strstr(found->remedy, "chmod")

@@ -76,13 +76,13 @@ static void locate(const char *name, const char *environment, struct arena *aren
 {
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(framework_locate(find(name), environment, arena, place, &err), PRONY_OK);
+	check(framework_locate(find(name), environment, arena, place, &err), &err);
 }
 
 IN_HOME(missing_has_reason_and_remedy)
 {
 	struct framework_place place;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	locate("mxnet", NULL, &arena, &place);
@@ -104,14 +104,13 @@ IN_HOME(missing_has_reason_and_remedy)
 	struct error err = ERROR_INIT;
 	assert_int_equal(framework_locate(find("mxnet"), "../x", &arena, &place, &err),
 			 PRONY_USAGE);
-	arena_release(&arena);
 }
 
 IN_HOME(folder_filled_by_hand_counts)
 {
 	struct framework_place place;
 	struct error err = ERROR_INIT;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	install_put_file(*state, "prony/frameworks/mxnet/mxnet/libmxnet.so", "not loaded here");
@@ -121,10 +120,9 @@ IN_HOME(folder_filled_by_hand_counts)
 	assert_string_equal(place.version, "");
 
 	/* Folders that prony did not make are not removed. */
-	assert_int_equal(framework_remove(find("mxnet"), NULL, &err), PRONY_MISSING);
-	assert_has(err.text, "prony did not create the folder");
+	expect_error(framework_remove(find("mxnet"), NULL, &err), PRONY_MISSING, &err,
+		     "prony did not create the folder");
 	assert_true(file_exists(place.library));
-	arena_release(&arena);
 }
 
 IN_HOME(manifest_names_version_and_library)
@@ -133,21 +131,20 @@ IN_HOME(manifest_names_version_and_library)
 		.lock = "mxnet.txt", .lock_sha256 = "00", .version = "9.9", .entry = "deep/lib.so"};
 	struct framework_place place;
 	struct error err = ERROR_INIT;
-	struct arena arena;
+	SCOPED(arena) arena;
 	char *folder = test_path("prony/frameworks/mxnet@test");
 
 	arena_init(&arena, 0);
 	install_put_file(folder, "deep/lib.so", "not loaded here");
-	assert_int_equal(manifest_write(folder, "mxnet", &manifest, &err), PRONY_OK);
+	check(manifest_write(folder, "mxnet", &manifest, &err), &err);
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
 	assert_string_equal(place.version, "9.9");
 	assert_has(place.library, "mxnet@test/deep/lib.so");
 
 	const char *const *argv, *const *rows;
-	assert_int_equal(
-		framework_worker_command(&place, "/bin/prony", NULL, 2, &arena, &argv, &rows, &err),
-		PRONY_OK);
+	check(framework_worker_command(&place, "/bin/prony", NULL, 2, &arena, &argv, &rows, &err),
+	      &err);
 	assert_string_equal(argv[0], "/bin/prony");
 	assert_string_equal(argv[1], "worker");
 	assert_string_equal(rows[0], "OMP_NUM_THREADS=2");
@@ -161,10 +158,9 @@ IN_HOME(manifest_names_version_and_library)
 	install_put_file(folder, MANIFEST_NAME, "{\"entry\": ");
 	locate("mxnet", "test", &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_int_equal(framework_remove(find("mxnet"), "test", &err), PRONY_OK);
+	check(framework_remove(find("mxnet"), "test", &err), &err);
 	assert_false(file_exists(folder));
 	assert_int_equal(framework_remove(find("mxnet"), "test", &err), PRONY_MISSING);
-	arena_release(&arena);
 }
 
 static void put_installation(const char *folder)
@@ -228,7 +224,7 @@ IN_HOME(named_interpreter)
 		"echo noise; echo 'prony-answer:{\"found\": %s, \"version\": \"7.7\", "
 		"\"executable\": \"/opt/python\", \"path\": []}'\n";
 	struct framework_place place;
-	struct arena arena;
+	SCOPED(arena) arena;
 	char *program = test_path("python");
 
 	arena_init(&arena, 0);
@@ -253,7 +249,6 @@ IN_HOME(named_interpreter)
 	locate("pytorch", NULL, &arena, &place);
 	assert_has(place.reason, "is not a working Python interpreter");
 	unsetenv("PRONY_PYTORCH_PYTHON");
-	arena_release(&arena);
 }
 
 /* Returns the row, of any backend, that a lock installs. */
@@ -280,7 +275,7 @@ static const struct framework *of_lock(const char *name, const char *python, con
 /* A version that a descriptor offers must have a lock: otherwise it could not be installed. */
 IN_HOME(offered_versions_have_locks)
 {
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
@@ -294,14 +289,13 @@ IN_HOME(offered_versions_have_locks)
 					 lock_stem(row, "", &arena), row->pythons.words[k]);
 	}
 	unsetenv("PRONY_SHARE");
-	arena_release(&arena);
 }
 
 /* Every shipped lock can be read, belongs to a framework, and is found by its name. */
 IN_HOME(shipped_locks)
 {
 	char *pattern = test_keep(path_join(getenv("PRONY_SOURCE"), "frameworks/locks/*.txt"));
-	struct arena arena;
+	SCOPED(arena) arena;
 	glob_t files;
 
 	arena_init(&arena, 0);
@@ -311,8 +305,7 @@ IN_HOME(shipped_locks)
 	for (size_t i = 0; i < files.gl_pathc; i++) {
 		struct error err = ERROR_INIT;
 		struct lock lock;
-		if (lock_read(files.gl_pathv[i], &arena, &lock, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(lock_read(files.gl_pathv[i], &arena, &lock, &err), &err);
 		const char *python = lock.kind == LOCK_VENV ? lock.python : NULL;
 		const struct framework *framework =
 			of_lock(lock.framework, python, files.gl_pathv[i], &arena);
@@ -325,7 +318,6 @@ IN_HOME(shipped_locks)
 	}
 	unsetenv("PRONY_SHARE");
 	globfree(&files);
-	arena_release(&arena);
 }
 
 IN_HOME(bad_locks_are_named)
@@ -351,21 +343,20 @@ IN_HOME(bad_locks_are_named)
 		 "pip-arguments has more than"},
 	};
 	char *path = test_path("lock.txt");
-	struct arena arena;
+	SCOPED(arena) arena;
 	struct lock lock;
 
 	arena_init(&arena, 0);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		install_put_file(*state, "lock.txt", rows[i].text);
-		assert_int_equal(lock_read(path, &arena, &lock, &err), PRONY_BAD_INPUT);
-		assert_has(err.text, rows[i].message);
+		expect_error(lock_read(path, &arena, &lock, &err), PRONY_BAD_INPUT, &err,
+			     rows[i].message);
 	}
 	install_put_file(*state, "lock.txt",
 			 GOOD "#\n# unknown: kept out\n# needs: libz.so.1\r\nx==1\n");
 	assert_int_equal(lock_read(path, &arena, &lock, NULL), PRONY_OK);
 	assert_string_equal(lock.needs.words[0], "libz.so.1");
-	arena_release(&arena);
 }
 
 static enum prony_status extract(const char *home, const char *bytes, size_t length,
@@ -398,8 +389,7 @@ IN_HOME(wheel_gives_what_is_wanted)
 	char *text;
 
 	wheel_make(files, COUNT(files), wheel);
-	if (extract(*state, strbuf_text(wheel), wheel->length, &extracted, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(extract(*state, strbuf_text(wheel), wheel->length, &extracted, &err), &err);
 	assert_int_equal(extracted, 3);
 	char *path = path_join(*state, "out/keep/a/b/deflated.txt");
 	assert_int_equal(file_read(path, 1024, &text, &length, NULL), PRONY_OK);
@@ -464,7 +454,7 @@ IN_HOME(damaged_wheels_do_no_harm)
 	strbuf_init(&wheel, 0);
 	wheel_make(files, COUNT(files), &wheel);
 	size_t length = wheel.length;
-	char *bytes = strbuf_take(&wheel);
+	char *bytes = test_keep(strbuf_take(&wheel));
 	for (size_t cut = 0; cut < length; cut++)
 		assert_int_equal(extract(*state, bytes, cut, NULL, NULL), PRONY_BAD_INPUT);
 	for (size_t i = 0; i < length; i++) {
@@ -475,7 +465,6 @@ IN_HOME(damaged_wheels_do_no_harm)
 			    (status == PRONY_OK && extracted <= COUNT(files)));
 		bytes[i] = (char)(bytes[i] ^ 0x55);
 	}
-	free(bytes);
 }
 
 static int load_registry(void **state)

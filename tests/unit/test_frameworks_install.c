@@ -76,7 +76,7 @@ static int tear_down(void **state)
 	return gone ? 0 : -1;
 }
 
-#define INSTALL_TEST(name) TEST_WITH(name, set_up, tear_down)
+#define INSTALL_TEST(name) TEST_ON(name, set_up, tear_down, struct fixture *fixture)
 
 static void offer(const struct fixture *fixture, const char *version, const char *behaviour)
 {
@@ -93,8 +93,7 @@ static void assert_installs(struct fixture *fixture, const char *line)
 {
 	struct error err = ERROR_INIT;
 
-	if (install(fixture, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(install(fixture, &err), &err);
 	assert_has(strbuf_text(&fixture->install.lines), line);
 	assert_false(file_exists(fixture->staging));
 }
@@ -113,9 +112,8 @@ static void assert_refused(struct fixture *fixture, enum prony_status status, co
 
 INSTALL_TEST(installs_tries_and_keeps)
 {
-	struct fixture *fixture = *state;
 	struct framework_place place;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	offer(fixture, "9.9", "good");
 	assert_installs(fixture, "version 9.9 (blas 3)");
@@ -136,17 +134,15 @@ INSTALL_TEST(installs_tries_and_keeps)
 	assert_installs(fixture,
 			"PRONY_MXNET_LIBRARY=/opt/libmxnet.so is set and takes precedence");
 	unsetenv("PRONY_MXNET_LIBRARY");
-	arena_release(&arena);
 }
 
 /* A library of size zero is rejected; files that are run later are not writable for everybody. */
 INSTALL_TEST(an_empty_library_and_an_open_umask)
 {
-	struct fixture *fixture = *state;
 	char *library = test_keep(path_join(fixture->folder, LIBRARY));
 	struct framework_place place;
 	struct stat info;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	mode_t before = umask(0);
 	offer(fixture, "9.9", "good");
@@ -163,12 +159,10 @@ INSTALL_TEST(an_empty_library_and_an_open_umask)
 	assert_int_equal(place.origin, ORIGIN_NONE);
 	assert_has(place.reason, "is empty; install it again");
 	assert_installs(fixture, "installed in");
-	arena_release(&arena);
 }
 
 INSTALL_TEST(another_lock_replaces)
 {
-	struct fixture *fixture = *state;
 	char *library = path_join(fixture->folder, LIBRARY), *text;
 	size_t length;
 
@@ -190,8 +184,6 @@ INSTALL_TEST(another_lock_replaces)
 
 INSTALL_TEST(what_does_not_load_is_not_installed)
 {
-	struct fixture *fixture = *state;
-
 	offer(fixture, "9.1", "refuse");
 	assert_refused(fixture, PRONY_MISSING,
 		       "not installed, because it does not work here: needs");
@@ -222,7 +214,6 @@ INSTALL_TEST(repairs_are_done)
 		 .path = "mxnet/libmpi.so.12",
 		 .symbols = {symbols, 1}},
 	};
-	struct fixture *fixture = *state;
 	struct framework mxnet = *find("mxnet");
 	struct error err = ERROR_INIT;
 	char target[64] = "", *path = path_join(fixture->folder, "mxnet/liba.so.1");
@@ -230,8 +221,7 @@ INSTALL_TEST(repairs_are_done)
 	offer(fixture, "9.9", "good");
 	mxnet.repairs = steps;
 	mxnet.repair_count = COUNT(steps);
-	if (framework_install(&mxnet, "", &fixture->install.sink, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(framework_install(&mxnet, "", &fixture->install.sink, &err), &err);
 	assert_has(strbuf_text(&fixture->install.lines), "repairing mx*t/liba.so.1: asks for it");
 	assert_int_equal(readlink(path, target, sizeof(target) - 1), 11);
 	assert_string_equal(target, "libmxnet.so");
@@ -249,15 +239,13 @@ INSTALL_TEST(repairs_are_done)
 	/* A pattern without a match is reported, and the previous installation stays. */
 	steps[0].path = "no*ne/liba.so.1";
 	offer(fixture, "9.10", "good");
-	assert_int_equal(framework_install(&mxnet, "", &fixture->install.sink, &err),
-			 PRONY_BAD_INPUT);
-	assert_has(err.text, "0 installed folders match no*ne/liba.so.1");
+	expect_error(framework_install(&mxnet, "", &fixture->install.sink, &err), PRONY_BAD_INPUT,
+		     &err, "0 installed folders match no*ne/liba.so.1");
 	assert_false(file_exists(fixture->staging));
 }
 
 INSTALL_TEST(hash_is_checked)
 {
-	struct fixture *fixture = *state;
 	char sha256[DIGEST_HEX_BYTES];
 
 	offer(fixture, "9.9", "good");
@@ -268,7 +256,6 @@ INSTALL_TEST(hash_is_checked)
 
 INSTALL_TEST(nothing_to_download)
 {
-	struct fixture *fixture = *state;
 	char sha256[DIGEST_HEX_BYTES];
 
 	offer(fixture, "9.9", "good");
@@ -293,8 +280,6 @@ INSTALL_TEST(nothing_to_download)
 
 INSTALL_TEST(needs_are_checked_first)
 {
-	struct fixture *fixture = *state;
-
 	install_write_lock(&fixture->install, "mxnet", "9.9", "00",
 			   SIZES "# needs: libnothere.so.7\n");
 	assert_refused(fixture, PRONY_MISSING, "apt install libnothere7");
@@ -305,8 +290,6 @@ INSTALL_TEST(needs_are_checked_first)
 
 INSTALL_TEST(other_peoples_folders_stay)
 {
-	struct fixture *fixture = *state;
-
 	offer(fixture, "9.9", "good");
 	install_put_file(fixture->folder, "notes.txt", "mine");
 	assert_refused(fixture, PRONY_MISSING, "prony did not create it");
@@ -320,7 +303,6 @@ INSTALL_TEST(other_peoples_folders_stay)
 /* What is installed in a shared folder from the same lock is not installed again. */
 INSTALL_TEST(shared_ones_are_enough)
 {
-	struct fixture *fixture = *state;
 	char *home = fixture->install.home, *shared = test_text("%s/prony", home);
 	char *mine = test_text("%s/mine", home);
 
@@ -342,7 +324,6 @@ INSTALL_TEST(shared_ones_are_enough)
 
 INSTALL_TEST(environments_need_a_lock_of_their_own)
 {
-	struct fixture *fixture = *state;
 	const struct framework *mxnet = find("mxnet");
 	char sha256[DIGEST_HEX_BYTES];
 	struct error err = ERROR_INIT;
@@ -381,8 +362,6 @@ INSTALL_TEST(environments_need_a_lock_of_their_own)
 
 INSTALL_TEST(lock_for_something_else)
 {
-	struct fixture *fixture = *state;
-
 	install_put_file(
 		fixture->install.home, "prony/locks/mxnet.txt",
 		"# framework: native\n# kind: unpack\n# version: 1\n# library: a\n# keep: a\n");
@@ -395,7 +374,6 @@ INSTALL_TEST(lock_for_something_else)
 /* A Python version that is not found: the message names every place that was searched. */
 INSTALL_TEST(missing_interpreter)
 {
-	struct fixture *fixture = *state;
 	const struct framework *pytorch = find("pytorch");
 	struct error err = ERROR_INIT;
 
@@ -406,15 +384,14 @@ INSTALL_TEST(missing_interpreter)
 	assert_has(err.text, "PRONY_PYTHON_1_4 is not set, no python1.4 on PATH");
 	error_clear(&err);
 	setenv("PRONY_PYTHON_1_4", "/usr/bin/env", 1);
-	assert_int_equal(framework_install(pytorch, "", NULL, &err), PRONY_MISSING);
-	assert_has(err.text, "/usr/bin/env (does not run)");
+	expect_error(framework_install(pytorch, "", NULL, &err), PRONY_MISSING, &err,
+		     "/usr/bin/env (does not run)");
 	unsetenv("PRONY_PYTHON_1_4");
 }
 
 /* The lock's own pip is installed before the packages that it installs. */
 INSTALL_TEST(the_locks_own_pip_comes_first)
 {
-	struct fixture *fixture = *state;
 	const char *const argv[] = {
 		"python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2], end='')", NULL};
 	const struct process_spec spec = {.argv = argv};
@@ -439,7 +416,6 @@ INSTALL_TEST(the_locks_own_pip_comes_first)
 
 INSTALL_TEST(stop_cleans_up)
 {
-	struct fixture *fixture = *state;
 	struct error err = ERROR_INIT;
 
 	offer(fixture, "9.9", "good");
@@ -470,9 +446,8 @@ static _Noreturn void install_and_tell(int told)
 /* A second installation waits for the first one's lock, and finds the work done. */
 INSTALL_TEST(one_at_a_time)
 {
-	struct fixture *fixture = *state;
-	char *path = path_join(fixture->install.home, "prony/frameworks/.mxnet.lock");
-	char *frameworks = path_join(fixture->install.home, "prony/frameworks");
+	char *path = test_keep(path_join(fixture->install.home, "prony/frameworks/.mxnet.lock"));
+	char *frameworks = test_keep(path_join(fixture->install.home, "prony/frameworks"));
 
 	offer(fixture, "9.9", "good");
 	assert_int_equal(directory_make(frameworks, NULL), PRONY_OK);
@@ -498,8 +473,6 @@ INSTALL_TEST(one_at_a_time)
 	assert_true(waitpid(child, &status, 0) == child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	assert_true(file_exists(fixture->folder));
-	free(frameworks);
-	free(path);
 }
 
 int main(int argc, char **argv)

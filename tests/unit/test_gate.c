@@ -64,23 +64,21 @@ TEST(correct_training_passes_in_any_order)
 		     {"mlp", STROKES, 2},   {"mlp", NOISE, 3},	 {"mlp", NOISE, 4}};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct fixture f;
+		SCOPED(fixture) f;
 
 		fixture_init(&f, cases[i].network, STAGE_TRAIN, OPTIMISER_MOMENTUM,
 			     cases[i].pictures, cases[i].seed);
 		accept_all(&f, false);
-		fixture_release(&f);
 	}
 }
 
 TEST(both_places_of_rmsprops_epsilon_pass)
 {
 	for (int i = 0; i < 4; i++) {
-		struct fixture f;
+		SCOPED(fixture) f;
 
 		fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_RMSPROP, i < 2 ? NOISE : STROKES, 5);
 		accept_all(&f, i % 2 == 1);
-		fixture_release(&f);
 	}
 }
 
@@ -89,12 +87,11 @@ TEST(evaluation_and_gradients_pass_in_any_order)
 	static const enum stage stages[] = {STAGE_FORWARD, STAGE_FORWARD_BACKWARD};
 
 	for (int i = 0; i < 4; i++) {
-		struct fixture f;
+		SCOPED(fixture) f;
 
 		fixture_init(&f, i < 2 ? "lenet" : "mlp", stages[i % 2], OPTIMISER_MOMENTUM,
 			     STROKES, 6);
 		accept_all(&f, false);
-		fixture_release(&f);
 	}
 }
 
@@ -113,7 +110,7 @@ TEST(lower_precisions_have_their_own_bounds)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct error err = ERROR_INIT;
-		struct fixture f;
+		SCOPED(fixture) f;
 
 		fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 8);
 		gate_reference_release(&f.reference);
@@ -126,7 +123,6 @@ TEST(lower_precisions_have_their_own_bounds)
 		if (status != cases[i].expected)
 			fail_msg("%d bits as %s: %s", cases[i].bits,
 				 precision_name(cases[i].precision), err.text);
-		fixture_release(&f);
 	}
 }
 
@@ -135,7 +131,7 @@ TEST(lower_precisions_have_their_own_bounds)
 TEST(a_comparison_too_close_to_call_passes_either_way)
 {
 	struct error err = ERROR_INIT;
-	struct fixture f;
+	SCOPED(fixture) f;
 
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, NOISE, 12);
 	gate_reference_release(&f.reference);
@@ -172,23 +168,20 @@ TEST(a_comparison_too_close_to_call_passes_either_way)
 	for (int side = 0; side < 2; side++)
 		rejected += judge(&f, &outcomes[side], NULL, NULL) == PRONY_MISMATCH;
 	assert_int_equal(rejected, 1);
-	fixture_release(&f);
 }
 
 TEST(what_is_missing_or_broken_is_a_mismatch)
 {
 	struct error err = ERROR_INIT;
 	struct outcome outcome;
-	struct fixture f;
+	SCOPED(fixture) f;
 
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	play(&f, &(struct framework){.what = "right"}, &outcome);
 	check(judge(&f, &outcome, NULL, &err), &err);
 
 	outcome.observed.parameters--;
-	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-	assert_has(err.text, "parameters");
-	error_clear(&err);
+	expect_error(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH, &err, "parameters");
 	outcome.observed.parameters = -1;
 	check(judge(&f, &outcome, NULL, &err), &err);
 	outcome.observed.macs = f.reference.macs + 1;
@@ -197,9 +190,8 @@ TEST(what_is_missing_or_broken_is_a_mismatch)
 	check(judge(&f, &outcome, NULL, &err), &err);
 
 	outcome.observed.logits[1] = NULL;
-	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-	assert_has(err.text, "logits of step 2: missing");
-	error_clear(&err);
+	expect_error(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH, &err,
+		     "logits of step 2: missing");
 	outcome.observed.logits[1] = &outcome.logits[1];
 	outcome.logits[1].shape.dims[1] = 3;
 	assert_int_equal(judge(&f, &outcome, NULL, NULL), PRONY_MISMATCH);
@@ -216,24 +208,21 @@ TEST(what_is_missing_or_broken_is_a_mismatch)
 	/* A bound that nothing can exceed proves nothing. */
 	for (int i = 0; i < 2; i++) {
 		f.reference.expected[0].logits_slack[1] = i ? (double)NAN : (double)INFINITY;
-		assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-		assert_has(err.text, "logits of step 2: its rounding error has no finite bound");
-		error_clear(&err);
+		expect_error(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH, &err,
+			     "logits of step 2: its rounding error has no finite bound");
 	}
 	f.reference.expected[0].logits_slack[1] = 0;
 	check(judge(&f, &outcome, NULL, &err), &err);
 
 	outcome.weights.count--;
-	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
-	assert_has(err.text, "change of fc3.bias: missing");
-	error_clear(&err);
+	expect_error(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH, &err,
+		     "change of fc3.bias: missing");
 	outcome.weights.count++;
 	float *w = outcome.weights.tensors[0].data;
 	w[3] = INFINITY;
 	assert_int_equal(judge(&f, &outcome, NULL, &err), PRONY_MISMATCH);
 	outcome.observed.weights = NULL;
 	assert_int_equal(judge(&f, &outcome, NULL, NULL), PRONY_MISMATCH);
-	fixture_release(&f);
 }
 
 TEST(a_verdict_has_every_figure)
@@ -241,13 +230,12 @@ TEST(a_verdict_has_every_figure)
 	struct error err = ERROR_INIT;
 	struct gate_verdict found;
 	struct outcome outcome;
-	struct fixture f;
+	SCOPED(fixture) f;
 	size_t tensors = 0;
 
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	play(&f, &(struct framework){.frozen = "fc2.bias"}, &outcome);
-	assert_int_equal(judge_figures(&f, &outcome, &found, &err), PRONY_MISMATCH);
-	assert_has(err.text, "fc2.bias");
+	expect_error(judge_figures(&f, &outcome, &found, &err), PRONY_MISMATCH, &err, "fc2.bias");
 	for (size_t i = 0; i < found.count; i++) {
 		tensors += found.checks[i].tensor != NULL;
 		assert_true((found.checks[i].value <= found.checks[i].bound) ==
@@ -263,7 +251,6 @@ TEST(a_verdict_has_every_figure)
 	assert_false(found.checks[found.worst].passed || found.passed);
 	assert_true(found.checks[found.worst].value / found.checks[found.worst].bound ==
 		    found.worst_ratio);
-	fixture_release(&f);
 }
 
 /* Old stores contain this evidence: names and their order must not change. */
@@ -357,7 +344,7 @@ TEST(sums_without_products_round_too)
 		struct error err = ERROR_INIT;
 		struct gate_verdict found;
 		struct outcome outcome;
-		struct fixture f;
+		SCOPED(fixture) f;
 		double largest = 0;
 
 		fixture_init_of(&f, &network, PRECISION_FP32, stages[i], OPTIMISER_MOMENTUM, NOISE,
@@ -371,7 +358,6 @@ TEST(sums_without_products_round_too)
 		play(&f, &(struct framework){.operand_bits = 11}, &outcome);
 		assert_int_equal(judge_figures(&f, &outcome, &found, &err), PRONY_MISMATCH);
 		assert_true(found.worst_ratio > 2);
-		fixture_release(&f);
 	}
 }
 
@@ -417,7 +403,7 @@ TEST(a_rate_that_overshoots_is_lowered)
 	struct error err = ERROR_INIT;
 	volatile int stop = 1;
 	struct reference_watch watch = {.stop = &stop};
-	struct fixture f;
+	SCOPED(fixture) f;
 
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, NOISE, 1);
 	double rate = settled(&f, 0.001, STAGE_TRAIN);
@@ -432,7 +418,6 @@ TEST(a_rate_that_overshoots_is_lowered)
 					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
 					  &watch, &err),
 			 PRONY_INTERRUPTED);
-	fixture_release(&f);
 }
 
 static void gate_graph(const char *name, int64_t batch, struct graph *graph)
@@ -535,8 +520,8 @@ TEST(a_loss_is_the_mean_of_its_parts)
 {
 	struct error err = ERROR_INIT;
 	double whole, parts, none;
-	struct fixture f;
-	struct graph part, large;
+	SCOPED(fixture) f;
+	SCOPED(graph) part, large;
 
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	gate_graph("lenet", 4, &part);
@@ -553,9 +538,6 @@ TEST(a_loss_is_the_mean_of_its_parts)
 	assert_true(cut > 1 && 4096 % cut == 0);
 	assert_int_equal(gate_loss_parts(&large, STAGE_TRAIN, INT64_C(1) << 40), 1);
 	assert_int_equal(gate_loss_parts(&large, STAGE_TRAIN, 1000), 0);
-	graph_release(&large);
-	graph_release(&part);
-	fixture_release(&f);
 }
 
 TEST(the_first_loss_of_a_timed_process)
@@ -563,7 +545,7 @@ TEST(the_first_loss_of_a_timed_process)
 	struct error err = ERROR_INIT;
 	double mean, deviation, evaluated, none;
 	struct parity_bounds bounds;
-	struct fixture f;
+	SCOPED(fixture) f;
 
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	bounds = parity_bounds_for(&f.forward, PRECISION_FP32);
@@ -593,7 +575,6 @@ TEST(the_first_loss_of_a_timed_process)
 	assert_int_equal(gate_expected_loss(&f.forward, &f.recipe, &f.weights,
 					    batch_of_one(x, NULL), NULL, &mean, &deviation, &err),
 			 PRONY_BAD_INPUT);
-	fixture_release(&f);
 }
 
 /* The deviations of three frameworks on a GPU in bf16 (0.0102 to 0.0103) and of one in fp32, after

@@ -28,13 +28,12 @@ static int enter(void **state)
 
 static void put(const struct cache *cache, const char *key, char fill, size_t length)
 {
-	char *file = malloc(CACHE_HEAD_BYTES + length);
+	char *file = test_keep(malloc(CACHE_HEAD_BYTES + length));
 	struct error err = ERROR_INIT;
 
 	assert_non_null(file);
 	memset(file + CACHE_HEAD_BYTES, fill, length);
-	assert_int_equal(cache_write(cache, key, file, CACHE_HEAD_BYTES + length, &err), PRONY_OK);
-	free(file);
+	check(cache_write(cache, key, file, CACHE_HEAD_BYTES + length, &err), &err);
 }
 
 static bool has(const struct cache *cache, const char *key)
@@ -125,10 +124,9 @@ WITH_CACHE(what_was_not_used_for_longest_goes_first)
 		if (i == 3)
 			assert_true(has(&cache, keys[0])); /* used just now */
 		put(&cache, keys[i], 'x', 1000);
-		char *path = file_of(&cache, keys[i]);
+		char *path = test_keep(file_of(&cache, keys[i]));
 		if (i < 3)
 			assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-		free(path);
 	}
 	/* Three of 1,192 bytes fit into 4,096, four do not. */
 	assert_true(has(&cache, keys[0]));
@@ -139,12 +137,6 @@ WITH_CACHE(what_was_not_used_for_longest_goes_first)
 	put(&cache, key_of_one, 'x', 2000);
 	assert_false(has(&cache, key_of_one));
 	cache_close(&cache);
-}
-
-static void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
 }
 
 static struct framework fake = {
@@ -247,10 +239,10 @@ WITH_CACHE(kept_answers_are_those_computed)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct plan_cell cell =
 			cell_of(cases[i].network, cases[i].stage, cases[i].optimiser);
-		struct workload first, second, third;
+		SCOPED(workload) first, second, third;
 
 		answers_of(&cell, &cache, SEED, &first);
-		char *path = file_of(&cache, first.gate_key);
+		char *path = test_keep(file_of(&cache, first.gate_key));
 		struct stat before, after;
 		assert_int_equal(stat(path, &before), 0);
 		answers_of(&cell, &cache, SEED, &second);
@@ -262,10 +254,6 @@ WITH_CACHE(kept_answers_are_those_computed)
 		damage(path, before.st_size / 2);
 		answers_of(&cell, &cache, SEED, &third);
 		same_answers(&first.gate, &third.gate);
-		free(path);
-		workload_release(&first);
-		workload_release(&second);
-		workload_release(&third);
 	}
 	cache_close(&cache);
 }
@@ -285,7 +273,7 @@ WITH_CACHE(other_work_has_other_answers)
 	cells[3].recipe.batch = 16;
 	cells[4].recipe.precision = PRECISION_BF16;
 	for (int i = 0; i < CELLS; i++) {
-		struct workload work;
+		SCOPED(workload) work;
 		uint64_t seed = i == 5 ? SEED + 1 : SEED;
 
 		check(workload_init(&work, &cells[i], seed, &err), &err);
@@ -313,7 +301,6 @@ WITH_CACHE(other_work_has_other_answers)
 		of.recipe = &other;
 		answers_key("gate", &of, again);
 		assert_string_equal(again, keys[i]);
-		workload_release(&work);
 	}
 }
 
@@ -328,13 +315,12 @@ WITH_CACHE(a_kept_loss_is_the_one_computed)
 	for (int i = 0; i < 2; i++) {
 		volatile int stop = i; /* a second computation would be stopped */
 		struct reference_watch watch = {.stop = &stop};
-		struct workload work;
+		SCOPED(workload) work;
 
 		check(workload_init(&work, &cell, SEED, &err), &err);
 		work.answers = &cache;
 		check(workload_need_loss(&work, &cell, &watch, &err), &err);
 		means[i] = work.loss_mean;
-		workload_release(&work);
 	}
 	assert_true(means[0] == means[1] && means[0] > 0);
 	cache_close(&cache);
@@ -449,11 +435,10 @@ WITH_CACHE(files_of_worker_and_framework_count)
 	char *home = test_path("framework");
 	for (char *const *path = (char *[]){worker, module, library, compiled, NULL}; *path;
 	     path++) {
-		char *parent = strdup(*path);
+		char *parent = test_keep(strdup(*path));
 		*strrchr(parent, '/') = '\0';
 		assert_int_equal(directory_make(parent, NULL), PRONY_OK);
 		write_file(*path, "1");
-		free(parent);
 	}
 	g.cell.worker_argv = (const char *const[]){"/usr/bin/python3", worker, NULL};
 	place.origin = ORIGIN_INSTALLED;

@@ -30,6 +30,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+#define MOMENTUM_TEST(name) TEST_ON(name, NULL, NULL, struct fixture *f)
+
 /* Returns the worst figure of a kind in units of its bound; what == NULL: of all kinds. */
 static double worst_of(const struct gate_verdict *verdict, const char *what)
 {
@@ -64,7 +66,7 @@ static struct gate_verdict verdict_of(struct fixture *f, const struct framework 
 	return found;
 }
 
-TEST(right_frameworks_pass)
+MOMENTUM_TEST(right_frameworks_pass)
 {
 	static const struct {
 		struct framework framework;
@@ -77,7 +79,6 @@ TEST(right_frameworks_pass)
 		  .unbiased = true},
 		 "n-1"},
 	};
-	struct fixture *f = *state;
 
 	assert_true(f->reference.expected[0].kinks > 4);
 	for (size_t i = 0; i < COUNT(right); i++) {
@@ -88,10 +89,10 @@ TEST(right_frameworks_pass)
 	}
 }
 
-TEST(statistics_that_are_not_read_are_not_judged)
+MOMENTUM_TEST(statistics_that_are_not_read_are_not_judged)
 {
 	struct gate_verdict found =
-		verdict_of(*state,
+		verdict_of(f,
 			   &(struct framework){.what = "no word of its statistics",
 					       .norm_momentum = 0.99,
 					       .without_state = true},
@@ -101,10 +102,9 @@ TEST(statistics_that_are_not_read_are_not_judged)
 }
 
 /* Applies the wrong rate to all layers but the last: every distance of the others has slack. */
-TEST(a_wrong_rate_is_seen_in_the_lengths)
+MOMENTUM_TEST(a_wrong_rate_is_seen_in_the_lengths)
 {
 	static const double factors[] = {1.01, 0.99};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < COUNT(factors); i++) {
 		struct gate_verdict found =
@@ -118,7 +118,7 @@ TEST(a_wrong_rate_is_seen_in_the_lengths)
 	}
 }
 
-TEST(mutants_are_rejected)
+MOMENTUM_TEST(mutants_are_rejected)
 {
 	static const struct {
 		struct framework framework;
@@ -134,7 +134,6 @@ TEST(mutants_are_rejected)
 		 "running statistic"},
 		{{.what = "tf32 for fp32", .operand_bits = 11}, "logits"},
 	};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < COUNT(mutants); i++) {
 		struct gate_verdict found = verdict_of(f, &mutants[i].framework, PRONY_MISMATCH);
@@ -201,14 +200,13 @@ static double logits_distance(const struct tensor *a, const struct tensor *b)
 
 /* The rounding for which slack is granted matches that of sequential float32: not less, and not
  * many times as much. */
-TEST(rounding_is_as_large_as_it_is_taken_to_be)
+MOMENTUM_TEST(rounding_is_as_large_as_it_is_taken_to_be)
 {
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	size_t values = (size_t)f->forward.value_count;
 	double *deviation = test_keep(memory_alloc(values * sizeof(double)));
 	double *again = test_keep(memory_alloc(values * sizeof(double)));
-	struct executor ex;
+	SCOPED(executor) ex;
 
 	memset(deviation, 0, values * sizeof(double));
 	memset(again, 0, values * sizeof(double));
@@ -226,7 +224,6 @@ TEST(rounding_is_as_large_as_it_is_taken_to_be)
 
 	print_message("# logits: %.2g, taken to be %.2g\n", seen, taken);
 	assert_true(seen < 1.5 * taken && taken < 10 * seen);
-	executor_release(&ex);
 }
 
 /* Runs the first step with the comparisons turned that an exact step found too close; *relus: how
@@ -235,7 +232,7 @@ static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
 			    const struct kink_list *met, int64_t *relus)
 {
 	struct error err = ERROR_INIT;
-	struct reference ref;
+	SCOPED(reference) ref;
 	int64_t turned = 0;
 
 	check(reference_init(&ref, &f->graph, &f->weights, &err), &err);
@@ -253,16 +250,14 @@ static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
 		++*relus;
 		turned += (ref.values[node->outputs[0]][kink->place] != 0) != kink->decision;
 	}
-	reference_release(&ref);
 	return turned;
 }
 
-TEST(rounding_does_not_turn_back_what_was_turned)
+MOMENTUM_TEST(rounding_does_not_turn_back_what_was_turned)
 {
-	struct fixture *f = *state;
 	size_t values = (size_t)f->forward.value_count;
 	double *deviation = test_keep(memory_alloc(values * sizeof(double)));
-	struct kink_list met = {0};
+	SCOPED(kink_list) met = {0};
 	int64_t relus;
 
 	/* Large enough that there are many. */
@@ -276,13 +271,11 @@ TEST(rounding_does_not_turn_back_what_was_turned)
 		f, &(struct kinks){.turned = &met, .deviation = deviation, .rounding = 2}, &met,
 		&relus);
 	assert_int_equal(turned, relus);
-	kink_list_release(&met);
 }
 
 /* Simulates Ctrl-C while the reference runs. */
-TEST(a_reference_can_be_stopped)
+MOMENTUM_TEST(a_reference_can_be_stopped)
 {
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	struct gate_reference reference;
 	volatile int stop = 1;
@@ -302,9 +295,8 @@ TEST(a_reference_can_be_stopped)
 
 /* In training, a timed process normalises by its whole batch; no part of the batch has the same
  * statistics. */
-TEST(the_first_loss_follows_the_batchs_statistics)
+MOMENTUM_TEST(the_first_loss_follows_the_batchs_statistics)
 {
-	struct fixture *f = *state;
 	struct error err = ERROR_INIT;
 	double mean, deviation;
 

@@ -62,7 +62,7 @@ TEST(every_mutant_of_training_is_rejected)
 		     {"mlp", "fc2.weight", NOISE}};
 
 	for (size_t c = 0; c < COUNT(cases); c++) {
-		struct fixture f;
+		SCOPED(fixture) f;
 
 		fixture_init(&f, cases[c].network, STAGE_TRAIN, OPTIMISER_MOMENTUM,
 			     cases[c].pictures, 1);
@@ -71,7 +71,6 @@ TEST(every_mutant_of_training_is_rejected)
 		reject(&f,
 		       &(struct framework){.what = "swapped channels", .swapped = cases[c].inner});
 		reject_frozen(&f, 10);
-		fixture_release(&f);
 	}
 }
 
@@ -93,7 +92,7 @@ TEST(the_logits_show_the_precision)
 		     {"mlp", NOISE, PRECISION_TF32}};
 
 	for (size_t c = 0; c < COUNT(cases); c++) {
-		struct fixture f;
+		SCOPED(fixture) f;
 
 		fixture_init_in(&f, cases[c].network, cases[c].asked, STAGE_FORWARD,
 				OPTIMISER_MOMENTUM, cases[c].pictures, 3);
@@ -111,7 +110,6 @@ TEST(the_logits_show_the_precision)
 				fail_msg("%s, %d bits: %s is shown", f.forward.name, kinds[i].bits,
 					 found.precision_proved);
 		}
-		fixture_release(&f);
 	}
 }
 
@@ -126,7 +124,7 @@ TEST(mutants_of_rmsprop_are_rejected)
 	} cases[] = {{"mlp", STROKES, 10}, {"lenet", NOISE, 7}};
 
 	for (size_t c = 0; c < COUNT(cases); c++) {
-		struct fixture f;
+		SCOPED(fixture) f;
 
 		fixture_init(&f, cases[c].network, STAGE_TRAIN, OPTIMISER_RMSPROP,
 			     cases[c].pictures, 5);
@@ -148,7 +146,6 @@ TEST(mutants_of_rmsprop_are_rejected)
 				  cases[c].bounds);
 		}
 		reject_frozen(&f, cases[c].bounds);
-		fixture_release(&f);
 	}
 }
 
@@ -193,7 +190,7 @@ TEST(mutants_are_rejected_in_bf16)
 		{{.what = "no gradient", .frozen = "ip1.bias"}, 3},
 		{{.what = "no gradient", .frozen = "ip2.bias"}, 10},
 	};
-	struct fixture f;
+	SCOPED(fixture) f;
 
 	fixture_init_in(&f, "lenet", PRECISION_BF16, STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	for (size_t i = 0; i < COUNT(right); i++) {
@@ -214,5 +211,4 @@ TEST(mutants_are_rejected_in_bf16)
 		if (!(ratio > mutants[i].factor))
 			fail_msg("%s: only %.2g bounds", mutant.what, ratio);
 	}
-	fixture_release(&f);
 }

@@ -122,7 +122,7 @@ TEST(products_are_the_sums)
 
 	random_init(&random, 1);
 	for (size_t i = 0; i < 40; i++) {
-		struct problem p;
+		SCOPED(problem) p;
 		bool listed = i < COUNT(sizes);
 
 		problem_init(&p, &random, listed ? sizes[i][0] : between(&random, 1, 70),
@@ -140,7 +140,6 @@ TEST(products_are_the_sums)
 			free(have);
 		}
 		free(want);
-		problem_release(&p);
 	}
 	print_message("# avx2 %d, avx512 %d\n", gemm_f64_has(GEMM_F64_AVX2),
 		      gemm_f64_has(GEMM_F64_AVX512));
@@ -153,7 +152,7 @@ TEST(threads_do_not_change_a_bit)
 
 	random_init(&random, 2);
 	for (size_t i = 0; i < COUNT(sizes); i++) {
-		struct problem p;
+		SCOPED(problem) p;
 
 		problem_init(&p, &random, sizes[i][0], sizes[i][1], sizes[i][2]);
 		size_t bytes = (size_t)(p.product.rows * p.product.columns) * sizeof(double);
@@ -165,7 +164,6 @@ TEST(threads_do_not_change_a_bit)
 			free(many);
 		}
 		free(one);
-		problem_release(&p);
 	}
 }
 

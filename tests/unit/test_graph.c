@@ -52,10 +52,10 @@ TEST(tensors_are_zeroed_aligned_and_found)
 	struct tensor tensors[2] = {{.name = "a"}, {.name = NULL}};
 	struct tensor_set set = {.tensors = tensors, .count = 2};
 	struct error err = ERROR_INIT;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
-	assert_int_equal(tensor_new(&arena, "b", DTYPE_F32, &shape, &tensors[1], &err), PRONY_OK);
+	check(tensor_new(&arena, "b", DTYPE_F32, &shape, &tensors[1], &err), &err);
 	assert_int_equal((uintptr_t)tensors[1].data % 64, 0);
 	for (int i = 0; i < 15; i++)
 		assert_true(((float *)tensors[1].data)[i] == 0.0f);
@@ -65,7 +65,6 @@ TEST(tensors_are_zeroed_aligned_and_found)
 			 PRONY_BAD_INPUT);
 	assert_string_equal(tensors[0].name, "a");
 	assert_has(err.text, "'c'");
-	arena_release(&arena);
 }
 
 TEST(rows_are_complete)
@@ -218,7 +217,7 @@ static const struct window_case windows[] = {
 
 static void check_window(const struct window_case *c)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	int inputs[2], y;
 
@@ -245,7 +244,6 @@ static void check_window(const struct window_case *c)
 		if (shape->dims[2] != c->height || shape->dims[3] != c->width)
 			fail_msg("%s: %d x %d", c->about, (int)shape->dims[2], (int)shape->dims[3]);
 	}
-	graph_release(&graph);
 }
 
 TEST(windows_have_known_sizes)
@@ -256,7 +254,7 @@ TEST(windows_have_known_sizes)
 
 TEST(grouped_convolutions_count_their_macs)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct attributes attributes;
 	int inputs[2];
@@ -270,7 +268,6 @@ TEST(grouped_convolutions_count_their_macs)
 	assert_int_equal(b.error.code, PRONY_OK);
 	assert_int_equal(graph.nodes[0].attributes.kernel[0], 3); /* filled in from the weights */
 	assert_int_equal(graph_macs(&graph), 2 * 6 * 6 * 6 * 9);
-	graph_release(&graph);
 }
 
 TEST(matrices_may_be_transposed)
@@ -280,7 +277,7 @@ TEST(matrices_may_be_transposed)
 
 	for (int i = 0; i < 4; i++) {
 		bool fits = i == 2; /* A' (3 x 2)' is 2 x 3; B must be 3 x n */
-		struct graph graph;
+		SCOPED(graph) graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
 		int inputs[2], y;
 
@@ -298,7 +295,6 @@ TEST(matrices_may_be_transposed)
 			assert_int_equal(graph.values[y].shape.dims[1], 7);
 			assert_int_equal(graph_macs(&graph), 2 * 3 * 7);
 		}
-		graph_release(&graph);
 	}
 }
 
@@ -311,7 +307,7 @@ TEST(flatten_splits_at_its_axis)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct attributes attributes = {.axis = cases[i].axis};
-		struct graph graph;
+		SCOPED(graph) graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
 		int x, y;
 
@@ -323,7 +319,6 @@ TEST(flatten_splits_at_its_axis)
 			assert_int_equal(graph.values[y].shape.dims[0], cases[i].rows);
 			assert_int_equal(graph.values[y].shape.dims[1], cases[i].columns);
 		}
-		graph_release(&graph);
 	}
 }
 
@@ -333,7 +328,7 @@ TEST(inputs_have_any_type_and_one_batch)
 	static const char *const names[] = {"half", "rows", "mask", "more"};
 
 	for (int64_t batch = 2; batch <= 3; batch++) {
-		struct graph graph;
+		SCOPED(graph) graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
 		struct error err = ERROR_INIT;
 		int inputs[4], x;
@@ -345,20 +340,19 @@ TEST(inputs_have_any_type_and_one_batch)
 		assert_int_equal(graph_inputs(&graph, inputs, 4), 4);
 		x = build_flatten(&b, "flat", build_embedding(&b, "e", inputs[1], 5, 3));
 		if (batch == 2) {
-			assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
+			check(build_finish(&b, x, &err), &err);
 			assert_int_equal(graph_index_bound(&graph, inputs[1]), 5);
 			assert_int_equal(graph_index_bound(&graph, inputs[0]), 0);
 		} else {
-			assert_int_equal(build_finish(&b, x, &err), PRONY_BAD_INPUT);
-			assert_has(err.text, "'more': the first dimension of all inputs");
+			expect_error(build_finish(&b, x, &err), PRONY_BAD_INPUT, &err,
+				     "'more': the first dimension of all inputs");
 		}
-		graph_release(&graph);
 	}
 }
 
 TEST(the_builder_keeps_its_first_error)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x;
@@ -372,7 +366,6 @@ TEST(the_builder_keeps_its_first_error)
 	assert_int_equal(build_finish(&b, x, &err), PRONY_BAD_INPUT);
 	assert_string_equal(err.text, "network 'broken': two values have the name 'fc.weight'");
 	graph_release(&graph);
-	graph_release(&graph);
 	graph_release(NULL);
 }
 
@@ -383,7 +376,7 @@ TEST(names_and_numbers_must_fit_json)
 	struct attributes attributes;
 
 	for (size_t i = 0; i < COUNT(bad_names) + 1; i++) {
-		struct graph graph;
+		SCOPED(graph) graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
 		int x, y;
 
@@ -395,7 +388,6 @@ TEST(names_and_numbers_must_fit_json)
 			       (const int[]){x, x}, 2, &attributes);
 		assert_int_equal(y, VALUE_NONE);
 		assert_int_equal(b.error.code, PRONY_BAD_INPUT);
-		graph_release(&graph);
 	}
 }
 
@@ -407,15 +399,14 @@ TEST(the_zoo_has_its_published_figures)
 		const struct network *network = zoo_networks[i / COUNT(batches)];
 		int64_t batch = batches[i % COUNT(batches)];
 		struct error err = ERROR_INIT;
-		struct graph graph;
+		SCOPED(graph) graph;
 
-		assert_int_equal(zoo_build(network, batch, &graph, &err), PRONY_OK);
-		assert_int_equal(graph_check(&graph, &err), PRONY_OK);
+		check(zoo_build(network, batch, &graph, &err), &err);
+		check(graph_check(&graph, &err), &err);
 		assert_int_equal(graph_parameter_count(&graph), network->parameters);
 		assert_int_equal(graph_macs(&graph), batch * network->macs);
 		assert_int_equal(graph_classes(&graph), network->classes);
 		assert_int_equal(graph_batch(&graph), batch);
-		graph_release(&graph);
 	}
 	assert_int_equal(zoo_find("mlp", NULL)->parameters, 669706);
 	assert_int_equal(zoo_find("mlp", NULL)->macs, 668672);
@@ -433,9 +424,8 @@ TEST(unknown_networks_get_a_suggestion)
 	assert_string_equal(nearest, "lenet");
 	assert_null(zoo_find("transformer-xl", &nearest));
 	assert_null(nearest);
-	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 0, &graph, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "'input'");
-	error_clear(&err);
+	expect_error(zoo_build(zoo_find("lenet", NULL), 0, &graph, &err), PRONY_BAD_INPUT, &err,
+		     "'input'");
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), INT64_MAX, &graph, &err),
 			 PRONY_BAD_INPUT);
 }
@@ -444,8 +434,7 @@ static void build_zoo(const char *name, int64_t batch, struct graph *graph)
 {
 	struct error err = ERROR_INIT;
 
-	if (zoo_build(zoo_find(name, NULL), batch, graph, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(zoo_build(zoo_find(name, NULL), batch, graph, &err), &err);
 }
 
 TEST(lenet_is_caffes)
@@ -475,24 +464,22 @@ TEST(digests_follow_the_meaning)
 {
 	char first[65], again[65], other[65];
 	struct error err = ERROR_INIT;
-	struct graph graph, twin;
+	SCOPED(graph) graph, twin;
 
 	build_zoo("lenet", 4, &graph);
 	build_zoo("lenet", 4, &twin);
-	assert_int_equal(graph_digest(&graph, first, &err), PRONY_OK);
+	check(graph_digest(&graph, first, &err), &err);
 	/* A changed digest orphans stored results: change it only with the graph's schema. */
 	assert_string_equal(first,
 			    "a6642ae77896a0557ed9f845c9bed04f23aa9b02d80982eaea6797e1f55e6a1c");
-	assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
-	assert_int_equal(graph_digest(&graph, again, &err), PRONY_OK);
+	check(graph_add_backward(&graph, &err), &err);
+	check(graph_digest(&graph, again, &err), &err);
 	assert_string_equal(first, again);
 	graph_digest(&twin, again, &err);
 	assert_string_equal(first, again);
 	twin.nodes[1].attributes.strides[0] = 1;
 	graph_digest(&twin, other, &err);
 	assert_string_not_equal(first, other);
-	graph_release(&graph);
-	graph_release(&twin);
 }
 
 TEST(memory_is_estimated)
@@ -500,7 +487,7 @@ TEST(memory_is_estimated)
 	/* mlp, batch 2, floats: activations 4 x 512 and 2 masks of 512 and logits; see below. */
 	int64_t parameters = 669706 * 4, input = 2 * 784 * 4, label = 2 * 8, row = 2 * 512 * 4;
 	int64_t logits = 2 * 10 * 4, loss = 4;
-	struct graph graph;
+	SCOPED(graph) graph;
 
 	build_zoo("mlp", 2, &graph);
 	/* Twice fc, relu, dropout, mask; the largest neighbourhood: relu, its dropout and mask. */
@@ -509,7 +496,6 @@ TEST(memory_is_estimated)
 	/* At most a layer, the values it reads and, for dropout, its mask. */
 	assert_int_equal(graph_memory_estimate(&graph, false),
 			 parameters + input + label + 3 * row);
-	graph_release(&graph);
 }
 
 TEST(memory_has_a_least)
@@ -517,15 +503,14 @@ TEST(memory_has_a_least)
 	/* mlp, batch 2: its backward pass reads relu and dropout of both layers, and the logits. */
 	int64_t parameters = 669706 * 4, row = 2 * 512 * 4, logits = 2 * 10 * 4;
 	struct error err = ERROR_INIT;
-	struct graph graph;
+	SCOPED(graph) graph;
 
 	build_zoo("mlp", 2, &graph);
 	/* The second layer reads and writes a row. */
 	assert_int_equal(graph_memory_least(&graph, 0, 4), parameters + 2 * row);
-	assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
+	check(graph_add_backward(&graph, &err), &err);
 	assert_int_equal(graph_memory_least(&graph, 0, 4), 2 * parameters + 4 * row + logits);
 	assert_int_equal(graph_memory_least(&graph, 1, 2), 3 * parameters + (4 * row + logits) / 2);
-	graph_release(&graph);
 }
 
 /* Otherwise a cell that the estimate permits would be refused. */
@@ -533,17 +518,16 @@ TEST(least_is_below_the_estimate)
 {
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		struct error err = ERROR_INIT;
-		struct graph graph;
+		SCOPED(graph) graph;
 		int64_t train, forward;
 
 		build_zoo(zoo_networks[i]->name, 2, &graph);
 		forward = graph_memory_estimate(&graph, false);
 		train = graph_memory_estimate(&graph, true);
 		assert_true(graph_memory_least(&graph, 0, 4) <= forward);
-		assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
+		check(graph_add_backward(&graph, &err), &err);
 		assert_true(graph_memory_least(&graph, 1, 4) <= train);
 		assert_true(graph_memory_least(&graph, 1, 4) > train / 3);
-		graph_release(&graph);
 	}
 }
 
@@ -553,7 +537,7 @@ TEST(pictures_quote_names)
 	static const char name[] = "<a&\"b\">/to/be/longer/than/what/a/box/holds/ends\xC3\xA9here";
 	struct error err = ERROR_INIT;
 	struct strbuf *text = test_strbuf();
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	int x;
 
@@ -561,14 +545,13 @@ TEST(pictures_quote_names)
 	x = build_input(&b, "input", DTYPE_F32, 3, 1, (const int64_t[]){3});
 	x = build_linear(&b, name, x, 5);
 	x = build_dropout(&b, "\\\"", x, 0.5);
-	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
-	assert_int_equal(picture_write(&graph, PICTURE_SVG, text, &err), PRONY_OK);
+	check(build_finish(&b, x, &err), &err);
+	check(picture_write(&graph, PICTURE_SVG, text, &err), &err);
 	assert_has(strbuf_text(text), "<title>&lt;a&amp;&quot;b&quot;&gt;, batch 3");
 	assert_has(strbuf_text(text), ">\xE2\x80\xA6/longer/than/what/a/box/holds/"
 				      "ends\xC3\xA9here<");
 	assert_has(strbuf_text(text), ">Gemm + Dropout<");
 	strbuf_clear(text);
-	assert_int_equal(picture_write(&graph, PICTURE_DOT, text, &err), PRONY_OK);
+	check(picture_write(&graph, PICTURE_DOT, text, &err), &err);
 	assert_has(strbuf_text(text), "digraph \"<a&\\\"b\\\">, batch 3");
-	graph_release(&graph);
 }

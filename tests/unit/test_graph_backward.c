@@ -38,9 +38,9 @@ static int count_op(const struct graph *graph, enum op op)
 static void check_backward_order(const char *network, const char *const *order, size_t count)
 {
 	struct error err = ERROR_INIT;
-	struct graph graph;
+	SCOPED(graph) graph;
 
-	assert_int_equal(zoo_build(zoo_find(network, NULL), 2, &graph, &err), PRONY_OK);
+	check(zoo_build(zoo_find(network, NULL), 2, &graph, &err), &err);
 	check_backward(&graph);
 	assert_int_equal(graph.node_count - graph.forward_count, count);
 	for (size_t i = 0; i < count; i++) {
@@ -48,7 +48,6 @@ static void check_backward_order(const char *network, const char *const *order, 
 
 		assert_string_equal(operator_name(node->op), order[i]);
 	}
-	graph_release(&graph);
 }
 
 /* The first layer computes no gradient of the input. */
@@ -76,10 +75,10 @@ TEST(networks_have_the_backward_pass_they_need)
 TEST(gradient_nodes_read_what_the_table_says)
 {
 	struct error err = ERROR_INIT;
-	struct graph graph;
+	SCOPED(graph) graph;
 	int dy, checked = 0;
 
-	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 2, &graph, &err), PRONY_OK);
+	check(zoo_build(zoo_find("lenet", NULL), 2, &graph, &err), &err);
 	check_backward(&graph);
 	for (int i = graph.forward_count; i < graph.node_count; i++) {
 		const struct node *node = &graph.nodes[i];
@@ -105,13 +104,12 @@ TEST(gradient_nodes_read_what_the_table_says)
 		}
 	}
 	assert_int_equal(checked, 5);
-	graph_release(&graph);
 }
 
 /* y feeds a layer and a later sum: its gradient is also a sum. */
 TEST(gradients_of_several_users_are_summed)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	const struct node *sum;
@@ -123,7 +121,7 @@ TEST(gradients_of_several_users_are_summed)
 	z = build_linear(&b, "fc2", y, 4);
 	total = build_node(&b, OP_ADD, "total", (const int[]){z, y}, 2, NULL);
 	total = build_node(&b, OP_ADD, "twice", (const int[]){total, total}, 2, NULL);
-	assert_int_equal(build_finish(&b, build_linear(&b, "fc3", total, 3), &err), PRONY_OK);
+	check(build_finish(&b, build_linear(&b, "fc3", total, 3), &err), &err);
 	check_backward(&graph);
 	/* Two forward, one for y, and one for the value that is added to itself. */
 	assert_int_equal(count_op(&graph, OP_ADD), 4);
@@ -132,12 +130,11 @@ TEST(gradients_of_several_users_are_summed)
 	assert_int_equal(sum->differentiates, -1);
 	assert_int_equal(graph.values[z].gradient, sum->inputs[0]);
 	assert_int_equal(graph.nodes[graph.values[sum->inputs[1]].producer].op, OP_GEMM_GRAD_INPUT);
-	graph_release(&graph);
 }
 
 TEST(a_shared_parameter_gets_the_sum)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x, w;
@@ -147,18 +144,17 @@ TEST(a_shared_parameter_gets_the_sum)
 	w = build_parameter(&b, "w", 2, (const int64_t[]){4, 4}, FILL_HE_NORMAL, 4);
 	x = build_node(&b, OP_GEMM, "first", (const int[]){x, w}, 2, NULL);
 	x = build_node(&b, OP_GEMM, "second", (const int[]){x, w}, 2, NULL);
-	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
+	check(build_finish(&b, x, &err), &err);
 	check_backward(&graph);
 	assert_int_equal(count_op(&graph, OP_GEMM_GRAD_WEIGHT), 2);
 	assert_int_equal(count_op(&graph, OP_GEMM_GRAD_INPUT), 1);
 	assert_int_equal(graph.nodes[graph.values[graph.values[w].gradient].producer].op, OP_ADD);
-	graph_release(&graph);
 }
 
 /* No trained parameter comes before the pooling: it has no gradient node. */
 TEST(untrained_beginnings_have_no_backward)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x;
@@ -167,15 +163,14 @@ TEST(untrained_beginnings_have_no_backward)
 	x = build_input(&b, "input", DTYPE_F32, 2, 3, (const int64_t[]){1, 8, 8});
 	x = build_max_pool(&b, "pool", x, 2, 2);
 	x = build_relu(&b, "relu", build_flatten(&b, "flatten", x));
-	assert_int_equal(build_finish(&b, build_linear(&b, "fc", x, 3), &err), PRONY_OK);
+	check(build_finish(&b, build_linear(&b, "fc", x, 3), &err), &err);
 	check_backward(&graph);
 	assert_int_equal(graph.node_count - graph.forward_count, 2);
-	graph_release(&graph);
 }
 
 TEST(names_like_ours_do_not_clash)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x;
@@ -185,18 +180,17 @@ TEST(names_like_ours_do_not_clash)
 	x = build_linear(&b, "fc", x, 4);
 	x = build_relu(&b, "fc.grad", x);
 	x = build_linear(&b, "fc.grad_weight", x, 4);
-	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
+	check(build_finish(&b, x, &err), &err);
 	check_backward(&graph);
 	assert_int_equal(graph_find_value(&graph, "fc.grad"), 4);
 	assert_true(graph_find_value(&graph, "fc.grad.2") > graph.loss);
-	graph_release(&graph);
 }
 
 /* Derived names may be longer than names in files. */
 TEST(long_names_can_be_differentiated)
 {
 	char name[249];
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	int x;
@@ -205,9 +199,8 @@ TEST(long_names_can_be_differentiated)
 	name[sizeof(name) - 1] = '\0';
 	graph_init(&graph, "long");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
-	assert_int_equal(build_finish(&b, build_linear(&b, name, x, 4), &err), PRONY_OK);
+	check(build_finish(&b, build_linear(&b, name, x, 4), &err), &err);
 	check_backward(&graph);
-	graph_release(&graph);
 }
 
 TEST(what_cannot_be_trained_is_refused)
@@ -220,7 +213,7 @@ TEST(what_cannot_be_trained_is_refused)
 	graph_init(&graph, "dead");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 4);
-	assert_int_equal(build_finish(&b, build_linear(&b, "fc", x, 3), &err), PRONY_OK);
+	check(build_finish(&b, build_linear(&b, "fc", x, 3), &err), &err);
 	nodes = graph.node_count;
 	values = graph.value_count;
 	assert_int_equal(graph_add_backward(&graph, &err), PRONY_BAD_INPUT);
@@ -228,13 +221,12 @@ TEST(what_cannot_be_trained_is_refused)
 	assert_int_equal(graph.node_count, nodes);
 	assert_int_equal(graph.value_count, values);
 	error_clear(&err);
-	assert_int_equal(graph_check(&graph, &err), PRONY_OK);
+	check(graph_check(&graph, &err), &err);
 	graph_release(&graph);
 
-	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 2, &graph, &err), PRONY_OK);
+	check(zoo_build(zoo_find("lenet", NULL), 2, &graph, &err), &err);
 	check_backward(&graph);
-	assert_int_equal(graph_add_backward(&graph, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "already");
+	expect_error(graph_add_backward(&graph, &err), PRONY_BAD_INPUT, &err, "already");
 	graph_release(&graph);
 }
 
@@ -243,10 +235,10 @@ TEST(broken_graphs_are_found)
 {
 	for (int i = 0; i < 8; i++) {
 		struct error err = ERROR_INIT;
-		struct graph graph;
+		SCOPED(graph) graph;
 		int last;
 
-		assert_int_equal(zoo_build(zoo_find("mlp", NULL), 2, &graph, &err), PRONY_OK);
+		check(zoo_build(zoo_find("mlp", NULL), 2, &graph, &err), &err);
 		check_backward(&graph);
 		last = graph.node_count - 1;
 		switch (i) {
@@ -277,6 +269,5 @@ TEST(broken_graphs_are_found)
 		}
 		if (graph_check(&graph, &err) != PRONY_BAD_INPUT)
 			fail_msg("breakage %d is not found", i);
-		graph_release(&graph);
 	}
 }

@@ -9,22 +9,20 @@ static void build_zoo(const char *name, int64_t batch, struct graph *graph)
 {
 	struct error err = ERROR_INIT;
 
-	if (zoo_build(zoo_find(name, NULL), batch, graph, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(zoo_build(zoo_find(name, NULL), batch, graph, &err), &err);
 }
 
 TEST(graphs_survive_json)
 {
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		struct error err = ERROR_INIT;
-		struct graph graph, back;
+		SCOPED(graph) graph, back;
 		char digest[65], again[65];
-		json_t *json;
+		json_auto_t *json;
 
 		build_zoo(zoo_networks[i]->name, 5, &graph);
 		json = graph_to_json(&graph);
-		if (graph_from_json(json, &back, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(graph_from_json(json, &back, &err), &err);
 		graph_digest(&graph, digest, &err);
 		graph_digest(&back, again, &err);
 		assert_string_equal(digest, again);
@@ -34,10 +32,7 @@ TEST(graphs_survive_json)
 		assert_int_equal(graph_label(&back, 0), graph_label(&graph, 0));
 		assert_int_equal(back.logits, graph.logits);
 		assert_int_equal(back.loss, graph.loss);
-		assert_int_equal(graph_add_backward(&back, &err), PRONY_OK);
-		json_decref(json);
-		graph_release(&graph);
-		graph_release(&back);
+		check(graph_add_backward(&back, &err), &err);
 	}
 }
 
@@ -46,20 +41,16 @@ TEST(read_graphs_have_no_initial_weights)
 {
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
-	struct graph graph, back;
-	struct arena arena;
-	json_t *json;
+	SCOPED(graph) graph, back;
+	SCOPED(arena) arena;
+	json_auto_t *json;
 
 	arena_init(&arena, 0);
 	build_zoo("lenet", 1, &graph);
 	json = graph_to_json(&graph);
-	assert_int_equal(graph_from_json(json, &back, &err), PRONY_OK);
-	assert_int_equal(graph_initial_weights(&back, 1, &arena, &weights, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "conv1.weight");
-	json_decref(json);
-	graph_release(&graph);
-	graph_release(&back);
-	arena_release(&arena);
+	check(graph_from_json(json, &back, &err), &err);
+	expect_error(graph_initial_weights(&back, 1, &arena, &weights, &err), PRONY_BAD_INPUT, &err,
+		     "conv1.weight");
 }
 
 /* In older files, without lists, a graph named its one input and its one label. */
@@ -70,22 +61,21 @@ TEST(graphs_without_lists_are_read)
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph, back;
-		json_t *json;
+		json_auto_t *json;
 
 		build_zoo(names[i], 2, &graph);
 		json = graph_to_json(&graph);
 		json_object_del(json, "inputs");
 		json_object_del(json, "labels");
 		if (i == 0) {
-			assert_int_equal(graph_from_json(json, &back, &err), PRONY_OK);
+			check(graph_from_json(json, &back, &err), &err);
 			assert_int_equal(graph_input(&back, 0), graph_input(&graph, 0));
 			assert_int_equal(graph_label(&back, 0), graph_label(&graph, 0));
 			graph_release(&back);
 		} else {
-			assert_int_equal(graph_from_json(json, &back, &err), PRONY_BAD_INPUT);
-			assert_has(err.text, "\"inputs\" must list");
+			expect_error(graph_from_json(json, &back, &err), PRONY_BAD_INPUT, &err,
+				     "\"inputs\" must list");
 		}
-		json_decref(json);
 		graph_release(&graph);
 	}
 }
@@ -238,13 +228,13 @@ static const struct {
 
 TEST(hostile_graphs_are_refused)
 {
-	struct graph lenet;
+	SCOPED(graph) lenet;
 
 	build_zoo("lenet", 2, &lenet);
 	for (size_t i = 0; i < COUNT(hostile); i++) {
 		struct graph untouched = {.node_count = 77};
 		struct error err = ERROR_INIT;
-		json_t *json = graph_to_json(&lenet);
+		json_auto_t *json = graph_to_json(&lenet);
 
 		replace(json, hostile[i].path, hostile[i].with);
 		if (graph_from_json(json, &untouched, &err) != PRONY_BAD_INPUT)
@@ -254,9 +244,7 @@ TEST(hostile_graphs_are_refused)
 			fail_msg("%s: '%s' lacks '%s'", hostile[i].path, err.text,
 				 hostile[i].message);
 		assert_int_equal(untouched.node_count, 77);
-		json_decref(json);
 	}
-	graph_release(&lenet);
 }
 
 /* The loss of half squares does not read its labels. Batches hold them, so their type counts. */
@@ -274,8 +262,8 @@ TEST(labels_that_no_loss_reads_are_integers)
 		json_object_get(json, "values"), i,
 		value) if (!strcmp(json_string_value(json_object_get(value, "kind")), "label"))
 		json_object_set_new(value, "dtype", json_string("U8"));
-	assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "is U8, but must be I64");
+	expect_error(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT, &err,
+		     "is U8, but must be I64");
 	json_decref(json);
 }
 
@@ -286,11 +274,10 @@ TEST(other_roots_are_refused)
 	struct graph graph;
 
 	for (size_t i = 0; i < COUNT(roots); i++) {
-		json_t *json = json_loads(roots[i], JSON_DECODE_ANY, NULL);
+		json_auto_t *json = json_loads(roots[i], JSON_DECODE_ANY, NULL);
 
 		error_clear(&err);
 		assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
-		json_decref(json);
 	}
 	error_clear(&err);
 	assert_int_equal(graph_from_json(NULL, &graph, &err), PRONY_BAD_INPUT);
@@ -308,8 +295,8 @@ TEST(graphs_that_are_too_long_are_refused)
 	values = json_object_get(json, "values");
 	while (json_array_size(values) <= 32768)
 		json_array_append(values, json_array_get(values, 0));
-	assert_int_equal(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "more than 32768 values");
+	expect_error(graph_from_json(json, &graph, &err), PRONY_BAD_INPUT, &err,
+		     "more than 32768 values");
 	json_decref(json);
 }
 
@@ -317,8 +304,8 @@ TEST(graphs_that_are_too_long_are_refused)
 TEST(a_graph_may_lack_a_loss)
 {
 	struct error err = ERROR_INIT;
-	struct graph lenet, graph;
-	json_t *json;
+	SCOPED(graph) lenet, graph;
+	json_auto_t *json;
 
 	build_zoo("lenet", 2, &lenet);
 	json = graph_to_json(&lenet);
@@ -328,15 +315,10 @@ TEST(a_graph_may_lack_a_loss)
 	replace(json, "nodes/8", NULL);
 	replace(json, "values/18", NULL);
 	replace(json, "values/17", NULL);
-	if (graph_from_json(json, &graph, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(graph_from_json(json, &graph, &err), &err);
 	assert_int_equal(graph.loss, VALUE_NONE);
 	assert_int_equal(graph_classes(&graph), 10);
-	assert_int_equal(graph_add_backward(&graph, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "no loss");
-	json_decref(json);
-	graph_release(&graph);
-	graph_release(&lenet);
+	expect_error(graph_add_backward(&graph, &err), PRONY_BAD_INPUT, &err, "no loss");
 }
 
 TEST(the_seed_corpus_runs)

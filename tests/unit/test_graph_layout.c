@@ -32,8 +32,8 @@ static void build(struct graph *graph, bool logits_are_flat)
 
 TEST(test_values)
 {
-	struct arena arena;
-	struct graph graph;
+	SCOPED(arena) arena;
+	SCOPED(graph) graph;
 	struct layouts layouts;
 
 	arena_init(&arena, 0);
@@ -63,23 +63,19 @@ TEST(test_values)
 				 strncmp(graph.values[i].name, "conv.weight", 11) == 0
 					 ? LAYOUT_KERNEL
 					 : LAYOUT_GRAPH);
-	graph_release(&graph);
-	arena_release(&arena);
 }
 
 /* A result is read in the graph's order. */
 TEST(test_flat_result)
 {
-	struct arena arena;
-	struct graph graph;
+	SCOPED(arena) arena;
+	SCOPED(graph) graph;
 	struct layouts layouts;
 
 	arena_init(&arena, 0);
 	build(&graph, true);
 	graph_layouts(&graph, true, &arena, &layouts);
 	assert_int_equal(layouts.values[graph.logits], LAYOUT_GRAPH);
-	graph_release(&graph);
-	arena_release(&arena);
 }
 
 /* A product with [in, out]: the rows of its weight follow the order of the flattened value. */
@@ -91,8 +87,8 @@ TEST(test_flat_rows)
 	const float want[12] = {0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11};
 	struct arrangement order;
 	struct layouts layouts;
-	struct arena arena;
-	struct graph graph;
+	SCOPED(arena) arena;
+	SCOPED(graph) graph;
 	float lies[12];
 	int x, w;
 
@@ -108,8 +104,6 @@ TEST(test_flat_rows)
 	order = layouts_arrangement(&layouts, w);
 	arrangement_copy(&order, 12, given, lies, false);
 	assert_memory_equal(lies, want, sizeof(want));
-	graph_release(&graph);
-	arena_release(&arena);
 }
 
 TEST(test_arrangement)

@@ -12,8 +12,7 @@ static void build(const char *what, struct graph *graph)
 {
 	struct error err = ERROR_INIT;
 
-	if (operator_case_build(operator_case_find(what), false, graph, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(operator_case_build(operator_case_find(what), false, graph, &err), &err);
 }
 
 TEST(cases_use_every_operator)
@@ -27,14 +26,13 @@ TEST(cases_use_every_operator)
 	for (size_t i = 0; operator_case_at(i); i++) {
 		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
-		struct graph graph;
+		SCOPED(graph) graph;
 
 		build(c->what, &graph);
-		assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
-		assert_int_equal(graph_check(&graph, &err), PRONY_OK);
+		check(graph_add_backward(&graph, &err), &err);
+		check(graph_check(&graph, &err), &err);
 		for (int n = 0; n < graph.node_count; n++)
 			used[graph.nodes[n].op] = true;
-		graph_release(&graph);
 	}
 	for (int op = 0; op < OP_MAX_POOL_GRAD; op++) {
 		if (!used[op])
@@ -42,8 +40,8 @@ TEST(cases_use_every_operator)
 	}
 }
 
-/* Calls check for each function of the table at points between -4 and 4, and at its kinks. */
-static void at_every_point(void (*check)(const char *name, const struct elementwise *row,
+/* Calls visit for each function of the table at points between -4 and 4, and at its kinks. */
+static void at_every_point(void (*visit)(const char *name, const struct elementwise *row,
 					 const struct attributes *a, double x))
 {
 	for (int op = 0; op < OP_COUNT; op++) {
@@ -54,7 +52,7 @@ static void at_every_point(void (*check)(const char *name, const struct elementw
 			continue;
 		operator_default_attributes((enum op)op, &a);
 		for (double x = row->positive ? 0.0625 : -4; x <= 4; x += 0.0625)
-			check(operator_name((enum op)op), row, &a, x);
+			visit(operator_name((enum op)op), row, &a, x);
 	}
 }
 
@@ -124,21 +122,18 @@ TEST(every_operator_survives_json)
 	for (size_t i = 0; operator_case_at(i); i++) {
 		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
-		struct graph graph, back;
+		SCOPED(graph) graph, back;
 		char digest[65], again[65];
-		json_t *json;
+		json_auto_t *json;
 
 		build(c->what, &graph);
 		json = graph_to_json(&graph);
 		if (graph_from_json(json, &back, &err) != PRONY_OK)
 			fail_msg("%s: %s", c->what, err.text);
-		assert_int_equal(graph_digest(&graph, digest, &err), PRONY_OK);
-		assert_int_equal(graph_digest(&back, again, &err), PRONY_OK);
+		check(graph_digest(&graph, digest, &err), &err);
+		check(graph_digest(&back, again, &err), &err);
 		assert_string_equal(digest, again);
-		assert_int_equal(graph_add_backward(&back, &err), PRONY_OK);
-		json_decref(json);
-		graph_release(&graph);
-		graph_release(&back);
+		check(graph_add_backward(&back, &err), &err);
 	}
 }
 
@@ -293,8 +288,7 @@ TEST(operators_are_documented)
 
 	assert_non_null(source);
 	path = test_keep(path_join(source, "docs/operators.md"));
-	if (file_read(path, 1 << 20, &text, &length, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(file_read(path, 1 << 20, &text, &length, &err), &err);
 	table = strstr(text, "| operator | inputs | outputs | attributes | note |\n");
 	assert_non_null(table);
 	for (int op = 0; op < OP_COUNT; op++) {
@@ -333,8 +327,8 @@ TEST(statistics_have_no_other_users)
 	x = build_batch_norm(&b, "second", x, 1e-5, 0.9);
 	second = &graph.nodes[graph.node_count - 1];
 	second->inputs[3] = graph.nodes[graph.node_count - 2].inputs[3];
-	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "'first.mean' is also used elsewhere");
+	expect_error(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT, &err,
+		     "'first.mean' is also used elsewhere");
 	graph_release(&graph);
 
 	/* The batch's mean is used as data. */
@@ -344,8 +338,8 @@ TEST(statistics_have_no_other_users)
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
 	x = build_add(&b, "sum", x, graph_find_value(&graph, "first.1"));
-	assert_int_equal(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "'first.1' is used");
+	expect_error(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT, &err,
+		     "'first.1' is used");
 	graph_release(&graph);
 }
 
@@ -355,8 +349,8 @@ static Onnx__ModelProto *export(const char *what)
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
 	Onnx__ModelProto *model;
-	struct arena arena;
-	struct graph graph;
+	SCOPED(arena) arena;
+	SCOPED(graph) graph;
 	size_t length = 0;
 	void *bytes = NULL;
 
@@ -368,8 +362,6 @@ static Onnx__ModelProto *export(const char *what)
 	model = onnx__model_proto__unpack(NULL, length, bytes);
 	assert_non_null(model);
 	free(bytes);
-	graph_release(&graph);
-	arena_release(&arena);
 	return model;
 }
 

@@ -10,23 +10,22 @@ static void build_zoo(const char *name, int64_t batch, struct graph *graph)
 {
 	struct error err = ERROR_INIT;
 
-	if (zoo_build(zoo_find(name, NULL), batch, graph, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(zoo_build(zoo_find(name, NULL), batch, graph, &err), &err);
 }
 
 TEST(weights_depend_on_seed_and_name_only)
 {
 	struct tensor_set one, other, moved;
 	struct error err = ERROR_INIT;
-	struct graph small, large;
-	struct arena arena;
+	SCOPED(graph) small, large;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	build_zoo("lenet", 1, &small);
 	build_zoo("lenet", 64, &large);
-	assert_int_equal(graph_initial_weights(&small, 7, &arena, &one, &err), PRONY_OK);
-	assert_int_equal(graph_initial_weights(&large, 7, &arena, &other, &err), PRONY_OK);
-	assert_int_equal(graph_initial_weights(&small, 8, &arena, &moved, &err), PRONY_OK);
+	check(graph_initial_weights(&small, 7, &arena, &one, &err), &err);
+	check(graph_initial_weights(&large, 7, &arena, &other, &err), &err);
+	check(graph_initial_weights(&small, 8, &arena, &moved, &err), &err);
 	assert_int_equal(one.count, 8);
 	for (size_t i = 0; i < one.count; i++) {
 		size_t bytes = (size_t)tensor_bytes(&one.tensors[i]);
@@ -37,9 +36,6 @@ TEST(weights_depend_on_seed_and_name_only)
 		assert_int_equal(memcmp(one.tensors[i].data, moved.tensors[i].data, bytes) != 0,
 				 i % 2 == 0);
 	}
-	graph_release(&small);
-	graph_release(&large);
-	arena_release(&arena);
 }
 
 /* Mean and deviation of He-normal weights are within five standard errors. */
@@ -47,12 +43,12 @@ TEST(weights_have_he_deviation)
 {
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
-	struct graph graph;
-	struct arena arena;
+	SCOPED(graph) graph;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	build_zoo("mlp", 1, &graph);
-	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
+	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 	for (size_t i = 0; i < weights.count; i += 2) {
 		const struct tensor *tensor = &weights.tensors[i];
 		const float *data = tensor->data;
@@ -68,34 +64,30 @@ TEST(weights_have_he_deviation)
 		assert_true(fabs(sum / (double)n) < 5 * expected / sqrt((double)n));
 		assert_true(fabs(deviation - expected) < 5 * expected / sqrt(2.0 * (double)n));
 	}
-	graph_release(&graph);
-	arena_release(&arena);
 }
 
 TEST(other_fills)
 {
 	static const enum weight_fill fills[] = {FILL_ONE, FILL_IDENTITY, FILL_HE_UNIFORM};
 	static const char *const names[] = {"one", "identity", "uniform"};
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	graph_init(&graph, "fills");
 	for (int i = 0; i < 3; i++)
 		build_parameter(&b, names[i], 2, (const int64_t[]){3, 3}, fills[i], 6);
-	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
+	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 	for (int i = 0; i < 9; i++) {
 		assert_true(((float *)weights.tensors[0].data)[i] == 1.0f);
 		assert_true(((float *)weights.tensors[1].data)[i] == (i % 4 == 0 ? 1.0f : 0.0f));
 		assert_true(fabsf(((float *)weights.tensors[2].data)[i]) <= 1.0f);
 	}
 	build_parameter(&b, "oblong", 2, (const int64_t[]){3, 4}, FILL_IDENTITY, 0);
-	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "'oblong'");
+	expect_error(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_BAD_INPUT,
+		     &err, "'oblong'");
 	assert_int_equal(weights.count, 3);
-	graph_release(&graph);
-	arena_release(&arena);
 }

@@ -44,25 +44,23 @@ static int tear_down(void **state)
 	return gone ? 0 : -1;
 }
 
-#define INSTALL_TEST(name) TEST_WITH(name, set_up, tear_down)
+#define INSTALL_TEST(name) TEST_ON(name, set_up, tear_down, struct fixture *fixture)
 
 /* Requires that the fault names a file, and that a second installation repairs it. */
 static void assert_mended(struct fixture *fixture, const struct framework *mxnet, const char *fault)
 {
 	struct framework_place place;
 	struct error err = ERROR_INIT;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	assert_int_equal(framework_locate(mxnet, "", &arena, &place, NULL), PRONY_OK);
 	assert_int_equal(place.origin, ORIGIN_INSTALLED);
 	assert_has(framework_fault(&place, &arena), fault);
 	strbuf_clear(&fixture->install.lines);
-	if (framework_install(mxnet, "", &fixture->install.sink, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(framework_install(mxnet, "", &fixture->install.sink, &err), &err);
 	assert_has(strbuf_text(&fixture->install.lines), "installed in");
 	assert_null(framework_fault(&place, &arena));
-	arena_release(&arena);
 }
 
 static void delete (const struct fixture *fixture, const char *name)
@@ -78,13 +76,12 @@ static void delete (const struct fixture *fixture, const char *name)
 static void forget_files(const struct fixture *fixture)
 {
 	char *path = test_keep(path_join(fixture->folder, MANIFEST_NAME));
-	json_t *document = NULL;
+	json_auto_t *document = NULL;
 
 	assert_int_equal(json_read_file(path, MANIFEST_BYTES_MAX, &document, NULL), PRONY_OK);
 	assert_int_equal(json_object_size(json_object_get(document, "files")), 4);
 	assert_int_equal(json_object_del(document, "files"), 0);
 	assert_int_equal(json_dump_file(document, path, 0), 0);
-	json_decref(document);
 }
 
 /* Covers every file from a wheel and every repaired file. */
@@ -94,7 +91,6 @@ INSTALL_TEST(damage_is_found_and_mended)
 		{.kind = REPAIR_SYMLINK, .why = "a", .path = "mx*t/liba.so.1", .text = "/nowhere"},
 		{.kind = REPAIR_WRITE_FILE, .why = "b", .path = "etc/mx.cfg", .text = "quiet\n"},
 	};
-	struct fixture *fixture = *state;
 	struct framework mxnet = *framework_find(&install_registry, "mxnet", NULL);
 	char sha256[DIGEST_HEX_BYTES],
 		*library = test_keep(path_join(fixture->folder, "mxnet/libmxnet.so"));
@@ -126,7 +122,6 @@ INSTALL_TEST(an_environment_lists_its_repairs)
 {
 	struct framework_repair step = {
 		.kind = REPAIR_WRITE_FILE, .why = "b", .path = "etc/mx.cfg", .text = "quiet\n"};
-	struct fixture *fixture = *state;
 	struct framework mxnet = *framework_find(&install_registry, "mxnet", NULL);
 	struct manifest manifest = {.entry = ""};
 	struct install install;

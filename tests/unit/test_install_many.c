@@ -92,7 +92,7 @@ static int tear_down(void **state)
 	return gone ? 0 : -1;
 }
 
-#define INSTALL_TEST(name) TEST_WITH(name, set_up, tear_down)
+#define INSTALL_TEST(name) TEST_ON(name, set_up, tear_down, struct fixture *fixture)
 
 static void offer(const struct fixture *fixture, const char *name, const char *behaviour,
 		  int64_t download_mb, int64_t disk_mb)
@@ -120,7 +120,6 @@ static enum prony_status install(struct fixture *fixture, struct install_item *i
 /* Two installations side by side and a third that fails; then the same command again. */
 INSTALL_TEST(side_by_side_and_again)
 {
-	struct fixture *fixture = *state;
 	struct install_item items[3];
 
 	offer(fixture, "mxnet", "meet", 3, 5);
@@ -152,7 +151,6 @@ INSTALL_TEST(side_by_side_and_again)
 /* Each needs most of the disk during installation, so they run one after the other. */
 INSTALL_TEST(only_what_the_disk_has_room_for)
 {
-	struct fixture *fixture = *state;
 	struct install_item items[2];
 	struct statvfs info;
 
@@ -173,7 +171,6 @@ INSTALL_TEST(only_what_the_disk_has_room_for)
 
 INSTALL_TEST(stopped_before_the_first)
 {
-	struct fixture *fixture = *state;
 	struct install_item items[2];
 	char *folder = test_keep(path_join(fixture->install.home, "prony/frameworks"));
 

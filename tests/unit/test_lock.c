@@ -26,7 +26,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-#define LOCK_TEST(name) TEST_WITH(name, set_up, NULL)
+#define LOCK_TEST(name) TEST_ON(name, set_up, NULL, struct fixture *f)
 
 static mode_t mode_of(const char *path)
 {
@@ -49,7 +49,6 @@ static void refused(const struct fixture *f, const char *part)
 
 LOCK_TEST(it_is_made_for_everybody)
 {
-	struct fixture *f = *state;
 	mode_t before = umask(077);
 	int fd, second;
 
@@ -65,7 +64,6 @@ LOCK_TEST(it_is_made_for_everybody)
 /* A file of another user keeps its mode. */
 LOCK_TEST(one_that_is_there_stays_as_it_is)
 {
-	struct fixture *f = *state;
 	int fd;
 
 	close(open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640));
@@ -76,8 +74,6 @@ LOCK_TEST(one_that_is_there_stays_as_it_is)
 
 LOCK_TEST(only_a_file_with_one_name_will_do)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(mkfifo(f->path, 0666), 0);
 	refused(f, "is a pipe");
 	unlink(f->path);
@@ -116,7 +112,6 @@ int __wrap_open64(const char *path, int flags, ...)
 
 LOCK_TEST(another_users_lock_is_opened)
 {
-	struct fixture *f = *state;
 	int fd;
 
 	close(open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -155,7 +150,6 @@ static void look(void *context, const char *path, const struct lock_holder *hold
 
 LOCK_TEST(it_says_who_holds_it)
 {
-	struct fixture *f = *state;
 	int first, second;
 
 	assert_int_equal(lock_take(f->path, NULL, NULL, NULL, &first, NULL), PRONY_OK);
@@ -171,7 +165,6 @@ LOCK_TEST(it_says_who_holds_it)
 
 LOCK_TEST(one_that_was_removed_is_none)
 {
-	struct fixture *f = *state;
 	int fd, holder = -1;
 
 	assert_int_equal(lock_file_open(f->path, 0666, &holder, NULL), PRONY_OK);

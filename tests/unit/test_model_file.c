@@ -10,23 +10,16 @@
 #include "unit_test.h"
 #include "zoo/zoo.h"
 
-static void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
-}
-
 /* LeNet as prony exports it: one input of 4 x 1 x 28 x 28. */
 static void export_lenet(struct arena *arena, void **bytes, size_t *length)
 {
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
-	struct graph graph;
+	SCOPED(graph) graph;
 
 	check(zoo_build(zoo_find("lenet", NULL), 4, &graph, &err), &err);
 	check(graph_initial_weights(&graph, 1, arena, &weights, &err), &err);
 	check(onnx_export(&graph, &weights, bytes, length, &err), &err);
-	graph_release(&graph);
 }
 
 TEST(ports_of_a_file)
@@ -34,7 +27,7 @@ TEST(ports_of_a_file)
 	struct error err = ERROR_INIT;
 	struct onnx_ports ports;
 	struct tensor_set inputs;
-	struct arena arena;
+	SCOPED(arena) arena;
 	void *bytes = NULL;
 	size_t length = 0;
 
@@ -48,14 +41,13 @@ TEST(ports_of_a_file)
 	/* The file fixes the batch. */
 	check(onnx_ports_inputs(&ports, 4, &arena, &inputs, &err), &err);
 	assert_int_equal(inputs.tensors[0].shape.dims[0], 4);
-	assert_int_equal(onnx_ports_inputs(&ports, 3, &arena, &inputs, &err), PRONY_UNSUPPORTED);
-	assert_has(err.text, "use -b 4");
+	expect_error(onnx_ports_inputs(&ports, 3, &arena, &inputs, &err), PRONY_UNSUPPORTED, &err,
+		     "use -b 4");
 	/* A truncated file is refused, wherever it is cut. */
 	for (size_t part = 1; part < 64; part++)
 		assert_int_not_equal(
 			onnx_ports_read(bytes, length * part / 64, &arena, &ports, NULL), PRONY_OK);
 	free(bytes);
-	arena_release(&arena);
 }
 
 TEST(open_dimensions_are_filled)
@@ -71,12 +63,12 @@ TEST(open_dimensions_are_filled)
 	struct onnx_ports ports = {.inputs = {rows, 3}, .batched = batched};
 	struct tensor_set inputs;
 	struct error err = ERROR_INIT;
-	struct arena arena;
+	SCOPED(arena) arena;
 	bool used[3] = {false};
 
 	arena_init(&arena, 0);
-	assert_int_equal(onnx_ports_fix(&ports, wrong, 1, used, &err), PRONY_USAGE);
-	assert_has(err.text, "the file's shape is 2x?x128");
+	expect_error(onnx_ports_fix(&ports, wrong, 1, used, &err), PRONY_USAGE, &err,
+		     "the file's shape is 2x?x128");
 	assert_int_equal(onnx_ports_inputs(&ports, 2, &arena, &inputs, &err), PRONY_UNSUPPORTED);
 	check(onnx_ports_fix(&ports, texts, 3, used, &err), &err);
 	assert_true(used[0] && used[1] && !used[2]);
@@ -84,7 +76,6 @@ TEST(open_dimensions_are_filled)
 	assert_true(shape_equal(&inputs.tensors[0].shape, &(struct shape){2, {5, 576}}));
 	assert_true(shape_equal(&inputs.tensors[1].shape, &(struct shape){3, {2, 5, 128}}));
 	assert_int_equal(inputs.tensors[2].shape.rank, 0);
-	arena_release(&arena);
 }
 
 TEST(written_files_have_their_shapes)
@@ -92,7 +83,7 @@ TEST(written_files_have_their_shapes)
 	struct error err = ERROR_INIT;
 	struct onnx_ports ports;
 	struct tensor_set inputs;
-	struct arena arena;
+	SCOPED(arena) arena;
 	void *bytes = NULL, *written = NULL;
 	size_t length = 0, written_length = 0;
 
@@ -106,7 +97,6 @@ TEST(written_files_have_their_shapes)
 	assert_int_equal(ports.inputs.tensors[0].shape.dims[0], 9);
 	free(written);
 	free(bytes);
-	arena_release(&arena);
 }
 
 TEST(bundles_of_files_come_back)
@@ -145,8 +135,7 @@ TEST(bundles_of_files_come_back)
 	/* One batch too few for the slots. */
 	recipe.slots = 3;
 	check(bundle_write_model(folder, &recipe, &model, &all, NULL, NULL, &err), &err);
-	assert_int_equal(bundle_open(folder, &bundle, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "4 tensors");
+	expect_error(bundle_open(folder, &bundle, &err), PRONY_BAD_INPUT, &err, "4 tensors");
 	bundle_release(&bundle);
 	check(directory_remove(folder, &err), &err);
 }

@@ -448,7 +448,7 @@ TEST(weights_are_read_back_in_fp32)
 
 TEST(refuses_what_it_cannot)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
 	struct error why = ERROR_INIT;
 	struct recipe recipe;
@@ -472,7 +472,6 @@ TEST(refuses_what_it_cannot)
 	assert_has(why.text, "tf32: only fp32, bf16");
 	assert_has(why.text, "shared.weight");
 	assert_has(why.text, "loader");
-	graph_release(&graph);
 }
 
 /* An argument selects tests by name. */

@@ -190,8 +190,8 @@ static void keep_padding(const struct layer *layer, const float *before, double 
 					(double)before[weight_place(d, c, h, w)];
 }
 
-static void check(const struct depthwise *shape, int64_t block, int64_t weight_block,
-		  enum instruction_set set)
+static void compare(const struct depthwise *shape, int64_t block, int64_t weight_block,
+		    enum instruction_set set)
 {
 	const struct depthwise_loops *loops;
 	struct expected e;
@@ -235,7 +235,7 @@ static void check_sets(const struct depthwise *shape)
 	for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++)
 		for (size_t i = 0; i < 4; i++)
 			for (int64_t weight_block = 1; weight_block <= 16; weight_block *= 4)
-				check(shape, blocks[i], weight_block, (enum instruction_set)set);
+				compare(shape, blocks[i], weight_block, (enum instruction_set)set);
 }
 
 TEST(every_window_agrees)

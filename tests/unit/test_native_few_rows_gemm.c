@@ -76,7 +76,7 @@ static void compare(const struct few_rows *s, int64_t block, const float *y, con
 }
 
 /* Runs in three shares, like three threads; the second share is empty. */
-static void check(struct few_rows *s, enum instruction_set set, bool has_bias)
+static void verify(struct few_rows *s, enum instruction_set set, bool has_bias)
 {
 	const struct few_rows_loops *loops = few_rows_pick(set);
 	int64_t block = few_rows_block(loops), blocks = (s->outputs + block - 1) / block;
@@ -117,7 +117,7 @@ TEST(test_layouts)
 						     .relu = rows % 2 == 0,
 						     .x = lay_out(&forms[f])};
 
-				check(&s, (enum instruction_set)set, rows % 3 != 0);
+				verify(&s, (enum instruction_set)set, rows % 3 != 0);
 			}
 		}
 	}
@@ -132,7 +132,7 @@ TEST(test_outputs)
 					     .outputs = outputs,
 					     .x = lay_out(&(struct form){65, 1, 0})};
 
-			check(&s, (enum instruction_set)set, true);
+			verify(&s, (enum instruction_set)set, true);
 		}
 	}
 }

@@ -69,13 +69,12 @@ TEST(finds_what_lies_beside)
 	assert_null(getenv("OCL_ICD_FILENAMES"));
 
 	free(put("intel_sycl_rt-9", "libsycl.so.9", getenv("FAKE_SYCL_LIBRARY")));
-	char *opencl = put("intel_opencl_rt-1", "libintelocl.so", NULL);
-	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
+	char *opencl = test_keep(put("intel_opencl_rt-1", "libintelocl.so", NULL));
+	check(load(&dnn, "sycl", &err), &err);
 	onednn_version_text(&dnn, version, sizeof(version));
 	assert_string_equal(version, "3.13.2");
 	assert_string_equal(onednn_runtime_text(&dnn), "sycl");
 	assert_true(file_is_same(getenv("OCL_ICD_FILENAMES"), opencl));
-	free(opencl);
 }
 
 TEST(refuses_others)
@@ -83,14 +82,13 @@ TEST(refuses_others)
 	struct onednn dnn;
 	struct error err;
 
-	assert_int_equal(load(&dnn, "old", &err), PRONY_MISSING);
-	assert_has(err.text, "is oneDNN 2.13.2; version 3 is needed");
-	assert_int_equal(load(&dnn, "pool", &err), PRONY_MISSING);
-	assert_has(err.text, "needs a thread pool from its caller");
-	assert_int_equal(load(&dnn, "sycl", &err), PRONY_OK);
+	expect_error(load(&dnn, "old", &err), PRONY_MISSING, &err,
+		     "is oneDNN 2.13.2; version 3 is needed");
+	expect_error(load(&dnn, "pool", &err), PRONY_MISSING, &err,
+		     "needs a thread pool from its caller");
+	check(load(&dnn, "sycl", &err), &err);
 	setenv("FAKE_DNNL_NO_CPU", "1", 1);
-	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_MISSING);
-	assert_has(err.text, "found no CPU among OpenCL");
+	expect_error(onednn_start(&dnn, 1, &err), PRONY_MISSING, &err, "found no CPU among OpenCL");
 	unsetenv("FAKE_DNNL_NO_CPU");
 	onednn_stop(&dnn);
 }
@@ -112,14 +110,14 @@ TEST(tbb_gets_as_many_threads_as_asked)
 	struct onednn dnn;
 	struct error err;
 
-	assert_int_equal(load(&dnn, "tbb", &err), PRONY_OK);
-	assert_int_equal(onednn_start(&dnn, 1, &err), PRONY_OK);
+	check(load(&dnn, "tbb", &err), &err);
+	check(onednn_start(&dnn, 1, &err), &err);
 	assert_int_equal(processors(), 1);
 	assert_int_equal(onednn_threads(&dnn), 1);
 	onednn_stop(&dnn);
 	assert_int_equal(processors(), before);
 	/* It keeps the library that it took first, and reports that one. */
-	assert_int_equal(onednn_start(&dnn, before, &err), PRONY_OK);
+	check(onednn_start(&dnn, before, &err), &err);
 	assert_int_equal(onednn_threads(&dnn), 1);
 	onednn_stop(&dnn);
 }
@@ -154,19 +152,19 @@ TEST(loops_wait_for_primitives)
 		dnnl_primitive_t primitive;
 	} fake = {.any = &seen};
 
-	assert_int_equal(load(&device.dnn, "sycl", &err), PRONY_OK);
+	check(load(&device.dnn, "sycl", &err), &err);
 	assert_int_equal(loader_resolve(device.dnn.handle, library, &symbol, 1, NULL), PRONY_OK);
-	assert_int_equal(onednn_start(&device.dnn, 1, &err), PRONY_OK);
+	check(onednn_start(&device.dnn, 1, &err), &err);
 	program_init(&program, &backend_cpu, &device);
 	add(&program, "a primitive")->primitive = fake.primitive;
 	add(&program, "a loop")->kernel = look;
 	add(&program, "b primitive")->primitive = fake.primitive;
-	assert_int_equal(program_finish(&program, false, false, 1, &err), PRONY_OK);
+	check(program_finish(&program, false, false, 1, &err), &err);
 	seen = -1;
-	assert_int_equal(program_run(&program, 0, &err), PRONY_OK);
+	check(program_run(&program, 0, &err), &err);
 	assert_int_equal(seen, 0);
 	assert_int_equal(pending(), 0); /* the last one is finished, too, when the step returns */
-	assert_int_equal(backend_cpu.run_one(&program, 0, &err), PRONY_OK);
+	check(backend_cpu.run_one(&program, 0, &err), &err);
 	assert_int_equal(pending(), 0);
 	program_release(&program);
 	onednn_stop(&device.dnn);

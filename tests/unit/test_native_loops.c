@@ -268,7 +268,7 @@ TEST(plans_reuse_and_never_overlap)
 	struct buffer chain[] = {
 		{1000, 0, 0, 1}, {1000, 0, 1, 2}, {1000, 0, 2, 3}, {1000, 0, 3, 4}};
 	struct random random;
-	struct arena arena;
+	SCOPED(arena) arena;
 	size_t total, sum = 0;
 
 	arena_init(&arena, 0);
@@ -291,5 +291,4 @@ TEST(plans_reuse_and_never_overlap)
 				    buffers[i].offset + buffers[i].bytes <= buffers[k].offset ||
 				    buffers[k].offset + buffers[k].bytes <= buffers[i].offset);
 	}
-	arena_release(&arena);
 }

@@ -106,7 +106,7 @@ static void compare(const struct lrn *lrn, const struct arrays *a, const float *
 	}
 }
 
-static void check(struct lrn *lrn, struct arrays *a)
+static void verify(struct lrn *lrn, struct arrays *a)
 {
 	const size_t positions = SAMPLES * POSITIONS, part = 3;
 	void *out = lrn->bf16 ? (void *)a->low : (void *)a->out;
@@ -178,7 +178,7 @@ TEST(every_window_and_layout)
 			reference(&lrn, &a, k / POSITIONS, k % POSITIONS);
 		for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best(); set++) {
 			lrn.loops = lrn_pick((enum instruction_set)set);
-			check(&lrn, &a);
+			verify(&lrn, &a);
 		}
 	}
 }

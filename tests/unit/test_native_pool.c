@@ -101,7 +101,7 @@ static void run(const struct layer *layer, max_pool_gradient *gradient, void *dx
 	gradient(&layer->p, dx, dy, layer->chosen, half, rows);
 }
 
-static void check(struct layer *layer, enum instruction_set set)
+static void compare(struct layer *layer, enum instruction_set set)
 {
 	size_t n = layer->in_count;
 
@@ -143,7 +143,7 @@ TEST(gradient_goes_where_the_window_chose)
 			reference(&layer, &windows[k]);
 			for (int set = INSTRUCTIONS_BASELINE; set <= (int)instruction_set_best();
 			     set++)
-				check(&layer, (enum instruction_set)set);
+				compare(&layer, (enum instruction_set)set);
 		}
 	}
 }

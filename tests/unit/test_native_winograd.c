@@ -143,7 +143,7 @@ static void check_windows(const struct winograd *c, enum instruction_set set, bo
 	assert_true(u[winograd_weight_floats(c, loops)] == 7);
 }
 
-static void check(const struct winograd *c, enum instruction_set set, bool has_bias, size_t shares)
+static void verify(const struct winograd *c, enum instruction_set set, bool has_bias, size_t shares)
 {
 	check_windows(c, set, has_bias, shares, false);
 }
@@ -177,7 +177,7 @@ TEST(test_images)
 			c.sum = i % 3 == 0;
 			c.relu = i % 2 == 0;
 			if (c.out[0] > 0 && c.out[1] > 0)
-				check(&c, (enum instruction_set)set, i % 4 != 0, 1 + i % 3);
+				verify(&c, (enum instruction_set)set, i % 4 != 0, 1 + i % 3);
 		}
 	}
 }
@@ -198,7 +198,7 @@ TEST(test_channels)
 
 			if (c.outputs % winograd_lanes(loops) != 0)
 				continue;
-			check(&c, (enum instruction_set)set, true, 2);
+			verify(&c, (enum instruction_set)set, true, 2);
 			check_windows(&c, (enum instruction_set)set, false, 2, true);
 		}
 	}
@@ -213,15 +213,15 @@ TEST(test_tiles)
 			struct winograd c =
 				layer(1, 16, 32, 1, width, (const int64_t[]){1, 1, 1, 1});
 
-			check(&c, (enum instruction_set)set, false, 1);
+			verify(&c, (enum instruction_set)set, false, 1);
 		}
 		for (size_t shares = 1; shares <= 5; shares += 4) {
 			struct winograd many =
 				layer(3, 16, 16, 41, 39, (const int64_t[]){1, 1, 1, 1});
 			struct winograd few = layer(1, 16, 16, 3, 3, (const int64_t[]){1, 1, 1, 1});
 
-			check(&many, (enum instruction_set)set, true, shares);
-			check(&few, (enum instruction_set)set, true, shares);
+			verify(&many, (enum instruction_set)set, true, shares);
+			verify(&few, (enum instruction_set)set, true, shares);
 		}
 	}
 }

@@ -38,7 +38,7 @@ static void export_zoo(struct exported *e, const char *name, int64_t batch)
 {
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(zoo_build(zoo_find(name, NULL), batch, &e->graph, &err), PRONY_OK);
+	check(zoo_build(zoo_find(name, NULL), batch, &e->graph, &err), &err);
 	export_graph(e);
 }
 
@@ -172,7 +172,7 @@ TEST(dropout_as_the_last_layer)
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 3);
 	y = build_dropout(&b, "drop1", build_linear(&b, "fc", x, 3), 0.5);
-	assert_int_equal(build_finish(&b, build_dropout(&b, "drop2", y, 0.5), &err), PRONY_OK);
+	check(build_finish(&b, build_dropout(&b, "drop2", y, 0.5), &err), &err);
 	export_graph(&e);
 	check_nodes(e.model->graph, order, COUNT(order));
 	assert_string_equal(e.model->graph->node[1]->input[0], "fc");
@@ -184,12 +184,12 @@ TEST(dropout_as_the_last_layer)
 
 TEST(a_mask_in_use_is_unsupported)
 {
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct error err = ERROR_INIT;
 	struct tensor_set weights;
 	size_t length = 0;
-	struct arena arena;
+	SCOPED(arena) arena;
 	void *bytes = NULL;
 	int x, mask;
 
@@ -200,13 +200,11 @@ TEST(a_mask_in_use_is_unsupported)
 	x = build_dropout(&b, "drop", x, 0.5);
 	mask = graph.nodes[graph.values[x].producer].outputs[1];
 	x = build_node(&b, OP_ADD, "sum", (const int[]){x, mask}, 2, NULL);
-	assert_int_equal(build_finish(&b, x, &err), PRONY_OK);
-	assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err), PRONY_OK);
-	assert_int_equal(onnx_export(&graph, &weights, &bytes, &length, &err), PRONY_UNSUPPORTED);
-	assert_has(err.text, "'drop'");
+	check(build_finish(&b, x, &err), &err);
+	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
+	expect_error(onnx_export(&graph, &weights, &bytes, &length, &err), PRONY_UNSUPPORTED, &err,
+		     "'drop'");
 	assert_null(bytes);
-	graph_release(&graph);
-	arena_release(&arena);
 }
 
 TEST(weights_must_fit)
@@ -218,12 +216,11 @@ TEST(weights_must_fit)
 
 	export_zoo(&e, "mlp", 2);
 	e.weights.tensors[2].shape.dims[0] = 511;
-	assert_int_equal(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "'fc2.weight'");
-	error_clear(&err);
+	expect_error(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT,
+		     &err, "'fc2.weight'");
 	e.weights.count = 2;
-	assert_int_equal(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "there are no weights for 'fc2.weight'");
+	expect_error(onnx_export(&e.graph, &e.weights, &bytes, &length, &err), PRONY_BAD_INPUT,
+		     &err, "there are no weights for 'fc2.weight'");
 	assert_null(bytes);
 	assert_int_equal(length, 5);
 	release(&e);

@@ -41,7 +41,7 @@ TEST(a_fixed_batch_is_replaced)
 	static const int64_t opsets[] = {13, 17, 18, 20};
 
 	for (size_t i = 0; i < COUNT(opsets); i++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 		int64_t few, many;
 		const double *two, *seven;
 
@@ -52,7 +52,6 @@ TEST(a_fixed_batch_is_replaced)
 		assert_int_equal(many, 7 * 5);
 		for (int64_t k = 0; k < few; k++)
 			assert_float_equal(two[k], seven[k], 1e-12);
-		fixture_release(&f);
 	}
 }
 
@@ -64,23 +63,23 @@ TEST(an_open_batch_takes_any)
 	shuffle_model(&f, 17, 0, 0); /* 0 in a Reshape copies the dimension */
 	fixture_logits(&f, 3, &count);
 	assert_int_equal(count, 15);
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 	/* The file leaves the batch open, but its constants fix it. */
 	shuffle_model(&f, 17, 0, 2);
 	REFUSED(&f, 3, PRONY_UNSUPPORTED, "n.Reshape.1",
 		"shape 1x6x4x4 cannot be reshaped to 2x2x3x4x4");
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 	/* Constants of a batch of 1 are adapted, like those of a file with a fixed batch. */
 	shuffle_model(&f, 17, 0, 1);
 	fixture_logits(&f, 3, &count);
 	assert_int_equal(count, 15);
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 }
 
 /* Zeros of the input's shape are computed for the batch of the import. */
 TEST(constants_of_the_shape_of_the_input_suit_every_batch)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	int64_t few, many;
 	const double *two, *seven;
 
@@ -98,12 +97,11 @@ TEST(constants_of_the_shape_of_the_input_suit_every_batch)
 	assert_int_equal(many, 14);
 	for (int64_t i = 0; i < few; i++)
 		assert_float_equal(two[i], seven[i], 1e-12);
-	fixture_release(&f);
 }
 
 TEST(a_batch_that_cannot_be_replaced_names_its_node)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 
 	/* The batch as a factor of the rows of the samples. */
 	fixture_init(&f, 17);
@@ -116,7 +114,6 @@ TEST(a_batch_that_cannot_be_replaced_names_its_node)
 	fixture_node(&f, "Gemm", "b,w", "y");
 	fixture_output(&f, "y");
 	REFUSED(&f, 8, PRONY_UNSUPPORTED, "n.Reshape.0", "the file has a fixed batch", "batch 8");
-	fixture_release(&f);
 }
 
 /* An initializer with three users, one of them through an Identity. */
@@ -136,33 +133,30 @@ static void shared_model(struct onnx_fixture *f)
 
 TEST(each_use_of_an_initializer_is_a_parameter)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	struct onnx_notes notes;
 	struct graph graph;
 	struct error err = ERROR_INIT;
 	int64_t count;
 
 	shared_model(&f);
-	if (fixture_build(&f, 2, &graph, &notes, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(fixture_build(&f, 2, &graph, &notes, &err), &err);
 	assert_int_equal(graph_parameter_count(&graph), 3 * 25 + 2 * 5);
 	assert_int_equal(notes.file_parameters, 25 + 5);
 	assert_int_equal(notes.shared_initializers, 2);
 	assert_true(graph_find_value(&graph, "w") >= 0);
 	assert_true(graph_find_value(&graph, "w.2") >= 0);
 	assert_true(graph_find_value(&graph, "w.3") >= 0);
-	if (graph_add_backward(&graph, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(graph_add_backward(&graph, &err), &err);
 	graph_release(&graph);
 	fixture_logits(&f, 2, &count);
 	assert_int_equal(count, 10);
-	fixture_release(&f);
 }
 
 /* The nodes that exporters write for x.view(x.shape[0], -1), and many foldable operators. */
 TEST(shapes_are_folded)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	int64_t count;
 
 	fixture_init(&f, 15);
@@ -194,12 +188,11 @@ TEST(shapes_are_folded)
 	fixture_output(&f, "y");
 	fixture_logits(&f, 5, &count);
 	assert_int_equal(count, 15);
-	fixture_release(&f);
 }
 
 TEST(batch_normalisation_trains)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
@@ -224,7 +217,6 @@ TEST(batch_normalisation_trains)
 	fixture_node(&f, "Add", "m,v", "z");
 	f.outputs[0]->name = arena_strdup(&f.arena, "z");
 	REFUSED(&f, 2, PRONY_UNSUPPORTED, "n.BatchNormalization.0", "statistic");
-	fixture_release(&f);
 }
 
 /* One operator on 1 x 2 x 2 x 3, followed by a Reshape; expected numbers by hand from sin(1)... */
@@ -448,7 +440,7 @@ TEST(operators_are_translated)
 {
 	for (size_t i = 0; i < COUNT(smalls); i++) {
 		const struct small *small = &smalls[i];
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 		const double *logits;
 		int64_t count;
 
@@ -466,7 +458,6 @@ TEST(operators_are_translated)
 				fail_msg("%s: element %d is %g, not %g", small->op, k, logits[k],
 					 small->expected(k));
 		}
-		fixture_release(&f);
 	}
 }
 
@@ -474,9 +465,9 @@ TEST(operators_are_translated)
 TEST(splits_become_slices)
 {
 	for (int form = 0; form < 3; form++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 		struct error err = ERROR_INIT;
-		struct graph graph;
+		SCOPED(graph) graph;
 		const double *logits;
 		int64_t count;
 
@@ -493,10 +484,8 @@ TEST(splits_become_slices)
 		assert_int_equal(count, 4);
 		for (int i = 0; i < 4; i++)
 			assert_float_equal(logits[i], x_at((i + 4) % 6), 1e-12);
-		assert_int_equal(fixture_build(&f, 1, &graph, NULL, &err), PRONY_OK);
+		check(fixture_build(&f, 1, &graph, NULL, &err), &err);
 		assert_int_equal(graph.forward_count, 4); /* two slices, Concat, loss */
-		graph_release(&graph);
-		fixture_release(&f);
 	}
 }
 
@@ -509,12 +498,12 @@ TEST(outputs_that_are_no_logits_are_refused)
 	fixture_node(&f, "Relu", "x", "y");
 	fixture_output(&f, "y");
 	REFUSED(&f, 2, PRONY_UNSUPPORTED, "output 'y'", "1x4x8x8", "batch x classes");
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(1, 4));
 	fixture_output(&f, "x");
 	REFUSED(&f, 2, PRONY_UNSUPPORTED, "does not depend on an input");
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 }
 
 /* The import of an exported network gives the same network. */
@@ -525,7 +514,7 @@ TEST(the_zoo_comes_back)
 		struct error err = ERROR_INIT;
 		struct graph graph, back;
 		struct onnx_model *model = NULL;
-		struct arena arena;
+		SCOPED(arena) arena;
 		struct tensor_set weights;
 		void *bytes = NULL;
 		size_t length = 0;
@@ -534,9 +523,8 @@ TEST(the_zoo_comes_back)
 		if (network->half_squares || network->parameters > 10000000)
 			continue;
 		arena_init(&arena, 0);
-		assert_int_equal(zoo_build(network, 2, &graph, &err), PRONY_OK);
-		assert_int_equal(graph_initial_weights(&graph, 1, &arena, &weights, &err),
-				 PRONY_OK);
+		check(zoo_build(network, 2, &graph, &err), &err);
+		check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 		if (onnx_export(&graph, &weights, &bytes, &length, &err) != PRONY_OK ||
 		    onnx_model_parse(bytes, length, network->name, NULL, &model, &err) != PRONY_OK)
 			fail_msg("%s", err.text);
@@ -561,7 +549,6 @@ TEST(the_zoo_comes_back)
 		}
 		onnx_model_free(model);
 		graph_release(&graph);
-		arena_release(&arena);
 		free(bytes);
 	}
 }

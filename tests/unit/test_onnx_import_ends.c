@@ -51,7 +51,7 @@ TEST(samples_are_followed_through_the_graph)
 	fixture_node(&f, "Reshape", "g,rows", "r");
 	end(&f, "r", 6);
 	expect_same_samples(&f);
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 	/* Two groups of samples, one after the other, are separated again. */
 	begin(&f, DIMS(2, 3));
 	fixture_node(&f, "Neg", "x", "n");
@@ -65,7 +65,7 @@ TEST(samples_are_followed_through_the_graph)
 	fixture_int(&f, "axis", 1);
 	end(&f, "j", 8);
 	expect_same_samples(&f);
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 	/* A computed scale per sample; one bias for all. */
 	begin(&f, DIMS(2, 3, 4, 4));
 	fixture_node(&f, "GlobalAveragePool", "x", "g");
@@ -77,7 +77,7 @@ TEST(samples_are_followed_through_the_graph)
 	fixture_node(&f, "Sum", "k,k,m", "b");
 	end(&f, "b", 3);
 	expect_same_samples(&f);
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 }
 
 static void softmax_over_samples(struct onnx_fixture *f)
@@ -126,7 +126,7 @@ TEST(a_batch_whose_samples_are_mixed_is_not_replaced)
 	int64_t count;
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 
 		begin(&f, DIMS(2, 3));
 		cases[i].middle(&f);
@@ -134,10 +134,9 @@ TEST(a_batch_whose_samples_are_mixed_is_not_replaced)
 		fixture_logits(&f, 2, &count);
 		REFUSED(&f, 1, PRONY_UNSUPPORTED, cases[i].node, "the file has a fixed batch");
 		REFUSED(&f, 6, PRONY_UNSUPPORTED, cases[i].node, "the file has a fixed batch");
-		fixture_release(&f);
 	}
 	/* With the file's one sample nothing mixes; with more, height would become the batch. */
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 
 	begin(&f, DIMS(1, 2, 3, 3));
 	fixture_node(&f, "Transpose", "x", "t");
@@ -151,7 +150,6 @@ TEST(a_batch_whose_samples_are_mixed_is_not_replaced)
 	end(&f, "z", 18);
 	fixture_logits(&f, 1, &count);
 	REFUSED(&f, 3, PRONY_UNSUPPORTED, "node 'n.Conv.1' (Conv)");
-	fixture_release(&f);
 }
 
 TEST(the_last_softmax_is_part_of_the_loss)
@@ -159,10 +157,10 @@ TEST(the_last_softmax_is_part_of_the_loss)
 	static const char *const ops[] = {"Softmax", "LogSoftmax", "Softmax"};
 
 	for (size_t i = 0; i < COUNT(ops); i++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 		struct error err = ERROR_INIT;
 		struct onnx_notes notes;
-		struct graph graph;
+		SCOPED(graph) graph;
 
 		fixture_init(&f, 13);
 		fixture_input(&f, "x", DIMS(1, 6));
@@ -172,21 +170,19 @@ TEST(the_last_softmax_is_part_of_the_loss)
 		if (i == 2)
 			fixture_node(&f, "Identity", "p", "y");
 		fixture_output(&f, "y");
-		assert_int_equal(fixture_build(&f, 1, &graph, &notes, &err), PRONY_OK);
+		check(fixture_build(&f, 1, &graph, &notes, &err), &err);
 		assert_true(notes.softmax_left_out);
 		assert_int_equal(graph.forward_count, 2);
-		graph_release(&graph);
-		fixture_release(&f);
 	}
 }
 
 /* N x 1 x 1 x classes, as in channels-last layouts. */
 TEST(classes_may_stand_last)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	struct error err = ERROR_INIT;
 	struct onnx_notes notes;
-	struct graph graph;
+	SCOPED(graph) graph;
 
 	begin(&f, DIMS(0, 4, 3, 3));
 	fixture_node(&f, "GlobalAveragePool", "x", "g");
@@ -194,12 +190,9 @@ TEST(classes_may_stand_last)
 	fixture_list(&f, "perm", DIMS(0, 2, 3, 1));
 	fixture_node(&f, "Softmax", "t", "y");
 	fixture_output(&f, "y");
-	if (fixture_build(&f, 3, &graph, &notes, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(fixture_build(&f, 3, &graph, &notes, &err), &err);
 	assert_true(notes.softmax_left_out);
 	assert_int_equal(graph_classes(&graph), 4);
-	graph_release(&graph);
-	fixture_release(&f);
 }
 
 /* ONNX broadcasts Gemm's third input, and the operand of an Add after a product; neither has to be
@@ -237,13 +230,13 @@ TEST(biases_of_other_shapes)
 		assert_int_equal(without, 6);
 		for (int64_t i = 0; i < with; i++)
 			assert_float_equal(sum[i], product[i] + 4, 1e-12);
-		fixture_release(&f);
+		onnx_fixture_release(&f);
 	}
 }
 
 TEST(all_that_is_unsupported_is_named_at_once)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 
 	fixture_init(&f, 20);
 	fixture_input(&f, "x", DIMS(1, 4, 8));
@@ -259,14 +252,13 @@ TEST(all_that_is_unsupported_is_named_at_once)
 		"model.onnx: unsupported operators: Softplus ('n.Softplus.0', "
 		"'n.Softplus.2'); com.example.FancyOperator ('n.FancyOperator.4')",
 		"node 'n.Conv.3' (Conv): input 0 has 3 dimensions; only 4 are supported");
-	fixture_release(&f);
 }
 
 /* After a refused operator: foldable operators are not named if they cannot be folded for that
  * reason; others are. */
 TEST(what_follows_from_the_unsupported_is_named_once)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
@@ -280,13 +272,12 @@ TEST(what_follows_from_the_unsupported_is_named_once)
 	REFUSED(&f, 1, PRONY_UNSUPPORTED, "Softplus ('n.Softplus.0'); Max ('n.Max.1')");
 	assert_int_equal(fixture_build(&f, 1, &graph, NULL, &err), PRONY_UNSUPPORTED);
 	assert_lacks(err.text, "Range");
-	fixture_release(&f);
 }
 
 /* The nodes of an If are in its subgraphs, which are not read. */
 TEST(a_node_with_graphs_is_named)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	Onnx__NodeProto *node;
 
 	begin(&f, DIMS(0, 4));
@@ -298,5 +289,4 @@ TEST(a_node_with_graphs_is_named)
 	node->attribute[0]->has_type = 1;
 	fixture_output(&f, "y");
 	REFUSED(&f, 2, PRONY_UNSUPPORTED, "Softplus ('n.Softplus.0')", "If ('n.If.1')");
-	fixture_release(&f);
 }

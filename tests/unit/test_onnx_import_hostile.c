@@ -43,7 +43,7 @@ static void small_model(struct onnx_fixture *f)
 
 TEST(files_that_are_cut_off_are_refused)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	const uint8_t *bytes;
 	size_t length;
 	int refused = 0;
@@ -65,12 +65,11 @@ TEST(files_that_are_cut_off_are_refused)
 		free(part);
 	}
 	assert_int_equal(refused, length);
-	fixture_release(&f);
 }
 
 TEST(wiring_that_is_wrong_is_named)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 
 	small_model(&f);
 	f.nodes[0]->input[0] = arena_strdup(&f.arena, "y");
@@ -89,7 +88,6 @@ TEST(wiring_that_is_wrong_is_named)
 	EXPECT(&f, PRONY_BAD_INPUT, "does not depend on any input");
 	f.graph.n_output = 0;
 	EXPECT(&f, PRONY_BAD_INPUT, "has no output");
-	fixture_release(&f);
 }
 
 /*
@@ -97,9 +95,9 @@ TEST(wiring_that_is_wrong_is_named)
  */
 TEST(odd_names_get_others)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	struct error err = ERROR_INIT;
-	struct graph graph;
+	SCOPED(graph) graph;
 	char *letters;
 
 	small_model(&f);
@@ -114,14 +112,11 @@ TEST(odd_names_get_others)
 	f.initializers[0]->name = arena_strdup(&f.arena, "loss");
 	f.nodes[0]->input[1] = arena_strdup(&f.arena, "loss");
 	f.outputs[0]->name = arena_strdup(&f.arena, "last");
-	if (fixture_build(&f, 1, &graph, NULL, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(fixture_build(&f, 1, &graph, NULL, &err), &err);
 	assert_string_equal(graph.nodes[0].name, "same");
 	assert_string_equal(graph.nodes[1].name, "same.n1.0");
 	assert_string_equal(graph.nodes[2].name, "node.2");
 	assert_string_equal(graph.nodes[3].name, "node.3");
-	graph_release(&graph);
-	fixture_release(&f);
 }
 
 TEST(inputs_that_are_wrong_are_refused)
@@ -145,14 +140,13 @@ TEST(inputs_that_are_wrong_are_refused)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 
 		fixture_init(&f, 17);
 		fixture_input(&f, "x", rows[i].rank, rows[i].dims);
 		fixture_node(&f, "Flatten", "x", "y");
 		fixture_output(&f, "y");
 		EXPECT(&f, rows[i].status, rows[i].says);
-		fixture_release(&f);
 	}
 }
 
@@ -167,18 +161,18 @@ TEST(other_opsets_and_unlike_batches_are_unsupported)
 	EXPECT(&f, PRONY_UNSUPPORTED, "opset 25", "7 to 24");
 	f.model.n_opset_import = 0;
 	EXPECT(&f, PRONY_UNSUPPORTED, "opset 0");
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 	small_model(&f);
 	fixture_input(&f, "x2", DIMS(7, 3));
 	fixture_node(&f, "Add", "y,x2", "z");
 	f.outputs[0]->name = arena_strdup(&f.arena, "z");
 	EXPECT(&f, PRONY_UNSUPPORTED, "its input 'x2' has another batch");
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 }
 
 TEST(tensors_that_lie_are_refused)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 
 	small_model(&f);
 	f.initializers[0]->dims[0] = 5;
@@ -196,7 +190,6 @@ TEST(tensors_that_lie_are_refused)
 	f.initializers[0]->raw_data.len = 7;
 	f.initializers[0]->raw_data.data = (uint8_t *)arena_alloc(&f.arena, 8);
 	EXPECT(&f, PRONY_BAD_INPUT, "tensor 'w' has 7 bytes, but its shape needs 96");
-	fixture_release(&f);
 }
 
 /* Constants that would use all memory, and arithmetic that overflows. */
@@ -219,7 +212,7 @@ TEST(bombs_do_not_go_off)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 
 		fixture_init(&f, 17);
 		fixture_input(&f, "x", DIMS(1, 4));
@@ -234,7 +227,6 @@ TEST(bombs_do_not_go_off)
 		fixture_node(&f, "Reshape", "x,c", "y");
 		fixture_output(&f, "y");
 		EXPECT(&f, PRONY_UNSUPPORTED, rows[i].says);
-		fixture_release(&f);
 	}
 }
 
@@ -245,7 +237,7 @@ TEST(windows_that_are_wrong_name_their_node)
 	static const int64_t bad[] = {0, -1, INT64_MAX, INT64_MIN};
 
 	for (size_t i = 0; i < COUNT(names) * COUNT(bad) * 2; i++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 		int64_t value = bad[i / 2 % COUNT(bad)];
 
 		fixture_init(&f, 17);
@@ -258,7 +250,6 @@ TEST(windows_that_are_wrong_name_their_node)
 		fixture_node(&f, "Flatten", "c", "y");
 		fixture_output(&f, "y");
 		EXPECT(&f, PRONY_UNSUPPORTED, "node 'n.Conv.0' (Conv): ");
-		fixture_release(&f);
 	}
 }
 
@@ -273,8 +264,7 @@ static void write_file(const char *path, const void *bytes, size_t length)
 {
 	struct error err = ERROR_INIT;
 
-	if (file_write_atomic(path, bytes, length, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(file_write_atomic(path, bytes, length, &err), &err);
 }
 
 static void outside_init(struct outside *o)
@@ -287,9 +277,9 @@ static void outside_init(struct outside *o)
 	for (int i = 0; i < 14; i++)
 		numbers[i] = (float)i;
 	small_model(&o->f);
-	assert_int_equal(directory_make_temporary("onnx", &o->folder, &err), PRONY_OK);
+	check(directory_make_temporary("onnx", &o->folder, &err), &err);
 	o->inner = path_join(o->folder, "models");
-	assert_int_equal(directory_make(o->inner, &err), PRONY_OK);
+	check(directory_make(o->inner, &err), &err);
 	o->model = path_join(o->inner, "model.onnx");
 	o->weights = path_join(o->inner, "weights.bin");
 	o->secret = path_join(o->folder, "secret");
@@ -318,7 +308,7 @@ static void outside_release(struct outside *o)
 	free(o->model);
 	free(o->weights);
 	free(o->secret);
-	fixture_release(&o->f);
+	onnx_fixture_release(&o->f);
 }
 
 static enum prony_status outside_open(struct outside *o, const char *location, const char *offset,
@@ -339,7 +329,7 @@ static enum prony_status outside_open(struct outside *o, const char *location, c
 
 TEST(external_data_is_read_beside_the_model)
 {
-	struct outside o;
+	SCOPED(outside) o;
 	struct error err = ERROR_INIT;
 	struct onnx_model *model;
 	const struct tensor_set *weights;
@@ -357,15 +347,14 @@ TEST(external_data_is_read_beside_the_model)
 	onnx_model_free(model);
 	/* Different weights make a different model, even if the file is the same. */
 	write_file(o.weights, "0123456789012345678901234567890123456789012345678901234567890", 60);
-	assert_int_equal(outside_open(&o, "weights.bin", "8", "48", &model, &err), PRONY_OK);
+	check(outside_open(&o, "weights.bin", "8", "48", &model, &err), &err);
 	assert_string_not_equal(digest, onnx_model_facts(model)->digest);
 	onnx_model_free(model);
-	outside_release(&o);
 }
 
 TEST(external_data_outside_the_folder_is_refused)
 {
-	struct outside o;
+	SCOPED(outside) o;
 	const char *rows[][4] = {
 		{"../secret", "0", "48", "outside the model's folder"},
 		{"/etc/passwd", "0", "48", "outside the model's folder"},
@@ -403,13 +392,12 @@ TEST(external_data_outside_the_folder_is_refused)
 		    strstr(err.text, "model.onnx: ") == NULL)
 			fail_msg("\"%s\" does not say \"%s\"", err.text, rows[i][3]);
 	}
-	outside_release(&o);
 }
 
 /* Many tensors may share the bytes of one sparse file: the total is checked before any is read. */
 TEST(external_data_has_a_total)
 {
-	struct outside o;
+	SCOPED(outside) o;
 	struct error err = ERROR_INIT;
 	struct onnx_model *model;
 	int64_t rows = memory_physical_bytes() / 12 / 10 * 3;
@@ -429,7 +417,6 @@ TEST(external_data_has_a_total)
 	assert_int_equal(outside_open(&o, "weights.bin", "0", "0", &model, &err), PRONY_BAD_INPUT);
 	if (!strstr(err.text, "external data exceeds") || !strstr(err.text, "at tensor '"))
 		fail_msg("%s", err.text);
-	outside_release(&o);
 }
 
 TEST(the_seed_corpus_runs)

@@ -113,15 +113,12 @@ static void small_model(struct onnx_fixture *f)
 
 TEST(bounds_may_be_infinite)
 {
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 	struct error err = ERROR_INIT;
-	struct graph graph;
+	SCOPED(graph) graph;
 
 	small_model(&f);
-	if (fixture_build(&f, 1, &graph, NULL, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
-	graph_release(&graph);
-	fixture_release(&f);
+	check(fixture_build(&f, 1, &graph, NULL, &err), &err);
 }
 
 TEST(weights_are_finite)
@@ -139,12 +136,11 @@ TEST(weights_are_finite)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 
 		small_model(&f);
 		f.initializers[rows[i].tensor]->float_data[rows[i].element] = rows[i].value;
 		REFUSED(&f, 1, PRONY_UNSUPPORTED, rows[i].name, rows[i].what);
-		fixture_release(&f);
 	}
 }
 
@@ -160,7 +156,7 @@ TEST(numbers_that_become_infinite)
 	f.initializers[0]->n_double_data = 12;
 	f.initializers[0]->double_data = wide;
 	REFUSED(&f, 1, PRONY_UNSUPPORTED, "infinity in its", "(tensor 'w', element 2 of 12)");
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(1, 4));
@@ -170,7 +166,7 @@ TEST(numbers_that_become_infinite)
 	fixture_node(&f, "MatMul", "x,v", "y");
 	fixture_output(&f, "y");
 	REFUSED(&f, 1, PRONY_UNSUPPORTED, "n.MatMul.1", "infinity");
-	fixture_release(&f);
+	onnx_fixture_release(&f);
 }
 
 /* Raw data is borrowed from the file's bytes at any alignment, and read unchanged. */
@@ -181,7 +177,7 @@ TEST(raw_data_stays_in_the_file)
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct error err = ERROR_INIT;
 		struct onnx_model *model = NULL;
-		struct onnx_fixture f;
+		SCOPED(onnx_fixture) f;
 		float numbers[64], two[2] = {1, 2};
 		char inputs[16];
 
@@ -212,6 +208,5 @@ TEST(raw_data_stays_in_the_file)
 		assert_memory_equal(weights->tensors[0].data, numbers, sizeof(numbers));
 		assert_memory_equal(weights->tensors[1].data, two, sizeof(two));
 		onnx_model_free(model);
-		fixture_release(&f);
 	}
 }

@@ -42,10 +42,10 @@ TEST(test_names)
 		{"ReorderInput", NULL},
 		{"", NULL},
 	};
-	struct graph graph;
+	SCOPED(graph) graph;
 
 	build(&graph);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		int node = profile_find_node(&graph, rows[i].name);
 
 		if (!rows[i].layer)
@@ -53,7 +53,6 @@ TEST(test_names)
 		else
 			assert_string_equal(graph.nodes[node].name, rows[i].layer);
 	}
-	graph_release(&graph);
 }
 
 /* Reads text as a worker's profile file. */
@@ -65,10 +64,10 @@ static enum prony_status read_text(const char *text, bool lines, struct profile 
 
 	*profile = (struct profile){.status = CELL_OK};
 	arena_init(&profile->arena, 0);
-	assert_int_equal(directory_make_temporary("prony-test-", &folder, err), PRONY_OK);
+	check(directory_make_temporary("prony-test-", &folder, err), err);
 	path = test_keep(path_join(folder, "profile.json"));
 	if (text)
-		assert_int_equal(file_write_atomic(path, text, strlen(text), err), PRONY_OK);
+		check(file_write_atomic(path, text, strlen(text), err), err);
 	status = (lines ? profile_read_lines : profile_read_layers)(profile, path, &bracket, err);
 	directory_remove(folder, NULL);
 	free(folder);
@@ -125,13 +124,12 @@ TEST(test_bad_layers)
 		{"{\"steps\": [[2000, 2000], [3000, 3000]], \"events\": []}", "took no time"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
-		struct profile profile;
+		SCOPED(profile) profile;
 
-		assert_int_equal(read_text(rows[i].text, false, &profile, &err), PRONY_PROTOCOL);
-		assert_has(err.text, rows[i].part);
-		profile_release(&profile);
+		expect_error(read_text(rows[i].text, false, &profile, &err), PRONY_PROTOCOL, &err,
+			     rows[i].part);
 	}
 }
 
@@ -154,7 +152,7 @@ static void take_two_steps(struct profile *profile)
 	struct error err = ERROR_INIT;
 	struct graph graph;
 
-	assert_int_equal(read_text(two_steps, false, profile, &err), PRONY_OK);
+	check(read_text(two_steps, false, profile, &err), &err);
 	build(&graph);
 	profile_sum_layers(profile, &graph);
 	graph_release(&graph); /* the profile outlives it */
@@ -162,7 +160,7 @@ static void take_two_steps(struct profile *profile)
 
 TEST(test_layers)
 {
-	struct profile profile;
+	SCOPED(profile) profile;
 
 	take_two_steps(&profile);
 	assert_int_equal(profile.layer_count, 4);
@@ -180,7 +178,6 @@ TEST(test_layers)
 	assert_true(profile.named_ns == 1000);
 	/* ip1 overlapped 300 ns of conv1; the time at which Reorder ran is unknown. */
 	assert_true(profile.covered_ns == (2200.0 - 300) / 2);
-	profile_release(&profile);
 }
 
 #define LINES(total, own)                                                                          \
@@ -218,12 +215,12 @@ TEST(test_lines)
 	struct error err = ERROR_INIT;
 	struct profile profile;
 
-	assert_int_equal(read_text(LINES("4000", "3000"), true, &profile, &err), PRONY_OK);
+	check(read_text(LINES("4000", "3000"), true, &profile, &err), &err);
 	assert_int_equal(profile_lines_sum(&profile), 4000);
 	assert_int_equal(profile.lines_total_ns, 4000);
 	assert_string_equal(profile.functions[0].lines[0].text, "  g()");
 	profile_release(&profile);
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct error why = ERROR_INIT;
 
 		assert_int_equal(read_text(bad[i].text, true, &profile, &why), PRONY_PROTOCOL);
@@ -240,19 +237,18 @@ TEST(test_hostile_names)
 				       struct strbuf *out) = {
 		profile_write_json, profile_write_csv, profile_write_chrome, profile_write_folded};
 	struct error err = ERROR_INIT;
-	struct profile profile;
+	SCOPED(profile) profile;
 	struct strbuf text;
 
 	snprintf(cell.cell.framework, sizeof cell.cell.framework, "x");
-	assert_int_equal(read_text("{" STEPS
-				   ", \"events\": [{\"name\": \"a\\u009b2J\\u202e\\u001b[1m\\nb\", "
-				   "\"operator\": \"\\u001b]0;t\\u0007\", \"duration_ns\": 200, "
-				   "\"step\": 1}]}",
-				   false, &profile, &err),
-			 PRONY_OK);
+	check(read_text("{" STEPS ", \"events\": [{\"name\": \"a\\u009b2J\\u202e\\u001b[1m\\nb\", "
+			"\"operator\": \"\\u001b]0;t\\u0007\", \"duration_ns\": 200, "
+			"\"step\": 1}]}",
+			false, &profile, &err),
+	      &err);
 	profile.cell = &cell;
 	profile_sum_layers(&profile, NULL);
-	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+	for (size_t i = 0; i < COUNT(writers); i++) {
 		strbuf_init(&text, 0);
 		writers[i](&profile, 1, &text);
 		assert_lacks(strbuf_text(&text), "\xC2\x9B");
@@ -261,7 +257,6 @@ TEST(test_hostile_names)
 		assert_lacks(strbuf_text(&text), "1m\nb");
 		strbuf_release(&text);
 	}
-	profile_release(&profile);
 }
 
 /* A second answer with an error adds nothing to the profile, and the first one stays complete. */
@@ -270,27 +265,26 @@ TEST(test_second_answer)
 	static const char wrong[] = "{" STEPS ", \"total_ns\": 1, \"functions\": ["
 				    "{\"name\": \"g\"}], \"stacks\": []}";
 	struct error err = ERROR_INIT;
-	struct profile profile;
+	SCOPED(profile) profile;
 	char *folder = NULL, *path;
 
-	assert_int_equal(read_text(LINES("4000", "3000"), true, &profile, &err), PRONY_OK);
-	assert_int_equal(directory_make_temporary("prony-test-", &folder, &err), PRONY_OK);
+	check(read_text(LINES("4000", "3000"), true, &profile, &err), &err);
+	check(directory_make_temporary("prony-test-", &folder, &err), &err);
 	path = test_keep(path_join(folder, "profile.json"));
-	assert_int_equal(file_write_atomic(path, wrong, strlen(wrong), &err), PRONY_OK);
+	check(file_write_atomic(path, wrong, strlen(wrong), &err), &err);
 	assert_int_equal(profile_read_lines(&profile, path, &bracket, &err), PRONY_PROTOCOL);
 	assert_int_equal(profile.function_count, 1);
 	assert_string_equal(profile.functions[0].name, "f");
 	assert_int_equal(profile_lines_sum(&profile), 4000);
 	directory_remove(folder, NULL);
 	free(folder);
-	profile_release(&profile);
 }
 
 TEST(test_written)
 {
 	static struct plan_cell cell = {.key = "framework=x", .hash = "0123"};
 	struct error err = ERROR_INIT;
-	struct profile profile;
+	SCOPED(profile) profile;
 	struct strbuf *text = test_strbuf();
 	json_t *json = NULL;
 
@@ -300,15 +294,13 @@ TEST(test_written)
 	for (int i = 0; i < PROFILE_PHASE_COUNT; i++)
 		profile.phases[i].ns = i == PROFILE_PHASE_LAYERS ? 6000 : -1;
 	profile_write_chrome(&profile, 1, text);
-	assert_int_equal(json_parse(strbuf_text(text), text->length, "trace", &json, &err),
-			 PRONY_OK);
+	check(json_parse(strbuf_text(text), text->length, "trace", &json, &err), &err);
 	/* Names of a process and three threads, one phase, five spans. */
 	assert_int_equal(json_array_size(json_object_get(json, "traceEvents")), 10);
 	json_decref(json);
 	strbuf_clear(text);
 	profile_write_json(&profile, 1, text);
-	assert_int_equal(json_parse(strbuf_text(text), text->length, "json", &json, &err),
-			 PRONY_OK);
+	check(json_parse(strbuf_text(text), text->length, "json", &json, &err), &err);
 	json_decref(json);
 	strbuf_clear(text);
 	profile_write_folded(&profile, 1, text);
@@ -320,5 +312,4 @@ TEST(test_written)
 	strbuf_clear(text);
 	profile_write_csv(&profile, 1, text);
 	assert_has(strbuf_text(text), "\nlayer,x,conv1,Conv,1,400.0,250.0,0.0,650.0,0.260000,,,\n");
-	profile_release(&profile);
 }

@@ -14,12 +14,12 @@ TEST(test_recorded)
 	     *text;
 	struct error err = ERROR_INIT;
 	struct mx_trace trace;
-	struct arena arena;
+	SCOPED(arena) arena;
 	size_t length;
 
 	arena_init(&arena, 0);
-	assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), PRONY_OK);
-	assert_int_equal(mx_trace_read(text, length, &arena, &trace, &err), PRONY_OK);
+	check(file_read(path, 1 << 20, &text, &length, &err), &err);
+	check(mx_trace_read(text, length, &arena, &trace, &err), &err);
 	assert_int_equal(trace.count, 10);
 	for (size_t i = 0; i < trace.count; i++) {
 		const struct mx_trace_event *event = &trace.events[i];
@@ -31,7 +31,6 @@ TEST(test_recorded)
 	assert_true(trace.events[4].begin_us > trace.events[3].begin_us);
 	assert_true(trace.events[4].end_us <= trace.events[3].end_us);
 	free(text);
-	arena_release(&arena);
 }
 
 #define EVENT(phase, name, ts)                                                                     \
@@ -63,11 +62,11 @@ TEST(test_texts)
 		{"{\"traceEvents\": [{\"name\": \"a\\\\\\\"[, 12\"}]}", NULL, 0},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		char *text = strdup(rows[i].text);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char *text = test_keep(strdup(rows[i].text));
 		struct error err = ERROR_INIT;
 		struct mx_trace trace = {0};
-		struct arena arena;
+		SCOPED(arena) arena;
 
 		arena_init(&arena, 0);
 		enum prony_status status = mx_trace_read(text, strlen(text), &arena, &trace, &err);
@@ -77,7 +76,5 @@ TEST(test_texts)
 		if (rows[i].part && !strstr(err.text, rows[i].part))
 			fail_msg("row %zu: '%s' lacks '%s'", i, err.text, rows[i].part);
 		assert_int_equal(trace.count, rows[i].count);
-		arena_release(&arena);
-		free(text);
 	}
 }

@@ -12,7 +12,7 @@ static json_t *recorded(void)
 	char *path = test_keep(
 		path_join(getenv("PRONY_SOURCE"), "tests/golden/profile/onnxruntime.json"));
 
-	assert_int_equal(json_read_file(path, 1 << 20, &events, &err), PRONY_OK);
+	check(json_read_file(path, 1 << 20, &events, &err), &err);
 	return events;
 }
 
@@ -21,12 +21,12 @@ TEST(test_recorded)
 {
 	const int64_t instants[] = {1000000, 1440000, 1441000, 1880000};
 	struct error err = ERROR_INIT;
-	struct profile_log log;
-	json_t *events = recorded();
+	SCOPED(profile_log) log;
+	json_auto_t *events = recorded();
 	int64_t sum = 0;
 
 	profile_log_init(&log);
-	assert_int_equal(ort_profile_read(events, instants, 2, &log, &err), PRONY_OK);
+	check(ort_profile_read(events, instants, 2, &log, &err), &err);
 	assert_int_equal(log.count, 20);
 	assert_string_equal(log.events[0].name, "conv1_nchwc");
 	assert_string_equal(log.events[0].kind, "Conv");
@@ -42,8 +42,6 @@ TEST(test_recorded)
 		sum += i >= 10 ? event->duration_ns : 0;
 	}
 	assert_int_equal(sum, 396000);
-	profile_log_release(&log);
-	json_decref(events);
 }
 
 /*
@@ -53,17 +51,15 @@ TEST(test_rounding)
 {
 	const int64_t instants[] = {0, 100};
 	struct error err = ERROR_INIT;
-	struct profile_log log;
-	json_t *events = recorded();
+	SCOPED(profile_log) log;
+	json_auto_t *events = recorded();
 
 	profile_log_init(&log);
-	assert_int_equal(ort_profile_read(events, instants, 1, &log, &err), PRONY_OK);
+	check(ort_profile_read(events, instants, 1, &log, &err), &err);
 	for (size_t i = 0; i < log.count; i++) {
 		assert_true(log.events[i].begin_ns >= 0);
 		assert_true(log.events[i].begin_ns + log.events[i].duration_ns <= 100);
 	}
-	profile_log_release(&log);
-	json_decref(events);
 }
 
 TEST(test_malformed)
@@ -83,15 +79,13 @@ TEST(test_malformed)
 	};
 	const int64_t instants[] = {0, 100};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
-		struct profile_log log;
-		json_t *events = json_loads(rows[i].text, 0, NULL);
+		SCOPED(profile_log) log;
+		json_auto_t *events = json_loads(rows[i].text, 0, NULL);
 
 		profile_log_init(&log);
-		assert_int_equal(ort_profile_read(events, instants, 1, &log, &err), PRONY_INVALID);
-		assert_has(err.text, rows[i].part);
-		profile_log_release(&log);
-		json_decref(events);
+		expect_error(ort_profile_read(events, instants, 1, &log, &err), PRONY_INVALID, &err,
+			     rows[i].part);
 	}
 }

@@ -21,7 +21,7 @@ static void make(const char *network)
 
 	assert_non_null(found);
 	arena_init(&arena, 0);
-	assert_int_equal(zoo_build(found, 2, &graph, &err), PRONY_OK);
+	check(zoo_build(found, 2, &graph, &err), &err);
 }
 
 static void release(struct ov_names *names)
@@ -31,8 +31,8 @@ static void release(struct ov_names *names)
 	graph_release(&graph);
 }
 
-static void check(const struct ov_names *names, const char *node, const char *layer,
-		  const char *all)
+static void compare(const struct ov_names *names, const char *node, const char *layer,
+		    const char *all)
 {
 	const char *said = "untouched";
 	int found = ov_names_find(names, &graph, node, &arena, &said);
@@ -57,13 +57,13 @@ TEST(test_folded)
 					"3", "Multiply_74", "Convolution",
 					"stage1.0.conv1.bn, stage1.0.conv1") "</layers></net>");
 
-	check(names, "Multiply_7493", "conv1", "conv1 + conv1.bn");
-	check(names, "Multiply_74", "stage1.0.conv1", "stage1.0.conv1 + stage1.0.conv1.bn");
-	check(names, "input_f32_acdb_Multiply_7493", "conv1", "input_f32_acdb_Multiply_7493");
-	check(names, "a & <b>", "stage1.0.add", "stage1.0.add");
-	check(names, "input", NULL, NULL);
-	check(names, "Multiply_7", NULL, NULL);
-	check(names, "", NULL, NULL);
+	compare(names, "Multiply_7493", "conv1", "conv1 + conv1.bn");
+	compare(names, "Multiply_74", "stage1.0.conv1", "stage1.0.conv1 + stage1.0.conv1.bn");
+	compare(names, "input_f32_acdb_Multiply_7493", "conv1", "input_f32_acdb_Multiply_7493");
+	compare(names, "a & <b>", "stage1.0.add", "stage1.0.add");
+	compare(names, "input", NULL, NULL);
+	compare(names, "Multiply_7", NULL, NULL);
+	compare(names, "", NULL, NULL);
 	release(names);
 }
 
@@ -79,10 +79,10 @@ TEST(test_lstm)
 					LAYER("8", "fc", "FullyConnected", "Multiply_69, fc")
 						EDGE("3", "6") EDGE("77", "6") "<edge />");
 
-	check(names, "LSTMSequence_58", "lstm", "lstm");
-	check(names, "LSTMSequence_59", "lstm", "lstm");
-	check(names, "fc", "fc", "fc");
-	check(names, "Concat_14", NULL, NULL);
+	compare(names, "LSTMSequence_58", "lstm", "lstm");
+	compare(names, "LSTMSequence_59", "lstm", "lstm");
+	compare(names, "fc", "fc", "fc");
+	compare(names, "Concat_14", NULL, NULL);
 	release(names);
 }
 
@@ -97,10 +97,10 @@ TEST(test_none)
 		"<edge from-layer=\"0"};
 
 	make("lenet");
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct ov_names *names = ov_names_parse(texts[i]);
 
-		check(names, "a", NULL, NULL);
+		compare(names, "a", NULL, NULL);
 		ov_names_release(names);
 	}
 	release(NULL);

@@ -20,7 +20,7 @@ static void make_model(struct tf_model *model)
 
 	*model = (struct tf_model){.graph = &graph};
 	model->t.made = calloc((size_t)graph.node_count, sizeof *model->t.made);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < COUNT(rows); i++)
 		for (int n = 0; n < graph.node_count; n++)
 			if (!strcmp(graph.nodes[n].name, rows[i].node))
 				model->t.made[n] = (struct tf_range){rows[i].first, rows[i].end};
@@ -35,8 +35,8 @@ static const struct profile_event *find(const struct profile_log *log, const cha
 	return NULL;
 }
 
-static void check(const struct profile_log *log, const char *name, const char *layer,
-		  const char *kind)
+static void compare(const struct profile_log *log, const char *name, const char *layer,
+		    const char *kind)
 {
 	const struct profile_event *event = find(log, name);
 
@@ -58,24 +58,24 @@ static void read_recorded(struct tf_model *model, int64_t step, struct profile_l
 
 	make_model(model);
 	profile_log_init(log);
-	assert_int_equal(tf_profile_read(bytes, length, model, step, log, &err), PRONY_OK);
+	check(tf_profile_read(bytes, length, model, step, log, &err), &err);
 }
 
 TEST(test_recorded)
 {
-	struct profile_log log;
+	SCOPED(profile_log) log;
 	struct tf_model model;
 
 	read_recorded(&model, 7, &log);
 	assert_int_equal(log.count, 49);
-	check(&log, "p.conv1.53", "conv1", "_MklNativeFusedConv2D");
-	check(&log, "p.pool1.54", "pool1", "_MklNativeMaxPool");
+	compare(&log, "p.conv1.53", "conv1", "_MklNativeFusedConv2D");
+	compare(&log, "p.pool1.54", "pool1", "_MklNativeMaxPool");
 	/* The product with ip1's weight, under the name of the operation fused with it. */
-	check(&log, "p.relu1.62", "ip1", "_MklNativeFusedMatMul");
-	check(&log, "p.ip2.64", "ip2", "_MklNativeFusedMatMul");
-	check(&log, "p.batch.42", NULL, "Pack");
-	check(&log, "_SOURCE", NULL, "NoOp");
-	check(&log, "p.conv1.weight.2", NULL, "ReadVariableOp");
+	compare(&log, "p.relu1.62", "ip1", "_MklNativeFusedMatMul");
+	compare(&log, "p.ip2.64", "ip2", "_MklNativeFusedMatMul");
+	compare(&log, "p.batch.42", NULL, "Pack");
+	compare(&log, "_SOURCE", NULL, "NoOp");
+	compare(&log, "p.conv1.weight.2", NULL, "ReadVariableOp");
 	assert_int_equal(find(&log, "p.conv1.53")->duration_ns, 264713);
 	assert_int_equal(find(&log, "p.relu1.62")->duration_ns, 155721);
 	for (size_t i = 0; i < log.count; i++) {
@@ -83,7 +83,6 @@ TEST(test_recorded)
 		assert_true(log.events[i].thread < model.profile.thread_count);
 		assert_true(log.events[i].begin_ns > INT64_C(1700000000) * 1000000000);
 	}
-	profile_log_release(&log);
 	free(model.t.made);
 }
 
@@ -92,7 +91,7 @@ TEST(test_recorded)
 TEST(test_clocks)
 {
 	const int64_t instants[] = {0, 0, 5000000, 9000000};
-	struct profile_log log;
+	SCOPED(profile_log) log;
 	struct tf_model model;
 
 	read_recorded(&model, 1, &log);
@@ -104,7 +103,6 @@ TEST(test_clocks)
 		assert_true(log.events[i].begin_ns >= 5000000);
 		assert_true(log.events[i].begin_ns + log.events[i].duration_ns <= 9000000);
 	}
-	profile_log_release(&log);
 	free(model.t.made);
 }
 
@@ -128,9 +126,9 @@ TEST(test_malformed)
 	struct tf_model model;
 
 	make_model(&model);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
-		struct profile_log log;
+		SCOPED(profile_log) log;
 
 		profile_log_init(&log);
 		assert_int_equal(
@@ -138,16 +136,14 @@ TEST(test_malformed)
 			PRONY_INVALID);
 		if (!strstr(err.text, rows[i].part))
 			fail_msg("row %zu: '%s' lacks '%s'", i, err.text, rows[i].part);
-		profile_log_release(&log);
 	}
 	/* A truncated trace is read up to its end or refused, wherever it is cut. */
 	for (size_t n = 0; n < length; n += 7) {
 		struct error err = ERROR_INIT;
-		struct profile_log log;
+		SCOPED(profile_log) log;
 
 		profile_log_init(&log);
 		tf_profile_read(bytes, n, &model, 0, &log, &err);
-		profile_log_release(&log);
 	}
 	free(model.t.made);
 }

@@ -29,13 +29,12 @@ static const struct published_row *find(const struct published *p, const char *f
 
 TEST(ours_is_exact)
 {
-	struct published p;
+	SCOPED(published) p;
 	struct error err = ERROR_INIT;
 	size_t empty = 0;
 
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
-	if (published_load(NULL, &p, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(published_load(NULL, &p, &err), &err);
 	/* Nine cases, five frameworks, five devices, three metrics, less the memory of GPUs on
 	 * CPUs. */
 	assert_int_equal(p.count, 9 * 5 * 5 * 3 - 9 * 5 + 25);
@@ -57,7 +56,6 @@ TEST(ours_is_exact)
 		empty += isnan(p.rows[i].value) ? 1 : 0;
 	}
 	assert_int_equal(empty, 6 * 5 * 3 - 6);
-	published_release(&p);
 }
 
 TEST(broken_files_say_where)
@@ -191,9 +189,9 @@ static const struct chart_row *row_of(const struct chart *chart, const char *hea
  */
 TEST(a_study_has_charts_by_device)
 {
-	struct charts charts = {.count = 0};
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(charts) charts = {.count = 0};
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	struct strbuf *text = test_strbuf();
 
@@ -229,17 +227,14 @@ TEST(a_study_has_charts_by_device)
 	chart_svg(speed, CHART_WIDE, text);
 	assert_lacks(strbuf_text(text), "nan");
 	assert_has(strbuf_text(text), ">2018, Tesla K20m, batch 64<");
-	charts_release(&charts);
-	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 /* If no counter measured the power, the study's chart gives the reason that the processes gave. */
 TEST(power_that_is_not_there_has_its_reason)
 {
-	struct charts charts = {.count = 0};
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(charts) charts = {.count = 0};
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
@@ -260,18 +255,15 @@ TEST(power_that_is_not_there_has_its_reason)
 
 	assert_non_null(power);
 	assert_non_null(row_of(power, heading, heading));
-	charts_release(&charts);
-	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 /* A suite without devices to compare has one figure per comparison, with headings of year and
  * hardware. */
 TEST(others_have_them_below_their_hardware)
 {
-	struct charts charts = {.count = 0};
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(charts) charts = {.count = 0};
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	const struct chart *chart = NULL;
 
@@ -296,7 +288,4 @@ TEST(others_have_them_below_their_hardware)
 		       "tensorflow");
 	assert_true(row && row->faint && row->value > 0);
 	assert_null(chart_of(&charts, "speed-by-device-alexnet-mnist-sample"));
-	charts_release(&charts);
-	summary_release(&summary);
-	stored_run_release(&run);
 }

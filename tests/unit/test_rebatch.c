@@ -9,7 +9,7 @@ static void expect_graph(const struct graph *graph, int64_t batch, const struct 
 {
 	struct error err = ERROR_INIT;
 	char found[65], wanted[65];
-	struct graph other;
+	SCOPED(graph) other;
 
 	if (graph_rebatch(graph, batch, &other, &err) != PRONY_OK ||
 	    graph_check(&other, &err) != PRONY_OK ||
@@ -19,21 +19,18 @@ static void expect_graph(const struct graph *graph, int64_t batch, const struct 
 	if (strcmp(found, wanted) != 0)
 		fail_msg("%s: batch %lld is another graph when it is built", graph->name,
 			 (long long)batch);
-	graph_release(&other);
 }
 
 TEST(every_network_of_the_zoo)
 {
 	for (size_t i = 0; i < zoo_network_count; i++) {
 		struct error err = ERROR_INIT;
-		struct graph one, six;
+		SCOPED(graph) one, six;
 
-		assert_int_equal(zoo_build(zoo_networks[i], 1, &one, &err), PRONY_OK);
-		assert_int_equal(zoo_build(zoo_networks[i], 6, &six, &err), PRONY_OK);
+		check(zoo_build(zoo_networks[i], 1, &one, &err), &err);
+		check(zoo_build(zoo_networks[i], 6, &six, &err), &err);
 		expect_graph(&one, 6, &six);
 		expect_graph(&six, 1, &one);
-		graph_release(&one);
-		graph_release(&six);
 	}
 }
 
@@ -41,7 +38,7 @@ TEST(every_network_of_the_zoo)
 static void build_file(int64_t in_file, int64_t batch, struct graph *out)
 {
 	struct error err = ERROR_INIT;
-	struct onnx_fixture f;
+	SCOPED(onnx_fixture) f;
 
 	fixture_init(&f, 17);
 	fixture_input(&f, "x", DIMS(in_file, 4, 3, 3));
@@ -61,9 +58,7 @@ static void build_file(int64_t in_file, int64_t batch, struct graph *out)
 	fixture_floats(&f, "w", DIMS(36, 5));
 	fixture_node(&f, "Gemm", "flat,w", "y");
 	fixture_output(&f, "y");
-	if (fixture_build(&f, batch, out, NULL, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
-	fixture_release(&f);
+	check(fixture_build(&f, batch, out, NULL, &err), &err);
 }
 
 TEST(a_file_that_fixes_its_batch)
@@ -71,18 +66,16 @@ TEST(a_file_that_fixes_its_batch)
 	static const int64_t batches[] = {2, 3, 8};
 
 	for (size_t i = 0; i < COUNT(batches); i++) {
-		struct graph expected, changed;
+		SCOPED(graph) expected, changed;
 		struct error err = ERROR_INIT;
 		char found[65], wanted[65];
 
 		build_file(batches[i], batches[i], &expected);
 		build_file(5, batches[i], &changed);
-		assert_int_equal(graph_samples_apart(&changed, &err), PRONY_OK);
-		assert_int_equal(graph_digest(&expected, wanted, &err), PRONY_OK);
-		assert_int_equal(graph_digest(&changed, found, &err), PRONY_OK);
+		check(graph_samples_apart(&changed, &err), &err);
+		check(graph_digest(&expected, wanted, &err), &err);
+		check(graph_digest(&changed, found, &err), &err);
 		assert_string_equal(found, wanted);
-		graph_release(&expected);
-		graph_release(&changed);
 	}
 }
 
@@ -91,7 +84,7 @@ TEST(a_batch_that_is_too_large_is_refused)
 	struct error err = ERROR_INIT;
 	struct graph graph, out;
 
-	assert_int_equal(zoo_build(zoo_networks[0], 1, &graph, &err), PRONY_OK);
+	check(zoo_build(zoo_networks[0], 1, &graph, &err), &err);
 	assert_int_equal(graph_rebatch(&graph, INT64_MAX / 2, &out, &err), PRONY_BAD_INPUT);
 	assert_int_equal(graph_rebatch(&graph, 0, &out, &err), PRONY_BAD_INPUT);
 	graph_release(&graph);

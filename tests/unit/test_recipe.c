@@ -23,8 +23,7 @@ TEST(recipes_survive_json)
 	recipe.seed = INT64_MAX;
 	json = recipe_to_json(&recipe);
 	assert_non_null(json);
-	if (recipe_from_json(json, &back, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(recipe_from_json(json, &back, &err), &err);
 	again = recipe_to_json(&back);
 	assert_true(json_equal(json, again));
 	assert_int_equal(back.stage, STAGE_FORWARD_BACKWARD);
@@ -57,7 +56,7 @@ TEST(bad_recipes_are_refused)
 
 	recipe_defaults(&recipe);
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		json_t *json = recipe_to_json(&recipe);
+		json_auto_t *json = recipe_to_json(&recipe);
 		struct error err = ERROR_INIT;
 
 		json_object_set_new(json, cases[i].key,
@@ -66,6 +65,5 @@ TEST(bad_recipes_are_refused)
 		if (strstr(err.text, cases[i].message) == NULL)
 			fail_msg("'%s' lacks '%s'", err.text, cases[i].message);
 		assert_int_equal(back.batch, 77);
-		json_decref(json);
 	}
 }

@@ -145,14 +145,13 @@ TEST(every_gradient_is_the_finite_difference)
 {
 	for (size_t i = 0; i < COUNT(operator_cases); i++) {
 		struct graph graph;
-		struct rig rig;
+		SCOPED(rig) rig;
 
 		build_case(&operator_cases[i], &graph);
 		rig_init(&rig, graph, false, 5 + i);
 		double error = gradient_error(&rig, 0);
 		if (!(error < TOLERANCE))
 			fail_msg("%s: off by %g", operator_cases[i].what, error);
-		rig_release(&rig);
 	}
 }
 
@@ -169,7 +168,7 @@ TEST(a_wrong_gradient_is_found)
 
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct graph graph;
-		struct rig rig;
+		SCOPED(rig) rig;
 		int found = 0;
 
 		build_case(&operator_cases[wrong[i].operator_case], &graph);
@@ -184,7 +183,6 @@ TEST(a_wrong_gradient_is_found)
 		}
 		assert_true(found > 0);
 		assert_true(gradient_error(&rig, 0) > TOLERANCE);
-		rig_release(&rig);
 	}
 }
 
@@ -195,14 +193,13 @@ TEST(networks_are_differentiated_correctly)
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct error err = ERROR_INIT;
 		struct graph graph;
-		struct rig rig;
+		SCOPED(rig) rig;
 
 		check(zoo_build(zoo_find(names[i], NULL), 2, &graph, &err), &err);
 		rig_init(&rig, graph, true, 3);
 		double error = gradient_error(&rig, 9);
 		if (!(error < TOLERANCE))
 			fail_msg("%s: off by %g", names[i], error);
-		rig_release(&rig);
 	}
 }
 
@@ -220,7 +217,7 @@ TEST(known_answers)
 	static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 2, 3, 4};
 	static const double expected[] = {37.5, 47.5, 67.5, 77.5};
 	struct error err = ERROR_INIT;
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph};
 	float bias = 0.5f;
 	struct tensor weights[] = {{"c.weight", DTYPE_F32, {4, {1, 1, 2, 2}}, (void *)(uintptr_t)w},
@@ -229,7 +226,7 @@ TEST(known_answers)
 	int64_t label = 2, count;
 	struct tensor y = {"y", DTYPE_I64, {1, {1}}, &label};
 	struct recipe recipe;
-	struct reference ref;
+	SCOPED(reference) ref;
 
 	graph_init(&graph, "conv");
 	int conv =
@@ -256,15 +253,13 @@ TEST(known_answers)
 	check(reference_feed(&ref, batch_of_one(&input, NULL), &err), &err);
 	check(reference_step(&ref, &recipe, false, &err), &err);
 	assert_true(isnan(reference_loss(&ref)));
-	reference_release(&ref);
-	graph_release(&graph);
 }
 
 TEST(ties_go_to_the_first_maximum)
 {
 	static const float x[] = {1, 3, 3, 3};
 	struct graph graph;
-	struct rig rig;
+	SCOPED(rig) rig;
 	int64_t count;
 
 	build_case(
@@ -284,7 +279,6 @@ TEST(ties_go_to_the_first_maximum)
 	const double *gradient = reference_value(&rig.ref, rig.graph.values[p].gradient, &count);
 	for (int i = 0; i < 12; i++)
 		assert_true((gradient[i] == 0) == (i % 4 != 1));
-	rig_release(&rig);
 }
 
 TEST(updates_follow_their_formulas)
@@ -300,7 +294,7 @@ TEST(updates_follow_their_formulas)
 	for (size_t c = 0; c < COUNT(cases); c++) {
 		struct error err = ERROR_INIT;
 		struct graph graph;
-		struct rig rig;
+		SCOPED(rig) rig;
 		double w, moment = 0;
 
 		build_case(&operator_cases[7], &graph);
@@ -330,7 +324,6 @@ TEST(updates_follow_their_formulas)
 			}
 			assert_true(fabs(rig.ref.values[index][3] - w) < 1e-14);
 		}
-		rig_release(&rig);
 	}
 }
 
@@ -338,7 +331,7 @@ TEST(dropout_masks_come_from_seed_step_and_node)
 {
 	struct error err = ERROR_INIT;
 	struct graph graph;
-	struct rig rig;
+	SCOPED(rig) rig;
 	double losses[3];
 	int64_t dropped = 0, count;
 
@@ -370,7 +363,6 @@ TEST(dropout_masks_come_from_seed_step_and_node)
 	rig.recipe.dropout = true;
 	rig.recipe.stage = STAGE_FORWARD;
 	assert_true(run(&rig) == without);
-	rig_release(&rig);
 }
 
 TEST(bad_input_is_refused)
@@ -378,16 +370,14 @@ TEST(bad_input_is_refused)
 	struct error err = ERROR_INIT;
 	struct graph graph, forward;
 	struct reference ref;
-	struct rig rig;
+	SCOPED(rig) rig;
 
 	check(zoo_build(zoo_find("mlp", NULL), 2, &graph, &err), &err);
 	check(zoo_build(zoo_find("mlp", NULL), 2, &forward, &err), &err);
 	rig_init(&rig, graph, true, 3);
 	((int64_t *)rig.y.data)[1] = 10;
-	assert_int_equal(reference_feed(&rig.ref, batch_of_one(&rig.x, &rig.y), &err),
-			 PRONY_BAD_INPUT);
-	assert_has(err.text, "element 1 is label 10");
-	error_clear(&err);
+	expect_error(reference_feed(&rig.ref, batch_of_one(&rig.x, &rig.y), &err), PRONY_BAD_INPUT,
+		     &err, "element 1 is label 10");
 	assert_int_equal(reference_step(&rig.ref, &rig.recipe, false, &err), PRONY_BAD_INPUT);
 	error_clear(&err);
 	rig.x.shape.dims[0] = 3;
@@ -400,9 +390,8 @@ TEST(bad_input_is_refused)
 
 	/* Missing weights, and a graph without backward pass. */
 	struct tensor_set fewer = {rig.weights.tensors, rig.weights.count - 1};
-	assert_int_equal(reference_init(&ref, &forward, &fewer, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "fc3.bias");
-	error_clear(&err);
+	expect_error(reference_init(&ref, &forward, &fewer, &err), PRONY_BAD_INPUT, &err,
+		     "fc3.bias");
 	reference_release(&ref);
 	check(reference_init(&ref, &forward, &rig.weights, &err), &err);
 	rig.x.shape.dims[0] = 2;
@@ -415,5 +404,4 @@ TEST(bad_input_is_refused)
 	assert_int_equal(reference_cost(&forward, STAGE_FORWARD), 2 * 668672);
 	assert_int_equal(reference_cost(&forward, STAGE_TRAIN), 6 * 668672);
 	graph_release(&forward);
-	rig_release(&rig);
 }

@@ -12,7 +12,7 @@ TEST(every_gradient_is_the_finite_difference)
 		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
 		struct graph graph;
-		struct rig rig;
+		SCOPED(rig) rig;
 
 		check(operator_case_build(c, i % 5 == 4, &graph, &err), &err);
 		rig_init(&rig, graph, false, 17 + i);
@@ -20,7 +20,6 @@ TEST(every_gradient_is_the_finite_difference)
 		double error = gradient_error(&rig, 0);
 		if (!(error < TOLERANCE))
 			fail_msg("%s: off by %g", c->what, error);
-		rig_release(&rig);
 	}
 }
 
@@ -64,7 +63,7 @@ TEST(a_wrong_gradient_is_found)
 		const struct operator_case *c = operator_case_at(i);
 		struct error err = ERROR_INIT;
 		struct graph graph;
-		struct rig rig;
+		SCOPED(rig) rig;
 		bool spoilt = false;
 
 		check(operator_case_build(c, false, &graph, &err), &err);
@@ -77,7 +76,6 @@ TEST(a_wrong_gradient_is_found)
 			if (!(gradient_error(&rig, 0) > TOLERANCE))
 				fail_msg("%s: not found", c->what);
 		}
-		rig_release(&rig);
 	}
 	assert_true(found >= 10);
 }
@@ -87,13 +85,13 @@ static void answer(int (*layers)(struct builder *b, int x), int rank, const int6
 		   const float *x, size_t count, const double *expected)
 {
 	struct error err = ERROR_INIT;
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
 	struct shape shape = {.rank = rank + 1, .dims = {1}};
 	struct tensor_set weights = {.count = 0};
 	struct recipe recipe;
-	struct reference ref;
-	struct arena arena;
+	SCOPED(reference) ref;
+	SCOPED(arena) arena;
 	int64_t elements;
 
 	arena_init(&arena, 0);
@@ -113,9 +111,6 @@ static void answer(int (*layers)(struct builder *b, int x), int rank, const int6
 	for (size_t i = 0; i < count; i++)
 		if (!(fabs(out[i] - expected[i]) < 1e-6))
 			fail_msg("element %zu is %g, not %g", i, out[i], expected[i]);
-	reference_release(&ref);
-	graph_release(&graph);
-	arena_release(&arena);
 }
 
 static int average_two(struct builder *b, int x)
@@ -191,7 +186,7 @@ TEST(running_statistics_follow_the_batch)
 	struct error err = ERROR_INIT;
 	double mean = 0, variance = 0, momentum;
 	struct graph graph;
-	struct rig rig;
+	SCOPED(rig) rig;
 
 	check(operator_case_build(operator_case_find("BatchNormalization"), false, &graph, &err),
 	      &err);
@@ -225,7 +220,6 @@ TEST(running_statistics_follow_the_batch)
 	assert_true(fabs(rig.ref.values[y][9] - expected) < 1e-12);
 	assert_true(fabs(rig.ref.values[m][1] - (0.9 * before[0] + 0.1 * mean)) < 1e-12);
 	assert_true(fabs(rig.ref.values[v][1] - (0.9 * before[1] + 0.1 * variance)) < 1e-12);
-	rig_release(&rig);
 }
 
 /* Two time steps of an LSTM with one unit, compared with its formulas. */
@@ -235,7 +229,7 @@ TEST(an_lstm_follows_its_formulas)
 	struct error err = ERROR_INIT;
 	struct graph graph;
 	struct builder b = {.graph = &graph, .error = ERROR_INIT};
-	struct rig rig;
+	SCOPED(rig) rig;
 	double h = 0, cell = 0;
 
 	graph_init(&graph, c.what);
@@ -256,7 +250,6 @@ TEST(an_lstm_follows_its_formulas)
 		h = tanh(cell) / (1 + exp(-a[1]));
 	}
 	assert_true(fabs(rig.ref.values[y][0] - h) < 1e-12);
-	rig_release(&rig);
 }
 
 TEST(shapes_that_do_not_fit_are_refused)
@@ -280,7 +273,7 @@ TEST(shapes_that_do_not_fit_are_refused)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct graph graph;
+		SCOPED(graph) graph;
 		struct builder b = {.graph = &graph, .error = ERROR_INIT};
 
 		graph_init(&graph, "refused");
@@ -290,6 +283,5 @@ TEST(shapes_that_do_not_fit_are_refused)
 			check(b.error.code, &b.error);
 		else if (b.error.code != PRONY_BAD_INPUT || !strstr(b.error.text, cases[i].message))
 			fail_msg("%zu: %s", i, b.error.text);
-		graph_release(&graph);
 	}
 }

@@ -25,7 +25,7 @@ static void make_page_with(size_t runs, double factor, struct strbuf *page)
 		summary_init(&summaries[i], &stored[i]);
 	}
 	strbuf_init(page, 0);
-	assert_int_equal(html_report(borrowed, runs, NULL, 0, page, &err), PRONY_OK);
+	check(html_report(borrowed, runs, NULL, 0, page, &err), &err);
 	for (size_t i = 0; i < runs; i++) {
 		summary_release(&summaries[i]);
 		stored_run_release(&stored[i]);
@@ -63,36 +63,34 @@ TEST(test_complete)
 		"prony run quickstart &lt;&amp;&gt;",
 		"prefers-color-scheme: dark",
 	};
-	struct strbuf page;
+	SCOPED(strbuf) page;
 	make_page(1, &page);
-	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+	for (size_t i = 0; i < COUNT(wanted); i++)
 		if (!strstr(page.text, wanted[i]))
 			fail_msg("the page lacks: %s", wanted[i]);
 	/* The ratios of both comparisons; start-up, memory, power and core load of each; drift. */
 	assert_int_equal(count_of(page.text, "<figure "), 10);
 	assert_int_equal(count_of(page.text, "<svg "), 20);
-	strbuf_release(&page);
 }
 
 TEST(test_self_contained)
 {
 	static const char *const unwanted[] = {"https:", " src=\"", "@import", "url(",
 					       "<link",	 "<iframe", "<object", "'unsafe-eval'"};
-	struct strbuf page;
+	SCOPED(strbuf) page;
 	make_page(2, &page);
-	for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
+	for (size_t i = 0; i < COUNT(unwanted); i++)
 		if (strstr(page.text, unwanted[i]))
 			fail_msg("the page has: %s", unwanted[i]);
 	/* The only address is the namespace of SVG, which is never fetched. */
 	assert_int_equal(count_of(page.text, "http:"),
 			 count_of(page.text, "xmlns=\"http://www.w3.org/2000/svg\""));
 	assert_has(page.text, "default-src 'none'");
-	strbuf_release(&page);
 }
 
 TEST(test_nothing_becomes_markup)
 {
-	struct strbuf page;
+	SCOPED(strbuf) page;
 	make_page(1, &page);
 	assert_lacks(page.text, "<script>alert");
 	assert_lacks(page.text, "<b>bold");
@@ -101,28 +99,25 @@ TEST(test_nothing_becomes_markup)
 	/* Only the page's own script. */
 	assert_int_equal(count_of(page.text, "<script"), 1);
 	assert_int_equal(count_of(page.text, "</script"), 1);
-	strbuf_release(&page);
 }
 
 /* Makes figures from the summary of the fixture's first run. */
 static void make_charts(struct charts *charts)
 {
-	struct stored_run stored;
-	struct summary summary;
+	SCOPED(stored_run) stored;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	report_fixture_init(&stored, 0);
 	summary_init(&summary, &stored);
 	*charts = (struct charts){.count = 0};
 	charts_of_runs(&borrowed, 1, NULL, 0, charts);
-	summary_release(&summary);
-	stored_run_release(&stored);
 }
 
 /* In large runs few cells keep their processes. Charts that need processes omit the other cells. */
 TEST(test_without_processes)
 {
-	struct stored_run stored;
-	struct summary summary;
+	SCOPED(stored_run) stored;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	struct charts charts = {.count = 0};
 	size_t starts = 0, ratios = 0, drifts = 0;
@@ -148,13 +143,11 @@ TEST(test_without_processes)
 	charts_release(&charts);
 	for (size_t i = 0; i < stored.cell_count; i++)
 		stored.cells[i].process_count = counts[i];
-	summary_release(&summary);
-	stored_run_release(&stored);
 }
 
 TEST(test_words)
 {
-	struct strbuf page;
+	SCOPED(strbuf) page;
 	make_page(1, &page);
 	assert_has(page.text, "<li>train with momentum: <strong>native</strong> is the fastest "
 			      "(6.20 ms a step); pytorch, the next, takes 1.58x as long (95 % "
@@ -164,12 +157,11 @@ TEST(test_words)
 	assert_has(page.text, "2 of 6 share a rank");
 	/* Native shares the first rank, so the ranks do not say which of the others is first. */
 	assert_lacks(page.text, "without native, the floor");
-	strbuf_release(&page);
 }
 
 TEST(test_charts)
 {
-	struct charts charts;
+	SCOPED(charts) charts;
 	struct strbuf *text = test_strbuf();
 	make_charts(&charts);
 	assert_int_equal(charts.count, 10);
@@ -185,13 +177,12 @@ TEST(test_charts)
 	assert_string_equal(power->rows[0].label, "native");
 	assert_true(power->rows[0].value == 40);
 	assert_string_equal(power->rows[0].text, "40 W");
-	charts_release(&charts);
 }
 
 /* An interval that exceeds the axis ends in an arrow at the edge, inside the picture. */
 TEST(test_whiskers)
 {
-	struct charts charts = {.count = 0};
+	SCOPED(charts) charts = {.count = 0};
 	struct strbuf text;
 	struct chart *chart = charts_add(&charts, CHART_BARS, "A b", "t", "c", 2);
 	chart->x = (struct chart_axis){
@@ -214,7 +205,6 @@ TEST(test_whiskers)
 	}
 	assert_string_equal(chart->name, "a-b");
 	assert_string_equal(charts_add(&charts, CHART_BARS, "A-B", "", "", 0)->name, "a-b-2");
-	charts_release(&charts);
 }
 
 static double number_after(const char *text, const char *what)
@@ -229,7 +219,7 @@ static double number_after(const char *text, const char *what)
 TEST(test_bars_without_intervals)
 {
 	static const double dots[] = {0.5e6, 1.25e6};
-	struct charts charts = {.count = 0};
+	SCOPED(charts) charts = {.count = 0};
 	struct strbuf text;
 	struct chart *chart = charts_add(&charts, CHART_BARS, "a", "t", "c", 2);
 	chart->x = (struct chart_axis){.title = "x", .column = "x", .measure = CHART_NS};
@@ -254,14 +244,13 @@ TEST(test_bars_without_intervals)
 		assert_true(fabs(number_after(behind, " x=\"") - (left + longest + 8)) < 0.2);
 		strbuf_release(&text);
 	}
-	charts_release(&charts);
 }
 
 /* Run numbers spread over the axis, whatever the first number is. */
 TEST(test_axis_of_runs)
 {
 	enum { POINTS = 6 };
-	struct charts charts = {.count = 0};
+	SCOPED(charts) charts = {.count = 0};
 	struct strbuf *text = test_strbuf();
 	double first = INFINITY, last = 0;
 	struct chart *chart = charts_add(&charts, CHART_LINES, "a", "t", "c", 1);
@@ -290,7 +279,6 @@ TEST(test_axis_of_runs)
 		snprintf(label, sizeof label, ">%d</text>", 950 + 10 * i);
 		assert_has(text->text, label);
 	}
-	charts_release(&charts);
 }
 
 /* Curves and marks of one framework differ by its runs, up to eight, also in the legend. */
@@ -344,7 +332,7 @@ static void check_contrast(const char *framework, const char *colour)
  * different colours; all on one page. */
 static size_t contenders(struct arena *arena, const char **names, size_t room)
 {
-	struct registry registry;
+	SCOPED(registry) registry;
 	size_t count = 0, own;
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
 	assert_int_equal(registry_load(&registry, NULL), PRONY_OK);
@@ -359,7 +347,6 @@ static size_t contenders(struct arena *arena, const char **names, size_t room)
 			if (count < own + COLOURS_SPARE && count < room)
 				names[count++] = arena_printf(arena, "%s+%s", registry.rows[i].name,
 							      registry.rows[i].options[k].name);
-	registry_release(&registry);
 	return count;
 }
 
@@ -368,7 +355,7 @@ TEST(test_colours)
 {
 	enum { ROOM = 100 };
 	const char *names[ROOM], *colours[ROOM], *alone;
-	struct arena arena;
+	SCOPED(arena) arena;
 	arena_init(&arena, 0);
 	size_t count = contenders(&arena, names, ROOM);
 	assert_true(count > 30 && count < ROOM);
@@ -382,7 +369,6 @@ TEST(test_colours)
 		if (!strpbrk(names[i], "+@") && strcmp(names[i], "mine") != 0)
 			assert_string_equal(alone, colours[i]);
 	}
-	arena_release(&arena);
 }
 
 /* The order in which names appear does not matter. */
@@ -403,9 +389,9 @@ TEST(test_colours_are_kept)
  * measured. */
 static void check_split(double resident, double storage, const double expected[6])
 {
-	struct stored_run stored;
-	struct summary summary;
-	struct charts charts = {.count = 0};
+	SCOPED(stored_run) stored;
+	SCOPED(summary) summary;
+	SCOPED(charts) charts = {.count = 0};
 	const struct summary *borrowed = &summary;
 	const struct chart *input = NULL;
 	report_fixture_init(&stored, 0);
@@ -447,9 +433,6 @@ static void check_split(double resident, double storage, const double expected[6
 			fail_msg("%s: %g, not %g", input->parts[i].name, value, expected[i]);
 	}
 	assert_true(fabs(sum - input->rows[0].value / 1e6) < 1e-6);
-	charts_release(&charts);
-	summary_release(&summary);
-	stored_run_release(&stored);
 }
 
 TEST(test_input)
@@ -473,8 +456,8 @@ static const char prices[] = "devices:\n"
 /* `called` NULL: the page has no price for it. */
 static void check_price(const char *device, const char *called, double hourly)
 {
-	struct stored_run stored;
-	struct summary summary;
+	SCOPED(stored_run) stored;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	struct strbuf *page = test_strbuf();
 	char wanted[200];
@@ -491,8 +474,6 @@ static void check_price(const char *device, const char *called, double hourly)
 		fail_msg("%s: no %s", device, wanted);
 	snprintf(wanted, sizeof wanted, "<td>%s</td>", called ? called : "EUR");
 	assert_int_equal(strstr(page->text, wanted) != NULL, called != NULL);
-	summary_release(&summary);
-	stored_run_release(&stored);
 }
 
 /* Two GPUs cost the sum of both, each with its own price; one of four cores costs a quarter. */
@@ -520,13 +501,12 @@ TEST(test_money)
 
 TEST(test_two_runs)
 {
-	struct strbuf page;
+	SCOPED(strbuf) page;
 	make_page(2, &page);
 	assert_has(page.text, "pytorch, slow, run 12");
 	assert_has(page.text, "pytorch, fast, run 13");
 	assert_has(page.text, "<tr class=\"differs\"><td class=\"name\">must_match.cpu_model");
 	assert_has(page.text, "<tr><td class=\"name\">should_match.kernel");
-	strbuf_release(&page);
 }
 
 TEST(test_broken_floor)
@@ -547,8 +527,8 @@ TEST(test_broken_floor)
 /* If an interval is wide, the page gives the possible ranks and names no winner. */
 TEST(test_unknown_order)
 {
-	struct stored_run stored;
-	struct summary summary;
+	SCOPED(stored_run) stored;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	struct strbuf *page = test_strbuf();
 	struct error err = ERROR_INIT;
@@ -556,7 +536,7 @@ TEST(test_unknown_order)
 	for (size_t i = 0; i < stored.cells[5].process_count; i++)
 		stored.cells[5].processes[i].step_mean_ns *= i % 2 ? 3 : 1.0 / 3;
 	summary_init(&summary, &stored);
-	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, &err), PRONY_OK);
+	check(html_report(&borrowed, 1, NULL, 0, page, &err), &err);
 	assert_has(page->text, ": <strong>mxnet</strong> is fastest by the figures (1.69 ms); "
 			       "native (");
 	assert_has(page->text, ">1-4</td>");
@@ -564,16 +544,14 @@ TEST(test_unknown_order)
 	assert_has(page->text, "<p class=\"warning\">no rank for mxnet, native, "
 			       "onnxruntime, pytorch: ");
 	assert_lacks(page->text, "mxnet</strong> is the fastest");
-	summary_release(&summary);
-	stored_run_release(&stored);
 }
 
 /* A row that stands for several cells has the values that they share, and is hidden when all of
  * them are hidden. */
 TEST(test_alike)
 {
-	struct stored_run stored;
-	struct summary summary;
+	SCOPED(stored_run) stored;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	struct strbuf *page = test_strbuf();
 	struct error err = ERROR_INIT;
@@ -584,28 +562,25 @@ TEST(test_alike)
 	cell->cell.stage = STAGE_TRAIN;
 	cell_key(&cell->cell, cell->key);
 	summary_init(&summary, &stored);
-	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, &err), PRONY_OK);
+	check(html_report(&borrowed, 1, NULL, 0, page, &err), &err);
 	const char *ledger = strstr(page->text, "<section id=\"ledger\""),
 		   *end = strstr(ledger, "</section>");
 	const char *row = strstr(ledger, "<tr class=\"\" data-framework=\"jax\"");
 	assert_non_null(row);
 	assert_true(row < end);
-	char *text = strndup(row, (size_t)(strstr(row, "</tr>") - row));
+	char *text = test_keep(strndup(row, (size_t)(strstr(row, "</tr>") - row)));
 	assert_has(text, ", and 1 more alike");
 	assert_has(text, " data-network=\"lenet\"");
 	assert_has(text, " data-status=\"missing\"");
 	assert_lacks(text, " data-stage=");
 	assert_lacks(text, " data-optimiser=");
-	free(text);
-	summary_release(&summary);
-	stored_run_release(&stored);
 }
 
 /* Makes the page of eight frameworks in that many comparisons. */
 static void make_wide_page(int comparisons, struct strbuf *page)
 {
-	struct stored_run stored;
-	struct summary summary;
+	SCOPED(stored_run) stored;
+	SCOPED(summary) summary;
 	const struct summary *borrowed = &summary;
 	struct error err = ERROR_INIT;
 	report_fixture_init(&stored, 0);
@@ -619,9 +594,7 @@ static void make_wide_page(int comparisons, struct strbuf *page)
 	}
 	summary_init(&summary, &stored);
 	assert_int_equal(summary.comparison_count, comparisons);
-	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, &err), PRONY_OK);
-	summary_release(&summary);
-	stored_run_release(&stored);
+	check(html_report(&borrowed, 1, NULL, 0, page, &err), &err);
 }
 
 /* If the frameworks exceed the page width they are in rows; none crosses the edge of the paper. */
@@ -643,12 +616,11 @@ TEST(test_many_frameworks)
 /* The fastest have a sign, not only a colour; if two share the first place, both have it. */
 TEST(test_first_is_marked)
 {
-	struct strbuf page;
+	SCOPED(strbuf) page;
 	make_page(1, &page);
 	assert_int_equal(count_of(page.text, "<span role=\"img\" aria-label=\"first\">*</span> "),
 			 3);
 	assert_int_equal(count_of(page.text, "class=\"figure best"), 3);
-	strbuf_release(&page);
 }
 
 /* Makes the page of a run after a change of its cells. */

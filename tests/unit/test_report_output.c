@@ -36,6 +36,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define RESULTS_TEST(name) TEST_ON(name, NULL, NULL, struct results *results)
+
 static bool starts_number(char c)
 {
 	return (c >= '0' && c <= '9') || c == '-';
@@ -71,12 +73,10 @@ static void compare_with_golden(const struct strbuf *text, const char *name)
 		fail_msg("PRONY_SOURCE has to name the source tree");
 	snprintf(path, sizeof path, "%s/tests/golden/report/%s", getenv("PRONY_SOURCE"), name);
 	if (getenv("PRONY_REFRESH_GOLDEN"))
-		assert_int_equal(file_write_atomic(path, strbuf_text(text), text->length, &err),
-				 PRONY_OK);
+		check(file_write_atomic(path, strbuf_text(text), text->length, &err), &err);
 	char *golden = NULL;
 	size_t length = 0;
-	if (file_read(path, (size_t)1 << 20, &golden, &length, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(file_read(path, (size_t)1 << 20, &golden, &length, &err), &err);
 	const char *difference = first_difference(strbuf_text(text), golden);
 	if (difference)
 		fail_msg("%s differs from here on: %.200s", path, difference);
@@ -90,26 +90,24 @@ static void check_render(const struct summary *summary, bool colour, int width, 
 	compare_with_golden(text, name);
 }
 
-TEST(test_terminal)
+RESULTS_TEST(test_terminal)
 {
-	const struct results *results = *state;
 	check_render(&results->summary, false, 120, "show.txt");
 	check_render(&results->summary, true, 80, "show-colour-80.txt");
 	check_render(&results->summary, false, 40, "show-40.txt");
 }
 
 /* Share of the peak and energy are columns if they are known and there is room. */
-TEST(columns_that_are_known)
+RESULTS_TEST(columns_that_are_known)
 {
 	static const struct {
 		int width;
 		bool costs;
 	} cases[] = {{0, true}, {144, true}, {130, false}, {40, false}};
-	const struct results *results = *state;
 	struct stored_run without = results->run;
-	struct summary summary;
+	SCOPED(summary) summary;
 	struct strbuf text;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		strbuf_init(&text, 0);
 		summary_render(&results->summary, false, cases[i].width, &text);
 		assert_true(cases[i].costs == (strstr(strbuf_text(&text), "of peak") != NULL));
@@ -121,14 +119,13 @@ TEST(columns_that_are_known)
 	summary_init(&summary, &without);
 	assert_true(isnan(summary.rows[0].costs.peak_share));
 	assert_true(isfinite(figure_value(FIGURE_JOULES_PER_SAMPLE, &summary.rows[0]).value));
-	summary_release(&summary);
 }
 
 /* Only for sequences; the gate has the number of tokens of a sample. */
-TEST(tokens_a_second)
+RESULTS_TEST(tokens_a_second)
 {
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	struct strbuf *text = test_strbuf();
 	report_fixture_init(&run, 0);
 	json_object_set_new(run.cells[0].evidence, "tokens", json_integer(40));
@@ -141,10 +138,8 @@ TEST(tokens_a_second)
 	summary_render(&summary, false, 0, text);
 	assert_has(strbuf_text(text), "  tokens  ");
 	strbuf_clear(text);
-	summary_render(&((struct results *)*state)->summary, false, 0, text);
+	summary_render(&results->summary, false, 0, text);
 	assert_lacks(strbuf_text(text), "tokens");
-	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 /* docs/exports.md names the member of each figure. */
@@ -157,7 +152,7 @@ TEST(figures_are_documented)
 	if (!source)
 		fail_msg("PRONY_SOURCE has to name the source tree");
 	snprintf(path, sizeof path, "%s/docs/exports.md", source);
-	assert_int_equal(file_read(path, (size_t)1 << 20, &page, &length, &err), PRONY_OK);
+	check(file_read(path, (size_t)1 << 20, &page, &length, &err), &err);
 	for (int id = 0; id < FIGURE_COUNT; id++) {
 		const char *dot = strrchr(figures[id].member, '.');
 		char name[FIGURE_WORD_BYTES];
@@ -170,7 +165,7 @@ TEST(figures_are_documented)
 	free(page);
 }
 
-TEST(test_exports)
+RESULTS_TEST(test_exports)
 {
 	static const struct {
 		enum prony_status (*write)(const struct summary *summary, struct strbuf *out,
@@ -189,12 +184,11 @@ TEST(test_exports)
 		{export_github, "github.json"},
 		{export_openmetrics, "openmetrics.txt"},
 	};
-	const struct results *results = *state;
-	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++) {
+	for (size_t i = 0; i < COUNT(exports); i++) {
 		struct strbuf text;
 		struct error err = ERROR_INIT;
 		strbuf_init(&text, 0);
-		assert_int_equal(exports[i].write(&results->summary, &text, &err), PRONY_OK);
+		check(exports[i].write(&results->summary, &text, &err), &err);
 		compare_with_golden(&text, exports[i].name);
 		strbuf_release(&text);
 		/* Too little room is an error, not a truncated file. */
@@ -215,9 +209,9 @@ static const struct summary_row *find(const struct summary *summary, const char 
 	return NULL;
 }
 
-TEST(test_ranks)
+RESULTS_TEST(test_ranks)
 {
-	const struct summary *summary = &((struct results *)*state)->summary;
+	const struct summary *summary = &results->summary;
 	assert_int_equal(summary->comparison_count, 2);
 	assert_int_equal(summary->count, 10);
 	/* 2.10 and 2.11 ms with a spread of one percent share a rank. */
@@ -246,9 +240,8 @@ TEST(test_ranks)
 	assert_true(fabs(figure_value(FIGURE_SAMPLES, native).value * step_s / 64 - 1) < 1e-12);
 }
 
-TEST(test_no_rank_without_parity)
+RESULTS_TEST(test_no_rank_without_parity)
 {
-	struct results *results = *state;
 	const struct summary_row *fake = find(&results->summary, "fake", STAGE_TRAIN);
 	assert_int_equal(fake->rank, 0);
 	assert_true(isnan(fake->step.center) && isnan(fake->floor.ratio));
@@ -285,9 +278,8 @@ TEST(test_no_rank_without_parity)
 	cell->gate = CELL_OK;
 }
 
-TEST(test_single_process)
+RESULTS_TEST(test_single_process)
 {
-	struct results *results = *state;
 	struct stored_cell *cell = &results->run.cells[1];
 	struct summary summary;
 	struct strbuf *text = test_strbuf();
@@ -357,9 +349,8 @@ static void change_speed(struct stored_cell *cell, double factor)
 }
 
 /* A framework that is faster than native by more than the interval of their ratio is named. */
-TEST(test_broken_floor)
+RESULTS_TEST(test_broken_floor)
 {
-	struct results *results = *state;
 	struct stored_cell *mxnet = &results->run.cells[5];
 	struct summary summary;
 	struct strbuf *text = test_strbuf();
@@ -383,7 +374,7 @@ TEST(test_broken_floor)
 	summary_render(&summary, false, 120, text);
 	assert_has(strbuf_text(text), "\nfaster than native: mxnet (0.804x, ");
 	strbuf_clear(text);
-	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	check(export_markdown(&summary, text, &err), &err);
 	assert_has(strbuf_text(text), "\n\nfaster than native: mxnet (0.804x, ");
 	summary_release(&summary);
 	/* On a busy machine this claim is not made, and the tables say why. */
@@ -406,7 +397,7 @@ TEST(test_broken_floor)
 	summary_render(&summary, false, 0, text);
 	assert_has(strbuf_text(text), "\nbusy machine: ");
 	strbuf_clear(text);
-	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	check(export_markdown(&summary, text, &err), &err);
 	assert_has(strbuf_text(text), "\n**busy machine: ");
 	summary_release(&summary);
 	/* If three of five processes were undisturbed, the figures are those of the three. */
@@ -452,9 +443,8 @@ TEST(test_broken_floor)
 }
 
 /* Causes in the machine itself are named like those from other programs, each with its remedy. */
-TEST(test_slow_machine)
+RESULTS_TEST(test_slow_machine)
 {
-	struct results *results = *state;
 	struct stored_cell *native = &results->run.cells[7];
 	struct process_record *process = &native->processes[1];
 	struct summary summary;
@@ -506,8 +496,8 @@ static void read_again(struct summary *summary, struct stored_run *run, const ch
 /* Only environment variables that change a framework's speed are listed under the table. */
 TEST(test_settings)
 {
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	struct strbuf *text = test_strbuf();
 	report_fixture_init(&run, 0);
 	summary_init(&summary, &run);
@@ -534,14 +524,12 @@ TEST(test_settings)
 	assert_true(summary_findings(&summary, text));
 	assert_string_equal(strbuf_text(text), "warning: this machine may disturb the measurement: "
 					       "governor powersave (set it); steal 8 % now");
-	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 /* Only compared cells count as checked. */
 TEST(test_parity_counts)
 {
-	struct stored_run run;
+	SCOPED(stored_run) run;
 	struct summary summary;
 	struct strbuf *text = test_strbuf();
 	report_fixture_init(&run, 0);
@@ -585,7 +573,6 @@ TEST(test_parity_counts)
 	row = strstr(row, ",step,");
 	assert_true(strcspn(row, "0123456789") < strcspn(row, "\n"));
 	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 /* If many frameworks are not installed, one line lists them in text, Markdown and page; the exports
@@ -593,7 +580,7 @@ TEST(test_parity_counts)
 TEST(many_absent_frameworks_share_a_line)
 {
 	static const char *const absent[] = {"caffe", "theano", "keras2:cntk"};
-	struct stored_run run;
+	SCOPED(stored_run) run;
 	struct summary summary;
 	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
@@ -626,7 +613,7 @@ TEST(many_absent_frameworks_share_a_line)
 	assert_has(strbuf_text(text), "\nnot on this machine: jax, caffe, ");
 	assert_has(strbuf_text(text), "; 1 not checked\n");
 	strbuf_clear(text);
-	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	check(export_markdown(&summary, text, &err), &err);
 	assert_lacks(strbuf_text(text), "framework install jax");
 	assert_has(strbuf_text(text), "**not on this machine: jax, caffe, ");
 	json_t *json = summary_to_json(&summary);
@@ -653,7 +640,7 @@ TEST(many_absent_frameworks_share_a_line)
 	/* The page contains only their names. */
 	const struct summary *const summaries[] = {&summary};
 	strbuf_clear(text);
-	assert_int_equal(html_report(summaries, 1, NULL, 0, text, &err), PRONY_OK);
+	check(html_report(summaries, 1, NULL, 0, text, &err), &err);
 	assert_has(strbuf_text(text), "not on this machine: jax, caffe, ");
 	assert_lacks(strbuf_text(text), "value=\"jax\"");
 	summary_release(&summary);
@@ -665,7 +652,6 @@ TEST(many_absent_frameworks_share_a_line)
 	summary_init(&summary, &run);
 	assert_false(find(&summary, "jax", STAGE_FORWARD)->folded);
 	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 /* A framework without a device or data is installed, and the reader needs its reason. */
@@ -677,15 +663,15 @@ TEST(what_lacks_a_device_keeps_its_reason)
 		"this needs the package lmdb: prony framework install NAME makes prony's own again",
 		"not in /a, and PRONY_A is not set; install it: prony framework install caffe33",
 	};
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
 	const struct summary *const summaries[] = {&summary};
 	report_fixture_init(&run, 0);
 	const struct stored_cell jax = run.cells[run.cell_count - 1];
 	assert_true(cell_not_installed(&jax.cell, jax.reason));
-	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+	for (size_t i = 0; i < COUNT(reasons); i++) {
 		struct stored_cell *cell = &run.cells[run.cell_count++];
 		*cell = jax;
 		snprintf(cell->cell.framework, sizeof cell->cell.framework, "%s%zu",
@@ -701,27 +687,24 @@ TEST(what_lacks_a_device_keeps_its_reason)
 	summary_render(&summary, false, 0, text);
 	assert_has(strbuf_text(text), reasons[0]);
 	strbuf_clear(text);
-	assert_int_equal(html_report(summaries, 1, NULL, 0, text, &err), PRONY_OK);
+	check(html_report(summaries, 1, NULL, 0, text, &err), &err);
 	assert_has(strbuf_text(text), ">Not installed: jax.<");
 	assert_has(strbuf_text(text), "for these reasons</a>: mine0, mine1, mine2, caffe3.<");
 	assert_has(strbuf_text(text), reasons[0]);
-	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 TEST(test_empty_run)
 {
 	struct stored_run run = {.meta = {.effort = "quick", .finished_wall_ns = RECORD_NONE}};
-	struct summary summary;
+	SCOPED(summary) summary;
 	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
 	summary_init(&summary, &run);
 	summary_render(&summary, false, 0, text);
 	assert_has(strbuf_text(text), "unfinished");
 	assert_has(strbuf_text(text), "parity: no cell was checked");
-	assert_int_equal(export_csv_wide(&summary, text, &err), PRONY_OK);
-	assert_int_equal(export_jsonl(&summary, text, &err), PRONY_OK);
-	summary_release(&summary);
+	check(export_csv_wide(&summary, text, &err), &err);
+	check(export_jsonl(&summary, text, &err), &err);
 }
 
 /* Texts that a spreadsheet would compute as formulas, and texts that it would not. */
@@ -744,7 +727,7 @@ TEST(formulas_are_text)
 		{"", ""},
 		{"1,5", "\"1,5\""},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct strbuf *out = test_strbuf();
 		text_csv(rows[i].text, out);
 		assert_string_equal(strbuf_text(out), rows[i].field);
@@ -760,13 +743,11 @@ TEST(a_page_keeps_its_colours_only)
 				  "\xef\xbf\xbd"
 				  "2J ");
 	free(page);
-	json_t *json = json_pack("[s]", "\033 \xc2\x9b \xe2\x80\xae \xc3\xbc");
+	json_auto_t *json = json_pack("[s]", "\033 \xc2\x9b \xe2\x80\xae \xc3\xbc");
 	char *text = test_keep(text_of_json(json, JSON_COMPACT));
 	assert_string_equal(text, "[\"\\u001B \\u009b \\u202e \xc3\xbc\"]");
-	json_t *back = json_loads(text, 0, NULL);
+	json_auto_t *back = json_loads(text, 0, NULL);
 	assert_true(json_equal(json, back));
-	json_decref(back);
-	json_decref(json);
 }
 
 /* Scatters the processes of a cell; their geometric mean stays about the same. */
@@ -778,9 +759,8 @@ static void scatter(struct stored_cell *cell, double factor)
 }
 
 /* If a wide interval contains 1, the report only says what would decide it. */
-TEST(test_undecided)
+RESULTS_TEST(test_undecided)
 {
-	struct results *results = *state;
 	struct stored_cell *mxnet = &results->run.cells[5], *pytorch = &results->run.cells[6];
 	struct summary summary;
 	struct strbuf *text = test_strbuf();
@@ -862,9 +842,8 @@ static void set_gap(struct stored_cell *cell, double gap)
 }
 
 /* A pause of one contender only is its own; a pause of all is the machine's. */
-TEST(test_gaps)
+RESULTS_TEST(test_gaps)
 {
-	struct results *results = *state;
 	struct summary summary;
 	struct strbuf *text = test_strbuf();
 	const size_t forward[] = {5, 6, 7, 8};

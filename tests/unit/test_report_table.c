@@ -28,13 +28,11 @@ TEST(test_line_is_harmless)
 		{"\xF5\x80\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		char *line = text_line(rows[i].given);
+		char *line = test_keep(text_line(rows[i].given));
 		assert_string_equal(line, rows[i].wanted);
-		free(line);
 	}
-	char *block = text_block("a\n\tb\033");
+	char *block = test_keep(text_block("a\n\tb\033"));
 	assert_string_equal(block, "a\n\tb\xEF\xBF\xBD");
-	free(block);
 }
 
 TEST(test_columns)

@@ -25,7 +25,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define STORED_TEST(name) TEST_WITH(name, setup, teardown)
+#define STORED_TEST(name) TEST_ON(name, setup, teardown, struct stored_run *run)
 
 static const struct summary_row *find(const struct summary *summary, const struct stored_cell *cell)
 {
@@ -62,10 +62,9 @@ STORED_TEST(percentiles_have_intervals)
 		int64_t steps;
 		size_t known; /* percentiles */
 	} cases[] = {{19, 0}, {20, 1}, {99, 1}, {100, 2}, {999, 2}, {1000, 3}};
-	struct stored_run *run = *state;
 	struct stored_cell *cell = &run->cells[NATIVE];
 	struct summary summary;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		wait_for_each_step(cell, cases[i].steps);
 		summary_init(&summary, run);
 		const struct summary_row *row = find(&summary, cell);
@@ -108,8 +107,7 @@ STORED_TEST(percentiles_have_intervals)
 
 STORED_TEST(percentiles_stand_under_the_table)
 {
-	struct stored_run *run = *state;
-	struct summary summary;
+	SCOPED(summary) summary;
 	struct strbuf *text = test_strbuf();
 	struct error err = ERROR_INIT;
 	for (size_t i = MXNET; i <= NATIVE + 1; i++)
@@ -120,12 +118,11 @@ STORED_TEST(percentiles_stand_under_the_table)
 	expect(text, "\nframework        p50    +/-      p90    +/-      p99    +/-\n"
 		     "native       2.10 ms  1.1 %  2.31 ms  1.1 %  3.15 ms  1.1 %\n");
 	strbuf_clear(text);
-	assert_int_equal(export_markdown(&summary, text, &err), PRONY_OK);
+	check(export_markdown(&summary, text, &err), &err);
 	expect(text, "| native | 2.10 ms | 1.1 % | 2.31 ms | 1.1 % | 3.15 ms | 1.1 % |\n");
 	strbuf_clear(text);
-	assert_int_equal(export_csv_cells(&summary, text, &err), PRONY_OK);
+	check(export_csv_cells(&summary, text, &err), &err);
 	expect(text, ",latency_p99_center_ns,latency_p99_low_ns,latency_p99_high_ns,");
-	summary_release(&summary);
 }
 
 static void set_undisturbed(struct stored_cell *cell, double factor)
@@ -138,7 +135,6 @@ static void set_undisturbed(struct stored_cell *cell, double factor)
  * of steps. */
 STORED_TEST(undisturbed_steps_have_a_ratio)
 {
-	struct stored_run *run = *state;
 	struct summary summary;
 	struct strbuf *text = test_strbuf();
 	set_undisturbed(&run->cells[NATIVE], 0.95);
@@ -179,9 +175,8 @@ STORED_TEST(undisturbed_steps_have_a_ratio)
 /* The requested threads and precision against the observed ones. */
 STORED_TEST(what_took_effect_is_said)
 {
-	struct stored_run *run = *state;
 	struct stored_cell *cell = &run->cells[MXNET];
-	struct summary summary;
+	SCOPED(summary) summary;
 	struct strbuf *text = test_strbuf();
 	summary_init(&summary, run);
 	assert_false(summary_effective(&summary, FORWARD, text));
@@ -219,7 +214,6 @@ STORED_TEST(what_took_effect_is_said)
 	strbuf_clear(text);
 	assert_true(summary_effective(&summary, FORWARD, text));
 	expect(text, "mxnet was asked for 2 threads, but ran on 4 processors; ");
-	summary_release(&summary);
 }
 
 /* Eleven processes with a step of that many ms, except `slow`, which takes 37 % longer; `wobble`
@@ -251,8 +245,7 @@ static void measure_in_rounds(struct stored_run *run, struct stored_cell *cell, 
  * still first, in its rank and in the table. */
 STORED_TEST(rows_stand_by_rank)
 {
-	struct stored_run *run = *state;
-	struct summary summary;
+	SCOPED(summary) summary;
 
 	measure_in_rounds(run, &run->cells[NATIVE], 1.00, 0.002, 4);
 	measure_in_rounds(run, &run->cells[PYTORCH], 1.02, 0.003, -1);
@@ -270,7 +263,6 @@ STORED_TEST(rows_stand_by_rank)
 	 */
 	for (size_t i = summary.first[FORWARD] + 1; i < summary.first[FORWARD + 1]; i++)
 		assert_true(!summary.rows[i].comparable || summary.rows[i - 1].comparable);
-	summary_release(&summary);
 }
 
 int main(void)

@@ -118,9 +118,9 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 	static const int cpus[] = {0};
 	const char *self = getenv("PRONY");
 	struct error err = ERROR_INIT;
-	struct registry registry = {.count = 0};
+	SCOPED(registry) registry = {.count = 0};
 	struct run_options options = RUN_OPTIONS_DEFAULT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	*trial = (struct trial){.done = false};
 	options.axes[AXIS_FRAMEWORK].values[options.axes[AXIS_FRAMEWORK].count++] = "null";
@@ -130,10 +130,10 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 	options.axes[AXIS_BATCH].values[options.axes[AXIS_BATCH].count++] = "8";
 	options.axes[AXIS_STAGE].values[options.axes[AXIS_STAGE].count++] = "forward";
 	spec_init(&spec);
-	assert_int_equal(cli_registry(&registry, &err), PRONY_OK);
-	assert_int_equal(run_options_spec(&options, NULL, 0, &spec, &err), PRONY_OK);
+	check(cli_registry(&registry, &err), &err);
+	check(run_options_spec(&options, NULL, 0, &spec, &err), &err);
 	const struct plan_settings planned = {.registry = &registry, .self = self, .cores = 1};
-	assert_int_equal(plan_expand(&spec, &planned, &trial->plan, &err), PRONY_OK);
+	check(plan_expand(&spec, &planned, &trial->plan, &err), &err);
 	assert_int_equal(trial->plan.count, 1);
 	trial->plan.cells[0].steps = steps;
 	if (epoch_ns > 0) {
@@ -155,13 +155,10 @@ static void run_trial(struct trial *trial, int64_t steps, int64_t min_steps, int
 					      .cpu_count = 1};
 	const struct run_caller caller = {
 		.context = trial, .decide = decide, .steady = judge, .event = keep_process};
-	assert_int_equal(run_execute(&trial->plan, &trial->cell, &settings, &caller, &err),
-			 PRONY_OK);
+	check(run_execute(&trial->plan, &trial->cell, &settings, &caller, &err), &err);
 	assert_string_equal(trial->status, "ok");
 	run_cell_release(&trial->cell);
 	plan_release(&trial->plan);
-	spec_release(&spec);
-	registry_release(&registry);
 }
 
 /* Steps of `null` take nanoseconds, so the windows given by a number of steps are long ones here.

@@ -7,12 +7,6 @@
 #include "samples/record.h"
 #include "unit_test.h"
 
-static void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
-}
-
 TEST(statuses_and_flags_come_back)
 {
 	char text[CELL_FLAGS_BYTES], small[16];
@@ -183,8 +177,7 @@ TEST(devices)
 		char words[32];
 		struct device device;
 		snprintf(words, sizeof words, "did you mean %s?", near[i].meant);
-		assert_int_equal(device_parse(near[i].slip, &device, &err), PRONY_USAGE);
-		assert_has(err.text, words);
+		expect_error(device_parse(near[i].slip, &device, &err), PRONY_USAGE, &err, words);
 	}
 }
 
@@ -264,7 +257,7 @@ static enum prony_status summarise(struct process_record *record, struct error *
 TEST(a_window_is_summarised)
 {
 	static const int64_t rows[][2] = {{1000, 1100}, {1110, 1190}, {1190, 1310}, {1310, 1400}};
-	struct process_record record = windowed(rows, 4, 10);
+	SCOPED(process_record) record = windowed(rows, 4, 10);
 	struct error err = ERROR_INIT;
 
 	check(summarise(&record, &err), &err);
@@ -277,7 +270,6 @@ TEST(a_window_is_summarised)
 	assert_true(record.step_max_ns == 12);
 	assert_true(fabs(record.step_sd_ns - sqrt(8.75 / 3)) < 1e-12);
 	assert_true(isnan(record.step_p90_ns) && isnan(record.step_p99_ns));
-	process_record_release(&record);
 }
 
 /* If each step was synchronised, percentiles give the length of the slow ones. */
@@ -365,7 +357,7 @@ TEST(undisturbed_steps_are_a_low_quantile_of_blocks)
 TEST(a_short_last_block_counts_its_steps)
 {
 	static const int64_t rows[][2] = {{0, 100}, {100, 200}, {200, 230}};
-	struct process_record record = windowed(rows, 3, 10);
+	SCOPED(process_record) record = windowed(rows, 3, 10);
 	struct error err = ERROR_INIT;
 
 	record.steps = 23;
@@ -377,19 +369,17 @@ TEST(a_short_last_block_counts_its_steps)
 	assert_int_equal(summarise(&record, &err), PRONY_INVALID);
 	record.steps = 31;
 	assert_int_equal(summarise(&record, NULL), PRONY_INVALID);
-	process_record_release(&record);
 }
 
 TEST(one_interval_has_no_deviation)
 {
 	static const int64_t rows[][2] = {{5, 1005}};
-	struct process_record record = windowed(rows, 1, 100);
+	SCOPED(process_record) record = windowed(rows, 1, 100);
 	struct error err = ERROR_INIT;
 
 	check(summarise(&record, &err), &err);
 	assert_true(record.step_mean_ns == 10 && record.step_median_ns == 10);
 	assert_true(isnan(record.step_sd_ns));
-	process_record_release(&record);
 }
 
 TEST(impossible_windows_are_refused)
@@ -403,7 +393,7 @@ TEST(impossible_windows_are_refused)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct process_record record = windowed(rows[i], 2, 1);
+		SCOPED(process_record) record = windowed(rows[i], 2, 1);
 		struct error err = ERROR_INIT;
 		assert_int_equal(summarise(&record, &err), PRONY_INVALID);
 		assert_true(record.window_ns == RECORD_NONE && isnan(record.step_mean_ns));
@@ -411,12 +401,10 @@ TEST(impossible_windows_are_refused)
 		assert_int_equal(summarise(&record, NULL), PRONY_INVALID);
 		record.block_steps = RECORD_NONE;
 		assert_int_equal(summarise(&record, NULL), PRONY_INVALID);
-		process_record_release(&record);
 	}
-	struct process_record empty;
+	SCOPED(process_record) empty;
 	process_record_init(&empty);
 	assert_int_equal(summarise(&empty, NULL), PRONY_INVALID);
-	process_record_release(&empty);
 	process_record_release(NULL);
 }
 

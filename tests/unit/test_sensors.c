@@ -8,142 +8,136 @@
 #include "base/memory.h"
 #include "sensors/sampling.h"
 #include "sensors/sensor.h"
-#include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
 #include "unit_test.h"
 
-MACHINE_TEST(memory_is_the_tree_below_the_guard)
+SENSOR_TEST(memory_is_the_tree_below_the_guard)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_memory);
+	use_begin(&use, root, &sensor_memory);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_string_equal(use.handle.channels[0], "rss");
 	assert_real(use.values[0], 1200 * page);
 	/* A child ends between two readings; a new one is found at the next reading. */
-	machine_remove_folder(*state, "/proc/22");
+	machine_remove_folder(root, "/proc/22");
 	use.sensor->sample(use.watched, &use.handle, use.values);
 	assert_real(use.values[0], 1000 * page);
-	sensor_process(*state, 23, WORKER, 0, 0, 7);
-	sensor_children(*state, WORKER, "23 ");
-	sensor_children(*state, 23, "");
+	sensor_process(root, 23, WORKER, 0, 0, 7);
+	sensor_children(root, WORKER, "23 ");
+	sensor_children(root, 23, "");
 	use_again(&use);
 	assert_real(use.values[0], 1007 * page);
-	machine_file(*state, "/proc/21/statm", "garbage");
-	machine_file(*state, "/proc/23/statm", "1 -5");
+	machine_file(root, "/proc/21/statm", "garbage");
+	machine_file(root, "/proc/23/statm", "1 -5");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
 	/*
 	 * A process that has ended and was not waited for has no memory figure; it is not 0 bytes.
 	 */
-	machine_file(*state, "/proc/21/statm", "0 0 0 0 0 0 0");
+	machine_file(root, "/proc/21/statm", "0 0 0 0 0 0 0");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
-	machine_remove_folder(*state, "/proc/20");
-	assert_absent(*state, &sensor_memory, "statm cannot be read");
+	sensor_use_release(&use);
+	machine_remove_folder(root, "/proc/20");
+	assert_absent(root, &sensor_memory, "statm cannot be read");
 }
 
-MACHINE_TEST(pss_divides_what_is_shared)
+SENSOR_TEST(pss_divides_what_is_shared)
 {
 	static const char *const bad[] = {"", "x\nPss:", "x\nPss: -1 kB", "x\nRss: 1 kB"};
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	machine_file(*state, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
-	machine_file(*state, "/proc/21/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  700 kB");
-	machine_file(*state, "/proc/22/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  30 kB");
-	use_begin(&use, *state, &sensor_memory_pss);
+	machine_file(root, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
+	machine_file(root, "/proc/21/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  700 kB");
+	machine_file(root, "/proc/22/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  30 kB");
+	use_begin(&use, root, &sensor_memory_pss);
 	assert_real(use.values[0], 730 * 1024);
 	/* A process that may not be read. */
-	machine_remove_file(*state, "/proc/22/smaps_rollup");
+	machine_remove_file(root, "/proc/22/smaps_rollup");
 	use_again(&use);
 	assert_real(use.values[0], 700 * 1024);
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		machine_file(*state, "/proc/21/smaps_rollup", bad[i]);
+		machine_file(root, "/proc/21/smaps_rollup", bad[i]);
 		use_again(&use);
 		assert_real(use.values[0], NAN);
 	}
 	assert_true(sensor_memory_pss.outside_windows);
-	use_end(&use);
-	machine_remove_file(*state, "/proc/20/smaps_rollup");
-	assert_absent(*state, &sensor_memory_pss, "smaps_rollup cannot be read");
+	sensor_use_release(&use);
+	machine_remove_file(root, "/proc/20/smaps_rollup");
+	assert_absent(root, &sensor_memory_pss, "smaps_rollup cannot be read");
 }
 
 /* On a kernel without children files, processes are found by the parent that each reports. */
-MACHINE_TEST(processes_are_found_without_children_files)
+SENSOR_TEST(processes_are_found_without_children_files)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
-	sensor_machine(*state);
-	machine_remove_folder(*state, "/proc/20/task");
-	machine_remove_folder(*state, "/proc/21/task");
-	machine_remove_folder(*state, "/proc/22/task");
-	sensor_process(*state, 77, 1, 0, 0, 5000);
-	machine_file(*state, "/proc/78/stat", "garbage");
-	use_begin(&use, *state, &sensor_memory);
+	machine_remove_folder(root, "/proc/20/task");
+	machine_remove_folder(root, "/proc/21/task");
+	machine_remove_folder(root, "/proc/22/task");
+	sensor_process(root, 77, 1, 0, 0, 5000);
+	machine_file(root, "/proc/78/stat", "garbage");
+	use_begin(&use, root, &sensor_memory);
 	assert_real(use.values[0], 1200 * page);
-	use_end(&use);
 }
 
 /* The client's limits apply to a worker and its descendants. */
 MACHINE_TEST(limits_see_the_whole_tree)
 {
 	const int64_t page = sysconf(_SC_PAGESIZE);
-	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	pid_t found[PROCESS_TREE_MAX];
 
-	sensor_machine(*state);
+	sensor_machine(root);
 	assert_int_equal(process_tree_rss_bytes(root_fd, WORKER), 1200 * page);
 	assert_int_equal(process_tree_rss_bytes(root_fd, 4711), -1);
 	/* A hostile machine: a process that is its own child does not cause an endless loop. */
-	sensor_children(*state, CHILD, "22 22 22");
+	sensor_children(root, CHILD, "22 22 22");
 	assert_int_equal(process_descendants(root_fd, WORKER, found, PROCESS_TREE_MAX),
 			 PROCESS_TREE_MAX);
 	assert_int_equal(process_oom_kills(root_fd), -1);
-	machine_file(*state, "/proc/vmstat", "nr_free_pages 5\noom_kill 3\nx 1");
+	machine_file(root, "/proc/vmstat", "nr_free_pages 5\noom_kill 3\nx 1");
 	assert_int_equal(process_oom_kills(root_fd), 3);
 	close(root_fd);
 	assert_true(process_tree_rss_bytes(PROCESS_HERE, getpid()) > 0);
 	assert_true(process_oom_kills(PROCESS_HERE) >= -1);
 }
 
-MACHINE_TEST(cpu_counts_each_processor)
+SENSOR_TEST(cpu_counts_each_processor)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_cpu);
+	use_begin(&use, root, &sensor_cpu);
 	assert_int_equal(use.handle.channel_count, 2);
 	assert_string_equal(use.handle.channels[1], "cpu1");
 	assert_real(use.values[0], 90 * TICK_NS);
 	assert_real(use.values[1], 60 * TICK_NS);
 	/* A processor is switched off while it is sampled. */
-	sensor_times(*state, "110 0 50 700 50 0 0 30", "70 0 30 300 50 0 0 10", NULL);
+	sensor_times(root, "110 0 50 700 50 0 0 30", "70 0 30 300 50 0 0 10", NULL);
 	use_again(&use);
 	assert_real(use.values[0], 100 * TICK_NS);
 	assert_real(use.values[1], NAN);
 	/* Garbage in one line does not affect the other. */
-	sensor_times(*state, "110 0 50 700 50 0 0 30", "nothing here", "50 0 20 400 0 0 0 20");
+	sensor_times(root, "110 0 50 700 50 0 0 30", "nothing here", "50 0 20 400 0 0 0 20");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
 	assert_real(use.values[1], 70 * TICK_NS);
 	/* A counter that decreases is recorded unchanged; the series handles it. */
-	sensor_times(*state, "10 0 0 70 5 0 0 3", "1 0 0 2 3 0 0 0", "0 0 0 1 0 0 0 0");
+	sensor_times(root, "10 0 0 70 5 0 0 3", "1 0 0 2 3 0 0 0", "0 0 0 1 0 0 0 0");
 	use_again(&use);
 	assert_real(use.values[0], 1 * TICK_NS);
 	assert_real(use.values[1], 0);
-	machine_remove_file(*state, "/proc/stat");
+	machine_remove_file(root, "/proc/stat");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
-	assert_absent(*state, &sensor_cpu, "/proc/stat");
+	sensor_use_release(&use);
+	assert_absent(root, &sensor_cpu, "/proc/stat");
 }
 
-MACHINE_TEST(processor_times_that_are_none)
+SENSOR_TEST(processor_times_that_are_none)
 {
 	static const char *const texts[] = {
 		"",
@@ -159,108 +153,101 @@ MACHINE_TEST(processor_times_that_are_none)
 	};
 	const struct sensor *const from_stat[] = {&sensor_cpu, &sensor_steal, &sensor_foreign};
 
-	sensor_machine(*state);
 	for (size_t i = 0; i < COUNT(texts); i++) {
-		machine_file(*state, "/proc/stat", texts[i]);
+		machine_file(root, "/proc/stat", texts[i]);
 		for (size_t k = 0; k < COUNT(from_stat); k++)
-			assert_absent(*state, from_stat[k], "/proc/stat does not list");
+			assert_absent(root, from_stat[k], "/proc/stat does not list");
 	}
-	machine_file(*state, "/proc/stat",
-		     "cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu9999999 1 2 3 4\ncpux 1");
-	struct sensor_use use;
-	use_begin(&use, *state, &sensor_cpu);
+	machine_file(root, "/proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu9999999 1 2 3 4\ncpux 1");
+	SCOPED(sensor_use) use;
+	use_begin(&use, root, &sensor_cpu);
 	assert_int_equal(use.handle.channel_count, 1);
-	use_end(&use);
 }
 
-MACHINE_TEST(frequency_follows_processors_that_come_and_go)
+SENSOR_TEST(frequency_follows_processors_that_come_and_go)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_frequency);
+	use_begin(&use, root, &sensor_frequency);
 	assert_int_equal(use.handle.channel_count, 2);
 	assert_real(use.values[0], 2e9);
 	assert_real(use.values[1], 3e9);
-	sensor_frequency_file(*state, 0, "1500000");
-	sensor_frequency_file(*state, 1, "<unknown>");
+	sensor_frequency_file(root, 0, "1500000");
+	sensor_frequency_file(root, 1, "<unknown>");
 	use_again(&use);
 	assert_real(use.values[0], 1.5e9);
 	assert_real(use.values[1], NAN);
-	machine_remove_folder(*state, "/sys/devices/system/cpu/cpu1/cpufreq");
+	machine_remove_folder(root, "/sys/devices/system/cpu/cpu1/cpufreq");
 	use_again(&use);
 	use_again(&use);
 	assert_real(use.values[1], NAN);
 	/* When it is back, it is found one sample later. */
-	sensor_frequency_file(*state, 1, "800000");
+	sensor_frequency_file(root, 1, "800000");
 	use_again(&use);
 	use_again(&use);
 	assert_real(use.values[1], 8e8);
-	use_end(&use);
+	sensor_use_release(&use);
 	/* Processors other than the worker's are not read, because reading may interrupt them. */
-	use_begin_on(&use, *state, &sensor_frequency, (const int[]){1}, 1);
+	use_begin_on(&use, root, &sensor_frequency, (const int[]){1}, 1);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_string_equal(use.handle.channels[0], "cpu1");
 	assert_real(use.values[0], 8e8);
-	use_end(&use);
-	machine_remove_folder(*state, "/sys");
-	assert_absent(*state, &sensor_frequency, "no frequency control");
+	sensor_use_release(&use);
+	machine_remove_folder(root, "/sys");
+	assert_absent(root, &sensor_frequency, "no frequency control");
 }
 
-MACHINE_TEST(load_is_the_first_average)
+SENSOR_TEST(load_is_the_first_average)
 {
 	static const char *const bad[] = {"", "x", "1.0", "1.0 2.0", "nan 1 1", "-1 1 1"};
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_load);
+	use_begin(&use, root, &sensor_load);
 	assert_real(use.values[0], 1.5);
-	machine_remove_file(*state, "/proc/loadavg");
+	machine_remove_file(root, "/proc/loadavg");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
-	assert_absent(*state, &sensor_load, "/proc/loadavg");
+	sensor_use_release(&use);
+	assert_absent(root, &sensor_load, "/proc/loadavg");
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		machine_file(*state, "/proc/loadavg", bad[i]);
-		assert_absent(*state, &sensor_load, "/proc/loadavg");
+		machine_file(root, "/proc/loadavg", bad[i]);
+		assert_absent(root, &sensor_load, "/proc/loadavg");
 	}
 }
 
-MACHINE_TEST(steal_is_per_processor)
+SENSOR_TEST(steal_is_per_processor)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_steal);
+	use_begin(&use, root, &sensor_steal);
 	assert_real(use.values[0], 15 * TICK_NS);
-	use_end(&use);
+	sensor_use_release(&use);
 	/* A kernel without steal times: proc(5) got its fields one by one. */
-	machine_file(*state, "/proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4");
-	use_begin(&use, *state, &sensor_steal);
+	machine_file(root, "/proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4");
+	use_begin(&use, root, &sensor_steal);
 	assert_real(use.values[0], 0);
-	use_end(&use);
+	sensor_use_release(&use);
 }
 
-MACHINE_TEST(foreign_is_what_is_left)
+SENSOR_TEST(foreign_is_what_is_left)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_foreign);
+	use_begin(&use, root, &sensor_foreign);
 	/* 150 busy ticks; prony 3, the guard 1 + 6, the worker 40 + 5, its child 5. */
 	assert_real(use.values[0], (150 - 60) * TICK_NS / 2);
 	/* The child ends and is waited for: its time now counts as the worker's. */
-	machine_remove_folder(*state, "/proc/22");
-	sensor_process(*state, WORKER, GUARD, 40, 10, 1000);
+	machine_remove_folder(root, "/proc/22");
+	sensor_process(root, WORKER, GUARD, 40, 10, 1000);
 	use_again(&use);
 	assert_real(use.values[0], (150 - 60) * TICK_NS / 2);
-	machine_file(*state, "/proc/stat", "garbage");
+	machine_file(root, "/proc/stat", "garbage");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
-	sensor_machine(*state);
-	machine_file(*state, "/proc/20/stat", "20 (x) S 1 2 3");
-	assert_absent(*state, &sensor_foreign, "/proc/PID/stat");
+	sensor_use_release(&use);
+	sensor_machine(root);
+	machine_file(root, "/proc/20/stat", "20 (x) S 1 2 3");
+	assert_absent(root, &sensor_foreign, "/proc/PID/stat");
 }
 
 /* Four processors; 0 and 2 are hardware threads of one core. */
@@ -325,53 +312,50 @@ MACHINE_TEST(cells_have_processors_of_their_own)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct sensor_use foreign, steal;
-		sensor_machine(*state);
-		machine_file(*state, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+		SCOPED(sensor_use) foreign, steal;
+		sensor_machine(root);
+		machine_file(root, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			     i % 2 ? "0,2" : "0,2\n");
-		machine_file(*state, "/proc/stat", before);
-		use_begin_on(&foreign, *state, &sensor_foreign, rows[i].cpus, rows[i].count);
-		use_begin_on(&steal, *state, &sensor_steal, rows[i].cpus, rows[i].count);
+		machine_file(root, "/proc/stat", before);
+		use_begin_on(&foreign, root, &sensor_foreign, rows[i].cpus, rows[i].count);
+		use_begin_on(&steal, root, &sensor_steal, rows[i].cpus, rows[i].count);
 		assert_int_equal(foreign.handle.channel_count, 2);
 		double cores = foreign.values[0], elsewhere = foreign.values[1];
 		double stolen = steal.values[0];
-		machine_file(*state, "/proc/stat", rows[i].stat);
-		sensor_process(*state, WORKER, GUARD, 40 + rows[i].worker, 5, 1000);
+		machine_file(root, "/proc/stat", rows[i].stat);
+		sensor_process(root, WORKER, GUARD, 40 + rows[i].worker, 5, 1000);
 		use_again(&foreign);
 		use_again(&steal);
 		assert_real(foreign.values[0] - cores, rows[i].cores * TICK_NS);
 		assert_real(foreign.values[1] - elsewhere, rows[i].elsewhere * TICK_NS);
 		assert_real(steal.values[0] - stolen, rows[i].steal * TICK_NS);
 		/* One of its processors is switched off: the figures are unknown. */
-		machine_file(*state, "/proc/stat", "cpu  600 0 0 4200 0 0 0 40\ncpu2 1 0 0 1");
+		machine_file(root, "/proc/stat", "cpu  600 0 0 4200 0 0 0 40\ncpu2 1 0 0 1");
 		use_again(&foreign);
 		use_again(&steal);
 		assert_real(foreign.values[0], NAN);
 		assert_real(steal.values[0], NAN);
-		use_end(&foreign);
-		use_end(&steal);
 	}
 }
 
 /* While prony loads the worker's batches it works on the worker's processors; none of that is
  * foreign. */
-MACHINE_TEST(prony_may_work_there_too)
+SENSOR_TEST(prony_may_work_there_too)
 {
 	static const int cpus[] = {0};
-	struct sensor_use foreign;
+	SCOPED(sensor_use) foreign;
 
-	sensor_machine(*state);
-	machine_file(*state, "/proc/stat",
+	machine_file(root, "/proc/stat",
 		     "cpu  200 0 0 2200 0 0 0 20\ncpu0 100 0 0 1100 0 0 0 10\n"
 		     "cpu1 100 0 0 1100 0 0 0 10\n");
-	use_begin_on(&foreign, *state, &sensor_foreign, cpus, 1);
+	use_begin_on(&foreign, root, &sensor_foreign, cpus, 1);
 	foreign.watched->cores.prony_too = true;
 	use_again(&foreign);
 	double cores = foreign.values[0], elsewhere = foreign.values[1];
-	machine_file(*state, "/proc/stat",
+	machine_file(root, "/proc/stat",
 		     "cpu  300 0 0 2200 0 0 0 20\ncpu0 200 0 0 1100 0 0 0 10\n"
 		     "cpu1 100 0 0 1100 0 0 0 10\n");
-	sensor_process(*state, SELF, 1, 60, 0, 1000);
+	sensor_process(root, SELF, 1, 60, 0, 1000);
 	use_again(&foreign);
 	double with = foreign.values[0] - cores;
 	foreign.watched->cores.prony_too = false;
@@ -379,7 +363,6 @@ MACHINE_TEST(prony_may_work_there_too)
 	/* Otherwise half of its time would count as the other processor's. */
 	assert_true(foreign.values[0] - cores > with);
 	assert_real(foreign.values[1] - elsewhere < 0 ? 1 : 0, 1);
-	use_end(&foreign);
 }
 
 MACHINE_TEST(what_says_of_siblings_may_be_garbage)
@@ -391,17 +374,16 @@ MACHINE_TEST(what_says_of_siblings_may_be_garbage)
 		    {"0,", 0},	{"2-1", 0}, {"-5", 0}, {"0-99999999", CPUS_MAX - 1}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct sensor_use use;
+		SCOPED(sensor_use) use;
 		int beside = 0;
-		sensor_machine(*state);
-		machine_file(*state, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+		sensor_machine(root);
+		machine_file(root, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			     rows[i].list);
-		use_begin_on(&use, *state, &sensor_steal, (const int[]){0, 0, -1, CPUS_MAX}, 4);
+		use_begin_on(&use, root, &sensor_steal, (const int[]){0, 0, -1, CPUS_MAX}, 4);
 		for (int cpu = 0; cpu < CPUS_MAX; cpu++)
 			beside += use.watched->cores.beside[cpu];
 		if (beside != rows[i].beside || use.watched->cores.count != 1)
 			fail_msg("row %zu: %d beside it", i, beside);
-		use_end(&use);
 	}
 }
 
@@ -435,21 +417,21 @@ static void check_costs(const struct process_record *record)
 MACHINE_TEST(a_thread_samples_them_all)
 {
 	struct sampling *sampling = NULL;
-	struct process_record record;
+	SCOPED(process_record) record;
 	struct error err = ERROR_INIT;
-	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	sensor_machine(*state);
-	machine_remove_folder(*state, "/sys");
-	sensor_process(*state, getpid(), 1, 3, 0, 100);
-	machine_file(*state, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
+	sensor_machine(root);
+	machine_remove_folder(root, "/sys");
+	sensor_process(root, getpid(), 1, 3, 0, 100);
+	machine_file(root, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
 	process_record_init(&record);
-	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
 	sampling_mark(sampling, true);
 	record.window_begin_ns = clock_monotonic_ns();
-	sensor_process(*state, WORKER, GUARD, 90, 5, 3000);
-	sensor_times(*state, "180 0 70 700 50 0 0 50", "100 0 50 300 50 0 0 20",
+	sensor_process(root, WORKER, GUARD, 90, 5, 3000);
+	sensor_times(root, "180 0 70 700 50 0 0 50", "100 0 50 300 50 0 0 20",
 		     "80 0 20 400 0 0 0 30");
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
 	record.window_ns = clock_monotonic_ns() - record.window_begin_ns;
@@ -492,7 +474,6 @@ MACHINE_TEST(a_thread_samples_them_all)
 	assert_real(record.frequency_mean_hz, NAN);
 	assert_real(record.frequency_min_hz, NAN);
 	assert_true(record.sampling_cpu_ns >= 0 && record.sampling_cpu_ns < 1000000000);
-	process_record_release(&record);
 }
 
 /*
@@ -502,16 +483,16 @@ MACHINE_TEST(rest_is_what_the_workers_clock_stands_still)
 {
 	static const int ticks[] = {60, 60, 90, 120};
 	struct sampling *sampling = NULL;
-	struct process_record record;
+	SCOPED(process_record) record;
 	struct error err = ERROR_INIT;
-	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int64_t times[4];
 
-	sensor_machine(*state);
+	sensor_machine(root);
 	process_record_init(&record);
-	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
 	for (int i = 0; i < 4; i++) {
-		sensor_process(*state, WORKER, GUARD, ticks[i], 0, 10);
+		sensor_process(root, WORKER, GUARD, ticks[i], 0, 10);
 		sampling_mark(sampling, false);
 		times[i] = clock_monotonic_ns();
 		/* This thread samples, because the other one may be late. */
@@ -528,7 +509,6 @@ MACHINE_TEST(rest_is_what_the_workers_clock_stands_still)
 	/* The rest counts where the clock was sampled, not where it jumped. */
 	assert_in_range(still, 1, times[1] - times[0]);
 	assert_true(all > still && all < end - times[0]);
-	process_record_release(&record);
 }
 
 /* A data loader process starts after the last search for processes. Its work before the window does
@@ -536,18 +516,18 @@ MACHINE_TEST(rest_is_what_the_workers_clock_stands_still)
 MACHINE_TEST(the_tree_is_looked_at_before_a_window)
 {
 	struct sampling *sampling = NULL;
-	struct process_record record;
+	SCOPED(process_record) record;
 	struct error err = ERROR_INIT;
-	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	sensor_machine(*state);
+	sensor_machine(root);
 	process_record_init(&record);
-	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
-	sensor_process(*state, 30, WORKER, 900, 0, 10);
-	sensor_children(*state, WORKER, "22 30 ");
+	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
+	sensor_process(root, 30, WORKER, 900, 0, 10);
+	sensor_children(root, WORKER, "22 30 ");
 	sampling_mark(sampling, true);
 	record.window_begin_ns = clock_monotonic_ns();
-	sensor_process(*state, 30, WORKER, 930, 0, 10);
+	sensor_process(root, 30, WORKER, 930, 0, 10);
 	/* Long enough for the next search for processes, and for a share of ticks. */
 	clock_sleep_until_ns(clock_monotonic_ns() + 1200000000);
 	record.window_ns = clock_monotonic_ns() - record.window_begin_ns;
@@ -557,19 +537,18 @@ MACHINE_TEST(the_tree_is_looked_at_before_a_window)
 	close(root_fd);
 	double seconds = (double)record.window_ns * 1e-9;
 	assert_true(fabs(record.window_cpu_cores * seconds - 0.3) < 0.1);
-	process_record_release(&record);
 }
 
 MACHINE_TEST(nothing_is_sampled_of_an_empty_machine)
 {
 	struct sampling *sampling = NULL;
-	struct process_record record;
+	SCOPED(process_record) record;
 	struct error err = ERROR_INIT;
-	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	process_record_init(&record);
 	sampling_stop(NULL, &record);
-	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
 	sampling_mark(sampling, true);
 	sampling_stop(sampling, &record);
 	sampling_figures(&record);
@@ -581,7 +560,6 @@ MACHINE_TEST(nothing_is_sampled_of_an_empty_machine)
 	}
 	assert_real(record.memory_mean_run, NAN);
 	assert_real(record.cpu_cores, NAN);
-	process_record_release(&record);
 }
 
 /* The properties of the sensor table on which the store, the exports and the pages rely. */

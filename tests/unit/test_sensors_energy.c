@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "sensors/sampling.h"
-#include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
 #include "unit_test.h"
 
@@ -61,10 +60,10 @@ MACHINE_TEST(energy_is_counted_once)
 {
 	static const char *const channels[] = {"package-0", "dram-0", "package-1", "dram-1",
 					       "psys"};
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
-	server(*state);
-	use_begin(&use, *state, &sensor_rapl);
+	server(root);
+	use_begin(&use, root, &sensor_rapl);
 	assert_int_equal(use.handle.channel_count, COUNT(channels));
 	for (size_t i = 0; i < COUNT(channels); i++)
 		assert_string_equal(use.handle.channels[i], channels[i]);
@@ -72,26 +71,24 @@ MACHINE_TEST(energy_is_counted_once)
 	assert_real(value(&use, "package-1"), 2e9);
 	assert_real(value(&use, "dram-1"), 6e7);
 	assert_real(value(&use, "psys"), 5e9);
-	use_end(&use);
 }
 
 MACHINE_TEST(counters_that_wrap_go_on)
 {
 	char text[32];
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
-	server(*state);
+	server(root);
 	snprintf(text, sizeof text, "%lld", RANGE_UJ - 3000000);
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", text);
-	use_begin(&use, *state, &sensor_rapl);
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", text);
+	use_begin(&use, root, &sensor_rapl);
 	double before = value(&use, "package-0");
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "4000000");
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", "4000000");
 	use_again(&use);
 	assert_real(value(&use, "package-0") - before, 7e9);
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "5000000");
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", "5000000");
 	use_again(&use);
 	assert_real(value(&use, "package-0") - before, 8e9);
-	use_end(&use);
 }
 
 /* A fall from the middle of the range to 0 within a moment is not an overflow: no processor uses
@@ -99,42 +96,40 @@ MACHINE_TEST(counters_that_wrap_go_on)
 MACHINE_TEST(counters_that_are_set_back_fall)
 {
 	char text[32];
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
-	server(*state);
+	server(root);
 	snprintf(text, sizeof text, "%lld", RANGE_UJ / 2);
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", text);
-	machine_remove_file(*state, FOLDER "intel-rapl:1/max_energy_range_uj");
-	use_begin(&use, *state, &sensor_rapl);
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", text);
+	machine_remove_file(root, FOLDER "intel-rapl:1/max_energy_range_uj");
+	use_begin(&use, root, &sensor_rapl);
 	double first = value(&use, "package-0"), second = value(&use, "package-1");
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "10");
-	machine_file(*state, FOLDER "intel-rapl:1/energy_uj", "10");
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", "10");
+	machine_file(root, FOLDER "intel-rapl:1/energy_uj", "10");
 	use_again(&use);
 	assert_true(value(&use, "package-0") < first);
 	assert_true(value(&use, "package-1") < second);
 	first = value(&use, "package-0");
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "1000010");
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", "1000010");
 	use_again(&use);
 	assert_real(value(&use, "package-0") - first, 1e9);
-	use_end(&use);
 }
 
 MACHINE_TEST(counters_come_and_go)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
-	server(*state);
-	use_begin(&use, *state, &sensor_rapl);
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "garbage");
-	machine_remove_file(*state, FOLDER "intel-rapl:1/energy_uj");
+	server(root);
+	use_begin(&use, root, &sensor_rapl);
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", "garbage");
+	machine_remove_file(root, FOLDER "intel-rapl:1/energy_uj");
 	use_again(&use);
 	assert_real(value(&use, "package-0"), NAN);
 	/* Here a removed file can still be read while it is open; the kernel's cannot. */
-	machine_file(*state, FOLDER "intel-rapl:0/energy_uj", "3000000");
+	machine_file(root, FOLDER "intel-rapl:0/energy_uj", "3000000");
 	use_again(&use);
 	use_again(&use);
 	assert_real(value(&use, "package-0"), 3e9);
-	use_end(&use);
 }
 
 /* One package without its counter: the sum would be too small. */
@@ -142,69 +137,67 @@ MACHINE_TEST(all_packages_or_none)
 {
 	struct sensor_use use;
 
-	server(*state);
-	machine_remove_file(*state, FOLDER "intel-rapl:0:2/energy_uj");
-	use_begin(&use, *state, &sensor_rapl);
+	server(root);
+	machine_remove_file(root, FOLDER "intel-rapl:0:2/energy_uj");
+	use_begin(&use, root, &sensor_rapl);
 	assert_true(use.here);
 	assert_real(value(&use, "dram-0"), NAN);
-	use_end(&use);
-	machine_remove_file(*state, FOLDER "intel-rapl:1/energy_uj");
-	assert_absent(*state, &sensor_rapl, "intel-rapl:1/energy_uj cannot be read; as root");
-	machine_remove_folder(*state, "/sys/class/powercap");
-	assert_absent(*state, &sensor_rapl, "no energy counter in /sys/class/powercap");
+	sensor_use_release(&use);
+	machine_remove_file(root, FOLDER "intel-rapl:1/energy_uj");
+	assert_absent(root, &sensor_rapl, "intel-rapl:1/energy_uj cannot be read; as root");
+	machine_remove_folder(root, "/sys/class/powercap");
+	assert_absent(root, &sensor_rapl, "no energy counter in /sys/class/powercap");
 	/* A zone that is not a package. */
-	zone(*state, "intel-rapl:0", "laptop", "1");
-	assert_absent(*state, &sensor_rapl, "no energy counter");
+	zone(root, "intel-rapl:0", "laptop", "1");
+	assert_absent(root, &sensor_rapl, "no energy counter");
 }
 
 MACHINE_TEST(counters_for_root_only)
 {
-	char *path = test_text("%s%s", (char *)*state, FOLDER "intel-rapl:0/energy_uj");
+	char *path = test_text("%s%s", root, FOLDER "intel-rapl:0/energy_uj");
 
-	server(*state);
+	server(root);
 	assert_int_equal(chmod(path, 0), 0);
 	/* Root can read it nevertheless. */
 	if (access(path, R_OK) != 0)
-		assert_absent(*state, &sensor_rapl, "as root: chmod a+r");
+		assert_absent(root, &sensor_rapl, "as root: chmod a+r");
 	else
 		print_message("# root reads every file: nothing is refused here\n");
 }
 
-MACHINE_TEST(processor_time_is_the_whole_trees)
+SENSOR_TEST(processor_time_is_the_whole_trees)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_worker_cpu);
+	use_begin(&use, root, &sensor_worker_cpu);
 	/* The guard's own tick does not count for the worker; the 6 ticks of children that it
 	 * waited for do. */
 	assert_real(use.values[0], (6 + 40 + 5 + 5) * TICK_NS);
-	machine_remove_folder(*state, "/proc/22");
-	sensor_process(*state, WORKER, GUARD, 40, 10, 1000);
+	machine_remove_folder(root, "/proc/22");
+	sensor_process(root, WORKER, GUARD, 40, 10, 1000);
 	use.sensor->sample(use.watched, &use.handle, use.values);
 	assert_real(use.values[0], (6 + 40 + 10) * TICK_NS);
-	machine_file(*state, "/proc/21/stat", "garbage");
+	machine_file(root, "/proc/21/stat", "garbage");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
-	machine_remove_folder(*state, "/proc/20");
-	assert_absent(*state, &sensor_worker_cpu, "/proc/PID/stat");
+	sensor_use_release(&use);
+	machine_remove_folder(root, "/proc/20");
+	assert_absent(root, &sensor_worker_cpu, "/proc/PID/stat");
 }
 
-MACHINE_TEST(page_faults_are_the_whole_trees)
+SENSOR_TEST(page_faults_are_the_whole_trees)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	use_begin(&use, *state, &sensor_page_faults);
+	use_begin(&use, root, &sensor_page_faults);
 	/* The guard's own 51 do not count; the 8 of the children that it waited for do. */
 	assert_real(use.values[0], 1e9 * ((6 + 2) + (1000 + 1 + 5 + 2) + (200 + 1 + 0 + 2)));
-	machine_file(*state, "/proc/21/stat", "garbage");
+	machine_file(root, "/proc/21/stat", "garbage");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
-	machine_remove_folder(*state, "/proc/20");
-	assert_absent(*state, &sensor_page_faults, "/proc/PID/stat");
+	sensor_use_release(&use);
+	machine_remove_folder(root, "/proc/20");
+	assert_absent(root, &sensor_page_faults, "/proc/PID/stat");
 }
 
 static void thread(const char *root, int pid, int number, char run_state, int processor)
@@ -219,36 +212,35 @@ static void thread(const char *root, int pid, int number, char run_state, int pr
 	machine_file(root, path, text);
 }
 
-MACHINE_TEST(threads_are_counted_where_they_run)
+SENSOR_TEST(threads_are_counted_where_they_run)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	thread(*state, GUARD, 20, 'S', 7);
-	thread(*state, WORKER, 21, 'R', 0);
-	thread(*state, WORKER, 31, 'R', 3);
-	thread(*state, WORKER, 32, 'S', 5);
-	thread(*state, CHILD, 22, 'R', 3);
-	use_begin(&use, *state, &sensor_threads);
+	thread(root, GUARD, 20, 'S', 7);
+	thread(root, WORKER, 21, 'R', 0);
+	thread(root, WORKER, 31, 'R', 3);
+	thread(root, WORKER, 32, 'S', 5);
+	thread(root, CHILD, 22, 'R', 3);
+	use_begin(&use, root, &sensor_threads);
 	assert_real(value(&use, "alive"), 4);
 	assert_real(value(&use, "processors"), 2);
 	/* Not a processor number. */
-	thread(*state, WORKER, 31, 'R', 99999);
-	machine_file(*state, "/proc/22/task/22/stat", "22 (a) R 1 2");
+	thread(root, WORKER, 31, 'R', 99999);
+	machine_file(root, "/proc/22/task/22/stat", "22 (a) R 1 2");
 	use_again(&use);
 	assert_real(value(&use, "alive"), 4);
 	assert_real(value(&use, "processors"), 1);
 	/* All threads wait: that does not mean that they run on no processor. */
-	thread(*state, WORKER, 21, 'S', 0);
+	thread(root, WORKER, 21, 'S', 0);
 	use_again(&use);
 	assert_real(value(&use, "processors"), NAN);
-	machine_remove_folder(*state, "/proc/21");
-	machine_remove_folder(*state, "/proc/22");
+	machine_remove_folder(root, "/proc/21");
+	machine_remove_folder(root, "/proc/22");
 	use_again(&use);
 	assert_real(value(&use, "alive"), NAN);
-	use_end(&use);
-	machine_remove_folder(*state, "/proc/20/task/20");
-	assert_absent(*state, &sensor_threads, "/proc/PID/task");
+	sensor_use_release(&use);
+	machine_remove_folder(root, "/proc/20/task/20");
+	assert_absent(root, &sensor_threads, "/proc/PID/task");
 }
 
 static const char *const two_packages[] = {"package-0", "package-1", "dram-0"};
@@ -288,7 +280,7 @@ static void says(const struct process_record *record, const char *what)
 TEST(energy_between_the_marks)
 {
 	static const double rows[] = STEADY;
-	struct process_record record = record_of(rows, 3, SECOND_NS / 2, SECOND_NS);
+	SCOPED(process_record) record = record_of(rows, 3, SECOND_NS / 2, SECOND_NS);
 
 	assert_real(record.energy_joules, 25 + 50);
 	assert_real(record.power_mean_window, 75);
@@ -297,7 +289,6 @@ TEST(energy_between_the_marks)
 	assert_real(record.energy_psys_joules, NAN);
 	assert_string_equal(record.energy_grade, "B");
 	says(&record, "energy_psys_joules: this machine has no such energy counter");
-	process_record_release(&record);
 }
 
 TEST(energy_that_is_not_known)
@@ -327,13 +318,12 @@ TEST(energy_that_is_not_known)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct process_record record =
-			record_of(cases[i].rows, 3, cases[i].begin_ns, cases[i].window_ns);
+		SCOPED(process_record)
+		record = record_of(cases[i].rows, 3, cases[i].begin_ns, cases[i].window_ns);
 		assert_real(record.energy_joules, cases[i].joules);
 		assert_true(isnan(cases[i].joules) == isnan(record.power_mean_window));
 		assert_true(isnan(cases[i].joules) == !*record.energy_grade);
 		says(&record, cases[i].why);
-		process_record_release(&record);
 	}
 }
 
@@ -390,19 +380,19 @@ static void *count_energy(void *context)
  * not. */
 MACHINE_TEST(steps_are_waited_for_at_marks)
 {
-	struct meter meter = {.root = *state};
+	struct meter meter = {.root = root};
 	struct sampling *sampling = NULL;
-	struct process_record record;
+	SCOPED(process_record) record;
 	struct error err = ERROR_INIT;
 	pthread_t thread;
 
 	int64_t begin_ns = clock_monotonic_ns();
-	server(*state);
-	machine_remove_folder(*state, FOLDER "intel-rapl:1");
-	int root_fd = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	server(root);
+	machine_remove_folder(root, FOLDER "intel-rapl:1");
+	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	process_record_init(&record);
 	assert_int_equal(pthread_create(&thread, NULL, count_energy, &meter), 0);
-	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
 	/* One mark would suffice if no other program used the processor. */
 	for (int i = 0; i < MARKS; i++) {
 		sampling_mark(sampling, i % 2 == 0);
@@ -421,7 +411,6 @@ MACHINE_TEST(steps_are_waited_for_at_marks)
 	/* A delayed meter catches up, so shorter steps are possible then. */
 	if (record.energy_update_ns != RECORD_NONE)
 		assert_in_range(record.energy_update_ns, 1, SENSOR_STEPS_NS);
-	process_record_release(&record);
 }
 
 /* A figure that a clock cannot resolve is null, with the reason: not 0.00 cores, nor 10 of 2. */
@@ -448,7 +437,7 @@ TEST(windows_too_short_for_a_clock)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct process_record record;
+		SCOPED(process_record) record;
 		process_record_init(&record);
 		series_add(&record, "worker_cpu", SERIES_COUNTER, tree, 1, cases[i].rows, 2);
 		series_add(&record, "cpu", SERIES_COUNTER, cpus, 2, both, 2);
@@ -459,7 +448,6 @@ TEST(windows_too_short_for_a_clock)
 		assert_real(record.cpu_cores, cases[i].machine);
 		says(&record, cases[i].why);
 		assert_true(*cases[i].why || !*record.null_reasons);
-		process_record_release(&record);
 	}
 }
 
@@ -468,7 +456,7 @@ TEST(page_faults_of_a_step)
 	static const char *const tree[] = {"tree"};
 	/* 3,000 a second. */
 	static const double rows[] = {0, 0, 1e9, 3000e9};
-	struct process_record record;
+	SCOPED(process_record) record;
 
 	process_record_init(&record);
 	series_add(&record, "page_faults", SERIES_COUNTER, tree, 1, rows, 2);
@@ -477,7 +465,6 @@ TEST(page_faults_of_a_step)
 	record.steps = 50;
 	sampling_figures(&record);
 	assert_real(record.page_faults_step, 30);
-	process_record_release(&record);
 }
 
 /* Threads are sampled at instants; between two of them nothing is known. */
@@ -497,7 +484,7 @@ TEST(threads_that_nobody_saw)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct process_record record;
+		SCOPED(process_record) record;
 		process_record_init(&record);
 		series_add(&record, "threads", SERIES_GAUGE, channels, 2, rows, 4);
 		record.window_begin_ns = cases[i].begin_ns;
@@ -506,6 +493,5 @@ TEST(threads_that_nobody_saw)
 		assert_real(record.threads_alive, cases[i].alive);
 		assert_real(record.cores_used, cases[i].processors);
 		says(&record, cases[i].why);
-		process_record_release(&record);
 	}
 }

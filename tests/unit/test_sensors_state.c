@@ -7,114 +7,109 @@
 #include "samples/disturbance.h"
 #include "sensors/sampling.h"
 #include "sensors/sensor.h"
-#include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
 #include "unit_test.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define PSI(total) "some avg10=1.00 avg60=0.50 avg300=0.10 total=" total "\nfull avg10=0 total=9\n"
 
-MACHINE_TEST(pressure_is_that_of_the_nearest_group)
+SENSOR_TEST(pressure_is_that_of_the_nearest_group)
 {
 	static const char *const bad[] = {"", "full avg10=0 total=3\n", "some avg10=0.00\n",
 					  "some avg10=0 total=x\n", "some avg10=0 total=-4\n"};
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	assert_absent(*state, &sensor_pressure, "does not report pressure");
-	machine_file(*state, "/proc/pressure/cpu", PSI("100"));
-	machine_file(*state, "/proc/pressure/memory", PSI("20"));
-	use_begin(&use, *state, &sensor_pressure);
+	assert_absent(root, &sensor_pressure, "does not report pressure");
+	machine_file(root, "/proc/pressure/cpu", PSI("100"));
+	machine_file(root, "/proc/pressure/memory", PSI("20"));
+	use_begin(&use, root, &sensor_pressure);
 	assert_int_equal(use.handle.channel_count, 3);
 	assert_string_equal(use.handle.channels[1], "memory");
 	assert_real(use.values[0], 100e3);
 	assert_real(use.values[1], 20e3);
 	assert_real(use.values[2], NAN);
-	use_end(&use);
+	sensor_use_release(&use);
 	/* The process's own group counts; the group above counts only for files that the own group
 	 * lacks. */
-	machine_file(*state, "/proc/self/cgroup", "1:cpu:/old\n0::/user.slice/me\n");
-	machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("7"));
-	machine_file(*state, "/sys/fs/cgroup/user.slice/io.pressure", PSI("3"));
-	use_begin(&use, *state, &sensor_pressure);
+	machine_file(root, "/proc/self/cgroup", "1:cpu:/old\n0::/user.slice/me\n");
+	machine_file(root, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("7"));
+	machine_file(root, "/sys/fs/cgroup/user.slice/io.pressure", PSI("3"));
+	use_begin(&use, root, &sensor_pressure);
 	assert_real(use.values[0], 7e3);
 	assert_real(use.values[1], 20e3);
 	assert_real(use.values[2], 3e3);
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", bad[i]);
+		machine_file(root, "/sys/fs/cgroup/user.slice/me/cpu.pressure", bad[i]);
 		use_again(&use);
 		assert_real(use.values[0], NAN);
 	}
-	machine_file(*state, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("9"));
+	machine_file(root, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("9"));
 	use_again(&use);
 	assert_real(use.values[0], 9e3);
-	use_end(&use);
+	sensor_use_release(&use);
 	/* The path is the host's; the mount is the container's own. */
-	machine_file(*state, "/proc/self/cgroup", "0::/docker/0815\n");
-	machine_file(*state, "/sys/fs/cgroup/cpu.pressure", PSI("11"));
-	use_begin(&use, *state, &sensor_pressure);
+	machine_file(root, "/proc/self/cgroup", "0::/docker/0815\n");
+	machine_file(root, "/sys/fs/cgroup/cpu.pressure", PSI("11"));
+	use_begin(&use, root, &sensor_pressure);
 	assert_real(use.values[0], 11e3);
-	use_end(&use);
+	sensor_use_release(&use);
 }
 
-MACHINE_TEST(quotas_are_those_of_all_groups_above)
+SENSOR_TEST(quotas_are_those_of_all_groups_above)
 {
 	static const int cpus[] = {0, 1};
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	assert_absent(*state, &sensor_quota, "no control group has a quota");
-	machine_file(*state, "/proc/self/cgroup", "4:cpu,cpuacct:/a/b\n0::/c/d\n");
-	machine_file(*state, "/sys/fs/cgroup/c/d/cpu.max", "max 100000");
-	machine_file(*state, "/sys/fs/cgroup/c/d/cpu.stat", "usage_usec 5\nthrottled_usec 77\n");
+	assert_absent(root, &sensor_quota, "no control group has a quota");
+	machine_file(root, "/proc/self/cgroup", "4:cpu,cpuacct:/a/b\n0::/c/d\n");
+	machine_file(root, "/sys/fs/cgroup/c/d/cpu.max", "max 100000");
+	machine_file(root, "/sys/fs/cgroup/c/d/cpu.stat", "usage_usec 5\nthrottled_usec 77\n");
 	/*
 	 * A group without a quota throttles nothing; a value of 0 would say that it was measured.
 	 */
-	assert_absent(*state, &sensor_quota, "no control group has a quota");
-	machine_file(*state, "/sys/fs/cgroup/c/cpu.max", "150000 100000");
-	assert_absent(*state, &sensor_quota, "no control group has a quota");
-	machine_file(*state, "/sys/fs/cgroup/c/cpu.stat",
+	assert_absent(root, &sensor_quota, "no control group has a quota");
+	machine_file(root, "/sys/fs/cgroup/c/cpu.max", "150000 100000");
+	assert_absent(root, &sensor_quota, "no control group has a quota");
+	machine_file(root, "/sys/fs/cgroup/c/cpu.stat",
 		     "usage_usec 5\nnr_throttled 3\nthrottled_usec 4000\n");
-	use_begin_on(&use, *state, &sensor_quota, cpus, 2);
+	use_begin_on(&use, root, &sensor_quota, cpus, 2);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_real(use.values[0], 4000e3 / 2);
-	use_end(&use);
+	sensor_use_release(&use);
 	/* Version 1 beside it, in ns; the sum if both have one. */
-	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "50000");
-	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000");
-	machine_file(*state, "/sys/fs/cgroup/cpu/a/b/cpu.stat",
+	machine_file(root, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "50000");
+	machine_file(root, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000");
+	machine_file(root, "/sys/fs/cgroup/cpu/a/b/cpu.stat",
 		     "nr_periods 9\nnr_throttled 2\nthrottled_time 6000000\n");
-	use_begin_on(&use, *state, &sensor_quota, cpus, 2);
+	use_begin_on(&use, root, &sensor_quota, cpus, 2);
 	assert_real(use.values[0], (4000e3 + 6e6) / 2);
-	machine_file(*state, "/sys/fs/cgroup/c/cpu.stat", "garbage\nthrottled_usecs 1\n");
+	machine_file(root, "/sys/fs/cgroup/c/cpu.stat", "garbage\nthrottled_usecs 1\n");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
+	sensor_use_release(&use);
 }
 
-MACHINE_TEST(swap_counts_bytes)
+SENSOR_TEST(swap_counts_bytes)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
-	sensor_machine(*state);
-	assert_absent(*state, &sensor_swap, "/proc/vmstat does not report");
-	machine_file(*state, "/proc/vmstat", "nr_free_pages 5\npswpin 3\npswpout 40\nx 1\n");
-	machine_file(*state, "/proc/meminfo", "MemTotal: 9 kB\nSwapTotal:       0 kB\n");
-	assert_absent(*state, &sensor_swap, "no swap space");
-	machine_file(*state, "/proc/meminfo", "MemTotal: 9 kB\nSwapTotal:    4096 kB\n");
-	use_begin(&use, *state, &sensor_swap);
+	assert_absent(root, &sensor_swap, "/proc/vmstat does not report");
+	machine_file(root, "/proc/vmstat", "nr_free_pages 5\npswpin 3\npswpout 40\nx 1\n");
+	machine_file(root, "/proc/meminfo", "MemTotal: 9 kB\nSwapTotal:       0 kB\n");
+	assert_absent(root, &sensor_swap, "no swap space");
+	machine_file(root, "/proc/meminfo", "MemTotal: 9 kB\nSwapTotal:    4096 kB\n");
+	use_begin(&use, root, &sensor_swap);
 	assert_string_equal(use.handle.channels[0], "in");
 	assert_real(use.values[0], 3e9 * page);
 	assert_real(use.values[1], 40e9 * page);
-	machine_file(*state, "/proc/vmstat", "pswpin -3\npswpoutside 40\n");
+	machine_file(root, "/proc/vmstat", "pswpin -3\npswpoutside 40\n");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
 	assert_real(use.values[1], NAN);
-	machine_remove_file(*state, "/proc/vmstat");
+	machine_remove_file(root, "/proc/vmstat");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
 }
 
 static void set_switches(const char *root, int pid, int thread, const char *text)
@@ -125,92 +120,88 @@ static void set_switches(const char *root, int pid, int thread, const char *text
 	machine_file(root, path, text);
 }
 
-MACHINE_TEST(switches_are_those_of_all_threads)
+SENSOR_TEST(switches_are_those_of_all_threads)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use;
 
-	sensor_machine(*state);
-	assert_absent(*state, &sensor_switches, "status does not report");
-	set_switches(*state, GUARD, GUARD,
+	assert_absent(root, &sensor_switches, "status does not report");
+	set_switches(root, GUARD, GUARD,
 		     "Name:\tx\nvoluntary_ctxt_switches:\t900\n"
 		     "nonvoluntary_ctxt_switches:\t900\n");
-	set_switches(*state, WORKER, WORKER,
+	set_switches(root, WORKER, WORKER,
 		     "Name:\tx\nvoluntary_ctxt_switches:\t10\nnonvoluntary_ctxt_switches:\t1\n");
-	set_switches(*state, WORKER, 300,
+	set_switches(root, WORKER, 300,
 		     "Name:\tx\nvoluntary_ctxt_switches:\t20\nnonvoluntary_ctxt_switches:\t2\n");
-	set_switches(*state, CHILD, CHILD,
+	set_switches(root, CHILD, CHILD,
 		     "Name:\tx\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t4\n");
-	use_begin(&use, *state, &sensor_switches);
+	use_begin(&use, root, &sensor_switches);
 	/* The guard's does not count. */
 	assert_real(use.values[0], 70e9);
 	assert_real(use.values[1], 7e9);
 	/* A kernel that reports only one of the two is not used. */
-	set_switches(*state, WORKER, 300, "Name:\tx\nvoluntary_ctxt_switches:\t20\n");
+	set_switches(root, WORKER, 300, "Name:\tx\nvoluntary_ctxt_switches:\t20\n");
 	use_again(&use);
 	assert_real(use.values[0], 50e9);
-	machine_remove_folder(*state, "/proc/21/task");
-	machine_remove_folder(*state, "/proc/22");
+	machine_remove_folder(root, "/proc/21/task");
+	machine_remove_folder(root, "/proc/22");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	use_end(&use);
 }
 
 #define CPU "/sys/devices/system/cpu/cpu"
 
-MACHINE_TEST(heat_is_that_of_the_workers_processors)
+SENSOR_TEST(heat_is_that_of_the_workers_processors)
 {
 	static const int cpus[] = {1};
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	assert_absent(*state, &sensor_thermal, "no thermal_throttle in /sys");
-	machine_file(*state, CPU "0/thermal_throttle/core_throttle_total_time_ms", "100");
-	machine_file(*state, CPU "0/thermal_throttle/package_throttle_total_time_ms", "40");
-	machine_file(*state, CPU "1/thermal_throttle/core_throttle_total_time_ms", "300");
-	machine_file(*state, CPU "1/thermal_throttle/package_throttle_total_time_ms", "40");
-	use_begin(&use, *state, &sensor_thermal);
+	assert_absent(root, &sensor_thermal, "no thermal_throttle in /sys");
+	machine_file(root, CPU "0/thermal_throttle/core_throttle_total_time_ms", "100");
+	machine_file(root, CPU "0/thermal_throttle/package_throttle_total_time_ms", "40");
+	machine_file(root, CPU "1/thermal_throttle/core_throttle_total_time_ms", "300");
+	machine_file(root, CPU "1/thermal_throttle/package_throttle_total_time_ms", "40");
+	use_begin(&use, root, &sensor_thermal);
 	assert_int_equal(use.handle.channel_count, 2);
 	assert_string_equal(use.handle.channels[1], "package");
 	assert_real(use.values[0], 200e6);
 	assert_real(use.values[1], 40e6);
-	machine_file(*state, CPU "0/thermal_throttle/core_throttle_total_time_ms", "x");
+	machine_file(root, CPU "0/thermal_throttle/core_throttle_total_time_ms", "x");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
 	assert_real(use.values[1], 40e6);
-	use_end(&use);
-	use_begin_on(&use, *state, &sensor_thermal, cpus, 1);
+	sensor_use_release(&use);
+	use_begin_on(&use, root, &sensor_thermal, cpus, 1);
 	assert_real(use.values[0], 300e6);
-	use_end(&use);
+	sensor_use_release(&use);
 }
 
-MACHINE_TEST(temperature_is_that_of_packages)
+SENSOR_TEST(temperature_is_that_of_packages)
 {
 	struct sensor_use use;
 
-	sensor_machine(*state);
-	machine_file(*state, "/sys/class/hwmon/hwmon0/name", "nvme\n");
-	machine_file(*state, "/sys/class/hwmon/hwmon0/temp1_input", "30000\n");
-	assert_absent(*state, &sensor_temperature, "no temperature sensor");
-	machine_file(*state, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
-	machine_file(*state, "/sys/class/thermal/thermal_zone1/temp", "55000\n");
-	use_begin(&use, *state, &sensor_temperature);
+	machine_file(root, "/sys/class/hwmon/hwmon0/name", "nvme\n");
+	machine_file(root, "/sys/class/hwmon/hwmon0/temp1_input", "30000\n");
+	assert_absent(root, &sensor_temperature, "no temperature sensor");
+	machine_file(root, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+	machine_file(root, "/sys/class/thermal/thermal_zone1/temp", "55000\n");
+	use_begin(&use, root, &sensor_temperature);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_real(use.values[0], 55);
-	use_end(&use);
+	sensor_use_release(&use);
 	/* A driver is preferred to a zone, and reports each package. */
-	machine_file(*state, "/sys/class/hwmon/hwmon2/name", "coretemp\n");
-	machine_file(*state, "/sys/class/hwmon/hwmon2/temp1_input", "71500\n");
-	machine_file(*state, "/sys/class/hwmon/hwmon3/name", "coretemp\n");
-	machine_file(*state, "/sys/class/hwmon/hwmon3/temp1_input", "68000\n");
-	use_begin(&use, *state, &sensor_temperature);
+	machine_file(root, "/sys/class/hwmon/hwmon2/name", "coretemp\n");
+	machine_file(root, "/sys/class/hwmon/hwmon2/temp1_input", "71500\n");
+	machine_file(root, "/sys/class/hwmon/hwmon3/name", "coretemp\n");
+	machine_file(root, "/sys/class/hwmon/hwmon3/temp1_input", "68000\n");
+	use_begin(&use, root, &sensor_temperature);
 	assert_int_equal(use.handle.channel_count, 2);
 	assert_string_equal(use.handle.channels[1], "package-1");
 	assert_real(use.values[0], 71.5);
 	assert_real(use.values[1], 68);
-	machine_file(*state, "/sys/class/hwmon/hwmon3/temp1_input", "error\n");
+	machine_file(root, "/sys/class/hwmon/hwmon3/temp1_input", "error\n");
 	use_again(&use);
 	assert_real(use.values[1], NAN);
-	use_end(&use);
+	sensor_use_release(&use);
 }
 
 /*

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "sensors/sampling.h"
-#include "tests/unit/machine_fixture.h"
 #include "tests/unit/sensor_fixture.h"
 #include "unit_test.h"
 
@@ -118,7 +117,7 @@ static void replay(const char *root, struct process_record *record)
 	assert_true(machine.fd >= 0 && root_fd >= 0);
 	machine.epoch_ns = atomic_load(&machine.now_ns);
 	process_record_init(record);
-	assert_int_equal(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), PRONY_OK);
+	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
 	mark(sampling, true);
 	mark(sampling, false);
 	sampling_stop(sampling, record);
@@ -179,7 +178,7 @@ TEST_WITH(late_looks_are_no_steps, machine_setup, machine_teardown)
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const struct machine_case *row = &cases[i];
-		struct process_record record;
+		SCOPED(process_record) record;
 		machine.period_ns = row->period_ns;
 		machine.every_look = row->every_look;
 		memcpy(machine.delays, row->delays, sizeof machine.delays);
@@ -195,7 +194,6 @@ TEST_WITH(late_looks_are_no_steps, machine_setup, machine_teardown)
 			print_message("# %s: found %lld us\n", row->what,
 				      (long long)(found == RECORD_NONE ? -1 : found / US));
 		wrong += !right;
-		process_record_release(&record);
 	}
 	assert_int_equal(wrong, 0);
 }

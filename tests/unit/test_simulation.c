@@ -319,7 +319,7 @@ TEST(twice_the_floor_is_found)
 {
 	static const double spreads[] = {0.003, 0.005, 0.007, 0.01, 0.015, 0.03};
 
-	for (size_t i = 0; i < sizeof spreads / sizeof *spreads; i++) {
+	for (size_t i = 0; i < COUNT(spreads); i++) {
 		struct told told;
 		tell(10 + i, spreads[i], &told);
 		print_message("processes %.1f %% apart: floor %.2f %%, wrong %.2f %%\n",
@@ -408,7 +408,7 @@ TEST(faults_are_diagnosed)
 	how_often(19, &(struct fault){.apart = 0.05}, 2000, rates);
 	between("5 % apart, first-slowest", rates[DIAGNOSIS_FIRST_SLOWEST], 0, 0.011);
 	between("5 % apart, two-speeds", rates[DIAGNOSIS_TWO_SPEEDS], 0, 0.015);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		how_often(21 + i, &rows[i].fault, 250, rates);
 		between(diagnosis_word(rows[i].id), rates[rows[i].id], 0.9, 1);
 	}

@@ -16,10 +16,9 @@ static char *joined(const struct spec_list *list)
 
 static void assert_list(const struct spec_list *list, const char *expected)
 {
-	char *text = joined(list);
+	char *text = test_keep(joined(list));
 
 	assert_string_equal(text, expected);
-	free(text);
 }
 
 TEST(numbers_expand)
@@ -44,13 +43,12 @@ TEST(numbers_expand)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		struct spec_list list = {0};
-		struct spec spec;
+		SCOPED(spec) spec;
 
 		spec_init(&spec);
 		if (spec_expand_numbers(&spec, rows[i].text, "-b", &list, &err) != PRONY_OK)
 			fail_msg("%s: %s", rows[i].text, err.text);
 		assert_list(&list, rows[i].expected);
-		spec_release(&spec);
 	}
 }
 
@@ -90,14 +88,13 @@ TEST(broken_numbers_are_refused)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		struct spec_list list = {0};
-		struct spec spec;
+		SCOPED(spec) spec;
 
 		spec_init(&spec);
 		assert_int_equal(spec_expand_numbers(&spec, rows[i], "-b", &list, &err),
 				 PRONY_USAGE);
 		assert_memory_equal(err.text, "-b: ", 4);
 		assert_int_equal(list.count, 0);
-		spec_release(&spec);
 	}
 }
 
@@ -105,15 +102,13 @@ TEST(suites_and_options_have_their_own_exit_codes)
 {
 	struct error err = ERROR_INIT;
 	struct spec_list list = {0};
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	spec_init(&spec);
-	assert_int_equal(spec_expand_numbers(&spec, "many", "a.yaml:3: batches", &list, &err),
-			 PRONY_BAD_INPUT);
-	assert_has(err.text, "a.yaml:3: batches: \"many\"");
+	expect_error(spec_expand_numbers(&spec, "many", "a.yaml:3: batches", &list, &err),
+		     PRONY_BAD_INPUT, &err, "a.yaml:3: batches: \"many\"");
 	assert_int_equal(prony_status_exit(PRONY_BAD_INPUT), 65);
 	assert_int_equal(prony_status_exit(PRONY_USAGE), 64);
-	spec_release(&spec);
 }
 
 TEST(values_split_at_commas)
@@ -121,52 +116,49 @@ TEST(values_split_at_commas)
 	static const char *const values[] = {"native,mxnet", "pytorch+compile"};
 	static const char *const batches[] = {"1..4*2", "64,128"};
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	spec_init(&spec);
-	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, values, 2, "-f", &err), PRONY_OK);
-	assert_int_equal(spec_set_axis(&spec, AXIS_BATCH, batches, 2, "-b", &err), PRONY_OK);
+	check(spec_set_axis(&spec, AXIS_FRAMEWORK, values, 2, "-f", &err), &err);
+	check(spec_set_axis(&spec, AXIS_BATCH, batches, 2, "-b", &err), &err);
 	assert_list(&spec.axes[AXIS_FRAMEWORK], "native,mxnet,pytorch+compile");
 	assert_list(&spec.axes[AXIS_BATCH], "1,2,4,64,128");
 	assert_true(spec.cells_explicit);
 	assert_string_equal(spec.axes[AXIS_FRAMEWORK].words[2].origin, "-f");
-	spec_release(&spec);
 }
 
 TEST(all_is_not_asked_for_by_name)
 {
 	static const char *const values[] = {"all,fake"};
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	spec_init(&spec);
-	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, values, 1, "-f", &err), PRONY_OK);
+	check(spec_set_axis(&spec, AXIS_FRAMEWORK, values, 1, "-f", &err), &err);
 	assert_false(spec.cells_explicit);
-	spec_release(&spec);
 }
 
 TEST(broken_lists_leave_the_axis)
 {
 	static const char *const good[] = {"native"}, *const bad[] = {"mxnet,,pytorch"};
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	spec_init(&spec);
-	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, good, 1, "-f", &err), PRONY_OK);
-	assert_int_equal(spec_set_axis(&spec, AXIS_FRAMEWORK, bad, 1, "-f", &err), PRONY_USAGE);
-	assert_has(err.text, "empty word");
+	check(spec_set_axis(&spec, AXIS_FRAMEWORK, good, 1, "-f", &err), &err);
+	expect_error(spec_set_axis(&spec, AXIS_FRAMEWORK, bad, 1, "-f", &err), PRONY_USAGE, &err,
+		     "empty word");
 	assert_list(&spec.axes[AXIS_FRAMEWORK], "native");
-	spec_release(&spec);
 }
 
 TEST(defaults_fill_what_is_empty)
 {
 	static const char *const values[] = {"forward"};
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	spec_init(&spec);
-	assert_int_equal(spec_set_axis(&spec, AXIS_STAGE, values, 1, "-s", &err), PRONY_OK);
+	check(spec_set_axis(&spec, AXIS_STAGE, values, 1, "-s", &err), &err);
 	spec_complete(&spec);
 	assert_list(&spec.axes[AXIS_FRAMEWORK], "all");
 	assert_list(&spec.axes[AXIS_NETWORK], "lenet");
@@ -181,7 +173,6 @@ TEST(defaults_fill_what_is_empty)
 	assert_list(&spec.axes[AXIS_DROPOUT], "on");
 	assert_list(&spec.axes[AXIS_LEARNING_RATE], "0.001");
 	assert_false(spec.cells_explicit);
-	spec_release(&spec);
 }
 
 /*
@@ -191,7 +182,7 @@ TEST(canonical_text_is_golden)
 {
 	static const char *const rates[] = {"0.01,0.1"}, *const off[] = {"false"};
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 	char *text;
 
 	spec_init(&spec);
@@ -204,15 +195,12 @@ TEST(canonical_text_is_golden)
 		      "statistic=geometric\ndropout=on\nlearning-rate=0.001\n"
 		      "momentum=0.90000000000000002\nweight-decay=0\nseed=1\n");
 	free(text);
-	assert_int_equal(
-		spec_set_axis(&spec, AXIS_LEARNING_RATE, rates, 1, "--learning-rate", &err),
-		PRONY_OK);
-	assert_int_equal(spec_set_axis(&spec, AXIS_DROPOUT, off, 1, "--dropout", &err), PRONY_OK);
+	check(spec_set_axis(&spec, AXIS_LEARNING_RATE, rates, 1, "--learning-rate", &err), &err);
+	check(spec_set_axis(&spec, AXIS_DROPOUT, off, 1, "--dropout", &err), &err);
 	text = spec_canonical(&spec);
 	assert_has(text, "\ndropout=off\n"
 			 "learning-rate=0.01,0.10000000000000001\n");
 	free(text);
-	spec_release(&spec);
 }
 
 /* Each change of what runs changes the text; the origin of a word does not. */
@@ -220,7 +208,7 @@ TEST(canonical_text_tells_runs_apart)
 {
 	static const char *const two[] = {"native,mxnet"}, *const split[] = {"native", "mxnet"};
 	struct error err = ERROR_INIT;
-	struct spec a, b;
+	SCOPED(spec) a, b;
 	char *first, *second;
 
 	spec_init(&a);
@@ -252,8 +240,6 @@ TEST(canonical_text_tells_runs_apart)
 	CHANGED(seed, 2);
 	CHANGED(suite, "other");
 #undef CHANGED
-	spec_release(&a);
-	spec_release(&b);
 }
 
 TEST(effort_has_words)

@@ -75,10 +75,9 @@ static const char everything[] = "# a comment\n"
 TEST(every_key_is_read)
 {
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
-	if (read_text(everything, &spec, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(read_text(everything, &spec, &err), &err);
 	assert_string_equal(spec.suite, "mine");
 	assert_string_equal(spec.summary, "what it is for");
 	assert_list(&spec.axes[AXIS_FRAMEWORK], "native,keras3:jax+xla");
@@ -106,7 +105,6 @@ TEST(every_key_is_read)
 	assert_int_equal(spec.epochs, 4);
 	assert_list(&spec.precisions_instead, "bf16,fp32");
 	assert_false(spec.cells_explicit);
-	spec_release(&spec);
 }
 
 /* An eighth of the batch, but at least two if there were two. */
@@ -117,9 +115,7 @@ TEST(a_screening_is_small)
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	assert_int_equal(
-		read_text("networks: lenet\norigin: mine, 2020\nsteps: 100\n", &spec, &err),
-		PRONY_OK);
+	check(read_text("networks: lenet\norigin: mine, 2020\nsteps: 100\n", &spec, &err), &err);
 	assert_int_equal(spec_screened_batch(&spec, 128), 128);
 	spec_screen(&spec);
 	assert_int_equal(spec.steps, 3);
@@ -128,9 +124,9 @@ TEST(a_screening_is_small)
 	for (size_t i = 0; i < COUNT(batches); i++)
 		assert_int_equal(spec_screened_batch(&spec, batches[i][0]), batches[i][1]);
 	spec_release(&spec);
-	assert_int_equal(read_text("networks: mlp\norigin: mine, 2020\nsamples: 1000\nepochs: 4\n",
-				   &spec, &err),
-			 PRONY_OK);
+	check(read_text("networks: mlp\norigin: mine, 2020\nsamples: 1000\nepochs: 4\n", &spec,
+			&err),
+	      &err);
 	spec_screen(&spec);
 	assert_int_equal(spec.samples, 128);
 	assert_int_equal(spec.epochs, 2);
@@ -148,13 +144,13 @@ TEST(texts_of_other_suites_stay)
 	struct error err = ERROR_INIT;
 	struct spec spec;
 
-	assert_int_equal(read_text("networks: lenet\n", &spec, &err), PRONY_OK);
+	check(read_text("networks: lenet\n", &spec, &err), &err);
 	char *text = spec_canonical(&spec);
 	for (size_t i = 0; i < COUNT(words); i++)
 		assert_lacks(text, words[i]);
 	free(text);
 	spec_release(&spec);
-	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
+	check(read_text(everything, &spec, &err), &err);
 	text = spec_canonical(&spec);
 	assert_has(text, "\norigin=a benchmark, 2018\nloss-every=10\n"
 			 "samples=1000\nepochs=4\nprecisions-instead=bf16,fp32\n");
@@ -165,9 +161,9 @@ TEST(texts_of_other_suites_stay)
 TEST(rules_are_read)
 {
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
-	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
+	check(read_text(everything, &spec, &err), &err);
 	assert_int_equal(spec.exclude_count, 2);
 	assert_list(&spec.excludes[0].axes[AXIS_NETWORK], "mlp");
 	assert_list(&spec.excludes[0].axes[AXIS_STAGE], "train");
@@ -178,33 +174,30 @@ TEST(rules_are_read)
 	assert_int_equal(spec.overrides[0].steps, 5);
 	assert_int_equal(spec.overrides[0].warm_up_steps, 1);
 	assert_string_equal(spec.overrides[0].values[AXIS_LEARNING_RATE], "0.1");
-	spec_release(&spec);
 }
 
 /* Each word stores its line, because only later code may know what is wrong with it. */
 TEST(words_know_their_line)
 {
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
-	assert_int_equal(read_text(everything, &spec, &err), PRONY_OK);
+	check(read_text(everything, &spec, &err), &err);
 	assert_has(spec.axes[AXIS_NETWORK].words[1].origin, "/mine.yaml:6: networks");
 	assert_has(spec.axes[AXIS_FRAMEWORK].words[0].origin, "/mine.yaml:3: frameworks");
-	spec_release(&spec);
 }
 
 TEST(anchors_may_be_used)
 {
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
-	assert_int_equal(read_text("networks: &nets [lenet, mlp]\n"
-				   "exclude:\n"
-				   "  - {networks: *nets, stages: forward}\n",
-				   &spec, &err),
-			 PRONY_OK);
+	check(read_text("networks: &nets [lenet, mlp]\n"
+			"exclude:\n"
+			"  - {networks: *nets, stages: forward}\n",
+			&spec, &err),
+	      &err);
 	assert_list(&spec.excludes[0].axes[AXIS_NETWORK], "lenet,mlp");
-	spec_release(&spec);
 }
 
 struct broken {
@@ -320,7 +313,7 @@ TEST(broken_files_get_one_message)
 {
 	for (size_t i = 0; i < COUNT(broken_files); i++) {
 		struct error err = ERROR_INIT;
-		struct spec spec;
+		SCOPED(spec) spec;
 		enum prony_status status = read_text(broken_files[i].text, &spec, &err);
 
 		if (status != PRONY_BAD_INPUT)
@@ -329,7 +322,6 @@ TEST(broken_files_get_one_message)
 		assert_list(&spec.axes[AXIS_NETWORK], "");
 		assert_int_equal(spec.exclude_count, 0);
 		assert_string_equal(spec.suite, "");
-		spec_release(&spec);
 	}
 }
 
@@ -339,7 +331,7 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 {
 	struct error err = ERROR_INIT;
 	struct strbuf *text = test_strbuf();
-	struct spec spec;
+	SCOPED(spec) spec;
 	clock_t begin = clock();
 
 	strbuf_puts(text, before);
@@ -353,7 +345,6 @@ static void hostile(const char *before, const char *repeated, size_t times, cons
 	/* Generous for a sanitizer on a slow machine: quadratic work takes minutes. This is the
 	 * process's own time, because others may use the processor meanwhile. */
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
-	spec_release(&spec);
 }
 
 #pragma GCC diagnostic push
@@ -382,7 +373,7 @@ TEST(aliases_cannot_multiply)
 {
 	struct error err = ERROR_INIT;
 	struct strbuf *text = test_strbuf();
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	strbuf_puts(text, "networks: &bomb [");
 	for (int i = 0; i < 1000; i++)
@@ -390,9 +381,8 @@ TEST(aliases_cannot_multiply)
 	strbuf_puts(text, "mlp]\nexclude:\n");
 	for (int i = 0; i < 256; i++)
 		strbuf_puts(text, "  - {networks: *bomb}\n");
-	assert_int_equal(read_bytes(text->text, text->length, &spec, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "more than 32768 words");
-	spec_release(&spec);
+	expect_error(read_bytes(text->text, text->length, &spec, &err), PRONY_BAD_INPUT, &err,
+		     "more than 32768 words");
 }
 
 #pragma GCC diagnostic pop
@@ -401,15 +391,12 @@ TEST(files_that_cannot_be_read_are_named)
 {
 	char *absent = test_path("absent.yaml");
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 
 	spec_init(&spec);
-	assert_int_equal(spec_read_file(&spec, absent, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, "absent.yaml");
-	error_clear(&err);
-	assert_int_equal(spec_read_file(&spec, test_folder(), &err), PRONY_BAD_INPUT);
-	assert_has(err.text, test_folder());
-	spec_release(&spec);
+	expect_error(spec_read_file(&spec, absent, &err), PRONY_BAD_INPUT, &err, "absent.yaml");
+	expect_error(spec_read_file(&spec, test_folder(), &err), PRONY_BAD_INPUT, &err,
+		     test_folder());
 }
 
 /* The installed files are examples that users copy, so they must be right. */
@@ -417,7 +404,7 @@ TEST(built_in_suites_are_right)
 {
 	const char *const *names = NULL;
 	size_t count = 0;
-	struct arena arena;
+	SCOPED(arena) arena;
 	bool quickstart = false;
 
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
@@ -425,21 +412,18 @@ TEST(built_in_suites_are_right)
 	assert_int_equal(spec_list_suites(&arena, &names, &count, NULL), PRONY_OK);
 	for (size_t i = 0; i < count; i++) {
 		struct error err = ERROR_INIT;
-		struct spec spec;
+		SCOPED(spec) spec;
 		char *path = NULL;
 
-		assert_int_equal(spec_find_suite(names[i], &path, &err), PRONY_OK);
+		check(spec_find_suite(names[i], &path, &err), &err);
 		spec_init(&spec);
-		if (spec_read_file(&spec, path, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(spec_read_file(&spec, path, &err), &err);
 		assert_string_equal(spec.suite, names[i]);
 		assert_true(strlen(spec.summary) > 0);
 		quickstart |= strcmp(names[i], "quickstart") == 0;
-		spec_release(&spec);
 		free(path);
 	}
 	assert_true(quickstart);
-	arena_release(&arena);
 }
 
 TEST(suites_are_found_by_name_or_path)
@@ -448,10 +432,10 @@ TEST(suites_are_found_by_name_or_path)
 	char *path = NULL;
 
 	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
-	assert_int_equal(spec_find_suite("mine.yaml", &path, &err), PRONY_OK);
+	check(spec_find_suite("mine.yaml", &path, &err), &err);
 	assert_string_equal(path, "mine.yaml");
 	free(path);
-	assert_int_equal(spec_find_suite("/somewhere/mine", &path, &err), PRONY_OK);
+	check(spec_find_suite("/somewhere/mine", &path, &err), &err);
 	assert_string_equal(path, "/somewhere/mine");
 	free(path);
 	path = NULL;
@@ -475,7 +459,7 @@ TEST(document_has_every_key)
 {
 	char *path = test_keep(path_join(getenv("PRONY_SOURCE"), "docs/suites.md")), *text = NULL;
 	struct error err = ERROR_INIT;
-	struct spec spec;
+	SCOPED(spec) spec;
 	size_t length = 0, keys = 0;
 
 	assert_int_equal(file_read(path, 1 << 20, &text, &length, NULL), PRONY_OK);
@@ -492,6 +476,5 @@ TEST(document_has_every_key)
 		known += size + strspn(known + size, ", ");
 	}
 	assert_true(keys > 20);
-	spec_release(&spec);
 	free(text);
 }

@@ -10,8 +10,7 @@
 
 STORE_TEST(opens_and_closes)
 {
-	struct store_folder *f = *state;
-	char *deep = path_join(f->folder, "a/b/c.db");
+	char *deep = test_keep(path_join(f->folder, "a/b/c.db"));
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
 
@@ -25,12 +24,10 @@ STORE_TEST(opens_and_closes)
 	free(log);
 	check(store_open(deep, false, &store, &err), &err);
 	store_close(store);
-	free(deep);
 }
 
 STORE_TEST(the_default_is_in_the_data_folder)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
 	char *expected = test_keep(path_join(f->folder, "prony/prony.db"));
@@ -108,16 +105,15 @@ static void same_run(const struct stored_run *run, const struct run_meta *meta,
 
 STORE_TEST(everything_comes_back)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_meta meta = fixture_meta(5);
 	struct cell cell = fixture_cell("pytorch@1.13+channels_last", 64);
 	int64_t id;
 	struct stored_run run;
 	struct process_record records[3];
-	json_t *details =
+	json_auto_t *details =
 		json_pack("{s:s, s:{s:f}}", "version", "1.13", "x", "pi", 3.14159265358979);
-	json_t *evidence = json_pack("{s:b, s:n}", "passed", 1, "worst");
+	json_auto_t *evidence = json_pack("{s:b, s:n}", "passed", 1, "worst");
 
 	meta.seed = INT64_MIN; /* a user's seed 2^63 */
 	check(store_run_begin(f->store, &meta, &err), &err);
@@ -146,16 +142,13 @@ STORE_TEST(everything_comes_back)
 	stored_run_release(NULL);
 	for (int i = 0; i < 3; i++)
 		process_record_release(&records[i]);
-	json_decref(details);
-	json_decref(evidence);
 }
 
 STORE_TEST(what_is_not_measured_is_null)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct process_record record;
-	struct stored_run run;
+	SCOPED(stored_run) run;
 	int64_t id = fixture_cell_of(f->store, "native", 1), nulls = 0;
 
 	process_record_init(&record);
@@ -172,17 +165,15 @@ STORE_TEST(what_is_not_measured_is_null)
 	assert_int_equal(run.cells[0].gate, CELL_PENDING);
 	assert_null(run.cells[0].framework);
 	assert_null(run.cells[0].evidence);
-	stored_run_release(&run);
 }
 
 STORE_TEST(a_run_is_resumed)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT, none = ERROR_INIT;
 	struct run_meta old = fixture_meta(1), new = fixture_meta(2), done = fixture_meta(3);
 	struct cell cell = fixture_cell("native", 64), other = fixture_cell("native", 65);
 	int64_t id, again;
-	struct process_record record;
+	SCOPED(process_record) record;
 	int64_t found = -1;
 
 	assert_int_equal(store_run_unfinished(f->store, old.spec, "env", &found, &none),
@@ -213,14 +204,12 @@ STORE_TEST(a_run_is_resumed)
 	assert_int_not_equal(again, id);
 	check(store_cell(f->store, old.id, &cell, &again, &err), &err);
 	assert_int_not_equal(again, id);
-	process_record_release(&record);
 }
 
 STORE_TEST(nothing_is_stored_twice)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
-	struct process_record record;
+	SCOPED(process_record) record;
 	int64_t id = fixture_cell_of(f->store, "native", 1);
 
 	fixture_record(&record, 0);
@@ -237,12 +226,10 @@ STORE_TEST(nothing_is_stored_twice)
 	assert_int_equal(fixture_count(f->store, "process_intervals"), 2);
 	assert_int_equal(fixture_count(f->store, "process_series"), 4);
 	expect_error(store_run_finish(f->store, 99, 1, &err), PRONY_STORE, &err, "run 99");
-	process_record_release(&record);
 }
 
 STORE_TEST(runs_are_found_and_listed)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct stored_run run;
 
@@ -279,7 +266,6 @@ STORE_TEST(runs_are_found_and_listed)
 
 STORE_TEST(a_full_disk_is_said_and_loses_nothing)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	int64_t id = fixture_cell_of(f->store, "native", 1), stored = 0;
@@ -304,7 +290,6 @@ STORE_TEST(a_full_disk_is_said_and_loses_nothing)
 /* The table of fields only grows: an older store lacks the last columns. */
 STORE_TEST(missing_columns_are_added)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	struct stored_run run;
@@ -355,7 +340,6 @@ STORE_TEST(damage_is_said)
 		("UPDATE process_series SET channels = 'a', samples ="
 		 " x'01000000000000000000000000000000' || zeroblob(16)"),
 	};
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	struct stored_run run;
@@ -382,7 +366,6 @@ STORE_TEST(damaged_intervals_are_left_out)
 		"DELETE FROM process_intervals WHERE process = 1;"
 		"UPDATE process_series SET samples = x'01' WHERE process = 1",
 	};
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	struct stored_run run;
@@ -407,7 +390,6 @@ STORE_TEST(damaged_intervals_are_left_out)
 /* docs/store.md names every table and column. */
 STORE_TEST(the_schema_is_documented)
 {
-	struct store_folder *f = *state;
 	const char *source = getenv("PRONY_SOURCE");
 	struct error err = ERROR_INIT;
 	sqlite3_stmt *statement = NULL;

@@ -43,20 +43,17 @@ static void make_sample(const struct store_folder *f, struct sample *sample)
 	check(store_run_begin(store, &meta, &err), &err);
 	for (int c = 0; c < 2; c++) {
 		struct cell cell = fixture_cell(c ? "mxnet" : "native", 8);
-		struct process_record record;
+		SCOPED(process_record) record;
 		int64_t id = 0;
-		json_t *details = json_pack("{s:s}", "version", "1");
-		json_t *evidence = json_pack("{s:b, s:i, s:i, s:i}", "passed", 1, "parameters", 7,
-					     "macs", 9, "gate_batch", 8);
+		json_auto_t *details = json_pack("{s:s}", "version", "1");
+		json_auto_t *evidence = json_pack("{s:b, s:i, s:i, s:i}", "passed", 1, "parameters",
+						  7, "macs", 9, "gate_batch", 8);
 		check(store_cell(store, meta.id, &cell, &id, &err), &err);
 		check(store_cell_framework(store, id, details, &err), &err);
 		check(store_gate(store, id, CELL_OK, evidence, "log", &err), &err);
 		fixture_record(&record, 0);
 		check(store_process(store, id, &record, &err), &err);
 		check(store_cell_status(store, id, CELL_OK, CELL_FLAG_SCREENING, "", &err), &err);
-		process_record_release(&record);
-		json_decref(evidence);
-		json_decref(details);
 	}
 	check(store_run_tag(store, meta.id, "nightly", &err), &err);
 	check(store_run_finish(store, meta.id, 2000, &err), &err);
@@ -140,7 +137,6 @@ STORE_TEST(names_that_are_no_tables_are_refused)
 		 "'cell'"},
 		{"DROP TABLE process_intervals", "table 'process_intervals' is missing"},
 	};
-	struct store_folder *f = *state;
 	struct sample sample;
 
 	make_sample(f, &sample);
@@ -194,7 +190,6 @@ static void inner_page(unsigned char *page, size_t page_bytes, unsigned child)
 STORE_TEST(pages_that_are_read_again_and_again)
 {
 	enum { LEVELS = 12 };
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct sample sample;
 	struct store *store = NULL;
@@ -232,7 +227,6 @@ STORE_TEST(pages_that_are_read_again_and_again)
 STORE_TEST(versions_that_nobody_wrote_are_refused)
 {
 	static const char *const versions[] = {"-5", "-1", "0", "-2147483648"};
-	struct store_folder *f = *state;
 	struct sample sample;
 
 	make_sample(f, &sample);
@@ -255,8 +249,8 @@ static void show_everything(struct store *store, const char *what)
 		export_json,	 export_jsonl,	   export_markdown,
 	};
 	struct error err = ERROR_INIT;
-	struct stored_run run;
-	struct summary summary;
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
 	struct strbuf *out = test_strbuf();
 
 	if (store_load_run(store, "", STORE_ALL, &run, &err) != PRONY_OK)
@@ -269,8 +263,6 @@ static void show_everything(struct store *store, const char *what)
 			fail_msg("accepted, and cannot be exported with %s: %s", what, err.text);
 	if (html_report(summaries, 1, NULL, 0, out, &err) != PRONY_OK)
 		fail_msg("accepted, and cannot be reported with %s: %s", what, err.text);
-	summary_release(&summary);
-	stored_run_release(&run);
 }
 
 /* Returns whether an import leaves out a store in which every row has this value in this column. */
@@ -353,7 +345,6 @@ STORE_TEST(every_column_is_looked_at)
 					     "run_tag"};
 	/* Row numbers, which a copy assigns anew. */
 	static const char *const keys[] = {"id", "run", "cell", "process"};
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct sample sample;
 	int columns = 0, refusals = 0, values = 0;
@@ -413,7 +404,6 @@ STORE_TEST(these_are_refused_by_name)
 		{"process_series", "kind", "'nonsense'"},
 		{"process_series", "samples", "x'01'"},
 	};
-	struct store_folder *f = *state;
 	struct sample sample;
 
 	make_sample(f, &sample);
@@ -427,7 +417,6 @@ STORE_TEST(these_are_refused_by_name)
 /* One bad run does not prevent the import of the others. */
 STORE_TEST(the_others_are_copied)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct sample sample;
 	int imported = 0;

@@ -18,7 +18,6 @@ STORE_TEST(odd_names_are_files)
 {
 	static const char *const names[] = {":memory:", "100% ?mode=memory#x.db",
 					    "\xc3\xbc ber.db"};
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 
 	assert_int_equal(chdir(f->folder), 0);
@@ -47,7 +46,6 @@ static void refused(const char *path, enum prony_status status, const char *part
 
 STORE_TEST(other_files_are_refused)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "other.db"));
 	struct store *store = NULL;
@@ -131,7 +129,6 @@ static void read_works(const char *path)
 
 STORE_TEST(without_rights_it_reads_but_says_why_it_cannot_write)
 {
-	struct store_folder *f = *state;
 	char *none = test_keep(path_join(f->folder, "deep/none.db"));
 
 	fixture_cell_of(f->store, "native", 1);
@@ -156,7 +153,6 @@ STORE_TEST(without_rights_it_reads_but_says_why_it_cannot_write)
 /* Random bytes anywhere in the file: it is read, or refused with a message. */
 STORE_TEST(damaged_files_do_no_harm)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	struct random random;

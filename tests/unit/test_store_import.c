@@ -29,11 +29,10 @@ static struct store *make_other(const char *path, int runs)
 			      &err);
 			json_decref(details);
 			for (int p = 0; p < 2; p++) {
-				struct process_record record;
+				SCOPED(process_record) record;
 				fixture_record(&record, p);
 				record.steps = 100 * r + 10 * c + p;
 				check(store_process(store, id, &record, &err), &err);
-				process_record_release(&record);
 			}
 		}
 		check(store_run_finish(store, meta.id, 2000, &err), &err);
@@ -44,7 +43,7 @@ static struct store *make_other(const char *path, int runs)
 static void same_run(struct store *mine, struct store *other, const char *uid, int64_t number)
 {
 	struct error err = ERROR_INIT;
-	struct stored_run a, b;
+	SCOPED(stored_run) a, b;
 
 	check(store_load_run(mine, uid, STORE_ALL, &a, &err), &err);
 	check(store_load_run(other, uid, STORE_ALL, &b, &err), &err);
@@ -72,13 +71,10 @@ static void same_run(struct store *mine, struct store *other, const char *uid, i
 			same_series(r, s);
 		}
 	}
-	stored_run_release(&a);
-	stored_run_release(&b);
 }
 
 STORE_TEST(runs_are_copied_once)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "o'ther ?.db"));
 	struct store *other = make_other(path, 3);
@@ -90,11 +86,10 @@ STORE_TEST(runs_are_copied_once)
 	assert_int_equal(imported, 3);
 	for (int i = 0; i < 3; i++) {
 		char id[4];
-		struct stored_run run;
+		SCOPED(stored_run) run;
 		snprintf(id, sizeof id, "%d", i + 1);
 		check(store_load_run(other, id, 0, &run, &err), &err);
 		same_run(f->store, other, run.meta.uid, i);
-		stored_run_release(&run);
 	}
 	store_close(other);
 	check(store_import(f->store, path, &imported, &err), &err);
@@ -108,11 +103,10 @@ STORE_TEST(runs_are_copied_once)
 
 STORE_TEST(an_older_store_is_copied)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "old.db"));
 	struct store *other = make_other(path, 1);
-	struct stored_run run;
+	SCOPED(stored_run) run;
 	int imported = -1;
 
 	if (sqlite3_libversion_number() < 3035000)
@@ -127,12 +121,10 @@ STORE_TEST(an_older_store_is_copied)
 	assert_true(run.cells[1].processes[1].threads == RECORD_NONE);
 	assert_int_equal(run.cells[1].processes[1].steps, 11);
 	assert_int_equal(run.cells[1].processes[1].series_count, 0);
-	stored_run_release(&run);
 }
 
 STORE_TEST(bad_stores_are_refused_whole)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "bad.db"));
 	int imported = 77;
@@ -153,9 +145,8 @@ STORE_TEST(bad_stores_are_refused_whole)
 
 STORE_TEST(a_process_has_few_series)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
-	char *path = path_join(f->folder, "many.db");
+	char *path = test_keep(path_join(f->folder, "many.db"));
 	struct store *other = make_other(path, 1);
 	int imported = 77;
 
@@ -169,13 +160,11 @@ STORE_TEST(a_process_has_few_series)
 	store_close(other);
 	expect_error(store_import(f->store, path, &imported, &err), PRONY_BAD_INPUT, &err,
 		     "series of sensors; at most 256 are read");
-	free(path);
 }
 
 /* A run whose copy fails half-way is not in the store at all. */
 STORE_TEST(a_copy_is_all_or_nothing)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "other.db"));
 	struct store *other = make_other(path, 1);

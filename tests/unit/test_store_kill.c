@@ -79,7 +79,6 @@ static void check_integrity(struct store *store)
 
 STORE_TEST(results_survive_a_kill)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct random random;
 	int64_t cell = fixture_cell_of(f->store, "native", 1);
@@ -109,7 +108,6 @@ STORE_TEST(results_survive_a_kill)
 
 STORE_TEST(writers_take_turns)
 {
-	struct store_folder *f = *state;
 	pid_t children[WRITERS];
 	char path[512];
 
@@ -132,10 +130,9 @@ STORE_TEST(writers_take_turns)
 		if (status == PRONY_OK)
 			status = store_cell(store, meta.id, &cell, &id, &err);
 		for (int i = 0; i < EACH && status == PRONY_OK; i++) {
-			struct process_record record;
+			SCOPED(process_record) record;
 			fixture_record(&record, i);
 			status = store_process(store, id, &record, &err);
-			process_record_release(&record);
 		}
 		store_close(store);
 		if (status != PRONY_OK)
@@ -157,7 +154,6 @@ STORE_TEST(writers_take_turns)
 /* Many processes open a store that does not exist yet at the same time. */
 STORE_TEST(all_may_make_it)
 {
-	struct store_folder *f = *state;
 	pid_t children[8];
 	char path[512];
 

@@ -18,10 +18,9 @@ static int64_t begin(struct store *store, int64_t started, const char *name)
 /* A run of the year 2100 was made with a wrong clock: the newest is one of today. */
 STORE_TEST(a_run_of_the_future_is_not_the_newest)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_extent *runs = NULL, found;
-	struct arena arena;
+	SCOPED(arena) arena;
 	size_t count = 0;
 
 	begin(f->store, INT64_C(4102444800000000000), "");
@@ -33,7 +32,6 @@ STORE_TEST(a_run_of_the_future_is_not_the_newest)
 	check(store_list_runs(f->store, NULL, &arena, &runs, &count, &err), &err);
 	assert_int_equal(count, 3);
 	assert_int_equal(runs[2].meta.id, 1);
-	arena_release(&arena);
 }
 
 STORE_TEST(a_word_means_one_run)
@@ -47,7 +45,6 @@ STORE_TEST(a_word_means_one_run)
 		{"6", 0},	{"66", 0},	 {"6666", 0},	  {"66661111", 1}, {"666611112", 0},
 		{"aaaa", 2},	{"aaa", 0},	 {"a", 0},	  {"%", 0},	   {"Main", 0},
 	};
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct stored_run run;
 
@@ -83,7 +80,6 @@ STORE_TEST(a_word_means_one_run)
 
 STORE_TEST(what_is_changed_is_named)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_extent found;
 
@@ -108,7 +104,6 @@ STORE_TEST(what_is_changed_is_named)
 
 STORE_TEST(names_are_one_runs_only)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_meta meta = fixture_meta(300);
 	struct run_extent found;
@@ -160,10 +155,9 @@ TEST(some_words_are_no_names)
 
 STORE_TEST(runs_bear_tags)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_extent *runs;
-	struct arena arena;
+	SCOPED(arena) arena;
 	size_t count = 0;
 
 	arena_init(&arena, 0);
@@ -184,13 +178,11 @@ STORE_TEST(runs_bear_tags)
 	check(store_run_untag(f->store, a, "gcc", &err), &err);
 	expect_error(store_run_untag(f->store, a, "gcc", &err), PRONY_BAD_INPUT, &err,
 		     "has no tag 'gcc'");
-	arena_release(&arena);
 }
 
 /* An older store lacks these tables, and may be read-only. */
 STORE_TEST(an_older_store_has_no_names)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct store *reader = NULL;
 	struct stored_run run;
@@ -209,7 +201,6 @@ STORE_TEST(an_older_store_has_no_names)
 
 STORE_TEST(names_are_imported)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct store *other = NULL;
 	struct stored_run run;
@@ -239,11 +230,10 @@ STORE_TEST(names_are_imported)
 
 STORE_TEST(a_cell_has_a_history)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct stored_run *runs = NULL;
 	struct cell_name *cells = NULL;
-	struct arena arena;
+	SCOPED(arena) arena;
 	size_t count = 0;
 	char hash[CELL_HASH_BYTES];
 
@@ -288,5 +278,4 @@ STORE_TEST(a_cell_has_a_history)
 	assert_int_equal(runs[0].meta.id, 4);
 	stored_run_release(&runs[0]);
 	free(runs);
-	arena_release(&arena);
 }

@@ -21,7 +21,7 @@ static enum prony_status store_one_cell(struct store *store, int64_t run, int c,
 					struct error *err)
 {
 	struct cell cell = fixture_cell("native", 1 + c);
-	json_t *details = json_pack("{s:s}", "version", "1");
+	json_auto_t *details = json_pack("{s:s}", "version", "1");
 	int64_t id = 0;
 	enum prony_status status = store_cell(store, run, &cell, &id, err);
 
@@ -32,15 +32,13 @@ static enum prony_status store_one_cell(struct store *store, int64_t run, int c,
 	if (status == PRONY_OK)
 		status = store_cell_framework(store, id, details, err);
 	for (int p = 0; p < PROCESSES && status == PRONY_OK; p++) {
-		struct process_record record;
+		SCOPED(process_record) record;
 		fixture_record(&record, p);
 		status = store_process(store, id, &record, err);
 		done->processes += status == PRONY_OK;
-		process_record_release(&record);
 	}
 	if (status == PRONY_OK)
 		status = store_cell_status(store, id, CELL_OK, 0, "", err);
-	json_decref(details);
 	return status;
 }
 
@@ -76,7 +74,7 @@ static void check_stored(const char *path, const struct done *done, const char *
 
 	if (store_open(path, false, &store, &err) != PRONY_OK)
 		fail_msg("%s: the store cannot be opened again: %s", what, err.text);
-	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+	for (size_t i = 0; i < COUNT(tables); i++) {
 		int64_t stored = fixture_count(store, tables[i]);
 		if (stored < least[i] || stored > least[i] + 1)
 			fail_msg("%s: %lld rows of %s, %d were said to be there", what,
@@ -151,7 +149,7 @@ static long fail_at(const char *folder, const struct blank *blank, long at, int 
 		fail_msg("%s: no remedy: %s", what, err.text);
 	check_stored(path, &done, what);
 	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+	for (size_t i = 0; i < COUNT(ends); i++) {
 		char *file = test_text("%s%s", path, ends[i]);
 		unlink(file);
 	}
@@ -161,14 +159,13 @@ static long fail_at(const char *folder, const struct blank *blank, long at, int 
 STORE_TEST(every_write_may_fail)
 {
 	static const int codes[] = {SQLITE_FULL, SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC};
-	struct store_folder *f = *state;
 	struct blank blank;
 	long tried = 0;
 	int told = 0, nothing = 0;
 
 	make_blank(f->folder, &blank);
 
-	for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
+	for (size_t c = 0; c < COUNT(codes); c++) {
 		for (int stays = 0; stays < 2; stays++) {
 			const struct blank *from = c == 0 && stays ? NULL : &blank;
 			long writes = fail_at(f->folder, from, 0, 0, false, &nothing);
@@ -187,7 +184,7 @@ static int64_t begin(struct store_folder *f, struct run_meta *meta)
 {
 	struct error err = ERROR_INIT;
 	struct cell cell = fixture_cell("native", 1);
-	struct process_record record;
+	SCOPED(process_record) record;
 	int64_t id = 0;
 
 	*meta = fixture_meta(1);
@@ -195,7 +192,6 @@ static int64_t begin(struct store_folder *f, struct run_meta *meta)
 	check(store_cell(f->store, meta->id, &cell, &id, &err), &err);
 	fixture_record(&record, 0);
 	check(store_process(f->store, id, &record, &err), &err);
-	process_record_release(&record);
 	return id;
 }
 
@@ -205,7 +201,7 @@ static void store_and_find(struct store_folder *f, int64_t cell, const char *res
 	struct error err = ERROR_INIT;
 	struct process_record record;
 	struct store *store = NULL;
-	struct stored_run run;
+	SCOPED(stored_run) run;
 
 	fixture_record(&record, 1);
 	expect_error(store_process(f->store, cell, &record, &err), PRONY_STORE, &err, rescued);
@@ -220,7 +216,6 @@ static void store_and_find(struct store_folder *f, int64_t cell, const char *res
 	assert_int_equal(run.cells[0].process_count, 3);
 	assert_int_equal(run.cells[0].processes[1].interval_count, 5);
 	assert_true(run.meta.finished_wall_ns == RECORD_NONE);
-	stored_run_release(&run);
 	store_close(store);
 }
 
@@ -229,22 +224,20 @@ static void remove_store(const char *path)
 	static const char *const ends[] = {"", "-wal", "-shm"};
 
 	for (size_t i = 0; i < 3; i++) {
-		char *file = memory_printf("%s%s", path, ends[i]);
+		char *file = test_keep(memory_printf("%s%s", path, ends[i]));
 		unlink(file);
-		free(file);
 	}
 }
 
 STORE_TEST(a_removed_store_is_written_beside)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_meta meta;
 	struct store *mine = NULL;
 	int imported = 0;
 	int64_t cell = begin(f, &meta);
-	char *rescued = memory_printf("%s.rescued-2", f->path);
-	char *taken = memory_printf("%s.rescued", f->path);
+	char *rescued = test_keep(memory_printf("%s.rescued-2", f->path));
+	char *taken = test_keep(memory_printf("%s.rescued", f->path));
 
 	check(file_write_atomic(taken, "mine", 4, &err), &err);
 	remove_store(f->path);
@@ -257,38 +250,32 @@ STORE_TEST(a_removed_store_is_written_beside)
 	int64_t run = 0;
 	check(store_run_unfinished(mine, meta.spec, meta.environment_hash, &run, &err), &err);
 	store_close(mine);
-	free(taken);
-	free(rescued);
 }
 
 /* Another store at the same path, with results still in its log, is not changed. */
 STORE_TEST(a_replaced_store_is_written_beside)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_meta meta;
 	struct store *other = NULL;
 	int64_t cell = begin(f, &meta);
-	char *rescued = memory_printf("%s.rescued", f->path);
+	char *rescued = test_keep(memory_printf("%s.rescued", f->path));
 
 	remove_store(f->path);
 	check(store_open(f->path, false, &other, &err), &err);
 	fixture_cell_of(other, "mxnet", 3);
 	store_and_find(f, cell, rescued);
-	char *log = memory_printf("%s-wal", f->path);
+	char *log = test_keep(memory_printf("%s-wal", f->path));
 	assert_true(file_exists(log));
 	store_close(other);
 	check(store_open(f->path, true, &other, &err), &err);
 	assert_int_equal(fixture_count(other, "cell WHERE framework = 'mxnet'"), 1);
 	assert_int_equal(fixture_count(other, "run"), 1);
 	store_close(other);
-	free(log);
-	free(rescued);
 }
 
 STORE_TEST(its_folder_may_be_gone)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_meta meta;
 	char *deep = test_keep(path_join(f->folder, "deep/er")),
@@ -317,7 +304,6 @@ STORE_TEST(its_folder_may_be_gone)
 /* A failure of a run's last write is reported as well. */
 STORE_TEST(the_end_of_a_run_is_told_too)
 {
-	struct store_folder *f = *state;
 	struct error err = ERROR_INIT;
 	struct run_meta meta;
 

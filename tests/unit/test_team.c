@@ -34,10 +34,9 @@ static void put(const char *what, int rank, long number)
 
 static void wait_for(const char *what, int rank)
 {
-	char *path = file_of(getenv("FOLDER"), what, rank);
+	char *path = test_keep(file_of(getenv("FOLDER"), what, rank));
 	while (!file_exists(path))
 		usleep(1000);
-	free(path);
 }
 
 /* Runs one step, of 1 us or 5 ms. Rank 0 answers after rank 1 was asked. */
@@ -71,8 +70,8 @@ static int worker(const char *mode)
 	int rank = 0;
 	bool over = false;
 	while (!over && fgets(line, sizeof line, in)) {
-		json_t *request = json_loads(line, 0, NULL);
-		json_t *reply =
+		json_auto_t *request = json_loads(line, 0, NULL);
+		json_auto_t *reply =
 			json_pack("{s:b, s:I}", "ok", 1, "id", json_int_or(request, "id", 0));
 		const char *verb = json_string_or(request, "verb", "");
 		if (!strcmp(verb, "hello")) {
@@ -89,8 +88,6 @@ static int worker(const char *mode)
 		char *text = test_keep(json_dumps(reply, JSON_COMPACT));
 		fprintf(out, "%s\n", text);
 		fflush(out);
-		json_decref(reply);
-		json_decref(request);
 	}
 	return 0;
 }
@@ -108,9 +105,9 @@ static void start(struct peer *peer, struct team *team, const char *mode)
 
 	peer_init_self(peer, mode);
 	peer->spec.target = &two;
-	assert_int_equal(team_start(team, &peer->spec, &peer->err), PRONY_OK);
+	check(team_start(team, &peer->spec, &peer->err), &peer->err);
 	assert_int_equal(team->count, 2);
-	assert_int_equal(team_request(team, VERB_HELLO, NULL, ignore, NULL, &peer->err), PRONY_OK);
+	check(team_request(team, VERB_HELLO, NULL, ignore, NULL, &peer->err), &peer->err);
 }
 
 static enum prony_status run(struct peer *peer, struct team *team, int64_t timeout_ns,

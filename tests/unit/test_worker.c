@@ -36,15 +36,15 @@ static struct tensor_set read_tensors(const struct peer *peer, struct arena *are
 	int64_t bytes = json_int_or(peer->reply, "bytes", 0);
 
 	assert_true(bytes > 0 && bytes <= PEER_TENSORS_BYTES);
-	assert_int_equal(safetensors_read_image(peer->shared + PEER_TENSORS_OFFSET, (size_t)bytes,
-						"read", arena, &set, &err),
-			 PRONY_OK);
+	check(safetensors_read_image(peer->shared + PEER_TENSORS_OFFSET, (size_t)bytes, "read",
+				     arena, &set, &err),
+	      &err);
 	return set;
 }
 
 static double read_loss(struct peer *peer)
 {
-	struct arena arena;
+	SCOPED(arena) arena;
 	double loss;
 
 	arena_init(&arena, 0);
@@ -54,7 +54,6 @@ static double read_loss(struct peer *peer)
 	assert_string_equal(set.tensors[0].name, "loss");
 	assert_int_equal(set.tensors[0].dtype, DTYPE_F64);
 	memcpy(&loss, set.tensors[0].data, sizeof loss);
-	arena_release(&arena);
 	return loss;
 }
 
@@ -68,7 +67,7 @@ TEST(null_gives_the_weights_back)
 	peer_start(&peer, "null", NULL);
 	peer_prepare(&peer, true);
 	peer_must(&peer, "read", "\"what\": \"weights\"");
-	assert_int_equal(bundle_open(peer_folder(), &bundle, &err), PRONY_OK);
+	check(bundle_open(peer_folder(), &bundle, &err), &err);
 	arena_init(&arena, 0);
 	struct tensor_set set = read_tensors(&peer, &arena);
 
@@ -105,8 +104,7 @@ TEST(registered_adapters_are_whole)
 	for (size_t i = 0; adapter_registry[i]; i++) {
 		struct error err = ERROR_INIT;
 
-		if (adapter_check(adapter_registry[i], &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(adapter_check(adapter_registry[i], &err), &err);
 		/* adapter_find returns the first adapter with a name, so names must be unique. */
 		assert_ptr_equal(adapter_find(adapter_registry[i]->name), adapter_registry[i]);
 	}
@@ -126,8 +124,7 @@ TEST(half_made_adapters_are_refused)
 	struct error err = ERROR_INIT;
 
 	half.sync = NULL;
-	assert_int_equal(adapter_check(&half, &err), PRONY_INTERNAL);
-	assert_has(err.text, "sync");
+	expect_error(adapter_check(&half, &err), PRONY_INTERNAL, &err, "sync");
 	half.absent_reason = "not built";
 	assert_int_equal(adapter_check(&half, NULL), PRONY_OK);
 	half.abi = ADAPTER_ABI + 1;

@@ -50,7 +50,7 @@ TEST(hostile_lines_are_answered)
 		"{\"id\": 7, \"verb\": \"\\u0000\"}\n",
 	};
 	size_t length = PROTOCOL_LINE_BYTES_MAX + 100000;
-	char *endless = malloc(length);
+	char *endless = test_keep(malloc(length));
 	struct peer peer;
 
 	assert_non_null(endless);
@@ -72,7 +72,6 @@ TEST(hostile_lines_are_answered)
 	peer_hello(&peer, true);
 	peer_must(&peer, "close", "");
 	assert_int_equal(peer_stop(&peer), 0);
-	free(endless);
 }
 
 TEST(two_requests_in_one_write_get_two_replies)

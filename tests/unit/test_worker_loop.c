@@ -118,7 +118,7 @@ static void plan_calls(int64_t steps, int64_t every, int slot, int slots, const 
 	memset(&noted, 0, sizeof noted);
 	memset(records, 0, sizeof records);
 	assert_int_equal(loop_records(&plan), count);
-	assert_int_equal(loop_run(&noting, &session, &plan, records, &err), PRONY_OK);
+	check(loop_run(&noting, &session, &plan, records, &err), &err);
 	assert_string_equal(noted.calls, calls);
 	for (int64_t i = 0; i < count; i++) {
 		assert_true(records[i].begin_ns > 0 && records[i].end_ns >= records[i].begin_ns);
@@ -196,8 +196,7 @@ static void make_ready(struct ready *ready, const struct adapter *adapter)
 		    PRONY_OK)
 		fail_msg("%s", err.text);
 	for (int slot = 0; slot < SLOTS; slot++)
-		assert_int_equal(adapter->feed(&ready->session, slot, batch_of_one(&x, &y), &err),
-				 PRONY_OK);
+		check(adapter->feed(&ready->session, slot, batch_of_one(&x, &y), &err), &err);
 }
 
 static void end_ready(struct ready *ready)
@@ -215,7 +214,7 @@ static int64_t allocations_of(const struct adapter *adapter, struct session *ses
 	struct error err = ERROR_INIT;
 	int64_t before = allocations;
 
-	assert_int_equal(loop_run(adapter, session, &plan, records, &err), PRONY_OK);
+	check(loop_run(adapter, session, &plan, records, &err), &err);
 	return allocations - before;
 }
 

@@ -8,21 +8,15 @@
 
 #define SEED 5
 
-static void check(enum prony_status status, const struct error *err)
-{
-	if (status != PRONY_OK)
-		fail_msg("%s", err->text);
-}
-
 /* Returns LeNet as a user's model file. */
 static struct network_file *lenet_file(void)
 {
 	char path[] = "/tmp/prony-work-XXXXXX.onnx";
 	struct error err = ERROR_INIT;
 	struct network_file *file = NULL;
-	struct graph graph;
+	SCOPED(graph) graph;
 	struct tensor_set weights;
-	struct arena arena;
+	SCOPED(arena) arena;
 	void *bytes = NULL;
 	size_t length = 0;
 
@@ -37,8 +31,6 @@ static struct network_file *lenet_file(void)
 	check(network_file_open(path, NULL, &file, &err), &err);
 	unlink(path);
 	free(bytes);
-	graph_release(&graph);
-	arena_release(&arena);
 	return file;
 }
 
@@ -69,7 +61,7 @@ static double default_rate(const struct plan_cell *cell)
 static double rate_of_gate(const struct plan_cell *cell, double *settled)
 {
 	struct error err = ERROR_INIT;
-	struct workload work;
+	SCOPED(workload) work;
 
 	check(workload_init(&work, cell, SEED, &err), &err);
 	check(workload_need_gate(&work, cell, SEED, NULL, &err), &err);
@@ -86,7 +78,6 @@ static double rate_of_gate(const struct plan_cell *cell, double *settled)
 	}
 	double rate = work.gate_recipe.learning_rate;
 	assert_true(work.gate.expected_count > 0);
-	workload_release(&work);
 	return rate;
 }
 
@@ -124,7 +115,7 @@ TEST(rmsprop_opens_the_rate_of_the_zoo)
 {
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_RMSPROP);
 	struct recipe gate = {.stage = STAGE_TRAIN, .optimiser = OPTIMISER_RMSPROP};
-	struct graph graph = graph_of("lenet");
+	SCOPED(graph) graph = graph_of("lenet");
 	double settled, rate = rate_of_gate(&cell, &settled);
 
 	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
@@ -134,7 +125,6 @@ TEST(rmsprop_opens_the_rate_of_the_zoo)
 	assert_true(gate_rate_is_open(&gate, &graph, false));
 	gate.stage = STAGE_FORWARD;
 	assert_false(gate_rate_is_open(&gate, &graph, false));
-	graph_release(&graph);
 }
 
 /* An update that overshoots amplifies the rounding of reduced precision. */
@@ -142,7 +132,7 @@ TEST(reduced_precision_opens_the_rate_of_the_zoo)
 {
 	static const enum precision reduced[] = {PRECISION_TF32, PRECISION_FP16, PRECISION_BF16};
 	struct plan_cell cell = cell_of(zoo_find("lenet", NULL), STAGE_TRAIN, OPTIMISER_MOMENTUM);
-	struct graph plain = graph_of("lenet"), normalising = graph_of("resnet50-cifar");
+	SCOPED(graph) plain = graph_of("lenet"), normalising = graph_of("resnet50-cifar");
 	double settled;
 
 	for (size_t i = 0; i < sizeof reduced / sizeof reduced[0]; i++) {
@@ -157,7 +147,6 @@ TEST(reduced_precision_opens_the_rate_of_the_zoo)
 	cell.recipe.precision = PRECISION_BF16;
 	double rate = rate_of_gate(&cell, &settled);
 	assert_true(rate == settled && rate < 0.5 * default_rate(&cell));
-	graph_release(&plain);
 	graph_release(&normalising);
 }
 
@@ -189,7 +178,7 @@ TEST(who_waits_hears_how_far_it_is)
 		struct heard heard[2] = {{.forwards = true}, {.forwards = true}};
 		struct reference_watch watch = {.progress = hear};
 		struct error err = ERROR_INIT;
-		struct workload work;
+		SCOPED(workload) work;
 
 		cells[i].recipe.dropout = true;
 		check(workload_init(&work, &cells[i], SEED, &err), &err);
@@ -203,7 +192,6 @@ TEST(who_waits_hears_how_far_it_is)
 			/* A gate may not need its second run. */
 			assert_true(heard[k].last > (k == 0 ? 0.3 : 0.9));
 		}
-		workload_release(&work);
 	}
 }
 

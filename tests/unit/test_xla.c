@@ -65,7 +65,7 @@ TEST(test_dilated)
 					       dilated_pools,
 					       {"MaxPool pool1", "MaxPool pool2"}}};
 	struct recipe recipe;
-	struct graph graph;
+	SCOPED(graph) graph;
 
 	framework_refuses(&adapter_xla, rows, COUNT(rows));
 	recipe_defaults(&recipe);
@@ -73,7 +73,6 @@ TEST(test_dilated)
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
 	dilated_pools(&graph);
 	assert_int_equal(adapter_xla.supports(&graph, &recipe, NULL), PRONY_OK);
-	graph_release(&graph);
 }
 
 /* bf16 passes the gate, and the gate's own check proves that it can detect errors there. */

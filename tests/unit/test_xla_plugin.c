@@ -66,7 +66,7 @@ TEST(test_devices)
 	struct probe found;
 	struct error err;
 
-	assert_int_equal(probe_for(getenv("FAKE_PJRT_PLUGIN"), "", &found, &err), PRONY_OK);
+	check(probe_for(getenv("FAKE_PJRT_PLUGIN"), "", &found, &err), &err);
 	assert_int_equal(found.device_count, 2);
 	assert_string_equal(found.devices[0], "abacus:0");
 	assert_string_equal(found.devices[1], "abacus:1");
@@ -79,18 +79,16 @@ TEST(test_no_plugins)
 	struct error err = ERROR_INIT;
 	char *folder = NULL, *damaged;
 
-	assert_int_equal(directory_make_temporary("xla", &folder, &err), PRONY_OK);
+	check(directory_make_temporary("xla", &folder, &err), &err);
 	damaged = test_keep(path_join(folder, "damaged.so"));
-	assert_int_equal(file_write_atomic(damaged, "\177ELF", 4, &err), PRONY_OK);
+	check(file_write_atomic(damaged, "\177ELF", 4, &err), &err);
 	assert_int_equal(probe(damaged, "", &err), PRONY_MISSING);
 	assert_has(err.text, damaged);
 	assert_has(err.text, "file too short");
-	assert_int_equal(probe("/nonexistent/plugin.so", "", &err), PRONY_MISSING);
-	assert_has(err.text, "/nonexistent/plugin.so");
-	assert_int_equal(probe("libm.so.6", "", &err), PRONY_MISSING);
-	assert_has(err.text, "GetPjrtApi");
-	assert_int_equal(probe(NULL, "", &err), PRONY_MISSING);
-	assert_has(err.text, "PRONY_XLA_LIBRARY");
+	expect_error(probe("/nonexistent/plugin.so", "", &err), PRONY_MISSING, &err,
+		     "/nonexistent/plugin.so");
+	expect_error(probe("libm.so.6", "", &err), PRONY_MISSING, &err, "GetPjrtApi");
+	expect_error(probe(NULL, "", &err), PRONY_MISSING, &err, "PRONY_XLA_LIBRARY");
 	directory_remove(folder, NULL);
 	free(folder);
 }
@@ -142,9 +140,9 @@ TEST(test_networks)
 /* Training overwrites eight parameters with one moment each; the other stages overwrite nothing. */
 TEST(test_donation)
 {
-	char *train = text_of(STAGE_TRAIN, PRECISION_FP32, false);
-	char *gradients = text_of(STAGE_FORWARD_BACKWARD, PRECISION_FP32, false);
-	char *forward = text_of(STAGE_FORWARD, PRECISION_FP32, false);
+	char *train = test_keep(text_of(STAGE_TRAIN, PRECISION_FP32, false));
+	char *gradients = test_keep(text_of(STAGE_FORWARD_BACKWARD, PRECISION_FP32, false));
+	char *forward = test_keep(text_of(STAGE_FORWARD, PRECISION_FP32, false));
 
 	assert_int_equal(occurrences(train, "tf.aliasing_output"), 16);
 	assert_int_equal(occurrences(gradients, "tf.aliasing_output"), 0);
@@ -153,20 +151,15 @@ TEST(test_donation)
 	 * needed. */
 	assert_int_equal(occurrences(train, "stablehlo.convolution"), 5);
 	assert_int_equal(occurrences(forward, "stablehlo.convolution"), 2);
-	free(train);
-	free(gradients);
-	free(forward);
 }
 
 /* On a device with faster products than fp32, each product requests exact precision. */
 TEST(test_precision)
 {
-	char *exact = text_of(STAGE_TRAIN, PRECISION_FP32, true);
-	char *narrow = text_of(STAGE_FORWARD, PRECISION_BF16, false);
+	char *exact = test_keep(text_of(STAGE_TRAIN, PRECISION_FP32, true));
+	char *narrow = test_keep(text_of(STAGE_FORWARD, PRECISION_BF16, false));
 
 	assert_int_equal(occurrences(exact, "HIGHEST"), 2 * (5 + 6));
 	assert_lacks(narrow, "HIGHEST");
 	assert_has(narrow, "tensor<5x5x1x20xbf16>, %");
-	free(exact);
-	free(narrow);
 }

@@ -13,8 +13,7 @@ static void build(const struct network *network, int64_t batch, struct graph *gr
 {
 	struct error err = ERROR_INIT;
 
-	if (zoo_build(network, batch, graph, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(zoo_build(network, batch, graph, &err), &err);
 }
 
 static void build_named(const char *name, int64_t batch, struct graph *graph)
@@ -59,7 +58,7 @@ TEST(figures_are_the_published_ones)
 	assert_int_equal(zoo_network_count, COUNT(published));
 	for (size_t i = 0; i < COUNT(published); i++) {
 		const struct network_input *input = &zoo_networks[i]->inputs[0];
-		struct graph graph;
+		SCOPED(graph) graph;
 
 		assert_string_equal(zoo_networks[i]->name, published[i].name);
 		assert_string_equal(zoo_networks[i]->dataset, published[i].dataset);
@@ -71,7 +70,6 @@ TEST(figures_are_the_published_ones)
 		assert_int_equal(zoo_networks[i]->tokens,
 				 input->rank == 2 || input->dtype == DTYPE_I64 ? input->dims[0]
 									       : 0);
-		graph_release(&graph);
 	}
 }
 
@@ -110,7 +108,7 @@ TEST(networks_are_made_of_what_they_should)
 	};
 
 	for (size_t i = 0; i < COUNT(made); i++) {
-		struct graph graph;
+		SCOPED(graph) graph;
 
 		build_named(made[i].name, 1, &graph);
 		assert_int_equal(count_op(&graph, OP_CONV), made[i].conv);
@@ -122,7 +120,6 @@ TEST(networks_are_made_of_what_they_should)
 		assert_int_equal(count_op(&graph, OP_ADD), made[i].add);
 		assert_int_equal(count_op(&graph, OP_CONCAT), made[i].concat);
 		assert_int_equal(count_op(&graph, OP_DROPOUT), made[i].dropout);
-		graph_release(&graph);
 	}
 }
 
@@ -151,7 +148,7 @@ TEST(sizes_within_are_the_published_ones)
 	};
 
 	for (size_t i = 0; i < COUNT(sizes); i++) {
-		struct graph graph;
+		SCOPED(graph) graph;
 		int value;
 
 		build_named(sizes[i].network, 2, &graph);
@@ -164,7 +161,6 @@ TEST(sizes_within_are_the_published_ones)
 			shape_text(&graph.values[value].shape, text, sizeof(text));
 			fail_msg("%s: %s is %s", sizes[i].network, sizes[i].value, text);
 		}
-		graph_release(&graph);
 	}
 }
 
@@ -178,13 +174,11 @@ TEST(networks_differentiate_and_travel)
 		json_t *json;
 
 		build(zoo_networks[i], 2, &graph);
-		if (graph_digest(&graph, digest, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(graph_digest(&graph, digest, &err), &err);
 		json = graph_to_json(&graph);
-		if (graph_from_json(json, &copy, &err) != PRONY_OK)
-			fail_msg("%s", err.text);
+		check(graph_from_json(json, &copy, &err), &err);
 		json_decref(json);
-		assert_int_equal(graph_digest(&copy, again, &err), PRONY_OK);
+		check(graph_digest(&copy, again, &err), &err);
 		assert_string_equal(digest, again);
 		if (graph_add_backward(&copy, &err) != PRONY_OK ||
 		    graph_check(&copy, &err) != PRONY_OK)
@@ -200,9 +194,9 @@ TEST(networks_differentiate_and_travel)
 		if (graph_check(&graph, &err) != PRONY_OK)
 			fail_msg("%s: %s", zoo_networks[i]->name, err.text);
 		assert_int_equal(graph.node_count, graph.forward_count);
-		assert_int_equal(graph_digest(&graph, again, &err), PRONY_OK);
+		check(graph_digest(&graph, again, &err), &err);
 		assert_string_equal(digest, again);
-		assert_int_equal(graph_add_backward(&graph, &err), PRONY_OK);
+		check(graph_add_backward(&graph, &err), &err);
 		graph_release(&graph);
 	}
 }
@@ -275,8 +269,8 @@ TEST(first_steps_are_sane)
 		struct reference ref = {.values = NULL};
 		struct recipe recipe;
 		struct tensor_set inputs, labels;
-		struct graph graph;
-		struct arena arena;
+		SCOPED(graph) graph;
+		SCOPED(arena) arena;
 
 		if (steps[i].size > 0)
 			network.inputs[0].dims[1] = network.inputs[0].dims[2] = steps[i].size;
@@ -298,7 +292,5 @@ TEST(first_steps_are_sane)
 			check_sane(&ref, network.name);
 		}
 		reference_release(&ref);
-		graph_release(&graph);
-		arena_release(&arena);
 	}
 }

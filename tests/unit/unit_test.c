@@ -94,6 +94,20 @@ int unit_test_end(void **state, CMFixtureFunction teardown)
 	return failed;
 }
 
+void check(enum prony_status status, const struct error *err)
+{
+	if (status != PRONY_OK)
+		fail_msg("%s", err->text);
+}
+
+void expect_error(enum prony_status found, enum prony_status expected, struct error *err,
+		  const char *part)
+{
+	if (found != expected || !strstr(err->text, part))
+		fail_msg("expected '%s' (%d), found %d: %s", part, expected, found, err->text);
+	error_clear(err);
+}
+
 void unit_test_has(const char *text, const char *part, bool wanted, const char *file, int line)
 {
 	if ((text && strstr(text, part)) == wanted)

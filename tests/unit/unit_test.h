@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/error.h"
 #include "base/strbuf.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -32,6 +33,15 @@
 	}                                                                                          \
 	static void name(__attribute__((unused)) void **state)
 
+/* TEST_ON's body has the fixture that the set-up made, declared as `parameter`. */
+#define TEST_ON(name, setup, teardown, parameter)                                                  \
+	static void name##_on(__attribute__((unused)) parameter);                                  \
+	TEST_WITH(name, setup, teardown)                                                           \
+	{                                                                                          \
+		name##_on(*state);                                                                 \
+	}                                                                                          \
+	static void name##_on(__attribute__((unused)) parameter)
+
 /* What these return belongs to the running test and goes with it, also if it fails: memory that was
  * allocated elsewhere, a formatted text, an empty folder of its own, and a path in it. */
 void *test_keep(void *memory);
@@ -44,6 +54,16 @@ char *test_file(const char *name, const char *text);
 /* The fixture of a test that works in its folder: *state. */
 int test_folder_setup(void **state);
 #define IN_FOLDER(name) TEST_WITH(name, test_folder_setup, NULL)
+
+/* SCOPED(graph) graph; releases it with graph_release(&graph) where its block ends. */
+#define SCOPED(type) __attribute__((cleanup(type##_release))) struct type
+
+/* Fails with the error's text unless the status is PRONY_OK. */
+void check(enum prony_status status, const struct error *err);
+
+/* Fails unless this status was expected and the message has the part; clears the error. */
+void expect_error(enum prony_status found, enum prony_status expected, struct error *err,
+		  const char *part);
 
 /* A text contains a part, or does not. */
 #define assert_has(text, part) unit_test_has(text, part, true, __FILE__, __LINE__)

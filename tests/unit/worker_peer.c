@@ -65,8 +65,7 @@ const json_t *peer_send(struct peer *peer, const char *bytes, size_t length)
 	json_decref(peer->reply);
 	peer->reply = NULL;
 	assert_true(read_line(peer));
-	assert_int_equal(json_parse(peer->line, strlen(peer->line), "reply", &peer->reply, &err),
-			 PRONY_OK);
+	check(json_parse(peer->line, strlen(peer->line), "reply", &peer->reply, &err), &err);
 	return peer->reply;
 }
 
@@ -221,7 +220,7 @@ static int64_t read_records(const struct peer *peer, bool shared, struct step_re
 	char *path = path_join(folder, BUNDLE_RECORDS_FILE), *data;
 	size_t length;
 
-	assert_int_equal(file_read(path, sizeof *out * room, &data, &length, &err), PRONY_OK);
+	check(file_read(path, sizeof *out * room, &data, &length, &err), &err);
 	assert_int_equal(length, bytes);
 	memcpy(out, data, bytes);
 	free(data);
@@ -249,8 +248,8 @@ void peer_check_run(struct peer *peer, bool shared, const char *members, int64_t
 int peer_write_bundle(void **state)
 {
 	struct error err = ERROR_INIT;
-	struct graph graph;
-	struct arena arena;
+	SCOPED(graph) graph;
+	SCOPED(arena) arena;
 	struct recipe recipe;
 	struct tensor_set weights, sets[2];
 
@@ -283,11 +282,8 @@ int peer_write_bundle(void **state)
 		for (size_t k = 0; k < BATCH; k++)
 			y[k] = (int64_t)(k + i) % 10;
 	}
-	if (bundle_write(folder, &recipe, &graph, &weights, &sets[0], &sets[1], NULL, NULL, &err) !=
-	    PRONY_OK)
-		fail_msg("%s", err.text);
-	graph_release(&graph);
-	arena_release(&arena);
+	check(bundle_write(folder, &recipe, &graph, &weights, &sets[0], &sets[1], NULL, NULL, &err),
+	      &err);
 	return 0;
 }
 
