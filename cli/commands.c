@@ -166,8 +166,8 @@ const struct cli_command cli_commands[] = {
 			    "given. After an interruption the same command continues.\n\n"
 			    "  prony data list\n"
 			    "  prony data fetch cifar10\n"
-			    "  prony data verify mnist-sample\n"
-			    "  prony data convert mnist-sample --to recordio -o mnist-recordio",
+			    "  prony data verify mnist-3000\n"
+			    "  prony data convert mnist-3000 --to recordio -o mnist-recordio",
 		    .options = data_option_rows},
 	 .target = &data_options,
 	 .run = command_data},

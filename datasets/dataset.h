@@ -47,7 +47,7 @@ struct dataset {
 	int64_t train_count, evaluation_count; /* samples */
 	/* x = (value / scale - mean) / deviation, by channel; the same bytes for all. */
 	double scale, mean[DATASET_CHANNELS_MAX], deviation[DATASET_CHANNELS_MAX];
-	const char *sample; /* "mnist-sample": used where only that exists; NULL = none */
+	const char *sample; /* "cifar10-sample": used where only that exists; NULL = none */
 	bool shipped;	    /* comes with the program */
 	const char *owner;  /* who gives it out, to whom; NULL = see files, or nobody */
 	struct dataset_archive archive;

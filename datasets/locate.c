@@ -147,13 +147,15 @@ static enum prony_status not_found(const struct dataset *dataset, const struct s
 			"data set %s was not found (searched: %s); copy its files there "
 			"(docs/datasets.md lists them), or give the folder above with --data DIR",
 			name, strbuf_text(searched));
-	const struct dataset *sample = dataset->sample ? dataset_find(dataset->sample) : NULL;
-	if (sample && sample->shipped)
+	const struct dataset *sample = dataset;
+	while (sample->sample && !sample->shipped)
+		sample = dataset_find(sample->sample);
+	if (sample->shipped)
 		return error_set(err, PRONY_MISSING,
 				 "data set %s was not found (searched: %s); get it with `prony "
 				 "data fetch %s`, give the folder above with --data DIR, or use "
 				 "%s, which comes with the program",
-				 name, strbuf_text(searched), name, dataset->sample);
+				 name, strbuf_text(searched), name, sample->name);
 	return error_set(err, PRONY_MISSING,
 			 "data set %s was not found (searched: %s); get it with `prony data fetch "
 			 "%s`, or give the folder above with --data DIR",

@@ -9,10 +9,16 @@
 /* The four files as Yann LeCun published them in 1998 (http://yann.lecun.com/exdb/mnist). */
 #define T10K_IMAGES                                                                                \
 	.name = "t10k-images-idx3-ubyte.gz", .bytes = 1648877,                                     \
-	.sha256 = "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
+	.sha256 = "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",              \
+	.url = MNIST_URL "t10k-images-idx3-ubyte.gz"
 #define T10K_LABELS                                                                                \
 	.name = "t10k-labels-idx1-ubyte.gz", .bytes = 4542,                                        \
-	.sha256 = "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
+	.sha256 = "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",              \
+	.url = MNIST_URL "t10k-labels-idx1-ubyte.gz"
+
+#define MNIST_VALUES                                                                               \
+	.format = "idx", .rank = 3, .dims = {1, 28, 28}, .classes = 10, .scale = 255,              \
+	.mean = {0.1307}, .deviation = {0.3081}
 
 /* Mean and deviation of the 50,000 training images, by channel. */
 #define CIFAR10_VALUES                                                                             \
@@ -35,15 +41,9 @@ const struct dataset dataset_table[] = {
 		.name = "mnist",
 		.summary = "handwritten digits, 28 x 28 grey, 60,000 images to train and 10,000 to "
 			   "evaluate",
-		.format = "idx",
-		.rank = 3,
-		.dims = {1, 28, 28},
-		.classes = 10,
+		MNIST_VALUES,
 		.train_count = 60000,
 		.evaluation_count = 10000,
-		.scale = 255,
-		.mean = {0.1307},
-		.deviation = {0.3081},
 		.sample = "mnist-sample",
 		.files =
 			{
@@ -61,27 +61,38 @@ const struct dataset dataset_table[] = {
 					 "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e"
 					 "8010255c",
 				 .url = MNIST_URL "train-labels-idx1-ubyte.gz"},
-				{T10K_IMAGES, .part = PART_EVALUATION,
-				 .url = MNIST_URL "t10k-images-idx3-ubyte.gz"},
-				{T10K_LABELS, .part = PART_EVALUATION,
-				 .url = MNIST_URL "t10k-labels-idx1-ubyte.gz"},
+				{T10K_IMAGES, .part = PART_EVALUATION},
+				{T10K_LABELS, .part = PART_EVALUATION},
 			},
 	},
 	{
 		.name = "mnist-sample",
-		.summary = "the 10,000 test images of MNIST, which come with the program: 8,000 to "
-			   "train, 2,000 to evaluate",
-		.format = "idx",
-		.rank = 3,
-		.dims = {1, 28, 28},
-		.classes = 10,
+		.summary = "the 10,000 test images of MNIST: 8,000 to train, 2,000 to evaluate",
+		MNIST_VALUES,
 		.train_count = 8000,
 		.evaluation_count = 2000,
-		.scale = 255,
-		.mean = {0.1307},
-		.deviation = {0.3081},
-		.shipped = true,
+		.sample = "mnist-3000",
 		.files = {{T10K_IMAGES}, {T10K_LABELS}},
+	},
+	{
+		.name = "mnist-3000",
+		.summary = "the first 3,000 test images of MNIST, which come with the program: "
+			   "2,400 to train, 600 to evaluate",
+		MNIST_VALUES,
+		.train_count = 2400,
+		.evaluation_count = 600,
+		.shipped = true,
+		.files =
+			{
+				{.name = "images-idx3-ubyte.gz",
+				 .bytes = 474907,
+				 .sha256 = "edfe77fd079d8b164d7389364d2f439f15410b90e5e4fe207d1c377"
+					   "d68d4dc39"},
+				{.name = "labels-idx1-ubyte.gz",
+				 .bytes = 1544,
+				 .sha256 = "adfa5cd6ab5c6e6ad8d535fe2b320df30afb10ceab6fd452cd3f03e"
+					   "4d8362e49"},
+			},
 	},
 	{
 		.name = "cifar10",

@@ -46,7 +46,7 @@ struct plan {
 	struct arena arena;
 	struct plan_cell *cells;
 	size_t count;
-	const char **notes; /* for the user: "mnist is not here: mnist-sample is used" */
+	const char **notes; /* for the user: "mnist is not here: mnist-3000 is used" */
 	size_t note_count;
 	struct network_file **files; /* ONNX models that cells name; freed with the plan */
 	size_t file_count;

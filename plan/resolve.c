@@ -475,20 +475,20 @@ enum prony_status expansion_dataset(struct expansion *e, const struct dataset *a
 		}
 	}
 	enum prony_status status = look_for(e, asked, &found, err);
-	const struct dataset *sample =
-		found.reason && !strict && asked->sample ? dataset_find(asked->sample) : NULL;
-	if (status == PRONY_OK && sample) {
-		const char *reason = found.reason;
-
+	const char *reason = found.reason;
+	const struct dataset *sample = asked;
+	/* A sample may have a smaller sample itself. */
+	while (status == PRONY_OK && found.reason && !strict && sample->sample) {
+		sample = dataset_find(sample->sample);
 		status = look_for(e, sample, &found, err);
-		if (status == PRONY_OK && !found.reason)
-			plan_note(e->plan, arena_printf(arena,
-							"%s is not installed: using %s instead (to "
-							"get all of it: prony data fetch %s)",
-							asked->name, sample->name, asked->name));
-		else
-			found.reason = reason;
 	}
+	if (found.reason)
+		found.reason = reason;
+	else if (sample != asked)
+		plan_note(e->plan, arena_printf(arena,
+						"%s is not installed: using %s instead (to get all "
+						"of it: prony data fetch %s)",
+						asked->name, sample->name, asked->name));
 	if (status != PRONY_OK)
 		return status;
 	e->datasets[e->dataset_count] = found;

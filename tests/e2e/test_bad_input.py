@@ -8,11 +8,8 @@ import shutil
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+import counted
+from prony_program import PRONY, ProgramTest
 
 USAGE, BAD_INPUT, STORAGE = 64, 65, 74
 
@@ -133,10 +130,10 @@ class BadInputTest(ProgramTest):
     def data_folder(self):
         """A folder of data sets with a copy of the shipped sample."""
         folder = os.path.join(self.folder, "data")
-        shutil.copytree(os.path.join(os.environ["PRONY_SOURCE"], "datasets", "mnist-sample"),
-                        os.path.join(folder, "mnist-sample"))
-        files = [os.path.join(folder, "mnist-sample", name)
-                 for name in sorted(os.listdir(os.path.join(folder, "mnist-sample")))]
+        shutil.copytree(os.path.join(os.environ["PRONY_SOURCE"], "datasets", "mnist-3000"),
+                        os.path.join(folder, "mnist-3000"))
+        files = [os.path.join(folder, "mnist-3000", name)
+                 for name in sorted(os.listdir(os.path.join(folder, "mnist-3000")))]
         return folder, [name for name in files if "images" in name][0]
 
     def test_damaged_data_ends_its_cell(self):
@@ -144,7 +141,7 @@ class BadInputTest(ProgramTest):
         with open(images, "r+b") as stream:
             stream.seek(os.path.getsize(images) // 2)
             stream.write(b"\xff" * 64)
-        self.prony("run", "-f", "fake", "-n", "lenet", "-d", "mnist-sample", "--data", folder,
+        self.prony("run", "-f", "fake", "-n", "lenet", "-d", "mnist-3000", "--data", folder,
                    "--store", self.store, expect=1)
         [(status, reason)] = self.rows("select status, reason from cell")
         self.assertEqual(status, "invalid")

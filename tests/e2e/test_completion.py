@@ -10,11 +10,8 @@ import shutil
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+import counted
+from prony_program import PRONY, ProgramTest
 
 USAGE = 64
 # What is typed: words that have to be offered, and words that must not be.
@@ -31,7 +28,7 @@ ROWS = [
     ("prony list net", ["networks"], ["datasets"]),
     ("prony framework ", ["install", "remove", "list"], ["native"]),
     ("prony framework install open", ["openvino"], ["install"]),
-    ("prony data verify mnist", ["mnist", "mnist-sample"], ["cifar10"]),
+    ("prony data verify mnist", ["mnist", "mnist-sample", "mnist-3000"], ["cifar10"]),
     ("prony help sh", ["show"], ["run"]),
     ("prony completion ", ["bash", "zsh", "fish"], []),
     ("prony show --store here", ["here.db"], ["prony"]),

@@ -12,11 +12,8 @@ import signal
 import sys
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PATIENCE_S, ProgramTest  # noqa: E402
+import counted
+from prony_program import PATIENCE_S, ProgramTest
 
 USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
 DESCRIPTORS = os.path.join(os.environ["PRONY_SOURCE"], "frameworks", "descriptors")
@@ -141,7 +138,7 @@ class ListTest(FrameworkTest):
         self.assertEqual((networks["lenet"]["parameters"], networks["lenet"]["input"]),
                          (431080, "1x28x28"))
         datasets = {row["dataset"]: row for row in self.rows_of("list", "datasets")}
-        self.assertEqual(datasets["mnist-sample"]["state"], "ready")
+        self.assertEqual(datasets["mnist-3000"]["state"], "ready")
         self.assertIn("prony data fetch mnist", datasets["mnist"]["reason"])
         self.assertIsNone(datasets["synthetic"]["train"])
         suites = {row["suite"]: row for row in self.rows_of("list", "suites")}

@@ -12,16 +12,13 @@ import time
 import unittest
 import zlib
 
-sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
-
-import counted  # noqa: E402
-from prony_program import PRONY, ProgramTest, timed  # noqa: E402
-from worker_driver import PAGE, Bundle, Driver, Network  # noqa: E402
+import counted
+from prony_program import PRONY, ProgramTest, timed
+from worker_driver import PAGE, Bundle, Driver, Network
 
 PRONY_WORKER = [os.path.abspath(PRONY), "worker", "--adapter"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 PYTHON_WORKER = [sys.executable, os.path.join(ROOT, "python", "worker.py"), "--adapter"]
 SLOTS, BATCH, WIDTH = 3, 4, 6
 STRIDE = 2 * PAGE
@@ -199,7 +196,7 @@ class InputTest(ProgramTest):
         return found[0], found[0]["processes"]
 
     def test_inputs(self):
-        exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s",
+        exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist-3000", "-b", "8", "-s",
                                   "train", "--input", "synthetic,resident,stream", *FIXED)
         first = {}
         for word in ("synthetic", "resident", "stream"):
@@ -224,7 +221,7 @@ class InputTest(ProgramTest):
             cell["reason"] or "" for cell in exported["cells"]))
 
     def test_forward(self):
-        exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s",
+        exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist-3000", "-b", "8", "-s",
                                   "forward", "--input", "resident,stream", *FIXED)
         first = [{p["loss_first"] for p in self.processes(exported, input=word)[1]}
                  for word in ("resident", "stream")]
@@ -232,7 +229,7 @@ class InputTest(ProgramTest):
 
     def test_default_is_in_no_title(self):
         done = self.prony("run", "--dry-run", "-f", "fake", "-n", "mlp", "--input", "resident,stream",
-                          "-d", "mnist-sample", expect=0)
+                          "-d", "mnist-3000", expect=0)
         self.assertIn("stream", done.stdout + done.stderr)
 
     def test_nothing_to_load(self):
@@ -240,7 +237,7 @@ class InputTest(ProgramTest):
                           "--input", "stream", expect=1)
         self.assertIn("is generated, not loaded", done.stdout)
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",
-                          "mnist-sample", "-s", "load", expect=1)
+                          "mnist-3000", "-s", "load", expect=1)
         self.assertIn("only the framework native", done.stdout)
 
     def test_synthetic_needs_no_files(self):
@@ -252,7 +249,7 @@ class InputTest(ProgramTest):
     @timed
     def test_load(self):
         """Loading alone takes what null waits for when batches arrive: it computes nothing."""
-        exported = self.run_cells("-f", "null", "-n", "mlp", "-d", "mnist-sample", "-b", "64", "-s",
+        exported = self.run_cells("-f", "null", "-n", "mlp", "-d", "mnist-3000", "-b", "64", "-s",
                                   "forward,load", "--input", "stream", "--steps", "400", "--warm-up",
                                   "50", "--repeat", "3")
         for stage in ("forward", "load"):
@@ -287,7 +284,7 @@ class InputTest(ProgramTest):
 
     def test_native_is_refused_with_reason(self):
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",
-                          "mnist-sample", "--input", "native", expect=1)
+                          "mnist-3000", "--input", "native", expect=1)
         self.assertIn("prony cannot run a data loader of fake", done.stdout)
 
     def test_native_thesis_is_whole(self):
@@ -344,10 +341,10 @@ class FrameworkTest(unittest.TestCase):
                 environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
                 if framework in self.FORMATS:
                     kind = self.FORMATS[framework][0]
-                    subprocess.run([PRONY, "data", "convert", "mnist-sample", "--to", kind, "-o",
-                                    os.path.join(folder, "mnist-sample-" + kind)],
+                    subprocess.run([PRONY, "data", "convert", "mnist-3000", "--to", kind, "-o",
+                                    os.path.join(folder, "mnist-3000-" + kind)],
                                    capture_output=True, check=True)
-                case = self.first_case(framework, folder, environment, "-n", "lenet", "-d", "mnist-sample", "-b", "16",
+                case = self.first_case(framework, folder, environment, "-n", "lenet", "-d", "mnist-3000", "-b", "16",
                                        "--data", folder)
                 said = self.first_batch(framework, python, environment, case)
                 self.assertLess(said["largest"], 1e-5)
@@ -437,7 +434,7 @@ class FrameworkTest(unittest.TestCase):
         environment = dict(os.environ, PRONY_LOCK=os.path.join(folder, "lock"))
         store = os.path.join(folder, "store%d.db" % len(os.listdir(folder)))
         done = subprocess.run(
-            [PRONY, "run", "--store", store, "-f", framework, "-n", "lenet", "-d", "mnist-sample", "-b",
+            [PRONY, "run", "--store", store, "-f", framework, "-n", "lenet", "-d", "mnist-3000", "-b",
              "16", "-s", "train,load", "--input", "native", "--data", folder, "--steps", "8",
              "--warm-up", "1", "--repeat", "1", *words],
             env=environment, capture_output=True, text=True, check=False)
@@ -457,9 +454,9 @@ class FrameworkTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 1, done.stdout)
                 for cell in cells.values():
                     self.assertEqual(cell["status"], "missing")
-                    self.assertIn("prony data convert mnist-sample --to " + kind, cell["reason"])
-                place = os.path.join(folder, "mnist-sample-" + kind)
-                subprocess.run([PRONY, "data", "convert", "mnist-sample", "--to", kind, "-o", place],
+                    self.assertIn("prony data convert mnist-3000 --to " + kind, cell["reason"])
+                place = os.path.join(folder, "mnist-3000-" + kind)
+                subprocess.run([PRONY, "data", "convert", "mnist-3000", "--to", kind, "-o", place],
                                capture_output=True, check=True)
                 done, cells = self.cells(framework, folder)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -11,10 +11,7 @@ import sys
 import tempfile
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
+import counted
 
 SOURCE = os.path.abspath(os.environ.get("PRONY_SOURCE", "."))
 BUILD_SECONDS = 900
@@ -44,8 +41,8 @@ class PackageTest(unittest.TestCase):
         with open(binary, "rb") as stream:
             self.assertNotIn(SOURCE.encode(), stream.read())
         self.assertIn("quickstart", self.run_here(program, "list", "suites"))
-        self.assertIn("mnist-sample", self.run_here(program, "list", "datasets"))
-        self.run_here(program, "run", "-f", "fake", "-n", "lenet", "-d", "mnist-sample", "-b", "8", "-s", "forward",
+        self.assertIn("mnist-3000", self.run_here(program, "list", "datasets"))
+        self.run_here(program, "run", "-f", "fake", "-n", "lenet", "-d", "mnist-3000", "-b", "8", "-s", "forward",
                       "--steps", "5", "--repeat", "3")
         self.assertIn("samples", self.run_here(program, "show"))
 

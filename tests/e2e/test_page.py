@@ -229,7 +229,7 @@ class PageTest(unittest.TestCase):
         for axis in ("input", "sync", "optimiser", "loop"):
             self.assertEqual(self.texts(f"fieldset[data-axis={axis}]"), [])
         store = os.path.join(self.folder, "inputs.db")
-        subprocess.run([PRONY, "run", "-f", "null", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "--input",
+        subprocess.run([PRONY, "run", "-f", "null", "-n", "mlp", "-d", "mnist-3000", "-b", "8", "--input",
                         "resident,stream", "--sync", "blocks,step", "--optimiser", "sgd,momentum", "--quick", "--steps", "3",
                         "--warm-up", "1", "--repeat", "1", "--store", store], check=True, capture_output=True,
                        timeout=240)
@@ -244,7 +244,7 @@ class PageTest(unittest.TestCase):
     def test_filters_of_what_does_not_apply(self):
         """Inference has no optimiser: no box of one hides it. Curves go with what they are of."""
         store = os.path.join(self.folder, "optimisers.db")
-        subprocess.run([PRONY, "run", "-f", "fake", "-n", "mlp", "-d", "mnist-sample", "-b", "4,8", "-s",
+        subprocess.run([PRONY, "run", "-f", "fake", "-n", "mlp", "-d", "mnist-3000", "-b", "4,8", "-s",
                         "forward,train", "--optimiser", "sgd,momentum", "--quick", "--steps", "3", "--warm-up", "1",
                         "--repeat", "1", "--store", store], check=True, capture_output=True, timeout=240)
         self.browser.open(self.page_of("optimisers.html", "report", "--store", store, "-o"))

@@ -67,7 +67,7 @@ class StoredTest(ProgramTest):
 
     def test_thesis(self):
         run, messages = self.measure("thesis", "-n", "lenet", "-D", "cpu", "--quick")
-        self.assertIn("mnist is not installed: using mnist-sample", messages)
+        self.assertIn("mnist is not installed: using mnist-3000", messages)
         (cell,) = run.cells
         self.assertEqual(cell["batch"], 8)
         self.assertIn("screening", cell["flags"])

@@ -10,14 +10,11 @@ import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import counted
+import json_schema
+from prony_program import ProgramTest
 
-import counted  # noqa: E402
-import json_schema  # noqa: E402
-from prony_program import ProgramTest  # noqa: E402
-
-SHORT = ("-d", "mnist-sample", "-b", "8", "-s", "train", "--quick", "--repeat", "3", "--steps", "12",
+SHORT = ("-d", "mnist-3000", "-b", "8", "-s", "train", "--quick", "--repeat", "3", "--steps", "12",
          "--warm-up", "3")
 FILES = {"case.json", "weights.safetensors", "input.safetensors"}
 # After each process: inode and path of every file of the run, then a line that ends the listing.

@@ -3,18 +3,14 @@
 
 $PRONY names the program.
 """
-import os
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PATIENCE_S, PRONY, ProgramTest  # noqa: E402
+import counted
+from prony_program import PATIENCE_S, PRONY, ProgramTest
 
 # Three processes with a fixed number of steps. Quick effort does not wait between processes.
-SHORT = ("-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "train", "--repeat", "3",
+SHORT = ("-n", "mlp", "-d", "mnist-3000", "-b", "8", "-s", "train", "--repeat", "3",
          "--quick", "--steps", "12", "--warm-up", "3")
 # What hangs is waited for; what does not may take its time on a machine under load.
 HANG_S = "8"

@@ -8,11 +8,8 @@ import os
 import sqlite3
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import ProgramTest, write_cifar10_sample  # noqa: E402
+import counted
+from prony_program import ProgramTest, write_cifar10_sample
 
 SOURCE = os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 WORKER = os.path.abspath(os.path.join(SOURCE, "tests", "workers", "mlp.py"))
@@ -75,7 +72,7 @@ class RunGatesTest(ProgramTest):
     def gated(self, *words, more=()):
         """{framework: its cell} of LeNet's gates, and the parity line of `show`."""
         names = ",".join(f"fake+{word}" for word in words)
-        done = self.prony("run", "--gate-only", "-f", names, "-n", "lenet", "-d", "mnist-sample", "-s",
+        done = self.prony("run", "--gate-only", "-f", names, "-n", "lenet", "-d", "mnist-3000", "-s",
                           "train", "-b", "8", "--store", self.store, "--format", "json", *more)
         cells = {cell["framework"].partition("+")[2]: cell for cell in json.loads(done.stdout)["cells"]}
         shown = self.prony("show", "--store", self.store).stdout

@@ -8,11 +8,8 @@ import signal
 import sys
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import PATIENCE_S, ProgramTest, marked_processes  # noqa: E402
+import counted
+from prony_program import PATIENCE_S, ProgramTest, marked_processes
 
 KILLS = int(os.environ.get("PRONY_KILLS", "4"))
 REPEAT = 4
@@ -28,7 +25,7 @@ class KillTest(ProgramTest):
         self.random = random.Random(f"{SEED} {self.id()}")
         self.starts = os.path.join(self.folder, "starts")
         self.log = os.path.join(self.folder, "log")
-        self.words = ("run", "-f", FRAMEWORKS, "-n", "mlp", "-d", "mnist-sample", "-b", "4",
+        self.words = ("run", "-f", FRAMEWORKS, "-n", "mlp", "-d", "mnist-3000", "-b", "4",
                       "-s", "forward,train", "--quick", "--repeat", str(REPEAT), "--steps", "10",
                       "--warm-up", "2", "--timeout", "120", "--store", self.store,
                       # Counts timed processes from outside: one line for each that was begun.

@@ -7,14 +7,11 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import counted  # noqa: E402
-from prony_program import ProgramTest, timed  # noqa: E402
+import counted
+from prony_program import ProgramTest, timed
 
 # A window of 1.2 s in which one thread spins.
-BUSY = ("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward", "-D", "cpu:1",
+BUSY = ("run", "-n", "mlp", "-d", "mnist-3000", "-b", "8", "-s", "forward", "-D", "cpu:1",
         "-f", "fake+step-us=100000", "--repeat", "1", "--steps", "12", "--warm-up", "2")
 SENSORS = ["memory", "cpu", "frequency", "temperature", "thermal", "load", "steal", "foreign",
            "memory_pss", "threads", "switches", "pressure", "swap", "quota", "rapl", "page_faults",
@@ -96,7 +93,7 @@ class SensorsTest(ProgramTest):
         self.check_outputs(process)
 
     def test_what_stands_in_the_record_reached_a_worker(self):
-        text = self.prony("run", "-n", "mlp", "-d", "mnist-sample", "-b", "8", "-s", "forward",
+        text = self.prony("run", "-n", "mlp", "-d", "mnist-3000", "-b", "8", "-s", "forward",
                           "-f", "fake", "--repeat", "1", "--steps", "2", "--warm-up", "1",
                           "--store", self.store, OMP_NUM_THREADS="7", MKL_NUM_THREADS="7",
                           OMP_WAIT_POLICY="passive", PYTORCH_JIT="0", expect=0).stdout

@@ -87,7 +87,7 @@ static int teardown(void **state)
 	return status == PRONY_OK ? 0 : -1;
 }
 
-#define WITH_TOY(name) TEST_WITH(name, setup, teardown)
+#define WITH_TOY(name) TEST_ON(name, setup, teardown, struct fixture *f)
 
 /* Returns a request for toy samples for training or evaluation. */
 static struct batch_request request_of(int64_t batch, bool training)
@@ -120,14 +120,12 @@ static void take_by(struct fixture *f, const struct dataset *dataset,
 
 	*x = arena_array(&f->arena, samples * elements, sizeof(**x));
 	*y = arena_array(&f->arena, samples, sizeof(**y));
-	if (batch_stream_open(dataset, f->folder, request, &stream, &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(batch_stream_open(dataset, f->folder, request, &stream, &err), &err);
 	for (int at = 0; at < count; at += at_once) {
 		size_t before = (size_t)(at * request->batch);
 
-		if (batch_stream_next(stream, at_once, *x + before * elements, *y + before, &err) !=
-		    PRONY_OK)
-			fail_msg("%s", err.text);
+		check(batch_stream_next(stream, at_once, *x + before * elements, *y + before, &err),
+		      &err);
 	}
 	batch_stream_close(stream);
 }
@@ -150,7 +148,7 @@ WITH_TOY(evaluation_in_file_order)
 	float *x;
 	int64_t *y;
 
-	take(*state, &toy, &request, 3, &x, &y);
+	take(f, &toy, &request, 3, &x, &y);
 	for (int i = 0; i < 6; i++) {
 		int expected = TRAIN + i % EVALUATION;
 
@@ -180,7 +178,7 @@ WITH_TOY(evaluation_drops_the_last_partial_batch)
 		float *x;
 		int64_t *y;
 
-		take(*state, &toy, &request, rows[r].count, &x, &y);
+		take(f, &toy, &request, rows[r].count, &x, &y);
 		for (int i = 0; i < rows[r].batch * rows[r].count; i++)
 			assert_int_equal(sample_of(x + i * PIXELS), rows[r].expected[i]);
 	}
@@ -213,17 +211,17 @@ WITH_TOY(training_is_shuffled_anew_in_each_epoch)
 	int64_t *y, *z;
 
 	/* Nine batches of four are six epochs of six: a batch may reach into the next epoch. */
-	take(*state, &toy, &request, 9, &x, &y);
+	take(f, &toy, &request, 9, &x, &y);
 	for (int epoch = 0; epoch < 6; epoch++) {
 		const float *at = x + epoch * TRAIN * PIXELS;
 		int moved = check_epoch(at, y + epoch * TRAIN, epoch > 0 ? x : NULL);
 
 		assert_true(moved > 0);
 	}
-	take(*state, &toy, &request, 9, &other, &z);
+	take(f, &toy, &request, 9, &other, &z);
 	assert_memory_equal(x, other, bytes);
 	request.seed = 8;
-	take(*state, &toy, &request, 9, &other, &z);
+	take(f, &toy, &request, 9, &other, &z);
 	assert_memory_not_equal(x, other, bytes);
 }
 
@@ -234,12 +232,12 @@ WITH_TOY(skipped_batches)
 	float *x, *other;
 	int64_t *y, *z;
 
-	take(*state, &toy, &all, 6, &x, &y);
-	take_by(*state, &toy, &all, 6, 1, &other, &z);
+	take(f, &toy, &all, 6, &x, &y);
+	take_by(f, &toy, &all, 6, 1, &other, &z);
 	assert_memory_equal(x, other, sizeof(*x) * 6 * 4 * PIXELS);
 	assert_memory_equal(y, z, sizeof(*y) * 6 * 4);
 	later.first = 3;
-	take(*state, &toy, &later, 3, &other, &z);
+	take(f, &toy, &later, 3, &other, &z);
 	assert_memory_equal(x + 3 * 4 * PIXELS, other, sizeof(*x) * 3 * 4 * PIXELS);
 	assert_memory_equal(y + 3 * 4, z, sizeof(*y) * 3 * 4);
 }
@@ -266,7 +264,6 @@ WITH_TOY(channels_floats_and_many_classes)
 	static const uint8_t labels[8] = {[3] = 1, [6] = 0x03, [7] = 0xe7};
 	static const float expected[] = {0, 2, 0, 1};
 	struct batch_request request = {.batch = 1, .rank = 3, .dims = {2, 1, 2}, .classes = 1000};
-	struct fixture *f = *state;
 	float *x;
 	int64_t *y;
 
@@ -297,7 +294,6 @@ WITH_TOY(larger_than_memory)
 	};
 	struct batch_request request = {
 		.batch = BATCH, .rank = 2, .dims = {SIDE, SIDE}, .classes = 3, .training = true};
-	struct fixture *f = *state;
 	char *images = test_keep(path_join(f->folder, "images")),
 	     *labels = test_keep(path_join(f->folder, "labels"));
 	struct rusage before, after;
@@ -335,11 +331,11 @@ WITH_TOY(flat_shapes_fit)
 	float *x, *y;
 	int64_t *labels;
 
-	take(*state, &toy, &request, 1, &x, &labels);
+	take(f, &toy, &request, 1, &x, &labels);
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		request.rank = shapes[i].rank;
 		memcpy(request.dims, shapes[i].dims, sizeof(request.dims));
-		take(*state, &toy, &request, 1, &y, &labels);
+		take(f, &toy, &request, 1, &y, &labels);
 		assert_memory_equal(x, y, sizeof(*x) * 2 * PIXELS);
 	}
 }
@@ -365,30 +361,29 @@ WITH_TOY(what_does_not_fit)
 	struct batch_request request = request_of(2, false);
 
 	request.dims[0] = 3;
-	expect_refusal(*state, &toy, &request,
+	expect_refusal(f, &toy, &request,
 		       "samples of 1x2x2 in 3 classes, but the network needs 3x2x2");
 	request = request_of(2, false);
 	request.classes = 10;
-	expect_refusal(*state, &toy, &request, "in 10; choose another network or data set");
+	expect_refusal(f, &toy, &request, "in 10; choose another network or data set");
 	request = request_of(0, false);
-	expect_refusal(*state, &toy, &request, "at least 1");
+	expect_refusal(f, &toy, &request, "at least 1");
 	request = request_of(1, false);
 	request.dims[1] = 0;
-	expect_refusal(*state, &toy, &request, "dimension 1 of a sample is 0");
+	expect_refusal(f, &toy, &request, "dimension 1 of a sample is 0");
 	request = request_of(INT64_MAX / 2, false);
-	expect_refusal(*state, &toy, &request, "too large for this machine");
+	expect_refusal(f, &toy, &request, "too large for this machine");
 	request = request_of(4, false);
 	request.first = INT64_MAX / 4;
-	expect_refusal(*state, &toy, &request, "too large for this machine");
+	expect_refusal(f, &toy, &request, "too large for this machine");
 	request = request_of(1, false);
 	request.dims[0] = request.dims[1] = INT64_C(1) << 40;
-	expect_refusal(*state, &toy, &request, "too small or too large");
+	expect_refusal(f, &toy, &request, "too small or too large");
 }
 
 WITH_TOY(broken_files)
 {
 	struct batch_request request = request_of(4, false);
-	struct fixture *f = *state;
 
 	write_toy(f->folder, SAMPLES - 1, SAMPLES, 0);
 	expect_refusal(f, &toy, &request, "labels: offset 4: 10 labels, but ");
@@ -413,7 +408,7 @@ WITH_TOY(synthetic_values)
 
 	request.dims[0] = 3;
 	request.dims[1] = request.dims[2] = 8;
-	take(*state, synthetic, &request, 3, &x, &y);
+	take(f, synthetic, &request, 3, &x, &y);
 	for (int i = 0; i < values; i++) {
 		assert_true(isfinite(x[i]) && x[i] != 0.0f);
 		sum += (double)x[i];
@@ -430,31 +425,30 @@ WITH_TOY(synthetic_values)
 		assert_in_range(classes[i], 32, 96);
 	last = request;
 	last.first = 2;
-	take(*state, synthetic, &last, 1, &again, &z);
+	take(f, synthetic, &last, 1, &again, &z);
 	assert_memory_equal(x + 2 * values / 3, again, sizeof(*x) * (size_t)values / 3);
 	assert_memory_equal(y + 2 * 64, z, sizeof(*y) * 64);
 	last.training = false;
-	take(*state, synthetic, &last, 1, &again, &z);
+	take(f, synthetic, &last, 1, &again, &z);
 	assert_memory_not_equal(x + 2 * values / 3, again, sizeof(*x) * (size_t)values / 3);
 }
 
 WITH_TOY(shipped_sample)
 {
-	struct fixture *f = *state;
 	const char *source = getenv("PRONY_SOURCE");
-	const struct dataset *sample = dataset_find("mnist-sample");
+	const struct dataset *sample = dataset_find("mnist-3000");
 	struct batch_request request = {.batch = 4, .rank = 1, .dims = {784}, .classes = 10};
 	struct fixture shipped = {.arena = f->arena};
 	float *x;
 	int64_t *y;
 
 	assert_non_null(source);
-	shipped.folder = memory_printf("%s/datasets/mnist-sample", source);
+	shipped.folder = memory_printf("%s/datasets/mnist-3000", source);
 	take(&shipped, sample, &request, 1, &x, &y);
 	f->arena = shipped.arena;
 	free(shipped.folder);
-	/* Labels 8000 to 8003 of t10k-labels-idx1-ubyte, read with another program. */
-	const int64_t expected[] = {4, 9, 9, 7};
+	/* Labels 2400 to 2403 of t10k-labels-idx1-ubyte, read with another program. */
+	const int64_t expected[] = {5, 4, 4, 0};
 	assert_memory_equal(y, expected, sizeof(expected));
 	/* The corner of a digit's image is black. */
 	assert_true(x[0] == (float)(-sample->mean[0] / sample->deviation[0]));

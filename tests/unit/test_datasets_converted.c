@@ -8,9 +8,9 @@
 #include "datasets/describe.h"
 #include "unit_test.h"
 
-#define SET "mnist-sample"
+#define SET "mnist-3000"
 
-enum { EVALUATION = 2000, TRAIN = 8000 };
+enum { EVALUATION = 600, TRAIN = 2400 };
 
 static char *sources(void)
 {
@@ -59,7 +59,7 @@ TEST_WITH(test_size_is_named, make_home, NULL)
 		{SET, "lmdb", "--to lmdb -o "},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct converted found;
 		struct error err = ERROR_INIT;
 
@@ -77,8 +77,8 @@ TEST_WITH(test_locate, make_home, NULL)
 	struct converted found = {.format = NULL};
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
-	assert_has(err.text, "prony data convert " SET " --to recordio -o ");
+	expect_error(locate(false, NULL, &found, &err), PRONY_MISSING, &err,
+		     "prony data convert " SET " --to recordio -o ");
 	assert_null(found.format);
 	convert(folder, SET ", evaluation", "recordio");
 	assert_int_equal(locate(false, NULL, &found, NULL), PRONY_OK);
@@ -92,8 +92,7 @@ TEST_WITH(test_locate, make_home, NULL)
 	char *whole = test_keep(path_join(folder, CONVERT_WHOLE));
 	remove(whole);
 	err = (struct error)ERROR_INIT;
-	assert_int_equal(locate(false, NULL, &found, &err), PRONY_MISSING);
-	assert_has(err.text, "completely");
+	expect_error(locate(false, NULL, &found, &err), PRONY_MISSING, &err, "completely");
 }
 
 /* The folder with the name must contain this data set. */
@@ -105,8 +104,8 @@ TEST_WITH(test_another, make_home, NULL)
 	struct error err = ERROR_INIT;
 
 	convert(folder, "cifar10, evaluation", "recordio");
-	assert_int_equal(locate(false, option, &found, &err), PRONY_BAD_INPUT);
-	assert_has(err.text, CONVERT_WHOLE " is not about " SET ", evaluation");
+	expect_error(locate(false, option, &found, &err), PRONY_BAD_INPUT, &err,
+		     CONVERT_WHOLE " is not about " SET ", evaluation");
 	assert_int_equal(directory_remove(folder, NULL), PRONY_OK);
 	convert(folder, SET ", evaluation", "lmdb");
 	assert_int_equal(locate(false, option, &found, NULL), PRONY_BAD_INPUT);
@@ -157,7 +156,7 @@ TEST(test_described)
 	struct converted none = {.format = NULL};
 	const struct dataset *dataset = dataset_find("imagenet-sample");
 	struct loader_data data;
-	struct arena arena;
+	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
 	json_t *json = dataset_to_json(dataset, "/x", true, &converted);
@@ -183,7 +182,6 @@ TEST(test_described)
 	assert_int_equal(data.count, EVALUATION);
 	json_decref(json);
 	free(converted.folder);
-	arena_release(&arena);
 }
 
 TEST(test_broken_descriptions)
@@ -211,9 +209,9 @@ TEST(test_broken_descriptions)
 	struct converted none = {.format = NULL};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		json_t *json = dataset_to_json(dataset_find(SET), "/m", false, &none);
+		json_auto_t *json = dataset_to_json(dataset_find(SET), "/m", false, &none);
 		struct loader_data data;
-		struct arena arena;
+		SCOPED(arena) arena;
 		struct error err = ERROR_INIT;
 
 		arena_init(&arena, 0);
@@ -222,7 +220,5 @@ TEST(test_broken_descriptions)
 		assert_int_equal(loader_data_from_json(json, &arena, &data, &err), PRONY_BAD_INPUT);
 		if (!strstr(err.text, rows[i].says))
 			fail_msg("%s %s: %s", rows[i].key, rows[i].value, err.text);
-		json_decref(json);
-		arena_release(&arena);
 	}
 }

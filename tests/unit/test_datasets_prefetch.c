@@ -38,7 +38,7 @@ static int setup(void **state)
 	int ready[2], freed[2];
 
 	*state = rig;
-	rig->folder = memory_printf("%s/datasets/mnist-sample", source ? source : ".");
+	rig->folder = memory_printf("%s/datasets/mnist-3000", source ? source : ".");
 	rig->memory = memory_alloc((size_t)SLOTS * STRIDE);
 	rig->prefetch = NULL;
 	if (pipe2(ready, O_CLOEXEC) || pipe2(freed, O_CLOEXEC))
@@ -47,9 +47,9 @@ static int setup(void **state)
 	fcntl(freed[0], F_SETFL, O_NONBLOCK);
 	rig->ready = ready[0];
 	rig->freed = freed[1];
-	if (prefetch_open(dataset_find("mnist-sample"), rig->folder, &request, &rig->prefetch,
-			  &err) != PRONY_OK)
-		fail_msg("%s", err.text);
+	check(prefetch_open(dataset_find("mnist-3000"), rig->folder, &request, &rig->prefetch,
+			    &err),
+	      &err);
 	const struct prefetch_ring ring = {.memory = rig->memory,
 					   .slots = SLOTS,
 					   .stride = STRIDE,
@@ -73,6 +73,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define PREFETCH_TEST(name) TEST_ON(name, setup, teardown, struct rig *rig)
+
 /* Returns whether a byte, or the end, arrives within that time. */
 static bool comes(int fd, int milliseconds)
 {
@@ -89,18 +91,17 @@ static void take(const struct rig *rig)
 	assert_int_equal(read(rig->ready, &byte, 1), 1);
 }
 
-TEST_WITH(test_same_bytes, setup, teardown)
+PREFETCH_TEST(test_same_bytes)
 {
-	const struct rig *rig = *state;
 	struct batch_request request = request_of(true);
 	struct prefetch_figures figures;
 	struct batch_stream *stream = NULL;
 	float x[BATCH * PIXELS];
 	int64_t y[BATCH];
 
-	assert_int_equal(batch_stream_open(dataset_find("mnist-sample"), rig->folder, &request,
-					   &stream, NULL),
-			 PRONY_OK);
+	assert_int_equal(
+		batch_stream_open(dataset_find("mnist-3000"), rig->folder, &request, &stream, NULL),
+		PRONY_OK);
 	prefetch_go(rig->prefetch);
 	for (int n = 0; n < 4 * SLOTS; n++) {
 		const char *slot = rig->memory + (size_t)(n % SLOTS) * STRIDE;
@@ -122,9 +123,8 @@ TEST_WITH(test_same_bytes, setup, teardown)
 	batch_stream_close(stream);
 }
 
-TEST_WITH(test_rests, setup, teardown)
+PREFETCH_TEST(test_rests)
 {
-	const struct rig *rig = *state;
 	struct prefetch_figures before, after;
 
 	assert_false(comes(rig->ready, 50)); /* not before prefetch_go */
@@ -157,10 +157,8 @@ static void expect_end(const struct rig *rig, enum prony_status status, const ch
 	assert_has(err.text, text);
 }
 
-TEST_WITH(test_too_many_given_back, setup, teardown)
+PREFETCH_TEST(test_too_many_given_back)
 {
-	const struct rig *rig = *state;
-
 	assert_int_equal(write(rig->freed, "....", 4), 4);
 	prefetch_go(rig->prefetch);
 	struct prefetch_figures figures;
@@ -169,14 +167,12 @@ TEST_WITH(test_too_many_given_back, setup, teardown)
 
 	assert_true(comes(rig->ready, 20000));
 	assert_int_equal(read(rig->ready, &byte, 1), 0);
-	assert_int_equal(prefetch_rest(rig->prefetch, &figures, &err), PRONY_INVALID);
-	assert_has(err.text, "returned 4 batches, but received only 0");
+	expect_error(prefetch_rest(rig->prefetch, &figures, &err), PRONY_INVALID, &err,
+		     "returned 4 batches, but received only 0");
 }
 
-TEST_WITH(test_user_goes, setup, teardown)
+PREFETCH_TEST(test_user_goes)
 {
-	struct rig *rig = *state;
-
 	close(rig->freed);
 	rig->freed = -1;
 	prefetch_go(rig->prefetch);
@@ -189,7 +185,7 @@ TEST(test_missing)
 	struct prefetch *prefetch = NULL;
 
 	assert_int_not_equal(
-		prefetch_open(dataset_find("mnist-sample"), "/nowhere", &request, &prefetch, NULL),
+		prefetch_open(dataset_find("mnist-3000"), "/nowhere", &request, &prefetch, NULL),
 		PRONY_OK);
 	assert_null(prefetch);
 }

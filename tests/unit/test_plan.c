@@ -26,7 +26,7 @@ static int make_machine(void **state)
 	setenv("PATH", folder, 1);
 	setenv("PRONY_NATIVE_LIBRARY", library, 1);
 	setenv("PRONY_ONNXRUNTIME_LIBRARY", library, 1);
-	unpack = path_join(folder, "other/mnist-sample");
+	unpack = path_join(folder, "other/mnist-3000");
 	directory_make(unpack, NULL);
 	unsetenv("PRONY_MXNET_LIBRARY");
 	unsetenv("PRONY_PYTORCH_PYTHON");
@@ -135,15 +135,15 @@ PLAN_TEST(quickstart_is_what_the_readme_promises)
 {
 	char *path = NULL;
 
-	assert_int_equal(spec_find_suite("quickstart", &path, &f.err), PRONY_OK);
-	assert_int_equal(spec_read_file(&f.spec, path, &f.err), PRONY_OK);
+	check(spec_find_suite("quickstart", &path, &f.err), &f.err);
+	check(spec_read_file(&f.spec, path, &f.err), &f.err);
 	free(path);
 	expand_ok();
 	for (size_t i = 0; i < f.plan.count; i++) {
 		const struct plan_cell *cell = &f.plan.cells[i];
 
 		assert_string_equal(cell->cell.network, "lenet");
-		assert_string_equal(cell->cell.dataset, "mnist-sample");
+		assert_string_equal(cell->cell.dataset, "mnist-3000");
 		assert_int_equal(cell->cell.batch, 64);
 		assert_false(cell->explicit_);
 	}
@@ -331,7 +331,7 @@ TEST(another_reads_for_the_same_library)
 		begin();
 		set("frameworks", rows[i].frameworks);
 		set("inputs", rows[i].inputs);
-		set("datasets", "mnist-sample");
+		set("datasets", "mnist-3000");
 		set("stages", "train");
 		expand_ok();
 		for (size_t c = 0; c < f.plan.count; c++)
@@ -404,14 +404,13 @@ TEST(a_screening_has_epochs_in_loop_fit)
 			assert_int_equal(cell->epoch_steps, k == 0 ? 32 : 0);
 			/* Values given by the user are not cut. */
 			assert_int_equal(cell->epoch_ns > 0, k == 0 && rows[i].typed == 0);
-			json_t *plan = plan_to_json(&f.plan);
+			json_auto_t *plan = plan_to_json(&f.plan);
 			const json_t *longest =
 				json_object_get(json_array_get(plan, k), "epoch_max_ns");
 			if (cell->epoch_ns > 0)
 				assert_int_equal(json_integer_value(longest), cell->epoch_ns);
 			else
 				assert_true(json_is_null(longest));
-			json_decref(plan);
 		}
 		end();
 	}
@@ -665,15 +664,15 @@ TEST(samples_stand_in_and_say_so)
 	suite("frameworks: fake\nnetworks: [lenet, mlp]\ndatasets: mnist\n");
 	expand_ok();
 	assert_int_equal(f.plan.count, 2);
-	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-sample");
+	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-3000");
 	assert_int_equal(f.plan.note_count, 1);
-	assert_has(f.plan.notes[0], "mnist is not installed: using mnist-sample");
+	assert_has(f.plan.notes[0], "mnist is not installed: using mnist-3000");
 	end();
 
 	begin();
 	set("frameworks", "fake");
 	expand_ok();
-	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-sample");
+	assert_string_equal(f.plan.cells[0].cell.dataset, "mnist-3000");
 	assert_int_equal(f.plan.note_count, 1);
 	end();
 }
