@@ -114,7 +114,7 @@ class PageTest(unittest.TestCase):
     def test_matrix_is_sorted_by_a_click(self):
         """Click and keyboard sort by a column, both ways; the mean stays below."""
         store = os.path.join(self.folder, "matrix.db")
-        subprocess.run([PRONY, "run", "-f", "fake,native", "-n", "mlp", "-d", "mnist-sample", "-b", "4,8,16", "-s",
+        subprocess.run([PRONY, "run", "-f", "fake,native", "-n", "mlp", "-d", "mnist-3000", "-b", "4,8,16", "-s",
                         "forward", "--quick", "--steps", "3", "--warm-up", "1", "--repeat", "3", "--store", store],
                        check=True, capture_output=True, timeout=240)
         page = self.page_of("matrix.html", "report", "--store", store, "-o")
