@@ -295,7 +295,7 @@ AT_HOME(only_what_lacks_is_fetched)
 	free(urls);
 
 	/* Nothing is fetched, and nothing written, if a shared folder has it. */
-	const char *shared = test_path("shared/data/mnist");
+	const char *shared = test_path("shared/data/mnist-3000");
 	assert_int_equal(directory_make(test_path("shared/data"), NULL), PRONY_OK);
 	assert_int_equal(rename(folder, shared), 0);
 	assert_int_equal(dataset_fetch(&small, NULL, listen, &said, &err), PRONY_OK);
