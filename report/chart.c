@@ -2,7 +2,6 @@
 #include "report/chart.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +15,6 @@ static const char *keep(struct charts *charts, const char *text)
 	const char *kept = arena_strdup(&charts->arena, line);
 	free(line);
 	return kept;
-}
-
-/* FNV-1a. */
-static uint32_t hash_of(const char *text)
-{
-	uint32_t hash = 2166136261U;
-	for (const char *c = text; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 16777619U;
-	return hash;
 }
 
 static bool has_name(const struct charts *charts, const char *name)
@@ -98,7 +88,6 @@ struct chart_row *chart_row(struct charts *charts, struct chart *chart, const ch
 				  .group = keep(charts, group),
 				  .colour = keep(charts, colour),
 				  .text = "",
-				  .mark = hash_of(group),
 				  .value = NAN,
 				  .low = NAN,
 				  .high = NAN};
@@ -112,8 +101,7 @@ struct chart_series *chart_series(struct charts *charts, struct chart *chart, co
 	*series = (struct chart_series){.label = keep(charts, label),
 					.group = keep(charts, group),
 					.colour = keep(charts, colour),
-					.joined = true,
-					.mark = hash_of(group)};
+					.joined = true};
 	series->points = arena_array(&charts->arena, room + 1, sizeof *series->points);
 	return series;
 }

@@ -50,7 +50,7 @@ struct chart_point {
 struct chart_series {
 	const char *label, *group, *colour;
 	bool joined;
-	unsigned mark; /* index of the point shape; the same for a whole group, as the colour is */
+	unsigned mark; /* index of the point shape, below CHART_MARKS */
 	unsigned run;  /* its lines are dashed and its marks filled or hollow by this number */
 	struct chart_point *points;
 	size_t count;
@@ -103,6 +103,8 @@ struct chart_series *chart_series(struct charts *charts, struct chart *chart, co
 
 /* Describes the chart in one or two sentences, for readers who cannot see it. */
 void chart_describe(const struct chart *chart, struct strbuf *out);
+
+enum { CHART_MARKS = 6 };
 
 /* Writes an <svg> element, `width` pixels wide and as high as needed. Colours are attributes, so
  * that every program shows them; the style sheet of a page may override them. */

@@ -88,10 +88,13 @@ static void lay_out(const struct chart *chart, int width, struct layout *layout)
 		text = fmax(text, chart_text_width(chart->rows[i].text));
 	}
 	bool dense = chart->row_count > DENSE_FROM;
-	layout->pitch = chart->kind == CHART_HEAT ? 13 : dense ? 21 : 30;
-	layout->bar = chart->kind == CHART_HEAT ? 12 : dense ? 13 : 18;
-	if (chart->kind == CHART_HEAT)
+	layout->pitch = dense ? 21 : 30;
+	layout->bar = dense ? 13 : 18;
+	if (chart->kind == CHART_HEAT) {
 		layout->above = false;
+		layout->pitch = dense ? 13 : 20;
+		layout->bar = layout->pitch - 1;
+	}
 	if (layout->above)
 		layout->pitch += 14;
 	layout->label = fmin(label, LABEL_SHARE * width);

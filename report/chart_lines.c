@@ -132,8 +132,9 @@ static void draw_axes(const struct chart *chart, const struct plot *plot, struct
 		scale_label(&plot->x, ticks[i], label);
 		if (x - last < chart_text_width(label) + 6)
 			continue;
-		svg_text(out, x, plot->bottom + 17, i + 1 == count ? ANCHOR_END : ANCHOR_MIDDLE,
-			 true, 0, label);
+		bool fits = x + chart_text_width(label) / 2 <= plot->width;
+		svg_text(out, x, plot->bottom + 17, fits ? ANCHOR_MIDDLE : ANCHOR_END, true, 0,
+			 label);
 		last = x + chart_text_width(label) / 2;
 	}
 	scale_title(&plot->y, &chart->y, title, sizeof title);

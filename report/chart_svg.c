@@ -79,7 +79,7 @@ void svg_mark(struct strbuf *out, size_t n, unsigned run, double x, double y, co
 			      colour);
 	else
 		strbuf_printf(out, "<path class=\"fm\" fill=\"%s\" d=\"", colour);
-	switch (n % 6) {
+	switch (n % CHART_MARKS) {
 	case 0:
 		strbuf_printf(out, "M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0Z",
 			      x - r, y, r, r, 2 * r, r, r, -2 * r);

@@ -117,23 +117,31 @@ struct family *charts_families(const struct html_page *page, struct arena *arena
 	return families;
 }
 
-void charts_family_title(const struct html_page *page, const struct family *family, char *out,
+/* Writes what the family's comparisons have in common: "lenet, mnist-sample, train with momentum,
+ * cpu, fp32". */
+static void family_title(const struct html_page *page, const struct family *family, char *out,
 			 size_t out_bytes)
 {
-	const struct cell *cell = page->comparisons[family->comparisons[0]];
-	size_t used = 0;
+	const struct cell **cells = memory_alloc(family->count * sizeof *cells);
+	for (size_t i = 0; i < family->count; i++)
+		cells[i] = page->comparisons[family->comparisons[i]];
+	struct labels labels = labels_of(cells, family->count);
+	label_common(&labels, cells[0], out, out_bytes);
+	free(cells);
+}
+
+void charts_family_work(const struct html_page *page, const struct family *family, char *out,
+			size_t out_bytes)
+{
+	struct labels labels = page->differing;
+	enum axis_id own = family->cores ? AXIS_DEVICE : AXIS_BATCH;
+	bool any = false;
+	labels.varies[own] = labels.partly[own] = false;
+	for (int id = 0; id < AXIS_COUNT; id++)
+		any |= labels.varies[id] || (labels.partly[id] && !axes[id].quiet);
 	*out = '\0';
-	for (int place = 0; place < AXIS_COUNT; place++) {
-		enum axis_id id = axis_in_order(place);
-		const struct axis *axis = &axes[id];
-		char text[CELL_WORD_BYTES];
-		if (!axis->title || !axis_applies(axis, cell) || used >= out_bytes ||
-		    (axis->quiet && axis_is_default(axis, cell)) ||
-		    id == (family->cores ? AXIS_DEVICE : AXIS_BATCH))
-			continue;
-		axis_text(axis, axis_value(axis, cell), text);
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", axis->title, text);
-	}
+	if (any)
+		label_text(&labels, page->comparisons[family->comparisons[0]], out, out_bytes);
 }
 
 /* Adds the curve of a framework in a run, from the comparisons in which it is comparable, over the
@@ -146,7 +154,7 @@ static void add_curve(const struct html_page *page, size_t run, const char *fram
 	html_row_label(page, run, framework, label, sizeof label);
 	struct chart_series *series = chart_series(charts, chart, label, framework,
 						   html_colour(page, framework), family->count);
-	series->run = (unsigned)run;
+	charts_sign(page, run, framework, &series->mark, &series->run);
 	for (size_t i = 0; i < family->count; i++) {
 		const struct summary_row *row =
 			html_find(page, run, family->comparisons[i], framework);
@@ -178,7 +186,7 @@ static void add_chart(const struct html_page *page, const struct family *family,
 	const char *over = over_step	   ? figures[FIGURE_STEP].label
 			   : family->cores ? cores.title
 					   : batch.title;
-	charts_family_title(page, family, title, sizeof title);
+	family_title(page, family, title, sizeof title);
 	snprintf(head, sizeof head, "%s over %s: %s", figures[id].label, over, title);
 	snprintf(name, sizeof name, "%s %s %s", figures[id].label, over, title);
 	*head = (char)toupper((unsigned char)*head);

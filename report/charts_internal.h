@@ -12,6 +12,10 @@ struct chart *charts_begin(const struct html_page *page, size_t comparison, cons
 			   struct charts *charts);
 /* Returns the axis of a figure, titled as in "step time, less is better". */
 struct chart_axis charts_axis(struct charts *charts, enum figure_id id);
+/* Chooses the mark of a framework, which no other one of the page has, as long as there are enough
+ * of them, and the style of its lines and marks in a run. */
+void charts_sign(const struct html_page *page, size_t run, const char *framework, unsigned *mark,
+		 unsigned *style);
 /* Adds the row of a framework, with its name and colour. */
 struct chart_row *charts_row(const struct html_page *page, size_t run, const char *framework,
 			     struct charts *charts, struct chart *chart);
@@ -63,10 +67,9 @@ struct family {
 
 /* Returns the families with two or more comparisons; in the page's arena. */
 struct family *charts_families(const struct html_page *page, struct arena *arena, size_t *count);
-/* Writes what the family's comparisons have in common: "lenet, mnist-sample, train with momentum,
- * cpu, fp32". */
-void charts_family_title(const struct html_page *page, const struct family *family, char *out,
-			 size_t out_bytes);
+/* Writes what tells the family from the page's other comparisons; "" if there are no others. */
+void charts_family_work(const struct html_page *page, const struct family *family, char *out,
+			size_t out_bytes);
 /* Adds a curve for each figure with SHOW_CURVE over the number, and throughput against latency. */
 void charts_curves(const struct html_page *page, const struct family *family,
 		   struct charts *charts);

@@ -1,6 +1,7 @@
 /* Parts shared by several kinds of charts: the title, the axis of a figure, the row and bar of a
  * framework. */
 #include <stdio.h>
+#include <string.h>
 
 #include "report/charts_internal.h"
 
@@ -40,6 +41,14 @@ struct chart_axis charts_axis(struct charts *charts, enum figure_id id)
 		.measure = measure};
 }
 
+void charts_sign(const struct html_page *page, size_t run, const char *framework, unsigned *mark,
+		 unsigned *style)
+{
+	size_t number = names_find(&page->coloured, framework, strlen(framework));
+	*mark = (unsigned)(number % CHART_MARKS);
+	*style = (unsigned)(run + number / CHART_MARKS * page->count);
+}
+
 struct chart_row *charts_row(const struct html_page *page, size_t run, const char *framework,
 			     struct charts *charts, struct chart *chart)
 {
@@ -47,7 +56,7 @@ struct chart_row *charts_row(const struct html_page *page, size_t run, const cha
 	html_row_label(page, run, framework, label, sizeof label);
 	struct chart_row *row =
 		chart_row(charts, chart, label, framework, html_colour(page, framework));
-	row->run = (unsigned)run;
+	charts_sign(page, run, framework, &row->mark, &row->run);
 	return row;
 }
 

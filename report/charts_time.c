@@ -77,7 +77,7 @@ static void add_all(const struct html_page *page, size_t comparison, struct char
 			html_row_label(page, run, name, label, sizeof label);
 			struct chart_series *series = chart_series(
 				charts, chart, label, name, html_colour(page, name), QUANTILES + 1);
-			series->run = (unsigned)run;
+			charts_sign(page, run, name, &series->mark, &series->run);
 			add_distribution(series, rows[i].cell);
 			if (series->count == 0)
 				chart->series_count--;
@@ -244,6 +244,7 @@ void charts_run_drift(const struct html_page *page, size_t run, struct charts *c
 				     html_colour(page, page->frameworks[k]),
 				     POINTS_MAX + processes / (processes / POINTS_MAX + 1));
 		series->joined = false;
+		charts_sign(page, 0, page->frameworks[k], &series->mark, &series->run);
 		add_processes(summary, page->frameworks[k], begin_ns, processes / POINTS_MAX + 1,
 			      series);
 		if (series->count == 0)

@@ -54,11 +54,12 @@ static void add_sweeps(const struct html_page *page, bool *shown, struct strbuf 
 		char title[CELL_KEY_BYTES];
 		charts_curves(page, &families[i], &charts);
 		if (charts.count > 0) {
-			charts_family_title(page, &families[i], title, sizeof title);
+			charts_family_work(page, &families[i], title, sizeof title);
 			strbuf_printf(out, "<section id=\"sweep-%zu\"", i + 1);
 			family_attributes(page, &families[i], out);
-			strbuf_printf(out,
-				      "><h2>Over %s: ", families[i].cores ? "cores" : "batch size");
+			strbuf_printf(out, "><h2>Over %s%s",
+				      families[i].cores ? "cores" : "batch size",
+				      *title ? ": " : "");
 			text_html(title, out);
 			strbuf_puts(out, "</h2>\n");
 			html_charts(&charts, 0, out);

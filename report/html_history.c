@@ -19,6 +19,7 @@ static void add_series(const struct html_page *page, const struct history *histo
 	const char *name = history->cell->cell.framework;
 	struct chart_series *series =
 		chart_series(charts, chart, name, name, html_colour(page, name), history->count);
+	charts_sign(page, 0, name, &series->mark, &series->run);
 	for (size_t i = 0; i < history->count; i++) {
 		const struct history_point *point = &history->points[i];
 		series->points[series->count++] =
