@@ -1,9 +1,7 @@
 /* Writes a run as a Markdown or LaTeX document: the tables, and the lines below them. */
-#include <jansson.h>
-#include <stdlib.h>
-
 #include "report/export.h"
 #include "report/figures.h"
+#include "report/program.h"
 #include "report/text.h"
 
 enum part {
@@ -146,20 +144,25 @@ static void add_document(const struct markup *markup, const struct summary *summ
 	strbuf_release(&line);
 }
 
-static void add_environment(const json_t *environment, struct strbuf *out)
+/* One line: what a comment on a change has room for. */
+static void add_machine(const struct summary *summary, struct strbuf *out)
 {
-	if (!environment)
-		return;
-	char *pretty = text_of_json(environment, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-	strbuf_printf(out, "\n## Environment\n\n```json\n%s\n```\n", pretty);
-	free(pretty);
+	char program[PROGRAM_BYTES];
+	struct strbuf line;
+	strbuf_init(&line, 0);
+	if (summary_machine(summary, &line))
+		strbuf_puts(&line, "; ");
+	program_text(&summary->run->meta, summary->environment, program);
+	strbuf_printf(&line, "prony %s", program);
+	add_part(&markdown, PART_PARITY, strbuf_text(&line), out);
+	strbuf_release(&line);
 }
 
 enum prony_status export_markdown(const struct summary *summary, struct strbuf *out,
 				  struct error *err)
 {
 	add_document(&markdown, summary, out);
-	add_environment(summary->environment, out);
+	add_machine(summary, out);
 	return export_finish(out, err);
 }
 

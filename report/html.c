@@ -132,24 +132,6 @@ static void add_head(const struct html_page *page, struct strbuf *out)
 			 "<a class=\"skip\" href=\"#summary\">To the results</a>\n");
 }
 
-/* Adds the machine in short: "AMD EPYC 7B13, 2 cores, 8 GiB". */
-static void add_machine(const struct summary *summary, struct strbuf *out)
-{
-	const json_t *fixed = json_object_get(summary->environment, "must_match");
-	const char *model = json_string_or(fixed, "cpu_model", NULL);
-	int64_t cores = json_int_or(fixed, "cores_usable", json_int_or(fixed, "cores", -1));
-	int64_t gib = json_int_or(fixed, "memory_gib", -1);
-	if (model) {
-		strbuf_puts(out, "<br>");
-		text_html(model, out);
-		if (cores > 0)
-			strbuf_printf(out, ", %lld core%s", (long long)cores,
-				      cores == 1 ? "" : "s");
-		if (gib > 0)
-			strbuf_printf(out, ", %lld GiB", (long long)gib);
-	}
-}
-
 /* Adds a paragraph of a class if the condition has text. */
 static void add_condition(const char *class,
 			  bool (*condition)(const struct summary *, struct strbuf *),
@@ -178,7 +160,11 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		summary_heading(page->summaries[run], &line);
 		strbuf_puts(out, "<p class=\"run\">");
 		text_html(strbuf_text(&line), out);
-		add_machine(page->summaries[run], out);
+		strbuf_clear(&line);
+		if (summary_machine(page->summaries[run], &line)) {
+			strbuf_puts(out, "<br>");
+			text_html(strbuf_text(&line), out);
+		}
 		strbuf_puts(out, "</p>\n");
 		strbuf_release(&line);
 	}

@@ -207,6 +207,9 @@ bool summary_settings(const struct summary *summary, struct strbuf *out);
 /* Adds one line that identifies the run: number, uid, suite, time, machine, effort. */
 void summary_heading(const struct summary *summary, struct strbuf *out);
 
+/* Adds the machine in short, "AMD EPYC 7B13, 2 cores, 8 GiB"; false if it is not known. */
+bool summary_machine(const struct summary *summary, struct strbuf *out);
+
 /*
  * Returns the table of one comparison, with the figures of these bits (SHOW_ of report/figures.h).
  */

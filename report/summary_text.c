@@ -420,6 +420,23 @@ bool summary_unfinished(const struct summary *summary, struct strbuf *out)
 	return true;
 }
 
+bool summary_machine(const struct summary *summary, struct strbuf *out)
+{
+	const json_t *fixed = json_object_get(summary->environment, "must_match");
+	const char *model = json_string_or(fixed, "cpu_model", NULL);
+	int64_t cores = json_int_or(fixed, "cores_usable", json_int_or(fixed, "cores", -1));
+	int64_t gib = json_int_or(fixed, "memory_gib", -1);
+
+	if (!model)
+		return false;
+	strbuf_puts(out, model);
+	if (cores > 0)
+		strbuf_printf(out, ", %lld core%s", (long long)cores, cores == 1 ? "" : "s");
+	if (gib > 0)
+		strbuf_printf(out, ", %lld GiB", (long long)gib);
+	return true;
+}
+
 /* Makes the table with as many columns as fit. */
 static struct table *table_that_fits(const struct summary *summary, size_t comparison, int width)
 {
