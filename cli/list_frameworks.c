@@ -11,7 +11,7 @@
 
 const struct table_column framework_columns[] = {
 	{"FRAMEWORK", "framework", TABLE_LEFT}, {"STATE", "state", TABLE_LEFT},
-	{"ORIGIN", "origin", TABLE_LEFT},	{"VERSION", "version", TABLE_LEFT},
+	{"ORIGIN", "found", TABLE_LEFT},	{"VERSION", "version", TABLE_LEFT},
 	{"WHERE", "where", TABLE_LEFT},		{.title = NULL},
 };
 
@@ -45,6 +45,22 @@ static json_t *devices_of(const struct framework *framework)
 	return array;
 }
 
+/* The word of the origin in the table: of one that was discovered, where. */
+static const char *found_in(const struct framework_place *place)
+{
+	static const char *const active[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+
+	if (place->origin != ORIGIN_DISCOVERED)
+		return framework_origin_name(place->origin);
+	for (size_t i = 0; i < sizeof active / sizeof *active; i++) {
+		const char *folder = getenv(active[i]);
+		size_t length = folder ? strlen(folder) : 0;
+		if (length && !strncmp(place->interpreter, folder, length))
+			return "environment";
+	}
+	return "PATH";
+}
+
 static json_t *framework_row(const struct framework *framework, const char *environment)
 {
 	struct arena arena;
@@ -74,6 +90,7 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 		{"status", json_string(status)},
 		{"state", json_string(status)},
 		{"origin", json_string(framework_origin_name(place.origin))},
+		{"found", json_string(found_in(&place))},
 		{"version", listing_text(place.version)},
 		{"where", listing_text(ours ? place.folder : path)},
 		{"path", listing_text(path)},

@@ -494,6 +494,21 @@ static void mention_named(struct install *install)
 			    variable, value);
 }
 
+/* Spares the user a large download if an environment that is active has it. */
+static void mention_discovered(struct install *install)
+{
+	struct framework_place place;
+
+	if (install->lock.kind == LOCK_VENV &&
+	    framework_locate(install->framework, install->environment, &install->arena, &place,
+			     NULL) == PRONY_OK &&
+	    place.origin == ORIGIN_DISCOVERED)
+		install_say(install,
+			    "%s in %s is used without an installation; once installed, prony's own "
+			    "comes first",
+			    place.version, place.interpreter);
+}
+
 enum prony_status install_prepare(struct install *install, bool *needed, struct error *err)
 {
 	const struct framework *framework = install->framework;
@@ -514,6 +529,8 @@ enum prony_status install_prepare(struct install *install, bool *needed, struct 
 		return PRONY_OK;
 	status = check_needs(install, err);
 	*needed = status == PRONY_OK;
+	if (*needed)
+		mention_discovered(install);
 	return status;
 }
 

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -107,6 +108,26 @@ class ListTest(FrameworkTest):
         row, = self.rows_of("framework", "list", "pytorch", PATH=self.folder)
         self.assertEqual((row["state"], row["origin"], row["version"], row["path"]),
                          ("ready", "discovered", "2.9", "/opt/python"))
+
+    def test_torch_of_an_active_environment_needs_no_download(self):
+        place = os.path.join(self.folder, "venv")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True, timeout=PATIENCE_S)
+        packages, = glob.glob(os.path.join(place, "lib", "python3*", "site-packages"))
+        for name, text in (("torch/__init__.py", ""), ("torch-2.9.dist-info/METADATA", "Name: torch\nVersion: 2.9\n")):
+            os.makedirs(os.path.dirname(os.path.join(packages, name)))
+            with open(os.path.join(packages, name), "w", encoding="utf-8") as stream:
+                stream.write(text)
+        for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+            active = {variable: place, "PATH": "/nowhere"}
+            text = self.prony("framework", "list", "pytorch", expect=0, COLUMNS="300", **active).stdout
+            self.assertRegex(text, rf"pytorch +ready +environment +2\.9 +{place}/bin/python")
+        plan = self.prony("run", "-f", "pytorch", "-n", "mlp", "--dry-run", expect=0, **active)
+        self.assertNotIn("framework install", plan.stdout + plan.stderr)
+        # Who asks for it all the same is told, before the download.
+        done = self.prony("framework", "install", "pytorch", PATH=os.environ["PATH"], VIRTUAL_ENV=place)
+        self.assertIn(f"2.9 in {place}/bin/python is used without an installation", done.stderr)
+        plan = self.prony("run", "-f", "pytorch", "-n", "mlp", "--dry-run", PATH="/nowhere")
+        self.assertIn("prony framework install pytorch", plan.stdout)
 
     def test_named_environments_are_listed(self):
         os.makedirs(os.path.join(self.frameworks, "mxnet@old", "mxnet"))
