@@ -2,8 +2,6 @@
 
 #include <signal.h>
 
-#include "base/files.h"
-#include "base/memory.h"
 #include "client/guard.h"
 #include "unit_test.h"
 

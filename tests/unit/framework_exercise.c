@@ -1,17 +1,9 @@
 #include "framework_exercise.h"
 
 #include <glob.h>
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/files.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "onnx/onnx.h"
 #include "parity/reference.h"
 #include "unit_test.h"

@@ -1,8 +1,5 @@
 #include "gate_fixture.h"
 
-#include <math.h>
-
-#include "base/random.h"
 #include "unit_test.h"
 #include "zoo/zoo.h"
 

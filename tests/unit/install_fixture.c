@@ -3,9 +3,6 @@
 #include <signal.h>
 
 #include "base/digest.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
 #include "client/guard.h"
 #include "unit_test.h"
 #include "wheel_fixture.h"

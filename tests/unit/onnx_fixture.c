@@ -1,7 +1,5 @@
 #include "tests/unit/onnx_fixture.h"
 
-#include <math.h>
-
 #include "parity/reference.h"
 #include "unit_test.h"
 

@@ -1,8 +1,5 @@
 #include "tests/unit/reference_fixture.h"
 
-#include <math.h>
-
-#include "base/random.h"
 #include "unit_test.h"
 
 #define STEP 1e-5 /* step of the central difference: its error is of the order of 1e-10 */

@@ -1,11 +1,5 @@
 #include "tests/unit/sensor_fixture.h"
 
-#include <fcntl.h>
-#include <math.h>
-#include <unistd.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "tests/unit/machine_fixture.h"
 #include "unit_test.h"
 

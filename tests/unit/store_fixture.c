@@ -1,9 +1,5 @@
 #include "tests/unit/store_fixture.h"
 
-#include <math.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "store/sql_internal.h"
 #include "unit_test.h"
 

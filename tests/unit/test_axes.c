@@ -2,7 +2,6 @@
  * rows existed. */
 #include <sqlite3.h>
 
-#include "base/files.h"
 #include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "report/export.h"

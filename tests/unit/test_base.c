@@ -1,17 +1,11 @@
 /* Tests statuses, errors, memory, strings, words, clock, random numbers, digests. */
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/nearest.h"
-#include "base/random.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "unit_test.h"

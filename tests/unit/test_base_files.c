@@ -1,14 +1,7 @@
 /* Tests files and folders, JSON access, shared libraries. */
 #include <dirent.h>
-#include <fcntl.h>
-#include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/files.h"
-#include "base/json.h"
 #include "base/loader.h"
-#include "base/memory.h"
 #include "unit_test.h"
 
 static size_t count_entries(const char *folder)

@@ -1,15 +1,9 @@
 /* Tests child processes: what they receive, how they end, how much of their output is kept. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files.h"
 #include "base/process.h"
 #include "unit_test.h"
 

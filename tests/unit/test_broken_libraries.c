@@ -2,8 +2,6 @@
  * is `missing`; the message has the path and the error of the loader or the library. Needs no
  * framework. */
 #include "adapters/adapter.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "unit_test.h"
 
 /* PRONY_TENSORFLOW1_LIBPYTHON, which tensorflow1 loads before its own library, exists on every

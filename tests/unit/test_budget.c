@@ -1,7 +1,5 @@
 /* Tests runs with a budget: parsing, when it is exceeded, which cell is next, and which processes
  * count meanwhile. */
-#include <math.h>
-
 #include "study/budget.h"
 #include "study/counted.h"
 #include "unit_test.h"

@@ -1,9 +1,4 @@
 /* Tests the case bundle and safetensors: written data are read back; hostile files are refused. */
-#include <stdbool.h>
-#include <sys/stat.h>
-
-#include "base/files.h"
-#include "base/json.h"
 #include "bundle/bundle.h"
 #include "graph/graph_json.h"
 #include "tests/fuzz/seed_corpus.h"

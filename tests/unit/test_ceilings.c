@@ -1,9 +1,4 @@
 /* Tests the machine's ceilings: counting loops, the values kept, and a cell's share. */
-#include <math.h>
-
-#include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
 #include "ceilings/ceilings.h"
 #include "ceilings/fma.h"
 #include "diagnose/measured.h"

@@ -1,7 +1,4 @@
 /* Tests change points: false alarms, power and position, by simulation with fixed seeds. */
-#include <math.h>
-
-#include "base/random.h"
 #include "stats/changes.h"
 #include "unit_test.h"
 

@@ -1,7 +1,5 @@
 /* Ticks of chart axes are round, minor marks lie between them, and titles tell a logarithmic axis.
  */
-#include <math.h>
-
 #include "report/chart_internal.h"
 #include "unit_test.h"
 

@@ -3,11 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/json.h"
 #include "base/strbuf.h"
 #include "client_fixture.h"
 #include "unit_test.h"

@@ -1,13 +1,7 @@
 /* Tests a worker's claims about its steps and tensors, and its changes to the shared memory. The
  * worker is this program: "worker MODE" answers hello correctly and then lies as MODE says. */
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/json.h"
 #include "bundle/bundle.h"
 #include "client_fixture.h"
 #include "unit_test.h"

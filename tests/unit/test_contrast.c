@@ -1,8 +1,5 @@
 /* Tests ratios with intervals, verdicts, the number of processes that would decide, and many cells
  * at once. Expected numbers: mpmath at 40 digits, from the integral of the density. */
-#include <math.h>
-
-#include "base/random.h"
 #include "stats/contrast.h"
 #include "stats/estimate.h"
 #include "unit_test.h"

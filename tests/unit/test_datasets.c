@@ -1,11 +1,5 @@
 /* Tests the table of data sets: where they are looked for, checks of their files, downloads. */
-#include <stdbool.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/digest.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 #include "unit_test.h"

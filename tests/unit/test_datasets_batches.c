@@ -1,12 +1,7 @@
 /* Tests batches: the right samples in the right order, all scaled in the same way. */
-#include <math.h>
-#include <stdbool.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/arena.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/idx.h"
 #include "unit_test.h"

@@ -1,9 +1,5 @@
 /* Tests CIFAR-10's binary version: each kind of broken file has its message; each channel of a
  * sample is scaled in its own way. */
-#include <math.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 #include "tests/fuzz/seed_corpus.h"

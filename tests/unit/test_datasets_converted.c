@@ -1,8 +1,5 @@
 /* Tests data sets in the formats of frameworks' own loaders: where they are found, and what workers
  * receive about them. */
-#include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
 #include "bundle/loader_data.h"
 #include "datasets/convert.h"
 #include "datasets/describe.h"

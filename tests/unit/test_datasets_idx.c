@@ -1,8 +1,6 @@
 /*
  * Tests IDX files: each kind of broken file has its message; the contents of good files are read.
  */
-#include "base/files.h"
-#include "base/memory.h"
 #include "datasets/idx.h"
 #include "tests/fuzz/data_input.h"
 #include "tests/fuzz/seed_corpus.h"

@@ -1,9 +1,5 @@
 /* Tests pictures: reading of each kind, the message for each broken one, the part that becomes a
  * sample, and that partial or scaled decoding gives the same as decoding the whole. */
-#include <math.h>
-
-#include "base/files.h"
-#include "base/random.h"
 #include "datasets/image.h"
 #include "datasets/image_internal.h"
 #include "tests/fuzz/seed_corpus.h"

@@ -2,8 +2,6 @@
  * do not depend on the number of threads, and each wrong layout has its message. */
 #include <sched.h>
 
-#include "base/files.h"
-#include "base/memory.h"
 #include "datasets/dataset.h"
 #include "datasets/format.h"
 #include "datasets/image_list.h"

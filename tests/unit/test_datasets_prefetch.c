@@ -1,12 +1,6 @@
 /* Tests batches that a thread loads ahead: their bytes, when they are loaded, and how it ends. */
-#include <fcntl.h>
-#include <math.h>
 #include <poll.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "datasets/prefetch.h"
 #include "unit_test.h"
 

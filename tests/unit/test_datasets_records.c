@@ -1,8 +1,6 @@
 /* Tests the record formats that frameworks read: the message for each broken file, and round trips
  * in memory. The round trips cover cases that whole conversions (tests/e2e/test_convert.py) meet
  * only by chance. */
-#include "base/files.h"
-#include "base/memory.h"
 #include "datasets/crc32c.h"
 #include "datasets/datum.h"
 #include "datasets/format.h"

@@ -1,9 +1,5 @@
 /* Tests the grammar of framework descriptors, the registry that they make, and which descriptors
  * are refused. */
-#include <unistd.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "frameworks/descriptor.h"
 #include "frameworks/folders_internal.h"
 #include "tests/fuzz/seed_corpus.h"

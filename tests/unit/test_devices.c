@@ -1,8 +1,5 @@
 /* Tests devices.yaml: the tree's own rows, rows of users before them, and the messages for wrong
  * ones. */
-#include <math.h>
-
-#include "base/files.h"
 #include "report/devices.h"
 #include "unit_test.h"
 

@@ -1,6 +1,5 @@
 /* Tests the machine's record, its hash, and the files read for it, on recorded machines. */
 #include <sched.h>
-#include <unistd.h>
 
 #include "diagnose/environment.h"
 #include "diagnose/machine.h"

@@ -1,10 +1,6 @@
 /* Tests the doctor's checks on recorded machines: each fault changes exactly its own check. */
-#include <stdbool.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "diagnose/machine.h"
 #include "tests/unit/machine_fixture.h"
 #include "unit_test.h"

@@ -1,10 +1,6 @@
 /* Tests the registry, where frameworks are found, locks, and the files extracted from wheels. */
 #include <glob.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/files.h"
-#include "base/memory.h"
 #include "frameworks/folders_internal.h"
 #include "frameworks/lock.h"
 #include "frameworks/wheel.h"

@@ -1,18 +1,11 @@
 /* Tests installation: the worker that loads the installed library behaves as the file in the wheel
  * says. */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/digest.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
 #include "base/process.h"
 #include "frameworks/folders_internal.h"
 #include "install_fixture.h"

@@ -1,10 +1,8 @@
 /* Tests the parity gate on a float32 executor that shares no code with the reference: correct
  * frameworks pass with any order of summation. Rejected ones: test_gate_mutants.c. */
 #include <malloc.h>
-#include <math.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/unit/gate_fixture.h"
 #include "unit_test.h"

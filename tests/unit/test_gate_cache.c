@@ -1,12 +1,5 @@
 /* Tests the gate's cache between runs: an entry is found only if nothing changed; otherwise the
  * value is computed. */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
 #include "frameworks/registry.h"
 #include "run/gate_cache.h"
 #include "unit_test.h"

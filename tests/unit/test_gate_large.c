@@ -1,8 +1,5 @@
 /* Tests the parity gate on a network with so many comparisons too close to call that all are turned
  * at once: correct frameworks still pass, and mutants are still rejected. */
-#include <math.h>
-
-#include "base/memory.h"
 #include "parity/reference_internal.h"
 #include "tests/unit/gate_fixture.h"
 #include "unit_test.h"

@@ -1,6 +1,4 @@
 /* Tests that the parity gate rejects every mutant of a correct framework, and by a wide margin. */
-#include <math.h>
-
 #include "tests/unit/gate_fixture.h"
 #include "unit_test.h"
 

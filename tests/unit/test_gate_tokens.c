@@ -1,6 +1,4 @@
 /* Tests the parity gate on a network with tokens: two known mistakes of frameworks are rejected. */
-#include <math.h>
-
 #include "parity/gate.h"
 #include "parity/reference.h"
 #include "unit_test.h"

@@ -1,10 +1,8 @@
 /* Tests the reference's matrix product and convolutions against loops written from their
  * definitions: with every instruction set of this machine, and the same bits for any number of
  * threads. */
-#include <math.h>
 #include <sched.h>
 
-#include "base/random.h"
 #include "graph/gemm_f64.h"
 #include "parity/reference_internal.h"
 #include "unit_test.h"

@@ -1,6 +1,4 @@
 /* Tests shapes, the operator table, published figures, digests, cost. */
-#include <math.h>
-
 #include "draw/picture.h"
 #include "graph/batch.h"
 #include "graph/graph.h"

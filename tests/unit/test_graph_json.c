@@ -1,5 +1,4 @@
 /* Tests the graph as JSON: round trips, and hostile files that must give a clear error. */
-#include "base/json.h"
 #include "graph/graph_json.h"
 #include "tests/fuzz/seed_corpus.h"
 #include "unit_test.h"

@@ -1,7 +1,4 @@
 /* Tests every operator through JSON and into ONNX. */
-#include <math.h>
-
-#include "base/files.h"
 #include "graph/graph_json.h"
 #include "onnx/onnx.h"
 #include "onnx/onnx.pb-c.h"

@@ -1,6 +1,4 @@
 /* Tests initial weights. */
-#include <math.h>
-
 #include "graph/graph.h"
 #include "graph/tensor.h"
 #include "unit_test.h"

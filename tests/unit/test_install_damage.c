@@ -1,10 +1,5 @@
 /* Tests damaged installations: the damage is found with the manifest, and repaired. */
-#include <unistd.h>
-
 #include "base/digest.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
 #include "frameworks/install_internal.h"
 #include "install_fixture.h"
 #include "samples/protocol.h"

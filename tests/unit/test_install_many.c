@@ -1,11 +1,7 @@
 /* Tests several installations at a time; their workers report whether another one is running. */
 #include <inttypes.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "install_fixture.h"
 #include "samples/protocol.h"
 #include "unit_test.h"

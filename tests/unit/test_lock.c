@@ -1,15 +1,9 @@
 /* The machine lock, and other files in its place. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/files.h"
 #include "base/lock_file.h"
-#include "base/memory.h"
 #include "run/lock.h"
 #include "unit_test.h"
 

@@ -1,8 +1,5 @@
 /* A model file run unchanged: its inputs and outputs, its bundle, and the comparison of two
  * engines. */
-#include <math.h>
-
-#include "base/files.h"
 #include "bundle/bundle.h"
 #include "onnx/onnx.h"
 #include "onnx/ports.h"

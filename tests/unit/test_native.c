@@ -1,6 +1,4 @@
 /* The native executor against the float64 reference. Skipped if oneDNN is not installed. */
-#include <math.h>
-
 #include "adapters/native/cpu/cpu.h"
 #include "adapters/native/inspect.h"
 #include "adapters/native/native.h"

@@ -1,10 +1,6 @@
 /* Depthwise convolutions of the native executor against sums in double, on every instruction set of
  * this processor and in every layout. Needs no library. */
-#include <math.h>
-
 #include "adapters/native/cpu/kernels/depthwise.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "unit_test.h"
 
 /* One layer and its tensors. The padding of a layout is zero. */

@@ -1,10 +1,6 @@
 /* Products of few rows of the native executor against sums in double, on every instruction set of
  * this processor and from every layout of the rows. Needs no library. */
-#include <math.h>
-
 #include "adapters/native/cpu/kernels/few_rows_gemm.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "unit_test.h"
 
 /* A layout of rows: the channel block (0: no blocks, channels first; -1: channels last) and the

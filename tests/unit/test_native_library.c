@@ -2,9 +2,7 @@
  * unpacked side by side, and how it runs with a library whose primitives are queued tasks. Uses
  * fake_dnnl.c, so oneDNN is not needed. */
 #include "adapters/native/cpu/cpu.h"
-#include "base/files.h"
 #include "base/loader.h"
-#include "base/memory.h"
 #include "unit_test.h"
 
 static char *folder, *library; /* FOLDER/onednn-3.data/data/lib/libdnnl.so.3 */

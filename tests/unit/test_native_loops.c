@@ -1,11 +1,8 @@
 /* The native executor's own loops and its memory plan. Needs no library. */
-#include <math.h>
-
 #include "adapters/bf16.h"
 #include "adapters/native/cpu/kernels/broadcast_reduce.h"
 #include "adapters/native/cpu/kernels/loops.h"
 #include "adapters/native/program.h"
-#include "base/random.h"
 #include "unit_test.h"
 
 #define ELEMENTS 1003 /* not a multiple of any vector length */

@@ -1,11 +1,7 @@
 /* The native executor's own local response normalisation against a direct computation, on every
  * instruction set of this processor. Needs no library. */
-#include <math.h>
-
 #include "adapters/bf16.h"
 #include "adapters/native/cpu/kernels/lrn.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "unit_test.h"
 
 #define SAMPLES 2

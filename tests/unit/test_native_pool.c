@@ -1,11 +1,7 @@
 /* The native executor's own gradient of max-pooling against a direct computation, on every
  * instruction set of this processor. Needs no library. */
-#include <math.h>
-
 #include "adapters/bf16.h"
 #include "adapters/native/cpu/kernels/max_pool.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "unit_test.h"
 
 #define PLANES 3

@@ -1,10 +1,6 @@
 /* Convolutions of 3x3 windows by minimal filtering against sums in double, on every instruction set
  * of this processor that has an implementation. Needs no library. */
-#include <math.h>
-
 #include "adapters/native/cpu/kernels/winograd.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "unit_test.h"
 
 /* Relative to the sum of the magnitudes of all products of a tile's 16 inputs and 9 weights. Each

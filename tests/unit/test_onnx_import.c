@@ -1,7 +1,5 @@
 /* The conversion of ONNX models to graphs: batches, shared weights, folding, operators and
  * refusals. */
-#include <math.h>
-
 #include "onnx/onnx.h"
 #include "tests/unit/onnx_fixture.h"
 #include "unit_test.h"

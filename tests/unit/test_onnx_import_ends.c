@@ -1,7 +1,5 @@
 /* ONNX models with other endings, batches that can or cannot be replaced, and messages about
  * unsupported operators. */
-#include <math.h>
-
 #include "tests/unit/onnx_fixture.h"
 #include "unit_test.h"
 

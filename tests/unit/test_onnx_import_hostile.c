@@ -1,9 +1,5 @@
 /* Broken and hostile ONNX files: each gives one clear error that names the file, and the node if
  * there is one. */
-#include <unistd.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "tests/fuzz/seed_corpus.h"
 #include "tests/unit/onnx_fixture.h"
 #include "unit_test.h"

@@ -1,7 +1,4 @@
 /* ONNX files that are expensive to decode, and numbers that no network has. */
-#include <math.h>
-
-#include "base/memory.h"
 #include "tests/unit/onnx_fixture.h"
 #include "unit_test.h"
 

@@ -1,7 +1,5 @@
 /* Ratios by rounds, and the ranks that their intervals allow. The expected numbers were computed in
  * Python, the t quantile by bisection on Simpson's integral: other methods than the code's. */
-#include <math.h>
-
 #include "stats/order.h"
 #include "unit_test.h"
 

@@ -1,5 +1,4 @@
 /* The cells of a spec: which ones, their order, and why some cannot run. Needs no framework. */
-#include "base/files.h"
 #include "frameworks/registry.h"
 #include "plan/plan.h"
 #include "spec/spec.h"

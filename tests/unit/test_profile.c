@@ -1,7 +1,5 @@
 /* Profiles: a worker's output is checked, framework names are matched to layers, and sums are
  * right. */
-#include "base/files.h"
-#include "base/json.h"
 #include "profile/profile_internal.h"
 #include "profile/read.h"
 #include "profile/write.h"

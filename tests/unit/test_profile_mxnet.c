@@ -1,7 +1,6 @@
 /* The reader of MXNet's profiles, on the second profile file of a process, written by MXNet 1.9.1,
  * and on broken files. JSON readers refuse the recorded file unchanged. */
 #include "adapters/mxnet/mxnet_trace.h"
-#include "base/files.h"
 #include "unit_test.h"
 
 /* Two steps of four nodes; the last node of each step includes a deletion (DeleteVariable). */

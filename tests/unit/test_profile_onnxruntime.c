@@ -1,8 +1,6 @@
 /* The reader of ONNX Runtime's profiles, on a file that ONNX Runtime 1.31.1 wrote for LeNet
  * (without the nodes' memory figures), and on broken files. */
 #include "adapters/onnxruntime/ort_profile.h"
-#include "base/files.h"
-#include "base/json.h"
 #include "unit_test.h"
 
 static json_t *recorded(void)

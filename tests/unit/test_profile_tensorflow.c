@@ -1,7 +1,6 @@
 /* The reader of TensorFlow's traces, on the trace of a forward step of LeNet by TensorFlow 2.21,
  * and on broken traces. */
 #include "adapters/tensorflow/tf_profile.h"
-#include "base/files.h"
 #include "unit_test.h"
 #include "zoo/zoo.h"
 

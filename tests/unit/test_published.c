@@ -1,8 +1,5 @@
 /* The published figures: the contents of the file, messages about a broken file, and the figures
  * shown beside a run. */
-#include <math.h>
-
-#include "base/files.h"
 #include "report/charts.h"
 #include "report/published.h"
 #include "report_fixture.h"

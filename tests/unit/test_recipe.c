@@ -1,5 +1,4 @@
 /* Recipes: what a bundle contains about the training. */
-#include "base/json.h"
 #include "bundle/recipe.h"
 #include "unit_test.h"
 

@@ -1,6 +1,4 @@
 /* The reference interpreter: known answers, and every gradient against finite differences. */
-#include <math.h>
-
 #include "parity/reference_internal.h"
 #include "tests/unit/reference_fixture.h"
 #include "unit_test.h"

@@ -1,6 +1,4 @@
 /* The operators of larger networks: gradients against finite differences, and known answers. */
-#include <math.h>
-
 #include "tests/unit/operator_cases.h"
 #include "tests/unit/reference_fixture.h"
 #include "tests/unit/test_layers.h"

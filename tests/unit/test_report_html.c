@@ -1,7 +1,4 @@
 /* The HTML page is complete and self-contained, and no text from frameworks becomes markup. */
-#include <math.h>
-
-#include "base/files.h"
 #include "frameworks/registry.h"
 #include "report/chart_internal.h"
 #include "report/charts.h"

@@ -1,8 +1,5 @@
 /* A stored run in every output form, compared with the files of tests/golden/report/.
  * PRONY_REFRESH_GOLDEN=1 rewrites them; read the difference before committing it. */
-#include <math.h>
-
-#include "base/files.h"
 #include "report/compare.h"
 #include "report/export.h"
 #include "report/figures.h"

@@ -1,6 +1,4 @@
 /* Escaping and measuring text, formatting numbers for people, and tables. */
-#include <math.h>
-
 #include "report/format.h"
 #include "report/table.h"
 #include "report/text.h"

@@ -1,7 +1,5 @@
 /* What tables report about the limits of their figures: percentiles of steps, undisturbed steps,
  * effective settings, and the processes that a decision would take. */
-#include <math.h>
-
 #include "report/compare.h"
 #include "report/export.h"
 #include "report/figures.h"

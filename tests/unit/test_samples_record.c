@@ -1,8 +1,4 @@
 /* Cells and their spellings, the record of a process and its summary. */
-#include <math.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "cell/cell.h"
 #include "samples/record.h"
 #include "unit_test.h"

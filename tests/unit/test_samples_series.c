@@ -1,6 +1,4 @@
 /* Time series of sensors: the figures over a stretch of time. */
-#include <math.h>
-
 #include "samples/series.h"
 #include "unit_test.h"
 

@@ -1,11 +1,4 @@
 /* Each sensor on recorded machines, and the sampling thread on a machine that changes. */
-#include <fcntl.h>
-#include <math.h>
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "sensors/sampling.h"
 #include "sensors/sensor.h"
 #include "tests/unit/sensor_fixture.h"

@@ -1,14 +1,8 @@
 /* Energy counters, processor time and threads of a worker on recorded machines, and the figures
  * computed from them: right, or null with the reason. */
-#include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/memory.h"
 #include "sensors/sampling.h"
 #include "tests/unit/sensor_fixture.h"
 #include "unit_test.h"

@@ -1,9 +1,5 @@
 /* Sensors of what slows a worker, on recorded machines, and the causes that mark a process as
  * disturbed. */
-#include <math.h>
-#include <unistd.h>
-
-#include "base/memory.h"
 #include "samples/disturbance.h"
 #include "sensors/sampling.h"
 #include "sensors/sensor.h"

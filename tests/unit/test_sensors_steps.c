@@ -1,12 +1,8 @@
 /* The time between two steps of an energy counter on a replayed machine that sometimes delays
  * prony's readings. The clock is simulated, and the counter follows it. */
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/memory.h"
 #include "sensors/sampling.h"
 #include "tests/unit/sensor_fixture.h"
 #include "unit_test.h"

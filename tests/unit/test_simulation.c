@@ -7,9 +7,6 @@
  * %), and one in a hundred takes a fifth longer. The estimand is the geometric mean of the step
  * time over processes, with each process's mean over its window.
  */
-#include <math.h>
-
-#include "base/random.h"
 #include "stats/diagnoses.h"
 #include "stats/effort.h"
 #include "stats/estimate.h"

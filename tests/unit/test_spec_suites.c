@@ -2,7 +2,6 @@
  * message. */
 #include <time.h>
 
-#include "base/files.h"
 #include "base/strbuf.h"
 #include "spec/spec.h"
 #include "tests/fuzz/seed_corpus.h"

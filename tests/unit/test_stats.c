@@ -1,10 +1,6 @@
 /* Estimates, intervals, steadiness and the stop rule. The expected numbers were computed with
  * mpmath at 40 digits, from the incomplete beta integral and by bisection: other methods than the
  * code's. */
-#include <math.h>
-#include <stdbool.h>
-
-#include "base/random.h"
 #include "stats/effort.h"
 #include "stats/estimate.h"
 #include "stats/steady.h"

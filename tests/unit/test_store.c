@@ -1,8 +1,4 @@
 /* The store: writing and reading back, resuming, choosing a run, a full disk, older schemas. */
-#include <math.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"

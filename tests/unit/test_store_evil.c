@@ -1,7 +1,5 @@
 /* Stores made to do harm: prony's names for objects that are not tables, unknown versions, columns
  * with values that prony never writes. They are refused; accepted ones harm no command. */
-#include "base/files.h"
-#include "base/memory.h"
 #include "report/export.h"
 #include "report/html.h"
 #include "report/summary.h"

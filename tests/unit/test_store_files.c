@@ -1,11 +1,6 @@
 /* The store's file: odd names, files that are not stores, missing permissions, damage. */
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/files.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"

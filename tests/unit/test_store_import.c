@@ -1,7 +1,4 @@
 /* Stores of several machines are merged into one. */
-#include <unistd.h>
-
-#include "base/files.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"

@@ -1,5 +1,4 @@
 /* References to runs: names, tags, numbers, prefixes of uids; the runs of a cell. */
-#include "base/files.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/store_fixture.h"

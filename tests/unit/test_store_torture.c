@@ -1,9 +1,5 @@
 /* The store on a disk that fails at each write of a run in turn, and a store that is removed during
  * a run. No result reported as stored is lost, and the message says what to do. */
-#include <unistd.h>
-
-#include "base/files.h"
-#include "base/memory.h"
 #include "store/sql_internal.h"
 #include "store/store.h"
 #include "tests/unit/fault_vfs.h"

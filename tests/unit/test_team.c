@@ -3,12 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
 #include "client_fixture.h"
 #include "run/team.h"
 #include "unit_test.h"

@@ -1,8 +1,5 @@
 /* worker_main over pipes in a child process: the results of the null and fake adapters. */
-#include <math.h>
-
 #include "adapters/adapter.h"
-#include "base/json.h"
 #include "bundle/bundle.h"
 #include "unit_test.h"
 #include "worker_peer.h"

@@ -1,6 +1,5 @@
 /* worker_main over pipes in a child process: wrong and hostile requests. test_worker_check.py tests
  * their order and bundles. */
-#include "base/json.h"
 #include "samples/protocol.h"
 #include "unit_test.h"
 #include "worker_peer.h"

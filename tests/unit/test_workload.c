@@ -1,6 +1,4 @@
 /* The work of a cell: the recipe and data of its gate. */
-#include <unistd.h>
-
 #include "onnx/onnx.h"
 #include "run/workload.h"
 #include "unit_test.h"

@@ -1,10 +1,6 @@
 /* Messages about unusable plug-ins, and the program's text, which needs no plug-in. */
-#include <unistd.h>
-
 #include "adapters/xla/emit.h"
 #include "adapters/xla/xla.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "unit_test.h"
 #include "zoo/zoo.h"
 

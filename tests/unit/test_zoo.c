@@ -1,9 +1,6 @@
 /* The built-in networks: their figures and layers. With inputs small enough for the reference
  * interpreter, also that a step of each gives sane numbers. tests/oracles/ compares with other
  * programs. */
-#include <math.h>
-
-#include "base/random.h"
 #include "graph/graph_json.h"
 #include "parity/reference.h"
 #include "unit_test.h"

@@ -1,8 +1,10 @@
-/* Included by every unit test: cmocka with the headers it needs, and a list of tests that each
- * definition of a test extends. */
+/* Included by every unit test: cmocka, the headers that most tests need, and a list of tests that
+ * each definition of a test extends. */
 #ifndef PRONY_TESTS_UNIT_UNIT_TEST_H
 #define PRONY_TESTS_UNIT_UNIT_TEST_H
 
+#include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,10 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/random.h"
 #include "base/strbuf.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -4,8 +4,6 @@
 #include <zlib.h>
 
 #include "base/digest.h"
-#include "base/files.h"
-#include "base/memory.h"
 #include "unit_test.h"
 
 #define FILES_MAX 8

@@ -3,11 +3,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/json.h"
 #include "bundle/bundle.h"
 #include "samples/protocol.h"
 #include "unit_test.h"
