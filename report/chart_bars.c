@@ -13,7 +13,7 @@
 
 #define FOREST_REACH 10.0 /* how far an interval may extend a logarithmic axis */
 
-enum { NARROW_BELOW = 480, AXIS_HEIGHT = 40, DENSE_FROM = 14 };
+enum { HEAT_HEIGHT = 230, NARROW_BELOW = 480, AXIS_HEIGHT = 40, DENSE_FROM = 14 };
 
 struct layout {
 	int width;
@@ -92,7 +92,8 @@ static void lay_out(const struct chart *chart, int width, struct layout *layout)
 	layout->bar = dense ? 13 : 18;
 	if (chart->kind == CHART_HEAT) {
 		layout->above = false;
-		layout->pitch = dense ? 13 : 20;
+		/* Few rows become high, so that the image is about as high as one of curves. */
+		layout->pitch = fmin(fmax(HEAT_HEIGHT / (double)chart->row_count, 13), 46);
 		layout->bar = layout->pitch - 1;
 	}
 	if (layout->above)

@@ -338,6 +338,8 @@ void text_latex(const char *text, struct strbuf *out)
 		if (!strncmp(at, "+/-", 3)) {
 			strbuf_puts(out, "$\\pm$");
 			at += 2;
+		} else if (!strncmp(at, "--", 2)) {
+			strbuf_puts(out, "-{}"); /* two would become a dash */
 		} else if (i < count) {
 			strbuf_puts(out, rows[i].written);
 		} else if (!strncmp(at, "\xEF\xBF\xBD", 3)) {
