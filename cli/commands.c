@@ -261,15 +261,16 @@ const struct cli_command cli_commands[] = {
 	 .target = &worker_check_options,
 	 .run = command_worker_check,
 	 .raw = true},
-	{.syntax = {.name = "completion",
-		    .arguments = "bash | zsh | fish",
-		    .summary = "print a script for shell completion",
-		    .description =
-			    "It completes commands, options, frameworks, networks, data sets and "
-			    "suites.\n\n"
-			    "  source <(prony completion bash)      # in ~/.bashrc\n"
-			    "  source <(prony completion zsh)       # in ~/.zshrc, after compinit\n"
-			    "  prony completion fish | source       # in config.fish"},
+	{.syntax =
+		 {.name = "completion",
+		  .arguments = "bash | zsh | fish",
+		  .summary = "print a script for shell completion",
+		  .description =
+			  "It completes commands, options, frameworks, networks, data sets, suites "
+			  "and runs.\n\n"
+			  "  source <(prony completion bash)      # in ~/.bashrc\n"
+			  "  source <(prony completion zsh)       # in ~/.zshrc, after compinit\n"
+			  "  prony completion fish | source       # in config.fish"},
 	 .run = command_completion},
 	{.syntax = {.name = "complete", .summary = "print words for shell completion (internal)"},
 	 .run = command_complete,

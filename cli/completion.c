@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "cell/axes.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "datasets/dataset.h"
 #include "frameworks/registry.h"
 #include "spec/spec.h"
+#include "store/store.h"
 #include "zoo/zoo.h"
 
 #define SMALL "abcdefghijklmnopqrstuvwxyz"
@@ -27,6 +29,7 @@ static const char bash_script[] =
 	"	local word=${words[${#words[@]}-1]}\n"
 	"	# bash replaces what stands behind the last colon or equals sign only.\n"
 	"	local before=${word%\"${word##*[:=]}\"}\n"
+	"	words=(\"${words[@]/#\\~\\//$HOME/}\")\n"
 	"	COMPREPLY=()\n"
 	"	while IFS=$'\\t' read -r candidate help; do\n"
 	"		case $candidate in\n"
@@ -40,7 +43,7 @@ static const char bash_script[] =
 	"			COMPREPLY+=(\"${candidate#\"$before\"}\")\n"
 	"			;;\n"
 	"		esac\n"
-	"	done < <(\"${words[0]/#\\~/$HOME}\" complete \"${words[@]:1}\" 2>/dev/null)\n"
+	"	done < <(\"${words[0]}\" complete \"${words[@]:1}\" 2>/dev/null)\n"
 	"}\n"
 	"complete -F _prony prony\n";
 
@@ -92,6 +95,7 @@ struct word {
 	const char *begun;
 	int before_bytes;
 	const char *before;
+	const char *store; /* that the line names; NULL: the default one */
 };
 
 static void offer(const struct word *word, const char *candidate, const char *help)
@@ -121,6 +125,30 @@ static void offer_networks(const struct word *word)
 {
 	for (size_t i = 0; i < zoo_network_count; i++)
 		offer(word, zoo_networks[i]->name, zoo_networks[i]->summary);
+}
+
+/* Offers the runs of the store, the newest first. */
+static void offer_runs(const struct word *word)
+{
+	struct store *store = NULL;
+	struct run_extent *runs = NULL;
+	size_t count = 0;
+	struct arena arena;
+	struct error ignored = ERROR_INIT;
+	arena_init(&arena, 0);
+	if (store_open(word->store, true, &store, &ignored) == PRONY_OK &&
+	    store_list_runs(store, NULL, &arena, &runs, &count, &ignored) == PRONY_OK && count > 0)
+		offer(word, "latest", "the newest run");
+	for (size_t i = 0; i < count; i++) {
+		char number[24], when[32];
+		clock_format_utc(runs[i].meta.started_wall_ns, when, sizeof when);
+		snprintf(number, sizeof number, "%lld", (long long)runs[i].meta.id);
+		if (*runs[i].meta.name)
+			offer(word, runs[i].meta.name, when);
+		offer(word, number, *runs[i].meta.name ? runs[i].meta.name : when);
+	}
+	store_close(store);
+	arena_release(&arena);
 }
 
 static void offer_datasets(const struct word *word)
@@ -168,6 +196,7 @@ static void offer_axis(const struct axis *axis, const struct word *word)
 	else if (axis == &axes[AXIS_NETWORK]) {
 		offer_networks(&last);
 		offer(&last, "all", "all of them");
+		cli_out(":files\n");
 	} else if (axis == &axes[AXIS_DATASET])
 		offer_datasets(&last);
 	else if (axis == &axes[AXIS_DEVICE])
@@ -191,6 +220,8 @@ static void offer_values(const struct option *option, const struct word *word)
 		cli_out(":files\n");
 	if (option->metavar && !strcmp(option->metavar, "DIR"))
 		cli_out(":folders\n");
+	if (option->metavar && !strcmp(option->metavar, "RUN"))
+		offer_runs(word);
 }
 
 static void offer_options(const struct command_syntax *syntax, const struct word *word)
@@ -204,9 +235,18 @@ static void offer_options(const struct command_syntax *syntax, const struct word
 	offer(word, "--help", "show what the command does");
 }
 
+/* Whether the placeholder at this place takes a run: RUN, RUN..., or A and B of `compare`. */
+static bool takes_run(const char *kind, size_t length, size_t place)
+{
+	if (length == 1)
+		return place == (size_t)(*kind - 'A');
+	return length == 3 && !memcmp(kind, "RUN", 3) &&
+	       (place == 0 || !strncmp(kind + 3, "...", 3));
+}
+
 /* Offers candidates for a placeholder in capitals in a command's arguments. */
 static void offer_kind(const struct command_syntax *syntax, const char *kind, size_t length,
-		       const struct word *word)
+		       size_t place, const struct word *word)
 {
 	if (length == 4 && !memcmp(kind, "NAME", 4)) {
 		if (!strcmp(syntax->name, "framework"))
@@ -217,6 +257,8 @@ static void offer_kind(const struct command_syntax *syntax, const char *kind, si
 			offer_networks(word);
 	} else if (length == 5 && !memcmp(kind, "SUITE", 5)) {
 		offer_suites(word);
+	} else if (takes_run(kind, length, place)) {
+		offer_runs(word);
 	} else if (length >= 4 && (!memcmp(kind, "FILE", 4) || !memcmp(kind, "STORE", 4) ||
 				   !memcmp(kind, "COMM", 4))) {
 		cli_out(":files\n");
@@ -245,7 +287,7 @@ static void offer_arguments(const struct command_syntax *syntax, size_t place,
 		/* Offer arguments that several actions share only once. */
 		else if (isupper((unsigned char)*c) && (place > 0 || !small) &&
 			 (!(first = strstr(text, token)) || first == c))
-			offer_kind(syntax, c, length, word);
+			offer_kind(syntax, c, length, place, word);
 		c += length;
 	}
 }
@@ -275,6 +317,10 @@ static void offer_for(const struct command_syntax *syntax, size_t count, char **
 	size_t place = 0;
 	for (size_t i = 0; i + 1 < count; i++) {
 		bool value = wants_value(waiting);
+		if (value && !strcmp(waiting->name, "store"))
+			word.store = words[i];
+		else if (!strncmp(words[i], "--store=", 8))
+			word.store = words[i] + 8;
 		waiting = value ? NULL : option_of_word(syntax, words[i]);
 		place += !value && words[i][0] != '-';
 	}

@@ -21,6 +21,7 @@ ROWS = [
     ("prony run quick", ["quickstart"], ["latency"]),
     ("prony run -n res", ["resnet50", "resnet152"], ["lenet"]),
     ("prony run -n al", ["all", "alexnet"], ["lenet"]),
+    ("prony run -n sub", ["subfolder"], ["lenet"]),
     ("prony run -f native,onnx", ["native,onnxruntime"], ["native"]),
     ("prony run -n mlp -s for", ["forward", "forward-backward"], ["train"]),
     ("prony run --networks le", ["lenet"], ["mlp"]),
@@ -110,6 +111,19 @@ class CompletionTest(ProgramTest):
             shown = set(re.findall(r"--[a-z-]+(?= |\n)", self.prony("complete", command, "--", expect=0).stdout.replace("\t", " ")))
             known = re.findall(r"^  (?:-., |    )(--[a-z-]+)", self.prony(command, "--help", expect=0).stdout, re.MULTILINE)
             self.assertTrue(set(known) <= shown, f"{command}: {set(known) - shown}")
+
+    def test_runs_of_the_store_that_the_line_names(self):
+        run = ("run", "--quick", "-f", "fake", "-n", "mlp", "-s", "forward", "-b", "2", "--gate-only")
+        self.prony(*run, "--name", "main", expect=0)
+        self.prony(*run, "--name", "other", "--store", self.store, expect=0)
+        runs, others = ["latest", "main", "1"], ["latest", "other", "1"]
+        for line, wanted in (("show ", runs), ("show m", ["main"]), ("show main ", []), ("report main ", runs), ("delete ", runs),
+                             ("export ", runs), ("tag ", runs), ("tag main ", []), ("compare main ", runs), ("compare 1 1 ", []),
+                             ("log --run ", runs), ("run --baseline=m", ["--baseline=main"]),
+                             (f"compare --store {self.store} ", others), (f"show --store={self.store} o", ["other"]),
+                             (f"show --store {self.folder}/none.db ", [])):
+            offered = self.prony("complete", *line.split(" "), expect=0).stdout.splitlines()
+            self.assertEqual(sorted(word.split("\t")[0] for word in offered), sorted(wanted), line)
 
     def test_wrong_words(self):
         for words in ([], ["tcsh"], ["bash", "zsh"]):
