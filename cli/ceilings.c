@@ -206,7 +206,7 @@ static void rate_text(double value, bool bytes, char *out, size_t out_bytes)
 	char text[FORMAT_BYTES];
 
 	if (!bytes) {
-		format_flops(value, out, out_bytes);
+		format_flops(value, NAN, out, out_bytes);
 		return;
 	}
 	format_bytes(value, text, sizeof text);

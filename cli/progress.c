@@ -61,7 +61,7 @@ static void estimate_text(const struct estimate *estimate, char *out, size_t byt
 	out[0] = '\0';
 	if (!estimate || !estimate->n)
 		return;
-	format_duration(estimate->center, step, sizeof step);
+	format_duration_within(estimate->center, estimate->half_width, step, sizeof step);
 	format_percent(estimate->half_width, half_width, sizeof half_width);
 	if (isfinite(estimate->half_width))
 		snprintf(out, bytes, "  %s +/- %s", step, half_width);

@@ -18,7 +18,7 @@ static void add_published(const struct html_page *page, const struct published_r
 					  html_colour(page, row->framework));
 	bar->value = rate;
 	bar->faint = true;
-	format_rate(rate, text, sizeof text);
+	format_rate(rate, NAN, text, sizeof text);
 	bar->text = arena_strdup(&charts->arena, text);
 }
 

@@ -49,8 +49,11 @@ static struct figure_value estimate_value(const struct estimate *estimate)
 static struct figure_value rate_value(const struct estimate *step, double each)
 {
 	const double second_ns = 1e9;
-	return ends_value(each / step->center * second_ns, each / step->high * second_ns,
-			  each / step->low * second_ns);
+	struct figure_value rate =
+		ends_value(each / step->center * second_ns, each / step->high * second_ns,
+			   each / step->low * second_ns);
+	rate.half_width = step->half_width;
+	return rate;
 }
 
 static bool is_native(const struct summary_row *row)
@@ -103,13 +106,13 @@ void figure_format(enum figure_unit unit, double value, double half_width, char 
 		format_bytes(value, out, FORMAT_BYTES);
 		return;
 	case UNIT_PER_SECOND:
-		format_rate(value, out, FORMAT_BYTES);
+		format_rate(value, half_width, out, FORMAT_BYTES);
 		return;
 	case UNIT_FLOPS:
-		format_flops(value, out, FORMAT_BYTES);
+		format_flops(value, half_width, out, FORMAT_BYTES);
 		return;
 	case UNIT_RATIO:
-		format_ratio(value, out, FORMAT_BYTES);
+		format_ratio_within(value, half_width, out, FORMAT_BYTES);
 		return;
 	case UNIT_SHARE:
 		format_percent(value, out, FORMAT_BYTES);
@@ -131,7 +134,7 @@ void figure_text(enum figure_id id, const struct summary_row *row, char out[FORM
 {
 	struct figure_value known = figure_value(id, row);
 	char number[FORMAT_BYTES], sign[] = {known.sign, '\0'};
-	figure_format(figures[id].unit, known.value, known.half_width, number);
+	figure_format(figures[id].unit, known.value, known.itself ? NAN : known.half_width, number);
 	snprintf(out, FORMAT_BYTES, "%s%.*s", sign, FORMAT_BYTES - 2, number);
 }
 
@@ -146,11 +149,15 @@ void figure_interval_text(enum figure_id id, const struct summary_row *row,
 {
 	struct figure_value known = figure_value(id, row);
 	char low[FORMAT_BYTES], high[FORMAT_BYTES];
+	/* Its ends keep two digits at any width, and all of a ratio's: they show whether it
+	 * holds 1.
+	 */
+	double half_width = figures[id].unit == UNIT_RATIO ? NAN : fmin(known.half_width, 0.5);
 	*out = '\0';
 	if (known.itself || !isfinite(known.half_width))
 		return;
-	figure_format(figures[id].unit, known.low, known.half_width, low);
-	figure_format(figures[id].unit, known.high, known.half_width, high);
+	figure_format(figures[id].unit, known.low, half_width, low);
+	figure_format(figures[id].unit, known.high, half_width, high);
 	snprintf(out, FIGURE_INTERVAL_BYTES, "%s to %s", low, high);
 }
 

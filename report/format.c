@@ -52,14 +52,39 @@ void format_duration(double ns, char *out, size_t out_bytes)
 	format_scaled(ns, DIGITS, durations, 1000, out, out_bytes);
 }
 
+/* The number of digits that a relative half width justifies: the last one is the half width's
+ * second, and from 100 % on only one is left. `usual`: without a half width. */
+static int digits_within(double half_width, int usual, int most)
+{
+	if (!(half_width > 0) || isinf(half_width))
+		return usual;
+	int digits = (int)ceil(-log10(fmin(half_width, 1))) + 1;
+	return digits < most ? digits : most;
+}
+
+/* Rounds to so many digits, also before the decimal point: 83 to one digit is 80. */
+static double significant(double value, int digits)
+{
+	if (!isfinite(value) || value == 0)
+		return value;
+	double unit = pow(10, abs(digits - 1 - (int)floor(log10(fabs(value)))));
+	return fabs(value) >= pow(10, digits) ? round(value / unit) * unit
+					      : round(value * unit) / unit;
+}
+
+/* Like format_scaled, with the digits that the half width justifies. */
+static void format_within(double value, double half_width, int usual, int most,
+			  const struct unit *units, double limit, char *out, size_t out_bytes)
+{
+	int digits = digits_within(half_width, usual, most);
+	if (half_width > 0)
+		value = significant(value, digits);
+	format_scaled(value, digits, units, limit, out, out_bytes);
+}
+
 void format_duration_within(double ns, double half_width, char *out, size_t out_bytes)
 {
-	int digits = 3;
-	if (half_width > 0 && half_width < 1)
-		digits = (int)ceil(-log10(half_width)) + 1;
-	if (digits > DIGITS_MAX)
-		digits = DIGITS_MAX;
-	format_scaled(ns, digits, durations, 1000, out, out_bytes);
+	format_within(ns, half_width, 3, DIGITS_MAX, durations, 1000, out, out_bytes);
 }
 
 void format_bytes(double bytes, char *out, size_t out_bytes)
@@ -76,13 +101,13 @@ void format_bytes(double bytes, char *out, size_t out_bytes)
 	format_scaled(bytes, 3, units, 1000, out, out_bytes);
 }
 
-void format_rate(double per_second, char *out, size_t out_bytes)
+void format_rate(double per_second, double half_width, char *out, size_t out_bytes)
 {
 	/*
 	 * Images per second are usually compared as whole numbers, so thousands keep the unit "/s".
 	 */
 	static const struct unit units[] = {{1, "/s"}, {1e6, "M/s"}, {1e9, "G/s"}, {0, NULL}};
-	format_scaled(per_second, DIGITS, units, 1e6, out, out_bytes);
+	format_within(per_second, half_width, DIGITS, DIGITS, units, 1e6, out, out_bytes);
 }
 
 void format_energy(double joules, char *out, size_t out_bytes)
@@ -93,22 +118,33 @@ void format_energy(double joules, char *out, size_t out_bytes)
 	format_scaled(joules, 3, units, 1000, out, out_bytes);
 }
 
-void format_flops(double per_second, char *out, size_t out_bytes)
+void format_flops(double per_second, double half_width, char *out, size_t out_bytes)
 {
 	static const struct unit units[] = {
 		{1e6, "MFLOP/s"}, {1e9, "GFLOP/s"}, {1e12, "TFLOP/s"}, {1e15, "PFLOP/s"}, {0, NULL},
 	};
-	format_scaled(per_second, 3, units, 1000, out, out_bytes);
+	format_within(per_second, half_width, 3, 3, units, 1000, out, out_bytes);
+}
+
+void format_ratio_within(double ratio, double half_width, char *out, size_t out_bytes)
+{
+	enum { USUAL = 3 };
+	int digits = digits_within(half_width, USUAL, USUAL);
+	if (!isfinite(ratio)) {
+		snprintf(out, out_bytes, "-");
+		return;
+	}
+	if (half_width > 0)
+		ratio = significant(ratio, digits);
+	int decimals = ratio < 0.995 ? 3 : ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0;
+	if (digits < USUAL && ratio > 0)
+		decimals = (int)fmax(digits - 1 - floor(log10(ratio)), 0);
+	snprintf(out, out_bytes, "%.*fx", decimals < USUAL ? decimals : USUAL, ratio);
 }
 
 void format_ratio(double ratio, char *out, size_t out_bytes)
 {
-	if (!isfinite(ratio))
-		snprintf(out, out_bytes, "-");
-	else if (ratio < 0.995)
-		snprintf(out, out_bytes, "%.3fx", ratio);
-	else
-		snprintf(out, out_bytes, "%.*fx", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
+	format_ratio_within(ratio, NAN, out, out_bytes);
 }
 
 void format_percent(double fraction, char *out, size_t out_bytes)

@@ -79,7 +79,8 @@ static void add_next(const struct summary_row *next, struct strbuf *out)
 {
 	char ratio[FORMAT_BYTES], interval[FIGURE_INTERVAL_BYTES];
 	figure_interval_text(FIGURE_LEAD, next, interval);
-	format_ratio(next->lead.ratio, ratio, sizeof ratio);
+	format_ratio_within(next->lead.ratio, contrast_half_width(&next->lead), ratio,
+			    sizeof ratio);
 	html_text("; ", next->cell->cell.framework, "", out);
 	strbuf_printf(out, ", the next, takes %s as long", ratio);
 	if (*interval)

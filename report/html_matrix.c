@@ -242,7 +242,7 @@ static void mean_cell(const struct matrix *m, const struct contrast *mean, struc
 		strbuf_puts(out, " class=\"figure none\">-</td>");
 		return;
 	}
-	format_ratio(mean->ratio, ratio, sizeof ratio);
+	format_ratio_within(mean->ratio, contrast_half_width(mean), ratio, sizeof ratio);
 	format_ratio(mean->low, low, sizeof low);
 	format_ratio(mean->high, high, sizeof high);
 	open_ratio(m, mean, "", out);

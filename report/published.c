@@ -258,7 +258,7 @@ static void add_row(struct table *table, const struct summary_row *ours,
 	if (rate == theirs->value)
 		snprintf(text, sizeof text, "%.10g /s", rate);
 	else
-		format_rate(rate, text, sizeof text);
+		format_rate(rate, NAN, text, sizeof text);
 	table_cell(table, isnan(rate) ? "not available" : text, NULL);
 	snprintf(text, sizeof text, "batch %lld, %s", (long long)theirs->batch, theirs->precision);
 	table_cell(table, text, NULL);

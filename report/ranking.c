@@ -172,7 +172,8 @@ static size_t add_rivals(const struct summary *summary, size_t comparison,
 		char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
 		if (!row->comparable || row->leads || !is_one(row) || count++ >= RIVALS_MAX)
 			continue;
-		format_ratio(row->lead.ratio, ratio, sizeof ratio);
+		format_ratio_within(row->lead.ratio, contrast_half_width(&row->lead), ratio,
+				    sizeof ratio);
 		strbuf_printf(out, "%s%s (%s", count > 1 ? ", " : "", row->cell->cell.framework,
 			      ratio);
 		format_ratio(row->lead.low, low, sizeof low);

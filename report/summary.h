@@ -235,6 +235,7 @@ json_t *summary_process_to_json(const struct process_record *record);
 /* Writes "1.234 ms", "12.34 us"; never wider than 10. report/format.h has more formats. */
 void format_duration(double ns, char *out, size_t out_bytes);
 void format_bytes(double bytes, char *out, size_t out_bytes);
-void format_rate(double per_second, char *out, size_t out_bytes);
+/* half_width: relative, of the interval; NaN: without one. */
+void format_rate(double per_second, double half_width, char *out, size_t out_bytes);
 
 #endif

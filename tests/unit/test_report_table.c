@@ -132,9 +132,13 @@ TEST(test_digits_follow_interval)
 		const char *wanted;
 	} rows[] = {
 		{NAN, "1.23 ms"},    {0.5, "1.2 ms"},	  {0.05, "1.23 ms"}, {0.008, "1.235 ms"},
-		{1e-4, "1.2346 ms"}, {1e-9, "1.2346 ms"}, {2, "1.23 ms"},
+		{1e-4, "1.2346 ms"}, {1e-9, "1.2346 ms"}, {2, "1 ms"},
 	};
 	char text[FORMAT_BYTES];
+	format_duration_within(83.0e6, 1.22, text, sizeof text);
+	assert_string_equal(text, "80 ms");
+	format_duration_within(832e3, 0.66, text, sizeof text);
+	assert_string_equal(text, "830 us");
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		format_duration_within(1234567, rows[i].half_width, text, sizeof text);
 		assert_string_equal(text, rows[i].wanted);
@@ -143,6 +147,12 @@ TEST(test_digits_follow_interval)
 
 TEST(test_other_numbers)
 {
+	static const struct {
+		double ratio, half_width;
+		const char *wanted;
+	} ratios[] = {{341.2, 0.62, "340x"}, {9.78, 1.2, "10x"},     {0.352, 0.31, "0.35x"},
+		      {1.024, 0.2, "1.0x"},  {1.024, 0.02, "1.02x"}, {0.0123, 0.5, "0.012x"},
+		      {1.83, 0.001, "1.83x"}};
 	char text[FORMAT_BYTES];
 	format_bytes(1024, text, sizeof text);
 	assert_string_equal(text, "1.00 KiB");
@@ -150,11 +160,13 @@ TEST(test_other_numbers)
 	assert_string_equal(text, "512 B");
 	format_bytes(1.5 * 1073741824, text, sizeof text);
 	assert_string_equal(text, "1.50 GiB");
-	format_rate(5231.4, text, sizeof text);
+	format_rate(5231.4, NAN, text, sizeof text);
 	assert_string_equal(text, "5231 /s");
-	format_rate(12.345, text, sizeof text);
+	format_rate(2034.4, 0.31, text, sizeof text);
+	assert_string_equal(text, "2000 /s");
+	format_rate(12.345, NAN, text, sizeof text);
 	assert_string_equal(text, "12.35 /s");
-	format_rate(3456789, text, sizeof text);
+	format_rate(3456789, NAN, text, sizeof text);
 	assert_string_equal(text, "3.457 M/s");
 	format_ratio(1, text, sizeof text);
 	assert_string_equal(text, "1.00x");
@@ -162,11 +174,15 @@ TEST(test_other_numbers)
 	assert_string_equal(text, "12.3x");
 	format_ratio(0.5, text, sizeof text);
 	assert_string_equal(text, "0.500x");
+	for (size_t i = 0; i < COUNT(ratios); i++) {
+		format_ratio_within(ratios[i].ratio, ratios[i].half_width, text, sizeof text);
+		assert_string_equal(text, ratios[i].wanted);
+	}
 	format_percent(0.0123, text, sizeof text);
 	assert_string_equal(text, "1.2 %");
 	format_percent(NAN, text, sizeof text);
 	assert_string_equal(text, "-");
-	format_flops(2.5e11, text, sizeof text);
+	format_flops(2.5e11, NAN, text, sizeof text);
 	assert_string_equal(text, "250 GFLOP/s");
 }
 
