@@ -7,8 +7,12 @@
 
 #include "base/nearest.h"
 
-#define HELP_WIDTH 80
-#define HELP_COLUMN 30
+enum {
+	HELP_WIDTH = 80,       /* at most */
+	HELP_TWO_COLUMNS = 60, /* with less, texts stand below their options */
+	HELP_COLUMN = 30,
+	HELP_INDENT = 8,
+};
 #define NAMES_MAX 128
 
 struct parse {
@@ -330,9 +334,10 @@ enum prony_status options_parse(const struct command_syntax *syntax, int argc, c
 	return PRONY_OK;
 }
 
-/* Wraps a paragraph at HELP_WIDTH, starting at `column`; later lines are indented by `indent`. */
-static void fill(struct strbuf *out, const char *text, size_t length, size_t indent, size_t column)
+/* Wraps a paragraph that starts at `indent`, as its later lines do. */
+static void fill(struct strbuf *out, const char *text, size_t length, size_t indent, size_t width)
 {
+	size_t column = indent;
 	size_t at = 0;
 	bool line_empty = true;
 
@@ -344,7 +349,7 @@ static void fill(struct strbuf *out, const char *text, size_t length, size_t ind
 			word++;
 		if (word == at)
 			break;
-		if (!line_empty && column + 1 + (word - at) > HELP_WIDTH) {
+		if (!line_empty && column + 1 + (word - at) > width) {
 			strbuf_printf(out, "\n%*s", (int)indent, "");
 			column = indent;
 			line_empty = true;
@@ -391,8 +396,9 @@ static void full_help(const struct option *option, struct strbuf *out)
 	}
 }
 
-static void help_row(const struct option *option, struct strbuf *out)
+static void help_row(const struct option *option, size_t width, struct strbuf *out)
 {
+	size_t column = width < HELP_TWO_COLUMNS ? HELP_INDENT : HELP_COLUMN;
 	struct strbuf left, right;
 
 	strbuf_init(&left, 0);
@@ -406,24 +412,29 @@ static void help_row(const struct option *option, struct strbuf *out)
 	full_help(option, &right);
 
 	strbuf_puts(out, strbuf_text(&left));
-	if (left.length + 2 > HELP_COLUMN)
-		strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
+	if (left.length + 2 > column)
+		strbuf_printf(out, "\n%*s", (int)column, "");
 	else
-		strbuf_printf(out, "%*s", (int)(HELP_COLUMN - left.length), "");
-	fill(out, strbuf_text(&right), right.length, HELP_COLUMN, HELP_COLUMN);
+		strbuf_printf(out, "%*s", (int)(column - left.length), "");
+	fill(out, strbuf_text(&right), right.length, column, width);
 	strbuf_release(&left);
 	strbuf_release(&right);
 }
 
-void options_help(const struct command_syntax *syntax, struct strbuf *out)
+void options_help(const struct command_syntax *syntax, int width, struct strbuf *out)
 {
 	static const struct option help = {.name = "help", .letter = 'h', .help = "show this help"};
 	static const struct option help_long = {.name = "help", .help = "show this help"};
-	const char *arguments = syntax->arguments ? syntax->arguments : "";
+	size_t columns = width < HELP_WIDTH ? (size_t)width : HELP_WIDTH;
+	struct strbuf usage;
 
-	strbuf_printf(out, "Usage: prony %s [options]%s%s\n\n", syntax->name, *arguments ? " " : "",
-		      arguments);
-	fill(out, syntax->summary, strlen(syntax->summary), 0, 0);
+	strbuf_init(&usage, 0);
+	strbuf_printf(&usage, "Usage: prony %s [options] %s", syntax->name,
+		      syntax->arguments ? syntax->arguments : "");
+	fill(out, strbuf_text(&usage), usage.length, 0, columns);
+	strbuf_release(&usage);
+	strbuf_putc(out, '\n');
+	fill(out, syntax->summary, strlen(syntax->summary), 0, columns);
 	for (const char *text = syntax->description; text && *text;) {
 		const char *next;
 		size_t length = paragraph(text, &next);
@@ -433,15 +444,15 @@ void options_help(const struct command_syntax *syntax, struct strbuf *out)
 			strbuf_add(out, text, length);
 			strbuf_putc(out, '\n');
 		} else {
-			fill(out, text, length, 0, 0);
+			fill(out, text, length, 0, columns);
 		}
 		text = next;
 	}
 	strbuf_puts(out, "\nOptions:\n");
 	for (size_t i = 0; i < option_count(syntax); i++)
 		if (!syntax->options[i].hidden)
-			help_row(&syntax->options[i], out);
-	help_row(find_letter(syntax, 'h') ? &help_long : &help, out);
+			help_row(&syntax->options[i], columns, out);
+	help_row(find_letter(syntax, 'h') ? &help_long : &help, columns, out);
 }
 
 /* Escapes text for roff, so that no character is read as a request or an escape (man(7),

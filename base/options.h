@@ -68,8 +68,8 @@ enum prony_status options_parse(const struct command_syntax *syntax, int argc, c
 				void *target, const char **positional, size_t *positional_count,
 				bool *help_wanted, struct error *err);
 
-/* The --help text of a command. */
-void options_help(const struct command_syntax *syntax, struct strbuf *out);
+/* The --help text of a command in lines of at most `width` columns, or 80 if that is less. */
+void options_help(const struct command_syntax *syntax, int width, struct strbuf *out);
 
 /* The section of the manual page (roff man macros) of a command. */
 void options_manual(const struct command_syntax *syntax, struct strbuf *out);

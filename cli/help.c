@@ -6,15 +6,24 @@
 #include "base/nearest.h"
 #include "cli/commands.h"
 #include "frameworks/registry.h"
+#include "report/text.h"
+
+enum { SUMMARY_COLUMN = 17 };
 
 void help_overview(const struct cli_command *rows, void (*print)(const char *format, ...))
 {
 	print("prony: a dynamometer for deep-learning frameworks\n\n"
 	      "Usage: prony COMMAND [OPTIONS]\n\nCommands:\n");
-	for (const struct cli_command *command = rows; command->run; command++)
-		if (!command->hidden)
-			print("  %-14s %s\n", command->syntax.name, command->syntax.summary);
-	print("\n'prony help COMMAND' explains a command; prony(1) explains everything.\n");
+	for (const struct cli_command *command = rows; command->run; command++) {
+		struct strbuf summary;
+		if (command->hidden)
+			continue;
+		strbuf_init(&summary, 0);
+		text_wrap(command->syntax.summary, SUMMARY_COLUMN, cli_width(), "", "", &summary);
+		print("  %-14s %s", command->syntax.name, strbuf_text(&summary) + SUMMARY_COLUMN);
+		strbuf_release(&summary);
+	}
+	print("\n'prony help COMMAND' explains a command;\nprony(1) explains everything.\n");
 }
 
 const struct cli_command *help_find(const struct cli_command *rows, const char *word)

@@ -37,12 +37,50 @@ int cli_finish_output(void)
 	return output_errnum;
 }
 
+static int width_of(int fd)
+{
+	struct winsize size;
+	if (!ioctl(fd, TIOCGWINSZ, &size) && size.ws_col >= 40)
+		return size.ws_col;
+	const char *columns = getenv("COLUMNS");
+	long width = columns ? strtol(columns, NULL, 10) : 0;
+	return width >= 40 && width <= 1000 ? (int)width : 120;
+}
+
+int cli_width(void)
+{
+	return width_of(STDOUT_FILENO);
+}
+
+/* Wraps lines at words; each keeps its indentation. A question, which has no line feed, stays. */
+static char *wrap_lines(const char *text, int width)
+{
+	struct strbuf out;
+	strbuf_init(&out, 0);
+	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+		size_t length = (size_t)(end - text), indent = strspn(text, " ");
+		char *line = memory_printf("%.*s", (int)length, text);
+		if (indent == length || text_columns(line) <= (size_t)width)
+			strbuf_printf(&out, "%s\n", line);
+		else
+			text_wrap(line + indent, (int)indent, width, "", "", &out);
+		free(line);
+	}
+	strbuf_puts(&out, text);
+	return strbuf_take(&out);
+}
+
 static void print_to(FILE *to, const char *format, va_list arguments)
 {
 	char *text = NULL;
 	if (vasprintf(&text, format, arguments) < 0)
 		return; /* without memory the message is lost, but the exit code remains */
 	char *harmless = text_block(text);
+	if (to == stderr && isatty(STDERR_FILENO)) {
+		char *wrapped = wrap_lines(harmless, width_of(STDERR_FILENO));
+		free(harmless);
+		harmless = wrapped;
+	}
 	put(harmless, to);
 	free(harmless);
 	free(text);
@@ -124,7 +162,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, const c
 		return true;
 	struct strbuf text;
 	strbuf_init(&text, 0);
-	options_help(&command->syntax, &text);
+	options_help(&command->syntax, cli_width(), &text);
 	cli_page(strbuf_text(&text));
 	strbuf_release(&text);
 	*exit_code = 0;
@@ -156,16 +194,6 @@ bool cli_colour(void)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 	return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
-}
-
-int cli_width(void)
-{
-	struct winsize size;
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
-		return size.ws_col;
-	const char *columns = getenv("COLUMNS");
-	long width = columns ? strtol(columns, NULL, 10) : 0;
-	return width >= 40 && width <= 1000 ? (int)width : 120;
 }
 
 char *cli_json_text(const json_t *json)

@@ -252,8 +252,14 @@ TEST(help_text)
 		"                              forward-backward, train\n"
 		"  -h, --help                  show this help\n";
 	struct strbuf *out = test_strbuf();
-	options_help(&syntax, out);
+	options_help(&syntax, 120, out);
 	assert_string_equal(strbuf_text(out), expected);
+	strbuf_clear(out);
+	options_help(&syntax, 40, out);
+	assert_has(strbuf_text(out), "  -s, --stage WORD\n"
+				     "        what one step does: forward\n"
+				     "        (default), forward-backward,\n"
+				     "        train\n");
 }
 
 TEST(manual_text)
