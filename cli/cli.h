@@ -45,7 +45,10 @@ void cli_say(const char *format, ...) PRONY_PRINTF(1, 2); /* to standard error *
 void cli_page(const char *text);
 /* Writes bytes unchanged to standard output, unless it is a terminal. */
 enum prony_status cli_bytes(const char *text, size_t length, struct error *err);
-/* Replaces the last line on standard error, which must be a terminal; "" removes it. */
+/* Whether standard error is a terminal that can rewrite a line. In CI it may be one too, but what
+ * is written there is kept as a log. */
+bool cli_is_live(void);
+/* Replaces the last line on standard error, if cli_is_live; "" removes it. */
 void cli_live_line(const char *text);
 
 /* Prints "prony: text"; the text includes the remedy. Returns the exit code of its status. */

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -59,7 +58,7 @@ static void show_result(const struct convert_request *request, const struct conv
 /* Returns the exit code. Skipped broken samples set *left_out instead. */
 static int convert(struct convert_request *request, int *left_out)
 {
-	struct watch watch = {.folder = request->folder, .live = isatty(STDERR_FILENO) == 1};
+	struct watch watch = {.folder = request->folder, .live = cli_is_live()};
 	struct convert_result result = {0};
 	struct error err = ERROR_INIT;
 

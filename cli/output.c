@@ -129,6 +129,13 @@ enum prony_status cli_bytes(const char *text, size_t length, struct error *err)
 				   "writing to standard output");
 }
 
+bool cli_is_live(void)
+{
+	const char *ci = getenv("CI"), *term = getenv("TERM");
+	bool job = ci && *ci && strcmp(ci, "false") != 0 && strcmp(ci, "0") != 0;
+	return isatty(STDERR_FILENO) && !job && !(term && !strcmp(term, "dumb"));
+}
+
 void cli_live_line(const char *text)
 {
 	char *line = text_line(text);

@@ -4,10 +4,8 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/cli.h"
@@ -29,9 +27,7 @@ static double seconds_since(int64_t then_ns, int64_t now_ns)
 
 void progress_init(struct progress *progress, const struct plan *plan, struct time_left *left)
 {
-	const char *term = getenv("TERM");
-	*progress = (struct progress){.plan = plan, .left = left};
-	progress->live = isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
+	*progress = (struct progress){.plan = plan, .left = left, .live = cli_is_live()};
 	progress->started_ns = progress->said_ns = clock_monotonic_ns();
 	pthread_mutex_init(&progress->lock, NULL);
 }

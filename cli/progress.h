@@ -1,6 +1,6 @@
-/* The progress display of `prony run`. On a terminal: one live line that changes four times a
- * second, and above it the results so far. Elsewhere: a line for each process, and one after a long
- * time without output. */
+/* The progress display of `prony run`. On a terminal, but not in CI: one live line that changes
+ * four times a second, and above it the results so far. Elsewhere: a line for each process, and one
+ * after a long time without output. */
 #ifndef PRONY_CLI_PROGRESS_H
 #define PRONY_CLI_PROGRESS_H
 
@@ -15,7 +15,7 @@
 struct progress {
 	const struct plan *plan;
 	struct time_left *left;
-	bool live; /* the output, standard error, is a terminal: rewrite one line */
+	bool live; /* cli_is_live(): rewrite one line */
 
 	/* Shared with the thread `ticker`, like everything below. */
 	pthread_mutex_t lock;

@@ -29,8 +29,8 @@ QUICK = ["run", "--quick", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "for
 
 
 class TerminalTest(ProgramTest):
-    def watch(self, *words, act=None, columns=100):
-        environment = {**self.environment, "TERM": "xterm"}
+    def watch(self, *words, act=None, columns=100, **more):
+        environment = {**self.environment, "TERM": "xterm", "CI": "", **more}
         return terminal.record([PRONY, *words, "--store", self.store], environment, columns, act)
 
     @timed
@@ -56,6 +56,22 @@ class TerminalTest(ProgramTest):
         self.assertEqual(seen.code, 0, seen.screen.lines)
         self.assertTrue(any(re.search(r"about \d+ s left", line) for _, _, line in seen.changes))
         self.assertTrue(all(len(line) < 40 for _, _, line in seen.changes))
+
+    def test_a_log_of_ci_has_no_live_line(self):
+        """Though CI may give it a terminal; messages are wrapped at words there."""
+        seen = self.watch(*QUICK, "-f", "fake", columns=60, CI="true")
+        self.assertEqual(seen.code, 0, seen.screen.lines)
+        self.assertEqual([line[:8] for line in seen.screen.lines if line.startswith("[")], ["[1 of 2]", "[2 of 2]"])
+        self.assertFalse(any(" left (" in line for _, _, line in seen.changes))
+
+    def test_messages_wrap_at_words(self):
+        words = ["run", "-f", "fake", "-n", "mlp", "--nosuchoption"]
+        plain = self.prony(*words).stderr
+        self.assertEqual(len(plain.splitlines()), 1)
+        for shown in (self.watch(*words, columns=40).screen.lines, self.watch("tag", "--help", columns=40).screen.lines):
+            self.assertGreater(len(shown), 1)
+            self.assertTrue(all(len(line) <= 40 for line in shown), shown)
+        self.assertEqual(" ".join(self.watch(*words, columns=40).screen.lines), plain.strip())
 
     def test_control_c_ends_a_setup_command(self):
         sent = []
