@@ -17,7 +17,6 @@
 #include "cli/memory_limit.h"
 #include "cli/results.h"
 #include "cli/run_baseline.h"
-#include "cli/run_downloads.h"
 #include "cli/run_job.h"
 #include "cli/run_outcome.h"
 #include "cli/run_plan.h"
@@ -27,6 +26,8 @@
 #include "run/lock.h"
 
 #define SECOND_NS INT64_C(1000000000)
+
+#define LONG_S 1200 /* of a run, in seconds: options that shorten it are proposed */
 
 /* How long other programs are watched before a run: enough to detect a busy processor. */
 #define FINDINGS_WATCH_NS INT64_C(40000000)
@@ -132,9 +133,21 @@ static void say_lacks(struct job *job)
 	strbuf_release(&line);
 }
 
+/* Proposes options that shorten a long run. */
+static void say_shorter(struct job *job)
+{
+	bool quick = job->study.effort == &effort_table[EFFORT_QUICK];
+	if (time_left_seconds(&job->left, job->left.began_ns) < LONG_S || job->options->budget ||
+	    job->left.gate_only)
+		return;
+	cli_say("to take less time: %s--budget 10m (ends within that time)\n",
+		quick ? "" : "--quick (for screening), or ");
+}
+
 static int dry_run(struct job *job)
 {
 	say_time(job);
+	say_shorter(job);
 	if (!strcmp(job->options->format, "json")) {
 		json_t *json = plan_to_json(&job->selection.plan);
 		cli_print_json(json);
@@ -146,8 +159,7 @@ static int dry_run(struct job *job)
 	if (job->options->show_command)
 		plan_commands_text(&job->selection.plan, &text);
 	else
-		plan_text(&job->selection.plan, cli_width(), &text);
-	downloads_text(&job->selection.plan, &text);
+		plan_text(&job->selection.plan, cli_width(), job->options->full, &text);
 	cli_page(strbuf_text(&text));
 	strbuf_release(&text);
 	return 0;

@@ -37,6 +37,7 @@ const struct option run_option_rows[] = {
 	RUN_OPTIONS_PATIENCE ROW_FLAG(resume, "resume",
 				      "continue the newest unfinished run of the same cells"),
 	ROW_FLAG(dry_run, "dry-run", "print what would run, and stop"),
+	ROW_FLAG(full, "full", "with --dry-run: the reason of each cell that cannot run"),
 	ROW_FLAG(show_command, "show-command",
 		 "like --dry-run, with the command line of each worker"),
 	ROW_FLAG(gate, "gate", "repeat parity gates that passed in an earlier run"),

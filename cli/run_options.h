@@ -11,7 +11,7 @@ struct run_options {
 	struct option_list axes[AXIS_COUNT];
 	struct option_list workers, shapes, allow;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
-	bool quick, rigorous, dry_run, resume, show_command, gate, gate_only, force;
+	bool quick, rigorous, dry_run, full, resume, show_command, gate, gate_only, force;
 	const char *store, *data, *keep_bundle, *setup, *cleanup, *budget, *format, *report;
 	const char *name, *baseline, *save_baseline, *threshold;
 };

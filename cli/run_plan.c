@@ -1,9 +1,11 @@
 #include "cli/run_plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/run_needs.h"
 #include "frameworks/registry.h"
 #include "report/labels.h"
 #include "report/text.h"
@@ -156,14 +158,28 @@ static struct obstacle *find_obstacles(const struct plan *plan,
 	return obstacles;
 }
 
-static void add_obstacles(const struct plan *plan, const struct labels *labels, int width,
-			  struct strbuf *out)
+static bool has_other_cause(const struct plan_cell *cell)
 {
-	size_t count, cells;
-	struct obstacle *obstacles = find_obstacles(plan, would_not_run, &count, &cells);
+	return !would_run(cell) && !needs_something(cell);
+}
 
-	if (cells > 0)
-		strbuf_printf(out, "%zu of %zu cells cannot run:\n", cells, plan->count);
+static void add_obstacles(const struct plan *plan, const struct labels *labels, int width,
+			  bool full, struct strbuf *out)
+{
+	size_t count, cells, all = 0;
+	char head[100];
+	struct obstacle *obstacles =
+		find_obstacles(plan, full ? would_not_run : has_other_cause, &count, &cells);
+
+	for (size_t i = 0; i < plan->count; i++)
+		all += !would_run(&plan->cells[i]);
+	if (all > 0) {
+		snprintf(head, sizeof head, "%zu of %zu cells cannot run%s:", all, plan->count,
+			 all > cells ? " (--full: all reasons)" : "");
+		text_wrap(head, 0, width, "", "", out);
+	}
+	if (!full)
+		needs_text(plan, width, out);
 	for (size_t i = 0; i < count; i++)
 		add_obstacle(&obstacles[i], labels, width, out);
 	free(obstacles);
@@ -184,7 +200,7 @@ bool plan_lacks_text(const struct plan *plan, struct strbuf *out)
 	return cells > 0;
 }
 
-void plan_text(const struct plan *plan, int width, struct strbuf *out)
+void plan_text(const struct plan *plan, int width, bool full, struct strbuf *out)
 {
 	const struct cell **cells = memory_alloc((plan->count + 1) * sizeof *cells);
 	char common[CELL_KEY_BYTES];
@@ -199,7 +215,7 @@ void plan_text(const struct plan *plan, int width, struct strbuf *out)
 		end = end_of_comparison(plan, &labels, i);
 		add_comparison(plan, &labels, i, end, width, out);
 	}
-	add_obstacles(plan, &labels, width, out);
+	add_obstacles(plan, &labels, width, full, out);
 }
 
 void plan_commands_text(const struct plan *plan, struct strbuf *out)

@@ -8,9 +8,9 @@
 #include "plan/plan.h"
 
 /* Adds what all cells have in common, a paragraph of frameworks for each comparison, then the cells
- * that cannot run, with the reason; cells with the same reason share a line. `width`: columns of
- * the terminal. */
-void plan_text(const struct plan *plan, int width, struct strbuf *out);
+ * that cannot run, by cause (run_needs.h); `full`: with the reasons, and cells with the same reason
+ * share a line. `width`: columns of the terminal. */
+void plan_text(const struct plan *plan, int width, bool full, struct strbuf *out);
 
 /* Adds one line: how many cells cannot run although their framework is here, because data or a
  * device is missing, and the reasons. Returns false and adds nothing if there are none. The table

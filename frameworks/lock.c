@@ -232,3 +232,23 @@ const char *lock_find(const struct framework *framework, const char *environment
 	}
 	return found;
 }
+
+int64_t lock_download_mb(const struct framework *framework, const char *environment,
+			 struct arena *arena)
+{
+	const char *path = NULL;
+	struct lock lock;
+
+	for (size_t i = 0; !path && i < framework->pythons.count; i++)
+		path = lock_find(framework, environment, framework->pythons.words[i], arena);
+	if (!path)
+		path = lock_find(framework, environment, NULL, arena);
+	return path && lock_read(path, arena, &lock, NULL) == PRONY_OK ? lock.download_mb : 0;
+}
+
+const char *lock_megabytes_text(int64_t mb, struct arena *arena)
+{
+	if (mb < 1000)
+		return arena_printf(arena, "%lld MB", (long long)mb);
+	return arena_printf(arena, "%.1f GB", (double)mb / 1000);
+}

@@ -42,6 +42,12 @@ enum prony_status lock_read(const char *path, struct arena *arena, struct lock *
 const char *lock_find(const struct framework *framework, const char *environment,
 		      const char *python, struct arena *arena);
 
+/* The megabytes that the framework's lock states; 0 without a lock. */
+int64_t lock_download_mb(const struct framework *framework, const char *environment,
+			 struct arena *arena);
+/* "171 MB", "3.0 GB"; in the arena. */
+const char *lock_megabytes_text(int64_t mb, struct arena *arena);
+
 /* NAME[@ENV][=BACKEND], or the name in the descriptor with @ENV. */
 const char *lock_stem(const struct framework *framework, const char *environment,
 		      struct arena *arena);

@@ -172,15 +172,20 @@ void time_left_count(const struct time_left *t, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "%d of %s", done, all);
 }
 
-void time_left_text(const struct time_left *t, int64_t now_ns, char *out, size_t out_bytes)
+double time_left_seconds(const struct time_left *t, int64_t now_ns)
 {
 	double left = 0, computed = seconds_of(now_ns - t->reference_since_ns);
 	for (size_t i = 0; i < t->count; i++)
 		left += cell_left(t, &t->cells[i], now_ns);
 	if (t->reference_since_ns && t->fraction > 0)
 		left += computed / t->fraction - computed;
-	if (t->budget > 0)
-		left = fmin(left, fmax(t->budget - seconds_of(now_ns - t->began_ns), 0));
+	return t->budget > 0 ? fmin(left, fmax(t->budget - seconds_of(now_ns - t->began_ns), 0))
+			     : left;
+}
+
+void time_left_text(const struct time_left *t, int64_t now_ns, char *out, size_t out_bytes)
+{
+	double left = time_left_seconds(t, now_ns);
 	const char *unit = left < 100 ? "s" : left < 6000 ? "min" : "h";
 	double one = left < 100 ? 1 : left < 6000 ? 60 : 3600;
 	snprintf(out, out_bytes, "about %.0f %s", round(left / one), unit);

@@ -107,6 +107,8 @@ class PlainTest(ProgramTest):
         done = self.prony(*command, "--dry-run", "--format", "json", expect=0)
         self.assertEqual(len(json.loads(done.stdout)), 3)
         self.assertRegex(done.stderr, r"3 cells, default effort: 15 to 36 processes, about \d+ min\n")
+        long = self.prony(*command[:-1], "1..128*2", "--dry-run", expect=0).stderr
+        self.assertIn("\nto take less time: --quick (for screening), or --budget 10m (ends within that time)\n", long)
         for more, words in (("--quick", r"quick effort: \d+ processes, "), ("--gate-only", r"cells: 3 gates to run, without timing, ")):
             self.assertRegex(self.prony(*command, "--dry-run", more, expect=0).stderr, words)
         self.assertEqual(self.rows("select * from run"), [])
