@@ -21,7 +21,8 @@ bool cell_not_installed(const struct cell *cell, const char *reason)
 	for (const char *at = reason; at && (at = strstr(at, CELL_INSTALL));) {
 		at += strlen(CELL_INSTALL);
 		/* Match the whole name, which may be in quotes, not just a prefix. */
-		if (!strncmp(at, cell->framework, length) && strchr(";'`", at[length]))
+		if (!strncmp(at, cell->framework, length) &&
+		    (strchr(";'`,", at[length]) || !strncmp(at + length, " (", 2)))
 			return true;
 	}
 	return false;

@@ -73,8 +73,8 @@ struct cell {
 	CELL_AXES(AXIS_MEMBER)
 };
 
-/* A missing framework's reason ends with this text and the framework's spelling. Reasons are stored
- * and found by this text, so it must never change. */
+/* A missing framework's reason has this text and the framework's spelling; the size and a comma may
+ * follow. Reasons are stored and found by this text, so it must never change. */
 #define CELL_INSTALL "prony framework install "
 /* Whether the reason of a missing cell is that its framework is not installed, rather than a
  * missing device, data set or component. */

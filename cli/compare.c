@@ -14,7 +14,7 @@ static const char *const formats[] = {"table", "json", "csv", "md", NULL};
 
 struct compare_options {
 	const char *store, *format, *output, *threshold;
-	bool force;
+	bool force, full;
 } compare_options = {.format = "table"};
 
 const struct option compare_option_rows[] = {
@@ -23,6 +23,9 @@ const struct option compare_option_rows[] = {
 		     "machine's noise)")},
 	{FLAG_OPTION(struct compare_options, force, "force",
 		     "also compare different machines, and judge disturbed cells")},
+	{FLAG_OPTION(struct compare_options, full, "full",
+		     "list each cell without a counterpart, and differences that every two runs "
+		     "have")},
 	{CHOICE_OPTION(struct compare_options, format, "format", formats, "FORMAT",
 		       "output format")},
 	{.letter = 'o',
@@ -171,6 +174,7 @@ static enum prony_status compare_sides(const struct compare_options *options, st
 		return status;
 	compare_init(&compare, &(struct compare_side){&a->run, a->framework},
 		     &(struct compare_side){&b->run, b->framework}, &settings);
+	compare.full = options->full;
 	status = compare_allow(&compare, options->force, err);
 	if (status == PRONY_OK)
 		status = print(&compare, options, err);

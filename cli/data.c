@@ -62,6 +62,8 @@ static void list_row(struct table *table, const struct dataset *dataset, const c
 	bool made = !dataset->files[0].name;
 	bool here = dataset_locate(dataset, data, &folder, &err) == PRONY_OK;
 
+	if (!here && !dataset_is_obtainable(dataset))
+		return;
 	snprintf(counts, sizeof(counts), "%" PRId64 " + %" PRId64, dataset->train_count,
 		 dataset->evaluation_count);
 	table_row(table);

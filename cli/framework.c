@@ -18,6 +18,7 @@
 
 struct framework_options {
 	const char *format, *own;
+	bool full;
 	long long jobs; /* 0: one per core, at most JOBS_USUAL */
 } framework_options = {.format = "table"};
 
@@ -28,6 +29,8 @@ const struct option framework_option_rows[] = {
 	{INT_OPTION(struct framework_options, jobs, "jobs", 1, JOBS_MAX, "N",
 		    "with install: number of parallel installations, if the disk has room "
 		    "(default: one per core, at most 4)")},
+	{FLAG_OPTION(struct framework_options, full, "full",
+		     "with list: also where missing frameworks were searched")},
 	CLI_OPTION_FORMAT(struct framework_options),
 	{.name = NULL},
 };
@@ -190,7 +193,8 @@ int command_framework(const struct cli_call *call, struct error *err)
 	if (check_words(&registry, words, count, err) != PRONY_OK)
 		;
 	else if (!strcmp(call->words[0], "list"))
-		exit_code = listing_frameworks(&registry, words, count, framework_options.format);
+		exit_code = listing_frameworks(&registry, words, count, framework_options.format,
+					       framework_options.full);
 	else if (framework_options.own)
 		exit_code = take_own(&registry, words[0], framework_options.own);
 	else if (!strcmp(call->words[0], "install"))

@@ -117,6 +117,8 @@ static json_t *dataset_rows(const struct list_options *options, struct error *er
 		char *folder = NULL, words[64];
 		dataset_shape_text(dataset, words, sizeof(words));
 		bool ready = dataset_locate(dataset, options->data, &folder, &why) == PRONY_OK;
+		if (!ready && !dataset_is_obtainable(dataset))
+			continue;
 		json_t *row = json_object();
 		json_object_set_new(row, "dataset", json_string(dataset->name));
 		json_object_set_new(row, "state", json_string(ready ? "ready" : "missing"));

@@ -95,6 +95,7 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 		{"where", listing_text(ours ? place.folder : path)},
 		{"path", listing_text(path)},
 		{"reason", listing_text(ready ? NULL : place.reason)},
+		{"searched", listing_text(ready ? NULL : place.searched)},
 		{"summary", json_string(framework->summary)},
 		{"descriptor", json_string(framework->file)},
 		{"stages", words_of(framework->stages, &stage_vocabulary)},
@@ -124,8 +125,25 @@ json_t *framework_rows(struct registry *registry)
 	return rows;
 }
 
+/* Adds to each reason the places that were searched. */
+static void add_searched(json_t *rows)
+{
+	size_t i;
+	json_t *row;
+	json_array_foreach(rows, i, row)
+	{
+		const char *searched = json_string_value(json_object_get(row, "searched"));
+		if (searched)
+			json_object_set_new(
+				row, "reason",
+				json_sprintf("%s; %s",
+					     json_string_value(json_object_get(row, "reason")),
+					     searched));
+	}
+}
+
 int listing_frameworks(struct registry *registry, const char *const *words, size_t count,
-		       const char *format)
+		       const char *format, bool full)
 {
 	json_t *rows = count ? json_array() : framework_rows(registry);
 	struct error err = ERROR_INIT;
@@ -137,8 +155,11 @@ int listing_frameworks(struct registry *registry, const char *const *words, size
 	}
 	if (!err.code && !strcmp(format, "json"))
 		cli_print_json(rows);
-	else if (!err.code)
+	else if (!err.code) {
+		if (full)
+			add_searched(rows);
 		listing_print(framework_columns, rows);
+	}
 	json_decref(rows);
 	return err.code ? cli_fail(&err) : 0;
 }

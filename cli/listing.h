@@ -19,9 +19,9 @@ extern const struct table_column framework_columns[];
 /* One row per framework, backend and named environment; new reference. */
 json_t *framework_rows(struct registry *registry);
 
-/* Prints the named frameworks (NAME[@ENV][:BACKEND], which must be known), or all when count is 0.
- * Returns the exit code. */
+/* Prints the named frameworks (NAME[@ENV][:BACKEND], which must be known), or all when count is 0;
+ * `full`: also the places where missing ones were searched. Returns the exit code. */
 int listing_frameworks(struct registry *registry, const char *const *words, size_t count,
-		       const char *format);
+		       const char *format, bool full);
 
 #endif

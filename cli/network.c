@@ -203,6 +203,7 @@ static void print_json(const struct network *network, const struct graph *graph,
 	json_decref(json);
 }
 
+/* `table`: of the layers; NULL: leave them out. */
 static void print_text(const struct network *network, const struct graph *graph,
 		       const struct memory *memory, const struct table *table, const char *digest)
 {
@@ -218,11 +219,11 @@ static void print_text(const struct network *network, const struct graph *graph,
 	cli_out("input %s (data set %s), %" PRId64 " classes\n\n", strbuf_text(&text),
 		network->dataset, graph_classes(graph));
 	strbuf_release(&text);
-	strbuf_init(&text, 0);
-	table_render_text(table, cli_colour(), cli_width(), &text);
-	cli_page(strbuf_text(&text));
-	strbuf_release(&text);
-	cli_out("\nparameters  %" PRId64 "\n", graph_parameter_count(graph));
+	if (table) {
+		cli_print_table(table, "table");
+		cli_out("\n");
+	}
+	cli_out("parameters  %" PRId64 "\n", graph_parameter_count(graph));
 	if (network->file)
 		cli_out("in the file %" PRId64 "\n", network->file->file_parameters);
 	cli_out("MACs        %" PRId64 " in a forward pass of %" PRId64 " sample%s\n",
@@ -300,7 +301,8 @@ static enum prony_status show_network(const struct network *network,
 		if (!strcmp(o->format, "json"))
 			print_json(network, &graph, &memory, table, digest);
 		else
-			print_text(network, &graph, &memory, table, digest);
+			print_text(network, &graph, &memory, o->draw || o->onnx ? NULL : table,
+				   digest);
 		table_free(table);
 	}
 	graph_release(&graph);

@@ -115,7 +115,9 @@ static void add_obstacle(const struct obstacle *obstacle, const struct labels *l
 	if (obstacle->cells > 1)
 		strbuf_printf(&line, "%s (%zu cells)", obstacle->more ? " and others" : "",
 			      obstacle->cells);
-	strbuf_printf(&line, ": %s: %s", cell_status_name(cell->status), cell->reason);
+	strbuf_printf(&line, ": %s: %s%s%s", cell_status_name(cell->status), cell->reason,
+		      cell->place->searched ? "; " : "",
+		      cell->place->searched ? cell->place->searched : "");
 	text_wrap(strbuf_text(&line), INDENT, width, "", "", out);
 	strbuf_release(&line);
 }

@@ -90,6 +90,9 @@ const char *dataset_part(bool training);
 /* Whether its files, or an archive of them, can be downloaded. */
 bool dataset_is_published(const struct dataset *dataset);
 
+/* Whether anybody can get its files: they are published, given out, or come with the program. */
+bool dataset_is_obtainable(const struct dataset *dataset);
+
 /* The end of a message about missing or damaged files. */
 const char *dataset_remedy(const struct dataset *dataset);
 

@@ -144,8 +144,8 @@ static enum prony_status not_found(const struct dataset *dataset, const struct s
 	if (!dataset_is_published(dataset))
 		return error_set(
 			err, PRONY_MISSING,
-			"data set %s was not found (searched: %s); copy its files there "
-			"(docs/datasets.md lists them), or give the folder above with --data DIR",
+			"data set %s was not found (searched: %s), and it is not published; if you "
+			"have its files (docs/datasets.md), give the folder above with --data DIR",
 			name, strbuf_text(searched));
 	const struct dataset *sample = dataset;
 	while (sample->sample && !sample->shipped)

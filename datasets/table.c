@@ -210,6 +210,12 @@ bool dataset_is_published(const struct dataset *dataset)
 	return dataset->files[0].url || dataset->archive.file.url;
 }
 
+bool dataset_is_obtainable(const struct dataset *dataset)
+{
+	return !dataset->format || dataset->shipped || dataset->owner ||
+	       dataset_is_published(dataset);
+}
+
 const char *dataset_part(bool training)
 {
 	return training ? "train" : "evaluation";

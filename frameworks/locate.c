@@ -11,6 +11,7 @@
 #include "cell/cell.h"
 #include "frameworks/descriptor.h"
 #include "frameworks/folders_internal.h"
+#include "frameworks/lock.h"
 
 #define CANDIDATES_MAX 4
 
@@ -289,10 +290,17 @@ enum prony_status framework_locate(const struct framework *framework, const char
 		place->reason = NULL;
 		return PRONY_OK;
 	}
-	if (!place->reason)
-		place->reason = arena_printf(
-			arena, "not found in %s%s%s, and %s is not set; run: " CELL_INSTALL "%s",
-			folders[0], looked ? ", " : "", looked ? looked : "", variable, spelling);
+	if (place->reason)
+		return PRONY_OK;
+	int64_t mb = lock_download_mb(framework, environment, arena);
+	place->reason =
+		arena_printf(arena, "not installed: " CELL_INSTALL "%s%s%s", spelling,
+			     mb ? arena_printf(arena, " (%s)", lock_megabytes_text(mb, arena)) : "",
+			     looked ? ", or activate an environment that has it" : "");
+	place->searched =
+		arena_printf(arena, "not found in %s%s%s%s%s, and %s is not set", folders[0],
+			     count > 1 ? ", " : "", count > 1 ? folders[1] : "", looked ? ", " : "",
+			     looked ? looked : "", variable);
 	return PRONY_OK;
 }
 

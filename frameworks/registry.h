@@ -143,9 +143,10 @@ struct framework_place {
 	const char *library;	 /* kind library */
 	const char *interpreter; /* kind Python */
 	const char *program;	 /* kind command: the first word, as started */
-	const char *version; /* from the package's metadata, without loading it; "" when unknown */
-	const char *folder;  /* the environment's folder; "" if prony did not install it */
-	const char *reason;  /* set when missing: what was searched, where, and the remedy */
+	const char *version;  /* from the package's metadata, without loading it; "" when unknown */
+	const char *folder;   /* the environment's folder; "" if prony did not install it */
+	const char *reason;   /* set when missing: the cause and the remedy */
+	const char *searched; /* where, if it was found nowhere; or NULL */
 };
 
 /* Finds a framework: first where the user named it, then installed, then discovered. No framework

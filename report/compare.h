@@ -70,6 +70,7 @@ struct compare {
 	 * nothing, or unknown. */
 	const char *noise_elsewhere;
 	bool paired;		  /* both sides have the same rounds of one run */
+	bool full;		  /* set it to write all cells of one side and all differences */
 	struct compare_row *rows; /* matched rows, then those of A only, then those of B only */
 	size_t count, matched, only_a, only_b;
 	size_t verdicts[VERDICT_COUNT]; /* of judged rows */

@@ -235,11 +235,20 @@ static void add_unjudged(const struct lines *to, const struct compare *compare)
 	strbuf_release(&alike);
 }
 
-/* Adds the cells without a counterpart: "only in A: lenet, ...". */
+/* Adds the cells without a counterpart: "only in A: lenet, ...", or their number if it is large. */
 static void add_unmatched(const struct lines *to, const struct compare *compare, bool of_a)
 {
+	enum { LISTED = 3 };
 	size_t from = compare->matched + (of_a ? 0 : compare->only_a);
 	size_t count = of_a ? compare->only_a : compare->only_b;
+	if (count > LISTED && !compare->full) {
+		char *text = memory_printf("only in %s: %zu cells (prony compare --full lists "
+					   "them)",
+					   of_a ? "A" : "B", count);
+		add_line(to, text, true);
+		free(text);
+		return;
+	}
 	for (size_t i = from; i < from + count; i++) {
 		const struct compare_row *row = &compare->rows[i];
 		const struct cell *cell = of_a ? &row->a->cell : &row->b->cell;
@@ -253,6 +262,19 @@ static void add_unmatched(const struct lines *to, const struct compare *compare,
 	}
 }
 
+/* Whether every two runs differ in this. */
+static bool always_differs(const struct compare_difference *difference)
+{
+	static const char *const names[] = {
+		"findings",    "load",	"memory_available_bytes", "pressure_cpu", "recorded_at",
+		"steal_share", "suite", "swap_free_bytes"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (difference->kind == DIFFERENCE_INFORMATIONAL &&
+		    !strcmp(difference->what, names[i]))
+			return true;
+	return false;
+}
+
 static void add_differences(const struct lines *to, const struct compare *compare)
 {
 	static const char *const titles[DIFFERENCE_KINDS] = {
@@ -261,22 +283,19 @@ static void add_differences(const struct lines *to, const struct compare *compar
 	for (int kind = 0; kind < DIFFERENCE_KINDS; kind++) {
 		struct strbuf text;
 		bool first = true;
-		if (!compare->of_kind[kind])
-			continue;
 		strbuf_init(&text, 0);
-		strbuf_puts(&text, titles[kind]);
 		for (size_t i = 0; i < compare->difference_count; i++) {
 			const struct compare_difference *at = &compare->differences[i];
-			if ((int)at->kind != kind)
+			if ((int)at->kind != kind || (!compare->full && always_differs(at)))
 				continue;
-			strbuf_printf(&text, "%s%s", first ? "" : ", ", at->what);
-			/* Informational differences, such as the time, always exist: their values
-			 * are in JSON. */
+			strbuf_printf(&text, "%s%s", first ? titles[kind] : ", ", at->what);
+			/* The values of informational differences are in JSON. */
 			if (kind != DIFFERENCE_INFORMATIONAL)
 				strbuf_printf(&text, " (%s -> %s)", at->a, at->b);
 			first = false;
 		}
-		add_line(to, strbuf_text(&text), kind != DIFFERENCE_MUST);
+		if (!first)
+			add_line(to, strbuf_text(&text), kind != DIFFERENCE_MUST);
 		strbuf_release(&text);
 	}
 }

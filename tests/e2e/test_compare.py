@@ -138,6 +138,16 @@ class VerdictTest(StoredTest):
             document = json.load(stream)
         self.assertEqual((len(document["only_in_a"]), len(document["only_in_b"])), (1, 1))
 
+    def test_what_is_the_same_for_all_is_left_out(self):
+        """Unless --full asks for it: what differs in every two runs, and each cell of many without a counterpart."""
+        self.sql("UPDATE run SET environment = json_set(environment, '$.informational.recorded_at', 'later') WHERE id = 3;"
+                 "DELETE FROM cell WHERE run = 1 AND framework != 'native'")
+        few, full = (self.ask("compare", "1", "3", *more, code=3) for more in ((), ("--full",)))
+        self.assertIn("only in B: 8 cells (prony compare --full lists them)", few)
+        self.assertNotIn("also different", few)
+        self.assertEqual(full.count("only in B: "), 8)
+        self.assertIn("also different (informational): recorded_at", full)
+
     def test_two_frameworks_of_a_run_are_paired(self):
         document = self.compared("latest:native", "latest:pytorch", code=2)
         self.assertEqual((document["method"], document["a"]["framework"], document["b"]["framework"]),

@@ -91,7 +91,8 @@ class ListTest(FrameworkTest):
             self.assertEqual(row["origin"], "none")
             self.assertIsNone(row["version"])
             self.assertIn(f"prony framework install {spelling}", row["reason"])
-            self.assertIn(self.folder, row["reason"])
+            self.assertNotIn(self.folder, row["reason"])
+            self.assertIn(self.folder, row["searched"])
         self.assertEqual(rows["null"]["state"], "ready")
         self.assertIsNone(rows["null"]["reason"])
         self.assertEqual(rows["onnxruntime"]["stages"], ["forward"])
@@ -99,7 +100,9 @@ class ListTest(FrameworkTest):
     def test_text_shows_the_reasons(self):
         text = self.prony("framework", "list", "mxnet", expect=0, COLUMNS="500").stdout
         self.assertRegex(text, r"(?m)^mxnet +missing +none")
-        self.assertIn("run: prony framework install mxnet", text)
+        self.assertRegex(text, r"\n  not installed: prony framework install mxnet \(\d+ MB\)\n")
+        full = self.prony("framework", "list", "mxnet", "--full", expect=0, COLUMNS="500").stdout
+        self.assertIn(f"; not found in {self.folder}", full)
         self.assertNotIn("native", text)
 
     def test_torch_of_a_python_on_the_path_is_found(self):

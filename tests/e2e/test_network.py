@@ -67,6 +67,8 @@ class NetworkTest(ProgramTest):
         path = os.path.join(self.folder, "x.onnx")
         done = self.prony("network", *words, "--onnx", path, expect=0)
         self.assertIn("wrote " + path, done.stderr)
+        self.assertIn("parameters  ", done.stdout)
+        self.assertNotIn("attributes", done.stdout, "the summary without layers")
         with open(path, "rb") as stream:
             return stream.read()
 

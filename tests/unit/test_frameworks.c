@@ -83,11 +83,11 @@ IN_HOME(missing_has_reason_and_remedy)
 	arena_init(&arena, 0);
 	locate("mxnet", NULL, &arena, &place);
 	assert_int_equal(place.origin, ORIGIN_NONE);
-	assert_has(place.reason, *state);
+	assert_has(place.searched, *state);
 	assert_has(place.reason, "prony framework install mxnet");
-	assert_has(place.reason, "PRONY_MXNET_LIBRARY");
+	assert_has(place.searched, "PRONY_MXNET_LIBRARY");
 	locate("mxnet", "old", &arena, &place);
-	assert_has(place.reason, "PRONY_MXNET_OLD_LIBRARY");
+	assert_has(place.searched, "PRONY_MXNET_OLD_LIBRARY");
 	assert_has(place.reason, "install mxnet@old");
 
 	/* A wrong path is reported, not ignored. */
