@@ -14,7 +14,7 @@ static const char *const formats[] = {"table", "json", "csv", "md", NULL};
 
 struct compare_options {
 	const char *store, *format, *output, *threshold;
-	bool force, full;
+	bool force, full, public;
 } compare_options = {.format = "table"};
 
 const struct option compare_option_rows[] = {
@@ -31,6 +31,7 @@ const struct option compare_option_rows[] = {
 	{.letter = 'o',
 	 TEXT_OPTION(struct compare_options, output, "output", "FILE",
 		     "output file (default: standard output)")},
+	CLI_OPTION_PUBLIC(struct compare_options),
 	CLI_OPTION_STORE(struct compare_options),
 	{.name = NULL},
 };
@@ -91,9 +92,14 @@ static enum prony_status check_framework(struct side *side, struct error *err)
 	return status;
 }
 
-static enum prony_status side_load(const char *store, struct side *side, struct error *err)
+static enum prony_status side_load(const struct compare_options *options, struct side *side,
+				   struct error *err)
 {
-	enum prony_status status = results_load_run(store, side->word, 0, &side->run, err);
+	struct store *store = NULL;
+	enum prony_status status = results_open(options->store, options->public, &store, err);
+	if (status == PRONY_OK)
+		status = results_load_from(store, side->word, 0, &side->run, err);
+	store_close(store);
 	side->loaded = status == PRONY_OK;
 	return status == PRONY_OK && side->framework ? check_framework(side, err) : status;
 }
@@ -165,9 +171,9 @@ static enum prony_status compare_sides(const struct compare_options *options, st
 	if (status == PRONY_OK)
 		status = results_check_output(options->output, options->store, err);
 	if (status == PRONY_OK)
-		status = side_load(options->store, a, err);
+		status = side_load(options, a, err);
 	if (status == PRONY_OK)
-		status = side_load(options->store, b, err);
+		status = side_load(options, b, err);
 	if (status == PRONY_OK)
 		status = check_sides(a, b, err);
 	if (status != PRONY_OK)
