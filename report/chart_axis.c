@@ -124,7 +124,7 @@ size_t scale_ticks(const struct scale *scale, size_t wanted, double ticks[SCALE_
 	if (!scale->logarithmic || is_short(scale))
 		return step_ticks(scale, wanted, ticks);
 	size_t all = power_ticks(scale, "125", 1, SCALE_TICKS_MAX, ticks);
-	int stride = (int)ceil(log10(scale->high / scale->low) / (double)wanted);
+	int stride = (int)ceil((log10(scale->high) - log10(scale->low)) / (double)wanted);
 	if (all <= wanted + 2 || power_ticks(scale, "1", stride, 0, NULL) < 2)
 		return all;
 	return power_ticks(scale, "1", stride, SCALE_TICKS_MAX, ticks);

@@ -93,7 +93,7 @@ static void lay_out(const struct chart *chart, int width, struct layout *layout)
 	if (chart->kind == CHART_HEAT) {
 		layout->above = false;
 		/* Few rows become high, so that the image is about as high as one of curves. */
-		layout->pitch = fmin(fmax(HEAT_HEIGHT / (double)chart->row_count, 13), 46);
+		layout->pitch = fmin(fmax(HEAT_HEIGHT / (double)chart->row_count, 13), 30);
 		layout->bar = layout->pitch - 1;
 	}
 	if (layout->above)

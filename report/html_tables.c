@@ -80,10 +80,17 @@ static void comparison_row(const struct html_page *page, size_t run, const struc
 	html_cell(NULL, summary_version(row), out);
 	html_run_cell(page, run, out);
 	html_cell(html_status_class(row), status, out);
+	bool known = row->step.n > 0;
 	for (size_t i = 0; i < shown_count; i++)
+		known |= isfinite(figure_value(shown[i], row).value);
+	for (size_t i = 0; i < shown_count && known; i++)
 		figure_cells(shown[i], row, out);
 	snprintf(count, sizeof count, row->step.n > 0 ? "%zu" : "-", row->step.n);
-	html_cell("figure", count, out);
+	if (known)
+		html_cell("figure", count, out);
+	else /* no row of dashes */
+		strbuf_printf(out, "<td colspan=\"%zu\"></td>",
+			      columns - (page->count > 1 ? 5 : 4));
 	strbuf_puts(out, "</tr>\n");
 	if (*reason) {
 		html_row(row, "", out);
