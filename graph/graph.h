@@ -166,6 +166,17 @@ int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, doubl
 /* Rows `indices` (I64 or I32, any shape) of a parameter NAME.weight, rows x width, with normal
  * fill. */
 int build_embedding(struct builder *b, const char *name, int indices, int64_t rows, int64_t width);
+/* Normalises over the axes from `axis` on. Parameters: NAME.scale (ones) and NAME.bias (zeros). */
+int build_layer_norm(struct builder *b, const char *name, int x, int64_t axis, double epsilon);
+int build_reshape(struct builder *b, const char *name, int x, int rank, const int64_t *dims);
+/* Dimension i of the result is dimension order[i] of x. */
+int build_transpose(struct builder *b, const char *name, int x, const int64_t *order);
+int build_softmax(struct builder *b, const char *name, int x, int64_t axis);
+/* Products of the matrices in the last two dimensions; the leading ones are broadcast. */
+int build_matmul(struct builder *b, const char *name, int a, int c);
+int build_mul(struct builder *b, const char *name, int a, int c);
+/* x broadcast to that shape. */
+int build_expand(struct builder *b, const char *name, int x, int rank, const int64_t *dims);
 /* Declares the logits, and appends SoftmaxCrossEntropyLoss and its labels: one class per sample. */
 enum prony_status build_finish(struct builder *b, int logits, struct error *err);
 /* The same with labels of the shape batch x dims: a label for each row of the logits. */

@@ -282,3 +282,59 @@ int build_embedding(struct builder *b, const char *name, int indices, int64_t ro
 
 	return build_node(b, OP_GATHER, name, (const int[]){table, indices}, 2, NULL);
 }
+
+int build_layer_norm(struct builder *b, const char *name, int x, int64_t axis, double epsilon)
+{
+	struct attributes attributes = {.axis = axis, .epsilon = epsilon};
+	struct shape in, row;
+	int inputs[3] = {x};
+
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	in = b->graph->values[x].shape;
+	row = shape_make(in.rank - (int)axis, in.dims + axis);
+	inputs[1] = layer_parameter(b, name, "scale", &row, FILL_ONE, 0);
+	inputs[2] = layer_parameter(b, name, "bias", &row, FILL_ZERO, 0);
+	return build_node(b, OP_LAYER_NORM, name, inputs, 3, &attributes);
+}
+
+int build_reshape(struct builder *b, const char *name, int x, int rank, const int64_t *dims)
+{
+	struct attributes attributes = {.ints = int_list(rank, dims)};
+
+	return build_node(b, OP_RESHAPE, name, &x, 1, &attributes);
+}
+
+int build_transpose(struct builder *b, const char *name, int x, const int64_t *order)
+{
+	struct attributes attributes = {.group = 0};
+
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	attributes.ints = int_list(b->graph->values[x].shape.rank, order);
+	return build_node(b, OP_TRANSPOSE, name, &x, 1, &attributes);
+}
+
+int build_softmax(struct builder *b, const char *name, int x, int64_t axis)
+{
+	struct attributes attributes = {.axis = axis};
+
+	return build_node(b, OP_SOFTMAX, name, &x, 1, &attributes);
+}
+
+int build_matmul(struct builder *b, const char *name, int a, int c)
+{
+	return build_node(b, OP_MATMUL, name, (const int[]){a, c}, 2, NULL);
+}
+
+int build_mul(struct builder *b, const char *name, int a, int c)
+{
+	return build_node(b, OP_MUL, name, (const int[]){a, c}, 2, NULL);
+}
+
+int build_expand(struct builder *b, const char *name, int x, int rank, const int64_t *dims)
+{
+	struct attributes attributes = {.ints = int_list(rank, dims)};
+
+	return build_node(b, OP_EXPAND, name, &x, 1, &attributes);
+}

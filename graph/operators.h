@@ -25,6 +25,7 @@ struct samples_place;
  *                                     ceil_mode adds after it never count
  *   GlobalAveragePool  x -> y         N x C x 1 x 1
  *   Gemm               a, b[, c] -> y        alpha * A' * B' + beta * C, rank 2
+ *   MatMul             a, b -> y      ranks 2 to 4; the leading dimensions are broadcast
  *   Softmax            x -> y
  *   functions of each element (PRONY_ELEMENTWISE: Relu, Tanh...)    x -> y
  *   BatchNormalization x, scale, bias, running mean, running var -> y, mean, var
@@ -37,6 +38,7 @@ struct samples_place;
  *                                     have the shape of these axes
  *   LRN                x -> y         across channels
  *   Flatten, Reshape, Transpose, Slice (one axis), Pad (constant), ReduceMean   x -> y
+ *   Expand             x -> y         broadcast to `shape`
  *   Concat             x0, x1... -> y
  *   Dropout            x -> y, mask   training: y = x * mask; mask is 0 or 1/(1-ratio), F32
  *   Add, Sub, Mul, Div a, b -> y      with ONNX's broadcasting
@@ -64,7 +66,8 @@ struct samples_place;
  *   LayerNormalizationGrad  dy, x, scale -> dx, dscale, dbias
  *   LRNGrad        dy, x, y -> dx
  *   DropoutGrad    dy, mask -> dx
- *   BroadcastGrad  dy -> dx                sums over the repetitions of input `axis`
+ *   BroadcastGrad  dy -> dx                sums over the repetitions of input `axis`; for Expand
+ *                                          and MatMul too
  *   LSTMGrad, RNNGrad  dy, x, w, r, b -> dx, dw, dr, db; they repeat the forward pass
  *   GatherGrad     dy, indices -> dtable   dense: adds each row of dy to the row it came from
  *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / valid labels,
@@ -72,7 +75,7 @@ struct samples_place;
  *   HalfSumOfSquaresGrad     x -> dx       a copy
  * BatchNormalizationGrad, LayerNormalizationGrad, LSTMGrad and RNNGrad leave out (VALUE_NONE)
  * gradients that are not needed. The backward pass also uses forward operators: Add for sums, Slice
- * for Concat, Transpose, Mul, Div, Neg.
+ * for Concat, Transpose, MatMul, Mul, Div, Neg.
  */
 /* Functions of each element. Each has one line here and a row in operators/elementwise.c. */
 #define PRONY_ELEMENTWISE(X)                                                                       \
@@ -97,6 +100,7 @@ struct samples_place;
 	X(AVERAGE_POOL, "AveragePool")                                                             \
 	X(GLOBAL_AVERAGE_POOL, "GlobalAveragePool")                                                \
 	X(GEMM, "Gemm")                                                                            \
+	X(MATMUL, "MatMul")                                                                        \
 	X(SOFTMAX, "Softmax")                                                                      \
 	X(BATCH_NORM, "BatchNormalization")                                                        \
 	X(LAYER_NORM, "LayerNormalization")                                                        \
@@ -104,6 +108,7 @@ struct samples_place;
 	X(FLATTEN, "Flatten")                                                                      \
 	X(RESHAPE, "Reshape")                                                                      \
 	X(TRANSPOSE, "Transpose")                                                                  \
+	X(EXPAND, "Expand")                                                                        \
 	X(CONCAT, "Concat")                                                                        \
 	X(SLICE, "Slice")                                                                          \
 	X(PAD, "Pad")                                                                              \
@@ -250,6 +255,7 @@ enum onnx_export {
 };
 
 #define TARGET_AXIS (-1)
+#define SAMPLES_FROM_ANY (-1)
 
 /* Everything that prony knows about an operator; graph/operators/ has a file for each. */
 struct operator_row {
@@ -299,9 +305,9 @@ struct operator_row {
 	int compares;
 
 	/* Returns where the samples of the batch lie in output 0 (samples.h), given where they lie
-	 * in input `samples_from`; for functions of two elements, that input may have none. NULL,
-	 * or nowhere: a result depends on several samples, or is not known to depend on one only.
-	 */
+	 * in input `samples_from` (SAMPLES_FROM_ANY: the function looks at the inputs, of which
+	 * each may have none). NULL, or nowhere: a result depends on several samples, or is not
+	 * known to depend on one only. */
 	int samples_from;
 	struct samples_place (*samples)(const struct samples *samples, const struct node *node,
 					const struct samples_place *x);

@@ -18,13 +18,14 @@ static bool has_samples(const struct samples *s, const struct node *node)
 static void follow(struct samples *s, const struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
-	const struct samples_place *x = &s->places[node->inputs[row->samples_from]];
+	bool any = row->samples_from == SAMPLES_FROM_ANY;
+	const struct samples_place *x =
+		any ? &samples_nowhere : &s->places[node->inputs[row->samples_from]];
 
-	if (!has_samples(s, node))
+	if (!any && !has_samples(s, node))
 		return;
-	s->places[node->outputs[0]] = row->samples && (x->axis >= 0 || row->broadcast)
-					      ? row->samples(s, node, x)
-					      : samples_nowhere;
+	s->places[node->outputs[0]] =
+		row->samples && (x->axis >= 0 || any) ? row->samples(s, node, x) : samples_nowhere;
 }
 
 static void samples_init(struct samples *s, const struct graph *graph)
@@ -75,7 +76,7 @@ static void adapt(const struct samples *s, int64_t batch, struct node *node)
 	const struct samples_place *x = &s->places[node->inputs[0]];
 	const struct samples_place *y = &s->places[node->outputs[0]];
 
-	if (row->rebatch && x->axis >= 0 && y->axis >= 0)
+	if (row->rebatch && y->axis >= 0)
 		row->rebatch(s, x, y, batch, &node->attributes);
 }
 

@@ -220,12 +220,26 @@ static bool depends_on_data(const struct importer *im, const struct file_node *n
 	return false;
 }
 
+/* Whether an initializer is repeated for each sample: a learned token, which stays one parameter.
+ */
+static bool repeats_parameter(const struct importer *im, const struct file_node *node)
+{
+	const struct constant *from = import_constant(im, node, 0);
+	const struct constant *target = import_constant(im, node, 1);
+
+	return strcmp(node->proto->op_type, "Expand") == 0 && from && from->initializer >= 0 &&
+	       from->is_float && from->shape.rank > 0 && target && !target->is_float &&
+	       target->count > 1 && target->count >= from->shape.rank &&
+	       target->ints[0] == im->batch &&
+	       (target->count > from->shape.rank || from->shape.dims[0] == 1);
+}
+
 static void translate(struct importer *im, const struct file_node *node)
 {
 	const char *op = node->proto->op_type;
 	bool foreign = onnx_is_foreign(node->proto), shape = is_shape(node->proto);
 	const struct import_row *row = foreign ? NULL : find_row(op);
-	bool folds = !foreign && onnx_can_fold(op);
+	bool folds = !foreign && onnx_can_fold(op) && !repeats_parameter(im, node);
 	enum slot_kind kind = inputs_kind(im, node);
 
 	if (!foreign && strcmp(op, "Constant") == 0)

@@ -226,3 +226,54 @@ int import_reshaped(struct importer *im, const struct file_node *node, int value
 		attributes.ints.items[i] = shape->dims[i];
 	return import_append(im, node, OP_RESHAPE, &value, 1, &attributes);
 }
+
+/* In a file that leaves its batch open, a computed constant may repeat the same numbers for each
+ * sample (zeros of the input's shape). One copy is enough, since operands are broadcast, and it
+ * suits every batch. */
+static void drop_repeats(struct importer *im, struct constant *c)
+{
+	int64_t inner = c->count;
+
+	if (im->model->facts.batch > 0 || im->batch == 1 || c->initializer >= 0 || !c->is_float)
+		return;
+	for (int axis = 0; axis < c->shape.rank && c->count > 0; axis++) {
+		int64_t group = inner, groups = c->count / group;
+		bool same = c->shape.dims[axis] == im->batch;
+		float *once;
+
+		inner /= c->shape.dims[axis];
+		for (int64_t i = 0; same && i + inner < c->count; i += inner)
+			same = (i + inner) % group == 0 ||
+			       memcmp(c->floats + i, c->floats + i + inner,
+				      (size_t)inner * sizeof(*once)) == 0;
+		once = same ? arena_try_array(im->numbers, (size_t)(groups * inner), sizeof(*once),
+					      NULL)
+			    : NULL;
+		if (once == NULL)
+			continue;
+		for (int64_t i = 0; i < groups; i++)
+			memcpy(once + i * inner, c->floats + i * group,
+			       (size_t)inner * sizeof(*once));
+		c->floats = once;
+		c->shape.dims[axis] = 1;
+		c->count = groups * inner;
+	}
+}
+
+int import_operand(struct importer *im, const struct file_node *node, size_t i)
+{
+	const struct constant *constant = import_constant(im, node, i);
+	struct constant once;
+	bool trained;
+
+	if (constant == NULL) {
+		int value;
+
+		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
+	}
+	once = *constant;
+	drop_repeats(im, &once);
+	trained = once.initializer >= 0 && once.shape.rank > 0;
+	return import_parameter(im, node, &once, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
+				trained ? "operand" : "constant");
+}

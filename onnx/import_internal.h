@@ -142,6 +142,9 @@ bool import_need_constant(struct importer *im, const struct file_node *node, siz
 int import_parameter(struct importer *im, const struct file_node *node,
 		     const struct constant *numbers, const struct shape *shape,
 		     enum value_kind kind, const char *what);
+/* Input i as a value of the graph. A constant becomes a parameter if it is an initializer with
+ * dimensions (a bias, a scale), else a state (the 6 of a hard swish). */
+int import_operand(struct importer *im, const struct file_node *node, size_t i);
 /* Appends an operator of the IR; VALUE_NONE after a refusal. */
 int import_append(struct importer *im, const struct file_node *node, enum op op, const int *inputs,
 		  int input_count, const struct attributes *attributes);

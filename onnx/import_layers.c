@@ -173,63 +173,10 @@ static int append_gemm(struct importer *im, const struct file_node *node, int x,
 	return import_append(im, node, OP_GEMM, inputs, 3, attributes);
 }
 
-/* In a file that leaves its batch open, a computed constant may repeat the same numbers for each
- * sample (zeros of the input's shape). One copy is enough, since operands are broadcast, and it
- * suits every batch. */
-static void drop_repeats(struct importer *im, struct constant *c)
-{
-	int64_t inner = c->count;
-
-	if (im->model->facts.batch > 0 || im->batch == 1 || c->initializer >= 0 || !c->is_float)
-		return;
-	for (int axis = 0; axis < c->shape.rank && c->count > 0; axis++) {
-		int64_t group = inner, groups = c->count / group;
-		bool same = c->shape.dims[axis] == im->batch;
-		float *once;
-
-		inner /= c->shape.dims[axis];
-		for (int64_t i = 0; same && i + inner < c->count; i += inner)
-			same = (i + inner) % group == 0 ||
-			       memcmp(c->floats + i, c->floats + i + inner,
-				      (size_t)inner * sizeof(*once)) == 0;
-		once = same ? arena_try_array(im->numbers, (size_t)(groups * inner), sizeof(*once),
-					      NULL)
-			    : NULL;
-		if (once == NULL)
-			continue;
-		for (int64_t i = 0; i < groups; i++)
-			memcpy(once + i * inner, c->floats + i * group,
-			       (size_t)inner * sizeof(*once));
-		c->floats = once;
-		c->shape.dims[axis] = 1;
-		c->count = groups * inner;
-	}
-}
-
-/* Input i as a value of the graph. A constant becomes a parameter if it is an initializer with
- * dimensions (a bias, a scale), else a state (the 6 of a hard swish). */
-static int operand(struct importer *im, const struct file_node *node, size_t i)
-{
-	const struct constant *constant = import_constant(im, node, i);
-	struct constant once;
-	bool trained;
-
-	if (constant == NULL) {
-		int value;
-
-		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
-	}
-	once = *constant;
-	drop_repeats(im, &once);
-	trained = once.initializer >= 0 && once.shape.rank > 0;
-	return import_parameter(im, node, &once, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
-				trained ? "operand" : "constant");
-}
-
 /* Adds input i to x. */
 static int append_add(struct importer *im, const struct file_node *node, int x, size_t i)
 {
-	int inputs[2] = {x, operand(im, node, i)};
+	int inputs[2] = {x, import_operand(im, node, i)};
 
 	return inputs[1] == VALUE_NONE ? VALUE_NONE
 				       : import_append(im, node, OP_ADD, inputs, 2, NULL);
@@ -293,23 +240,36 @@ static const struct constant *find_bias(const struct importer *im, const struct 
 	return NULL;
 }
 
-/* MatMul of x (any rank) with a constant matrix: a full layer over the last dimension. */
+/* The products of two operands, of which one may be constant. */
+static void import_products(struct importer *im, const struct file_node *node)
+{
+	int inputs[2];
+
+	for (int i = 0; i < 2; i++) {
+		inputs[i] = import_operand(im, node, (size_t)i);
+		if (inputs[i] == VALUE_NONE)
+			return;
+	}
+	import_set(im, node, 0, import_append(im, node, OP_MATMUL, inputs, 2, NULL));
+}
+
+/* MatMul of x (any rank) with a constant matrix is a full layer over the last dimension. */
 void import_matmul(struct importer *im, const struct file_node *node)
 {
-	const struct constant *w, *bias;
+	const struct slot *first = import_slot(im, node, 0);
+	const struct constant *w = import_constant(im, node, 1), *bias;
 	struct attributes attributes;
 	struct shape shape, rows = {.rank = 2, .dims = {1, 1}};
 	size_t add = 0;
 	int x;
 
-	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &w))
-		return;
-	shape = *import_shape(im, x);
-	if (w->shape.rank != 2 || shape.rank < 2) {
-		import_refuse(im, node, "a product of %d by %d dimensions is not supported",
-			      shape.rank, w->shape.rank);
+	if (w == NULL || w->shape.rank != 2 || first == NULL || first->kind != SLOT_VALUE ||
+	    import_shape(im, first->value)->rank < 2) {
+		import_products(im, node);
 		return;
 	}
+	x = first->value;
+	shape = *import_shape(im, x);
 	rows.dims[1] = shape.dims[shape.rank - 1];
 	rows.dims[0] = shape_elements(&shape) / rows.dims[1];
 	x = import_reshaped(im, node, x, &rows);
@@ -387,7 +347,7 @@ void import_sum(struct importer *im, const struct file_node *node)
 		import_refuse(im, node, "it has no inputs");
 		return;
 	}
-	sum = operand(im, node, 0);
+	sum = import_operand(im, node, 0);
 	for (size_t i = 1; i < node->input_count && sum != VALUE_NONE; i++)
 		sum = append_add(im, node, sum, i);
 	import_set(im, node, 0, sum);
@@ -459,7 +419,7 @@ static int import_input(struct importer *im, const struct file_node *node, size_
 	int value;
 
 	if (letter == 'e')
-		return operand(im, node, i);
+		return import_operand(im, node, i);
 	if (letter == 'x')
 		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
 	return import_need_constant(im, node, i, &numbers)

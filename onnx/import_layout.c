@@ -61,7 +61,8 @@ void import_concat(struct importer *im, const struct file_node *node)
 			if (inputs[0] == VALUE_NONE)
 				return;
 		}
-		if (!import_need_value(im, node, i, 0, &inputs[count++]))
+		inputs[count] = import_operand(im, node, i);
+		if (inputs[count++] == VALUE_NONE)
 			return;
 	}
 	if (count > 1)
@@ -354,23 +355,26 @@ void import_cast(struct importer *im, const struct file_node *node)
 
 void import_expand(struct importer *im, const struct file_node *node)
 {
+	struct attributes attributes;
 	const struct constant *target;
-	const struct shape *shape;
-	bool same = true;
-	int x;
+	bool repeats = false;
+	struct shape shape;
+	int x = import_operand(im, node, 0);
 
-	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &target))
+	if (x == VALUE_NONE || !import_need_constant(im, node, 1, &target))
 		return;
-	shape = import_shape(im, x);
-	if (target->is_float || target->count > shape->rank)
-		same = false;
-	for (int64_t i = 0; same && i < target->count; i++) {
-		int64_t dim = target->ints[target->count - 1 - i];
-
-		same = dim == 1 || dim == shape->dims[shape->rank - 1 - i];
+	if (target->is_float || target->count > TENSOR_MAX_RANK) {
+		import_refuse(im, node, "its shape is not a list of at most %d integers",
+			      TENSOR_MAX_RANK);
+		return;
 	}
-	if (same)
-		import_set(im, node, 0, x);
-	else
-		import_refuse(im, node, "it repeats computed values, which is not supported");
+	shape = *import_shape(im, x);
+	attributes = (struct attributes){.ints = {.count = (int)target->count}};
+	memcpy(attributes.ints.items, target->ints, (size_t)target->count * sizeof(int64_t));
+	for (int64_t i = 0; i < target->count; i++)
+		repeats = repeats || target->count > shape.rank ||
+			  (target->ints[i] != 1 &&
+			   target->ints[i] != shape.dims[shape.rank - target->count + i]);
+	import_set(im, node, 0,
+		   repeats ? import_append(im, node, OP_EXPAND, &x, 1, &attributes) : x);
 }

@@ -154,11 +154,12 @@ def batch_stays_first(case, nodes):
     for node in nodes:
         shapes = [case.shape(name) for name in node["inputs"] + node["outputs"][:1]
                   if name and case.values[name]["kind"] in ("activation", "input")]
-        moved = (node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
+        moved = (node["op"] == "Expand"
+                 or node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
                  or node["op"] in ("Concat", "Slice", "Softmax", "LayerNormalization")
                  and node["attributes"]["axis"] == 0)
         # A weight with one row per sample of the batch.
-        fixed = node["op"] in ("Add", "Sub", "Mul", "Div") and any(
+        fixed = node["op"] in ("Add", "Sub", "Mul", "Div", "MatMul") and any(
             case.values[name]["kind"] in ("parameter", "state")
             and len(case.shape(name)) == len(case.shape(node["outputs"][0]))
             and case.shape(name)[0] != 1 for name in node["inputs"])

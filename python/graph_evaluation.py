@@ -98,12 +98,11 @@ class Operation(object):
             return reshape(value, layout.shape(self.shape))
         return transpose(reshape(value, self.shape), layout.order(4))
 
-    def gathered(self, take, transpose):
-        """The result of a Gather, by the framework's take(table, indices) on values in the graph's order."""
+    def in_graph_order(self, function, transpose):
+        """The result of function(*inputs) on values in the graph's order."""
         layout = self.layout
-        table, indices = (transpose(value, layout.back(4)) if layout.last and self.rank(i) == 4 else value
-                          for i, value in enumerate(self.inputs))
-        result = take(table, indices)
+        result = function(*[transpose(value, layout.back(4)) if layout.last and self.rank(i) == 4 else value
+                            for i, value in enumerate(self.inputs)])
         return transpose(result, layout.order(4)) if layout.last and len(self.shape) == 4 else result
 
     def operand(self, index, reshape, transpose):

@@ -147,6 +147,12 @@ struct mx_symbol *mx_transpose(struct translation *t, const struct node *node)
 			mx_text(t, "axes=%s", mx_list(axes->items, axes->count).text));
 }
 
+struct mx_symbol *mx_expand(struct translation *t, const struct node *node)
+{
+	return mx_broadcast(t, "aligned", "", mx_in(t, 0), mx_shape(t->graph, node->inputs[0]),
+			    mx_shape(t->graph, node->outputs[0]));
+}
+
 /* Whether all parts consist of whole blocks of the channels that oneDNN groups. */
 static bool whole_blocks(const struct translation *t, const struct node *node)
 {

@@ -195,6 +195,63 @@ struct mx_symbol *mx_gemm(struct translation *t, const struct node *node)
 	return is_fully_connected(node) ? fully_connected(t, node) : product(t, node);
 }
 
+struct mx_symbol *mx_broadcast(struct translation *t, const char *aligned, const char *suffix,
+			       struct mx_symbol *x, const struct shape *from,
+			       const struct shape *to)
+{
+	struct shape full = {.rank = to->rank};
+
+	for (int i = 0; i < to->rank; i++) {
+		int own = i - (to->rank - from->rank);
+
+		full.dims[i] = own < 0 ? 1 : from->dims[own];
+	}
+	if (from->rank < to->rank)
+		x = mx_op(t, aligned, "Reshape", &x, 1,
+			  mx_text(t, "shape=%s", mx_list(full.dims, full.rank).text));
+	return mx_op(t, suffix, "broadcast_to", &x, 1,
+		     mx_text(t, "shape=%s", mx_list(to->dims, to->rank).text));
+}
+
+/* Factor i of a product as an array of matrices, repeated as often as the result has them. */
+static struct mx_symbol *matrices(struct translation *t, const struct node *node, int i)
+{
+	static const char *const names[2][3] = {{"a.aligned", "a.repeated", "a"},
+						{"b.aligned", "b.repeated", "b"}};
+	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
+	const struct shape *own = mx_shape(t->graph, node->inputs[i]);
+	struct shape full = *y;
+	struct mx_symbol *x = mx_in(t, i);
+	int64_t list[3] = {1, own->dims[own->rank - 2], own->dims[own->rank - 1]};
+
+	for (int k = 0; k < 2; k++)
+		full.dims[y->rank - 2 + k] = list[1 + k];
+	for (int k = 0; k < y->rank - 2; k++)
+		list[0] *= y->dims[k];
+	if (!shape_equal(&full, own))
+		x = mx_broadcast(t, names[i][0], names[i][1], x, own, &full);
+	return y->rank == 3 ? x
+			    : mx_op(t, names[i][2], "Reshape", &x, 1,
+				    mx_text(t, "shape=%s", mx_list(list, 3).text));
+}
+
+/* MXNet's batch_dot multiplies arrays of matrices, so leading dimensions become one. */
+struct mx_symbol *mx_matmul(struct translation *t, const struct node *node)
+{
+	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
+	struct mx_symbol *a, *b;
+
+	if (y->rank == 2)
+		return mx_op(t, "", "dot", MX_IN(mx_in(t, 0), mx_in(t, 1)), NULL);
+	a = matrices(t, node, 0);
+	b = matrices(t, node, 1);
+	if (y->rank == 3)
+		return mx_op(t, "", "batch_dot", MX_IN(a, b), NULL);
+	a = mx_op(t, "product", "batch_dot", MX_IN(a, b), NULL);
+	return mx_op(t, "", "Reshape", &a, 1,
+		     mx_text(t, "shape=%s", mx_list(y->dims, y->rank).text));
+}
+
 /* MXNet's momentum has ONNX's meaning; its defaults fix gamma at 1 and use another epsilon. */
 struct mx_symbol *mx_batch_norm(struct translation *t, const struct node *node)
 {

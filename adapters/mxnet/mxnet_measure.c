@@ -174,17 +174,19 @@ static int64_t layer_macs(const json_t *node, const char *weights, const struct 
 	return outputs / hidden * (packed - 2 * hidden * (lstm ? 4 : 1));
 }
 
-/* MACs of a product y = a b, transposed or not: b has inner x columns elements. */
-static int64_t product_macs(const json_t *node, const char *b, const struct inferred *inferred)
+/* MACs of a product y = a b, transposed or not: b has inner x columns elements from dimension
+ * `first` on. */
+static int64_t product_macs(const json_t *node, const char *b, int first,
+			    const struct inferred *inferred)
 {
 	int y = find_output(inferred, json_string_or(node, "name", ""), "_output");
 	int64_t elements =
 		inferred_elements(inferred, json_string_or(node, "name", ""), "_output", 0);
 	/* A variable or the output of another node. */
-	int64_t factor = inferred_elements(inferred, b, "", 0);
+	int64_t factor = inferred_elements(inferred, b, "", first);
 
 	if (factor < 0)
-		factor = inferred_elements(inferred, b, "_output", 0);
+		factor = inferred_elements(inferred, b, "_output", first);
 	if (y < 0 || factor < 0 || inferred->ranks[y] < 1 || elements < 1)
 		return -1;
 	return elements * (factor / inferred->dims[y][inferred->ranks[y] - 1]);
@@ -196,17 +198,18 @@ static int64_t node_macs(const json_t *nodes, const json_t *node, const struct i
 	const char *op = json_string_or(node, "op", "");
 	const json_t *inputs = json_object_get(node, "inputs");
 	const json_t *weight_entry = json_array_get(json_array_get(inputs, 1), 0);
-	bool layer = strcmp(op, "RNN") == 0, product = strcmp(op, "dot") == 0;
+	bool layer = strcmp(op, "RNN") == 0, batched = strcmp(op, "batch_dot") == 0;
+	bool product = strcmp(op, "dot") == 0;
 
-	if (!layer && !product && strcmp(op, "Convolution") != 0 &&
+	if (!layer && !product && !batched && strcmp(op, "Convolution") != 0 &&
 	    strcmp(op, "FullyConnected") != 0)
 		return 0;
 	const json_t *weight = json_array_get(nodes, (size_t)json_integer_value(weight_entry));
 	const char *weights = json_string_or(weight, "name", "");
 	if (layer)
 		return layer_macs(node, weights, inferred);
-	if (product)
-		return product_macs(node, weights, inferred);
+	if (product || batched)
+		return product_macs(node, weights, batched ? 1 : 0, inferred);
 	int64_t y = inferred_elements(inferred, json_string_or(node, "name", ""), "_output", 0);
 	int64_t row = inferred_elements(inferred, weights, "", 1);
 	return y < 0 || row < 0 ? -1 : y * row;

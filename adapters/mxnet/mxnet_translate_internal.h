@@ -49,6 +49,11 @@ struct mx_symbol *mx_scalar(struct translation *t, const char *suffix, const cha
 struct mx_symbol *mx_pad_image(struct translation *t, struct mx_symbol *x, const int64_t begins[2],
 			       const int64_t ends[2], double value);
 
+/* Broadcasts x from one shape to another; `aligned` and `suffix` name the two nodes. */
+struct mx_symbol *mx_broadcast(struct translation *t, const char *aligned, const char *suffix,
+			       struct mx_symbol *x, const struct shape *from,
+			       const struct shape *to);
+
 /* Formats options; the text is valid until the next call. */
 const char *mx_text(struct translation *t, const char *format, ...) PRONY_PRINTF(2, 3);
 struct mx_list {
@@ -77,7 +82,7 @@ typedef struct mx_symbol *mx_translator(struct translation *t, const struct node
 
 /* Layers with a window or weights, and losses: mxnet_layers.c. */
 mx_refusal mx_refuse_pool, mx_refuse_loss;
-mx_translator mx_conv, mx_pool, mx_global_pool, mx_gemm, mx_batch_norm, mx_layer_norm,
+mx_translator mx_conv, mx_pool, mx_global_pool, mx_gemm, mx_matmul, mx_batch_norm, mx_layer_norm,
 	mx_cross_entropy, mx_half_squares, mx_gather;
 /* mxnet_lrn.c */
 mx_refusal mx_refuse_lrn;
@@ -87,7 +92,7 @@ mx_refusal mx_refuse_recurrent;
 mx_translator mx_recurrent;
 /* Element-wise functions and rearrangements of elements: mxnet_functions.c. */
 mx_refusal mx_refuse_function, mx_refuse_scalar, mx_refuse_pad;
-mx_translator mx_function, mx_softmax, mx_flatten, mx_reshape, mx_identity, mx_transpose, mx_concat,
-	mx_slice, mx_pad, mx_reduce_mean, mx_dropout, mx_arithmetic;
+mx_translator mx_function, mx_softmax, mx_flatten, mx_reshape, mx_identity, mx_transpose, mx_expand,
+	mx_concat, mx_slice, mx_pad, mx_reduce_mean, mx_dropout, mx_arithmetic;
 
 #endif

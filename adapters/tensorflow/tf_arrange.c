@@ -265,6 +265,13 @@ void tf_broadcast_grad(struct tf_translation *t, const struct node *node)
 	tf_give(t, node, 0, tf_reshape(&t->e, sum, &lies));
 }
 
+void tf_expand(struct tf_translation *t, const struct node *node)
+{
+	tf_give_plain(t, node, 0,
+		      tf_binary(&t->e, "BroadcastTo", tf_take_plain(t, node, 0),
+				tf_dims(&t->e, tf_graph_shape(t, node->outputs[0]))));
+}
+
 void tf_gather(struct tf_translation *t, const struct node *node)
 {
 	tf_give_plain(t, node, 0,

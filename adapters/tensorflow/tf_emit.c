@@ -93,11 +93,12 @@ static void count_macs(struct tf_emit *e, const char *type, const struct tf_outp
 		       struct tf_output y)
 {
 	bool depthwise = strcmp(type, "DepthwiseConv2dNative") == 0;
+	bool matrices = strcmp(type, "BatchMatMulV2") == 0;
 	int64_t each = 0;
 	struct shape out, w;
 
 	if (e->macs < 0 || (strcmp(type, "Conv2D") != 0 && strcmp(type, "MatMul") != 0 &&
-			    strcmp(type, "BlockLSTM") != 0 && !depthwise))
+			    strcmp(type, "BlockLSTM") != 0 && !depthwise && !matrices))
 		return;
 	out = tf_shape_of(e, y);
 	w = tf_shape_of(e, inputs[strcmp(type, "BlockLSTM") == 0 ? 4 : 1]);
@@ -105,6 +106,8 @@ static void count_macs(struct tf_emit *e, const char *type, const struct tf_outp
 		each = w.rank == 2 ? w.dims[0] * 4 : -1;
 	else if (strcmp(type, "MatMul") == 0)
 		each = w.rank == 2 && out.rank == 2 ? shape_elements(&w) / out.dims[1] : -1;
+	else if (matrices)
+		each = w.rank > 1 ? w.dims[w.rank - 2] : -1;
 	else if (w.rank == 4)
 		each = depthwise ? w.dims[0] * w.dims[1] : w.dims[0] * w.dims[1] * w.dims[2];
 	e->macs = out.rank < 0 || each <= 0 ? -1 : e->macs + shape_elements(&out) * each;
@@ -112,7 +115,7 @@ static void count_macs(struct tf_emit *e, const char *type, const struct tf_outp
 
 static void count_product(struct tf_emit *e, const char *type, struct tf_output y)
 {
-	if (strstr(type, "Conv2") || strcmp(type, "MatMul") == 0 || strstr(type, "BlockLSTM"))
+	if (strstr(type, "Conv2") || strstr(type, "MatMul") || strstr(type, "BlockLSTM"))
 		e->products[tf_type_of(e, y) == TF_TYPE_BFLOAT16]++;
 }
 

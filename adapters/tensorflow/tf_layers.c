@@ -50,6 +50,16 @@ void tf_gemm_grad_weight(struct tf_translation *t, const struct node *node)
 			scaled(t, tf_unary(&t->e, "BiasAddGrad", dy), gemm->attributes.beta));
 }
 
+void tf_matmul_node(struct tf_translation *t, const struct node *node)
+{
+	struct tf_output a = tf_take_plain(t, node, 0), b = tf_take_plain(t, node, 1);
+
+	tf_give_plain(t, node, 0,
+		      tf_graph_shape(t, node->outputs[0])->rank == 2
+			      ? tf_matmul(t, a, b, false, false)
+			      : tf_binary(&t->e, "BatchMatMulV2", a, b));
+}
+
 /* Returns a matrix as images of one pixel; images in memory order. */
 static struct tf_output as_image(struct tf_translation *t, struct tf_output x, int value)
 {

@@ -51,7 +51,7 @@ typedef void tf_operator(struct tf_translation *t, const struct node *node);
 tf_operator tf_conv, tf_conv_grad_input, tf_conv_grad_weight;
 tf_operator tf_max_pool, tf_max_pool_grad, tf_average_pool, tf_average_pool_grad;
 /* tf_layers.c: products, normalisations, losses */
-tf_operator tf_gemm, tf_gemm_grad_input, tf_gemm_grad_weight;
+tf_operator tf_gemm, tf_gemm_grad_input, tf_gemm_grad_weight, tf_matmul_node;
 tf_operator tf_batch_norm, tf_batch_norm_grad, tf_lrn, tf_lrn_grad, tf_dropout, tf_dropout_grad;
 tf_operator tf_layer_norm, tf_layer_norm_grad;
 tf_operator tf_softmax, tf_softmax_grad, tf_cross_entropy, tf_cross_entropy_grad;
@@ -59,7 +59,7 @@ tf_operator tf_half_squares, tf_half_squares_grad;
 /* tf_arrange.c: shapes */
 tf_operator tf_reshape_node, tf_reshape_grad, tf_transpose_node, tf_concat, tf_slice_node,
 	tf_slice_grad, tf_pad_node, tf_pad_grad;
-tf_operator tf_gather, tf_gather_grad;
+tf_operator tf_gather, tf_gather_grad, tf_expand;
 tf_operator tf_mean, tf_mean_grad, tf_arithmetic, tf_broadcast_grad;
 /* tf_functions.c: elementwise functions */
 tf_operator tf_function, tf_function_grad;

@@ -13,6 +13,7 @@ static const struct row {
 } rows[OP_COUNT] = {
 	[OP_CONV] = {emit_conv, emit_conv_grad_input, emit_conv_grad_weight},
 	[OP_GEMM] = {emit_gemm, emit_gemm_grad_input, emit_gemm_grad_weight},
+	[OP_MATMUL] = {emit_matmul, emit_broadcast_grad, NULL},
 	[OP_MAX_POOL] = {emit_max_pool, emit_max_pool_grad, NULL},
 	[OP_AVERAGE_POOL] = {emit_average_pool, emit_average_pool_grad, NULL},
 	[OP_GLOBAL_AVERAGE_POOL] = {emit_mean, emit_mean_grad, NULL},
@@ -30,6 +31,7 @@ static const struct row {
 	[OP_FLATTEN] = {emit_reshape, emit_reshape, NULL},
 	[OP_RESHAPE] = {emit_reshape, emit_reshape, NULL},
 	[OP_TRANSPOSE] = {emit_transpose, NULL, NULL},
+	[OP_EXPAND] = {emit_expand, emit_broadcast_grad, NULL},
 	[OP_CONCAT] = {emit_concat, NULL, NULL},
 	[OP_SLICE] = {emit_slice, emit_slice_grad, NULL},
 	[OP_PAD] = {emit_pad, emit_pad_grad, NULL},

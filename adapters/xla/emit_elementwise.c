@@ -176,6 +176,11 @@ static struct hlo repeated(struct emitter *l, const struct node *node, int i)
 	return emit_spread(l, emit_input(l, node, i), from, node->outputs[0]);
 }
 
+void emit_expand(struct emitter *l, const struct node *node)
+{
+	emit_output(l, node, 0, repeated(l, node, 0));
+}
+
 void emit_binary(struct emitter *l, const struct node *node)
 {
 	static const char *const words[OP_COUNT] = {[OP_ADD] = "add",

@@ -60,7 +60,7 @@ bool emit_knows_element(enum op op);
 
 /* The functions that write operators, by family. */
 emit_function emit_conv, emit_conv_grad_input, emit_conv_grad_weight;
-emit_function emit_gemm, emit_gemm_grad_input, emit_gemm_grad_weight;
+emit_function emit_gemm, emit_gemm_grad_input, emit_gemm_grad_weight, emit_matmul;
 emit_function emit_max_pool, emit_max_pool_grad, emit_average_pool, emit_average_pool_grad;
 emit_function emit_batch_norm, emit_batch_norm_grad, emit_lrn, emit_lrn_grad;
 emit_function emit_layer_norm, emit_layer_norm_grad;
@@ -68,7 +68,7 @@ emit_function emit_softmax, emit_softmax_grad, emit_dropout, emit_dropout_grad;
 emit_function emit_cross_entropy, emit_cross_entropy_grad;
 emit_function emit_half_squares, emit_half_squares_grad;
 emit_function emit_gather, emit_gather_grad;
-emit_function emit_elementwise, emit_elementwise_grad, emit_binary;
+emit_function emit_elementwise, emit_elementwise_grad, emit_binary, emit_expand;
 emit_function emit_reshape, emit_transpose, emit_concat;
 emit_function emit_slice, emit_slice_grad, emit_pad, emit_pad_grad;
 emit_function emit_mean, emit_mean_grad, emit_broadcast_grad;

@@ -155,3 +155,40 @@ void emit_gemm_grad_weight(struct emitter *l, const struct node *node)
 	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
 		emit_output(l, node, 1, scaled(l, emit_sum_channels(l, dy), a->beta));
 }
+
+/* Input i of a product in the graph's order, its leading dimensions repeated like the result's. */
+static struct hlo factor(struct emitter *l, const struct node *node, int i)
+{
+	const struct shape *own = emit_shape(l, node->inputs[i]);
+	struct shape full = *emit_shape(l, node->outputs[0]), kept = {.rank = 0};
+	int from[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK], lead = full.rank - own->rank;
+	struct hlo x;
+
+	emit_order(l, node->inputs[i], from);
+	for (int k = 0; k < own->rank; k++)
+		to[k] = k;
+	x = emit_arrange(l, emit_input(l, node, i), from, to, own->rank);
+	for (int k = own->rank - 2; k < own->rank; k++)
+		full.dims[lead + k] = own->dims[k];
+	if (shape_equal(&x.shape, &full))
+		return x;
+	for (int k = 0; k < own->rank; k++) {
+		if (own->dims[k] == 1 && full.dims[lead + k] != 1)
+			continue;
+		to[kept.rank] = lead + k;
+		kept.dims[kept.rank++] = own->dims[k];
+	}
+	return hlo_broadcast(&l->h, hlo_reshape(&l->h, x, &kept), to, &full);
+}
+
+void emit_matmul(struct emitter *l, const struct node *node)
+{
+	struct hlo a = factor(l, node, 0), b = factor(l, node, 1);
+	struct hlo y = hlo_matrices(&l->h, a, b, l->compute);
+	int from[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK];
+
+	for (int k = 0; k < y.shape.rank; k++)
+		from[k] = k;
+	emit_order(l, node->outputs[0], to);
+	emit_output(l, node, 0, emit_arrange(l, y, from, to, y.shape.rank));
+}

@@ -101,6 +101,9 @@ struct hlo hlo_convolution(struct hlo_text *h, struct hlo lhs, struct hlo rhs,
 struct hlo hlo_dot(struct hlo_text *h, struct hlo a, int over_a, struct hlo b, int over_b,
 		   enum hlo_type type);
 
+/* The products of the matrices in the last two dimensions; the leading ones are equal. */
+struct hlo hlo_matrices(struct hlo_text *h, struct hlo a, struct hlo b, enum hlo_type type);
+
 /* hlo_entry returns entry `index` (an I32 scalar) of the first dimension, without that dimension.
  * hlo_with_entry returns x with the entry replaced. */
 struct hlo hlo_entry(struct hlo_text *h, struct hlo x, struct hlo index);

@@ -206,3 +206,23 @@ struct hlo hlo_dot(struct hlo_text *h, struct hlo a, int over_a, struct hlo b, i
 	h->macs += h->repeat * shape_elements(&shape) * a.shape.dims[over_a];
 	return hlo_end(h, (const struct hlo[]){a, b}, 2, y);
 }
+
+struct hlo hlo_matrices(struct hlo_text *h, struct hlo a, struct hlo b, enum hlo_type type)
+{
+	int rank = a.shape.rank;
+	struct shape shape = a.shape;
+	struct hlo y;
+
+	assert(rank >= 2 && b.shape.rank == rank);
+	shape.dims[rank - 1] = b.shape.dims[rank - 1];
+	y = hlo_begin(h, "dot_general", type, &shape);
+	strbuf_printf(&h->text, " %%v%d, %%v%d, ", a.id, b.id);
+	if (rank > 2) {
+		write_dimensions(h, "batching_dims", 0, rank - 2);
+		strbuf_printf(&h->text, " x [%s], ", rank == 3 ? "0" : "0, 1");
+	}
+	strbuf_printf(&h->text, "contracting_dims = [%d] x [%d]", rank - 1, rank - 2);
+	write_precision(h, ", precision = ", "", "");
+	h->macs += h->repeat * shape_elements(&shape) * a.shape.dims[rank - 1];
+	return hlo_end(h, (const struct hlo[]){a, b}, 2, y);
+}

@@ -28,9 +28,7 @@ static double divide(double a, double b)
 	return a / b;
 }
 
-/* NumPy's rule: the shapes are aligned at their last axes; a dimension that is 1 or missing is
- * repeated. */
-static bool broadcast_shape(const struct shape *a, const struct shape *b, struct shape *y)
+bool broadcast_shape(const struct shape *a, const struct shape *b, struct shape *y)
 {
 	const struct shape *longer = a->rank >= b->rank ? a : b;
 	const struct shape *shorter = longer == a ? b : a;
@@ -70,10 +68,8 @@ static enum prony_status binary_infer(struct graph *graph, struct node *node, st
 	return node_set_output(graph, node, 0, DTYPE_F32, &y, err);
 }
 
-/* Contributes `gradient`, which has the shape of the output, to input i; sums over the repetitions
- * if the input was broadcast. */
-static enum prony_status contribute(struct graph *graph, const struct node *node, int i,
-				    int gradient, struct error *err)
+enum prony_status broadcast_contribute(struct graph *graph, const struct node *node, int i,
+				       int gradient, struct error *err)
 {
 	struct node copy = *node;
 
@@ -92,7 +88,7 @@ static enum prony_status add_backward(struct graph *graph, const struct node *no
 
 	for (int i = 0; status == PRONY_OK && i < 2; i++) {
 		if (backward_wants(graph, node, i))
-			status = contribute(graph, node, i, dy, err);
+			status = broadcast_contribute(graph, node, i, dy, err);
 	}
 	return status;
 }
@@ -105,7 +101,7 @@ static enum prony_status apply(struct graph *graph, const struct node *node, int
 	enum prony_status status =
 		backward_apply(graph, node, i, op, inputs, count, NULL, &gradient, err);
 
-	return status == PRONY_OK ? contribute(graph, node, i, gradient, err) : status;
+	return status == PRONY_OK ? broadcast_contribute(graph, node, i, gradient, err) : status;
 }
 
 static enum prony_status sub_backward(struct graph *graph, const struct node *node,
@@ -115,7 +111,7 @@ static enum prony_status sub_backward(struct graph *graph, const struct node *no
 	enum prony_status status = PRONY_OK;
 
 	if (backward_wants(graph, node, 0))
-		status = contribute(graph, node, 0, dy, err);
+		status = broadcast_contribute(graph, node, 0, dy, err);
 	if (status == PRONY_OK && backward_wants(graph, node, 1))
 		status = apply(graph, node, 1, OP_NEG, &dy, 1, err);
 	return status;
@@ -145,7 +141,7 @@ static enum prony_status div_backward(struct graph *graph, const struct node *no
 			       &quotient, err);
 
 	if (status == PRONY_OK && backward_wants(graph, node, 0))
-		status = contribute(graph, node, 0, quotient, err);
+		status = broadcast_contribute(graph, node, 0, quotient, err);
 	if (status != PRONY_OK || !backward_wants(graph, node, 1))
 		return status;
 	status = backward_apply(graph, node, 1, OP_MUL, (const int[]){quotient, node->outputs[0]},
@@ -201,15 +197,11 @@ static void broadcast_grad_compute(const struct kernel_call *call)
 		dx[walk.at[0]] += dy[i];
 }
 
-/* The operands are aligned at their last axes. An operand without samples must be repeated for each
- * sample. */
-static struct samples_place binary_samples(const struct samples *s, const struct node *node,
-					   const struct samples_place *unused)
+struct samples_place broadcast_samples(const struct samples *s, const struct node *node, int own)
 {
 	int rank = node_output_shape(s->graph, node, 0)->rank;
 	struct samples_place first = samples_nowhere;
 
-	(void)unused;
 	for (int i = 0; i < 2; i++) {
 		struct samples_place place = s->places[node->inputs[i]];
 
@@ -221,7 +213,9 @@ static struct samples_place binary_samples(const struct samples *s, const struct
 			return samples_nowhere;
 		first = place;
 	}
-	for (int i = 0; i < 2; i++) {
+	if (first.axis < 0)
+		return samples_nowhere;
+	for (int i = 0; first.axis < rank - own && i < 2; i++) {
 		const struct shape *shape = node_input_shape(s->graph, node, i);
 		int axis = first.axis - (rank - shape->rank);
 
@@ -231,11 +225,18 @@ static struct samples_place binary_samples(const struct samples *s, const struct
 	return samples_on_output(s, node, first.axis, first.outer);
 }
 
+static struct samples_place binary_samples(const struct samples *s, const struct node *node,
+					   const struct samples_place *unused)
+{
+	(void)unused;
+	return broadcast_samples(s, node, 0);
+}
+
 #define BINARY(function, gradient)                                                                 \
 	ARITY(2, 2, 1), .attributes = no_attributes, .infer = binary_infer,                        \
 			.broadcast = (function), .backward = (gradient),                           \
 			.compute = broadcast_compute, .samples = binary_samples,                   \
-			.onnx_inputs = "ee"
+			.samples_from = SAMPLES_FROM_ANY, .onnx_inputs = "ee"
 
 /* clang-format off */
 const struct operator_row row_ADD = {BINARY(add, add_backward)};

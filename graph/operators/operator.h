@@ -33,4 +33,16 @@ int64_t terms_shared(const struct graph *graph, const struct node *node, int out
 /* `terms` of the gradients of a weight (its macs) and a bias. */
 int64_t terms_of_weight_gradient(const struct graph *graph, const struct node *node, int output);
 
+/* broadcast.c, for operators with two operands whose shapes are aligned at their last axes. */
+
+/* The shape of the result by NumPy's rule: a dimension that is 1 or missing is repeated. */
+bool broadcast_shape(const struct shape *a, const struct shape *b, struct shape *y);
+/* Contributes `gradient`, which has the shape of the output, to input i; sums over the repetitions
+ * if the input was broadcast. */
+enum prony_status broadcast_contribute(struct graph *graph, const struct node *node, int i,
+				       int gradient, struct error *err);
+/* An operand without samples must be repeated for each sample, except along the last `own` axes,
+ * which are not broadcast. */
+struct samples_place broadcast_samples(const struct samples *s, const struct node *node, int own);
+
 #endif

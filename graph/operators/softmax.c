@@ -53,6 +53,12 @@ static void softmax_grad_compute(const struct kernel_call *call)
 	}
 }
 
+/* The sum over the axis, in the value and in the gradient. */
+static int64_t softmax_terms(const struct graph *graph, const struct node *node, int output)
+{
+	return node_output_shape(graph, node, output)->dims[node->attributes.axis];
+}
+
 static struct samples_place softmax_samples(const struct samples *s, const struct node *node,
 					    const struct samples_place *x)
 {
@@ -64,10 +70,11 @@ static struct samples_place softmax_samples(const struct samples *s, const struc
 const struct operator_row row_SOFTMAX = {
 	ARITY(1, 1, 1), .attributes = softmax_attributes, .infer = softmax_infer,
 	.gradient = OP_SOFTMAX_GRAD, .gradient_reads = "y", .compute = softmax_compute,
-	.samples = softmax_samples,
+	.terms = softmax_terms, .samples = softmax_samples,
 };
 
 const struct operator_row row_SOFTMAX_GRAD = {
 	GRADIENT(2, 1, softmax_attributes), .compute = softmax_grad_compute,
+	.terms = softmax_terms,
 };
 /* clang-format on */

@@ -125,6 +125,16 @@ def _two(function):
     return plain(call)
 
 
+def _matmul(case, node):
+    """Chainer's product does not broadcast."""
+    shape = case.shape(node["outputs"][0])
+
+    def call(*factors):
+        full = [tuple(shape[:-2]) + x.shape[-2:] for x in factors]
+        return F.matmul(*[x if x.shape == to else F.broadcast_to(x, to) for x, to in zip(factors, full)])
+    return call
+
+
 def _cross_entropy(case, node):
     """Mean over the labels other than -1, which Chainer leaves out."""
     return lambda logits, labels: F.softmax_cross_entropy(logits, labels.ravel())
@@ -136,6 +146,7 @@ OPERATORS = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": plain(lambda x: F.average_pooling_2d(x, x.shape[2:])),
     "Gemm": _gemm,
+    "MatMul": _matmul,
     "Relu": plain(F.relu),
     "Tanh": plain(F.tanh),
     "Sigmoid": plain(F.sigmoid),
@@ -152,6 +163,7 @@ OPERATORS = {
     "Reshape": reshaped(F.reshape),
     "Identity": identity,
     "Transpose": tuned(F.transpose, "perm"),
+    "Expand": lambda case, node: lambda x: F.broadcast_to(x, tuple(node["attributes"]["shape"])),
     "Concat": lambda case, node: lambda *xs: F.concat(xs, node["attributes"]["axis"]),
     "Slice": sliced,
     "ReduceMean": lambda case, node: lambda x: F.mean(

@@ -7,6 +7,7 @@ from safetensors_io import elements
 MACS = {
     "Conv": lambda out, inputs, a: elements(out) * elements(inputs[1][1:]),
     "Gemm": lambda out, inputs, a: elements(out) * inputs[0][0 if a["transA"] else 1],
+    "MatMul": lambda out, inputs, a: elements(out) * inputs[0][-1],
 }
 for _name in ("LSTM", "RNN"):
     MACS[_name] = lambda out, inputs, a: elements(inputs[0][:2]) * (

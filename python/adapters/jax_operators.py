@@ -186,7 +186,7 @@ def _cross_entropy(t):
 
 
 def _gather(t):
-    return t.gathered(lambda table, indices: jnp.take(table, indices, axis=0), jnp.transpose)
+    return t.in_graph_order(lambda table, indices: jnp.take(table, indices, axis=0), jnp.transpose)
 
 
 def _half_squares(t):
@@ -211,6 +211,7 @@ OPERATORS = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: _mean(t, (2, 3), True),
     "Gemm": _gemm,
+    "MatMul": lambda t: t.in_graph_order(jnp.matmul, jnp.transpose),
     "Relu": _plain(jax.nn.relu),
     "Tanh": _plain(jnp.tanh),
     "Sigmoid": _plain(jax.nn.sigmoid),
@@ -231,6 +232,7 @@ OPERATORS = {
     "Reshape": _reshape,
     "Identity": _plain(lambda x: x),
     "Transpose": lambda t: jnp.transpose(t.input(0), t.layout.permutation(t.attributes["perm"])),
+    "Expand": lambda t: jnp.broadcast_to(t.operand(0, jnp.reshape, jnp.transpose), t.layout.shape(t.shape)),
     "Concat": _concat,
     "Slice": _slice,
     SPLIT: lambda t, sizes, axis: lax.split(t.input(0), sizes, axis),

@@ -133,6 +133,11 @@ def _gemm_problem(case, node):
     return None
 
 
+def _matmul(t):
+    t.run.macs += elements(t.shape) * t.input_shape[-1]
+    return t.in_graph_order(ops.matmul, ops.transpose)
+
+
 def _batch_norm(t):
     a = t.attributes
     layer = layers.BatchNormalization(
@@ -217,7 +222,7 @@ def _gather(t):
         result = layer(t.input(1))
         keep(t, 0, layer.embeddings)
         return result
-    return t.gathered(lambda table, indices: ops.take(table, indices, axis=0), ops.transpose)
+    return t.in_graph_order(lambda table, indices: ops.take(table, indices, axis=0), ops.transpose)
 
 
 def _gather_is_layer(case, table):
@@ -295,6 +300,7 @@ OPERATORS = {
     "GlobalAveragePool": lambda t: layers.GlobalAveragePooling2D(
         data_format=_format(t), keepdims=True)(t.input(0)),
     "Gemm": _gemm,
+    "MatMul": _matmul,
     "Relu": _relu,
     "Tanh": _activation("tanh"),
     "Sigmoid": _activation("sigmoid"),
@@ -315,6 +321,7 @@ OPERATORS = {
     "Reshape": _reshape,
     "Identity": _plain(lambda x: x),
     "Transpose": lambda t: ops.transpose(t.input(0), t.layout.permutation(t.attributes["perm"])),
+    "Expand": lambda t: ops.broadcast_to(t.operand(0, ops.reshape, ops.transpose), t.layout.shape(t.shape)),
     "Concat": lambda t: layers.Concatenate(t.axis(t.attributes["axis"]))(t.inputs),
     "Slice": _slice,
     SPLIT: lambda t, sizes, axis: ops.split(
@@ -343,6 +350,8 @@ REFUSALS = {
     "Gather": _gather_problem,
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,
+    "Expand": _operand_problem,
+    "MatMul": _operand_problem,
     "Add": _operand_problem,
     "Sub": _operand_problem,
     "Mul": _operand_problem,

@@ -17,6 +17,7 @@ TYPES = {"F32": torch.float32, "F16": torch.float16, "I64": torch.long, "I32": t
 MACS = {
     F.conv2d: lambda out, args: out.numel() * args[1][0].numel(),
     F.linear: lambda out, args: out.numel() * args[0].shape[-1],
+    torch.matmul: lambda out, args: out.numel() * args[0].shape[-1],
     torch.mm: lambda out, args: out.numel() * args[0].shape[1],
     torch.addmm: lambda out, args: out.numel() * args[1].shape[1],
 }

@@ -118,6 +118,11 @@ def _gemm(t):
     return tf.nn.bias_add(result, t.input(2) if a["beta"] == 1 else a["beta"] * t.input(2))
 
 
+def _matmul(t):
+    t.run.macs += elements(t.shape) * t.input_shape[-1]
+    return t.in_graph_order(tf.matmul, tf.transpose)
+
+
 def _batch_norm(t):
     """The fused operator; its variance for the running statistics is divided by n - 1."""
     a = t.attributes
@@ -246,6 +251,7 @@ OPERATORS = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: _mean(t, (2, 3)),
     "Gemm": _gemm,
+    "MatMul": _matmul,
     "Relu": _plain(tf.nn.relu),
     "Tanh": _plain(tf.tanh),
     "Sigmoid": _plain(tf.sigmoid),
@@ -267,12 +273,13 @@ OPERATORS = {
     "Reshape": _reshape,
     "Identity": _plain(tf.identity),
     "Transpose": lambda t: tf.transpose(t.input(0), t.layout.permutation(t.attributes["perm"])),
+    "Expand": lambda t: tf.broadcast_to(t.operand(0, tf.reshape, tf.transpose), t.layout.shape(t.shape)),
     "Concat": lambda t: tf.concat(t.inputs, t.axis(t.attributes["axis"])),
     "Slice": _slice,
     SPLIT: lambda t, sizes, axis: tf.split(t.input(0), sizes, axis),
     "Pad": lambda t: tf.pad(t.input(0), t.pads(), constant_values=t.attributes["value"]),
     "ReduceMean": _reduce_mean,
-    "Gather": lambda t: t.gathered(tf.gather, tf.transpose),
+    "Gather": lambda t: t.in_graph_order(tf.gather, tf.transpose),
     "Dropout": _dropout,
     "Add": _broadcast(tf.add),
     "Sub": _broadcast(tf.subtract),

@@ -93,10 +93,34 @@ static int max_pools(struct builder *b, int x)
  * normalisation would have a gradient of zero except for rounding. */
 static int layer_norm(struct builder *b, int x)
 {
-	x = build_layer_norm(b, "image", exercise_conv(b, "conv1", x, 9, true), 1);
-	x = build_layer_norm(b, "width", exercise_conv(b, "conv2", x, 16, false), 3);
-	return build_linear(b, "fc", build_layer_norm(b, "flat", build_flatten(b, "flatten", x), 1),
-			    5);
+	x = build_layer_norm(b, "image", exercise_conv(b, "conv1", x, 9, true), 1, 1e-3);
+	x = build_layer_norm(b, "width", exercise_conv(b, "conv2", x, 16, false), 3, 1e-3);
+	return build_linear(
+		b, "fc", build_layer_norm(b, "flat", build_flatten(b, "flatten", x), 1, 1e-3), 5);
+}
+
+/* Attention over the rows of an image and a learned token, and products with repeated factors. */
+static int attention(struct builder *b, int x)
+{
+	int64_t batch = b->graph->values[x].shape.dims[0];
+	int token = build_parameter(b, "token", 3, (const int64_t[]){1, 1, 16}, FILL_NORMAL, 1);
+	int heads, keys;
+
+	x = build_reshape(b, "rows", exercise_conv(b, "conv", x, 16, true), 3,
+			  (const int64_t[]){0, 16, 110});
+	x = build_transpose(b, "tokens", x, (const int64_t[]){0, 2, 1});
+	token = build_expand(b, "repeated", token, 3, (const int64_t[]){batch, 1, 16});
+	x = build_concat(b, "joined", (const int[]){token, x}, 2, 1);
+	x = build_reshape(b, "parts", x, 4, (const int64_t[]){0, 111, 2, 8});
+	heads = build_transpose(b, "heads", x, (const int64_t[]){0, 2, 1, 3});
+	keys = build_transpose(b, "keys", x, (const int64_t[]){0, 2, 3, 1});
+	x = build_softmax(b, "softmax", build_matmul(b, "scores", heads, keys), 3);
+	x = build_matmul(b, "mixed", x, heads);
+	token = build_parameter(b, "head", 3, (const int64_t[]){2, 8, 5}, FILL_HE_NORMAL, 8);
+	x = build_matmul(b, "headed", x, token);
+	token = build_parameter(b, "pool", 2, (const int64_t[]){4, 111}, FILL_HE_NORMAL, 111);
+	x = build_matmul(b, "pooled", token, x);
+	return build_linear(b, "fc", build_flatten(b, "flatten", x), 5);
 }
 
 static int lrn(struct builder *b, int x)
@@ -379,6 +403,7 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	{.name = "overhang_leaves", IMAGE, .layers = overhang_leaves},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
 	{.name = "layer_norm", IMAGE, .layers = layer_norm},
+	{.name = "attention", IMAGE, .layers = attention},
 	{.name = "lrn", IMAGE, .layers = lrn},
 	{.name = "lrn_pool", IMAGE, .layers = lrn_pool},
 	{.name = "lrn_root", IMAGE, .layers = lrn_root},

@@ -50,12 +50,12 @@ static int batch_norm_twice(struct builder *b, int x)
 
 static int layer_norm(struct builder *b, int x)
 {
-	return build_layer_norm(b, "tested", x, 2);
+	return build_layer_norm(b, "tested", x, 2, 1e-3);
 }
 
 static int layer_norm_of_images(struct builder *b, int x)
 {
-	return build_layer_norm(b, "tested", x, 1);
+	return build_layer_norm(b, "tested", x, 1, 1e-3);
 }
 
 static int lrn(struct builder *b, int x)
@@ -195,6 +195,45 @@ static int div_by_itself(struct builder *b, int x)
 	return build_div(b, "tested", build_sub(b, "other", one, x), y);
 }
 
+/* Self-attention of two heads, whose factors depend on the same values. */
+static int attention(struct builder *b, int x)
+{
+	int keys = build_transpose(b, "keys", x, (const int64_t[]){0, 1, 3, 2});
+	int weights = build_softmax(b, "weights", build_matmul(b, "scores", x, keys), -1);
+
+	return build_matmul(b, "tested", weights, build_tanh(b, "tanh", x));
+}
+
+/* Each factor is repeated for samples or heads; none is square. */
+static int matmul_broadcast(struct builder *b, int x)
+{
+	int right = build_parameter(b, "right", 3, (const int64_t[]){2, 4, 5}, FILL_ZERO, 1);
+	int left = build_parameter(b, "left", 2, (const int64_t[]){6, 3}, FILL_ZERO, 1);
+	int last = build_parameter(b, "last", 4, (const int64_t[]){1, 2, 5, 2}, FILL_ZERO, 1);
+
+	x = build_matmul(b, "first", left, build_matmul(b, "second", x, right));
+	return build_matmul(b, "tested", x, last);
+}
+
+static int matmul_of_matrices(struct builder *b, int x)
+{
+	int w = build_parameter(b, "w", 2, (const int64_t[]){7, 4}, FILL_ZERO, 1);
+
+	return build_matmul(b, "tested", x,
+			    build_transpose(b, "turned", w, (const int64_t[]){1, 0}));
+}
+
+/* A learned token before those of each sample. */
+static int expand(struct builder *b, int x)
+{
+	int token = build_parameter(b, "token", 3, (const int64_t[]){1, 1, 4}, FILL_ZERO, 1);
+	int two = build_parameter(b, "two", 1, (const int64_t[]){4}, FILL_ZERO, 1);
+
+	token = build_expand(b, "repeated", token, 3, (const int64_t[]){BATCH, 1, 4});
+	two = build_expand(b, "more", two, 3, (const int64_t[]){BATCH, 2, 1});
+	return build_concat(b, "tested", (const int[]){token, two, x}, 3, 1);
+}
+
 static int lstm(struct builder *b, int x)
 {
 	return build_lstm(b, "tested", x, 3);
@@ -242,6 +281,11 @@ static const struct operator_case cases[] = {
 	{"Clip, both ends", 3, {2, 3, 3}, clip, OP_COUNT},
 	{"Softmax", 1, {6}, softmax, OP_COUNT},
 	{"Softmax of channels", 3, {4, 2, 3}, softmax_of_channels, OP_COUNT},
+	{"Softmax of the last of four axes", 3, {2, 3, 5}, softmax, OP_COUNT},
+	{"MatMul, attention", 3, {2, 3, 4}, attention, OP_COUNT},
+	{"MatMul, broadcast", 3, {2, 3, 4}, matmul_broadcast, OP_COUNT},
+	{"MatMul of matrices", 1, {4}, matmul_of_matrices, OP_COUNT},
+	{"Expand", 2, {3, 4}, expand, OP_COUNT},
 	{"Concat of channels", 3, {2, 3, 2}, concat, OP_COUNT},
 	{"Concat of rows", 3, {2, 3, 2}, concat_rows, OP_COUNT},
 	{"Slice", 3, {3, 2, 6}, slices, OP_COUNT},

@@ -487,6 +487,49 @@ TEST(splits_become_slices)
 	}
 }
 
+/* A learned token for each sample, as exporters write it, and products of computed values. */
+TEST(attention_with_a_token_is_translated)
+{
+	struct onnx_fixture f;
+	struct error err = ERROR_INIT;
+	const double *two, *seven;
+	struct graph graph;
+	int64_t count;
+
+	fixture_init(&f, 17);
+	fixture_input(&f, "x", DIMS(0, 4, 6));
+	fixture_ints(&f, "zero", 1, (const int64_t[]){0});
+	fixture_ints(&f, "rest", 2, (const int64_t[]){1, 6});
+	fixture_floats(&f, "token", DIMS(1, 1, 6));
+	fixture_floats(&f, "left", DIMS(3, 5));
+	fixture_node(&f, "Shape", "x", "shape");
+	fixture_node(&f, "Gather", "shape,zero", "n");
+	fixture_node(&f, "Concat", "n,rest", "target");
+	fixture_int(&f, "axis", 0);
+	fixture_node(&f, "Expand", "token,target", "tokens");
+	fixture_node(&f, "Concat", "tokens,x", "c");
+	fixture_int(&f, "axis", 1);
+	fixture_node(&f, "Transpose", "c", "t");
+	fixture_list(&f, "perm", DIMS(0, 2, 1));
+	fixture_node(&f, "MatMul", "c,t", "s");
+	fixture_node(&f, "Softmax", "s", "p");
+	fixture_node(&f, "MatMul", "p,c", "m");
+	fixture_node(&f, "MatMul", "left,m", "l");
+	fixture_node(&f, "Flatten", "l", "y");
+	fixture_output(&f, "y");
+	two = fixture_logits(&f, 2, &count);
+	assert_int_equal(count, 2 * 3 * 6);
+	seven = fixture_logits(&f, 7, &count);
+	for (int k = 0; k < 2 * 3 * 6; k++)
+		assert_float_equal(two[k], seven[k], 1e-12);
+	if (fixture_build(&f, 2, &graph, NULL, &err) != PRONY_OK ||
+	    graph_add_backward(&graph, &err) != PRONY_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(graph_parameter_count(&graph), 6 + 15);
+	assert_int_equal(graph_macs(&graph), 2 * (5 * 5 * 6 * 2 + 3 * 5 * 6));
+	graph_release(&graph);
+}
+
 TEST(outputs_that_are_no_logits_are_refused)
 {
 	struct onnx_fixture f;

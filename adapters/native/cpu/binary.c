@@ -252,6 +252,27 @@ enum prony_status cpu_binary(struct lowering *l, int n, struct error *err)
 	return walk_binary(l, n, a, b, err);
 }
 
+enum prony_status cpu_expand(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct shape *shape = &l->graph->values[node->outputs[0]].shape;
+	struct box source = {0}, target = {0};
+	int x, y;
+	enum prony_status status = lower_activation(l, node->inputs[0], node->name, &x, err);
+
+	if (status == PRONY_OK)
+		status = lower_unblocked(l, x, node->name, &x, err);
+	if (status == PRONY_OK)
+		status = lower_new(l, lower_layout(l, x)->type, shape->rank, shape->dims, &y, err);
+	if (status != PRONY_OK)
+		return status;
+	broadcast_strides(l, x, shape, source.strides);
+	broadcast_strides(l, y, shape, target.strides);
+	cpu_copy_box(l, node->name, shape->rank, shape->dims, x, &source, y, &target);
+	l->values[node->outputs[0]].operand = y;
+	return PRONY_OK;
+}
+
 /* Appends the fp32 sum of operand `x` (unblocked) over the dimensions in `reduced`, times `factor`;
  * the result is row-major in `shape`. */
 static enum prony_status append_sum(struct lowering *l, int n, int x, const bool *reduced,

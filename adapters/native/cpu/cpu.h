@@ -189,11 +189,12 @@ void cpu_winograd_grad_input(struct lowering *l, int n, int dx, int dy);
 
 /* The other operators: a function for each or for a family; n is the node. */
 
-/* conv.c, gemm.c, recurrent.c */
+/* conv.c, gemm.c, matmul.c, recurrent.c */
 enum prony_status cpu_conv(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_conv_grad_input(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_conv_grad_weight(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_matmul(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *err);
 /* The destination of the gradient of a scale or shift, output k: the parameter's own place if this
@@ -211,6 +212,7 @@ enum prony_status cpu_lrn(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_lrn_grad(struct lowering *l, int n, struct error *err);
 /* binary.c */
 enum prony_status cpu_binary(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_expand(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_mean(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_mean_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_broadcast_grad(struct lowering *l, int n, struct error *err);

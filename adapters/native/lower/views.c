@@ -35,6 +35,21 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	return lower_as(l, x, &rows, node->name, &l->values[node->outputs[0]].operand, err);
 }
 
+/* Whether only matrix products read the value: they take any strides. */
+static bool only_multiplied(const struct lowering *l, int value)
+{
+	for (int n = 0; n < l->graph->node_count; n++) {
+		const struct node *node = &l->graph->nodes[n];
+
+		for (int k = 0; l->nodes[n].needed && k < node->input_count; k++) {
+			if (node->inputs[k] == value && node->op != OP_MATMUL &&
+			    (node->op != OP_TRANSPOSE || !only_multiplied(l, node->outputs[0])))
+				return false;
+		}
+	}
+	return value != l->graph->logits && l->graph->values[value].kind != VALUE_PARAMETER;
+}
+
 /* Dimension i of the output is dimension order[i] of the input. Often this only renames a layout
  * (NHWC to NCHW). */
 enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
@@ -60,9 +75,12 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 	 * misread others. */
 	status = program_alias(l->program, x, lower_same(l, &permuted, &like) ? &like : &permuted,
 			       0, &view, err);
-	return status == PRONY_OK ? lower_as(l, view, &like, node->name,
-					     &l->values[node->outputs[0]].operand, err)
-				  : status;
+	if (status != PRONY_OK)
+		return status;
+	l->values[node->outputs[0]].operand = view;
+	if (!lower_layout(l, x)->blob && only_multiplied(l, node->outputs[0]))
+		return PRONY_OK;
+	return lower_as(l, view, &like, node->name, &l->values[node->outputs[0]].operand, err);
 }
 
 /* The position of a node's smaller array within the larger one: `dims` elements of each dimension
