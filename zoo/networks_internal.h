@@ -25,5 +25,7 @@ extern const struct network zoo_alexnet_cifar;
 extern const struct network zoo_resnet50_cifar;
 extern const struct network zoo_googlenet_cifar;
 extern const struct network zoo_vgg16_cifar;
+extern const struct network zoo_vit_b16;
+extern const struct network zoo_vit_small;
 
 #endif

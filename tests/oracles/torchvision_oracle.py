@@ -29,8 +29,13 @@ MODELS = {
     "resnet50": torchvision.models.resnet50,
     "resnet152": torchvision.models.resnet152,
     "densenet161": torchvision.models.densenet161,
+    "vit-b16": torchvision.models.vit_b_16,
+    "vit-small": lambda: torchvision.models.VisionTransformer(
+        image_size=32, patch_size=4, num_layers=4, num_heads=4, hidden_dim=64, mlp_dim=256, num_classes=10),
 }
-OWN_SIZE = {"inception3": 299}
+HEAD_SCALES = {"vit-b16": 64 ** -0.5, "vit-small": 16 ** -0.5}  # inside torchvision's attention
+OWN_SIZE = {"inception3": 299, "vit-small": 32}
+CLASSES = {"vit-small": 10}
 BOUNDS = {"evaluation": 1e-12, "logits": 1e-11, "loss": 1e-11, "gradient": 1e-10, "state": 1e-11}
 
 
@@ -45,17 +50,47 @@ def perturb(model):
                 module.running_var.uniform_(0.5, 1.5)
         elif isinstance(module, torch.nn.Dropout):
             module.p = 0.0
+    if isinstance(model, torchvision.models.VisionTransformer):  # its token and its head are zeros
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if not parameter.any():
+                    parameter.normal_(0, 0.1)
+
+
+def apart(tensors):
+    """{name: tensor} with query, key and value of an attention apart, in our networks' order."""
+    tensors, found = dict(tensors), {}
+    for name, tensor in tensors.items():
+        if name.endswith("in_proj_weight"):
+            bias = name.removesuffix("weight") + "bias"
+            for i, parts in enumerate(zip(tensor.chunk(3), tensors[bias].chunk(3))):
+                found[f"{name}.{i}"], found[f"{bias}.{i}"] = parts
+        elif not name.endswith("in_proj_bias"):
+            found[name] = tensor
+    return found
 
 
 def to_ours(weights, state):
     """Our names for theirs, by order; a shape that differs ends the comparison."""
     theirs = [name for name in state if not name.endswith("num_batches_tracked")]
+    weights = [ours for ours in weights if not is_scale(ours)]
     if len(theirs) != len(weights):
         raise SystemExit(f"torchvision has {len(theirs)} tensors, we have {len(weights)}")
     for ours, name in zip(weights, theirs):
         if ours["shape"] != list(state[name].shape):
             raise SystemExit(f"{ours['name']} is {ours['shape']}, {name} {list(state[name].shape)}")
     return {name: ours["name"] for ours, name in zip(weights, theirs)}
+
+
+def is_scale(ours):
+    """Whether a state of ours is the factor of an attention's scores."""
+    return not ours["trained"] and not ours["shape"]
+
+
+def is_nothing(name, scales):
+    """Whether it is a constant, or the gradient of a bias of keys: 0 except for rounding."""
+    return name in ["state/" + scale for scale in scales] or name.startswith("gradient/") and name.endswith(
+        ".key.bias")
 
 
 def count_samples(model, counts):
@@ -86,8 +121,8 @@ def run_theirs(model, names, batch, labels):
     loss = torch.nn.functional.cross_entropy(logits, labels)
     loss.backward()
     found["logits"], found["loss"] = logits.detach().numpy(), loss.detach().numpy()
-    for name, parameter in model.named_parameters():
-        found["gradient/" + names[name]] = parameter.grad.numpy()
+    for name, gradient in apart((name, p.grad) for name, p in model.named_parameters()).items():
+        found["gradient/" + names[name]] = gradient.numpy()
     for name, buffer in model.named_buffers():
         if name.endswith("running_var"):
             buffer = population_variance(buffer, before[name],
@@ -105,16 +140,22 @@ def check(network, batch_size, size):
     model = MODELS[network]()
     perturb(model)
     batch = torch.randn(batch_size, 3, size or own, size or own)
-    labels = torch.randint(1000, (batch_size,))
-    names = to_ours(oracle.weights, model.state_dict())
-    ours = oracle.run({names[name]: tensor.numpy() for name, tensor in model.state_dict().items()
-                       if name in names}, batch.numpy(), labels.numpy())
+    labels = torch.randint(CLASSES.get(network, 1000), (batch_size,))
+    given = apart(model.state_dict().items())
+    names = to_ours(oracle.weights, given)
+    given = {names[name]: tensor.numpy() for name, tensor in given.items() if name in names}
+    scales = [ours["name"] for ours in oracle.weights if is_scale(ours)]
+    given.update((name, HEAD_SCALES[network]) for name in scales)
+    ours = oracle.run(given, batch.numpy(), labels.numpy())
+    ours = {name: value for name, value in ours.items() if not is_nothing(name, scales)}
     good = True
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for precision, dtype in (("float64", torch.float64), ("float32", torch.float32)):
         model.load_state_dict(state)
         model.to(dtype).zero_grad()
-        found = common.compare(ours, run_theirs(model, names, batch.to(dtype), labels))
+        theirs = run_theirs(model, names, batch.to(dtype), labels)
+        found = common.compare(ours, {name: value for name, value in theirs.items()
+                                      if not is_nothing(name, scales)})
         bounds = BOUNDS if dtype == torch.float64 else {}
         good = common.report(network, size or own, "torchvision", precision, found, bounds) and good
     return good

@@ -44,10 +44,12 @@ static const struct {
 	{"resnet152", "imagenet", 60192808, 11513626624},
 	{"densenet161", "imagenet", 28681000, 7727907072},
 	{"nasnet", "imagenet", 5289978, 563638816},
+	{"vit-b16", "imagenet", 86567656, 17563828224},
 	{"alexnet-cifar", "cifar10", 1756426, 32778112},
 	{"resnet50-cifar", "cifar10", 758554, 111592064},
 	{"googlenet-cifar", "cifar10", 6166250, 1521756160},
 	{"vgg16-cifar", "cifar10", 14990922, 313463808},
+	{"vit-small", "cifar10", 208074, 15139968},
 };
 
 TEST(figures_are_the_published_ones)
