@@ -205,12 +205,14 @@ bool charts_are_few(const struct html_page *page)
 {
 	enum { COMPARISONS_MAX = 4, ROWS_MAX = 24 };
 	size_t rows = 0;
+	if (page->comparison_count > COMPARISONS_MAX)
+		return false;
 	for (size_t c = 0; c < page->comparison_count; c++) {
 		if (html_ratio(page, c) != html_ratio(page, 0))
 			return false;
 		rows += html_row_count(page, c);
 	}
-	return page->comparison_count <= COMPARISONS_MAX && rows <= ROWS_MAX;
+	return rows <= ROWS_MAX;
 }
 
 void charts_all_ratios(const struct html_page *page, struct charts *charts)

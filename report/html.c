@@ -316,7 +316,7 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
  * and the title. */
 static const char *const contents[][2] = {
 	{"summary", "Summary"},
-	{"overview", "All ratios"},
+	{"overview", "Overview"},
 	{"method", "How to read this"},
 	{"sweep-", "Curves"},
 	{"comparison-", "Comparisons"},
@@ -353,7 +353,7 @@ static void add_sections(const struct html_page *page, struct strbuf *out)
 	add_section("summary", "Summary", add_summary, page, out);
 	add_filters(page, out);
 	if (page->comparison_count * page->count > 1)
-		add_section("overview", "All ratios", html_matrix, page, out);
+		add_section("overview", "Overview", html_matrix, page, out);
 	add_section("method", "How to read this", add_method, page, out);
 	add_sweeps(page, swept, out);
 	for (size_t i = 0; i < page->comparison_count && i < HTML_SECTIONS_MAX; i++)

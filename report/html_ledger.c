@@ -69,7 +69,7 @@ void html_ledger(const struct html_page *page, struct strbuf *out)
 		html_cell("strong", row->cell->cell.framework, out);
 		html_work_cell(page, &row->cell->cell, more, out);
 		html_run_cell(page, rows[i].run, out);
-		html_cell("bad", cell_status_name(row->cell->status), out);
+		html_cell(html_status_class(row), cell_status_name(row->cell->status), out);
 		html_cell("long", summary_reason(row), out);
 		strbuf_puts(out, "</tr>\n");
 	}

@@ -32,6 +32,7 @@ struct matrix {
 	size_t framework_count;
 	struct contrast *means; /* by run and number of the framework */
 	double deepest;		/* logarithm of the ratio with the deepest shade */
+	bool differ;		/* there is a ratio other than that of a framework to itself */
 };
 
 static const struct summary_row *row_of(const struct matrix *m, const struct work *work,
@@ -82,21 +83,24 @@ static bool has_interval(const struct matrix *m, const struct work *work, size_t
 }
 
 /* Computes a run's geometric means over the comparisons in which each of its frameworks that has
- * any ratio has one with an interval. There are none for fewer than two comparisons. */
+ * any ratio has one with an interval. There are none for fewer than two comparisons, or
+ * frameworks. */
 static void add_means(struct matrix *m, size_t run, size_t comparisons, struct contrast *contrasts)
 {
 	struct contrast *means = m->means + run * m->page->framework_count;
 	struct work mean = {.run = run, .of = 0};
 	size_t *shared = memory_alloc((comparisons + 1) * sizeof *shared);
 	bool *counts = memory_alloc((m->framework_count + 1) * sizeof *counts);
+	size_t compared = 0;
 	for (size_t k = 0; k < m->framework_count; k++) {
 		counts[k] = false;
 		for (size_t i = 0; i < comparisons; i++)
 			counts[k] |= m->works[i].run == run &&
 				     has_interval(m, &m->works[i], m->frameworks[k]);
+		compared += counts[k];
 	}
 	for (size_t i = 0; i < comparisons; i++) {
-		bool all = m->works[i].run == run;
+		bool all = compared > 1 && m->works[i].run == run;
 		for (size_t k = 0; k < m->framework_count && all; k++)
 			all = !counts[k] || has_interval(m, &m->works[i], m->frameworks[k]);
 		if (all)
@@ -153,8 +157,10 @@ static void find_deepest(struct matrix *m)
 		for (size_t k = 0; k < m->framework_count; k++) {
 			const struct contrast *contrast =
 				contrast_of(m, &m->works[i], m->frameworks[k]);
-			if (contrast)
-				most = fmax(most, exp(fabs(contrast->difference)));
+			if (!contrast)
+				continue;
+			most = fmax(most, exp(fabs(contrast->difference)));
+			m->differ |= contrast->difference != 0;
 		}
 	m->deepest = log(fmin(most, SHADE_MOST));
 }
@@ -271,14 +277,15 @@ static void status_cell(const struct summary_row *row, struct strbuf *out)
 	free(reason);
 }
 
-/* Adds a ratio; the framework that the others are compared with has its step time, too. */
+/* Adds a ratio; the framework that the others are compared with has its step time, too, and one
+ * without others has nothing else. */
 static void ratio_cell(const struct matrix *m, const struct work *work, size_t framework,
 		       const struct summary_row *row, struct strbuf *out)
 {
 	char step[FORMAT_BYTES], ratio[FORMAT_BYTES], interval[FIGURE_INTERVAL_BYTES];
 	const struct contrast *contrast = contrast_of(m, work, framework);
-	bool first = row->rank == 1 && !html_is_alone(m->page, work->run, row->comparison);
-	bool itself = figure_value(work->ratio, row).itself;
+	bool alone = html_is_alone(m->page, work->run, row->comparison);
+	bool first = row->rank == 1 && !alone, itself = figure_value(work->ratio, row).itself;
 	figure_text(FIGURE_STEP, row, step);
 	figure_text(work->ratio, row, ratio);
 	figure_interval_text(work->ratio, row, interval);
@@ -289,8 +296,8 @@ static void ratio_cell(const struct matrix *m, const struct work *work, size_t f
 	strbuf_printf(out, " title=\"%s%s%s\">", step, *interval ? "; " : "", interval);
 	/* A sign in addition to the weight, for paper and screen readers. */
 	strbuf_puts(out, first ? "<span role=\"img\" aria-label=\"first\">*</span> " : "");
-	strbuf_puts(out, ratio);
-	if (itself)
+	strbuf_puts(out, alone ? step : ratio);
+	if (itself && !alone)
 		strbuf_printf(out, " <small>%s</small>", step);
 	strbuf_puts(out, "</td>");
 }
@@ -399,6 +406,8 @@ static void add_missing(const struct matrix *m, struct strbuf *out)
 static void add_note(const struct matrix *m, struct strbuf *out)
 {
 	bool native = false;
+	if (!m->differ)
+		return;
 	for (size_t i = 0; i < m->work_count; i++)
 		native |= m->works[i].ratio == FIGURE_FLOOR;
 	strbuf_printf(

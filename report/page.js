@@ -96,6 +96,7 @@
       var pre = figure.querySelector('pre'), wide = document.createElement('div');
       if (!pre) return;
       wide.className = 'wide';
+      wide.tabIndex = 0;
       wide.appendChild(tabulate(text));
       pre.replaceWith(wide);
     });

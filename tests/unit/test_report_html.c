@@ -658,6 +658,8 @@ TEST(test_alone)
 	assert_lacks(page.text, "<td class=\"figure\">1</td>");
 	assert_lacks(page.text, "aria-label=\"first\"");
 	assert_lacks(page.text, "<tr class=\"best\"");
+	assert_lacks(page.text, "geometric mean of 2");
+	assert_lacks(page.text, "The deeper the orange");
 	assert_lacks(page.text, "<figure id=\"ratio");
 	assert_lacks(page.text, "<figure id=\"memory");
 	assert_lacks(page.text, "<figure id=\"power");
@@ -682,6 +684,7 @@ TEST(test_gate_only)
 	assert_lacks(page.text, "<td class=\"bad\">ok");
 	assert_has(page.text, "class=\"figure good\" title=\"\">same work</td>");
 	assert_has(page.text, "<td class=\"bad\">mismatch");
+	assert_lacks(page.text, "geometric mean of 2");
 	assert_lacks(page.text, ">95 % interval</th>");
 	assert_lacks(page.text, ">memory</th>");
 	strbuf_release(&page);
