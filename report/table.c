@@ -12,11 +12,11 @@
 enum {
 	GAP = 2,	 /* spaces between columns */
 	NOTE_INDENT = 2, /* indent of a continuation line */
-	/* The least width of a wrapped column; the second is used if the table would not fit
-	 * otherwise. */
-	WRAP_COLUMNS = 16,
-	WRAP_COLUMNS_LEAST = 12
 };
+
+/* The least width of a wrapped column: first none breaks a word, then smaller ones are used if the
+ * table would not fit otherwise. */
+static const size_t wrap_columns[] = {SIZE_MAX, 16, 12};
 
 struct entry {
 	char *text;
@@ -117,30 +117,51 @@ bool table_fits(const struct table *table, int width)
 	return width <= 0 || total <= (size_t)width;
 }
 
+/* Returns the columns of the longest word, but at least a few. */
+static size_t longest_word(const struct table *table, size_t column)
+{
+	size_t longest = 8;
+	for (size_t i = 0; i < table->row_count; i++)
+		for (const char *text = entry_text(&table->rows[i], column); *text;) {
+			size_t bytes = strcspn(text, " ");
+			char *word = memory_printf("%.*s", (int)bytes, text);
+			size_t columns = text_columns(word);
+			longest = columns > longest ? columns : longest;
+			free(word);
+			text += bytes + strspn(text + bytes, " ");
+		}
+	return longest;
+}
+
 /* Starts from the natural widths; then narrows the widest left-aligned columns until the table
  * fits. */
 static size_t *choose_widths(const struct table *table, int width)
 {
 	size_t *widths = memory_alloc(table->column_count * sizeof *widths);
-	size_t total = natural_widths(table, widths);
-	size_t limit = WRAP_COLUMNS;
-	while (width > 0 && total > (size_t)width) {
-		size_t widest = table->column_count;
-		for (size_t k = 0; k < table->column_count; k++)
-			if (table->columns[k].align == TABLE_LEFT && widths[k] > limit &&
-			    (widest == table->column_count || widths[k] > widths[widest]))
-				widest = k;
-		if (widest == table->column_count && limit == WRAP_COLUMNS_LEAST)
-			break;
+	size_t *words = memory_alloc(table->column_count * sizeof *words);
+	size_t total = natural_widths(table, widths), at = 0;
+	for (size_t k = 0; k < table->column_count; k++)
+		words[k] = longest_word(table, k);
+	while (width > 0 && total > (size_t)width &&
+	       at < sizeof wrap_columns / sizeof *wrap_columns) {
+		size_t widest = table->column_count, spare = 0;
+		for (size_t k = 0; k < table->column_count; k++) {
+			size_t least = words[k] < wrap_columns[at] ? words[k] : wrap_columns[at];
+			if (table->columns[k].align != TABLE_LEFT || widths[k] <= least ||
+			    (widest < table->column_count && widths[k] <= widths[widest]))
+				continue;
+			widest = k;
+			spare = widths[k] - least;
+		}
 		if (widest == table->column_count) {
-			limit = WRAP_COLUMNS_LEAST;
+			at++;
 			continue;
 		}
-		size_t excess = total - (size_t)width, spare = widths[widest] - limit;
-		size_t less = excess < spare ? excess : spare;
+		size_t excess = total - (size_t)width, less = excess < spare ? excess : spare;
 		widths[widest] -= less;
 		total -= less;
 	}
+	free(words);
 	return widths;
 }
 

@@ -221,11 +221,16 @@ json_t *text_json_or_null(const char *text)
 	return text && *text ? text_json(text) : json_null();
 }
 
-/* A hyphen between letters or digits is neither a sign nor part of an option. */
-static bool is_hyphen(const char *text, size_t at)
+/* Whether a long word may be broken behind this character: a hyphen between letters or digits
+ * (which is neither a sign nor part of an option), or a small letter before a capital
+ * (BatchNormalization).
+ */
+static bool breaks_after(const char *text, size_t at)
 {
-	return text[at] == '-' && at > 0 && isalnum((unsigned char)text[at - 1]) &&
-	       isalnum((unsigned char)text[at + 1]);
+	const unsigned char *c = (const unsigned char *)text + at;
+	if (islower(c[0]) && isupper(c[1]))
+		return true;
+	return c[0] == '-' && at > 0 && isalnum(c[-1]) && isalnum(c[1]);
 }
 
 size_t text_take_line(const char **rest, size_t columns, const char **line)
@@ -236,9 +241,9 @@ size_t text_take_line(const char **rest, size_t columns, const char **line)
 		size_t at = bytes;
 		while (at > 0 && (*rest)[at] != ' ')
 			at--;
-		/* A word too long for the line is broken after a hyphen within it. */
+		/* A word too long for the line is broken where breaks_after allows it. */
 		if (at == 0)
-			for (at = bytes; at > 0 && !is_hyphen(*rest, at - 1);)
+			for (at = bytes; at > 0 && !breaks_after(*rest, at - 1);)
 				at--;
 		if (at > 0)
 			bytes = end = at;

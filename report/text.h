@@ -32,7 +32,8 @@ size_t text_columns(const char *text);
 size_t text_fit(const char *text, size_t columns);
 
 /* Takes the next line of at most `columns` off *rest. It breaks at the end of a word if possible,
- * else after a hyphen. Returns the length of the line in bytes, beginning at *line. */
+ * else after a hyphen or before a capital in it. Returns the length of the line in bytes, beginning
+ * at *line. */
 size_t text_take_line(const char **rest, size_t columns, const char **line);
 
 /* Writes the text, made safe by text_line, in lines of at most `width` columns. Each line follows

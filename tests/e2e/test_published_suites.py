@@ -156,7 +156,7 @@ class PlanTest(ProgramTest):
         self.assertEqual(len({(c["framework"], c["network"]) for c in cells}), 45)
         self.assertEqual({c["device"] for c in cells}, {"cpu", "cuda:0", "cuda:0+1"})
         self.assertEqual(len(cells), 135)
-        datasets = {(c["network"], c["dataset"].replace("-sample", "")) for c in cells}
+        datasets = {(c["network"], re.sub("-(sample|3000)$", "", c["dataset"])) for c in cells}
         self.assertEqual(len(datasets), 9)
         self.assertIn(("alexnet-cifar", "cifar10"), datasets)
         self.assertIn(("lenet", "mnist"), datasets)

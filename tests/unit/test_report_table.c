@@ -66,6 +66,7 @@ TEST(test_lines_break_where_words_end)
 	check_lines("(not-steady, not-converged, busy)", 13, "(not-steady,|not-|converged,|busy)|");
 	check_lines("not-converged)", 13, "not-|converged)|");
 	check_lines("resnet50-cifar-10", 10, "resnet50-|cifar-10|");
+	check_lines("BatchNormalization", 15, "Batch|Normalization|");
 	check_lines("unbroken", 4, "unbr|oken|");
 	check_lines("--repeat", 5, "--rep|eat|");
 	check_lines("-12345", 4, "-123|45|");
@@ -249,6 +250,27 @@ TEST(test_table_text)
 		   "  they have to be\n"
 		   "  broken\n"
 		   "lone\n");
+}
+
+/* Columns that can be wrapped between words give their room before a word is broken. */
+TEST(test_columns_keep_words_whole)
+{
+	static const struct table_column three[] = {{"layer", "layer", TABLE_LEFT},
+						    {"operator", "operator", TABLE_LEFT},
+						    {"attributes", "attributes", TABLE_LEFT}};
+	struct table *table = table_new(three, 3);
+	struct strbuf *out = test_strbuf();
+	table_row(table);
+	table_cell(table, "inception_3a_output", NULL);
+	table_cell(table, "BatchNormalization", NULL);
+	table_cell(table, "kernel_shape 3x3, strides 2x2", NULL);
+	table_render_text(table, false, 54, out);
+	assert_string_equal(strbuf_text(out),
+			    "layer                operator            attributes\n"
+			    "inception_3a_output  BatchNormalization  kernel_shape\n"
+			    "                                         3x3, strides\n"
+			    "                                         2x2\n");
+	table_free(table);
 }
 
 TEST(test_table_markdown_and_json)
