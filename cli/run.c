@@ -117,7 +117,7 @@ static void say_time(struct job *job)
 	time_left_plan_text(&job->left, time, sizeof time);
 	if (job->lock_fd >= 0) {
 		time_left_text(&job->left, clock_monotonic_ns(), line, sizeof line);
-		lock_say_time(job->lock_fd, line);
+		lock_say_holder(job->lock_fd, line);
 	}
 	snprintf(line, sizeof line, "%zu cell%s%s: %s", count, count == 1 ? "" : "s", effort, time);
 	progress_say(&job->progress, line);

@@ -52,18 +52,6 @@ static void own_command(char *out, size_t bytes)
 	snprintf(out, bytes, "%s", text + start);
 }
 
-/* Whoever cannot write into the file of another user stays unknown. */
-static void write_holder(int lock, const struct lock_holder *holder)
-{
-	char text[512];
-	int length = snprintf(
-		text, sizeof text, "pid %d\nsince %" PRId64 "\nuser %s\ncommand %s\ntakes %s\n",
-		holder->pid, holder->since_s, holder->user, holder->command, holder->takes);
-
-	if (pwrite(lock, text, (size_t)length, 0) == length && ftruncate(lock, length) != 0)
-		return;
-}
-
 /* An unknown holder if the file says nothing, or names a process that has ended. */
 static void read_holder(int lock, struct lock_holder *holder)
 {
@@ -80,28 +68,20 @@ static void read_holder(int lock, struct lock_holder *holder)
 		memset(holder, 0, sizeof *holder);
 }
 
-static void write_own(int lock, const char *takes)
+void lock_say_holder(int lock, const char *takes)
 {
-	struct lock_holder holder = {.pid = getpid(), .since_s = time(NULL)};
 	const struct passwd *user = getpwuid(geteuid());
+	char text[512], number[24], command[256];
 
-	if (user)
-		snprintf(holder.user, sizeof holder.user, "%s", user->pw_name);
-	else
-		snprintf(holder.user, sizeof holder.user, "%u", geteuid());
-	own_command(holder.command, sizeof holder.command);
-	snprintf(holder.takes, sizeof holder.takes, "%s", takes);
-	write_holder(lock, &holder);
-}
-
-void lock_say_time(int fd, const char *takes)
-{
-	struct lock_holder holder;
-
-	read_holder(fd, &holder);
-	snprintf(holder.takes, sizeof holder.takes, "%s", takes);
-	if (holder.pid == getpid())
-		write_holder(fd, &holder);
+	snprintf(number, sizeof number, "%u", geteuid());
+	own_command(command, sizeof command);
+	int length = snprintf(text, sizeof text,
+			      "pid %d\nsince %" PRId64 "\nuser %.63s\ncommand %s\ntakes %.63s\n",
+			      getpid(), (int64_t)time(NULL), user ? user->pw_name : number, command,
+			      takes);
+	/* Whoever may not write into the file of another user stays unknown. */
+	if (pwrite(lock, text, (size_t)length, 0) == length && ftruncate(lock, length) != 0)
+		return;
 }
 
 enum prony_status lock_take(const char *path, const volatile int *stop,
@@ -115,7 +95,7 @@ enum prony_status lock_take(const char *path, const volatile int *stop,
 	while (status == PRONY_OK) {
 		bool locked = flock(lock, LOCK_EX | LOCK_NB) == 0;
 		if (locked && lock_file_stands(path, lock)) {
-			write_own(lock, "");
+			lock_say_holder(lock, "");
 			*fd = lock;
 			return PRONY_OK;
 		}

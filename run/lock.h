@@ -22,8 +22,9 @@ enum prony_status lock_take(const char *path, const volatile int *stop,
 					    const struct lock_holder *holder),
 			    void *context, int *fd, struct error *err);
 
-/* Tells those who wait how long the holder expects to take ("about 12 min"). */
-void lock_say_time(int fd, const char *takes);
+/* Writes this process into the lock that it holds, and how long it expects to take from now on:
+ * "about 12 min", or "". */
+void lock_say_holder(int fd, const char *takes);
 
 /* Returns $PRONY_LOCK, or prony.lock in the machine's temporary folder; the caller frees it. */
 char *lock_default_path(void);

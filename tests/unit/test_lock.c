@@ -137,7 +137,7 @@ static void look(void *context, const char *path, const struct lock_holder *hold
 	(void)path;
 	seen[seen_count++] = *holder;
 	if (seen_count == 1)
-		lock_say_time(*fd, "about 12 min");
+		lock_say_holder(*fd, "about 12 min");
 	else
 		close(*fd);
 }
