@@ -22,6 +22,22 @@ MARK = "PRONY_TEST_MARK"
 PATIENCE_S = 240
 
 
+def read(path):
+    with open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def read_bytes(path):
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def write(path, content):
+    """Text or bytes."""
+    with open(path, "wb") as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
 def timed(check, tries=3):
     """A check with bounds on times: what else runs on the machine may spoil one try, a fault spoils each.
 

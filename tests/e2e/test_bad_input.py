@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import counted
-from prony_program import PRONY, ProgramTest
+from prony_program import PRONY, ProgramTest, read, write
 
 USAGE, BAD_INPUT, STORAGE = 64, 65, 74
 
@@ -17,8 +17,7 @@ USAGE, BAD_INPUT, STORAGE = 64, 65, 74
 class BadInputTest(ProgramTest):
     def suite(self, text):
         path = os.path.join(self.folder, "mine.yaml")
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        write(path, text)
         return path
 
     def says(self, code, words, *command):
@@ -155,11 +154,9 @@ class BadInputTest(ProgramTest):
         self.says(STORAGE, [path], "run", "-f", "fake", "-n", "mlp", "--store", path)
 
     def test_store_that_is_no_database(self):
-        with open(self.store, "w", encoding="ascii") as stream:
-            stream.write("this is a text\n" * 100)
+        write(self.store, "this is a text\n" * 100)
         self.says(STORAGE, [self.store], "show", "--store", self.store)
-        with open(self.store, encoding="ascii") as stream:
-            self.assertTrue(stream.read().startswith("this is a text"), "it was overwritten")
+        self.assertTrue(read(self.store).startswith("this is a text"), "it was overwritten")
 
     def test_empty_store(self):
         self.says(BAD_INPUT, ["prony run"], "show", "--store", self.store)

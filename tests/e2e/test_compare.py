@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from prony_program import ProgramTest
+from prony_program import ProgramTest, read, write
 
 SOURCE = os.environ.get("PRONY_SOURCE", ".")
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
@@ -134,8 +134,7 @@ class VerdictTest(StoredTest):
         self.assertIn("only in A: jax", page)
         output = os.path.join(self.folder, "out.json")
         self.assertEqual(self.ask("compare", "1", "3", "--format", "json", "-o", output, code=2), "")
-        with open(output, encoding="utf-8") as stream:
-            document = json.load(stream)
+        document = json.loads(read(output))
         self.assertEqual((len(document["only_in_a"]), len(document["only_in_b"])), (1, 1))
 
     def test_what_is_the_same_for_all_is_left_out(self):
@@ -389,16 +388,15 @@ class KnownStepTest(ProgramTest):
     CLOCK = '''
 with open("{folder}/started", "ab") as file:
     started = file.tell() + file.write(b".")
-with open("{folder}/figures", encoding="utf-8") as file:
-    claim, spread = map(float, file.read().split())
+with open("{folder}/figures", encoding="utf-8") as stream:
+    claim, spread = map(float, stream.read().split())
 claim = int(claim * (1 + spread * (started % 5 - 2) / 2))
 '''
     WORDS = ("-n", "mlp", "-d", "synthetic", "-b", "1", "--warm-up", "1", "--steps", "2", "--repeat", "5")
 
     def setUp(self):
         super().setUp()
-        with open(os.path.join(SOURCE, "tests", "workers", "forward.py"), encoding="utf-8") as stream:
-            text = stream.read()
+        text = read(os.path.join(SOURCE, "tests", "workers", "forward.py"))
         for old, new in (("def need(", self.CLOCK.format(folder=self.folder) + "def need("),
                          ("records.extend((begin, now()))",
                           "records.extend((begin, begin + every * claim))\n"
@@ -406,12 +404,10 @@ claim = int(claim * (1 + spread * (started % 5 - 2) / 2))
             self.assertEqual(text.count(old), 1)
             text = text.replace(old, new)
         self.worker = os.path.join(self.folder, "worker.py")
-        with open(self.worker, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        write(self.worker, text)
 
     def gate(self, *words, claim=10e6, spread=0.001, stage="forward", expect=None):
-        with open(os.path.join(self.folder, "figures"), "w", encoding="utf-8") as stream:
-            stream.write(f"{claim} {spread}")
+        write(os.path.join(self.folder, "figures"), f"{claim} {spread}")
         # --force: what else the machine does changes nothing of these figures.
         force = ("--force",) if "--baseline" in words else ()
         return self.prony("run", *self.WORDS, "-s", stage, "--worker", f"mine=python3 {self.worker}", "-f", "mine", *words,

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import counted
-from prony_program import PRONY, ProgramTest
+from prony_program import PRONY, ProgramTest, read_bytes
 
 USAGE = 64
 # What is typed: words that have to be offered, and words that must not be.
@@ -140,8 +140,7 @@ class HelpTest(ProgramTest):
         lines = self.prony("--version", expect=0).stdout.splitlines()
         # The commit depends on where it was built; a build outside git has none.
         self.assertRegex(lines[0], r"^prony \d+\.\d+\.\d+( \([\w.-]+\))?$")
-        with open(PRONY, "rb") as stream:
-            self.assertEqual(lines[1], "executable sha256 " + hashlib.sha256(stream.read()).hexdigest())
+        self.assertEqual(lines[1], "executable sha256 " + hashlib.sha256(read_bytes(PRONY)).hexdigest())
         for words, part in ((["help", "shwo"], "show"), (["help", "a", "b"], "one command"),
                             (["help", "guard"], "no command"), (["version", "x"], "no arguments")):
             self.assertIn(part, self.prony(*words, expect=USAGE).stderr)

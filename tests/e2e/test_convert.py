@@ -15,7 +15,7 @@ import time
 import zlib
 
 import counted
-from prony_program import ProgramTest
+from prony_program import ProgramTest, read_bytes, write
 
 USAGE, BAD_INPUT = 64, 65
 FORMATS = {"lmdb": "", "recordio": "data.rec", "tfrecord": "data-00000.tfrecord", "png": ""}
@@ -61,8 +61,7 @@ def tree(folder):
     for place, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(place, name)
-            with open(path, "rb") as stream:
-                found[os.path.relpath(path, folder)] = hashlib.sha256(stream.read()).hexdigest()
+            found[os.path.relpath(path, folder)] = hashlib.sha256(read_bytes(path)).hexdigest()
     return found
 
 
@@ -76,8 +75,7 @@ class Conversion(ProgramTest):
             base = rng.randbytes(64)
             records.append(bytes([rng.randrange(10)]) + bytes(
                 (base[i % 61] + i // 7 + number) & 255 for i in range(3 * PLANE)))
-        with open(path, "wb") as stream:
-            stream.write(b"".join(records))
+        write(path, b"".join(records))
         return path, records
 
     def photographs(self, *broken):
@@ -128,13 +126,11 @@ class ConvertTest(Conversion):
 
     def test_photographs_keep_their_bytes(self):
         source = self.photographs()
-        with open(os.path.join(CORPUS, "progressive.jpg"), "rb") as stream:
-            picture = stream.read()
+        picture = read_bytes(os.path.join(CORPUS, "progressive.jpg"))
         for kind, file in (("lmdb", "data.mdb"), ("recordio", "data.rec"), ("tfrecord", FORMATS["tfrecord"])):
             folder, done = self.convert(source, kind, kind)
             self.assertIn("4 samples as " + kind, done.stdout)
-            with open(os.path.join(folder, file), "rb") as stream:
-                self.assertIn(picture, stream.read())
+            self.assertIn(picture, read_bytes(os.path.join(folder, file)))
         _, done = self.convert(source, "png", "png", expect=USAGE)
         self.assertIn("--size 224", done.stderr)
 
@@ -199,12 +195,10 @@ class ConvertTest(Conversion):
     def test_what_is_broken_in_one_part_keeps_nobody_from_the_other(self):
         """A data set has two parts, and both are whole in the end, but for what was left out."""
         train = os.path.join(self.folder, "pictures", "imagenet-sample", "train")
-        with open(os.path.join(CORPUS, "rgb.png"), "rb") as stream:
-            picture = stream.read()
+        picture = read_bytes(os.path.join(CORPUS, "rgb.png"))
         for number in range(100):
             os.makedirs(os.path.join(train, "n%08d" % number))
-            with open(os.path.join(train, "n%08d" % number, "a.png"), "wb") as out:
-                out.write(picture if number != 40 else picture[:-30])
+            write(os.path.join(train, "n%08d" % number, "a.png"), picture if number != 40 else picture[:-30])
         for _ in range(2):
             folder, done = self.convert("imagenet-sample", "lmdb", "imagenet-sample-lmdb", "--data",
                                         os.path.join(self.folder, "pictures"), expect=BAD_INPUT)
@@ -230,8 +224,7 @@ class ConvertTest(Conversion):
         note = os.path.join(folder, "conversion.txt")
         with open(note, encoding="utf-8") as stream:
             text = stream.read()
-        with open(note, "w", encoding="utf-8") as out:
-            out.write(text.replace("written: 1500", "written: 1600"))
+        write(note, text.replace("written: 1500", "written: 1600"))
         done = self.prony("data", "verify", folder, expect=BAD_INPUT)
         self.assertIn("contains 1500 of 1600 samples", done.stderr)
 
@@ -266,17 +259,14 @@ class ConvertTest(Conversion):
             self.assertEqual([(row["file"], row["state"]) for row in json.loads(seen.stdout)],
                              [(folder, "whole")])
             path = os.path.join(folder, file)
-            with open(path, "rb") as stream:
-                data = bytearray(stream.read())
+            data = bytearray(read_bytes(path))
             data[len(data) // 2] ^= 0x55
-            with open(path, "wb") as stream:
-                stream.write(data)
+            write(path, data)
             seen = self.prony("data", "verify", folder, expect=BAD_INPUT)
             self.assertIn("%s: SHA-256 is %s instead of " % (path, hashlib.sha256(data).hexdigest()), seen.stderr)
             self.assertRegex(seen.stderr, r"%s: 1 of \d+ files were changed, and \d of \d+ samples "
                              "are damaged; remove the folder and convert again" % folder)
-            with open(os.path.join(folder, "SHA256SUMS"), "w", encoding="ascii") as stream:
-                stream.write("what?\n")
+            write(os.path.join(folder, "SHA256SUMS"), "what?\n")
             self.assertIn("SHA256SUMS: line 1 is not a SHA-256", self.prony(
                 "data", "verify", folder, expect=BAD_INPUT).stderr)
             os.rename(os.path.join(folder, "conversion.txt"), os.path.join(folder, ".conversion"))

@@ -12,7 +12,7 @@ import sys
 import tarfile
 
 import counted
-from prony_program import ProgramTest, write_cifar10_sample
+from prony_program import ProgramTest, read_bytes, write, write_cifar10_sample
 
 USAGE, BAD_INPUT, STORAGE, MISSING = 64, 65, 74, 1
 IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
@@ -40,10 +40,8 @@ class DataTest(ProgramTest):
     def change(self, name, change):
         """Rewrites a file of the copy; returns its path."""
         path = os.path.join(self.copy, name)
-        with open(path, "rb") as stream:
-            before = stream.read()
-        with open(path, "wb") as stream:
-            stream.write(change(bytearray(before)))
+        before = read_bytes(path)
+        write(path, change(bytearray(before)))
         return path
 
     def json(self, *words, expect=0):
@@ -115,8 +113,7 @@ class DataTest(ProgramTest):
         command = ("run", "-f", "fake", "-n", "cnn", "-b", "2", "-s", "forward", "--repeat", "3",
                    "--quick", "--steps", "5", "--warm-up", "1", "--data", self.data, "--store", self.store)
         suite = os.path.join(self.folder, "mine.yaml")
-        with open(suite, "w", encoding="ascii") as stream:
-            stream.write("datasets: cifar10\n")
+        write(suite, "datasets: cifar10\n")
         done = self.prony(*command, suite, expect=0)
         self.assertIn("cifar10 is not installed: using cifar10-sample", done.stdout + done.stderr)
         self.assertEqual(self.rows("select distinct dataset, status from cell"),
@@ -164,8 +161,7 @@ class DataTest(ProgramTest):
                  (gzip.decompress(whole)[:50], BAD_INPUT, "truncated"),
                  (b"text", BAD_INPUT, "begins with bytes 74 65 78 74; known formats are idx"), (b"", BAD_INPUT, "truncated")]
         for data, code, part in cases:
-            with open(path, "wb") as stream:
-                stream.write(data)
+            write(path, data)
             done = self.prony("data", "verify", path, "--format", "json", expect=code)
             self.assertEqual(json.loads(done.stdout),
                              [{"file": path, "state": "broken" if code else "whole",

@@ -11,7 +11,7 @@ import types
 import unittest
 from unittest import mock
 
-from prony_program import PRONY, ProgramTest
+from prony_program import PRONY, ProgramTest, read, write
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(TESTS, "bench"))
@@ -61,8 +61,7 @@ class SidesTest(ProgramTest):
 
     def script(self, finish="None"):
         path = os.path.join(self.folder, "loop.py")
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(textwrap.dedent(SCRIPT) % (os.path.join(TESTS, "native"), finish))
+        write(path, textwrap.dedent(SCRIPT) % (os.path.join(TESTS, "native"), finish))
         return [sys.executable, path]
 
     def test_a_script_computes_blocks(self):
@@ -99,14 +98,12 @@ class SidesTest(ProgramTest):
     def test_a_page_keeps_its_other_sections(self):
         page = os.path.join(self.folder, "page.md")
         options = types.SimpleNamespace(threads=2, clock="wall", half_width=0.01, limit=60, rounds=4)
-        with open(page, "w", encoding="utf-8") as stream:
-            stream.write("# Title\n\n## Here\n\nold\n\n## There\n\nstays\n")
+        write(page, "# Title\n\n## Here\n\nold\n\n## There\n\nstays\n")
         text = equivalence.table(options, [equivalence.Judged("a-pair", "NOT MEASURED", "no Python")])
         for _ in range(2):
             equivalence.put_section(page, "Here", text)
         equivalence.put_section(page, "New", "text\n")
-        with open(page, encoding="utf-8") as stream:
-            written = stream.read()
+        written = read(page)
         self.assertIn("NOT MEASURED: no Python", written)
         self.assertNotIn("old", written)
         self.assertTrue(written.endswith("## There\n\nstays\n\n## New\n\ntext\n"), written)

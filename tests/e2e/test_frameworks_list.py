@@ -14,7 +14,7 @@ import sys
 import time
 
 import counted
-from prony_program import PATIENCE_S, ProgramTest
+from prony_program import PATIENCE_S, ProgramTest, read, write
 
 USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
 DESCRIPTORS = os.path.join(os.environ["PRONY_SOURCE"], "frameworks", "descriptors")
@@ -25,8 +25,7 @@ def installable():
     """(name, backend or None) of what the tree's descriptors can install: the floor, then by file."""
     found = []
     for path in glob.glob(os.path.join(DESCRIPTORS, "*.yaml")):
-        with open(path, encoding="utf-8") as source:
-            text = source.read()
+        text = read(path)
         if "harness-only: true" in text:
             continue
         backends = re.search(r"^backends:\n((?: .*\n)+)", text, re.M)
@@ -56,8 +55,7 @@ class FrameworkTest(ProgramTest):
 
     def script(self, name, text):
         path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write("#!/bin/sh\n" + text)
+        write(path, "#!/bin/sh\n" + text)
         os.chmod(path, 0o755)
         return path
 
@@ -118,8 +116,7 @@ class ListTest(FrameworkTest):
         packages, = glob.glob(os.path.join(place, "lib", "python3*", "site-packages"))
         for name, text in (("torch/__init__.py", ""), ("torch-2.9.dist-info/METADATA", "Name: torch\nVersion: 2.9\n")):
             os.makedirs(os.path.dirname(os.path.join(packages, name)))
-            with open(os.path.join(packages, name), "w", encoding="utf-8") as stream:
-                stream.write(text)
+            write(os.path.join(packages, name), text)
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             active = {variable: place, "PATH": "/nowhere"}
             text = self.prony("framework", "list", "pytorch", expect=0, COLUMNS="300", **active).stdout
@@ -172,8 +169,7 @@ class ListTest(FrameworkTest):
     def test_a_broken_suite_is_named(self):
         share = os.path.join(self.folder, "share")
         os.makedirs(os.path.join(share, "suites"))
-        with open(os.path.join(share, "suites", "bad.yaml"), "w", encoding="utf-8") as stream:
-            stream.write("frmeworks: [native]\n")
+        write(os.path.join(share, "suites", "bad.yaml"), "frmeworks: [native]\n")
         row, = self.rows_of("list", "suites", PRONY_SHARE=share)
         self.assertEqual(row["state"], "broken")
         self.assertIn("bad.yaml:1", row["reason"])
@@ -266,8 +262,7 @@ class InstallTest(FrameworkTest):
         second = self.start("framework", "install", "onnxruntime", log=log)
 
         def waits():
-            with open(log, encoding="utf-8") as stream:
-                return "waiting for another prony" in stream.read()
+            return "waiting for another prony" in read(log)
         self.wait_for(waits, "the message")
         second.send_signal(signal.SIGINT)
         self.assertEqual(second.wait(PATIENCE_S), INTERRUPTED)

@@ -7,7 +7,7 @@ import os
 import sys
 
 import counted
-from prony_program import ProgramTest
+from prony_program import ProgramTest, read_bytes, write
 
 QUICK = ("-n", "mlp", "-d", "synthetic", "-b", "8", "--quick", "--repeat", "1", "--steps",
          "2", "--warm-up", "1")
@@ -72,13 +72,11 @@ class GateKeptTest(ProgramTest):
     def test_a_worker_that_says_otherwise_is_gated_again(self):
         self.run_fake()
         [path] = self.kept()
-        with open(path, "rb") as stream:
-            verdict = json.loads(stream.read()[HEAD_BYTES:])
+        verdict = json.loads(read_bytes(path)[HEAD_BYTES:])
         verdict["evidence"]["framework"]["version"] = "0.0.1"
         payload = json.dumps(verdict).encode()
         head = f"prony-cache 1 {os.path.basename(path)} {hashlib.sha256(payload).hexdigest()}\n"
-        with open(path, "wb") as stream:
-            stream.write(head.encode().ljust(HEAD_BYTES, b"\0") + payload)
+        write(path, head.encode().ljust(HEAD_BYTES, b"\0") + payload)
         done = self.run_fake()
         self.assertIn("passed on", done.stderr)
         self.assertEqual(done.stderr.count("parity: "), 2, done.stderr)

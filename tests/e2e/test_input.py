@@ -13,7 +13,7 @@ import unittest
 import zlib
 
 import counted
-from prony_program import PRONY, ProgramTest, timed
+from prony_program import PRONY, ProgramTest, read, timed, write
 from worker_driver import PAGE, Bundle, Driver, Network
 
 PRONY_WORKER = [os.path.abspath(PRONY), "worker", "--adapter"]
@@ -177,8 +177,7 @@ class OwnLoaderTest(unittest.TestCase):
         found = [name for name in os.listdir(locks) if name.startswith("pytorch")]
         self.assertGreaterEqual(len(found), 3)
         for name in found:
-            with open(os.path.join(locks, name), encoding="utf-8") as stream:
-                text = stream.read()
+            text = read(os.path.join(locks, name))
             for package in ("lmdb==", "pillow=="):
                 self.assertIn("\n" + package, text, name)
 
@@ -271,15 +270,13 @@ class InputTest(ProgramTest):
         train = os.path.join(self.folder, "pictures", "imagenet-sample", "train")
         for n in range(100):
             os.makedirs(os.path.join(train, "n%08d" % n))
-            with open(os.path.join(train, "n%08d" % n, "a.JPEG"), "wb") as out:
-                out.write(png if n != 40 else png[:-30])
+            write(os.path.join(train, "n%08d" % n, "a.JPEG"), png if n != 40 else png[:-30])
         words = ("-f", "null", "-n", "googlenet", "-d", "imagenet-sample", "--data",
                  os.path.join(self.folder, "pictures"), "-b", "8", "-s", "load", "--steps", "20",
                  "--warm-up", "1", "--repeat", "1")
         done = self.prony("run", "--store", self.store, *words, expect=1)
         self.assertIn("n00000040/a.JPEG", done.stdout)
-        with open(os.path.join(train, "n00000040", "a.JPEG"), "wb") as out:
-            out.write(png)
+        write(os.path.join(train, "n00000040", "a.JPEG"), png)
         self.prony("run", "--store", self.store, *words, expect=0)
 
     def test_native_is_refused_with_reason(self):

@@ -9,7 +9,7 @@ import sys
 import xml.etree.ElementTree
 
 import counted
-from prony_program import PRONY, ProgramTest
+from prony_program import PRONY, ProgramTest, read, read_bytes, write
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 GOLDEN = os.path.join(TESTS, "golden", "network")
@@ -69,8 +69,7 @@ class NetworkTest(ProgramTest):
         self.assertIn("wrote " + path, done.stderr)
         self.assertIn("parameters  ", done.stdout)
         self.assertNotIn("attributes", done.stdout, "the summary without layers")
-        with open(path, "rb") as stream:
-            return stream.read()
+        return read_bytes(path)
 
     def test_onnx(self):
         image = self.onnx("lenet")
@@ -84,18 +83,15 @@ class NetworkTest(ProgramTest):
     def drawn(self, end, *words):
         path = os.path.join(self.folder, "x" + end)
         self.assertIn("wrote " + path, self.prony("network", *words, "--draw", path, expect=0).stderr)
-        with open(path, encoding="utf-8") as stream:
-            return stream.read()
+        return read(path)
 
     def test_pictures_of_lenet(self):
         for end in (".svg", ".dot"):
             golden = os.path.join(GOLDEN, "lenet" + end)
             text = self.drawn(end, "lenet")
             if "PRONY_REFRESH_GOLDEN" in os.environ:
-                with open(golden, "w", encoding="utf-8") as stream:
-                    stream.write(text)
-            with open(golden, encoding="utf-8") as stream:
-                self.assertEqual(text, stream.read(), golden)
+                write(golden, text)
+            self.assertEqual(text, read(golden), golden)
 
     def test_every_picture(self):
         """Well-formed; boxes within the page and apart; no line crosses a box that it passes."""
@@ -153,8 +149,7 @@ class NetworkTest(ProgramTest):
 
     def test_the_documentation_has_the_figures(self):
         """And the check finds a wrong digit, a row too few, a row too many."""
-        with open(DOCS, encoding="utf-8") as stream:
-            text = stream.read()
+        text = read(DOCS)
         self.assertEqual(self.tables(DOCS, 0), "")
         alexnet = next(line for line in text.split("\n") if line.startswith("| `alexnet` | one"))
         googlenet = next(line for line in text.split("\n") if line.startswith("| `googlenet` | torch"))
@@ -165,8 +160,7 @@ class NetworkTest(ProgramTest):
             with self.subTest(new):
                 self.assertIn(old, text)
                 path = os.path.join(self.folder, "networks.md")
-                with open(path, "w", encoding="utf-8") as stream:
-                    stream.write(text.replace(old, new))
+                write(path, text.replace(old, new))
                 self.assertIn("networks.md", self.tables(path, 1))
 
     def test_refusals(self):

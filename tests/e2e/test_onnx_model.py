@@ -7,7 +7,7 @@ import json
 import os
 import unittest
 
-from prony_program import ProgramTest
+from prony_program import ProgramTest, read_bytes
 
 USAGE, BAD_INPUT = 64, 65
 
@@ -40,8 +40,7 @@ class OnnxModelTest(ProgramTest):
             os.mkdir(os.path.join(self.folder, folder))
             target = os.path.join(self.folder, folder, "my model.onnx")
             self.prony("network", source, "--onnx", target, expect=0)
-            with open(target, "rb") as file:
-                written.append(file.read())
+            written.append(read_bytes(target))
             source = target
         self.assertEqual(*written)
 

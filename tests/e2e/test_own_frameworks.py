@@ -13,7 +13,7 @@ import sys
 import unittest
 
 import counted
-from prony_program import ProgramTest
+from prony_program import ProgramTest, read, write
 
 SOURCE = os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 WORKER = os.path.abspath(os.path.join(SOURCE, "tests", "workers", "mlp.py"))
@@ -53,8 +53,7 @@ class OwnFrameworkTest(ProgramTest):
         os.makedirs(self.own)
 
     def put(self, name, text):
-        with open(os.path.join(self.own, name), "w", encoding="utf-8") as stream:
-            stream.write(text)
+        write(os.path.join(self.own, name), text)
 
     def rows_of(self, *words, expect=0):
         return {row["framework"]: row for row in json.loads(
@@ -119,8 +118,7 @@ class EnvironmentTest(OwnFrameworkTest):
         site = glob.glob(os.path.join(folder, "lib", "python*", "site-packages"))[0]
         for name, text in packages.items():
             os.makedirs(os.path.dirname(os.path.join(site, name)))
-            with open(os.path.join(site, name), "w", encoding="utf-8") as stream:
-                stream.write(text)
+            write(os.path.join(site, name), text)
         return site
 
     def test_a_package_with_a_part_of_it_gone(self):
@@ -134,8 +132,7 @@ class EnvironmentTest(OwnFrameworkTest):
         whole = {"wheel/a.py": "1234", 'wheel/b,"c".py': "", "old/c.py": "x"}
         for name, text in whole.items():
             os.makedirs(os.path.dirname(os.path.join(site, name)), exist_ok=True)
-            with open(os.path.join(site, name), "w", encoding="utf-8") as stream:
-                stream.write(text)
+            write(os.path.join(site, name), text)
         self.assertEqual(self.damaged(), [])
         for name, package in (("wheel/a.py", "wheel-1.0"), ('wheel/b,"c".py', "wheel-1.0"),
                               ("old/c.py", "old-2.0-py3")):
@@ -301,8 +298,7 @@ open("%(folder)s/flags", "w").write(os.environ["THEANO_FLAGS"])'
         name = "PRONY_%s_PYTHON" % framework.upper().replace(":", "_")
         self.prony("run", "-f", framework, "-n", "mlp", "-b", "8", "--gate-only", "-D", "cpu:1", "--store", self.store,
                    expect=1, **{name: path}, **variables)
-        with open(os.path.join(self.folder, "flags"), encoding="utf-8") as stream:
-            return dict(flag.split("=", 1) for flag in stream.read().split(","))
+        return dict(flag.split("=", 1) for flag in read(os.path.join(self.folder, "flags")).split(","))
 
     def test_the_users_go_in_front(self):
         cache = os.path.join(self.folder, "prony", "cache")

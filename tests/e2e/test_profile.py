@@ -11,7 +11,7 @@ import sys
 import time
 
 import counted
-from prony_program import HOME, PRONY, ProgramTest, timed
+from prony_program import HOME, PRONY, ProgramTest, read, timed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -81,8 +81,7 @@ class FakeTest(ProfileTest):
             path = os.path.join(self.folder, kind)
             done = self.prony("profile", *LITTLE, "-f", "fake", "--format", kind, "-o", path, expect=0)
             self.assertEqual(done.stdout, "")
-            with open(path, encoding="utf-8") as stream:
-                text = stream.read()
+            text = read(path)
             self.assertIn("fc1", text)
             if kind == "chrome":
                 events = json.loads(text)["traceEvents"]
@@ -143,16 +142,14 @@ class FakeTest(ProfileTest):
         log, out = (os.path.join(self.folder, name) for name in ("said", "done.json"))
 
         def said():
-            with open(log, encoding="utf-8") as stream:
-                return stream.read()
+            return read(log)
         process = self.start("profile", *LITTLE, "-f", "fake,fake+hang", "--format", "json", "-o", out, log=log)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and "profiling fake+hang" not in said():
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(60), 130)
-        with open(out, encoding="utf-8") as stream:
-            self.assertEqual([(row["framework"], row["status"]) for row in json.load(stream)], [("fake", "ok")])
+        self.assertEqual([(row["framework"], row["status"]) for row in json.loads(read(out))], [("fake", "ok")])
         self.assertIn("interrupted after 1 of 2 profiles", said())
         self.assert_nothing_stays()
 

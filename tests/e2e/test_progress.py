@@ -15,7 +15,7 @@ import time
 
 import counted
 import terminal
-from prony_program import PATIENCE_S, PRONY, ProgramTest, timed
+from prony_program import PATIENCE_S, PRONY, ProgramTest, read, timed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INTERRUPTED = 130
@@ -161,8 +161,7 @@ class WaitingTest(ProgramTest):
             self.assertTrue(self.comes(log, "waiting: another prony is measuring"))
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(PATIENCE_S), INTERRUPTED)
-        with open(log, encoding="utf-8") as stream:
-            self.assertNotIn("measuring the cost of the sensors", stream.read())
+        self.assertNotIn("measuring the cost of the sensors", read(log))
 
     def test_who_reads_slowly_keeps_nobody_waiting(self):
         """The output is larger than a pipe's buffer, and nothing reads it."""
@@ -200,8 +199,7 @@ class WaitingTest(ProgramTest):
             self.assertTrue(self.comes(log, "waiting: another prony is measuring"))
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(PATIENCE_S), INTERRUPTED)
-        with open(log, encoding="utf-8") as stream:
-            self.assertNotIn("--resume", stream.read())
+        self.assertNotIn("--resume", read(log))
 
     def test_who_only_looks_up_what_is_missing_does_not_wait(self):
         with open(self.environment["PRONY_LOCK"], "w", encoding="utf-8") as held:
@@ -219,8 +217,7 @@ class WaitingTest(ProgramTest):
 
     def comes(self, path, words):
         def said():
-            with open(path, encoding="utf-8") as stream:
-                return words in stream.read()
+            return words in read(path)
         return self.happens(said)
 
 

@@ -8,13 +8,9 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from prony_program import ProgramTest  # noqa: E402
+from prony_program import ProgramTest, read, read_bytes
 
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 
@@ -70,8 +66,7 @@ class PublicTest(ProgramTest):
         folder = os.path.join(self.folder, "figures")
         self.output("report", "--figures", folder, "--public")
         for name in os.listdir(folder):
-            with open(os.path.join(folder, name), encoding="utf-8") as stream:
-                found += stream.read()
+            found += read(os.path.join(folder, name))
         for secret in self.SECRETS:
             self.assertNotIn(secret, found)
         for kept in ("machine 1: [user] ran [path], ([path]) -I[path]", "https://example.org/kept", "Example CPU"):
@@ -83,11 +78,9 @@ class PublicTest(ProgramTest):
             self.assertIn(secret, found)
 
     def test_the_store_keeps_them(self):
-        with open(self.store, "rb") as stream:
-            before = hashlib.sha256(stream.read()).hexdigest()
+        before = hashlib.sha256(read_bytes(self.store)).hexdigest()
         self.output("export", "--public")
-        with open(self.store, "rb") as stream:
-            self.assertEqual(hashlib.sha256(stream.read()).hexdigest(), before)
+        self.assertEqual(hashlib.sha256(read_bytes(self.store)).hexdigest(), before)
 
 
 if __name__ == "__main__":

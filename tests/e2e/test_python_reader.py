@@ -21,7 +21,7 @@ sys.path[:0] = [HERE, os.path.join(os.environ.get("PRONY_SOURCE", "."), "python"
 
 import counted  # noqa: E402
 import prony as reader  # noqa: E402
-from prony_program import PRONY, ProgramTest  # noqa: E402
+from prony_program import PRONY, ProgramTest, read_bytes, write  # noqa: E402
 
 USAGE, BAD_INPUT = 64, 65
 
@@ -33,10 +33,8 @@ class StoredTest(ProgramTest):
         super().setUp()
         if not StoredTest.filled:
             subprocess.run([os.environ["REPORT_STORE"], self.store, "2"], check=True)
-            with open(self.store, "rb") as stream:
-                StoredTest.filled = stream.read()
-        with open(self.store, "wb") as stream:
-            stream.write(StoredTest.filled)
+            StoredTest.filled = read_bytes(self.store)
+        write(self.store, StoredTest.filled)
         self.file = os.path.join(self.folder, "run.jsonl")
 
     def export(self, *words, expect=0):

@@ -19,7 +19,7 @@ import unittest
 import xml.etree.ElementTree
 from unittest import mock
 
-from prony_program import PRONY, ProgramTest
+from prony_program import PRONY, ProgramTest, read, read_bytes, write
 
 REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "report")
@@ -103,8 +103,7 @@ class Results(ProgramTest):
         """Table, Markdown and page, with spaces for line feeds."""
         page = os.path.join(self.folder, "page.html")
         self.prony("report", "1", "-o", page)
-        with open(page, encoding="utf-8") as stream:
-            texts = [self.prony("show", "1")[0], self.prony("export", "1", "--format", "md")[0], stream.read()]
+        texts = [self.prony("show", "1")[0], self.prony("export", "1", "--format", "md")[0], read(page)]
         return [re.sub(r"\s+", " ", text) for text in texts]
 
     def test_wide_intervals_say_what_is_true(self):
@@ -179,8 +178,7 @@ class Results(ProgramTest):
         self.assertEqual(lines, "".join(each))
         output = os.path.join(self.folder, "all.json")
         self.prony("export", "--all", "--format", "json", "-o", output)
-        with open(output, encoding="utf-8") as stream:
-            self.assertEqual([run["run"]["id"] for run in json.load(stream)], [1, 2])
+        self.assertEqual([run["run"]["id"] for run in json.loads(read(output))], [1, 2])
         # Of one run --all is what its name alone gives.
         one = os.path.join(self.folder, "one.db")
         self.fill(one, 1)
@@ -207,8 +205,7 @@ class Results(ProgramTest):
         page = os.path.join(self.folder, "page.html")
         _, message = self.prony("report", "1", "2", "-o", page)
         self.assertIn("page.html", message)
-        with open(page, encoding="utf-8") as stream:
-            text = stream.read()
+        text = read(page)
         self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
         self.assertIn("pytorch", text)
         self.assertIn("slow, run 1", text)
@@ -249,13 +246,11 @@ class Results(ProgramTest):
         with mock.patch.dict(self.environment, {"PATH": tools}):
             self.assertIn("apt install librsvg2-bin", self.prony(*words, code=1)[1])
             self.assertFalse(os.path.exists(folder))
-            with open(os.path.join(tools, "rsvg-convert"), "w", encoding="utf-8") as stream:
-                stream.write('#!/bin/sh\necho "$@" > "$3"\n')
-            os.chmod(stream.name, 0o755)
+            write(os.path.join(tools, "rsvg-convert"), '#!/bin/sh\necho "$@" > "$3"\n')
+            os.chmod(os.path.join(tools, "rsvg-convert"), 0o755)
             self.assertIn("each as SVG, CSV and PDF", self.prony(*words)[1])
         name = os.path.join(folder, "ratio-to-native")
-        with open(name + ".pdf", encoding="utf-8") as stream:
-            self.assertEqual(stream.read(), f"--format=pdf --output {name}.pdf {name}.svg\n")
+        self.assertEqual(read(name + ".pdf"), f"--format=pdf --output {name}.pdf {name}.svg\n")
         root = xml.etree.ElementTree.parse(name + ".svg").getroot()
         self.assertEqual((root.get("width"), root.get("viewBox").split()[2]), ("84mm", "357"))
         if shutil.which("rsvg-convert"):
@@ -383,8 +378,7 @@ class Results(ProgramTest):
             self.assertEqual(stat.S_IFMT(os.lstat(output).st_mode), stat.S_IFMT(before.st_mode), output)
         self.assertTrue(os.read(reader, 65536).startswith(b"Timestamp,"))
         os.close(reader)
-        with open(file, encoding="utf-8") as stream:
-            self.assertTrue(stream.read().startswith("Timestamp,"))
+        self.assertTrue(read(file).startswith("Timestamp,"))
         # The store itself is no output.
         for words in (("export",), ("report",)):
             _, message = self.prony(*words, "-o", self.store, code=64)
@@ -413,8 +407,7 @@ class Results(ProgramTest):
         named = os.path.join(self.folder, "n\x1b[2J.onnx")
         self.prony("network", "mlp", "--onnx", os.path.join(self.folder, "x.onnx"), store=False)
         os.rename(os.path.join(self.folder, "x.onnx"), named)
-        with open(os.path.join(self.folder, "s\x1b[2J.yaml"), "w", encoding="utf-8") as stream:
-            stream.write("networks: [mlp]\nfrobnicate: 1\n")
+        write(os.path.join(self.folder, "s\x1b[2J.yaml"), "networks: [mlp]\nfrobnicate: 1\n")
         store = ("--store", self.store)
         commands = [("show", "1", *store), ("show", "1", "--format", "json", *store),
                     ("log", "--run", "1", *store), ("log", "--run", "1", "mxnet", *store),
@@ -444,8 +437,7 @@ class OldStore(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        with open(os.path.join(GOLDEN, "..", "store", "schema-1.sql"), encoding="utf-8") as stream:
-            self.sql(self.store, stream.read())
+        self.sql(self.store, read(os.path.join(GOLDEN, "..", "store", "schema-1.sql")))
 
     def sql(self, store, script):
         connection = sqlite3.connect(store)
@@ -460,19 +452,16 @@ class OldStore(ProgramTest):
             self.assertIn("fake", self.prony("show", run))
             page = os.path.join(self.folder, "page.html")
             self.prony("report", run, "-o", page)
-            with open(page, encoding="utf-8") as stream:
-                self.assertIn("fake", stream.read())
+            self.assertIn("fake", read(page))
             cells = json.loads(self.prony("export", run, "--format", "json"))["cells"]
             for cell in cells:
                 self.assertNotIn("learning_rate", cell["key"])
                 self.assertEqual(cell["learning_rate"], 0.001 if cell["stage"] == "train" else None)
 
     def test_the_run_says_which_prony_made_it(self):
-        with open(PRONY, "rb") as stream:
-            digest = hashlib.sha256(stream.read()).hexdigest()
+        digest = hashlib.sha256(read_bytes(PRONY)).hexdigest()
         library = os.path.join(self.folder, "libnative.so")
-        with open(library, "wb") as stream:
-            stream.write(b"what would be loaded")
+        write(library, b"what would be loaded")
         new = os.path.join(self.folder, "new.db")
         # The gate of native fails on such a library; the run says what it was.
         subprocess.run([PRONY, "run", *self.ASKED, "-b", "1", "-f", "native", "--store", new], check=False, timeout=240,

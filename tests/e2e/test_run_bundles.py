@@ -12,7 +12,7 @@ import sys
 
 import counted
 import json_schema
-from prony_program import ProgramTest
+from prony_program import ProgramTest, read, write
 
 SHORT = ("-d", "mnist-3000", "-b", "8", "-s", "train", "--quick", "--repeat", "3", "--steps", "12",
          "--warm-up", "3")
@@ -46,18 +46,14 @@ class ExampleTest(ProgramTest):
                    self.store, "--keep-bundle", kept, expect=0)
         folders = os.listdir(kept)
         self.assertEqual(len(folders), 1)
-        with open(os.path.join(kept, folders[0], "case.json"), encoding="utf-8") as stream:
-            text = readable(json.load(stream)) + "\n"
+        text = readable(json.loads(read(os.path.join(kept, folders[0], "case.json")))) + "\n"
         if os.environ.get("PRONY_REFRESH_GOLDEN") == "1":
-            with open(EXAMPLE, "w", encoding="utf-8") as stream:
-                stream.write(text)
-        with open(EXAMPLE, encoding="utf-8") as stream:
-            self.assertEqual(stream.read(), text)
+            write(EXAMPLE, text)
+        self.assertEqual(read(EXAMPLE), text)
 
     def test_the_example_follows_the_schema(self):
         schema = json_schema.read("case")
-        with open(EXAMPLE, encoding="utf-8") as stream:
-            case = json.load(stream)
+        case = json.loads(read(EXAMPLE))
         self.assertEqual(json_schema.problems(case, schema, schema, "case"), [])
         for path, wrong in ((("schema",), 1), (("recipe", "batch"), "2"),
                             (("recipe", "dropout"), 1), (("recipe", "momentum"), -1),
@@ -77,14 +73,12 @@ class ExampleTest(ProgramTest):
 
     def test_the_schema_has_what_every_graph_may_have(self):
         node = json_schema.read("case")["$defs"]["node"]["properties"]
-        with open(os.path.join(json_schema.ROOT, "graph", "graph.h"), encoding="utf-8") as stream:
-            text = stream.read()
+        text = read(os.path.join(json_schema.ROOT, "graph", "graph.h"))
         for key in "inputs", "outputs":
             most = re.search(r"NODE_MAX_%s (\d+)" % key.upper(), text).group(1)
             self.assertEqual(node[key]["maxItems"], int(most), key)
         page = os.path.join(json_schema.ROOT, "docs", "operators.md")
-        with open(page, encoding="utf-8") as stream:
-            table = stream.read().partition("| operator | inputs |")[2].partition("\n\n")[0]
+        table = read(page).partition("| operator | inputs |")[2].partition("\n\n")[0]
         defaults = re.findall(r"`(\w+): [^`=]+ = ([^`]+)`", table)
         self.assertGreater(len(defaults), 30)
         for name, default in defaults:
@@ -95,8 +89,7 @@ class ExampleTest(ProgramTest):
 class BundlesTest(ProgramTest):
     def listings(self):
         """For each process that ended: (inode, path) of the files that were there then."""
-        with open(os.path.join(self.folder, "seen"), encoding="utf-8") as stream:
-            text = stream.read()
+        text = read(os.path.join(self.folder, "seen"))
         return [[tuple(line.split(" ", 1)) for line in part.splitlines()]
                 for part in text.split("end\n")[:-1]]
 

@@ -9,7 +9,7 @@ import sqlite3
 import sys
 
 import counted
-from prony_program import ProgramTest, write_cifar10_sample
+from prony_program import ProgramTest, read, write, write_cifar10_sample
 
 SOURCE = os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 WORKER = os.path.abspath(os.path.join(SOURCE, "tests", "workers", "mlp.py"))
@@ -103,8 +103,7 @@ class RunGatesTest(ProgramTest):
         self.assertTrue(again[said]["parity"]["evidence"]["cached"])
         page = os.path.join(self.folder, "page.html")
         self.prony("report", "--store", self.store, "-o", page)
-        with open(page) as source:
-            text = source.read()
+        text = read(page)
         self.assertIn("same work on random pixels;", text)
         self.assertIn("ok (gate-only, equal-maxima)", text)
         # Nor does it get lost where a run was killed behind the gate.
@@ -121,8 +120,7 @@ class RunGatesTest(ProgramTest):
         count, script = (os.path.join(self.folder, name) for name in ("count", "mine.sh"))
         for path, text in ((count, accidents * "x" + "\n"),
                            (script, ACCIDENT.format(count=count, worker=WORKER))):
-            with open(path, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            write(path, text)
         return ("--worker", f"mine=sh {script}", "-f", "mine,fake", "-s", "forward", *SHORT)
 
     def test_a_gate_is_tried_again_after_an_accident(self):
@@ -135,13 +133,11 @@ class RunGatesTest(ProgramTest):
         found = {cell["framework"]: cell for cell in cells}
         self.assertEqual((found["mine"]["status"], found["fake"]["status"]), ("crashed", "ok"))
         self.assertEqual(done.stderr.count("runs once more"), 1)
-        with open(os.path.join(self.folder, "count"), encoding="ascii") as stream:
-            self.assertEqual(stream.read(), "x\n")  # two were started
+        self.assertEqual(read(os.path.join(self.folder, "count")), "x\n")  # two were started
 
     def test_a_network_without_parameters(self):
         model = os.path.join(self.folder, "noparam.onnx")
-        with open(model, "wb") as stream:
-            stream.write(RELU)
+        write(model, RELU)
         words = ("-f", "fake", "-n", f"{model},mlp", "-d", "synthetic", "-b", "8", "--repeat", "1",
                  "--steps", "2", "--warm-up", "1")
         _, cells = self.run_cells(*words, "-s", "forward-backward,train", expect=1)

@@ -9,7 +9,7 @@ import sys
 import time
 
 import counted
-from prony_program import PATIENCE_S, ProgramTest, marked_processes
+from prony_program import PATIENCE_S, ProgramTest, marked_processes, read, write
 
 KILLS = int(os.environ.get("PRONY_KILLS", "4"))
 REPEAT = 4
@@ -77,8 +77,7 @@ class KillTest(ProgramTest):
                    for name in ("killed", "held")]
         for folder in folders:
             os.mkdir(folder)
-            with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as stream:
-                stream.write("{}")
+            write(os.path.join(folder, "case.json"), "{}")
         killed, held = folders
         link, other = (os.path.join(self.folder, name) for name in ("prony-run-link", "prony-other"))
         os.mkdir(other)
@@ -189,8 +188,7 @@ class KillTest(ProgramTest):
         self.assertEqual(process.wait(PATIENCE_S), 130, self.output())
         self.assertRegex(self.output(), rf"(?s)[1-3] of {REPEAT} processes, no rank.*\nprony: interrupted\n.*add --resume")
         self.assertIn(f"not finished: {CELLS} of {CELLS} cells", self.output())
-        with open(page, encoding="utf-8") as stream:
-            self.assertIn(f"of {REPEAT} processes, no rank", stream.read())
+        self.assertIn(f"of {REPEAT} processes, no rank", read(page))
         self.assert_nothing_stays()
         before = self.committed()
         self.prony(*self.words, "--resume", expect=0)

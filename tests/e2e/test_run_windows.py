@@ -9,7 +9,7 @@ import sqlite3
 import sys
 
 import counted
-from prony_program import ProgramTest, timed
+from prony_program import ProgramTest, read, timed
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workers", "mlp.py")
 FAKE = ("run", "-n", "mlp", "-d", "synthetic", "-b", "2", "-s", "forward", "-D", "cpu:1")
@@ -44,8 +44,7 @@ class WindowTest(ProgramTest):
     def after_its_steps(self, what):
         """(status, flags, reason) of a cell whose worker, in timed processes, does something for 4 s after a request's steps."""
         end = '    with open(os.path.join(folder, "records.bin"), "wb") as file:'
-        with open(WORKER, encoding="utf-8") as stream:
-            before, after = stream.read().split(end)
+        before, after = read(WORKER).split(end)
         mine = os.path.join(self.folder, "mine.py")
         with open(mine, "w", encoding="utf-8") as stream:
             stream.write(f'{before}    until = now() + 4e9 * (recipe["slots"] > 3)\n    while now() < until:\n        {what}\n{end}{after}')

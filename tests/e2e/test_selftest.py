@@ -8,7 +8,7 @@ import os
 import sys
 
 import counted
-from prony_program import ProgramTest, timed
+from prony_program import ProgramTest, read, timed
 
 VERDICTS = {"SAME", "FASTER", "SLOWER", "INCONCLUSIVE"}
 RUN = ("run", "-n", "mlp", "-d", "synthetic", "-b", "8", "-s", "forward", "-D", "cpu:1",
@@ -72,8 +72,7 @@ class SelftestTest(ProgramTest):
     def check_doctor_of_other_surroundings(self):
         machines = os.path.join(self.environment["XDG_DATA_HOME"], "prony", "machines")
         file, = (os.path.join(machines, name) for name in os.listdir(machines))
-        with open(file, encoding="utf-8") as stream:
-            kept = json.load(stream)
+        kept = json.loads(read(file))
         now = kept["ceilings"]["surroundings"]
         for surroundings, said in ((now, False), ({**now, "kernel": "2.6.32"}, True)):
             kept["noise"] = {"floor": 0.04, "measured_at": "2026-11-01T11:06:40Z", "surroundings": surroundings}

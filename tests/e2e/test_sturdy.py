@@ -13,7 +13,7 @@ import sys
 import unittest
 
 import counted
-from prony_program import PRONY, ProgramTest
+from prony_program import PRONY, ProgramTest, read, write
 
 SOURCE = os.path.abspath(os.environ.get("PRONY_SOURCE", os.path.join(os.path.dirname(__file__), "..", "..")))
 USAGE = 64
@@ -140,12 +140,10 @@ class SudoTest(SturdyTest):
 class WorkerTest(SturdyTest):
     def cell_of(self, old, new, before=""):
         """The cell of null.pl with a piece of its source replaced, and with commands before it."""
-        with open(os.path.join(SOURCE, "tests", "workers", "null.pl"), encoding="utf-8") as stream:
-            text = stream.read().replace("name => 'null'", "name => 'mine'")
+        text = read(os.path.join(SOURCE, "tests", "workers", "null.pl")).replace("name => 'null'", "name => 'mine'")
         self.assertIn(old, text)
         worker = os.path.join(self.folder, "worker.pl")
-        with open(worker, "w", encoding="utf-8") as stream:
-            stream.write(text.replace(old, new))
+        write(worker, text.replace(old, new))
         done = self.child("run", "--worker", f"mine={before}perl {worker}", "-f", "mine", "-n", "mlp", "-b", "4", "-s",
                           "forward", "-d", "synthetic", "--quick", "--steps", "2", "--repeat", "1", "--timeout", "60",
                           "--store", self.store, "--format", "json")

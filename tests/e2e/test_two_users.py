@@ -5,14 +5,10 @@ $PRONY is the program.
 """
 import os
 import subprocess
-import sys
 import time
 import unittest
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from prony_program import PATIENCE_S, PRONY, ProgramTest  # noqa: E402
+from prony_program import PATIENCE_S, PRONY, ProgramTest, read, write
 
 ANN, BOB, GROUP = 20001, 20002, 20000
 RUN = ("run", "-f", "fake", "-n", "mlp", "-b", "4", "-s", "forward", "--quick", "--repeat", "1")
@@ -63,8 +59,7 @@ class TwoUsers(ProgramTest):
         self.finish(bob)
         # Each may write into the lock that the other made.
         self.assertEqual(os.stat(self.lock).st_uid, ANN)
-        with open(self.lock, encoding="utf-8") as stream:
-            self.assertIn(f"user {BOB}\n", stream.read())
+        self.assertIn(f"user {BOB}\n", read(self.lock))
 
     def test_one_store(self):
         folder = os.path.join(self.folder, "group")
@@ -86,8 +81,7 @@ class TwoUsers(ProgramTest):
         shared = os.path.join(self.folder, "shared")
         library = os.path.join(shared, "frameworks", "mxnet", "mxnet", "libmxnet.so")
         os.makedirs(os.path.dirname(library))
-        with open(library, "w", encoding="utf-8") as stream:
-            stream.write("not loaded here")
+        write(library, "not loaded here")
         words = ("framework", "list", "mxnet")
         self.assertIn("ready", self.finish(self.start(ANN, *words, PRONY_SHARED=shared)))
         os.chmod(shared, 0o700)

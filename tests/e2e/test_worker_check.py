@@ -12,7 +12,7 @@ import sys
 import time
 
 import counted
-from prony_program import PATIENCE_S, PRONY, ProgramTest
+from prony_program import PATIENCE_S, PRONY, ProgramTest, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -163,8 +163,7 @@ class RejectedTest(CheckTest):
                 failed = self.failures(self.check(sys.executable, CARELESS_WORKER, fault, expect=1))
                 self.assertTrue(failed[0].startswith("FAILED  %s: " % check), failed)
                 self.assertIn(part, failed[0])
-        with open(CARELESS_WORKER, encoding="utf-8") as source:
-            table = source.read().split("\nFAULTS = {")[1].split("}")[0]
+        table = read(CARELESS_WORKER).split("\nFAULTS = {")[1].split("}")[0]
         self.assertEqual(set(re.findall(r'"([\w-]+)": ', table)), set(CARELESS) | {"none", "slow-lines"})
 
     def test_every_wrong_number(self):
@@ -179,8 +178,7 @@ class RejectedTest(CheckTest):
 
     def test_no_fault_is_left_out(self):
         """The tables above name every option of the fake."""
-        with open(os.path.join(ROOT, "adapters", "fake", "options.c"), encoding="utf-8") as source:
-            text = source.read()
+        text = read(os.path.join(ROOT, "adapters", "fake", "options.c"))
         table = text[text.index("static const struct fake_option rows[]"):]
         table = table[:table.index("\n};")]
         options = set(re.findall(r'(?:FAULT|FLAG|NUMBER|FAULT_WITH_NUMBER)\(\s*"([\w-]+)"', table))

@@ -15,7 +15,7 @@ import unittest
 
 import counted
 import json_schema
-from prony_program import PRONY
+from prony_program import PRONY, read
 from worker_driver import Bundle, Driver, small
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,8 +24,7 @@ VERBS = ["hello", "supports", "open", "build", "feed", "run", "read", "profile",
 
 
 def source(*parts):
-    with open(os.path.join(ROOT, *parts), encoding="utf-8") as text:
-        return text.read()
+    return read(os.path.join(ROOT, *parts))
 
 
 SCHEMA = json_schema.read("worker-protocol")
