@@ -210,7 +210,12 @@ bool charts_are_few(const struct html_page *page)
 	for (size_t c = 0; c < page->comparison_count; c++) {
 		if (html_ratio(page, c) != html_ratio(page, 0))
 			return false;
-		rows += html_row_count(page, c);
+		for (size_t run = 0; run < page->count; run++) {
+			size_t count;
+			const struct summary_row *row = html_rows(page, run, c, &count);
+			for (; count > 0; count--, row++)
+				rows += row->step.n > 0;
+		}
 	}
 	return rows <= ROWS_MAX;
 }

@@ -26,10 +26,14 @@ struct groups {
 	size_t capacity;
 };
 
-static struct group *add_to(struct groups *groups, const char *key, size_t place)
+/* `apart`: not to a group of the same names, but to one of its own. */
+static struct group *add_to(struct groups *groups, const char *names, size_t place, bool apart)
 {
 	size_t known = groups->names.count;
-	size_t number = names_add(&groups->names, key, strlen(key) + 1);
+	char key[GROUP_BYTES + sizeof place];
+	size_t length = (size_t)snprintf(key, GROUP_BYTES, "%s", names) + 1;
+	memcpy(key + length, &place, sizeof place);
+	size_t number = names_add(&groups->names, key, length + (apart ? sizeof place : 0));
 	groups->rows = memory_grow(groups->rows, number, &groups->capacity, sizeof *groups->rows);
 	struct group *group = &groups->rows[number];
 	if (number == known)
@@ -195,12 +199,13 @@ static bool was_only_gated(const struct summary *summary)
 	return gated;
 }
 
-/* Adds one sentence for each set of frameworks that comes first in any comparison. Without native
- * only of several comparisons: the sentence on one names the next after native. */
+/* Adds one sentence for each of few comparisons; of many, for each set of frameworks that comes
+ * first in any. Without native only of several: the sentence on one names the next after native. */
 static void add_winners(const struct html_page *page, const struct summary *summary,
 			bool without_native, struct strbuf *out)
 {
 	struct groups groups = {.rows = NULL};
+	bool apart = summary->comparison_count <= PLACES_SHOWN;
 	size_t compared = 0, unproved = 0;
 	char names[GROUP_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
@@ -212,7 +217,7 @@ static void add_winners(const struct html_page *page, const struct summary *summ
 		compared++;
 		size_t count = find_first(summary, c, without_native, names, &next);
 		if (count > 0) {
-			struct group *group = add_to(&groups, names, c);
+			struct group *group = add_to(&groups, names, c, apart);
 			group->shared = count > 1;
 			group->next = next ? next : group->next;
 			group->least = fmin(group->least, next ? next->lead.ratio : NAN);
@@ -302,7 +307,8 @@ void html_conclusions(const struct html_page *page, struct strbuf *out)
 			html_text("<h3>", page->labels[run], "</h3>\n", out);
 		strbuf_puts(out, "<ul class=\"lead\">\n");
 		add_winners(page, page->summaries[run], false, out);
-		add_winners(page, page->summaries[run], true, out);
+		if (page->summaries[run]->comparison_count > PLACES_SHOWN)
+			add_winners(page, page->summaries[run], true, out);
 		strbuf_puts(out, "</ul>\n");
 	}
 }
