@@ -119,7 +119,7 @@ static void verdict_cell(const struct stored_cell *stored, struct strbuf *out)
 			 "same work, within a coarse tolerance: rounding is as large as the "
 			 "compared values");
 	else if (*kept)
-		snprintf(text, sizeof text, "same work, checked on %.32s", kept);
+		snprintf(text, sizeof text, "same work, checked on %.10s", kept);
 	else
 		snprintf(text, sizeof text, "same work");
 	html_cell(stored->gate == CELL_OK ? "good" : "bad", text, out);
@@ -161,22 +161,24 @@ void html_parity(const struct html_page *page, struct strbuf *out)
 					     "verdict",	  "worst figure", ">value",
 					     ">bound",	  ">parameters",  ">MACs of the gate"};
 	size_t shown = 0, left_out = 0;
-	HTML_HEAD(page, titles, out);
 	for (size_t run = 0; run < page->count; run++)
 		for (size_t i = 0; i < page->summaries[run]->count; i++) {
 			const struct summary_row *row = &page->summaries[run]->rows[i];
-			/* A missing framework did not reach the gate; the ledger lists it. */
-			if (row->cell->status == CELL_MISSING)
+			/* What did not reach the gate is in the ledger. */
+			if (row->cell->status == CELL_MISSING ||
+			    (row->cell->status == CELL_UNSUPPORTED && !row->cell->evidence))
 				continue;
 			/* Failed rows are never left out. */
 			if (row->cell->gate == CELL_OK && shown >= HTML_ROWS_MAX) {
 				left_out++;
 				continue;
 			}
-			shown++;
+			if (shown++ == 0)
+				HTML_HEAD(page, titles, out);
 			parity_row(page, run, row, out);
 		}
-	html_foot(out);
+	if (shown > 0)
+		html_foot(out);
 	if (left_out > 0)
 		strbuf_printf(out,
 			      "<p class=\"note\">%zu more passed; `prony show --format json` lists "

@@ -211,14 +211,17 @@ static void framework_row(const struct html_page *page, size_t run,
 			  const struct stored_cell *stored, size_t columns, struct strbuf *out)
 {
 	const json_t *details = stored->framework;
-	static const char *const long_texts[] = {"libraries", "settings", "notes"};
+	static const char *const long_texts[][2] = {{"instruction_set", "instructions"},
+						    {"libraries", "libraries"},
+						    {"settings", "settings"},
+						    {"notes", "notes"}};
 	struct strbuf below;
 	strbuf_init(&below, 0);
 	for (size_t i = 0; i < sizeof long_texts / sizeof *long_texts; i++) {
-		const json_t *text = json_object_get(details, long_texts[i]);
+		const json_t *text = json_object_get(details, long_texts[i][0]);
 		if (json_object_size(text) + json_array_size(text) + json_string_length(text) == 0)
 			continue;
-		strbuf_printf(&below, "%s%s: ", below.length > 0 ? "; " : "", long_texts[i]);
+		strbuf_printf(&below, "%s%s: ", below.length > 0 ? "; " : "", long_texts[i][1]);
 		html_join_json(text, &below);
 	}
 	strbuf_printf(out, "<tr class=\"%s\"", below.length > 0 ? "explained" : "");
@@ -229,7 +232,6 @@ static void framework_row(const struct html_page *page, size_t run,
 	json_cell(details, "version", out);
 	json_cell(details, "origin", out);
 	effective_cells(stored, out);
-	json_cell(details, "instruction_set", out);
 	strbuf_puts(out, "</tr>\n");
 	if (below.length > 0) {
 		strbuf_puts(out, "<tr");
@@ -265,8 +267,7 @@ static const struct stored_cell **find_speakers(const struct html_page *page, si
 void html_frameworks(const struct html_page *page, struct strbuf *out)
 {
 	static const char *const titles[] = {
-		"framework", "run",	  "version",	"origin",
-		">threads",  "precision", "subnormals", "instructions",
+		"framework", "run", "version", "origin", ">threads", "precision", "subnormals",
 	};
 	size_t columns = sizeof titles / sizeof *titles - (page->count == 1);
 	HTML_HEAD(page, titles, out);
