@@ -267,7 +267,7 @@ TEST(what_cannot_run_says_why)
 		{"loops", "fit", "native", CELL_UNSUPPORTED, "loop fit: native has step only"},
 		{"networks", "lenet", "native:jax", CELL_UNSUPPORTED, "no backends"},
 		{"networks", "lenet", "mxnet", CELL_MISSING, "prony framework install mxnet"},
-		{"networks", "lenet", "native@other", CELL_MISSING, "PRONY_NATIVE_OTHER_LIBRARY"},
+		{"networks", "lenet", "native@other", CELL_MISSING, "install native@other"},
 		{"networks", "lenet", "pytorch", CELL_MISSING, "prony framework install pytorch"},
 		{"datasets", "mnist", "native", CELL_MISSING, "prony data fetch mnist"},
 		{"batches", "16777216", "native", CELL_OUT_OF_MEMORY, "use a batch"},
