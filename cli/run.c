@@ -110,7 +110,7 @@ static bool something_runs(const struct plan *plan)
 /* Prints "4 cells, default effort: 20 to 48 processes, about 17 min". */
 static void say_time(struct job *job)
 {
-	char time[140], effort[40] = "", line[240];
+	char time[240], effort[40] = "", line[340];
 	size_t count = job->selection.plan.count;
 	if (!job->left.gate_only)
 		snprintf(effort, sizeof effort, ", %s effort", job->study.effort->name);
@@ -179,6 +179,7 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	if (status != PRONY_OK)
 		return status;
 	job->study.budget = budget;
+	job->study.left = &job->left;
 	time_left_init(&job->left, &job->selection.plan, job->study.effort,
 		       job->selection.spec.repeat, job->selection.spec.gate_only,
 		       job->selection.cpu_count, (double)budget.length_ns * 1e-9);

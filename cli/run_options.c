@@ -45,8 +45,8 @@ const struct option run_option_rows[] = {
 	CLI_OPTION_DATA(struct run_options),
 	ROW_TEXT(keep_bundle, "keep-bundle", "DIR", "keep the case bundles in this folder"),
 	ROW_TEXT(budget, "budget", "TIME",
-		 "end within this time, such as 90s, 30m, 1.5h: after 3 processes of each cell, "
-		 "measure the cells with the widest intervals"),
+		 "end within this time, such as 90s, 30m, 1.5h: first one process of each cell, "
+		 "the cheapest first, then 3, then those of the widest intervals"),
 	ROW_TEXT(setup, "setup", "COMMAND", "shell command before each process"),
 	ROW_TEXT(cleanup, "cleanup", "COMMAND", "shell command after each process"),
 	ROW_TEXT(report, "report", "FILE", "write the HTML page to this file"),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "parity/reference_internal.h"
 
 /* Converts a tensor to float64, which represents all indices and classes exactly. */
@@ -297,7 +298,8 @@ static bool may_go_on(struct reference_watch *watch, const struct graph *graph,
 
 	if (!watch)
 		return true;
-	if (watch->stop && *watch->stop)
+	if ((watch->stop && *watch->stop) ||
+	    (watch->deadline_ns && clock_monotonic_ns() >= watch->deadline_ns))
 		return false;
 	if (watch->progress && watch->expected > 0)
 		watch->progress(watch->context, fmin(watch->done / watch->expected, 0.99));

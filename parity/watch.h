@@ -8,6 +8,7 @@
 struct reference_watch {
 	/* If it is not 0, the computation stops and returns PRONY_INTERRUPTED; may be NULL. */
 	const volatile int *stop;
+	int64_t deadline_ns; /* the same from this time of the monotonic clock on; 0: none */
 	/* Called between operators, many times a second, with a fraction below 1; may be NULL. */
 	void (*progress)(void *context, double fraction);
 	void *context;

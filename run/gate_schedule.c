@@ -178,9 +178,10 @@ static void drop_gate_after(struct schedule *s, size_t done)
 	char key[CELL_KEY_BYTES];
 	if (!s->cells[done].work)
 		return;
-	for (size_t cell = done + 1; cell < s->plan->count; cell++) {
+	for (size_t cell = 0; cell < s->plan->count; cell++) {
 		workload_key(&s->plan->cells[cell], key);
-		if (s->cells[cell].status == CELL_PENDING && !strcmp(s->cells[done].work->key, key))
+		if (s->cells[cell].status == CELL_PENDING && !s->cells[cell].gate_done &&
+		    !s->plan->cells[cell].ungated && !strcmp(s->cells[done].work->key, key))
 			return;
 	}
 	workload_drop_gate(s->cells[done].work);
@@ -203,23 +204,21 @@ static enum prony_status gate_or_end(struct schedule *s, size_t cell, struct err
 	return status == PRONY_OK && choice <= RUN_LATER ? gate_cell(s, cell, false, err) : status;
 }
 
-enum prony_status schedule_run_gates(struct schedule *s, struct error *err)
+enum prony_status schedule_gate(struct schedule *s, size_t cell, struct error *err)
 {
-	enum prony_status status = gate_agreement(s, err);
-	for (size_t cell = 0; cell < s->plan->count && status == PRONY_OK; cell++) {
-		const struct run_cell *state = &s->cells[cell];
-		if (state->status != CELL_PENDING)
-			continue;
-		if (!state->gate_done && !s->plan->cells[cell].ungated) {
-			status = schedule_may_start(s, err);
-			if (status == PRONY_OK)
-				status = gate_or_end(s, cell, err);
-			status = schedule_end_broken(s, cell, status, err);
-			drop_gate_after(s, cell);
-		}
-		if (status == PRONY_OK && s->settings->gate_only && state->status == CELL_PENDING &&
-		    (state->gate_done || s->plan->cells[cell].ungated))
-			status = end_untimed(s, cell, err);
+	const struct run_cell *state = &s->cells[cell];
+	enum prony_status status = PRONY_OK;
+	if (state->status != CELL_PENDING)
+		return PRONY_OK;
+	if (!state->gate_done && !s->plan->cells[cell].ungated) {
+		status = schedule_may_start(s, err);
+		if (status == PRONY_OK)
+			status = gate_or_end(s, cell, err);
+		status = schedule_end_broken(s, cell, status, err);
+		drop_gate_after(s, cell);
 	}
+	if (status == PRONY_OK && s->settings->gate_only && state->status == CELL_PENDING &&
+	    (state->gate_done || s->plan->cells[cell].ungated))
+		status = end_untimed(s, cell, err);
 	return status;
 }

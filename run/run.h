@@ -102,6 +102,10 @@ struct run_caller {
 	 * before each gate, each round and each process. If every cell of a round that does
 	 * not stop answers RUN_LATER, all of them run. */
 	struct run_decision (*decide)(void *context, size_t cell);
+	/* If it is not NULL, a cell's gate runs just before its first process, instead of all gates
+	 * before all processes, and the cells of a round run in the order that this gives them,
+	 * instead of a random one. `cells`: in random order. */
+	void (*order)(void *context, size_t *cells, size_t count);
 	/* Whether a process is warm, judged by its warm-up blocks so far (stats/steady.h). */
 	bool (*steady)(void *context, const struct step_record *blocks, const int64_t *block_steps,
 		       size_t count, int64_t window_ns);
@@ -131,13 +135,14 @@ struct run_settings {
 	const char *setup_command,
 		*cleanup_command; /* shell commands before and after each process; NULL = none */
 	const volatile int *stop; /* set by a signal handler: finish cleanly, PRONY_INTERRUPTED */
+	int64_t deadline_ns; /* a reference is given up then, on the monotonic clock; 0: never */
 };
 
 /* Runs every pending cell of the plan: first its gate, then rounds in which each cell that needs
- * another process runs once, in seeded random order. A cell whose process or gate fails ends with
- * that status. A crash or a time-out may be an accident, so only the second in a row ends the cell.
- * A cell whose data or model is broken ends too. `cells` has one element per cell of the plan. The
- * caller holds the machine's lock (run/lock.h). */
+ * another process runs once, in seeded random order (or the caller's). A cell whose process or gate
+ * fails ends with that status. A crash or a time-out may be an accident, so only the second in a
+ * row ends the cell. A cell whose data or model is broken ends too. `cells` has one element per
+ * cell of the plan. The caller holds the machine's lock (run/lock.h). */
 enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			      const struct run_settings *settings, const struct run_caller *caller,
 			      struct error *err);

@@ -213,6 +213,24 @@ static int rounds_so_far(const struct schedule *s)
 	return rounds;
 }
 
+/* Runs the cell's gate if it has not run, and a process. */
+static enum prony_status run_turn(struct schedule *s, size_t cell, int round, struct error *err)
+{
+	const struct run_cell *state = &s->cells[cell];
+	enum prony_status status = schedule_may_start(s, err);
+	if (status == PRONY_OK && choice_of(s, cell) <= RUN_LATER)
+		status = schedule_gate(s, cell, err);
+	if (status == PRONY_OK && state->status == CELL_PENDING && choice_of(s, cell) <= RUN_LATER)
+		status = schedule_end_broken(s, cell, run_replicate(s, cell, round, err), err);
+	/* A reference was given up. */
+	if (status == PRONY_INTERRUPTED && !(s->settings->stop && *s->settings->stop) &&
+	    s->settings->deadline_ns > 0 && clock_monotonic_ns() >= s->settings->deadline_ns) {
+		error_clear(err);
+		status = PRONY_OK;
+	}
+	return status;
+}
+
 static enum prony_status run_rounds(struct schedule *s, struct error *err)
 {
 	size_t *cells = calloc(s->plan->count ? s->plan->count : 1, sizeof *cells), count;
@@ -224,12 +242,10 @@ static enum prony_status run_rounds(struct schedule *s, struct error *err)
 		if (count == 0)
 			break;
 		random_shuffle(&s->random, cells, count);
-		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-			status = schedule_may_start(s, err);
-			if (status == PRONY_OK && choice_of(s, cells[i]) <= RUN_LATER)
-				status = schedule_end_broken(
-					s, cells[i], run_replicate(s, cells[i], round, err), err);
-		}
+		if (s->caller->order)
+			s->caller->order(s->caller->context, cells, count);
+		for (size_t i = 0; i < count && status == PRONY_OK; i++)
+			status = run_turn(s, cells[i], round, err);
 	}
 	free(cells);
 	return status;
@@ -256,8 +272,10 @@ enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 		return PRONY_OK;
 	enum prony_status status = schedule_init(&s, err);
 	if (status == PRONY_OK)
-		status = schedule_run_gates(&s, err);
-	if (status == PRONY_OK && !settings->gate_only)
+		status = gate_agreement(&s, err);
+	for (size_t cell = 0; cell < plan->count && status == PRONY_OK && !caller->order; cell++)
+		status = schedule_gate(&s, cell, err);
+	if (status == PRONY_OK)
 		status = run_rounds(&s, err);
 	schedule_release(&s);
 	return status;

@@ -53,8 +53,10 @@ static void say_reference(void *context, double fraction)
 struct reference_watch *schedule_watch(struct schedule *s, size_t cell)
 {
 	s->watched_cell = cell;
-	s->watch = (struct reference_watch){
-		.stop = s->settings->stop, .progress = say_reference, .context = s};
+	s->watch = (struct reference_watch){.stop = s->settings->stop,
+					    .deadline_ns = s->settings->deadline_ns,
+					    .progress = say_reference,
+					    .context = s};
 	return &s->watch;
 }
 

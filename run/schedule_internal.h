@@ -90,9 +90,9 @@ void second_gate_release(struct second_gate *second, bool keep_bundle);
 
 /* gate_schedule.c */
 
-/* Runs the gate of every pending cell that has not passed it. If nothing is to be timed, that ends
- * the cell. */
-enum prony_status schedule_run_gates(struct schedule *s, struct error *err);
+/* Runs the gate of a pending cell unless it has run, or the caller decides otherwise. If nothing is
+ * to be timed, that ends the cell. */
+enum prony_status schedule_gate(struct schedule *s, size_t cell, struct error *err);
 /* Compares the worker's description with the one in a kept verdict. If they differ, for example
  * because a library changed unnoticed, the gate is repeated before the cell's time counts. */
 enum prony_status schedule_doubt_kept(struct schedule *s, size_t cell, const json_t *details,

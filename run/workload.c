@@ -26,6 +26,15 @@ void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
 	cell_key(&anonymous, key);
 }
 
+double workload_reference_macs(const struct plan_cell *cell)
+{
+	/* Training runs twice (gate_cost); a pass backward is two forward. */
+	int passes = cell->recipe.stage == STAGE_FORWARD ? 1 : 2 * 3;
+	if (cell->ungated || network_is_as_it_is(cell->network))
+		return 0;
+	return (double)cell->network->macs * GATE_BATCH_MIN * GATE_UPDATES * passes;
+}
+
 /* Wraps the floats and classes of a data set as tensors of the one input and the one label. */
 static void wrap_batches(struct workload *work, const struct graph *graph, int count, float *x,
 			 int64_t *y, struct tensor_set *inputs, struct tensor_set *labels)

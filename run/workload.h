@@ -5,7 +5,7 @@
 #define PRONY_RUN_WORKLOAD_H
 
 #include "parity/answers.h"
-#include "plan/plan.h"
+#include "run/workload_key.h"
 
 struct workload {
 	char key[CELL_KEY_BYTES]; /* the cell's key without its framework */
@@ -52,9 +52,6 @@ void workload_drop_files(struct workload *work);
 /* Fills in the request for the batches of a cell, from number 0 on. */
 void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed,
 		      struct batch_request *out);
-
-/* Writes the key that cells of the same work share: without framework, loop and synchronisation. */
-void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES]);
 
 /* Makes the gate's case and its key; computes no answers. */
 enum prony_status workload_need_gate_case(struct workload *work, const struct plan_cell *cell,

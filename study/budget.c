@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "report/names.h"
+#include "report/summary.h"
 #include "study/counted.h"
 
 #define SECOND_NS 1e9
@@ -23,7 +25,7 @@ enum prony_status budget_parse(const char *text, struct budget *out, struct erro
 	char *end = NULL;
 	double number = 0, unit = 0;
 
-	*out = (struct budget){.widest = NAN};
+	*out = (struct budget){.length_ns = 0};
 	if (!text)
 		return PRONY_OK;
 	suffix = text + strspn(text, "0123456789.");
@@ -41,39 +43,93 @@ enum prony_status budget_parse(const char *text, struct budget *out, struct erro
 	return PRONY_OK;
 }
 
-void budget_begin(struct budget *budget, size_t cells)
+/* The cells of a plan that differ only in their framework. */
+struct comparison {
+	double cost; /* sum of its cells, then their mean */
+	size_t number, cells;
+};
+
+static int compare_costs(const void *a, const void *b)
+{
+	const struct comparison *x = a, *y = b;
+	return x->cost != y->cost ? (x->cost > y->cost) - (x->cost < y->cost)
+				  : (x->number > y->number) - (x->number < y->number);
+}
+
+/* Numbers the comparisons by the mean cost of their cells. */
+static void take_turns(struct budget *budget, const struct plan *plan, const struct time_left *left,
+		       int least)
+{
+	struct names names = {.count = 0};
+	struct comparison *all = memory_alloc((plan->count + 1) * sizeof *all);
+	size_t *places = memory_alloc((plan->count + 1) * sizeof *places);
+	for (size_t i = 0; i < plan->count; i++) {
+		char key[SUMMARY_KEY_BYTES];
+		double reference;
+		if (left->cells[i].ended)
+			continue;
+		size_t known = names.count;
+		size_t at =
+			names_add(&names, key, summary_comparison_key(&plan->cells[i].cell, key));
+		if (at == known)
+			all[at] = (struct comparison){.number = at};
+		budget->costs[i] = time_left_first(left, i, least, &reference);
+		budget->turns[i] = at;
+		all[at].cost += budget->costs[i] + reference;
+		all[at].cells++;
+	}
+	for (size_t c = 0; c < names.count; c++)
+		all[c].cost /= (double)all[c].cells;
+	qsort(all, names.count, sizeof *all, compare_costs);
+	for (size_t c = 0; c < names.count; c++)
+		places[all[c].number] = c;
+	for (size_t i = 0; i < plan->count; i++)
+		if (!left->cells[i].ended)
+			budget->turns[i] = places[budget->turns[i]];
+	names_release(&names);
+	free(places);
+	free(all);
+}
+
+void budget_begin(struct budget *budget, const struct plan *plan, const struct time_left *left,
+		  int least, int64_t window_ns)
 {
 	if (budget->length_ns == 0)
 		return;
 	budget->deadline_ns = clock_monotonic_ns() + budget->length_ns;
-	budget->last_ns = memory_alloc((cells + 1) * sizeof *budget->last_ns);
-	memset(budget->last_ns, 0, (cells + 1) * sizeof *budget->last_ns);
+	budget->least_ns = memory_alloc((plan->count + 1) * sizeof *budget->least_ns);
+	budget->costs = memory_alloc((plan->count + 1) * sizeof *budget->costs);
+	budget->turns = memory_alloc((plan->count + 1) * sizeof *budget->turns);
+	for (size_t i = 0; i < plan->count; i++)
+		budget->least_ns[i] = plan->cells[i].steps > 0 ? 0 : window_ns;
+	take_turns(budget, plan, left, least);
 }
 
 void budget_release(struct budget *budget)
 {
-	free(budget->last_ns);
-	budget->last_ns = NULL;
+	free(budget->least_ns);
+	free(budget->costs);
+	free(budget->turns);
+	budget->least_ns = NULL;
 }
 
 void budget_spend(struct budget *budget, size_t cell, int64_t ns)
 {
-	budget->widest = NAN;
-	if (budget->last_ns)
-		budget->last_ns[cell] = ns;
+	if (budget->least_ns)
+		budget->least_ns[cell] = ns;
 }
 
 void budget_look_again(struct budget *budget)
 {
-	budget->widest = NAN;
+	budget->known = false;
 }
 
 bool budget_late(const struct budget *budget, size_t cell)
 {
-	if (!budget->last_ns)
+	if (!budget->least_ns)
 		return false;
 	int64_t left = budget->deadline_ns - clock_monotonic_ns();
-	return left <= 0 || left < budget->last_ns[cell];
+	return left <= 0 || left < budget->least_ns[cell];
 }
 
 /* Returns the half width of a cell's interval; infinite if it is unknown. */
@@ -85,17 +141,56 @@ static double half_width(const struct run_cell *cell)
 	return isfinite(estimate.half_width) ? estimate.half_width : INFINITY;
 }
 
+/* Returns the turn of a cell that has too few processes: all cells get one process before a cell
+ * gets another one. */
+static size_t turn_of(const struct budget *budget, const struct run_cell *cells, size_t count,
+		      size_t cell)
+{
+	return budget->turns[cell] + (cells[cell].mean_count > 0 ? count : 0);
+}
+
+/* Computed once an event: rounds of many cells ask for each of them. */
+static void look(struct budget *budget, const struct run_cell *cells, size_t count, size_t least)
+{
+	if (budget->known)
+		return;
+	budget->known = true;
+	budget->turn = SIZE_MAX;
+	budget->widest = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (cells[i].status != CELL_PENDING)
+			continue;
+		size_t turn = turn_of(budget, cells, count, i);
+		if (cells[i].mean_count >= least)
+			budget->widest = fmax(budget->widest, half_width(&cells[i]));
+		else if (turn < budget->turn && !budget_late(budget, i))
+			budget->turn = turn;
+	}
+}
+
 bool budget_later(struct budget *budget, const struct run_cell *cells, size_t count, size_t cell,
 		  size_t least)
 {
-	if (!budget->last_ns || cells[cell].mean_count < least)
+	bool has_least = cells[cell].mean_count >= least;
+	if (!budget->least_ns)
 		return false;
-	/* Computed once a round: no process ends while the round is listed. */
-	if (isnan(budget->widest)) {
-		budget->widest = 0;
-		for (size_t i = 0; i < count; i++)
-			if (cells[i].status == CELL_PENDING && cells[i].mean_count >= least)
-				budget->widest = fmax(budget->widest, half_width(&cells[i]));
-	}
-	return WAITS * half_width(&cells[cell]) < budget->widest;
+	look(budget, cells, count, least);
+	if (budget->turn < SIZE_MAX)
+		return has_least || turn_of(budget, cells, count, cell) != budget->turn;
+	return has_least && WAITS * half_width(&cells[cell]) < budget->widest;
+}
+
+void budget_order(const struct budget *budget, const struct run_cell *cells, size_t *round,
+		  size_t count)
+{
+	bool first = false;
+	for (size_t i = 0; i < count; i++)
+		first |= cells[round[i]].mean_count == 0;
+	for (size_t i = 1; first && i < count; i++)
+		for (size_t k = i; k > 0 && budget->costs[round[k]] < budget->costs[round[k - 1]];
+		     k--) {
+			size_t cell = round[k];
+			round[k] = round[k - 1];
+			round[k - 1] = cell;
+		}
 }

@@ -101,12 +101,18 @@ enum prony_status study_register(struct study *study, struct store *store, int64
 	return status;
 }
 
+/* Returns the number of good processes of an ok cell. */
+static int needed_of(const struct study *study)
+{
+	return study->repeat > 0 ? study->repeat : OK_PROCESSES_MIN;
+}
+
 /* Returns how a cell without another process ends. If only the time is over, a cell with too few
  * processes does not end. */
 static struct run_decision end_of(const struct study *study, const struct run_cell *cell, bool late)
 {
 	int good = (int)cell->mean_count;
-	int needed = study->repeat > 0 ? study->repeat : OK_PROCESSES_MIN;
+	int needed = needed_of(study);
 	struct run_decision end = {.choice = RUN_END, .status = CELL_OK};
 	if (good >= needed)
 		return end;
@@ -132,12 +138,17 @@ static struct run_decision decide(void *context, size_t index)
 	if (!more || late) {
 		decision = end_of(study, cell, late && more);
 		decision.flags = more || not_converged ? CELL_FLAG_NOT_CONVERGED : 0;
-	} else if (study->repeat == 0 &&
-		   budget_later(&study->budget, study->cells, study->plan->count, index,
-				OK_PROCESSES_MIN)) {
+	} else if (budget_later(&study->budget, study->cells, study->plan->count, index,
+				(size_t)needed_of(study))) {
 		decision.choice = RUN_LATER;
 	}
 	return decision;
+}
+
+static void order(void *context, size_t *cells, size_t count)
+{
+	const struct study *study = context;
+	budget_order(&study->budget, study->cells, cells, count);
 }
 
 static bool judge_steady(void *context, const struct step_record *blocks,
@@ -194,28 +205,13 @@ static enum prony_status on_event(void *context, const struct run_event *event, 
 		return status;
 	if (event->kind == EVENT_PROCESS_END)
 		budget_spend(&study->budget, event->cell, event->record->total_ns);
-	if (event->kind == EVENT_CELL_END)
-		budget_look_again(&study->budget);
+	budget_look_again(&study->budget);
 	if (study->listener) {
 		struct estimate so_far;
 		counted_estimate(cell, &so_far);
 		study->listener(study->listener_context, event, cell, &so_far);
 	}
 	return PRONY_OK;
-}
-
-static void set_limits(const struct study *study, struct run_limits *limits)
-{
-	const struct effort_row *effort = study->effort;
-	limits->warm_up_cap_ns = effort->warm_up_cap_ns;
-	limits->window_ns = effort->window_ns;
-	limits->min_steps = effort->min_steps;
-	limits->test_steadiness = effort->test_steadiness;
-	limits->block_ns = BLOCK_MIN_NS;
-	limits->window_block_ns = RECORD_BLOCK_NS;
-	limits->window_max_ns = WINDOW_MAX_NS;
-	limits->few_steps = FEW_STEPS;
-	limits->start_delay_ns = effort == &effort_table[EFFORT_QUICK] ? 0 : START_DELAY_NS;
 }
 
 size_t study_unfinished(const struct study *study)
@@ -226,13 +222,43 @@ size_t study_unfinished(const struct study *study)
 	return count;
 }
 
+/* Under a budget, warm-ups are so short that each cell can get its first processes in time, but
+ * long enough to become steady. */
+static int64_t warm_up_cap(const struct study *study)
+{
+	const struct effort_row *effort = study->effort;
+	int64_t cap = effort->warm_up_cap_ns;
+	int64_t processes = (int64_t)study_unfinished(study) * needed_of(study);
+	if (study->budget.length_ns == 0 || !effort->test_steadiness || processes == 0)
+		return cap;
+	int64_t share = study->budget.length_ns / processes - effort->window_ns;
+	return share > cap ? cap : share < STEADY_MIN_NS ? STEADY_MIN_NS : share;
+}
+
+static void set_limits(const struct study *study, struct run_limits *limits)
+{
+	const struct effort_row *effort = study->effort;
+	limits->warm_up_cap_ns = warm_up_cap(study);
+	limits->window_ns = effort->window_ns;
+	limits->min_steps = effort->min_steps;
+	limits->test_steadiness = effort->test_steadiness;
+	limits->block_ns = BLOCK_MIN_NS;
+	limits->window_block_ns = RECORD_BLOCK_NS;
+	limits->window_max_ns = WINDOW_MAX_NS;
+	limits->few_steps = FEW_STEPS;
+	limits->start_delay_ns = effort == &effort_table[EFFORT_QUICK] ? 0 : START_DELAY_NS;
+}
+
 enum prony_status study_execute(struct study *study, struct run_settings *settings,
 				struct error *err)
 {
-	const struct run_caller caller = {
+	struct run_caller caller = {
 		.context = study, .decide = decide, .steady = judge_steady, .event = on_event};
 	set_limits(study, &settings->limits);
-	budget_begin(&study->budget, study->plan->count);
+	budget_begin(&study->budget, study->plan, study->left, needed_of(study),
+		     settings->gate_only ? 0 : study->effort->window_ns);
+	caller.order = study->budget.length_ns > 0 ? order : NULL;
+	settings->deadline_ns = study->budget.deadline_ns;
 	enum prony_status status = run_execute(study->plan, study->cells, settings, &caller, err);
 	return status == PRONY_OK && study_unfinished(study) == 0
 		       ? store_run_finish(study->store, study->run, clock_wall_ns(), err)

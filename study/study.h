@@ -15,6 +15,7 @@ struct study {
 	int repeat;		/* fixed number of processes of a cell; 0: by the effort */
 	struct run_cell *cells; /* one for each cell of the plan; owned */
 	struct budget budget;
+	const struct time_left *left; /* expected times, for the budget; borrowed */
 	struct store *store;
 	int64_t run; /* its id in the store */
 	/* Gets every event after its result is stored; `so_far`: the estimate from the processes
@@ -24,8 +25,8 @@ struct study {
 	void *listener_context;
 };
 
-/* The plan is borrowed. Set the budget before study_execute. study_release frees the study, also
- * after an error. */
+/* The plan is borrowed. Set the budget and `left` before study_execute. study_release frees the
+ * study, also after an error. */
 enum prony_status study_init(struct study *study, const struct plan *plan,
 			     const struct effort_row *effort, int repeat, struct error *err);
 void study_release(struct study *study);

@@ -7,10 +7,15 @@
 
 #include "base/memory.h"
 #include "frameworks/registry.h"
+#include "report/names.h"
+#include "run/workload_key.h"
 #include "stats/steady.h"
 
 #define STEP_MACS 2e10	/* multiply-accumulates of a core per second, before one is timed */
 #define STEP_LEAST 3e-4 /* seconds that an interpreter needs to request a step */
+/* Multiplications of the float64 reference on a core per second, before one has run: resnet50 on a
+ * Xeon with AVX-512 took 1.1e10 to 1.3e10. */
+#define REFERENCE_MACS 1e10
 
 /* Seconds of a process outside its steps: start, import, build and end. */
 static const double start_seconds[] = {[FRAMEWORK_BUILTIN] = 0.3,
@@ -46,6 +51,27 @@ static void init_cell(struct time_left_cell *out, const struct plan_cell *cell,
 				       .gate = !cell->ungated};
 }
 
+/* Cells of the same work share a reference. */
+static void share_references(struct time_left *t, const struct plan *plan)
+{
+	struct names works = {.count = 0};
+	size_t *firsts = memory_alloc((plan->count + 1) * sizeof *firsts);
+	for (size_t i = 0; i < plan->count; i++) {
+		char key[CELL_KEY_BYTES];
+		if (t->cells[i].ended)
+			continue;
+		workload_key(&plan->cells[i], key);
+		size_t known = works.count, work = names_add(&works, key, strlen(key));
+		if (work == known) {
+			firsts[work] = i;
+			t->cells[i].reference = workload_reference_macs(&plan->cells[i]);
+		}
+		t->cells[i].first = firsts[work];
+	}
+	names_release(&works);
+	free(firsts);
+}
+
 void time_left_init(struct time_left *t, const struct plan *plan, const struct effort_row *effort,
 		    int repeat, bool gate_only, int cores, double budget)
 {
@@ -60,6 +86,8 @@ void time_left_init(struct time_left *t, const struct plan *plan, const struct e
 		if (plan->cells[i].status == CELL_PENDING)
 			init_cell(&t->cells[i], &plan->cells[i], effort, cores);
 	}
+	t->reference_rate = REFERENCE_MACS * cores;
+	share_references(t, plan);
 }
 
 void time_left_release(struct time_left *t)
@@ -81,13 +109,47 @@ void time_left_begin(struct time_left *t, const struct run_cell *cells, int64_t 
 	for (size_t i = 0; i < t->count; i++) {
 		take_cell(&t->cells[i], &cells[i]);
 		t->cells[i].gate &= !cells[i].gate_done;
+		if (cells[i].gate_done)
+			t->cells[t->cells[i].first].reference = 0;
 	}
+}
+
+static double reference_seconds(const struct time_left *t, double macs)
+{
+	double rate =
+		t->computed_macs > 0 ? t->computed_macs / t->computed_seconds : t->reference_rate;
+	return macs / rate;
+}
+
+double time_left_first(const struct time_left *t, size_t cell, int processes, double *reference)
+{
+	const struct time_left_cell *of = &t->cells[cell];
+	*reference = reference_seconds(t, of->reference);
+	return (of->gate ? of->start : 0) + (t->gate_only ? 0 : processes * of->process);
 }
 
 static void add(struct time_left_mean *mean, double seconds)
 {
 	mean->sum += seconds;
 	mean->count++;
+}
+
+/* Learns from a reference that is computed how long the next ones take. */
+static void note_reference(struct time_left *t, const struct run_event *event, int64_t now_ns)
+{
+	struct time_left_cell *first = &t->cells[t->cells[event->cell].first];
+	bool computes = event->kind == EVENT_REFERENCE;
+	if (event->kind == EVENT_PREPARE || event->kind == EVENT_FRAMEWORK)
+		return;
+	if (computes && !t->reference_since_ns)
+		t->computing_macs = first->reference;
+	if (!computes && t->reference_since_ns && t->computing_macs > 0) {
+		t->computed_macs += t->computing_macs;
+		t->computed_seconds += seconds_of(now_ns - t->reference_since_ns);
+	}
+	if (!computes)
+		t->computing_macs = 0;
+	first->reference = 0;
 }
 
 void time_left_event(struct time_left *t, const struct run_event *event,
@@ -105,6 +167,7 @@ void time_left_event(struct time_left *t, const struct run_event *event,
 		add(&of->processes, seconds);
 		add(&t->processes, seconds);
 	}
+	note_reference(t, event, now_ns);
 	/* A reference is computed once: the next gate or process will not wait for it. */
 	if (event->kind == EVENT_PREPARE || computes != computed)
 		t->since_ns = computes ? 0 : now_ns;
@@ -172,32 +235,65 @@ void time_left_count(const struct time_left *t, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "%d of %s", done, all);
 }
 
-double time_left_seconds(const struct time_left *t, int64_t now_ns)
+static void duration_text(double seconds, char *out, size_t out_bytes)
+{
+	const char *unit = seconds < 100 ? "s" : seconds < 6000 ? "min" : "h";
+	double one = seconds < 100 ? 1 : seconds < 6000 ? 60 : 3600;
+	snprintf(out, out_bytes, "%.0f %s", round(seconds / one), unit);
+}
+
+/* Returns the seconds of the references that are still to be computed. */
+static double references_left(const struct time_left *t)
+{
+	double macs = 0;
+	for (size_t i = 0; i < t->count; i++)
+		macs += t->cells[i].reference;
+	return reference_seconds(t, macs);
+}
+
+/* Returns the seconds of all gates and processes, and of the reference that is computed now. */
+static double cells_left(const struct time_left *t, int64_t now_ns)
 {
 	double left = 0, computed = seconds_of(now_ns - t->reference_since_ns);
 	for (size_t i = 0; i < t->count; i++)
 		left += cell_left(t, &t->cells[i], now_ns);
 	if (t->reference_since_ns && t->fraction > 0)
 		left += computed / t->fraction - computed;
+	return left;
+}
+
+double time_left_seconds(const struct time_left *t, int64_t now_ns)
+{
+	double left = cells_left(t, now_ns) + references_left(t);
 	return t->budget > 0 ? fmin(left, fmax(t->budget - seconds_of(now_ns - t->began_ns), 0))
 			     : left;
 }
 
 void time_left_text(const struct time_left *t, int64_t now_ns, char *out, size_t out_bytes)
 {
-	double left = time_left_seconds(t, now_ns);
-	const char *unit = left < 100 ? "s" : left < 6000 ? "min" : "h";
-	double one = left < 100 ? 1 : left < 6000 ? 60 : 3600;
-	snprintf(out, out_bytes, "about %.0f %s", round(left / one), unit);
+	char duration[40];
+	duration_text(time_left_seconds(t, now_ns), duration, sizeof duration);
+	snprintf(out, out_bytes, "about %s", duration);
 }
 
 void time_left_plan_text(const struct time_left *t, char *out, size_t out_bytes)
 {
-	char count[40], duration[48];
+	char count[40], duration[40], reference[40], budget[40];
 	int most = count_text(t, count, sizeof count);
 	const char *plural = most == 1 ? "" : t->gate_only ? "s" : "es";
-	time_left_text(t, t->began_ns, duration, sizeof duration);
+	double left = cells_left(t, t->began_ns), references = references_left(t);
+	size_t used;
+	duration_text(left, duration, sizeof duration);
+	duration_text(references, reference, sizeof reference);
+	duration_text(t->budget, budget, sizeof budget);
 	snprintf(out, out_bytes, "%s %s%s%s%s%s", count, t->gate_only ? "gate" : "process", plural,
-		 t->gate_only ? " to run, without timing" : "", most ? ", " : "",
+		 t->gate_only ? " to run, without timing" : "", most ? ", about " : "",
 		 most ? duration : "");
+	/* Their answers may be kept from an earlier run. */
+	used = strlen(out);
+	if (most && references >= 1)
+		snprintf(out + used, out_bytes - used, " and up to %s for references", reference);
+	used = strlen(out);
+	if (most && t->budget > 0 && left + references > t->budget)
+		snprintf(out + used, out_bytes - used, "; --budget ends it after %s", budget);
 }

@@ -17,9 +17,12 @@ struct time_left_mean {
 
 /* Times are in seconds. */
 struct time_left_cell {
-	double start;	/* expected of a process outside its steps; 0: the cell cannot run */
-	double process; /* expected of a whole process, before one has ended */
-	double certain; /* the least time of its window */
+	double start;	  /* expected of a process outside its steps; 0: the cell cannot run */
+	double process;	  /* expected of a whole process, before one has ended */
+	double certain;	  /* the least time of its window */
+	double reference; /* multiplications of its work's reference, kept at the first cell of the
+			     work; 0 when it is computed */
+	size_t first;	  /* that cell */
 	struct time_left_mean processes; /* ended processes of this run */
 	int tried, good;		 /* including those of earlier parts of the run */
 	bool gate;			 /* the gate is still to come */
@@ -33,6 +36,9 @@ struct time_left {
 	struct time_left_cell *cells;
 	size_t count;
 	struct time_left_mean gates, processes; /* of all cells */
+	double reference_rate;			/* multiplications a second, as long as none ran */
+	double computed_macs, computed_seconds; /* of the references of this run */
+	double computing_macs;			/* of the one that is computed now */
 	/* The current activities: their cell, and their start on the monotonic clock; 0: not
 	 * active. */
 	size_t cell;
@@ -46,6 +52,10 @@ void time_left_init(struct time_left *t, const struct plan *plan, const struct e
 		    int repeat, bool gate_only, int cores, double budget);
 void time_left_release(struct time_left *t);
 
+/* Returns the expected seconds until the cell has `processes` more processes, with its gate.
+ * *reference: those of the reference that it shares with others, at the first of them, else 0. */
+double time_left_first(const struct time_left *t, size_t cell, int processes, double *reference);
+
 /* Begins the run with the processes that a resumed run already has; `cells` has one element for
  * each cell of the plan. */
 void time_left_begin(struct time_left *t, const struct run_cell *cells, int64_t now_ns);
@@ -58,7 +68,9 @@ void time_left_count(const struct time_left *t, char *out, size_t out_bytes);
 double time_left_seconds(const struct time_left *t, int64_t now_ns);
 /* Writes the time left: "about 12 min". */
 void time_left_text(const struct time_left *t, int64_t now_ns, char *out, size_t out_bytes);
-/* Describes a run before it begins: "20 to 48 processes, about 17 min". */
+/* Describes a run before it begins: "20 to 48 processes, about 17 min and up to 2 min for
+ * references;
+ * --budget ends it after 5 min". */
 void time_left_plan_text(const struct time_left *t, char *out, size_t out_bytes);
 
 #endif

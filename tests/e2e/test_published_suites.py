@@ -142,6 +142,25 @@ class BudgetTest(ProgramTest):
         self.prony("run", *self.WORDS, "--budget", "1h", "--repeat", "3", "--store", self.store, expect=0)
         self.assertEqual(self.rows("SELECT status, count(*) FROM process GROUP BY status"), [("ok", 6)])
 
+    def test_the_cheapest_is_first(self):
+        """Each cell gets a process, then another: both times the cheaper ones come first, with their gates."""
+        words = ("-f", "fake", "-n", "lenet,mlp", "-d", "synthetic", "-b", "2", "-s", "forward,train", "--quick",
+                 "--steps", "2", "--warm-up", "1", "--budget", "1h", "--repeat", "2", "--store", self.store)
+        done = self.prony("run", *words, expect=0)
+        turn = ["mlp forward", "lenet forward", "mlp train", "lenet train"]
+        self.assertEqual(re.findall(r"^parity: fake (\w+ \w+)", done.stderr, re.M), turn)
+        self.assertEqual(re.findall(r"^\[.*\] fake (\w+ \w+)", done.stderr, re.M), turn * 2)
+
+    @timed
+    def test_a_reference_is_given_up_in_time(self):
+        """It would take two minutes of two cores."""
+        began = time.monotonic()
+        done = self.prony("run", "-f", "fake", "-n", "mlp,vgg16", "-d", "synthetic", "-b", "2", "-s", "train", "--quick", "--steps", "2",
+                          "--warm-up", "1", "--budget", "5s", "--repeat", "1", "--store", self.store, expect=1)
+        self.assertLess(time.monotonic() - began, 60)
+        self.assertIn("not ok: fake vgg16 train b2 fp32 cpu (not finished); the budget of 5s", done.stderr)
+        self.assertIn("not finished: 1 of 2 cells, 1 of them without any", " ".join(done.stdout.split()))
+
     def test_wrong_words(self):
         done = self.prony("run", *self.WORDS, "--budget", "soon", "--store", self.store, expect=64)
         self.assertIn("write for example 90s, 30m or 1.5h", done.stderr)

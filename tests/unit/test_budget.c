@@ -1,5 +1,6 @@
 /* Tests runs with a budget: parsing, when it is exceeded, which cell is next, and which processes
  * count meanwhile. */
+#include "frameworks/registry.h"
 #include "study/budget.h"
 #include "study/counted.h"
 #include "unit_test.h"
@@ -28,31 +29,76 @@ TEST(words_are_times)
 	}
 }
 
+#define CELLS 5
+
+/* A plan with a budget; cells of the same network are one comparison. */
+struct staged {
+	struct plan_cell planned[CELLS];
+	struct plan plan;
+	struct time_left left;
+	struct budget budget;
+};
+
+static void begin(struct staged *s, const char *budget, const struct network *const *networks,
+		  const struct framework *const *frameworks)
+{
+	static struct framework_place places[CELLS];
+	*s = (struct staged){.plan = {.cells = s->planned, .count = CELLS}};
+	for (size_t i = 0; i < CELLS; i++) {
+		struct plan_cell *cell = &s->planned[i];
+		places[i] = (struct framework_place){.framework = frameworks[i]};
+		*cell = (struct plan_cell){
+			.network = networks[i], .place = &places[i], .warm_up_steps = -1};
+		cell_defaults(&cell->cell);
+		snprintf(cell->cell.network, sizeof cell->cell.network, "%s", networks[i]->name);
+		snprintf(cell->cell.framework, sizeof cell->cell.framework, "f%zu", i);
+		cell->recipe.batch = 1;
+	}
+	assert_int_equal(budget_parse(budget, &s->budget, NULL), PRONY_OK);
+	time_left_init(&s->left, &s->plan, &effort_table[0], 0, false, 1, 3600);
+	budget_begin(&s->budget, &s->plan, &s->left, 3, SECOND);
+}
+
+static void end(struct staged *s)
+{
+	budget_release(&s->budget);
+	time_left_release(&s->left);
+}
+
+static const struct framework builtin = {.kind = FRAMEWORK_BUILTIN},
+			      python = {.kind = FRAMEWORK_PYTHON};
+static const struct network small = {.name = "small", .macs = 1000},
+			    large = {.name = "large", .macs = 1000000000};
+static const struct network *const all_small[CELLS] = {&small, &small, &small, &small, &small};
+static const struct framework *const all_builtin[CELLS] = {&builtin, &builtin, &builtin, &builtin,
+							   &builtin};
+
 TEST(no_budget_is_never_late)
 {
-	struct run_cell cells[2] = {{.status = CELL_PENDING}, {.status = CELL_PENDING}};
-	SCOPED(budget) budget;
+	struct run_cell cells[CELLS] = {{.status = CELL_PENDING}};
+	struct staged s;
 
-	assert_int_equal(budget_parse(NULL, &budget, NULL), PRONY_OK);
-	budget_begin(&budget, 2);
-	budget_spend(&budget, 0, 1000 * SECOND);
-	assert_false(budget_late(&budget, 0));
-	assert_false(budget_later(&budget, cells, 2, 0, 3));
+	begin(&s, NULL, all_small, all_builtin);
+	budget_spend(&s.budget, 0, 1000 * SECOND);
+	assert_false(budget_late(&s.budget, 0));
+	assert_false(budget_later(&s.budget, cells, CELLS, 0, 3));
+	end(&s);
 }
 
 /* A process that would not end in time is not started. */
 TEST(the_last_process_says_what_the_next_one_takes)
 {
-	SCOPED(budget) budget;
+	struct staged s;
 
-	assert_int_equal(budget_parse("1h", &budget, NULL), PRONY_OK);
-	budget_begin(&budget, 2);
-	budget_spend(&budget, 0, 3700 * SECOND);
-	budget_spend(&budget, 1, 3000 * SECOND);
-	assert_true(budget_late(&budget, 0));
-	assert_false(budget_late(&budget, 1));
-	budget.deadline_ns = 0;
-	assert_true(budget_late(&budget, 1));
+	begin(&s, "1h", all_small, all_builtin);
+	budget_spend(&s.budget, 0, 3700 * SECOND);
+	budget_spend(&s.budget, 1, 3000 * SECOND);
+	assert_true(budget_late(&s.budget, 0));
+	assert_false(budget_late(&s.budget, 1));
+	/* Nor is one whose window alone is longer. */
+	s.budget.deadline_ns -= 3600 * SECOND - SECOND / 2;
+	assert_true(budget_late(&s.budget, 2));
+	end(&s);
 }
 
 /* Adds a process that ended ok. */
@@ -76,29 +122,70 @@ static void fill(struct run_cell *cell, double spread, size_t count)
 		add(cell, 1e6 * (1 + spread * ((double)i - 1)), "", 0);
 }
 
-/* Until each cell has three processes; then the cell with the widest interval is next; cells with
- * equal intervals take turns. */
+/* When each cell has three processes, the cell with the widest interval is next; cells with equal
+ * intervals take turns. */
 TEST(the_widest_comes_first)
 {
-	static const double spreads[] = {0.10, 0.07, 0.02, 0.0, 0.0};
-	static const size_t counts[] = {3, 3, 3, 3, 2};
-	static const bool waits[] = {false, false, true, true, false};
-	struct run_cell cells[COUNT(spreads)];
-	SCOPED(budget) budget;
+	static const double spreads[CELLS] = {0.10, 0.07, 0.02, 0.0, 0.0};
+	struct run_cell cells[CELLS];
+	struct staged s;
 
-	assert_int_equal(budget_parse("1h", &budget, NULL), PRONY_OK);
-	budget_begin(&budget, COUNT(spreads));
-	for (size_t i = 0; i < COUNT(spreads); i++)
-		fill(&cells[i], spreads[i], counts[i]);
-	for (size_t i = 0; i < COUNT(spreads); i++)
-		assert_int_equal(budget_later(&budget, cells, COUNT(spreads), i, 3), waits[i]);
+	begin(&s, "1h", all_small, all_builtin);
+	for (size_t i = 0; i < CELLS; i++)
+		fill(&cells[i], spreads[i], 3);
+	for (size_t i = 0; i < CELLS; i++)
+		assert_int_equal(budget_later(&s.budget, cells, CELLS, i, 3), i >= 2);
 	/* No cell waits for a cell that has ended. */
 	cells[0].status = cells[1].status = CELL_OK;
-	budget_spend(&budget, 0, SECOND);
-	assert_false(budget_later(&budget, cells, COUNT(spreads), 2, 3));
-	assert_true(budget_later(&budget, cells, COUNT(spreads), 3, 3));
-	for (size_t i = 0; i < COUNT(spreads); i++)
+	budget_look_again(&s.budget);
+	assert_false(budget_later(&s.budget, cells, CELLS, 2, 3));
+	assert_true(budget_later(&s.budget, cells, CELLS, 3, 3));
+	for (size_t i = 0; i < CELLS; i++)
 		run_cell_release(&cells[i]);
+	end(&s);
+}
+
+/* A comparison waits for those that cost less. */
+TEST(the_cheapest_comes_first)
+{
+	static const struct network *const networks[CELLS] = {&large, &large, &small, &small,
+							      &small};
+	static const struct framework *const frameworks[CELLS] = {&builtin, &python, &builtin,
+								  &python, &builtin};
+	struct run_cell cells[CELLS];
+	struct staged s;
+	size_t round[] = {3, 2, 4};
+
+	begin(&s, "1h", networks, frameworks);
+	for (size_t i = 0; i < CELLS; i++)
+		fill(&cells[i], 0, 0);
+	for (size_t i = 0; i < CELLS; i++)
+		assert_int_equal(budget_later(&s.budget, cells, CELLS, i, 3), i < 2);
+	/* The first time, cells that start faster are first in their round. */
+	budget_order(&s.budget, cells, round, COUNT(round));
+	assert_true(round[0] == 2 && round[1] == 4 && round[2] == 3);
+	/* Each cell gets one before a cell gets another; only the first time there is an order. */
+	for (size_t i = 2; i < CELLS; i++)
+		fill(&cells[i], 0.1, 1);
+	size_t random[] = {3, 2, 4};
+	budget_order(&s.budget, cells, random, COUNT(random));
+	assert_true(random[0] == 3 && random[1] == 2 && random[2] == 4);
+	budget_look_again(&s.budget);
+	for (size_t i = 0; i < CELLS; i++)
+		assert_int_equal(budget_later(&s.budget, cells, CELLS, i, 3), i >= 2);
+	add(&cells[0], 1e6, "", 0);
+	add(&cells[1], 1e6, "", 0);
+	budget_look_again(&s.budget);
+	for (size_t i = 0; i < CELLS; i++)
+		assert_int_equal(budget_later(&s.budget, cells, CELLS, i, 3), i < 2);
+	/* Nothing waits for cells that have no time left. */
+	budget_spend(&s.budget, 0, 3700 * SECOND);
+	budget_spend(&s.budget, 1, 3700 * SECOND);
+	budget_look_again(&s.budget);
+	assert_false(budget_later(&s.budget, cells, CELLS, 2, 3));
+	for (size_t i = 0; i < CELLS; i++)
+		run_cell_release(&cells[i]);
+	end(&s);
 }
 
 /* Processes that the table leaves out do not end a cell, and their spread does not prolong it. */

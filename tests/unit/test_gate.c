@@ -416,6 +416,12 @@ TEST(a_rate_that_overshoots_is_lowered)
 					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
 					  &watch, &err),
 			 PRONY_INTERRUPTED);
+	/* The time is over. */
+	watch = (struct reference_watch){.deadline_ns = 1};
+	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights,
+					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
+					  &watch, &err),
+			 PRONY_INTERRUPTED);
 }
 
 static void gate_graph(const char *name, int64_t batch, struct graph *graph)

@@ -127,6 +127,38 @@ TEST(a_reference_is_known_by_its_progress)
 	time_left_release(&run.left);
 }
 
+/* Cells of the same work share a reference; one that was computed tells the speed of the next. */
+TEST(references_are_expected)
+{
+	struct invented run;
+	char text[160];
+
+	network.macs = 50000000000; /* at 8 samples and 3 updates, 120 s */
+	setup(&run, 1, 0, true, 0);
+	time_left_plan_text(&run.left, text, sizeof text);
+	assert_string_equal(text, "2 gates to run, without timing, about 1 s and up to 2 min for "
+				  "references");
+	run.left.budget = 90;
+	time_left_plan_text(&run.left, text, sizeof text);
+	assert_has(text, " for references; --budget ends it after 90 s");
+	run.left.budget = 0;
+	shows(&run, "0 of 2", "about 2 min");
+	run.left.cells[1].reference = 600e9; /* of another work, half of the first one's cost */
+	run.left.cells[1].first = 1;
+	event(&run, EVENT_PREPARE, 0, NULL);
+	time_left_event(&run.left, &(struct run_event){.kind = EVENT_REFERENCE}, run.cells,
+			run.now);
+	run.now += 40 * SECOND;
+	event(&run, EVENT_GATE_START, 0, NULL);
+	shows(&run, "0 of 2", "about 21 s");
+	/* A gate that is kept needs none. */
+	event(&run, EVENT_GATE_KEPT, 1, NULL);
+	event(&run, EVENT_CELL_END, 1, NULL);
+	shows(&run, "1 of 2", "about 0 s");
+	network.macs = 1000;
+	time_left_release(&run.left);
+}
+
 TEST(a_budget_ends_it)
 {
 	struct invented run;
