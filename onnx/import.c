@@ -35,6 +35,7 @@ static const struct import_row rows[] = {
 	{"CastLike", import_cast},
 	{"Concat", import_concat},
 	{"Conv", import_conv},
+	{"Erf", import_erf},
 	{"Expand", import_expand},
 	{"Flatten", import_reshape},
 	{"Gather", import_gather},
@@ -71,63 +72,6 @@ static const struct import_row *find_row(const char *op)
 	return known != OP_COUNT && operator_row(known)->onnx_inputs ? &by_row : NULL;
 }
 
-/* Reads a Constant node; one of several attributes holds its numbers. */
-static enum prony_status read_constant(struct importer *im, const struct file_node *node,
-				       struct constant *out, struct error *err)
-{
-	const Onnx__AttributeProto *a =
-		node->proto->n_attribute == 1 ? node->proto->attribute[0] : NULL;
-	const char *name = a && a->name ? a->name : "";
-	struct constant c = {.type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, .initializer = -1};
-
-	if (strcmp(name, "value") == 0 && a->t != NULL)
-		return onnx_tensor_read(a->t, node->name, NULL, im->numbers, out, err);
-	c.is_float = strncmp(name, "value_float", 11) == 0;
-	if (strcmp(name, "value_float") == 0 && a->has_f) {
-		c.floats = &a->f;
-		c.count = 1;
-	} else if (strcmp(name, "value_floats") == 0) {
-		c.floats = a->floats;
-		c.count = (int64_t)a->n_floats;
-	} else if (strcmp(name, "value_int") == 0 && a->has_i) {
-		c.ints = &a->i;
-		c.count = 1;
-	} else if (strcmp(name, "value_ints") == 0) {
-		c.ints = a->ints;
-		c.count = (int64_t)a->n_ints;
-	} else {
-		return error_set(err, PRONY_BAD_INPUT,
-				 "its value must be a number, a list of numbers or a dense tensor");
-	}
-	if (!c.is_float)
-		c.type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
-	c.shape.rank = name[strlen(name) - 1] == 's';
-	c.shape.dims[0] = c.count;
-	*out = c;
-	return PRONY_OK;
-}
-
-static void set_constant(struct importer *im, const struct file_node *node, size_t i,
-			 const struct constant *constant)
-{
-	if (node->outputs[i] != NAME_OMITTED)
-		im->slots[node->outputs[i]] =
-			(struct slot){.kind = SLOT_CONSTANT, .constant = *constant};
-}
-
-static void take_constant(struct importer *im, const struct file_node *node)
-{
-	struct error why = ERROR_INIT;
-	struct constant constant;
-
-	if (read_constant(im, node, &constant, &why) != PRONY_OK)
-		import_refuse(im, node, "%s", why.text);
-	else if (constant.count < 0)
-		import_refuse(im, node, "its element type (%d) is not numeric", constant.type);
-	else if (node->output_count > 0)
-		set_constant(im, node, 0, &constant);
-}
-
 /* Evaluates Shape, and Size of values that are not constant; all shapes are known. */
 static void take_shape(struct importer *im, const struct file_node *node)
 {
@@ -155,7 +99,7 @@ static void take_shape(struct importer *im, const struct file_node *node)
 		end = end < start ? start : end > shape.rank ? shape.rank : end;
 		out = constant_ints(&im->arena, shape.dims + start, (int)(end - start));
 	}
-	set_constant(im, node, 0, &out);
+	import_set_constant(im, node, 0, &out);
 }
 
 static void fold_node(struct importer *im, const struct file_node *node)
@@ -180,7 +124,7 @@ static void fold_node(struct importer *im, const struct file_node *node)
 		return;
 	}
 	for (size_t i = 0; i < node->output_count; i++)
-		set_constant(im, node, i, &fold.outputs[i]);
+		import_set_constant(im, node, i, &fold.outputs[i]);
 }
 
 /* SLOT_LOST if an input is SLOT_LOST: the node that lost it has been refused. */
@@ -243,7 +187,7 @@ static void translate(struct importer *im, const struct file_node *node)
 	enum slot_kind kind = inputs_kind(im, node);
 
 	if (!foreign && strcmp(op, "Constant") == 0)
-		take_constant(im, node);
+		import_take_constant(im, node);
 	else if (kind != SLOT_LOST && shape)
 		take_shape(im, node);
 	else if (kind == SLOT_CONSTANT && folds)

@@ -277,3 +277,74 @@ int import_operand(struct importer *im, const struct file_node *node, size_t i)
 	return import_parameter(im, node, &once, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
 				trained ? "operand" : "constant");
 }
+
+void import_set_constant(struct importer *im, const struct file_node *node, size_t i,
+			 const struct constant *constant)
+{
+	if (node->outputs[i] != NAME_OMITTED)
+		im->slots[node->outputs[i]] =
+			(struct slot){.kind = SLOT_CONSTANT, .constant = *constant};
+}
+
+/* Reads a Constant node; one of several attributes holds its numbers. */
+static enum prony_status read_constant(struct importer *im, const struct file_node *node,
+				       struct constant *out, struct error *err)
+{
+	const Onnx__AttributeProto *a =
+		node->proto->n_attribute == 1 ? node->proto->attribute[0] : NULL;
+	const char *name = a && a->name ? a->name : "";
+	struct constant c = {.type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, .initializer = -1};
+
+	if (strcmp(name, "value") == 0 && a->t != NULL)
+		return onnx_tensor_read(a->t, node->name, NULL, im->numbers, out, err);
+	c.is_float = strncmp(name, "value_float", 11) == 0;
+	if (strcmp(name, "value_float") == 0 && a->has_f) {
+		c.floats = &a->f;
+		c.count = 1;
+	} else if (strcmp(name, "value_floats") == 0) {
+		c.floats = a->floats;
+		c.count = (int64_t)a->n_floats;
+	} else if (strcmp(name, "value_int") == 0 && a->has_i) {
+		c.ints = &a->i;
+		c.count = 1;
+	} else if (strcmp(name, "value_ints") == 0) {
+		c.ints = a->ints;
+		c.count = (int64_t)a->n_ints;
+	} else {
+		return error_set(err, PRONY_BAD_INPUT,
+				 "its value must be a number, a list of numbers or a dense tensor");
+	}
+	if (!c.is_float)
+		c.type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
+	c.shape.rank = name[strlen(name) - 1] == 's';
+	c.shape.dims[0] = c.count;
+	*out = c;
+	return PRONY_OK;
+}
+
+void import_take_constant(struct importer *im, const struct file_node *node)
+{
+	struct error why = ERROR_INIT;
+	struct constant constant;
+
+	if (read_constant(im, node, &constant, &why) != PRONY_OK)
+		import_refuse(im, node, "%s", why.text);
+	else if (constant.count < 0)
+		import_refuse(im, node, "its element type (%d) is not numeric", constant.type);
+	else if (node->output_count > 0)
+		import_set_constant(im, node, 0, &constant);
+}
+
+const struct constant *import_ahead(struct importer *im, const struct file_node *node, size_t i)
+{
+	const struct slot *slot = import_slot(im, node, i);
+	const struct definition *definition;
+
+	if (slot == NULL)
+		return NULL;
+	definition = &im->model->definitions[node->inputs[i]];
+	if (slot->kind == SLOT_EMPTY && definition->kind == DEFINED_BY_NODE &&
+	    strcmp(im->model->nodes[definition->index].proto->op_type, "Constant") == 0)
+		import_take_constant(im, &im->model->nodes[definition->index]);
+	return import_constant(im, node, i);
+}

@@ -106,11 +106,11 @@ struct refusal {
 /* Translates a node. Outputs that it does not set are lost. Refusals are collected. */
 typedef void import_function(struct importer *im, const struct file_node *node);
 
-/* import_layers.c, import_layout.c */
+/* import_layers.c, import_layout.c, import_gelu.c */
 import_function import_conv, import_pool, import_global_pool, import_gemm, import_matmul,
 	import_batch_norm, import_sum, import_by_row, import_softmax, import_identity, import_power;
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
-	import_pad, import_reduce_mean, import_gather, import_cast, import_expand;
+	import_pad, import_reduce_mean, import_gather, import_cast, import_expand, import_erf;
 
 /* import_refusals.c */
 
@@ -145,6 +145,13 @@ int import_parameter(struct importer *im, const struct file_node *node,
 /* Input i as a value of the graph. A constant becomes a parameter if it is an initializer with
  * dimensions (a bias, a scale), else a state (the 6 of a hard swish). */
 int import_operand(struct importer *im, const struct file_node *node, size_t i);
+/* Sets output i of the node to this constant. */
+void import_set_constant(struct importer *im, const struct file_node *node, size_t i,
+			 const struct constant *constant);
+/* Reads a Constant node. */
+void import_take_constant(struct importer *im, const struct file_node *node);
+/* Input i if it is a constant, even one whose node comes later; NULL otherwise. */
+const struct constant *import_ahead(struct importer *im, const struct file_node *node, size_t i);
 /* Appends an operator of the IR; VALUE_NONE after a refusal. */
 int import_append(struct importer *im, const struct file_node *node, enum op op, const int *inputs,
 		  int input_count, const struct attributes *attributes);

@@ -6,16 +6,33 @@
 #include "base/nearest.h"
 #include "zoo/networks_internal.h"
 
+/* clang-format off */
 const struct network *const zoo_networks[] = {
-	&zoo_mlp,	    &zoo_lenet,		 &zoo_cnn,
-	&zoo_irnn,	    &zoo_lstm,		 &zoo_tagger,
-	&zoo_alexnet,	    &zoo_alexnet_lrn,	 &zoo_alexnet_tf,
-	&zoo_vgg16,	    &zoo_googlenet,	 &zoo_googlenet_lrn,
-	&zoo_inception3,    &zoo_resnet50,	 &zoo_resnet152,
-	&zoo_densenet161,   &zoo_nasnet,	 &zoo_vit_b16,
-	&zoo_alexnet_cifar, &zoo_resnet50_cifar, &zoo_googlenet_cifar,
-	&zoo_vgg16_cifar,   &zoo_vit_small,
+	&zoo_mlp,
+	&zoo_lenet,
+	&zoo_cnn,
+	&zoo_irnn,
+	&zoo_lstm,
+	&zoo_tagger,
+	&zoo_alexnet,
+	&zoo_alexnet_lrn,
+	&zoo_alexnet_tf,
+	&zoo_vgg16,
+	&zoo_googlenet,
+	&zoo_googlenet_lrn,
+	&zoo_inception3,
+	&zoo_resnet50,
+	&zoo_resnet152,
+	&zoo_densenet161,
+	&zoo_nasnet,
+	&zoo_vit_b16,
+	&zoo_alexnet_cifar,
+	&zoo_resnet50_cifar,
+	&zoo_googlenet_cifar,
+	&zoo_vgg16_cifar,
+	&zoo_vit_small,
 };
+/* clang-format on */
 const size_t zoo_network_count = sizeof(zoo_networks) / sizeof(zoo_networks[0]);
 
 const struct network *zoo_find(const char *name, const char **nearest)

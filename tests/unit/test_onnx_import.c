@@ -530,6 +530,48 @@ TEST(attention_with_a_token_is_translated)
 	graph_release(&graph);
 }
 
+/* x * (1 + erf(x / sqrt(2))) * 0.5, in the orders that exporters write; `plus` is 1. */
+static void erf_model(struct onnx_fixture *f, bool last, float plus)
+{
+	fixture_init(f, 17);
+	fixture_input(f, "x", DIMS(0, 6));
+	fixture_number(f, "root", last ? 1.41421356f : 0.70710678f);
+	fixture_number(f, "one", plus);
+	fixture_node(f, last ? "Div" : "Mul", "x,root", "d");
+	fixture_node(f, "Erf", "d", "e");
+	fixture_node(f, "Add", last ? "e,one" : "one,e", "a");
+	fixture_number(f, "half", 0.5f);
+	fixture_node(f, "Mul", last ? "x,a" : "a,half", "m");
+	fixture_node(f, "Mul", last ? "m,half" : "x,m", "y");
+	fixture_output(f, "y");
+}
+
+TEST(gelu_is_found)
+{
+	for (int last = 0; last < 2; last++) {
+		struct onnx_fixture f;
+		struct error err = ERROR_INIT;
+		struct graph graph;
+		const double *y;
+		int64_t count;
+
+		erf_model(&f, last, 1);
+		y = fixture_logits(&f, 2, &count);
+		assert_int_equal(count, 12);
+		for (int i = 0; i < 12; i++) {
+			double x = x_at(i);
+
+			assert_float_equal(y[i], (x * 0.5 * (1 + erf(x / sqrt(2)))), 1e-12);
+		}
+		assert_int_equal(fixture_build(&f, 2, &graph, NULL, &err), PRONY_OK);
+		assert_int_equal(graph.forward_count, 2); /* Gelu, loss */
+		assert_int_equal(graph.nodes[0].op, OP_GELU);
+		graph_release(&graph);
+		erf_model(&f, last, 1.5f);
+		REFUSED(&f, 2, PRONY_UNSUPPORTED, "n.Erf.1", "which is Gelu");
+	}
+}
+
 TEST(outputs_that_are_no_logits_are_refused)
 {
 	struct onnx_fixture f;
