@@ -45,7 +45,8 @@ static size_t count_of(const char *text, const char *what)
 TEST(test_complete)
 {
 	static const char *const wanted[] = {
-		"lenet, mnist-sample, train with momentum, batch 64, cpu, fp32",
+		"<p>All comparisons: lenet, mnist-sample, batch 64, cpu, fp32</p>",
+		"<h2>train with momentum</h2>",
 		"parity: 7 of 8 checked cells match the reference",
 		"1 did not match and is not ranked; 2 not checked",
 		"unsupported",
@@ -174,6 +175,20 @@ TEST(test_charts)
 	assert_string_equal(power->rows[0].label, "native");
 	assert_true(power->rows[0].value == 40);
 	assert_string_equal(power->rows[0].text, "40 W");
+}
+
+/* Frameworks differ in their marks, too, for those who do not see all colours. */
+TEST(test_marks)
+{
+	struct charts charts;
+	make_charts(&charts);
+	const struct chart *drift = charts.items[charts.count - 1];
+	assert_string_equal(drift->name, "drift-over-the-run");
+	assert_int_equal(drift->series_count, 4);
+	for (size_t i = 0; i < drift->series_count; i++)
+		for (size_t k = 0; k < i; k++)
+			assert_int_not_equal(drift->series[i].mark, drift->series[k].mark);
+	charts_release(&charts);
 }
 
 /* An interval that exceeds the axis ends in an arrow at the edge, inside the picture. */
