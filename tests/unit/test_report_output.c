@@ -595,7 +595,10 @@ TEST(many_absent_frameworks_share_a_line)
 		snprintf(cell->cell.framework, sizeof cell->cell.framework, "%s", absent[more]);
 		cell->reason = arena_printf(
 			&run.arena,
-			"not in /a, and PRONY_A is not set; install it: prony framework install %s",
+			more ? "not installed: prony framework install %s (92 MB), or activate an "
+			       "environment that has it"
+			     : "not in /a, and PRONY_A is not set; install it: prony framework "
+			       "install %s",
 			absent[more]);
 		/* The fixture releases only jax's. */
 		cell->framework = cell->evidence = NULL;
