@@ -188,6 +188,20 @@ static void add_group(const struct html_page *page, const struct summary *summar
 	strbuf_puts(out, ".</li>\n");
 }
 
+/* "In 5 more comparisons, the fastest is not proved; by the figures it is native in 4, xla in 1."
+ */
+static void add_others(const struct groups *others, size_t count, struct strbuf *out)
+{
+	strbuf_printf(out, "<li>In %zu more comparison%s, the fastest is not proved", count,
+		      count == 1 ? "" : "s");
+	for (size_t i = 0; i < others->names.count; i++) {
+		html_text(i > 0 ? ", " : "; by the figures it is ", others->names.rows[i].bytes, "",
+			  out);
+		strbuf_printf(out, " in %zu", others->rows[i].count);
+	}
+	strbuf_puts(out, ".</li>\n");
+}
+
 static bool was_only_gated(const struct summary *summary)
 {
 	bool gated = false;
@@ -204,7 +218,7 @@ static bool was_only_gated(const struct summary *summary)
 static void add_winners(const struct html_page *page, const struct summary *summary,
 			bool without_native, struct strbuf *out)
 {
-	struct groups groups = {.rows = NULL};
+	struct groups groups = {.rows = NULL}, others = {.rows = NULL};
 	bool apart = summary->comparison_count <= PLACES_SHOWN;
 	size_t compared = 0, unproved = 0;
 	char names[GROUP_BYTES];
@@ -224,15 +238,15 @@ static void add_winners(const struct html_page *page, const struct summary *summ
 			group->most = fmax(group->most, next ? next->lead.ratio : NAN);
 		} else if (!without_native && unproved++ < PLACES_SHOWN) {
 			add_unproved(page, summary, c, out);
+		} else if (!without_native && summary_leader(summary, c)) {
+			add_to(&others, summary_leader(summary, c)->cell->cell.framework, c, false);
 		}
 	}
 	for (size_t i = 0; i < groups.names.count && (!without_native || compared > 1); i++)
 		add_group(page, summary, &groups.rows[i], groups.names.rows[i].bytes, compared,
 			  without_native, out);
 	if (unproved > PLACES_SHOWN)
-		strbuf_printf(out,
-			      "<li>In %zu more comparison%s, the fastest is not proved.</li>\n",
-			      unproved - PLACES_SHOWN, unproved == PLACES_SHOWN + 1 ? "" : "s");
+		add_others(&others, unproved - PLACES_SHOWN, out);
 	if (groups.names.count == 0 && unproved == 0 && !without_native)
 		strbuf_puts(out,
 			    was_only_gated(summary)
@@ -240,6 +254,7 @@ static void add_winners(const struct html_page *page, const struct summary *summ
 				      "frameworks <a href=\"#parity\">do the same work</a>.</li>\n"
 				    : "<li>No comparison has two frameworks to rank.</li>\n");
 	release(&groups);
+	release(&others);
 }
 
 struct certainty {

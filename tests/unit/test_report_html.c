@@ -704,3 +704,35 @@ TEST(test_gate_only)
 	assert_lacks(page.text, ">memory</th>");
 	strbuf_release(&page);
 }
+
+/* Of more comparisons without a proved order than have a sentence, the leaders are counted. */
+TEST(test_many_unproved)
+{
+	enum { COMPARISONS = 6 };
+	struct stored_run stored;
+	struct summary summary;
+	const struct summary *borrowed = &summary;
+	struct strbuf *page = test_strbuf();
+	report_fixture_init(&stored, 0);
+	const struct stored_cell fast = stored.cells[5], slow = stored.cells[0];
+	struct stored_cell *own = stored.cells, cells[2 * COMPARISONS];
+	for (int i = 0; i < 2 * COMPARISONS; i++) {
+		cells[i] = i % 2 ? slow : fast;
+		cells[i].cell.stage = STAGE_FORWARD;
+		cells[i].cell.batch = 1 + i / 2;
+		cells[i].process_count = 1;
+		snprintf(cells[i].cell.framework, sizeof cells[i].cell.framework,
+			 i % 2 ? "xla" : "native");
+	}
+	size_t count = stored.cell_count;
+	stored.cells = cells;
+	stored.cell_count = 2 * COMPARISONS;
+	summary_init(&summary, &stored);
+	assert_int_equal(html_report(&borrowed, 1, NULL, 0, page, NULL), PRONY_OK);
+	assert_has(page->text, "<li>In 3 more comparisons, the fastest is not proved; by the "
+			       "figures it is native in 3.</li>");
+	summary_release(&summary);
+	stored.cells = own;
+	stored.cell_count = count;
+	stored_run_release(&stored);
+}
