@@ -41,20 +41,24 @@ static void reach_out(struct extent *extent, double values, double value)
 		extent_add(extent, fmin(value, values * CHART_REACH));
 }
 
-/* Returns what a logarithmic axis shows: the values, the reference, and the intervals. */
+/* Returns what a logarithmic axis shows: the values, the reference, and, as far as it reaches, the
+ * intervals and dots. */
 static struct extent spread(const struct chart *chart)
 {
 	struct extent extent = {NAN, NAN};
 	extent_add(&extent, chart->reference);
 	for (size_t i = 0; i < chart->row_count; i++)
 		extent_add(&extent, chart->rows[i].value);
-	struct extent values = extent;
+	const struct extent most = {extent.low / FOREST_REACH, extent.high * FOREST_REACH};
 	for (size_t i = 0; i < chart->row_count; i++) {
 		const struct chart_row *row = &chart->rows[i];
-		if (!isfinite(row->low) || !isfinite(row->high))
-			continue;
-		extent_add(&extent, fmax(row->low, values.low / FOREST_REACH));
-		extent_add(&extent, fmin(row->high, values.high * FOREST_REACH));
+		/* fmax alone would return the finite argument if the other is NaN (unknown). */
+		if (isfinite(row->low) && isfinite(row->high)) {
+			extent_add(&extent, fmax(row->low, most.low));
+			extent_add(&extent, fmin(row->high, most.high));
+		}
+		for (size_t k = 0; k < row->cell_count; k++)
+			extent_add(&extent, fmax(fmin(row->cells[k], most.high), most.low));
 	}
 	return extent;
 }
