@@ -41,15 +41,18 @@ static const struct summary_row *row_of(const struct matrix *m, const struct wor
 	return html_find(m->page, work->run, work->comparison, m->page->frameworks[framework]);
 }
 
-/* Returns a cell's ratio; NULL if it has none. */
+/* Returns a ratio, or a mean of ratios; NULL if there is none. */
 static const struct contrast *contrast_of(const struct matrix *m, const struct work *work,
 					  size_t framework)
 {
-	const struct summary_row *row = row_of(m, work, framework);
-	const struct contrast *contrast = !row				? NULL
-					  : work->ratio == FIGURE_FLOOR ? &row->floor
-									: &row->lead;
-	return contrast && isfinite(contrast->ratio) ? contrast : NULL;
+	const struct contrast *contrast =
+		&m->means[work->run * m->page->framework_count + framework];
+	const struct summary_row *row = work->of ? NULL : row_of(m, work, framework);
+	if (!work->of && !row)
+		return NULL;
+	if (row)
+		contrast = work->ratio == FIGURE_FLOOR ? &row->floor : &row->lead;
+	return isfinite(contrast->ratio) ? contrast : NULL;
 }
 
 /* Takes the comparisons in which a framework was tried, and these frameworks. */
@@ -118,21 +121,17 @@ static void add_means(struct matrix *m, size_t run, size_t comparisons, struct c
 	free(shared);
 }
 
-/* The mean of a framework's logarithms, from which the frameworks are sorted: over the same
- * comparisons as the others if they share some, else over its own. */
+/* Returns the number by which the frameworks are sorted: the mean of the logarithms of its means
+ * or, if there are none, of its ratios. */
 static double place_of(const struct matrix *m, size_t framework)
 {
 	double sum = 0;
 	size_t count = 0;
-	for (size_t i = 0; i < m->work_count + m->mean_count; i++) {
-		const struct work *work = &m->works[i];
-		const struct contrast *contrast =
-			work->of ? &m->means[work->run * m->page->framework_count + framework]
-				 : contrast_of(m, work, framework);
-		if (!contrast || !isfinite(contrast->ratio) || (m->mean_count > 0 && !work->of))
-			continue;
-		sum += contrast->difference;
-		count++;
+	for (size_t i = m->mean_count > 0 ? m->work_count : 0; i < m->work_count + m->mean_count;
+	     i++) {
+		const struct contrast *contrast = contrast_of(m, &m->works[i], framework);
+		sum += contrast ? contrast->difference : 0;
+		count += contrast != NULL;
 	}
 	return count > 0 ? sum / (double)count : INFINITY;
 }
@@ -190,29 +189,28 @@ static void matrix_release(struct matrix *m)
 	free(m->means);
 }
 
-/* Adds the filters that hide a line or column: those of the comparison or, if it is NULL, of the
- * framework. A run's means are always there. */
-static void attributes_of(const struct matrix *m, const struct work *work, size_t framework,
-			  struct strbuf *out)
+/* Adds the filters that hide a line or column: number `i` of the works or of the frameworks. Means
+ * are always shown. */
+static void side_attributes(const struct matrix *m, bool works, size_t i, struct strbuf *out)
 {
-	if (!work)
-		html_attribute("framework", m->page->frameworks[framework], out);
-	else if (!work->of)
-		html_attributes(m->page->comparisons[work->comparison], false, out);
+	if (!works)
+		html_attribute("framework", m->page->frameworks[m->frameworks[i]], out);
+	else if (!m->works[i].of)
+		html_attributes(m->page->comparisons[m->works[i].comparison], false, out);
 }
 
-static void framework_name(const struct matrix *m, size_t framework, struct strbuf *out)
+static void framework_name(const struct matrix *m, size_t i, struct strbuf *out)
 {
-	const char *name = m->page->frameworks[framework];
+	const char *name = m->page->frameworks[m->frameworks[i]];
 	strbuf_printf(out, "<span class=\"swatch\" style=\"background:%s\"></span> ",
 		      html_colour(m->page, name));
 	text_html(name, out);
 }
 
 /* Adds what the comparison is, with a link to its section if `linked`. */
-static void work_name(const struct matrix *m, const struct work *work, bool linked,
-		      struct strbuf *out)
+static void work_name(const struct matrix *m, size_t i, bool linked, struct strbuf *out)
 {
+	const struct work *work = &m->works[i];
 	char title[CELL_KEY_BYTES];
 	linked = linked && !work->of && work->comparison < HTML_SECTIONS_MAX;
 	if (work->of)
@@ -244,7 +242,7 @@ static void open_ratio(const struct matrix *m, const struct contrast *contrast, 
 static void mean_cell(const struct matrix *m, const struct contrast *mean, struct strbuf *out)
 {
 	char ratio[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES];
-	if (!isfinite(mean->ratio)) {
+	if (!mean) {
 		strbuf_puts(out, " class=\"figure none\">-</td>");
 		return;
 	}
@@ -303,13 +301,11 @@ static void ratio_cell(const struct matrix *m, const struct work *work, size_t f
 }
 
 static void matrix_cell(const struct matrix *m, const struct work *work, size_t framework,
-			bool by_work, struct strbuf *out)
+			struct strbuf *out)
 {
 	const struct summary_row *row = work->of ? NULL : row_of(m, work, framework);
-	strbuf_puts(out, "<td");
-	attributes_of(m, by_work ? work : NULL, framework, out);
 	if (work->of)
-		mean_cell(m, &m->means[work->run * m->page->framework_count + framework], out);
+		mean_cell(m, contrast_of(m, work, framework), out);
 	else if (!row)
 		strbuf_puts(out, " class=\"figure none\">-</td>");
 	else if (!row->comparable)
@@ -318,53 +314,43 @@ static void matrix_cell(const struct matrix *m, const struct work *work, size_t 
 		ratio_cell(m, work, framework, row, out);
 }
 
-static void works_by_frameworks(const struct matrix *m, struct strbuf *out)
+/* Adds the table; `turned`: its rows are frameworks, which are in the order of the first mean. */
+static void add_table(const struct matrix *m, bool turned, struct strbuf *out)
 {
-	strbuf_puts(out, "<th scope=\"col\">same work</th>");
-	for (size_t k = 0; k < m->framework_count; k++) {
-		strbuf_puts(out, "<th scope=\"col\" class=\"figure\"");
-		attributes_of(m, NULL, m->frameworks[k], out);
-		strbuf_puts(out, ">");
-		framework_name(m, m->frameworks[k], out);
+	size_t works = m->work_count + m->mean_count, lines = turned ? m->framework_count : works,
+	       columns = turned ? works : m->framework_count;
+	strbuf_printf(out, "<th scope=\"col\">%s</th>", turned ? "framework" : "same work");
+	for (size_t c = 0; c < columns; c++) {
+		bool sorted = turned && c == m->work_count;
+		strbuf_printf(out, "<th scope=\"col\" class=\"figure%s\"", turned ? " work" : "");
+		side_attributes(m, turned, c, out);
+		strbuf_puts(out, sorted ? " aria-sort=\"ascending\">" : ">");
+		if (turned)
+			work_name(m, c, false, out);
+		else
+			framework_name(m, c, out);
 		strbuf_puts(out, "</th>");
 	}
 	strbuf_puts(out, "</tr></thead><tbody>\n");
-	for (size_t i = 0; i < m->work_count + m->mean_count; i++) {
-		strbuf_puts(out, i == m->work_count ? "</tbody><tfoot>\n<tr" : "<tr");
-		attributes_of(m, &m->works[i], 0, out);
+	for (size_t i = 0; i < lines; i++) {
+		bool means = !turned && i == m->work_count;
+		strbuf_puts(out, means ? "</tbody><tfoot>\n<tr" : "<tr");
+		side_attributes(m, !turned, i, out);
 		strbuf_puts(out, "><th scope=\"row\">");
-		work_name(m, &m->works[i], true, out);
+		if (turned)
+			framework_name(m, i, out);
+		else
+			work_name(m, i, true, out);
 		strbuf_puts(out, "</th>");
-		for (size_t k = 0; k < m->framework_count; k++)
-			matrix_cell(m, &m->works[i], m->frameworks[k], false, out);
+		for (size_t c = 0; c < columns; c++) {
+			strbuf_puts(out, "<td");
+			side_attributes(m, turned, c, out);
+			matrix_cell(m, &m->works[turned ? c : i], m->frameworks[turned ? i : c],
+				    out);
+		}
 		strbuf_puts(out, "</tr>\n");
 	}
-	strbuf_puts(out, m->mean_count > 0 ? "</tfoot>" : "</tbody>");
-}
-
-static void frameworks_by_works(const struct matrix *m, struct strbuf *out)
-{
-	strbuf_puts(out, "<th scope=\"col\">framework</th>");
-	for (size_t i = 0; i < m->work_count + m->mean_count; i++) {
-		strbuf_puts(out, "<th scope=\"col\" class=\"figure work\"");
-		attributes_of(m, &m->works[i], 0, out);
-		/* The frameworks are in the order of the first mean. */
-		strbuf_puts(out, i == m->work_count ? " aria-sort=\"ascending\">" : ">");
-		work_name(m, &m->works[i], false, out);
-		strbuf_puts(out, "</th>");
-	}
-	strbuf_puts(out, "</tr></thead><tbody>\n");
-	for (size_t k = 0; k < m->framework_count; k++) {
-		strbuf_puts(out, "<tr");
-		attributes_of(m, NULL, m->frameworks[k], out);
-		strbuf_puts(out, "><th scope=\"row\">");
-		framework_name(m, m->frameworks[k], out);
-		strbuf_puts(out, "</th>");
-		for (size_t i = 0; i < m->work_count + m->mean_count; i++)
-			matrix_cell(m, &m->works[i], m->frameworks[k], true, out);
-		strbuf_puts(out, "</tr>\n");
-	}
-	strbuf_puts(out, "</tbody>");
+	strbuf_puts(out, !turned && m->mean_count > 0 ? "</tfoot>" : "</tbody>");
 }
 
 static bool is_installed(const struct html_page *page, const char *framework)
@@ -436,10 +422,8 @@ void html_matrix(const struct html_page *page, struct strbuf *out)
 		m.work_count = most;
 	}
 	strbuf_puts(out, "<div class=\"wide\" tabindex=\"0\"><table class=\"matrix\"><thead><tr>");
-	if (m.framework_count > ACROSS_FRAMEWORKS && m.work_count < m.framework_count)
-		frameworks_by_works(&m, out);
-	else
-		works_by_frameworks(&m, out);
+	add_table(&m, m.framework_count > ACROSS_FRAMEWORKS && m.work_count < m.framework_count,
+		  out);
 	strbuf_puts(out, "</table></div>\n");
 	add_note(&m, out);
 	if (left_out > 0)
