@@ -191,14 +191,6 @@ class DataTest(ProgramTest):
             self.assertIn(word, message(done))
         self.assertIn("mnist: train-images-idx3-ubyte.gz: downloading", done.stdout)
 
-    def test_fetch_of_something_else(self):
-        path = self.curl("echo '<html>please log in</html>' > \"$out\"")
-        done = self.prony("data", "fetch", "mnist", "--data", self.data, expect=BAD_INPUT,
-                          PATH=path)
-        for word in ("https://", "not the published one"):
-            self.assertIn(word, message(done))
-        self.assertEqual(os.listdir(os.path.join(self.data, "mnist")), [])
-
     def test_wrong_words(self):
         for words, part in ((["fetch"], "needs the name"), (["fetch", "minst"], "'mnist'"),
                             (["verify", "minst"], "did you mean 'mnist'"),

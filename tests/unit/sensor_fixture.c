@@ -95,6 +95,7 @@ void use_begin_on(struct sensor_use *use, const char *root, const struct sensor 
 	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	assert_true(root_fd >= 0);
+	sensor_use_release(use);
 	*use = (struct sensor_use){.sensor = sensor, .watched = memory_alloc(sizeof *use->watched)};
 	watched_init(use->watched, root_fd, SELF, GUARD);
 	watched_bind(use->watched, cpus, count);
@@ -119,6 +120,8 @@ void use_again(struct sensor_use *use)
 
 void sensor_use_release(struct sensor_use *use)
 {
+	if (!use->watched)
+		return;
 	if (use->here)
 		sensor_close(use->sensor, &use->handle);
 	close(use->watched->root_fd);
@@ -133,7 +136,7 @@ void assert_real(double got, double expected)
 
 void assert_absent(const char *root, const struct sensor *sensor, const char *why)
 {
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, sensor);
 	if (use.here || !strstr(use.reason, why))

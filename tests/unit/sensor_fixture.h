@@ -38,7 +38,8 @@ struct sensor_use {
 	bool here;
 };
 
-/* Probes the sensor; if it is present, opens it and takes a sample. */
+/* Probes the sensor; if it is present, opens it and takes a sample. `use` is zero, or in use: it is
+ * released before. */
 void use_begin(struct sensor_use *use, const char *root, const struct sensor *sensor);
 /* The same for a worker that is bound to these processors. */
 void use_begin_on(struct sensor_use *use, const char *root, const struct sensor *sensor,

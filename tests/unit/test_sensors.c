@@ -7,7 +7,7 @@
 SENSOR_TEST(memory_is_the_tree_below_the_guard)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_memory);
 	assert_int_equal(use.handle.channel_count, 1);
@@ -32,7 +32,6 @@ SENSOR_TEST(memory_is_the_tree_below_the_guard)
 	machine_file(root, "/proc/21/statm", "0 0 0 0 0 0 0");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	sensor_use_release(&use);
 	machine_remove_folder(root, "/proc/20");
 	assert_absent(root, &sensor_memory, "statm cannot be read");
 }
@@ -40,7 +39,7 @@ SENSOR_TEST(memory_is_the_tree_below_the_guard)
 SENSOR_TEST(pss_divides_what_is_shared)
 {
 	static const char *const bad[] = {"", "x\nPss:", "x\nPss: -1 kB", "x\nRss: 1 kB"};
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	machine_file(root, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
 	machine_file(root, "/proc/21/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss:  700 kB");
@@ -57,7 +56,6 @@ SENSOR_TEST(pss_divides_what_is_shared)
 		assert_real(use.values[0], NAN);
 	}
 	assert_true(sensor_memory_pss.outside_windows);
-	sensor_use_release(&use);
 	machine_remove_file(root, "/proc/20/smaps_rollup");
 	assert_absent(root, &sensor_memory_pss, "smaps_rollup cannot be read");
 }
@@ -66,7 +64,7 @@ SENSOR_TEST(pss_divides_what_is_shared)
 SENSOR_TEST(processes_are_found_without_children_files)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	machine_remove_folder(root, "/proc/20/task");
 	machine_remove_folder(root, "/proc/21/task");
@@ -101,7 +99,7 @@ MACHINE_TEST(limits_see_the_whole_tree)
 
 SENSOR_TEST(cpu_counts_each_processor)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_cpu);
 	assert_int_equal(use.handle.channel_count, 2);
@@ -126,7 +124,6 @@ SENSOR_TEST(cpu_counts_each_processor)
 	machine_remove_file(root, "/proc/stat");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	sensor_use_release(&use);
 	assert_absent(root, &sensor_cpu, "/proc/stat");
 }
 
@@ -152,14 +149,14 @@ SENSOR_TEST(processor_times_that_are_none)
 			assert_absent(root, from_stat[k], "/proc/stat does not list");
 	}
 	machine_file(root, "/proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu9999999 1 2 3 4\ncpux 1");
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 	use_begin(&use, root, &sensor_cpu);
 	assert_int_equal(use.handle.channel_count, 1);
 }
 
 SENSOR_TEST(frequency_follows_processors_that_come_and_go)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_frequency);
 	assert_int_equal(use.handle.channel_count, 2);
@@ -179,13 +176,11 @@ SENSOR_TEST(frequency_follows_processors_that_come_and_go)
 	use_again(&use);
 	use_again(&use);
 	assert_real(use.values[1], 8e8);
-	sensor_use_release(&use);
 	/* Processors other than the worker's are not read, because reading may interrupt them. */
 	use_begin_on(&use, root, &sensor_frequency, (const int[]){1}, 1);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_string_equal(use.handle.channels[0], "cpu1");
 	assert_real(use.values[0], 8e8);
-	sensor_use_release(&use);
 	machine_remove_folder(root, "/sys");
 	assert_absent(root, &sensor_frequency, "no frequency control");
 }
@@ -193,14 +188,13 @@ SENSOR_TEST(frequency_follows_processors_that_come_and_go)
 SENSOR_TEST(load_is_the_first_average)
 {
 	static const char *const bad[] = {"", "x", "1.0", "1.0 2.0", "nan 1 1", "-1 1 1"};
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_load);
 	assert_real(use.values[0], 1.5);
 	machine_remove_file(root, "/proc/loadavg");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	sensor_use_release(&use);
 	assert_absent(root, &sensor_load, "/proc/loadavg");
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		machine_file(root, "/proc/loadavg", bad[i]);
@@ -210,21 +204,19 @@ SENSOR_TEST(load_is_the_first_average)
 
 SENSOR_TEST(steal_is_per_processor)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_steal);
 	assert_real(use.values[0], 15 * TICK_NS);
-	sensor_use_release(&use);
 	/* A kernel without steal times: proc(5) got its fields one by one. */
 	machine_file(root, "/proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4");
 	use_begin(&use, root, &sensor_steal);
 	assert_real(use.values[0], 0);
-	sensor_use_release(&use);
 }
 
 SENSOR_TEST(foreign_is_what_is_left)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_foreign);
 	/* 150 busy ticks; prony 3, the guard 1 + 6, the worker 40 + 5, its child 5. */
@@ -237,7 +229,6 @@ SENSOR_TEST(foreign_is_what_is_left)
 	machine_file(root, "/proc/stat", "garbage");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	sensor_use_release(&use);
 	sensor_machine(root);
 	machine_file(root, "/proc/20/stat", "20 (x) S 1 2 3");
 	assert_absent(root, &sensor_foreign, "/proc/PID/stat");
@@ -305,7 +296,7 @@ MACHINE_TEST(cells_have_processors_of_their_own)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		SCOPED(sensor_use) foreign, steal;
+		SCOPED(sensor_use) foreign = {0}, steal = {0};
 		sensor_machine(root);
 		machine_file(root, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
 			     i % 2 ? "0,2" : "0,2\n");
@@ -336,7 +327,7 @@ MACHINE_TEST(cells_have_processors_of_their_own)
 SENSOR_TEST(prony_may_work_there_too)
 {
 	static const int cpus[] = {0};
-	SCOPED(sensor_use) foreign;
+	SCOPED(sensor_use) foreign = {0};
 
 	machine_file(root, "/proc/stat",
 		     "cpu  200 0 0 2200 0 0 0 20\ncpu0 100 0 0 1100 0 0 0 10\n"
@@ -367,7 +358,7 @@ MACHINE_TEST(what_says_of_siblings_may_be_garbage)
 		    {"0,", 0},	{"2-1", 0}, {"-5", 0}, {"0-99999999", CPUS_MAX - 1}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		SCOPED(sensor_use) use;
+		SCOPED(sensor_use) use = {0};
 		int beside = 0;
 		sensor_machine(root);
 		machine_file(root, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",

@@ -54,7 +54,7 @@ MACHINE_TEST(energy_is_counted_once)
 {
 	static const char *const channels[] = {"package-0", "dram-0", "package-1", "dram-1",
 					       "psys"};
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	server(root);
 	use_begin(&use, root, &sensor_rapl);
@@ -70,7 +70,7 @@ MACHINE_TEST(energy_is_counted_once)
 MACHINE_TEST(counters_that_wrap_go_on)
 {
 	char text[32];
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	server(root);
 	snprintf(text, sizeof text, "%lld", RANGE_UJ - 3000000);
@@ -90,7 +90,7 @@ MACHINE_TEST(counters_that_wrap_go_on)
 MACHINE_TEST(counters_that_are_set_back_fall)
 {
 	char text[32];
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	server(root);
 	snprintf(text, sizeof text, "%lld", RANGE_UJ / 2);
@@ -111,7 +111,7 @@ MACHINE_TEST(counters_that_are_set_back_fall)
 
 MACHINE_TEST(counters_come_and_go)
 {
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	server(root);
 	use_begin(&use, root, &sensor_rapl);
@@ -129,14 +129,13 @@ MACHINE_TEST(counters_come_and_go)
 /* One package without its counter: the sum would be too small. */
 MACHINE_TEST(all_packages_or_none)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	server(root);
 	machine_remove_file(root, FOLDER "intel-rapl:0:2/energy_uj");
 	use_begin(&use, root, &sensor_rapl);
 	assert_true(use.here);
 	assert_real(value(&use, "dram-0"), NAN);
-	sensor_use_release(&use);
 	machine_remove_file(root, FOLDER "intel-rapl:1/energy_uj");
 	assert_absent(root, &sensor_rapl, "intel-rapl:1/energy_uj cannot be read; as root");
 	machine_remove_folder(root, "/sys/class/powercap");
@@ -161,7 +160,7 @@ MACHINE_TEST(counters_for_root_only)
 
 SENSOR_TEST(processor_time_is_the_whole_trees)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_worker_cpu);
 	/* The guard's own tick does not count for the worker; the 6 ticks of children that it
@@ -174,14 +173,13 @@ SENSOR_TEST(processor_time_is_the_whole_trees)
 	machine_file(root, "/proc/21/stat", "garbage");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	sensor_use_release(&use);
 	machine_remove_folder(root, "/proc/20");
 	assert_absent(root, &sensor_worker_cpu, "/proc/PID/stat");
 }
 
 SENSOR_TEST(page_faults_are_the_whole_trees)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	use_begin(&use, root, &sensor_page_faults);
 	/* The guard's own 51 do not count; the 8 of the children that it waited for do. */
@@ -189,7 +187,6 @@ SENSOR_TEST(page_faults_are_the_whole_trees)
 	machine_file(root, "/proc/21/stat", "garbage");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	sensor_use_release(&use);
 	machine_remove_folder(root, "/proc/20");
 	assert_absent(root, &sensor_page_faults, "/proc/PID/stat");
 }
@@ -208,7 +205,7 @@ static void thread(const char *root, int pid, int number, char run_state, int pr
 
 SENSOR_TEST(threads_are_counted_where_they_run)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	thread(root, GUARD, 20, 'S', 7);
 	thread(root, WORKER, 21, 'R', 0);
@@ -232,7 +229,6 @@ SENSOR_TEST(threads_are_counted_where_they_run)
 	machine_remove_folder(root, "/proc/22");
 	use_again(&use);
 	assert_real(value(&use, "alive"), NAN);
-	sensor_use_release(&use);
 	machine_remove_folder(root, "/proc/20/task/20");
 	assert_absent(root, &sensor_threads, "/proc/PID/task");
 }

@@ -13,7 +13,7 @@ SENSOR_TEST(pressure_is_that_of_the_nearest_group)
 {
 	static const char *const bad[] = {"", "full avg10=0 total=3\n", "some avg10=0.00\n",
 					  "some avg10=0 total=x\n", "some avg10=0 total=-4\n"};
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	assert_absent(root, &sensor_pressure, "does not report pressure");
 	machine_file(root, "/proc/pressure/cpu", PSI("100"));
@@ -24,7 +24,6 @@ SENSOR_TEST(pressure_is_that_of_the_nearest_group)
 	assert_real(use.values[0], 100e3);
 	assert_real(use.values[1], 20e3);
 	assert_real(use.values[2], NAN);
-	sensor_use_release(&use);
 	/* The process's own group counts; the group above counts only for files that the own group
 	 * lacks. */
 	machine_file(root, "/proc/self/cgroup", "1:cpu:/old\n0::/user.slice/me\n");
@@ -42,19 +41,17 @@ SENSOR_TEST(pressure_is_that_of_the_nearest_group)
 	machine_file(root, "/sys/fs/cgroup/user.slice/me/cpu.pressure", PSI("9"));
 	use_again(&use);
 	assert_real(use.values[0], 9e3);
-	sensor_use_release(&use);
 	/* The path is the host's; the mount is the container's own. */
 	machine_file(root, "/proc/self/cgroup", "0::/docker/0815\n");
 	machine_file(root, "/sys/fs/cgroup/cpu.pressure", PSI("11"));
 	use_begin(&use, root, &sensor_pressure);
 	assert_real(use.values[0], 11e3);
-	sensor_use_release(&use);
 }
 
 SENSOR_TEST(quotas_are_those_of_all_groups_above)
 {
 	static const int cpus[] = {0, 1};
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	assert_absent(root, &sensor_quota, "no control group has a quota");
 	machine_file(root, "/proc/self/cgroup", "4:cpu,cpuacct:/a/b\n0::/c/d\n");
@@ -71,7 +68,6 @@ SENSOR_TEST(quotas_are_those_of_all_groups_above)
 	use_begin_on(&use, root, &sensor_quota, cpus, 2);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_real(use.values[0], 4000e3 / 2);
-	sensor_use_release(&use);
 	/* Version 1 beside it, in ns; the sum if both have one. */
 	machine_file(root, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "50000");
 	machine_file(root, "/sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000");
@@ -82,13 +78,12 @@ SENSOR_TEST(quotas_are_those_of_all_groups_above)
 	machine_file(root, "/sys/fs/cgroup/c/cpu.stat", "garbage\nthrottled_usecs 1\n");
 	use_again(&use);
 	assert_real(use.values[0], NAN);
-	sensor_use_release(&use);
 }
 
 SENSOR_TEST(swap_counts_bytes)
 {
 	const double page = (double)sysconf(_SC_PAGESIZE);
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	assert_absent(root, &sensor_swap, "/proc/vmstat does not report");
 	machine_file(root, "/proc/vmstat", "nr_free_pages 5\npswpin 3\npswpout 40\nx 1\n");
@@ -118,7 +113,7 @@ static void set_switches(const char *root, int pid, int thread, const char *text
 
 SENSOR_TEST(switches_are_those_of_all_threads)
 {
-	SCOPED(sensor_use) use;
+	SCOPED(sensor_use) use = {0};
 
 	assert_absent(root, &sensor_switches, "status does not report");
 	set_switches(root, GUARD, GUARD,
@@ -149,7 +144,7 @@ SENSOR_TEST(switches_are_those_of_all_threads)
 SENSOR_TEST(heat_is_that_of_the_workers_processors)
 {
 	static const int cpus[] = {1};
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	assert_absent(root, &sensor_thermal, "no thermal_throttle in /sys");
 	machine_file(root, CPU "0/thermal_throttle/core_throttle_total_time_ms", "100");
@@ -165,15 +160,13 @@ SENSOR_TEST(heat_is_that_of_the_workers_processors)
 	use_again(&use);
 	assert_real(use.values[0], NAN);
 	assert_real(use.values[1], 40e6);
-	sensor_use_release(&use);
 	use_begin_on(&use, root, &sensor_thermal, cpus, 1);
 	assert_real(use.values[0], 300e6);
-	sensor_use_release(&use);
 }
 
 SENSOR_TEST(temperature_is_that_of_packages)
 {
-	struct sensor_use use;
+	SCOPED(sensor_use) use = {0};
 
 	machine_file(root, "/sys/class/hwmon/hwmon0/name", "nvme\n");
 	machine_file(root, "/sys/class/hwmon/hwmon0/temp1_input", "30000\n");
@@ -183,7 +176,6 @@ SENSOR_TEST(temperature_is_that_of_packages)
 	use_begin(&use, root, &sensor_temperature);
 	assert_int_equal(use.handle.channel_count, 1);
 	assert_real(use.values[0], 55);
-	sensor_use_release(&use);
 	/* A driver is preferred to a zone, and reports each package. */
 	machine_file(root, "/sys/class/hwmon/hwmon2/name", "coretemp\n");
 	machine_file(root, "/sys/class/hwmon/hwmon2/temp1_input", "71500\n");
@@ -197,7 +189,6 @@ SENSOR_TEST(temperature_is_that_of_packages)
 	machine_file(root, "/sys/class/hwmon/hwmon3/temp1_input", "error\n");
 	use_again(&use);
 	assert_real(use.values[1], NAN);
-	sensor_use_release(&use);
 }
 
 /*
