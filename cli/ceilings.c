@@ -88,7 +88,7 @@ int command_ceilings(const struct cli_call *call, struct error *err)
 static const char *find_library(struct registry *registry, const char **why, struct error *err)
 {
 	for (size_t i = 0; i < registry->count; i++) {
-		struct framework_place place;
+		struct framework_location place;
 		if (!registry->rows[i].floor)
 			continue;
 		if (framework_locate(&registry->rows[i], "", &registry->arena, &place, err) !=

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "base/nearest.h"
-#include "cli/cell_words.h"
+#include "cli/cell_filter.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/compare_options.h"
@@ -112,7 +112,7 @@ struct words {
 static bool is_wanted(const struct stored_cell *cell, void *context)
 {
 	const struct words *words = context;
-	return cell_words_match(cell->key, cell->hash, words->words, words->count);
+	return cell_filter_match(cell->key, cell->hash, words->words, words->count);
 }
 
 static enum prony_status print(const struct compare *compare, const struct compare_options *options,

@@ -138,7 +138,7 @@ static void print_text(const struct finding *findings, size_t count)
 static size_t check_framework(const struct framework *framework, const char *environment,
 			      size_t *installed, struct finding *out)
 {
-	struct framework_place place = {.framework = framework};
+	struct framework_location place = {.framework = framework};
 	struct arena arena;
 	size_t count = 0;
 

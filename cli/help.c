@@ -95,7 +95,7 @@ int command_help(const struct cli_call *call, struct error *err)
 static void print_version(void)
 {
 	struct registry registry;
-	struct framework_place place;
+	struct framework_location place;
 	struct arena arena;
 	struct error ignored = ERROR_INIT;
 	char hex[DIGEST_HEX_BYTES];

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cell_words.h"
+#include "cli/cell_filter.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/compare_options.h"
@@ -75,10 +75,10 @@ static enum prony_status show_cells(struct store *store, const struct history_op
 	if (status == PRONY_OK)
 		status = store_list_cells(store, &arena, &cells, &many, err);
 	for (size_t i = 0; i < many && status == PRONY_OK; i++)
-		if (cell_words_match(cells[i].key, cells[i].hash, words, count))
+		if (cell_filter_match(cells[i].key, cells[i].hash, words, count))
 			status = show_cell(store, &cells[i], options, &settings, all, err);
 	if (status == PRONY_OK && json_array_size(all) == 0) {
-		char *wanted = cell_words_joined(words, count);
+		char *wanted = cell_filter_text(words, count);
 		status = error_set(err, PRONY_BAD_INPUT,
 				   "no stored run has a cell that matches %.400s; 'prony log' "
 				   "lists the cells of a run",

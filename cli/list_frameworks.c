@@ -46,7 +46,7 @@ static json_t *devices_of(const struct framework *framework)
 }
 
 /* The word of the origin in the table: of one that was discovered, where. */
-static const char *found_in(const struct framework_place *place)
+static const char *found_in(const struct framework_location *place)
 {
 	static const char *const active[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
 
@@ -64,14 +64,14 @@ static const char *found_in(const struct framework_place *place)
 static json_t *framework_row(const struct framework *framework, const char *environment)
 {
 	struct arena arena;
-	struct framework_place place;
+	struct framework_location place;
 	struct error err = ERROR_INIT;
 	arena_init(&arena, 0);
 	if (framework_locate(framework, environment, &arena, &place, &err) != PRONY_OK)
-		place = (struct framework_place){.framework = framework,
-						 .environment = environment,
-						 .version = "",
-						 .reason = err.text};
+		place = (struct framework_location){.framework = framework,
+						    .environment = environment,
+						    .version = "",
+						    .reason = err.text};
 	bool ready = place.origin != ORIGIN_NONE;
 	const char *path = place.library       ? place.library
 			   : place.interpreter ? place.interpreter

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "cli/cell_words.h"
+#include "cli/cell_filter.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
@@ -183,7 +183,7 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 	strbuf_init(&text, LOG_BYTES_MAX);
 	for (size_t i = 0; i < run->cell_count; i++) {
 		const struct stored_cell *cell = &run->cells[i];
-		if (!cell_words_match(cell->key, cell->hash, words, count) ||
+		if (!cell_filter_match(cell->key, cell->hash, words, count) ||
 		    !has_process(cell, options->process))
 			continue;
 		found++;
@@ -194,7 +194,7 @@ static enum prony_status print_logs(const struct stored_run *run, const char **w
 	}
 	enum prony_status status = PRONY_OK;
 	if (found == 0) {
-		char *wanted = cell_words_joined(words, count);
+		char *wanted = cell_filter_text(words, count);
 		status = error_set(
 			err, PRONY_BAD_INPUT,
 			"run %lld has no cell%s%.400s; 'prony log --run %lld' lists its cells",

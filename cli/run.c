@@ -207,7 +207,7 @@ static json_t *floor_libraries(const struct plan *plan)
 {
 	json_t *libraries = json_object();
 	for (size_t i = 0; i < plan->count; i++) {
-		const struct framework_place *place = plan->cells[i].place;
+		const struct framework_location *place = plan->cells[i].location;
 		char hex[DIGEST_HEX_BYTES];
 		struct error ignored = ERROR_INIT;
 		if (plan->cells[i].status != CELL_PENDING || !place->framework->floor ||

@@ -19,7 +19,7 @@ static bool needs(const struct plan_cell *cell, enum kind kind)
 {
 	const struct device device = device_of(cell->cell.device);
 	bool cuda = device.kind == DEVICE_CUDA, missing = cell->status == CELL_MISSING;
-	bool supported = cell->place->framework->devices & (FRAMEWORK_CUDA | FRAMEWORK_ANY);
+	bool supported = cell->location->framework->devices & (FRAMEWORK_CUDA | FRAMEWORK_ANY);
 	switch (kind) {
 	case NEEDS_GPU: /* an installed framework has no other reason to be missing on a GPU */
 		return missing && cuda && device.indices[0] >= machine_gpus("");
@@ -28,8 +28,8 @@ static bool needs(const struct plan_cell *cell, enum kind kind)
 	case NEEDS_CUDA:
 		return cell->status == CELL_UNSUPPORTED && device.count == 1 && cuda && !supported;
 	case NEEDS_FRAMEWORK:
-		return missing && cell->place->origin == ORIGIN_NONE &&
-		       cell_not_installed(&cell->cell, cell->place->reason);
+		return missing && cell->location->origin == ORIGIN_NONE &&
+		       cell_not_installed(&cell->cell, cell->location->reason);
 	case NEEDS_DATA:
 		return missing && cell->dataset->format && !cell->data_folder &&
 		       cell->cell.input != INPUT_SYNTHETIC;
@@ -71,13 +71,13 @@ struct need {
 static void add_framework(struct need *need, const struct plan_cell *cell, struct arena *arena)
 {
 	const char *name =
-		framework_spelling(cell->place->framework, cell->cell.environment, arena);
+		framework_spelling(cell->location->framework, cell->cell.environment, arena);
 	const char *padded = arena_printf(arena, " %s ", name);
 
 	if (strstr(arena_printf(arena, "%s ", need->text), padded))
 		return;
 	need->text = arena_printf(arena, "%s %s", need->text, name);
-	need->mb += lock_download_mb(cell->place->framework, cell->cell.environment, arena);
+	need->mb += lock_download_mb(cell->location->framework, cell->cell.environment, arena);
 }
 
 static const char *dataset_text(const struct dataset *dataset, struct arena *arena)
@@ -101,7 +101,7 @@ static const char *text_of(const struct plan_cell *cell, enum kind kind, struct 
 		return "several GPUs; this version supports one per cell";
 	case NEEDS_CUDA:
 		return arena_printf(arena, "a GPU, but %s runs on the CPU only",
-				    cell->place->framework->name);
+				    cell->location->framework->name);
 	case NEEDS_DATA:
 		return dataset_text(cell->dataset, arena);
 	case NEEDS_FRAMEWORK:

@@ -87,7 +87,7 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 	bool absent = false;
 	for (size_t i = 0; i < job->selection.plan.count; i++)
 		absent = absent || (job->study.cells[i].status == CELL_MISSING &&
-				    job->selection.plan.cells[i].place->origin == ORIGIN_NONE);
+				    job->selection.plan.cells[i].location->origin == ORIGIN_NONE);
 	/* For a single cell the reason of the plan is shown. */
 	const char *reason =
 		count == 1 && shown == 1 ? job->selection.plan.cells[last].reason : NULL;

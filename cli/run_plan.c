@@ -116,8 +116,8 @@ static void add_obstacle(const struct obstacle *obstacle, const struct labels *l
 		strbuf_printf(&line, "%s (%zu cells)", obstacle->more ? " and others" : "",
 			      obstacle->cells);
 	strbuf_printf(&line, ": %s: %s%s%s", cell_status_name(cell->status), cell->reason,
-		      cell->place->searched ? "; " : "",
-		      cell->place->searched ? cell->place->searched : "");
+		      cell->location->searched ? "; " : "",
+		      cell->location->searched ? cell->location->searched : "");
 	text_wrap(strbuf_text(&line), INDENT, width, "", "", out);
 	strbuf_release(&line);
 }
@@ -130,7 +130,7 @@ static bool would_not_run(const struct plan_cell *cell)
 /* Whether the framework is here but something else is missing. */
 static bool lacks_something(const struct plan_cell *cell)
 {
-	return cell->status == CELL_MISSING && cell->place->origin != ORIGIN_NONE;
+	return cell->status == CELL_MISSING && cell->location->origin != ORIGIN_NONE;
 }
 
 /* Groups the selected cells of the plan by their reasons; returns a new array, which the caller

@@ -109,14 +109,14 @@ static enum prony_status check_gate(struct checker *checker, const struct networ
 	struct workload work;
 	struct gate_outcome outcome = {.status = CELL_PENDING};
 	char name[128], place[140];
-	struct reference_watch watch = {.stop = checker->spec->stop};
+	struct reference_control control = {.stop = checker->spec->stop};
 	check_cell(checker, network, stage, &cell);
 	snprintf(name, sizeof name, "%s, %s", network->name, stage_name(stage));
 	snprintf(place, sizeof place, "%s-%s", network->name, stage_name(stage));
 	char *folder = path_join(checker->folder, place);
 	enum prony_status status = workload_init(&work, &cell, GATE_SEED, &why);
 	if (status == PRONY_OK)
-		status = workload_need_gate(&work, &cell, GATE_SEED, &watch, &why);
+		status = workload_need_gate(&work, &cell, GATE_SEED, &control, &why);
 	if (status == PRONY_OK)
 		status = run_gate(checker, &cell, &work, folder, &outcome, &why);
 	if (status == PRONY_OK)

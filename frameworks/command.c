@@ -33,7 +33,7 @@ static enum prony_status python_worker(struct arena *arena, const char **script,
 	return status;
 }
 
-void placeholder_values(const struct framework_place *place, int threads, struct arena *arena,
+void placeholder_values(const struct framework_location *place, int threads, struct arena *arena,
 			const char *values[PLACEHOLDER_COUNT])
 {
 	const char *file = place->framework->file, *slash = strrchr(file, '/');
@@ -58,8 +58,9 @@ static size_t add_variables(const struct word_list *variables,
 }
 
 /* Order: threads, the framework's own variables, those of the options. Later rows win. */
-static const char *const *environment_rows(const struct framework_place *place, const char *options,
-					   int threads, const char *const values[PLACEHOLDER_COUNT],
+static const char *const *environment_rows(const struct framework_location *place,
+					   const char *options, int threads,
+					   const char *const values[PLACEHOLDER_COUNT],
 					   struct arena *arena)
 {
 	const struct framework *framework = place->framework;
@@ -83,7 +84,7 @@ static const char *const *environment_rows(const struct framework_place *place, 
 	return rows;
 }
 
-static const char *const *command_words(const struct framework_place *place,
+static const char *const *command_words(const struct framework_location *place,
 					const char *const values[PLACEHOLDER_COUNT],
 					struct arena *arena)
 {
@@ -96,7 +97,7 @@ static const char *const *command_words(const struct framework_place *place,
 	return words;
 }
 
-static enum prony_status adapter_words(const struct framework_place *place, const char *self,
+static enum prony_status adapter_words(const struct framework_location *place, const char *self,
 				       const char *options, struct arena *arena,
 				       const char *const **argv, struct error *err)
 {
@@ -129,7 +130,7 @@ static enum prony_status adapter_words(const struct framework_place *place, cons
 	return PRONY_OK;
 }
 
-enum prony_status framework_worker_command(const struct framework_place *place, const char *self,
+enum prony_status framework_worker_command(const struct framework_location *place, const char *self,
 					   const char *options, int threads, struct arena *arena,
 					   const char *const **argv,
 					   const char *const **environment, struct error *err)

@@ -27,7 +27,7 @@ size_t framework_folders(const struct framework *framework, const char *environm
  */
 const char *framework_variable(const char *spelling, const char *suffix, struct arena *arena);
 /* Values of the placeholders in commands and variables. Strings are in the arena. */
-void placeholder_values(const struct framework_place *place, int threads, struct arena *arena,
+void placeholder_values(const struct framework_location *place, int threads, struct arena *arena,
 			const char *values[PLACEHOLDER_COUNT]);
 
 /* Whether the name can be part of a path: letters, digits, ".", "_" and "-", not starting with a

@@ -1,7 +1,7 @@
 #include "frameworks/identity.h"
 
 /* Adds the descriptor file's bytes and what was found on the machine. */
-static void add_description(const struct framework_place *place, struct digest *digest)
+static void add_description(const struct framework_location *place, struct digest *digest)
 {
 	const struct framework *framework = place->framework;
 	const char *words[] = {framework->name, framework->backend, place->environment,
@@ -14,7 +14,7 @@ static void add_description(const struct framework_place *place, struct digest *
 		digest_add_text(digest, words[i]);
 }
 
-bool framework_identity(const struct framework_place *place, struct digest *digest)
+bool framework_identity(const struct framework_location *place, struct digest *digest)
 {
 	add_description(place, digest);
 	if (place->framework->of_user || place->framework->kind == FRAMEWORK_COMMAND)

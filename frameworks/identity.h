@@ -10,6 +10,6 @@
 /* Adds to the digest the framework's descriptor, environment and version, and every installed file.
  * False when prony did not install the files: named by the user, discovered on the machine, or
  * started by the user's own command or descriptor. */
-bool framework_identity(const struct framework_place *place, struct digest *digest);
+bool framework_identity(const struct framework_location *place, struct digest *digest);
 
 #endif

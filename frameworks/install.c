@@ -497,7 +497,7 @@ static void mention_named(struct install *install)
 /* Spares the user a large download if an environment that is active has it. */
 static void mention_discovered(struct install *install)
 {
-	struct framework_place place;
+	struct framework_location place;
 
 	if (install->lock.kind == LOCK_VENV &&
 	    framework_locate(install->framework, install->environment, &install->arena, &place,

@@ -69,7 +69,7 @@ enum prony_status install_try(struct install *install, const char *entry, const 
 	const char *path = *entry == '/'
 				   ? entry
 				   : arena_printf(&install->arena, "%s/%s", install->tree, entry);
-	const struct framework_place place = {
+	const struct framework_location place = {
 		.framework = install->framework,
 		.environment = install->environment,
 		.origin = ORIGIN_INSTALLED,

@@ -29,7 +29,7 @@ static const char *absolute(const char *path, struct arena *arena)
 }
 
 static void locate_named_library(const char *variable, const char *value, struct arena *arena,
-				 struct framework_place *place)
+				 struct framework_location *place)
 {
 	if (!file_exists(value) || file_is_directory(value)) {
 		place->reason = arena_printf(
@@ -44,7 +44,7 @@ static void locate_named_library(const char *variable, const char *value, struct
 /* Do not resolve the link of an interpreter: the link in a virtual environment leads to the
  * interpreter without that environment. */
 static void locate_named_python(const char *variable, const char *value, struct arena *arena,
-				struct framework_place *place)
+				struct framework_location *place)
 {
 	const struct framework *framework = place->framework;
 	struct python_answer answer;
@@ -72,7 +72,8 @@ static void locate_named_python(const char *variable, const char *value, struct 
 }
 
 /* True when the user named one, even a wrong one: do not silently ignore it. */
-static bool locate_named(const char *variable, struct arena *arena, struct framework_place *place)
+static bool locate_named(const char *variable, struct arena *arena,
+			 struct framework_location *place)
 {
 	const char *value = getenv(variable);
 
@@ -100,7 +101,7 @@ const char *framework_library_in(const char *folder, const struct framework *fra
 }
 
 /* Whether this user may not read a file of a folder that others filled; the reason then says so. */
-static bool is_closed(const char *path, struct arena *arena, struct framework_place *place)
+static bool is_closed(const char *path, struct arena *arena, struct framework_location *place)
 {
 	if (access(path, R_OK) == 0 || errno != EACCES)
 		return false;
@@ -110,7 +111,8 @@ static bool is_closed(const char *path, struct arena *arena, struct framework_pl
 	return true;
 }
 
-static bool locate_installed(const char *folder, struct arena *arena, struct framework_place *place)
+static bool locate_installed(const char *folder, struct arena *arena,
+			     struct framework_location *place)
 {
 	const struct framework *framework = place->framework;
 	struct manifest manifest;
@@ -151,7 +153,7 @@ static bool locate_installed(const char *folder, struct arena *arena, struct fra
 
 /* In the user's own folder, or else in one that is shared. */
 static bool locate_in(const char *const *folders, size_t count, struct arena *arena,
-		      struct framework_place *place)
+		      struct framework_location *place)
 {
 	for (size_t i = 0; i < count; i++)
 		if (locate_installed(folders[i], arena, place)) {
@@ -195,7 +197,7 @@ static size_t list_candidates(const char **candidates, struct arena *arena)
 }
 
 /* True when found; otherwise *looked says where it was searched. */
-static bool discover(struct arena *arena, struct framework_place *place, const char **looked)
+static bool discover(struct arena *arena, struct framework_location *place, const char **looked)
 {
 	const char *candidates[CANDIDATES_MAX];
 	size_t count = list_candidates(candidates, arena);
@@ -221,7 +223,7 @@ static bool discover(struct arena *arena, struct framework_place *place, const c
 	return found;
 }
 
-static void locate_command(struct arena *arena, struct framework_place *place)
+static void locate_command(struct arena *arena, struct framework_location *place)
 {
 	const char *values[PLACEHOLDER_COUNT];
 
@@ -241,7 +243,7 @@ static void locate_command(struct arena *arena, struct framework_place *place)
 	free(found);
 }
 
-static void locate_without_environment(struct arena *arena, struct framework_place *place)
+static void locate_without_environment(struct arena *arena, struct framework_location *place)
 {
 	if (*place->environment) {
 		place->reason = arena_printf(arena, "%s has no environments; write %s without @",
@@ -255,7 +257,7 @@ static void locate_without_environment(struct arena *arena, struct framework_pla
 }
 
 enum prony_status framework_locate(const struct framework *framework, const char *environment,
-				   struct arena *arena, struct framework_place *place,
+				   struct arena *arena, struct framework_location *place,
 				   struct error *err)
 {
 	const char *looked = NULL;
@@ -264,7 +266,7 @@ enum prony_status framework_locate(const struct framework *framework, const char
 
 	if (status != PRONY_OK)
 		return status;
-	*place = (struct framework_place){
+	*place = (struct framework_location){
 		.framework = framework,
 		.environment = arena_strdup(arena, environment ? environment : ""),
 		.version = "",
@@ -304,7 +306,7 @@ enum prony_status framework_locate(const struct framework *framework, const char
 	return PRONY_OK;
 }
 
-const char *framework_fault(const struct framework_place *place, struct arena *arena)
+const char *framework_fault(const struct framework_location *place, struct arena *arena)
 {
 	const struct framework *framework = place->framework;
 	const char *const *folders, *folder = NULL;

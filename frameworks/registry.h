@@ -136,7 +136,7 @@ enum framework_origin {
 const char *framework_origin_name(enum framework_origin origin);
 
 /* The location of a framework on this machine. Strings are in the caller's arena. */
-struct framework_place {
+struct framework_location {
 	const struct framework *framework;
 	const char *environment; /* "" or the ENV of NAME@ENV */
 	enum framework_origin origin;
@@ -155,7 +155,7 @@ struct framework_place {
  * modification time. Returns PRONY_OK with place->origin ORIGIN_NONE and a reason when it is
  * missing. */
 enum prony_status framework_locate(const struct framework *framework, const char *environment,
-				   struct arena *arena, struct framework_place *place,
+				   struct arena *arena, struct framework_location *place,
 				   struct error *err);
 
 /* The names of the environments NAME@ENV that are installed; *names is in the arena. */
@@ -165,7 +165,7 @@ size_t framework_environments(const struct framework *framework, struct arena *a
 /* argv and environment rows (both NULL-terminated, in the arena) that start the worker of a located
  * framework. `self` is our own executable. `options` are the cell's, "a,b" (may be NULL): their
  * variables are set, and the adapters null and fake receive them as words. */
-enum prony_status framework_worker_command(const struct framework_place *place, const char *self,
+enum prony_status framework_worker_command(const struct framework_location *place, const char *self,
 					   const char *options, int threads, struct arena *arena,
 					   const char *const **argv,
 					   const char *const **environment, struct error *err);
@@ -206,7 +206,7 @@ enum prony_status framework_own(const struct framework *framework, const char *e
 
 /* What is wrong with an installation (its interpreter does not run, a file is missing or has
  * another size), in the arena; NULL when it is intact or absent. Imports nothing. */
-const char *framework_fault(const struct framework_place *place, struct arena *arena);
+const char *framework_fault(const struct framework_location *place, struct arena *arena);
 
 /* Removes what framework_install_many made; PRONY_MISSING when there is none. */
 enum prony_status framework_remove(const struct framework *framework, const char *environment,

@@ -13,7 +13,7 @@ struct kinks;
 
 /* Functions with which the gate changes or observes decisions and rounding of kernels (reasons:
  * parity/kinks.c). */
-struct kernel_watch {
+struct kernel_hooks {
 	/* Called when a comparison is too close to call. Returns the decision, given the usual one
 	 * and the other possible one. `place` is the number of the comparison within the node;
 	 * calls come in ascending order. */
@@ -38,9 +38,9 @@ struct kernel_call {
 	bool dropout;	       /* masks are drawn; otherwise dropout is the identity */
 	uint64_t seed;
 	int64_t step;
-	const struct kernel_watch *watch; /* NULL: no function is called */
-	struct kinks *kinks;		  /* passed to the functions of `watch` */
-	double close; /* with watch: the distance that is too close, relative to the tensor's RMS */
+	const struct kernel_hooks *hooks; /* NULL: no function is called */
+	struct kinks *kinks;		  /* passed to the functions of `hooks` */
+	double close; /* with hooks: the distance that is too close, relative to the tensor's RMS */
 	bool rounds;  /* rounding is added to results */
 };
 

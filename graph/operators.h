@@ -15,7 +15,7 @@ struct graph;
 struct node;
 struct kernel_call;
 struct samples;
-struct samples_place;
+struct samples_axis;
 
 /*
  * X(enumerator, name). Inputs and outputs, in order (layout NCHW, weights OIHW):
@@ -298,7 +298,7 @@ struct operator_row {
 	void (*compute)(const struct kernel_call *call);
 	/* The number of terms that are summed for an element of an output: 1 if it is computed from
 	 * one element of each input; 0 if it is only moved, or if the kernel adds the rounding
-	 * itself (kernel_watch). NULL: the macs per element, or 1 if there are no macs. */
+	 * itself (kernel_hooks). NULL: the macs per element, or 1 if there are no macs. */
 	int64_t (*terms)(const struct graph *graph, const struct node *node, int output);
 	/* The kernel decides by comparing elements of the inputs before this one; 0: it compares
 	 * none. */
@@ -309,12 +309,12 @@ struct operator_row {
 	 * each may have none). NULL, or nowhere: a result depends on several samples, or is not
 	 * known to depend on one only. */
 	int samples_from;
-	struct samples_place (*samples)(const struct samples *samples, const struct node *node,
-					const struct samples_place *x);
+	struct samples_axis (*samples)(const struct samples *samples, const struct node *node,
+				       const struct samples_axis *x);
 	/* Changes attributes that depend on the batch; its samples lie at `x` in input 0 and at `y`
 	 * in output 0. NULL: no attribute depends on it. */
-	void (*rebatch)(const struct samples *samples, const struct samples_place *x,
-			const struct samples_place *y, int64_t batch, struct attributes *a);
+	void (*rebatch)(const struct samples *samples, const struct samples_axis *x,
+			const struct samples_axis *y, int64_t batch, struct attributes *a);
 
 	enum operator_layout layout;
 	/* Bytes that training keeps inside a node: only those that every implementation needs, or

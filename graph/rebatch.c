@@ -19,7 +19,7 @@ static void follow(struct samples *s, const struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
 	bool any = row->samples_from == SAMPLES_FROM_ANY;
-	const struct samples_place *x =
+	const struct samples_axis *x =
 		any ? &samples_nowhere : &s->places[node->inputs[row->samples_from]];
 
 	if (!any && !has_samples(s, node))
@@ -45,7 +45,7 @@ static void samples_init(struct samples *s, const struct graph *graph)
 enum prony_status graph_samples_apart(const struct graph *graph, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
-	const struct samples_place *logits;
+	const struct samples_axis *logits;
 	struct samples s;
 
 	samples_init(&s, graph);
@@ -73,8 +73,8 @@ enum prony_status graph_samples_apart(const struct graph *graph, struct error *e
 static void adapt(const struct samples *s, int64_t batch, struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
-	const struct samples_place *x = &s->places[node->inputs[0]];
-	const struct samples_place *y = &s->places[node->outputs[0]];
+	const struct samples_axis *x = &s->places[node->inputs[0]];
+	const struct samples_axis *y = &s->places[node->outputs[0]];
 
 	if (row->rebatch && y->axis >= 0)
 		row->rebatch(s, x, y, batch, &node->attributes);

@@ -45,7 +45,7 @@ struct gate_run {
 	const struct graph *graph; /* with backward pass */
 	const struct recipe *gate;
 	const struct tensor_set *weights, *inputs, *labels;
-	struct reference_watch *watch; /* may be NULL */
+	struct reference_control *control; /* may be NULL */
 	bool rmsprop, epsilon_inside;
 	const double *deviation; /* by value, of networks that normalise by the batch; else NULL */
 };
@@ -130,7 +130,7 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	enum prony_status status = reference_init(&ref, run->graph, run->weights, err);
 
 	ref.frees = true;
-	ref.watch = run->watch;
+	ref.control = run->control;
 	for (size_t i = 0; status == PRONY_OK && i < GATE_UPDATES; i++) {
 		status = reference_feed(&ref, batch_at(run->graph, run->inputs, run->labels, i),
 					err);
@@ -327,11 +327,11 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 /* The graph of *out has a backward pass and begins with the same values. */
 static enum prony_status measure(const struct graph *graph, const struct recipe *gate,
 				 const struct tensor_set *weights, const struct tensor_set *inputs,
-				 const struct tensor_set *labels, struct reference_watch *watch,
+				 const struct tensor_set *labels, struct reference_control *control,
 				 struct arena *arena, double **out, struct error *err)
 {
 	*out = arena_array(arena, (size_t)graph->value_count, sizeof(double));
-	return rounding_measure(graph, gate, weights, batch_at(graph, inputs, labels, 0), watch,
+	return rounding_measure(graph, gate, weights, batch_at(graph, inputs, labels, 0), control,
 				*out, err);
 }
 
@@ -339,7 +339,7 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 				      const struct recipe *gate, const struct tensor_set *weights,
 				      const struct tensor_set *inputs,
 				      const struct tensor_set *labels,
-				      struct reference_watch *watch, struct error *err)
+				      struct reference_control *control, struct error *err)
 {
 	struct graph copy = {0};
 	double *deviation = NULL;
@@ -362,11 +362,11 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 	graph_copy_forward(graph, &copy);
 	status = gate->stage != STAGE_FORWARD ? graph_add_backward(&copy, err) : PRONY_OK;
 	if (status == PRONY_OK && gate_measures_rounding(gate, graph))
-		status = measure(graph, gate, weights, inputs, labels, watch, &out->arena,
+		status = measure(graph, gate, weights, inputs, labels, control, &out->arena,
 				 &deviation, err);
 	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {
-		struct gate_run run = {&copy, gate,    weights, inputs,	  labels,
-				       watch, rmsprop, i == 1,	deviation};
+		struct gate_run run = {&copy,	gate,	 weights, inputs,   labels,
+				       control, rmsprop, i == 1,  deviation};
 
 		status = find_answers(&run, out, err);
 	}

@@ -10,8 +10,8 @@
 #include "graph/graph.h"
 #include "graph/tensor.h"
 #include "parity/bounds.h"
+#include "parity/control.h"
 #include "parity/gate_verdict.h"
-#include "parity/watch.h"
 
 #define GATE_UPDATES 3
 #define GATE_BATCH_MIN 8
@@ -48,7 +48,7 @@ bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, boo
  * stage trains. */
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, struct batch batch,
-				   struct reference_watch *watch, struct error *err);
+				   struct reference_control *control, struct error *err);
 
 /* The results of a correct program. There may be several answers: RMSprop's epsilon has two places,
  * and rounding decides the derivative if a comparison of the reference is too close to call (a
@@ -87,12 +87,12 @@ struct gate_reference {
 };
 
 /* Computes the expected results with the float64 interpreter. `graph` is forward only and built for
- * the gate's batch. `watch` may be NULL. */
+ * the gate's batch. `control` may be NULL. */
 enum prony_status gate_reference_init(struct gate_reference *out, const struct graph *graph,
 				      const struct recipe *gate, const struct tensor_set *weights,
 				      const struct tensor_set *inputs,
 				      const struct tensor_set *labels,
-				      struct reference_watch *watch, struct error *err);
+				      struct reference_control *control, struct error *err);
 void gate_reference_release(struct gate_reference *ref);
 
 /* The results of the worker. Tensors are F32 or F64; a missing one is a mismatch. */
@@ -125,8 +125,8 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
  * may be a multiple of the graph's; its parts are then computed one after the other. */
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
 				     const struct tensor_set *weights, struct batch batch,
-				     struct reference_watch *watch, double *mean, double *deviation,
-				     struct error *err);
+				     struct reference_control *control, double *mean,
+				     double *deviation, struct error *err);
 
 /* Judges a first loss against the expected one (within bounds, or 5 deviations). PRONY_INVALID
  * states the difference. If the deviation is infinite, only a loss that is not a number fails. */

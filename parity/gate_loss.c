@@ -140,8 +140,8 @@ int64_t gate_loss_cost(const struct graph *graph, const struct recipe *recipe)
 
 enum prony_status gate_expected_loss(const struct graph *graph, const struct recipe *recipe,
 				     const struct tensor_set *weights, struct batch batch,
-				     struct reference_watch *watch, double *mean, double *deviation,
-				     struct error *err)
+				     struct reference_control *control, double *mean,
+				     double *deviation, struct error *err)
 {
 	struct losses losses = {.recipe = recipe, .masks = draws_masks(graph, recipe)};
 	struct reference ref;
@@ -149,7 +149,7 @@ enum prony_status gate_expected_loss(const struct graph *graph, const struct rec
 	int64_t samples = batch.inputs[0].shape.dims[0], parts = samples / graph_batch(graph);
 
 	ref.frees = true;
-	ref.watch = watch;
+	ref.control = control;
 	if (status == PRONY_OK && (parts < 1 || samples % graph_batch(graph) != 0))
 		status = error_set(err, PRONY_INTERNAL,
 				   "%lld samples are not a whole number of batches",

@@ -96,7 +96,7 @@ bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, boo
 
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,
 				   const struct tensor_set *weights, struct batch batch,
-				   struct reference_watch *watch, struct error *err)
+				   struct reference_control *control, struct error *err)
 {
 	struct first_update first = {.weights = weights};
 	struct graph copy = {0};
@@ -110,7 +110,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 	if (status == PRONY_OK)
 		status = reference_init(&first.reference, &copy, weights, err);
 	first.reference.frees = true;
-	first.reference.watch = watch;
+	first.reference.control = control;
 	if (status == PRONY_OK)
 		status = reference_feed(&first.reference, batch, err);
 	if (status == PRONY_OK)

@@ -86,7 +86,7 @@ static bool turn(const struct kernel_call *call)
 	return turns(call->kinks);
 }
 
-const struct kernel_watch kinks_watch = {
+const struct kernel_hooks kinks_hooks = {
 	.decide = decide,
 	.turn = turn,
 	.round_value = rounding_of_value,

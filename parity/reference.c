@@ -290,21 +290,21 @@ static void free_used(struct reference *ref, int node)
 		free_value(ref, ref->graph->nodes[node].outputs[i], node);
 }
 
-/* Reports a node to the watch; returns false if it must stop. */
-static bool may_go_on(struct reference_watch *watch, const struct graph *graph,
+/* Reports a node to the control; returns false if it must stop. */
+static bool may_go_on(struct reference_control *control, const struct graph *graph,
 		      const struct node *node)
 {
 	const struct operator_row *row = operator_row(node->op);
 
-	if (!watch)
+	if (!control)
 		return true;
-	if ((watch->stop && *watch->stop) ||
-	    (watch->deadline_ns && clock_monotonic_ns() >= watch->deadline_ns))
+	if ((control->stop && *control->stop) ||
+	    (control->deadline_ns && clock_monotonic_ns() >= control->deadline_ns))
 		return false;
-	if (watch->progress && watch->expected > 0)
-		watch->progress(watch->context, fmin(watch->done / watch->expected, 0.99));
+	if (control->progress && control->expected > 0)
+		control->progress(control->context, fmin(control->done / control->expected, 0.99));
 	if (row->macs)
-		watch->done += (double)row->macs(graph, node);
+		control->done += (double)row->macs(graph, node);
 	return true;
 }
 
@@ -320,13 +320,13 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 				   .dropout = training && recipe->dropout,
 				   .seed = recipe->seed,
 				   .step = ref->step,
-				   .watch = kinks ? &kinks_watch : NULL,
+				   .hooks = kinks ? &kinks_hooks : NULL,
 				   .kinks = kinks,
 				   .rounds = kinks && kinks->rounding > 0};
 
 	for (int i = first; i < end && status == PRONY_OK; i++) {
 		call.node = &ref->graph->nodes[i];
-		if (!may_go_on(ref->watch, ref->graph, call.node))
+		if (!may_go_on(ref->control, ref->graph, call.node))
 			return error_set(err, PRONY_INTERRUPTED, "interrupted");
 		if (kinks) {
 			reference_deepen(&sum, ref->graph, call.node);

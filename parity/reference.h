@@ -11,7 +11,7 @@
 #include "bundle/recipe.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
-#include "parity/watch.h"
+#include "parity/control.h"
 
 /* Freed arrays that are kept for a value of the same size, because fresh pages cost more. */
 #define REFERENCE_SPARES 8
@@ -30,7 +30,7 @@ struct reference {
 	 * last use in a step; their arrays are then NULL. Logits, loss, parameters, their
 	 * gradients, states and all arrays below 1 MiB are kept. */
 	bool frees;
-	struct reference_watch *watch; /* set it after reference_init; may be NULL */
+	struct reference_control *control; /* set it after reference_init; may be NULL */
 	struct {
 		double *array;
 		int64_t elements;

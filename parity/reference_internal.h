@@ -51,7 +51,7 @@ struct kinks {
 };
 
 /* The functions by which kernels use call->kinks. */
-extern const struct kernel_watch kinks_watch;
+extern const struct kernel_hooks kinks_hooks;
 void kink_list_release(struct kink_list *list);
 
 /* The operations that went into a value, to estimate the effect of rounding. */
@@ -85,7 +85,7 @@ double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, in
  * sets `deviation` of each value that a node computes. PRONY_INTERRUPTED as in reference_step. */
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
 				   const struct tensor_set *weights, struct batch batch,
-				   struct reference_watch *watch, double *deviation,
+				   struct reference_control *control, double *deviation,
 				   struct error *err);
 
 /* Runs only nodes [first, end); without labels the loss is left out. */

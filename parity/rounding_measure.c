@@ -17,7 +17,7 @@ static double distance(const double *a, const double *b, int64_t count)
 
 enum prony_status rounding_measure(const struct graph *forward, const struct recipe *recipe,
 				   const struct tensor_set *weights, struct batch batch,
-				   struct reference_watch *watch, double *deviation,
+				   struct reference_control *control, double *deviation,
 				   struct error *err)
 {
 	struct kinks kinks[2] = {{.precision = recipe->precision},
@@ -28,7 +28,7 @@ enum prony_status rounding_measure(const struct graph *forward, const struct rec
 	for (int i = 0; i < 2 && status == PRONY_OK; i++) {
 		status = reference_init(&both[i], forward, weights, err);
 		both[i].frees = true;
-		both[i].watch = watch;
+		both[i].control = control;
 		if (status == PRONY_OK)
 			status = reference_feed(&both[i], batch, err);
 	}

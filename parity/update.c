@@ -89,21 +89,21 @@ void reference_update(struct reference *ref, const struct recipe *recipe, bool e
 		      struct kinks *kinks, int index)
 {
 	int64_t count = shape_elements(&ref->graph->values[index].shape);
-	bool watch = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
+	bool checks_kinks = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
 	struct update u = {.recipe = recipe,
 			   .epsilon_inside = epsilon_inside,
 			   .gradient = ref->values[ref->graph->values[index].gradient],
 			   .w = ref->values[index],
 			   .moment = ref->moments[index],
-			   .close = watch ? close_gradient(ref, recipe, index, kinks) : 0,
+			   .close = checks_kinks ? close_gradient(ref, recipe, index, kinks) : 0,
 			   .count = count,
-			   .kinks = watch ? kinks : NULL,
-			   .log = watch ? log_of(ref, kinks, index) : NULL};
+			   .kinks = checks_kinks ? kinks : NULL,
+			   .log = checks_kinks ? log_of(ref, kinks, index) : NULL};
 	int64_t parts = (count + KERNEL_PART - 1) / KERNEL_PART;
 
 	/* Close comparisons are counted by one thread. */
-	if (!watch)
+	if (!checks_kinks)
 		kernel_parts(parts, count, update_part, &u);
-	for (int64_t part = 0; watch && part < parts; part++)
+	for (int64_t part = 0; checks_kinks && part < parts; part++)
 		update_part(&u, part);
 }

@@ -154,7 +154,7 @@ static void fill_words(const struct framework_choice *framework,
 static void other_precision(const struct expansion *e, struct plan_cell *cell)
 {
 	const struct spec_list *instead = &e->spec->precisions_instead;
-	const struct framework *framework = cell->place->framework;
+	const struct framework *framework = cell->location->framework;
 	enum precision asked = cell->cell.precision;
 
 	for (size_t i = 0; i < instead->count && !(framework->precisions & 1u << asked); i++) {
@@ -283,8 +283,8 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 		.network = expansion_network(e, point[AXIS_NETWORK]->text),
 		.dataset = dataset->used,
 		.data_folder = dataset->folder,
-		.place = framework->place,
-		.origin = framework_origin_name(framework->place->origin),
+		.location = framework->location,
+		.origin = framework_origin_name(framework->location->origin),
 		.worker_name = framework->framework->name,
 		.steps = e->spec->steps,
 		.warm_up_steps = e->spec->warm_up_steps,
@@ -299,7 +299,7 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	fill_recipe(e, &cell->cell, &cell->recipe);
 	if (has_own_precision(cell))
 		cell->recipe.precision = PRECISION_FP32;
-	fill_target(e, cell->place->framework, &cell->cell, &cell->target);
+	fill_target(e, cell->location->framework, &cell->cell, &cell->target);
 	cell_key(&cell->cell, cell->key);
 	cell_hash(&cell->cell, cell->hash);
 }
@@ -409,7 +409,7 @@ enum prony_status plan_expand(const struct spec *spec, const struct plan_setting
 
 bool plan_cell_identity(const struct plan_cell *cell, struct digest *digest)
 {
-	return framework_identity(cell->place, digest);
+	return framework_identity(cell->location, digest);
 }
 
 void plan_release(struct plan *plan)

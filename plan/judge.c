@@ -75,7 +75,7 @@ static bool has_word(const char *list, const char *word, size_t length)
 static void judge_backend(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
-	const struct framework *framework = cell->place->framework;
+	const struct framework *framework = cell->location->framework;
 	const struct registry *registry = e->settings->registry;
 	struct strbuf known;
 
@@ -142,7 +142,7 @@ static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
  */
 static const struct framework_option *native_option(const struct plan_cell *cell)
 {
-	const struct framework *framework = cell->place->framework;
+	const struct framework *framework = cell->location->framework;
 
 	for (size_t i = 0; i < framework->option_count; i++)
 		if (framework->options[i].native_input.count > 0 &&
@@ -156,7 +156,7 @@ static const struct word_list *native_formats(const struct plan_cell *cell)
 {
 	const struct framework_option *option = native_option(cell);
 
-	return option ? &option->native_input : &cell->place->framework->native_input;
+	return option ? &option->native_input : &cell->location->framework->native_input;
 }
 
 /* Returns the format in which a framework's own loader reads a data set: the format of its files,
@@ -181,7 +181,7 @@ static const char *native_format(const struct plan_cell *cell)
 /* Judges a framework's own loader and the data that it reads. */
 static void judge_native(const struct plan_cell *cell, struct strbuf *reasons)
 {
-	const struct framework *framework = cell->place->framework;
+	const struct framework *framework = cell->location->framework;
 	const struct word_list *formats = native_formats(cell);
 	struct strbuf known;
 
@@ -236,7 +236,7 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 static void judge_support(const struct expansion *e, const struct plan_cell *cell,
 			  struct strbuf *reasons)
 {
-	const struct framework *framework = cell->place->framework;
+	const struct framework *framework = cell->location->framework;
 
 	if (cell->cell.stage == STAGE_LOAD && cell->cell.input == INPUT_STREAM &&
 	    !(framework->stages & 1u << STAGE_LOAD))
@@ -279,7 +279,7 @@ static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 static void judge_file(const struct plan_cell *cell, struct strbuf *reasons)
 {
 	const struct network_file *file = cell->network->file;
-	const struct framework *framework = cell->place->framework;
+	const struct framework *framework = cell->location->framework;
 	struct model_file model;
 	struct arena arena;
 	struct error why = ERROR_INIT;
@@ -341,8 +341,9 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 	if (reasons->length > 0)
 		return CELL_UNSUPPORTED;
 	judge_gpus(e, cell, reasons);
-	if (cell->place->origin == ORIGIN_NONE)
-		add_reason(reasons, "%s", cell->place->reason ? cell->place->reason : "not found");
+	if (cell->location->origin == ORIGIN_NONE)
+		add_reason(reasons, "%s",
+			   cell->location->reason ? cell->location->reason : "not found");
 	if (dataset->reason && cell->cell.input != INPUT_SYNTHETIC)
 		add_reason(reasons, "%s", dataset->reason);
 	else
@@ -369,7 +370,7 @@ enum prony_status judge_cell(const struct expansion *e, const struct dataset_cho
 		return PRONY_OK;
 
 	enum prony_status status = framework_worker_command(
-		cell->place, e->settings->self, cell->cell.options, cell->recipe.threads, arena,
+		cell->location, e->settings->self, cell->cell.options, cell->recipe.threads, arena,
 		&cell->worker_argv, &cell->worker_environment, &why);
 	if (status == PRONY_MISSING || status == PRONY_UNSUPPORTED) {
 		cell->status = cell_status_from(status);

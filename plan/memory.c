@@ -49,7 +49,7 @@ static bool recomputes(const struct plan_cell *cell)
 	while (*options) {
 		size_t length = strcspn(options, ",");
 		const struct framework_option *option =
-			framework_option(cell->place->framework, options, length);
+			framework_option(cell->location->framework, options, length);
 
 		if (option && option->recomputes)
 			return true;

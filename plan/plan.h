@@ -13,7 +13,7 @@
 #include "zoo/source.h"
 
 struct framework;
-struct framework_place;
+struct framework_location;
 struct registry;
 struct spec;
 
@@ -29,7 +29,7 @@ struct plan_cell {
 	const char *data_folder;    /* NULL for synthetic */
 	struct converted converted; /* input native: files that its loader reads instead of the data
 				       set's; without a format: the data set's own. In the arena */
-	const struct framework_place *place; /* frameworks/registry.h */
+	const struct framework_location *location; /* frameworks/registry.h */
 	struct recipe recipe;
 	struct target target;
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */

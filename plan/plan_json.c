@@ -26,8 +26,8 @@ static json_t *cell_to_json(const struct plan_cell *planned)
 	set_text(object, "status", cell_status_name(planned->status));
 	set_text(object, "reason", planned->status == CELL_PENDING ? NULL : planned->reason);
 	json_object_set_new(object, "explicit", json_boolean(planned->explicit_));
-	set_text(object, "origin", framework_origin_name(planned->place->origin));
-	set_text(object, "version", planned->place->version);
+	set_text(object, "origin", framework_origin_name(planned->location->origin));
+	set_text(object, "version", planned->location->version);
 	json_object_set_new(object, "threads", json_integer(planned->recipe.threads));
 	/* 0 steps and -1 warm-up steps stand for "by the protocol". */
 	json_object_set_new(object, "steps",

@@ -311,9 +311,9 @@ static enum prony_status canonical_rules(const struct spec_rule *rules, size_t c
 static enum prony_status locate(const struct expansion *e, struct framework_choice *choice,
 				struct error *err)
 {
-	struct framework_place *place = arena_alloc(&e->plan->arena, sizeof(*place));
+	struct framework_location *place = arena_alloc(&e->plan->arena, sizeof(*place));
 
-	choice->place = place;
+	choice->location = place;
 	return framework_locate(choice->framework, choice->words.environment, &e->plan->arena,
 				place, err);
 }
@@ -340,7 +340,7 @@ static enum prony_status locate_framework(struct expansion *e, size_t number, st
 			same++;
 		/* Locating may start interpreters, so repeated words use the earlier result. */
 		if (same < number)
-			choice->place = e->frameworks[same].place;
+			choice->location = e->frameworks[same].location;
 		else
 			status = locate(e, choice, &wrong);
 	}

@@ -16,7 +16,7 @@
 struct framework_choice {
 	struct cell words; /* its framework, name, environment, backend and options */
 	const struct framework *framework;
-	const struct framework_place *place;
+	const struct framework_location *location;
 	/* The framework that replaces it if the input is native, because only there the same
 	 * library's loader is driven; NULL: none, or no input is native. */
 	const struct framework_choice *reader;

@@ -109,7 +109,7 @@ static enum prony_status run_gate(struct schedule *s, size_t cell, const char *k
 	char *folder = NULL;
 	enum prony_status status =
 		workload_need_gate(s->cells[cell].work, &s->plan->cells[cell], s->settings->seed,
-				   schedule_watch(s, cell), err);
+				   schedule_control(s, cell), err);
 	if (status == PRONY_OK)
 		status = schedule_launch(s, cell, true, 0, &launch, &folder, err);
 	if (status == PRONY_OK)

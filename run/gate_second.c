@@ -67,7 +67,7 @@ static enum prony_status draw(struct schedule *s, const struct launch *first,
 		second->work.answers = first->work->answers;
 		if (status == PRONY_OK)
 			status = workload_need_gate(&second->work, &second->cell, seed,
-						    schedule_watch(s, first->index), err);
+						    schedule_control(s, first->index), err);
 		if (status != PRONY_OK || seed == s->settings->seed + DRAWS - 1 ||
 		    !has_near_ties(&second->work))
 			break;

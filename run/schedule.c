@@ -141,7 +141,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	schedule_say(s, EVENT_PREPARE, cell, round, NULL);
 	enum prony_status status = schedule_need_work(s, cell, err);
 	if (status == PRONY_OK && !planned->ungated && planned->recipe.input != INPUT_NATIVE)
-		status = workload_need_loss(s->cells[cell].work, planned, schedule_watch(s, cell),
+		status = workload_need_loss(s->cells[cell].work, planned, schedule_control(s, cell),
 					    err);
 	if (status == PRONY_OK)
 		status = schedule_launch(s, cell, false, round, &launch, &folder, err);

@@ -50,14 +50,14 @@ static void say_reference(void *context, double fraction)
 	run_emit(s->caller, &event, NULL);
 }
 
-struct reference_watch *schedule_watch(struct schedule *s, size_t cell)
+struct reference_control *schedule_control(struct schedule *s, size_t cell)
 {
 	s->watched_cell = cell;
-	s->watch = (struct reference_watch){.stop = s->settings->stop,
-					    .deadline_ns = s->settings->deadline_ns,
-					    .progress = say_reference,
-					    .context = s};
-	return &s->watch;
+	s->control = (struct reference_control){.stop = s->settings->stop,
+						.deadline_ns = s->settings->deadline_ns,
+						.progress = say_reference,
+						.context = s};
+	return &s->control;
 }
 
 enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err)

@@ -19,7 +19,7 @@ struct schedule {
 	struct workload **works; /* distinct works; each cell uses one */
 	size_t work_count;
 	char *folder; /* parent folder of the bundles */
-	struct reference_watch watch;
+	struct reference_control control;
 	size_t watched_cell; /* the cell whose reference is computed */
 	int64_t watched_ns;  /* time of the last event about the reference */
 	struct gate_cache gates;
@@ -42,7 +42,7 @@ enum prony_status schedule_may_start(const struct schedule *s, struct error *err
 /* Whether a process that ended this way may succeed the next time. */
 bool schedule_is_accident(enum cell_status ended);
 /* Reports the progress of the cell's reference. */
-struct reference_watch *schedule_watch(struct schedule *s, size_t cell);
+struct reference_control *schedule_control(struct schedule *s, size_t cell);
 /* Sets the work of a cell; cells that differ only in their framework share it. */
 enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err);
 /* Fills in what a process of the cell is started with; writes its bundle if it is missing. *folder

@@ -219,33 +219,33 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 	return status;
 }
 
-static void expect(struct reference_watch *watch, int64_t cost)
+static void expect(struct reference_control *control, int64_t cost)
 {
-	if (!watch)
+	if (!control)
 		return;
-	watch->expected = (double)cost;
-	watch->done = 0;
+	control->expected = (double)cost;
+	control->done = 0;
 }
 
 static enum prony_status compute_gate(struct workload *work, const struct plan_cell *cell,
-				      struct reference_watch *watch, struct error *err)
+				      struct reference_control *control, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
-	expect(watch, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file));
+	expect(control, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file));
 	if (gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
 		status = gate_settle_rate(
 			&work->gate_recipe, &work->gate_graph, &work->weights,
 			batch_at(&work->gate_graph, &work->gate_inputs, &work->gate_labels, 0),
-			watch, err);
+			control, err);
 	if (status == PRONY_OK)
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
 					     &work->weights, &work->gate_inputs, &work->gate_labels,
-					     watch, err);
+					     control, err);
 	return status;
 }
 
 enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
-				     uint64_t seed, struct reference_watch *watch,
+				     uint64_t seed, struct reference_control *control,
 				     struct error *err)
 {
 	struct error why = ERROR_INIT;
@@ -260,7 +260,7 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 					      &work->gate_recipe.learning_rate, &why) == PRONY_OK;
 	if (work->has_gate)
 		return PRONY_OK;
-	status = compute_gate(work, cell, watch, err);
+	status = compute_gate(work, cell, control, err);
 	work->has_gate = status == PRONY_OK;
 	if (!work->has_gate)
 		gate_reference_release(&work->gate);
@@ -271,7 +271,7 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 }
 
 static enum prony_status compute_loss(struct workload *work, const struct plan_cell *cell,
-				      int64_t parts, struct reference_watch *watch,
+				      int64_t parts, struct reference_control *control,
 				      struct error *err)
 {
 	struct graph part = {0};
@@ -279,18 +279,18 @@ static enum prony_status compute_loss(struct workload *work, const struct plan_c
 	if (parts > 1)
 		status =
 			network_build(cell->network, graph_batch(&work->graph) / parts, &part, err);
-	expect(watch, gate_loss_cost(&work->graph, &cell->recipe));
+	expect(control, gate_loss_cost(&work->graph, &cell->recipe));
 	if (status == PRONY_OK)
 		status = gate_expected_loss(parts > 1 ? &part : &work->graph, &cell->recipe,
 					    &work->weights,
 					    batch_at(&work->graph, &work->inputs, &work->labels, 0),
-					    watch, &work->loss_mean, &work->loss_deviation, err);
+					    control, &work->loss_mean, &work->loss_deviation, err);
 	graph_release(&part);
 	return status;
 }
 
 enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
-				     struct reference_watch *watch, struct error *err)
+				     struct reference_control *control, struct error *err)
 {
 	if (work->has_loss_expectation || work->is_model)
 		return PRONY_OK;
@@ -316,7 +316,7 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 	}
 	if (work->has_loss_expectation)
 		return PRONY_OK;
-	enum prony_status status = compute_loss(work, cell, parts, watch, err);
+	enum prony_status status = compute_loss(work, cell, parts, control, err);
 	work->has_loss_expectation = status == PRONY_OK;
 	if (work->has_loss_expectation && work->answers)
 		answers_write_loss(work->answers, key, work->loss_mean, work->loss_deviation, &why);

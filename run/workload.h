@@ -56,15 +56,15 @@ void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed
 /* Makes the gate's case and its key; computes no answers. */
 enum prony_status workload_need_gate_case(struct workload *work, const struct plan_cell *cell,
 					  uint64_t seed, struct error *err);
-/* Computes the reference's answers if they are missing. `watch` may be NULL; its expected cost is
+/* Computes the reference's answers if they are missing. `control` may be NULL; its expected cost is
  * set here. If there is no memory for the loss, its mean is NAN and its deviation infinite. */
 enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
-				     uint64_t seed, struct reference_watch *watch,
+				     uint64_t seed, struct reference_control *control,
 				     struct error *err);
 /* Frees the gate's answers, which are as large as the parameters. */
 void workload_drop_gate(struct workload *work);
 enum prony_status workload_need_loss(struct workload *work, const struct plan_cell *cell,
-				     struct reference_watch *watch, struct error *err);
+				     struct reference_control *control, struct error *err);
 
 /* Writes the bundle of the gate or of the timed process into a new folder. */
 enum prony_status workload_write_bundle(const struct workload *work, const struct plan_cell *cell,

@@ -165,9 +165,9 @@ static unsigned standing_flags(const struct study *study, size_t index)
 	unsigned flags = 0;
 	if (study->effort == &effort_table[EFFORT_QUICK])
 		flags |= CELL_FLAG_SCREENING;
-	if (planned->place->origin == ORIGIN_DISCOVERED)
+	if (planned->location->origin == ORIGIN_DISCOVERED)
 		flags |= CELL_FLAG_DISCOVERED;
-	if (planned->cell.input == INPUT_NATIVE && planned->place->framework->fed_by_script)
+	if (planned->cell.input == INPUT_NATIVE && planned->location->framework->fed_by_script)
 		flags |= CELL_FLAG_FED_BY_SCRIPT;
 	if (planned->cell.stage != STAGE_FORWARD && planned->network->file &&
 	    planned->network->file->no_normalisation)

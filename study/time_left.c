@@ -43,7 +43,7 @@ static void init_cell(struct time_left_cell *out, const struct plan_cell *cell,
 		window = (double)cell->steps * step;
 	if (cell->warm_up_steps >= 0)
 		warm_up = (double)cell->warm_up_steps * step;
-	double start = start_seconds[cell->place->framework->kind];
+	double start = start_seconds[cell->location->framework->kind];
 	*out = (struct time_left_cell){.start = start,
 				       .process = start + warm_up + window,
 				       .certain =

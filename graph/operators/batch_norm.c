@@ -107,8 +107,8 @@ static void round_moments(const struct kernel_call *call, int64_t c, int64_t cou
 {
 	double n = (double)count, squares = n * (*variance + *mean * *mean);
 
-	*mean += call->watch->round_sum(call, 1, c, count, n * *mean, sqrt(squares)) / n;
-	*variance += call->watch->round_sum(call, 2, c, count, n * *variance, 0) / n;
+	*mean += call->hooks->round_sum(call, 1, c, count, n * *mean, sqrt(squares)) / n;
+	*variance += call->hooks->round_sum(call, 2, c, count, n * *variance, 0) / n;
 }
 
 static void batch_norm_channel(void *context, int64_t c)
@@ -125,8 +125,8 @@ static void batch_norm_channel(void *context, int64_t c)
 		round_moments(call, c, s.outer * s.inner, &mean, &variance);
 	double factor = kernel_input(call, 1)[c] / sqrt(variance + call->node->attributes.epsilon);
 	if (call->rounds) {
-		factor += call->watch->round_value(call, 4, c, factor);
-		bias += call->watch->round_value(call, 5, c, mean * factor);
+		factor += call->hooks->round_value(call, 4, c, factor);
+		bias += call->hooks->round_value(call, 5, c, mean * factor);
 	}
 	for (int64_t n = 0; n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
@@ -134,7 +134,7 @@ static void batch_norm_channel(void *context, int64_t c)
 		for (int64_t i = 0; i < s.inner; i++)
 			y[at + i] = (x[at + i] - mean) * factor + bias;
 		for (int64_t i = at; call->rounds && i < at + s.inner; i++)
-			y[i] += call->watch->round_value(call, 0, i, x[i] * factor);
+			y[i] += call->hooks->round_value(call, 0, i, x[i] * factor);
 	}
 	if (kernel_output(call, 1))
 		kernel_output(call, 1)[c] = mean;
@@ -179,8 +179,8 @@ static void batch_norm_grad_channel(void *context, int64_t c)
 	if (call->rounds) {
 		int64_t terms = s.outer * s.inner;
 
-		dscale += call->watch->round_sum(call, 1, c, terms, dscale, sqrt(squares[0]));
-		dbias += call->watch->round_sum(call, 2, c, terms, dbias, sqrt(squares[1]));
+		dscale += call->hooks->round_sum(call, 1, c, terms, dscale, sqrt(squares[0]));
+		dbias += call->hooks->round_sum(call, 2, c, terms, dbias, sqrt(squares[1]));
 	}
 	for (int64_t n = 0; dx && n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
@@ -189,7 +189,7 @@ static void batch_norm_grad_channel(void *context, int64_t c)
 			dx[i] = factor *
 				(dy[i] - dbias / count - (x[i] - mean) * inverse * dscale / count);
 		for (int64_t i = at; call->rounds && i < at + s.inner; i++)
-			dx[i] += call->watch->round_value(call, 0, i, factor * dy[i]);
+			dx[i] += call->hooks->round_value(call, 0, i, factor * dy[i]);
 	}
 	if (kernel_output(call, 1))
 		kernel_output(call, 1)[c] = dscale;

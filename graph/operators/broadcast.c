@@ -197,13 +197,13 @@ static void broadcast_grad_compute(const struct kernel_call *call)
 		dx[walk.at[0]] += dy[i];
 }
 
-struct samples_place broadcast_samples(const struct samples *s, const struct node *node, int own)
+struct samples_axis broadcast_samples(const struct samples *s, const struct node *node, int own)
 {
 	int rank = node_output_shape(s->graph, node, 0)->rank;
-	struct samples_place first = samples_nowhere;
+	struct samples_axis first = samples_nowhere;
 
 	for (int i = 0; i < 2; i++) {
-		struct samples_place place = s->places[node->inputs[i]];
+		struct samples_axis place = s->places[node->inputs[i]];
 
 		if (place.axis < 0)
 			continue;
@@ -225,8 +225,8 @@ struct samples_place broadcast_samples(const struct samples *s, const struct nod
 	return samples_on_output(s, node, first.axis, first.outer);
 }
 
-static struct samples_place binary_samples(const struct samples *s, const struct node *node,
-					   const struct samples_place *unused)
+static struct samples_axis binary_samples(const struct samples *s, const struct node *node,
+					  const struct samples_axis *unused)
 {
 	(void)unused;
 	return broadcast_samples(s, node, 0);

@@ -76,14 +76,14 @@ static void concat_compute(const struct kernel_call *call)
 }
 
 /* Along the batch, groups of samples are appended to each other. */
-static struct samples_place concat_samples(const struct samples *s, const struct node *node,
-					   const struct samples_place *first)
+static struct samples_axis concat_samples(const struct samples *s, const struct node *node,
+					  const struct samples_axis *first)
 {
 	bool along = node->attributes.axis == first->axis;
 	int64_t outer = first->outer;
 
 	for (int i = 1; i < node->input_count; i++) {
-		const struct samples_place *x = &s->places[node->inputs[i]];
+		const struct samples_axis *x = &s->places[node->inputs[i]];
 
 		if (x->axis != first->axis || x->inner != first->inner ||
 		    (!along && x->outer != first->outer))

@@ -332,18 +332,18 @@ static int64_t watched_end(const struct watched *w, int64_t part)
 }
 
 /* Computes all parts, then decides the noted parts. */
-static void watch(const struct kernel_call *call, const double *x,
-		  void (*work)(void *watched, int64_t part),
-		  void (*decide)(struct watched *watched, int64_t part))
+static void observe(const struct kernel_call *call, const double *x,
+		    void (*work)(void *watched, int64_t part),
+		    void (*decide)(struct watched *watched, int64_t part))
 {
 	int64_t count = kernel_output_count(call, 0);
 	int64_t parts = (count + KERNEL_PART - 1) / KERNEL_PART;
 	struct watched watched = {.call = call, .noted = memory_alloc((size_t)parts)};
 
-	if (call->watch)
+	if (call->hooks)
 		watched.close = call->close * kernel_rms(x, count);
 	kernel_parts(parts, count, work, &watched);
-	for (int64_t part = 0; call->watch && part < parts; part++)
+	for (int64_t part = 0; call->hooks && part < parts; part++)
 		if (watched.noted[part])
 			decide(&watched, part);
 	free(watched.noted);
@@ -373,7 +373,7 @@ static void relu_decide(struct watched *w, int64_t part)
 	for (int64_t i = part * KERNEL_PART; i < watched_end(w, part); i++) {
 		if (x[i] == 0 || fabs(x[i]) >= w->close)
 			continue;
-		bool positive = w->call->watch->decide(w->call, i, x[i] > 0, x[i] <= 0);
+		bool positive = w->call->hooks->decide(w->call, i, x[i] > 0, x[i] <= 0);
 		if (positive != (x[i] > 0))
 			y[i] = positive ? DBL_MIN : 0;
 	}
@@ -381,7 +381,7 @@ static void relu_decide(struct watched *w, int64_t part)
 
 static void relu_compute(const struct kernel_call *call)
 {
-	watch(call, kernel_input(call, 0), relu_part, relu_decide);
+	observe(call, kernel_input(call, 0), relu_part, relu_decide);
 }
 
 static void relu_grad(const struct kernel_call *call, int64_t first, int64_t end)
@@ -469,7 +469,7 @@ static void slope_decide(struct watched *w, int64_t part)
 			bool above = x[i] > s.kinks[k];
 
 			if (too_close(x[i], s.kinks[k], w->close) &&
-			    w->call->watch->decide(w->call, ELEMENTWISE_MAX_KINKS * i + k, above,
+			    w->call->hooks->decide(w->call, ELEMENTWISE_MAX_KINKS * i + k, above,
 						   !above) != above)
 				taken = nextafter(s.kinks[k], above ? -INFINITY : INFINITY);
 		}
@@ -479,7 +479,7 @@ static void slope_decide(struct watched *w, int64_t part)
 
 static void elementwise_grad_compute(const struct kernel_call *call)
 {
-	watch(call, kernel_input(call, 1), slope_part, slope_decide);
+	observe(call, kernel_input(call, 1), slope_part, slope_decide);
 }
 
 static int64_t elementwise_terms(const struct graph *graph, const struct node *node, int output)

@@ -51,10 +51,10 @@ static void expand_compute(const struct kernel_call *call)
 
 /* A value without samples that is repeated along the first axis, as often as there are samples, is
  * the same for each of them. */
-static struct samples_place expand_samples(const struct samples *s, const struct node *node,
-					   const struct samples_place *unused)
+static struct samples_axis expand_samples(const struct samples *s, const struct node *node,
+					  const struct samples_axis *unused)
 {
-	const struct samples_place *x = &s->places[node->inputs[0]];
+	const struct samples_axis *x = &s->places[node->inputs[0]];
 	const struct shape *from = node_input_shape(s->graph, node, 0);
 	const struct shape *to = node_output_shape(s->graph, node, 0);
 
@@ -66,8 +66,8 @@ static struct samples_place expand_samples(const struct samples *s, const struct
 	return samples_on_output(s, node, 0, 1);
 }
 
-static void expand_rebatch(const struct samples *s, const struct samples_place *x,
-			   const struct samples_place *y, int64_t batch, struct attributes *a)
+static void expand_rebatch(const struct samples *s, const struct samples_axis *x,
+			   const struct samples_axis *y, int64_t batch, struct attributes *a)
 {
 	(void)s;
 	(void)x;

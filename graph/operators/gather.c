@@ -79,8 +79,8 @@ static int64_t gather_grad_terms(const struct graph *graph, const struct node *n
 }
 
 /* The indices contain the samples, the table does not. */
-static struct samples_place gather_samples(const struct samples *s, const struct node *node,
-					   const struct samples_place *indices)
+static struct samples_axis gather_samples(const struct samples *s, const struct node *node,
+					  const struct samples_axis *indices)
 {
 	if (s->places[node->inputs[0]].axis >= 0)
 		return samples_nowhere;

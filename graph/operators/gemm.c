@@ -166,8 +166,8 @@ static void gemm_grad_weight_compute(const struct kernel_call *call)
 }
 
 /* The rows of A' are samples, those of B' are not. */
-static struct samples_place gemm_samples(const struct samples *s, const struct node *node,
-					 const struct samples_place *x)
+static struct samples_axis gemm_samples(const struct samples *s, const struct node *node,
+					const struct samples_axis *x)
 {
 	return x->axis == (node->attributes.trans_a ? 1 : 0)
 		       ? samples_on_output(s, node, 0, x->outer)

@@ -162,8 +162,8 @@ static int64_t layer_norm_grad_terms(const struct graph *graph, const struct nod
 	return output == 0 ? 2 * length : shape_elements(node_input_shape(graph, node, 1)) / length;
 }
 
-static struct samples_place layer_norm_samples(const struct samples *s, const struct node *node,
-					       const struct samples_place *x)
+static struct samples_axis layer_norm_samples(const struct samples *s, const struct node *node,
+					      const struct samples_axis *x)
 {
 	(void)s;
 	return x->axis < node->attributes.axis ? *x : samples_nowhere;

@@ -123,8 +123,8 @@ static void matmul_compute(const struct kernel_call *call)
 }
 
 /* Samples along the inner dimension are summed. */
-static struct samples_place matmul_samples(const struct samples *s, const struct node *node,
-					   const struct samples_place *unused)
+static struct samples_axis matmul_samples(const struct samples *s, const struct node *node,
+					  const struct samples_axis *unused)
 {
 	(void)unused;
 	for (int i = 0; i < 2; i++) {

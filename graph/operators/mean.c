@@ -120,8 +120,8 @@ static void mean_grad_compute(const struct kernel_call *call)
 
 /* The batch must not be among the axes. Its axis moves to the front by the number of axes removed
  * before it. */
-static struct samples_place reduce_mean_samples(const struct samples *s, const struct node *node,
-						const struct samples_place *x)
+static struct samples_axis reduce_mean_samples(const struct samples *s, const struct node *node,
+					       const struct samples_axis *x)
 {
 	const struct int_list *axes = &node->attributes.ints;
 	int axis = x->axis;

@@ -43,6 +43,6 @@ enum prony_status broadcast_contribute(struct graph *graph, const struct node *n
 				       int gradient, struct error *err);
 /* An operand without samples must be repeated for each sample, except along the last `own` axes,
  * which are not broadcast. */
-struct samples_place broadcast_samples(const struct samples *s, const struct node *node, int own);
+struct samples_axis broadcast_samples(const struct samples *s, const struct node *node, int own);
 
 #endif

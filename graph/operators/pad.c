@@ -66,8 +66,8 @@ static void pad_grad_compute(const struct kernel_call *call)
 		dx[i] = dy[walk.at[0]];
 }
 
-static struct samples_place pad_samples(const struct samples *s, const struct node *node,
-					const struct samples_place *x)
+static struct samples_axis pad_samples(const struct samples *s, const struct node *node,
+				       const struct samples_axis *x)
 {
 	const struct int_list *pads = &node->attributes.ints;
 

@@ -203,13 +203,13 @@ static int64_t route(const struct pool_gradient *g, const struct pool_window *wi
 	int64_t runner_up;
 	int64_t best = window_maximum(window, plane, &runner_up);
 
-	if (!g->call->watch || runner_up < 0)
+	if (!g->call->hooks || runner_up < 0)
 		return best;
 	double difference = plane[best] - plane[runner_up];
 	if (!(difference < g->close))
 		return best;
 	if (g->deciding)
-		return g->call->watch->decide(g->call, place, best, runner_up);
+		return g->call->hooks->decide(g->call, place, best, runner_up);
 	g->noted[p] = true;
 	return best;
 }
@@ -237,7 +237,7 @@ static void max_pool_grad_compute(const struct kernel_call *call)
 	int64_t planes = planes_of(x);
 	struct pool_gradient g = {.call = call, .noted = memory_alloc((size_t)planes)};
 
-	if (call->watch)
+	if (call->hooks)
 		g.close = call->close * kernel_rms(kernel_input(call, 1), shape_elements(x));
 	memset(g.noted, 0, (size_t)planes);
 	kernel_parts(planes, window_elements(call, kernel_input_shape(call, 0)),

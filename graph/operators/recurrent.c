@@ -192,7 +192,7 @@ static void lstm_cell_grad(double *a, const double *c_before, const double *c, c
 	}
 }
 
-/* As for ReLU (elementwise.c); `close` is 0 without a watch. */
+/* As for ReLU (elementwise.c); `close` is 0 without hooks. */
 static void relu_cell_grad(double *a, const double *dh, int64_t hidden, double close,
 			   const struct kernel_call *call)
 {
@@ -200,7 +200,7 @@ static void relu_cell_grad(double *a, const double *dh, int64_t hidden, double c
 		bool passes = a[k] > 0;
 
 		if (a[k] != 0 && fabs(a[k]) < close)
-			passes ^= call->watch->turn(call);
+			passes ^= call->hooks->turn(call);
 		a[k] = passes ? dh[k] : 0;
 	}
 }
@@ -237,7 +237,7 @@ static void backward(struct recurrent *l, double *dh)
 	for (int64_t t = l->steps - 1; t >= 0; t--) {
 		double close = 0;
 
-		if (l->call->watch)
+		if (l->call->hooks)
 			close = l->call->close *
 				kernel_rms(l->sums + t * l->batch * width, l->batch * width);
 		for (int64_t n = 0; n < l->batch; n++) {

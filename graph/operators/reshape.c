@@ -92,7 +92,7 @@ static enum prony_status reshape_infer(struct graph *graph, struct node *node, s
 /* Elements before the samples: a reshape moves no element, so their number is the same in its
  * output and its input. */
 static int64_t before_samples(const struct samples *s, const struct node *node,
-			      const struct samples_place *x)
+			      const struct samples_axis *x)
 {
 	int64_t before = x->outer;
 
@@ -101,8 +101,8 @@ static int64_t before_samples(const struct samples *s, const struct node *node,
 	return before;
 }
 
-static struct samples_place flatten_samples(const struct samples *s, const struct node *node,
-					    const struct samples_place *x)
+static struct samples_axis flatten_samples(const struct samples *s, const struct node *node,
+					   const struct samples_axis *x)
 {
 	int64_t before = before_samples(s, node, x);
 
@@ -115,17 +115,17 @@ static struct samples_place flatten_samples(const struct samples *s, const struc
 /* With a batch of at least 2, at most one place has that many elements before it. With a batch of 1
  * there may be several, which all have the elements in the same order; an axis that starts with the
  * samples is preferred. */
-static struct samples_place reshape_samples(const struct samples *s, const struct node *node,
-					    const struct samples_place *x)
+static struct samples_axis reshape_samples(const struct samples *s, const struct node *node,
+					   const struct samples_axis *x)
 {
 	const struct shape *shape = node_output_shape(s->graph, node, 0);
-	struct samples_place found = samples_nowhere;
+	struct samples_axis found = samples_nowhere;
 	int64_t before = before_samples(s, node, x), prefix = 1;
 
 	for (int i = 0; i < shape->rank; i++) {
-		struct samples_place place = before % prefix == 0
-						     ? samples_on(s, shape, i, before / prefix)
-						     : samples_nowhere;
+		struct samples_axis place = before % prefix == 0
+						    ? samples_on(s, shape, i, before / prefix)
+						    : samples_nowhere;
 
 		if (place.axis >= 0 && (found.axis < 0 || place.outer == 1))
 			found = place;
@@ -137,8 +137,8 @@ static struct samples_place reshape_samples(const struct samples *s, const struc
 }
 
 /* A dimension of 0 or -1 follows the input without a change. */
-static void reshape_rebatch(const struct samples *s, const struct samples_place *x,
-			    const struct samples_place *y, int64_t batch, struct attributes *a)
+static void reshape_rebatch(const struct samples *s, const struct samples_axis *x,
+			    const struct samples_axis *y, int64_t batch, struct attributes *a)
 {
 	(void)s;
 	(void)x;

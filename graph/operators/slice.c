@@ -76,8 +76,8 @@ static void slice_grad_compute(const struct kernel_call *call)
 }
 
 /* Along the batch, a slice may take whole groups of samples only. */
-static struct samples_place slice_samples(const struct samples *s, const struct node *node,
-					  const struct samples_place *x)
+static struct samples_axis slice_samples(const struct samples *s, const struct node *node,
+					 const struct samples_axis *x)
 {
 	const struct attributes *a = &node->attributes;
 	int64_t group = s->batch * x->inner;
@@ -89,8 +89,8 @@ static struct samples_place slice_samples(const struct samples *s, const struct 
 	return samples_on_output(s, node, x->axis, (a->end - a->start) / group);
 }
 
-static void slice_rebatch(const struct samples *s, const struct samples_place *x,
-			  const struct samples_place *y, int64_t batch, struct attributes *a)
+static void slice_rebatch(const struct samples *s, const struct samples_axis *x,
+			  const struct samples_axis *y, int64_t batch, struct attributes *a)
 {
 	(void)y;
 	if (a->axis != x->axis)

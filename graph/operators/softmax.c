@@ -59,8 +59,8 @@ static int64_t softmax_terms(const struct graph *graph, const struct node *node,
 	return node_output_shape(graph, node, output)->dims[node->attributes.axis];
 }
 
-static struct samples_place softmax_samples(const struct samples *s, const struct node *node,
-					    const struct samples_place *x)
+static struct samples_axis softmax_samples(const struct samples *s, const struct node *node,
+					   const struct samples_axis *x)
 {
 	(void)s;
 	return x->axis != node->attributes.axis ? *x : samples_nowhere;

@@ -64,8 +64,8 @@ static void transpose_compute(const struct kernel_call *call)
 		y[i] = x[walk.at[0]];
 }
 
-static struct samples_place transpose_samples(const struct samples *s, const struct node *node,
-					      const struct samples_place *x)
+static struct samples_axis transpose_samples(const struct samples *s, const struct node *node,
+					     const struct samples_axis *x)
 {
 	int axis = 0;
 

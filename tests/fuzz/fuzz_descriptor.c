@@ -35,14 +35,14 @@ static const char *file_of_process(void)
  */
 static void check_row(const struct framework *row, struct arena *arena)
 {
-	struct framework_place place = {.framework = row,
-					.environment = "",
-					.origin = ORIGIN_NAMED,
-					.library = "/l",
-					.interpreter = "/p",
-					.program = "/c",
-					.version = "",
-					.folder = ""};
+	struct framework_location place = {.framework = row,
+					   .environment = "",
+					   .origin = ORIGIN_NAMED,
+					   .library = "/l",
+					   .interpreter = "/p",
+					   .program = "/c",
+					   .version = "",
+					   .folder = ""};
 	const char *const *argv = NULL, *const *rows = NULL;
 	const char *options = row->option_count ? row->options[0].name : "";
 

@@ -42,13 +42,13 @@ struct staged {
 static void begin(struct staged *s, const char *budget, const struct network *const *networks,
 		  const struct framework *const *frameworks)
 {
-	static struct framework_place places[CELLS];
+	static struct framework_location places[CELLS];
 	*s = (struct staged){.plan = {.cells = s->planned, .count = CELLS}};
 	for (size_t i = 0; i < CELLS; i++) {
 		struct plan_cell *cell = &s->planned[i];
-		places[i] = (struct framework_place){.framework = frameworks[i]};
+		places[i] = (struct framework_location){.framework = frameworks[i]};
 		*cell = (struct plan_cell){
-			.network = networks[i], .place = &places[i], .warm_up_steps = -1};
+			.network = networks[i], .location = &places[i], .warm_up_steps = -1};
 		cell_defaults(&cell->cell);
 		snprintf(cell->cell.network, sizeof cell->cell.network, "%s", networks[i]->name);
 		snprintf(cell->cell.framework, sizeof cell->cell.framework, "f%zu", i);

@@ -135,7 +135,7 @@ IN_HOME(backends_are_rows_over_their_framework)
 
 IN_HOME(commands_and_variables_are_filled_in)
 {
-	struct framework_place place;
+	struct framework_location place;
 	const char *const *argv, *const *rows;
 
 	read_good(f, HEAD "worker: {command: [sh, '{here}/m', '{threads}', '{\"a\": 1}']}\n"
@@ -300,7 +300,7 @@ IN_HOME(the_users_stand_behind_the_trees)
 IN_HOME(a_broken_one_harms_no_other)
 {
 	struct registry registry;
-	struct framework_place place;
+	struct framework_location place;
 
 	setenv("XDG_CONFIG_HOME", f->folder, 1);
 	put(f, "fine.yaml", "name: fine\nsummary: x\nworker: {command: [sh]}\n");

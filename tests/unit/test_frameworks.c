@@ -68,7 +68,7 @@ IN_HOME(environments_have_plain_names)
 }
 
 static void locate(const char *name, const char *environment, struct arena *arena,
-		   struct framework_place *place)
+		   struct framework_location *place)
 {
 	struct error err = ERROR_INIT;
 
@@ -77,7 +77,7 @@ static void locate(const char *name, const char *environment, struct arena *aren
 
 IN_HOME(missing_has_reason_and_remedy)
 {
-	struct framework_place place;
+	struct framework_location place;
 	SCOPED(arena) arena;
 
 	arena_init(&arena, 0);
@@ -104,7 +104,7 @@ IN_HOME(missing_has_reason_and_remedy)
 
 IN_HOME(folder_filled_by_hand_counts)
 {
-	struct framework_place place;
+	struct framework_location place;
 	struct error err = ERROR_INIT;
 	SCOPED(arena) arena;
 
@@ -125,7 +125,7 @@ IN_HOME(manifest_names_version_and_library)
 {
 	const struct manifest manifest = {
 		.lock = "mxnet.txt", .lock_sha256 = "00", .version = "9.9", .entry = "deep/lib.so"};
-	struct framework_place place;
+	struct framework_location place;
 	struct error err = ERROR_INIT;
 	SCOPED(arena) arena;
 	char *folder = test_path("prony/frameworks/mxnet@test");
@@ -173,7 +173,7 @@ IN_HOME(shared_folders_come_second)
 {
 	const char *own = test_path("prony/frameworks/mxnet"), *const * names;
 	const char *theirs = test_path("all/prony/frameworks/mxnet");
-	struct framework_place place;
+	struct framework_location place;
 	struct error err = ERROR_INIT;
 	struct arena arena;
 
@@ -219,7 +219,7 @@ IN_HOME(named_interpreter)
 		"#!/bin/sh\n"
 		"echo noise; echo 'prony-answer:{\"found\": %s, \"version\": \"7.7\", "
 		"\"executable\": \"/opt/python\", \"path\": []}'\n";
-	struct framework_place place;
+	struct framework_location place;
 	SCOPED(arena) arena;
 	char *program = test_path("python");
 

@@ -105,7 +105,7 @@ static void assert_refused(struct fixture *fixture, enum prony_status status, co
 
 INSTALL_TEST(installs_tries_and_keeps)
 {
-	struct framework_place place;
+	struct framework_location place;
 	SCOPED(arena) arena;
 
 	offer(fixture, "9.9", "good");
@@ -133,7 +133,7 @@ INSTALL_TEST(installs_tries_and_keeps)
 INSTALL_TEST(an_empty_library_and_an_open_umask)
 {
 	char *library = test_keep(path_join(fixture->folder, LIBRARY));
-	struct framework_place place;
+	struct framework_location place;
 	struct stat info;
 	SCOPED(arena) arena;
 

@@ -400,7 +400,7 @@ TEST(a_rate_that_overshoots_is_lowered)
 {
 	struct error err = ERROR_INIT;
 	volatile int stop = 1;
-	struct reference_watch watch = {.stop = &stop};
+	struct reference_control control = {.stop = &stop};
 	SCOPED(fixture) f;
 
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, NOISE, 1);
@@ -414,13 +414,13 @@ TEST(a_rate_that_overshoots_is_lowered)
 	assert_true(settled(&f, 10, STAGE_FORWARD_BACKWARD) == 10);
 	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights,
 					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
-					  &watch, &err),
+					  &control, &err),
 			 PRONY_INTERRUPTED);
 	/* The time is over. */
-	watch = (struct reference_watch){.deadline_ns = 1};
+	control = (struct reference_control){.deadline_ns = 1};
 	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights,
 					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
-					  &watch, &err),
+					  &control, &err),
 			 PRONY_INTERRUPTED);
 }
 

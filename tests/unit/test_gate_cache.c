@@ -135,7 +135,7 @@ WITH_CACHE(what_was_not_used_for_longest_goes_first)
 static struct framework fake = {
 	.name = "fake", .backend = "", .file = "", .kind = FRAMEWORK_BUILTIN};
 
-static struct framework_place place; /* the place of the last cell made */
+static struct framework_location place; /* the place of the last cell made */
 
 static struct plan_cell cell_of(const char *network, enum stage stage, enum optimiser optimiser)
 {
@@ -145,9 +145,9 @@ static struct plan_cell cell_of(const char *network, enum stage stage, enum opti
 				 .dataset = dataset_find("synthetic"),
 				 .worker_argv = argv,
 				 .worker_environment = environment,
-				 .place = &place};
+				 .location = &place};
 
-	place = (struct framework_place){
+	place = (struct framework_location){
 		.framework = &fake, .environment = "", .origin = ORIGIN_BUILTIN, .folder = ""};
 
 	recipe_defaults(&cell.recipe);
@@ -307,12 +307,12 @@ WITH_CACHE(a_kept_loss_is_the_one_computed)
 	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
 	for (int i = 0; i < 2; i++) {
 		volatile int stop = i; /* a second computation would be stopped */
-		struct reference_watch watch = {.stop = &stop};
+		struct reference_control control = {.stop = &stop};
 		SCOPED(workload) work;
 
 		check(workload_init(&work, &cell, SEED, &err), &err);
 		work.answers = &cache;
-		check(workload_need_loss(&work, &cell, &watch, &err), &err);
+		check(workload_need_loss(&work, &cell, &control, &err), &err);
 		means[i] = work.loss_mean;
 	}
 	assert_true(means[0] == means[1] && means[0] > 0);

@@ -276,17 +276,17 @@ MOMENTUM_TEST(a_reference_can_be_stopped)
 	struct error err = ERROR_INIT;
 	struct gate_reference reference;
 	volatile int stop = 1;
-	struct reference_watch watch = {.stop = &stop};
+	struct reference_control control = {.stop = &stop};
 	double mean, deviation;
 
 	assert_int_equal(gate_reference_init(&reference, &f->forward, &f->recipe, &f->weights,
-					     &f->inputs, &f->labels, &watch, &err),
+					     &f->inputs, &f->labels, &control, &err),
 			 PRONY_INTERRUPTED);
 	gate_reference_release(&reference);
 	assert_int_equal(
 		gate_expected_loss(&f->forward, &f->recipe, &f->weights,
 				   batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
-				   &watch, &mean, &deviation, NULL),
+				   &control, &mean, &deviation, NULL),
 		PRONY_INTERRUPTED);
 }
 

@@ -44,7 +44,7 @@ static int tear_down(void **state)
 /* Requires that the fault names a file, and that a second installation repairs it. */
 static void assert_mended(struct fixture *fixture, const struct framework *mxnet, const char *fault)
 {
-	struct framework_place place;
+	struct framework_location place;
 	struct error err = ERROR_INIT;
 	SCOPED(arena) arena;
 

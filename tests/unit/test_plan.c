@@ -340,7 +340,7 @@ TEST(another_reads_for_the_same_library)
 		const struct plan_cell *last = &f.plan.cells[f.plan.count - 1];
 		if (strstr(cells, "tensorflow-python")) {
 			assert_string_equal(last->worker_name, "tensorflow-python");
-			assert_string_equal(last->place->framework->name, "tensorflow-python");
+			assert_string_equal(last->location->framework->name, "tensorflow-python");
 			assert_int_equal(last->status, CELL_MISSING);
 			assert_int_equal(f.plan.note_count, 1);
 			assert_has(f.plan.notes[0], "for input native it uses tensorflow-python");

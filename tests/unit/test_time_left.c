@@ -7,7 +7,7 @@
 #define CELLS 2
 
 static struct framework builtin = {.kind = FRAMEWORK_BUILTIN};
-static struct framework_place place = {.framework = &builtin};
+static struct framework_location place = {.framework = &builtin};
 static struct network network = {.macs = 1000};
 
 struct invented {
@@ -22,7 +22,7 @@ static void setup(struct invented *run, int effort, int repeat, bool gate_only, 
 	*run = (struct invented){.now = SECOND};
 	for (int i = 0; i < CELLS; i++) {
 		run->planned[i] = (struct plan_cell){
-			.network = &network, .place = &place, .warm_up_steps = -1};
+			.network = &network, .location = &place, .warm_up_steps = -1};
 		run->planned[i].recipe.batch = 1;
 	}
 	struct plan plan = {.cells = run->planned, .count = CELLS};

@@ -174,16 +174,16 @@ TEST(who_waits_hears_how_far_it_is)
 
 	for (size_t i = 0; i < COUNT(cells); i++) {
 		struct heard heard[2] = {{.forwards = true}, {.forwards = true}};
-		struct reference_watch watch = {.progress = hear};
+		struct reference_control control = {.progress = hear};
 		struct error err = ERROR_INIT;
 		SCOPED(workload) work;
 
 		cells[i].recipe.dropout = true;
 		check(workload_init(&work, &cells[i], SEED, &err), &err);
-		watch.context = &heard[0];
-		check(workload_need_gate(&work, &cells[i], SEED, &watch, &err), &err);
-		watch.context = &heard[1];
-		check(workload_need_loss(&work, &cells[i], &watch, &err), &err);
+		control.context = &heard[0];
+		check(workload_need_gate(&work, &cells[i], SEED, &control, &err), &err);
+		control.context = &heard[1];
+		check(workload_need_loss(&work, &cells[i], &control, &err), &err);
 		for (int k = 0; k < 2; k++) {
 			assert_true(heard[k].times >= 5);
 			assert_true(heard[k].forwards);
@@ -199,11 +199,11 @@ TEST(settling_can_be_interrupted)
 	struct plan_cell cell = cell_of(&file->network, STAGE_TRAIN, OPTIMISER_MOMENTUM);
 	struct error err = ERROR_INIT;
 	volatile int stop = 1;
-	struct reference_watch watch = {.stop = &stop};
+	struct reference_control control = {.stop = &stop};
 	struct workload work;
 
 	check(workload_init(&work, &cell, SEED, &err), &err);
-	assert_int_equal(workload_need_gate(&work, &cell, SEED, &watch, &err), PRONY_INTERRUPTED);
+	assert_int_equal(workload_need_gate(&work, &cell, SEED, &control, &err), PRONY_INTERRUPTED);
 	assert_false(work.has_gate);
 	workload_release(&work);
 	network_file_free(file);

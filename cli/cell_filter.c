@@ -1,4 +1,4 @@
-#include "cli/cell_words.h"
+#include "cli/cell_filter.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ static bool matches(const char *key, const char *hash, const char *word)
 	return key_has(key, word) || (strchr(word, ' ') && strstr(key, word));
 }
 
-bool cell_words_match(const char *key, const char *hash, const char *const *words, size_t count)
+bool cell_filter_match(const char *key, const char *hash, const char *const *words, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!matches(key, hash, words[i]))
@@ -43,7 +43,7 @@ bool cell_words_match(const char *key, const char *hash, const char *const *word
 	return true;
 }
 
-char *cell_words_joined(const char *const *words, size_t count)
+char *cell_filter_text(const char *const *words, size_t count)
 {
 	struct strbuf text;
 	strbuf_init(&text, 0);
