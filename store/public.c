@@ -101,9 +101,32 @@ static bool is_path(const char *text, const char *at)
 	if (*at != '/' || !(isalnum((unsigned char)at[1]) || (at[1] && strchr("._~+@%-", at[1])) ||
 			    (unsigned char)at[1] >= 0x80))
 		return false;
-	/* -I/usr/include; file:///home but not https://host */
-	return strchr(" \t\n\"'`=:([{<>,;|&!", before) || earlier == '-' ||
-	       (before == '/' && earlier != ':');
+	/* -I/usr/include; file:///home but not https://host; a quotation mark of UTF-8 */
+	return strchr(" \t\n\r\"'`=:([{<>,;|&!@#", before) || (unsigned char)before >= 0x80 ||
+	       earlier == '-' || (before == '/' && earlier != ':');
+}
+
+/* The length of a path and of the words that belong to it: all in quotes and in a list of a spec,
+ * elsewhere those up to the last one with a slash, as in "/home/a/My Models/b.onnx: not found". */
+static size_t path_length(const char *text, const char *at)
+{
+	char before = at > text ? at[-1] : ' ';
+	size_t whole = strcspn(at, "\t\r\n\"'`,;:)]}<>|"), length = strcspn(at, " \\");
+
+	if (strchr("=,", before) ? at[whole] == '\n' || at[whole] == ','
+				 : strchr("\"'`", before) && at[whole] == before)
+		return whole;
+	length = length < whole ? length : whole;
+	for (size_t end = length; end < whole && (at[end] == ' ' || at[end + 1] == ' ');) {
+		size_t word = end + strspn(at + end, "\\ ");
+		end = word + strcspn(at + word, " \\");
+		end = end < whole ? end : whole;
+		if (at[word] == '/' || at[word] == '-')
+			break;
+		if (memchr(at + word, '/', end - word))
+			length = end;
+	}
+	return length;
 }
 
 /* The caller frees it. */
@@ -117,7 +140,7 @@ static char *without_secrets(const struct secrets *secrets, const char *text)
 
 		if (is_path(text, at)) {
 			strbuf_puts(&out, "[path]");
-			at += strcspn(at, " \t\n\"'`,;:)]}<>|\\");
+			at += path_length(text, at);
 			continue;
 		}
 		if (at == text || !isalnum((unsigned char)at[-1]))
@@ -155,7 +178,9 @@ static json_t *json_without_secrets(const struct secrets *secrets, json_t *value
 		copy = json_object();
 		json_object_foreach(value, key, member)
 		{
-			char *text = without_secrets(secrets, key);
+			/* A host may be called as a member that prony looks for. */
+			bool own = !key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+			char *text = own ? memory_strdup(key) : without_secrets(secrets, key);
 			json_object_set_new(copy, text, json_without_secrets(secrets, member));
 			free(text);
 		}

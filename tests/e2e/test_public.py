@@ -18,7 +18,8 @@ REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 class PublicTest(ProgramTest):
     SECRETS = ("secrethost", "secretuser", "secretword", "secretstore", "secretpath")
     TEXT = ("on secrethost: secretuser ran /home/secretuser/x, (/opt/secretpath/lib.so) -I/srv/secretpath "
-            "file:///secretpath/y; see https://example.org/kept")
+            "file:///secretpath/y; see https://example.org/kept: in '/srv/x/a secretword' or \u2018/srv/secretword\u2019: "
+            "/srv/A b/My secretpath/c\\ secretword/d is\nnetworks=/srv/x/my secretword.onnx,/srv/my secretword,lenet\n")
 
     def setUp(self):
         super().setUp()
@@ -57,6 +58,7 @@ class PublicTest(ProgramTest):
         yield ("report", "-o", "-")
 
     def test_nothing_private_is_in_any_form(self):
+        self.environment["LOGNAME"] = "must_match"  # as a member of the record
         found = ""
         for words in self.forms():
             text = self.output(*words, "--public")
@@ -69,7 +71,8 @@ class PublicTest(ProgramTest):
             found += read(os.path.join(folder, name))
         for secret in self.SECRETS:
             self.assertNotIn(secret, found)
-        for kept in ("machine 1: [user] ran [path], ([path]) -I[path]", "https://example.org/kept", "Example CPU"):
+        for kept in ("machine 1: [user] ran [path], ([path]) -I[path]", "https://example.org/kept", "Example CPU",
+                     '"must_match"', "[path] is", "networks=[path],[path],lenet"):
             self.assertIn(kept, found)
 
     def test_they_are_there_without_the_option(self):
