@@ -149,11 +149,12 @@ static bool is_led_by_native(const struct summary *summary, size_t comparison)
 	return row->rank == 1 && !row->tied && !strcmp(row->cell->cell.framework, "native");
 }
 
+/* Returns 0 if other cells may be faster than each of them. */
 static size_t count_comparable(const struct summary *summary, size_t comparison)
 {
 	size_t comparable = 0;
 	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++)
-		comparable += summary->rows[i].comparable;
+		comparable += summary->rows[i].comparable && !summary->rows[i].open;
 	return comparable;
 }
 

@@ -65,6 +65,20 @@ static void put_by_rank(struct summary_row *rows, size_t count)
 	}
 }
 
+/* Takes the ranks back if other cells have a figure, but too few processes: each may be faster. */
+static void leave_open(struct summary_row *rows, size_t comparable, size_t count)
+{
+	int open = 0;
+	for (size_t i = comparable; i < count; i++)
+		open += rows[i].step.n > 0 && rows[i].cell->status != CELL_OK;
+	for (size_t i = 0; i < comparable && open > 0; i++) {
+		rows[i].open = true;
+		rows[i].tied = false;
+		rows[i].rank = 0;
+		rows[i].rank_high += open;
+	}
+}
+
 void ranking_fill(struct summary_row *rows, const struct replicates *replicates, size_t count)
 {
 	size_t comparable = 0;
@@ -99,6 +113,7 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 		row->disturbed |= contenders[floor].loss > 0;
 	}
 	put_by_rank(rows, comparable);
+	leave_open(rows, comparable, count);
 	free(contenders);
 	free(ranges);
 }
@@ -147,7 +162,7 @@ const struct summary_row *summary_leader(const struct summary *summary, size_t c
 		if (row->comparable && row->leads)
 			leader = row;
 	}
-	return leader && leader->rank == 0 && comparable > 1 ? leader : NULL;
+	return leader && leader->rank == 0 && !leader->open && comparable > 1 ? leader : NULL;
 }
 
 /* Whether the interval of a row's ratio to the leader contains 1, or there is none. */
@@ -217,6 +232,7 @@ struct remedy {
 	size_t processes;  /* of the unranked framework with the fewest */
 	double process_ns; /* time for one process of each framework, including the ranked ones */
 	bool disturbed, wide, few; /* as in struct summary_row */
+	bool open;		   /* other cells of the comparison have too few processes */
 	bool unknown; /* for at least one of them, the number is unknown or no number is enough */
 };
 
@@ -234,6 +250,7 @@ static void add_remedy(const struct summary *summary, size_t comparison, struct 
 		remedy->disturbed |= row->unsettled;
 		remedy->wide |= row->wide;
 		remedy->few |= row->few;
+		remedy->open |= row->open;
 		remedy->unknown |= row->processes_to_rank == 0;
 		if (row->processes_to_rank > remedy->needed)
 			remedy->needed = row->processes_to_rank;
@@ -280,6 +297,10 @@ static void add_cost(const struct remedy *remedy, struct strbuf *out)
 	double minutes = ceil((double)remedy->needed * remedy->process_ns / minute_ns);
 	size_t most = remedy->disturbed ? DISTURBED_PROCESSES_MAX : PROCESSES_MAX;
 	bool known = !remedy->unknown && remedy->needed <= most;
+	if (remedy->open) {
+		strbuf_puts(out, ": other cells of the comparison have too few processes");
+		return;
+	}
 	add_reason(remedy, out);
 	if (known)
 		strbuf_printf(

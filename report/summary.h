@@ -76,7 +76,8 @@ struct summary_row {
 	bool tied;		  /* other rows have this rank: they cannot be distinguished */
 	size_t processes_to_rank; /* processes needed of each contender to settle the order; 0:
 				     unknown, or nothing to settle */
-	bool folded;		  /* left out of tables; summary_absent names its framework */
+	bool open;   /* no rank, because other cells of its comparison have too few processes */
+	bool folded; /* left out of tables; summary_absent names its framework */
 };
 
 struct summary {
