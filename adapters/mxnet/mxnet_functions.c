@@ -225,6 +225,21 @@ struct mx_symbol *mx_reduce_mean(struct translation *t, const struct node *node)
 				mx_bool(node->attributes.keep_dims)));
 }
 
+/* Whether an operand is a convolution's output with other readers. MXNet 1.9 fuses a sum into the
+ * convolution before it, although the other operand may come from the same output; then the result
+ * is wrong. It does not fuse broadcast_add. */
+static bool must_not_fuse(const struct translation *t, const struct node *node)
+{
+	for (int i = 0; i < 2; i++) {
+		int producer = t->graph->values[node->inputs[i]].producer;
+
+		if (producer >= 0 && t->graph->nodes[producer].op == OP_CONV &&
+		    graph_forward_readers(t->graph, node->inputs[i]) > 1)
+			return true;
+	}
+	return false;
+}
+
 struct mx_symbol *mx_arithmetic(struct translation *t, const struct node *node)
 {
 	static const char *const types[OP_COUNT][2] = {
@@ -241,5 +256,7 @@ struct mx_symbol *mx_arithmetic(struct translation *t, const struct node *node)
 	 * operand. It fails if both operands are the convolution's output. */
 	if (node->op == OP_ADD && a == b)
 		return mx_scalar(t, "", "_mul_scalar", a, 2);
+	if (node->op == OP_ADD && must_not_fuse(t, node))
+		same = false;
 	return mx_op(t, "", types[node->op][same], MX_IN(a, b), NULL);
 }

@@ -91,7 +91,7 @@ static void plan_pool(const struct graph *graph, const struct node *node, bool e
 	}
 }
 
-/* Whether the plan has as many windows as the graph. */
+/* Whether the plan has as many windows as the graph, and none that MXNet thinks too large. */
 static bool plan_holds(const struct graph *graph, const struct node *node,
 		       const struct pool_plan *plan)
 {
@@ -103,8 +103,9 @@ static bool plan_holds(const struct graph *graph, const struct node *node,
 		int64_t pads =
 			plan->explicit_begins[i] + plan->explicit_ends[i] + 2 * plan->pads[i];
 
-		if (pooled(x->dims[2 + i], pads, a->kernel[i], a->strides[i], plan->full) !=
-		    y->dims[2 + i])
+		if (a->kernel[i] > x->dims[2 + i] + pads ||
+		    pooled(x->dims[2 + i], pads, a->kernel[i], a->strides[i], plan->full) !=
+			    y->dims[2 + i])
 			return false;
 	}
 	return true;

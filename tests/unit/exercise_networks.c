@@ -382,11 +382,13 @@ static int products(struct builder *b, int x)
 	return build_linear(b, "fc", build_relu(b, "relu.scaled", x), 5);
 }
 
-/* Adds the output of a convolution to itself: fusions may expect another value there. */
+/* Adds the output of a convolution to itself, and to a function of itself: fusions may expect
+ * another value there. */
 static int doubled(struct builder *b, int x)
 {
 	x = exercise_conv(b, "conv1", x, 16, true);
 	x = exercise_conv(b, "conv2", build_add(b, "twice", x, x), 16, true);
+	x = build_add(b, "bent", x, build_tanh(b, "tanh", x));
 	x = build_relu(b, "relu", x);
 	return exercise_finish(b, build_add(b, "again", x, x));
 }
