@@ -133,7 +133,19 @@ class Network:
         channels, height, width = self.shape
         self.add("Transpose", shape=(channels, width, height), perm=[0, 1, 3, 2])
 
-    LAYERS = (conv, conv, conv, pool, pool, batch_norm, function, function, function, clip, lrn, pad,
+    def attend(self):
+        """Attention of each channel's columns to each other, and a product with a matrix per channel."""
+        before, (channels, height, width) = self.name, self.shape
+        self.transpose()
+        columns = self.name
+        self.add("MatMul", before, shape=(channels, width, width))
+        self.add("Mul", self.constant([], [height ** -0.5]))
+        self.add("Softmax", axis=-1)
+        self.add("MatMul", columns, shape=(channels, width, height))
+        last = 1 + self.up_to(5)
+        self.add("MatMul", self.normal(self.pick(1, channels), height, last), shape=(channels, width, last))
+
+    LAYERS = (attend, conv, conv, conv, pool, pool, batch_norm, function, function, function, clip, lrn, pad,
               branch, branch, slice, average, dropout, transpose)
 
     def too_large(self):

@@ -66,6 +66,15 @@ class GateTest(ProgramTest):
             self.assertEqual("cached" in cell["parity"]["evidence"], kept)
             self.assertAlmostEqual(cell["tokens_per_second"] * cell["step"]["center_ns"] / 1e9, 8 * 40, places=6)
 
+    def test_attention(self):
+        """The vision transformer in frameworks whose operators only Python has."""
+        for framework in ("jax", "pytorch", "tensorflow-python"):
+            with self.subTest(framework):
+                found = self.cells(framework, network="vit-small", batch=2)
+                if found["forward"][0] == "missing":
+                    self.skipTest(found["forward"][1])
+                self.assertEqual({status for status, _ in found.values()}, {"ok"}, found)
+
     def test_nasnet_in_mxnet(self):
         """Parts of a Concat that share a block of channels: small networks do not get such blocks."""
         stage = "forward-backward"
