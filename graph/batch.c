@@ -5,12 +5,6 @@
 
 #include "base/random.h"
 
-struct batch batch_of_one(const struct tensor *input, const struct tensor *label)
-{
-	return (struct batch){
-		.inputs = input, .input_count = 1, .labels = label, .label_count = label != NULL};
-}
-
 struct batch batch_at(const struct graph *graph, const struct tensor_set *inputs,
 		      const struct tensor_set *labels, size_t i)
 {

@@ -11,9 +11,6 @@ struct batch {
 	int input_count, label_count;
 };
 
-/* The batch for a graph with one input and at most one label; `label` may be NULL. */
-struct batch batch_of_one(const struct tensor *input, const struct tensor *label);
-
 /* Batch i of lists that hold the tensors of batch 0, then those of batch 1, and so on; `labels` may
  * be empty. */
 struct batch batch_at(const struct graph *graph, const struct tensor_set *inputs,

@@ -144,13 +144,8 @@ static enum prony_status finish(struct builder *b, int logits, enum op loss, int
 	return PRONY_OK;
 }
 
-enum prony_status build_finish(struct builder *b, int logits, struct error *err)
-{
-	return finish(b, logits, OP_SOFTMAX_CROSS_ENTROPY, 2, 0, NULL, err);
-}
-
-enum prony_status build_finish_labels(struct builder *b, int logits, int rank, const int64_t *dims,
-				      struct error *err)
+enum prony_status build_finish(struct builder *b, int logits, int rank, const int64_t *dims,
+			       struct error *err)
 {
 	return finish(b, logits, OP_SOFTMAX_CROSS_ENTROPY, 2, rank, dims, err);
 }

@@ -177,11 +177,10 @@ int build_matmul(struct builder *b, const char *name, int a, int c);
 int build_mul(struct builder *b, const char *name, int a, int c);
 /* x broadcast to that shape. */
 int build_expand(struct builder *b, const char *name, int x, int rank, const int64_t *dims);
-/* Declares the logits, and appends SoftmaxCrossEntropyLoss and its labels: one class per sample. */
-enum prony_status build_finish(struct builder *b, int logits, struct error *err);
-/* The same with labels of the shape batch x dims: a label for each row of the logits. */
-enum prony_status build_finish_labels(struct builder *b, int logits, int rank, const int64_t *dims,
-				      struct error *err);
+/* Declares the logits, and appends SoftmaxCrossEntropyLoss and its labels, of the shape batch x
+ * dims: one for each sample (rank 0) or for each row of the logits. */
+enum prony_status build_finish(struct builder *b, int logits, int rank, const int64_t *dims,
+			       struct error *err);
 /* The same with half the sum of squares of the "logits" as the objective; labels are declared but
  * unused. */
 enum prony_status build_finish_half_squares(struct builder *b, int logits, struct error *err);

@@ -360,8 +360,8 @@ static enum prony_status finish(struct importer *im, struct error *err)
 		return import_report(im, err);
 	if (status == PRONY_OK)
 		per_sample = import_shape(im, logits)->dims[0] / im->batch;
-	if (status == PRONY_OK && build_finish_labels(&im->builder, logits, per_sample > 1,
-						      &per_sample, &why) != PRONY_OK)
+	if (status == PRONY_OK &&
+	    build_finish(&im->builder, logits, per_sample > 1, &per_sample, &why) != PRONY_OK)
 		status = error_set(err, PRONY_UNSUPPORTED, "%s: %s", im->model->path, why.text);
 	return status;
 }

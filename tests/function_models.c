@@ -34,7 +34,7 @@ static enum prony_status finish(struct builder *b, int x, const char *folder, co
 {
 	int logits = build_linear(b, "fc", build_flatten(b, "flat", x), 10);
 	struct tensor_set weights = {.count = 0};
-	enum prony_status status = build_finish(b, logits, err);
+	enum prony_status status = build_finish(b, logits, 0, NULL, err);
 	struct arena arena;
 	void *model = NULL;
 	size_t length = 0;

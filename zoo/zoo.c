@@ -81,8 +81,8 @@ enum prony_status zoo_build(const struct network *network, int64_t batch, struct
 	if (network->half_squares)
 		status = build_finish_half_squares(&builder, output, err);
 	else
-		status = build_finish_labels(&builder, output, network->label_rank,
-					     network->label_dims, err);
+		status = build_finish(&builder, output, network->label_rank, network->label_dims,
+				      err);
 	if (status != PRONY_OK) {
 		graph_release(&graph);
 		return status;

@@ -87,7 +87,7 @@ void floor_open(struct floor_session *s, const struct floor_task *task, const ch
 	if (status == PRONY_OK)
 		status = a->build(&s->session, &s->graph, &s->recipe, &s->weights, &s->built, &err);
 	if (status == PRONY_OK)
-		status = a->feed(&s->session, 0, batch_of_one(&s->input, &s->labels), &err);
+		status = a->feed(&s->session, 0, (struct batch){&s->input, &s->labels, 1, 1}, &err);
 	if (status != PRONY_OK)
 		floor_fail(&err);
 	s->program = native_program(&s->session);

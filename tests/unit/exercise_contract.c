@@ -50,7 +50,7 @@ enum prony_status exercise_update_rmsprop_wrong(struct exercise *e, struct error
 /* Applies to an adapter in any stage. */
 static enum prony_status refuses_other_inputs(struct exercise *e, struct error *err)
 {
-	if (e->adapter->feed(&e->session, 0, batch_of_one(&e->labels[0], NULL), NULL) !=
+	if (e->adapter->feed(&e->session, 0, (struct batch){&e->labels[0], NULL, 1, 0}, NULL) !=
 	    PRONY_BAD_INPUT)
 		return error_set(err, PRONY_MISMATCH, "labels were taken for an input");
 	if (e->adapter->step(&e->session, EXERCISE_SLOTS, NULL) != PRONY_INTERNAL)
@@ -65,8 +65,8 @@ enum prony_status exercise_trainer(struct exercise *e, struct error *err)
 		return error_set(err, PRONY_MISMATCH, "%lld parameters, %lld macs",
 				 (long long)e->built.parameters, (long long)e->built.macs);
 	((int64_t *)e->labels[0].data)[0] = 10;
-	if (e->adapter->feed(&e->session, 0, batch_of_one(&e->inputs[0], &e->labels[0]), NULL) !=
-	    PRONY_BAD_INPUT)
+	if (e->adapter->feed(&e->session, 0, (struct batch){&e->inputs[0], &e->labels[0], 1, 1},
+			     NULL) != PRONY_BAD_INPUT)
 		return error_set(err, PRONY_MISMATCH, "label 10 of 10 classes was taken");
 	return refuses_other_inputs(e, err);
 }

@@ -87,9 +87,10 @@ void fixture_init_of(struct fixture *f, const struct network *network, enum prec
 		draw_batch(&random, pictures, x, y);
 	}
 	if (gate_rate_is_open(&f->recipe, &f->forward, true))
-		check(gate_settle_rate(&f->recipe, &f->forward, &f->weights,
-				       batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
-				       NULL, &err),
+		check(gate_settle_rate(
+			      &f->recipe, &f->forward, &f->weights,
+			      (struct batch){&f->inputs.tensors[0], &f->labels.tensors[0], 1, 1},
+			      NULL, &err),
 		      &err);
 	check(gate_reference_init(&f->reference, &f->forward, &f->recipe, &f->weights, &f->inputs,
 				  &f->labels, NULL, &err),

@@ -245,7 +245,7 @@ static void feed(struct reference *reference, const struct graph *graph, struct 
 	      &err);
 	for (int64_t i = 0; i < shape_elements(&x.shape); i++)
 		((float *)x.data)[i] = (float)sin((double)i + 1);
-	check(reference_feed(reference, batch_of_one(&x, NULL), &err), &err);
+	check(reference_feed(reference, (struct batch){&x, NULL, 1, 0}, &err), &err);
 }
 
 const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count)

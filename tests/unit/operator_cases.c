@@ -366,5 +366,5 @@ enum prony_status operator_case_build(const struct operator_case *c, bool half_s
 		h = build_flatten(&b, "flat", h);
 	int logits = build_linear(&b, "out", h, 4);
 	return half_squares ? build_finish_half_squares(&b, logits, err)
-			    : build_finish(&b, logits, err);
+			    : build_finish(&b, logits, 0, NULL, err);
 }

@@ -390,8 +390,8 @@ static double settled(const struct fixture *f, double rate, enum stage stage)
 	gate.learning_rate = rate;
 	gate.stage = stage;
 	check(gate_settle_rate(&gate, &f->forward, &f->weights,
-			       batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]), NULL,
-			       &err),
+			       (struct batch){&f->inputs.tensors[0], &f->labels.tensors[0], 1, 1},
+			       NULL, &err),
 	      &err);
 	return gate.learning_rate;
 }
@@ -412,16 +412,18 @@ TEST(a_rate_that_overshoots_is_lowered)
 	assert_true(settled(&f, rate, STAGE_TRAIN) == rate);
 	assert_true(settled(&f, 10 * rate, STAGE_TRAIN) < 5 * rate);
 	assert_true(settled(&f, 10, STAGE_FORWARD_BACKWARD) == 10);
-	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights,
-					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
-					  &control, &err),
-			 PRONY_INTERRUPTED);
+	assert_int_equal(
+		gate_settle_rate(&f.recipe, &f.forward, &f.weights,
+				 (struct batch){&f.inputs.tensors[0], &f.labels.tensors[0], 1, 1},
+				 &control, &err),
+		PRONY_INTERRUPTED);
 	/* The time is over. */
 	control = (struct reference_control){.deadline_ns = 1};
-	assert_int_equal(gate_settle_rate(&f.recipe, &f.forward, &f.weights,
-					  batch_of_one(&f.inputs.tensors[0], &f.labels.tensors[0]),
-					  &control, &err),
-			 PRONY_INTERRUPTED);
+	assert_int_equal(
+		gate_settle_rate(&f.recipe, &f.forward, &f.weights,
+				 (struct batch){&f.inputs.tensors[0], &f.labels.tensors[0], 1, 1},
+				 &control, &err),
+		PRONY_INTERRUPTED);
 }
 
 static void gate_graph(const char *name, int64_t batch, struct graph *graph)
@@ -530,11 +532,11 @@ TEST(a_loss_is_the_mean_of_its_parts)
 	fixture_init(&f, "lenet", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	gate_graph("lenet", 4, &part);
 	const struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, batch_of_one(x, y), NULL,
-				 &whole, &none, &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, (struct batch){x, y, 1, 1},
+				 NULL, &whole, &none, &err),
 	      &err);
-	check(gate_expected_loss(&part, &f.recipe, &f.weights, batch_of_one(x, y), NULL, &parts,
-				 &none, &err),
+	check(gate_expected_loss(&part, &f.recipe, &f.weights, (struct batch){x, y, 1, 1}, NULL,
+				 &parts, &none, &err),
 	      &err);
 	assert_true(fabs(whole - parts) < 1e-12 && none == 0);
 	gate_graph("lenet", 4096, &large);
@@ -554,13 +556,13 @@ TEST(the_first_loss_of_a_timed_process)
 	fixture_init(&f, "mlp", STAGE_TRAIN, OPTIMISER_MOMENTUM, STROKES, 1);
 	bounds = parity_bounds_for(&f.forward, PRECISION_FP32);
 	struct tensor *x = &f.inputs.tensors[0], *y = &f.labels.tensors[0];
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, batch_of_one(x, y), NULL,
-				 &evaluated, &none, &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, (struct batch){x, y, 1, 1},
+				 NULL, &evaluated, &none, &err),
 	      &err);
 	assert_true(evaluated == f.reference.expected[0].loss[0] && none == 0);
 	f.recipe.dropout = true;
-	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, batch_of_one(x, y), NULL, &mean,
-				 &deviation, &err),
+	check(gate_expected_loss(&f.forward, &f.recipe, &f.weights, (struct batch){x, y, 1, 1},
+				 NULL, &mean, &deviation, &err),
 	      &err);
 	assert_true(deviation > 0 && deviation < 1 && fabs(mean - evaluated) < 5 * deviation + 0.2);
 
@@ -577,7 +579,8 @@ TEST(the_first_loss_of_a_timed_process)
 	assert_int_equal(gate_check_loss(1, NAN, deviation, &bounds, NULL), PRONY_INVALID);
 	error_clear(&err);
 	assert_int_equal(gate_expected_loss(&f.forward, &f.recipe, &f.weights,
-					    batch_of_one(x, NULL), NULL, &mean, &deviation, &err),
+					    (struct batch){x, NULL, 1, 0}, NULL, &mean, &deviation,
+					    &err),
 			 PRONY_BAD_INPUT);
 }
 

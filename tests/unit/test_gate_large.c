@@ -208,9 +208,10 @@ MOMENTUM_TEST(rounding_is_as_large_as_it_is_taken_to_be)
 	memset(deviation, 0, values * sizeof(double));
 	memset(again, 0, values * sizeof(double));
 	for (int i = 0; i < 2; i++)
-		check(rounding_measure(&f->forward, &f->recipe, &f->weights,
-				       batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
-				       NULL, i ? again : deviation, &err),
+		check(rounding_measure(
+			      &f->forward, &f->recipe, &f->weights,
+			      (struct batch){&f->inputs.tensors[0], &f->labels.tensors[0], 1, 1},
+			      NULL, i ? again : deviation, &err),
 		      &err);
 	assert_memory_equal(deviation, again, values * sizeof(double));
 	check(executor_init(&ex, &f->graph, &f->weights, &err), &err);
@@ -233,7 +234,8 @@ static int64_t count_turned(const struct fixture *f, struct kinks *kinks,
 	int64_t turned = 0;
 
 	check(reference_init(&ref, &f->graph, &f->weights, &err), &err);
-	check(reference_feed(&ref, batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
+	check(reference_feed(&ref,
+			     (struct batch){&f->inputs.tensors[0], &f->labels.tensors[0], 1, 1},
 			     &err),
 	      &err);
 	check(reference_step_kinks(&ref, &f->recipe, false, kinks, &err), &err);
@@ -283,11 +285,11 @@ MOMENTUM_TEST(a_reference_can_be_stopped)
 					     &f->inputs, &f->labels, &control, &err),
 			 PRONY_INTERRUPTED);
 	gate_reference_release(&reference);
-	assert_int_equal(
-		gate_expected_loss(&f->forward, &f->recipe, &f->weights,
-				   batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]),
-				   &control, &mean, &deviation, NULL),
-		PRONY_INTERRUPTED);
+	assert_int_equal(gate_expected_loss(
+				 &f->forward, &f->recipe, &f->weights,
+				 (struct batch){&f->inputs.tensors[0], &f->labels.tensors[0], 1, 1},
+				 &control, &mean, &deviation, NULL),
+			 PRONY_INTERRUPTED);
 }
 
 /* In training, a timed process normalises by its whole batch; no part of the batch has the same
@@ -298,8 +300,8 @@ MOMENTUM_TEST(the_first_loss_follows_the_batchs_statistics)
 	double mean, deviation;
 
 	check(gate_expected_loss(&f->forward, &f->recipe, &f->weights,
-				 batch_of_one(&f->inputs.tensors[0], &f->labels.tensors[0]), NULL,
-				 &mean, &deviation, &err),
+				 (struct batch){&f->inputs.tensors[0], &f->labels.tensors[0], 1, 1},
+				 NULL, &mean, &deviation, &err),
 	      &err);
 	assert_true(fabs(mean - f->reference.expected[0].loss[0]) < 1e-12 && deviation == 0);
 	assert_int_equal(gate_loss_parts(&f->forward, STAGE_TRAIN, INT64_C(1) << 40), 1);

@@ -338,11 +338,11 @@ TEST(inputs_have_any_type_and_one_batch)
 		assert_int_equal(graph_inputs(&graph, inputs, 4), 4);
 		x = build_flatten(&b, "flat", build_embedding(&b, "e", inputs[1], 5, 3));
 		if (batch == 2) {
-			check(build_finish(&b, x, &err), &err);
+			check(build_finish(&b, x, 0, NULL, &err), &err);
 			assert_int_equal(graph_index_bound(&graph, inputs[1]), 5);
 			assert_int_equal(graph_index_bound(&graph, inputs[0]), 0);
 		} else {
-			expect_error(build_finish(&b, x, &err), PRONY_BAD_INPUT, &err,
+			expect_error(build_finish(&b, x, 0, NULL, &err), PRONY_BAD_INPUT, &err,
 				     "'more': the first dimension of all inputs");
 		}
 	}
@@ -361,7 +361,7 @@ TEST(the_builder_keeps_its_first_error)
 	x = build_linear(&b, "fc", x, 4);
 	x = build_dropout(&b, "drop", x, 1.0);
 	assert_int_equal(x, VALUE_NONE);
-	assert_int_equal(build_finish(&b, x, &err), PRONY_BAD_INPUT);
+	assert_int_equal(build_finish(&b, x, 0, NULL, &err), PRONY_BAD_INPUT);
 	assert_string_equal(err.text, "network 'broken': two values have the name 'fc.weight'");
 	graph_release(&graph);
 	graph_release(NULL);
@@ -543,7 +543,7 @@ TEST(pictures_quote_names)
 	x = build_input(&b, "input", DTYPE_F32, 3, 1, (const int64_t[]){3});
 	x = build_linear(&b, name, x, 5);
 	x = build_dropout(&b, "\\\"", x, 0.5);
-	check(build_finish(&b, x, &err), &err);
+	check(build_finish(&b, x, 0, NULL, &err), &err);
 	check(picture_write(&graph, PICTURE_SVG, text, &err), &err);
 	assert_has(strbuf_text(text), "<title>&lt;a&amp;&quot;b&quot;&gt;, batch 3");
 	assert_has(strbuf_text(text), ">\xE2\x80\xA6/longer/than/what/a/box/holds/"

@@ -121,7 +121,7 @@ TEST(gradients_of_several_users_are_summed)
 	z = build_linear(&b, "fc2", y, 4);
 	total = build_node(&b, OP_ADD, "total", (const int[]){z, y}, 2, NULL);
 	total = build_node(&b, OP_ADD, "twice", (const int[]){total, total}, 2, NULL);
-	check(build_finish(&b, build_linear(&b, "fc3", total, 3), &err), &err);
+	check(build_finish(&b, build_linear(&b, "fc3", total, 3), 0, NULL, &err), &err);
 	check_backward(&graph);
 	/* Two forward, one for y, and one for the value that is added to itself. */
 	assert_int_equal(count_op(&graph, OP_ADD), 4);
@@ -144,7 +144,7 @@ TEST(a_shared_parameter_gets_the_sum)
 	w = build_parameter(&b, "w", 2, (const int64_t[]){4, 4}, FILL_HE_NORMAL, 4);
 	x = build_node(&b, OP_GEMM, "first", (const int[]){x, w}, 2, NULL);
 	x = build_node(&b, OP_GEMM, "second", (const int[]){x, w}, 2, NULL);
-	check(build_finish(&b, x, &err), &err);
+	check(build_finish(&b, x, 0, NULL, &err), &err);
 	check_backward(&graph);
 	assert_int_equal(count_op(&graph, OP_GEMM_GRAD_WEIGHT), 2);
 	assert_int_equal(count_op(&graph, OP_GEMM_GRAD_INPUT), 1);
@@ -163,7 +163,7 @@ TEST(untrained_beginnings_have_no_backward)
 	x = build_input(&b, "input", DTYPE_F32, 2, 3, (const int64_t[]){1, 8, 8});
 	x = build_max_pool(&b, "pool", x, 2, 2);
 	x = build_relu(&b, "relu", build_flatten(&b, "flatten", x));
-	check(build_finish(&b, build_linear(&b, "fc", x, 3), &err), &err);
+	check(build_finish(&b, build_linear(&b, "fc", x, 3), 0, NULL, &err), &err);
 	check_backward(&graph);
 	assert_int_equal(graph.node_count - graph.forward_count, 2);
 }
@@ -180,7 +180,7 @@ TEST(names_like_ours_do_not_clash)
 	x = build_linear(&b, "fc", x, 4);
 	x = build_relu(&b, "fc.grad", x);
 	x = build_linear(&b, "fc.grad_weight", x, 4);
-	check(build_finish(&b, x, &err), &err);
+	check(build_finish(&b, x, 0, NULL, &err), &err);
 	check_backward(&graph);
 	assert_int_equal(graph_find_value(&graph, "fc.grad"), 4);
 	assert_true(graph_find_value(&graph, "fc.grad.2") > graph.loss);
@@ -199,7 +199,7 @@ TEST(long_names_can_be_differentiated)
 	name[sizeof(name) - 1] = '\0';
 	graph_init(&graph, "long");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
-	check(build_finish(&b, build_linear(&b, name, x, 4), &err), &err);
+	check(build_finish(&b, build_linear(&b, name, x, 4), 0, NULL, &err), &err);
 	check_backward(&graph);
 }
 
@@ -213,7 +213,7 @@ TEST(what_cannot_be_trained_is_refused)
 	graph_init(&graph, "dead");
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 4);
-	check(build_finish(&b, build_linear(&b, "fc", x, 3), &err), &err);
+	check(build_finish(&b, build_linear(&b, "fc", x, 3), 0, NULL, &err), &err);
 	nodes = graph.node_count;
 	values = graph.value_count;
 	assert_int_equal(graph_add_backward(&graph, &err), PRONY_BAD_INPUT);

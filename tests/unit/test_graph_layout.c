@@ -26,7 +26,7 @@ static void build(struct graph *graph, bool logits_are_flat)
 	y = build_flatten(&b, "flatten", x);
 	if (!logits_are_flat)
 		y = build_linear(&b, "fc", build_relu(&b, "after", y), 7);
-	assert_int_equal(build_finish(&b, y, &b.error), PRONY_OK);
+	assert_int_equal(build_finish(&b, y, 0, NULL, &b.error), PRONY_OK);
 	assert_int_equal(graph_add_backward(graph, &b.error), PRONY_OK);
 }
 
@@ -98,7 +98,7 @@ TEST(test_flat_rows)
 	x = build_flatten(&b, "flatten", build_input(&b, "input", DTYPE_F32, 4, 3, dims));
 	w = build_parameter(&b, "w", 2, weight, FILL_HE_NORMAL, 6);
 	x = build_node(&b, OP_GEMM, "product", (const int[]){x, w}, 2, NULL);
-	assert_int_equal(build_finish(&b, x, &b.error), PRONY_OK);
+	assert_int_equal(build_finish(&b, x, 0, NULL, &b.error), PRONY_OK);
 	graph_layouts(&graph, true, &arena, &layouts);
 	assert_int_equal(layouts.values[w], LAYOUT_LAST_FLAT_ROWS);
 	order = layouts_arrangement(&layouts, w);

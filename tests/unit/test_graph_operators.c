@@ -324,8 +324,8 @@ TEST(statistics_have_no_other_users)
 	x = build_batch_norm(&b, "second", x, 1e-5, 0.9);
 	second = &graph.nodes[graph.node_count - 1];
 	second->inputs[3] = graph.nodes[graph.node_count - 2].inputs[3];
-	expect_error(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT, &err,
-		     "'first.mean' is also used elsewhere");
+	expect_error(build_finish(&b, build_linear(&b, "out", x, 3), 0, NULL, &err),
+		     PRONY_BAD_INPUT, &err, "'first.mean' is also used elsewhere");
 	graph_release(&graph);
 
 	/* The batch's mean is used as data. */
@@ -335,8 +335,8 @@ TEST(statistics_have_no_other_users)
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){4});
 	x = build_batch_norm(&b, "first", x, 1e-5, 0.9);
 	x = build_add(&b, "sum", x, graph_find_value(&graph, "first.1"));
-	expect_error(build_finish(&b, build_linear(&b, "out", x, 3), &err), PRONY_BAD_INPUT, &err,
-		     "'first.1' is used");
+	expect_error(build_finish(&b, build_linear(&b, "out", x, 3), 0, NULL, &err),
+		     PRONY_BAD_INPUT, &err, "'first.1' is used");
 	graph_release(&graph);
 }
 

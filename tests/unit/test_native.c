@@ -465,7 +465,7 @@ TEST(refuses_what_it_cannot)
 		x = build_node(&builder, OP_GEMM, i ? "second" : "first", (const int[]){x, y}, 2,
 			       &attributes);
 	}
-	assert_int_equal(build_finish(&builder, x, NULL), PRONY_OK);
+	assert_int_equal(build_finish(&builder, x, 0, NULL, NULL), PRONY_OK);
 	assert_int_equal(adapter_native.supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
 	assert_has(why.text, "tf32: only fp32, bf16");
 	assert_has(why.text, "shared.weight");

@@ -172,7 +172,7 @@ TEST(dropout_as_the_last_layer)
 	x = build_input(&b, "input", DTYPE_F32, 2, 1, (const int64_t[]){6});
 	build_linear(&b, "unused", x, 3);
 	y = build_dropout(&b, "drop1", build_linear(&b, "fc", x, 3), 0.5);
-	check(build_finish(&b, build_dropout(&b, "drop2", y, 0.5), &err), &err);
+	check(build_finish(&b, build_dropout(&b, "drop2", y, 0.5), 0, NULL, &err), &err);
 	export_graph(&e);
 	check_nodes(e.model->graph, order, COUNT(order));
 	assert_string_equal(e.model->graph->node[1]->input[0], "fc");
@@ -200,7 +200,7 @@ TEST(a_mask_in_use_is_unsupported)
 	x = build_dropout(&b, "drop", x, 0.5);
 	mask = graph.nodes[graph.values[x].producer].outputs[1];
 	x = build_node(&b, OP_ADD, "sum", (const int[]){x, mask}, 2, NULL);
-	check(build_finish(&b, x, &err), &err);
+	check(build_finish(&b, x, 0, NULL, &err), &err);
 	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 	expect_error(onnx_export(&graph, &weights, &bytes, &length, &err), PRONY_UNSUPPORTED, &err,
 		     "'drop'");

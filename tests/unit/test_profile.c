@@ -19,7 +19,7 @@ static void build(struct graph *graph)
 	x = build_relu(&b, "conv1_relu", build_conv(&b, "conv1", x, 2, 3, 1, 1));
 	x = build_conv(&b, "fire2/squeeze", x, 2, 1, 1, 0);
 	x = build_linear(&b, "ip1", build_flatten(&b, "flatten", x), 3);
-	assert_int_equal(build_finish(&b, x, &b.error), PRONY_OK);
+	assert_int_equal(build_finish(&b, x, 0, NULL, &b.error), PRONY_OK);
 }
 
 TEST(test_names)

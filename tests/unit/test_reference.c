@@ -136,7 +136,7 @@ static void build_case(const struct operator_case *c, struct graph *graph)
 	if (b.error.code == PRONY_OK && graph->values[h].shape.rank > 2)
 		h = build_flatten(&b, "flat", h);
 	int logits = build_linear(&b, "out", h, 4);
-	check(build_finish(&b, logits, &err), &err);
+	check(build_finish(&b, logits, 0, NULL, &err), &err);
 }
 
 TEST(every_gradient_is_the_finite_difference)
@@ -230,11 +230,11 @@ TEST(known_answers)
 	int conv =
 		build_conv(&b, "c", build_input(&b, "input", DTYPE_F32, 1, 3, (int64_t[]){1, 3, 3}),
 			   1, 2, 1, 0);
-	check(build_finish(&b, build_flatten(&b, "f", conv), &err), &err);
+	check(build_finish(&b, build_flatten(&b, "f", conv), 0, NULL, &err), &err);
 	recipe_defaults(&recipe);
 	recipe.stage = STAGE_FORWARD;
 	check(reference_init(&ref, &graph, &(struct tensor_set){weights, 2}, &err), &err);
-	check(reference_feed(&ref, batch_of_one(&input, &y), &err), &err);
+	check(reference_feed(&ref, (struct batch){&input, &y, 1, 1}, &err), &err);
 	assert_true(isnan(reference_loss(&ref)));
 	check(reference_step(&ref, &recipe, false, &err), &err);
 	const double *out = reference_value(&ref, graph.logits, &count);
@@ -248,7 +248,7 @@ TEST(known_answers)
 	assert_null(reference_value(&ref, graph.value_count, &count));
 	assert_null(reference_value(&ref, -1, &count));
 	/* Without labels there is no loss. */
-	check(reference_feed(&ref, batch_of_one(&input, NULL), &err), &err);
+	check(reference_feed(&ref, (struct batch){&input, NULL, 1, 0}, &err), &err);
 	check(reference_step(&ref, &recipe, false, &err), &err);
 	assert_true(isnan(reference_loss(&ref)));
 }
@@ -374,12 +374,12 @@ TEST(bad_input_is_refused)
 	check(zoo_build(zoo_find("mlp", NULL), 2, &forward, &err), &err);
 	rig_init(&rig, graph, true, 3);
 	((int64_t *)rig.y.data)[1] = 10;
-	expect_error(reference_feed(&rig.ref, batch_of_one(&rig.x, &rig.y), &err), PRONY_BAD_INPUT,
-		     &err, "element 1 is label 10");
+	expect_error(reference_feed(&rig.ref, (struct batch){&rig.x, &rig.y, 1, 1}, &err),
+		     PRONY_BAD_INPUT, &err, "element 1 is label 10");
 	assert_int_equal(reference_step(&rig.ref, &rig.recipe, false, &err), PRONY_BAD_INPUT);
 	error_clear(&err);
 	rig.x.shape.dims[0] = 3;
-	assert_int_equal(reference_feed(&rig.ref, batch_of_one(&rig.x, NULL), &err),
+	assert_int_equal(reference_feed(&rig.ref, (struct batch){&rig.x, NULL, 1, 0}, &err),
 			 PRONY_BAD_INPUT);
 	error_clear(&err);
 	rig.recipe.stage = STAGE_LOAD;
@@ -394,7 +394,7 @@ TEST(bad_input_is_refused)
 	check(reference_init(&ref, &forward, &rig.weights, &err), &err);
 	rig.x.shape.dims[0] = 2;
 	((int64_t *)rig.y.data)[1] = 1;
-	check(reference_feed(&ref, batch_of_one(&rig.x, &rig.y), &err), &err);
+	check(reference_feed(&ref, (struct batch){&rig.x, &rig.y, 1, 1}, &err), &err);
 	rig.recipe.stage = STAGE_TRAIN;
 	assert_int_equal(reference_step(&ref, &rig.recipe, false, &err), PRONY_INTERNAL);
 	reference_release(&ref);

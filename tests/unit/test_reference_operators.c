@@ -96,13 +96,13 @@ static void answer(int (*layers)(struct builder *b, int x), int rank, const int6
 	graph_init(&graph, "answer");
 	memcpy(&shape.dims[1], dims, (size_t)rank * sizeof(*dims));
 	int y = layers(&b, build_input(&b, "input", DTYPE_F32, 1, rank, dims));
-	check(build_finish(&b, build_flatten(&b, "flat", y), &err), &err);
+	check(build_finish(&b, build_flatten(&b, "flat", y), 0, NULL, &err), &err);
 	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
 	recipe_defaults(&recipe);
 	recipe.stage = STAGE_FORWARD;
 	check(reference_init(&ref, &graph, &weights, &err), &err);
 	struct tensor input = {"x", DTYPE_F32, shape, (void *)(uintptr_t)x};
-	check(reference_feed(&ref, batch_of_one(&input, NULL), &err), &err);
+	check(reference_feed(&ref, (struct batch){&input, NULL, 1, 0}, &err), &err);
 	check(reference_step(&ref, &recipe, false, &err), &err);
 	const double *out = reference_value(&ref, graph.logits, &elements);
 	assert_int_equal(elements, count);
@@ -232,7 +232,7 @@ TEST(an_lstm_follows_its_formulas)
 
 	graph_init(&graph, c.what);
 	int y = build_lstm(&b, "l", build_input(&b, "input", DTYPE_F32, 1, 2, c.dims), 1);
-	check(build_finish(&b, build_linear(&b, "out", y, 2), &err), &err);
+	check(build_finish(&b, build_linear(&b, "out", y, 2), 0, NULL, &err), &err);
 	rig_init(&rig, graph, false, 29);
 	const double *x = rig.ref.values[graph_input(&rig.graph, 0)];
 	const double *w = rig.ref.values[graph_find_value(&rig.graph, "l.weight")];

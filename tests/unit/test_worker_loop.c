@@ -195,7 +195,8 @@ static void make_ready(struct ready *ready, const struct adapter *adapter)
 		    PRONY_OK)
 		fail_msg("%s", err.text);
 	for (int slot = 0; slot < SLOTS; slot++)
-		check(adapter->feed(&ready->session, slot, batch_of_one(&x, &y), &err), &err);
+		check(adapter->feed(&ready->session, slot, (struct batch){&x, &y, 1, 1}, &err),
+		      &err);
 }
 
 static void end_ready(struct ready *ready)

@@ -68,8 +68,8 @@ static double rate_of_gate(const struct plan_cell *cell, double *settled)
 
 		recipe.learning_rate = default_rate(cell);
 		check(gate_settle_rate(&recipe, &work.gate_graph, &work.weights,
-				       batch_of_one(&work.gate_inputs.tensors[0],
-						    &work.gate_labels.tensors[0]),
+				       (struct batch){&work.gate_inputs.tensors[0],
+						      &work.gate_labels.tensors[0], 1, 1},
 				       NULL, &err),
 		      &err);
 		*settled = recipe.learning_rate;
