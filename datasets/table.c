@@ -85,13 +85,13 @@ const struct dataset dataset_table[] = {
 		.files =
 			{
 				{.name = "images-idx3-ubyte.gz",
-				 .bytes = 474907,
-				 .sha256 = "edfe77fd079d8b164d7389364d2f439f15410b90e5e4fe207d1c377"
-					   "d68d4dc39"},
+				 .bytes = 444289,
+				 .sha256 = "9d661e9a93ffd8e4c907bfcd13309ec7d38a0ad0583d3ad3f4e0907"
+					   "38eef5908"},
 				{.name = "labels-idx1-ubyte.gz",
-				 .bytes = 1544,
-				 .sha256 = "adfa5cd6ab5c6e6ad8d535fe2b320df30afb10ceab6fd452cd3f03e"
-					   "4d8362e49"},
+				 .bytes = 1441,
+				 .sha256 = "7b664a9bc7e9eceb6f83af5d39090de52583b784a37f8baaf39cceb"
+					   "0a07ff34e"},
 			},
 	},
 	{
