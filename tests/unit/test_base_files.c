@@ -276,11 +276,9 @@ TEST(json_errors_have_line_and_column)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct error err = ERROR_INIT;
 		json_t *document = NULL;
-		assert_int_equal(json_parse(rows[i].text, strlen(rows[i].text), "case.json",
-					    &document, &err),
-				 PRONY_BAD_INPUT);
-		if (!strstr(err.text, rows[i].message))
-			fail_msg("no '%s' in '%s'", rows[i].message, err.text);
+		expect_error(json_parse(rows[i].text, strlen(rows[i].text), "case.json", &document,
+					&err),
+			     PRONY_BAD_INPUT, &err, rows[i].message);
 		assert_null(document);
 	}
 }

@@ -60,11 +60,9 @@ TEST_WITH(test_size_is_named, make_home, NULL)
 		struct converted found;
 		struct error err = ERROR_INIT;
 
-		assert_int_equal(dataset_locate_converted(dataset_find(rows[i].set), rows[i].format,
-							  true, NULL, &found, &err),
-				 PRONY_MISSING);
-		if (!strstr(err.text, rows[i].says))
-			fail_msg("no \"%s\" in: %s", rows[i].says, err.text);
+		expect_error(dataset_locate_converted(dataset_find(rows[i].set), rows[i].format,
+						      true, NULL, &found, &err),
+			     PRONY_MISSING, &err, rows[i].says);
 	}
 }
 
@@ -214,8 +212,7 @@ TEST(test_broken_descriptions)
 		arena_init(&arena, 0);
 		json_object_set_new(json, rows[i].key,
 				    json_loads(rows[i].value, JSON_DECODE_ANY, NULL));
-		assert_int_equal(loader_data_from_json(json, &arena, &data, &err), PRONY_BAD_INPUT);
-		if (!strstr(err.text, rows[i].says))
-			fail_msg("%s %s: %s", rows[i].key, rows[i].value, err.text);
+		expect_error(loader_data_from_json(json, &arena, &data, &err), PRONY_BAD_INPUT,
+			     &err, rows[i].says);
 	}
 }

@@ -56,8 +56,6 @@ TEST(test_wrong)
 		struct device_table table;
 		struct error err = ERROR_INIT;
 		char *path = test_file("devices.yaml", rows[i][0]);
-		assert_int_equal(devices_load(path, &table, &err), PRONY_BAD_INPUT);
-		if (!strstr(err.text, rows[i][1]))
-			fail_msg("%s: %s", rows[i][0], err.text);
+		expect_error(devices_load(path, &table, &err), PRONY_BAD_INPUT, &err, rows[i][1]);
 	}
 }

@@ -18,9 +18,7 @@ static void expect(const uint8_t *bytes, size_t length, const char *part)
 {
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(parse(bytes, length, &err), PRONY_BAD_INPUT);
-	if (!strstr(err.text, part))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, part);
+	expect_error(parse(bytes, length, &err), PRONY_BAD_INPUT, &err, part);
 }
 
 /* Returns the tag and a length of 0, repeated `count` times; `inside` puts them into a graph. */
