@@ -272,15 +272,14 @@ static void release_machine(struct job *job)
 	job->lock_fd = -1;
 }
 
-/* Shows what an interrupted run has measured. The run's own error stays; another one is printed. */
+/* Shows what an interrupted run has measured; whoever reads JSON or the page finds it also if that
+ * is nothing. The run's own error stays; another one is printed. */
 static void show_so_far(struct job *job)
 {
 	struct error err = ERROR_INIT;
-	bool any = false;
-	for (size_t i = 0; i < job->selection.plan.count; i++)
-		any |= job->study.cells[i].tried > 0 ||
-		       (job->options->gate_only && job->study.cells[i].gate_done);
-	if (any && show_result(job, &err) != PRONY_OK)
+	const struct run_options *o = job->options;
+	bool any = o->report || !strcmp(o->format, "json");
+	if ((any || study_began(&job->study, o->gate_only)) && show_result(job, &err) != PRONY_OK)
 		cli_fail(&err);
 }
 

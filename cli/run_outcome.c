@@ -81,8 +81,11 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 		strbuf_printf(&text, " and %zu more", count - shown);
 	if (study_unfinished(&job->study) > 0)
 		strbuf_printf(&text,
-			      "; the budget of %s is used up; to continue, add --resume to the "
-			      "command",
+			      study_began(&job->study, job->options->gate_only)
+				      ? "; the budget of %s is used up; to continue, add --resume "
+					"to the command"
+				      : "; the budget of %s is too short for any process; give a "
+					"longer one, or --quick",
 			      job->options->budget);
 	bool absent = false;
 	for (size_t i = 0; i < job->selection.plan.count; i++)

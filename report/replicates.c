@@ -71,7 +71,7 @@ size_t replicates_needed(const struct run_meta *meta)
 	const char *line = meta->spec ? strstr(meta->spec, key) : NULL;
 	long repeat = line ? strtol(line + sizeof key - 1, NULL, 10) : 0;
 
-	return repeat > 0 ? (size_t)repeat : OK_PROCESSES_MIN;
+	return repeat > 0 && repeat < OK_PROCESSES_MIN ? (size_t)repeat : OK_PROCESSES_MIN;
 }
 
 bool replicates_suffice(const struct run_meta *meta, const struct stored_cell *cell, size_t good)

@@ -10,10 +10,11 @@
  * not fail (null has none). Figures of a failed cell would invite comparison. */
 bool replicates_have_figures(const struct stored_cell *cell);
 
-/* Returns how many good processes an ok cell of the run has at least: 3, or its own --repeat. */
+/* Returns how many good processes a figure needs for an interval and a rank: 3, or the run's own
+ * --repeat if that is less. */
 size_t replicates_needed(const struct run_meta *meta);
 /* Whether a cell with `good` good processes has an interval and may be compared: it is ok, or it is
- * unfinished and has as many as an ok cell needs. */
+ * unfinished and has replicates_needed. */
 bool replicates_suffice(const struct run_meta *meta, const struct stored_cell *cell, size_t good);
 
 struct replicates {

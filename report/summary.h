@@ -41,7 +41,7 @@ struct summary_row {
 		step; /* ns per step over replicates_of; n = 0 without replicates_have_figures */
 	size_t processes, processes_disturbed; /* processes with a step time; of all processes,
 						  those disturbed by anything */
-	size_t needed;			       /* processes that an ok cell has at least */
+	size_t needed;			       /* replicates_needed */
 	struct estimate undisturbed;	       /* the same for step_undisturbed_ns; n = 0 without */
 	double gap, gap_low, gap_high;	       /* step / undisturbed - 1 of the same processes, 95 %
 						  interval; NaN without */

@@ -340,7 +340,7 @@ void summary_parity(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, " (closest call: %s, %s of the tolerance)", worst_what, share);
 	}
 	if (kept > 0)
-		strbuf_printf(out, "; %zu of them were checked in an earlier run", kept);
+		strbuf_printf(out, "; %zu of them checked in an earlier run", kept);
 	if (coarse > 0)
 		strbuf_printf(out,
 			      "; %zu of them within a coarse tolerance, because rounding is that "
@@ -414,8 +414,8 @@ bool summary_unfinished(const struct summary *summary, struct strbuf *out)
 	strbuf_printf(out, "not finished: %zu of %zu cells", unfinished, summary->count);
 	if (few > 0)
 		strbuf_printf(out, ", %zu of them with fewer than %zu processes", few, needed);
-	if (none > 0)
-		strbuf_printf(out, ", %zu%s without any", none, few ? "" : " of them");
+	if (few > 0 && none > 0)
+		strbuf_printf(out, ", %zu without any", none);
 	strbuf_puts(out, "; to continue, run the same command with --resume");
 	return true;
 }

@@ -214,6 +214,14 @@ static enum prony_status on_event(void *context, const struct run_event *event, 
 	return PRONY_OK;
 }
 
+bool study_began(const struct study *study, bool gate_only)
+{
+	bool any = false;
+	for (size_t i = 0; i < study->plan->count; i++)
+		any |= study->cells[i].tried > 0 || (gate_only && study->cells[i].gate_done);
+	return any;
+}
+
 size_t study_unfinished(const struct study *study)
 {
 	size_t count = 0;

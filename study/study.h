@@ -41,6 +41,8 @@ enum prony_status study_register(struct study *study, struct store *store, int64
 enum prony_status study_execute(struct study *study, struct run_settings *settings,
 				struct error *err);
 
+/* Whether there is a process of any cell, or with `gate_only` a gate. */
+bool study_began(const struct study *study, bool gate_only);
 /* Returns the number of cells that have not ended. */
 size_t study_unfinished(const struct study *study);
 

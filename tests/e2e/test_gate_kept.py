@@ -39,7 +39,7 @@ class GateKeptTest(ProgramTest):
         checks = self.newest()["parity"]["evidence"]["checks"]
         second = self.run_fake()
         self.assertIn("passed on 2", second.stderr)
-        self.assertIn("1 of them were checked in an earlier run", " ".join(second.stdout.split()))
+        self.assertIn("1 of them checked in an earlier run", " ".join(second.stdout.split()))
         self.assertRegex(self.cached(), r"^\d{4}-\d\d-\d\dT")
         self.assertEqual(self.newest()["parity"]["evidence"]["checks"], checks)
         log = self.prony("log", self.newest()["hash"], "--store", self.store, expect=0).stdout

@@ -2,14 +2,16 @@
 """kill -9 at random instants: nothing stored is lost or repeated, nothing stays behind, --resume
 completes. $PRONY names the program; $PRONY_KILLS the instants of each kind (4 unless given)."""
 import fcntl
+import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 
 import counted
-from prony_program import PATIENCE_S, ProgramTest, marked_processes, read, write
+from prony_program import PATIENCE_S, PRONY, ProgramTest, marked_processes, read, write
 
 KILLS = int(os.environ.get("PRONY_KILLS", "4"))
 REPEAT = 4
@@ -186,13 +188,25 @@ class KillTest(ProgramTest):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(PATIENCE_S), 130, self.output())
-        self.assertRegex(self.output(), rf"(?s)[1-3] of {REPEAT} processes, no rank.*\nprony: interrupted\n.*add --resume")
+        self.assertRegex(self.output(), r"(?s)[12] of 3 processes, no rank.*\nprony: interrupted\n.*add --resume")
         self.assertIn(f"not finished: {CELLS} of {CELLS} cells", self.output())
-        self.assertIn(f"of {REPEAT} processes, no rank", read(page))
+        self.assertIn("of 3 processes, no rank", read(page))
         self.assert_nothing_stays()
         before = self.committed()
         self.prony(*self.words, "--resume", expect=0)
         self.check_complete(before)
+
+    def test_an_early_interrupt_leaves_json(self):
+        with open(self.log, "w", encoding="utf-8") as log, \
+                subprocess.Popen([PRONY, *self.words, "--setup", f"echo >>{self.starts}; sleep 60", "--format", "json"],
+                                 env=self.environment, stdout=subprocess.PIPE, stderr=log) as process:
+            while not self.started():
+                self.assertIsNone(process.poll(), self.output())
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            document = json.loads(process.communicate(timeout=PATIENCE_S)[0])
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual({cell["status"] for cell in document["cells"]}, {"pending"})
 
 
 if __name__ == "__main__":
