@@ -133,10 +133,23 @@ static void say_lacks(struct job *job)
 	strbuf_release(&line);
 }
 
-/* Proposes options that shorten a long run. */
+/* Whether the budget is too short for one process of each cell. */
+static bool budget_is_short(const struct job *job)
+{
+	double needed = 0, reference;
+	for (size_t i = 0; i < job->selection.plan.count; i++)
+		if (!job->left.cells[i].ended)
+			needed += time_left_first(&job->left, i, 1, &reference);
+	return needed > job->left.budget;
+}
+
+/* Proposes options that shorten a long run, or give more cells a figure in a short one. */
 static void say_shorter(struct job *job)
 {
 	bool quick = job->study.effort == &effort_table[EFFORT_QUICK];
+	if (job->options->budget && !quick && !job->left.gate_only && budget_is_short(job))
+		progress_say(&job->progress, "the budget is too short for a process of each cell; "
+					     "--quick takes less time for each (screening)");
 	if (time_left_seconds(&job->left, job->left.began_ns) < LONG_S || job->options->budget ||
 	    job->left.gate_only)
 		return;
@@ -302,6 +315,8 @@ static enum prony_status measure(struct job *job, const struct cli_call *call, s
 	if (status == PRONY_OK) {
 		time_left_begin(&job->left, job->study.cells, clock_monotonic_ns());
 		say_time(job);
+		if (job->options->budget)
+			say_shorter(job);
 		say_lacks(job);
 		say_findings(job);
 		status = execute(job, err);

@@ -151,6 +151,13 @@ class BudgetTest(ProgramTest):
         self.assertEqual(re.findall(r"^parity: fake (\w+ \w+)", done.stderr, re.M), turn)
         self.assertEqual(re.findall(r"^\[.*\] fake (\w+ \w+)", done.stderr, re.M), turn * 2)
 
+    def test_a_short_budget_proposes_quick(self):
+        words = ("run", "-f", "fake", "-n", "lenet,mlp", "-d", "synthetic", "-b", "2", "--dry-run", "--store", self.store)
+        short = "the budget is too short for a process of each cell; --quick takes less"
+        self.assertIn(short, self.prony(*words, "--budget", "30s", expect=0).stderr)
+        self.assertNotIn(short, self.prony(*words, "--budget", "50s", expect=0).stderr)
+        self.assertNotIn(short, self.prony(*words, "--budget", "30s", "--quick", expect=0).stderr)
+
     @timed
     def test_a_reference_is_given_up_in_time(self):
         """It would take two minutes of two cores."""
