@@ -33,6 +33,7 @@ ROWS = [
     ("prony help sh", ["show"], ["run"]),
     ("prony completion ", ["bash", "zsh", "fish"], []),
     ("prony show --store here", ["here.db"], ["prony"]),
+    (r"prony show --store her\ h", ["her here.db"], ["here.db"]),
     ("prony run --keep-bundle sub", ["subfolder"], ["sub.txt"]),
 ]
 BASH = r"""
@@ -56,7 +57,7 @@ class CompletionTest(ProgramTest):
         self.environment["PATH"] = commands + ":" + os.environ["PATH"]
         self.here = os.path.join(self.folder, "here")
         os.makedirs(os.path.join(self.here, "subfolder"))
-        for name in ("here.db", "sub.txt"):
+        for name in ("here.db", "her here.db", "sub.txt"):
             with open(os.path.join(self.here, name), "w", encoding="ascii"):
                 pass
 
@@ -97,7 +98,7 @@ class CompletionTest(ProgramTest):
         if not shutil.which("zsh"):
             self.skipTest("no zsh here")
         for typed, wanted, unwanted in ROWS:
-            words = re.split(" +", typed)
+            words = re.split(r"(?<!\\) +", typed)
             quoted = " ".join(f"'{word}'" for word in words)
             script = ("compdef() { :; }; _files() { print -r -- here.db subfolder; }\n"
                       "_describe() { print -rl -- ${(P)2}; }\n"
