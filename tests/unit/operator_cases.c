@@ -7,6 +7,99 @@
 
 #define BATCH 3
 
+static int conv(struct builder *b, int x)
+{
+	struct window window = {.kernel = {3, 2}};
+
+	return build_conv_window(b, "tested", x, 3, &window, 1, true);
+}
+
+static int conv_lopsided(struct builder *b, int x)
+{
+	struct window window = {
+		.kernel = {3, 3}, .strides = {2, 3}, .dilations = {2, 1}, .pads = {1, 0, 2, 3}};
+
+	return build_conv_window(b, "tested", x, 3, &window, 1, true);
+}
+
+static int conv_in_groups(struct builder *b, int x)
+{
+	struct window window = window_square(2, 1, 1);
+
+	return build_conv_window(b, "tested", x, 6, &window, 2, false);
+}
+
+static int conv_depthwise(struct builder *b, int x)
+{
+	struct window window = window_square(3, 1, 1);
+
+	return build_conv_window(b, "tested", x, 3, &window, 3, true);
+}
+
+static int max_pool(struct builder *b, int x)
+{
+	return build_max_pool(b, "tested", x, 2, 2);
+}
+
+static int max_pool_overlapping(struct builder *b, int x)
+{
+	struct window window = {.kernel = {3, 3}, .strides = {1, 2}, .pads = {1, 0, 2, 1}};
+
+	return build_max_pool_window(b, "tested", x, &window);
+}
+
+static int max_pool_dilated(struct builder *b, int x)
+{
+	struct window window = {
+		.kernel = {2, 3}, .strides = {3, 2}, .dilations = {2, 2}, .ceil_mode = true};
+
+	return build_max_pool_window(b, "tested", x, &window);
+}
+
+static int gemm_of(struct builder *b, int x, int64_t rows, int64_t columns, bool bias,
+		   struct attributes attributes)
+{
+	int w = build_parameter(b, "w", 2, (const int64_t[]){rows, columns}, FILL_ZERO, 1);
+	int c = bias ? build_parameter(b, "b", 1, (const int64_t[]){4}, FILL_ZERO, 1) : VALUE_NONE;
+
+	return build_node(b, OP_GEMM, "tested", (const int[]){x, w, c}, bias ? 3 : 2, &attributes);
+}
+
+static int gemm(struct builder *b, int x)
+{
+	return gemm_of(b, x, 5, 4, true, (struct attributes){.alpha = 1, .beta = 1});
+}
+
+static int gemm_transposed(struct builder *b, int x)
+{
+	return gemm_of(b, x, 4, 5, true,
+		       (struct attributes){.alpha = 1, .beta = 1, .trans_b = true});
+}
+
+static int gemm_scaled(struct builder *b, int x)
+{
+	return gemm_of(b, x, 4, 5, true,
+		       (struct attributes){.alpha = 0.7, .beta = -1.3, .trans_b = true});
+}
+
+/* The product is square, so that it keeps the batch: 3 samples, 3 features. */
+static int gemm_both_transposed(struct builder *b, int x)
+{
+	return gemm_of(
+		b, x, 4, 3, false,
+		(struct attributes){.alpha = 1.5, .beta = 1, .trans_a = true, .trans_b = true});
+}
+
+static int flatten(struct builder *b, int x)
+{
+	return build_flatten(b, "tested", x);
+}
+
+static int dropout(struct builder *b, int x)
+{
+	return build_dropout(b, "tested", x, 0.3);
+}
+
 static int average_pool(struct builder *b, int x)
 {
 	struct window window = {.kernel = {2, 3}, .strides = {1, 2}};
@@ -263,6 +356,19 @@ static int gather(struct builder *b, int x)
 }
 
 static const struct operator_case cases[] = {
+	{"Conv", 3, {2, 5, 6}, conv, OP_COUNT},
+	{"Conv with stride, dilation and lopsided padding", 3, {2, 7, 8}, conv_lopsided, OP_COUNT},
+	{"Conv in groups, without bias", 3, {4, 4, 4}, conv_in_groups, OP_COUNT},
+	{"Conv, depthwise", 3, {3, 4, 4}, conv_depthwise, OP_COUNT},
+	{"MaxPool", 3, {2, 4, 6}, max_pool, OP_COUNT},
+	{"MaxPool, overlapping, padded", 3, {2, 5, 6}, max_pool_overlapping, OP_COUNT},
+	{"MaxPool, dilated, rounded up", 3, {1, 6, 8}, max_pool_dilated, OP_COUNT},
+	{"Gemm", 1, {5}, gemm, OP_COUNT},
+	{"Gemm, transposed weights", 1, {5}, gemm_transposed, OP_COUNT},
+	{"Gemm, everything scaled", 1, {5}, gemm_scaled, OP_COUNT},
+	{"Gemm, both transposed", 1, {3}, gemm_both_transposed, OP_COUNT},
+	{"Flatten", 3, {2, 3, 2}, flatten, OP_COUNT},
+	{"Dropout", 1, {12}, dropout, OP_COUNT},
 	{"AveragePool", 3, {2, 4, 7}, average_pool, OP_COUNT},
 	{"AveragePool, padded", 3, {2, 4, 6}, average_pool_padded, OP_COUNT},
 	{"AveragePool, padding counts", 3, {2, 6, 6}, average_pool_counting_padding, OP_COUNT},

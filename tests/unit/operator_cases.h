@@ -1,4 +1,4 @@
-/* Small graphs for tests, one for each use of an operator of larger networks. */
+/* Small graphs for tests, one for each use of an operator. */
 #ifndef PRONY_TESTS_UNIT_OPERATOR_CASES_H
 #define PRONY_TESTS_UNIT_OPERATOR_CASES_H
 

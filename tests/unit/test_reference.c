@@ -1,188 +1,9 @@
-/* The reference interpreter: known answers, and every gradient against finite differences. */
+/* The reference interpreter: known answers, updates, masks, and the gradients of whole networks. */
 #include "parity/reference_internal.h"
+#include "tests/unit/operator_cases.h"
 #include "tests/unit/reference_fixture.h"
 #include "unit_test.h"
 #include "zoo/zoo.h"
-
-/* One operator between a parameter added to the input and a linear layer. */
-struct operator_case {
-	const char *what;
-	enum op op;
-	int rank;
-	int64_t dims[3];    /* shape of the input without the batch */
-	int64_t weights[4]; /* shape of the second input; 0: none */
-	int weights_rank;
-	int64_t bias; /* elements of the third input; 0: none */
-	struct attributes attributes;
-};
-
-static const struct operator_case operator_cases[] = {
-	{"conv",
-	 OP_CONV,
-	 3,
-	 {2, 5, 6},
-	 {3, 2, 3, 2},
-	 4,
-	 3,
-	 {.kernel = {3, 2}, .strides = {1, 1}, .dilations = {1, 1}, .group = 1}},
-	{"conv with stride, dilation and lopsided padding",
-	 OP_CONV,
-	 3,
-	 {2, 7, 8},
-	 {3, 2, 3, 3},
-	 4,
-	 3,
-	 {.kernel = {3, 3},
-	  .strides = {2, 3},
-	  .dilations = {2, 1},
-	  .pads = {1, 0, 2, 3},
-	  .group = 1}},
-	{"conv in groups without bias",
-	 OP_CONV,
-	 3,
-	 {4, 4, 4},
-	 {6, 2, 2, 2},
-	 4,
-	 0,
-	 {.kernel = {2, 2},
-	  .strides = {1, 1},
-	  .dilations = {1, 1},
-	  .pads = {1, 1, 1, 1},
-	  .group = 2}},
-	{"depthwise conv",
-	 OP_CONV,
-	 3,
-	 {3, 4, 4},
-	 {3, 1, 3, 3},
-	 4,
-	 3,
-	 {.kernel = {3, 3},
-	  .strides = {1, 1},
-	  .dilations = {1, 1},
-	  .pads = {1, 1, 1, 1},
-	  .group = 3}},
-	{"max-pool",
-	 OP_MAX_POOL,
-	 3,
-	 {2, 4, 6},
-	 {0},
-	 0,
-	 0,
-	 {.kernel = {2, 2}, .strides = {2, 2}, .dilations = {1, 1}}},
-	{"overlapping max-pool with padding",
-	 OP_MAX_POOL,
-	 3,
-	 {2, 5, 6},
-	 {0},
-	 0,
-	 0,
-	 {.kernel = {3, 3}, .strides = {1, 2}, .dilations = {1, 1}, .pads = {1, 0, 2, 1}}},
-	{"max-pool with dilation, rounded up",
-	 OP_MAX_POOL,
-	 3,
-	 {1, 6, 8},
-	 {0},
-	 0,
-	 0,
-	 {.kernel = {2, 3}, .strides = {3, 2}, .dilations = {2, 2}, .ceil_mode = true}},
-	{"gemm", OP_GEMM, 1, {5}, {5, 4}, 2, 4, {.alpha = 1, .beta = 1}},
-	{"gemm, transposed weights",
-	 OP_GEMM,
-	 1,
-	 {5},
-	 {4, 5},
-	 2,
-	 4,
-	 {.alpha = 1, .beta = 1, .trans_b = true}},
-	{"gemm, everything scaled",
-	 OP_GEMM,
-	 1,
-	 {5},
-	 {4, 5},
-	 2,
-	 4,
-	 {.alpha = 0.7, .beta = -1.3, .trans_b = true}},
-	/* The product is square, so that it keeps the batch: 3 samples, 3 features. */
-	{"gemm, both transposed",
-	 OP_GEMM,
-	 1,
-	 {3},
-	 {4, 3},
-	 2,
-	 0,
-	 {.alpha = 1.5, .beta = 1, .trans_a = true, .trans_b = true}},
-	{"relu", OP_RELU, 3, {2, 3, 3}, {0}, 0, 0, {.group = 0}},
-	{"flatten", OP_FLATTEN, 3, {2, 3, 2}, {0}, 0, 0, {.axis = 1}},
-	{"dropout", OP_DROPOUT, 1, {12}, {0}, 0, 0, {.ratio = 0.3}},
-};
-
-static void build_case(const struct operator_case *c, struct graph *graph)
-{
-	struct error err = ERROR_INIT;
-	struct builder b = {.graph = graph};
-	int64_t dims[4] = {3, c->dims[0], c->dims[1], c->dims[2]};
-	int inputs[3], count = 1;
-
-	graph_init(graph, c->what);
-	int x = build_input(&b, "input", DTYPE_F32, dims[0], c->rank, c->dims);
-	int p = build_parameter(&b, "p", c->rank + 1, dims, FILL_ZERO, 1);
-	inputs[0] = build_node(&b, OP_ADD, "sum", (int[]){x, p}, 2, &(struct attributes){0});
-	if (c->weights_rank > 0)
-		inputs[count++] =
-			build_parameter(&b, "w", c->weights_rank, c->weights, FILL_ZERO, 1);
-	if (c->bias > 0)
-		inputs[count++] = build_parameter(&b, "b", 1, &c->bias, FILL_ZERO, 1);
-	int h = build_node(&b, c->op, "tested", inputs, count, &c->attributes);
-	if (b.error.code == PRONY_OK && graph->values[h].shape.rank > 2)
-		h = build_flatten(&b, "flat", h);
-	int logits = build_linear(&b, "out", h, 4);
-	check(build_finish(&b, logits, 0, NULL, &err), &err);
-}
-
-TEST(every_gradient_is_the_finite_difference)
-{
-	for (size_t i = 0; i < COUNT(operator_cases); i++) {
-		struct graph graph;
-		SCOPED(rig) rig;
-
-		build_case(&operator_cases[i], &graph);
-		rig_init(&rig, graph, false, 5 + i);
-		double error = gradient_error(&rig, 0);
-		if (!(error < TOLERANCE))
-			fail_msg("%s: off by %g", operator_cases[i].what, error);
-	}
-}
-
-/* The gradient node of each operator that has one gets a slightly wrong attribute. */
-TEST(a_wrong_gradient_is_found)
-{
-	static const struct {
-		size_t operator_case;
-		enum op op;
-	} wrong[] = {
-		{1, OP_CONV_GRAD_WEIGHT}, {1, OP_CONV_GRAD_INPUT}, {5, OP_MAX_POOL_GRAD},
-		{9, OP_GEMM_GRAD_WEIGHT}, {9, OP_GEMM_GRAD_INPUT},
-	};
-
-	for (size_t i = 0; i < COUNT(wrong); i++) {
-		struct graph graph;
-		SCOPED(rig) rig;
-		int found = 0;
-
-		build_case(&operator_cases[wrong[i].operator_case], &graph);
-		rig_init(&rig, graph, false, 7);
-		assert_true(gradient_error(&rig, 0) < TOLERANCE);
-		for (int n = rig.graph.forward_count; n < rig.graph.node_count; n++) {
-			if (rig.graph.nodes[n].op != wrong[i].op)
-				continue;
-			rig.graph.nodes[n].attributes.alpha *= 1.00001;
-			rig.graph.nodes[n].attributes.pads[1]++;
-			found++;
-		}
-		assert_true(found > 0);
-		assert_true(gradient_error(&rig, 0) > TOLERANCE);
-	}
-}
 
 TEST(networks_are_differentiated_correctly)
 {
@@ -253,21 +74,21 @@ TEST(known_answers)
 	assert_true(isnan(reference_loss(&ref)));
 }
 
+static int pool_of_all(struct builder *b, int x)
+{
+	return build_max_pool(b, "tested", x, 2, 1);
+}
+
 TEST(ties_go_to_the_first_maximum)
 {
+	static const struct operator_case pool = {"pool", 3, {1, 2, 2}, pool_of_all, OP_COUNT};
+	struct error err = ERROR_INIT;
 	static const float x[] = {1, 3, 3, 3};
 	struct graph graph;
 	SCOPED(rig) rig;
 	int64_t count;
 
-	build_case(
-		&(struct operator_case){
-			.what = "pool",
-			.op = OP_MAX_POOL,
-			.rank = 3,
-			.dims = {1, 2, 2},
-			.attributes = {.kernel = {2, 2}, .strides = {1, 1}, .dilations = {1, 1}}},
-		&graph);
+	check(operator_case_build(&pool, false, &graph, &err), &err);
 	rig_init(&rig, graph, false, 1);
 	int p = graph_find_value(&rig.graph, "p");
 	memset(rig.ref.values[p], 0, 12 * sizeof(double));
@@ -295,7 +116,7 @@ TEST(updates_follow_their_formulas)
 		SCOPED(rig) rig;
 		double w, moment = 0;
 
-		build_case(&operator_cases[7], &graph);
+		check(operator_case_build(operator_case_find("Gemm"), false, &graph, &err), &err);
 		rig_init(&rig, graph, false, 11);
 		rig.recipe = (struct recipe){.stage = STAGE_TRAIN,
 					     .optimiser = cases[c].optimiser,
