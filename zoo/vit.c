@@ -15,11 +15,10 @@ struct vit {
 /* Epsilon of every normalisation. */
 #define EPSILON 1e-6
 
-/* Rows of features as a head's tokens: N x heads x tokens x features of a head. */
+/* Rows of features as each head's tokens: N x heads x tokens x features of a head. */
 static int split_heads(struct builder *b, const struct vit *v, const char *name, int x,
 		       int64_t tokens)
 {
-	x = build_linear(b, name, x, v->width);
 	x = build_reshape(b, layer_name(b, name, "parts"), x, 4,
 			  (const int64_t[]){-1, tokens, v->heads, v->width / v->heads});
 	return build_transpose(b, layer_name(b, name, "heads"), x, (const int64_t[]){0, 2, 1, 3});
@@ -29,15 +28,20 @@ static int split_heads(struct builder *b, const struct vit *v, const char *name,
 static int attention(struct builder *b, const struct vit *v, const char *block, int x,
 		     int64_t tokens)
 {
-	int q = split_heads(b, v, layer_name(b, block, "query"), x, tokens);
-	int k = split_heads(b, v, layer_name(b, block, "key"), x, tokens);
-	int values = split_heads(b, v, layer_name(b, block, "value"), x, tokens);
+	const char *names[] = {layer_name(b, block, "query"), layer_name(b, block, "key"),
+			       layer_name(b, block, "value")};
+	int q = build_linear(b, names[0], x, v->width);
+	int k = build_linear(b, names[1], x, v->width);
+	int values = build_linear(b, names[2], x, v->width);
 	int scale = build_state(b, layer_name(b, block, "scale"), 0, NULL, FILL_ONE);
 
 	if (b->error.code != PRONY_OK)
 		return VALUE_NONE;
 	b->graph->values[scale].fill_scale = 1 / sqrt((double)(v->width / v->heads));
 	q = build_mul(b, layer_name(b, block, "scaled"), q, scale);
+	q = split_heads(b, v, names[0], q, tokens);
+	k = split_heads(b, v, names[1], k, tokens);
+	values = split_heads(b, v, names[2], values, tokens);
 	k = build_transpose(b, layer_name(b, block, "turned"), k, (const int64_t[]){0, 1, 3, 2});
 	x = build_matmul(b, layer_name(b, block, "scores"), q, k);
 	x = build_softmax(b, layer_name(b, block, "softmax"), x, -1);

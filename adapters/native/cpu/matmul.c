@@ -40,13 +40,39 @@ static enum prony_status describe(struct lowering *l, int n, const int *factors,
 		"matrix product", l->graph->nodes[n].name, err);
 }
 
-/* Reference code is slower than a copy of the factors in the usual order. */
-static enum prony_status choose(struct lowering *l, int n, int *factors, int y, struct error *err)
+/* The layout in which a Transpose that alone reads the result needs no copy; else row-major. */
+static struct layout result_layout(const struct lowering *l, int value, enum dtype type)
+{
+	const struct shape *shape = &l->graph->values[value].shape;
+	const struct value_state *state = &l->values[value];
+	const struct node *reader = state->uses == 1 ? &l->graph->nodes[state->reader] : NULL;
+	int64_t strides[TENSOR_MAX_RANK], stride = 1;
+
+	if (!reader || reader->op != OP_TRANSPOSE)
+		return layout_row_major(type, shape->rank, shape->dims);
+	for (int i = shape->rank - 1; i >= 0; i--) {
+		int64_t from = reader->attributes.ints.items[i];
+
+		strides[from] = stride;
+		stride *= shape->dims[from];
+	}
+	return layout_strided(type, shape->rank, shape->dims, strides);
+}
+
+/* Chooses the result's layout and the primitive. Reference code is slower than copies in the usual
+ * order. */
+static enum prony_status choose(struct lowering *l, int n, int *factors, enum dtype type, int *y,
+				struct error *err)
 {
 	struct node_work *work = l->nodes[n].work;
 	const char *name = l->graph->nodes[n].name;
-	enum prony_status status = describe(l, n, factors, y, err);
+	int value = l->graph->nodes[n].outputs[0];
+	const struct shape *shape = &l->graph->values[value].shape;
+	struct layout layout = result_layout(l, value, type);
+	enum prony_status status = program_operand(l->program, &layout, REGION_PLANNED, y, err);
 
+	if (status == PRONY_OK)
+		status = describe(l, n, factors, *y, err);
 	if (status != PRONY_OK || cpu_grade(l, work->forward, 1) > 0)
 		return status;
 	for (int i = 0; status == PRONY_OK && i < 2; i++) {
@@ -57,7 +83,9 @@ static enum prony_status choose(struct lowering *l, int n, int *factors, int y, 
 	}
 	cpu_onednn(l)->primitive_desc_destroy(work->forward);
 	work->forward = NULL;
-	return status == PRONY_OK ? describe(l, n, factors, y, err) : status;
+	if (status == PRONY_OK)
+		status = lower_new(l, type, shape->rank, shape->dims, y, err);
+	return status == PRONY_OK ? describe(l, n, factors, *y, err) : status;
 }
 
 enum prony_status cpu_matmul(struct lowering *l, int n, struct error *err)
@@ -72,9 +100,7 @@ enum prony_status cpu_matmul(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = factor(l, node, 1, shape->rank, &factors[1], err);
 	if (status == PRONY_OK)
-		status = lower_new(l, type, shape->rank, shape->dims, &y, err);
-	if (status == PRONY_OK)
-		status = choose(l, n, factors, y, err);
+		status = choose(l, n, factors, type, &y, err);
 	if (status == PRONY_OK)
 		status = cpu_primitive(l, node->name, "", l->nodes[n].work->forward,
 				       (const int[]){DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
