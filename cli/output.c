@@ -37,14 +37,17 @@ int cli_finish_output(void)
 	return output_errnum;
 }
 
+/* Narrower terminals break the lines themselves. */
+enum { WIDTH_MIN = 40 };
+
 static int width_of(int fd)
 {
 	struct winsize size;
-	if (!ioctl(fd, TIOCGWINSZ, &size) && size.ws_col >= 40)
-		return size.ws_col;
+	if (!ioctl(fd, TIOCGWINSZ, &size) && size.ws_col > 0)
+		return size.ws_col > WIDTH_MIN ? size.ws_col : WIDTH_MIN;
 	const char *columns = getenv("COLUMNS");
 	long width = columns ? strtol(columns, NULL, 10) : 0;
-	return width >= 40 && width <= 1000 ? (int)width : 120;
+	return width >= WIDTH_MIN && width <= 1000 ? (int)width : 120;
 }
 
 int cli_width(void)
@@ -129,11 +132,18 @@ enum prony_status cli_bytes(const char *text, size_t length, struct error *err)
 				   "writing to standard output");
 }
 
+/* A terminal of unknown kind may show control sequences as text. */
+static bool is_dumb(void)
+{
+	const char *term = getenv("TERM");
+	return !term || !*term || !strcmp(term, "dumb");
+}
+
 bool cli_is_live(void)
 {
-	const char *ci = getenv("CI"), *term = getenv("TERM");
+	const char *ci = getenv("CI");
 	bool job = ci && *ci && strcmp(ci, "false") != 0 && strcmp(ci, "0") != 0;
-	return isatty(STDERR_FILENO) && !job && !(term && !strcmp(term, "dumb"));
+	return isatty(STDERR_FILENO) && !job && !is_dumb();
 }
 
 void cli_live_line(const char *text)
@@ -199,8 +209,8 @@ int cli_run(const struct cli_command *rows, const struct cli_command *command, i
 
 bool cli_colour(void)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-	return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
+	const char *no = getenv("NO_COLOR");
+	return isatty(STDOUT_FILENO) && !(no && *no) && !is_dumb();
 }
 
 char *cli_json_text(const json_t *json)
