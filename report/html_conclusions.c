@@ -135,7 +135,7 @@ static void add_unproved(const struct html_page *page, const struct summary *sum
 	html_text("<li>", place_title(page, summary, comparison, title), ": <strong>", out);
 	text_html(leader->cell->cell.framework, out);
 	figure_text(FIGURE_STEP, leader, step);
-	strbuf_printf(out, "</strong> is fastest by the figures (%s)", step);
+	strbuf_printf(out, "</strong> %s (%s)", summary_lead_words(summary, comparison), step);
 	summary_rivals(summary, comparison, &rivals);
 	text_html(strbuf_text(&rivals), out);
 	strbuf_puts(out, ".</li>\n");

@@ -216,12 +216,23 @@ void summary_rivals(const struct summary *summary, size_t comparison, struct str
 	strbuf_release(&rivals);
 }
 
+const char *summary_lead_words(const struct summary *summary, size_t comparison)
+{
+	for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1]; i++) {
+		const struct summary_row *row = &summary->rows[i];
+		if (row->comparable && !row->leads && row->lead.ratio < 1)
+			return "has the least step time";
+	}
+	return "is fastest by the figures";
+}
+
 bool summary_led(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
 	const struct summary_row *leader = summary_leader(summary, comparison);
 	if (!leader)
 		return false;
-	strbuf_printf(out, "%s is fastest by the figures", leader->cell->cell.framework);
+	strbuf_printf(out, "%s %s", leader->cell->cell.framework,
+		      summary_lead_words(summary, comparison));
 	summary_rivals(summary, comparison, out);
 	return true;
 }

@@ -136,6 +136,10 @@ const struct summary_row *summary_leader(const struct summary *summary, size_t c
  * fast; mxnet (7.13x, 4.94x to 10.3x) is slower by the figures, but this is not proved". */
 void summary_rivals(const struct summary *summary, size_t comparison, struct strbuf *out);
 
+/* Returns what is said of that leader: "is fastest by the figures", or "has the least step time" if
+ * another is ahead of it in the rounds that both have. */
+const char *summary_lead_words(const struct summary *summary, size_t comparison);
+
 /* Adds both as a sentence without a line feed; false, and nothing added, without such a leader. */
 bool summary_led(const struct summary *summary, size_t comparison, struct strbuf *out);
 
