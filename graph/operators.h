@@ -88,6 +88,7 @@ struct samples_axis;
 	X(ELU, "Elu")                                                                              \
 	X(LEAKY_RELU, "LeakyRelu")                                                                 \
 	X(EXP, "Exp")                                                                              \
+	X(LOG, "Log")                                                                              \
 	X(SQRT, "Sqrt")                                                                            \
 	X(GELU, "Gelu")                                                                            \
 	X(NEG, "Neg")                                                                              \

@@ -24,6 +24,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_ELU] = {"LeakyReLU", "act_type=elu", {"slope", NULL}, {NUMBER(alpha), 0}},
 	[OP_LEAKY_RELU] = {"LeakyReLU", "act_type=leaky", {"slope", NULL}, {NUMBER(alpha), 0}},
 	[OP_EXP] = {"exp", "", {NULL, NULL}, {0, 0}},
+	[OP_LOG] = {"log", "", {NULL, NULL}, {0, 0}},
 	[OP_SQRT] = {"sqrt", "", {NULL, NULL}, {0, 0}},
 	[OP_GELU] = {"LeakyReLU", "act_type=gelu", {NULL, NULL}, {0, 0}},
 	[OP_NEG] = {"negative", "", {NULL, NULL}, {0, 0}},

@@ -13,6 +13,7 @@ static const struct {
 	[OP_TANH] = {"Tanh", "TanhGrad", true},	 [OP_SIGMOID] = {"Sigmoid", "SigmoidGrad", true},
 	[OP_SQRT] = {"Sqrt", "SqrtGrad", true},	 [OP_EXP] = {"Exp", "Mul", true},
 	[OP_RELU] = {"Relu", "ReluGrad", false}, [OP_NEG] = {"Neg", NULL, false},
+	[OP_LOG] = {"Log", "RealDiv", false},
 };
 
 static struct tf_output binary(struct tf_translation *t, const char *type, struct tf_output a,

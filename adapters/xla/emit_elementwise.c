@@ -23,6 +23,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_ELU] = {"x 0 > x x expm1 a * ?", "x 0 > 1 x exp a * ?"},
 	[OP_LEAKY_RELU] = {"x 0 > x x a * ?", "x 0 > 1 a ?"},
 	[OP_EXP] = {"x exp", "x"},
+	[OP_LOG] = {"x log", "1 x /"},
 	[OP_SQRT] = {"x sqrt", "0.5 x /"},
 	[OP_GELU] = {"x 0.5 * x 0.70710678118654752 * erf 1 + *",
 		     "x 0.70710678118654752 * erf 1 + 0.5 * "
@@ -47,7 +48,7 @@ static const struct {
 	{"/", "divide", 2},   {"max", "maximum", 2},	 {"min", "minimum", 2},
 	{"and", "and", 2},    {"tanh", "tanh", 1},	 {"logistic", "logistic", 1},
 	{"sqrt", "sqrt", 1},  {"exp", "exponential", 1}, {"expm1", "exponential_minus_one", 1},
-	{"neg", "negate", 1},
+	{"neg", "negate", 1}, {"log", "log", 1},
 };
 
 #define STACK 8

@@ -233,6 +233,18 @@ static double square_root_slope(const struct attributes *a, double y)
 	return 0.5 / y;
 }
 
+static double logarithm(const struct attributes *a, double x)
+{
+	(void)a;
+	return log(x);
+}
+
+static double logarithm_slope(const struct attributes *a, double x)
+{
+	(void)a;
+	return 1 / x;
+}
+
 enum { GELU_ERF, GELU_TANH };
 
 static const char *const gelu_words[] = {[GELU_ERF] = "none", [GELU_TANH] = "tanh", NULL};
@@ -555,6 +567,10 @@ const struct operator_row row_EXP = {
 const struct operator_row row_SQRT = {
 	PLAIN(no_attributes, .value = square_root, .slope = square_root_slope,
 	      .slope_of_output = true, .positive = true),
+};
+
+const struct operator_row row_LOG = {
+	PLAIN(no_attributes, .value = logarithm, .slope = logarithm_slope, .positive = true),
 };
 
 const struct operator_row row_GELU = {

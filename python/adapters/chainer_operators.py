@@ -154,6 +154,7 @@ OPERATORS = {
     "Elu": tuned(F.elu, "alpha"),
     "LeakyRelu": tuned(F.leaky_relu, "alpha"),
     "Exp": plain(F.exp),
+    "Log": plain(F.log),
     "Sqrt": plain(F.sqrt),
     "Neg": plain(lambda x: -x),
     "Softmax": tuned(F.softmax, "axis"),

@@ -150,6 +150,7 @@ OPERATORS = {
     "Sigmoid": lambda t: cntk.sigmoid(t.inputs[0]),
     "LeakyRelu": lambda t: cntk.leaky_relu(t.inputs[0], t.attributes["alpha"]),
     "Exp": lambda t: cntk.exp(t.inputs[0]),
+    "Log": lambda t: cntk.log(t.inputs[0]),
     "Sqrt": lambda t: cntk.sqrt(t.inputs[0]),
     "Neg": lambda t: -t.inputs[0],
     "Identity": lambda t: t.inputs[0],

@@ -221,6 +221,7 @@ OPERATORS = {
     "Elu": lambda t: jax.nn.elu(t.input(0), t.attributes["alpha"]),
     "LeakyRelu": lambda t: jnp.where(t.input(0) > 0, t.input(0), t.attributes["alpha"] * t.input(0)),
     "Exp": _plain(jnp.exp),
+    "Log": _plain(jnp.log),
     "Sqrt": _plain(jnp.sqrt),
     "Gelu": lambda t: jax.nn.gelu(t.input(0), approximate=t.attributes["approximate"] == "tanh"),
     "Neg": _plain(jnp.negative),

@@ -311,6 +311,7 @@ OPERATORS = {
     "Elu": lambda t: layers.ELU(t.attributes["alpha"])(t.input(0)),
     "LeakyRelu": lambda t: layers.LeakyReLU(t.attributes["alpha"])(t.input(0)),
     "Exp": _plain(ops.exp),
+    "Log": _plain(ops.log),
     "Sqrt": _plain(ops.sqrt),
     "Gelu": lambda t: ops.gelu(t.input(0), approximate=t.attributes["approximate"] == "tanh"),
     "Neg": _plain(ops.negative),

@@ -126,6 +126,7 @@ OPERATORS = {
     "LeakyRelu": tuned(F.leaky_relu, "alpha"),
     "Gelu": lambda case, node: lambda x: F.gelu(x, node["attributes"]["approximate"] == "tanh"),
     "Exp": plain(paddle.exp),
+    "Log": plain(paddle.log),
     "Sqrt": plain(paddle.sqrt),
     "Neg": plain(paddle.neg),
     "Softmax": tuned(F.softmax, "axis"),

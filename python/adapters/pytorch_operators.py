@@ -224,6 +224,7 @@ OPERATORS = {
     "Elu": lambda t: t.call(F.elu, t.input(0), t.attributes["alpha"]),
     "LeakyRelu": lambda t: t.call(F.leaky_relu, t.input(0), t.attributes["alpha"]),
     "Exp": _plain(torch.exp),
+    "Log": _plain(torch.log),
     "Sqrt": _plain(torch.sqrt),
     "Gelu": lambda t: t.call(F.gelu, t.input(0), approximate=t.attributes["approximate"]),
     "Neg": _plain(torch.neg),

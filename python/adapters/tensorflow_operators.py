@@ -262,6 +262,7 @@ OPERATORS = {
     "Elu": _elu,
     "LeakyRelu": lambda t: tf.nn.leaky_relu(t.input(0), t.attributes["alpha"]),
     "Exp": _plain(tf.exp),
+    "Log": _plain(tf.math.log),
     "Sqrt": _plain(tf.sqrt),
     "Gelu": lambda t: tf.nn.gelu(t.input(0), t.attributes["approximate"] == "tanh"),
     "Neg": _plain(tf.negative),

@@ -209,6 +209,7 @@ OPERATORS = {
     "LeakyRelu": lambda t: T.nnet.relu(t.inputs[0], t.attributes["alpha"]),
     "Elu": lambda t: T.nnet.elu(t.inputs[0], t.attributes["alpha"]),
     "Exp": lambda t: T.exp(t.inputs[0]),
+    "Log": lambda t: T.log(t.inputs[0]),
     "Sqrt": lambda t: T.sqrt(t.inputs[0]),
     "Neg": lambda t: -t.inputs[0],
     "Identity": lambda t: t.inputs[0],

@@ -27,6 +27,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_ELU] = {dnnl_eltwise_elu, dnnl_eltwise_elu, 0, 0, NUMBER(alpha), 0},
 	[OP_LEAKY_RELU] = {dnnl_eltwise_relu, dnnl_eltwise_relu, 0, 0, NUMBER(alpha), 0},
 	[OP_EXP] = {dnnl_eltwise_exp, dnnl_eltwise_exp_use_dst_for_bwd, 0, 0, 0, 0},
+	[OP_LOG] = {dnnl_eltwise_log, dnnl_eltwise_log, 0, 0, 0, 0},
 	[OP_SQRT] = {dnnl_eltwise_sqrt, dnnl_eltwise_sqrt_use_dst_for_bwd, 0, 0, 0, 0},
 	[OP_GELU] = {dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf, 0, 0, 0, 0},
 	[OP_NEG] = {dnnl_eltwise_linear, dnnl_eltwise_linear, -1, 0, 0, 0},
