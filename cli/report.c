@@ -293,9 +293,9 @@ static enum prony_status write_pdf(const char *svg, const char *path, struct err
 	char *output = NULL;
 	enum prony_status status =
 		process_run(&spec, INT64_C(60000000000), OUTPUT_BYTES, &output, &end, err);
-	if (status == PRONY_OK && (end.signalled || end.code != 0))
-		status =
-			error_set(err, PRONY_IO, "rsvg-convert cannot convert %s: %s", svg, output);
+	if (status == PRONY_OK && (end.signalled || end.code != 0 || !file_exists(path)))
+		status = error_set(err, PRONY_IO, "rsvg-convert cannot convert %s%s%s", svg,
+				   *output ? ": " : "", output);
 	free(output);
 	return status;
 }
