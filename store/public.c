@@ -190,7 +190,8 @@ static json_t *json_without_secrets(const struct secrets *secrets, json_t *value
 	return copy;
 }
 
-/* The SQL function public(text). The kernel's command line is left out of a machine's record. */
+/* The SQL function public(text). The kernel's command line, and the variables that hold paths and
+ * prony's settings, are left out of a machine's record. */
 static void sql_public(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	const struct secrets *secrets = sqlite3_user_data(context);
@@ -203,7 +204,9 @@ static void sql_public(sqlite3_context *context, int count, sqlite3_value **valu
 		return;
 	if (*text == '{' &&
 	    json_parse(text, strlen(text), "a record", &document, NULL) == PRONY_OK) {
-		json_object_del(json_object_get(document, "informational"), "command_line");
+		json_t *facts = json_object_get(document, "informational");
+		json_object_del(facts, "command_line");
+		json_object_del(facts, "environment");
 		shown = json_without_secrets(secrets, document);
 		result = json_dumps(shown, JSON_COMPACT);
 		json_decref(shown);

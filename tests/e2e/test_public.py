@@ -26,7 +26,9 @@ class PublicTest(ProgramTest):
         subprocess.run([REPORT_STORE, self.store, "2"], check=True, timeout=240)
         base = sqlite3.connect(self.store)
         environment = {"must_match": {"cpu_model": "Example CPU", "cores_usable": 2},
-                       "informational": {"host": "secrethost", "command_line": "root=secretword ro", "text": self.TEXT,
+                       "informational": {"host": "secrethost", "command_line": "root=secretword ro",
+                                         "environment": {"PRONY_STORE": "secretstore.db", "PYTHONPATH": "secretpath"},
+                                         "text": self.TEXT,
                                          "/opt/secretpath": ["/tmp/secretpath with", {"secrethost.example": 1.5}]}}
         with base:
             base.execute("update run set host = 'secrethost', suite = 'perf', spec = ?, environment = ?,"
