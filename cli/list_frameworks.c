@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/framework_word.h"
@@ -142,11 +143,19 @@ static void add_searched(json_t *rows)
 	}
 }
 
+static void say_wrong_shared(void)
+{
+	const char *shared = getenv("PRONY_SHARED");
+	if (shared && *shared && !file_is_directory(shared))
+		cli_say("warning: PRONY_SHARED names '%s', where no folder is found\n", shared);
+}
+
 int listing_frameworks(struct registry *registry, const char *const *words, size_t count,
 		       const char *format, bool full)
 {
 	json_t *rows = count ? json_array() : framework_rows(registry);
 	struct error err = ERROR_INIT;
+	say_wrong_shared();
 	for (size_t i = 0; i < count && !err.code; i++) {
 		const struct framework *framework;
 		const char *environment;
