@@ -110,7 +110,7 @@ typedef void import_function(struct importer *im, const struct file_node *node);
 import_function import_conv, import_pool, import_global_pool, import_gemm, import_matmul,
 	import_batch_norm, import_sum, import_by_row, import_softmax, import_identity, import_power;
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
-	import_pad, import_reduce_mean, import_gather, import_cast, import_expand, import_erf;
+	import_pad, import_reduce, import_gather, import_cast, import_expand, import_erf;
 
 /* import_refusals.c */
 

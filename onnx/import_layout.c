@@ -305,33 +305,67 @@ static bool read_axes(struct importer *im, const struct file_node *node, int ran
 	return true;
 }
 
-void import_reduce_mean(struct importer *im, const struct file_node *node)
+/* Whether the axes, none for all, contain the first one. */
+static bool over_batch(const struct int_list *axes)
 {
+	bool found = axes->count == 0;
+
+	for (int i = 0; i < axes->count; i++)
+		found = found || axes->items[i] == 0;
+	return found;
+}
+
+/* A sum is a mean times the number of elements, which must not depend on the batch. */
+static int scaled_to_sum(struct importer *im, const struct file_node *node, int mean,
+			 const struct shape *from)
+{
+	float *count = arena_array(im->numbers, 1, sizeof(*count));
+	struct constant number = {.type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
+				  .is_float = true,
+				  .count = 1,
+				  .floats = count,
+				  .initializer = -1};
+	int factors[2] = {mean};
+
+	*count = (float)(shape_elements(from) / shape_elements(import_shape(im, mean)));
+	factors[1] = import_parameter(im, node, &number, NULL, VALUE_STATE, "count");
+	return factors[1] == VALUE_NONE ? VALUE_NONE
+					: import_append(im, node, OP_MUL, factors, 2, NULL);
+}
+
+/* ReduceMean, and ReduceSum over axes other than the batch. */
+void import_reduce(struct importer *im, const struct file_node *node)
+{
+	bool sum = strcmp(node->proto->op_type, "ReduceSum") == 0;
 	struct attributes attributes;
-	struct shape shape;
+	struct shape shape, flat;
 	int x;
 
 	operator_default_attributes(OP_REDUCE_MEAN, &attributes);
 	attributes.keep_dims = onnx_int(node->proto, "keepdims", 1) != 0;
 	if (!import_need_value(im, node, 0, 0, &x))
 		return;
-	shape = *import_shape(im, x);
+	shape = flat = *import_shape(im, x);
 	if (!read_axes(im, node, shape.rank, &attributes.ints))
 		return;
 	if (attributes.ints.count == 0 && onnx_int(node->proto, "noop_with_empty_axes", 0)) {
 		import_set(im, node, 0, x);
 		return;
 	}
-	if (!is_spatial(&shape, &attributes.ints)) {
-		import_set(im, node, 0,
-			   import_append(im, node, OP_REDUCE_MEAN, &x, 1, &attributes));
+	if (sum && over_batch(&attributes.ints)) {
+		import_refuse(im, node, "it sums over the batch, which is not supported");
 		return;
 	}
-	x = import_append(im, node, OP_GLOBAL_AVERAGE_POOL, &x, 1, NULL);
-	if (x != VALUE_NONE && !attributes.keep_dims) {
-		shape.rank = 2;
-		x = import_reshaped(im, node, x, &shape);
+	if (!is_spatial(&shape, &attributes.ints)) {
+		x = import_append(im, node, OP_REDUCE_MEAN, &x, 1, &attributes);
+	} else {
+		x = import_append(im, node, OP_GLOBAL_AVERAGE_POOL, &x, 1, NULL);
+		flat.rank = 2;
+		if (x != VALUE_NONE && !attributes.keep_dims)
+			x = import_reshaped(im, node, x, &flat);
 	}
+	if (sum && x != VALUE_NONE)
+		x = scaled_to_sum(im, node, x, &shape);
 	import_set(im, node, 0, x);
 }
 

@@ -348,6 +348,11 @@ static double row_mean(int i)
 	return (x_at(3 * i) + x_at(3 * i + 1) + x_at(3 * i + 2)) / 3;
 }
 
+static double row_sum(int i)
+{
+	return 3 * row_mean(i);
+}
+
 static void prepare_mean(struct onnx_fixture *f)
 {
 	fixture_list(f, "axes", DIMS(-1));
@@ -430,6 +435,7 @@ static const struct small smalls[] = {
 	{"Pad", "x,pads,half,axes", prepare_pad, 18, 24, padded},
 	{"AveragePool", "x", prepare_pool, 13, 12, pooled},
 	{"ReduceMean", "x", prepare_mean, 13, 4, row_mean},
+	{"ReduceSum", "x", prepare_mean, 12, 4, row_sum},
 	{"Dropout", "x", NULL, 13, 12, x_at},
 	{"CastLike", "x,three", prepare_three, 15, 12, x_at},
 };
@@ -570,6 +576,18 @@ TEST(gelu_is_found)
 		erf_model(&f, last, 1.5f);
 		REFUSED(&f, 2, PRONY_UNSUPPORTED, "n.Erf.1", "which is Gelu");
 	}
+}
+
+TEST(sums_over_the_batch_are_refused)
+{
+	SCOPED(onnx_fixture) f;
+
+	fixture_init(&f, 12);
+	fixture_input(&f, "x", DIMS(0, 6));
+	fixture_node(&f, "ReduceSum", "x", "y");
+	fixture_list(&f, "axes", DIMS(0));
+	fixture_output(&f, "y");
+	REFUSED(&f, 2, PRONY_UNSUPPORTED, "n.ReduceSum.0", "sums over the batch");
 }
 
 TEST(outputs_that_are_no_logits_are_refused)
