@@ -104,7 +104,7 @@ class ListTest(FrameworkTest):
         self.assertNotIn("native", text)
 
     def test_a_wrong_shared_folder_is_named(self):
-        done = self.prony("list", "frameworks", "null", PRONY_SHARED="/nowhere/prony", expect=0)
+        done = self.prony("framework", "list", "null", PRONY_SHARED="/nowhere/prony", expect=0)
         self.assertIn("PRONY_SHARED names '/nowhere/prony', where no folder is found", done.stderr)
 
     def test_torch_of_a_python_on_the_path_is_found(self):
