@@ -203,15 +203,25 @@ static void add_others(const struct groups *others, size_t count, struct strbuf 
 	strbuf_puts(out, ".</li>\n");
 }
 
-static bool was_only_gated(const struct summary *summary)
+/* Says why no comparison has two frameworks to rank. */
+static const char *nothing_to_rank(const struct summary *summary)
 {
-	bool gated = false;
+	bool gated = false, timed = false, ok = false, pending = false;
 	for (size_t i = 0; i < summary->count; i++) {
-		gated |= (summary->rows[i].cell->flags & CELL_FLAG_GATE_ONLY) != 0;
-		if (summary->rows[i].step.n > 0)
-			return false;
+		const struct stored_cell *cell = summary->rows[i].cell;
+		gated |= (cell->flags & CELL_FLAG_GATE_ONLY) != 0;
+		timed |= summary->rows[i].step.n > 0;
+		ok |= cell->status == CELL_OK;
+		pending |= cell->status == CELL_PENDING;
 	}
-	return gated;
+	if (gated && !timed)
+		return "Nothing was timed: the run only checked that the frameworks "
+		       "<a href=\"#parity\">do the same work</a>.";
+	if (pending)
+		return "The run is not finished: no comparison has two frameworks with enough "
+		       "processes yet.";
+	return ok ? "No comparison has two frameworks to rank."
+		  : "No cell is ok: see <a href=\"#ledger\">what did not run, and why</a>.";
 }
 
 /* Adds one sentence for each of few comparisons; of many, for each set of frameworks that comes
@@ -249,11 +259,7 @@ static void add_winners(const struct html_page *page, const struct summary *summ
 	if (unproved > PLACES_SHOWN)
 		add_others(&others, unproved - PLACES_SHOWN, out);
 	if (groups.names.count == 0 && unproved == 0 && !without_native)
-		strbuf_puts(out,
-			    was_only_gated(summary)
-				    ? "<li>Nothing was timed: the run only checked that the "
-				      "frameworks <a href=\"#parity\">do the same work</a>.</li>\n"
-				    : "<li>No comparison has two frameworks to rank.</li>\n");
+		strbuf_printf(out, "<li>%s</li>\n", nothing_to_rank(summary));
 	release(&groups);
 	release(&others);
 }

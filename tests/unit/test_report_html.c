@@ -663,6 +663,28 @@ static void fail_others(struct stored_cell *cell)
 		cell->status = CELL_CRASHED;
 }
 
+static void fail_all(struct stored_cell *cell)
+{
+	cell->status = CELL_CRASHED;
+}
+
+static void stop_all(struct stored_cell *cell)
+{
+	cell->status = CELL_PENDING;
+	cell->process_count = cell->process_count < 2 ? cell->process_count : 2;
+}
+
+TEST(nothing_to_rank_has_its_reason)
+{
+	struct strbuf page;
+	make_changed_page(fail_all, &page);
+	assert_has(page.text, "<li>No cell is ok: see <a");
+	strbuf_release(&page);
+	make_changed_page(stop_all, &page);
+	assert_has(page.text, "<li>The run is not finished: no comparison has");
+	strbuf_release(&page);
+}
+
 /* A framework without another one has no rank, no sign of the first, and no figure of one bar. */
 TEST(test_alone)
 {
