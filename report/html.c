@@ -107,10 +107,11 @@ static void page_title(const struct html_page *page, struct strbuf *out)
 	strbuf_puts(out, "prony: ");
 	if (meta && (*meta->name || *meta->suite))
 		text_html(*meta->name ? meta->name : meta->suite, out);
-	else
+	else if (page->count <= 1)
 		strbuf_printf(out, "run %lld", meta ? (long long)meta->id : 0);
 	if (page->count > 1)
-		strbuf_printf(out, ", %zu runs", page->count);
+		strbuf_printf(out, "%s%zu runs", *meta->name || *meta->suite ? ", " : "",
+			      page->count);
 }
 
 static void add_head(const struct html_page *page, struct strbuf *out)

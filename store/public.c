@@ -129,6 +129,8 @@ static size_t path_length(const char *text, const char *at)
 	return length;
 }
 
+#define DOMAIN_ENDS ". \t\r\n\"'`,;:=()[]{}<>|/@"
+
 /* The caller frees it. */
 static char *without_secrets(const struct secrets *secrets, const char *text)
 {
@@ -150,10 +152,14 @@ static char *without_secrets(const struct secrets *secrets, const char *text)
 				    !isalnum((unsigned char)at[bytes]))
 					length = bytes;
 			}
-		if (length)
+		if (length) {
 			strbuf_puts(&out, secrets->rows[i - 1].shown);
-		else
+			/* its domain */
+			while (at[length] == '.' && isalnum((unsigned char)at[length + 1]))
+				length += 1 + strcspn(at + length + 1, DOMAIN_ENDS);
+		} else {
 			strbuf_putc(&out, *at);
+		}
 		at += length ? length : 1;
 	}
 	return strbuf_take(&out);

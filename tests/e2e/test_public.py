@@ -18,7 +18,7 @@ REPORT_STORE = os.environ.get("REPORT_STORE", "build/tests/report_store")
 class PublicTest(ProgramTest):
     SECRETS = ("secrethost", "secretuser", "secretword", "secretstore", "secretpath")
     TEXT = ("on secrethost: secretuser ran /home/secretuser/x, (/opt/secretpath/lib.so) -I/srv/secretpath "
-            "file:///secretpath/y; see https://example.org/kept: in '/srv/x/a secretword' or \u2018/srv/secretword\u2019: "
+            "file:///secretpath/y; secrethost.secretword.org: see https://example.org/kept: in '/srv/x/a secretword' or \u2018/srv/secretword\u2019: "
             "/srv/A b/My secretpath/c\\ secretword/d is\nnetworks=/srv/x/my secretword.onnx,/srv/my secretword,lenet\n")
 
     def setUp(self):
