@@ -163,7 +163,6 @@ TEST_WITH(kept_by_machine, machine_setup, machine_teardown)
 	is(machine_noise(record), 0.02);
 	globfree(&found);
 	json_decref(record);
-	json_decref(ceilings);
 }
 
 /* A noise floor keeps the surroundings in which it was measured; those of later records are
