@@ -65,12 +65,12 @@ void time_left_event(struct time_left *t, const struct run_event *event,
 
 /* Writes "14 of 24 to 44": the processes that have ended, or gates if nothing is timed. */
 void time_left_count(const struct time_left *t, char *out, size_t out_bytes);
+/* Returns the expected seconds left, at most what is left of the budget. */
 double time_left_seconds(const struct time_left *t, int64_t now_ns);
 /* Writes the time left: "about 12 min". */
 void time_left_text(const struct time_left *t, int64_t now_ns, char *out, size_t out_bytes);
 /* Describes a run before it begins: "20 to 48 processes, about 17 min and up to 2 min for
- * references;
- * --budget ends it after 5 min". */
+ * references; --budget ends it after 5 min". */
 void time_left_plan_text(const struct time_left *t, char *out, size_t out_bytes);
 
 #endif
