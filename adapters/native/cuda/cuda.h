@@ -1,0 +1,177 @@
+/* The backend for NVIDIA's GPUs: cuDNN's convolutions, cuBLASLt's matrix products and prony's own
+ * kernels, on one stream. No layout of this backend has a blob. Shared declarations by file, the
+ * lowest level first. */
+#ifndef PRONY_ADAPTERS_NATIVE_CUDA_CUDA_H
+#define PRONY_ADAPTERS_NATIVE_CUDA_CUDA_H
+
+#include "adapters/native/cuda/cublaslt.h"
+#include "adapters/native/cuda/cudnn.h"
+#include "adapters/native/cuda/driver.h"
+#include "adapters/native/lower/lower_internal.h"
+
+struct device {
+	struct cuda_driver driver;
+	struct cublaslt blas;
+	struct cudnn dnn;
+	int ordinal; /* of the device word: cuda:0 */
+	CUdevice handle;
+	struct CUctx_st *context;   /* retained primary context */
+	struct CUstream_st *stream; /* of all commands */
+	struct CUmod_st *kernels;
+	int capability; /* 10 * major + minor */
+	int multiprocessors;
+	enum precision precision;
+	bool capture;			/* whole steps run as graphs */
+	struct CUgraphExec_st **graphs; /* one per slot; NULL before its first step; owned */
+	int graph_count;
+	enum prony_status
+		failed; /* why planning could not append a command; PRONY_OK if it could */
+	struct error failure;
+};
+
+enum { CUDA_ARGUMENTS_MAX = 24 };
+
+/* An argument of a kernel: the address of an operand, or a value in the program's arena. */
+struct cuda_argument {
+	int operand; /* index within the command's operands, or OPERAND_NONE: see value */
+	const void *value;
+};
+
+struct work {
+	struct CUfunc_st *function; /* NULL: call */
+	unsigned blocks, threads;
+	struct cuda_argument arguments[CUDA_ARGUMENTS_MAX];
+	int argument_count;
+	/* Issues the command's work on device->stream, through a library. */
+	enum prony_status (*call)(struct program *program, const struct command *command,
+				  struct error *err);
+	const void *detail; /* of call, in the program's arena */
+	int command;	    /* index in the program */
+};
+
+/* What a node's gradient needs of its forward pass. */
+struct node_work {
+	const void *detail; /* in the program's arena */
+	int extra;	    /* a second operand for the gradient; `side` is the first */
+};
+
+extern const struct backend backend_cuda;
+
+/* command.c: commands of the step. */
+
+/* Appends a launch of kernel `kernel`_f32, _f16 or _bf16 by `type`; DTYPE_COUNT: without suffix.
+ * One thread for each of `elements`, up to a limit: kernels loop with a grid stride. If the kernel
+ * does not exist, finish fails. Append the arguments in the order of the kernel's parameters. */
+struct work *cuda_kernel(struct lowering *l, const char *name, const char *what, const char *kernel,
+			 enum dtype type, int64_t elements);
+/* The same for a kernel with barriers: `blocks` blocks of `threads` threads (a power of two, 32 to
+ * 256). */
+struct work *cuda_blocks(struct lowering *l, const char *name, const char *what, const char *kernel,
+			 enum dtype type, int64_t blocks, unsigned threads);
+void cuda_operand(struct lowering *l, struct work *work, int operand); /* OPERAND_NONE: NULL */
+void cuda_long(struct lowering *l, struct work *work, int64_t value);
+void cuda_int(struct lowering *l, struct work *work, int value);
+void cuda_float(struct lowering *l, struct work *work, double value);
+void cuda_struct(struct lowering *l, struct work *work, const void *value, size_t bytes);
+
+/* Appends a library call; `detail` is kept by the caller in the program's arena. Operands follow
+ * by cuda_operand. */
+struct work *cuda_call(struct lowering *l, const char *name, const char *what,
+		       enum prony_status (*call)(struct program *program,
+						 const struct command *command, struct error *err),
+		       const void *detail);
+/* The address of the command's operand `i` on the device; NULL if it was OPERAND_NONE. */
+void *cuda_data(const struct program *program, const struct command *command, int i);
+
+enum prony_status cuda_finish(struct program *program, struct error *err);
+enum prony_status cuda_run(struct program *program, int slot, struct error *err);
+enum prony_status cuda_run_one(struct program *program, int i, struct error *err);
+void cuda_release_commands(struct program *program);
+
+/* copy.c: layouts and copies. */
+
+/* The layout of images that the precision asks for: row-major for strict fp32, else channels last.
+ * Any rank: channels last concerns rank 4 only. */
+struct layout cuda_image(const struct lowering *l, enum dtype type, int rank, const int64_t *dims);
+/* The value as an operand of activations in that layout. */
+enum prony_status cuda_activation(struct lowering *l, int value, const char *name, int *out,
+				  struct error *err);
+/* A new planned operand in that layout. */
+enum prony_status cuda_new_image(struct lowering *l, enum dtype type, int rank, const int64_t *dims,
+				 int *out, struct error *err);
+enum prony_status cuda_copy(struct lowering *l, int from, int to, const char *name,
+			    const char *what, struct error *err);
+void cuda_copy_box(struct lowering *l, const char *name, int rank, const int64_t *dims, int from,
+		   const struct box *source, int to, const struct box *target);
+void cuda_fill(struct lowering *l, const char *name, int operand, double value);
+
+/* product: out (m x n) = op(a) op(b) (+ out if accumulate), batched; gemm.c issues it by cuBLASLt.
+ * Leading dimensions and strides in elements, matrices row-major. */
+struct cuda_product {
+	int64_t m, n, k, batch;
+	bool transpose_a, transpose_b, accumulate;
+	int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+	enum dtype a, b, c; /* sums are fp32 */
+	bool bias, relu;    /* epilogue: a bias of n fp32 or c-typed elements, then max(0, x) */
+};
+/* Appends the product. bias is OPERAND_NONE unless product->bias. offset_*: elements from the start
+ * of the operand. */
+enum prony_status cuda_product(struct lowering *l, const char *name, const char *what,
+			       const struct cuda_product *product, int a, int64_t offset_a, int b,
+			       int64_t offset_b, int c, int64_t offset_c, int bias,
+			       struct error *err);
+
+/* The operators: a function for each or for a family; n is the node. */
+
+/* conv.c */
+enum prony_status cuda_conv(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_conv_grad_input(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_conv_grad_weight(struct lowering *l, int n, struct error *err);
+/* gemm.c, matmul.c */
+enum prony_status cuda_gemm(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_gemm_grad_input(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_gemm_grad_weight(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_matmul(struct lowering *l, int n, struct error *err);
+/* elementwise.c */
+bool cuda_has_function(enum op op);
+enum prony_status cuda_eltwise(struct lowering *l, int n, struct error *err); /* and Relu */
+enum prony_status cuda_eltwise_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_relu_grad(struct lowering *l, int n, struct error *err);
+/* binary.c, reduce.c */
+enum prony_status cuda_binary(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_expand(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_broadcast_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_mean(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_mean_grad(struct lowering *l, int n, struct error *err);
+/* softmax.c, loss.c */
+enum prony_status cuda_softmax(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_softmax_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_cross_entropy(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_half_squares(struct lowering *l, int n, struct error *err);
+/* dropout.c, gather.c, concat.c */
+enum prony_status cuda_dropout(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_dropout_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_gather(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_gather_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_concat(struct lowering *l, int n, struct error *err);
+/* pool.c, batch_norm.c, layer_norm.c, lrn.c, recurrent.c */
+enum prony_status cuda_pool(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_pool_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_layer_norm(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_layer_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_lrn(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_lrn_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_recurrent(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_recurrent_grad(struct lowering *l, int n, struct error *err);
+/* update.c: also the loss scale of fp16. scale is the operand of one float that the loss's gradient
+ * is multiplied by, or OPERAND_NONE when gradients are not scaled. */
+int cuda_loss_scale(struct lowering *l);
+void cuda_update(struct lowering *l);
+/* Divides the gradients by the scale where a step has no update. */
+void cuda_unscale(struct lowering *l);
+/* dropout.c: the operand of one unsigned 64-bit number, the step's, which its commands count on. */
+int cuda_step_number(struct lowering *l);
+
+#endif
