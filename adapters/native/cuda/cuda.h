@@ -12,8 +12,10 @@
 struct device {
 	struct cuda_driver driver;
 	struct cublaslt blas;
+	cublaslt_handle blas_handle;
 	struct cudnn dnn;
-	int ordinal; /* of the device word: cuda:0 */
+	cudnn_handle dnn_handle; /* its stream is `stream` */
+	int ordinal;		 /* of the device word: cuda:0 */
 	CUdevice handle;
 	struct CUctx_st *context;   /* retained primary context */
 	struct CUstream_st *stream; /* of all commands */
