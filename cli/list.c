@@ -168,28 +168,39 @@ static json_t *cpu_row(void)
 	return row;
 }
 
-/* Devices that NVIDIA's driver reports. Which frameworks can use a GPU is not known here. */
+/* What the driver reports of a GPU. Which frameworks can use it is not known here. */
+static json_t *gpu_row(const struct gpus *gpus, int index)
+{
+	const struct gpu *gpu = &gpus->gpus[index];
+	char *name = memory_printf("cuda:%d", index);
+	char *memory = memory_printf("%.1f GiB", (double)gpu->memory_bytes / 0x1p30);
+	char *capability = memory_printf("sm_%d", gpu->capability);
+	json_t *row = json_object();
+
+	json_object_set_new(row, "device", json_string(name));
+	json_object_set_new(row, "state", json_string("ready"));
+	json_object_set_new(row, "cores", json_null());
+	json_object_set_new(row, "model", listing_text(gpu->name));
+	json_object_set_new(row, "memory", listing_text(gpu->memory_bytes ? memory : NULL));
+	json_object_set_new(row, "capability", listing_text(gpu->capability ? capability : NULL));
+	json_object_set_new(row, "driver", listing_text(gpus->driver));
+	free(capability);
+	free(memory);
+	free(name);
+	return row;
+}
+
 static json_t *device_rows(const struct list_options *options, struct error *err)
 {
+	struct gpus gpus;
 	json_t *rows = json_array();
-	glob_t cards;
+
 	(void)options;
 	(void)err;
 	json_array_append_new(rows, cpu_row());
-	size_t count = memory_glob("/proc/driver/nvidia/gpus/*/information", 0, &cards);
-	for (size_t i = 0; i < count; i++) {
-		char *model = value_in_file(cards.gl_pathv[i], "Model");
-		char *name = memory_printf("cuda:%zu", i);
-		json_t *row = json_object();
-		json_object_set_new(row, "device", json_string(name));
-		json_object_set_new(row, "state", json_string("ready"));
-		json_object_set_new(row, "cores", json_null());
-		json_object_set_new(row, "model", listing_text(model));
-		json_array_append_new(rows, row);
-		free(name);
-		free(model);
-	}
-	globfree(&cards);
+	machine_gpus("", &gpus);
+	for (int i = 0; i < gpus.count; i++)
+		json_array_append_new(rows, gpu_row(&gpus, i));
 	return rows;
 }
 
@@ -282,6 +293,9 @@ static const struct topic topics[] = {
 				       {"STATE", "state", TABLE_LEFT},
 				       {"CORES", "cores", TABLE_RIGHT},
 				       {"MODEL", "model", TABLE_LEFT},
+				       {"MEMORY", "memory", TABLE_RIGHT},
+				       {"CAPABILITY", "capability", TABLE_LEFT},
+				       {"DRIVER", "driver", TABLE_LEFT},
 				       {.title = NULL}}},
 	{"suites", suite_rows,
 	 (const struct table_column[]){{"SUITE", "suite", TABLE_LEFT},

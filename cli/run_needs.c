@@ -15,6 +15,14 @@ enum { INDENT = 2 };
 /* What cells need; a cell has at most one of each kind. */
 enum kind { NEEDS_GPU, NEEDS_GPUS, NEEDS_CUDA, NEEDS_FRAMEWORK, NEEDS_DATA, KIND_COUNT };
 
+static int gpu_count(void)
+{
+	struct gpus gpus;
+
+	machine_gpus("", &gpus);
+	return gpus.count;
+}
+
 static bool needs(const struct plan_cell *cell, enum kind kind)
 {
 	const struct device device = device_of(cell->cell.device);
@@ -22,7 +30,7 @@ static bool needs(const struct plan_cell *cell, enum kind kind)
 	bool supported = cell->location->framework->devices & (FRAMEWORK_CUDA | FRAMEWORK_ANY);
 	switch (kind) {
 	case NEEDS_GPU: /* an installed framework has no other reason to be missing on a GPU */
-		return missing && cuda && device.indices[0] >= machine_gpus("");
+		return missing && cuda && device.indices[0] >= gpu_count();
 	case NEEDS_GPUS:
 		return cell->status == CELL_UNSUPPORTED && device.count > 1;
 	case NEEDS_CUDA:
@@ -92,7 +100,7 @@ static const char *dataset_text(const struct dataset *dataset, struct arena *are
 
 static const char *text_of(const struct plan_cell *cell, enum kind kind, struct arena *arena)
 {
-	int gpus = machine_gpus("");
+	int gpus = gpu_count();
 	switch (kind) {
 	case NEEDS_GPU:
 		return gpus ? arena_printf(arena, "more GPUs than the %d of this machine", gpus)

@@ -38,11 +38,13 @@ enum prony_status selection_make(struct selection *selection, const struct run_o
 		status = registry_add_worker(&selection->registry, options->workers.values[i], err);
 	if (status != PRONY_OK)
 		return status;
+	struct gpus gpus;
+	machine_gpus("", &gpus);
 	struct plan_settings settings = {.registry = &selection->registry,
 					 .data_folder = options->data,
 					 .self = selection->self,
 					 .cores = selection->cpu_count,
-					 .gpus = machine_gpus(""),
+					 .gpus = &gpus,
 					 .memory_bytes = room.bytes,
 					 .memory_of = room.of,
 					 .judge_options = judge_options};

@@ -360,6 +360,29 @@ static void check_gpu(const struct examination *seen, struct finding *finding)
 	check_instrument(&seen->instruments[2], finding);
 }
 
+static void check_gpus(const struct examination *seen, struct finding *finding)
+{
+	struct gpus gpus;
+	const struct gpu *first = gpus.gpus;
+	char also[32];
+
+	machine_gpus(seen->root, &gpus);
+	snprintf(also, sizeof(also), " and %d more", gpus.count - 1);
+	if (gpus.count == 0)
+		found(finding, FINDING_NOTE, "", "absent: %.100s", gpus.reason);
+	else if (!gpus.answered)
+		found(finding, *gpus.reason ? FINDING_WARNING : FINDING_OK,
+		      *gpus.reason ? "install the driver's library for programs; to a container, "
+				     "give the driver's capability compute"
+				   : "",
+		      "%.50s%s%s%.60s", first->name, gpus.count > 1 ? also : "",
+		      *gpus.reason ? ", but " : "", gpus.reason);
+	else
+		found(finding, FINDING_OK, "", "%.50s%s: %.1f GiB, sm_%d, driver %.16s",
+		      first->name, gpus.count > 1 ? also : "", (double)first->memory_bytes / 0x1p30,
+		      first->capability, *gpus.driver ? gpus.driver : "unknown");
+}
+
 static const struct {
 	const char *name;
 	void (*check)(const struct examination *seen, struct finding *finding);
@@ -376,6 +399,7 @@ static const struct {
 	{"virtual machine", check_virtual, false},
 	{"clock source", check_clock, true},
 	{"perf permissions", check_perf, false},
+	{"gpus", check_gpus, false},
 	{"sensor cpu-energy", check_energy, false},
 	{"sensor cpu-temperature", check_temperature, false},
 	{"sensor gpu", check_gpu, false},

@@ -14,8 +14,6 @@
 #include "diagnose/sources.h"
 #include "diagnose/topology.h"
 
-enum { ENTRIES_MAX = 128 };
-
 /* The record under construction. */
 struct record {
 	const char *root;
@@ -195,38 +193,60 @@ static void put_memory(struct record *record)
 
 static const char gpu_folder[] = "/proc/driver/nvidia/gpus";
 
-int machine_gpus(const char *root)
+/* Returns the number of GPUs in the files of NVIDIA's driver; `out` gets the names of the first. */
+static int gpus_in_files(const char *root, struct gpu out[GPUS_MAX])
 {
-	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * ENTRIES_MAX);
-	size_t count = source_entries(root, gpu_folder, "", names, ENTRIES_MAX);
-
-	free(names);
-	return (int)count;
-}
-
-/* GPUs from the files of NVIDIA's driver. The sampler records what only its library knows. */
-static void put_gpus(struct record *record)
-{
-	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * ENTRIES_MAX);
-	size_t count = source_entries(record->root, gpu_folder, "", names, ENTRIES_MAX);
-	json_t *models = json_array();
+	char(*names)[SOURCE_NAME_BYTES] = memory_alloc(sizeof(*names) * GPUS_MAX);
+	size_t count = source_entries(root, gpu_folder, "", names, GPUS_MAX);
 
 	for (size_t i = 0; i < count; i++) {
 		char *path = memory_printf("%s/%s/information", gpu_folder, names[i]);
-		char *text = source_text(record->root, path, NULL);
+		char *text = source_text(root, path, NULL);
 		char *model = text ? source_field(text, "Model") : NULL;
 
-		json_array_append_new(models, json_string(model ? model : "unknown"));
+		snprintf(out[i].name, sizeof(out[i].name), "%s", model ? model : "unknown");
 		free(model);
 		free(text);
 		free(path);
 	}
-	json_object_set_new(record->must, "gpus", models);
-	char *version = source_text(record->root, "/proc/driver/nvidia/version", NULL);
-	char *first = version ? source_field(version, "NVRM version") : NULL;
-	put_text(record, record->should, "nvidia_driver", first, "no NVIDIA driver is loaded");
-	free(version);
 	free(names);
+	return (int)count;
+}
+
+void machine_gpus(const char *root, struct gpus *out)
+{
+	static struct gpus here;
+	static bool asked;
+
+	*out = (struct gpus){.count = 0};
+	if (!*root && !asked)
+		gpus_ask(&here);
+	asked |= !*root;
+	if (!*root)
+		*out = here;
+	if (!out->answered)
+		out->count = gpus_in_files(root, out->gpus);
+}
+
+/* The files of NVIDIA's driver come first, so that the hash of an old record stays; in some
+ * containers only the driver's library knows. */
+static void put_gpus(struct record *record)
+{
+	struct gpus gpus = {.count = 0};
+	char *text = source_text(record->root, "/proc/driver/nvidia/version", NULL);
+	char *version = text ? source_field(text, "NVRM version") : NULL;
+	json_t *models = json_array();
+
+	gpus.count = gpus_in_files(record->root, gpus.gpus);
+	if (!gpus.count && !version) {
+		machine_gpus(record->root, &gpus);
+		version = *gpus.driver ? memory_strdup(gpus.driver) : NULL;
+	}
+	for (int i = 0; i < gpus.count; i++)
+		json_array_append_new(models, json_string(gpus.gpus[i].name));
+	json_object_set_new(record->must, "gpus", models);
+	put_text(record, record->should, "nvidia_driver", version, "no NVIDIA driver is loaded");
+	free(text);
 }
 
 static char *distribution(const char *root)

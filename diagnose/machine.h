@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/gpu.h"
 
 /* Reads /proc, /sys, uname and hwloc into one JSON object: {"must_match": {...}, "should_match":
  * {...}, "informational": {...}} (docs/store.md). `root` (normally "") is put before every path,
@@ -22,8 +23,10 @@ void machine_hash(const json_t *record, char hash[17]);
  * cpus receives the first logical CPU of each, up to capacity. */
 int machine_cores(int *cpus, int capacity);
 
-/* The number of GPUs that NVIDIA's driver lists below `root`. */
-int machine_gpus(const char *root);
+/* Finds the GPUs of this machine: those that NVIDIA's driver answers with or, if its library cannot
+ * be asked or the machine is a recorded one, those in /proc/driver/nvidia below `root`. The driver
+ * is asked once, by the main thread. */
+void machine_gpus(const char *root, struct gpus *out);
 
 enum finding_level { FINDING_OK, FINDING_NOTE, FINDING_WARNING };
 
@@ -36,8 +39,9 @@ struct finding {
 };
 
 /* Runs all checks: governor, boost, load, steal, cores, memory, swap, instruction set, virtual
- * machine, absent sensors, clock source, perf permissions. Sleeps for watch_ns to observe other
- * programs; ignores up to two ticks of 10 ms. Returns the number of findings (<= capacity). */
+ * machine, GPUs, absent sensors, clock source, perf permissions. Sleeps for watch_ns to observe
+ * other programs; ignores up to two ticks of 10 ms. Returns the number of findings (<= capacity).
+ */
 size_t machine_findings(const char *root, int64_t watch_ns, struct finding *out, size_t capacity);
 
 /* Adds the warnings that mean wrong figures to a machine_record, as informational.findings

@@ -80,6 +80,8 @@ static const struct key keys[] = {
 	 false},
 	{"devices", ROOT | BACKEND, read_devices, ROW(devices), "one or more of cpu, cuda and any",
 	 "[cpu, cuda]", false},
+	{"cuda-newest", ROOT | BACKEND, read_capability, ROW(cuda_newest),
+	 "sm_ and two or three digits", "sm_86", false},
 	{"native-input", ROOT | BACKEND, read_words, ROW(native_input),
 	 "a list of data set formats", "[idx, cifar10, images]", false},
 	{"native-input-by", ROOT, read_text, ROW(native_input_by),

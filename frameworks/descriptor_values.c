@@ -1,6 +1,7 @@
 #include "frameworks/descriptor_values.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -289,6 +290,19 @@ enum prony_status read_devices(struct reader *reader, const struct key *key,
 
 	*bits = 0;
 	return each_word(reader, key, value, take_device, bits, err);
+}
+
+/* A compute capability as NVIDIA's compiler writes it. */
+enum prony_status read_capability(struct reader *reader, const struct key *key,
+				  const yaml_node_t *value, void *target, struct error *err)
+{
+	const char *word = reader_word(value);
+	size_t digits = word && strncmp(word, "sm_", 3) == 0 ? strspn(word + 3, "0123456789") : 0;
+
+	if (digits < 2 || digits > 3 || word[3 + digits])
+		return reader_needs(reader, key, value, err);
+	*(int *)((char *)target + key->offset) = (int)strtol(word + 3, NULL, 10);
+	return PRONY_OK;
 }
 
 enum prony_status read_environment(struct reader *reader, const struct key *key,

@@ -43,6 +43,7 @@ VALUE_READER(read_stages);
 VALUE_READER(read_precisions);
 VALUE_READER(read_loops);
 VALUE_READER(read_devices);
+VALUE_READER(read_capability);
 VALUE_READER(read_environment);
 VALUE_READER(read_adapter);
 VALUE_READER(read_python);

@@ -117,24 +117,41 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 			   cell->cell.device, e->settings->cores);
 }
 
-/* Adds a reason for GPUs that this machine lacks. */
-static void judge_gpus(const struct expansion *e, const struct plan_cell *cell,
-		       struct strbuf *reasons)
+/* Adds a reason for a GPU that this machine lacks. */
+static void judge_gpu(const struct expansion *e, const struct plan_cell *cell,
+		      struct strbuf *reasons)
 {
 	const struct device device = device_of(cell->cell.device);
-	int highest = -1;
+	const struct gpus *gpus = e->settings->gpus;
+	int count = gpus ? gpus->count : 0;
+	bool why = gpus && gpus->answered;
 
-	for (int i = 0; i < device.count; i++)
-		highest = device.indices[i] > highest ? device.indices[i] : highest;
-	if (highest < e->settings->gpus)
+	if (device.kind != DEVICE_CUDA || device.indices[0] < count)
 		return;
-	if (e->settings->gpus == 0)
-		add_reason(reasons, "device %s: this machine has no GPU with an NVIDIA driver",
-			   cell->cell.device);
+	if (count == 0)
+		add_reason(reasons, "device %s: this machine has no GPU with an NVIDIA driver%s%s",
+			   cell->cell.device, why ? ": " : "", why ? gpus->reason : "");
 	else
 		add_reason(reasons, "device %s: this machine has %d GPU%s, cuda:0%s",
-			   cell->cell.device, e->settings->gpus, e->settings->gpus > 1 ? "s" : "",
-			   e->settings->gpus > 1 ? " and on" : "");
+			   cell->cell.device, count, count > 1 ? "s" : "",
+			   count > 1 ? " and on" : "");
+}
+
+/* Machine code runs on GPUs of its own major number and no later one. A build of the user's may be
+ * newer than those that the descriptor knows. */
+static void judge_capability(const struct expansion *e, const struct plan_cell *cell,
+			     struct strbuf *reasons)
+{
+	const struct gpu *gpu = cell_gpu(e, cell);
+	int newest = cell->location->framework->cuda_newest;
+
+	if (gpu && newest && gpu->capability / 10 > newest / 10 &&
+	    cell->location->origin != ORIGIN_NAMED)
+		add_reason(reasons,
+			   "device %s: %s is built for GPUs up to sm_%d, this one is sm_%d (it "
+			   "needs a newer build)",
+			   cell->cell.device, cell->location->framework->name, newest,
+			   gpu->capability);
 }
 
 /*
@@ -248,6 +265,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->recipe.precision,
 		  framework->precisions, framework->name);
 	judge_device(e, cell, framework, reasons);
+	judge_capability(e, cell, reasons);
 	judge_backend(e, cell, reasons);
 	judge_input(cell, reasons);
 	judge_bit(reasons, "loop", loop_word, LOOP_COUNT, cell->cell.loop, framework->loops,
@@ -340,7 +358,7 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 		judge_dataset(cell, reasons);
 	if (reasons->length > 0)
 		return CELL_UNSUPPORTED;
-	judge_gpus(e, cell, reasons);
+	judge_gpu(e, cell, reasons);
 	if (cell->location->origin == ORIGIN_NONE)
 		add_reason(reasons, "%s",
 			   cell->location->reason ? cell->location->reason : "not found");

@@ -1,4 +1,4 @@
-/* Estimates whether a cell fits into the machine's memory. */
+/* Estimates whether a cell fits into the memory of the machine, or of its GPU. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -164,15 +164,36 @@ static void add_remedy(const struct expansion *e, const struct plan_cell *cell, 
 					    (double)(batch - 1)));
 }
 
+const struct gpu *cell_gpu(const struct expansion *e, const struct plan_cell *cell)
+{
+	const struct device device = device_of(cell->cell.device);
+	const struct gpus *gpus = e->settings->gpus;
+
+	return gpus && device.kind == DEVICE_CUDA && device.indices[0] < gpus->count
+		       ? &gpus->gpus[device.indices[0]]
+		       : NULL;
+}
+
+/* Returns the memory that a cell may use, INT64_MAX if it is unknown; *of: whose it is, or NULL. */
+static int64_t available_bytes(const struct expansion *e, const struct plan_cell *cell,
+			       const char **of)
+{
+	const struct gpu *gpu = cell_gpu(e, cell);
+
+	*of = gpu ? cell->cell.device : e->settings->memory_of;
+	if (gpu)
+		return gpu->memory_bytes > 0 ? gpu->memory_bytes : INT64_MAX;
+	return e->settings->memory_bytes > 0 ? e->settings->memory_bytes : memory_physical_bytes();
+}
+
 /* A cell that does not fit could make the system kill other programs. The estimate is the minimum
  * for every framework, so a cell that might fit is tried. */
 enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,
 			      struct strbuf *reasons)
 {
-	int64_t have =
-		e->settings->memory_bytes > 0 ? e->settings->memory_bytes : memory_physical_bytes();
+	const char *of;
+	int64_t have = available_bytes(e, cell, &of);
 	int64_t need = 0;
-	const char *of = e->settings->memory_of;
 	char need_text[MEMORY_BYTES], have_text[MEMORY_BYTES];
 	struct error why = ERROR_INIT;
 

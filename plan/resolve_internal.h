@@ -61,6 +61,9 @@ void plan_note(struct plan *plan, const char *text);
 enum prony_status judge_cell(const struct expansion *e, const struct dataset_choice *dataset,
 			     struct plan_cell *cell, struct error *err);
 
+/* memory.c: the GPU of a cell, if this machine has it; NULL for other devices. */
+const struct gpu *cell_gpu(const struct expansion *e, const struct plan_cell *cell);
+
 /* memory.c: whether a cell fits into memory; adds a reason if it does not, or if its network has no
  * such stage. */
 enum cell_status judge_memory(const struct expansion *e, const struct plan_cell *cell,

@@ -17,7 +17,7 @@ from prony_program import ProgramTest, read_bytes, write, write_cifar10_sample
 USAGE, BAD_INPUT, STORAGE, MISSING = 64, 65, 74, 1
 IMAGES, LABELS = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
 CHECKS = {"governor", "boost", "load", "steal", "cores", "memory", "swap", "instruction set",
-          "virtual machine", "clock source", "perf permissions", "sensor cpu-energy",
+          "virtual machine", "clock source", "perf permissions", "gpus", "sensor cpu-energy",
           "sensor cpu-temperature", "sensor gpu", "frameworks"}
 
 

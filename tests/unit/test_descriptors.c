@@ -73,6 +73,7 @@ IN_HOME(every_key_is_read)
 			  "  plain: {help: as it is}\n"
 			  "  records: {help: reads them, native-input: [lmdb]}\n"
 			  "stages: [forward, train]\nprecisions: bf16\ndevices: [cpu, cuda]\n"
+			  "cuda-newest: sm_86\n"
 			  "loops: [step, fit]\n"
 			  "repairs:\n"
 			  "- {why: asks, symlink: lib/a.so, to: b.so}\n"
@@ -90,6 +91,7 @@ IN_HOME(every_key_is_read)
 	assert_int_equal(row->stages, 1u << STAGE_FORWARD | 1u << STAGE_TRAIN);
 	assert_int_equal(row->precisions, 1u << PRECISION_BF16);
 	assert_int_equal(row->loops, 1u << LOOP_STEP | 1u << LOOP_FIT);
+	assert_int_equal(row->cuda_newest, 86);
 	assert_true(row->devices == FRAMEWORK_CUDA && row->of_user && !row->any_option);
 	assert_int_equal(row->option_count, 4);
 	assert_string_equal(
@@ -202,6 +204,7 @@ static const struct {
 	{MINE "loops: often\n", 4, "loops must be step, fit or both"},
 	{MINE "devices: [gpu]\n", 4,
 	 "devices must be one or more of cpu, cuda and any, not \"gpu\""},
+	{MINE "cuda-newest: 8.6\n", 4, "cuda-newest must be sm_ and two or three digits, not"},
 	{MINE "variables: x\n", 4, "variables must be a mapping of names"},
 	{MINE "variables: {1A: x}\n", 4, "invalid variable name \"1A\""},
 	{MINE "variables: {A: [x]}\n", 4,

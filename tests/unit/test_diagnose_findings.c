@@ -22,7 +22,7 @@ MACHINE_TEST(good_server_has_nothing)
 
 	machine_good_server(root);
 	size_t count = machine_findings(root, WATCH_NS, findings, CAPACITY);
-	assert_int_equal(count, 14);
+	assert_int_equal(count, 15);
 	for (size_t i = 0; i < count; i++)
 		if (findings[i].level != FINDING_OK || *findings[i].remedy || !*findings[i].value)
 			fail_msg("%s: %d '%s' '%s'", findings[i].check, findings[i].level,
@@ -31,6 +31,7 @@ MACHINE_TEST(good_server_has_nothing)
 			    "4 cores, 8 threads, NUMA nodes: 1");
 	assert_string_equal(of(findings, count, "instruction set")->value,
 			    "AVX, AVX2, FMA, AVX-512");
+	assert_string_equal(of(findings, count, "gpus")->value, "NVIDIA A100");
 	assert_string_equal(of(findings, count, "memory")->value, "57.2 of 62.5 GiB available");
 }
 
@@ -220,7 +221,7 @@ TEST(this_machine)
 	struct finding findings[CAPACITY];
 	size_t count = machine_findings("", WATCH_NS, findings, CAPACITY);
 
-	assert_int_equal(count, 14);
+	assert_int_equal(count, 15);
 	for (size_t i = 0; i < count; i++)
 		assert_true(*findings[i].value != '\0');
 }

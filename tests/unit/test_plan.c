@@ -271,13 +271,16 @@ TEST(what_cannot_run_says_why)
 		{"networks", "lenet", "pytorch", CELL_MISSING, "prony framework install pytorch"},
 		{"datasets", "mnist", "native", CELL_MISSING, "prony data fetch mnist"},
 		{"batches", "16777216", "native", CELL_OUT_OF_MEMORY, "use a batch"},
+		{"devices", "cuda:0", "mxnet", CELL_UNSUPPORTED,
+		 "mxnet is built for GPUs up to sm_86, this one is sm_90"},
 	};
+	const struct gpus gpus = {.count = 1, .gpus = {{.capability = 90}}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 
 		begin();
 		f.settings.memory_bytes = INT64_C(8) << 30;
-		f.settings.gpus = 1;
+		f.settings.gpus = &gpus;
 		set("frameworks", rows[i].framework);
 		set(rows[i].axis, rows[i].values);
 		expand_ok();
@@ -290,6 +293,43 @@ TEST(what_cannot_run_says_why)
 		assert_null(f.plan.cells[0].worker_argv);
 		end();
 	}
+}
+
+/* A library that the user names may be newer than the descriptor knows. */
+TEST(a_gpu_decides_for_its_cells)
+{
+	static const struct {
+		struct gpu gpu;
+		enum cell_status status;
+		const char *reason; /* NULL: none */
+	} rows[] = {
+		{{.capability = 89, .memory_bytes = INT64_C(1) << 30}, CELL_PENDING, NULL},
+		{{.capability = 90}, CELL_PENDING, NULL},
+		{{.capability = 0, .memory_bytes = 1 << 20},
+		 CELL_OUT_OF_MEMORY,
+		 "but only 1 MiB (cuda:0) is available"},
+	};
+
+	setenv("PRONY_MXNET_LIBRARY", getenv("PRONY_NATIVE_LIBRARY"), 1);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct gpus gpus = {.count = 1, .gpus = {rows[i].gpu}};
+
+		begin();
+		/* Of the machine itself, which must not decide. */
+		f.settings.memory_bytes = 1;
+		f.settings.gpus = &gpus;
+		set("frameworks", "mxnet");
+		set("networks", "lenet");
+		set("datasets", "synthetic");
+		set("devices", "cuda:0");
+		expand_ok();
+		assert_int_equal(f.plan.count, 1);
+		assert_int_equal(f.plan.cells[0].status, rows[i].status);
+		if (rows[i].reason)
+			assert_has(f.plan.cells[0].reason, rows[i].reason);
+		end();
+	}
+	unsetenv("PRONY_MXNET_LIBRARY");
 }
 
 PLAN_TEST(a_second_precision_is_said)
