@@ -248,6 +248,8 @@ static void *operand_address(const struct program *program, int index)
 		return program->parameters + offset;
 	case REGION_GRADIENT:
 		return program->gradients ? program->gradients + offset : NULL;
+	case REGION_STATE:
+		return program->state ? program->state + offset : NULL;
 	case REGION_PLANNED:
 	case REGION_KEPT:
 		return program->planned + offset;

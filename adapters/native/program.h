@@ -16,6 +16,7 @@ enum region {
 	REGION_KEPT,	  /* like REGION_PLANNED, but readable after the step */
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
+	REGION_STATE,	/* the optimiser's values, same offsets */
 	REGION_LASTING, /* kept between steps: running statistics, constants, copies of weights */
 	REGION_INPUT,	/* an array of the batch that the step reads */
 	REGION_ALIAS	/* the memory of operand `alias` in another layout */

@@ -26,6 +26,7 @@ struct device {
 	bool capture;			/* whole steps run as graphs */
 	struct CUgraphExec_st **graphs; /* one per slot; NULL before its first step; owned */
 	int graph_count;
+	int loss_scale, step_number; /* operands plus 1; 0: not made yet */
 	enum prony_status
 		failed; /* why planning could not append a command; PRONY_OK if it could */
 	struct error failure;
@@ -70,6 +71,20 @@ struct work *cuda_kernel(struct lowering *l, const char *name, const char *what,
  * 256). */
 struct work *cuda_blocks(struct lowering *l, const char *name, const char *what, const char *kernel,
 			 enum dtype type, int64_t blocks, unsigned threads);
+/* The threads of a block for a row of so many elements. */
+static inline unsigned cuda_threads(int64_t elements)
+{
+	unsigned threads = 32;
+
+	while (threads < 256 && threads < elements)
+		threads *= 2;
+	return threads;
+}
+/* The threads of a kernel that computes 16 bytes a thread (kernels/each.cuh). */
+static inline int64_t cuda_packs(enum dtype type, int64_t elements)
+{
+	return elements * (int64_t)dtype_bytes(type) / 16 + 1;
+}
 void cuda_operand(struct lowering *l, struct work *work, int operand); /* OPERAND_NONE: NULL */
 void cuda_long(struct lowering *l, struct work *work, int64_t value);
 void cuda_int(struct lowering *l, struct work *work, int value);
@@ -167,8 +182,8 @@ enum prony_status cuda_lrn(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_lrn_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_recurrent_grad(struct lowering *l, int n, struct error *err);
-/* update.c: also the loss scale of fp16. scale is the operand of one float that the loss's gradient
- * is multiplied by, or OPERAND_NONE when gradients are not scaled. */
+/* update.c: also the loss scale of fp16, an operand (struct loss_scale of kernels/arguments.h), or
+ * OPERAND_NONE when gradients are not scaled. */
 int cuda_loss_scale(struct lowering *l);
 void cuda_update(struct lowering *l);
 /* Divides the gradients by the scale where a step has no update. */
