@@ -27,6 +27,7 @@ struct cuda {
 	int (*name)(char *name, int bytes, int device);
 	int (*memory)(size_t *bytes, int device);
 	int (*attribute)(int *value, int attribute, int device);
+	int (*uuid)(unsigned char bytes[16], int device);
 };
 
 static bool load_cuda(struct cuda *cuda, struct gpus *out)
@@ -39,6 +40,7 @@ static bool load_cuda(struct cuda *cuda, struct gpus *out)
 		LOADER_SYMBOL(cuda->name, "cuDeviceGetName"),
 		LOADER_SYMBOL(cuda->memory, "cuDeviceTotalMem_v2"),
 		LOADER_SYMBOL(cuda->attribute, "cuDeviceGetAttribute"),
+		LOADER_OPTIONAL(cuda->uuid, "cuDeviceGetUuid_v2"),
 	};
 	struct error err = ERROR_INIT;
 	void *handle;
@@ -49,6 +51,18 @@ static bool load_cuda(struct cuda *cuda, struct gpus *out)
 		return true;
 	snprintf(out->reason, sizeof(out->reason), "%.150s", err.text);
 	return false;
+}
+
+static void ask_uuid(const struct cuda *cuda, int device, struct gpu *out)
+{
+	unsigned char bytes[16];
+
+	if (!cuda->uuid || cuda->uuid(bytes, device) != 0)
+		return;
+	for (size_t i = 0, used = 0; i < sizeof(bytes); i++)
+		used += (size_t)snprintf(out->uuid + used, sizeof(out->uuid) - used, "%s%02x",
+					 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+					 bytes[i]);
 }
 
 static void ask_device(const struct cuda *cuda, int index, struct gpu *out)
@@ -66,6 +80,7 @@ static void ask_device(const struct cuda *cuda, int index, struct gpu *out)
 	if (cuda->attribute(&major, CAPABILITY_MAJOR, device) == 0 &&
 	    cuda->attribute(&minor, CAPABILITY_MINOR, device) == 0)
 		out->capability = 10 * major + minor;
+	ask_uuid(cuda, device, out);
 }
 
 /* The driver's version, which only NVML tells; "" without it. */
@@ -151,4 +166,22 @@ void gpus_ask(struct gpus *out)
 		kill(child, SIGKILL);
 	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
+}
+
+const struct gpus *gpus_here(void)
+{
+	static struct gpus here;
+	static bool asked;
+
+	if (!asked)
+		gpus_ask(&here);
+	asked = true;
+	return &here;
+}
+
+const char *gpu_uuid(int index)
+{
+	const struct gpus *here = gpus_here();
+
+	return index < here->count && *here->gpus[index].uuid ? here->gpus[index].uuid : NULL;
 }

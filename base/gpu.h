@@ -11,6 +11,7 @@ struct gpu {
 	char name[96];	      /* "NVIDIA H200" */
 	int64_t memory_bytes; /* 0: unknown */
 	int capability;	      /* compute capability, 90 for sm_90; 0: unknown */
+	char uuid[40];	      /* "8a0f...-...", without "GPU-"; "" if unknown */
 };
 
 struct gpus {
@@ -25,5 +26,11 @@ struct gpus {
  * process, because the library starts threads and may crash. CUDA_VISIBLE_DEVICES and
  * CUDA_DEVICE_ORDER count, as in the frameworks' processes. Gives up after 20 s. */
 void gpus_ask(struct gpus *out);
+
+/* The answer for this machine: asked once, by the main thread. */
+const struct gpus *gpus_here(void);
+
+/* The UUID of the GPU that programs call cuda:INDEX, without "GPU-"; NULL if it is unknown. */
+const char *gpu_uuid(int index);
 
 #endif

@@ -63,7 +63,7 @@ static enum prony_status block(struct worker *workers, int count, int64_t length
 	enum prony_status status = PRONY_OK;
 
 	if (watched)
-		status = sampling_start(PROCESS_HERE, getpid(), NULL, 0, &sampling, err);
+		status = sampling_start(PROCESS_HERE, getpid(), NULL, 0, NULL, &sampling, err);
 	if (status != PRONY_OK)
 		return status;
 	int64_t begin = clock_monotonic_ns();
@@ -84,7 +84,8 @@ static enum prony_status start_cost(struct observer *out, struct error *err)
 {
 	struct sampling *sampling = NULL;
 	struct process_record record;
-	enum prony_status status = sampling_start(PROCESS_HERE, getpid(), NULL, 0, &sampling, err);
+	enum prony_status status =
+		sampling_start(PROCESS_HERE, getpid(), NULL, 0, NULL, &sampling, err);
 
 	if (status != PRONY_OK)
 		return status;

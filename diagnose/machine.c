@@ -215,15 +215,7 @@ static int gpus_in_files(const char *root, struct gpu out[GPUS_MAX])
 
 void machine_gpus(const char *root, struct gpus *out)
 {
-	static struct gpus here;
-	static bool asked;
-
-	*out = (struct gpus){.count = 0};
-	if (!*root && !asked)
-		gpus_ask(&here);
-	asked |= !*root;
-	if (!*root)
-		*out = here;
+	*out = *root ? (struct gpus){.count = 0} : *gpus_here();
 	if (!out->answered)
 		out->count = gpus_in_files(root, out->gpus);
 }

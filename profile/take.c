@@ -218,7 +218,8 @@ static enum prony_status ask_worker(struct taking *t, struct error *err)
 		team_launch(t->team, &t->launch, RECORDS_MAX, INPUT_RESIDENT, err);
 	if (status == PRONY_OK)
 		status = sampling_start(PROCESS_HERE, client_guard(t->team->clients[0]),
-					t->launch.cpus, t->launch.cpu_count, &t->sampling, err);
+					t->launch.cpus, t->launch.cpu_count, NULL, &t->sampling,
+					err);
 	if (status == PRONY_OK)
 		status = team_prepare(t->team, &t->launch, &t->launch.cell->recipe, &facts, err);
 	if (status == PRONY_OK)

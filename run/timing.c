@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/gpu.h"
 #include "base/process_tree.h"
 #include "parity/agreement.h"
 #include "parity/reference.h"
@@ -13,6 +14,7 @@
 #include "run/streaming.h"
 #include "run/window.h"
 #include "samples/disturbance.h"
+#include "sensors/meters.h"
 #include "sensors/sampling.h"
 
 #define WINDOW_FILLED 0.1 /* part of a window that may be missing */
@@ -24,6 +26,7 @@
 struct timing {
 	const struct launch *launch;
 	struct team *team;
+	struct meters *meters; /* of the GPUs of the cell; NULL: none */
 	struct sampling *sampling;
 	struct prefetch *loader; /* the loader of arriving batches; NULL: they are resident */
 	struct prefetch_figures loaded; /* after the last request */
@@ -486,11 +489,15 @@ static enum prony_status timed_process(struct timing *t, json_t **details, struc
 	const struct launch *launch = t->launch;
 	struct worker_facts facts = {0};
 	enum prony_status status = streaming_open(launch, &t->loader, why);
+	/* The memory in use before the worker is read here. */
+	if (status == PRONY_OK)
+		t->meters = meters_open(PROCESS_HERE, launch->cell->cell.device, gpu_uuid);
 	if (status == PRONY_OK)
 		status = team_launch(t->team, launch, (size_t)RECORDS_MAX, t->recipe->input, why);
 	if (status == PRONY_OK)
 		status = sampling_start(PROCESS_HERE, client_guard(t->team->clients[0]),
-					launch->cpus, launch->cpu_count, &t->sampling, why);
+					launch->cpus, launch->cpu_count, t->meters, &t->sampling,
+					why);
 	if (status == PRONY_OK)
 		watch_rest(t);
 	if (status == PRONY_OK)
@@ -535,6 +542,7 @@ enum prony_status timing_run(const struct launch *launch, struct process_record 
 	enum prony_status status = timed_process(&t, details, &why);
 	/* Must precede the end of the worker: afterwards its processes cannot be read. */
 	sampling_stop(t.sampling, record);
+	meters_close(t.meters);
 	team_watch_rest(&team, NULL, NULL); /* rest is measured by t.sampling, which has stopped */
 	sampling_figures(record);
 	loss_series_keep(&t.losses, record);

@@ -109,7 +109,26 @@
 	  "involuntary context switches of its threads, in the window")                            \
 	X(sampling_missed, INT, "", "samples of the sensors that were late by a period or more")   \
 	X(energy_update_ns, INT, "ns", "measured time between two updates of the energy counter")  \
-	X(page_faults_step, REAL, "", "page faults of the worker's tree per step, in the window")
+	X(page_faults_step, REAL, "", "page faults of the worker's tree per step, in the window")  \
+	X(gpu_source, TEXT16, "", "instrument of its GPUs: nvml, hwmon")                           \
+	X(gpu_memory_before, REAL, "bytes", "memory in use on its GPUs before the worker started") \
+	X(gpu_memory_max_window, REAL, "bytes",                                                    \
+	  "largest sample of the memory in use on its GPUs in the window")                         \
+	X(gpu_memory_reserved, REAL, "bytes", "memory of its GPUs that their driver reserves")     \
+	X(gpu_energy_joules, REAL, "J", "energy of its GPUs in the window")                        \
+	X(gpu_energy_grade, TEXT16, "",                                                            \
+	  "how it was measured: B counter, C coarse or sampled, U instrument never tried")         \
+	X(gpu_update_ns, INT, "ns", "measured time between two updates of the GPU's counter")      \
+	X(gpu_power_window, REAL, "W", "gpu_energy_joules / window")                               \
+	X(gpu_power_sampled, REAL, "W", "mean of the power samples of its GPUs in the window")     \
+	X(gpu_power_run, REAL, "W", "mean of the power samples of its GPUs, whole run")            \
+	X(gpu_clock_hz, REAL, "Hz", "mean compute clock of its GPUs in the window")                \
+	X(gpu_power_held, REAL, "", "share of the window with a clock held down by a power cap")   \
+	X(gpu_heat_held, REAL, "", "share of the window with a clock held down by heat")           \
+	X(gpu_temperature_max, REAL, "degC", "highest temperature of its GPUs in the window")      \
+	X(gpu_busy_share, REAL, "", "share of the window in which a kernel ran, sampled")          \
+	X(gpu_bus_rate, REAL, "B/s", "rate over PCIe to and from its GPUs in the window")          \
+	X(gpu_processes, REAL, "", "largest number of processes on its GPUs in the window")
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;

@@ -34,6 +34,8 @@ struct row {
 
 #define FIELD(member) .field = #member, .offset = offsetof(struct process_record, member)
 
+static const char refused[] = "the driver refuses it";
+
 static const struct row rows[] = {
 	{"memory", NULL, FIGURE_MEAN, ACROSS_SUM, true, 0, FIELD(memory_mean_run)},
 	{"memory", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(memory_mean_window)},
@@ -67,6 +69,22 @@ static const struct row rows[] = {
 	{"threads", "processors", FIGURE_SEEN, ACROSS_SUM, false, 0, FIELD(cores_used)},
 	{"page_faults", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(page_faults_step),
 	 .per_step = true},
+	{"gpu_memory", "used", FIGURE_MAX, ACROSS_SUM, false, 0, FIELD(gpu_memory_max_window),
+	 .without = refused},
+	{"gpu_memory", "reserved", FIGURE_MAX, ACROSS_SUM, true, 0, FIELD(gpu_memory_reserved),
+	 .without = refused},
+	{"gpu_clock", "compute", FIGURE_MEAN, ACROSS_MEAN, false, 0, FIELD(gpu_clock_hz),
+	 .without = refused},
+	{"gpu_held", "power", FIGURE_MEAN, ACROSS_MAX, false, 0, FIELD(gpu_power_held),
+	 .without = refused},
+	{"gpu_held", "heat", FIGURE_MEAN, ACROSS_MAX, false, 0, FIELD(gpu_heat_held),
+	 .without = refused},
+	{"gpu_temperature", "core", FIGURE_MAX, ACROSS_MAX, false, 0, FIELD(gpu_temperature_max),
+	 .without = refused},
+	{"gpu_busy", "kernels", FIGURE_MEAN, ACROSS_MEAN, false, 0, FIELD(gpu_busy_share),
+	 .without = refused},
+	{"gpu_bus", NULL, FIGURE_MEAN, ACROSS_SUM, false, 0, FIELD(gpu_bus_rate)},
+	{"gpu_processes", NULL, FIGURE_MAX, ACROSS_MAX, false, 0, FIELD(gpu_processes)},
 };
 
 static double pick(const struct series_range *range, enum figure figure)
@@ -94,6 +112,14 @@ static double largest_seen(const struct series *series, size_t channel, int64_t 
 	return largest;
 }
 
+/* Whether a channel is "power", or "power-0" of one GPU of several. */
+static bool is_channel(const char *name, const char *word)
+{
+	size_t length = strlen(word);
+
+	return strncmp(name, word, length) == 0 && (!name[length] || name[length] == '-');
+}
+
 /* Combines the channels that have a value: a processor that is off is not an idle one. */
 static double combine(const struct series *series, const struct row *row, int64_t begin_ns,
 		      int64_t end_ns)
@@ -102,7 +128,7 @@ static double combine(const struct series *series, const struct row *row, int64_
 	size_t known = 0;
 
 	for (size_t c = 0; c < series->channel_count; c++) {
-		if (row->channel && strcmp(series->channels[c], row->channel) != 0)
+		if (row->channel && !is_channel(series->channels[c], row->channel))
 			continue;
 		struct series_range range = series_over(series, c, begin_ns, end_ns);
 		double value = row->figure == FIGURE_SEEN
@@ -135,7 +161,7 @@ static bool counts_ticks(const struct series *series)
 static bool has_channel(const struct series *series, const char *channel)
 {
 	for (size_t c = 0; c < series->channel_count; c++)
-		if (!strcmp(series->channels[c], channel))
+		if (is_channel(series->channels[c], channel))
 			return true;
 	return false;
 }
@@ -219,5 +245,6 @@ void sampling_figures(struct process_record *record)
 		fill(record, &rows[i], &notes);
 	fill_drop(record, &notes);
 	figures_energy(record, &notes);
+	figures_gpu(record, &notes);
 	figure_notes_write(&notes, record->null_reasons, sizeof record->null_reasons);
 }

@@ -35,9 +35,7 @@ static double counter_at(const struct series *series, size_t channel, int64_t at
 	return NAN;
 }
 
-/* Whether the counter was reset in an interval that touches this stretch of time. */
-static bool was_set_back(const struct series *series, size_t channel, int64_t begin_ns,
-			 int64_t end_ns)
+bool series_set_back(const struct series *series, size_t channel, int64_t begin_ns, int64_t end_ns)
 {
 	double last = NAN;
 	int64_t last_ns = 0;
@@ -68,7 +66,7 @@ static double joules(const struct series *series, const char *channels, int64_t 
 			continue;
 		found++;
 		double used = counter_at(series, c, end_ns) - counter_at(series, c, begin_ns);
-		if (was_set_back(series, c, begin_ns, end_ns))
+		if (series_set_back(series, c, begin_ns, end_ns))
 			*why = "an energy counter was reset during the window";
 		else if (isnan(used))
 			*why = "an energy counter is missing at an end of the window";

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "samples/record.h"
 
-enum { FIGURE_NOTES_MAX = 32 };
+enum { FIGURE_NOTES_MAX = 48 };
 
 /* The null fields, each with its reason. */
 struct figure_notes {
@@ -24,5 +24,11 @@ void figure_notes_write(const struct figure_notes *notes, char *out, size_t out_
 
 /* Energy and power of a measured window, and power of the whole run (docs/sensors.md). */
 void figures_energy(struct process_record *record, struct figure_notes *notes);
+
+/* Energy and power of the GPUs in the window. */
+void figures_gpu(struct process_record *record, struct figure_notes *notes);
+
+/* Whether a counter was reset in an interval that touches this stretch of time. */
+bool series_set_back(const struct series *series, size_t channel, int64_t begin_ns, int64_t end_ns);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "sensors/meters.h"
 #include "sensors/sensor.h"
 
 /* Samples per series. When a series is full, every second sample is dropped and the rate is halved:
@@ -51,7 +52,8 @@ struct track {
 
 struct sampling {
 	struct watched watched;
-	struct track *tracks; /* sensor_count */
+	struct track *tracks;
+	size_t track_count;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* protects all of this */
 	pthread_cond_t changed;
@@ -111,7 +113,7 @@ static void take_steps(struct watched *watched, struct track *track)
 	struct series *series = &track->series;
 	int64_t looked_ns = series->times_ns[series->count - 1];
 	int64_t first_ns = 0, first_unsure_ns = 0; /* instant of the previous step; 0: none yet */
-	int64_t until = clock_monotonic_ns() + SENSOR_STEPS_NS;
+	int64_t until = clock_monotonic_ns() + track->sensor->steps_ns;
 
 	while (clock_monotonic_ns() < until) {
 		clock_sleep_until_ns(clock_monotonic_ns() + STEPS_POLL_NS);
@@ -140,6 +142,46 @@ static void take_steps(struct watched *watched, struct track *track)
 	}
 }
 
+/* The same for a counter that is slow to read and to move. The sample stays, and each step adds
+ * one. Before a window a single step tells what the counter had been; after it, the value of the
+ * sample is that of the last step in the window, which was an interval before the next step
+ * (sensors/figures_gpu.c): wait for two. */
+static void take_slow_steps(struct watched *watched, struct track *track, enum edge edge)
+{
+	struct series *series = &track->series;
+	int64_t until = clock_monotonic_ns() + track->sensor->steps_ns;
+	int64_t looked_ns = series->times_ns[series->count - 1];
+	int64_t first_ns = 0, first_unsure_ns = 0;
+
+	while (clock_monotonic_ns() < until) {
+		clock_sleep_until_ns(clock_monotonic_ns() + STEPS_POLL_NS);
+		take(watched, track);
+		int64_t now_ns = series->times_ns[series->count - 1];
+		int64_t unsure_ns = clock_monotonic_ns() - looked_ns;
+		looked_ns = now_ns;
+		if (!moved(series)) {
+			series->count--;
+			continue;
+		}
+		double most = STEPS_UNSURE_MAX * (double)(now_ns - first_ns);
+		bool sure = first_ns > 0 && (double)first_unsure_ns <= most &&
+			    (double)unsure_ns <= most;
+		if (sure && (track->step_ns == RECORD_NONE || now_ns - first_ns < track->step_ns))
+			track->step_ns = now_ns - first_ns;
+		if (edge == EDGE_BEGIN || sure)
+			return;
+		first_ns = now_ns;
+		first_unsure_ns = unsure_ns;
+	}
+}
+
+/* Whether a sensor is paused, because reading it would disturb the measurement. */
+static bool rests(const struct sampling *s, const struct track *track, enum edge edge)
+{
+	return (s->in_window && track->sensor->outside_windows) ||
+	       (edge == EDGE_NONE && track->sensor->at_marks);
+}
+
 /* Samples the sensors that are due, or all. The mutex is held. At the end of a window the order is
  * reversed, so that the sensors last in the table are nearest to the window at both ends. */
 static void sample(struct sampling *s, bool all, enum edge edge)
@@ -153,16 +195,18 @@ static void sample(struct sampling *s, bool all, enum edge edge)
 	s->look_cpu_ns += thread_cpu_ns() - before;
 	/* The worker has just appeared. */
 	all = all || (nobody && s->watched.below_count > 0);
-	for (size_t i = 0; i < sensor_count; i++) {
-		struct track *track = &s->tracks[edge == EDGE_END ? sensor_count - 1 - i : i];
-		bool rests = s->in_window && track->sensor->outside_windows;
-		if (!track->open || rests || (!all && track->due_ns > now))
+	for (size_t i = 0; i < s->track_count; i++) {
+		struct track *track = &s->tracks[edge == EDGE_END ? s->track_count - 1 - i : i];
+		if (!track->open || rests(s, track, edge) || (!all && track->due_ns > now))
 			continue;
 		/* A paused sensor is not late. */
-		if (track->due_ns > 0 && !track->sensor->outside_windows)
+		if (track->due_ns > 0 && !track->sensor->outside_windows &&
+		    !track->sensor->at_marks)
 			s->missed += now - track->due_ns >= track->period_ns;
 		take(&s->watched, track);
-		if (edge != EDGE_NONE && track->sensor->in_steps)
+		if (edge != EDGE_NONE && track->sensor->at_marks && track->sensor->steps_ns > 0)
+			take_slow_steps(&s->watched, track, edge);
+		else if (edge != EDGE_NONE && track->sensor->steps_ns > 0)
 			take_steps(&s->watched, track);
 	}
 }
@@ -173,14 +217,14 @@ static void open_costs(struct sampling *s)
 
 	*costs = (struct series){
 		.sensor = "sampling", .unit = "ns", .rate_unit = "cores", .kind = SERIES_COUNTER};
-	costs->channels = memory_alloc((sensor_count + 1) * sizeof *costs->channels);
+	costs->channels = memory_alloc((s->track_count + 1) * sizeof *costs->channels);
 	costs->times_ns = memory_alloc(COSTS_MAX * sizeof *costs->times_ns);
-	costs->values = memory_alloc(COSTS_MAX * (sensor_count + 1) * sizeof *costs->values);
+	costs->values = memory_alloc(COSTS_MAX * (s->track_count + 1) * sizeof *costs->values);
 	snprintf(costs->channels[costs->channel_count++], SERIES_WORD_BYTES, "looking");
-	for (size_t i = 0; i < sensor_count; i++)
+	for (size_t i = 0; i < s->track_count; i++)
 		if (s->tracks[i].open)
 			snprintf(costs->channels[costs->channel_count++], SERIES_WORD_BYTES, "%s",
-				 sensors[i]->name);
+				 s->tracks[i].sensor->name);
 }
 
 static void note_costs(struct sampling *s)
@@ -192,7 +236,7 @@ static void note_costs(struct sampling *s)
 	double *values = &costs->values[costs->count * costs->channel_count];
 	costs->times_ns[costs->count++] = clock_monotonic_ns();
 	*values++ = (double)s->look_cpu_ns;
-	for (size_t i = 0; i < sensor_count; i++)
+	for (size_t i = 0; i < s->track_count; i++)
 		if (s->tracks[i].open)
 			*values++ = (double)s->tracks[i].cpu_ns;
 }
@@ -204,10 +248,9 @@ static int64_t next_due(const struct sampling *s)
 	int64_t next = s->watched.below_count == 0 && s->watched.guard > 0 ? s->watched.tree_due_ns
 									   : INT64_MAX;
 
-	for (size_t i = 0; i < sensor_count; i++) {
+	for (size_t i = 0; i < s->track_count; i++) {
 		const struct track *track = &s->tracks[i];
-		bool rests = s->in_window && track->sensor->outside_windows;
-		if (track->open && !rests && track->due_ns < next)
+		if (track->open && !rests(s, track, EDGE_NONE) && track->due_ns < next)
 			next = track->due_ns;
 	}
 	return next;
@@ -271,7 +314,7 @@ static int start_thread(struct sampling *s)
 
 static void release(struct sampling *s)
 {
-	for (size_t i = 0; i < sensor_count; i++) {
+	for (size_t i = 0; i < s->track_count; i++) {
 		struct track *track = &s->tracks[i];
 		if (track->open)
 			sensor_close(track->sensor, &track->handle);
@@ -285,13 +328,14 @@ static void release(struct sampling *s)
 }
 
 enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
-				 struct sampling **out, struct error *err)
+				 struct meters *meters, struct sampling **out, struct error *err)
 {
 	struct sampling *s = memory_alloc(sizeof *s);
 	pthread_condattr_t attributes;
 	int64_t before = thread_cpu_ns();
 
-	*s = (struct sampling){.tracks = memory_alloc(sensor_count * sizeof *s->tracks)};
+	*s = (struct sampling){.track_count = sensor_count + (meters ? gpu_sensor_count : 0)};
+	s->tracks = memory_alloc(s->track_count * sizeof *s->tracks);
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -299,9 +343,14 @@ enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int 
 	pthread_condattr_destroy(&attributes);
 	watched_init(&s->watched, root_fd, getpid(), guard);
 	watched_bind(&s->watched, cpus, cpu_count);
+	s->watched.meters = meters;
 	watched_look(&s->watched);
-	for (size_t i = 0; i < sensor_count; i++) {
-		s->tracks[i] = (struct track){.sensor = sensors[i], .step_ns = RECORD_NONE};
+	for (size_t i = 0; i < s->track_count; i++) {
+		size_t gpu = s->track_count - sensor_count; /* those of GPUs come first */
+		s->tracks[i] = (struct track){
+			.sensor = i < gpu ? gpu_sensors[i] : sensors[i - gpu],
+			.step_ns = RECORD_NONE,
+		};
 		open_track(&s->watched, &s->tracks[i]);
 	}
 	open_costs(s);
@@ -361,7 +410,7 @@ int64_t sampling_rested_ns(struct sampling *s, int64_t from_ns, int64_t to_ns)
 	int64_t rested = 0;
 
 	pthread_mutex_lock(&s->mutex);
-	for (size_t i = 0; i < sensor_count; i++)
+	for (size_t i = 0; i < s->track_count; i++)
 		if (s->tracks[i].open && s->tracks[i].sensor == &sensor_worker_cpu)
 			rested = rested_between(&s->tracks[i].series, from_ns, to_ns);
 	pthread_mutex_unlock(&s->mutex);
@@ -380,16 +429,23 @@ void sampling_stop(struct sampling *s, struct process_record *record)
 	record->sampling_cpu_ns = s->cpu_ns;
 	record->sampling_missed = s->missed;
 	note_costs(s);
-	record->series_count = sensor_count + 1;
+	if (s->watched.meters && s->watched.meters->count > 0) {
+		snprintf(record->gpu_source, sizeof record->gpu_source, "%s",
+			 s->watched.meters->source->name);
+		record->gpu_memory_before = s->watched.meters->memory_before;
+	}
+	record->series_count = s->track_count + 1;
 	record->series = memory_alloc(record->series_count * sizeof *record->series);
-	for (size_t i = 0; i < sensor_count; i++) {
-		/* Only energy counters move in steps. */
-		if (s->tracks[i].sensor->in_steps)
+	for (size_t i = 0; i < s->track_count; i++) {
+		/* Only energy counters move in steps: of the processor's packages, and of GPUs. */
+		if (s->tracks[i].sensor == &sensor_rapl)
 			record->energy_update_ns = s->tracks[i].step_ns;
+		else if (s->tracks[i].sensor->steps_ns > 0)
+			record->gpu_update_ns = s->tracks[i].step_ns;
 		record->series[i] = s->tracks[i].series;
 		s->tracks[i].series = (struct series){.count = 0};
 	}
-	record->series[sensor_count] = s->costs;
+	record->series[s->track_count] = s->costs;
 	s->costs = (struct series){.count = 0};
 	release(s);
 }

@@ -9,12 +9,14 @@
 #include "samples/record.h"
 
 struct sampling;
+struct meters; /* sensors/meters.h */
 
 /* Probes and opens every sensor for the processes below `guard`, which are bound to `cpus` (count
  * 0: not bound), on the machine below root_fd (base/process_tree.h), and starts the thread. The
- * thread sleeps between samples, does not allocate while sampling, and blocks all signals. */
+ * thread sleeps between samples, does not allocate while sampling, and blocks all signals.
+ * `meters`: of the GPUs that the processes use; NULL: none. They must outlive the sampling. */
 enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
-				 struct sampling **out, struct error *err);
+				 struct meters *meters, struct sampling **out, struct error *err);
 
 /* From now on prony uses the worker's processors too, because it loads batches for it. */
 void sampling_prony_too(struct sampling *sampling);
@@ -30,10 +32,11 @@ int64_t sampling_rested_ns(struct sampling *sampling, int64_t from_ns, int64_t t
 
 /* Stops the thread and moves the results into the record: a series per sensor, absent sensors with
  * their reason, a series "sampling" with the CPU time of each sensor, sampling_cpu_ns,
- * sampling_missed and energy_update_ns. Frees `sampling`; NULL is fine. */
+ * sampling_missed, energy_update_ns, gpu_update_ns, gpu_source and gpu_memory_before. Frees
+ * `sampling`; NULL is fine. */
 void sampling_stop(struct sampling *sampling, struct process_record *record);
 
-/* Computes the fields of the record that follow from its series, energy_update_ns and its window
+/* Computes the fields of the record that follow from its series, the fields above and its window
  * (which may not exist yet). */
 void sampling_figures(struct process_record *record);
 

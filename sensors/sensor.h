@@ -32,16 +32,14 @@ struct sensor {
 	enum series_kind kind;
 	int64_t period_ns;    /* time between two samples */
 	bool outside_windows; /* sampling would disturb the measurement */
-	bool in_steps;	      /* the counter moves in steps; at marks, wait for a step */
+	bool at_marks;	      /* reading it takes long: only the marks do */
+	int64_t steps_ns;     /* the counter moves in steps: the longest wait for them, at a mark */
 	const char *channels; /* "in out": the fixed channels; NULL: open names them */
 	bool (*probe)(const struct watched *watched, char reason[SERIES_REASON_BYTES]);
 	void (*open)(const struct watched *watched, struct sensor_handle *handle);
 	void (*sample)(const struct watched *watched, struct sensor_handle *handle, double *values);
 	void (*close)(struct sensor_handle *handle);
 };
-
-/* The longest wait, at a mark, for the steps of such a sensor. */
-#define SENSOR_STEPS_NS INT64_C(20000000)
 
 /* A row is sensor_NAME in sensors/NAME.c. The last rows are sampled nearest to the window at both
  * ends: put sensors there whose exact count matters. */
@@ -71,6 +69,11 @@ SENSORS(X)
 /* In the order of SENSORS. */
 extern const struct sensor *const sensors[];
 extern const size_t sensor_count;
+
+/* The sensors of GPUs (sensors/gpu.c), which are sampled farther from the window than the others;
+ * only for cells that run on one. */
+extern const struct sensor *const gpu_sensors[];
+extern const size_t gpu_sensor_count;
 
 /* Opens a sensor whose probe was true, and closes it with all that the handle has. */
 void sensor_open(const struct sensor *sensor, const struct watched *watched,

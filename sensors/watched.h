@@ -37,12 +37,15 @@ struct watched_cores {
 	bool beside[CPUS_MAX]; /* a sibling hardware thread of a core that it is bound to */
 };
 
+struct meters; /* sensors/meters.h */
+
 struct watched {
 	int root_fd;	/* a folder, or PROCESS_HERE */
 	int64_t now_ns; /* monotonic time of the last reading */
 	pid_t self;	/* prony */
 	pid_t guard;	/* parent of the worker; the worker's tree is below it; 0 = none */
 	struct watched_cores cores;
+	struct meters *meters; /* of the GPUs that the cell runs on; NULL: none */
 	struct cpu_times times;
 	pid_t below[PROCESS_TREE_MAX]; /* descendants of the guard, parents before children */
 	int below_count;

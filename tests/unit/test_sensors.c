@@ -410,7 +410,7 @@ MACHINE_TEST(a_thread_samples_them_all)
 	sensor_process(root, getpid(), 1, 3, 0, 100);
 	machine_file(root, "/proc/20/smaps_rollup", "0-1 ---p\nRss: 9 kB\nPss: 1 kB");
 	process_record_init(&record);
-	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
+	check(sampling_start(root_fd, GUARD, NULL, 0, NULL, &sampling, &err), &err);
 	clock_sleep_until_ns(clock_monotonic_ns() + 600000000);
 	sampling_mark(sampling, true);
 	record.window_begin_ns = clock_monotonic_ns();
@@ -474,7 +474,7 @@ MACHINE_TEST(rest_is_what_the_workers_clock_stands_still)
 
 	sensor_machine(root);
 	process_record_init(&record);
-	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
+	check(sampling_start(root_fd, GUARD, NULL, 0, NULL, &sampling, &err), &err);
 	for (int i = 0; i < 4; i++) {
 		sensor_process(root, WORKER, GUARD, ticks[i], 0, 10);
 		sampling_mark(sampling, false);
@@ -506,7 +506,7 @@ MACHINE_TEST(the_tree_is_looked_at_before_a_window)
 
 	sensor_machine(root);
 	process_record_init(&record);
-	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
+	check(sampling_start(root_fd, GUARD, NULL, 0, NULL, &sampling, &err), &err);
 	sensor_process(root, 30, WORKER, 900, 0, 10);
 	sensor_children(root, WORKER, "22 30 ");
 	sampling_mark(sampling, true);
@@ -532,7 +532,7 @@ MACHINE_TEST(nothing_is_sampled_of_an_empty_machine)
 
 	process_record_init(&record);
 	sampling_stop(NULL, &record);
-	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
+	check(sampling_start(root_fd, GUARD, NULL, 0, NULL, &sampling, &err), &err);
 	sampling_mark(sampling, true);
 	sampling_stop(sampling, &record);
 	sampling_figures(&record);

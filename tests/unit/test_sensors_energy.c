@@ -382,11 +382,11 @@ MACHINE_TEST(steps_are_waited_for_at_marks)
 	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	process_record_init(&record);
 	assert_int_equal(pthread_create(&thread, NULL, count_energy, &meter), 0);
-	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
+	check(sampling_start(root_fd, GUARD, NULL, 0, NULL, &sampling, &err), &err);
 	/* One mark would suffice if no other program used the processor. */
 	for (int i = 0; i < MARKS; i++) {
 		sampling_mark(sampling, i % 2 == 0);
-		clock_sleep_until_ns(clock_monotonic_ns() + 2 * SENSOR_STEPS_NS);
+		clock_sleep_until_ns(clock_monotonic_ns() + 2 * sensor_rapl.steps_ns);
 	}
 	sampling_stop(sampling, &record);
 	atomic_store(&meter.stop, true);
@@ -400,7 +400,7 @@ MACHINE_TEST(steps_are_waited_for_at_marks)
 	assert_in_range(series->count, (size_t)MARKS, 2 * MARKS + others);
 	/* A delayed meter catches up, so shorter steps are possible then. */
 	if (record.energy_update_ns != RECORD_NONE)
-		assert_in_range(record.energy_update_ns, 1, SENSOR_STEPS_NS);
+		assert_in_range(record.energy_update_ns, 1, sensor_rapl.steps_ns);
 }
 
 /* A figure that a clock cannot resolve is null, with the reason: not 0.00 cores, nor 10 of 2. */

@@ -113,7 +113,7 @@ static void replay(const char *root, struct process_record *record)
 	assert_true(machine.fd >= 0 && root_fd >= 0);
 	machine.epoch_ns = atomic_load(&machine.now_ns);
 	process_record_init(record);
-	check(sampling_start(root_fd, GUARD, NULL, 0, &sampling, &err), &err);
+	check(sampling_start(root_fd, GUARD, NULL, 0, NULL, &sampling, &err), &err);
 	mark(sampling, true);
 	mark(sampling, false);
 	sampling_stop(sampling, record);

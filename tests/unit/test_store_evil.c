@@ -308,7 +308,7 @@ static const char *const evil[] = {
 	"''",
 };
 
-enum { NAMES_MAX = 80 };
+enum { NAMES_MAX = 128 };
 
 static int columns_of(struct store *store, const char *table, char names[NAMES_MAX][64])
 {

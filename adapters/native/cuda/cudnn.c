@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapters/native/cuda/packages.h"
 #include "base/loader.h"
 
 #define LIBRARY "libcudnn.so.9"
@@ -22,7 +21,6 @@ static bool in_folder(struct cudnn *cudnn, const char *folder)
 static enum prony_status find(struct cudnn *cudnn, const char *folder, struct error *err)
 {
 	const char *named = getenv("PRONY_CUDNN");
-	char *packaged;
 
 	if (named && *named)
 		return in_folder(cudnn, named) ? PRONY_OK
@@ -30,12 +28,8 @@ static enum prony_status find(struct cudnn *cudnn, const char *folder, struct er
 							   "PRONY_CUDNN: %s has no " LIBRARY
 							   "; name the folder with cuDNN 9",
 							   named);
-	if (folder && in_folder(cudnn, folder))
-		return PRONY_OK;
-	packaged = cuda_package_library(LIBRARY);
-	/* A name without a folder is searched on the loader's path. */
-	snprintf(cudnn->path, sizeof(cudnn->path), "%s", packaged ? packaged : LIBRARY);
-	free(packaged);
+	if (!folder || !in_folder(cudnn, folder))
+		memcpy(cudnn->path, LIBRARY, sizeof(LIBRARY)); /* on the loader's path */
 	return PRONY_OK;
 }
 
