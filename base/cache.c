@@ -15,16 +15,28 @@
 
 void cache_open(const char *name, int64_t limit_bytes, struct cache *out)
 {
-	char *home = path_cache_home();
+	char *home = path_cache_home(), *homes[PATH_DATA_HOMES_MAX];
+	size_t count = path_data_homes(homes);
 
 	*out = (struct cache){.folder = path_join(home, name), .limit_bytes = limit_bytes};
+	/* The first one is the user's own. */
+	for (size_t i = 1; i < count; i++) {
+		char *cache = path_join(homes[i], "cache");
+
+		out->shared[i - 1] = path_join(cache, name);
+		free(cache);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(homes[i]);
 	free(home);
 }
 
 void cache_close(struct cache *cache)
 {
+	for (size_t i = 0; i < PATH_DATA_HOMES_MAX; i++)
+		free(cache->shared[i]);
 	free(cache->folder);
-	cache->folder = NULL;
+	*cache = (struct cache){.folder = NULL};
 }
 
 /* Writes the header of an entry and pads it with 0 bytes. */
@@ -48,37 +60,51 @@ static bool is_ours(const char *path)
 	return lstat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid();
 }
 
-enum prony_status cache_read(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
-			     struct cache_entry *out, struct error *err)
+/* Reads the file of an entry if it is whole. */
+static bool read_whole(const char *path, const char *key, int64_t limit_bytes,
+		       struct cache_entry *out)
 {
 	char *file = NULL, head[CACHE_HEAD_BYTES];
 	size_t length = 0;
-	struct error why = ERROR_INIT;
+
+	if (file_read(path, (size_t)limit_bytes, &file, &length, NULL) != PRONY_OK ||
+	    length < CACHE_HEAD_BYTES) {
+		free(file);
+		return false;
+	}
+	make_head(key, file + CACHE_HEAD_BYTES, length - CACHE_HEAD_BYTES, head);
+	if (memcmp(file, head, CACHE_HEAD_BYTES) != 0) {
+		free(file);
+		return false;
+	}
+	*out = (struct cache_entry){.file = file,
+				    .payload = file + CACHE_HEAD_BYTES,
+				    .length = length - CACHE_HEAD_BYTES};
+	return true;
+}
+
+enum prony_status cache_read(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
+			     struct cache_entry *out, struct error *err)
+{
+	bool whole = false;
 
 	if (!cache->folder)
 		return error_set(err, PRONY_MISSING, "nothing is kept");
 	char *path = path_join(cache->folder, key);
-	bool whole =
-		is_ours(path) &&
-		file_read(path, (size_t)cache->limit_bytes, &file, &length, &why) == PRONY_OK &&
-		length >= CACHE_HEAD_BYTES;
-	if (whole) {
-		make_head(key, file + CACHE_HEAD_BYTES, length - CACHE_HEAD_BYTES, head);
-		whole = !memcmp(file, head, CACHE_HEAD_BYTES);
+	if (is_ours(path)) {
+		whole = read_whole(path, key, cache->limit_bytes, out);
 		if (whole)
 			utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 		else
 			unlink(path);
 	}
 	free(path);
-	if (!whole) {
-		free(file);
-		return error_set(err, PRONY_MISSING, "no whole entry %.16s", key);
+	for (size_t i = 0; !whole && i < PATH_DATA_HOMES_MAX && cache->shared[i]; i++) {
+		path = path_join(cache->shared[i], key);
+		whole = read_whole(path, key, cache->limit_bytes, out);
+		free(path);
 	}
-	*out = (struct cache_entry){.file = file,
-				    .payload = file + CACHE_HEAD_BYTES,
-				    .length = length - CACHE_HEAD_BYTES};
-	return PRONY_OK;
+	return whole ? PRONY_OK : error_set(err, PRONY_MISSING, "no whole entry %.16s", key);
 }
 
 struct found {

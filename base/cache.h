@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/files.h"
 
 /* Bytes of the header before the payload, in memory and in the file. The size keeps the payload
  * aligned. */
@@ -17,6 +18,7 @@
 
 struct cache {
 	char *folder; /* NULL: a disabled cache that stores nothing and finds nothing */
+	char *shared[PATH_DATA_HOMES_MAX]; /* folders that are only read, after it; NULL: no more */
 	int64_t limit_bytes;
 };
 
@@ -26,7 +28,8 @@ struct cache_entry {
 	size_t length;
 };
 
-/* Uses the folder $XDG_CACHE_HOME/prony/NAME. It is created by the first write. Close with
+/* Uses the folder $XDG_CACHE_HOME/prony/NAME. It is created by the first write. Also reads
+ * cache/NAME of the folders that somebody filled for all users (path_data_homes). Close with
  * cache_close. */
 void cache_open(const char *name, int64_t limit_bytes, struct cache *out);
 void cache_close(struct cache *cache);

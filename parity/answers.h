@@ -19,7 +19,8 @@ struct answers_case {
 };
 
 /* Computes the key of an answer. `what` is the kind of answer ("gate", "loss"). Framework, device
- * and threads of the recipe are not part of the key, because the answers are the same for all. */
+ * and threads of the recipe are not part of the key, because the answers are the same for all; nor
+ * is its precision as far as it does not matter. */
 void answers_key(const char *what, const struct answers_case *of, char key[DIGEST_HEX_BYTES]);
 
 /* Stores a reference with its settled rate. A stage whose answers would take more than half of the

@@ -341,6 +341,7 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 				      const struct tensor_set *labels,
 				      struct reference_control *control, struct error *err)
 {
+	struct recipe of = *gate;
 	struct graph copy = {0};
 	double *deviation = NULL;
 	enum prony_status status;
@@ -359,13 +360,14 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 		if (weights->tensors[i].dtype != DTYPE_F32)
 			return error_set(err, PRONY_BAD_INPUT, "%.80s must be F32",
 					 weights->tensors[i].name);
+	of.precision = gate_reference_precision(gate);
 	graph_copy_forward(graph, &copy);
 	status = gate->stage != STAGE_FORWARD ? graph_add_backward(&copy, err) : PRONY_OK;
 	if (status == PRONY_OK && gate_measures_rounding(gate, graph))
 		status = measure(graph, gate, weights, inputs, labels, control, &out->arena,
 				 &deviation, err);
 	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {
-		struct gate_run run = {&copy,	gate,	 weights, inputs,   labels,
+		struct gate_run run = {&copy,	&of,	 weights, inputs,   labels,
 				       control, rmsprop, i == 1,  deviation};
 
 		status = find_answers(&run, out, err);

@@ -21,6 +21,10 @@
  * min(batch, 16) but at least 8 samples, GATE_UPDATES slots. */
 void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out);
 
+/* Returns the precision whose reference also serves this recipe: evaluation has no derivatives that
+ * rounding could decide, and fp16 rounds operands as tf32 does. */
+enum precision gate_reference_precision(const struct recipe *gate);
+
 /* Returns true if the reference can gate `graph` (forward only, built for the batch in question) in
  * the time allowed for a gate and in `reference_bytes`; docs/parity.md has the thresholds.
  * `chosen`: as in gate_rate_is_open. If false, the caller tries gate_smaller_batch, which returns 0

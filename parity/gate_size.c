@@ -26,6 +26,13 @@ bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph
 	       gate_normalises_by_batch(graph);
 }
 
+enum precision gate_reference_precision(const struct recipe *gate)
+{
+	if (gate->stage == STAGE_FORWARD)
+		return PRECISION_FP32;
+	return gate->precision == PRECISION_FP16 ? PRECISION_TF32 : gate->precision;
+}
+
 static int64_t times(int64_t a, int64_t b)
 {
 	int64_t product;

@@ -386,6 +386,10 @@ enum prony_status judge_cell(const struct expansion *e, const struct dataset_cho
 	strbuf_release(&reasons);
 	if (cell->status != CELL_PENDING)
 		return PRONY_OK;
+	const struct gpu *gpu = cell_gpu(e, cell);
+	if (gpu && gpu->capability && *e->settings->gpus->driver)
+		cell->gpu = arena_printf(arena, "%s, sm_%d, driver %s", gpu->name, gpu->capability,
+					 e->settings->gpus->driver);
 
 	enum prony_status status = framework_worker_command(
 		cell->location, e->settings->self, cell->cell.options, cell->recipe.threads, arena,

@@ -39,6 +39,8 @@ struct plan_cell {
 	int64_t loss_every;  /* steps between readings of the loss, from the first step on; 0 = none
 			      */
 	const char *origin;  /* origin of its framework: "installed" */
+	const char *
+		gpu; /* "NVIDIA H200, sm_90, driver 580.159.04"; NULL: another device, or unknown */
 	const char *worker_name; /* the name required in hello; NULL: any */
 	const char *const *worker_argv, *const *worker_environment; /* NULL unless pending */
 };

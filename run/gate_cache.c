@@ -41,7 +41,6 @@ static void identify_machine(char hex[DIGEST_HEX_BYTES])
 
 	uname(&names);
 	digest_begin(&digest);
-	digest_add_text(&digest, names.nodename);
 	digest_add_text(&digest, names.machine);
 	digest_add_text(&digest, gnu_get_libc_version());
 	add_cpu(&digest);
@@ -67,16 +66,15 @@ void gate_cache_close(struct gate_cache *cache)
  */
 static bool is_idle_variable(const char *row)
 {
-	static const char *const names[] = {"_=",	   "COLUMNS=",	  "COLORTERM=",
-					    "DBUS_",	   "DISPLAY=",	  "EDITOR=",
-					    "HIST",	   "JOURNAL_",	  "LESS",
-					    "LINES=",	   "LS_COLORS=",  "MAKE",
-					    "MFLAGS=",	   "OLDPWD=",	  "PAGER=",
-					    "PRONY_LOCK=", "PS1=",	  "PWD=",
-					    "SHLVL=",	   "SSH_",	  "TERM=",
-					    "TERM_",	   "TMUX",	  "VISUAL=",
-					    "WINDOW",	   "XAUTHORITY=", "XDG_RUNTIME_DIR=",
-					    "XDG_SESSION_"};
+	static const char *const names[] = {
+		"_=",	       "COLUMNS=",	"COLORTERM=",  "DBUS_",
+		"DISPLAY=",    "EDITOR=",	"HIST",	       "HOSTNAME=",
+		"JOURNAL_",    "LESS",		"LINES=",      "LS_COLORS=",
+		"MAKE",	       "MFLAGS=",	"OLDPWD=",     "PAGER=",
+		"PRONY_LOCK=", "PRONY_SHARED=", "PS1=",	       "PWD=",
+		"SHLVL=",      "SSH_",		"TERM",	       "TMUX",
+		"VISUAL=",     "WINDOW",	"XAUTHORITY=", "XDG_RUNTIME_DIR=",
+		"XDG_SESSION_"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strncmp(row, names[i], strlen(names[i])))
@@ -145,11 +143,13 @@ bool gate_cache_key(struct gate_cache *cache, const struct plan_cell *cell,
 	struct digest digest;
 
 	/* For other devices neither the model nor the driver is known here. */
-	if (!cache->cache.folder || strcmp(cell->target.device, "cpu") != 0 ||
+	if (!cache->cache.folder || (strcmp(cell->target.device, "cpu") != 0 && !cell->gpu) ||
 	    !identify_framework(cache, cell))
 		return false;
 	digest_begin(&digest);
 	digest_add_text(&digest, work->gate_key);
+	digest_add(&digest, &recipe->precision, sizeof(recipe->precision));
+	digest_add_text(&digest, cell->gpu);
 	digest_add_text(&digest, cell->cell.framework);
 	digest_add_text(&digest, cell->target.backend);
 	digest_add_text(&digest, cell->target.options);

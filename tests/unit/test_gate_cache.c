@@ -257,7 +257,7 @@ WITH_CACHE(other_work_has_other_answers)
 				    cell_of("lenet", STAGE_FORWARD, OPTIMISER_SGD),
 				    cell_of("mlp", STAGE_FORWARD_BACKWARD, OPTIMISER_SGD),
 				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
-				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD),
+				    cell_of("mlp", STAGE_FORWARD_BACKWARD, OPTIMISER_SGD),
 				    cell_of("mlp", STAGE_FORWARD, OPTIMISER_SGD)};
 	enum { CELLS = COUNT(cells) };
 	char keys[CELLS][DIGEST_HEX_BYTES];
@@ -297,6 +297,59 @@ WITH_CACHE(other_work_has_other_answers)
 	}
 }
 
+/* Rounding decides comparisons, which matter only where something is differentiated. */
+WITH_CACHE(precisions_share_answers)
+{
+	static const struct {
+		enum stage stage;
+		enum precision a, b;
+	} rows[] = {{STAGE_FORWARD, PRECISION_FP32, PRECISION_BF16},
+		    {STAGE_FORWARD, PRECISION_TF32, PRECISION_FP32},
+		    {STAGE_TRAIN, PRECISION_TF32, PRECISION_FP16}};
+	struct cache cache;
+
+	cache_open(ANSWERS_CACHE, ANSWERS_LIMIT_BYTES, &cache);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct plan_cell a = cell_of("mlp", rows[i].stage, OPTIMISER_SGD), b = a;
+		SCOPED(workload) first, second, alone;
+
+		a.recipe.precision = rows[i].a;
+		b.recipe.precision = rows[i].b;
+		answers_of(&a, &cache, SEED, &first);
+		answers_of(&b, &cache, SEED, &second);
+		assert_string_equal(first.gate_key, second.gate_key);
+		assert_int_equal(second.gate_recipe.precision, rows[i].b);
+		directory_remove(cache.folder, NULL);
+		answers_of(&b, &cache, SEED, &alone);
+		same_answers(&second.gate, &alone.gate);
+	}
+	cache_close(&cache);
+}
+
+/* What another machine computed. */
+WITH_CACHE(a_shared_folder_is_read)
+{
+	struct cache cache;
+
+	cache_open("test", 1 << 20, &cache);
+	put(&cache, key_of_one, 'x', 100);
+	char *shared = test_path("shared/cache");
+	assert_int_equal(directory_make(shared, NULL), PRONY_OK);
+	assert_int_equal(rename(cache.folder, test_path("shared/cache/test")), 0);
+	assert_false(has(&cache, key_of_one));
+	cache_close(&cache);
+	setenv("PRONY_SHARED", test_path("shared"), 1);
+	cache_open("test", 1 << 20, &cache);
+	unsetenv("PRONY_SHARED");
+	assert_true(has(&cache, key_of_one));
+	assert_false(has(&cache, key_of_two));
+	char *entry = test_keep(path_join(test_path("shared/cache/test"), key_of_one));
+	damage(entry, 100);
+	assert_false(has(&cache, key_of_one));
+	assert_true(file_exists(entry));
+	cache_close(&cache);
+}
+
 WITH_CACHE(a_kept_loss_is_the_one_computed)
 {
 	struct plan_cell cell = cell_of("mlp", STAGE_TRAIN, OPTIMISER_SGD);
@@ -310,6 +363,7 @@ WITH_CACHE(a_kept_loss_is_the_one_computed)
 		struct reference_control control = {.stop = &stop};
 		SCOPED(workload) work;
 
+		cell.recipe.precision = i ? PRECISION_BF16 : PRECISION_FP32;
 		check(workload_init(&work, &cell, SEED, &err), &err);
 		work.answers = &cache;
 		check(workload_need_loss(&work, &cell, &control, &err), &err);
@@ -382,6 +436,9 @@ WITH_CACHE(every_part_of_the_key_counts)
 	setenv("MKL_CBWR", "COMPATIBLE", 1);
 	key_of(&g, keys[count++]);
 	unsetenv("MKL_CBWR");
+	g.cell.recipe.precision = PRECISION_BF16;
+	key_of(&g, keys[count++]);
+	g.cell = plain;
 	g.cell.recipe.threads = 2; /* cell */
 	key_of(&g, keys[count++]);
 	g.cell = plain;
@@ -479,8 +536,16 @@ WITH_CACHE(what_we_did_not_install_is_never_kept)
 		assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
 	}
 	place.framework = &fake;
+	g.cache.framework[0] = '\0';
 	snprintf(g.cell.target.device, sizeof(g.cell.target.device), "cuda:0");
 	assert_false(gate_cache_key(&g.cache, &g.cell, &g.work, key));
+	/* A GPU counts with its driver. */
+	char other[DIGEST_HEX_BYTES];
+	g.cell.gpu = "NVIDIA H200, sm_90, driver 1";
+	assert_true(gate_cache_key(&g.cache, &g.cell, &g.work, key));
+	g.cell.gpu = "NVIDIA H200, sm_90, driver 2";
+	assert_true(gate_cache_key(&g.cache, &g.cell, &g.work, other));
+	assert_string_not_equal(key, other);
 	close_gates(&g);
 	gate_cache_open(&g.cache, "/nowhere/prony");
 	assert_null(g.cache.cache.folder);
