@@ -284,6 +284,9 @@ static void show_event(struct progress *p, const struct run_event *event,
 		snprintf(text, sizeof text, "%.100s; the gate runs once more", event->text);
 		say_of_cell(p, event->cell, text);
 		break;
+	case EVENT_GATE_LATE:
+		say_of_cell(p, event->cell, event->text);
+		break;
 	case EVENT_PROCESS_START:
 		note_stage(p, event, "starting", now);
 		p->in_gate = false;

@@ -324,5 +324,6 @@ const char *summary_reason(const struct summary_row *row)
 
 const char *summary_note(const struct summary_row *row)
 {
-	return row->cell->status == CELL_PENDING ? "" : summary_reason(row);
+	const char *reason = row->cell->reason;
+	return row->cell->status == CELL_PENDING ? (reason ? reason : "") : summary_reason(row);
 }

@@ -55,6 +55,10 @@ enum run_event_kind {
 	EVENT_PREPARE /* data, reference and bundle of a gate or a process are made */,
 	EVENT_GATE_START,
 	EVENT_GATE_AGAIN /* after an accident (crash or time-out); text: what happened */,
+	EVENT_GATE_LATE /* its reference or gate is not begun: the caller allowed it no time; text:
+			 * why
+			 */
+	,
 	EVENT_GATE_KEPT /* like EVENT_GATE_END; text: the date on which the gate passed */,
 	EVENT_GATE_END /* in all cases: status, details (the evidence), log */,
 	EVENT_FRAMEWORK /* details: the worker's own description, in a gate or a process */,
@@ -81,6 +85,8 @@ struct run_event {
 	const struct process_record *record;
 };
 
+#define RUN_REASON_BYTES 200
+
 enum run_choice {
 	RUN_NOW,
 	RUN_LATER /* other cells need the time more */,
@@ -92,7 +98,7 @@ struct run_decision {
 	/* For RUN_END: how the cell ends, flags to add, and the reason. */
 	enum cell_status status;
 	unsigned flags;
-	char reason[160];
+	char reason[RUN_REASON_BYTES];
 };
 
 /* The functions of the caller: decisions and events. */
@@ -102,6 +108,12 @@ struct run_caller {
 	 * before each gate, each round and each process. If every cell of a round that does
 	 * not stop answers RUN_LATER, all of them run. */
 	struct run_decision (*decide)(void *context, size_t cell);
+	/* Whether a reference of so many multiplications may be computed for the cell (0: none is
+	 * needed) and, before its gate, the gate may run. If so, the reference is given up at
+	 * *deadline_ns (0: never); if not, the cell stays pending and decide answers RUN_STOP for
+	 * it, after the event EVENT_GATE_LATE with the text `why`. NULL: always. */
+	bool (*affords)(void *context, size_t cell, double multiplications, int64_t *deadline_ns,
+			char why[RUN_REASON_BYTES]);
 	/* If it is not NULL, a cell's gate runs just before its first process, instead of all gates
 	 * before all processes, and the cells of a round run in the order that this gives them,
 	 * instead of a random one. `cells`: in random order. */
@@ -135,7 +147,6 @@ struct run_settings {
 	const char *setup_command,
 		*cleanup_command; /* shell commands before and after each process; NULL = none */
 	const volatile int *stop; /* set by a signal handler: finish cleanly, PRONY_INTERRUPTED */
-	int64_t deadline_ns; /* a reference is given up then, on the monotonic clock; 0: never */
 };
 
 /* Runs every pending cell of the plan: first its gate, then rounds in which each cell that needs

@@ -222,9 +222,8 @@ static enum prony_status run_turn(struct schedule *s, size_t cell, int round, st
 		status = schedule_gate(s, cell, err);
 	if (status == PRONY_OK && state->status == CELL_PENDING && choice_of(s, cell) <= RUN_LATER)
 		status = schedule_end_broken(s, cell, run_replicate(s, cell, round, err), err);
-	/* A reference was given up. */
 	if (status == PRONY_INTERRUPTED && !(s->settings->stop && *s->settings->stop) &&
-	    s->settings->deadline_ns > 0 && clock_monotonic_ns() >= s->settings->deadline_ns) {
+	    schedule_gave_up(s)) {
 		error_clear(err);
 		status = PRONY_OK;
 	}

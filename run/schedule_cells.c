@@ -50,14 +50,33 @@ static void say_reference(void *context, double fraction)
 	run_emit(s->caller, &event, NULL);
 }
 
+static bool may_begin(void *context, double multiplications)
+{
+	struct schedule *s = context;
+	char why[RUN_REASON_BYTES];
+	s->refused = s->caller->affords &&
+		     !s->caller->affords(s->caller->context, s->watched_cell, multiplications,
+					 &s->control.deadline_ns, why);
+	if (s->refused)
+		schedule_say(s, EVENT_GATE_LATE, s->watched_cell, 0, why);
+	return !s->refused;
+}
+
 struct reference_control *schedule_control(struct schedule *s, size_t cell)
 {
 	s->watched_cell = cell;
+	s->refused = false;
 	s->control = (struct reference_control){.stop = s->settings->stop,
-						.deadline_ns = s->settings->deadline_ns,
+						.may_begin = may_begin,
 						.progress = say_reference,
 						.context = s};
 	return &s->control;
+}
+
+bool schedule_gave_up(const struct schedule *s)
+{
+	return s->refused ||
+	       (s->control.deadline_ns > 0 && clock_monotonic_ns() >= s->control.deadline_ns);
 }
 
 enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err)

@@ -20,6 +20,7 @@ struct schedule {
 	size_t work_count;
 	char *folder; /* parent folder of the bundles */
 	struct reference_control control;
+	bool refused;	     /* the caller did not allow the last reference */
 	size_t watched_cell; /* the cell whose reference is computed */
 	int64_t watched_ns;  /* time of the last event about the reference */
 	struct gate_cache gates;
@@ -43,6 +44,8 @@ enum prony_status schedule_may_start(const struct schedule *s, struct error *err
 bool schedule_is_accident(enum cell_status ended);
 /* Reports the progress of the cell's reference. */
 struct reference_control *schedule_control(struct schedule *s, size_t cell);
+/* Whether the last reference was not begun, or was given up at its deadline. */
+bool schedule_gave_up(const struct schedule *s);
 /* Sets the work of a cell; cells that differ only in their framework share it. */
 enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct error *err);
 /* Fills in what a process of the cell is started with; writes its bundle if it is missing. *folder

@@ -219,20 +219,29 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 	return status;
 }
 
-static void expect(struct reference_control *control, int64_t cost)
+/* Whether a reference of so many multiplications may be computed; 0 of a gate whose answers are
+ * there.
+ */
+static enum prony_status may_begin(struct reference_control *control, int64_t cost,
+				   struct error *err)
 {
 	if (!control)
-		return;
+		return PRONY_OK;
 	control->expected = (double)cost;
 	control->done = 0;
+	if (control->may_begin && !control->may_begin(control->context, control->expected))
+		return error_set(err, PRONY_INTERRUPTED, "no time is left for a reference");
+	return PRONY_OK;
 }
 
 static enum prony_status compute_gate(struct workload *work, const struct plan_cell *cell,
 				      struct reference_control *control, struct error *err)
 {
-	enum prony_status status = PRONY_OK;
-	expect(control, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file));
-	if (gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
+	enum prony_status status = may_begin(
+		control, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file),
+		err);
+	if (status == PRONY_OK &&
+	    gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
 		status = gate_settle_rate(
 			&work->gate_recipe, &work->gate_graph, &work->weights,
 			batch_at(&work->gate_graph, &work->gate_inputs, &work->gate_labels, 0),
@@ -250,7 +259,7 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 {
 	struct error why = ERROR_INIT;
 	if (work->has_gate)
-		return PRONY_OK;
+		return may_begin(control, 0, err);
 	enum prony_status status = workload_need_gate_case(work, cell, seed, err);
 	if (status != PRONY_OK)
 		return status;
@@ -259,7 +268,7 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 		work->answers && answers_read(work->answers, work->gate_key, &of, &work->gate,
 					      &work->gate_recipe.learning_rate, &why) == PRONY_OK;
 	if (work->has_gate)
-		return PRONY_OK;
+		return may_begin(control, 0, err);
 	status = compute_gate(work, cell, control, err);
 	work->has_gate = status == PRONY_OK;
 	if (!work->has_gate)
@@ -279,7 +288,8 @@ static enum prony_status compute_loss(struct workload *work, const struct plan_c
 	if (parts > 1)
 		status =
 			network_build(cell->network, graph_batch(&work->graph) / parts, &part, err);
-	expect(control, gate_loss_cost(&work->graph, &cell->recipe));
+	if (status == PRONY_OK)
+		status = may_begin(control, gate_loss_cost(&work->graph, &cell->recipe), err);
 	if (status == PRONY_OK)
 		status = gate_expected_loss(parts > 1 ? &part : &work->graph, &cell->recipe,
 					    &work->weights,

@@ -97,6 +97,10 @@ void budget_begin(struct budget *budget, const struct plan *plan, const struct t
 	if (budget->length_ns == 0)
 		return;
 	budget->deadline_ns = clock_monotonic_ns() + budget->length_ns;
+	budget->others_ns = window_ns > 0 ? budget->length_ns / 2 : budget->length_ns;
+	budget->measured_ns = 0;
+	budget->refused = memory_alloc((plan->count + 1) * sizeof *budget->refused);
+	memset(budget->refused, 0, (plan->count + 1) * sizeof *budget->refused);
 	budget->least_ns = memory_alloc((plan->count + 1) * sizeof *budget->least_ns);
 	budget->costs = memory_alloc((plan->count + 1) * sizeof *budget->costs);
 	budget->turns = memory_alloc((plan->count + 1) * sizeof *budget->turns);
@@ -110,13 +114,42 @@ void budget_release(struct budget *budget)
 	free(budget->least_ns);
 	free(budget->costs);
 	free(budget->turns);
+	free(budget->refused);
 	budget->least_ns = NULL;
 }
 
 void budget_spend(struct budget *budget, size_t cell, int64_t ns)
 {
-	if (budget->least_ns)
-		budget->least_ns[cell] = ns;
+	if (!budget->least_ns)
+		return;
+	budget->least_ns[cell] = ns;
+	budget->measured_ns += ns;
+}
+
+bool budget_affords(struct budget *budget, size_t cell, double seconds, int64_t *until_ns,
+		    char why[RUN_REASON_BYTES])
+{
+	*until_ns = 0;
+	if (!budget->least_ns)
+		return true;
+	int64_t now = clock_monotonic_ns(), left = budget->deadline_ns - now;
+	int64_t spent = budget->length_ns - left - budget->measured_ns;
+	int64_t share = budget->others_ns - spent;
+	/* At least a process must follow. */
+	if (share > left - budget->least_ns[cell])
+		share = left - budget->least_ns[cell];
+	*until_ns = now + share;
+	budget->refused[cell] = seconds * SECOND_NS > (double)share;
+	double part = (double)budget->others_ns / (double)budget->length_ns;
+	double more = seconds - (double)share / SECOND_NS;
+	if (budget->refused[cell])
+		snprintf(why, RUN_REASON_BYTES,
+			 "its reference and gate need about %.0f s, but --budget has %.0f s left "
+			 "for them%s; --budget %.0fs is enough",
+			 ceil(seconds), fmax(0, floor((double)share / SECOND_NS)),
+			 part < 1 ? " (half of it is for measuring)" : "",
+			 ceil((double)budget->length_ns / SECOND_NS + more / part));
+	return !budget->refused[cell];
 }
 
 void budget_look_again(struct budget *budget)
@@ -129,7 +162,7 @@ bool budget_late(const struct budget *budget, size_t cell)
 	if (!budget->least_ns)
 		return false;
 	int64_t left = budget->deadline_ns - clock_monotonic_ns();
-	return left <= 0 || left < budget->least_ns[cell];
+	return left <= 0 || left < budget->least_ns[cell] || budget->refused[cell];
 }
 
 /* Returns the half width of a cell's interval; infinite if it is unknown. */

@@ -145,6 +145,15 @@ static struct run_decision decide(void *context, size_t index)
 	return decision;
 }
 
+static bool affords(void *context, size_t cell, double multiplications, int64_t *deadline_ns,
+		    char why[RUN_REASON_BYTES])
+{
+	struct study *study = context;
+	return budget_affords(&study->budget, cell,
+			      study->left ? time_left_gate(study->left, cell, multiplications) : 0,
+			      deadline_ns, why);
+}
+
 static void order(void *context, size_t *cells, size_t count)
 {
 	const struct study *study = context;
@@ -187,6 +196,8 @@ static enum prony_status store_event(const struct study *study, const struct run
 		return store_gate(study->store, id, event->status, event->details, event->log, err);
 	case EVENT_PROCESS_END:
 		return store_process(study->store, id, event->record, err);
+	case EVENT_GATE_LATE:
+		return store_cell_status(study->store, id, CELL_PENDING, 0, event->text, err);
 	case EVENT_CELL_END:
 		return store_cell_status(study->store, id, event->status,
 					 event->flags | standing_flags(study, event->cell),
@@ -262,11 +273,12 @@ enum prony_status study_execute(struct study *study, struct run_settings *settin
 {
 	struct run_caller caller = {
 		.context = study, .decide = decide, .steady = judge_steady, .event = on_event};
+	if (study->budget.length_ns > 0)
+		caller.affords = affords;
 	set_limits(study, &settings->limits);
 	budget_begin(&study->budget, study->plan, study->left, needed_of(study),
 		     settings->gate_only ? 0 : study->effort->window_ns);
 	caller.order = study->budget.length_ns > 0 ? order : NULL;
-	settings->deadline_ns = study->budget.deadline_ns;
 	enum prony_status status = run_execute(study->plan, study->cells, settings, &caller, err);
 	return status == PRONY_OK && study_unfinished(study) == 0
 		       ? store_run_finish(study->store, study->run, clock_wall_ns(), err)

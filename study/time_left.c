@@ -16,6 +16,7 @@
 /* Multiplications of the float64 reference on a core per second, before one has run: resnet50 on a
  * Xeon with AVX-512 took 1.1e10 to 1.3e10. */
 #define REFERENCE_MACS 1e10
+#define RATE_SECONDS 1 /* shorter references of small networks say little of large ones */
 
 /* Seconds of a process outside its steps: start, import, build and end. */
 static const double start_seconds[] = {[FRAMEWORK_BUILTIN] = 0.3,
@@ -116,8 +117,8 @@ void time_left_begin(struct time_left *t, const struct run_cell *cells, int64_t 
 
 static double reference_seconds(const struct time_left *t, double macs)
 {
-	double rate =
-		t->computed_macs > 0 ? t->computed_macs / t->computed_seconds : t->reference_rate;
+	double rate = t->computed_seconds >= RATE_SECONDS ? t->computed_macs / t->computed_seconds
+							  : t->reference_rate;
 	return macs / rate;
 }
 
@@ -126,6 +127,12 @@ double time_left_first(const struct time_left *t, size_t cell, int processes, do
 	const struct time_left_cell *of = &t->cells[cell];
 	*reference = reference_seconds(t, of->reference);
 	return (of->gate ? of->start : 0) + (t->gate_only ? 0 : processes * of->process);
+}
+
+double time_left_gate(const struct time_left *t, size_t cell, double multiplications)
+{
+	double gate = t->gates.count > 0 ? t->gates.sum / t->gates.count : t->cells[cell].start;
+	return reference_seconds(t, multiplications) + (t->cells[cell].gate ? gate : 0);
 }
 
 static void add(struct time_left_mean *mean, double seconds)

@@ -56,6 +56,10 @@ void time_left_release(struct time_left *t);
  * *reference: those of the reference that it shares with others, at the first of them, else 0. */
 double time_left_first(const struct time_left *t, size_t cell, int processes, double *reference);
 
+/* Returns the expected seconds of a reference of so many multiplications and, if the cell's gate is
+ * still to come, of the gate. */
+double time_left_gate(const struct time_left *t, size_t cell, double multiplications);
+
 /* Begins the run with the processes that a resumed run already has; `cells` has one element for
  * each cell of the plan. */
 void time_left_begin(struct time_left *t, const struct run_cell *cells, int64_t now_ns);

@@ -1,5 +1,6 @@
 /* Tests runs with a budget: parsing, when it is exceeded, which cell is next, and which processes
  * count meanwhile. */
+#include "base/clock.h"
 #include "frameworks/registry.h"
 #include "study/budget.h"
 #include "study/counted.h"
@@ -98,6 +99,34 @@ TEST(the_last_process_says_what_the_next_one_takes)
 	/* Nor is one whose window alone is longer. */
 	s.budget.deadline_ns -= 3600 * SECOND - SECOND / 2;
 	assert_true(budget_late(&s.budget, 2));
+	end(&s);
+}
+
+/* References and gates get half of the budget; what they may not begin, they say before. */
+TEST(half_is_for_measuring)
+{
+	char why[RUN_REASON_BYTES];
+	int64_t until_ns, now = clock_monotonic_ns();
+	struct staged s;
+
+	begin(&s, "100s", all_small, all_builtin);
+	assert_true(budget_affords(&s.budget, 0, 40, &until_ns, why));
+	assert_true(until_ns >= now + 49 * SECOND && until_ns <= now + 51 * SECOND);
+	/* 60 s later, of which one process took 50: 10 of 50 s are spent. */
+	s.budget.deadline_ns -= 60 * SECOND;
+	budget_spend(&s.budget, 1, 50 * SECOND);
+	assert_true(budget_affords(&s.budget, 0, 38, &until_ns, why));
+	assert_false(budget_affords(&s.budget, 0, 48, &until_ns, why));
+	assert_has(why, "need about 48 s, but --budget has 3");
+	assert_has(why, "(half of it is for measuring); --budget 1");
+	assert_true(budget_late(&s.budget, 0));
+	assert_false(budget_late(&s.budget, 2));
+	/* Of 40 s, those of the cell's own process are not for its gate. */
+	assert_false(budget_affords(&s.budget, 1, 1, &until_ns, why));
+	end(&s);
+	begin(&s, NULL, all_small, all_builtin);
+	assert_true(budget_affords(&s.budget, 0, 1e9, &until_ns, why));
+	assert_int_equal(until_ns, 0);
 	end(&s);
 }
 
