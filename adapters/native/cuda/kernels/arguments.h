@@ -45,4 +45,40 @@ struct loss_scale {
 #define LOSS_SCALE_START 1024.0f
 enum { LOSS_SCALE_GROWTH_STEPS = 2000 };
 
+enum { WALK_RANK_MAX = 8 };
+
+/* The places of an array's elements; strides count elements, 0 repeats. */
+struct cuda_walk {
+	int rank;
+	int dims[WALK_RANK_MAX];
+	long long strides[WALK_RANK_MAX];
+};
+
+/* binary.cu */
+enum broadcast_code { BROADCAST_ADD, BROADCAST_SUB, BROADCAST_MUL, BROADCAST_DIV, BROADCAST_SCALE };
+
+/* y[i] = a[i] op b[i], then max(0, y) if relu, or factor * a[i] for BROADCAST_SCALE. The dimensions
+ * of both walks are those of y, which has no gaps, in the order of its strides. */
+struct cuda_broadcast {
+	int code; /* enum broadcast_code */
+	int relu;
+	float factor;
+	struct cuda_walk a, b;
+};
+
+/* reduce.cu: the sums over the dimensions `terms` of an array for each element of `outputs`, times
+ * factor. The terms of each output are in `splits` parts, whose sums are numbers of their own:
+ * part, then output. */
+struct cuda_reduction {
+	struct cuda_walk outputs, terms;
+	int output_count, term_count, splits;
+	float factor;
+};
+
+/* dropout.cu: see adapters/native/dropout.h. */
+struct cuda_dropout {
+	long long seed, node, threshold;
+	float scale;
+};
+
 #endif

@@ -9,10 +9,10 @@ DEVICE double block_sum_double(double value)
 
 	BARRIER; /* the block has read the result of the last call */
 	part[threadIdx.x] = value;
-	for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+	for (unsigned width = blockDim.x / 2; width > 0; width /= 2) {
 		BARRIER;
-		if (threadIdx.x < half)
-			part[threadIdx.x] += part[threadIdx.x + half];
+		if (threadIdx.x < width)
+			part[threadIdx.x] += part[threadIdx.x + width];
 	}
 	return part[0];
 }
