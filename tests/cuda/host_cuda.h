@@ -20,6 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <type_traits>
+#include <utility>
+
+#include "tests/cuda/fake_driver.h"
 
 #define __device__
 #define __restrict__ __restrict
@@ -107,5 +111,25 @@ static inline half __float2half_rn(float x)
 	size += 0xfffu + (size >> 13 & 1u);
 	return half{(uint16_t)(sign | ((size >> 13) - (112u << 10)))};
 }
+
+/* The row of a kernel in the driver's table, from its parameters. */
+template <auto kernel> struct host_kernel;
+template <class... A, void (*kernel)(A...)> struct host_kernel<kernel> {
+	static constexpr struct fake_argument arguments[] = {
+		{sizeof(A), std::is_pointer<A>::value}...};
+
+	template <size_t... I> static void spread(void **values, std::index_sequence<I...>)
+	{
+		kernel(*static_cast<std::remove_const_t<A> *>(values[I])...);
+	}
+	static void call(void **values)
+	{
+		spread(values, std::index_sequence_for<A...>());
+	}
+	static constexpr struct fake_kernel row(const char *name, bool block)
+	{
+		return {name, block, (int)sizeof...(A), arguments, call};
+	}
+};
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters/native/cuda/packages.h"
 #include "base/loader.h"
 
 #define LIBRARY "libcudnn.so.9"
@@ -21,6 +22,7 @@ static bool in_folder(struct cudnn *cudnn, const char *folder)
 static enum prony_status find(struct cudnn *cudnn, const char *folder, struct error *err)
 {
 	const char *named = getenv("PRONY_CUDNN");
+	char *packaged;
 
 	if (named && *named)
 		return in_folder(cudnn, named) ? PRONY_OK
@@ -28,8 +30,12 @@ static enum prony_status find(struct cudnn *cudnn, const char *folder, struct er
 							   "PRONY_CUDNN: %s has no " LIBRARY
 							   "; name the folder with cuDNN 9",
 							   named);
-	if (!folder || !in_folder(cudnn, folder))
-		memcpy(cudnn->path, LIBRARY, sizeof(LIBRARY)); /* on the loader's path */
+	if (folder && in_folder(cudnn, folder))
+		return PRONY_OK;
+	packaged = cuda_package_library(LIBRARY);
+	/* A name without a folder is searched on the loader's path. */
+	snprintf(cudnn->path, sizeof(cudnn->path), "%s", packaged ? packaged : LIBRARY);
+	free(packaged);
 	return PRONY_OK;
 }
 

@@ -208,8 +208,9 @@ struct cudnn {
 
 /*
  * Loads libcudnn.so.9 from the first of these places that has it: the folder in PRONY_CUDNN, which
- * is then the only one; `folder`, unless NULL; the loader's path. The library finds its parts in
- * its own folder. PRONY_MISSING with the reason and the remedy: none, damaged, or older than
+ * is then the only one; `folder`, unless NULL; the packages of an installed framework; the loader's
+ * path, last because a machine may have an older one there. The library finds its parts in its own
+ * folder. PRONY_MISSING with the reason and the remedy: none, damaged, or older than
  * CUDNN_OLDEST.
  */
 enum prony_status cudnn_load(struct cudnn *cudnn, const char *folder, struct error *err);
