@@ -85,6 +85,9 @@ static inline int64_t cuda_packs(enum dtype type, int64_t elements)
 {
 	return elements * (int64_t)dtype_bytes(type) / 16 + 1;
 }
+/* Elements of a pack of 16 bytes (kernels/pack.cuh), or 1 if the operand does not begin at a
+ * multiple of 16 bytes or does not consist of runs of `adjacent` elements in whole packs. pool.c */
+int cuda_pack(const struct lowering *l, int operand, int64_t adjacent);
 void cuda_operand(struct lowering *l, struct work *work, int operand); /* OPERAND_NONE: NULL */
 void cuda_long(struct lowering *l, struct work *work, int64_t value);
 void cuda_int(struct lowering *l, struct work *work, int value);
@@ -176,6 +179,10 @@ enum prony_status cuda_pool(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_pool_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *err);
+/* The operand for the gradient of input k (a parameter with a number for each channel) as output k
+ * of gradient node `node`: the parameter's place, or a planned operand if it has no place. */
+enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *node, int k,
+					int parameter, int *out, struct error *err);
 enum prony_status cuda_layer_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_layer_norm_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_lrn(struct lowering *l, int n, struct error *err);

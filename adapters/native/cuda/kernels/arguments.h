@@ -3,6 +3,18 @@
 #ifndef PRONY_ADAPTERS_NATIVE_CUDA_KERNELS_ARGUMENTS_H
 #define PRONY_ADAPTERS_NATIVE_CUDA_KERNELS_ARGUMENTS_H
 
+/* Kernels that have packs load and store so many bytes at once where a layout allows it. */
+enum { PACK_BYTES = 16 };
+
+/* pool.cu: windows on images. */
+struct pool_arguments {
+	int channels, in[2], out[2];
+	int kernel[2], strides[2], dilations[2], pads[4]; /* as in struct attributes */
+	int channels_last, packed;
+	int include_pad; /* an average counts padding */
+	int wide;	 /* a window has more than 256 elements */
+};
+
 /* elementwise.cu: functions of one number. */
 enum function_code {
 	FUNCTION_RELU,
