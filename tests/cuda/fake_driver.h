@@ -13,7 +13,16 @@
  *   or the end of the process by SIGABRT.
  *
  * Environment: FAKE_CUDA_DEVICES=N devices (1); FAKE_CUDA_MEMORY=BYTES on each (80 GiB);
- * FAKE_CUDA_LEAKS=FILE appends a line for each allocation that is left when the process ends.
+ * FAKE_CUDA_LEAKS=FILE appends a line for each allocation that is left when the process ends;
+ * FAKE_CUDA_TRACE=FILE appends a line for each call that a mistake can be planted in.
+ *
+ * FAKE_CUDA=MISTAKE:N plants a mistake in the caller, as if it had not issued call N of its kind,
+ * counted from 0 (in the trace, "skip 3 relu_f32"):
+ *   skip   work N of each capture is not recorded
+ *   swap   work N of each capture is recorded behind the next one
+ *   copy   copy N outside of captures is not made
+ *   fill   fill N outside of captures fills with NaN
+ *   wait   cuStreamSynchronize number N returns at once
  *
  * This header is for the other fakes of NVIDIA's libraries, which link libcuda.so.1.
  */
@@ -38,6 +47,20 @@ FAKE_EXPORT int fake_cuda_enqueue(void *stream, void (*run)(void *data), const v
 
 /* Whether all of these bytes lie in one live allocation of device memory. */
 FAKE_EXPORT bool fake_cuda_is_device(const void *address, size_t bytes);
+
+/* What ran on the device. */
+enum fake_activity_kind { FAKE_KERNEL, FAKE_COPY, FAKE_FILL };
+struct fake_activity {
+	enum fake_activity_kind kind;
+	const char *name;	       /* of the kernel, or of the library */
+	unsigned long long begin, end; /* by fake_cuda_clock */
+	size_t bytes;		       /* of a copy or fill */
+	unsigned correlation;	       /* the same for all work of one call */
+};
+/* Calls `seen` for everything that runs from now on; NULL: no more. */
+FAKE_EXPORT void fake_cuda_watch(void (*seen)(const struct fake_activity *activity));
+/* Nanoseconds; not the clock of the host, so that who compares them has to find the difference. */
+FAKE_EXPORT unsigned long long fake_cuda_clock(void);
 
 /* The fake device. */
 #define FAKE_CUDA_NAME "NVIDIA Fake H100"

@@ -42,6 +42,10 @@ void fake_kernel_run(const struct fake_kernel *kernel, unsigned blocks, unsigned
 /* The kernel that runs, or NULL. */
 const char *fake_kernel_running(void);
 
+/* fake_mistakes.c: whether FAKE_CUDA plants this mistake in call `number`, which the trace names.
+ */
+bool fake_mistake(const char *kind, long number, const char *name);
+
 /* fake_queue.c */
 enum operation_kind { LAUNCH, CALL, COPY, FILL, RECORD, WAIT, GRAPH };
 struct operation {
@@ -58,6 +62,7 @@ struct operation {
 	struct queue *queue;	  /* WAIT: until `position` operations of it are done */
 	long position;
 	struct recording *recording; /* GRAPH, a share of it */
+	unsigned correlation;
 };
 /* Appends to the stream's queue, or to its capture. Returns a CUresult. */
 int fake_append(struct CUstream_st *stream, const struct operation *operation);

@@ -1,4 +1,5 @@
 /* Streams, events, captures and graphs: what is issued is kept and runs when it is waited for. */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,7 +10,9 @@
 struct queue {
 	struct operation *operations; /* from number `gone` on */
 	long count, done, gone, room;
-	long joined; /* of a recording: up to here another stream has waited for it */
+	/* Of a recording: up to where another stream has waited for it, and how many were issued.
+	 */
+	long joined, issued;
 };
 
 /* What a capture has recorded: a queue for each of its streams, the first its origin's. */
@@ -43,6 +46,8 @@ struct CUgraphExec_st {
 static struct CUstream_st *streams;
 static struct recording *capture; /* one at a time */
 static bool spoiled;
+static unsigned correlations;
+static void (*watcher)(const struct fake_activity *activity);
 
 static void drain(struct queue *queue, long to, bool keep);
 
@@ -71,24 +76,74 @@ static void release(struct recording *recording)
 	free(recording);
 }
 
-static double now_ms(void)
+unsigned long long fake_cuda_clock(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+	return 1000000000ull * (unsigned long long)(now.tv_sec + 1000000) +
+	       (unsigned long long)now.tv_nsec;
 }
 
-static void run_recording(struct recording *recording)
+void fake_cuda_watch(void (*seen)(const struct fake_activity *activity))
 {
-	for (int q = 0; q < recording->queue_count; q++)
-		recording->queues[q]->done = 0;
+	watcher = seen;
+}
+
+/* The kernel, or the file of the library that the work is of. */
+static const char *name_of(const struct operation *o)
+{
+	static const char *const names[] = {[COPY] = "copy",
+					    [FILL] = "fill",
+					    [RECORD] = "record",
+					    [WAIT] = "wait",
+					    [GRAPH] = "graph"};
+	Dl_info library;
+	const char *slash;
+
+	if (o->kind == LAUNCH)
+		return o->kernel->name;
+	if (o->kind != CALL)
+		return names[o->kind];
+	if (dladdr((void *)(uintptr_t)o->run, &library) == 0)
+		return "library";
+	slash = strrchr(library.dli_fname, '/');
+	return slash != NULL ? slash + 1 : library.dli_fname;
+}
+
+static void tell(const struct operation *o, unsigned long long begin)
+{
+	struct fake_activity activity = {
+		.kind = o->kind == COPY	  ? FAKE_COPY
+			: o->kind == FILL ? FAKE_FILL
+					  : FAKE_KERNEL,
+		.name = name_of(o),
+		.begin = begin,
+		.end = fake_cuda_clock(),
+		.bytes = o->bytes,
+		.correlation = o->correlation,
+	};
+
+	watcher(&activity);
+}
+
+static void run_recording(struct recording *recording, unsigned correlation)
+{
+	for (int q = 0; q < recording->queue_count; q++) {
+		struct queue *queue = recording->queues[q];
+
+		queue->done = 0;
+		for (long i = 0; i < queue->count; i++)
+			queue->operations[i].correlation = correlation;
+	}
 	for (int q = 0; q < recording->queue_count; q++)
 		drain(recording->queues[q], recording->queues[q]->count, true);
 }
 
 static void run(const struct operation *o)
 {
+	unsigned long long begin = fake_cuda_clock();
+
 	switch (o->kind) {
 	case LAUNCH:
 		fake_kernel_run(o->kernel, o->blocks, o->threads, o->data);
@@ -103,15 +158,17 @@ static void run(const struct operation *o)
 		memset(o->to, o->value, o->bytes);
 		break;
 	case RECORD:
-		o->event->milliseconds = now_ms();
+		o->event->milliseconds = (double)begin * 1e-6;
 		break;
 	case WAIT:
 		drain(o->queue, o->position, o->recording != NULL);
 		break;
 	case GRAPH:
-		run_recording(o->recording);
+		run_recording(o->recording, o->correlation);
 		break;
 	}
+	if (watcher != NULL && o->kind <= FILL)
+		tell(o, begin);
 }
 
 /* Runs the queue's operations below number `to`, and first what they wait for. */
@@ -162,12 +219,41 @@ bool fake_capturing(const struct CUstream_st *stream)
 	return is_stream(stream) && stream->recording != NULL;
 }
 
+/* Records the operation, unless the caller is to have forgotten it. */
+static void record_captured(struct queue *queue, const struct operation *operation)
+{
+	long number = queue->issued++;
+	struct operation *last = push(queue), *before = last - 1;
+
+	*last = *operation;
+	if (fake_mistake("skip", number, name_of(operation))) {
+		free(last->data);
+		queue->count--;
+	} else if (number > 0 && fake_mistake("swap", number - 1, name_of(operation))) {
+		struct operation second = *before;
+
+		*before = *last;
+		*last = second;
+	}
+}
+
 int fake_append(struct CUstream_st *stream, const struct operation *operation)
 {
+	static long copies, fills;
+	struct operation added = *operation;
+
 	if (!is_stream(stream))
-		return fake_refuse(ERROR_HANDLE, "work on %p, which is no stream of the step",
-				   (void *)stream);
-	*push(stream->recording != NULL ? stream->recorded : &stream->queue) = *operation;
+		return fake_refuse(ERROR_HANDLE, "work on %p, which is no stream", (void *)stream);
+	added.correlation = ++correlations;
+	if (stream->recording != NULL) {
+		record_captured(stream->recorded, &added);
+		return CUDA_SUCCESS;
+	}
+	if (added.kind == COPY && fake_mistake("copy", copies++, "copy"))
+		return CUDA_SUCCESS;
+	if (added.kind == FILL && fake_mistake("fill", fills++, "fill"))
+		added.value = 0xff;
+	*push(&stream->queue) = added;
 	return CUDA_SUCCESS;
 }
 
@@ -214,10 +300,14 @@ FAKE_EXPORT int cuStreamDestroy_v2(struct CUstream_st *stream)
 
 FAKE_EXPORT int cuStreamSynchronize(struct CUstream_st *stream)
 {
+	static long waits;
+
 	if (!is_stream(stream))
 		return ERROR_HANDLE;
 	if (fake_forbidden("cuStreamSynchronize"))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (fake_mistake("wait", waits++, "cuStreamSynchronize"))
+		return CUDA_SUCCESS;
 	return wait_for(&stream->queue, stream->queue.count);
 }
 

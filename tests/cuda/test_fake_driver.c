@@ -261,6 +261,22 @@ TEST(test_mistakes_are_seen)
 	}
 }
 
+/* Each call of the step matters: without any one of them it is wrong. Calls are counted from the
+ * start of the process, so that no test before this one may issue any. */
+TEST(test_planted_mistakes)
+{
+	static const char *const planted[] = {"skip:0", "skip:1", "skip:2", "swap:0", "swap:1",
+					      "copy:0", "copy:1", "fill:0", "wait:0", "wait:1"};
+	char said[1000];
+
+	for (size_t i = 0; i < COUNT(planted); i++) {
+		setenv("FAKE_CUDA", planted[i], 1);
+		if (run_apart(NONE, true, said, sizeof(said)) != WRONG << 8)
+			fail_msg("%s is not seen", planted[i]);
+	}
+	unsetenv("FAKE_CUDA");
+}
+
 /* The value of a binary float with `fraction` bits below an exponent of the given bias. */
 static double decode(int code, int fraction, int bias)
 {
@@ -438,5 +454,47 @@ TEST(test_block_sums)
 		for (int row = 0; row < rows; row++)
 			assert_true(sums[row] == (float)(row * n));
 	}
+	close_step(&s);
+}
+
+static struct fake_activity seen[20];
+static int seen_count;
+
+static void see(const struct fake_activity *activity)
+{
+	seen[seen_count++] = *activity;
+}
+
+/* What ran, in its order and one after another; a graph's work has one correlation. */
+TEST(test_activities)
+{
+	static const char *const names[] = {"fill", "test_momentum", "test_sums", "copy"};
+	struct step s;
+	struct CUgraph_st *graph;
+	struct CUgraphExec_st *ready;
+	float rate = 0.5f;
+
+	open_step(&s);
+	fake_cuda_watch(see);
+	must(s.cu.MemsetD8Async(s.velocity, 0, 40, s.stream));
+	must(s.cu.StreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	issue(&s, NONE, &rate);
+	must(s.cu.StreamEndCapture(s.stream, &graph));
+	must(s.cu.GraphInstantiate(&ready, graph, 0));
+	must(s.cu.GraphLaunch(ready, s.stream));
+	must(s.cu.StreamSynchronize(s.stream));
+	fake_cuda_watch(NULL);
+	must(s.cu.StreamSynchronize(s.stream));
+	assert_int_equal(seen_count, 4);
+	for (int i = 0; i < 4; i++) {
+		assert_string_equal(seen[i].name, names[i]);
+		assert_true(seen[i].begin <= seen[i].end);
+		assert_true(i == 0 || seen[i].begin >= seen[i - 1].end);
+	}
+	assert_int_equal(seen[0].bytes, 40);
+	assert_int_not_equal(seen[0].correlation, seen[1].correlation);
+	assert_int_equal(seen[1].correlation, seen[3].correlation);
+	must(s.cu.GraphExecDestroy(ready));
+	must(s.cu.GraphDestroy(graph));
 	close_step(&s);
 }
