@@ -10,6 +10,7 @@ void charts_of_comparison(const struct html_page *page, size_t comparison, struc
 	charts_start_up(page, comparison, charts);
 	charts_memory(page, comparison, charts);
 	charts_power(page, comparison, charts);
+	charts_gpu(page, comparison, charts);
 	charts_input(page, comparison, charts);
 	charts_published(page, comparison, charts);
 	charts_distribution(page, comparison, charts);

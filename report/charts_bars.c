@@ -328,6 +328,46 @@ static void add_power_row(const struct html_page *page, size_t run, const struct
 	add_median(page, run, row, FIGURE_WATTS, power_of, charts, chart);
 }
 
+static double gpu_memory_of(const struct process_record *process)
+{
+	return process->gpu_memory_max_window - process->gpu_memory_before;
+}
+
+static void add_gpu_memory_row(const struct html_page *page, size_t run,
+			       const struct summary_row *row, struct charts *charts,
+			       struct chart *chart)
+{
+	add_median(page, run, row, FIGURE_GPU_MEMORY, gpu_memory_of, charts, chart);
+}
+
+static double gpu_power_of(const struct process_record *process)
+{
+	return process->gpu_power_window;
+}
+
+static void add_gpu_power_row(const struct html_page *page, size_t run,
+			      const struct summary_row *row, struct charts *charts,
+			      struct chart *chart)
+{
+	add_median(page, run, row, FIGURE_GPU_WATTS, gpu_power_of, charts, chart);
+}
+
+void charts_gpu(const struct html_page *page, size_t comparison, struct charts *charts)
+{
+	struct chart *chart = start(page, comparison, "GPU memory",
+				    "Memory in use on the cell's GPUs in the window, less what was "
+				    "in use before. Bars: medians over processes. Dots: processes.",
+				    CHART_BARS, charts);
+	chart->x = charts_axis(charts, FIGURE_GPU_MEMORY);
+	draw_or_drop(page, comparison, charts, chart, add_gpu_memory_row, 2);
+	chart = start(page, comparison, "GPU power",
+		      "Mean power of the cell's GPUs in the window. Bars: medians over processes. "
+		      "Dots: processes.",
+		      CHART_BARS, charts);
+	chart->x = charts_axis(charts, FIGURE_GPU_WATTS);
+	draw_or_drop(page, comparison, charts, chart, add_gpu_power_row, 2);
+}
+
 void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts)
 {
 	struct chart *chart = start(page, comparison, "Memory",

@@ -36,6 +36,8 @@ void charts_start_up(const struct html_page *page, size_t comparison, struct cha
 void charts_memory(const struct html_page *page, size_t comparison, struct charts *charts);
 /* Needs energy counters. */
 void charts_power(const struct html_page *page, size_t comparison, struct charts *charts);
+/* Adds memory and power of the GPUs, as two charts. */
+void charts_gpu(const struct html_page *page, size_t comparison, struct charts *charts);
 /* Needs loaded batches. */
 void charts_input(const struct html_page *page, size_t comparison, struct charts *charts);
 /* Adds prony's speeds beside those that others published for the same suite. */

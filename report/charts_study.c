@@ -20,12 +20,14 @@ static const struct {
 		 "Samples per second. Solid: measured here, with 95 % intervals. Faint: published.",
 		 FIGURE_SAMPLES},
 	[METRIC_MEMORY] = {"Memory by device", "gpu_memory_mib",
-			   "Published: memory of the GPUs. Measured here on a CPU: largest "
-			   "resident set of the worker's process tree, which is not comparable.",
+			   "Published: memory of the GPUs. Measured here: memory in use on the GPU "
+			   "less what was in use before; on a CPU the largest resident set of the "
+			   "worker's process tree, which is not comparable.",
 			   FIGURE_MEMORY},
 	[METRIC_POWER] = {"Power by device", "gpu_power_w",
 			  "Published: power of the GPUs (for a CPU: of its idle GPUs). Measured "
-			  "here: power of the processor packages, if they have counters.",
+			  "here: power of the GPU in the window; for a CPU of the processor "
+			  "packages, if they have counters.",
 			  FIGURE_WATTS},
 	[METRIC_SPEED_UP] =
 		{"Speed-up by device", "images_per_second",
@@ -86,11 +88,10 @@ static double our_value(const struct study *s, size_t run, const struct summary_
 	case METRIC_SPEED:
 		return figure_value(FIGURE_SAMPLES, row).value;
 	case METRIC_MEMORY:
-		/* GPU memory would need a field of its own; no sensor reads it. */
-		return device_is_cpu(cell->device) ? row->rss_peak_bytes : NAN;
+		return device_is_cpu(cell->device) ? row->rss_peak_bytes : row->costs.gpu_memory;
 	case METRIC_POWER:
 		return device_is_cpu(cell->device) ? replicates_median(row->cell, "power_mean_run")
-						   : NAN;
+						   : row->costs.gpu_watts;
 	default:
 		cpu = find_on_cpu(s, run, cell->framework);
 		return cpu ? figure_value(FIGURE_SAMPLES, row).value /
@@ -126,9 +127,6 @@ static const char *not_measured(const struct study *s, const struct summary_row 
 {
 	struct strbuf text;
 	bool known = false;
-	if (!device_is_cpu(rows[0].cell->cell.device) &&
-	    (s->metric == METRIC_MEMORY || s->metric == METRIC_POWER))
-		return ": not measured, no sensor reads GPUs";
 	strbuf_init(&text, 0);
 	strbuf_puts(&text, ": not measured, ");
 	for (size_t i = 0; i < count && s->metric == METRIC_POWER && !known; i++)
@@ -152,9 +150,10 @@ static void add_our_device(struct study *s, size_t run, size_t comparison)
 	add_heading(s, arena_printf(&s->charts->arena, "%s, %s, batch %lld%s", cell->device,
 				    s->page->count > 1 ? s->page->labels[run] : "here",
 				    (long long)cell->batch,
-				    known == 0			 ? not_measured(s, rows, count)
-				    : s->metric == METRIC_MEMORY ? ": main memory"
-								 : ""));
+				    known == 0 ? not_measured(s, rows, count)
+				    : s->metric == METRIC_MEMORY && device_is_cpu(cell->device)
+					    ? ": main memory"
+					    : ""));
 	for (size_t i = 0; i < count && known > 0; i++)
 		if (!rows[i].folded)
 			add_our_row(s, run, &rows[i]);

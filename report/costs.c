@@ -2,9 +2,12 @@
 #include "report/costs.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "store/machine_figures.h"
 
 static double of_step(const struct process_record *record, double joules)
@@ -32,13 +35,45 @@ static double threads(const struct process_record *record)
 	return record->threads > 0 ? (double)record->threads : NAN;
 }
 
-void costs_fill(const json_t *environment, struct summary_row *row)
+/* The driver's own use of an idle GPU, and that of other programs, was there before. */
+static double gpu_memory(const struct process_record *record)
+{
+	double own = record->gpu_memory_max_window - record->gpu_memory_before;
+
+	return own > 0 ? own : NAN;
+}
+
+static void fill_gpu(const struct replicates *replicates, const struct stored_cell *cell,
+		     struct summary_costs *costs)
+{
+	double *joules = memory_alloc((replicates->means.count + 1) * sizeof *joules);
+	size_t count = 0;
+
+	costs->gpu_memory = replicates_median_of(cell, gpu_memory);
+	costs->gpu_watts = replicates_median(cell, "gpu_power_window");
+	for (size_t i = 0; i < replicates->means.count; i++) {
+		const struct process_record *record = replicates->records[i];
+		double each = of_step(record, record->gpu_energy_joules);
+		if (!(each > 0))
+			continue;
+		joules[count++] = each;
+		if (strcmp(record->gpu_energy_grade, costs->gpu_grade) > 0)
+			snprintf(costs->gpu_grade, sizeof costs->gpu_grade, "%.1s",
+				 record->gpu_energy_grade);
+	}
+	estimate_compute(joules, count, 0, &costs->gpu_joules_per_step);
+	free(joules);
+}
+
+void costs_fill(const json_t *environment, const struct replicates *replicates,
+		struct summary_row *row)
 {
 	const double second_ns = 1e9;
 	const struct stored_cell *cell = row->cell;
 	struct summary_costs *costs = &row->costs;
 
-	*costs = (struct summary_costs){NAN, NAN, NAN, NAN, NAN, NAN};
+	*costs = (struct summary_costs){.peak_flops = NAN, .peak_share = NAN};
+	fill_gpu(replicates, cell, costs);
 	costs->joules_per_step = replicates_median_of(cell, packages_per_step);
 	costs->memory_joules_per_step = replicates_median_of(cell, memory_per_step);
 	costs->board_joules_per_step = replicates_median_of(cell, board_per_step);
@@ -53,10 +88,8 @@ void costs_fill(const json_t *environment, struct summary_row *row)
 
 /* Finds the reason for missing power in "field, field: reason; field: reason"; it is that of
  * energy. */
-static bool power_reason(const char *reasons, struct strbuf *out)
+static bool power_reason(const char *reasons, const char *field, struct strbuf *out)
 {
-	static const char field[] = "energy_joules";
-
 	for (const char *group = reasons; *group;) {
 		const char *end = strstr(group, "; "), *found = strstr(group, field);
 		const char *reason = strstr(group, ": ");
@@ -74,8 +107,11 @@ static bool power_reason(const char *reasons, struct strbuf *out)
 
 bool costs_power_reason(const struct stored_cell *cell, struct strbuf *out)
 {
+	bool cpu = device_is_cpu(cell->cell.device);
+
 	for (size_t i = 0; i < cell->process_count; i++)
-		if (power_reason(cell->processes[i].null_reasons, out))
+		if (power_reason(cell->processes[i].null_reasons,
+				 cpu ? "energy_joules" : "gpu_energy_joules", out))
 			return true;
 	return false;
 }

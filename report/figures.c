@@ -45,6 +45,16 @@ static struct figure_value estimate_value(const struct estimate *estimate)
 				     .processes = estimate->n};
 }
 
+/* Returns a part of an estimated quantity. */
+static struct figure_value share_value(const struct estimate *estimate, double parts)
+{
+	struct figure_value share =
+		ends_value(estimate->center / parts, estimate->low / parts, estimate->high / parts);
+	share.half_width = estimate->half_width;
+	share.processes = estimate->n;
+	return share;
+}
+
 /* Returns a quantity per step as a rate per second; the ends of the step's interval are swapped. */
 static struct figure_value rate_value(const struct estimate *step, double each)
 {
@@ -83,6 +93,7 @@ struct figure_value figure_value(enum figure_id id, const struct summary_row *ro
 #define VALUE(number) ends_value((number), NAN, NAN)
 #define ENDS(number, low, high) ends_value((number), (low), (high))
 #define ESTIMATE(estimate) estimate_value(&(estimate))
+#define EACH(estimate, parts) share_value(&(estimate), (parts))
 #define PER_STEP(each) rate_value(&row->step, (each))
 #define CONTRAST(contrast, order, itself) contrast_value(&(contrast), (order), (itself))
 #define X(name, word, member, unit, title, label, computed, ...)                                   \

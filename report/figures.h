@@ -144,7 +144,18 @@ enum {
 	  HAS_VALUE, HAS_VALUE, "from the start of the process to the end of its first step")      \
 	X(MEMORY, "rss_peak_bytes", "rss_peak_bytes", BYTES, "memory", "memory",                   \
 	  VALUE(row->rss_peak_bytes), SHOW_USUAL | SHOW_PAGE, HAS_VALUE, HAS_VALUE,                \
-	  "largest resident set of the process tree")
+	  "largest resident set of the process tree")                                              \
+	X(GPU_MEMORY, "gpu_memory_bytes", "gpu.memory_bytes", BYTES, "GPU memory",                 \
+	  "memory of the GPU", VALUE(row->costs.gpu_memory), SHOW_USUAL | SHOW_KNOWN | SHOW_PAGE,  \
+	  HAS_VALUE, HAS_VALUE, "memory in use on its GPUs less what was in use before")           \
+	X(GPU_WATTS, "gpu_watts", "gpu.watts", WATTS, "GPU power", "power of the GPU",             \
+	  VALUE(row->costs.gpu_watts), SHOW_USUAL | SHOW_KNOWN | SHOW_PAGE, HAS_VALUE, HAS_VALUE,  \
+	  "power of its GPUs in the window")                                                       \
+	X(GPU_JOULES_PER_SAMPLE, "gpu_joules_per_sample", "gpu.joules_per_sample", JOULES,         \
+	  "GPU energy/sample", "energy of the GPU for a sample",                                   \
+	  EACH(row->costs.gpu_joules_per_step, (double)row->cell->cell.batch),                     \
+	  SHOW_WIDE | SHOW_KNOWN | SHOW_INTERVAL | SHOW_BELOW, HAS_WIDTH, HAS_ENDS,                \
+	  "energy of its GPUs per sample")
 
 enum figure_id {
 #define X(name, ...) FIGURE_##name,

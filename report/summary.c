@@ -150,6 +150,7 @@ static void drop_intervals(struct summary_row *row)
 	drop_interval(&row->undisturbed);
 	for (int i = 0; i < SUMMARY_LATENCIES; i++)
 		drop_interval(&row->latency[i]);
+	drop_interval(&row->costs.gpu_joules_per_step);
 	row->gap_low = row->gap_high = NAN;
 }
 
@@ -178,9 +179,9 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->needed = replicates_needed(&summary->run->meta);
 	bool suffice = replicates_suffice(&summary->run->meta, cell, row->processes);
 	row->comparable = suffice && gate_passed(cell) && row->step.n > 0;
+	costs_fill(summary->environment, replicates, row);
 	if (!suffice)
 		drop_intervals(row);
-	costs_fill(summary->environment, row);
 }
 
 struct sorted {

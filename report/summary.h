@@ -23,6 +23,11 @@ struct summary_costs {
 	double watts;		       /* power of the packages during the windows */
 	double peak_flops, peak_share; /* peak of the same number of cores, in FLOP/s
 					  (store/machine_figures.h) */
+	/* Of the GPUs of a cell: bytes, less those in use before; watts in the windows; energy of a
+	 * step over replicates_of, n = 0 without. */
+	double gpu_memory, gpu_watts;
+	struct estimate gpu_joules_per_step;
+	char gpu_grade[2]; /* the worst grade of that energy; "" without */
 };
 
 /* Disturbances of the processes of a cell, or of all cells. They are kept here because in large

@@ -173,6 +173,8 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(floor, "broken", json_boolean(summary_breaks_floor(row)));
 	json_object_set_new(json_object_get(object, "energy"), "grade",
 			    isfinite(row->costs.joules_per_step) ? json_string("B") : json_null());
+	json_object_set_new(json_object_get(object, "gpu"), "grade",
+			    text_json_or_null(row->costs.gpu_grade));
 	json_object_set_new(object, "diagnoses", summary_diagnoses_to_json(row));
 	json_object_set_new(
 		object, "precision_proved",

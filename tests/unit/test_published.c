@@ -224,6 +224,40 @@ TEST(a_study_has_charts_by_device)
 	assert_has(strbuf_text(text), ">2018, Tesla K20m, batch 64<");
 }
 
+/* A cell on a GPU has memory and power of the GPU beside the published ones; what was not measured
+ * has its reason. */
+TEST(a_study_has_memory_and_power_of_gpus)
+{
+	SCOPED(charts) charts = {.count = 0};
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
+	const struct summary *borrowed = &summary;
+
+	setenv("PRONY_SHARE", getenv("PRONY_SOURCE"), 1);
+	report_fixture_init(&run, 0);
+	memcpy(run.meta.suite, "thesis", 7);
+	for (size_t i = 0; i < run.cell_count; i++) {
+		snprintf(run.cells[i].cell.device, CELL_WORD_BYTES, "cuda:0");
+		for (size_t p = 0; p < run.cells[i].process_count; p++) {
+			struct process_record *record = &run.cells[i].processes[p];
+			record->gpu_memory_before = 100 * 0x1p20;
+			record->gpu_memory_max_window = 400 * 0x1p20;
+			snprintf(record->null_reasons, sizeof record->null_reasons,
+				 "gpu_energy_joules: nvml refuses it: Not Supported; x: y");
+		}
+	}
+	summary_init(&summary, &run);
+	charts_of_runs(&borrowed, 1, NULL, 0, &charts);
+	const struct chart *memory = chart_of(&charts, "memory-by-device-lenet-mnist-sample");
+	const struct chart *power = chart_of(&charts, "power-by-device-lenet-mnist-sample");
+	const char *heading =
+		"cuda:0, here, batch 64: not measured, nvml refuses it: Not Supported";
+	const struct chart_row *row = row_of(memory, "cuda:0, here, batch 64", "pytorch");
+
+	assert_true(row && row->value == 300 * 0x1p20);
+	assert_non_null(row_of(power, heading, heading));
+}
+
 /* If no counter measured the power, the study's chart gives the reason that the processes gave. */
 TEST(power_that_is_not_there_has_its_reason)
 {

@@ -118,6 +118,40 @@ RESULTS_TEST(columns_that_are_known)
 	assert_true(isfinite(figure_value(FIGURE_JOULES_PER_SAMPLE, &summary.rows[0]).value));
 }
 
+/* The cell's own memory, its power, and its energy with an interval and the worst grade. */
+RESULTS_TEST(figures_of_a_gpu)
+{
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
+	struct strbuf *text = test_strbuf();
+	report_fixture_init(&run, 0);
+	for (size_t p = 0; p < run.cells[0].process_count; p++) {
+		struct process_record *record = &run.cells[0].processes[p];
+		record->gpu_memory_before = 500 * 0x1p20;
+		record->gpu_memory_max_window = 2548 * 0x1p20;
+		record->gpu_power_window = 300;
+		record->gpu_energy_joules = 300 * (double)record->window_ns * 1e-9;
+		snprintf(record->gpu_energy_grade, sizeof record->gpu_energy_grade,
+			 p == 1 ? "C" : "B");
+	}
+	summary_init(&summary, &run);
+	const struct summary_row *row = summary.rows;
+	while (row->cell != &run.cells[0])
+		row++;
+	struct figure_value energy = figure_value(FIGURE_GPU_JOULES_PER_SAMPLE, row);
+	double batch = (double)row->cell->cell.batch;
+	assert_true(figure_value(FIGURE_GPU_MEMORY, row).value == 2048 * 0x1p20);
+	assert_true(fabs(energy.value / (300 * row->step.center * 1e-9 / batch) - 1) < 1e-6);
+	assert_true(fabs(energy.half_width / row->step.half_width - 1) < 1e-4);
+	assert_string_equal(row->costs.gpu_grade, "C");
+	summary_render(&summary, false, 0, text);
+	assert_non_null(strstr(strbuf_text(text), "2.00 GiB"));
+	assert_non_null(strstr(strbuf_text(text), "300 W"));
+	strbuf_clear(text);
+	summary_render(&results->summary, false, 0, text);
+	assert_null(strstr(strbuf_text(text), "GPU power"));
+}
+
 /* Only for sequences; the gate has the number of tokens of a sample. */
 RESULTS_TEST(tokens_a_second)
 {
