@@ -330,6 +330,42 @@ static enum prony_status measure(struct job *job, const struct cli_call *call, s
 	return status;
 }
 
+static enum prony_status show_reference(void *context, const struct run_event *event,
+					struct error *err)
+{
+	struct job *job = context;
+	(void)err;
+	progress_event(&job->progress, event, &job->study.cells[event->cell], NULL);
+	return PRONY_OK;
+}
+
+/* --keep-proofs: computes references and measures nothing. */
+static enum prony_status keep_proofs(struct job *job, struct error *err)
+{
+	const struct run_settings settings = {.seed = job->selection.spec.seed,
+					      .reference_bytes = memory_limit_reference(),
+					      .self = job->selection.self,
+					      .cache = true,
+					      .stop = &stop_wanted};
+	const struct run_caller caller = {.context = job, .event = show_reference};
+	const char *folder = job->options->keep_proofs;
+	struct proofs kept;
+	catch_signals();
+	enum prony_status status = machine_lock(&stop_wanted, &job->lock_fd, err);
+	if (status != PRONY_OK)
+		return status;
+	job->left.gate_only = true;
+	progress_start(&job->progress);
+	status = proofs_keep(&job->selection.plan, job->study.cells, &settings, &caller, folder,
+			     &kept, err);
+	progress_end(&job->progress);
+	if (status == PRONY_OK)
+		cli_out("%s/cache: the references of %zu and the first losses of %zu of %zu works, "
+			"%zu passed gates\n",
+			folder, kept.references, kept.losses, kept.works, kept.gates);
+	return status;
+}
+
 static void job_release(struct job *job)
 {
 	baseline_release(job);
@@ -372,6 +408,8 @@ int command_run(const struct cli_call *call, struct error *err)
 		status = make_plan(&job, call->words, call->count, err);
 	if (status == PRONY_OK && options->dry_run)
 		exit_code = dry_run(&job);
+	else if (status == PRONY_OK && options->keep_proofs)
+		status = keep_proofs(&job, err);
 	else if (status == PRONY_OK)
 		status = measure(&job, call, err);
 	if (status == PRONY_INTERRUPTED && job.meta.id) {
@@ -379,7 +417,7 @@ int command_run(const struct cli_call *call, struct error *err)
 		error_clear(err);
 		cli_say("prony: the results so far are stored; to continue, add --resume to the "
 			"command\n");
-	} else if (status == PRONY_OK && !options->dry_run) {
+	} else if (status == PRONY_OK && !options->dry_run && !options->keep_proofs) {
 		bool failed = run_has_failed(&job);
 		exit_code = run_exit(&job, failed);
 		baseline_save(&job, failed, err);

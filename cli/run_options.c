@@ -44,6 +44,10 @@ const struct option run_option_rows[] = {
 	ROW_FLAG(gate_only, "gate-only", "run only the parity gates, without timing"),
 	CLI_OPTION_DATA(struct run_options),
 	ROW_TEXT(keep_bundle, "keep-bundle", "DIR", "keep the case bundles in this folder"),
+	ROW_TEXT(keep_proofs, "keep-proofs", "DIR",
+		 "put the reference's answers of all cells (computed if needed, also for devices "
+		 "that are not here) and their passed gates into DIR/cache, and stop; another "
+		 "machine uses them with PRONY_SHARED=DIR"),
 	ROW_TEXT(budget, "budget", "TIME",
 		 "end within this time, such as 90s, 30m, 1.5h: first one process of each cell, "
 		 "the cheapest first, then 3, then those of the widest intervals"),

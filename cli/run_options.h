@@ -12,7 +12,8 @@ struct run_options {
 	struct option_list workers, shapes, allow;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
 	bool quick, rigorous, dry_run, full, resume, show_command, gate, gate_only, force;
-	const char *store, *data, *keep_bundle, *setup, *cleanup, *budget, *format, *report;
+	const char *store, *data, *keep_bundle, *keep_proofs, *setup, *cleanup, *budget, *format,
+		*report;
 	const char *name, *baseline, *save_baseline, *threshold;
 };
 

@@ -158,4 +158,18 @@ enum prony_status run_execute(const struct plan *plan, struct run_cell *cells,
 			      const struct run_settings *settings, const struct run_caller *caller,
 			      struct error *err);
 
+/* What proofs_keep copied: of `works`, the answers of gates, the first losses; passed gates. */
+struct proofs {
+	size_t works, references, losses, gates;
+};
+
+/* Computes the reference's answers for the cells of a plan, also for those that this machine lacks
+ * something to run, unless they are kept already. Copies them, with the passed gates of earlier
+ * runs, into `folder`/cache, which another machine reads if it is a shared folder there
+ * (base/cache.h). Answers that are too large for the cache are left out. Uses of the settings seed,
+ * self, cache, reference_bytes and stop, and of the caller its event. */
+enum prony_status proofs_keep(const struct plan *plan, struct run_cell *cells,
+			      const struct run_settings *settings, const struct run_caller *caller,
+			      const char *folder, struct proofs *out, struct error *err);
+
 #endif

@@ -38,7 +38,7 @@ void run_cell_release(struct run_cell *cell)
 	cell->mean_count = 0;
 }
 
-static enum prony_status schedule_init(struct schedule *s, struct error *err)
+enum prony_status schedule_init(struct schedule *s, struct error *err)
 {
 	size_t count = s->plan->count ? s->plan->count : 1;
 	s->works = calloc(count, sizeof *s->works);
@@ -60,7 +60,7 @@ static enum prony_status schedule_init(struct schedule *s, struct error *err)
 	return leftover_claim(&s->folder, &s->folder_fd, err);
 }
 
-static void schedule_release(struct schedule *s)
+void schedule_release(struct schedule *s)
 {
 	for (size_t i = 0; i < s->work_count; i++) {
 		workload_release(s->works[i]);

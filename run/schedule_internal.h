@@ -1,5 +1,5 @@
 /* Private to the schedule, grouped by source file, lower layers first: schedule.c calls
- * gate_schedule.c, which calls gate_second.c; all call schedule_cells.c. */
+ * gate_schedule.c, which calls gate_second.c; all call schedule_cells.c; proofs.c runs nothing. */
 #ifndef PRONY_RUN_SCHEDULE_INTERNAL_H
 #define PRONY_RUN_SCHEDULE_INTERNAL_H
 
@@ -62,6 +62,11 @@ enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_s
  * cell; the others continue. Every other status is returned unchanged. */
 enum prony_status schedule_end_broken(struct schedule *s, size_t cell, enum prony_status status,
 				      struct error *err);
+
+/* schedule.c: opens the caches and makes the folder of the bundles; release it also after an error.
+ */
+enum prony_status schedule_init(struct schedule *s, struct error *err);
+void schedule_release(struct schedule *s);
 
 /* gate_agreement.c: instead of a gate, compares the engines of each file that no graph expresses
  * with each other. */

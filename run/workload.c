@@ -316,12 +316,11 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 	struct tensor_set labels = {work->labels.tensors, (size_t)first.label_count};
 	struct answers_case of = {&work->graph, &cell->recipe, &work->weights,
 				  &inputs,	&labels,       true};
-	char key[DIGEST_HEX_BYTES];
 	struct error why = ERROR_INIT;
 	if (work->answers) {
-		answers_key("loss", &of, key);
+		answers_key("loss", &of, work->loss_key);
 		work->has_loss_expectation =
-			answers_read_loss(work->answers, key, &work->loss_mean,
+			answers_read_loss(work->answers, work->loss_key, &work->loss_mean,
 					  &work->loss_deviation, &why) == PRONY_OK;
 	}
 	if (work->has_loss_expectation)
@@ -329,7 +328,8 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 	enum prony_status status = compute_loss(work, cell, parts, control, err);
 	work->has_loss_expectation = status == PRONY_OK;
 	if (work->has_loss_expectation && work->answers)
-		answers_write_loss(work->answers, key, work->loss_mean, work->loss_deviation, &why);
+		answers_write_loss(work->answers, work->loss_key, work->loss_mean,
+				   work->loss_deviation, &why);
 	return status;
 }
 

@@ -25,6 +25,7 @@ struct workload {
 	struct tensor_set outputs; /* empty if no cell was gated in this run */
 	bool has_loss_expectation;
 	double loss_mean, loss_deviation;
+	char loss_key[DIGEST_HEX_BYTES]; /* "" before it was looked for among the answers */
 	/* The gate's case. Until the learning rate is settled, it is the highest one... */
 	bool has_gate_case;
 	char gate_key[DIGEST_HEX_BYTES]; /* hash of all that the reference's answers depend on */

@@ -4,6 +4,7 @@ failure. $PRONY names the program."""
 import hashlib
 import json
 import os
+import shutil
 import sys
 
 import counted
@@ -49,6 +50,19 @@ class GateKeptTest(ProgramTest):
         again = self.run_fake("--gate")
         self.assertNotIn("passed on", again.stderr)
         self.assertIsNone(self.cached())
+
+    def test_proofs_travel(self):
+        shared, cache = os.path.join(self.folder, "shared"), os.path.join(self.folder, "cache", "prony")
+        self.run_fake("-D", "cpu")
+        keep = ("run", "-f", "fake,pytorch", "-s", "forward", *QUICK, "--keep-proofs", shared, "--store", self.store)
+        done = self.prony(*keep, "-D", "cpu,cuda:0", "-p", "fp32,bf16", expect=0)
+        self.assertIn("cache: the references of 4 and the first losses of 4 of 4 works, 1 passed gates", done.stdout)
+        shutil.rmtree(cache)
+        self.assertIn("passed on 2", self.run_fake(PRONY_SHARED=shared).stderr)
+        self.assertFalse(os.path.exists(cache))
+        # Another prony, or a worker with other variables: the reference alone.
+        self.assertIn("parity: fake mlp", self.run_fake(PRONY_SHARED=shared, MKL_CBWR="COMPATIBLE").stderr)
+        self.assertEqual(os.listdir(cache), ["gates"])
 
     def test_a_worker_that_says_otherwise_is_gated_again(self):
         self.run_fake()
