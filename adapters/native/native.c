@@ -145,6 +145,9 @@ static enum prony_status load_fold(struct native *native, const struct fold *fol
 		sums[i] = (float)((before - (double)parts[2][i]) * factor + (double)parts[1][i]);
 	}
 	status = native->backend->copy_in(&native->program, fold->bias, &bias->layout, sums, err);
+	if (status == PRONY_OK && fold->bias_copy != OPERAND_NONE)
+		status = native->backend->convert(&native->program, fold->bias, fold->bias_copy,
+						  err);
 	free(sums);
 	return status;
 }

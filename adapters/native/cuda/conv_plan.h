@@ -70,7 +70,7 @@ struct conv_planner {
 	cudnn_descriptor device;  /* its description (conv_device) */
 	struct plan_cache *cache; /* plans made before, and new ones; NULL: none */
 	/* Runs a plan on random data; sets plan->ms and, for a strict problem, plan->error, the
-	 * relative error of some results (conv_plan_error). NULL: the first allowed plan is taken.
+	 * relative error of some results (conv_error). NULL: the first allowed plan is taken.
 	 */
 	enum prony_status (*measure)(void *context, const struct conv_problem *problem,
 				     struct conv_plan *plan, struct error *err);
@@ -102,11 +102,23 @@ enum prony_status conv_plan_run(const struct cudnn *cudnn, cudnn_handle handle,
 /* The plan as JSON, to be freed by the caller; NULL if this engine's plans cannot be written. */
 char *conv_plan_json(const struct cudnn *cudnn, const struct conv_plan *plan);
 
-/* The relative error (root of the sum of squares) of some results of a problem against sums in
- * float64. Arrays of float32 on the host, in the problem's layout; `got` is the one that the
- * problem computes, and its place among x, w, y is not read. Without bias and ReLU. */
-double conv_plan_error(const struct conv_problem *problem, const float *x, const float *w,
-		       const float *y, const float *got);
+/*
+ * Results of a problem on known numbers, to check plans for strict fp32 (conv_sample.c). Element i
+ * of x, w and y (tensor 0, 1, 2) is numbers[(i + conv_shift(tensor)) % CONV_NUMBERS], in the order
+ * of memory, and the bias is 0.
+ */
+enum { CONV_NUMBERS = 1048573, CONV_SAMPLES_MAX = 64 };
+struct conv_sample {
+	int64_t at; /* place in the result */
+	double sum; /* the result in float64 */
+	float found;
+};
+int64_t conv_shift(int tensor);
+/* Chooses results and computes their sums; returns their number, fewer where they are long. */
+int conv_samples(const struct conv_problem *problem, const float *numbers,
+		 struct conv_sample out[CONV_SAMPLES_MAX]);
+/* The relative error of `found`: the root of the ratio of the sums of squares. */
+double conv_error(const struct conv_sample *samples, int count);
 
 /*
  * Plans of one device and version of cuDNN, kept from run to run in a file of the cache folder
@@ -120,6 +132,7 @@ const char *plan_cache_find(const struct plan_cache *cache, const char *key, dou
 void plan_cache_add(struct plan_cache *cache, const char *key, const char *plan, double ms,
 		    double error);
 /* Writes what is new, together with what other processes have written meanwhile. */
-void plan_cache_close(struct plan_cache *cache);
+void plan_cache_write(struct plan_cache *cache);
+void plan_cache_close(struct plan_cache *cache); /* writes too */
 
 #endif

@@ -17,6 +17,7 @@ struct device {
 	cudnn_handle dnn_handle; /* its stream is `stream` */
 	int ordinal;		 /* of the device word: cuda:0 */
 	CUdevice handle;
+	char name[128];
 	struct CUctx_st *context;   /* retained primary context */
 	struct CUstream_st *stream; /* of all commands */
 	struct CUmod_st *kernels;
@@ -26,7 +27,8 @@ struct device {
 	bool capture;			/* whole steps run as graphs */
 	struct CUgraphExec_st **graphs; /* one per slot; NULL before its first step; owned */
 	int graph_count;
-	int loss_scale, step_number; /* operands plus 1; 0: not made yet */
+	int loss_scale, step_number;	 /* operands plus 1; 0: not made yet */
+	struct conv_plans *convolutions; /* conv.c; NULL before the first; owned */
 	enum prony_status
 		failed; /* why planning could not append a command; PRONY_OK if it could */
 	struct error failure;
@@ -147,6 +149,14 @@ enum prony_status cuda_product(struct lowering *l, const char *name, const char 
 enum prony_status cuda_conv(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_conv_grad_input(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_conv_grad_weight(struct lowering *l, int n, struct error *err);
+/* Writes the device's new plans to the cache, and releases all of them. */
+void cuda_conv_keep(struct device *device);
+void cuda_conv_close(struct device *device);
+/* conv_measure.c: as in struct conv_planner; context is the device. */
+struct conv_problem;
+struct conv_plan;
+enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem,
+				    struct conv_plan *plan, struct error *err);
 /* gemm.c, matmul.c */
 enum prony_status cuda_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_gemm_grad_input(struct lowering *l, int n, struct error *err);

@@ -75,13 +75,16 @@ void plan_cache_add(struct plan_cache *cache, const char *key, const char *plan,
 	(void)json_object_set_new(cache->added, key, entry);
 }
 
-static void write_plans(const struct plan_cache *cache)
+void plan_cache_write(struct plan_cache *cache)
 {
-	json_t *plans = read_plans(cache->file);
-	json_t *document = json_object();
+	json_t *plans, *document;
 	struct error ignored = ERROR_INIT;
 	char *text;
 
+	if (json_object_size(cache->added) == 0)
+		return;
+	plans = read_plans(cache->file);
+	document = json_object();
 	(void)json_object_update(plans, cache->added);
 	(void)json_object_set_new(document, "plans", plans);
 	text = json_dumps(document, JSON_INDENT(1) | JSON_SORT_KEYS);
@@ -89,14 +92,14 @@ static void write_plans(const struct plan_cache *cache)
 		(void)file_write_atomic(cache->file, text, strlen(text), &ignored);
 	free(text);
 	json_decref(document);
+	(void)json_object_clear(cache->added);
 }
 
 void plan_cache_close(struct plan_cache *cache)
 {
 	if (!cache)
 		return;
-	if (json_object_size(cache->added) > 0)
-		write_plans(cache);
+	plan_cache_write(cache);
 	json_decref(cache->plans);
 	json_decref(cache->added);
 	free(cache->folder);

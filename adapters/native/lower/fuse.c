@@ -162,8 +162,8 @@ static enum prony_status fold(struct lowering *l, int n, int batch_norm, int *bi
 
 	weights->folded = batch_norm;
 	weights->keeps_original = true;
-	l->folds[l->fold_count++] =
-		(struct fold){.node = n, .batch_norm = batch_norm, .bias = *bias};
+	l->folds[l->fold_count++] = (struct fold){
+		.node = n, .batch_norm = batch_norm, .bias = *bias, .bias_copy = OPERAND_NONE};
 	for (int i = 1; status == PRONY_OK && i < 5; i++)
 		status = lower_data_operand(l, norm->inputs[i], &unused, err);
 	if (status == PRONY_OK && node->input_count > 2 && node->inputs[2] != VALUE_NONE)

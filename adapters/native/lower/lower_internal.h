@@ -58,14 +58,6 @@ struct parameter *lower_find_parameter(const struct lowering *l, int value);
 /* A parameter or a state that is data: one row-major operand. */
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);
 
-/* weights.c */
-
-/* The operand with a parameter in that layout. Weights do not change before their last reader in a
- * step, so a copy in the same layout is made only once. Commands must not write into it. A step
- * that updates weights makes its copies again; otherwise they last. */
-enum prony_status lower_weights(struct lowering *l, int value, const struct layout *layout,
-				const char *name, int *out, struct error *err);
-
 /* fuse.c: operators that a node computes in addition to its own. */
 
 /* Index of the Relu node that can be computed within node n, or -1. */
@@ -90,6 +82,17 @@ void lower_absorb(struct lowering *l, int n, int operand);
  * folded batch normalisation; OPERAND_NONE if it has none. */
 enum prony_status lower_bias(struct lowering *l, int n, const struct chain *chain, int *out,
 			     struct error *err);
+
+/* weights.c */
+
+/* The operand with a parameter in that layout. Weights do not change before their last reader in a
+ * step, so a copy in the same layout is made only once. Commands must not write into it. A step
+ * that updates weights makes its copies again; otherwise they last. */
+enum prony_status lower_weights(struct lowering *l, int value, const struct layout *layout,
+				const char *name, int *out, struct error *err);
+/* lower_bias, and its copy in that type: *out. */
+enum prony_status lower_bias_as(struct lowering *l, int n, const struct chain *chain,
+				enum dtype type, int *out, struct error *err);
 
 /* views.c: operators that move data without computing. Slice and PadGrad read a part, Pad and
  * SliceGrad write one. */

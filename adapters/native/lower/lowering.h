@@ -45,6 +45,7 @@ struct node_state {
 /* A batch normalisation that is part of a convolution's weights, and of the operand `bias`. */
 struct fold {
 	int node, batch_norm, bias;
+	int bias_copy; /* operand with the same numbers in another type, or OPERAND_NONE */
 };
 
 struct lowering {

@@ -28,6 +28,23 @@ enum prony_status lower_weights(struct lowering *l, int value, const struct layo
 	return status;
 }
 
+enum prony_status lower_bias_as(struct lowering *l, int n, const struct chain *chain,
+				enum dtype type, int *out, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	enum prony_status status = lower_bias(l, n, chain, out, err);
+	struct layout row;
+
+	if (status != PRONY_OK || *out == OPERAND_NONE || lower_layout(l, *out)->type == type)
+		return status;
+	row = layout_row_major(type, 1, lower_layout(l, *out)->dims);
+	if (chain->batch_norm < 0)
+		return lower_weights(l, node->inputs[2], &row, node->name, out, err);
+	status = program_operand(l->program, &row, REGION_LASTING, out, err);
+	l->folds[l->fold_count - 1].bias_copy = *out;
+	return status;
+}
+
 enum prony_status lower_refresh_copies(const struct lowering *l, const struct parameter *parameter,
 				       struct error *err)
 {

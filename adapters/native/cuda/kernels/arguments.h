@@ -93,4 +93,11 @@ struct cuda_dropout {
 	float scale;
 };
 
+/* conv.cu: all elements of a tensor by channel. */
+struct channel_rows {
+	long long rows, places; /* of the batch, and of one image */
+	int channels, parts;
+	int last; /* channels are innermost */
+};
+
 #endif
