@@ -15,6 +15,18 @@ struct pool_arguments {
 	int wide;	 /* a window has more than 256 elements */
 };
 
+/* batch_norm.cu */
+enum { NORM_FINISH_CHANNELS = 8 }; /* a block of the second stage */
+struct norm_arguments {
+	long long rows; /* of channels * inner elements each */
+	int channels, inner;
+	int packed, relu;
+	int tiles, lanes, chunks; /* a reduction has tiles * chunks blocks, with channels last for
+				     `lanes` packs of channels each */
+	long long groups;	  /* rows that a whole element-wise kernel computes at a time */
+	float epsilon, momentum;
+};
+
 /* elementwise.cu: functions of one number. */
 enum function_code {
 	FUNCTION_RELU,

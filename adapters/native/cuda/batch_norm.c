@@ -1,0 +1,231 @@
+/* Batch normalisation, its running statistics and its gradient. In training a Relu behind it is
+ * part of both; the gradient computes its input's sign again instead of reading a mask. */
+#include "adapters/native/cuda/cuda.h"
+#include "adapters/native/cuda/kernels/arguments.h"
+
+enum {
+	THREADS = 256,
+	LANES = 8,		       /* packs of channels: 128 bytes of a row */
+	BLOCKS_PER_MULTIPROCESSOR = 4, /* of a reduction */
+	UNITS_PER_THREAD = 4	       /* of a reduction, at least */
+};
+
+/* The geometry of x as rows of channels * inner elements, for all kernels of node n. */
+static struct norm_arguments *describe(struct lowering *l, int n, bool relu)
+{
+	const struct attributes *given = &l->graph->nodes[n].attributes;
+	const struct layout *x = lower_layout(l, l->nodes[n].src);
+	int64_t elements = (int64_t)layout_elements(x), columns, units, packs, most;
+	struct norm_arguments *a = arena_alloc(&l->program->arena, sizeof(*a));
+	int pack;
+
+	*a = (struct norm_arguments){.channels = (int)x->dims[1],
+				     .inner = 1,
+				     .lanes = 1,
+				     .relu = relu,
+				     .epsilon = (float)given->epsilon,
+				     .momentum = (float)given->momentum};
+	for (int i = 2; i < x->rank && x->strides[1] != 1; i++)
+		a->inner *= (int)x->dims[i];
+	columns = (int64_t)a->channels * a->inner;
+	a->rows = elements / columns;
+	pack = cuda_pack(l, l->nodes[n].src, a->inner == 1 ? a->channels : a->inner);
+	a->packed = pack > 1;
+	packs = (a->channels + pack - 1) / pack;
+	while (a->inner == 1 && a->lanes < (a->packed ? LANES : 4 * LANES) && a->lanes < packs)
+		a->lanes *= 2;
+	a->tiles = a->inner == 1 ? (int)((packs + a->lanes - 1) / a->lanes) : a->channels;
+	units = a->inner == 1 ? a->rows : a->rows * (a->inner / pack);
+	most = (units * a->lanes + THREADS * UNITS_PER_THREAD - 1) / (THREADS * UNITS_PER_THREAD);
+	a->chunks =
+		(l->program->device->multiprocessors * BLOCKS_PER_MULTIPROCESSOR + a->tiles - 1) /
+		a->tiles;
+	if (a->chunks > most)
+		a->chunks = (int)most;
+	/* As many threads at once as the device has room for. */
+	a->groups = l->program->device->multiprocessors * (int64_t)2048 * pack / columns;
+	if (a->groups < 1)
+		a->groups = 1;
+	if (a->groups > a->rows)
+		a->groups = a->rows;
+	return a;
+}
+
+/* Operands of mean and variance: in training those of the batch, else the running ones. */
+static enum prony_status statistics(struct lowering *l, const struct node *node, int running[2],
+				    int out[2], struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+
+	for (int k = 0; status == PRONY_OK && k < 2; k++) {
+		status = lower_data_operand(l, node->inputs[3 + k], &running[k], err);
+		out[k] = running[k];
+		if (status == PRONY_OK && l->training)
+			status = program_operand(l->program, lower_layout(l, running[k]),
+						 REGION_PLANNED, &out[k], err);
+		if (node->output_count > 1 + k && node->outputs[1 + k] != VALUE_NONE)
+			l->values[node->outputs[1 + k]].operand = out[k];
+	}
+	return status;
+}
+
+/* The numbers that each chunk leaves for the second stage of a reduction. */
+static int partial_of(struct lowering *l, const struct norm_arguments *a, int numbers)
+{
+	return program_bytes(l->program, (size_t)a->chunks * (size_t)numbers * (size_t)a->channels *
+						 sizeof(float));
+}
+
+static struct work *reduction(struct lowering *l, const char *name, const char *what,
+			      const char *kernel, enum dtype type, const struct norm_arguments *a)
+{
+	return cuda_blocks(l, name, what, kernel, type, (int64_t)a->tiles * a->chunks, THREADS);
+}
+
+static struct work *second_stage(struct lowering *l, const char *name, const char *what,
+				 const char *kernel, const struct norm_arguments *a)
+{
+	return cuda_blocks(l, name, what, kernel, DTYPE_COUNT,
+			   (a->channels + NORM_FINISH_CHANNELS - 1) / NORM_FINISH_CHANNELS,
+			   THREADS);
+}
+
+static struct work *each_element(struct lowering *l, const char *name, const char *what,
+				 const char *kernel, int x, const struct norm_arguments *a)
+{
+	int64_t columns = (int64_t)a->channels * a->inner;
+	enum dtype type = lower_layout(l, x)->type;
+
+	if (a->packed)
+		columns /= PACK_BYTES / (int)dtype_bytes(type);
+	return cuda_kernel(l, name, what, kernel, type, a->groups * columns);
+}
+
+static void operands(struct lowering *l, struct work *w, const int *list, int count)
+{
+	for (int i = 0; i < count; i++)
+		cuda_operand(l, w, list[i]);
+}
+
+static void append_statistics(struct lowering *l, const struct node *node, int x,
+			      const int running[2], const int moments[2],
+			      const struct norm_arguments *a)
+{
+	int partial = partial_of(l, a, 3);
+	struct work *w =
+		reduction(l, node->name, "moments", "norm_moments", lower_layout(l, x)->type, a);
+
+	operands(l, w, (const int[]){partial, x}, 2);
+	cuda_struct(l, w, a, sizeof(*a));
+	w = second_stage(l, node->name, "statistics", "norm_statistics", a);
+	operands(l, w, (const int[]){moments[0], moments[1], running[0], running[1], partial}, 5);
+	cuda_struct(l, w, a, sizeof(*a));
+}
+
+enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	int relu_gradient, relu = lower_norm_relu(l, n, &relu_gradient);
+	int running[2], moments[2], scale, shift;
+	const struct norm_arguments *a;
+	struct work *w;
+	enum prony_status status =
+		cuda_activation(l, node->inputs[0], node->name, &state->src, err);
+
+	if (status == PRONY_OK)
+		status = statistics(l, node, running, moments, err);
+	if (status == PRONY_OK)
+		status = lower_data_operand(l, node->inputs[1], &scale, err);
+	if (status == PRONY_OK)
+		status = lower_data_operand(l, node->inputs[2], &shift, err);
+	if (status == PRONY_OK)
+		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
+	if (status != PRONY_OK)
+		return status;
+	state->work->detail = a = describe(l, n, relu >= 0);
+	if (l->training)
+		append_statistics(l, node, state->src, running, moments, a);
+	w = each_element(l, node->name, "forward", "norm_apply", state->src, a);
+	operands(l, w, (const int[]){state->dst, state->src, moments[0], moments[1], scale, shift},
+		 6);
+	cuda_struct(l, w, a, sizeof(*a));
+	l->values[node->outputs[0]].operand = state->dst;
+	if (relu >= 0)
+		lower_absorb(l, relu, state->dst);
+	state->relu_gradient = relu_gradient;
+	if (relu_gradient >= 0)
+		l->nodes[relu_gradient].absorbed = true;
+	return PRONY_OK;
+}
+
+enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *node, int k,
+					int parameter, int *out, struct error *err)
+{
+	int value = node->output_count > k ? node->outputs[k] : VALUE_NONE;
+	const struct parameter *found = lower_find_parameter(l, parameter);
+	enum prony_status status;
+
+	if (found && value != VALUE_NONE && l->graph->values[parameter].gradient == value) {
+		*out = l->values[value].operand = found->gradient;
+		return PRONY_OK;
+	}
+	status = program_operand(l->program, lower_layout(l, l->values[parameter].operand),
+				 REGION_PLANNED, out, err);
+	if (status == PRONY_OK && value != VALUE_NONE)
+		l->values[value].operand = *out;
+	return status;
+}
+
+/* in: dy, x, mean, variance, scale, shift. */
+static void append_gradient(struct lowering *l, const struct node *node, int dx, const int in[6],
+			    const int gradients[2], const struct norm_arguments *a)
+{
+	int partial = partial_of(l, a, 2);
+	struct work *w =
+		reduction(l, node->name, "sums", "norm_sums", lower_layout(l, in[1])->type, a);
+
+	cuda_operand(l, w, partial);
+	operands(l, w, in, 6);
+	cuda_struct(l, w, a, sizeof(*a));
+	w = second_stage(l, node->name, "scale gradient", "norm_parameter_grad", a);
+	operands(l, w, (const int[]){gradients[0], gradients[1], partial, in[3]}, 4);
+	cuda_struct(l, w, a, sizeof(*a));
+	if (dx == OPERAND_NONE)
+		return;
+	w = each_element(l, node->name, "gradient", "norm_grad", in[1], a);
+	cuda_operand(l, w, dx);
+	operands(l, w, in, 6);
+	operands(l, w, gradients, 2);
+	cuda_struct(l, w, a, sizeof(*a));
+}
+
+enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct node *forward = &l->graph->nodes[node->differentiates];
+	struct node_state *state = &l->nodes[node->differentiates];
+	int from = state->relu_gradient >= 0 ? l->graph->nodes[state->relu_gradient].inputs[0]
+					     : node->inputs[0];
+	int dy, dx = OPERAND_NONE, gradients[2];
+	enum prony_status status = lower_value(l, from, node->name, &dy, err);
+
+	if (status == PRONY_OK)
+		status = lower_as(l, dy, lower_layout(l, state->src), node->name, &dy, err);
+	if (status == PRONY_OK && node->outputs[0] != VALUE_NONE)
+		status = lower_result(l, n, from, dy, &dx, err);
+	for (int k = 0; status == PRONY_OK && k < 2; k++)
+		status = cuda_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
+					       &gradients[k], err);
+	if (status != PRONY_OK)
+		return status;
+	append_gradient(l, forward, dx,
+			(const int[]){dy, state->src, l->values[forward->outputs[1]].operand,
+				      l->values[forward->outputs[2]].operand,
+				      l->values[forward->inputs[1]].operand,
+				      l->values[forward->inputs[2]].operand},
+			gradients, state->work->detail);
+	if (dx != OPERAND_NONE)
+		l->values[node->outputs[0]].operand = dx;
+	return PRONY_OK;
+}
