@@ -113,6 +113,8 @@ static void store(void *array, enum dtype type, int64_t i, double value)
 		((float *)array)[i] = (float)value;
 	else if (type == DTYPE_F16 || type == DTYPE_BF16)
 		((uint16_t *)array)[i] = bits_of(in_type(value, type), type);
+	else if (type == DTYPE_F64)
+		((double *)array)[i] = value;
 	else if (type == DTYPE_I32)
 		((int32_t *)array)[i] = (int32_t)value;
 	else
@@ -125,6 +127,8 @@ static double load(const void *array, enum dtype type, int64_t i)
 		return (double)((const float *)array)[i];
 	if (type == DTYPE_F16 || type == DTYPE_BF16)
 		return value_of(((const uint16_t *)array)[i], type);
+	if (type == DTYPE_F64)
+		return ((const double *)array)[i];
 	if (type == DTYPE_I32)
 		return ((const int32_t *)array)[i];
 	return ((const uint8_t *)array)[i];

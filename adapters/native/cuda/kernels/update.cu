@@ -2,7 +2,8 @@
 // arrays begin at multiples of 16 bytes.
 #include "adapters/native/cuda/kernels/each.cuh"
 
-typedef pack<float> four;
+enum { FOUR = packed<float>::COUNT };
+typedef pack<float, FOUR> four;
 
 // Calls step(w, v, g) for each number. v may be NULL.
 template <class F>
@@ -13,13 +14,13 @@ DEVICE void update(float *w, float *v, const float *g, const struct loss_scale *
 
 	if (scale && scale->skip)
 		return;
-	FOR_ELEMENTS (i, n / four::COUNT) {
+	FOR_ELEMENTS (i, n / FOUR) {
 		four weights = ((four *)w)[i], values = v ? ((four *)v)[i] : weights;
 		four gradients = ((const four *)g)[i];
 
 #pragma unroll
-		for (int k = 0; k < four::COUNT; k++)
-			step(weights.values[k], values.values[k], gradients.values[k] * inverse);
+		for (int k = 0; k < FOUR; k++)
+			step(weights.v[k], values.v[k], gradients.v[k] * inverse);
 		((four *)w)[i] = weights;
 		if (v)
 			((four *)v)[i] = values;
@@ -63,15 +64,15 @@ KERNEL(update_rmsprop)
 BLOCK_KERNEL(find_overflow)(int *found, const float *g, long long n, int parts)
 {
 	FOR_BLOCKS (part, parts) {
-		long long first = n / four::COUNT * part / parts;
+		long long first = n / FOUR * part / parts;
 		float bad = 0;
 
-		FOR_THREADS (i, n / four::COUNT * (part + 1) / parts - first) {
+		FOR_THREADS (i, n / FOUR * (part + 1) / parts - first) {
 			four gradients = ((const four *)g)[first + i];
 
 #pragma unroll
-			for (int k = 0; k < four::COUNT; k++) /* inf - inf and NaN are not 0 */
-				bad = gradients.values[k] - gradients.values[k] == 0 ? bad : 1;
+			for (int k = 0; k < FOUR; k++) /* inf - inf and NaN are not 0 */
+				bad = gradients.v[k] - gradients.v[k] == 0 ? bad : 1;
 		}
 		bad = block_max(bad);
 		if (threadIdx.x == 0)
