@@ -23,7 +23,7 @@ int fake_refuse(int status, const char *format, ...) __attribute__((format(print
 /* The same for what a GPU leaves undefined: ends the process. */
 void fake_abort(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* fake_memory.c. Host access to device memory is closed but between open and close. */
+/* fake_memory.c. The host may touch device memory between open and close. */
 int fake_memory_start(void); /* the handler of faults */
 int fake_device_alloc(size_t bytes, void **out);
 int fake_device_free(void *address);
@@ -31,6 +31,8 @@ int fake_host_alloc(size_t bytes, void **out);
 int fake_host_free(void *address);
 bool fake_is_pinned(const void *address, size_t bytes);
 size_t fake_device_used(void);
+/* Where copies read or write what lies at this address of the device or the host. */
+void *fake_copy_place(const void *address);
 void fake_memory_open(void);
 void fake_memory_close(void);
 

@@ -134,7 +134,9 @@ static void start_fiber(unsigned i)
 	    getcontext(&starting) != 0)
 		fake_abort("no memory for a thread of a block");
 	starting.uc_stack.ss_sp = stack;
-	starting.uc_stack.ss_size = STACK;
+	/* Stacks that begin at different places of their pages do not displace each other in
+	 * caches. */
+	starting.uc_stack.ss_size = STACK - i * 5 * 64;
 	starting.uc_link = NULL;
 	makecontext(&starting, live, 0);
 	current = i;

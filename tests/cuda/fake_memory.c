@@ -13,6 +13,7 @@ struct allocation {
 	unsigned char *start, *end;	  /* what was asked for */
 	unsigned char *mapped, *after;	  /* with the pages before and behind it, closed for all */
 	unsigned char *pages, *pages_end; /* without them */
+	unsigned char *twin;		  /* device: the same pages, open for copies */
 	bool device, freed;
 };
 
@@ -20,7 +21,7 @@ enum { PAGE = 4096, POISON = 0xff /* NaN in every float type */ };
 
 static struct allocation *allocations;
 static int allocation_count, allocation_room;
-static int opened;
+static bool opened;
 static struct sigaction old_handler;
 
 int fake_refuse(int status, const char *format, ...)
@@ -52,6 +53,27 @@ static size_t room_of(size_t bytes)
 	return (bytes + PAGE - 1) / PAGE * PAGE + 2 * (size_t)PAGE;
 }
 
+/* Maps the pages, which are NaN; those of device memory twice. */
+static bool map_pages(struct allocation *a)
+{
+	size_t bytes = (size_t)(a->pages_end - a->pages);
+	int flags = a->device ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	int file = a->device ? memfd_create("device memory", MFD_CLOEXEC) : -1;
+	int closed = a->device && !opened ? PROT_NONE : PROT_READ | PROT_WRITE;
+	bool mapped = !a->device || (file >= 0 && ftruncate(file, (off_t)bytes) == 0);
+
+	mapped = mapped && mmap(a->pages, bytes, closed, flags | MAP_FIXED, file, 0) != MAP_FAILED;
+	a->twin = a->pages;
+	if (mapped && a->device)
+		a->twin = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+	if (file >= 0)
+		close(file);
+	if (!mapped || a->twin == MAP_FAILED)
+		return false;
+	memset(a->twin, POISON, bytes);
+	return true;
+}
+
 static int allocate(size_t bytes, bool device, void **out)
 {
 	size_t mapped = room_of(bytes);
@@ -67,7 +89,7 @@ static int allocate(size_t bytes, bool device, void **out)
 		allocation_room = allocation_room > 0 ? 2 * allocation_room : 64;
 		allocations = realloc(allocations, (size_t)allocation_room * sizeof(*allocations));
 	}
-	added = &allocations[allocation_count++];
+	added = &allocations[allocation_count];
 	*added = (struct allocation){
 		.mapped = at,
 		.after = at + mapped,
@@ -78,10 +100,11 @@ static int allocate(size_t bytes, bool device, void **out)
 		.device = device,
 	};
 	added->end = added->start + bytes;
-	mprotect(added->pages, mapped - 2 * PAGE, PROT_READ | PROT_WRITE);
-	memset(added->pages, POISON, mapped - 2 * PAGE);
-	if (device && opened == 0)
-		mprotect(added->pages, mapped - 2 * PAGE, PROT_NONE);
+	if (!map_pages(added)) {
+		munmap(at, mapped);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	allocation_count++;
 	*out = added->start;
 	return CUDA_SUCCESS;
 }
@@ -95,6 +118,8 @@ static int release(void *address, bool device)
 		if (a->start != address || a->device != device || a->freed)
 			continue;
 		a->freed = true;
+		if (device)
+			munmap(a->twin, (size_t)(a->pages_end - a->pages));
 		if (mmap(a->mapped, (size_t)(a->after - a->mapped), PROT_NONE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 			 0) == MAP_FAILED)
@@ -123,6 +148,22 @@ int fake_host_alloc(size_t bytes, void **out)
 int fake_host_free(void *address)
 {
 	return release(address, false);
+}
+
+void *fake_copy_place(const void *address)
+{
+	const unsigned char *at = address;
+
+	for (int i = 0; i < allocation_count; i++) {
+		const struct allocation *a = &allocations[i];
+
+		if (!a->device || at < a->pages || at >= a->pages_end)
+			continue;
+		if (a->freed)
+			fake_abort("a copy of freed device memory");
+		return a->twin + (at - a->pages);
+	}
+	return (void *)(uintptr_t)address;
 }
 
 static const struct allocation *live_at(const void *address, size_t bytes, bool device)
@@ -172,23 +213,23 @@ static void protect_all(int protection)
 
 void fake_memory_open(void)
 {
-	if (opened++ == 0)
+	if (!opened)
 		protect_all(PROT_READ | PROT_WRITE);
+	opened = true;
 }
 
 void fake_memory_close(void)
 {
-	if (--opened == 0)
+	if (opened)
 		protect_all(PROT_NONE);
+	opened = false;
 }
 
 /* What a fault at this address means, as far as it is ours. */
 static int explain(const unsigned char *at, char *text, size_t room)
 {
 	const char *kernel = fake_kernel_running();
-	const char *who = opened == 0	   ? "the host"
-			  : kernel != NULL ? kernel
-					   : "a copy or a library";
+	const char *who = !opened ? "the host" : kernel != NULL ? kernel : "a library";
 
 	for (int i = 0; i < allocation_count; i++) {
 		const struct allocation *a = &allocations[i];

@@ -242,7 +242,7 @@ TEST(test_mistakes_are_seen)
 		{UNWRITTEN, WRONG, ""},
 		{UNJOINED_STREAM, REFUSED, "does not wait for another"},
 		{PAGEABLE_IN_CAPTURE, REFUSED, "memory that is not pinned"},
-		{FREED, ABORTED, "a copy or a library touched freed device memory"},
+		{FREED, ABORTED, "a copy of freed device memory"},
 		{NO_LOOP, WRONG, ""},
 		{NO_BARRIER, WRONG, ""},
 		{HALF_BARRIER, ABORTED, "test_half_barrier: 32 of 64 threads ended"},
