@@ -169,7 +169,7 @@ const struct gpu *cell_gpu(const struct expansion *e, const struct plan_cell *ce
 	const struct device device = device_of(cell->cell.device);
 	const struct gpus *gpus = e->settings->gpus;
 
-	return gpus && device.kind == DEVICE_CUDA && device.indices[0] < gpus->count
+	return gpus && device.count == 1 && device.indices[0] < gpus->count
 		       ? &gpus->gpus[device.indices[0]]
 		       : NULL;
 }

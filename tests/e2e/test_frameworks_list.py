@@ -14,7 +14,7 @@ import sys
 import time
 
 import counted
-from prony_program import PATIENCE_S, ProgramTest, read, write
+from prony_program import PATIENCE_S, PRONY, ProgramTest, read, write
 
 USAGE, STORAGE, MISSING, INTERRUPTED = 64, 74, 1, 130
 DESCRIPTORS = os.path.join(os.environ["PRONY_SOURCE"], "frameworks", "descriptors")
@@ -169,6 +169,18 @@ class ListTest(FrameworkTest):
         suites = {row["suite"]: row for row in self.rows_of("list", "suites")}
         self.assertEqual(suites["quickstart"]["state"], "ready")
         self.assertGreaterEqual(self.rows_of("list", "devices")[0]["cores"], 1)
+
+    def test_gpus_are_asked_of_the_driver(self):
+        fakes = os.path.join(os.path.dirname(PRONY), "tests", "cuda", "lib")
+        if not os.path.exists(os.path.join(fakes, "libcuda.so.1")):
+            self.skipTest("the fake driver was not built: no C++ compiler")
+        _, gpu = self.rows_of("list", "devices", LD_LIBRARY_PATH=fakes)
+        self.assertEqual([gpu[key] for key in ("device", "model", "memory", "capability", "driver")],
+                         ["cuda:0", "NVIDIA Fake H100", "80.0 GiB", "sm_90", "580.0"])
+        plan = self.prony("run", "-f", "mxnet", "-n", "lenet", "-D", "cuda:0,cuda:1", "--dry-run",
+                          "--full", "--store", self.store, expect=0, COLUMNS="300", LD_LIBRARY_PATH=fakes).stdout
+        self.assertIn("mxnet is built for GPUs up to sm_86, this one is sm_90 (it needs a newer build)", plan)
+        self.assertIn("device cuda:1: this machine has 1 GPU, cuda:0", plan)
 
     def test_a_broken_suite_is_named(self):
         share = os.path.join(self.folder, "share")
