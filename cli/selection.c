@@ -24,6 +24,13 @@ static enum prony_status judge_options(const struct framework *framework, const 
 	return adapter && adapter->judge_options ? adapter->judge_options(options, why) : PRONY_OK;
 }
 
+static const struct gpus *find_gpus(void)
+{
+	static struct gpus gpus;
+	machine_gpus("", &gpus);
+	return &gpus;
+}
+
 enum prony_status selection_make(struct selection *selection, const struct run_options *options,
 				 const char **words, size_t count, struct error *err)
 {
@@ -38,13 +45,11 @@ enum prony_status selection_make(struct selection *selection, const struct run_o
 		status = registry_add_worker(&selection->registry, options->workers.values[i], err);
 	if (status != PRONY_OK)
 		return status;
-	struct gpus gpus;
-	machine_gpus("", &gpus);
 	struct plan_settings settings = {.registry = &selection->registry,
 					 .data_folder = options->data,
 					 .self = selection->self,
 					 .cores = selection->cpu_count,
-					 .gpus = &gpus,
+					 .gpus = find_gpus,
 					 .memory_bytes = room.bytes,
 					 .memory_of = room.of,
 					 .judge_options = judge_options};

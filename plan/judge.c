@@ -122,12 +122,12 @@ static void judge_gpu(const struct expansion *e, const struct plan_cell *cell,
 		      struct strbuf *reasons)
 {
 	const struct device device = device_of(cell->cell.device);
-	const struct gpus *gpus = e->settings->gpus;
+
+	if (device.kind != DEVICE_CUDA || cell_gpu(e, cell))
+		return;
+	const struct gpus *gpus = e->settings->gpus ? e->settings->gpus() : NULL;
 	int count = gpus ? gpus->count : 0;
 	bool why = gpus && gpus->answered;
-
-	if (device.kind != DEVICE_CUDA || device.indices[0] < count)
-		return;
 	if (count == 0)
 		add_reason(reasons, "device %s: this machine has no GPU with an NVIDIA driver%s%s",
 			   cell->cell.device, why ? ": " : "", why ? gpus->reason : "");
@@ -387,9 +387,9 @@ enum prony_status judge_cell(const struct expansion *e, const struct dataset_cho
 	if (cell->status != CELL_PENDING)
 		return PRONY_OK;
 	const struct gpu *gpu = cell_gpu(e, cell);
-	if (gpu && gpu->capability && *e->settings->gpus->driver)
+	if (gpu && gpu->capability && *e->settings->gpus()->driver)
 		cell->gpu = arena_printf(arena, "%s, sm_%d, driver %s", gpu->name, gpu->capability,
-					 e->settings->gpus->driver);
+					 e->settings->gpus()->driver);
 
 	enum prony_status status = framework_worker_command(
 		cell->location, e->settings->self, cell->cell.options, cell->recipe.threads, arena,

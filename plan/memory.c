@@ -167,11 +167,11 @@ static void add_remedy(const struct expansion *e, const struct plan_cell *cell, 
 const struct gpu *cell_gpu(const struct expansion *e, const struct plan_cell *cell)
 {
 	const struct device device = device_of(cell->cell.device);
-	const struct gpus *gpus = e->settings->gpus;
 
-	return gpus && device.count == 1 && device.indices[0] < gpus->count
-		       ? &gpus->gpus[device.indices[0]]
-		       : NULL;
+	if (device.count != 1 || !e->settings->gpus)
+		return NULL;
+	const struct gpus *gpus = e->settings->gpus();
+	return device.indices[0] < gpus->count ? &gpus->gpus[device.indices[0]] : NULL;
 }
 
 /* Returns the memory that a cell may use, INT64_MAX if it is unknown; *of: whose it is, or NULL. */

@@ -59,10 +59,12 @@ struct plan_settings {
 	const struct registry *registry; /* must outlive the plan */
 	const char *data_folder;	 /* --data */
 	const char *self;		 /* prony's executable */
-	int cores;		 /* allowed physical cores of this machine, for device "cpu" */
-	const struct gpus *gpus; /* of this machine, for devices "cuda:N"; NULL: none */
-	int64_t memory_bytes;	 /* most memory of a cell; 0 = the machine's physical memory */
-	const char *memory_of;	 /* a name for that limit, for messages; may be NULL */
+	int cores; /* allowed physical cores of this machine, for device "cpu" */
+	/* Finds the GPUs of this machine, if there is a cell on "cuda:N" (the driver may need
+	 * seconds); NULL: none */
+	const struct gpus *(*gpus)(void);
+	int64_t memory_bytes;  /* most memory of a cell; 0 = the machine's physical memory */
+	const char *memory_of; /* a name for that limit, for messages; may be NULL */
 	/* Checks the options of frameworks that leave them to their worker, if that is possible
 	 * without a worker; may be NULL. */
 	enum prony_status (*judge_options)(const struct framework *framework, const char *options,

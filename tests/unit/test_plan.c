@@ -54,6 +54,13 @@ static struct fixture {
 	enum prony_status status;
 } f;
 
+static struct gpus invented_gpus;
+
+static const struct gpus *find_gpus(void)
+{
+	return &invented_gpus;
+}
+
 static void begin(void)
 {
 	f = (struct fixture){
@@ -274,13 +281,13 @@ TEST(what_cannot_run_says_why)
 		{"devices", "cuda:0", "mxnet", CELL_UNSUPPORTED,
 		 "mxnet is built for GPUs up to sm_86, this one is sm_90"},
 	};
-	const struct gpus gpus = {.count = 1, .gpus = {{.capability = 90}}};
+	invented_gpus = (struct gpus){.count = 1, .gpus = {{.capability = 90}}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 
 		begin();
 		f.settings.memory_bytes = INT64_C(8) << 30;
-		f.settings.gpus = &gpus;
+		f.settings.gpus = find_gpus;
 		set("frameworks", rows[i].framework);
 		set(rows[i].axis, rows[i].values);
 		expand_ok();
@@ -312,12 +319,11 @@ TEST(a_gpu_decides_for_its_cells)
 
 	setenv("PRONY_MXNET_LIBRARY", getenv("PRONY_NATIVE_LIBRARY"), 1);
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		const struct gpus gpus = {.count = 1, .gpus = {rows[i].gpu}};
-
+		invented_gpus = (struct gpus){.count = 1, .gpus = {rows[i].gpu}};
 		begin();
 		/* Of the machine itself, which must not decide. */
 		f.settings.memory_bytes = 1;
-		f.settings.gpus = &gpus;
+		f.settings.gpus = find_gpus;
 		set("frameworks", "mxnet");
 		set("networks", "lenet");
 		set("datasets", "synthetic");
