@@ -149,7 +149,20 @@ IN_FOLDER(plans_are_kept)
 	conv_plan_release(&device.dnn, &made);
 	plan_cache_close(planner.cache);
 
-	/* Of another device, or a file that is none: as if there was no plan. */
+	/* Another user has them in a shared folder. */
+	assert_int_equal(mkdir(test_path("shared"), 0700), 0);
+	assert_int_equal(mkdir(test_path("shared/cache"), 0700), 0);
+	assert_int_equal(
+		rename(test_path("prony/cuda-plans"), test_path("shared/cache/cuda-plans")), 0);
+	setenv("PRONY_SHARED", test_path("shared"), 1);
+	planner.cache = plan_cache_open(&device.dnn, "A card/1", 90);
+	kept = plan(&planner, &problem);
+	assert_int_equal(kept.engine, -1);
+	conv_plan_release(&device.dnn, &kept);
+	plan_cache_close(planner.cache);
+	unsetenv("PRONY_SHARED");
+
+	/* Another device has none. */
 	planner.cache = plan_cache_open(&device.dnn, "A card/1", 80);
 	made = plan(&planner, &problem);
 	assert_true(made.engine >= 0);

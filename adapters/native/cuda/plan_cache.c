@@ -1,5 +1,6 @@
 /* Plans kept in XDG_CACHE_HOME/prony/cuda-plans/DEVICE-sm_NN-cudnn-VERSION.json: {"plans": {KEY:
- * {"plan": TEXT, "ms": ..., "error": ...}}}. Processes may write the file at the same time: each
+ * {"plan": TEXT, "ms": ..., "error": ...}}}. The same file in cache/cuda-plans of a shared folder
+ * (path_data_homes) is read too. Processes may write the file at the same time: each
  * one adds its plans to the file as it is then, and replaces it at once. */
 #include <ctype.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
+#define FOLDER "cuda-plans"
 /* A plan has 2 to 100 kB. */
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 
@@ -35,6 +37,24 @@ static json_t *read_plans(const char *file)
 	return plans;
 }
 
+/* Adds the plans of shared folders that the user does not have. */
+static void add_shared(json_t *plans, const char *name)
+{
+	char *homes[PATH_DATA_HOMES_MAX];
+	size_t count = path_data_homes(homes);
+
+	for (size_t i = 1; i < count; i++) { /* the first is the user's own */
+		char *file = memory_printf("%s/cache/" FOLDER "/%s", homes[i], name);
+		json_t *shared = read_plans(file);
+
+		(void)json_object_update_missing(plans, shared);
+		json_decref(shared);
+		free(file);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(homes[i]);
+}
+
 struct plan_cache *plan_cache_open(const struct cudnn *cudnn, const char *device, int capability)
 {
 	struct plan_cache *cache = memory_alloc(sizeof(*cache));
@@ -46,9 +66,10 @@ struct plan_cache *plan_cache_open(const struct cudnn *cudnn, const char *device
 		if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))
 			*c = '-';
 	}
-	cache->folder = path_join(home, "cuda-plans");
+	cache->folder = path_join(home, FOLDER);
 	cache->file = path_join(cache->folder, name);
 	cache->plans = read_plans(cache->file);
+	add_shared(cache->plans, name);
 	cache->added = json_object();
 	free(name);
 	free(home);
