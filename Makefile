@@ -6,6 +6,7 @@ help:
 	@echo 'make build   install what is missing (dependencies.tsv), then build build/prony'
 	@echo 'make run     build, install three frameworks, run the suite quickstart on real MNIST'
 	@echo 'make test    build, install three frameworks, run the tests (CI=true: all)'
+	@echo 'make bundle  build/packages/prony-*.tar.gz, which runs where it is unpacked'
 	@echo 'make clean   remove all build folders'
 
 build: setup build/build.ninja
@@ -27,7 +28,10 @@ run: build
 test: build
 	@tools/run-tests
 
+bundle:
+	@tools/package bundle
+
 clean:
 	rm -rf build build-asan build-clang
 
-.PHONY: all help build setup run test clean
+.PHONY: all help build setup run test bundle clean

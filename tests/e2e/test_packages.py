@@ -15,6 +15,8 @@ import counted
 
 SOURCE = os.path.abspath(os.environ.get("PRONY_SOURCE", "."))
 BUILD_SECONDS = 900
+C_LIBRARY = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"}
+LOADED_BY_THE_PROGRAM = {"libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1"}  # in its lib/, by its RPATH, for oneDNN
 
 
 class PackageTest(unittest.TestCase):
@@ -56,6 +58,22 @@ class PackageTest(unittest.TestCase):
         self.measures(program, os.path.join(package, "bin", "prony"))
         self.environment["PATH"] = "/usr/bin:/bin"  # the package finds its own program
         self.assertEqual(self.run_here(python, "-c", "import prony; print(len(prony.processes()))"), "3\n")
+
+    def test_bundle(self):
+        """The folder needs nothing of the machine but the C library, and has a framework."""
+        archive = self.package("bundle", "prony-*.tar.gz")
+        self.assertLess(os.path.getsize(archive), 40e6)
+        self.run_here("tar", "-xf", archive)
+        (folder,) = glob.glob(os.path.join(self.folder, "prony-*"))
+        program = os.path.join(folder, "prony")
+        self.measures(program, os.path.join(folder, "bin", "prony"))
+        libraries = self.run_here("ldd", os.path.join(folder, "bin", "prony"),
+                                  *glob.glob(os.path.join(folder, "share/prony/frameworks/native/*/data/lib/lib*")))
+        elsewhere = {line.split()[0] for line in libraries.splitlines() if "=>" in line and "/lib/../" not in line
+                     and folder not in line}
+        self.assertLessEqual(elsewhere, C_LIBRARY | LOADED_BY_THE_PROGRAM, libraries)
+        self.run_here(program, "run", "-f", "native", "-n", "lenet", "-d", "mnist-3000", "-b", "8", "-s", "train",
+                      "--steps", "5", "--repeat", "3")
 
     @unittest.skipUnless(shutil.which("dh"), "no debhelper (Debian: apt install debhelper)")
     def test_deb(self):
