@@ -7,47 +7,61 @@ enum {
 	THREADS = 256,
 	LANES = 8,		       /* packs of channels: 128 bytes of a row */
 	BLOCKS_PER_MULTIPROCESSOR = 4, /* of a reduction */
-	UNITS_PER_THREAD = 4	       /* of a reduction, at least */
+	UNITS_PER_THREAD = 4,	       /* of a reduction, at least */
+	THREADS_PER_MULTIPROCESSOR = 2048
 };
 
-/* The geometry of x as rows of channels * inner elements, for all kernels of node n. */
+/* Divides the work of reductions (tiles, lanes, chunks) and of element-wise kernels (groups); the
+ * members before are set. */
+static void divide(const struct lowering *l, struct norm_arguments *a, int pack)
+{
+	int multiprocessors = l->program->device->multiprocessors;
+	int64_t columns = (int64_t)a->channels * a->inner, packs = (a->channels + pack - 1) / pack;
+	int64_t units = a->inner == 1 ? a->rows : a->rows * (a->inner / pack), most;
+
+	a->packed = pack > 1;
+	a->lanes = 1;
+	while (a->inner == 1 && a->lanes < (a->packed ? LANES : 4 * LANES) && a->lanes < packs)
+		a->lanes *= 2;
+	a->tiles = a->inner == 1 ? (int)((packs + a->lanes - 1) / a->lanes) : a->channels;
+	most = (units * a->lanes + THREADS * UNITS_PER_THREAD - 1) / (THREADS * UNITS_PER_THREAD);
+	a->chunks = (multiprocessors * BLOCKS_PER_MULTIPROCESSOR + a->tiles - 1) / a->tiles;
+	if (a->chunks > most)
+		a->chunks = (int)most;
+	a->groups = (int64_t)multiprocessors * THREADS_PER_MULTIPROCESSOR * pack / columns;
+	if (a->groups < 1)
+		a->groups = 1;
+	if (a->groups > a->rows)
+		a->groups = a->rows;
+}
+
+void cuda_norm_rows(const struct lowering *l, int operand, int64_t columns, double epsilon,
+		    struct norm_arguments *out)
+{
+	*out = (struct norm_arguments){.rows = (int64_t)layout_elements(lower_layout(l, operand)) /
+					       columns,
+				       .channels = (int)columns,
+				       .inner = 1,
+				       .epsilon = (float)epsilon};
+	divide(l, out, cuda_pack(l, operand, columns));
+}
+
+/* x as rows of channels * inner elements. */
 static struct norm_arguments *describe(struct lowering *l, int n, bool relu)
 {
 	const struct attributes *given = &l->graph->nodes[n].attributes;
 	const struct layout *x = lower_layout(l, l->nodes[n].src);
-	int64_t elements = (int64_t)layout_elements(x), columns, units, packs, most;
 	struct norm_arguments *a = arena_alloc(&l->program->arena, sizeof(*a));
-	int pack;
 
 	*a = (struct norm_arguments){.channels = (int)x->dims[1],
 				     .inner = 1,
-				     .lanes = 1,
 				     .relu = relu,
 				     .epsilon = (float)given->epsilon,
 				     .momentum = (float)given->momentum};
 	for (int i = 2; i < x->rank && x->strides[1] != 1; i++)
 		a->inner *= (int)x->dims[i];
-	columns = (int64_t)a->channels * a->inner;
-	a->rows = elements / columns;
-	pack = cuda_pack(l, l->nodes[n].src, a->inner == 1 ? a->channels : a->inner);
-	a->packed = pack > 1;
-	packs = (a->channels + pack - 1) / pack;
-	while (a->inner == 1 && a->lanes < (a->packed ? LANES : 4 * LANES) && a->lanes < packs)
-		a->lanes *= 2;
-	a->tiles = a->inner == 1 ? (int)((packs + a->lanes - 1) / a->lanes) : a->channels;
-	units = a->inner == 1 ? a->rows : a->rows * (a->inner / pack);
-	most = (units * a->lanes + THREADS * UNITS_PER_THREAD - 1) / (THREADS * UNITS_PER_THREAD);
-	a->chunks =
-		(l->program->device->multiprocessors * BLOCKS_PER_MULTIPROCESSOR + a->tiles - 1) /
-		a->tiles;
-	if (a->chunks > most)
-		a->chunks = (int)most;
-	/* As many threads at once as the device has room for. */
-	a->groups = l->program->device->multiprocessors * (int64_t)2048 * pack / columns;
-	if (a->groups < 1)
-		a->groups = 1;
-	if (a->groups > a->rows)
-		a->groups = a->rows;
+	a->rows = (int64_t)layout_elements(x) / ((int64_t)a->channels * a->inner);
+	divide(l, a, cuda_pack(l, l->nodes[n].src, a->inner == 1 ? a->channels : a->inner));
 	return a;
 }
 
@@ -69,25 +83,44 @@ static enum prony_status statistics(struct lowering *l, const struct node *node,
 	return status;
 }
 
-/* The numbers that each chunk leaves for the second stage of a reduction. */
+/* What each chunk leaves for the second stage of a reduction, `numbers` for each channel, and one
+ * more for each channel. */
 static int partial_of(struct lowering *l, const struct norm_arguments *a, int numbers)
 {
-	return program_bytes(l->program, (size_t)a->chunks * (size_t)numbers * (size_t)a->channels *
-						 sizeof(float));
+	return program_bytes(l->program, ((size_t)a->chunks * (size_t)numbers + 1) *
+						 (size_t)a->channels * sizeof(float));
 }
 
+/* Appends the first stage of a reduction, or the second (`type` DTYPE_COUNT). */
 static struct work *reduction(struct lowering *l, const char *name, const char *what,
 			      const char *kernel, enum dtype type, const struct norm_arguments *a)
 {
-	return cuda_blocks(l, name, what, kernel, type, (int64_t)a->tiles * a->chunks, THREADS);
+	int64_t blocks = (int64_t)a->tiles * a->chunks;
+
+	if (type == DTYPE_COUNT)
+		blocks = (a->channels + NORM_FINISH_CHANNELS - 1) / NORM_FINISH_CHANNELS;
+	return cuda_blocks(l, name, what, kernel, type, blocks, THREADS);
 }
 
-static struct work *second_stage(struct lowering *l, const char *name, const char *what,
-				 const char *kernel, const struct norm_arguments *a)
+static void operands(struct lowering *l, struct work *w, const int *list, int count)
 {
-	return cuda_blocks(l, name, what, kernel, DTYPE_COUNT,
-			   (a->channels + NORM_FINISH_CHANNELS - 1) / NORM_FINISH_CHANNELS,
-			   THREADS);
+	for (int i = 0; i < count; i++)
+		cuda_operand(l, w, list[i]);
+}
+
+void cuda_norm_parameter_grad(struct lowering *l, const char *name, const char *kernel,
+			      const int *in, int count, int variance, const int gradients[2],
+			      const struct norm_arguments *a)
+{
+	int partial = partial_of(l, a, 2);
+	struct work *w = reduction(l, name, "sums", kernel, lower_layout(l, in[0])->type, a);
+
+	cuda_operand(l, w, partial);
+	operands(l, w, in, count);
+	cuda_struct(l, w, a, sizeof(*a));
+	w = reduction(l, name, "scale gradient", "norm_parameter_grad", DTYPE_COUNT, a);
+	operands(l, w, (const int[]){gradients[0], gradients[1], partial, variance}, 4);
+	cuda_struct(l, w, a, sizeof(*a));
 }
 
 static struct work *each_element(struct lowering *l, const char *name, const char *what,
@@ -101,12 +134,6 @@ static struct work *each_element(struct lowering *l, const char *name, const cha
 	return cuda_kernel(l, name, what, kernel, type, a->groups * columns);
 }
 
-static void operands(struct lowering *l, struct work *w, const int *list, int count)
-{
-	for (int i = 0; i < count; i++)
-		cuda_operand(l, w, list[i]);
-}
-
 static void append_statistics(struct lowering *l, const struct node *node, int x,
 			      const int running[2], const int moments[2],
 			      const struct norm_arguments *a)
@@ -117,7 +144,7 @@ static void append_statistics(struct lowering *l, const struct node *node, int x
 
 	operands(l, w, (const int[]){partial, x}, 2);
 	cuda_struct(l, w, a, sizeof(*a));
-	w = second_stage(l, node->name, "statistics", "norm_statistics", a);
+	w = reduction(l, node->name, "statistics", "norm_statistics", DTYPE_COUNT, a);
 	operands(l, w, (const int[]){moments[0], moments[1], running[0], running[1], partial}, 5);
 	cuda_struct(l, w, a, sizeof(*a));
 }
@@ -181,16 +208,9 @@ enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *n
 static void append_gradient(struct lowering *l, const struct node *node, int dx, const int in[6],
 			    const int gradients[2], const struct norm_arguments *a)
 {
-	int partial = partial_of(l, a, 2);
-	struct work *w =
-		reduction(l, node->name, "sums", "norm_sums", lower_layout(l, in[1])->type, a);
+	struct work *w;
 
-	cuda_operand(l, w, partial);
-	operands(l, w, in, 6);
-	cuda_struct(l, w, a, sizeof(*a));
-	w = second_stage(l, node->name, "scale gradient", "norm_parameter_grad", a);
-	operands(l, w, (const int[]){gradients[0], gradients[1], partial, in[3]}, 4);
-	cuda_struct(l, w, a, sizeof(*a));
+	cuda_norm_parameter_grad(l, node->name, "norm_sums", in, 6, in[3], gradients, a);
 	if (dx == OPERAND_NONE)
 		return;
 	w = each_element(l, node->name, "gradient", "norm_grad", in[1], a);
@@ -212,6 +232,8 @@ enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *
 
 	if (status == PRONY_OK)
 		status = lower_as(l, dy, lower_layout(l, state->src), node->name, &dy, err);
+	if (status == PRONY_OK)
+		status = cuda_packed(l, node->name, &dy, err);
 	if (status == PRONY_OK && node->outputs[0] != VALUE_NONE)
 		status = lower_result(l, n, from, dy, &dx, err);
 	for (int k = 0; status == PRONY_OK && k < 2; k++)

@@ -90,6 +90,9 @@ static inline int64_t cuda_packs(enum dtype type, int64_t elements)
 /* Elements of a pack of 16 bytes (kernels/pack.cuh), or 1 if the operand does not begin at a
  * multiple of 16 bytes or does not consist of runs of `adjacent` elements in whole packs. pool.c */
 int cuda_pack(const struct lowering *l, int operand, int64_t adjacent);
+/* Replaces an operand that does not begin at a multiple of 16 bytes by a copy that does. */
+enum prony_status cuda_packed(struct lowering *l, const char *name, int *operand,
+			      struct error *err);
 void cuda_operand(struct lowering *l, struct work *work, int operand); /* OPERAND_NONE: NULL */
 void cuda_long(struct lowering *l, struct work *work, int64_t value);
 void cuda_int(struct lowering *l, struct work *work, int value);
@@ -193,6 +196,16 @@ enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *
  * of gradient node `node`: the parameter's place, or a planned operand if it has no place. */
 enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *node, int k,
 					int parameter, int *out, struct error *err);
+/* Divides the work on a dense matrix with so many columns, each of them a channel. */
+struct norm_arguments;
+void cuda_norm_rows(const struct lowering *l, int operand, int64_t columns, double epsilon,
+		    struct norm_arguments *out);
+/* Appends the gradients of scale and shift: `kernel` (partial, the operands `in`, a), which sums
+ * dy and its products by chunks, and the kernel that combines the chunks, which divides products by
+ * the root of `variance`, unless that is OPERAND_NONE. */
+void cuda_norm_parameter_grad(struct lowering *l, const char *name, const char *kernel,
+			      const int *in, int count, int variance, const int gradients[2],
+			      const struct norm_arguments *a);
 enum prony_status cuda_layer_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_layer_norm_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_lrn(struct lowering *l, int n, struct error *err);

@@ -15,6 +15,13 @@ int cuda_pack(const struct lowering *l, int operand, int64_t adjacent)
 	return adjacent % count == 0 ? count : 1;
 }
 
+enum prony_status cuda_packed(struct lowering *l, const char *name, int *operand, struct error *err)
+{
+	return cuda_pack(l, *operand, 0) > 1
+		       ? PRONY_OK
+		       : lower_part(l, *operand, lower_layout(l, *operand), name, operand, err);
+}
+
 static struct pool_arguments *describe(struct lowering *l, int n)
 {
 	const struct node *node = &l->graph->nodes[n];

@@ -5,37 +5,7 @@
 // of `chunk`, then `finish` combines the chunks in their order. All threads go through the matrix
 // from the front to the back; the kernels afterwards go from the back to the front, to find its end
 // in the cache.
-#include "adapters/native/cuda/kernels/pack.cuh"
-
-// The part of a thread in a reduction: N adjacent elements at unit `first`, `first + step`, ...
-// With channels last they belong to N channels from `channel` on, otherwise to one.
-struct norm_share {
-	int channel, row, rows; // rows: threads of the block that share the channels
-	long long first, step, units;
-	bool idle;
-};
-template <int N> DEVICE norm_share share_of(const norm_arguments &a, long long block)
-{
-	norm_share s;
-	int tile = take_index(&block, a.tiles), lane = (int)threadIdx.x % a.lanes;
-
-	s.row = (int)threadIdx.x / a.lanes;
-	s.rows = (int)blockDim.x / a.lanes;
-	s.channel = a.inner == 1 ? (tile * a.lanes + lane) * N : tile;
-	s.idle = s.channel >= a.channels;
-	s.first = block * s.rows + s.row;
-	s.step = (long long)a.chunks * s.rows;
-	s.units = s.idle ? 0 : a.inner == 1 ? a.rows : a.rows * (a.inner / N);
-	return s;
-}
-
-template <int N> DEVICE long long unit_offset(const norm_arguments &a, int channel, long long unit)
-{
-	if (a.inner == 1)
-		return unit * a.channels + channel;
-	int place = take_index(&unit, a.inner / N);
-	return (unit * a.channels + channel) * a.inner + (long long)place * N;
-}
+#include "adapters/native/cuda/kernels/channels.cuh"
 
 // count numbers with that mean, whose squared differences from it have the sum `squares`.
 struct moments {
@@ -272,9 +242,6 @@ DEVICE void norm_sums(float *partial, const T *dy, const T *x, const float *mean
 		      const float *variance, const float *scale, const float *shift,
 		      const norm_arguments &a)
 {
-	SHARED float part[2 * N][BLOCK_THREADS_MAX];
-	int me = (int)threadIdx.x, kept = a.inner == 1 ? N : 1;
-
 	FOR_BLOCKS (block, (long long)a.tiles * a.chunks) {
 		norm_share s = share_of<N>(a, block);
 		float sum[2 * N] = {};
@@ -298,29 +265,11 @@ DEVICE void norm_sums(float *partial, const T *dy, const T *x, const float *mean
 				sum[2 * k + 1] += slope * (value - c[k].mean);
 			}
 		}
-		for (int k = 2; k < 2 * N && kept == 1; k++)
-			sum[k % 2] += sum[k];
-		BARRIER;
-		for (int half = s.rows / 2;; half /= 2) {
-			for (int k = 0; k < 2 * N; k++)
-				part[k][me] = sum[k];
-			BARRIER;
-			if (half == 0)
-				break;
-			for (int k = 0; k < 2 * N && s.row < half; k++)
-				sum[k] += part[k][me + half * a.lanes];
-			BARRIER;
-		}
-		float *to = partial + block / a.tiles * 2 * a.channels + s.channel;
-		for (int k = 0; k < N; k++) {
-			if (k >= kept || s.row != 0 || s.idle)
-				continue;
-			to[k] = sum[2 * k];
-			to[a.channels + k] = sum[2 * k + 1];
-		}
+		store_sums<N>(partial + block / a.tiles * 2 * a.channels, a, s, sum);
 	}
 }
 
+// variance: NULL where products have been divided by its root.
 DEVICE void norm_sums_finish(float *dscale, float *dshift, const float *partial,
 			     const float *variance, const norm_arguments &a)
 {
@@ -354,7 +303,7 @@ DEVICE void norm_sums_finish(float *dscale, float *dshift, const float *partial,
 		}
 		if (row != 0 || c >= a.channels)
 			continue;
-		dscale[c] = product / sqrtf(variance[c] + a.epsilon);
+		dscale[c] = variance ? product / sqrtf(variance[c] + a.epsilon) : product;
 		dshift[c] = sum;
 	}
 }

@@ -23,6 +23,19 @@ template <int N, class T> DEVICE void store_pack(T *to, const pack<T, N> &values
 	*reinterpret_cast<pack<T, N> *>(to) = values;
 }
 
+// N adjacent floats, 16 bytes at a time if N allows it; then their address is a multiple of 16.
+template <int N> DEVICE void load_floats(float *to, const float *from)
+{
+	const int count = N % 4 == 0 ? 4 : 1;
+
+	for (int i = 0; i < N; i += count) {
+		pack<float, count> four = load_pack<count>(from + i);
+
+		for (int k = 0; k < count; k++)
+			to[i + k] = four.v[k];
+	}
+}
+
 // Divides *i, which is not negative; returns the remainder. 32 bits where they suffice: a GPU has
 // no instruction for divisions, and those of 64 bits take several times as long.
 DEVICE int take_index(long long *i, int by)
