@@ -147,8 +147,8 @@ struct adapter {
 
 	/* Has no side effects and is cheap: PRONY_OK, or PRONY_UNSUPPORTED with the reason, which
 	 * names all unsupported operators. */
-	enum prony_status (*supports)(const struct graph *graph, const struct recipe *recipe,
-				      struct error *why);
+	enum prony_status (*supports)(const struct target *target, const struct graph *graph,
+				      const struct recipe *recipe, struct error *why);
 
 	/* Takes the device from the target and the threads from the recipe. */
 	enum prony_status (*open)(struct session *s, const struct recipe *recipe,

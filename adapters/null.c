@@ -21,9 +21,10 @@ static enum prony_status null_probe(struct session *s, struct probe *found, stru
 	return PRONY_OK;
 }
 
-static enum prony_status null_supports(const struct graph *graph, const struct recipe *recipe,
-				       struct error *why)
+static enum prony_status null_supports(const struct target *target, const struct graph *graph,
+				       const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	(void)graph, (void)recipe, (void)why;
 	return PRONY_OK;
 }

@@ -41,7 +41,8 @@ enum prony_status verbs_supports(const struct worker *w, struct error *why)
 	enum prony_status status =
 		w->bundle.recipe.stage == STAGE_LOAD
 			? supports_load(w, why)
-			: w->adapter->supports(&w->bundle.graph, &w->bundle.recipe, why);
+			: w->adapter->supports(&w->session.target, &w->bundle.graph,
+					       &w->bundle.recipe, why);
 	if (status != PRONY_OK || !w->bundle.has_data)
 		return status;
 	if (!w->adapter->loader)

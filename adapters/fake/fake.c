@@ -192,9 +192,10 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 	return PRONY_OK;
 }
 
-static enum prony_status fake_supports(const struct graph *graph, const struct recipe *recipe,
-				       struct error *why)
+static enum prony_status fake_supports(const struct target *target, const struct graph *graph,
+				       const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	enum prony_status status = executor_supports(graph, why);
 	struct strbuf reasons;
 

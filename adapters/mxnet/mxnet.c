@@ -106,9 +106,10 @@ static enum prony_status mxnet_probe(struct session *s, struct probe *found, str
 	return describe(&mx->api, found, err);
 }
 
-static enum prony_status mxnet_supports(const struct graph *graph, const struct recipe *recipe,
-					struct error *why)
+static enum prony_status mxnet_supports(const struct target *target, const struct graph *graph,
+					const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
@@ -251,7 +252,7 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 {
 	struct mx_state *mx = s->private_data;
 	struct built done = {.macs = -1};
-	enum prony_status status = mxnet_supports(graph, recipe, err);
+	enum prony_status status = mxnet_supports(&s->target, graph, recipe, err);
 
 	if (status != PRONY_OK)
 		return status;

@@ -21,13 +21,13 @@ struct box {
 };
 
 struct backend {
-	const char *device;  /* the device word of recipes: "cpu" */
+	const char *device;  /* the kind in device words: "cpu", "cuda" of "cuda:0" */
 	size_t device_bytes; /* of struct device, zeroed before probe */
 
-	/* Like the members of struct adapter with these names. close is also called after a failed
-	 * probe. */
-	enum prony_status (*probe)(struct device *device, const char *library, struct probe *found,
-				   struct error *err);
+	/* Like the members of struct adapter with these names; `word` is the device asked for.
+	 * close is also called after a failed open, not after a failed probe. */
+	enum prony_status (*probe)(struct device *device, const char *library, const char *word,
+				   struct probe *found, struct error *err);
 	enum prony_status (*open)(struct device *device, const struct recipe *recipe,
 				  struct effective *effective, struct error *err);
 	void (*close)(struct device *device);
@@ -109,7 +109,9 @@ struct backend {
 	void (*release_commands)(struct program *program);
 };
 
-/* All backends; NULL-terminated. */
+extern const struct backend backend_cpu, backend_cuda;
+
+/* All backends, the processor's first; NULL-terminated. */
 extern const struct backend *const native_backends[];
 
 #endif

@@ -28,16 +28,33 @@ struct native {
 	bool stepped;
 };
 
+/* The backend of a device word; NULL if there is none. The others' libraries are not loaded: they
+ * start threads of their own. */
+static const struct backend *backend_of(const char *device)
+{
+	size_t kind = strcspn(device, ":");
+
+	for (int i = 0; native_backends[i]; i++) {
+		if (strlen(native_backends[i]->device) == kind &&
+		    strncmp(native_backends[i]->device, device, kind) == 0)
+			return native_backends[i];
+	}
+	return NULL;
+}
+
 static enum prony_status native_probe(struct session *s, struct probe *found, struct error *err)
 {
 	struct native *native = s->private_data;
 	enum prony_status status;
 
-	native->backend = native_backends[0];
+	native->backend = backend_of(s->target.device);
+	if (!native->backend)
+		return error_set(err, PRONY_UNSUPPORTED, "device %s: native runs on cpu and cuda:N",
+				 s->target.device);
 	native->device = calloc(1, native->backend->device_bytes);
 	if (!native->device)
 		return error_set(err, PRONY_NOMEM, "no memory for a device");
-	status = native->backend->probe(native->device, s->library, found, err);
+	status = native->backend->probe(native->device, s->library, s->target.device, found, err);
 	if (status != PRONY_OK) {
 		free(native->device);
 		native->device = NULL;
@@ -45,16 +62,14 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 	}
 	found->stages = 1u << STAGE_FORWARD | 1u << STAGE_FORWARD_BACKWARD | 1u << STAGE_TRAIN |
 			1u << STAGE_LOAD;
-	snprintf(found->devices[0], sizeof(found->devices[0]), "%s", native->backend->device);
-	found->device_count = 1;
 	snprintf(found->version, sizeof(found->version), "%s", PRONY_VERSION);
 	return PRONY_OK;
 }
 
-static enum prony_status native_supports(const struct graph *graph, const struct recipe *recipe,
-					 struct error *why)
+static enum prony_status native_supports(const struct target *target, const struct graph *graph,
+					 const struct recipe *recipe, struct error *why)
 {
-	return lower_supports(native_backends[0], graph, recipe, why);
+	return lower_supports(backend_of(target->device), graph, recipe, why);
 }
 
 static enum prony_status native_open(struct session *s, const struct recipe *recipe,
@@ -472,7 +487,7 @@ static const struct adapter_profile native_profile = {.begin = profile_begin, .e
 const struct adapter adapter_native = {
 	.abi = ADAPTER_ABI,
 	.name = "native",
-	.summary = "prony's own executor on oneDNN 3: the lower bound for all frameworks",
+	.summary = "prony's own executor on oneDNN 3 or CUDA: the lower bound for all frameworks",
 	.private_size = sizeof(struct native),
 	.options = "",
 	.probe = native_probe,

@@ -89,9 +89,10 @@ static void refuse_kernels(const struct graph *graph, struct strbuf *reasons)
 	}
 }
 
-static enum prony_status ort_supports(const struct graph *graph, const struct recipe *recipe,
-				      struct error *why)
+static enum prony_status ort_supports(const struct target *target, const struct graph *graph,
+				      const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
@@ -223,7 +224,7 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	struct ort_state *ort = s->private_data;
 	void *model = NULL;
 	size_t length = 0;
-	enum prony_status status = ort_supports(graph, recipe, err);
+	enum prony_status status = ort_supports(&s->target, graph, recipe, err);
 
 	if (status == PRONY_OK)
 		status = name_ends(ort, graph, err);

@@ -156,9 +156,10 @@ static void refuse_overhang(const struct graph *graph, struct strbuf *reasons)
 	}
 }
 
-static enum prony_status ov_supports(const struct graph *graph, const struct recipe *recipe,
-				     struct error *why)
+static enum prony_status ov_supports(const struct target *target, const struct graph *graph,
+				     const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
@@ -256,7 +257,7 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 	struct ov_state *ov = s->private_data;
 	void *bytes = NULL;
 	size_t length = 0;
-	enum prony_status status = ov_supports(graph, recipe, err);
+	enum prony_status status = ov_supports(&s->target, graph, recipe, err);
 
 	if (status == PRONY_OK)
 		status = onnx_engine_ends(graph, &ov->ends, err);

@@ -184,15 +184,18 @@ static enum prony_status supports(const struct graph *graph, const struct recipe
 	return reasons_finish(&reasons, why);
 }
 
-static enum prony_status tensorflow_supports(const struct graph *graph, const struct recipe *recipe,
-					     struct error *why)
+static enum prony_status tensorflow_supports(const struct target *target, const struct graph *graph,
+					     const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	return supports(graph, recipe, series_2.precisions, why);
 }
 
-static enum prony_status tensorflow1_supports(const struct graph *graph,
+static enum prony_status tensorflow1_supports(const struct target *target,
+					      const struct graph *graph,
 					      const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	return supports(graph, recipe, series_1.precisions, why);
 }
 

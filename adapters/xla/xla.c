@@ -102,9 +102,10 @@ static enum prony_status xla_probe(struct session *s, struct probe *found, struc
 	return status;
 }
 
-static enum prony_status xla_supports(const struct graph *graph, const struct recipe *recipe,
-				      struct error *why)
+static enum prony_status xla_supports(const struct target *target, const struct graph *graph,
+				      const struct recipe *recipe, struct error *why)
 {
+	(void)target;
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
@@ -265,7 +266,7 @@ static enum prony_status xla_build(struct session *s, struct graph *graph,
 				   struct built *built, struct error *err)
 {
 	struct xla_state *xla = s->private_data;
-	enum prony_status status = xla_supports(graph, recipe, err);
+	enum prony_status status = xla_supports(&s->target, graph, recipe, err);
 
 	if (status != PRONY_OK)
 		return status;

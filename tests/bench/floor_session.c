@@ -74,6 +74,7 @@ void floor_open(struct floor_session *s, const struct floor_task *task, const ch
 	s->recipe.threads = task->threads;
 	s->recipe.learning_rate = 1e-6; /* hundreds of steps on one batch must stay finite */
 	s->session = (struct session){.library = library, .option = ""};
+	target_defaults(&s->session.target);
 	s->session.private_data = arena_alloc(&s->arena, a->private_size);
 	status = make_graph(s, &err);
 	if (status == PRONY_OK)
@@ -81,7 +82,7 @@ void floor_open(struct floor_session *s, const struct floor_task *task, const ch
 	if (status == PRONY_OK)
 		status = a->probe(&s->session, &probe, &err);
 	if (status == PRONY_OK)
-		status = a->supports(&s->graph, &s->recipe, &err);
+		status = a->supports(&s->session.target, &s->graph, &s->recipe, &err);
 	if (status == PRONY_OK)
 		status = a->open(&s->session, &s->recipe, &effective, &err);
 	if (status == PRONY_OK)

@@ -102,16 +102,19 @@ void framework_refuses(const struct adapter *adapter, const struct refusal *rows
 {
 	for (size_t i = 0; i < row_count; i++) {
 		struct error why = ERROR_INIT;
+		struct target target;
 		struct recipe recipe;
 		SCOPED(graph) graph;
 
+		target_defaults(&target);
 		recipe_defaults(&recipe);
 		recipe.stage = rows[i].stage;
 		recipe.precision = rows[i].precision;
 		assert_int_equal(zoo_build(find(rows[i].network), 4, &graph, NULL), PRONY_OK);
 		if (rows[i].change)
 			rows[i].change(&graph);
-		assert_int_equal(adapter->supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
+		assert_int_equal(adapter->supports(&target, &graph, &recipe, &why),
+				 PRONY_UNSUPPORTED);
 		for (size_t k = 0; k < COUNT(rows[i].says) && rows[i].says[k]; k++)
 			assert_has(why.text, rows[i].says[k]);
 	}

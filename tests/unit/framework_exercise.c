@@ -208,7 +208,7 @@ enum prony_status exercise_open(struct exercise *e, struct error *err)
 	TRY(adapter->probe(&e->session, &e->probe, err));
 	if (!e->probe.instruction_set[0])
 		return error_set(err, PRONY_MISMATCH, "nothing is said of instructions");
-	TRY(adapter->supports(&e->graph, &e->recipe, err));
+	TRY(adapter->supports(&e->session.target, &e->graph, &e->recipe, err));
 	TRY(adapter->open(&e->session, &e->recipe, &e->effective, err));
 	TRY(adapter->build(&e->session, &e->graph, &e->recipe, &e->weights, &e->built, err));
 	for (int slot = 0; slot < EXERCISE_SLOTS; slot++)

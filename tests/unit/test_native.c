@@ -449,9 +449,11 @@ TEST(refuses_what_it_cannot)
 	SCOPED(graph) graph;
 	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
 	struct error why = ERROR_INIT;
+	struct target target;
 	struct recipe recipe;
 	int x, y;
 
+	target_defaults(&target);
 	recipe_defaults(&recipe);
 	recipe.precision = PRECISION_TF32;
 	recipe.stage = STAGE_LOAD;
@@ -466,7 +468,8 @@ TEST(refuses_what_it_cannot)
 			       &attributes);
 	}
 	assert_int_equal(build_finish(&builder, x, 0, NULL, NULL), PRONY_OK);
-	assert_int_equal(adapter_native.supports(&graph, &recipe, &why), PRONY_UNSUPPORTED);
+	assert_int_equal(adapter_native.supports(&target, &graph, &recipe, &why),
+			 PRONY_UNSUPPORTED);
 	assert_has(why.text, "tf32: only fp32, bf16");
 	assert_has(why.text, "shared.weight");
 	assert_has(why.text, "loader");

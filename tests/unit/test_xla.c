@@ -64,15 +64,17 @@ TEST(test_dilated)
 					       PRECISION_FP32,
 					       dilated_pools,
 					       {"MaxPool pool1", "MaxPool pool2"}}};
+	struct target target;
 	struct recipe recipe;
 	SCOPED(graph) graph;
 
+	target_defaults(&target);
 	framework_refuses(&adapter_xla, rows, COUNT(rows));
 	recipe_defaults(&recipe);
 	recipe.stage = STAGE_FORWARD;
 	assert_int_equal(zoo_build(zoo_find("lenet", NULL), 4, &graph, NULL), PRONY_OK);
 	dilated_pools(&graph);
-	assert_int_equal(adapter_xla.supports(&graph, &recipe, NULL), PRONY_OK);
+	assert_int_equal(adapter_xla.supports(&target, &graph, &recipe, NULL), PRONY_OK);
 }
 
 /* bf16 passes the gate, and the gate's own check proves that it can detect errors there. */

@@ -12,15 +12,18 @@
 #define ALIGNMENT_BYTES 64
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-static enum prony_status probe(struct device *device, const char *library, struct probe *found,
-			       struct error *err)
+static enum prony_status probe(struct device *device, const char *library, const char *word,
+			       struct probe *found, struct error *err)
 {
 	enum prony_status status = onednn_load(&device->dnn, library, err);
 
+	(void)word;
 	if (status != PRONY_OK)
 		return status;
 	*found = (struct probe){.libraries = {{.name = "onednn"}},
 				.library_count = 1,
+				.devices = {"cpu"},
+				.device_count = 1,
 				.precisions = 1u << PRECISION_FP32};
 	if (onednn_has_bf16(&device->dnn))
 		found->precisions |= 1u << PRECISION_BF16;

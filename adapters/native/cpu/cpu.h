@@ -44,8 +44,6 @@ static inline const struct onednn *cpu_onednn(const struct lowering *l)
 	return &l->program->device->dnn;
 }
 
-extern const struct backend backend_cpu;
-
 /* layout.c: layouts as the library's descriptors. */
 
 dnnl_data_type_t cpu_type(enum dtype type);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "adapters/native/cuda/packages.h"
 #include "base/loader.h"
 
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
@@ -23,6 +24,21 @@ static bool in_folder(struct cublaslt *blas, const char *folder)
 	return false;
 }
 
+/* The same for the packages of installed frameworks. */
+static bool in_packages(struct cublaslt *blas)
+{
+	bool found = false;
+
+	for (size_t i = 0; !found && i < sizeof(names) / sizeof(names[0]); i++) {
+		char *path = cuda_package_library(names[i]);
+
+		found = path && snprintf(blas->path, sizeof(blas->path), "%s", path) <
+					(int)sizeof(blas->path);
+		free(path);
+	}
+	return found;
+}
+
 /* Opens the library of blas->path, or the newest on the loader's path if that is empty. */
 static enum prony_status open_library(struct cublaslt *blas, void **handle, struct error *err)
 {
@@ -37,7 +53,7 @@ static enum prony_status open_library(struct cublaslt *blas, void **handle, stru
 	return PRONY_MISSING;
 }
 
-enum prony_status cublaslt_load(struct cublaslt *blas, const char *folder, struct error *err)
+enum prony_status cublaslt_load(struct cublaslt *blas, struct error *err)
 {
 	const struct loader_symbol symbols[] = {
 #define X(result, name, parameters) LOADER_SYMBOL(blas->name, "cublasLt" #name),
@@ -54,7 +70,7 @@ enum prony_status cublaslt_load(struct cublaslt *blas, const char *folder, struc
 					 "PRONY_CUBLAS: %s has neither %s nor %s; name the folder "
 					 "with cuBLAS of CUDA 12 or 13",
 					 named, names[0], names[1]);
-	} else if (!folder || !in_folder(blas, folder)) {
+	} else if (!in_packages(blas)) {
 		blas->path[0] = '\0';
 	}
 	status = open_library(blas, &handle, err);

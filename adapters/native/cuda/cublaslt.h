@@ -121,10 +121,10 @@ struct cublaslt {
 
 /*
  * Loads libcublasLt.so.13 or .12 from the first of these places that has it: the folder in
- * PRONY_CUBLAS, which is then the only one; `folder`, unless NULL; the loader's path. PRONY_MISSING
- * with the reason and the remedy.
+ * PRONY_CUBLAS, which is then the only one; the packages of an installed framework; the loader's
+ * path. PRONY_MISSING with the reason and the remedy.
  */
-enum prony_status cublaslt_load(struct cublaslt *blas, const char *folder, struct error *err);
+enum prony_status cublaslt_load(struct cublaslt *blas, struct error *err);
 
 /* "13.1.0" of the library's number. */
 void cublaslt_version_text(const struct cublaslt *blas, char *out, size_t out_bytes);

@@ -9,6 +9,8 @@
 #include "adapters/native/cuda/driver.h"
 #include "adapters/native/lower/lower_internal.h"
 
+enum { CUDA_MODULES_MAX = 32 };
+
 struct device {
 	struct cuda_driver driver;
 	struct cublaslt blas;
@@ -18,9 +20,10 @@ struct device {
 	int ordinal;		 /* of the device word: cuda:0 */
 	CUdevice handle;
 	char name[128];
-	struct CUctx_st *context;   /* retained primary context */
-	struct CUstream_st *stream; /* of all commands */
-	struct CUmod_st *kernels;
+	struct CUctx_st *context;		    /* retained primary context */
+	struct CUstream_st *stream;		    /* of all commands */
+	struct CUmod_st *modules[CUDA_MODULES_MAX]; /* prony's kernels */
+	int module_count;
 	int capability; /* 10 * major + minor */
 	int multiprocessors;
 	enum precision precision;
@@ -36,10 +39,11 @@ struct device {
 
 enum { CUDA_ARGUMENTS_MAX = 24 };
 
-/* An argument of a kernel: the address of an operand, or a value in the program's arena. */
+/* An argument of a kernel: the address of an operand, NULL, or a value in the program's arena. */
 struct cuda_argument {
-	int operand; /* index within the command's operands, or OPERAND_NONE: see value */
-	const void *value;
+	enum { CUDA_OPERAND, CUDA_NULL, CUDA_VALUE } kind;
+	int operand;
+	void *value;
 };
 
 struct work {
@@ -51,7 +55,9 @@ struct work {
 	enum prony_status (*call)(struct program *program, const struct command *command,
 				  struct error *err);
 	const void *detail; /* of call, in the program's arena */
-	int command;	    /* index in the program */
+	/* Frees what detail holds of the library; or NULL. */
+	void (*release)(struct device *device, const void *detail);
+	int command; /* index in the program */
 };
 
 /* What a node's gradient needs of its forward pass. */
@@ -60,9 +66,15 @@ struct node_work {
 	int extra;	    /* a second operand for the gradient; `side` is the first */
 };
 
-extern const struct backend backend_cuda;
-
 /* command.c: commands of the step. */
+
+/* Threads of a block of kernels without barriers. */
+enum { CUDA_THREADS = 256 };
+/* The kernel named `kernel`_f32, _f16 or _bf16 by `type`; DTYPE_COUNT: without suffix. */
+enum prony_status cuda_find_kernel(const struct device *device, const char *kernel, enum dtype type,
+				   struct CUfunc_st **out, struct error *err);
+/* Blocks for so many threads, up to a limit: kernels loop with a grid stride. */
+unsigned cuda_grid(const struct device *device, int64_t threads);
 
 /* Appends a launch of kernel `kernel`_f32, _f16 or _bf16 by `type`; DTYPE_COUNT: without suffix.
  * One thread for each of `elements`, up to a limit: kernels loop with a grid stride. If the kernel
@@ -99,8 +111,9 @@ void cuda_int(struct lowering *l, struct work *work, int value);
 void cuda_float(struct lowering *l, struct work *work, double value);
 void cuda_struct(struct lowering *l, struct work *work, const void *value, size_t bytes);
 
-/* Appends a library call; `detail` is kept by the caller in the program's arena. Operands follow
- * by cuda_operand. */
+/* Appends a library call; `detail` is kept by the caller in the program's arena; set work->release
+ * if it holds objects of the library. Operands follow by cuda_operand. The call may neither wait
+ * nor allocate: it is captured. */
 struct work *cuda_call(struct lowering *l, const char *name, const char *what,
 		       enum prony_status (*call)(struct program *program,
 						 const struct command *command, struct error *err),
@@ -118,7 +131,8 @@ void cuda_release_commands(struct program *program);
 /* The layout of images that the precision asks for: row-major for strict fp32, else channels last.
  * Any rank: channels last concerns rank 4 only. */
 struct layout cuda_image(const struct lowering *l, enum dtype type, int rank, const int64_t *dims);
-/* The value as an operand of activations in that layout. */
+/* The value in the type of activations and, with four dimensions, in that layout; others row-major.
+ */
 enum prony_status cuda_activation(struct lowering *l, int value, const char *name, int *out,
 				  struct error *err);
 /* A new planned operand in that layout. */
@@ -126,25 +140,35 @@ enum prony_status cuda_new_image(struct lowering *l, enum dtype type, int rank, 
 				 int *out, struct error *err);
 enum prony_status cuda_copy(struct lowering *l, int from, int to, const char *name,
 			    const char *what, struct error *err);
+/* Copies at once, outside a step. */
+enum prony_status cuda_convert(struct program *program, int from, int to, struct error *err);
 void cuda_copy_box(struct lowering *l, const char *name, int rank, const int64_t *dims, int from,
 		   const struct box *source, int to, const struct box *target);
 void cuda_fill(struct lowering *l, const char *name, int operand, double value);
 
-/* product: out (m x n) = op(a) op(b) (+ out if accumulate), batched; gemm.c issues it by cuBLASLt.
- * Leading dimensions and strides in elements, matrices row-major. */
+/* product.c: matrix products by cuBLASLt. */
+
+/* out (m x n) = op(a) op(b), batched; row-major matrices; leading dimensions and distances between
+ * matrices of a batch in elements. Sums are fp32; inputs have one type, the output that or fp32. */
 struct cuda_product {
 	int64_t m, n, k, batch;
-	bool transpose_a, transpose_b, accumulate;
+	bool transpose_a, transpose_b;
+	bool accumulate; /* add to what the output holds */
 	int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
-	enum dtype a, b, c; /* sums are fp32 */
-	bool bias, relu;    /* epilogue: a bias of n fp32 or c-typed elements, then max(0, x) */
+	enum dtype a, b, c;
+	bool bias; /* add a row of n elements, of the output's type */
+	bool relu; /* then max(0, x) */
 };
 /* Appends the product. bias is OPERAND_NONE unless product->bias. offset_*: elements from the start
- * of the operand. */
+ * of the operand. PRONY_UNSUPPORTED if the library has no algorithm for it. */
 enum prony_status cuda_product(struct lowering *l, const char *name, const char *what,
 			       const struct cuda_product *product, int a, int64_t offset_a, int b,
 			       int64_t offset_b, int c, int64_t offset_c, int bias,
 			       struct error *err);
+/* out[c] = the sum of column c of a dense matrix, in fp32: gradients of biases. */
+enum prony_status cuda_column_sums(struct lowering *l, const char *name, const char *what,
+				   int matrix, int64_t rows, int64_t columns, int out,
+				   struct error *err);
 
 /* The operators: a function for each or for a family; n is the node. */
 

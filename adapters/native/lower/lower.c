@@ -207,7 +207,9 @@ enum prony_status lower_graph(struct lowering *l, struct program *program,
 
 	*l = (struct lowering){.program = program, .graph = graph, .recipe = recipe};
 	l->training = recipe->stage != STAGE_FORWARD;
-	l->data = recipe->precision == PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32;
+	l->data = recipe->precision == PRECISION_BF16	? DTYPE_BF16
+		  : recipe->precision == PRECISION_FP16 ? DTYPE_F16
+							: DTYPE_F32;
 	l->values = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->values));
 	l->nodes = arena_array(arena, (size_t)graph->node_count + 1, sizeof(*l->nodes));
 	l->parameters = arena_array(arena, (size_t)graph->value_count + 1, sizeof(*l->parameters));

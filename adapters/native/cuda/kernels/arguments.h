@@ -112,4 +112,19 @@ struct channel_rows {
 	int last; /* channels are innermost */
 };
 
+/* copy.cu: a copy of dims[0] x ... elements between two places of any strides, the last dimension
+ * fastest. Offsets and strides in elements. */
+enum { COPY_RANK_MAX = 8 };
+struct copy_shape {
+	int rank;
+	long long elements;
+	long long from_start, to_start;
+	long long dims[COPY_RANK_MAX], from[COPY_RANK_MAX], to[COPY_RANK_MAX];
+};
+
+/* copy.cu: `batch` matrices of rows x columns, each transposed. */
+struct transpose_shape {
+	long long batch, rows, columns;
+};
+
 #endif
