@@ -79,7 +79,12 @@ static void say_not_ok(const struct job *job, bool all, size_t count)
 	}
 	if (count > shown)
 		strbuf_printf(&text, " and %zu more", count - shown);
-	if (study_unfinished(&job->study) > 0)
+	if (study_refused(&job->study))
+		strbuf_printf(&text,
+			      "; the budget of %s had no time for a reference or gate: give a "
+			      "longer one, or add --resume",
+			      job->options->budget);
+	else if (study_unfinished(&job->study) > 0)
 		strbuf_printf(&text,
 			      study_began(&job->study, job->options->gate_only)
 				      ? "; the budget of %s is used up; to continue, add --resume "

@@ -233,6 +233,14 @@ bool study_began(const struct study *study, bool gate_only)
 	return any;
 }
 
+bool study_refused(const struct study *study)
+{
+	bool any = false;
+	for (size_t i = 0; study->budget.refused && i < study->plan->count; i++)
+		any |= study->budget.refused[i];
+	return any;
+}
+
 size_t study_unfinished(const struct study *study)
 {
 	size_t count = 0;

@@ -43,6 +43,8 @@ enum prony_status study_execute(struct study *study, struct run_settings *settin
 
 /* Whether there is a process of any cell, or with `gate_only` a gate. */
 bool study_began(const struct study *study, bool gate_only);
+/* Whether the budget had no time for the reference and gate of a cell. */
+bool study_refused(const struct study *study);
 /* Returns the number of cells that have not ended. */
 size_t study_unfinished(const struct study *study);
 
