@@ -27,6 +27,16 @@ struct norm_arguments {
 	float epsilon, momentum;
 };
 
+/* lrn.cu: a thread computes LRN_RUN channels, a pack of them, or one if a window reaches beyond
+ * LRN_HALO channels. */
+enum { LRN_HALO = 2, LRN_RUN = 8 };
+struct lrn_arguments {
+	int channels, inner; /* elements from one channel to the next: 1 with channels last */
+	int before, after;   /* channels beside an element's own in its window */
+	int packed, wide;
+	float scale, bias, beta, slope; /* alpha / size; slope: 2 alpha beta / size */
+};
+
 /* elementwise.cu: functions of one number. */
 enum function_code {
 	FUNCTION_RELU,
