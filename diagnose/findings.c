@@ -357,7 +357,12 @@ static void check_temperature(const struct examination *seen, struct finding *fi
 
 static void check_gpu(const struct examination *seen, struct finding *finding)
 {
-	check_instrument(&seen->instruments[2], finding);
+	const struct instrument *gpu = &seen->instruments[2];
+
+	if (gpu->readable && *gpu->reason)
+		found(finding, FINDING_OK, "", "%.60s; refused: %.60s", gpu->where, gpu->reason);
+	else
+		check_instrument(gpu, finding);
 }
 
 static void check_gpus(const struct examination *seen, struct finding *finding)

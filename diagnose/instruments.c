@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "diagnose/sources.h"
+#include "sensors/gpu_instrument.h"
 #include "sensors/temperature.h"
 
 enum { ENTRIES_MAX = 128 };
@@ -101,16 +102,27 @@ static void find_gpu(const char *root, struct instrument *instrument)
 	static const char *const amd[] = {"0x1002", NULL};
 	char folder[96];
 
+	/* A recorded machine has no library to ask. */
+	if (!*root && gpu_instrument(instrument->where, sizeof(instrument->where),
+				     instrument->reason, sizeof(instrument->reason))) {
+		instrument->present = instrument->readable = true;
+		return;
+	}
 	if (source_exists(root, "/proc/driver/nvidia/version"))
 		snprintf(instrument->where, sizeof(instrument->where),
 			 "/proc/driver/nvidia/version");
 	else if (find_named(root, "/sys/class/drm", "card", "device/vendor", amd, folder,
 			    sizeof(folder)))
 		snprintf(instrument->where, sizeof(instrument->where), "%s/device", folder);
-	instrument->present = instrument->readable = instrument->where[0] != '\0';
+	instrument->present = instrument->where[0] != '\0';
+	instrument->readable = instrument->present && *root;
 	if (!instrument->present)
 		snprintf(instrument->reason, sizeof(instrument->reason),
 			 "no GPU with a loaded driver");
+	else if (!*root)
+		snprintf(instrument->remedy, sizeof(instrument->remedy),
+			 "install the driver's libnvidia-ml.so.1; to a container, give the "
+			 "driver's capability utility");
 }
 
 void source_instruments(const char *root, struct instrument out[INSTRUMENT_COUNT])

@@ -54,8 +54,8 @@ bool source_load_averages(const char *root, double out[3]);
 struct instrument {
 	const char *name; /* "cpu-energy" */
 	bool present, readable;
-	char where[128];  /* its file; "" when absent */
-	char reason[160]; /* why it cannot be used; "" when it can */
+	char where[128];  /* its file, or library and version; "" when absent */
+	char reason[160]; /* why it cannot be used; of a GPU that can, what is refused */
 	char remedy[192];
 };
 enum { INSTRUMENT_COUNT = 3 };

@@ -42,6 +42,12 @@ static const struct {
 #undef X
 };
 
+static const char *const row_names[] = {
+#define X(id, word, ...) #word,
+	GPU_ROWS(X)
+#undef X
+};
+
 static bool is_readable(const struct meters *meters, enum row row, int what)
 {
 	return readings[what].row == row && meters->count > 0 && !*meters->refused[what];
@@ -63,6 +69,27 @@ static bool probe_row(const struct watched *watched, enum row row, char reason[S
 				 meters->source->name, meters->refused[what]);
 	}
 	return false;
+}
+
+/* A sensor of which nothing can be read is named without its channels. */
+void meters_refused(const struct meters *meters, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+	int named = -1;
+
+	*out = '\0';
+	for (int what = 0; what < METER_READING_COUNT && used < out_bytes; what++) {
+		enum row row = readings[what].row;
+		bool some = false;
+		for (int other = 0; other < METER_READING_COUNT; other++)
+			some |= is_readable(meters, row, other);
+		if (!*meters->refused[what] || (!some && named == (int)row))
+			continue;
+		named = (int)row;
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s%s%s",
+					 used > 0 ? ", " : "", row_names[row], some ? " " : "",
+					 some ? readings[what].channel : "");
+	}
 }
 
 /* The channels, by GPU and reading. */

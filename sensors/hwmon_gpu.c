@@ -76,10 +76,12 @@ static size_t find_cards(int root_fd, const char *vendor, struct card out[CARDS_
 	return count;
 }
 
-static void open_files(int root_fd, const struct card *card, struct meter *meter)
+/* Whether it has any of the files. */
+static bool open_files(int root_fd, const struct card *card, struct meter *meter)
 {
 	char path[PATH_BYTES], text[64];
 	int hwmon = -1;
+	bool any = false;
 
 	for (int i = 0; i < METER_READING_COUNT; i++)
 		meter->fds[i] = -1;
@@ -95,7 +97,9 @@ static void open_files(int root_fd, const struct card *card, struct meter *meter
 		else
 			snprintf(path, sizeof path, "%s/%s", card->folder, files[i].name);
 		meter->fds[files[i].what] = process_open_file(root_fd, path);
+		any |= meter->fds[files[i].what] >= 0;
 	}
+	return any;
 }
 
 /* HIP calls AMD's GPUs cuda:N, OpenVINO calls Intel's gpu.N. Both are taken to count by PCI
@@ -114,9 +118,9 @@ static void open_all(struct meters *meters)
 	size_t count = find_cards(meters->root_fd, amd ? AMD : INTEL, cards);
 	for (; count > 0 && found < wanted && found < METERS_MAX; found++) {
 		int index = amd ? device.indices[found] : other;
-		if ((size_t)index >= count)
+		if ((size_t)index >= count ||
+		    !open_files(meters->root_fd, &cards[index], &meters->rows[found]))
 			break;
-		open_files(meters->root_fd, &cards[index], &meters->rows[found]);
 	}
 	meters->count = found;
 	bool moved = amd && count > 1 &&
@@ -128,7 +132,7 @@ static void open_all(struct meters *meters)
 	meters->count = 0;
 	snprintf(meters->reason, sizeof meters->reason,
 		 moved ? "HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES renumbers the GPUs"
-		       : "/sys/class/drm has %zu of such GPUs",
+		       : "/sys/class/drm has %zu GPUs of that vendor, or no files of it",
 		 count);
 }
 

@@ -70,7 +70,6 @@ struct meter_source {
 	void (*open)(struct meters *meters);
 	double (*read)(struct meter *meter, enum meter_reading what, char why[METER_TEXT_BYTES]);
 	void (*close)(struct meter *meter); /* NULL: there is nothing to close */
-	bool seen; /* the developers saw its readings move on such a device */
 };
 extern const struct meter_source meter_nvml, meter_hwmon;
 
@@ -95,6 +94,9 @@ void meters_close(struct meters *meters);
 
 /* Reads one quantity of one GPU; NaN if it is refused. */
 double meters_read(struct meters *meters, size_t gpu, enum meter_reading what);
+
+/* Writes what is refused: "energy, temperature memory"; "" if nothing is. */
+void meters_refused(const struct meters *meters, char *out, size_t out_bytes);
 
 /* The versions of the driver and of NVML, "driver 580.159.04, NVML 13.580.159"; false, with the
  * reason, if there is no NVML here. */

@@ -419,5 +419,4 @@ static double read_one(struct meter *meter, enum meter_reading what, char why[ME
 	return NAN;
 }
 
-const struct meter_source meter_nvml = {
-	.name = "nvml", .open = open_all, .read = read_one, .seen = true};
+const struct meter_source meter_nvml = {.name = "nvml", .open = open_all, .read = read_one};

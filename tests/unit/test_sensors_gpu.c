@@ -238,6 +238,7 @@ GPU_TEST(a_part_of_a_gpu)
 {
 	int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct meters *meters;
+	char text[160];
 
 	nvml->mig = true;
 	nvml->gpus = 1;
@@ -247,6 +248,8 @@ GPU_TEST(a_part_of_a_gpu)
 	assert_string_equal(meters->refused[METER_POWER_INSTANT], "Not Supported");
 	assert_string_equal(meters->refused[METER_BUSY_KERNELS], "Not Supported");
 	assert_string_equal(meters->refused[METER_MEMORY_USED], "");
+	meters_refused(meters, text, sizeof text);
+	assert_string_equal(text, "energy, power, temperature memory, busy, bus");
 	meters_close(meters);
 	/* CUDA gives it a UUID of its own. */
 	meters = meters_open(root_fd, "cuda:1", uuid_of);
