@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""native on cuda:0, with the fakes of tests/cuda for the driver, cuDNN and cuBLASLt.
+
+The real program passes small networks through the gate. $PRONY names the program, $CUDA_FAKES the
+folder of the fakes. Nothing here needs a GPU, CUDA or a framework.
+"""
+import json
+import os
+import sys
+
+import counted
+from prony_program import ProgramTest, read, write
+
+FAKES = os.path.abspath(os.environ["CUDA_FAKES"])
+PRECISIONS = "fp32,tf32,fp16,bf16"
+
+
+class CudaTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        # The fake driver has the kernels itself and takes any file for them.
+        kernels = os.path.join(self.folder, "kernels")
+        os.mkdir(kernels)
+        write(os.path.join(kernels, "any.fatbin"), "")
+        self.environment.update({
+            "LD_LIBRARY_PATH": FAKES, "PRONY_CUDNN": FAKES, "PRONY_CUBLAS": FAKES,
+            "PRONY_CUDA_KERNELS": kernels,
+            # Located by it; a device cuda:N does not load it.
+            "PRONY_NATIVE_LIBRARY": os.path.join(FAKES, "libcuda.so.1")})
+
+    def gate(self, networks, *words, precisions="fp32", stages="train", device="cuda:0", **more):
+        """{(network, precision, stage): cell} after the gates."""
+        done = self.prony("run", "-D", device, "-f", "native", "-n", networks, "-p", precisions,
+                          "-s", stages, "--gate-only", "--gate", "--store", self.store, "--format", "json",
+                          *words, **more)
+        self.assertTrue(done.stdout, done.stderr)
+        return {(cell["network"], cell["precision"], cell["stage"]): cell
+                for cell in json.loads(done.stdout)["cells"]}
+
+    def assert_passed(self, cells, count):
+        self.assertEqual({key: (cell["status"], cell.get("reason", "")) for key, cell in cells.items()
+                          if cell["status"] != "ok"}, {})
+        self.assertEqual(len(cells), count)
+
+
+class GateTest(CudaTest):
+    def test_networks_pass_as_captured_steps(self):
+        leaks = os.path.join(self.folder, "leaks")
+        cells = self.gate("mlp,lenet,tagger", "-b", "2", precisions=PRECISIONS, stages="forward,train",
+                          FAKE_CUDA_LEAKS=leaks)
+        self.assert_passed(cells, 24)
+        self.assertFalse(os.path.exists(leaks) and read(leaks), "memory of the device is never freed")
+
+    def test_networks_pass_command_by_command(self):
+        self.assert_passed(self.gate("mlp,lenet", "-b", "2", stages="forward-backward,train",
+                                     PRONY_CUDA_GRAPH="0"), 4)
+
+    def test_skipped_work_fails_the_gate(self):
+        trace = os.path.join(self.folder, "trace")
+        self.assert_passed(self.gate("mlp", "-b", "2", FAKE_CUDA_TRACE=trace), 1)
+        works = sorted({int(line.split()[1]) for line in read(trace).splitlines() if line.startswith("skip")})
+        self.assertGreater(len(works), 10)
+        passed = [i for i in works if self.gate("mlp", "-b", "2", FAKE_CUDA=f"skip:{i}")[
+            "mlp", "fp32", "train"]["status"] == "ok"]
+        self.assertEqual(passed, [])
+
+
+class MissingTest(CudaTest):
+    def test_a_machine_without_a_driver(self):
+        cell, = self.gate("mlp", LD_LIBRARY_PATH="").values()
+        self.assertEqual(cell["status"], "missing")
+        self.assertIn("no GPU with an NVIDIA driver", cell["reason"])
+
+    def test_a_device_that_is_not_there(self):
+        cell, = self.gate("mlp", device="cuda:3", FAKE_CUDA_DEVICES="2").values()
+        self.assertEqual(cell["status"], "missing")
+        self.assertIn("this machine has 2 GPUs", cell["reason"])
+
+    def test_libraries_that_are_not_there(self):
+        for variable, says in (("PRONY_CUDNN", "has no libcudnn.so.9"), ("PRONY_CUBLAS", "has neither libcublasLt"),
+                               ("PRONY_CUDA_KERNELS", "has no files *.fatbin")):
+            with self.subTest(variable):
+                cell, = self.gate("mlp", **{variable: self.folder}).values()
+                self.assertIn(cell["status"], ("missing", "unsupported"))
+                self.assertIn(says, cell["reason"])
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
