@@ -13,6 +13,7 @@ import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
 import graph_analysis
 import own_loader
+from adapters.pytorch_capture import CapturedStep
 from errors import WorkerError
 from safetensors_io import elements
 
@@ -45,18 +46,35 @@ def _compile_mode(case):
     return COMPILE_MODES["max_autotune" in case.options, "cudagraph" in case.options]
 
 
+def _captures(case):
+    """Whether whole steps are captured; with compile, torch captures the compiled parts itself."""
+    return "cudagraph" in case.options and "compile" not in case.options
+
+
+def _capture_problems(case):
+    """List of str: why the option cudagraph is not supported."""
+    reasons = []
+    if "cudagraph" in case.options and case.device == "cpu":
+        reasons.append("option cudagraph needs a GPU")
+    if not _captures(case) or case.stage == "forward":
+        return reasons
+    if case.recipe["precision"] == "fp16":
+        reasons.append("option cudagraph without compile cannot train in fp16: GradScaler reads from the GPU")
+    if case.recipe["optimiser"] == "rmsprop" and "capturable" not in inspect.signature(
+            torch.optim.RMSprop).parameters:
+        reasons.append("option cudagraph: RMSprop of torch %s cannot be captured" % torch.__version__)
+    return reasons
+
+
 def _compile_problems(case):
     """List of str: why the options of torch.compile are not supported."""
     if "compile" not in case.options:
-        return ["option %s needs option compile" % word for word in ("cudagraph", "max_autotune")
-                if word in case.options]
+        return ["option max_autotune needs option compile"] if "max_autotune" in case.options else []
     reasons = []
     if not any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++")):
         reasons.append("option compile needs a C++ compiler: install g++")
     if not hasattr(torch, "compile"):
         reasons.append("option compile needs torch 2.0 or newer")
-    if "cudagraph" in case.options and case.device == "cpu":
-        reasons.append("option cudagraph needs a GPU")
     return reasons
 
 
@@ -81,8 +99,10 @@ class Adapter(adapters.Adapter):
 
     @property
     def no_layers(self):
-        return ("a compiled module has no layers; profile without +compile"
-                if "compile" in adapters.target.options else "")
+        for word in ("compile", "cudagraph"):
+            if word in adapters.target.options:
+                return "with the option %s there are no layers; profile without it" % word
+        return ""
 
     def profile_begin(self, steps):
         from adapters.pytorch_profile import LayerProfile, Named, layers_of
@@ -121,7 +141,7 @@ class Adapter(adapters.Adapter):
             reasons.append("option fused is not supported with rmsprop")
         if "fused" in case.options and "fused" not in inspect.signature(torch.optim.SGD).parameters:
             reasons.append("option fused: SGD of torch %s does not have it" % torch.__version__)
-        return reasons + _compile_problems(case) + pytorch_graph.problems(case)
+        return reasons + _compile_problems(case) + _capture_problems(case) + pytorch_graph.problems(case)
 
     def open(self, case):
         recipe = case.recipe
@@ -168,6 +188,8 @@ class Adapter(adapters.Adapter):
         }
         if "compile" in case.options:
             settings["compile_mode"] = _compile_mode(case)
+        if _captures(case):
+            settings["execution"] = "eager, each slot's step one CUDA graph"
         if self.cuda:
             settings["cudnn_benchmark"] = str(torch.backends.cudnn.benchmark)
             settings["cudnn_tf32"] = str(torch.backends.cudnn.allow_tf32)
@@ -186,7 +208,7 @@ class Adapter(adapters.Adapter):
         return settings
 
     def build(self, case):
-        self.case = case
+        self.case, self.captured = case, None
         self.forward_only = case.stage == "forward"
         self.batches = [None] * case.slots
         self.format = (torch.channels_last if "channels_last" in case.options
@@ -215,6 +237,9 @@ class Adapter(adapters.Adapter):
             # that fails again with another error (SystemError).
             module = functools.partial(torch.nn.Module.__call__, module)
         self._make_step(module, case.stage == "train")
+        if _captures(case):
+            kept = [] if case.stage != "forward-backward" else list(self.parameters.values())
+            self.step = self.captured = CapturedStep(self.step, self.results, kept)
         trained = self.parameters.values()
         return {"parameters": sum(p.numel() for p in trained if p.requires_grad or self.forward_only),
                 "macs": macs, "notes": "; ".join(notes)}
@@ -244,10 +269,11 @@ class Adapter(adapters.Adapter):
     def _make_optimiser(self):
         recipe = self.case.recipe
         choice = {"fused": True} if "fused" in self.case.options else {}
+        capturable = {"capturable": True} if _captures(self.case) else {}
         trained = list(self.parameters.values())
         if recipe["optimiser"] == "rmsprop":
             return torch.optim.RMSprop(trained, recipe["learning_rate"], alpha=recipe["rho"],
-                                       eps=recipe["epsilon"], weight_decay=recipe["weight_decay"])
+                                       eps=recipe["epsilon"], weight_decay=recipe["weight_decay"], **capturable)
         momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
         return torch.optim.SGD(trained, recipe["learning_rate"], momentum=momentum,
                                weight_decay=recipe["weight_decay"], **choice)
@@ -315,7 +341,15 @@ class Adapter(adapters.Adapter):
 
     def feed(self, slot, inputs, labels):
         batch = [self._copied(part) for part in inputs + labels]
-        self.batches[slot] = batch[:len(inputs)] if self.forward_only else batch
+        self._place(slot, batch[:len(inputs)] if self.forward_only else batch)
+
+    def _place(self, slot, batch):
+        """Makes the batch that of its slot; a captured step reads it where the first one is."""
+        if self.captured and slot in self.captured.graphs:
+            for place, part in zip(self.batches[slot], batch):
+                place.copy_(part)
+        else:
+            self.batches[slot] = batch
 
     def loader_problems(self, case):
         return pytorch_data.problems(own_loader.Data(case))
@@ -327,7 +361,7 @@ class Adapter(adapters.Adapter):
         x, y = batch
         layout = self.format if x.dim() == 4 else torch.contiguous_format
         x = x.to(self.device, memory_format=layout)
-        self.batches[slot] = (x,) if self.forward_only else (x, y.to(self.device))
+        self._place(slot, (x,) if self.forward_only else (x, y.to(self.device)))
 
     def read(self, what, tensors):
         for tensor in tensors:

@@ -376,7 +376,7 @@ class PytorchOwnTest(PytorchTest):  # noqa: F821  made above
         self.gate(sequences(4), weight_decay=0.01, options=["fused"])
 
     def test_compiled(self):
-        for words, why in ((["cudagraph"], "option cudagraph needs option compile"),
+        for words, why in ((["cudagraph"], "option cudagraph needs a GPU"),
                            (["max_autotune"], "option max_autotune needs option compile"),
                            (["compile", "cudagraph"], "option cudagraph needs a GPU")):
             self.assertIn(why, self.refusal(small(4), options=words))
