@@ -42,7 +42,7 @@ enum fake_arithmetic {
 	FAKE_UNORDERED, /* in the last place, differently each time */
 	FAKE_TF32,	/* operands of 11 bits */
 	FAKE_BF16,	/* operands of 8 bits */
-	FAKE_COARSE,	/* 1e-3 of the largest result */
+	FAKE_COARSE,	/* 3e-4 of the largest result */
 	FAKE_OFF	/* 6e-4 of the largest result, as engine 17 was on an H200 */
 };
 

@@ -190,7 +190,7 @@ static double noise(int64_t i, uint64_t salt)
 static void disturb(double *values, int64_t count, enum fake_arithmetic arithmetic)
 {
 	static uint64_t executions;
-	double largest = 0, share = arithmetic == FAKE_OFF ? 6e-4 : 1e-3;
+	double largest = 0, share = arithmetic == FAKE_OFF ? 6e-4 : 3e-4;
 
 	executions++;
 	if (arithmetic == FAKE_UNORDERED)

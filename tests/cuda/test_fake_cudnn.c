@@ -436,7 +436,7 @@ TEST_ON(other_engines_are_off, setup, teardown, struct fixture *f)
 {
 	for (f->kind = FORWARD; f->kind <= GRAD_WEIGHT; f->kind++) {
 		run(f, 17, 5e-4, 7e-4);
-		run(f, 5, 8e-4, 1.2e-3);
+		run(f, 5, 2e-4, 4e-4);
 	}
 	f->kind = GRAD_WEIGHT;
 	run(f, 20, 1e-9, 2e-7);

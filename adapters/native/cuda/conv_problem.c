@@ -59,13 +59,13 @@ void conv_problem_key(const struct conv_problem *problem, char out[CONV_KEY_BYTE
 
 unsigned conv_forbidden_notes(const struct conv_problem *problem)
 {
-	const unsigned reduced = 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+	/* Neither is tf32: operands of fewer bits, or sums. */
+	const unsigned reduced = 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION |
+				 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
 
-	/* Only fp32 data can be converted to something with fewer bits. */
 	if (!problem->strict)
 		return reduced;
-	return reduced | 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
-	       1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS | 1u << CUDNN_NUMERICAL_NOTE_FFT |
+	return reduced | 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_FFT |
 	       1u << CUDNN_NUMERICAL_NOTE_WINOGRAD | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 |
 	       1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 |
 	       1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
