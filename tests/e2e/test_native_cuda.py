@@ -55,6 +55,10 @@ class GateTest(CudaTest):
         self.assert_passed(self.gate("mlp,lenet", "-b", "2", stages="forward-backward,train",
                                      PRONY_CUDA_GRAPH="0"), 4)
 
+    def test_products_without_epilogues(self):
+        self.assert_passed(self.gate("mlp", "-b", "2", precisions="fp32,fp16", stages="forward,train",
+                                     FAKE_CUBLASLT_PLAIN="1"), 4)
+
     def test_skipped_work_fails_the_gate(self):
         trace = os.path.join(self.folder, "trace")
         self.assert_passed(self.gate("mlp", "-b", "2", FAKE_CUDA_TRACE=trace), 1)

@@ -151,12 +151,31 @@ static void supports(const struct recipe *recipe, struct strbuf *reasons)
 	reasons_add_recipe(reasons, recipe, ALL_PRECISIONS);
 }
 
+/* Whether each factor has all matrices of the result's batch, or one for all of them. */
+static bool batches_fit(const struct graph *graph, const struct node *node)
+{
+	const struct shape *y = &graph->values[node->outputs[0]].shape;
+	int64_t batch = shape_elements(y) / (y->dims[y->rank - 2] * y->dims[y->rank - 1]);
+
+	for (int i = 0; i < 2; i++) {
+		const struct shape *x = &graph->values[node->inputs[i]].shape;
+		int64_t own = shape_elements(x) / (x->dims[x->rank - 2] * x->dims[x->rank - 1]);
+
+		if (own != batch && own != 1)
+			return false;
+	}
+	return true;
+}
+
 static void supports_node(const struct graph *graph, const struct node *node,
 			  struct strbuf *reasons)
 {
 	const struct attributes *a = &node->attributes;
 
-	(void)graph;
+	if (node->op == OP_MATMUL && !batches_fit(graph, node))
+		reasons_add(reasons,
+			    "MatMul '%s' repeats some of the dimensions before the last two",
+			    node->name);
 	if (node->op == OP_GEMM && (a->alpha != 1 || a->beta != 1 || a->trans_a))
 		reasons_add(reasons, "Gemm '%s' has alpha, beta or transA", node->name);
 }

@@ -33,6 +33,12 @@ static enum prony_status load(struct device *device, const void *image, const ch
 		device->module_count++;
 		return PRONY_OK;
 	}
+	if (status == CUDA_ERROR_NO_BINARY_FOR_GPU) {
+		error_clear(err);
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "native was built for GPUs of sm_75 to sm_120; %s is sm_%d",
+				 device->name, device->capability);
+	}
 	cuda_version_text(device->driver.version, version, sizeof(version));
 	error_prefix(err, "sm_%d with a driver for CUDA %s", device->capability, version);
 	return checked;

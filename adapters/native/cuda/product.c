@@ -199,6 +199,30 @@ static int prepare(const struct device *device, const struct cuda_product *p, st
 	return status == CUBLAS_STATUS_SUCCESS ? choose(device, p, ready) : status;
 }
 
+/* Appends what an epilogue computes, as a kernel of its own. */
+static void add_epilogue(struct lowering *l, const char *name, const struct cuda_product *p, int c,
+			 int bias)
+{
+	struct work *work = cuda_kernel(l, name, "bias", "row_epilogue", p->c, p->m * p->n);
+
+	cuda_operand(l, work, c);
+	cuda_operand(l, work, bias);
+	cuda_long(l, work, p->m);
+	cuda_long(l, work, p->n);
+	cuda_int(l, work, p->relu);
+}
+
+/* The product without its epilogue, if that can follow as a kernel; false if there is none. */
+static bool drop_epilogue(struct cuda_product *p, int64_t offset_c)
+{
+	bool dense = p->batch == 1 && p->ldc == p->n && offset_c == 0;
+
+	if (!dense || (!p->bias && !p->relu))
+		return false;
+	p->bias = p->relu = false;
+	return true;
+}
+
 enum prony_status cuda_product(struct lowering *l, const char *name, const char *what,
 			       const struct cuda_product *product, int a, int64_t offset_a, int b,
 			       int64_t offset_b, int c, int64_t offset_c, int bias,
@@ -206,7 +230,9 @@ enum prony_status cuda_product(struct lowering *l, const char *name, const char 
 {
 	struct device *device = l->program->device;
 	struct ready *ready = arena_alloc(&l->program->arena, sizeof(*ready));
+	struct cuda_product plain = *product;
 	struct work *work;
+	int found;
 	enum prony_status status;
 
 	*ready = (struct ready){.offset_a = offset_a * (int64_t)dtype_bytes(product->a),
@@ -214,7 +240,15 @@ enum prony_status cuda_product(struct lowering *l, const char *name, const char 
 				.offset_c = offset_c * (int64_t)dtype_bytes(product->c),
 				.beta = product->accumulate ? 1 : 0,
 				.bias = product->bias};
-	status = cublaslt_check(&device->blas, prepare(device, product, ready), what, name, err);
+	found = prepare(device, &plain, ready);
+	if (found == CUBLAS_STATUS_NOT_SUPPORTED && drop_epilogue(&plain, offset_c)) {
+		release(device, ready);
+		ready->description = NULL;
+		ready->a = ready->b = ready->c = NULL;
+		ready->bias = false;
+		found = prepare(device, &plain, ready);
+	}
+	status = cublaslt_check(&device->blas, found, what, name, err);
 	if (status != PRONY_OK) {
 		release(device, ready);
 		return status;
@@ -227,7 +261,9 @@ enum prony_status cuda_product(struct lowering *l, const char *name, const char 
 	cuda_operand(l, work,
 		     ready->workspace > 0 ? program_bytes(l->program, ready->workspace)
 					  : OPERAND_NONE);
-	cuda_operand(l, work, bias);
+	cuda_operand(l, work, ready->bias ? bias : OPERAND_NONE);
+	if (plain.bias != product->bias || plain.relu != product->relu)
+		add_epilogue(l, name, product, c, bias);
 	return PRONY_OK;
 }
 

@@ -1,4 +1,4 @@
-// Sums over the rows of a matrix.
+// What goes with matrix products: sums over rows, and epilogues that cuBLASLt has not.
 #include "adapters/native/cuda/kernels/common.cuh"
 
 enum { SUM_COLUMNS = 32, SUM_LANES_MAX = BLOCK_THREADS_MAX / SUM_COLUMNS };
@@ -40,3 +40,22 @@ DEVICE void column_sums(float *out, const T *x, long long rows, long long column
 		column_sums<T>(out, x, rows, columns, parts);                                      \
 	}
 FOR_TYPES(COLUMN_SUMS)
+
+// y[row][column] += bias[column], then max(0, y) if relu; bias may be NULL.
+template <class T>
+DEVICE void row_epilogue(T *y, const T *bias, long long rows, long long columns, int relu)
+{
+	FOR_ELEMENTS (i, rows * columns) {
+		float value = to_float(y[i]) + (bias ? to_float(bias[i % columns]) : 0);
+
+		y[i] = from_float<T>(relu && value < 0 ? 0 : value);
+	}
+}
+
+#define ROW_EPILOGUE(T, suffix)                                                                    \
+	KERNEL(row_epilogue_##suffix)                                                              \
+	(T * y, const T *bias, long long rows, long long columns, int relu)                        \
+	{                                                                                          \
+		row_epilogue<T>(y, bias, rows, columns, relu);                                     \
+	}
+FOR_TYPES(ROW_EPILOGUE)
