@@ -264,26 +264,26 @@ static const char *judge(const struct product *p, const struct matrix *a, const 
 	return NULL;
 }
 
-static bool in_memory(const void *at, const struct matrix *m)
+/* From the first element to the last. */
+static size_t extent(const struct matrix *m)
 {
 	int64_t last = m->stride * (m->batch - 1) + m->leading * (int64_t)(m->columns - 1) +
 		       (int64_t)m->rows;
 
-	return at && fake_cuda_is_device(at, (size_t)last * bytes_of(m->type));
+	return (size_t)last * bytes_of(m->type);
+}
+
+static bool in_memory(const void *at, const struct matrix *m)
+{
+	return at && fake_cuda_is_device(at, extent(m));
 }
 
 static bool overlap(const void *a, const struct matrix *a_layout, const void *b,
 		    const struct matrix *b_layout)
 {
 	uintptr_t first = (uintptr_t)a, second = (uintptr_t)b;
-	size_t first_bytes = (size_t)(a_layout->stride * (a_layout->batch - 1) +
-				      a_layout->leading * (int64_t)a_layout->columns) *
-			     bytes_of(a_layout->type),
-	       second_bytes = (size_t)(b_layout->stride * (b_layout->batch - 1) +
-				       b_layout->leading * (int64_t)b_layout->columns) *
-			      bytes_of(b_layout->type);
 
-	return first < second + second_bytes && second < first + first_bytes;
+	return first < second + extent(b_layout) && second < first + extent(a_layout);
 }
 
 API size_t cublasLtGetVersion(void)

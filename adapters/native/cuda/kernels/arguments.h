@@ -37,6 +37,11 @@ struct lrn_arguments {
 	float scale, bias, beta, slope; /* alpha / size; slope: 2 alpha beta / size */
 };
 
+/* recurrent.cu: one step */
+struct recurrent_arguments {
+	int batch, steps, hidden, step, training;
+};
+
 /* elementwise.cu: functions of one number. */
 enum function_code {
 	FUNCTION_RELU,
