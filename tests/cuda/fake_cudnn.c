@@ -474,9 +474,9 @@ FAKE_EXPORT int cudnnBackendExecute(cudnn_handle handle, cudnn_descriptor plan,
 				    cudnn_descriptor variant_pack)
 {
 	const struct fake_descriptor *d = find(plan), *pack = find(variant_pack);
-	const struct fake_tensor *tensors[4];
+	const struct fake_tensor *tensors[FAKE_OPERANDS];
 	const struct fake_entry *entry;
-	void *data[4] = {NULL}, *workspace;
+	void *data[FAKE_OPERANDS] = {NULL}, *workspace;
 	int64_t needed;
 	int count;
 

@@ -14,7 +14,7 @@ enum { ENTRIES_MAX = 10, ENGINES_MAX = 16 };
 /* Attributes that only this fake and a complete caller know; values of cudnn_graph_v9.h. */
 enum { CUDNN_ATTR_ENGINE_OPERATION_GRAPH = 1300, CUDNN_ATTR_DEVICEPROP_DEVICE_ID = 2700 };
 
-enum { FAKE_VERSION = 91900 };
+enum { FAKE_VERSION = 91900, FAKE_OPERANDS = 5 };
 
 struct fake_tensor {
 	int64_t uid, alignment;
@@ -28,8 +28,9 @@ enum fake_kind { FAKE_FORWARD, FAKE_GRAD_INPUT, FAKE_GRAD_WEIGHT, FAKE_KINDS };
 /* A graph of operations, read from its descriptors: a convolution and what may follow it. */
 struct fake_problem {
 	enum fake_kind kind;
-	bool has_bias, has_relu;
+	bool has_sum, has_bias, has_relu;
 	struct fake_tensor x, w, y; /* of the convolution: y or a gradient in its place */
+	struct fake_tensor z;	    /* added before the bias */
 	struct fake_tensor bias;
 	struct fake_tensor out; /* what the graph writes */
 	int64_t pre[2], post[2], strides[2], dilations[2];
@@ -93,9 +94,9 @@ struct fake_descriptor *fake_child(const struct fake_descriptor *d, int attribut
 int fake_read(struct fake_descriptor *d);
 /* The bytes from a tensor's first element to its last. */
 int64_t fake_extent(const struct fake_tensor *tensor);
-/* The tensors that a caller gives pointers for: the two that are read, bias, the one written last.
- * Returns how many. */
-int fake_operands(const struct fake_problem *problem, const struct fake_tensor *out[4]);
+/* The tensors that a caller gives pointers for: the two that are read, z, bias, the one written
+ * last. Returns how many. */
+int fake_operands(const struct fake_problem *problem, const struct fake_tensor *out[FAKE_OPERANDS]);
 
 /* fake_cudnn_plan.c */
 /* Engines for the problem, in the order of the heuristics; returns how many, at most `room`. */
@@ -113,7 +114,7 @@ bool fake_plan_read(const char *text, size_t length, int capability, struct fake
 /* Puts the work on the handle's stream; `data` are the addresses on the device
  * in the order of fake_operands. False if the driver refuses. */
 bool fake_run(const struct fake_handle *handle, const struct fake_problem *problem,
-	      const struct fake_engine *engine, void *const data[4], void *workspace);
+	      const struct fake_engine *engine, void *const data[FAKE_OPERANDS], void *workspace);
 
 /* Whether the driver has a current context. */
 bool fake_has_context(void);

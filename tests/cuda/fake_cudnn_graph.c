@@ -150,13 +150,24 @@ static int append_pointwise(const struct fake_descriptor *d, struct fake_problem
 		return fake_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
 				 "a pointwise operation must read the virtual result before it");
 	if (fake_word(what, CUDNN_ATTR_POINTWISE_MODE, -1) == CUDNN_POINTWISE_ADD) {
+		struct fake_tensor second;
+
 		if (p->has_bias || p->has_relu ||
-		    !read_tensor(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, &p->bias) ||
-		    p->bias.dims[0] != 1 || p->bias.dims[1] != p->y.dims[1] ||
-		    p->bias.dims[2] != 1 || p->bias.dims[3] != 1)
+		    !read_tensor(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, &second))
 			return fake_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
-					 "the fake adds one number for each channel, once");
-		p->has_bias = true;
+					 "the fake adds a bias once, before a maximum");
+		if (memcmp(second.dims, p->y.dims, sizeof(second.dims)) == 0 && !p->has_sum) {
+			p->has_sum = true;
+			p->z = second;
+		} else if (second.dims[0] == 1 && second.dims[1] == p->y.dims[1] &&
+			   second.dims[2] == 1 && second.dims[3] == 1) {
+			p->has_bias = true;
+			p->bias = second;
+		} else {
+			return fake_fail(
+				CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"the fake adds a tensor, then one number for each channel");
+		}
 	} else {
 		p->has_relu = true;
 	}
@@ -170,7 +181,7 @@ static int read_graph(struct fake_descriptor *d)
 {
 	const struct fake_entry *operations = fake_entry(d, CUDNN_ATTR_OPERATIONGRAPH_OPS);
 	struct fake_descriptor *const *list = operations->data;
-	const struct fake_tensor *tensors[4];
+	const struct fake_tensor *tensors[FAKE_OPERANDS];
 	int status = CUDNN_STATUS_SUCCESS, count;
 
 	for (int64_t i = 0; i < operations->count && status == CUDNN_STATUS_SUCCESS; i++) {
@@ -223,12 +234,14 @@ int64_t fake_extent(const struct fake_tensor *t)
 	return (last + 1) * (t->type == CUDNN_DATA_FLOAT ? 4 : 2);
 }
 
-int fake_operands(const struct fake_problem *problem, const struct fake_tensor *out[4])
+int fake_operands(const struct fake_problem *problem, const struct fake_tensor *out[FAKE_OPERANDS])
 {
 	int count = 0;
 
 	out[count++] = problem->kind == FAKE_GRAD_INPUT ? &problem->y : &problem->x;
 	out[count++] = problem->kind == FAKE_GRAD_WEIGHT ? &problem->y : &problem->w;
+	if (problem->has_sum)
+		out[count++] = &problem->z;
 	if (problem->has_bias)
 		out[count++] = &problem->bias;
 	out[count++] = &problem->out;

@@ -61,7 +61,7 @@ int fake_engines(const struct fake_problem *problem, int mode, const struct fake
 	int count = 0;
 
 	/* Seen: no engine cuts off at 0 without a bias before. */
-	if (problem->has_relu && !problem->has_bias)
+	if ((problem->has_relu || problem->has_sum) && !problem->has_bias)
 		return 0;
 	for (int i = 0; i < ENGINES && count < room; i++) {
 		const struct fake_engine *e = &engines[i];
@@ -122,6 +122,8 @@ char *fake_plan_text(const struct fake_problem *problem, const struct fake_engin
 	char *text;
 
 	json_object_set_new(graph, "out", tensor_text(&p->out));
+	if (p->has_sum)
+		json_object_set_new(graph, "z", tensor_text(&p->z));
 	if (p->has_bias)
 		json_object_set_new(graph, "bias", tensor_text(&p->bias));
 	plan = json_pack("{s:i, s:o, s:{s:i}, s:{s:i, s:b}}", "cudnnVersion", FAKE_VERSION,
@@ -170,10 +172,12 @@ static bool read_graph(json_t *graph, struct fake_problem *p)
 	p->kind = (enum fake_kind)kind;
 	p->has_relu = relu;
 	p->has_bias = bias;
+	p->has_sum = json_object_get(graph, "z") != NULL;
 	return read_numbers(pre, p->pre, 2) && read_numbers(post, p->post, 2) &&
 	       read_numbers(strides, p->strides, 2) && read_numbers(dilations, p->dilations, 2) &&
 	       read_tensor(x, &p->x) && read_tensor(w, &p->w) && read_tensor(y, &p->y) &&
 	       read_tensor(out, &p->out) &&
+	       (!p->has_sum || read_tensor(json_object_get(graph, "z"), &p->z)) &&
 	       (!bias || read_tensor(json_object_get(graph, "bias"), &p->bias));
 }
 

@@ -14,7 +14,7 @@
 struct task {
 	struct fake_problem problem;
 	const struct fake_engine *engine;
-	void *data[4];
+	void *data[FAKE_OPERANDS];
 	unsigned char *workspace;
 };
 
@@ -204,22 +204,31 @@ static void disturb(double *values, int64_t count, enum fake_arithmetic arithmet
 		values[i] += share * largest * (noise(i, 0) < 0 ? -1 : 1);
 }
 
-/* Scales, adds the old output and the bias, and cuts off at 0. */
+static void *output(const struct task *task)
+{
+	return task->data[2 + task->problem.has_sum + task->problem.has_bias];
+}
+
+/* Scales, adds the old output, z and the bias, and cuts off at 0. */
 static void finish(const struct task *task, double *result)
 {
 	const struct fake_problem *p = &task->problem;
-	double *before = p->beta != 0 ? read_tensor(&p->out, task->data[2 + p->has_bias]) : NULL;
-	double *bias = p->has_bias ? read_tensor(&p->bias, task->data[2]) : NULL;
+	double *before = p->beta != 0 ? read_tensor(&p->out, output(task)) : NULL;
+	double *z = p->has_sum ? read_tensor(&p->z, task->data[2]) : NULL;
+	double *bias = p->has_bias ? read_tensor(&p->bias, task->data[2 + p->has_sum]) : NULL;
 	int64_t count = elements(&p->out), plane = p->out.dims[2] * p->out.dims[3];
 
 	for (int64_t i = 0; i < count; i++) {
 		result[i] = p->alpha * result[i] + (before ? p->beta * before[i] : 0);
+		if (z)
+			result[i] += z[i];
 		if (bias)
 			result[i] += bias[i / plane % p->out.dims[1]];
 		if (p->has_relu && result[i] < 0)
 			result[i] = 0;
 	}
 	free(before);
+	free(z);
 	free(bias);
 }
 
@@ -244,15 +253,16 @@ static void execute(void *data)
 	convolve(p, values);
 	disturb(values[nodes[p->kind].writes], elements(&p->out), task->engine->arithmetic);
 	finish(task, values[nodes[p->kind].writes]);
-	walk(&p->out, task->data[2 + p->has_bias], values[nodes[p->kind].writes], visit_write);
+	walk(&p->out, output(task), values[nodes[p->kind].writes], visit_write);
 	for (int i = 0; i < 3; i++)
 		free(values[i]);
 }
 
 bool fake_run(const struct fake_handle *handle, const struct fake_problem *problem,
-	      const struct fake_engine *engine, void *const data[4], void *workspace)
+	      const struct fake_engine *engine, void *const data[FAKE_OPERANDS], void *workspace)
 {
-	struct task task = {*problem, engine, {data[0], data[1], data[2], data[3]}, workspace};
+	struct task task = {
+		*problem, engine, {data[0], data[1], data[2], data[3], data[4]}, workspace};
 
 	return fake_cuda_enqueue(handle->stream, execute, &task, sizeof(task)) == 0;
 }

@@ -69,7 +69,7 @@ TEST(strict_plans_are_exact)
 
 		problem.kind = (enum conv_kind)kind;
 		problem.strict = true;
-		problem.bias = problem.relu = kind == CONV_FORWARD;
+		problem.sum = problem.bias = problem.relu = kind == CONV_FORWARD;
 		made = plan(&planner, &problem);
 		assert_int_not_equal(made.engine, CONV_ENGINE_INEXACT);
 		assert_true(made.error > 0 && made.error < 1e-6);
@@ -96,7 +96,7 @@ TEST(an_error_is_seen)
 		problem.channels_last = true;
 		made = plan(&planner, &problem);
 		problem.strict = true;
-		check(cuda_conv_measure(&device, &problem, &made, &err), &err);
+		check(cuda_conv_measure(&device, &problem, 0, &made, &err), &err);
 		assert_true(made.error > 1e-5 && made.error < 1e-3);
 		conv_plan_release(&device.dnn, &made);
 	}

@@ -58,7 +58,7 @@ static void plan(struct planned *p, const struct conv_problem *problem, const ch
 	conv_plan_release(p->planner.cudnn, &made);
 }
 
-/* A convolution, or a gradient of it; forward also with bias and ReLU. */
+/* A convolution, or a gradient of it; forward also with bias, ReLU and sum. */
 static void plan_node(struct planned *p, const char *network, const struct graph *graph, int n,
 		      enum conv_kind kind)
 {
@@ -72,6 +72,8 @@ static void plan_node(struct planned *p, const char *network, const struct graph
 		problem.bias = true;
 		plan(p, &problem, network, graph->nodes[n].name);
 		problem.relu = true;
+		plan(p, &problem, network, graph->nodes[n].name);
+		problem.sum = true;
 		plan(p, &problem, network, graph->nodes[n].name);
 	}
 }

@@ -97,16 +97,18 @@ static enum prony_status run(struct program *program, const struct command *comm
 		.x = cuda_data(program, command, 0),
 		.w = cuda_data(program, command, 1),
 		.y = cuda_data(program, command, 2),
-		.bias = cuda_data(program, command, 3),
-		.workspace = cuda_data(program, command, 4),
+		.z = cuda_data(program, command, 3),
+		.bias = cuda_data(program, command, 4),
+		.workspace = cuda_data(program, command, 5),
 	};
 
 	return conv_plan_run(&program->device->dnn, program->device->dnn_handle, &planned->problem,
 			     &planned->plan, &data, command->name, err);
 }
 
+/* z: what is added, or OPERAND_NONE. */
 static void append(struct lowering *l, const char *name, const struct planned *planned, int x,
-		   int w, int y, int bias)
+		   int w, int y, int z, int bias)
 {
 	struct work *work = cuda_call(l, name, conv_kind_word(planned->problem.kind), run, planned);
 	int64_t bytes = planned->plan.workspace;
@@ -114,6 +116,7 @@ static void append(struct lowering *l, const char *name, const struct planned *p
 	cuda_operand(l, work, x);
 	cuda_operand(l, work, w);
 	cuda_operand(l, work, y);
+	cuda_operand(l, work, z);
 	cuda_operand(l, work, bias);
 	cuda_operand(l, work, bytes > 0 ? program_bytes(l->program, (size_t)bytes) : OPERAND_NONE);
 }
@@ -164,14 +167,46 @@ static void append_bias(struct lowering *l, const char *name, const struct conv_
 	cuda_int(l, work, problem->relu);
 }
 
-/* Plans with bias and ReLU, or without where no engine has them: then *fused is false. */
-static enum prony_status plan_forward(struct lowering *l, const char *name,
-				      const struct conv_problem *problem,
-				      const struct planned **out, bool *fused, struct error *err)
+/* The nodes that cuDNN's engines compute too: a folded batch normalisation, a sum, then a ReLU. All
+ * need a bias; a ReLU before the sum is another function. */
+static struct chain chain_of(const struct lowering *l, int n, bool allow_sum)
 {
-	struct conv_problem plain = *problem;
-	enum prony_status status = plan_of(l, name, problem, out, err);
+	const struct node *node = &l->graph->nodes[n];
+	struct chain chain = lower_chain(l, n, true, allow_sum);
+	bool relu = false;
 
+	for (int i = 0; i < chain.count; i++) {
+		enum op op = l->graph->nodes[chain.nodes[i]].op;
+
+		if (op == OP_ADD && relu)
+			return chain_of(l, n, false);
+		relu |= op == OP_RELU;
+	}
+	if (chain.batch_norm < 0 && (node->input_count < 3 || node->inputs[2] == VALUE_NONE)) {
+		chain.count = 0;
+		chain.sum = OPERAND_NONE;
+	}
+	return chain;
+}
+
+/* Plans the chain; if no engine has it, without the sum, and then the convolution alone: *fused is
+ * false. */
+static enum prony_status plan_forward(struct lowering *l, int n, struct chain *chain,
+				      struct conv_problem *problem, const struct planned **out,
+				      bool *fused, struct error *err)
+{
+	const char *name = l->graph->nodes[n].name;
+	struct conv_problem plain = *problem;
+	enum prony_status status;
+
+	problem->sum = chain->sum != OPERAND_NONE;
+	problem->relu = chain->count > (chain->batch_norm >= 0) + problem->sum;
+	status = plan_of(l, name, problem, out, err);
+	if (status == PRONY_UNSUPPORTED && problem->sum) {
+		error_clear(err);
+		*chain = chain_of(l, n, false);
+		return plan_forward(l, n, chain, problem, out, fused, err);
+	}
 	*fused = status == PRONY_OK;
 	if (status != PRONY_UNSUPPORTED || !problem->bias)
 		return status;
@@ -185,27 +220,27 @@ enum prony_status cuda_conv(struct lowering *l, int n, struct error *err)
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	struct conv_problem problem = problem_of(l, n, CONV_FORWARD);
-	struct chain chain = lower_chain(l, n, true, false);
+	struct chain chain = chain_of(l, n, true);
+	struct layout result = cuda_image(l, l->data, 4, problem.y);
 	const struct planned *planned;
 	bool fused = true;
-	int weights, bias;
+	int weights, bias, z = OPERAND_NONE;
 	enum prony_status status =
 		cuda_activation(l, node->inputs[0], node->name, &state->src, err);
 
 	if (status == PRONY_OK)
 		status = parameters(l, n, &chain, &weights, &bias, err);
-	if (status == PRONY_OK)
-		status = cuda_new_image(l, l->data, 4, problem.y, &state->dst, err);
 	if (status != PRONY_OK)
 		return status;
 	problem.bias = bias != OPERAND_NONE;
-	if (!problem.bias) /* engines add a ReLU to a bias only */
-		chain.count = 0;
-	problem.relu = chain.count > (chain.batch_norm >= 0);
-	status = plan_forward(l, node->name, &problem, &planned, &fused, err);
+	status = plan_forward(l, n, &chain, &problem, &planned, &fused, err);
+	if (status == PRONY_OK && chain.sum != OPERAND_NONE)
+		status = lower_as(l, chain.sum, &result, node->name, &z, err);
+	if (status == PRONY_OK)
+		status = program_operand(l->program, &result, REGION_PLANNED, &state->dst, err);
 	if (status != PRONY_OK)
 		return status;
-	append(l, node->name, planned, state->src, weights, state->dst,
+	append(l, node->name, planned, state->src, weights, state->dst, z,
 	       fused ? bias : OPERAND_NONE);
 	if (!fused)
 		append_bias(l, node->name, &problem, state->dst, bias);
@@ -248,7 +283,7 @@ enum prony_status cuda_conv_grad_input(struct lowering *l, int n, struct error *
 		status = plan_of(l, forward->name, &problem, &planned, err);
 	if (status != PRONY_OK)
 		return status;
-	append(l, forward->name, planned, dx, weights, dy, OPERAND_NONE);
+	append(l, forward->name, planned, dx, weights, dy, OPERAND_NONE, OPERAND_NONE);
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }
@@ -305,7 +340,7 @@ enum prony_status cuda_conv_grad_weight(struct lowering *l, int n, struct error 
 		status = plan_of(l, forward->name, &problem, &planned, err);
 	if (status != PRONY_OK)
 		return status;
-	append(l, forward->name, planned, l->nodes[of].src, dw, dy, OPERAND_NONE);
+	append(l, forward->name, planned, l->nodes[of].src, dw, dy, OPERAND_NONE, OPERAND_NONE);
 	if (dw != gradient)
 		status = cuda_copy(l, dw, gradient, forward->name, "weight gradient", err);
 	if (status != PRONY_OK || node->output_count < 2 || node->outputs[1] == VALUE_NONE)

@@ -7,15 +7,19 @@
 #include "base/memory.h"
 #include "base/random.h"
 
+/* A plan that is slower than the best so far by this factor in its first run is not run again. */
+#define HOPELESS 1.3F
 enum { RUNS = 5 };
+
+enum { X, W, Y, Z, BIAS, WORKSPACE, PLACES };
 
 /* Arrays of a problem on the device. */
 struct arrays {
 	struct device *device;
 	const struct conv_problem *problem;
 	const struct conv_plan *plan;
-	void *numbers;	       /* on the host, two periods of them, in the type of the problem */
-	CUdeviceptr memory[5]; /* x, w, y, bias, workspace; owned */
+	void *numbers; /* on the host, two periods of them, in the type of the problem */
+	CUdeviceptr memory[PLACES]; /* owned */
 };
 
 /* Numbers of both signs with absolute values from 0.5 to 1. */
@@ -75,16 +79,19 @@ static enum prony_status make(struct arrays *a, struct error *err)
 {
 	const struct conv_problem *p = a->problem;
 	size_t bytes = dtype_bytes(p->type);
-	int status = fill(a, 0, p->x, bytes);
+	size_t images = (size_t)(p->y[0] * p->y[1] * p->y[2] * p->y[3]);
+	int status = fill(a, X, p->x, bytes);
 
 	if (status == CUDA_SUCCESS)
-		status = fill(a, 1, p->w, bytes);
+		status = fill(a, W, p->w, bytes);
 	if (status == CUDA_SUCCESS)
-		status = fill(a, 2, p->y, bytes);
+		status = fill(a, Y, p->y, bytes);
+	if (status == CUDA_SUCCESS && p->sum)
+		status = reserve(a, Z, images * bytes);
 	if (status == CUDA_SUCCESS)
-		status = reserve(a, 3, (size_t)p->y[1] * bytes);
+		status = reserve(a, BIAS, (size_t)p->y[1] * bytes);
 	if (status == CUDA_SUCCESS)
-		status = reserve(a, 4, (size_t)a->plan->workspace);
+		status = reserve(a, WORKSPACE, (size_t)a->plan->workspace);
 	if (status == CUDA_SUCCESS)
 		status = a->device->driver.StreamSynchronize(a->device->stream);
 	return cuda_check(&a->device->driver, status, "memory for the measurement", "convolution",
@@ -98,15 +105,19 @@ static void *address(const struct arrays *a, int place)
 
 static enum prony_status run(const struct arrays *a, struct error *err)
 {
-	struct conv_data data = {address(a, 0), address(a, 1), address(a, 2), address(a, 3),
-				 address(a, 4)};
+	struct conv_data data = {.x = address(a, X),
+				 .w = address(a, W),
+				 .y = address(a, Y),
+				 .z = address(a, Z),
+				 .bias = address(a, BIAS),
+				 .workspace = address(a, WORKSPACE)};
 
 	return conv_plan_run(&a->device->dnn, a->device->dnn_handle, a->problem, a->plan, &data,
 			     "measurement", err);
 }
 
 /* The shortest of some runs, after one that is not counted. */
-static enum prony_status time_runs(const struct arrays *a, struct CUevent_st *begin,
+static enum prony_status time_runs(const struct arrays *a, float best, struct CUevent_st *begin,
 				   struct CUevent_st *end, float *ms, struct error *err)
 {
 	const struct cuda_driver *driver = &a->device->driver;
@@ -127,11 +138,14 @@ static enum prony_status time_runs(const struct arrays *a, struct CUevent_st *be
 			status = cuda_check(driver, result, "measurement", "convolution", err);
 		if (i == 0 || found < *ms)
 			*ms = found;
+		if (best > 0 && *ms > HOPELESS * best)
+			break;
 	}
 	return status;
 }
 
-static enum prony_status measure_time(const struct arrays *a, float *ms, struct error *err)
+static enum prony_status measure_time(const struct arrays *a, float best, float *ms,
+				      struct error *err)
 {
 	const struct cuda_driver *driver = &a->device->driver;
 	struct CUevent_st *begin = NULL, *end = NULL;
@@ -142,7 +156,7 @@ static enum prony_status measure_time(const struct arrays *a, float *ms, struct 
 		result = driver->EventCreate(&end, CU_EVENT_DEFAULT);
 	status = cuda_check(driver, result, "event", "convolution", err);
 	if (status == PRONY_OK)
-		status = time_runs(a, begin, end, ms, err);
+		status = time_runs(a, best, begin, end, ms, err);
 	if (end)
 		(void)driver->EventDestroy(end);
 	if (begin)
@@ -153,7 +167,7 @@ static enum prony_status measure_time(const struct arrays *a, float *ms, struct 
 static enum prony_status measure_error(const struct arrays *a, double *error, struct error *err)
 {
 	const struct cuda_driver *driver = &a->device->driver;
-	const int places[] = {2, 0, 1}; /* of the result, by kind */
+	const int places[] = {Y, X, W}; /* of the result, by kind */
 	struct conv_sample samples[CONV_SAMPLES_MAX];
 	int count = conv_samples(a->problem, a->numbers, samples), status = CUDA_SUCCESS;
 
@@ -169,7 +183,7 @@ static enum prony_status measure_error(const struct arrays *a, double *error, st
 	return cuda_check(driver, status, "check", "convolution", err);
 }
 
-enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem,
+enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem, float best,
 				    struct conv_plan *plan, struct error *err)
 {
 	struct device *device = context;
@@ -180,10 +194,10 @@ enum prony_status cuda_conv_measure(void *context, const struct conv_problem *pr
 	enum prony_status status = make(&a, err);
 
 	if (status == PRONY_OK)
-		status = measure_time(&a, &plan->ms, err);
+		status = measure_time(&a, best, &plan->ms, err);
 	if (status == PRONY_OK && problem->strict)
 		status = measure_error(&a, &plan->error, err);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < PLACES; i++) {
 		if (a.memory[i])
 			(void)device->driver.MemFree(a.memory[i]);
 	}

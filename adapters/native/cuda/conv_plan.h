@@ -32,7 +32,9 @@ struct conv_problem {
 	enum dtype type, w_type; /* of x and y, and of w or its gradient */
 	bool strict;		 /* fp32 without tensor cores; else any engine with fp32 sums */
 	bool channels_last;	 /* x, w and y; else row-major */
-	bool bias, relu;	 /* of a forward one: plus bias in that type, then max(0, x) */
+	/* Of a forward one: plus z, which is like y; plus a bias in that type; then max(0, x).
+	 * cuDNN has engines for a sum or a ReLU only together with a bias. */
+	bool sum, bias, relu;
 };
 
 const char *conv_kind_word(enum conv_kind kind); /* "input gradient" */
@@ -69,10 +71,11 @@ struct conv_planner {
 	cudnn_handle handle;	  /* of the device, or NULL: */
 	cudnn_descriptor device;  /* its description (conv_device) */
 	struct plan_cache *cache; /* plans made before, and new ones; NULL: none */
-	/* Runs a plan on random data; sets plan->ms and, for a strict problem, plan->error, the
-	 * relative error of some results (conv_error). NULL: the first allowed plan is taken.
+	/* Runs a plan on random data, once if it is hopeless beside `best` (ms; 0: none yet); sets
+	 * plan->ms and, for a strict problem, plan->error, the relative error of some results
+	 * (conv_error). NULL: the first allowed plan is taken.
 	 */
-	enum prony_status (*measure)(void *context, const struct conv_problem *problem,
+	enum prony_status (*measure)(void *context, const struct conv_problem *problem, float best,
 				     struct conv_plan *plan, struct error *err);
 	void *context;
 };
@@ -89,9 +92,9 @@ enum prony_status conv_plan_make(const struct conv_planner *planner,
 				 const struct conv_problem *problem, const char *name,
 				 struct conv_plan *out, struct error *err);
 
-/* Addresses on the device; bias and workspace may be NULL if the plan needs none. */
+/* Addresses on the device; z, bias and workspace may be NULL if the plan needs none. */
 struct conv_data {
-	void *x, *w, *y, *bias, *workspace;
+	void *x, *w, *y, *z, *bias, *workspace;
 };
 
 /* Issues a plan on the handle's stream. */

@@ -44,7 +44,7 @@ void conv_problem_key(const struct conv_problem *problem, char out[CONV_KEY_BYTE
 
 	snprintf(out, CONV_KEY_BYTES,
 		 "%s %s %s%s %s x %lld %lld %lld %lld w %lld %lld %lld %lld y %lld %lld "
-		 "strides %lld %lld dilations %lld %lld before %lld %lld after %lld %lld%s%s",
+		 "strides %lld %lld dilations %lld %lld before %lld %lld after %lld %lld%s%s%s",
 		 conv_kind_word(problem->kind), dtype_name(problem->type),
 		 dtype_name(problem->w_type), problem->strict ? " strict" : "",
 		 problem->channels_last ? "nhwc" : "nchw", (long long)x[0], (long long)x[1],
@@ -54,7 +54,8 @@ void conv_problem_key(const struct conv_problem *problem, char out[CONV_KEY_BYTE
 		 (long long)problem->dilations[0], (long long)problem->dilations[1],
 		 (long long)problem->before[0], (long long)problem->before[1],
 		 (long long)problem->after[0], (long long)problem->after[1],
-		 problem->bias ? " bias" : "", problem->relu ? " relu" : "");
+		 problem->sum ? " sum" : "", problem->bias ? " bias" : "",
+		 problem->relu ? " relu" : "");
 }
 
 unsigned conv_forbidden_notes(const struct conv_problem *problem)

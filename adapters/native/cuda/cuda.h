@@ -182,7 +182,7 @@ void cuda_conv_close(struct device *device);
 /* conv_measure.c: as in struct conv_planner; context is the device. */
 struct conv_problem;
 struct conv_plan;
-enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem,
+enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem, float best,
 				    struct conv_plan *plan, struct error *err);
 /* gemm.c, matmul.c */
 enum prony_status cuda_gemm(struct lowering *l, int n, struct error *err);
