@@ -11,6 +11,9 @@
 #include "report/summary_internal.h"
 #include "samples/disturbance.h"
 
+/* A clock that the power cap held down for less of the window is not worth a line. */
+#define HELD_MIN 0.05
+
 static void add_figures(struct disturbances *to, const double figures[DISTURBANCE_CAUSES])
 {
 	for (int k = 0; k < DISTURBANCE_CAUSES; k++)
@@ -150,6 +153,27 @@ bool conditions_found(const json_t *record, bool remedies, struct strbuf *out)
 bool summary_findings(const struct summary *summary, struct strbuf *out)
 {
 	return conditions_found(summary->environment, true, out);
+}
+
+bool summary_power_cap(const struct summary *summary, struct strbuf *out)
+{
+	double most = 0;
+	size_t cells = 0, of = 0;
+
+	for (size_t i = 0; i < summary->count; i++) {
+		double held = summary->rows[i].costs.gpu_power_held;
+		of += isfinite(held);
+		if (!(held > HELD_MIN))
+			continue;
+		most = fmax(most, held);
+		cells++;
+	}
+	if (cells > 0)
+		strbuf_printf(out,
+			      "power cap: it held the GPU's clock down for up to %.0f %% of the "
+			      "window, in %zu of %zu cells; there the power decides the speed",
+			      100 * most, cells, of);
+	return cells > 0;
 }
 
 /* Variables that select code or threads for some frameworks only, and whose default most users of

@@ -51,6 +51,7 @@ static void fill_gpu(const struct replicates *replicates, const struct stored_ce
 
 	costs->gpu_memory = replicates_median_of(cell, gpu_memory);
 	costs->gpu_watts = replicates_median(cell, "gpu_power_window");
+	costs->gpu_power_held = replicates_median(cell, "gpu_power_held");
 	for (size_t i = 0; i < replicates->means.count; i++) {
 		const struct process_record *record = replicates->records[i];
 		double each = of_step(record, record->gpu_energy_joules);

@@ -155,7 +155,10 @@ enum {
 	  "GPU energy/sample", "energy of the GPU for a sample",                                   \
 	  EACH(row->costs.gpu_joules_per_step, (double)row->cell->cell.batch),                     \
 	  SHOW_WIDE | SHOW_KNOWN | SHOW_INTERVAL | SHOW_BELOW, HAS_WIDTH, HAS_ENDS,                \
-	  "energy of its GPUs per sample")
+	  "energy of its GPUs per sample")                                                         \
+	X(GPU_POWER_HELD, "gpu_power_held", "gpu.power_held", SHARE, "capped", "time at the cap",  \
+	  VALUE(row->costs.gpu_power_held), 0, HAS_VALUE, HAS_VALUE,                               \
+	  "share of the window in which the power cap held the GPU's clock down")
 
 enum figure_id {
 #define X(name, ...) FIGURE_##name,

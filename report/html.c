@@ -187,6 +187,7 @@ static void add_conditions(const struct html_page *page, size_t run, struct strb
 	add_condition("banner", summary_exports, page->summaries[run], out);
 	add_condition("banner", summary_findings, page->summaries[run], out);
 	add_condition("banner", summary_disturbance, page->summaries[run], out);
+	add_condition("note", summary_power_cap, page->summaries[run], out);
 	add_condition("banner", summary_settings, page->summaries[run], out);
 	strbuf_release(&line);
 }

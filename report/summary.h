@@ -23,9 +23,10 @@ struct summary_costs {
 	double watts;		       /* power of the packages during the windows */
 	double peak_flops, peak_share; /* peak of the same number of cores, in FLOP/s
 					  (store/machine_figures.h) */
-	/* Of the GPUs of a cell: bytes, less those in use before; watts in the windows; energy of a
-	 * step over replicates_of, n = 0 without. */
-	double gpu_memory, gpu_watts;
+	/* Of the GPUs of a cell: bytes, less those in use before; watts in the windows; share of
+	 * them in which the power cap held the clock down; energy of a step over replicates_of, n =
+	 * 0 without. */
+	double gpu_memory, gpu_watts, gpu_power_held;
 	struct estimate gpu_joules_per_step;
 	char gpu_grade[2]; /* the worst grade of that energy; "" without */
 };
@@ -206,12 +207,14 @@ bool summary_findings(const struct summary *summary, struct strbuf *out);
 
 /* Add the lines under the tables, each without a line feed: how many cells are unfinished, the
  * frameworks of the run that are not on the machine and have no rows, trained files that an
- * exporter may have changed, that the machine was busy, and environment variables that change how
- * fast a framework is. False, and nothing added, if there is nothing to report. */
+ * exporter may have changed, that the machine was busy, GPUs at their power cap, and environment
+ * variables that change how fast a framework is. False, and nothing added, if there is nothing to
+ * report. */
 bool summary_unfinished(const struct summary *summary, struct strbuf *out);
 bool summary_absent(const struct summary *summary, struct strbuf *out);
 bool summary_exports(const struct summary *summary, struct strbuf *out);
 bool summary_disturbance(const struct summary *summary, struct strbuf *out);
+bool summary_power_cap(const struct summary *summary, struct strbuf *out);
 bool summary_settings(const struct summary *summary, struct strbuf *out);
 
 /* Adds one line that identifies the run: number, uid, suite, time, machine, effort. */

@@ -488,8 +488,8 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
 	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
-		summary_unfinished, summary_absent, summary_exports, summary_disturbance,
-		summary_settings};
+		summary_unfinished,  summary_absent,	summary_exports,
+		summary_disturbance, summary_power_cap, summary_settings};
 	struct strbuf line;
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);

@@ -17,7 +17,7 @@ struct disturbance_cause {
 
 /* Rows with the same word are adjacent. */
 extern const struct disturbance_cause disturbance_causes[];
-enum { DISTURBANCE_CAUSES = 8 };
+enum { DISTURBANCE_CAUSES = 10 };
 extern const size_t disturbance_cause_count;
 
 /* The figure of a cause; NaN: unknown. */

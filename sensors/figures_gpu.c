@@ -15,7 +15,11 @@
 #define PART_B 0.02
 #define PART_C 0.10
 
-/* Each end of a power sample may be off by its interval. */
+/* In windows from here on the samples are as good as the counter within this part. */
+#define CHECK_NS 4e9
+#define CHECK_PART 0.05
+
+/* With fewer power samples in a window, those at its ends weigh too much. */
 #define SAMPLES_MIN 20
 
 /* How the counter moved around the window. */
@@ -102,6 +106,15 @@ static struct reading counted(const struct process_record *record, const struct 
 	return all;
 }
 
+static int samples_within(const struct series *series, int64_t begin_ns, int64_t end_ns)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < series->count; i++)
+		count += series->times_ns[i] >= begin_ns && series->times_ns[i] <= end_ns;
+	return count;
+}
+
 /* Mean over the samples of all GPUs; their mean over 1 s where the power of an instant is refused.
  */
 static double sampled(const struct series *series, int64_t begin_ns, int64_t end_ns)
@@ -123,6 +136,14 @@ static double sampled(const struct series *series, int64_t begin_ns, int64_t end
 	return NAN;
 }
 
+/* Whether the samples of the power contradict the counter. */
+static bool is_doubtful(const struct process_record *record)
+{
+	return record->window_ns >= CHECK_NS &&
+	       fabs(record->gpu_power_sampled - record->gpu_power_window) >
+		       CHECK_PART * record->gpu_power_window;
+}
+
 static void grade(struct process_record *record, const struct reading *reading,
 		  struct figure_notes *notes)
 {
@@ -141,9 +162,9 @@ static void grade(struct process_record *record, const struct reading *reading,
 	record->gpu_power_window = reading->watts;
 	record->gpu_energy_joules = reading->watts * (double)record->window_ns / NJ_PER_J;
 	snprintf(record->gpu_energy_grade, sizeof record->gpu_energy_grade, "%s",
-		 strcmp(record->gpu_source, "nvml") != 0 ? "U"
-		 : part <= PART_B && !reading->why	 ? "B"
-							 : "C");
+		 strcmp(record->gpu_source, "nvml") != 0		   ? "U"
+		 : part <= PART_B && !reading->why && !is_doubtful(record) ? "B"
+									   : "C");
 }
 
 void figures_gpu(struct process_record *record, struct figure_notes *notes)
@@ -162,12 +183,11 @@ void figures_gpu(struct process_record *record, struct figure_notes *notes)
 	int64_t begin = record->window_begin_ns, end = begin + record->window_ns;
 	if (power->count == 0)
 		figure_note(notes, "gpu_power_sampled", "%s", power->absent);
-	else if (record->window_ns >= SAMPLES_MIN * UPDATE_NS)
+	else if (samples_within(power, begin, end) >= SAMPLES_MIN)
 		record->gpu_power_sampled = sampled(power, begin, end);
 	else
 		figure_note(notes, "gpu_power_sampled",
-			    "power samples need a window of at least %.0f ms",
-			    SAMPLES_MIN * UPDATE_NS * 1e-6);
+			    "the window has fewer than %d samples of the power", SAMPLES_MIN);
 	if (energy->count > 0) {
 		reading = counted(record, energy);
 	} else if (isfinite(record->gpu_power_sampled)) {

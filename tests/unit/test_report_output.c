@@ -133,6 +133,7 @@ RESULTS_TEST(figures_of_a_gpu)
 		record->gpu_energy_joules = 300 * (double)record->window_ns * 1e-9;
 		snprintf(record->gpu_energy_grade, sizeof record->gpu_energy_grade,
 			 p == 1 ? "C" : "B");
+		record->gpu_power_held = 0.8;
 	}
 	summary_init(&summary, &run);
 	const struct summary_row *row = summary.rows;
@@ -147,6 +148,9 @@ RESULTS_TEST(figures_of_a_gpu)
 	summary_render(&summary, false, 0, text);
 	assert_non_null(strstr(strbuf_text(text), "2.00 GiB"));
 	assert_non_null(strstr(strbuf_text(text), "300 W"));
+	assert_non_null(strstr(strbuf_text(text),
+			       "power cap: it held the GPU's clock down for up to 80 % of the "
+			       "window, in 1 of 1 cells"));
 	strbuf_clear(text);
 	summary_render(&results->summary, false, 0, text);
 	assert_null(strstr(strbuf_text(text), "GPU power"));

@@ -293,18 +293,26 @@ GPU_TEST(several_gpus_are_added_up)
 	assert_real(record.gpu_clock_hz, 1980e6);
 }
 
-static struct process_record sampled_record(const char *source, int64_t window_ns)
+/* 100 W, and 500 W in the window from 1 to 5 s; each 100 ms. The counter, if any, has these watts.
+ */
+static struct process_record sampled_record(const char *source, int64_t window_ns, double counted)
 {
 	static const char *const channels[] = {"instant-0", "average-0"};
-	static const double rows[] = {0,   100, 100, 1e9, 500, 200, 2e9, 500,
-				      400, 3e9, 500, 500, 4e9, 100, 400};
+	const double energy[] = {0, 0, 0.95e9, 0, 7e9, counted * 6.05e9, 7.1e9, counted * 6.15e9};
+	double rows[3 * 61];
 	struct process_record record;
 
+	for (int i = 0; i <= 60; i++) {
+		rows[3 * i] = i * 1e8;
+		rows[3 * i + 1] = i >= 10 && i <= 50 ? 500 : 100;
+		rows[3 * i + 2] = 250;
+	}
 	process_record_init(&record);
-	series_add(&record, "gpu_energy", SERIES_COUNTER, channels, 1, NULL, 0);
+	series_add(&record, "gpu_energy", SERIES_COUNTER, channels, 1, energy, counted > 0 ? 4 : 0);
 	snprintf(record.series[0].absent, SERIES_REASON_BYTES, "refused");
-	series_add(&record, "gpu_power", SERIES_GAUGE, channels, 2, rows, 5);
+	series_add(&record, "gpu_power", SERIES_GAUGE, channels, 2, rows, 61);
 	snprintf(record.gpu_source, sizeof record.gpu_source, "%s", source);
+	record.gpu_update_ns = 100 * MS;
 	record.window_begin_ns = 1000 * MS;
 	record.window_ns = window_ns;
 	sampling_figures(&record);
@@ -314,18 +322,23 @@ static struct process_record sampled_record(const char *source, int64_t window_n
 /* Without a counter, and beside it as a check, the samples of the power. */
 TEST(power_that_was_sampled)
 {
-	SCOPED(process_record) whole = sampled_record("nvml", 2000 * MS);
-	SCOPED(process_record) brief = sampled_record("nvml", 1000 * MS);
-	SCOPED(process_record) unseen = sampled_record("hwmon", 2000 * MS);
+	SCOPED(process_record) whole = sampled_record("nvml", 4000 * MS, 0);
+	SCOPED(process_record) brief = sampled_record("nvml", 1000 * MS, 0);
+	SCOPED(process_record) unseen = sampled_record("hwmon", 4000 * MS, 0);
+	SCOPED(process_record) alike = sampled_record("nvml", 4000 * MS, 515);
+	SCOPED(process_record) unlike = sampled_record("nvml", 4000 * MS, 550);
 
 	assert_real(whole.gpu_power_sampled, 500);
-	assert_real(whole.gpu_power_run, (300 + 500 + 500 + 300) / 4.0);
-	assert_real(whole.gpu_energy_joules, 1000);
+	assert_near(whole.gpu_power_run, (4.1 * 500 + 1.9 * 100) / 6, 1e-6);
+	assert_real(whole.gpu_energy_joules, 2000);
 	assert_string_equal(whole.gpu_energy_grade, "C");
 	assert_string_equal(unseen.gpu_energy_grade, "U");
 	assert_real(brief.gpu_energy_joules, NAN);
-	says(&brief, "gpu_power_sampled: power samples need a window of at least 2000 ms");
+	says(&brief, "gpu_power_sampled: the window has fewer than 20 samples of the power");
 	says(&brief, "gpu_energy_joules: refused");
+	assert_string_equal(alike.gpu_energy_grade, "B");
+	assert_near(unlike.gpu_power_window, 550, 1e-6);
+	assert_string_equal(unlike.gpu_energy_grade, "C");
 }
 
 static void card_file(const char *root, int card, const char *name, const char *text)
