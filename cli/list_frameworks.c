@@ -100,7 +100,8 @@ static json_t *framework_row(const struct framework *framework, const char *envi
 		{"summary", json_string(framework->summary)},
 		{"descriptor", json_string(framework->file)},
 		{"stages", words_of(framework->stages, &stage_vocabulary)},
-		{"precisions", words_of(framework->precisions & ((1u << PRECISION_ASKED) - 1),
+		{"precisions", words_of((framework->precisions | framework->cuda_precisions) &
+						((1u << PRECISION_ASKED) - 1),
 					&precision_vocabulary)},
 		{"loops", words_of(framework->loops, &loop_mode_vocabulary)},
 		{"devices", devices_of(framework)},

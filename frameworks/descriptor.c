@@ -76,6 +76,8 @@ static const struct key keys[] = {
 	 "one or more of forward, forward-backward and train", "[forward, train]", false},
 	{"precisions", ROOT | BACKEND, read_precisions, ROW(precisions),
 	 "one or more of fp32, tf32, fp16 and bf16", "[fp32]", false},
+	{"cuda-precisions", ROOT | BACKEND, read_precisions, ROW(cuda_precisions),
+	 "one or more of fp32, tf32, fp16 and bf16", "[tf32, fp16]", false},
 	{"loops", ROOT | BACKEND, read_loops, ROW(loops), "step, fit or both", "[step, fit]",
 	 false},
 	{"devices", ROOT | BACKEND, read_devices, ROW(devices), "one or more of cpu, cuda and any",

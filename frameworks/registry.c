@@ -319,6 +319,13 @@ const struct framework *framework_find(const struct registry *registry, const ch
 	return NULL;
 }
 
+unsigned framework_precisions(const struct framework *framework, const char *device)
+{
+	bool cuda = device_of(device).kind == DEVICE_CUDA;
+
+	return framework->precisions | (cuda ? framework->cuda_precisions : 0);
+}
+
 const char *framework_nearest(const struct registry *registry, const char *name)
 {
 	const char *names[NEAREST_MAX];

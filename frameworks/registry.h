@@ -76,7 +76,8 @@ struct framework {
 	size_t repair_count;
 	unsigned stages,
 		precisions; /* bit sets of the most it can do; the worker has the final word */
-	unsigned loops;	    /* bit set of enum loop_mode */
+	unsigned cuda_precisions;      /* the same on cuda:N, besides those */
+	unsigned loops;		       /* bit set of enum loop_mode */
 	struct word_list native_input; /* formats of data sets that its own loader reads */
 	const char *native_input_by;   /* the framework whose loader it uses; or NULL */
 	bool fed_by_script;	       /* its loader is a script of the worker */
@@ -115,6 +116,8 @@ enum prony_status registry_add_worker(struct registry *registry, const char *tex
  */
 const struct framework *framework_find(const struct registry *registry, const char *name,
 				       const char *backend);
+/* The most precisions that it can have on a device, a bit set. */
+unsigned framework_precisions(const struct framework *framework, const char *device);
 /* A near name for "did you mean"; NULL when there is none. */
 const char *framework_nearest(const struct registry *registry, const char *name);
 /* "NAME[@ENV][:BACKEND]". */

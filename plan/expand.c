@@ -155,13 +155,13 @@ static void other_precision(const struct expansion *e, struct plan_cell *cell)
 {
 	const struct spec_list *instead = &e->spec->precisions_instead;
 	const struct framework *framework = cell->location->framework;
+	unsigned can = framework_precisions(framework, cell->cell.device);
 	enum precision asked = cell->cell.precision;
 
-	for (size_t i = 0; i < instead->count && !(framework->precisions & 1u << asked); i++) {
+	for (size_t i = 0; i < instead->count && !(can & 1u << asked); i++) {
 		enum precision other;
 
-		if (!precision_parse(instead->words[i].text, &other) ||
-		    !(framework->precisions & 1u << other))
+		if (!precision_parse(instead->words[i].text, &other) || !(can & 1u << other))
 			continue;
 		cell->cell.precision = other;
 		note_once(e->plan, arena_printf(&e->plan->arena, "%s has no %s: using %s instead",

@@ -263,7 +263,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage,
 			  framework->stages, framework->name);
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->recipe.precision,
-		  framework->precisions, framework->name);
+		  framework_precisions(framework, cell->cell.device), framework->name);
 	judge_device(e, cell, framework, reasons);
 	judge_capability(e, cell, reasons);
 	judge_backend(e, cell, reasons);

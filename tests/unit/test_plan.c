@@ -259,8 +259,8 @@ TEST(what_cannot_run_says_why)
 		 "precision tf32: native has fp32, bf16"},
 		{"precisions", "bf16", "mxnet", CELL_UNSUPPORTED,
 		 "precision bf16: mxnet has fp32 only"},
-		{"devices", "cuda:0", "native", CELL_UNSUPPORTED, "runs on the CPU only"},
-		{"devices", "tpu:0", "native", CELL_UNSUPPORTED, "runs on the CPU only"},
+		{"devices", "cuda:0", "onnxruntime", CELL_UNSUPPORTED, "runs on the CPU only"},
+		{"devices", "tpu:0", "onnxruntime", CELL_UNSUPPORTED, "runs on the CPU only"},
 		{"devices", "tpu:0", "pytorch", CELL_UNSUPPORTED,
 		 "device tpu:0: pytorch runs on cpu and cuda:N"},
 		{"devices", "cuda:0+1", "pytorch", CELL_UNSUPPORTED, "one GPU"},
@@ -350,6 +350,10 @@ PLAN_TEST(a_second_precision_is_said)
 	assert_int_equal(find("native", STAGE_FORWARD)->cell.precision, PRECISION_BF16);
 	assert_int_equal(find("native", STAGE_FORWARD)->recipe.precision, PRECISION_BF16);
 	assert_int_equal(find("onnxruntime", STAGE_FORWARD)->cell.precision, PRECISION_FP32);
+	/* On a GPU native has it. */
+	assert_true(
+		framework_precisions(find("native", STAGE_FORWARD)->location->framework, "cuda:0") &
+		1u << PRECISION_FP16);
 	assert_int_equal(f.plan.note_count, 2);
 	assert_has(f.plan.notes[0], "native has no fp16: using bf16 instead");
 	assert_has(f.plan.notes[1], "onnxruntime has no fp16: using fp32 instead");
