@@ -17,7 +17,7 @@
  * FAKE_CUDA_TRACE=FILE appends a line for each call that a mistake can be planted in.
  *
  * FAKE_CUDA=MISTAKE:N plants a mistake in the caller, as if it had not issued call N of its kind,
- * counted from 0 (in the trace, "skip 3 relu_f32"):
+ * counted from 0 (in the trace, "skip 3 relu_f32"; a swap has both names):
  *   skip   work N of each capture is not recorded
  *   swap   work N of each capture is recorded behind the next one
  *   copy   copy N outside of captures is not made
@@ -47,6 +47,9 @@ FAKE_EXPORT int fake_cuda_enqueue(void *stream, void (*run)(void *data), const v
 
 /* Whether all of these bytes lie in one live allocation of device memory. */
 FAKE_EXPORT bool fake_cuda_is_device(const void *address, size_t bytes);
+
+/* Work that was issued and did not run yet, on all streams. */
+FAKE_EXPORT long fake_cuda_pending(void);
 
 /* What ran on the device. */
 enum fake_activity_kind { FAKE_KERNEL, FAKE_COPY, FAKE_FILL };

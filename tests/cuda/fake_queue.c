@@ -1,5 +1,6 @@
 /* Streams, events, captures and graphs: what is issued is kept and runs when it is waited for. */
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -221,6 +222,14 @@ bool fake_capturing(const struct CUstream_st *stream)
 	return is_stream(stream) && stream->recording != NULL;
 }
 
+static bool swapped(long number, const struct operation *first, const struct operation *second)
+{
+	char names[160];
+
+	snprintf(names, sizeof(names), "%.75s/%.75s", name_of(first), name_of(second));
+	return fake_mistake("swap", number, names);
+}
+
 /* Records the operation, unless the caller is to have forgotten it. */
 static void record_captured(struct queue *queue, const struct operation *operation)
 {
@@ -231,7 +240,7 @@ static void record_captured(struct queue *queue, const struct operation *operati
 	if (fake_mistake("skip", number, name_of(operation))) {
 		free(last->data);
 		queue->count--;
-	} else if (number > 0 && fake_mistake("swap", number - 1, name_of(operation))) {
+	} else if (queue->count > 1 && swapped(number - 1, before, last)) {
 		struct operation second = *before;
 
 		*before = *last;
@@ -257,6 +266,15 @@ int fake_append(struct CUstream_st *stream, const struct operation *operation)
 		added.value = 0xff;
 	*push(&stream->queue) = added;
 	return CUDA_SUCCESS;
+}
+
+long fake_cuda_pending(void)
+{
+	long pending = 0;
+
+	for (const struct CUstream_st *s = streams; s != NULL; s = s->next)
+		pending += s->queue.count - s->queue.done;
+	return pending;
 }
 
 int fake_cuda_enqueue(void *stream, void (*call)(void *data), const void *data, size_t bytes)

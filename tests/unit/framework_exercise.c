@@ -259,6 +259,23 @@ static void add_tensor(struct exercise *e, struct tensor_set *set, int value, en
 	tensor_new(&e->arena, row->name, dtype, &row->shape, &set->tensors[set->count++], NULL);
 }
 
+/* What the tensors are at once: an adapter that fills them later has not read. */
+static struct tensor_set snapshot(struct exercise *e, const struct tensor_set *set)
+{
+	struct tensor_set out = {.tensors =
+					 arena_array(&e->arena, set->count, sizeof(*out.tensors)),
+				 .count = set->count};
+
+	for (size_t i = 0; i < set->count; i++) {
+		size_t bytes = (size_t)tensor_bytes(&set->tensors[i]);
+
+		out.tensors[i] = set->tensors[i];
+		out.tensors[i].data =
+			memcpy(arena_alloc(&e->arena, bytes), set->tensors[i].data, bytes);
+	}
+	return out;
+}
+
 enum prony_status exercise_read(struct exercise *e, enum readout what, struct tensor_set *out,
 				struct error *err)
 {
@@ -279,7 +296,7 @@ enum prony_status exercise_read(struct exercise *e, enum readout what, struct te
 		for (int i = 0; i < count; i++)
 			add_tensor(e, &set, indices[i], DTYPE_F32);
 	TRY(e->adapter->read(&e->session, what, &set, err));
-	*out = set;
+	*out = snapshot(e, &set);
 	return PRONY_OK;
 }
 
