@@ -127,6 +127,22 @@ static struct conv_problem problem_of(const struct lowering *l, int n, enum conv
 			       l->program->device->precision == PRECISION_FP32);
 }
 
+/* The operand, or a copy of it if it is a view that does not begin at a multiple of what cuDNN was
+ * told (CONV_ALIGNMENT). */
+static enum prony_status aligned(struct lowering *l, int operand, const char *name, int *out,
+				 struct error *err)
+{
+	const struct operand *all = l->program->operands;
+	size_t shift = 0;
+
+	*out = operand;
+	for (int i = operand; all[i].region == REGION_ALIAS; i = all[i].alias)
+		shift += all[i].shift;
+	return shift % CONV_ALIGNMENT == 0
+		       ? PRONY_OK
+		       : lower_part(l, operand, lower_layout(l, operand), name, out, err);
+}
+
 static struct layout weights_layout(const struct lowering *l, int n, enum dtype type)
 {
 	const struct shape *w = &l->graph->values[l->graph->nodes[n].inputs[1]].shape;
@@ -229,6 +245,8 @@ enum prony_status cuda_conv(struct lowering *l, int n, struct error *err)
 		cuda_activation(l, node->inputs[0], node->name, &state->src, err);
 
 	if (status == PRONY_OK)
+		status = aligned(l, state->src, node->name, &state->src, err);
+	if (status == PRONY_OK)
 		status = parameters(l, n, &chain, &weights, &bias, err);
 	if (status != PRONY_OK)
 		return status;
@@ -236,6 +254,8 @@ enum prony_status cuda_conv(struct lowering *l, int n, struct error *err)
 	status = plan_forward(l, n, &chain, &problem, &planned, &fused, err);
 	if (status == PRONY_OK && chain.sum != OPERAND_NONE)
 		status = lower_as(l, chain.sum, &result, node->name, &z, err);
+	if (status == PRONY_OK && chain.sum != OPERAND_NONE)
+		status = aligned(l, z, node->name, &z, err);
 	if (status == PRONY_OK)
 		status = program_operand(l->program, &result, REGION_PLANNED, &state->dst, err);
 	if (status != PRONY_OK)
@@ -260,6 +280,8 @@ static enum prony_status gradient_of_result(struct lowering *l, int value, int n
 	enum prony_status status =
 		lower_as(l, l->values[value].operand, &wanted, l->graph->nodes[n].name, out, err);
 
+	if (status == PRONY_OK)
+		status = aligned(l, *out, l->graph->nodes[n].name, out, err);
 	if (status == PRONY_OK)
 		l->values[value].operand = *out;
 	return status;

@@ -73,7 +73,7 @@ static int data_type(enum dtype type)
 static cudnn_descriptor tensor(struct build *b, enum uid uid, enum dtype type,
 			       const int64_t dims[RANK], bool channels_last, bool is_virtual)
 {
-	int64_t id = uid, alignment = 16;
+	int64_t id = uid, alignment = CONV_ALIGNMENT;
 	int64_t strides[RANK] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
 	int code = data_type(type);
 	cudnn_descriptor made = make(b, CUDNN_BACKEND_TENSOR_DESCRIPTOR);

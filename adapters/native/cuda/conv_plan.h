@@ -22,6 +22,9 @@
 /* No plan uses more workspace than this. */
 #define CONV_WORKSPACE_BYTES (INT64_C(256) << 20)
 
+/* All addresses are multiples of it. */
+enum { CONV_ALIGNMENT = 16 };
+
 enum conv_kind { CONV_FORWARD, CONV_GRAD_INPUT, CONV_GRAD_WEIGHT };
 
 /* A convolution of images. The number of groups is x[1] / w[1]. Sums are fp32. */
