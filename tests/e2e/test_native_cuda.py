@@ -59,6 +59,22 @@ class GateTest(CudaTest):
         self.assert_passed(self.gate("mlp", "-b", "2", precisions="fp32,fp16", stages="forward,train",
                                      FAKE_CUBLASLT_PLAIN="1"), 4)
 
+    def test_convolutions(self):
+        # Residual sums and normalisations within convolutions, in training beside them.
+        self.assert_passed(self.gate("resnet50-cifar", "-b", "1", precisions="fp32,bf16", stages="forward,train",
+                                     PRONY_CUDA_MEASURE="0"), 4)
+        self.assertIn(" sum bias relu", self.plans())
+
+    def test_convolutions_without_epilogues(self):
+        self.assert_passed(self.gate("cnn", "-b", "2", precisions="fp32,fp16", stages="forward,train",
+                                     FAKE_CUDNN_PLAIN="1"), 4)
+        self.assertNotIn(" bias", self.plans())
+
+    def plans(self):
+        """The kept plans of convolutions."""
+        folder = os.path.join(self.environment["XDG_CACHE_HOME"], "prony", "cuda-plans")
+        return "".join(read(os.path.join(folder, name)) for name in os.listdir(folder))
+
     def test_skipped_work_fails_the_gate(self):
         trace = os.path.join(self.folder, "trace")
         self.assert_passed(self.gate("mlp", "-b", "2", FAKE_CUDA_TRACE=trace), 1)
