@@ -19,6 +19,7 @@ static const struct norm_case cases[] = {
 struct norm_arrays {
 	double *x, *dy, *scale, *shift, *running[2];
 	double *y, *moments[2], *dx, *dscale, *dshift; /* the reference's */
+	double *sum;				       /* y + dy, with max(0, sum) */
 	CUdeviceptr dev_x, dev_dy, dev_y, dev_dx, dev_scale, dev_shift, dev_running[2],
 		dev_moments[2], dev_dscale, dev_dshift, partial;
 };
@@ -72,7 +73,11 @@ static void compute_reference(const struct norm_case *c, const struct norm_argum
 	n->moments[0] = lone_output(&lone, &cs);
 	n->moments[1] = lone_output(&lone, &cs);
 	lone_compute(&lone);
+	n->sum = test_keep(malloc((size_t)count * sizeof(*n->sum)));
 	for (int64_t i = 0; i < count; i++) {
+		n->sum[i] = n->y[i] + n->dy[i];
+		if (a->relu && n->sum[i] < 0)
+			n->sum[i] = 0;
 		slopes[i] = a->relu && n->y[i] <= 0 ? 0 : n->dy[i];
 		if (a->relu && n->y[i] < 0)
 			n->y[i] = 0;
@@ -123,11 +128,12 @@ static void check_forward(struct kernel_device *d, const struct norm_case *c, en
 	int64_t channels = c->x[1];
 	/* x has a rounding error of its mean, and y of that over the deviation. */
 	double bound = type_bound(type) + 4e-7 * fabs(c->mean) / c->deviation;
+	CUdeviceptr none = 0;
 
 	LAUNCH(d, "norm_moments", type, 3, 64, &n->partial, &n->dev_x, a);
 	LAUNCH(d, "norm_statistics", DTYPE_COUNT, 2, 32, &n->dev_moments[0], &n->dev_moments[1],
 	       &n->dev_running[0], &n->dev_running[1], &n->partial, a);
-	LAUNCH(d, "norm_apply", type, 3, 32, &n->dev_y, &n->dev_x, &n->dev_moments[0],
+	LAUNCH(d, "norm_apply", type, 3, 32, &n->dev_y, &n->dev_x, &none, &n->dev_moments[0],
 	       &n->dev_moments[1], &n->dev_scale, &n->dev_shift, a);
 	for (int k = 0; k < 2; k++) {
 		double *found = read_array(d, n->dev_moments[k], DTYPE_F32, channels);
@@ -142,6 +148,10 @@ static void check_forward(struct kernel_device *d, const struct norm_case *c, en
 		assert_close("running statistic", found, n->running[k], channels, 3e-6);
 	}
 	assert_close("y", read_image(d, n->dev_y, type, &xs, channels_last), n->y,
+		     shape_elements(&xs), bound);
+	LAUNCH(d, "norm_apply", type, 3, 32, &n->dev_y, &n->dev_x, &n->dev_dy, &n->dev_moments[0],
+	       &n->dev_moments[1], &n->dev_scale, &n->dev_shift, a);
+	assert_close("y + dy", read_image(d, n->dev_y, type, &xs, channels_last), n->sum,
 		     shape_elements(&xs), bound);
 }
 

@@ -149,6 +149,47 @@ static void append_statistics(struct lowering *l, const struct node *node, int x
 	cuda_struct(l, w, a, sizeof(*a));
 }
 
+/* The Add that alone reads the result of node n, if its other term, *other, has been computed in
+ * the same layout and can be read in packs: where a residual block ends. -1: there is none. */
+static int residual_of(const struct lowering *l, int n, int *other)
+{
+	int y = l->graph->nodes[n].outputs[0], add = l->values[y].reader, value;
+	const struct node *sum = &l->graph->nodes[add < 0 ? n : add];
+
+	if (l->values[y].uses != 1 || y == l->graph->logits || sum->op != OP_ADD)
+		return -1;
+	value = sum->inputs[sum->inputs[0] == y];
+	*other = l->values[value].operand;
+	return *other != OPERAND_NONE && cuda_pack(l, *other, 0) > 1 &&
+			       lower_same(l, lower_layout(l, *other),
+					  lower_layout(l, l->nodes[n].src))
+		       ? add
+		       : -1;
+}
+
+/* Appends the result, and those of an Add and a Relu that nothing else reads. */
+static void append_apply(struct lowering *l, int n, int relu, const int parameters[4],
+			 const struct norm_arguments *given)
+{
+	struct node_state *state = &l->nodes[n];
+	struct norm_arguments a = *given;
+	int other = OPERAND_NONE, add = relu < 0 ? residual_of(l, n, &other) : -1;
+	struct work *w =
+		each_element(l, l->graph->nodes[n].name, "forward", "norm_apply", state->src, &a);
+
+	if (add >= 0)
+		relu = lower_fusable_relu(l, add);
+	a.relu = relu >= 0;
+	operands(l, w, (const int[]){state->dst, state->src, add >= 0 ? other : OPERAND_NONE}, 3);
+	operands(l, w, parameters, 4);
+	cuda_struct(l, w, &a, sizeof(a));
+	l->values[l->graph->nodes[n].outputs[0]].operand = state->dst;
+	if (add >= 0)
+		lower_absorb(l, add, state->dst);
+	if (relu >= 0)
+		lower_absorb(l, relu, state->dst);
+}
+
 enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -156,7 +197,6 @@ enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err)
 	int relu_gradient, relu = lower_norm_relu(l, n, &relu_gradient);
 	int running[2], moments[2], scale, shift;
 	const struct norm_arguments *a;
-	struct work *w;
 	enum prony_status status =
 		cuda_activation(l, node->inputs[0], node->name, &state->src, err);
 
@@ -173,13 +213,7 @@ enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err)
 	state->work->detail = a = describe(l, n, relu >= 0);
 	if (l->training)
 		append_statistics(l, node, state->src, running, moments, a);
-	w = each_element(l, node->name, "forward", "norm_apply", state->src, a);
-	operands(l, w, (const int[]){state->dst, state->src, moments[0], moments[1], scale, shift},
-		 6);
-	cuda_struct(l, w, a, sizeof(*a));
-	l->values[node->outputs[0]].operand = state->dst;
-	if (relu >= 0)
-		lower_absorb(l, relu, state->dst);
+	append_apply(l, n, relu, (const int[]){moments[0], moments[1], scale, shift}, a);
 	state->relu_gradient = relu_gradient;
 	if (relu_gradient >= 0)
 		l->nodes[relu_gradient].absorbed = true;

@@ -205,8 +205,9 @@ template <int N> struct norm_item {
 	}
 };
 
+// added: NULL, or an array that is added before max(0, y).
 template <class T, int N>
-DEVICE void norm_apply(T *y, const T *x, const float *mean, const float *variance,
+DEVICE void norm_apply(T *y, const T *x, const T *added, const float *mean, const float *variance,
 		       const float *scale, const float *shift, const norm_arguments &a)
 {
 	FOR_ELEMENTS (i, a.groups * ((long long)a.channels * a.inner / N)) {
@@ -218,11 +219,15 @@ DEVICE void norm_apply(T *y, const T *x, const float *mean, const float *varianc
 #pragma unroll 4
 		for (long long row = item.last(a); row >= 0; row -= a.groups) {
 			long long at = row * item.width + item.column;
-			pack<T, N> v = load_pack<N>(x + at);
+			pack<T, N> v = load_pack<N>(x + at), more = {};
 
+			if (added)
+				more = load_pack<N>(added + at);
 			for (int k = 0; k < N; k++) {
 				float value = normalise(c[k], to_float(v.v[k]));
 
+				if (added)
+					value += to_float(more.v[k]);
 				v.v[k] = from_float<T>(a.relu && value < 0.0f ? 0.0f : value);
 			}
 			store_pack<N>(y + at, v);
@@ -365,13 +370,14 @@ BLOCK_KERNEL(norm_statistics)
 
 #define NORM_APPLY(T, suffix)                                                                      \
 	KERNEL(norm_apply_##suffix)                                                                \
-	(T *y, const T *x, const float *mean, const float *variance, const float *scale,           \
-	 const float *shift, norm_arguments a)                                                     \
+	(T *y, const T *x, const T *added, const float *mean, const float *variance,               \
+	 const float *scale, const float *shift, norm_arguments a)                                 \
 	{                                                                                          \
 		if (a.packed)                                                                      \
-			norm_apply<T, packed<T>::COUNT>(y, x, mean, variance, scale, shift, a);    \
+			norm_apply<T, packed<T>::COUNT>(y, x, added, mean, variance, scale, shift, \
+							a);                                        \
 		else                                                                               \
-			norm_apply<T, 1>(y, x, mean, variance, scale, shift, a);                   \
+			norm_apply<T, 1>(y, x, added, mean, variance, scale, shift, a);            \
 	}
 FOR_TYPES(NORM_APPLY)
 
