@@ -162,7 +162,7 @@ bool summary_power_cap(const struct summary *summary, struct strbuf *out)
 
 	for (size_t i = 0; i < summary->count; i++) {
 		double held = summary->rows[i].costs.gpu_power_held;
-		of += isfinite(held);
+		of += isfinite(held) ? 1 : 0;
 		if (!(held > HELD_MIN))
 			continue;
 		most = fmax(most, held);

@@ -139,7 +139,7 @@ static double sampled(const struct series *series, int64_t begin_ns, int64_t end
 /* Whether the samples of the power contradict the counter. */
 static bool is_doubtful(const struct process_record *record)
 {
-	return record->window_ns >= CHECK_NS &&
+	return (double)record->window_ns >= CHECK_NS &&
 	       fabs(record->gpu_power_sampled - record->gpu_power_window) >
 		       CHECK_PART * record->gpu_power_window;
 }
