@@ -154,6 +154,7 @@ struct cuda_product {
 	int64_t m, n, k, batch;
 	bool transpose_a, transpose_b;
 	bool accumulate; /* add to what the output holds */
+	bool exact;	 /* fp32 inputs are not rounded, not even in tf32 */
 	int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
 	enum dtype a, b, c;
 	bool bias; /* add a row of n elements, of the output's type */

@@ -86,7 +86,7 @@ static int describe_product(const struct device *device, const struct cuda_produ
 			    cublaslt_product *out)
 {
 	const struct cublaslt *blas = &device->blas;
-	bool strict = device->precision == PRECISION_FP32,
+	bool strict = device->precision == PRECISION_FP32 || p->exact,
 	     tf32 = device->precision == PRECISION_TF32;
 	/* a and b change places. */
 	int32_t first = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,

@@ -1,12 +1,17 @@
 /* LSTM and RNN: one matrix product for the inputs of all steps, then for each step a product with
  * the state and a kernel for the cell; the gradient likewise from the last step to the first, and
  * then one product each for the weights and the input. Sums and cells are fp32. */
+#include <stdio.h>
+
 #include "adapters/native/cuda/cuda.h"
 #include "adapters/native/cuda/kernels/arguments.h"
 
 /* A layer, for its gradient. Operands; the batch comes first in all but cells. */
 struct recurrent {
 	bool lstm;
+	/* Of states and products. An RNN's are strict fp32 in each precision: a state that passes
+	 * through 784 steps would be rounded 784 times. The cells of an LSTM forget. */
+	enum dtype type;
 	int64_t batch, steps, features, hidden, width; /* width: of all gates */
 	int sums;				       /* batch x steps x width */
 	int cells;				       /* steps x batch x hidden; NONE for RNN */
@@ -21,6 +26,7 @@ static struct recurrent *describe(struct lowering *l, const struct node *node)
 	struct recurrent *layer = arena_alloc(&l->program->arena, sizeof(*layer));
 
 	*layer = (struct recurrent){.lstm = node->op == OP_LSTM,
+				    .type = node->op == OP_LSTM ? l->data : DTYPE_F32,
 				    .batch = x[0],
 				    .steps = x[1],
 				    .features = x[2],
@@ -57,14 +63,25 @@ static enum prony_status declare(struct lowering *l, const struct node *node, st
 	return status;
 }
 
-/* Weights i of the node in the type of activations. */
-static enum prony_status weights(struct lowering *l, const struct node *node, int i, int *out,
-				 struct error *err)
+/* Weights i of the node in the layer's type. */
+static enum prony_status weights(struct lowering *l, const struct node *node,
+				 const struct recurrent *r, int i, int *out, struct error *err)
 {
 	const struct shape *shape = &l->graph->values[node->inputs[i]].shape;
-	struct layout rows = layout_row_major(l->data, shape->rank, shape->dims);
+	struct layout rows = layout_row_major(r->type, shape->rank, shape->dims);
 
 	return lower_weights(l, node->inputs[i], &rows, node->name, out, err);
+}
+
+/* The value in that type, row-major. */
+static enum prony_status source(struct lowering *l, int value, const char *name, enum dtype type,
+				int *out, struct error *err)
+{
+	const struct shape *shape = &l->graph->values[value].shape;
+	struct layout rows = layout_row_major(type, shape->rank, shape->dims);
+	enum prony_status status = lower_value(l, value, name, out, err);
+
+	return status == PRONY_OK ? lower_as(l, *out, &rows, name, out, err) : status;
 }
 
 static enum prony_status new_operands(struct lowering *l, struct recurrent *r, int *dst,
@@ -78,8 +95,8 @@ static enum prony_status new_operands(struct lowering *l, struct recurrent *r, i
 	if (status == PRONY_OK && r->lstm)
 		status = lower_new(l, DTYPE_F32, 3, cells, &r->cells, err);
 	if (status == PRONY_OK && (l->training || r->steps > 1))
-		status = lower_new(l, l->data, 3, before, &r->before, err);
-	return status == PRONY_OK ? lower_new(l, l->data, 2, last, dst, err) : status;
+		status = lower_new(l, r->type, 3, before, &r->before, err);
+	return status == PRONY_OK ? lower_new(l, r->type, 2, last, dst, err) : status;
 }
 
 static void append_cell(struct lowering *l, const struct node *node, const struct recurrent *r,
@@ -87,7 +104,7 @@ static void append_cell(struct lowering *l, const struct node *node, const struc
 {
 	struct recurrent_arguments a = arguments(l, r, step);
 	struct work *w = cuda_kernel(l, node->name, "cell", r->lstm ? "lstm_cell" : "rnn_cell",
-				     l->data, r->batch * r->hidden);
+				     r->lstm ? r->type : DTYPE_COUNT, r->batch * r->hidden);
 
 	cuda_operand(l, w, r->sums);
 	if (r->lstm)
@@ -96,6 +113,20 @@ static void append_cell(struct lowering *l, const struct node *node, const struc
 	cuda_operand(l, w, last);
 	cuda_operand(l, w, r->bias);
 	cuda_struct(l, w, &a, sizeof(a));
+}
+
+/* Notes that the layer is more precise than the rest of the network. */
+static void add_note(struct lowering *l, const struct node *node, const struct recurrent *r)
+{
+	size_t room = sizeof(l->notes) - l->notes_length;
+	int length = 0;
+
+	if (!r->lstm && l->program->device->precision != PRECISION_FP32)
+		length = snprintf(l->notes + l->notes_length, room, "%s=fp32; ", node->name);
+	if (length > 0 && (size_t)length < room)
+		l->notes_length += (size_t)length;
+	else
+		l->notes[l->notes_length] = '\0'; /* whole entries only */
 }
 
 enum prony_status cuda_recurrent(struct lowering *l, int n, struct error *err)
@@ -111,21 +142,22 @@ enum prony_status cuda_recurrent(struct lowering *l, int n, struct error *err)
 				     .lda = r->features,
 				     .ldb = r->features,
 				     .ldc = r->width,
-				     .a = l->data,
-				     .b = l->data,
-				     .c = DTYPE_F32};
+				     .a = r->type,
+				     .b = r->type,
+				     .c = DTYPE_F32,
+				     .exact = !r->lstm};
 	struct cuda_product repeat = input;
 	int of_x, of_h;
 	enum prony_status status =
-		cuda_activation(l, node->inputs[0], node->name, &state->src, err);
+		source(l, node->inputs[0], node->name, r->type, &state->src, err);
 
 	state->work->detail = r;
 	if (status == PRONY_OK)
 		status = declare(l, node, r, err);
 	if (status == PRONY_OK)
-		status = weights(l, node, 1, &of_x, err);
+		status = weights(l, node, r, 1, &of_x, err);
 	if (status == PRONY_OK)
-		status = weights(l, node, 2, &of_h, err);
+		status = weights(l, node, r, 2, &of_h, err);
 	if (status == PRONY_OK)
 		status = new_operands(l, r, &state->dst, err);
 	if (status == PRONY_OK)
@@ -144,6 +176,7 @@ enum prony_status cuda_recurrent(struct lowering *l, int n, struct error *err)
 		if (status == PRONY_OK)
 			append_cell(l, node, r, t, state->dst);
 	}
+	add_note(l, node, r);
 	l->macs += r->batch * r->steps * r->width * (r->features + r->hidden);
 	l->values[node->outputs[0]].operand = state->dst;
 	return status;
@@ -159,8 +192,8 @@ static void append_cell_grad(struct lowering *l, const struct node *node, const 
 {
 	struct recurrent_arguments a = arguments(l, r, step);
 	struct work *w = cuda_kernel(l, node->name, "cell gradient",
-				     r->lstm ? "lstm_cell_grad" : "rnn_cell_grad", l->data,
-				     r->batch * r->hidden);
+				     r->lstm ? "lstm_cell_grad" : "rnn_cell_grad",
+				     r->lstm ? r->type : DTYPE_COUNT, r->batch * r->hidden);
 
 	cuda_operand(l, w, g->da);
 	if (r->lstm)
@@ -184,11 +217,12 @@ static enum prony_status back_through_time(struct lowering *l, const struct node
 					     .lda = r->steps * r->width,
 					     .ldb = r->hidden,
 					     .ldc = r->hidden,
-					     .a = l->data,
-					     .b = l->data,
-					     .c = DTYPE_F32};
+					     .a = r->type,
+					     .b = r->type,
+					     .c = DTYPE_F32,
+					     .exact = !r->lstm};
 	int of_h;
-	enum prony_status status = weights(l, node, 2, &of_h, err);
+	enum prony_status status = weights(l, node, r, 2, &of_h, err);
 
 	for (int64_t t = r->steps - 1; status == PRONY_OK && t >= 0; t--) {
 		append_cell_grad(l, node, r, t, g);
@@ -210,8 +244,8 @@ static enum prony_status weight_gradients(struct lowering *l, const struct node 
 				       .batch = 1,
 				       .transpose_a = true,
 				       .lda = r->width,
-				       .a = l->data,
-				       .b = l->data,
+				       .a = r->type,
+				       .b = r->type,
 				       .c = DTYPE_F32};
 	enum prony_status status = PRONY_OK;
 
@@ -241,14 +275,14 @@ static enum prony_status input_gradient(struct lowering *l, const struct node *n
 					     .lda = r->width,
 					     .ldb = r->features,
 					     .ldc = r->features,
-					     .a = l->data,
-					     .b = l->data,
-					     .c = l->data};
+					     .a = r->type,
+					     .b = r->type,
+					     .c = r->type};
 	int of_x;
-	enum prony_status status = weights(l, node, 1, &of_x, err);
+	enum prony_status status = weights(l, node, r, 1, &of_x, err);
 
 	if (status == PRONY_OK)
-		status = lower_new(l, l->data, 3, dims, out, err);
+		status = lower_new(l, r->type, 3, dims, out, err);
 	return status == PRONY_OK ? cuda_product(l, node->name, "input gradient", &product, da, 0,
 						 of_x, 0, *out, 0, OPERAND_NONE, err)
 				  : status;
@@ -262,10 +296,10 @@ enum prony_status cuda_recurrent_grad(struct lowering *l, int n, struct error *e
 	const struct recurrent *r = state->work->detail;
 	const int64_t sums[] = {r->batch, r->steps, r->width}, plane[] = {r->batch, r->hidden};
 	struct gradient g = {.dc = OPERAND_NONE};
-	enum prony_status status = cuda_activation(l, node->inputs[0], node->name, &g.dy, err);
+	enum prony_status status = source(l, node->inputs[0], node->name, r->type, &g.dy, err);
 
 	if (status == PRONY_OK)
-		status = lower_new(l, l->data, 3, sums, &g.da, err);
+		status = lower_new(l, r->type, 3, sums, &g.da, err);
 	if (status == PRONY_OK)
 		status = lower_new(l, DTYPE_F32, 2, plane, &g.dh, err);
 	if (status == PRONY_OK && r->lstm)

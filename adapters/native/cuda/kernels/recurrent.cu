@@ -65,18 +65,6 @@ DEVICE void lstm_cell(float *sums, float *cells, T *before, T *last, const float
 	}
 }
 
-template <class T>
-DEVICE void rnn_cell(const float *sums, T *before, T *last, const float *bias,
-		     const recurrent_arguments &a)
-{
-	FOR_ELEMENTS (i, (long long)a.batch * a.hidden) {
-		recurrent_place at = recurrent_at(a, i);
-		float sum = sums[at.row * a.hidden + at.unit] + bias[at.unit];
-
-		store_state(before, last, a, at, sum < 0.0f ? 0.0f : sum);
-	}
-}
-
 // d loss / d h of the step: given for the last step, otherwise from the product after it.
 template <class T>
 DEVICE float state_gradient(const float *dh, const T *dy, const recurrent_arguments &a, long long i)
@@ -112,19 +100,6 @@ DEVICE void lstm_cell_grad(T *da, float *dc, const float *dh, const T *dy, const
 	}
 }
 
-template <class T>
-DEVICE void rnn_cell_grad(T *da, const float *dh, const T *dy, const float *sums, const float *bias,
-			  const recurrent_arguments &a)
-{
-	FOR_ELEMENTS (i, (long long)a.batch * a.hidden) {
-		recurrent_place at = recurrent_at(a, i);
-		long long own = at.row * a.hidden + at.unit;
-		float slope = state_gradient(dh, dy, a, i);
-
-		da[own] = from_float<T>(sums[own] + bias[at.unit] > 0.0f ? slope : 0.0f);
-	}
-}
-
 #define LSTM_CELL(T, suffix)                                                                       \
 	KERNEL(lstm_cell_##suffix)                                                                 \
 	(float *sums, float *cells, T *before, T *last, const float *bias, recurrent_arguments a)  \
@@ -133,13 +108,16 @@ DEVICE void rnn_cell_grad(T *da, const float *dh, const T *dy, const float *sums
 	}
 FOR_TYPES(LSTM_CELL)
 
-#define RNN_CELL(T, suffix)                                                                        \
-	KERNEL(rnn_cell_##suffix)                                                                  \
-	(const float *sums, T *before, T *last, const float *bias, recurrent_arguments a)          \
-	{                                                                                          \
-		rnn_cell<T>(sums, before, last, bias, a);                                          \
+KERNEL(rnn_cell)
+(const float *sums, float *before, float *last, const float *bias, recurrent_arguments a)
+{
+	FOR_ELEMENTS (i, (long long)a.batch * a.hidden) {
+		recurrent_place at = recurrent_at(a, i);
+		float sum = sums[at.row * a.hidden + at.unit] + bias[at.unit];
+
+		store_state(before, last, a, at, sum < 0.0f ? 0.0f : sum);
 	}
-FOR_TYPES(RNN_CELL)
+}
 
 #define LSTM_CELL_GRAD(T, suffix)                                                                  \
 	KERNEL(lstm_cell_grad_##suffix)                                                            \
@@ -150,11 +128,15 @@ FOR_TYPES(RNN_CELL)
 	}
 FOR_TYPES(LSTM_CELL_GRAD)
 
-#define RNN_CELL_GRAD(T, suffix)                                                                   \
-	KERNEL(rnn_cell_grad_##suffix)                                                             \
-	(T *da, const float *dh, const T *dy, const float *sums, const float *bias,                \
-	 recurrent_arguments a)                                                                    \
-	{                                                                                          \
-		rnn_cell_grad<T>(da, dh, dy, sums, bias, a);                                       \
+KERNEL(rnn_cell_grad)
+(float *da, const float *dh, const float *dy, const float *sums, const float *bias,
+ recurrent_arguments a)
+{
+	FOR_ELEMENTS (i, (long long)a.batch * a.hidden) {
+		recurrent_place at = recurrent_at(a, i);
+		long long own = at.row * a.hidden + at.unit;
+		float slope = state_gradient(dh, dy, a, i);
+
+		da[own] = sums[own] + bias[at.unit] > 0.0f ? slope : 0.0f;
 	}
-FOR_TYPES(RNN_CELL_GRAD)
+}
