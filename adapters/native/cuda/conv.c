@@ -12,6 +12,11 @@
  * most so many parts. */
 enum { PART_TERMS = 64, PARTS_MAX = 256 };
 
+/* Of what cuMemAlloc gives; cuDNN does not say what it needs. */
+enum { WORKSPACE_ALIGNMENT = 256 };
+/* New plans are written after so many, in case the process is stopped. */
+enum { PLANS_AT_RISK = 16 };
+
 /* Plans of a device: made once, and used by every command with the same problem. */
 struct conv_plans {
 	struct conv_planner planner;
@@ -85,8 +90,19 @@ static enum prony_status plan_of(struct lowering *l, const char *name,
 	}
 	plans->all = memory_grow(plans->all, plans->count, &plans->capacity, sizeof(made));
 	plans->all[plans->count++] = made;
+	if (plans->count % PLANS_AT_RISK == 0)
+		plan_cache_write(plans->planner.cache);
 	*out = made;
 	return PRONY_OK;
+}
+
+/* The first address in a command's workspace as the driver would allocate one. */
+static void *workspace(void *memory)
+{
+	uintptr_t address = (uintptr_t)memory;
+
+	return (void *)((address + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
+			WORKSPACE_ALIGNMENT);
 }
 
 static enum prony_status run(struct program *program, const struct command *command,
@@ -99,7 +115,7 @@ static enum prony_status run(struct program *program, const struct command *comm
 		.y = cuda_data(program, command, 2),
 		.z = cuda_data(program, command, 3),
 		.bias = cuda_data(program, command, 4),
-		.workspace = cuda_data(program, command, 5),
+		.workspace = workspace(cuda_data(program, command, 5)),
 	};
 
 	return conv_plan_run(&program->device->dnn, program->device->dnn_handle, &planned->problem,
@@ -118,7 +134,9 @@ static void append(struct lowering *l, const char *name, const struct planned *p
 	cuda_operand(l, work, y);
 	cuda_operand(l, work, z);
 	cuda_operand(l, work, bias);
-	cuda_operand(l, work, bytes > 0 ? program_bytes(l->program, (size_t)bytes) : OPERAND_NONE);
+	cuda_operand(l, work,
+		     bytes > 0 ? program_bytes(l->program, (size_t)bytes + WORKSPACE_ALIGNMENT - 1)
+			       : OPERAND_NONE);
 }
 
 static struct conv_problem problem_of(const struct lowering *l, int n, enum conv_kind kind)

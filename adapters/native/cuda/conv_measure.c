@@ -1,4 +1,4 @@
-/* Measures a plan on the device: its time, and for strict fp32 the error of some results. */
+/* Measures plans on the device: their time, and for strict fp32 the error of some results. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,8 @@
 /* A plan that is slower than the best so far by this factor in its first run is not run again. */
 #define HOPELESS 1.3F
 enum { RUNS = 5 };
+/* After so much time of the device, what is left is not measured. */
+#define PATIENCE_MS 150
 
 enum { X, W, Y, Z, BIAS, WORKSPACE, PLACES };
 
@@ -17,9 +19,12 @@ enum { X, W, Y, Z, BIAS, WORKSPACE, PLACES };
 struct arrays {
 	struct device *device;
 	const struct conv_problem *problem;
-	const struct conv_plan *plan;
 	void *numbers; /* on the host, two periods of them, in the type of the problem */
 	CUdeviceptr memory[PLACES]; /* owned */
+	struct CUevent_st *begin, *end;
+	float spent; /* ms */
+	struct conv_sample samples[CONV_SAMPLES_MAX];
+	int sample_count; /* of a strict problem */
 };
 
 /* Numbers of both signs with absolute values from 0.5 to 1. */
@@ -75,7 +80,7 @@ static int reserve(struct arrays *a, int place, size_t bytes)
 		       : status;
 }
 
-static enum prony_status make(struct arrays *a, struct error *err)
+static enum prony_status make(struct arrays *a, int64_t workspace, struct error *err)
 {
 	const struct conv_problem *p = a->problem;
 	size_t bytes = dtype_bytes(p->type);
@@ -91,7 +96,11 @@ static enum prony_status make(struct arrays *a, struct error *err)
 	if (status == CUDA_SUCCESS)
 		status = reserve(a, BIAS, (size_t)p->y[1] * bytes);
 	if (status == CUDA_SUCCESS)
-		status = reserve(a, WORKSPACE, (size_t)a->plan->workspace);
+		status = reserve(a, WORKSPACE, (size_t)workspace);
+	if (status == CUDA_SUCCESS)
+		status = a->device->driver.EventCreate(&a->begin, CU_EVENT_DEFAULT);
+	if (status == CUDA_SUCCESS)
+		status = a->device->driver.EventCreate(&a->end, CU_EVENT_DEFAULT);
 	if (status == CUDA_SUCCESS)
 		status = a->device->driver.StreamSynchronize(a->device->stream);
 	return cuda_check(&a->device->driver, status, "memory for the measurement", "convolution",
@@ -103,7 +112,8 @@ static void *address(const struct arrays *a, int place)
 	return (void *)(uintptr_t)a->memory[place];
 }
 
-static enum prony_status run(const struct arrays *a, struct error *err)
+static enum prony_status run(const struct arrays *a, const struct conv_plan *plan,
+			     struct error *err)
 {
 	struct conv_data data = {.x = address(a, X),
 				 .w = address(a, W),
@@ -112,95 +122,113 @@ static enum prony_status run(const struct arrays *a, struct error *err)
 				 .bias = address(a, BIAS),
 				 .workspace = address(a, WORKSPACE)};
 
-	return conv_plan_run(&a->device->dnn, a->device->dnn_handle, a->problem, a->plan, &data,
+	return conv_plan_run(&a->device->dnn, a->device->dnn_handle, a->problem, plan, &data,
 			     "measurement", err);
 }
 
-/* The shortest of some runs, after one that is not counted. */
-static enum prony_status time_runs(const struct arrays *a, float best, struct CUevent_st *begin,
-				   struct CUevent_st *end, float *ms, struct error *err)
+static enum prony_status time_one(struct arrays *a, const struct conv_plan *plan, float *ms,
+				  struct error *err)
 {
 	const struct cuda_driver *driver = &a->device->driver;
-	enum prony_status status = run(a, err);
-
-	for (int i = 0; i < RUNS && status == PRONY_OK; i++) {
-		float found = 0;
-		int result = driver->EventRecord(begin, a->device->stream);
-
-		status = run(a, err);
-		if (result == CUDA_SUCCESS)
-			result = driver->EventRecord(end, a->device->stream);
-		if (result == CUDA_SUCCESS)
-			result = driver->EventSynchronize(end);
-		if (result == CUDA_SUCCESS)
-			result = driver->EventElapsedTime(&found, begin, end);
-		if (status == PRONY_OK)
-			status = cuda_check(driver, result, "measurement", "convolution", err);
-		if (i == 0 || found < *ms)
-			*ms = found;
-		if (best > 0 && *ms > HOPELESS * best)
-			break;
-	}
-	return status;
-}
-
-static enum prony_status measure_time(const struct arrays *a, float best, float *ms,
-				      struct error *err)
-{
-	const struct cuda_driver *driver = &a->device->driver;
-	struct CUevent_st *begin = NULL, *end = NULL;
-	int result = driver->EventCreate(&begin, CU_EVENT_DEFAULT);
-	enum prony_status status;
+	int result = driver->EventRecord(a->begin, a->device->stream);
+	enum prony_status status = run(a, plan, err);
 
 	if (result == CUDA_SUCCESS)
-		result = driver->EventCreate(&end, CU_EVENT_DEFAULT);
-	status = cuda_check(driver, result, "event", "convolution", err);
-	if (status == PRONY_OK)
-		status = time_runs(a, best, begin, end, ms, err);
-	if (end)
-		(void)driver->EventDestroy(end);
-	if (begin)
-		(void)driver->EventDestroy(begin);
+		result = driver->EventRecord(a->end, a->device->stream);
+	if (result == CUDA_SUCCESS)
+		result = driver->EventSynchronize(a->end);
+	if (result == CUDA_SUCCESS)
+		result = driver->EventElapsedTime(ms, a->begin, a->end);
+	a->spent += *ms;
+	return status == PRONY_OK ? cuda_check(driver, result, "measurement", "convolution", err)
+				  : status;
+}
+
+/* The shortest of some runs, after one that is not counted, because code is loaded then. */
+static enum prony_status measure_time(struct arrays *a, float best, struct conv_plan *plan,
+				      struct error *err)
+{
+	float ms = 0;
+	enum prony_status status = time_one(a, plan, &ms, err);
+
+	for (int i = 0; i < RUNS && status == PRONY_OK; i++) {
+		status = time_one(a, plan, &ms, err);
+		if (status == PRONY_OK && (i == 0 || ms < plan->ms))
+			plan->ms = ms;
+		if (best > 0 && plan->ms > HOPELESS * best)
+			break;
+	}
+	if (status != PRONY_OK)
+		plan->ms = 0;
 	return status;
 }
 
-static enum prony_status measure_error(const struct arrays *a, double *error, struct error *err)
+static enum prony_status measure_error(struct arrays *a, double *error, struct error *err)
 {
 	const struct cuda_driver *driver = &a->device->driver;
 	const int places[] = {Y, X, W}; /* of the result, by kind */
-	struct conv_sample samples[CONV_SAMPLES_MAX];
-	int count = conv_samples(a->problem, a->numbers, samples), status = CUDA_SUCCESS;
+	int status = CUDA_SUCCESS;
 
-	for (int i = 0; i < count && status == CUDA_SUCCESS; i++)
-		status = driver->MemcpyDtoHAsync(&samples[i].found,
+	for (int i = 0; i < a->sample_count && status == CUDA_SUCCESS; i++)
+		status = driver->MemcpyDtoHAsync(&a->samples[i].found,
 						 a->memory[places[a->problem->kind]] +
-							 (CUdeviceptr)samples[i].at * sizeof(float),
+							 (CUdeviceptr)a->samples[i].at *
+								 sizeof(float),
 						 sizeof(float), a->device->stream);
 	if (status == CUDA_SUCCESS)
 		status = driver->StreamSynchronize(a->device->stream);
 	if (status == CUDA_SUCCESS)
-		*error = conv_error(samples, count);
+		*error = conv_error(a->samples, a->sample_count);
 	return cuda_check(driver, status, "check", "convolution", err);
 }
 
-enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem, float best,
-				    struct conv_plan *plan, struct error *err)
+/* A plan that does not run is left out. */
+static enum prony_status measure_all(struct arrays *a, struct conv_plan *plans, int count,
+				     struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	float best = 0; /* ms of the fastest one that is exact enough */
+
+	for (int i = 0; i < count && status == PRONY_OK && !(best > 0 && a->spent > PATIENCE_MS);
+	     i++) {
+		struct conv_plan *plan = &plans[i];
+
+		if (measure_time(a, best, plan, err) != PRONY_OK) {
+			error_clear(err);
+			continue;
+		}
+		if (a->problem->strict && !(best > 0 && plan->ms > HOPELESS * best))
+			status = measure_error(a, &plan->error, err);
+		if (plan->error <= CONV_STRICT_ERROR_MAX && (best == 0 || plan->ms < best))
+			best = plan->ms;
+	}
+	return status;
+}
+
+enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem,
+				    struct conv_plan *plans, int count, struct error *err)
 {
 	struct device *device = context;
-	struct arrays a = {.device = device,
-			   .problem = problem,
-			   .plan = plan,
-			   .numbers = make_numbers(problem->type)};
-	enum prony_status status = make(&a, err);
+	struct arrays a = {
+		.device = device, .problem = problem, .numbers = make_numbers(problem->type)};
+	int64_t workspace = 0;
+	enum prony_status status;
 
+	for (int i = 0; i < count; i++)
+		workspace = plans[i].workspace > workspace ? plans[i].workspace : workspace;
+	if (problem->strict)
+		a.sample_count = conv_samples(problem, a.numbers, a.samples);
+	status = make(&a, workspace, err);
 	if (status == PRONY_OK)
-		status = measure_time(&a, best, &plan->ms, err);
-	if (status == PRONY_OK && problem->strict)
-		status = measure_error(&a, &plan->error, err);
+		status = measure_all(&a, plans, count, err);
 	for (int i = 0; i < PLACES; i++) {
 		if (a.memory[i])
 			(void)device->driver.MemFree(a.memory[i]);
 	}
+	if (a.begin)
+		(void)device->driver.EventDestroy(a.begin);
+	if (a.end)
+		(void)device->driver.EventDestroy(a.end);
 	free(a.numbers);
 	return status;
 }

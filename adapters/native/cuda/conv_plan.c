@@ -16,10 +16,6 @@ enum uid { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_Z, UID_PRODUCT, UID_SUM, UID_B
  * one. */
 enum { CONFIGURATIONS_MAX = 64, MEASURED_MAX = 32 };
 
-/* Above this measured error a strict plan is not chosen. Plans with fp32 products gave 1e-7 to
- * 1e-6, TF32 3e-4 and engine 17 from 2e-5. */
-#define STRICT_ERROR_MAX 1e-5
-
 /* Descriptors of a plan in the making: keeps the first failure and ignores later calls. */
 struct build {
 	const struct cudnn *cudnn;
@@ -372,20 +368,20 @@ static int measure(struct search *s, struct error *err)
 {
 	int best = -1;
 
-	for (int i = 0; i < s->count; i++) {
-		struct conv_plan *plan = &s->found[i], *other = best < 0 ? plan : &s->found[best];
-		float fastest = best < 0 || other->error > STRICT_ERROR_MAX ? 0 : other->ms;
-		enum prony_status status =
-			s->planner->measure(s->planner->context, s->problem, fastest, plan, err);
-
-		if (status == PRONY_OUT_OF_MEMORY)
-			return -1;
-		if (status != PRONY_OK) /* another plan may run */
-			continue;
+	/* There may be no memory to measure: the heuristics' order then counts. */
+	if (s->planner->measure(s->planner->context, s->problem, s->found, s->count, err) !=
+	    PRONY_OK) {
 		error_clear(err);
-		if (best < 0 || (plan->error > STRICT_ERROR_MAX || other->error > STRICT_ERROR_MAX
-					 ? plan->error < other->error
-					 : plan->ms < other->ms))
+		return 0;
+	}
+	for (int i = 0; i < s->count; i++) {
+		const struct conv_plan *plan = &s->found[i];
+		const struct conv_plan *other = best < 0 ? NULL : &s->found[best];
+
+		if (plan->ms > 0 && (!other || (plan->error > CONV_STRICT_ERROR_MAX ||
+								other->error > CONV_STRICT_ERROR_MAX
+							? plan->error < other->error
+							: plan->ms < other->ms)))
 			best = i;
 	}
 	return best;

@@ -183,8 +183,8 @@ void cuda_conv_close(struct device *device);
 /* conv_measure.c: as in struct conv_planner; context is the device. */
 struct conv_problem;
 struct conv_plan;
-enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem, float best,
-				    struct conv_plan *plan, struct error *err);
+enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem,
+				    struct conv_plan *plans, int count, struct error *err);
 /* gemm.c, matmul.c */
 enum prony_status cuda_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_gemm_grad_input(struct lowering *l, int n, struct error *err);
