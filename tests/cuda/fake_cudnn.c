@@ -1,6 +1,6 @@
 /* A fake of libcudnn.so.9: descriptors and attributes of the backend interface. As strict as cuDNN
  * 9.19 was seen to be, or stricter: where that aborts the process or notices nothing, this returns
- * an error. */
+ * an error. FAKE_CUDNN_ENGINE=N leaves one engine. */
 #include "tests/cuda/fake_cudnn.h"
 
 #include <stdio.h>

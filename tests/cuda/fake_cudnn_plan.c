@@ -57,6 +57,7 @@ static bool is_wide(const struct fake_problem *p)
 int fake_engines(const struct fake_problem *problem, int mode, const struct fake_engine **out,
 		 int room)
 {
+	const char *only = getenv("FAKE_CUDNN_ENGINE");
 	bool wide = is_wide(problem);
 	int count = 0;
 
@@ -71,6 +72,7 @@ int fake_engines(const struct fake_problem *problem, int mode, const struct fake
 
 		if (e->wide != wide || !(e->for_kinds & 1u << problem->kind) ||
 		    (tiles && (problem->w.dims[2] != 3 || problem->strides[0] != 1)) ||
+		    (only && e->id != strtol(only, NULL, 10)) ||
 		    (mode == CUDNN_HEUR_MODE_FALLBACK && e->workspace == WORKSPACE_HUGE))
 			continue;
 		out[count++] = e;

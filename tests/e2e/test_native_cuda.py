@@ -85,6 +85,16 @@ class GateTest(CudaTest):
         self.assertEqual(passed, [])
 
 
+class EngineTest(CudaTest):
+    def test_strict_fp32_has_its_own_engines(self):
+        """67 notes tensor cores, 17 notes nothing and is off; an executor that takes either fails the gate in fp32."""
+        for engine in ("67", "17"):
+            cell, = self.gate("lenet", "-b", "2", FAKE_CUDNN_ENGINE=engine).values()
+            self.assertEqual(cell["status"], "unsupported")
+            self.assertIn("no strict fp32 engine", cell["reason"])
+        self.assert_passed(self.gate("lenet", "-b", "2", precisions="tf32", FAKE_CUDNN_ENGINE="67"), 1)
+
+
 class MissingTest(CudaTest):
     def test_a_machine_without_a_driver(self):
         cell, = self.gate("mlp", LD_LIBRARY_PATH="").values()
