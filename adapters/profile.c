@@ -35,6 +35,7 @@ enum prony_status profile_log_add(struct profile_log *log, const struct profile_
 	kept->kind = keep(log, event->kind);
 	kept->layer = keep(log, event->layer);
 	kept->pass = keep(log, event->pass);
+	kept->device = keep(log, event->device);
 	return PRONY_OK;
 }
 

@@ -22,8 +22,10 @@ struct profile_event {
 	const char *pass;  /* "forward", "backward", "update"; NULL: unknown */
 	int64_t begin_ns;  /* on the clock of the steps, or PROFILE_UNPLACED */
 	int64_t duration_ns;
-	int64_t step; /* profiled step, from 0 */
-	int thread;   /* a small number per thread */
+	int64_t step;	    /* profiled step, from 0 */
+	int thread;	    /* a small number per thread */
+	const char *device; /* on a GPU: "kernel", "copy" or "fill"; NULL: not known to be on one */
+	int64_t bytes;	    /* of a copy or fill on a GPU */
 };
 
 struct profile_log {

@@ -120,6 +120,24 @@ PRONY_PRINTF(3, 4) static void say(int width, struct strbuf *out, const char *fo
 	strbuf_release(&text);
 }
 
+/* Adds "GPU: busy 83 % of the step ...". */
+static void device_text(const struct profile *profile, int width, struct strbuf *out)
+{
+	const struct profile_device_sum *sums = profile->device;
+	double steps = (double)profile->layer_steps;
+	double idle = profile->layer_step_ns - profile->device_ns;
+	char share[FORMAT_BYTES], none[FORMAT_BYTES];
+	format_percent(profile->device_ns / profile->layer_step_ns, share, sizeof share);
+	format_duration(idle > 0 ? idle : 0, none, sizeof none);
+	say(width, out,
+	    "GPU: busy %s of the step, idle for %s; per step %.4g kernels, %.4g copies (%.4g MiB) "
+	    "and %.4g fills",
+	    share, none, (double)sums[PROFILE_DEVICE_KERNEL].calls / steps,
+	    (double)sums[PROFILE_DEVICE_COPY].calls / steps,
+	    (double)sums[PROFILE_DEVICE_COPY].bytes / steps / (1 << 20),
+	    (double)sums[PROFILE_DEVICE_FILL].calls / steps);
+}
+
 /* Adds "6.98 ms of 7.11 ms (98.2 %) are in layers ...". */
 static void layers_sum(const struct profile *profile, int width, struct strbuf *out)
 {
@@ -140,6 +158,8 @@ static void layers_sum(const struct profile *profile, int width, struct strbuf *
 	    profile->layer_steps, step, plain);
 	if (profile->covered_ns < 0.99 * profile->layers_ns)
 		say(width, out, "layers ran in parallel, so their sum exceeds the elapsed time");
+	if (profile->has_device)
+		device_text(profile, width, out);
 	strbuf_putc(out, '\n');
 }
 

@@ -161,8 +161,9 @@ static int compare_spans(const void *a, const void *b)
 	return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
 }
 
-/* The time in which at least one span ran; without begin times, the sum of the spans. */
-static double covered(struct profile *profile)
+/* The time in which at least one span ran, or one of a GPU; without begin times, the sum of the
+ * spans. */
+static double covered(struct profile *profile, bool device)
 {
 	const struct profile_span **order =
 		arena_array(&profile->arena, profile->span_count + 1, sizeof(*order));
@@ -170,6 +171,8 @@ static double covered(struct profile *profile)
 	int64_t end = INT64_MIN;
 	size_t placed = 0;
 	for (size_t i = 0; i < profile->span_count; i++) {
+		if (device && profile->spans[i].device == PROFILE_DEVICE_NONE)
+			continue;
 		if (profile->spans[i].begin_ns == PROFILE_NO_TIME)
 			ns += (double)profile->spans[i].ns;
 		else
@@ -186,6 +189,31 @@ static double covered(struct profile *profile)
 			end = stop;
 	}
 	return ns;
+}
+
+const char *profile_device_word(enum profile_device device)
+{
+	static const char *const words[] = {
+#define X(id, word) word,
+		PROFILE_DEVICES(X)
+#undef X
+	};
+	return words[device];
+}
+
+static void sum_devices(struct profile *profile)
+{
+	memset(profile->device, 0, sizeof profile->device);
+	for (size_t i = 0; i < profile->span_count; i++) {
+		const struct profile_span *span = &profile->spans[i];
+		struct profile_device_sum *sum = &profile->device[span->device];
+		sum->calls++;
+		sum->bytes += span->bytes;
+		sum->ns += (double)span->ns;
+	}
+	profile->has_device =
+		(int64_t)profile->span_count > profile->device[PROFILE_DEVICE_NONE].calls;
+	profile->device_ns = covered(profile, true) / (double)profile->layer_steps;
 }
 
 void profile_sum_layers(struct profile *profile, const struct graph *graph)
@@ -211,6 +239,7 @@ void profile_sum_layers(struct profile *profile, const struct graph *graph)
 	qsort(profile->layers, profile->layer_count, sizeof *profile->layers, compare_layers);
 	profile->layers_ns = all / steps;
 	profile->named_ns = named / steps;
-	profile->covered_ns = covered(profile) / steps;
+	profile->covered_ns = covered(profile, false) / steps;
+	sum_devices(profile);
 	profile->has_layers = true;
 }

@@ -34,6 +34,20 @@ struct profile_phase {
 	int64_t steps;	      /* 0 if it has no steps */
 };
 
+/* What it is on a GPU, and the word of the protocol. */
+#define PROFILE_DEVICES(X)                                                                         \
+	X(NONE, "")                                                                                \
+	X(KERNEL, "kernel")                                                                        \
+	X(COPY, "copy")                                                                            \
+	X(FILL, "fill")
+enum profile_device {
+#define X(id, word) PROFILE_DEVICE_##id,
+	PROFILE_DEVICES(X)
+#undef X
+		PROFILE_DEVICE_COUNT
+};
+const char *profile_device_word(enum profile_device device);
+
 /* Something that ran once in a step: an event of the protocol. */
 struct profile_span {
 	const char *name, *kind; /* as the framework reports it; kind may be "" */
@@ -42,6 +56,8 @@ struct profile_span {
 	int64_t begin_ns;	 /* PROFILE_NO_TIME: only the duration is known */
 	int64_t ns, step;
 	int thread;
+	enum profile_device device; /* NONE: not known to be on a GPU */
+	int64_t bytes;		    /* of a copy or fill on a GPU */
 };
 #define PROFILE_NO_TIME INT64_MIN
 
@@ -53,6 +69,12 @@ struct profile_layer {
 	bool named;	   /* a layer of the network, or its update */
 	int64_t calls;
 	double forward_ns, backward_ns, other_ns; /* sums */
+};
+
+/* Work of a GPU of one kind, over all profiled steps. */
+struct profile_device_sum {
+	int64_t calls, bytes;
+	double ns;
 };
 
 /* A line of Python; times exclude the tracer's own time. */
@@ -98,6 +120,9 @@ struct profile {
 	double layers_ns;  /* per step: sum of all layers */
 	double named_ns;   /* of these, layers of the network and the update */
 	double covered_ns; /* per step: time in which at least one of them ran */
+	bool has_device;   /* a GPU's work is among them */
+	struct profile_device_sum device[PROFILE_DEVICE_COUNT];
+	double device_ns; /* per step: time in which the GPU was busy */
 
 	/* Lines. */
 	bool has_lines;

@@ -91,12 +91,27 @@ static enum prony_status read_steps(const json_t *file, const struct profile_bra
 	return PRONY_OK;
 }
 
+/* False when it is no word of the protocol. */
+static bool device_kind(const json_t *event, enum profile_device *out)
+{
+	const json_t *value = json_object_get(event, "device");
+	const char *word = json_string_value(value);
+	int device = PROFILE_DEVICE_NONE;
+	while (word && device < PROFILE_DEVICE_COUNT &&
+	       strcmp(profile_device_word((enum profile_device)device), word) != 0)
+		device++;
+	*out = (enum profile_device)device;
+	return (word || !value) && device < PROFILE_DEVICE_COUNT;
+}
+
 /* Reads the words of an event. */
 static enum prony_status read_words(struct arena *arena, const json_t *event, size_t at,
 				    struct profile_span *span, struct error *err)
 {
 	if (!text_of(arena, event, "name", NULL, &span->name) || !span->name)
 		return wrong(err, "event", at, "it has no name");
+	if (!device_kind(event, &span->device))
+		return wrong(err, "event", at, "device must be \"kernel\", \"copy\" or \"fill\"");
 	if (!text_of(arena, event, "operator", "", &span->kind) ||
 	    !text_of(arena, event, "layer", NULL, &span->layer) ||
 	    !text_of(arena, event, "pass", "", &span->pass))
@@ -123,6 +138,8 @@ static enum prony_status read_span(struct arena *arena, const json_t *event, siz
 	if (json_object_get(event, "thread") && !count_of(event, "thread", THREAD_MAX, &thread))
 		return wrong(err, "event", at, "thread must be a whole number from 0 to 1048576");
 	span->thread = (int)thread;
+	if (json_object_get(event, "bytes") && !count_of(event, "bytes", INT64_MAX, &span->bytes))
+		return wrong(err, "event", at, "bytes must be a whole number");
 	if (!begin)
 		return PRONY_OK;
 	if (json_is_integer(begin))

@@ -38,6 +38,22 @@ static void add_layers(const struct profile *profile, struct strbuf *out)
 	}
 }
 
+static void add_device(const struct profile *profile, struct strbuf *out)
+{
+	double steps = (double)profile->layer_steps;
+	if (!profile->has_device)
+		return;
+	for (int i = PROFILE_DEVICE_NONE + 1; i < PROFILE_DEVICE_COUNT; i++) {
+		const struct profile_device_sum *sum = &profile->device[i];
+		begin_row(profile, "gpu", profile_device_word((enum profile_device)i), "", out);
+		strbuf_printf(out, ",%g,,,,%.1f,%.6f,,,\n", (double)sum->calls / steps,
+			      sum->ns / steps, sum->ns / steps / profile->layer_step_ns);
+	}
+	begin_row(profile, "gpu", "busy", "", out);
+	strbuf_printf(out, ",,,,,%.1f,%.6f,,,\n", profile->device_ns,
+		      profile->device_ns / profile->layer_step_ns);
+}
+
 static void add_lines(const struct profile *profile, struct strbuf *out)
 {
 	double steps = (double)profile->line_steps;
@@ -75,6 +91,7 @@ static void add_profile(const struct profile *profile, struct strbuf *out)
 		strbuf_printf(out, ",1,,,,%.1f,1,,,\n", profile->layer_step_ns);
 	}
 	add_layers(profile, out);
+	add_device(profile, out);
 	add_lines(profile, out);
 	for (size_t i = 0; i < profile->core_count; i++) {
 		begin_row(profile, "core", profile->core_names[i], "", out);

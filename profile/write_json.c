@@ -23,6 +23,26 @@ static json_t *phases_json(const struct profile *profile)
 	return rows;
 }
 
+/* A GPU's work per step; null where none is known. */
+static json_t *device_json(const struct profile *profile)
+{
+	double steps = (double)profile->layer_steps;
+	if (!profile->has_device)
+		return json_null();
+	json_t *all =
+		json_pack("{s:o, s:o}", "busy_ns", json_number(profile->device_ns), "busy_share",
+			  json_number(profile->device_ns / profile->layer_step_ns));
+	for (int i = PROFILE_DEVICE_NONE + 1; i < PROFILE_DEVICE_COUNT; i++) {
+		const struct profile_device_sum *sum = &profile->device[i];
+		json_object_set_new(all, profile_device_word((enum profile_device)i),
+				    json_pack("{s:o, s:o, s:o}", "calls",
+					      json_number((double)sum->calls / steps), "ns",
+					      json_number(sum->ns / steps), "bytes",
+					      json_number((double)sum->bytes / steps)));
+	}
+	return all;
+}
+
 static json_t *layers_json(const struct profile *profile)
 {
 	if (!profile->has_layers)
@@ -44,10 +64,11 @@ static json_t *layers_json(const struct profile *profile)
 				  "share", json_number(ns / profile->layer_step_ns)));
 	}
 	return json_pack(
-		"{s:I, s:o, s:o, s:o, s:o, s:o}", "steps", (json_int_t)profile->layer_steps,
+		"{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "steps", (json_int_t)profile->layer_steps,
 		"step_ns", json_number(profile->layer_step_ns), "sum_ns",
 		json_number(profile->layers_ns), "named_ns", json_number(profile->named_ns),
-		"covered_ns", json_number(profile->covered_ns), "rows", rows);
+		"covered_ns", json_number(profile->covered_ns), "device", device_json(profile),
+		"rows", rows);
 }
 
 static json_t *function_json(const struct profile_function *function)

@@ -64,6 +64,10 @@ static void add_span(const struct profile_span *span, int pid, int64_t begin_ns,
 		strbuf_puts(out, ",\"operator\":");
 		add_string(span->kind, out);
 	}
+	if (span->device != PROFILE_DEVICE_NONE)
+		strbuf_printf(out, ",\"device\":\"%s\"", profile_device_word(span->device));
+	if (span->bytes > 0)
+		strbuf_printf(out, ",\"bytes\":%" PRId64, span->bytes);
 	strbuf_puts(out, "}}");
 }
 

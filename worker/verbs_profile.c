@@ -49,6 +49,10 @@ static json_t *event_json(const struct profile_event *event)
 		verbs_add(json, "layer", json_string(event->layer));
 	if (event->pass)
 		verbs_add(json, "pass", json_string(event->pass));
+	if (event->device)
+		verbs_add(json, "device", json_string(event->device));
+	if (event->bytes > 0)
+		verbs_add(json, "bytes", json_integer(event->bytes));
 	return json;
 }
 

@@ -105,6 +105,13 @@ struct backend {
 	/* Runs command `i` alone, on the data of the last step; finished on return. */
 	enum prony_status (*run_one)(struct program *program, int i, struct error *err);
 	enum prony_status (*sync)(struct device *device, struct error *err);
+	/* Optional, together; the same as in struct adapter_profile. NULL: each command is timed by
+	 * the host, through run_one. */
+	enum prony_status (*profile_begin)(struct program *program, int64_t steps,
+					   int64_t (*now_ns)(void), struct error *err);
+	enum prony_status (*profile_end)(struct program *program, const struct graph *graph,
+					 const int64_t *instants, int64_t steps,
+					 struct profile_log *log, struct error *err);
 	/* Frees the backend's data of commands. */
 	void (*release_commands)(struct program *program);
 };

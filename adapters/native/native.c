@@ -478,8 +478,7 @@ static enum prony_status profile_end(struct session *s, const int64_t *instants,
 {
 	const struct native *native = s->private_data;
 
-	(void)instants;
-	return native_profile_end(native_program(s), native->graph, steps, log, err);
+	return native_profile_end(native_program(s), native->graph, instants, steps, log, err);
 }
 
 static const struct adapter_profile native_profile = {.begin = profile_begin, .end = profile_end};

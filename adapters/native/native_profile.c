@@ -3,11 +3,15 @@
 
 #include <stdlib.h>
 
+#include "adapters/native/backend.h"
+
 enum prony_status native_profile_begin(struct program *program, int64_t steps,
 				       int64_t (*now_ns)(void), struct error *err)
 {
 	int64_t commands = program->command_count;
 
+	if (program->backend->profile_begin)
+		return program->backend->profile_begin(program, steps, now_ns, err);
 	if (commands == 0 || steps > PROFILE_EVENTS_MAX / commands)
 		return error_set(err, PRONY_INVALID,
 				 "%lld steps of %lld primitives exceed the limit of %d events; "
@@ -36,8 +40,8 @@ static const char *layer_of(const struct graph *graph, int node)
 	return node >= 0 ? graph->nodes[node].name : NULL;
 }
 
-static void describe(const struct graph *graph, const struct program *program, int i,
-		     struct profile_event *event)
+void native_profile_describe(const struct graph *graph, const struct program *program, int i,
+			     struct profile_event *event)
 {
 	const struct command *command = &program->commands[i];
 	bool trains = graph->node_count > graph->forward_count;
@@ -47,7 +51,7 @@ static void describe(const struct graph *graph, const struct program *program, i
 		event->kind = operator_name(graph->nodes[command->node].op);
 		event->layer = layer_of(graph, command->node);
 		event->pass = command->node < graph->forward_count ? "forward" : "backward";
-	} else if (i == program->update) {
+	} else if (program->update >= 0 && i >= program->update) {
 		event->kind = "Update";
 		event->pass = "update";
 	} else {
@@ -56,8 +60,8 @@ static void describe(const struct graph *graph, const struct program *program, i
 	}
 }
 
-enum prony_status native_profile_end(struct program *program, const struct graph *graph,
-				     int64_t steps, struct profile_log *log, struct error *err)
+static enum prony_status add_timed(struct program *program, const struct graph *graph,
+				   int64_t steps, struct profile_log *log, struct error *err)
 {
 	struct program_timer *timer = program->timer;
 	const int64_t *at = timer->instants;
@@ -68,7 +72,7 @@ enum prony_status native_profile_end(struct program *program, const struct graph
 		for (int i = 0; status == PRONY_OK && i < program->command_count; i++, at += 2) {
 			struct profile_event event;
 
-			describe(graph, program, i, &event);
+			native_profile_describe(graph, program, i, &event);
 			event.step = step;
 			event.begin_ns = at[0];
 			event.duration_ns = at[1] - at[0];
@@ -77,4 +81,13 @@ enum prony_status native_profile_end(struct program *program, const struct graph
 	}
 	program_timer_free(timer);
 	return status;
+}
+
+enum prony_status native_profile_end(struct program *program, const struct graph *graph,
+				     const int64_t *instants, int64_t steps,
+				     struct profile_log *log, struct error *err)
+{
+	return program->timer
+		       ? add_timed(program, graph, steps, log, err)
+		       : program->backend->profile_end(program, graph, instants, steps, log, err);
 }

@@ -1,4 +1,5 @@
-/* Profiles of the native executor: instants around each command of the program. */
+/* Profiles of the native executor: instants around each command of the program, or what the
+ * backend's device recorded of them. */
 #ifndef PRONY_ADAPTERS_NATIVE_NATIVE_PROFILE_H
 #define PRONY_ADAPTERS_NATIVE_NATIVE_PROFILE_H
 
@@ -10,6 +11,11 @@
 enum prony_status native_profile_begin(struct program *program, int64_t steps,
 				       int64_t (*now_ns)(void), struct error *err);
 enum prony_status native_profile_end(struct program *program, const struct graph *graph,
-				     int64_t steps, struct profile_log *log, struct error *err);
+				     const int64_t *instants, int64_t steps,
+				     struct profile_log *log, struct error *err);
+
+/* What command `i` is to the network: the event's name, kind, layer and pass. */
+void native_profile_describe(const struct graph *graph, const struct program *program, int i,
+			     struct profile_event *event);
 
 #endif

@@ -65,7 +65,7 @@ struct program {
 	int operand_count, operand_capacity;
 	struct command *commands;
 	int command_count, command_capacity;
-	int update; /* command that updates the parameters, or -1 */
+	int update; /* first of the last commands, which update the parameters, or -1 */
 
 	int *inputs, input_count; /* operands in the memory of the batch */
 	void **fed; /* [slot][array of the batch]: addresses that commands read, or NULL */

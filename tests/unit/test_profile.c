@@ -119,6 +119,11 @@ TEST(test_bad_layers)
 		 "event 0: operator, layer and pass must be strings"},
 		{EVENT("\"duration_ns\": 5, \"step\": 0, \"pass\": {}"),
 		 "event 0: operator, layer and pass must be strings"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"device\": \"cpu\""),
+		 "event 0: device must be"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"device\": 1"),
+		 "event 0: device must be"},
+		{EVENT("\"duration_ns\": 5, \"step\": 0, \"bytes\": -1"), "event 0: bytes must be"},
 		{"{\"steps\": [[2000, 2000], [3000, 3000]], \"events\": []}", "took no time"},
 	};
 

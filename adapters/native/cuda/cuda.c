@@ -440,6 +440,7 @@ static enum prony_status feed(struct program *program, int slot, int input, void
 
 static void release_commands(struct program *program)
 {
+	cuda_profile_release(program->device);
 	cuda_release_commands(program);
 	for (int i = 0; program->fed && i < program->slots * program->arrays; i++)
 		free_memory(program->device, program->fed[i]);
@@ -476,5 +477,7 @@ const struct backend backend_cuda = {
 	.run = cuda_run,
 	.run_one = cuda_run_one,
 	.sync = sync_device,
+	.profile_begin = cuda_profile_begin,
+	.profile_end = cuda_profile_end,
 	.release_commands = release_commands,
 };

@@ -32,6 +32,7 @@ struct device {
 	int graph_count;
 	int loss_scale, step_number;	 /* operands plus 1; 0: not made yet */
 	struct conv_plans *convolutions; /* conv.c; NULL before the first; owned */
+	struct cuda_profile *profile;	 /* profile.c; NULL unless steps are profiled; owned */
 	enum prony_status
 		failed; /* why planning could not append a command; PRONY_OK if it could */
 	struct error failure;
@@ -125,6 +126,14 @@ enum prony_status cuda_finish(struct program *program, struct error *err);
 enum prony_status cuda_run(struct program *program, int slot, struct error *err);
 enum prony_status cuda_run_one(struct program *program, int i, struct error *err);
 void cuda_release_commands(struct program *program);
+
+/* profile.c: what the GPU ran in profiled steps, by CUPTI. */
+enum prony_status cuda_profile_begin(struct program *program, int64_t steps,
+				     int64_t (*now_ns)(void), struct error *err);
+enum prony_status cuda_profile_end(struct program *program, const struct graph *graph,
+				   const int64_t *instants, int64_t steps, struct profile_log *log,
+				   struct error *err);
+void cuda_profile_release(struct device *device);
 
 /* copy.c: layouts and copies. */
 

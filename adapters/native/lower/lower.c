@@ -232,8 +232,8 @@ enum prony_status lower_graph(struct lowering *l, struct program *program,
 	if (status == PRONY_OK && l->training)
 		status = lower_data_gradients(l, err);
 	if (status == PRONY_OK && recipe->stage == STAGE_TRAIN) {
+		program->update = program->command_count;
 		program->backend->update(l);
-		program->update = program->command_count - 1;
 	}
 	return status == PRONY_OK ? program->backend->check_types(l, err) : status;
 }
