@@ -35,6 +35,7 @@ struct product {
 struct preference {
 	uint64_t workspace;
 	uint32_t alignment[4]; /* of a, b, c, d */
+	uint32_t reductions;   /* cublasLtReductionScheme_t */
 };
 
 /* What an algorithm's opaque words hold. */
@@ -407,6 +408,9 @@ API int cublasLtMatmulPreferenceSetAttribute(cublaslt_preference preference, int
 
 	if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == sizeof(p->workspace))
 		memcpy(&p->workspace, value, bytes);
+	else if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK &&
+		 bytes == sizeof(p->reductions))
+		memcpy(&p->reductions, value, bytes);
 	else if (which >= 0 && which < 4 && bytes == sizeof(p->alignment[which]))
 		memcpy(&p->alignment[which], value, bytes);
 	else
@@ -430,6 +434,8 @@ API int cublasLtMatmulAlgoGetHeuristic(cublaslt_handle handle, cublaslt_product 
 	*count = 0;
 	if (!handle || room < 1 || !c)
 		return refuse("the search for an algorithm lacks an argument");
+	if (wishes->reductions != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+		why = "sums may be added up in another type than fp32";
 	if (why) {
 		refuse(why);
 		return CUBLAS_STATUS_NOT_SUPPORTED;

@@ -62,11 +62,15 @@ enum cublaslt_matrix_attribute {
 /* cublasLtMatmulPreferenceAttributes_t */
 enum cublaslt_preference_attribute {
 	CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,	/* uint64_t */
+	CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3, /* uint32_t */
 	CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5, /* uint32_t, these four */
 	CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
 	CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
 	CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
+
+/* cublasLtReductionScheme_t: how parts of a sum are added up; without it in the output's type. */
+enum cublaslt_reduction { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 
 /* cublasLtMatmulAlgo_t */
 struct cublaslt_algorithm {

@@ -139,19 +139,22 @@ static int set_preference(const struct cublaslt *blas, const struct cuda_product
 				    batched ? p->stride_a * (int64_t)dtype_bytes(p->a) : 0),
 		 third = alignment(ready->offset_c,
 				   batched ? p->stride_c * (int64_t)dtype_bytes(p->c) : 0);
+	/* Parts of a sum are added up in fp32. */
+	uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	const struct {
 		int attribute;
 		const uint32_t *value;
-	} alignments[] = {{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first},
-			  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second},
-			  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &third},
-			  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &third}};
+	} rows[] = {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme},
+		    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first},
+		    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second},
+		    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &third},
+		    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &third}};
 	int status = blas->MatmulPreferenceSetAttribute(
 		preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most));
 
-	for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < 4; i++)
-		status = blas->MatmulPreferenceSetAttribute(preference, alignments[i].attribute,
-							    alignments[i].value, sizeof(uint32_t));
+	for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < 5; i++)
+		status = blas->MatmulPreferenceSetAttribute(preference, rows[i].attribute,
+							    rows[i].value, sizeof(uint32_t));
 	return status;
 }
 
