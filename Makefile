@@ -15,11 +15,14 @@ build: setup build/build.ninja
 setup:
 	@tools/setup
 
+# The kernels for GPUs take nvcc minutes: only where a driver is.
+CUDA = $(if $(wildcard /dev/nvidiactl),auto,disabled)
+
 # What tools/setup fetched decides what Meson finds, so a new stamp means a new look.
 build/deps/stamp: setup
 	@:
 build/build.ninja: build/deps/stamp
-	if [ -f $@ ]; then meson setup --reconfigure build; else meson setup build; fi
+	if [ -f $@ ]; then meson setup --reconfigure build; else meson setup -Dcuda=$(CUDA) build; fi
 	@touch $@
 
 run: build

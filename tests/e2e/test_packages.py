@@ -28,7 +28,7 @@ class PackageTest(unittest.TestCase):
 
     def package(self, kind, pattern):
         subprocess.run([os.path.join(SOURCE, "tools", "package"), kind], check=True, timeout=BUILD_SECONDS,
-                       stdout=subprocess.DEVNULL)
+                       stdout=subprocess.DEVNULL, env={**os.environ, "PRONY_CUDA": "disabled"})
         (found,) = glob.glob(os.path.join(SOURCE, "build", "packages", pattern))
         return found
 
