@@ -28,6 +28,11 @@ struct planned {
 	struct conv_plan plan;
 };
 
+bool cuda_conv_measures(void)
+{
+	return strcmp(probe_environment("PRONY_CUDA_MEASURE", "1"), "0") != 0;
+}
+
 static struct conv_plans *plans_of(struct device *device)
 {
 	if (!device->convolutions) {
@@ -39,7 +44,7 @@ static struct conv_plans *plans_of(struct device *device)
 				    .cache = plan_cache_open(&device->dnn, device->name,
 							     device->capability),
 				    .context = device}};
-		if (strcmp(probe_environment("PRONY_CUDA_MEASURE", "1"), "0") != 0)
+		if (cuda_conv_measures())
 			plans->planner.measure = cuda_conv_measure;
 		device->convolutions = plans;
 	}

@@ -403,7 +403,7 @@ static enum prony_status search(struct search *s, cudnn_descriptor of, const cha
 				 s->problem->strict ? "strict fp32 " : "",
 				 (long long)(CONV_WORKSPACE_BYTES >> 20),
 				 conv_kind_word(s->problem->kind), name);
-	if (s->planner->measure && s->count > 1)
+	if (s->planner->measure)
 		best = measure(s, err);
 	for (int i = 0; i < s->count; i++) {
 		if (i != best)
@@ -476,7 +476,8 @@ enum prony_status conv_plan_make(const struct conv_planner *planner,
 	conv_problem_key(problem, key);
 	kept = planner->cache && planner->handle ? plan_cache_find(planner->cache, key, &ms, &error)
 						 : NULL;
-	if (kept && load(planner, kept, out)) {
+	/* A plan that nobody has measured is only better than the heuristics' first one by luck. */
+	if (kept && (ms > 0 || !planner->measure) && load(planner, kept, out)) {
 		out->ms = (float)ms;
 		out->error = error;
 		return PRONY_OK;

@@ -119,9 +119,11 @@ static enum prony_status open_device(struct device *device, const struct recipe 
 	snprintf(effective->device, sizeof(effective->device), "cuda:%d", device->ordinal);
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "gpu=%s;sm=%d;cuda_driver=%s;cudnn=%s;cublaslt=%s;graph=%s;layout=%s;"
+		 "conv_plans=%s;"
 		 "rmsprop_epsilon=outside;decay=all%s",
 		 device->name, device->capability, driver, dnn, blas,
 		 device->capture ? "step" : "no", strict ? "nchw" : "nhwc",
+		 cuda_conv_measures() ? "measured" : "heuristics",
 		 recipe->precision == PRECISION_FP16 || recipe->precision == PRECISION_BF16
 			 ? ";low_precision=activations and copies of weights"
 			 : "");

@@ -186,6 +186,8 @@ enum prony_status cuda_column_sums(struct lowering *l, const char *name, const c
 enum prony_status cuda_conv(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_conv_grad_input(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_conv_grad_weight(struct lowering *l, int n, struct error *err);
+/* Whether plans are measured, or the heuristics' first ones are taken (PRONY_CUDA_MEASURE=0). */
+bool cuda_conv_measures(void);
 /* Writes the device's new plans to the cache, and releases all of them. */
 void cuda_conv_keep(struct device *device);
 void cuda_conv_close(struct device *device);
