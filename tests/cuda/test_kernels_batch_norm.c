@@ -155,26 +155,52 @@ static void check_forward(struct kernel_device *d, const struct norm_case *c, en
 		     shape_elements(&xs), bound);
 }
 
-static void check_case(struct kernel_device *d, const struct norm_case *c, enum dtype type,
-		       bool channels_last, bool relu)
+enum behind { NOTHING, RELU, RESIDUAL };
+
+/* The end of a residual block: the device has the gradient behind max(0, z), the reference the part
+ * of it where z > 0. Returns the device's. */
+static CUdeviceptr hide_behind(struct kernel_device *d, const struct norm_case *c, enum dtype type,
+			       bool channels_last, CUdeviceptr *z, struct norm_arrays *n)
 {
-	struct norm_arguments a = arguments_of(c, type, channels_last, relu);
+	struct shape xs = shape_make(4, c->x);
+	int64_t count = shape_elements(&xs);
+	double *signs = normal_numbers(count, type, 6, 0, 1);
+	double *given = normal_numbers(count, type, 7, 0.1, 1);
+
+	signs[0] = 0;
+	for (int64_t i = 0; i < count; i++)
+		n->dy[i] = signs[i] > 0 ? given[i] : 0;
+	*z = device_image(d, type, &xs, channels_last, signs);
+	return device_image(d, type, &xs, channels_last, given);
+}
+
+static void check_case(struct kernel_device *d, const struct norm_case *c, enum dtype type,
+		       bool channels_last, enum behind behind)
+{
+	struct norm_arguments a = arguments_of(c, type, channels_last, behind == RELU);
 	struct shape xs = shape_make(4, c->x);
 	int64_t channels = c->x[1];
 	struct norm_arrays n;
-	double bound = type_bound(type) + 4e-7 * fabs(c->mean) / c->deviation;
+	double bound = type_bound(type) + 4e-7 * fabs(c->mean) / c->deviation + 4e-6;
+	CUdeviceptr z = 0, none = 0, dy;
 
 	make_arrays(d, c, type, channels_last, &a, &n);
+	dy = n.dev_dy;
 	compute_reference(c, &a, &n);
 	check_forward(d, c, type, channels_last, &a, &n);
-	LAUNCH(d, "norm_sums", type, 3, 64, &n.partial, &n.dev_dy, &n.dev_x, &n.dev_moments[0],
-	       &n.dev_moments[1], &n.dev_scale, &n.dev_shift, &a);
+	if (behind == RESIDUAL) {
+		dy = hide_behind(d, c, type, channels_last, &z, &n);
+		n.dev_dy = device_array(d, type, shape_elements(&xs), NULL);
+		compute_reference(c, &a, &n);
+	}
+	LAUNCH(d, "norm_sums", type, 3, 64, &n.partial, &dy, &n.dev_x, &z,
+	       behind == RESIDUAL ? &n.dev_dy : &none, &n.dev_moments[0], &n.dev_moments[1],
+	       &n.dev_scale, &n.dev_shift, &a);
 	LAUNCH(d, "norm_parameter_grad", DTYPE_COUNT, 2, 64, &n.dev_dscale, &n.dev_dshift,
 	       &n.partial, &n.dev_moments[1], &a);
 	/* dx may be dy. */
 	LAUNCH(d, "norm_grad", type, 3, 32, &n.dev_dy, &n.dev_dy, &n.dev_x, &n.dev_moments[0],
 	       &n.dev_moments[1], &n.dev_scale, &n.dev_shift, &n.dev_dscale, &n.dev_dshift, &a);
-	bound += 4e-6;
 	assert_close("dscale", read_array(d, n.dev_dscale, DTYPE_F32, channels), n.dscale, channels,
 		     bound);
 	assert_close("dshift", read_array(d, n.dev_dshift, DTYPE_F32, channels), n.dshift, channels,
@@ -186,8 +212,8 @@ static void check_case(struct kernel_device *d, const struct norm_case *c, enum 
 #define NORM_TEST(name, type)                                                                      \
 	KERNEL_TEST(name)                                                                          \
 	{                                                                                          \
-		for (size_t i = 0; i < 4 * COUNT(cases); i++) {                                    \
-			check_case(d, &cases[i / 4], type, i % 2, i / 2 % 2);                      \
+		for (size_t i = 0; i < 6 * COUNT(cases); i++) {                                    \
+			check_case(d, &cases[i / 6], type, i % 2, (enum behind)(i / 2 % 3));       \
 			kernel_device_forget(d);                                                   \
 		}                                                                                  \
 	}

@@ -167,6 +167,28 @@ static int residual_of(const struct lowering *l, int n, int *other)
 		       : -1;
 }
 
+/* The gradient of Relu `relu`, the end of a residual block, if the gradient of normalisation n
+ * follows at once and reads its result: then it is computed within it. -1: it does not. */
+static int residual_gradient(const struct lowering *l, int n, int relu)
+{
+	int found = -1;
+
+	for (int i = l->graph->forward_count; i < l->graph->node_count; i++) {
+		const struct node *node = &l->graph->nodes[i];
+
+		if (!l->nodes[i].needed)
+			continue;
+		if (found >= 0)
+			return node->op == OP_BATCH_NORM_GRAD && node->differentiates == n &&
+					       node->inputs[0] == l->graph->nodes[found].outputs[0]
+				       ? found
+				       : -1;
+		if (node->op == OP_RELU_GRAD && node->differentiates == relu)
+			found = i;
+	}
+	return -1;
+}
+
 /* Appends the result, and those of an Add and a Relu that nothing else reads. */
 static void append_apply(struct lowering *l, int n, int relu, const int parameters[4],
 			 const struct norm_arguments *given)
@@ -179,6 +201,8 @@ static void append_apply(struct lowering *l, int n, int relu, const int paramete
 
 	if (add >= 0)
 		relu = lower_fusable_relu(l, add);
+	if (add >= 0 && relu >= 0)
+		state->relu_gradient = residual_gradient(l, n, relu);
 	a.relu = relu >= 0;
 	operands(l, w, (const int[]){state->dst, state->src, add >= 0 ? other : OPERAND_NONE}, 3);
 	operands(l, w, parameters, 4);
@@ -213,10 +237,10 @@ enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err)
 	state->work->detail = a = describe(l, n, relu >= 0);
 	if (l->training)
 		append_statistics(l, node, state->src, running, moments, a);
-	append_apply(l, n, relu, (const int[]){moments[0], moments[1], scale, shift}, a);
 	state->relu_gradient = relu_gradient;
-	if (relu_gradient >= 0)
-		l->nodes[relu_gradient].absorbed = true;
+	append_apply(l, n, relu, (const int[]){moments[0], moments[1], scale, shift}, a);
+	if (state->relu_gradient >= 0)
+		l->nodes[state->relu_gradient].absorbed = true;
 	return PRONY_OK;
 }
 
@@ -238,50 +262,78 @@ enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *n
 	return status;
 }
 
-/* in: dy, x, mean, variance, scale, shift. */
-static void append_gradient(struct lowering *l, const struct node *node, int dx, const int in[6],
-			    const int gradients[2], const struct norm_arguments *a)
+/* Operands of a gradient. Where a residual block ends, dy is that of max(0, z), and `masked`, its
+ * part where z > 0, is dy of the normalisation and of the other term. */
+struct gradient {
+	int dy, x, z, masked, mean, variance, scale, shift, dx, parameters[2];
+};
+
+static void append_gradient(struct lowering *l, const struct node *node, const struct gradient *g,
+			    const struct norm_arguments *a)
 {
+	const int in[] = {g->dy, g->x, g->z, g->masked, g->mean, g->variance, g->scale, g->shift};
 	struct work *w;
 
-	cuda_norm_parameter_grad(l, node->name, "norm_sums", in, 6, in[3], gradients, a);
-	if (dx == OPERAND_NONE)
+	cuda_norm_parameter_grad(l, node->name, "norm_sums", in, 8, g->variance, g->parameters, a);
+	if (g->dx == OPERAND_NONE)
 		return;
-	w = each_element(l, node->name, "gradient", "norm_grad", in[1], a);
-	cuda_operand(l, w, dx);
-	operands(l, w, in, 6);
-	operands(l, w, gradients, 2);
+	w = each_element(l, node->name, "gradient", "norm_grad", g->x, a);
+	operands(l, w, (const int[]){g->dx, g->z >= 0 ? g->masked : g->dy, g->x}, 3);
+	operands(l, w, in + 4, 4);
+	operands(l, w, g->parameters, 2);
 	cuda_struct(l, w, a, sizeof(*a));
+}
+
+/* dy in the layout of x and, at the end of a residual block, what is left of it. */
+static enum prony_status find_dy(struct lowering *l, const struct node *node, int relu_gradient,
+				 bool residual, struct gradient *g, struct error *err)
+{
+	const struct node *mask = &l->graph->nodes[relu_gradient < 0 ? 0 : relu_gradient];
+	enum prony_status status = lower_value(
+		l, relu_gradient < 0 ? node->inputs[0] : mask->inputs[0], node->name, &g->dy, err);
+
+	if (status == PRONY_OK)
+		status = lower_as(l, g->dy, lower_layout(l, g->x), node->name, &g->dy, err);
+	if (status == PRONY_OK)
+		status = cuda_packed(l, node->name, &g->dy, err);
+	if (status != PRONY_OK || !residual)
+		return status;
+	g->z = l->values[mask->inputs[1]].operand;
+	status = lower_result(l, relu_gradient, mask->inputs[0], g->dy, &g->masked, err);
+	if (status == PRONY_OK)
+		l->values[mask->outputs[0]].operand = g->masked;
+	return status;
 }
 
 enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct node *forward = &l->graph->nodes[node->differentiates];
-	struct node_state *state = &l->nodes[node->differentiates];
-	int from = state->relu_gradient >= 0 ? l->graph->nodes[state->relu_gradient].inputs[0]
-					     : node->inputs[0];
-	int dy, dx = OPERAND_NONE, gradients[2];
-	enum prony_status status = lower_value(l, from, node->name, &dy, err);
+	const struct node_state *state = &l->nodes[node->differentiates];
+	const struct norm_arguments *a = state->work->detail;
+	bool residual = state->relu_gradient >= 0 && !a->relu;
+	int from = state->relu_gradient >= 0 && !residual
+			   ? l->graph->nodes[state->relu_gradient].inputs[0]
+			   : node->inputs[0];
+	struct gradient g = {.x = state->src,
+			     .z = OPERAND_NONE,
+			     .masked = OPERAND_NONE,
+			     .mean = l->values[forward->outputs[1]].operand,
+			     .variance = l->values[forward->outputs[2]].operand,
+			     .scale = l->values[forward->inputs[1]].operand,
+			     .shift = l->values[forward->inputs[2]].operand,
+			     .dx = OPERAND_NONE};
+	enum prony_status status = find_dy(l, node, state->relu_gradient, residual, &g, err);
 
-	if (status == PRONY_OK)
-		status = lower_as(l, dy, lower_layout(l, state->src), node->name, &dy, err);
-	if (status == PRONY_OK)
-		status = cuda_packed(l, node->name, &dy, err);
 	if (status == PRONY_OK && node->outputs[0] != VALUE_NONE)
-		status = lower_result(l, n, from, dy, &dx, err);
+		status = lower_result(l, n, from, residual ? g.masked : g.dy, &g.dx, err);
 	for (int k = 0; status == PRONY_OK && k < 2; k++)
 		status = cuda_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
-					       &gradients[k], err);
+					       &g.parameters[k], err);
 	if (status != PRONY_OK)
 		return status;
-	append_gradient(l, forward, dx,
-			(const int[]){dy, state->src, l->values[forward->outputs[1]].operand,
-				      l->values[forward->outputs[2]].operand,
-				      l->values[forward->inputs[1]].operand,
-				      l->values[forward->inputs[2]].operand},
-			gradients, state->work->detail);
-	if (dx != OPERAND_NONE)
-		l->values[node->outputs[0]].operand = dx;
+	append_gradient(l, forward, &g, a);
+	if (g.dx != OPERAND_NONE)
+		l->values[node->outputs[0]].operand = g.dx;
 	return PRONY_OK;
 }

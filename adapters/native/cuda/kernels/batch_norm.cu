@@ -241,11 +241,12 @@ DEVICE float passed(const norm_arguments &a, const norm_channel &n, float x, flo
 	return !a.relu || normalise(n, x) > 0.0f ? dy : 0.0f;
 }
 
-// partial: [chunk][sum of dy, sum of dy (x - mean)][channel]
+// partial: [chunk][sum of dy, sum of dy (x - mean)][channel]. If z is given, dy counts where z > 0
+// only; that part goes to `masked`, which may be dy.
 template <class T, int N>
-DEVICE void norm_sums(float *partial, const T *dy, const T *x, const float *mean,
-		      const float *variance, const float *scale, const float *shift,
-		      const norm_arguments &a)
+DEVICE void norm_sums(float *partial, const T *dy, const T *x, const T *z, T *masked,
+		      const float *mean, const float *variance, const float *scale,
+		      const float *shift, const norm_arguments &a)
 {
 	FOR_BLOCKS (block, (long long)a.tiles * a.chunks) {
 		norm_share s = share_of<N>(a, block);
@@ -262,6 +263,15 @@ DEVICE void norm_sums(float *partial, const T *dy, const T *x, const float *mean
 			long long at = unit_offset<N>(a, s.channel, unit);
 			pack<T, N> v = load_pack<N>(x + at), d = load_pack<N>(dy + at);
 
+			if (z) {
+				pack<T, N> sign = load_pack<N>(z + at);
+
+				for (int k = 0; k < N; k++) {
+					if (!(to_float(sign.v[k]) > 0.0f))
+						d.v[k] = from_float<T>(0.0f);
+				}
+				store_pack<N>(masked + at, d);
+			}
 			for (int k = 0; k < N; k++) {
 				float value = to_float(v.v[k]);
 				float slope = passed(a, c[k], value, to_float(d.v[k]));
@@ -383,14 +393,15 @@ FOR_TYPES(NORM_APPLY)
 
 #define NORM_SUMS(T, suffix)                                                                       \
 	BLOCK_KERNEL(norm_sums_##suffix)                                                           \
-	(float *partial, const T *dy, const T *x, const float *mean, const float *variance,        \
-	 const float *scale, const float *shift, norm_arguments a)                                 \
+	(float *partial, const T *dy, const T *x, const T *z, T *masked, const float *mean,        \
+	 const float *variance, const float *scale, const float *shift, norm_arguments a)          \
 	{                                                                                          \
 		if (a.packed)                                                                      \
-			norm_sums<T, packed<T>::COUNT>(partial, dy, x, mean, variance, scale,      \
-						       shift, a);                                  \
+			norm_sums<T, packed<T>::COUNT>(partial, dy, x, z, masked, mean, variance,  \
+						       scale, shift, a);                           \
 		else                                                                               \
-			norm_sums<T, 1>(partial, dy, x, mean, variance, scale, shift, a);          \
+			norm_sums<T, 1>(partial, dy, x, z, masked, mean, variance, scale, shift,   \
+					a);                                                        \
 	}
 FOR_TYPES(NORM_SUMS)
 
