@@ -60,6 +60,12 @@ class GpuCheckTest(unittest.TestCase):
         with open(os.path.join(self.out, "device.json"), encoding="utf-8") as stream:
             self.assertEqual(json.load(stream)["deviceVer"], 900)
 
+    def test_a_machine_without_the_device(self):
+        status, last, found = self.check("--device", "cuda:7")
+        self.assertEqual((status, last), (1, "0 passed, 1 failed"))
+        self.assertEqual(found[0]["reason"], "there is no cuda:7: nothing else is run")
+        self.assertEqual({line["reason"] for line in found[1:]}, {"no time is left for this part"})
+
     def test_parts_that_fail(self):
         """Neither a program without an answer nor one without an end takes the other parts along."""
         status, last, found = self.check("--parts", "gates-lstm,gates-lenet", prony=self.program("echo nonsense\n"))
@@ -67,7 +73,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("no JSON", found[0]["reason"])
         # 15 s of these are kept for the report.
         status, last, found = self.check("--parts", "gates-lstm,gates-lenet", "--seconds", "19",
-                                         prony=self.program("exec sleep 100\n"))
+                                         prony=self.program("test $1 != run || exec sleep 100\n"))
         self.assertEqual((status, last), (1, "0 passed, 2 failed"))
         self.assertEqual([line["reason"] for line in found[2:]],
                          ["ended at its limit", "ended at its limit", "no time is left for this part"])

@@ -67,6 +67,7 @@ class PackageTest(unittest.TestCase):
         (folder,) = glob.glob(os.path.join(self.folder, "prony-*"))
         program = os.path.join(folder, "prony")
         self.measures(program, os.path.join(folder, "bin", "prony"))
+        self.assertIn("--prepare", self.run_here(os.path.join(folder, "gpu-check"), "--help"))
         libraries = self.run_here("ldd", os.path.join(folder, "bin", "prony"),
                                   *glob.glob(os.path.join(folder, "share/prony/frameworks/native/*/data/lib/lib*")))
         elsewhere = {line.split()[0] for line in libraries.splitlines() if "=>" in line and "/lib/../" not in line
