@@ -55,8 +55,10 @@ struct backend {
 			 int from, const struct box *source, int to, const struct box *target);
 	/* Appends a command that sets every element, padding included. */
 	void (*fill)(struct lowering *l, const char *name, int operand, double value);
-	/* Appends the update of all parameters. */
+	/* Appends the update of all parameters. updates_copies: it also writes those of
+	 * REGION_COPY. */
 	void (*update)(struct lowering *l);
+	bool updates_copies;
 	/* Called after the last node: fills l->types with the precision of each product.
 	 * PRONY_UNSUPPORTED if the recipe asks for bf16 and no product uses it. */
 	enum prony_status (*check_types)(struct lowering *l, struct error *err);

@@ -32,7 +32,7 @@ void program_release(struct program *program)
 	for (int i = 0; i < program->operand_count; i++)
 		program->backend->forget(program->device, &program->operands[i]);
 	void *regions[] = {program->planned, program->parameters, program->gradients,
-			   program->lasting, program->state};
+			   program->lasting, program->state,	  program->copies};
 
 	for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++)
 		program->backend->free(program->device, regions[i]);
@@ -135,8 +135,19 @@ enum prony_status program_pair(struct program *program, const struct layout *lay
 		return status;
 	program->operands[*parameter].offset = program->parameter_bytes;
 	program->operands[*gradient].offset = program->parameter_bytes;
-	program->parameter_bytes += round_up(program->operands[*parameter].bytes);
+	/* Copies, at half the offset, are aligned as well. */
+	program->parameter_bytes += 2 * round_up(program->operands[*parameter].bytes / 2);
 	return PRONY_OK;
+}
+
+enum prony_status program_copy(struct program *program, int parameter, const struct layout *layout,
+			       int *out, struct error *err)
+{
+	enum prony_status status = program_operand(program, layout, REGION_COPY, out, err);
+
+	if (status == PRONY_OK)
+		program->operands[*out].offset = program->operands[parameter].offset / 2;
+	return status;
 }
 
 int program_root(const struct program *program, int operand)
@@ -250,6 +261,8 @@ static void *operand_address(const struct program *program, int index)
 		return program->gradients ? program->gradients + offset : NULL;
 	case REGION_STATE:
 		return program->state ? program->state + offset : NULL;
+	case REGION_COPY:
+		return program->copies + offset;
 	case REGION_PLANNED:
 	case REGION_KEPT:
 		return program->planned + offset;
@@ -282,6 +295,7 @@ enum prony_status program_finish(struct program *program, bool gradients, bool s
 				 struct error *err)
 {
 	size_t addresses = (size_t)slots * (size_t)program->arrays;
+	bool copies = false;
 	enum prony_status status;
 
 	program->slots = slots;
@@ -302,6 +316,11 @@ enum prony_status program_finish(struct program *program, bool gradients, bool s
 	if (status == PRONY_OK && state)
 		status = allocate(program, &program->state, program->parameter_bytes,
 				  "optimiser state", err);
+	for (int i = 0; i < program->operand_count; i++)
+		copies |= program->operands[i].region == REGION_COPY;
+	if (status == PRONY_OK && copies)
+		status = allocate(program, &program->copies, program->parameter_bytes / 2,
+				  "copies of parameters", err);
 	if (status == PRONY_OK)
 		status = place_operands(program, err);
 	return status == PRONY_OK ? program->backend->finish(program, err) : status;

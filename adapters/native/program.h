@@ -17,6 +17,7 @@ enum region {
 	REGION_PARAMETER, /* contiguous, same offsets in the next region */
 	REGION_GRADIENT,
 	REGION_STATE,	/* the optimiser's values, same offsets */
+	REGION_COPY,	/* copies of parameters in 16 bits, at half the offsets */
 	REGION_LASTING, /* kept between steps: running statistics, constants, copies of weights */
 	REGION_INPUT,	/* an array of the batch that the step reads */
 	REGION_ALIAS	/* the memory of operand `alias` in another layout */
@@ -75,7 +76,8 @@ struct program {
 	struct program_timer *timer; /* owned; NULL unless steps are profiled */
 
 	unsigned char *planned, *parameters, *gradients, *lasting;
-	unsigned char *state; /* the optimiser's values */
+	unsigned char *state;  /* the optimiser's values */
+	unsigned char *copies; /* NULL: none */
 	size_t planned_bytes, parameter_bytes, lasting_bytes;
 	size_t unshared_bytes; /* size of the planned region without reuse */
 
@@ -100,6 +102,10 @@ enum prony_status program_alias(struct program *program, int of, const struct la
 /* Adds a parameter and its gradient, at the same offset of their regions. */
 enum prony_status program_pair(struct program *program, const struct layout *layout, int *parameter,
 			       int *gradient, struct error *err);
+
+/* Adds the copy of a parameter in 16 bits, with the same strides. */
+enum prony_status program_copy(struct program *program, int parameter, const struct layout *layout,
+			       int *out, struct error *err);
 
 /* The operand that owns the memory. */
 int program_root(const struct program *program, int operand);

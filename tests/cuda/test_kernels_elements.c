@@ -161,15 +161,17 @@ KERNEL_TEST(test_updates)
 	struct cuda_update_rule rule = {0.1f, 0.9f, 0.01f, 0.95f, 1e-3f};
 
 	for (int kind = 0; kind < 3; kind++) {
+		enum dtype type = kernel_types[kind];
 		double *w = normal_numbers(parameters, DTYPE_F32, 1, 0, 1);
 		double *v = normal_numbers(parameters, DTYPE_F32, 2, 1, 0.1);
 		double *g = normal_numbers(parameters, DTYPE_F32, 3, 0, 1);
 		CUdeviceptr weights = device_array(d, DTYPE_F32, parameters, w), none = 0;
 		CUdeviceptr values = kind ? device_array(d, DTYPE_F32, parameters, v) : 0;
 		CUdeviceptr gradients = device_array(d, DTYPE_F32, parameters, g);
+		CUdeviceptr copies = kind ? device_array(d, type, parameters, NULL) : 0;
 
 		for (int step = 0; step < 3; step++) {
-			LAUNCH(d, names[kind], DTYPE_COUNT, 2, 64, &weights, &values, &gradients,
+			LAUNCH(d, names[kind], type, 2, 64, &weights, &values, &copies, &gradients,
 			       &none, (void *)&parameters, &rule);
 			for (int i = 0; i < parameters; i++)
 				exact_update(kind, &w[i], &v[i], g[i], &rule);
@@ -179,6 +181,9 @@ KERNEL_TEST(test_updates)
 		if (values)
 			assert_close(names[kind], read_array(d, values, DTYPE_F32, parameters), v,
 				     parameters, 2e-6);
+		if (copies)
+			assert_close("copies", read_array(d, copies, type, parameters), w,
+				     parameters, type_bound(type));
 	}
 }
 
@@ -196,7 +201,7 @@ static double scaled_step(struct kernel_device *d, CUdeviceptr weights, CUdevice
 	LAUNCH(d, "find_overflow", DTYPE_COUNT, 2, 64, &found, &gradients, (void *)&parameters,
 	       &parts);
 	LAUNCH(d, "step_loss_scale", DTYPE_COUNT, 1, 64, &scale, &found, &parts);
-	LAUNCH(d, "update_sgd", DTYPE_COUNT, 2, 64, &weights, &none, &gradients, &scale,
+	LAUNCH(d, "update_sgd", DTYPE_F32, 2, 64, &weights, &none, &none, &gradients, &scale,
 	       (void *)&parameters, &rule);
 	return read_array(d, weights, DTYPE_F32, parameters)[700];
 }

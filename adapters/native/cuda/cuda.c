@@ -464,6 +464,7 @@ const struct backend backend_cuda = {
 	.copy_box = cuda_copy_box,
 	.fill = cuda_fill,
 	.update = cuda_update,
+	.updates_copies = true,
 	.check_types = check_types,
 	.release_node = release_node,
 	.describe = describe,

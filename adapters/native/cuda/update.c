@@ -48,6 +48,15 @@ static int whole_region(struct lowering *l, enum region region)
 	return region_operand(l, &layout, region);
 }
 
+/* The copies of all parameters in the type of activations. */
+static int all_copies(struct lowering *l)
+{
+	int64_t count = (int64_t)(l->program->parameter_bytes / sizeof(float));
+	struct layout layout = layout_row_major(l->data, 1, &count);
+
+	return region_operand(l, &layout, REGION_COPY);
+}
+
 /* Appends the search for inf and NaN in all gradients, which decides on the update and the next
  * scale. */
 static void step_scale(struct lowering *l, int scale, int gradients, int64_t n)
@@ -92,12 +101,13 @@ void cuda_update(struct lowering *l)
 
 	if (scale != OPERAND_NONE)
 		step_scale(l, scale, gradients, n);
-	work = cuda_kernel(l, "all parameters", "update", kernels[recipe->optimiser], DTYPE_COUNT,
+	work = cuda_kernel(l, "all parameters", "update", kernels[recipe->optimiser], l->data,
 			   n / 4);
 	cuda_operand(l, work, whole_region(l, REGION_PARAMETER));
 	cuda_operand(l, work,
 		     recipe->optimiser == OPTIMISER_SGD ? OPERAND_NONE
 							: whole_region(l, REGION_STATE));
+	cuda_operand(l, work, l->data == DTYPE_F32 ? OPERAND_NONE : all_copies(l));
 	cuda_operand(l, work, gradients);
 	cuda_operand(l, work, scale);
 	cuda_long(l, work, n);

@@ -4,6 +4,18 @@
 
 #define COPIES (sizeof(((struct parameter *)NULL)->copies) / sizeof(int))
 
+/* Whether each update also writes that copy. */
+static bool is_updated(const struct lowering *l, const struct layout *own,
+		       const struct layout *copy)
+{
+	struct layout same = *own;
+
+	same.type = copy->type;
+	return l->recipe->stage == STAGE_TRAIN && l->program->backend->updates_copies &&
+	       !own->blob && own->type == DTYPE_F32 && dtype_bytes(copy->type) == 2 &&
+	       lower_same(l, &same, copy);
+}
+
 enum prony_status lower_weights(struct lowering *l, int value, const struct layout *layout,
 				const char *name, int *out, struct error *err)
 {
@@ -21,6 +33,8 @@ enum prony_status lower_weights(struct lowering *l, int value, const struct layo
 	if (i < COPIES && !lower_same(l, own, layout) && l->recipe->stage != STAGE_TRAIN &&
 	    layout_same_dims(own, layout))
 		status = program_operand(l->program, layout, REGION_LASTING, out, err);
+	else if (i < COPIES && is_updated(l, own, layout))
+		status = program_copy(l->program, parameter->operand, layout, out, err);
 	else
 		status = lower_as(l, parameter->operand, layout, name, out, err);
 	if (status == PRONY_OK && i < COPIES && *out != parameter->operand)
@@ -53,7 +67,8 @@ enum prony_status lower_refresh_copies(const struct lowering *l, const struct pa
 	for (size_t i = 0; status == PRONY_OK && i < COPIES; i++) {
 		int copy = parameter->copies[i];
 
-		if (copy != OPERAND_NONE && l->program->operands[copy].region == REGION_LASTING)
+		if (copy != OPERAND_NONE && (l->program->operands[copy].region == REGION_LASTING ||
+					     l->program->operands[copy].region == REGION_COPY))
 			status = l->program->backend->convert(l->program, parameter->operand, copy,
 							      err);
 	}

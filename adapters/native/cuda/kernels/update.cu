@@ -5,10 +5,11 @@
 enum { FOUR = packed<float>::COUNT };
 typedef pack<float, FOUR> four;
 
-// Calls step(w, v, g) for each number. v may be NULL.
-template <class F>
-DEVICE void update(float *w, float *v, const float *g, const struct loss_scale *scale, long long n,
-		   F step)
+// Calls step(w, v, g) for each number, and copies the new w in the type of activations. v and
+// copies may be NULL.
+template <class T, class F>
+DEVICE void update(float *w, float *v, T *copies, const float *g, const struct loss_scale *scale,
+		   long long n, F step)
 {
 	float inverse = scale ? scale->inverse : 1;
 
@@ -17,48 +18,59 @@ DEVICE void update(float *w, float *v, const float *g, const struct loss_scale *
 	FOR_ELEMENTS (i, n / FOUR) {
 		four weights = ((four *)w)[i], values = v ? ((four *)v)[i] : weights;
 		four gradients = ((const four *)g)[i];
+		pack<T, FOUR> copy;
 
 #pragma unroll
-		for (int k = 0; k < FOUR; k++)
+		for (int k = 0; k < FOUR; k++) {
 			step(weights.v[k], values.v[k], gradients.v[k] * inverse);
+			copy.v[k] = from_float<T>(weights.v[k]);
+		}
 		((four *)w)[i] = weights;
 		if (v)
 			((four *)v)[i] = values;
+		if (copies)
+			store_pack<FOUR>(copies + i * FOUR, copy);
 	}
 }
 
-KERNEL(update_sgd)
-(float *w, float *v, const float *g, const struct loss_scale *scale, long long n,
- struct cuda_update_rule rule)
-{
-	(void)v;
-	update(w, NULL, g, scale, n, [=](float &weight, float &, float gradient) {
-		weight -= rule.learning_rate * (gradient + rule.weight_decay * weight);
-	});
-}
+#define UPDATE(name, T, suffix)                                                                    \
+	KERNEL(update_##name##_##suffix)                                                           \
+	(float *w, float *v, T *copies, const float *g, const struct loss_scale *scale,            \
+	 long long n, struct cuda_update_rule rule)                                                \
+	{                                                                                          \
+		update(w, v, copies, g, scale, n,                                                  \
+		       [=](float &weight, float &value, float gradient) {                          \
+			       update_##name(weight, value, gradient, rule);                       \
+		       });                                                                         \
+	}
 
-KERNEL(update_momentum)
-(float *w, float *v, const float *g, const struct loss_scale *scale, long long n,
- struct cuda_update_rule rule)
+DEVICE void update_sgd(float &weight, float &, float gradient, const struct cuda_update_rule &rule)
 {
-	update(w, v, g, scale, n, [=](float &weight, float &velocity, float gradient) {
-		gradient += rule.weight_decay * weight;
-		velocity = rule.momentum * velocity + gradient;
-		weight -= rule.learning_rate * velocity;
-	});
+	weight -= rule.learning_rate * (gradient + rule.weight_decay * weight);
 }
+#define SGD(T, suffix) UPDATE(sgd, T, suffix)
+FOR_TYPES(SGD)
+
+DEVICE void update_momentum(float &weight, float &velocity, float gradient,
+			    const struct cuda_update_rule &rule)
+{
+	gradient += rule.weight_decay * weight;
+	velocity = rule.momentum * velocity + gradient;
+	weight -= rule.learning_rate * velocity;
+}
+#define MOMENTUM(T, suffix) UPDATE(momentum, T, suffix)
+FOR_TYPES(MOMENTUM)
 
 // Hinton 2012, Coursera lecture 6e; epsilon is outside the root, as in Keras and PyTorch.
-KERNEL(update_rmsprop)
-(float *w, float *v, const float *g, const struct loss_scale *scale, long long n,
- struct cuda_update_rule rule)
+DEVICE void update_rmsprop(float &weight, float &square, float gradient,
+			   const struct cuda_update_rule &rule)
 {
-	update(w, v, g, scale, n, [=](float &weight, float &square, float gradient) {
-		gradient += rule.weight_decay * weight;
-		square = rule.rho * square + (1 - rule.rho) * gradient * gradient;
-		weight -= rule.learning_rate * gradient / (sqrtf(square) + rule.epsilon);
-	});
+	gradient += rule.weight_decay * weight;
+	square = rule.rho * square + (1 - rule.rho) * gradient * gradient;
+	weight -= rule.learning_rate * gradient / (sqrtf(square) + rule.epsilon);
 }
+#define RMSPROP(T, suffix) UPDATE(rmsprop, T, suffix)
+FOR_TYPES(RMSPROP)
 
 // found[k]: whether the k-th of `parts` parts of g has inf or NaN.
 BLOCK_KERNEL(find_overflow)(int *found, const float *g, long long n, int parts)
