@@ -157,19 +157,23 @@ static void check_forward(struct kernel_device *d, const struct norm_case *c, en
 
 enum behind { NOTHING, RELU, RESIDUAL };
 
-/* The end of a residual block: the device has the gradient behind max(0, z), the reference the part
- * of it where z > 0. Returns the device's. */
+/* The end of a residual block: the device has the gradient behind max(0, z) as a sum with `more`,
+ * the reference the part of it where z > 0. Returns the device's first term. */
 static CUdeviceptr hide_behind(struct kernel_device *d, const struct norm_case *c, enum dtype type,
-			       bool channels_last, CUdeviceptr *z, struct norm_arrays *n)
+			       bool channels_last, CUdeviceptr *more, CUdeviceptr *z,
+			       struct norm_arrays *n)
 {
 	struct shape xs = shape_make(4, c->x);
 	int64_t count = shape_elements(&xs);
 	double *signs = normal_numbers(count, type, 6, 0, 1);
 	double *given = normal_numbers(count, type, 7, 0.1, 1);
 
+	double *added = normal_numbers(count, type, 8, 0.1, 1);
+
 	signs[0] = 0;
 	for (int64_t i = 0; i < count; i++)
-		n->dy[i] = signs[i] > 0 ? given[i] : 0;
+		n->dy[i] = signs[i] > 0 ? in_type(given[i] + added[i], type) : 0;
+	*more = device_image(d, type, &xs, channels_last, added);
 	*z = device_image(d, type, &xs, channels_last, signs);
 	return device_image(d, type, &xs, channels_last, given);
 }
@@ -182,18 +186,18 @@ static void check_case(struct kernel_device *d, const struct norm_case *c, enum 
 	int64_t channels = c->x[1];
 	struct norm_arrays n;
 	double bound = type_bound(type) + 4e-7 * fabs(c->mean) / c->deviation + 4e-6;
-	CUdeviceptr z = 0, none = 0, dy;
+	CUdeviceptr more = 0, z = 0, none = 0, dy;
 
 	make_arrays(d, c, type, channels_last, &a, &n);
 	dy = n.dev_dy;
 	compute_reference(c, &a, &n);
 	check_forward(d, c, type, channels_last, &a, &n);
 	if (behind == RESIDUAL) {
-		dy = hide_behind(d, c, type, channels_last, &z, &n);
+		dy = hide_behind(d, c, type, channels_last, &more, &z, &n);
 		n.dev_dy = device_array(d, type, shape_elements(&xs), NULL);
 		compute_reference(c, &a, &n);
 	}
-	LAUNCH(d, "norm_sums", type, 3, 64, &n.partial, &dy, &n.dev_x, &z,
+	LAUNCH(d, "norm_sums", type, 3, 64, &n.partial, &dy, &n.dev_x, &more, &z,
 	       behind == RESIDUAL ? &n.dev_dy : &none, &n.dev_moments[0], &n.dev_moments[1],
 	       &n.dev_scale, &n.dev_shift, &a);
 	LAUNCH(d, "norm_parameter_grad", DTYPE_COUNT, 2, 64, &n.dev_dscale, &n.dev_dshift,

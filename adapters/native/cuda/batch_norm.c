@@ -189,6 +189,27 @@ static int residual_gradient(const struct lowering *l, int n, int relu)
 	return -1;
 }
 
+/* The Add before gradient `mask` of a Relu, whose result nothing else reads: the gradient of z as a
+ * sum, where a residual block begins behind this one. -1: there is none. */
+static int gradient_sum(const struct lowering *l, int mask)
+{
+	int dz = l->graph->nodes[mask].inputs[0], add = l->graph->values[dz].producer;
+	const struct node *sum = &l->graph->nodes[add < 0 ? mask : add];
+
+	if (add < l->graph->forward_count || sum->op != OP_ADD || l->values[dz].uses != 1)
+		return -1;
+	for (int i = add + 1; i < mask; i++) {
+		if (l->nodes[i].needed)
+			return -1;
+	}
+	for (int k = 0; k < 2; k++) {
+		if (!shape_equal(&l->graph->values[sum->inputs[k]].shape,
+				 &l->graph->values[dz].shape))
+			return -1;
+	}
+	return add;
+}
+
 /* Appends the result, and those of an Add and a Relu that nothing else reads. */
 static void append_apply(struct lowering *l, int n, int relu, const int parameters[4],
 			 const struct norm_arguments *given)
@@ -203,6 +224,8 @@ static void append_apply(struct lowering *l, int n, int relu, const int paramete
 		relu = lower_fusable_relu(l, add);
 	if (add >= 0 && relu >= 0)
 		state->relu_gradient = residual_gradient(l, n, relu);
+	if (add >= 0 && state->relu_gradient >= 0 && gradient_sum(l, state->relu_gradient) >= 0)
+		l->nodes[gradient_sum(l, state->relu_gradient)].absorbed = true;
 	a.relu = relu >= 0;
 	operands(l, w, (const int[]){state->dst, state->src, add >= 0 ? other : OPERAND_NONE}, 3);
 	operands(l, w, parameters, 4);
@@ -262,47 +285,59 @@ enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *n
 	return status;
 }
 
-/* Operands of a gradient. Where a residual block ends, dy is that of max(0, z), and `masked`, its
- * part where z > 0, is dy of the normalisation and of the other term. */
+/* Operands of a gradient. Where a residual block ends, dy (and `more`, if it is a sum) is that of
+ * max(0, z), and `masked`, its part where z > 0, is dy of the normalisation and of the other term.
+ */
 struct gradient {
-	int dy, x, z, masked, mean, variance, scale, shift, dx, parameters[2];
+	int dy, x, more, z, masked, mean, variance, scale, shift, dx, parameters[2];
 };
 
 static void append_gradient(struct lowering *l, const struct node *node, const struct gradient *g,
 			    const struct norm_arguments *a)
 {
-	const int in[] = {g->dy, g->x, g->z, g->masked, g->mean, g->variance, g->scale, g->shift};
+	const int in[] = {g->dy,   g->x,	g->more,  g->z,	   g->masked,
+			  g->mean, g->variance, g->scale, g->shift};
 	struct work *w;
 
-	cuda_norm_parameter_grad(l, node->name, "norm_sums", in, 8, g->variance, g->parameters, a);
+	cuda_norm_parameter_grad(l, node->name, "norm_sums", in, 9, g->variance, g->parameters, a);
 	if (g->dx == OPERAND_NONE)
 		return;
 	w = each_element(l, node->name, "gradient", "norm_grad", g->x, a);
 	operands(l, w, (const int[]){g->dx, g->z >= 0 ? g->masked : g->dy, g->x}, 3);
-	operands(l, w, in + 4, 4);
+	operands(l, w, in + 5, 4);
 	operands(l, w, g->parameters, 2);
 	cuda_struct(l, w, a, sizeof(*a));
 }
 
-/* dy in the layout of x and, at the end of a residual block, what is left of it. */
-static enum prony_status find_dy(struct lowering *l, const struct node *node, int relu_gradient,
-				 bool residual, struct gradient *g, struct error *err)
+/* A gradient in the layout of operand x. */
+static enum prony_status find_dy(struct lowering *l, int value, int x, const char *name, int *out,
+				 struct error *err)
 {
-	const struct node *mask = &l->graph->nodes[relu_gradient < 0 ? 0 : relu_gradient];
-	enum prony_status status = lower_value(
-		l, relu_gradient < 0 ? node->inputs[0] : mask->inputs[0], node->name, &g->dy, err);
+	enum prony_status status = lower_value(l, value, name, out, err);
 
 	if (status == PRONY_OK)
-		status = lower_as(l, g->dy, lower_layout(l, g->x), node->name, &g->dy, err);
+		status = lower_as(l, *out, lower_layout(l, x), name, out, err);
+	return status == PRONY_OK ? cuda_packed(l, name, out, err) : status;
+}
+
+/* The gradient of max(0, z), a sum or not, and the place of its part that is left. */
+static enum prony_status find_residual(struct lowering *l, int mask, const char *name,
+				       struct gradient *g, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[mask];
+	int sum = gradient_sum(l, mask), reader = sum >= 0 ? sum : mask;
+	const struct node *read = &l->graph->nodes[reader];
+	enum prony_status status = find_dy(l, read->inputs[0], g->x, name, &g->dy, err);
+
+	if (status == PRONY_OK && sum >= 0)
+		status = find_dy(l, read->inputs[1], g->x, name, &g->more, err);
 	if (status == PRONY_OK)
-		status = cuda_packed(l, node->name, &g->dy, err);
-	if (status != PRONY_OK || !residual)
+		status = lower_result(l, reader, read->inputs[0], g->dy, &g->masked, err);
+	if (status != PRONY_OK)
 		return status;
-	g->z = l->values[mask->inputs[1]].operand;
-	status = lower_result(l, relu_gradient, mask->inputs[0], g->dy, &g->masked, err);
-	if (status == PRONY_OK)
-		l->values[mask->outputs[0]].operand = g->masked;
-	return status;
+	g->z = l->values[node->inputs[1]].operand;
+	l->values[node->outputs[0]].operand = g->masked;
+	return PRONY_OK;
 }
 
 enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *err)
@@ -316,6 +351,7 @@ enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *
 			   ? l->graph->nodes[state->relu_gradient].inputs[0]
 			   : node->inputs[0];
 	struct gradient g = {.x = state->src,
+			     .more = OPERAND_NONE,
 			     .z = OPERAND_NONE,
 			     .masked = OPERAND_NONE,
 			     .mean = l->values[forward->outputs[1]].operand,
@@ -323,7 +359,9 @@ enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *
 			     .scale = l->values[forward->inputs[1]].operand,
 			     .shift = l->values[forward->inputs[2]].operand,
 			     .dx = OPERAND_NONE};
-	enum prony_status status = find_dy(l, node, state->relu_gradient, residual, &g, err);
+	enum prony_status status =
+		residual ? find_residual(l, state->relu_gradient, node->name, &g, err)
+			 : find_dy(l, from, g.x, node->name, &g.dy, err);
 
 	if (status == PRONY_OK && node->outputs[0] != VALUE_NONE)
 		status = lower_result(l, n, from, residual ? g.masked : g.dy, &g.dx, err);

@@ -241,11 +241,11 @@ DEVICE float passed(const norm_arguments &a, const norm_channel &n, float x, flo
 	return !a.relu || normalise(n, x) > 0.0f ? dy : 0.0f;
 }
 
-// partial: [chunk][sum of dy, sum of dy (x - mean)][channel]. If z is given, dy counts where z > 0
-// only; that part goes to `masked`, which may be dy.
+// partial: [chunk][sum of dy, sum of dy (x - mean)][channel]. If z is given, dy is added to `more`,
+// unless that is NULL, and counts where z > 0 only; that part goes to `masked`, which may be dy.
 template <class T, int N>
-DEVICE void norm_sums(float *partial, const T *dy, const T *x, const T *z, T *masked,
-		      const float *mean, const float *variance, const float *scale,
+DEVICE void norm_sums(float *partial, const T *dy, const T *x, const T *more, const T *z,
+		      T *masked, const float *mean, const float *variance, const float *scale,
 		      const float *shift, const norm_arguments &a)
 {
 	FOR_BLOCKS (block, (long long)a.tiles * a.chunks) {
@@ -265,10 +265,14 @@ DEVICE void norm_sums(float *partial, const T *dy, const T *x, const T *z, T *ma
 
 			if (z) {
 				pack<T, N> sign = load_pack<N>(z + at);
+				pack<T, N> added = load_pack<N>((more ? more : dy) + at);
 
 				for (int k = 0; k < N; k++) {
-					if (!(to_float(sign.v[k]) > 0.0f))
-						d.v[k] = from_float<T>(0.0f);
+					float sum = to_float(d.v[k]) +
+						    (more ? to_float(added.v[k]) : 0.0f);
+
+					d.v[k] = from_float<T>(to_float(sign.v[k]) > 0.0f ? sum
+											  : 0.0f);
 				}
 				store_pack<N>(masked + at, d);
 			}
@@ -393,15 +397,16 @@ FOR_TYPES(NORM_APPLY)
 
 #define NORM_SUMS(T, suffix)                                                                       \
 	BLOCK_KERNEL(norm_sums_##suffix)                                                           \
-	(float *partial, const T *dy, const T *x, const T *z, T *masked, const float *mean,        \
-	 const float *variance, const float *scale, const float *shift, norm_arguments a)          \
+	(float *partial, const T *dy, const T *x, const T *more, const T *z, T *masked,            \
+	 const float *mean, const float *variance, const float *scale, const float *shift,         \
+	 norm_arguments a)                                                                         \
 	{                                                                                          \
 		if (a.packed)                                                                      \
-			norm_sums<T, packed<T>::COUNT>(partial, dy, x, z, masked, mean, variance,  \
-						       scale, shift, a);                           \
+			norm_sums<T, packed<T>::COUNT>(partial, dy, x, more, z, masked, mean,      \
+						       variance, scale, shift, a);                 \
 		else                                                                               \
-			norm_sums<T, 1>(partial, dy, x, z, masked, mean, variance, scale, shift,   \
-					a);                                                        \
+			norm_sums<T, 1>(partial, dy, x, more, z, masked, mean, variance, scale,    \
+					shift, a);                                                 \
 	}
 FOR_TYPES(NORM_SUMS)
 
