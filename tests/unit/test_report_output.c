@@ -533,6 +533,31 @@ static void read_again(struct summary *summary, struct stored_run *run, const ch
 	summary_init(summary, run);
 }
 
+TEST(a_machine_has_its_gpus)
+{
+	SCOPED(stored_run) run;
+	SCOPED(summary) summary;
+	static const struct {
+		const char *environment, *text;
+	} rows[] = {
+		{"{\"must_match\": {\"cpu_model\": \"P\", \"cores\": 2, \"gpus\": [\"A\", \"A\"]}}",
+		 "P, 2 cores, 2 x A"},
+		{"{\"must_match\": {\"cpu_model\": \"P\", \"gpus\": [\"A\", \"B\"]}}", "P, A, B"},
+		{"{\"must_match\": {\"cpu_model\": \"P\", \"gpus\": []}}", "P"},
+	};
+
+	report_fixture_init(&run, 0);
+	summary_init(&summary, &run);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct strbuf *line = test_strbuf();
+
+		read_again(&summary, &run, rows[i].environment);
+		assert_true(summary_machine(&summary, line));
+		assert_string_equal(strbuf_text(line), rows[i].text);
+		strbuf_clear(line);
+	}
+}
+
 /* Only environment variables that change a framework's speed are listed under the table. */
 TEST(test_settings)
 {
