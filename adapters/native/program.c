@@ -240,19 +240,19 @@ static enum prony_status allocate(const struct program *program, unsigned char *
 	return PRONY_OK;
 }
 
-static size_t operand_shift(const struct program *program, int index)
+size_t program_shift(const struct program *program, int operand)
 {
 	size_t shift = 0;
 
-	for (; program->operands[index].alias >= 0; index = program->operands[index].alias)
-		shift += program->operands[index].shift;
+	for (; program->operands[operand].alias >= 0; operand = program->operands[operand].alias)
+		shift += program->operands[operand].shift;
 	return shift;
 }
 
 static void *operand_address(const struct program *program, int index)
 {
 	const struct operand *operand = &program->operands[program_root(program, index)];
-	size_t offset = operand->offset + operand_shift(program, index);
+	size_t offset = operand->offset + program_shift(program, index);
 
 	switch (operand->region) {
 	case REGION_PARAMETER:
@@ -345,7 +345,7 @@ static enum prony_status use_slot(struct program *program, int slot, struct erro
 		int index = program->inputs[i];
 		struct operand *operand = &program->operands[index];
 		unsigned char *start = fed[program->operands[program_root(program, index)].input];
-		unsigned char *data = start ? start + operand_shift(program, index) : NULL;
+		unsigned char *data = start ? start + program_shift(program, index) : NULL;
 
 		if (operand->data == data)
 			continue;

@@ -99,6 +99,8 @@ enum prony_status program_input(struct program *program, const struct layout *la
  * end. */
 enum prony_status program_alias(struct program *program, int of, const struct layout *layout,
 				size_t shift, int *out, struct error *err);
+/* Where a view begins in the operand that it is a view of, in bytes; 0 for others. */
+size_t program_shift(const struct program *program, int operand);
 /* Adds a parameter and its gradient, at the same offset of their regions. */
 enum prony_status program_pair(struct program *program, const struct layout *layout, int *parameter,
 			       int *gradient, struct error *err);

@@ -472,6 +472,8 @@ static const char *judge_addresses(const struct job *job, const uint64_t *words,
 	     !fake_cuda_is_device(job->workspace, job->workspace_bytes)))
 		return "the workspace is smaller than the algorithm's, or not in the device's "
 		       "memory";
+	if ((uintptr_t)job->workspace % 256 != 0)
+		return "the workspace does not begin at a multiple of 256 bytes";
 	if (job->product.epilogue & CUBLASLT_EPILOGUE_BIAS &&
 	    !fake_cuda_is_device(job->product.bias,
 				 (size_t)job->m * bytes_of(job->product.bias_type)))

@@ -17,7 +17,7 @@ struct allocation {
 	bool device, freed;
 };
 
-enum { PAGE = 4096, POISON = 0xff /* NaN in every float type */ };
+enum { PAGE = 4096, ALIGNMENT = 64, POISON = 0xff /* NaN in every float type */ };
 
 static struct allocation *allocations;
 static int allocation_count, allocation_room;
@@ -95,8 +95,9 @@ static int allocate(size_t bytes, bool device, void **out)
 		.after = at + mapped,
 		.pages = at + PAGE,
 		.pages_end = at + mapped - PAGE,
-		/* The end at the closed page, as far as vectors of 16 bytes let it. */
-		.start = at + PAGE + (mapped - 2 * PAGE - bytes) / 16 * 16,
+		/* The end at the closed page, as far as the alignment lets it: a real driver's is
+		 * 256 bytes, and callers rely on ALIGNMENT of them. */
+		.start = at + PAGE + (mapped - 2 * PAGE - bytes) / ALIGNMENT * ALIGNMENT,
 		.device = device,
 	};
 	added->end = added->start + bytes;

@@ -11,7 +11,8 @@ int cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event, unsi
 int cuMemAllocHost_v2(void **out, size_t bytes);
 int cuMemFreeHost(void *address);
 
-enum { N = 1000, LAUNCHES = 3 };
+/* N: arrays end where a closed page begins (fake_memory.c, ALIGNMENT). */
+enum { N = 1008, LAUNCHES = 3 };
 
 enum mistake {
 	NONE,
@@ -234,10 +235,10 @@ TEST(test_mistakes_are_seen)
 		{NO_FINAL_SYNC, WRONG, ""},
 		{NO_EVENT, WRONG, ""},
 		{REFILLED_PINNED, WRONG, ""},
-		{HOST_READS_DEVICE, ABORTED, "the host touched byte 0 of 4000 bytes of device"},
+		{HOST_READS_DEVICE, ABORTED, "the host touched byte 0 of 4032 bytes of device"},
 		{SYNC_IN_CAPTURE, REFUSED, "cuStreamSynchronize while a stream is captured"},
 		{CHANGED_SCALAR, WRONG, ""},
-		{OUT_OF_BOUNDS, ABORTED, "test_momentum touched byte 4000 of 4000 bytes of device"},
+		{OUT_OF_BOUNDS, ABORTED, "test_momentum touched byte 4032 of 4032 bytes of device"},
 		{HOST_POINTER, REFUSED, "test_momentum: argument 1"},
 		{UNWRITTEN, WRONG, ""},
 		{UNJOINED_STREAM, REFUSED, "does not wait for another"},
@@ -397,9 +398,9 @@ TEST(test_memory)
 	setenv("FAKE_CUDA_MEMORY", "20000", 1);
 	assert_int_equal(s.cu.MemAlloc(&address, 20000), CUDA_ERROR_OUT_OF_MEMORY);
 	must(s.cu.MemAlloc(&address, 20000 - 3 * N * sizeof(float) - sizeof(float)));
-	assert_true(fake_cuda_is_device((void *)(uintptr_t)(s.weight + 4), 3996));
-	assert_false(fake_cuda_is_device((void *)(uintptr_t)(s.weight + 4), 3997));
-	assert_int_equal(s.cu.MemcpyDtoDAsync(s.weight, s.velocity + 4, 4000, s.stream),
+	assert_true(fake_cuda_is_device((void *)(uintptr_t)(s.weight + 4), 4028));
+	assert_false(fake_cuda_is_device((void *)(uintptr_t)(s.weight + 4), 4029));
+	assert_int_equal(s.cu.MemcpyDtoDAsync(s.weight, s.velocity + 4, 4032, s.stream),
 			 CUDA_ERROR_INVALID_VALUE);
 	must(s.cu.MemFree(address));
 	assert_int_equal(s.cu.MemFree(address), CUDA_ERROR_INVALID_VALUE);
@@ -431,7 +432,7 @@ IN_FOLDER(test_leaks_are_reported)
 	assert_non_null(file);
 	assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
 	fclose(file);
-	assert_has(text, "4000 bytes of device memory\n4000 bytes of device memory\n"
+	assert_has(text, "4032 bytes of device memory\n4032 bytes of device memory\n"
 			 "4 bytes of device memory\n4 bytes of pinned memory\n");
 }
 

@@ -5,7 +5,7 @@
 
 #include "adapters/native/cuda/cuda.h"
 
-enum { BLOCKS_PER_MULTIPROCESSOR = 16 };
+enum { BLOCKS_PER_MULTIPROCESSOR = 16, WORKSPACE_ALIGNMENT = 256 };
 
 static struct work *add_command(struct lowering *l, const char *name, const char *what)
 {
@@ -133,6 +133,19 @@ void *cuda_data(const struct program *program, const struct command *command, in
 	const struct cuda_argument *argument = &command->work->arguments[i];
 
 	return argument->kind == CUDA_OPERAND ? program->operands[argument->operand].data : NULL;
+}
+
+int cuda_workspace(struct lowering *l, size_t bytes)
+{
+	return program_bytes(l->program, bytes + WORKSPACE_ALIGNMENT - 1);
+}
+
+void *cuda_workspace_data(const struct program *program, const struct command *command, int i)
+{
+	uintptr_t address = (uintptr_t)cuda_data(program, command, i);
+
+	return (void *)((address + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
+			WORKSPACE_ALIGNMENT);
 }
 
 /* Every member of the array points to the value of one parameter, as cuLaunchKernel wants it. */

@@ -12,8 +12,6 @@
  * most so many parts. */
 enum { PART_TERMS = 64, PARTS_MAX = 256 };
 
-/* Of what cuMemAlloc gives; cuDNN does not say what it needs. */
-enum { WORKSPACE_ALIGNMENT = 256 };
 /* New plans are written after so many, in case the process is stopped. */
 enum { PLANS_AT_RISK = 16 };
 
@@ -101,15 +99,6 @@ static enum prony_status plan_of(struct lowering *l, const char *name,
 	return PRONY_OK;
 }
 
-/* The first address in a command's workspace as the driver would allocate one. */
-static void *workspace(void *memory)
-{
-	uintptr_t address = (uintptr_t)memory;
-
-	return (void *)((address + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
-			WORKSPACE_ALIGNMENT);
-}
-
 static enum prony_status run(struct program *program, const struct command *command,
 			     struct error *err)
 {
@@ -120,7 +109,7 @@ static enum prony_status run(struct program *program, const struct command *comm
 		.y = cuda_data(program, command, 2),
 		.z = cuda_data(program, command, 3),
 		.bias = cuda_data(program, command, 4),
-		.workspace = workspace(cuda_data(program, command, 5)),
+		.workspace = cuda_workspace_data(program, command, 5),
 	};
 
 	return conv_plan_run(&program->device->dnn, program->device->dnn_handle, &planned->problem,
@@ -139,9 +128,7 @@ static void append(struct lowering *l, const char *name, const struct planned *p
 	cuda_operand(l, work, y);
 	cuda_operand(l, work, z);
 	cuda_operand(l, work, bias);
-	cuda_operand(l, work,
-		     bytes > 0 ? program_bytes(l->program, (size_t)bytes + WORKSPACE_ALIGNMENT - 1)
-			       : OPERAND_NONE);
+	cuda_operand(l, work, bytes > 0 ? cuda_workspace(l, (size_t)bytes) : OPERAND_NONE);
 }
 
 static struct conv_problem problem_of(const struct lowering *l, int n, enum conv_kind kind)
@@ -155,13 +142,8 @@ static struct conv_problem problem_of(const struct lowering *l, int n, enum conv
 static enum prony_status aligned(struct lowering *l, int operand, const char *name, int *out,
 				 struct error *err)
 {
-	const struct operand *all = l->program->operands;
-	size_t shift = 0;
-
 	*out = operand;
-	for (int i = operand; all[i].region == REGION_ALIAS; i = all[i].alias)
-		shift += all[i].shift;
-	return shift % CONV_ALIGNMENT == 0
+	return program_shift(l->program, operand) % CONV_ALIGNMENT == 0
 		       ? PRONY_OK
 		       : lower_part(l, operand, lower_layout(l, operand), name, out, err);
 }

@@ -121,6 +121,10 @@ struct work *cuda_call(struct lowering *l, const char *name, const char *what,
 		       const void *detail);
 /* The address of the command's operand `i` on the device; NULL if it was OPERAND_NONE. */
 void *cuda_data(const struct program *program, const struct command *command, int i);
+/* An operand for a library's workspace, and its address as operand `i` of the command: a multiple
+ * of 256 bytes, as cuBLASLt demands ("cublasLtMatmul" in its manual) and cuMemAlloc gives. */
+int cuda_workspace(struct lowering *l, size_t bytes);
+void *cuda_workspace_data(const struct program *program, const struct command *command, int i);
 
 enum prony_status cuda_finish(struct program *program, struct error *err);
 enum prony_status cuda_run(struct program *program, int slot, struct error *err);

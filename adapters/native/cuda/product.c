@@ -8,6 +8,8 @@
 
 /* Operands start at multiples of 64 bytes. */
 #define OPERAND_ALIGNMENT 64
+/* Where a bias may be, while an algorithm is chosen: the library asks for an address. */
+#define ANY_ADDRESS ((void *)(uintptr_t)OPERAND_ALIGNMENT)
 
 /* A product that is ready to be issued. The arguments of its command are a, b, c, workspace, bias.
  */
@@ -17,6 +19,7 @@ struct ready {
 	struct cublaslt_algorithm algorithm;
 	size_t workspace;
 	int64_t offset_a, offset_b, offset_c; /* bytes */
+	int64_t start_a, start_b, start_c;    /* the same, from the start of the operand viewed */
 	float beta;
 	bool bias;
 };
@@ -60,7 +63,7 @@ static enum prony_status run(struct program *program, const struct command *comm
 			device->blas_handle, ready->description, &alpha, b + ready->offset_b,
 			ready->b, a + ready->offset_a, ready->a, &ready->beta, c + ready->offset_c,
 			ready->c, c + ready->offset_c, ready->c, &ready->algorithm,
-			cuda_data(program, command, 3), ready->workspace, device->stream);
+			cuda_workspace_data(program, command, 3), ready->workspace, device->stream);
 	return cublaslt_check(blas, status, "product", command->name, err);
 }
 
@@ -96,6 +99,7 @@ static int describe_product(const struct device *device, const struct cuda_produ
 				       : p->relu	  ? CUBLASLT_EPILOGUE_RELU
 							  : CUBLASLT_EPILOGUE_DEFAULT);
 	int32_t bias_type = type_of(p->c);
+	const void *bias = ANY_ADDRESS;
 	int status = blas->MatmulDescCreate(out,
 					    strict ? CUBLAS_COMPUTE_32F_PEDANTIC
 					    : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
@@ -114,6 +118,9 @@ static int describe_product(const struct device *device, const struct cuda_produ
 	if (status == CUBLAS_STATUS_SUCCESS && p->bias)
 		status = blas->MatmulDescSetAttribute(*out, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
 						      &bias_type, sizeof(bias_type));
+	if (status == CUBLAS_STATUS_SUCCESS && p->bias)
+		status = blas->MatmulDescSetAttribute(*out, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+						      &bias, sizeof(bias));
 	return status;
 }
 
@@ -133,11 +140,11 @@ static int set_preference(const struct cublaslt *blas, const struct cuda_product
 {
 	uint64_t most = WORKSPACE_BYTES_MAX;
 	bool batched = p->batch > 1;
-	uint32_t first = alignment(ready->offset_b,
+	uint32_t first = alignment(ready->start_b,
 				   batched ? p->stride_b * (int64_t)dtype_bytes(p->b) : 0),
-		 second = alignment(ready->offset_a,
+		 second = alignment(ready->start_a,
 				    batched ? p->stride_a * (int64_t)dtype_bytes(p->a) : 0),
-		 third = alignment(ready->offset_c,
+		 third = alignment(ready->start_c,
 				   batched ? p->stride_c * (int64_t)dtype_bytes(p->c) : 0);
 	/* Parts of a sum are added up in fp32. */
 	uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -243,8 +250,11 @@ enum prony_status cuda_product(struct lowering *l, const char *name, const char 
 				.offset_c = offset_c * (int64_t)dtype_bytes(product->c),
 				.beta = product->accumulate ? 1 : 0,
 				.bias = product->bias};
+	ready->start_a = ready->offset_a + (int64_t)program_shift(l->program, a);
+	ready->start_b = ready->offset_b + (int64_t)program_shift(l->program, b);
+	ready->start_c = ready->offset_c + (int64_t)program_shift(l->program, c);
 	found = prepare(device, &plain, ready);
-	if (found == CUBLAS_STATUS_NOT_SUPPORTED && drop_epilogue(&plain, offset_c)) {
+	if (found != CUBLAS_STATUS_SUCCESS && drop_epilogue(&plain, offset_c)) {
 		release(device, ready);
 		ready->description = NULL;
 		ready->a = ready->b = ready->c = NULL;
@@ -262,8 +272,7 @@ enum prony_status cuda_product(struct lowering *l, const char *name, const char 
 	cuda_operand(l, work, b);
 	cuda_operand(l, work, c);
 	cuda_operand(l, work,
-		     ready->workspace > 0 ? program_bytes(l->program, ready->workspace)
-					  : OPERAND_NONE);
+		     ready->workspace > 0 ? cuda_workspace(l, ready->workspace) : OPERAND_NONE);
 	cuda_operand(l, work, ready->bias ? bias : OPERAND_NONE);
 	if (plain.bias != product->bias || plain.relu != product->relu)
 		add_epilogue(l, name, product, c, bias);
