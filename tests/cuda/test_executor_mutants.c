@@ -142,11 +142,12 @@ IN_FOLDER(test_commands)
 
 IN_FOLDER(test_commands_fp16)
 {
-	/* The scale grows after 2,000 steps. */
-	static const char *const same[] = {"step_loss_scale", NULL};
+	/* The scale grows after 2,000 steps. The gradient of the logits is converted twice, into
+	 * the same memory; of the other conversions none may be missing. */
+	static const char *const same[] = {"step_loss_scale", "copy_f32_to_f16", NULL};
 	size_t alive;
 
-	assert_true(reject("lenet", gate_fp16, "skip", same, &alive) > 30);
+	assert_true(reject("lenet", gate_fp16, "skip", same, &alive) >= 30);
 	assert_int_equal(alive, 0);
 }
 
