@@ -201,7 +201,7 @@ static void disturb(double *values, int64_t count, enum fake_arithmetic arithmet
 	for (int64_t i = 0; i < count; i++)
 		largest = fmax(largest, fabs(values[i]));
 	for (int64_t i = 0; i < count; i++)
-		values[i] += share * largest * (noise(i, 0) < 0 ? -1 : 1);
+		values[i] += share * largest * noise(i, 0);
 }
 
 static void *output(const struct task *task)
