@@ -10,7 +10,6 @@ import sys
 
 import counted
 from prony_program import ProgramTest, read, write
-from random_networks import Network
 
 FAKES = os.path.abspath(os.environ["CUDA_FAKES"])
 PRECISIONS = "fp32,tf32,fp16,bf16"
@@ -61,18 +60,6 @@ class GateTest(CudaTest):
     def test_products_without_epilogues(self):
         self.assert_passed(self.gate("mlp", "-b", "2", precisions="fp32,fp16", stages="forward,train",
                                      FAKE_CUBLASLT_PLAIN="1"), 4)
-
-    def test_product_of_a_view(self):
-        # Columns from the second on: their address is a multiple of one number only.
-        built, path = Network(1), os.path.join(self.folder, "view.onnx")
-        built.shape = (2, 3, 9)
-        built.input = ("N", *built.shape)
-        built.add("Tanh")
-        built.add("Slice", built.integers(1), built.integers(9), built.integers(3), shape=(2, 3, 8))
-        built.add("MatMul", built.normal(1, 8, 4), shape=(2, 3, 4))
-        with open(path, "wb") as stream:
-            stream.write(built.finish())
-        self.assert_passed(self.gate(path, "-d", "synthetic", "-b", "3", precisions="fp32,fp16", stages="forward"), 2)
 
     def test_convolutions(self):
         # Residual sums and normalisations within convolutions, in training beside them.
