@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "ceilings/fma.h"
+#include "ceilings/gpu.h"
 #include "ceilings/matrix.h"
 #include "ceilings/team.h"
 
@@ -145,7 +146,7 @@ enum prony_status ceilings_measure(const struct ceilings_settings *s, struct cei
 {
 	struct ceilings found = {
 #define X(name, title, unit) .name = {.one = NAN, .all = NAN},
-		CEILINGS(X)
+		CEILINGS(X) CEILINGS_GPU(X)
 #undef X
 	};
 	enum prony_status status = measure_fma(s, FMA_FP32, &found.fma_fp32, err);
@@ -156,6 +157,8 @@ enum prony_status ceilings_measure(const struct ceilings_settings *s, struct cei
 		status = measure_bandwidth(s, &found.bandwidth, err);
 	if (status == PRONY_OK)
 		matrix_measure(s, &found);
+	if (status == PRONY_OK)
+		gpu_measure(s, &found);
 	if (status == PRONY_OK)
 		*out = found;
 	return status;
@@ -177,6 +180,9 @@ json_t *ceilings_to_json(const struct ceilings *ceilings, int cores)
 #define X(name, title, unit)                                                                       \
 	json_object_set_new(out, #name, ceiling_to_json(&ceilings->name, title, unit));
 	CEILINGS(X)
+	if (ceilings->has_gpu) {
+		CEILINGS_GPU(X)
+	}
 #undef X
 	return out;
 }

@@ -5,11 +5,12 @@
 #define PRONY_CEILINGS_CEILINGS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-/* One core and all cores: FLOP/s, or bytes/s. */
+/* One core and all cores; for a GPU the same figure twice. FLOP/s, or bytes/s. */
 struct ceiling {
 	double one, all;  /* NaN: not measured */
 	char how[64];	  /* "avx512f", "oneDNN 3.12.0, 1536 x 1536" */
@@ -27,10 +28,20 @@ struct ceiling {
 	X(matrix_bf16, "matrix product, bf16", "FLOP/s")                                           \
 	X(bandwidth, "memory, a = b + s c", "bytes/s")
 
+/* Of the GPU cuda:0, if there is one. */
+#define CEILINGS_GPU(X)                                                                            \
+	X(gpu_matrix_fp32, "GPU: matrix product, fp32", "FLOP/s")                                  \
+	X(gpu_matrix_tf32, "GPU: matrix product, tf32", "FLOP/s")                                  \
+	X(gpu_matrix_fp16, "GPU: matrix product, fp16", "FLOP/s")                                  \
+	X(gpu_matrix_bf16, "GPU: matrix product, bf16", "FLOP/s")                                  \
+	X(gpu_bandwidth, "GPU: memory, copy", "bytes/s")
+
 struct ceilings {
 #define X(name, title, unit) struct ceiling name;
 	CEILINGS(X)
+	CEILINGS_GPU(X)
 #undef X
+	bool has_gpu;
 };
 
 struct ceilings_settings {
@@ -40,6 +51,7 @@ struct ceilings_settings {
 	int cpu_count;
 	int64_t each_ns;    /* approximate time for each figure */
 	size_t array_bytes; /* of each array; 0: larger than the caches */
+	int64_t gpu_matrix; /* rows of a GPU's matrices; 0: large */
 };
 
 /* Each ceiling gets a figure or a reason. PRONY_INTERNAL when threads cannot be started. */

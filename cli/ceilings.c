@@ -222,7 +222,7 @@ void ceilings_print(const json_t *ceilings)
 	struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
 	static const char *const names[] = {
 #define X(name, title, unit) #name,
-		CEILINGS(X)
+		CEILINGS(X) CEILINGS_GPU(X)
 #undef X
 	};
 

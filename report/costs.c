@@ -80,10 +80,11 @@ void costs_fill(const json_t *environment, const struct replicates *replicates,
 	costs->board_joules_per_step = replicates_median_of(cell, board_per_step);
 	costs->watts = replicates_median(cell, "power_mean_window");
 	double cores = replicates_median_of(cell, threads);
-	if (isnan(cores) || !device_is_cpu(cell->cell.device))
-		return;
-	costs->peak_flops = machine_peak_flops(environment, precision_name(cell->cell.precision),
-					       (int64_t)cores);
+	const char *precision = precision_name(cell->cell.precision);
+	if (device_is_cpu(cell->cell.device) && !isnan(cores))
+		costs->peak_flops = machine_peak_flops(environment, precision, (int64_t)cores);
+	else if (!strcmp(cell->cell.device, "cuda:0"))
+		costs->peak_flops = machine_gpu_peak_flops(environment, precision);
 	costs->peak_share = row->flops_per_step / row->step.center * second_ns / costs->peak_flops;
 }
 

@@ -98,3 +98,11 @@ double machine_peak_flops(const json_t *environment, const char *precision, int6
 	product = ceiling(environment, name, cores);
 	return fmax(loop, product); /* fmax of a number and NaN is the number */
 }
+
+double machine_gpu_peak_flops(const json_t *environment, const char *precision)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "gpu_matrix_%.8s", precision);
+	return ceiling(environment, name, 1);
+}
