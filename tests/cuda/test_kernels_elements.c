@@ -85,20 +85,26 @@ static double combined(int code, double a, double b, bool relu)
 	return relu && y < 0 ? 0 : y;
 }
 
+/* In place; the product is masked, as by the gradient of a Relu. */
 KERNEL_TEST(test_binary)
 {
 	for (int code = BROADCAST_ADD; code <= BROADCAST_DIV; code++) {
 		for (size_t t = 0; t < COUNT(kernel_types); t++) {
 			enum dtype type = kernel_types[t];
-			double *a = normal_numbers(N, type, 1, 0, 1);
+			double *a = normal_numbers(N, type, 1, 0, 1), mask[1003];
 			double *b = normal_numbers(N, type, 2, 3, 0.5);
-			CUdeviceptr y = device_array(d, type, N, a);
+			CUdeviceptr y = device_array(d, type, N, a), read = 0;
 			CUdeviceptr second = device_array(d, type, N, b);
 			int relu = code != BROADCAST_SUB;
 
-			LAUNCH(d, "binary", type, 2, 64, &y, &y, &second, (void *)&N, &code, &relu);
 			for (int i = 0; i < N; i++)
-				a[i] = combined(code, a[i], b[i], relu);
+				mask[i] = code != BROADCAST_MUL || i % 3;
+			if (code == BROADCAST_MUL)
+				read = device_array(d, type, N, mask);
+			LAUNCH(d, "binary", type, 2, 64, &y, &y, &second, &read, (void *)&N, &code,
+			       &relu);
+			for (int i = 0; i < N; i++)
+				a[i] = mask[i] * combined(code, a[i], b[i], relu);
 			assert_close("binary", read_array(d, y, type, N), a, N, type_bound(type));
 		}
 	}

@@ -60,28 +60,55 @@ static int code_of(enum op op)
 			      : BROADCAST_DIV;
 }
 
+/* What is computed with a function of two numbers: the Relu node that reads its result, or the
+ * Relu's gradient, for which the result is dy. Each is -1 if there is none. */
+struct fused {
+	int relu, relu_gradient;
+};
+
 /* Arrays of the same layout. The result overwrites a, which the node read as `value`, if that is
  * allowed. */
-static enum prony_status append_binary(struct lowering *l, int n, int value, int a, int b, int relu,
-				       int *y, struct error *err)
+static enum prony_status append_binary(struct lowering *l, int n, int value, int a, int b,
+				       const struct fused *fused, int *y, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
-	enum prony_status status = lower_result(l, n, value, a, y, err);
-	const struct layout *layout = lower_layout(l, a);
-	int64_t elements = (int64_t)layout_elements(layout);
+	int mask = OPERAND_NONE;
+	const struct layout *layout;
+	enum prony_status status = PRONY_OK;
 	struct work *work;
 
+	if (fused->relu_gradient >= 0)
+		status = lower_as(
+			l, l->values[l->graph->nodes[fused->relu_gradient].inputs[1]].operand,
+			lower_layout(l, a), node->name, &mask, err);
+	if (status == PRONY_OK)
+		status = lower_result(l, n, value, a, y, err);
 	if (status != PRONY_OK)
 		return status;
+	layout = lower_layout(l, a);
 	work = cuda_kernel(l, node->name, "", "binary", layout->type,
-			   cuda_packs(layout->type, elements));
+			   cuda_packs(layout->type, (int64_t)layout_elements(layout)));
 	cuda_operand(l, work, *y);
 	cuda_operand(l, work, a);
 	cuda_operand(l, work, b);
-	cuda_long(l, work, elements);
+	cuda_operand(l, work, mask);
+	cuda_long(l, work, (int64_t)layout_elements(layout));
 	cuda_int(l, work, code_of(node->op));
-	cuda_int(l, work, relu);
+	cuda_int(l, work, fused->relu >= 0);
 	return PRONY_OK;
+}
+
+/* The sum of gradients is often read by the gradient of a Relu alone: where a residual block
+ * begins. */
+static int relu_gradient_of(const struct lowering *l, int n)
+{
+	int y = l->graph->nodes[n].outputs[0], reader = l->values[y].reader;
+
+	return l->values[y].uses == 1 && reader >= 0 && !l->nodes[reader].absorbed &&
+			       l->graph->nodes[reader].op == OP_RELU_GRAD &&
+			       l->graph->nodes[reader].inputs[0] == y
+		       ? reader
+		       : -1;
 }
 
 /* Sum and product may overwrite either term. */
@@ -101,7 +128,8 @@ enum prony_status cuda_binary(struct lowering *l, int n, struct error *err)
 	bool equal =
 		shape_equal(&l->graph->values[inputs[0]].shape, &l->graph->values[inputs[1]].shape);
 	struct cuda_broadcast w = {.code = code_of(node->op)};
-	int relu = lower_fusable_relu(l, n), a, b, y;
+	struct fused fused = {lower_fusable_relu(l, n), -1};
+	int a, b, y;
 	enum dtype type;
 	enum prony_status status = lower_value(l, inputs[0], node->name, &a, err);
 
@@ -116,11 +144,12 @@ enum prony_status cuda_binary(struct lowering *l, int n, struct error *err)
 		status = equal ? lower_as(l, b, lower_layout(l, a), node->name, &b, err)
 			       : lower_typed(l, b, type, node->name, &b, err);
 	if (status == PRONY_OK && equal) {
+		fused.relu_gradient = relu_gradient_of(l, n);
 		status = swaps(l, n, inputs, a, b)
-				 ? append_binary(l, n, inputs[1], b, a, relu >= 0, &y, err)
-				 : append_binary(l, n, inputs[0], a, b, relu >= 0, &y, err);
+				 ? append_binary(l, n, inputs[1], b, a, &fused, &y, err)
+				 : append_binary(l, n, inputs[0], a, b, &fused, &y, err);
 	} else if (status == PRONY_OK) {
-		w.relu = relu >= 0;
+		w.relu = fused.relu >= 0;
 		status = make_result(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
 		if (status == PRONY_OK)
 			status = append_broadcast(l, n, y, a, b, &w, err);
@@ -128,8 +157,10 @@ enum prony_status cuda_binary(struct lowering *l, int n, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	l->values[node->outputs[0]].operand = l->nodes[n].dst = y;
-	if (relu >= 0)
-		lower_absorb(l, relu, y);
+	if (fused.relu >= 0)
+		lower_absorb(l, fused.relu, y);
+	if (fused.relu_gradient >= 0)
+		lower_absorb(l, fused.relu_gradient, y);
 	return PRONY_OK;
 }
 

@@ -7,33 +7,6 @@ DEVICE float rectified(float x, int relu)
 	return relu && x < 0 ? 0 : x;
 }
 
-// Arrays of the same layout.
-template <class T> DEVICE void binary(T *y, const T *a, const T *b, long long n, int code, int relu)
-{
-	switch (code) {
-	case BROADCAST_ADD:
-		return each_pair(y, a, b, n,
-				 [=](float c, float d) { return rectified(c + d, relu); });
-	case BROADCAST_SUB:
-		return each_pair(y, a, b, n,
-				 [=](float c, float d) { return rectified(c - d, relu); });
-	case BROADCAST_MUL:
-		return each_pair(y, a, b, n,
-				 [=](float c, float d) { return rectified(c * d, relu); });
-	case BROADCAST_DIV:
-		return each_pair(y, a, b, n,
-				 [=](float c, float d) { return rectified(c / d, relu); });
-	}
-}
-
-#define BINARY(T, suffix)                                                                          \
-	KERNEL(binary_##suffix)                                                                    \
-	(T * y, const T *a, const T *b, long long n, int code, int relu)                           \
-	{                                                                                          \
-		binary<T>(y, a, b, n, code, relu);                                                 \
-	}
-FOR_TYPES(BINARY)
-
 DEVICE float combined(int code, float a, float b)
 {
 	return code == BROADCAST_ADD   ? a + b
@@ -41,6 +14,23 @@ DEVICE float combined(int code, float a, float b)
 	       : code == BROADCAST_MUL ? a * b
 				       : a / b;
 }
+
+// Arrays of the same layout. mask: NULL, or the output of a Relu whose gradient is asked for.
+template <class T>
+DEVICE void binary(T *y, const T *a, const T *b, const T *mask, long long n, int code, int relu)
+{
+	each_of(y, a, b, mask, n, [=](float c, float d, float kept, long long) {
+		return mask && kept == 0 ? 0 : rectified(combined(code, c, d), relu);
+	});
+}
+
+#define BINARY(T, suffix)                                                                          \
+	KERNEL(binary_##suffix)                                                                    \
+	(T * y, const T *a, const T *b, const T *mask, long long n, int code, int relu)            \
+	{                                                                                          \
+		binary<T>(y, a, b, mask, n, code, relu);                                           \
+	}
+FOR_TYPES(BINARY)
 
 template <class T>
 DEVICE void broadcast(T *y, const T *a, const T *b, long long n, const struct cuda_broadcast &w)
