@@ -210,6 +210,7 @@ static bool make_product(struct gpu *gpu, struct product *p)
 	const struct cublaslt *blas = &gpu->blas;
 	size_t bytes = (size_t)(p->n * p->n * p->type->bytes);
 	uint64_t workspace = WORKSPACE_BYTES;
+	uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* as native's products */
 	int found = 0;
 
 	for (int i = 0; i < 3; i++)
@@ -229,6 +230,11 @@ static bool make_product(struct gpu *gpu, struct product *p)
 							CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
 							&workspace, sizeof workspace),
 		     "workspace") ||
+	    !blas_ok(gpu,
+		     blas->MatmulPreferenceSetAttribute(p->preference,
+							CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+							&scheme, sizeof scheme),
+		     "sums") ||
 	    !blas_ok(gpu,
 		     blas->MatmulAlgoGetHeuristic(gpu->handle, p->description, p->layout, p->layout,
 						  p->layout, p->layout, p->preference, 1,
