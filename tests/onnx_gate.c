@@ -210,6 +210,7 @@ static bool attempt(struct job *job, const struct adapter *adapter, const char *
 	job->e.library = library;
 	job->e.session.library = library;
 	job->e.session.option = "";
+	target_defaults(&job->e.session.target);
 	job->e.session.private_data = arena_alloc(&job->e.arena, adapter->private_size);
 	if (mistake->make && !mistake->make(&job->e))
 		exit(0);

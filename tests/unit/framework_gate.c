@@ -17,6 +17,7 @@ bool exercise_has_precision(const struct adapter *adapter, const char *library,
 	struct probe probe = {0};
 	bool has;
 
+	target_defaults(&session.target);
 	session.private_data = calloc(1, adapter->private_size);
 	if (!session.private_data || adapter->probe(&session, &probe, &err) != PRONY_OK) {
 		printf("# %s: %s\n", adapter->name, err.text);
