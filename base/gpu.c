@@ -45,8 +45,11 @@ static bool load_cuda(struct cuda *cuda, struct gpus *out)
 	struct error err = ERROR_INIT;
 	void *handle;
 
-	if (loader_open(cuda_library, &handle, &err) == PRONY_OK &&
-	    loader_resolve(handle, cuda_library, symbols, sizeof(symbols) / sizeof(symbols[0]),
+	if (loader_open(cuda_library, &handle, &err) != PRONY_OK) {
+		snprintf(out->reason, sizeof(out->reason), "no NVIDIA driver (%s)", cuda_library);
+		return false;
+	}
+	if (loader_resolve(handle, cuda_library, symbols, sizeof(symbols) / sizeof(symbols[0]),
 			   &err) == PRONY_OK)
 		return true;
 	snprintf(out->reason, sizeof(out->reason), "%.150s", err.text);
