@@ -76,16 +76,6 @@ static const struct shape *at_least_a_vector(const struct shape *shape, struct s
 	return shape->rank == 0 ? room : shape;
 }
 
-/* Makes a result of that shape, in the layout of `model` if it has that shape, else row-major. */
-static enum prony_status make_result(struct lowering *l, const struct shape *shape, int model,
-				     int *out, struct error *err)
-{
-	if (is_whole(l, model, shape))
-		return program_operand(l->program, lower_layout(l, model), REGION_PLANNED, out,
-				       err);
-	return lower_new(l, lower_layout(l, model)->type, shape->rank, shape->dims, out, err);
-}
-
 void cpu_copy_box(struct lowering *l, const char *name, int rank, const int64_t *dims, int from,
 		  const struct box *source, int to, const struct box *target)
 {
@@ -152,7 +142,7 @@ static enum prony_status walk_binary(struct lowering *l, int n, int a, int b, st
 	if (status == PRONY_OK)
 		status = lower_typed(l, b, lower_layout(l, a)->type, node->name, &b, err);
 	if (status == PRONY_OK)
-		status = make_result(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
+		status = lower_shaped_like(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
 	if (status != PRONY_OK)
 		return status;
 	*walk = (struct broadcast_walk){.op = broadcast_op_of(node->op),
@@ -357,7 +347,7 @@ enum prony_status cpu_mean_grad(struct lowering *l, int n, struct error *err)
 	if (status == PRONY_OK)
 		status = lower_unblocked(l, dy, node->name, &dy, err);
 	if (status == PRONY_OK)
-		status = make_result(l, x, l->nodes[node->differentiates].src, &dx, err);
+		status = lower_shaped_like(l, x, l->nodes[node->differentiates].src, &dx, err);
 	if (status == PRONY_OK)
 		status = lower_typed(l, dy, lower_layout(l, dx)->type, node->name, &dy, err);
 	if (status != PRONY_OK)

@@ -1,18 +1,6 @@
 /* Concat: the library joins arrays in any layout that has whole blocks. */
 #include "adapters/native/cpu/cpu.h"
 
-/* The input with the most elements: its layout costs the least. */
-static int largest(const struct lowering *l, const int *operands, int count)
-{
-	int best = 0;
-
-	for (int i = 1; i < count; i++) {
-		if (lower_layout(l, operands[i])->bytes > lower_layout(l, operands[best])->bytes)
-			best = i;
-	}
-	return operands[best];
-}
-
 static enum prony_status describe(struct lowering *l, int n, const int *operands,
 				  const struct layout *dst, struct error *err)
 {
@@ -65,8 +53,8 @@ enum prony_status cpu_concat(struct lowering *l, int n, struct error *err)
 		status = lower_activation(l, node->inputs[i], node->name, &operands[i], err);
 	if (status != PRONY_OK)
 		return status;
-	like = lower_like(l, lower_layout(l, largest(l, operands, node->input_count)), l->data,
-			  shape->rank, shape->dims);
+	like = lower_like(l, lower_layout(l, lower_largest(l, operands, node->input_count)),
+			  l->data, shape->rank, shape->dims);
 	rows = layout_row_major(l->data, shape->rank, shape->dims);
 	/* Channels cannot be joined within a block: row-major order is used. */
 	if (describe(l, n, operands, &like, NULL) != PRONY_OK)

@@ -195,10 +195,6 @@ enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_matmul(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *err);
-/* The destination of the gradient of a scale or shift, output k: the parameter's own place if this
- * is its whole gradient. */
-enum prony_status cpu_channel_gradient(struct lowering *l, const struct node *node, int k,
-				       int parameter, int *out, struct error *err);
 /* pool.c, norm.c, layer_norm.c, lrn.c */
 enum prony_status cpu_pool(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_pool_grad(struct lowering *l, int n, struct error *err);

@@ -118,8 +118,8 @@ enum prony_status cpu_layer_norm_grad(struct lowering *l, int n, struct error *e
 	enum prony_status status = lower_unary_grad(l, n, state->src, &dy, &dx, err);
 
 	for (int k = 0; status == PRONY_OK && k < 2; k++)
-		status = cpu_channel_gradient(l, node, 1 + k, forward->inputs[1 + k], &gradients[k],
-					      err);
+		status = lower_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
+						&gradients[k], err);
 	for (int k = 0; status == PRONY_OK && k < 3; k++)
 		status = view(l, (const int[]){state->src, dy, dx}[k], layer->rows, layer->length,
 			      &views[k], err);

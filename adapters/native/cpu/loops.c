@@ -180,24 +180,13 @@ enum prony_status cpu_dropout_grad(struct lowering *l, int n, struct error *err)
 	return PRONY_OK;
 }
 
-/* The value that holds d loss / d logits. */
-static int gradient_of_loss(const struct lowering *l, int n)
-{
-	for (int i = n + 1; i < l->graph->node_count; i++) {
-		if (l->graph->nodes[i].op == OP_SOFTMAX_CROSS_ENTROPY_GRAD &&
-		    l->graph->nodes[i].differentiates == n)
-			return l->graph->nodes[i].outputs[0];
-	}
-	return VALUE_NONE;
-}
-
 /* Loss and gradient in one pass over the logits. */
 enum prony_status cpu_cross_entropy(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *shape = &l->graph->values[node->inputs[0]].shape;
 	struct layout rows = layout_row_major(DTYPE_F32, shape->rank, shape->dims);
-	int gradient = gradient_of_loss(l, n), logits, dlogits;
+	int gradient = lower_loss_gradient(l, n), logits, dlogits;
 	enum prony_status status =
 		lower_as(l, l->values[node->inputs[0]].operand, &rows, node->name, &logits, err);
 

@@ -105,24 +105,6 @@ enum prony_status cpu_batch_norm(struct lowering *l, int n, struct error *err)
 	return PRONY_OK;
 }
 
-enum prony_status cpu_channel_gradient(struct lowering *l, const struct node *node, int k,
-				       int parameter, int *out, struct error *err)
-{
-	int value = node->output_count > k ? node->outputs[k] : VALUE_NONE;
-	const struct parameter *found = lower_find_parameter(l, parameter);
-	enum prony_status status;
-
-	if (found && value != VALUE_NONE && l->graph->values[parameter].gradient == value) {
-		*out = l->values[value].operand = found->gradient;
-		return PRONY_OK;
-	}
-	status = program_operand(l->program, lower_layout(l, l->values[parameter].operand),
-				 REGION_PLANNED, out, err);
-	if (status == PRONY_OK && value != VALUE_NONE)
-		l->values[value].operand = *out;
-	return status;
-}
-
 enum prony_status cpu_batch_norm_grad(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -138,8 +120,8 @@ enum prony_status cpu_batch_norm_grad(struct lowering *l, int n, struct error *e
 	if (status == PRONY_OK)
 		status = lower_result(l, n, from, dy, &dx, err);
 	for (int k = 0; status == PRONY_OK && k < 2; k++)
-		status = cpu_channel_gradient(l, node, 1 + k, forward->inputs[1 + k], &gradients[k],
-					      err);
+		status = lower_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
+						&gradients[k], err);
 	if (status == PRONY_OK)
 		status = cpu_primitive(
 			l, forward->name, "gradient", state->work->backward_data,

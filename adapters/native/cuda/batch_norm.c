@@ -149,8 +149,9 @@ static void append_statistics(struct lowering *l, const struct node *node, int x
 	cuda_struct(l, w, a, sizeof(*a));
 }
 
-/* The Add that alone reads the result of node n, if its other term, *other, has been computed in
- * the same layout and can be read in packs: where a residual block ends. -1: there is none. */
+/* Returns the Add at the end of a residual block: the only reader of node n's result. Its other
+ * term, *other, must be computed already, in the same layout, and readable in packs. -1: there is
+ * none. */
 static int residual_of(const struct lowering *l, int n, int *other)
 {
 	int y = l->graph->nodes[n].outputs[0], add = l->values[y].reader, value;
@@ -167,8 +168,9 @@ static int residual_of(const struct lowering *l, int n, int *other)
 		       : -1;
 }
 
-/* The gradient of Relu `relu`, the end of a residual block, if the gradient of normalisation n
- * follows at once and reads its result: then it is computed within it. -1: it does not. */
+/* Returns the gradient of `relu`, the last node of a residual block, if the next node is the
+ * gradient of normalisation n and reads its result. The latter then computes both. -1: there is
+ * none. */
 static int residual_gradient(const struct lowering *l, int n, int relu)
 {
 	int found = -1;
@@ -189,8 +191,8 @@ static int residual_gradient(const struct lowering *l, int n, int relu)
 	return -1;
 }
 
-/* The Add before gradient `mask` of a Relu, whose result nothing else reads: the gradient of z as a
- * sum, where a residual block begins behind this one. -1: there is none. */
+/* Returns the Add whose result only `mask`, the gradient of a Relu, reads. It exists where another
+ * residual block follows this one: the gradient of z is then a sum. -1: there is none. */
 static int gradient_sum(const struct lowering *l, int mask)
 {
 	int dz = l->graph->nodes[mask].inputs[0], add = l->graph->values[dz].producer;
@@ -267,26 +269,9 @@ enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err)
 	return PRONY_OK;
 }
 
-enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *node, int k,
-					int parameter, int *out, struct error *err)
-{
-	int value = node->output_count > k ? node->outputs[k] : VALUE_NONE;
-	const struct parameter *found = lower_find_parameter(l, parameter);
-	enum prony_status status;
-
-	if (found && value != VALUE_NONE && l->graph->values[parameter].gradient == value) {
-		*out = l->values[value].operand = found->gradient;
-		return PRONY_OK;
-	}
-	status = program_operand(l->program, lower_layout(l, l->values[parameter].operand),
-				 REGION_PLANNED, out, err);
-	if (status == PRONY_OK && value != VALUE_NONE)
-		l->values[value].operand = *out;
-	return status;
-}
-
-/* Operands of a gradient. Where a residual block ends, dy (and `more`, if it is a sum) is that of
- * max(0, z), and `masked`, its part where z > 0, is dy of the normalisation and of the other term.
+/* Operands of a gradient. At the end of a residual block, dy is the gradient of max(0, z), or one
+ * of its two terms; `more` is the other. `masked` is their sum where z > 0 and else 0: the gradient
+ * of the normalisation's result, and of the other term of the Add.
  */
 struct gradient {
 	int dy, x, more, z, masked, mean, variance, scale, shift, dx, parameters[2];
@@ -320,7 +305,7 @@ static enum prony_status find_dy(struct lowering *l, int value, int x, const cha
 	return status == PRONY_OK ? cuda_packed(l, name, out, err) : status;
 }
 
-/* The gradient of max(0, z), a sum or not, and the place of its part that is left. */
+/* The operands for the gradient of max(0, z), with one term or two, and for `masked`. */
 static enum prony_status find_residual(struct lowering *l, int mask, const char *name,
 				       struct gradient *g, struct error *err)
 {
@@ -366,8 +351,8 @@ enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *
 	if (status == PRONY_OK && node->outputs[0] != VALUE_NONE)
 		status = lower_result(l, n, from, residual ? g.masked : g.dy, &g.dx, err);
 	for (int k = 0; status == PRONY_OK && k < 2; k++)
-		status = cuda_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
-					       &g.parameters[k], err);
+		status = lower_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
+						&g.parameters[k], err);
 	if (status != PRONY_OK)
 		return status;
 	append_gradient(l, forward, &g, a);

@@ -6,16 +6,6 @@ static bool is_whole(const struct lowering *l, int operand, const struct shape *
 	return layout_has_dims(lower_layout(l, operand), shape->rank, shape->dims);
 }
 
-/* A result of that shape, in the layout of `model` if it has that shape, else row-major. */
-static enum prony_status make_result(struct lowering *l, const struct shape *shape, int model,
-				     int *out, struct error *err)
-{
-	if (is_whole(l, model, shape))
-		return program_operand(l->program, lower_layout(l, model), REGION_PLANNED, out,
-				       err);
-	return lower_new(l, lower_layout(l, model)->type, shape->rank, shape->dims, out, err);
-}
-
 /* The stride of dimension i of y in an operand whose dimensions end with those of y; 0 where it is
  * repeated. */
 static int64_t stride_of(const struct layout *y, const struct layout *layout, int i)
@@ -150,7 +140,7 @@ enum prony_status cuda_binary(struct lowering *l, int n, struct error *err)
 				 : append_binary(l, n, inputs[0], a, b, &fused, &y, err);
 	} else if (status == PRONY_OK) {
 		w.relu = fused.relu >= 0;
-		status = make_result(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
+		status = lower_shaped_like(l, shape, is_whole(l, a, shape) ? a : b, &y, err);
 		if (status == PRONY_OK)
 			status = append_broadcast(l, n, y, a, b, &w, err);
 	}
@@ -213,7 +203,7 @@ enum prony_status cuda_mean_grad(struct lowering *l, int n, struct error *err)
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &dy, err);
 
 	if (status == PRONY_OK)
-		status = make_result(l, x, l->nodes[node->differentiates].src, &dx, err);
+		status = lower_shaped_like(l, x, l->nodes[node->differentiates].src, &dx, err);
 	if (status == PRONY_OK)
 		status = lower_typed(l, dy, lower_layout(l, dx)->type, node->name, &dy, err);
 	if (status == PRONY_OK)

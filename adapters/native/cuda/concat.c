@@ -1,17 +1,6 @@
 /* Concat: copies each input to its place, in the layout of the largest. */
 #include "adapters/native/cuda/cuda.h"
 
-static int largest(const struct lowering *l, const int *operands, int count)
-{
-	int best = 0;
-
-	for (int i = 1; i < count; i++) {
-		if (lower_layout(l, operands[i])->bytes > lower_layout(l, operands[best])->bytes)
-			best = i;
-	}
-	return operands[best];
-}
-
 enum prony_status cuda_concat(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -25,8 +14,8 @@ enum prony_status cuda_concat(struct lowering *l, int n, struct error *err)
 		status = lower_activation(l, node->inputs[i], node->name, &operands[i], err);
 	if (status != PRONY_OK)
 		return status;
-	like = lower_like(l, lower_layout(l, largest(l, operands, node->input_count)), l->data,
-			  shape->rank, shape->dims);
+	like = lower_like(l, lower_layout(l, lower_largest(l, operands, node->input_count)),
+			  l->data, shape->rank, shape->dims);
 	status = program_operand(l->program, &like, REGION_PLANNED, &y, err);
 	if (status != PRONY_OK)
 		return status;

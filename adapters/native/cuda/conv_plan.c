@@ -232,7 +232,7 @@ static void look_up_engine(const struct cudnn *cudnn, cudnn_descriptor configura
 	int64_t count = 0;
 
 	plan->engine = -1;
-	plan->notes = ~0u; /* an engine that does not tell is not strict */
+	plan->notes = ~0u; /* an engine without an answer counts as not strict */
 	if (cudnn->BackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
 	    CUDNN_STATUS_SUCCESS)
 		return;
@@ -274,6 +274,20 @@ static int64_t workspace(const struct cudnn *cudnn, cudnn_descriptor execution)
 	return bytes;
 }
 
+/* Finalises a plan whose attributes are set, and asks for its workspace, which may differ from that
+ * of the device for which a kept plan was made. */
+static bool finish(const struct conv_planner *planner, struct build *b, struct conv_plan *out)
+{
+	finalise(b, out->execution, "plan");
+	if (b->status == CUDNN_STATUS_SUCCESS)
+		out->workspace = workspace(planner->cudnn, out->execution);
+	if (b->status == CUDNN_STATUS_SUCCESS && out->workspace >= 0 &&
+	    out->workspace <= CONV_WORKSPACE_BYTES)
+		return true;
+	conv_plan_release(planner->cudnn, out);
+	return false;
+}
+
 /* Finalises an allowed configuration; false if the library cannot, or if the workspace is too
  * large. */
 static bool try_plan(const struct conv_planner *planner, const struct conv_problem *problem,
@@ -292,14 +306,7 @@ static bool try_plan(const struct conv_planner *planner, const struct conv_probl
 		    &planner->handle);
 	else
 		set_part(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, planner->device);
-	finalise(&b, out->execution, "plan");
-	if (b.status == CUDNN_STATUS_SUCCESS)
-		out->workspace = workspace(planner->cudnn, out->execution);
-	if (b.status == CUDNN_STATUS_SUCCESS && out->workspace >= 0 &&
-	    out->workspace <= CONV_WORKSPACE_BYTES)
-		return true;
-	conv_plan_release(planner->cudnn, out);
-	return false;
+	return finish(planner, &b, out);
 }
 
 /* The configurations that one mode of the heuristics names, best first. The descriptors belong to
@@ -453,15 +460,7 @@ static bool load(const struct conv_planner *planner, const char *json, struct co
 	    &planner->handle);
 	set(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
 	    (int64_t)strlen(json), json);
-	finalise(&b, out->execution, "plan");
-	/* The workspace may differ from that of the device for which the plan was made. */
-	if (b.status == CUDNN_STATUS_SUCCESS)
-		out->workspace = workspace(planner->cudnn, out->execution);
-	if (b.status == CUDNN_STATUS_SUCCESS && out->workspace >= 0 &&
-	    out->workspace <= CONV_WORKSPACE_BYTES)
-		return true;
-	conv_plan_release(planner->cudnn, out);
-	return false;
+	return finish(planner, &b, out);
 }
 
 enum prony_status conv_plan_make(const struct conv_planner *planner,
@@ -476,7 +475,7 @@ enum prony_status conv_plan_make(const struct conv_planner *planner,
 	conv_problem_key(problem, key);
 	kept = planner->cache && planner->handle ? plan_cache_find(planner->cache, key, &ms, &error)
 						 : NULL;
-	/* A plan that nobody has measured is only better than the heuristics' first one by luck. */
+	/* A kept plan that was not measured has no advantage over the heuristics' first one. */
 	if (kept && (ms > 0 || !planner->measure) && load(planner, kept, out)) {
 		out->ms = (float)ms;
 		out->error = error;

@@ -133,7 +133,7 @@ double conv_error(const struct conv_sample *samples, int count);
 /*
  * Plans of one device and version of cuDNN, kept from run to run in a file of the cache folder
  * (plan_cache.c). Plans that were made elsewhere can be put there. Planning works without it: a
- * file that cannot be read or written is as none.
+ * file that cannot be read or written is ignored.
  */
 struct plan_cache *plan_cache_open(const struct cudnn *cudnn, const char *device, int capability);
 /* The plan of that key as JSON, borrowed; NULL if there is none. */

@@ -259,8 +259,8 @@ static bool fuses(const struct node *node)
 	return node->op == OP_RELU;
 }
 
-/* Also the last word of planning: gradients that no update follows are divided by the loss scale
- * here. */
+/* This is called last in planning. Without an update, gradients are divided by the loss scale here.
+ */
 static enum prony_status check_types(struct lowering *l, struct error *err)
 {
 	(void)err;

@@ -232,10 +232,6 @@ enum prony_status cuda_pool(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_pool_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_batch_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_batch_norm_grad(struct lowering *l, int n, struct error *err);
-/* The operand for the gradient of input k (a parameter with a number for each channel) as output k
- * of gradient node `node`: the parameter's place, or a planned operand if it has no place. */
-enum prony_status cuda_channel_gradient(struct lowering *l, const struct node *node, int k,
-					int parameter, int *out, struct error *err);
 /* Divides the work on a dense matrix with so many columns, each of them a channel. */
 struct norm_arguments;
 void cuda_norm_rows(const struct lowering *l, int operand, int64_t columns, double epsilon,

@@ -71,8 +71,8 @@ enum prony_status cuda_layer_norm_grad(struct lowering *l, int n, struct error *
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
 	for (int k = 0; status == PRONY_OK && k < 2; k++)
-		status = cuda_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
-					       &gradients[k], err);
+		status = lower_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
+						&gradients[k], err);
 	if (status != PRONY_OK)
 		return status;
 	cuda_norm_parameter_grad(l, forward->name, "layer_norm_sums",

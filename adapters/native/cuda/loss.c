@@ -4,17 +4,6 @@
 /* Parts whose sums are added in a second kernel. */
 enum { SQUARES_PARTS_MAX = 1024, SQUARES_PER_PART = 2048 };
 
-/* The value that holds d loss / d logits. */
-static int gradient_of_loss(const struct lowering *l, int n)
-{
-	for (int i = n + 1; i < l->graph->node_count; i++) {
-		if (l->graph->nodes[i].op == OP_SOFTMAX_CROSS_ENTROPY_GRAD &&
-		    l->graph->nodes[i].differentiates == n)
-			return l->graph->nodes[i].outputs[0];
-	}
-	return VALUE_NONE;
-}
-
 /* Appends the sum of `count` parts of the loss; labels: those that count, or OPERAND_NONE. */
 static void sum_loss(struct lowering *l, const char *name, int parts, int64_t count, int labels)
 {
@@ -32,7 +21,7 @@ enum prony_status cuda_cross_entropy(struct lowering *l, int n, struct error *er
 	const struct node *node = &l->graph->nodes[n];
 	const struct shape *shape = &l->graph->values[node->inputs[0]].shape;
 	int labels = l->values[node->inputs[1]].operand;
-	int gradient = gradient_of_loss(l, n), logits, dlogits, parts;
+	int gradient = lower_loss_gradient(l, n), logits, dlogits, parts;
 	struct layout rows;
 	struct work *work;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &logits, err);

@@ -188,3 +188,13 @@ enum prony_status lower_bias(struct lowering *l, int n, const struct chain *chai
 	*out = lower_find_parameter(l, node->inputs[2])->operand;
 	return status;
 }
+
+int lower_loss_gradient(const struct lowering *l, int n)
+{
+	for (int i = n + 1; i < l->graph->node_count; i++) {
+		if (l->graph->nodes[i].op == OP_SOFTMAX_CROSS_ENTROPY_GRAD &&
+		    l->graph->nodes[i].differentiates == n)
+			return l->graph->nodes[i].outputs[0];
+	}
+	return VALUE_NONE;
+}

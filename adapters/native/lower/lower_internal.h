@@ -49,6 +49,13 @@ enum prony_status lower_result(struct lowering *l, int n, int value, int from, i
 enum prony_status lower_unary_grad(struct lowering *l, int n, int like, int *dy, int *dx,
 				   struct error *err);
 
+/* The operand with the most bytes: of all inputs of a Concat its layout costs the least to keep. */
+int lower_largest(const struct lowering *l, const int *operands, int count);
+/* A planned operand of that shape: in the layout of `model` if it has that shape, else row-major.
+ */
+enum prony_status lower_shaped_like(struct lowering *l, const struct shape *shape, int model,
+				    int *out, struct error *err);
+
 /* parameter.c: weights and states. */
 
 /* Declares parameter `value` with one layout in memory and another one outside. */
@@ -57,6 +64,10 @@ enum prony_status lower_parameter(struct lowering *l, int value, const struct la
 struct parameter *lower_find_parameter(const struct lowering *l, int value);
 /* A parameter or a state that is data: one row-major operand. */
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);
+/* The destination of the gradient of a scale or shift, output k: the parameter's own place if this
+ * is its whole gradient. */
+enum prony_status lower_channel_gradient(struct lowering *l, const struct node *node, int k,
+					 int parameter, int *out, struct error *err);
 
 /* fuse.c: operators that a node computes in addition to its own. */
 
@@ -82,6 +93,9 @@ void lower_absorb(struct lowering *l, int n, int operand);
  * folded batch normalisation; OPERAND_NONE if it has none. */
 enum prony_status lower_bias(struct lowering *l, int n, const struct chain *chain, int *out,
 			     struct error *err);
+
+/* The value that holds the gradient of the logits, which the loss n computes too; or VALUE_NONE. */
+int lower_loss_gradient(const struct lowering *l, int n);
 
 /* weights.c */
 

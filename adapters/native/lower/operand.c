@@ -189,3 +189,23 @@ enum prony_status lower_unary_grad(struct lowering *l, int n, int like, int *dy,
 		status = lower_as(l, *dy, lower_layout(l, like), node->name, dy, err);
 	return status == PRONY_OK ? lower_result(l, n, node->inputs[0], *dy, dx, err) : status;
 }
+
+int lower_largest(const struct lowering *l, const int *operands, int count)
+{
+	int best = 0;
+
+	for (int i = 1; i < count; i++) {
+		if (lower_layout(l, operands[i])->bytes > lower_layout(l, operands[best])->bytes)
+			best = i;
+	}
+	return operands[best];
+}
+
+enum prony_status lower_shaped_like(struct lowering *l, const struct shape *shape, int model,
+				    int *out, struct error *err)
+{
+	if (layout_has_dims(lower_layout(l, model), shape->rank, shape->dims))
+		return program_operand(l->program, lower_layout(l, model), REGION_PLANNED, out,
+				       err);
+	return lower_new(l, lower_layout(l, model)->type, shape->rank, shape->dims, out, err);
+}

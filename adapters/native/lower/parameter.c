@@ -49,3 +49,22 @@ enum prony_status lower_data_operand(struct lowering *l, int value, int *out, st
 	l->values[value].operand = *out;
 	return status;
 }
+
+enum prony_status lower_channel_gradient(struct lowering *l, const struct node *node, int k,
+					 int parameter, int *out, struct error *err)
+{
+	int value = node->output_count > k ? node->outputs[k] : VALUE_NONE;
+	const struct parameter *found = lower_find_parameter(l, parameter);
+	enum prony_status status;
+
+	if (found && value != VALUE_NONE && l->graph->values[parameter].gradient == value) {
+		*out = l->values[value].operand = found->gradient;
+		return PRONY_OK;
+	}
+	status = program_operand(l->program,
+				 &l->program->operands[l->values[parameter].operand].layout,
+				 REGION_PLANNED, out, err);
+	if (status == PRONY_OK && value != VALUE_NONE)
+		l->values[value].operand = *out;
+	return status;
+}
