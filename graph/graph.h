@@ -22,9 +22,10 @@ enum weight_fill {
 	FILL_HE_NORMAL,
 	FILL_HE_UNIFORM,
 	FILL_IDENTITY,
-	FILL_NORMAL,	      /* deviation 1 */
-	FILL_RUNNING_MEAN,    /* normal, deviation 0.1 */
-	FILL_RUNNING_VARIANCE /* uniform, 0.8 to 1.25 */
+	FILL_NORMAL,	       /* deviation 1 */
+	FILL_RUNNING_MEAN,     /* normal, deviation 0.1 */
+	FILL_RUNNING_VARIANCE, /* uniform, 0.8 to 1.25 */
+	FILL_CAUSAL	       /* 0, and -1e9 where the last index is above the one before it */
 };
 
 #define VALUE_NONE (-1)

@@ -26,6 +26,12 @@ static double draw(struct random *random, const struct value *value, int64_t i)
 		return 0.1 * random_normal(random);
 	case FILL_RUNNING_VARIANCE:
 		return 0.8 + 0.45 * random_uniform(random);
+	case FILL_CAUSAL: {
+		int64_t columns = value->shape.dims[value->shape.rank - 1];
+
+		/* Finite: -inf would give NaN where a whole row is masked. */
+		return i % columns > i / columns % columns ? -1e9 : 0;
+	}
 	}
 	return 0;
 }

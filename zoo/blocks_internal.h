@@ -41,4 +41,26 @@ extern const struct inception_widths inception_widths[INCEPTION_COUNT];
  * stages. */
 int build_bottleneck_network(struct builder *b, int x, const int blocks[4]);
 
+/* Transformers (zoo/transformer.c). */
+struct attention_sizes {
+	int64_t tokens, heads, features; /* features of one head */
+	int mask;			 /* added to the scores, tokens x tokens; or VALUE_NONE */
+	double dropout;			 /* of the weights; 0: none */
+};
+
+/* softmax(q k' / sqrt(features) + mask) v for each head. qkv: three values of the shape (batch x
+ * tokens) x (heads x features), and so is the result. */
+int build_attention(struct builder *b, const char *block, const int qkv[3],
+		    const struct attention_sizes *sizes);
+/* A state tokens x tokens: 0 up to the diagonal, and a large negative number right of it. */
+int build_causal_mask(struct builder *b, const char *name, int64_t tokens);
+/* An embedding whose table NAME.weight has this deviation; *table is the table. */
+int build_scaled_embedding(struct builder *b, const char *name, int indices, int64_t rows,
+			   int64_t width, double deviation, int *table);
+/* x times the transposed table of an embedding: the features become a number for each of its rows.
+ * `bias` may be VALUE_NONE. */
+int build_tied_linear(struct builder *b, const char *name, int x, int table, int bias);
+/* A dropout layer, or x itself where the ratio is 0. */
+int build_dropout_if(struct builder *b, const char *name, int x, double ratio);
+
 #endif

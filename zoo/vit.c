@@ -2,8 +2,6 @@
  * learned token, positions that are learned, blocks with the normalisation first, the class from
  * the token. As in torchvision; query, key and value have a matrix each, where torchvision stores
  * the three as one. */
-#include <math.h>
-
 #include "zoo/blocks_internal.h"
 #include "zoo/networks_internal.h"
 
@@ -15,39 +13,19 @@ struct vit {
 /* Epsilon of every normalisation. */
 #define EPSILON 1e-6
 
-/* Rows of features as each head's tokens: N x heads x tokens x features of a head. */
-static int split_heads(struct builder *b, const struct vit *v, const char *name, int x,
-		       int64_t tokens)
-{
-	x = build_reshape(b, layer_name(b, name, "parts"), x, 4,
-			  (const int64_t[]){-1, tokens, v->heads, v->width / v->heads});
-	return build_transpose(b, layer_name(b, name, "heads"), x, (const int64_t[]){0, 2, 1, 3});
-}
-
-/* softmax(q k' / sqrt(features)) v for each head. */
 static int attention(struct builder *b, const struct vit *v, const char *block, int x,
 		     int64_t tokens)
 {
-	const char *names[] = {layer_name(b, block, "query"), layer_name(b, block, "key"),
-			       layer_name(b, block, "value")};
-	int q = build_linear(b, names[0], x, v->width);
-	int k = build_linear(b, names[1], x, v->width);
-	int values = build_linear(b, names[2], x, v->width);
-	int scale = build_state(b, layer_name(b, block, "scale"), 0, NULL, FILL_ONE);
+	const struct attention_sizes sizes = {.tokens = tokens,
+					      .heads = v->heads,
+					      .features = v->width / v->heads,
+					      .mask = VALUE_NONE};
+	int qkv[3];
 
-	if (b->error.code != PRONY_OK)
-		return VALUE_NONE;
-	b->graph->values[scale].fill_scale = 1 / sqrt((double)(v->width / v->heads));
-	q = build_mul(b, layer_name(b, block, "scaled"), q, scale);
-	q = split_heads(b, v, names[0], q, tokens);
-	k = split_heads(b, v, names[1], k, tokens);
-	values = split_heads(b, v, names[2], values, tokens);
-	k = build_transpose(b, layer_name(b, block, "turned"), k, (const int64_t[]){0, 1, 3, 2});
-	x = build_matmul(b, layer_name(b, block, "scores"), q, k);
-	x = build_softmax(b, layer_name(b, block, "softmax"), x, -1);
-	x = build_matmul(b, layer_name(b, block, "mixed"), x, values);
-	x = build_transpose(b, layer_name(b, block, "tokens"), x, (const int64_t[]){0, 2, 1, 3});
-	x = build_reshape(b, layer_name(b, block, "rows"), x, 2, (const int64_t[]){-1, v->width});
+	qkv[0] = build_linear(b, layer_name(b, block, "query"), x, v->width);
+	qkv[1] = build_linear(b, layer_name(b, block, "key"), x, v->width);
+	qkv[2] = build_linear(b, layer_name(b, block, "value"), x, v->width);
+	x = build_attention(b, block, qkv, &sizes);
 	return build_linear(b, layer_name(b, block, "project"), x, v->width);
 }
 

@@ -31,6 +31,8 @@ const struct network *const zoo_networks[] = {
 	&zoo_googlenet_cifar,
 	&zoo_vgg16_cifar,
 	&zoo_vit_small,
+	&zoo_gpt2,
+	&zoo_gpt2_bytes,
 };
 /* clang-format on */
 const size_t zoo_network_count = sizeof(zoo_networks) / sizeof(zoo_networks[0]);

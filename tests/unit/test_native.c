@@ -462,7 +462,7 @@ TEST(refuses_what_it_cannot)
 	y = build_parameter(&builder, "shared.weight", 2, (const int64_t[]){4, 4}, FILL_HE_NORMAL,
 			    4);
 	for (int i = 0; i < 2; i++) {
-		const struct attributes attributes = {.alpha = 1, .beta = 1, .trans_b = true};
+		const struct attributes attributes = {.alpha = 1, .beta = 1};
 
 		x = build_node(&builder, OP_GEMM, i ? "second" : "first", (const int[]){x, y}, 2,
 			       &attributes);

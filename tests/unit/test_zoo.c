@@ -50,6 +50,8 @@ static const struct {
 	{"googlenet-cifar", "cifar10", 6166250, 1521756160},
 	{"vgg16-cifar", "cifar10", 14990922, 313463808},
 	{"vit-small", "cifar10", 208074, 15139968},
+	{"gpt2", "synthetic", 124439808, 145824153600},
+	{"gpt2-bytes", "synthetic", 957184, 121634816},
 };
 
 TEST(figures_are_the_published_ones)

@@ -90,7 +90,7 @@ bool cpu_is_few_rows(const struct lowering *l, int n)
 	const struct node *node = &l->graph->nodes[n];
 	const int64_t *w = l->graph->values[node->inputs[1]].shape.dims;
 
-	return !l->training && l->data == DTYPE_F32 &&
+	return !l->training && !lower_weights_are_shared(l, n) && l->data == DTYPE_F32 &&
 	       l->graph->values[node->outputs[0]].shape.dims[0] <= FEW_ROWS_ROWS_MAX &&
 	       w[0] * w[1] * (int64_t)sizeof(float) >= FEW_ROWS_BYTES;
 }

@@ -150,7 +150,7 @@ static enum prony_status find_source(struct lowering *l, int n, struct error *er
 	const struct node *node = &l->graph->nodes[n];
 	int x = l->values[node->inputs[0]].operand;
 
-	if (x == OPERAND_NONE || lower_layout(l, x)->rank > 5 ||
+	if (x == OPERAND_NONE || lower_layout(l, x)->rank > 5 || lower_weights_are_shared(l, n) ||
 	    lower_layout(l, x)->dims[0] != l->graph->values[node->inputs[0]].shape.dims[0])
 		return lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
 	l->nodes[n].src = x;

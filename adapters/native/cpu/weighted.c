@@ -54,27 +54,31 @@ enum prony_status cpu_weighted_grad_weight(struct lowering *l, int n, struct err
 	const struct node *node = &l->graph->nodes[n];
 	const struct node *forward = &l->graph->nodes[node->differentiates];
 	struct node_state *state = &l->nodes[node->differentiates];
-	const struct parameter *weights = lower_find_parameter(l, forward->inputs[1]);
 	const struct parameter *bias = node->output_count > 1 && node->outputs[1] != VALUE_NONE
 					       ? lower_find_parameter(l, forward->inputs[2])
 					       : NULL;
-	int dy;
+	struct layout layout =
+		cpu_layout(cpu_onednn(l),
+			   cpu_onednn(l)->primitive_desc_query_md(state->work->backward_weights,
+								  dnnl_query_diff_weights_md, 0));
+	int dy, dw;
 	enum prony_status status =
 		cpu_as(l, l->values[node->inputs[1]].operand,
 		       cpu_onednn(l)->primitive_desc_query_md(state->work->backward_weights,
 							      dnnl_query_diff_dst_md, 0),
 		       node->name, &dy, err);
 
+	if (status == PRONY_OK)
+		status = lower_weight_gradient(l, node, forward->inputs[1], &layout, &dw, err);
 	if (status != PRONY_OK)
 		return status;
 	/* The data gradient, which follows, reads the same layout without another conversion. */
 	l->values[node->inputs[1]].operand = dy;
-	return cpu_primitive(l, forward->name, "weight gradient", state->work->backward_weights,
-			     (const int[]){DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
-					   DNNL_ARG_DIFF_DST},
-			     (const int[]){state->src, weights->gradient,
-					   bias ? bias->gradient : OPERAND_NONE, dy},
-			     4, err);
+	return cpu_primitive(
+		l, forward->name, "weight gradient", state->work->backward_weights,
+		(const int[]){DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+			      DNNL_ARG_DIFF_DST},
+		(const int[]){state->src, dw, bias ? bias->gradient : OPERAND_NONE, dy}, 4, err);
 }
 
 enum prony_status cpu_weighted_grad_input(struct lowering *l, int n, struct error *err)

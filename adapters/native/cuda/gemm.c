@@ -22,7 +22,7 @@ static enum prony_status find_source(struct lowering *l, int n, struct error *er
 	struct layout rows = layout_row_major(l->data, shape->rank, shape->dims);
 	enum prony_status status;
 
-	if (own && own->dims[0] == shape->dims[0] &&
+	if (own && !lower_weights_are_shared(l, n) && own->dims[0] == shape->dims[0] &&
 	    (own->dims[0] == 1 || own->strides[0] == inner) &&
 	    (int64_t)layout_elements(own) == shape_elements(shape))
 		return lower_typed(l, x, l->data, node->name, &l->nodes[n].src, err);
@@ -158,14 +158,16 @@ enum prony_status cuda_gemm_grad_weight(struct lowering *l, int n, struct error 
 				       .a = l->data,
 				       .b = l->data,
 				       .c = DTYPE_F32};
-	int dy;
+	struct layout layout = weights_layout(&d, DTYPE_F32);
+	int dy, dw;
 	enum prony_status status = find_gradient(l, node->inputs[1], forward->name, &dy, err);
 
 	if (status == PRONY_OK)
+		status = lower_weight_gradient(l, node, forward->inputs[1], &layout, &dw, err);
+	if (status == PRONY_OK)
 		status = cuda_product(l, forward->name, "weight gradient", &product, dy, 0,
-				      l->nodes[node->differentiates].src, 0,
-				      lower_find_parameter(l, forward->inputs[1])->gradient, 0,
-				      OPERAND_NONE, err);
+				      l->nodes[node->differentiates].src, 0, dw, 0, OPERAND_NONE,
+				      err);
 	if (status != PRONY_OK || !bias)
 		return status;
 	return cuda_column_sums(l, forward->name, "bias gradient", dy, d.rows, d.outer,

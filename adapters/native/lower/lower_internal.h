@@ -58,7 +58,8 @@ enum prony_status lower_shaped_like(struct lowering *l, const struct shape *shap
 
 /* parameter.c: weights and states. */
 
-/* Declares parameter `value` with one layout in memory and another one outside. */
+/* Declares parameter `value` with one layout in memory and another one outside; nothing if another
+ * operator that reads it has declared it. */
 enum prony_status lower_parameter(struct lowering *l, int value, const struct layout *layout,
 				  const struct layout *outside, struct error *err);
 struct parameter *lower_find_parameter(const struct lowering *l, int value);
@@ -68,6 +69,13 @@ enum prony_status lower_data_operand(struct lowering *l, int value, int *out, st
  * is its whole gradient. */
 enum prony_status lower_channel_gradient(struct lowering *l, const struct node *node, int k,
 					 int parameter, int *out, struct error *err);
+
+/* The destination of the gradient of weights, output 0 of `node`: the parameter's own place, or,
+ * where it is one of several that are summed, a planned operand in that layout. */
+enum prony_status lower_weight_gradient(struct lowering *l, const struct node *node, int value,
+					const struct layout *layout, int *out, struct error *err);
+/* Whether other operators read the weights of node n, too. */
+bool lower_weights_are_shared(const struct lowering *l, int n);
 
 /* fuse.c: operators that a node computes in addition to its own. */
 

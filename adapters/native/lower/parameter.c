@@ -4,18 +4,6 @@
 static const struct parameter no_parameter = {
 	.gradient = OPERAND_NONE, .folded = -1, .copies = {OPERAND_NONE, OPERAND_NONE}};
 
-enum prony_status lower_parameter(struct lowering *l, int value, const struct layout *layout,
-				  const struct layout *outside, struct error *err)
-{
-	struct parameter *parameter = &l->parameters[l->parameter_count++];
-
-	*parameter = no_parameter;
-	parameter->value = value;
-	parameter->outside = *outside;
-	parameter->keeps_original = layout->type != DTYPE_F32;
-	return program_pair(l->program, layout, &parameter->operand, &parameter->gradient, err);
-}
-
 struct parameter *lower_find_parameter(const struct lowering *l, int value)
 {
 	for (int i = 0; i < l->parameter_count; i++) {
@@ -23,6 +11,21 @@ struct parameter *lower_find_parameter(const struct lowering *l, int value)
 			return &l->parameters[i];
 	}
 	return NULL;
+}
+
+enum prony_status lower_parameter(struct lowering *l, int value, const struct layout *layout,
+				  const struct layout *outside, struct error *err)
+{
+	struct parameter *parameter = lower_find_parameter(l, value);
+
+	if (parameter)
+		return PRONY_OK;
+	parameter = &l->parameters[l->parameter_count++];
+	*parameter = no_parameter;
+	parameter->value = value;
+	parameter->outside = *outside;
+	parameter->keeps_original = layout->type != DTYPE_F32;
+	return program_pair(l->program, layout, &parameter->operand, &parameter->gradient, err);
 }
 
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err)
@@ -66,5 +69,20 @@ enum prony_status lower_channel_gradient(struct lowering *l, const struct node *
 				 REGION_PLANNED, out, err);
 	if (status == PRONY_OK && value != VALUE_NONE)
 		l->values[value].operand = *out;
+	return status;
+}
+
+enum prony_status lower_weight_gradient(struct lowering *l, const struct node *node, int value,
+					const struct layout *layout, int *out, struct error *err)
+{
+	enum prony_status status;
+
+	if (l->graph->values[value].gradient == node->outputs[0]) {
+		*out = lower_find_parameter(l, value)->gradient;
+		return PRONY_OK;
+	}
+	status = program_operand(l->program, layout, REGION_PLANNED, out, err);
+	if (status == PRONY_OK)
+		l->values[node->outputs[0]].operand = *out;
 	return status;
 }

@@ -21,7 +21,14 @@ static unsigned weight_inputs(enum op op)
 	}
 }
 
-/* Weights are stored in the layout of the only layer that uses them. */
+/* Whether an operator can share its weights: a table of rows, as an embedding and the logits of a
+ * language model have in common. Others keep theirs in a layout of their own. */
+static bool can_share(const struct graph *graph, const struct node *node, int i)
+{
+	return node->op == OP_GEMM && i == 1 && node->attributes.trans_b &&
+	       graph->values[node->inputs[1]].shape.rank == 2;
+}
+
 static void check_weights(const struct graph *graph, struct strbuf *reasons)
 {
 	size_t count = (size_t)graph->value_count + 1;
@@ -37,7 +44,7 @@ static void check_weights(const struct graph *graph, struct strbuf *reasons)
 			if (value == VALUE_NONE)
 				continue;
 			uses[value]++;
-			as_weights[value] += weight;
+			as_weights[value] += weight && !can_share(graph, node, i);
 			if (weight && graph->values[value].kind != VALUE_PARAMETER)
 				reasons_add(reasons,
 					    "the weights of %s '%s' are '%s', which is not a "
@@ -52,10 +59,12 @@ static void check_weights(const struct graph *graph, struct strbuf *reasons)
 					"%s '%s' reads '%s', which is computed and not a parameter",
 					operator_name(node->op), node->name,
 					graph->values[value].name);
-			if (uses[value] == 2 && as_weights[value] > 0)
-				reasons_add(reasons, "several operators read the parameter '%s'",
-					    graph->values[value].name);
 		}
+	}
+	for (int value = 0; uses && as_weights && value < graph->value_count; value++) {
+		if (uses[value] > 1 && as_weights[value] > 0)
+			reasons_add(reasons, "several operators read the parameter '%s'",
+				    graph->values[value].name);
 	}
 	free(as_weights);
 	free(uses);

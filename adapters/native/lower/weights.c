@@ -76,3 +76,8 @@ enum prony_status lower_refresh_copies(const struct lowering *l, const struct pa
 		parameter->prepare(l->program, parameter);
 	return status;
 }
+
+bool lower_weights_are_shared(const struct lowering *l, int n)
+{
+	return graph_forward_readers(l->graph, l->graph->nodes[n].inputs[1]) > 1;
+}

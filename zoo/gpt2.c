@@ -1,0 +1,124 @@
+/* GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"): learned
+ * positions, blocks with the normalisation first, GELU by tanh, and the embedding's table as the
+ * matrix of the logits. One product makes query, key and value, as published. */
+#include "zoo/blocks_internal.h"
+#include "zoo/networks_internal.h"
+
+struct gpt2 {
+	int64_t words, positions, width, heads;
+	int depth;
+	double dropout;
+};
+
+#define EPSILON 1e-5
+
+static int attention(struct builder *b, const struct gpt2 *g, const char *block, int x,
+		     const struct attention_sizes *sizes)
+{
+	static const char *const names[] = {"q", "k", "v"};
+	int qkv[3];
+
+	x = build_linear(b, layer_name(b, block, "qkv"), x, 3 * g->width);
+	for (int i = 0; i < 3; i++)
+		qkv[i] = build_slice(b, layer_name(b, block, names[i]), x, 1, i * g->width,
+				     (i + 1) * g->width, 1);
+	x = build_attention(b, block, qkv, sizes);
+	x = build_linear(b, layer_name(b, block, "project"), x, g->width);
+	return build_dropout_if(b, layer_name(b, block, "drop1"), x, g->dropout);
+}
+
+static int decoder_block(struct builder *b, const struct gpt2 *g, const char *block, int x,
+			 const struct attention_sizes *sizes)
+{
+	struct attributes tanh_form;
+	int y = build_layer_norm(b, layer_name(b, block, "norm1"), x, 1, EPSILON);
+
+	operator_default_attributes(OP_GELU, &tanh_form);
+	tanh_form.approximate = 1;
+	x = build_add(b, layer_name(b, block, "sum1"), x, attention(b, g, block, y, sizes));
+	y = build_layer_norm(b, layer_name(b, block, "norm2"), x, 1, EPSILON);
+	y = build_linear(b, layer_name(b, block, "mlp1"), y, 4 * g->width);
+	y = build_node(b, OP_GELU, layer_name(b, block, "gelu"), &y, 1, &tanh_form);
+	y = build_linear(b, layer_name(b, block, "mlp2"), y, g->width);
+	y = build_dropout_if(b, layer_name(b, block, "drop2"), y, g->dropout);
+	return build_add(b, layer_name(b, block, "sum2"), x, y);
+}
+
+static int build_gpt2(struct builder *b, const struct gpt2 *g, int tokens)
+{
+	int64_t length = b->error.code == PRONY_OK ? b->graph->values[tokens].shape.dims[1] : 0;
+	struct attention_sizes sizes = {.tokens = length,
+					.heads = g->heads,
+					.features = g->width / g->heads,
+					.dropout = g->dropout};
+	int table, positions;
+	int x = build_scaled_embedding(b, "embed", tokens, g->words, g->width, 0.02, &table);
+
+	positions = build_parameter(b, "positions", 2, (const int64_t[]){g->positions, g->width},
+				    FILL_NORMAL, 1);
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	b->graph->values[positions].fill_scale = 0.01;
+	if (length < g->positions)
+		positions = build_slice(b, "places", positions, 0, 0, length, 1);
+	x = build_add(b, "embedded", x, positions);
+	x = build_reshape(b, "rows", x, 2, (const int64_t[]){-1, g->width});
+	x = build_dropout_if(b, "drop", x, g->dropout);
+	sizes.mask = build_causal_mask(b, "causal", length);
+	for (int i = 0; i < g->depth; i++)
+		x = decoder_block(b, g, layer_number(b, "block", i), x, &sizes);
+	x = build_layer_norm(b, "norm", x, 1, EPSILON);
+	return build_tied_linear(b, "head", x, table, VALUE_NONE);
+}
+
+static int small_layers(struct builder *b, int tokens)
+{
+	static const struct gpt2 small = {.words = 50257,
+					  .positions = 1024,
+					  .width = 768,
+					  .heads = 12,
+					  .depth = 12,
+					  .dropout = 0.1};
+
+	return build_gpt2(b, &small, tokens);
+}
+
+static int bytes_layers(struct builder *b, int tokens)
+{
+	static const struct gpt2 bytes = {
+		.words = 256, .positions = 1024, .width = 128, .heads = 4, .depth = 4};
+
+	return build_gpt2(b, &bytes, tokens);
+}
+
+const struct network zoo_gpt2 = {
+	.name = "gpt2",
+	.summary = "language model of 12 blocks, 124M parameters (Radford 2019)",
+	.dataset = "synthetic",
+	.inputs = {{.name = "tokens", .dtype = DTYPE_I64, .rank = 1, .dims = {1024}}},
+	.input_count = 1,
+	.label_rank = 1,
+	.label_dims = {1024},
+	.classes = 50257,
+	.tokens = 1024,
+	.parameters = 124439808,
+	.macs = 145824153600,
+	.gate_learning_rate = 0.01,
+	.layers = small_layers,
+};
+
+const struct network zoo_gpt2_bytes = {
+	.name = "gpt2-bytes",
+	.summary = "the same over bytes, in 4 blocks of width 128 (prony's own, after GPT-2)",
+	.dataset = "synthetic",
+	.inputs = {{.name = "tokens", .dtype = DTYPE_I64, .rank = 1, .dims = {128}}},
+	.input_count = 1,
+	.label_rank = 1,
+	.label_dims = {128},
+	.classes = 256,
+	.tokens = 128,
+	.parameters = 957184,
+	.macs = 121634816,
+	.gate_learning_rate = 0.01,
+	.layers = bytes_layers,
+};
