@@ -169,6 +169,9 @@ int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, doubl
 int build_embedding(struct builder *b, const char *name, int indices, int64_t rows, int64_t width);
 /* Normalises over the axes from `axis` on. Parameters: NAME.scale (ones) and NAME.bias (zeros). */
 int build_layer_norm(struct builder *b, const char *name, int x, int64_t axis, double epsilon);
+/* The same without mean and bias. */
+int build_rms_norm(struct builder *b, const char *name, int x, int64_t axis, double epsilon);
+int build_swish(struct builder *b, const char *name, int x); /* x * sigmoid(x) */
 int build_reshape(struct builder *b, const char *name, int x, int rank, const int64_t *dims);
 /* Dimension i of the result is dimension order[i] of x. */
 int build_transpose(struct builder *b, const char *name, int x, const int64_t *order);

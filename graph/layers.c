@@ -283,19 +283,38 @@ int build_embedding(struct builder *b, const char *name, int indices, int64_t ro
 	return build_node(b, OP_GATHER, name, (const int[]){table, indices}, 2, NULL);
 }
 
-int build_layer_norm(struct builder *b, const char *name, int x, int64_t axis, double epsilon)
+static int norm_of_rows(struct builder *b, enum op op, const char *name, int x, int64_t axis,
+			double epsilon)
 {
 	struct attributes attributes = {.axis = axis, .epsilon = epsilon};
+	int inputs[3] = {x}, count = operator_row(op)->max_inputs;
 	struct shape in, row;
-	int inputs[3] = {x};
 
 	if (b->error.code != PRONY_OK)
 		return VALUE_NONE;
 	in = b->graph->values[x].shape;
 	row = shape_make(in.rank - (int)axis, in.dims + axis);
 	inputs[1] = layer_parameter(b, name, "scale", &row, FILL_ONE, 0);
-	inputs[2] = layer_parameter(b, name, "bias", &row, FILL_ZERO, 0);
-	return build_node(b, OP_LAYER_NORM, name, inputs, 3, &attributes);
+	if (count > 2)
+		inputs[2] = layer_parameter(b, name, "bias", &row, FILL_ZERO, 0);
+	return build_node(b, op, name, inputs, count, &attributes);
+}
+
+int build_layer_norm(struct builder *b, const char *name, int x, int64_t axis, double epsilon)
+{
+	return norm_of_rows(b, OP_LAYER_NORM, name, x, axis, epsilon);
+}
+
+int build_rms_norm(struct builder *b, const char *name, int x, int64_t axis, double epsilon)
+{
+	return norm_of_rows(b, OP_RMS_NORM, name, x, axis, epsilon);
+}
+
+int build_swish(struct builder *b, const char *name, int x)
+{
+	struct attributes attributes = {.alpha = 1};
+
+	return build_node(b, OP_SWISH, name, &x, 1, &attributes);
 }
 
 int build_reshape(struct builder *b, const char *name, int x, int rank, const int64_t *dims)

@@ -36,6 +36,7 @@ struct samples_axis;
  *       the output that a state follows.
  *   LayerNormalization x, scale, bias -> y       over the axes from `axis` on; scale and bias
  *                                     have the shape of these axes
+ *   RMSNormalization   x, scale -> y  x / sqrt(mean x^2 + epsilon) * scale, over the same axes
  *   LRN                x -> y         across channels
  *   Flatten, Reshape, Transpose, Slice (one axis), Pad (constant), ReduceMean   x -> y
  *   Expand             x -> y         broadcast to `shape`
@@ -64,6 +65,7 @@ struct samples_axis;
  *   BatchNormalizationGrad  dy, x, scale, mean, var -> dx, dscale, dbias
  *                                          through the statistics of the batch
  *   LayerNormalizationGrad  dy, x, scale -> dx, dscale, dbias
+ *   RMSNormalizationGrad    dy, x, scale -> dx, dscale
  *   LRNGrad        dy, x, y -> dx
  *   DropoutGrad    dy, mask -> dx
  *   BroadcastGrad  dy -> dx                sums over the repetitions of input `axis`; for Expand
@@ -73,9 +75,9 @@ struct samples_axis;
  *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / valid labels,
  *                                          0 where the label is ignored
  *   HalfSumOfSquaresGrad     x -> dx       a copy
- * BatchNormalizationGrad, LayerNormalizationGrad, LSTMGrad and RNNGrad leave out (VALUE_NONE)
- * gradients that are not needed. The backward pass also uses forward operators: Add for sums, Slice
- * for Concat, Transpose, MatMul, Mul, Div, Neg.
+ * BatchNormalizationGrad, LayerNormalizationGrad, RMSNormalizationGrad, LSTMGrad and RNNGrad leave
+ * out (VALUE_NONE) gradients that are not needed. The backward pass also uses forward operators:
+ * Add for sums, Slice for Concat, Transpose, MatMul, Mul, Div, Neg.
  */
 /* Functions of each element. Each has one line here and a row in operators/elementwise.c. */
 #define PRONY_ELEMENTWISE(X)                                                                       \
@@ -91,6 +93,7 @@ struct samples_axis;
 	X(LOG, "Log")                                                                              \
 	X(SQRT, "Sqrt")                                                                            \
 	X(GELU, "Gelu")                                                                            \
+	X(SWISH, "Swish")                                                                          \
 	X(NEG, "Neg")                                                                              \
 	X(IDENTITY, "Identity")
 
@@ -105,6 +108,7 @@ struct samples_axis;
 	X(SOFTMAX, "Softmax")                                                                      \
 	X(BATCH_NORM, "BatchNormalization")                                                        \
 	X(LAYER_NORM, "LayerNormalization")                                                        \
+	X(RMS_NORM, "RMSNormalization")                                                            \
 	X(LRN, "LRN")                                                                              \
 	X(FLATTEN, "Flatten")                                                                      \
 	X(RESHAPE, "Reshape")                                                                      \
@@ -136,6 +140,7 @@ struct samples_axis;
 	X(SOFTMAX_GRAD, "SoftmaxGrad")                                                             \
 	X(BATCH_NORM_GRAD, "BatchNormalizationGrad")                                               \
 	X(LAYER_NORM_GRAD, "LayerNormalizationGrad")                                               \
+	X(RMS_NORM_GRAD, "RMSNormalizationGrad")                                                   \
 	X(LRN_GRAD, "LRNGrad")                                                                     \
 	X(FLATTEN_GRAD, "FlattenGrad")                                                             \
 	X(RESHAPE_GRAD, "ReshapeGrad")                                                             \

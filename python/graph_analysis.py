@@ -156,7 +156,7 @@ def batch_stays_first(case, nodes):
                   if name and case.values[name]["kind"] in ("activation", "input")]
         moved = (node["op"] == "Expand"
                  or node["op"] == "Transpose" and node["attributes"]["perm"][0] != 0
-                 or node["op"] in ("Concat", "Slice", "Softmax", "LayerNormalization")
+                 or node["op"] in ("Concat", "Slice", "Softmax", "LayerNormalization", "RMSNormalization")
                  and node["attributes"]["axis"] == 0)
         # A weight with one row per sample of the batch.
         fixed = node["op"] in ("Add", "Sub", "Mul", "Div", "MatMul") and any(

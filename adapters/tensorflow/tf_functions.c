@@ -102,6 +102,23 @@ static struct tf_output gelu_slope(struct tf_translation *t, const struct node *
 		      tf_scale(&t->e, binary(t, "Mul", x, slope), 0.5));
 }
 
+/* s = sigmoid(alpha x); Swish is x s, its slope s (1 + alpha x (1 - s)). */
+static struct tf_output swish_gate(struct tf_translation *t, const struct node *node,
+				   struct tf_output x)
+{
+	return tf_unary(&t->e, "Sigmoid", tf_scale(&t->e, x, node->attributes.alpha));
+}
+
+static struct tf_output swish_slope(struct tf_translation *t, const struct node *node,
+				    struct tf_output x)
+{
+	struct tf_output s = swish_gate(t, node, x);
+	struct tf_output rest =
+		binary(t, "Mul", tf_scale(&t->e, x, node->attributes.alpha), line(t, s, -1, 1));
+
+	return binary(t, "Mul", s, line(t, rest, 1, 1));
+}
+
 void tf_function(struct tf_translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -125,6 +142,8 @@ void tf_function(struct tf_translation *t, const struct node *node)
 		y = a->alpha == 1 ? y : choose(t, x, y, y, a->alpha);
 	} else if (node->op == OP_GELU) {
 		y = gelu(t, node, x);
+	} else if (node->op == OP_SWISH) {
+		y = binary(t, "Mul", x, swish_gate(t, node, x));
 	} else if (node->op != OP_IDENTITY) {
 		error_set(&t->e.error, PRONY_UNSUPPORTED, "operator %s (%s) is not supported",
 			  operator_name(node->op), node->name);
@@ -171,6 +190,8 @@ void tf_function_grad(struct tf_translation *t, const struct node *node)
 		dx = binary(t, "EluGrad", dy, *tf_kept(t, f));
 	} else if (f->op == OP_GELU) {
 		dx = binary(t, "Mul", dy, gelu_slope(t, f, x));
+	} else if (f->op == OP_SWISH) {
+		dx = binary(t, "Mul", dy, swish_slope(t, f, x));
 	}
 	tf_give(t, node, 0, dx);
 }

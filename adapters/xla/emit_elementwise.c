@@ -28,6 +28,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_GELU] = {"x 0.5 * x 0.70710678118654752 * erf 1 + *",
 		     "x 0.70710678118654752 * erf 1 + 0.5 * "
 		     "x x * -0.5 * exp x * 0.39894228040143268 * +"},
+	[OP_SWISH] = {"x a * logistic x *", "x a * logistic 1 1 x a * logistic - x a * * + *"},
 	[OP_NEG] = {"x neg", NULL},
 	[OP_IDENTITY] = {"x", NULL},
 };

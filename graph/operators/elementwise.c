@@ -298,6 +298,37 @@ static int gelu_steps(const struct attributes *a,
 	return (int)(sizeof(tanh_steps) / sizeof(tanh_steps[0]));
 }
 
+static const struct attribute_row swish_attributes[] = {
+	{ATTRIBUTE("alpha", REAL, alpha, 1)},
+	{.name = NULL},
+};
+
+/* Ramachandran et al. 2017, arXiv 1710.05941; SiLU with alpha = 1. */
+static double swish(const struct attributes *a, double x)
+{
+	return x / (1 + exp(-a->alpha * x));
+}
+
+static double swish_slope(const struct attributes *a, double x)
+{
+	double s = 1 / (1 + exp(-a->alpha * x));
+
+	return s * (1 + a->alpha * x * (1 - s));
+}
+
+static int swish_steps(const struct attributes *a,
+		       struct elementwise_step steps[ELEMENTWISE_MAX_STEPS])
+{
+	int count = 0;
+
+	if (a->alpha != 1)
+		steps[count++] = (struct elementwise_step){
+			.op = OP_MUL, .inputs = {0, ELEMENTWISE_CONSTANT}, .constant = a->alpha};
+	steps[count] = (struct elementwise_step){.op = OP_SIGMOID, .inputs = {count}};
+	steps[count + 1] = (struct elementwise_step){.op = OP_MUL, .inputs = {0, count + 1}};
+	return count + 2;
+}
+
 static enum prony_status neg_backward(struct graph *graph, const struct node *node,
 				      struct error *err)
 {
@@ -576,6 +607,11 @@ const struct operator_row row_LOG = {
 const struct operator_row row_GELU = {
 	PLAIN(gelu_attributes, .value = gelu, .slope = gelu_slope, .decompose = gelu_steps),
 	.opset = 20,
+};
+
+const struct operator_row row_SWISH = {
+	PLAIN(swish_attributes, .value = swish, .slope = swish_slope, .decompose = swish_steps),
+	.opset = 24,
 };
 
 const struct operator_row row_NEG = {

@@ -1,4 +1,4 @@
-/* LayerNormalization over the last axes, and its gradient. */
+/* LayerNormalization and RMSNormalization over the last axes, and their gradients. */
 #include "graph/operators/operator.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static enum prony_status layer_norm_infer(struct graph *graph, struct node *node
 		return status;
 	row.rank = x->rank - (int)a->axis;
 	memcpy(row.dims, x->dims + a->axis, (size_t)row.rank * sizeof(row.dims[0]));
-	for (int i = 1; i < 3; i++) {
+	for (int i = 1; i < node->input_count; i++) {
 		status = node_need_float(graph, node, i, err);
 		if (status != PRONY_OK)
 			return status;
@@ -45,7 +45,9 @@ static enum prony_status layer_norm_backward(struct graph *graph, const struct n
 {
 	const int inputs[] = {backward_gradient(graph, node), node->inputs[0], node->inputs[1]};
 
-	return backward_node(graph, node, OP_LAYER_NORM_GRAD, inputs, 3, 0, 3, err);
+	return backward_node(graph, node,
+			     node->op == OP_LAYER_NORM ? OP_LAYER_NORM_GRAD : OP_RMS_NORM_GRAD,
+			     inputs, 3, 0, node->input_count, err);
 }
 
 /* The elements that are normalised together form one row. */
@@ -53,8 +55,19 @@ struct rows {
 	const struct kernel_call *call;
 	const double *x;
 	int64_t length;
+	bool centred; /* LayerNormalization: the mean is subtracted; else it counts as 0 */
 	double *mean, *inverse; /* for each row; inverse: 1 / sqrt(variance + epsilon) */
 };
+
+static struct rows rows_of(const struct kernel_call *call, int x, int scale)
+{
+	enum op op = call->node->op;
+
+	return (struct rows){.call = call,
+			     .x = kernel_input(call, x),
+			     .length = shape_elements(kernel_input_shape(call, scale)),
+			     .centred = op == OP_LAYER_NORM || op == OP_LAYER_NORM_GRAD};
+}
 
 /* The variance is the mean of the squared differences from the mean. */
 static void row_moments(const struct rows *r, int64_t row, double *mean, double *inverse)
@@ -62,7 +75,7 @@ static void row_moments(const struct rows *r, int64_t row, double *mean, double 
 	const double *x = r->x + row * r->length;
 	double n = (double)r->length, sum = 0, squares = 0;
 
-	for (int64_t i = 0; i < r->length; i++)
+	for (int64_t i = 0; r->centred && i < r->length; i++)
 		sum += x[i];
 	*mean = sum / n;
 	for (int64_t i = 0; i < r->length; i++)
@@ -73,26 +86,28 @@ static void row_moments(const struct rows *r, int64_t row, double *mean, double 
 static void normalise_row(void *context, int64_t row)
 {
 	const struct rows *r = context;
-	const double *scale = kernel_input(r->call, 1), *bias = kernel_input(r->call, 2);
+	const double *scale = kernel_input(r->call, 1);
+	const double *bias = r->centred ? kernel_input(r->call, 2) : NULL;
 	double *y = kernel_output(r->call, 0) + row * r->length, mean, inverse;
 
 	row_moments(r, row, &mean, &inverse);
 	for (int64_t i = 0; i < r->length; i++)
-		y[i] = (r->x[row * r->length + i] - mean) * inverse * scale[i] + bias[i];
+		y[i] = (r->x[row * r->length + i] - mean) * inverse * scale[i] +
+		       (bias ? bias[i] : 0);
 }
 
 static void layer_norm_compute(const struct kernel_call *call)
 {
-	int64_t length = shape_elements(kernel_input_shape(call, 1));
 	int64_t elements = shape_elements(kernel_input_shape(call, 0));
-	struct rows rows = {.call = call, .x = kernel_input(call, 0), .length = length};
+	struct rows rows = rows_of(call, 0, 1);
 
-	kernel_parts(elements / length, elements, normalise_row, &rows);
+	kernel_parts(elements / rows.length, elements, normalise_row, &rows);
 }
 
 /* With z = (x - mean) / sqrt(var + eps), y = scale z + bias and means over a row: dx = (g - mean g
  * - z mean(g z)) / sqrt(var + eps) with g = scale dy (Ba et al. 2016, arXiv 1607.06450); dscale =
- * sum of dy z and dbias = sum of dy over the rows. */
+ * sum of dy z and dbias = sum of dy over the rows. RMSNormalization (Zhang and Sennrich 2019, arXiv
+ * 1910.07467): the same without mean and mean g. */
 static void row_gradient(void *context, int64_t row)
 {
 	const struct rows *r = context;
@@ -107,7 +122,7 @@ static void row_gradient(void *context, int64_t row)
 		sum += scale[i] * dy[i];
 		product += scale[i] * dy[i] * (x[i] - mean) * inverse;
 	}
-	sum /= (double)r->length;
+	sum = r->centred ? sum / (double)r->length : 0;
 	product /= (double)r->length;
 	for (int64_t i = 0; dx && i < r->length; i++)
 		dx[row * r->length + i] =
@@ -136,30 +151,34 @@ static void sum_rows(const struct rows *r, int64_t rows, double *dscale, double 
 
 static void layer_norm_grad_compute(const struct kernel_call *call)
 {
-	int64_t length = shape_elements(kernel_input_shape(call, 2));
-	int64_t elements = shape_elements(kernel_input_shape(call, 1)), count = elements / length;
-	struct rows rows = {.call = call, .x = kernel_input(call, 1), .length = length};
+	struct rows rows = rows_of(call, 1, 2);
+	int64_t elements = shape_elements(kernel_input_shape(call, 1));
+	int64_t count = elements / rows.length;
 
 	rows.mean = memory_alloc((size_t)count * sizeof(double));
 	rows.inverse = memory_alloc((size_t)count * sizeof(double));
 	kernel_parts(count, elements, row_gradient, &rows);
-	sum_rows(&rows, count, kernel_output(call, 1), kernel_output(call, 2));
+	sum_rows(&rows, count, kernel_output(call, 1),
+		 rows.centred ? kernel_output(call, 2) : NULL);
 	free(rows.mean);
 	free(rows.inverse);
 }
 
-/* Two sums over a row: mean and variance, or the two means of the gradient. */
+/* Two sums over a row: mean and variance, or the two means of the gradient. RMSNormalization has
+ * one of them. */
 static int64_t layer_norm_terms(const struct graph *graph, const struct node *node, int output)
 {
 	(void)output;
-	return 2 * shape_elements(node_input_shape(graph, node, 1));
+	return (node->op == OP_RMS_NORM ? 1 : 2) * shape_elements(node_input_shape(graph, node, 1));
 }
 
 static int64_t layer_norm_grad_terms(const struct graph *graph, const struct node *node, int output)
 {
 	int64_t length = shape_elements(node_input_shape(graph, node, 2));
 
-	return output == 0 ? 2 * length : shape_elements(node_input_shape(graph, node, 1)) / length;
+	if (output == 0)
+		return (node->op == OP_RMS_NORM_GRAD ? 1 : 2) * length;
+	return shape_elements(node_input_shape(graph, node, 1)) / length;
 }
 
 static struct samples_axis layer_norm_samples(const struct samples *s, const struct node *node,
@@ -175,6 +194,18 @@ const struct operator_row row_LAYER_NORM = {
 	.backward = layer_norm_backward, .compute = layer_norm_compute,
 	.terms = layer_norm_terms, .samples = layer_norm_samples,
 	.joins_box = true, .short_name = "LayerNorm", .onnx_inputs = "xpp",
+};
+
+const struct operator_row row_RMS_NORM = {
+	ARITY(2, 2, 1), .attributes = layer_norm_attributes, .infer = layer_norm_infer,
+	.backward = layer_norm_backward, .compute = layer_norm_compute,
+	.terms = layer_norm_terms, .samples = layer_norm_samples,
+	.joins_box = true, .short_name = "RMSNorm", .onnx_inputs = "xp", .opset = 23,
+};
+
+const struct operator_row row_RMS_NORM_GRAD = {
+	GRADIENT(3, 2, layer_norm_attributes), .leaves_out = true,
+	.compute = layer_norm_grad_compute, .terms = layer_norm_grad_terms,
 };
 
 const struct operator_row row_LAYER_NORM_GRAD = {

@@ -151,6 +151,13 @@ def _clip(t):
     return t.call(F.hardtanh, t.input(0), low, high, inplace=t.inplace)
 
 
+def _swish(t):
+    alpha = t.attributes["alpha"]
+    if alpha == 1:
+        return t.call(F.silu, t.input(0))
+    return t.call(torch.mul, t.input(0), t.call(torch.sigmoid, t.call(torch.mul, t.input(0), alpha)))
+
+
 def _reshape(t):
     return t.call(torch.reshape, t.input(0), free_shape(t.case, t.shape))
 
@@ -227,11 +234,14 @@ OPERATORS = {
     "Log": _plain(torch.log),
     "Sqrt": _plain(torch.sqrt),
     "Gelu": lambda t: t.call(F.gelu, t.input(0), approximate=t.attributes["approximate"]),
+    "Swish": _swish,
     "Neg": _plain(torch.neg),
     "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": lambda t: t.call(F.layer_norm, t.input(0), t.input_shape[t.attributes["axis"]:],
                                            t.input(1), t.input(2), t.attributes["epsilon"]),
+    "RMSNormalization": lambda t: t.call(F.rms_norm, t.input(0), t.input_shape[t.attributes["axis"]:],
+                                         t.input(1), t.attributes["epsilon"]),
     "LRN": _lrn,
     "Flatten": _flatten,
     "Reshape": _reshape,

@@ -1,10 +1,12 @@
 """Random small networks as ONNX models: odd sizes, strides, paddings, groups, and operators in an order
 that nobody would choose."""
+import math
 import random
 
 from onnx_bytes import INT64, model, node, tensor, value_info
 
-FUNCTIONS = ("Relu", "Tanh", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu")
+FUNCTIONS = ("Relu", "Tanh", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Swish")
+OPSETS = {"Swish": 24, "RMSNormalization": 23}  # of what needs more than 17
 ELEMENTS_MAX, CHANNELS_MAX = 20000, 200
 
 
@@ -89,6 +91,13 @@ class Network:
                                            for _ in range(channels)]) for _ in range(4)]
         self.add("BatchNormalization", *more, epsilon=1e-5)
 
+    def rms_norm(self):
+        axis = 1 + self.up_to(3)
+        rows = self.shape[axis - 1:]
+        if math.prod(rows) < 8:  # it divides by the length of a row, which may be almost zero then
+            return
+        self.add("RMSNormalization", self.normal(*rows, deviation=1.0), axis=axis, epsilon=1e-2)
+
     def function(self):
         self.add(self.pick(*FUNCTIONS))
 
@@ -145,7 +154,7 @@ class Network:
         last = 1 + self.up_to(5)
         self.add("MatMul", self.normal(self.pick(1, channels), height, last), shape=(channels, width, last))
 
-    LAYERS = (attend, conv, conv, conv, pool, pool, batch_norm, function, function, function, clip, lrn, pad,
+    LAYERS = (attend, conv, conv, conv, pool, pool, batch_norm, rms_norm, function, function, function, clip, lrn, pad,
               branch, branch, slice, average, dropout, transpose)
 
     def too_large(self):
@@ -158,7 +167,8 @@ class Network:
         self.add("Flatten")
         self.add("Gemm", self.normal(classes, elements, deviation=elements ** -0.5), transB=1)
         return model(self.nodes, self.tensors, [value_info("x", self.input)],
-                     [value_info(self.name, ("N", classes))])
+                     [value_info(self.name, ("N", classes))],
+                     max(OPSETS.get(name, 17) for name in self.operators))
 
 
 def network(seed):

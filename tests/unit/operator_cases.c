@@ -151,6 +151,23 @@ static int layer_norm_of_images(struct builder *b, int x)
 	return build_layer_norm(b, "tested", x, 1, 1e-3);
 }
 
+static int rms_norm(struct builder *b, int x)
+{
+	return build_rms_norm(b, "tested", x, 2, 1e-3);
+}
+
+static int rms_norm_of_images(struct builder *b, int x)
+{
+	return build_rms_norm(b, "tested", x, 1, 1e-3);
+}
+
+static int swish(struct builder *b, int x)
+{
+	struct attributes attributes = {.alpha = -1.7};
+
+	return build_node(b, OP_SWISH, "tested", &x, 1, &attributes);
+}
+
 static int lrn(struct builder *b, int x)
 {
 	return build_lrn(b, "tested", x, 3, 0.7, 0.75, 2);
@@ -378,6 +395,9 @@ static const struct operator_case cases[] = {
 	{"BatchNormalization twice", 3, {3, 2, 2}, batch_norm_twice, OP_COUNT},
 	{"LayerNormalization", 2, {3, 5}, layer_norm, OP_COUNT},
 	{"LayerNormalization over several axes", 3, {2, 3, 2}, layer_norm_of_images, OP_COUNT},
+	{"RMSNormalization", 2, {3, 5}, rms_norm, OP_COUNT},
+	{"RMSNormalization over several axes", 3, {2, 3, 2}, rms_norm_of_images, OP_COUNT},
+	{"Swish of another slope", 1, {6}, swish, OP_COUNT},
 	{"LRN", 3, {5, 2, 2}, lrn, OP_COUNT},
 	{"LRN, even size", 3, {6, 2, 2}, lrn_even, OP_COUNT},
 	{"LRN, wider than the channels", 3, {4, 2, 2}, lrn_wider_than_channels, OP_COUNT},

@@ -189,11 +189,20 @@ static int depthwise(struct builder *b, int x)
 	.classes = (labels)
 #define IMAGE IMAGE_OF(5)
 
+static int rms_norm(struct builder *b, int x)
+{
+	x = build_rms_norm(b, "image", exercise_conv(b, "conv1", x, 9, true), 1, 1e-3);
+	x = build_swish(b, "swish", exercise_conv(b, "conv2", x, 16, false));
+	x = build_flatten(b, "flatten", build_rms_norm(b, "width", x, 3, 1e-3));
+	return build_linear(b, "fc", build_rms_norm(b, "flat", x, 1, 1e-3), 5);
+}
+
 /* Networks for which this executor needs other layers than the shared list has: no kinks before the
  * compared values, blocked channels, an even window. */
 static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
+	{.name = "rms_norm", IMAGE, .layers = rms_norm},
 	{.name = "lrn", IMAGE, .layers = lrn},
 	{.name = "lrn_of_a_copy", IMAGE, .layers = lrn_of_a_copy},
 	{.name = "separable", IMAGE, .layers = separable},

@@ -195,13 +195,15 @@ enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_matmul(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *err);
-/* pool.c, norm.c, layer_norm.c, lrn.c */
+/* pool.c, norm.c, layer_norm.c, row_norm.c, lrn.c */
 enum prony_status cpu_pool(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_pool_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_batch_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_batch_norm_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_layer_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_layer_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_row_norm(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_row_norm_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_lrn(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_lrn_grad(struct lowering *l, int n, struct error *err);
 /* binary.c */
