@@ -50,6 +50,11 @@ bool axis_applies_with_momentum(const struct cell *cell)
 	return cell->stage == STAGE_TRAIN && cell->optimiser == OPTIMISER_MOMENTUM;
 }
 
+bool axis_applies_to_sequences(const struct cell *cell)
+{
+	return cell->sequence > 0;
+}
+
 enum axis_id axis_in_order(int n)
 {
 	for (int id = 0; id < AXIS_COUNT; id++) {

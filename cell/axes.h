@@ -50,6 +50,7 @@ struct axis {
 
 bool axis_applies_when_training(const struct cell *cell);
 bool axis_applies_with_momentum(const struct cell *cell);
+bool axis_applies_to_sequences(const struct cell *cell);
 
 /*
  * X(id, member, type, enumeration, recipe, the other members of struct axis). Recipe: SAME =
@@ -115,7 +116,12 @@ bool axis_applies_with_momentum(const struct cell *cell);
 	  .quiet = true)                                                                           \
 	X(LOOP, loop, WORD, loop_mode, OWN, "loop", 0,                                             \
 	  "who runs the steps: step (prony), fit (the framework's epochs)", .plural = "loops",     \
-	  .singular = "loop", .initial = "step", .order = 14, .title = ", loop ", .quiet = true)
+	  .singular = "loop", .initial = "step", .order = 14, .title = ", loop ", .quiet = true)   \
+	X(SEQUENCE, sequence, INT, none, OWN, "sequence", 0,                                       \
+	  "tokens of a sample, for networks over sequences; ranges as of -b",                      \
+	  .plural = "sequences", .singular = "sequence", .settable = true, .initial = "0",         \
+	  .max = 16777216, .needs = "a whole number from 1 to 16777216", .example = "128",         \
+	  .applies = axis_applies_to_sequences, .order = 15, .title = ", sequence ")
 
 enum axis_id {
 #define X(id, ...) AXIS_##id,

@@ -15,13 +15,15 @@
 
 struct network_options {
 	const char *format, *onnx, *draw;
-	long long batch, seed;
+	long long batch, seed, sequence;
 } network_options = {.format = "table", .batch = 1, .seed = 1};
 
 const struct option network_option_rows[] = {
 	{.letter = 'b',
 	 INT_OPTION(struct network_options, batch, "batch", 1, 1 << 20, "N",
 		    "batch size for shapes, MACs and memory (default: 1)")},
+	{INT_OPTION(struct network_options, sequence, "sequence", 1, 1 << 20, "N",
+		    "tokens of a sample, of a network over sequences (default: its own)")},
 	{TEXT_OPTION(struct network_options, onnx, "onnx", "FILE",
 		     "write the forward network with its weights as ONNX, opset 17")},
 	{TEXT_OPTION(struct network_options, draw, "draw", "FILE",
@@ -279,6 +281,7 @@ static enum prony_status show_network(const struct network *network,
 				      const struct network_options *o, struct error *err)
 {
 	struct graph graph;
+	struct network other;
 	char digest[65];
 	enum picture_format format = PICTURE_SVG;
 	enum prony_status status = o->draw ? picture_format_of(o->draw, &format, err) : PRONY_OK;
@@ -286,6 +289,18 @@ static enum prony_status show_network(const struct network *network,
 		status = file_check_output(o->draw, err);
 	if (status == PRONY_OK && o->onnx)
 		status = file_check_output(o->onnx, err);
+	if (status == PRONY_OK && o->sequence > network->tokens_max)
+		status = network->tokens_max == 0
+				 ? error_set(err, PRONY_USAGE,
+					     "--sequence: the length of %s's samples is fixed",
+					     network->name)
+				 : error_set(err, PRONY_USAGE,
+					     "--sequence: %s has at most %" PRId64 " tokens",
+					     network->name, network->tokens_max);
+	if (status == PRONY_OK && o->sequence > 0) {
+		status = network_at_length(network, o->sequence, &other, err);
+		network = &other;
+	}
 	if (status == PRONY_OK)
 		status = network_build(network, o->batch, &graph, err);
 	if (status != PRONY_OK)

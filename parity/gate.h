@@ -34,6 +34,8 @@ bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen
 /* The peak memory of gate_settle_rate and gate_reference_init, run one after the other. */
 int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, bool chosen);
 int64_t gate_smaller_batch(int64_t batch);
+/* Whether the reference costs seconds. */
+bool gate_is_cheap(const struct graph *graph, const struct recipe *gate, bool chosen);
 /* The multiplications of both, if few comparisons are too close to call. gate_loss_cost is the same
  * for gate_expected_loss. */
 int64_t gate_cost(const struct graph *graph, const struct recipe *gate, bool chosen);

@@ -316,6 +316,16 @@ static void describe(struct gate_verdict *verdict, const struct gate_reference *
 		verdict->rmsprop_epsilon = expected->epsilon_inside ? "inside" : "outside";
 }
 
+/* The labels of a sample, if there are several. */
+static int64_t label_tokens(const struct graph *graph)
+{
+	int label = graph_label(graph, 0);
+
+	return label != VALUE_NONE && graph->values[label].shape.rank > 1
+		       ? shape_elements(&graph->values[label].shape) / graph_batch(graph)
+		       : 0;
+}
+
 enum prony_status gate_compare(const struct gate_reference *ref, const struct graph *graph,
 			       const struct recipe *gate, const struct tensor_set *labels,
 			       const struct gate_observed *observed, struct arena *arena,
@@ -330,6 +340,7 @@ enum prony_status gate_compare(const struct gate_reference *ref, const struct gr
 			.arena = arena,
 			.passed = true,
 			.batch = graph_batch(graph),
+			.tokens = label_tokens(graph),
 			.learning_rate = gate->stage == STAGE_TRAIN ? gate->learning_rate : NAN};
 
 		judge(&judged, ref, &ref->expected[i], graph, gate, labels, observed);

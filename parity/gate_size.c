@@ -134,6 +134,11 @@ bool gate_fits(const struct graph *graph, const struct recipe *gate, bool chosen
 	       gate_memory_bytes(graph, gate, chosen) <= reference_bytes;
 }
 
+bool gate_is_cheap(const struct graph *graph, const struct recipe *gate, bool chosen)
+{
+	return gate_cost(graph, gate, chosen) <= GATE_MACS_CHEAP;
+}
+
 int64_t gate_smaller_batch(int64_t batch)
 {
 	if (batch > GATE_BATCH_MIN)

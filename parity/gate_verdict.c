@@ -81,6 +81,8 @@ json_t *gate_verdict_to_json(const struct gate_verdict *verdict)
 	json_object_set_new(out, "parameters", count_or_null(verdict->parameters));
 	json_object_set_new(out, "macs", count_or_null(verdict->macs));
 	json_object_set_new(out, "gate_batch", json_integer(verdict->batch));
+	if (verdict->tokens > 0)
+		json_object_set_new(out, "gate_tokens", json_integer(verdict->tokens));
 	if (!isnan(verdict->learning_rate))
 		json_object_set_new(out, "learning_rate", json_real(verdict->learning_rate));
 	json_object_set_new(out, "kinks", json_integer(verdict->kinks));

@@ -27,6 +27,7 @@ struct gate_verdict {
 	bool passed;
 	int64_t parameters, macs; /* as the framework counts; -1: unknown */
 	int64_t batch, kinks, turned;
+	int64_t tokens;		      /* of a sample, where each has a label; else 0 */
 	double learning_rate;	      /* NAN: no training */
 	const char *precision_proved; /* shown by the logits (bounds.h); NULL: not comparable */
 	const char *rmsprop_epsilon;  /* "inside", "outside"; NULL: no choice */

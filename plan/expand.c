@@ -271,6 +271,35 @@ static void fill_target(const struct expansion *e, const struct framework *frame
 		 fit && *words ? "," : "", fit ? loop_mode_name(LOOP_FIT) : "");
 }
 
+/* Resolves the length of a cell's sequences: the network's own, or the one that was asked for; 0
+ * if its length is fixed. Cells of one length share a network. */
+static void settle_length(const struct expansion *e, struct plan_cell *cell)
+{
+	const struct network *network = cell->network;
+	struct network *other;
+	struct error why = ERROR_INIT;
+
+	if (network->tokens_max == 0)
+		cell->cell.sequence = 0;
+	else if (cell->cell.sequence == 0)
+		cell->cell.sequence = network->tokens;
+	/* judge_cell refuses a length that is too great. */
+	if (cell->cell.sequence == 0 || cell->cell.sequence == network->tokens ||
+	    cell->cell.sequence > network->tokens_max)
+		return;
+	for (size_t i = 0; i < e->plan->count; i++) {
+		const struct network *known = e->plan->cells[i].network;
+
+		if (known->tokens == cell->cell.sequence && known->name == network->name) {
+			cell->network = known;
+			return;
+		}
+	}
+	other = arena_alloc(&e->plan->arena, sizeof(*other));
+	if (network_at_length(network, cell->cell.sequence, other, &why) == PRONY_OK)
+		cell->network = other;
+}
+
 static void fill_cell(const struct expansion *e, const struct spec_word *const point[AXIS_COUNT],
 		      const struct dataset_choice *dataset, struct plan_cell *cell)
 {
@@ -293,6 +322,7 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	override(e, point, dataset, cell);
 	other_precision(e, cell);
 	file_precision(cell);
+	settle_length(e, cell);
 	derive(e, point, cell);
 	settle_load(&cell->cell);
 	cell->ungated |= cell->cell.stage == STAGE_LOAD;

@@ -350,6 +350,9 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 			      struct plan_cell *cell, struct strbuf *reasons)
 {
 	judge_support(e, cell, reasons);
+	if (cell->cell.sequence > cell->network->tokens_max)
+		add_reason(reasons, "sequence %" PRId64 ": %s has at most %" PRId64 " tokens",
+			   cell->cell.sequence, cell->network->name, cell->network->tokens_max);
 	if (cell->network->file && cell->network->file->reason && !cell->ungated)
 		judge_file(cell, reasons);
 	else if (cell->network->file && cell->network->file->reason)

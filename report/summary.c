@@ -1,6 +1,7 @@
 /* Turns a stored run into rows: estimates, comparisons, ranks. */
 #include "report/summary.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,19 +64,17 @@ struct work {
 	} * samples; /* by number of the key */
 };
 
-static size_t network_key(const struct cell *cell, char key[2 * CELL_WORD_BYTES])
+static size_t network_key(const struct cell *cell, char key[3 * CELL_WORD_BYTES])
 {
-	size_t length = strlen(cell->network) + 1;
-	memcpy(key, cell->network, length);
-	memcpy(key + length, cell->dataset, strlen(cell->dataset) + 1);
-	return length + strlen(cell->dataset);
+	return (size_t)snprintf(key, 3 * CELL_WORD_BYTES, "%s\n%s\n%" PRId64, cell->network,
+				cell->dataset, cell->sequence);
 }
 
 /* Takes the counts from the first gates of the run that have them: a framework that cannot count
  * does the same work as one that can. */
 static void work_init(struct work *work, const struct stored_run *run)
 {
-	char key[2 * CELL_WORD_BYTES];
+	char key[3 * CELL_WORD_BYTES];
 	*work = (struct work){.samples =
 				      memory_alloc((run->cell_count + 1) * sizeof *work->samples)};
 	for (size_t i = 0; i < run->cell_count; i++) {
@@ -89,8 +88,9 @@ static void work_init(struct work *work, const struct stored_run *run)
 		struct sample *sample = &work->samples[number];
 		if (number == known)
 			*sample = (struct sample){NAN, NAN};
+		/* A gate on shorter sequences counts other multiplications. */
 		if (isnan(sample->macs) && macs > 0 && batch > 0)
-			sample->macs = macs / batch;
+			sample->macs = json_real_or(cell->evidence, "sample_macs", macs / batch);
 		if (isnan(sample->tokens))
 			sample->tokens = json_real_or(cell->evidence, "tokens", NAN);
 	}
@@ -106,7 +106,7 @@ static void work_release(struct work *work)
 static struct sample sample_of(const struct work *work, const struct cell *cell)
 {
 	const struct sample unknown = {NAN, NAN};
-	char key[2 * CELL_WORD_BYTES];
+	char key[3 * CELL_WORD_BYTES];
 	size_t number = names_find(&work->names, key, network_key(cell, key));
 	return number == NAMES_NONE ? unknown : work->samples[number];
 }

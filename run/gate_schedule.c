@@ -16,6 +16,9 @@ static enum prony_status report_gate(struct schedule *s, const struct run_event 
 
 	if (tokens > 0)
 		json_object_set_new(evidence, "tokens", json_integer(tokens));
+	if (s->plan->cells[cell].network->tokens_max > 0)
+		json_object_set_new(evidence, "sample_macs",
+				    json_integer(s->plan->cells[cell].network->macs));
 	s->cells[cell].flags = (s->cells[cell].flags & ~(unsigned)GATE_FLAGS) |
 			       gate_flags(event->status, evidence);
 	return run_emit(s->caller, event, err);

@@ -16,6 +16,14 @@
 /* The gate skips this many batches, so that it uses none of the timed processes' batches. */
 enum { GATE_SKIPS = 64 };
 
+/* Longer sequences are halved for the gate while its cost is great: a token's work stays the same,
+ * but for the products of attention. */
+#define GATE_TOKENS_MIN 32
+
+/* Multiplications of an expected first loss, which may be a mean over many masks of dropout: ten
+ * minutes on two cores. Above it the loss need only be a number. */
+#define LOSS_MACS_MAX (INT64_C(1) << 43)
+
 void workload_key(const struct plan_cell *cell, char key[CELL_KEY_BYTES])
 {
 	struct cell anonymous = cell->cell;
@@ -32,7 +40,10 @@ double workload_reference_macs(const struct plan_cell *cell)
 	int passes = cell->recipe.stage == STAGE_FORWARD ? 1 : 2 * 3;
 	if (cell->ungated || network_is_as_it_is(cell->network))
 		return 0;
-	return (double)cell->network->macs * GATE_BATCH_MIN * GATE_UPDATES * passes;
+	double macs = (double)cell->network->macs;
+	if (cell->network->tokens_max > 0 && cell->network->tokens > GATE_TOKENS_MIN)
+		macs *= (double)GATE_TOKENS_MIN / (double)cell->network->tokens;
+	return macs * GATE_BATCH_MIN * GATE_UPDATES * passes;
 }
 
 /* Wraps the floats and classes of a data set as tensors of the one input and the one label. */
@@ -171,18 +182,27 @@ void workload_release(struct workload *work)
 	arena_release(&work->arena);
 }
 
-/* Uses the largest batch whose reference fits into memory, or else the smallest one. */
-static enum prony_status build_gate(struct workload *work, const struct plan_cell *cell,
+/* Uses the longest sequence whose reference is cheap, or else the shortest one; and the largest
+ * batch whose reference fits into memory, or else the smallest one. */
+static enum prony_status build_gate(struct workload *work, struct network *network,
 				    struct error *err)
 {
 	struct recipe *recipe = &work->gate_recipe;
-	enum prony_status status =
-		network_build(cell->network, recipe->batch, &work->gate_graph, err);
+	bool chosen = !network->file;
+	enum prony_status status = network_build(network, recipe->batch, &work->gate_graph, err);
+	while (status == PRONY_OK && network->tokens_max > 0 &&
+	       network->tokens / 2 >= GATE_TOKENS_MIN &&
+	       !gate_is_cheap(&work->gate_graph, recipe, chosen)) {
+		graph_release(&work->gate_graph);
+		status = network_at_length(network, network->tokens / 2, network, err);
+		if (status == PRONY_OK)
+			status = network_build(network, recipe->batch, &work->gate_graph, err);
+	}
 	while (status == PRONY_OK && gate_smaller_batch(recipe->batch) > 0 &&
-	       !gate_fits(&work->gate_graph, recipe, !cell->network->file, work->reference_bytes)) {
+	       !gate_fits(&work->gate_graph, recipe, chosen, work->reference_bytes)) {
 		recipe->batch = gate_smaller_batch(recipe->batch);
 		graph_release(&work->gate_graph);
-		status = network_build(cell->network, recipe->batch, &work->gate_graph, err);
+		status = network_build(network, recipe->batch, &work->gate_graph, err);
 	}
 	return status;
 }
@@ -191,7 +211,7 @@ static struct answers_case gate_case(const struct workload *work, const struct p
 {
 	return (struct answers_case){.graph = &work->gate_graph,
 				     .recipe = &work->gate_recipe,
-				     .weights = &work->weights,
+				     .weights = &work->gate_weights,
 				     .inputs = &work->gate_inputs,
 				     .labels = &work->gate_labels,
 				     .chosen = !cell->network->file};
@@ -204,7 +224,13 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 		return PRONY_OK;
 	gate_recipe(&cell->recipe, network_gate_rate(cell->network, cell->recipe.optimiser),
 		    &work->gate_recipe);
-	enum prony_status status = build_gate(work, cell, err);
+	struct network network = *cell->network;
+	enum prony_status status = build_gate(work, &network, err);
+	work->gate_weights = work->weights;
+	/* The mask of another length is another tensor. */
+	if (status == PRONY_OK && network.tokens != cell->network->tokens)
+		status = network_weights(&network, &work->gate_graph, seed, &work->arena,
+					 &work->gate_weights, err);
 	if (status == PRONY_OK)
 		status =
 			make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots,
@@ -243,13 +269,13 @@ static enum prony_status compute_gate(struct workload *work, const struct plan_c
 	if (status == PRONY_OK &&
 	    gate_rate_is_open(&work->gate_recipe, &work->gate_graph, !cell->network->file))
 		status = gate_settle_rate(
-			&work->gate_recipe, &work->gate_graph, &work->weights,
+			&work->gate_recipe, &work->gate_graph, &work->gate_weights,
 			batch_at(&work->gate_graph, &work->gate_inputs, &work->gate_labels, 0),
 			control, err);
 	if (status == PRONY_OK)
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
-					     &work->weights, &work->gate_inputs, &work->gate_labels,
-					     control, err);
+					     &work->gate_weights, &work->gate_inputs,
+					     &work->gate_labels, control, err);
 	return status;
 }
 
@@ -305,7 +331,7 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 	if (work->has_loss_expectation || work->is_model)
 		return PRONY_OK;
 	int64_t parts = gate_loss_parts(&work->graph, cell->recipe.stage, work->reference_bytes);
-	if (parts == 0) {
+	if (parts == 0 || gate_loss_cost(&work->graph, &cell->recipe) > LOSS_MACS_MAX) {
 		work->loss_mean = NAN;
 		work->loss_deviation = INFINITY;
 		work->has_loss_expectation = true;
@@ -341,7 +367,10 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 	enum prony_status status = directory_make(folder, err);
 	if (status != PRONY_OK)
 		return status;
-	char *weights = work->files ? path_join(work->files, BUNDLE_WEIGHTS_FILE) : NULL;
+	bool own = gate && work->gate_weights.tensors != work->weights.tensors;
+	char *weights = work->files ? path_join(work->files, own ? "gate-" BUNDLE_WEIGHTS_FILE
+								 : BUNDLE_WEIGHTS_FILE)
+				    : NULL;
 	char *input = work->files ? path_join(work->files,
 					      gate ? "gate-" BUNDLE_INPUT_FILE : BUNDLE_INPUT_FILE)
 				  : NULL;
@@ -356,7 +385,8 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 	json_t *about =
 		json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);
 	status = bundle_write(folder, gate ? &work->gate_recipe : &cell->recipe,
-			      gate ? &work->gate_graph : &work->graph, &work->weights,
+			      gate ? &work->gate_graph : &work->graph,
+			      gate ? &work->gate_weights : &work->weights,
 			      gate ? &work->gate_inputs : &work->inputs,
 			      gate ? &work->gate_labels : &work->labels, &shared, about, err);
 	json_decref(about);

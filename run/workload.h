@@ -31,7 +31,7 @@ struct workload {
 	char gate_key[DIGEST_HEX_BYTES]; /* hash of all that the reference's answers depend on */
 	struct recipe gate_recipe;
 	struct graph gate_graph;
-	struct tensor_set gate_inputs, gate_labels;
+	struct tensor_set gate_weights, gate_inputs, gate_labels;
 	/* ... and the reference's answers. */
 	struct gate_reference gate;
 	bool has_gate;

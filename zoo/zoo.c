@@ -92,3 +92,23 @@ enum prony_status zoo_build(const struct network *network, int64_t batch, struct
 	*out = graph;
 	return PRONY_OK;
 }
+
+enum prony_status network_at_length(const struct network *network, int64_t tokens,
+				    struct network *out, struct error *err)
+{
+	struct network other = *network;
+	struct graph graph;
+	enum prony_status status;
+
+	for (int i = 0; i < other.input_count; i++)
+		other.inputs[i].dims[0] = tokens;
+	other.label_dims[0] = tokens;
+	other.tokens = tokens;
+	status = zoo_build(&other, 1, &graph, err);
+	if (status != PRONY_OK)
+		return status;
+	other.macs = graph_macs(&graph);
+	graph_release(&graph);
+	*out = other;
+	return PRONY_OK;
+}

@@ -16,8 +16,8 @@ struct network_file;
 struct network_input {
 	const char *name;
 	enum dtype dtype;
-	int rank; /* without the batch */
-	int64_t dims[4];
+	int rank;	 /* without the batch */
+	int64_t dims[4]; /* where the length may change (tokens_max), dimension 0 is the tokens */
 };
 
 struct network {
@@ -32,6 +32,7 @@ struct network {
 	int64_t classes;
 	int64_t parameters, macs; /* published numbers, for batch 1; a test compares prony's */
 	int64_t tokens;		  /* of one sample; 0: it is no sequence */
+	int64_t tokens_max;	  /* the longest sequence; 0: its length is fixed */
 	double gate_learning_rate;
 	double gate_rmsprop_rate; /* 0: gate_learning_rate */
 	bool half_squares; /* the loss is half the sum of the logits' squares, not cross-entropy */
@@ -52,6 +53,11 @@ bool network_takes_data_sets(const struct network *network);
 
 /* The learning rate of the parity gate for an optimiser. */
 double network_gate_rate(const struct network *network, enum optimiser optimiser);
+
+/* The network for sequences of another length: *out is a copy with other inputs and labels and its
+ * own MACs. `tokens` is from 1 to tokens_max. */
+enum prony_status network_at_length(const struct network *network, int64_t tokens,
+				    struct network *out, struct error *err);
 
 /* Builds the forward graph for `batch` samples, with its loss; the caller frees it with
  * graph_release. */

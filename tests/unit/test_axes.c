@@ -62,8 +62,9 @@ static void cell_of_suite(const struct axis *axis, const char *key, const char *
 	SCOPED(spec) spec;
 	SCOPED(plan) plan;
 
-	snprintf(text, sizeof text, "%s: %s\n%s", key, word,
-		 axis == &axes[AXIS_FRAMEWORK] ? "" : "frameworks: fake\n");
+	snprintf(text, sizeof text, "%s: %s\n%s%s", key, word,
+		 axis == &axes[AXIS_FRAMEWORK] ? "" : "frameworks: fake\n",
+		 axis == &axes[AXIS_SEQUENCE] ? "networks: gpt2-bytes\n" : "");
 	check(file_write_atomic(path, text, strlen(text), &err), &err);
 	spec_init(&spec);
 	check(spec_read_file(&spec, path, &err), &err);

@@ -199,6 +199,24 @@ PLAN_TEST(duplicates_are_dropped)
 	assert_int_equal(f.plan.cells[0].cell.optimiser, OPTIMISER_SGD);
 }
 
+/* Other networks have no such axis: one cell, however many lengths were asked for. */
+PLAN_TEST(lengths_make_networks)
+{
+	set("frameworks", "null");
+	set("networks", "mlp,gpt2-bytes");
+	set("sequences", "128,16,4096");
+	expand_ok();
+	assert_int_equal(f.plan.count, 4);
+	assert_int_equal(f.plan.cells[0].cell.sequence, 0);
+	assert_int_equal(f.plan.cells[1].cell.sequence, 128);
+	assert_has(f.plan.cells[1].key, "sequence=128");
+	assert_int_equal(f.plan.cells[2].network->tokens, 16);
+	assert_int_equal(f.plan.cells[2].network->inputs[0].dims[0], 16);
+	assert_int_equal(f.plan.cells[2].network->macs, 16 * (786432 + 32768 + 8 * 16 * 128));
+	assert_int_equal(f.plan.cells[3].status, CELL_UNSUPPORTED);
+	assert_has(f.plan.cells[3].reason, "at most 1024 tokens");
+}
+
 PLAN_TEST(harness_cells_say_so)
 {
 	set("frameworks", "null,fake+crash-at=build");
