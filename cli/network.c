@@ -1,5 +1,6 @@
 /* `prony network`: shows the layers and cost of a network; writes its ONNX file or picture. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 struct network_options {
 	const char *format, *onnx, *draw;
+	struct option_list shapes;
 	long long batch, seed, sequence;
 } network_options = {.format = "table", .batch = 1, .seed = 1};
 
@@ -24,6 +26,11 @@ const struct option network_option_rows[] = {
 		    "batch size for shapes, MACs and memory (default: 1)")},
 	{INT_OPTION(struct network_options, sequence, "sequence", 1, 1 << 20, "N",
 		    "tokens of a sample, of a network over sequences (default: its own)")},
+	{.name = "shape",
+	 .kind = OPTION_LIST,
+	 .offset = offsetof(struct network_options, shapes),
+	 .metavar = "NAME=DIMS",
+	 .help = "shape of one sample for an input of an ONNX file that leaves it open"},
 	{TEXT_OPTION(struct network_options, onnx, "onnx", "FILE",
 		     "write the forward network with its weights as ONNX, opset 17")},
 	{TEXT_OPTION(struct network_options, draw, "draw", "FILE",
@@ -333,7 +340,15 @@ static enum prony_status find_network(const char **words, size_t count, const st
 	if (count == 1 && network_check_ending(words[0], err) != PRONY_OK)
 		return PRONY_BAD_INPUT;
 	if (count == 1 && network_is_file(words[0])) {
-		enum prony_status status = network_file_open(words[0], NULL, file, err);
+		struct option_list *given = &network_options.shapes;
+		bool used[OPTION_LIST_MAX] = {false};
+		const struct network_shapes shapes = {given->values, given->count, used};
+		enum prony_status status = network_file_open(words[0], &shapes, file, err);
+		for (size_t i = 0; status == PRONY_OK && i < given->count; i++)
+			if (!used[i])
+				status = error_set(err, PRONY_USAGE,
+						   "--shape %.100s: %.100s has no such input",
+						   given->values[i], words[0]);
 		if (status == PRONY_OK)
 			*out = &(*file)->network;
 		return status;

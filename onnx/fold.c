@@ -80,6 +80,10 @@ static bool real_binary(const char *op, double a, double b, double *out)
 		*out = a > b;
 	else if (strcmp(op, "Less") == 0)
 		*out = a < b;
+	else if (strcmp(op, "GreaterOrEqual") == 0)
+		*out = a >= b;
+	else if (strcmp(op, "LessOrEqual") == 0)
+		*out = a <= b;
 	else
 		return false;
 	return true;
@@ -179,6 +183,10 @@ static bool real_unary(const char *op, double a, double *out)
 		*out = exp(a);
 	else if (strcmp(op, "Log") == 0)
 		*out = log(a);
+	else if (strcmp(op, "Sin") == 0)
+		*out = sin(a);
+	else if (strcmp(op, "Cos") == 0)
+		*out = cos(a);
 	else if (strcmp(op, "Floor") == 0)
 		*out = floor(a);
 	else if (strcmp(op, "Ceil") == 0)
@@ -360,6 +368,8 @@ static const struct fold_row rows[] = {
 	{"Ceil", 1, 1, fold_unary},
 	{"Concat", 1, SIZE_MAX, fold_concat},
 	{"ConstantOfShape", 1, 1, fold_fill},
+	{"Cos", 1, 1, fold_unary},
+	{"CumSum", 2, 2, fold_cumulate},
 	{"Div", 2, 2, fold_binary},
 	{"Equal", 2, 2, fold_binary},
 	{"Exp", 1, 1, fold_unary},
@@ -367,6 +377,8 @@ static const struct fold_row rows[] = {
 	{"Flatten", 1, 1, fold_reshape},
 	{"Floor", 1, 1, fold_unary},
 	{"Gather", 2, 2, fold_gather},
+	{"GatherElements", 2, 2, fold_gather_elements},
+	{"GatherND", 2, 2, fold_gather_nd},
 	{"Greater", 2, 2, fold_binary},
 	{"GreaterOrEqual", 2, 2, fold_binary},
 	{"Identity", 1, 1, fold_identity},
@@ -386,13 +398,16 @@ static const struct fold_row rows[] = {
 	{"ReduceProd", 1, 2, fold_reduce},
 	{"ReduceSum", 1, 2, fold_reduce},
 	{"Reshape", 2, 2, fold_reshape},
+	{"Sin", 1, 1, fold_unary},
 	{"Size", 1, 1, fold_size},
 	{"Slice", 3, 5, fold_slice},
 	{"Split", 1, 2, fold_split},
 	{"Sqrt", 1, 1, fold_unary},
 	{"Squeeze", 1, 2, fold_reshape},
 	{"Sub", 2, 2, fold_binary},
+	{"Tile", 2, 2, fold_tile},
 	{"Transpose", 1, 1, fold_transpose},
+	{"Trilu", 1, 2, fold_triangle},
 	{"Unsqueeze", 2, 2, fold_reshape},
 	{"Where", 3, 3, fold_where},
 };

@@ -24,6 +24,7 @@ struct constant {
 	/* Index of the initializer that it is, or was rearranged from; -1 if it was computed or
 	 * comes from a Constant node. */
 	int initializer;
+	bool transposed; /* it is that initializer, a matrix, with its axes swapped */
 };
 
 /* One operator on constants. */
@@ -53,6 +54,13 @@ enum prony_status fold_expand(struct fold *fold);
 enum prony_status fold_reshape(struct fold *fold);
 enum prony_status fold_range(struct fold *fold);
 enum prony_status fold_fill(struct fold *fold);
+
+/* fold_index.c: operators that read at computed places. */
+enum prony_status fold_gather_elements(struct fold *fold);
+enum prony_status fold_gather_nd(struct fold *fold);
+enum prony_status fold_cumulate(struct fold *fold);
+enum prony_status fold_tile(struct fold *fold);
+enum prony_status fold_triangle(struct fold *fold);
 
 /* constant.c: shared helpers. */
 

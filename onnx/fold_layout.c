@@ -28,6 +28,7 @@ enum prony_status fold_reshape(struct fold *fold)
 		return status;
 	fold->outputs[0] = *fold->inputs[0];
 	fold->outputs[0].shape = shape;
+	fold->outputs[0].transposed &= shape_equal(&shape, &fold->inputs[0]->shape) != 0;
 	return PRONY_OK;
 }
 
@@ -229,6 +230,7 @@ enum prony_status fold_transpose(struct fold *fold)
 	if (status != PRONY_OK || from->count == 0)
 		return status;
 	fold->outputs[0].initializer = from->initializer;
+	fold->outputs[0].transposed = rank == 2 && order[0] == 1 && !from->transposed;
 	for (int i = 0; i < rank; i++)
 		steps[i] = product(&from->shape, order[i] + 1, rank);
 	for (int64_t i = 0; i < from->count; i++) {

@@ -10,6 +10,7 @@
 #include "graph/node_internal.h"
 #include "graph/rebatch.h"
 #include "onnx/import_internal.h"
+#include "onnx/ports_internal.h"
 
 /* A file that leaves its batch open is imported with this batch size. A batch of 1 could not be
  * told from other dimensions of 1. Files rarely have constants of 13. */
@@ -58,6 +59,7 @@ static const struct import_row rows[] = {
 	{"Sum", import_sum},
 	{"Transpose", import_transpose},
 	{"Unsqueeze", import_reshape},
+	{"Where", import_where},
 };
 
 /* Operators whose row describes their inputs need no entry here. */
@@ -85,7 +87,9 @@ static void take_shape(struct importer *im, const struct file_node *node)
 		import_refuse(im, node, "it has no input");
 		return;
 	}
-	shape = slot->kind == SLOT_VALUE ? *import_shape(im, slot->value) : slot->constant.shape;
+	shape = slot->kind == SLOT_VALUE    ? *import_shape(im, slot->value)
+		: slot->kind == SLOT_LOOKUP ? slot->lookup->from.shape
+					    : slot->constant.shape;
 	start = onnx_int(node->proto, "start", 0);
 	end = onnx_int(node->proto, "end", shape.rank);
 	if (strcmp(node->proto->op_type, "Size") == 0) {
@@ -138,8 +142,9 @@ static enum slot_kind inputs_kind(const struct importer *im, const struct file_n
 
 		if (slot && (slot->kind == SLOT_LOST || slot->kind == SLOT_EMPTY))
 			return SLOT_LOST;
-		if (slot && slot->kind == SLOT_VALUE)
-			kind = SLOT_VALUE;
+		/* A value outweighs a lookup, and that a constant. */
+		if (slot && slot->kind > kind)
+			kind = slot->kind;
 	}
 	return kind;
 }
@@ -159,7 +164,8 @@ static bool depends_on_data(const struct importer *im, const struct file_node *n
 	for (size_t i = 0; i < node->input_count; i++) {
 		const struct slot *slot = import_slot(im, node, i);
 
-		if (slot && (slot->kind == SLOT_VALUE || slot->from_data))
+		if (slot &&
+		    (slot->kind == SLOT_VALUE || slot->kind == SLOT_LOOKUP || slot->from_data))
 			return true;
 	}
 	return false;
@@ -179,22 +185,54 @@ static bool repeats_parameter(const struct importer *im, const struct file_node 
 	       (target->count > from->shape.rank || from->shape.dims[0] == 1);
 }
 
+/* Translates a node whose row takes values: lookups become values for it. */
+static void import_row(struct importer *im, const struct file_node *node,
+		       const struct import_row *row)
+{
+	bool ready = true;
+
+	for (size_t i = 0; i < node->input_count; i++) {
+		struct slot *slot = import_has(node, i) ? &im->slots[node->inputs[i]] : NULL;
+
+		/* The condition of a Where stays boolean. */
+		if (!ready || !slot || slot->kind != SLOT_LOOKUP ||
+		    (row->import == import_where && i == 0))
+			continue;
+		slot->value = import_looked_up(im, node, slot->lookup);
+		ready = slot->value != VALUE_NONE;
+		slot->kind = SLOT_VALUE;
+	}
+	if (ready)
+		row->import(im, node);
+	for (size_t i = 0; i < node->input_count; i++) {
+		struct slot *slot = import_has(node, i) ? &im->slots[node->inputs[i]] : NULL;
+
+		if (slot && slot->kind == SLOT_VALUE && slot->lookup)
+			slot->kind = SLOT_LOOKUP;
+	}
+}
+
 static void translate(struct importer *im, const struct file_node *node)
 {
 	const char *op = node->proto->op_type;
 	bool foreign = onnx_is_foreign(node->proto), shape = is_shape(node->proto);
 	const struct import_row *row = foreign ? NULL : find_row(op);
 	bool folds = !foreign && onnx_can_fold(op) && !repeats_parameter(im, node);
+	bool picks = !foreign && import_picks_rows(im, node);
 	enum slot_kind kind = inputs_kind(im, node);
 
 	if (!foreign && strcmp(op, "Constant") == 0)
 		import_take_constant(im, node);
 	else if (kind != SLOT_LOST && shape)
 		take_shape(im, node);
+	else if (picks)
+		import_constant_rows(im, node);
 	else if (kind == SLOT_CONSTANT && folds)
 		fold_node(im, node);
+	else if (kind == SLOT_LOOKUP && !foreign && import_lookup(im, node))
+		return;
 	else if (kind != SLOT_LOST && row != NULL)
-		row->import(im, node);
+		import_row(im, node, row);
 	else if (row == NULL &&
 		 (kind != SLOT_LOST || !(shape || (folds && !depends_on_data(im, node)))))
 		im->refusals[im->refusal_count++] = (struct refusal){.node = node};
@@ -232,6 +270,28 @@ static void take_initializers(struct importer *im)
 	}
 }
 
+void import_list_missing(const struct onnx_model *model, struct strbuf *out)
+{
+	struct importer im = {.model = model};
+
+	arena_init(&im.arena, 0);
+	im.refusals = arena_array(&im.arena, model->node_count + 1, sizeof(*im.refusals));
+	for (size_t i = 0; i < model->node_count; i++) {
+		const struct file_node *node = &model->nodes[i];
+		const char *op = node->proto->op_type;
+		bool known = !onnx_is_foreign(node->proto) &&
+			     (find_row(op) || onnx_can_fold(op) || is_shape(node->proto) ||
+			      strcmp(op, "Constant") == 0);
+
+		if (node->needed && !known)
+			im.refusals[im.refusal_count++] = (struct refusal){.node = node};
+	}
+	if (im.refusal_count > 0)
+		strbuf_puts(out, "; ");
+	import_list_operators(&im, out);
+	arena_release(&im.arena);
+}
+
 /* The graph's name: the file's name without its folder, if it is a valid name. */
 static const char *graph_name(struct importer *im)
 {
@@ -247,6 +307,34 @@ static size_t numbers_room(void)
 	int64_t half = memory_physical_bytes() / 2;
 
 	return half < (int64_t)NUMBERS_MIN_BYTES ? (size_t)half : NUMBERS_MIN_BYTES;
+}
+
+/* Counts the users of each initializer, also behind Identity nodes. */
+static bool *find_shared(struct importer *im)
+{
+	const struct onnx_model *model = im->model;
+	size_t names = (size_t)model->definition_count + 1;
+	int *users = arena_array(&im->arena, model->graph->n_initializer + 1, sizeof(*users));
+	int *origin = arena_array(&im->arena, names, sizeof(*origin)); /* initializer + 1 */
+	bool *shared = arena_array(&im->arena, model->graph->n_initializer + 1, sizeof(*shared));
+
+	for (int i = 0; i < model->definition_count; i++)
+		if (model->definitions[i].kind == DEFINED_BY_INITIALIZER)
+			origin[i] = model->definitions[i].index + 1;
+	for (size_t i = 0; i < model->node_count; i++) {
+		const struct file_node *node = &model->nodes[i];
+		bool same = strcmp(node->proto->op_type, "Identity") == 0;
+
+		for (size_t k = 0; node->needed && k < node->input_count; k++) {
+			int from = import_has(node, k) ? origin[node->inputs[k]] : 0;
+
+			if (from > 0 && same && node->outputs[0] != NAME_OMITTED)
+				origin[node->outputs[0]] = from;
+			else if (from > 0 && ++users[from - 1] > 1)
+				shared[from - 1] = true;
+		}
+	}
+	return shared;
 }
 
 static void importer_init(struct importer *im, const struct onnx_model *model, int64_t batch,
@@ -269,6 +357,10 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 	im->refusals = arena_array(&im->arena, 2 * (count + model->node_count) + 16,
 				   sizeof(*im->refusals));
 	im->uses = arena_array(&im->arena, model->graph->n_initializer + 1, sizeof(*im->uses));
+	im->tied = arena_array(&im->arena, model->graph->n_initializer + 1, sizeof(*im->tied));
+	for (size_t i = 0; i < model->graph->n_initializer; i++)
+		im->tied[i] = VALUE_NONE;
+	im->shared = find_shared(im);
 }
 
 /* Translates all nodes; the output's slot and the refusals give the result. */
@@ -281,27 +373,37 @@ static void run_pass(struct importer *im)
 		int value = build_input(&im->builder, input->name, input->dtype, im->batch,
 					input->sample.rank, input->sample.dims);
 
-		im->slots[model->inputs[i]] = (struct slot){.kind = SLOT_VALUE, .value = value};
+		if (value == VALUE_NONE)
+			return;
+		im->inputs[i] = value;
+		im->slots[model->inputs[i]] =
+			input->dtype == DTYPE_F32
+				? (struct slot){.kind = SLOT_VALUE, .value = value}
+				: import_integers(im, i);
 	}
 	take_initializers(im);
-	if (im->builder.error.code != PRONY_OK)
-		return;
 	for (size_t i = 0; i < model->node_count; i++) {
 		if (model->nodes[i].needed && !im->done[i])
 			take_node(im, i);
 	}
 }
 
-static int64_t largest_dim(const struct shape *shape, int from)
+/* The number of dimensions other than 1, behind the batch; *place is the last of them. */
+static int long_dims(const struct shape *shape, int *place)
 {
-	int64_t largest = 0;
+	int count = 0;
 
-	for (int i = from; i < shape->rank; i++)
-		largest = shape->dims[i] > largest ? shape->dims[i] : largest;
-	return largest;
+	*place = shape->rank - 1;
+	for (int i = 1; i < shape->rank; i++) {
+		if (shape->dims[i] == 1)
+			continue;
+		*place = i;
+		count++;
+	}
+	return count;
 }
 
-/* Whether an output has a row of classes for each token, in a network whose inputs are tokens. */
+/* Whether a matrix has rows of classes for each token, in a network whose inputs are tokens. */
 static bool has_rows_of_tokens(const struct importer *im, const struct shape *shape)
 {
 	bool tokens = false;
@@ -312,7 +414,19 @@ static bool has_rows_of_tokens(const struct importer *im, const struct shape *sh
 	       shape->dims[0] % im->batch == 0;
 }
 
-/* Finds the logits: batch x classes, perhaps with dimensions of 1 among them. */
+/* Channels of an image become the last dimension. */
+static int channels_last(struct importer *im, const struct file_node *node, int x)
+{
+	struct attributes attributes;
+
+	operator_default_attributes(OP_TRANSPOSE, &attributes);
+	attributes.ints = (struct int_list){.items = {0, 2, 3, 1}, .count = 4};
+	return import_append(im, node, OP_TRANSPOSE, &x, 1, &attributes);
+}
+
+/* Finds the logits, rows of classes. An output with one long dimension behind the batch has a row
+ * for each sample. One with more has a row for each place, with the classes in the last dimension,
+ * or in the channels of an image. */
 static enum prony_status find_logits(struct importer *im, int *logits, struct error *err)
 {
 	const struct onnx_model *model = im->model;
@@ -320,27 +434,33 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 	const struct definition *definition = &model->definitions[model->output];
 	struct shape shape, flat = {.rank = 2};
 	char text[128];
+	int place, x;
 
 	if (slot->kind != SLOT_VALUE || im->builder.graph->values[slot->value].kind == VALUE_INPUT)
 		return error_set(err, PRONY_UNSUPPORTED,
 				 "%s: its output '%.100s' does not depend on an input", model->path,
 				 definition->name);
-	shape = *import_shape(im, slot->value);
-	if (has_rows_of_tokens(im, &shape)) {
-		*logits = slot->value;
+	*logits = x = slot->value;
+	im->notes.output = shape = *import_shape(im, x);
+	if (has_rows_of_tokens(im, &shape))
 		return PRONY_OK;
-	}
-	flat.dims[0] = im->batch;
-	flat.dims[1] = largest_dim(&shape, 1);
-	if (shape.rank < 2 || shape.dims[0] != im->batch ||
-	    shape_elements(&flat) != shape_elements(&shape)) {
+	if (shape.rank < 2 || shape.dims[0] != im->batch) {
 		shape_text(&shape, text, sizeof(text));
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "%s: its output '%.100s' has shape %s; it must be batch x classes",
+				 "%s: its output '%.100s' has shape %s; its first dimension must "
+				 "be the batch, and a second one the classes",
 				 model->path, definition->name, text);
 	}
+	if (long_dims(&shape, &place) > 1 && shape.rank == 4 && shape.dims[1] > 1)
+		x = channels_last(im, &model->nodes[definition->index], x);
+	if (x == VALUE_NONE)
+		return PRONY_OK;
+	if (long_dims(import_shape(im, x), &place) > 1)
+		place = shape.rank - 1;
+	flat.dims[1] = import_shape(im, x)->dims[place];
+	flat.dims[0] = shape_elements(&shape) / flat.dims[1];
 	/* The Flatten gets its name from the node that computes the output. */
-	*logits = import_reshaped(im, &model->nodes[definition->index], slot->value, &flat);
+	*logits = import_reshaped(im, &model->nodes[definition->index], x, &flat);
 	return PRONY_OK;
 }
 
@@ -400,6 +520,7 @@ static enum prony_status import_with(struct onnx_model *model, int64_t batch, st
 	if (status == PRONY_OK) {
 		list_weights(&im, &model->arena, &model->weights);
 		model->notes = im.notes;
+		model->notes.precision = onnx_file_precision(model->graph);
 		model->notes.outputs_left_out = (int)model->graph->n_output - 1;
 		model->notes.by_pytorch = model->proto->producer_name &&
 					  strcmp(model->proto->producer_name, "pytorch") == 0;

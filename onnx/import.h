@@ -16,8 +16,18 @@ struct onnx_model;
 
 struct onnx_input {
 	const char *name;
-	enum dtype dtype;
+	enum dtype dtype;    /* of the graph: F32 for all real numbers; I64 for booleans, 0 or 1 */
 	struct shape sample; /* without the batch */
+	int32_t type;	     /* ONNX's element type in the file */
+	/* An integer input takes 0 to rows - 1: the rows of the smallest table that it indexes. 0:
+	 * it indexes none. */
+	int64_t rows;
+};
+
+/* Shapes that the user gave, "NAME=1x16", for dimensions that a file leaves open. */
+struct onnx_given {
+	const char *const *shapes;
+	size_t count;
 };
 
 /* What is known of a file before it is imported. */
@@ -34,17 +44,21 @@ struct onnx_notes {
 	/* Number of trained parameters as the file's author counts them: an initializer with
 	 * several users counts once. */
 	int64_t file_parameters;
-	int shared_initializers; /* trained initializers with several users */
+	int shared_initializers; /* those that became several parameters */
 	bool softmax_left_out;	 /* a Softmax computes the output and was left out */
 	int outputs_left_out;	 /* outputs that are not computed: all but the first */
 	bool by_pytorch;	 /* PyTorch exported the file */
+	struct shape output;	 /* of one sample, as in the file */
+	const char *precision;	 /* of the file: fp32, fp16, bf16, fp64 or mixed */
 };
 
 /* Reads the file and the external data beside it, and checks that its nodes are connected. *out:
  * the caller frees it with onnx_model_free. PRONY_BAD_INPUT if the file is broken; the message
  * names the file and the node. PRONY_UNSUPPORTED for an opset that is not read, or inputs that a
- * graph cannot have. */
-enum prony_status onnx_model_open(const char *path, struct onnx_model **out, struct error *err);
+ * graph cannot have; then the message also names the operators that are not supported. `given` may
+ * be NULL; PRONY_USAGE if it does not fit the file. */
+enum prony_status onnx_model_open(const char *path, const struct onnx_given *given,
+				  struct onnx_model **out, struct error *err);
 
 /* The same from memory; the bytes may be freed when it returns. `path` is for messages. External
  * data is read from `folder`, and refused if that is NULL. */
@@ -58,7 +72,9 @@ const struct onnx_facts *onnx_model_facts(const struct onnx_model *model);
  * Translates the file into a graph with a loss behind its output, and weights. Call it once, before
  * the functions below. PRONY_UNSUPPORTED names all nodes that cannot be translated.
  *
- * Each use of an initializer is a parameter of its own. Constants that are not trained are states.
+ * An initializer with several users is one parameter. If all its numbers are equal, each use is a
+ * parameter of its own, because exporters merge such tensors. Constants that are not trained are
+ * states.
  * A Softmax or LogSoftmax that computes the output is left out, because the loss contains it.
  */
 enum prony_status onnx_model_import(struct onnx_model *model, struct error *err);

@@ -150,20 +150,77 @@ static bool check_finite(struct importer *im, const struct file_node *node,
 	return true;
 }
 
+/* Exporters merge tensors whose numbers are all equal, such as biases of zero. */
+static bool all_equal(const struct constant *numbers)
+{
+	for (int64_t i = 1; i < numbers->count; i++)
+		if (numbers->floats[i] != numbers->floats[0])
+			return false;
+	return true;
+}
+
+const struct constant *import_tied(const struct importer *im, const struct constant *numbers,
+				   bool *transposed)
+{
+	const struct constant *whole =
+		numbers->initializer >= 0 ? &im->model->initializers[numbers->initializer] : NULL;
+
+	if (!whole || !whole->is_float || !im->shared[numbers->initializer] ||
+	    (whole->floats != numbers->floats && !numbers->transposed) || all_equal(whole))
+		return NULL;
+	*transposed = numbers->transposed;
+	return whole;
+}
+
+/* Whether a number takes tokens out of a softmax. */
+static bool has_mask(const struct constant *numbers)
+{
+	for (int64_t i = 0; i < numbers->count; i++)
+		if (IS_MASKED(numbers->floats[i]))
+			return true;
+	return false;
+}
+
+static struct constant soften_mask(struct importer *im, const struct constant *numbers)
+{
+	struct constant soft = *numbers;
+	float *copy = arena_try_array(im->numbers, (size_t)numbers->count + 1, sizeof(*copy), NULL);
+
+	for (int64_t i = 0; copy && i < numbers->count; i++)
+		copy[i] = IS_MASKED(numbers->floats[i]) ? MASK_NUMBER : numbers->floats[i];
+	if (copy)
+		soft.floats = copy;
+	return soft;
+}
+
 int import_parameter(struct importer *im, const struct file_node *node,
 		     const struct constant *numbers, const struct shape *shape,
 		     enum value_kind kind, const char *what)
 {
 	const Onnx__GraphProto *file = im->model->graph;
 	int before = im->builder.graph->value_count, initializer = numbers->initializer, value;
+	struct constant soft;
+	bool transposed = false;
 	const char *name;
+	int *tied;
 
 	if (!numbers->is_float) {
 		import_refuse(im, node, "its %s is not floating-point", what);
 		return VALUE_NONE;
 	}
+	if (kind == VALUE_STATE && has_mask(numbers)) {
+		soft = soften_mask(im, numbers);
+		numbers = &soft;
+	}
 	if (!check_finite(im, node, numbers, what))
 		return VALUE_NONE;
+	if (shape == NULL)
+		shape = &numbers->shape;
+	tied = kind == VALUE_PARAMETER && import_tied(im, numbers, &transposed) && !transposed
+		       ? &im->tied[initializer]
+		       : NULL;
+	if (tied && *tied != VALUE_NONE && shape_equal(import_shape(im, *tied), shape))
+		return *tied;
 	if (initializer >= 0)
 		name = free_name(im, node, file->initializer[initializer]->name,
 				 ++im->uses[initializer]);
@@ -171,8 +228,6 @@ int import_parameter(struct importer *im, const struct file_node *node,
 		name = free_name(im, node, arena_printf(&im->arena, "%s.%s", node->name, what), 1);
 	if (name == NULL)
 		return VALUE_NONE;
-	if (shape == NULL)
-		shape = &numbers->shape;
 	value = build_parameter(&im->builder, name, shape->rank, shape->dims, FILL_ZERO, 0);
 	if (value == VALUE_NONE) {
 		refuse_builder(im, node, before);
@@ -180,6 +235,8 @@ int import_parameter(struct importer *im, const struct file_node *node,
 	}
 	im->builder.graph->values[value].kind = kind;
 	set_weight(im, value, numbers);
+	if (tied && *tied == VALUE_NONE)
+		*tied = value;
 	if (kind == VALUE_PARAMETER && initializer < 0)
 		im->notes.file_parameters += numbers->count;
 	if (kind == VALUE_PARAMETER && initializer >= 0 && im->uses[initializer] == 1)
@@ -227,36 +284,50 @@ int import_reshaped(struct importer *im, const struct file_node *node, int value
 	return import_append(im, node, OP_RESHAPE, &value, 1, &attributes);
 }
 
-/* In a file that leaves its batch open, a computed constant may repeat the same numbers for each
- * sample (zeros of the input's shape). One copy is enough, since operands are broadcast, and it
- * suits every batch. */
-static void drop_repeats(struct importer *im, struct constant *c)
+/* Whether all elements `inner` apart within each group of `group` are the same. */
+static bool repeats(const struct constant *c, int64_t group, int64_t inner)
+{
+	for (int64_t i = 0; i + inner < c->count; i++) {
+		if ((i + inner) % group < inner)
+			continue;
+		if (c->is_float ? memcmp(&c->floats[i], &c->floats[i + inner], sizeof(float)) != 0
+				: c->ints[i] != c->ints[i + inner])
+			return false;
+	}
+	return true;
+}
+
+/* Keeps the first of the repetitions on one axis. */
+static void keep_first(struct importer *im, struct constant *c, int axis, int64_t group,
+		       int64_t inner)
+{
+	struct constant once = *c;
+	size_t size = c->is_float ? sizeof(float) : sizeof(int64_t);
+	void *copy;
+
+	once.shape.dims[axis] = 1;
+	once.count = c->count / group * inner;
+	copy = arena_try_array(im->numbers, (size_t)once.count + 1, size, NULL);
+	if (copy == NULL)
+		return;
+	once.floats = c->is_float ? copy : NULL;
+	once.ints = c->is_float ? NULL : copy;
+	for (int64_t i = 0; i < once.count; i++)
+		fold_copy(c, i / inner * group + i % inner, &once, i);
+	*c = once;
+}
+
+void import_drop_repeats(struct importer *im, struct constant *c, bool of_batch)
 {
 	int64_t inner = c->count;
 
-	if (im->model->facts.batch > 0 || im->batch == 1 || c->initializer >= 0 || !c->is_float)
-		return;
 	for (int axis = 0; axis < c->shape.rank && c->count > 0; axis++) {
-		int64_t group = inner, groups = c->count / group;
-		bool same = c->shape.dims[axis] == im->batch;
-		float *once;
+		int64_t group = inner, dim = c->shape.dims[axis];
 
-		inner /= c->shape.dims[axis];
-		for (int64_t i = 0; same && i + inner < c->count; i += inner)
-			same = (i + inner) % group == 0 ||
-			       memcmp(c->floats + i, c->floats + i + inner,
-				      (size_t)inner * sizeof(*once)) == 0;
-		once = same ? arena_try_array(im->numbers, (size_t)(groups * inner), sizeof(*once),
-					      NULL)
-			    : NULL;
-		if (once == NULL)
+		inner /= dim;
+		if (dim == 1 || (of_batch && dim != im->batch) || !repeats(c, group, inner))
 			continue;
-		for (int64_t i = 0; i < groups; i++)
-			memcpy(once + i * inner, c->floats + i * group,
-			       (size_t)inner * sizeof(*once));
-		c->floats = once;
-		c->shape.dims[axis] = 1;
-		c->count = groups * inner;
+		keep_first(im, c, axis, group, inner);
 	}
 }
 
@@ -272,8 +343,13 @@ int import_operand(struct importer *im, const struct file_node *node, size_t i)
 		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
 	}
 	once = *constant;
-	drop_repeats(im, &once);
-	trained = once.initializer >= 0 && once.shape.rank > 0;
+	/* In a file that leaves its batch open, a computed constant may repeat the same numbers for
+	 * each sample (zeros of the input's shape). One copy is enough, since operands are
+	 * broadcast, and it suits every batch. */
+	if (im->model->facts.batch == 0 && im->batch != 1 && once.initializer < 0)
+		import_drop_repeats(im, &once, true);
+	trained = once.initializer >= 0 && once.shape.rank > 0 &&
+		  (!once.is_float || !has_mask(&once));
 	return import_parameter(im, node, &once, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
 				trained ? "operand" : "constant");
 }

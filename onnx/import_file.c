@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "graph/edit_internal.h"
+#include "onnx/ports_internal.h"
 
 /* The most that protobuf can hold in one message. */
 #define MODEL_MAX_BYTES ((size_t)INT32_MAX)
@@ -96,16 +97,20 @@ static enum prony_status read_initializers(struct onnx_model *model, const char 
 	return PRONY_OK;
 }
 
-/* The batch is the first dimension; all others must be fixed. */
+/* The batch is the first dimension; all others must be fixed. Writes a reason to `problems` if a
+ * graph cannot have the shape. */
 static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const char *name,
-				   int64_t *batch, struct shape *sample, struct error *err)
+				   int64_t *batch, struct shape *sample, struct strbuf *problems,
+				   struct error *err)
 {
 	/* struct network holds four dimensions of a sample. */
-	if (shape->n_dim < 1 || shape->n_dim > 5)
-		return error_set(err, PRONY_UNSUPPORTED,
-				 "its input '%.200s' has %zu dimensions; 1 to 5 are supported, "
-				 "including the batch",
-				 name, shape->n_dim);
+	if (shape->n_dim < 1 || shape->n_dim > 5) {
+		strbuf_printf(problems,
+			      "; its input '%.100s' has %zu dimensions; 1 to 5 are supported, "
+			      "including the batch",
+			      name, shape->n_dim);
+		return PRONY_OK;
+	}
 	sample->rank = (int)shape->n_dim - 1;
 	for (size_t i = 0; i < shape->n_dim; i++) {
 		const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
@@ -121,26 +126,29 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 				"to %d",
 				i, name, (long long)dim->dim_value, GRAPH_MAX_DIM);
 		if (!fixed && i > 0)
-			return error_set(err, PRONY_UNSUPPORTED,
-					 "dimension %zu of its input '%.200s' is not fixed; only "
-					 "the batch may vary. Export it with a fixed size",
-					 i, name);
+			strbuf_printf(problems,
+				      "; dimension %zu of its input '%.100s' is not fixed", i,
+				      name);
 		if (i == 0)
 			*batch = fixed ? dim->dim_value : 0;
 		else
-			sample->dims[i - 1] = dim->dim_value;
+			sample->dims[i - 1] = fixed ? dim->dim_value : 1;
 	}
 	return PRONY_OK;
 }
 
-/* Translates ONNX's element type of an input; false for one that a graph cannot have. */
+/* The type of an input in the graph; false for one that a graph cannot have. */
 static bool read_type(int32_t type, enum dtype *out)
 {
 	switch (type) {
 	case ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT:
+	case ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16:
+	case ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16:
+	case ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE:
 		*out = DTYPE_F32;
 		return true;
 	case ONNX__TENSOR_PROTO__DATA_TYPE__INT64:
+	case ONNX__TENSOR_PROTO__DATA_TYPE__BOOL:
 		*out = DTYPE_I64;
 		return true;
 	case ONNX__TENSOR_PROTO__DATA_TYPE__INT32:
@@ -151,7 +159,8 @@ static bool read_type(int32_t type, enum dtype *out)
 	}
 }
 
-static enum prony_status read_input(struct onnx_model *model, int i, struct error *err)
+static enum prony_status read_input(struct onnx_model *model, int i, struct strbuf *problems,
+				    struct error *err)
 {
 	const struct definition *input = &model->definitions[model->inputs[i]];
 	const Onnx__TypeProto *type = model->graph->input[input->index]->type;
@@ -167,28 +176,69 @@ static enum prony_status read_input(struct onnx_model *model, int i, struct erro
 	tensor = type->tensor_type;
 	/* A single input gets the name that it has in the zoo. */
 	out->name = model->facts.input_count == 1 ? "input" : input->name;
+	out->type = tensor->elem_type;
 	if (!read_type(tensor->elem_type, &out->dtype))
-		return error_set(
-			err, PRONY_UNSUPPORTED,
-			"its input '%.200s' has element type %d; only float (1), int32 (6) "
-			"and int64 (7) are supported",
-			input->name, tensor->elem_type);
-	status = read_dims(tensor->shape, input->name, &batch, &out->sample, err);
+		strbuf_printf(problems,
+			      "; its input '%.100s' has the element type %s; supported are float, "
+			      "float16, bfloat16, double, int32, int64 and bool",
+			      input->name, onnx_type_name(tensor->elem_type));
+	if (out->dtype != DTYPE_F32)
+		out->rows = onnx_table_rows(model->graph, input->name);
+	if (out->dtype != DTYPE_F32 && (tensor->elem_type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL ||
+					(out->rows == 0 && onnx_named_mask(input->name))))
+		out->rows = 2;
+	status = read_dims(tensor->shape, input->name, &batch, &out->sample, problems, err);
 	if (status == PRONY_OK && i > 0 && batch != model->facts.batch)
-		status = error_set(err, PRONY_UNSUPPORTED,
-				   "its input '%.200s' has another batch (first dimension) than "
-				   "the other inputs",
-				   input->name);
+		strbuf_printf(problems,
+			      "; its input '%.100s' has another batch (first dimension) than the "
+			      "other inputs",
+			      input->name);
 	model->facts.batch = batch;
 	return status;
 }
 
-static enum prony_status read_inputs(struct onnx_model *model, struct error *err)
+/* Sets the dimensions that the user gave. If the inputs cannot be read at all, the reason is found
+ * later. */
+static enum prony_status fix_dims(struct onnx_model *model, const struct onnx_given *given,
+				  struct strbuf *hint, struct error *err)
 {
-	enum prony_status status = PRONY_OK;
+	struct onnx_ports ports;
+	bool *used = arena_array(&model->arena, given ? given->count + 1 : 1, sizeof(*used));
+	enum prony_status status;
 
+	if (onnx_ports_of(model->graph, &model->arena, &ports, NULL) != PRONY_OK)
+		return PRONY_OK;
+	status = given ? onnx_ports_fix(&ports, given->shapes, given->count, used, err) : PRONY_OK;
+	if (status == PRONY_OK)
+		onnx_ports_apply(&ports, model->graph);
+	onnx_ports_hint(&ports, hint);
+	return status;
+}
+
+/* All that a graph cannot have is named at once: inputs, and operators. */
+static enum prony_status read_inputs(struct onnx_model *model, const struct onnx_given *given,
+				     struct error *err)
+{
+	struct strbuf problems, hint;
+	enum prony_status status;
+
+	strbuf_init(&problems, 0);
+	strbuf_init(&hint, 0);
+	status = fix_dims(model, given, &hint, err);
+	if (model->input_total > ONNX_MAX_INPUTS)
+		strbuf_printf(&problems, "; it has %d inputs; at most %d are supported",
+			      model->input_total, ONNX_MAX_INPUTS);
 	for (int i = 0; status == PRONY_OK && i < model->facts.input_count; i++)
-		status = read_input(model, i, err);
+		status = read_input(model, i, &problems, err);
+	if (hint.length > 0 && problems.length > 0)
+		strbuf_printf(&problems, ": give the shapes for one sample, for example%s",
+			      strbuf_text(&hint));
+	if (status == PRONY_OK && problems.length > 0) {
+		import_list_missing(model, &problems);
+		status = error_set(err, PRONY_UNSUPPORTED, "%s", strbuf_text(&problems) + 2);
+	}
+	strbuf_release(&problems);
+	strbuf_release(&hint);
 	return status;
 }
 
@@ -234,7 +284,7 @@ static void unpack(struct onnx_model *model, size_t length)
 }
 
 static enum prony_status read_model(struct onnx_model *model, size_t length, const char *folder,
-				    struct error *err)
+				    const struct onnx_given *given, struct error *err)
 {
 	enum prony_status status = onnx_check_wire(model->bytes, length, err);
 
@@ -258,13 +308,14 @@ static enum prony_status read_model(struct onnx_model *model, size_t length, con
 	if (status == PRONY_OK)
 		status = read_initializers(model, folder, err);
 	if (status == PRONY_OK)
-		status = read_inputs(model, err);
+		status = read_inputs(model, given, err);
 	return status;
 }
 
 /* Takes ownership of the bytes, also on error. */
 static enum prony_status parse(void *bytes, size_t length, const char *path, const char *folder,
-			       struct onnx_model **out, struct error *err)
+			       const struct onnx_given *given, struct onnx_model **out,
+			       struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct onnx_model *model = memory_alloc(sizeof(*model));
@@ -276,10 +327,11 @@ static enum prony_status parse(void *bytes, size_t length, const char *path, con
 	digest_bytes(bytes, length, model->facts.digest);
 	status = length > MODEL_MAX_BYTES
 			 ? error_set(&why, PRONY_BAD_INPUT, "it is larger than 2 GiB")
-			 : read_model(model, length, folder, &why);
+			 : read_model(model, length, folder, given, &why);
 	if (status != PRONY_OK) {
 		onnx_model_free(model);
-		return error_set(err, status, "%s: %s", path, why.text);
+		return status == PRONY_USAGE ? error_set(err, status, "%s", why.text)
+					     : error_set(err, status, "%s: %s", path, why.text);
 	}
 	*out = model;
 	return PRONY_OK;
@@ -292,10 +344,11 @@ enum prony_status onnx_model_parse(const void *bytes, size_t length, const char 
 
 	if (length > 0)
 		memcpy(copy, bytes, length);
-	return parse(copy, length, path, folder, out, err);
+	return parse(copy, length, path, folder, NULL, out, err);
 }
 
-enum prony_status onnx_model_open(const char *path, struct onnx_model **out, struct error *err)
+enum prony_status onnx_model_open(const char *path, const struct onnx_given *given,
+				  struct onnx_model **out, struct error *err)
 {
 	const char *slash = strrchr(path, '/');
 	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL, *bytes = NULL;
@@ -303,7 +356,7 @@ enum prony_status onnx_model_open(const char *path, struct onnx_model **out, str
 	enum prony_status status = file_read(path, MODEL_MAX_BYTES, &bytes, &length, err);
 
 	if (status == PRONY_OK)
-		status = parse(bytes, length, path, slash ? folder : ".", out, err);
+		status = parse(bytes, length, path, slash ? folder : ".", given, out, err);
 	free(folder);
 	return status;
 }

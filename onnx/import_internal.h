@@ -14,6 +14,8 @@
 #define ONNX_MAX_NODES 65536
 #define ONNX_MAX_NAMES (1 << 20)
 #define ONNX_MAX_ARITY 4096
+/* How many integers a table has for an input that indexes no table, such as a time step. */
+#define ONNX_INTEGERS 1000
 
 #define NAME_OMITTED (-1)
 
@@ -50,6 +52,7 @@ struct onnx_model {
 	size_t node_count;
 	struct constant *initializers; /* those that have users */
 	int inputs[ONNX_MAX_INPUTS];   /* definitions, as in facts */
+	int input_total;	       /* may be more */
 	int output;		       /* definition */
 	int64_t weight_bytes;
 	/* What onnx_model_import made. */
@@ -69,12 +72,31 @@ bool onnx_is_own_domain(const char *domain);
 /* Whether the operator is not one of ONNX's own. */
 bool onnx_is_foreign(const Onnx__NodeProto *proto);
 
+/* import.c: appends "; unsupported operators: ..." if a needed node's operator is not supported. */
+void import_list_missing(const struct onnx_model *model, struct strbuf *out);
+
 /* What a definition has been translated to. */
-enum slot_kind { SLOT_EMPTY, SLOT_CONSTANT, SLOT_VALUE, SLOT_LOST };
+enum slot_kind { SLOT_EMPTY, SLOT_CONSTANT, SLOT_LOOKUP, SLOT_VALUE, SLOT_LOST };
+
+/*
+ * A tensor of which each element depends on one integer of one input: a mask, a position. The graph
+ * computes with real numbers and reads integers only by Gather, so such a tensor is held as a table
+ * until a node needs it as real numbers.
+ */
+struct lookup {
+	int input;	      /* of the model */
+	struct constant from; /* for each element, the index of the integer that it depends on */
+	/* For each integer from 0 on, the tensor if all integers of the input were that one; its
+	 * shape broadcasts to that of `from`. NULL: the tensor has the integers themselves. */
+	struct constant *values;
+	int64_t rows; /* of values */
+	int value;    /* of the graph, once a node has needed it; else VALUE_NONE */
+};
 
 struct slot {
 	enum slot_kind kind;
 	struct constant constant;
+	struct lookup *lookup;
 	int value;	/* of the graph */
 	bool from_data; /* SLOT_LOST: it is certainly not constant */
 };
@@ -93,7 +115,11 @@ struct importer {
 	/* The numbers of each value of the graph that is a parameter or state. */
 	struct constant *weights;
 	int weight_capacity;
-	int *uses; /* how many parameters each initializer has become */
+	int inputs[ONNX_MAX_INPUTS]; /* values of the graph */
+	int64_t tabulated;	     /* elements of lookups so far */
+	int *uses;		     /* how many parameters each initializer has become */
+	bool *shared;		     /* initializers with several users, also through Identity */
+	int *tied; /* the parameter that all users of an initializer share, or VALUE_NONE */
 	struct onnx_notes notes;
 };
 
@@ -110,13 +136,33 @@ typedef void import_function(struct importer *im, const struct file_node *node);
 import_function import_conv, import_pool, import_global_pool, import_gemm, import_matmul,
 	import_batch_norm, import_sum, import_by_row, import_softmax, import_identity, import_power;
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
-	import_pad, import_reduce, import_gather, import_cast, import_expand, import_erf;
+	import_pad, import_reduce, import_gather, import_cast, import_expand, import_erf,
+	import_where;
+
+/* import_gather.c: whether a Gather takes rows of a trained table by constant indices. */
+bool import_picks_rows(const struct importer *im, const struct file_node *node);
+import_function import_constant_rows;
+/* Rows of a trained table by the integers of an input, as if these had that shape. */
+void import_embedding(struct importer *im, const struct file_node *node,
+		      const struct constant *table, int indices, const struct shape *shape);
+
+/* import_integers.c */
+
+/* Makes the slot of an integer input. */
+struct slot import_integers(struct importer *im, int input);
+/* Whether a node, whose inputs are constants and lookups, gives a lookup, or an embedding; then it
+ * is translated, or refused. */
+bool import_lookup(struct importer *im, const struct file_node *node);
+/* The same lookup as real numbers in the graph; VALUE_NONE after a refusal. */
+int import_looked_up(struct importer *im, const struct file_node *node, struct lookup *lookup);
 
 /* import_refusals.c */
 
 /* Records why this node cannot be translated; its outputs are lost. */
 void import_refuse(struct importer *im, const struct file_node *node, const char *format, ...)
 	PRONY_PRINTF(3, 4);
+/* Appends the operators that are not supported, with their nodes. */
+void import_list_operators(const struct importer *im, struct strbuf *out);
 /* PRONY_UNSUPPORTED with all refusals. */
 enum prony_status import_report(const struct importer *im, struct error *err);
 
@@ -137,14 +183,30 @@ bool import_need_value(struct importer *im, const struct file_node *node, size_t
 bool import_need_constant(struct importer *im, const struct file_node *node, size_t i,
 			  const struct constant **out);
 
-/* Adds a parameter or state with these numbers. `shape` replaces their shape if it is not NULL; it
- * must have as many elements. VALUE_NONE after a refusal. */
+/* The initializer itself, if the constant is one with several users that is a single parameter: not
+ * all its numbers are equal. `transposed`: whether the constant is its transpose. NULL otherwise.
+ */
+const struct constant *import_tied(const struct importer *im, const struct constant *numbers,
+				   bool *transposed);
+
+/* The most negative number of a mask. The largest negative float and minus infinity become this:
+ * after a softmax both give 0, and bf16 can hold it. */
+#define MASK_NUMBER (-1e9F)
+#define IS_MASKED(number) ((number) < -1e30F)
+
+/* Adds a parameter or state with these numbers. A tied initializer becomes a parameter once, and
+ * the same value is returned again; in a state, numbers that mask become MASK_NUMBER. `shape`
+ * replaces their shape if it is not NULL; it must have as many elements. VALUE_NONE after a
+ * refusal. */
 int import_parameter(struct importer *im, const struct file_node *node,
 		     const struct constant *numbers, const struct shape *shape,
 		     enum value_kind kind, const char *what);
 /* Input i as a value of the graph. A constant becomes a parameter if it is an initializer with
- * dimensions (a bias, a scale), else a state (the 6 of a hard swish). */
+ * dimensions (a bias, a scale) that does not mask, else a state (the 6 of a hard swish). */
 int import_operand(struct importer *im, const struct file_node *node, size_t i);
+/* Keeps one of the equal slices along each axis (of_batch: only along axes as long as the batch);
+ * the axis becomes 1. */
+void import_drop_repeats(struct importer *im, struct constant *c, bool of_batch);
 /* Sets output i of the node to this constant. */
 void import_set_constant(struct importer *im, const struct file_node *node, size_t i,
 			 const struct constant *constant);
@@ -157,6 +219,9 @@ int import_append(struct importer *im, const struct file_node *node, enum op op,
 		  int input_count, const struct attributes *attributes);
 /* Sets output i of the node to this value; VALUE_NONE sets nothing. */
 void import_set(struct importer *im, const struct file_node *node, size_t i, int value);
+/* Appends a Slice; returns x itself if the range is the whole axis. */
+int import_range(struct importer *im, const struct file_node *node, int x,
+		 const struct onnx_range *range);
 /* Appends a Reshape or Flatten when the shape differs; returns the value. */
 int import_reshaped(struct importer *im, const struct file_node *node, int value,
 		    const struct shape *shape);

@@ -173,6 +173,19 @@ static int append_gemm(struct importer *im, const struct file_node *node, int x,
 	return import_append(im, node, OP_GEMM, inputs, 3, attributes);
 }
 
+/* A transposed constant that is tied is read as the initializer itself. */
+static const struct constant *untransposed(const struct importer *im, const struct constant *w,
+					   bool *trans)
+{
+	bool transposed = false;
+	const struct constant *whole = import_tied(im, w, &transposed);
+
+	if (whole == NULL)
+		return w;
+	*trans ^= transposed;
+	return whole;
+}
+
 /* Adds input i to x. */
 static int append_add(struct importer *im, const struct file_node *node, int x, size_t i)
 {
@@ -196,6 +209,7 @@ void import_gemm(struct importer *im, const struct file_node *node)
 	attributes.beta = onnx_real(node->proto, "beta", 1);
 	attributes.trans_a = onnx_int(node->proto, "transA", 0) != 0;
 	attributes.trans_b = onnx_int(node->proto, "transB", 0) != 0;
+	w = untransposed(im, w, &attributes.trans_b);
 	if (w->shape.rank != 2) {
 		import_refuse(im, node, "its weights have %d dimensions; they must have 2",
 			      w->shape.rank);
@@ -278,6 +292,7 @@ void import_matmul(struct importer *im, const struct file_node *node)
 	operator_default_attributes(OP_GEMM, &attributes);
 	shape.dims[shape.rank - 1] = w->shape.dims[1];
 	bias = find_bias(im, node, &shape, &add);
+	w = untransposed(im, w, &attributes.trans_b);
 	x = append_gemm(im, node, x, w, bias, &attributes);
 	if (x != VALUE_NONE)
 		x = import_reshaped(im, node, x, &shape);

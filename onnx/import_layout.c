@@ -1,5 +1,6 @@
 /* Translates operators on the layout: reshapes, transposes, slices, and means over axes. */
 #include "onnx/import_internal.h"
+#include "onnx/ports_internal.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -72,9 +73,8 @@ void import_concat(struct importer *im, const struct file_node *node)
 		import_refuse(im, node, "it has no inputs");
 }
 
-/* Appends a Slice; returns x itself if the range is the whole axis. */
-static int append_range(struct importer *im, const struct file_node *node, int x,
-			const struct onnx_range *range)
+int import_range(struct importer *im, const struct file_node *node, int x,
+		 const struct onnx_range *range)
 {
 	struct attributes attributes;
 
@@ -117,7 +117,7 @@ void import_slice(struct importer *im, const struct file_node *node)
 		return;
 	}
 	for (int i = 0; i < count && x != VALUE_NONE; i++)
-		x = append_range(im, node, x, &ranges[i]);
+		x = import_range(im, node, x, &ranges[i]);
 	import_set(im, node, 0, x);
 }
 
@@ -141,67 +141,8 @@ void import_split(struct importer *im, const struct file_node *node)
 	for (size_t i = 0; i < node->output_count; i++) {
 		if (node->outputs[i] != NAME_OMITTED &&
 		    im->model->definitions[node->outputs[i]].users > 0)
-			import_set(im, node, i, append_range(im, node, x, &ranges[i]));
+			import_set(im, node, i, import_range(im, node, x, &ranges[i]));
 	}
-}
-
-/* Gather of one element becomes a Slice, and a Reshape that removes the dimension. */
-/* Translates a Gather of rows of a table by indices that are an input: an embedding. */
-static void import_embedding(struct importer *im, const struct file_node *node,
-			     const struct constant *table)
-{
-	struct attributes attributes = {.axis = onnx_int(node->proto, "axis", 0)};
-	int inputs[2];
-
-	if (!import_need_value(im, node, 1, 0, &inputs[1]))
-		return;
-	inputs[0] = import_parameter(im, node, table, NULL, VALUE_PARAMETER, "table");
-	if (inputs[0] != VALUE_NONE)
-		import_set(im, node, 0, import_append(im, node, OP_GATHER, inputs, 2, &attributes));
-}
-
-void import_gather(struct importer *im, const struct file_node *node)
-{
-	const struct constant *table = import_constant(im, node, 0);
-	const struct constant *index;
-	struct onnx_range range = {.step = 1, .count = 1};
-	struct error why = ERROR_INIT;
-	struct shape shape;
-	int x;
-
-	if (table && !import_constant(im, node, 1)) {
-		import_embedding(im, node, table);
-		return;
-	}
-	if (!import_need_value(im, node, 0, 0, &x) || !import_need_constant(im, node, 1, &index))
-		return;
-	shape = *import_shape(im, x);
-	if (onnx_axis(onnx_int(node->proto, "axis", 0), shape.rank, &range.axis, &why) !=
-	    PRONY_OK) {
-		import_refuse(im, node, "%s", why.text);
-		return;
-	}
-	if (index->is_float || index->count != 1 || index->shape.rank > 1) {
-		import_refuse(im, node, "only a single constant index is supported");
-		return;
-	}
-	range.start = index->ints[0] < 0 ? index->ints[0] + shape.dims[range.axis] : index->ints[0];
-	if (range.start < 0 || range.start >= shape.dims[range.axis]) {
-		import_refuse(im, node, "index %lld is outside the axis, which has %lld elements",
-			      (long long)index->ints[0], (long long)shape.dims[range.axis]);
-		return;
-	}
-	x = append_range(im, node, x, &range);
-	if (index->shape.rank == 0) {
-		for (int i = range.axis; i + 1 < shape.rank; i++)
-			shape.dims[i] = shape.dims[i + 1];
-		shape.rank--;
-	} else {
-		shape.dims[range.axis] = 1;
-	}
-	if (x != VALUE_NONE)
-		x = import_reshaped(im, node, x, &shape);
-	import_set(im, node, 0, x);
 }
 
 /* Reads the pads of all axes: first the begins, then the ends. `axes` (opset 18) lists the axes
@@ -369,7 +310,8 @@ void import_reduce(struct importer *im, const struct file_node *node)
 	import_set(im, node, 0, x);
 }
 
-/* Activations are float, so a cast to float changes nothing. */
+/* Activations are real numbers of the cell's precision, so a cast to real numbers changes nothing.
+ */
 void import_cast(struct importer *im, const struct file_node *node)
 {
 	int64_t to = onnx_int(node->proto, "to", 0);
@@ -380,11 +322,11 @@ void import_cast(struct importer *im, const struct file_node *node)
 		return;
 	if (strcmp(node->proto->op_type, "CastLike") == 0)
 		to = like ? like->type : ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
-	if (to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT)
+	if (constant_is_float_type((int32_t)to))
 		import_set(im, node, 0, x);
 	else
-		import_refuse(im, node, "it casts to type %lld; only float (1) is supported",
-			      (long long)to);
+		import_refuse(im, node, "it casts numbers that are computed from the data to %s",
+			      onnx_type_name((int32_t)to));
 }
 
 void import_expand(struct importer *im, const struct file_node *node)

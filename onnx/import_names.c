@@ -237,10 +237,8 @@ static enum prony_status find_inputs(struct onnx_model *model, struct error *err
 
 		if (definition->kind != DEFINED_BY_INPUT || definition->users == 0)
 			continue;
-		if (*count == ONNX_MAX_INPUTS)
-			return error_set(err, PRONY_UNSUPPORTED, "it has more than %d inputs",
-					 ONNX_MAX_INPUTS);
-		model->inputs[(*count)++] = i;
+		if (model->input_total++ < ONNX_MAX_INPUTS)
+			model->inputs[(*count)++] = i;
 	}
 	if (*count == 0)
 		return error_set(err, PRONY_BAD_INPUT, "its output does not depend on any input");

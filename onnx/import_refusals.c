@@ -26,8 +26,8 @@ static void list_operator(const struct importer *im, int first, struct strbuf *t
 	const char *domain = im->refusals[first].node->proto->domain;
 	int count = 0;
 
-	strbuf_printf(text, "%s%s%s%.60s (", text->length ? "; " : "",
-		      domain && domain[0] ? domain : "", domain && domain[0] ? "." : "", op);
+	strbuf_printf(text, "%s%s%.60s (", domain && domain[0] ? domain : "",
+		      domain && domain[0] ? "." : "", op);
 	for (int i = first; i < im->refusal_count; i++) {
 		const struct refusal *refusal = &im->refusals[i];
 
@@ -56,6 +56,19 @@ static bool is_first_of_operator(const struct importer *im, int index)
 	return true;
 }
 
+void import_list_operators(const struct importer *im, struct strbuf *out)
+{
+	bool any = false;
+
+	for (int i = 0; i < im->refusal_count && out->length < ERROR_TEXT_BYTES; i++) {
+		if (!is_first_of_operator(im, i))
+			continue;
+		strbuf_puts(out, any ? "; " : "unsupported operators: ");
+		list_operator(im, i, out);
+		any = true;
+	}
+}
+
 enum prony_status import_report(const struct importer *im, struct error *err)
 {
 	struct strbuf text;
@@ -63,18 +76,7 @@ enum prony_status import_report(const struct importer *im, struct error *err)
 	enum prony_status status;
 
 	strbuf_init(&text, 0);
-	for (int i = 0; i < im->refusal_count && text.length < ERROR_TEXT_BYTES; i++) {
-		if (is_first_of_operator(im, i))
-			list_operator(im, i, &text);
-	}
-	if (text.length > 0) {
-		struct strbuf all;
-
-		strbuf_init(&all, 0);
-		strbuf_printf(&all, "unsupported operators: %s", strbuf_text(&text));
-		strbuf_release(&text);
-		text = all;
-	}
+	import_list_operators(im, &text);
 	for (int i = 0; i < im->refusal_count && text.length < ERROR_TEXT_BYTES; i++) {
 		const struct refusal *refusal = &im->refusals[i];
 

@@ -14,6 +14,17 @@
 #include "onnx/ports_internal.h"
 #include "onnx/wire.h"
 
+const char *onnx_type_name(int32_t type)
+{
+	static const char *const names[] = {
+		"undefined", "float",  "uint8",	    "int8",	  "uint16",  "int16",
+		"int32",     "int64",  "string",    "bool",	  "float16", "double",
+		"uint32",    "uint64", "complex64", "complex128", "bfloat16"};
+
+	return type >= 0 && (size_t)type < sizeof(names) / sizeof(*names) ? names[type]
+									  : "of 8 bits or fewer";
+}
+
 /* Translates ONNX's element type; false for one that prony lacks. A bool is one byte, 0 or 1. */
 static bool read_type(int32_t type, enum dtype *out)
 {
@@ -55,8 +66,9 @@ static enum prony_status read_port(const Onnx__ValueInfoProto *info, struct aren
 				 info->name ? info->name : "");
 	out->name = arena_strdup(arena, info->name);
 	if (!read_type(type->tensor_type->elem_type, &out->dtype))
-		return error_set(err, PRONY_UNSUPPORTED, "'%.100s' has unsupported element type %d",
-				 out->name, (int)type->tensor_type->elem_type);
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "'%.100s' has the element type %s, which is not supported",
+				 out->name, onnx_type_name(type->tensor_type->elem_type));
 	return PRONY_OK;
 }
 
@@ -141,8 +153,20 @@ static bool leaves_open(const struct tensor *input, unsigned batched)
 	return false;
 }
 
-static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena *arena,
-				    struct onnx_ports *out, struct error *err)
+/* Copies the names of open dimensions. */
+static void read_symbols(const Onnx__ValueInfoProto *info, struct arena *arena, const char **out)
+{
+	const Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
+
+	for (size_t i = 0; i < shape->n_dim; i++)
+		if (shape->dim[i]->value_case ==
+			    ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+		    *shape->dim[i]->dim_param)
+			out[i] = arena_strdup(arena, shape->dim[i]->dim_param);
+}
+
+enum prony_status onnx_ports_of(const Onnx__GraphProto *graph, struct arena *arena,
+				struct onnx_ports *out, struct error *err)
 {
 	struct onnx_ports ports = {0};
 	const char *symbol = NULL;
@@ -152,6 +176,8 @@ static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena 
 	ports.outputs.tensors = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(struct tensor));
 	ports.batched = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(unsigned));
 	ports.batch = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(int));
+	ports.symbols =
+		arena_array(arena, MODEL_FILE_PORTS_MAX * TENSOR_MAX_RANK, sizeof(const char *));
 	ports.precision = onnx_file_precision(graph);
 	for (size_t i = 0; i < graph->n_input && status == PRONY_OK; i++) {
 		const Onnx__ValueInfoProto *info = graph->input[i];
@@ -171,6 +197,8 @@ static enum prony_status read_ports(const Onnx__GraphProto *graph, struct arena 
 			symbol = batch_symbol(info, ports.batch[n]);
 		status = read_shape(info, symbol, ports.batch[n], &ports.inputs.tensors[n],
 				    &ports.batched[n], err);
+		if (status == PRONY_OK)
+			read_symbols(info, arena, &ports.symbols[n * TENSOR_MAX_RANK]);
 		ports.left_open |= leaves_open(&ports.inputs.tensors[n], ports.batched[n]);
 		ports.inputs.count++;
 	}
@@ -210,7 +238,7 @@ enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena
 						   "its weights are in separate files, which is "
 						   "not supported");
 		if (status == PRONY_OK)
-			status = read_ports(graph, arena, out, err);
+			status = onnx_ports_of(graph, arena, out, err);
 	}
 	if (proto)
 		onnx__model_proto__free_unpacked(proto, NULL);
@@ -291,6 +319,35 @@ static enum prony_status fix_input(struct onnx_ports *ports, size_t input,
 	return PRONY_OK;
 }
 
+/* Sets all dimensions with that name. */
+static void set_symbol(struct onnx_ports *ports, const char *symbol, int64_t dim)
+{
+	for (size_t i = 0; i < ports->inputs.count; i++) {
+		struct shape *shape = &ports->inputs.tensors[i].shape;
+
+		for (int k = 0; k < shape->rank; k++) {
+			const char *name = ports->symbols[i * TENSOR_MAX_RANK + (size_t)k];
+
+			if (shape->dims[k] == ONNX_DIM_OPEN && name && strcmp(name, symbol) == 0 &&
+			    !(ports->batched[i] & 1u << k))
+				shape->dims[k] = dim;
+		}
+	}
+}
+
+/* After a shape was given: the same names mean the same numbers in all inputs. */
+static void set_symbols(struct onnx_ports *ports, size_t input)
+{
+	const struct shape *shape = &ports->inputs.tensors[input].shape;
+
+	for (int k = 0; k < shape->rank; k++) {
+		const char *name = ports->symbols[input * TENSOR_MAX_RANK + (size_t)k];
+
+		if (name && shape->dims[k] != ONNX_DIM_OPEN && !(ports->batched[input] & 1u << k))
+			set_symbol(ports, name, shape->dims[k]);
+	}
+}
+
 enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *given, size_t count,
 				 bool *used, struct error *err)
 {
@@ -315,10 +372,40 @@ enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *gi
 				fix_input(ports, i, &shape, batch, given[k], err);
 			if (status != PRONY_OK)
 				return status;
+			set_symbols(ports, i);
 			used[k] = true;
 		}
 	}
 	return PRONY_OK;
+}
+
+/* A likely size of an open dimension: a token axis, colours, or the sides of an image. */
+static int64_t likely_dim(const struct shape *shape, int i, unsigned batched)
+{
+	if (batched & 1u << i)
+		return 1;
+	if (shape->rank == 4 && i == 1)
+		return 3;
+	return shape->rank == 4 && shape->dims[2] == shape->dims[3] ? 224 : 128;
+}
+
+void onnx_ports_hint(const struct onnx_ports *ports, struct strbuf *out)
+{
+	for (size_t n = 0; n < ports->inputs.count; n++) {
+		const struct tensor *input = &ports->inputs.tensors[n];
+
+		if (!leaves_open(input, ports->batched[n]))
+			continue;
+		strbuf_printf(out, " --shape %.60s=", input->name);
+		for (int i = 0; i < input->shape.rank; i++) {
+			int64_t dim = input->shape.dims[i];
+
+			strbuf_printf(out, "%s%" PRId64, i > 0 ? "x" : "",
+				      dim == ONNX_DIM_OPEN
+					      ? likely_dim(&input->shape, i, ports->batched[n])
+					      : dim);
+		}
+	}
 }
 
 /* The shape of one input for a batch. */
@@ -335,11 +422,17 @@ static enum prony_status input_for(const struct onnx_ports *ports, size_t input,
 		if (ports->batched[input] & 1u << i) {
 			*dim = (*dim == ONNX_DIM_OPEN ? 1 : *dim) * batch;
 		} else if (*dim == ONNX_DIM_OPEN) {
+			struct strbuf hint;
+
+			strbuf_init(&hint, 0);
+			onnx_ports_hint(ports, &hint);
 			dims_text(&port->shape, text);
-			return error_set(err, PRONY_UNSUPPORTED,
-					 "the shape of its input '%.60s' is %s; give its shape for "
-					 "one sample, for example --shape %.60s=1x3x48x320",
-					 port->name, text, port->name);
+			error_set(err, PRONY_UNSUPPORTED,
+				  "the shape of its input '%.60s' is %s; give the shapes for "
+				  "one sample, for example%s",
+				  port->name, text, strbuf_text(&hint));
+			strbuf_release(&hint);
+			return PRONY_UNSUPPORTED;
 		}
 	}
 	if (tensor_bytes(out) < 0)
@@ -390,17 +483,36 @@ enum prony_status onnx_ports_inputs(const struct onnx_ports *ports, int64_t batc
 	return status;
 }
 
+static void set_dim(Onnx__TensorShapeProto__Dimension *dim, int64_t size)
+{
+	/* Free the text, because the message would no longer free it. */
+	if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+	    dim->dim_param != protobuf_c_empty_string)
+		free(dim->dim_param);
+	dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+	dim->dim_value = size;
+}
+
 static void set_shape(Onnx__TensorShapeProto *shape, const struct shape *wanted)
 {
-	for (size_t i = 0; i < shape->n_dim && i < (size_t)wanted->rank; i++) {
-		Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
+	for (size_t i = 0; i < shape->n_dim && i < (size_t)wanted->rank; i++)
+		set_dim(shape->dim[i], wanted->dims[i]);
+}
 
-		/* Free the text, because the message would no longer free it. */
-		if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-		    dim->dim_param != protobuf_c_empty_string)
-			free(dim->dim_param);
-		dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-		dim->dim_value = wanted->dims[i];
+void onnx_ports_apply(const struct onnx_ports *ports, const Onnx__GraphProto *graph)
+{
+	for (size_t i = 0; i < graph->n_input; i++) {
+		const Onnx__ValueInfoProto *info = graph->input[i];
+		const struct tensor *input = tensor_find(&ports->inputs, info->name);
+		Onnx__TensorShapeProto *shape;
+
+		if (!input)
+			continue;
+		shape = info->type->tensor_type->shape;
+		for (size_t k = 0; k < shape->n_dim && k < (size_t)input->shape.rank; k++)
+			if (input->shape.dims[k] != ONNX_DIM_OPEN &&
+			    !(ports->batched[input - ports->inputs.tensors] & 1u << k))
+				set_dim(shape->dim[k], input->shape.dims[k]);
 	}
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/strbuf.h"
 #include "graph/model_file.h"
 
 #define ONNX_DIM_OPEN (-1)
@@ -16,6 +17,8 @@ struct onnx_ports {
 	 * batch, and those with the same name in the file. `inputs` has their size for one sample.
 	 */
 	unsigned *batched;
+	/* The file's names of open dimensions, TENSOR_MAX_RANK for each input; NULL: no name. */
+	const char **symbols;
 	/* For each input, the dimension that is the batch. Usually the first. The second where a
 	 * recurrent node with layout 0 reads the input; N in a given shape names another. */
 	int *batch;
@@ -31,11 +34,15 @@ enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena
 				  struct onnx_ports *out, struct error *err);
 
 /* Sets open dimensions from texts "NAME=1x3x48x320", the shape of one sample; N instead of a number
- * is the batch. A text that names no
- * input of this file is skipped (used[i] stays false). PRONY_USAGE if a text is malformed or does
- * not fit the file. */
+ * is the batch. Dimensions of other inputs that have the same name in the file are set with it. A
+ * text that names no input of this file is skipped (used[i] stays false). PRONY_USAGE if a text is
+ * malformed or does not fit the file. */
 enum prony_status onnx_ports_fix(struct onnx_ports *ports, const char *const *given, size_t count,
 				 bool *used, struct error *err);
+
+/* Appends options that would set all open dimensions, such as " --shape ids=1x128"; nothing if none
+ * is open. */
+void onnx_ports_hint(const struct onnx_ports *ports, struct strbuf *out);
 
 /* The inputs for a batch, in `arena`. PRONY_UNSUPPORTED names an input with open dimensions and the
  * option that sets them, or the batch that the file fixes. */

@@ -95,7 +95,7 @@ static enum prony_status prepare(struct job *job, const char *path, uint64_t see
 				 struct error *err)
 {
 	struct exercise *e = &job->e;
-	enum prony_status status = onnx_model_open(path, &job->model, err);
+	enum prony_status status = onnx_model_open(path, NULL, &job->model, err);
 
 	arena_init(&e->arena, 0);
 	if (status == PRONY_OK)

@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "cell/cell.h"
 #include "onnx/import.h"
 #include "onnx/ports.h"
@@ -63,25 +64,45 @@ static void make_name(struct network_file *file, const char *path, const char *d
 	snprintf(file->name + strlen(file->name), DIGITS_SHOWN + 2, "@%.*s", DIGITS_SHOWN, digest);
 }
 
-/* One line on how prony's figures differ from those that the author of the file expects. */
+/* One line on how prony's network differs from what the author of the file expects. */
 static char *make_remark(const struct network_file *file, const struct onnx_notes *notes)
 {
-	char shared[200] = "", softmax[80] = "", outputs[80] = "";
+	const struct network *network = &file->network;
+	struct strbuf text;
+	char shape[128];
 
+	strbuf_init(&text, 0);
 	if (notes->shared_initializers > 0)
-		snprintf(shared, sizeof(shared),
-			 "; %lld parameters, but %lld in the file: %d tensors are used more than "
-			 "once, and each use is trained separately",
-			 (long long)file->network.parameters, (long long)notes->file_parameters,
-			 notes->shared_initializers);
+		strbuf_printf(
+			&text,
+			"; %lld parameters, but %lld in the file: %d tensors of equal numbers "
+			"are used more than once, and each use is trained separately",
+			(long long)network->parameters, (long long)notes->file_parameters,
+			notes->shared_initializers);
 	if (notes->softmax_left_out)
-		snprintf(softmax, sizeof(softmax), "; the final softmax is computed in the loss");
+		strbuf_puts(&text, "; the final softmax is computed in the loss");
+	if (network->label_rank > 0) {
+		shape_text(&notes->output, shape, sizeof(shape));
+		strbuf_printf(&text,
+			      "; its output for one batch is %s: the loss takes it as %lld rows of "
+			      "%lld classes for each sample",
+			      shape, (long long)network->label_dims[0],
+			      (long long)network->classes);
+	}
+	if (strcmp(notes->precision, "fp32") != 0)
+		strbuf_printf(
+			&text,
+			"; the file's numbers are %s, and the graph computes with them in the "
+			"precision of the cell",
+			notes->precision);
 	if (notes->outputs_left_out > 0)
-		snprintf(outputs, sizeof(outputs), "; only the first of %d outputs is computed",
-			 notes->outputs_left_out + 1);
-	if (!*shared && !*softmax && !*outputs)
+		strbuf_printf(&text, "; only the first of %d outputs is computed",
+			      notes->outputs_left_out + 1);
+	if (text.length == 0) {
+		strbuf_release(&text);
 		return NULL;
-	return memory_printf("%s%s%s%s", file->name, shared, softmax, outputs);
+	}
+	return strbuf_take(&text);
 }
 
 static bool lacks_normalisation(const struct graph *graph)
@@ -143,10 +164,12 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 }
 
 /* Makes a graph, or sets file->reason. */
-static enum prony_status try_graph(struct network_file *file, const char *path, struct error *err)
+static enum prony_status try_graph(struct network_file *file, const char *path,
+				   const struct network_shapes *shapes, struct error *err)
 {
 	char digest[DIGEST_HEX_BYTES];
-	enum prony_status status = onnx_model_open(path, &file->model, err);
+	struct onnx_given given = {shapes ? shapes->texts : NULL, shapes ? shapes->count : 0};
+	enum prony_status status = onnx_model_open(path, &given, &file->model, err);
 
 	if (status == PRONY_OK) {
 		make_name(file, path, onnx_model_facts(file->model)->digest);
@@ -188,7 +211,7 @@ static enum prony_status fix_shapes(struct network_file *file, const char *path,
 		if (file->ports->batch[i] > 0 && !file->ports->marked)
 			digest_add_text(&all, "batch second");
 	digest_end(&all, digest);
-	if (any && file->reason)
+	if (any && (file->reason || file->ports->left_open))
 		make_name(file, path, digest);
 	return PRONY_OK;
 }
@@ -230,12 +253,18 @@ enum prony_status network_file_open(const char *path, const struct network_shape
 	arena_init(&file->arena, 0);
 	status = network_check_ending(path, &why);
 	if (status == PRONY_OK)
-		status = try_graph(file, path, &why);
+		status = try_graph(file, path, shapes, &why);
 	if (status == PRONY_OK && (file->reason || (shapes && shapes->count > 0)))
 		status = keep_as_it_is(file, path, shapes, &why);
 	if (status != PRONY_OK) {
 		network_file_free(file);
 		return error_set(err, status, "%s", why.text);
+	}
+	if (file->remark) {
+		char *named = memory_printf("%s%s", file->name, file->remark);
+
+		free(file->remark);
+		file->remark = named;
 	}
 	snprintf(file->summary, sizeof(file->summary), "ONNX model %s",
 		 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);

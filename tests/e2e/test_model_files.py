@@ -16,8 +16,8 @@ USAGE = 64
 
 
 def lookup(kind=INT64):
-    """Rows of a table by the integers `rows`, added to `x`, and their sum over the open length."""
-    return model([node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["y"]),
+    """Rows of a table by the integers `rows`, added to `x`, and their maximum over the open length; no graph has a Celu."""
+    return model([node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["s"]), node("Celu", ["s"], ["y"]),
                   node("ReduceMax", ["y"], ["m"], axes=[1], keepdims=0),
                   node("Cast", ["m"], ["last"], to=INT64)],
                  [tensor("table", [10, 4], [0.37 * i for i in range(40)])],
@@ -81,6 +81,22 @@ class PlanTest(FileTest):
         self.assertIn("its input 'x' is ?x?x4", reason)
         self.assertIn("--shape x=", reason)
 
+    def test_all_open_dimensions_are_named(self):
+        reason = self.plan()["onnxruntime"]["reason"]
+        self.assertIn("for example --shape rows=1x128 --shape x=1x128x4", reason)
+
+    def test_a_name_of_the_file_is_one_number(self):
+        self.write(model([node("Gather", ["table", "rows"], ["r"]), node("Gather", ["table", "more"], ["s"]),
+                          node("Add", ["r", "s"], ["y"])], [tensor("table", [10, 4], [0.37 * i for i in range(40)])],
+                         [value_info("rows", ["n", "t"], INT64), value_info("more", ["n", "t"], INT64)],
+                         [value_info("y", ["n", "t", 4])]))
+        shown = self.prony("network", self.file, "--shape", "more=1x6", expect=0).stdout
+        self.assertIn("rows I64 1x6", shown)
+        self.assertIn("6 rows of 4 classes", shown)
+        self.assertIn("--shape rows=1x128", self.prony("network", self.file, expect=65).stderr)
+        self.prony("network", self.file, "--shape", "rows=1x6", "--shape", "more=1x7", expect=USAGE)
+        self.assertEqual(self.plan("--shape", "rows=1x6")["fake"]["status"], "pending")
+
     def test_other_shapes_are_another_network(self):
         names = {self.plan("--shape", f"rows=1x{n}", "--shape", f"x=1x{n}x4")["native"]["network"]
                  for n in (3, 4)}
@@ -133,7 +149,7 @@ class PlanTest(FileTest):
         self.write(lookup(STRING))
         planned = self.plan()["onnxruntime"]
         self.assertEqual(planned["status"], "unsupported")
-        self.assertIn("running the file unchanged fails too: 'rows' has unsupported element type 8",
+        self.assertIn("running the file unchanged fails too: 'rows' has the element type string",
                       planned["reason"])
 
 

@@ -1,5 +1,6 @@
 #include "tests/unit/onnx_fixture.h"
 
+#include "graph/batch.h"
 #include "parity/reference.h"
 #include "unit_test.h"
 
@@ -64,6 +65,11 @@ static Onnx__ValueInfoProto *new_info(struct onnx_fixture *f, const char *name, 
 void fixture_input(struct onnx_fixture *f, const char *name, int rank, const int64_t *dims)
 {
 	f->inputs[f->graph.n_input++] = new_info(f, name, rank, dims);
+}
+
+void fixture_input_type(struct onnx_fixture *f, int32_t type)
+{
+	f->inputs[f->graph.n_input - 1]->type->tensor_type->elem_type = type;
 }
 
 void fixture_output(struct onnx_fixture *f, const char *name)
@@ -235,17 +241,30 @@ enum prony_status fixture_build(struct onnx_fixture *f, int64_t batch, struct gr
 	return status;
 }
 
+static void fill(const struct graph *graph, int index, struct arena *arena, struct tensor *x)
+{
+	const struct value *value = &graph->values[index];
+	int64_t bound = graph_index_bound(graph, index);
+	struct error err = ERROR_INIT;
+
+	check(tensor_new(arena, value->name, value->dtype, &value->shape, x, &err), &err);
+	for (int64_t i = 0; i < shape_elements(&x->shape); i++) {
+		if (value->dtype == DTYPE_F32)
+			((float *)x->data)[i] = (float)sin((double)i + 1);
+		else
+			((int64_t *)x->data)[i] = bound > 0 ? i % bound : i;
+	}
+}
+
 static void feed(struct reference *reference, const struct graph *graph, struct arena *arena)
 {
 	struct error err = ERROR_INIT;
-	struct tensor x;
+	struct tensor inputs[ONNX_MAX_INPUTS];
+	int count = graph_inputs(graph, NULL, 0);
 
-	check(tensor_new(arena, "x", DTYPE_F32, &graph->values[graph_input(graph, 0)].shape, &x,
-			 &err),
-	      &err);
-	for (int64_t i = 0; i < shape_elements(&x.shape); i++)
-		((float *)x.data)[i] = (float)sin((double)i + 1);
-	check(reference_feed(reference, (struct batch){&x, NULL, 1, 0}, &err), &err);
+	for (int i = 0; i < count; i++)
+		fill(graph, graph_input(graph, i), arena, &inputs[i]);
+	check(reference_feed(reference, (struct batch){inputs, NULL, count, 0}, &err), &err);
 }
 
 const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count)

@@ -27,6 +27,8 @@ struct onnx_fixture {
 void fixture_init(struct onnx_fixture *f, int64_t opset);
 void onnx_fixture_release(struct onnx_fixture *f);
 void fixture_input(struct onnx_fixture *f, const char *name, int rank, const int64_t *dims);
+/* Gives the last input another element type. */
+void fixture_input_type(struct onnx_fixture *f, int32_t type);
 void fixture_output(struct onnx_fixture *f, const char *name);
 /* Adds an initializer of floats 0.01, 0.02, ... or of integers. */
 Onnx__TensorProto *fixture_floats(struct onnx_fixture *f, const char *name, int rank,
@@ -50,8 +52,9 @@ enum prony_status fixture_parse(struct onnx_fixture *f, struct onnx_model **out,
 /* Parses and builds; the caller releases the graph if PRONY_OK. */
 enum prony_status fixture_build(struct onnx_fixture *f, int64_t batch, struct graph *graph,
 				struct onnx_notes *notes, struct error *err);
-/* Returns the interpreter's logits for `batch` samples whose elements are sin(1), sin(2), ...; in
- * the fixture's arena. Fails the test if the model is refused. */
+/* Returns the interpreter's logits for `batch` samples whose elements are sin(1), sin(2), ..., or
+ * for integers 0, 1, ... and again from 0 at the end of the table that they index; in the fixture's
+ * arena. Fails the test if the model is refused. */
 const double *fixture_logits(struct onnx_fixture *f, int64_t batch, int64_t *count);
 
 /* Requires that the model is refused with this status and that the message contains all of the

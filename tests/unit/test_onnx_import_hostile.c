@@ -320,7 +320,7 @@ static enum prony_status outside_open(struct outside *o, const char *location, c
 	bytes = fixture_pack(&o->f, &size);
 	write_file(o->model, bytes, size);
 	*model = NULL;
-	return onnx_model_open(o->model, model, err);
+	return onnx_model_open(o->model, NULL, model, err);
 }
 
 TEST(external_data_is_read_beside_the_model)
