@@ -93,6 +93,8 @@ struct samples_axis;
 	X(LOG, "Log")                                                                              \
 	X(SQRT, "Sqrt")                                                                            \
 	X(GELU, "Gelu")                                                                            \
+	X(ERF, "Erf")                                                                              \
+	X(POW, "Pow")                                                                              \
 	X(SWISH, "Swish")                                                                          \
 	X(NEG, "Neg")                                                                              \
 	X(IDENTITY, "Identity")
@@ -185,6 +187,7 @@ struct attributes {
 	double bias;		  /* LRN */
 	int64_t size;		  /* LRN */
 	double min, max;	  /* Clip */
+	double exponent;	  /* Pow */
 	int64_t approximate;	  /* Gelu: 0 none (erf), 1 tanh */
 	double value;		  /* Pad */
 	int64_t start, end, step; /* Slice */

@@ -99,9 +99,8 @@ void import_erf(struct importer *im, const struct file_node *node)
 	if (x != VALUE_NONE)
 		end = find_end(im, node, x, between);
 	if (end == NULL) {
-		import_refuse(im, node,
-			      "it is supported only within x * (1 + erf(x / sqrt(2))) * 0.5, which "
-			      "is Gelu");
+		if (import_need_value(im, node, 0, 0, &x))
+			import_set(im, node, 0, import_append(im, node, OP_ERF, &x, 1, NULL));
 		return;
 	}
 	/* Takes back the division and its constant. */

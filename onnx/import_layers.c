@@ -466,19 +466,21 @@ void import_by_row(struct importer *im, const struct file_node *node)
 		import_set(im, node, 0, import_append(im, node, op, inputs, count, &attributes));
 }
 
-/* Supports x^2 only: exporters write no other power for networks that a graph can express. */
+/* x^2 is a product. Other exponents are attributes. */
 void import_power(struct importer *im, const struct file_node *node)
 {
-	double exponent;
+	struct attributes attributes;
 	int x;
 
-	if (!import_need_value(im, node, 0, 0, &x) || !read_number(im, node, 1, NAN, &exponent))
+	operator_default_attributes(OP_POW, &attributes);
+	if (!import_need_value(im, node, 0, 0, &x) ||
+	    !read_number(im, node, 1, 1, &attributes.exponent))
 		return;
-	if (exponent == 2)
-		import_set(im, node, 0,
-			   import_append(im, node, OP_MUL, (const int[]){x, x}, 2, NULL));
+	if (attributes.exponent == 2)
+		x = import_append(im, node, OP_MUL, (const int[]){x, x}, 2, NULL);
 	else
-		import_refuse(im, node, "only the exponent 2 is supported");
+		x = import_append(im, node, OP_POW, &x, 1, &attributes);
+	import_set(im, node, 0, x);
 }
 
 /* Whether a softmax is over the classes: every other dimension behind the batch is 1. */

@@ -27,6 +27,8 @@ static const struct function functions[OP_COUNT] = {
 	[OP_LOG] = {"log", "", {NULL, NULL}, {0, 0}},
 	[OP_SQRT] = {"sqrt", "", {NULL, NULL}, {0, 0}},
 	[OP_GELU] = {"LeakyReLU", "act_type=gelu", {NULL, NULL}, {0, 0}},
+	[OP_ERF] = {"erf", "", {NULL, NULL}, {0, 0}},
+	[OP_POW] = {"_power_scalar", "", {"scalar", NULL}, {NUMBER(exponent), 0}},
 	[OP_NEG] = {"negative", "", {NULL, NULL}, {0, 0}},
 };
 /* clang-format on */

@@ -119,6 +119,20 @@ static struct tf_output swish_slope(struct tf_translation *t, const struct node 
 	return binary(t, "Mul", s, line(t, rest, 1, 1));
 }
 
+static struct tf_output power(struct tf_translation *t, struct tf_output x, double exponent)
+{
+	return binary(t, "Pow", x, number(t, x, exponent));
+}
+
+/* 2 / sqrt(pi) exp(-x^2) */
+static struct tf_output erf_slope(struct tf_translation *t, struct tf_output x)
+{
+	struct tf_output square = tf_unary(&t->e, "Square", x);
+
+	return tf_scale(&t->e, tf_unary(&t->e, "Exp", tf_scale(&t->e, square, -1)),
+			1.12837916709551257390);
+}
+
 void tf_function(struct tf_translation *t, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
@@ -142,6 +156,10 @@ void tf_function(struct tf_translation *t, const struct node *node)
 		y = a->alpha == 1 ? y : choose(t, x, y, y, a->alpha);
 	} else if (node->op == OP_GELU) {
 		y = gelu(t, node, x);
+	} else if (node->op == OP_ERF) {
+		y = tf_unary(&t->e, "Erf", x);
+	} else if (node->op == OP_POW) {
+		y = power(t, x, a->exponent);
 	} else if (node->op == OP_SWISH) {
 		y = binary(t, "Mul", x, swish_gate(t, node, x));
 	} else if (node->op != OP_IDENTITY) {
@@ -190,6 +208,11 @@ void tf_function_grad(struct tf_translation *t, const struct node *node)
 		dx = binary(t, "EluGrad", dy, *tf_kept(t, f));
 	} else if (f->op == OP_GELU) {
 		dx = binary(t, "Mul", dy, gelu_slope(t, f, x));
+	} else if (f->op == OP_ERF) {
+		dx = binary(t, "Mul", dy, erf_slope(t, x));
+	} else if (f->op == OP_POW) {
+		dx = tf_scale(&t->e, power(t, x, a->exponent - 1), a->exponent);
+		dx = binary(t, "Mul", dy, dx);
 	} else if (f->op == OP_SWISH) {
 		dx = binary(t, "Mul", dy, swish_slope(t, f, x));
 	}

@@ -7,8 +7,9 @@
 #include "adapters/xla/emit_internal.h"
 
 /* The definitions of graph/elementwise.c in postfix notation. x: the element, or in a slope the
- * value that operator_row gives for the gradient. a, b: alpha and beta. low, high: the bounds of
- * Clip. "c p q ?" is p if c holds, else q. An operator with its own gradient code has no slope. */
+ * value that operator_row gives for the gradient. a, b: alpha and beta. exponent: of Pow. low,
+ * high: the bounds of Clip. "c p q ?" is p if c holds, else q. An operator with its own gradient
+ * code has no slope. */
 struct function {
 	const char *value, *slope;
 };
@@ -28,6 +29,8 @@ static const struct function functions[OP_COUNT] = {
 	[OP_GELU] = {"x 0.5 * x 0.70710678118654752 * erf 1 + *",
 		     "x 0.70710678118654752 * erf 1 + 0.5 * "
 		     "x x * -0.5 * exp x * 0.39894228040143268 * +"},
+	[OP_ERF] = {"x erf", "x x * neg exp 1.1283791670955126 *"},
+	[OP_POW] = {"x exponent pow", "x exponent 1 - pow exponent *"},
 	[OP_SWISH] = {"x a * logistic x *", "x a * logistic 1 1 x a * logistic - x a * * + *"},
 	[OP_NEG] = {"x neg", NULL},
 	[OP_IDENTITY] = {"x", NULL},
@@ -49,7 +52,7 @@ static const struct {
 	{"/", "divide", 2},   {"max", "maximum", 2},	 {"min", "minimum", 2},
 	{"and", "and", 2},    {"tanh", "tanh", 1},	 {"logistic", "logistic", 1},
 	{"sqrt", "sqrt", 1},  {"exp", "exponential", 1}, {"expm1", "exponential_minus_one", 1},
-	{"neg", "negate", 1}, {"log", "log", 1},
+	{"neg", "negate", 1}, {"log", "log", 1},	 {"pow", "power", 2},
 };
 
 #define STACK 8
@@ -93,6 +96,8 @@ static bool operand(const struct attributes *a, const char *word, double *number
 		*number = a->alpha;
 	else if (strcmp(word, "b") == 0)
 		*number = a->beta;
+	else if (strcmp(word, "exponent") == 0)
+		*number = a->exponent;
 	else if (strcmp(word, "low") == 0)
 		*number = fmax(a->min, -most);
 	else if (strcmp(word, "high") == 0)

@@ -298,6 +298,34 @@ static int gelu_steps(const struct attributes *a,
 	return (int)(sizeof(tanh_steps) / sizeof(tanh_steps[0]));
 }
 
+static double error_function(const struct attributes *a, double x)
+{
+	(void)a;
+	return erf(x);
+}
+
+static double error_function_slope(const struct attributes *a, double x)
+{
+	(void)a;
+	return 1.12837916709551257390 * exp(-x * x); /* 2 / sqrt(pi) */
+}
+
+/* ONNX has no exponent that is left out. */
+static const struct attribute_row power_attributes[] = {
+	{ATTRIBUTE("exponent", REAL, exponent, 1), .input = 1},
+	{.name = NULL},
+};
+
+static double power(const struct attributes *a, double x)
+{
+	return pow(x, a->exponent);
+}
+
+static double power_slope(const struct attributes *a, double x)
+{
+	return a->exponent * pow(x, a->exponent - 1);
+}
+
 static const struct attribute_row swish_attributes[] = {
 	{ATTRIBUTE("alpha", REAL, alpha, 1)},
 	{.name = NULL},
@@ -607,6 +635,14 @@ const struct operator_row row_LOG = {
 const struct operator_row row_GELU = {
 	PLAIN(gelu_attributes, .value = gelu, .slope = gelu_slope, .decompose = gelu_steps),
 	.opset = 20,
+};
+
+const struct operator_row row_ERF = {
+	PLAIN(no_attributes, .value = error_function, .slope = error_function_slope),
+};
+
+const struct operator_row row_POW = {
+	PLAIN(power_attributes, .value = power, .slope = power_slope, .positive = true),
 };
 
 const struct operator_row row_SWISH = {

@@ -234,6 +234,8 @@ OPERATORS = {
     "Log": _plain(torch.log),
     "Sqrt": _plain(torch.sqrt),
     "Gelu": lambda t: t.call(F.gelu, t.input(0), approximate=t.attributes["approximate"]),
+    "Erf": _plain(torch.erf),
+    "Pow": lambda t: t.call(torch.pow, t.input(0), t.attributes["exponent"]),
     "Swish": _swish,
     "Neg": _plain(torch.neg),
     "Softmax": lambda t: t.call(torch.softmax, t.input(0), t.attributes["axis"]),

@@ -5,7 +5,7 @@ import random
 
 from onnx_bytes import INT64, model, node, tensor, value_info
 
-FUNCTIONS = ("Relu", "Tanh", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Swish")
+FUNCTIONS = ("Relu", "Tanh", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Swish", "Erf")
 OPSETS = {"Swish": 24, "RMSNormalization": 23}  # of what needs more than 17
 ELEMENTS_MAX, CHANNELS_MAX = 20000, 200
 

@@ -168,6 +168,13 @@ static int swish(struct builder *b, int x)
 	return build_node(b, OP_SWISH, "tested", &x, 1, &attributes);
 }
 
+static int cube(struct builder *b, int x)
+{
+	struct attributes attributes = {.exponent = 3};
+
+	return build_node(b, OP_POW, "tested", &x, 1, &attributes);
+}
+
 static int lrn(struct builder *b, int x)
 {
 	return build_lrn(b, "tested", x, 3, 0.7, 0.75, 2);
@@ -398,6 +405,7 @@ static const struct operator_case cases[] = {
 	{"RMSNormalization", 2, {3, 5}, rms_norm, OP_COUNT},
 	{"RMSNormalization over several axes", 3, {2, 3, 2}, rms_norm_of_images, OP_COUNT},
 	{"Swish of another slope", 1, {6}, swish, OP_COUNT},
+	{"Pow, any sign", 1, {6}, cube, OP_COUNT},
 	{"LRN", 3, {5, 2, 2}, lrn, OP_COUNT},
 	{"LRN, even size", 3, {6, 2, 2}, lrn_even, OP_COUNT},
 	{"LRN, wider than the channels", 3, {4, 2, 2}, lrn_wider_than_channels, OP_COUNT},

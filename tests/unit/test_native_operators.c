@@ -191,10 +191,13 @@ static int depthwise(struct builder *b, int x)
 
 static int rms_norm(struct builder *b, int x)
 {
+	struct attributes cube = {.exponent = 3};
+
 	x = build_rms_norm(b, "image", exercise_conv(b, "conv1", x, 9, true), 1, 1e-3);
 	x = build_swish(b, "swish", exercise_conv(b, "conv2", x, 16, false));
 	x = build_flatten(b, "flatten", build_rms_norm(b, "width", x, 3, 1e-3));
-	return build_linear(b, "fc", build_rms_norm(b, "flat", x, 1, 1e-3), 5);
+	x = build_sigmoid(b, "gate", build_rms_norm(b, "flat", x, 1, 1e-3));
+	return build_linear(b, "fc", build_node(b, OP_POW, "cube", &x, 1, &cube), 5);
 }
 
 /* Networks for which this executor needs other layers than the shared list has: no kinks before the

@@ -160,6 +160,7 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_GEMM] = cpu_gemm,
 	[OP_MATMUL] = cpu_matmul,
 	[OP_RELU] = cpu_relu,
+	[OP_ERF] = cpu_erf,
 	[OP_SOFTMAX] = cpu_softmax,
 	[OP_BATCH_NORM] = cpu_batch_norm,
 	[OP_LAYER_NORM] = cpu_layer_norm,

@@ -225,6 +225,8 @@ enum prony_status cpu_softmax_grad(struct lowering *l, int n, struct error *err)
 /* loops.c */
 enum prony_status cpu_relu(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_relu_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_erf(struct lowering *l, int n, struct error *err);
+void cpu_erf_grad(struct lowering *l, const char *name, int dx, int dy, int x);
 enum prony_status cpu_dropout(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_dropout_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_half_squares(struct lowering *l, int n, struct error *err);

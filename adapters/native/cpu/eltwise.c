@@ -80,6 +80,10 @@ enum prony_status cpu_eltwise_grad(struct lowering *l, int n, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	l->values[node->outputs[0]].operand = dx;
+	if (function == OP_ERF) {
+		cpu_erf_grad(l, node->name, dx, dy, data);
+		return PRONY_OK;
+	}
 	status = as_array(l, &data, err);
 	if (status == PRONY_OK)
 		status = as_array(l, &dy, err);

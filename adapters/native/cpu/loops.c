@@ -2,6 +2,8 @@
  * layout: padding is zero and stays zero, because each loop maps zeros to zero. */
 #include "adapters/native/cpu/cpu.h"
 
+#include <math.h>
+
 /* Arguments of a loop, shared by its threads. Arrays are fp32 or bf16. */
 struct loop {
 	const struct kernels *kernels;
@@ -138,6 +140,59 @@ enum prony_status cpu_relu_grad(struct lowering *l, int n, struct error *err)
 	cpu_kernel(l, node->name, "", run_relu_grad, (const int[]){dx, dy, y}, 3);
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
+}
+
+/* The library has no such function. */
+static void share_erf(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+	const float *x = (const float *)loop->a;
+	float *y = (float *)loop->out;
+
+	for (size_t i = first; i < end; i++)
+		y[i] = erff(x[i]);
+}
+
+static void share_erf_grad(void *data, size_t first, size_t end)
+{
+	const struct loop *loop = data;
+	const float *dy = (const float *)loop->a, *x = (const float *)loop->b;
+	float *dx = (float *)loop->out;
+
+	for (size_t i = first; i < end; i++)
+		dx[i] = dy[i] * 1.128379167f * expf(-x[i] * x[i]); /* 2 / sqrt(pi) */
+}
+
+static void run_erf(struct program *program, const struct command *command)
+{
+	run_loop(program, command, (struct loop){0}, share_erf);
+}
+
+static void run_erf_grad(struct program *program, const struct command *command)
+{
+	run_loop(program, command, (struct loop){0}, share_erf_grad);
+}
+
+enum prony_status cpu_erf(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	enum prony_status status = lower_value(l, node->inputs[0], node->name, &state->src, err);
+
+	if (status == PRONY_OK)
+		status = lower_typed(l, state->src, DTYPE_F32, node->name, &state->src, err);
+	if (status == PRONY_OK)
+		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
+	if (status != PRONY_OK)
+		return status;
+	cpu_kernel(l, node->name, "forward", run_erf, (const int[]){state->dst, state->src}, 2);
+	l->values[node->outputs[0]].operand = state->dst;
+	return PRONY_OK;
+}
+
+void cpu_erf_grad(struct lowering *l, const char *name, int dx, int dy, int x)
+{
+	cpu_kernel(l, name, "", run_erf_grad, (const int[]){dx, dy, x}, 3);
 }
 
 enum prony_status cpu_dropout(struct lowering *l, int n, struct error *err)

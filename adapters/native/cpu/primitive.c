@@ -30,6 +30,7 @@ static const struct function functions[OP_COUNT] = {
 	[OP_LOG] = {dnnl_eltwise_log, dnnl_eltwise_log, 0, 0, 0, 0},
 	[OP_SQRT] = {dnnl_eltwise_sqrt, dnnl_eltwise_sqrt_use_dst_for_bwd, 0, 0, 0, 0},
 	[OP_GELU] = {dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf, 0, 0, 0, 0},
+	[OP_POW] = {dnnl_eltwise_pow, dnnl_eltwise_pow, 1, 0, 0, NUMBER(exponent)},
 	[OP_SWISH] = {dnnl_eltwise_swish, dnnl_eltwise_swish, 0, 0, NUMBER(alpha), 0},
 	[OP_NEG] = {dnnl_eltwise_linear, dnnl_eltwise_linear, -1, 0, 0, 0},
 };
