@@ -45,6 +45,10 @@ struct backend {
 	void (*begin)(struct lowering *l);
 	/* Appends the commands of node n. */
 	enum prony_status (*lower)(struct lowering *l, int n, struct error *err);
+	/* Optional: appends the command of an attention, forward or of its gradients. Without it
+	 * the nodes are lowered one by one. */
+	enum prony_status (*attention)(struct lowering *l, struct fused_attention *attention,
+				       bool gradient, struct error *err);
 	/* Whether a convolution or matrix product can also compute that function of its result. */
 	bool (*fuses)(const struct node *node);
 	/* Appends a copy into another layout or type with the same dimensions. */

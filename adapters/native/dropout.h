@@ -15,4 +15,19 @@ struct dropout_draw {
 /* The mask of a dropout node (its index in the graph) in a step. */
 struct dropout_draw dropout_draw_make(uint64_t seed, uint64_t step, uint64_t node, double ratio);
 
+/* The hash of element `index`: a bijective mix of 32 bits with low bias (Ellis 2018,
+ * nullprogram.com/blog/2018/07/31), with a second key word between its rounds so that streams are
+ * not shifts of one another. */
+static inline __attribute__((always_inline)) uint32_t dropout_hash(uint32_t index,
+								   const uint32_t *key)
+{
+	uint32_t h = index * 0x9e3779b9u ^ key[0];
+
+	h ^= h >> 16;
+	h *= 0x7feb352du;
+	h ^= (h >> 15) ^ key[1];
+	h *= 0x846ca68bu;
+	return h ^ h >> 16;
+}
+
 #endif

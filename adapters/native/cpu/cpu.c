@@ -363,6 +363,7 @@ const struct backend backend_cpu = {
 	.supports_node = supports_node,
 	.begin = begin,
 	.lower = lower,
+	.attention = cpu_attention,
 	.fuses = fuses,
 	.copy = cpu_copy,
 	.copy_box = cpu_copy_box,

@@ -193,6 +193,11 @@ enum prony_status cpu_conv_grad_input(struct lowering *l, int n, struct error *e
 enum prony_status cpu_conv_grad_weight(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_matmul(struct lowering *l, int n, struct error *err);
+/* The layout of a value in which a Transpose that alone reads it needs no copy; else row-major. */
+struct layout cpu_result_layout(const struct lowering *l, int value, enum dtype type);
+/* attention.c: the backend's attention. */
+enum prony_status cpu_attention(struct lowering *l, struct fused_attention *attention,
+				bool gradient, struct error *err);
 enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *err);
 /* pool.c, norm.c, layer_norm.c, row_norm.c, lrn.c */

@@ -40,8 +40,7 @@ static enum prony_status describe(struct lowering *l, int n, const int *factors,
 		"matrix product", l->graph->nodes[n].name, err);
 }
 
-/* The layout in which a Transpose that alone reads the result needs no copy; else row-major. */
-static struct layout result_layout(const struct lowering *l, int value, enum dtype type)
+struct layout cpu_result_layout(const struct lowering *l, int value, enum dtype type)
 {
 	const struct shape *shape = &l->graph->values[value].shape;
 	const struct value_state *state = &l->values[value];
@@ -68,7 +67,7 @@ static enum prony_status choose(struct lowering *l, int n, int *factors, enum dt
 	const char *name = l->graph->nodes[n].name;
 	int value = l->graph->nodes[n].outputs[0];
 	const struct shape *shape = &l->graph->values[value].shape;
-	struct layout layout = result_layout(l, value, type);
+	struct layout layout = cpu_result_layout(l, value, type);
 	enum prony_status status = program_operand(l->program, &layout, REGION_PLANNED, y, err);
 
 	if (status == PRONY_OK)

@@ -7,9 +7,9 @@
 #include "adapters/native/lower/lower_internal.h"
 
 /* Operators whose output may be their input under another name. */
-static bool renames(const struct lowering *l, enum op op)
+static bool renames(const struct lowering *l, int n)
 {
-	switch (op) {
+	switch (l->graph->nodes[n].op) {
 	case OP_FLATTEN:
 	case OP_FLATTEN_GRAD:
 	case OP_RESHAPE:
@@ -22,11 +22,11 @@ static bool renames(const struct lowering *l, enum op op)
 	case OP_DROPOUT_GRAD:
 		return !l->training || !l->recipe->dropout;
 	default:
-		return false;
+		return l->nodes[n].passes_on;
 	}
 }
 
-/* Marks the nodes that the stage needs, and the last reader of each value. */
+/* Marks the nodes that the stage needs. */
 static void analyse(struct lowering *l)
 {
 	const struct graph *graph = l->graph;
@@ -61,15 +61,30 @@ static void analyse(struct lowering *l)
 		    (node->op == OP_CONV_GRAD_INPUT || node->op == OP_GEMM_GRAD_INPUT))
 			l->nodes[node->differentiates].wants_dx = true;
 	}
+}
+
+/* Finds the last reader of each value. */
+static void find_last_uses(struct lowering *l)
+{
+	const struct graph *graph = l->graph;
+
 	for (int n = 0; n < graph->node_count; n++) {
 		const struct node *node = &graph->nodes[n];
 
-		if (l->nodes[n].needed && renames(l, node->op))
-			l->values[node->outputs[0]].class = l->values[node->inputs[0]].class;
+		if (l->nodes[n].needed && renames(l, n))
+			l->values[node->outputs[0]].class =
+				l->values[node->inputs[l->nodes[n].passed]].class;
 		for (int k = 0; l->nodes[n].needed && k < node->input_count; k++) {
 			if (node->inputs[k] != VALUE_NONE)
 				l->values[l->values[node->inputs[k]].class].last_use = n;
 		}
+	}
+	for (int i = 0; i < l->attention_count; i++) {
+		const struct fused_attention *a = &l->attentions[i];
+		int *last = &l->values[l->values[a->found.output].class].last_use;
+
+		if (*last < a->gradient) /* it reads the result again */
+			*last = a->gradient;
 	}
 	l->values[l->values[graph->logits].class].last_use = graph->node_count;
 }
@@ -104,8 +119,11 @@ static lower_function *const functions[OP_COUNT] = {
 static enum prony_status lower_node(struct lowering *l, int n, struct error *err)
 {
 	enum op op = l->graph->nodes[n].op;
+	struct fused_attention *attention = l->nodes[n].attention;
 
-	if ((op == OP_DROPOUT || op == OP_DROPOUT_GRAD) && renames(l, op))
+	if (attention)
+		return l->program->backend->attention(l, attention, n == attention->gradient, err);
+	if (l->nodes[n].passes_on || ((op == OP_DROPOUT || op == OP_DROPOUT_GRAD) && renames(l, n)))
 		return lower_rename(l, n, err);
 	return functions[op] ? functions[op](l, n, err) : l->program->backend->lower(l, n, err);
 }
@@ -220,6 +238,9 @@ enum prony_status lower_graph(struct lowering *l, struct program *program,
 		l->nodes[n].relu_gradient = -1;
 	program->backend->begin(l);
 	analyse(l);
+	if (program->backend->attention)
+		lower_find_attentions(l);
+	find_last_uses(l);
 	if (l->training) {
 		l->loss = program_bytes(program, sizeof(double));
 		program_keep(program, l->loss);

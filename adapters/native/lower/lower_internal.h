@@ -105,6 +105,10 @@ enum prony_status lower_bias(struct lowering *l, int n, const struct chain *chai
 /* The value that holds the gradient of the logits, which the loss n computes too; or VALUE_NONE. */
 int lower_loss_gradient(const struct lowering *l, int n);
 
+/* attention.c: notes the attentions that the backend computes whole, once it is known which nodes
+ * are needed. */
+void lower_find_attentions(struct lowering *l);
+
 /* weights.c */
 
 /* The operand with a parameter in that layout. Weights do not change before their last reader in a

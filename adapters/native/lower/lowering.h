@@ -4,6 +4,7 @@
 
 #include "adapters/native/program.h"
 #include "bundle/recipe.h"
+#include "graph/attention.h"
 #include "graph/graph.h"
 
 /* A trained parameter or a state: its operands, and its layout outside the program. */
@@ -32,12 +33,24 @@ struct value_state {
 	int reader;   /* the last of these nodes, or -1 */
 };
 
+/* An attention that the backend computes with one command, and its gradients with another. */
+struct fused_attention {
+	struct attention found;
+	int forward,
+		gradient; /* nodes at whose place the commands are; gradient: -1 if there is none */
+	int dy, dq, dk, dv; /* values */
+	void *detail;	    /* the backend's, in the program's arena */
+};
+
 struct node_state {
 	bool needed;
-	bool absorbed;		/* computed by the command of another node */
-	bool wants_dx;		/* its input's gradient is needed */
-	int src, dst;		/* operands that the forward command reads and writes */
-	int side;		/* operand for its gradient: a workspace, a mask */
+	bool absorbed;	/* computed by the command of another node */
+	bool passes_on; /* its output is its input `passed`, and another node does its work */
+	int passed;
+	struct fused_attention *attention; /* whose command is at this node's place, or NULL */
+	bool wants_dx;			   /* its input's gradient is needed */
+	int src, dst;			   /* operands that the forward command reads and writes */
+	int side;			   /* operand for its gradient: a workspace, a mask */
 	int relu_gradient;	/* node that is computed within this one's gradient, or -1 */
 	struct node_work *work; /* the backend's data */
 };
@@ -60,6 +73,8 @@ struct lowering {
 	int parameter_count, state_count;
 	struct fold *folds;
 	int fold_count;
+	struct fused_attention *attentions;
+	int attention_count;
 	int logits; /* operand, row-major */
 	int loss;   /* operand of one double; OPERAND_NONE in evaluation */
 	int64_t macs;

@@ -7,7 +7,7 @@ enum prony_status lower_rename(struct lowering *l, int n, struct error *err)
 	const struct node *node = &l->graph->nodes[n];
 
 	(void)err;
-	l->values[node->outputs[0]].operand = l->values[node->inputs[0]].operand;
+	l->values[node->outputs[0]].operand = l->values[node->inputs[l->nodes[n].passed]].operand;
 	return PRONY_OK;
 }
 
@@ -35,7 +35,7 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	return lower_as(l, x, &rows, node->name, &l->values[node->outputs[0]].operand, err);
 }
 
-/* Whether only matrix products read the value: they take any strides. */
+/* Whether only matrix products and attentions read the value: they take any strides. */
 static bool only_multiplied(const struct lowering *l, int value)
 {
 	for (int n = 0; n < l->graph->node_count; n++) {
@@ -43,6 +43,7 @@ static bool only_multiplied(const struct lowering *l, int value)
 
 		for (int k = 0; l->nodes[n].needed && k < node->input_count; k++) {
 			if (node->inputs[k] == value && node->op != OP_MATMUL &&
+			    !l->nodes[n].absorbed && !l->nodes[n].attention &&
 			    (node->op != OP_TRANSPOSE || !only_multiplied(l, node->outputs[0])))
 				return false;
 		}

@@ -38,19 +38,6 @@ BODY void relu_grad_bf16_body(uint16_t *dx, const uint16_t *dy, const uint16_t *
 		dx[i] = (int16_t)y[i] > 0 ? dy[i] : 0;
 }
 
-/* A bijective mix of 32 bits with low bias (Ellis 2018, nullprogram.com/blog/2018/07/31),
- * with a second key word between its rounds so that streams are not shifts of one another. */
-BODY uint32_t mix(uint32_t index, const uint32_t *key)
-{
-	uint32_t h = index * 0x9e3779b9u ^ key[0];
-
-	h ^= h >> 16;
-	h *= 0x7feb352du;
-	h ^= (h >> 15) ^ key[1];
-	h *= 0x846ca68bu;
-	return h ^ h >> 16;
-}
-
 BODY void dropout_body(float *y, uint8_t *mask, const float *x, const struct dropout_draw *draw,
 		       size_t first, size_t n)
 {
@@ -60,7 +47,7 @@ BODY void dropout_body(float *y, uint8_t *mask, const float *x, const struct dro
 
 	INDEPENDENT
 	for (size_t i = 0; i < n; i++) {
-		uint32_t keep = mix(base + (uint32_t)i, key) >= threshold;
+		uint32_t keep = dropout_hash(base + (uint32_t)i, key) >= threshold;
 
 		mask[i] = (uint8_t)keep;
 		y[i] = x[i] * (scale * (float)(int32_t)keep);
@@ -83,7 +70,7 @@ BODY void dropout_bf16_body(uint16_t *y, uint8_t *mask, const uint16_t *x,
 
 	INDEPENDENT
 	for (size_t i = 0; i < n; i++) {
-		uint32_t keep = mix(base + (uint32_t)i, key) >= threshold;
+		uint32_t keep = dropout_hash(base + (uint32_t)i, key) >= threshold;
 
 		mask[i] = (uint8_t)keep;
 		y[i] = bf16_from_float(bf16_to_float(x[i]) * (scale * (float)(int32_t)keep));
