@@ -18,6 +18,7 @@ static const struct {
 	[OP_SQRT] = {true, FUNCTION_SQRT},
 	[OP_LOG] = {true, FUNCTION_LOG},
 	[OP_GELU] = {true, FUNCTION_GELU},
+	[OP_SWISH] = {true, FUNCTION_SWISH},
 	[OP_NEG] = {true, FUNCTION_NEG},
 };
 

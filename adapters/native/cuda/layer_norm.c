@@ -1,4 +1,5 @@
-/* Layer normalisation of a matrix with one normalised group per row, and its gradient. */
+/* Layer and RMS normalisation of a matrix with one normalised group per row, and their gradients.
+ */
 #include "adapters/native/cuda/cuda.h"
 #include "adapters/native/cuda/kernels/arguments.h"
 
@@ -27,11 +28,11 @@ enum prony_status cuda_layer_norm(struct lowering *l, int n, struct error *err)
 	const struct node *node = &l->graph->nodes[n];
 	struct node_state *state = &l->nodes[n];
 	struct norm_arguments *a = arena_alloc(&l->program->arena, sizeof(*a));
-	int weights[2] = {0};
+	int weights[2] = {OPERAND_NONE, OPERAND_NONE};
 	struct work *w;
 	enum prony_status status = rows_of(l, node->inputs[0], node->name, &state->src, err);
 
-	for (int k = 0; status == PRONY_OK && k < 2; k++)
+	for (int k = 0; status == PRONY_OK && k + 1 < node->input_count; k++)
 		status = lower_data_operand(l, node->inputs[1 + k], &weights[k], err);
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], state->src, &state->dst, err);
@@ -39,6 +40,7 @@ enum prony_status cuda_layer_norm(struct lowering *l, int n, struct error *err)
 		return status;
 	cuda_norm_rows(l, state->src, shape_elements(&l->graph->values[node->inputs[1]].shape),
 		       node->attributes.epsilon, a);
+	a->uncentred = node->op == OP_RMS_NORM;
 	state->work->detail = a;
 	state->side = OPERAND_NONE;
 	if (l->training)
@@ -70,9 +72,12 @@ enum prony_status cuda_layer_norm_grad(struct lowering *l, int n, struct error *
 		status = cuda_packed(l, node->name, &dy, err);
 	if (status == PRONY_OK)
 		status = lower_result(l, n, node->inputs[0], dy, &dx, err);
-	for (int k = 0; status == PRONY_OK && k < 2; k++)
+	for (int k = 0; status == PRONY_OK && k + 1 < forward->input_count; k++)
 		status = lower_channel_gradient(l, node, 1 + k, forward->inputs[1 + k],
 						&gradients[k], err);
+	/* The sums without a shift are not used. */
+	if (status == PRONY_OK && a->uncentred)
+		gradients[1] = program_bytes(l->program, (size_t)a->channels * sizeof(float));
 	if (status != PRONY_OK)
 		return status;
 	cuda_norm_parameter_grad(l, forward->name, "layer_norm_sums",

@@ -21,6 +21,7 @@ struct norm_arguments {
 	long long rows; /* of channels * inner elements each */
 	int channels, inner;
 	int packed, relu;
+	int uncentred;		  /* layer_norm.cu: RMSNormalization, without mean and shift */
 	int tiles, lanes, chunks; /* a reduction has tiles * chunks blocks, with channels last for
 				     `lanes` packs of channels each */
 	long long groups;	  /* rows that a whole element-wise kernel computes at a time */
@@ -57,6 +58,7 @@ enum function_code {
 	FUNCTION_LOG,
 	FUNCTION_GELU,
 	FUNCTION_GELU_TANH,
+	FUNCTION_SWISH, /* x sigmoid(alpha x) */
 	FUNCTION_NEG
 };
 

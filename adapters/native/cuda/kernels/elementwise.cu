@@ -28,6 +28,13 @@ DEVICE float gelu_slope(float x)
 	return 0.5f * erfcf(-x * ROOT_HALF) + 0.5f * x * ROOT_2_PI * expf(-x * x / 2);
 }
 
+DEVICE float swish_slope(float x, float alpha)
+{
+	float s = 1 / (1 + expf(-alpha * x));
+
+	return s + alpha * x * s * (1 - s);
+}
+
 // One loop for each function: the choice is outside.
 #define VALUE(code, result)                                                                        \
 	case code:                                                                                 \
@@ -51,6 +58,7 @@ template <class T> DEVICE void function(T *y, const T *x, long long n, struct fu
 		VALUE(FUNCTION_LOG, logf(v))
 		VALUE(FUNCTION_GELU, 0.5f * v * erfcf(-v * ROOT_HALF))
 		VALUE(FUNCTION_GELU_TANH, gelu_tanh(v))
+		VALUE(FUNCTION_SWISH, v / (1 + expf(-alpha * v)))
 		VALUE(FUNCTION_NEG, -v)
 	}
 }
@@ -88,6 +96,7 @@ DEVICE void function_grad(T *dx, const T *dy, const T *in, long long n, struct f
 		SLOPE(FUNCTION_LOG, d / v)
 		SLOPE(FUNCTION_GELU, d * gelu_slope(v))
 		SLOPE(FUNCTION_GELU_TANH, d * gelu_tanh_slope(v))
+		SLOPE(FUNCTION_SWISH, d * swish_slope(v, alpha))
 	}
 }
 

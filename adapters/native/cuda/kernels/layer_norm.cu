@@ -1,4 +1,4 @@
-// Layer normalisation of the rows of a matrix, a row for each block, and its gradient.
+// Layer and RMS normalisation of the rows of a matrix, a row for each block, and their gradients.
 #include "adapters/native/cuda/kernels/channels.cuh"
 
 // moments: [mean, 1 / sqrt(variance + epsilon)][row], or NULL. Sums are over differences from the
@@ -10,15 +10,17 @@ DEVICE void layer_norm(T *y, float *moments, const T *x, const float *scale, con
 {
 	FOR_BLOCKS (row, a.rows) {
 		const T *from = x + row * a.channels;
-		float origin = to_float(from[0]), sum = 0.0f, squares = 0.0f, mean, inverse;
+		float origin = to_float(from[0]), sum = 0.0f, squares = 0.0f, mean = 0.0f, inverse;
 
-		FOR_THREADS (i, a.channels / N) {
-			pack<T, N> v = load_pack<N>(from + i * N);
+		if (!a.uncentred) {
+			FOR_THREADS (i, a.channels / N) {
+				pack<T, N> v = load_pack<N>(from + i * N);
 
-			for (int k = 0; k < N; k++)
-				sum += to_float(v.v[k]) - origin;
+				for (int k = 0; k < N; k++)
+					sum += to_float(v.v[k]) - origin;
+			}
+			mean = origin + block_sum(sum) / (float)a.channels;
 		}
-		mean = origin + block_sum(sum) / (float)a.channels;
 		FOR_THREADS (i, a.channels / N) {
 			pack<T, N> v = load_pack<N>(from + i * N);
 
@@ -31,10 +33,11 @@ DEVICE void layer_norm(T *y, float *moments, const T *x, const float *scale, con
 		inverse = 1.0f / sqrtf(block_sum(squares) / (float)a.channels + a.epsilon);
 		FOR_THREADS (i, a.channels / N) {
 			pack<T, N> v = load_pack<N>(from + i * N);
-			float factor[N], bias[N];
+			float factor[N], bias[N] = {};
 
 			load_floats<N>(factor, scale + i * N);
-			load_floats<N>(bias, shift + i * N);
+			if (shift)
+				load_floats<N>(bias, shift + i * N);
 			for (int k = 0; k < N; k++)
 				v.v[k] = from_float<T>((to_float(v.v[k]) - mean) * inverse *
 							       factor[k] +
@@ -48,8 +51,8 @@ DEVICE void layer_norm(T *y, float *moments, const T *x, const float *scale, con
 	}
 }
 
-// dx = inverse (g - mean of g - z mean of g z) with g = scale dy and z = (x - mean) inverse. dx may
-// be dy.
+// dx = inverse (g - mean of g - z mean of g z) with g = scale dy and z = (x - mean) inverse; RMS
+// normalisation has neither mean. dx may be dy.
 template <class T, int N>
 DEVICE void layer_norm_grad(T *dx, const T *dy, const T *x, const float *moments,
 			    const float *scale, const norm_arguments &a)
@@ -72,7 +75,7 @@ DEVICE void layer_norm_grad(T *dx, const T *dy, const T *x, const float *moments
 				product += g * (to_float(v.v[k]) - mean);
 			}
 		}
-		sum = block_sum(sum) / (float)a.channels;
+		sum = a.uncentred ? 0.0f : block_sum(sum) / (float)a.channels;
 		product = block_sum(product) * inverse * inverse / (float)a.channels;
 		FOR_THREADS (i, a.channels / N) {
 			pack<T, N> v = load_pack<N>(x + start + i * N);
