@@ -9,6 +9,15 @@ from errors import WorkerError
 SPLIT = "split"  # row: (operation, sizes, axis in our order) -> sequence of values
 
 
+IMAGE_OPERATORS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "BatchNormalization", "LRN")
+
+
+def layout_for(case, last):
+    """The Layout of a case: channels are last only in a network of images, because the heads of attention would be
+    moved for nothing."""
+    return Layout(last and any(node["op"] in IMAGE_OPERATORS for node in case.nodes))
+
+
 class Layout(object):
     """The order in which an adapter stores the dimensions of values of rank 4: N x H x W x C if `last`, else
     the graph's order. All other values stay in the graph's order."""

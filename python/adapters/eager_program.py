@@ -1,12 +1,14 @@
 """Runs a graph as a sequence of function calls, for frameworks that compute eagerly."""
 import graph_analysis
 from errors import WorkerError
+from graph_attention import ATTENTION
 from safetensors_io import elements
 
 # {operator: multiply-accumulates of a call: (shape of the output, shapes of the inputs, attributes)}
 MACS = {
     "Conv": lambda out, inputs, a: elements(out) * elements(inputs[1][1:]),
     "Gemm": lambda out, inputs, a: elements(out) * inputs[0][0 if a["transA"] else 1],
+    ATTENTION: lambda out, inputs, a: (elements(out) + elements(inputs[0])) * inputs[1][a["key_order"][2]],
     "MatMul": lambda out, inputs, a: elements(out) * inputs[0][-1],
 }
 for _name in ("LSTM", "RNN"):

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import jaxlib
 
 import graph_analysis
+import graph_attention
 import graph_evaluation
 from adapters import jax_trace, traced_layers
 from adapters.jax_operators import OPERATORS, REFUSALS
@@ -51,7 +52,7 @@ def macs_of(jaxpr):
 
 
 class Adapter(adapters.Adapter):
-    options = ("channels_first",)
+    options = ("channels_first", "explicit")
 
     @property
     def no_layers(self):
@@ -95,10 +96,10 @@ class Adapter(adapters.Adapter):
         jax.config.update("jax_default_device", self.device)
         jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION[recipe["precision"]])
         self.low = jnp.bfloat16 if recipe["precision"] == "bf16" else None
-        self.layout = graph_evaluation.Layout("channels_first" not in case.options)
+        self.layout = graph_evaluation.layout_for(case, "channels_first" not in case.options)
         jax.block_until_ready(jnp.zeros(1) + 1)
         effective = jax.config.jax_default_matmul_precision
-        settings = {"layout": "NHWC" if self.layout.last else "NCHW", "execution": "jit, compiled ahead",
+        settings = {"layout": "NCHW" if "channels_first" in case.options else "NHWC", "execution": "jit, compiled ahead",
                     "matmul_precision": str(effective), "donated": "parameters, optimiser, state, gradients",
                     "async_dispatch": "on"}
         if self.low is not None:
@@ -114,7 +115,7 @@ class Adapter(adapters.Adapter):
                 "threads": pool_threads() if cpu else recipe["threads"]}
 
     def build(self, case):
-        self.case = case
+        self.case = case = graph_attention.fused(case, drops=False)
         self.forward_only = case.stage == "forward"
         filters = [2, 3, 1, 0] if self.layout.last else [0, 1, 2, 3]
         self.orders = {name: graph_evaluation.kept_order(case, self.layout, name, filters)
@@ -137,6 +138,8 @@ class Adapter(adapters.Adapter):
         notes = ["jax.jit of the whole step"]
         if graph_analysis.normalised(case):
             notes.append("running variance divided by n")
+        if case.attention_note:
+            notes.append(case.attention_note)
         return {"parameters": sum(value.size for value in parameters.values()), "macs": int(macs),
                 "notes": "; ".join(notes)}
 

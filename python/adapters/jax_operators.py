@@ -8,6 +8,7 @@ from jax import lax
 
 import graph_analysis
 from case import IGNORED
+from graph_attention import ATTENTION
 from graph_evaluation import SPLIT
 
 LARGEST = 3.4028234e38  # default bounds of Clip
@@ -94,14 +95,18 @@ def _batch_norm(t):
     return result.astype(x.dtype)
 
 
-def _layer_norm(t):
-    """Statistics are float32 even if products are not, as in flax."""
+def _row_norm(t):
+    """LayerNormalization and RMSNormalization, which has no mean and no bias. Statistics are float32 even if products
+    are not, as in flax."""
     x = t.input(0).astype(jnp.float32)
     axes = tuple(t.axis(axis) for axis in range(t.attributes["axis"], x.ndim))
-    x = x - jnp.mean(x, axes, keepdims=True)
+    if t.op == "LayerNormalization":
+        x = x - jnp.mean(x, axes, keepdims=True)
     x = x * lax.rsqrt(jnp.mean(x * x, axes, keepdims=True) + t.attributes["epsilon"])
-    scale, bias = (t.operand(place, jnp.reshape, jnp.transpose) for place in (1, 2))
-    return (x * scale + bias).astype(t.input(0).dtype)
+    x = x * t.operand(1, jnp.reshape, jnp.transpose)
+    if t.op == "LayerNormalization":
+        x = x + t.operand(2, jnp.reshape, jnp.transpose)
+    return x.astype(t.input(0).dtype)
 
 
 def _lrn(t):
@@ -185,6 +190,23 @@ def _cross_entropy(t):
     return -jnp.sum(jnp.where(valid, right, 0.0)) / jnp.sum(valid)
 
 
+def _attention(t):
+    """jax.nn.dot_product_attention; its layout is N x T x H x d."""
+    a = t.attributes
+
+    def call(q, k, v, mask=None):
+        if a["key_order"] != [0, 1, 2, 3]:
+            k = jnp.transpose(k, a["key_order"])
+        q, k, v = (jnp.transpose(x, (0, 2, 1, 3)) for x in (q, k, v))
+        if a["causal"] or mask is None:
+            mask = None
+        else:
+            mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+        result = jax.nn.dot_product_attention(q, k, v, mask, scale=a["scale"], is_causal=a["causal"])
+        return jnp.transpose(result, (0, 2, 1, 3))
+    return t.in_graph_order(call, jnp.transpose)
+
+
 def _gather(t):
     return t.in_graph_order(lambda table, indices: jnp.take(table, indices, axis=0), jnp.transpose)
 
@@ -206,6 +228,7 @@ def _hard_swish(x):
 
 
 OPERATORS = {
+    ATTENTION: _attention,
     "Conv": _conv,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
@@ -216,6 +239,7 @@ OPERATORS = {
     "Tanh": _plain(jnp.tanh),
     "Sigmoid": _plain(jax.nn.sigmoid),
     "HardSigmoid": lambda t: _bound(t.attributes["alpha"] * t.input(0) + t.attributes["beta"], 0.0, 1.0),
+    "Swish": lambda t: t.input(0) * jax.nn.sigmoid(t.attributes["alpha"] * t.input(0)),
     "HardSwish": _plain(_hard_swish),
     "Clip": lambda t: _bound(t.input(0), t.attributes["min"], t.attributes["max"]),
     "Elu": lambda t: jax.nn.elu(t.input(0), t.attributes["alpha"]),
@@ -227,7 +251,8 @@ OPERATORS = {
     "Neg": _plain(jnp.negative),
     "Softmax": _softmax,
     "BatchNormalization": _batch_norm,
-    "LayerNormalization": _layer_norm,
+    "LayerNormalization": _row_norm,
+    "RMSNormalization": _row_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
     "Reshape": _reshape,

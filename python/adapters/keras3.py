@@ -17,9 +17,10 @@ import keras
 import numpy
 
 import graph_analysis
+import graph_attention
 import graph_evaluation
 from adapters import keras3_profile, keras_epochs
-from adapters.keras3_layers import OPERATORS, REFUSALS, shared_parameters
+from adapters.keras3_layers import OPERATORS, REFUSALS, Weight, loose_parameters
 from adapters.numpy_tensors import array, batch_arrays, fill
 from case import IGNORED
 from errors import WorkerError
@@ -114,7 +115,7 @@ class ValidCrossentropy(keras.losses.Loss):
 
 
 class Adapter(adapters.Adapter):
-    options = ("channels_first", "eager", "fit")
+    options = ("channels_first", "eager", "explicit", "fit")
     backends = BACKENDS
 
     @property
@@ -153,13 +154,13 @@ class Adapter(adapters.Adapter):
             reasons += ["option fit: " + reason for reason in graph_analysis.single_problems(case)]
         if "channels_first" in case.options and case.backend == "tensorflow":
             reasons.append("option channels_first: TensorFlow has no such convolutions on a CPU")
-        return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS) + shared_parameters(case)
+        return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS)
                 + graph_evaluation.order_problems(case))
 
     def open(self, case):
         recipe = case.recipe
         last = "channels_first" not in case.options
-        self.layout = graph_evaluation.Layout(last)
+        self.layout = graph_evaluation.layout_for(case, last)
         threads = self.below.threads(recipe["threads"])
         keras.utils.set_random_seed(recipe["seed"])
         keras.mixed_precision.set_dtype_policy(POLICIES[recipe["precision"]])
@@ -179,7 +180,7 @@ class Adapter(adapters.Adapter):
                 "threads": threads}
 
     def build(self, case):
-        self.case = case
+        self.case = case = graph_attention.fused(case, drops=False)
         self.forward_only = case.stage == "forward"
         self.batches, self.labels = [None] * case.slots, [None] * case.slots
         self.loss = self._loss()
@@ -197,6 +198,8 @@ class Adapter(adapters.Adapter):
         notes = ["jit_compile %s" % model.jit_compile]
         if graph_analysis.normalised(case):
             notes.append("running variance divided by n")
+        if case.attention_note:
+            notes.append(case.attention_note)
         return {"parameters": sum(elements(self.kept[name][0].shape) for name in case.parameters),
                 "macs": int(self.macs), "notes": "; ".join(notes)}
 
@@ -214,6 +217,12 @@ class Adapter(adapters.Adapter):
         values.update((name, array(case.weight(name), self.layout.order(len(case.shape(name)))))
                       for name in case.states)
         values.update(zip(case.inputs, inputs))
+        for name in loose_parameters(case):
+            order = self.layout.order(len(case.shape(name)))
+            layer = Weight(self.layout.shape(case.shape(name)), self._regularizer())
+            values[name] = layer(inputs[0])
+            self.kept[name] = (layer.kept, lambda array, order=order: array.transpose(order),
+                               lambda array, order=order: array.transpose(numpy.argsort(order)))
         self.scopes = keras3_profile.Scopes(case, inputs[0])
         run = graph_evaluation.Evaluation(
             case, self.layout, self.scopes.noting(OPERATORS), values, kept=self.kept, regularizer=self._regularizer,

@@ -8,11 +8,49 @@ import numpy
 from keras import layers, ops
 
 import graph_analysis
+from graph_attention import ATTENTION
 from graph_evaluation import SPLIT
 from safetensors_io import elements
 
 LARGEST = 3.4028234e38  # default bounds of Clip
 GATES = "ifco"
+
+
+# The inputs that are weights of the layer of an operator.
+OWNED = {"Conv": (1, 2), "Gemm": (1, 2), "BatchNormalization": (1, 2, 3, 4), "LayerNormalization": (1, 2),
+         "Gather": (0,), "LSTM": (1, 2, 3), "RNN": (1, 2, 3)}
+
+
+class Weight(layers.Layer):
+    """Owns a parameter that no layer of Keras can own, and returns it, whatever its input is."""
+
+    def __init__(self, shape, regularizer):
+        super().__init__()
+        self.kept = self.add_weight(shape=shape, initializer="zeros", regularizer=regularizer, name="kept")
+
+    def call(self, x):
+        return ops.cast(self.kept, self.compute_dtype)
+
+
+def loose_parameters(case):
+    """Names of the parameters that need a Weight: several operators read them, or one that is no layer."""
+    readers = [(name, node, place) for node in case.nodes for place, name in enumerate(node["inputs"]) if name]
+    found = []
+    for name in case.parameters:
+        places = [(node, place) for read, node, place in readers if read == name]
+        tables = [node for node, _ in places if node["op"] == "Gather" and len(case.shape(name)) != 2]
+        if len(places) != 1 or tables or places[0][1] not in OWNED.get(places[0][0]["op"], ()):
+            found.append(name)
+    return found
+
+
+def _loose_problem(case, node):
+    """The reason if a layer cannot own its weights, else None."""
+    loose = loose_parameters(case)
+    for place in OWNED[node["op"]]:
+        if place < len(node["inputs"]) and node["inputs"][place] in loose:
+            return "another operator also reads its weights"
+    return None
 
 
 def keep(t, index, variable, there=lambda array: array, back=lambda array: array):
@@ -71,6 +109,8 @@ def _conv_problem(case, node):
     a = node["attributes"]
     if any(case.values[name]["kind"] != "parameter" for name in node["inputs"][1:] if name):
         return "its weights are not parameters"
+    if _loose_problem(case, node):
+        return _loose_problem(case, node)
     if a["strides"][0] != a["strides"][1] and a["group"] > 1:
         return "groups need equal strides"
     if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
@@ -106,7 +146,21 @@ def _average_pool(t):
     return result * scale.reshape(t.layout.shape([1, 1] + t.shape[2:])).astype("float32")
 
 
+def _loose(t):
+    """Whether the node is a function: its weights are values, not those of a layer."""
+    return any(t.input(place) is not None for place in OWNED[t.op])
+
+
+def _gemm_function(t):
+    a, x, w = t.attributes, t.input(0), t.input(1)
+    t.run.macs += elements(t.shape) * t.input_shape[1]
+    result = ops.matmul(x, ops.transpose(w) if a["transB"] else w)
+    return result if t.input(2) is None else result + t.input(2)
+
+
 def _gemm(t):
+    if _loose(t):
+        return _gemm_function(t)
     layer = layers.Dense(t.shape[1], use_bias=len(t.names) > 2 and bool(t.names[2]),
                          **_regularizers(t, "kernel", "bias"))
     result = layer(t.input(0))
@@ -128,9 +182,28 @@ def _gemm_problem(case, node):
     a = node["attributes"]
     if a["transA"] or a["alpha"] != 1 or a["beta"] != 1:
         return "only x w + b is supported (no transA, alpha or beta)"
-    if any(case.values[name]["kind"] != "parameter" for name in node["inputs"][1:] if name):
+    weights = [name for name in node["inputs"][1:] if name]
+    if any(case.values[name]["kind"] != "parameter" for name in weights):
         return "its weights are not parameters"
+    if len({name in loose_parameters(case) for name in weights}) > 1:
+        return "another operator reads one of its weights"
     return None
+
+
+def _attention(t):
+    """ops.dot_product_attention; its layout is N x T x H x d."""
+    a = t.attributes
+    t.run.macs += elements(t.shape[:3]) * t.case.shape(t.names[1])[a["key_order"][2]] * (t.input_shape[3] + t.shape[3])
+
+    def call(q, k, v, mask=None):
+        q, v = (ops.transpose(x, (0, 2, 1, 3)) for x in (q, v))
+        k = ops.transpose(k, [a["key_order"][i] for i in (0, 2, 1, 3)])
+        bias = None
+        if mask is not None and not a["causal"]:
+            bias = ops.reshape(ops.convert_to_tensor(mask), [1] * (4 - len(mask.shape)) + list(mask.shape))
+        result = ops.dot_product_attention(q, k, v, bias, scale=a["scale"], is_causal=a["causal"])
+        return ops.transpose(result, (0, 2, 1, 3))
+    return t.in_graph_order(call, ops.transpose)
 
 
 def _matmul(t):
@@ -151,8 +224,42 @@ def _batch_norm(t):
 
 def _batch_norm_problem(case, node):
     kinds = [case.values[name]["kind"] for name in node["inputs"][1:]]
-    return None if kinds == ["parameter"] * 2 + ["state"] * 2 else (
-        "scale and bias must be parameters, mean and variance states")
+    if kinds != ["parameter"] * 2 + ["state"] * 2:
+        return "scale and bias must be parameters, mean and variance states"
+    return _loose_problem(case, node)
+
+
+def _layer_norm(t):
+    a, rank = t.attributes, len(t.input_shape)
+    axes = [t.axis(axis) for axis in range(a["axis"], rank)]
+    if _loose(t):
+        scale, bias = (t.operand(place, ops.reshape, ops.transpose) for place in (1, 2))
+        mean, variance = ops.moments(t.input(0), axes, keepdims=True)
+        return (t.input(0) - mean) * ops.rsqrt(variance + a["epsilon"]) * scale + bias
+    layer = layers.LayerNormalization(axis=axes, epsilon=a["epsilon"], **_regularizers(t, "gamma", "beta"))
+    result = layer(t.input(0))
+    for index, variable in ((1, layer.gamma), (2, layer.beta)):
+        keep(t, index, variable)
+    return result
+
+
+def _layer_norm_problem(case, node):
+    names = node["inputs"][1:]
+    if any(case.values[name]["kind"] != "parameter" for name in names):
+        return "its weights are not parameters"
+    if len({name in loose_parameters(case) for name in names}) > 1:
+        return "another operator reads one of its weights"
+    return "only up to three dimensions" if len(case.shape(node["inputs"][0])) > 3 else None
+
+
+def _rms_norm(t):
+    """The function of keras.layers.RMSNormalization, which has no regularizer."""
+    axes = [t.axis(axis) for axis in range(t.attributes["axis"], len(t.input_shape))]
+    return ops.rms_normalization(t.input(0), t.input(1), axes, t.attributes["epsilon"])
+
+
+def _rms_norm_problem(case, node):
+    return "only up to three dimensions" if len(case.shape(node["inputs"][0])) > 3 else None
 
 
 def _lrn(t):
@@ -217,22 +324,12 @@ def _mean(t, axes, kept):
 
 def _gather(t):
     """The layer Embedding if it can own the table, as users write it; else the function."""
-    if _gather_is_layer(t.case, t.names[0]):
+    if not _loose(t):
         layer = layers.Embedding(t.input_shape[0], t.input_shape[1], **_regularizers(t, "embeddings"))
         result = layer(t.input(1))
         keep(t, 0, layer.embeddings)
         return result
     return t.in_graph_order(lambda table, indices: ops.take(table, indices, axis=0), ops.transpose)
-
-
-def _gather_is_layer(case, table):
-    return case.values[table]["kind"] == "parameter" and len(case.shape(table)) == 2
-
-
-def _gather_problem(case, node):
-    if case.values[node["inputs"][0]]["kind"] == "parameter" and not _gather_is_layer(case, node["inputs"][0]):
-        return "the table must have two dimensions"
-    return graph_analysis.gather_problem(case, node)
 
 
 def _dropout(t):
@@ -242,12 +339,6 @@ def _dropout(t):
 def _broadcast(function):
     return lambda t: function(t.operand(0, ops.reshape, ops.transpose),
                               t.operand(1, ops.reshape, ops.transpose))
-
-
-def _operand_problem(case, node):
-    if any(case.values[name]["kind"] == "parameter" for name in node["inputs"]):
-        return "an operand is a parameter, and no layer of Keras can own it"
-    return None
 
 
 def _plain(function):
@@ -294,6 +385,7 @@ def _relu(t):
 
 
 OPERATORS = {
+    ATTENTION: _attention,
     "Conv": _conv,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
@@ -306,6 +398,7 @@ OPERATORS = {
     "Sigmoid": _activation("sigmoid"),
     "HardSigmoid": lambda t: ops.clip(
         t.attributes["alpha"] * t.input(0) + t.attributes["beta"], 0.0, 1.0),
+    "Swish": lambda t: t.input(0) * ops.sigmoid(t.attributes["alpha"] * t.input(0)),
     "HardSwish": _plain(ops.hard_silu),
     "Clip": _bound,
     "Elu": lambda t: layers.ELU(t.attributes["alpha"])(t.input(0)),
@@ -317,6 +410,8 @@ OPERATORS = {
     "Neg": _plain(ops.negative),
     "Softmax": lambda t: layers.Softmax(t.axis(t.attributes["axis"]))(t.input(0)),
     "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
     "LRN": _lrn,
     "Flatten": _flatten,
     "Reshape": _reshape,
@@ -348,20 +443,10 @@ REFUSALS = {
     "MaxPool": _dilated,
     "Gemm": _gemm_problem,
     "BatchNormalization": _batch_norm_problem,
-    "Gather": _gather_problem,
+    "Gather": graph_analysis.gather_problem,
+    "LayerNormalization": _layer_norm_problem,
+    "RMSNormalization": _rms_norm_problem,
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,
-    "Expand": _operand_problem,
-    "MatMul": _operand_problem,
-    "Add": _operand_problem,
-    "Sub": _operand_problem,
-    "Mul": _operand_problem,
-    "Div": _operand_problem,
 }
 
-
-def shared_parameters(case):
-    """List of str: reasons for parameters that several operators read, because each layer owns its weights."""
-    readers = {name: sum(node["inputs"].count(name) for node in case.nodes)
-               for name in case.parameters}
-    return ["several operators read the parameter %s" % name for name in case.parameters if readers[name] > 1]

@@ -5,6 +5,7 @@ import os
 import paddle
 
 import graph_analysis
+import graph_attention
 from adapters.eager_program import Program
 from adapters.numpy_adapter import NumpyAdapter, gates_first, speed_settings, transposed
 from adapters.numpy_tensors import array
@@ -14,6 +15,7 @@ from adapters.paddle_operators import OPERATORS, REFUSALS, plain_linear, recurre
 class Adapter(NumpyAdapter):
     name, version = "paddle", paddle.__version__
     operators, refusals, several = OPERATORS, REFUSALS, True
+    options = ("explicit",)
 
     def open(self, case):
         paddle.set_device("cpu")
@@ -28,6 +30,7 @@ class Adapter(NumpyAdapter):
         return self.opened(case, int(os.environ.get("OMP_NUM_THREADS", "1")), **settings)
 
     def build(self, case):
+        case = graph_attention.fused(case)
         self.start(case)
         self.layouts = {name: gates_first("ifco") for name in graph_analysis.gated(case)}
         self.layouts.update((node["inputs"][1], transposed) for node in case.nodes
@@ -45,7 +48,7 @@ class Adapter(NumpyAdapter):
         macs = self.count(program)
         self.make_step(program)
         return {"parameters": sum(self.values[name].size for name in case.parameters),
-                "macs": macs, "notes": ""}
+                "macs": macs, "notes": case.attention_note}
 
     @staticmethod
     def trained(value):

@@ -5,6 +5,7 @@ import paddle.nn.functional as F
 
 import graph_analysis
 from case import IGNORED
+from graph_attention import ATTENTION
 from adapters.eager_program import dropped, identity, plain, reshaped, sliced, tuned
 
 
@@ -64,6 +65,23 @@ def _batch_norm(case, node):
         x, mean, variance, scale, bias, training, a["momentum"], a["epsilon"])
 
 
+def _layer_norm(case, node):
+    a = node["attributes"]
+    shape = case.shape(node["inputs"][0])[a["axis"]:]
+    return lambda x, scale, bias: F.layer_norm(x, shape, scale, bias, a["epsilon"])
+
+
+def _rms_norm(case, node):
+    axes = list(range(node["attributes"]["axis"], len(case.shape(node["inputs"][0]))))
+    epsilon = node["attributes"]["epsilon"]
+    return lambda x, scale: x * paddle.rsqrt(paddle.mean(x * x, axes, True) + epsilon) * scale
+
+
+def _swish(case, node):
+    alpha = node["attributes"]["alpha"]
+    return F.silu if alpha == 1 else lambda x: x * F.sigmoid(alpha * x)
+
+
 def _lrn(case, node):
     a = node["attributes"]
     return lambda x: F.local_response_norm(x, a["size"], a["alpha"], a["beta"], a["bias"])
@@ -92,6 +110,20 @@ def _gather_problem(case, node):
     return graph_analysis.gather_problem(case, node)
 
 
+def _attention(case, node):
+    """F.scaled_dot_product_attention; its layout is N x T x H x d."""
+    a, drops = node["attributes"], graph_analysis.drops(case)
+    ratio = a["ratio"] if drops else 0.0
+    order = [a["key_order"][i] for i in (0, 2, 1, 3)]
+
+    def call(q, k, v, mask=None):
+        q, k, v = (paddle.transpose(x, perm) for x, perm in ((q, [0, 2, 1, 3]), (k, order), (v, [0, 2, 1, 3])))
+        result = F.scaled_dot_product_attention(q, k, v, None if a["causal"] else mask, ratio, a["causal"], drops,
+                                                scale=a["scale"])
+        return paddle.transpose(result, [0, 2, 1, 3])
+    return call
+
+
 def _cross_entropy(case, node):
     """Mean over the valid labels. With a negative ignore_index Paddle's own mean divides by the number of all
     labels, so this is the sum divided by the number of valid labels."""
@@ -110,6 +142,7 @@ def _half_squares(x):
 
 
 OPERATORS = {
+    ATTENTION: _attention,
     "Conv": _conv,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
@@ -120,6 +153,7 @@ OPERATORS = {
     "Tanh": plain(paddle.tanh),
     "Sigmoid": plain(F.sigmoid),
     "HardSigmoid": tuned(F.hardsigmoid, "alpha", "beta"),
+    "Swish": _swish,
     "HardSwish": plain(F.hardswish),
     "Clip": tuned(paddle.clip, "min", "max"),
     "Elu": tuned(F.elu, "alpha"),
@@ -131,6 +165,8 @@ OPERATORS = {
     "Neg": plain(paddle.neg),
     "Softmax": tuned(F.softmax, "axis"),
     "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
     "LRN": _lrn,
     "Flatten": reshaped(paddle.reshape),
     "Reshape": reshaped(paddle.reshape),

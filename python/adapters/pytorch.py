@@ -12,6 +12,7 @@ import adapters.pytorch_data as pytorch_data
 import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
 import graph_analysis
+import graph_attention
 import own_loader
 from adapters.pytorch_capture import CapturedStep
 from errors import WorkerError
@@ -21,7 +22,7 @@ DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 # fp16 has five bits of exponent, so gradients are scaled. With torch's default of 65536 the first steps
 # overflow and are skipped, which the gate would report as a missing update.
 LOSS_SCALE = 1024.0
-OPTIONS = ("channels_last", "compile", "cudagraph", "fused", "max_autotune")
+OPTIONS = ("channels_last", "compile", "cudagraph", "explicit", "fused", "max_autotune")
 # The mode of torch.compile, by (max_autotune, cudagraph).
 COMPILE_MODES = {(False, False): "default", (True, False): "max-autotune-no-cudagraphs",
                  (False, True): "reduce-overhead", (True, True): "max-autotune"}
@@ -220,12 +221,15 @@ class Adapter(adapters.Adapter):
             for name in case.parameters}
         self.states = {name: self._copied(case.weight(name), self.weight_dtype)
                        for name in case.states}
-        builder = pytorch_graph.Builder(case, self.parameters, self.states,
-                                        self.low if self.forward_only else None)
+        builder = pytorch_graph.Builder(
+            graph_attention.fused(case, pytorch_graph.SDPBackend is not None), self.parameters, self.states,
+            self.low if self.forward_only else None)
         module = builder.module().train(not self.forward_only)
         self.module, self.builder = module, builder
-        macs = self._count(module, builder)
+        macs, kernels = self._count(module, builder)
         notes = ["%d activations in place" % builder.inplace] if builder.inplace else []
+        if builder.case.attention_note:
+            notes.append(", ".join([builder.case.attention_note] + kernels))
         if graph_analysis.normalised(case):
             notes.append("running variance divided by n - 1")
         if "compile" in case.options:
@@ -245,13 +249,14 @@ class Adapter(adapters.Adapter):
                 "macs": macs, "notes": "; ".join(notes)}
 
     def _count(self, module, builder):
-        """The module's multiply-accumulates. cuDNN does not time algorithms for this small batch."""
+        """The module's multiply-accumulates, and its kernels of attention. cuDNN does not time algorithms for this small batch."""
         tries = torch.backends.cudnn.benchmark
         torch.backends.cudnn.benchmark = False
-        macs = pytorch_graph.count(module, builder, self.device)
+        with torch.autocast(self.device.type, self.low, bool(self.low) and not self.forward_only):
+            found = pytorch_graph.count(module, builder, self.device)
         torch.backends.cudnn.benchmark = tries
         torch.manual_seed(self.case.recipe["seed"])
-        return macs
+        return found
 
     def _copied(self, source, dtype=None):
         """Copies a Tensor to a torch tensor on the device, in the layout and, if given, with another dtype."""

@@ -8,8 +8,14 @@ import torch.nn.functional as F
 
 import adapters.pytorch_recurrent as recurrent
 import graph_analysis
+import graph_attention
 from adapters.pytorch_operators import OPERATORS, REFUSALS, Translation
 from errors import WorkerError
+
+try:
+    from torch._C import _SDPBackend as SDPBackend
+except ImportError:  # before 2.1, where attention has no scale either
+    SDPBackend = None
 
 TYPES = {"F32": torch.float32, "F16": torch.float16, "I64": torch.long, "I32": torch.int32, "BOOL": torch.bool}
 
@@ -121,6 +127,7 @@ class Counter(torch.fx.Interpreter):
         torch.fx.Interpreter.__init__(self, module)
         batch = builder.case.recipe["batch"]
         self.macs = 0
+        self.kernels = set()  # of attention
         self.expected = {
             node.name: (name, [samples] + shape[1:] if shape[:1] == [batch] else shape)
             for node, (name, shape) in builder.shapes.items()}
@@ -134,6 +141,10 @@ class Counter(torch.fx.Interpreter):
         result = torch.fx.Interpreter.call_function(self, target, args, kwargs)
         if target in MACS:
             self.macs += MACS[target](result, args)
+        elif SDPBackend and target == F.scaled_dot_product_attention:
+            q, k = args[:2]
+            self.macs += (result.numel() + q.numel()) * k.shape[-2]
+            self.kernels.add(SDPBackend(torch._fused_sdp_choice(*args, **kwargs)).name.lower())
         return result
 
     def call_module(self, target, args, kwargs):
@@ -150,7 +161,7 @@ class Counter(torch.fx.Interpreter):
 
 
 def count(module, builder, device):
-    """Multiply-accumulates (int) of a forward batch, counted on the module's calls for two samples of zeros, or
+    """(multiply-accumulates (int) of a forward batch, names of the kernels of attention), found on the module's calls for two samples of zeros, or
     for the whole batch if the graph mixes samples. Torch's tensors without data would take half a second to
     import, a whole batch more time and memory. Draws random numbers if dropout is on."""
     case = builder.case
@@ -159,6 +170,6 @@ def count(module, builder, device):
     inputs = [torch.zeros([samples] + case.shape(name)[1:], dtype=TYPES[case.dtype(name)], device=device)
               for name in case.inputs + ([] if builder.forward_only else case.labels)]
     counter = Counter(module, builder, samples)
-    with torch.no_grad():
+    with torch.set_grad_enabled(not builder.forward_only):  # torch's choice of a kernel depends on it
         counter.run(*inputs)
-    return counter.macs // samples * batch
+    return counter.macs // samples * batch, sorted(counter.kernels)

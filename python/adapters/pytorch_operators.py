@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 import adapters.pytorch_recurrent as recurrent
 from case import IGNORED
+from graph_attention import ATTENTION
 from graph_analysis import (
     even, free_shape, gather_problem, lone_value_per_channel, recurrent_problem, window_reach, within_half)
 
@@ -202,6 +203,14 @@ def _cross_entropy(t):
     return t.call(F.cross_entropy, t.input(0), labels, ignore_index=IGNORED)
 
 
+def _attention(t):
+    a, (q, k, v) = t.attributes, t.inputs[:3]
+    if a["key_order"] != [0, 1, 2, 3]:
+        k = t.call(torch.permute, k, a["key_order"])
+    return t.call(F.scaled_dot_product_attention, q, k, v, attn_mask=None if a["causal"] else t.input(3),
+                  dropout_p=a["ratio"] if t.dropout else 0.0, is_causal=a["causal"], scale=a["scale"])
+
+
 def _dropout(t):
     return t.call(F.dropout, t.input(0), t.attributes["ratio"], True) if t.dropout else t.input(0)
 
@@ -216,6 +225,7 @@ def _plain(function, count=1):
 
 
 OPERATORS = {
+    ATTENTION: _attention,
     "Conv": _conv,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,

@@ -19,7 +19,6 @@ from errors import WorkerError
 from safetensors_io import elements
 
 SPEED_VARIABLES = ("TF_", "XLA_", "OMP_", "MKL_", "DNNL_", "ONEDNN_", "CUDA_", "CUDNN_")
-LAYOUT = graph_evaluation.Layout(last=True)  # the only one of TensorFlow on a CPU
 FILTERS = [2, 3, 1, 0]
 PRODUCTS = ("Conv2D", "DepthwiseConv2dNative", "MatMul", "BatchMatMulV2")
 
@@ -94,7 +93,8 @@ class Adapter(adapters.Adapter):
     def build(self, case):
         self.case = case
         self.forward_only = case.stage == "forward"
-        self.orders = {name: graph_evaluation.kept_order(case, LAYOUT, name, FILTERS)
+        self.layout = graph_evaluation.layout_for(case, True)  # the only one of convolutions on a CPU
+        self.orders = {name: graph_evaluation.kept_order(case, self.layout, name, FILTERS)
                        for name in case.parameters + case.states}
         # The factors and statistics of a normalisation stay in fp32.
         self.wide = {name for node in case.nodes if node["op"] == "BatchNormalization"
@@ -130,7 +130,7 @@ class Adapter(adapters.Adapter):
                   for group in (self.variables, given) for name, value in group.items()}
         # Scopes cost nothing in a traced function.
         rows = OPERATORS if self.eager else traced_layers.scoped(self.case, OPERATORS, tf.name_scope)
-        run = graph_evaluation.Evaluation(self.case, LAYOUT, rows, values)
+        run = graph_evaluation.Evaluation(self.case, self.layout, rows, values)
         results = run.compute(graph_analysis.wanted(self.case))
         self.macs = run.macs
         logits = tf.cast(results[-1], tf.float32)
@@ -194,7 +194,7 @@ class Adapter(adapters.Adapter):
 
     def _batch(self, inputs, labels):
         """List of the arrays that a step takes: the inputs and, for training, the labels."""
-        return batch_arrays(inputs, [] if self.forward_only else labels, LAYOUT)
+        return batch_arrays(inputs, [] if self.forward_only else labels, self.layout)
 
     def feed(self, slot, inputs, labels):
         self.batches[slot] = [tf.identity(tf.constant(part)) for part in self._batch(inputs, labels)]
@@ -212,7 +212,7 @@ class Adapter(adapters.Adapter):
         for tensor in tensors:
             if what in ("logits", "loss"):
                 value = self.kept[what == "logits"]
-                order = LAYOUT.order(len(value.shape))
+                order = self.layout.order(len(value.shape))
             else:
                 name = tensor.name
                 value = (self.kept[2][self.case.parameters.index(name)] if what == "gradients"

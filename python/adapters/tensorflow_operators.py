@@ -156,6 +156,12 @@ def _layer_norm(t):
     return tf.nn.batch_normalization(t.input(0), mean, variance, bias, scale, t.attributes["epsilon"])
 
 
+def _rms_norm(t):
+    axes = [t.axis(axis) for axis in range(t.attributes["axis"], len(t.input_shape))]
+    factor = tf.math.rsqrt(tf.reduce_mean(tf.square(t.input(0)), axes, keepdims=True) + t.attributes["epsilon"])
+    return t.input(0) * factor * t.operand(1, tf.reshape, tf.transpose)
+
+
 def _lrn(t):
     a = t.attributes
     x = tf.cast(t.input(0), tf.float32)
@@ -257,6 +263,7 @@ OPERATORS = {
     "Sigmoid": _plain(tf.sigmoid),
     "HardSigmoid": lambda t: tf.clip_by_value(
         t.attributes["alpha"] * t.input(0) + t.attributes["beta"], 0.0, 1.0),
+    "Swish": lambda t: tf.nn.silu(t.input(0), t.attributes["alpha"]),
     "HardSwish": _plain(lambda x: x * tf.nn.relu6(x + 3.0) * (1 / 6.0)),
     "Clip": _clip,
     "Elu": _elu,
@@ -269,6 +276,7 @@ OPERATORS = {
     "Softmax": lambda t: tf.nn.softmax(t.input(0), t.axis(t.attributes["axis"])),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
     "Reshape": _reshape,

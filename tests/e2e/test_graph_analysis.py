@@ -2,6 +2,7 @@
 """Tests python/graph_analysis.py and python/case.py on small graphs, under every Python from 3.6 to 3.13
 that is found.
 """
+import array
 import json
 import os
 import subprocess
@@ -16,8 +17,10 @@ import adapters  # noqa: E402
 import batch_ring  # noqa: E402
 import counted  # noqa: E402
 import graph_analysis  # noqa: E402
+import graph_attention  # noqa: E402
 from case import Case  # noqa: E402
 from errors import WorkerError  # noqa: E402
+from safetensors_io import Tensor  # noqa: E402
 from worker_driver import Bundle, Network, arranged, normalised, sequences, small, tagger  # noqa: E402
 
 TARGET = adapters.Target("cpu", "", [], 0, 1)
@@ -125,6 +128,57 @@ class AnalysisTest(CaseMaker):
         net.batch_norm("b1", 1e-5, 0.9)
         case = self.case(net.graph())
         self.assertTrue(graph_analysis.lone_value_per_channel(case, self.node(case, "b1")))
+
+
+class AttentionTest(CaseMaker):
+    """softmax(2 x (x / 4)' + mask) x: the factors become the scale of one call."""
+
+    def attention(self, options=(), axis=3, mask=(0, -1e9, 0, 0), **recipe):
+        net = Network("attention", [4, 3, 2, 5])
+        net.value("two", "state", [])
+        net.value("four", "state", [1])
+        net.value("mask", "state", [2, 2])
+        net.node("Div", "part", ["x", "four"], [4, 3, 2, 5])
+        net.unary("Transpose", "turned", [4, 3, 5, 2], perm=[0, 1, 3, 2])
+        net.node("MatMul", "scores", ["x", "turned"], [4, 3, 2, 2])
+        net.node("Mul", "scaled", ["two", "scores"], [4, 3, 2, 2])
+        net.node("Add", "masked", ["scaled", "mask"], [4, 3, 2, 2])
+        net.unary("Softmax", "softmax", axis=axis)
+        net.dropout("drop", 0.25)
+        net.node("MatMul", "mixed", ["drop", "x"], [4, 3, 2, 5])
+        net.flatten("flat")
+        case = self.case(net.graph(), **recipe)
+        numbers = {"two": [2], "four": [4], "mask": mask}
+        case.weight = lambda name: Tensor(name, "F32", case.shape(name),
+                                          memoryview(array.array("f", numbers[name])))
+        case.options = list(options)
+        return case
+
+    def test_fused(self):
+        case = graph_attention.fused(self.attention())
+        self.assertEqual([node["op"] for node in case.nodes],
+                         ["Identity", "Attention", "Flatten", "SoftmaxCrossEntropyLoss"])
+        self.assertEqual(case.nodes[0]["inputs"], ["x"])
+        self.assertEqual((case.nodes[1]["inputs"], case.nodes[1]["outputs"]), (["x", "part", "x", "mask"], ["mixed"]))
+        self.assertEqual(case.nodes[1]["attributes"], {
+            "scale": 0.5, "key_order": [0, 1, 2, 3], "causal": True, "ratio": 0.25})
+        self.assertEqual(case.attention_note, "attention: fused 1 of 1")
+
+    def test_masks_that_are_not_causal(self):
+        for mask in ((0, -1, 0, 0), (0, -1e9, -1e9, 0)):
+            case = graph_attention.fused(self.attention(mask=mask))
+            self.assertFalse(case.nodes[1]["attributes"]["causal"])
+
+    def test_not_fused(self):
+        for case, note in ((graph_attention.fused(self.attention(["explicit"])), "0 of 1"),
+                           (graph_attention.fused(self.attention(), known=False), "0 of 1"),
+                           (graph_attention.fused(self.attention(dropout=True), drops=False), "0 of 1"),
+                           (graph_attention.fused(self.attention(axis=2)), "")):
+            self.assertEqual(len(case.nodes), 9 + 1)
+            self.assertTrue(case.attention_note.endswith(note))
+        case = self.attention()
+        case.nodes[-2]["inputs"] = ["scores"]  # another reader
+        self.assertEqual(graph_attention.fused(case).attention_note, "")
 
 
 class CaseTest(CaseMaker):
