@@ -10,16 +10,23 @@
 
 #define MODEL_OUTPUTS_MAX_BYTES ((size_t)1 << 28)
 
-/* Returns the size of the largest read: all weights, or the logits of one batch, each with names
- * and padding. For a model file run unchanged it is unknown, so a large value is used: memory that
- * is not written takes no space. */
+static size_t logits_bytes(const struct graph *graph)
+{
+	return (size_t)shape_elements(&graph->values[graph->logits].shape) * sizeof(double);
+}
+
+/* Returns the size of the largest read: all weights, or the logits of one batch (the gate's may be
+ * larger than the cell's), each with names and padding. For a model file run unchanged it is
+ * unknown, so a large value is used: memory that is not written takes no space. */
 static size_t largest_read(const struct workload *work)
 {
 	if (work->is_model)
 		return MODEL_OUTPUTS_MAX_BYTES;
 	size_t weights = safetensors_image_bytes(&work->weights);
-	const struct value *logits = &work->graph.values[work->graph.logits];
-	size_t most = (size_t)shape_elements(&logits->shape) * sizeof(double);
+	size_t most = logits_bytes(&work->graph);
+	size_t gate = work->has_gate_case ? logits_bytes(&work->gate_graph) : 0;
+
+	most = gate > most ? gate : most;
 	return weights > most ? weights : most;
 }
 

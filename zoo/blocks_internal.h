@@ -54,9 +54,17 @@ int build_attention(struct builder *b, const char *block, const int qkv[3],
 		    const struct attention_sizes *sizes);
 /* A state tokens x tokens: 0 up to the diagonal, and a large negative number right of it. */
 int build_causal_mask(struct builder *b, const char *name, int64_t tokens);
-/* An embedding whose table NAME.weight has this deviation; *table is the table. */
+/* An embedding whose table NAME.weight has this deviation; *table, unless NULL, is the table. */
 int build_scaled_embedding(struct builder *b, const char *name, int indices, int64_t rows,
 			   int64_t width, double deviation, int *table);
+/* A full layer whose weights have this deviation. */
+int build_linear_normal(struct builder *b, const char *name, int x, int64_t features,
+			double deviation);
+/* The number of tokens of an input batch x tokens. */
+int64_t build_length(const struct builder *b, int tokens);
+/* The first `length` rows of a trained table of positions with this deviation. */
+int build_positions(struct builder *b, const char *name, int64_t rows, int64_t width,
+		    double deviation, int64_t length);
 /* x times the transposed table of an embedding: the features become a number for each of its rows.
  * `bias` may be VALUE_NONE. */
 int build_tied_linear(struct builder *b, const char *name, int x, int table, int bias);

@@ -46,22 +46,16 @@ static int decoder_block(struct builder *b, const struct gpt2 *g, const char *bl
 
 static int build_gpt2(struct builder *b, const struct gpt2 *g, int tokens)
 {
-	int64_t length = b->error.code == PRONY_OK ? b->graph->values[tokens].shape.dims[1] : 0;
+	int64_t length = build_length(b, tokens);
 	struct attention_sizes sizes = {.tokens = length,
 					.heads = g->heads,
 					.features = g->width / g->heads,
 					.dropout = g->dropout};
-	int table, positions;
+	int table;
 	int x = build_scaled_embedding(b, "embed", tokens, g->words, g->width, 0.02, &table);
 
-	positions = build_parameter(b, "positions", 2, (const int64_t[]){g->positions, g->width},
-				    FILL_NORMAL, 1);
-	if (b->error.code != PRONY_OK)
-		return VALUE_NONE;
-	b->graph->values[positions].fill_scale = 0.01;
-	if (length < g->positions)
-		positions = build_slice(b, "places", positions, 0, 0, length, 1);
-	x = build_add(b, "embedded", x, positions);
+	x = build_add(b, "embedded", x,
+		      build_positions(b, "positions", g->positions, g->width, 0.01, length));
 	x = build_reshape(b, "rows", x, 2, (const int64_t[]){-1, g->width});
 	x = build_dropout_if(b, "drop", x, g->dropout);
 	sizes.mask = build_causal_mask(b, "causal", length);

@@ -29,5 +29,7 @@ extern const struct network zoo_vit_b16;
 extern const struct network zoo_vit_small;
 extern const struct network zoo_gpt2;
 extern const struct network zoo_gpt2_bytes;
+extern const struct network zoo_bert_base;
+extern const struct network zoo_bert_tiny;
 
 #endif

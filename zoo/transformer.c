@@ -60,14 +60,46 @@ int build_causal_mask(struct builder *b, const char *name, int64_t tokens)
 int build_scaled_embedding(struct builder *b, const char *name, int indices, int64_t rows,
 			   int64_t width, double deviation, int *table)
 {
-	int x = build_embedding(b, name, indices, rows, width);
+	int x = build_embedding(b, name, indices, rows, width), weight;
 
-	*table = VALUE_NONE;
 	if (b->error.code != PRONY_OK)
 		return VALUE_NONE;
-	*table = b->graph->nodes[b->graph->node_count - 1].inputs[0];
-	b->graph->values[*table].fill_scale = deviation;
+	weight = b->graph->nodes[b->graph->node_count - 1].inputs[0];
+	b->graph->values[weight].fill_scale = deviation;
+	if (table != NULL)
+		*table = weight;
 	return x;
+}
+
+int build_linear_normal(struct builder *b, const char *name, int x, int64_t features,
+			double deviation)
+{
+	struct value *weight;
+
+	x = build_linear(b, name, x, features);
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	weight = &b->graph->values[b->graph->nodes[b->graph->node_count - 1].inputs[1]];
+	weight->fill = FILL_NORMAL;
+	weight->fill_scale = deviation;
+	return x;
+}
+
+int64_t build_length(const struct builder *b, int tokens)
+{
+	return b->error.code == PRONY_OK ? b->graph->values[tokens].shape.dims[1] : 0;
+}
+
+int build_positions(struct builder *b, const char *name, int64_t rows, int64_t width,
+		    double deviation, int64_t length)
+{
+	int table = build_parameter(b, name, 2, (const int64_t[]){rows, width}, FILL_NORMAL, 1);
+
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	b->graph->values[table].fill_scale = deviation;
+	return length == rows ? table
+			      : build_slice(b, layer_name(b, name, "used"), table, 0, 0, length, 1);
 }
 
 int build_tied_linear(struct builder *b, const char *name, int x, int table, int bias)

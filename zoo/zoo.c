@@ -33,6 +33,8 @@ const struct network *const zoo_networks[] = {
 	&zoo_vit_small,
 	&zoo_gpt2,
 	&zoo_gpt2_bytes,
+	&zoo_bert_base,
+	&zoo_bert_tiny,
 };
 /* clang-format on */
 const size_t zoo_network_count = sizeof(zoo_networks) / sizeof(zoo_networks[0]);

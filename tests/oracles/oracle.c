@@ -7,7 +7,7 @@
  * IN holds all parameters and states (F32), and the inputs and labels by name. OUT gets, in F64,
  * `evaluation` (logits in evaluation mode), `logits` and `loss` (training mode, without dropout),
  * `gradient/NAME` of each parameter and `state/NAME` after the step. HEIGHT and WIDTH stand for
- * those of the network's own input.
+ * those of the network's own input; of a sequence HEIGHT is the length.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -153,6 +153,16 @@ static enum prony_status run(struct oracle *o, const char *in, const char *out, 
 	return status;
 }
 
+static enum prony_status resize(struct network *network, int64_t height, int64_t width,
+				struct error *err)
+{
+	if (network->tokens_max > 0)
+		return network_at_length(network, height, network, err);
+	network->inputs[0].dims[1] = height;
+	network->inputs[0].dims[2] = width;
+	return PRONY_OK;
+}
+
 static int usage(void)
 {
 	fputs("usage: oracle NETWORK BATCH [HEIGHT WIDTH] (describe | run IN OUT)\n", stderr);
@@ -164,7 +174,7 @@ int main(int argc, char **argv)
 	const struct network *found = argc > 3 ? zoo_find(argv[1], NULL) : NULL;
 	struct oracle o = {.map = {.bytes = NULL}};
 	struct error err = ERROR_INIT;
-	enum prony_status status;
+	enum prony_status status = PRONY_OK;
 	struct network network;
 	int at = 3;
 
@@ -174,14 +184,15 @@ int main(int argc, char **argv)
 	if (strcmp(argv[at], "describe") != 0 && strcmp(argv[at], "run") != 0) {
 		if (argc < 6)
 			return usage();
-		network.inputs[0].dims[1] = strtoll(argv[3], NULL, 10);
-		network.inputs[0].dims[2] = strtoll(argv[4], NULL, 10);
+		status = resize(&network, strtoll(argv[3], NULL, 10), strtoll(argv[4], NULL, 10),
+				&err);
 		at = 5;
 	}
 	if (strcmp(argv[at], "run") == 0 && argc != at + 3)
 		return usage();
 	arena_init(&o.arena, 0);
-	status = zoo_build(&network, strtoll(argv[2], NULL, 10), &o.graph, &err);
+	if (status == PRONY_OK)
+		status = zoo_build(&network, strtoll(argv[2], NULL, 10), &o.graph, &err);
 	if (status == PRONY_OK && strcmp(argv[at], "run") == 0)
 		status = run(&o, argv[at + 1], argv[at + 2], &err);
 	else if (status == PRONY_OK)

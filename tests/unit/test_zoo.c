@@ -52,6 +52,8 @@ static const struct {
 	{"vit-small", "cifar10", 208074, 15139968},
 	{"gpt2", "synthetic", 124439808, 145824153600},
 	{"gpt2-bytes", "synthetic", 957184, 121634816},
+	{"bert-base", "synthetic", 109514298, 14249558016},
+	{"bert-tiny", "synthetic", 4416698, 560889856},
 };
 
 TEST(figures_are_the_published_ones)
