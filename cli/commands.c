@@ -238,13 +238,14 @@ const struct cli_command cli_commands[] = {
 	 .target = &framework_options,
 	 .run = command_framework},
 	{.syntax = {.name = "network",
-		    .arguments = "NAME|FILE.onnx",
+		    .arguments = "NAME|FILE.onnx|FILE.py:NAME",
 		    .summary = "show layers, shapes, parameters, MACs and memory of a network; "
 			       "write its ONNX file",
 		    .description = "MACs are multiply-accumulates of the forward pass.\n\n"
 				   "  prony network lenet\n"
 				   "  prony network resnet50 --batch 8 --onnx resnet50.onnx\n"
-				   "  prony network ./model.onnx --draw model.svg",
+				   "  prony network ./model.onnx --draw model.svg\n"
+				   "  prony network model.py:Net",
 		    .options = network_option_rows},
 	 .target = &network_options,
 	 .run = command_network},

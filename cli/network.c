@@ -10,7 +10,9 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "draw/picture.h"
+#include "frameworks/registry.h"
 #include "onnx/onnx.h"
+#include "plan/own_model.h"
 #include "report/text.h"
 #include "zoo/source.h"
 
@@ -331,6 +333,19 @@ static enum prony_status show_network(const struct network *network,
 	return status;
 }
 
+static enum prony_status open_own_model(const char *word, const struct network_shapes *shapes,
+					struct network_file **file, struct error *err)
+{
+	struct registry registry;
+	enum prony_status status = registry_load(&registry, err);
+
+	if (status != PRONY_OK)
+		return status;
+	status = own_model_open(&registry, word, shapes, file, err);
+	registry_release(&registry);
+	return status;
+}
+
 /* If the word is a path, `file` must be released with network_file_free. */
 static enum prony_status find_network(const char **words, size_t count, const struct network **out,
 				      struct network_file **file, struct error *err)
@@ -339,11 +354,13 @@ static enum prony_status find_network(const char **words, size_t count, const st
 	const char *nearest = NULL;
 	if (count == 1 && network_check_ending(words[0], err) != PRONY_OK)
 		return PRONY_BAD_INPUT;
-	if (count == 1 && network_is_file(words[0])) {
+	if (count == 1 && (own_model_is(words[0]) || network_is_file(words[0]))) {
 		struct option_list *given = &network_options.shapes;
 		bool used[OPTION_LIST_MAX] = {false};
 		const struct network_shapes shapes = {given->values, given->count, used};
-		enum prony_status status = network_file_open(words[0], &shapes, file, err);
+		enum prony_status status =
+			own_model_is(words[0]) ? open_own_model(words[0], &shapes, file, err)
+					       : network_file_open(words[0], &shapes, file, err);
 		for (size_t i = 0; status == PRONY_OK && i < given->count; i++)
 			if (!used[i])
 				status = error_set(err, PRONY_USAGE,
@@ -364,7 +381,8 @@ static enum prony_status find_network(const char **words, size_t count, const st
 			  nearest ? " (did you mean '" : "", nearest ? nearest : "",
 			  nearest ? "'?)" : "", strbuf_text(&known));
 	else
-		error_set(err, PRONY_USAGE, "prony network takes one FILE.onnx or one NAME of %s",
+		error_set(err, PRONY_USAGE,
+			  "prony network takes one FILE.onnx, one FILE.py:NAME or one NAME of %s",
 			  strbuf_text(&known));
 	strbuf_release(&known);
 	return PRONY_USAGE;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/strbuf.h"
+#include "plan/own_model.h"
 
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
 #define EVERYTHING "all" /* every framework that is not harness-only; every network of the zoo */
@@ -134,7 +135,7 @@ const struct network *expansion_network(const struct expansion *e, const char *w
 	return zoo_find(word, NULL);
 }
 
-/* Opens an ONNX file; files with the same content are one network. */
+/* Opens an ONNX file or a model in Python; files with the same content are one network. */
 static enum prony_status check_network_file(const struct spec_word *word, struct expansion *e,
 					    const char **canonical, struct error *err)
 {
@@ -143,7 +144,10 @@ static enum prony_status check_network_file(const struct spec_word *word, struct
 	struct network_file *file, **files;
 	const struct network_shapes shapes = {e->spec->shapes, e->spec->shape_count,
 					      e->shapes_used};
-	enum prony_status status = network_file_open(word->text, &shapes, &file, &why);
+	enum prony_status status =
+		own_model_is(word->text)
+			? own_model_open(e->settings->registry, word->text, &shapes, &file, &why)
+			: network_file_open(word->text, &shapes, &file, &why);
 
 	if (status == PRONY_USAGE)
 		return error_set(err, status, "%s", why.text);
@@ -170,7 +174,8 @@ static enum prony_status check_network(const struct spec_word *word, struct expa
 	const char *nearest = NULL;
 	struct strbuf known;
 
-	if (network_is_file(word->text) || network_check_ending(word->text, NULL) != PRONY_OK)
+	if (own_model_is(word->text) || network_is_file(word->text) ||
+	    network_check_ending(word->text, NULL) != PRONY_OK)
 		return check_network_file(word, e, canonical, err);
 	if (strcmp(word->text, EVERYTHING) == 0 || zoo_find(word->text, &nearest)) {
 		*canonical = word->text;
@@ -179,7 +184,7 @@ static enum prony_status check_network(const struct spec_word *word, struct expa
 	strbuf_init(&known, WORDS_SHOWN_BYTES);
 	for (size_t i = 0; i < zoo_network_count; i++)
 		strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", zoo_networks[i]->name);
-	strbuf_puts(&known, ", all, and ONNX files (FILE.onnx)");
+	strbuf_puts(&known, ", all, ONNX files (FILE.onnx) and models in PyTorch (FILE.py:NAME)");
 	enum prony_status status = unknown_word(word, "network", nearest, strbuf_text(&known), err);
 	strbuf_release(&known);
 	return status;

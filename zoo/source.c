@@ -32,33 +32,43 @@ enum prony_status network_check_ending(const char *word, struct error *err)
 		const char *ending;
 		bool pytorch;
 	} rows[] = {
-		{".pt", true},	 {".pth", true},	 {".pt2", true},   {".py", true},
-		{".ckpt", true}, {".safetensors", true}, {".ipynb", true}, {".bin", true},
-		{".h5", false},	 {".keras", false},	 {".pb", false},   {".tflite", false},
+		{".pt", true},		{".pth", true},	  {".pt2", true},     {".ckpt", true},
+		{".safetensors", true}, {".ipynb", true}, {".bin", true},     {".h5", false},
+		{".keras", false},	{".pb", false},	  {".tflite", false},
 	};
 	const char *end = strrchr(word, '.');
 
 	for (size_t i = 0; end && i < sizeof(rows) / sizeof(*rows); i++) {
 		if (strcmp(end, rows[i].ending) != 0)
 			continue;
-		return error_set(err, PRONY_BAD_INPUT, "%.200s is not an ONNX file; %s", word,
-				 rows[i].pytorch
-					 ? "export the model in PyTorch: " CELL_PYTORCH_EXPORT
-					   " (docs/models.md)"
-					 : "write one with tf2onnx, or in Keras 3 with "
-					   "model.export(\"model.onnx\", format=\"onnx\")");
+		return error_set(
+			err, PRONY_BAD_INPUT, "%.200s is not an ONNX file; %s", word,
+			rows[i].pytorch
+				? "write model.py with a function that makes and returns "
+				  "the torch.nn.Module, with its weights loaded, and run -n "
+				  "model.py:FUNCTION, or export it: " CELL_PYTORCH_EXPORT
+				  " (docs/models.md)"
+				: "write one with tf2onnx, or in Keras 3 with "
+				  "model.export(\"model.onnx\", format=\"onnx\")");
 	}
 	return PRONY_OK;
+}
+
+/* The name without its digits. */
+static const char *title_of(const struct network_file *file, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return file->title ? file->title : slash ? slash + 1 : path;
 }
 
 /* Names are part of keys, whose words are separated by blanks and equal signs. */
 static void make_name(struct network_file *file, const char *path, const char *digest)
 {
-	const char *slash = strrchr(path, '/');
-
-	snprintf(file->name, sizeof(file->name) - DIGITS_SHOWN - 1, "%s", slash ? slash + 1 : path);
+	snprintf(file->name, sizeof(file->name) - DIGITS_SHOWN - 1, "%s", title_of(file, path));
 	for (char *c = file->name; *c; c++) {
-		if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-' && *c != '_')
+		if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-' && *c != '_' &&
+		    !(*c == ':' && file->title))
 			*c = '_';
 	}
 	snprintf(file->name + strlen(file->name), DIGITS_SHOWN + 2, "@%.*s", DIGITS_SHOWN, digest);
@@ -158,6 +168,7 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	network->macs = graph_macs(&graph) / graph_batch(&graph);
 	file->file_parameters = notes->file_parameters;
 	file->remark = make_remark(file, notes);
+	file->softmax_left_out = notes->softmax_left_out;
 	file->no_normalisation = notes->by_pytorch && lacks_normalisation(&graph);
 	graph_release(&graph);
 	return PRONY_OK;
@@ -242,8 +253,9 @@ static enum prony_status keep_as_it_is(struct network_file *file, const char *pa
 	return status == PRONY_USAGE ? status : PRONY_OK;
 }
 
-enum prony_status network_file_open(const char *path, const struct network_shapes *shapes,
-				    struct network_file **out, struct error *err)
+enum prony_status network_file_open_as(const char *path, const char *title,
+				       const struct network_shapes *shapes,
+				       struct network_file **out, struct error *err)
 {
 	struct network_file *file = memory_alloc(sizeof(*file));
 	struct error why = ERROR_INIT;
@@ -251,6 +263,7 @@ enum prony_status network_file_open(const char *path, const struct network_shape
 
 	memset(file, 0, sizeof(*file));
 	arena_init(&file->arena, 0);
+	file->title = title ? arena_strdup(&file->arena, title) : NULL;
 	status = network_check_ending(path, &why);
 	if (status == PRONY_OK)
 		status = try_graph(file, path, shapes, &why);
@@ -266,8 +279,14 @@ enum prony_status network_file_open(const char *path, const struct network_shape
 		free(file->remark);
 		file->remark = named;
 	}
-	snprintf(file->summary, sizeof(file->summary), "ONNX model %s",
-		 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+	if (title && file->reason && strncmp(file->reason, path, strlen(path)) == 0) {
+		char *reason = memory_printf("%s%s", title, file->reason + strlen(path));
+
+		free(file->reason);
+		file->reason = reason;
+	}
+	snprintf(file->summary, sizeof(file->summary), "%s %s", title ? "model" : "ONNX model",
+		 title_of(file, path));
 	file->network.name = file->name;
 	file->network.summary = file->summary;
 	file->network.dataset = "synthetic";
@@ -275,6 +294,12 @@ enum prony_status network_file_open(const char *path, const struct network_shape
 	file->network.file = file;
 	*out = file;
 	return PRONY_OK;
+}
+
+enum prony_status network_file_open(const char *path, const struct network_shapes *shapes,
+				    struct network_file **out, struct error *err)
+{
+	return network_file_open_as(path, NULL, shapes, out, err);
 }
 
 void network_file_free(struct network_file *file)

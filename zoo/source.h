@@ -21,6 +21,7 @@ struct network_file {
 	/* PyTorch exported it with convolutions and without normalisation: the exporter may have
 	 * merged BatchNorm into the convolutions, and then training differs from the model's. */
 	bool no_normalisation;
+	bool softmax_left_out; /* its output is a softmax, and the graph's are the logits */
 	/* If no graph can be built: the file itself, for engines that read such files. */
 	struct arena arena;
 	void *bytes; /* NULL: engines cannot be given the file either; `unreadable` tells why */
@@ -28,6 +29,7 @@ struct network_file {
 	struct onnx_ports *ports; /* in `arena`; NULL without `bytes` */
 	enum precision precision; /* of the file, where it is run unchanged */
 	char *unreadable;
+	const char *title; /* what its name has in place of the file's; or NULL */
 	char name[NETWORK_NAME_BYTES], summary[160];
 };
 
@@ -51,6 +53,10 @@ struct network_shapes {
  * fit. */
 enum prony_status network_file_open(const char *path, const struct network_shapes *shapes,
 				    struct network_file **out, struct error *err);
+/* The same, named "TITLE@1a2b3c4d"; the title may have a colon. */
+enum prony_status network_file_open_as(const char *path, const char *title,
+				       const struct network_shapes *shapes,
+				       struct network_file **out, struct error *err);
 void network_file_free(struct network_file *file);
 
 /* Whether the network has no graph, and its file is run unchanged. */

@@ -86,7 +86,7 @@ class OnnxModelTest(ProgramTest):
 
     def test_other_models_are_told_how_to_export(self):
         for word, part in (("model.pt", "dynamo=False, training=torch.onnx.TrainingMode.PRESERVE"),
-                           ("./model.py", "dynamo=False"), ("model.keras", "Keras 3")):
+                           ("model.pth", "-n model.py:FUNCTION"), ("model.keras", "Keras 3")):
             for words in (("network", word), ("run", "-n", word, "-f", "fake")):
                 self.assertIn(part, self.prony(*words, expect=BAD_INPUT).stderr)
 
