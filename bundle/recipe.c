@@ -24,6 +24,8 @@ void recipe_defaults(struct recipe *recipe)
 		.momentum = 0.9,
 		.rho = 0.9,
 		.epsilon = 1e-7,
+		.beta1 = 0.9,
+		.beta2 = 0.999,
 		.dropout = true,
 	};
 }
@@ -32,10 +34,12 @@ void recipe_defaults(struct recipe *recipe)
 static const struct {
 	const char *key;
 	size_t offset;
-	double min; /* and finite */
+	bool later; /* recipes of older versions lack it: the default */
 } reals[] = {
-	{"rho", offsetof(struct recipe, rho), 0},
-	{"epsilon", offsetof(struct recipe, epsilon), 0},
+	{"rho", offsetof(struct recipe, rho), false},
+	{"epsilon", offsetof(struct recipe, epsilon), false},
+	{"beta1", offsetof(struct recipe, beta1), true},
+	{"beta2", offsetof(struct recipe, beta2), true},
 };
 
 /* The rows of cell/axes.h that are stored unchanged. */
@@ -107,12 +111,13 @@ static enum prony_status read_numbers(const json_t *json, struct recipe *recipe,
 	for (size_t i = 0; i < COUNT(reals); i++) {
 		double *out = (double *)(void *)((char *)recipe + reals[i].offset);
 
+		if (reals[i].later && !json_object_get(json, reals[i].key))
+			continue;
 		if (json_get_real(json, reals[i].key, out, err) != PRONY_OK)
 			return err->code;
-		if (!isfinite(*out) || *out < reals[i].min)
+		if (!isfinite(*out) || *out < 0)
 			return error_set(err, PRONY_BAD_INPUT,
-					 "\"%s\" is %g; it must be at least %g", reals[i].key, *out,
-					 reals[i].min);
+					 "\"%s\" is %g; it must be at least 0", reals[i].key, *out);
 	}
 	return PRONY_OK;
 }

@@ -16,9 +16,13 @@ struct recipe {
 	/* The axes of the cell (cell/axes.h). With dropout off, dropout nodes are the identity in
 	 * training too. */
 	CELL_AXES(AXIS_RECIPE_MEMBER)
-	double rho, epsilon; /* RMSprop */
+	double rho, epsilon; /* RMSprop; epsilon of AdamW too */
+	double beta1, beta2; /* AdamW */
 	uint64_t seed;	     /* seed of dropout masks */
 };
+
+/* AdamW's epsilon. The default of PyTorch; RMSprop has Keras'. */
+#define RECIPE_ADAMW_EPSILON 1e-8
 
 /* Sets SGD with momentum 0.9, fp32, 8 slots, learning rate 0.01, dropout on, one thread. */
 void recipe_defaults(struct recipe *recipe);

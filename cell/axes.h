@@ -92,7 +92,7 @@ bool axis_applies_to_sequences(const struct cell *cell);
 	  .singular = "sync mode", .initial = "blocks", .texts = AXIS_IN_KEY_AND_SPEC,             \
 	  .order = 10, .title = ", sync ", .quiet = true)                                          \
 	X(OPTIMISER, optimiser, WORD, optimiser, SAME, "optimiser", 0,                             \
-	  "optimisers of train: sgd, momentum, rmsprop", .plural = "optimisers",                   \
+	  "optimisers of train: sgd, momentum, rmsprop, adamw", .plural = "optimisers",            \
 	  .singular = "optimiser", .initial = "momentum", .texts = AXIS_IN_KEY_AND_SPEC,           \
 	  .applies = axis_applies_when_training, .order = 4, .title = " with ")                    \
 	X(DROPOUT, dropout, SWITCH, none, SAME, "dropout", 0, "dropout layers: on, off",           \

@@ -31,7 +31,8 @@
 
 #define OPTIMISERS(X)                                                                              \
 	X(OPTIMISER_SGD, "sgd")                                                                    \
-	X(OPTIMISER_MOMENTUM, "momentum") X(OPTIMISER_RMSPROP, "rmsprop")
+	X(OPTIMISER_MOMENTUM, "momentum")                                                          \
+	X(OPTIMISER_RMSPROP, "rmsprop") X(OPTIMISER_ADAMW, "adamw")
 
 /* How batches reach the step. */
 #define INPUT_MODES(X)                                                                             \

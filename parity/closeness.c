@@ -4,19 +4,16 @@
 
 /* A comparison is close if its values are nearer than 4 deviations of the rounding of values at
  * this depth of the graph. Nodes are in the order in which they run, so every earlier node is
- * assumed to contribute to a node. RMSprop's update magnifies rounding if gradients are small, so
- * its later steps start further apart. */
+ * assumed to contribute to a node. The updates of RMSprop and AdamW magnify rounding if gradients
+ * are small, so their later steps start further apart. */
 #define CLOSE (4 * 0.41)
-#define CLOSE_AFTER_RMSPROP (12 * 0.41)
+#define CLOSE_MAGNIFIED (12 * 0.41)
 
 #define CLOSE_MEASURED 4 /* deviations, if they were measured */
 
 double reference_closeness(const struct reference *ref, const struct recipe *recipe)
 {
-	bool magnified = recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_RMSPROP &&
-			 ref->step > 0;
-
-	return magnified ? CLOSE_AFTER_RMSPROP : CLOSE;
+	return reference_divides(recipe) && ref->step > 0 ? CLOSE_MAGNIFIED : CLOSE;
 }
 
 double reference_measured_closeness(const struct node *node, const struct kinks *kinks)

@@ -15,17 +15,17 @@
 #define KINKS_TRIED_RMSPROP 2
 _Static_assert(1 << KINKS_TRIED <= GATE_MAX_ANSWERS && 2 << KINKS_TRIED_RMSPROP <= GATE_MAX_ANSWERS,
 	       "every answer has room");
-/* RMSprop moves every weight by about lr / sqrt(1 - rho), however small its gradient. At 0.01 three
- * updates replace the weights, and the result is large and chaotic. */
-#define GATE_RMSPROP_RATE 0.001
+/* RMSprop moves every weight by about lr / sqrt(1 - rho), AdamW by lr, however small its gradient.
+ * At 0.01 three updates replace the weights, and the result is large and chaotic. */
+#define GATE_DIVIDED_RATE 0.001
 
 void gate_recipe(const struct recipe *cell, double gate_learning_rate, struct recipe *out)
 {
 	*out = *cell;
 	out->dropout = false;
 	out->learning_rate = gate_learning_rate;
-	if (out->optimiser == OPTIMISER_RMSPROP && out->learning_rate > GATE_RMSPROP_RATE)
-		out->learning_rate = GATE_RMSPROP_RATE;
+	if (reference_divides(out) && out->learning_rate > GATE_DIVIDED_RATE)
+		out->learning_rate = GATE_DIVIDED_RATE;
 	out->slots = GATE_UPDATES;
 	out->input = INPUT_RESIDENT;
 	if (out->batch > GATE_BATCH_MAX)
@@ -46,8 +46,8 @@ struct gate_run {
 	const struct recipe *gate;
 	const struct tensor_set *weights, *inputs, *labels;
 	struct reference_control *control; /* may be NULL */
-	bool rmsprop, epsilon_inside;
-	const double *deviation; /* by value, of networks that normalise by the batch; else NULL */
+	bool divides, epsilon_inside;	   /* by the gradient's own size: RMSprop, AdamW */
+	const double *deviation;	   /* by value, if rounding is measured; else NULL */
 };
 
 /* Copies a value of the interpreter, minus `before` (F32, may be NULL). */
@@ -180,7 +180,7 @@ static enum prony_status new_log(const struct graph *graph, struct arena *arena,
 }
 
 /* Computes how far the comparisons that are not tried one by one can move the figures of an answer.
- * Its own gradients are `exact` (NULL: not RMSprop). */
+ * Its own gradients are `exact` (NULL: updates are proportional to them). */
 static enum prony_status find_slack(const struct gate_run *run, struct kinks kinks,
 				    float *const *exact, struct gate_expected *answer,
 				    struct error *err)
@@ -219,9 +219,9 @@ static bool next_decisions(bool *decisions, int64_t *decided, int64_t met)
 	return true;
 }
 
-/* RMSprop's updates move the network further from the exact one than rounding alone. The distance
- * determines which comparisons after the updates are too close to call. Fills the list of those
- * comparisons. */
+/* Updates of RMSprop and AdamW move the network further from the exact one than rounding alone. The
+ * distance determines which comparisons after the updates are too close to call. Fills the list of
+ * those comparisons. */
 static enum prony_status find_amplified(const struct gate_run *run, struct kinks kinks,
 					const struct gate_expected *answer,
 					double amplified[GATE_UPDATES], struct error *err)
@@ -250,7 +250,7 @@ static enum prony_status find_answer(const struct gate_run *run, const bool *dec
 				     int64_t decided, int64_t tried, struct arena *arena,
 				     struct gate_expected *answer, int64_t *met, struct error *err)
 {
-	bool measured = run->deviation, amplifies = measured && run->rmsprop;
+	bool measured = run->deviation, amplifies = gate_amplifies(run->gate, run->graph);
 	double amplified[GATE_UPDATES];
 	struct arena scratch;
 	struct kink_list list = {0};
@@ -263,7 +263,7 @@ static enum prony_status find_answer(const struct gate_run *run, const bool *dec
 	enum prony_status status = PRONY_OK;
 
 	arena_init(&scratch, 0);
-	if (run->rmsprop)
+	if (run->divides)
 		status = new_log(run->graph, &scratch, &kinks.gradients, err);
 	if (status == PRONY_OK)
 		status = run_gate(run, &kinks, arena, answer, err);
@@ -304,7 +304,7 @@ static enum prony_status find_answers(const struct gate_run *run, struct gate_re
 				      struct error *err)
 {
 	bool decisions[KINKS_TRIED] = {false}, more = true;
-	int64_t decided = 0, tried = run->rmsprop ? KINKS_TRIED_RMSPROP : KINKS_TRIED;
+	int64_t decided = 0, tried = run->divides ? KINKS_TRIED_RMSPROP : KINKS_TRIED;
 
 	/* The figures have slack for their rounding already, so no comparison is tried alone. */
 	if (run->deviation)
@@ -345,7 +345,7 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 	struct graph copy = {0};
 	double *deviation = NULL;
 	enum prony_status status;
-	bool rmsprop = gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
+	bool places = gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
 
 	*out = (struct gate_reference){.parameters = graph_parameter_count(graph),
 				       .macs = graph_macs(graph),
@@ -366,9 +366,10 @@ enum prony_status gate_reference_init(struct gate_reference *out, const struct g
 	if (status == PRONY_OK && gate_measures_rounding(gate, graph))
 		status = measure(graph, gate, weights, inputs, labels, control, &out->arena,
 				 &deviation, err);
-	for (int i = 0; status == PRONY_OK && i < (rmsprop ? 2 : 1); i++) {
-		struct gate_run run = {&copy,	&of,	 weights, inputs,   labels,
-				       control, rmsprop, i == 1,  deviation};
+	for (int i = 0; status == PRONY_OK && i < (places ? 2 : 1); i++) {
+		struct gate_run run = {
+			&copy,	&of,	  weights, inputs, labels, control, reference_divides(gate),
+			i == 1, deviation};
 
 		status = find_answers(&run, out, err);
 	}

@@ -17,6 +17,9 @@
  * bias before a normalisation, which cancels it. A framework's value there is the rounding of sums
  * over a whole layer, so it is judged as if its change equalled the mean. */
 #define VANISHED_SHARE 1e-9
+/* AdamW divides even the float64 rounding of such a gradient by epsilon, so the reference's own
+ * change is 1e-9 of the mean. Any gradient above 1e-13 gives more than this share. */
+#define VANISHED_SHARE_ADAMW 1e-6
 
 /* RMSprop divides each gradient by its own size, so the rounding of gradients near zero counts as
  * much as the largest gradient. Figures after an update are less certain by this factor. A learning
@@ -114,40 +117,52 @@ static double set_rms(const struct tensor_set *set)
 	return count > 0 ? sqrt(squares / count) : 0;
 }
 
-/* Returns the scale of a tensor's difference. `quiet` is QUIET_SHARE of the network's mean. */
-static double tensor_scale(const struct tensor *wanted, double quiet)
+/* The tensors of one kind that are compared. */
+struct tensors {
+	const struct gate_expected *expected;
+	const struct tensor_set *wanted, *got, *before; /* before: NULL for gradients */
+	double quiet, bound; /* quiet: QUIET_SHARE of the network's mean */
+	double vanished;     /* VANISHED_SHARE */
+};
+
+/* Returns the scale of a tensor's difference; *vanished: it is zero except for rounding. */
+static double tensor_scale(const struct tensors *t, const struct tensor *wanted, bool *vanished)
 {
 	double norm = gate_norm(wanted), root = sqrt((double)shape_elements(&wanted->shape));
-	double mean = quiet / QUIET_SHARE * root;
+	double mean = t->quiet / QUIET_SHARE * root;
 
-	return norm < VANISHED_SHARE * mean ? mean : fmax(norm, quiet * root);
+	*vanished = norm < t->vanished * mean;
+	return *vanished ? mean : fmax(norm, t->quiet * root);
 }
 
 /* Compares ||d - d_ref|| with its allowance: the bound relative to ||d_ref|| (or the quiet share),
- * the rounding of the weights themselves, and the slack of comparisons too close to call. `before`
- * is NULL for gradients, else the weights before the change. */
-static struct gate_check compare_tensor(const struct tensor *observed, const struct tensor *before,
-					const struct tensor *wanted, double quiet, double bound,
-					double slack)
+ * the rounding of the weights themselves, and the slack of comparisons too close to call. */
+static struct gate_check compare_tensor(const struct tensors *t, size_t i)
 {
+	const struct tensor *wanted = &t->wanted->tensors[i];
+	const struct tensor *observed = t->got ? tensor_find(t->got, wanted->name) : NULL;
+	const struct tensor *before = t->before ? tensor_find(t->before, wanted->name) : NULL;
 	int64_t count = shape_elements(&wanted->shape);
-	double scale = tensor_scale(wanted, quiet), sum = 0, along = 0, squares = 0;
+	bool vanished;
+	double scale = tensor_scale(t, wanted, &vanished), sum = 0, along = 0, squares = 0;
+	double slack = t->expected->tensor_slack[i];
 	struct gate_check check = {.what = before ? "change" : "gradient",
 				   .tensor = wanted->name,
 				   .step = -1,
 				   .value = NAN,
+				   .vanished = vanished,
 				   .reason = gate_incomparable(observed, wanted)};
 
 	if (scale <= 0)
 		scale = 1;
 	if (before)
 		slack += GATE_UPDATES * STORED_ROUNDOFF * gate_norm(before);
-	check.bound = bound + slack / scale;
+	check.bound = t->bound + slack / scale;
 	if (check.reason)
 		return check;
-	for (int64_t i = 0; i < count; i++) {
-		double got = gate_element(observed, i) - (before ? gate_element(before, i) : 0);
-		double expected = gate_element(wanted, i), difference = got - expected;
+	for (int64_t k = 0; k < count; k++) {
+		double got = gate_element(observed, k) - (before ? gate_element(before, k) : 0);
+		double expected = gate_element(wanted, k), difference = got - expected;
 
 		sum += difference * difference;
 		along += got * expected;
@@ -180,13 +195,6 @@ static struct along compare_length(const struct tensor *observed, const struct t
 		along.rounding = GATE_UPDATES * STORED_ROUNDOFF * gate_norm(before);
 	return along;
 }
-
-/* The inputs for comparing one tensor or all tensors. */
-struct tensors {
-	const struct gate_expected *expected;
-	const struct tensor_set *wanted, *got, *before; /* before: NULL for gradients */
-	double quiet, bound;
-};
 
 static struct gate_check length_check(const struct tensors *t, const char *tensor,
 				      struct along along, double slack, double length)
@@ -238,9 +246,10 @@ static void check_lengths(struct gate_verdict *verdict, const struct tensors *t)
 
 static void check_tensors(struct gate_verdict *verdict, const struct gate_reference *ref,
 			  const struct gate_expected *expected, const struct parity_bounds *bounds,
-			  enum stage stage, const struct gate_observed *observed)
+			  const struct recipe *gate, const struct gate_observed *observed)
 {
-	bool training = stage == STAGE_TRAIN;
+	bool training = gate->stage == STAGE_TRAIN;
+	bool divided = training && gate->optimiser == OPTIMISER_ADAMW;
 	struct tensors t = {.expected = expected,
 			    .wanted = training ? &expected->change : &expected->gradients,
 			    .got = training ? observed->weights : observed->gradients,
@@ -248,14 +257,9 @@ static void check_tensors(struct gate_verdict *verdict, const struct gate_refere
 			    .bound = training ? bounds->change : bounds->gradient};
 
 	t.quiet = QUIET_SHARE * set_rms(t.wanted);
-	for (size_t i = 0; i < t.wanted->count; i++) {
-		const struct tensor *tensor = &t.wanted->tensors[i];
-
-		gate_add_check(verdict,
-			       compare_tensor(t.got ? tensor_find(t.got, tensor->name) : NULL,
-					      t.before ? tensor_find(t.before, tensor->name) : NULL,
-					      tensor, t.quiet, t.bound, expected->tensor_slack[i]));
-	}
+	t.vanished = divided ? VANISHED_SHARE_ADAMW : VANISHED_SHARE;
+	for (size_t i = 0; i < t.wanted->count; i++)
+		gate_add_check(verdict, compare_tensor(&t, i));
 	check_lengths(verdict, &t);
 }
 
@@ -282,7 +286,7 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 				   expected, factor * bounds.loss);
 	}
 	if (gate->stage != STAGE_FORWARD)
-		check_tensors(verdict, ref, expected, &bounds, gate->stage, observed);
+		check_tensors(verdict, ref, expected, &bounds, gate, observed);
 	if (gate->stage == STAGE_TRAIN)
 		gate_check_state(verdict, graph, expected, &ref->weights, observed->state,
 				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);

@@ -25,7 +25,7 @@ void gate_set_slack(struct gate_expected *expected, const struct gate_expected *
 void gate_amplification(const struct gate_expected *expected, const struct gate_expected *other,
 			double amplified[GATE_UPDATES]);
 
-/* The gradients of RMSprop's updates in two runs, by step * values + value. */
+/* The gradients of the updates of RMSprop or AdamW in two runs, by step * values + value. */
 struct gate_updates {
 	const struct recipe *recipe;
 	bool epsilon_inside;
@@ -38,6 +38,15 @@ struct gate_updates {
 void gate_widen_by_updates(struct gate_expected *expected, const struct graph *graph,
 			   const struct gate_updates *updates);
 
+/* Returns AdamW's largest update of a weight in step `steps`, in units of the rate, if its gradient
+ * in step i lies between low[i] and high[i]; steps <= GATE_UPDATES. The smallest is minus the
+ * largest of -high to -low. */
+double gate_adam_most(const struct recipe *recipe, int steps, const double *low,
+		      const double *high);
+
+/* Returns true if the updates themselves move a network so far from the exact one that comparisons
+ * after them need another distance; false if there are none. */
+bool gate_amplifies(const struct recipe *gate, const struct graph *graph);
 bool gate_normalises_by_batch(const struct graph *graph);
 /* Returns true if the effect of rounding is measured (rounding_measure) instead of counted. */
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph);

@@ -6,13 +6,13 @@
 #include "parity/reference_internal.h"
 
 /* The loss must fall by the gradient's prediction times 1 -/+ this. If operands are rounded, an
- * overshooting update amplifies that rounding from update to update. RMSprop turns the small
- * difference of two updated networks into updates of full size, so they must be closer together,
- * and closer still if batch normalisation amplifies that difference. */
+ * overshooting update amplifies that rounding from update to update. RMSprop and AdamW turn the
+ * small difference of two updated networks into updates of full size, so they must be closer
+ * together, and closer still if batch normalisation amplifies that difference. */
 #define BENT 0.5
 #define BENT_ROUNDED 0.05
-#define BENT_RMSPROP 0.05
-#define BENT_RMSPROP_NORMALISED 0.002
+#define BENT_DIVIDED 0.05
+#define BENT_DIVIDED_NORMALISED 0.002
 #define RATE_STEP 10.0
 #define RATES 5 /* down to 1e-7, where float32 weights hardly change */
 
@@ -82,8 +82,8 @@ static bool overshoots_rounded(const struct recipe *gate, const struct graph *gr
 
 static double bent_at_most(const struct recipe *gate, const struct graph *graph)
 {
-	if (gate->optimiser == OPTIMISER_RMSPROP)
-		return gate_normalises_by_batch(graph) ? BENT_RMSPROP_NORMALISED : BENT_RMSPROP;
+	if (reference_divides(gate))
+		return gate_normalises_by_batch(graph) ? BENT_DIVIDED_NORMALISED : BENT_DIVIDED;
 	return overshoots_rounded(gate, graph) ? BENT_ROUNDED : BENT;
 }
 
@@ -91,7 +91,7 @@ bool gate_rate_is_open(const struct recipe *gate, const struct graph *graph, boo
 {
 	if (gate->stage != STAGE_TRAIN)
 		return false;
-	return !chosen || gate->optimiser == OPTIMISER_RMSPROP || overshoots_rounded(gate, graph);
+	return !chosen || reference_divides(gate) || overshoots_rounded(gate, graph);
 }
 
 enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *graph,

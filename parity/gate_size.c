@@ -9,7 +9,7 @@
 #define GATE_MACS_MAX (INT64_C(1) << 43)
 /* A large network always has comparisons that are too close to call and is run twice. */
 #define GATE_RUNS 2
-#define AMPLIFIED_RUNS 4 /* if RMSprop's effect on rounding is measured */
+#define AMPLIFIED_RUNS 4 /* if the effect of updates on rounding is measured */
 /* Additional forward passes: two that measure rounding; for the rate one update (equal to three)
  * and five passes. */
 #define MEASURE_PASSES 2
@@ -20,10 +20,23 @@ static bool is_rmsprop(const struct recipe *gate)
 	return gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
 }
 
+/* The first update of AdamW keeps only the sign of a gradient, so the rounding of each gradient has
+ * to be known. */
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph)
 {
+	if (gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_ADAMW)
+		return true;
 	return gate->stage != STAGE_FORWARD && gate->precision == PRECISION_FP32 &&
 	       gate_normalises_by_batch(graph);
+}
+
+bool gate_amplifies(const struct recipe *gate, const struct graph *graph)
+{
+	bool compares = false;
+
+	for (int i = 0; i < graph->forward_count; i++)
+		compares |= operator_row(graph->nodes[i].op)->compares > 0;
+	return compares && reference_divides(gate) && gate_measures_rounding(gate, graph);
 }
 
 enum precision gate_reference_precision(const struct recipe *gate)
@@ -53,9 +66,11 @@ int64_t gate_cost(const struct graph *graph, const struct recipe *gate, bool cho
 
 	if (gate->stage != STAGE_FORWARD)
 		runs = GATE_RUNS;
+	if (gate_amplifies(gate, graph))
+		runs = AMPLIFIED_RUNS;
 	/* For each place of epsilon. */
 	if (is_rmsprop(gate))
-		runs = 2 * (gate_measures_rounding(gate, graph) ? AMPLIFIED_RUNS : GATE_RUNS);
+		runs *= 2;
 	if (gate_measures_rounding(gate, graph))
 		passes += MEASURE_PASSES;
 	if (gate_rate_is_open(gate, graph, chosen))
@@ -113,9 +128,11 @@ int64_t gate_memory_bytes(const struct graph *graph, const struct recipe *gate, 
 	if (training)
 		answers = times(parameters, GATE_RUNS);
 	/* Two places of epsilon, and the gradients of all updates of two runs, in float32. */
-	if (is_rmsprop(gate))
+	if (reference_divides(gate))
 		answers = times(parameters, GATE_RUNS + 1 + GATE_UPDATES);
-	/* The interpreter always has a moment of each parameter. */
+	/* The interpreter always has a moment of each parameter, and this second one of AdamW. */
+	if (gate->optimiser == OPTIMISER_ADAMW)
+		answers = plus(answers, parameters);
 	runs = plus(plus(step, answers), training ? 0 : parameters);
 	if (gate_measures_rounding(gate, graph))
 		measuring = times(plus(pass, parameters), 2);

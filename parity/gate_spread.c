@@ -1,13 +1,14 @@
-/* Widens the slack of the figures for the updates of RMSprop. */
+/* Widens the slack of the figures for the updates of RMSprop and AdamW. */
 #include <float.h>
 #include <math.h>
 
 #include "parity/gate_internal.h"
 
-/* The slack of RMSprop's updates. RMSprop moves a weight by g / sqrt(s), however small g is. If
- * only rounding is left of a gradient, rounding decides a whole update of that weight, and it is
- * chance whether another run has the same one. So the updates of two runs are not compared; the
- * possible effect of the difference of their gradients on each update is computed. */
+/* The slack of their updates. RMSprop moves a weight by g / sqrt(s), however small g is, and
+ * AdamW's first update is the sign of g. If only rounding is left of a gradient, rounding decides a
+ * whole update of that weight, and it is chance whether another run has the same one. So the
+ * updates of two runs are not compared; the possible effect of the difference of their gradients on
+ * each update is computed. */
 
 /* Twice the difference, as in all slack of a gate (gate_slack.c). */
 #define SPREAD 2.0
@@ -23,15 +24,16 @@ struct reach {
 	bool may_turn; /* the sign of a gradient is uncertain */
 };
 
-/* Returns the update. It grows with g; if g is positive, it falls with s, the moment before. */
+/* Returns RMSprop's update. It grows with g; if g is positive, it falls with s, the moment before.
+ */
 static double update_of(const struct recipe *recipe, bool epsilon_inside, double g, double s)
 {
 	s = recipe->rho * s + (1 - recipe->rho) * g * g;
 	return g / (epsilon_inside ? sqrt(s + recipe->epsilon) : sqrt(s) + recipe->epsilon);
 }
 
-static struct reach reach_of(const struct recipe *recipe, bool epsilon_inside,
-			     const struct gradients *of)
+static struct reach reach_of_rmsprop(const struct recipe *recipe, bool epsilon_inside,
+				     const struct gradients *of)
 {
 	struct reach reach = {0};
 	double s = 0, least = 0, most = 0, rho = recipe->rho;
@@ -49,6 +51,26 @@ static struct reach reach_of(const struct recipe *recipe, bool epsilon_inside,
 		s = rho * s + (1 - rho) * g * g;
 		least = rho * least + (1 - rho) * nearest * nearest;
 		most = rho * most + (1 - rho) * fmax(low * low, high * high);
+	}
+	return reach;
+}
+
+static struct reach reach_of_adam(const struct recipe *recipe, const struct gradients *of)
+{
+	double low[GATE_UPDATES], high[GATE_UPDATES], less[GATE_UPDATES], more[GATE_UPDATES];
+	struct reach reach = {0};
+
+	for (int i = 0; i < GATE_UPDATES; i++) {
+		low[i] = of->g[i] - of->off[i];
+		high[i] = of->g[i] + of->off[i];
+		less[i] = -high[i];
+		more[i] = -low[i];
+		double update = gate_adam_most(recipe, i + 1, of->g, of->g);
+		double up = gate_adam_most(recipe, i + 1, low, high);
+		double down = -gate_adam_most(recipe, i + 1, less, more);
+
+		reach.moved += fmax(up - update, update - down);
+		reach.may_turn = reach.may_turn || (low[i] < 0 && high[i] > 0);
 	}
 	return reach;
 }
@@ -91,9 +113,17 @@ static struct spread spread_of(const struct gate_updates *updates, int value,
 			double own = fabs((double)exact[step][i] - (double)other[step][i]);
 
 			of.g[step] = (double)exact[step][i];
-			of.off[step] = SPREAD * fmax(usual[step], own);
+			/* Zero without rounding is zero with it: a weight that no sample reaches.
+			 */
+			if (of.g[step] == 0 && own == 0)
+				of.off[step] = 0;
+			else
+				of.off[step] = SPREAD * fmax(usual[step], own);
 		}
-		struct reach reach = reach_of(recipe, updates->epsilon_inside, &of);
+		struct reach reach =
+			recipe->optimiser == OPTIMISER_ADAMW
+				? reach_of_adam(recipe, &of)
+				: reach_of_rmsprop(recipe, updates->epsilon_inside, &of);
 		double length = recipe->learning_rate * reach.moved;
 		squares += length * length;
 		spread.squares += moved[i] * moved[i];

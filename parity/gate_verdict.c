@@ -48,9 +48,11 @@ static json_t *count_or_null(int64_t count)
 }
 
 /* Returns true for the figures that show work: logits before any update, and the gradient or change
- * of each tensor. */
+ * of each tensor that has one. */
 static bool shows_work(const struct gate_check *check)
 {
+	if (check->vanished)
+		return false;
 	return (strcmp(check->what, "logits") == 0 && check->step == 0) ||
 	       strcmp(check->what, "change") == 0 || strcmp(check->what, "gradient") == 0;
 }

@@ -13,6 +13,7 @@ struct gate_check {
 	const char *what, *tensor; /* tensor: NULL if the figure is of no tensor */
 	int step;		   /* -1: of the whole run */
 	double value, bound;	   /* value: NAN if it cannot be computed */
+	bool vanished;		   /* the exact tensor is zero, so that only rounding is compared */
 	double ratio;		   /* length along the reference over the reference's; 0: unknown */
 	const char *reason;	   /* why value cannot be computed, such as "missing"; else NULL */
 	bool passed;

@@ -395,6 +395,9 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 		return status;
 	if (training)
 		update_states(ref);
+	if (recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_ADAMW &&
+	    reference_need_squares(ref, err) != PRONY_OK)
+		return PRONY_NOMEM;
 	if (recipe->stage == STAGE_TRAIN)
 		for (int i = 0; i < graph->value_count; i++)
 			if (graph->values[i].kind == VALUE_PARAMETER &&

@@ -24,6 +24,7 @@ struct reference {
 	double **values;	   /* one array per value; parameters and states included */
 	int *last_use;		   /* per value: last node that reads it; INT_MAX: kept */
 	double **moments;	   /* per value: optimiser state of parameters, NULL elsewhere */
+	double **squares;	   /* the same, of AdamW's squares; NULL: no such update yet */
 	int64_t step;		   /* steps so far; with seed, the seed of the dropout masks */
 	bool has_labels;	   /* the last batch had labels */
 	/* Set it after reference_init to free large activations and their gradients after their
@@ -55,6 +56,7 @@ enum prony_status reference_feed(struct reference *ref, struct batch batch, stru
  *                                                           MXNet's at constant lr)
  *   rmsprop   s = rho * s + (1 - rho) * g^2;  w -= lr * g / (sqrt(s) + eps), or with
  *             `epsilon_inside` / sqrt(s + eps)
+ *   adamw     docs/case-bundle.md, "recipe"
  * Dropout is the identity in STAGE_FORWARD and when recipe->dropout is false; otherwise masks come
  * from (recipe->seed, step, node).
  */

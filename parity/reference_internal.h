@@ -45,8 +45,8 @@ struct kinks {
 	const double *deviation;
 	/* By step: the distance relative to that of the first step; NULL: the same. */
 	const double *amplified;
-	/* By step * values + value: storage for RMSprop's gradients of a parameter, as the network
-	 * computed them, decay included. NULL: not requested. */
+	/* By step * values + value: storage for the gradients of a parameter, as the network
+	 * computed them, decay included (but AdamW's). NULL: not requested. */
 	float *const *gradients;
 };
 
@@ -98,6 +98,17 @@ double reference_closeness(const struct reference *ref, const struct recipe *rec
  * 0: not measured. reference_deepen adds a node's products to `sum`. */
 double reference_measured_closeness(const struct node *node, const struct kinks *kinks);
 void reference_deepen(struct accumulation *sum, const struct graph *graph, const struct node *node);
+
+/* RMSprop and AdamW divide each gradient by its own size, so that rounding of a gradient near zero
+ * counts as much as the largest gradient. */
+static inline bool reference_divides(const struct recipe *recipe)
+{
+	return recipe->stage == STAGE_TRAIN &&
+	       (recipe->optimiser == OPTIMISER_RMSPROP || recipe->optimiser == OPTIMISER_ADAMW);
+}
+
+/* Allocates AdamW's squares at its first step. */
+enum prony_status reference_need_squares(struct reference *ref, struct error *err);
 
 /* Updates one parameter. */
 void reference_update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,

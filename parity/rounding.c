@@ -73,8 +73,10 @@ static void round_channel(void *context, int64_t c)
 	for (int64_t n = 0; n < r->s.outer; n++) {
 		int64_t at = (n * r->s.size + c) * r->s.inner;
 
+		/* A sum of nothing but zeros is zero in any arithmetic. */
 		for (int64_t i = at; i < at + r->s.inner; i++)
-			r->y[i] += rounding_of(r->call, r->output, i, r->deviation * rms);
+			if (r->y[i] != 0)
+				r->y[i] += rounding_of(r->call, r->output, i, r->deviation * rms);
 	}
 }
 

@@ -242,6 +242,8 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 #undef X
 #undef SAME
 #undef OWN
+	if (recipe->optimiser == OPTIMISER_ADAMW)
+		recipe->epsilon = RECIPE_ADAMW_EPSILON;
 	/* The worker treats both the same. */
 	if (recipe->input == INPUT_SYNTHETIC)
 		recipe->input = INPUT_RESIDENT;

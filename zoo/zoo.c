@@ -61,7 +61,8 @@ bool network_takes_data_sets(const struct network *network)
 
 double network_gate_rate(const struct network *network, enum optimiser optimiser)
 {
-	if (optimiser == OPTIMISER_RMSPROP && network->gate_rmsprop_rate > 0)
+	if ((optimiser == OPTIMISER_RMSPROP || optimiser == OPTIMISER_ADAMW) &&
+	    network->gate_rmsprop_rate > 0)
 		return network->gate_rmsprop_rate;
 	return network->gate_learning_rate;
 }

@@ -34,7 +34,7 @@ struct network {
 	int64_t tokens;		  /* of one sample; 0: it is no sequence */
 	int64_t tokens_max;	  /* the longest sequence; 0: its length is fixed */
 	double gate_learning_rate;
-	double gate_rmsprop_rate; /* 0: gate_learning_rate */
+	double gate_rmsprop_rate; /* and of AdamW; 0: gate_learning_rate */
 	bool half_squares; /* the loss is half the sum of the logits' squares, not cross-entropy */
 	/* Appends layers up to the logits and returns them; errors stay in the builder. `input` is
 	 * the first input, the others follow it. */

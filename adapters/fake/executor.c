@@ -61,7 +61,7 @@ static enum prony_status make_value(struct executor *ex, int i, const struct ten
 		memcpy(ex->values[i], tensor->data, (size_t)tensor_bytes(tensor));
 	if (value->kind != VALUE_PARAMETER)
 		return PRONY_OK;
-	ex->moments[i] = arena_try_array(&ex->arena, (size_t)count, sizeof(float), err);
+	ex->moments[i] = arena_try_array(&ex->arena, 2 * (size_t)count, sizeof(float), err);
 	return ex->moments[i] ? PRONY_OK : PRONY_NOMEM;
 }
 
@@ -119,6 +119,29 @@ static bool begins(const char *name, const char *prefix)
 	return prefix && strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
+static void update_adamw(struct executor *ex, const struct value *value, float rate, float *w,
+			 float *moment)
+{
+	const struct recipe *recipe = ex->recipe;
+	int64_t count = shape_elements(&value->shape);
+	double updates = (double)ex->step + 1;
+	float scale1 = (float)(1 / (1 - pow(recipe->beta1, updates)));
+	float scale2 = (float)(1 / (1 - pow(recipe->beta2, updates)));
+	float rest1 = (float)(1 - recipe->beta1), rest2 = (float)(1 - recipe->beta2);
+	float decay = value->shape.rank >= 2 ? (float)recipe->weight_decay : 0;
+	float *square = moment + count;
+
+	for (int64_t i = 0; i < count; i++) {
+		float g = ex->values[value->gradient][i];
+
+		moment[i] = (float)recipe->beta1 * moment[i] + rest1 * g;
+		square[i] = (float)recipe->beta2 * square[i] + rest2 * g * g;
+		w[i] -= rate * decay * w[i];
+		w[i] -= rate * scale1 * moment[i] /
+			(sqrtf(scale2 * square[i]) + (float)recipe->epsilon);
+	}
+}
+
 static void update(struct executor *ex, const struct value *value, float *w, float *moment)
 {
 	const struct recipe *recipe = ex->recipe;
@@ -127,6 +150,10 @@ static void update(struct executor *ex, const struct value *value, float *w, flo
 	float rate = (float)(recipe->learning_rate * factor), eps = (float)recipe->epsilon;
 	float rho = (float)recipe->rho, mu = (float)recipe->momentum;
 
+	if (recipe->optimiser == OPTIMISER_ADAMW) {
+		update_adamw(ex, value, rate, w, moment);
+		return;
+	}
 	for (int64_t i = 0; i < shape_elements(&value->shape); i++) {
 		float g = ex->values[value->gradient][i] + (float)recipe->weight_decay * w[i];
 

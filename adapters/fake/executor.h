@@ -31,7 +31,8 @@ struct executor_settings {
 struct executor {
 	struct arena arena;
 	const struct graph *graph; /* borrowed; with its backward pass if steps train */
-	float **values, **moments; /* by value index; the input's array is the step's */
+	float **values, **moments; /* by value index; the input's array is the step's. Moments have
+				    * twice the parameter's size: AdamW's squares are behind. */
 	struct executor_settings settings;
 	/* Of the current step. */
 	const struct recipe *recipe;

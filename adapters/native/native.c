@@ -265,7 +265,9 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 				      struct built *built, struct error *err)
 {
 	struct native *native = s->private_data;
-	bool state = recipe->stage == STAGE_TRAIN && recipe->optimiser != OPTIMISER_SGD;
+	static const int values[OPTIMISER_COUNT] = {
+		[OPTIMISER_MOMENTUM] = 1, [OPTIMISER_RMSPROP] = 1, [OPTIMISER_ADAMW] = 2};
+	int states = recipe->stage == STAGE_TRAIN ? values[recipe->optimiser] : 0;
 	enum prony_status status = PRONY_OK;
 
 	native->graph = graph;
@@ -276,7 +278,7 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = lower_graph(&native->lowering, &native->program, graph, recipe, err);
 	if (status == PRONY_OK)
-		status = program_finish(&native->program, native->lowering.training, state,
+		status = program_finish(&native->program, native->lowering.training, states,
 					recipe->slots, err);
 	if (status == PRONY_OK)
 		status = load_weights(native, weights, err);

@@ -123,6 +123,12 @@ enum prony_status program_alias(struct program *program, int of, const struct la
 	return PRONY_OK;
 }
 
+/* Copies, at half the offset, are aligned as well. */
+size_t program_pair_bytes(const struct program *program, int parameter)
+{
+	return 2 * round_up(program->operands[parameter].bytes / 2);
+}
+
 enum prony_status program_pair(struct program *program, const struct layout *layout, int *parameter,
 			       int *gradient, struct error *err)
 {
@@ -135,8 +141,7 @@ enum prony_status program_pair(struct program *program, const struct layout *lay
 		return status;
 	program->operands[*parameter].offset = program->parameter_bytes;
 	program->operands[*gradient].offset = program->parameter_bytes;
-	/* Copies, at half the offset, are aligned as well. */
-	program->parameter_bytes += 2 * round_up(program->operands[*parameter].bytes / 2);
+	program->parameter_bytes += program_pair_bytes(program, *parameter);
 	return PRONY_OK;
 }
 
@@ -291,7 +296,7 @@ static enum prony_status place_operands(struct program *program, struct error *e
 	return status;
 }
 
-enum prony_status program_finish(struct program *program, bool gradients, bool state, int slots,
+enum prony_status program_finish(struct program *program, bool gradients, int states, int slots,
 				 struct error *err)
 {
 	size_t addresses = (size_t)slots * (size_t)program->arrays;
@@ -313,9 +318,10 @@ enum prony_status program_finish(struct program *program, bool gradients, bool s
 	if (status == PRONY_OK && gradients)
 		status = allocate(program, &program->gradients, program->parameter_bytes,
 				  "gradients", err);
-	if (status == PRONY_OK && state)
-		status = allocate(program, &program->state, program->parameter_bytes,
-				  "optimiser state", err);
+	if (status == PRONY_OK && states > 0)
+		status =
+			allocate(program, &program->state,
+				 (size_t)states * program->parameter_bytes, "optimiser state", err);
 	for (int i = 0; i < program->operand_count; i++)
 		copies |= program->operands[i].region == REGION_COPY;
 	if (status == PRONY_OK && copies)

@@ -105,6 +105,9 @@ size_t program_shift(const struct program *program, int operand);
 enum prony_status program_pair(struct program *program, const struct layout *layout, int *parameter,
 			       int *gradient, struct error *err);
 
+/* Bytes from that parameter to the next in its region. */
+size_t program_pair_bytes(const struct program *program, int parameter);
+
 /* Adds the copy of a parameter in 16 bits, with the same strides. */
 enum prony_status program_copy(struct program *program, int parameter, const struct layout *layout,
 			       int *out, struct error *err);
@@ -119,10 +122,10 @@ void program_keep(struct program *program, int operand);
 struct command *program_command(struct program *program, const char *name, const char *what,
 				int operand_capacity);
 
-/* Plans the memory, allocates it (zeroed), and has the backend prepare the commands. `gradients`
- * and `state` (of the optimiser): whether the stage has them. `slots`: number of batches that are
- * fed. */
-enum prony_status program_finish(struct program *program, bool gradients, bool state, int slots,
+/* Plans the memory, allocates it (zeroed), and has the backend prepare the commands. `gradients`:
+ * whether the stage has them. `states`: the optimiser's values for each weight (REGION_STATE has
+ * them one behind the other). `slots`: number of batches that are fed. */
+enum prony_status program_finish(struct program *program, bool gradients, int states, int slots,
 				 struct error *err);
 
 /* Passes array `input` of the slot's batch to the backend, which may keep the address. An array

@@ -51,6 +51,7 @@ static struct tf_operation *update(struct tf_emit *e, const struct recipe *recip
 				   tf_number(e, rate, recipe->epsilon), gradient),
 			     NULL)
 			.operation;
+	case OPTIMISER_ADAMW:
 	case OPTIMISER_COUNT:
 		break;
 	}

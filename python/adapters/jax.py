@@ -1,4 +1,5 @@
 """The adapter of JAX, with the whole step under jax.jit (docs/frameworks-python.md, "jax")."""
+import math
 import os
 
 import adapters
@@ -84,7 +85,7 @@ class Adapter(adapters.Adapter):
         known = ["fp32", "bf16"] if case.device == "cpu" else ["fp32", "bf16", "tf32"]
         return (adapters.unsupported(
             case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
-            optimiser=["sgd", "momentum", "rmsprop"], precision=known)
+            optimiser=["sgd", "momentum", "rmsprop", "adamw"], precision=known)
             + graph_analysis.problems(case, OPERATORS, REFUSALS)
             + graph_evaluation.order_problems(case))
 
@@ -128,7 +129,10 @@ class Adapter(adapters.Adapter):
         state = {"parameters": parameters,
                  "states": {name: self._weight(name) for name in case.states},
                  "key": jax.random.key(case.recipe["seed"])}
-        if case.stage == "train" and case.recipe["optimiser"] != "sgd":
+        if case.stage == "train" and case.recipe["optimiser"] == "adamw":
+            state["slots"] = {"m": jax.tree.map(jnp.zeros_like, parameters),
+                              "s": jax.tree.map(jnp.zeros_like, parameters), "updates": jnp.zeros(())}
+        elif case.stage == "train" and case.recipe["optimiser"] != "sgd":
             state["slots"] = jax.tree.map(jnp.zeros_like, parameters)
         batch = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in self._batch(*case.batch(0))]
         program = jax.make_jaxpr(self._forward)(parameters, state["states"], state["key"], batch).jaxpr
@@ -176,6 +180,8 @@ class Adapter(adapters.Adapter):
         """(parameters, slots) after the optimiser's update."""
         recipe = self.case.recipe
         rate, decay = recipe["learning_rate"], recipe["weight_decay"]
+        if recipe["optimiser"] == "adamw":
+            return self._adamw(parameters, slots, gradients)
         if decay:
             gradients = jax.tree.map(lambda g, w: g + decay * w, gradients, parameters)
         if recipe["optimiser"] == "momentum":
@@ -185,6 +191,21 @@ class Adapter(adapters.Adapter):
             slots = jax.tree.map(lambda s, g: rho * s + (1.0 - rho) * g * g, slots, gradients)
             gradients = jax.tree.map(lambda g, s: g / (jnp.sqrt(s) + epsilon), gradients, slots)
         return jax.tree.map(lambda w, g: w - rate * g, parameters, gradients), slots
+
+    def _adamw(self, parameters, slots, gradients):
+        recipe = self.case.recipe
+        rate, betas = recipe["learning_rate"], (recipe["beta1"], recipe["beta2"])
+        updates = slots["updates"] + 1
+        # In float32, 1 - beta ** updates would lose digits.
+        scales = [-1.0 / jnp.expm1(updates * math.log(beta)) for beta in betas]
+        moments = jax.tree.map(lambda m, g: betas[0] * m + (1.0 - betas[0]) * g, slots["m"], gradients)
+        squares = jax.tree.map(lambda s, g: betas[1] * s + (1.0 - betas[1]) * g * g, slots["s"], gradients)
+
+        def updated(w, m, s):
+            kept = 1.0 - rate * (recipe["weight_decay"] if w.ndim >= 2 else 0.0)
+            return kept * w - rate * scales[0] * m / (jnp.sqrt(scales[1] * s) + recipe["epsilon"])
+        return (jax.tree.map(updated, parameters, moments, squares),
+                {"m": moments, "s": squares, "updates": updates})
 
     def _train(self, state, gradients, batch):
         """(new state, gradients, [loss, logits]). `old` gradients only donate their memory."""

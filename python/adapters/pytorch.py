@@ -135,7 +135,7 @@ class Adapter(adapters.Adapter):
         recipe = case.recipe
         reasons = adapters.unsupported(
             case, input=["resident", "stream", "native"], stage=["forward", "forward-backward", "train"],
-            optimiser=["sgd", "momentum", "rmsprop"])
+            optimiser=["sgd", "momentum", "rmsprop", "adamw"])
         if recipe["precision"] not in _precisions(case.device):
             reasons.append("precision %s is not supported on this %s" % (recipe["precision"], case.device))
         if "fused" in case.options and recipe["optimiser"] == "rmsprop":
@@ -279,6 +279,11 @@ class Adapter(adapters.Adapter):
         if recipe["optimiser"] == "rmsprop":
             return torch.optim.RMSprop(trained, recipe["learning_rate"], alpha=recipe["rho"],
                                        eps=recipe["epsilon"], weight_decay=recipe["weight_decay"], **capturable)
+        if recipe["optimiser"] == "adamw":
+            groups = [{"params": [value for value in trained if (value.dim() >= 2) == decays],
+                       "weight_decay": recipe["weight_decay"] if decays else 0.0} for decays in (True, False)]
+            return torch.optim.AdamW(groups, recipe["learning_rate"], (recipe["beta1"], recipe["beta2"]),
+                                     recipe["epsilon"], **choice, **capturable)
         momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
         return torch.optim.SGD(trained, recipe["learning_rate"], momentum=momentum,
                                weight_decay=recipe["weight_decay"], **choice)

@@ -164,7 +164,11 @@ static void exact_update(int kind, double *w, double *v, double g,
 KERNEL_TEST(test_updates)
 {
 	static const char *const names[] = {"update_sgd", "update_momentum", "update_rmsprop"};
-	struct cuda_update_rule rule = {0.1f, 0.9f, 0.01f, 0.95f, 1e-3f};
+	struct cuda_update_rule rule = {.learning_rate = 0.1f,
+					.momentum = 0.9f,
+					.weight_decay = 0.01f,
+					.rho = 0.95f,
+					.epsilon = 1e-3f};
 
 	for (int kind = 0; kind < 3; kind++) {
 		enum dtype type = kernel_types[kind];
@@ -191,6 +195,46 @@ KERNEL_TEST(test_updates)
 			assert_close("copies", read_array(d, copies, type, parameters), w,
 				     parameters, type_bound(type));
 	}
+}
+
+KERNEL_TEST(test_adamw)
+{
+	struct cuda_update_rule rule = {.learning_rate = 0.1f,
+					.weight_decay = 0.01f,
+					.epsilon = 1e-3f,
+					.beta1 = 0.9f,
+					.beta2 = 0.99f,
+					.rest1 = 0.1f,
+					.rest2 = 0.01f};
+	const double betas[] = {0.9, 0.99}, zero[3] = {0};
+	long long decayed = 500;
+	double *w = normal_numbers(parameters, DTYPE_F32, 1, 0, 1);
+	double *g = normal_numbers(parameters, DTYPE_F32, 3, 0, 1);
+	double *m = test_keep(calloc(2 * (size_t)parameters, sizeof(*m))), *s = m + parameters;
+	CUdeviceptr weights = device_array(d, DTYPE_F32, parameters, w), none = 0;
+	CUdeviceptr values = device_array(d, DTYPE_F32, 2 * parameters, m);
+	CUdeviceptr gradients = device_array(d, DTYPE_F32, parameters, g);
+	CUdeviceptr copies = device_array(d, DTYPE_BF16, parameters, NULL);
+	CUdeviceptr step = device_array(d, DTYPE_I32, 3, zero);
+
+	for (int t = 1; t <= 3; t++) {
+		LAUNCH(d, "advance_adamw", DTYPE_COUNT, 1, 64, &step, &none, (void *)&betas[0],
+		       (void *)&betas[1]);
+		LAUNCH(d, "update_adamw", DTYPE_BF16, 2, 64, &weights, &values, &copies, &gradients,
+		       &none, &step, (void *)&parameters, &decayed, &rule);
+		for (int i = 0; i < parameters; i++) {
+			m[i] = 0.9 * m[i] + 0.1 * g[i];
+			s[i] = 0.99 * s[i] + 0.01 * g[i] * g[i];
+			w[i] -= 0.1 * ((i < decayed ? 0.01 * w[i] : 0) +
+				       m[i] / (1 - pow(0.9, t)) /
+					       (sqrt(s[i] / (1 - pow(0.99, t))) + 1e-3));
+		}
+	}
+	assert_close("weights", read_array(d, weights, DTYPE_F32, parameters), w, parameters, 2e-6);
+	assert_close("moments", read_array(d, values, DTYPE_F32, 2 * parameters), m, 2 * parameters,
+		     2e-6);
+	assert_close("copies", read_array(d, copies, DTYPE_BF16, parameters), w, parameters,
+		     type_bound(DTYPE_BF16));
 }
 
 /* A step with fp16's loss scale, with this gradient times the scale. Returns the weight. */

@@ -42,6 +42,8 @@ class Reference(object):
         self.states = {name: list(data) for name, data in bundle.states.items()}
         self.training = self.recipe["stage"] != "forward"
         self.momenta = {name: [0.0] * len(data) for name, data in bundle.weights.items()}
+        self.squares = {name: [0.0] * len(data) for name, data in bundle.weights.items()}
+        self.updates = 0
 
     def step(self, batch):
         values = dict(self.weights, **self.states)
@@ -70,9 +72,13 @@ class Reference(object):
     def _update(self):
         recipe = self.recipe
         lr, kind = recipe["learning_rate"], recipe["optimiser"]
+        self.updates += 1
         for name, w in self.weights.items():
             state = self.momenta[name]
             for i, gradient in enumerate(self.gradients[name]):
+                if kind == "adamw":
+                    w[i] -= lr * self._adamw(name, i, gradient, w[i])
+                    continue
                 g = gradient + recipe["weight_decay"] * w[i]
                 if kind == "momentum":
                     state[i] = g = recipe["momentum"] * state[i] + g
@@ -82,6 +88,16 @@ class Reference(object):
                     g = g / (math.sqrt(state[i] + epsilon) if self.inside
                              else math.sqrt(state[i]) + epsilon)
                 w[i] -= lr * g
+
+    def _adamw(self, name, i, g, w):
+        """What the learning rate multiplies: decay only with two dimensions or more."""
+        recipe, m, s = self.recipe, self.momenta[name], self.squares[name]
+        beta1, beta2 = recipe["beta1"], recipe["beta2"]
+        m[i] = beta1 * m[i] + (1 - beta1) * g
+        s[i] = beta2 * s[i] + (1 - beta2) * g * g
+        mean, square = m[i] / (1 - beta1 ** self.updates), s[i] / (1 - beta2 ** self.updates)
+        decay = recipe["weight_decay"] if len(self.shapes[name]) >= 2 else 0.0
+        return mean / (math.sqrt(square) + recipe["epsilon"]) + decay * w
 
     def _windows(self, node, kernel):
         """(output row, output column, [(kernel row, column, input row, column)]) of a window that

@@ -290,7 +290,7 @@ TARGET = {"device": "cpu", "backend": "", "options": [], "rank": 0, "world_size"
 RECIPE = {"threads": 1,
           "stage": "train", "precision": "fp32", "batch": 4, "slots": 3, "input": "resident",
           "optimiser": "momentum", "learning_rate": 0.01, "momentum": 0.9, "weight_decay": 0.0,
-          "rho": 0.9, "epsilon": 1e-7, "dropout": False, "seed": 7}
+          "rho": 0.9, "epsilon": 1e-7, "beta1": 0.9, "beta2": 0.999, "dropout": False, "seed": 7}
 
 
 CODES = {"F32": "f", "I64": "q"}

@@ -35,6 +35,15 @@ enum prony_status exercise_update_rmsprop(struct exercise *e, struct error *err)
 	return exercise_updates(e, true, err);
 }
 
+enum prony_status exercise_update_adamw(struct exercise *e, struct error *err)
+{
+	e->recipe.optimiser = OPTIMISER_ADAMW;
+	e->recipe.weight_decay = 0.1;
+	e->recipe.learning_rate = 0.001;
+	e->recipe.epsilon = 1e-4; /* so large that rounding decides no sign */
+	return exercise_updates(e, false, err);
+}
+
 enum prony_status exercise_update_rmsprop_wrong(struct exercise *e, struct error *err)
 {
 	struct error mismatch = ERROR_INIT;

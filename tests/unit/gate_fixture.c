@@ -62,6 +62,10 @@ void fixture_init_of(struct fixture *f, const struct network *network, enum prec
 	cell.rho = 0.9;
 	cell.epsilon = 1e-7;
 	cell.weight_decay = 5e-4;
+	if (optimiser == OPTIMISER_ADAMW) {
+		cell.epsilon = RECIPE_ADAMW_EPSILON;
+		cell.weight_decay = 0.1;
+	}
 	cell.batch = 64;
 	gate_recipe(&cell, network_gate_rate(network, optimiser), &f->recipe);
 	/* Smaller batches: a test has less time than a gate. */
@@ -183,6 +187,9 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 		recipe.momentum = 0;
 	if (framework->without_decay)
 		recipe.weight_decay = 0;
+	recipe.beta1 = framework->beta1 > 0 ? framework->beta1 : recipe.beta1;
+	recipe.beta2 = framework->beta2 > 0 ? framework->beta2 : recipe.beta2;
+	recipe.epsilon = framework->epsilon > 0 ? framework->epsilon : recipe.epsilon;
 	if (framework->swapped)
 		swap_channels(&ex, framework->swapped);
 	for (int i = 0; i < GATE_UPDATES; i++) {

@@ -49,8 +49,9 @@ struct framework {
 	bool unbiased;			    /* running variance of n - 1 */
 	bool without_state;		    /* running statistics cannot be read */
 	bool without_momentum, without_decay;
-	const char *swapped; /* a parameter with two input channels exchanged */
-	bool swapped_input;  /* two rows of every picture are exchanged */
+	double beta1, beta2, epsilon; /* of AdamW; 0: the recipe's */
+	const char *swapped;	      /* a parameter with two input channels exchanged */
+	bool swapped_input;	      /* two rows of every picture are exchanged */
 };
 
 /* A framework's results, in the arena of the fixture. */

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "parity/gate_internal.h"
 #include "tests/unit/gate_fixture.h"
 #include "unit_test.h"
 #include "zoo/zoo.h"
@@ -67,6 +68,51 @@ TEST(correct_training_passes_in_any_order)
 		fixture_init(&f, cases[i].network, STAGE_TRAIN, OPTIMISER_MOMENTUM,
 			     cases[i].pictures, cases[i].seed);
 		accept_all(&f, false);
+	}
+}
+
+/* AdamW's update in step `steps`, in units of the rate. */
+static double adam_update(const struct recipe *recipe, int steps, const double *g)
+{
+	double m = 0, v = 0;
+
+	for (int i = 0; i < steps; i++) {
+		m = recipe->beta1 * m + (1 - recipe->beta1) * g[i];
+		v = recipe->beta2 * v + (1 - recipe->beta2) * g[i] * g[i];
+	}
+	return m / (1 - pow(recipe->beta1, steps)) /
+	       (sqrt(v / (1 - pow(recipe->beta2, steps))) + recipe->epsilon);
+}
+
+/* No point of a box of gradients gives a larger update, and a fine grid one as large. */
+TEST(extremes_of_adamw_are_exact)
+{
+	enum { GRID = 200 };
+	const struct recipe recipe = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+	struct random random;
+
+	random_init(&random, 5);
+	for (int box = 0; box < 200; box++) {
+		int steps = 1 + box % 3, last = steps == 3 ? 20 : 0;
+		double low[GATE_UPDATES], high[GATE_UPDATES], g[GATE_UPDATES], largest = -INFINITY;
+		double size = box % 5 == 0 ? 1e-8 : 1;
+
+		for (int i = 0; i < GATE_UPDATES; i++) {
+			double middle = random_normal(&random), half = random_uniform(&random);
+
+			low[i] = size * (middle - half * half);
+			high[i] = size * (middle + half * half);
+		}
+		for (int i = 0; i <= GRID * GRID; i++) {
+			g[0] = low[0] + (high[0] - low[0]) * (i / GRID) / GRID;
+			g[1] = low[1] + (high[1] - low[1]) * (i % GRID) / (GRID - 1);
+			for (int k = 0; k <= last; k++) {
+				g[2] = low[2] + (high[2] - low[2]) * k / fmax(last, 1);
+				largest = fmax(largest, adam_update(&recipe, steps, g));
+			}
+		}
+		double most = gate_adam_most(&recipe, steps, low, high);
+		assert_true(largest < most + 1e-12 && most < largest + (last > 0 ? 0.05 : 0.01));
 	}
 }
 
@@ -507,7 +553,8 @@ static int64_t taken_bytes(const char *network, enum optimiser optimiser, int64_
 
 TEST(memory_is_what_a_gate_is_said_to_take)
 {
-	static const enum optimiser optimisers[] = {OPTIMISER_MOMENTUM, OPTIMISER_RMSPROP};
+	static const enum optimiser optimisers[] = {OPTIMISER_MOMENTUM, OPTIMISER_RMSPROP,
+						    OPTIMISER_ADAMW};
 
 	if (INSTRUMENTED) {
 		print_message("# a sanitizer keeps what is freed a while\n");

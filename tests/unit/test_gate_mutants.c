@@ -147,6 +147,45 @@ TEST(mutants_of_rmsprop_are_rejected)
 	}
 }
 
+/* Also right ones, because the bounds follow from what rounding does to each sign. */
+TEST(adamw_passes_and_its_mutants_are_rejected)
+{
+	static const struct framework right[] = {
+		{.what = "in sequence"},
+		{.what = "shuffled, in blocks of 8", .order_seed = 3, .chunk = 8},
+	};
+	static const struct framework mutants[] = {
+		{.what = "learning rate x 1.01", .rate_factor = 1.01},
+		{.what = "no weight decay", .without_decay = true},
+		{.what = "beta1 0.89 for 0.9", .beta1 = 0.89},
+		{.what = "beta2 0.99 for 0.999", .beta2 = 0.99},
+		{.what = "epsilon 1e-7 for 1e-8", .epsilon = 1e-7},
+		{.what = "tf32 for fp32", .operand_bits = 11},
+	};
+	static const struct {
+		const char *network;
+		enum pictures pictures;
+		double bounds; /* the least deviation of a mutant */
+	} cases[] = {{"mlp", STROKES, 20}, {"lenet", NOISE, 1}};
+
+	for (size_t c = 0; c < COUNT(cases); c++) {
+		SCOPED(fixture) f;
+
+		fixture_init(&f, cases[c].network, STAGE_TRAIN, OPTIMISER_ADAMW, cases[c].pictures,
+			     5);
+		for (size_t i = 0; i < COUNT(right); i++) {
+			struct error err = ERROR_INIT;
+			double ratio;
+
+			check(verdict(&f, &right[i], &ratio, &err), &err);
+			assert_true(ratio < 0.5);
+		}
+		for (size_t i = 0; i < COUNT(mutants); i++)
+			reject_by(&f, &mutants[i], cases[c].bounds);
+		reject_frozen(&f, cases[c].bounds);
+	}
+}
+
 TEST(mutants_without_update_are_rejected)
 {
 	for (int i = 0; i < 2; i++) {

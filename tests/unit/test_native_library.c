@@ -157,7 +157,7 @@ TEST(loops_wait_for_primitives)
 	add(&program, "a primitive")->primitive = fake.primitive;
 	add(&program, "a loop")->kernel = look;
 	add(&program, "b primitive")->primitive = fake.primitive;
-	check(program_finish(&program, false, false, 1, &err), &err);
+	check(program_finish(&program, false, 0, 1, &err), &err);
 	seen = -1;
 	check(program_run(&program, 0, &err), &err);
 	assert_int_equal(seen, 0);

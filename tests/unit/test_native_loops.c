@@ -24,8 +24,9 @@ static void assert_near(double have, double want)
 TEST(updates_follow_their_formulas)
 {
 	const struct kernels *kernels = kernels_pick();
-	const struct update_rule rule = {0.1f, 0.9f, 0.01f, 0.8f, 1e-3f};
-	float old_v[ELEMENTS];
+	struct update_rule rule = {0.1f,  0.9f, 0.01f, 0.8f, 1e-3f, 0.9f,
+				   0.99f, 0.1f, 0.01f, 2,    3,	    ELEMENTS};
+	float old_v[ELEMENTS], both[2 * ELEMENTS];
 	struct random random;
 
 	random_init(&random, 1);
@@ -54,6 +55,19 @@ TEST(updates_follow_their_formulas)
 
 		assert_near((double)v[i], square);
 		assert_near((double)w[i], before[i] - 0.1 * gradient / (sqrt(square) + 1e-3));
+	}
+	memcpy(w, before, sizeof(w));
+	memcpy(both, old_v, sizeof(old_v));
+	memcpy(both + ELEMENTS, old_v, sizeof(old_v));
+	kernels->adamw(w, both, g, &rule, ELEMENTS);
+	for (size_t i = 0; i < ELEMENTS; i++) {
+		double moment = 0.9 * old_v[i] + 0.1 * g[i];
+		double square = 0.99 * old_v[i] + 0.01 * g[i] * g[i];
+
+		assert_near((double)both[i], moment);
+		assert_near((double)both[ELEMENTS + i], square);
+		assert_near((double)w[i],
+			    0.999 * before[i] - 0.1 * 2 * moment / (sqrt(3 * square) + 1e-3));
 	}
 }
 

@@ -108,13 +108,14 @@ TEST(updates_follow_their_formulas)
 	} cases[] = {{OPTIMISER_SGD, false},
 		     {OPTIMISER_MOMENTUM, false},
 		     {OPTIMISER_RMSPROP, false},
-		     {OPTIMISER_RMSPROP, true}};
+		     {OPTIMISER_RMSPROP, true},
+		     {OPTIMISER_ADAMW, false}};
 
 	for (size_t c = 0; c < COUNT(cases); c++) {
 		struct error err = ERROR_INIT;
 		struct graph graph;
 		SCOPED(rig) rig;
-		double w, moment = 0;
+		double w, moment = 0, square = 0;
 
 		check(operator_case_build(operator_case_find("Gemm"), false, &graph, &err), &err);
 		rig_init(&rig, graph, false, 11);
@@ -124,7 +125,9 @@ TEST(updates_follow_their_formulas)
 					     .momentum = 0.9,
 					     .weight_decay = 0.01,
 					     .rho = 0.9,
-					     .epsilon = 1e-3};
+					     .epsilon = 1e-3,
+					     .beta1 = 0.8,
+					     .beta2 = 0.95};
 		int index = graph_find_value(&rig.graph, "w");
 		w = rig.ref.values[index][3];
 		for (int step = 0; step < 3; step++) {
@@ -136,6 +139,14 @@ TEST(updates_follow_their_formulas)
 			} else if (cases[c].optimiser == OPTIMISER_MOMENTUM) {
 				moment = 0.9 * moment + g;
 				w -= 0.05 * moment;
+			} else if (cases[c].optimiser == OPTIMISER_ADAMW) {
+				g -= 0.01 * w;
+				moment = 0.8 * moment + 0.2 * g;
+				square = 0.95 * square + 0.05 * g * g;
+				w -= 0.05 *
+				     (0.01 * w +
+				      moment / (1 - pow(0.8, step + 1)) /
+					      (sqrt(square / (1 - pow(0.95, step + 1))) + 1e-3));
 			} else {
 				moment = 0.9 * moment + 0.1 * g * g;
 				w -= 0.05 * g /

@@ -18,6 +18,9 @@ struct device {
 	struct update_rule rule;
 	void (*update)(float *w, float *v, const float *g, const struct update_rule *rule,
 		       size_t n);
+	size_t decayed; /* the numbers, from the first, that AdamW decays */
+	double betas[2];
+	int64_t updates; /* of AdamW so far */
 };
 
 struct work {

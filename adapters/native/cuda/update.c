@@ -80,12 +80,29 @@ static void step_scale(struct lowering *l, int scale, int gradients, int64_t n)
 	cuda_int(l, work, (int)parts);
 }
 
+/* Appends the count of AdamW's updates. A captured graph repeats its arguments, so the number is in
+ * the device's memory. */
+static int adam_step(struct lowering *l, int scale)
+{
+	const int64_t words = sizeof(struct adam_step) / sizeof(int);
+	struct layout layout = layout_row_major(DTYPE_I32, 1, &words);
+	int step = region_operand(l, &layout, REGION_LASTING);
+	struct work *work = cuda_kernel(l, "step", "number", "advance_adamw", DTYPE_COUNT, 1);
+
+	cuda_operand(l, work, step);
+	cuda_operand(l, work, scale);
+	cuda_struct(l, work, &l->recipe->beta1, sizeof(double));
+	cuda_struct(l, work, &l->recipe->beta2, sizeof(double));
+	return step;
+}
+
 void cuda_update(struct lowering *l)
 {
 	static const char *const kernels[] = {
 		[OPTIMISER_SGD] = "update_sgd",
 		[OPTIMISER_MOMENTUM] = "update_momentum",
 		[OPTIMISER_RMSPROP] = "update_rmsprop",
+		[OPTIMISER_ADAMW] = "update_adamw",
 	};
 	const struct recipe *recipe = l->recipe;
 	const struct cuda_update_rule rule = {
@@ -94,13 +111,21 @@ void cuda_update(struct lowering *l)
 		.weight_decay = (float)recipe->weight_decay,
 		.rho = (float)recipe->rho,
 		.epsilon = (float)recipe->epsilon,
+		.beta1 = (float)recipe->beta1,
+		.beta2 = (float)recipe->beta2,
+		.rest1 = (float)(1 - recipe->beta1),
+		.rest2 = (float)(1 - recipe->beta2),
 	};
+	bool adamw = recipe->optimiser == OPTIMISER_ADAMW;
 	int64_t n = (int64_t)(l->program->parameter_bytes / sizeof(float));
 	int scale = cuda_loss_scale(l), gradients = whole_region(l, REGION_GRADIENT);
+	int step = OPERAND_NONE;
 	struct work *work;
 
 	if (scale != OPERAND_NONE)
 		step_scale(l, scale, gradients, n);
+	if (adamw)
+		step = adam_step(l, scale);
 	work = cuda_kernel(l, "all parameters", "update", kernels[recipe->optimiser], l->data,
 			   n / 4);
 	cuda_operand(l, work, whole_region(l, REGION_PARAMETER));
@@ -110,7 +135,11 @@ void cuda_update(struct lowering *l)
 	cuda_operand(l, work, l->data == DTYPE_F32 ? OPERAND_NONE : all_copies(l));
 	cuda_operand(l, work, gradients);
 	cuda_operand(l, work, scale);
+	if (adamw)
+		cuda_operand(l, work, step);
 	cuda_long(l, work, n);
+	if (adamw)
+		cuda_long(l, work, (int64_t)(lower_decayed_first(l) / sizeof(float)));
 	cuda_struct(l, work, &rule, sizeof(rule));
 }
 

@@ -62,6 +62,9 @@ enum prony_status lower_shaped_like(struct lowering *l, const struct shape *shap
  * operator that reads it has declared it. */
 enum prony_status lower_parameter(struct lowering *l, int value, const struct layout *layout,
 				  const struct layout *outside, struct error *err);
+/* Moves the parameters of two or more dimensions, which AdamW decays, before the others. Returns
+ * their bytes. Call it when all commands but the update are there. */
+size_t lower_decayed_first(struct lowering *l);
 struct parameter *lower_find_parameter(const struct lowering *l, int value);
 /* A parameter or a state that is data: one row-major operand. */
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err);

@@ -28,6 +28,31 @@ enum prony_status lower_parameter(struct lowering *l, int value, const struct la
 	return program_pair(l->program, layout, &parameter->operand, &parameter->gradient, err);
 }
 
+size_t lower_decayed_first(struct lowering *l)
+{
+	struct operand *operands = l->program->operands;
+	size_t bytes = 0, decayed = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < l->parameter_count; i++) {
+			const struct parameter *parameter = &l->parameters[i];
+			bool decays = l->graph->values[parameter->value].shape.rank >= 2;
+
+			if (decays != (pass == 0))
+				continue;
+			operands[parameter->operand].offset = bytes;
+			operands[parameter->gradient].offset = bytes;
+			for (size_t k = 0; k < sizeof(parameter->copies) / sizeof(int); k++)
+				if (parameter->copies[k] != OPERAND_NONE &&
+				    operands[parameter->copies[k]].region == REGION_COPY)
+					operands[parameter->copies[k]].offset = bytes / 2;
+			bytes += program_pair_bytes(l->program, parameter->operand);
+		}
+		decayed = pass == 0 ? bytes : decayed;
+	}
+	return decayed;
+}
+
 enum prony_status lower_data_operand(struct lowering *l, int value, int *out, struct error *err)
 {
 	const struct value *data = &l->graph->values[value];

@@ -120,6 +120,21 @@ BODY void rmsprop_body(float *restrict w, float *restrict v, const float *restri
 	}
 }
 
+BODY void adamw_body(float *restrict w, float *restrict m, const float *restrict g,
+		     const struct update_rule *rule, size_t n)
+{
+	float decay = rule->learning_rate * rule->weight_decay, epsilon = rule->epsilon;
+	float rate = rule->learning_rate * rule->scale1, scale = rule->scale2;
+	float beta1 = rule->beta1, beta2 = rule->beta2, rest1 = rule->rest1, rest2 = rule->rest2;
+	float *restrict s = m + rule->squares;
+
+	for (size_t i = 0; i < n; i++) {
+		m[i] = beta1 * m[i] + rest1 * g[i];
+		s[i] = beta2 * s[i] + rest2 * g[i] * g[i];
+		w[i] -= decay * w[i] + rate * m[i] / (sqrtf(scale * s[i]) + epsilon);
+	}
+}
+
 /* exp for x <= 0 within 2 ulp (Cephes expf: 2^n times a polynomial in the remainder), in operations
  * that vectorise; libm's needs a call per element. NaN stays NaN. */
 BODY float exp_negative(float x)
@@ -219,6 +234,7 @@ BODY double half_squares_body(const float *x, size_t n)
 	LOOP(set, attribute, sgd, UPDATE_PARAMETERS, (w, v, g, rule, n))                           \
 	LOOP(set, attribute, momentum, UPDATE_PARAMETERS, (w, v, g, rule, n))                      \
 	LOOP(set, attribute, rmsprop, UPDATE_PARAMETERS, (w, v, g, rule, n))                       \
+	LOOP(set, attribute, adamw, UPDATE_PARAMETERS, (w, v, g, rule, n))                         \
 	attribute static double cross_entropy_##set(float *dlogits, const float *logits,           \
 						    const int32_t *labels, float scale,            \
 						    size_t rows, size_t classes)                   \
@@ -238,6 +254,7 @@ BODY double half_squares_body(const float *x, size_t n)
 		.sgd = sgd_##set,                                                                  \
 		.momentum = momentum_##set,                                                        \
 		.rmsprop = rmsprop_##set,                                                          \
+		.adamw = adamw_##set,                                                              \
 		.cross_entropy = cross_entropy_##set,                                              \
 		.half_squares = half_squares_##set,                                                \
 	};

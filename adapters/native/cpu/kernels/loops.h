@@ -11,6 +11,9 @@
 
 struct update_rule {
 	float learning_rate, momentum, weight_decay, rho, epsilon;
+	/* AdamW: the betas and 1 - beta; what corrects the bias of this update. */
+	float beta1, beta2, rest1, rest2, scale1, scale2;
+	size_t squares; /* numbers from v to AdamW's squares */
 };
 
 /* An output may be one of the inputs (element by element); otherwise arrays must not overlap. */
@@ -38,6 +41,9 @@ struct kernels {
 	 * PyTorch. */
 	void (*rmsprop)(float *w, float *v, const float *g, const struct update_rule *rule,
 			size_t n);
+	/* m = v, s = v + squares; m = beta1 * m + rest1 * g; s = beta2 * s + rest2 * g^2; w -= lr *
+	 * decay * w; w -= lr * m * scale1 / (sqrt(s * scale2) + epsilon). */
+	void (*adamw)(float *w, float *v, const float *g, const struct update_rule *rule, size_t n);
 	/* Returns the sum over the rows of -log softmax(logits)[label]; dlogits = (softmax -
 	 * onehot) * scale. Rows with a negative label add nothing, and their dlogits are 0. */
 	double (*cross_entropy)(float *dlogits, const float *logits, const int32_t *labels,

@@ -70,6 +70,14 @@ struct function {
 /* update.cu */
 struct cuda_update_rule {
 	float learning_rate, momentum, weight_decay, rho, epsilon;
+	float beta1, beta2, rest1, rest2; /* AdamW; rest: 1 - beta */
+};
+
+/* The updates of AdamW so far and what corrects the bias of this one, in the device's memory, which
+ * is zero at first. */
+struct adam_step {
+	int updates;
+	float scale1, scale2;
 };
 
 /* The loss scale of fp16, in the device's memory, which is zero at first. The loss is multiplied by

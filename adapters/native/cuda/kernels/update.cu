@@ -72,6 +72,67 @@ DEVICE void update_rmsprop(float &weight, float &square, float gradient,
 #define RMSPROP(T, suffix) UPDATE(rmsprop, T, suffix)
 FOR_TYPES(RMSPROP)
 
+// The update that follows is one more, unless the loss scale skips it.
+KERNEL(advance_adamw)
+(struct adam_step *step, const struct loss_scale *scale, double beta1, double beta2)
+{
+	FOR_ELEMENTS (i, 1) {
+		if (scale && scale->skip)
+			return;
+		step->updates++;
+		step->scale1 = (float)(1 / (1 - pow(beta1, (double)step->updates)));
+		step->scale2 = (float)(1 / (1 - pow(beta2, (double)step->updates)));
+	}
+}
+
+// Loshchilov and Hutter 2019 (arXiv 1711.05101). The squares are behind the n numbers of m; only the
+// first `decayed` weights, a multiple of 4, decay.
+template <class T>
+DEVICE void update_adamw(float *w, float *m, T *copies, const float *g,
+			 const struct loss_scale *scale, const struct adam_step *step, long long n,
+			 long long decayed, const struct cuda_update_rule &rule)
+{
+	float inverse = scale ? scale->inverse : 1;
+	float rate = rule.learning_rate * step->scale1;
+
+	if (scale && scale->skip)
+		return;
+	FOR_ELEMENTS (i, n / FOUR) {
+		float decay = i * FOUR < decayed ? rule.learning_rate * rule.weight_decay : 0;
+		four weights = ((four *)w)[i], moments = ((four *)m)[i];
+		four squares = ((four *)(m + n))[i], gradients = ((const four *)g)[i];
+		pack<T, FOUR> copy;
+
+#pragma unroll
+		for (int k = 0; k < FOUR; k++) {
+			float gradient = gradients.v[k] * inverse;
+			float moment = rule.beta1 * moments.v[k] + rule.rest1 * gradient;
+			float square = rule.beta2 * squares.v[k] + rule.rest2 * gradient * gradient;
+
+			moments.v[k] = moment;
+			squares.v[k] = square;
+			weights.v[k] -= decay * weights.v[k] +
+					rate * moment / (sqrtf(step->scale2 * square) + rule.epsilon);
+			copy.v[k] = from_float<T>(weights.v[k]);
+		}
+		((four *)w)[i] = weights;
+		((four *)m)[i] = moments;
+		((four *)(m + n))[i] = squares;
+		if (copies)
+			store_pack<FOUR>(copies + i * FOUR, copy);
+	}
+}
+
+#define ADAMW(T, suffix)                                                                           \
+	KERNEL(update_adamw_##suffix)                                                              \
+	(float *w, float *m, T *copies, const float *g, const struct loss_scale *scale,            \
+	 const struct adam_step *step, long long n, long long decayed,                             \
+	 struct cuda_update_rule rule)                                                             \
+	{                                                                                          \
+		update_adamw(w, m, copies, g, scale, step, n, decayed, rule);                      \
+	}
+FOR_TYPES(ADAMW)
+
 // found[k]: whether the k-th of `parts` parts of g has inf or NaN.
 BLOCK_KERNEL(find_overflow)(int *found, const float *g, long long n, int parts)
 {
