@@ -127,6 +127,9 @@ int build_conv(struct builder *b, const char *name, int x, int64_t channels, int
 /* With any window; `group` divides both channel counts (group = input channels: depthwise). */
 int build_conv_window(struct builder *b, const char *name, int x, int64_t channels,
 		      const struct window *window, int64_t group, bool bias);
+/* Weights: input channels x channels / group x window. With a bias. */
+int build_conv_transpose(struct builder *b, const char *name, int x, int64_t channels,
+			 const struct window *window, int64_t group);
 int build_max_pool(struct builder *b, const char *name, int x, int64_t kernel, int64_t stride);
 int build_max_pool_window(struct builder *b, const char *name, int x, const struct window *window);
 int build_average_pool(struct builder *b, const char *name, int x, const struct window *window,

@@ -92,6 +92,29 @@ int build_conv_window(struct builder *b, const char *name, int x, int64_t channe
 	return build_node(b, OP_CONV, name, inputs, bias ? 3 : 2, &attributes);
 }
 
+int build_conv_transpose(struct builder *b, const char *name, int x, int64_t channels,
+			 const struct window *window, int64_t group)
+{
+	struct attributes attributes;
+	struct shape in, weight, channel = {.rank = 1, .dims = {channels}};
+	int inputs[3] = {x};
+
+	if (!layer_input(b, name, x, 4, &in))
+		return VALUE_NONE;
+	operator_default_attributes(OP_CONV_TRANSPOSE, &attributes);
+	set_window(window, &attributes);
+	attributes.group = group;
+	weight = (struct shape){
+		.rank = 4,
+		.dims = {in.dims[1], channels / group, window->kernel[0], window->kernel[1]}};
+	/* As many products as an element of the output sums on average. */
+	inputs[1] = layer_parameter(b, name, "weight", &weight, FILL_HE_NORMAL,
+				    in.dims[1] / group * window->kernel[0] * window->kernel[1] /
+					    (attributes.strides[0] * attributes.strides[1]));
+	inputs[2] = layer_parameter(b, name, "bias", &channel, FILL_ZERO, 0);
+	return build_node(b, OP_CONV_TRANSPOSE, name, inputs, 3, &attributes);
+}
+
 int build_conv(struct builder *b, const char *name, int x, int64_t channels, int64_t kernel,
 	       int64_t stride, int64_t pad)
 {

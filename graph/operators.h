@@ -20,6 +20,7 @@ struct samples_axis;
 /*
  * X(enumerator, name). Inputs and outputs, in order (layout NCHW, weights OIHW):
  *   Conv               x, w[, b] -> y
+ *   ConvTranspose      x, w[, b] -> y        w: I x O/group x H x W; the gradient of a Conv
  *   MaxPool            x -> y
  *   AveragePool        x -> y         padding counts only with count_include_pad; elements that
  *                                     ceil_mode adds after it never count
@@ -54,6 +55,7 @@ struct samples_axis;
  *   HalfSumOfSquares   logits -> loss        sum of x^2 / 2 over the whole batch, no mean
  * Gradients (dy = gradient of the first output):
  *   ConvGradInput  dy, w -> dx             ConvGradWeight  x, dy -> dw[, db]
+ *   ConvTransposeGradInput  dy, w -> dx    ConvTransposeGradWeight  x, dy -> dw[, db]
  *   MaxPoolGrad    dy, x, y -> dx          ties: the first maximum in row-major order
  *   GemmGradInput  dy, b -> da             GemmGradWeight  a, dy -> db[, dc]
  *   ReluGrad       dy, y -> dx             zero where y == 0
@@ -102,6 +104,7 @@ struct samples_axis;
 #define PRONY_OPERATORS(X)                                                                         \
 	PRONY_ELEMENTWISE(X)                                                                       \
 	X(CONV, "Conv")                                                                            \
+	X(CONV_TRANSPOSE, "ConvTranspose")                                                         \
 	X(MAX_POOL, "MaxPool")                                                                     \
 	X(AVERAGE_POOL, "AveragePool")                                                             \
 	X(GLOBAL_AVERAGE_POOL, "GlobalAveragePool")                                                \
@@ -132,6 +135,8 @@ struct samples_axis;
 	X(GATHER, "Gather")                                                                        \
 	X(CONV_GRAD_INPUT, "ConvGradInput")                                                        \
 	X(CONV_GRAD_WEIGHT, "ConvGradWeight")                                                      \
+	X(CONV_TRANSPOSE_GRAD_INPUT, "ConvTransposeGradInput")                                     \
+	X(CONV_TRANSPOSE_GRAD_WEIGHT, "ConvTransposeGradWeight")                                   \
 	X(MAX_POOL_GRAD, "MaxPoolGrad")                                                            \
 	X(AVERAGE_POOL_GRAD, "AveragePoolGrad")                                                    \
 	X(GLOBAL_AVERAGE_POOL_GRAD, "GlobalAveragePoolGrad")                                       \
@@ -178,6 +183,7 @@ struct attributes {
 	int64_t kernel[2], strides[2], dilations[2];
 	int64_t pads[4]; /* top, left, bottom, right (ONNX order: begins, then ends) */
 	int64_t group;
+	int64_t output_padding[2]; /* ConvTranspose */
 	bool ceil_mode, count_include_pad;
 	double alpha, beta;
 	bool trans_a, trans_b;

@@ -36,6 +36,7 @@ static const struct import_row rows[] = {
 	{"CastLike", import_cast},
 	{"Concat", import_concat},
 	{"Conv", import_conv},
+	{"ConvTranspose", import_conv},
 	{"Erf", import_erf},
 	{"Expand", import_expand},
 	{"Flatten", import_reshape},

@@ -69,13 +69,48 @@ static bool read_window(struct importer *im, const struct file_node *node, const
 	return strcmp(auto_pad, "VALID") == 0 || strncmp(auto_pad, "SAME", 4) == 0;
 }
 
+/* The padding of a ConvTranspose by the size that it shall have: output_shape, or the stride times
+ * the input's. */
+static bool read_output_size(struct importer *im, const struct file_node *node,
+			     const struct shape *x, struct attributes *a)
+{
+	char auto_pad[16];
+	int64_t given[2] = {0, 0};
+	bool same;
+
+	onnx_text(node->proto, "auto_pad", "NOTSET", auto_pad, sizeof(auto_pad));
+	if (!read_ints(im, node, "output_padding", 2, a->output_padding) ||
+	    !read_ints(im, node, "output_shape", 2, given))
+		return false;
+	same = strncmp(auto_pad, "SAME", 4) == 0;
+	for (int i = 0; i < 2 && (given[0] != 0 || same); i++) {
+		const int64_t numbers[] = {a->strides[i], a->dilations[i], a->kernel[i],
+					   a->output_padding[i] + 1, given[0] == 0 ? 1 : given[i]};
+		bool good = true;
+		int64_t total;
+
+		for (int k = 0; k < 5; k++)
+			good = good && numbers[k] >= 1 && numbers[k] <= GRAPH_MAX_DIM;
+		if (!good)
+			continue; /* shape inference refuses them */
+		total = (x->dims[2 + i] - 1) * a->strides[i] + a->output_padding[i] +
+			(a->kernel[i] - 1) * a->dilations[i] + 1 -
+			(given[0] != 0 ? given[i] : x->dims[2 + i] * a->strides[i]);
+		a->pads[i] = strcmp(auto_pad, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
+		a->pads[i + 2] = total - a->pads[i];
+	}
+	return true;
+}
+
 void import_conv(struct importer *im, const struct file_node *node)
 {
+	bool transposed = strcmp(node->proto->op_type, "ConvTranspose") == 0;
+	enum op op = transposed ? OP_CONV_TRANSPOSE : OP_CONV;
 	const struct constant *w, *b = NULL;
 	struct attributes attributes;
 	int inputs[3], count = 2;
 
-	operator_default_attributes(OP_CONV, &attributes);
+	operator_default_attributes(op, &attributes);
 	if (!import_need_value(im, node, 0, 4, &inputs[0]) ||
 	    !import_need_constant(im, node, 1, &w) ||
 	    (import_has(node, 2) && !import_need_constant(im, node, 2, &b)))
@@ -84,7 +119,8 @@ void import_conv(struct importer *im, const struct file_node *node)
 		attributes.kernel[i] = w->shape.dims[2 + i];
 	attributes.group = onnx_int(node->proto, "group", 1);
 	if (!read_ints(im, node, "kernel_shape", 2, attributes.kernel) ||
-	    !read_window(im, node, import_shape(im, inputs[0]), &attributes))
+	    !read_window(im, node, import_shape(im, inputs[0]), &attributes) ||
+	    (transposed && !read_output_size(im, node, import_shape(im, inputs[0]), &attributes)))
 		return;
 	inputs[1] = import_parameter(im, node, w, NULL, VALUE_PARAMETER, "weight");
 	if (inputs[1] == VALUE_NONE)
@@ -95,7 +131,7 @@ void import_conv(struct importer *im, const struct file_node *node)
 		if (inputs[2] == VALUE_NONE)
 			return;
 	}
-	import_set(im, node, 0, import_append(im, node, OP_CONV, inputs, count, &attributes));
+	import_set(im, node, 0, import_append(im, node, op, inputs, count, &attributes));
 }
 
 static bool output_is_used(const struct importer *im, const struct file_node *node, size_t i)

@@ -1,5 +1,5 @@
 /* Convolution: Conv and its gradients. */
-#include "graph/operators/conv_direct_internal.h"
+#include "graph/operators/conv_internal.h"
 #include "graph/operators/operator.h"
 
 #include <stdlib.h>
@@ -395,6 +395,25 @@ static void group_forward(const struct conv *conv, const struct conv_data *data,
 	windows_release(&w);
 }
 
+void conv_fill(const struct shape *shape, double *y, const double *bias)
+{
+	int64_t plane = plane_of(shape);
+
+	for (int64_t i = 0; i < shape->dims[0] * shape->dims[1]; i++)
+		for (int64_t j = 0; j < plane; j++)
+			y[i * plane + j] = bias ? bias[i % shape->dims[1]] : 0;
+}
+
+void conv_forward(const struct conv *conv, const struct conv_data *data)
+{
+	if (is_direct(conv)) {
+		conv_direct(conv, data);
+		return;
+	}
+	for (int64_t group = 0; group < conv->attributes->group; group++)
+		group_forward(conv, data, group);
+}
+
 static void conv_compute(const struct kernel_call *call)
 {
 	struct conv conv = {.attributes = &call->node->attributes,
@@ -403,18 +422,9 @@ static void conv_compute(const struct kernel_call *call)
 			    .y = kernel_output_shape(call, 0)};
 	struct conv_data data = {kernel_input(call, 0), kernel_input(call, 1),
 				 kernel_output(call, 0)};
-	const double *bias = kernel_input(call, 2);
-	int64_t plane = plane_of(conv.y);
 
-	for (int64_t i = 0; i < conv.y->dims[0] * conv.y->dims[1]; i++)
-		for (int64_t j = 0; j < plane; j++)
-			data.y[i * plane + j] = bias ? bias[i % conv.y->dims[1]] : 0;
-	if (is_direct(&conv)) {
-		conv_direct(&conv, &data);
-		return;
-	}
-	for (int64_t group = 0; group < conv.attributes->group; group++)
-		group_forward(&conv, &data, group);
+	conv_fill(conv.y, data.y, kernel_input(call, 2));
+	conv_forward(&conv, &data);
 }
 
 /* Computes the pixels of dx with these residues, in one group. */
@@ -454,6 +464,21 @@ static void group_grad_input(const struct conv *conv, const struct conv_data *da
 	windows_release(&w);
 }
 
+void conv_grad_input(const struct conv *conv, const struct conv_data *data)
+{
+	int64_t residue[2];
+
+	if (is_direct(conv)) {
+		conv_direct_grad_input(conv, data);
+		return;
+	}
+	for (int64_t group = 0; group < conv->attributes->group; group++)
+		for (residue[0] = 0; residue[0] < conv->attributes->strides[0]; residue[0]++)
+			for (residue[1] = 0; residue[1] < conv->attributes->strides[1];
+			     residue[1]++)
+				group_grad_input(conv, data, group, residue);
+}
+
 static void conv_grad_input_compute(const struct kernel_call *call)
 {
 	struct conv conv = {.attributes = &call->node->attributes,
@@ -462,17 +487,9 @@ static void conv_grad_input_compute(const struct kernel_call *call)
 			    .y = kernel_input_shape(call, 0)};
 	struct conv_data data = {kernel_output(call, 0), kernel_input(call, 1),
 				 kernel_input(call, 0)};
-	int64_t residue[2];
 
 	memset(data.x, 0, (size_t)kernel_output_count(call, 0) * sizeof(*data.x));
-	if (is_direct(&conv)) {
-		conv_direct_grad_input(&conv, &data);
-		return;
-	}
-	for (int64_t group = 0; group < conv.attributes->group; group++)
-		for (residue[0] = 0; residue[0] < conv.attributes->strides[0]; residue[0]++)
-			for (residue[1] = 0; residue[1] < conv.attributes->strides[1]; residue[1]++)
-				group_grad_input(&conv, &data, group, residue);
+	conv_grad_input(&conv, &data);
 }
 
 /* dy itself as a factor: windows of one element. */
@@ -516,6 +533,26 @@ static void group_grad_weight(const struct conv *conv, const struct conv_data *d
 	windows_release(&w);
 }
 
+void conv_grad_weight(const struct conv *conv, const struct conv_data *data)
+{
+	memset(data->k, 0, (size_t)shape_elements(conv->k) * sizeof(*data->k));
+	if (is_direct(conv))
+		conv_direct_grad_weight(conv, data);
+	else
+		for (int64_t group = 0; group < conv->attributes->group; group++)
+			group_grad_weight(conv, data, group);
+}
+
+void conv_grad_bias(const struct shape *shape, const double *dy, double *db)
+{
+	int64_t plane = plane_of(shape);
+
+	memset(db, 0, (size_t)shape->dims[1] * sizeof(*db));
+	for (int64_t i = 0; i < shape->dims[0] * shape->dims[1]; i++)
+		for (int64_t j = 0; j < plane; j++)
+			db[i % shape->dims[1]] += dy[i * plane + j];
+}
+
 static void conv_grad_weight_compute(const struct kernel_call *call)
 {
 	struct conv conv = {.attributes = &call->node->attributes,
@@ -524,21 +561,10 @@ static void conv_grad_weight_compute(const struct kernel_call *call)
 			    .y = kernel_input_shape(call, 1)};
 	struct conv_data data = {kernel_input(call, 0), kernel_output(call, 0),
 				 kernel_input(call, 1)};
-	double *db = kernel_output(call, 1);
-	int64_t outputs = conv.y->dims[1], plane = plane_of(conv.y);
 
-	memset(data.k, 0, (size_t)kernel_output_count(call, 0) * sizeof(*data.k));
-	if (is_direct(&conv))
-		conv_direct_grad_weight(&conv, &data);
-	else
-		for (int64_t group = 0; group < conv.attributes->group; group++)
-			group_grad_weight(&conv, &data, group);
-	if (!db)
-		return;
-	memset(db, 0, (size_t)outputs * sizeof(*db));
-	for (int64_t i = 0; i < conv.y->dims[0] * outputs; i++)
-		for (int64_t j = 0; j < plane; j++)
-			db[i % outputs] += data.y[i * plane + j];
+	conv_grad_weight(&conv, &data);
+	if (kernel_output(call, 1))
+		conv_grad_bias(conv.y, data.y, kernel_output(call, 1));
 }
 
 /* clang-format off */

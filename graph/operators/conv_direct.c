@@ -1,5 +1,5 @@
 /* Computes convolutions tap by tap, without a matrix product. */
-#include "graph/operators/conv_direct_internal.h"
+#include "graph/operators/conv_internal.h"
 
 #include "base/parallel.h"
 #include "graph/operators/vector_f64_internal.h"

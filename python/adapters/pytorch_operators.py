@@ -54,6 +54,15 @@ def _conv(t):
                   a["dilations"], a["group"])
 
 
+def _conv_transpose(t):
+    a = t.attributes
+    top, left, bottom, right = a["pads"]
+    padding = a["pads"][:2] if even(a["pads"]) else [0, 0]
+    y = t.call(F.conv_transpose2d, t.input(0), t.input(1), t.input(2), a["strides"], padding,
+               a["output_padding"], a["group"], a["dilations"])
+    return y if even(a["pads"]) else t.call(F.pad, y, [-left, -right, -top, -bottom])
+
+
 def _max_pool(t):
     a = t.attributes
     dilations = a.get("dilations", [1, 1])
@@ -227,6 +236,7 @@ def _plain(function, count=1):
 OPERATORS = {
     ATTENTION: _attention,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: t.call(F.adaptive_avg_pool2d, t.input(0), 1),

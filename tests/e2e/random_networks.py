@@ -72,6 +72,23 @@ class Network:
         self.add("Conv", *more, shape=(outputs, *sizes), kernel_shape=kernel, strides=strides,
                  dilations=dilations, pads=pads, group=groups)
 
+    def conv_transpose(self):
+        channels, height, width = self.shape
+        groups = self.pick(1, 1, channels, *(g for g in (2, 4) if channels % g == 0))
+        each = self.pick(1, 2, 3, 5)
+        kernel = [1 + self.up_to(4), 1 + self.up_to(4)]
+        strides = [1 + self.up_to(3), 1 + self.up_to(3)]
+        dilations = [self.pick(1, 1, 2), self.pick(1, 1, 2)]
+        pads = [self.up_to(3) for _ in range(4)]
+        more = [self.up_to(stride) for stride in strides]
+        sizes = [strides[i] * (size - 1) + more[i] + (kernel[i] - 1) * dilations[i] + 1 - pads[i] - pads[i + 2]
+                 for i, size in enumerate((height, width))]
+        if min(sizes) < 1:
+            return
+        inputs = [self.normal(channels, each, *kernel)] + ([self.normal(groups * each)] if self.up_to(2) else [])
+        self.add("ConvTranspose", *inputs, shape=(groups * each, *sizes), kernel_shape=kernel, strides=strides,
+                 dilations=dilations, pads=pads, output_padding=more, group=groups)
+
     def pool(self):
         operator = self.pick("MaxPool", "AveragePool")
         kernel = [1 + self.up_to(4), 1 + self.up_to(4)]
@@ -154,8 +171,8 @@ class Network:
         last = 1 + self.up_to(5)
         self.add("MatMul", self.normal(self.pick(1, channels), height, last), shape=(channels, width, last))
 
-    LAYERS = (attend, conv, conv, conv, pool, pool, batch_norm, rms_norm, function, function, function, clip, lrn, pad,
-              branch, branch, slice, average, dropout, transpose)
+    LAYERS = (attend, conv, conv, conv, conv_transpose, pool, pool, batch_norm, rms_norm, function, function,
+              function, clip, lrn, pad, branch, branch, slice, average, dropout, transpose)
 
     def too_large(self):
         channels, height, width = self.shape

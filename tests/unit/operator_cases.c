@@ -36,6 +36,33 @@ static int conv_depthwise(struct builder *b, int x)
 	return build_conv_window(b, "tested", x, 3, &window, 3, true);
 }
 
+static int conv_transpose(struct builder *b, int x)
+{
+	struct window window = {.kernel = {2, 2}, .strides = {2, 2}};
+
+	return build_conv_transpose(b, "tested", x, 3, &window, 1);
+}
+
+static int conv_transpose_lopsided(struct builder *b, int x)
+{
+	struct attributes attributes = {.kernel = {3, 2},
+					.strides = {2, 3},
+					.dilations = {2, 1},
+					.pads = {1, 0, 2, 1},
+					.output_padding = {1, 2},
+					.group = 2};
+	int w = build_parameter(b, "w", 4, (const int64_t[]){4, 3, 3, 2}, FILL_ZERO, 1);
+
+	return build_node(b, OP_CONV_TRANSPOSE, "tested", (const int[]){x, w}, 2, &attributes);
+}
+
+static int conv_transpose_depthwise(struct builder *b, int x)
+{
+	struct window window = window_square(3, 2, 1);
+
+	return build_conv_transpose(b, "tested", x, 3, &window, 3);
+}
+
 static int max_pool(struct builder *b, int x)
 {
 	return build_max_pool(b, "tested", x, 2, 2);
@@ -384,6 +411,13 @@ static const struct operator_case cases[] = {
 	{"Conv with stride, dilation and lopsided padding", 3, {2, 7, 8}, conv_lopsided, OP_COUNT},
 	{"Conv in groups, without bias", 3, {4, 4, 4}, conv_in_groups, OP_COUNT},
 	{"Conv, depthwise", 3, {3, 4, 4}, conv_depthwise, OP_COUNT},
+	{"ConvTranspose", 3, {4, 3, 2}, conv_transpose, OP_COUNT},
+	{"ConvTranspose in groups, with everything",
+	 3,
+	 {4, 3, 4},
+	 conv_transpose_lopsided,
+	 OP_COUNT},
+	{"ConvTranspose, depthwise", 3, {3, 3, 2}, conv_transpose_depthwise, OP_COUNT},
 	{"MaxPool", 3, {2, 4, 6}, max_pool, OP_COUNT},
 	{"MaxPool, overlapping, padded", 3, {2, 5, 6}, max_pool_overlapping, OP_COUNT},
 	{"MaxPool, dilated, rounded up", 3, {1, 6, 8}, max_pool_dilated, OP_COUNT},

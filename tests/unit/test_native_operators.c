@@ -200,12 +200,27 @@ static int rms_norm(struct builder *b, int x)
 	return build_linear(b, "fc", build_node(b, OP_POW, "cube", &x, 1, &cube), 5);
 }
 
+static int transposed(struct builder *b, int x)
+{
+	struct window twice = {.kernel = {2, 2}, .strides = {2, 2}};
+	struct window wide = {.kernel = {3, 2}, .strides = {2, 1}, .pads = {1, 0, 0, 1}};
+	struct window own = window_square(3, 2, 1);
+
+	x = build_relu(b, "relu1", build_conv_transpose(b, "twice", x, 16, &twice, 1));
+	x = build_relu(b, "relu2", build_conv_transpose(b, "groups", x, 8, &wide, 2));
+	x = build_relu(b, "relu3", exercise_conv(b, "conv", x, 9, true));
+	x = build_conv_transpose(b, "depthwise", x, 9, &own, 9);
+	return build_linear(b, "fc",
+			    build_flatten(b, "flatten", build_max_pool(b, "pool", x, 8, 8)), 5);
+}
+
 /* Networks for which this executor needs other layers than the shared list has: no kinks before the
  * compared values, blocked channels, an even window. */
 static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
 	{.name = "rms_norm", IMAGE, .layers = rms_norm},
+	{.name = "transposed", IMAGE, .layers = transposed},
 	{.name = "lrn", IMAGE, .layers = lrn},
 	{.name = "lrn_of_a_copy", IMAGE, .layers = lrn_of_a_copy},
 	{.name = "separable", IMAGE, .layers = separable},

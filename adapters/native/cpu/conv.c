@@ -1,4 +1,4 @@
-/* Convolutions: tries layouts and implementations, and chooses the best. */
+/* Convolutions, also transposed ones: tries layouts and implementations, and chooses the best. */
 #include <string.h>
 
 #include "adapters/native/cpu/cpu.h"
@@ -13,6 +13,7 @@ struct geometry {
 	int w_rank;
 	enum dtype type; /* of the factors and of the result */
 	bool has_bias, wants_dx;
+	bool transposed; /* a ConvTranspose; the library's weights have outputs first there too */
 	struct chain chain;
 	const_dnnl_memory_desc_t
 		target; /* layout of the operand that the result is added to, or NULL */
@@ -45,22 +46,25 @@ static struct geometry geometry_make(const struct lowering *l, int n, bool allow
 	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
 	struct geometry g = {
 		.w_rank = a->group > 1 ? 5 : 4, .type = l->data, .wants_dx = l->nodes[n].wants_dx};
-	int from = 0;
+	int from = a->group > 1;
 
+	g.transposed = node->op == OP_CONV_TRANSPOSE;
 	if (a->group > 1) /* groups x outputs of a group x inputs of a group x H x W */
-		g.w[from++] = a->group;
+		g.w[0] = a->group;
 	for (int i = 0; i < 4; i++) {
 		g.x[i] = x->dims[i];
 		g.y[i] = y->dims[i];
-		g.w[from + i] = i == 0 ? w->dims[0] / a->group : w->dims[i];
+		g.w[from + i] = w->dims[i];
 	}
+	g.w[from] = y->dims[1] / a->group;
+	g.w[from + 1] = x->dims[1] / a->group;
 	g.window = cpu_window(l, node);
-	g.chain = lower_chain(l, n, true, allow_sum);
+	g.chain = lower_chain(l, n, !g.transposed, allow_sum);
 	if (g.chain.sum != OPERAND_NONE)
 		g.target = cpu_desc(l, g.chain.sum);
 	g.has_bias =
 		g.chain.batch_norm >= 0 || (node->input_count > 2 && node->inputs[2] != VALUE_NONE);
-	g.bias[0] = w->dims[0];
+	g.bias[0] = y->dims[1];
 	return g;
 }
 
@@ -76,27 +80,30 @@ static dnnl_status_t candidate_create(const struct lowering *l, const struct geo
 	const_dnnl_memory_desc_t gradient = cpu_any(l, DTYPE_F32, g->w_rank, g->w);
 	const_dnnl_memory_desc_t bias =
 		g->has_bias ? cpu_row_major(l, DTYPE_F32, 1, g->bias) : NULL;
-	dnnl_status_t status = dnn->convolution_forward_primitive_desc_create(
+	dnnl_alg_kind_t algorithm =
+		g->transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
+	dnnl_status_t status = (g->transposed ? dnn->deconvolution_forward_primitive_desc_create
+					      : dnn->convolution_forward_primitive_desc_create)(
 		&out->forward, dnn->engine,
-		l->training ? dnnl_forward_training : dnnl_forward_inference,
-		dnnl_convolution_direct, src, weights, bias, dst, g->window.strides,
-		g->window.dilations, g->window.before, g->window.after,
-		cpu_attributes(l, &g->chain));
+		l->training ? dnnl_forward_training : dnnl_forward_inference, algorithm, src,
+		weights, bias, dst, g->window.strides, g->window.dilations, g->window.before,
+		g->window.after, cpu_attributes(l, &g->chain));
 
 	if (status != dnnl_success || !l->training)
 		return status;
 	src = dnn->primitive_desc_query_md(out->forward, dnnl_query_src_md, 0);
 	dst = dnn->primitive_desc_query_md(out->forward, dnnl_query_dst_md, 0);
-	status = dnn->convolution_backward_weights_primitive_desc_create(
-		&out->backward_weights, dnn->engine, dnnl_convolution_direct, src, gradient, bias,
-		dst, g->window.strides, g->window.dilations, g->window.before, g->window.after,
+	status = (g->transposed ? dnn->deconvolution_backward_weights_primitive_desc_create
+				: dnn->convolution_backward_weights_primitive_desc_create)(
+		&out->backward_weights, dnn->engine, algorithm, src, gradient, bias, dst,
+		g->window.strides, g->window.dilations, g->window.before, g->window.after,
 		out->forward, attributes);
 	if (status != dnnl_success || !g->wants_dx)
 		return status;
-	return dnn->convolution_backward_data_primitive_desc_create(
-		&out->backward_data, dnn->engine, dnnl_convolution_direct, src, weights, dst,
-		g->window.strides, g->window.dilations, g->window.before, g->window.after,
-		out->forward, attributes);
+	return (g->transposed ? dnn->deconvolution_backward_data_primitive_desc_create
+			      : dnn->convolution_backward_data_primitive_desc_create)(
+		&out->backward_data, dnn->engine, algorithm, src, weights, dst, g->window.strides,
+		g->window.dilations, g->window.before, g->window.after, out->forward, attributes);
 }
 
 static void candidate_grade(const struct lowering *l, struct candidate *candidate)
@@ -272,10 +279,28 @@ static bool candidate_is_depthwise(const struct lowering *l, const struct candid
 	return candidate->grade >= 0;
 }
 
-static void count_macs(struct lowering *l, const struct geometry *g)
+static void count_macs(struct lowering *l, int n)
 {
-	l->macs += g->y[0] * g->y[1] * g->y[2] * g->y[3] * g->w[g->w_rank - 1] *
-		   g->w[g->w_rank - 2] * g->w[g->w_rank - 3];
+	const struct node *node = &l->graph->nodes[n];
+
+	l->macs += operator_row(node->op)->macs(l->graph, node);
+}
+
+/* The weights outside: as in the graph. A ConvTranspose has inputs before outputs there. */
+static struct layout weights_outside(const struct geometry *g)
+{
+	int last = g->w_rank - 1, out = g->w_rank - 4, in = g->w_rank - 3;
+	int64_t strides[5] = {0};
+
+	if (!g->transposed)
+		return layout_row_major(DTYPE_F32, g->w_rank, g->w);
+	strides[last] = 1;
+	strides[last - 1] = g->w[last];
+	strides[out] = g->w[last - 1] * g->w[last];
+	strides[in] = strides[out] * g->w[out];
+	if (out > 0)
+		strides[0] = strides[in] * g->w[in];
+	return layout_strided(DTYPE_F32, g->w_rank, g->w, strides);
 }
 
 enum prony_status cpu_conv(struct lowering *l, int n, struct error *err)
@@ -292,7 +317,7 @@ enum prony_status cpu_conv(struct lowering *l, int n, struct error *err)
 	g = geometry_make(l, n, true);
 	status = lower_value(l, node->inputs[0], node->name, &l->nodes[n].src, err);
 	if (status == PRONY_OK && !l->training && cpu_is_winograd(l, n)) {
-		count_macs(l, &g);
+		count_macs(l, n);
 		return cpu_winograd(l, n, &done, err);
 	}
 	if (status == PRONY_OK)
@@ -312,12 +337,12 @@ enum prony_status cpu_conv(struct lowering *l, int n, struct error *err)
 	l->nodes[n].work->forward = best.forward;
 	l->nodes[n].work->backward_data = best.backward_data;
 	l->nodes[n].work->backward_weights = best.backward_weights;
-	count_macs(l, &g);
+	count_macs(l, n);
 	if (l->training && cpu_is_winograd(l, n))
 		status = cpu_winograd(l, n, &done, err);
 	if (status != PRONY_OK || done)
 		return status;
-	outside = layout_row_major(DTYPE_F32, g.w_rank, g.w);
+	outside = weights_outside(&g);
 	return cpu_weighted_forward(l, n, &outside, &g.chain, err);
 }
 

@@ -154,6 +154,7 @@ typedef enum prony_status lower_function(struct lowering *l, int n, struct error
 
 static lower_function *const functions[OP_COUNT] = {
 	[OP_CONV] = cpu_conv,
+	[OP_CONV_TRANSPOSE] = cpu_conv,
 	[OP_MAX_POOL] = cpu_pool,
 	[OP_AVERAGE_POOL] = cpu_pool,
 	[OP_GLOBAL_AVERAGE_POOL] = cpu_pool,
@@ -181,6 +182,8 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_HALF_SQUARES] = cpu_half_squares,
 	[OP_CONV_GRAD_INPUT] = cpu_conv_grad_input,
 	[OP_CONV_GRAD_WEIGHT] = cpu_conv_grad_weight,
+	[OP_CONV_TRANSPOSE_GRAD_INPUT] = cpu_weighted_grad_input,
+	[OP_CONV_TRANSPOSE_GRAD_WEIGHT] = cpu_weighted_grad_weight,
 	[OP_MAX_POOL_GRAD] = cpu_pool_grad,
 	[OP_AVERAGE_POOL_GRAD] = cpu_pool_grad,
 	[OP_GLOBAL_AVERAGE_POOL_GRAD] = cpu_pool_grad,

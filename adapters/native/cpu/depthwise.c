@@ -139,7 +139,7 @@ bool cpu_is_depthwise(const struct lowering *l, int n)
 	const struct attributes *a = &node->attributes;
 	const int64_t *w = l->graph->values[node->inputs[1]].shape.dims;
 
-	return a->group > 1 && w[0] == a->group && w[1] == 1 && fits(a);
+	return node->op == OP_CONV && a->group > 1 && w[0] == a->group && w[1] == 1 && fits(a);
 }
 
 /* The layer's geometry, without layouts. */

@@ -232,8 +232,9 @@ bool cpu_permute(struct device *device, const struct layout *layout, const int *
 struct sliding_window cpu_window(const struct lowering *l, const struct node *node)
 {
 	const struct attributes *a = &node->attributes;
-	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
-	const struct shape *y = &l->graph->values[node->outputs[0]].shape;
+	bool back = node->op == OP_CONV_TRANSPOSE; /* its windows slide over its result */
+	const struct shape *x = &l->graph->values[back ? node->outputs[0] : node->inputs[0]].shape;
+	const struct shape *y = &l->graph->values[back ? node->inputs[0] : node->outputs[0]].shape;
 	struct sliding_window w = {0};
 
 	for (int i = 0; i < 2; i++) {

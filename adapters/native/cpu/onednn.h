@@ -50,6 +50,9 @@
 	X(convolution_forward_primitive_desc_create)                                               \
 	X(convolution_backward_data_primitive_desc_create)                                         \
 	X(convolution_backward_weights_primitive_desc_create)                                      \
+	X(deconvolution_forward_primitive_desc_create)                                             \
+	X(deconvolution_backward_data_primitive_desc_create)                                       \
+	X(deconvolution_backward_weights_primitive_desc_create)                                    \
 	X(matmul_primitive_desc_create)                                                            \
 	X(inner_product_forward_primitive_desc_create)                                             \
 	X(inner_product_backward_data_primitive_desc_create)                                       \

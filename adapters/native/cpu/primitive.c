@@ -189,7 +189,8 @@ static bool reads_bf16(const struct lowering *l, const_dnnl_primitive_desc_t pd,
 
 static bool is_product(enum op op)
 {
-	return op == OP_CONV || op == OP_GEMM || op == OP_MATMUL || op == OP_LSTM || op == OP_RNN;
+	return op == OP_CONV || op == OP_CONV_TRANSPOSE || op == OP_GEMM || op == OP_MATMUL ||
+	       op == OP_LSTM || op == OP_RNN;
 }
 
 /* Whether a product uses one of prony's own loops, which are fp32. */

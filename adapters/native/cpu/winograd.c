@@ -148,8 +148,8 @@ bool cpu_is_winograd(const struct lowering *l, int n)
 		if (a->kernel[i] != 3 || a->strides[i] != 1 || a->dilations[i] != 1)
 			return false;
 	}
-	return winograd_pick(instruction_set_best()) && l->data == DTYPE_F32 && a->group == 1 &&
-	       is_faster(l, &c);
+	return l->graph->nodes[n].op == OP_CONV && winograd_pick(instruction_set_best()) &&
+	       l->data == DTYPE_F32 && a->group == 1 && is_faster(l, &c);
 }
 
 /* The part of a chain that these loops can compute: a folded batch normalisation, a sum and a ReLU.

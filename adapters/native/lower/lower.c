@@ -58,7 +58,8 @@ static void analyse(struct lowering *l)
 			}
 		}
 		if (l->nodes[n].needed && node->differentiates >= 0 &&
-		    (node->op == OP_CONV_GRAD_INPUT || node->op == OP_GEMM_GRAD_INPUT))
+		    (node->op == OP_CONV_GRAD_INPUT || node->op == OP_GEMM_GRAD_INPUT ||
+		     node->op == OP_CONV_TRANSPOSE_GRAD_INPUT))
 			l->nodes[node->differentiates].wants_dx = true;
 	}
 }

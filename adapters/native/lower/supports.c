@@ -11,6 +11,7 @@ static unsigned weight_inputs(enum op op)
 {
 	switch (op) {
 	case OP_CONV:
+	case OP_CONV_TRANSPOSE:
 	case OP_GEMM:
 		return 1u << 1 | 1u << 2;
 	case OP_LSTM:
