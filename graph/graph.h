@@ -25,7 +25,10 @@ enum weight_fill {
 	FILL_NORMAL,	       /* deviation 1 */
 	FILL_RUNNING_MEAN,     /* normal, deviation 0.1 */
 	FILL_RUNNING_VARIANCE, /* uniform, 0.8 to 1.25 */
-	FILL_CAUSAL	       /* 0, and -1e9 where the last index is above the one before it */
+	FILL_CAUSAL,	       /* 0, and -1e9 where the last index is above the one before it */
+	/* Row t, column i of d: the cosine or sine of t * base^(-2j/d), j = i modulo d/2. */
+	FILL_ROTARY_COSINE,
+	FILL_ROTARY_SINE
 };
 
 #define VALUE_NONE (-1)
@@ -39,7 +42,7 @@ struct value {
 	int gradient;	       /* the value that holds d loss / d this after graph_add_backward, or
 				  VALUE_NONE */
 	enum weight_fill fill; /* parameters and state */
-	int64_t fan_in;	       /* for the He fills */
+	int64_t fan_in;	       /* for the He fills; the base of the rotary ones */
 	double fill_scale;     /* the filled numbers are multiplied by this */
 };
 

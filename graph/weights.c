@@ -5,6 +5,15 @@
 
 #include "base/random.h"
 
+/* Su et al. 2021, arXiv 2104.09864, with feature j turned together with feature j + d/2. */
+static double rotary_angle(const struct value *value, int64_t i)
+{
+	int64_t columns = value->shape.dims[1], pair = i % columns % (columns / 2);
+
+	return (double)(i / columns) *
+	       pow((double)value->fan_in, -2.0 * (double)pair / (double)columns);
+}
+
 static double draw(struct random *random, const struct value *value, int64_t i)
 {
 	double fan_in = (double)value->fan_in;
@@ -32,6 +41,10 @@ static double draw(struct random *random, const struct value *value, int64_t i)
 		/* Finite: -inf would give NaN where a whole row is masked. */
 		return i % columns > i / columns % columns ? -1e9 : 0;
 	}
+	case FILL_ROTARY_COSINE:
+		return cos(rotary_angle(value, i));
+	case FILL_ROTARY_SINE:
+		return sin(rotary_angle(value, i));
 	}
 	return 0;
 }

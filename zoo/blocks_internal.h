@@ -46,20 +46,28 @@ struct attention_sizes {
 	int64_t tokens, heads, features; /* features of one head */
 	int mask;			 /* added to the scores, tokens x tokens; or VALUE_NONE */
 	double dropout;			 /* of the weights; 0: none */
+	int64_t kv_heads; /* of keys and values, each for heads / kv_heads queries; 0: heads */
+	const int
+		*rotary; /* cosines and sines that turn queries and keys (build_rotary); or NULL */
 };
 
 /* softmax(q k' / sqrt(features) + mask) v for each head. qkv: three values of the shape (batch x
- * tokens) x (heads x features), and so is the result. */
+ * tokens) x (heads x features), keys and values with kv_heads. Returns a value shaped as q is. */
 int build_attention(struct builder *b, const char *block, const int qkv[3],
 		    const struct attention_sizes *sizes);
 /* A state tokens x tokens: 0 up to the diagonal, and a large negative number right of it. */
 int build_causal_mask(struct builder *b, const char *name, int64_t tokens);
+/* The states `cosine` and `sine`, tokens x features, of rotary positions. */
+void build_rotary(struct builder *b, int64_t tokens, int64_t features, int64_t base, int out[2]);
 /* An embedding whose table NAME.weight has this deviation; *table, unless NULL, is the table. */
 int build_scaled_embedding(struct builder *b, const char *name, int indices, int64_t rows,
 			   int64_t width, double deviation, int *table);
 /* A full layer whose weights have this deviation. */
 int build_linear_normal(struct builder *b, const char *name, int x, int64_t features,
 			double deviation);
+/* The same without a bias. */
+int build_projection(struct builder *b, const char *name, int x, int64_t features,
+		     double deviation);
 /* The number of tokens of an input batch x tokens. */
 int64_t build_length(const struct builder *b, int tokens);
 /* The first `length` rows of a trained table of positions with this deviation. */

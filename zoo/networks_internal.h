@@ -31,5 +31,7 @@ extern const struct network zoo_gpt2;
 extern const struct network zoo_gpt2_bytes;
 extern const struct network zoo_bert_base;
 extern const struct network zoo_bert_tiny;
+extern const struct network zoo_llama_small;
+extern const struct network zoo_llama_tiny;
 
 #endif

@@ -28,17 +28,69 @@ static int constant(struct builder *b, const char *name, double number)
 	return value;
 }
 
+static int scaled(struct builder *b, const char *block, int q, int64_t features)
+{
+	int scale = constant(b, layer_name(b, block, "scale"), 1 / sqrt((double)features));
+
+	return build_mul(b, layer_name(b, block, "scaled"), q, scale);
+}
+
+/* x cosine + (-x2, x1) sine, where x1 and x2 are the halves of each head's features. */
+static int turned(struct builder *b, const char *name, int x, int64_t features, const int rotary[2])
+{
+	int first = build_slice(b, layer_name(b, name, "first"), x, 3, 0, features / 2, 1);
+	int second = build_slice(b, layer_name(b, name, "second"), x, 3, features / 2, features, 1);
+	int halves[2] = {VALUE_NONE, first};
+
+	halves[0] = build_node(b, OP_NEG, layer_name(b, name, "negative"), &second, 1, NULL);
+	second = build_concat(b, layer_name(b, name, "swapped"), halves, 2, 3);
+	second = build_mul(b, layer_name(b, name, "sine"), second, rotary[1]);
+	first = build_mul(b, layer_name(b, name, "cosine"), x, rotary[0]);
+	return build_add(b, layer_name(b, name, "turned"), first, second);
+}
+
+/* Each head of keys or values as often as it has heads of queries. */
+static int repeated(struct builder *b, const char *name, int x, const struct attention_sizes *sizes)
+{
+	int64_t groups = sizes->heads / sizes->kv_heads;
+
+	x = build_reshape(
+		b, layer_name(b, name, "single"), x, 4,
+		(const int64_t[]){-1, sizes->kv_heads, 1, sizes->tokens * sizes->features});
+	x = build_expand(b, layer_name(b, name, "repeated"), x, 4,
+			 (const int64_t[]){1, 1, groups, 1});
+	return build_reshape(b, layer_name(b, name, "all"), x, 4,
+			     (const int64_t[]){-1, sizes->heads, sizes->tokens, sizes->features});
+}
+
+/* Queries (part 0), keys or values as batch x heads x tokens x features. */
+static int attention_part(struct builder *b, const char *name, int part, int x,
+			  const struct attention_sizes *sizes)
+{
+	bool grouped = part > 0 && sizes->kv_heads > 0 && sizes->kv_heads < sizes->heads;
+
+	x = split_heads(b, name, x, sizes->tokens, grouped ? sizes->kv_heads : sizes->heads,
+			sizes->features);
+	if (sizes->rotary != NULL && part < 2)
+		x = turned(b, name, x, sizes->features, sizes->rotary);
+	return grouped ? repeated(b, name, x, sizes) : x;
+}
+
 int build_attention(struct builder *b, const char *block, const int qkv[3],
 		    const struct attention_sizes *sizes)
 {
-	const char *names[] = {layer_name(b, block, "query"), layer_name(b, block, "key"),
-			       layer_name(b, block, "value")};
-	int scale = constant(b, layer_name(b, block, "scale"), 1 / sqrt((double)sizes->features));
-	int q = build_mul(b, layer_name(b, block, "scaled"), qkv[0], scale), parts[3], x;
+	static const char *const names[] = {"query", "key", "value"};
+	int parts[3], x;
 
-	for (int i = 0; i < 3; i++)
-		parts[i] = split_heads(b, names[i], i == 0 ? q : qkv[i], sizes->tokens,
-				       sizes->heads, sizes->features);
+	/* The scale is the last but for what moves numbers, so that graph_attention finds it. */
+	for (int i = 0; i < 3; i++) {
+		x = qkv[i];
+		if (i == 0 && sizes->rotary == NULL)
+			x = scaled(b, block, x, sizes->features);
+		parts[i] = attention_part(b, layer_name(b, block, names[i]), i, x, sizes);
+		if (i == 0 && sizes->rotary != NULL)
+			parts[i] = scaled(b, block, parts[i], sizes->features);
+	}
 	x = build_transpose(b, layer_name(b, block, "turned"), parts[1],
 			    (const int64_t[]){0, 1, 3, 2});
 	x = build_matmul(b, layer_name(b, block, "scores"), parts[0], x);
@@ -50,6 +102,22 @@ int build_attention(struct builder *b, const char *block, const int qkv[3],
 	x = build_transpose(b, layer_name(b, block, "tokens"), x, (const int64_t[]){0, 2, 1, 3});
 	return build_reshape(b, layer_name(b, block, "rows"), x, 2,
 			     (const int64_t[]){-1, sizes->heads * sizes->features});
+}
+
+static int rotary_state(struct builder *b, const char *name, int64_t tokens, int64_t features,
+			int64_t base, enum weight_fill fill)
+{
+	int state = build_state(b, name, 2, (const int64_t[]){tokens, features}, fill);
+
+	if (b->error.code == PRONY_OK)
+		b->graph->values[state].fan_in = base;
+	return state;
+}
+
+void build_rotary(struct builder *b, int64_t tokens, int64_t features, int64_t base, int out[2])
+{
+	out[0] = rotary_state(b, "cosine", tokens, features, base, FILL_ROTARY_COSINE);
+	out[1] = rotary_state(b, "sine", tokens, features, base, FILL_ROTARY_SINE);
 }
 
 int build_causal_mask(struct builder *b, const char *name, int64_t tokens)
@@ -83,6 +151,21 @@ int build_linear_normal(struct builder *b, const char *name, int x, int64_t feat
 	weight->fill = FILL_NORMAL;
 	weight->fill_scale = deviation;
 	return x;
+}
+
+int build_projection(struct builder *b, const char *name, int x, int64_t features, double deviation)
+{
+	int weight;
+
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	weight = build_parameter(b, layer_name(b, name, "weight"), 2,
+				 (const int64_t[]){features, b->graph->values[x].shape.dims[1]},
+				 FILL_NORMAL, 1);
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	b->graph->values[weight].fill_scale = deviation;
+	return build_tied_linear(b, name, x, weight, VALUE_NONE);
 }
 
 int64_t build_length(const struct builder *b, int tokens)

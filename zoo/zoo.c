@@ -35,6 +35,8 @@ const struct network *const zoo_networks[] = {
 	&zoo_gpt2_bytes,
 	&zoo_bert_base,
 	&zoo_bert_tiny,
+	&zoo_llama_small,
+	&zoo_llama_tiny,
 };
 /* clang-format on */
 const size_t zoo_network_count = sizeof(zoo_networks) / sizeof(zoo_networks[0]);

@@ -36,10 +36,12 @@ def scale(features):
     return float(numpy.float32(features ** -0.5))
 
 
-def attention(q, k, v, heads, causal):
+def attention(q, k, v, heads, causal, kv_heads=None, turn=lambda x: x):
     """All batch x tokens x width."""
-    parts = [x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (q, k, v)]
-    mixed = functional.scaled_dot_product_attention(*parts, is_causal=causal, scale=scale(q.shape[-1] / heads))
+    q, k, v = (x.unflatten(-1, (n or heads, -1)).transpose(1, 2) for x, n in
+               ((q, heads), (k, kv_heads), (v, kv_heads)))
+    mixed = functional.scaled_dot_product_attention(
+        turn(q), turn(k), v, is_causal=causal, scale=scale(q.shape[-1]), enable_gqa=kv_heads is not None)
     return mixed.transpose(1, 2).flatten(2)
 
 
@@ -66,11 +68,41 @@ def bert(p, input_ids, token_type_ids, *, depth, heads):
     return functional.linear(x, p["words.weight"], p["head.bias"])
 
 
+def rotary(length, features):
+    """Cosines and sines of the positions' angles."""
+    rates = 10000.0 ** (-torch.arange(0, features, 2, dtype=torch.float64) / features)
+    angles = torch.outer(torch.arange(length, dtype=torch.float64), rates)
+    return angles.cos().float(), angles.sin().float()
+
+
+def llama(p, tokens, *, depth, heads, kv_heads):
+    x = p["embed.weight"][tokens]
+    cosine, sine = (part.to(x.dtype) for part in rotary(tokens.shape[1], x.shape[-1] // heads))
+
+    def turn(x):  # pairs of features as complex numbers
+        real, imaginary = x.chunk(2, -1)
+        return torch.cat([real * cosine - imaginary * sine, real * sine + imaginary * cosine], -1)
+
+    def norm(name, x):
+        return functional.rms_norm(x, x.shape[-1:], p[name + ".scale"], 1e-5)
+
+    for block in (f"block{i}." for i in range(depth)):
+        y = norm(block + "norm1", x)
+        q, k, v = (y @ p[f"{block}{part}.weight"].T for part in ("query", "key", "value"))
+        x = x + attention(q, k, v, heads, True, kv_heads, turn) @ p[block + "project.weight"].T
+        y = norm(block + "norm2", x)
+        y = functional.silu(y @ p[block + "gate.weight"].T) * (y @ p[block + "up.weight"].T)
+        x = x + y @ p[block + "down.weight"].T
+    return norm("norm", x) @ p["embed.weight"].T
+
+
 NETWORKS = {  # function, its sizes, words, share of ignored labels
     "gpt2": (gpt2, {"depth": 12, "heads": 12}, 50257, 0),
     "gpt2-bytes": (gpt2, {"depth": 4, "heads": 4}, 256, 0),
     "bert-base": (bert, {"depth": 12, "heads": 12}, 30522, 0.85),
     "bert-tiny": (bert, {"depth": 2, "heads": 2}, 30522, 0.85),
+    "llama-small": (llama, {"depth": 30, "heads": 9, "kv_heads": 3}, 49152, 0),
+    "llama-tiny": (llama, {"depth": 5, "heads": 8, "kv_heads": 4}, 512, 0),
 }
 
 
@@ -109,8 +141,10 @@ def check(network, batch, length):
     labels = torch.randint(words, (batch, length))
     labels[torch.rand(batch, length) < ignored] = -1
     labels[0, 0] = 0
-    states = {ours["name"]: torch.full(ours["shape"], -1e9).triu(1) if ours["shape"]
-              else scale(width / sizes["heads"]) for ours in oracle.weights if not ours["trained"]}
+    known = {"causal": torch.full((length, length), -1e9).triu(1)}
+    known.update(zip(("cosine", "sine"), (part.repeat(1, 2) for part in rotary(length, width // sizes["heads"]))))
+    states = {ours["name"]: known.get(ours["name"], scale(width / sizes["heads"]))
+              for ours in oracle.weights if not ours["trained"]}
     ours = oracle.run({**given, **states}, {name: x.numpy() for name, x in inputs.items()}, labels.numpy())
     good = True
     for precision, dtype in (("float64", torch.float64), ("float32", torch.float32)):

@@ -54,6 +54,8 @@ static const struct {
 	{"gpt2-bytes", "synthetic", 957184, 121634816},
 	{"bert-base", "synthetic", 109514298, 14249558016},
 	{"bert-tiny", "synthetic", 4416698, 560889856},
+	{"llama-small", "synthetic", 134515008, 77913391104},
+	{"llama-tiny", "synthetic", 260032, 43679744},
 };
 
 TEST(figures_are_the_published_ones)
