@@ -27,6 +27,7 @@ extern const struct network zoo_googlenet_cifar;
 extern const struct network zoo_vgg16_cifar;
 extern const struct network zoo_vit_b16;
 extern const struct network zoo_vit_small;
+extern const struct network zoo_unet;
 extern const struct network zoo_gpt2;
 extern const struct network zoo_gpt2_bytes;
 extern const struct network zoo_bert_base;

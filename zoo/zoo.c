@@ -31,6 +31,7 @@ const struct network *const zoo_networks[] = {
 	&zoo_googlenet_cifar,
 	&zoo_vgg16_cifar,
 	&zoo_vit_small,
+	&zoo_unet,
 	&zoo_gpt2,
 	&zoo_gpt2_bytes,
 	&zoo_bert_base,
