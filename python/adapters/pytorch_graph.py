@@ -22,6 +22,7 @@ TYPES = {"F32": torch.float32, "F16": torch.float16, "I64": torch.long, "I32": t
 # Multiply-accumulates of one call, without bias: (result, arguments of the call) -> int.
 MACS = {
     F.conv2d: lambda out, args: out.numel() * args[1][0].numel(),
+    F.conv_transpose2d: lambda out, args: args[0].numel() * args[1][0].numel(),
     F.linear: lambda out, args: out.numel() * args[0].shape[-1],
     torch.matmul: lambda out, args: out.numel() * args[0].shape[-1],
     torch.mm: lambda out, args: out.numel() * args[0].shape[1],
