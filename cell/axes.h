@@ -84,9 +84,10 @@ bool axis_applies_to_sequences(const struct cell *cell);
 	  .singular = "stage", .initial = "train", .texts = AXIS_IN_KEY_AND_SPEC, .order = 3,      \
 	  .title = ", ")                                                                           \
 	X(INPUT, input, WORD, input_mode, SAME, "input", 0,                                        \
-	  "source of the batches: resident, synthetic, stream, native", .plural = "inputs",        \
-	  .singular = "input", .initial = "resident", .texts = AXIS_IN_KEY_AND_SPEC, .order = 9,   \
-	  .title = ", input ", .quiet = true)                                                      \
+	  "source of the batches: resident, synthetic, stream, native; NAME=ones, zeros, "         \
+	  "positions, 0..V or FILE.npy fills an input of an ONNX file",                            \
+	  .plural = "inputs", .singular = "input", .initial = "resident",                          \
+	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 9, .title = ", input ", .quiet = true)           \
 	X(SYNC, sync, WORD, sync_mode, OWN, "sync", 0,                                             \
 	  "when to wait for queued work: blocks, step, end", .plural = "syncs",                    \
 	  .singular = "sync mode", .initial = "blocks", .texts = AXIS_IN_KEY_AND_SPEC,             \

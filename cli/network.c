@@ -333,7 +333,7 @@ static enum prony_status show_network(const struct network *network,
 	return status;
 }
 
-static enum prony_status open_own_model(const char *word, const struct network_shapes *shapes,
+static enum prony_status open_own_model(const char *word, const struct network_given *given,
 					struct network_file **file, struct error *err)
 {
 	struct registry registry;
@@ -341,7 +341,7 @@ static enum prony_status open_own_model(const char *word, const struct network_s
 
 	if (status != PRONY_OK)
 		return status;
-	status = own_model_open(&registry, word, shapes, file, err);
+	status = own_model_open(&registry, word, given, file, err);
 	registry_release(&registry);
 	return status;
 }
@@ -355,17 +355,17 @@ static enum prony_status find_network(const char **words, size_t count, const st
 	if (count == 1 && network_check_ending(words[0], err) != PRONY_OK)
 		return PRONY_BAD_INPUT;
 	if (count == 1 && (own_model_is(words[0]) || network_is_file(words[0]))) {
-		struct option_list *given = &network_options.shapes;
+		struct option_list *texts = &network_options.shapes;
 		bool used[OPTION_LIST_MAX] = {false};
-		const struct network_shapes shapes = {given->values, given->count, used};
-		enum prony_status status =
-			own_model_is(words[0]) ? open_own_model(words[0], &shapes, file, err)
-					       : network_file_open(words[0], &shapes, file, err);
-		for (size_t i = 0; status == PRONY_OK && i < given->count; i++)
+		const struct network_given given = {.shapes = {texts->values, texts->count, used}};
+		enum prony_status status = own_model_is(words[0])
+						   ? open_own_model(words[0], &given, file, err)
+						   : network_file_open(words[0], &given, file, err);
+		for (size_t i = 0; status == PRONY_OK && i < texts->count; i++)
 			if (!used[i])
 				status = error_set(err, PRONY_USAGE,
 						   "--shape %.100s: %.100s has no such input",
-						   given->values[i], words[0]);
+						   texts->values[i], words[0]);
 		if (status == PRONY_OK)
 			*out = &(*file)->network;
 		return status;

@@ -83,19 +83,39 @@ const struct option run_option_rows[] = {
 
 struct run_options run_options = RUN_OPTIONS_DEFAULT;
 
+/* Words of --input with "=" say what an input of an ONNX file is filled with; the others are words
+ * of the axis. */
+static void split_inputs(const struct option_list *given, struct option_list *words,
+			 struct option_list *fills)
+{
+	*words = *fills = (struct option_list){.count = 0};
+	for (size_t i = 0; i < given->count; i++) {
+		struct option_list *to = strchr(given->values[i], '=') ? fills : words;
+
+		to->values[to->count++] = given->values[i];
+	}
+}
+
 static enum prony_status set_axes(const struct run_options *o, struct spec *spec, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 	for (int id = 0; id < AXIS_COUNT && status == PRONY_OK; id++) {
 		const struct axis *axis = &axes[id];
+		const struct option_list *given = &o->axes[id];
+		struct option_list words, fills;
 		char origin[CELL_WORD_BYTES];
+		if (id == AXIS_INPUT) {
+			split_inputs(given, &words, &fills);
+			spec_set_fills(spec, fills.values, fills.count);
+			given = &words;
+		}
 		if (axis->letter)
 			snprintf(origin, sizeof origin, "-%c", axis->letter);
 		else
 			snprintf(origin, sizeof origin, "--%s", axis->option);
-		if (o->axes[id].count)
-			status = spec_set_axis(spec, (enum axis_id)id, o->axes[id].values,
-					       o->axes[id].count, origin, err);
+		if (given->count)
+			status = spec_set_axis(spec, (enum axis_id)id, given->values, given->count,
+					       origin, err);
 	}
 	if (o->axes[AXIS_FRAMEWORK].count)
 		spec->cells_explicit = true;

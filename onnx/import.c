@@ -371,11 +371,14 @@ static void run_pass(struct importer *im)
 
 	for (int i = 0; i < model->facts.input_count; i++) {
 		const struct onnx_input *input = &model->facts.inputs[i];
-		int value = build_input(&im->builder, input->name, input->dtype, im->batch,
-					input->sample.rank, input->sample.dims);
+		int value = VALUE_NONE;
 
-		if (value == VALUE_NONE)
-			return;
+		if (!im->fixed || !import_can_fix(input)) {
+			value = build_input(&im->builder, input->name, input->dtype, im->batch,
+					    input->sample.rank, input->sample.dims);
+			if (value == VALUE_NONE)
+				return;
+		}
 		im->inputs[i] = value;
 		im->slots[model->inputs[i]] =
 			input->dtype == DTYPE_F32
@@ -508,7 +511,37 @@ static void list_weights(const struct importer *im, struct arena *arena, struct 
 	}
 }
 
-static enum prony_status import_with(struct onnx_model *model, int64_t batch, struct error *err)
+/* Leaves out the inputs that became constants; returns their names. */
+static const char *drop_fixed(struct onnx_model *model)
+{
+	struct onnx_facts *facts = &model->facts;
+	struct strbuf names;
+	int kept = 0;
+	const char *copy;
+
+	strbuf_init(&names, 0);
+	for (int i = 0; i < facts->input_count; i++) {
+		static const char *const words[] = {[INPUT_ZEROS] = "zeros",
+						    [INPUT_ONES] = "ones",
+						    [INPUT_POSITIONS] = "positions"};
+		const struct onnx_input *input = &facts->inputs[i];
+
+		if (import_can_fix(input)) {
+			strbuf_printf(&names, "%s%.60s (%s)", names.length ? ", " : "",
+				      input->file_name, words[input->fill.kind]);
+			continue;
+		}
+		facts->inputs[kept] = *input;
+		model->inputs[kept++] = model->inputs[i];
+	}
+	facts->input_count = kept;
+	copy = arena_strdup(&model->arena, strbuf_text(&names));
+	strbuf_release(&names);
+	return copy;
+}
+
+static enum prony_status import_with(struct onnx_model *model, int64_t batch, bool fixed,
+				     struct error *err)
 {
 	struct importer im;
 	struct graph graph;
@@ -516,11 +549,13 @@ static enum prony_status import_with(struct onnx_model *model, int64_t batch, st
 	enum prony_status status;
 
 	importer_init(&im, model, batch, &graph, &numbers);
+	im.fixed = fixed;
 	run_pass(&im);
 	status = finish(&im, err);
 	if (status == PRONY_OK) {
 		list_weights(&im, &model->arena, &model->weights);
 		model->notes = im.notes;
+		model->notes.fixed = fixed ? drop_fixed(model) : NULL;
 		model->notes.precision = onnx_file_precision(model->graph);
 		model->notes.outputs_left_out = (int)model->graph->n_output - 1;
 		model->notes.by_pytorch = model->proto->producer_name &&
@@ -535,15 +570,17 @@ static enum prony_status import_with(struct onnx_model *model, int64_t batch, st
 	return status;
 }
 
-enum prony_status onnx_model_import(struct onnx_model *model, struct error *err)
+/* Imports with the file's batch, or with one that suits every batch; else with a batch of 1, which
+ * a constant of the file may fix although its input leaves it open. */
+static enum prony_status import_for(struct onnx_model *model, bool fixed, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct graph one;
 	enum prony_status status;
 
 	if (model->facts.batch > 0)
-		return import_with(model, model->facts.batch, err);
-	status = import_with(model, OPEN_BATCH, &why);
+		return import_with(model, model->facts.batch, fixed, err);
+	status = import_with(model, OPEN_BATCH, fixed, &why);
 	if (status == PRONY_OK) {
 		status = onnx_model_graph(model, 1, &one, err);
 		if (status == PRONY_OK)
@@ -552,10 +589,25 @@ enum prony_status onnx_model_import(struct onnx_model *model, struct error *err)
 	}
 	if (status != PRONY_UNSUPPORTED && status != PRONY_BAD_INPUT)
 		return error_set(err, status, "%s", why.text);
-	/* A constant of the file fixes the batch that its input leaves open. */
-	status = import_with(model, 1, err);
+	status = import_with(model, 1, fixed, err);
 	if (status == PRONY_OK)
 		model->facts.batch = 1;
+	return status;
+}
+
+enum prony_status onnx_model_import(struct onnx_model *model, struct error *err)
+{
+	enum prony_status status = import_for(model, false, err);
+	int fixable = 0;
+
+	for (int i = 0; i < model->facts.input_count; i++)
+		fixable += import_can_fix(&model->facts.inputs[i]);
+	if (status == PRONY_UNSUPPORTED && fixable > 0 && fixable < model->facts.input_count &&
+	    import_for(model, true, NULL) == PRONY_OK) {
+		if (err)
+			error_clear(err);
+		return PRONY_OK;
+	}
 	return status;
 }
 

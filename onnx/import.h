@@ -9,25 +9,31 @@
 #include <stdint.h>
 
 #include "graph/graph.h"
+#include "graph/input_fill.h"
 
 struct onnx_model;
 
 #define ONNX_MAX_INPUTS 4
 
 struct onnx_input {
-	const char *name;
+	const char *name;      /* in the graph */
+	const char *file_name; /* in the file */
 	enum dtype dtype;    /* of the graph: F32 for all real numbers; I64 for booleans, 0 or 1 */
 	struct shape sample; /* without the batch */
 	int32_t type;	     /* ONNX's element type in the file */
 	/* An integer input takes 0 to rows - 1: the rows of the smallest table that it indexes. 0:
 	 * it indexes none. */
 	int64_t rows;
+	struct input_fill fill; /* by the user, or by its name */
 };
 
-/* Shapes that the user gave, "NAME=1x16", for dimensions that a file leaves open. */
+/* What the user said of the inputs: shapes, "NAME=1x16", for dimensions that a file leaves open,
+ * and what they are filled with, "NAME=0..99", which limits their integers. */
 struct onnx_given {
 	const char *const *shapes;
-	size_t count;
+	size_t shape_count;
+	const char *const *fills;
+	size_t fill_count;
 };
 
 /* What is known of a file before it is imported. */
@@ -49,6 +55,7 @@ struct onnx_notes {
 	int outputs_left_out;	 /* outputs that are not computed: all but the first */
 	bool by_pytorch;	 /* PyTorch exported the file */
 	struct shape output;	 /* of one sample, as in the file */
+	const char *fixed;	 /* names of inputs that became constants, or NULL */
 	const char *precision;	 /* of the file: fp32, fp16, bf16, fp64 or mixed */
 };
 
@@ -75,6 +82,9 @@ const struct onnx_facts *onnx_model_facts(const struct onnx_model *model);
  * An initializer with several users is one parameter. If all its numbers are equal, each use is a
  * parameter of its own, because exporters merge such tensors. Constants that are not trained are
  * states.
+ * If the file computes with an integer input in a way that a graph cannot express, and the input is
+ * filled with ones, zeros or positions, the input becomes that constant; it is no longer among the
+ * facts.
  * A Softmax or LogSoftmax that computes the output is left out, because the loss contains it.
  */
 enum prony_status onnx_model_import(struct onnx_model *model, struct error *err);

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "graph/edit_internal.h"
+#include "graph/input_fill.h"
 #include "onnx/ports_internal.h"
 
 /* The most that protobuf can hold in one message. */
@@ -159,8 +160,36 @@ static bool read_type(int32_t type, enum dtype *out)
 	}
 }
 
-static enum prony_status read_input(struct onnx_model *model, int i, struct strbuf *problems,
-				    struct error *err)
+/* What the user fills an input with; the reader of the command line checks the text. */
+static struct input_fill find_fill(const char *name, const struct onnx_given *given)
+{
+	struct input_fill fill = input_fill_by_name(name);
+	size_t length = strlen(name);
+
+	for (size_t i = 0; given && i < given->fill_count; i++) {
+		const char *text = given->fills[i];
+
+		if (strncmp(text, name, length) == 0 && text[length] == '=')
+			input_fill_parse(text + length + 1, &fill, NULL);
+	}
+	return fill;
+}
+
+/* How many integers an input may have: what the file says, or the user. */
+static int64_t integer_rows(const struct onnx_model *model, const struct onnx_input *input)
+{
+	int64_t rows = onnx_table_rows(model->graph, input->file_name);
+
+	if (input->type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL ||
+	    (rows == 0 && onnx_named_mask(input->file_name)))
+		return 2;
+	if (rows == 0 && input->fill.kind == INPUT_RANGE && input->fill.high < ONNX_MAX_INTEGERS)
+		return input->fill.high + 1;
+	return rows;
+}
+
+static enum prony_status read_input(struct onnx_model *model, const struct onnx_given *given, int i,
+				    struct strbuf *problems, struct error *err)
 {
 	const struct definition *input = &model->definitions[model->inputs[i]];
 	const Onnx__TypeProto *type = model->graph->input[input->index]->type;
@@ -176,6 +205,8 @@ static enum prony_status read_input(struct onnx_model *model, int i, struct strb
 	tensor = type->tensor_type;
 	/* A single input gets the name that it has in the zoo. */
 	out->name = model->facts.input_count == 1 ? "input" : input->name;
+	out->file_name = input->name;
+	out->fill = find_fill(input->name, given);
 	out->type = tensor->elem_type;
 	if (!read_type(tensor->elem_type, &out->dtype))
 		strbuf_printf(problems,
@@ -183,10 +214,7 @@ static enum prony_status read_input(struct onnx_model *model, int i, struct strb
 			      "float16, bfloat16, double, int32, int64 and bool",
 			      input->name, onnx_type_name(tensor->elem_type));
 	if (out->dtype != DTYPE_F32)
-		out->rows = onnx_table_rows(model->graph, input->name);
-	if (out->dtype != DTYPE_F32 && (tensor->elem_type == ONNX__TENSOR_PROTO__DATA_TYPE__BOOL ||
-					(out->rows == 0 && onnx_named_mask(input->name))))
-		out->rows = 2;
+		out->rows = integer_rows(model, out);
 	status = read_dims(tensor->shape, input->name, &batch, &out->sample, problems, err);
 	if (status == PRONY_OK && i > 0 && batch != model->facts.batch)
 		strbuf_printf(problems,
@@ -203,12 +231,13 @@ static enum prony_status fix_dims(struct onnx_model *model, const struct onnx_gi
 				  struct strbuf *hint, struct error *err)
 {
 	struct onnx_ports ports;
-	bool *used = arena_array(&model->arena, given ? given->count + 1 : 1, sizeof(*used));
+	bool *used = arena_array(&model->arena, given ? given->shape_count + 1 : 1, sizeof(*used));
 	enum prony_status status;
 
 	if (onnx_ports_of(model->graph, &model->arena, &ports, NULL) != PRONY_OK)
 		return PRONY_OK;
-	status = given ? onnx_ports_fix(&ports, given->shapes, given->count, used, err) : PRONY_OK;
+	status = given ? onnx_ports_fix(&ports, given->shapes, given->shape_count, used, err)
+		       : PRONY_OK;
 	if (status == PRONY_OK)
 		onnx_ports_apply(&ports, model->graph);
 	onnx_ports_hint(&ports, hint);
@@ -229,7 +258,7 @@ static enum prony_status read_inputs(struct onnx_model *model, const struct onnx
 		strbuf_printf(&problems, "; it has %d inputs; at most %d are supported",
 			      model->input_total, ONNX_MAX_INPUTS);
 	for (int i = 0; status == PRONY_OK && i < model->facts.input_count; i++)
-		status = read_input(model, i, &problems, err);
+		status = read_input(model, given, i, &problems, err);
 	if (hint.length > 0 && problems.length > 0)
 		strbuf_printf(&problems, ": give the shapes for one sample, for example%s",
 			      strbuf_text(&hint));

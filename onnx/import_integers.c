@@ -79,12 +79,45 @@ static void number_values(struct importer *im, struct lookup *lookup)
 	}
 }
 
+bool import_can_fix(const struct onnx_input *input)
+{
+	return input->dtype != DTYPE_F32 &&
+	       (input->fill.kind == INPUT_ONES || input->fill.kind == INPUT_ZEROS ||
+		input->fill.kind == INPUT_POSITIONS);
+}
+
+/* The integers of an input that is the same in every batch. */
+static struct slot fixed_integers(struct importer *im, const struct onnx_input *input)
+{
+	struct shape shape = {.rank = input->sample.rank + 1, .dims = {im->batch}};
+	int64_t count, last, *ints;
+
+	memcpy(shape.dims + 1, input->sample.dims, (size_t)input->sample.rank * sizeof(int64_t));
+	count = shape_elements(&shape);
+	last = shape.rank > 1 ? shape.dims[shape.rank - 1] : 1;
+	ints = arena_array(&im->arena, (size_t)count, sizeof(*ints));
+	for (int64_t i = 0; i < count; i++)
+		ints[i] = input->fill.kind == INPUT_POSITIONS ? i % last
+							      : input->fill.kind == INPUT_ONES;
+	return (struct slot){.kind = SLOT_CONSTANT,
+			     .constant = {.type = input->type,
+					  .shape = shape,
+					  .count = count,
+					  .ints = ints,
+					  .initializer = -1}};
+}
+
 struct slot import_integers(struct importer *im, int input)
 {
-	const struct value *value = &im->builder.graph->values[im->inputs[input]];
-	struct lookup *lookup = arena_array(&im->arena, 1, sizeof(*lookup));
-	int64_t count = shape_elements(&value->shape), *places;
+	const struct value *value;
+	struct lookup *lookup;
+	int64_t count, *places;
 
+	if (im->fixed && import_can_fix(&im->model->facts.inputs[input]))
+		return fixed_integers(im, &im->model->facts.inputs[input]);
+	value = &im->builder.graph->values[im->inputs[input]];
+	lookup = arena_array(&im->arena, 1, sizeof(*lookup));
+	count = shape_elements(&value->shape);
 	places = arena_array(&im->arena, (size_t)count, sizeof(*places));
 	for (int64_t i = 0; i < count; i++)
 		places[i] = i;

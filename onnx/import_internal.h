@@ -16,6 +16,7 @@
 #define ONNX_MAX_ARITY 4096
 /* How many integers a table has for an input that indexes no table, such as a time step. */
 #define ONNX_INTEGERS 1000
+#define ONNX_MAX_INTEGERS (INT64_C(1) << 20)
 
 #define NAME_OMITTED (-1)
 
@@ -115,6 +116,7 @@ struct importer {
 	/* The numbers of each value of the graph that is a parameter or state. */
 	struct constant *weights;
 	int weight_capacity;
+	bool fixed;		     /* inputs whose integers are known are constants */
 	int inputs[ONNX_MAX_INPUTS]; /* values of the graph */
 	int64_t tabulated;	     /* elements of lookups so far */
 	int *uses;		     /* how many parameters each initializer has become */
@@ -148,7 +150,9 @@ void import_embedding(struct importer *im, const struct file_node *node,
 
 /* import_integers.c */
 
-/* Makes the slot of an integer input. */
+/* Whether an integer input is filled with the same integers in every batch. */
+bool import_can_fix(const struct onnx_input *input);
+/* Makes the slot of an integer input: a lookup, or a constant if im->fixed and it can be. */
 struct slot import_integers(struct importer *im, int input);
 /* Whether a node, whose inputs are constants and lookups, gives a lookup, or an embedding; then it
  * is translated, or refused. */

@@ -176,6 +176,7 @@ enum prony_status onnx_ports_of(const Onnx__GraphProto *graph, struct arena *are
 	ports.outputs.tensors = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(struct tensor));
 	ports.batched = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(unsigned));
 	ports.batch = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(int));
+	ports.rows = arena_array(arena, MODEL_FILE_PORTS_MAX, sizeof(int64_t));
 	ports.symbols =
 		arena_array(arena, MODEL_FILE_PORTS_MAX * TENSOR_MAX_RANK, sizeof(const char *));
 	ports.precision = onnx_file_precision(graph);
@@ -193,6 +194,9 @@ enum prony_status onnx_ports_of(const Onnx__GraphProto *graph, struct arena *are
 		if (status != PRONY_OK)
 			break;
 		ports.batch[n] = is_recurrent(graph, info->name);
+		if (ports.inputs.tensors[n].dtype == DTYPE_I64 ||
+		    ports.inputs.tensors[n].dtype == DTYPE_I32)
+			ports.rows[n] = onnx_table_rows(graph, info->name);
 		if (n == 0)
 			symbol = batch_symbol(info, ports.batch[n]);
 		status = read_shape(info, symbol, ports.batch[n], &ports.inputs.tensors[n],

@@ -22,8 +22,10 @@ struct onnx_ports {
 	/* For each input, the dimension that is the batch. Usually the first. The second where a
 	 * recurrent node with layout 0 reads the input; N in a given shape names another. */
 	int *batch;
-	bool left_open;	       /* the file left a dimension open that is not the batch */
-	bool marked;	       /* a given shape has N */
+	int64_t *rows;	/* for each input, of the smallest table that it indexes; 0: it indexes none
+			 */
+	bool left_open; /* the file left a dimension open that is not the batch */
+	bool marked;	/* a given shape has N */
 	const char *precision; /* of its weights: fp32, fp16, bf16, fp64, int8, mixed */
 };
 

@@ -22,8 +22,9 @@ struct own_model {
 	const char *path, *name; /* name: "" = the only one in the file */
 	const char *script;
 	struct framework_location place;
-	const struct network_shapes *shapes; /* may be NULL */
-	const char *folder;		     /* of the export, in the cache */
+	const struct network_texts *shapes; /* may be NULL */
+	struct network_given rest;	    /* what is not for the exporter */
+	const char *folder;		    /* of the export, in the cache */
 };
 
 /* The part of a word behind ".py"; NULL if there is none. */
@@ -185,7 +186,7 @@ static enum prony_status open_export(struct own_model *own, const json_t *manife
 					 json_string_or(manifest, "name", own->name));
 	const json_t *used = json_object_get(manifest, "shapes_used");
 	char *path = path_join(own->folder, "model.onnx");
-	enum prony_status status = network_file_open_as(path, title, NULL, out, err);
+	enum prony_status status = network_file_open_as(path, title, &own->rest, out, err);
 
 	for (size_t i = 0; own->shapes && i < own->shapes->count; i++)
 		own->shapes->used[i] |= json_is_true(json_array_get(used, i));
@@ -202,15 +203,17 @@ static enum prony_status open_export(struct own_model *own, const json_t *manife
 }
 
 enum prony_status own_model_open(const struct registry *registry, const char *word,
-				 const struct network_shapes *shapes, struct network_file **out,
+				 const struct network_given *given, struct network_file **out,
 				 struct error *err)
 {
 	const char *rest = behind_ending(word);
-	struct own_model own = {.shapes = shapes};
+	struct own_model own = {.shapes = given ? &given->shapes : NULL};
 	struct error why = ERROR_INIT;
 	json_t *manifest = NULL;
 	enum prony_status status;
 
+	if (given)
+		own.rest.fills = given->fills;
 	arena_init(&own.arena, 0);
 	own.path = arena_strndup(&own.arena, word, (size_t)(rest - word));
 	own.name = *rest == ':' ? rest + 1 : "";

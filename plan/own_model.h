@@ -15,11 +15,11 @@ bool own_model_is(const char *word);
 
 /* Exports the model unless the cache has it with the same files and versions, and opens it. This
  * runs the user's file. The reference must give the logits of the model's own eager run, else
- * PRONY_MISMATCH; the figure is in file->remark. `shapes` (may be NULL) belong to its inputs. *out:
+ * PRONY_MISMATCH; the figure is in file->remark. `given` (may be NULL) belongs to its inputs. *out:
  * as from network_file_open. PRONY_BAD_INPUT names file and line of a fault in the user's file;
  * PRONY_MISSING if PyTorch is not here. */
 enum prony_status own_model_open(const struct registry *registry, const char *word,
-				 const struct network_shapes *shapes, struct network_file **out,
+				 const struct network_given *given, struct network_file **out,
 				 struct error *err);
 
 /* own_model_check.c: compares the reference's logits with those of the eager run in the folder of

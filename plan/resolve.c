@@ -142,12 +142,13 @@ static enum prony_status check_network_file(const struct spec_word *word, struct
 	struct plan *plan = e->plan;
 	struct error why = ERROR_INIT;
 	struct network_file *file, **files;
-	const struct network_shapes shapes = {e->spec->shapes, e->spec->shape_count,
-					      e->shapes_used};
+	const struct network_given given = {
+		.shapes = {e->spec->shapes, e->spec->shape_count, e->shapes_used},
+		.fills = {e->spec->fills, e->spec->fill_count, e->fills_used}};
 	enum prony_status status =
 		own_model_is(word->text)
-			? own_model_open(e->settings->registry, word->text, &shapes, &file, &why)
-			: network_file_open(word->text, &shapes, &file, &why);
+			? own_model_open(e->settings->registry, word->text, &given, &file, &why)
+			: network_file_open(word->text, &given, &file, &why);
 
 	if (status == PRONY_USAGE)
 		return error_set(err, status, "%s", why.text);
@@ -396,14 +397,16 @@ static enum prony_status locate_frameworks(struct expansion *e, struct error *er
 	return status;
 }
 
-static enum prony_status check_shapes(const struct expansion *e, struct error *err)
+/* `used`: for each of the texts "NAME=...", whether a file has such an input. */
+static enum prony_status check_used(const char *option, const char *const *texts, size_t count,
+				    const bool *used, struct error *err)
 {
-	for (size_t i = 0; i < e->spec->shape_count; i++)
-		if (!e->shapes_used[i])
+	for (size_t i = 0; i < count; i++)
+		if (!used[i])
 			return error_set(err, PRONY_USAGE,
-					 "--shape %.100s: no ONNX file in this run has an input "
-					 "with that name",
-					 e->spec->shapes[i]);
+					 "%s %.100s: no ONNX file in this run has an input with "
+					 "that name",
+					 option, texts[i]);
 	return PRONY_OK;
 }
 
@@ -415,6 +418,7 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 	enum prony_status status;
 
 	e->shapes_used = arena_array(arena, spec->shape_count + 1, sizeof(*e->shapes_used));
+	e->fills_used = arena_array(arena, spec->fill_count + 1, sizeof(*e->fills_used));
 	memcpy(asked.axes, spec->axes, sizeof(asked.axes));
 	status = canonical_rule(&asked, true, e, &e->asked, err);
 	if (status == PRONY_OK)
@@ -423,7 +427,10 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 		status = canonical_rules(spec->overrides, spec->override_count, e, &e->overrides,
 					 err);
 	if (status == PRONY_OK)
-		status = check_shapes(e, err);
+		status =
+			check_used("--shape", spec->shapes, spec->shape_count, e->shapes_used, err);
+	if (status == PRONY_OK)
+		status = check_used("--input", spec->fills, spec->fill_count, e->fills_used, err);
 	if (status == PRONY_OK)
 		status = locate_frameworks(e, err);
 	/* Twice each: named strictly and not. */

@@ -39,6 +39,7 @@ struct expansion {
 	struct dataset_choice *datasets;     /* those found so far */
 	size_t dataset_count;
 	bool *shapes_used; /* for each of the spec's shapes: a file has such an input */
+	bool *fills_used;  /* the same for its fills */
 	struct spec_rule *excludes, *overrides; /* with canonical words */
 	const struct network_memory **memories; /* memory.c: memory of networks so far */
 };

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "bundle/bundle.h"
 
+/* Integers that index no table are below this. */
 #define INTEGERS 10
 
 /* Returns a random 16-bit real number of magnitude 1/8 to 1: sign, exponent and fraction are
@@ -20,7 +21,8 @@ static uint16_t random_half(struct random *random, int first_exponent, int fract
 	return (uint16_t)(random_below(random, 2) << 15 | exponent << fraction_bits | fraction);
 }
 
-static void fill(const struct tensor *tensor, struct random *random)
+/* `rows`: integers are below it. */
+static void draw(const struct tensor *tensor, uint64_t rows, struct random *random)
 {
 	int64_t count = shape_elements(&tensor->shape);
 
@@ -39,10 +41,10 @@ static void fill(const struct tensor *tensor, struct random *random)
 			((uint16_t *)tensor->data)[i] = random_half(random, 124, 7);
 			break;
 		case DTYPE_I32:
-			((int32_t *)tensor->data)[i] = (int32_t)random_below(random, INTEGERS);
+			((int32_t *)tensor->data)[i] = (int32_t)random_below(random, rows);
 			break;
 		case DTYPE_I64:
-			((int64_t *)tensor->data)[i] = (int64_t)random_below(random, INTEGERS);
+			((int64_t *)tensor->data)[i] = (int64_t)random_below(random, rows);
 			break;
 		default: /* U8, which may be a bool */
 			((uint8_t *)tensor->data)[i] = (uint8_t)random_below(random, 2);
@@ -69,13 +71,16 @@ enum prony_status model_work_init(struct workload *work, const struct plan_cell 
 		const char *name = arena_printf(&work->arena, BUNDLE_INPUT_ROLE ".%zu.%zu",
 						i / ports, i % ports);
 		struct random random;
+		int64_t rows;
+		struct input_fill fill = network_model_fill(cell->network, i % ports, &rows);
 
 		status = tensor_new(&work->arena, name, port->dtype, &port->shape,
 				    &work->inputs.tensors[i], err);
 		if (status != PRONY_OK)
 			break;
 		random_init_named(&random, seed, name);
-		fill(&work->inputs.tensors[i], &random);
+		draw(&work->inputs.tensors[i], rows > 0 ? (uint64_t)rows : INTEGERS, &random);
+		status = input_fill_apply(&fill, &work->inputs.tensors[i], rows, seed, name, err);
 		work->inputs.count++;
 	}
 	return status;

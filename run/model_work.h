@@ -5,8 +5,9 @@
 #include "run/workload.h"
 
 /* Fills work->model and work->inputs: first the inputs of slot 0, then those of slot 1 and so on,
- * in the file's types. Real numbers are normally distributed, integers are 0 to 9, U8 (also bool)
- * is 0 or 1. */
+ * in the file's types, filled as the user gave or as their names say. Otherwise real numbers are
+ * normally distributed, integers are rows of the table that they index or 0 to 9, and U8 (also
+ * bool) is 0 or 1. */
 enum prony_status model_work_init(struct workload *work, const struct plan_cell *cell,
 				  uint64_t seed, struct error *err);
 

@@ -85,7 +85,7 @@ void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed
 	memcpy(out->dims, cell->network->inputs[0].dims, sizeof out->dims);
 }
 
-static enum prony_status make_batches(struct workload *work, const struct plan_cell *cell,
+static enum prony_status read_batches(struct workload *work, const struct plan_cell *cell,
 				      const struct graph *graph, int count, int64_t first,
 				      uint64_t seed, struct tensor_set *inputs,
 				      struct tensor_set *labels, struct error *err)
@@ -115,6 +115,18 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 	if (status == PRONY_OK)
 		wrap_batches(work, graph, count, x, y, inputs, labels);
 	return status;
+}
+
+static enum prony_status make_batches(struct workload *work, const struct plan_cell *cell,
+				      const struct graph *graph, int count, int64_t first,
+				      uint64_t seed, struct tensor_set *inputs,
+				      struct tensor_set *labels, struct error *err)
+{
+	enum prony_status status =
+		read_batches(work, cell, graph, count, first, seed, inputs, labels, err);
+	return status == PRONY_OK
+		       ? network_fill_inputs(cell->network, graph, first, seed, inputs, err)
+		       : status;
 }
 
 /* Returns the number of batches that are written to the bundle: of a stream, only the first, for

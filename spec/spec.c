@@ -125,12 +125,25 @@ int64_t spec_screened_batch(const struct spec *spec, int64_t batch)
 	return !spec_screens(spec) ? batch : part > least ? part : least;
 }
 
+static const char **copy_texts(struct spec *spec, const char *const *texts, size_t count)
+{
+	const char **copy = arena_array(&spec->arena, count, sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = arena_strdup(&spec->arena, texts[i]);
+	return copy;
+}
+
 void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count)
 {
-	spec->shapes = arena_array(&spec->arena, count, sizeof(*spec->shapes));
-	for (spec->shape_count = 0; spec->shape_count < count; spec->shape_count++)
-		spec->shapes[spec->shape_count] =
-			arena_strdup(&spec->arena, texts[spec->shape_count]);
+	spec->shapes = copy_texts(spec, texts, count);
+	spec->shape_count = count;
+}
+
+void spec_set_fills(struct spec *spec, const char *const *texts, size_t count)
+{
+	spec->fills = copy_texts(spec, texts, count);
+	spec->fill_count = count;
 }
 
 /* Prints real numbers with all digits, as the specs of the first stores have them. */
@@ -232,6 +245,8 @@ char *spec_canonical(const struct spec *spec)
 	canonical_origin(&out, spec);
 	for (size_t i = 0; i < spec->shape_count; i++)
 		strbuf_printf(&out, "shape=%s\n", spec->shapes[i]);
+	for (size_t i = 0; i < spec->fill_count; i++)
+		strbuf_printf(&out, "fill=%s\n", spec->fills[i]);
 	for (size_t i = 0; i < spec->exclude_count; i++)
 		canonical_rule(&out, "exclude", &spec->excludes[i]);
 	for (size_t i = 0; i < spec->override_count; i++)

@@ -61,6 +61,8 @@ struct spec {
 	bool gate_only;	       /* parity without timing */
 	const char **shapes;   /* "NAME=1x3x48x320": shapes for inputs that ONNX files leave open */
 	size_t shape_count;
+	const char **fills; /* "NAME=ones": what inputs of ONNX files are filled with */
+	size_t fill_count;
 	bool cells_explicit; /* the command line names frameworks and networks one by one, not "all"
 				and not by a suite */
 };
@@ -112,6 +114,8 @@ int64_t spec_screened_batch(const struct spec *spec, int64_t batch);
 /* Sets input shapes from the command line. Which inputs they name is known only when the files are
  * read. */
 void spec_set_shapes(struct spec *spec, const char *const *texts, size_t count);
+/* The same: what inputs are filled with. */
+void spec_set_fills(struct spec *spec, const char *const *texts, size_t count);
 
 /* Whether the word came from an option of the command line. Errors in such words are PRONY_USAGE;
  * errors in a suite's words are PRONY_BAD_INPUT. */

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cell/cell.h"
+#include "graph/batch.h"
 #include "onnx/import.h"
 #include "onnx/ports.h"
 
@@ -99,6 +100,11 @@ static char *make_remark(const struct network_file *file, const struct onnx_note
 			      shape, (long long)network->label_dims[0],
 			      (long long)network->classes);
 	}
+	if (notes->fixed)
+		strbuf_printf(&text,
+			      "; these inputs are constants, because no graph expresses what the "
+			      "file computes from them: %s",
+			      notes->fixed);
 	if (strcmp(notes->precision, "fp32") != 0)
 		strbuf_printf(
 			&text,
@@ -129,6 +135,19 @@ static bool lacks_normalisation(const struct graph *graph)
 	return convolves;
 }
 
+static void list_inputs(struct network *network, const struct onnx_facts *facts)
+{
+	network->input_count = facts->input_count;
+	for (int i = 0; i < facts->input_count; i++) {
+		const struct onnx_input *input = &facts->inputs[i];
+
+		network->inputs[i] = (struct network_input){
+			.name = input->name, .dtype = input->dtype, .rank = input->sample.rank};
+		for (int k = 0; k < input->sample.rank; k++)
+			network->inputs[i].dims[k] = input->sample.dims[k];
+	}
+}
+
 /* Imports the file and finds the input, the classes and the cost of one sample. If it is not
  * supported, file->reason tells why.
  */
@@ -141,15 +160,7 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	struct graph graph;
 	enum prony_status status;
 
-	network->input_count = facts->input_count;
-	for (int i = 0; i < facts->input_count; i++) {
-		const struct onnx_input *input = &facts->inputs[i];
-
-		network->inputs[i] = (struct network_input){
-			.name = input->name, .dtype = input->dtype, .rank = input->sample.rank};
-		for (int k = 0; k < input->sample.rank; k++)
-			network->inputs[i].dims[k] = input->sample.dims[k];
-	}
+	list_inputs(network, facts);
 	status = onnx_model_import(file->model, &why);
 	if (status == PRONY_OK)
 		status = onnx_model_graph(file->model, facts->batch > 0 ? facts->batch : 1, &graph,
@@ -160,6 +171,7 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 	}
 	if (status != PRONY_OK)
 		return error_set(err, status, "%s", why.text);
+	list_inputs(network, facts);
 	network->label_rank = graph.values[graph_label(&graph, 0)].shape.rank - 1;
 	if (network->label_rank > 0)
 		network->label_dims[0] = graph.values[graph_label(&graph, 0)].shape.dims[1];
@@ -176,11 +188,12 @@ static enum prony_status describe(struct network_file *file, struct error *err)
 
 /* Makes a graph, or sets file->reason. */
 static enum prony_status try_graph(struct network_file *file, const char *path,
-				   const struct network_shapes *shapes, struct error *err)
+				   const struct network_given *given, struct error *err)
 {
 	char digest[DIGEST_HEX_BYTES];
-	struct onnx_given given = {shapes ? shapes->texts : NULL, shapes ? shapes->count : 0};
-	enum prony_status status = onnx_model_open(path, &given, &file->model, err);
+	struct onnx_given texts = {given->shapes.texts, given->shapes.count, given->fills.texts,
+				   given->fills.count};
+	enum prony_status status = onnx_model_open(path, &texts, &file->model, err);
 
 	if (status == PRONY_OK) {
 		make_name(file, path, onnx_model_facts(file->model)->digest);
@@ -196,12 +209,58 @@ static enum prony_status try_graph(struct network_file *file, const char *path,
 	return status;
 }
 
-/* Sets the shapes that the user gave. They are part of the network's name, because other shapes
- * make another network. */
-static enum prony_status fix_shapes(struct network_file *file, const char *path,
-				    const struct network_shapes *shapes, struct error *err)
+/* Whether a text "NAME=..." names an input; *value is what follows. */
+static bool names_input(const char *text, const struct onnx_ports *ports, const char **name,
+			const char **value)
 {
-	bool *own = arena_array(&file->arena, shapes->count, sizeof(*own)), any = false;
+	for (size_t i = 0; i < ports->inputs.count; i++) {
+		size_t length = strlen(ports->inputs.tensors[i].name);
+
+		if (strncmp(text, ports->inputs.tensors[i].name, length) != 0 ||
+		    text[length] != '=')
+			continue;
+		*name = ports->inputs.tensors[i].name;
+		*value = text + length + 1;
+		return true;
+	}
+	return false;
+}
+
+/* Reads what inputs are to be filled with. A file of numbers is part of the network's name. */
+static enum prony_status read_fills(struct network_file *file, const struct network_texts *texts,
+				    struct digest *all, bool *any, struct error *err)
+{
+	char digest[DIGEST_HEX_BYTES];
+
+	file->fills = arena_array(&file->arena, texts->count + 1, sizeof(*file->fills));
+	for (size_t i = 0; i < texts->count; i++) {
+		struct network_fill *fill = &file->fills[file->fill_count];
+		const char *value;
+		enum prony_status status;
+
+		if (!names_input(texts->texts[i], file->ports, &fill->name, &value))
+			continue;
+		status = input_fill_parse(arena_strdup(&file->arena, value), &fill->fill, err);
+		if (status == PRONY_OK && fill->fill.kind == INPUT_FILE)
+			status = digest_file(fill->fill.path, digest, err);
+		if (status != PRONY_OK)
+			return status;
+		digest_add_text(all, texts->texts[i]);
+		if (fill->fill.kind == INPUT_FILE)
+			digest_add_text(all, digest);
+		*any = texts->used[i] = true;
+		file->fill_count++;
+	}
+	return PRONY_OK;
+}
+
+/* Takes what the user said of the inputs. It is part of the network's name, because other shapes
+ * and contents make another network. */
+static enum prony_status take_given(struct network_file *file, const char *path,
+				    const struct network_given *given, struct error *err)
+{
+	const struct network_texts *shapes = &given->shapes;
+	bool *own = arena_array(&file->arena, shapes->count + 1, sizeof(*own)), any = false;
 	char digest[DIGEST_HEX_BYTES];
 	struct digest all;
 	enum prony_status status =
@@ -214,23 +273,25 @@ static enum prony_status fix_shapes(struct network_file *file, const char *path,
 	for (size_t i = 0; i < shapes->count; i++) {
 		if (!own[i])
 			continue;
-		any = shapes->used[i] = true;
+		shapes->used[i] = true;
+		any |= file->reason || file->ports->left_open;
 		digest_add_text(&all, shapes->texts[i]);
 	}
 	/* Before the batch was found in the second dimension, such a name was other work. */
 	for (size_t i = 0; i < file->ports->inputs.count; i++)
 		if (file->ports->batch[i] > 0 && !file->ports->marked)
 			digest_add_text(&all, "batch second");
+	status = read_fills(file, &given->fills, &all, &any, err);
 	digest_end(&all, digest);
-	if (any && (file->reason || file->ports->left_open))
+	if (any)
 		make_name(file, path, digest);
-	return PRONY_OK;
+	return status;
 }
 
 /* Keeps the bytes of a file that has no graph. If the file cannot be run unchanged either,
  * file->unreadable tells why; that is no error. */
 static enum prony_status keep_as_it_is(struct network_file *file, const char *path,
-				       const struct network_shapes *shapes, struct error *err)
+				       const struct network_given *given, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	char *bytes = NULL;
@@ -240,23 +301,26 @@ static enum prony_status keep_as_it_is(struct network_file *file, const char *pa
 		return status;
 	file->ports = arena_array(&file->arena, 1, sizeof *file->ports);
 	status = onnx_ports_read(bytes, file->length, &file->arena, file->ports, &why);
-	if (status != PRONY_OK)
+	if (status != PRONY_OK) {
 		file->unreadable = memory_strdup(why.text);
-	else if (shapes && shapes->count > 0)
-		status = fix_shapes(file, path, shapes, err);
-	if (status == PRONY_OK && file->reason)
+		status = PRONY_OK;
+	} else {
+		status = take_given(file, path, given, err);
+	}
+	if (status == PRONY_OK && file->reason && !file->unreadable)
 		file->bytes = bytes;
-	if (file->bytes && !file->unreadable)
+	if (file->bytes)
 		precision_parse(file->ports->precision, &file->precision);
 	if (!file->bytes)
 		free(bytes);
-	return status == PRONY_USAGE ? status : PRONY_OK;
+	return status;
 }
 
 enum prony_status network_file_open_as(const char *path, const char *title,
-				       const struct network_shapes *shapes,
-				       struct network_file **out, struct error *err)
+				       const struct network_given *given, struct network_file **out,
+				       struct error *err)
 {
+	static const struct network_given nothing;
 	struct network_file *file = memory_alloc(sizeof(*file));
 	struct error why = ERROR_INIT;
 	enum prony_status status;
@@ -264,11 +328,13 @@ enum prony_status network_file_open_as(const char *path, const char *title,
 	memset(file, 0, sizeof(*file));
 	arena_init(&file->arena, 0);
 	file->title = title ? arena_strdup(&file->arena, title) : NULL;
+	given = given ? given : &nothing;
 	status = network_check_ending(path, &why);
 	if (status == PRONY_OK)
-		status = try_graph(file, path, shapes, &why);
-	if (status == PRONY_OK && (file->reason || (shapes && shapes->count > 0)))
-		status = keep_as_it_is(file, path, shapes, &why);
+		status = try_graph(file, path, given, &why);
+	if (status == PRONY_OK &&
+	    (file->reason || given->shapes.count > 0 || given->fills.count > 0))
+		status = keep_as_it_is(file, path, given, &why);
 	if (status != PRONY_OK) {
 		network_file_free(file);
 		return error_set(err, status, "%s", why.text);
@@ -296,10 +362,10 @@ enum prony_status network_file_open_as(const char *path, const char *title,
 	return PRONY_OK;
 }
 
-enum prony_status network_file_open(const char *path, const struct network_shapes *shapes,
+enum prony_status network_file_open(const char *path, const struct network_given *given,
 				    struct network_file **out, struct error *err)
 {
-	return network_file_open_as(path, NULL, shapes, out, err);
+	return network_file_open_as(path, NULL, given, out, err);
 }
 
 void network_file_free(struct network_file *file)
@@ -328,6 +394,45 @@ enum prony_status network_model_ports(const struct network *network, int64_t bat
 
 	*out = (struct model_file){.outputs = file->ports->outputs};
 	return onnx_ports_inputs(file->ports, batch, arena, &out->inputs, err);
+}
+
+/* What the user gave for an input, or what its name says. */
+static struct input_fill find_fill(const struct network_file *file, const char *name)
+{
+	for (size_t i = file->fill_count; i-- > 0;)
+		if (strcmp(file->fills[i].name, name) == 0)
+			return file->fills[i].fill;
+	return input_fill_by_name(name);
+}
+
+struct input_fill network_model_fill(const struct network *network, size_t input, int64_t *rows)
+{
+	const struct network_file *file = network->file;
+
+	*rows = file->ports->rows[input];
+	return find_fill(file, file->ports->inputs.tensors[input].name);
+}
+
+enum prony_status network_fill_inputs(const struct network *network, const struct graph *graph,
+				      int64_t first, uint64_t seed, const struct tensor_set *inputs,
+				      struct error *err)
+{
+	size_t count = (size_t)graph_inputs(graph, NULL, 0);
+	enum prony_status status = PRONY_OK;
+
+	for (size_t k = 0; network->file && status == PRONY_OK && k < inputs->count; k++) {
+		int input = (int)(k % count);
+		const struct onnx_facts *facts = onnx_model_facts(network->file->model);
+		struct input_fill fill = find_fill(network->file, facts->inputs[input].file_name);
+		char stream[96];
+
+		snprintf(stream, sizeof(stream), "fill/%lld/%d",
+			 (long long)(first + (int64_t)(k / count)), input);
+		status = input_fill_apply(&fill, &inputs->tensors[k],
+					  graph_index_bound(graph, graph_input(graph, input)), seed,
+					  stream, err);
+	}
+	return status;
 }
 
 enum prony_status network_model_bytes(const struct network *network, struct model_file *model,

@@ -2,6 +2,7 @@
 #ifndef PRONY_ZOO_SOURCE_H
 #define PRONY_ZOO_SOURCE_H
 
+#include "graph/input_fill.h"
 #include "graph/model_file.h"
 #include "zoo/zoo.h"
 
@@ -28,6 +29,11 @@ struct network_file {
 	size_t length;
 	struct onnx_ports *ports; /* in `arena`; NULL without `bytes` */
 	enum precision precision; /* of the file, where it is run unchanged */
+	struct network_fill {
+		const char *name; /* of an input */
+		struct input_fill fill;
+	} * fills; /* that the user gave, in `arena` */
+	size_t fill_count;
 	char *unreadable;
 	const char *title; /* what its name has in place of the file's; or NULL */
 	char name[NETWORK_NAME_BYTES], summary[160];
@@ -40,23 +46,28 @@ bool network_is_file(const char *word);
  * message says how to get an ONNX file. */
 enum prony_status network_check_ending(const char *word, struct error *err);
 
-/* Shapes for one sample, "NAME=1x3x48x320", of inputs that a file leaves open. */
-struct network_shapes {
+/* Texts "NAME=..." of the user about inputs of files. */
+struct network_texts {
 	const char *const *texts;
 	size_t count;
 	bool *used; /* set to true for those that belong to a file */
 };
 
+struct network_given {
+	struct network_texts shapes; /* for one sample, "NAME=1x3x48x320": open dimensions */
+	struct network_texts fills;  /* "NAME=ones": what an input is filled with */
+};
+
 /* Reads and imports an ONNX file. *out: the caller frees it with network_file_free after the last
  * use of its network or weights. A valid but unsupported file is opened, too, with the reason.
- * PRONY_BAD_INPUT if the file is missing or broken, PRONY_USAGE if `shapes` (may be NULL) do not
+ * PRONY_BAD_INPUT if the file is missing or broken, PRONY_USAGE if `given` (may be NULL) does not
  * fit. */
-enum prony_status network_file_open(const char *path, const struct network_shapes *shapes,
+enum prony_status network_file_open(const char *path, const struct network_given *given,
 				    struct network_file **out, struct error *err);
 /* The same, named "TITLE@1a2b3c4d"; the title may have a colon. */
 enum prony_status network_file_open_as(const char *path, const char *title,
-				       const struct network_shapes *shapes,
-				       struct network_file **out, struct error *err);
+				       const struct network_given *given, struct network_file **out,
+				       struct error *err);
 void network_file_free(struct network_file *file);
 
 /* Whether the network has no graph, and its file is run unchanged. */
@@ -69,6 +80,15 @@ enum prony_status network_model_ports(const struct network *network, int64_t bat
 				      struct error *err);
 /* The bytes of such a file with its inputs' shapes set; the caller frees model->bytes. */
 enum prony_status network_model_bytes(const struct network *network, struct model_file *model,
+				      struct error *err);
+
+/* What an input of such a file is filled with; *rows: of the table that its integers index, or 0.
+ */
+struct input_fill network_model_fill(const struct network *network, size_t input, int64_t *rows);
+/* Replaces the inputs of batches that were drawn for a graph, batch `first` and those after it, by
+ * what the user gave, or by what inputs of their names hold. Only for files. */
+enum prony_status network_fill_inputs(const struct network *network, const struct graph *graph,
+				      int64_t first, uint64_t seed, const struct tensor_set *inputs,
 				      struct error *err);
 
 /* The graph for `batch` samples, with loss; forward only. Initialises *out. */

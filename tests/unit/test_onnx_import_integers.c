@@ -5,6 +5,7 @@
 #include "unit_test.h"
 
 #include "graph/batch.h"
+#include "graph/input_fill.h"
 
 enum { INT64 = ONNX__TENSOR_PROTO__DATA_TYPE__INT64, BOOL = ONNX__TENSOR_PROTO__DATA_TYPE__BOOL };
 
@@ -272,4 +273,86 @@ TEST(half_precision_is_read)
 	fixture_node(&f, "Tanh", "c", "y");
 	fixture_output(&f, "y");
 	assert_float_equal(fixture_logits(&f, 2, &count)[0], tanh((double)(float)sin(1)), 1e-12);
+}
+
+/* Positions that are counted from a mask depend on several of its integers; a mask is all ones. */
+TEST(an_input_that_no_table_can_hold_is_a_constant)
+{
+	SCOPED(onnx_fixture) f;
+	struct error err = ERROR_INIT;
+	struct onnx_notes notes;
+	struct graph graph;
+	int64_t count;
+
+	fixture_init(&f, 17);
+	fixture_input(&f, "ids", DIMS(0, 3));
+	fixture_input_type(&f, INT64);
+	fixture_input(&f, "attention_mask", DIMS(0, 3));
+	fixture_input_type(&f, INT64);
+	fixture_floats(&f, "words", DIMS(7, 5));
+	fixture_floats(&f, "places", DIMS(9, 5));
+	fixture_ints(&f, "along", 1, (const int64_t[]){1});
+	fixture_node(&f, "CumSum", "attention_mask,along", "count");
+	fixture_node(&f, "Gather", "places,count", "p");
+	fixture_node(&f, "Gather", "words,ids", "w");
+	fixture_node(&f, "Add", "w,p", "y");
+	fixture_output(&f, "y");
+	fixture_logits(&f, 2, &count);
+	check(fixture_build(&f, 2, &graph, &notes, &err), &err);
+	assert_int_equal(graph_inputs(&graph, NULL, 0), 1);
+	assert_true(graph_find_value(&graph, "places") >= 0);
+	graph_release(&graph);
+}
+
+static void expect_fill(const char *text, enum dtype dtype, const double *expected)
+{
+	SCOPED(arena) arena;
+	struct error err = ERROR_INIT;
+	struct input_fill fill;
+	struct tensor x;
+	struct shape shape = {.rank = 2, .dims = {2, 3}};
+
+	arena_init(&arena, 0);
+	check(input_fill_parse(text, &fill, &err), &err);
+	check(tensor_new(&arena, "x", dtype, &shape, &x, &err), &err);
+	check(input_fill_apply(&fill, &x, 0, 1, "s", &err), &err);
+	for (int i = 0; i < 6; i++) {
+		double got = dtype == DTYPE_F32	  ? (double)((float *)x.data)[i]
+			     : dtype == DTYPE_I64 ? (double)((int64_t *)x.data)[i]
+						  : (double)((uint16_t *)x.data)[i];
+
+		if (got != expected[i])
+			fail_msg("%s, element %d: %g instead of %g", text, i, got, expected[i]);
+	}
+}
+
+TEST(inputs_are_filled_as_asked)
+{
+	static const char npy[] = "\x93NUMPY\x01\0\x44\0{'descr': '<i4', 'fortran_order': False, "
+				  "'shape': (3,), }          \n\x05\0\0\0\xff\xff\xff\xff\x07\0\0";
+	struct error err = ERROR_INIT;
+	struct input_fill fill;
+	struct tensor x = {.name = "ids", .dtype = DTYPE_I64, .shape = {.rank = 1, .dims = {1}}};
+	int64_t seven = 7;
+	char path[] = "/tmp/prony-fill-XXXXXX.npy";
+	int fd = mkstemps(path, 4);
+
+	assert_true(fd >= 0 && write(fd, npy, sizeof(npy)) == (ssize_t)sizeof(npy));
+	close(fd);
+	expect_fill("ones", DTYPE_F32, (const double[]){1, 1, 1, 1, 1, 1});
+	expect_fill("zeros", DTYPE_I64, (const double[]){0, 0, 0, 0, 0, 0});
+	expect_fill("positions", DTYPE_I64, (const double[]){0, 1, 2, 0, 1, 2});
+	expect_fill("4..4", DTYPE_I64, (const double[]){4, 4, 4, 4, 4, 4});
+	expect_fill("3..3", DTYPE_F16,
+		    (const double[]){0x4200, 0x4200, 0x4200, 0x4200, 0x4200, 0x4200});
+	expect_fill(path, DTYPE_I64, (const double[]){5, -1, 7, 5, -1, 7});
+	unlink(path);
+	assert_int_equal(input_fill_parse("3..1", &fill, &err), PRONY_USAGE);
+	assert_int_equal(input_fill_parse("some", &fill, &err), PRONY_USAGE);
+	check(input_fill_parse("7..7", &fill, &err), &err);
+	x.data = &seven;
+	assert_int_equal(input_fill_apply(&fill, &x, 7, 1, "s", &err), PRONY_BAD_INPUT);
+	assert_non_null(strstr(err.text, "the input takes 0 to 6"));
+	assert_int_equal(input_fill_by_name("token_type_ids").kind, INPUT_ZEROS);
+	assert_int_equal(input_fill_by_name("position_ids").kind, INPUT_POSITIONS);
 }
