@@ -83,3 +83,24 @@ struct layout layout_permuted(const struct layout *layout, const int *order)
 	}
 	return layout_strided(layout->type, layout->rank, dims, strides);
 }
+
+bool layout_split(const struct layout *layout, int rank, const int64_t *dims, struct layout *out)
+{
+	int64_t strides[TENSOR_MAX_RANK];
+	int i = rank - 1;
+
+	for (int k = layout->rank - 1; k >= 0; k--) {
+		int64_t inside = 1;
+
+		for (; i >= 0 && inside < layout->dims[k]; i--) {
+			strides[i] = layout->strides[k] * inside;
+			inside *= dims[i];
+		}
+		if (inside != layout->dims[k])
+			return false;
+	}
+	for (; i >= 0; i--)
+		strides[i] = 1; /* these are 1 */
+	*out = layout_strided(layout->type, rank, dims, strides);
+	return !layout->blob;
+}

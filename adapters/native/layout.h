@@ -37,5 +37,8 @@ size_t layout_elements(const struct layout *layout);
 
 /* Permutes a layout without a blob: dimension i of the result is dimension order[i]. */
 struct layout layout_permuted(const struct layout *layout, const int *order);
+/* Reshapes a layout without a blob, if each of its dimensions is some neighbouring ones of `dims`.
+ */
+bool layout_split(const struct layout *layout, int rank, const int64_t *dims, struct layout *out);
 
 #endif

@@ -157,6 +157,24 @@ static enum prony_status find_source(struct lowering *l, int n, struct error *er
 	return PRONY_OK;
 }
 
+/* The chain, with a sum only onto rows of the type in which the product stores its result. */
+static struct chain find_chain(const struct lowering *l, int n, bool allow_sum)
+{
+	struct chain chain = lower_chain(l, n, false, allow_sum);
+	int last = chain.count > 0 ? chain.nodes[chain.count - 1] : n;
+	const struct layout *target;
+	struct layout rows;
+
+	if (chain.sum == OPERAND_NONE)
+		return chain;
+	target = lower_layout(l, chain.sum);
+	rows = layout_row_major(target->type, target->rank, target->dims);
+	if (target->rank == 2 && lower_same(l, target, &rows) &&
+	    l->graph->nodes[last].outputs[0] != l->graph->logits)
+		return chain;
+	return find_chain(l, n, false);
+}
+
 enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -178,7 +196,7 @@ enum prony_status cpu_gemm(struct lowering *l, int n, struct error *err)
 	x = lower_layout(l, l->nodes[n].src);
 	p.rank = x->rank;
 
-	p.chain = lower_chain(l, n, false, false);
+	p.chain = find_chain(l, n, true);
 	last = p.chain.count > 0 ? p.chain.nodes[p.chain.count - 1] : n;
 	p.result = l->graph->nodes[last].outputs[0] == l->graph->logits ? DTYPE_F32 : l->data;
 	p.has_bias = node->input_count > 2 && node->inputs[2] != VALUE_NONE;

@@ -69,6 +69,14 @@ static bool read_between(const struct lowering *l, int value, int n, int last)
 	return false;
 }
 
+/* Whether the operand is planned memory, or another view of all of it. */
+static bool is_whole(const struct lowering *l, int operand)
+{
+	const struct operand *root = &l->program->operands[program_root(l->program, operand)];
+
+	return root->region == REGION_PLANNED && l->program->operands[operand].bytes == root->bytes;
+}
+
 /* The other term of an Add onto which node n can add its output `y`, or OPERAND_NONE. */
 static int find_target(const struct lowering *l, int n, const struct node *add, int y)
 {
@@ -77,9 +85,7 @@ static int find_target(const struct lowering *l, int n, const struct node *add, 
 	const struct shape *shape = &l->graph->values[y].shape;
 
 	if (other == y || operand == OPERAND_NONE ||
-	    !shape_equal(shape, &l->graph->values[other].shape) ||
-	    l->program->operands[program_root(l->program, operand)].region != REGION_PLANNED ||
-	    l->program->operands[operand].region != REGION_PLANNED ||
+	    !shape_equal(shape, &l->graph->values[other].shape) || !is_whole(l, operand) ||
 	    lower_layout(l, operand)->rank != shape->rank ||
 	    lower_layout(l, operand)->type != l->data || read_between(l, other, n, last))
 		return OPERAND_NONE;
@@ -128,10 +134,15 @@ struct chain lower_chain(const struct lowering *l, int n, bool allow_fold, bool 
 			chain.nodes[chain.count++] = relu;
 		return chain;
 	}
-	while (y != l->graph->logits && l->values[y].uses == 1 &&
-	       extend(l, n, &chain, l->values[y].reader, y)) {
-		chain.nodes[chain.count++] = l->values[y].reader;
-		y = l->graph->nodes[chain.nodes[chain.count - 1]].outputs[0];
+	while (y != l->graph->logits && l->values[y].uses == 1) {
+		int reader = l->values[y].reader;
+
+		if (l->graph->nodes[reader].op != OP_DROPOUT) { /* that only passes on */
+			if (!extend(l, n, &chain, reader, y))
+				break;
+			chain.nodes[chain.count++] = reader;
+		}
+		y = l->graph->nodes[reader].outputs[0];
 	}
 	return chain;
 }

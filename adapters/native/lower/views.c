@@ -11,6 +11,25 @@ enum prony_status lower_rename(struct lowering *l, int n, struct error *err)
 	return PRONY_OK;
 }
 
+/* Whether only attentions, and matrix products if `products`, read the value: they take any
+ * strides. Nodes between that only move data count for their readers. */
+static bool takes_strides(const struct lowering *l, int value, bool products)
+{
+	for (int n = 0; n < l->graph->node_count; n++) {
+		const struct node *node = &l->graph->nodes[n];
+		bool moves = node->op == OP_TRANSPOSE || l->nodes[n].passes_on ||
+			     (node->op == OP_RESHAPE && !products);
+
+		for (int k = 0; l->nodes[n].needed && k < node->input_count; k++) {
+			if (node->inputs[k] == value && !l->nodes[n].absorbed &&
+			    !l->nodes[n].attention && !(products && node->op == OP_MATMUL) &&
+			    (!moves || !takes_strides(l, node->outputs[0], products)))
+				return false;
+		}
+	}
+	return value != l->graph->logits && l->graph->values[value].kind != VALUE_PARAMETER;
+}
+
 enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
@@ -31,24 +50,12 @@ enum prony_status lower_reshape(struct lowering *l, int n, struct error *err)
 	status = lower_value(l, node->inputs[0], node->name, &x, err);
 	if (status != PRONY_OK)
 		return status;
+	if (layout_split(lower_layout(l, x), shape->rank, shape->dims, &rows) &&
+	    takes_strides(l, node->outputs[0], false))
+		return program_alias(l->program, x, &rows, 0, &l->values[node->outputs[0]].operand,
+				     err);
 	rows = layout_row_major(lower_layout(l, x)->type, shape->rank, shape->dims);
 	return lower_as(l, x, &rows, node->name, &l->values[node->outputs[0]].operand, err);
-}
-
-/* Whether only matrix products and attentions read the value: they take any strides. */
-static bool only_multiplied(const struct lowering *l, int value)
-{
-	for (int n = 0; n < l->graph->node_count; n++) {
-		const struct node *node = &l->graph->nodes[n];
-
-		for (int k = 0; l->nodes[n].needed && k < node->input_count; k++) {
-			if (node->inputs[k] == value && node->op != OP_MATMUL &&
-			    !l->nodes[n].absorbed && !l->nodes[n].attention &&
-			    (node->op != OP_TRANSPOSE || !only_multiplied(l, node->outputs[0])))
-				return false;
-		}
-	}
-	return value != l->graph->logits && l->graph->values[value].kind != VALUE_PARAMETER;
 }
 
 /* Dimension i of the output is dimension order[i] of the input. Often this only renames a layout
@@ -79,7 +86,7 @@ enum prony_status lower_transpose(struct lowering *l, int n, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	l->values[node->outputs[0]].operand = view;
-	if (!lower_layout(l, x)->blob && only_multiplied(l, node->outputs[0]))
+	if (!lower_layout(l, x)->blob && takes_strides(l, node->outputs[0], true))
 		return PRONY_OK;
 	return lower_as(l, view, &like, node->name, &l->values[node->outputs[0]].operand, err);
 }
@@ -194,7 +201,12 @@ enum prony_status lower_take(struct lowering *l, int n, struct error *err)
 		if (status == PRONY_OK)
 			status = view_part(l, x, &part, &found, &view, err);
 	}
-	/* Always a copy: a view has gaps, which most implementations do not support. */
+	if (status == PRONY_OK && found && !lower_layout(l, view)->blob &&
+	    takes_strides(l, node->outputs[0], false)) {
+		l->values[node->outputs[0]].operand = view;
+		return PRONY_OK;
+	}
+	/* A copy: a view has gaps, which most implementations do not support. */
 	return status == PRONY_OK ? lower_part(l, view, &like, node->name,
 					       &l->values[node->outputs[0]].operand, err)
 				  : status;
