@@ -218,7 +218,8 @@ static void translate(struct importer *im, const struct file_node *node)
 	const char *op = node->proto->op_type;
 	bool foreign = onnx_is_foreign(node->proto), shape = is_shape(node->proto);
 	const struct import_row *row = foreign ? NULL : find_row(op);
-	bool folds = !foreign && onnx_can_fold(op) && !repeats_parameter(im, node);
+	bool folds = !foreign && onnx_can_fold(op) && !repeats_parameter(im, node) &&
+		     !import_slices_table(im, node);
 	bool picks = !foreign && import_picks_rows(im, node);
 	enum slot_kind kind = inputs_kind(im, node);
 

@@ -176,7 +176,7 @@ const struct constant *import_tied(const struct importer *im, const struct const
 static bool has_mask(const struct constant *numbers)
 {
 	for (int64_t i = 0; i < numbers->count; i++)
-		if (IS_MASKED(numbers->floats[i]))
+		if (numbers->floats[i] <= MASKS_FROM)
 			return true;
 	return false;
 }

@@ -17,17 +17,29 @@ static struct shape rows_shape(const struct shape *indices, const struct shape *
 	return shape;
 }
 
-bool import_picks_rows(const struct importer *im, const struct file_node *node)
+/* Whether a constant is a trained table as it is in the file. */
+static bool is_table(const struct importer *im, const struct constant *c)
 {
-	const struct constant *table = import_constant(im, node, 0);
-	const struct constant *rows = import_constant(im, node, 1);
 	bool transposed;
 
-	return strcmp(node->proto->op_type, "Gather") == 0 && table && rows && table->is_float &&
-	       table->initializer >= 0 && table->shape.rank > 1 && rows->count > 0 &&
+	return c && c->is_float && c->initializer >= 0 && c->shape.rank > 1 &&
+	       (c->floats == im->model->initializers[c->initializer].floats ||
+		import_tied(im, c, &transposed));
+}
+
+bool import_picks_rows(const struct importer *im, const struct file_node *node)
+{
+	const struct constant *rows = import_constant(im, node, 1);
+
+	return strcmp(node->proto->op_type, "Gather") == 0 && rows && rows->count > 0 &&
 	       rows->count <= FOLD_MAX_INTS && onnx_int(node->proto, "axis", 0) == 0 &&
-	       (table->floats == im->model->initializers[table->initializer].floats ||
-		import_tied(im, table, &transposed));
+	       is_table(im, import_constant(im, node, 0));
+}
+
+bool import_slices_table(const struct importer *im, const struct file_node *node)
+{
+	return strcmp(node->proto->op_type, "Slice") == 0 &&
+	       is_table(im, import_constant(im, node, 0));
 }
 
 /* Picks rows in any order: a product with a matrix of zeros and ones. */

@@ -144,6 +144,8 @@ import_function import_reshape, import_transpose, import_concat, import_slice, i
 /* import_gather.c: whether a Gather takes rows of a trained table by constant indices. */
 bool import_picks_rows(const struct importer *im, const struct file_node *node);
 import_function import_constant_rows;
+/* Whether a Slice takes a part of a trained table, which stays trained. */
+bool import_slices_table(const struct importer *im, const struct file_node *node);
 /* Rows of a trained table by the integers of an input, as if these had that shape. */
 void import_embedding(struct importer *im, const struct file_node *node,
 		      const struct constant *table, int indices, const struct shape *shape);
@@ -197,6 +199,9 @@ const struct constant *import_tied(const struct importer *im, const struct const
  * after a softmax both give 0, and bf16 can hold it. */
 #define MASK_NUMBER (-1e9F)
 #define IS_MASKED(number) ((number) < -1e30F)
+/* From this number on, what is added to scores takes them out of a softmax; no trained number is as
+ * low. */
+#define MASKS_FROM (-1e4F)
 
 /* Adds a parameter or state with these numbers. A tied initializer becomes a parameter once, and
  * the same value is returned again; in a state, numbers that mask become MASK_NUMBER. `shape`

@@ -103,9 +103,9 @@ void import_slice(struct importer *im, const struct file_node *node)
 	const struct constant *arguments[5] = {NULL};
 	struct onnx_range ranges[TENSOR_MAX_RANK];
 	struct error why = ERROR_INIT;
-	int x, count = 0;
+	int x = import_operand(im, node, 0), count = 0;
 
-	if (!import_need_value(im, node, 0, 0, &x))
+	if (x == VALUE_NONE)
 		return;
 	for (size_t i = 1; i < 5; i++) {
 		if (import_has(node, i) && !import_need_constant(im, node, i, &arguments[i]))

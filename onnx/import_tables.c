@@ -6,9 +6,6 @@
 
 #define TYPE_FLOAT ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT
 
-/* From this number on, what a Where puts in the place of scores takes them out of a softmax. */
-#define FILL_MASKS (-1e4F)
-
 /* Along which axes a lookup depends on the place in the input, and its values differ. */
 struct ways {
 	struct shape shape;
@@ -297,7 +294,7 @@ void import_where(struct importer *im, const struct file_node *node)
 	for (size_t i = 1; i < 3; i++) {
 		const float *fill = single(im, node, i);
 
-		if (fill == NULL || *fill > FILL_MASKS)
+		if (fill == NULL || *fill > MASKS_FROM)
 			continue;
 		terms[0] = import_operand(im, node, 3 - i);
 		terms[1] = choice(im, node, i == 1 ? *fill : 0, i == 1 ? 0 : *fill);

@@ -347,8 +347,8 @@ TEST(inputs_are_filled_as_asked)
 		    (const double[]){0x4200, 0x4200, 0x4200, 0x4200, 0x4200, 0x4200});
 	expect_fill(path, DTYPE_I64, (const double[]){5, -1, 7, 5, -1, 7});
 	unlink(path);
-	assert_int_equal(input_fill_parse("3..1", &fill, &err), PRONY_USAGE);
-	assert_int_equal(input_fill_parse("some", &fill, &err), PRONY_USAGE);
+	assert_int_equal(input_fill_parse("3..1", &fill, NULL), PRONY_USAGE);
+	assert_int_equal(input_fill_parse("some", &fill, NULL), PRONY_USAGE);
 	check(input_fill_parse("7..7", &fill, &err), &err);
 	x.data = &seven;
 	assert_int_equal(input_fill_apply(&fill, &x, 7, 1, "s", &err), PRONY_BAD_INPUT);
