@@ -94,7 +94,30 @@ static double distance(const struct tensor *a, const struct tensor *b)
 	return is_real(a->dtype) ? real_distance(a, b, count) : integer_distance(a, b, count);
 }
 
-struct agreement agreement_of(const struct tensor_set *a, const struct tensor_set *b)
+/* The bound of an output. */
+static double bound_of(const struct tensor *tensor, const struct tensor_set *changes)
+{
+	double bound = is_real(tensor->dtype) ? AGREEMENT_BOUND : AGREEMENT_BOUND_INTEGERS;
+	const struct tensor *change = changes ? tensor_find(changes, tensor->name) : NULL;
+
+	return change ? fmax(bound, AGREEMENT_CHANGES * element(change, 0)) : bound;
+}
+
+void agreement_note_changes(const struct tensor_set *a, const struct tensor_set *b,
+			    struct tensor_set *changes)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		double *change = changes->tensors[i].data;
+		double found = distance(&a->tensors[i], tensor_find(b, a->tensors[i].name));
+
+		/* The noise may also change the shape of an output; that allows nothing. */
+		if (isfinite(found))
+			*change = fmax(*change, found);
+	}
+}
+
+struct agreement agreement_of(const struct tensor_set *a, const struct tensor_set *b,
+			      const struct tensor_set *changes)
 {
 	struct agreement worst = {.output = "", .bound = AGREEMENT_BOUND, .agrees = true};
 
@@ -103,7 +126,7 @@ struct agreement agreement_of(const struct tensor_set *a, const struct tensor_se
 	for (size_t i = 0; i < a->count; i++) {
 		const struct tensor *tensor = &a->tensors[i];
 		double value = distance(tensor, tensor_find(b, tensor->name));
-		double bound = is_real(tensor->dtype) ? AGREEMENT_BOUND : AGREEMENT_BOUND_INTEGERS;
+		double bound = bound_of(tensor, changes);
 
 		if (i > 0 && !(value / bound > worst.value / worst.bound))
 			continue;

@@ -8,16 +8,16 @@
 
 #include "parity/agreement.h"
 #include "parity/gate.h"
+#include "run/model_work.h"
 #include "run/schedule_internal.h"
-
-#define AGREEMENT_STEPS GATE_UPDATES
 
 /* The result of one cell. */
 struct witness {
 	size_t cell;
 	enum cell_status status; /* CELL_OK: it ran */
 	char reason[ERROR_TEXT_BYTES];
-	struct tensor_set outputs[AGREEMENT_STEPS];
+	struct tensor_set outputs[MODEL_BATCHES];
+	struct tensor_set changes; /* of a quantised file; else empty */
 	json_t *framework;
 	char *log;
 	struct arena arena;
@@ -28,19 +28,47 @@ static const char *name_of(const struct schedule *s, const struct witness *witne
 	return s->plan->cells[witness->cell].cell.name;
 }
 
+/* Runs the batch of one slot. */
+static enum prony_status observe_slot(struct team *team, int slot, struct arena *arena,
+				      struct tensor_set *outputs, struct error *why)
+{
+	struct client_window window;
+	enum prony_status status = team_run(team, 1, SYNC_END, 1, slot, 0, &window, why);
+	if (status == PRONY_OK)
+		status = team_read_kept(team, "outputs", arena, outputs, why);
+	if (status == PRONY_OK && !agreement_is_finite(outputs))
+		status = error_set(why, PRONY_INVALID, "an output is not finite");
+	return status;
+}
+
+/* An F64 scalar, 0, for each output. */
+static void start_changes(const struct tensor_set *outputs, struct arena *arena,
+			  struct tensor_set *changes)
+{
+	changes->tensors = arena_array(arena, outputs->count, sizeof(struct tensor));
+	for (changes->count = 0; changes->count < outputs->count; changes->count++)
+		changes->tensors[changes->count] =
+			(struct tensor){arena_strdup(arena, outputs->tensors[changes->count].name),
+					DTYPE_F64,
+					{0},
+					arena_array(arena, 1, sizeof(double))};
+}
+
 static enum prony_status observe(const struct launch *launch, struct team *team,
 				 struct witness *out, struct error *why)
 {
+	int slots =
+		model_work_is_quantised(launch->cell) ? launch->cell->recipe.slots : MODEL_BATCHES;
 	enum prony_status status = PRONY_OK;
 	launch_event(launch, EVENT_STAGE, "agreement");
-	for (int i = 0; i < AGREEMENT_STEPS && status == PRONY_OK; i++) {
-		struct client_window window;
-		status = team_run(team, 1, SYNC_END, 1, i, 0, &window, why);
-		if (status == PRONY_OK)
-			status =
-				team_read_kept(team, "outputs", &out->arena, &out->outputs[i], why);
-		if (status == PRONY_OK && !agreement_is_finite(&out->outputs[i]))
-			status = error_set(why, PRONY_INVALID, "an output is not finite");
+	for (int i = 0; i < slots && status == PRONY_OK; i++) {
+		struct tensor_set noisy, *outputs = i < MODEL_BATCHES ? &out->outputs[i] : &noisy;
+		status = observe_slot(team, i, &out->arena, outputs, why);
+		if (status != PRONY_OK || i < MODEL_BATCHES)
+			continue;
+		if (i == MODEL_BATCHES)
+			start_changes(&noisy, &out->arena, &out->changes);
+		agreement_note_changes(&noisy, &out->outputs[i % MODEL_BATCHES], &out->changes);
 	}
 	return status;
 }
@@ -77,11 +105,32 @@ static enum prony_status witness(struct schedule *s, struct witness *out, struct
 	return PRONY_OK;
 }
 
-static struct agreement compare(const struct witness *a, const struct witness *b)
+/* The changes of a file's outputs are the largest of all engines, because a single one may not meet
+ * a step of the last quantiser in so few batches. */
+static void settle_changes(struct workload *work, const struct witness *all, size_t count)
+{
+	for (size_t k = 0; k < count; k++) {
+		const struct tensor_set *own = &all[k].changes;
+		if (all[k].status != CELL_OK || own->count == 0)
+			continue;
+		if (work->changes.count == 0)
+			start_changes(own, &work->arena, &work->changes);
+		for (size_t i = 0; i < work->changes.count; i++) {
+			double *change = work->changes.tensors[i].data;
+			const struct tensor *found =
+				tensor_find(own, work->changes.tensors[i].name);
+			if (found)
+				*change = fmax(*change, *(const double *)found->data);
+		}
+	}
+}
+
+static struct agreement compare(const struct witness *a, const struct witness *b,
+				const struct tensor_set *changes)
 {
 	struct agreement worst = {.output = "", .bound = AGREEMENT_BOUND, .agrees = true};
-	for (int i = 0; i < AGREEMENT_STEPS; i++) {
-		struct agreement found = agreement_of(&a->outputs[i], &b->outputs[i]);
+	for (int i = 0; i < MODEL_BATCHES; i++) {
+		struct agreement found = agreement_of(&a->outputs[i], &b->outputs[i], changes);
 		if (i == 0 || found.value / found.bound > worst.value / worst.bound)
 			worst = found;
 	}
@@ -123,7 +172,7 @@ static struct agreement with_engine(const struct schedule *s, const struct witne
 	for (size_t k = 0; k < count; k++) {
 		if (all[k].status != CELL_OK || strcmp(name_of(s, &all[k]), name) != 0)
 			continue;
-		struct agreement found = compare(one, &all[k]);
+		struct agreement found = compare(one, &all[k], &s->cells[one->cell].work->changes);
 		if (!best.output[0] || found.value / found.bound < best.value / best.bound)
 			best = found;
 	}
@@ -226,6 +275,8 @@ static enum prony_status agree_on(struct schedule *s, struct witness *all, size_
 		if (status == PRONY_OK)
 			status = witness(s, &all[i], err);
 	}
+	if (count > 0)
+		settle_changes(s->cells[all[0].cell].work, all, count);
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		struct workload *work = s->cells[all[i].cell].work;
 		status = settle(s, all, count, &all[i], err);

@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/files.h"
 #include "base/random.h"
 #include "bundle/bundle.h"
+#include "parity/agreement.h"
 
 /* Integers that index no table are below this. */
 #define INTEGERS 10
@@ -53,6 +55,24 @@ static void draw(const struct tensor *tensor, uint64_t rows, struct random *rand
 	}
 }
 
+/* Copies a batch; its real numbers get noise. */
+static void draw_again(const struct tensor *tensor, const struct tensor *from,
+		       struct random *random)
+{
+	int64_t count = shape_elements(&tensor->shape);
+
+	memcpy(tensor->data, from->data, (size_t)tensor_bytes(from));
+	for (int64_t i = 0; i < count && tensor->dtype == DTYPE_F32; i++)
+		((float *)tensor->data)[i] *= (float)(1 + AGREEMENT_NOISE * random_normal(random));
+}
+
+bool model_work_is_quantised(const struct plan_cell *cell)
+{
+	enum precision precision = cell->network->file->precision;
+
+	return precision == PRECISION_INT8 || precision == PRECISION_MIXED;
+}
+
 enum prony_status model_work_init(struct workload *work, const struct plan_cell *cell,
 				  uint64_t seed, struct error *err)
 {
@@ -79,8 +99,15 @@ enum prony_status model_work_init(struct workload *work, const struct plan_cell 
 		if (status != PRONY_OK)
 			break;
 		random_init_named(&random, seed, name);
-		draw(&work->inputs.tensors[i], rows > 0 ? (uint64_t)rows : INTEGERS, &random);
-		status = input_fill_apply(&fill, &work->inputs.tensors[i], rows, seed, name, err);
+		if (i >= MODEL_BATCHES * ports && model_work_is_quantised(cell)) {
+			draw_again(&work->inputs.tensors[i],
+				   &work->inputs.tensors[i % (MODEL_BATCHES * ports)], &random);
+		} else {
+			draw(&work->inputs.tensors[i], rows > 0 ? (uint64_t)rows : INTEGERS,
+			     &random);
+			status = input_fill_apply(&fill, &work->inputs.tensors[i], rows, seed, name,
+						  err);
+		}
 		work->inputs.count++;
 	}
 	return status;

@@ -131,7 +131,7 @@ static enum prony_status forward_loss(struct timing *t, double *loss, struct err
 /* A model file run unchanged has no loss. Checks that its outputs are finite and that those of slot
  * 0 match what the engines agreed on. */
 static enum prony_status check_outputs(struct timing *t, const struct tensor_set *expected,
-				       struct error *err)
+				       const struct tensor_set *changes, struct error *err)
 {
 	struct arena arena;
 	struct tensor_set outputs;
@@ -140,7 +140,7 @@ static enum prony_status check_outputs(struct timing *t, const struct tensor_set
 	if (status == PRONY_OK && !agreement_is_finite(&outputs))
 		status = error_set(err, PRONY_INVALID, "an output is not finite");
 	if (status == PRONY_OK && expected && expected->count > 0) {
-		struct agreement found = agreement_of(expected, &outputs);
+		struct agreement found = agreement_of(expected, &outputs, changes);
 		/* Each may be one bound away from the reference, so twice the bound is allowed. */
 		if (found.value > 2 * found.bound)
 			status = error_set(err, PRONY_INVALID,
@@ -221,7 +221,7 @@ static enum prony_status first_step(struct timing *t, struct error *err)
 		return PRONY_OK;
 	const struct workload *work = t->launch->work;
 	if (work->is_model)
-		return check_outputs(t, &work->outputs, err);
+		return check_outputs(t, &work->outputs, &work->changes, err);
 	if (t->recipe->input == INPUT_NATIVE)
 		return check_finite(t, &t->record->loss_first, err);
 	t->record->loss_expected = work->loss_mean;
@@ -445,7 +445,7 @@ static enum prony_status last_loss(struct timing *t, struct error *err)
 	if (t->launch->cell->ungated)
 		return PRONY_OK;
 	if (t->launch->work->is_model)
-		return check_outputs(t, NULL, err);
+		return check_outputs(t, NULL, NULL, err);
 	if (t->recipe->input == INPUT_NATIVE)
 		return check_finite(t, &t->record->loss_last, err);
 	enum prony_status status = read_loss(t, &t->record->loss_last, err);

@@ -23,6 +23,7 @@ struct workload {
 	bool is_model;
 	struct model_file model;
 	struct tensor_set outputs; /* empty if no cell was gated in this run */
+	struct tensor_set changes; /* of a quantised file's outputs (parity/agreement.h) */
 	bool has_loss_expectation;
 	double loss_mean, loss_deviation;
 	char loss_key[DIGEST_HEX_BYTES]; /* "" before it was looked for among the answers */

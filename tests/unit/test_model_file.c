@@ -57,7 +57,8 @@ TEST(open_dimensions_are_filled)
 		{.name = "sr", .dtype = DTYPE_I64},
 	};
 	unsigned batched[] = {1u, 2u, 0};
-	struct onnx_ports ports = {.inputs = {rows, 3}, .batched = batched};
+	const char *symbols[3 * TENSOR_MAX_RANK] = {NULL};
+	struct onnx_ports ports = {.inputs = {rows, 3}, .batched = batched, .symbols = symbols};
 	struct tensor_set inputs;
 	struct error err = ERROR_INIT;
 	SCOPED(arena) arena;
@@ -147,33 +148,44 @@ TEST(outputs_agree_or_not)
 	const struct tensor_set one = {&x, 1}, two = {&y, 1};
 
 	y.data = b;
-	assert_true(agreement_of(&one, &two).agrees && agreement_of(&one, &two).value > 1e-6);
+	assert_true(agreement_of(&one, &two, NULL).agrees &&
+		    agreement_of(&one, &two, NULL).value > 1e-6);
 	y.data = c;
-	struct agreement found = agreement_of(&one, &two);
+	struct agreement found = agreement_of(&one, &two, NULL);
 	assert_false(found.agrees);
 	assert_string_equal(found.output, "x");
 	assert_true(fabs(found.value - 2 / (3 + sqrt(14))) < 1e-7);
+	/* In a quantised file, within a multiple of what noise in the inputs changes. */
+	double change = 0;
+	struct tensor noted = {"x", DTYPE_F64, {0}, &change};
+	struct tensor_set changes = {&noted, 1};
+	agreement_note_changes(&one, &two, &changes);
+	assert_true(change == found.value && agreement_of(&one, &two, &changes).agrees);
+	change /= 2 * AGREEMENT_CHANGES;
+	assert_false(agreement_of(&one, &two, &changes).agrees);
 	y.data = none;
-	assert_false(agreement_of(&one, &two).agrees || agreement_is_finite(&two));
+	agreement_note_changes(&one, &two, &changes);
+	assert_true(change == found.value / (2 * AGREEMENT_CHANGES)); /* not finite: nothing */
+	assert_false(agreement_of(&one, &two, NULL).agrees || agreement_is_finite(&two));
 	y = x;
 	y.shape.dims[0] = 2;
-	assert_false(agreement_of(&one, &two).agrees);
+	assert_false(agreement_of(&one, &two, NULL).agrees);
 	y = x;
 	y.name = "z";
-	assert_false(agreement_of(&one, &two).agrees);
+	assert_false(agreement_of(&one, &two, NULL).agrees);
 	x = (struct tensor){"x", DTYPE_I64, {1, {3}}, i};
 	y = x;
-	assert_true(agreement_of(&one, &two).agrees);
+	assert_true(agreement_of(&one, &two, NULL).agrees);
 	y.data = k;
-	assert_true(fabs(agreement_of(&one, &two).value - 1.0 / 3) < 1e-12);
+	assert_true(fabs(agreement_of(&one, &two, NULL).value - 1.0 / 3) < 1e-12);
 	x = (struct tensor){"x", DTYPE_F16, {1, {3}}, half};
 	y = x;
 	y.data = other;
-	assert_true(fabs(agreement_of(&one, &two).value - 4 / sqrt(5)) < 1e-6);
+	assert_true(fabs(agreement_of(&one, &two, NULL).value - 4 / sqrt(5)) < 1e-6);
 	x = (struct tensor){"x", DTYPE_BF16, {1, {2}}, wide};
-	assert_true(agreement_is_finite(&one) && agreement_of(&one, &one).value == 0);
+	assert_true(agreement_is_finite(&one) && agreement_of(&one, &one, NULL).value == 0);
 	wide[0] = 0x7f80;
 	assert_false(agreement_is_finite(&one));
 	y = x;
-	assert_false(agreement_of(&one, &(struct tensor_set){&y, 0}).agrees);
+	assert_false(agreement_of(&one, &(struct tensor_set){&y, 0}, NULL).agrees);
 }
