@@ -181,6 +181,15 @@ static bool has_mask(const struct constant *numbers)
 	return false;
 }
 
+/* Files do not say what is trained: the angles of rotary positions are known by their names. */
+static bool is_rotary(const struct importer *im, const struct constant *c)
+{
+	const char *name = im->model->graph->initializer[c->initializer]->name;
+
+	return strstr(name, "cos_cached") || strstr(name, "sin_cached") ||
+	       strcmp(name, "cosine") == 0 || strcmp(name, "sine") == 0;
+}
+
 static struct constant soften_mask(struct importer *im, const struct constant *numbers)
 {
 	struct constant soft = *numbers;
@@ -331,17 +340,40 @@ void import_drop_repeats(struct importer *im, struct constant *c, bool of_batch)
 	}
 }
 
+/* The state that an earlier use of this constant has become, or VALUE_NONE. */
+static int find_state(const struct importer *im, const struct constant *c)
+{
+	for (int i = 0; i < im->state_count; i++)
+		if (im->states[i].floats == c->floats &&
+		    shape_equal(&im->states[i].shape, &c->shape))
+			return im->states[i].value;
+	return VALUE_NONE;
+}
+
+static void keep_state(struct importer *im, const struct constant *c, int value)
+{
+	if (im->state_count == im->state_capacity) {
+		int capacity = im->state_capacity ? im->state_capacity * 2 : 16;
+		struct shared_state *larger =
+			arena_array(&im->arena, (size_t)capacity, sizeof(*larger));
+
+		if (im->state_count > 0)
+			memcpy(larger, im->states, (size_t)im->state_count * sizeof(*larger));
+		im->states = larger;
+		im->state_capacity = capacity;
+	}
+	im->states[im->state_count++] = (struct shared_state){c->floats, c->shape, value};
+}
+
 int import_operand(struct importer *im, const struct file_node *node, size_t i)
 {
 	const struct constant *constant = import_constant(im, node, i);
 	struct constant once;
 	bool trained;
+	int value;
 
-	if (constant == NULL) {
-		int value;
-
+	if (constant == NULL)
 		return import_need_value(im, node, i, 0, &value) ? value : VALUE_NONE;
-	}
 	once = *constant;
 	/* In a file that leaves its batch open, a computed constant may repeat the same numbers for
 	 * each sample (zeros of the input's shape). One copy is enough, since operands are
@@ -349,9 +381,16 @@ int import_operand(struct importer *im, const struct file_node *node, size_t i)
 	if (im->model->facts.batch == 0 && im->batch != 1 && once.initializer < 0)
 		import_drop_repeats(im, &once, true);
 	trained = once.initializer >= 0 && once.shape.rank > 0 &&
-		  (!once.is_float || !has_mask(&once));
-	return import_parameter(im, node, &once, NULL, trained ? VALUE_PARAMETER : VALUE_STATE,
-				trained ? "operand" : "constant");
+		  (!once.is_float || !has_mask(&once)) && !is_rotary(im, &once);
+	if (trained)
+		return import_parameter(im, node, &once, NULL, VALUE_PARAMETER, "operand");
+	value = once.is_float && once.count > 1 ? find_state(im, constant) : VALUE_NONE;
+	if (value != VALUE_NONE)
+		return value;
+	value = import_parameter(im, node, &once, NULL, VALUE_STATE, "constant");
+	if (value != VALUE_NONE && once.count > 1)
+		keep_state(im, constant, value);
+	return value;
 }
 
 void import_set_constant(struct importer *im, const struct file_node *node, size_t i,

@@ -119,9 +119,16 @@ struct importer {
 	bool fixed;		     /* inputs whose integers are known are constants */
 	int inputs[ONNX_MAX_INPUTS]; /* values of the graph */
 	int64_t tabulated;	     /* elements of lookups so far */
-	int *uses;		     /* how many parameters each initializer has become */
-	bool *shared;		     /* initializers with several users, also through Identity */
-	int *tied; /* the parameter that all users of an initializer share, or VALUE_NONE */
+	/* Constants with dimensions that are states: all their users read the same one. */
+	struct shared_state {
+		const float *floats;
+		struct shape shape;
+		int value;
+	} * states;
+	int state_count, state_capacity;
+	int *uses;    /* how many parameters each initializer has become */
+	bool *shared; /* initializers with several users, also through Identity */
+	int *tied;    /* the parameter that all users of an initializer share, or VALUE_NONE */
 	struct onnx_notes notes;
 };
 
