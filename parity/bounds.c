@@ -35,6 +35,11 @@ bool parity_rounds_operands(enum precision precision)
 	return precisions[precision].operand > 0;
 }
 
+double parity_operand_roundoff(enum precision precision)
+{
+	return precisions[precision].operand;
+}
+
 void accumulation_add(struct accumulation *to, int64_t macs, const struct shape *result)
 {
 	int64_t elements = shape_elements(result);
@@ -106,6 +111,16 @@ struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision
 		/* Timed programs may be tuned to other algorithms than the gate's. */
 		.timed_loss = 10 * forward,
 	};
+}
+
+bool parity_ceiling_is_near(const struct graph *graph, enum precision precision)
+{
+	const double usual = 0.41, near = 0.5; /* accumulation_rounding; share of the ceiling */
+	struct accumulation both = accumulate(graph, true);
+
+	return parity_rounds_operands(precision) &&
+	       usual * accumulation_rounding(&both, precision) >
+		       near * precisions[precision].ceiling;
 }
 
 /* Returns the number of elements of the widest mean of a forward pass; 1 if there is none. */

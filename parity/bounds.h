@@ -20,6 +20,13 @@ struct parity_bounds {
  * framework. */
 struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision precision);
 
+/* Returns true if the usual rounding of a gradient is so near the ceiling of the precision's bounds
+ * that a correct program may exceed it: in deep networks whose operands are rounded. */
+bool parity_ceiling_is_near(const struct graph *graph, enum precision precision);
+
+/* Returns the unit roundoff of the operands of products; 0: they are not rounded. */
+double parity_operand_roundoff(enum precision precision);
+
 /* Returns true if the operands of products are rounded first: in every precision but fp32. */
 bool parity_rounds_operands(enum precision precision);
 

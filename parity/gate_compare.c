@@ -123,6 +123,10 @@ struct tensors {
 	const struct tensor_set *wanted, *got, *before; /* before: NULL for gradients */
 	double quiet, bound; /* quiet: QUIET_SHARE of the network's mean */
 	double vanished;     /* VANISHED_SHARE */
+	/* The bound of the length of all as one vector. If operands are rounded and the effect is
+	 * measured, it is the square of the other one: rounding moves sideways, so that it changes
+	 * the length in the second order. */
+	double whole;
 };
 
 /* Returns the scale of a tensor's difference; *vanished: it is zero except for rounding. */
@@ -196,7 +200,7 @@ static struct along compare_length(const struct tensor *observed, const struct t
 	return along;
 }
 
-static struct gate_check length_check(const struct tensors *t, const char *tensor,
+static struct gate_check length_check(const struct tensors *t, const char *tensor, double bound,
 				      struct along along, double slack, double length)
 {
 	struct gate_check check = {.what = t->before ? "size of the change"
@@ -206,7 +210,7 @@ static struct gate_check length_check(const struct tensors *t, const char *tenso
 	double own = sqrt(along.squares);
 
 	check.value = fabs(along.product) / own / length;
-	check.bound = t->bound + slack * own / length + along.rounding / length;
+	check.bound = bound + slack * own / length + along.rounding / length;
 	return check;
 }
 
@@ -233,29 +237,33 @@ static void check_lengths(struct gate_verdict *verdict, const struct tensors *t)
 		whole.squares += along.squares;
 		whole.rounding = hypot(whole.rounding, along.rounding);
 		if (t->expected->tensor_slack[i] > 0 && along.squares > 0)
-			gate_add_check(
-				verdict,
-				length_check(t, wanted->name, along, t->expected->length_slack[i],
-					     fmax(sqrt(along.squares), t->quiet * sqrt(count))));
+			gate_add_check(verdict, length_check(t, wanted->name, t->bound, along,
+							     t->expected->length_slack[i],
+							     fmax(sqrt(along.squares),
+								  t->quiet * sqrt(count))));
 	}
 	if (complete && t->expected->whole_length_slack > 0)
 		gate_add_check(verdict,
-			       length_check(t, NULL, whole, t->expected->whole_length_slack,
-					    sqrt(whole.squares)));
+			       length_check(t, NULL, t->whole, whole,
+					    t->expected->whole_length_slack, sqrt(whole.squares)));
 }
 
-static void check_tensors(struct gate_verdict *verdict, const struct gate_reference *ref,
-			  const struct gate_expected *expected, const struct parity_bounds *bounds,
-			  const struct recipe *gate, const struct gate_observed *observed)
+static void check_tensors(struct gate_verdict *verdict, const struct graph *graph,
+			  const struct gate_reference *ref, const struct gate_expected *expected,
+			  const struct parity_bounds *bounds, const struct recipe *gate,
+			  const struct gate_observed *observed)
 {
 	bool training = gate->stage == STAGE_TRAIN;
 	bool divided = training && gate->optimiser == OPTIMISER_ADAMW;
+	bool measured =
+		parity_rounds_operands(gate->precision) && gate_measures_rounding(gate, graph);
 	struct tensors t = {.expected = expected,
 			    .wanted = training ? &expected->change : &expected->gradients,
 			    .got = training ? observed->weights : observed->gradients,
 			    .before = training ? &ref->weights : NULL,
 			    .bound = training ? bounds->change : bounds->gradient};
 
+	t.whole = measured ? t.bound * t.bound : t.bound;
 	t.quiet = QUIET_SHARE * set_rms(t.wanted);
 	t.vanished = divided ? VANISHED_SHARE_ADAMW : VANISHED_SHARE;
 	for (size_t i = 0; i < t.wanted->count; i++)
@@ -286,7 +294,7 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 				   expected, factor * bounds.loss);
 	}
 	if (gate->stage != STAGE_FORWARD)
-		check_tensors(verdict, ref, expected, &bounds, gate, observed);
+		check_tensors(verdict, graph, ref, expected, &bounds, gate, observed);
 	if (gate->stage == STAGE_TRAIN)
 		gate_check_state(verdict, graph, expected, &ref->weights, observed->state,
 				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);

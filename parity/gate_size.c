@@ -26,8 +26,11 @@ bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph
 {
 	if (gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_ADAMW)
 		return true;
-	return gate->stage != STAGE_FORWARD && gate->precision == PRECISION_FP32 &&
-	       gate_normalises_by_batch(graph);
+	if (gate->stage == STAGE_FORWARD)
+		return false;
+	if (parity_rounds_operands(gate->precision))
+		return parity_ceiling_is_near(graph, gate->precision);
+	return gate_normalises_by_batch(graph);
 }
 
 bool gate_amplifies(const struct recipe *gate, const struct graph *graph)

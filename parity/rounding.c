@@ -1,6 +1,7 @@
 /* Adds simulated float32 rounding to the reference's values. */
 #include <math.h>
 
+#include "parity/bounds.h"
 #include "parity/reference_internal.h"
 
 /* The deviation of one rounding relative to the number. The error is uniform within half a unit in
@@ -38,7 +39,11 @@ static double rounding_of(const struct kernel_call *call, int output, int64_t i,
 
 double rounding_of_value(const struct kernel_call *call, int output, int64_t i, double value)
 {
-	return rounding_of(call, output, i, ROUNDING * fabs(value));
+	/* It may be an operand of a product, stored as such. */
+	double operand = parity_operand_roundoff(call->kinks->precision);
+
+	return rounding_of(call, output, i,
+			   hypot(ROUNDING, ROUNDING * operand / UNIT) * fabs(value));
 }
 
 double rounding_of_sum(const struct kernel_call *call, int output, int64_t i, int64_t terms,
