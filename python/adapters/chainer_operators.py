@@ -5,6 +5,9 @@ import numpy
 
 import graph_analysis
 from adapters.eager_program import dropped, identity, plain, pooled, reshaped, sliced, tuned
+from safetensors_io import elements
+
+TANH_SCALE = (2 / numpy.pi) ** 0.5  # of Gelu
 
 _order = graph_analysis.gate_order("cifo")
 
@@ -75,6 +78,39 @@ def _batch_norm(case, node):
                                          running_var=variance, decay=a["momentum"])
         return F.fixed_batch_normalization(x, scale, bias, mean, variance, eps=a["epsilon"])
     return call
+
+
+def _rows(case, node):
+    """(rows, length of a row) for a normalisation over the axes from `axis` on."""
+    shape, axis = case.shape(node["inputs"][0]), node["attributes"]["axis"]
+    return elements(shape[:axis]), elements(shape[axis:])
+
+
+def _layer_norm(case, node):
+    """Chainer's function takes two dimensions only."""
+    rows, epsilon = _rows(case, node), node["attributes"]["epsilon"]
+
+    def call(x, scale, bias):
+        flat = x if x.ndim == 2 else F.reshape(x, rows)
+        y = F.layer_normalization(flat, F.flatten(scale), F.flatten(bias), epsilon)
+        return y if x.ndim == 2 else F.reshape(y, x.shape)
+    return call
+
+
+def _rms_norm(case, node):
+    rows, epsilon = _rows(case, node), node["attributes"]["epsilon"]
+
+    def call(x, scale):
+        flat = F.reshape(x, rows)
+        size = F.sqrt(F.mean(F.square(flat), axis=1, keepdims=True) + epsilon)
+        return F.reshape(flat / F.broadcast_to(size, rows) * F.broadcast_to(F.flatten(scale), rows), x.shape)
+    return call
+
+
+def _gelu(case, node):
+    if node["attributes"]["approximate"] == "tanh":
+        return lambda x: 0.5 * x * (1 + F.tanh(TANH_SCALE * (x + 0.044715 * x ** 3)))
+    return lambda x: 0.5 * x * (1 + F.erf(0.5 ** 0.5 * x))
 
 
 def _lrn(case, node):
@@ -153,12 +189,16 @@ OPERATORS = {
     "Clip": tuned(F.clip, "min", "max"),
     "Elu": tuned(F.elu, "alpha"),
     "LeakyRelu": tuned(F.leaky_relu, "alpha"),
+    "Gelu": _gelu,
+    "Swish": lambda case, node: lambda x: x * F.sigmoid(node["attributes"]["alpha"] * x),
     "Exp": plain(F.exp),
     "Log": plain(F.log),
     "Sqrt": plain(F.sqrt),
     "Neg": plain(lambda x: -x),
     "Softmax": tuned(F.softmax, "axis"),
     "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
     "LRN": _lrn,
     "Flatten": reshaped(F.reshape),
     "Reshape": reshaped(F.reshape),

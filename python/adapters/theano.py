@@ -23,7 +23,7 @@ def _compiler():
 
 class Adapter(NumpyAdapter):
     name, version = "theano", theano.__version__
-    operators, refusals = OPERATORS, REFUSALS
+    operators, refusals, several = OPERATORS, REFUSALS, True
 
     def supports(self, case):
         reasons = NumpyAdapter.supports(self, case)
@@ -49,26 +49,24 @@ class Adapter(NumpyAdapter):
                 self.layouts.update((name, _gates) for name in node["inputs"][1:])
         self.shared = {name: theano.shared(self.weight(name), name, borrow=True)
                        for name in case.parameters + case.states}
-        x = T.TensorType("float32", (False,) * len(case.shape(case.inputs[0])))("x")
-        y = T.ivector("y")
+        given = [T.TensorType("float32" if case.dtype(name) in ("F32", "F16") else "int32",
+                              (False,) * len(case.shape(name)))() for name in case.inputs + case.labels]
         wanted = graph_analysis.wanted(case)
-        macs, made = self.translate(x, y, case.nodes_for(wanted))
+        macs, made = self.translate(given, case.nodes_for(wanted))
         if case.stage == "forward":
-            self.forward(theano.function([x], made[case.graph["logits"]], updates=self.updates))
+            self.forward(theano.function(given[:len(case.inputs)], made[case.graph["logits"]], updates=self.updates))
         else:
-            self.train(x, y, [made[name] for name in wanted])
+            self.train(given, [made[name] for name in wanted])
         count = sum(self.shared[name].get_value(borrow=True).size for name in case.parameters)
         return {"parameters": count, "macs": macs,
                 "notes": graph_analysis.variance_note(case)}
 
-    def translate(self, x, y, nodes):
+    def translate(self, given, nodes):
         """(multiply-accumulates, {value: Theano's variable}). Appends the updates of running statistics to
         `updates`."""
         case = self.case
         made = dict(self.shared)
-        made[case.inputs[0]] = x
-        if case.labels:
-            made[case.labels[0]] = y
+        made.update(zip(case.inputs + case.labels, given))
         self.updates, macs = [], 0
         random = T.shared_randomstreams.RandomStreams(case.recipe["seed"])
         for node in nodes:
@@ -79,13 +77,13 @@ class Adapter(NumpyAdapter):
         return macs, made
 
     def forward(self, function):
-        batches, results = self.batches, self.results
+        batches, results, count = self.batches, self.results, len(self.case.inputs)
 
         def step(slot):
-            results[1] = function(batches[slot][0])
+            results[1] = function(*batches[slot][:count])
         self.step = step
 
-    def train(self, x, y, outputs):
+    def train(self, given, outputs):
         case = self.case
         trained = [self.shared[name] for name in case.parameters]
         gradients = T.grad(outputs[0], trained)
@@ -98,7 +96,7 @@ class Adapter(NumpyAdapter):
                                                   broadcastable=w.broadcastable)
                               for name, w in zip(case.parameters, trained)}
             updates = [(self.gradients[name], g) for name, g in zip(case.parameters, gradients)]
-        self.function = function = theano.function([x, y], outputs, updates=self.updates + updates)
+        self.function = function = theano.function(given, outputs, updates=self.updates + updates)
         batches, results = self.batches, self.results
 
         def step(slot):

@@ -6,6 +6,7 @@ from theano.tensor.signal import pool
 
 import graph_analysis
 from adapters import theano_setup
+from case import IGNORED
 from safetensors_io import elements
 
 LARGEST = 3.4028234e38
@@ -16,6 +17,7 @@ class Translation(object):
     for the updates of running statistics; a row sets macs to its multiply-accumulates."""
 
     def __init__(self, case, node, inputs, random, updates):
+        self.case = case
         self.inputs, self.attributes = inputs, node["attributes"]
         self.training = case.stage != "forward"
         self.dropout = graph_analysis.drops(case)
@@ -96,6 +98,42 @@ def _gemm(t):
     return y + (t.inputs[2] if beta == 1 else t.inputs[2] * numpy.float32(beta))
 
 
+def _matmul(t):
+    """Theano's product of many matrices takes three dimensions and does not broadcast."""
+    t.macs = elements(t.shape) * t.shapes[0][-1]
+    if len(t.shape) == 2:
+        return T.dot(*t.inputs)
+    many = elements(t.shape[:-2])
+    factors = [T.reshape(_expanded(x, shape, t.shape[:-2] + shape[-2:]), [many] + shape[-2:])
+               for x, shape in zip(t.inputs, t.shapes)]
+    return T.reshape(T.batched_dot(*factors), t.shape)
+
+
+def _expanded(x, shape, to):
+    """x, of that shape, broadcast to another."""
+    return x if shape == to else T.alloc(T.patternbroadcast(x, [size == 1 for size in shape]), *to)
+
+
+def _gather(t):
+    """Theano has gradients of rows that a vector of indices takes."""
+    return T.reshape(t.inputs[0][t.inputs[1].flatten()], t.shape)
+
+
+def _softmax(t):
+    """Theano's own takes the last of two dimensions."""
+    if t.attributes["axis"] == len(t.shape) - 1:
+        return T.reshape(T.nnet.softmax(T.reshape(t.inputs[0], [-1, t.shape[-1]])), t.shape)
+    powers = T.exp(t.inputs[0] - t.inputs[0].max(axis=t.attributes["axis"], keepdims=True))
+    return powers / powers.sum(axis=t.attributes["axis"], keepdims=True)
+
+
+def _gelu(t):
+    x, half = t.inputs[0], numpy.float32(0.5)
+    if t.attributes["approximate"] == "tanh":
+        return half * x * (1 + T.tanh(numpy.float32((2 / numpy.pi) ** 0.5) * (x + numpy.float32(0.044715) * x ** 3)))
+    return half * x * (1 + T.erf(numpy.float32(0.5 ** 0.5) * x))
+
+
 def _batch_norm(t):
     a = t.attributes
     x, scale, bias, mean, variance = t.inputs
@@ -112,6 +150,22 @@ def _batch_norm(t):
 
 def _batch_norm_problem(case, node):
     return theano_setup.epsilon_problem(node) or graph_analysis.statistics_problem(case, node)
+
+
+def _mean_of_rows(t, x):
+    """The mean over the axes from `axis` on."""
+    return x.mean(axis=list(range(t.attributes["axis"], len(t.shape))), keepdims=True)
+
+
+def _layer_norm(t):
+    x = t.inputs[0] - _mean_of_rows(t, t.inputs[0])
+    return _rms_norm(t, x) + t.inputs[2]
+
+
+def _rms_norm(t, x=None):
+    x = t.inputs[0] if x is None else x
+    size = T.sqrt(_mean_of_rows(t, T.sqr(x)) + numpy.float32(t.attributes["epsilon"]))
+    return x / size * t.inputs[1]
 
 
 def _lrn(t):
@@ -177,7 +231,12 @@ def _clip(t):
 
 
 def _loss(t):
-    return T.nnet.categorical_crossentropy(T.nnet.softmax(t.inputs[0]), t.inputs[1]).mean()
+    labels = t.inputs[1].flatten()
+    if not t.case.ignores_labels():
+        return T.nnet.categorical_crossentropy(T.nnet.softmax(t.inputs[0]), labels).mean()
+    valid = T.neq(labels, IGNORED)
+    losses = T.nnet.categorical_crossentropy(T.nnet.softmax(t.inputs[0]), T.switch(valid, labels, 0))
+    return (losses * valid).sum() / T.cast(valid.sum(), "float32")
 
 
 def _slice(t):
@@ -201,6 +260,7 @@ OPERATORS = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: t.inputs[0].mean(axis=(2, 3), keepdims=True),
     "Gemm": _gemm,
+    "MatMul": _matmul,
     "Relu": lambda t: T.nnet.relu(t.inputs[0]),
     "Tanh": lambda t: T.tanh(t.inputs[0]),
     "Sigmoid": lambda t: T.nnet.sigmoid(t.inputs[0]),
@@ -208,16 +268,23 @@ OPERATORS = {
     "Clip": _clip,
     "LeakyRelu": lambda t: T.nnet.relu(t.inputs[0], t.attributes["alpha"]),
     "Elu": lambda t: T.nnet.elu(t.inputs[0], t.attributes["alpha"]),
+    "Gelu": _gelu,
+    "Swish": lambda t: t.inputs[0] * T.nnet.sigmoid(numpy.float32(t.attributes["alpha"]) * t.inputs[0]),
     "Exp": lambda t: T.exp(t.inputs[0]),
     "Log": lambda t: T.log(t.inputs[0]),
     "Sqrt": lambda t: T.sqrt(t.inputs[0]),
     "Neg": lambda t: -t.inputs[0],
     "Identity": lambda t: t.inputs[0],
     "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
+    "Softmax": _softmax,
     "LRN": _lrn,
     "Flatten": _reshape,
     "Reshape": _reshape,
     "Transpose": lambda t: t.inputs[0].dimshuffle(*t.attributes["perm"]),
+    "Expand": lambda t: _expanded(t.inputs[0], t.shapes[0], t.shape),
+    "Gather": _gather,
     "Concat": lambda t: T.concatenate(t.inputs, axis=t.attributes["axis"]),
     "Slice": _slice,
     "ReduceMean": lambda t: t.inputs[0].mean(axis=t.attributes["axes"],
@@ -238,4 +305,5 @@ REFUSALS = {
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,
+    "Gather": graph_analysis.gather_problem,
 }
