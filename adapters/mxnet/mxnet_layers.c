@@ -264,6 +264,19 @@ struct mx_symbol *mx_batch_norm(struct translation *t, const struct node *node)
 			     node->attributes.epsilon, node->attributes.momentum));
 }
 
+/* x / sqrt(mean of x^2 + epsilon) scale, over the last axis */
+static struct mx_symbol *rms_norm(struct translation *t, const struct node *node,
+				  struct mx_symbol *const in[2], const char *name)
+{
+	struct mx_symbol *size = mx_op(t, "squares", "square", &in[0], 1, NULL);
+
+	size = mx_op(t, "mean", "mean", &size, 1, "axis=-1 keepdims=True");
+	size = mx_scalar(t, "plus", "_plus_scalar", size, node->attributes.epsilon);
+	size = mx_op(t, "inverse", "rsqrt", &size, 1, NULL);
+	size = mx_op(t, "normal", "broadcast_mul", MX_IN(in[0], size), NULL);
+	return mx_op(t, name, "broadcast_mul", MX_IN(size, in[1]), NULL);
+}
+
 /* MXNet normalises one axis: several axes are first merged into one. */
 struct mx_symbol *mx_layer_norm(struct translation *t, const struct node *node)
 {
@@ -273,7 +286,7 @@ struct mx_symbol *mx_layer_norm(struct translation *t, const struct node *node)
 	bool flat = node->attributes.axis < x->rank - 1;
 	struct mx_symbol *in[3], *y;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < node->input_count; i++) {
 		static const char *const names[] = {"rows", "scale", "bias"};
 		struct mx_list shape = i == 0 ? mx_list(rows, 2) : mx_list(&row, 1);
 
@@ -282,8 +295,11 @@ struct mx_symbol *mx_layer_norm(struct translation *t, const struct node *node)
 			in[i] = mx_op(t, names[i], "Reshape", &in[i], 1,
 				      mx_text(t, "shape=%s", shape.text));
 	}
-	y = mx_op(t, flat ? "normalised" : "", "LayerNorm", in, 3,
-		  mx_text(t, "axis=-1 eps=%.17g", node->attributes.epsilon));
+	if (node->op == OP_RMS_NORM)
+		y = rms_norm(t, node, in, flat ? "normalised" : "");
+	else
+		y = mx_op(t, flat ? "normalised" : "", "LayerNorm", in, 3,
+			  mx_text(t, "axis=-1 eps=%.17g", node->attributes.epsilon));
 	return flat ? mx_op(t, "", "Reshape", &y, 1,
 			    mx_text(t, "shape=%s", mx_list(x->dims, x->rank).text))
 		    : y;

@@ -18,6 +18,7 @@ static const struct row {
 	[OP_SOFTMAX] = {NULL, mx_softmax},
 	[OP_BATCH_NORM] = {NULL, mx_batch_norm},
 	[OP_LAYER_NORM] = {NULL, mx_layer_norm},
+	[OP_RMS_NORM] = {NULL, mx_layer_norm},
 	[OP_LRN] = {mx_refuse_lrn, mx_lrn},
 	[OP_FLATTEN] = {NULL, mx_flatten},
 	[OP_RESHAPE] = {mx_refuse_scalar, mx_reshape},

@@ -200,14 +200,20 @@ static struct tf_output row_mean(struct tf_translation *t, struct tf_output x, i
 	return tf_reduce(t, "Mean", x, reduced, rank);
 }
 
-/* Returns x normalised; *inverse gets 1 / deviation of each row. */
+static bool subtracts_mean(const struct node *node)
+{
+	return node->op == OP_LAYER_NORM || node->op == OP_LAYER_NORM_GRAD;
+}
+
+/* Returns x normalised; *inverse gets 1 / deviation of each row. RMSNormalization has no mean. */
 static struct tf_output normalised(struct tf_translation *t, const struct node *node,
 				   struct tf_output x, int rank, struct tf_output *inverse)
 {
 	int axis = (int)node->attributes.axis;
 	struct tf_output variance;
 
-	x = tf_binary(&t->e, "Sub", x, row_mean(t, x, axis, rank));
+	if (subtracts_mean(node))
+		x = tf_binary(&t->e, "Sub", x, row_mean(t, x, axis, rank));
 	variance = row_mean(t, tf_unary(&t->e, "Square", x), axis, rank);
 	*inverse = tf_unary(&t->e, "Rsqrt",
 			    tf_binary(&t->e, "AddV2", variance,
@@ -224,7 +230,8 @@ void tf_layer_norm(struct tf_translation *t, const struct node *node)
 
 	y = tf_binary(&t->e, "Mul", normalised(t, node, x, rank, &inverse),
 		      tf_take_plain(t, node, 1));
-	y = tf_binary(&t->e, "AddV2", y, tf_take_plain(t, node, 2));
+	if (node->input_count == 3)
+		y = tf_binary(&t->e, "AddV2", y, tf_take_plain(t, node, 2));
 	tf_give_plain(t, node, 0, y);
 }
 
@@ -233,7 +240,7 @@ static void give_row_sum(struct tf_translation *t, const struct node *node, int 
 {
 	bool reduced[TENSOR_MAX_RANK] = {false};
 
-	if (node->outputs[i] == VALUE_NONE)
+	if (i >= node->output_count || node->outputs[i] == VALUE_NONE)
 		return;
 	for (int k = 0; k < node->attributes.axis; k++)
 		reduced[k] = true;
@@ -242,7 +249,8 @@ static void give_row_sum(struct tf_translation *t, const struct node *node, int 
 				 tf_graph_shape(t, node->outputs[i])));
 }
 
-/* (g - mean(g) - z mean(g z)) / deviation, where g = dy scale and z = x normalised */
+/* (g - mean(g) - z mean(g z)) / deviation, where g = dy scale and z = x normalised; without mean(g)
+ * if there is no mean to subtract */
 void tf_layer_norm_grad(struct tf_translation *t, const struct node *node)
 {
 	int rank = tf_graph_shape(t, node->inputs[1])->rank, axis = (int)node->attributes.axis;
@@ -254,8 +262,9 @@ void tf_layer_norm_grad(struct tf_translation *t, const struct node *node)
 		g = tf_binary(&t->e, "Mul", dy, tf_take_plain(t, node, 2));
 		dx = tf_binary(&t->e, "Mul", z,
 			       row_mean(t, tf_binary(&t->e, "Mul", g, z), axis, rank));
-		dx = tf_binary(&t->e, "Sub", tf_binary(&t->e, "Sub", g, row_mean(t, g, axis, rank)),
-			       dx);
+		if (subtracts_mean(node))
+			g = tf_binary(&t->e, "Sub", g, row_mean(t, g, axis, rank));
+		dx = tf_binary(&t->e, "Sub", g, dx);
 		tf_give_plain(t, node, 0, tf_binary(&t->e, "Mul", dx, inverse));
 	}
 	give_row_sum(t, node, 1, tf_binary(&t->e, "Mul", dy, z), rank);

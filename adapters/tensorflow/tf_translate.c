@@ -19,6 +19,7 @@ static const struct row {
 	[OP_SOFTMAX] = {tf_softmax, tf_softmax_grad, NULL},
 	[OP_BATCH_NORM] = {tf_batch_norm, tf_batch_norm_grad, NULL},
 	[OP_LAYER_NORM] = {tf_layer_norm, tf_layer_norm_grad, NULL},
+	[OP_RMS_NORM] = {tf_layer_norm, tf_layer_norm_grad, NULL},
 	[OP_LRN] = {tf_lrn, tf_lrn_grad, NULL},
 	[OP_FLATTEN] = {tf_reshape_node, tf_reshape_grad, NULL},
 	[OP_RESHAPE] = {tf_reshape_node, tf_reshape_grad, NULL},

@@ -19,6 +19,7 @@ static const struct row {
 	[OP_GLOBAL_AVERAGE_POOL] = {emit_mean, emit_mean_grad, NULL},
 	[OP_BATCH_NORM] = {emit_batch_norm, emit_batch_norm_grad, NULL},
 	[OP_LAYER_NORM] = {emit_layer_norm, emit_layer_norm_grad, NULL},
+	[OP_RMS_NORM] = {emit_layer_norm, emit_layer_norm_grad, NULL},
 	[OP_LRN] = {emit_lrn, emit_lrn_grad, NULL},
 	[OP_SOFTMAX] = {emit_softmax, emit_softmax_grad, NULL},
 	[OP_DROPOUT] = {emit_dropout, emit_dropout_grad, NULL},

@@ -177,6 +177,12 @@ static struct hlo layer_mean(const struct layer *n, struct hlo x)
 	return emit_spread(n->l, x, n->outer, n->value);
 }
 
+static bool subtracts_mean(const struct node *node)
+{
+	return node->op == OP_LAYER_NORM || node->op == OP_LAYER_NORM_GRAD;
+}
+
+/* RMSNormalization has no mean. */
 static struct layer layer_of(struct emitter *l, const struct node *node, int value, struct hlo x)
 {
 	struct layer n = {.l = l, .value = value, .first = (int)node->attributes.axis};
@@ -188,7 +194,8 @@ static struct layer layer_of(struct emitter *l, const struct node *node, int val
 		if (n.order[i] < n.first)
 			n.outer[count++] = n.order[i];
 	}
-	x = hlo_binary(&l->h, "subtract", x, layer_mean(&n, x));
+	if (subtracts_mean(node))
+		x = hlo_binary(&l->h, "subtract", x, layer_mean(&n, x));
 	variance = layer_mean(&n, hlo_binary(&l->h, "multiply", x, x));
 	n.inverse = inverse_deviation(l, node, variance);
 	n.normal = hlo_binary(&l->h, "multiply", x, n.inverse);
@@ -212,7 +219,9 @@ void emit_layer_norm(struct emitter *l, const struct node *node)
 	struct layer n = layer_of(l, node, node->inputs[0], emit_input_f32(l, node, 0));
 	struct hlo y = hlo_binary(&l->h, "multiply", n.normal, layer_weight(&n, node, 1));
 
-	emit_output(l, node, 0, hlo_binary(&l->h, "add", y, layer_weight(&n, node, 2)));
+	if (node->input_count == 3)
+		y = hlo_binary(&l->h, "add", y, layer_weight(&n, node, 2));
+	emit_output(l, node, 0, y);
 }
 
 /* Sums over the rows and sets output i: the gradient of scale or bias, in its memory order. */
@@ -221,7 +230,7 @@ static void give_row_sum(const struct layer *n, const struct node *node, int i, 
 	int summed[TENSOR_MAX_RANK], from[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK], count = 0,
 										 kept = 0;
 
-	if (node->outputs[i] == VALUE_NONE)
+	if (i >= node->output_count || node->outputs[i] == VALUE_NONE)
 		return;
 	for (int k = 0; k < x.shape.rank; k++) {
 		if (n->order[k] < n->first)
@@ -237,7 +246,8 @@ static void give_row_sum(const struct layer *n, const struct node *node, int i, 
 	emit_output(n->l, node, i, emit_arrange(n->l, x, from, to, kept));
 }
 
-/* dx = (g - mean of g - z * mean of g z) / deviation, where g = scale dy and z is x normalised. */
+/* dx = (g - mean of g - z * mean of g z) / deviation, where g = scale dy and z is x normalised;
+ * without the mean of g if there is no mean to subtract. */
 void emit_layer_norm_grad(struct emitter *l, const struct node *node)
 {
 	struct hlo_text *h = &l->h;
@@ -247,7 +257,9 @@ void emit_layer_norm_grad(struct emitter *l, const struct node *node)
 	g = hlo_binary(h, "multiply", dy, layer_weight(&n, node, 2));
 	dx = hlo_binary(h, "multiply", n.normal,
 			layer_mean(&n, hlo_binary(h, "multiply", g, n.normal)));
-	dx = hlo_binary(h, "subtract", hlo_binary(h, "subtract", g, layer_mean(&n, g)), dx);
+	if (subtracts_mean(node))
+		g = hlo_binary(h, "subtract", g, layer_mean(&n, g));
+	dx = hlo_binary(h, "subtract", g, dx);
 	emit_output(l, node, 0, hlo_binary(h, "multiply", dx, n.inverse));
 	give_row_sum(&n, node, 1, hlo_binary(h, "multiply", dy, n.normal));
 	give_row_sum(&n, node, 2, dy);
