@@ -4,12 +4,13 @@ import os
 
 import numpy
 from caffe2.python import core, model_helper, optimizer, workspace
-from caffe2.python.modeling.parameter_info import ParameterTags
+from caffe2.python.modeling.parameter_info import ParameterInfo, ParameterTags
 
 import graph_analysis
-from adapters.caffe2_operators import OPERATORS, REFUSALS, Builder
-from adapters.numpy_adapter import NumpyAdapter
-from adapters.numpy_tensors import array
+from adapters.caffe2_operators import OPERATORS, REFUSALS, WEIGHTS, Builder
+from adapters.numpy_adapter import LAYOUT, NumpyAdapter
+from adapters.numpy_tensors import batch_arrays
+from case import IGNORED
 from errors import WorkerError
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
@@ -29,7 +30,7 @@ def _version():
 
 class Adapter(NumpyAdapter):
     name, version = "caffe2", _version()
-    operators, refusals = OPERATORS, REFUSALS
+    operators, refusals, several = OPERATORS, REFUSALS, True
 
     def open(self, case):
         settings = {"net_type": "simple"}
@@ -50,6 +51,8 @@ class Adapter(NumpyAdapter):
         self.start(case)
         workspace.ResetWorkspace()
         graph = case.graph
+        self.fed = case.inputs + case.labels[:case.stage != "forward"]
+        self.fed += [name + WEIGHTS for name in case.labels]
         self.model = model = model_helper.ModelHelper(
             graph["name"], init_params=False, arg_scope={"order": "NCHW"})
         self.builder = builder = Builder(case, model)
@@ -77,6 +80,8 @@ class Adapter(NumpyAdapter):
             workspace.FeedBlob(self.blobs.get(name, name), self.weight(name))
         for name, value in self.builder.constants.items():
             workspace.FeedBlob(name, value)
+        for rows, table in self.builder.tables:  # they share the memory, so the update reaches both
+            workspace.RunOperatorOnce(core.CreateOperator("Alias", [table], [rows]))
 
     def count(self, net):
         """Multiply-accumulates of a pass over batch 0, counted on the blobs. Changes states."""
@@ -104,7 +109,7 @@ class Adapter(NumpyAdapter):
         for blob in model.params:
             if not model.param_init_net.BlobIsDefined(blob):
                 model.param_init_net.AddExternalInput(blob)
-        model.AddGradientOperators([loss])
+        self.add_gradients_of_tables(model, model.AddGradientOperators([loss]))
         self.gradients = {str(blob): str(grad) for blob, grad in model.param_to_grad.items()}
         if self.case.stage != "train":
             return
@@ -118,11 +123,20 @@ class Adapter(NumpyAdapter):
             momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
             optimizer.build_sgd(model, rate, policy="fixed", momentum=momentum, nesterov=0)
 
-    def give(self, x, y):
-        """Copies a batch to the net's input."""
-        workspace.FeedBlob(self.case.inputs[0], x)
-        if y is not None:
-            workspace.FeedBlob(self.case.labels[0], y)
+    def add_gradients_of_tables(self, model, gradients):
+        """Makes the gradients of tables dense and adds them to those of other readers."""
+        for rows, table in self.builder.tables:
+            part, table = gradients[rows], core.BlobReference(table)
+            dense = model.net.SparseToDense([part.indices, part.values, table], rows + ".gradient")
+            if table in model.param_to_grad:
+                dense = model.net.Add([dense, model.param_to_grad[table]], rows + ".sum")
+            model.param_to_grad[table] = dense
+            model._parameters_info[table] = ParameterInfo(None, table, grad=dense)
+
+    def give(self, *arrays):
+        """Copies a batch to the net's inputs."""
+        for name, value in zip(self.fed, arrays):
+            workspace.FeedBlob(name, value)
 
     def make_step(self, net):
         batches, give, run = self.batches, self.give, workspace.RunNet
@@ -133,8 +147,14 @@ class Adapter(NumpyAdapter):
         self.step = step
 
     def batch(self, inputs, labels):
-        x = numpy.array(self.builder.arranged(array(inputs[0])), order="C")
-        return x, None if self.case.stage == "forward" else array(labels[0]).astype(numpy.int32)
+        found = batch_arrays(inputs, labels, LAYOUT)
+        found[0] = self.builder.arranged(found[0])
+        if self.case.stage == "forward":
+            found = found[:len(inputs)]
+        elif self.case.ignores_labels():
+            valid = found[-1] != IGNORED
+            found[-1:] = [numpy.maximum(found[-1], 0), valid.astype(numpy.float32)]
+        return [numpy.array(value, order="C") for value in found]
 
     def read(self, what, tensors):
         if what in ("logits", "loss"):

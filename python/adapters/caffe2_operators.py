@@ -8,12 +8,13 @@ from adapters.numpy_adapter import gates_first
 from safetensors_io import elements
 
 RECURRENT = ("LSTM", "RNN")
+WEIGHTS = ".weights"  # behind the name of labels: 0 where they are ignored, else 1
 
 
 class Builder(object):
     """Adds operators to a model's net. Blobs have the names of the graph's values, except for `blobs`
     {parameter: its blob}. layouts as in NumpyAdapter; constants: {blob: value} for blobs that are not
-    parameters of the graph."""
+    parameters of the graph; tables: [(blob with the rows of a table, the table)]."""
 
     def __init__(self, case, model):
         self.case, self.model, self.net = case, model, model.net
@@ -21,7 +22,7 @@ class Builder(object):
         self.nodes = case.nodes_for([case.graph["logits"]])
         readers = [node["op"] for node in self.nodes if case.inputs[0] in node["inputs"]]
         self.sequences = all(op in RECURRENT for op in readers)
-        self.blobs, self.layouts, self.constants = {}, {}, {}
+        self.blobs, self.layouts, self.constants, self.tables = {}, {}, {}, []
 
     def arranged(self, x):
         """A batch in the net's layout: time first for recurrent layers, which are then its only readers."""
@@ -38,12 +39,17 @@ class Builder(object):
         """Appends the loss; returns its blob."""
         graph = self.case.graph
         name = graph["loss"]
-        return self.net.SoftmaxWithLoss([graph["logits"], self.case.labels[0]],
-                                        [name + ".probabilities", name])[1]
+        inputs = [graph["logits"], self.case.labels[0]]
+        if self.case.ignores_labels():
+            inputs = [inputs[0]] + [self.net.FlattenToVec([blob], blob + ".flat")
+                                    for blob in (inputs[1], inputs[1] + WEIGHTS)]
+        return self.net.SoftmaxWithLoss(inputs, [name + ".probabilities", name])[1]
 
     def macs(self, node):
         """Multiply-accumulates of a node."""
         case, op = self.case, node["op"]
+        if op == "MatMul":
+            return elements(case.shape(node["outputs"][0])) * case.shape(node["inputs"][0])[-1]
         if op not in ("Conv", "Gemm") + RECURRENT:
             return 0
         weight = case.shape(node["inputs"][1])
@@ -97,6 +103,61 @@ def _batch_norm(b, inputs, out, node):
         outs += inputs[3:5] + [out + ".saved_mean", out + ".saved_inverse"]
     b.net.SpatialBN(inputs, outs, order="NCHW", epsilon=a["epsilon"], momentum=a["momentum"],
                     is_test=int(not b.training))
+
+
+def _layer_norm(b, inputs, out, node):
+    """Caffe2's normalises rows of two dimensions."""
+    shape = b.case.shape(out)
+    rows = b.net.Reshape(inputs[:1], [out + ".rows", out + ".rows_shape"], shape=[-1, shape[-1]])[0]
+    normal = b.net.LayerNorm([rows] + inputs[1:], [out + ".normal", out + ".centre", out + ".deviation"], axis=1,
+                             epsilon=node["attributes"]["epsilon"], elementwise_affine=1)[0]
+    b.net.Reshape([normal], [out, out + ".shape"], shape=shape)
+
+
+def _row_problem(case, node):
+    last = len(case.shape(node["inputs"][0])) - 1
+    return None if node["attributes"]["axis"] == last else "only over the last axis"
+
+
+def _rms_norm(b, inputs, out, node):
+    b.constants[out + ".epsilon"] = numpy.array(node["attributes"]["epsilon"], numpy.float32)
+    squares = b.net.Sqr(inputs[:1], out + ".squares")
+    mean = b.net.ReduceMean([squares], out + ".mean", axes=[len(b.case.shape(out)) - 1], keepdims=1)
+    size = b.net.Sqrt([b.net.Add([mean, out + ".epsilon"], out + ".sum")], out + ".size")
+    b.net.Mul([b.net.Div([inputs[0], size], out + ".normal"), inputs[1]], out)
+
+
+def _matmul(b, inputs, out, node):
+    if len(b.case.shape(out)) == 2:
+        b.net.MatMul(inputs, out)
+    else:
+        b.net.BatchMatMul(inputs, out)
+
+
+def _matmul_problem(case, node):
+    first, second = (case.shape(name)[:-2] for name in node["inputs"])
+    return None if first == second else "the leading dimensions must be the same"
+
+
+def _gather(b, inputs, out, node):
+    """Reads the rows from a blob that shares the table's memory, because Caffe2 cannot add the gradient of a Gather,
+    which is sparse, to that of another reader."""
+    rows = inputs[0]
+    if rows in b.case.parameters:
+        rows = out + ".table"
+        b.tables.append((rows, inputs[0]))
+    indices = b.net.FlattenToVec(inputs[1:], out + ".indices")
+    b.net.Reshape([b.net.Gather([rows, indices], out + ".rows")], [out, out + ".shape"], shape=b.case.shape(out))
+
+
+def _expand(b, inputs, out, node):
+    b.constants[out + ".to"] = numpy.array(b.case.shape(out), numpy.int64)
+    b.net.Expand([inputs[0], out + ".to"], out)
+
+
+def _swish(b, inputs, out, node):
+    scaled = b.net.Scale(inputs, out + ".scaled", scale=node["attributes"]["alpha"])
+    b.net.Mul([inputs[0], b.net.Sigmoid([scaled], out + ".sigmoid")], out)
 
 
 def _lrn(b, inputs, out, node):
@@ -190,6 +251,14 @@ OPERATORS = {
     "Neg": _plain("Negative"),
     "Softmax": _plain("Softmax", axis="axis"),
     "Identity": _plain("Copy"),
+    "Gelu": lambda b, inputs, out, node: b.net.Gelu(
+        inputs, out, fast_gelu=int(node["attributes"]["approximate"] == "tanh")),
+    "Swish": _swish,
+    "MatMul": _matmul,
+    "Gather": _gather,
+    "Expand": _expand,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
     "BatchNormalization": _batch_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
@@ -214,6 +283,11 @@ REFUSALS = {
     "AveragePool": _pool_problem,
     "Gemm": graph_analysis.dense_problem,
     "BatchNormalization": graph_analysis.statistics_problem,
+    "Gather": graph_analysis.gather_problem,
+    "LayerNormalization": _row_problem,
+    "RMSNormalization": _row_problem,
+    "Softmax": _row_problem,
+    "MatMul": _matmul_problem,
     "LRN": graph_analysis.even_size_problem,
     "Slice": _slice_problem,
     "LSTM": graph_analysis.recurrent_problem,

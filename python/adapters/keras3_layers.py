@@ -41,6 +41,11 @@ def loose_parameters(case):
         tables = [node for node, _ in places if node["op"] == "Gather" and len(case.shape(name)) != 2]
         if len(places) != 1 or tables or places[0][1] not in OWNED.get(places[0][0]["op"], ()):
             found.append(name)
+    # A layer that cannot own one weight owns none.
+    for node in case.nodes:
+        weights = [name for name in node["inputs"][1:] if name in case.parameters]
+        if node["op"] in ("Gemm", "LayerNormalization") and set(weights).intersection(found):
+            found += [name for name in weights if name not in found]
     return found
 
 
@@ -185,8 +190,6 @@ def _gemm_problem(case, node):
     weights = [name for name in node["inputs"][1:] if name]
     if any(case.values[name]["kind"] != "parameter" for name in weights):
         return "its weights are not parameters"
-    if len({name in loose_parameters(case) for name in weights}) > 1:
-        return "another operator reads one of its weights"
     return None
 
 
@@ -247,8 +250,6 @@ def _layer_norm_problem(case, node):
     names = node["inputs"][1:]
     if any(case.values[name]["kind"] != "parameter" for name in names):
         return "its weights are not parameters"
-    if len({name in loose_parameters(case) for name in names}) > 1:
-        return "another operator reads one of its weights"
     return "only up to three dimensions" if len(case.shape(node["inputs"][0])) > 3 else None
 
 
