@@ -12,6 +12,7 @@
 #include "datasets/dataset.h"
 #include "datasets/records.h"
 #include "datasets/samples.h"
+#include "datasets/text.h"
 
 static void shape_text(const int64_t *dims, int rank, struct strbuf *out)
 {
@@ -62,7 +63,9 @@ void dataset_shape_text(const struct dataset *dataset, char *out, size_t bytes)
 	struct strbuf text;
 
 	strbuf_init(&text, 256);
-	if (has_any_size(dataset))
+	if (dataset_is_text(dataset))
+		strbuf_puts(&text, "T");
+	else if (has_any_size(dataset))
 		strbuf_printf(&text, "%" PRId64 "xHxW", dataset->dims[0]);
 	else
 		shape_text(dataset->dims, dataset->rank, &text);

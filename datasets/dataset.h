@@ -32,10 +32,12 @@ struct dataset_file {
 	int64_t tar_bytes;
 };
 
-/* Files published together as a tar.gz with one folder. */
+/* Files published together as a tar.gz with one folder, or as a package of Debian (then
+ * `file` is its name and size). */
 struct dataset_archive {
 	struct dataset_file file; /* name NULL = none */
 	const char *folder;
+	bool is_package;
 };
 
 struct dataset {
@@ -49,6 +51,7 @@ struct dataset {
 	double scale, mean[DATASET_CHANNELS_MAX], deviation[DATASET_CHANNELS_MAX];
 	const char *sample; /* "cifar10-sample": used where only that exists; NULL = none */
 	bool shipped;	    /* comes with the program */
+	const char *folder; /* of a user's file; NULL: searched (dataset_locate) */
 	const char *owner;  /* who gives it out, to whom; NULL = see files, or nobody */
 	struct dataset_archive archive;
 	/* Ends with name NULL. Those of a part stand together, in the order in which their samples

@@ -169,20 +169,50 @@ static enum prony_status take_files(const struct dataset *dataset, const char *f
 	return status;
 }
 
+/* Downloads a package of Debian with the system's own client and extracts it into `work`. */
+static enum prony_status fetch_package(const struct dataset *dataset, const char *work,
+				       const char *folder, struct error *err)
+{
+	const char *package = dataset->archive.file.name, *file = dataset->files[0].name;
+	const char *argv[] = {
+		"sh", "-c",    "apt-get -qq download \"$1\" && dpkg-deb -x \"$1\"_*.deb .",
+		"sh", package, NULL};
+	struct process_spec spec = {.argv = argv, .directory = work, .new_group = true};
+	struct process_end end;
+	char *output = NULL;
+	enum prony_status status =
+		process_run(&spec, DOWNLOAD_TIMEOUT_NS, OUTPUT_LIMIT_BYTES, &output, &end, err);
+
+	if (status == PRONY_OK && (end.signalled || end.code != 0))
+		status = error_set(err, PRONY_IO,
+				   "cannot get Debian's package %s with apt-get and dpkg-deb: %s; "
+				   "take its file %s/%s elsewhere and copy it to %s",
+				   package,
+				   output && *last_line(output) ? last_line(output)
+								: "no reason given",
+				   dataset->archive.folder, file, folder);
+	free(output);
+	return status;
+}
+
 static enum prony_status fetch_archive(const struct dataset *dataset, const char *folder,
 				       struct error *err)
 {
 	char *work = memory_printf("%s/.unpack.%ld", folder, (long)getpid());
 	char *archive = path_join(work, dataset->archive.file.name);
+	char *files = path_join(work, dataset->archive.is_package ? dataset->archive.folder : "");
 	enum prony_status status = directory_make(work, err);
 
-	if (status == PRONY_OK)
+	if (status == PRONY_OK && dataset->archive.is_package)
+		status = fetch_package(dataset, work, folder, err);
+	else if (status == PRONY_OK)
 		status = fetch_file(dataset, &dataset->archive.file, work, err);
-	if (status == PRONY_OK)
+	if (status == PRONY_OK && !dataset->archive.is_package)
 		status = unpack(dataset, archive, work, err);
 	if (status == PRONY_OK)
-		status = take_files(dataset, work, folder, err);
+		status = take_files(dataset, files, folder, err);
 	directory_remove(work, NULL);
+	free(files);
 	free(archive);
 	free(work);
 	return status;

@@ -7,12 +7,12 @@
 #include "datasets/byte_stream.h"
 
 extern const struct data_format cifar10_format, idx_format, images_format, lmdb_format, png_format,
-	recordio_format, tfrecord_format;
+	recordio_format, text_format, tfrecord_format;
 
 static const struct data_format *const data_formats[] = {
-	&idx_format,	  &cifar10_format, &lmdb_format,   &recordio_format,
-	&tfrecord_format, &png_format,	   &images_format, /* accepts any folder, so it must be last
-							    */
+	&idx_format, &cifar10_format, &lmdb_format,   &recordio_format, &tfrecord_format,
+	&png_format, &text_format,    &images_format, /* accepts any folder, so it must be last
+						       */
 };
 
 static const size_t data_format_count = sizeof(data_formats) / sizeof(data_formats[0]);

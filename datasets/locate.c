@@ -170,8 +170,8 @@ enum prony_status dataset_locate(const struct dataset *dataset, const char *data
 	struct strbuf searched;
 	enum prony_status status = PRONY_OK;
 
-	if (!dataset->files[0].name) {
-		*folder = NULL;
+	if (!dataset->files[0].name || dataset->folder) {
+		*folder = dataset->folder ? memory_strdup(dataset->folder) : NULL;
 		return PRONY_OK;
 	}
 	size_t count = data_folders(data_option, folders);

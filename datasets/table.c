@@ -180,6 +180,23 @@ const struct dataset dataset_table[] = {
 				     "2e0c50"}},
 	},
 	{
+		.name = "jargon",
+		.summary = "The Jargon File 4.4.7 (public domain), 1,418,350 bytes of text: nine "
+			   "tenths to train, one to evaluate",
+		.format = "text",
+		.rank = 1,
+		.classes = 256,
+		.train_count = 1276515, /* bytes */
+		.evaluation_count = 141835,
+		.archive = {.folder = "usr/share/dictd",
+			    .file = {.name = "dict-jargon", .bytes = 621608},
+			    .is_package = true},
+		.files = {{.name = "jargon.dict.dz",
+			   .bytes = 587377,
+			   .sha256 = "856ced964d3a3cfd79a3dc251df04365eefd848966e3ae94e58f2671d6e7"
+				     "9ca5"}},
+	},
+	{
 		.name = "synthetic",
 		.summary = "random inputs (normal) and labels (uniform) in the shape that the "
 			   "network needs",
@@ -207,7 +224,7 @@ const char *dataset_nearest(const char *name)
 
 bool dataset_is_published(const struct dataset *dataset)
 {
-	return dataset->files[0].url || dataset->archive.file.url;
+	return dataset->files[0].url || dataset->archive.file.url || dataset->archive.is_package;
 }
 
 bool dataset_is_obtainable(const struct dataset *dataset)

@@ -373,7 +373,7 @@ static enum prony_status own_dataset(struct expansion *e,
 	const struct spec_word *named = point[AXIS_DATASET];
 	bool own = named && strcmp(named->text, OWN_DATASET) == 0;
 	const char *name = named && !own ? named->text : network->dataset;
-	const struct dataset *dataset = dataset_find(name);
+	const struct dataset *dataset = expansion_find_dataset(e, name);
 
 	enum prony_status status =
 		expansion_dataset(e, dataset, named && origin_is_option(named->origin), out, err);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "datasets/format.h"
+#include "datasets/text.h"
 #include "plan/resolve_internal.h"
 
 #define REASON_BYTES 900
@@ -237,6 +238,8 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 			   "input %s: data set %s is generated, not loaded; use a data set in "
 			   "files, or input synthetic",
 			   word, cell->dataset->name);
+	else if (dataset_is_text(cell->dataset))
+		add_reason(reasons, "input %s: text supports only resident batches", word);
 	else if (cell->cell.input == INPUT_NATIVE)
 		judge_native(cell, reasons);
 	if (cell->cell.loop == LOOP_FIT)
@@ -281,6 +284,15 @@ static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 	};
 	struct error why = ERROR_INIT;
 
+	if (dataset_is_text(cell->dataset)) {
+		if (!network_takes_text(cell->network))
+			add_reason(reasons,
+				   "data set %s is text, but the network does not predict the next "
+				   "token, or has fewer than 256; use gpt2, gpt2-bytes, "
+				   "llama-small or llama-tiny, or another data set",
+				   cell->dataset->name);
+		return;
+	}
 	if (!network_takes_data_sets(cell->network) && cell->dataset->rank > 0) {
 		add_reason(reasons,
 			   "data set %s has one array and one class per sample, but the network "

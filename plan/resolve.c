@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/strbuf.h"
+#include "datasets/text.h"
 #include "plan/own_model.h"
 
 #define WORDS_SHOWN_BYTES 600 /* of the list of known words in a message */
@@ -191,12 +192,48 @@ static enum prony_status check_network(const struct spec_word *word, struct expa
 	return status;
 }
 
+const struct dataset *expansion_find_dataset(const struct expansion *e, const char *word)
+{
+	for (size_t i = 0; i < e->text_count; i++)
+		if (strcmp(e->texts[i]->name, word) == 0)
+			return e->texts[i];
+	return dataset_find(word);
+}
+
+static bool is_text_file(const char *word)
+{
+	size_t length = strlen(word);
+
+	return length > 4 && strcmp(word + length - 4, ".txt") == 0;
+}
+
+static enum prony_status check_text_file(const struct spec_word *word, struct expansion *e,
+					 const char **canonical, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	const struct dataset *text, **texts;
+	enum prony_status status = text_dataset(word->text, &e->plan->arena, &text, &why);
+
+	if (status != PRONY_OK)
+		return error_set(err, status, "%s: %s", word->origin, why.text);
+	*canonical = text->name;
+	if (expansion_find_dataset(e, text->name))
+		return PRONY_OK;
+	texts = arena_array(&e->plan->arena, e->text_count + 1, sizeof(*texts));
+	if (e->text_count > 0)
+		memcpy(texts, e->texts, e->text_count * sizeof(*texts));
+	texts[e->text_count++] = text;
+	e->texts = texts;
+	return PRONY_OK;
+}
+
 static enum prony_status check_dataset(const struct spec_word *word, struct expansion *e,
 				       const char **canonical, struct error *err)
 {
 	struct strbuf known;
 
-	(void)e;
+	if (is_text_file(word->text))
+		return check_text_file(word, e, canonical, err);
 	if (dataset_find(word->text) || strcmp(word->text, OWN_DATASET) == 0) {
 		*canonical = word->text;
 		return PRONY_OK;
@@ -204,7 +241,7 @@ static enum prony_status check_dataset(const struct spec_word *word, struct expa
 	strbuf_init(&known, WORDS_SHOWN_BYTES);
 	for (size_t i = 0; i < dataset_count; i++)
 		strbuf_printf(&known, "%s, ", dataset_table[i].name);
-	strbuf_puts(&known, "and " OWN_DATASET ", each network's");
+	strbuf_puts(&known, "text files (FILE.txt), and " OWN_DATASET ", each network's");
 	enum prony_status status = unknown_word(word, "data set", dataset_nearest(word->text),
 						strbuf_text(&known), err);
 	strbuf_release(&known);
@@ -434,7 +471,7 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err)
 	if (status == PRONY_OK)
 		status = locate_frameworks(e, err);
 	/* Twice each: named strictly and not. */
-	e->datasets = arena_array(arena, 2 * dataset_count, sizeof(*e->datasets));
+	e->datasets = arena_array(arena, 2 * (dataset_count + e->text_count), sizeof(*e->datasets));
 	return status;
 }
 

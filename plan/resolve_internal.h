@@ -38,6 +38,8 @@ struct expansion {
 	struct framework_choice *frameworks; /* one for each word of its list */
 	struct dataset_choice *datasets;     /* those found so far */
 	size_t dataset_count;
+	const struct dataset **texts; /* the user's text files */
+	size_t text_count;
 	bool *shapes_used; /* for each of the spec's shapes: a file has such an input */
 	bool *fills_used;  /* the same for its fills */
 	struct spec_rule *excludes, *overrides; /* with canonical words */
@@ -51,6 +53,9 @@ enum prony_status expansion_resolve(struct expansion *e, struct error *err);
 /* Locates a data set; adds a note if its sample replaces it. */
 enum prony_status expansion_dataset(struct expansion *e, const struct dataset *asked, bool strict,
 				    const struct dataset_choice **out, struct error *err);
+
+/* Returns the data set of a word that expansion_resolve made canonical; NULL: there is none. */
+const struct dataset *expansion_find_dataset(const struct expansion *e, const char *word);
 
 /* Returns the network of a word that expansion_resolve made canonical; never NULL. */
 const struct network *expansion_network(const struct expansion *e, const char *word);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "bundle/bundle.h"
 #include "datasets/describe.h"
+#include "datasets/text.h"
 #include "parity/reference.h"
 #include "run/model_work.h"
 
@@ -46,8 +47,9 @@ double workload_reference_macs(const struct plan_cell *cell)
 	return macs * GATE_BATCH_MIN * GATE_UPDATES * passes;
 }
 
-/* Wraps the floats and classes of a data set as tensors of the one input and the one label. */
-static void wrap_batches(struct workload *work, const struct graph *graph, int count, float *x,
+/* Wraps the values (of the input's type) and classes of a data set as tensors of the one input and
+ * the one label. */
+static void wrap_batches(struct workload *work, const struct graph *graph, int count, void *x,
 			 int64_t *y, struct tensor_set *inputs, struct tensor_set *labels)
 {
 	const struct value *input = &graph->values[graph_input(graph, 0)];
@@ -61,9 +63,9 @@ static void wrap_batches(struct workload *work, const struct graph *graph, int c
 	for (int i = 0; i < count; i++) {
 		inputs->tensors[i] = (struct tensor){
 			.name = arena_printf(&work->arena, BUNDLE_INPUT_ROLE ".%d", i),
-			.dtype = DTYPE_F32,
+			.dtype = input->dtype,
 			.shape = input->shape,
-			.data = x + i * elements};
+			.data = (char *)x + i * elements * (int64_t)dtype_bytes(input->dtype)};
 		labels->tensors[i] = (struct tensor){
 			.name = arena_printf(&work->arena, BUNDLE_LABEL_ROLE ".%d", i),
 			.dtype = DTYPE_I64,
@@ -85,20 +87,43 @@ void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed
 	memcpy(out->dims, cell->network->inputs[0].dims, sizeof out->dims);
 }
 
+/* Sequences of a text: the bytes are the only input, the labels those that follow. */
+static enum prony_status make_text_batches(struct workload *work, const struct plan_cell *cell,
+					   const struct graph *graph, int count,
+					   struct batch_request *request, struct tensor_set *inputs,
+					   struct tensor_set *labels, struct error *err)
+{
+	const struct value *input = &graph->values[graph_input(graph, 0)];
+	int64_t elements = shape_elements(&input->shape);
+	size_t all = (size_t)count * (size_t)elements;
+	int64_t *x = arena_try_array(&work->arena, all, sizeof *x, err);
+	int64_t *y = arena_try_array(&work->arena, all, sizeof *y, err);
+	if (!x || !y)
+		return PRONY_NOMEM;
+	request->dims[0] = input->shape.dims[1];
+	enum prony_status status =
+		text_batches(cell->dataset, cell->data_folder, request, count, x, y, err);
+	if (status == PRONY_OK)
+		wrap_batches(work, graph, count, x, y, inputs, labels);
+	return status;
+}
+
 static enum prony_status read_batches(struct workload *work, const struct plan_cell *cell,
 				      const struct graph *graph, int count, int64_t first,
 				      uint64_t seed, struct tensor_set *inputs,
 				      struct tensor_set *labels, struct error *err)
 {
 	bool drawn = cell->cell.input == INPUT_SYNTHETIC;
+	struct batch_request request;
+	workload_request(cell, graph_batch(graph), seed, &request);
+	request.first = first;
+	if (!drawn && dataset_is_text(cell->dataset))
+		return make_text_batches(work, cell, graph, count, &request, inputs, labels, err);
 	if (!network_takes_data_sets(cell->network))
 		return batches_draw(graph, seed, first, (size_t)count,
 				    cell->network->labels_ignored, &work->arena, inputs, labels,
 				    err);
 	const struct dataset *dataset = drawn ? dataset_find("synthetic") : cell->dataset;
-	struct batch_request request;
-	workload_request(cell, graph_batch(graph), seed, &request);
-	request.first = first;
 	const struct value *input = &graph->values[graph_input(graph, 0)];
 	size_t samples = (size_t)count * (size_t)request.batch;
 	size_t elements = (size_t)(shape_elements(&input->shape) / request.batch);

@@ -62,6 +62,15 @@ bool network_takes_data_sets(const struct network *network)
 	       network->label_rank == 0 && !(network->labels_ignored > 0);
 }
 
+bool network_takes_text(const struct network *network)
+{
+	const struct network_input *input = &network->inputs[0];
+
+	return network->input_count == 1 && input->dtype == DTYPE_I64 && input->rank == 1 &&
+	       network->label_rank == 1 && network->label_dims[0] == input->dims[0] &&
+	       !(network->labels_ignored > 0) && network->classes > UINT8_MAX;
+}
+
 double network_gate_rate(const struct network *network, enum optimiser optimiser)
 {
 	if ((optimiser == OPTIMISER_RMSPROP || optimiser == OPTIMISER_ADAMW) &&

@@ -51,6 +51,10 @@ const struct network *zoo_find(const char *name, const char **nearest);
 /* Whether its input is what data sets contain: one F32 tensor with one class per sample. */
 bool network_takes_data_sets(const struct network *network);
 
+/* Whether text can feed it: one I64 input of tokens, a label for each, and a class for each byte.
+ */
+bool network_takes_text(const struct network *network);
+
 /* The learning rate of the parity gate for an optimiser. */
 double network_gate_rate(const struct network *network, enum optimiser optimiser);
 

@@ -50,7 +50,7 @@ class DataTest(ProgramTest):
     def test_list(self):
         rows = {row["name"]: row for row in self.json("data", "list", "--data", self.data)}
         # Nobody can get the samples that are not published.
-        self.assertEqual(set(rows), {"mnist", "mnist-sample", "mnist-3000", "cifar10", "imagenet", "synthetic"})
+        self.assertEqual(set(rows), {"mnist", "mnist-sample", "mnist-3000", "cifar10", "imagenet", "jargon", "synthetic"})
         self.assertEqual(rows["mnist"]["state"], "missing")
         self.assertIsNone(rows["mnist"]["folder"])
         self.assertEqual(rows["mnist-3000"]["state"], "ready")
