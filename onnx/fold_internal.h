@@ -101,12 +101,19 @@ enum prony_status onnx_split_ranges(const Onnx__NodeProto *node, const struct sh
 				    const struct constant *sizes, struct onnx_range *out,
 				    size_t output_count, struct error *err);
 
+/* Where external data of a model may be. */
+struct onnx_folders {
+	const char *beside; /* of the model's path */
+	const char
+		*real; /* of the file that the path leads to, as in a Hugging Face cache; or NULL */
+};
+
 /* import_tensor.c: reads the numbers of a tensor. They are borrowed from the message if they can be
  * used without conversion, otherwise they are in `arena`. `name` is for messages. A type without
  * numbers (strings) gives count -1. */
 enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *name,
-				   const char *folder, struct arena *arena, struct constant *out,
-				   struct error *err);
+				   const struct onnx_folders *folders, struct arena *arena,
+				   struct constant *out, struct error *err);
 
 /* Bytes of a tensor that is stored in another file; 0 if it is not, or if its shape is wrong. */
 int64_t onnx_tensor_outside_bytes(const Onnx__TensorProto *tensor);

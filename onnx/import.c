@@ -429,6 +429,20 @@ static int channels_last(struct importer *im, const struct file_node *node, int 
 	return import_append(im, node, OP_TRANSPOSE, &x, 1, &attributes);
 }
 
+/* The shape of one sample. */
+static struct shape sample_of(const struct shape *shape, int64_t batch)
+{
+	struct shape sample = *shape;
+
+	if (shape->rank > 0 && shape->dims[0] == batch) {
+		sample.rank--;
+		memmove(sample.dims, shape->dims + 1, (size_t)sample.rank * sizeof(int64_t));
+	} else if (shape->rank > 0) {
+		sample.dims[0] /= batch;
+	}
+	return sample;
+}
+
 /* Finds the logits, rows of classes. An output with one long dimension behind the batch has a row
  * for each sample. One with more has a row for each place, with the classes in the last dimension,
  * or in the channels of an image. */
@@ -446,7 +460,8 @@ static enum prony_status find_logits(struct importer *im, int *logits, struct er
 				 "%s: its output '%.100s' does not depend on an input", model->path,
 				 definition->name);
 	*logits = x = slot->value;
-	im->notes.output = shape = *import_shape(im, x);
+	shape = *import_shape(im, x);
+	im->notes.output = sample_of(&shape, im->batch);
 	if (has_rows_of_tokens(im, &shape))
 		return PRONY_OK;
 	if (shape.rank < 2 || shape.dims[0] != im->batch) {

@@ -65,8 +65,8 @@ static enum prony_status check_outside(const struct onnx_model *model, struct er
 	return PRONY_OK;
 }
 
-static enum prony_status read_initializers(struct onnx_model *model, const char *folder,
-					   struct error *err)
+static enum prony_status read_initializers(struct onnx_model *model,
+					   const struct onnx_folders *folders, struct error *err)
 {
 	const Onnx__GraphProto *graph = model->graph;
 
@@ -81,7 +81,7 @@ static enum prony_status read_initializers(struct onnx_model *model, const char 
 			continue;
 		out = &model->initializers[definition->index];
 		status = onnx_tensor_read(graph->initializer[definition->index], definition->name,
-					  folder, &model->arena, out, err);
+					  folders, &model->arena, out, err);
 		if (status != PRONY_OK)
 			return status;
 		if (out->count < 0)
@@ -312,7 +312,8 @@ static void unpack(struct onnx_model *model, size_t length)
 	}
 }
 
-static enum prony_status read_model(struct onnx_model *model, size_t length, const char *folder,
+static enum prony_status read_model(struct onnx_model *model, size_t length,
+				    const struct onnx_folders *folders,
 				    const struct onnx_given *given, struct error *err)
 {
 	enum prony_status status = onnx_check_wire(model->bytes, length, err);
@@ -335,16 +336,16 @@ static enum prony_status read_model(struct onnx_model *model, size_t length, con
 	if (status == PRONY_OK)
 		status = check_outside(model, err);
 	if (status == PRONY_OK)
-		status = read_initializers(model, folder, err);
+		status = read_initializers(model, folders, err);
 	if (status == PRONY_OK)
 		status = read_inputs(model, given, err);
 	return status;
 }
 
 /* Takes ownership of the bytes, also on error. */
-static enum prony_status parse(void *bytes, size_t length, const char *path, const char *folder,
-			       const struct onnx_given *given, struct onnx_model **out,
-			       struct error *err)
+static enum prony_status parse(void *bytes, size_t length, const char *path,
+			       const struct onnx_folders *folders, const struct onnx_given *given,
+			       struct onnx_model **out, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	struct onnx_model *model = memory_alloc(sizeof(*model));
@@ -356,7 +357,7 @@ static enum prony_status parse(void *bytes, size_t length, const char *path, con
 	digest_bytes(bytes, length, model->facts.digest);
 	status = length > MODEL_MAX_BYTES
 			 ? error_set(&why, PRONY_BAD_INPUT, "it is larger than 2 GiB")
-			 : read_model(model, length, folder, given, &why);
+			 : read_model(model, length, folders, given, &why);
 	if (status != PRONY_OK) {
 		onnx_model_free(model);
 		return status == PRONY_USAGE ? error_set(err, status, "%s", why.text)
@@ -370,10 +371,11 @@ enum prony_status onnx_model_parse(const void *bytes, size_t length, const char 
 				   const char *folder, struct onnx_model **out, struct error *err)
 {
 	void *copy = memory_alloc(length);
+	const struct onnx_folders folders = {.beside = folder};
 
 	if (length > 0)
 		memcpy(copy, bytes, length);
-	return parse(copy, length, path, folder, NULL, out, err);
+	return parse(copy, length, path, folder ? &folders : NULL, NULL, out, err);
 }
 
 enum prony_status onnx_model_open(const char *path, const struct onnx_given *given,
@@ -381,12 +383,19 @@ enum prony_status onnx_model_open(const char *path, const struct onnx_given *giv
 {
 	const char *slash = strrchr(path, '/');
 	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL, *bytes = NULL;
+	char *real = realpath(path, NULL);
+	struct onnx_folders folders = {.beside = slash ? folder : "."};
 	size_t length = 0;
 	enum prony_status status = file_read(path, MODEL_MAX_BYTES, &bytes, &length, err);
 
+	if (real && strrchr(real, '/') > real) {
+		*strrchr(real, '/') = '\0';
+		folders.real = real;
+	}
 	if (status == PRONY_OK)
-		status = parse(bytes, length, path, slash ? folder : ".", given, out, err);
+		status = parse(bytes, length, path, &folders, given, out, err);
 	free(folder);
+	free(real);
 	return status;
 }
 

@@ -263,21 +263,35 @@ static bool has_parent(const char *path)
 	return false;
 }
 
-/* Finds the real path of a file below the model's folder. Absolute paths, ".." and links out of the
- * folder are refused: a model must not make prony read other files of the user. */
-static enum prony_status find_outside(const struct outside *outside, const char *name,
-				      const char *folder, char path[PATH_MAX], struct error *err)
+static bool is_below(const char *path, const char *folder)
 {
-	char joined[PATH_MAX], root[PATH_MAX];
+	char root[PATH_MAX];
+	size_t length;
+
+	if (folder == NULL || realpath(folder, root) == NULL)
+		return false;
+	length = strlen(root);
+	return strncmp(path, root, length) == 0 &&
+	       (path[length] == '/' || (length == 1 && root[0] == '/'));
+}
+
+/* Finds the real path of a file below the model's folder. Absolute paths, ".." and links out of the
+ * folder are refused: a model must not make prony read other files of the user. If the model itself
+ * is a link, the folder of the real file is the model's, too. */
+static enum prony_status find_outside(const struct outside *outside, const char *name,
+				      const struct onnx_folders *folders, char path[PATH_MAX],
+				      struct error *err)
+{
+	char joined[PATH_MAX];
 	int length;
 
-	if (folder == NULL)
+	if (folders == NULL)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "tensor '%s' has external data, which is not supported for a "
 				 "model in memory",
 				 name);
-	length = snprintf(joined, sizeof(joined), "%s/%s", folder, outside->location);
-	if (length < 0 || (size_t)length >= sizeof(joined) || realpath(folder, root) == NULL)
+	length = snprintf(joined, sizeof(joined), "%s/%s", folders->beside, outside->location);
+	if (length < 0 || (size_t)length >= sizeof(joined))
 		return error_set(err, PRONY_BAD_INPUT,
 				 "tensor '%s': the path of its external data is too long", name);
 	if (outside->location[0] == '/' || has_parent(outside->location))
@@ -288,9 +302,7 @@ static enum prony_status find_outside(const struct outside *outside, const char 
 	if (realpath(joined, path) == NULL)
 		return error_errno(err, PRONY_BAD_INPUT, errno,
 				   "tensor '%s': external data '%.200s'", name, outside->location);
-	length = (int)strlen(root);
-	if (strncmp(path, root, (size_t)length) != 0 ||
-	    (path[length] != '/' && !(length == 1 && root[0] == '/')))
+	if (!is_below(path, folders->beside) && !is_below(path, folders->real))
 		return error_set(err, PRONY_BAD_INPUT,
 				 "tensor '%s': external data '%.200s' is a link to a file outside "
 				 "the model's folder",
@@ -316,8 +328,8 @@ static enum prony_status read_range(int fd, uint8_t *out, int64_t bytes, int64_t
 
 /* Reads the `bytes` bytes of a tensor's external data into the arena. */
 static enum prony_status load_outside(const Onnx__TensorProto *tensor, const char *name,
-				      const char *folder, int64_t bytes, struct arena *arena,
-				      const uint8_t **out, struct error *err)
+				      const struct onnx_folders *folders, int64_t bytes,
+				      struct arena *arena, const uint8_t **out, struct error *err)
 {
 	struct outside outside;
 	char path[PATH_MAX];
@@ -327,7 +339,7 @@ static enum prony_status load_outside(const Onnx__TensorProto *tensor, const cha
 	int fd;
 
 	if (status == PRONY_OK)
-		status = find_outside(&outside, name, folder, path, err);
+		status = find_outside(&outside, name, folders, path, err);
 	if (status != PRONY_OK)
 		return status;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -380,8 +392,8 @@ int64_t onnx_tensor_outside_bytes(const Onnx__TensorProto *tensor)
 }
 
 enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *name,
-				   const char *folder, struct arena *arena, struct constant *out,
-				   struct error *err)
+				   const struct onnx_folders *folders, struct arena *arena,
+				   struct constant *out, struct error *err)
 {
 	struct constant c = {.type = tensor->data_type, .initializer = -1};
 	size_t size = element_bytes(c.type);
@@ -398,7 +410,7 @@ enum prony_status onnx_tensor_read(const Onnx__TensorProto *tensor, const char *
 		return PRONY_OK;
 	}
 	if (external) {
-		status = load_outside(tensor, name, folder, c.count * (int64_t)size, arena, &raw,
+		status = load_outside(tensor, name, folders, c.count * (int64_t)size, arena, &raw,
 				      err);
 	} else if (tensor->has_raw_data) {
 		if (tensor->raw_data.len != (size_t)c.count * size)

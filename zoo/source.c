@@ -94,11 +94,11 @@ static char *make_remark(const struct network_file *file, const struct onnx_note
 		strbuf_puts(&text, "; the final softmax is computed in the loss");
 	if (network->label_rank > 0) {
 		shape_text(&notes->output, shape, sizeof(shape));
-		strbuf_printf(&text,
-			      "; its output for one batch is %s: the loss takes it as %lld rows of "
-			      "%lld classes for each sample",
-			      shape, (long long)network->label_dims[0],
-			      (long long)network->classes);
+		strbuf_printf(
+			&text,
+			"; its output for one sample is %s: the loss takes it as %lld rows of "
+			"%lld classes",
+			shape, (long long)network->label_dims[0], (long long)network->classes);
 	}
 	if (notes->fixed)
 		strbuf_printf(&text,
