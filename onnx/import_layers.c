@@ -512,10 +512,16 @@ void import_power(struct importer *im, const struct file_node *node)
 	if (!import_need_value(im, node, 0, 0, &x) ||
 	    !read_number(im, node, 1, 1, &attributes.exponent))
 		return;
-	if (attributes.exponent == 2)
-		x = import_append(im, node, OP_MUL, (const int[]){x, x}, 2, NULL);
-	else
+	/* Every framework has products; the cube is Gelu's. */
+	if (attributes.exponent == 2 || attributes.exponent == 3) {
+		int y = import_append(im, node, OP_MUL, (const int[]){x, x}, 2, NULL);
+
+		if (y != VALUE_NONE && attributes.exponent == 3)
+			y = import_append(im, node, OP_MUL, (const int[]){y, x}, 2, NULL);
+		x = y;
+	} else {
 		x = import_append(im, node, OP_POW, &x, 1, &attributes);
+	}
 	import_set(im, node, 0, x);
 }
 
