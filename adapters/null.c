@@ -13,7 +13,7 @@ static enum prony_status null_probe(struct session *s, struct probe *found, stru
 	(void)s, (void)err;
 	*found = (struct probe){
 		.version = PRONY_VERSION,
-		.stages = (1u << STAGE_COUNT) - 1,
+		.stages = (1u << STAGE_PREFILL) - 1,
 		.precisions = (1u << PRECISION_ASKED) - 1,
 		.devices = {"cpu"},
 		.device_count = 1,

@@ -80,7 +80,7 @@ bool axis_applies_to_sequences(const struct cell *cell);
 	  .needs = "a whole number from 1 to 16777216", .example = "16",                           \
 	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 5, .title = ", batch ")                          \
 	X(STAGE, stage, WORD, stage, SAME, "stages", 's',                                          \
-	  "stages: forward, forward-backward, train, load", .plural = "stages",                    \
+	  "stages: forward, forward-backward, train, load, prefill, decode", .plural = "stages",   \
 	  .singular = "stage", .initial = "train", .texts = AXIS_IN_KEY_AND_SPEC, .order = 3,      \
 	  .title = ", ")                                                                           \
 	X(INPUT, input, WORD, input_mode, SAME, "input", 0,                                        \

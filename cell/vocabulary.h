@@ -9,9 +9,11 @@
 #define STAGES(X)                                                                                  \
 	X(STAGE_FORWARD, "forward") /* evaluation mode to logits, no loss */                       \
 	X(STAGE_FORWARD_BACKWARD,                                                                  \
-	  "forward-backward")	/* training mode, loss, fresh gradients of all parameters */       \
-	X(STAGE_TRAIN, "train") /* forward-backward and the optimiser's update */                  \
-	X(STAGE_LOAD, "load")	/* load batches only */
+	  "forward-backward")	    /* training mode, loss, fresh gradients of all parameters */   \
+	X(STAGE_TRAIN, "train")	    /* forward-backward and the optimiser's update */              \
+	X(STAGE_LOAD, "load")	    /* load batches only */                                        \
+	X(STAGE_PREFILL, "prefill") /* of a prompt: fills the caches, logits of the last token */  \
+	X(STAGE_DECODE, "decode")   /* one token after a prompt: keys and values from the caches */
 
 /* The last three are precisions of ONNX files that are run unchanged; no worker is asked for them.
  * mixed: of several number types, or another one. */
@@ -60,6 +62,13 @@
 VOCABULARIES(X)
 #undef X
 #undef VOCABULARY_ID
+
+/* Whether the stage is a step of a language model with key-value caches. For a worker it is the
+ * stage forward, on a graph of its own. */
+static inline bool stage_has_cache(enum stage stage)
+{
+	return stage == STAGE_PREFILL || stage == STAGE_DECODE;
+}
 
 /* The number of precisions that a worker can be asked for. */
 #define PRECISION_ASKED (PRECISION_BF16 + 1)

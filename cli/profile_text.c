@@ -180,7 +180,7 @@ static void layers_table(const struct profile *profile, size_t top, bool colour,
 		{.title = "a step", .key = "ns", .align = TABLE_RIGHT},
 		{.title = "share", .key = "share", .align = TABLE_RIGHT},
 	};
-	bool passes = profile->cell->cell.stage != STAGE_FORWARD;
+	bool passes = profile->cell->recipe.stage != STAGE_FORWARD;
 	struct table *table = passes ? table_new(all, sizeof all / sizeof *all)
 				     : table_new(one, sizeof one / sizeof *one);
 	struct profile_layer rest = {.kind = "", .name = NULL};

@@ -19,18 +19,28 @@ struct batch batch_at(const struct graph *graph, const struct tensor_set *inputs
 	return batch;
 }
 
+/* The number of indices that the node allows in `value`; 0 if it is no index of the node. */
+static int64_t allowed_indices(const struct graph *graph, const struct node *node, int value)
+{
+	int64_t axis = node->attributes.axis;
+
+	if (node->op == OP_GATHER && node->inputs[1] == value)
+		return graph->values[node->inputs[0]].shape.dims[0];
+	if (node->op == OP_TENSOR_SCATTER && node->input_count > 2 && node->inputs[2] == value)
+		return graph->values[node->inputs[0]].shape.dims[axis] -
+		       graph->values[node->inputs[1]].shape.dims[axis] + 1;
+	return 0;
+}
+
 int64_t graph_index_bound(const struct graph *graph, int value)
 {
 	int64_t bound = 0;
 
 	for (int i = 0; i < graph->forward_count; i++) {
-		const struct node *node = &graph->nodes[i];
+		int64_t allowed = allowed_indices(graph, &graph->nodes[i], value);
 
-		if (node->op != OP_GATHER || node->inputs[1] != value)
-			continue;
-		int64_t rows = graph->values[node->inputs[0]].shape.dims[0];
-		if (bound == 0 || rows < bound)
-			bound = rows;
+		if (allowed > 0 && (bound == 0 || allowed < bound))
+			bound = allowed;
 	}
 	return bound;
 }

@@ -17,7 +17,7 @@ struct batch batch_at(const struct graph *graph, const struct tensor_set *inputs
 		      const struct tensor_set *labels, size_t i);
 
 /* The exclusive upper bound for the integers of an input: the number of rows of the smallest table
- * that they index; 0 if they index no table. */
+ * that they index, or of a cache that they write to; 0 if they index none. */
 int64_t graph_index_bound(const struct graph *graph, int value);
 
 /* PRONY_BAD_INPUT unless the tensors have the number, types and shapes of the graph's inputs and

@@ -303,8 +303,8 @@ static enum prony_status check_ends(const struct graph *graph, struct error *err
 	return PRONY_OK;
 }
 
-/* Training writes the running statistics, so nothing else may read them. The batch's statistics
- * serve the backward pass, which does not lead through them. */
+/* Training writes the running statistics, and every step a cache, so nothing else may read them.
+ * The batch's statistics serve the backward pass, which does not lead through them. */
 static enum prony_status check_states(const struct graph *graph, struct arena *scratch,
 				      struct error *err)
 {
@@ -320,6 +320,9 @@ static enum prony_status check_states(const struct graph *graph, struct arena *s
 		const struct node *node = &graph->nodes[i];
 		int first = operator_row(node->op)->statistics;
 
+		if (operator_row(node->op)->replaces_state && uses[node->inputs[0]] > 1)
+			return node_error(node, err, "the state '%s' is also used elsewhere",
+					  graph->values[node->inputs[0]].name);
 		for (int k = first; first > 0 && k < node->input_count; k++) {
 			if (uses[node->inputs[k]] > 1)
 				return node_error(node, err,

@@ -214,3 +214,14 @@ int graph_state_statistic(const struct graph *graph, int state, double *momentum
 	}
 	return VALUE_NONE;
 }
+
+int graph_state_present(const struct graph *graph, int state)
+{
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (operator_row(node->op)->replaces_state && node->inputs[0] == state)
+			return node->outputs[0];
+	}
+	return VALUE_NONE;
+}

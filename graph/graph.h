@@ -215,6 +215,9 @@ bool graph_has_dropout(const struct graph *graph);
  * training stage (forward-backward, train), state = momentum * state + (1 - momentum) * statistic.
  * VALUE_NONE for constants. */
 int graph_state_statistic(const struct graph *graph, int state, double *momentum);
+/* For a state that a TensorScatter writes: the value that replaces it at the end of every forward
+ * pass; VALUE_NONE for others. */
+int graph_state_present(const struct graph *graph, int state);
 int64_t graph_batch(const struct graph *graph);
 
 /* Estimated bytes for running the graph in fp32: parameters, gradients and optimiser state of the
@@ -234,6 +237,11 @@ int64_t graph_memory_least(const struct graph *graph, int optimiser_copies, int6
 enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed,
 					struct arena *arena, struct tensor_set *out,
 					struct error *err);
+
+/* The same with the parameters of `given`, whose data is shared; only the others are filled. */
+enum prony_status graph_weights_like(const struct graph *graph, const struct tensor_set *given,
+				     uint64_t seed, struct arena *arena, struct tensor_set *out,
+				     struct error *err);
 
 /* Writes the indices of the parameters (not states) in graph order; returns their number; out may
  * be NULL. */

@@ -50,6 +50,9 @@ struct samples_axis;
  *   RNN                x, w, r, b -> h       h = relu(w x + r h + b), shapes as LSTM with one gate
  *   Gather             table, indices -> y   rows of the table (axis 0): the shape of y is that
  *       of the indices (I64 or I32, 0 to rows - 1) followed by that of a row
+ *   TensorScatter      past, update[, index] -> present    past, a state, with `update` written
+ *       from row `index` of its sample on (I64, one for each sample; row 0 if there is none). At
+ *       the end of every forward pass the state becomes `present`. Nothing else reads the state.
  *   SoftmaxCrossEntropyLoss  logits, labels -> loss    a scalar. Logits M x C, M labels of any
  *       shape. The mean over the valid labels: a label of -1 does not count, nor in the divisor.
  *   HalfSumOfSquares   logits -> loss        sum of x^2 / 2 over the whole batch, no mean
@@ -133,6 +136,7 @@ struct samples_axis;
 	X(SOFTMAX_CROSS_ENTROPY, "SoftmaxCrossEntropyLoss")                                        \
 	X(HALF_SQUARES, "HalfSumOfSquares")                                                        \
 	X(GATHER, "Gather")                                                                        \
+	X(TENSOR_SCATTER, "TensorScatter")                                                         \
 	X(CONV_GRAD_INPUT, "ConvGradInput")                                                        \
 	X(CONV_GRAD_WEIGHT, "ConvGradWeight")                                                      \
 	X(CONV_TRANSPOSE_GRAD_INPUT, "ConvTransposeGradInput")                                     \
@@ -288,6 +292,7 @@ struct operator_row {
 	 * outputs from 1 on, the statistics of the batch, on which every result depends in
 	 * training. 0: there are none. */
 	int statistics;
+	bool replaces_state; /* input 0 is a state; output 0 replaces it after every forward pass */
 
 	/* Functions of each element; NULL for other operators. */
 	const struct elementwise *elementwise;

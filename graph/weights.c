@@ -79,9 +79,9 @@ static bool is_weight(const struct value *value)
 	return value->kind == VALUE_PARAMETER || value->kind == VALUE_STATE;
 }
 
-enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed,
-					struct arena *arena, struct tensor_set *out,
-					struct error *err)
+enum prony_status graph_weights_like(const struct graph *graph, const struct tensor_set *given,
+				     uint64_t seed, struct arena *arena, struct tensor_set *out,
+				     struct error *err)
 {
 	struct tensor_set set = {.count = 0};
 
@@ -91,13 +91,19 @@ enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed
 	set.count = 0;
 	for (int i = 0; i < graph->value_count; i++) {
 		const struct value *value = &graph->values[i];
+		const struct tensor *known;
 		struct tensor *tensor = &set.tensors[set.count];
-		enum prony_status status;
+		enum prony_status status = PRONY_OK;
 
 		if (!is_weight(value))
 			continue;
-		status = tensor_new(arena, value->name, DTYPE_F32, &value->shape, tensor, err);
-		if (status == PRONY_OK)
+		known = value->kind == VALUE_PARAMETER ? tensor_find(given, value->name) : NULL;
+		if (known)
+			*tensor = *known;
+		else
+			status = tensor_new(arena, value->name, DTYPE_F32, &value->shape, tensor,
+					    err);
+		if (status == PRONY_OK && !known)
 			status = fill_tensor(value, seed, tensor, arena, err);
 		if (status != PRONY_OK)
 			return status;
@@ -105,4 +111,11 @@ enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed
 	}
 	*out = set;
 	return PRONY_OK;
+}
+
+enum prony_status graph_initial_weights(const struct graph *graph, uint64_t seed,
+					struct arena *arena, struct tensor_set *out,
+					struct error *err)
+{
+	return graph_weights_like(graph, &(struct tensor_set){.count = 0}, seed, arena, out, err);
 }

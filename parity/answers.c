@@ -229,19 +229,15 @@ static void take_tensors(struct reading *r, int answer, const struct answers_cas
 		arena_printf(r->arena, "%d.%s", answer, training ? "change" : "gradient");
 	const char *state = arena_printf(r->arena, "%d.state", answer);
 	size_t values = (size_t)graph->value_count;
-	double momentum;
 
-	if (of->recipe->stage == STAGE_FORWARD)
-		return;
 	parameters->tensors = arena_array(r->arena, values, sizeof(struct tensor));
 	out->state.tensors = arena_array(r->arena, values, sizeof(struct tensor));
 	for (int i = 0; i < graph->value_count; i++) {
 		const struct value *value = &graph->values[i];
 
-		if (value->kind == VALUE_PARAMETER)
+		if (value->kind == VALUE_PARAMETER && of->recipe->stage != STAGE_FORWARD)
 			take_tensor(r, what, value, parameters);
-		else if (training && value->kind == VALUE_STATE &&
-			 graph_state_statistic(graph, i, &momentum) != VALUE_NONE)
+		else if (gate_keeps_state(graph, i, of->recipe->stage))
 			take_tensor(r, state, value, &out->state);
 	}
 }

@@ -103,18 +103,27 @@ static enum prony_status keep_parameters(const struct reference *ref, enum stage
 	return status;
 }
 
-/* Keeps the states that are running statistics. */
-static enum prony_status keep_state(const struct reference *ref, struct arena *arena,
-				    struct gate_expected *out, struct error *err)
+bool gate_keeps_state(const struct graph *graph, int value, enum stage stage)
+{
+	double momentum;
+
+	if (graph->values[value].kind != VALUE_STATE)
+		return false;
+	return graph_state_present(graph, value) != VALUE_NONE ||
+	       (stage == STAGE_TRAIN &&
+		graph_state_statistic(graph, value, &momentum) != VALUE_NONE);
+}
+
+static enum prony_status keep_state(const struct reference *ref, enum stage stage,
+				    struct arena *arena, struct gate_expected *out,
+				    struct error *err)
 {
 	const struct graph *graph = ref->graph;
 	enum prony_status status = PRONY_OK;
-	double momentum;
 
 	out->state.tensors = arena_array(arena, (size_t)graph->value_count, sizeof(struct tensor));
 	for (int i = 0; status == PRONY_OK && i < graph->value_count; i++)
-		if (graph->values[i].kind == VALUE_STATE &&
-		    graph_state_statistic(graph, i, &momentum) != VALUE_NONE)
+		if (gate_keeps_state(graph, i, stage))
 			status = keep_value(ref, i, graph->values[i].name, NULL, arena,
 					    &out->state.tensors[out->state.count++], err);
 	out->state_slack = arena_array(arena, out->state.count, sizeof(double));
@@ -146,8 +155,8 @@ static enum prony_status run_gate(const struct gate_run *run, struct kinks *kink
 	if (status == PRONY_OK)
 		status = keep_parameters(&ref, run->gate->stage, run->weights, arena, &expected,
 					 err);
-	if (status == PRONY_OK && run->gate->stage == STAGE_TRAIN)
-		status = keep_state(&ref, arena, &expected, err);
+	if (status == PRONY_OK)
+		status = keep_state(&ref, run->gate->stage, arena, &expected, err);
 	if (status == PRONY_OK) {
 		expected.kinks = kinks->count + kinks->update_count;
 		*out = expected;

@@ -76,7 +76,7 @@ struct gate_expected {
 	/* Turned comparisons move a tensor mostly sideways. The movement along the tensor itself,
 	 * relative to its length: of each tensor, and of all together as one vector. */
 	double *length_slack, whole_length_slack;
-	/* Running statistics after all updates, F64, with the variance of n; train only. */
+	/* F64, after all steps: the states of gate_keeps_state, variances of n. */
 	struct tensor_set state;
 	double *state_slack; /* norms */
 };
@@ -91,6 +91,10 @@ struct gate_reference {
 	int expected_count;
 	struct tensor_set weights; /* F32, as given (borrowed) */
 };
+
+/* Whether the gate compares this state after its last step: caches, and running statistics if the
+ * stage is train. */
+bool gate_keeps_state(const struct graph *graph, int value, enum stage stage);
 
 /* Computes the expected results with the float64 interpreter. `graph` is forward only and built for
  * the gate's batch. `control` may be NULL. */
@@ -108,8 +112,8 @@ struct gate_observed {
 	double loss[GATE_UPDATES]; /* NAN in STAGE_FORWARD: then computed from the logits */
 	const struct tensor_set *gradients; /* forward-backward */
 	const struct tensor_set *weights;   /* train: after the last update */
-	/* Train: running statistics after the last update. NULL: unknown to the framework
-	 * (recorded, not judged). */
+	/* After the last step. Running statistics may be unknown to the framework: NULL (recorded,
+	 * not judged). Caches must be there. */
 	const struct tensor_set *state;
 };
 

@@ -295,6 +295,7 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 	}
 	if (gate->stage != STAGE_FORWARD)
 		check_tensors(verdict, graph, ref, expected, &bounds, gate, observed);
+	gate_check_caches(verdict, graph, expected, observed->state, bounds.logits);
 	if (gate->stage == STAGE_TRAIN)
 		gate_check_state(verdict, graph, expected, &ref->weights, observed->state,
 				 (magnified ? RMSPROP_FACTOR : 1) * bounds.loss);

@@ -56,5 +56,9 @@ bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph
 void gate_check_state(struct gate_verdict *verdict, const struct graph *graph,
 		      const struct gate_expected *expected, const struct tensor_set *before,
 		      const struct tensor_set *observed, double bound);
+/* Checks what the steps wrote into caches. */
+void gate_check_caches(struct gate_verdict *verdict, const struct graph *graph,
+		       const struct gate_expected *expected, const struct tensor_set *observed,
+		       double bound);
 
 #endif

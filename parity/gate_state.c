@@ -1,4 +1,4 @@
-/* Checks the running statistics of normalisations. */
+/* Checks states: the running statistics of normalisations, and caches. */
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -165,5 +165,28 @@ void gate_check_state(struct gate_verdict *verdict, const struct graph *graph,
 			variance.factor = n / (n - 1);
 		check_one(verdict, &mean, fmax(length(&mean), sqrt(total(&variance))), bound);
 		check_one(verdict, &variance, length(&variance), bound);
+	}
+}
+
+void gate_check_caches(struct gate_verdict *verdict, const struct graph *graph,
+		       const struct gate_expected *expected, const struct tensor_set *observed,
+		       double bound)
+{
+	for (size_t i = 0; i < expected->state.count; i++) {
+		const struct tensor *want = &expected->state.tensors[i];
+		struct gate_check check = {.what = "cache",
+					   .tensor = want->name,
+					   .step = -1,
+					   .value = NAN,
+					   .bound = bound};
+		struct statistic s = {.expected = want, .before = want, .factor = 1};
+
+		if (graph_state_present(graph, graph_find_value(graph, want->name)) == VALUE_NONE)
+			continue;
+		s.observed = observed ? tensor_find(observed, want->name) : NULL;
+		check.reason = gate_incomparable(s.observed, want);
+		if (!check.reason)
+			check.value = distance(&s) / fmax(gate_norm(want), DBL_MIN);
+		gate_add_check(verdict, check);
 	}
 }

@@ -118,6 +118,8 @@ static void find_last_uses(struct reference *ref)
 					? graph_state_statistic(graph, i, &momentum)
 					: VALUE_NONE;
 
+		if (statistic == VALUE_NONE)
+			statistic = graph_state_present(graph, i);
 		if (statistic != VALUE_NONE)
 			last_use[statistic] = INT_MAX;
 	}
@@ -350,18 +352,21 @@ enum prony_status reference_nodes(struct reference *ref, const struct recipe *re
 	return status;
 }
 
-/* Running statistics follow the batch's; the variance is that of n, not n - 1, as in ONNX. */
-static void update_states(struct reference *ref)
+/* Caches become what the step wrote. In training, running statistics follow the batch's; the
+ * variance is that of n, not n - 1, as in ONNX. */
+static void update_states(struct reference *ref, bool training)
 {
 	const struct graph *graph = ref->graph;
 
 	for (int i = 0; i < graph->value_count; i++) {
-		double momentum, *state = ref->values[i];
+		double momentum = 0, *state = ref->values[i];
 		int statistic;
 
 		if (graph->values[i].kind != VALUE_STATE)
 			continue;
-		statistic = graph_state_statistic(graph, i, &momentum);
+		statistic = graph_state_present(graph, i);
+		if (statistic == VALUE_NONE && training)
+			statistic = graph_state_statistic(graph, i, &momentum);
 		if (statistic == VALUE_NONE)
 			continue;
 		for (int64_t k = 0; k < shape_elements(&graph->values[i].shape); k++)
@@ -393,8 +398,7 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 				training ? graph->node_count : graph->forward_count, err);
 	if (status != PRONY_OK)
 		return status;
-	if (training)
-		update_states(ref);
+	update_states(ref, training);
 	if (recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_ADAMW &&
 	    reference_need_squares(ref, err) != PRONY_OK)
 		return PRONY_NOMEM;

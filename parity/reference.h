@@ -57,6 +57,7 @@ enum prony_status reference_feed(struct reference *ref, struct batch batch, stru
  *   rmsprop   s = rho * s + (1 - rho) * g^2;  w -= lr * g / (sqrt(s) + eps), or with
  *             `epsilon_inside` / sqrt(s + eps)
  *   adamw     docs/case-bundle.md, "recipe"
+ * Then every cache (graph_state_present) has what the step wrote.
  * Dropout is the identity in STAGE_FORWARD and when recipe->dropout is false; otherwise masks come
  * from (recipe->seed, step, node).
  */

@@ -244,6 +244,8 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 #undef OWN
 	if (recipe->optimiser == OPTIMISER_ADAMW)
 		recipe->epsilon = RECIPE_ADAMW_EPSILON;
+	if (stage_has_cache(cell->stage))
+		recipe->stage = STAGE_FORWARD;
 	/* The worker treats both the same. */
 	if (recipe->input == INPUT_SYNTHETIC)
 		recipe->input = INPUT_RESIDENT;
@@ -273,6 +275,33 @@ static void fill_target(const struct expansion *e, const struct framework *frame
 		 fit && *words ? "," : "", fit ? loop_mode_name(LOOP_FIT) : "");
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The cell's network is that of its stage. judge_cell says why if there is none. */
+static void settle_stage(const struct expansion *e, struct plan_cell *cell)
+{
+	struct network *other;
+	struct error why = ERROR_INIT;
+
+	if (!stage_has_cache(cell->cell.stage))
+		return;
+	for (size_t i = 0; i < e->plan->count; i++) {
+		const struct network *known = e->plan->cells[i].network;
+
+		if (known->stage == cell->cell.stage && known->tokens == cell->cell.sequence &&
+		    known->name == cell->network->name) {
+			cell->network = known;
+			return;
+		}
+	}
+	other = arena_alloc(&e->plan->arena, sizeof(*other));
+	if (network_at_stage(cell->network, cell->cell.stage, other, &why) == PRONY_OK)
+		cell->network = other;
+}
+
 /* Resolves the length of a cell's sequences: the network's own, or the one that was asked for; 0
  * if its length is fixed. Cells of one length share a network. */
 static void settle_length(const struct expansion *e, struct plan_cell *cell)
@@ -283,6 +312,8 @@ static void settle_length(const struct expansion *e, struct plan_cell *cell)
 
 	if (network->tokens_max == 0)
 		cell->cell.sequence = 0;
+	else if (cell->cell.sequence == 0 && cell->cell.stage == STAGE_DECODE)
+		cell->cell.sequence = least(network->tokens, network->tokens_max - CACHE_ROOM);
 	else if (cell->cell.sequence == 0)
 		cell->cell.sequence = network->tokens;
 	/* judge_cell refuses a length that is too great. */
@@ -292,7 +323,8 @@ static void settle_length(const struct expansion *e, struct plan_cell *cell)
 	for (size_t i = 0; i < e->plan->count; i++) {
 		const struct network *known = e->plan->cells[i].network;
 
-		if (known->tokens == cell->cell.sequence && known->name == network->name) {
+		if (known->tokens == cell->cell.sequence && known->name == network->name &&
+		    known->stage == network->stage) {
 			cell->network = known;
 			return;
 		}
@@ -325,6 +357,7 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	other_precision(e, cell);
 	file_precision(cell);
 	settle_length(e, cell);
+	settle_stage(e, cell);
 	derive(e, point, cell);
 	settle_load(&cell->cell);
 	cell->ungated |= cell->cell.stage == STAGE_LOAD;

@@ -263,7 +263,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 		add_reason(reasons, "stage load: only the framework native measures prony's "
 				    "loader; use --input native for the framework's own");
 	else if (cell->cell.stage != STAGE_LOAD)
-		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->cell.stage,
+		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->recipe.stage,
 			  framework->stages, framework->name);
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->recipe.precision,
 		  framework_precisions(framework, cell->cell.device), framework->name);
@@ -348,7 +348,7 @@ static void find_converted(const struct expansion *e, struct plan_cell *cell,
 	const char *format = native_format(cell);
 	if (strcmp(format, dataset->format) == 0)
 		return;
-	if (dataset_locate_converted(dataset, format, cell->cell.stage != STAGE_FORWARD,
+	if (dataset_locate_converted(dataset, format, cell->recipe.stage != STAGE_FORWARD,
 				     e->settings->data_folder, &found, &why) != PRONY_OK) {
 		add_reason(reasons, "%s", why.text);
 		return;
@@ -358,6 +358,16 @@ static void find_converted(const struct expansion *e, struct plan_cell *cell,
 	free(found.folder);
 }
 
+/* Says why a network has no steps with caches. */
+static void judge_steps(const struct plan_cell *cell, struct strbuf *reasons)
+{
+	struct network other;
+	struct error why = ERROR_INIT;
+
+	network_at_stage(cell->network, cell->cell.stage, &other, &why);
+	add_reason(reasons, "%s", why.text);
+}
+
 static enum cell_status judge(const struct expansion *e, const struct dataset_choice *dataset,
 			      struct plan_cell *cell, struct strbuf *reasons)
 {
@@ -365,6 +375,8 @@ static enum cell_status judge(const struct expansion *e, const struct dataset_ch
 	if (cell->cell.sequence > cell->network->tokens_max)
 		add_reason(reasons, "sequence %" PRId64 ": %s has at most %" PRId64 " tokens",
 			   cell->cell.sequence, cell->network->name, cell->network->tokens_max);
+	else if (stage_has_cache(cell->cell.stage) && cell->network->stage != cell->cell.stage)
+		judge_steps(cell, reasons);
 	if (cell->network->file && cell->network->file->reason && !cell->ungated)
 		judge_file(cell, reasons);
 	else if (cell->network->file && cell->network->file->reason)

@@ -82,16 +82,17 @@ static bool same_question(const struct network_memory *a, const struct network_m
 static enum prony_status count_bytes(struct network_memory *m, struct error *why)
 {
 	struct graph graph;
+	bool trains = m->stage != STAGE_FORWARD && !stage_has_cache(m->stage);
 	enum prony_status status = network_build(m->network, m->batch, &graph, why);
 
 	if (status != PRONY_OK)
 		return status;
-	if (m->stage != STAGE_FORWARD && graph_parameter_count(&graph) == 0)
+	if (trains && graph_parameter_count(&graph) == 0)
 		status = error_set(
 			why, PRONY_UNSUPPORTED,
 			"stage %s: the network has no parameters to train; use stage forward",
 			stage_name(m->stage));
-	else if (m->stage != STAGE_FORWARD && !m->recomputes)
+	else if (trains && !m->recomputes)
 		status = graph_add_backward(&graph, why);
 	if (status == PRONY_OK)
 		m->bytes = graph_memory_least(&graph, m->optimiser_copies, m->element_bytes);

@@ -124,10 +124,11 @@ class Case(object):
                    if name.startswith("label.") and tensor.dtype == "I64")
 
     def nodes_for(self, wanted):
-        """The nodes, in order, that are needed to compute the values in `wanted` (list of names)."""
+        """The nodes, in order, that are needed to compute the values in `wanted` (list of names), and those that
+        write a cache."""
         needed, kept = set(wanted), []
         for node in reversed(self.nodes):
-            if needed.intersection(node["outputs"]):
+            if needed.intersection(node["outputs"]) or node["op"] == "TensorScatter":
                 needed.update(name for name in node["inputs"] if name)
                 kept.append(node)
         return kept[::-1]

@@ -41,6 +41,11 @@ def gather_problem(case, node):
     return "only axis 0, not %d" % axis if axis else None
 
 
+def caches(case):
+    """List of str: the states that every step writes (TensorScatter)."""
+    return [node["inputs"][0] for node in case.nodes if node["op"] == "TensorScatter"]
+
+
 def wanted(case):
     """List of str: the values that a step computes: [logits], or [loss, logits] when it trains."""
     graph = case.graph
@@ -163,6 +168,7 @@ def batch_stays_first(case, nodes):
             case.values[name]["kind"] in ("parameter", "state")
             and len(case.shape(name)) == len(case.shape(node["outputs"][0]))
             and case.shape(name)[0] != 1 for name in node["inputs"])
+        fixed = fixed or node["op"] == "TensorScatter"
         if moved or fixed or any(shape and shape[0] != batch for shape in shapes):
             return False
     return True

@@ -66,8 +66,9 @@ struct work {
 
 static size_t network_key(const struct cell *cell, char key[3 * CELL_WORD_BYTES])
 {
-	return (size_t)snprintf(key, 3 * CELL_WORD_BYTES, "%s\n%s\n%" PRId64, cell->network,
-				cell->dataset, cell->sequence);
+	return (size_t)snprintf(key, 3 * CELL_WORD_BYTES, "%s\n%s\n%" PRId64 "%s", cell->network,
+				cell->dataset, cell->sequence,
+				stage_has_cache(cell->stage) ? stage_name(cell->stage) : "");
 }
 
 /* Takes the counts from the first gates of the run that have them: a framework that cannot count
@@ -115,7 +116,9 @@ static struct sample sample_of(const struct work *work, const struct cell *cell)
  * weights. */
 static double flops_per_step(double macs, const struct cell *cell)
 {
-	double passes = cell->stage == STAGE_FORWARD ? 1 : cell->stage == STAGE_LOAD ? NAN : 3;
+	double passes = cell->stage == STAGE_FORWARD || stage_has_cache(cell->stage) ? 1
+			: cell->stage == STAGE_LOAD				     ? NAN
+										     : 3;
 	return 2 * macs * (double)cell->batch * passes;
 }
 

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the running statistics; they stay NULL if the framework cannot report them. */
-static enum prony_status read_state(struct team *team, struct arena *arena,
+/* Reads the states. Running statistics stay NULL if the framework cannot report them; caches are
+ * the work of the stage. */
+static enum prony_status read_state(struct team *team, bool needed, struct arena *arena,
 				    const struct tensor_set **out, struct error *err)
 {
 	struct tensor_set *state = arena_alloc(arena, sizeof *state);
 	enum prony_status status = team_read_kept(team, "state", arena, state, err);
-	if (status == PRONY_UNSUPPORTED) {
+	if (status == PRONY_UNSUPPORTED && !needed) {
 		error_clear(err);
 		return PRONY_OK;
 	}
@@ -42,9 +43,8 @@ static enum prony_status observe(const struct launch *launch, struct team *team,
 		if (status == PRONY_OK && stage != STAGE_FORWARD)
 			status = team_read_loss(team, &observed->loss[i], err);
 	}
-	if (status == PRONY_OK && stage == STAGE_TRAIN &&
-	    launch->work->gate.expected[0].state.count > 0)
-		status = read_state(team, arena, &observed->state, err);
+	if (status == PRONY_OK && launch->work->gate.expected[0].state.count > 0)
+		status = read_state(team, stage == STAGE_FORWARD, arena, &observed->state, err);
 	/* The largest read comes last and is compared in place, in shared memory. */
 	struct tensor_set *last = arena_alloc(arena, sizeof *last);
 	if (status == PRONY_OK && stage == STAGE_FORWARD_BACKWARD) {

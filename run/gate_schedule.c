@@ -12,7 +12,8 @@ static enum prony_status report_gate(struct schedule *s, const struct run_event 
 				     json_t *evidence, struct error *err)
 {
 	size_t cell = event->cell;
-	int64_t tokens = s->plan->cells[cell].network->tokens;
+	const struct network *network = s->plan->cells[cell].network;
+	int64_t tokens = network->stage == STAGE_DECODE ? 1 : network->tokens;
 
 	if (tokens > 0)
 		json_object_set_new(evidence, "tokens", json_integer(tokens));

@@ -41,7 +41,7 @@ bool second_gate_may_help(const struct launch *launch, const struct gate_outcome
 {
 	const struct plan_cell *planned = launch->cell;
 	return outcome->status == CELL_MISMATCH && outcome->compared && *rule_of(outcome) &&
-	       planned->cell.stage != STAGE_FORWARD && has_max_pool(&launch->work->graph) &&
+	       planned->recipe.stage != STAGE_FORWARD && has_max_pool(&launch->work->graph) &&
 	       first_pass_is_right(&outcome->verdict) && planned->cell.input != INPUT_SYNTHETIC &&
 	       planned->dataset != dataset_find("synthetic");
 }

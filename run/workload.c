@@ -13,6 +13,7 @@
 #include "datasets/text.h"
 #include "parity/reference.h"
 #include "run/model_work.h"
+#include "run/step_work.h"
 
 /* The gate skips this many batches, so that it uses none of the timed processes' batches. */
 enum { GATE_SKIPS = 64 };
@@ -179,6 +180,8 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 	if (status == PRONY_OK)
 		status = make_batches(work, cell, &work->graph, resident_batches(cell), 0, seed,
 				      &work->inputs, &work->labels, err);
+	if (status == PRONY_OK)
+		step_work_positions(cell->network, &work->graph, &work->inputs);
 	return status;
 }
 
@@ -226,7 +229,12 @@ static enum prony_status build_gate(struct workload *work, struct network *netwo
 {
 	struct recipe *recipe = &work->gate_recipe;
 	bool chosen = !network->file;
-	enum prony_status status = network_build(network, recipe->batch, &work->gate_graph, err);
+	enum prony_status status = PRONY_OK;
+	/* Of a prompt the reference runs the whole for a single decode step. */
+	if (stage_has_cache(network->stage) && network->tokens > GATE_TOKENS_MIN)
+		status = network_at_length(network, GATE_TOKENS_MIN, network, err);
+	if (status == PRONY_OK)
+		status = network_build(network, recipe->batch, &work->gate_graph, err);
 	while (status == PRONY_OK && network->tokens_max > 0 &&
 	       network->tokens / 2 >= GATE_TOKENS_MIN &&
 	       !gate_is_cheap(&work->gate_graph, recipe, chosen)) {
@@ -264,14 +272,17 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 	struct network network = *cell->network;
 	enum prony_status status = build_gate(work, &network, err);
 	work->gate_weights = work->weights;
-	/* The mask of another length is another tensor. */
-	if (status == PRONY_OK && network.tokens != cell->network->tokens)
-		status = network_weights(&network, &work->gate_graph, seed, &work->arena,
-					 &work->gate_weights, err);
+	/* The mask of another length is another tensor, as are the caches of the gate. */
+	if (status == PRONY_OK &&
+	    (network.tokens != cell->network->tokens || stage_has_cache(network.stage)))
+		status = graph_weights_like(&work->gate_graph, &work->weights, seed, &work->arena,
+					    &work->gate_weights, err);
 	if (status == PRONY_OK)
 		status =
 			make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots,
 				     GATE_SKIPS, seed, &work->gate_inputs, &work->gate_labels, err);
+	if (status == PRONY_OK && network.stage == STAGE_DECODE)
+		status = step_work_gate(work, &network, seed, err);
 	if (status == PRONY_OK) {
 		struct answers_case of = gate_case(work, cell);
 		answers_key("gate", &of, work->gate_key);
@@ -313,6 +324,8 @@ static enum prony_status compute_gate(struct workload *work, const struct plan_c
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
 					     &work->gate_weights, &work->gate_inputs,
 					     &work->gate_labels, control, err);
+	if (status == PRONY_OK)
+		status = step_work_check(work, err);
 	return status;
 }
 

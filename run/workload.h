@@ -33,6 +33,8 @@ struct workload {
 	struct recipe gate_recipe;
 	struct graph gate_graph;
 	struct tensor_set gate_weights, gate_inputs, gate_labels;
+	/* Decode: the logits of each step by the reference's forward pass of the whole prefix. */
+	struct tensor prefix_logits[GATE_UPDATES];
 	/* ... and the reference's answers. */
 	struct gate_reference gate;
 	bool has_gate;

@@ -178,7 +178,7 @@ static unsigned standing_flags(const struct study *study, size_t index)
 		flags |= CELL_FLAG_DISCOVERED;
 	if (planned->cell.input == INPUT_NATIVE && planned->location->framework->fed_by_script)
 		flags |= CELL_FLAG_FED_BY_SCRIPT;
-	if (planned->cell.stage != STAGE_FORWARD && planned->network->file &&
+	if (planned->recipe.stage != STAGE_FORWARD && planned->network->file &&
 	    planned->network->file->no_normalisation)
 		flags |= CELL_FLAG_NO_NORMALISATION;
 	return flags;

@@ -70,7 +70,7 @@ static int embedded(struct builder *b, const struct bert *t, int tokens, int64_t
 	int segments, places, x;
 
 	x = build_scaled_embedding(b, "words", tokens, WORDS, t->width, DEVIATION, words);
-	places = build_positions(b, "positions", POSITIONS, t->width, DEVIATION, length);
+	places = build_positions(b, "positions", POSITIONS, t->width, DEVIATION, length, NULL);
 	x = build_add(b, "placed", x, places);
 	segments = build_scaled_embedding(b, "segments", tokens + 1, SEGMENTS, t->width, DEVIATION,
 					  NULL);

@@ -3,6 +3,7 @@
 #define PRONY_ZOO_BLOCKS_INTERNAL_H
 
 #include "graph/graph.h"
+#include "zoo/zoo.h"
 
 /* "BLOCK.LAYER", which lives as long as the graph. */
 const char *layer_name(struct builder *b, const char *block, const char *layer);
@@ -49,16 +50,24 @@ struct attention_sizes {
 	int64_t kv_heads; /* of keys and values, each for heads / kv_heads queries; 0: heads */
 	const int
 		*rotary; /* cosines and sines that turn queries and keys (build_rotary); or NULL */
+	const struct cache_step *cache; /* keys and values are kept in caches; or NULL */
 };
 
 /* softmax(q k' / sqrt(features) + mask) v for each head. qkv: three values of the shape (batch x
  * tokens) x (heads x features), keys and values with kv_heads. Returns a value shaped as q is. */
 int build_attention(struct builder *b, const char *block, const int qkv[3],
 		    const struct attention_sizes *sizes);
-/* A state tokens x tokens: 0 up to the diagonal, and a large negative number right of it. */
-int build_causal_mask(struct builder *b, const char *name, int64_t tokens);
-/* The states `cosine` and `sine`, tokens x features, of rotary positions. */
-void build_rotary(struct builder *b, int64_t tokens, int64_t features, int64_t base, int out[2]);
+/* The states `cosine` and `sine`, tokens x features, of rotary positions; in a decode step their
+ * rows at each sample's position. */
+void build_rotary(struct builder *b, int64_t tokens, int64_t features, int64_t base,
+		  const struct cache_step *cache, int out[2]);
+/* A state tokens x tokens: 0 up to the diagonal, and a large negative number right of it. In a
+ * decode step the row of each sample's position, batch x 1 x 1 x rows of the caches. */
+int build_causal_mask(struct builder *b, const char *name, int64_t tokens,
+		      const struct cache_step *cache);
+/* In a prefill step, the rows of the last token of each sample; else x itself. */
+int build_last_token(struct builder *b, const char *name, int x, int64_t tokens,
+		     const struct cache_step *cache);
 /* An embedding whose table NAME.weight has this deviation; *table, unless NULL, is the table. */
 int build_scaled_embedding(struct builder *b, const char *name, int indices, int64_t rows,
 			   int64_t width, double deviation, int *table);
@@ -70,9 +79,10 @@ int build_projection(struct builder *b, const char *name, int x, int64_t feature
 		     double deviation);
 /* The number of tokens of an input batch x tokens. */
 int64_t build_length(const struct builder *b, int tokens);
-/* The first `length` rows of a trained table of positions with this deviation. */
+/* The first `length` rows of a trained table of positions with this deviation; in a decode step the
+ * row of each sample's position, batch x 1 x width. */
 int build_positions(struct builder *b, const char *name, int64_t rows, int64_t width,
-		    double deviation, int64_t length);
+		    double deviation, int64_t length, const struct cache_step *cache);
 /* x times the transposed table of an embedding: the features become a number for each of its rows.
  * `bias` may be VALUE_NONE. */
 int build_tied_linear(struct builder *b, const char *name, int x, int table, int bias);

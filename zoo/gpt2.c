@@ -44,45 +44,53 @@ static int decoder_block(struct builder *b, const struct gpt2 *g, const char *bl
 	return build_add(b, layer_name(b, block, "sum2"), x, y);
 }
 
-static int build_gpt2(struct builder *b, const struct gpt2 *g, int tokens)
+static int build_gpt2(struct builder *b, const struct gpt2 *g, int tokens,
+		      const struct cache_step *cache)
 {
 	int64_t length = build_length(b, tokens);
 	struct attention_sizes sizes = {.tokens = length,
 					.heads = g->heads,
 					.features = g->width / g->heads,
-					.dropout = g->dropout};
+					.dropout = g->dropout,
+					.cache = cache};
 	int table;
 	int x = build_scaled_embedding(b, "embed", tokens, g->words, g->width, 0.02, &table);
 
 	x = build_add(b, "embedded", x,
-		      build_positions(b, "positions", g->positions, g->width, 0.01, length));
+		      build_positions(b, "positions", g->positions, g->width, 0.01, length, cache));
 	x = build_reshape(b, "rows", x, 2, (const int64_t[]){-1, g->width});
 	x = build_dropout_if(b, "drop", x, g->dropout);
-	sizes.mask = build_causal_mask(b, "causal", length);
+	sizes.mask = build_causal_mask(b, "causal", length, cache);
 	for (int i = 0; i < g->depth; i++)
 		x = decoder_block(b, g, layer_number(b, "block", i), x, &sizes);
+	x = build_last_token(b, "last", x, length, cache);
 	x = build_layer_norm(b, "norm", x, 1, EPSILON);
 	return build_tied_linear(b, "head", x, table, VALUE_NONE);
 }
 
+static const struct gpt2 small = {
+	.words = 50257, .positions = 1024, .width = 768, .heads = 12, .depth = 12, .dropout = 0.1};
+static const struct gpt2 bytes = {
+	.words = 256, .positions = 1024, .width = 128, .heads = 4, .depth = 4};
+
 static int small_layers(struct builder *b, int tokens)
 {
-	static const struct gpt2 small = {.words = 50257,
-					  .positions = 1024,
-					  .width = 768,
-					  .heads = 12,
-					  .depth = 12,
-					  .dropout = 0.1};
+	return build_gpt2(b, &small, tokens, NULL);
+}
 
-	return build_gpt2(b, &small, tokens);
+static int small_step(struct builder *b, int tokens, const struct cache_step *cache)
+{
+	return build_gpt2(b, &small, tokens, cache);
 }
 
 static int bytes_layers(struct builder *b, int tokens)
 {
-	static const struct gpt2 bytes = {
-		.words = 256, .positions = 1024, .width = 128, .heads = 4, .depth = 4};
+	return build_gpt2(b, &bytes, tokens, NULL);
+}
 
-	return build_gpt2(b, &bytes, tokens);
+static int bytes_step(struct builder *b, int tokens, const struct cache_step *cache)
+{
+	return build_gpt2(b, &bytes, tokens, cache);
 }
 
 const struct network zoo_gpt2 = {
@@ -100,6 +108,7 @@ const struct network zoo_gpt2 = {
 	.macs = 145824153600,
 	.gate_learning_rate = 0.01,
 	.layers = small_layers,
+	.step = small_step,
 };
 
 const struct network zoo_gpt2_bytes = {
@@ -117,4 +126,5 @@ const struct network zoo_gpt2_bytes = {
 	.macs = 121634816,
 	.gate_learning_rate = 0.01,
 	.layers = bytes_layers,
+	.step = bytes_step,
 };

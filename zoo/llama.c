@@ -45,43 +45,51 @@ static int decoder_block(struct builder *b, const struct llama *l, const char *b
 	return build_add(b, layer_name(b, block, "sum2"), x, y);
 }
 
-static int build_llama(struct builder *b, const struct llama *l, int tokens)
+static int build_llama(struct builder *b, const struct llama *l, int tokens,
+		       const struct cache_step *cache)
 {
 	int64_t length = build_length(b, tokens);
 	struct attention_sizes sizes = {.tokens = length,
 					.heads = l->heads,
 					.kv_heads = l->kv_heads,
-					.features = l->width / l->heads};
+					.features = l->width / l->heads,
+					.cache = cache};
 	int table, rotary[2];
 	int x = build_scaled_embedding(b, "embed", tokens, l->words, l->width, DEVIATION, &table);
 
 	x = build_reshape(b, "rows", x, 2, (const int64_t[]){-1, l->width});
-	build_rotary(b, length, sizes.features, ROTARY_BASE, rotary);
+	build_rotary(b, length, sizes.features, ROTARY_BASE, cache, rotary);
 	sizes.rotary = rotary;
-	sizes.mask = build_causal_mask(b, "causal", length);
+	sizes.mask = build_causal_mask(b, "causal", length, cache);
 	for (int i = 0; i < l->depth; i++)
 		x = decoder_block(b, l, layer_number(b, "block", i), x, &sizes);
+	x = build_last_token(b, "last", x, length, cache);
 	return build_tied_linear(b, "head", normalised(b, "norm", x), table, VALUE_NONE);
 }
 
+static const struct llama small = {
+	.words = 49152, .width = 576, .heads = 9, .kv_heads = 3, .hidden = 1536, .depth = 30};
+static const struct llama tiny = {
+	.words = 512, .width = 64, .heads = 8, .kv_heads = 4, .hidden = 172, .depth = 5};
+
 static int small_layers(struct builder *b, int tokens)
 {
-	static const struct llama small = {.words = 49152,
-					   .width = 576,
-					   .heads = 9,
-					   .kv_heads = 3,
-					   .hidden = 1536,
-					   .depth = 30};
+	return build_llama(b, &small, tokens, NULL);
+}
 
-	return build_llama(b, &small, tokens);
+static int small_step(struct builder *b, int tokens, const struct cache_step *cache)
+{
+	return build_llama(b, &small, tokens, cache);
 }
 
 static int tiny_layers(struct builder *b, int tokens)
 {
-	static const struct llama tiny = {
-		.words = 512, .width = 64, .heads = 8, .kv_heads = 4, .hidden = 172, .depth = 5};
+	return build_llama(b, &tiny, tokens, NULL);
+}
 
-	return build_llama(b, &tiny, tokens);
+static int tiny_step(struct builder *b, int tokens, const struct cache_step *cache)
+{
+	return build_llama(b, &tiny, tokens, cache);
 }
 
 const struct network zoo_llama_small = {
@@ -99,6 +107,7 @@ const struct network zoo_llama_small = {
 	.macs = 77913391104,
 	.gate_learning_rate = 0.01,
 	.layers = small_layers,
+	.step = small_step,
 };
 
 const struct network zoo_llama_tiny = {
@@ -116,4 +125,5 @@ const struct network zoo_llama_tiny = {
 	.macs = 43679744,
 	.gate_learning_rate = 0.01,
 	.layers = tiny_layers,
+	.step = tiny_step,
 };

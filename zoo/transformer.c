@@ -63,6 +63,29 @@ static int repeated(struct builder *b, const char *name, int x, const struct att
 			     (const int64_t[]){-1, sizes->heads, sizes->tokens, sizes->features});
 }
 
+static bool decodes(const struct cache_step *cache)
+{
+	return cache && cache->positions != VALUE_NONE;
+}
+
+/* Writes keys or values, batch x heads x tokens x features, into their cache. Returns what the
+ * tokens of this step attend to: in a decode step the cache. */
+static int cached(struct builder *b, const char *name, int x, const struct cache_step *cache)
+{
+	const char *state = layer_name(b, name, "cache");
+	int inputs[3] = {VALUE_NONE, x, cache->positions}, present;
+
+	if (b->error.code != PRONY_OK)
+		return VALUE_NONE;
+	struct shape shape = b->graph->values[x].shape;
+
+	shape.dims[2] = cache->rows;
+	inputs[0] = build_state(b, state, 4, shape.dims, FILL_NORMAL);
+	present = build_node(b, OP_TENSOR_SCATTER, layer_name(b, name, "present"), inputs,
+			     decodes(cache) ? 3 : 2, NULL);
+	return decodes(cache) ? present : x;
+}
+
 /* Queries (part 0), keys or values as batch x heads x tokens x features. */
 static int attention_part(struct builder *b, const char *name, int part, int x,
 			  const struct attention_sizes *sizes)
@@ -73,13 +96,19 @@ static int attention_part(struct builder *b, const char *name, int part, int x,
 			sizes->features);
 	if (sizes->rotary != NULL && part < 2)
 		x = turned(b, name, x, sizes->features, sizes->rotary);
-	return grouped ? repeated(b, name, x, sizes) : x;
+	if (sizes->cache != NULL && part > 0)
+		x = cached(b, name, x, sizes->cache);
+	return grouped && !decodes(sizes->cache) ? repeated(b, name, x, sizes) : x;
 }
 
 int build_attention(struct builder *b, const char *block, const int qkv[3],
 		    const struct attention_sizes *sizes)
 {
 	static const char *const names[] = {"query", "key", "value"};
+	/* The queries of one token that share keys are rows beside each other. */
+	bool grouped_decode = decodes(sizes->cache) && sizes->kv_heads > 0;
+	int64_t groups = grouped_decode ? sizes->heads / sizes->kv_heads : 1;
+	const int64_t grouped[] = {-1, sizes->kv_heads, groups, sizes->features};
 	int parts[3], x;
 
 	/* The scale is the last but for what moves numbers, so that graph_attention finds it. */
@@ -88,6 +117,9 @@ int build_attention(struct builder *b, const char *block, const int qkv[3],
 		if (i == 0 && sizes->rotary == NULL)
 			x = scaled(b, block, x, sizes->features);
 		parts[i] = attention_part(b, layer_name(b, block, names[i]), i, x, sizes);
+		if (i == 0 && grouped_decode)
+			parts[i] = build_reshape(b, layer_name(b, block, "groups"), parts[i], 4,
+						 grouped);
 		if (i == 0 && sizes->rotary != NULL)
 			parts[i] = scaled(b, block, parts[i], sizes->features);
 	}
@@ -99,6 +131,9 @@ int build_attention(struct builder *b, const char *block, const int qkv[3],
 	x = build_softmax(b, layer_name(b, block, "softmax"), x, -1);
 	x = build_dropout_if(b, layer_name(b, block, "drop"), x, sizes->dropout);
 	x = build_matmul(b, layer_name(b, block, "mixed"), x, parts[2]);
+	if (grouped_decode)
+		x = build_reshape(b, layer_name(b, block, "heads"), x, 4,
+				  (const int64_t[]){-1, sizes->heads, 1, sizes->features});
 	x = build_transpose(b, layer_name(b, block, "tokens"), x, (const int64_t[]){0, 2, 1, 3});
 	return build_reshape(b, layer_name(b, block, "rows"), x, 2,
 			     (const int64_t[]){-1, sizes->heads * sizes->features});
@@ -114,15 +149,50 @@ static int rotary_state(struct builder *b, const char *name, int64_t tokens, int
 	return state;
 }
 
-void build_rotary(struct builder *b, int64_t tokens, int64_t features, int64_t base, int out[2])
+/* The rows of a table at each sample's position, batch x 1 x 1 x columns. */
+static int rows_at(struct builder *b, const char *name, int table, int64_t columns,
+		   const struct cache_step *cache)
 {
-	out[0] = rotary_state(b, "cosine", tokens, features, base, FILL_ROTARY_COSINE);
-	out[1] = rotary_state(b, "sine", tokens, features, base, FILL_ROTARY_SINE);
+	table = build_node(b, OP_GATHER, layer_name(b, name, "row"),
+			   (const int[]){table, cache->positions}, 2, NULL);
+	return build_reshape(b, layer_name(b, name, "rows"), table, 4,
+			     (const int64_t[]){-1, 1, 1, columns});
 }
 
-int build_causal_mask(struct builder *b, const char *name, int64_t tokens)
+void build_rotary(struct builder *b, int64_t tokens, int64_t features, int64_t base,
+		  const struct cache_step *cache, int out[2])
 {
-	return build_state(b, name, 2, (const int64_t[]){tokens, tokens}, FILL_CAUSAL);
+	static const char *const names[] = {"cosine", "sine"};
+	static const enum weight_fill fills[] = {FILL_ROTARY_COSINE, FILL_ROTARY_SINE};
+
+	for (int i = 0; i < 2; i++) {
+		out[i] = rotary_state(b, names[i], decodes(cache) ? cache->rows : tokens, features,
+				      base, fills[i]);
+		if (decodes(cache))
+			out[i] = rows_at(b, names[i], out[i], features, cache);
+	}
+}
+
+int build_causal_mask(struct builder *b, const char *name, int64_t tokens,
+		      const struct cache_step *cache)
+{
+	int64_t rows = decodes(cache) ? cache->rows : tokens;
+	int mask = build_state(b, name, 2, (const int64_t[]){rows, rows}, FILL_CAUSAL);
+
+	return decodes(cache) ? rows_at(b, name, mask, rows, cache) : mask;
+}
+
+int build_last_token(struct builder *b, const char *name, int x, int64_t tokens,
+		     const struct cache_step *cache)
+{
+	if (!cache || decodes(cache) || b->error.code != PRONY_OK)
+		return x;
+	int64_t width = b->graph->values[x].shape.dims[1];
+
+	x = build_reshape(b, layer_name(b, name, "tokens"), x, 3,
+			  (const int64_t[]){-1, tokens, width});
+	return build_flatten(
+		b, name, build_slice(b, layer_name(b, name, "slice"), x, 1, tokens - 1, tokens, 1));
 }
 
 int build_scaled_embedding(struct builder *b, const char *name, int indices, int64_t rows,
@@ -174,15 +244,22 @@ int64_t build_length(const struct builder *b, int tokens)
 }
 
 int build_positions(struct builder *b, const char *name, int64_t rows, int64_t width,
-		    double deviation, int64_t length)
+		    double deviation, int64_t length, const struct cache_step *cache)
 {
 	int table = build_parameter(b, name, 2, (const int64_t[]){rows, width}, FILL_NORMAL, 1);
+	int row;
 
 	if (b->error.code != PRONY_OK)
 		return VALUE_NONE;
 	b->graph->values[table].fill_scale = deviation;
-	return length == rows ? table
-			      : build_slice(b, layer_name(b, name, "used"), table, 0, 0, length, 1);
+	if (!decodes(cache))
+		return length == rows ? table
+				      : build_slice(b, layer_name(b, name, "used"), table, 0, 0,
+						    length, 1);
+	row = build_node(b, OP_GATHER, layer_name(b, name, "row"),
+			 (const int[]){table, cache->positions}, 2, NULL);
+	return build_reshape(b, layer_name(b, name, "used"), row, 3,
+			     (const int64_t[]){-1, 1, width});
 }
 
 int build_tied_linear(struct builder *b, const char *name, int x, int table, int bias)

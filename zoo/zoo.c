@@ -79,6 +79,32 @@ double network_gate_rate(const struct network *network, enum optimiser optimiser
 	return network->gate_learning_rate;
 }
 
+enum prony_status zoo_build_step(const struct network *network, int64_t batch, int64_t tokens,
+				 enum stage stage, struct graph *out, struct error *err)
+{
+	struct graph graph;
+	struct builder builder = {.graph = &graph, .error = ERROR_INIT};
+	struct cache_step cache = {.rows = tokens + CACHE_ROOM, .positions = VALUE_NONE};
+	bool cached = stage_has_cache(stage);
+	const int64_t one = 1;
+	enum prony_status status;
+	int input, output;
+
+	graph_init(&graph, network->name);
+	input = build_input(&builder, "tokens", DTYPE_I64, batch, 1,
+			    stage == STAGE_DECODE ? &one : &tokens);
+	if (stage == STAGE_DECODE)
+		cache.positions = build_input(&builder, "position", DTYPE_I64, batch, 0, NULL);
+	output = network->step(&builder, input, cached ? &cache : NULL);
+	status = build_finish(&builder, output, 1, cached ? &one : &tokens, err);
+	if (status != PRONY_OK) {
+		graph_release(&graph);
+		return status;
+	}
+	*out = graph;
+	return PRONY_OK;
+}
+
 enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
 			    struct error *err)
 {
@@ -87,6 +113,8 @@ enum prony_status zoo_build(const struct network *network, int64_t batch, struct
 	enum prony_status status;
 	int input = VALUE_NONE, output;
 
+	if (stage_has_cache(network->stage))
+		return zoo_build_step(network, batch, network->tokens, network->stage, out, err);
 	graph_init(&graph, network->name);
 	for (int i = 0; i < network->input_count; i++) {
 		const struct network_input *in = &network->inputs[i];
@@ -126,4 +154,25 @@ enum prony_status network_at_length(const struct network *network, int64_t token
 	graph_release(&graph);
 	*out = other;
 	return PRONY_OK;
+}
+
+enum prony_status network_at_stage(const struct network *network, enum stage stage,
+				   struct network *out, struct error *err)
+{
+	struct network other = *network;
+	int64_t room = stage == STAGE_DECODE ? CACHE_ROOM : 0;
+
+	other.stage = stage;
+	if (!network->step)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "stage %s: %.80s is no language model with key-value caches",
+				 stage_name(stage), network->name);
+	if (network->tokens + room > network->tokens_max)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "stage %s: a prompt of %lld tokens and %lld more are above the "
+				 "%lld positions of %.80s; use --sequence %lld",
+				 stage_name(stage), (long long)network->tokens, (long long)room,
+				 (long long)network->tokens_max, network->name,
+				 (long long)(network->tokens_max - room));
+	return network_at_length(&other, network->tokens, out, err);
 }

@@ -20,6 +20,18 @@ struct network_input {
 	int64_t dims[4]; /* where the length may change (tokens_max), dimension 0 is the tokens */
 };
 
+/* Rows of a key-value cache behind the prompt: as many positions as a process has batches. */
+#define CACHE_ROOM 8
+
+/* A step of a language model that keeps keys and values in caches: the states NAME.cache of the
+ * shape batch x heads x rows x features. */
+struct cache_step {
+	int64_t rows; /* of each cache */
+	/* Decode: the input with the position of each sample's one token, where its key and value
+	 * are written. VALUE_NONE for prefill: all tokens from row 0 on, logits of the last one. */
+	int positions;
+};
+
 struct network {
 	const char *name;
 	const char *summary; /* one line with the source of the definition */
@@ -33,12 +45,15 @@ struct network {
 	int64_t parameters, macs; /* published numbers, for batch 1; a test compares prony's */
 	int64_t tokens;		  /* of one sample; 0: it is no sequence */
 	int64_t tokens_max;	  /* the longest sequence; 0: its length is fixed */
+	enum stage stage; /* prefill, decode: the graph is that of this step (network_at_stage) */
 	double gate_learning_rate;
 	double gate_rmsprop_rate; /* and of AdamW; 0: gate_learning_rate */
 	bool half_squares; /* the loss is half the sum of the logits' squares, not cross-entropy */
 	/* Appends layers up to the logits and returns them; errors stay in the builder. `input` is
 	 * the first input, the others follow it. */
 	int (*layers)(struct builder *b, int input);
+	/* The same over the same weights for a step with caches; NULL: it has no such steps. */
+	int (*step)(struct builder *b, int tokens, const struct cache_step *cache);
 	const struct network_file *file; /* an ONNX file instead of layers; may be NULL */
 };
 
@@ -63,9 +78,19 @@ double network_gate_rate(const struct network *network, enum optimiser optimiser
 enum prony_status network_at_length(const struct network *network, int64_t tokens,
 				    struct network *out, struct error *err);
 
+/* The same network in a stage. Prefill and decode have graphs of their own (zoo_build_step), and
+ * other MACs; PRONY_UNSUPPORTED if the network has none, or no positions are left behind the
+ * prompt. */
+enum prony_status network_at_stage(const struct network *network, enum stage stage,
+				   struct network *out, struct error *err);
+
 /* Builds the forward graph for `batch` samples, with its loss; the caller frees it with
  * graph_release. */
 enum prony_status zoo_build(const struct network *network, int64_t batch, struct graph *out,
 			    struct error *err);
+/* Builds the graph of the stage prefill or decode, or forward over the same weights. `tokens`: of
+ * the prompt, which the caches hold before a decode step. The network has a function `step`. */
+enum prony_status zoo_build_step(const struct network *network, int64_t batch, int64_t tokens,
+				 enum stage stage, struct graph *out, struct error *err);
 
 #endif

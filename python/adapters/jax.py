@@ -225,17 +225,23 @@ class Adapter(adapters.Adapter):
         return state, gradients, results
 
     def _make_step(self, state, batch):
-        """Compiles the step and sets step, sync and kept: [state, gradients, [loss, logits]]."""
+        """Compiles the step and sets step, sync and kept: [state, gradients (forward: caches), [loss, logits]]."""
         self.kept = kept = [state, None, [None, None]]
         batches = self.batches
         if self.forward_only:
             # Constant values are arguments too, because XLA would fold constants for minutes.
-            run = jax.jit(lambda state, batch: self._forward(
-                state["parameters"], state["states"], None, batch)[0][1])
-            forward = run.lower(state, batch).compile()
+            written = graph_analysis.caches(self.case)
+            caches = {name: state["states"].pop(name) for name in written}
+
+            def run(caches, state, batch):
+                results, states = self._forward(
+                    state["parameters"], dict(state["states"], **caches), None, batch)
+                return results[1], {name: states[name] for name in written}
+            forward = jax.jit(run, donate_argnums=0).lower(caches, state, batch).compile()
+            kept[1] = caches
 
             def step(slot):
-                kept[2][1] = forward(state, batches[slot])
+                kept[2][1], kept[1] = forward(kept[1], state, batches[slot])
         else:
             kept[1] = jax.tree.map(jnp.zeros_like, state["parameters"])
             train = jax.jit(self._train, donate_argnums=(0, 1), keep_unused=True).lower(
@@ -260,7 +266,7 @@ class Adapter(adapters.Adapter):
                 value = results[what == "logits"]
                 order = self.layout.order(value.ndim)
             else:
-                group = {"weights": state["parameters"], "state": state["states"],
+                group = {"weights": state["parameters"], "state": dict(state["states"], **gradients if self.forward_only else {}),
                          "gradients": gradients}[what]
                 value, order = group[tensor.name], self.orders[tensor.name]
             fill(tensor, value.astype(jnp.float32), order)

@@ -227,6 +227,18 @@ def _hard_swish(x):
     return x * _bound(x / 6.0 + 0.5, 0.0, 1.0)
 
 
+def _tensor_scatter(t):
+    """The cache with rows written from the row of each sample on. The step donates the cache's memory."""
+    past, rows, axis = t.input(0), t.input(1), t.axis(t.attributes["axis"])
+    if t.input(2) is None:
+        present = lax.dynamic_update_slice_in_dim(past, rows, 0, axis)
+    else:
+        present = jax.vmap(lambda one, new, start: lax.dynamic_update_slice_in_dim(one, new, start, axis - 1))(
+            past, rows, t.input(2))
+    t.run.updates[t.names[0]] = present
+    return present
+
+
 OPERATORS = {
     ATTENTION: _attention,
     "Conv": _conv,
@@ -265,6 +277,7 @@ OPERATORS = {
     "Pad": _pad,
     "ReduceMean": _reduce_mean,
     "Gather": _gather,
+    "TensorScatter": _tensor_scatter,
     "Dropout": _dropout,
     "Add": _broadcast(jnp.add),
     "Sub": _broadcast(jnp.subtract),

@@ -204,6 +204,17 @@ def _gather(t):
     return t.call(torch.reshape, rows, t.shape)
 
 
+def write_rows(past, rows, index, axis):
+    """Writes rows into a cache, in place, from row `index` of each sample on."""
+    if index is None:
+        past.narrow(axis, 0, rows.shape[axis]).copy_(rows)
+        return past
+    shape = [1] * rows.dim()
+    shape[axis] = -1
+    places = torch.arange(rows.shape[axis], device=rows.device).reshape(shape)
+    return past.scatter_(axis, (index.reshape([-1] + [1] * (rows.dim() - 1)) + places).expand_as(rows), rows)
+
+
 def _cross_entropy(t):
     """Mean over the labels other than -1."""
     labels = t.input(1)
@@ -276,6 +287,7 @@ OPERATORS = {
     "ReduceMean": lambda t: t.call(torch.mean, t.input(0), t.attributes["axes"],
                                    bool(t.attributes["keepdims"])),
     "Gather": _gather,
+    "TensorScatter": lambda t: t.call(write_rows, t.input(0), t.input(1), t.input(2), t.attributes["axis"]),
     "Dropout": _dropout,
     "Add": _plain(torch.add, 2),
     "Sub": _plain(torch.sub, 2),
