@@ -38,6 +38,8 @@ struct samples_axis;
  *   LayerNormalization x, scale, bias -> y       over the axes from `axis` on; scale and bias
  *                                     have the shape of these axes
  *   RMSNormalization   x, scale -> y  x / sqrt(mean x^2 + epsilon) * scale, over the same axes
+ *   GroupNormalization, InstanceNormalization  x, scale, bias -> y     over the channels of a
+ *                                     group, or each channel; scale and bias are by channel
  *   LRN                x -> y         across channels
  *   Flatten, Reshape, Transpose, Slice (one axis), Pad (constant), ReduceMean   x -> y
  *   Expand             x -> y         broadcast to `shape`
@@ -71,6 +73,7 @@ struct samples_axis;
  *                                          through the statistics of the batch
  *   LayerNormalizationGrad  dy, x, scale -> dx, dscale, dbias
  *   RMSNormalizationGrad    dy, x, scale -> dx, dscale
+ *   GroupNormalizationGrad, InstanceNormalizationGrad  dy, x, scale -> dx, dscale, dbias
  *   LRNGrad        dy, x, y -> dx
  *   DropoutGrad    dy, mask -> dx
  *   BroadcastGrad  dy -> dx                sums over the repetitions of input `axis`; for Expand
@@ -80,8 +83,8 @@ struct samples_axis;
  *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / valid labels,
  *                                          0 where the label is ignored
  *   HalfSumOfSquaresGrad     x -> dx       a copy
- * BatchNormalizationGrad, LayerNormalizationGrad, RMSNormalizationGrad, LSTMGrad and RNNGrad leave
- * out (VALUE_NONE) gradients that are not needed. The backward pass also uses forward operators:
+ * Gradients of normalisations, LSTMGrad and RNNGrad leave out (VALUE_NONE) gradients that are not
+ * needed. The backward pass also uses forward operators:
  * Add for sums, Slice for Concat, Transpose, MatMul, Mul, Div, Neg.
  */
 /* Functions of each element. Each has one line here and a row in operators/elementwise.c. */
@@ -117,6 +120,8 @@ struct samples_axis;
 	X(BATCH_NORM, "BatchNormalization")                                                        \
 	X(LAYER_NORM, "LayerNormalization")                                                        \
 	X(RMS_NORM, "RMSNormalization")                                                            \
+	X(GROUP_NORM, "GroupNormalization")                                                        \
+	X(INSTANCE_NORM, "InstanceNormalization")                                                  \
 	X(LRN, "LRN")                                                                              \
 	X(FLATTEN, "Flatten")                                                                      \
 	X(RESHAPE, "Reshape")                                                                      \
@@ -152,6 +157,8 @@ struct samples_axis;
 	X(BATCH_NORM_GRAD, "BatchNormalizationGrad")                                               \
 	X(LAYER_NORM_GRAD, "LayerNormalizationGrad")                                               \
 	X(RMS_NORM_GRAD, "RMSNormalizationGrad")                                                   \
+	X(GROUP_NORM_GRAD, "GroupNormalizationGrad")                                               \
+	X(INSTANCE_NORM_GRAD, "InstanceNormalizationGrad")                                         \
 	X(LRN_GRAD, "LRNGrad")                                                                     \
 	X(FLATTEN_GRAD, "FlattenGrad")                                                             \
 	X(RESHAPE_GRAD, "ReshapeGrad")                                                             \

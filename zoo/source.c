@@ -128,7 +128,8 @@ static bool lacks_normalisation(const struct graph *graph)
 	for (int i = 0; i < graph->node_count; i++) {
 		enum op op = graph->nodes[i].op;
 
-		if (op == OP_BATCH_NORM || op == OP_LAYER_NORM || op == OP_RMS_NORM || op == OP_LRN)
+		if (op == OP_BATCH_NORM || op == OP_LAYER_NORM || op == OP_RMS_NORM ||
+		    op == OP_GROUP_NORM || op == OP_INSTANCE_NORM || op == OP_LRN)
 			return false;
 		convolves |= op == OP_CONV;
 	}

@@ -1,4 +1,5 @@
-/* LayerNormalization and RMSNormalization over the last axes, and their gradients. */
+/* Normalisations of rows: LayerNormalization and RMSNormalization over the last axes,
+ * GroupNormalization and InstanceNormalization over channels, and their gradients. */
 #include "graph/operators/operator.h"
 
 #include <math.h>
@@ -40,14 +41,68 @@ static enum prony_status layer_norm_infer(struct graph *graph, struct node *node
 	return node_copy_shape(graph, node, err);
 }
 
+static const struct attribute_row group_norm_attributes[] = {
+	{ATTRIBUTE("num_groups", INT, group, 1)},
+	{ATTRIBUTE("epsilon", REAL, epsilon, 1e-5)},
+	{.name = NULL},
+};
+
+static const struct attribute_row instance_norm_attributes[] = {
+	{ATTRIBUTE("epsilon", REAL, epsilon, 1e-5)},
+	{.name = NULL},
+};
+
+/* scale and bias have one number for each channel. */
+static enum prony_status group_norm_infer(struct graph *graph, struct node *node, struct error *err)
+{
+	const struct shape *x = node_input_shape(graph, node, 0);
+	const struct attributes *a = &node->attributes;
+
+	if (x->rank < 3)
+		return node_error(node, err,
+				  "x has %d dimensions; it needs batch, channels and more",
+				  x->rank);
+	for (int i = 1; i < 3; i++) {
+		enum prony_status status = node_need_rank(graph, node, i, 1, err);
+
+		if (status != PRONY_OK)
+			return status;
+		if (node_input_shape(graph, node, i)->dims[0] != x->dims[1])
+			return node_error(node, err,
+					  "input %d ('%s') must have %lld elements, one for each "
+					  "channel",
+					  i, graph->values[node->inputs[i]].name,
+					  (long long)x->dims[1]);
+	}
+	if (node->op == OP_GROUP_NORM && (a->group < 1 || x->dims[1] % a->group != 0))
+		return node_error(node, err, "num_groups %lld must divide the %lld channels",
+				  (long long)a->group, (long long)x->dims[1]);
+	if (!(a->epsilon > 0))
+		return node_error(node, err, "epsilon is %g; it must be positive", a->epsilon);
+	return node_copy_shape(graph, node, err);
+}
+
+static enum op gradient_of(enum op op)
+{
+	switch (op) {
+	case OP_LAYER_NORM:
+		return OP_LAYER_NORM_GRAD;
+	case OP_RMS_NORM:
+		return OP_RMS_NORM_GRAD;
+	case OP_GROUP_NORM:
+		return OP_GROUP_NORM_GRAD;
+	default:
+		return OP_INSTANCE_NORM_GRAD;
+	}
+}
+
 static enum prony_status layer_norm_backward(struct graph *graph, const struct node *node,
 					     struct error *err)
 {
 	const int inputs[] = {backward_gradient(graph, node), node->inputs[0], node->inputs[1]};
 
-	return backward_node(graph, node,
-			     node->op == OP_LAYER_NORM ? OP_LAYER_NORM_GRAD : OP_RMS_NORM_GRAD,
-			     inputs, 3, 0, node->input_count, err);
+	return backward_node(graph, node, gradient_of(node->op), inputs, 3, 0, node->input_count,
+			     err);
 }
 
 /* The elements that are normalised together form one row. */
@@ -55,18 +110,54 @@ struct rows {
 	const struct kernel_call *call;
 	const double *x;
 	int64_t length;
-	bool centred; /* LayerNormalization: the mean is subtracted; else it counts as 0 */
+	int64_t groups, inner;	/* element i of row r has scale r % groups * length / inner + i /
+				   inner */
+	bool centred;		/* the mean is subtracted; else it counts as 0 */
 	double *mean, *inverse; /* for each row; inverse: 1 / sqrt(variance + epsilon) */
 };
 
+/* How an array of the shape `x` is normalised, given the shape of the scale. */
+static struct rows shape_rows(const struct node *node, const struct shape *x,
+			      const struct shape *scale)
+{
+	int64_t scales = shape_elements(scale);
+	struct rows rows = {.length = scales, .groups = 1, .inner = 1, .centred = true};
+
+	switch (node->op) {
+	case OP_RMS_NORM:
+	case OP_RMS_NORM_GRAD:
+		rows.centred = false;
+		break;
+	case OP_GROUP_NORM:
+	case OP_GROUP_NORM_GRAD:
+	case OP_INSTANCE_NORM:
+	case OP_INSTANCE_NORM_GRAD:
+		rows.groups = node->op == OP_GROUP_NORM || node->op == OP_GROUP_NORM_GRAD
+				      ? node->attributes.group
+				      : scales;
+		rows.inner = shape_elements(x) / (x->dims[0] * scales);
+		rows.length = scales / rows.groups * rows.inner;
+		break;
+	default:
+		break;
+	}
+	return rows;
+}
+
 static struct rows rows_of(const struct kernel_call *call, int x, int scale)
 {
-	enum op op = call->node->op;
+	struct rows rows = shape_rows(call->node, kernel_input_shape(call, x),
+				      kernel_input_shape(call, scale));
 
-	return (struct rows){.call = call,
-			     .x = kernel_input(call, x),
-			     .length = shape_elements(kernel_input_shape(call, scale)),
-			     .centred = op == OP_LAYER_NORM || op == OP_LAYER_NORM_GRAD};
+	rows.call = call;
+	rows.x = kernel_input(call, x);
+	return rows;
+}
+
+/* The scale of the first element of a row. */
+static int64_t first_scale(const struct rows *r, int64_t row)
+{
+	return row % r->groups * (r->length / r->inner);
 }
 
 /* The variance is the mean of the squared differences from the mean. */
@@ -86,14 +177,15 @@ static void row_moments(const struct rows *r, int64_t row, double *mean, double 
 static void normalise_row(void *context, int64_t row)
 {
 	const struct rows *r = context;
-	const double *scale = kernel_input(r->call, 1);
-	const double *bias = r->centred ? kernel_input(r->call, 2) : NULL;
+	int64_t first = first_scale(r, row);
+	const double *scale = kernel_input(r->call, 1) + first;
+	const double *bias = r->centred ? kernel_input(r->call, 2) + first : NULL;
 	double *y = kernel_output(r->call, 0) + row * r->length, mean, inverse;
 
 	row_moments(r, row, &mean, &inverse);
 	for (int64_t i = 0; i < r->length; i++)
-		y[i] = (r->x[row * r->length + i] - mean) * inverse * scale[i] +
-		       (bias ? bias[i] : 0);
+		y[i] = (r->x[row * r->length + i] - mean) * inverse * scale[i / r->inner] +
+		       (bias ? bias[i / r->inner] : 0);
 }
 
 static void layer_norm_compute(const struct kernel_call *call)
@@ -112,40 +204,41 @@ static void row_gradient(void *context, int64_t row)
 {
 	const struct rows *r = context;
 	const double *dy = kernel_input(r->call, 0) + row * r->length;
-	const double *scale = kernel_input(r->call, 2), *x = r->x + row * r->length;
+	const double *scale = kernel_input(r->call, 2) + first_scale(r, row);
+	const double *x = r->x + row * r->length;
 	double *dx = kernel_output(r->call, 0), mean, inverse, sum = 0, product = 0;
 
 	row_moments(r, row, &mean, &inverse);
 	r->mean[row] = mean;
 	r->inverse[row] = inverse;
 	for (int64_t i = 0; i < r->length; i++) {
-		sum += scale[i] * dy[i];
-		product += scale[i] * dy[i] * (x[i] - mean) * inverse;
+		sum += scale[i / r->inner] * dy[i];
+		product += scale[i / r->inner] * dy[i] * (x[i] - mean) * inverse;
 	}
 	sum = r->centred ? sum / (double)r->length : 0;
 	product /= (double)r->length;
 	for (int64_t i = 0; dx && i < r->length; i++)
-		dx[row * r->length + i] =
-			inverse * (scale[i] * dy[i] - sum - (x[i] - mean) * inverse * product);
+		dx[row * r->length + i] = inverse * (scale[i / r->inner] * dy[i] - sum -
+						     (x[i] - mean) * inverse * product);
 }
 
 static void sum_rows(const struct rows *r, int64_t rows, double *dscale, double *dbias)
 {
 	const double *dy = kernel_input(r->call, 0);
+	size_t bytes = (size_t)(r->groups * (r->length / r->inner)) * sizeof(double);
 
-	for (int64_t i = 0; i < r->length; i++) {
-		double scale = 0, bias = 0;
+	if (dscale)
+		memset(dscale, 0, bytes);
+	if (dbias)
+		memset(dbias, 0, bytes);
+	for (int64_t at = 0; at < rows * r->length; at++) {
+		int64_t row = at / r->length;
+		int64_t i = first_scale(r, row) + at % r->length / r->inner;
 
-		for (int64_t row = 0; row < rows; row++) {
-			double d = dy[row * r->length + i], x = r->x[row * r->length + i];
-
-			scale += d * (x - r->mean[row]) * r->inverse[row];
-			bias += d;
-		}
 		if (dscale)
-			dscale[i] = scale;
+			dscale[i] += dy[at] * (r->x[at] - r->mean[row]) * r->inverse[row];
 		if (dbias)
-			dbias[i] = bias;
+			dbias[i] += dy[at];
 	}
 }
 
@@ -168,17 +261,22 @@ static void layer_norm_grad_compute(const struct kernel_call *call)
  * one of them. */
 static int64_t layer_norm_terms(const struct graph *graph, const struct node *node, int output)
 {
+	struct rows rows = shape_rows(node, node_input_shape(graph, node, 0),
+				      node_input_shape(graph, node, 1));
+
 	(void)output;
-	return (node->op == OP_RMS_NORM ? 1 : 2) * shape_elements(node_input_shape(graph, node, 1));
+	return (rows.centred ? 2 : 1) * rows.length;
 }
 
 static int64_t layer_norm_grad_terms(const struct graph *graph, const struct node *node, int output)
 {
-	int64_t length = shape_elements(node_input_shape(graph, node, 2));
+	const struct shape *x = node_input_shape(graph, node, 1);
+	const struct shape *scale = node_input_shape(graph, node, 2);
+	struct rows rows = shape_rows(node, x, scale);
 
 	if (output == 0)
-		return (node->op == OP_RMS_NORM_GRAD ? 1 : 2) * length;
-	return shape_elements(node_input_shape(graph, node, 1)) / length;
+		return (rows.centred ? 2 : 1) * rows.length;
+	return shape_elements(x) / shape_elements(scale);
 }
 
 static struct samples_axis layer_norm_samples(const struct samples *s, const struct node *node,
@@ -205,6 +303,30 @@ const struct operator_row row_RMS_NORM = {
 
 const struct operator_row row_RMS_NORM_GRAD = {
 	GRADIENT(3, 2, layer_norm_attributes), .leaves_out = true,
+	.compute = layer_norm_grad_compute, .terms = layer_norm_grad_terms,
+};
+
+#define CHANNEL_NORM(table)                                                                        \
+	ARITY(3, 3, 1), .attributes = (table), .infer = group_norm_infer,                          \
+			.backward = layer_norm_backward, .compute = layer_norm_compute,            \
+			.terms = layer_norm_terms, .samples = samples_first, .joins_box = true,    \
+			.onnx_inputs = "xee"
+
+const struct operator_row row_GROUP_NORM = {
+	CHANNEL_NORM(group_norm_attributes), .short_name = "GroupNorm", .opset = 21,
+};
+
+const struct operator_row row_INSTANCE_NORM = {
+	CHANNEL_NORM(instance_norm_attributes), .short_name = "InstanceNorm",
+};
+
+const struct operator_row row_GROUP_NORM_GRAD = {
+	GRADIENT(3, 3, group_norm_attributes), .leaves_out = true,
+	.compute = layer_norm_grad_compute, .terms = layer_norm_grad_terms,
+};
+
+const struct operator_row row_INSTANCE_NORM_GRAD = {
+	GRADIENT(3, 3, instance_norm_attributes), .leaves_out = true,
 	.compute = layer_norm_grad_compute, .terms = layer_norm_grad_terms,
 };
 

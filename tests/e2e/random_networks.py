@@ -6,7 +6,7 @@ import random
 from onnx_bytes import INT64, model, node, tensor, value_info
 
 FUNCTIONS = ("Relu", "Tanh", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "LeakyRelu", "Swish", "Erf")
-OPSETS = {"Swish": 24, "RMSNormalization": 23}  # of what needs more than 17
+OPSETS = {"Swish": 24, "RMSNormalization": 23, "GroupNormalization": 21}  # of what needs more than 17
 ELEMENTS_MAX, CHANNELS_MAX = 20000, 200
 
 
@@ -115,6 +115,17 @@ class Network:
             return
         self.add("RMSNormalization", self.normal(*rows, deviation=1.0), axis=axis, epsilon=1e-2)
 
+    def group_norm(self):
+        channels, height, width = self.shape
+        groups = self.pick(0, *(g for g in (1, 2, 4) if channels % g == 0))
+        if height * width * channels // (groups or channels) < 8:
+            return
+        more = [self.normal(channels, deviation=1.0), self.normal(channels)]
+        if groups:
+            self.add("GroupNormalization", *more, num_groups=groups, epsilon=1e-2)
+        else:
+            self.add("InstanceNormalization", *more, epsilon=1e-2)
+
     def function(self):
         self.add(self.pick(*FUNCTIONS))
 
@@ -171,7 +182,7 @@ class Network:
         last = 1 + self.up_to(5)
         self.add("MatMul", self.normal(self.pick(1, channels), height, last), shape=(channels, width, last))
 
-    LAYERS = (attend, conv, conv, conv, conv_transpose, pool, pool, batch_norm, rms_norm, function, function,
+    LAYERS = (attend, conv, conv, conv, conv_transpose, pool, pool, batch_norm, rms_norm, group_norm, function, function,
               function, clip, lrn, pad, branch, branch, slice, average, dropout, transpose)
 
     def too_large(self):

@@ -178,6 +178,21 @@ static int layer_norm_of_images(struct builder *b, int x)
 	return build_layer_norm(b, "tested", x, 1, 1e-3);
 }
 
+static int group_norm(struct builder *b, int x)
+{
+	return build_group_norm(b, "tested", x, 2);
+}
+
+static int group_norm_of_features(struct builder *b, int x)
+{
+	return build_group_norm(b, "tested", x, 1);
+}
+
+static int instance_norm(struct builder *b, int x)
+{
+	return build_group_norm(b, "tested", x, 0);
+}
+
 static int rms_norm(struct builder *b, int x)
 {
 	return build_rms_norm(b, "tested", x, 2, 1e-3);
@@ -436,6 +451,9 @@ static const struct operator_case cases[] = {
 	{"BatchNormalization twice", 3, {3, 2, 2}, batch_norm_twice, OP_COUNT},
 	{"LayerNormalization", 2, {3, 5}, layer_norm, OP_COUNT},
 	{"LayerNormalization over several axes", 3, {2, 3, 2}, layer_norm_of_images, OP_COUNT},
+	{"GroupNormalization", 3, {4, 2, 3}, group_norm, OP_COUNT},
+	{"GroupNormalization, one group", 2, {3, 4}, group_norm_of_features, OP_COUNT},
+	{"InstanceNormalization", 3, {3, 2, 3}, instance_norm, OP_COUNT},
 	{"RMSNormalization", 2, {3, 5}, rms_norm, OP_COUNT},
 	{"RMSNormalization over several axes", 3, {2, 3, 2}, rms_norm_of_images, OP_COUNT},
 	{"Swish of another slope", 1, {6}, swish, OP_COUNT},

@@ -72,6 +72,20 @@ static inline int build_silu(struct builder *b, const char *name, int x)
 	return build_node(b, OP_MUL, name, (const int[]){x, sigmoid}, 2, NULL);
 }
 
+/* GroupNormalization, or InstanceNormalization with `groups` 0. */
+static inline int build_group_norm(struct builder *b, const char *name, int x, int64_t groups)
+{
+	struct attributes attributes = {.group = groups, .epsilon = 1e-3};
+	int64_t channels = b->error.code == PRONY_OK ? b->graph->values[x].shape.dims[1] : 1;
+	const char *scale = arena_printf(&b->graph->arena, "%s.scale", name);
+	const char *bias = arena_printf(&b->graph->arena, "%s.bias", name);
+	int inputs[3] = {x, build_parameter(b, scale, 1, &channels, FILL_ONE, 0),
+			 build_parameter(b, bias, 1, &channels, FILL_ZERO, 0)};
+
+	return build_node(b, groups ? OP_GROUP_NORM : OP_INSTANCE_NORM, name, inputs, 3,
+			  &attributes);
+}
+
 static inline int build_sub(struct builder *b, const char *name, int a, int c)
 {
 	return build_node(b, OP_SUB, name, (const int[]){a, c}, 2, NULL);

@@ -189,6 +189,15 @@ static int depthwise(struct builder *b, int x)
 	.classes = (labels)
 #define IMAGE IMAGE_OF(5)
 
+static int group_norm(struct builder *b, int x)
+{
+	x = build_group_norm(b, "groups", exercise_conv(b, "conv1", x, 12, true), 3);
+	x = build_relu(b, "relu",
+		       build_group_norm(b, "each", exercise_conv(b, "conv2", x, 16, false), 0));
+	x = build_group_norm(b, "all", exercise_conv(b, "conv3", x, 6, true), 1);
+	return build_linear(b, "fc", build_flatten(b, "flatten", x), 5);
+}
+
 static int rms_norm(struct builder *b, int x)
 {
 	struct attributes cube = {.exponent = 3};
@@ -219,6 +228,7 @@ static int transposed(struct builder *b, int x)
 static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
+	{.name = "group_norm", IMAGE, .layers = group_norm},
 	{.name = "rms_norm", IMAGE, .layers = rms_norm},
 	{.name = "transposed", IMAGE, .layers = transposed},
 	{.name = "lrn", IMAGE, .layers = lrn},

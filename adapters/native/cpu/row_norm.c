@@ -1,10 +1,11 @@
-/* RMSNormalization with prony's own loops, on row-major arrays. */
+/* RMSNormalization, GroupNormalization and InstanceNormalization with prony's own loops, on
+ * row-major arrays. */
 #include "adapters/native/cpu/kernels/row_norm.h"
 
 #include "adapters/native/cpu/cpu.h"
 
 /* The arrays of a command. */
-enum array { Y, X, SCALE, MOMENTS, DY, DX, DSCALE, ARRAYS };
+enum array { Y, X, SCALE, SHIFT, MOMENTS, DY, DX, DSCALE, DSHIFT, ARRAYS };
 
 struct norm_work {
 	struct row_norm norm; /* without arrays */
@@ -28,8 +29,10 @@ static struct row_norm norm_of(const struct program *program, const struct comma
 	norm.dy = array(program, command, DY);
 	norm.dx = array(program, command, DX);
 	norm.scale = array(program, command, SCALE);
+	norm.shift = array(program, command, SHIFT);
 	norm.moments = array(program, command, MOMENTS);
 	norm.dscale = array(program, command, DSCALE);
+	norm.dshift = array(program, command, DSHIFT);
 	return norm;
 }
 
@@ -79,14 +82,22 @@ static void run_sums(struct program *program, const struct command *command)
 
 static struct row_norm shape_of(const struct lowering *l, const struct node *node)
 {
-	size_t length = (size_t)shape_elements(&l->graph->values[node->inputs[1]].shape);
-	size_t elements = (size_t)shape_elements(&l->graph->values[node->inputs[0]].shape);
+	const struct shape *x = &l->graph->values[node->inputs[0]].shape;
+	size_t scales = (size_t)shape_elements(&l->graph->values[node->inputs[1]].shape);
+	size_t elements = (size_t)shape_elements(x);
+	struct row_norm norm = {.centred = node->op != OP_RMS_NORM,
+				.epsilon = (float)node->attributes.epsilon,
+				.length = scales,
+				.groups = 1,
+				.inner = 1};
 
-	return (struct row_norm){.epsilon = (float)node->attributes.epsilon,
-				 .rows = elements / length,
-				 .length = length,
-				 .groups = 1,
-				 .inner = 1};
+	if (node->op != OP_RMS_NORM) {
+		norm.groups = node->op == OP_GROUP_NORM ? (size_t)node->attributes.group : scales;
+		norm.inner = elements / ((size_t)x->dims[0] * scales);
+		norm.length = scales / norm.groups * norm.inner;
+	}
+	norm.rows = elements / norm.length;
+	return norm;
 }
 
 /* operands[a] is array a, or OPERAND_NONE. */
@@ -113,7 +124,11 @@ enum prony_status cpu_row_norm(struct lowering *l, int n, struct error *err)
 	struct node_state *state = &l->nodes[n];
 	int64_t moments = 2 * (int64_t)shape_of(l, node).rows;
 	struct layout rows;
-	int arrays[ARRAYS] = {[DY] = OPERAND_NONE, [DX] = OPERAND_NONE, [DSCALE] = OPERAND_NONE};
+	int arrays[ARRAYS] = {[SHIFT] = OPERAND_NONE,
+			      [DY] = OPERAND_NONE,
+			      [DX] = OPERAND_NONE,
+			      [DSCALE] = OPERAND_NONE,
+			      [DSHIFT] = OPERAND_NONE};
 	enum prony_status status =
 		lower_activation(l, node->inputs[0], node->name, &state->src, err);
 
@@ -123,6 +138,8 @@ enum prony_status cpu_row_norm(struct lowering *l, int n, struct error *err)
 	status = lower_as(l, state->src, &rows, node->name, &state->src, err);
 	if (status == PRONY_OK)
 		status = lower_data_operand(l, node->inputs[1], &arrays[SCALE], err);
+	if (status == PRONY_OK && node->input_count > 2)
+		status = lower_data_operand(l, node->inputs[2], &arrays[SHIFT], err);
 	state->side = OPERAND_NONE;
 	if (status == PRONY_OK && l->training)
 		status = lower_new(l, DTYPE_F32, 1, &moments, &state->side, err);
@@ -144,21 +161,23 @@ enum prony_status cpu_row_norm_grad(struct lowering *l, int n, struct error *err
 	const struct node *node = &l->graph->nodes[n];
 	const struct node *forward = &l->graph->nodes[node->differentiates];
 	const struct node_state *state = &l->nodes[node->differentiates];
-	int dy, dx, dscale;
+	int dy, dx, dscale, dshift = OPERAND_NONE;
 	enum prony_status status = lower_unary_grad(l, n, state->src, &dy, &dx, err);
 
 	if (status == PRONY_OK)
 		status = lower_channel_gradient(l, node, 1, forward->inputs[1], &dscale, err);
+	if (status == PRONY_OK && forward->input_count > 2)
+		status = lower_channel_gradient(l, node, 2, forward->inputs[2], &dshift, err);
 	if (status != PRONY_OK)
 		return status;
-	append(l, forward, forward->name, "gradient of the scale", run_sums,
-	       (const int[ARRAYS]){OPERAND_NONE, state->src, OPERAND_NONE, state->side, dy,
-				   OPERAND_NONE, dscale});
+	append(l, forward, forward->name, "gradients of scale and bias", run_sums,
+	       (const int[ARRAYS]){OPERAND_NONE, state->src, OPERAND_NONE, OPERAND_NONE,
+				   state->side, dy, OPERAND_NONE, dscale, dshift});
 	if (node->outputs[0] == VALUE_NONE)
 		return PRONY_OK;
 	append(l, forward, forward->name, "gradient", run_gradient,
 	       (const int[ARRAYS]){OPERAND_NONE, state->src, l->values[forward->inputs[1]].operand,
-				   state->side, dy, dx, OPERAND_NONE});
+				   OPERAND_NONE, state->side, dy, dx, OPERAND_NONE, OPERAND_NONE});
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }

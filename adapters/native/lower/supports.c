@@ -53,7 +53,8 @@ static void check_weights(const struct graph *graph, struct strbuf *reasons)
 					    operator_name(node->op), node->name,
 					    graph->values[value].name);
 			if ((node->op == OP_BATCH_NORM || node->op == OP_LAYER_NORM ||
-			     node->op == OP_RMS_NORM) &&
+			     node->op == OP_RMS_NORM || node->op == OP_GROUP_NORM ||
+			     node->op == OP_INSTANCE_NORM) &&
 			    i > 0 && graph->values[value].kind != VALUE_PARAMETER &&
 			    graph->values[value].kind != VALUE_STATE)
 				reasons_add(
