@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "draw/picture.h"
 #include "frameworks/registry.h"
+#include "onnx/about.h"
 #include "onnx/onnx.h"
 #include "plan/own_model.h"
 #include "report/text.h"
@@ -388,11 +389,81 @@ static enum prony_status find_network(const char **words, size_t count, const st
 	return PRONY_USAGE;
 }
 
+static json_t *ports_json(const struct onnx_port_about *ports, size_t count)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s}", "name", ports[i].name, "type",
+						ports[i].type, "shape", ports[i].shape));
+	return list;
+}
+
+static void print_ports(const char *word, const struct onnx_port_about *ports, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *name = text_line(ports[i].name), *shape = text_line(ports[i].shape);
+		cli_out("%-11s %s  %s  %s\n", i == 0 ? word : "", name, ports[i].type, shape);
+		free(name);
+		free(shape);
+	}
+}
+
+static void print_about(const char *path, const struct onnx_about *about)
+{
+	char *title = text_line(path);
+	cli_out("%s: opset %" PRId64 ", %s%s%s\n", title, about->opset, about->precision,
+		*about->producer ? ", written by " : "", about->producer);
+	free(title);
+	print_ports("inputs", about->inputs, about->input_count);
+	print_ports("outputs", about->outputs, about->output_count);
+	for (size_t i = 0; i < about->operator_count; i++) {
+		char *name = text_line(about->operators[i].name);
+		cli_out("%s%s %d", i == 0 ? "operators   " : ", ", name, about->operators[i].count);
+		free(name);
+	}
+	cli_out("%sparameters  %" PRId64 " in %zu tensors\n", about->operator_count ? "\n" : "",
+		about->parameters, about->tensors);
+}
+
+/* What is in a file that has no graph; why it has none follows as the error. */
+static void show_file(const char *path, const struct network_file *file)
+{
+	struct onnx_about about;
+	struct arena arena;
+	arena_init(&arena, 0);
+	if (onnx_about(path, &arena, &about, NULL) != PRONY_OK) {
+		arena_release(&arena);
+		return;
+	}
+	if (strcmp(network_options.format, "json") != 0) {
+		print_about(path, &about);
+	} else {
+		json_t *operators = json_object();
+		for (size_t i = 0; i < about.operator_count; i++)
+			json_object_set_new(operators, about.operators[i].name,
+					    json_integer(about.operators[i].count));
+		json_t *json = json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:I}", "network",
+					 file->name, "reason", file->reason, "opset",
+					 (json_int_t)about.opset, "precision", about.precision,
+					 "producer", about.producer, "inputs",
+					 ports_json(about.inputs, about.input_count), "outputs",
+					 ports_json(about.outputs, about.output_count), "operators",
+					 operators, "parameters", (json_int_t)about.parameters);
+		if (json)
+			cli_print_json(json);
+		json_decref(json);
+	}
+	arena_release(&arena);
+}
+
 int command_network(const struct cli_call *call, struct error *err)
 {
 	const struct network *network = NULL;
 	struct network_file *file = NULL;
 	enum prony_status status = find_network(call->words, call->count, &network, &file, err);
+	if (status == PRONY_OK && file && file->reason && !own_model_is(call->words[0]))
+		show_file(call->words[0], file);
 	if (status == PRONY_OK)
 		status = show_network(network, &network_options, err);
 	/* In a run such a cell is `unsupported`; here the user asked only about this file. */

@@ -85,6 +85,22 @@ class PlanTest(FileTest):
         reason = self.plan()["onnxruntime"]["reason"]
         self.assertIn("for example --shape rows=1x128 --shape x=1x128x4", reason)
 
+    def test_network_shows_what_is_in_a_file(self):
+        done = self.prony("network", self.file, "--shape", "rows=1x5", "--shape", "x=1x5x4", expect=65)
+        for part in ("opset 17, fp32", "rows  int64  n x length", "Cast 1, Celu 1, Gather 1", "parameters  40 in 1 tensors"):
+            self.assertIn(part, done.stdout)
+        self.assertIn("unsupported operators: Celu ('y')", done.stderr)
+        about = json.loads(self.prony("network", self.file, "--format", "json", expect=65).stdout)
+        self.assertEqual((about["opset"], about["operators"]["Celu"], about["inputs"][1]["shape"]), (17, 1, "n x ? x 4"))
+
+    def test_inputs_are_filled_as_asked(self):
+        for text, part in (("rows=many", "write ones, zeros, positions"), ("z=ones", "has an input with that name")):
+            done = self.prony("run", "-n", self.file, "-f", "native", "--input", text, expect=USAGE)
+            self.assertIn(part, done.stderr)
+        names = {self.plan("--shape", "rows=1x5", "--shape", "x=1x5x4", *words)["native"]["network"]
+                 for words in ((), ("--input", "rows=ones"), ("--input", "rows=0..9"))}
+        self.assertEqual(len(names), 3)
+
     def test_a_name_of_the_file_is_one_number(self):
         self.write(model([node("Gather", ["table", "rows"], ["r"]), node("Gather", ["table", "more"], ["s"]),
                           node("Add", ["r", "s"], ["y"])], [tensor("table", [10, 4], [0.37 * i for i in range(40)])],
