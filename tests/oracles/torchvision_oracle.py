@@ -21,6 +21,33 @@ import torchvision
 
 import common
 
+class UNet(torch.nn.Module):
+    """Ronneberger 2015 with padding and batch normalisation; torchvision has none. Its logits are rows, one a pixel."""
+
+    def __init__(self):
+        super().__init__()
+        widths = [64, 128, 256, 512, 1024]
+        self.down = torch.nn.ModuleList(self.twice(*pair) for pair in zip([3] + widths, widths))
+        self.up = torch.nn.ModuleList(torch.nn.ModuleList([torch.nn.ConvTranspose2d(2 * w, w, 2, 2), self.twice(2 * w, w)])
+                                      for w in widths[-2::-1])
+        self.classes = torch.nn.Conv2d(64, 2, 1)
+
+    @staticmethod
+    def twice(before, width):
+        return torch.nn.Sequential(*(layer for channels in (before, width) for layer in (
+            torch.nn.Conv2d(channels, width, 3, padding=1, bias=False), torch.nn.BatchNorm2d(width), torch.nn.ReLU())))
+
+    def forward(self, x):
+        skips = []
+        for i, block in enumerate(self.down):
+            x = block(torch.nn.functional.max_pool2d(x, 2) if i else x)
+            skips.append(x)
+        skips.pop()
+        for turn, block in self.up:
+            x = block(torch.cat([skips.pop(), turn(x)], 1))
+        return self.classes(x).permute(0, 2, 3, 1).flatten(0, 2)
+
+
 MODELS = {
     "alexnet": torchvision.models.alexnet,
     "vgg16": torchvision.models.vgg16,
@@ -30,12 +57,13 @@ MODELS = {
     "resnet152": torchvision.models.resnet152,
     "densenet161": torchvision.models.densenet161,
     "vit-b16": torchvision.models.vit_b_16,
+    "unet": UNet,
     "vit-small": lambda: torchvision.models.VisionTransformer(
         image_size=32, patch_size=4, num_layers=4, num_heads=4, hidden_dim=64, mlp_dim=256, num_classes=10),
 }
 HEAD_SCALES = {"vit-b16": 64 ** -0.5, "vit-small": 16 ** -0.5}  # inside torchvision's attention
-OWN_SIZE = {"inception3": 299, "vit-small": 32}
-CLASSES = {"vit-small": 10}
+OWN_SIZE = {"inception3": 299, "vit-small": 32, "unet": 64}
+CLASSES = {"vit-small": 10, "unet": 2}
 BOUNDS = {"evaluation": 1e-12, "logits": 1e-11, "loss": 1e-11, "gradient": 1e-10, "state": 1e-11}
 
 
@@ -118,7 +146,7 @@ def run_theirs(model, names, batch, labels):
     model.train()
     count_samples(model, counts)
     logits = model(batch)
-    loss = torch.nn.functional.cross_entropy(logits, labels)
+    loss = torch.nn.functional.cross_entropy(logits, labels.flatten())
     loss.backward()
     found["logits"], found["loss"] = logits.detach().numpy(), loss.detach().numpy()
     for name, gradient in apart((name, p.grad) for name, p in model.named_parameters()).items():
@@ -140,7 +168,7 @@ def check(network, batch_size, size):
     model = MODELS[network]()
     perturb(model)
     batch = torch.randn(batch_size, 3, size or own, size or own)
-    labels = torch.randint(CLASSES.get(network, 1000), (batch_size,))
+    labels = torch.randint(CLASSES.get(network, 1000), (batch_size,) + (batch.shape[2:] if network == "unet" else ()))
     given = apart(model.state_dict().items())
     names = to_ours(oracle.weights, given)
     given = {names[name]: tensor.numpy() for name, tensor in given.items() if name in names}
@@ -157,7 +185,7 @@ def check(network, batch_size, size):
         found = common.compare(ours, {name: value for name, value in theirs.items()
                                       if not is_nothing(name, scales)})
         bounds = BOUNDS if dtype == torch.float64 else {}
-        good = common.report(network, size or own, "torchvision", precision, found, bounds) and good
+        good = common.report(network, size or own, "PyTorch" if network == "unet" else "torchvision", precision, found, bounds) and good
     return good
 
 
