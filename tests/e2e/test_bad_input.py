@@ -3,6 +3,7 @@
 
 $PRONY names the program, $PRONY_SOURCE the source tree.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -125,6 +126,18 @@ class BadInputTest(ProgramTest):
     def test_one_cell_that_cannot_run_says_why(self):
         done = self.prony("run", "-f", "fake", "-n", "mlp", "-D", "cpu:4000", "--store", self.store, expect=1)
         self.assertIn("(unsupported): device cpu:4000: this process may use", done.stderr.splitlines()[-1])
+
+    def test_text_for_a_network_of_images(self):
+        """And for one over bytes: then it is named after its content."""
+        text = os.path.join(self.folder, "my notes.txt")
+        self.says(BAD_INPUT, ["-d: cannot open " + text], "run", "-n", "gpt2-bytes", "-d", text, "--dry-run")
+        with open(text, "w", encoding="ascii") as file:
+            file.write("a text\n" * 100)
+        done = self.prony("run", "-f", "null", "-n", "lenet,gpt2-bytes", "-d", text, "--dry-run", "--format", "json")
+        lenet, bytes_ = json.loads(done.stdout)
+        self.assertIn("is text, but the network does not predict the next token", lenet["reason"])
+        self.assertEqual(bytes_["dataset"], "my_notes.txt@5eb1b3f6")
+        self.assertNotIn("text", bytes_["reason"] or "")
 
     def data_folder(self):
         """A folder of data sets with a copy of the shipped sample."""

@@ -202,19 +202,24 @@ static void listen(void *context, const char *text)
 }
 
 /* Puts a program on PATH in place of curl; the word after --output names the file. */
-static void fake_curl(const char *root, const char *body)
+static void fake_program(const char *root, const char *name, const char *body)
 {
 	char *folder = test_keep(path_join(root, "bin")),
-	     *path = test_keep(path_join(folder, "curl"));
+	     *path = test_keep(path_join(folder, name));
 	char *script = test_text("#!/bin/sh\nurl=; out=\nwhile [ $# -gt 0 ]; do\n"
 				 "case $1 in --output) out=$2; shift;; https:*) url=$1;; esac\n"
 				 "shift; done\n%s\n",
 				 body);
 
-	put_file(folder, "curl", script);
+	put_file(folder, name, script);
 	assert_int_equal(chmod(path, 0755), 0);
 	char *search = test_text("%s:/usr/bin:/bin", folder);
 	setenv("PATH", search, 1);
+}
+
+static void fake_curl(const char *root, const char *body)
+{
+	fake_program(root, "curl", body);
 }
 
 static bool is_empty(const char *folder)
@@ -338,6 +343,27 @@ AT_HOME(an_archive_is_unpacked)
 	expect_error(dataset_fetch(&small, other, NULL, NULL, &err), PRONY_BAD_INPUT, &err,
 		     "the file from https://nowhere/a.tar.gz is not");
 	assert_true(is_empty(other));
+}
+
+/* A file out of a package of Debian, by the system's own programs. */
+AT_HOME(a_package_is_unpacked)
+{
+	struct dataset small = *dataset_find("mnist-3000");
+	char *folder = test_path("target");
+	char *copy = test_text("mkdir -p in && cp '%s'/* in", shipped_folder());
+	struct error err = ERROR_INIT;
+
+	small.shipped = false;
+	small.archive =
+		(struct dataset_archive){.file = {.name = "p"}, .folder = "in", .is_package = true};
+	fake_program(*state, "dpkg-deb", copy);
+	fake_program(*state, "apt-get", "echo no network >&2; exit 100");
+	expect_error(dataset_fetch(&small, folder, NULL, NULL, &err), PRONY_IO, &err,
+		     "no network; take its file in/images-idx3-ubyte.gz elsewhere");
+	assert_true(is_empty(folder));
+	fake_program(*state, "apt-get", ": > p_1.deb");
+	check(dataset_fetch(&small, folder, NULL, NULL, &err), &err);
+	check(verify_all(&small, folder, &err), &err);
 }
 
 AT_HOME(names_of_classes)
