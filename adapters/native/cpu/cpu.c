@@ -172,6 +172,7 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_EXPAND] = cpu_expand,
 	[OP_CONCAT] = cpu_concat,
 	[OP_GATHER] = cpu_gather,
+	[OP_TENSOR_SCATTER] = cpu_cache,
 	[OP_REDUCE_MEAN] = cpu_mean,
 	[OP_DROPOUT] = cpu_dropout,
 	[OP_ADD] = cpu_binary,

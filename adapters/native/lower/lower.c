@@ -45,6 +45,7 @@ static void analyse(struct lowering *l)
 	for (int n = graph->node_count - 1; n >= 0; n--) {
 		const struct node *node = &graph->nodes[n];
 
+		l->nodes[n].needed = operator_row(node->op)->replaces_state;
 		for (int k = 0; k < node->output_count; k++) {
 			if (node->outputs[k] != VALUE_NONE && wanted[node->outputs[k]])
 				l->nodes[n].needed = true;
