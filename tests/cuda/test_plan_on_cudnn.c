@@ -87,12 +87,13 @@ static void plan_network(struct planned *p, const struct network *network, int64
 	check(graph_add_backward(&graph, &err), &err);
 	for (int n = 0; n < graph.node_count; n++) {
 		int forward = graph.nodes[n].differentiates;
+		enum op op = graph.nodes[n].op;
 
-		if (graph.nodes[n].op == OP_CONV)
+		if (op == OP_CONV || op == OP_CONV_TRANSPOSE)
 			plan_node(p, network->name, &graph, n, CONV_FORWARD);
-		if (graph.nodes[n].op == OP_CONV_GRAD_INPUT)
+		if (op == OP_CONV_GRAD_INPUT || op == OP_CONV_TRANSPOSE_GRAD_INPUT)
 			plan_node(p, network->name, &graph, forward, CONV_GRAD_INPUT);
-		if (graph.nodes[n].op == OP_CONV_GRAD_WEIGHT)
+		if (op == OP_CONV_GRAD_WEIGHT || op == OP_CONV_TRANSPOSE_GRAD_WEIGHT)
 			plan_node(p, network->name, &graph, forward, CONV_GRAD_WEIGHT);
 	}
 }

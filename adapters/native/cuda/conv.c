@@ -1,4 +1,5 @@
-/* Convolutions: cuDNN's plans, and prony's kernels for the bias where cuDNN has none. */
+/* Convolutions, also transposed ones: cuDNN's plans, and prony's kernels for the bias where cuDNN
+ * has none. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,11 +117,11 @@ static enum prony_status run(struct program *program, const struct command *comm
 			     &planned->plan, &data, command->name, err);
 }
 
-/* z: what is added, or OPERAND_NONE. */
-static void append(struct lowering *l, const char *name, const struct planned *planned, int x,
-		   int w, int y, int z, int bias)
+/* kind: what it is to the layer. z: what is added, or OPERAND_NONE. */
+static void append(struct lowering *l, const char *name, enum conv_kind kind,
+		   const struct planned *planned, int x, int w, int y, int z, int bias)
 {
-	struct work *work = cuda_call(l, name, conv_kind_word(planned->problem.kind), run, planned);
+	struct work *work = cuda_call(l, name, conv_kind_word(kind), run, planned);
 	int64_t bytes = planned->plan.workspace;
 
 	cuda_operand(l, work, x);
@@ -129,6 +130,13 @@ static void append(struct lowering *l, const char *name, const struct planned *p
 	cuda_operand(l, work, z);
 	cuda_operand(l, work, bias);
 	cuda_operand(l, work, bytes > 0 ? cuda_workspace(l, (size_t)bytes) : OPERAND_NONE);
+}
+
+/* The forward pass of a ConvTranspose is the gradient of a convolution, and its gradient of x a
+ * convolution: the two change places. */
+static bool is_transposed(const struct lowering *l, int n)
+{
+	return l->graph->nodes[n].op == OP_CONV_TRANSPOSE;
 }
 
 static struct conv_problem problem_of(const struct lowering *l, int n, enum conv_kind kind)
@@ -176,7 +184,7 @@ static enum prony_status parameters(struct lowering *l, int n, const struct chai
 static void append_bias(struct lowering *l, const char *name, const struct conv_problem *problem,
 			int y, int bias)
 {
-	const int64_t *dims = problem->y;
+	const int64_t *dims = lower_layout(l, y)->dims;
 	int64_t elements = dims[0] * dims[1] * dims[2] * dims[3];
 	struct work *work = cuda_kernel(l, name, "bias", "channel_bias", problem->type, elements);
 
@@ -265,7 +273,7 @@ enum prony_status cuda_conv(struct lowering *l, int n, struct error *err)
 		status = program_operand(l->program, &result, REGION_PLANNED, &state->dst, err);
 	if (status != PRONY_OK)
 		return status;
-	append(l, node->name, planned, state->src, weights, state->dst, z,
+	append(l, node->name, CONV_FORWARD, planned, state->src, weights, state->dst, z,
 	       fused ? bias : OPERAND_NONE);
 	if (!fused)
 		append_bias(l, node->name, &problem, state->dst, bias);
@@ -273,6 +281,36 @@ enum prony_status cuda_conv(struct lowering *l, int n, struct error *err)
 		   problem.w[2] * problem.w[3];
 	l->values[node->outputs[0]].operand = state->dst;
 	lower_chain_absorb(l, &chain, state->dst);
+	return PRONY_OK;
+}
+
+enum prony_status cuda_conv_transpose(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	struct node_state *state = &l->nodes[n];
+	struct conv_problem problem = problem_of(l, n, CONV_GRAD_INPUT);
+	const struct chain alone = {.batch_norm = -1, .sum = OPERAND_NONE};
+	const struct planned *planned;
+	int weights, bias;
+	enum prony_status status =
+		cuda_activation(l, node->inputs[0], node->name, &state->src, err);
+
+	if (status == PRONY_OK)
+		status = aligned(l, state->src, node->name, &state->src, err);
+	if (status == PRONY_OK)
+		status = parameters(l, n, &alone, &weights, &bias, err);
+	if (status == PRONY_OK)
+		status = plan_of(l, node->name, &problem, &planned, err);
+	if (status == PRONY_OK)
+		status = cuda_new_image(l, l->data, 4, problem.x, &state->dst, err);
+	if (status != PRONY_OK)
+		return status;
+	append(l, node->name, CONV_FORWARD, planned, state->dst, weights, state->src, OPERAND_NONE,
+	       OPERAND_NONE);
+	if (bias != OPERAND_NONE)
+		append_bias(l, node->name, &problem, state->dst, bias);
+	l->macs += operator_row(node->op)->macs(l->graph, node);
+	l->values[node->outputs[0]].operand = state->dst;
 	return PRONY_OK;
 }
 
@@ -297,7 +335,9 @@ enum prony_status cuda_conv_grad_input(struct lowering *l, int n, struct error *
 	const struct node *node = &l->graph->nodes[n];
 	int of = node->differentiates, dy, weights, dx;
 	const struct node *forward = &l->graph->nodes[of];
-	struct conv_problem problem = problem_of(l, of, CONV_GRAD_INPUT);
+	bool transposed = is_transposed(l, of);
+	struct conv_problem problem =
+		problem_of(l, of, transposed ? CONV_FORWARD : CONV_GRAD_INPUT);
 	struct layout read = weights_layout(l, of, l->data);
 	const struct planned *planned;
 	enum prony_status status = gradient_of_result(l, node->inputs[0], of, &dy, err);
@@ -305,12 +345,14 @@ enum prony_status cuda_conv_grad_input(struct lowering *l, int n, struct error *
 	if (status == PRONY_OK)
 		status = lower_weights(l, forward->inputs[1], &read, forward->name, &weights, err);
 	if (status == PRONY_OK)
-		status = cuda_new_image(l, l->data, 4, problem.x, &dx, err);
+		status =
+			cuda_new_image(l, l->data, 4, transposed ? problem.y : problem.x, &dx, err);
 	if (status == PRONY_OK)
 		status = plan_of(l, forward->name, &problem, &planned, err);
 	if (status != PRONY_OK)
 		return status;
-	append(l, forward->name, planned, dx, weights, dy, OPERAND_NONE, OPERAND_NONE);
+	append(l, forward->name, CONV_GRAD_INPUT, planned, transposed ? dy : dx, weights,
+	       transposed ? dx : dy, OPERAND_NONE, OPERAND_NONE);
 	l->values[node->outputs[0]].operand = dx;
 	return PRONY_OK;
 }
@@ -356,6 +398,7 @@ enum prony_status cuda_conv_grad_weight(struct lowering *l, int n, struct error 
 	const struct node *node = &l->graph->nodes[n];
 	int of = node->differentiates, dy;
 	const struct node *forward = &l->graph->nodes[of];
+	bool transposed = is_transposed(l, of);
 	struct conv_problem problem = problem_of(l, of, CONV_GRAD_WEIGHT);
 	int gradient = lower_find_parameter(l, forward->inputs[1])->gradient, dw = gradient;
 	const struct planned *planned;
@@ -367,7 +410,8 @@ enum prony_status cuda_conv_grad_weight(struct lowering *l, int n, struct error 
 		status = plan_of(l, forward->name, &problem, &planned, err);
 	if (status != PRONY_OK)
 		return status;
-	append(l, forward->name, planned, l->nodes[of].src, dw, dy, OPERAND_NONE, OPERAND_NONE);
+	append(l, forward->name, CONV_GRAD_WEIGHT, planned, transposed ? dy : l->nodes[of].src, dw,
+	       transposed ? l->nodes[of].src : dy, OPERAND_NONE, OPERAND_NONE);
 	if (dw != gradient)
 		status = cuda_copy(l, dw, gradient, forward->name, "weight gradient", err);
 	if (status != PRONY_OK || node->output_count < 2 || node->outputs[1] == VALUE_NONE)

@@ -43,7 +43,8 @@ struct conv_problem {
 const char *conv_kind_word(enum conv_kind kind); /* "input gradient" */
 
 /* The problem of convolution n of a graph, without bias and ReLU: in row-major order when strict,
- * else channels last. */
+ * else channels last. Of a ConvTranspose: the convolution whose x is its result and whose y is its
+ * input. */
 struct conv_problem conv_problem_of(const struct graph *graph, int n, enum conv_kind kind,
 				    enum dtype type, bool strict);
 

@@ -16,6 +16,7 @@ struct conv_problem conv_problem_of(const struct graph *graph, int n, enum conv_
 {
 	const struct node *node = &graph->nodes[n];
 	const struct attributes *a = &node->attributes;
+	bool back = node->op == OP_CONV_TRANSPOSE;
 	struct conv_problem problem;
 
 	/* Padding bytes too: equal problems are compared by their bytes. */
@@ -25,9 +26,11 @@ struct conv_problem conv_problem_of(const struct graph *graph, int n, enum conv_
 	problem.strict = strict;
 	problem.channels_last = !strict;
 	for (int i = 0; i < 4; i++) {
-		problem.x[i] = graph->values[node->inputs[0]].shape.dims[i];
+		problem.x[i] =
+			graph->values[back ? node->outputs[0] : node->inputs[0]].shape.dims[i];
 		problem.w[i] = graph->values[node->inputs[1]].shape.dims[i];
-		problem.y[i] = graph->values[node->outputs[0]].shape.dims[i];
+		problem.y[i] =
+			graph->values[back ? node->inputs[0] : node->outputs[0]].shape.dims[i];
 	}
 	for (int i = 0; i < 2; i++) {
 		problem.strides[i] = a->strides[i];

@@ -188,6 +188,7 @@ enum prony_status cuda_column_sums(struct lowering *l, const char *name, const c
 
 /* conv.c */
 enum prony_status cuda_conv(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_conv_transpose(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_conv_grad_input(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_conv_grad_weight(struct lowering *l, int n, struct error *err);
 /* Whether plans are measured, or the heuristics' first ones are taken (PRONY_CUDA_MEASURE=0). */
