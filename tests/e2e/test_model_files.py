@@ -201,6 +201,16 @@ class EngineTest(FileTest):
             row, = cell["parity"]["evidence"]["agreement"]
             self.assertLess(row["value"], 1e-5)
 
+    def test_a_quantised_file_may_differ_by_what_rounding_changes(self):
+        # Noise turns a few of 65,536 numbers to the next step, 0.05.
+        self.write(model([node("QuantizeLinear", ["x", "s"], ["q"]), node("DequantizeLinear", ["q", "s"], ["y"])],
+                         [tensor("s", [], [0.05])], [value_info("x", ["n", 65536])], [value_info("y", ["n", 65536])]))
+        for name, cell in self.cells("-f", "onnxruntime,openvino", *self.LITTLE, "--store", self.store, **HOME).items():
+            self.assertEqual((name, cell["status"]), (name, "ok"), cell["reason"])
+            row, = cell["parity"]["evidence"]["agreement"]
+            self.assertLess(1e-4, row["bound"])
+            self.assertLess(row["bound"], 0.1)
+
     def test_one_engine_proves_nothing(self):
         cell = self.run_on("openvino,openvino+throughput", 1)["openvino"]
         self.assertEqual(cell["status"], "unproven")
