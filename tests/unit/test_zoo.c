@@ -171,6 +171,27 @@ TEST(sizes_within_are_the_published_ones)
 	}
 }
 
+/* Heads of 8 features: angles of position 3 are 3, 0.3, 0.03 and 0.003, twice. */
+TEST(rotary_positions_are_angles)
+{
+	static const double angles[] = {3, 0.3, 0.03, 0.003};
+	struct error err = ERROR_INIT;
+	struct tensor_set weights;
+	SCOPED(graph) graph;
+	SCOPED(arena) arena;
+
+	arena_init(&arena, 0);
+	build_named("llama-tiny", 1, &graph);
+	check(graph_initial_weights(&graph, 1, &arena, &weights, &err), &err);
+	const float *cosine = tensor_find(&weights, "cosine")->data;
+	const float *sine = tensor_find(&weights, "sine")->data;
+	for (int i = 0; i < 8; i++) {
+		near(cosine[3 * 8 + i], cos(angles[i % 4]), 1e-7);
+		near(sine[3 * 8 + i], sin(angles[i % 4]), 1e-7);
+		near(cosine[i], 1, 0);
+	}
+}
+
 /* Every parameter has a gradient; a worker reads back the same graph. */
 TEST(networks_differentiate_and_travel)
 {
