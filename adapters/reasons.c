@@ -48,8 +48,6 @@ void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
 		reasons_add(reasons, "stage %s", stage_name(recipe->stage));
 	if (recipe->optimiser >= OPTIMISER_COUNT)
 		reasons_add(reasons, "unknown optimiser");
-	if (recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_ADAMW)
-		reasons_add(reasons, "optimiser adamw");
 	if (recipe->stage != STAGE_FORWARD && graph->loss == VALUE_NONE)
 		reasons_add(reasons, "network %s has no loss", graph->name);
 	reasons_add_recipe(reasons, recipe, precisions);

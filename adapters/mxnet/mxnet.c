@@ -115,6 +115,8 @@ static enum prony_status mxnet_supports(const struct target *target, const struc
 	strbuf_init(&reasons, 0);
 	/* Operator fusion is on by default; a variant runs without it. */
 	reasons_add_training(&reasons, graph, recipe, 1u << PRECISION_FP32);
+	if (recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_ADAMW)
+		reasons_add(&reasons, "optimiser adamw: MXNet's operator corrects no bias");
 	reasons_add_types(&reasons, graph);
 	mx_symbol_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);

@@ -2,6 +2,7 @@
 #include "adapters/xla/emit.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "adapters/xla/emit_internal.h"
@@ -83,6 +84,11 @@ static bool follows(const struct emitter *l, int state)
 	return l->training && graph_state_statistic(l->graph, state, &momentum) != VALUE_NONE;
 }
 
+static bool counts_updates(const struct emitter *l)
+{
+	return l->recipe->stage == STAGE_TRAIN && l->recipe->optimiser == OPTIMISER_ADAMW;
+}
+
 static void add_values(struct emitter *l, struct program *out, enum role role, bool kept)
 {
 	bool update = l->recipe->stage == STAGE_TRAIN;
@@ -119,11 +125,18 @@ static void list_arguments(struct emitter *l, struct program *out)
 {
 	const struct shape two = {.rank = 1, .dims = {2}};
 
-	out->arguments = arena_array(l->arena, 2 * (size_t)l->graph->value_count + 3,
+	out->arguments = arena_array(l->arena, 3 * (size_t)l->graph->value_count + 4,
 				     sizeof(*out->arguments));
 	add_values(l, out, ROLE_PARAMETER, true);
 	if (l->recipe->optimiser != OPTIMISER_SGD)
 		add_values(l, out, ROLE_MOMENT, true);
+	if (counts_updates(l)) {
+		add_values(l, out, ROLE_SQUARE, true);
+		l->updates = hlo_name(&l->h, HLO_F32, &(struct shape){0});
+		out->arguments[out->argument_count++] =
+			(struct port){.role = ROLE_UPDATES, .value = VALUE_NONE, .hlo = l->updates};
+		l->updates = hlo_with(&l->h, "add", l->updates, 1);
+	}
 	add_values(l, out, ROLE_STATE, true);
 	if (drops(l)) {
 		l->random = hlo_name(&l->h, HLO_U64, &two);
@@ -139,7 +152,8 @@ static void list_arguments(struct emitter *l, struct program *out)
 	for (int i = 0; i < out->argument_count; i++) {
 		const struct port *port = &out->arguments[i];
 
-		if (port->role != ROLE_MOMENT && port->role != ROLE_RANDOM)
+		if (port->role != ROLE_MOMENT && port->role != ROLE_SQUARE &&
+		    port->value != VALUE_NONE)
 			l->values[port->value] = port->hlo;
 	}
 }
@@ -178,6 +192,41 @@ static struct hlo update(struct emitter *l, const struct port *weight, const str
 			  hlo_with(h, "multiply", change, recipe->learning_rate));
 }
 
+/* 1 / (1 - beta^updates) in the shape of x; 1 - beta^updates would lose digits. */
+static struct hlo corrected(struct emitter *l, struct hlo x, double beta)
+{
+	struct hlo_text *h = &l->h;
+	struct hlo power = hlo_unary(h, "exponential_minus_one",
+				     hlo_with(h, "multiply", l->updates, log(beta)));
+
+	power = hlo_broadcast(h, hlo_unary(h, "negate", power), NULL, &x.shape);
+	return hlo_binary(h, "divide", x, power);
+}
+
+/* AdamW, as in the reference. */
+static struct hlo update_adamw(struct emitter *l, const struct port *weight, struct hlo moment,
+			       struct hlo square, struct hlo *next_moment, struct hlo *next_square)
+{
+	const struct recipe *recipe = l->recipe;
+	const struct value *value = &l->graph->values[weight->value];
+	struct hlo_text *h = &l->h;
+	struct hlo g = emit_value_as(l, value->gradient, HLO_F32), change, root;
+
+	*next_moment = hlo_binary(h, "add", hlo_with(h, "multiply", moment, recipe->beta1),
+				  hlo_with(h, "multiply", g, 1 - recipe->beta1));
+	*next_square = hlo_binary(
+		h, "add", hlo_with(h, "multiply", square, recipe->beta2),
+		hlo_with(h, "multiply", hlo_binary(h, "multiply", g, g), 1 - recipe->beta2));
+	root = hlo_unary(h, "sqrt", corrected(l, *next_square, recipe->beta2));
+	change = hlo_binary(h, "divide", corrected(l, *next_moment, recipe->beta1),
+			    hlo_with(h, "add", root, recipe->epsilon));
+	if (value->shape.rank >= 2 && recipe->weight_decay > 0)
+		change = hlo_binary(h, "add", change,
+				    hlo_with(h, "multiply", weight->hlo, recipe->weight_decay));
+	return hlo_binary(h, "subtract", weight->hlo,
+			  hlo_with(h, "multiply", change, recipe->learning_rate));
+}
+
 static struct hlo next_state(struct emitter *l, const struct port *state)
 {
 	double momentum = 0;
@@ -198,13 +247,20 @@ static void list_kept(struct emitter *l, struct program *out)
 		const struct port *from = &out->arguments[i];
 		struct hlo *next = &out->results[i].hlo;
 
-		if (from->role == ROLE_PARAMETER)
+		if (from->role == ROLE_PARAMETER && counts_updates(l))
+			*next = update_adamw(l, from, out->arguments[i + parameters].hlo,
+					     out->arguments[i + 2 * parameters].hlo,
+					     &out->results[i + parameters].hlo,
+					     &out->results[i + 2 * parameters].hlo);
+		else if (from->role == ROLE_PARAMETER)
 			*next = update(l, from, moments ? &out->arguments[i + parameters] : NULL,
 				       &out->results[i + parameters].hlo);
 		else if (from->role == ROLE_STATE)
 			*next = next_state(l, from);
 		else if (from->role == ROLE_RANDOM)
 			*next = l->random;
+		else if (from->role == ROLE_UPDATES)
+			*next = l->updates;
 	}
 	out->result_count = out->kept;
 }
@@ -214,7 +270,7 @@ static void list_results(struct emitter *l, struct program *out)
 	const struct graph *graph = l->graph;
 
 	out->results =
-		arena_array(l->arena, 2 * (size_t)graph->value_count + 3, sizeof(*out->results));
+		arena_array(l->arena, 3 * (size_t)graph->value_count + 4, sizeof(*out->results));
 	list_kept(l, out);
 	for (int i = 0; i < graph->value_count; i++) {
 		struct port *port;

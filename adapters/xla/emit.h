@@ -10,7 +10,9 @@
 
 enum role {
 	ROLE_PARAMETER,
-	ROLE_MOMENT, /* optimiser state of a parameter; initially zero */
+	ROLE_MOMENT,  /* optimiser state of a parameter; initially zero */
+	ROLE_SQUARE,  /* AdamW's second state of a parameter; initially zero */
+	ROLE_UPDATES, /* F32: AdamW's updates so far */
 	ROLE_STATE,
 	ROLE_RANDOM,   /* two U64: state of dropout's random numbers */
 	ROLE_INPUT,    /* F32 or I32 */

@@ -22,6 +22,7 @@ struct emitter {
 	struct hlo *values;		/* in memory order; set once computed */
 	struct recurrence *recurrences; /* by node */
 	struct hlo random;		/* state of the random number generator */
+	struct hlo updates;		/* of AdamW, with this one */
 };
 
 typedef void emit_function(struct emitter *l, const struct node *node);

@@ -205,6 +205,8 @@ static enum prony_status fill_argument(struct xla_state *xla, const struct recip
 						    &xla->arguments[i], err)
 			       : status;
 	case ROLE_MOMENT:
+	case ROLE_SQUARE:
+	case ROLE_UPDATES:
 		return buffer_of_zeros(&xla->pjrt, port, &xla->arguments[i], err);
 	case ROLE_RANDOM:
 		return pjrt_upload(&xla->pjrt, random, PJRT_U64, &port->hlo.shape,

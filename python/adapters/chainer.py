@@ -1,5 +1,6 @@
 """The adapter of Chainer: functions called one by one, its own optimisers (docs/frameworks-discontinued.md,
 "chainer")."""
+import math
 import os
 import warnings
 
@@ -17,6 +18,7 @@ from adapters.numpy_adapter import NumpyAdapter  # noqa: E402
 class Adapter(NumpyAdapter):
     name, version = "chainer", chainer.__version__
     operators, refusals, several = OPERATORS, REFUSALS, True
+    optimisers = NumpyAdapter.optimisers + ("adamw",)
 
     def open(self, case):
         chainer.config.train = case.stage != "forward"
@@ -53,11 +55,29 @@ class Adapter(NumpyAdapter):
             made = chainer.optimizers.MomentumSGD(rate, recipe["momentum"])
         elif recipe["optimiser"] == "rmsprop":
             made = chainer.optimizers.RMSprop(rate, recipe["rho"], recipe["epsilon"])
+        elif recipe["optimiser"] == "adamw":
+            return self.adamw()
         else:
             made = chainer.optimizers.SGD(rate)
         made.setup(self.link)
         if recipe["weight_decay"]:
             made.add_hook(chainer.optimizer_hooks.WeightDecay(recipe["weight_decay"]))
+        return made
+
+    def adamw(self):
+        """Chainer's AdamW multiplies decay by no rate and does not correct epsilon for bias."""
+        recipe = self.case.recipe
+        decay, beta2 = recipe["learning_rate"] * recipe["weight_decay"], recipe["beta2"]
+
+        class AdamW(chainer.optimizers.AdamW):
+            def update(self, *arguments, **keywords):
+                self.eps = recipe["epsilon"] * math.sqrt(1.0 - beta2 ** (self.t + 1))
+                super(AdamW, self).update(*arguments, **keywords)
+        made = AdamW(recipe["learning_rate"], recipe["beta1"], beta2, recipe["epsilon"], weight_decay_rate=decay)
+        made.setup(self.link)
+        for parameter in self.link.params():
+            if parameter.ndim < 2:
+                parameter.update_rule.hyperparam.weight_decay_rate = 0.0
         return made
 
     def make_step(self, program, optimiser):

@@ -15,6 +15,7 @@ from adapters.paddle_operators import OPERATORS, REFUSALS, plain_linear, recurre
 class Adapter(NumpyAdapter):
     name, version = "paddle", paddle.__version__
     operators, refusals, several = OPERATORS, REFUSALS, True
+    optimisers = NumpyAdapter.optimisers + ("adamw",)
     options = ("explicit",)
 
     def open(self, case):
@@ -87,6 +88,11 @@ class Adapter(NumpyAdapter):
             return paddle.optimizer.Momentum(rate, recipe["momentum"], **how)
         if recipe["optimiser"] == "rmsprop":
             return paddle.optimizer.RMSProp(rate, recipe["rho"], recipe["epsilon"], **how)
+        if recipe["optimiser"] == "adamw":
+            decayed = {value.name for value in how["parameters"] if value.ndim >= 2}
+            how["weight_decay"] = recipe["weight_decay"]
+            return paddle.optimizer.AdamW(rate, recipe["beta1"], recipe["beta2"], recipe["epsilon"],
+                                          apply_decay_param_fun=decayed.__contains__, **how)
         return paddle.optimizer.SGD(rate, **how)
 
     def make_step(self, program):

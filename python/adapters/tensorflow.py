@@ -1,6 +1,7 @@
 """The adapter of TensorFlow 2 through its Python interface, with tf.function or eager
 (docs/frameworks-python.md, "tensorflow-python")."""
 import contextlib
+import math
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: no messages about the CPU
@@ -54,7 +55,7 @@ class Adapter(adapters.Adapter):
         known = ["fp32", "bf16"] if case.device == "cpu" else ["fp32", "bf16", "tf32"]
         reasons = adapters.unsupported(
             case, input=["resident", "stream", "native"], stage=["forward", "forward-backward", "train"],
-            optimiser=["sgd", "momentum", "rmsprop"], precision=known)
+            optimiser=["sgd", "momentum", "rmsprop", "adamw"], precision=known)
         if "eager" in case.options and "xla" in case.options:
             reasons.append("options eager and xla exclude each other")
         return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS)
@@ -105,6 +106,8 @@ class Adapter(adapters.Adapter):
         self.trained = [self.variables[name] for name in case.parameters]
         self.slots = [tf.Variable(tf.zeros_like(value), trainable=False) for value in self.trained
                       ] if case.stage == "train" and case.recipe["optimiser"] != "sgd" else []
+        self.squares = [tf.Variable(value) for value in self.slots]
+        self.updates = tf.Variable(0.0, trainable=False)
         specs = [tf.TensorSpec(part.shape, part.dtype) for part in self._batch(*case.batch(0))]
         self._make_step(specs)
         notes = ["eager" if self.eager else "tf.function of the whole step"]
@@ -153,6 +156,8 @@ class Adapter(adapters.Adapter):
         """The update of tf.keras' optimisers, by TensorFlow's own operators."""
         recipe, ops = self.case.recipe, tf.raw_ops
         rate = recipe["learning_rate"]
+        if recipe["optimiser"] == "adamw":
+            return self._adamw(gradients)
         for index, (w, g) in enumerate(zip(self.trained, gradients)):
             if recipe["weight_decay"]:
                 g = g + recipe["weight_decay"] * w
@@ -165,6 +170,20 @@ class Adapter(adapters.Adapter):
                 slot = self.slots[index]
                 slot.assign(recipe["rho"] * slot + (1.0 - recipe["rho"]) * tf.square(g))
                 w.assign_sub(rate * g * tf.math.rsqrt(slot + recipe["epsilon"]))
+
+    def _adamw(self, gradients):
+        """TensorFlow's fused Adam, whose epsilon is not corrected for bias, with a corrected one."""
+        recipe, betas = self.case.recipe, (self.case.recipe["beta1"], self.case.recipe["beta2"])
+        self.updates.assign_add(1.0)
+        # In float32, 1 - beta ** updates would lose digits.
+        mean, square = (-tf.math.expm1(self.updates * math.log(beta)) for beta in betas)
+        rate, epsilon = recipe["learning_rate"] * tf.sqrt(square) / mean, recipe["epsilon"] * tf.sqrt(square)
+        for w, m, s, g in zip(self.trained, self.slots, self.squares, gradients):
+            if recipe["weight_decay"] and len(w.shape) >= 2:
+                w.assign_sub(recipe["learning_rate"] * recipe["weight_decay"] * w)
+            tf.raw_ops.ResourceApplyAdam(
+                var=w.handle, m=m.handle, v=s.handle, beta1_power=0.0, beta2_power=0.0, lr=rate,
+                beta1=betas[0], beta2=betas[1], epsilon=epsilon, grad=g)
 
     def _make_step(self, specs):
         """Sets step and kept ([loss or None, logits, list of gradients]), and traces the step."""
