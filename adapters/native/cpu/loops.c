@@ -95,20 +95,46 @@ static void run_dropout_grad(struct program *program, const struct command *comm
 	run_loop(program, command, (struct loop){.draw = draw}, share_dropout_grad);
 }
 
-/* Operands: logits, their gradient, the loss, labels. */
+struct rows {
+	const struct kernels *kernels;
+	float *dlogits;
+	const float *logits;
+	const int32_t *labels;
+	double *losses; /* of each row; their sum does not depend on the number of threads */
+	float scale;
+	size_t classes;
+};
+
+static void share_cross_entropy(void *data, size_t first, size_t end)
+{
+	const struct rows *r = data;
+
+	for (size_t i = first; i < end; i++)
+		r->losses[i] = r->kernels->cross_entropy(r->dlogits + i * r->classes,
+							 r->logits + i * r->classes, r->labels + i,
+							 r->scale, 1, r->classes);
+}
+
+/* Operands: logits, their gradient, the loss, labels, the losses of the rows. */
 static void run_cross_entropy(struct program *program, const struct command *command)
 {
-	size_t rows = (size_t)program->operands[command->operands[0]].layout.dims[0];
-	size_t classes = (size_t)program->operands[command->operands[0]].layout.dims[1];
-	const int32_t *labels = cpu_data(program, command, 3);
-	size_t valid = 0;
-	double sum;
+	const int64_t *dims = program->operands[command->operands[0]].layout.dims;
+	size_t count = (size_t)dims[0], valid = 0;
+	struct rows rows = {.kernels = program->device->kernels,
+			    .dlogits = cpu_data(program, command, 1),
+			    .logits = cpu_data(program, command, 0),
+			    .labels = cpu_data(program, command, 3),
+			    .losses = cpu_data(program, command, 4),
+			    .classes = (size_t)dims[1]};
+	double sum = 0;
 
-	for (size_t i = 0; i < rows; i++)
-		valid += labels[i] >= 0;
-	sum = program->device->kernels->cross_entropy(cpu_data(program, command, 1),
-						      cpu_data(program, command, 0), labels,
-						      1.0f / (float)valid, rows, classes);
+	for (size_t i = 0; i < count; i++)
+		valid += rows.labels[i] >= 0;
+	rows.scale = 1.0f / (float)valid;
+	onednn_split(&program->device->dnn, cpu_threads(program, command->work->elements), count,
+		     share_cross_entropy, &rows);
+	for (size_t i = 0; i < count; i++)
+		sum += rows.losses[i];
 	*(double *)cpu_data(program, command, 2) = sum / (double)valid;
 }
 
@@ -249,8 +275,11 @@ enum prony_status cpu_cross_entropy(struct lowering *l, int n, struct error *err
 		status = program_operand(l->program, &rows, REGION_PLANNED, &dlogits, err);
 	if (status != PRONY_OK)
 		return status;
-	cpu_kernel(l, node->name, "", run_cross_entropy,
-		   (const int[]){logits, dlogits, l->loss, l->values[node->inputs[1]].operand}, 4);
+	cpu_kernel(
+		l, node->name, "", run_cross_entropy,
+		(const int[]){logits, dlogits, l->loss, l->values[node->inputs[1]].operand,
+			      program_bytes(l->program, (size_t)shape->dims[0] * sizeof(double))},
+		5);
 	if (gradient != VALUE_NONE)
 		l->values[gradient].operand = dlogits;
 	return PRONY_OK;
