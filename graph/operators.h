@@ -43,6 +43,7 @@ struct samples_axis;
  *   LRN                x -> y         across channels
  *   Flatten, Reshape, Transpose, Slice (one axis), Pad (constant), ReduceMean   x -> y
  *   Expand             x -> y         broadcast to `shape`
+ *   Resize             x -> y         height and width times whole `scales`
  *   Concat             x0, x1... -> y
  *   Dropout            x -> y, mask   training: y = x * mask; mask is 0 or 1/(1-ratio), F32
  *   Add, Sub, Mul, Div a, b -> y      with ONNX's broadcasting
@@ -67,8 +68,8 @@ struct samples_axis;
  *   SoftmaxGrad    dy, y -> dx
  *   ElementwiseGrad  dy, x -> dx           for functions of each element except Relu, Neg and
  *                                          Identity; reads y, not x, if the slope is given by y
- *   AveragePoolGrad, GlobalAveragePoolGrad, FlattenGrad, ReshapeGrad, SliceGrad, PadGrad,
- *   ReduceMeanGrad dy -> dx                dx has the shape of the forward node's input
+ *   ResizeGrad, AveragePoolGrad, GlobalAveragePoolGrad, FlattenGrad, ReshapeGrad, SliceGrad,
+ * PadGrad, ReduceMeanGrad dy -> dx                dx has the shape of the forward node's input
  *   BatchNormalizationGrad  dy, x, scale, mean, var -> dx, dscale, dbias
  *                                          through the statistics of the batch
  *   LayerNormalizationGrad  dy, x, scale -> dx, dscale, dbias
@@ -129,6 +130,7 @@ struct samples_axis;
 	X(EXPAND, "Expand")                                                                        \
 	X(CONCAT, "Concat")                                                                        \
 	X(SLICE, "Slice")                                                                          \
+	X(RESIZE, "Resize")                                                                        \
 	X(PAD, "Pad")                                                                              \
 	X(REDUCE_MEAN, "ReduceMean")                                                               \
 	X(DROPOUT, "Dropout")                                                                      \
@@ -163,6 +165,7 @@ struct samples_axis;
 	X(FLATTEN_GRAD, "FlattenGrad")                                                             \
 	X(RESHAPE_GRAD, "ReshapeGrad")                                                             \
 	X(SLICE_GRAD, "SliceGrad")                                                                 \
+	X(RESIZE_GRAD, "ResizeGrad")                                                               \
 	X(PAD_GRAD, "PadGrad")                                                                     \
 	X(REDUCE_MEAN_GRAD, "ReduceMeanGrad")                                                      \
 	X(DROPOUT_GRAD, "DropoutGrad")                                                             \
@@ -195,6 +198,7 @@ struct attributes {
 	int64_t pads[4]; /* top, left, bottom, right (ONNX order: begins, then ends) */
 	int64_t group;
 	int64_t output_padding[2]; /* ConvTranspose */
+	int64_t mode, coordinates; /* Resize; its scales are `strides` */
 	bool ceil_mode, count_include_pad;
 	double alpha, beta;
 	bool trans_a, trans_b;
@@ -277,6 +281,7 @@ enum operator_layout {
 enum onnx_export {
 	ONNX_EXPORT_NODE,      /* as a node of the same name and attributes */
 	ONNX_EXPORT_NOTHING,   /* not at all: in evaluation, output 0 is input 0 */
+	ONNX_EXPORT_RESIZE,    /* with the scales of all four axes as an input */
 	ONNX_EXPORT_RECURRENT, /* with time first, and the gates of one direction */
 };
 

@@ -339,6 +339,40 @@ static Onnx__AttributeProto **attribute_list(struct exporter *e, Onnx__NodeProto
 	return node->attribute;
 }
 
+static void set_text(Onnx__AttributeProto *attribute, const struct attribute_row *row,
+		     const struct attributes *values)
+{
+	const char *word = row->words[*(const int64_t *)((const char *)values + row->offset)];
+
+	attribute->name = borrow(row->name);
+	attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+	attribute->has_s = true;
+	attribute->s.data = (uint8_t *)borrow(word);
+	attribute->s.len = strlen(word);
+}
+
+/* ONNX has the scales of all axes as real numbers in input 2. */
+static enum prony_status add_resize(struct exporter *e, const struct node *node)
+{
+	Onnx__NodeProto *out = new_node(e, node->name, "Resize", 3, 1);
+	Onnx__AttributeProto **attributes = attribute_list(e, out, 2);
+	const struct shape shape = {.rank = 1, .dims = {4}};
+	float *scales = arena_array(&e->arena, 4, sizeof(*scales));
+
+	for (int i = 0; i < 4; i++)
+		scales[i] = i < 2 ? 1 : (float)node->attributes.strides[i - 2];
+	for (int i = 0; i < 2; i++)
+		set_text(attributes[i], &operator_row(OP_RESIZE)->attributes[1 + i],
+			 &node->attributes);
+	out->input[0] = name_of(e, node->inputs[0]);
+	out->input[1] = borrow("");
+	out->input[2] = free_name(e, node->name, "scales");
+	new_initializer(e, out->input[2], ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, scales,
+			4 * sizeof(*scales));
+	out->output[0] = name_of(e, node->outputs[0]);
+	return PRONY_OK;
+}
+
 /* The node itself: hidden_size, and for RNN its activation. */
 static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *node)
 {
@@ -407,6 +441,8 @@ static enum prony_status add_any_node(struct exporter *e, const struct node *nod
 
 	if (operator_row(node->op)->onnx_export == ONNX_EXPORT_RECURRENT)
 		return add_recurrent(e, node);
+	if (operator_row(node->op)->onnx_export == ONNX_EXPORT_RESIZE)
+		return add_resize(e, node);
 	if (!node->attributes.ceil_mode)
 		return add_node(e, node);
 	/* Attributes are borrowed until the file is packed. */

@@ -53,6 +53,7 @@ static const struct import_row rows[] = {
 	{"ReduceMean", import_reduce},
 	{"ReduceSum", import_reduce},
 	{"Reshape", import_reshape},
+	{"Resize", import_resize},
 	{"Slice", import_slice},
 	{"Softmax", import_softmax},
 	{"Split", import_split},
@@ -60,6 +61,7 @@ static const struct import_row rows[] = {
 	{"Sum", import_sum},
 	{"Transpose", import_transpose},
 	{"Unsqueeze", import_reshape},
+	{"Upsample", import_resize},
 	{"Where", import_where},
 };
 

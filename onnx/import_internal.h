@@ -146,7 +146,7 @@ import_function import_conv, import_pool, import_global_pool, import_gemm, impor
 	import_batch_norm, import_sum, import_by_row, import_softmax, import_identity, import_power;
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
 	import_pad, import_reduce, import_gather, import_cast, import_expand, import_erf,
-	import_where;
+	import_where, import_resize;
 
 /* import_gather.c: whether a Gather takes rows of a trained table by constant indices. */
 bool import_picks_rows(const struct importer *im, const struct file_node *node);

@@ -184,6 +184,13 @@ def _slice(t):
     return t.call(operator.getitem, t.input(0), slices)
 
 
+def _resize(t):
+    if t.attributes["mode"] == "nearest":
+        return t.call(F.interpolate, t.input(0), t.shape[2:], mode="nearest")
+    return t.call(F.interpolate, t.input(0), t.shape[2:], mode="bilinear",
+                  align_corners=t.attributes["coordinate_transformation_mode"] == "align_corners")
+
+
 def _pad(t):
     pads = t.attributes["pads"]
     rank = len(pads) // 2
@@ -287,6 +294,7 @@ OPERATORS = {
     "Expand": lambda t: t.call(torch.broadcast_to, t.input(0), t.shape),
     "Concat": lambda t: t.call(torch.cat, list(t.inputs), t.attributes["axis"]),
     "Slice": _slice,
+    "Resize": _resize,
     "Pad": _pad,
     "ReduceMean": lambda t: t.call(torch.mean, t.input(0), t.attributes["axes"],
                                    bool(t.attributes["keepdims"])),

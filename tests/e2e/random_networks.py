@@ -141,6 +141,14 @@ class Network:
         self.add("Pad", self.integers(0, 0, top, left, 0, 0, bottom, right),
                  shape=(channels, height + top + bottom, width + left + right))
 
+    def resize(self):
+        channels, height, width = self.shape
+        scales = [self.pick(1, 2, 2, 3), self.pick(1, 2, 2, 3)]
+        mode, coordinates = self.pick(("nearest", "half_pixel"), ("linear", "half_pixel"), ("linear", "align_corners"))
+        self.add("Resize", "", self.constant([4], [1, 1, *scales]), mode=mode,
+                 coordinate_transformation_mode=coordinates,
+                 shape=(channels, height * scales[0], width * scales[1]))
+
     def branch(self):
         """Concatenates a value with a function of it."""
         before, (channels, height, width) = self.name, self.shape
@@ -183,7 +191,7 @@ class Network:
         self.add("MatMul", self.normal(self.pick(1, channels), height, last), shape=(channels, width, last))
 
     LAYERS = (attend, conv, conv, conv, conv_transpose, pool, pool, batch_norm, rms_norm, group_norm, function, function,
-              function, clip, lrn, pad, branch, branch, slice, average, dropout, transpose)
+              function, clip, lrn, pad, resize, branch, branch, slice, average, dropout, transpose)
 
     def too_large(self):
         channels, height, width = self.shape

@@ -283,6 +283,21 @@ static int slices(struct builder *b, int x)
 	return build_slice(b, "tested", build_mul(b, "product", first, last), -1, 1, -1, 2);
 }
 
+static int resize_nearest(struct builder *b, int x)
+{
+	return build_resize(b, "tested", x, 3, 2, RESIZE_NEAREST, RESIZE_HALF_PIXEL);
+}
+
+static int resize_linear(struct builder *b, int x)
+{
+	return build_resize(b, "tested", x, 2, 3, RESIZE_LINEAR, RESIZE_HALF_PIXEL);
+}
+
+static int resize_corners(struct builder *b, int x)
+{
+	return build_resize(b, "tested", x, 2, 4, RESIZE_LINEAR, RESIZE_ALIGN_CORNERS);
+}
+
 static int pad(struct builder *b, int x)
 {
 	return build_pad(b, "tested", x, (const int64_t[]){0, 1, 0, 2, 0, 0, 3, 1}, 0.5);
@@ -475,6 +490,9 @@ static const struct operator_case cases[] = {
 	{"Concat of channels", 3, {2, 3, 2}, concat, OP_COUNT},
 	{"Concat of rows", 3, {2, 3, 2}, concat_rows, OP_COUNT},
 	{"Slice", 3, {3, 2, 6}, slices, OP_COUNT},
+	{"Resize, nearest", 3, {2, 2, 3}, resize_nearest, OP_COUNT},
+	{"Resize, linear", 3, {2, 3, 2}, resize_linear, OP_COUNT},
+	{"Resize, linear with aligned corners", 3, {2, 1, 3}, resize_corners, OP_COUNT},
 	{"Pad", 3, {2, 2, 3}, pad, OP_COUNT},
 	{"Reshape", 3, {4, 2, 3}, reshape, OP_COUNT},
 	{"Transpose", 3, {2, 3, 4}, transpose, OP_COUNT},

@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "graph/graph.h"
+#include "graph/resize.h"
 
 static inline struct int_list test_int_list(int count, const int64_t *items)
 {
@@ -84,6 +85,15 @@ static inline int build_group_norm(struct builder *b, const char *name, int x, i
 
 	return build_node(b, groups ? OP_GROUP_NORM : OP_INSTANCE_NORM, name, inputs, 3,
 			  &attributes);
+}
+
+static inline int build_resize(struct builder *b, const char *name, int x, int64_t height,
+			       int64_t width, int64_t mode, int64_t coordinates)
+{
+	struct attributes attributes = {
+		.strides = {height, width}, .mode = mode, .coordinates = coordinates};
+
+	return build_node(b, OP_RESIZE, name, &x, 1, &attributes);
 }
 
 static inline int build_sub(struct builder *b, const char *name, int a, int c)

@@ -189,6 +189,17 @@ static int depthwise(struct builder *b, int x)
 	.classes = (labels)
 #define IMAGE IMAGE_OF(5)
 
+static int resized(struct builder *b, int x)
+{
+	x = build_resize(b, "repeat", exercise_conv(b, "conv1", x, 12, true), 2, 3, RESIZE_NEAREST,
+			 RESIZE_HALF_PIXEL);
+	x = build_max_pool(b, "pool", exercise_conv(b, "conv2", x, 9, true), 5, 5);
+	x = build_resize(b, "linear", x, 2, 2, RESIZE_LINEAR, RESIZE_HALF_PIXEL);
+	x = build_resize(b, "corners", exercise_conv(b, "conv3", x, 8, true), 1, 3, RESIZE_LINEAR,
+			 RESIZE_ALIGN_CORNERS);
+	return build_linear(b, "fc", build_flatten(b, "flatten", x), 5);
+}
+
 static int group_norm(struct builder *b, int x)
 {
 	x = build_group_norm(b, "groups", exercise_conv(b, "conv1", x, 12, true), 3);
@@ -228,6 +239,7 @@ static int transposed(struct builder *b, int x)
 static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
+	{.name = "resized", IMAGE, .layers = resized},
 	{.name = "group_norm", IMAGE, .layers = group_norm},
 	{.name = "rms_norm", IMAGE, .layers = rms_norm},
 	{.name = "transposed", IMAGE, .layers = transposed},

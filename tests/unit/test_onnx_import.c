@@ -331,6 +331,22 @@ static void prepare_mask(struct onnx_fixture *f)
 	fixture_number(f, "least", -INFINITY);
 }
 
+/* Twice as high and as wide. */
+static double repeated(int i)
+{
+	int column = i % 6 / 2, row = i / 6 % 4 / 2, channel = i / 24;
+
+	return x_at(channel * 6 + row * 3 + column);
+}
+
+static void prepare_scales(struct onnx_fixture *f)
+{
+	float *scales = fixture_floats(f, "scales", DIMS(4))->float_data;
+
+	for (int i = 0; i < 4; i++)
+		scales[i] = i < 2 ? 1 : 2;
+}
+
 static double second_channel(int i)
 {
 	return x_at(6 + i);
@@ -472,6 +488,8 @@ static const struct small smalls[] = {
 	{"Erf", "x", NULL, 13, 12, error_function},
 	{"Where", "mask,x,three", prepare_mask, 13, 12, masked},
 	{"Where", "mask,three,x", prepare_mask, 13, 12, masked_otherwise},
+	{"Resize", "x,,scales", prepare_scales, 13, 48, repeated},
+	{"Upsample", "x,scales", prepare_scales, 9, 48, repeated},
 	{"Gather", "x,minus", prepare_gather, 13, 6, second_channel},
 	{"Pad", "x,pads,half,axes", prepare_pad, 18, 24, padded},
 	{"AveragePool", "x", prepare_pool, 13, 12, pooled},

@@ -222,8 +222,10 @@ enum prony_status cpu_mean_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_broadcast_grad(struct lowering *l, int n, struct error *err);
 void cpu_copy_box(struct lowering *l, const char *name, int rank, const int64_t *dims, int from,
 		  const struct box *source, int to, const struct box *target);
-/* cache.c, concat.c, eltwise.c, gather.c, softmax.c */
+/* cache.c, concat.c, eltwise.c, gather.c, resize.c, softmax.c */
 enum prony_status cpu_cache(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_resize(struct lowering *l, int n, struct error *err);
+enum prony_status cpu_resize_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_concat(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_gather(struct lowering *l, int n, struct error *err);
 enum prony_status cpu_gather_grad(struct lowering *l, int n, struct error *err);
