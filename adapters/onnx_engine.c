@@ -12,6 +12,9 @@ static void refuse_node(const struct graph *graph, const struct node *node, stru
 
 	if (operator_row(node->op)->is_gradient)
 		reasons_add(reasons, "operator %s (%s) is not an ONNX operator", name, node->name);
+	if (operator_row(node->op)->replaces_state)
+		reasons_add(reasons, "operator %s (%s): the session keeps no caches between steps",
+			    name, node->name);
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *reader = &graph->nodes[i];
 
