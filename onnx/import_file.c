@@ -185,7 +185,7 @@ static int64_t integer_rows(const struct onnx_model *model, const struct onnx_in
 		return 2;
 	if (rows == 0 && input->fill.kind == INPUT_RANGE && input->fill.high < ONNX_MAX_INTEGERS)
 		return input->fill.high + 1;
-	return rows;
+	return rows < ONNX_MAX_INTEGERS ? rows : 0;
 }
 
 static enum prony_status read_input(struct onnx_model *model, const struct onnx_given *given, int i,

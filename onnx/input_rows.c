@@ -1,9 +1,11 @@
 /* Finds how many integers an input may have: the rows of the tables that it indexes. */
 #include "onnx/ports_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* Limits for hostile files. */
+enum { NAMES_MAX = 64, TABLES_MAX = 256 };
 
 /* Operators that pass indices, or a table, on. */
 static bool passes(const char *op)
@@ -47,23 +49,21 @@ static int64_t rows_of(const Onnx__GraphProto *graph, const char *name, int dept
 
 int64_t onnx_table_rows(const Onnx__GraphProto *graph, const char *input)
 {
-	const char **names = malloc((graph->n_node + 1) * sizeof(*names));
-	size_t count = 0;
+	const char *names[NAMES_MAX];
+	size_t count = 0, tables = 0;
 	int64_t least = 0;
 
-	if (names == NULL)
-		return 0;
 	names[count++] = input;
 	for (size_t i = 0; i < graph->n_node; i++) {
 		const Onnx__NodeProto *node = graph->node[i];
 		const char *op = node->op_type ? node->op_type : "";
 		int64_t rows = 0;
 
-		if (node->n_input > 0 && node->n_output > 0 && passes(op) &&
+		if (count < NAMES_MAX && node->n_input > 0 && node->n_output > 0 && passes(op) &&
 		    has(names, count, node->input[0]))
 			names[count++] = node->output[0];
 		if (strcmp(op, "Gather") == 0 && node->n_input == 2 &&
-		    has(names, count, node->input[1]))
+		    has(names, count, node->input[1]) && tables++ < TABLES_MAX)
 			rows = rows_of(graph, node->input[0], 2);
 		/* ONNX Runtime's: ids, segment ids, and the tables of words, positions, segments.
 		 */
@@ -73,7 +73,6 @@ int64_t onnx_table_rows(const Onnx__GraphProto *graph, const char *input)
 					rows = rows_of(graph, node->input[k == 0 ? 2 : 4], 2);
 		least = rows > 0 && (least == 0 || rows < least) ? rows : least;
 	}
-	free(names);
 	return least;
 }
 
