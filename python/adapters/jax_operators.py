@@ -109,6 +109,40 @@ def _row_norm(t):
     return x.astype(t.input(0).dtype)
 
 
+def _group_norm(t):
+    """GroupNormalization and InstanceNormalization, whose groups are the channels."""
+    x = t.input(0).astype(jnp.float32)
+    channel = t.layout.axis(1, x.ndim)
+    groups = t.attributes.get("num_groups", x.shape[channel])
+    wide = x.reshape(x.shape[:channel] + (groups, -1) + x.shape[channel + 1:])
+    axes = tuple(axis for axis in range(1, wide.ndim) if axis != channel)
+    wide = wide - jnp.mean(wide, axes, keepdims=True)
+    wide = wide * lax.rsqrt(jnp.mean(wide * wide, axes, keepdims=True) + t.attributes["epsilon"])
+    along = [-1 if axis == channel else 1 for axis in range(x.ndim)]
+    x = wide.reshape(x.shape) * t.input(1).reshape(along) + t.input(2).reshape(along)
+    return x.astype(t.input(0).dtype)
+
+
+def _resize(t):
+    x = t.input(0)
+    if t.attributes["mode"] == "nearest":
+        for axis, scale in zip((2, 3), t.attributes["scales"]):
+            x = jnp.repeat(x, scale, t.axis(axis))
+        return x
+    return jax.image.resize(x, t.layout.shape(t.shape), "linear")
+
+
+def _resize_problem(case, node):
+    a = node["attributes"]
+    return ("jax.image.resize does not align corners"
+            if a["mode"] == "linear" and a["coordinate_transformation_mode"] == "align_corners" else None)
+
+
+def _pow(t):
+    exponent = t.attributes["exponent"]
+    return t.input(0) ** (int(exponent) if exponent == int(exponent) else exponent)
+
+
 def _lrn(t):
     a = t.attributes
     x = t.input(0).astype(jnp.float32)
@@ -256,6 +290,8 @@ OPERATORS = {
     "Clip": lambda t: _bound(t.input(0), t.attributes["min"], t.attributes["max"]),
     "Elu": lambda t: jax.nn.elu(t.input(0), t.attributes["alpha"]),
     "LeakyRelu": lambda t: jnp.where(t.input(0) > 0, t.input(0), t.attributes["alpha"] * t.input(0)),
+    "Erf": _plain(lax.erf),
+    "Pow": _pow,
     "Exp": _plain(jnp.exp),
     "Log": _plain(jnp.log),
     "Sqrt": _plain(jnp.sqrt),
@@ -265,6 +301,8 @@ OPERATORS = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _row_norm,
     "RMSNormalization": _row_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _group_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
     "Reshape": _reshape,
@@ -274,6 +312,7 @@ OPERATORS = {
     "Concat": _concat,
     "Slice": _slice,
     SPLIT: lambda t, sizes, axis: lax.split(t.input(0), sizes, axis),
+    "Resize": _resize,
     "Pad": _pad,
     "ReduceMean": _reduce_mean,
     "Gather": _gather,
@@ -290,4 +329,4 @@ OPERATORS = {
 }
 
 # (case, node) -> why this node is not supported, or None.
-REFUSALS = {"Gather": graph_analysis.gather_problem}
+REFUSALS = {"Gather": graph_analysis.gather_problem, "Resize": _resize_problem}
