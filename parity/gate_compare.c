@@ -123,10 +123,7 @@ struct tensors {
 	const struct tensor_set *wanted, *got, *before; /* before: NULL for gradients */
 	double quiet, bound; /* quiet: QUIET_SHARE of the network's mean */
 	double vanished;     /* VANISHED_SHARE */
-	/* The bound of the length of all as one vector. If operands are rounded and the effect is
-	 * measured, it is the square of the other one: rounding moves sideways, so that it changes
-	 * the length in the second order. */
-	double whole;
+	bool sideways;	     /* operands are rounded and the effect is measured (whole_bound) */
 };
 
 /* Returns the scale of a tensor's difference; *vanished: it is zero except for rounding. */
@@ -180,6 +177,7 @@ static struct gate_check compare_tensor(const struct tensors *t, size_t i)
 /* The component of a framework's tensor along the reference's, and its uncertainty. */
 struct along {
 	double product, squares; /* <d - d_ref, d_ref>, ||d_ref||^2 */
+	double fourths;		 /* sum of the fourth powers of d_ref */
 	double rounding;	 /* norm of the largest possible rounding by updates */
 };
 
@@ -194,10 +192,25 @@ static struct along compare_length(const struct tensor *observed, const struct t
 
 		along.product += (got - expected) * expected;
 		along.squares += expected * expected;
+		along.fourths += pow(expected, 4);
 	}
 	if (before)
 		along.rounding = GATE_UPDATES * STORED_ROUNDOFF * gate_norm(before);
 	return along;
+}
+
+/* The bound of the length of all as one vector. The errors that rounding gives to n elements are
+ * hardly in the vector's own direction: they change the length by bound / sqrt(n) times a normal
+ * number, and by bound^2 in the second order. n counts elements of equal size (the square of the
+ * sum of squares / sum of fourth powers). */
+static double whole_bound(const struct tensors *t, const struct along *whole)
+{
+	const double deviations = 3;
+
+	if (!t->sideways || whole->squares <= 0)
+		return t->bound;
+	return fmin(t->bound,
+		    t->bound * (t->bound + deviations * sqrt(whole->fourths) / whole->squares));
 }
 
 static struct gate_check length_check(const struct tensors *t, const char *tensor, double bound,
@@ -235,6 +248,7 @@ static void check_lengths(struct gate_verdict *verdict, const struct tensors *t)
 			got, t->before ? tensor_find(t->before, wanted->name) : NULL, wanted);
 		whole.product += along.product;
 		whole.squares += along.squares;
+		whole.fourths += along.fourths;
 		whole.rounding = hypot(whole.rounding, along.rounding);
 		if (t->expected->tensor_slack[i] > 0 && along.squares > 0)
 			gate_add_check(verdict, length_check(t, wanted->name, t->bound, along,
@@ -244,7 +258,7 @@ static void check_lengths(struct gate_verdict *verdict, const struct tensors *t)
 	}
 	if (complete && t->expected->whole_length_slack > 0)
 		gate_add_check(verdict,
-			       length_check(t, NULL, t->whole, whole,
+			       length_check(t, NULL, whole_bound(t, &whole), whole,
 					    t->expected->whole_length_slack, sqrt(whole.squares)));
 }
 
@@ -255,15 +269,14 @@ static void check_tensors(struct gate_verdict *verdict, const struct graph *grap
 {
 	bool training = gate->stage == STAGE_TRAIN;
 	bool divided = training && gate->optimiser == OPTIMISER_ADAMW;
-	bool measured =
-		parity_rounds_operands(gate->precision) && gate_measures_rounding(gate, graph);
 	struct tensors t = {.expected = expected,
 			    .wanted = training ? &expected->change : &expected->gradients,
 			    .got = training ? observed->weights : observed->gradients,
 			    .before = training ? &ref->weights : NULL,
-			    .bound = training ? bounds->change : bounds->gradient};
+			    .bound = training ? bounds->change : bounds->gradient,
+			    .sideways = parity_rounds_operands(gate->precision) &&
+					gate_measures_rounding(gate, graph)};
 
-	t.whole = measured ? t.bound * t.bound : t.bound;
 	t.quiet = QUIET_SHARE * set_rms(t.wanted);
 	t.vanished = divided ? VANISHED_SHARE_ADAMW : VANISHED_SHARE;
 	for (size_t i = 0; i < t.wanted->count; i++)
