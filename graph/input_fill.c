@@ -16,6 +16,7 @@
 static bool parse_range(const char *text, struct input_fill *out)
 {
 	const char *dots = strstr(text, "..");
+	int64_t width;
 	char *end;
 
 	if (dots == NULL || dots == text || dots[2] == '\0')
@@ -25,8 +26,8 @@ static bool parse_range(const char *text, struct input_fill *out)
 	if (end != dots)
 		return false;
 	out->high = strtoll(dots + 2, &end, 10);
-	return *end == '\0' && errno == 0 && out->high >= out->low && out->high - out->low >= 0 &&
-	       out->high < INT64_MAX;
+	return *end == '\0' && errno == 0 && out->high >= out->low &&
+	       !__builtin_sub_overflow(out->high, out->low, &width) && width < INT64_MAX;
 }
 
 enum prony_status input_fill_parse(const char *text, struct input_fill *out, struct error *err)
@@ -183,6 +184,8 @@ static bool read_npy(char *bytes, size_t length, struct npy *out)
 	if (descr == NULL || strstr(bytes + start, "'fortran_order': False") == NULL)
 		return false;
 	descr += strlen("'descr': '");
+	if (!descr[0] || !descr[1] || !descr[2])
+		return false;
 	out->kind = descr[1];
 	out->size = descr[2] - '0';
 	out->data = bytes + start + size;
@@ -220,6 +223,14 @@ static bool npy_number(const struct npy *npy, int64_t i, double *out)
 	default:
 		return false;
 	}
+}
+
+/* Whether the tensor's type can hold it: an integer cannot hold 0.7. */
+static bool can_hold(const struct tensor *tensor, double number)
+{
+	double most = tensor->dtype == DTYPE_I32 ? 0x1p31 : tensor->dtype == DTYPE_I64 ? 0x1p63 : 0;
+
+	return most == 0 || (number == floor(number) && number >= -most && number < most);
 }
 
 /* Whether the array is the whole batch, or one sample. */
@@ -266,7 +277,12 @@ static enum prony_status fill_from_file(const char *path, const struct tensor *t
 					   "%.200s holds elements of the type %c%d, which is not "
 					   "supported",
 					   path, npy.kind, npy.size);
-		put(tensor, i, number);
+		else if (!can_hold(tensor, number))
+			status = error_set(err, PRONY_BAD_INPUT,
+					   "%.200s holds %g, but the input takes integers (%s)",
+					   path, number, dtype_name(tensor->dtype));
+		else
+			put(tensor, i, number);
 	}
 	free(bytes);
 	return status;

@@ -181,6 +181,8 @@ enum prony_status fold_triangle(struct fold *fold)
 		return wrong(fold);
 	if (shift)
 		k = shift->ints[0];
+	/* Beyond the matrix every shift is the same. */
+	k = k < -INT32_MAX ? -INT32_MAX : k > INT32_MAX ? INT32_MAX : k;
 	rows = from->shape.dims[from->shape.rank - 2];
 	columns = from->shape.dims[from->shape.rank - 1];
 	status = output_like(fold, from, &from->shape);

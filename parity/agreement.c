@@ -100,7 +100,9 @@ static double bound_of(const struct tensor *tensor, const struct tensor_set *cha
 	double bound = is_real(tensor->dtype) ? AGREEMENT_BOUND : AGREEMENT_BOUND_INTEGERS;
 	const struct tensor *change = changes ? tensor_find(changes, tensor->name) : NULL;
 
-	return change ? fmax(bound, AGREEMENT_CHANGES * element(change, 0)) : bound;
+	return change ? fmin(fmax(bound, AGREEMENT_CHANGES * element(change, 0)),
+			     AGREEMENT_BOUND_MAX)
+		      : bound;
 }
 
 void agreement_note_changes(const struct tensor_set *a, const struct tensor_set *b,

@@ -24,6 +24,8 @@
  * times the change, one that is wrong by 40 times (docs/parity.md). */
 #define AGREEMENT_NOISE 0x1p-16
 #define AGREEMENT_CHANGES 4.0
+/* An engine that noise changes more proves nothing about the others. */
+#define AGREEMENT_BOUND_MAX 0.1
 
 struct agreement {
 	const char *output; /* the farthest apart in units of its bound; borrowed from a set */

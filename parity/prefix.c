@@ -70,7 +70,12 @@ double prefix_distance(const struct tensor *expected, const struct tensor *found
 	int64_t count = shape_elements(&expected->shape);
 	double largest = 0;
 
-	for (int64_t i = 0; i < count; i++)
-		largest = fmax(largest, fabs(a[i] - b[i]));
+	for (int64_t i = 0; i < count; i++) {
+		double difference = fabs(a[i] - b[i]);
+
+		if (isnan(difference)) /* fmax would lose it */
+			return NAN;
+		largest = fmax(largest, difference);
+	}
 	return largest / fmax(kernel_rms(a, count), DBL_MIN);
 }

@@ -291,6 +291,11 @@ static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)
 				   "token, or has fewer than 256; use gpt2, gpt2-bytes, "
 				   "llama-small or llama-tiny, or another data set",
 				   cell->dataset->name);
+		else if (cell->cell.stage == STAGE_DECODE)
+			add_reason(reasons,
+				   "data set %s is text, but stage decode draws its tokens; use -d "
+				   "synthetic",
+				   cell->dataset->name);
 		return;
 	}
 	if (!network_takes_data_sets(cell->network) && cell->dataset->rank > 0) {

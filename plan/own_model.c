@@ -14,7 +14,7 @@
 
 #define EXPORT_SECONDS 900
 #define OUTPUT_BYTES 4096
-#define MANIFEST_BYTES_MAX ((size_t)4 << 20)
+#define MANIFEST_BYTES_MAX ((size_t)4 << 20) /* also of an error */
 
 /* One model: its word taken apart, where it is exported and how. Strings are in the arena. */
 struct own_model {
@@ -119,7 +119,7 @@ static enum prony_status explain(const char *folder, const struct process_end *e
 	char *path = path_join(folder, "error"), *text = NULL, how[64];
 	size_t length, shown = 600;
 
-	if (file_read(path, OUTPUT_BYTES, &text, &length, NULL) == PRONY_OK) {
+	if (file_read(path, MANIFEST_BYTES_MAX, &text, &length, NULL) == PRONY_OK) {
 		error_set(err, PRONY_BAD_INPUT, "%s", text);
 	} else {
 		process_end_text(end, how, sizeof(how));

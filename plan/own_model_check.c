@@ -77,21 +77,6 @@ static const struct tensor *find_tensor(const struct tensor_set *set, const char
 	return NULL;
 }
 
-/* The batch's tensor for an input; the import renames a single one. */
-static const struct tensor *find_input(const struct tensor_set *set, const struct graph *graph,
-				       const struct network *network, int i)
-{
-	int input = graph_input(graph, i);
-
-	if (network->input_count > 1)
-		return find_tensor(set, network->inputs[i].name);
-	for (size_t k = 0; k < set->count; k++)
-		if (set->tensors[k].dtype == graph->values[input].dtype &&
-		    shape_equal(&set->tensors[k].shape, &graph->values[input].shape))
-			return &set->tensors[k];
-	return NULL;
-}
-
 /* Runs the reference on the eager run's batch; *difference and *bound are set. */
 static enum prony_status evaluate(const struct network_file *file, const struct graph *graph,
 				  const struct tensor_set *weights, const struct tensor_set *eager,
@@ -106,12 +91,13 @@ static enum prony_status evaluate(const struct network_file *file, const struct 
 	int64_t elements;
 
 	for (int i = 0; i < count; i++) {
-		const struct tensor *input = find_input(eager, graph, &file->network, i);
+		const struct tensor *input =
+			find_tensor(eager, network_input_name(&file->network, i));
 
 		if (!input)
 			return error_set(err, PRONY_MISMATCH,
 					 "the export lacks a batch of its input %.80s",
-					 file->network.inputs[i].name);
+					 network_input_name(&file->network, i));
 		inputs[i] = *input;
 	}
 	recipe_defaults(&recipe);

@@ -131,6 +131,8 @@ def declared_shapes(model, maker, module, torch):
     shapes = []
     for entry in declared or []:
         dims, dtype = entry, torch.float32
+        if not isinstance(entry, (tuple, list)):
+            raise ModelError("input_shapes has %r: write a list of shapes, one for each input, [(1, 28, 28)]" % (entry,))
         if len(entry) == 2 and isinstance(entry[0], (tuple, list)):
             dims, dtype = entry
             dtype = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype

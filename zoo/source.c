@@ -436,6 +436,11 @@ enum prony_status network_fill_inputs(const struct network *network, const struc
 	return status;
 }
 
+const char *network_input_name(const struct network *network, int i)
+{
+	return onnx_model_facts(network->file->model)->inputs[i].file_name;
+}
+
 enum prony_status network_model_bytes(const struct network *network, struct model_file *model,
 				      struct error *err)
 {

@@ -78,6 +78,9 @@ bool network_is_as_it_is(const struct network *network);
 enum prony_status network_model_ports(const struct network *network, int64_t batch,
 				      struct arena *arena, struct model_file *out,
 				      struct error *err);
+/* The name in the file of input i of a network that was imported; the graph may have another. */
+const char *network_input_name(const struct network *network, int i);
+
 /* The bytes of such a file with its inputs' shapes set; the caller frees model->bytes. */
 enum prony_status network_model_bytes(const struct network *network, struct model_file *model,
 				      struct error *err);

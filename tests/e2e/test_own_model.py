@@ -56,6 +56,17 @@ def drops():
 
 def fails():
     raise ValueError("no weights")
+
+
+class Second(nn.Module):
+    input_shapes = [(8,), (8,)]
+
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Linear(8, 4)
+
+    def forward(self, unused, x):
+        return self.dense(x)
 """
 
 
@@ -98,6 +109,9 @@ class OwnModelTest(ProgramTest):
         self.assertIn("the final softmax is computed in the loss", shown["remark"])
         self.assertIn("eager run in PyTorch", shown["remark"])
 
+    def test_an_input_that_is_not_used(self):
+        self.assertIn("eager run in PyTorch", self.network("Second")["remark"])
+
     def test_logits_that_are_not_the_models_are_refused(self):
         done = self.prony("network", f"{self.path}:drops", expect=FAILED)
         self.assertIn("differ by", done.stderr)
@@ -105,7 +119,7 @@ class OwnModelTest(ProgramTest):
     def test_messages_say_what_to_write(self):
         for word, wanted in ((":fails", "model.py:45 in fails: raise ValueError(\"no weights\"); ValueError: no weights"),
                              (":Tokens", "the shape of its input words, weights is not known: write input_shapes"),
-                             (":Nett", "the file has no Nett; it defines Net, Tokens"),
+                             (":Nett", "the file has no Nett; it defines Net, Second, Tokens"),
                              ("", "write model.py:NAME")):
             done = self.prony("run", "-n", self.path + word, "-f", "fake", "-s", "forward", "--dry-run",
                               expect=BAD_INPUT)

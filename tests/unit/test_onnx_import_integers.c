@@ -328,12 +328,16 @@ static void expect_fill(const char *text, enum dtype dtype, const double *expect
 
 TEST(inputs_are_filled_as_asked)
 {
-	static const char npy[] = "\x93NUMPY\x01\0\x44\0{'descr': '<i4', 'fortran_order': False, "
-				  "'shape': (3,), }          \n\x05\0\0\0\xff\xff\xff\xff\x07\0\0";
+	char npy[] = "\x93NUMPY\x01\0\x44\0{'descr': '<i4', 'fortran_order': False, "
+		     "'shape': (3,), }          \n\x05\0\0\0\xff\xff\xff\xff\x07\0\0";
 	struct error err = ERROR_INIT;
 	struct input_fill fill;
 	struct tensor x = {.name = "ids", .dtype = DTYPE_I64, .shape = {.rank = 1, .dims = {1}}};
-	int64_t seven = 7;
+	int64_t seven = 7, numbers[3];
+	struct tensor three = {.name = "ids",
+			       .dtype = DTYPE_I64,
+			       .shape = {.rank = 1, .dims = {3}},
+			       .data = numbers};
 	char path[] = "/tmp/prony-fill-XXXXXX.npy";
 	int fd = mkstemps(path, 4);
 
@@ -346,8 +350,15 @@ TEST(inputs_are_filled_as_asked)
 	expect_fill("3..3", DTYPE_F16,
 		    (const double[]){0x4200, 0x4200, 0x4200, 0x4200, 0x4200, 0x4200});
 	expect_fill(path, DTYPE_I64, (const double[]){5, -1, 7, 5, -1, 7});
+	/* As floats, the bytes of 5 are no integer. */
+	strstr(npy + 10, "<i4")[1] = 'f';
+	check(file_write_atomic(path, npy, sizeof(npy), &err), &err);
+	check(input_fill_parse(path, &fill, &err), &err);
+	expect_error(input_fill_apply(&fill, &three, 0, 1, "s", &err), PRONY_BAD_INPUT, &err,
+		     "the input takes integers (I64)");
 	unlink(path);
 	assert_int_equal(input_fill_parse("3..1", &fill, NULL), PRONY_USAGE);
+	assert_int_equal(input_fill_parse("-9223372036854775808..5", &fill, NULL), PRONY_USAGE);
 	assert_int_equal(input_fill_parse("some", &fill, NULL), PRONY_USAGE);
 	check(input_fill_parse("7..7", &fill, &err), &err);
 	x.data = &seven;
