@@ -141,6 +141,7 @@ TEST(bundles_of_files_come_back)
 TEST(outputs_agree_or_not)
 {
 	float a[] = {1, 2, 2}, b[] = {1, 2, 2.00001f}, c[] = {1, 2, 3}, none[] = {1, NAN, 2};
+	float near[] = {1, 2, 2.1f};
 	int64_t i[] = {1, 2, 3}, k[] = {1, 2, 4};
 	uint16_t half[] = {0x3c00, 0xc000, 0x0001}, other[] = {0x3c00, 0x4000, 0x0001};
 	uint16_t wide[] = {0x3f80, 0xbf80}; /* 1 and -1 in bfloat16 */
@@ -160,8 +161,12 @@ TEST(outputs_agree_or_not)
 	struct tensor noted = {"x", DTYPE_F64, {0}, &change};
 	struct tensor_set changes = {&noted, 1};
 	agreement_note_changes(&one, &two, &changes);
-	assert_true(change == found.value && agreement_of(&one, &two, &changes).agrees);
-	change /= 2 * AGREEMENT_CHANGES;
+	assert_true(change == found.value);
+	assert_false(agreement_of(&one, &two, &changes).agrees); /* above the largest bound */
+	y.data = near;
+	found = agreement_of(&one, &two, &changes);
+	assert_true(found.agrees && found.bound == AGREEMENT_BOUND_MAX);
+	change = found.value / (2 * AGREEMENT_CHANGES);
 	assert_false(agreement_of(&one, &two, &changes).agrees);
 	y.data = none;
 	agreement_note_changes(&one, &two, &changes);
