@@ -67,8 +67,9 @@ class GateTest(CudaTest):
         self.assertIn(" sum bias relu", self.plans())
 
     def test_convolutions_in_training(self):
-        # Residual sums and normalisations are beside them.
-        self.assert_passed(self.gate("resnet50-cifar", "-b", "1"), 1)
+        # Residual sums and normalisations are beside them. A run for each: instrumented builds are slow.
+        for precision in ("fp32", "bf16"):
+            self.assert_passed(self.gate("resnet50-cifar", "-b", "1", precisions=precision), 1)
 
     def test_convolutions_without_epilogues(self):
         self.assert_passed(self.gate("cnn", "-b", "2", precisions="fp32,fp16", stages="forward,train",
