@@ -119,9 +119,10 @@ bool axis_applies_to_sequences(const struct cell *cell);
 	  "who runs the steps: step (prony), fit (the framework's epochs)", .plural = "loops",     \
 	  .singular = "loop", .initial = "step", .order = 14, .title = ", loop ", .quiet = true)   \
 	X(SEQUENCE, sequence, INT, none, OWN, "sequence", 0,                                       \
-	  "tokens of a sample, for networks over sequences; ranges as of -b",                      \
+	  "tokens of a sample, for networks over sequences (0: the network's own number); "        \
+	  "ranges as of -b",                                                                       \
 	  .plural = "sequences", .singular = "sequence", .settable = true, .initial = "0",         \
-	  .max = 16777216, .needs = "a whole number from 1 to 16777216", .example = "128",         \
+	  .max = 16777216, .needs = "a whole number from 0 to 16777216", .example = "128",         \
 	  .applies = axis_applies_to_sequences, .order = 15, .title = ", sequence ")
 
 enum axis_id {

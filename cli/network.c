@@ -372,6 +372,10 @@ static enum prony_status find_network(const char **words, size_t count, const st
 		return status;
 	}
 	*out = count == 1 ? zoo_find(words[0], &nearest) : NULL;
+	if (*out && network_options.shapes.count > 0)
+		return error_set(err, PRONY_USAGE,
+				 "--shape %.100s: the shapes of %s are fixed; --shape is for files",
+				 network_options.shapes.values[0], words[0]);
 	if (*out)
 		return PRONY_OK;
 	strbuf_init(&known, 0);
@@ -411,10 +415,11 @@ static void print_ports(const char *word, const struct onnx_port_about *ports, s
 
 static void print_about(const char *path, const struct onnx_about *about)
 {
-	char *title = text_line(path);
+	char *title = text_line(path), *producer = text_line(about->producer);
 	cli_out("%s: opset %" PRId64 ", %s%s%s\n", title, about->opset, about->precision,
-		*about->producer ? ", written by " : "", about->producer);
+		*producer ? ", written by " : "", producer);
 	free(title);
+	free(producer);
 	print_ports("inputs", about->inputs, about->input_count);
 	print_ports("outputs", about->outputs, about->output_count);
 	for (size_t i = 0; i < about->operator_count; i++) {

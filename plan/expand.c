@@ -444,6 +444,24 @@ static enum prony_status expand_points(struct expansion *e, size_t total, struct
 	return status;
 }
 
+/* A length that no network of the plan takes would be ignored silently. */
+static enum prony_status check_lengths(const struct spec *spec, const struct plan *plan,
+				       struct error *err)
+{
+	const struct spec_list *lengths = &spec->axes[AXIS_SEQUENCE];
+
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->cells[i].network->tokens_max > 0)
+			return PRONY_OK;
+	for (size_t i = 0; i < lengths->count; i++)
+		if (strcmp(lengths->words[i].text, "0") != 0)
+			return error_set(err, *spec->suite ? PRONY_BAD_INPUT : PRONY_USAGE,
+					 "%s: %s tokens: no network of the plan takes sequences of "
+					 "a chosen length; leave it out, or add -n gpt2",
+					 lengths->words[i].origin, lengths->words[i].text);
+	return PRONY_OK;
+}
+
 enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
 			      struct plan *out, struct error *err)
 {
@@ -464,6 +482,8 @@ enum prony_status plan_expand(const struct spec *spec, const struct plan_setting
 				   "%s%sno cell is left to run: an axis is empty, or the rules "
 				   "exclude every cell",
 				   spec->suite, *spec->suite ? ": " : "");
+	if (status == PRONY_OK)
+		status = check_lengths(spec, &plan, err);
 	if (status != PRONY_OK) {
 		plan_release(&plan);
 		return status;

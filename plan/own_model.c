@@ -178,6 +178,20 @@ static enum prony_status export_model(struct own_model *own, struct error *err)
 	return status;
 }
 
+/* Names the lines of the model whose Python values the trace froze. */
+static void remark_frozen(struct network_file *file, const char *lines)
+{
+	char *before = file->remark;
+
+	if (!*lines)
+		return;
+	file->remark = memory_printf("%s%s%s: at %s the model turns tensors into Python values "
+				     "(if, int, float): the exported network keeps the values of "
+				     "one batch",
+				     before ? before : "", before ? "\n" : "", file->name, lines);
+	free(before);
+}
+
 static enum prony_status open_export(struct own_model *own, const json_t *manifest,
 				     struct network_file **out, struct error *err)
 {
@@ -198,6 +212,8 @@ static enum prony_status open_export(struct own_model *own, const json_t *manife
 	if (status != PRONY_OK) {
 		network_file_free(*out);
 		*out = NULL;
+	} else {
+		remark_frozen(*out, json_string_or(manifest, "frozen", ""));
 	}
 	return status;
 }

@@ -90,6 +90,8 @@ def describe(error):
 def load(path):
     """The user's file as a module. Its folder is searched for the modules it imports."""
     name = os.path.splitext(os.path.basename(path))[0]
+    if name in sys.modules:
+        raise ModelError("a file named %s.py hides the module %s, which prony imports: rename it" % (name, name))
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -222,7 +224,8 @@ def keep_buffers(model):
 
 
 def export(model, batch, inputs, path, torch):
-    """Writes the ONNX file, with batch normalisation and dropout kept."""
+    """Writes the ONNX file, with batch normalisation and dropout kept. Returns the user's lines whose Python values
+    come from tensors: the file has the branch and the number of this batch only."""
     if importlib.util.find_spec("onnx") is None:
         # The exporter asks this package only for the functions of the user's own operators.
         none = types.SimpleNamespace(graph=types.SimpleNamespace(node=()))
@@ -232,10 +235,15 @@ def export(model, batch, inputs, path, torch):
     options = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     model.train()
     hook = keep_buffers(model)
-    torch.onnx.export(model, tuple(batch), path, training=torch.onnx.TrainingMode.PRESERVE,
-                      do_constant_folding=False, opset_version=OPSET, input_names=[name for name, _, _ in inputs],
-                      dynamic_axes={name: {0: "N"} for name, _, _ in inputs}, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", torch.jit.TracerWarning)
+        torch.onnx.export(model, tuple(batch), path, training=torch.onnx.TrainingMode.PRESERVE,
+                          do_constant_folding=False, opset_version=OPSET, input_names=[name for name, _, _ in inputs],
+                          dynamic_axes={name: {0: "N"} for name, _, _ in inputs}, **options)
     hook.remove()
+    return sorted({"%s:%d" % (os.path.basename(warning.filename), warning.lineno) for warning in caught
+                   if is_users(warning.filename)})
 
 
 def write_eager(model, batch, inputs, path, torch):
@@ -269,9 +277,10 @@ def run(path, name, folder, texts, sources):
     sources.add_modules()
     inputs, used = find_inputs(model, declared_shapes(model, maker, module, torch), texts, torch)
     batch = draw_batch(model, inputs, torch)
-    export(model, batch, inputs, os.path.join(folder, "model.onnx"), torch)
+    frozen = export(model, batch, inputs, os.path.join(folder, "model.onnx"), torch)
     write_eager(model, batch, inputs, os.path.join(folder, "eager.safetensors"), torch)
     manifest = {"name": name, "version": "PyTorch %s" % torch.__version__, "shapes_used": used,
+                "frozen": ", ".join(frozen),
                 "sources": [{"path": file, "bytes": size, "changed_ns": changed}
                             for file, (size, changed) in sorted(sources.files.items())]}
     with open(os.path.join(folder, "manifest.json"), "w") as out:

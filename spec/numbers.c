@@ -139,6 +139,9 @@ enum prony_status spec_list_add_words(struct spec *spec, enum axis_id axis, cons
 {
 	enum prony_status status = PRONY_OK;
 
+	/* The default of an axis is a word of it: "0", the network's own number of tokens. */
+	if (axes[axis].type == AXIS_INT && strcmp(text, axes[axis].initial) == 0)
+		return add_word(spec, &axes[axis], text, origin, list, err);
 	if (axes[axis].type == AXIS_INT)
 		return spec_expand_numbers(spec, text, origin, list, err);
 	for (const char *word = text; status == PRONY_OK;) {

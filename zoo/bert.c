@@ -132,7 +132,7 @@ const struct network zoo_bert_base = {
 
 const struct network zoo_bert_tiny = {
 	.name = "bert-tiny",
-	.summary = "the same in 2 blocks of width 128 (Turc 2019)",
+	.summary = "fills masked words, 2 blocks of width 128 (Turc 2019)",
 	.dataset = "synthetic",
 	.inputs = {INPUT("input_ids"), INPUT("token_type_ids")},
 	.input_count = 2,

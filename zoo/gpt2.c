@@ -113,7 +113,7 @@ const struct network zoo_gpt2 = {
 
 const struct network zoo_gpt2_bytes = {
 	.name = "gpt2-bytes",
-	.summary = "the same over bytes, in 4 blocks of width 128 (prony's own, after GPT-2)",
+	.summary = "language model over bytes, 4 blocks of width 128 (prony's own, after GPT-2)",
 	.dataset = "synthetic",
 	.inputs = {{.name = "tokens", .dtype = DTYPE_I64, .rank = 1, .dims = {128}}},
 	.input_count = 1,

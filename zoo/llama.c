@@ -112,7 +112,8 @@ const struct network zoo_llama_small = {
 
 const struct network zoo_llama_tiny = {
 	.name = "llama-tiny",
-	.summary = "the same in 5 blocks of width 64 (stories260K of llama2.c, Karpathy 2023)",
+	.summary =
+		"language model of 5 blocks of width 64 (stories260K of llama2.c, Karpathy 2023)",
 	.dataset = "synthetic",
 	.inputs = {{.name = "tokens", .dtype = DTYPE_I64, .rank = 1, .dims = {128}}},
 	.input_count = 1,

@@ -113,7 +113,7 @@ const struct network zoo_vit_b16 = {
 
 const struct network zoo_vit_small = {
 	.name = "vit-small",
-	.summary = "the same in 4 blocks of width 64 for 32x32 (prony's own, after ViT)",
+	.summary = "vision transformer of 4 blocks of width 64 for 32x32 (prony's own, after ViT)",
 	.dataset = "cifar10",
 	.inputs = {{.name = "input", .rank = 3, .dims = {3, 32, 32}}},
 	.input_count = 1,

@@ -67,6 +67,11 @@ class Second(nn.Module):
 
     def forward(self, unused, x):
         return self.dense(x)
+
+
+class Branch(Net):
+    def forward(self, x):
+        return super().forward(x if x.sum() > 0 else -x)
 """
 
 
@@ -116,14 +121,21 @@ class OwnModelTest(ProgramTest):
         done = self.prony("network", f"{self.path}:drops", expect=FAILED)
         self.assertIn("differ by", done.stderr)
 
+    def test_lines_that_the_trace_froze_are_named(self):
+        self.assertIn("at model.py:61 the model turns tensors into Python values", self.network("Branch")["remark"])
+        self.assertNotIn("Python values", self.network("Net")["remark"])
+
     def test_messages_say_what_to_write(self):
         for word, wanted in ((":fails", "model.py:45 in fails: raise ValueError(\"no weights\"); ValueError: no weights"),
                              (":Tokens", "the shape of its input words, weights is not known: write input_shapes"),
-                             (":Nett", "the file has no Nett; it defines Net, Second, Tokens"),
+                             (":Nett", "the file has no Nett; it defines Branch, Net, Second, Tokens"),
                              ("", "write model.py:NAME")):
             done = self.prony("run", "-n", self.path + word, "-f", "fake", "-s", "forward", "--dry-run",
                               expect=BAD_INPUT)
             self.assertIn(wanted, done.stderr)
+        hiding = os.path.join(self.folder, "json.py")
+        write(hiding, MODEL)
+        self.assertIn("json.py hides the module json", self.prony("network", hiding, expect=BAD_INPUT).stderr)
 
 
 if __name__ == "__main__":

@@ -217,6 +217,16 @@ PLAN_TEST(lengths_make_networks)
 	assert_has(f.plan.cells[3].reason, "at most 1024 tokens");
 }
 
+PLAN_TEST(a_length_that_no_network_takes_is_an_error)
+{
+	set("frameworks", "null");
+	set("networks", "mlp");
+	set("sequences", "128");
+	expand();
+	assert_int_equal(f.status, PRONY_USAGE);
+	assert_has(f.err.text, "no network of the plan takes sequences of a chosen length");
+}
+
 PLAN_TEST(harness_cells_say_so)
 {
 	set("frameworks", "null,fake+crash-at=build");
