@@ -5,6 +5,7 @@
 
 #include "adapters/checks.h"
 #include "adapters/reasons.h"
+#include "graph/kernel.h"
 
 static void refuse_node(const struct graph *graph, const struct node *node, struct strbuf *reasons)
 {
@@ -12,9 +13,6 @@ static void refuse_node(const struct graph *graph, const struct node *node, stru
 
 	if (operator_row(node->op)->is_gradient)
 		reasons_add(reasons, "operator %s (%s) is not an ONNX operator", name, node->name);
-	if (operator_row(node->op)->replaces_state)
-		reasons_add(reasons, "operator %s (%s): the session keeps no caches between steps",
-			    name, node->name);
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *reader = &graph->nodes[i];
 
@@ -29,13 +27,79 @@ static void refuse_node(const struct graph *graph, const struct node *node, stru
 	}
 }
 
-void onnx_engine_refuse(const struct graph *graph, struct strbuf *reasons)
+void onnx_engine_refuse(const struct target *target, const struct graph *graph,
+			struct strbuf *reasons)
 {
-	for (int i = 0; i < graph->forward_count; i++)
+	bool caches = false;
+
+	for (int i = 0; i < graph->forward_count; i++) {
 		refuse_node(graph, &graph->nodes[i], reasons);
+		caches = caches || operator_row(graph->nodes[i].op)->replaces_state;
+	}
+	if (caches && target_has_option(target, "throughput"))
+		reasons_add(reasons, "option throughput: steps that run at once would write the "
+				     "same caches");
 }
 
-enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *out,
+static enum prony_status keep_state(struct onnx_ends *ends, const struct value *value,
+				    const struct tensor_set *weights, struct error *err)
+{
+	struct tensor *state = &ends->states.tensors[ends->states.count];
+	const struct tensor *given;
+	enum prony_status status = check_weight(weights, value, &given, err);
+
+	if (status == PRONY_OK)
+		status =
+			tensor_new(&ends->arena, value->name, DTYPE_F32, &value->shape, state, err);
+	if (status != PRONY_OK)
+		return status;
+	memcpy(state->data, given->data, (size_t)tensor_bytes(given));
+	ends->states.count++;
+	return PRONY_OK;
+}
+
+static enum prony_status add_cache(struct onnx_ends *ends, const struct node *scatter,
+				   enum onnx_caches caches, struct error *err)
+{
+	const struct graph *graph = ends->graph;
+	const struct value *output = &graph->values[onnx_cache_output(scatter, caches)];
+	struct onnx_cache *cache = &ends->caches[ends->cache_count++];
+
+	*cache = (struct onnx_cache){
+		.scatter = scatter,
+		.output_name = output->name,
+		.state = tensor_find(&ends->states, graph->values[scatter->inputs[0]].name),
+	};
+	if (caches != ONNX_CACHES_READ)
+		return PRONY_OK;
+	return tensor_new(&ends->arena, output->name, DTYPE_F32, &output->shape, &cache->rows, err);
+}
+
+static enum prony_status add_caches(struct onnx_ends *ends, const struct tensor_set *weights,
+				    enum onnx_caches caches, struct error *err)
+{
+	const struct graph *graph = ends->graph;
+	enum prony_status status = PRONY_OK;
+	size_t nodes = (size_t)graph->forward_count, values = (size_t)graph->value_count;
+	bool any = false;
+
+	for (size_t i = 0; i < nodes; i++)
+		any = any || operator_row(graph->nodes[i].op)->replaces_state;
+	if (!any)
+		return PRONY_OK;
+	ends->caches = arena_array(&ends->arena, nodes, sizeof(*ends->caches));
+	ends->states.tensors = arena_array(&ends->arena, values, sizeof(*ends->states.tensors));
+	for (size_t i = 0; status == PRONY_OK && i < values; i++)
+		if (graph->values[i].kind == VALUE_STATE)
+			status = keep_state(ends, &graph->values[i], weights, err);
+	for (size_t i = 0; status == PRONY_OK && i < nodes; i++)
+		if (operator_row(graph->nodes[i].op)->replaces_state)
+			status = add_cache(ends, &graph->nodes[i], caches, err);
+	return status;
+}
+
+enum prony_status onnx_engine_ends(const struct graph *graph, const struct tensor_set *weights,
+				   enum onnx_caches caches, struct onnx_ends *out,
 				   struct error *err)
 {
 	const struct value *logits = &graph->values[graph->logits];
@@ -50,7 +114,38 @@ enum prony_status onnx_engine_ends(const struct graph *graph, struct onnx_ends *
 		.logits_shape = logits->shape,
 		.logits_bytes = (size_t)elements * sizeof(float),
 	};
-	return PRONY_OK;
+	arena_init(&out->arena, 0);
+	return add_caches(out, weights, caches, err);
+}
+
+static void write_rows(const struct onnx_cache *cache, const int64_t *positions)
+{
+	int64_t axis = cache->scatter->attributes.axis, samples = cache->rows.shape.dims[0];
+	struct axis_split whole = split_axis(&cache->state->shape, axis);
+	struct axis_split rows = split_axis(&cache->rows.shape, axis);
+	int64_t block = rows.size * rows.inner;
+	float *to = cache->state->data;
+	const float *from = cache->rows.data;
+
+	for (int64_t i = 0; i < whole.outer; i++) {
+		int64_t at = positions ? positions[i / (whole.outer / samples)] : 0;
+
+		memcpy(to + (i * whole.size + at) * whole.inner, from + i * block,
+		       (size_t)block * sizeof(*to));
+	}
+}
+
+void onnx_engine_write_rows(const struct onnx_ends *ends, const void *const *fed)
+{
+	for (int i = 0; i < ends->cache_count; i++) {
+		const struct node *scatter = ends->caches[i].scatter;
+		const int64_t *positions = NULL;
+
+		for (int k = 0; scatter->input_count > 2 && !positions; k++)
+			if (graph_input(ends->graph, k) == scatter->inputs[2])
+				positions = fed[k];
+		write_rows(&ends->caches[i], positions);
+	}
 }
 
 enum prony_status onnx_engine_logits(const struct onnx_ends *ends, float **out, struct error *err)
@@ -74,10 +169,29 @@ enum prony_status onnx_engine_check_feed(const struct onnx_ends *ends, int slot,
 	return status == PRONY_OK ? check_batch(ends->graph, batch, false, err) : status;
 }
 
+static enum prony_status read_states(const struct onnx_ends *ends, struct tensor_set *out,
+				     struct error *err)
+{
+	for (size_t i = 0; i < out->count; i++) {
+		const struct tensor *state = tensor_find(&ends->states, out->tensors[i].name);
+
+		if (!state)
+			return error_set(err, PRONY_INTERNAL, "there is no state '%s'",
+					 out->tensors[i].name);
+		enum prony_status status = check_read_shape(&out->tensors[i], &state->shape, err);
+		if (status != PRONY_OK)
+			return status;
+		memcpy(out->tensors[i].data, state->data, (size_t)tensor_bytes(state));
+	}
+	return PRONY_OK;
+}
+
 enum prony_status onnx_engine_read(const struct onnx_ends *ends, const char *engine,
 				   const float *logits, enum readout what, struct tensor_set *out,
 				   struct error *err)
 {
+	if (what == READ_STATE && ends->cache_count > 0)
+		return read_states(ends, out, err);
 	if (what != READ_LOGITS)
 		return error_set(err, PRONY_UNSUPPORTED, "%s computes only logits, not %s", engine,
 				 readout_name(what));

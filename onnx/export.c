@@ -1,10 +1,8 @@
 /* Writes a graph for evaluation, with its weights, as an ONNX file. */
-#include "onnx/onnx.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx/onnx.pb-c.h"
+#include "onnx/export_internal.h"
 
 /* A file has the lowest opset from 17 on with all its operators, and this IR version. */
 #define ONNX_OPSET 17
@@ -15,25 +13,6 @@ static int ir_version(int opset)
 
 /* The most that protobuf can hold in one message. */
 #define ONNX_MAX_BYTES INT32_MAX
-
-/* The message tree lives in an arena and borrows names and weights; only the bytes outlive it. */
-struct exporter {
-	struct arena arena;
-	const struct graph *graph;
-	const struct tensor_set *weights;
-	struct error *err;
-	int *alias;   /* the value that replaces each value: Dropout's output is replaced by
-			 its input */
-	bool *needed; /* values that the logits depend on */
-	Onnx__GraphProto *out;
-	int opset;
-};
-
-/* protobuf-c's fields are not const, but packing does not change them. */
-static char *borrow(const char *text)
-{
-	return (char *)(uintptr_t)text;
-}
 
 /* Whether the logits depend on an output from `first` on. */
 static bool is_needed(const struct exporter *e, const struct node *node, int first)
@@ -47,7 +26,7 @@ static bool is_needed(const struct exporter *e, const struct node *node, int fir
 
 /* Marks the values that the logits depend on, from the last node to the first. A value that is left
  * out gets the value that replaces it. */
-static void find_needed(struct exporter *e)
+static enum prony_status find_needed(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
 
@@ -61,6 +40,8 @@ static void find_needed(struct exporter *e)
 		if (operator_row(node->op)->onnx_export == ONNX_EXPORT_NOTHING)
 			e->alias[node->outputs[0]] = e->alias[node->inputs[0]];
 	}
+	if (export_mark_caches(e) != PRONY_OK)
+		return e->err->code;
 	e->needed[e->alias[graph->logits]] = true;
 	for (int i = graph->forward_count - 1; i >= 0; i--) {
 		const struct node *node = &graph->nodes[i];
@@ -74,6 +55,7 @@ static void find_needed(struct exporter *e)
 				e->needed[e->alias[node->inputs[k]]] = true;
 		}
 	}
+	return PRONY_OK;
 }
 
 static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attribute_row *row,
@@ -84,7 +66,7 @@ static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attr
 	const struct int_list *list = member;
 
 	onnx__attribute_proto__init(attribute);
-	attribute->name = borrow(row->name);
+	attribute->name = export_borrow(row->name);
 	attribute->has_type = true;
 	switch (row->kind) {
 	case ATTRIBUTE_INT:
@@ -97,7 +79,7 @@ static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attr
 	case ATTRIBUTE_WORD:
 		attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
 		attribute->has_s = true;
-		attribute->s.data = (uint8_t *)borrow(row->words[*(const int64_t *)member]);
+		attribute->s.data = (uint8_t *)export_borrow(row->words[*(const int64_t *)member]);
 		attribute->s.len = strlen(row->words[*(const int64_t *)member]);
 		break;
 	case ATTRIBUTE_REAL:
@@ -120,64 +102,11 @@ static Onnx__AttributeProto *new_attribute(struct exporter *e, const struct attr
 	return attribute;
 }
 
-static Onnx__NodeProto *new_node(struct exporter *e, const char *name, const char *op,
-				 int input_count, int output_count)
-{
-	Onnx__NodeProto *node = arena_alloc(&e->arena, sizeof(*node));
-
-	onnx__node_proto__init(node);
-	node->name = borrow(name);
-	node->op_type = borrow(op);
-	node->n_input = (size_t)input_count;
-	node->input = arena_array(&e->arena, node->n_input, sizeof(*node->input));
-	node->n_output = (size_t)output_count;
-	node->output = arena_array(&e->arena, node->n_output, sizeof(*node->output));
-	e->out->node[e->out->n_node++] = node;
-	return node;
-}
-
-/* The name of a value, or of the one that replaces it; ONNX writes "" for an input that is left
- * out. */
-static char *name_of(const struct exporter *e, int value)
-{
-	return borrow(value == VALUE_NONE ? "" : e->graph->values[e->alias[value]].name);
-}
-
-/* An initializer of the graph; `data` is borrowed. */
-static void new_initializer(struct exporter *e, const char *name, int type,
-			    const struct shape *shape, const void *data, size_t bytes)
-{
-	Onnx__TensorProto *tensor = arena_alloc(&e->arena, sizeof(*tensor));
-
-	onnx__tensor_proto__init(tensor);
-	tensor->name = borrow(name);
-	tensor->has_data_type = true;
-	tensor->data_type = type;
-	tensor->n_dims = (size_t)shape->rank;
-	tensor->dims = arena_array(&e->arena, tensor->n_dims, sizeof(*tensor->dims));
-	if (shape->rank > 0)
-		memcpy(tensor->dims, shape->dims, tensor->n_dims * sizeof(*tensor->dims));
-	tensor->has_raw_data = true;
-	tensor->raw_data.len = bytes;
-	tensor->raw_data.data = (uint8_t *)(uintptr_t)data;
-	e->out->initializer[e->out->n_initializer++] = tensor;
-}
-
-/* "NODE.SUFFIX", with underscores added until no value has that name. */
-static char *free_name(struct exporter *e, const char *node, const char *suffix)
-{
-	char *name = arena_printf(&e->arena, "%s.%s", node, suffix);
-
-	while (graph_find_value(e->graph, name) != VALUE_NONE)
-		name = arena_printf(&e->arena, "%s_", name);
-	return name;
-}
-
 /* Writes an attribute that ONNX has as a constant input: an initializer "NODE.ATTRIBUTE". */
 static char *constant_input(struct exporter *e, const struct node *node,
 			    const struct attribute_row *row)
 {
-	char *name = free_name(e, node->name, row->name);
+	char *name = export_free_name(e, node->name, row->name);
 	const void *member = (const char *)&node->attributes + row->offset;
 	const struct int_list *list = member;
 	bool is_list = row->kind == ATTRIBUTE_INTS;
@@ -185,16 +114,16 @@ static char *constant_input(struct exporter *e, const struct node *node,
 	float *number;
 
 	if (row->kind != ATTRIBUTE_REAL) {
-		new_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape,
-				is_list ? list->items : member,
-				(size_t)shape.dims[0] * sizeof(int64_t));
+		export_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape,
+				   is_list ? list->items : member,
+				   (size_t)shape.dims[0] * sizeof(int64_t));
 		return name;
 	}
 	number = arena_alloc(&e->arena, sizeof(*number));
 	*number = (float)*(const double *)member;
 	shape.rank = 0;
-	new_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, number,
-			sizeof(*number));
+	export_initializer(e, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, number,
+			   sizeof(*number));
 	return name;
 }
 
@@ -263,12 +192,12 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 			input_count = constant_place(e, row) + 1;
 		count++;
 	}
-	out = new_node(e, node->name, operator_name(node->op), input_count,
-		       outputs_in_use(e, node));
+	out = export_node(e, node->name, operator_name(node->op), input_count,
+			  outputs_in_use(e, node));
 	for (int i = 0; i < node->input_count; i++)
-		out->input[i] = name_of(e, node->inputs[i]);
+		out->input[i] = export_name(e, node->inputs[i]);
 	for (size_t i = 0; i < out->n_output; i++)
-		out->output[i] = name_of(e, node->outputs[i]);
+		out->output[i] = export_name(e, node->outputs[i]);
 	out->attribute = arena_array(&e->arena, count, sizeof(*out->attribute));
 	for (const struct attribute_row *row = op->attributes; row->name != NULL; row++) {
 		if (constant_place(e, row) > 0)
@@ -320,23 +249,10 @@ static enum prony_status recurrent_weight(struct exporter *e, const struct node 
 		shape.dims[1] = elements;
 	data = arena_array(&e->arena, (size_t)elements, sizeof(*data));
 	memcpy(data, weight->data, (size_t)tensor_bytes(weight));
-	*name = free_name(e, node->name, suffix);
-	new_initializer(e, *name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, data,
-			(size_t)elements * sizeof(*data));
+	*name = export_free_name(e, node->name, suffix);
+	export_initializer(e, *name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, data,
+			   (size_t)elements * sizeof(*data));
 	return PRONY_OK;
-}
-
-static Onnx__AttributeProto **attribute_list(struct exporter *e, Onnx__NodeProto *node,
-					     size_t count)
-{
-	node->attribute = arena_array(&e->arena, count, sizeof(*node->attribute));
-	node->n_attribute = count;
-	for (size_t i = 0; i < count; i++) {
-		node->attribute[i] = arena_alloc(&e->arena, sizeof(**node->attribute));
-		onnx__attribute_proto__init(node->attribute[i]);
-		node->attribute[i]->has_type = true;
-	}
-	return node->attribute;
 }
 
 static void set_text(Onnx__AttributeProto *attribute, const struct attribute_row *row,
@@ -344,18 +260,18 @@ static void set_text(Onnx__AttributeProto *attribute, const struct attribute_row
 {
 	const char *word = row->words[*(const int64_t *)((const char *)values + row->offset)];
 
-	attribute->name = borrow(row->name);
+	attribute->name = export_borrow(row->name);
 	attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
 	attribute->has_s = true;
-	attribute->s.data = (uint8_t *)borrow(word);
+	attribute->s.data = (uint8_t *)export_borrow(word);
 	attribute->s.len = strlen(word);
 }
 
 /* ONNX has the scales of all axes as real numbers in input 2. */
 static enum prony_status add_resize(struct exporter *e, const struct node *node)
 {
-	Onnx__NodeProto *out = new_node(e, node->name, "Resize", 3, 1);
-	Onnx__AttributeProto **attributes = attribute_list(e, out, 2);
+	Onnx__NodeProto *out = export_node(e, node->name, "Resize", 3, 1);
+	Onnx__AttributeProto **attributes = export_attributes(e, out, 2);
 	const struct shape shape = {.rank = 1, .dims = {4}};
 	float *scales = arena_array(&e->arena, 4, sizeof(*scales));
 
@@ -364,30 +280,30 @@ static enum prony_status add_resize(struct exporter *e, const struct node *node)
 	for (int i = 0; i < 2; i++)
 		set_text(attributes[i], &operator_row(OP_RESIZE)->attributes[1 + i],
 			 &node->attributes);
-	out->input[0] = name_of(e, node->inputs[0]);
-	out->input[1] = borrow("");
-	out->input[2] = free_name(e, node->name, "scales");
-	new_initializer(e, out->input[2], ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, scales,
-			4 * sizeof(*scales));
-	out->output[0] = name_of(e, node->outputs[0]);
+	out->input[0] = export_name(e, node->inputs[0]);
+	out->input[1] = export_borrow("");
+	out->input[2] = export_free_name(e, node->name, "scales");
+	export_initializer(e, out->input[2], ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, scales,
+			   4 * sizeof(*scales));
+	out->output[0] = export_name(e, node->outputs[0]);
 	return PRONY_OK;
 }
 
 /* The node itself: hidden_size, and for RNN its activation. */
 static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *node)
 {
-	Onnx__NodeProto *out = new_node(e, node->name, operator_name(node->op), 4, 2);
-	Onnx__AttributeProto **attributes = attribute_list(e, out, node->op == OP_RNN ? 2 : 1);
+	Onnx__NodeProto *out = export_node(e, node->name, operator_name(node->op), 4, 2);
+	Onnx__AttributeProto **attributes = export_attributes(e, out, node->op == OP_RNN ? 2 : 1);
 
-	attributes[0]->name = borrow("hidden_size");
+	attributes[0]->name = export_borrow("hidden_size");
 	attributes[0]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
 	attributes[0]->has_i = true;
 	attributes[0]->i = e->graph->values[node->outputs[0]].shape.dims[1];
 	if (node->op == OP_RNN) {
-		attributes[1]->name = borrow("activations");
+		attributes[1]->name = export_borrow("activations");
 		attributes[1]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
 		attributes[1]->strings = arena_array(&e->arena, 1, sizeof(ProtobufCBinaryData));
-		attributes[1]->strings[0].data = (uint8_t *)borrow("Relu");
+		attributes[1]->strings[0].data = (uint8_t *)export_borrow("Relu");
 		attributes[1]->strings[0].len = strlen("Relu");
 		attributes[1]->n_strings = 1;
 	}
@@ -402,17 +318,17 @@ static enum prony_status add_recurrent(struct exporter *e, const struct node *no
 	static const int64_t order[] = {1, 0, 2};
 	const struct shape *h = &e->graph->values[node->outputs[0]].shape;
 	struct shape shape = {.rank = 1, .dims = {h->rank}};
-	char *time_first = free_name(e, node->name, "time_first");
-	char *state = free_name(e, node->name, "state");
-	char *wanted = free_name(e, node->name, "shape");
-	Onnx__NodeProto *transpose = new_node(e, time_first, "Transpose", 1, 1), *out, *reshape;
-	Onnx__AttributeProto *perm = attribute_list(e, transpose, 1)[0];
+	char *time_first = export_free_name(e, node->name, "time_first");
+	char *state = export_free_name(e, node->name, "state");
+	char *wanted = export_free_name(e, node->name, "shape");
+	Onnx__NodeProto *transpose = export_node(e, time_first, "Transpose", 1, 1), *out, *reshape;
+	Onnx__AttributeProto *perm = export_attributes(e, transpose, 1)[0];
 
-	perm->name = borrow("perm");
+	perm->name = export_borrow("perm");
 	perm->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
 	perm->ints = (int64_t *)(uintptr_t)order;
 	perm->n_ints = 3;
-	transpose->input[0] = name_of(e, node->inputs[0]);
+	transpose->input[0] = export_name(e, node->inputs[0]);
 	transpose->output[0] = time_first;
 	out = new_recurrent(e, node);
 	out->input[0] = time_first;
@@ -424,21 +340,26 @@ static enum prony_status add_recurrent(struct exporter *e, const struct node *no
 		    PRONY_OK)
 			return e->err->code;
 	}
-	out->output[0] = borrow("");
+	out->output[0] = export_borrow("");
 	out->output[1] = state;
-	new_initializer(e, wanted, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape, h->dims,
-			2 * sizeof(int64_t));
-	reshape = new_node(e, wanted, "Reshape", 2, 1);
+	export_initializer(e, wanted, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape, h->dims,
+			   2 * sizeof(int64_t));
+	reshape = export_node(e, wanted, "Reshape", 2, 1);
 	reshape->input[0] = state;
 	reshape->input[1] = wanted;
-	reshape->output[0] = name_of(e, node->outputs[0]);
+	reshape->output[0] = export_name(e, node->outputs[0]);
 	return PRONY_OK;
 }
 
 static enum prony_status add_any_node(struct exporter *e, const struct node *node)
 {
+	const struct node *scatter = export_cache_of(e, node);
 	struct node *copy;
 
+	if (scatter) {
+		export_cached_product(e, node, scatter);
+		return PRONY_OK;
+	}
 	if (operator_row(node->op)->onnx_export == ONNX_EXPORT_RECURRENT)
 		return add_recurrent(e, node);
 	if (operator_row(node->op)->onnx_export == ONNX_EXPORT_RESIZE)
@@ -457,10 +378,10 @@ static enum prony_status add_nodes(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
 
-	/* A recurrent node becomes three nodes and four constants; one more node is the Identity
-	 * below. */
+	/* A recurrent node becomes three nodes and four constants, a product with a cache seven
+	 * nodes and three constants; one more node is the Identity below. */
 	e->out->node =
-		arena_array(&e->arena, 3 * (size_t)graph->forward_count + 1, sizeof(*e->out->node));
+		arena_array(&e->arena, 7 * (size_t)graph->forward_count + 1, sizeof(*e->out->node));
 	e->out->initializer = arena_array(
 		&e->arena, (size_t)graph->value_count + 4 * (size_t)graph->forward_count,
 		sizeof(*e->out->initializer));
@@ -481,10 +402,10 @@ static enum prony_status add_nodes(struct exporter *e)
 	if (e->alias[graph->logits] != graph->logits) {
 		/* The output keeps its name if dropout is the last layer. */
 		Onnx__NodeProto *identity =
-			new_node(e, graph->values[graph->logits].name, "Identity", 1, 1);
+			export_node(e, graph->values[graph->logits].name, "Identity", 1, 1);
 
-		identity->input[0] = name_of(e, graph->logits);
-		identity->output[0] = borrow(graph->values[graph->logits].name);
+		identity->input[0] = export_name(e, graph->logits);
+		identity->output[0] = export_borrow(graph->values[graph->logits].name);
 	}
 	return PRONY_OK;
 }
@@ -495,8 +416,8 @@ static enum prony_status add_initializer(struct exporter *e, const struct value 
 	enum prony_status status = find_weight(e, value, &weight);
 
 	if (status == PRONY_OK)
-		new_initializer(e, value->name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &value->shape,
-				weight->data, (size_t)tensor_bytes(weight));
+		export_initializer(e, value->name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
+				   &value->shape, weight->data, (size_t)tensor_bytes(weight));
 	return status;
 }
 
@@ -506,6 +427,9 @@ static enum prony_status add_initializers(struct exporter *e)
 		const struct value *value = &e->graph->values[i];
 
 		if (!e->needed[i] || (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE))
+			continue;
+		if (e->caches != ONNX_CACHES_CONSTANT &&
+		    graph_state_present(e->graph, i) != VALUE_NONE)
 			continue;
 		if (add_initializer(e, value) != PRONY_OK)
 			return e->err->code;
@@ -547,7 +471,7 @@ static Onnx__ValueInfoProto *new_value_info(struct exporter *e, int index)
 	type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
 	type->tensor_type = tensor;
 	onnx__value_info_proto__init(info);
-	info->name = borrow(value->name);
+	info->name = export_borrow(value->name);
 	info->type = type;
 	return info;
 }
@@ -559,13 +483,13 @@ static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
 	Onnx__OperatorSetIdProto *opsets[] = {&opset};
 	size_t size;
 
-	opset.domain = borrow("");
+	opset.domain = export_borrow("");
 	opset.has_version = true;
 	opset.version = e->opset;
 	model.has_ir_version = true;
 	model.ir_version = ir_version(e->opset);
-	model.producer_name = borrow("prony");
-	model.producer_version = borrow(PRONY_VERSION);
+	model.producer_name = export_borrow("prony");
+	model.producer_version = export_borrow(PRONY_VERSION);
 	model.graph = e->out;
 	model.n_opset_import = 1;
 	model.opset_import = opsets;
@@ -582,18 +506,46 @@ static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
 	return PRONY_OK;
 }
 
-enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
-			      void **bytes, size_t *length, struct error *err)
+/* The graph's inputs and caches, its logits and what becomes of the caches. */
+static void add_ends(struct exporter *e)
+{
+	const struct graph *graph = e->graph;
+	size_t inputs = (size_t)graph_inputs(graph, NULL, 0), room = (size_t)graph->forward_count;
+
+	e->out->input = arena_array(&e->arena, inputs + room, sizeof(*e->out->input));
+	e->out->output = arena_array(&e->arena, 1 + room, sizeof(*e->out->output));
+	for (size_t i = 0; i < inputs; i++)
+		e->out->input[e->out->n_input++] = new_value_info(e, graph_input(graph, (int)i));
+	e->out->output[e->out->n_output++] = new_value_info(e, graph->logits);
+	for (int i = 0; i < graph->forward_count && e->caches != ONNX_CACHES_CONSTANT; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		if (!operator_row(node->op)->replaces_state)
+			continue;
+		if (e->needed[node->inputs[0]])
+			e->out->input[e->out->n_input++] = new_value_info(e, node->inputs[0]);
+		e->out->output[e->out->n_output++] =
+			new_value_info(e, e->alias[onnx_cache_output(node, e->caches)]);
+	}
+}
+
+enum prony_status onnx_export_step(const struct graph *graph, const struct tensor_set *weights,
+				   enum onnx_caches caches, void **bytes, size_t *length,
+				   struct error *err)
 {
 	struct error local = ERROR_INIT;
-	struct exporter e = {
-		.graph = graph, .weights = weights, .err = &local, .opset = ONNX_OPSET};
+	struct exporter e = {.graph = graph,
+			     .weights = weights,
+			     .caches = caches,
+			     .err = &local,
+			     .opset = ONNX_OPSET};
 
 	arena_init(&e.arena, 0);
 	e.out = arena_alloc(&e.arena, sizeof(*e.out));
 	onnx__graph_proto__init(e.out);
-	e.out->name = borrow(graph->name);
-	find_needed(&e);
+	e.out->name = export_borrow(graph->name);
+	if (find_needed(&e) != PRONY_OK)
+		goto out;
 	for (int i = 0; i < graph->forward_count; i++) {
 		int since = operator_row(graph->nodes[i].op)->opset;
 
@@ -601,15 +553,15 @@ enum prony_status onnx_export(const struct graph *graph, const struct tensor_set
 	}
 	if (add_nodes(&e) != PRONY_OK || add_initializers(&e) != PRONY_OK)
 		goto out;
-	e.out->n_input = (size_t)graph_inputs(graph, NULL, 0);
-	e.out->input = arena_array(&e.arena, e.out->n_input, sizeof(*e.out->input));
-	for (size_t i = 0; i < e.out->n_input; i++)
-		e.out->input[i] = new_value_info(&e, graph_input(graph, (int)i));
-	e.out->n_output = 1;
-	e.out->output = arena_array(&e.arena, 1, sizeof(*e.out->output));
-	e.out->output[0] = new_value_info(&e, graph->logits);
+	add_ends(&e);
 	pack(&e, bytes, length);
 out:
 	arena_release(&e.arena);
 	return local.code == PRONY_OK ? PRONY_OK : error_set(err, local.code, "%s", local.text);
+}
+
+enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
+			      void **bytes, size_t *length, struct error *err)
+{
+	return onnx_export_step(graph, weights, ONNX_CACHES_CONSTANT, bytes, length, err);
 }

@@ -22,6 +22,8 @@
  *   attributes.c         finds attributes of a node
  *   fold_internal.h      private declarations of these five
  *   export.c, onnx.h     writes a graph as an ONNX file
+ *   export_nodes.c       adds to its messages
+ *   export_caches.c      key-value caches as its inputs and outputs
  *   ports.[ch]           inputs and outputs of a file that is run unchanged
  * Where the batch lies in a graph, and how it is changed: graph/rebatch.h.
  */
@@ -32,10 +34,29 @@
 
 #include "graph/graph.h"
 
+/* How a file has the states that TensorScatter writes. */
+enum onnx_caches {
+	ONNX_CACHES_CONSTANT, /* as initializers: each run begins with them */
+	/* Behind the graph's inputs an input for each cache, and behind the logits an output for
+	 * each, in the order of their nodes; both may lie in the same memory. */
+	ONNX_CACHES_IN_PLACE,
+	/* The same inputs, but for caches that nothing reads; as outputs the new rows, which the
+	 * caller writes into the caches. The operator itself is not used. */
+	ONNX_CACHES_READ
+};
+
 /* Serialises the forward graph up to its logits, without loss and dropout, for evaluation.
  * `weights` (parameters and states by name) become initializers. *bytes: caller frees.
- * PRONY_UNSUPPORTED names an operator that ONNX lacks. */
+ * PRONY_UNSUPPORTED names an operator that ONNX lacks, or a cache that cannot be only read. */
+enum prony_status onnx_export_step(const struct graph *graph, const struct tensor_set *weights,
+				   enum onnx_caches caches, void **bytes, size_t *length,
+				   struct error *err);
+/* With ONNX_CACHES_CONSTANT. */
 enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
 			      void **bytes, size_t *length, struct error *err);
+/* The value that is the output for a TensorScatter's cache. */
+int onnx_cache_output(const struct node *scatter, enum onnx_caches caches);
+/* Why the cache of a TensorScatter cannot be only read; NULL if it can. */
+const char *onnx_cache_refusal(const struct graph *graph, const struct node *scatter);
 
 #endif

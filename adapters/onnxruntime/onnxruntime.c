@@ -92,7 +92,6 @@ static void refuse_kernels(const struct graph *graph, struct strbuf *reasons)
 static enum prony_status ort_supports(const struct target *target, const struct graph *graph,
 				      const struct recipe *recipe, struct error *why)
 {
-	(void)target;
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
@@ -104,7 +103,7 @@ static enum prony_status ort_supports(const struct target *target, const struct 
 	/* On shared cores spinning changes the result, so running without it is an option of its
 	 * own. */
 	reasons_add_recipe(&reasons, recipe, 1u << PRECISION_FP32);
-	onnx_engine_refuse(graph, &reasons);
+	onnx_engine_refuse(target, graph, &reasons);
 	refuse_kernels(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
@@ -177,43 +176,60 @@ static enum prony_status ort_open(struct session *s, const struct recipe *recipe
 	return PRONY_OK;
 }
 
-static enum prony_status make_logits(struct ort_state *ort, struct error *err)
+static enum prony_status wrap(const struct ort_state *ort, float *data, const struct shape *shape,
+			      struct ort_value **out, struct error *err)
 {
-	enum prony_status status = PRONY_OK;
+	return ort_check(ort->api,
+			 ort->api->create_tensor_with_data(
+				 ort->memory, data, (size_t)shape_elements(shape) * sizeof(float),
+				 shape->dims, (size_t)shape->rank, ORT_ELEMENT_FLOAT, out),
+			 "describe the logits or a cache", err);
+}
 
-	for (int i = 0; i < ort->slot_count && status == PRONY_OK; i++) {
-		struct ort_slot *slot = &ort->slots[i];
+/* The logits of a slot, and as inputs and outputs the caches of all: TensorScatter copies nothing
+ * if both are the same memory. */
+static enum prony_status make_ends(struct ort_state *ort, struct ort_slot *slot, struct error *err)
+{
+	size_t fed = ort->input_count - (size_t)ort->ends.cache_count;
+	enum prony_status status = onnx_engine_logits(&ort->ends, &slot->logits, err);
 
-		status = onnx_engine_logits(&ort->ends, &slot->logits, err);
+	if (status == PRONY_OK)
+		status = wrap(ort, slot->logits, &ort->ends.logits_shape, &slot->outputs[0], err);
+	for (int i = 0; status == PRONY_OK && i < ort->ends.cache_count; i++) {
+		const struct tensor *state = ort->ends.caches[i].state;
+		struct ort_value *past = NULL;
+
+		status = wrap(ort, state->data, &state->shape, &past, err);
+		slot->inputs[fed + (size_t)i] = past;
 		if (status == PRONY_OK)
-			status =
-				ort_check(ort->api,
-					  ort->api->create_tensor_with_data(
-						  ort->memory, slot->logits, ort->ends.logits_bytes,
-						  ort->ends.logits_shape.dims,
-						  (size_t)ort->ends.logits_shape.rank,
-						  ORT_ELEMENT_FLOAT, &slot->outputs[0]),
-					  "describe the logits", err);
+			status = wrap(ort, state->data, &state->shape, &slot->outputs[1 + i], err);
 	}
 	return status;
 }
 
 static enum prony_status name_ends(struct ort_state *ort, const struct graph *graph,
-				   struct error *err)
+				   const struct tensor_set *weights, struct error *err)
 {
-	enum prony_status status = onnx_engine_ends(graph, &ort->ends, err);
+	enum prony_status status =
+		onnx_engine_ends(graph, weights, ONNX_CACHES_IN_PLACE, &ort->ends, err);
 
 	if (status != PRONY_OK)
 		return status;
-	ort->input_count = (size_t)graph_inputs(graph, NULL, 0);
-	ort->output_count = 1;
+	size_t fed = (size_t)graph_inputs(graph, NULL, 0), caches = (size_t)ort->ends.cache_count;
+
+	ort->input_count = fed + caches;
+	ort->output_count = 1 + caches;
 	ort->input_names = calloc(ort->input_count, sizeof(char *));
-	ort->output_names = calloc(1, sizeof(char *));
+	ort->output_names = calloc(ort->output_count, sizeof(char *));
 	if (!ort->input_names || !ort->output_names)
 		return error_set(err, PRONY_NOMEM, "no memory for the names of inputs");
-	for (size_t i = 0; i < ort->input_count; i++)
+	for (size_t i = 0; i < fed; i++)
 		ort->input_names[i] = graph->values[graph_input(graph, (int)i)].name;
 	ort->output_names[0] = ort->ends.output_name;
+	for (size_t i = 0; i < caches; i++) {
+		ort->input_names[fed + i] = ort->ends.caches[i].state->name;
+		ort->output_names[1 + i] = ort->ends.caches[i].output_name;
+	}
 	return PRONY_OK;
 }
 
@@ -227,9 +243,10 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	enum prony_status status = ort_supports(&s->target, graph, recipe, err);
 
 	if (status == PRONY_OK)
-		status = name_ends(ort, graph, err);
+		status = name_ends(ort, graph, weights, err);
 	if (status == PRONY_OK)
-		status = onnx_export(graph, weights, &model, &length, err);
+		status = onnx_export_step(graph, weights, ONNX_CACHES_IN_PLACE, &model, &length,
+					  err);
 	if (status == PRONY_OK)
 		status = ort_make_session(ort, model, length, err);
 	if (status == PRONY_OK && s->profiled)
@@ -237,8 +254,8 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	free(model);
 	if (status == PRONY_OK)
 		status = ort_make_slots(s, recipe, err);
-	if (status == PRONY_OK)
-		status = make_logits(ort, err);
+	for (int i = 0; status == PRONY_OK && i < ort->slot_count; i++)
+		status = make_ends(ort, &ort->slots[i], err);
 	if (status != PRONY_OK)
 		return status;
 
@@ -269,7 +286,7 @@ static enum prony_status ort_feed(struct session *s, int slot, struct batch batc
 
 	if (status == PRONY_OK)
 		status = ort_sync(s, err);
-	for (size_t i = 0; status == PRONY_OK && i < ort->input_count; i++)
+	for (size_t i = 0; status == PRONY_OK && i < (size_t)batch.input_count; i++)
 		status = ort_set_input(ort, slot, i, &batch.inputs[i], types[batch.inputs[i].dtype],
 				       err);
 	return status;
@@ -316,6 +333,7 @@ static void ort_close(struct session *s)
 		free(slot->logits);
 	}
 	free(ort->slots);
+	arena_release(&ort->ends.arena);
 	free((void *)(uintptr_t)ort->input_names);
 	free((void *)(uintptr_t)ort->output_names);
 	api->release_session(ort->session);

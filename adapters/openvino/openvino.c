@@ -156,10 +156,23 @@ static void refuse_overhang(const struct graph *graph, struct strbuf *reasons)
 	}
 }
 
+static void refuse_caches(const struct graph *graph, struct strbuf *reasons)
+{
+	for (int n = 0; n < graph->forward_count; n++) {
+		const struct node *node = &graph->nodes[n];
+		const char *refusal = NULL;
+
+		if (operator_row(node->op)->replaces_state)
+			refusal = onnx_cache_refusal(graph, node);
+		if (refusal)
+			reasons_add(reasons, "%s %s: OpenVINO has no such operator, and %s",
+				    operator_name(node->op), node->name, refusal);
+	}
+}
+
 static enum prony_status ov_supports(const struct target *target, const struct graph *graph,
 				     const struct recipe *recipe, struct error *why)
 {
-	(void)target;
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
@@ -168,8 +181,9 @@ static enum prony_status ov_supports(const struct target *target, const struct g
 			    stage_name(recipe->stage));
 	reasons_add_recipe(&reasons, recipe,
 			   1u << PRECISION_FP32 | 1u << PRECISION_FP16 | 1u << PRECISION_BF16);
-	onnx_engine_refuse(graph, &reasons);
+	onnx_engine_refuse(target, graph, &reasons);
 	refuse_overhang(graph, &reasons);
+	refuse_caches(graph, &reasons);
 	return reasons_finish(&reasons, why);
 }
 
@@ -229,25 +243,51 @@ static enum prony_status port_types(struct ov_state *ov, size_t inputs, struct e
 	return status;
 }
 
-static enum prony_status make_logits(const struct ov_state *ov, struct error *err)
+/* A cache is an input unless nothing reads it. */
+static bool is_read(const struct graph *graph, const struct onnx_cache *cache)
 {
-	const struct ov_api *api = &ov->api;
+	return graph_forward_readers(graph, cache->scatter->outputs[0]) > 0;
+}
+
+static enum prony_status make_caches(struct ov_state *ov, struct error *err)
+{
+	size_t count = (size_t)ov->ends.cache_count;
 	enum prony_status status = PRONY_OK;
 
-	for (int i = 0; i < ov->slot_count && status == PRONY_OK; i++) {
-		struct ov_slot *slot = &ov->slots[i];
+	ov->pasts = calloc(count ? count : 1, sizeof(*ov->pasts));
+	ov->rows = calloc(count ? count : 1, sizeof(*ov->rows));
+	if (!ov->pasts || !ov->rows)
+		return error_set(err, PRONY_NOMEM, "no memory for caches");
+	for (size_t i = 0; status == PRONY_OK && i < count; i++) {
+		const struct onnx_cache *cache = &ov->ends.caches[i];
 
-		status = onnx_engine_logits(&ov->ends, &slot->logits, err);
+		if (is_read(ov->ends.graph, cache))
+			status = ov_wrap(ov, ov->output_type, &cache->state->shape,
+					 cache->state->data, (size_t)tensor_bytes(cache->state),
+					 &ov->pasts[i], err);
 		if (status == PRONY_OK)
-			status = ov_wrap(ov, ov->output_type, &ov->ends.logits_shape, slot->logits,
-					 ov->ends.logits_bytes, &slot->output, err);
-		if (status == PRONY_OK)
-			status = ov_check(api,
-					  api->ov_infer_request_set_output_tensor_by_index(
-						  slot->request, 0, slot->output),
-					  "set the output", err);
+			status = ov_wrap(ov, ov->output_type, &cache->rows.shape, cache->rows.data,
+					 (size_t)tensor_bytes(&cache->rows), &ov->rows[i], err);
 	}
 	return status;
+}
+
+static enum prony_status make_ends(struct ov_state *ov, struct ov_slot *slot, struct error *err)
+{
+	enum prony_status status = onnx_engine_logits(&ov->ends, &slot->logits, err);
+
+	if (status == PRONY_OK)
+		status = ov_wrap(ov, ov->output_type, &ov->ends.logits_shape, slot->logits,
+				 ov->ends.logits_bytes, &slot->output, err);
+	if (status == PRONY_OK)
+		status = ov_check(&ov->api,
+				  ov->api.ov_infer_request_set_output_tensor_by_index(
+					  slot->request, 0, slot->output),
+				  "set the output", err);
+	slot->fed = calloc(ov->input_count, sizeof(*slot->fed));
+	if (status == PRONY_OK && !slot->fed)
+		status = error_set(err, PRONY_NOMEM, "no memory for a slot");
+	return status == PRONY_OK ? ov_bind_caches(ov, slot->request, err) : status;
 }
 
 static enum prony_status ov_build(struct session *s, struct graph *graph,
@@ -260,9 +300,9 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 	enum prony_status status = ov_supports(&s->target, graph, recipe, err);
 
 	if (status == PRONY_OK)
-		status = onnx_engine_ends(graph, &ov->ends, err);
+		status = onnx_engine_ends(graph, weights, ONNX_CACHES_READ, &ov->ends, err);
 	if (status == PRONY_OK)
-		status = onnx_export(graph, weights, &bytes, &length, err);
+		status = onnx_export_step(graph, weights, ONNX_CACHES_READ, &bytes, &length, err);
 	if (status == PRONY_OK)
 		status = ov_compile(ov, bytes, length, recipe, err);
 	if (status == PRONY_OK && s->profiled)
@@ -273,7 +313,9 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = ov_make_slots(ov, recipe, err);
 	if (status == PRONY_OK)
-		status = make_logits(ov, err);
+		status = make_caches(ov, err);
+	for (int i = 0; status == PRONY_OK && i < ov->slot_count; i++)
+		status = make_ends(ov, &ov->slots[i], err);
 	if (status != PRONY_OK)
 		return status;
 	*built = (struct built){.parameters = -1, .macs = -1};
@@ -301,7 +343,19 @@ static enum prony_status feed_input(struct ov_state *ov, struct ov_slot *slot, s
 	if (slot->inputs[index])
 		ov->api.ov_tensor_free(slot->inputs[index]);
 	slot->inputs[index] = tensor;
+	slot->fed[index] = input->data;
 	return PRONY_OK;
+}
+
+/* Runs one step. Its rows are a small part of what it read of the caches. */
+static enum prony_status infer(struct ov_state *ov, struct ov_slot *slot, struct error *err)
+{
+	enum prony_status status =
+		ov_check(&ov->api, ov->api.ov_infer_request_infer(slot->request), "infer", err);
+
+	if (status == PRONY_OK)
+		onnx_engine_write_rows(&ov->ends, slot->fed);
+	return status;
 }
 
 static enum prony_status ov_feed(struct session *s, int slot, struct batch batch, struct error *err)
@@ -326,8 +380,7 @@ static enum prony_status ov_step(struct session *s, int slot, struct error *err)
 	struct ov_slot *at = &ov->slots[slot];
 	ov->last_slot = slot;
 	if (!ov->throughput)
-		return ov_check(&ov->api, ov->api.ov_infer_request_infer(at->request), "infer",
-				err);
+		return infer(ov, at, err);
 	/* The slot's last step is the oldest in flight, because there are as many requests as
 	 * slots. */
 	enum prony_status status = ov_finish(ov, at, err);
@@ -377,9 +430,19 @@ static void ov_close(struct session *s)
 		free(slot->inputs);
 		if (slot->output)
 			api->ov_tensor_free(slot->output);
+		free((void *)(uintptr_t)slot->fed);
 		free(slot->logits);
 	}
 	free(ov->slots);
+	for (int i = 0; ov->rows && i < ov->ends.cache_count; i++) {
+		if (ov->pasts[i])
+			api->ov_tensor_free(ov->pasts[i]);
+		if (ov->rows[i])
+			api->ov_tensor_free(ov->rows[i]);
+	}
+	free(ov->pasts);
+	free(ov->rows);
+	arena_release(&ov->ends.arena);
 	free(ov->input_types);
 	for (size_t i = 0; ov->outputs && i < ov->model->outputs.count; i++)
 		if (ov->outputs[i])

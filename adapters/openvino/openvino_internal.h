@@ -11,7 +11,8 @@ struct ov_slot {
 	struct ov_request *request;
 	struct ov_tensor **inputs, *output; /* output: a view of `logits` */
 	float *logits;
-	bool started; /* started asynchronously and not awaited yet */
+	const void **fed; /* for a graph: the data of each input */
+	bool started;	  /* started asynchronously and not awaited yet */
 };
 
 /* Data for a second network with profiling, and the state it replaces: openvino_profile.h. */
@@ -40,6 +41,8 @@ struct ov_state {
 	int slot_count, last_slot, output_type;
 	int *input_types; /* for a graph, by input */
 	size_t input_count;
+	/* By cache: what a request reads, NULL where nothing does, and the rows that it adds. */
+	struct ov_tensor **pasts, **rows;
 	bool throughput;
 	struct ov_profile profile;
 	char device[TARGET_WORD_BYTES]; /* OpenVINO's name: "CPU" */
@@ -64,6 +67,9 @@ enum prony_status ov_make_slots(struct ov_state *ov, const struct recipe *recipe
 /* A tensor over our memory. Another size than the tensor's means another type. */
 enum prony_status ov_wrap(const struct ov_state *ov, int type, const struct shape *shape,
 			  void *data, size_t bytes, struct ov_tensor **out, struct error *err);
+/* Gives a request of a graph the caches. */
+enum prony_status ov_bind_caches(const struct ov_state *ov, struct ov_request *request,
+				 struct error *err);
 /* Waits for a slot's step. */
 enum prony_status ov_finish(const struct ov_state *ov, struct ov_slot *slot, struct error *err);
 /* Notes about choices of the compiler. */

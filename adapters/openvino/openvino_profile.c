@@ -83,7 +83,7 @@ static enum prony_status fill_slot(struct ov_state *ov, struct ov_slot *slot, st
 				  api->ov_infer_request_set_output_tensor_by_index(slot->request, 0,
 										   slot->output),
 				  "set the output", err);
-	return status;
+	return status == PRONY_OK ? ov_bind_caches(ov, slot->request, err) : status;
 }
 
 /* Replaces the first network by the second; `restore` undoes it, even half-done. */

@@ -163,6 +163,28 @@ enum prony_status ov_make_slots(struct ov_state *ov, const struct recipe *recipe
 	return status;
 }
 
+enum prony_status ov_bind_caches(const struct ov_state *ov, struct ov_request *request,
+				 struct error *err)
+{
+	const struct ov_api *api = &ov->api;
+	enum prony_status status = PRONY_OK;
+	size_t input = ov->input_count;
+
+	for (int i = 0; status == PRONY_OK && i < ov->ends.cache_count; i++) {
+		if (ov->pasts[i])
+			status = ov_check(api,
+					  api->ov_infer_request_set_input_tensor_by_index(
+						  request, input++, ov->pasts[i]),
+					  "set a cache", err);
+		if (status == PRONY_OK)
+			status = ov_check(api,
+					  api->ov_infer_request_set_output_tensor_by_index(
+						  request, (size_t)(1 + i), ov->rows[i]),
+					  "set the rows of a cache", err);
+	}
+	return status;
+}
+
 void ov_describe(const struct ov_state *ov, struct built *built)
 {
 	static const char *const keys[] = {"EXECUTION_DEVICES", "NUM_STREAMS",

@@ -225,3 +225,92 @@ TEST(weights_must_fit)
 	assert_int_equal(length, 5);
 	release(&e);
 }
+
+/* Exports a step of gpt2-bytes on two samples behind three tokens. */
+static void export_step(struct exported *e, enum stage stage, enum onnx_caches caches)
+{
+	struct error err = ERROR_INIT;
+	size_t length = 0;
+	void *bytes = NULL;
+
+	arena_init(&e->arena, 0);
+	check(zoo_build_step(zoo_find("gpt2-bytes", NULL), 2, 3, stage, &e->graph, &err), &err);
+	check(graph_initial_weights(&e->graph, 1, &e->arena, &e->weights, &err), &err);
+	check(onnx_export_step(&e->graph, &e->weights, caches, &bytes, &length, &err), &err);
+	e->model = onnx__model_proto__unpack(NULL, length, bytes);
+	assert_non_null(e->model);
+	free(bytes);
+}
+
+static int count_op(const struct exported *e, const char *op)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < e->model->graph->n_node; i++)
+		count += strcmp(e->model->graph->node[i]->op_type, op) == 0;
+	return count;
+}
+
+TEST(caches_are_inputs_and_outputs)
+{
+	enum { CACHES = 2 * 4 }; /* keys and values of each block */
+	static const struct {
+		enum stage stage;
+		enum onnx_caches caches;
+		size_t fed, read;
+		int scatters, opset;
+	} rows[] = {
+		{STAGE_DECODE, ONNX_CACHES_IN_PLACE, 2, CACHES, CACHES, 24},
+		{STAGE_DECODE, ONNX_CACHES_READ, 2, CACHES, 0, 20},
+		{STAGE_PREFILL, ONNX_CACHES_IN_PLACE, 1, CACHES, CACHES, 24},
+		/* Nothing reads what a prompt writes. */
+		{STAGE_PREFILL, ONNX_CACHES_READ, 1, 0, 0, 20},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct exported e;
+		int first = 0;
+
+		export_step(&e, rows[i].stage, rows[i].caches);
+		while (e.graph.nodes[first].op != OP_TENSOR_SCATTER)
+			first++;
+		const struct node *scatter = &e.graph.nodes[first];
+		const Onnx__GraphProto *file = e.model->graph;
+		int output = onnx_cache_output(scatter, rows[i].caches);
+
+		assert_int_equal(file->n_input, rows[i].fed + rows[i].read);
+		assert_int_equal(file->n_output, 1 + CACHES);
+		assert_string_equal(file->output[1]->name, e.graph.values[output].name);
+		if (rows[i].read > 0)
+			assert_string_equal(file->input[rows[i].fed]->name,
+					    e.graph.values[scatter->inputs[0]].name);
+		assert_int_equal(count_op(&e, "TensorScatter"), rows[i].scatters);
+		assert_int_equal(e.model->opset_import[0]->version, rows[i].opset);
+		release(&e);
+	}
+}
+
+TEST(only_products_read_a_cache_that_is_not_written)
+{
+	struct error err = ERROR_INIT;
+	struct exported e;
+	struct builder b = {.graph = &e.graph, .error = ERROR_INIT};
+	size_t length = 0;
+	void *bytes = NULL;
+
+	graph_init(&e.graph, "sum");
+	int x = build_input(&b, "x", DTYPE_F32, 2, 3, (const int64_t[]){1, 1, 4});
+	int index = build_input(&b, "index", DTYPE_I64, 2, 0, NULL);
+	int past = build_state(&b, "past", 4, (const int64_t[]){2, 1, 5, 4}, FILL_NORMAL);
+	int y = build_node(&b, OP_TENSOR_SCATTER, "written", (const int[]){past, x, index}, 3,
+			   NULL);
+	y = build_flatten(&b, "flat", build_add(&b, "sum", y, x));
+	check(build_finish_half_squares(&b, y, &err), &err);
+	arena_init(&e.arena, 0);
+	check(graph_initial_weights(&e.graph, 1, &e.arena, &e.weights, &err), &err);
+	expect_error(
+		onnx_export_step(&e.graph, &e.weights, ONNX_CACHES_READ, &bytes, &length, &err),
+		PRONY_UNSUPPORTED, &err, "cache of node 'written': a node other than a matrix");
+	graph_release(&e.graph);
+	arena_release(&e.arena);
+}
