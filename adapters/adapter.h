@@ -31,6 +31,7 @@ struct probe {
 	int library_count;
 	char devices[ADAPTER_DEVICES_MAX][TARGET_WORD_BYTES]; /* found here: {"cpu", "cuda:0"} */
 	int device_count;
+	char collectives[160]; /* more exactly than adapter.collectives, with its version; or "" */
 	unsigned stages, precisions; /* bit sets: 1u << STAGE_TRAIN, 1u << PRECISION_BF16 */
 	/* The instructions that it says it uses; if it does not say, how it chooses and among
 	 * which. */
@@ -132,6 +133,9 @@ struct adapter {
 	uint32_t abi;
 	const char *name, *summary; /* name is stored with results, so it is never renamed */
 	const char *absent_reason;  /* set: listed but never run */
+	/* What sums the gradients of several ranks, "mpi"; NULL: it runs one rank only. Its step
+	 * then averages the gradients over all ranks before the update. */
+	const char *collectives;
 	/*
 	 * Option words that a target may have, comma-separated; "" = none; NULL: probe checks them.
 	 */

@@ -118,6 +118,7 @@ const struct adapter adapter_null = {
 	.abi = ADAPTER_ABI,
 	.name = "null",
 	.summary = "computes nothing: measures prony's own overhead",
+	.collectives = "nothing",
 	.options = "",
 	.private_size = sizeof(struct null),
 	.probe = null_probe,

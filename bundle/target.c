@@ -45,11 +45,28 @@ static json_t *words_of(const char *options)
 	return words;
 }
 
+/* All ranks are on this machine, so the local rank is the rank. */
+static void add_rendezvous(const struct target *target, json_t *out)
+{
+	json_t *ports = json_array();
+
+	for (int i = 0; i <= target->world_size && i <= TARGET_RANKS_MAX; i++)
+		json_array_append_new(ports, json_integer(target->rendezvous.ports[i]));
+	json_object_set_new(out, "local_rank", json_integer(target->rank));
+	json_object_set_new(out, "rendezvous",
+			    json_pack("{s:s, s:s, s:o}", "folder", target->rendezvous.folder,
+				      "address", "127.0.0.1", "ports", ports));
+}
+
 json_t *target_to_json(const struct target *target)
 {
-	return json_pack("{s:s, s:s, s:o, s:i, s:i}", "device", target->device, "backend",
-			 target->backend, "options", words_of(target->options), "rank",
-			 target->rank, "world_size", target->world_size);
+	json_t *out = json_pack("{s:s, s:s, s:o, s:i, s:i}", "device", target->device, "backend",
+				target->backend, "options", words_of(target->options), "rank",
+				target->rank, "world_size", target->world_size);
+
+	if (target->world_size > 1)
+		add_rendezvous(target, out);
+	return out;
 }
 
 static enum prony_status read_word(const json_t *json, const char *key, char *out,
@@ -108,6 +125,8 @@ static enum prony_status read_place(const json_t *json, struct target *target, s
 				 (long long)rank, (long long)world, WORLD_SIZE_MAX);
 	target->rank = (int)rank;
 	target->world_size = (int)world;
+	snprintf(target->rendezvous.folder, sizeof target->rendezvous.folder, "%s",
+		 json_string_or(json_object_get(json, "rendezvous"), "folder", ""));
 	return PRONY_OK;
 }
 

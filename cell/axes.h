@@ -68,9 +68,10 @@ bool axis_applies_to_sequences(const struct cell *cell);
 	X(DATASET, dataset, TEXT, none, OWN, "datasets", 'd', "data sets", .plural = "datasets",   \
 	  .singular = "data set", .initial = "", .texts = AXIS_IN_KEY_AND_SPEC, .order = 2,        \
 	  .title = ", ")                                                                           \
-	X(DEVICE, device, TEXT, none, OWN, "devices", 'D', "devices: cpu, cpu:4, cuda:0",          \
-	  .plural = "devices", .singular = "device", .initial = "cpu",                             \
-	  .texts = AXIS_IN_KEY_AND_SPEC, .order = 6, .title = ", ")                                \
+	X(DEVICE, device, TEXT, none, OWN, "devices", 'D',                                         \
+	  "devices: cpu, cpu:4, cpu:1x2 (two ranks), cuda:0", .plural = "devices",                 \
+	  .singular = "device", .initial = "cpu", .texts = AXIS_IN_KEY_AND_SPEC, .order = 6,       \
+	  .title = ", ")                                                                           \
 	X(PRECISION, precision, WORD, precision, SAME, "precisions", 'p',                          \
 	  "precisions: fp32, tf32, fp16, bf16", .plural = "precisions", .singular = "precision",   \
 	  .initial = "fp32", .texts = AXIS_IN_KEY_AND_SPEC, .order = 7, .title = ", ")             \

@@ -14,8 +14,10 @@ static enum prony_status bad_device(const char *word, const char *what, struct e
 {
 	return error_set(
 		err, PRONY_USAGE,
-		"device '%s': %s; write cpu (all cores), cpu:4 (four cores), cuda:0, cuda:0+1 (two "
-		"GPUs), or a name that the framework knows, such as gpu.1 or tpu:0",
+		"device '%s': %s; write cpu (all cores), cpu:4 (four cores), cpu:4x2 (two ranks of "
+		"four "
+		"cores each), cuda:0, cuda:0+1 (two GPUs), or a name that the framework knows, "
+		"such as gpu.1 or tpu:0",
 		word, what);
 }
 
@@ -86,19 +88,32 @@ static enum prony_status parse_other(const char *word, struct error *err)
 	return PRONY_OK;
 }
 
+/* Cores, or ranks of cores: what follows "cpu:". */
+static enum prony_status parse_cores(const char *word, struct device *out, struct error *err)
+{
+	const char *rest = word + strlen("cpu:");
+	long cores = 0, ranks = 1;
+
+	if (!take_number(&rest, CORES_MAX, &cores) || cores == 0)
+		return bad_device(word, "the number of cores is missing after 'cpu:'", err);
+	if (*rest == 'x' && (rest++, !take_number(&rest, DEVICE_INDICES_MAX, &ranks) || ranks < 2))
+		return bad_device(word, "after 'x' comes the number of ranks, from 2 to 64", err);
+	if (*rest)
+		return bad_device(word, "unexpected text after the number", err);
+	out->cores = (int)cores;
+	out->ranks = (int)ranks;
+	return PRONY_OK;
+}
+
 enum prony_status device_parse(const char *word, struct device *out, struct error *err)
 {
-	struct device device = {.kind = DEVICE_CPU};
+	struct device device = {.kind = DEVICE_CPU, .ranks = 1};
 	enum prony_status status = PRONY_OK;
-	long cores = 0;
 
 	if (strlen(word) >= CELL_WORD_BYTES)
 		return bad_device(word, "too long", err);
 	if (!strncmp(word, "cpu:", 4)) {
-		const char *rest = word + 4;
-		if (!take_number(&rest, CORES_MAX, &cores) || *rest || cores == 0)
-			return bad_device(word, "the number of cores is missing after 'cpu:'", err);
-		device.cores = (int)cores;
+		status = parse_cores(word, &device, err);
 	} else if (!strncmp(word, "cuda:", 5)) {
 		device.kind = DEVICE_CUDA;
 		status = parse_gpus(word, &device, err);
@@ -113,7 +128,7 @@ enum prony_status device_parse(const char *word, struct device *out, struct erro
 
 struct device device_of(const char *word)
 {
-	struct device device = {.kind = DEVICE_OTHER};
+	struct device device = {.kind = DEVICE_OTHER, .ranks = 1};
 	device_parse(word, &device, NULL);
 	return device;
 }

@@ -119,7 +119,15 @@ static enum prony_status set_axes(const struct run_options *o, struct spec *spec
 	}
 	if (o->axes[AXIS_FRAMEWORK].count)
 		spec->cells_explicit = true;
-	return status;
+	if (status != PRONY_OK || o->batches_per_rank.count == 0)
+		return status;
+	if (o->axes[AXIS_BATCH].count)
+		return error_set(err, PRONY_USAGE,
+				 "-b is the batch of all ranks, --batch-per-rank that of one: give "
+				 "one of them");
+	spec->batch_per_rank = true;
+	return spec_set_axis(spec, AXIS_BATCH, o->batches_per_rank.values,
+			     o->batches_per_rank.count, "--batch-per-rank", err);
 }
 
 /* Whether "all" is requested: then cells that cannot run are no failure. */

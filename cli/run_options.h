@@ -9,7 +9,7 @@
 
 struct run_options {
 	struct option_list axes[AXIS_COUNT];
-	struct option_list workers, shapes, allow;
+	struct option_list batches_per_rank, workers, shapes, allow;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit;
 	bool quick, rigorous, dry_run, full, resume, show_command, gate, gate_only, force;
 	const char *store, *data, *keep_bundle, *keep_proofs, *setup, *cleanup, *budget, *format,
@@ -32,12 +32,18 @@ extern const char *const run_allow_words[]; /* of --allow; ends with NULL */
 
 /* Option rows for commands whose struct begins with run_options: the choice of cells. */
 #define RUN_OPTIONS_CELLS                                                                          \
-	CELL_AXES(RUN_OPTION_AXIS){.name = "worker",                                               \
+	CELL_AXES(RUN_OPTION_AXIS){.name = "batch-per-rank",                                       \
 				   .kind = OPTION_LIST,                                            \
-				   .offset = offsetof(struct run_options, workers),                \
-				   .metavar = "NAME=COMMAND",                                      \
-				   .help = "your own worker as framework NAME; COMMAND is split "  \
-					   "into words like in a shell"},                          \
+				   .offset = offsetof(struct run_options, batches_per_rank),       \
+				   .metavar = "LIST",                                              \
+				   .help = "instead of -b: batch sizes of one rank; a cell's "     \
+					   "batch is that times its ranks"},                       \
+		{.name = "worker",                                                                 \
+		 .kind = OPTION_LIST,                                                              \
+		 .offset = offsetof(struct run_options, workers),                                  \
+		 .metavar = "NAME=COMMAND",                                                        \
+		 .help = "your own worker as framework NAME; COMMAND is split "                    \
+			 "into words like in a shell"},                                            \
 		{.name = "shape",                                                                  \
 		 .kind = OPTION_LIST,                                                              \
 		 .offset = offsetof(struct run_options, shapes),                                   \

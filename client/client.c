@@ -124,11 +124,44 @@ static enum prony_status send_line(struct client *client, const char *verb, char
 		       : status;
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The error of a line that refuses its request. */
+static enum prony_status refusal(struct client *client, struct error *err)
+{
+	json_t *reply = NULL;
+	const char *verb = protocol_verb_name(client->asked.verb);
+	enum prony_status status = take_reply(client, verb, client->asked.id, &reply, err);
+
+	if (status == PRONY_OK)
+		status = refused(reply, verb, err);
+	json_decref(reply);
+	return status;
+}
+
+/* How long others may take after one of them refused: for the end of a worker that died. */
+#define REFUSED_WAIT_NS INT64_C(1000000000)
+
+/* Whether a whole line refuses its request. */
+static bool line_refuses(const struct client *client)
+{
+	json_t *reply = json_loads(strbuf_text(&client->line), JSON_DISABLE_EOF_CHECK, NULL);
+	bool refuses = json_is_false(json_object_get(reply, "ok"));
+
+	json_decref(reply);
+	return refuses;
+}
+
 /* Waits until each client has a whole line; *failed: the client that the error is about. */
 static enum prony_status await_lines(struct client *const *clients, size_t count, const char *verb,
 				     size_t *failed, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
+	size_t refused = count;
+	int64_t latest_ns = INT64_MAX;
 	for (;;) {
 		int64_t deadline_ns = INT64_MAX;
 		for (size_t i = 0; i < count && status == PRONY_OK; i++) {
@@ -136,15 +169,28 @@ static enum prony_status await_lines(struct client *const *clients, size_t count
 			*failed = i;
 			if (asked->answered)
 				continue;
-			status = client_read_line(clients[i], verb, asked->deadline_ns,
+			status = client_read_line(clients[i], verb,
+						  earlier(asked->deadline_ns, latest_ns),
 						  &asked->answered, err);
-			if (asked->answered)
-				asked->received_ns = clock_monotonic_ns();
-			else if (asked->deadline_ns < deadline_ns)
-				deadline_ns = asked->deadline_ns;
+			if (!asked->answered) {
+				deadline_ns = earlier(deadline_ns, asked->deadline_ns);
+				continue;
+			}
+			asked->received_ns = clock_monotonic_ns();
+			if (count > 1 && refused == count && line_refuses(clients[i])) {
+				refused = i;
+				latest_ns = asked->received_ns + REFUSED_WAIT_NS;
+			}
 		}
-		if (status != PRONY_OK || deadline_ns == INT64_MAX)
+		bool over = status != PRONY_OK || deadline_ns == INT64_MAX;
+		if (over && refused < count && (status == PRONY_OK || status == PRONY_TIMEOUT)) {
+			*failed = refused;
+			error_clear(err);
+			return refusal(clients[refused], err);
+		}
+		if (over)
 			return status;
+		deadline_ns = earlier(deadline_ns, latest_ns);
 		client_wait(clients, count, false, deadline_ns);
 	}
 }
@@ -178,11 +224,11 @@ enum prony_status client_ask(struct client *client, enum protocol_verb verb, jso
 	return status;
 }
 
-enum prony_status client_await(struct client *const *clients, size_t count, struct error *err)
+enum prony_status client_await(struct client *const *clients, size_t count, size_t *failed,
+			       struct error *err)
 {
-	size_t failed = 0;
 	enum prony_status status = await_lines(
-		clients, count, protocol_verb_name(clients[0]->asked.verb), &failed, err);
+		clients, count, protocol_verb_name(clients[0]->asked.verb), failed, err);
 	/* The replies of the others are no longer awaited. */
 	for (size_t i = 0; i < count && status != PRONY_OK; i++)
 		clients[i]->broken |= !clients[i]->asked.answered;
@@ -214,9 +260,10 @@ enum prony_status client_request(struct client *client, enum protocol_verb verb,
 				 int64_t *received_ns, struct error *err)
 {
 	struct client_reply answer;
+	size_t failed;
 	enum prony_status status = client_ask(client, verb, members, timeout_ns, err);
 	if (status == PRONY_OK)
-		status = client_await(&client, 1, err);
+		status = client_await(&client, 1, &failed, err);
 	if (status == PRONY_OK)
 		status = client_take_reply(client, &answer, err);
 	if (status != PRONY_OK)
@@ -276,6 +323,16 @@ int64_t client_started_ns(const struct client *client)
 pid_t client_guard(const struct client *client)
 {
 	return client->guard;
+}
+
+bool client_answered(const struct client *client)
+{
+	return client->asked.answered;
+}
+
+bool client_listens(const struct client *client)
+{
+	return client->said_hello && !client->broken && !client->closed;
 }
 
 bool client_uses_shared_memory(const struct client *client)

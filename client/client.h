@@ -54,15 +54,17 @@ enum prony_status client_request(struct client *client, enum protocol_verb verb,
 /* The same in three steps, for workers that are driven together (run/team.h): client_ask sends the
  * request; client_await waits until each of at most CLIENTS_MAX workers, all asked the same verb,
  * has sent its whole reply; client_take_reply checks it. The first failure ends the wait; workers
- * whose reply is then missing cannot be asked again. */
-enum { CLIENTS_MAX = 64 };
+ * whose reply is then missing cannot be asked again. After a refusal the others have a second: if
+ * one has died, the refusal is its consequence. *failed: the client that the error is about. */
+enum { CLIENTS_MAX = TARGET_RANKS_MAX };
 struct client_reply {
 	json_t *json; /* new reference */
 	int64_t sent_ns, received_ns;
 };
 enum prony_status client_ask(struct client *client, enum protocol_verb verb, json_t *members,
 			     int64_t timeout_ns, struct error *err);
-enum prony_status client_await(struct client *const *clients, size_t count, struct error *err);
+enum prony_status client_await(struct client *const *clients, size_t count, size_t *failed,
+			       struct error *err);
 enum prony_status client_take_reply(struct client *client, struct client_reply *out,
 				    struct error *err);
 
@@ -140,6 +142,10 @@ struct client_ring {
 void client_take_ring(struct client *client, struct client_ring *out);
 
 int64_t client_started_ns(const struct client *client);
+/* Whether its reply to the last request has come. */
+bool client_answered(const struct client *client);
+/* Whether it has said hello and can be asked more. */
+bool client_listens(const struct client *client);
 /* Returns the pid of the guard; the worker and its children are the processes below it. */
 pid_t client_guard(const struct client *client);
 bool client_uses_shared_memory(const struct client *client);

@@ -180,10 +180,11 @@ enum prony_status client_run(struct client *client, int64_t steps, enum sync_mod
 			     int64_t every, int64_t slot, int64_t timeout_ns,
 			     struct client_window *out, struct error *err)
 {
+	size_t failed;
 	enum prony_status status =
 		client_ask_run(client, steps, sync, every, slot, timeout_ns, err);
 	if (status == PRONY_OK)
-		status = client_await(&client, 1, err);
+		status = client_await(&client, 1, &failed, err);
 	return status == PRONY_OK ? client_take_window(client, steps, sync, every, out, err)
 				  : status;
 }

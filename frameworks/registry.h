@@ -82,9 +82,11 @@ struct framework {
 	const char *native_input_by;   /* the framework whose loader it uses; or NULL */
 	bool fed_by_script;	       /* its loader is a script of the worker */
 	unsigned devices;	       /* besides the CPU: bit set of enum framework_device */
-	int cuda_newest;       /* newest compute capability of its builds, 86 for sm_86; 0: any */
-	bool reads_onnx;       /* can run an ONNX file unchanged */
-	bool harness_only;     /* null and fake: not part of "all" */
+	int cuda_newest;   /* newest compute capability of its builds, 86 for sm_86; 0: any */
+	bool reads_onnx;   /* can run an ONNX file unchanged */
+	const char *ranks; /* what sums its gradients over ranks on the CPU, "gloo"; NULL: nothing
+			    */
+	bool harness_only; /* null and fake: not part of "all" */
 	bool computes_nothing; /* null: no gate, no rank */
 	bool floor;	       /* the reference of ratios: listed first */
 };

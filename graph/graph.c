@@ -199,6 +199,21 @@ bool graph_has_dropout(const struct graph *graph)
 	return false;
 }
 
+bool graph_has_statistics(const struct graph *graph)
+{
+	for (int i = 0; i < graph->forward_count; i++)
+		if (operator_row(graph->nodes[i].op)->statistics)
+			return true;
+	return false;
+}
+
+void graph_set_ranks(struct graph *graph, int ranks)
+{
+	for (int i = 0; i < graph->forward_count; i++)
+		if (operator_row(graph->nodes[i].op)->statistics)
+			graph->nodes[i].attributes.ranks = ranks;
+}
+
 int graph_state_statistic(const struct graph *graph, int state, double *momentum)
 {
 	for (int i = 0; i < graph->forward_count; i++) {

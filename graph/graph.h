@@ -210,6 +210,12 @@ int64_t graph_parameter_count(const struct graph *graph); /* elements of trained
 int64_t graph_macs(const struct graph *graph);		  /* of the forward nodes, whole batch */
 int64_t graph_classes(const struct graph *graph);	  /* last dimension of the logits */
 bool graph_has_dropout(const struct graph *graph);
+/* Whether a node normalises by the batch's statistics in training. */
+bool graph_has_statistics(const struct graph *graph);
+/* Makes the normalisations by the batch's statistics use those of each of `ranks` equal parts of
+ * the batch, as processes do that train it together; 1: of the whole. Only the reference follows
+ * it. */
+void graph_set_ranks(struct graph *graph, int ranks);
 /* For a state that is a running statistic: returns the value that holds the batch's statistic, and
  * writes the momentum of its BatchNormalization to *momentum. At the end of the forward pass of a
  * training stage (forward-backward, train), state = momentum * state + (1 - momentum) * statistic.

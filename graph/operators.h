@@ -205,6 +205,9 @@ struct attributes {
 	int64_t axis;
 	double ratio;
 	double epsilon, momentum; /* BatchNormalization */
+	/* BatchNormalization: equal parts of the batch that are normalised apart, each by its own
+	 * statistics (graph_set_ranks); 0 is 1. No attribute of ONNX or of case.json. */
+	int64_t ranks;
 	double bias;		  /* LRN */
 	int64_t size;		  /* LRN */
 	double min, max;	  /* Clip */

@@ -52,6 +52,10 @@ void answers_key(const char *what, const struct answers_case *of, char key[DIGES
 	digest_add(&digest, &of->chosen, sizeof(of->chosen));
 	add_json(&digest, recipe_to_json(&recipe));
 	add_json(&digest, graph_to_json(of->graph));
+	for (int i = 0; i < of->graph->forward_count; i++)
+		if (of->graph->nodes[i].attributes.ranks > 1)
+			digest_add(&digest, &of->graph->nodes[i].attributes.ranks,
+				   sizeof(of->graph->nodes[i].attributes.ranks));
 	add_set(&digest, of->weights);
 	add_set(&digest, of->inputs);
 	add_set(&digest, of->labels);

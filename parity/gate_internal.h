@@ -47,7 +47,6 @@ double gate_adam_most(const struct recipe *recipe, int steps, const double *low,
 /* Returns true if the updates themselves move a network so far from the exact one that comparisons
  * after them need another distance; false if there are none. */
 bool gate_amplifies(const struct recipe *gate, const struct graph *graph);
-bool gate_normalises_by_batch(const struct graph *graph);
 /* Returns true if the effect of rounding is measured (rounding_measure) instead of counted. */
 bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph);
 

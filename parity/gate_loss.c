@@ -21,7 +21,7 @@ int64_t gate_loss_parts(const struct graph *graph, enum stage stage, int64_t ref
 		return 0;
 	if (bytes + weights <= reference_bytes)
 		return 1;
-	if ((stage != STAGE_FORWARD && gate_normalises_by_batch(graph)) ||
+	if ((stage != STAGE_FORWARD && graph_has_statistics(graph)) ||
 	    graph_samples_apart(graph, NULL) != PRONY_OK)
 		return 0;
 	for (int64_t parts = 2; parts <= batch; parts++)

@@ -77,13 +77,13 @@ static enum prony_status loss_after(struct first_update *first, const struct rec
 /* Networks that normalise by the batch amplify rounding at any rate. */
 static bool overshoots_rounded(const struct recipe *gate, const struct graph *graph)
 {
-	return parity_rounds_operands(gate->precision) && !gate_normalises_by_batch(graph);
+	return parity_rounds_operands(gate->precision) && !graph_has_statistics(graph);
 }
 
 static double bent_at_most(const struct recipe *gate, const struct graph *graph)
 {
 	if (reference_divides(gate))
-		return gate_normalises_by_batch(graph) ? BENT_DIVIDED_NORMALISED : BENT_DIVIDED;
+		return graph_has_statistics(graph) ? BENT_DIVIDED_NORMALISED : BENT_DIVIDED;
 	return overshoots_rounded(gate, graph) ? BENT_ROUNDED : BENT;
 }
 
@@ -133,12 +133,4 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 	reference_release(&first.reference);
 	graph_release(&copy);
 	return status;
-}
-
-bool gate_normalises_by_batch(const struct graph *graph)
-{
-	for (int i = 0; i < graph->forward_count; i++)
-		if (operator_row(graph->nodes[i].op)->statistics)
-			return true;
-	return false;
 }

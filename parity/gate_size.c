@@ -30,7 +30,7 @@ bool gate_measures_rounding(const struct recipe *gate, const struct graph *graph
 		return false;
 	if (parity_rounds_operands(gate->precision))
 		return parity_ceiling_is_near(graph, gate->precision);
-	return gate_normalises_by_batch(graph);
+	return graph_has_statistics(graph);
 }
 
 bool gate_amplifies(const struct recipe *gate, const struct graph *graph)

@@ -114,7 +114,9 @@ static double samples_of(const struct graph *graph, const struct node *node)
 {
 	const struct shape *x = &graph->values[node->inputs[0]].shape;
 
-	return (double)(shape_elements(x) / x->dims[1]);
+	int64_t ranks = node->attributes.ranks;
+
+	return (double)(shape_elements(x) / x->dims[1] / (ranks > 1 ? ranks : 1));
 }
 
 /* Returns true if the variance of n - 1 fits better than that of n, over the whole network. */

@@ -97,6 +97,9 @@ json_t *gate_verdict_to_json(const struct gate_verdict *verdict)
 	if (verdict->running_variance)
 		json_object_set_new(out, "running_variance",
 				    json_string(verdict->running_variance));
+	if (verdict->batch_statistics)
+		json_object_set_new(out, "batch_statistics",
+				    json_string(verdict->batch_statistics));
 	json_object_set(out, "worst", json_array_get(checks, verdict->worst));
 	if (vague)
 		json_object_set_new(out, "coarse", vague);

@@ -33,6 +33,7 @@ struct gate_verdict {
 	const char *precision_proved; /* shown by the logits (bounds.h); NULL: not comparable */
 	const char *rmsprop_epsilon;  /* "inside", "outside"; NULL: no choice */
 	const char *running_variance; /* "n", "n-1", "not read"; NULL: none */
+	const char *batch_statistics; /* of ranks: "rank", "global"; NULL: none */
 };
 
 #define GATE_CHECK_BYTES 400

@@ -264,6 +264,7 @@ static void fill_target(const struct expansion *e, const struct framework *frame
 {
 	target_defaults(target);
 	target_set_device(target, cell->device);
+	target->world_size = device_of(cell->device).ranks;
 	snprintf(target->backend, sizeof(target->backend), "%s", cell->backend);
 	const char *words = framework_option_words(framework, cell->options, &e->plan->arena);
 	bool fit = cell->loop == LOOP_FIT;
@@ -354,6 +355,8 @@ static void fill_cell(const struct expansion *e, const struct spec_word *const p
 	};
 	fill_words(framework, point, dataset, &cell->cell);
 	override(e, point, dataset, cell);
+	if (e->spec->batch_per_rank)
+		cell->cell.batch *= device_of(cell->cell.device).ranks;
 	other_precision(e, cell);
 	file_precision(cell);
 	settle_length(e, cell);

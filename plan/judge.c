@@ -113,9 +113,37 @@ static void judge_device(const struct expansion *e, const struct plan_cell *cell
 	if (device.count > 1)
 		add_reason(reasons, "device %s: this version supports one GPU per cell",
 			   cell->cell.device);
-	if (cpu && cell->recipe.threads > e->settings->cores)
+	if (cpu && cell->recipe.threads * device.ranks > e->settings->cores)
 		add_reason(reasons, "device %s: this process may use only %d physical cores",
 			   cell->cell.device, e->settings->cores);
+}
+
+/* Judges a cell whose ranks train one batch together. */
+static void judge_ranks(const struct plan_cell *cell, struct strbuf *reasons)
+{
+	const struct framework *framework = cell->location->framework;
+	const char *device = cell->cell.device;
+	int ranks = device_of(device).ranks;
+
+	if (ranks == 1)
+		return;
+	if (!framework->ranks)
+		add_reason(reasons, "device %s: %s has no data parallel training in prony", device,
+			   framework->name);
+	if (cell->cell.stage != STAGE_TRAIN)
+		add_reason(reasons, "device %s: ranks share the stage train only", device);
+	if (cell->cell.batch % ranks != 0)
+		add_reason(reasons, "device %s: %d ranks do not divide a batch of %" PRId64, device,
+			   ranks, cell->cell.batch);
+	if (cell->recipe.input != INPUT_RESIDENT)
+		add_reason(reasons, "device %s: ranks take resident batches only", device);
+	if (cell->cell.loop == LOOP_FIT)
+		add_reason(reasons, "device %s: ranks take loop step only", device);
+	if (cell->network->labels_ignored > 0)
+		add_reason(reasons,
+			   "device %s: the ranks of %s have different numbers of labels, so the "
+			   "mean of their losses is not the loss of the batch",
+			   device, cell->network->name);
 }
 
 /* Adds a reason for a GPU that this machine lacks. */
@@ -268,6 +296,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->recipe.precision,
 		  framework_precisions(framework, cell->cell.device), framework->name);
 	judge_device(e, cell, framework, reasons);
+	judge_ranks(cell, reasons);
 	judge_capability(e, cell, reasons);
 	judge_backend(e, cell, reasons);
 	judge_input(cell, reasons);

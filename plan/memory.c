@@ -138,9 +138,13 @@ static enum prony_status needed_bytes(const struct expansion *e, const struct pl
 	int64_t network = 0;
 	enum prony_status status = PRONY_OK;
 
+	int ranks = device_of(cell->cell.device).ranks;
 	if (!cell->ungated)
-		status = network_bytes(e, cell, batch, &network, why);
-	if (__builtin_add_overflow(batches_bytes(cell, batch), network, bytes))
+		status = network_bytes(e, cell, batch / ranks > 1 ? batch / ranks : 1, &network,
+				       why);
+	/* Each rank has its own weights and its part of the batch. */
+	if (__builtin_mul_overflow(network, ranks, &network) ||
+	    __builtin_add_overflow(batches_bytes(cell, batch), network, bytes))
 		*bytes = INT64_MAX;
 	return status;
 }

@@ -214,6 +214,10 @@ static void keep_facts(struct taking *t, const struct worker_facts *facts)
 static enum prony_status ask_worker(struct taking *t, struct error *err)
 {
 	struct worker_facts facts = {0};
+	if (t->launch.cell->target.world_size > 1)
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "device %s: several ranks cannot be profiled; use one, cpu:%d",
+				 t->launch.cell->cell.device, t->launch.cell->recipe.threads);
 	enum prony_status status =
 		team_launch(t->team, &t->launch, RECORDS_MAX, INPUT_RESIDENT, err);
 	if (status == PRONY_OK)

@@ -171,6 +171,8 @@ class Worker(object):
                  "import_ns": import_ns, "profiles": self.profiles()}
         if self.adapter.no_layers:
             reply["no_layers"] = self.adapter.no_layers
+        if self.target.world_size > 1:
+            reply["collectives"] = self.adapter.collectives
         reply.update(self.adapter.hello())
         self.check_target(reply["devices"])
         self.state = "greeted"
@@ -183,6 +185,9 @@ class Worker(object):
     def check_target(self, devices):
         """Raises WorkerError if the adapter does not have hello's backend, device or options."""
         target, adapter = self.target, self.adapter
+        if target.world_size > 1 and not adapter.collectives:
+            raise WorkerError("unsupported", "world_size %d: adapter %s has no data parallel training"
+                              % (target.world_size, self.adapter_name))
         asked = [("backend", target.backend, adapter.backends), ("device", target.device, devices)]
         asked += [("option", word, adapter.options) for word in target.options]
         for kind, word, known in asked:
@@ -415,7 +420,7 @@ def member(request, key, kind):
 
 
 def target_of(request):
-    """The Target in a hello. Raises WorkerError if it is incomplete or has several ranks."""
+    """The Target in a hello. Raises WorkerError if it is incomplete."""
     words = [request.get("device"), request.get("backend")]
     options, rank, world_size = (request.get(key) for key in ("options", "rank", "world_size"))
     if not all(isinstance(word, str) for word in words) or not words[0]:
@@ -425,9 +430,7 @@ def target_of(request):
     if type(rank) is not int or type(world_size) is not int or not 0 <= rank < world_size:
         raise WorkerError("invalid", "hello: rank %r and world_size %r: "
                                      "rank must be from 0 to world_size - 1" % (rank, world_size))
-    if world_size > 1:
-        raise WorkerError("unsupported", "world_size %d: only 1 is supported" % world_size)
-    return adapters.Target(words[0], words[1], options, rank, world_size)
+    return adapters.Target(words[0], words[1], options, rank, world_size, request.get("rendezvous"))
 
 
 def block_sizes(request):

@@ -154,6 +154,7 @@ bool gate_cache_key(struct gate_cache *cache, const struct plan_cell *cell,
 	digest_add_text(&digest, cell->target.backend);
 	digest_add_text(&digest, cell->target.options);
 	digest_add(&digest, &recipe->threads, sizeof(recipe->threads));
+	digest_add(&digest, &cell->target.world_size, sizeof(cell->target.world_size));
 	digest_add_text(&digest, cache->program);
 	digest_add_text(&digest, cache->machine);
 	digest_add_text(&digest, cache->framework_files);

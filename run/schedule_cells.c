@@ -165,7 +165,7 @@ enum prony_status schedule_launch(struct schedule *s, size_t cell, bool gate, in
 				  .work = s->cells[cell].work,
 				  .folder = path,
 				  .cpus = s->settings->cpus,
-				  .cpu_count = planned->recipe.threads,
+				  .cpu_count = planned->recipe.threads * s->cells[cell].work->ranks,
 				  .round = round,
 				  .replicate = s->cells[cell].tried};
 	if (launch->cpu_count > s->settings->cpu_count)

@@ -1,6 +1,6 @@
-/* The workers of one process of a cell, driven together: every request is sent to all of them
- * before any reply is awaited, the first failure ends all, the slowest counts. A cell has one
- * worker today. */
+/* The workers of one process of a cell, its ranks, driven together: every request is sent to all of
+ * them before any reply is awaited, the first failure ends all and names its rank, the slowest
+ * counts. Most cells have one rank. */
 #ifndef PRONY_RUN_TEAM_H
 #define PRONY_RUN_TEAM_H
 
@@ -30,9 +30,11 @@ struct team {
 	} members[CLIENTS_MAX];
 	struct client *clients[CLIENTS_MAX]; /* by rank; owned */
 	size_t count;			     /* workers that were started */
+	struct target target;		     /* what all ranks have in common */
 };
 
-/* Starts a guard and a worker for each rank of spec->target; its world_size is their number. */
+/* Starts a guard and a worker for each rank of spec->target; its world_size is their number. The
+ * ranks share spec->cpus and the limit of memory in equal parts. */
 enum prony_status team_start(struct team *team, const struct client_spec *spec, struct error *err);
 /* Does the same for a process of a cell; `records` is the capacity for step records, `input` that
  * of the recipe. */
@@ -51,17 +53,30 @@ typedef enum prony_status team_check(void *context, size_t rank, const struct cl
  * for the replies in order of rank. */
 enum prony_status team_request(struct team *team, enum protocol_verb verb, json_t *members,
 			       team_check *check, void *context, struct error *err);
+/* The same with a request for each rank (takes their references). */
+enum prony_status team_request_each(struct team *team, enum protocol_verb verb,
+				    json_t *const *members, team_check *check, void *context,
+				    struct error *err);
 /* The run verb. *out is the window of the worker whose steps took longest, with the longest waits
  * of all workers. */
 enum prony_status team_run(struct team *team, int64_t steps, enum sync_mode sync, int64_t every,
 			   int64_t slot, int64_t timeout_ns, struct client_window *out,
 			   struct error *err);
-/* The read verb, for rank 0; its tensors are valid until the next read. */
+/* The read verb, for one rank or rank 0; its tensors are valid until that rank's next read. */
+enum prony_status team_read_rank(struct team *team, size_t rank, const char *what,
+				 struct arena *arena, struct tensor_set *out, struct error *err);
 enum prony_status team_read(struct team *team, const char *what, struct arena *arena,
 			    struct tensor_set *out, struct error *err);
-/* Reads one scalar of rank 0; PRONY_PROTOCOL if it is missing. */
+/* Reads the loss of each rank, one scalar. *loss is their mean: a rank may report the loss of its
+ * part of the batch or of all of it. PRONY_PROTOCOL if it is missing. */
 enum prony_status team_read_loss(struct team *team, double *loss, struct error *err);
-/* Reads `what` into the arena, where the next read does not overwrite it. */
+/* Reads the logits of all ranks, one after the other as one tensor: the whole batch. */
+enum prony_status team_read_logits(struct team *team, struct arena *arena, struct tensor *out,
+				   struct error *err);
+/* PRONY_MISMATCH names the rank and the parameter unless all ranks hold the same weights, bit for
+ * bit. */
+enum prony_status team_check_weights(struct team *team, struct error *err);
+/* Reads `what` of rank 0 into the arena, where the next read does not overwrite it. */
 enum prony_status team_read_kept(struct team *team, const char *what, struct arena *arena,
 				 struct tensor_set *out, struct error *err);
 

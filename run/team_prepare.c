@@ -124,11 +124,26 @@ static unsigned profiles_of(const json_t *reply)
 	return set;
 }
 
+/* Checks what only workers of several ranks must say. */
+static enum prony_status check_rank(const struct client *client, const json_t *reply,
+				    struct error *err)
+{
+	if (!client_uses_shared_memory(client))
+		return error_set(err, PRONY_UNSUPPORTED,
+				 "workers of several ranks must map shared memory");
+	if (!*json_string_or(reply, "collectives", ""))
+		return error_set(err, PRONY_PROTOCOL,
+				 "the worker's hello has no collectives; with several ranks it "
+				 "must name what sums the gradients");
+	return PRONY_OK;
+}
+
 static enum prony_status check_hello(void *context, size_t rank, const struct client_reply *reply,
 				     struct error *err)
 {
-	static const char *const keys[] = {"name",	 "version", "libraries",       "devices",
-					   "precisions", "stages",  "instruction_set", NULL};
+	static const char *const keys[] = {
+		"name",	  "version",	     "libraries",   "devices", "precisions",
+		"stages", "instruction_set", "collectives", NULL};
 	struct preparation *p = context;
 	struct worker_facts *facts = p->facts;
 	enum prony_status status = PRONY_OK;
@@ -140,6 +155,8 @@ static enum prony_status check_hello(void *context, size_t rank, const struct cl
 		status = check_words(reply->json, err);
 	if (status == PRONY_OK)
 		status = check_duration(reply->json, "import_ns", err);
+	if (status == PRONY_OK && p->team->count > 1)
+		status = check_rank(p->team->clients[rank], reply->json, err);
 	if (status == PRONY_OK && p->launch->cell->worker_name)
 		status = client_check_name(reply->json, p->launch->cell->worker_name, err);
 	int64_t passed_ns = reply->received_ns - client_started_ns(p->team->clients[rank]);
@@ -250,14 +267,23 @@ static enum prony_status check_feed(void *context, size_t rank, const struct cli
 	return check_duration(reply->json, "feed_ns", err);
 }
 
+/* Feeds one batch of a slot: rank r of R is fed batch slot * R + r (parts_of_ranks.h). */
+static enum prony_status feed_slot(struct team *team, int slot, struct preparation *p,
+				   struct error *err)
+{
+	json_t *members[CLIENTS_MAX];
+	p->feed_ns = 0;
+	for (size_t rank = 0; rank < team->count; rank++)
+		members[rank] = json_pack("{s:i, s:i}", "slot", slot, "batch",
+					  slot * (int)team->count + (int)rank);
+	return team_request_each(team, VERB_FEED, members, check_feed, p, err);
+}
+
 static enum prony_status feed_slots(struct team *team, struct preparation *p, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
 	for (int slot = 0; slot < p->recipe->slots && status == PRONY_OK; slot++) {
-		p->feed_ns = 0;
-		status = team_request(team, VERB_FEED,
-				      json_pack("{s:i, s:i}", "slot", slot, "batch", slot),
-				      check_feed, p, err);
+		status = feed_slot(team, slot, p, err);
 		p->facts->feed_ns += p->feed_ns;
 	}
 	return status;

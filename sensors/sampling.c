@@ -365,6 +365,14 @@ enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int 
 	return PRONY_OK;
 }
 
+void sampling_also(struct sampling *s, pid_t guard)
+{
+	pthread_mutex_lock(&s->mutex);
+	if (s->watched.other_count < WATCHED_OTHERS_MAX)
+		s->watched.others[s->watched.other_count++] = guard;
+	pthread_mutex_unlock(&s->mutex);
+}
+
 void sampling_prony_too(struct sampling *s)
 {
 	pthread_mutex_lock(&s->mutex);

@@ -18,6 +18,9 @@ struct meters; /* sensors/meters.h */
 enum prony_status sampling_start(int root_fd, pid_t guard, const int *cpus, int cpu_count,
 				 struct meters *meters, struct sampling **out, struct error *err);
 
+/* From now on the processes below another guard count as well: the worker of another rank. */
+void sampling_also(struct sampling *sampling, pid_t guard);
+
 /* From now on prony uses the worker's processors too, because it loads batches for it. */
 void sampling_prony_too(struct sampling *sampling);
 

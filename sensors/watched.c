@@ -179,6 +179,10 @@ static void look_for_processes(struct watched *watched)
 		return;
 	watched->below_count = process_descendants(watched->root_fd, watched->guard, watched->below,
 						   PROCESS_TREE_MAX);
+	for (int i = 0; i < watched->other_count && watched->below_count > 0; i++)
+		watched->below_count += process_descendants(
+			watched->root_fd, watched->others[i], watched->below + watched->below_count,
+			PROCESS_TREE_MAX - watched->below_count);
 	int64_t end = clock_monotonic_ns(), rest = (end - begin) * TREE_COST_FACTOR;
 	watched->tree_due_ns = end + (rest > TREE_PERIOD_NS ? rest : TREE_PERIOD_NS);
 	/* The worker will appear at any moment. */

@@ -9,7 +9,7 @@
 
 #include "base/process_tree.h"
 
-enum { CPUS_MAX = 1024 };
+enum { CPUS_MAX = 1024, WATCHED_OTHERS_MAX = 64 };
 
 /* Time of one processor, or of all together, since boot (proc(5), /proc/stat). */
 struct cpu_time {
@@ -44,10 +44,12 @@ struct watched {
 	int64_t now_ns; /* monotonic time of the last reading */
 	pid_t self;	/* prony */
 	pid_t guard;	/* parent of the worker; the worker's tree is below it; 0 = none */
+	pid_t others[WATCHED_OTHERS_MAX]; /* guards of the other ranks' workers */
+	int other_count;
 	struct watched_cores cores;
 	struct meters *meters; /* of the GPUs that the cell runs on; NULL: none */
 	struct cpu_times times;
-	pid_t below[PROCESS_TREE_MAX]; /* descendants of the guard, parents before children */
+	pid_t below[PROCESS_TREE_MAX]; /* descendants of the guards, parents before children */
 	int below_count;
 	int64_t tree_due_ns; /* when to look for new processes next */
 };

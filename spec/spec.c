@@ -211,6 +211,8 @@ static void canonical_origin(struct strbuf *out, const struct spec *spec)
 			      (long long)spec->epochs);
 	if (spec_screens(spec))
 		strbuf_printf(out, "batch-divisor=%lld\n", (long long)spec->batch_divisor);
+	if (spec->batch_per_rank)
+		strbuf_puts(out, "batch-of=rank\n");
 	/* A run that was started with whole epochs in every loop cannot be resumed as this one. */
 	if (spec_screens(spec) && spec->samples > 0)
 		strbuf_puts(out, "epochs-of=fit\n");

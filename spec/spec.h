@@ -58,6 +58,7 @@ struct spec {
 						best first */
 	int64_t batch_divisor; /* divides batches that are not from the command line; 1 except in a
 				  screening run */
+	bool batch_per_rank;   /* batches are those of a rank; a cell's is that times its ranks */
 	bool gate_only;	       /* parity without timing */
 	const char **shapes;   /* "NAME=1x3x48x320": shapes for inputs that ONNX files leave open */
 	size_t shape_count;

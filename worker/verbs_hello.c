@@ -141,6 +141,10 @@ static void describe_probe(const struct worker *w, json_t *reply)
 			   profile_word));
 	if (!w->adapter->profile && w->adapter->no_profile)
 		verbs_add(reply, "no_layers", json_string(w->adapter->no_profile));
+	if (w->session.target.world_size > 1)
+		verbs_add(reply, "collectives",
+			  json_string(probe->collectives[0] ? probe->collectives
+							    : w->adapter->collectives));
 	verbs_add(reply, "rank", json_integer(w->session.target.rank));
 	verbs_add(reply, "world_size", json_integer(w->session.target.world_size));
 }
@@ -172,10 +176,10 @@ static enum prony_status parse_hello(const json_t *request, struct target *targe
 static enum prony_status check_target(const struct adapter *adapter, const struct target *target,
 				      struct error *err)
 {
-	if (target->world_size > 1)
+	if (target->world_size > 1 && !adapter->collectives)
 		return error_set(err, PRONY_UNSUPPORTED,
-				 "world_size %d: only one process is supported",
-				 target->world_size);
+				 "world_size %d: adapter %s has no data parallel training",
+				 target->world_size, adapter->name);
 	if (target->backend[0])
 		return error_set(err, PRONY_UNSUPPORTED, "backend %s: %s has no backends",
 				 target->backend, adapter->name);

@@ -178,6 +178,8 @@ static void finish_training(struct executor *ex)
 	for (int i = 0; i < graph->forward_count; i++)
 		if (graph->nodes[i].op == OP_BATCH_NORM)
 			follow(ex, &graph->nodes[i]);
+	if (ex->reduce)
+		ex->reduce(ex->reduce_context);
 	for (int i = 0; i < graph->value_count; i++) {
 		const struct value *value = &graph->values[i];
 

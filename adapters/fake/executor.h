@@ -42,6 +42,9 @@ struct executor {
 	 * number of nodes). NULL: no calls. */
 	void (*ran)(void *context, int node);
 	void *context;
+	/* Called in training before the update, to average gradients over ranks; may be NULL. */
+	void (*reduce)(void *context);
+	void *reduce_context;
 	/* Scratch memory for products, allocated once. */
 	float *unfolded, *packed, *partial;
 	size_t *order;

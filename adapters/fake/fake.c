@@ -14,6 +14,7 @@
 #include "adapters/fake/executor.h"
 #include "adapters/fake/fake_profile.h"
 #include "adapters/fake/options_internal.h"
+#include "adapters/fake/reduce.h"
 #include "adapters/reasons.h"
 #include "base/clock.h"
 
@@ -38,6 +39,8 @@ struct fake {
 	struct fed *slots; /* owned; recipe.slots of them */
 	int64_t steps;	   /* steps so far */
 	int slot_count;	   /* 0 before open */
+	int rank;
+	struct reduce reduce;
 };
 
 /* `supports` has no session, so the options of the session are stored for the process. */
@@ -49,6 +52,8 @@ static bool is_active(const struct fake *fake)
 {
 	bool gate = fake->slot_count <= GATE_SLOTS_MAX;
 
+	if (fake->options.only_rank >= 0 && fake->options.only_rank != fake->rank)
+		return false;
 	if (fake->slot_count == 0)
 		return true;
 	return !(fake->options.gate_only && !gate) && !(fake->options.timed_only && gate);
@@ -176,6 +181,7 @@ static enum prony_status fake_probe(struct session *s, struct probe *found, stru
 	if (status != PRONY_OK)
 		return status;
 	process_options = fake->options;
+	fake->rank = s->target.rank;
 	if (fake->options.missing)
 		return error_set(err, PRONY_MISSING, "fake: not installed, as requested");
 	status = strike(fake, AT_HELLO, err);
@@ -327,6 +333,10 @@ static enum prony_status fake_build(struct session *s, struct graph *graph,
 		fake->executor.settings.operand_bits = TF32_BITS;
 	if (is_active(fake))
 		make_mutant(fake, graph);
+	status = reduce_open(&fake->reduce, &s->target, &fake->executor,
+			     is_active(fake) ? (int)fake->options.reduce : 0, err);
+	if (status != PRONY_OK)
+		return status;
 	*built = (struct built){
 		.parameters = graph_parameter_count(graph),
 		.macs = graph_macs(graph),
@@ -473,6 +483,7 @@ static void fake_close(struct session *s)
 	struct error ignored = ERROR_INIT;
 
 	strike(fake, AT_CLOSE, &ignored); /* close cannot fail, but it can crash or hang */
+	reduce_close(&fake->reduce);
 	executor_release(&fake->executor);
 	free(fake->slots);
 	fake->slots = NULL;
@@ -561,6 +572,7 @@ const struct adapter adapter_fake = {
 	.abi = ADAPTER_ABI,
 	.name = "fake",
 	.summary = "an executor that fails on request, for testing prony",
+	.collectives = "shared memory",
 	.judge_options = fake_judge_options,
 	.private_size = sizeof(struct fake),
 	.probe = fake_probe,

@@ -46,6 +46,7 @@ enum fake_fault {
 enum { WRONG_PRECISION_BF16 = 1, WRONG_PRECISION_FP16, WRONG_PRECISION_TF32, WRONG_PRECISION_FP32 };
 enum { NAN_LOSS_FIRST = 1, NAN_LOSS_LAST };
 enum { EACH_MAXIMUM_SAID = 1, EACH_MAXIMUM_UNSAID, EACH_MAXIMUM_CLAIMED };
+enum { REDUCE_NONE = 1, REDUCE_SUM, REDUCE_SOME, REDUCE_OTHER };
 enum { IMPOSSIBLE_TIME_LONG = 1, IMPOSSIBLE_TIME_BEFORE };
 
 /* All members 0 (and lr_scale 1) is a correct executor. */
@@ -59,12 +60,14 @@ struct fake_options {
 	int64_t wrong_logits, nan_loss, impossible_time, backwards_time;
 	int64_t no_momentum, no_bias_gradient, tf32, frozen_layer, swapped_channels;
 	int64_t each_maximum; /* number of the choice */
+	int64_t reduce;	      /* number of the choice */
+	int64_t only_rank;    /* -1: all */
 	double lr_scale;
 };
 
 #define FAKE_OPTIONS_INIT                                                                          \
 	{                                                                                          \
-		.lr_scale = 1                                                                      \
+		.lr_scale = 1, .only_rank = -1                                                     \
 	}
 
 /* Adds the options of `text` (separated by "," or "+"; may be "") to *options, which is unchanged

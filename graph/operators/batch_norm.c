@@ -111,12 +111,20 @@ static void round_moments(const struct kernel_call *call, int64_t c, int64_t cou
 	*variance += call->hooks->round_sum(call, 2, c, count, n * *variance, 0) / n;
 }
 
-static void batch_norm_channel(void *context, int64_t c)
+/* The parts of the batch that have their own statistics. */
+static int64_t parts_of(const struct kernel_call *call)
 {
-	const struct kernel_call *call = context;
-	struct axis_split s = split_axis(kernel_input_shape(call, 0), 1);
-	const double *x = kernel_input(call, 0);
-	double *y = kernel_output(call, 0), bias = kernel_input(call, 2)[c];
+	int64_t ranks = call->node->attributes.ranks;
+
+	return call->training && ranks > 1 ? ranks : 1;
+}
+
+/* One channel of one part, which begins at element `first` and has the samples of `s`. */
+static void normalise_part(const struct kernel_call *call, int64_t c, struct axis_split s,
+			   int64_t first)
+{
+	const double *x = kernel_input(call, 0) + first;
+	double *y = kernel_output(call, 0) + first, bias = kernel_input(call, 2)[c];
 	double mean = kernel_input(call, 3)[c], variance = kernel_input(call, 4)[c];
 
 	if (call->training)
@@ -134,12 +142,24 @@ static void batch_norm_channel(void *context, int64_t c)
 		for (int64_t i = 0; i < s.inner; i++)
 			y[at + i] = (x[at + i] - mean) * factor + bias;
 		for (int64_t i = at; call->rounds && i < at + s.inner; i++)
-			y[i] += call->hooks->round_value(call, 0, i, x[i] * factor);
+			y[i] += call->hooks->round_value(call, 0, first + i, x[i] * factor);
 	}
 	if (kernel_output(call, 1))
 		kernel_output(call, 1)[c] = mean;
 	if (kernel_output(call, 2))
 		kernel_output(call, 2)[c] = variance;
+}
+
+/* The statistics that remain are those of the first part. */
+static void batch_norm_channel(void *context, int64_t c)
+{
+	const struct kernel_call *call = context;
+	struct axis_split s = split_axis(kernel_input_shape(call, 0), 1);
+	int64_t parts = parts_of(call);
+
+	s.outer /= parts;
+	for (int64_t part = parts - 1; part >= 0; part--)
+		normalise_part(call, c, s, part * s.outer * s.size * s.inner);
 }
 
 static void batch_norm_compute(const struct kernel_call *call)
@@ -153,15 +173,17 @@ static void batch_norm_compute(const struct kernel_call *call)
 /* With z = (x - mean) / sqrt(var + eps), y = scale z + bias, and sums over the n elements of a
  * channel: dscale = sum dy z, dbias = sum dy, dx = scale / sqrt(var + eps) (dy - dbias / n - z
  * dscale / n), because mean and variance depend on x (Ioffe and Szegedy 2015, arXiv 1502.03167). */
-static void batch_norm_grad_channel(void *context, int64_t c)
+static void part_gradient(const struct kernel_call *call, int64_t c, struct axis_split s,
+			  int64_t first)
 {
-	const struct kernel_call *call = context;
-	struct axis_split s = split_axis(kernel_input_shape(call, 1), 1);
-	const double *dy = kernel_input(call, 0), *x = kernel_input(call, 1);
+	const double *dy = kernel_input(call, 0) + first, *x = kernel_input(call, 1) + first;
 	double *dx = kernel_output(call, 0), count = (double)(s.outer * s.inner);
-	double mean = kernel_input(call, 3)[c];
-	double inverse = 1 / sqrt(kernel_input(call, 4)[c] + call->node->attributes.epsilon);
+	double mean = kernel_input(call, 3)[c], variance = kernel_input(call, 4)[c];
 	double dscale = 0, dbias = 0, squares[2] = {0};
+
+	if (first > 0)
+		channel_moments(x, &s, c, &mean, &variance);
+	double inverse = 1 / sqrt(variance + call->node->attributes.epsilon);
 
 	for (int64_t n = 0; n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
@@ -182,6 +204,7 @@ static void batch_norm_grad_channel(void *context, int64_t c)
 		dscale += call->hooks->round_sum(call, 1, c, terms, dscale, sqrt(squares[0]));
 		dbias += call->hooks->round_sum(call, 2, c, terms, dbias, sqrt(squares[1]));
 	}
+	dx = dx ? dx + first : NULL;
 	for (int64_t n = 0; dx && n < s.outer; n++) {
 		int64_t at = (n * s.size + c) * s.inner;
 
@@ -189,12 +212,23 @@ static void batch_norm_grad_channel(void *context, int64_t c)
 			dx[i] = factor *
 				(dy[i] - dbias / count - (x[i] - mean) * inverse * dscale / count);
 		for (int64_t i = at; call->rounds && i < at + s.inner; i++)
-			dx[i] += call->hooks->round_value(call, 0, i, factor * dy[i]);
+			dx[i] += call->hooks->round_value(call, 0, first + i, factor * dy[i]);
 	}
 	if (kernel_output(call, 1))
-		kernel_output(call, 1)[c] = dscale;
+		kernel_output(call, 1)[c] = dscale + (first > 0 ? kernel_output(call, 1)[c] : 0);
 	if (kernel_output(call, 2))
-		kernel_output(call, 2)[c] = dbias;
+		kernel_output(call, 2)[c] = dbias + (first > 0 ? kernel_output(call, 2)[c] : 0);
+}
+
+static void batch_norm_grad_channel(void *context, int64_t c)
+{
+	const struct kernel_call *call = context;
+	struct axis_split s = split_axis(kernel_input_shape(call, 1), 1);
+	int64_t parts = parts_of(call);
+
+	s.outer /= parts;
+	for (int64_t part = 0; part < parts; part++)
+		part_gradient(call, c, s, part * s.outer * s.size * s.inner);
 }
 
 static void batch_norm_grad_compute(const struct kernel_call *call)

@@ -7,11 +7,13 @@ methods below in their order. The worker has the loop and the clock: an adapter 
 
 class Target(object):
     """How the framework is to run: device ("cpu", "cuda:0"), backend ("" for none), options (list of str), rank
-    and world_size (0 and 1 for a single process)."""
+    and world_size (0 and 1 for a single process). Several ranks find each other by `folder`, empty at first, and
+    `ports` of 127.0.0.1: one for a coordinator, then one for each rank."""
 
-    def __init__(self, device, backend, options, rank, world_size):
+    def __init__(self, device, backend, options, rank, world_size, rendezvous=None):
         self.device, self.backend, self.options = device, backend, options
         self.rank, self.world_size = rank, world_size
+        self.folder, self.ports = (rendezvous or {}).get("folder"), (rendezvous or {}).get("ports")
 
 
 # The target of this process. worker.py sets it before it imports an adapter, which may need it to set
@@ -24,6 +26,9 @@ class Adapter(object):
 
     options = ()     # the options that a target may have
     backends = ("",)  # its backends
+    # What sums the gradients of several ranks, for hello's reply; "": it runs one rank only. Its step then averages
+    # the gradients over all ranks before the update.
+    collectives = ""
     # Why it has no profile_begin and profile_end; "": it has them. May depend on the target.
     no_layers = "the adapter reads no profiler of this framework"
 

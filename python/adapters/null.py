@@ -6,6 +6,8 @@ import adapters
 
 
 class Adapter(adapters.Adapter):
+    collectives = "nothing"
+
     def hello(self):
         return {"name": "null", "version": platform.python_version(), "libraries": {},
                 "devices": ["cpu"], "precisions": ["fp32", "tf32", "fp16", "bf16"],

@@ -128,24 +128,34 @@ TEST(devices)
 	static const struct {
 		const char *word;
 		struct device device;
-	} good[] = {{"cpu", {DEVICE_CPU, 0, 0, {0}}},
-		    {"cpu:4", {DEVICE_CPU, 4, 0, {0}}},
-		    {"cpu:256", {DEVICE_CPU, 256, 0, {0}}},
-		    {"cuda:0", {DEVICE_CUDA, 0, 1, {0}}},
-		    {"cuda:0+12+1", {DEVICE_CUDA, 0, 3, {0, 12, 1}}},
-		    {"gpu", {DEVICE_OTHER, 0, 0, {0}}},
-		    {"gpu.1", {DEVICE_OTHER, 0, 0, {0}}},
-		    {"tpu:0", {DEVICE_OTHER, 0, 0, {0}}},
-		    {"npu", {DEVICE_OTHER, 0, 0, {0}}},
-		    {"rocm:3", {DEVICE_OTHER, 0, 0, {0}}},
-		    {"iree_vm", {DEVICE_OTHER, 0, 0, {0}}}};
+	} good[] = {{"cpu", {DEVICE_CPU, 0, 0, {0}, 1}},
+		    {"cpu:1x2", {DEVICE_CPU, 1, 0, {0}, 2}},
+		    {"cpu:12x64", {DEVICE_CPU, 12, 0, {0}, 64}},
+		    {"cpu:4", {DEVICE_CPU, 4, 0, {0}, 1}},
+		    {"cpu:256", {DEVICE_CPU, 256, 0, {0}, 1}},
+		    {"cuda:0", {DEVICE_CUDA, 0, 1, {0}, 1}},
+		    {"cuda:0+12+1", {DEVICE_CUDA, 0, 3, {0, 12, 1}, 1}},
+		    {"gpu", {DEVICE_OTHER, 0, 0, {0}, 1}},
+		    {"gpu.1", {DEVICE_OTHER, 0, 0, {0}, 1}},
+		    {"tpu:0", {DEVICE_OTHER, 0, 0, {0}, 1}},
+		    {"npu", {DEVICE_OTHER, 0, 0, {0}, 1}},
+		    {"rocm:3", {DEVICE_OTHER, 0, 0, {0}, 1}},
+		    {"iree_vm", {DEVICE_OTHER, 0, 0, {0}, 1}}};
 	static const char *const bad[] = {
-		"",	   "CPU",      "cpu:",	    "cpu:0",   "cpu:04", "cpu:-1",
-		"cpu:4 ",  "cpu:1+2",  "cpu:70000", "cuda",    "cuda:",	 "cuda:x",
-		"cuda:0+", "cuda:0+0", "cuda:0,1",  "cuda:64", "gpu:x",	 "cpu:99999999999999999999",
-		"cdua:0",  "cuda.0",   "cuad:0",    "cuda0",   "cup",	 "cpus",
-		"cpu4",	   "cpi",      "gpu:",	    "gpu.",    "gpu:01", "gpu:0+1",
-		"tpu:64",  "0:cpu",    "_gpu",	    "GPU.0",   "gpu 0",	 "-gpu",
+		"",	    "CPU",	"cpu:",
+		"cpu:0",    "cpu:04",	"cpu:-1",
+		"cpu:4 ",   "cpu:1+2",	"cpu:70000",
+		"cuda",	    "cuda:",	"cuda:x",
+		"cuda:0+",  "cuda:0+0", "cuda:0,1",
+		"cuda:64",  "gpu:x",	"cpu:99999999999999999999",
+		"cdua:0",   "cuda.0",	"cuad:0",
+		"cuda0",    "cup",	"cpus",
+		"cpu4",	    "cpi",	"gpu:",
+		"gpu.",	    "gpu:01",	"gpu:0+1",
+		"cpu:x2",   "cpu:2x",	"cpu:2x1",
+		"cpu:2x02", "cpu:1x65", "cpu:1x2x2",
+		"tpu:64",   "0:cpu",	"_gpu",
+		"GPU.0",    "gpu 0",	"-gpu",
 	};
 	static const struct {
 		const char *slip, *meant;
@@ -158,6 +168,7 @@ TEST(devices)
 		assert_int_equal(device.kind, good[i].device.kind);
 		assert_int_equal(device.cores, good[i].device.cores);
 		assert_int_equal(device.count, good[i].device.count);
+		assert_int_equal(device.ranks, good[i].device.ranks);
 		for (int k = 0; k < device.count; k++)
 			assert_int_equal(device.indices[k], good[i].device.indices[k]);
 	}

@@ -40,7 +40,13 @@ static void run_step(const char *mode, int rank, char *shared, json_t *reply)
 	put("asked", rank, 0);
 	if (!strcmp(mode, "crash") && rank == 1)
 		exit(3);
-	if (!strcmp(mode, "crash") || (!strcmp(mode, "hang") && rank == 1))
+	if (!strcmp(mode, "fail") && rank == 1) {
+		json_object_set_new(reply, "ok", json_false());
+		json_object_set_new(reply, "status", json_string("out-of-memory"));
+		json_object_set_new(reply, "error", json_string("no more"));
+		return;
+	}
+	if (!strcmp(mode, "crash") || !strcmp(mode, "fail") || (!strcmp(mode, "hang") && rank == 1))
 		for (;;)
 			pause();
 	if (rank == 0)
@@ -155,8 +161,53 @@ TEST(a_crash_of_one_ends_both)
 
 	start(&peer, &team, "crash");
 	assert_int_equal(run(&peer, &team, 0, &window), PRONY_CRASHED);
-	assert_has(peer.err.text, "exit code 3");
+	assert_has(peer.err.text, "rank 1 of 2: the worker ended during run: exit code 3");
 	assert_false(end(&peer, &team).clean);
+}
+
+/* The other one would wait for it until the time limit. */
+TEST(a_refusal_of_one_ends_both)
+{
+	struct peer peer;
+	struct team team;
+	struct client_window window;
+	int64_t begin = clock_monotonic_ns();
+
+	start(&peer, &team, "fail");
+	assert_int_equal(run(&peer, &team, 600000 * MS, &window), PRONY_OUT_OF_MEMORY);
+	assert_has(peer.err.text, "rank 1 of 2: no more");
+	assert_true(clock_monotonic_ns() - begin < 300000 * MS);
+	assert_false(end(&peer, &team).clean);
+}
+
+/* Ranks share cores and memory, and a folder that goes with them. */
+TEST(what_the_ranks_share)
+{
+	static const int cpus[] = {0, 1, 2, 3};
+	static const struct target two = {.device = "cpu", .world_size = 2};
+	struct peer peer;
+	struct team team;
+
+	peer_init_self(&peer, "slow");
+	peer.spec.target = &two;
+	peer.spec.cpus = cpus;
+	peer.spec.cpu_count = 4;
+	peer.spec.memory_limit_bytes = 1 << 30;
+	team_start(&team, &peer.spec, NULL);
+	assert_int_equal(team.members[1].spec.cpus[0], 2);
+	assert_int_equal(team.members[1].spec.cpu_count, 2);
+	assert_int_equal(team.members[0].spec.memory_limit_bytes, 1 << 29);
+	const struct rendezvous *meeting = &team.members[1].target.rendezvous;
+	assert_true(file_exists(meeting->folder));
+	for (int i = 0; i < 3; i++)
+		assert_true(meeting->ports[i] > 0 &&
+			    meeting->ports[i] != meeting->ports[(i + 1) % 3]);
+	char *folder = test_keep(memory_strdup(meeting->folder));
+	struct client_end last;
+	team_end(&team, &last);
+	free(last.log);
+	assert_false(file_exists(folder));
+	peer_end(&peer);
 }
 
 TEST(a_hang_of_one_ends_both)
@@ -167,6 +218,7 @@ TEST(a_hang_of_one_ends_both)
 
 	start(&peer, &team, "hang");
 	assert_int_equal(run(&peer, &team, 300 * MS, &window), PRONY_TIMEOUT);
+	assert_has(peer.err.text, "of 2 ranks these did not answer: 1: no reply to run");
 	assert_false(end(&peer, &team).clean);
 }
 

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Cells of two ranks on the fakes: what they measure, and every way in which one of them fails.
+
+$PRONY names the program.
+"""
+import json
+import os
+import sys
+import unittest
+
+import counted
+from prony_program import ProgramTest
+
+SHORT = ("-n", "mlp", "-d", "mnist-3000", "-s", "train", "--repeat", "3", "--quick", "--steps", "12",
+         "--warm-up", "3")
+HANG_S = "6"
+# Options of fake -> the status of its cell, and words of its reason.
+FAULTS = {
+    "reduce=none": ("mismatch", "rank 1 holds other weights than rank 0 (fc1.weight)"),
+    "reduce=sum": ("mismatch", "differs from the reference"),
+    "reduce=some": ("mismatch", "rank 1 holds other weights than rank 0 (fc3.bias)"),
+    "reduce=other": ("mismatch", "rank 1 holds other weights than rank 0 (fc3.bias)"),
+    "crash+rank=1": ("crashed", "rank 1 of 2: the worker ended during run: killed by signal 11"),
+    "exit=3+rank=0": ("crashed", "rank 0 of 2: the worker ended during run: exit code 3"),
+    "fail+rank=1": ("crashed", "rank 1 of 2: run failed: fake: failed, as requested"),
+    "oom-reply+rank=1": ("out-of-memory", "rank 1 of 2: fake: out of memory, as requested"),
+    "impossible-time+rank=1": ("invalid", "rank 1 of 2: its records end"),
+    "rank=1+wrong-threads": ("invalid", "rank 1 of 2: requested 1 threads"),
+    "rank=1+wrong-logits": ("mismatch", "logits"),
+    "crash+rank=1+timed-only": ("crashed", "rank 1 of 2: the worker ended during run: killed by signal 11"),
+}
+
+
+@unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two ranks need two cores")
+class RanksTest(ProgramTest):
+    def run_cells(self, *words, expect=None):
+        done = self.prony("run", *SHORT, *words, "--store", self.store, expect=expect)
+        self.assert_nothing_stays()
+        return done
+
+    def outcomes(self):
+        return {row[0].partition("+")[2]: row[1:] for row in self.rows("select framework, status, reason from cell")}
+
+    def test_faults(self):
+        done = self.run_cells("-f", ",".join("fake+" + option for option in FAULTS), "-D", "cpu:1x2", "-b", "8",
+                              expect=1)
+        found = self.outcomes()
+        for option, (status, words) in FAULTS.items():
+            with self.subTest(option):
+                self.assertEqual(found[option][0], status, f"{found[option]}\n{done.stderr}")
+                self.assertIn(words, found[option][1])
+
+    def test_a_rank_that_hangs(self):
+        """The other one waits for it in the sum, so that both are silent."""
+        self.run_cells("-f", "fake+hang+rank=1", "-D", "cpu:1x2", "-b", "8", "--timeout", HANG_S, expect=1)
+        status, reason = self.outcomes()["hang+rank=1"]
+        self.assertEqual(status, "timeout")
+        self.assertIn("of 2 ranks these did not answer: 0 1: no reply to run", reason)
+
+    def test_the_whole_batch_is_trained(self):
+        """Strong scaling: the first loss is that of the same batch on one core."""
+        self.run_cells("-f", "null,fake", "-D", "cpu:1,cpu:1x2", "-b", "8", "--dropout", "off", expect=0)
+        losses = dict(self.rows("select device, loss_first from process join cell on cell.id = process.cell"
+                                " where framework = 'fake' and round = 1"))
+        self.assertAlmostEqual(losses["cpu:1"], losses["cpu:1x2"], places=5)
+        evidence = [json.loads(row[0]) for row in self.rows(
+            "select evidence from cell where framework = 'fake' order by device")]
+        self.assertEqual([e["gate_batch"] for e in evidence], [8, 8])
+        self.assertEqual(evidence[1]["framework"]["collectives"], "shared memory")
+        self.assertNotIn("collectives", evidence[0]["framework"])
+
+    def test_the_slowest_rank_counts(self):
+        self.run_cells("-f", "fake+delay-ms=20+rank=1", "-D", "cpu:1x2", "-b", "8", expect=0)
+        for step, in self.rows("select step_mean_ns from process"):
+            self.assertGreater(step, 20e6)
+
+    def test_batches_of_a_rank(self):
+        """Weak scaling."""
+        done = self.prony("run", *SHORT, "-f", "fake", "-D", "cpu:1,cpu:1x2", "--batch-per-rank", "4", "--dry-run",
+                          "--format", "json", expect=0)
+        cells = json.loads(done.stdout)
+        self.assertEqual({(c["device"], c["batch"]) for c in cells}, {("cpu:1", 4), ("cpu:1x2", 8)})
+        done = self.prony("run", *SHORT, "-f", "fake", "-b", "4", "--batch-per-rank", "4", expect=64)
+        self.assertIn("give one of them", done.stderr)
+
+    def test_what_ranks_cannot(self):
+        done = self.prony("run", "-f", "fake,onnxruntime", "-n", "mlp,bert-tiny", "-D", "cpu:1x2", "-s",
+                          "train,forward", "-b", "8,9", "--dry-run", "--format", "json")
+        reasons = "\n".join(cell.get("reason") or "" for cell in json.loads(done.stdout))
+        for words in ("onnxruntime has no data parallel training in prony", "ranks share the stage train only",
+                      "2 ranks do not divide a batch of 9", "the ranks of bert-tiny have different numbers of labels"):
+            self.assertIn(words, reasons)
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
