@@ -34,8 +34,8 @@ static void contrast_rows(struct compare *compare, struct compare_row *row)
 
 	row->disturbed_a = of_a.loss > 0;
 	row->disturbed_b = of_b.loss > 0;
-	estimate_compute(a.means, a.count, 0, &row->step_a);
-	estimate_compute(b.means, b.count, 0, &row->step_b);
+	replicates_estimate(&compare->a.run->meta, a.means, a.count, &row->step_a);
+	replicates_estimate(&compare->b.run->meta, b.means, b.count, &row->step_b);
 	row->judged = a.count > 0 && b.count > 0;
 	if (compare->paired)
 		contrast_of_rounds(&a, &b, &row->contrast);

@@ -43,8 +43,8 @@ static double gpu_memory(const struct process_record *record)
 	return own > 0 ? own : NAN;
 }
 
-static void fill_gpu(const struct replicates *replicates, const struct stored_cell *cell,
-		     struct summary_costs *costs)
+static void fill_gpu(const struct run_meta *meta, const struct replicates *replicates,
+		     const struct stored_cell *cell, struct summary_costs *costs)
 {
 	double *joules = memory_alloc((replicates->means.count + 1) * sizeof *joules);
 	size_t count = 0;
@@ -62,19 +62,19 @@ static void fill_gpu(const struct replicates *replicates, const struct stored_ce
 			snprintf(costs->gpu_grade, sizeof costs->gpu_grade, "%.1s",
 				 record->gpu_energy_grade);
 	}
-	estimate_compute(joules, count, 0, &costs->gpu_joules_per_step);
+	replicates_estimate(meta, joules, count, &costs->gpu_joules_per_step);
 	free(joules);
 }
 
-void costs_fill(const json_t *environment, const struct replicates *replicates,
-		struct summary_row *row)
+void costs_fill(const json_t *environment, const struct run_meta *meta,
+		const struct replicates *replicates, struct summary_row *row)
 {
 	const double second_ns = 1e9;
 	const struct stored_cell *cell = row->cell;
 	struct summary_costs *costs = &row->costs;
 
 	*costs = (struct summary_costs){.peak_flops = NAN, .peak_share = NAN};
-	fill_gpu(replicates, cell, costs);
+	fill_gpu(meta, replicates, cell, costs);
 	costs->joules_per_step = replicates_median_of(cell, packages_per_step);
 	costs->memory_joules_per_step = replicates_median_of(cell, memory_per_step);
 	costs->board_joules_per_step = replicates_median_of(cell, board_per_step);

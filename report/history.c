@@ -29,7 +29,7 @@ static struct estimate estimate_of(const struct stored_run *run)
 	arena_init(&arena, 0);
 	struct replicates found = replicates_of(&arena, &run->cells[0]);
 	bool suffice = replicates_suffice(&run->meta, &run->cells[0], found.all);
-	estimate_compute(found.means.means, suffice ? found.means.count : 0, 0, &step);
+	replicates_estimate(&run->meta, found.means.means, suffice ? found.means.count : 0, &step);
 	arena_release(&arena);
 	return step;
 }

@@ -31,7 +31,7 @@ static double percentile_in(const struct process_record *record, int which)
 	return enough && value > 0 ? value : NAN;
 }
 
-void latency_fill(struct arena *arena, const struct stored_cell *cell,
+void latency_fill(struct arena *arena, const struct run_meta *meta, const struct stored_cell *cell,
 		  const struct replicates *replicates, struct summary_row *row)
 {
 	size_t n = cell->cell.sync == SYNC_STEP ? replicates->means.count : 0;
@@ -45,7 +45,7 @@ void latency_fill(struct arena *arena, const struct stored_cell *cell,
 		/*
 		 * If only some processes have the percentile, it would be that of the faster ones.
 		 */
-		estimate_compute(values, all ? n : 0, 0, &row->latency[which]);
+		replicates_estimate(meta, values, all ? n : 0, &row->latency[which]);
 	}
 }
 

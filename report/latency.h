@@ -8,7 +8,7 @@
  * percentile p of each process, then the same estimate over processes as for the step. Each process
  * needs N (1 - p) of at least 10, with N steps in its window (docs/measurement.md); otherwise n =
  * 0. */
-void latency_fill(struct arena *arena, const struct stored_cell *cell,
+void latency_fill(struct arena *arena, const struct run_meta *meta, const struct stored_cell *cell,
 		  const struct replicates *replicates, struct summary_row *row);
 
 #endif

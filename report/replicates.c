@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "samples/disturbance.h"
 #include "stats/effort.h"
-#include "stats/estimate.h"
 #include "stats/order.h"
 
 static bool says_disturbed(const struct process_record *record)
@@ -65,11 +64,29 @@ bool replicates_have_figures(const struct stored_cell *cell)
 			    cell->status == CELL_TIMEOUT);
 }
 
-size_t replicates_needed(const struct run_meta *meta)
+/* The run's own --repeat; 0 if the effort chose the number of processes. */
+static long fixed_repeat(const struct run_meta *meta)
 {
 	static const char key[] = "\nrepeat="; /* of spec_canonical */
 	const char *line = meta->spec ? strstr(meta->spec, key) : NULL;
-	long repeat = line ? strtol(line + sizeof key - 1, NULL, 10) : 0;
+
+	return line ? strtol(line + sizeof key - 1, NULL, 10) : 0;
+}
+
+void replicates_estimate(const struct run_meta *meta, const double *means, size_t n,
+			 struct estimate *out)
+{
+	double target = 0;
+
+	for (size_t i = 0; i < sizeof effort_table / sizeof *effort_table; i++)
+		if (!strcmp(effort_table[i].name, meta->effort))
+			target = effort_table[i].stop_half_width;
+	estimate_compute(means, n, target, target > 0 && fixed_repeat(meta) <= 0, out);
+}
+
+size_t replicates_needed(const struct run_meta *meta)
+{
+	long repeat = fixed_repeat(meta);
 
 	return repeat > 0 && repeat < OK_PROCESSES_MIN ? (size_t)repeat : OK_PROCESSES_MIN;
 }

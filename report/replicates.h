@@ -3,6 +3,7 @@
 #define PRONY_REPORT_REPLICATES_H
 
 #include "base/arena.h"
+#include "stats/estimate.h"
 #include "stats/rounds.h"
 #include "store/store.h"
 
@@ -16,6 +17,11 @@ size_t replicates_needed(const struct run_meta *meta);
 /* Whether a cell with `good` good processes has an interval and may be compared: it is ok, or it is
  * unfinished and has replicates_needed. */
 bool replicates_suffice(const struct run_meta *meta, const struct stored_cell *cell, size_t good);
+
+/* Computes the estimate of a cell of the run from n means of its processes, with the target of the
+ * run's effort. */
+void replicates_estimate(const struct run_meta *meta, const double *means, size_t n,
+			 struct estimate *out);
 
 struct replicates {
 	struct round_means means;	       /* means of the processes that count; in the arena */

@@ -15,12 +15,6 @@
 #include "report/names.h"
 #include "report/ranking.h"
 #include "report/summary_internal.h"
-#include "stats/effort.h"
-
-static bool same(const char *a, const char *b)
-{
-	return !strcmp(a, b);
-}
 
 size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES])
 {
@@ -45,14 +39,6 @@ size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTE
 static bool gate_passed(const struct stored_cell *cell)
 {
 	return cell->evidence && cell->gate == CELL_OK;
-}
-
-static double target_half_width(const char *effort)
-{
-	for (size_t i = 0; i < sizeof effort_table / sizeof *effort_table; i++)
-		if (same(effort_table[i].name, effort))
-			return effort_table[i].stop_half_width;
-	return 0;
 }
 
 /* The work of one sample, for each network on each data set. */
@@ -123,8 +109,8 @@ static double flops_per_step(double macs, const struct cell *cell)
 }
 
 /* Fills the ratio of step to undisturbed step, process by process. */
-static void fill_undisturbed(struct arena *arena, const struct replicates *replicates,
-			     struct summary_row *row)
+static void fill_undisturbed(struct arena *arena, const struct run_meta *meta,
+			     const struct replicates *replicates, struct summary_row *row)
 {
 	const struct round_means *undisturbed = &replicates->undisturbed;
 	double *typical = arena_array(arena, undisturbed->count + 1, sizeof *typical);
@@ -133,7 +119,7 @@ static void fill_undisturbed(struct arena *arena, const struct replicates *repli
 	for (size_t i = 0; i < replicates->means.count; i++)
 		if (replicates_has_undisturbed(replicates->records[i]))
 			typical[count++] = replicates->means.means[i];
-	estimate_compute(undisturbed->means, count, 0, &row->undisturbed);
+	replicates_estimate(meta, undisturbed->means, count, &row->undisturbed);
 	contrast_paired(undisturbed->means, typical, count, &gap);
 	row->gap = gap.ratio - 1;
 	row->gap_low = gap.low - 1;
@@ -164,13 +150,13 @@ static void fill_row(struct summary *summary, const struct work *work,
 	const struct contrast none = {.ratio = NAN, .low = NAN, .high = NAN};
 	struct sample sample = sample_of(work, &cell->cell);
 	row->cell = cell;
-	estimate_compute(replicates->means.means, replicates->means.count,
-			 target_half_width(summary->run->meta.effort), &row->step);
+	replicates_estimate(&summary->run->meta, replicates->means.means, replicates->means.count,
+			    &row->step);
 	row->processes = replicates->all;
 	row->processes_disturbed = replicates->flagged;
 	row->disturbances = summary_disturbances(cell);
-	fill_undisturbed(&summary->arena, replicates, row);
-	latency_fill(&summary->arena, cell, replicates, row);
+	fill_undisturbed(&summary->arena, &summary->run->meta, replicates, row);
+	latency_fill(&summary->arena, &summary->run->meta, cell, replicates, row);
 	summary_diagnose(&summary->arena, replicates, row);
 	row->tokens = sample.tokens;
 	row->flops_per_step = flops_per_step(sample.macs, &cell->cell);
@@ -182,7 +168,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->needed = replicates_needed(&summary->run->meta);
 	bool suffice = replicates_suffice(&summary->run->meta, cell, row->processes);
 	row->comparable = suffice && gate_passed(cell) && row->step.n > 0;
-	costs_fill(summary->environment, replicates, row);
+	costs_fill(summary->environment, &summary->run->meta, replicates, row);
 	if (!suffice)
 		drop_intervals(row);
 }

@@ -53,7 +53,7 @@ bool effort_wants_more(const struct effort_row *effort, int fixed_repeat, const 
 	if (effort->stop_half_width <= 0)
 		return false;
 	struct estimate estimate;
-	estimate_compute(means, n, effort->stop_half_width, &estimate);
+	estimate_compute(means, n, effort->stop_half_width, true, &estimate);
 	if (estimate.half_width <= effort->stop_half_width)
 		return false;
 	if (n < (size_t)effort->processes_cap && may_try(effort->processes_cap, tried))

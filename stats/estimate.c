@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 #define COVERAGE_P 0.975 /* two-sided 95 % */
+#define LOOKED_P 0.98	 /* the same where the number of processes follows from the interval */
 /* Scales the MAD of a normal distribution to its standard deviation: 1 / quantile(0.75). */
 #define MAD_SCALE 1.4826
 #define NEEDED_MAX 1e9
@@ -103,7 +104,8 @@ static size_t needed_for(double t_sd, double target)
 	return needed < NEEDED_MAX ? (size_t)needed : (size_t)NEEDED_MAX;
 }
 
-void estimate_compute(const double *means, size_t n, double target_half_width, struct estimate *out)
+void estimate_compute(const double *means, size_t n, double target_half_width, bool looked,
+		      struct estimate *out)
 {
 	*out = (struct estimate){.n = n,
 				 .center = NAN,
@@ -127,7 +129,7 @@ void estimate_compute(const double *means, size_t n, double target_half_width, s
 	out->max = percentile_of(means, n, 1);
 	if (n < 2)
 		return;
-	double t = student_t_quantile(COVERAGE_P, (double)(n - 1));
+	double t = student_t_quantile(looked ? LOOKED_P : COVERAGE_P, (double)(n - 1));
 	double width = t * log_sd / sqrt((double)n);
 	out->cv_between = log_sd;
 	out->low = exp(log_mean - width);

@@ -17,8 +17,10 @@ struct estimate {
 	size_t needed;	   /* processes for the target half width; 0 when unknown or reached */
 };
 
-/* means: n positive finite process means. target_half_width <= 0: needed stays 0. */
-void estimate_compute(const double *means, size_t n, double target_half_width,
+/* means: n positive finite process means. target_half_width <= 0: needed stays 0. `looked`: n was
+ * chosen by looking at the interval after each process; t is then taken at 98 % instead of 97.5 %,
+ * because such rules stop when the spread is underestimated (docs/measurement.md). */
+void estimate_compute(const double *means, size_t n, double target_half_width, bool looked,
 		      struct estimate *out);
 
 /* Do those that were disturbed not count? Where so many are left, and half of all. */

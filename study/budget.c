@@ -170,7 +170,7 @@ static double half_width(const struct run_cell *cell)
 {
 	struct estimate estimate;
 
-	counted_estimate(cell, &estimate);
+	counted_estimate(cell, true, &estimate);
 	return isfinite(estimate.half_width) ? estimate.half_width : INFINITY;
 }
 

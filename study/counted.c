@@ -27,12 +27,12 @@ static double *counted_means(const struct run_cell *cell, size_t *count)
 	return means;
 }
 
-void counted_estimate(const struct run_cell *cell, struct estimate *out)
+void counted_estimate(const struct run_cell *cell, bool looked, struct estimate *out)
 {
 	size_t count;
 	double *means = counted_means(cell, &count);
 
-	estimate_compute(means, count, 0, out);
+	estimate_compute(means, count, 0, looked, out);
 	free(means);
 }
 

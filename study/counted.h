@@ -6,7 +6,8 @@
 #include "run/run.h"
 #include "stats/effort.h"
 
-void counted_estimate(const struct run_cell *cell, struct estimate *out);
+/* `looked` as in estimate_compute. */
+void counted_estimate(const struct run_cell *cell, bool looked, struct estimate *out);
 
 /* Returns effort_wants_more() for the processes that count; for all if their number is fixed
  * (`repeat`, quick effort). */

@@ -219,7 +219,8 @@ static enum prony_status on_event(void *context, const struct run_event *event, 
 	budget_look_again(&study->budget);
 	if (study->listener) {
 		struct estimate so_far;
-		counted_estimate(cell, &so_far);
+		counted_estimate(cell, study->repeat <= 0 && study->effort->stop_half_width > 0,
+				 &so_far);
 		study->listener(study->listener_context, event, cell, &so_far);
 	}
 	return PRONY_OK;

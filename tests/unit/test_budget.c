@@ -230,19 +230,19 @@ TEST(those_that_were_disturbed_do_not_count)
 		add(&cell, quiet[i], "", 0.01);
 	add(&cell, 1.8e6, "disturbed", 0.6);
 	add(&cell, 1.5e6, "not-steady,disturbed", 0.4);
-	counted_estimate(&cell, &estimate);
+	counted_estimate(&cell, true, &estimate);
 	assert_int_equal(estimate.n, 3);
 	assert_true(counted_wants_more(&cell, effort, 0, &open));  /* five ran, three count */
 	assert_false(counted_wants_more(&cell, effort, 5, &open)); /* five were requested */
 	assert_true(counted_wants_more(&cell, &effort_table[0], 0, &open)); /* of eleven */
 	/* It is unknown whether this process was disturbed; the cell has disturbed processes. */
 	add(&cell, quiet[3], "", NAN);
-	counted_estimate(&cell, &estimate);
+	counted_estimate(&cell, true, &estimate);
 	assert_int_equal(estimate.n, 3);
 	add(&cell, quiet[3], "", 0.01);
 	assert_true(counted_wants_more(&cell, effort, 0, &open));
 	add(&cell, quiet[4], "", 0.01);
-	counted_estimate(&cell, &estimate);
+	counted_estimate(&cell, true, &estimate);
 	assert_int_equal(estimate.n, 5);
 	assert_true(estimate.half_width < 0.01);
 	assert_false(counted_wants_more(&cell, effort, 0, &open));

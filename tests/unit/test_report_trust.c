@@ -114,10 +114,10 @@ STORED_TEST(percentiles_stand_under_the_table)
 	summary_init(&summary, run);
 	summary_render(&summary, false, 80, text);
 	expect(text, "\nframework        p50    +/-      p90    +/-      p99    +/-\n"
-		     "native       2.10 ms  1.1 %  2.31 ms  1.1 %  3.15 ms  1.1 %\n");
+		     "native       2.10 ms  1.2 %  2.31 ms  1.2 %  3.15 ms  1.2 %\n");
 	strbuf_clear(text);
 	check(export_markdown(&summary, text, &err), &err);
-	expect(text, "| native | 2.10 ms | 1.1 % | 2.31 ms | 1.1 % | 3.15 ms | 1.1 % |\n");
+	expect(text, "| native | 2.10 ms | 1.2 % | 2.31 ms | 1.2 % | 3.15 ms | 1.2 % |\n");
 	strbuf_clear(text);
 	check(export_csv_cells(&summary, text, &err), &err);
 	expect(text, ",latency_p99_center_ns,latency_p99_low_ns,latency_p99_high_ns,");
@@ -165,7 +165,7 @@ STORED_TEST(undisturbed_steps_have_a_ratio)
 	summary_render(&summary, false, 80, text);
 	expect(text, "\nframework    undisturbed    +/-  undisturbed ratio    +/-        FLOP/s  "
 		     "of peak\n");
-	expect(text, "\npytorch          1.86 ms  1.1 %             0.932x  2.2 %  94.7 GFLOP/s   "
+	expect(text, "\npytorch          1.86 ms  1.2 %             0.932x  2.2 %  94.7 GFLOP/s   "
 		     "  47 %\n");
 	summary_release(&summary);
 }

@@ -60,7 +60,7 @@ TEST(an_estimate_has_its_numbers)
 	const double means[] = {1012000, 987000, 1033000, 1001000, 995000};
 	struct estimate e;
 
-	estimate_compute(means, COUNT(means), 0.01, &e);
+	estimate_compute(means, COUNT(means), 0.01, false, &e);
 	assert_int_equal(e.n, 5);
 	near(e.center, 1005474.4261990805, 1e-6);
 	near(e.low, 983690.57958907344, 1e-5);
@@ -74,9 +74,9 @@ TEST(an_estimate_has_its_numbers)
 	near(e.min, 987000, 0);
 	near(e.max, 1033000, 0);
 	assert_int_equal(e.needed, 25);
-	estimate_compute(means, COUNT(means), 0.03, &e);
+	estimate_compute(means, COUNT(means), 0.03, false, &e);
 	assert_int_equal(e.needed, 0);
-	estimate_compute(means, COUNT(means), 0, &e);
+	estimate_compute(means, COUNT(means), 0, false, &e);
 	assert_int_equal(e.needed, 0);
 }
 
@@ -85,15 +85,15 @@ TEST(few_processes_have_no_interval)
 	const double two[] = {3.2e6, 3.4e6};
 	struct estimate e;
 
-	estimate_compute(two, 2, 0.02, &e);
+	estimate_compute(two, 2, 0.02, false, &e);
 	near(e.half_width, 0.46984128919289344, 1e-12);
 	assert_int_equal(e.needed, 757);
-	estimate_compute(two, 1, 0.02, &e);
+	estimate_compute(two, 1, 0.02, false, &e);
 	near(e.center, 3.2e6, 1e-6);
 	near(e.mad, 0, 0);
 	assert_true(isnan(e.low) && isnan(e.high) && isnan(e.half_width) && isnan(e.sd));
 	assert_int_equal(e.needed, 0);
-	estimate_compute(NULL, 0, 0.02, &e);
+	estimate_compute(NULL, 0, 0.02, false, &e);
 	assert_int_equal(e.n, 0);
 	assert_true(isnan(e.center) && isnan(e.median) && isnan(e.mad) && isnan(e.min));
 }
