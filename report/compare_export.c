@@ -73,6 +73,9 @@ static json_t *row_to_json(const struct compare *compare, const struct compare_r
 	json_object_set_new(object, "undisturbed", undisturbed_to_json(row));
 	json_object_set_new(object, "p", json_number(row->judged ? row->p : NAN));
 	json_object_set_new(object, "p_adjusted", json_number(row->judged ? row->p_adjusted : NAN));
+	json_object_set_new(
+		object, "e",
+		json_number(row->judged ? contrast_e(&row->contrast, compare->threshold) : NAN));
 	json_object_set_new(object, "verdict",
 			    row->judged ? json_string(verdict_word(row->verdict)) : json_null());
 	json_object_set_new(object, "processes_needed",
@@ -208,6 +211,7 @@ static void add_row(const struct compare *compare, const struct compare_row *row
 	add_number(judged ? row->p_adjusted : NAN, out);
 	add_number(row->needed ? (double)row->needed : NAN, out);
 	add_text(note, out);
+	add_number(judged ? contrast_e(&row->contrast, compare->threshold) : NAN, out);
 	strbuf_putc(out, '\n');
 	free(note);
 }
@@ -223,7 +227,7 @@ void compare_csv(const struct compare *compare, struct strbuf *out)
 		strbuf_printf(out, ",%s_status,%s_processes,%s_center_ns,%s_low_ns,%s_high_ns",
 			      sides[i], sides[i], sides[i], sides[i], sides[i]);
 	strbuf_puts(out, ",method,ratio,ratio_low,ratio_high,undisturbed_ratio,undisturbed_low,"
-			 "undisturbed_high,p,p_adjusted,processes_needed,reason\n");
+			 "undisturbed_high,p,p_adjusted,processes_needed,reason,e\n");
 	for (size_t i = 0; i < compare->count; i++)
 		add_row(compare, &compare->rows[i], out);
 }

@@ -195,6 +195,23 @@ double contrast_p(const struct contrast *contrast, double threshold)
 	return fmin(1, 2 * student_t_upper(beyond / contrast->error, contrast->df));
 }
 
+double contrast_e(const struct contrast *contrast, double threshold)
+{
+	const double variance = 10; /* of the effect, in variances of a process */
+	double beyond = fmax(0, fabs(contrast->difference) - log1p(threshold)), df = contrast->df;
+	double n = contrast->paired ? df + 1
+				    : (double)contrast->na * (double)contrast->nb /
+					      (double)(contrast->na + contrast->nb);
+	double more = 1 + n * variance;
+
+	if (isnan(contrast->error))
+		return NAN;
+	if (contrast->error == 0)
+		return beyond > 0 ? INFINITY : 1 / sqrt(more);
+	double square = pow(beyond / contrast->error, 2) / df;
+	return exp((df + 1) / 2 * (log1p(square) - log1p(square / more)) - log(more) / 2);
+}
+
 double contrast_half_width(const struct contrast *contrast)
 {
 	return sqrt(contrast->high / contrast->low) - 1;

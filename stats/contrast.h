@@ -60,6 +60,12 @@ enum verdict contrast_verdict(const struct contrast *contrast, double threshold)
  * outside; NaN without an interval. */
 double contrast_p(const struct contrast *contrast, double threshold);
 
+/* An e-value against "B differs by no more than the threshold": its mean is at most 1 when that is
+ * true, so the product over independent runs reaches 20 in at most one of 20 cases, however often
+ * it is looked at (Ville's inequality). The likelihood ratio of t for effects that are normal with
+ * 10 times the variance of a process. NaN without an interval. */
+double contrast_e(const struct contrast *contrast, double threshold);
+
 /* Half of the interval relative to the ratio; NaN without an interval. */
 double contrast_half_width(const struct contrast *contrast);
 

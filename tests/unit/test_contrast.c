@@ -37,6 +37,9 @@ TEST(rounds_are_paired)
 	near(contrast_p(&c, 0.01), 5.4199944640992286e-5, 1e-14);
 	near(contrast_p(&c, 0.03), 0.0069001808533788213, 1e-12);
 	near(contrast_p(&c, 0.05), 1, 0);
+	/* By numerical integration of the noncentral t over its normal prior. */
+	near(contrast_e(&c, 0.01), 803.3523594126, 1e-5);
+	near(contrast_e(&c, 0.05), 1 / sqrt(51), 1e-12);
 	assert_int_equal(contrast_verdict(&c, 0.01), VERDICT_SLOWER);
 	assert_int_equal(contrast_verdict(&c, 0.04), VERDICT_INCONCLUSIVE);
 	assert_int_equal(contrast_verdict(&c, 0.05), VERDICT_SAME);

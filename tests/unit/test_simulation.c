@@ -153,6 +153,43 @@ TEST(intervals_cover_with_the_stop_rule)
 		0.932, 0.962);
 }
 
+/* The product of the e-values of nightly runs is looked at after each of them. */
+TEST(e_values_may_be_looked_at_after_each_run)
+{
+	enum { TRIALS = 3000, RUNS = 20, EACH = 7 };
+	static const double slower[] = {0, 0.02};
+
+	for (int paired = 0; paired < 2; paired++)
+		for (size_t k = 0; k < COUNT(slower); k++) {
+			struct random random;
+			int reached = 0;
+
+			random_init(&random, 20 + k);
+			for (int trial = 0; trial < TRIALS; trial++) {
+				double product = 1, most = 0;
+				for (int run = 0; run < RUNS; run++) {
+					double a[EACH], b[EACH];
+					struct contrast contrast;
+					for (int i = 0; i < EACH; i++) {
+						a[i] = exp(0.01 * random_normal(&random));
+						b[i] = (1 + slower[k]) *
+						       exp(0.01 * random_normal(&random));
+					}
+					if (paired)
+						contrast_paired(a, b, EACH, &contrast);
+					else
+						contrast_welch(a, EACH, b, EACH, &contrast);
+					product *= contrast_e(&contrast, 0);
+					most = fmax(most, product);
+				}
+				reached += most >= 20;
+			}
+			between(k ? "2 % slower: the product of e reaches 20"
+				  : "equal: the product of e reaches 20",
+				(double)reached / TRIALS, k ? 0.9 : 0, k ? 1 : 0.05);
+		}
+}
+
 /* Intervals of the ratio of two equal contenders by the rounds of quick effort. */
 struct rounds_told {
 	double covered, wrong; /* shares: holds 1; gives a verdict */
