@@ -13,30 +13,34 @@
 enum { RUNS = 100, RUNS_MAX = 400 }; /* the test for changes takes quadratic time */
 
 struct history_options {
-	const char *store, *format, *threshold;
+	const char *store, *format, *threshold, *by;
 	long long runs;
 } history_options = {.format = "table", .runs = RUNS};
+
+static const char *const series[] = {"node", "kind", NULL};
 
 const struct option history_option_rows[] = {
 	{INT_OPTION(struct history_options, runs, "runs", 1, RUNS_MAX, "N",
 		    "show the last N runs that contain the cell (default: 100)")},
 	{TEXT_OPTION(struct history_options, threshold, "threshold", "PERCENT",
 		     "ignore changes up to this size (default: 1%)")},
+	{CHOICE_OPTION(struct history_options, by, "by", series, "WHAT",
+		       "a series for each node (outside of jobs: each host), or for each kind of "
+		       "machine (default: each node, and the kind outside of jobs)")},
 	CLI_OPTION_STORE(struct history_options),
 	CLI_OPTION_FORMAT(struct history_options),
 	{.name = NULL},
 };
 
-static enum prony_status show_cell(struct store *store, const struct cell_name *cell,
-				   const struct history_options *options,
-				   const struct change_settings *settings, json_t *all,
-				   struct error *err)
+static enum prony_status show_series(struct store *store, const struct history_request *request,
+				     const struct history_options *options,
+				     const struct change_settings *settings, json_t *all,
+				     struct error *err)
 {
 	struct stored_run *runs = NULL;
 	struct history history;
 	size_t count = 0;
-	enum prony_status status =
-		store_load_history(store, cell->hash, 0, (size_t)options->runs, &runs, &count, err);
+	enum prony_status status = store_load_history(store, request, &runs, &count, err);
 	if (status != PRONY_OK)
 		return status;
 	history_init(&history, runs, count, settings);
@@ -57,6 +61,29 @@ static enum prony_status show_cell(struct store *store, const struct cell_name *
 		stored_run_release(&runs[i]);
 	free(runs);
 	return PRONY_OK;
+}
+
+static enum prony_status show_cell(struct store *store, const struct cell_name *cell,
+				   const struct history_options *options,
+				   const struct change_settings *settings, json_t *all,
+				   struct error *err)
+{
+	struct history_request request = {.hash = cell->hash, .most = (size_t)options->runs};
+	const char *any = NULL, **places = &any;
+	size_t count = 1;
+	struct arena arena;
+	enum prony_status status = PRONY_OK;
+	arena_init(&arena, 0);
+	request.hosts = options->by && !strcmp(options->by, "node");
+	if (!options->by || request.hosts)
+		status = store_list_places(store, cell->hash, request.hosts, &arena, &places,
+					   &count, err);
+	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
+		request.place = places[i];
+		status = show_series(store, &request, options, settings, all, err);
+	}
+	arena_release(&arena);
+	return status;
 }
 
 static enum prony_status show_cells(struct store *store, const struct history_options *options,

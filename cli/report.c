@@ -90,8 +90,9 @@ static bool is_shown(const struct summary *const *summaries, size_t count, const
 	return false;
 }
 
-/* The id of the newest run with that cell. */
-static int64_t newest_shown(const struct summary *const *summaries, size_t count, const char *hash)
+/* The newest run with that cell; one of them has it. */
+static const struct run_meta *newest_shown(const struct summary *const *summaries, size_t count,
+					   const char *hash)
 {
 	const struct run_meta *newest = NULL;
 	for (size_t run = 0; run < count; run++) {
@@ -101,7 +102,7 @@ static int64_t newest_shown(const struct summary *const *summaries, size_t count
 		     (meta->started_wall_ns == newest->started_wall_ns && meta->id > newest->id)))
 			newest = meta;
 	}
-	return newest ? newest->id : 0;
+	return newest;
 }
 
 static void release_runs(struct stored_run *runs, size_t count)
@@ -132,8 +133,10 @@ static enum prony_status load_one(struct store *store, const struct summary *con
 	struct stored_run *runs = NULL;
 	struct history history;
 	size_t loaded = 0;
-	enum prony_status status = store_load_history(
-		store, hash, newest_shown(summaries, count, hash), RUNS_MAX, &runs, &loaded, err);
+	const struct run_meta *newest = newest_shown(summaries, count, hash);
+	const struct history_request request = {
+		.hash = hash, .place = newest->node, .until = newest->id, .most = RUNS_MAX};
+	enum prony_status status = store_load_history(store, &request, &runs, &loaded, err);
 	if (status != PRONY_OK)
 		return status;
 	history_init(&history, runs, loaded, &change_defaults);

@@ -8,16 +8,22 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/listing.h"
+#include "report/history.h"
 #include "report/summary.h"
 #include "report/text.h"
 
 enum { WHAT_COLUMNS = 40 };
 
 const struct table_column run_columns[] = {
-	{"RUN", "id", TABLE_RIGHT},	    {"NAME", "name", TABLE_LEFT},
-	{"STARTED", "started", TABLE_LEFT}, {"CELLS", "cells", TABLE_RIGHT},
-	{"OK", "ok", TABLE_RIGHT},	    {"WHAT", "what", TABLE_LEFT},
-	{"TAGS", "tags", TABLE_LEFT},	    {.title = NULL},
+	{"RUN", "id", TABLE_RIGHT},
+	{"NAME", "name", TABLE_LEFT},
+	{"STARTED", "started", TABLE_LEFT},
+	{"CELLS", "cells", TABLE_RIGHT},
+	{"OK", "ok", TABLE_RIGHT},
+	{"WHAT", "what", TABLE_LEFT},
+	{"HOST", "place", TABLE_LEFT},
+	{"TAGS", "tags", TABLE_LEFT},
+	{.title = NULL},
 };
 
 void run_say(const struct run_extent *run)
@@ -29,7 +35,7 @@ void run_say(const struct run_extent *run)
 	strbuf_init(&line, 0);
 	strbuf_printf(&line, "run %lld (%.8s)%s%s%s%s, %s, on %s%s: %lld cell%s, %lld process%s",
 		      (long long)meta->id, meta->uid, *meta->name ? " " : "", meta->name,
-		      *meta->suite ? ", " : "", meta->suite, when, meta->host,
+		      *meta->suite ? ", " : "", meta->suite, when, run_place(meta),
 		      meta->finished_wall_ns == RECORD_NONE ? ", unfinished" : "",
 		      (long long)run->cells, run->cells == 1 ? "" : "s", (long long)run->processes,
 		      run->processes == 1 ? "" : "es");
@@ -82,6 +88,8 @@ static json_t *run_row(const struct run_extent *run)
 	json_object_set_new(row, "cells", json_integer(run->cells));
 	json_object_set_new(row, "ok", json_integer(run->ok));
 	json_object_set_new(row, "processes", json_integer(run->processes));
+	json_object_set_new(row, "node", text_json_or_null(meta->node));
+	json_object_set_new(row, "place", text_json_or_null(run_place(meta)));
 	return row;
 }
 

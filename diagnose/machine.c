@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/memory.h"
 #include "diagnose/environment.h"
+#include "diagnose/job.h"
 #include "diagnose/sources.h"
 #include "diagnose/topology.h"
 
@@ -336,6 +337,7 @@ static void put_moment(struct record *record)
 	    known ? json_real((double)time.steal_ns / (double)time.total_ns) : NULL,
 	    "not in /proc/stat");
 	json_object_set_new(record->informational, "environment", environment_paths());
+	job_add(record->informational, record->root);
 }
 
 static void put_sensors(struct record *record)

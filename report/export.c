@@ -153,6 +153,14 @@ static void add_cell(const struct summary *summary, const struct summary_row *ro
 	}
 }
 
+/* Adds the last column of a row, the run's node. */
+static void add_node(const struct summary *summary, struct strbuf *out)
+{
+	strbuf_putc(out, ',');
+	add_text(summary->run->meta.node, out);
+	strbuf_putc(out, '\n');
+}
+
 /* Adds the rows of a cell; a cell that never ran has a row too. */
 static void long_rows(const struct summary *summary, const struct summary_row *row,
 		      struct strbuf *out)
@@ -167,7 +175,7 @@ static void long_rows(const struct summary *summary, const struct summary_row *r
 			if (row->cell->process_count > 0)
 				add_field(&row->cell->processes[p], &process_fields[i], out);
 		}
-		strbuf_putc(out, '\n');
+		add_node(summary, out);
 	}
 	strbuf_release(&head);
 }
@@ -181,7 +189,7 @@ enum prony_status export_csv_long(const struct summary *summary, struct strbuf *
 		strbuf_printf(out, ",%s%s",
 			      is_cell_column(process_fields[i].name) ? "process_" : "",
 			      process_fields[i].name);
-	strbuf_putc(out, '\n');
+	strbuf_puts(out, ",node\n");
 	for (size_t i = 0; i < summary->count; i++)
 		long_rows(summary, &summary->rows[i], out);
 	return export_finish(out, err);
@@ -206,7 +214,6 @@ static void add_figures(const struct summary_row *row, struct strbuf *out)
 				strbuf_puts(out, word);
 		}
 	}
-	strbuf_putc(out, '\n');
 }
 
 enum prony_status export_csv_cells(const struct summary *summary, struct strbuf *out,
@@ -215,6 +222,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 	add_cell_names(out);
 	strbuf_puts(out, ",rank,rank_low,rank_high,processes");
 	add_figures(NULL, out);
+	strbuf_puts(out, ",node\n");
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
 		add_cell(summary, row, out);
@@ -227,6 +235,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 			strbuf_puts(out, ",,");
 		strbuf_printf(out, ",%zu", row->step.n);
 		add_figures(row, out);
+		add_node(summary, out);
 	}
 	return export_finish(out, err);
 }

@@ -120,6 +120,11 @@ static void find_changes(struct history *history, const struct change_settings *
 	free(centers);
 }
 
+const char *run_place(const struct run_meta *meta)
+{
+	return *meta->node ? meta->node : meta->host;
+}
+
 void history_init(struct history *history, const struct stored_run *runs, size_t count,
 		  const struct change_settings *settings)
 {
@@ -140,6 +145,9 @@ void history_init(struct history *history, const struct stored_run *runs, size_t
 		}
 		struct history_point *point = &history->points[history->count++];
 		*point = (struct history_point){.run = &runs[i], .step = step, .different = ""};
+		history->places =
+			history->places || strcmp(run_place(&point->run->meta),
+						  run_place(&history->points->run->meta)) != 0;
 		if (history->count > 1)
 			point->different = different(&history->arena, point[-1].run, point->run);
 	}
@@ -189,7 +197,11 @@ static void change_text(const struct change *change, char *out, size_t out_bytes
 			 100 * (c->low - 1), 100 * (c->high - 1));
 }
 
-static void add_point(const struct history_point *point, struct table *table)
+/* A series of several nodes or hosts has a column more. */
+enum { COLUMN_PLACE = 3 };
+
+static void add_point(const struct history *history, const struct history_point *point,
+		      struct table *table)
 {
 	const struct run_meta *meta = &point->run->meta;
 	char texts[6][96];
@@ -204,8 +216,11 @@ static void add_point(const struct history_point *point, struct table *table)
 	if (point->change)
 		change_text(point->change, texts[5], sizeof texts[5]);
 	table_row(table);
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++) {
+		if (i == COLUMN_PLACE && history->places)
+			table_cell(table, run_place(meta), NULL);
 		table_cell(table, texts[i], NULL);
+	}
 	if (*point->different)
 		table_note(table, point->different);
 }
@@ -213,15 +228,23 @@ static void add_point(const struct history_point *point, struct table *table)
 static void render_table(const struct history *history, bool colour, int width, struct strbuf *out)
 {
 	const struct figure *step = &figures[FIGURE_STEP];
-	const struct table_column columns[] = {
-		{"run", "run", TABLE_RIGHT},	    {"name", "name", TABLE_LEFT},
-		{"started", "started", TABLE_LEFT}, {step->title, step->word, TABLE_RIGHT},
-		{"+/-", "half_width", TABLE_RIGHT}, {"change (95 %)", "change", TABLE_LEFT},
+	struct table_column columns[] = {
+		{"run", "run", TABLE_RIGHT},
+		{"name", "name", TABLE_LEFT},
+		{"started", "started", TABLE_LEFT},
+		{"host", "place", TABLE_LEFT},
+		{step->title, step->word, TABLE_RIGHT},
+		{"+/-", "half_width", TABLE_RIGHT},
+		{"change (95 %)", "change", TABLE_LEFT},
 	};
-	struct table *table = table_new(columns, sizeof columns / sizeof *columns);
+	size_t count = sizeof columns / sizeof *columns;
 
+	if (!history->places)
+		memmove(&columns[COLUMN_PLACE], &columns[COLUMN_PLACE + 1],
+			(--count - COLUMN_PLACE) * sizeof *columns);
+	struct table *table = table_new(columns, count);
 	for (size_t i = 0; i < history->count; i++)
-		add_point(&history->points[i], table);
+		add_point(history, &history->points[i], table);
 	table_render_text(table, colour, width, out);
 	table_free(table);
 }
@@ -262,7 +285,10 @@ void history_render(const struct history *history, bool colour, int width, struc
 	if (!history->cell)
 		return;
 	label_common(&none, &history->cell->cell, title, sizeof title);
-	char *heading = memory_printf("%s: %s", history->cell->cell.framework, title);
+	const char *place = history->count ? run_place(&history->points->run->meta) : "";
+	bool on = *place && !history->places;
+	char *heading = memory_printf("%s: %s%s%s", history->cell->cell.framework, title,
+				      on ? ", on " : "", on ? place : "");
 	text_wrap(heading, 0, width, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "", out);
 	free(heading);
 	if (history->count > 0) {
@@ -296,6 +322,8 @@ static json_t *point_to_json(const struct history_point *point)
 	json_object_set_new(object, "different",
 			    *point->different ? text_json(point->different) : json_null());
 	json_object_set_new(object, "change", json_boolean(point->change != NULL));
+	json_object_set_new(object, "host", text_json_or_null(meta->host));
+	json_object_set_new(object, "node", text_json_or_null(meta->node));
 	return object;
 }
 

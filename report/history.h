@@ -24,9 +24,13 @@ struct history {
 	size_t count;
 	struct change *changes;
 	size_t change_count;
+	bool places; /* whether the points are of several nodes or hosts */
 	size_t other_machines,
 		without; /* runs left out: on other machines; unfinished or without a figure */
 };
+
+/* The machine of a run: its node, or outside of a job its host. Borrowed. */
+const char *run_place(const struct run_meta *meta);
 
 /* `runs`: oldest first, each loaded with that cell only (store_load_history); borrowed. Runs on a
  * machine other than the newest run's are left out. */

@@ -77,6 +77,7 @@ json_t *summary_run_to_json(const struct summary *summary)
 	json_object_set_new(run, "host", text_json_or_null(meta->host));
 	json_object_set_new(run, "environment_hash", text_json_or_null(meta->environment_hash));
 	json_object_set_new(run, "environment", embedded(meta->environment));
+	json_object_set_new(run, "node", text_json_or_null(meta->node));
 	return run;
 }
 

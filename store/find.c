@@ -12,7 +12,7 @@ enum { UID_DIGITS = 4, UID_DIGITS_DECIMAL = 8 };
 
 #define META_COLUMNS                                                                               \
 	"id, uid, suite, version, effort, seed, started_wall_ns, finished_wall_ns, statistic,"     \
-	" environment_hash, host"
+	" environment_hash, host, " SQL_NODE
 
 static void read_meta(sqlite3_stmt *statement, struct run_meta *meta)
 {
@@ -27,6 +27,7 @@ static void read_meta(sqlite3_stmt *statement, struct run_meta *meta)
 	sql_copy(statement, 8, meta->statistic, sizeof meta->statistic);
 	sql_copy(statement, 9, meta->environment_hash, sizeof meta->environment_hash);
 	sql_copy(statement, 10, meta->host, sizeof meta->host);
+	sql_copy(statement, 11, meta->node, sizeof meta->node);
 }
 
 /* The run that is `back` runs before the newest. */
@@ -174,9 +175,9 @@ enum prony_status load_meta(struct store *store, int64_t id, struct arena *arena
 		status = sql_step(store, statement, "read a run", &row, err);
 	if (status == PRONY_OK && row) {
 		read_meta(statement, meta);
-		meta->spec = arena_strdup(arena, sql_text(statement, 11));
-		meta->command = arena_strdup(arena, sql_text(statement, 12));
-		meta->environment = arena_strdup(arena, sql_text(statement, 13));
+		meta->spec = arena_strdup(arena, sql_text(statement, 12));
+		meta->command = arena_strdup(arena, sql_text(statement, 13));
+		meta->environment = arena_strdup(arena, sql_text(statement, 14));
 	}
 	sqlite3_finalize(statement);
 	return status == PRONY_OK ? names_load(store, id, arena, meta, err) : status;

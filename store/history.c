@@ -45,24 +45,54 @@ enum prony_status store_list_cells(struct store *store, struct arena *arena, str
 	return status;
 }
 
+/* The place of a run: its node; without one its host if ?2 says so, else "". */
+#define PLACE "coalesce(" SQL_NODE ", CASE WHEN ?2 THEN host ELSE '' END)"
+
+enum prony_status store_list_places(struct store *store, const char *hash, bool hosts,
+				    struct arena *arena, const char ***out, size_t *count,
+				    struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	const char **places = NULL;
+	size_t used = 0, capacity = 0;
+	bool row = true;
+	enum prony_status status = sql_prepare(store,
+					       "SELECT DISTINCT " PLACE " FROM run WHERE id IN"
+					       " (SELECT run FROM cell WHERE hash = ?1) ORDER BY 1",
+					       doing, &statement, err, "tn", hash, (int64_t)hosts);
+
+	while (status == PRONY_OK) {
+		status = sql_step(store, statement, doing, &row, err);
+		if (status != PRONY_OK || !row)
+			break;
+		places = arena_grow(arena, places, used, &capacity, sizeof *places);
+		places[used++] = arena_strdup(arena, sql_text(statement, 0));
+	}
+	sqlite3_finalize(statement);
+	*out = places;
+	*count = used;
+	return status;
+}
+
 /* The last runs that contain a cell, oldest first. */
-static enum prony_status list_runs(struct store *store, const char *hash, int64_t until,
-				   size_t most, int64_t *runs, size_t *count, struct error *err)
+static enum prony_status list_runs(struct store *store, const struct history_request *request,
+				   int64_t *runs, size_t *count, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
 	bool row = true;
 	size_t used = 0;
-	enum prony_status status =
-		sql_prepare(store,
-			    "SELECT id FROM (SELECT id, started_wall_ns FROM run WHERE id IN"
-			    " (SELECT run FROM cell WHERE hash = ?1) AND (?3 = 0 OR"
-			    " (" SQL_PLAUSIBLE ", started_wall_ns, id) <="
-			    " (SELECT " SQL_PLAUSIBLE ", started_wall_ns, id FROM run WHERE id = "
-			    "?3)) ORDER BY " SQL_NEWEST_FIRST " LIMIT ?2) ORDER BY " SQL_PLAUSIBLE
-			    ", started_wall_ns, id",
-			    doing, &statement, err, "tnn", hash, (int64_t)most, until);
+	enum prony_status status = sql_prepare(
+		store,
+		"SELECT id FROM (SELECT id, started_wall_ns FROM run WHERE id IN"
+		" (SELECT run FROM cell WHERE hash = ?1) AND (?3 IS NULL OR " PLACE " = ?3)"
+		" AND (?4 = 0 OR (" SQL_PLAUSIBLE ", started_wall_ns, id) <="
+		" (SELECT " SQL_PLAUSIBLE ", started_wall_ns, id FROM run WHERE id = ?4))"
+		" ORDER BY " SQL_NEWEST_FIRST " LIMIT ?5) ORDER BY " SQL_PLAUSIBLE
+		", started_wall_ns, id",
+		doing, &statement, err, "tntnn", request->hash, (int64_t)request->hosts,
+		request->place, request->until, (int64_t)request->most);
 
-	while (status == PRONY_OK && used < most) {
+	while (status == PRONY_OK && used < request->most) {
 		status = sql_step(store, statement, doing, &row, err);
 		if (status != PRONY_OK || !row)
 			break;
@@ -73,20 +103,19 @@ static enum prony_status list_runs(struct store *store, const char *hash, int64_
 	return status;
 }
 
-enum prony_status store_load_history(struct store *store, const char *hash, int64_t until,
-				     size_t most, struct stored_run **out, size_t *count,
-				     struct error *err)
+enum prony_status store_load_history(struct store *store, const struct history_request *request,
+				     struct stored_run **out, size_t *count, struct error *err)
 {
-	int64_t *ids = memory_alloc((most + 1) * sizeof *ids);
-	struct stored_run *runs = memory_alloc((most + 1) * sizeof *runs);
+	int64_t *ids = memory_alloc((request->most + 1) * sizeof *ids);
+	struct stored_run *runs = memory_alloc((request->most + 1) * sizeof *runs);
 	size_t many = 0, loaded = 0;
 	/* Read within one transaction, because another prony may be writing. */
 	enum prony_status status = sql_run(store, "BEGIN", doing, err);
 
 	if (status == PRONY_OK) {
-		status = list_runs(store, hash, until, most, ids, &many, err);
+		status = list_runs(store, request, ids, &many, err);
 		while (loaded < many && status == PRONY_OK) {
-			status = load_run(store, ids[loaded], hash, 0, &runs[loaded], err);
+			status = load_run(store, ids[loaded], request->hash, 0, &runs[loaded], err);
 			loaded += status == PRONY_OK;
 		}
 		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);

@@ -72,7 +72,8 @@ static enum prony_status find_secrets(struct store *store, struct secrets *secre
 	sqlite3_stmt *statement = NULL;
 	bool row = true;
 	enum prony_status status = sql_prepare(
-		store, "SELECT host, command || ' ' || spec || ' ' || environment FROM run",
+		store,
+		"SELECT host, command || ' ' || spec || ' ' || environment, " SQL_NODE " FROM run",
 		"read it", &statement, err, "");
 
 	if (user)
@@ -86,8 +87,9 @@ static enum prony_status find_secrets(struct store *store, struct secrets *secre
 		status = sql_step(store, statement, "read it", &row, err);
 		if (status != PRONY_OK || !row)
 			break;
-		const char *host = sql_text(statement, 0);
+		const char *host = sql_text(statement, 0), *node = sql_text(statement, 2);
 		add_secret(secrets, host, strlen(host), true);
+		add_secret(secrets, node, strlen(node), true);
 		add_homes(secrets, sql_text(statement, 1));
 	}
 	sqlite3_finalize(statement);
@@ -213,6 +215,9 @@ static void sql_public(sqlite3_context *context, int count, sqlite3_value **valu
 		json_t *facts = json_object_get(document, "informational");
 		json_object_del(facts, "command_line");
 		json_object_del(facts, "environment");
+		json_object_del(facts, "job");
+		json_object_del(facts, "partition");
+		json_object_del(facts, "nodes_allocated");
 		shown = json_without_secrets(secrets, document);
 		result = json_dumps(shown, JSON_COMPACT);
 		json_decref(shown);

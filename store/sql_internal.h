@@ -30,6 +30,11 @@ struct store {
 #define SQL_PLAUSIBLE "(started_wall_ns <= (strftime('%s', 'now') + 86400) * 1000000000)"
 #define SQL_NEWEST_FIRST SQL_PLAUSIBLE " DESC, started_wall_ns DESC, id DESC"
 
+/* The node that a run's record names; NULL: none. */
+#define SQL_NODE                                                                                   \
+	"CASE WHEN json_valid(environment)"                                                        \
+	" THEN json_extract(environment, '$.informational.node') END"
+
 /* Whether the disk of the store has no room. */
 bool sql_disk_is_full(const struct store *store);
 

@@ -48,6 +48,8 @@ struct run_meta {
 	const char *environment; /* JSON text of the machine record */
 	char environment_hash[17];
 	char host[64];
+	char node[64]; /* as the job's batch system calls the machine; "" = none; only when loaded
+			*/
 };
 
 /* Everything written between the two is one transaction. A `status` other than PRONY_OK rolls it
@@ -193,12 +195,24 @@ struct cell_name {
 enum prony_status store_list_cells(struct store *store, struct arena *arena, struct cell_name **out,
 				   size_t *count, struct error *err);
 
-/* Loads the last `most` runs that contain a cell, up to the run `until` (its id; 0: the newest),
- * oldest first, each with only that cell and its figures. The caller releases each run, then frees
- * *out. */
-enum prony_status store_load_history(struct store *store, const char *hash, int64_t until,
-				     size_t most, struct stored_run **out, size_t *count,
-				     struct error *err);
+/* Lists the places of the runs with a cell, in the arena: their nodes, and for the runs without one
+ * their hosts (`hosts`) or "". */
+enum prony_status store_list_places(struct store *store, const char *hash, bool hosts,
+				    struct arena *arena, const char ***out, size_t *count,
+				    struct error *err);
+
+struct history_request {
+	const char *hash;  /* of the cell */
+	const char *place; /* one of store_list_places; NULL: any */
+	bool hosts;	   /* as there */
+	int64_t until;	   /* the newest run, by its id; 0: the newest of all */
+	size_t most;	   /* runs, the last of them */
+};
+
+/* Loads runs that contain a cell, oldest first, each with only that cell and its figures. The
+ * caller releases each run, then frees *out. */
+enum prony_status store_load_history(struct store *store, const struct history_request *request,
+				     struct stored_run **out, size_t *count, struct error *err);
 
 /* Deletes runs with everything that belongs to them; all or none. */
 enum prony_status store_delete_runs(struct store *store, const int64_t *runs, size_t count,

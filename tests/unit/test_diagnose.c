@@ -228,6 +228,69 @@ TEST(only_listed_variables)
 					       "MKL_DEBUG_CPU_TYPE", "OMP_NUM_THREADS"}[i]);
 }
 
+/* What each batch system tells its jobs. */
+MACHINE_TEST(jobs_are_recorded)
+{
+	static const struct {
+		const char *variables[6][2], *node, *job, *task, *partition, *nodes;
+	} cases[] = {
+		{{{"SLURMD_NODENAME", "n1"}}, "n1", NULL, NULL, NULL, NULL},
+		{{{"SLURMD_NODENAME", "n2"},
+		  {"SLURM_JOB_ID", "18"},
+		  {"SLURM_ARRAY_JOB_ID", "17"},
+		  {"SLURM_ARRAY_TASK_ID", "3"},
+		  {"SLURM_JOB_PARTITION", "main"},
+		  {"SLURM_JOB_NODELIST", "n[1-2]"}},
+		 "n2",
+		 "17",
+		 "3",
+		 "main",
+		 "n[1-2]"},
+		{{{"PBS_JOBID", "5[2].head"},
+		  {"PBS_ARRAY_INDEX", "2"},
+		  {"PBS_QUEUE", "work"},
+		  {"PBS_NODEFILE", "/nodes"}},
+		 "bench1",
+		 "5[2].head",
+		 "2",
+		 "work",
+		 "a,b"},
+		{{{"LSB_JOBID", "9"}, {"LSB_JOBINDEX", "0"}, {"LSB_HOSTS", "a a b"}},
+		 "bench1",
+		 "9",
+		 NULL,
+		 NULL,
+		 "a a b"},
+		{{{NULL}}, NULL, NULL, NULL, NULL, NULL},
+	};
+	char before[17] = "", hash[17];
+
+	machine_good_server(root);
+	machine_file(root, "/proc/sys/kernel/hostname", "bench1\n");
+	machine_file(root, "/nodes", "a\na\nb\n");
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		for (size_t k = 0; k < 6 && cases[i].variables[k][0]; k++)
+			setenv(cases[i].variables[k][0], cases[i].variables[k][1], 1);
+		json_auto_t *record = machine_record(root);
+		const char *const members[][2] = {{"node", cases[i].node},
+						  {"job", cases[i].job},
+						  {"array_task", cases[i].task},
+						  {"partition", cases[i].partition},
+						  {"nodes_allocated", cases[i].nodes}};
+		for (size_t k = 0; k < COUNT(members); k++)
+			if (members[k][1])
+				expect_text(record, "informational", members[k][0], members[k][1]);
+			else
+				assert_null(json_object_get(
+					json_object_get(record, "informational"), members[k][0]));
+		machine_hash(record, hash);
+		assert_true(i == 0 || !strcmp(hash, before));
+		memcpy(before, hash, sizeof before);
+		for (size_t k = 0; k < 6 && cases[i].variables[k][0]; k++)
+			unsetenv(cases[i].variables[k][0]);
+	}
+}
+
 MACHINE_TEST(quotas)
 {
 	static const struct {

@@ -254,7 +254,10 @@ STORE_TEST(a_cell_has_a_history)
 	assert_int_equal(count, 2);
 	cell_hash(&native, hash);
 	assert_int_equal(cells[0].runs + cells[1].runs, 7);
-	check(store_load_history(f->store, hash, 0, 100, &runs, &count, &err), &err);
+	check(store_load_history(f->store,
+				 &(struct history_request){.hash = hash, .until = 0, .most = 100},
+				 &runs, &count, &err),
+	      &err);
 	assert_int_equal(count, 3);
 	const int64_t order[] = {2, 4, 1};
 	for (size_t i = 0; i < 3; i++) {
@@ -265,16 +268,64 @@ STORE_TEST(a_cell_has_a_history)
 		stored_run_release(&runs[i]);
 	}
 	free(runs);
-	check(store_load_history(f->store, hash, 0, 2, &runs, &count, &err), &err);
+	check(store_load_history(f->store,
+				 &(struct history_request){.hash = hash, .until = 0, .most = 2},
+				 &runs, &count, &err),
+	      &err);
 	assert_int_equal(count, 2);
 	assert_int_equal(runs[0].meta.id, 4);
 	for (size_t i = 0; i < count; i++)
 		stored_run_release(&runs[i]);
 	free(runs);
 	/* Up to a given run, however many came after it. */
-	check(store_load_history(f->store, hash, 4, 1, &runs, &count, &err), &err);
+	check(store_load_history(f->store,
+				 &(struct history_request){.hash = hash, .until = 4, .most = 1},
+				 &runs, &count, &err),
+	      &err);
 	assert_int_equal(count, 1);
 	assert_int_equal(runs[0].meta.id, 4);
 	stored_run_release(&runs[0]);
+	free(runs);
+}
+
+/* Runs of jobs have a node, others may have their host as a place. */
+STORE_TEST(a_cell_has_a_history_on_each_node)
+{
+	static const char *const nodes[] = {"n2", NULL, "n1", "n2"};
+	static const char *const hosts[] = {"a", "b", "c", "d"};
+	struct error err = ERROR_INIT;
+	struct stored_run *runs = NULL;
+	struct cell cell = fixture_cell("native", 8);
+	const char **places = NULL;
+	char hash[CELL_HASH_BYTES], environment[80];
+	size_t count = 0;
+	SCOPED(arena) arena;
+
+	arena_init(&arena, 0);
+	cell_hash(&cell, hash);
+	for (int i = 0; i < 4; i++) {
+		struct run_meta meta = fixture_meta(100 + i);
+		int64_t id = 0;
+		snprintf(environment, sizeof environment,
+			 nodes[i] ? "{\"informational\":{\"node\":\"%s\"}}" : "not JSON", nodes[i]);
+		snprintf(meta.host, sizeof meta.host, "%s", hosts[i]);
+		meta.environment = environment;
+		check(store_run_begin(f->store, &meta, &err), &err);
+		check(store_cell(f->store, meta.id, &cell, &id, &err), &err);
+	}
+	check(store_list_places(f->store, hash, false, &arena, &places, &count, &err), &err);
+	assert_int_equal(count, 3);
+	assert_string_equal(places[0], "");
+	assert_string_equal(places[2], "n2");
+	check(store_list_places(f->store, hash, true, &arena, &places, &count, &err), &err);
+	assert_int_equal(count, 3);
+	assert_string_equal(places[0], "b");
+	const struct history_request request = {.hash = hash, .place = "n2", .most = 9};
+	check(store_load_history(f->store, &request, &runs, &count, &err), &err);
+	assert_int_equal(count, 2);
+	assert_int_equal(runs[1].meta.id, 4);
+	assert_string_equal(runs[1].meta.node, "n2");
+	for (size_t i = 0; i < count; i++)
+		stored_run_release(&runs[i]);
 	free(runs);
 }
