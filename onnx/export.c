@@ -40,6 +40,7 @@ static enum prony_status find_needed(struct exporter *e)
 		if (operator_row(node->op)->onnx_export == ONNX_EXPORT_NOTHING)
 			e->alias[node->outputs[0]] = e->alias[node->inputs[0]];
 	}
+	export_find_attention(e);
 	if (export_mark_caches(e) != PRONY_OK)
 		return e->err->code;
 	e->needed[e->alias[graph->logits]] = true;
@@ -50,6 +51,10 @@ static enum prony_status find_needed(struct exporter *e)
 
 		if (!is_needed(e, node, 0))
 			continue;
+		if (e->attention[i] && node->op == OP_MATMUL) {
+			export_mark_attention(e, e->attention[i]);
+			continue;
+		}
 		for (int k = 0; k < (recurrent ? 1 : node->input_count); k++) {
 			if (node->inputs[k] != VALUE_NONE)
 				e->needed[e->alias[node->inputs[k]]] = true;
@@ -353,8 +358,15 @@ static enum prony_status add_recurrent(struct exporter *e, const struct node *no
 
 static enum prony_status add_any_node(struct exporter *e, const struct node *node)
 {
+	const struct export_attention *attention = e->attention[node - e->graph->nodes];
 	const struct node *scatter = export_cache_of(e, node);
 	struct node *copy;
+
+	if (attention) {
+		if (node->op == OP_MATMUL)
+			export_attention_node(e, attention);
+		return PRONY_OK;
+	}
 
 	if (scatter) {
 		export_cached_product(e, node, scatter);
@@ -428,7 +440,7 @@ static enum prony_status add_initializers(struct exporter *e)
 
 		if (!e->needed[i] || (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE))
 			continue;
-		if (e->caches != ONNX_CACHES_CONSTANT &&
+		if (e->form->caches != ONNX_CACHES_CONSTANT &&
 		    graph_state_present(e->graph, i) != VALUE_NONE)
 			continue;
 		if (add_initializer(e, value) != PRONY_OK)
@@ -517,7 +529,7 @@ static void add_ends(struct exporter *e)
 	for (size_t i = 0; i < inputs; i++)
 		e->out->input[e->out->n_input++] = new_value_info(e, graph_input(graph, (int)i));
 	e->out->output[e->out->n_output++] = new_value_info(e, graph->logits);
-	for (int i = 0; i < graph->forward_count && e->caches != ONNX_CACHES_CONSTANT; i++) {
+	for (int i = 0; i < graph->forward_count && e->form->caches != ONNX_CACHES_CONSTANT; i++) {
 		const struct node *node = &graph->nodes[i];
 
 		if (!operator_row(node->op)->replaces_state)
@@ -525,18 +537,18 @@ static void add_ends(struct exporter *e)
 		if (e->needed[node->inputs[0]])
 			e->out->input[e->out->n_input++] = new_value_info(e, node->inputs[0]);
 		e->out->output[e->out->n_output++] =
-			new_value_info(e, e->alias[onnx_cache_output(node, e->caches)]);
+			new_value_info(e, e->alias[onnx_cache_output(node, e->form->caches)]);
 	}
 }
 
-enum prony_status onnx_export_step(const struct graph *graph, const struct tensor_set *weights,
-				   enum onnx_caches caches, void **bytes, size_t *length,
+enum prony_status onnx_export_form(const struct graph *graph, const struct tensor_set *weights,
+				   struct onnx_form *form, void **bytes, size_t *length,
 				   struct error *err)
 {
 	struct error local = ERROR_INIT;
 	struct exporter e = {.graph = graph,
 			     .weights = weights,
-			     .caches = caches,
+			     .form = form,
 			     .err = &local,
 			     .opset = ONNX_OPSET};
 
@@ -563,5 +575,7 @@ out:
 enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
 			      void **bytes, size_t *length, struct error *err)
 {
-	return onnx_export_step(graph, weights, ONNX_CACHES_CONSTANT, bytes, length, err);
+	struct onnx_form form = {.caches = ONNX_CACHES_CONSTANT};
+
+	return onnx_export_form(graph, weights, &form, bytes, length, err);
 }

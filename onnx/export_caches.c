@@ -58,7 +58,7 @@ const char *onnx_cache_refusal(const struct graph *graph, const struct node *sca
 
 const struct node *export_cache_of(const struct exporter *e, const struct node *node)
 {
-	return e->caches == ONNX_CACHES_READ && node->op == OP_MATMUL
+	return e->form->caches == ONNX_CACHES_READ && node->op == OP_MATMUL
 		       ? cache_of(e->graph, node->inputs[1])
 		       : NULL;
 }
@@ -67,13 +67,13 @@ enum prony_status export_mark_caches(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
 
-	for (int i = 0; i < graph->forward_count && e->caches != ONNX_CACHES_CONSTANT; i++) {
+	for (int i = 0; i < graph->forward_count && e->form->caches != ONNX_CACHES_CONSTANT; i++) {
 		const struct node *node = &graph->nodes[i];
 		const char *refusal;
 
 		if (!is_cache_write(node))
 			continue;
-		if (e->caches == ONNX_CACHES_READ) {
+		if (e->form->caches == ONNX_CACHES_READ) {
 			refusal = onnx_cache_refusal(graph, node);
 			if (refusal)
 				return error_set(e->err, PRONY_UNSUPPORTED,
@@ -81,7 +81,7 @@ enum prony_status export_mark_caches(struct exporter *e)
 						 graph->name, node->name, refusal);
 			e->alias[node->outputs[0]] = node->inputs[0];
 		}
-		e->needed[e->alias[onnx_cache_output(node, e->caches)]] = true;
+		e->needed[e->alias[onnx_cache_output(node, e->form->caches)]] = true;
 	}
 	return PRONY_OK;
 }

@@ -2,19 +2,24 @@
 #ifndef PRONY_ONNX_EXPORT_INTERNAL_H
 #define PRONY_ONNX_EXPORT_INTERNAL_H
 
+#include "graph/attention.h"
 #include "onnx/onnx.h"
 #include "onnx/onnx.pb-c.h"
+
+struct export_attention;
 
 /* The message tree lives in an arena and borrows names and weights; only the bytes outlive it. */
 struct exporter {
 	struct arena arena;
 	const struct graph *graph;
 	const struct tensor_set *weights;
-	enum onnx_caches caches;
+	struct onnx_form *form;
 	struct error *err;
 	int *alias;   /* the value that replaces each value: Dropout's output is replaced by
 			 its input */
 	bool *needed; /* values that the outputs depend on */
+	/* By node: the attention that its last product, or the Transpose behind it, is part of. */
+	const struct export_attention **attention;
 	Onnx__GraphProto *out;
 	int opset;
 };
@@ -42,5 +47,11 @@ enum prony_status export_mark_caches(struct exporter *e);
 /* The product with a cache that is only read, and with the row that the step adds. */
 void export_cached_product(struct exporter *e, const struct node *matmul,
 			   const struct node *scatter);
+
+/* Decides which attentions become one node, and counts them. */
+void export_find_attention(struct exporter *e);
+/* Marks what the node reads, and raises the opset. */
+void export_mark_attention(struct exporter *e, const struct export_attention *a);
+void export_attention_node(struct exporter *e, const struct export_attention *a);
 
 #endif

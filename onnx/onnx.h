@@ -23,6 +23,7 @@
  *   fold_internal.h      private declarations of these five
  *   export.c, onnx.h     writes a graph as an ONNX file
  *   export_nodes.c       adds to its messages
+ *   export_attention.c   attention as one node
  *   export_caches.c      key-value caches as its inputs and outputs
  *   ports.[ch]           inputs and outputs of a file that is run unchanged
  * Where the batch lies in a graph, and how it is changed: graph/rebatch.h.
@@ -45,13 +46,19 @@ enum onnx_caches {
 	ONNX_CACHES_READ
 };
 
+struct onnx_form {
+	enum onnx_caches caches;
+	bool fuse; /* attention (graph/attention.h) as one node, Attention of opset 23 */
+	int attentions, fused; /* set: found, and written so */
+};
+
 /* Serialises the forward graph up to its logits, without loss and dropout, for evaluation.
  * `weights` (parameters and states by name) become initializers. *bytes: caller frees.
  * PRONY_UNSUPPORTED names an operator that ONNX lacks, or a cache that cannot be only read. */
-enum prony_status onnx_export_step(const struct graph *graph, const struct tensor_set *weights,
-				   enum onnx_caches caches, void **bytes, size_t *length,
+enum prony_status onnx_export_form(const struct graph *graph, const struct tensor_set *weights,
+				   struct onnx_form *form, void **bytes, size_t *length,
 				   struct error *err);
-/* With ONNX_CACHES_CONSTANT. */
+/* With ONNX_CACHES_CONSTANT and separate operators. */
 enum prony_status onnx_export(const struct graph *graph, const struct tensor_set *weights,
 			      void **bytes, size_t *length, struct error *err);
 /* The value that is the output for a TensorScatter's cache. */

@@ -11,6 +11,8 @@
 #include "base/strbuf.h"
 #include "onnx/onnx.h"
 
+#define ORT_ATTENTION_SINCE 31 /* of 1.31 */
+
 /* Without an explicit provider a session uses the CPU provider, which a build may lack. */
 static enum prony_status find_providers(const struct ort_api *api, const char *library,
 					struct probe *found, struct error *err)
@@ -233,11 +235,24 @@ static enum prony_status name_ends(struct ort_state *ort, const struct graph *gr
 	return PRONY_OK;
 }
 
+/* Whether the release has the operator Attention as prony has run it. */
+static bool has_attention(const struct ort_state *ort)
+{
+	int major = 0, minor = 0;
+
+	return sscanf(ort->base->get_version_string(), "%d.%d", &major, &minor) == 2 &&
+	       (major > 1 || minor >= ORT_ATTENTION_SINCE);
+}
+
 static enum prony_status ort_build(struct session *s, struct graph *graph,
 				   const struct recipe *recipe, const struct tensor_set *weights,
 				   struct built *built, struct error *err)
 {
 	struct ort_state *ort = s->private_data;
+	struct onnx_form form = {.caches = ONNX_CACHES_IN_PLACE,
+				 .fuse = has_attention(ort) &&
+					 !target_has_option(&s->target, "explicit")};
+	char attention[48] = "";
 	void *model = NULL;
 	size_t length = 0;
 	enum prony_status status = ort_supports(&s->target, graph, recipe, err);
@@ -245,8 +260,7 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = name_ends(ort, graph, weights, err);
 	if (status == PRONY_OK)
-		status = onnx_export_step(graph, weights, ONNX_CACHES_IN_PLACE, &model, &length,
-					  err);
+		status = onnx_export_form(graph, weights, &form, &model, &length, err);
 	if (status == PRONY_OK)
 		status = ort_make_session(ort, model, length, err);
 	if (status == PRONY_OK && s->profiled)
@@ -262,8 +276,11 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	/* The C interface gives access neither to a session's initializers nor to its optimised
 	 * graph. */
 	*built = (struct built){.parameters = -1, .macs = -1};
+	if (form.attentions > 0)
+		snprintf(attention, sizeof(attention), "attention: fused %d of %d; ", form.fused,
+			 form.attentions);
 	snprintf(built->notes, sizeof(built->notes),
-		 "weights are constants, which the session may fold and pack");
+		 "%sweights are constants, which the session may fold and pack", attention);
 	return PRONY_OK;
 }
 
@@ -348,7 +365,7 @@ const struct adapter adapter_onnxruntime = {
 	.name = "onnxruntime",
 	.summary = "ONNX Runtime through its C interface (forward)",
 	.private_size = sizeof(struct ort_state),
-	.options = "nospin,throughput",
+	.options = "explicit,nospin,throughput",
 	.probe = ort_probe,
 	.supports = ort_supports,
 	.open = ort_open,

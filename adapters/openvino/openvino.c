@@ -295,6 +295,8 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 				  struct built *built, struct error *err)
 {
 	struct ov_state *ov = s->private_data;
+	/* Its compiler fuses separate operators of attention better than the node Attention. */
+	struct onnx_form form = {.caches = ONNX_CACHES_READ};
 	void *bytes = NULL;
 	size_t length = 0;
 	enum prony_status status = ov_supports(&s->target, graph, recipe, err);
@@ -302,7 +304,7 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = onnx_engine_ends(graph, weights, ONNX_CACHES_READ, &ov->ends, err);
 	if (status == PRONY_OK)
-		status = onnx_export_step(graph, weights, ONNX_CACHES_READ, &bytes, &length, err);
+		status = onnx_export_form(graph, weights, &form, &bytes, &length, err);
 	if (status == PRONY_OK)
 		status = ov_compile(ov, bytes, length, recipe, err);
 	if (status == PRONY_OK && s->profiled)

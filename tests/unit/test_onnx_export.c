@@ -229,6 +229,7 @@ TEST(weights_must_fit)
 /* Exports a step of gpt2-bytes on two samples behind three tokens. */
 static void export_step(struct exported *e, enum stage stage, enum onnx_caches caches)
 {
+	struct onnx_form form = {.caches = caches};
 	struct error err = ERROR_INIT;
 	size_t length = 0;
 	void *bytes = NULL;
@@ -236,7 +237,7 @@ static void export_step(struct exported *e, enum stage stage, enum onnx_caches c
 	arena_init(&e->arena, 0);
 	check(zoo_build_step(zoo_find("gpt2-bytes", NULL), 2, 3, stage, &e->graph, &err), &err);
 	check(graph_initial_weights(&e->graph, 1, &e->arena, &e->weights, &err), &err);
-	check(onnx_export_step(&e->graph, &e->weights, caches, &bytes, &length, &err), &err);
+	check(onnx_export_form(&e->graph, &e->weights, &form, &bytes, &length, &err), &err);
 	e->model = onnx__model_proto__unpack(NULL, length, bytes);
 	assert_non_null(e->model);
 	free(bytes);
@@ -295,6 +296,7 @@ TEST(only_products_read_a_cache_that_is_not_written)
 	struct error err = ERROR_INIT;
 	struct exported e;
 	struct builder b = {.graph = &e.graph, .error = ERROR_INIT};
+	struct onnx_form form = {.caches = ONNX_CACHES_READ};
 	size_t length = 0;
 	void *bytes = NULL;
 
@@ -308,9 +310,55 @@ TEST(only_products_read_a_cache_that_is_not_written)
 	check(build_finish_half_squares(&b, y, &err), &err);
 	arena_init(&e.arena, 0);
 	check(graph_initial_weights(&e.graph, 1, &e.arena, &e.weights, &err), &err);
-	expect_error(
-		onnx_export_step(&e.graph, &e.weights, ONNX_CACHES_READ, &bytes, &length, &err),
-		PRONY_UNSUPPORTED, &err, "cache of node 'written': a node other than a matrix");
+	expect_error(onnx_export_form(&e.graph, &e.weights, &form, &bytes, &length, &err),
+		     PRONY_UNSUPPORTED, &err,
+		     "cache of node 'written': a node other than a matrix");
 	graph_release(&e.graph);
 	arena_release(&e.arena);
+}
+
+/* Features of all heads in one dimension where q, k, v and the result come in rows of tokens; a
+ * llama turns q and k between its heads. */
+TEST(attention_is_one_node)
+{
+	static const struct {
+		const char *network;
+		bool fuse;
+		int nodes, opset, heads;
+	} rows[] = {{"gpt2-bytes", true, 4, 23, 4},
+		    {"gpt2-bytes", false, 0, 20, 0},
+		    {"llama-tiny", true, 5, 24, 0}};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct onnx_form form = {.fuse = rows[i].fuse};
+		const Onnx__NodeProto *attention = NULL;
+		struct error err = ERROR_INIT;
+		struct exported e;
+		size_t length = 0;
+		void *bytes = NULL;
+
+		arena_init(&e.arena, 0);
+		check(zoo_build_step(zoo_find(rows[i].network, NULL), 2, 3, STAGE_FORWARD, &e.graph,
+				     &err),
+		      &err);
+		check(graph_initial_weights(&e.graph, 1, &e.arena, &e.weights, &err), &err);
+		check(onnx_export_form(&e.graph, &e.weights, &form, &bytes, &length, &err), &err);
+		e.model = onnx__model_proto__unpack(NULL, length, bytes);
+		free(bytes);
+		assert_int_equal(form.fused, rows[i].nodes);
+		assert_int_equal(count_op(&e, "Attention"), rows[i].nodes);
+		assert_int_equal(count_op(&e, "Softmax"), form.attentions - form.fused);
+		assert_int_equal(e.model->opset_import[0]->version, rows[i].opset);
+		for (size_t k = 0; k < e.model->graph->n_node; k++)
+			if (strcmp(e.model->graph->node[k]->op_type, "Attention") == 0)
+				attention = e.model->graph->node[k];
+		if (attention) {
+			assert_int_equal(attention->n_input, 3);
+			assert_int_equal(attention->attribute[1]->i, 1); /* causal */
+			assert_int_equal(attention->n_attribute, rows[i].heads > 0 ? 4 : 2);
+		}
+		if (rows[i].heads > 0)
+			assert_int_equal(attention->attribute[2]->i, rows[i].heads);
+		release(&e);
+	}
 }

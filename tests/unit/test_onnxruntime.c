@@ -86,6 +86,52 @@ TEST(test_lrn_of_vectors)
 	assert_true(exercise_run(&adapter_onnxruntime, library, &vectors, 4, flat_lrn));
 }
 
+/* Attentions with a scale of the scores and a mask of any numbers, with keys that one Transpose
+ * turned, and with neither, on 2 heads of 4 tokens. */
+static int attentions(struct builder *b, int x)
+{
+	static const int64_t heads[] = {0, 2, 1, 3}, turn[] = {0, 1, 3, 2},
+			     at_once[] = {0, 2, 3, 1};
+	int h = build_transpose(b, "heads", x, heads), y, number;
+
+	number = build_state(b, "number", 0, NULL, FILL_ONE);
+	if (b->error.code == PRONY_OK)
+		b->graph->values[number].fill_scale = 0.3;
+	y = build_matmul(b, "scores", h, build_transpose(b, "turned", h, turn));
+	y = build_mul(b, "scaled", y, number);
+	y = build_add(b, "masked", y,
+		      build_state(b, "mask", 2, (const int64_t[]){4, 4}, FILL_NORMAL));
+	y = build_matmul(b, "mixed", build_softmax(b, "softmax", y, -1), h);
+	y = build_node(b, OP_DIV, "divided", (const int[]){y, number}, 2, NULL);
+	int z = build_matmul(b, "scores2", y, build_transpose(b, "turned2", x, at_once));
+	z = build_matmul(b, "mixed2", build_softmax(b, "softmax2", z, -1), h);
+	z = build_transpose(b, "tokens", z, heads);
+	y = build_matmul(b, "scores3", h, build_transpose(b, "turned3", x, at_once));
+	y = build_matmul(b, "mixed3", build_softmax(b, "softmax3", y, -1), h);
+	y = build_add(b, "sum", z, build_transpose(b, "tokens3", y, heads));
+	return build_linear(b, "fc", build_flatten(b, "flat", y), 5);
+}
+
+static enum prony_status fuses_attentions(struct exercise *e, struct error *err)
+{
+	TRY(exercise_forward(e, err));
+	if (!strstr(e->built.notes, "attention: fused 2 of 3"))
+		return error_set(err, PRONY_MISMATCH, "%s", e->built.notes);
+	return PRONY_OK;
+}
+
+TEST(test_attentions)
+{
+	static const struct network network = {
+		.name = "attentions",
+		.inputs = {{.name = "input", .rank = 3, .dims = {4, 2, 3}}},
+		.input_count = 1,
+		.classes = 5,
+		.layers = attentions};
+
+	assert_true(exercise_run(&adapter_onnxruntime, library, &network, 4, fuses_attentions));
+}
+
 static const struct framework_case cases[] = {
 	CASE("operator:lrn", 4, runs_even_lrn), CASE("lenet", 8, exercise_forward),
 	CASE("tagger", 4, exercise_forward),	CASE("lenet", 1, exercise_forward),
