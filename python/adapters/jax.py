@@ -7,6 +7,9 @@ import adapters
 if adapters.target and adapters.target.device == "cpu":
     os.environ.setdefault("JAX_PLATFORMS", "cpu")  # otherwise it reserves a GPU's memory at its start
 
+if adapters.target and adapters.target.world_size > 1:
+    os.environ.setdefault("JAX_CPU_COLLECTIVES_IMPLEMENTATION", "gloo")
+
 import jax
 import jax.numpy as jnp
 import jaxlib
@@ -14,7 +17,7 @@ import jaxlib
 import graph_analysis
 import graph_attention
 import graph_evaluation
-from adapters import jax_trace, traced_layers
+from adapters import jax_ranks, jax_trace, traced_layers
 from adapters.jax_operators import OPERATORS, REFUSALS
 from adapters.numpy_tensors import array, batch_arrays, fill
 from adapters.xla_threads import pool_threads
@@ -53,7 +56,8 @@ def macs_of(jaxpr):
 
 
 class Adapter(adapters.Adapter):
-    options = ("channels_first", "explicit")
+    options = ("channels_first", "explicit", "global_batch")
+    collectives = "gloo"
 
     @property
     def no_layers(self):
@@ -69,6 +73,7 @@ class Adapter(adapters.Adapter):
         return self.trace.end(instants)
 
     def hello(self):
+        self.ranks = jax_ranks.Ranks(adapters.target) if adapters.target.world_size > 1 else None
         self.gpus = []
         if "cpu" not in os.environ.get("JAX_PLATFORMS", ""):
             try:
@@ -87,13 +92,14 @@ class Adapter(adapters.Adapter):
             case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop", "adamw"], precision=known)
             + graph_analysis.problems(case, OPERATORS, REFUSALS)
+            + (jax_ranks.global_problems(case, self.ranks) if "global_batch" in case.options else [])
             + graph_evaluation.order_problems(case))
 
     def open(self, case):
         recipe = case.recipe
         os.environ["NPROC"] = str(recipe["threads"])  # XLA reads it when it creates its pool
         cpu = case.device == "cpu"
-        self.device = jax.devices("cpu")[0] if cpu else self.gpus[int(case.device.split(":")[1])]
+        self.device = jax.local_devices(backend="cpu")[0] if cpu else self.gpus[int(case.device.split(":")[1])]
         jax.config.update("jax_default_device", self.device)
         jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION[recipe["precision"]])
         self.low = jnp.bfloat16 if recipe["precision"] == "bf16" else None
@@ -103,6 +109,10 @@ class Adapter(adapters.Adapter):
         settings = {"layout": "NCHW" if "channels_first" in case.options else "NHWC", "execution": "jit, compiled ahead",
                     "matmul_precision": str(effective), "donated": "parameters, optimiser, state, gradients",
                     "async_dispatch": "on"}
+        if self.ranks:
+            self.ranks.divided = "global_batch" not in case.options
+            settings["data_parallel"] = ("shard_map, pmean of gradients" if self.ranks.divided
+                                         else "jit over a sharded batch")
         if self.low is not None:
             settings["low_precision"] = ("weights converted" if case.stage == "forward"
                                          else "products in bf16, weights fp32")
@@ -135,8 +145,12 @@ class Adapter(adapters.Adapter):
         elif case.stage == "train" and case.recipe["optimiser"] != "sgd":
             state["slots"] = jax.tree.map(jnp.zeros_like, parameters)
         batch = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in self._batch(*case.batch(0))]
+        self.program = case  # what one program computes
+        if self.ranks:
+            state = self.ranks.everywhere(state)
+            batch, self.program = self.ranks.program(case, batch)
         program = jax.make_jaxpr(self._forward)(parameters, state["states"], state["key"], batch).jaxpr
-        macs = macs_of(program)
+        macs = macs_of(program) * case.recipe["batch"] // batch[0].shape[0]
         self._check_precision(program)
         self._make_step(state, batch)
         notes = ["jax.jit of the whole step"]
@@ -171,7 +185,7 @@ class Adapter(adapters.Adapter):
         values = {name: product(name, value)
                   for group in (parameters, states, given) for name, value in group.items()}
         run = graph_evaluation.Evaluation(
-            self.case, self.layout, traced_layers.scoped(self.case, OPERATORS, jax.named_scope), values, key=key)
+            self.program, self.layout, traced_layers.scoped(self.case, OPERATORS, jax.named_scope), values, key=key)
         results = run.compute(graph_analysis.wanted(self.case))
         logits = results[-1].astype(jnp.float32)
         return [None if self.forward_only else results[0], logits], dict(states, **run.updates)
@@ -215,7 +229,12 @@ class Adapter(adapters.Adapter):
         def loss(parameters):
             results, states = self._forward(parameters, state["states"], drawn, batch)
             return results[0], (results, states)
+        divided = self.ranks and self.ranks.divided
+        if divided and drawn is not None:
+            drawn = self.ranks.own_key(drawn)
         gradients, (results, states) = jax.grad(loss, has_aux=True)(state["parameters"])
+        if divided:
+            gradients = self.ranks.mean(gradients)
         state = dict(state, states=states, key=key)
         if self.case.stage == "train":
             with jax.named_scope(traced_layers.UPDATE):
@@ -244,7 +263,10 @@ class Adapter(adapters.Adapter):
                 kept[2][1], kept[1] = forward(kept[1], state, batches[slot])
         else:
             kept[1] = jax.tree.map(jnp.zeros_like, state["parameters"])
-            train = jax.jit(self._train, donate_argnums=(0, 1), keep_unused=True).lower(
+            train = self._train
+            if self.ranks:
+                train, batch = self.ranks.mapped(train), self.ranks.whole(batch, self.case)
+            train = jax.jit(train, donate_argnums=(0, 1), keep_unused=True).lower(
                 state, kept[1], batch).compile()
 
             def step(slot):
@@ -257,7 +279,8 @@ class Adapter(adapters.Adapter):
         return batch_arrays(inputs, [] if self.forward_only else labels, self.layout)
 
     def feed(self, slot, inputs, labels):
-        self.batches[slot] = [jnp.array(part) for part in self._batch(inputs, labels)]
+        place = self.ranks.share if self.ranks else jnp.array
+        self.batches[slot] = [place(part) for part in self._batch(inputs, labels)]
 
     def read(self, what, tensors):
         state, gradients, results = self.kept
@@ -269,7 +292,11 @@ class Adapter(adapters.Adapter):
                 group = {"weights": state["parameters"], "state": dict(state["states"], **gradients if self.forward_only else {}),
                          "gradients": gradients}[what]
                 value, order = group[tensor.name], self.orders[tensor.name]
-            fill(tensor, value.astype(jnp.float32), order)
+            fill(tensor, (self.ranks.own(value) if self.ranks else value).astype(jnp.float32), order)
+
+    def close(self):
+        if self.ranks:
+            jax.distributed.shutdown()
 
     def status_of(self, error):
         return "out-of-memory" if "RESOURCE_EXHAUSTED" in str(error) else None

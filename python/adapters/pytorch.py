@@ -5,9 +5,13 @@ import os
 import re
 import shutil
 
+import adapters
+
+if adapters.target and adapters.target.world_size > 1:
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # otherwise gloo asks the name server for this machine
+
 import torch
 
-import adapters
 import adapters.pytorch_data as pytorch_data
 import adapters.pytorch_graph as pytorch_graph
 import adapters.pytorch_recurrent as recurrent
@@ -79,6 +83,17 @@ def _compile_problems(case):
     return reasons
 
 
+def _rank_problems(target, options):
+    """List of str: why several ranks are not supported."""
+    if target.world_size == 1:
+        return []
+    reasons = ["option %s is not supported with several ranks" % word
+               for word in ("compile", "cudagraph") if word in options]
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        reasons.append("several ranks: torch %s is built without gloo" % torch.__version__)
+    return reasons
+
+
 def _precisions(device):
     return _cpu_precisions() if device == "cpu" else ["fp32", "tf32", "fp16", "bf16"]
 
@@ -97,6 +112,7 @@ def _instruction_set():
 
 class Adapter(adapters.Adapter):
     options = OPTIONS
+    collectives = "gloo"
 
     @property
     def no_layers(self):
@@ -142,6 +158,7 @@ class Adapter(adapters.Adapter):
             reasons.append("option fused is not supported with rmsprop")
         if "fused" in case.options and "fused" not in inspect.signature(torch.optim.SGD).parameters:
             reasons.append("option fused: SGD of torch %s does not have it" % torch.__version__)
+        reasons += _rank_problems(adapters.target, case.options)
         return reasons + _compile_problems(case) + _capture_problems(case) + pytorch_graph.problems(case)
 
     def open(self, case):
@@ -151,7 +168,12 @@ class Adapter(adapters.Adapter):
         torch.set_num_threads(recipe["threads"])
         if torch.get_num_interop_threads() != 1:
             torch.set_num_interop_threads(1)
-        torch.manual_seed(recipe["seed"])
+        target = adapters.target
+        self.ranks, self.seed = target.world_size, recipe["seed"] + target.rank  # each rank its own masks
+        torch.manual_seed(self.seed)
+        if self.ranks > 1:
+            torch.distributed.init_process_group(
+                "gloo", "file://" + os.path.join(target.folder, "pytorch"), rank=target.rank, world_size=self.ranks)
         tf32 = recipe["precision"] == "tf32"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cuda.matmul.allow_tf32 = tf32
@@ -187,6 +209,8 @@ class Adapter(adapters.Adapter):
             "inference_mode": str(torch.is_inference_mode_enabled()),
             "onednn": str(torch.backends.mkldnn.is_available()),
         }
+        if self.ranks > 1:
+            settings["data_parallel"] = "DistributedDataParallel"
         if "compile" in case.options:
             settings["compile_mode"] = _compile_mode(case)
         if _captures(case):
@@ -236,6 +260,8 @@ class Adapter(adapters.Adapter):
             notes.append("torch.compile fuses what it can")
             module = torch.compile(module, dynamic=False, mode=_compile_mode(case))
             self._compile_now(module)
+        elif self.ranks > 1:
+            module = torch.nn.parallel.DistributedDataParallel(module)
         else:
             # GraphModule's own call wraps errors, and imports much of torch to do so; when memory is exhausted,
             # that fails again with another error (SystemError).
@@ -255,7 +281,7 @@ class Adapter(adapters.Adapter):
         with torch.autocast(self.device.type, self.low, bool(self.low) and not self.forward_only):
             found = pytorch_graph.count(module, builder, self.device)
         torch.backends.cudnn.benchmark = tries
-        torch.manual_seed(self.case.recipe["seed"])
+        torch.manual_seed(self.seed)
         return found
 
     def _copied(self, source, dtype=None):
@@ -347,7 +373,7 @@ class Adapter(adapters.Adapter):
             self.states[name].copy_(state)
         for parameter in self.parameters.values():
             parameter.grad = None
-        torch.manual_seed(self.case.recipe["seed"])
+        torch.manual_seed(self.seed)
 
     def feed(self, slot, inputs, labels):
         batch = [self._copied(part) for part in inputs + labels]
@@ -407,6 +433,10 @@ class Adapter(adapters.Adapter):
                              % (tensor.name, list(value.shape), tensor.shape))
         target = torch.frombuffer(tensor.data, dtype=torch.float32)
         target.reshape(tensor.shape).copy_(value.detach())
+
+    def close(self):
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
 
     def status_of(self, error):
         # On a GPU this is torch.OutOfMemoryError, a RuntimeError. On a CPU, and for memory of NVIDIA's

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Frameworks that train with two ranks, where they are installed, through the gate.
+
+$PRONY names the program.
+"""
+import json
+import os
+import sys
+import unittest
+
+import counted
+from prony_program import HOME, ProgramTest
+
+
+@unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two ranks need two cores")
+class FrameworkTest(ProgramTest):
+    """Frameworks' own data-parallel training, where they are installed, against float64."""
+
+    # Framework -> the statistics with which it normalises.
+    STATISTICS = {"pytorch": "rank", "jax": "rank", "jax+global_batch": "global"}
+
+    def gates(self, frameworks, networks):
+        self.prony("run", "-f", ",".join(frameworks), "-n", networks, "-d", "synthetic", "-D", "cpu:1x2", "-s", "train",
+                   "-b", "8", "--gate-only", "--store", self.store, **HOME)
+        found = self.rows("select framework, network, status, reason, evidence from cell")
+        if all(row[2] == "missing" for row in found):
+            self.skipTest("not installed: prony framework install " + ", ".join(frameworks))
+        for framework, network, status, reason, evidence in found:
+            with self.subTest(framework=framework, network=network):
+                if status == "missing":
+                    continue
+                self.assertEqual((status, reason), ("ok", ""))
+                yield framework, json.loads(evidence)
+
+    def test_networks(self):
+        for _, evidence in self.gates(self.STATISTICS, "mlp,lenet"):
+            self.assertIn("gloo", evidence["framework"]["collectives"])
+            self.assertNotIn("batch_statistics", evidence)
+
+    def test_batch_normalisation(self):
+        for framework, evidence in self.gates(self.STATISTICS, "resnet50-cifar"):
+            self.assertEqual(evidence["batch_statistics"], self.STATISTICS[framework])
+
+
+if __name__ == "__main__":
+    sys.exit(counted.main())
