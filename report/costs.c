@@ -15,11 +15,6 @@ static double of_step(const struct process_record *record, double joules)
 	return record->steps > 0 ? joules / (double)record->steps : NAN;
 }
 
-static double packages_per_step(const struct process_record *record)
-{
-	return of_step(record, record->energy_joules);
-}
-
 static double memory_per_step(const struct process_record *record)
 {
 	return of_step(record, record->energy_dram_joules);
@@ -73,12 +68,17 @@ void costs_fill(const json_t *environment, const struct run_meta *meta,
 	const struct stored_cell *cell = row->cell;
 	struct summary_costs *costs = &row->costs;
 
-	*costs = (struct summary_costs){.peak_flops = NAN, .peak_share = NAN};
+	*costs = (struct summary_costs){
+		.peak_flops = NAN,
+		.peak_share = NAN,
+		.joules_floor = {.ratio = NAN, .low = NAN, .high = NAN},
+	};
 	fill_gpu(meta, replicates, cell, costs);
-	costs->joules_per_step = replicates_median_of(cell, packages_per_step);
+	replicates_estimate(meta, replicates->energy.means, replicates->energy.count,
+			    &costs->joules_per_step);
+	replicates_estimate(meta, replicates->power.means, replicates->power.count, &costs->watts);
 	costs->memory_joules_per_step = replicates_median_of(cell, memory_per_step);
 	costs->board_joules_per_step = replicates_median_of(cell, board_per_step);
-	costs->watts = replicates_median(cell, "power_mean_window");
 	double cores = replicates_median_of(cell, threads);
 	const char *precision = precision_name(cell->cell.precision);
 	if (device_is_cpu(cell->cell.device) && !isnan(cores))

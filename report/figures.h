@@ -121,21 +121,25 @@ enum {
 	  VALUE(row->costs.peak_share), SHOW_WIDE | SHOW_KNOWN | SHOW_DETAILS | SHOW_BELOW,        \
 	  HAS_VALUE, HAS_VALUE, "FLOP/s / peak")                                                   \
 	X(JOULES_PER_STEP, "joules_per_step", "energy.joules_per_step", JOULES, "energy/step",     \
-	  "energy of a step", VALUE(row->costs.joules_per_step), 0, HAS_VALUE, HAS_VALUE,          \
-	  "energy of the processor packages per step, median over processes")                      \
+	  "energy of a step", ESTIMATE(row->costs.joules_per_step), 0, HAS_WIDTH, HAS_ENDS,        \
+	  "energy of the processor packages per step, geometric mean over processes")              \
 	X(JOULES_PER_SAMPLE, "joules_per_sample", "energy.joules_per_sample", JOULES,              \
 	  "energy/sample", "energy of a sample",                                                   \
-	  VALUE(row->costs.joules_per_step / (double)row->cell->cell.batch),                       \
-	  SHOW_WIDE | SHOW_KNOWN | SHOW_BELOW, HAS_VALUE, HAS_VALUE,                               \
+	  EACH(row->costs.joules_per_step, (double)row->cell->cell.batch),                         \
+	  SHOW_WIDE | SHOW_KNOWN | SHOW_INTERVAL | SHOW_BELOW, HAS_WIDTH, HAS_ENDS,                \
 	  "energy of the processor packages per sample")                                           \
+	X(JOULES_FLOOR, "joules_floor_ratio", "energy.floor_ratio", RATIO, "energy vs native",     \
+	  "energy relative to native",                                                             \
+	  CONTRAST(row->costs.joules_floor, ORDER_UNKNOWN, is_native(row)), 0, HAS_WIDTH,          \
+	  HAS_ENDS, "energy per step / native's, in the rounds of both")                           \
 	X(MEMORY_JOULES, "memory_joules_per_step", "energy.memory_joules_per_step", JOULES,        \
 	  "memory energy", "energy of the memory", VALUE(row->costs.memory_joules_per_step), 0,    \
 	  HAS_VALUE, HAS_NOTHING, "energy of the memory per step, by its own counter")             \
 	X(BOARD_JOULES, "board_joules_per_step", "energy.board_joules_per_step", JOULES,           \
 	  "board energy", "energy of the board", VALUE(row->costs.board_joules_per_step), 0,       \
 	  HAS_VALUE, HAS_NOTHING, "energy of the board per step, packages included")               \
-	X(WATTS, "watts", "energy.watts", WATTS, "power", "power", VALUE(row->costs.watts), 0,     \
-	  HAS_VALUE, HAS_VALUE, "power of the processor packages in the window")                   \
+	X(WATTS, "watts", "energy.watts", WATTS, "power", "power", ESTIMATE(row->costs.watts), 0,  \
+	  HAS_WIDTH, HAS_ENDS, "power of the processor packages in the window")                    \
 	X(CORES, "window_cpu_cores", "window_cpu_cores", CORES, "cores", "cores",                  \
 	  VALUE(row->cores), SHOW_PAGE, HAS_NOTHING, HAS_NOTHING,                                  \
 	  "processor time / time in the window")                                                   \

@@ -30,11 +30,13 @@ static void hold_against(const struct contender *self, const struct contender *f
 	row->floor_order = order;
 }
 
-/* The same for undisturbed steps, if both have them. */
-static void hold_undisturbed(const struct replicates *self, const struct replicates *floor,
-			     struct summary_row *row)
+/* The same for energy and undisturbed steps, if both have them. */
+static void hold_others(const struct replicates *self, const struct replicates *floor,
+			struct summary_row *row)
 {
 	const struct margins none = {1, 1};
+	if (self->energy.count > 0 && floor->energy.count > 0)
+		contrast_of_rounds(&floor->energy, &self->energy, &row->costs.joules_floor);
 	if (self->undisturbed.count == 0 || floor->undisturbed.count == 0)
 		return;
 	contrast_of_rounds(&floor->undisturbed, &self->undisturbed, &row->floor_undisturbed);
@@ -109,7 +111,7 @@ void ranking_fill(struct summary_row *rows, const struct replicates *replicates,
 		if (floor == comparable)
 			continue;
 		hold_against(&contenders[i], &contenders[floor], ranges[i].to_floor, row);
-		hold_undisturbed(&replicates[i], &replicates[floor], row);
+		hold_others(&replicates[i], &replicates[floor], row);
 		row->disturbed |= contenders[floor].loss > 0;
 	}
 	put_by_rank(rows, comparable);

@@ -140,6 +140,18 @@ double replicates_process_ns(const struct stored_cell *cell)
 	return count > 0 ? sum / (double)count : 0;
 }
 
+/* Adds what the packages used in a process that was alone. */
+static void add_energy(const struct process_record *record, struct round_means *energy,
+		       struct round_means *power)
+{
+	if (!(record->energy_joules > 0) || record->steps <= 0 ||
+	    disturbance_by_others(disturbance_seen(record)))
+		return;
+	((double *)energy->means)[energy->count] = record->energy_joules / (double)record->steps;
+	((double *)power->means)[power->count++] = record->power_mean_window;
+	((int64_t *)energy->rounds)[energy->count++] = record->round;
+}
+
 struct replicates replicates_of(struct arena *arena, const struct stored_cell *cell)
 {
 	size_t room = cell->process_count + 1, count = 0, calm = 0;
@@ -150,7 +162,10 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 	int64_t *undisturbed_rounds = arena_array(arena, room, sizeof *undisturbed_rounds);
 	const struct process_record **records = arena_array(arena, room, sizeof *records);
 	bool *disturbed = arena_array(arena, room, sizeof *disturbed);
-	struct replicates found = {.all = 0};
+	int64_t *energy_rounds = arena_array(arena, room, sizeof *energy_rounds);
+	struct replicates found = {
+		.energy = {arena_array(arena, room, sizeof(double)), energy_rounds, 0},
+		.power = {arena_array(arena, room, sizeof(double)), energy_rounds, 0}};
 
 	replicates_disturbed(cell, disturbed);
 	for (size_t i = 0; replicates_have_figures(cell) && i < cell->process_count; i++) {
@@ -172,6 +187,7 @@ struct replicates replicates_of(struct arena *arena, const struct stored_cell *c
 			taken[count] = usually;
 		records[count] = record;
 		rounds[count++] = record->round;
+		add_energy(record, &found.energy, &found.power);
 		if (!replicates_has_undisturbed(record))
 			continue;
 		undisturbed[calm] = record->step_undisturbed_ns;

@@ -26,7 +26,9 @@ void replicates_estimate(const struct run_meta *meta, const double *means, size_
 struct replicates {
 	struct round_means means;	       /* means of the processes that count; in the arena */
 	const struct process_record **records; /* records of the same processes; in the arena */
-	struct round_means undisturbed; /* step_undisturbed_ns of those processes that have it */
+	struct round_means undisturbed;	  /* step_undisturbed_ns of those processes that have it */
+	struct round_means energy, power; /* of the packages, J per step and W, of those that were
+					     alone: a package's counter includes other programs */
 	size_t all, disturbed; /* processes with a step time; those of them disturbed by others */
 	size_t flagged;	       /* those disturbed by anything */
 	double loss;	       /* order_loss() of those that count: 0 if none was disturbed */

@@ -139,6 +139,8 @@ static void drop_intervals(struct summary_row *row)
 	drop_interval(&row->undisturbed);
 	for (int i = 0; i < SUMMARY_LATENCIES; i++)
 		drop_interval(&row->latency[i]);
+	drop_interval(&row->costs.joules_per_step);
+	drop_interval(&row->costs.watts);
 	drop_interval(&row->costs.gpu_joules_per_step);
 	row->gap_low = row->gap_high = NAN;
 }

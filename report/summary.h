@@ -18,9 +18,11 @@
  * The costs of a step, and its share of the machine's peak; NaN if unknown. Medians over processes.
  */
 struct summary_costs {
-	double joules_per_step;				      /* energy of the processor packages */
+	/* Energy and power of the processor packages, over the processes that count and were alone
+	 * on the machine; n = 0 without. The ratio of the energy to native's; NaNs without. */
+	struct estimate joules_per_step, watts;
+	struct contrast joules_floor;
 	double memory_joules_per_step, board_joules_per_step; /* the board includes the packages */
-	double watts;		       /* power of the packages during the windows */
 	double peak_flops, peak_share; /* peak of the same number of cores, in FLOP/s
 					  (store/machine_figures.h) */
 	/* Of the GPUs of a cell: bytes, less those in use before; watts in the windows; share of

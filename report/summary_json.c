@@ -173,7 +173,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	set_order(floor, &row->floor, row->floor_order, itself);
 	json_object_set_new(floor, "broken", json_boolean(summary_breaks_floor(row)));
 	json_object_set_new(json_object_get(object, "energy"), "grade",
-			    isfinite(row->costs.joules_per_step) ? json_string("B") : json_null());
+			    row->costs.joules_per_step.n > 0 ? json_string("B") : json_null());
 	json_object_set_new(json_object_get(object, "gpu"), "grade",
 			    text_json_or_null(row->costs.gpu_grade));
 	json_object_set_new(object, "diagnoses", summary_diagnoses_to_json(row));

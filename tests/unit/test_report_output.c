@@ -118,6 +118,25 @@ RESULTS_TEST(columns_that_are_known)
 	assert_true(isfinite(figure_value(FIGURE_JOULES_PER_SAMPLE, &summary.rows[0]).value));
 }
 
+/* A package's counter includes other programs, so processes beside which they ran are left out. */
+RESULTS_TEST(energy_is_that_of_processes_that_were_alone)
+{
+	SCOPED(stored_run) run;
+	report_fixture_init(&run, 0);
+	for (int left = 4; left >= 0; left -= 4) {
+		SCOPED(summary) summary;
+		for (size_t p = 0; p < run.cells[0].process_count; p++)
+			run.cells[0].processes[p].foreign_elsewhere = (int)p < left ? 0 : 0.5;
+		summary_init(&summary, &run);
+		const struct summary_row *row = summary.rows;
+		while (row->cell != &run.cells[0])
+			row++;
+		assert_int_equal(row->costs.joules_per_step.n, left);
+		assert_int_equal(row->costs.watts.n, left);
+		assert_true(isnan(figure_value(FIGURE_JOULES_FLOOR, row).value) == (left == 0));
+	}
+}
+
 /* The cell's own memory, its power, and its energy with an interval and the worst grade. */
 RESULTS_TEST(figures_of_a_gpu)
 {
