@@ -130,6 +130,31 @@ def window_counts(attributes, input_shape, shape):
     return tuple(found)
 
 
+def transposed_size(attributes, input_shape):
+    """[height, width] of a ConvTranspose before its padding is cut off."""
+    a = attributes
+    return [(input_shape[2 + i] - 1) * a["strides"][i] + (a["kernel_shape"][i] - 1) * a["dilations"][i] + 1
+            + a["output_padding"][i] for i in range(2)]
+
+
+def resize_weights(attributes, axis, size):
+    """The matrix (list of rows) by which a linear Resize multiplies an axis (0: height, 1: width) with `size`
+    elements."""
+    scale = attributes["scales"][axis]
+    count = size * scale
+    rows = []
+    for i in range(count):
+        at = max(0.0, (i + 0.5) / scale - 0.5)
+        if attributes["coordinate_transformation_mode"] == "align_corners":
+            at = i * (size - 1.0) / (count - 1) if count > 1 else 0.0
+        low = min(int(at), size - 1)
+        row = [0.0] * size
+        row[low] += 1.0 - (at - low)
+        row[min(low + 1, size - 1)] += at - low
+        rows.append(row)
+    return rows
+
+
 def splits(case, nodes):
     """{name of a Slice: (name of the first of its group, sizes, its index)} for Slices that together divide a
     whole value. One split has one concatenation as its gradient; separate slices would each have a gradient of

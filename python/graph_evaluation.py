@@ -9,7 +9,9 @@ from errors import WorkerError
 SPLIT = "split"  # row: (operation, sizes, axis in our order) -> sequence of values
 
 
-IMAGE_OPERATORS = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "BatchNormalization", "LRN")
+IMAGE_OPERATORS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "BatchNormalization", "LRN",
+                   "Resize")
+CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
 def layout_for(case, last):
@@ -97,6 +99,24 @@ class Operation(object):
         behind = graph_analysis.window_reach(self.attributes, self.input_shape, self.shape)
         return self.attributes["pads"][:2] + [max(0, size) for size in behind]
 
+    def grouped(self):
+        """For a normalisation of groups of channels: (the input's shape with the channels as groups x members,
+        the axes over which a group is normalised, the shape in which scale and bias broadcast), in our order."""
+        shape, channel = self.layout.shape(self.input_shape), self.axis(1)
+        groups = self.attributes.get("num_groups", shape[channel])
+        wide = shape[:channel] + [groups, shape[channel] // groups] + shape[channel + 1:]
+        axes = [axis for axis in range(1, len(wide)) if axis != channel]
+        return wide, axes, [-1 if axis == channel else 1 for axis in range(len(shape))]
+
+    def cut(self, value):
+        """The result of a ConvTranspose without its padding; `value` is in our order and still has it."""
+        top, left = self.attributes["pads"][:2]
+        height, width = self.shape[2:]
+        slices = [slice(None), slice(None), slice(top, top + height), slice(left, left + width)]
+        if not any(self.attributes["pads"]):
+            return value
+        return value[tuple(slices[i] for i in self.layout.order(4))]
+
     def reshaped(self, reshape, transpose):
         """The first input in the shape of the result. reshape(value, shape) and transpose(value, permutation)
         are the framework's functions."""
@@ -171,7 +191,7 @@ class Evaluation(object):
 
 def convolution_weights(case):
     """Set of str: the parameters and states that are the weights of a convolution."""
-    return {node["inputs"][1] for node in case.nodes if node["op"] == "Conv"}
+    return {node["inputs"][1] for node in case.nodes if node["op"] in CONVOLUTIONS}
 
 
 def kept_order(case, layout, name, filters):
@@ -190,7 +210,7 @@ def order_problems(case):
     for name in sorted(weights):
         if case.values[name]["kind"] not in ("parameter", "state"):
             reasons.append("the weights %s of a convolution are computed" % name)
-        others = [node["op"] for node in case.nodes if node["op"] != "Conv" and name in node["inputs"]]
+        others = [node["op"] for node in case.nodes if node["op"] not in CONVOLUTIONS and name in node["inputs"]]
         if others:
             reasons.append("%s also reads the weights %s of a convolution" % (others[0], name))
     return reasons

@@ -37,6 +37,26 @@ def _conv(case, node):
     return call
 
 
+def _conv_transpose(case, node):
+    """Uneven padding is cut off behind the function."""
+    a, shape = node["attributes"], case.shape(node["outputs"][0])
+    (top, left), even = a["pads"][:2], graph_analysis.even(a["pads"])
+    size = shape[2:] if even else graph_analysis.transposed_size(a, case.shape(node["inputs"][0]))
+
+    def call(x, w, b=None):
+        y = F.deconvolution_2d(x, w, b, a["strides"], (top, left) if even else 0, tuple(size),
+                               dilate=a["dilations"], groups=a["group"])
+        return y if even else y[:, :, top:top + shape[2], left:left + shape[3]]
+    return call
+
+
+def _conv_transpose_problem(case, node):
+    """Its backward pass takes arrays for shapes if only the weights need gradients."""
+    if case.stage != "forward" and case.values[node["inputs"][0]]["kind"] == "input":
+        return "Chainer cannot train it on an input of the network"
+    return None
+
+
 def _max_pool(case, node):
     a = node["attributes"]
     return pooled(case, node, True, -numpy.inf, _pad,
@@ -105,6 +125,19 @@ def _rms_norm(case, node):
         size = F.sqrt(F.mean(F.square(flat), axis=1, keepdims=True) + epsilon)
         return F.reshape(flat / F.broadcast_to(size, rows) * F.broadcast_to(F.flatten(scale), rows), x.shape)
     return call
+
+
+def _group_norm(case, node):
+    a, groups = node["attributes"], node["attributes"].get("num_groups", case.shape(node["inputs"][0])[1])
+    return lambda x, scale, bias: F.group_normalization(x, groups, scale, bias, a["epsilon"])
+
+
+def _resize(case, node):
+    a, size = node["attributes"], tuple(case.shape(node["outputs"][0])[2:])
+    corners = a["coordinate_transformation_mode"] == "align_corners"
+    if a["mode"] == "linear":
+        return lambda x: F.resize_images(x, size, align_corners=corners)
+    return lambda x: F.unpooling_2d(x, a["scales"], outsize=size)
 
 
 def _gelu(case, node):
@@ -178,6 +211,7 @@ def _cross_entropy(case, node):
 
 OPERATORS = {
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": plain(lambda x: F.average_pooling_2d(x, x.shape[2:])),
@@ -194,11 +228,15 @@ OPERATORS = {
     "Exp": plain(F.exp),
     "Log": plain(F.log),
     "Sqrt": plain(F.sqrt),
+    "Erf": plain(F.erf),
+    "Pow": lambda case, node: lambda x: x ** node["attributes"]["exponent"],
     "Neg": plain(lambda x: -x),
     "Softmax": tuned(F.softmax, "axis"),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _group_norm,
     "LRN": _lrn,
     "Flatten": reshaped(F.reshape),
     "Reshape": reshaped(F.reshape),
@@ -207,6 +245,7 @@ OPERATORS = {
     "Expand": lambda case, node: lambda x: F.broadcast_to(x, tuple(node["attributes"]["shape"])),
     "Concat": lambda case, node: lambda *xs: F.concat(xs, node["attributes"]["axis"]),
     "Slice": sliced,
+    "Resize": _resize,
     "ReduceMean": lambda case, node: lambda x: F.mean(
         x, tuple(node["attributes"]["axes"]), keepdims=bool(node["attributes"]["keepdims"])),
     "Gather": plain(lambda table, indices: F.embed_id(indices, table)),
@@ -223,6 +262,7 @@ OPERATORS = {
 
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
+    "ConvTranspose": _conv_transpose_problem,
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": graph_analysis.statistics_problem,

@@ -7,6 +7,7 @@ from safetensors_io import elements
 # {operator: multiply-accumulates of a call: (shape of the output, shapes of the inputs, attributes)}
 MACS = {
     "Conv": lambda out, inputs, a: elements(out) * elements(inputs[1][1:]),
+    "ConvTranspose": lambda out, inputs, a: elements(inputs[0]) * elements(inputs[1][1:]),
     "Gemm": lambda out, inputs, a: elements(out) * inputs[0][0 if a["transA"] else 1],
     ATTENTION: lambda out, inputs, a: (elements(out) + elements(inputs[0])) * inputs[1][a["key_order"][2]],
     "MatMul": lambda out, inputs, a: elements(out) * inputs[0][-1],

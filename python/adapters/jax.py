@@ -42,14 +42,17 @@ def products(jaxpr, times=1):
                 yield from products(inner, inside)
 
 
-def macs_of(jaxpr):
-    """Multiply-accumulates (int) of a jaxpr."""
+def macs_of(jaxpr, transposed):
+    """Multiply-accumulates (int) of a jaxpr; transposed: the scopes of transposed convolutions."""
     total = 0
     for equation, times in products(jaxpr):
         result, operands = equation.outvars[0].aval, [variable.aval for variable in equation.invars]
         numbers = equation.params["dimension_numbers"]
         if equation.primitive.name == "conv_general_dilated":
-            total += times * (result.size * operands[1].size // operands[1].shape[numbers.rhs_spec[0]])
+            if str(equation.source_info.name_stack) in transposed:
+                total += times * (operands[0].size * operands[1].size // operands[0].shape[numbers.lhs_spec[1]])
+            else:
+                total += times * (result.size * operands[1].size // operands[1].shape[numbers.rhs_spec[0]])
         else:
             total += times * result.size * elements([operands[0].shape[axis] for axis in numbers[0][0]])
     return total
@@ -150,7 +153,8 @@ class Adapter(adapters.Adapter):
             state = self.ranks.everywhere(state)
             batch, self.program = self.ranks.program(case, batch)
         program = jax.make_jaxpr(self._forward)(parameters, state["states"], state["key"], batch).jaxpr
-        macs = macs_of(program) * case.recipe["batch"] // batch[0].shape[0]
+        transposed = {traced_layers.scope(index) for index, node in enumerate(case.nodes) if node["op"] == "ConvTranspose"}
+        macs = macs_of(program, transposed) * case.recipe["batch"] // batch[0].shape[0]
         self._check_precision(program)
         self._make_step(state, batch)
         notes = ["jax.jit of the whole step"]

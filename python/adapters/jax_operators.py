@@ -30,6 +30,25 @@ def _conv(t):
     return result + (t.input(2) if t.layout.last else t.input(2)[:, None, None])
 
 
+def _conv_transpose(t):
+    """A convolution of the spaced input with the reversed weights."""
+    a, w = t.attributes, t.input(1)
+    reach = [(a["kernel_shape"][i] - 1) * a["dilations"][i] for i in range(2)]
+    pads = [(reach[i] - a["pads"][i], reach[i] - a["pads"][2 + i] + a["output_padding"][i]) for i in range(2)]
+    kernel = "HWOI" if t.layout.last else "IOHW"  # the orders of Conv's weights, whose I and O are exchanged
+    rows, inputs, outputs = kernel.index("H"), kernel.index("I"), kernel.index("O")
+    w = jnp.flip(w, (rows, rows + 1))
+    if a["group"] > 1:
+        w = jnp.concatenate(jnp.split(w, a["group"], inputs), outputs)
+    data = _dimensions(t)[0]
+    result = lax.conv_general_dilated(
+        t.input(0), w, [1, 1], pads, lhs_dilation=a["strides"], rhs_dilation=a["dilations"],
+        dimension_numbers=(data, kernel, data), feature_group_count=a["group"])
+    if t.input(2) is None:
+        return result
+    return result + (t.input(2) if t.layout.last else t.input(2)[:, None, None])
+
+
 def _windows(t, pads):
     """Arguments of lax.reduce_window for a pool."""
     a = t.attributes
@@ -111,15 +130,11 @@ def _row_norm(t):
 
 def _group_norm(t):
     """GroupNormalization and InstanceNormalization, whose groups are the channels."""
-    x = t.input(0).astype(jnp.float32)
-    channel = t.layout.axis(1, x.ndim)
-    groups = t.attributes.get("num_groups", x.shape[channel])
-    wide = x.reshape(x.shape[:channel] + (groups, -1) + x.shape[channel + 1:])
-    axes = tuple(axis for axis in range(1, wide.ndim) if axis != channel)
-    wide = wide - jnp.mean(wide, axes, keepdims=True)
-    wide = wide * lax.rsqrt(jnp.mean(wide * wide, axes, keepdims=True) + t.attributes["epsilon"])
-    along = [-1 if axis == channel else 1 for axis in range(x.ndim)]
-    x = wide.reshape(x.shape) * t.input(1).reshape(along) + t.input(2).reshape(along)
+    shape, axes, along = t.grouped()
+    wide = t.input(0).astype(jnp.float32).reshape(shape)
+    wide = wide - jnp.mean(wide, tuple(axes), keepdims=True)
+    wide = wide * lax.rsqrt(jnp.mean(wide * wide, tuple(axes), keepdims=True) + t.attributes["epsilon"])
+    x = wide.reshape(t.input(0).shape) * t.input(1).reshape(along) + t.input(2).reshape(along)
     return x.astype(t.input(0).dtype)
 
 
@@ -276,6 +291,7 @@ def _tensor_scatter(t):
 OPERATORS = {
     ATTENTION: _attention,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: _mean(t, (2, 3), True),

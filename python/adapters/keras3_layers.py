@@ -17,8 +17,9 @@ GATES = "ifco"
 
 
 # The inputs that are weights of the layer of an operator.
-OWNED = {"Conv": (1, 2), "Gemm": (1, 2), "BatchNormalization": (1, 2, 3, 4), "LayerNormalization": (1, 2),
-         "Gather": (0,), "LSTM": (1, 2, 3), "RNN": (1, 2, 3)}
+OWNED = {"Conv": (1, 2), "ConvTranspose": (1, 2), "Gemm": (1, 2), "BatchNormalization": (1, 2, 3, 4),
+         "LayerNormalization": (1, 2), "GroupNormalization": (1, 2), "InstanceNormalization": (1, 2), "Gather": (0,),
+         "LSTM": (1, 2, 3), "RNN": (1, 2, 3)}
 
 
 class Weight(layers.Layer):
@@ -110,12 +111,44 @@ def _conv(t):
     return result
 
 
-def _conv_problem(case, node):
-    a = node["attributes"]
+def _conv_transpose(t):
+    """Padding that Keras does not call "same" is cut off behind the layer."""
+    a, (height, width) = t.attributes, t.input_shape[2:]
+    same = (graph_analysis.same_padding(a, t.shape, t.input_shape)
+            and t.shape[2:] == [height * a["strides"][0], width * a["strides"][1]])
+    biased = len(t.names) > 2 and bool(t.names[2])
+    layer = layers.Conv2DTranspose(
+        t.shape[1], tuple(a["kernel_shape"]), tuple(a["strides"]), "same" if same else "valid",
+        output_padding=None if same else tuple(a["output_padding"]), data_format=_format(t),
+        dilation_rate=tuple(a["dilations"]), use_bias=biased, **_regularizers(t, "kernel", "bias"))
+    result = layer(t.input(0))
+    keep(t, 1, layer.kernel, lambda w: w.transpose(2, 3, 1, 0), lambda w: w.transpose(3, 2, 0, 1))
+    if biased:
+        keep(t, 2, layer.bias)
+    t.run.macs += elements(t.input_shape) * elements(layer.kernel.shape[:3])
+    return result if same else t.cut(result)
+
+
+def _weights_problem(case, node):
+    """The reason if a layer cannot own its weights, else None."""
     if any(case.values[name]["kind"] != "parameter" for name in node["inputs"][1:] if name):
         return "its weights are not parameters"
-    if _loose_problem(case, node):
-        return _loose_problem(case, node)
+    return _loose_problem(case, node)
+
+
+def _conv_transpose_problem(case, node):
+    a = node["attributes"]
+    if a["group"] > 1:
+        return "groups are not supported"
+    if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
+        return "strides together with dilations are not supported"
+    return _weights_problem(case, node)
+
+
+def _conv_problem(case, node):
+    a = node["attributes"]
+    if _weights_problem(case, node):
+        return _weights_problem(case, node)
     if a["strides"][0] != a["strides"][1] and a["group"] > 1:
         return "groups need equal strides"
     if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
@@ -263,6 +296,26 @@ def _rms_norm_problem(case, node):
     return "only up to three dimensions" if len(case.shape(node["inputs"][0])) > 3 else None
 
 
+def _group_norm(t):
+    a = t.attributes
+    layer = layers.GroupNormalization(a.get("num_groups", -1), t.axis(1), a["epsilon"],
+                                      **_regularizers(t, "gamma", "beta"))
+    result = layer(t.input(0))
+    for index, variable in ((1, layer.gamma), (2, layer.beta)):
+        keep(t, index, variable)
+    return result
+
+
+def _resize(t):
+    a = t.attributes
+    return layers.UpSampling2D(tuple(a["scales"]), _format(t), "bilinear" if a["mode"] == "linear" else "nearest")(t.input(0))
+
+
+def _resize_problem(case, node):
+    aligned = node["attributes"]["coordinate_transformation_mode"] == "align_corners"
+    return "Keras does not align corners" if aligned else None
+
+
 def _lrn(t):
     """Keras has no such layer: sums the squares of neighbouring channels."""
     a, x = t.attributes, t.input(0)
@@ -388,6 +441,7 @@ def _relu(t):
 OPERATORS = {
     ATTENTION: _attention,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: layers.GlobalAveragePooling2D(
@@ -408,11 +462,15 @@ OPERATORS = {
     "Log": _plain(ops.log),
     "Sqrt": _plain(ops.sqrt),
     "Gelu": lambda t: ops.gelu(t.input(0), approximate=t.attributes["approximate"] == "tanh"),
+    "Erf": _plain(ops.erf),
+    "Pow": lambda t: ops.power(t.input(0), t.attributes["exponent"]),
     "Neg": _plain(ops.negative),
     "Softmax": lambda t: layers.Softmax(t.axis(t.attributes["axis"]))(t.input(0)),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _group_norm,
     "LRN": _lrn,
     "Flatten": _flatten,
     "Reshape": _reshape,
@@ -423,6 +481,7 @@ OPERATORS = {
     "Slice": _slice,
     SPLIT: lambda t, sizes, axis: ops.split(
         t.input(0), [sum(sizes[:i]) for i in range(1, len(sizes))], axis),
+    "Resize": _resize,
     "Pad": lambda t: ops.pad(t.input(0), t.pads(), constant_values=t.attributes["value"]),
     "ReduceMean": lambda t: _mean(t, t.attributes["axes"], t.attributes["keepdims"]),
     "Gather": _gather,
@@ -441,12 +500,16 @@ OPERATORS = {
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "Conv": _conv_problem,
+    "ConvTranspose": _conv_transpose_problem,
     "MaxPool": _dilated,
     "Gemm": _gemm_problem,
     "BatchNormalization": _batch_norm_problem,
     "Gather": graph_analysis.gather_problem,
     "LayerNormalization": _layer_norm_problem,
     "RMSNormalization": _rms_norm_problem,
+    "GroupNormalization": _weights_problem,
+    "InstanceNormalization": _weights_problem,
+    "Resize": _resize_problem,
     "LSTM": graph_analysis.recurrent_problem,
     "RNN": graph_analysis.recurrent_problem,
 }

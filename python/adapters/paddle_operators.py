@@ -20,6 +20,13 @@ def _conv(case, node):
     return lambda x, w, b=None: F.conv2d(x, w, b, a["strides"], pads, a["dilations"], a["group"])
 
 
+def _conv_transpose(case, node):
+    a = node["attributes"]
+    pads = a["pads"][:2] if graph_analysis.even(a["pads"]) else _sides(a["pads"])
+    return lambda x, w, b=None: F.conv2d_transpose(x, w, b, a["strides"], pads, a["output_padding"],
+                                                   a["dilations"], a["group"])
+
+
 def _max_pool(case, node):
     a = node["attributes"]
     behind = graph_analysis.window_reach(a, case.shape(node["inputs"][0]),
@@ -75,6 +82,22 @@ def _rms_norm(case, node):
     axes = list(range(node["attributes"]["axis"], len(case.shape(node["inputs"][0]))))
     epsilon = node["attributes"]["epsilon"]
     return lambda x, scale: x * paddle.rsqrt(paddle.mean(x * x, axes, True) + epsilon) * scale
+
+
+def _group_norm(case, node):
+    """F.instance_norm has no gradient of its weights if its input is one of the network, which has none."""
+    a, name = node["attributes"], node["inputs"][0]
+    if node["op"] == "InstanceNormalization" and case.values[name]["kind"] != "input":
+        return lambda x, scale, bias: F.instance_norm(x, weight=scale, bias=bias, eps=a["epsilon"])
+    groups = a.get("num_groups", case.shape(name)[1])
+    return lambda x, scale, bias: F.group_norm(x, groups, a["epsilon"], scale, bias)
+
+
+def _resize(case, node):
+    a, size = node["attributes"], case.shape(node["outputs"][0])[2:]
+    mode = "bilinear" if a["mode"] == "linear" else "nearest"
+    corners = a["coordinate_transformation_mode"] == "align_corners"
+    return lambda x: F.interpolate(x, size, mode=mode, align_corners=corners)
 
 
 def _swish(case, node):
@@ -144,6 +167,7 @@ def _half_squares(x):
 OPERATORS = {
     ATTENTION: _attention,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": plain(lambda x: F.adaptive_avg_pool2d(x, 1)),
@@ -162,11 +186,15 @@ OPERATORS = {
     "Exp": plain(paddle.exp),
     "Log": plain(paddle.log),
     "Sqrt": plain(paddle.sqrt),
+    "Erf": plain(paddle.erf),
+    "Pow": tuned(paddle.pow, "exponent"),
     "Neg": plain(paddle.neg),
     "Softmax": tuned(F.softmax, "axis"),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _group_norm,
     "LRN": _lrn,
     "Flatten": reshaped(paddle.reshape),
     "Reshape": reshaped(paddle.reshape),
@@ -175,6 +203,7 @@ OPERATORS = {
     "Expand": lambda case, node: lambda x: paddle.broadcast_to(x, node["attributes"]["shape"]),
     "Concat": lambda case, node: lambda *xs: paddle.concat(xs, node["attributes"]["axis"]),
     "Slice": sliced,
+    "Resize": _resize,
     "ReduceMean": tuned(paddle.mean, "axes", "keepdims"),
     "Gather": plain(lambda table, indices: F.embedding(indices, table)),
     "Dropout": dropped(F.dropout),

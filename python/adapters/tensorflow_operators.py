@@ -63,6 +63,28 @@ def _conv_problem(case, node):
     return None
 
 
+def _conv_transpose(t):
+    """The gradient of the convolution whose padding TensorFlow names, or else of one of the padded result; one for
+    each group, as in _grouped."""
+    a, x, w = t.attributes, t.input(0), t.input(1)
+    same = graph_analysis.same_padding(a, t.shape, t.input_shape)
+    rows, columns = t.shape[2:] if same else graph_analysis.transposed_size(a, t.input_shape)
+    size = [t.shape[0], rows, columns, t.shape[1] // a["group"]]
+    parts = zip(tf.split(x, a["group"], 3), tf.split(w, a["group"], 3))
+    result = tf.concat([tf.nn.conv2d_transpose(part, kernel, size, a["strides"], "SAME" if same else "VALID",
+                                               dilations=a["dilations"]) for part, kernel in parts], 3)
+    t.run.macs += elements(x.shape) * elements(w.shape[:3])
+    result = result if same else t.cut(result)
+    return result if t.input(2) is None else tf.nn.bias_add(result, t.input(2))
+
+
+def _conv_transpose_problem(case, node):
+    a = node["attributes"]
+    if a["dilations"] != [1, 1] and a["strides"] != [1, 1]:
+        return "strides together with dilations are not supported"
+    return None
+
+
 def _max_pool(t):
     a = t.attributes
     x, padding = _window(t, t.pooled_pads(), t.input(0).dtype.min)
@@ -162,6 +184,25 @@ def _rms_norm(t):
     return t.input(0) * factor * t.operand(1, tf.reshape, tf.transpose)
 
 
+def _group_norm(t):
+    shape, axes, along = t.grouped()
+    wide = tf.reshape(t.input(0), shape)
+    mean, variance = tf.nn.moments(wide, axes, keepdims=True)
+    wide = tf.nn.batch_normalization(wide, mean, variance, None, None, t.attributes["epsilon"])
+    return tf.reshape(wide, t.input(0).shape) * tf.reshape(t.input(1), along) + tf.reshape(t.input(2), along)
+
+
+def _resize(t):
+    a, x = t.attributes, t.input(0)
+    if a["mode"] == "nearest":
+        for axis in range(2):
+            x = tf.repeat(x, a["scales"][axis], t.axis(2 + axis))
+        return x
+    return tf.compat.v1.image.resize_bilinear(
+        x, t.shape[2:], a["coordinate_transformation_mode"] == "align_corners",
+        half_pixel_centers=a["coordinate_transformation_mode"] == "half_pixel")
+
+
 def _lrn(t):
     a = t.attributes
     x = tf.cast(t.input(0), tf.float32)
@@ -253,6 +294,7 @@ def _reshape(t):
 
 OPERATORS = {
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: _mean(t, (2, 3)),
@@ -272,11 +314,15 @@ OPERATORS = {
     "Log": _plain(tf.math.log),
     "Sqrt": _plain(tf.sqrt),
     "Gelu": lambda t: tf.nn.gelu(t.input(0), t.attributes["approximate"] == "tanh"),
+    "Erf": _plain(tf.math.erf),
+    "Pow": lambda t: tf.pow(t.input(0), t.attributes["exponent"]),
     "Neg": _plain(tf.negative),
     "Softmax": lambda t: tf.nn.softmax(t.input(0), t.axis(t.attributes["axis"])),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _group_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
     "Reshape": _reshape,
@@ -286,6 +332,7 @@ OPERATORS = {
     "Concat": lambda t: tf.concat(t.inputs, t.axis(t.attributes["axis"])),
     "Slice": _slice,
     SPLIT: lambda t, sizes, axis: tf.split(t.input(0), sizes, axis),
+    "Resize": _resize,
     "Pad": lambda t: tf.pad(t.input(0), t.pads(), constant_values=t.attributes["value"]),
     "ReduceMean": _reduce_mean,
     "Gather": lambda t: t.in_graph_order(tf.gather, tf.transpose),
@@ -303,6 +350,7 @@ OPERATORS = {
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "Conv": _conv_problem,
+    "ConvTranspose": _conv_transpose_problem,
     "MaxPool": _max_pool_problem,
     "BatchNormalization": _batch_norm_problem,
     "Gather": graph_analysis.gather_problem,

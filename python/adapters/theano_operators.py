@@ -52,6 +52,20 @@ def _conv(t):
     return y if len(t.inputs) < 3 else y + t.inputs[2].dimshuffle("x", 0, "x", "x")
 
 
+def _conv_transpose(t):
+    """Uneven padding is cut off behind the gradient of the convolution."""
+    a, even = t.attributes, graph_analysis.even(t.attributes["pads"])
+    size = t.shape[2:] if even else graph_analysis.transposed_size(a, t.shapes[0])
+    y = T.nnet.abstract_conv.conv2d_grad_wrt_inputs(
+        t.inputs[0], t.inputs[1], t.shape[:2] + size, t.shapes[1], tuple(a["pads"][:2]) if even else (0, 0),
+        tuple(a["strides"]), False, tuple(a["dilations"]), a["group"])
+    if not even:
+        top, left = a["pads"][:2]
+        y = y[:, :, top:top + t.shape[2], left:left + t.shape[3]]
+    t.macs = elements(t.shapes[0]) * elements(t.shapes[1][1:])
+    return y if len(t.inputs) < 3 else y + t.inputs[2].dimshuffle("x", 0, "x", "x")
+
+
 def _pool(t, mode, fill):
     """A pool. If Theano's own pool does not support the padding or rounding, the input is padded first. It
     supports even padding below the window, and rounding up without padding if the last window reaches a new
@@ -168,6 +182,29 @@ def _rms_norm(t, x=None):
     return x / size * t.inputs[1]
 
 
+def _group_norm(t):
+    shape = t.shape
+    groups = t.attributes.get("num_groups", shape[1])
+    x = T.reshape(t.inputs[0], [shape[0], groups, elements(shape[1:]) // groups])
+    x = x - x.mean(axis=2, keepdims=True)
+    x = x / T.sqrt(T.sqr(x).mean(axis=2, keepdims=True) + numpy.float32(t.attributes["epsilon"]))
+    scale, bias = (T.reshape(w, [1, shape[1]] + [1] * (len(shape) - 2)) for w in t.inputs[1:])
+    along = [axis != 1 for axis in range(len(shape))]
+    return T.reshape(x, shape) * T.patternbroadcast(scale, along) + T.patternbroadcast(bias, along)
+
+
+def _resize(t):
+    """Repetition, or for each axis a product with a matrix, because Theano's own aligns to neither form."""
+    a, x = t.attributes, t.inputs[0]
+    for axis, order in ((0, (0, 1, 3, 2)), (1, (0, 1, 2, 3))):
+        if a["mode"] == "nearest":
+            x = T.repeat(x, a["scales"][axis], 2 + axis)
+        else:
+            weights = numpy.float32(graph_analysis.resize_weights(a, axis, t.shapes[0][2 + axis]))
+            x = T.dot(x.dimshuffle(*order), weights.T).dimshuffle(*order)
+    return x
+
+
 def _lrn(t):
     a, (n, c, h, w) = t.attributes, t.shapes[0]
     front = (a["size"] - 1) // 2
@@ -256,6 +293,7 @@ def _broadcast(function):
 
 OPERATORS = {
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": lambda t: _pool(t, "max", -LARGEST),
     "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t: t.inputs[0].mean(axis=(2, 3), keepdims=True),
@@ -273,11 +311,15 @@ OPERATORS = {
     "Exp": lambda t: T.exp(t.inputs[0]),
     "Log": lambda t: T.log(t.inputs[0]),
     "Sqrt": lambda t: T.sqrt(t.inputs[0]),
+    "Erf": lambda t: T.erf(t.inputs[0]),
+    "Pow": lambda t: t.inputs[0] ** numpy.float32(t.attributes["exponent"]),
     "Neg": lambda t: -t.inputs[0],
     "Identity": lambda t: t.inputs[0],
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _group_norm,
     "Softmax": _softmax,
     "LRN": _lrn,
     "Flatten": _reshape,
@@ -287,6 +329,7 @@ OPERATORS = {
     "Gather": _gather,
     "Concat": lambda t: T.concatenate(t.inputs, axis=t.attributes["axis"]),
     "Slice": _slice,
+    "Resize": _resize,
     "ReduceMean": lambda t: t.inputs[0].mean(axis=t.attributes["axes"],
                                              keepdims=bool(t.attributes["keepdims"])),
     "Dropout": _dropout,

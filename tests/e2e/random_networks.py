@@ -207,6 +207,26 @@ class Network:
                      max(OPSETS.get(name, 17) for name in self.operators))
 
 
+def upsampler():
+    """The model of a network of the operators that grow and normalise images."""
+    built = Network("upsampler")
+    built.shape = (4, 3, 3)
+    built.input = ("N", 4, 3, 3)
+    built.add("Conv", built.normal(4, 4, 3, 3), built.normal(4), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    built.add("ConvTranspose", built.normal(4, 6, 3, 2), built.normal(6), shape=(6, 6, 5), kernel_shape=[3, 2],
+              strides=[2, 2], pads=[0, 1, 1, 0])
+    built.add("GroupNormalization", built.normal(6, deviation=1.0), built.normal(6), num_groups=2, epsilon=1e-2)
+    built.add("Swish")
+    built.add("Resize", "", built.constant([4], [1, 1, 2, 1]), shape=(6, 12, 5), mode="linear",
+              coordinate_transformation_mode="half_pixel")
+    built.add("InstanceNormalization", built.normal(6, deviation=1.0), built.normal(6), epsilon=1e-2)
+    built.add("Erf")
+    built.add("Resize", "", built.constant([4], [1, 1, 1, 2]), shape=(6, 12, 10), mode="nearest",
+              coordinate_transformation_mode="half_pixel")
+    built.add("Pow", built.constant([], [2.0]))
+    return built.finish()
+
+
 def network(seed):
     """(the model with that number, its operators in their order): the same each time."""
     for attempt in range(1000):

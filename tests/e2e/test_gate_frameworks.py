@@ -6,14 +6,17 @@ installed is skipped, with its reason.
 $PRONY names the program.
 """
 import json
+import os
 import re
 import sys
 
 import counted
-from prony_program import HOME, ProgramTest
+from prony_program import HOME, ProgramTest, write
+from random_networks import upsampler
 
 FRAMEWORKS = ["caffe", "caffe2", "chainer", "cntk", "keras2:cntk", "keras2:mxnet", "keras2:tensorflow",
               "keras2:theano", "native@3.13", "native@3.6", "paddle", "theano"]
+UPSAMPLERS = ["chainer", "jax", "keras3:jax", "keras3:tensorflow", "paddle", "tensorflow-python", "theano"]
 STAGES = ["forward", "forward-backward", "train"]
 
 
@@ -74,6 +77,17 @@ class GateTest(ProgramTest):
                 if found["forward"][0] == "missing":
                     self.skipTest(found["forward"][1])
                 self.assertEqual({status for status, _ in found.values()}, {"ok"}, found)
+
+    def test_upsampling(self):
+        """Operators that grow and normalise images; some are made of several of a framework's own."""
+        path = os.path.join(self.folder, "upsampler.onnx")
+        write(path, upsampler())
+        for framework in UPSAMPLERS:
+            with self.subTest(framework):
+                (found, reason), = self.cells(framework, network=path, batch=2, stages=["train"]).values()
+                if found == "missing":
+                    self.skipTest(reason)
+                self.assertEqual(found, "ok", reason)
 
     def test_caches(self):
         """Prefill and decode; steps that run at once would share the caches."""
