@@ -91,7 +91,9 @@ const struct cli_command cli_commands[] = {
 	{.syntax = {.name = "import",
 		    .arguments = "STORE...",
 		    .summary = "copy the runs of another store that this one lacks",
-		    .description = "Example: to compare several machines, copy the store of each, "
+		    .description = "Parts of a run (prony run --part) are joined into one run, in "
+				   "any order.\n\n"
+				   "Example: to compare several machines, copy the store of each, "
 				   "import the copies, and report their runs together.\n\n"
 				   "  prony import other-machine.db",
 		    .options = import_option_rows},

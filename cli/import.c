@@ -14,6 +14,17 @@ const struct option import_option_rows[] = {
 	{.name = NULL},
 };
 
+static void say_imported(const char *other, const struct store_imported *imported)
+{
+	cli_out("%s: %d new run%s", other, imported->runs, imported->runs == 1 ? "" : "s");
+	if (imported->cells > 0)
+		cli_out(", %lld cells of a part", (long long)imported->cells);
+	if (imported->present > 0)
+		cli_out(", %lld cells of a part that is here already",
+			(long long)imported->present);
+	cli_out("\n");
+}
+
 static enum prony_status import_all(const char *file, const char **others, size_t count,
 				    struct error *err)
 {
@@ -29,11 +40,10 @@ static enum prony_status import_all(const char *file, const char **others, size_
 	if (status == PRONY_OK)
 		status = store_open(file, false, &store, err);
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
-		int imported = 0;
+		struct store_imported imported = {.runs = 0};
 		status = store_import(store, others[i], &imported, err);
-		if (status == PRONY_OK || imported > 0)
-			cli_out("%s: %d new run%s\n", others[i], imported,
-				imported == 1 ? "" : "s");
+		if (status == PRONY_OK || imported.runs > 0)
+			say_imported(others[i], &imported);
 	}
 	store_close(store);
 	return status;

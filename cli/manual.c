@@ -71,7 +71,7 @@ static const char tail[] =
 	".TP\n"
 	".B PRONY_LOCK\n"
 	"file of the machine\\-wide lock that is held while measuring, and says by\n"
-	"whom (default: /tmp/prony.lock)\n"
+	"whom (default: /tmp/prony.lock, in a job of Slurm /tmp/prony.lock.NODE)\n"
 	".TP\n"
 	".B PRONY_PYTORCH_PYTHON\n"
 	"interpreter that the framework pytorch uses (the same with other\n"

@@ -19,6 +19,7 @@
 #include "cli/run_baseline.h"
 #include "cli/run_job.h"
 #include "cli/run_outcome.h"
+#include "cli/run_part.h"
 #include "cli/run_plan.h"
 #include "diagnose/machine.h"
 #include "diagnose/measured.h"
@@ -185,12 +186,15 @@ static enum prony_status make_plan(struct job *job, const char **suites, size_t 
 	enum prony_status status = budget_parse(job->options->budget, &budget, err);
 	if (status == PRONY_OK)
 		status = selection_make(&job->selection, job->options, suites, count, err);
-	if (status == PRONY_OK)
-		status = study_init(&job->study, &job->selection.plan,
-				    &effort_table[job->selection.spec.effort],
-				    job->selection.spec.repeat, err);
 	if (status != PRONY_OK)
 		return status;
+	run_part_take(job);
+	status = study_init(&job->study, &job->selection.plan,
+			    &effort_table[job->selection.spec.effort], job->selection.spec.repeat,
+			    err);
+	if (status != PRONY_OK)
+		return status;
+	job->study.part = job->part.part;
 	job->study.budget = budget;
 	job->study.left = &job->left;
 	time_left_init(&job->left, &job->selection.plan, job->study.effort,
@@ -401,6 +405,8 @@ int command_run(const struct cli_call *call, struct error *err)
 	if (status == PRONY_OK)
 		status = baseline_check_options(options, job.allowed, err);
 	if (status == PRONY_OK)
+		status = run_part_check(options, err);
+	if (status == PRONY_OK)
 		status = results_check_output(options->report, options->store, err);
 	if (status == PRONY_OK && options->keep_bundle && !options->dry_run)
 		status = check_folder(options->keep_bundle, err);
@@ -418,7 +424,8 @@ int command_run(const struct cli_call *call, struct error *err)
 		cli_say("prony: the results so far are stored; to continue, add --resume to the "
 			"command\n");
 	} else if (status == PRONY_OK && !options->dry_run && !options->keep_proofs) {
-		bool failed = run_has_failed(&job);
+		/* A part of a run with fewer tables than parts may be empty. */
+		bool failed = job.selection.plan.count > 0 && run_has_failed(&job);
 		exit_code = run_exit(&job, failed);
 		baseline_save(&job, failed, err);
 	}

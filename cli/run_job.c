@@ -36,6 +36,17 @@ void job_drop_replaced(struct job *job)
 	}
 }
 
+static enum prony_status begin_part(struct job *job, struct error *err)
+{
+	enum part_begun begun;
+	enum prony_status status = store_part_begin(job->store, &job->meta, &job->part,
+						    job->options->resume, &begun, err);
+	if (status == PRONY_OK && begun == PART_RESTARTS)
+		progress_say(&job->progress, "this part was begun on another machine: its tables "
+					     "are measured anew");
+	return status;
+}
+
 enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct error *err)
 {
 	struct strbuf command;
@@ -62,7 +73,9 @@ enum prony_status job_begin_run(struct job *job, int argc, char **argv, struct e
 	if (gethostname(meta->host, sizeof meta->host - 1))
 		snprintf(meta->host, sizeof meta->host, "unknown");
 	enum prony_status status = PRONY_MISSING;
-	if (job->options->resume) {
+	if (job->part.part > 0) {
+		status = begin_part(job, err);
+	} else if (job->options->resume) {
 		struct error none = ERROR_INIT;
 		status = store_run_unfinished(job->store, canonical, meta->environment_hash,
 					      &meta->id, &none);

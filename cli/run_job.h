@@ -15,6 +15,7 @@ struct job {
 	int lock_fd; /* of the machine's lock; -1: not taken */
 	struct store *store;
 	struct run_meta meta;
+	struct run_part part; /* of --part; part 0: none */
 	struct study study;
 	struct time_left left;
 	struct progress progress;

@@ -9,10 +9,6 @@
 #include "frameworks/registry.h"
 #include "zoo/zoo.h"
 
-#define ROW_INT(member, flag, low, high, unit, what)                                               \
-	{                                                                                          \
-		INT_OPTION(struct run_options, member, flag, low, high, unit, what)                \
-	}
 #define ROW_FLAG(member, flag, what)                                                               \
 	{                                                                                          \
 		FLAG_OPTION(struct run_options, member, flag, what)                                \
@@ -23,19 +19,14 @@
 	}
 
 const struct option run_option_rows[] = {
-	RUN_OPTIONS_CELLS ROW_FLAG(quick, "quick",
-				   "effort quick: 11 processes of 0.4 s each, for screening"),
-	ROW_FLAG(rigorous, "rigorous",
-		 "effort rigorous: 10 to 40 processes of 20 s each, until the interval is +/- 1 %"),
-	ROW_INT(steps, "steps", 1, 1000000000, "N",
-		"number of steps in the measured window (default: as many as fit its time)"),
-	ROW_INT(warm_up, "warm-up", 0, 1000000000, "N",
-		"number of warm-up steps (default: until the step time is steady)"),
-	ROW_INT(repeat, "repeat", 1, 10000, "N",
-		"number of processes (default: set by the effort)"),
-	ROW_INT(seed, "seed", 0, INT32_MAX, "N", "seed of weights, batches and order (default: 1)"),
-	RUN_OPTIONS_PATIENCE ROW_FLAG(resume, "resume",
-				      "continue the newest unfinished run of the same cells"),
+	RUN_OPTIONS_CELLS RUN_OPTIONS_EFFORT RUN_OPTIONS_PATIENCE ROW_FLAG(
+		resume, "resume", "continue the newest unfinished run of the same cells"),
+	ROW_TEXT(part, "part", "I/N",
+		 "measure part I of N, for N machines: each part has whole tables, and `prony "
+		 "import` joins the stores of the parts into one run"),
+	ROW_TEXT(run_id, "run-id", "WORD",
+		 "with --part: tells two runs of the same cells apart (default: the id of the "
+		 "array job of Slurm, PBS or LSF)"),
 	ROW_FLAG(dry_run, "dry-run", "print what would run, and stop"),
 	ROW_FLAG(full, "full", "with --dry-run: the reason of each cell that cannot run"),
 	ROW_FLAG(show_command, "show-command",

@@ -14,7 +14,7 @@ struct run_options {
 	bool quick, rigorous, dry_run, full, resume, show_command, gate, gate_only, force;
 	const char *store, *data, *keep_bundle, *keep_proofs, *setup, *cleanup, *budget, *format,
 		*report;
-	const char *name, *baseline, *save_baseline, *threshold;
+	const char *name, *baseline, *save_baseline, *threshold, *part, *run_id;
 };
 
 extern const struct option run_option_rows[];
@@ -50,6 +50,22 @@ extern const char *const run_allow_words[]; /* of --allow; ends with NULL */
 		 .metavar = "NAME=DIMS",                                                           \
 		 .help = "shape of one sample for an ONNX input with open dimensions: "            \
 			 "x=1x3x48x320; N marks a batch that is not the first: x=10xNx8"},
+/* The same: how much is measured. */
+#define RUN_OPTIONS_EFFORT                                                                         \
+	{FLAG_OPTION(struct run_options, quick, "quick",                                           \
+		     "effort quick: 11 processes of 0.4 s each, for screening")},                  \
+		{FLAG_OPTION(struct run_options, rigorous, "rigorous",                             \
+			     "effort rigorous: 10 to 40 processes of 20 s each, until the "        \
+			     "interval is +/- 1 %")},                                              \
+		{INT_OPTION(struct run_options, steps, "steps", 1, 1000000000, "N",                \
+			    "number of steps in the measured window (default: as many as fit its " \
+			    "time)")},                                                             \
+		{INT_OPTION(struct run_options, warm_up, "warm-up", 0, 1000000000, "N",            \
+			    "number of warm-up steps (default: until the step time is steady)")},  \
+		{INT_OPTION(struct run_options, repeat, "repeat", 1, 10000, "N",                   \
+			    "number of processes (default: set by the effort)")},                  \
+		{INT_OPTION(struct run_options, seed, "seed", 0, INT32_MAX, "N",                   \
+			    "seed of weights, batches and order (default: 1)")},
 /* The same: the limits of a worker. */
 #define RUN_OPTIONS_PATIENCE                                                                       \
 	{.name = "timeout",                                                                        \

@@ -205,12 +205,13 @@ bool plan_lacks_text(const struct plan *plan, struct strbuf *out)
 void plan_text(const struct plan *plan, int width, bool full, struct strbuf *out)
 {
 	const struct cell **cells = memory_alloc((plan->count + 1) * sizeof *cells);
-	char common[CELL_KEY_BYTES];
+	char common[CELL_KEY_BYTES] = "";
 
 	for (size_t i = 0; i < plan->count; i++)
 		cells[i] = &plan->cells[i].cell;
 	struct labels labels = labels_of(cells, plan->count);
-	label_common(&labels, cells[0], common, sizeof common);
+	if (plan->count > 0)
+		label_common(&labels, cells[0], common, sizeof common);
 	free(cells);
 	text_wrap(common, 0, width, "", "", out);
 	for (size_t i = 0, end; i < plan->count; i = end) {

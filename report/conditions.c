@@ -233,3 +233,47 @@ bool summary_settings(const struct summary *summary, struct strbuf *out)
 		strbuf_puts(out, "; it may slow down some frameworks and not others");
 	return !first;
 }
+
+/* ", NVIDIA A", ", 2 x NVIDIA A", or all names if they differ. */
+static void add_gpus(const json_t *gpus, struct strbuf *out)
+{
+	size_t count = json_array_size(gpus), same = 0;
+	const char *first = json_string_value(json_array_get(gpus, 0));
+	json_t *gpu;
+	size_t i;
+
+	json_array_foreach(gpus, i, gpu) same +=
+		first && json_is_string(gpu) && !strcmp(first, json_string_value(gpu));
+	if (count > 1 && same == count) {
+		strbuf_printf(out, ", %zu x %s", count, first);
+		return;
+	}
+	json_array_foreach(gpus, i, gpu)
+	{
+		if (json_is_string(gpu))
+			strbuf_printf(out, ", %s", json_string_value(gpu));
+	}
+}
+
+bool machine_text(const json_t *environment, struct strbuf *out)
+{
+	const json_t *fixed = json_object_get(environment, "must_match");
+	const char *model = json_string_or(fixed, "cpu_model", NULL);
+	int64_t cores = json_int_or(fixed, "cores_usable", json_int_or(fixed, "cores", -1));
+	int64_t gib = json_int_or(fixed, "memory_gib", -1);
+
+	if (!model)
+		return false;
+	strbuf_puts(out, model);
+	if (cores > 0)
+		strbuf_printf(out, ", %lld core%s", (long long)cores, cores == 1 ? "" : "s");
+	if (gib > 0)
+		strbuf_printf(out, ", %lld GiB", (long long)gib);
+	add_gpus(json_object_get(fixed, "gpus"), out);
+	return true;
+}
+
+bool summary_machine(const struct summary *summary, struct strbuf *out)
+{
+	return machine_text(summary->environment, out);
+}

@@ -120,7 +120,7 @@ static void add_document(const struct markup *markup, const struct summary *summ
 			 struct strbuf *out)
 {
 	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
-		summary_unfinished,  summary_absent,	summary_exports,
+		summary_unfinished,  summary_parts,	summary_absent,	 summary_exports,
 		summary_disturbance, summary_power_cap, summary_settings};
 	struct strbuf line;
 	strbuf_init(&line, 0);

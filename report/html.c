@@ -183,6 +183,7 @@ static void add_conditions(const struct html_page *page, size_t run, struct strb
 	html_text("<p class=\"parity\">", strbuf_text(&line), "</p>\n", out);
 	html_certainty(page->summaries[run], out);
 	add_condition("banner", summary_unfinished, page->summaries[run], out);
+	add_condition("banner", summary_parts, page->summaries[run], out);
 	add_condition("note", summary_absent, page->summaries[run], out);
 	add_condition("banner", summary_exports, page->summaries[run], out);
 	add_condition("banner", summary_findings, page->summaries[run], out);

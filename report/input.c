@@ -23,9 +23,10 @@ static double mean_of(const struct stored_cell *cell, size_t offset)
 
 #define MEAN(cell, member) mean_of(cell, offsetof(struct process_record, member))
 
-/* Returns the row that differs from a cell only in input and stage, in the axes that apply there;
- * NULL if none has a step. */
-static const struct summary_row *other(const struct summary *summary, const struct cell *cell,
+/* Returns the row of the same part that differs from `cell` only in input and stage, in the axes
+ * that apply there; NULL if none has a step. */
+static const struct summary_row *other(const struct summary *summary,
+				       const struct stored_cell *stored, const struct cell *cell,
 				       enum stage stage, enum input_mode input)
 {
 	struct cell wanted = *cell;
@@ -34,21 +35,24 @@ static const struct summary_row *other(const struct summary *summary, const stru
 	wanted.input = input;
 	cell_key(&wanted, key);
 	for (size_t i = 0; i < summary->count; i++)
-		if (summary->rows[i].step.n > 0 && !strcmp(summary->rows[i].cell->key, key))
+		if (summary->rows[i].step.n > 0 && summary->rows[i].cell->part == stored->part &&
+		    !strcmp(summary->rows[i].cell->key, key))
 			return &summary->rows[i];
 	return NULL;
 }
 
 /* prony's own loader is measured with native. */
-static const struct summary_row *loading(const struct summary *summary, const struct cell *cell)
+static const struct summary_row *loading(const struct summary *summary,
+					 const struct stored_cell *stored)
 {
+	const struct cell *cell = &stored->cell;
 	struct cell loaded = *cell;
 	if (cell->input == INPUT_STREAM) {
 		snprintf(loaded.framework, sizeof loaded.framework, "native");
 		snprintf(loaded.name, sizeof loaded.name, "native");
 		*loaded.environment = *loaded.backend = *loaded.options = '\0';
 	}
-	return other(summary, &loaded, STAGE_LOAD, cell->input);
+	return other(summary, stored, &loaded, STAGE_LOAD, cell->input);
 }
 
 static bool arrives(const struct summary_row *row)
@@ -63,7 +67,8 @@ bool input_split(const struct summary *summary, const struct summary_row *row,
 	const struct cell *cell = &row->cell->cell;
 	if (!arrives(row))
 		return false;
-	const struct summary_row *resident = other(summary, cell, cell->stage, INPUT_RESIDENT);
+	const struct summary_row *resident =
+		other(summary, row->cell, cell, cell->stage, INPUT_RESIDENT);
 	double storage = MEAN(row->cell, load_storage_ns), decode = MEAN(row->cell, load_decode_ns);
 	double copy = MEAN(row->cell, input_copy_ns), step = row->step.center;
 	double wait = fmin(MEAN(row->cell, input_wait_ns), step);
@@ -98,7 +103,7 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 		    struct strbuf *out)
 {
 	const struct cell *cell = &row->cell->cell;
-	const struct summary_row *load = loading(summary, cell);
+	const struct summary_row *load = loading(summary, row->cell);
 	double storage = MEAN(row->cell, load_storage_ns), decode = MEAN(row->cell, load_decode_ns);
 	char wait[32], copy[32], step[32];
 	format_duration(MEAN(row->cell, input_wait_ns), wait, sizeof wait);
@@ -106,8 +111,10 @@ static void add_row(const struct summary *summary, const struct summary_row *row
 	format_duration(row->step.center, step, sizeof step);
 	strbuf_printf(out, "%s waits %s for the batch in each step of %s and copies it in %s",
 		      cell->framework, wait, step, copy);
-	add_against(row, other(summary, cell, cell->stage, INPUT_RESIDENT), "resident", out);
-	add_against(row, other(summary, cell, cell->stage, INPUT_SYNTHETIC), "synthetic", out);
+	add_against(row, other(summary, row->cell, cell, cell->stage, INPUT_RESIDENT), "resident",
+		    out);
+	add_against(row, other(summary, row->cell, cell, cell->stage, INPUT_SYNTHETIC), "synthetic",
+		    out);
 	if (load) {
 		format_duration(load->step.center, step, sizeof step);
 		strbuf_printf(out, ", loading alone takes %s", step);

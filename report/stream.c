@@ -123,6 +123,16 @@ static void take_cell(struct arena *arena, struct stored_cell *from, bool with_p
 	from->process_count = 0;
 }
 
+static void take_parts(struct arena *arena, struct run_meta *meta)
+{
+	const struct run_part *from = meta->parts;
+	meta->parts = arena_array(arena, meta->part_count + 1, sizeof *meta->parts);
+	for (size_t i = 0; i < meta->part_count; i++) {
+		meta->parts[i] = from[i];
+		meta->parts[i].environment = arena_strdup(arena, from[i].environment);
+	}
+}
+
 static enum prony_status take_comparison(void *context, struct summary *part,
 					 struct stored_run *run, struct error *err)
 {
@@ -138,6 +148,7 @@ static enum prony_status take_comparison(void *context, struct summary *part,
 			arena_strdup(&whole->run.arena, run->meta.environment);
 		whole->run.meta.tags =
 			arena_strdup(&whole->run.arena, run->meta.tags ? run->meta.tags : "");
+		take_parts(&whole->run.arena, &whole->run.meta);
 	}
 	if (part->count == 0)
 		return PRONY_OK;

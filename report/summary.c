@@ -145,6 +145,18 @@ static void drop_intervals(struct summary_row *row)
 	row->gap_low = row->gap_high = NAN;
 }
 
+/* Returns the record of the machine of a part, which may be another than the run's. New reference.
+ */
+static json_t *environment_of(const struct summary *summary, int64_t part)
+{
+	const struct run_meta *meta = &summary->run->meta;
+	for (size_t i = 0; i < meta->part_count; i++)
+		if (meta->parts[i].part == part &&
+		    strcmp(meta->parts[i].environment_hash, meta->environment_hash) != 0)
+			return machine_parse(meta->parts[i].environment);
+	return json_incref(summary->environment);
+}
+
 static void fill_row(struct summary *summary, const struct work *work,
 		     const struct stored_cell *cell, const struct replicates *replicates,
 		     struct summary_row *row)
@@ -170,7 +182,9 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->needed = replicates_needed(&summary->run->meta);
 	bool suffice = replicates_suffice(&summary->run->meta, cell, row->processes);
 	row->comparable = suffice && gate_passed(cell) && row->step.n > 0;
-	costs_fill(summary->environment, &summary->run->meta, replicates, row);
+	json_t *machine = environment_of(summary, cell->part);
+	costs_fill(machine, &summary->run->meta, replicates, row);
+	json_decref(machine);
 	if (!suffice)
 		drop_intervals(row);
 }
@@ -251,8 +265,12 @@ static size_t *gather_comparisons(struct summary *summary)
 
 json_t *run_environment(const struct stored_run *run)
 {
+	return machine_parse(run->meta.environment);
+}
+
+json_t *machine_parse(const char *text)
+{
 	struct error ignored = ERROR_INIT;
-	const char *text = run->meta.environment;
 	json_t *record = NULL;
 	if (!text || json_parse(text, strlen(text), "environment", &record, &ignored) != PRONY_OK)
 		return NULL;

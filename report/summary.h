@@ -100,6 +100,8 @@ struct summary {
 
 /* Returns the record of a run's machine; NULL if there is none. New reference. */
 json_t *run_environment(const struct stored_run *run);
+/* The same from its text, which may be NULL. */
+json_t *machine_parse(const char *text);
 
 void summary_init(struct summary *summary, const struct stored_run *run);
 void summary_release(struct summary *summary);
@@ -213,6 +215,8 @@ bool summary_findings(const struct summary *summary, struct strbuf *out);
  * variables that change how fast a framework is. False, and nothing added, if there is nothing to
  * report. */
 bool summary_unfinished(const struct summary *summary, struct strbuf *out);
+/* Which parts of the run are missing or unfinished, and which were measured on other machines. */
+bool summary_parts(const struct summary *summary, struct strbuf *out);
 bool summary_absent(const struct summary *summary, struct strbuf *out);
 bool summary_exports(const struct summary *summary, struct strbuf *out);
 bool summary_disturbance(const struct summary *summary, struct strbuf *out);
@@ -222,7 +226,13 @@ bool summary_settings(const struct summary *summary, struct strbuf *out);
 /* Adds one line that identifies the run: number, uid, suite, time, machine, effort. */
 void summary_heading(const struct summary *summary, struct strbuf *out);
 
-/* Adds the machine in short, "AMD EPYC 7B13, 2 cores, 8 GiB"; false if it is not known. */
+/* Returns on how many nodes or hosts the parts of the run were measured; 1 for a run without. */
+size_t summary_hosts(const struct summary *summary);
+
+/* Adds the machine of a record in short, "AMD EPYC 7B13, 2 cores, 8 GiB"; false if it is not known.
+ */
+bool machine_text(const json_t *environment, struct strbuf *out);
+/* The same of the run's. */
 bool summary_machine(const struct summary *summary, struct strbuf *out);
 
 /*

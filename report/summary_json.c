@@ -51,6 +51,24 @@ json_t *words_to_json(const char *words)
 	return array;
 }
 
+static json_t *parts_to_json(const struct run_meta *meta)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < meta->part_count; i++) {
+		const struct run_part *part = &meta->parts[i];
+		json_t *object = json_object();
+		json_object_set_new(object, "part", json_integer(part->part));
+		json_object_set_new(object, "of", json_integer(part->parts));
+		json_object_set_new(object, "finished", utc(part->finished_wall_ns));
+		json_object_set_new(object, "host", text_json(part->host));
+		json_object_set_new(object, "node", text_json_or_null(part->node));
+		json_object_set_new(object, "environment_hash", text_json(part->environment_hash));
+		json_object_set_new(object, "environment", embedded(part->environment));
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
 json_t *summary_run_to_json(const struct summary *summary)
 {
 	const struct run_meta *meta = &summary->run->meta;
@@ -77,6 +95,8 @@ json_t *summary_run_to_json(const struct summary *summary)
 	json_object_set_new(run, "host", text_json_or_null(meta->host));
 	json_object_set_new(run, "environment_hash", text_json_or_null(meta->environment_hash));
 	json_object_set_new(run, "environment", embedded(meta->environment));
+	if (meta->part_count > 0)
+		json_object_set_new(run, "parts", parts_to_json(meta));
 	json_object_set_new(run, "node", text_json_or_null(meta->node));
 	return run;
 }
@@ -152,6 +172,8 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	bool itself = !strcmp(cell->cell.framework, "native");
 	json_object_set_new(object, "key", text_json(cell->key));
 	json_object_set_new(object, "hash", text_json(cell->hash));
+	if (cell->part > 0)
+		json_object_set_new(object, "part", json_integer(cell->part));
 	cell_axes_to_json(&cell->cell, object);
 	json_object_set_new(object, "status", json_string(cell_status_name(cell->status)));
 	json_object_set_new(object, "flags", flags_to_json(cell->flags));

@@ -391,7 +391,12 @@ void summary_heading(const struct summary *summary, struct strbuf *out)
 		      *meta->name ? " " : "", meta->name);
 	if (*meta->suite)
 		strbuf_printf(out, ", %s", meta->suite);
-	strbuf_printf(out, ", %s, on %s, %s effort%s", when, meta->host, meta->effort,
+	strbuf_printf(out, ", %s, ", when);
+	if (summary_hosts(summary) > 1)
+		strbuf_printf(out, "on %zu machines", summary_hosts(summary));
+	else
+		strbuf_printf(out, "on %s", meta->host);
+	strbuf_printf(out, ", %s effort%s", meta->effort,
 		      strcmp(meta->effort, "quick") ? "" : " (screening)");
 	if (meta->finished_wall_ns == RECORD_NONE)
 		strbuf_puts(out, ", unfinished");
@@ -416,46 +421,8 @@ bool summary_unfinished(const struct summary *summary, struct strbuf *out)
 		strbuf_printf(out, ", %zu of them with fewer than %zu processes", few, needed);
 	if (few > 0 && none > 0)
 		strbuf_printf(out, ", %zu without any", none);
-	strbuf_puts(out, "; to continue, run the same command with --resume");
-	return true;
-}
-
-/* ", NVIDIA A", ", 2 x NVIDIA A", or all names if they differ. */
-static void add_gpus(const json_t *gpus, struct strbuf *out)
-{
-	size_t count = json_array_size(gpus), same = 0;
-	const char *first = json_string_value(json_array_get(gpus, 0));
-	json_t *gpu;
-	size_t i;
-
-	json_array_foreach(gpus, i, gpu) same +=
-		first && json_is_string(gpu) && !strcmp(first, json_string_value(gpu));
-	if (count > 1 && same == count) {
-		strbuf_printf(out, ", %zu x %s", count, first);
-		return;
-	}
-	json_array_foreach(gpus, i, gpu)
-	{
-		if (json_is_string(gpu))
-			strbuf_printf(out, ", %s", json_string_value(gpu));
-	}
-}
-
-bool summary_machine(const struct summary *summary, struct strbuf *out)
-{
-	const json_t *fixed = json_object_get(summary->environment, "must_match");
-	const char *model = json_string_or(fixed, "cpu_model", NULL);
-	int64_t cores = json_int_or(fixed, "cores_usable", json_int_or(fixed, "cores", -1));
-	int64_t gib = json_int_or(fixed, "memory_gib", -1);
-
-	if (!model)
-		return false;
-	strbuf_puts(out, model);
-	if (cores > 0)
-		strbuf_printf(out, ", %lld core%s", (long long)cores, cores == 1 ? "" : "s");
-	if (gib > 0)
-		strbuf_printf(out, ", %lld GiB", (long long)gib);
-	add_gpus(json_object_get(fixed, "gpus"), out);
+	strbuf_printf(out, "; to continue, run the same command%s with --resume",
+		      summary->run->meta.part_count > 0 ? " of the part" : "");
 	return true;
 }
 
@@ -510,7 +477,7 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 {
 	const char *bold = colour ? TEXT_BOLD : "", *plain = colour ? TEXT_PLAIN : "";
 	bool (*const conditions[])(const struct summary *, struct strbuf *) = {
-		summary_unfinished,  summary_absent,	summary_exports,
+		summary_unfinished,  summary_parts,	summary_absent,	 summary_exports,
 		summary_disturbance, summary_power_cap, summary_settings};
 	struct strbuf line;
 	strbuf_init(&line, 0);

@@ -19,8 +19,13 @@
 
 char *lock_default_path(void)
 {
-	const char *named = getenv("PRONY_LOCK");
-	return memory_strdup(named && *named ? named : "/tmp/prony.lock");
+	const char *named = getenv("PRONY_LOCK"), *node = getenv("SLURMD_NODENAME");
+
+	if (named && *named)
+		return memory_strdup(named);
+	/* Several nodes of Slurm may be on one host. */
+	return node && *node && !strchr(node, '/') ? memory_printf("/tmp/prony.lock.%s", node)
+						   : memory_strdup("/tmp/prony.lock");
 }
 
 /*

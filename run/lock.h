@@ -26,7 +26,7 @@ enum prony_status lock_take(const char *path, const volatile int *stop,
  * "about 12 min", or "". */
 void lock_say_holder(int fd, const char *takes);
 
-/* Returns $PRONY_LOCK, or prony.lock in the machine's temporary folder; the caller frees it. */
+/* Returns $PRONY_LOCK, or /tmp/prony.lock, on a node of Slurm with .NODE; the caller frees it. */
 char *lock_default_path(void);
 
 #endif

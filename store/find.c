@@ -180,7 +180,9 @@ enum prony_status load_meta(struct store *store, int64_t id, struct arena *arena
 		meta->environment = arena_strdup(arena, sql_text(statement, 14));
 	}
 	sqlite3_finalize(statement);
-	return status == PRONY_OK ? names_load(store, id, arena, meta, err) : status;
+	if (status == PRONY_OK)
+		status = names_load(store, id, arena, meta, err);
+	return status == PRONY_OK ? parts_load(store, id, arena, meta, err) : status;
 }
 
 /* Counts the cells and processes of a run. */
@@ -215,6 +217,8 @@ enum prony_status store_find_run(struct store *store, const char *which, struct 
 		status = load_meta(store, id, &arena, &extent.meta, err);
 	arena_release(&arena);
 	extent.meta.spec = extent.meta.command = extent.meta.environment = extent.meta.tags = NULL;
+	extent.meta.parts = NULL;
+	extent.meta.part_count = 0;
 	if (status == PRONY_OK)
 		status = count_parts(store, &extent, err);
 	if (status == PRONY_OK)

@@ -7,6 +7,7 @@
 #include "store/sql_internal.h"
 #include "store/store.h"
 
+#define PART_COLUMNS "part, parts, cells, finished_wall_ns, environment, environment_hash, host"
 #define RUN_COLUMNS                                                                                \
 	"uid, suite, version, effort, seed, started_wall_ns, finished_wall_ns, statistic, spec,"   \
 	" command, environment, environment_hash, host"
@@ -17,7 +18,7 @@
 
 static const char doing[] = "import a run";
 
-/* Caller frees. */
+/* ?1 = the run there, ?2 = the run here, ?3 = its part (NULL: a run without). Caller frees. */
 static char *cell_copy(const struct store *other)
 {
 	struct strbuf names, sql;
@@ -28,10 +29,13 @@ static char *cell_copy(const struct store *other)
 		if (other->axis_columns[id])
 			strbuf_printf(&names, ", %s", axes[id].name);
 	strbuf_init(&sql, 0);
+	/* If the machines planned different tables, a cell may be in two parts. */
 	strbuf_printf(&sql,
-		      "INSERT INTO main.cell (run, %s) SELECT ?2, %s FROM other.cell WHERE id IN"
-		      " (SELECT id FROM other.cell WHERE run = ?1) ORDER BY id",
-		      strbuf_text(&names), strbuf_text(&names));
+		      "INSERT INTO main.cell (run, part, %s) SELECT ?2, ?3, %s FROM other.cell"
+		      " WHERE id IN (SELECT id FROM other.cell WHERE run = ?1 AND %s)"
+		      " AND hash NOT IN (SELECT hash FROM main.cell WHERE run = ?2) ORDER BY id",
+		      strbuf_text(&names), strbuf_text(&names),
+		      other->has_parts ? "(?3 IS NULL OR part = ?3)" : "?3 IS NULL");
 	strbuf_release(&names);
 	return strbuf_take(&sql);
 }
@@ -54,7 +58,7 @@ static char *process_copy(const struct store *other)
 			strbuf_printf(&sql, ", p.%s", process_fields[i].name);
 	strbuf_puts(&sql, " FROM other.process AS p JOIN other.cell AS old ON p.cell = old.id"
 			  " JOIN main.cell AS new ON new.run = ?2 AND new.hash = old.hash"
-			  " WHERE old.run = ?1 ORDER BY p.id");
+			  " AND new.part IS ?3 WHERE old.run = ?1 ORDER BY p.id");
 	return strbuf_take(&sql);
 }
 
@@ -63,14 +67,14 @@ static char *process_copy(const struct store *other)
 	"INSERT INTO main." table " (process, " columns ") SELECT mine.id, " columns               \
 	" FROM other." table " AS t JOIN other.process AS p ON p.id = t.process"                   \
 	" JOIN other.cell AS old ON p.cell = old.id"                                               \
-	" JOIN main.cell AS new ON new.run = ?2 AND new.hash = old.hash"                           \
+	" JOIN main.cell AS new ON new.run = ?2 AND new.hash = old.hash AND new.part IS ?3"        \
 	" JOIN main.process AS mine ON mine.cell = new.id AND mine.replicate = p.replicate"        \
 	" WHERE old.run = ?1 ORDER BY t.rowid"
 
 /* The statements that copy runs. */
 struct copy {
-	char *cells, *processes; /* ?1 = the run there, ?2 = the run here */
-	bool has_series, has_names;
+	char *cells, *processes;
+	bool has_series, has_names, has_parts;
 };
 
 /* If another run here has the same name, the name becomes a tag. */
@@ -94,31 +98,146 @@ static enum prony_status copy_names(struct store *store, int64_t old, int64_t ne
 	return status;
 }
 
-static enum prony_status copy_rows(struct store *store, const struct copy *copy, int64_t old,
-				   int64_t *new, struct error *err)
+/* Copies the cells of a part, or of a run without parts (RECORD_NONE), with all that is theirs;
+ * *cells: how many. */
+static enum prony_status copy_cells(struct store *store, const struct copy *copy, int64_t old,
+				    int64_t new, int64_t part, int *cells, struct error *err)
 {
+	const char *const statements[] = {
+		copy->processes,
+		COPY_BESIDE("process_log", "log"),
+		COPY_BESIDE("process_intervals", "intervals"),
+		copy->has_series ? COPY_BESIDE("process_series", SERIES_COLUMNS) : NULL,
+	};
 	enum prony_status status =
-		sql_change(store,
-			   "INSERT INTO main.run (" RUN_COLUMNS ") SELECT " RUN_COLUMNS
-			   " FROM other.run WHERE id = ?1",
-			   doing, NULL, err, "n", old);
-	*new = sqlite3_last_insert_rowid(store->db);
-	if (status == PRONY_OK)
-		status = sql_change(store, copy->cells, doing, NULL, err, "nn", old, *new);
-	if (status == PRONY_OK)
-		status = sql_change(store, copy->processes, doing, NULL, err, "nn", old, *new);
-	if (status == PRONY_OK)
-		status = sql_change(store, COPY_BESIDE("process_log", "log"), doing, NULL, err,
-				    "nn", old, *new);
-	if (status == PRONY_OK)
-		status = sql_change(store, COPY_BESIDE("process_intervals", "intervals"), doing,
-				    NULL, err, "nn", old, *new);
-	if (status == PRONY_OK && copy->has_series)
-		status = sql_change(store, COPY_BESIDE("process_series", SERIES_COLUMNS), doing,
-				    NULL, err, "nn", old, *new);
-	if (status == PRONY_OK && copy->has_names)
-		status = copy_names(store, old, *new, err);
+		sql_change(store, copy->cells, doing, cells, err, "nni", old, new, part);
+
+	for (size_t i = 0; i < sizeof statements / sizeof *statements && status == PRONY_OK; i++)
+		if (statements[i])
+			status = sql_change(store, statements[i], doing, NULL, err, "nni", old, new,
+					    part);
 	return status;
+}
+
+/* How far a part is, in the database `main` or `other`: -1 it is not there, then the number of its
+ * processes, or more than any number if it is finished. */
+static enum prony_status progress_of(struct store *store, const char *base, int64_t run,
+				     int64_t part, int64_t *progress, struct error *err)
+{
+	char *sql = memory_printf(
+		"SELECT CASE WHEN finished_wall_ns IS NOT NULL THEN ?3 ELSE (SELECT count(*) FROM"
+		" %s.process WHERE cell IN (SELECT id FROM %s.cell WHERE run = ?1 AND part = ?2))"
+		" END FROM %s.run_part WHERE run = ?1 AND part = ?2",
+		base, base, base);
+	enum prony_status status =
+		sql_int(store, sql, doing, -1, progress, err, "nnn", run, part, INT64_MAX);
+
+	free(sql);
+	return status;
+}
+
+static enum prony_status copy_part(struct store *store, const struct copy *copy, int64_t old,
+				   int64_t new, int64_t part, struct store_imported *imported,
+				   struct error *err)
+{
+	int64_t here = -1, there = -1, present = 0;
+	int cells = 0;
+	enum prony_status status = progress_of(store, "main", new, part, &here, err);
+
+	if (status == PRONY_OK)
+		status = progress_of(store, "other", old, part, &there, err);
+	if (status == PRONY_OK && there <= here) {
+		status = sql_int(store,
+				 "SELECT count(*) FROM other.cell WHERE run = ?1 AND part = ?2",
+				 doing, 0, &present, err, "nn", old, part);
+		imported->present += present;
+		return status;
+	}
+	if (status == PRONY_OK)
+		status = sql_change(store, "DELETE FROM main.cell WHERE run = ?1 AND part = ?2",
+				    doing, NULL, err, "nn", new, part);
+	if (status == PRONY_OK)
+		status = sql_change(store,
+				    "INSERT OR REPLACE INTO main.run_part (run, " PART_COLUMNS
+				    ") SELECT ?2, " PART_COLUMNS
+				    " FROM other.run_part WHERE run = ?1 AND part = ?3",
+				    doing, NULL, err, "nnn", old, new, part);
+	if (status == PRONY_OK)
+		status = copy_cells(store, copy, old, new, part, &cells, err);
+	imported->cells += cells;
+	return status;
+}
+
+/* Copies the parts of a run that are not here, or further there. */
+static enum prony_status copy_parts(struct store *store, const struct copy *copy, int64_t old,
+				    int64_t new, struct store_imported *imported, struct error *err)
+{
+	int64_t part = 0;
+	enum prony_status status = PRONY_OK;
+
+	while (status == PRONY_OK) {
+		status = sql_int(
+			store, "SELECT min(part) FROM other.run_part WHERE run = ?1 AND part > ?2",
+			doing, 0, &part, err, "nn", old, part);
+		if (status != PRONY_OK || part == 0)
+			break;
+		status = copy_part(store, copy, old, new, part, imported, err);
+	}
+	return status == PRONY_OK ? parts_settle(store, new, err) : status;
+}
+
+/* Whether two stores of one uid hold parts of one run. */
+static enum prony_status check_same_run(struct store *store, int64_t old, int64_t new,
+					struct error *err)
+{
+	int64_t same = 0;
+	enum prony_status status =
+		sql_int(store,
+			"SELECT count(*) FROM main.run AS m, other.run AS o WHERE m.id = ?2"
+			" AND o.id = ?1 AND m.spec = o.spec AND m.seed = o.seed AND"
+			" (SELECT count(DISTINCT parts) FROM (SELECT parts FROM main.run_part WHERE"
+			" run = ?2 UNION ALL SELECT parts FROM other.run_part WHERE run = ?1)) = 1",
+			doing, 0, &same, err, "nn", old, new);
+
+	if (status == PRONY_OK && same == 0)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "its parts are not of the run with the same uid here");
+	return status;
+}
+
+static enum prony_status copy_rows(struct store *store, const struct copy *copy, int64_t old,
+				   int64_t *run, struct store_imported *imported, struct error *err)
+{
+	int64_t parts = 0, new = 0;
+	int cells = 0;
+	enum prony_status status =
+		sql_int(store,
+			"SELECT id FROM main.run WHERE uid = (SELECT uid FROM other.run WHERE"
+			" id = ?1)",
+			doing, 0, &new, err, "n", old);
+
+	*run = new;
+	if (status == PRONY_OK && copy->has_parts)
+		status = sql_int(store, "SELECT count(*) FROM other.run_part WHERE run = ?1", doing,
+				 0, &parts, err, "n", old);
+	if (status == PRONY_OK && new > 0) {
+		status = check_same_run(store, old, new, err);
+		return status == PRONY_OK ? copy_parts(store, copy, old, new, imported, err)
+					  : status;
+	}
+	if (status == PRONY_OK)
+		status = sql_change(store,
+				    "INSERT INTO main.run (" RUN_COLUMNS ") SELECT " RUN_COLUMNS
+				    " FROM other.run WHERE id = ?1",
+				    doing, NULL, err, "n", old);
+	*run = new = sqlite3_last_insert_rowid(store->db);
+	if (status == PRONY_OK && parts > 0)
+		status =
+			copy_parts(store, copy, old, new, &(struct store_imported){.runs = 0}, err);
+	else if (status == PRONY_OK)
+		status = copy_cells(store, copy, old, new, RECORD_NONE, &cells, err);
+	imported->runs++;
+	return status == PRONY_OK && copy->has_names ? copy_names(store, old, new, err) : status;
 }
 
 /* Whether the last statement failed because of the copied data. */
@@ -131,19 +250,23 @@ static bool breaks_a_rule(const struct store *store)
 
 /* Validate the copy, not the original, because the other store may change meanwhile. */
 static enum prony_status copy_run(struct store *store, const struct copy *copy, int64_t old,
-				  struct error *err)
+				  struct store_imported *imported, struct error *err)
 {
+	struct store_imported now = *imported;
 	int64_t new = 0;
 	enum prony_status status = sql_begin(store, doing, err);
 
 	if (status != PRONY_OK)
 		return status;
-	status = copy_rows(store, copy, old, &new, err);
+	status = copy_rows(store, copy, old, &new, &now, err);
 	if (status == PRONY_STORE && breaks_a_rule(store))
 		status = PRONY_BAD_INPUT;
 	if (status == PRONY_OK)
 		status = validate_run(store, new, err);
-	return sql_end(store, status, doing, err);
+	status = sql_end(store, status, doing, err);
+	if (status == PRONY_OK)
+		*imported = now;
+	return status;
 }
 
 /* A damaged file may refer to a page twice, or have wrong indices, so check it first. */
@@ -163,21 +286,22 @@ static enum prony_status check_pages(struct store *store, const char *path, stru
 	return status;
 }
 
-/*
- * Lists the runs that are not here yet, oldest first, so that ids follow time. The caller frees it.
- */
-static enum prony_status list_runs(struct store *store, int64_t **out, size_t *count,
-				   struct error *err)
+/* Lists the runs that are not here yet or have parts, oldest first, so that ids follow time. The
+ * caller frees it. */
+#define LIST_RUNS(also)                                                                            \
+	"SELECT id FROM other.run WHERE uid NOT IN (SELECT uid FROM main.run)" also                \
+	" ORDER BY " SQL_PLAUSIBLE ", started_wall_ns, id"
+static enum prony_status list_runs(struct store *store, bool has_parts, int64_t **out,
+				   size_t *count, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
 	size_t used = 0, capacity = 0;
 	int64_t *runs = NULL;
 	bool row = true;
-	enum prony_status status =
-		sql_prepare(store,
-			    "SELECT id FROM other.run WHERE uid NOT IN (SELECT uid FROM main.run)"
-			    " ORDER BY " SQL_PLAUSIBLE ", started_wall_ns, id",
-			    doing, &statement, err, "");
+	enum prony_status status = sql_prepare(
+		store,
+		has_parts ? LIST_RUNS(" OR id IN (SELECT run FROM other.run_part)") : LIST_RUNS(""),
+		doing, &statement, err, "");
 
 	while (status == PRONY_OK) {
 		status = sql_step(store, statement, doing, &row, err);
@@ -194,17 +318,16 @@ static enum prony_status list_runs(struct store *store, int64_t **out, size_t *c
 
 /* A refused run does not stop the others. */
 static enum prony_status copy_runs(struct store *store, const struct copy *copy, const char *path,
-				   int *imported, struct error *err)
+				   struct store_imported *imported, struct error *err)
 {
 	struct error first = ERROR_INIT;
 	int64_t *runs = NULL;
 	size_t count = 0, refused = 0;
-	enum prony_status status = list_runs(store, &runs, &count, err);
+	enum prony_status status = list_runs(store, copy->has_parts, &runs, &count, err);
 
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		struct error why = ERROR_INIT;
-		enum prony_status copied = copy_run(store, copy, runs[i], &why);
-		*imported += copied == PRONY_OK;
+		enum prony_status copied = copy_run(store, copy, runs[i], imported, &why);
 		if (copied == PRONY_BAD_INPUT) {
 			refused++;
 			error_set(&first, copied, "%s: run %lld was not imported: %s", path,
@@ -222,11 +345,11 @@ static enum prony_status copy_runs(struct store *store, const struct copy *copy,
 	return status;
 }
 
-enum prony_status store_import(struct store *store, const char *other_path, int *imported,
-			       struct error *err)
+enum prony_status store_import(struct store *store, const char *other_path,
+			       struct store_imported *imported, struct error *err)
 {
 	struct store *other = NULL;
-	int count = 0;
+	struct store_imported count = {.runs = 0};
 	/* Open it as a store first, which applies all checks, then attach it to this one. */
 	enum prony_status status = store_open(other_path, true, &other, err);
 
@@ -236,7 +359,8 @@ enum prony_status store_import(struct store *store, const char *other_path, int 
 	const struct copy copy = {.cells = cell_copy(other),
 				  .processes = process_copy(other),
 				  .has_series = other->has_series,
-				  .has_names = other->has_names};
+				  .has_names = other->has_names,
+				  .has_parts = other->has_parts};
 	store_close(other);
 	status = sql_change(store, "ATTACH ?1 AS other", "attach the other store", NULL, err, "t",
 			    uri);

@@ -64,6 +64,8 @@ static void add_homes(struct secrets *secrets, const char *text)
 		}
 }
 
+#define OF_RUN "SELECT host, command || ' ' || spec || ' ' || environment, " SQL_NODE " FROM run"
+
 static enum prony_status find_secrets(struct store *store, struct secrets *secrets,
 				      struct error *err)
 {
@@ -73,7 +75,9 @@ static enum prony_status find_secrets(struct store *store, struct secrets *secre
 	bool row = true;
 	enum prony_status status = sql_prepare(
 		store,
-		"SELECT host, command || ' ' || spec || ' ' || environment, " SQL_NODE " FROM run",
+		store->has_parts ? OF_RUN " UNION ALL SELECT host, environment, " SQL_NODE
+					  " FROM run_part"
+				 : OF_RUN,
 		"read it", &statement, err, "");
 
 	if (user)
@@ -240,6 +244,8 @@ static const char *replacement(const char *table, const char *column)
 		{"run", "suite", "public(suite)"},
 		{"run", "spec", "public(spec)"},
 		{"run", "environment", "public(environment)"},
+		{"run_part", "host", "public(host)"},
+		{"run_part", "environment", "public(environment)"},
 		{"cell", "reason", "public(reason)"},
 		{"cell", "details", "public(details)"},
 		{"cell", "evidence", "public(evidence)"},
@@ -286,8 +292,8 @@ static enum prony_status make_view(struct store *store, const char *table, struc
 
 enum prony_status store_make_public(struct store *store, struct error *err)
 {
-	static const char *const tables[] = {"run", "cell", "process", "process_log",
-					     "process_series"};
+	static const char *const tables[] = {"run",	"run_part",    "cell",
+					     "process", "process_log", "process_series"};
 	struct secrets *secrets = memory_alloc(sizeof *secrets);
 
 	*secrets = (struct secrets){.count = 0};

@@ -26,7 +26,7 @@ static enum prony_status read_json(const struct store *store, sqlite3_stmt *stat
 
 /* Columns before the axes: identity and outcome of a cell. */
 #define CELL_COLUMNS "id, key, hash, status, flags, reason, gate, details"
-enum { CELL_GATE = 6, CELL_DETAILS, CELL_EVIDENCE, CELL_GATE_LOG, CELL_FIRST_AXIS };
+enum { CELL_GATE = 6, CELL_DETAILS, CELL_EVIDENCE, CELL_GATE_LOG, CELL_PART, CELL_FIRST_AXIS };
 
 /* Reads the axes. Returns the first axis with an unknown word, or NULL. Axes without a column in an
  * older store get their default. */
@@ -65,6 +65,7 @@ static enum prony_status read_cell(struct store *store, sqlite3_stmt *statement,
 	cell->id = sqlite3_column_int64(statement, 0);
 	sql_copy(statement, 1, cell->key, sizeof cell->key);
 	sql_copy(statement, 2, cell->hash, sizeof cell->hash);
+	cell->part = sqlite3_column_int64(statement, CELL_PART);
 	cell->flags = cell_flags_parse(sql_text(statement, 4));
 	cell->reason = arena_strdup(arena, sql_text(statement, 5));
 	cell->gate = CELL_PENDING;
@@ -105,8 +106,8 @@ static char *cell_query(const struct store *store, unsigned parts, bool single)
 	struct strbuf sql;
 
 	strbuf_init(&sql, 0);
-	strbuf_printf(&sql, "SELECT " CELL_COLUMNS ", %s, %s", evidence,
-		      parts & STORE_LOGS ? "gate_log" : "NULL");
+	strbuf_printf(&sql, "SELECT " CELL_COLUMNS ", %s, %s, %s", evidence,
+		      parts & STORE_LOGS ? "gate_log" : "NULL", store->has_parts ? "part" : "NULL");
 	for (int id = 0; id < AXIS_COUNT; id++)
 		strbuf_printf(&sql, ", %s", store->axis_columns[id] ? axes[id].name : "NULL");
 	/* Sort by number: sorting whole rows with their evidence would spill to disk. */
@@ -314,6 +315,22 @@ static enum prony_status load_processes(struct store *store, struct cell_queries
 	return status;
 }
 
+/* The machine of the one cell of a run that is loaded is that of its part. */
+static void take_machine(struct stored_run *run, int64_t part)
+{
+	struct run_meta *meta = &run->meta;
+
+	for (size_t i = 0; i < meta->part_count; i++) {
+		if (meta->parts[i].part != part)
+			continue;
+		meta->environment = meta->parts[i].environment;
+		memcpy(meta->environment_hash, meta->parts[i].environment_hash,
+		       sizeof meta->environment_hash);
+		memcpy(meta->host, meta->parts[i].host, sizeof meta->host);
+		memcpy(meta->node, meta->parts[i].node, sizeof meta->node);
+	}
+}
+
 enum prony_status load_run(struct store *store, int64_t id, const char *hash, unsigned parts,
 			   struct stored_run *out, struct error *err)
 {
@@ -338,6 +355,8 @@ enum prony_status load_run(struct store *store, int64_t id, const char *hash, un
 	sqlite3_finalize(queries.count);
 	sqlite3_finalize(queries.rows);
 	run.damaged = queries.damaged;
+	if (hash && run.cell_count == 1)
+		take_machine(&run, run.cells[0].part);
 	if (status != PRONY_OK)
 		stored_run_release(&run);
 	else

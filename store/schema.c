@@ -55,6 +55,13 @@ static const char names_tables[] =
 	" run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE, tag TEXT NOT NULL,"
 	" UNIQUE (run, tag))";
 
+static const char parts_table[] =
+	"CREATE TABLE IF NOT EXISTS run_part ("
+	" run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE, part INTEGER NOT NULL,"
+	" parts INTEGER NOT NULL, cells INTEGER NOT NULL, finished_wall_ns INTEGER,"
+	" environment TEXT NOT NULL, environment_hash TEXT NOT NULL, host TEXT NOT NULL,"
+	" UNIQUE (run, part))";
+
 /* How the SQL text of each of our tables begins. Rows are found by their number, so that column
  * must be the rowid. */
 static const struct {
@@ -68,6 +75,7 @@ static const struct {
 	{"process_series", "CREATE TABLE process_series ( process INTEGER NOT NULL "},
 	{"run_name", "CREATE TABLE run_name ( name TEXT NOT NULL UNIQUE,"},
 	{"run_tag", "CREATE TABLE run_tag ( run INTEGER NOT NULL "},
+	{"run_part", "CREATE TABLE run_part ( run INTEGER NOT NULL "},
 };
 
 enum { TABLE_COUNT = sizeof tables / sizeof *tables, TABLES_OF_SCHEMA_1 = 5 };
@@ -238,6 +246,9 @@ static const char *axis_column_type(enum axis_type type)
 						       : "TEXT";
 }
 
+/* Of the axes, `part` of a cell, and the fields. */
+#define COLUMN_COUNT (AXIS_COUNT + 1 + process_field_count)
+
 static struct column column_at(struct store *store, size_t i)
 {
 	static const char *const types[] = {[FIELD_TYPE_INT] = "INTEGER",
@@ -247,7 +258,9 @@ static struct column column_at(struct store *store, size_t i)
 	if (i < AXIS_COUNT)
 		return (struct column){"cell", axes[i].name, axis_column_type(axes[i].type),
 				       &store->axis_columns[i]};
-	i -= AXIS_COUNT;
+	if (i == AXIS_COUNT)
+		return (struct column){"cell", "part", "INTEGER", &store->has_parts};
+	i -= AXIS_COUNT + 1;
 	return (struct column){"process", process_fields[i].name, types[process_fields[i].type],
 			       &store->columns[i]};
 }
@@ -256,7 +269,7 @@ enum prony_status schema_find(struct store *store, struct error *err)
 {
 	enum prony_status status = find_tables(store, err);
 
-	for (size_t i = 0; i < AXIS_COUNT + process_field_count && status == PRONY_OK; i++) {
+	for (size_t i = 0; i < COLUMN_COUNT && status == PRONY_OK; i++) {
 		struct column column = column_at(store, i);
 		int64_t count = 0;
 
@@ -272,7 +285,7 @@ static enum prony_status add_columns(struct store *store, struct error *err)
 {
 	enum prony_status status = schema_find(store, err);
 
-	for (size_t i = 0; i < AXIS_COUNT + process_field_count && status == PRONY_OK; i++) {
+	for (size_t i = 0; i < COLUMN_COUNT && status == PRONY_OK; i++) {
 		struct column column = column_at(store, i);
 		char sql[160];
 
@@ -301,6 +314,8 @@ enum prony_status schema_migrate(struct store *store, struct error *err)
 		status = sql_run(store, series_table, "make its tables", err);
 	if (status == PRONY_OK)
 		status = sql_run(store, names_tables, "make its tables", err);
+	if (status == PRONY_OK)
+		status = sql_run(store, parts_table, "make its tables", err);
 	if (status == PRONY_OK)
 		status = add_columns(store, err);
 	if (status == PRONY_OK && version < STORE_SCHEMA) {

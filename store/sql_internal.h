@@ -21,6 +21,7 @@ struct store {
 	bool axis_columns[AXIS_COUNT]; /* the same for the table `cell` */
 	bool has_series;	       /* whether the table `process_series` exists */
 	bool has_names;		       /* whether the tables `run_name` and `run_tag` exist */
+	bool has_parts;		       /* whether cell.part exists, and with it `run_part` */
 	int depth;		       /* nesting depth of transactions */
 	int64_t steps, steps_max; /* virtual machine steps of this statement, and their limit */
 };
@@ -122,6 +123,16 @@ enum prony_status names_insert(struct store *store, int64_t run, const char *nam
 /* Loads name and tags of a run; the tags are in the arena. */
 enum prony_status names_load(struct store *store, int64_t run, struct arena *arena,
 			     struct run_meta *meta, struct error *err);
+
+/* Inserts a run with this uid; else like store_run_begin. */
+enum prony_status run_insert(struct store *store, const char uid[33], struct run_meta *meta,
+			     struct error *err);
+/* Loads the parts of a run into the arena. */
+enum prony_status parts_load(struct store *store, int64_t run, struct arena *arena,
+			     struct run_meta *meta, struct error *err);
+/* Makes the row of a run follow from its parts: the machine is that of the first, and the run is
+ * finished when all are. */
+enum prony_status parts_settle(struct store *store, int64_t run, struct error *err);
 
 /* Checks that a run copied from another store in this transaction holds only values that prony
  * writes; PRONY_BAD_INPUT names the first bad column. */

@@ -31,9 +31,21 @@ enum prony_status store_make_public(struct store *store, struct error *err);
 
 #define RUN_WORD_BYTES 64 /* of a name or a tag, with terminator */
 
+#define RUN_PARTS_MAX 4096
+
+/* A part of a run that is measured in several: whole tables of the run, on one machine. */
+struct run_part {
+	int64_t part, parts;	  /* number, from 1; number of all */
+	int64_t cells;		  /* of the whole run */
+	int64_t finished_wall_ns; /* RECORD_NONE while the part is unfinished */
+	const char *environment;  /* as in run_meta, of the part's machine */
+	char environment_hash[17];
+	char host[64], node[64];
+};
+
 struct run_meta {
 	int64_t id;
-	char uid[33];		   /* random; stays the same when the run is imported elsewhere */
+	char uid[33]; /* stays the same when the run is imported elsewhere; random without parts */
 	char name[RUN_WORD_BYTES]; /* unique; "" = none */
 	const char *tags;	   /* alphabetical, comma-separated; "" or NULL = none */
 	char suite[64];
@@ -48,6 +60,8 @@ struct run_meta {
 	const char *environment; /* JSON text of the machine record */
 	char environment_hash[17];
 	char host[64];
+	struct run_part *parts; /* those that are here, by number; NULL for a run without */
+	size_t part_count;
 	char node[64]; /* as the job's batch system calls the machine; "" = none; only when loaded
 			*/
 };
@@ -64,8 +78,25 @@ enum prony_status store_run_begin(struct store *store, struct run_meta *meta, st
 enum prony_status store_run_finish(struct store *store, int64_t run, int64_t wall_ns,
 				   struct error *err);
 
-/* The newest unfinished run with this canonical spec and environment hash; PRONY_MISSING if there
- * is none. */
+enum part_begun {
+	PART_BEGINS,
+	PART_CONTINUES, /* it was begun, perhaps finished */
+	PART_RESTARTS	/* it was begun on another machine, so its results were removed */
+};
+/* Opens a part of the run meta->uid, with the machine of `meta`, and sets meta->id; makes the run
+ * unless another part of it is here. Without `resume`, PRONY_USAGE when the part is here. */
+enum prony_status store_part_begin(struct store *store, struct run_meta *meta,
+				   const struct run_part *part, bool resume, enum part_begun *begun,
+				   struct error *err);
+/* Marks the cells that belong to no part yet as those of this part. */
+enum prony_status store_part_cells(struct store *store, int64_t run, int64_t part,
+				   struct error *err);
+/* Finishes a part, and with the last one the run. */
+enum prony_status store_part_finish(struct store *store, int64_t run, int64_t part, int64_t wall_ns,
+				    struct error *err);
+
+/* The newest unfinished run without parts that has this canonical spec and environment hash;
+ * PRONY_MISSING if there is none. */
 enum prony_status store_run_unfinished(struct store *store, const char *spec,
 				       const char *environment_hash, int64_t *run,
 				       struct error *err);
@@ -95,6 +126,7 @@ struct stored_cell {
 	int64_t id;
 	struct cell cell;
 	char key[CELL_KEY_BYTES], hash[CELL_HASH_BYTES];
+	int64_t part; /* of the run; 0 = of none */
 	enum cell_status status;
 	unsigned flags;
 	const char *reason;
@@ -222,10 +254,17 @@ enum prony_status store_delete_runs(struct store *store, const int64_t *runs, si
  * smaller it became. */
 enum prony_status store_compact(struct store *store, int64_t *bytes, struct error *err);
 
-/* Copies every run of another store that is not here yet (by uid), one transaction per run. A run
- * with a value that prony never writes is skipped; after the others were copied, PRONY_BAD_INPUT
- * names the first such run. *imported is set whenever the other store could be read. */
-enum prony_status store_import(struct store *store, const char *other_path, int *imported,
-			       struct error *err);
+struct store_imported {
+	int runs;	 /* that were not here */
+	int64_t cells;	 /* added to runs that were here, from other parts or further ones */
+	int64_t present; /* of parts that are here, not copied */
+};
+
+/* Copies every run of another store that is not here yet (by uid), one transaction per run. Of a
+ * run in parts that is here, the parts that are not, and those that are further there. A run with a
+ * value that prony never writes is skipped; after the others were copied, PRONY_BAD_INPUT names the
+ * first such run. *imported is set whenever the other store could be read. */
+enum prony_status store_import(struct store *store, const char *other_path,
+			       struct store_imported *imported, struct error *err);
 
 #endif

@@ -58,8 +58,19 @@ static const struct rule run_rules[] = {
 	TEXT("host", BYTES_OF(run_meta, host)),
 };
 
+static const struct rule part_rules[] = {
+	{"part", RULE_INT, false, 1, RUN_PARTS_MAX},
+	{"parts", RULE_INT, false, 1, RUN_PARTS_MAX},
+	{"cells", RULE_INT, false, 0, NUMBER_MAX},
+	{"finished_wall_ns", RULE_INT, true, 0, CLOCK_WALL_LATEST_NS},
+	LONG_TEXT("environment", false),
+	HEX("environment_hash", 16),
+	TEXT("host", BYTES_OF(run_part, host)),
+};
+
 /* Columns besides the axes. */
 static const struct rule cell_rules[] = {
+	{"part", RULE_INT, true, 1, RUN_PARTS_MAX},
 	HEX("hash", CELL_HASH_BYTES - 1),
 	TEXT("key", CELL_KEY_BYTES),
 	TEXT("name", CELL_WORD_BYTES),
@@ -224,6 +235,7 @@ static enum prony_status check_columns(struct store *store, int64_t run, struct 
 		{"process_series", OF_PROCESS, series_rules, COUNT(series_rules)},
 		{"run_name", "run = ?1", name_rules, COUNT(name_rules)},
 		{"run_tag", "run = ?1", tag_rules, COUNT(tag_rules)},
+		{"run_part", "run = ?1", part_rules, COUNT(part_rules)},
 	};
 	enum prony_status status = PRONY_OK;
 
@@ -380,25 +392,33 @@ static enum prony_status check_names(const struct run_meta *meta, struct error *
 	return PRONY_OK;
 }
 
-static enum prony_status check_loaded(const struct stored_run *run, struct error *err)
+static enum prony_status check_machine(const char *environment, const char *table,
+				       struct error *err)
 {
 	struct error why = ERROR_INIT;
-	const char *environment = run->meta.environment;
 	json_t *machine = NULL;
+
+	if (!*environment)
+		return PRONY_OK;
+	enum prony_status status =
+		json_parse(environment, strlen(environment), "environment", &machine, &why);
+	if (status != PRONY_OK || !json_is_object(machine))
+		status = wrong("environment", table, err);
+	json_decref(machine);
+	return status;
+}
+
+static enum prony_status check_loaded(const struct stored_run *run, struct error *err)
+{
 	enum prony_status status = PRONY_OK;
 
 	if (!is_hex(run->meta.uid))
 		return wrong("uid", "run", err);
 	status = check_names(&run->meta, err);
-	if (status != PRONY_OK)
-		return status;
-	if (*environment) {
-		status =
-			json_parse(environment, strlen(environment), "environment", &machine, &why);
-		if (status != PRONY_OK || !json_is_object(machine))
-			status = wrong("environment", "run", err);
-		json_decref(machine);
-	}
+	if (status == PRONY_OK)
+		status = check_machine(run->meta.environment, "run", err);
+	for (size_t i = 0; i < run->meta.part_count && status == PRONY_OK; i++)
+		status = check_machine(run->meta.parts[i].environment, "run_part", err);
 	for (size_t i = 0; i < run->cell_count && status == PRONY_OK; i++) {
 		const struct stored_cell *cell = &run->cells[i];
 		status = check_cell(cell, err);

@@ -27,14 +27,12 @@ static enum prony_status make_uid(char uid[33], struct error *err)
 	return PRONY_OK;
 }
 
-enum prony_status store_run_begin(struct store *store, struct run_meta *meta, struct error *err)
+enum prony_status run_insert(struct store *store, const char uid[33], struct run_meta *meta,
+			     struct error *err)
 {
 	static const char doing[] = "store a run";
-	char uid[33];
-	enum prony_status status = make_uid(uid, err);
+	enum prony_status status = sql_begin(store, doing, err);
 
-	if (status == PRONY_OK)
-		status = sql_begin(store, doing, err);
 	if (status != PRONY_OK)
 		return status;
 	status = sql_change(store,
@@ -53,8 +51,16 @@ enum prony_status store_run_begin(struct store *store, struct run_meta *meta, st
 	if (status != PRONY_OK)
 		return status;
 	meta->id = id;
-	memcpy(meta->uid, uid, sizeof uid);
+	memmove(meta->uid, uid, sizeof meta->uid);
 	return PRONY_OK;
+}
+
+enum prony_status store_run_begin(struct store *store, struct run_meta *meta, struct error *err)
+{
+	char uid[33];
+	enum prony_status status = make_uid(uid, err);
+
+	return status == PRONY_OK ? run_insert(store, uid, meta, err) : status;
 }
 
 /* Ends a transaction that changed one row. If the id is gone, the run was deleted meanwhile. */
@@ -90,7 +96,8 @@ enum prony_status store_run_unfinished(struct store *store, const char *spec,
 	enum prony_status status = sql_int(
 		store,
 		"SELECT id FROM run WHERE finished_wall_ns IS NULL AND spec = ?1"
-		" AND environment_hash = ?2 ORDER BY " SQL_NEWEST_FIRST " LIMIT 1",
+		" AND environment_hash = ?2 AND id NOT IN (SELECT run FROM run_part) ORDER "
+		"BY " SQL_NEWEST_FIRST " LIMIT 1",
 		"look for an unfinished run", -1, &found, err, "tt", spec, environment_hash);
 
 	if (status != PRONY_OK)

@@ -94,6 +94,8 @@ enum prony_status study_register(struct study *study, struct store *store, int64
 		if (status == PRONY_OK) {
 			for (size_t i = 0; i < study->plan->count && status == PRONY_OK; i++)
 				status = register_cell(study, &stored, i, err);
+			if (status == PRONY_OK && study->part > 0)
+				status = store_part_cells(store, run, study->part, err);
 			status = store_batch_end(store, status, err);
 		}
 	}
@@ -289,7 +291,10 @@ enum prony_status study_execute(struct study *study, struct run_settings *settin
 		     settings->gate_only ? 0 : study->effort->window_ns);
 	caller.order = study->budget.length_ns > 0 ? order : NULL;
 	enum prony_status status = run_execute(study->plan, study->cells, settings, &caller, err);
-	return status == PRONY_OK && study_unfinished(study) == 0
-		       ? store_run_finish(study->store, study->run, clock_wall_ns(), err)
-		       : status;
+	if (status != PRONY_OK || study_unfinished(study) > 0)
+		return status;
+	if (study->part > 0)
+		return store_part_finish(study->store, study->run, study->part, clock_wall_ns(),
+					 err);
+	return store_run_finish(study->store, study->run, clock_wall_ns(), err);
 }

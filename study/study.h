@@ -17,7 +17,8 @@ struct study {
 	struct budget budget;
 	const struct time_left *left; /* expected times, for the budget; borrowed */
 	struct store *store;
-	int64_t run; /* its id in the store */
+	int64_t run;  /* its id in the store */
+	int64_t part; /* of the run, from 1; 0: it has no parts. Set it before study_register */
 	/* Gets every event after its result is stored; `so_far`: the estimate from the processes
 	 * that count. May be NULL. */
 	void (*listener)(void *context, const struct run_event *event, const struct run_cell *cell,

@@ -97,6 +97,18 @@ void time_left_release(struct time_left *t)
 	t->cells = NULL;
 }
 
+double time_left_forecast(const struct plan_cell *cell, const struct effort_row *effort, int repeat,
+			  bool gate_only, int cores, bool reference)
+{
+	double processes = (effort->processes_start + effort->processes_cap) / 2.0;
+	struct time_left_cell of;
+	init_cell(&of, cell, effort, cores);
+	if (repeat > 0)
+		processes = repeat;
+	return (of.gate ? of.start : 0) + (gate_only ? 0 : processes * of.process) +
+	       (reference ? workload_reference_macs(cell) / (REFERENCE_MACS * cores) : 0);
+}
+
 static void take_cell(struct time_left_cell *of, const struct run_cell *cell)
 {
 	of->tried = cell->tried;

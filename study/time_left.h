@@ -60,6 +60,11 @@ double time_left_first(const struct time_left *t, size_t cell, int processes, do
  * still to come, of the gate. */
 double time_left_gate(const struct time_left *t, size_t cell, double multiplications);
 
+/* Returns the expected seconds of a cell's gate and processes on so many cores, whether it can run
+ * here or not; with its work's reference, if `reference`. */
+double time_left_forecast(const struct plan_cell *cell, const struct effort_row *effort, int repeat,
+			  bool gate_only, int cores, bool reference);
+
 /* Begins the run with the processes that a resumed run already has; `cells` has one element for
  * each cell of the plan. */
 void time_left_begin(struct time_left *t, const struct run_cell *cells, int64_t now_ns);

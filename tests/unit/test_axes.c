@@ -263,9 +263,9 @@ STORE_TEST(old_stores_are_read_and_resumed)
 	stored_run_release(&run);
 	store_close(store);
 	/* Also imports it into a current store. */
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 	check(store_import(f->store, path, &imported, &err), &err);
-	assert_int_equal(imported, 2);
+	assert_int_equal(imported.runs, 2);
 	expect_old_run(f->store, "2", false);
 }
 

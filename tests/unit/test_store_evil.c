@@ -82,14 +82,14 @@ static void refused(struct store *mine, const char *path, const char *part)
 {
 	struct error err = ERROR_INIT;
 	struct store *store = NULL;
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 
 	for (int read_only = 0; read_only < 2; read_only++) {
 		expect_error(store_open(path, read_only, &store, &err), PRONY_STORE, &err, part);
 		assert_null(store);
 	}
 	expect_error(store_import(mine, path, &imported, &err), PRONY_STORE, &err, part);
-	assert_int_equal(imported, 0);
+	assert_int_equal(imported.runs, 0);
 	assert_int_equal(fixture_count(mine, "run"), 0);
 }
 
@@ -151,9 +151,9 @@ STORE_TEST(names_that_are_no_tables_are_refused)
 	by_hand(sample.path, "CREATE TABLE notes (text); CREATE VIEW v AS SELECT * FROM run;"
 			     "CREATE INDEX i ON process(step_mean_ns)");
 	struct error err = ERROR_INIT;
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 	check(store_import(f->store, sample.path, &imported, &err), &err);
-	assert_int_equal(imported, 1);
+	assert_int_equal(imported.runs, 1);
 	release_sample(&sample);
 }
 
@@ -193,7 +193,7 @@ STORE_TEST(pages_that_are_read_again_and_again)
 	struct store *store = NULL;
 	struct stored_run run;
 	int64_t root = 0;
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 
 	make_sample(f, &sample);
 	check(store_open(sample.path, true, &store, &err), &err);
@@ -269,7 +269,7 @@ static bool is_refused(struct store *mine, const struct sample *sample, const ch
 {
 	struct error err = ERROR_INIT;
 	struct stored_run run;
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 	char *sql = test_text("UPDATE %s SET %s = %s", table, column, value);
 
 	restore(sample);
@@ -280,7 +280,7 @@ static bool is_refused(struct store *mine, const struct sample *sample, const ch
 	if (code == SQLITE_OK && !taken && !strstr(err.text, "run 1 was not imported: "))
 		fail_msg("'%s': %s", sql, err.text);
 	if (taken) {
-		assert_int_equal(imported, 1);
+		assert_int_equal(imported.runs, 1);
 		show_everything(mine, sql);
 		check(store_load_run(mine, "", 0, &run, &err), &err);
 		check(store_delete_runs(mine, &run.meta.id, 1, &err), &err);
@@ -341,8 +341,9 @@ STORE_TEST(every_column_is_looked_at)
 					     "process_series",
 					     "run_name",
 					     "run_tag"};
-	/* Row numbers, which a copy assigns anew. */
-	static const char *const keys[] = {"id", "run", "cell", "process"};
+	/* A copy assigns row numbers anew, and takes the part from `run_part`
+	 * (test_store_parts.c). */
+	static const char *const keys[] = {"id", "run", "cell", "process", "part"};
 	struct error err = ERROR_INIT;
 	struct sample sample;
 	int columns = 0, refusals = 0, values = 0;
@@ -417,7 +418,7 @@ STORE_TEST(the_others_are_copied)
 {
 	struct error err = ERROR_INIT;
 	struct sample sample;
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 
 	make_sample(f, &sample);
 	assert_int_equal(by_hand(sample.path,
@@ -430,7 +431,7 @@ STORE_TEST(the_others_are_copied)
 			 SQLITE_OK);
 	expect_error(store_import(f->store, sample.path, &imported, &err), PRONY_BAD_INPUT, &err,
 		     "run 3 was not imported: `started_wall_ns` of table `run`");
-	assert_int_equal(imported, 2);
+	assert_int_equal(imported.runs, 2);
 	assert_int_equal(fixture_count(f->store, "run"), 2);
 	release_sample(&sample);
 }

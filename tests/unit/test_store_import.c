@@ -75,12 +75,12 @@ STORE_TEST(runs_are_copied_once)
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "o'ther ?.db"));
 	struct store *other = make_other(path, 3);
-	int imported = -1;
+	struct store_imported imported = {.runs = -1};
 
 	fixture_cell_of(f->store, "native", 1); /* ids differ between the stores */
 	/* Once while its writer still has it open, and once after. */
 	check(store_import(f->store, path, &imported, &err), &err);
-	assert_int_equal(imported, 3);
+	assert_int_equal(imported.runs, 3);
 	for (int i = 0; i < 3; i++) {
 		char id[4];
 		SCOPED(stored_run) run;
@@ -90,12 +90,12 @@ STORE_TEST(runs_are_copied_once)
 	}
 	store_close(other);
 	check(store_import(f->store, path, &imported, &err), &err);
-	assert_int_equal(imported, 0);
+	assert_int_equal(imported.runs, 0);
 	assert_int_equal(fixture_count(f->store, "run"), 4);
 	assert_int_equal(fixture_count(f->store, "process"), 12);
 	/* Importing a store into itself adds nothing. */
 	check(store_import(f->store, f->path, &imported, &err), &err);
-	assert_int_equal(imported, 0);
+	assert_int_equal(imported.runs, 0);
 }
 
 STORE_TEST(an_older_store_is_copied)
@@ -104,7 +104,7 @@ STORE_TEST(an_older_store_is_copied)
 	char *path = test_keep(path_join(f->folder, "old.db"));
 	struct store *other = make_other(path, 1);
 	SCOPED(stored_run) run;
-	int imported = -1;
+	struct store_imported imported = {.runs = -1};
 
 	if (sqlite3_libversion_number() < 3035000)
 		skip(); /* no DROP COLUMN */
@@ -113,7 +113,7 @@ STORE_TEST(an_older_store_is_copied)
 	      &err);
 	store_close(other);
 	check(store_import(f->store, path, &imported, &err), &err);
-	assert_int_equal(imported, 1);
+	assert_int_equal(imported.runs, 1);
 	check(store_load_run(f->store, "", STORE_ALL, &run, &err), &err);
 	assert_true(run.cells[1].processes[1].threads == RECORD_NONE);
 	assert_int_equal(run.cells[1].processes[1].steps, 11);
@@ -124,7 +124,7 @@ STORE_TEST(bad_stores_are_refused_whole)
 {
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "bad.db"));
-	int imported = 77;
+	struct store_imported imported = {.runs = 77};
 
 	expect_error(store_import(f->store, path, &imported, &err), PRONY_BAD_INPUT, &err, path);
 	check(file_write_atomic(path, "no database at all", 18, &err), &err);
@@ -134,7 +134,7 @@ STORE_TEST(bad_stores_are_refused_whole)
 	check(sql_run(other, "PRAGMA user_version = 99", "test", &err), &err);
 	store_close(other);
 	expect_error(store_import(f->store, path, &imported, &err), PRONY_STORE, &err, "newer");
-	assert_int_equal(imported, 77);
+	assert_int_equal(imported.runs, 77);
 	assert_int_equal(fixture_count(f->store, "run"), 0);
 	/* The store remains usable, and the next import finds nothing attached. */
 	fixture_cell_of(f->store, "native", 1);
@@ -145,7 +145,7 @@ STORE_TEST(a_process_has_few_series)
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "many.db"));
 	struct store *other = make_other(path, 1);
-	int imported = 77;
+	struct store_imported imported = {.runs = 77};
 
 	check(sql_run(other,
 		      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "
@@ -165,7 +165,7 @@ STORE_TEST(a_copy_is_all_or_nothing)
 	struct error err = ERROR_INIT;
 	char *path = test_keep(path_join(f->folder, "other.db"));
 	struct store *other = make_other(path, 1);
-	int imported = 77;
+	struct store_imported imported = {.runs = 77};
 
 	store_close(other);
 	check(sql_run(f->store,
@@ -180,5 +180,5 @@ STORE_TEST(a_copy_is_all_or_nothing)
 	assert_int_equal(fixture_count(f->store, "process"), 0);
 	check(sql_run(f->store, "DROP TRIGGER no_logs", "test", &err), &err);
 	check(store_import(f->store, path, &imported, &err), &err);
-	assert_int_equal(imported, 1);
+	assert_int_equal(imported.runs, 1);
 }

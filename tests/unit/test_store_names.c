@@ -204,7 +204,7 @@ STORE_TEST(names_are_imported)
 	struct store *other = NULL;
 	struct stored_run run;
 	char *path = test_keep(path_join(f->folder, "other.db"));
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 
 	begin(f->store, 50, "main");
 	check(store_open(path, false, &other, &err), &err);
@@ -213,7 +213,7 @@ STORE_TEST(names_are_imported)
 	begin(other, 200, "feature");
 	store_close(other);
 	check(store_import(f->store, path, &imported, &err), &err);
-	assert_int_equal(imported, 2);
+	assert_int_equal(imported.runs, 2);
 	check(store_load_run(f->store, "main", 0, &run, &err), &err);
 	assert_int_equal(run.meta.id, 1);
 	stored_run_release(&run);

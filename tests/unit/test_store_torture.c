@@ -230,7 +230,7 @@ STORE_TEST(a_removed_store_is_written_beside)
 	struct error err = ERROR_INIT;
 	struct run_meta meta;
 	struct store *mine = NULL;
-	int imported = 0;
+	struct store_imported imported = {.runs = 0};
 	int64_t cell = begin(f, &meta);
 	char *rescued = test_keep(memory_printf("%s.rescued-2", f->path));
 	char *taken = test_keep(memory_printf("%s.rescued", f->path));
@@ -242,7 +242,7 @@ STORE_TEST(a_removed_store_is_written_beside)
 	/* As the message instructs. */
 	check(store_open(f->path, false, &mine, &err), &err);
 	check(store_import(mine, rescued, &imported, &err), &err);
-	assert_int_equal(imported, 1);
+	assert_int_equal(imported.runs, 1);
 	int64_t run = 0;
 	check(store_run_unfinished(mine, meta.spec, meta.environment_hash, &run, &err), &err);
 	store_close(mine);

@@ -1,0 +1,87 @@
+#include "cli/run_part.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "study/parts.h"
+
+static bool parse(const char *text, int64_t *part, int64_t *parts)
+{
+	char *end = NULL;
+	if (*text < '0' || *text > '9')
+		return false;
+	*part = strtol(text, &end, 10);
+	if (*end != '/' || end[1] < '0' || end[1] > '9')
+		return false;
+	*parts = strtol(end + 1, &end, 10);
+	return !*end && *part >= 1 && *part <= *parts && *parts <= RUN_PARTS_MAX;
+}
+
+enum prony_status run_part_check(const struct run_options *options, struct error *err)
+{
+	int64_t part, parts;
+	if (options->run_id && !options->part)
+		return error_set(err, PRONY_USAGE,
+				 "--run-id is for a run in parts: add --part I/N");
+	if (!options->part)
+		return PRONY_OK;
+	if (!parse(options->part, &part, &parts))
+		return error_set(err, PRONY_USAGE,
+				 "--part takes I/N, such as 3/8 with I from 1 to N and N up to %d, "
+				 "not '%.40s'",
+				 RUN_PARTS_MAX, options->part);
+	if (options->baseline || options->save_baseline)
+		return error_set(
+			err, PRONY_USAGE,
+			"a part is not compared with a baseline: import all parts, then use "
+			"prony compare");
+	return PRONY_OK;
+}
+
+char *run_part_array_job(void)
+{
+	const char *slurm = getenv("SLURM_ARRAY_JOB_ID"), *pbs = getenv("PBS_JOBID");
+	const char *lsf = getenv("LSB_JOBID"), *index = getenv("LSB_JOBINDEX");
+	if (slurm && *slurm)
+		return memory_strdup(slurm);
+	/* "17[3].server": the index is the task's. */
+	if (pbs && strchr(pbs, '['))
+		return memory_printf("%.*s", (int)strcspn(pbs, "["), pbs);
+	return memory_strdup(lsf && index && strcmp(index, "0") != 0 ? lsf : "");
+}
+
+static void say(const struct job *job, const struct parts *parts, size_t cells, const char *id)
+{
+	size_t tables = 0;
+	for (int i = 0; i < parts->count; i++)
+		tables += parts->tables[i];
+	cli_say("part %lld of %d of run %.8s: %zu of %zu tables, %zu of %zu cells\n",
+		(long long)job->part.part, parts->count, job->meta.uid,
+		parts->tables[job->part.part - 1], tables, job->selection.plan.count, cells);
+	if (!*id)
+		cli_say("without a job's id, the cells, the options and the number of parts "
+			"identify "
+			"the run; to measure it again, give another --run-id\n");
+}
+
+void run_part_take(struct job *job)
+{
+	int64_t part, count;
+	struct parts parts;
+	size_t cells = job->selection.plan.count;
+	if (!job->options->part || !parse(job->options->part, &part, &count))
+		return;
+	char *id =
+		job->options->run_id ? memory_strdup(job->options->run_id) : run_part_array_job();
+	parts_deal(&job->selection.plan, &job->selection.spec, (int)count, job->selection.cpu_count,
+		   &parts);
+	parts_keep(&parts, (int)part - 1, &job->selection.plan);
+	job->part = (struct run_part){.part = part, .parts = count, .cells = (int64_t)cells};
+	parts_uid(&job->selection.spec, (int)count, id, job->meta.uid);
+	say(job, &parts, cells, id);
+	parts_release(&parts);
+	free(id);
+}
