@@ -179,9 +179,6 @@ static enum prony_status supports(const struct graph *graph, const struct recipe
 
 	strbuf_init(&reasons, 0);
 	reasons_add_training(&reasons, graph, recipe, precisions);
-	if (recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_ADAMW)
-		reasons_add(&reasons,
-			    "optimiser adamw: TensorFlow's fused operation corrects no epsilon");
 	reasons_add_types(&reasons, graph);
 	tf_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);

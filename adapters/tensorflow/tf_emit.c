@@ -133,6 +133,8 @@ struct tf_output tf_op_list(struct tf_emit *e, const char *type, const struct tf
 		e->api->TF_AddInputList(description, list, list_count);
 	for (int i = 0; i < count; i++)
 		e->api->TF_AddInput(description, inputs[i]);
+	if (e->after)
+		e->api->TF_AddControlInput(description, e->after);
 	for (const struct tf_attribute *a = attributes; a && a->kind != TF_ATTRIBUTE_END; a++)
 		set_attribute(e->api, description, a);
 	y = finish(e, description, type);

@@ -9,10 +9,11 @@
 struct tf_emit {
 	const struct tf_api *api;
 	struct tf_graph *graph;
-	const char *scope; /* prefix of operation names: the current node */
-	int count;	   /* number of operations; makes names unique */
-	int64_t macs;	   /* of the products so far, from TensorFlow's shapes; -1: unknown */
-	int products[2];   /* products and their gradients by TensorFlow's type: fp32, bf16 */
+	const char *scope;	    /* prefix of operation names: the current node */
+	struct tf_operation *after; /* the next operations wait for it; NULL: for their inputs */
+	int count;		    /* number of operations; makes names unique */
+	int64_t macs;	 /* of the products so far, from TensorFlow's shapes; -1: unknown */
+	int products[2]; /* products and their gradients by TensorFlow's type: fp32, bf16 */
 	struct error error;
 };
 

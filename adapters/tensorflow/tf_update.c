@@ -9,26 +9,87 @@ static struct tf_output gradient_of(struct tf_model *model, const struct tf_vari
 	return tf_cast(&model->t.e, model->t.values[gradient], TF_TYPE_FLOAT);
 }
 
-/* Creates an optimiser variable, initially zero. */
-static struct tf_output slot_of(struct tf_emit *e, const struct tf_variable *variable,
-				struct tf_operation **start, int *start_count)
+static struct tf_output number(struct tf_emit *e, double value)
 {
-	struct tf_output handle = tf_resource(e, TF_TYPE_FLOAT, &variable->shape);
-	struct tf_output zeros =
-		tf_binary(e, "Fill", tf_dims(e, &variable->shape), tf_number(e, variable->read, 0));
+	const float single = (float)value;
 
-	start[(*start_count)++] = tf_assign(e, handle, zeros);
+	return tf_constant(e, TF_TYPE_FLOAT, &(struct shape){.rank = 0}, &single);
+}
+
+/* What the updates have in common. */
+struct updates {
+	const struct recipe *recipe;
+	struct tf_operation **targets, **start; /* `start` initialises the optimiser's variables */
+	int *target_count, *start_count;
+	struct tf_output rate, epsilon; /* of AdamW in this step */
+};
+
+/* Creates an optimiser variable, initially zero. */
+static struct tf_output slot_of(struct tf_emit *e, const struct shape *shape, struct updates *u)
+{
+	struct tf_output handle = tf_resource(e, TF_TYPE_FLOAT, shape);
+	struct tf_output zeros = tf_op(e, "Fill", TF_IN(tf_dims(e, shape), number(e, 0)), NULL);
+
+	u->start[(*u->start_count)++] = tf_assign(e, handle, zeros);
 	return handle;
+}
+
+/* Returns 1 - beta^t in step t, as a running mean of ones, which loses no digits if beta is near 1.
+ */
+static struct tf_output correction(struct tf_emit *e, double beta, struct updates *u)
+{
+	struct tf_output handle = slot_of(e, &(struct shape){.rank = 0}, u);
+	struct tf_output old = tf_read(e, handle, TF_TYPE_FLOAT);
+	struct tf_output new = tf_binary(e, "AddV2", tf_scale(e, old, beta), number(e, 1 - beta));
+
+	u->targets[(*u->target_count)++] = tf_assign(e, handle, new);
+	return new;
+}
+
+/* The fused operation does not correct its epsilon for bias. */
+static void correct_adamw(struct tf_emit *e, struct updates *u)
+{
+	struct tf_output mean = correction(e, u->recipe->beta1, u);
+	struct tf_output root = tf_unary(e, "Sqrt", correction(e, u->recipe->beta2, u));
+
+	u->rate = tf_scale(e, tf_binary(e, "RealDiv", root, mean), u->recipe->learning_rate);
+	u->epsilon = tf_scale(e, root, u->recipe->epsilon);
+}
+
+/* Decays the variable in place when its gradient is known, then updates it. */
+static struct tf_operation *update_adamw(struct tf_emit *e, const struct tf_variable *variable,
+					 int rank, struct tf_output gradient, struct updates *u)
+{
+	const struct recipe *recipe = u->recipe;
+	double decay = recipe->learning_rate * recipe->weight_decay;
+	struct tf_output first = slot_of(e, &variable->shape, u);
+	struct tf_output second = slot_of(e, &variable->shape, u);
+	struct tf_output none = number(e, 0);
+	struct tf_operation *end;
+
+	if (decay != 0 && rank >= 2) {
+		e->after = gradient.operation;
+		e->after = tf_binary(e, "AssignSubVariableOp", variable->handle,
+				     tf_scale(e, variable->read, decay))
+				   .operation;
+	}
+	end = tf_op(e, "ResourceApplyAdam",
+		    TF_IN(variable->handle, first, second, none, none, u->rate,
+			  number(e, recipe->beta1), number(e, recipe->beta2), u->epsilon, gradient),
+		    NULL)
+		      .operation;
+	e->after = NULL;
+	return end;
 }
 
 /* Uses the fused optimiser operations of tf.compat.v1.train. They keep the learning rate outside
  * the momentum, as prony's definition does (Keras's fused operation has it inside), and RMSprop's
  * epsilon inside the root. */
-static struct tf_operation *update(struct tf_emit *e, const struct recipe *recipe,
-				   const struct tf_variable *variable, struct tf_output gradient,
-				   struct tf_operation **start, int *start_count)
+static struct tf_operation *update(struct tf_emit *e, const struct tf_variable *variable, int rank,
+				   struct tf_output gradient, struct updates *u)
 {
-	struct tf_output rate = tf_number(e, variable->read, recipe->learning_rate), slot, other;
+	const struct recipe *recipe = u->recipe;
+	struct tf_output rate = number(e, recipe->learning_rate), slot, other;
 
 	switch (recipe->optimiser) {
 	case OPTIMISER_SGD:
@@ -36,22 +97,22 @@ static struct tf_operation *update(struct tf_emit *e, const struct recipe *recip
 			     TF_IN(variable->handle, rate, gradient), NULL)
 			.operation;
 	case OPTIMISER_MOMENTUM:
-		slot = slot_of(e, variable, start, start_count);
+		slot = slot_of(e, &variable->shape, u);
 		return tf_op(e, "ResourceApplyMomentum",
 			     TF_IN(variable->handle, slot, rate, gradient,
-				   tf_number(e, rate, recipe->momentum)),
+				   number(e, recipe->momentum)),
 			     NULL)
 			.operation;
 	case OPTIMISER_RMSPROP:
-		slot = slot_of(e, variable, start, start_count);
-		other = slot_of(e, variable, start, start_count);
+		slot = slot_of(e, &variable->shape, u);
+		other = slot_of(e, &variable->shape, u);
 		return tf_op(e, "ResourceApplyRMSProp",
-			     TF_IN(variable->handle, slot, other, rate,
-				   tf_number(e, rate, recipe->rho), tf_number(e, rate, 0),
-				   tf_number(e, rate, recipe->epsilon), gradient),
+			     TF_IN(variable->handle, slot, other, rate, number(e, recipe->rho),
+				   number(e, 0), number(e, recipe->epsilon), gradient),
 			     NULL)
 			.operation;
 	case OPTIMISER_ADAMW:
+		return update_adamw(e, variable, rank, gradient, u);
 	case OPTIMISER_COUNT:
 		break;
 	}
@@ -64,20 +125,29 @@ void tf_updates_build(struct tf_model *model, const struct recipe *recipe,
 		      int *start_count)
 {
 	struct tf_emit *e = &model->t.e;
+	struct updates u = {.recipe = recipe,
+			    .targets = targets,
+			    .start = start,
+			    .target_count = target_count,
+			    .start_count = start_count};
+	bool adamw = recipe->optimiser == OPTIMISER_ADAMW;
 
+	e->scope = NULL;
+	if (adamw)
+		correct_adamw(e, &u);
 	for (int i = 0; i < model->weights.variable_count; i++) {
 		const struct tf_variable *variable = &model->weights.variables[i];
+		const struct value *owner = &model->graph->values[variable->owner];
 		struct tf_output gradient;
 
 		if (!variable->trained)
 			continue;
-		e->scope = model->graph->values[variable->owner].name;
+		e->scope = owner->name;
 		gradient = gradient_of(model, variable);
-		if (recipe->weight_decay != 0)
+		if (recipe->weight_decay != 0 && !adamw)
 			gradient = tf_binary(e, "AddV2", gradient,
 					     tf_scale(e, variable->read, recipe->weight_decay));
-		targets[(*target_count)++] =
-			update(e, recipe, variable, gradient, start, start_count);
+		targets[(*target_count)++] = update(e, variable, owner->shape.rank, gradient, &u);
 	}
 }
 
