@@ -115,8 +115,6 @@ static enum prony_status mxnet_supports(const struct target *target, const struc
 	strbuf_init(&reasons, 0);
 	/* Operator fusion is on by default; a variant runs without it. */
 	reasons_add_training(&reasons, graph, recipe, 1u << PRECISION_FP32);
-	if (recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_ADAMW)
-		reasons_add(&reasons, "optimiser adamw: MXNet's operator corrects no bias");
 	reasons_add_types(&reasons, graph);
 	mx_symbol_refusals(graph, &reasons);
 	return reasons_finish(&reasons, why);
@@ -147,6 +145,7 @@ static void describe_settings(const struct recipe *recipe, struct effective *eff
 		[OPTIMISER_SGD] = "multi_sgd_update,aggregation=4",
 		[OPTIMISER_MOMENTUM] = "multi_sgd_mom_update,aggregation=4",
 		[OPTIMISER_RMSPROP] = "rmsprop_update,epsilon=inside_root",
+		[OPTIMISER_ADAMW] = "_multi_adamw_update,aggregation=4",
 	};
 	_Static_assert(MX_UPDATE_GROUP == 4, "the settings above state the group size");
 

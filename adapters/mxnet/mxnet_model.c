@@ -109,6 +109,8 @@ static enum prony_status make_parameter(struct mx_model *model, const struct rec
 		status = mx_array_new(model->api, &value->shape, NULL, &parameter->gradient, err);
 	if (status == PRONY_OK && state)
 		status = mx_array_new(model->api, &value->shape, NULL, &parameter->state, err);
+	if (status == PRONY_OK && state && recipe->optimiser == OPTIMISER_ADAMW)
+		status = mx_array_new(model->api, &value->shape, NULL, &parameter->square, err);
 	return status;
 }
 
@@ -475,7 +477,9 @@ void mx_model_release(struct mx_model *model)
 		free_array(api, model->parameters[i].weight);
 		free_array(api, model->parameters[i].gradient);
 		free_array(api, model->parameters[i].state);
+		free_array(api, model->parameters[i].square);
 	}
+	free_array(api, model->scale);
 	for (int i = 0; i < model->recurrent_count; i++)
 		mx_recurrent_release(&model->recurrents[i], api);
 	for (int i = 0; i < model->state_count; i++)

@@ -9,8 +9,8 @@
 /* The number of weights per fused update call: the default of MXNet's own optimisers
  * (MXNET_OPTIMIZER_AGGREGATION_SIZE). */
 #define MX_UPDATE_GROUP 4
-#define MX_UPDATE_ARRAYS 3 /* weight, gradient, optimiser state */
-#define MX_UPDATE_OPTIONS 6
+#define MX_UPDATE_ARRAYS 4 /* weight, gradient, optimiser states */
+#define MX_UPDATE_OPTIONS 7
 
 /* In evaluation each executor keeps reordered copies of the weights. Up to this size every slot has
  * its own executor on the slot's batch, and a step copies nothing. Above it there is one executor,
@@ -21,8 +21,9 @@
 #define MX_SHARED_WEIGHTS_BYTES (16 << 20)
 
 struct mx_parameter {
-	const struct value *value;		      /* of the graph, borrowed */
-	struct mx_ndarray *weight, *gradient, *state; /* gradient and state NULL if not needed */
+	const struct value *value; /* of the graph, borrowed */
+	/* NULL if not needed: gradient, state, and AdamW's second state */
+	struct mx_ndarray *weight, *gradient, *state, *square;
 	const struct mx_recurrent *layer; /* its vectors hold weight and gradient; else NULL */
 };
 
@@ -47,7 +48,7 @@ struct mx_program {
 struct mx_call {
 	const struct mx_operator *operator;
 	int input_count, output_count, option_count;
-	struct mx_ndarray *inputs[MX_UPDATE_GROUP * MX_UPDATE_ARRAYS];
+	struct mx_ndarray *inputs[MX_UPDATE_GROUP * MX_UPDATE_ARRAYS + 1];
 	struct mx_ndarray *outputs[MX_UPDATE_GROUP];
 	const char *keys[MX_UPDATE_OPTIONS], *values[MX_UPDATE_OPTIONS];
 	char text[MX_UPDATE_OPTIONS][24 * MX_UPDATE_GROUP];
@@ -72,6 +73,9 @@ struct mx_model {
 	struct mx_call *copies;	      /* copy each slot's inputs and labels to `bound`; else NULL */
 	struct mx_call *updates;
 	int update_count;
+	double beta1, beta2, epsilon; /* of AdamW */
+	int64_t adamw_updates;	      /* so far */
+	struct mx_ndarray *scale;     /* of AdamW's gradients, 1; NULL: another optimiser */
 	bool loss, train;
 };
 

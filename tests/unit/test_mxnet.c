@@ -374,6 +374,7 @@ static enum prony_status its_own_refusals(struct exercise *e, struct error *err)
 #define EACH_UPDATE(network, batch)                                                                \
 	CASE(network, batch, exercise_update_sgd), CASE(network, batch, exercise_update_momentum), \
 		CASE(network, batch, exercise_update_rmsprop),                                     \
+		CASE(network, batch, exercise_update_adamw),                                       \
 		CASE(network, batch, exercise_update_rmsprop_wrong)
 /* MXNet's operators cannot pad channels: test_refusals. */
 #define EACH_OPERATOR(body)                                                                        \
