@@ -1,5 +1,6 @@
 """The adapter of Keras 3 on TensorFlow, JAX or PyTorch, by train_on_batch and predict_on_batch
 (docs/frameworks-python.md, "keras3")."""
+import math
 import os
 import types
 
@@ -70,6 +71,19 @@ class _Torch(object):
         if torch.get_num_interop_threads() != 1:
             torch.set_num_interop_threads(1)
         return torch.get_num_threads()
+
+
+def _whole(kind):
+    """A class of optimisers that gets whole gradients: on TensorFlow, Keras squares the parts of a table's gradient
+    before it adds those of the same row."""
+    if keras.backend.backend() != "tensorflow":
+        return kind  # on torch one that Keras makes instead, for all variables together
+    import tensorflow as tf
+
+    class Whole(kind):
+        def _backend_update_step(self, grads, variables, rate):
+            super()._backend_update_step([tf.convert_to_tensor(g) for g in grads], variables, rate)
+    return Whole
 
 
 class Kept(keras.layers.Layer):
@@ -149,7 +163,7 @@ class Adapter(adapters.Adapter):
     def supports(self, case):
         reasons = adapters.unsupported(
             case, input=["resident", "stream"], stage=["forward", "train"], precision=sorted(POLICIES),
-            optimiser=["sgd", "momentum", "rmsprop"])
+            optimiser=["sgd", "momentum", "rmsprop", "adamw"])
         if "fit" in case.options:
             reasons += ["option fit: " + reason for reason in graph_analysis.single_problems(case)]
         if "channels_first" in case.options and case.backend == "tensorflow":
@@ -204,9 +218,11 @@ class Adapter(adapters.Adapter):
                 "macs": int(self.macs), "notes": "; ".join(notes)}
 
     def _regularizer(self):
-        """Keras' own weight_decay is not part of the gradient; an L2 penalty of half of it is."""
+        """Keras' own weight_decay is not part of the gradient, as AdamW has it; an L2 penalty of half of it is."""
         decay = self.case.recipe["weight_decay"]
-        return keras.regularizers.L2(0.5 * decay) if decay and not self.forward_only else None
+        if not decay or self.forward_only or self.case.recipe["optimiser"] == "adamw":
+            return None
+        return keras.regularizers.L2(0.5 * decay)
 
     def _model(self):
         """The functional model. Sets kept, {name: (variable, there, back)}, and macs."""
@@ -256,10 +272,32 @@ class Adapter(adapters.Adapter):
     def _optimiser(self):
         recipe = self.case.recipe
         if recipe["optimiser"] == "rmsprop":
-            return keras.optimizers.RMSprop(recipe["learning_rate"], rho=recipe["rho"],
-                                            epsilon=recipe["epsilon"])
+            return _whole(type(keras.optimizers.RMSprop()))(recipe["learning_rate"], rho=recipe["rho"],
+                                                            epsilon=recipe["epsilon"])
+        if recipe["optimiser"] == "adamw":
+            return self._adamw()
         momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
         return keras.optimizers.SGD(recipe["learning_rate"], momentum=momentum)
+
+    def _adamw(self):
+        """Keras' AdamW does not correct its epsilon for bias and decays all variables."""
+        recipe, ops = self.case.recipe, keras.ops
+
+        class AdamW(_whole(type(keras.optimizers.AdamW()))):
+            @property
+            def epsilon(self):
+                updates = ops.cast(self.iterations + 1, "float32")
+                # In float32, 1 - beta ** updates would lose digits.
+                return recipe["epsilon"] * ops.sqrt(-ops.expm1(updates * math.log(recipe["beta2"])))
+
+            @epsilon.setter
+            def epsilon(self, value):
+                pass
+        made = AdamW(recipe["learning_rate"], beta_1=recipe["beta1"], beta_2=recipe["beta2"])
+        made.weight_decay = recipe["weight_decay"] or None
+        made.exclude_from_weight_decay([variable for name, (variable, _, _) in self.kept.items()
+                                        if len(self.case.shape(name)) < 2])
+        return made
 
     def _loss(self):
         node = [node for node in self.case.nodes if self.case.graph.get("loss") in node["outputs"]]

@@ -21,9 +21,15 @@ def _compiler():
     return os.path.basename(theano.config.cxx or "")
 
 
+def _zeros(weight):
+    """A new shared variable like a weight, of zeros."""
+    return theano.shared(numpy.zeros_like(weight.get_value(borrow=True)), broadcastable=weight.broadcastable)
+
+
 class Adapter(NumpyAdapter):
     name, version = "theano", theano.__version__
     operators, refusals, several = OPERATORS, REFUSALS, True
+    optimisers = NumpyAdapter.optimisers + ("adamw",)
 
     def supports(self, case):
         reasons = NumpyAdapter.supports(self, case)
@@ -92,9 +98,7 @@ class Adapter(NumpyAdapter):
         else:
             # Gradients go to shared variables, to be read. When training, this second use would keep Theano
             # from fusing product and update into one Gemm in place.
-            self.gradients = {name: theano.shared(numpy.zeros_like(w.get_value(borrow=True)),
-                                                  broadcastable=w.broadcastable)
-                              for name, w in zip(case.parameters, trained)}
+            self.gradients = {name: _zeros(w) for name, w in zip(case.parameters, trained)}
             updates = [(self.gradients[name], g) for name, g in zip(case.parameters, gradients)]
         self.function = function = theano.function(given, outputs, updates=self.updates + updates)
         batches, results = self.batches, self.results
@@ -106,6 +110,8 @@ class Adapter(NumpyAdapter):
     def rule(self, trained, gradients):
         """The updates of the recipe's optimiser, because Theano has no optimisers."""
         recipe = self.case.recipe
+        if recipe["optimiser"] == "adamw":
+            return self.adamw(trained, gradients)
         rate, momentum, decay, rho, epsilon = (numpy.float32(recipe[key]) for key in (
             "learning_rate", "momentum", "weight_decay", "rho", "epsilon"))
         updates = []
@@ -115,8 +121,7 @@ class Adapter(NumpyAdapter):
             if recipe["optimiser"] == "sgd":
                 updates.append((weight, weight - rate * gradient))
                 continue
-            kept = theano.shared(numpy.zeros_like(weight.get_value(borrow=True)),
-                                 broadcastable=weight.broadcastable)
+            kept = _zeros(weight)
             if recipe["optimiser"] == "momentum":
                 new = momentum * kept + gradient
                 updates += [(kept, new), (weight, weight - rate * new)]
@@ -124,6 +129,22 @@ class Adapter(NumpyAdapter):
                 new = rho * kept + (numpy.float32(1) - rho) * T.sqr(gradient)
                 updates += [(kept, new),
                             (weight, weight - rate * gradient / (T.sqrt(new) + epsilon))]
+        return updates
+
+    def adamw(self, trained, gradients):
+        """The updates of AdamW; the scalars of its corrections for bias are computed in float64."""
+        recipe, single = self.case.recipe, numpy.float32
+        done = theano.shared(numpy.float64(0))
+        mean, square = (1 - recipe[key] ** (done + 1) for key in ("beta1", "beta2"))
+        rate, root = T.cast(recipe["learning_rate"] / mean, "float32"), T.cast(T.sqrt(square), "float32")
+        updates = [(done, done + 1)]
+        for weight, gradient in zip(trained, gradients):
+            first, second = _zeros(weight), _zeros(weight)
+            m = single(recipe["beta1"]) * first + single(1 - recipe["beta1"]) * gradient
+            s = single(recipe["beta2"]) * second + single(1 - recipe["beta2"]) * T.sqr(gradient)
+            kept = weight * single(1 - recipe["learning_rate"] * recipe["weight_decay"] * (weight.ndim > 1))
+            updates += [(first, m), (second, s),
+                        (weight, kept - rate * m / (T.sqrt(s) / root + single(recipe["epsilon"])))]
         return updates
 
     def parameter(self, name):
