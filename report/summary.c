@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/break_even.h"
 #include "report/costs.h"
 #include "report/format.h"
 #include "report/latency.h"
@@ -227,6 +228,7 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 		replicates[i] = rows[i].replicates;
 		summary->rows[summary->count++] = rows[i].row;
 	}
+	break_even_fill(&summary->arena, first, replicates, count);
 	ranking_fill(first, replicates, count);
 	free(replicates);
 	free(rows);

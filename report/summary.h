@@ -9,6 +9,7 @@
 #include "report/replicates.h"
 #include "report/table.h"
 #include "samples/disturbance.h"
+#include "stats/break_even.h"
 #include "stats/diagnoses.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
@@ -62,6 +63,8 @@ struct summary_row {
 	struct contrast floor_undisturbed; /* undisturbed step / native's; NaNs without */
 	enum order undisturbed_order;	   /* order relative to native by that ratio; ORDER_UNKNOWN
 					      without */
+	const struct stored_cell *overtakes; /* the cell that starts sooner; NULL without */
+	struct break_even break_even;	     /* steps until then; NaNs without */
 	struct contrast lead;	 /* step / that of the comparison's leader (below); NaNs without */
 	enum order lead_order;	 /* order relative to the leader */
 	double to_first_step_ns; /* median over processes; NaN without */
@@ -180,6 +183,10 @@ bool summary_effective(const struct summary *summary, size_t comparison, struct 
 /* Adds which frameworks had too few steps in a window for a percentile. False, and nothing added,
  * if all have enough or steps are not timed one by one. */
 bool summary_short_windows(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* Adds after how many steps a framework that starts later overtakes another (break_even.h). False,
+ * and nothing added, if none is proved to. */
+bool summary_break_even(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* Adds which cells of a comparison have a diagnosis, what it means and what helps, in at most 100
  * characters without a line feed. False if no cell has it. */

@@ -165,6 +165,15 @@ static json_t *parity_to_json(const struct stored_cell *cell)
 	return object;
 }
 
+static json_t *break_even_to_json(const struct summary_row *row)
+{
+	if (isnan(row->break_even.steps))
+		return json_null();
+	return json_pack("{s:s, s:f, s:f, s:f}", "against", row->overtakes->cell.framework, "steps",
+			 row->break_even.steps, "low", row->break_even.low, "high",
+			 row->break_even.high);
+}
+
 json_t *summary_cell_to_json(const struct summary_row *row)
 {
 	const struct stored_cell *cell = row->cell;
@@ -205,6 +214,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 	json_object_set_new(object, "details",
 			    cell->framework ? json_incref(cell->framework) : json_null());
 	json_object_set_new(object, "parity", parity_to_json(cell));
+	json_object_set_new(object, "break_even", break_even_to_json(row));
 	return object;
 }
 

@@ -7,6 +7,7 @@
  * %), and one in a hundred takes a fifth longer. The estimand is the geometric mean of the step
  * time over processes, with each process's mean over its window.
  */
+#include "stats/break_even.h"
 #include "stats/diagnoses.h"
 #include "stats/effort.h"
 #include "stats/estimate.h"
@@ -188,6 +189,39 @@ TEST(e_values_may_be_looked_at_after_each_run)
 				  : "equal: the product of e reaches 20",
 				(double)reached / TRIALS, k ? 0.9 : 0, k ? 1 : 0.05);
 		}
+}
+
+/* A compiled contender starts 9 s later and saves 2 of 8 ms a step: 4,500 later steps. */
+TEST(break_even_intervals_cover)
+{
+	enum { TRIALS = 20000, EACH = 5 };
+	static const double first[] = {1e9, 10e9}, step[] = {8e6, 6e6};
+	struct random random;
+	int covered = 0, known = 0;
+
+	random_init(&random, 30);
+	for (int trial = 0; trial < TRIALS; trial++) {
+		double firsts[2][EACH], steps[2][EACH];
+		struct starts starts[2];
+		struct break_even found;
+		for (int side = 0; side < 2; side++) {
+			for (int i = 0; i < EACH; i++) {
+				/* A fast process is fast in both. */
+				double own = 0.01 * random_normal(&random);
+				steps[side][i] = step[side] * (1 + own);
+				firsts[side][i] =
+					first[side] * (1 + own + 0.05 * random_normal(&random));
+			}
+			starts[side] = (struct starts){firsts[side], steps[side], EACH};
+		}
+		break_even_of(&starts[0], &starts[1], &found);
+		known += isfinite(found.steps);
+		covered += found.low <= 4501 && 4501 <= found.high;
+		break_even_of(&starts[1], &starts[0], &found);
+		assert_true(isnan(found.steps));
+	}
+	assert_int_equal(known, TRIALS);
+	between("coverage of a break-even", (double)covered / TRIALS, 0.944, 0.958);
 }
 
 /* Intervals of the ratio of two equal contenders by the rounds of quick effort. */
