@@ -31,6 +31,7 @@ def _version():
 class Adapter(NumpyAdapter):
     name, version = "caffe2", _version()
     operators, refusals, several = OPERATORS, REFUSALS, True
+    optimisers = NumpyAdapter.optimisers + ("adamw",)
 
     def open(self, case):
         settings = {"net_type": "simple"}
@@ -114,6 +115,9 @@ class Adapter(NumpyAdapter):
         if self.case.stage != "train":
             return
         rate = recipe["learning_rate"]
+        if recipe["optimiser"] == "adamw":
+            self.adamw(model)
+            return
         if recipe["weight_decay"]:
             optimizer.add_weight_decay(model, recipe["weight_decay"])
         if recipe["optimiser"] == "rmsprop":
@@ -122,6 +126,32 @@ class Adapter(NumpyAdapter):
         else:
             momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
             optimizer.build_sgd(model, rate, policy="fixed", momentum=momentum, nesterov=0)
+
+    def adamw(self, model):
+        """Appends the updates of AdamW, because Caffe2's own does not correct epsilon for bias. The corrections are
+        running means of ones."""
+        recipe, net = self.case.recipe, model.net
+        decay = 1.0 - recipe["learning_rate"] * recipe["weight_decay"]
+
+        def constant(name, value):
+            return model.param_init_net.ConstantFill([], "adamw." + name, value=value, shape=[1])
+
+        def mean(name, kept, value):
+            beta = recipe[name]
+            return net.WeightedSum([kept, constant(name, beta), value, constant("1-" + name, 1.0 - beta)], kept)
+
+        def zeros(weight, name):
+            return model.param_init_net.ConstantFill([weight], "%s.%s" % (weight, name), value=0.0)
+        one, epsilon, rate = constant("1", 1.0), constant("epsilon", recipe["epsilon"]), constant(
+            "rate", -recipe["learning_rate"])
+        ones = [mean(name, constant("mean of " + name, 0.0), one) for name in ("beta1", "beta2")]
+        for weight, gradient in model.param_to_grad.items():
+            matrix = len(workspace.FetchBlob(str(weight)).shape) > 1
+            m, s = "adamw.m", net.Sqr(gradient, "adamw.s")  # the net runs one operator at a time
+            m = net.Div([mean("beta1", zeros(weight, "m"), gradient), ones[0]], m, broadcast=1)
+            s = net.Div([mean("beta2", zeros(weight, "s"), s), ones[1]], s, broadcast=1)
+            s = net.Add([net.Sqrt(s, s), epsilon], s, broadcast=1)
+            net.WeightedSum([weight, constant("kept", decay) if matrix else one, net.Div([m, s], m), rate], weight)
 
     def add_gradients_of_tables(self, model, gradients):
         """Makes the gradients of tables dense and adds them to those of other readers."""

@@ -42,6 +42,7 @@ class Adapter(NumpyAdapter):
     options = ("fit",)
     operators, refusals = OPERATORS, REFUSALS
     stages = ("forward", "train")
+    optimisers = NumpyAdapter.optimisers + ("adamw",)
 
     def libraries(self):
         return dict(NumpyAdapter.libraries(self), **backends.libraries(backend))

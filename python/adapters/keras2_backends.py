@@ -133,12 +133,53 @@ def _waiting(kind, *arguments):
     return Waiting(*arguments)
 
 
+def _adamw(recipe):
+    """A Keras optimiser for the symbolic backends; the corrections for bias are running means of ones."""
+    import keras
+    from keras import backend as K
+    rate, betas = recipe["learning_rate"], (recipe["beta1"], recipe["beta2"])
+
+    class AdamW(keras.optimizers.Adam):
+        def get_updates(self, loss, params):
+            def mean(beta, value, shape):
+                kept = K.zeros(shape)
+                new = beta * kept + (1.0 - beta) * value
+                self.updates.append(K.update(kept, new))
+                return new
+            grads, ones = self.get_gradients(loss, params), [mean(beta, 1.0, ()) for beta in betas]
+            for p, g in zip(params, grads):
+                shape = K.int_shape(p)
+                m, s = mean(betas[0], g, shape) / ones[0], mean(betas[1], K.square(g), shape) / ones[1]
+                decay = rate * recipe["weight_decay"] if len(shape) > 1 else 0.0
+                self.updates.append(K.update(p, (1.0 - decay) * p - rate * m / (K.sqrt(s) + recipe["epsilon"])))
+            return self.updates
+    return AdamW
+
+
+def _mxnet_adamw(recipe):
+    """Keras' Adam on MXNet, whose epsilon is not corrected for bias, with a corrected one and decay."""
+    import keras
+
+    class AdamW(keras.optimizers.Adam):
+        def update(self, index, weight, grad, state):
+            updates = self._index_update_count.get(index, self.begin_num_update) + 1
+            self.epsilon = recipe["epsilon"] * (1.0 - recipe["beta2"] ** updates) ** 0.5
+            if len(weight.shape) > 1 and recipe["weight_decay"]:
+                weight *= 1.0 - recipe["learning_rate"] * recipe["weight_decay"]
+            super(AdamW, self).update(index, weight, grad, state)
+    return AdamW(recipe["learning_rate"], recipe["beta1"], recipe["beta2"])
+
+
 def optimiser(backend, recipe):
     """The optimiser of a recipe. On TensorFlow 1 Keras' own race (see `_waiting`), so SGD and momentum are
     TensorFlow's, which wait. RMSprop is Keras', because TensorFlow's starts with a mean square of 1."""
     rate = recipe["learning_rate"]
     momentum = recipe["momentum"] if recipe["optimiser"] == "momentum" else 0.0
     import keras
+    if recipe["optimiser"] == "adamw":
+        if backend == "mxnet":
+            return _mxnet_adamw(recipe)
+        return _waiting(_adamw(recipe)) if backend == "tensorflow" else _adamw(recipe)()
     if recipe["optimiser"] == "rmsprop":
         how = rate, recipe["rho"], recipe["epsilon"]
         if backend == "tensorflow":

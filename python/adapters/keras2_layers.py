@@ -134,7 +134,8 @@ class Builder(object):
         self.flat = flattened(case) if channels_last else {}
         self.variables, self.layouts, self.macs = {}, {}, 0
         self.training = case.stage != "forward"
-        decay = case.recipe["weight_decay"] if case.stage == "train" else 0
+        penalised = case.stage == "train" and case.recipe["optimiser"] != "adamw"
+        decay = case.recipe["weight_decay"] if penalised else 0
         self.decay = regularizers.l2(decay / 2) if decay else None
         shape = case.shape(case.inputs[0])
         self.input = layers.Input(shape=self.turned(shape)[1:])
