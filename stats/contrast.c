@@ -23,9 +23,7 @@ const char *verdict_word(enum verdict verdict)
 	return verdict >= 0 && verdict < VERDICT_COUNT ? words[verdict] : "?";
 }
 
-/* Mean and variance (NaN for one value) of the differences x[i] - y[i], or of x when y is NULL; n >
- * 0. */
-static void moments(const double *x, const double *y, size_t n, double *mean, double *variance)
+void log_moments(const double *x, const double *y, size_t n, double *mean, double *variance)
 {
 	double sum = 0, squares = 0;
 
@@ -68,6 +66,15 @@ static struct contrast unknown(bool paired, size_t na, size_t nb)
 				 .high = NAN};
 }
 
+void contrast_of(double difference, double error, double df, struct contrast *out)
+{
+	*out = unknown(false, 0, 0);
+	out->difference = difference;
+	out->error = error;
+	out->df = df;
+	complete(out);
+}
+
 void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out)
 {
 	double variance;
@@ -75,7 +82,7 @@ void contrast_paired(const double *a, const double *b, size_t n, struct contrast
 	*out = unknown(true, n, n);
 	if (n == 0)
 		return;
-	moments(b, a, n, &out->difference, &variance);
+	log_moments(b, a, n, &out->difference, &variance);
 	if (n > 1) {
 		out->spread = sqrt(variance);
 		out->error = out->spread / sqrt((double)n);
@@ -123,8 +130,8 @@ void contrast_welch(const double *a, size_t na, const double *b, size_t nb, stru
 	*out = unknown(false, na, nb);
 	if (na == 0 || nb == 0)
 		return;
-	moments(a, NULL, na, &mean_a, &va);
-	moments(b, NULL, nb, &mean_b, &vb);
+	log_moments(a, NULL, na, &mean_a, &va);
+	log_moments(b, NULL, nb, &mean_b, &vb);
 	out->difference = mean_b - mean_a;
 	if (na > 1 && nb > 1) {
 		double ea = va / (double)na, eb = vb / (double)nb;

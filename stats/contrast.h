@@ -34,6 +34,14 @@ struct contrast {
 	double ratio, low, high; /* B / A, and its 95 % t interval */
 };
 
+/* Mean and variance (NaN for one value) of the differences log x[i] - log y[i], or of log x when y
+ * is NULL; n > 0. */
+void log_moments(const double *x, const double *y, size_t n, double *mean, double *variance);
+
+/* Ratio and interval of a difference of logarithms with its standard error (NaN: unknown) and
+ * degrees of freedom; no spread, no number of processes. */
+void contrast_of(double difference, double error, double df, struct contrast *out);
+
 /* Pairs a[i] and b[i] of the same round; n positive finite process means of each. */
 void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out);
 /* The same with a trimmed mean, without the lowest and the highest eighth of the ratios (nothing is
