@@ -35,11 +35,16 @@ const struct cli_command cli_commands[] = {
 	 .target = &run_options,
 	 .run = command_run},
 	{.syntax = {.name = "show",
-		    .arguments = "[RUN]",
+		    .arguments = "[RUN...]",
 		    .summary = "print a run as a table (default: the newest run)",
-		    .description = RUN_WORDS "\n\n"
+		    .description = RUN_WORDS " --by node takes all runs that measured the same "
+					     "as RUN, or the runs that are named, and says which "
+					     "node is slower than the median of the others: exit "
+					     "code 2 if one is in both of its last runs, 3 if it "
+					     "has only one run, 1 if a cell is not ok there.\n\n"
 					     "  prony show\n"
-					     "  prony show latest~1 --format json",
+					     "  prony show latest~1 --format json\n"
+					     "  prony show --by node",
 		    .options = show_option_rows},
 	 .target = &show_options,
 	 .run = command_show},

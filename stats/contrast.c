@@ -66,7 +66,7 @@ static struct contrast unknown(bool paired, size_t na, size_t nb)
 				 .high = NAN};
 }
 
-void contrast_of(double difference, double error, double df, struct contrast *out)
+void contrast_from(double difference, double error, double df, struct contrast *out)
 {
 	*out = unknown(false, 0, 0);
 	out->difference = difference;

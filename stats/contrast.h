@@ -40,7 +40,7 @@ void log_moments(const double *x, const double *y, size_t n, double *mean, doubl
 
 /* Ratio and interval of a difference of logarithms with its standard error (NaN: unknown) and
  * degrees of freedom; no spread, no number of processes. */
-void contrast_of(double difference, double error, double df, struct contrast *out);
+void contrast_from(double difference, double error, double df, struct contrast *out);
 
 /* Pairs a[i] and b[i] of the same round; n positive finite process means of each. */
 void contrast_paired(const double *a, const double *b, size_t n, struct contrast *out);
