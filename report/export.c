@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "report/figures.h"
+#include "report/history.h"
 #include "report/names.h"
 #include "report/series.h"
 #include "report/text.h"
@@ -153,11 +154,13 @@ static void add_cell(const struct summary *summary, const struct summary_row *ro
 	}
 }
 
-/* Adds the last column of a row, the run's node. */
-static void add_node(const struct summary *summary, struct strbuf *out)
+/* Adds the last column of a row, the cell's node. */
+static void add_node(const struct summary *summary, const struct summary_row *row,
+		     struct strbuf *out)
 {
+	const struct run_part *part = cell_part(&summary->run->meta, row->cell);
 	strbuf_putc(out, ',');
-	add_text(summary->run->meta.node, out);
+	add_text(part ? part->node : summary->run->meta.node, out);
 	strbuf_putc(out, '\n');
 }
 
@@ -175,7 +178,7 @@ static void long_rows(const struct summary *summary, const struct summary_row *r
 			if (row->cell->process_count > 0)
 				add_field(&row->cell->processes[p], &process_fields[i], out);
 		}
-		add_node(summary, out);
+		add_node(summary, row, out);
 	}
 	strbuf_release(&head);
 }
@@ -235,7 +238,7 @@ enum prony_status export_csv_cells(const struct summary *summary, struct strbuf 
 			strbuf_puts(out, ",,");
 		strbuf_printf(out, ",%zu", row->step.n);
 		add_figures(row, out);
-		add_node(summary, out);
+		add_node(summary, row, out);
 	}
 	return export_finish(out, err);
 }

@@ -125,6 +125,23 @@ const char *run_place(const struct run_meta *meta)
 	return *meta->node ? meta->node : meta->host;
 }
 
+const struct run_part *cell_part(const struct run_meta *meta, const struct stored_cell *cell)
+{
+	for (size_t i = 0; i < meta->part_count; i++)
+		if (meta->parts[i].part == cell->part)
+			return &meta->parts[i];
+	return NULL;
+}
+
+const char *cell_place(const struct run_meta *meta, const struct stored_cell *cell)
+{
+	const struct run_part *part = cell_part(meta, cell);
+
+	if (!part)
+		return run_place(meta);
+	return *part->node ? part->node : part->host;
+}
+
 void history_init(struct history *history, const struct stored_run *runs, size_t count,
 		  const struct change_settings *settings)
 {

@@ -32,6 +32,10 @@ struct history {
 /* The machine of a run: its node, or outside of a job its host. Borrowed. */
 const char *run_place(const struct run_meta *meta);
 
+/* The part of a run that holds a cell, NULL if none does; the machine of the cell. Borrowed. */
+const struct run_part *cell_part(const struct run_meta *meta, const struct stored_cell *cell);
+const char *cell_place(const struct run_meta *meta, const struct stored_cell *cell);
+
 /* `runs`: oldest first, each loaded with that cell only (store_load_history); borrowed. Runs on a
  * machine other than the newest run's are left out. */
 void history_init(struct history *history, const struct stored_run *runs, size_t count,

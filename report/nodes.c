@@ -23,29 +23,54 @@ const char *node_lasts_word(enum node_lasts lasts)
 	return words[lasts];
 }
 
+/* A machine that ran a run, or some of its parts. */
+struct source {
+	const char *place, *environment;
+};
+
+/* Returns the machine of part i of a run, or for i = 0 that of a run without parts; false after the
+ * last one. */
+static bool source_of(const struct run_meta *meta, size_t i, struct source *out)
+{
+	if (meta->part_count == 0) {
+		*out = (struct source){run_place(meta), meta->environment};
+		return i == 0;
+	}
+	if (i >= meta->part_count)
+		return false;
+	const struct run_part *part = &meta->parts[i];
+	*out = (struct source){*part->node ? part->node : part->host, part->environment};
+	return true;
+}
+
 void nodes_select(const struct run_extent *runs, size_t count, const char *spec, bool *wanted)
 {
 	struct names places = {.count = 0};
-	size_t *seen = memory_alloc((count + 1) * sizeof *seen);
+	size_t capacity = 0, *seen = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		const char *place = run_place(&runs[i].meta);
+		struct source source;
 		wanted[i] = false;
 		if (spec && strcmp(runs[i].meta.spec, spec) != 0)
 			continue;
-		size_t known = places.count, number = names_add(&places, place, strlen(place));
-		if (number == known)
-			seen[number] = 0;
-		wanted[i] = seen[number]++ < NODE_ROUNDS;
+		for (size_t k = 0; source_of(&runs[i].meta, k, &source); k++) {
+			size_t known = places.count;
+			size_t at = names_add(&places, source.place, strlen(source.place));
+			if (at == known) {
+				seen = memory_grow(seen, at, &capacity, sizeof *seen);
+				seen[at] = 0;
+			}
+			wanted[i] = seen[at]++ < NODE_ROUNDS || wanted[i];
+		}
 	}
 	names_release(&places);
 	free(seen);
 }
 
 /* What must match, as one text in the arena; "" without a record. */
-static const char *machine_of(struct arena *arena, const struct stored_run *run)
+static const char *machine_of(struct arena *arena, const char *environment)
 {
-	json_t *record = run_environment(run);
+	json_t *record = machine_parse(environment);
 	char *text =
 		json_dumps(json_object_get(record, "must_match"), JSON_COMPACT | JSON_SORT_KEYS);
 	const char *kept = arena_strdup(arena, text ? text : "");
@@ -70,24 +95,34 @@ static int by_place(const void *a, const void *b)
 	return x->compared != y->compared ? (x->compared ? -1 : 1) : strverscmp(x->place, y->place);
 }
 
+static void add_source(struct nodes *nodes, const struct stored_run *run,
+		       const struct source *source, size_t *capacity)
+{
+	const char *machine = machine_of(&nodes->arena, source->environment);
+	struct node *node = find_node(nodes, source->place);
+
+	if (!node) {
+		nodes->nodes = arena_grow(&nodes->arena, nodes->nodes, nodes->count, capacity,
+					  sizeof *nodes->nodes);
+		nodes->nodes[nodes->count++] = (struct node){.place = source->place,
+							     .runs = {NULL, run},
+							     .machine = machine,
+							     .environment = source->environment};
+	} else if (!node->runs[ROUND_BEFORE] && node->runs[ROUND_LAST] != run &&
+		   !strcmp(machine, node->machine)) {
+		node->runs[ROUND_BEFORE] = run;
+	}
+}
+
 /* Finds the nodes with their runs; one that is of another machine than the newest is no round. */
 static void find_nodes(struct nodes *nodes, const struct stored_run *runs, size_t count)
 {
-	nodes->nodes = arena_array(&nodes->arena, count + 1, sizeof *nodes->nodes);
-	for (size_t i = 0; i < count; i++) {
-		const char *place = run_place(&runs[i].meta);
-		const char *machine = machine_of(&nodes->arena, &runs[i]);
-		struct node *node = find_node(nodes, place);
-		if (!node) {
-			nodes->nodes[nodes->count++] =
-				(struct node){.place = place,
-					      .runs = {NULL, &runs[i]},
-					      .machine = machine,
-					      .environment = runs[i].meta.environment};
-		} else if (!node->runs[ROUND_BEFORE] && !strcmp(machine, node->machine)) {
-			node->runs[ROUND_BEFORE] = &runs[i];
-		}
-	}
+	size_t capacity = 0;
+	struct source source;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; source_of(&runs[i].meta, k, &source); k++)
+			add_source(nodes, &runs[i], &source, &capacity);
 }
 
 /* Chooses the kind of machine that most nodes are; of equally frequent ones the newest run's. */
@@ -151,6 +186,8 @@ static void find_cells(struct nodes *nodes)
 			const struct stored_run *run = nodes->nodes[n].runs[round];
 			for (size_t i = 0; run && i < run->cell_count; i++) {
 				const struct stored_cell *cell = &run->cells[i];
+				if (strcmp(cell_place(&run->meta, cell), nodes->nodes[n].place))
+					continue;
 				size_t known = hashes.count;
 				size_t at = names_add(&hashes, cell->hash, strlen(cell->hash));
 				if (at == known) {

@@ -48,6 +48,22 @@ enum prony_status store_list_cells(struct store *store, struct arena *arena, str
 /* The place of a run: its node; without one its host if ?2 says so, else "". */
 #define PLACE "coalesce(" SQL_NODE ", CASE WHEN ?2 THEN host ELSE '' END)"
 
+/* SQL of a selection from the runs with the cell ?1, each with the machine of the cell's part. The
+ * caller frees it. */
+static char *with_runs(const struct store *store, const char *select, const char *rest)
+{
+	const char *machine = store->has_parts ? "coalesce(p.environment, run.environment) AS"
+						 " environment, coalesce(p.host, run.host) AS host"
+					       : "run.environment AS environment, run.host AS host";
+	const char *parts = store->has_parts ? " LEFT JOIN run_part AS p ON p.run = run.id"
+					       " AND p.part = cell.part"
+					     : "";
+
+	return memory_printf("%s FROM (SELECT run.id AS id, started_wall_ns, %s FROM cell"
+			     " JOIN run ON run.id = cell.run%s WHERE hash = ?1)%s",
+			     select, machine, parts, rest);
+}
+
 enum prony_status store_list_places(struct store *store, const char *hash, bool hosts,
 				    struct arena *arena, const char ***out, size_t *count,
 				    struct error *err)
@@ -56,11 +72,11 @@ enum prony_status store_list_places(struct store *store, const char *hash, bool 
 	const char **places = NULL;
 	size_t used = 0, capacity = 0;
 	bool row = true;
-	enum prony_status status = sql_prepare(store,
-					       "SELECT DISTINCT " PLACE " FROM run WHERE id IN"
-					       " (SELECT run FROM cell WHERE hash = ?1) ORDER BY 1",
-					       doing, &statement, err, "tn", hash, (int64_t)hosts);
+	char *sql = with_runs(store, "SELECT DISTINCT " PLACE, " ORDER BY 1");
+	enum prony_status status =
+		sql_prepare(store, sql, doing, &statement, err, "tn", hash, (int64_t)hosts);
 
+	free(sql);
 	while (status == PRONY_OK) {
 		status = sql_step(store, statement, doing, &row, err);
 		if (status != PRONY_OK || !row)
@@ -81,17 +97,18 @@ static enum prony_status list_runs(struct store *store, const struct history_req
 	sqlite3_stmt *statement = NULL;
 	bool row = true;
 	size_t used = 0;
+	char *sql =
+		with_runs(store, "SELECT id FROM (SELECT id, started_wall_ns",
+			  " WHERE (?3 IS NULL OR " PLACE " = ?3) AND (?4 = 0 OR"
+			  " (" SQL_PLAUSIBLE ", started_wall_ns, id) <="
+			  " (SELECT " SQL_PLAUSIBLE ", started_wall_ns, id FROM run WHERE id = ?4))"
+			  " ORDER BY " SQL_NEWEST_FIRST " LIMIT ?5) ORDER BY " SQL_PLAUSIBLE
+			  ", started_wall_ns, id");
 	enum prony_status status = sql_prepare(
-		store,
-		"SELECT id FROM (SELECT id, started_wall_ns FROM run WHERE id IN"
-		" (SELECT run FROM cell WHERE hash = ?1) AND (?3 IS NULL OR " PLACE " = ?3)"
-		" AND (?4 = 0 OR (" SQL_PLAUSIBLE ", started_wall_ns, id) <="
-		" (SELECT " SQL_PLAUSIBLE ", started_wall_ns, id FROM run WHERE id = ?4))"
-		" ORDER BY " SQL_NEWEST_FIRST " LIMIT ?5) ORDER BY " SQL_PLAUSIBLE
-		", started_wall_ns, id",
-		doing, &statement, err, "tntnn", request->hash, (int64_t)request->hosts,
+		store, sql, doing, &statement, err, "tntnn", request->hash, (int64_t)request->hosts,
 		request->place, request->until, (int64_t)request->most);
 
+	free(sql);
 	while (status == PRONY_OK && used < request->most) {
 		status = sql_step(store, statement, doing, &row, err);
 		if (status != PRONY_OK || !row)

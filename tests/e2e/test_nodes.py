@@ -173,6 +173,23 @@ class RecordTest(ClusterTest):
         self.assertNotIn("n7", public)
         self.assertNotIn("nodes_allocated", public)
 
+    def test_parts_keep_their_nodes(self):
+        """Each cell of a joined run has the node of its part; no cell is on two."""
+        stores = [os.path.join(self.folder, f"part{i}.db") for i in (1, 2)]
+        for i, store in enumerate(stores):
+            self.environment["SLURMD_NODENAME"] = f"n{i + 1}"
+            self.prony("run", "-f", "null", "-n", "lenet,mlp", "-b", "2", "-s", "forward", "--quick", "--repeat", "1",
+                       "--part", f"{i + 1}/2", "--run-id", "one", "--store", store, expect=0)
+        joined = os.path.join(self.folder, "joined.db")
+        self.prony("import", *stores, "--store", joined, expect=0)
+        rows = csv.DictReader(io.StringIO(self.prony("export", "--layout", "cells", "--store", joined, expect=0).stdout))
+        nodes = {row["network"]: row["node"] for row in rows}
+        self.assertEqual(sorted(nodes.values()), ["n1", "n2"])
+        history, = json.loads(self.prony("history", "null", "lenet", "--format", "json", "--store", joined, expect=0).stdout)
+        self.assertEqual([point["node"] for point in history["points"]], [nodes["lenet"]])
+        self.store = joined
+        self.assertIn("2 nodes of one kind, 0 cells that two of them ran", self.show(code=65))
+
     def test_a_history_of_each_node(self):
         for round_ in range(3):
             for node in ("n1", "n2"):
