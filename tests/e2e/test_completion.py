@@ -118,7 +118,7 @@ class CompletionTest(ProgramTest):
         self.prony(*run, "--name", "main", expect=0)
         self.prony(*run, "--name", "other", "--store", self.store, expect=0)
         runs, others = ["latest", "main", "1"], ["latest", "other", "1"]
-        for line, wanted in (("show ", runs), ("show m", ["main"]), ("show main ", []), ("report main ", runs), ("delete ", runs),
+        for line, wanted in (("show ", runs), ("show m", ["main"]), ("show main ", runs), ("report main ", runs), ("delete ", runs),
                              ("export ", runs), ("tag ", runs), ("tag main ", []), ("compare main ", runs), ("compare 1 1 ", []),
                              ("log --run ", runs), ("run --baseline=m", ["--baseline=main"]),
                              (f"compare --store {self.store} ", others), (f"show --store={self.store} o", ["other"]),
