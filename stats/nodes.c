@@ -68,7 +68,7 @@ void nodes_contrast(const struct node_means *nodes, size_t count, struct contras
 		struct level others = median_level(levels, count, i, room), own = levels[i];
 		double square = own.variance + others.variance;
 		contrast_from(own.log - others.log, sqrt(square),
-			    square * square / (fourth(&own) + fourth(&others)), &out[i]);
+			      square * square / (fourth(&own) + fourth(&others)), &out[i]);
 		out[i].na = processes - nodes[i].count;
 		out[i].nb = nodes[i].count;
 	}
