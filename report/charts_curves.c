@@ -11,8 +11,8 @@
 /* Returns the cores that a device word gives, as in "cpu:4"; NaN if it gives none. */
 static double cores_of(const struct cell *cell)
 {
-	int cores = device_of(cell->device).cores;
-	return cores > 0 ? (double)cores : NAN;
+	const struct device device = device_of(cell->device);
+	return device.cores > 0 && device.ranks == 1 ? (double)device.cores : NAN;
 }
 
 /* Makes the comparison's key without the axis of the family. */

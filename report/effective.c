@@ -1,4 +1,5 @@
-/* Lines about frameworks that did not run as requested: threads, cores, precision. */
+/* Lines about frameworks that did not run as requested: threads, cores, precision; and what sums
+ * the gradients of several ranks. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +69,19 @@ static bool says_precision(const struct summary_row *row, const char *before, st
 	return true;
 }
 
+/* Adds what sums the gradients of ranks, without which their step cannot be judged. */
+static bool says_ranks(const struct summary_row *row, const char *before, struct strbuf *out)
+{
+	const char *sums = json_string_or(row->cell->framework, "collectives", "");
+	if (!*sums)
+		return false;
+	strbuf_printf(out, "%s%s sums gradients by %s", before, row->cell->cell.framework, sums);
+	if (summary_is_global(row->cell))
+		strbuf_puts(out, " and normalises by the statistics of all ranks, so it is not "
+				 "compared with those that use their own");
+	return true;
+}
+
 bool summary_effective(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
 	bool said = false;
@@ -77,6 +91,7 @@ bool summary_effective(const struct summary *summary, size_t comparison, struct 
 			continue;
 		said |= says_cores(row, said ? "; " : "", out);
 		said |= says_precision(row, said ? "; " : "", out);
+		said |= says_ranks(row, said ? "; " : "", out);
 	}
 	return said;
 }

@@ -37,6 +37,11 @@ size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTE
 	return used;
 }
 
+bool summary_is_global(const struct stored_cell *cell)
+{
+	return !strcmp(json_string_or(cell->evidence, "batch_statistics", ""), "global");
+}
+
 static bool gate_passed(const struct stored_cell *cell)
 {
 	return cell->evidence && cell->gate == CELL_OK;
@@ -234,6 +239,16 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 	free(rows);
 }
 
+/* Ranks that normalise by the statistics of the whole batch compute something else than those that
+ * normalise by their own. */
+static size_t comparison_key(const struct stored_cell *cell, char key[SUMMARY_KEY_BYTES])
+{
+	size_t length = summary_comparison_key(&cell->cell, key);
+	if (summary_is_global(cell) && length + 1 < SUMMARY_KEY_BYTES)
+		key[length++] = 'g';
+	return length;
+}
+
 /*
  * Returns the numbers of the run's cells, grouped by comparison: a counting sort. The caller frees.
  */
@@ -245,8 +260,7 @@ static size_t *gather_comparisons(struct summary *summary)
 	struct names names = {.count = 0};
 	char key[SUMMARY_KEY_BYTES];
 	for (size_t i = 0; i < run->cell_count; i++)
-		of_cell[i] =
-			names_add(&names, key, summary_comparison_key(&run->cells[i].cell, key));
+		of_cell[i] = names_add(&names, key, comparison_key(&run->cells[i], key));
 	size_t count = names.count;
 	size_t *next = memory_alloc((count + 1) * sizeof *next);
 	summary->comparison_count = count;

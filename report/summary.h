@@ -121,6 +121,9 @@ size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTE
 /* Returns the version reported by the framework; "" if it reported none. Borrowed. */
 const char *summary_version(const struct summary_row *row);
 
+/* Whether the cell's ranks normalise by the statistics of the whole batch. */
+bool summary_is_global(const struct stored_cell *cell);
+
 /* Writes "ok", "ok (not-steady)", "unsupported", "2 of 3 processes, no rank". Flags that the whole
  * run has (screening of a quick run) are left out. */
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,

@@ -228,6 +228,22 @@ json_t *summary_to_json(const struct summary *summary)
 	return object;
 }
 
+static json_t *ranks_to_json(const struct process_record *record)
+{
+	json_t *ranks = json_array();
+	for (size_t i = 0; i < record->rank_count; i++) {
+		const struct rank_record *rank = &record->rank_records[i];
+		json_array_append_new(ranks,
+				      json_pack("{s:o, s:o, s:o, s:o, s:o}", "begin_ns",
+						integer_or_null(rank->begin_ns), "length_ns",
+						integer_or_null(rank->length_ns), "rss_bytes",
+						integer_or_null(rank->rss_bytes), "user_ns",
+						integer_or_null(rank->user_ns), "system_ns",
+						integer_or_null(rank->system_ns)));
+	}
+	return ranks;
+}
+
 json_t *summary_process_to_json(const struct process_record *record)
 {
 	json_t *object = json_object();
@@ -252,5 +268,7 @@ json_t *summary_process_to_json(const struct process_record *record)
 		}
 		json_object_set_new(object, field->name, value);
 	}
+	if (record->rank_count > 0)
+		json_object_set_new(object, "rank_records", ranks_to_json(record));
 	return object;
 }

@@ -169,6 +169,8 @@ enum prony_status team_run(struct team *team, int64_t steps, enum sync_mode sync
 			err);
 		if (status != PRONY_OK)
 			break;
+		team->members[i].began_ns = window.records[0].begin_ns;
+		team->members[i].took_ns = took_ns(&window);
 		struct client_window slowest =
 			i == 0 || took_ns(&window) > took_ns(out) ? window : *out;
 		if (i > 0) {
@@ -342,6 +344,9 @@ void team_end(struct team *team, struct client_end *out)
 	for (size_t i = 0; i < team->count; i++) {
 		struct client_end end = {.rss_peak_bytes = -1, .user_ns = -1, .system_ns = -1};
 		client_end(team->clients[i], &end);
+		team->members[i].rss_peak_bytes = end.rss_peak_bytes;
+		team->members[i].user_ns = end.user_ns;
+		team->members[i].system_ns = end.system_ns;
 		if (i == 0) {
 			*out = end;
 			continue;

@@ -27,6 +27,8 @@ struct team {
 	struct team_member {
 		struct client_spec spec;
 		struct target target; /* with its rank */
+		/* Of its last run, and after team_end; -1 unknown. */
+		int64_t began_ns, took_ns, rss_peak_bytes, user_ns, system_ns;
 	} members[CLIENTS_MAX];
 	struct client *clients[CLIENTS_MAX]; /* by rank; owned */
 	size_t count;			     /* workers that were started */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/gpu.h"
+#include "base/memory.h"
 #include "base/process_tree.h"
 #include "parity/agreement.h"
 #include "parity/reference.h"
@@ -32,12 +33,14 @@ struct timing {
 	struct prefetch_figures loaded; /* after the last request */
 	const struct recipe *recipe;
 	struct process_record *record;
-	int64_t steps_done;	  /* steps so far; they determine the next slot */
-	int64_t last_batch;	  /* of the last step */
-	double step_ns;		  /* of the last request */
-	struct series losses;	  /* read in the window; empty if none were */
-	int64_t timed_ns;	  /* of the window without reading losses */
-	int64_t wait_ns, copy_ns; /* part of timed_ns: waiting for and copying batches */
+	int64_t steps_done;		 /* steps so far; they determine the next slot */
+	int64_t last_batch;		 /* of the last step */
+	double step_ns;			 /* of the last request */
+	struct series losses;		 /* read in the window; empty if none were */
+	int64_t timed_ns;		 /* of the window without reading losses */
+	int64_t wait_ns, copy_ns;	 /* part of timed_ns: waiting for and copying batches */
+	int64_t rank_ns[CLIENTS_MAX];	 /* the same for each rank, by its own records */
+	int64_t rank_began[CLIENTS_MAX]; /* the window, for each rank */
 	unsigned *flags;
 };
 
@@ -387,6 +390,11 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 		status = run_steps(t, chunk, cell->cell.sync, every, &window, err);
 		if (status != PRONY_OK)
 			break;
+		for (size_t i = 0; i < t->team->count; i++) {
+			if (t->timed_ns == 0)
+				t->rank_began[i] = t->team->members[i].began_ns;
+			t->rank_ns[i] += t->team->members[i].took_ns;
+		}
 		t->timed_ns += steps_took(t, &window);
 		t->wait_ns += window.wait_ns;
 		t->copy_ns += window.copy_ns;
@@ -466,7 +474,7 @@ static void keep_facts(struct process_record *record, const struct plan_cell *pl
 	record->open_ns = facts->open_ns;
 	record->build_ns = facts->build_ns;
 	record->feed_ns = facts->feed_ns;
-	record->threads = facts->threads;
+	record->threads = facts->threads * planned->target.world_size;
 	record->mxcsr = facts->mxcsr;
 	/* A file that is run unchanged keeps its own precision. */
 	snprintf(record->precision, sizeof record->precision, "%s",
@@ -528,6 +536,39 @@ static enum prony_status timed_process(struct timing *t, json_t **details, struc
 	return status;
 }
 
+static int64_t known(int64_t value)
+{
+	return value >= 0 ? value : RECORD_NONE;
+}
+
+/* Keeps what each of several ranks did; their team has ended. */
+static void keep_ranks(const struct timing *t, int ranks)
+{
+	struct process_record *record = t->record;
+	double slowest = 0, fastest = INFINITY;
+	if (ranks < 2)
+		return;
+	record->ranks = ranks;
+	record->rank_records = memory_alloc((size_t)ranks * sizeof *record->rank_records);
+	record->rank_count = (size_t)ranks;
+	for (int i = 0; i < ranks; i++) {
+		const struct team_member *member = &t->team->members[i];
+		bool measured = record->steps > 0;
+		record->rank_records[i] =
+			(struct rank_record){.begin_ns = measured ? t->rank_began[i] : RECORD_NONE,
+					     .length_ns = measured ? t->rank_ns[i] : RECORD_NONE,
+					     .rss_bytes = known(member->rss_peak_bytes),
+					     .user_ns = known(member->user_ns),
+					     .system_ns = known(member->system_ns)};
+		slowest = fmax(slowest, (double)t->rank_ns[i]);
+		fastest = fmin(fastest, (double)t->rank_ns[i]);
+		if (member->rss_peak_bytes > record->rank_rss_max)
+			record->rank_rss_max = member->rss_peak_bytes;
+	}
+	if (record->steps > 0)
+		record->rank_skew_ns = (slowest - fastest) / (double)record->steps;
+}
+
 enum prony_status timing_run(const struct launch *launch, struct process_record *record,
 			     unsigned *flags, json_t **details, struct error *err)
 {
@@ -564,6 +605,7 @@ enum prony_status timing_run(const struct launch *launch, struct process_record 
 	record->rss_peak_bytes = end.rss_peak_bytes >= 0 ? end.rss_peak_bytes : RECORD_NONE;
 	record->cpu_user_ns = end.user_ns >= 0 ? end.user_ns : RECORD_NONE;
 	record->cpu_system_ns = end.system_ns >= 0 ? end.system_ns : RECORD_NONE;
+	keep_ranks(&t, launch->work->ranks);
 	if (status == PRONY_INTERRUPTED)
 		return error_set(err, PRONY_INTERRUPTED, "interrupted");
 	enum cell_status ended = status == PRONY_OK ? CELL_OK : cell_status_from(status);

@@ -52,6 +52,9 @@ void process_record_drop_samples(struct process_record *record)
 		series_release(&record->series[i]);
 	free(record->series);
 	free(record->intervals);
+	free(record->rank_records);
+	record->rank_records = NULL;
+	record->rank_count = 0;
 	record->series = NULL;
 	record->series_count = 0;
 	record->intervals = NULL;

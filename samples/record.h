@@ -128,7 +128,17 @@
 	X(gpu_temperature_max, REAL, "degC", "highest temperature of its GPUs in the window")      \
 	X(gpu_busy_share, REAL, "", "share of the window in which a kernel ran, sampled")          \
 	X(gpu_bus_rate, REAL, "B/s", "rate over PCIe to and from its GPUs in the window")          \
-	X(gpu_processes, REAL, "", "largest number of processes on its GPUs in the window")
+	X(gpu_processes, REAL, "", "largest number of processes on its GPUs in the window")        \
+	X(ranks, INT, "", "processes that train together; null: one")                              \
+	X(rank_skew_ns, REAL, "ns", "step_mean_ns of the slowest rank less that of the fastest")   \
+	X(rank_rss_max, INT, "bytes", "rss_peak_bytes of the rank with the largest")
+
+/* What one of several ranks did in its process. */
+struct rank_record {
+	/* Its own window, by its own records. RECORD_NONE: unknown, here and below. */
+	int64_t begin_ns, length_ns;
+	int64_t rss_bytes, user_ns, system_ns;
+};
 
 struct process_record {
 #define FIELD_INT(member) int64_t member;
@@ -146,6 +156,8 @@ struct process_record {
 	char *log;
 	struct series *series;
 	size_t series_count;
+	struct rank_record *rank_records; /* by rank; none of a single one. Owned */
+	size_t rank_count;
 };
 
 enum field_type { FIELD_TYPE_INT, FIELD_TYPE_REAL, FIELD_TYPE_TEXT };

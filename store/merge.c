@@ -74,7 +74,7 @@ static char *process_copy(const struct store *other)
 /* The statements that copy runs. */
 struct copy {
 	char *cells, *processes;
-	bool has_series, has_names, has_parts;
+	bool has_series, has_ranks, has_names, has_parts;
 };
 
 /* If another run here has the same name, the name becomes a tag. */
@@ -108,6 +108,7 @@ static enum prony_status copy_cells(struct store *store, const struct copy *copy
 		COPY_BESIDE("process_log", "log"),
 		COPY_BESIDE("process_intervals", "intervals"),
 		copy->has_series ? COPY_BESIDE("process_series", SERIES_COLUMNS) : NULL,
+		copy->has_ranks ? COPY_BESIDE("process_rank", RANK_COLUMNS) : NULL,
 	};
 	enum prony_status status =
 		sql_change(store, copy->cells, doing, cells, err, "nni", old, new, part);
@@ -360,6 +361,7 @@ enum prony_status store_import(struct store *store, const char *other_path,
 				  .processes = process_copy(other),
 				  .has_series = other->has_series,
 				  .has_names = other->has_names,
+				  .has_ranks = other->has_ranks,
 				  .has_parts = other->has_parts};
 	store_close(other);
 	status = sql_change(store, "ATTACH ?1 AS other", "attach the other store", NULL, err, "t",

@@ -274,6 +274,8 @@ static enum prony_status read_process(struct store *store, struct cell_queries *
 	enum prony_status status = read_intervals(store, rows, 1, record, &why);
 	if (status == PRONY_OK && queries->with_series)
 		status = series_load(store, sqlite3_column_int64(rows, 2), record, &why);
+	if (status == PRONY_OK && record->ranks > 1 && store->has_ranks)
+		status = ranks_load(store, sqlite3_column_int64(rows, 2), record, &why);
 	if (status == PRONY_BAD_INPUT && queries->forgives) {
 		process_record_drop_samples(record);
 		queries->damaged++;

@@ -46,6 +46,12 @@ static const char series_table[] =
 	" kind TEXT NOT NULL, unit TEXT NOT NULL, rate_unit TEXT NOT NULL, absent TEXT NOT NULL,"
 	" channels TEXT NOT NULL, samples BLOB NOT NULL, UNIQUE (process, sensor))";
 
+static const char rank_table[] =
+	"CREATE TABLE IF NOT EXISTS process_rank ("
+	" process INTEGER NOT NULL REFERENCES process ON DELETE CASCADE, rank INTEGER NOT NULL,"
+	" begin_ns INTEGER, length_ns INTEGER, rss_bytes INTEGER, user_ns INTEGER,"
+	" system_ns INTEGER, UNIQUE (process, rank))";
+
 /* A name belongs to one run, and a run has at most one name. Tags are unlimited. */
 static const char names_tables[] =
 	"CREATE TABLE IF NOT EXISTS run_name ("
@@ -73,6 +79,7 @@ static const struct {
 	{"process_log", "CREATE TABLE process_log ( process INTEGER PRIMARY KEY "},
 	{"process_intervals", "CREATE TABLE process_intervals ( process INTEGER PRIMARY KEY "},
 	{"process_series", "CREATE TABLE process_series ( process INTEGER NOT NULL "},
+	{"process_rank", "CREATE TABLE process_rank ( process INTEGER NOT NULL "},
 	{"run_name", "CREATE TABLE run_name ( name TEXT NOT NULL UNIQUE,"},
 	{"run_tag", "CREATE TABLE run_tag ( run INTEGER NOT NULL "},
 	{"run_part", "CREATE TABLE run_part ( run INTEGER NOT NULL "},
@@ -218,17 +225,22 @@ enum prony_status schema_version(struct store *store, int64_t *version, struct e
 /* Finds the tables that were added later; a write-protected older store lacks them. */
 static enum prony_status find_tables(struct store *store, struct error *err)
 {
-	int64_t series = 0, names = 0;
+	int64_t series = 0, ranks = 0, names = 0;
 	enum prony_status status =
 		sql_int(store, "SELECT count(*) FROM sqlite_master WHERE name = 'process_series'",
 			"read it", 0, &series, err, "");
 
 	if (status == PRONY_OK)
 		status = sql_int(store,
+				 "SELECT count(*) FROM sqlite_master WHERE name = 'process_rank'",
+				 "read it", 0, &ranks, err, "");
+	if (status == PRONY_OK)
+		status = sql_int(store,
 				 "SELECT count(*) FROM sqlite_master"
 				 " WHERE name IN ('run_name', 'run_tag')",
 				 "read it", 0, &names, err, "");
 	store->has_series = series > 0;
+	store->has_ranks = ranks > 0;
 	store->has_names = names == 2;
 	return status;
 }
@@ -312,6 +324,8 @@ enum prony_status schema_migrate(struct store *store, struct error *err)
 		status = sql_run(store, migrations[i], "make its tables", err);
 	if (status == PRONY_OK)
 		status = sql_run(store, series_table, "make its tables", err);
+	if (status == PRONY_OK)
+		status = sql_run(store, rank_table, "make its tables", err);
 	if (status == PRONY_OK)
 		status = sql_run(store, names_tables, "make its tables", err);
 	if (status == PRONY_OK)

@@ -20,6 +20,7 @@ struct store {
 	bool *columns;	 /* per row of PROCESS_FIELDS: whether the table `process` has the column */
 	bool axis_columns[AXIS_COUNT]; /* the same for the table `cell` */
 	bool has_series;	       /* whether the table `process_series` exists */
+	bool has_ranks;		       /* the same of `process_rank` */
 	bool has_names;		       /* whether the tables `run_name` and `run_tag` exist */
 	bool has_parts;		       /* whether cell.part exists, and with it `run_part` */
 	int depth;		       /* nesting depth of transactions */
@@ -102,6 +103,12 @@ enum prony_status schema_migrate(struct store *store, struct error *err);
 enum prony_status schema_find(struct store *store, struct error *err);
 
 /* Columns of process_series besides `process`. */
+/* None is a column of `process`. */
+#define RANK_COLUMNS "rank, begin_ns, length_ns, rss_bytes, user_ns, system_ns"
+enum prony_status ranks_insert(struct store *store, int64_t process,
+			       const struct process_record *record, struct error *err);
+enum prony_status ranks_load(struct store *store, int64_t process, struct process_record *record,
+			     struct error *err);
 #define SERIES_COLUMNS "sensor, kind, unit, rate_unit, absent, channels, samples"
 enum prony_status series_insert(struct store *store, int64_t process,
 				const struct process_record *record, struct error *err);

@@ -107,6 +107,15 @@ static const struct rule series_rules[] = {
 	{"samples", RULE_BLOB, false, 0, SERIES_BYTES_MAX},
 };
 
+static const struct rule rank_rules[] = {
+	{"rank", RULE_INT, false, 0, 63},
+	{"begin_ns", RULE_INT, true, 0, NUMBER_MAX},
+	{"length_ns", RULE_INT, true, 0, NUMBER_MAX},
+	{"rss_bytes", RULE_INT, true, 0, NUMBER_MAX},
+	{"user_ns", RULE_INT, true, 0, NUMBER_MAX},
+	{"system_ns", RULE_INT, true, 0, NUMBER_MAX},
+};
+
 static const struct rule name_rules[] = {TEXT("name", RUN_WORD_BYTES)};
 static const struct rule tag_rules[] = {TEXT("tag", RUN_WORD_BYTES)};
 
@@ -233,6 +242,7 @@ static enum prony_status check_columns(struct store *store, int64_t run, struct 
 		{"process_log", OF_PROCESS, log_rules, COUNT(log_rules)},
 		{"process_intervals", OF_PROCESS, interval_rules, COUNT(interval_rules)},
 		{"process_series", OF_PROCESS, series_rules, COUNT(series_rules)},
+		{"process_rank", OF_PROCESS, rank_rules, COUNT(rank_rules)},
 		{"run_name", "run = ?1", name_rules, COUNT(name_rules)},
 		{"run_tag", "run = ?1", tag_rules, COUNT(tag_rules)},
 		{"run_part", "run = ?1", part_rules, COUNT(part_rules)},

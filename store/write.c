@@ -365,6 +365,8 @@ enum prony_status store_process(struct store *store, int64_t cell,
 		status = insert_intervals(store, id, record, err);
 	if (status == PRONY_OK)
 		status = series_insert(store, id, record, err);
+	if (status == PRONY_OK)
+		status = ranks_insert(store, id, record, err);
 	if (status == PRONY_OK && record->log && *record->log)
 		status = sql_change(store, "INSERT INTO process_log (process, log) VALUES (?1, ?2)",
 				    "store a log", NULL, err, "it", id, record->log);

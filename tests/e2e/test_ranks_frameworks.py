@@ -38,8 +38,13 @@ class FrameworkTest(ProgramTest):
             self.assertNotIn("batch_statistics", evidence)
 
     def test_batch_normalisation(self):
+        kinds = set()
         for framework, evidence in self.gates(self.STATISTICS, "resnet50-cifar"):
             self.assertEqual(evidence["batch_statistics"], self.STATISTICS[framework])
+            kinds.add(evidence["batch_statistics"])
+        # What does not compute the same does not stand in one table.
+        shown = self.prony("show", "--store", self.store).stdout
+        self.assertEqual(shown.count("\nresnet50-cifar, synthetic, train"), len(kinds))
 
 
 if __name__ == "__main__":

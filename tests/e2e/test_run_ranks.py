@@ -71,8 +71,20 @@ class RanksTest(ProgramTest):
 
     def test_the_slowest_rank_counts(self):
         self.run_cells("-f", "fake+delay-ms=20+rank=1", "-D", "cpu:1x2", "-b", "8", expect=0)
-        for step, in self.rows("select step_mean_ns from process"):
+        for step, ranks, threads, skew in self.rows("select step_mean_ns, ranks, threads, rank_skew_ns from process"):
             self.assertGreater(step, 20e6)
+            self.assertEqual((ranks, threads), (2, 2))
+            self.assertLess(skew, step)
+        found = self.rows("select rank, length_ns, rss_bytes from process_rank order by process, rank")
+        self.assertEqual([row[0] for row in found], [0, 1] * 3)
+        self.assertGreater(min(min(row[1:]) for row in found), 0)
+        peaks = self.rows("select rss_peak_bytes, rank_rss_max from process")[0]
+        self.assertEqual(peaks, (found[0][2] + found[1][2], max(found[0][2], found[1][2])))
+        done = self.prony("export", "--format", "json", "--store", self.store, expect=0)
+        process = json.loads(done.stdout)["cells"][0]["processes"][0]
+        self.assertEqual([rank["length_ns"] for rank in process["rank_records"]], [found[0][1], found[1][1]])
+        done = self.prony("show", "--store", self.store, expect=0)
+        self.assertIn("sums gradients by shared memory", " ".join(done.stdout.split()))
 
     def test_batches_of_a_rank(self):
         """Weak scaling."""

@@ -96,6 +96,10 @@ void fixture_record(struct process_record *record, int replicate)
 					     .end_ns = (INT64_C(1) << (40 + i)) + replicate};
 	fixture_add_series(record, "cpu", 2, 3 + (size_t)replicate);
 	fixture_add_series(record, "frequency", 0, 0);
+	record->rank_count = 2;
+	record->rank_records = memory_alloc(2 * sizeof *record->rank_records);
+	for (int i = 0; i < 2; i++)
+		record->rank_records[i] = (struct rank_record){5 + i, 6, 7, RECORD_NONE, 9};
 }
 
 void fixture_add_series(struct process_record *record, const char *sensor, size_t channels,
@@ -126,6 +130,10 @@ void fixture_add_series(struct process_record *record, const char *sensor, size_
 
 void same_series(const struct process_record *a, const struct process_record *b)
 {
+	assert_int_equal(a->rank_count, b->rank_count);
+	if (a->rank_count > 0)
+		assert_memory_equal(a->rank_records, b->rank_records,
+				    a->rank_count * sizeof *a->rank_records);
 	assert_int_equal(a->series_count, b->series_count);
 	for (size_t i = 0; i < a->series_count; i++) {
 		const struct series *x = &a->series[i], *y = &b->series[i];

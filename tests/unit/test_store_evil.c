@@ -339,6 +339,7 @@ STORE_TEST(every_column_is_looked_at)
 					     "process_log",
 					     "process_intervals",
 					     "process_series",
+					     "process_rank",
 					     "run_name",
 					     "run_tag"};
 	/* A copy assigns row numbers anew, and takes the part from `run_part`
@@ -402,6 +403,8 @@ STORE_TEST(these_are_refused_by_name)
 		{"process_intervals", "intervals", "zeroblob(16) || x'ff'"},
 		{"process_series", "kind", "'nonsense'"},
 		{"process_series", "samples", "x'01'"},
+		{"process_rank", "rank", "64"},
+		{"process_rank", "length_ns", "-1"},
 	};
 	struct sample sample;
 
