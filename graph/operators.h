@@ -277,7 +277,7 @@ enum operator_layout {
 	LAYOUT_SAME_PLACES, /* each depends on the element at the same place */
 	LAYOUT_RESHAPES,    /* the same elements in the same order */
 	LAYOUT_MULTIPLIES,  /* a matrix product with input 1 */
-	LAYOUT_CONVOLVES,   /* a convolution with input 1 */
+	LAYOUT_CONVOLVES,   /* a convolution with input 1, transposed or not */
 };
 
 /* How a node is written to an ONNX file. */

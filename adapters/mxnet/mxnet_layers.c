@@ -5,6 +5,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "graph/resize.h"
 #include "graph/sliding_window.h"
 
 static bool pads_symmetric(const struct node *node)
@@ -34,6 +35,33 @@ struct mx_symbol *mx_conv(struct translation *t, const struct node *node)
 			     mx_pair(a->dilations).text, mx_pair(symmetric ? a->pads : none).text,
 			     (long long)weight->dims[0], (long long)a->group,
 			     mx_bool(!mx_has_bias(node))));
+}
+
+/* Deconvolution too has one padding for both sides: uneven padding is cut off behind it. */
+struct mx_symbol *mx_conv_transpose(struct translation *t, const struct node *node)
+{
+	static const int64_t none[2] = {0, 0};
+	const struct attributes *a = &node->attributes;
+	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
+	bool symmetric = pads_symmetric(node);
+	struct mx_symbol *in[3], *whole;
+	int count = mx_all_in(t, in);
+
+	whole = mx_op(t, symmetric ? "" : "whole", "Deconvolution", in, count,
+		      mx_text(t,
+			      "kernel=%s stride=%s dilate=%s pad=%s adj=%s num_filter=%lld "
+			      "num_group=%lld no_bias=%s",
+			      mx_pair(a->kernel).text, mx_pair(a->strides).text,
+			      mx_pair(a->dilations).text, mx_pair(symmetric ? a->pads : none).text,
+			      mx_pair(a->output_padding).text, (long long)y->dims[1],
+			      (long long)a->group, mx_bool(!mx_has_bias(node))));
+	if (symmetric)
+		return whole;
+	return mx_op(t, "", "slice", &whole, 1,
+		     mx_text(t, "begin=(None,None,%lld,%lld) end=(None,None,%lld,%lld)",
+			     (long long)a->pads[0], (long long)a->pads[1],
+			     (long long)(a->pads[0] + y->dims[2]),
+			     (long long)(a->pads[1] + y->dims[3])));
 }
 
 /* The output size that MXNet computes. Its "full" rounds up and ignores where the last window
@@ -303,6 +331,54 @@ struct mx_symbol *mx_layer_norm(struct translation *t, const struct node *node)
 	return flat ? mx_op(t, "", "Reshape", &y, 1,
 			    mx_text(t, "shape=%s", mx_list(x->dims, x->rank).text))
 		    : y;
+}
+
+/* Composed, because MXNet's GroupNorm has scale and bias for each group. */
+struct mx_symbol *mx_group_norm(struct translation *t, const struct node *node)
+{
+	const struct shape *x = mx_shape(t->graph, node->inputs[0]);
+	int64_t count = node->op == OP_GROUP_NORM ? node->attributes.group : x->dims[1];
+	const int64_t groups[3] = {x->dims[0], count, shape_elements(x) / (x->dims[0] * count)};
+	struct shape along = {.rank = x->rank, .dims = {1, x->dims[1], 1, 1, 1, 1, 1, 1}};
+	struct mx_symbol *in[3] = {mx_in(t, 0), mx_in(t, 1), mx_in(t, 2)}, *size, *y;
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const names[] = {"groups", "scale", "bias"};
+
+		in[i] = mx_op(
+			t, names[i], "Reshape", &in[i], 1,
+			mx_text(t, "shape=%s",
+				(i == 0 ? mx_list(groups, 3) : mx_list(along.dims, along.rank))
+					.text));
+	}
+	y = mx_op(t, "mean", "mean", &in[0], 1, "axis=2 keepdims=True");
+	y = mx_op(t, "centred", "broadcast_sub", MX_IN(in[0], y), NULL);
+	size = mx_op(t, "squares", "square", &y, 1, NULL);
+	size = mx_op(t, "variance", "mean", &size, 1, "axis=2 keepdims=True");
+	size = mx_scalar(t, "plus", "_plus_scalar", size, node->attributes.epsilon);
+	size = mx_op(t, "inverse", "rsqrt", &size, 1, NULL);
+	y = mx_op(t, "normal", "broadcast_mul", MX_IN(y, size), NULL);
+	y = mx_op(t, "image", "Reshape", &y, 1,
+		  mx_text(t, "shape=%s", mx_list(x->dims, x->rank).text));
+	y = mx_op(t, "scaled", "broadcast_mul", MX_IN(y, in[1]), NULL);
+	return mx_op(t, "", "broadcast_add", MX_IN(y, in[2]), NULL);
+}
+
+struct mx_symbol *mx_resize(struct translation *t, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+	const int64_t *y = mx_shape(t->graph, node->outputs[0])->dims;
+	struct mx_symbol *rows = mx_in(t, 0);
+
+	if (a->mode == RESIZE_LINEAR)
+		return mx_op(t, "", "_contrib_BilinearResize2D", &rows, 1,
+			     mx_text(t, "height=%lld width=%lld align_corners=%s", (long long)y[2],
+				     (long long)y[3],
+				     mx_bool(a->coordinates == RESIZE_ALIGN_CORNERS)));
+	rows = mx_op(t, "rows", "repeat", &rows, 1,
+		     mx_text(t, "repeats=%lld axis=2", (long long)a->strides[0]));
+	return mx_op(t, "", "repeat", &rows, 1,
+		     mx_text(t, "repeats=%lld axis=3", (long long)a->strides[1]));
 }
 
 void mx_refuse_loss(const struct graph *graph, const struct node *node, struct strbuf *reasons)

@@ -192,6 +192,20 @@ static int64_t product_macs(const json_t *node, const char *b, int first,
 	return elements * (factor / inferred->dims[y][inferred->ranks[y] - 1]);
 }
 
+/* Each input element of a transposed convolution uses one row of the weight. */
+static int64_t transposed_macs(const json_t *nodes, const json_t *node, int64_t row,
+			       const struct inferred *inferred)
+{
+	const json_t *entry = json_array_get(json_array_get(json_object_get(node, "inputs"), 0), 0);
+	const json_t *input = json_array_get(nodes, (size_t)json_integer_value(entry));
+	const char *name = json_string_or(input, "name", "");
+	int64_t x = inferred_elements(inferred, name, "", 0);
+
+	if (x < 0)
+		x = inferred_elements(inferred, name, "_output", 0);
+	return x < 0 || row < 0 ? -1 : x * row;
+}
+
 /* Each output element of a convolution or matrix product uses one row of the weight. */
 static int64_t node_macs(const json_t *nodes, const json_t *node, const struct inferred *inferred)
 {
@@ -202,7 +216,7 @@ static int64_t node_macs(const json_t *nodes, const json_t *node, const struct i
 	bool product = strcmp(op, "dot") == 0;
 
 	if (!layer && !product && !batched && strcmp(op, "Convolution") != 0 &&
-	    strcmp(op, "FullyConnected") != 0)
+	    strcmp(op, "FullyConnected") != 0 && strcmp(op, "Deconvolution") != 0)
 		return 0;
 	const json_t *weight = json_array_get(nodes, (size_t)json_integer_value(weight_entry));
 	const char *weights = json_string_or(weight, "name", "");
@@ -212,6 +226,8 @@ static int64_t node_macs(const json_t *nodes, const json_t *node, const struct i
 		return product_macs(node, weights, batched ? 1 : 0, inferred);
 	int64_t y = inferred_elements(inferred, json_string_or(node, "name", ""), "_output", 0);
 	int64_t row = inferred_elements(inferred, weights, "", 1);
+	if (strcmp(op, "Deconvolution") == 0)
+		return transposed_macs(nodes, node, row, inferred);
 	return y < 0 || row < 0 ? -1 : y * row;
 }
 

@@ -10,6 +10,7 @@ static const struct row {
 	mx_translator *translate;
 } rows[OP_COUNT] = {
 	[OP_CONV] = {NULL, mx_conv},
+	[OP_CONV_TRANSPOSE] = {NULL, mx_conv_transpose},
 	[OP_MAX_POOL] = {mx_refuse_pool, mx_pool},
 	[OP_AVERAGE_POOL] = {mx_refuse_pool, mx_pool},
 	[OP_GLOBAL_AVERAGE_POOL] = {NULL, mx_global_pool},
@@ -19,6 +20,9 @@ static const struct row {
 	[OP_BATCH_NORM] = {NULL, mx_batch_norm},
 	[OP_LAYER_NORM] = {NULL, mx_layer_norm},
 	[OP_RMS_NORM] = {NULL, mx_layer_norm},
+	[OP_GROUP_NORM] = {NULL, mx_group_norm},
+	[OP_INSTANCE_NORM] = {NULL, mx_group_norm},
+	[OP_RESIZE] = {NULL, mx_resize},
 	[OP_LRN] = {mx_refuse_lrn, mx_lrn},
 	[OP_FLATTEN] = {NULL, mx_flatten},
 	[OP_RESHAPE] = {mx_refuse_scalar, mx_reshape},

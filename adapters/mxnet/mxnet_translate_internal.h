@@ -27,7 +27,7 @@ struct translation {
 
 /* The largest number of symbols that the translation of one node creates, without the variables of
  * the graph's values. */
-#define MX_SYMBOLS_PER_NODE ELEMENTWISE_MAX_STEPS
+#define MX_SYMBOLS_PER_NODE 16
 
 /* A list of inputs, written in the call. */
 #define MX_IN(...)                                                                                 \
@@ -83,7 +83,7 @@ typedef struct mx_symbol *mx_translator(struct translation *t, const struct node
 /* Layers with a window or weights, and losses: mxnet_layers.c. */
 mx_refusal mx_refuse_pool, mx_refuse_loss;
 mx_translator mx_conv, mx_pool, mx_global_pool, mx_gemm, mx_matmul, mx_batch_norm, mx_layer_norm,
-	mx_cross_entropy, mx_half_squares, mx_gather;
+	mx_cross_entropy, mx_half_squares, mx_gather, mx_conv_transpose, mx_group_norm, mx_resize;
 /* mxnet_lrn.c */
 mx_refusal mx_refuse_lrn;
 mx_translator mx_lrn;

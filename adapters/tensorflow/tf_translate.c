@@ -10,6 +10,8 @@ static const struct row {
 	tf_operator *forward, *gradient, *of_weight;
 } rows[OP_COUNT] = {
 	[OP_CONV] = {tf_conv, tf_conv_grad_input, tf_conv_grad_weight},
+	[OP_CONV_TRANSPOSE] = {tf_conv_transpose, tf_conv_transpose_grad_input,
+			       tf_conv_transpose_grad_weight},
 	[OP_MAX_POOL] = {tf_max_pool, tf_max_pool_grad, NULL},
 	[OP_AVERAGE_POOL] = {tf_average_pool, tf_average_pool_grad, NULL},
 	[OP_GLOBAL_AVERAGE_POOL] = {tf_mean, tf_mean_grad, NULL},
@@ -20,6 +22,9 @@ static const struct row {
 	[OP_BATCH_NORM] = {tf_batch_norm, tf_batch_norm_grad, NULL},
 	[OP_LAYER_NORM] = {tf_layer_norm, tf_layer_norm_grad, NULL},
 	[OP_RMS_NORM] = {tf_layer_norm, tf_layer_norm_grad, NULL},
+	[OP_GROUP_NORM] = {tf_group_norm, tf_group_norm_grad, NULL},
+	[OP_INSTANCE_NORM] = {tf_group_norm, tf_group_norm_grad, NULL},
+	[OP_RESIZE] = {tf_resize, tf_resize_grad, NULL},
 	[OP_LRN] = {tf_lrn, tf_lrn_grad, NULL},
 	[OP_FLATTEN] = {tf_reshape_node, tf_reshape_grad, NULL},
 	[OP_RESHAPE] = {tf_reshape_node, tf_reshape_grad, NULL},
@@ -44,7 +49,8 @@ static const struct row elementwise = {tf_function, tf_function_grad, NULL};
 static void translate_node(struct tf_translation *t, const struct node *node)
 {
 	bool gradient = node->differentiates >= 0;
-	bool of_weight = node->op == OP_CONV_GRAD_WEIGHT || node->op == OP_GEMM_GRAD_WEIGHT;
+	bool of_weight = node->op == OP_CONV_GRAD_WEIGHT || node->op == OP_GEMM_GRAD_WEIGHT ||
+			 node->op == OP_CONV_TRANSPOSE_GRAD_WEIGHT;
 	enum op op = gradient ? tf_forward(t, node)->op : node->op;
 	const struct row *row = rows[op].forward ? &rows[op] : &elementwise;
 
@@ -69,7 +75,7 @@ static void refuse_weights(const struct graph *graph, const struct node *node,
 	bool recurrent = node->op == OP_LSTM || node->op == OP_RNN;
 	int first = 1, end = recurrent ? 4 : 2;
 
-	if (!recurrent && node->op != OP_CONV)
+	if (!recurrent && node->op != OP_CONV && node->op != OP_CONV_TRANSPOSE)
 		return;
 	for (int i = first; i < end; i++) {
 		const struct value *weight = &graph->values[node->inputs[i]];

@@ -49,11 +49,14 @@ typedef void tf_operator(struct tf_translation *t, const struct node *node);
 
 /* tf_window.c: convolutions and pools */
 tf_operator tf_conv, tf_conv_grad_input, tf_conv_grad_weight;
+tf_operator tf_conv_transpose, tf_conv_transpose_grad_input, tf_conv_transpose_grad_weight;
 tf_operator tf_max_pool, tf_max_pool_grad, tf_average_pool, tf_average_pool_grad;
 /* tf_layers.c: products, normalisations, losses */
 tf_operator tf_gemm, tf_gemm_grad_input, tf_gemm_grad_weight, tf_matmul_node;
 tf_operator tf_batch_norm, tf_batch_norm_grad, tf_lrn, tf_lrn_grad, tf_dropout, tf_dropout_grad;
 tf_operator tf_layer_norm, tf_layer_norm_grad;
+/* tf_images.c: normalisations over groups of channels, resizing */
+tf_operator tf_group_norm, tf_group_norm_grad, tf_resize, tf_resize_grad;
 tf_operator tf_softmax, tf_softmax_grad, tf_cross_entropy, tf_cross_entropy_grad;
 tf_operator tf_half_squares, tf_half_squares_grad;
 /* tf_arrange.c: shapes */

@@ -99,7 +99,8 @@ static void plan(struct tf_translation *t, struct tf_weights *all, int value)
 		.elements = shape_elements(&shape),
 		.order = layouts_arrangement(&t->layouts, value),
 	};
-	if (node && node->op == OP_CONV && input == 1 && tf_is_depthwise(t->graph, node)) {
+	if (node && (node->op == OP_CONV || node->op == OP_CONV_TRANSPOSE) && input == 1 &&
+	    tf_is_depthwise(t->graph, node)) {
 		/* H x W x 1 x (C M) */
 		shape.dims[2] = node->attributes.group;
 		shape.dims[3] /= node->attributes.group;

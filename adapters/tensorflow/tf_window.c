@@ -49,10 +49,19 @@ static struct padding padding_of(const struct node *node, const struct shape *x,
 	return p;
 }
 
+/* The value that the windows of a node cover: the output of a transposed convolution, which is the
+ * gradient of a convolution. */
+static int covered(const struct node *forward)
+{
+	return forward->op == OP_CONV_TRANSPOSE ? forward->outputs[0] : forward->inputs[0];
+}
+
 static struct padding node_padding(const struct tf_translation *t, const struct node *forward)
 {
-	return padding_of(forward, tf_graph_shape(t, forward->inputs[0]),
-			  tf_graph_shape(t, forward->outputs[0]));
+	bool transposed = forward->op == OP_CONV_TRANSPOSE;
+	int windows = transposed ? forward->inputs[0] : forward->outputs[0];
+
+	return padding_of(forward, tf_graph_shape(t, covered(forward)), tf_graph_shape(t, windows));
 }
 
 /* An attribute of four numbers in memory order, with the two given ones for height and width. */
@@ -102,7 +111,7 @@ static struct shape padded_shape(const struct tf_translation *t, struct shape ly
 
 bool tf_is_depthwise(const struct graph *graph, const struct node *conv)
 {
-	int64_t channels = graph->values[conv->inputs[0]].shape.dims[1];
+	int64_t channels = graph->values[covered(conv)].shape.dims[1];
 
 	return conv->attributes.group > 1 && conv->attributes.group == channels;
 }
@@ -150,35 +159,55 @@ static int channel_axis(const struct tf_translation *t)
 	return t->last ? 3 : 1;
 }
 
-/* Returns the padded input, and keeps it. */
-static struct tf_output conv_input(struct tf_translation *t, const struct node *conv)
+/* Returns x padded for the convolution that the node is, or of which it is the gradient; keeps it.
+ */
+static struct tf_output padded(struct tf_translation *t, const struct node *conv,
+			       struct tf_output x)
 {
 	struct padding p = node_padding(t, conv);
 	struct tf_output *kept = tf_kept(t, conv);
 
-	if (kept->operation)
-		return *kept;
-	*kept = tf_take(t, conv, 0);
-	if (p.before)
-		*kept = pad_sides(t, *kept, p.pads, 0);
+	if (!kept->operation)
+		*kept = p.before ? pad_sides(t, x, p.pads, 0) : x;
 	return *kept;
 }
 
-void tf_conv(struct tf_translation *t, const struct node *node)
+/* Returns x, padded, convolved with w. */
+static struct tf_output convolved(struct tf_translation *t, const struct node *conv,
+				  struct tf_output all, struct tf_output weight)
 {
-	int64_t parts = parts_of(t, node);
-	struct tf_output *x = part_array(t, parts), *w = part_array(t, parts), y;
-	const char *type = tf_is_depthwise(t->graph, node) ? "DepthwiseConv2dNative" : "Conv2D";
+	int64_t parts = parts_of(t, conv);
+	struct tf_output *x = part_array(t, parts), *w = part_array(t, parts);
+	const char *type = tf_is_depthwise(t->graph, conv) ? "DepthwiseConv2dNative" : "Conv2D";
 
-	split(t, conv_input(t, node), channel_axis(t), parts, x);
-	split(t, tf_take(t, node, 1), 3, parts, w);
+	split(t, all, channel_axis(t), parts, x);
+	split(t, weight, 3, parts, w);
 	for (int64_t i = 0; i < parts; i++)
-		x[i] = convolve(t, node, type, TF_IN(x[i], w[i]));
-	y = tf_join(t, x, parts, channel_axis(t));
+		x[i] = convolve(t, conv, type, TF_IN(x[i], w[i]));
+	return tf_join(t, x, parts, channel_axis(t));
+}
+
+static void give_biased(struct tf_translation *t, const struct node *node, struct tf_output y)
+{
 	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
 		y = tf_op(&t->e, "BiasAdd", TF_IN(y, tf_take(t, node, 2)),
 			  TF_WITH(TF_TEXT("data_format", tf_data_format(t))));
 	tf_give(t, node, 0, y);
+}
+
+void tf_conv(struct tf_translation *t, const struct node *node)
+{
+	struct tf_output x = padded(t, node, tf_take(t, node, 0));
+
+	give_biased(t, node, convolved(t, node, x, tf_take(t, node, 1)));
+}
+
+void tf_conv_transpose_grad_input(struct tf_translation *t, const struct node *node)
+{
+	const struct node *conv = tf_forward(t, node);
+	struct tf_output dy = padded(t, conv, tf_take(t, node, 0));
+
+	tf_give(t, node, 0, convolved(t, conv, dy, tf_take(t, node, 1)));
 }
 
 /* The shape of a part's weight: HWIO, or HWI and multiplier. */
@@ -193,7 +222,10 @@ static struct shape weight_shape(const struct tf_translation *t, const struct no
 	return shape;
 }
 
-void tf_conv_grad_weight(struct tf_translation *t, const struct node *node)
+/* Sets output 0: the gradient of the weight of a convolution of x, padded, with that of its result.
+ * Output 1 is the sum over input 1, the gradient of the bias. */
+static void give_weight_gradient(struct tf_translation *t, const struct node *node,
+				 struct tf_output all, struct tf_output gradient)
 {
 	const struct node *conv = tf_forward(t, node);
 	bool depthwise = tf_is_depthwise(t->graph, conv);
@@ -201,8 +233,8 @@ void tf_conv_grad_weight(struct tf_translation *t, const struct node *node)
 	int64_t parts = parts_of(t, conv);
 	struct tf_output *x = part_array(t, parts), *dy = part_array(t, parts);
 
-	split(t, conv_input(t, conv), channel_axis(t), parts, x);
-	split(t, tf_take(t, node, 1), channel_axis(t), parts, dy);
+	split(t, all, channel_axis(t), parts, x);
+	split(t, gradient, channel_axis(t), parts, dy);
 	for (int64_t i = 0; i < parts; i++)
 		x[i] = convolve(t, conv,
 				depthwise ? "DepthwiseConv2dNativeBackpropFilter"
@@ -215,27 +247,58 @@ void tf_conv_grad_weight(struct tf_translation *t, const struct node *node)
 			      TF_WITH(TF_TEXT("data_format", tf_data_format(t))));
 }
 
-void tf_conv_grad_input(struct tf_translation *t, const struct node *node)
+void tf_conv_grad_weight(struct tf_translation *t, const struct node *node)
 {
 	const struct node *conv = tf_forward(t, node);
+
+	give_weight_gradient(t, node, padded(t, conv, tf_take(t, conv, 0)), tf_take(t, node, 1));
+}
+
+void tf_conv_transpose_grad_weight(struct tf_translation *t, const struct node *node)
+{
+	const struct node *conv = tf_forward(t, node);
+
+	give_weight_gradient(t, node, padded(t, conv, tf_take(t, node, 1)), tf_take(t, node, 0));
+}
+
+/* Returns the gradient of the input of a convolution, without its padding. */
+static struct tf_output convolved_back(struct tf_translation *t, const struct node *conv,
+				       struct tf_output gradient, struct tf_output weight)
+{
 	bool depthwise = tf_is_depthwise(t->graph, conv);
 	struct padding p = node_padding(t, conv);
-	struct shape x = tf_lying_shape(t, conv->inputs[0]), size = x;
+	struct shape x = tf_lying_shape(t, covered(conv)), size = x;
 	int64_t parts = parts_of(t, conv);
 	struct tf_output *dy = part_array(t, parts), *w = part_array(t, parts), dx;
 
 	if (p.before)
 		size = padded_shape(t, x, p.pads);
 	size.dims[channel_axis(t)] /= parts;
-	split(t, tf_take(t, node, 0), channel_axis(t), parts, dy);
-	split(t, tf_take(t, node, 1), 3, parts, w);
+	split(t, gradient, channel_axis(t), parts, dy);
+	split(t, weight, 3, parts, w);
 	for (int64_t i = 0; i < parts; i++)
 		dy[i] = convolve(t, conv,
 				 depthwise ? "DepthwiseConv2dNativeBackpropInput"
 					   : "Conv2DBackpropInput",
 				 TF_IN(tf_dims(&t->e, &size), w[i], dy[i]));
 	dx = tf_join(t, dy, parts, channel_axis(t));
-	tf_give(t, node, 0, p.before ? crop_sides(t, dx, p.pads, &x) : dx);
+	return p.before ? crop_sides(t, dx, p.pads, &x) : dx;
+}
+
+void tf_conv_grad_input(struct tf_translation *t, const struct node *node)
+{
+	tf_give(t, node, 0,
+		convolved_back(t, tf_forward(t, node), tf_take(t, node, 0), tf_take(t, node, 1)));
+}
+
+void tf_conv_transpose(struct tf_translation *t, const struct node *node)
+{
+	const int64_t *w = tf_graph_shape(t, node->inputs[1])->dims;
+
+	give_biased(t, node, convolved_back(t, node, tf_take(t, node, 0), tf_take(t, node, 1)));
+	if (t->e.macs >= 0)
+		t->e.macs +=
+			shape_elements(tf_graph_shape(t, node->inputs[0])) * w[1] * w[2] * w[3];
 }
 
 static struct tf_output pool(struct tf_translation *t, const struct node *forward, const char *type,

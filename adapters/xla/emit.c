@@ -13,6 +13,8 @@ static const struct row {
 	emit_function *forward, *gradient, *of_weight;
 } rows[OP_COUNT] = {
 	[OP_CONV] = {emit_conv, emit_conv_grad_input, emit_conv_grad_weight},
+	[OP_CONV_TRANSPOSE] = {emit_conv_transpose, emit_conv_transpose_grad_input,
+			       emit_conv_transpose_grad_weight},
 	[OP_GEMM] = {emit_gemm, emit_gemm_grad_input, emit_gemm_grad_weight},
 	[OP_MATMUL] = {emit_matmul, emit_broadcast_grad, NULL},
 	[OP_MAX_POOL] = {emit_max_pool, emit_max_pool_grad, NULL},
@@ -21,6 +23,9 @@ static const struct row {
 	[OP_BATCH_NORM] = {emit_batch_norm, emit_batch_norm_grad, NULL},
 	[OP_LAYER_NORM] = {emit_layer_norm, emit_layer_norm_grad, NULL},
 	[OP_RMS_NORM] = {emit_layer_norm, emit_layer_norm_grad, NULL},
+	[OP_GROUP_NORM] = {emit_group_norm, emit_group_norm_grad, NULL},
+	[OP_INSTANCE_NORM] = {emit_group_norm, emit_group_norm_grad, NULL},
+	[OP_RESIZE] = {emit_resize, emit_resize_grad, NULL},
 	[OP_LRN] = {emit_lrn, emit_lrn_grad, NULL},
 	[OP_SOFTMAX] = {emit_softmax, emit_softmax_grad, NULL},
 	[OP_DROPOUT] = {emit_dropout, emit_dropout_grad, NULL},
@@ -52,7 +57,8 @@ bool emit_knows(enum op op)
 static void emit_node(struct emitter *l, const struct node *node)
 {
 	bool gradient = node->differentiates >= 0;
-	bool of_weight = node->op == OP_CONV_GRAD_WEIGHT || node->op == OP_GEMM_GRAD_WEIGHT;
+	bool of_weight = node->op == OP_CONV_GRAD_WEIGHT || node->op == OP_GEMM_GRAD_WEIGHT ||
+			 node->op == OP_CONV_TRANSPOSE_GRAD_WEIGHT;
 	enum op op = gradient ? l->graph->nodes[node->differentiates].op : node->op;
 	const struct row *row = rows[op].forward ? &rows[op] : &elementwise;
 

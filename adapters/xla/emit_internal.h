@@ -61,6 +61,8 @@ bool emit_knows_element(enum op op);
 
 /* The functions that write operators, by family. */
 emit_function emit_conv, emit_conv_grad_input, emit_conv_grad_weight;
+emit_function emit_conv_transpose, emit_conv_transpose_grad_input, emit_conv_transpose_grad_weight;
+emit_function emit_group_norm, emit_group_norm_grad, emit_resize, emit_resize_grad;
 emit_function emit_gemm, emit_gemm_grad_input, emit_gemm_grad_weight, emit_matmul;
 emit_function emit_max_pool, emit_max_pool_grad, emit_average_pool, emit_average_pool_grad;
 emit_function emit_batch_norm, emit_batch_norm_grad, emit_lrn, emit_lrn_grad;

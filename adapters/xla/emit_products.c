@@ -33,25 +33,36 @@ static struct hlo kernel(struct emitter *l, const struct node *node)
 		       : hlo_transpose(&l->h, w, from_image);
 }
 
-void emit_conv(struct emitter *l, const struct node *node)
+/* Convolves input 0 with input 1. */
+static struct hlo convolved(struct emitter *l, const struct node *node)
 {
 	const struct shape lies = emit_lying(l, node->outputs[0]);
 	const struct attributes *a = &node->attributes;
 	struct hlo_conv conv = geometry(a);
 	struct hlo x = emit_input(l, node, 0);
-	struct hlo w = kernel(l, node), y;
+	struct hlo w = kernel(l, node);
 
 	conv.dimensions = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]";
 	conv.terms = a->kernel[0] * a->kernel[1] * w.shape.dims[2];
-	y = hlo_convolution(&l->h, x, w, &conv, l->compute, &lies);
+	return hlo_convolution(&l->h, x, w, &conv, l->compute, &lies);
+}
+
+/* Adds the bias, if there is one, and sets output 0. */
+static void give_biased(struct emitter *l, const struct node *node, struct hlo y)
+{
 	if (node->input_count > 2 && node->inputs[2] != VALUE_NONE)
-		y = hlo_binary(&l->h, "add", y, emit_channels(l, emit_input(l, node, 2), &lies));
+		y = hlo_binary(&l->h, "add", y, emit_channels(l, emit_input(l, node, 2), &y.shape));
 	emit_output(l, node, 0, y);
+}
+
+void emit_conv(struct emitter *l, const struct node *node)
+{
+	give_biased(l, node, convolved(l, node));
 }
 
 /* dx is dy, spaced by `stride`, convolved with the reversed weights, with inputs and outputs
  * exchanged. With groups this is done within each group: O of H x W x I x O becomes I. */
-void emit_conv_grad_input(struct emitter *l, const struct node *node)
+static struct hlo convolved_back(struct emitter *l, const struct node *node)
 {
 	static const int to_inputs[] = {0, 1, 4, 3, 2};
 	const struct attributes *a = &node->attributes;
@@ -82,18 +93,38 @@ void emit_conv_grad_input(struct emitter *l, const struct node *node)
 		conv.low[i] = reach(a, i) - a->pads[i] - 1;
 		conv.high[i] = lies.dims[1 + i] + reach(a, i) - 1 - spread - conv.low[i];
 	}
-	emit_output(l, node, 0, hlo_convolution(&l->h, dy, w, &conv, l->compute, &lies));
+	return hlo_convolution(&l->h, dy, w, &conv, l->compute, &lies);
+}
+
+void emit_conv_grad_input(struct emitter *l, const struct node *node)
+{
+	emit_output(l, node, 0, convolved_back(l, node));
+}
+
+/* The zeros between the elements of x are not multiplied. */
+void emit_conv_transpose(struct emitter *l, const struct node *node)
+{
+	const int64_t *w = emit_shape(l, node->inputs[1])->dims;
+
+	l->h.macs += shape_elements(emit_shape(l, node->inputs[0])) * w[1] * w[2] * w[3];
+	give_biased(l, node, convolved_back(l, node));
+}
+
+void emit_conv_transpose_grad_input(struct emitter *l, const struct node *node)
+{
+	emit_output(l, node, 0, convolved(l, node));
 }
 
 /* dw is x convolved with dy, spaced by `stride`, summed over the batch. */
-void emit_conv_grad_weight(struct emitter *l, const struct node *node)
+static void give_kernel_gradient(struct emitter *l, const struct node *node, struct hlo x,
+				 struct hlo dy)
 {
 	static const int to_image[] = {3, 0, 1, 2};
 	const struct attributes *a = &node->attributes;
 	const int64_t *w = emit_shape(l, node->outputs[0])->dims;
 	struct shape shape = {.rank = 4, .dims = {w[2], w[3], w[1], w[0]}};
 	struct hlo_conv conv = geometry(a);
-	struct hlo x = emit_input(l, node, 0), dy = emit_input(l, node, 1), dw;
+	struct hlo dw;
 
 	conv.dimensions = "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]";
 	conv.groups = 1;
@@ -110,7 +141,17 @@ void emit_conv_grad_weight(struct emitter *l, const struct node *node)
 		dw = hlo_transpose(&l->h, dw, to_image);
 	emit_output(l, node, 0, dw);
 	if (node->output_count > 1 && node->outputs[1] != VALUE_NONE)
-		emit_output(l, node, 1, emit_sum_channels(l, dy));
+		emit_output(l, node, 1, emit_sum_channels(l, emit_input(l, node, 1)));
+}
+
+void emit_conv_grad_weight(struct emitter *l, const struct node *node)
+{
+	give_kernel_gradient(l, node, emit_input(l, node, 0), emit_input(l, node, 1));
+}
+
+void emit_conv_transpose_grad_weight(struct emitter *l, const struct node *node)
+{
+	give_kernel_gradient(l, node, emit_input(l, node, 1), emit_input(l, node, 0));
 }
 
 static struct hlo scaled(struct emitter *l, struct hlo x, double by)

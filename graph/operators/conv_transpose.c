@@ -173,7 +173,7 @@ static void conv_transpose_grad_weight_compute(const struct kernel_call *call)
 const struct operator_row row_CONV_TRANSPOSE = {
 	ARITY(2, 3, 1), .attributes = conv_transpose_attributes, .infer = conv_transpose_infer,
 	.macs = conv_transpose_macs, .backward = conv_transpose_backward,
-	.compute = conv_transpose_compute, .samples = samples_first,
+	.compute = conv_transpose_compute, .samples = samples_first, .layout = LAYOUT_CONVOLVES,
 };
 
 const struct operator_row row_CONV_TRANSPOSE_GRAD_INPUT = {

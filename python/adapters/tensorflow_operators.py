@@ -186,10 +186,11 @@ def _rms_norm(t):
 
 def _group_norm(t):
     shape, axes, along = t.grouped()
-    wide = tf.reshape(t.input(0), shape)
+    wide = tf.reshape(tf.cast(t.input(0), tf.float32), shape)
     mean, variance = tf.nn.moments(wide, axes, keepdims=True)
     wide = tf.nn.batch_normalization(wide, mean, variance, None, None, t.attributes["epsilon"])
-    return tf.reshape(wide, t.input(0).shape) * tf.reshape(t.input(1), along) + tf.reshape(t.input(2), along)
+    y = tf.cast(tf.reshape(wide, t.input(0).shape), t.input(0).dtype)
+    return y * tf.reshape(t.input(1), along) + tf.reshape(t.input(2), along)
 
 
 def _resize(t):

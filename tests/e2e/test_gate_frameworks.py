@@ -16,7 +16,8 @@ from random_networks import upsampler
 
 FRAMEWORKS = ["caffe", "caffe2", "chainer", "cntk", "keras2:cntk", "keras2:mxnet", "keras2:tensorflow",
               "keras2:theano", "native@3.13", "native@3.6", "paddle", "theano"]
-UPSAMPLERS = ["chainer", "jax", "keras3:jax", "keras3:tensorflow", "paddle", "tensorflow-python", "theano"]
+UPSAMPLERS = ["chainer", "jax", "keras3:jax", "keras3:tensorflow", "mxnet", "paddle", "tensorflow", "tensorflow-python",
+              "tensorflow1", "theano", "xla"]
 STAGES = ["forward", "forward-backward", "train"]
 
 
