@@ -34,6 +34,23 @@ const struct cli_command cli_commands[] = {
 		  .options = run_option_rows},
 	 .target = &run_options,
 	 .run = command_run},
+	{.syntax =
+		 {.name = "batch",
+		  .arguments = "[SUITE | FILE.yaml]",
+		  .summary = "run a suite on a cluster with Slurm, in parts or on every node",
+		  .description =
+			  "Takes the options of `prony run`. Each task of an array job measures a "
+			  "part of the run (--part) on a node of its own, and moves its store into "
+			  "a folder that all nodes see; `prony import` joins them. --print shows "
+			  "the script: a site may edit it and submit it, or translate it for "
+			  "another batch system. Ctrl-C during --wait leaves the jobs in the "
+			  "queue.\n\n"
+			  "  prony batch quickstart --nodes 4 --print > job.sh\n"
+			  "  prony batch quickstart --nodes 4 --sbatch-option '-p main' --wait\n"
+			  "  prony batch quickstart --nodes 4 --resume --wait",
+		  .options = batch_option_rows},
+	 .target = &batch_options,
+	 .run = command_batch},
 	{.syntax = {.name = "show",
 		    .arguments = "[RUN...]",
 		    .summary = "print a run as a table (default: the newest run)",

@@ -10,6 +10,7 @@
 	extern struct name##_options name##_options;                                               \
 	int command_##name(const struct cli_call *call, struct error *err);
 COMMAND(run)
+COMMAND(batch)
 COMMAND(show)
 COMMAND(report)
 COMMAND(export)

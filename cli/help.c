@@ -59,9 +59,9 @@ int help_unknown(const struct cli_command *rows, const char *word)
 	for (const struct cli_command *command = rows; command->run && count < 64; command++)
 		if (!command->hidden)
 			names[count++] = command->syntax.name;
-	const char *nearest = word_nearest(word, names, count);
+	const char *owner = command_with(rows, word);
+	const char *nearest = owner ? NULL : word_nearest(word, names, count);
 	struct error err = ERROR_INIT;
-	const char *owner = nearest ? NULL : command_with(rows, word);
 	error_set(&err, PRONY_USAGE, "no command '%s'%s%s%s%s%s; 'prony --help' lists the commands",
 		  word, nearest || owner ? " (did you mean '" : "", owner ? owner : "",
 		  owner ? " " : "",
