@@ -88,7 +88,22 @@ void reasons_add_types(struct strbuf *reasons, const struct graph *graph)
 		if (node->op == OP_GATHER && graph->values[node->inputs[0]].shape.rank == 4)
 			reasons_add(reasons, "Gather %s: a table of 4 dimensions is not supported",
 				    node->name);
+		reasons_add_recurrent(reasons, node);
 	}
+}
+
+void reasons_add_recurrent(struct strbuf *reasons, const struct node *node)
+{
+	const struct attributes *a = &node->attributes;
+
+	if (node->op != OP_LSTM && node->op != OP_RNN)
+		return;
+	if (a->sequence || a->reverse || a->activation)
+		reasons_add(reasons, "%s %s: %s is not supported", operator_name(node->op),
+			    node->name,
+			    a->sequence	 ? "the state of every time"
+			    : a->reverse ? "reading the last time first"
+					 : "an activation other than ReLU");
 }
 
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why)

@@ -23,9 +23,13 @@ void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
  * graph. */
 void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph);
 
-/* For adapters with inputs of F32, I64 and I32 that reorder values of four dimensions: adds
- * anything else in the graph. */
+/* For adapters with inputs of F32, I64 and I32 that reorder values of four dimensions, and with
+ * plain recurrent layers: adds anything else in the graph. */
 void reasons_add_types(struct strbuf *reasons, const struct graph *graph);
+
+/* Adds a recurrent layer with more than its last state, time from first to last, and ReLU in an
+ * RNN. */
+void reasons_add_recurrent(struct strbuf *reasons, const struct node *node);
 
 /* PRONY_OK without reasons, otherwise PRONY_UNSUPPORTED with all of them. Releases the buffer. */
 enum prony_status reasons_finish(struct strbuf *reasons, struct error *why);

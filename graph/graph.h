@@ -167,6 +167,9 @@ int build_linear(struct builder *b, const char *name, int x, int64_t features);
 /* x (batch x time x features) -> the last state (batch x hidden). Parameters NAME.weight,
  * .recurrent, .bias. */
 int build_lstm(struct builder *b, const char *name, int x, int64_t hidden);
+/* The same for OP_LSTM, OP_GRU or OP_RNN; with `sequence` all states (batch x time x hidden). */
+int build_recurrent(struct builder *b, enum op op, const char *name, int x, int64_t hidden,
+		    const struct attributes *attributes);
 /* h = relu(W x + R h + b). R starts as the identity, W is normal with the given deviation (Le
  * 2015). */
 int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, double deviation);

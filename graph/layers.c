@@ -262,21 +262,29 @@ int build_linear(struct builder *b, const char *name, int x, int64_t features)
 	return build_node(b, OP_GEMM, name, (const int[]){x, w, c}, 3, &attributes);
 }
 
-int build_lstm(struct builder *b, const char *name, int x, int64_t hidden)
+int build_recurrent(struct builder *b, enum op op, const char *name, int x, int64_t hidden,
+		    const struct attributes *attributes)
 {
 	struct shape in, w = {.rank = 2}, r = {.rank = 2}, c = {.rank = 1};
+	int64_t gates = op == OP_LSTM ? 4 : op == OP_GRU ? 3 : 1;
 	int inputs[4] = {x};
 
 	if (!layer_input(b, name, x, 3, &in))
 		return VALUE_NONE;
-	w.dims[0] = r.dims[0] = c.dims[0] = 4 * hidden;
+	w.dims[0] = r.dims[0] = gates * hidden;
 	w.dims[1] = in.dims[2];
 	r.dims[1] = hidden;
+	c.dims[0] = (gates + (attributes && attributes->linear_before_reset)) * hidden;
 	/* Gates halve the signal; twice the fan-in keeps the recurrence from growing. */
 	inputs[1] = layer_parameter(b, name, "weight", &w, FILL_HE_NORMAL, 2 * w.dims[1]);
 	inputs[2] = layer_parameter(b, name, "recurrent", &r, FILL_HE_NORMAL, 2 * hidden);
 	inputs[3] = layer_parameter(b, name, "bias", &c, FILL_ZERO, 0);
-	return build_node(b, OP_LSTM, name, inputs, 4, NULL);
+	return build_node(b, op, name, inputs, 4, attributes);
+}
+
+int build_lstm(struct builder *b, const char *name, int x, int64_t hidden)
+{
+	return build_recurrent(b, OP_LSTM, name, x, hidden, NULL);
 }
 
 int build_irnn(struct builder *b, const char *name, int x, int64_t hidden, double deviation)

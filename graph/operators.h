@@ -49,8 +49,12 @@ struct samples_axis;
  *   Add, Sub, Mul, Div a, b -> y      with ONNX's broadcasting
  *   LSTM               x, w, r, b -> h
  *       x: N x T x I; w: 4H x I, r: 4H x H, b: 4H, gates in ONNX's order i, o, f, c; sigmoid and
- *       tanh; initial state 0; h: N x H, the last state. ONNX's second bias stays zero.
- *   RNN                x, w, r, b -> h       h = relu(w x + r h + b), shapes as LSTM with one gate
+ *       tanh; initial state 0; h: N x H, the last state, or with `sequence` N x T x H, the state
+ *       of each time. With direction reverse, the last time comes first. ONNX's two biases are one.
+ *   RNN                x, w, r, b -> h       h = activation(w x + r h + b), shapes as LSTM with
+ *                                            one gate
+ *   GRU                x, w, r, b -> h       gates z, r, h; with linear_before_reset, b has a
+ *       fourth block: the recurrent bias of h, which the gate r multiplies
  *   Gather             table, indices -> y   rows of the table (axis 0): the shape of y is that
  *       of the indices (I64 or I32, 0 to rows - 1) followed by that of a row
  *   TensorScatter      past, update[, index] -> present    past, a state, with `update` written
@@ -79,12 +83,12 @@ struct samples_axis;
  *   DropoutGrad    dy, mask -> dx
  *   BroadcastGrad  dy -> dx                sums over the repetitions of input `axis`; for Expand
  *                                          and MatMul too
- *   LSTMGrad, RNNGrad  dy, x, w, r, b -> dx, dw, dr, db; they repeat the forward pass
+ *   LSTMGrad, RNNGrad, GRUGrad  dy, x, w, r, b -> dx, dw, dr, db; they repeat the forward pass
  *   GatherGrad     dy, indices -> dtable   dense: adds each row of dy to the row it came from
  *   SoftmaxCrossEntropyGrad  logits, labels -> dlogits       (softmax - onehot) / valid labels,
  *                                          0 where the label is ignored
  *   HalfSumOfSquaresGrad     x -> dx       a copy
- * Gradients of normalisations, LSTMGrad and RNNGrad leave out (VALUE_NONE) gradients that are not
+ * Gradients of normalisations and recurrent layers leave out (VALUE_NONE) gradients that are not
  * needed. The backward pass also uses forward operators:
  * Add for sums, Slice for Concat, Transpose, MatMul, Mul, Div, Neg.
  */
@@ -140,6 +144,7 @@ struct samples_axis;
 	X(DIV, "Div")                                                                              \
 	X(LSTM, "LSTM")                                                                            \
 	X(RNN, "RNN")                                                                              \
+	X(GRU, "GRU")                                                                              \
 	X(SOFTMAX_CROSS_ENTROPY, "SoftmaxCrossEntropyLoss")                                        \
 	X(HALF_SQUARES, "HalfSumOfSquares")                                                        \
 	X(GATHER, "Gather")                                                                        \
@@ -172,6 +177,7 @@ struct samples_axis;
 	X(BROADCAST_GRAD, "BroadcastGrad")                                                         \
 	X(LSTM_GRAD, "LSTMGrad")                                                                   \
 	X(RNN_GRAD, "RNNGrad")                                                                     \
+	X(GRU_GRAD, "GRUGrad")                                                                     \
 	X(SOFTMAX_CROSS_ENTROPY_GRAD, "SoftmaxCrossEntropyGrad")                                   \
 	X(HALF_SQUARES_GRAD, "HalfSumOfSquaresGrad")                                               \
 	X(GATHER_GRAD, "GatherGrad")
@@ -217,6 +223,10 @@ struct attributes {
 	int64_t start, end, step; /* Slice */
 	struct int_list ints; /* Reshape: shape; Transpose: order; Pad: pads; ReduceMean: axes */
 	bool keep_dims;	      /* ReduceMean */
+	bool sequence;	      /* LSTM, GRU, RNN: every state is an output, not only the last one */
+	int64_t reverse;      /* LSTM, GRU, RNN: 1 reads the last time first */
+	int64_t activation;   /* RNN: 0 Relu, 1 Tanh */
+	bool linear_before_reset; /* GRU */
 };
 
 enum attribute_kind {

@@ -214,7 +214,7 @@ static enum prony_status add_node(struct exporter *e, const struct node *node)
 	return PRONY_OK;
 }
 
-static enum prony_status find_weight(struct exporter *e, const struct value *value,
+enum prony_status export_find_weight(struct exporter *e, const struct value *value,
 				     const struct tensor **out)
 {
 	const struct tensor *weight = tensor_find(e->weights, value->name);
@@ -228,35 +228,6 @@ static enum prony_status find_weight(struct exporter *e, const struct value *val
 				 "network '%s': the weights for '%s' have another type or shape",
 				 e->graph->name, value->name);
 	*out = weight;
-	return PRONY_OK;
-}
-
-/* Weights of input i, with a first dimension of 1 for the direction, padded with zeros to
- * `elements`. */
-static enum prony_status recurrent_weight(struct exporter *e, const struct node *node, int i,
-					  const char *suffix, int64_t elements, char **name)
-{
-	const struct value *value = &e->graph->values[node->inputs[i]];
-	struct shape shape = {.rank = value->shape.rank + 1, .dims = {1}};
-	const struct tensor *weight;
-	float *data;
-
-	if (value->kind != VALUE_PARAMETER && value->kind != VALUE_STATE)
-		return error_set(e->err, PRONY_UNSUPPORTED,
-				 "network '%s': '%s' of node '%s' is computed; an ONNX file needs "
-				 "it as weights",
-				 e->graph->name, value->name, node->name);
-	if (find_weight(e, value, &weight) != PRONY_OK)
-		return e->err->code;
-	memcpy(&shape.dims[1], value->shape.dims,
-	       (size_t)value->shape.rank * sizeof(shape.dims[0]));
-	if (shape.rank == 2)
-		shape.dims[1] = elements;
-	data = arena_array(&e->arena, (size_t)elements, sizeof(*data));
-	memcpy(data, weight->data, (size_t)tensor_bytes(weight));
-	*name = export_free_name(e, node->name, suffix);
-	export_initializer(e, *name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, &shape, data,
-			   (size_t)elements * sizeof(*data));
 	return PRONY_OK;
 }
 
@@ -294,68 +265,6 @@ static enum prony_status add_resize(struct exporter *e, const struct node *node)
 	return PRONY_OK;
 }
 
-/* The node itself: hidden_size, and for RNN its activation. */
-static Onnx__NodeProto *new_recurrent(struct exporter *e, const struct node *node)
-{
-	Onnx__NodeProto *out = export_node(e, node->name, operator_name(node->op), 4, 2);
-	Onnx__AttributeProto **attributes = export_attributes(e, out, node->op == OP_RNN ? 2 : 1);
-
-	attributes[0]->name = export_borrow("hidden_size");
-	attributes[0]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
-	attributes[0]->has_i = true;
-	attributes[0]->i = e->graph->values[node->outputs[0]].shape.dims[1];
-	if (node->op == OP_RNN) {
-		attributes[1]->name = export_borrow("activations");
-		attributes[1]->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
-		attributes[1]->strings = arena_array(&e->arena, 1, sizeof(ProtobufCBinaryData));
-		attributes[1]->strings[0].data = (uint8_t *)export_borrow("Relu");
-		attributes[1]->strings[0].len = strlen("Relu");
-		attributes[1]->n_strings = 1;
-	}
-	return out;
-}
-
-/* ONNX has the time first, a dimension for the direction and two biases. So the export writes a
- * Transpose, the LSTM or RNN with its last state, and a Reshape. */
-static enum prony_status add_recurrent(struct exporter *e, const struct node *node)
-{
-	static const char *const suffixes[] = {"W", "R", "B"};
-	static const int64_t order[] = {1, 0, 2};
-	const struct shape *h = &e->graph->values[node->outputs[0]].shape;
-	struct shape shape = {.rank = 1, .dims = {h->rank}};
-	char *time_first = export_free_name(e, node->name, "time_first");
-	char *state = export_free_name(e, node->name, "state");
-	char *wanted = export_free_name(e, node->name, "shape");
-	Onnx__NodeProto *transpose = export_node(e, time_first, "Transpose", 1, 1), *out, *reshape;
-	Onnx__AttributeProto *perm = export_attributes(e, transpose, 1)[0];
-
-	perm->name = export_borrow("perm");
-	perm->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
-	perm->ints = (int64_t *)(uintptr_t)order;
-	perm->n_ints = 3;
-	transpose->input[0] = export_name(e, node->inputs[0]);
-	transpose->output[0] = time_first;
-	out = new_recurrent(e, node);
-	out->input[0] = time_first;
-	for (int i = 1; i < 4; i++) {
-		const struct shape *w = &e->graph->values[node->inputs[i]].shape;
-		int64_t elements = shape_elements(w) * (i == 3 ? 2 : 1);
-
-		if (recurrent_weight(e, node, i, suffixes[i - 1], elements, &out->input[i]) !=
-		    PRONY_OK)
-			return e->err->code;
-	}
-	out->output[0] = export_borrow("");
-	out->output[1] = state;
-	export_initializer(e, wanted, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, &shape, h->dims,
-			   2 * sizeof(int64_t));
-	reshape = export_node(e, wanted, "Reshape", 2, 1);
-	reshape->input[0] = state;
-	reshape->input[1] = wanted;
-	reshape->output[0] = export_name(e, node->outputs[0]);
-	return PRONY_OK;
-}
-
 static enum prony_status add_any_node(struct exporter *e, const struct node *node)
 {
 	const struct export_attention *attention = e->attention[node - e->graph->nodes];
@@ -373,7 +282,7 @@ static enum prony_status add_any_node(struct exporter *e, const struct node *nod
 		return PRONY_OK;
 	}
 	if (operator_row(node->op)->onnx_export == ONNX_EXPORT_RECURRENT)
-		return add_recurrent(e, node);
+		return export_recurrent(e, node);
 	if (operator_row(node->op)->onnx_export == ONNX_EXPORT_RESIZE)
 		return add_resize(e, node);
 	if (!node->attributes.ceil_mode)
@@ -390,7 +299,7 @@ static enum prony_status add_nodes(struct exporter *e)
 {
 	const struct graph *graph = e->graph;
 
-	/* A recurrent node becomes three nodes and four constants, a product with a cache seven
+	/* A recurrent node becomes four nodes and four constants, a product with a cache seven
 	 * nodes and three constants; one more node is the Identity below. */
 	e->out->node =
 		arena_array(&e->arena, 7 * (size_t)graph->forward_count + 1, sizeof(*e->out->node));
@@ -425,7 +334,7 @@ static enum prony_status add_nodes(struct exporter *e)
 static enum prony_status add_initializer(struct exporter *e, const struct value *value)
 {
 	const struct tensor *weight = NULL;
-	enum prony_status status = find_weight(e, value, &weight);
+	enum prony_status status = export_find_weight(e, value, &weight);
 
 	if (status == PRONY_OK)
 		export_initializer(e, value->name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,

@@ -39,6 +39,13 @@ char *export_free_name(struct exporter *e, const char *node, const char *suffix)
 void export_initializer(struct exporter *e, const char *name, int type, const struct shape *shape,
 			const void *data, size_t bytes);
 
+/* The numbers of a parameter or state; PRONY_BAD_INPUT if there are none of its shape. */
+enum prony_status export_find_weight(struct exporter *e, const struct value *value,
+				     const struct tensor **out);
+
+/* Writes an LSTM, GRU or RNN: four nodes and four initializers at most. */
+enum prony_status export_recurrent(struct exporter *e, const struct node *node);
+
 /* The node that writes the cache which a MatMul multiplies by; NULL for other nodes, and where
  * caches are not only read. */
 const struct node *export_cache_of(const struct exporter *e, const struct node *node);

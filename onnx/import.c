@@ -42,14 +42,17 @@ static const struct import_row rows[] = {
 	{"Flatten", import_reshape},
 	{"Gather", import_gather},
 	{"Gemm", import_gemm},
+	{"GRU", import_recurrent},
 	{"GlobalAveragePool", import_global_pool},
 	{"GlobalMaxPool", import_global_pool},
 	{"Identity", import_identity},
+	{"LSTM", import_recurrent},
 	{"LogSoftmax", import_softmax},
 	{"MatMul", import_matmul},
 	{"MaxPool", import_pool},
 	{"Pad", import_pad},
 	{"Pow", import_power},
+	{"RNN", import_recurrent},
 	{"ReduceMean", import_reduce},
 	{"ReduceSum", import_reduce},
 	{"Reshape", import_reshape},
@@ -367,6 +370,23 @@ static void importer_init(struct importer *im, const struct onnx_model *model, i
 	im->shared = find_shared(im);
 }
 
+/* Gives an input of the graph the shape that it has in the file. */
+static int file_order(struct importer *im, const struct onnx_input *input, int value)
+{
+	const char *name = arena_printf(&im->arena, "%s.turned", input->name);
+	struct attributes attributes;
+
+	operator_default_attributes(OP_TRANSPOSE, &attributes);
+	attributes.ints.count = input->sample.rank + 1;
+	for (int i = 0; i <= input->sample.rank; i++)
+		attributes.ints.items[i] = i == input->batch_axis  ? 0
+					   : i < input->batch_axis ? i + 1
+								   : i;
+	return input->batch_axis > 0
+		       ? build_node(&im->builder, OP_TRANSPOSE, name, &value, 1, &attributes)
+		       : value;
+}
+
 /* Translates all nodes; the output's slot and the refusals give the result. */
 static void run_pass(struct importer *im)
 {
@@ -381,6 +401,7 @@ static void run_pass(struct importer *im)
 					    input->sample.rank, input->sample.dims);
 			if (value == VALUE_NONE)
 				return;
+			value = file_order(im, input, value);
 		}
 		im->inputs[i] = value;
 		im->slots[model->inputs[i]] =

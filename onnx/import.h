@@ -20,7 +20,8 @@ struct onnx_input {
 	const char *file_name; /* in the file */
 	enum dtype dtype;    /* of the graph: F32 for all real numbers; I64 for booleans, 0 or 1 */
 	struct shape sample; /* without the batch */
-	int32_t type;	     /* ONNX's element type in the file */
+	int batch_axis; /* the dimension that is the batch in the file; in the graph, the first */
+	int32_t type;	/* ONNX's element type in the file */
 	/* An integer input takes 0 to rows - 1: the rows of the smallest table that it indexes. 0:
 	 * it indexes none. */
 	int64_t rows;

@@ -6,7 +6,7 @@
 
 #include "graph/edit_internal.h"
 
-#define NAME_TRIES 16
+#define NAME_TRIES 64
 
 const struct slot *import_slot(const struct importer *im, const struct file_node *node, size_t i)
 {
@@ -258,15 +258,45 @@ int import_parameter(struct importer *im, const struct file_node *node,
 int import_append(struct importer *im, const struct file_node *node, enum op op, const int *inputs,
 		  int input_count, const struct attributes *attributes)
 {
-	int before = im->builder.graph->value_count, value;
 	const char *name = free_name(im, node, node->name, 1);
 
-	if (name == NULL)
-		return VALUE_NONE;
-	value = build_node(&im->builder, op, name, inputs, input_count, attributes);
+	return name ? import_append_named(im, node, name, op, inputs, input_count, attributes)
+		    : VALUE_NONE;
+}
+
+int import_append_named(struct importer *im, const struct file_node *node, const char *name,
+			enum op op, const int *inputs, int input_count,
+			const struct attributes *attributes)
+{
+	int before = im->builder.graph->value_count;
+	int value = build_node(&im->builder, op, name, inputs, input_count, attributes);
+
 	if (value == VALUE_NONE)
 		refuse_builder(im, node, before);
 	return value;
+}
+
+bool import_take_back(struct importer *im, const struct file_node *node, int x)
+{
+	struct graph *graph = im->builder.graph;
+	const struct file_node *end = im->model->nodes + im->model->node_count;
+
+	if (x != graph->value_count - 1 || graph->values[x].producer != graph->node_count - 1 ||
+	    im->slots[im->model->output].value == x)
+		return false;
+	for (const struct file_node *later = node; later < end; later++) {
+		for (size_t i = 0; i < later->input_count; i++) {
+			const struct slot *slot = import_slot(im, later, i);
+			bool own = later == node && i == 0;
+
+			if (slot && (slot->lookup ||
+				     (!own && slot->kind == SLOT_VALUE && slot->value == x)))
+				return false;
+		}
+	}
+	graph->forward_count = --graph->node_count;
+	graph->value_count--;
+	return true;
 }
 
 void import_set(struct importer *im, const struct file_node *node, size_t i, int value)

@@ -98,11 +98,11 @@ static enum prony_status read_initializers(struct onnx_model *model,
 	return PRONY_OK;
 }
 
-/* The batch is the first dimension; all others must be fixed. Writes a reason to `problems` if a
- * graph cannot have the shape. */
+/* Dimension `axis` is the batch; all others must be fixed. Writes a reason to `problems` if a graph
+ * cannot have the shape. */
 static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const char *name,
-				   int64_t *batch, struct shape *sample, struct strbuf *problems,
-				   struct error *err)
+				   size_t axis, int64_t *batch, struct shape *sample,
+				   struct strbuf *problems, struct error *err)
 {
 	/* struct network holds four dimensions of a sample. */
 	if (shape->n_dim < 1 || shape->n_dim > 5) {
@@ -126,14 +126,14 @@ static enum prony_status read_dims(const Onnx__TensorShapeProto *shape, const ch
 				"dimension %zu of its input '%.200s' is %lld; it must be 1 "
 				"to %d",
 				i, name, (long long)dim->dim_value, GRAPH_MAX_DIM);
-		if (!fixed && i > 0)
+		if (!fixed && i != axis)
 			strbuf_printf(problems,
 				      "; dimension %zu of its input '%.100s' is not fixed", i,
 				      name);
-		if (i == 0)
+		if (i == axis)
 			*batch = fixed ? dim->dim_value : 0;
 		else
-			sample->dims[i - 1] = fixed ? dim->dim_value : 1;
+			sample->dims[i - (i > axis)] = fixed ? dim->dim_value : 1;
 	}
 	return PRONY_OK;
 }
@@ -188,8 +188,18 @@ static int64_t integer_rows(const struct onnx_model *model, const struct onnx_in
 	return rows < ONNX_MAX_INTEGERS ? rows : 0;
 }
 
-static enum prony_status read_input(struct onnx_model *model, const struct onnx_given *given, int i,
-				    struct strbuf *problems, struct error *err)
+/* The dimension of an input that is the batch; 0 where the inputs could not be read. */
+static int batch_axis(const struct onnx_ports *ports, const char *name)
+{
+	for (size_t i = 0; i < ports->inputs.count; i++)
+		if (strcmp(ports->inputs.tensors[i].name, name) == 0)
+			return ports->batch[i];
+	return 0;
+}
+
+static enum prony_status read_input(struct onnx_model *model, const struct onnx_given *given,
+				    const struct onnx_ports *ports, int i, struct strbuf *problems,
+				    struct error *err)
 {
 	const struct definition *input = &model->definitions[model->inputs[i]];
 	const Onnx__TypeProto *type = model->graph->input[input->index]->type;
@@ -215,10 +225,17 @@ static enum prony_status read_input(struct onnx_model *model, const struct onnx_
 			      input->name, onnx_type_name(tensor->elem_type));
 	if (out->dtype != DTYPE_F32)
 		out->rows = integer_rows(model, out);
-	status = read_dims(tensor->shape, input->name, &batch, &out->sample, problems, err);
+	out->batch_axis = batch_axis(ports, input->name);
+	if (out->batch_axis > 0 && out->dtype != DTYPE_F32)
+		strbuf_printf(
+			problems,
+			"; its input '%.100s', integers, must have the batch as first dimension",
+			input->name);
+	status = read_dims(tensor->shape, input->name, (size_t)out->batch_axis, &batch,
+			   &out->sample, problems, err);
 	if (status == PRONY_OK && i > 0 && batch != model->facts.batch)
 		strbuf_printf(problems,
-			      "; its input '%.100s' has another batch (first dimension) than the "
+			      "; its input '%.100s' has another batch than the "
 			      "other inputs",
 			      input->name);
 	model->facts.batch = batch;
@@ -228,19 +245,18 @@ static enum prony_status read_input(struct onnx_model *model, const struct onnx_
 /* Sets the dimensions that the user gave. If the inputs cannot be read at all, the reason is found
  * later. */
 static enum prony_status fix_dims(struct onnx_model *model, const struct onnx_given *given,
-				  struct strbuf *hint, struct error *err)
+				  struct onnx_ports *ports, struct strbuf *hint, struct error *err)
 {
-	struct onnx_ports ports;
 	bool *used = arena_array(&model->arena, given ? given->shape_count + 1 : 1, sizeof(*used));
 	enum prony_status status;
 
-	if (onnx_ports_of(model->graph, &model->arena, &ports, NULL) != PRONY_OK)
+	if (onnx_ports_of(model->graph, &model->arena, ports, NULL) != PRONY_OK)
 		return PRONY_OK;
-	status = given ? onnx_ports_fix(&ports, given->shapes, given->shape_count, used, err)
+	status = given ? onnx_ports_fix(ports, given->shapes, given->shape_count, used, err)
 		       : PRONY_OK;
 	if (status == PRONY_OK)
-		onnx_ports_apply(&ports, model->graph);
-	onnx_ports_hint(&ports, hint);
+		onnx_ports_apply(ports, model->graph);
+	onnx_ports_hint(ports, hint);
 	return status;
 }
 
@@ -248,17 +264,18 @@ static enum prony_status fix_dims(struct onnx_model *model, const struct onnx_gi
 static enum prony_status read_inputs(struct onnx_model *model, const struct onnx_given *given,
 				     struct error *err)
 {
+	struct onnx_ports ports = {0};
 	struct strbuf problems, hint;
 	enum prony_status status;
 
 	strbuf_init(&problems, 0);
 	strbuf_init(&hint, 0);
-	status = fix_dims(model, given, &hint, err);
+	status = fix_dims(model, given, &ports, &hint, err);
 	if (model->input_total > ONNX_MAX_INPUTS)
 		strbuf_printf(&problems, "; it has %d inputs; at most %d are supported",
 			      model->input_total, ONNX_MAX_INPUTS);
 	for (int i = 0; status == PRONY_OK && i < model->facts.input_count; i++)
-		status = read_input(model, given, i, &problems, err);
+		status = read_input(model, given, &ports, i, &problems, err);
 	if (hint.length > 0 && problems.length > 0)
 		strbuf_printf(&problems, ": give the shapes for one sample, for example%s",
 			      strbuf_text(&hint));

@@ -147,6 +147,8 @@ import_function import_conv, import_pool, import_global_pool, import_gemm, impor
 import_function import_reshape, import_transpose, import_concat, import_slice, import_split,
 	import_pad, import_reduce, import_gather, import_cast, import_expand, import_erf,
 	import_where, import_resize;
+/* import_recurrent.c */
+import_function import_recurrent;
 
 /* import_gather.c: whether a Gather takes rows of a trained table by constant indices. */
 bool import_picks_rows(const struct importer *im, const struct file_node *node);
@@ -233,6 +235,16 @@ const struct constant *import_ahead(struct importer *im, const struct file_node 
 /* Appends an operator of the IR; VALUE_NONE after a refusal. */
 int import_append(struct importer *im, const struct file_node *node, enum op op, const int *inputs,
 		  int input_count, const struct attributes *attributes);
+/* The same with a given name, which must be free. */
+int import_append_named(struct importer *im, const struct file_node *node, const char *name,
+			enum op op, const int *inputs, int input_count,
+			const struct attributes *attributes);
+/* Removes the graph's last node if it computes x, which is input 0 of the node and which no later
+ * node of the file reads. */
+bool import_take_back(struct importer *im, const struct file_node *node, int x);
+/* Appends a Transpose. One that does the opposite is taken back instead. */
+int import_turned(struct importer *im, const struct file_node *node, int x, const int64_t *order,
+		  int rank);
 /* Sets output i of the node to this value; VALUE_NONE sets nothing. */
 void import_set(struct importer *im, const struct file_node *node, size_t i, int value);
 /* Appends a Slice; returns x itself if the range is the whole axis. */

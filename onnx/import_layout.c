@@ -5,28 +5,64 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The input of the node that computes x, if that is such an operator; else VALUE_NONE. */
+static int input_of(const struct importer *im, int x, enum op op)
+{
+	const struct graph *graph = im->builder.graph;
+	int producer = graph->values[x].producer;
+
+	return producer >= 0 && graph->nodes[producer].op == op ? graph->nodes[producer].inputs[0]
+								: VALUE_NONE;
+}
+
 void import_reshape(struct importer *im, const struct file_node *node)
 {
 	const struct constant *argument = NULL;
 	struct error why = ERROR_INIT;
 	struct shape shape;
-	int x;
+	int x, before;
 
 	if (!import_need_value(im, node, 0, 0, &x))
 		return;
 	if (import_has(node, 1) && !import_need_constant(im, node, 1, &argument))
 		return;
-	if (onnx_reshaped(node->proto, import_shape(im, x), argument, &shape, &why) != PRONY_OK)
+	if (onnx_reshaped(node->proto, import_shape(im, x), argument, &shape, &why) != PRONY_OK) {
 		import_refuse(im, node, "%s", why.text);
-	else
-		import_set(im, node, 0, import_reshaped(im, node, x, &shape));
+		return;
+	}
+	/* A Squeeze behind a recurrent layer takes the axis of its directions back. */
+	before = input_of(im, x, OP_RESHAPE);
+	if (before != VALUE_NONE && strcmp(node->proto->op_type, "Squeeze") == 0 &&
+	    shape_equal(import_shape(im, before), &shape) && import_take_back(im, node, x))
+		x = before;
+	import_set(im, node, 0, import_reshaped(im, node, x, &shape));
+}
+
+int import_turned(struct importer *im, const struct file_node *node, int x, const int64_t *order,
+		  int rank)
+{
+	int before = input_of(im, x, OP_TRANSPOSE);
+	const struct graph *graph = im->builder.graph;
+	struct attributes attributes;
+	bool moves = false, back = before != VALUE_NONE;
+
+	operator_default_attributes(OP_TRANSPOSE, &attributes);
+	attributes.ints.count = rank;
+	for (int i = 0; i < rank; i++) {
+		attributes.ints.items[i] = order[i];
+		moves = moves || order[i] != i;
+		back = back && order[i] >= 0 && order[i] < rank &&
+		       graph->nodes[graph->values[x].producer].attributes.ints.items[order[i]] == i;
+	}
+	if (back && import_take_back(im, node, x))
+		return before;
+	return moves ? import_append(im, node, OP_TRANSPOSE, &x, 1, &attributes) : x;
 }
 
 void import_transpose(struct importer *im, const struct file_node *node)
 {
 	const Onnx__AttributeProto *perm = onnx_attribute(node->proto, "perm");
-	struct attributes attributes;
-	bool moves = false;
+	int64_t order[TENSOR_MAX_RANK];
 	int x, rank;
 
 	if (!import_need_value(im, node, 0, 0, &x))
@@ -37,14 +73,9 @@ void import_transpose(struct importer *im, const struct file_node *node)
 			      rank);
 		return;
 	}
-	operator_default_attributes(OP_TRANSPOSE, &attributes);
-	attributes.ints.count = rank;
-	for (int i = 0; i < rank; i++) {
-		attributes.ints.items[i] = perm ? perm->ints[i] : rank - 1 - i;
-		moves = moves || attributes.ints.items[i] != i;
-	}
-	import_set(im, node, 0,
-		   moves ? import_append(im, node, OP_TRANSPOSE, &x, 1, &attributes) : x);
+	for (int i = 0; i < rank; i++)
+		order[i] = perm ? perm->ints[i] : rank - 1 - i;
+	import_set(im, node, 0, import_turned(im, node, x, order, rank));
 }
 
 /* A Concat of more inputs than a node of the graph may have becomes a chain. */

@@ -220,8 +220,23 @@ def gate_order_back(letters):
     return [letters.index(letter) for letter in GATES]
 
 
+def states_problem(case, node):
+    """The reason if an LSTM or RNN is more than one that gives its last state, with ReLU in an RNN; else None."""
+    a = node["attributes"]
+    if a.get("sequence", False):
+        return "the state of every time is not supported"
+    if a.get("direction", "forward") != "forward":
+        return "reading the last time first is not supported"
+    return "an activation other than ReLU is not supported" if a.get("activation", "Relu") != "Relu" else None
+
+
 def recurrent_problem(case, node):
-    """The reason if an LSTM or RNN cannot be a layer that owns its weights, else None."""
+    """The same, or the reason if it cannot be a layer that owns its weights."""
+    return states_problem(case, node) or owner_problem(case, node)
+
+
+def owner_problem(case, node):
+    """The reason if a recurrent node cannot be a layer that owns its weights, else None."""
     for name in node["inputs"][1:]:
         if case.values[name]["kind"] != "parameter":
             return "its weights are not parameters"

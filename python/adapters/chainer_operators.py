@@ -263,6 +263,8 @@ OPERATORS = {
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "ConvTranspose": _conv_transpose_problem,
+    "LSTM": graph_analysis.states_problem,
+    "RNN": graph_analysis.states_problem,
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": graph_analysis.statistics_problem,

@@ -209,21 +209,46 @@ def _broadcast(function):
     return row
 
 
-def _scan(t, gates, cell):
-    """The last hidden state of a recurrence: the products with the inputs for all times at once, then a
-    lax.scan over time. cell: (sums of products, state) -> state, whose first part is the hidden state."""
+def _scan(t, states, step):
+    """The hidden states of a recurrence, or the last one: the products with the inputs for all times at once, then a
+    lax.scan over time. step: (products at a time, state, recurrent weights) -> state, whose first part is the hidden
+    state; the state has that many parts."""
     x, weight, recurrent, bias = t.inputs
-    hidden = recurrent.shape[1]
-    given = jnp.einsum("nti,gi->tng", x, weight) + bias
+    rows, hidden = recurrent.shape
+    sequence = t.attributes.get("sequence", False)
+    given = jnp.einsum("nti,gi->tng", x, weight) + bias[:rows]
+    start = (jnp.zeros((x.shape[0], hidden), given.dtype),) * states
 
-    def step(state, at):
-        return cell(at + state[0] @ recurrent.T, state), None
-    start = (jnp.zeros((x.shape[0], hidden), given.dtype),) * gates
-    return lax.scan(step, start, given)[0][0]
+    def at_time(state, at):
+        state = step(at, state, recurrent)
+        return state, state[0] if sequence else None
+    last, every = lax.scan(at_time, start, given, reverse=t.attributes.get("direction", "forward") == "reverse")
+    return jnp.swapaxes(every, 0, 1) if sequence else last[0]
 
 
-def _lstm_cell(sums, state):
-    i, o, f, c = jnp.split(sums, 4, axis=1)
+def _rnn(t):
+    activation = jnp.tanh if t.attributes.get("activation", "Relu") == "Tanh" else jax.nn.relu
+    return _scan(t, 1, lambda at, state, recurrent: (activation(at + state[0] @ recurrent.T),))
+
+
+def _gru(t):
+    """Gates z, r, h. With linear_before_reset, the last block of the bias is that of h's recurrent product."""
+    linear, bias = t.attributes.get("linear_before_reset", False), t.inputs[3]
+
+    def step(at, state, recurrent):
+        state, hidden = state[0], recurrent.shape[1]
+        z, r = jnp.split(jax.nn.sigmoid(at[:, :2 * hidden] + state @ recurrent[:2 * hidden].T), 2, axis=1)
+        if linear:
+            fresh = r * (state @ recurrent[2 * hidden:].T + bias[3 * hidden:])
+        else:
+            fresh = (r * state) @ recurrent[2 * hidden:].T
+        fresh = jnp.tanh(at[:, 2 * hidden:] + fresh)
+        return (fresh + z * (state - fresh),)
+    return _scan(t, 1, step)
+
+
+def _lstm_step(at, state, recurrent):
+    i, o, f, c = jnp.split(at + state[0] @ recurrent.T, 4, axis=1)
     memory = jax.nn.sigmoid(f) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(c)
     return jax.nn.sigmoid(o) * jnp.tanh(memory), memory
 
@@ -338,8 +363,9 @@ OPERATORS = {
     "Sub": _broadcast(jnp.subtract),
     "Mul": _broadcast(jnp.multiply),
     "Div": _broadcast(jnp.divide),
-    "LSTM": lambda t: _scan(t, 2, _lstm_cell),
-    "RNN": lambda t: _scan(t, 1, lambda sums, state: (jax.nn.relu(sums),)),
+    "LSTM": lambda t: _scan(t, 2, _lstm_step),
+    "GRU": _gru,
+    "RNN": _rnn,
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": _half_squares,
 }

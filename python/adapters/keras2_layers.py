@@ -63,6 +63,8 @@ def flattened(case):
 
 # (case, node) -> why this node is not supported, or None; `problems` has more reasons.
 REFUSALS = {
+    "LSTM": graph_analysis.states_problem,
+    "RNN": graph_analysis.states_problem,
     "MaxPool": graph_analysis.dilated_problem,
     "Gemm": graph_analysis.dense_problem,
     "BatchNormalization": graph_analysis.statistics_problem,

@@ -1,6 +1,5 @@
 """Torch's calls for each operator of a graph (OPERATORS), and the reasons for attributes that are not supported
 (REFUSALS)."""
-import functools
 import operator
 
 import torch
@@ -10,7 +9,7 @@ import adapters.pytorch_recurrent as recurrent
 from case import IGNORED
 from graph_attention import ATTENTION
 from graph_analysis import (
-    even, free_shape, gather_problem, lone_value_per_channel, recurrent_problem, window_reach, within_half)
+    even, free_shape, gather_problem, lone_value_per_channel, owner_problem, window_reach, within_half)
 
 LARGEST = 3.4028234e38  # default bounds of Clip
 
@@ -305,8 +304,9 @@ OPERATORS = {
     "Sub": _plain(torch.sub, 2),
     "Mul": _plain(torch.mul, 2),
     "Div": _plain(torch.div, 2),
-    "LSTM": lambda t: recurrent.layer(t, torch.nn.LSTM),
-    "RNN": lambda t: recurrent.layer(t, functools.partial(torch.nn.RNN, nonlinearity="relu")),
+    "LSTM": recurrent.layer,
+    "GRU": recurrent.layer,
+    "RNN": recurrent.layer,
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": _half_squares,
 }
@@ -317,6 +317,7 @@ REFUSALS = {
     "BatchNormalization": _batch_norm_problem,
     "Gather": gather_problem,
     "LRN": _lrn_problem,
-    "LSTM": recurrent_problem,
-    "RNN": recurrent_problem,
+    "LSTM": owner_problem,
+    "GRU": owner_problem,
+    "RNN": owner_problem,
 }

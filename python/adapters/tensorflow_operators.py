@@ -350,6 +350,8 @@ OPERATORS = {
 
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
+    "LSTM": graph_analysis.states_problem,
+    "RNN": graph_analysis.states_problem,
     "Conv": _conv_problem,
     "ConvTranspose": _conv_transpose_problem,
     "MaxPool": _max_pool_problem,

@@ -345,6 +345,8 @@ OPERATORS = {
 
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
+    "LSTM": graph_analysis.states_problem,
+    "RNN": graph_analysis.states_problem,
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,

@@ -28,13 +28,17 @@ def fields(place, values):
 
 
 def attribute(name, value):
-    """An integer, a real, a list of integers, or a graph (bytes)."""
+    """An integer, a real, a text, a list of integers or texts, or a graph (bytes)."""
     if isinstance(value, float):
         return field(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1)
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, 2)
     if isinstance(value, bytes):
         return field(1, name) + field(6, value) + field(20, 5)
+    if isinstance(value, str):
+        return field(1, name) + field(4, value) + field(20, 3)
+    if value and isinstance(value[0], str):
+        return field(1, name) + fields(9, value) + field(20, 8)
     return field(1, name) + fields(8, value) + field(20, 7)
 
 

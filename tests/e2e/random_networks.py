@@ -190,8 +190,36 @@ class Network:
         last = 1 + self.up_to(5)
         self.add("MatMul", self.normal(self.pick(1, channels), height, last), shape=(channels, width, last))
 
+    def recurrent(self):
+        """A layer over the channels as steps: all its states, or the last one of each direction."""
+        channels, height, width = self.shape
+        operator = self.pick("LSTM", "GRU", "RNN")
+        if channels > 24 or height * width > 200:
+            return
+        rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[operator] * (hidden := self.pick(1, 2, 3, 5, 8))
+        direction = self.pick("forward", "reverse", "bidirectional")
+        ways = 2 if direction == "bidirectional" else 1
+        more = {"linear_before_reset": self.up_to(2)} if operator == "GRU" else {}
+        if operator == "RNN":
+            more["activations"] = [self.pick("Relu", "Tanh")] * ways
+        self.add("Reshape", self.integers(0, channels, height * width), shape=(channels, 1, height * width))
+        self.add("Transpose", perm=[1, 0, 2])
+        weights = [self.normal(ways, rows, height * width), self.normal(ways, rows, hidden)]
+        if self.up_to(3):
+            weights.append(self.normal(ways, 2 * rows))
+        before = self.name
+        self.add(operator, *weights, hidden_size=hidden, direction=direction, **more)
+        if self.up_to(2):
+            self.add("Transpose", shape=(channels, ways, hidden), perm=[2, 0, 1, 3])
+        else:
+            self.nodes[-1] = node(operator, [before, *weights], ["", self.name], hidden_size=hidden,
+                                  direction=direction, **more)
+            self.add("Transpose", perm=[1, 0, 2])
+            self.add("Reshape", self.integers(0, ways, 1, hidden), shape=(ways, 1, hidden))
+
     LAYERS = (attend, conv, conv, conv, conv_transpose, pool, pool, batch_norm, rms_norm, group_norm, function, function,
-              function, clip, lrn, pad, resize, branch, branch, slice, average, dropout, transpose)
+              function, clip, lrn, pad, resize, branch, branch, slice, average, dropout, transpose,
+              recurrent)
 
     def too_large(self):
         channels, height, width = self.shape

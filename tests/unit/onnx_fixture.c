@@ -207,6 +207,20 @@ void fixture_text(struct onnx_fixture *f, const char *name, const char *value)
 	attribute->s.data = (uint8_t *)arena_strdup(&f->arena, value);
 }
 
+void fixture_texts(struct onnx_fixture *f, const char *name, int times, const char *values)
+{
+	Onnx__AttributeProto *attribute = new_attribute(f, name);
+
+	attribute->strings = arena_array(&f->arena, FIXTURE_MAX, sizeof(*attribute->strings));
+	for (int i = 0; i < times; i++) {
+		const char *at = arena_strdup(&f->arena, values);
+
+		for (; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] != '\0'))
+			attribute->strings[attribute->n_strings++] =
+				(ProtobufCBinaryData){strcspn(at, ","), (uint8_t *)(uintptr_t)at};
+	}
+}
+
 const uint8_t *fixture_pack(struct onnx_fixture *f, size_t *length)
 {
 	uint8_t *bytes;

@@ -45,6 +45,8 @@ void fixture_int(struct onnx_fixture *f, const char *name, int64_t value);
 void fixture_real(struct onnx_fixture *f, const char *name, float value);
 void fixture_list(struct onnx_fixture *f, const char *name, int count, const int64_t *values);
 void fixture_text(struct onnx_fixture *f, const char *name, const char *value);
+/* A list of texts, separated by commas in `values`, which is repeated `times` times. */
+void fixture_texts(struct onnx_fixture *f, const char *name, int times, const char *values);
 
 /* Returns the bytes of the model, in its arena. */
 const uint8_t *fixture_pack(struct onnx_fixture *f, size_t *length);

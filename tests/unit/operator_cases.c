@@ -418,6 +418,49 @@ static int irnn(struct builder *b, int x)
 	return build_irnn(b, "tested", x, 4, 0.5);
 }
 
+static int recurrent(struct builder *b, enum op op, int x, bool sequence, bool reverse, int option)
+{
+	struct attributes a;
+
+	operator_default_attributes(op, &a);
+	a.sequence = sequence;
+	a.reverse = reverse;
+	a.activation = option;
+	a.linear_before_reset = op == OP_GRU && option;
+	x = build_recurrent(b, op, "tested", x, 3, &a);
+	return sequence ? build_slice(b, "late", x, 1, 1, 4, 1) : x;
+}
+
+static int lstm_backwards(struct builder *b, int x)
+{
+	return recurrent(b, OP_LSTM, x, true, true, 0);
+}
+
+static int rnn_tanh(struct builder *b, int x)
+{
+	return recurrent(b, OP_RNN, x, true, false, 1);
+}
+
+static int rnn_backwards(struct builder *b, int x)
+{
+	return recurrent(b, OP_RNN, x, false, true, 1);
+}
+
+static int gru(struct builder *b, int x)
+{
+	return recurrent(b, OP_GRU, x, false, false, 0);
+}
+
+static int gru_sequence(struct builder *b, int x)
+{
+	return recurrent(b, OP_GRU, x, true, false, 1);
+}
+
+static int gru_backwards(struct builder *b, int x)
+{
+	return recurrent(b, OP_GRU, x, true, true, 0);
+}
+
 static int rectangular_conv(struct builder *b, int x)
 {
 	struct window wide = {.kernel = {1, 5}, .pads = {0, 3, 0, 1}};
@@ -504,7 +547,13 @@ static const struct operator_case cases[] = {
 	{"Div, broadcast", 3, {2, 2, 5}, div_broadcast, OP_COUNT},
 	{"Div by what depends on the same", 1, {6}, div_by_itself, OP_COUNT},
 	{"LSTM", 2, {5, 4}, lstm, OP_COUNT},
+	{"LSTM, every state, last time first", 2, {5, 4}, lstm_backwards, OP_COUNT},
 	{"RNN", 2, {5, 3}, irnn, OP_COUNT},
+	{"RNN of tanh, every state", 2, {5, 3}, rnn_tanh, OP_COUNT},
+	{"RNN of tanh, last time first", 2, {5, 3}, rnn_backwards, OP_COUNT},
+	{"GRU", 2, {5, 4}, gru, OP_COUNT},
+	{"GRU, linear before reset, every state", 2, {5, 4}, gru_sequence, OP_COUNT},
+	{"GRU, every state, last time first", 2, {5, 4}, gru_backwards, OP_COUNT},
 	{"Gather", 2, {2, 4}, gather, OP_COUNT},
 	{"Conv, rectangular", 3, {4, 5, 6}, rectangular_conv, OP_COUNT},
 };

@@ -432,9 +432,23 @@ TEST(recurrent_layers_are_written_as_onnx_has_them)
 
 	model = export("RNN");
 	node = node_of(model, "tested");
-	assert_int_equal(node->n_attribute, 2);
-	assert_string_equal(node->attribute[1]->name, "activations");
-	assert_int_equal(node->attribute[1]->n_strings, 1);
-	assert_memory_equal(node->attribute[1]->strings[0].data, "Relu", 4);
+	assert_int_equal(node->n_attribute, 3);
+	assert_string_equal(node->attribute[2]->name, "activations");
+	assert_int_equal(node->attribute[2]->n_strings, 1);
+	assert_memory_equal(node->attribute[2]->strings[0].data, "Relu", 4);
+	onnx__model_proto__free_unpacked(model, NULL);
+
+	/* One bias of h's recurrent product comes last. */
+	model = export("GRU, linear before reset, every state");
+	node = node_of(model, "tested");
+	assert_int_equal(node->n_output, 1);
+	assert_string_equal(node_of(model, "tested.batch_first")->op_type, "Transpose");
+	assert_string_equal(node->attribute[2]->name, "linear_before_reset");
+	assert_int_equal(node->attribute[2]->i, 1);
+	assert_int_equal(initializer_of(model, "tested.B")->dims[1], 18);
+	onnx__model_proto__free_unpacked(model, NULL);
+
+	model = export("LSTM, every state, last time first");
+	assert_memory_equal(node_of(model, "tested")->attribute[1]->s.data, "reverse", 7);
 	onnx__model_proto__free_unpacked(model, NULL);
 }

@@ -236,6 +236,24 @@ static int transposed(struct builder *b, int x)
 
 /* Networks for which this executor needs other layers than the shared list has: no kinks before the
  * compared values, blocked channels, an even window. */
+/* Every state of each kind of layer, in both directions. */
+static int recurrences(struct builder *b, int x)
+{
+	static const enum op ops[] = {OP_GRU, OP_GRU, OP_LSTM, OP_RNN, OP_GRU};
+	static const char *const names[] = {"gru", "reset_first", "lstm", "rnn", "last"};
+	struct attributes a;
+
+	for (int i = 0; i < (int)COUNT(ops); i++) {
+		operator_default_attributes(ops[i], &a);
+		a.sequence = i < 4;
+		a.reverse = i % 2;
+		a.linear_before_reset = i == 0;
+		a.activation = ops[i] == OP_RNN;
+		x = build_recurrent(b, ops[i], names[i], x, 12 - i, &a);
+	}
+	return build_linear(b, "fc", x, 5);
+}
+
 static const struct network own[] = {
 	{.name = "flat_batch_norm", IMAGE, .layers = flat_batch_norm},
 	{.name = "max_pools", IMAGE, .layers = max_pools},
@@ -254,6 +272,11 @@ static const struct network own[] = {
 	 .input_count = 1,
 	 .classes = 5,
 	 .layers = turned_row},
+	{.name = "recurrences",
+	 .inputs = {{.name = "input", .rank = 2, .dims = {9, 13}}},
+	 .input_count = 1,
+	 .classes = 5,
+	 .layers = recurrences},
 	{.name = "joined_blocks", IMAGE, .layers = joined_blocks},
 	{.name = "joined_channels_last", IMAGE, .layers = joined_channels_last},
 };

@@ -182,6 +182,7 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_DIV] = cpu_binary,
 	[OP_LSTM] = cpu_recurrent,
 	[OP_RNN] = cpu_recurrent,
+	[OP_GRU] = cpu_recurrent,
 	[OP_SOFTMAX_CROSS_ENTROPY] = cpu_cross_entropy,
 	[OP_HALF_SQUARES] = cpu_half_squares,
 	[OP_CONV_GRAD_INPUT] = cpu_conv_grad_input,
@@ -209,6 +210,7 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_BROADCAST_GRAD] = cpu_broadcast_grad,
 	[OP_LSTM_GRAD] = cpu_recurrent_grad,
 	[OP_RNN_GRAD] = cpu_recurrent_grad,
+	[OP_GRU_GRAD] = cpu_recurrent_grad,
 };
 
 static lower_function *function_of(enum op op)

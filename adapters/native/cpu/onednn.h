@@ -71,6 +71,10 @@
 	X(concat_primitive_desc_create)                                                            \
 	X(lstm_forward_primitive_desc_create)                                                      \
 	X(lstm_backward_primitive_desc_create)                                                     \
+	X(gru_forward_primitive_desc_create)                                                       \
+	X(gru_backward_primitive_desc_create)                                                      \
+	X(lbr_gru_forward_primitive_desc_create)                                                   \
+	X(lbr_gru_backward_primitive_desc_create)                                                  \
 	X(vanilla_rnn_forward_primitive_desc_create)                                               \
 	X(vanilla_rnn_backward_primitive_desc_create)
 

@@ -190,7 +190,7 @@ static bool reads_bf16(const struct lowering *l, const_dnnl_primitive_desc_t pd,
 static bool is_product(enum op op)
 {
 	return op == OP_CONV || op == OP_CONV_TRANSPOSE || op == OP_GEMM || op == OP_MATMUL ||
-	       op == OP_LSTM || op == OP_RNN;
+	       operator_row(op)->onnx_export == ONNX_EXPORT_RECURRENT;
 }
 
 /* Whether a product uses one of prony's own loops, which are fp32. */
@@ -204,7 +204,7 @@ static bool own_product(const struct lowering *l, int n)
 static bool multiplies_bf16(const struct lowering *l, int n)
 {
 	const struct node_state *state = &l->nodes[n];
-	bool recurrent = l->graph->nodes[n].op == OP_LSTM || l->graph->nodes[n].op == OP_RNN;
+	bool recurrent = operator_row(l->graph->nodes[n].op)->onnx_export == ONNX_EXPORT_RECURRENT;
 
 	if (!state->work->forward || !reads_bf16(l, state->work->forward, dnnl_query_src_md) ||
 	    !reads_bf16(l, state->work->forward, dnnl_query_weights_md))

@@ -1,7 +1,7 @@
 /*
- * LSTM and RNN with the library's primitives: time x batch x features, weights 1 x 1 x inputs x
- * gates x hidden, gates in the order i, f, c, o. native.c converts weights from and to ONNX's
- * order.
+ * LSTM, GRU and RNN with the library's primitives: time x batch x features, weights 1 x 1 x inputs
+ * x gates x hidden, gates of an LSTM in the order i, f, c, o. native.c converts weights from and to
+ * ONNX's order.
  *
  * Steps depend on each other, rows of the batch do not. If all threads can have the same number of
  * rows, each thread computes all steps of its own rows alone. The library would instead split each
@@ -81,13 +81,16 @@ static struct recurrent *recurrent_make(struct lowering *l, const struct node *n
 	struct recurrent *r = arena_alloc(&l->program->arena, sizeof *r);
 	int parts = parts_of(l, x->dims[0]);
 
-	*r = (struct recurrent){.lstm = node->op == OP_LSTM,
+	*r = (struct recurrent){.op = node->op,
+				.attributes = &node->attributes,
 				.parts = parts,
 				.rows = x->dims[0] / parts,
 				.steps = x->dims[1],
 				.features = x->dims[2],
 				.hidden = w_h->dims[1],
-				.gates = node->op == OP_LSTM ? 4 : 1};
+				.gates = w_h->dims[0] / w_h->dims[1],
+				.biases = l->graph->values[node->inputs[3]].shape.dims[0] /
+					  w_h->dims[1]};
 	r->operands = arena_array(&l->program->arena, (size_t)parts * FORWARD_OPERANDS,
 				  sizeof *r->operands);
 	for (int i = 0; i < parts * FORWARD_OPERANDS; i++)
@@ -117,7 +120,7 @@ static enum prony_status declare(struct lowering *l, int n, const struct recurre
 	struct parameter *parameter = lower_find_parameter(l, value);
 
 	parameter->gates = (int)r->gates;
-	parameter->gate_order = r->gates == 4 ? order : NULL;
+	parameter->gate_order = r->op == OP_LSTM ? order : NULL;
 	/* The library does not unpack weights that it has packed. */
 	parameter->keeps_original |= !l->training;
 	return status;
@@ -179,12 +182,13 @@ static enum prony_status zeros(struct lowering *l, const struct layout *part, in
 	return status;
 }
 
-/* The dimensions of data that all parts read or write: parts x steps x rows x channels, or the same
+/* The dimensions of data that all parts read or write: parts x steps x rows x width, or the same
  * with the batch in front. */
-static struct layout in_parts(const struct recurrent *r, enum dtype type, bool batch_first)
+static struct layout in_parts(const struct recurrent *r, enum dtype type, int64_t width,
+			      bool batch_first)
 {
-	int64_t dims[] = {r->parts, r->steps, r->rows, r->features};
-	int64_t first[] = {r->parts, r->rows, r->steps, r->features};
+	int64_t dims[] = {r->parts, r->steps, r->rows, width};
+	int64_t first[] = {r->parts, r->rows, r->steps, width};
 
 	return layout_row_major(type, 4, batch_first ? first : dims);
 }
@@ -201,48 +205,64 @@ static enum prony_status exchange(struct lowering *l, int operand, const struct 
 	return status == PRONY_OK ? lower_as(l, view, as, name, out, err) : status;
 }
 
-/* The batch with time before the rows of each part. */
+/* Operand x, batch x time x width, with time before the rows of each part, as operands
+ * [p * stride]. */
+static enum prony_status time_before_rows(struct lowering *l, const struct node *node,
+					  const struct recurrent *r, int x,
+					  const struct layout *part, int64_t width, int stride,
+					  int *operands, struct error *err)
+{
+	struct layout time_first = in_parts(r, part->type, width, false);
+	struct layout batch_first = in_parts(r, lower_layout(l, x)->type, width, true);
+	int whole;
+	enum prony_status status = lower_as(l, x, &batch_first, node->name, &x, err);
+
+	if (status == PRONY_OK)
+		status = exchange(l, x, &time_first, node->name, &whole, err);
+	if (status == PRONY_OK)
+		status = view_parts(l, whole, part, r->parts, stride, operands, err);
+	return status;
+}
+
 static enum prony_status source(struct lowering *l, const struct node *node,
 				const struct recurrent *r, enum dtype type, struct error *err)
 {
-	struct layout part = recurrent_layout(r, LAYER, type),
-		      time_first = in_parts(r, type, false), batch_first;
-	int x, whole;
+	struct layout part = recurrent_layout(r, LAYER, type);
+	int x;
 	enum prony_status status = lower_value(l, node->inputs[0], node->name, &x, err);
 
 	if (status != PRONY_OK)
 		return status;
-	batch_first = in_parts(r, lower_layout(l, x)->type, true);
-	status = lower_as(l, x, &batch_first, node->name, &x, err);
-	if (status == PRONY_OK)
-		status = exchange(l, x, &time_first, node->name, &whole, err);
-	if (status == PRONY_OK)
-		status = view_parts(l, whole, &part, r->parts, FORWARD_OPERANDS, &r->operands[X],
-				    err);
-	return status;
+	return time_before_rows(l, node, r, x, &part, r->features, FORWARD_OPERANDS,
+				&r->operands[X], err);
 }
 
-/* The results of the forward primitive; state->dst is the last state of the whole batch. */
+/* The results of the forward primitive; *whole: the last state of the whole batch, or the states of
+ * all steps, with time before the rows of each part. */
 static enum prony_status results(struct lowering *l, int n, const struct recurrent *r,
-				 enum dtype type, struct error *err)
+				 enum dtype type, int *whole, struct error *err)
 {
 	const struct onednn *dnn = cpu_onednn(l);
-	struct node_state *state = &l->nodes[n];
+	const struct node_state *state = &l->nodes[n];
+	bool all = r->attributes->sequence;
 	const int64_t dims[] = {r->parts * r->rows, r->hidden};
 	const_dnnl_memory_desc_t desc =
 		dnn->primitive_desc_query_md(state->work->forward, dnnl_query_workspace_md, 0);
 	struct layout last = recurrent_layout(r, INNER, type),
 		      states = recurrent_layout(r, HIDDEN_LAYER, type),
-		      cell = recurrent_layout(r, CELL, type), workspace;
-	enum prony_status status = lower_new(l, type, 2, dims, &state->dst, err);
+		      cell = recurrent_layout(r, CELL, type),
+		      time_first = in_parts(r, type, r->hidden, false), workspace;
+	enum prony_status status =
+		all ? program_operand(l->program, &time_first, REGION_PLANNED, whole, err)
+		    : lower_new(l, type, 2, dims, whole, err);
 
 	if (status == PRONY_OK)
-		status = view_parts(l, state->dst, &last, r->parts, FORWARD_OPERANDS,
-				    &r->operands[LAST], err);
+		status = view_parts(l, *whole, all ? &states : &last, r->parts, FORWARD_OPERANDS,
+				    &r->operands[all ? STATES : LAST], err);
 	if (status == PRONY_OK)
-		status = own_parts(l, &states, r->parts, FORWARD_OPERANDS, &r->operands[STATES],
-				   err);
-	if (status == PRONY_OK && r->lstm)
+		status = own_parts(l, all ? &last : &states, r->parts, FORWARD_OPERANDS,
+				   &r->operands[all ? LAST : STATES], err);
+	if (status == PRONY_OK && r->op == OP_LSTM)
 		status = own_parts(l, &cell, r->parts, FORWARD_OPERANDS, &r->operands[LAST_CELL],
 				   err);
 	if (status != PRONY_OK || !l->training || !desc || dnn->memory_desc_get_size(desc) == 0)
@@ -251,12 +271,24 @@ static enum prony_status results(struct lowering *l, int n, const struct recurre
 	return own_parts(l, &workspace, r->parts, FORWARD_OPERANDS, &r->operands[WORKSPACE], err);
 }
 
+/* Converts what the primitives compute with time in front to the graph's value. */
+static enum prony_status publish(struct lowering *l, int value, int from, const char *name,
+				 int *operand, struct error *err)
+{
+	const struct shape *shape = &l->graph->values[value].shape;
+	struct layout rows =
+		layout_row_major(lower_layout(l, from)->type, shape->rank, shape->dims);
+
+	return exchange(l, from, &rows, name, operand, err);
+}
+
 static enum prony_status append_forward(struct lowering *l, int n, const struct recurrent *r,
 					enum dtype type, struct error *err)
 {
 	const struct node *node = &l->graph->nodes[n];
 	struct layout inner = recurrent_layout(r, INNER, type),
 		      cell = recurrent_layout(r, CELL, type);
+	int whole = OPERAND_NONE;
 	enum prony_status status = source(l, node, r, type, err);
 
 	if (status == PRONY_OK)
@@ -266,14 +298,18 @@ static enum prony_status append_forward(struct lowering *l, int n, const struct 
 	 * recurrent weights is wrong. */
 	if (status == PRONY_OK)
 		status = zeros(l, &inner, r->parts, FORWARD_OPERANDS, &r->operands[FIRST], err);
-	if (status == PRONY_OK && r->lstm)
+	if (status == PRONY_OK && r->op == OP_LSTM)
 		status = zeros(l, &cell, r->parts, FORWARD_OPERANDS, &r->operands[FIRST_CELL], err);
 	if (status == PRONY_OK)
-		status = results(l, n, r, type, err);
-	if (status != PRONY_OK)
-		return status;
-	return cpu_primitive_parts(l, node->name, "forward", l->nodes[n].work->forward, arguments,
-				   r->operands, FORWARD_OPERANDS, r->parts, err);
+		status = results(l, n, r, type, &whole, err);
+	if (status == PRONY_OK)
+		status = cpu_primitive_parts(l, node->name, "forward", l->nodes[n].work->forward,
+					     arguments, r->operands, FORWARD_OPERANDS, r->parts,
+					     err);
+	l->nodes[n].dst = whole;
+	if (status == PRONY_OK && r->attributes->sequence)
+		status = publish(l, node->outputs[0], whole, node->name, &l->nodes[n].dst, err);
+	return status;
 }
 
 enum prony_status cpu_recurrent(struct lowering *l, int n, struct error *err)
@@ -330,16 +366,6 @@ static void run_sum(struct program *program, const struct command *command)
 	}
 }
 
-/* Converts the gradient, which the primitives compute with time in front, to the graph's value. */
-static enum prony_status publish_dx(struct lowering *l, int value, int dx, const char *name,
-				    struct error *err)
-{
-	const struct shape *shape = &l->graph->values[value].shape;
-	struct layout rows = layout_row_major(lower_layout(l, dx)->type, shape->rank, shape->dims);
-
-	return exchange(l, dx, &rows, name, &l->values[value].operand, err);
-}
-
 /* The layout of a part that a gradient's primitive needs. */
 static struct layout gradient_layout(const struct lowering *l, const struct node *node,
 				     dnnl_query_t query, int index)
@@ -349,20 +375,41 @@ static struct layout gradient_layout(const struct lowering *l, const struct node
 	return cpu_layout(cpu_onednn(l), cpu_onednn(l)->primitive_desc_query_md(pd, query, index));
 }
 
-/* The gradient of the last state, which is given for the whole batch. */
+/* The gradients of all states, which are given for the whole batch; that of the last one is among
+ * them. */
+static enum prony_status states_gradient(struct lowering *l, const struct node *node,
+					 const struct recurrent *r, int *operands,
+					 struct error *err)
+{
+	struct layout part = gradient_layout(l, node, dnnl_query_diff_dst_md, 0);
+	struct layout last = gradient_layout(l, node, dnnl_query_diff_dst_md, 1);
+	enum prony_status status =
+		time_before_rows(l, node, r, l->values[node->inputs[0]].operand, &part, r->hidden,
+				 BACKWARD_OPERANDS, &operands[D_STATES], err);
+
+	return status == PRONY_OK
+		       ? zeros(l, &last, r->parts, BACKWARD_OPERANDS, &operands[D_LAST], err)
+		       : status;
+}
+
+/* The gradient of the last state, which is given for the whole batch; no other state has one. */
 static enum prony_status last_gradient(struct lowering *l, const struct node *node,
 				       const struct recurrent *r, int *operands, struct error *err)
 {
 	const int64_t dims[] = {r->parts * r->rows, r->hidden};
 	struct layout part = gradient_layout(l, node, dnnl_query_diff_dst_md, 1);
+	struct layout states = gradient_layout(l, node, dnnl_query_diff_dst_md, 0);
 	struct layout rows = layout_row_major(part.type, 2, dims);
 	int whole;
 	enum prony_status status =
 		lower_as(l, l->values[node->inputs[0]].operand, &rows, node->name, &whole, err);
 
-	return status == PRONY_OK ? view_parts(l, whole, &part, r->parts, BACKWARD_OPERANDS,
-					       &operands[D_LAST], err)
-				  : status;
+	if (status == PRONY_OK)
+		status = view_parts(l, whole, &part, r->parts, BACKWARD_OPERANDS, &operands[D_LAST],
+				    err);
+	return status == PRONY_OK
+		       ? zeros(l, &states, r->parts, BACKWARD_OPERANDS, &operands[D_STATES], err)
+		       : status;
 }
 
 /* The weights' gradients; the update reads those of the first part. The primitives add to the
@@ -390,9 +437,8 @@ static enum prony_status backward_operands(struct lowering *l, const struct node
 					   int *clear, struct error *err)
 {
 	const struct node *forward = &l->graph->nodes[node->differentiates];
-	struct layout time_first = in_parts(r, DTYPE_F32, false);
+	struct layout time_first = in_parts(r, DTYPE_F32, r->features, false);
 	struct layout of_x = gradient_layout(l, node, dnnl_query_diff_src_md, 0);
-	struct layout of_states = gradient_layout(l, node, dnnl_query_diff_dst_md, 0);
 	enum prony_status status;
 
 	for (int p = 0; p < r->parts; p++) {
@@ -405,7 +451,8 @@ static enum prony_status backward_operands(struct lowering *l, const struct node
 	status = use_weights(l, forward, l->nodes[node->differentiates].work->backward_data,
 			     r->parts, BACKWARD_OPERANDS, operands, err);
 	if (status == PRONY_OK)
-		status = last_gradient(l, node, r, operands, err);
+		status = r->attributes->sequence ? states_gradient(l, node, r, operands, err)
+						 : last_gradient(l, node, r, operands, err);
 	if (status == PRONY_OK)
 		status = weight_gradients(l, forward, r, operands, clear, err);
 	if (status == PRONY_OK)
@@ -413,18 +460,14 @@ static enum prony_status backward_operands(struct lowering *l, const struct node
 	if (status == PRONY_OK)
 		status =
 			view_parts(l, *dx, &of_x, r->parts, BACKWARD_OPERANDS, &operands[D_X], err);
-	/* Only the last state has a gradient. */
-	if (status == PRONY_OK)
-		status =
-			zeros(l, &of_states, r->parts, BACKWARD_OPERANDS, &operands[D_STATES], err);
-	if (status == PRONY_OK && r->lstm) {
+	if (status == PRONY_OK && r->op == OP_LSTM) {
 		struct layout of_cell = gradient_layout(l, node, dnnl_query_diff_dst_md, 2);
 
 		status = zeros(l, &of_cell, r->parts, BACKWARD_OPERANDS, &operands[D_LAST_CELL],
 			       err);
 	}
 	/* The primitive also writes gradients of the initial states, which no command reads. */
-	for (int i = 0; status == PRONY_OK && i < (r->lstm ? 2 : 1); i++) {
+	for (int i = 0; status == PRONY_OK && i < (r->op == OP_LSTM ? 2 : 1); i++) {
 		struct layout of_first = gradient_layout(l, node, dnnl_query_diff_src_md, 1 + i);
 
 		status = own_parts(l, &of_first, r->parts, BACKWARD_OPERANDS,
@@ -452,6 +495,7 @@ enum prony_status cpu_recurrent_grad(struct lowering *l, int n, struct error *er
 	if (status == PRONY_OK && r->parts > 1)
 		cpu_kernel(l, node->name, "sum", run_sum, clear, 3 * r->parts);
 	if (status == PRONY_OK && node->outputs[0] != VALUE_NONE)
-		status = publish_dx(l, node->outputs[0], dx, node->name, err);
+		status = publish(l, node->outputs[0], dx, node->name,
+				 &l->values[node->outputs[0]].operand, err);
 	return status;
 }

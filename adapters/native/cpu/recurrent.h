@@ -6,9 +6,11 @@
 
 /* A layer; its gradient uses that of the node that it differentiates. operands: recurrent.c. */
 struct recurrent {
-	bool lstm;
-	int parts;    /* parts of the batch */
-	int64_t rows; /* of a part */
+	enum op op;
+	const struct attributes *attributes;
+	int parts;	/* parts of the batch */
+	int64_t rows;	/* of a part */
+	int64_t biases; /* blocks of the bias: those of the gates, and one more of some GRUs */
 	int64_t steps, features, hidden, gates;
 	int *operands; /* [part][FORWARD_OPERANDS], in the program's arena */
 };

@@ -178,6 +178,7 @@ static void supports_node(const struct graph *graph, const struct node *node,
 		reasons_add(reasons,
 			    "MatMul '%s' repeats some of the dimensions before the last two",
 			    node->name);
+	reasons_add_recurrent(reasons, node);
 	if (node->op == OP_GEMM && (a->alpha != 1 || a->beta != 1 || a->trans_a))
 		reasons_add(reasons, "Gemm '%s' has alpha, beta or transA", node->name);
 }

@@ -16,6 +16,7 @@ static unsigned weight_inputs(enum op op)
 		return 1u << 1 | 1u << 2;
 	case OP_LSTM:
 	case OP_RNN:
+	case OP_GRU:
 		return 1u << 1 | 1u << 2 | 1u << 3;
 	default:
 		return 0;
