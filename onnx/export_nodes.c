@@ -68,3 +68,20 @@ Onnx__AttributeProto **export_attributes(struct exporter *e, Onnx__NodeProto *no
 	}
 	return node->attribute;
 }
+
+enum prony_status export_find_weight(struct exporter *e, const struct value *value,
+				     const struct tensor **out)
+{
+	const struct tensor *weight = tensor_find(e->weights, value->name);
+
+	if (weight == NULL)
+		return error_set(e->err, PRONY_BAD_INPUT,
+				 "network '%s': there are no weights for '%s'", e->graph->name,
+				 value->name);
+	if (weight->dtype != DTYPE_F32 || !shape_equal(&weight->shape, &value->shape))
+		return error_set(e->err, PRONY_BAD_INPUT,
+				 "network '%s': the weights for '%s' have another type or shape",
+				 e->graph->name, value->name);
+	*out = weight;
+	return PRONY_OK;
+}

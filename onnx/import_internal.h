@@ -171,6 +171,13 @@ bool import_lookup(struct importer *im, const struct file_node *node);
 /* The same lookup as real numbers in the graph; VALUE_NONE after a refusal. */
 int import_looked_up(struct importer *im, const struct file_node *node, struct lookup *lookup);
 
+/* import_output.c */
+
+/* Finds the logits, rows of classes. An output with one long dimension behind the batch has a row
+ * for each sample. One with more has a row for each place, with the classes in the last dimension,
+ * or in the channels of an image. */
+enum prony_status import_find_logits(struct importer *im, int *logits, struct error *err);
+
 /* import_refusals.c */
 
 /* Records why this node cannot be translated; its outputs are lost. */

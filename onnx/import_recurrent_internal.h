@@ -19,6 +19,8 @@ struct recurrent_layer {
 	const struct constant *w, *r, *b; /* b: NULL for zeros */
 };
 
+/* import_recurrent_weights.c */
+
 /* `rows` x `columns` numbers of a weight from number `first` on, as a parameter of that rank (1:
  * without columns). VALUE_NONE after a refusal. */
 int import_part(struct importer *im, const struct file_node *node, const struct constant *whole,

@@ -38,7 +38,7 @@ static const struct attribute_row gru_attributes[] = {
 
 static int64_t gates_of(enum op op)
 {
-	return op == OP_LSTM || op == OP_LSTM_GRAD ? 4 : op == OP_GRU || op == OP_GRU_GRAD ? 3 : 1;
+	return op == OP_LSTM ? 4 : op == OP_GRU ? 3 : 1;
 }
 
 /* x: batch x time x features; w: gates*H x features; r: gates*H x H; b: gates*H, or 4*H of a GRU
@@ -130,20 +130,23 @@ struct recurrent {
 /* Sets up from the inputs x, w, r, b, which start at input `first`. */
 static struct recurrent recurrent_init(const struct kernel_call *call, int first)
 {
-	const struct node *node =
-		first ? &call->graph->nodes[call->node->differentiates] : call->node;
+	const struct node *node = call->node;
+	enum op op = node->op == OP_LSTM_GRAD  ? OP_LSTM
+		     : node->op == OP_GRU_GRAD ? OP_GRU
+		     : node->op == OP_RNN_GRAD ? OP_RNN
+					       : node->op;
 	const struct shape *x = kernel_input_shape(call, first);
 	int64_t hidden = kernel_input_shape(call, first + 2)->dims[1];
 	struct recurrent l = {
 		.call = call,
-		.op = node->op,
+		.op = op,
 		.attributes = &node->attributes,
 		.batch = x->dims[0],
 		.steps = x->dims[1],
 		.features = x->dims[2],
 		.hidden = hidden,
-		.rows = gates_of(node->op) * hidden,
-		.width = (node->op == OP_GRU ? 4 : gates_of(node->op)) * hidden,
+		.rows = gates_of(op) * hidden,
+		.width = (op == OP_GRU ? 4 : gates_of(op)) * hidden,
 		.x = kernel_input(call, first),
 		.w = kernel_input(call, first + 1),
 		.r = kernel_input(call, first + 2),
