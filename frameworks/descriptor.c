@@ -74,6 +74,8 @@ static const struct key keys[] = {
 	{"backends", ROOT, remember, 0, "", "", false},
 	{"stages", ROOT | BACKEND, read_stages, ROW(stages),
 	 "one or more of forward, forward-backward and train", "[forward, train]", false},
+	{"lacks", ROOT | BACKEND, read_lacks, 0, "a list of stages and optimisers",
+	 "[decode, adamw]", false},
 	{"precisions", ROOT | BACKEND, read_precisions, ROW(precisions),
 	 "one or more of fp32, tf32, fp16 and bf16", "[fp32]", false},
 	{"cuda-precisions", ROOT | BACKEND, read_precisions, ROW(cuda_precisions),

@@ -265,6 +265,31 @@ enum prony_status read_stages(struct reader *reader, const struct key *key,
 	return each_word(reader, key, value, take_stage, bits, err);
 }
 
+static enum prony_status take_lack(struct reader *reader, const struct key *key,
+				   const yaml_node_t *node, void *target, struct error *err)
+{
+	struct framework *row = target;
+	enum optimiser optimiser;
+	enum stage stage;
+
+	if (stage_parse(yaml_text(node), &stage))
+		row->lacks_stages |= 1u << stage;
+	else if (optimiser_parse(yaml_text(node), &optimiser))
+		row->lacks_optimisers |= 1u << optimiser;
+	else
+		return reader_needs(reader, key, node, err);
+	return PRONY_OK;
+}
+
+enum prony_status read_lacks(struct reader *reader, const struct key *key, const yaml_node_t *value,
+			     void *target, struct error *err)
+{
+	struct framework *row = target;
+
+	row->lacks_stages = row->lacks_optimisers = 0;
+	return each_word(reader, key, value, take_lack, row, err);
+}
+
 enum prony_status read_precisions(struct reader *reader, const struct key *key,
 				  const yaml_node_t *value, void *target, struct error *err)
 {

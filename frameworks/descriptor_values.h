@@ -40,6 +40,7 @@ VALUE_READER(read_words);
 VALUE_READER(read_command);
 VALUE_READER(read_variables);
 VALUE_READER(read_stages);
+VALUE_READER(read_lacks);
 VALUE_READER(read_precisions);
 VALUE_READER(read_loops);
 VALUE_READER(read_devices);

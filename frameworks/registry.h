@@ -76,8 +76,9 @@ struct framework {
 	size_t repair_count;
 	unsigned stages,
 		precisions; /* bit sets of the most it can do; the worker has the final word */
-	unsigned cuda_precisions;      /* the same on cuda:N, besides those */
-	unsigned loops;		       /* bit set of enum loop_mode */
+	unsigned cuda_precisions;		 /* the same on cuda:N, besides those */
+	unsigned lacks_stages, lacks_optimisers; /* bit sets; its stages prefill and decode too */
+	unsigned loops;				 /* bit set of enum loop_mode */
 	struct word_list native_input; /* formats of data sets that its own loader reads */
 	const char *native_input_by;   /* the framework whose loader it uses; or NULL */
 	bool fed_by_script;	       /* its loader is a script of the worker */

@@ -293,6 +293,13 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	else if (cell->cell.stage != STAGE_LOAD)
 		judge_bit(reasons, "stage", stage_word, STAGE_COUNT, cell->recipe.stage,
 			  framework->stages, framework->name);
+	if (framework->lacks_stages & 1u << cell->cell.stage)
+		add_reason(reasons, "stage %s: the framework lacks it",
+			   stage_name(cell->cell.stage));
+	if (cell->cell.stage == STAGE_TRAIN &&
+	    framework->lacks_optimisers & 1u << cell->cell.optimiser)
+		add_reason(reasons, "optimiser %s: the framework lacks it",
+			   optimiser_name(cell->cell.optimiser));
 	judge_bit(reasons, "precision", precision_word, PRECISION_COUNT, cell->recipe.precision,
 		  framework_precisions(framework, cell->cell.device), framework->name);
 	judge_device(e, cell, framework, reasons);

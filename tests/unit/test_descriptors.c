@@ -204,6 +204,7 @@ static const struct {
 	{MINE "loops: often\n", 4, "loops must be step, fit or both"},
 	{MINE "devices: [gpu]\n", 4,
 	 "devices must be one or more of cpu, cuda and any, not \"gpu\""},
+	{MINE "lacks: [adam]\n", 4, "lacks must be a list of stages and optimisers, not"},
 	{MINE "cuda-newest: 8.6\n", 4, "cuda-newest must be sm_ and two or three digits, not"},
 	{MINE "variables: x\n", 4, "variables must be a mapping of names"},
 	{MINE "variables: {1A: x}\n", 4, "invalid variable name \"1A\""},

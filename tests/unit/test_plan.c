@@ -281,6 +281,10 @@ TEST(what_cannot_run_says_why)
 	} rows[] = {
 		{"stages", "train", "onnxruntime", CELL_UNSUPPORTED,
 		 "stage train: onnxruntime has forward only"},
+		{"stages", "decode", "mxnet", CELL_UNSUPPORTED,
+		 "stage decode: the framework lacks it"},
+		{"optimisers", "adamw", "caffe", CELL_UNSUPPORTED,
+		 "optimiser adamw: the framework lacks it"},
 		{"stages", "load", "pytorch", CELL_UNSUPPORTED,
 		 "only the framework native measures"},
 		{"precisions", "tf32", "native", CELL_UNSUPPORTED,
