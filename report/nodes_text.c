@@ -196,6 +196,17 @@ static void add_conclusions(const struct nodes *nodes, int width, struct strbuf 
 				      said[lasts], cells, nodes->cell_count);
 			add_line(&line, width, out);
 		}
+	for (size_t n = 0; n < nodes->compared; n++) {
+		size_t broken = 0;
+		for (size_t i = 0; i < nodes->cell_count; i++)
+			broken += nodes->cells[i].rows[n].broken;
+		if (broken == 0)
+			continue;
+		strbuf_printf(&line, "%s: %zu of %zu cells %s not ok, but on other nodes",
+			      nodes->nodes[n].place, broken, nodes->cell_count,
+			      broken == 1 ? "is" : "are");
+		add_line(&line, width, out);
+	}
 	if (nodes->slow + nodes->undecided == 0) {
 		strbuf_puts(&line, nodes->rounds > 1 ? "no node is slow in both rounds"
 						     : "no node is slow");

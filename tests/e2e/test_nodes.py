@@ -144,6 +144,7 @@ class OddNodeTest(ClusterTest):
                           " (SELECT max(id) FROM run WHERE host = 'n02')")
         text = self.show(code=1)
         self.assertRegex(text, r"not compared, another machine: n06, .*cores_usable \(\d+ and 99\)")
+        self.assertIn("n02: 1 of 2 cells is not ok, but on other nodes", text)
         self.assertRegex(text, r"n02 .* crashed .*\n.*killed by signal 11")
 
     def test_hosts_outside_of_jobs(self):
