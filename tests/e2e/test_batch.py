@@ -214,15 +214,22 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe
             self.assertLess(time.monotonic(), deadline, "the nodes of Slurm are not idle after 30 s")
             time.sleep(0.1)
 
-    def test_an_array_over_two_nodes_with_a_requeued_task(self):
+    def test_an_array_over_two_nodes(self):
+        """One task is requeued, one gets the signal of its time limit: nothing is lost, and nothing is stored twice."""
         where = os.path.join(self.folder, "batch")
         words = ("batch", *CELLS, "--quick", "--repeat", "8", "--steps", "20", "--warm-up", "1", "--folder", where,
                  "--nodes", "2", "--store", self.store, "--poll", "1")
         self.prony(*words, expect=0)
         job = read(os.path.join(where, "jobs")).split()[0]
-        local = os.path.join(self.folder, f"prony-{job}-1.db")
-        before = self.processes(local, 3)
+        before = self.processes(os.path.join(self.folder, f"prony-{job}-1.db"), 3)
         self.run_tool("scontrol", "requeue", f"{job}_0")
+        before |= self.processes(os.path.join(self.folder, f"prony-{job}-2.db"), 3)
+        self.run_tool("scancel", "--signal=TERM", "--batch", f"{job}_1")
+        deadline = time.monotonic() + PATIENCE_S
+        while f"{job}_1" in self.run_tool("squeue", "-h", "-r", "-o", "%i").split() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        # The unfinished store is in the shared folder; the part that was stopped is submitted again.
+        self.assertTrue(os.path.exists(os.path.join(where, "parts", "2.db")))
         done = self.prony(*words, "--resume", "--wait", expect=0)
         self.assertNotIn("missing", done.stdout)
         rows = self.rows("select cell.hash, replicate, process.started_wall_ns from process join cell on "
@@ -234,6 +241,15 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe
         self.assertEqual({part["node"] for part in run["parts"]}, {"n1", "n2"})
         self.assertIsNotNone(run["finished"])
         self.assertIn("on 2 machines", done.stdout)
+        self.assertEqual(len(read(os.path.join(where, "jobs")).splitlines()), 2)
+
+    def test_every_node_is_compared(self):
+        done = self.prony("batch", *QUICK, "--every-node", "--wait", "--folder", os.path.join(self.folder, "batch"),
+                          "--store", self.store, "--poll", "1", expect=0)
+        self.assertIn("2 of 2 stores are here, 0 in the queue", done.stderr)
+        shown = self.prony("show", "--by", "node", "--store", self.store)
+        self.assertIn(shown.returncode, (0, 2, 3), shown.stderr)
+        self.assertRegex(shown.stdout, r"(?s)\bn1\b.*\bn2\b|\bn2\b.*\bn1\b")
 
     def processes(self, store, least):
         """Those that the store holds, once there are so many."""
