@@ -80,11 +80,16 @@ void costs_fill(const json_t *environment, const struct run_meta *meta,
 	costs->memory_joules_per_step = replicates_median_of(cell, memory_per_step);
 	costs->board_joules_per_step = replicates_median_of(cell, board_per_step);
 	double cores = replicates_median_of(cell, threads);
+	double bandwidth = NAN;
 	const char *precision = precision_name(cell->cell.precision);
-	if (device_is_cpu(cell->cell.device) && !isnan(cores))
+	if (device_is_cpu(cell->cell.device) && !isnan(cores)) {
 		costs->peak_flops = machine_peak_flops(environment, precision, (int64_t)cores);
-	else if (!strcmp(cell->cell.device, "cuda:0"))
+		bandwidth = machine_bandwidth(environment, (int64_t)cores);
+	} else if (!strcmp(cell->cell.device, "cuda:0")) {
 		costs->peak_flops = machine_gpu_peak_flops(environment, precision);
+		bandwidth = machine_bandwidth(environment, 0);
+	}
+	costs->bandwidth_share = row->read_per_step / row->step.center * second_ns / bandwidth;
 	costs->peak_share = row->flops_per_step / row->step.center * second_ns / costs->peak_flops;
 }
 

@@ -120,6 +120,14 @@ enum {
 	X(PEAK_SHARE, "peak_share", "peak.share", SHARE, "of peak", "share of the peak",           \
 	  VALUE(row->costs.peak_share), SHOW_WIDE | SHOW_KNOWN | SHOW_DETAILS | SHOW_BELOW,        \
 	  HAS_VALUE, HAS_VALUE, "FLOP/s / peak")                                                   \
+	X(READ, "read_bytes_per_step", "read.bytes_per_step", BYTES, "read", "read in a step",     \
+	  VALUE(row->read_per_step), 0, HAS_VALUE, HAS_VALUE,                                      \
+	  "bytes of weights and caches that a decode step must read")                              \
+	X(BANDWIDTH_SHARE, "bandwidth_share", "read.bandwidth_share", SHARE, "of bandwidth",       \
+	  "share of the memory bandwidth", VALUE(row->costs.bandwidth_share),                      \
+	  SHOW_WIDE | SHOW_KNOWN | SHOW_BELOW, HAS_VALUE, HAS_VALUE,                               \
+	  "bytes of weights and caches that a decode step must read / step, of the bandwidth "     \
+	  "of the same number of cores")                                                           \
 	X(JOULES_PER_STEP, "joules_per_step", "energy.joules_per_step", JOULES, "energy/step",     \
 	  "energy of a step", ESTIMATE(row->costs.joules_per_step), 0, HAS_WIDTH, HAS_ENDS,        \
 	  "energy of the processor packages per step, geometric mean over processes")              \

@@ -53,8 +53,11 @@ struct work {
 	struct sample {
 		double macs; /* multiply-accumulates of the forward pass */
 		double tokens;
-	} * samples; /* by number of the key */
+		double weights_read, caches_read; /* elements, of a decode step */
+	} * samples;				  /* by number of the key */
 };
+
+static const struct sample unknown = {NAN, NAN, NAN, NAN};
 
 static size_t network_key(const struct cell *cell, char key[3 * CELL_WORD_BYTES])
 {
@@ -80,12 +83,16 @@ static void work_init(struct work *work, const struct stored_run *run)
 		size_t number = names_add(&work->names, key, network_key(&cell->cell, key));
 		struct sample *sample = &work->samples[number];
 		if (number == known)
-			*sample = (struct sample){NAN, NAN};
+			*sample = unknown;
 		/* A gate on shorter sequences counts other multiplications. */
 		if (isnan(sample->macs) && macs > 0 && batch > 0)
 			sample->macs = json_real_or(cell->evidence, "sample_macs", macs / batch);
 		if (isnan(sample->tokens))
 			sample->tokens = json_real_or(cell->evidence, "tokens", NAN);
+		if (isnan(sample->weights_read)) {
+			sample->weights_read = json_real_or(cell->evidence, "weights_read", NAN);
+			sample->caches_read = json_real_or(cell->evidence, "caches_read", NAN);
+		}
 	}
 }
 
@@ -98,7 +105,6 @@ static void work_release(struct work *work)
 /* Returns NaNs if no gate has counted it. */
 static struct sample sample_of(const struct work *work, const struct cell *cell)
 {
-	const struct sample unknown = {NAN, NAN};
 	char key[3 * CELL_WORD_BYTES];
 	size_t number = names_find(&work->names, key, network_key(cell, key));
 	return number == NAMES_NONE ? unknown : work->samples[number];
@@ -112,6 +118,13 @@ static double flops_per_step(double macs, const struct cell *cell)
 			: cell->stage == STAGE_LOAD				     ? NAN
 										     : 3;
 	return 2 * macs * (double)cell->batch * passes;
+}
+
+static double read_per_step(const struct sample *sample, const struct cell *cell)
+{
+	bool half = cell->precision == PRECISION_BF16 || cell->precision == PRECISION_FP16;
+
+	return (half ? 2 : 4) * (sample->weights_read + sample->caches_read * (double)cell->batch);
 }
 
 /* Fills the ratio of step to undisturbed step, process by process. */
@@ -180,6 +193,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	summary_diagnose(&summary->arena, replicates, row);
 	row->tokens = sample.tokens;
 	row->flops_per_step = flops_per_step(sample.macs, &cell->cell);
+	row->read_per_step = read_per_step(&sample, &cell->cell);
 	row->to_first_step_ns = replicates_median(cell, "to_first_step_ns");
 	row->rss_peak_bytes = replicates_median(cell, "rss_peak_bytes");
 	row->cores = replicates_median(cell, "window_cpu_cores");

@@ -26,6 +26,7 @@ struct summary_costs {
 	double memory_joules_per_step, board_joules_per_step; /* the board includes the packages */
 	double peak_flops, peak_share; /* peak of the same number of cores, in FLOP/s
 					  (store/machine_figures.h) */
+	double bandwidth_share;	       /* read_per_step / step, of the bandwidth of as many cores */
 	/* Of the GPUs of a cell: bytes, less those in use before; watts in the windows; share of
 	 * them in which the power cap held the clock down; energy of a step over replicates_of, n =
 	 * 0 without. */
@@ -70,6 +71,7 @@ struct summary_row {
 	double to_first_step_ns; /* median over processes; NaN without */
 	double rss_peak_bytes;	 /* median over processes; NaN without */
 	double cores;		 /* processor time / time; median over processes; NaN without */
+	double read_per_step;	 /* bytes of weights and caches, of a decode step; NaN without */
 	double flops_per_step;	 /* 2 x MACs x (3 when training); NaN without */
 	double tokens;		 /* tokens of a sample; NaN if it is not a sequence */
 	struct summary_costs costs;

@@ -6,7 +6,8 @@
 #include "base/json.h"
 #include "run/schedule_internal.h"
 
-/* Reports a verdict with this evidence, and adds the number of tokens per sample. If a gate is
+/* Reports a verdict with this evidence, and adds the number of tokens per sample and what a
+ * decode step reads. If a gate is
  * repeated, its first flags are cleared. */
 static enum prony_status report_gate(struct schedule *s, const struct run_event *event,
 				     json_t *evidence, struct error *err)
@@ -20,6 +21,10 @@ static enum prony_status report_gate(struct schedule *s, const struct run_event 
 	if (s->plan->cells[cell].network->tokens_max > 0)
 		json_object_set_new(evidence, "sample_macs",
 				    json_integer(s->plan->cells[cell].network->macs));
+	if (network->weights_read > 0) {
+		json_object_set_new(evidence, "weights_read", json_integer(network->weights_read));
+		json_object_set_new(evidence, "caches_read", json_integer(network->caches_read));
+	}
 	s->cells[cell].flags = (s->cells[cell].flags & ~(unsigned)GATE_FLAGS) |
 			       gate_flags(event->status, evidence);
 	return run_emit(s->caller, event, err);

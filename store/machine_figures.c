@@ -99,6 +99,12 @@ double machine_peak_flops(const json_t *environment, const char *precision, int6
 	return fmax(loop, product); /* fmax of a number and NaN is the number */
 }
 
+double machine_bandwidth(const json_t *environment, int64_t cores)
+{
+	return cores > 0 ? ceiling(environment, "bandwidth", cores)
+			 : ceiling(environment, "gpu_bandwidth", 1);
+}
+
 double machine_gpu_peak_flops(const json_t *environment, const char *precision)
 {
 	char name[32];

@@ -35,6 +35,10 @@ const json_t *machine_noise_surroundings(const json_t *environment);
  * tf32 uses the units of fp32. NaN when it was not measured. */
 double machine_peak_flops(const json_t *environment, const char *precision, int64_t cores);
 
+/* Bytes/s that so many cores move in memory, or the GPU cuda:0 for cores = 0; NaN when it was not
+ * measured. */
+double machine_bandwidth(const json_t *environment, int64_t cores);
+
 /* The peak FLOP/s of the GPU cuda:0 with a precision: matrix products. NaN when it was not
  * measured. */
 double machine_gpu_peak_flops(const json_t *environment, const char *precision);

@@ -317,6 +317,8 @@ static enum prony_status check_cell(const struct stored_cell *cell, struct error
 	if (cell->evidence &&
 	    (!json_is_object(cell->evidence) || !count_is_sound(cell->evidence, "parameters") ||
 	     !count_is_sound(cell->evidence, "macs") || !count_is_sound(cell->evidence, "tokens") ||
+	     !count_is_sound(cell->evidence, "weights_read") ||
+	     !count_is_sound(cell->evidence, "caches_read") ||
 	     !count_is_sound(cell->evidence, "gate_batch")))
 		return wrong("evidence", "cell", err);
 	return PRONY_OK;

@@ -136,6 +136,34 @@ enum prony_status zoo_build(const struct network *network, int64_t batch, struct
 	return PRONY_OK;
 }
 
+/* A table of which only rows are gathered is not read as a whole. */
+static bool is_read_whole(const struct graph *graph, int parameter)
+{
+	for (int i = 0; i < graph->forward_count; i++) {
+		const struct node *node = &graph->nodes[i];
+
+		for (int k = 0; k < node->input_count; k++)
+			if (node->inputs[k] == parameter && (node->op != OP_GATHER || k > 0))
+				return true;
+	}
+	return false;
+}
+
+/* Of the caches, the rows of the prompt and of the step's token. */
+static void count_reads(const struct graph *graph, struct network *network)
+{
+	for (int i = 0; i < graph->value_count; i++) {
+		const struct value *value = &graph->values[i];
+		int64_t elements = shape_elements(&value->shape);
+
+		if (value->kind == VALUE_PARAMETER && is_read_whole(graph, i))
+			network->weights_read += elements;
+		if (value->kind == VALUE_STATE && graph_state_present(graph, i) != VALUE_NONE)
+			network->caches_read +=
+				elements / (network->tokens + CACHE_ROOM) * (network->tokens + 1);
+	}
+}
+
 enum prony_status network_at_length(const struct network *network, int64_t tokens,
 				    struct network *out, struct error *err)
 {
@@ -151,6 +179,9 @@ enum prony_status network_at_length(const struct network *network, int64_t token
 	if (status != PRONY_OK)
 		return status;
 	other.macs = graph_macs(&graph);
+	other.weights_read = other.caches_read = 0;
+	if (other.stage == STAGE_DECODE)
+		count_reads(&graph, &other);
 	graph_release(&graph);
 	*out = other;
 	return PRONY_OK;

@@ -46,6 +46,8 @@ struct network {
 	int64_t tokens;		  /* of one sample; 0: it is no sequence */
 	int64_t tokens_max;	  /* the longest sequence; 0: its length is fixed */
 	enum stage stage; /* prefill, decode: the graph is that of this step (network_at_stage) */
+	/* Decode: elements that a step must read, of the weights, and of the caches of a sample. */
+	int64_t weights_read, caches_read;
 	double gate_learning_rate;
 	double gate_rmsprop_rate; /* and of AdamW; 0: gate_learning_rate */
 	bool half_squares; /* the loss is half the sum of the logits' squares, not cross-entropy */

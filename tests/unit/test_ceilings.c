@@ -86,7 +86,8 @@ TEST(shares_are_of_as_many_cores)
 		"\"fma_bf16\": {\"one\": null, \"all\": null}, "
 		"\"matrix_fp16\": {\"one\": 350, \"all\": 800}, "
 		"\"matrix_bf16\": {\"one\": 400, \"all\": 900}, "
-		"\"bandwidth\": {\"one\": 10, \"all\": 15}}}");
+		"\"bandwidth\": {\"one\": 10, \"all\": 15}, "
+		"\"gpu_bandwidth\": {\"one\": 40, \"all\": 40}}}");
 
 	is(machine_noise_floor(record), 0.02);
 	is(machine_noise(record), 0.02);
@@ -100,6 +101,8 @@ TEST(shares_are_of_as_many_cores)
 	is(machine_peak_flops(record, "fp16", 1), 350);
 	is(machine_peak_flops(record, "fp64", 1), NAN);
 	is(machine_peak_flops(record, "fp32", 0), NAN);
+	is(machine_bandwidth(record, 3), 15);
+	is(machine_bandwidth(record, 0), 40);
 }
 
 TEST(what_is_not_known_is_no_number)

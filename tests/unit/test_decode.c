@@ -287,6 +287,20 @@ TEST(networks_without_caches_have_no_steps)
 		     PRONY_UNSUPPORTED, &err, "--sequence 1016");
 }
 
+/* The table of positions is not read whole, the tied table is; keys and values of 12 blocks. */
+TEST(a_decode_step_reads_weights_and_caches)
+{
+	const struct network *network = zoo_find("gpt2", NULL);
+	struct error err = ERROR_INIT;
+	struct network step;
+
+	check(network_at_length(network, 128, &step, &err), &err);
+	assert_int_equal(step.weights_read, 0);
+	check(network_at_stage(&step, STAGE_DECODE, &step, &err), &err);
+	assert_int_equal(step.weights_read, network->parameters - 1024 * 768);
+	assert_int_equal(step.caches_read, 2 * 12 * 768 * 129);
+}
+
 static int write_beyond(struct builder *b, int64_t rows, enum weight_fill fill)
 {
 	int x = build_input(b, "x", DTYPE_F32, BATCH, 2, (const int64_t[]){rows, 3});

@@ -170,6 +170,25 @@ STORED_TEST(undisturbed_steps_have_a_ratio)
 	summary_release(&summary);
 }
 
+/* The weights once, and the caches of 64 samples; in fp32. */
+STORED_TEST(what_a_decode_step_reads)
+{
+	SCOPED(summary) summary;
+	struct strbuf *text = test_strbuf();
+
+	json_object_set_new(run->cells[0].evidence, "weights_read", json_integer(1000000));
+	json_object_set_new(run->cells[0].evidence, "caches_read", json_integer(1000));
+	run->meta.environment = "{\"informational\": {\"measured\": {\"ceilings\": {\"cores\": 1, "
+				"\"bandwidth\": {\"one\": 1e10, \"all\": 1e10}}}}}";
+	summary_init(&summary, run);
+	const struct summary_row *row = &summary.rows[0];
+	double share = figure_value(FIGURE_BANDWIDTH_SHARE, row).value;
+	assert_true(figure_value(FIGURE_READ, row).value == 4 * 1064000.0);
+	assert_true(fabs(share * row->step.center * 10 / (4 * 1064000.0) - 1) < 1e-12);
+	summary_render(&summary, false, 0, text);
+	expect(text, "  of bandwidth");
+}
+
 /* The requested threads and precision against the observed ones. */
 STORED_TEST(what_took_effect_is_said)
 {
