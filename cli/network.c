@@ -92,6 +92,8 @@ static void attributes_text(const struct node *node, struct strbuf *out)
 		strbuf_printf(out, "%s%s ", out->length ? ", " : "", row->name);
 		if (row->kind == ATTRIBUTE_REAL)
 			strbuf_printf(out, "%g", *(const double *)(const void *)at);
+		else if (row->kind == ATTRIBUTE_WORD)
+			strbuf_puts(out, row->words[*ints]);
 		else if (row->kind == ATTRIBUTE_BOOL)
 			strbuf_puts(out, *(const bool *)(const void *)at ? "true" : "false");
 		else

@@ -152,31 +152,55 @@ def _lrn(case, node):
                                                     a["alpha"] / a["size"], a["beta"])
 
 
-def _steps(x, weight, bias):
-    """The products with the input, for each time step."""
-    n, time, features = x.shape
-    return F.separate(F.reshape(F.linear(F.reshape(x, (n * time, features)), weight, bias),
-                                (n, time, -1)), axis=1)
+def _recurrence(node, states, step):
+    """A row for a layer: the products with the input for all times at once, then step(products at a time, states,
+    recurrent weights, bias) for each, where states are None at first; it gives the states, the hidden one first."""
+    a = node["attributes"]
+
+    def call(x, weight, recurrent, bias):
+        n, time, features = x.shape
+        given = F.linear(F.reshape(x, (n * time, features)), weight, bias[:len(recurrent)])
+        given = F.separate(F.reshape(given, (n, time, -1)), axis=1)
+        state, every = (None,) * states, [None] * time
+        for at in reversed(range(time)) if a.get("direction", "forward") == "reverse" else range(time):
+            state = step(given[at], state, recurrent, bias)
+            every[at] = state[0]
+        return F.stack(every, axis=1) if a.get("sequence", False) else state[0]
+    return call
 
 
 def _lstm(case, node):
-    def call(x, weight, recurrent, bias):
-        hidden = None
-        cell = numpy.zeros((x.shape[0], recurrent.shape[1]), numpy.float32)
-        for now in _steps(x, weight, bias):
-            cell, hidden = F.lstm(cell, now if hidden is None
-                                  else now + F.linear(hidden, recurrent))
-        return hidden
-    return call
+    def step(now, state, recurrent, bias):
+        hidden, cell = state
+        if hidden is None:
+            cell = numpy.zeros((now.shape[0], recurrent.shape[1]), numpy.float32)
+        else:
+            now = now + F.linear(hidden, recurrent)
+        return F.lstm(cell, now)[::-1]
+    return _recurrence(node, 2, step)
 
 
 def _rnn(case, node):
-    def call(x, weight, recurrent, bias):
-        hidden = None
-        for now in _steps(x, weight, bias):
-            hidden = F.relu(now if hidden is None else now + F.linear(hidden, recurrent))
-        return hidden
-    return call
+    activation = F.tanh if node["attributes"].get("activation", "Relu") == "Tanh" else F.relu
+    return _recurrence(node, 1, lambda now, state, recurrent, bias: (
+        activation(now if state[0] is None else now + F.linear(state[0], recurrent)),))
+
+
+def _gru(case, node):
+    """Gates z, r, h. With linear_before_reset, the last block of the bias is that of h's recurrent product."""
+    linear = node["attributes"].get("linear_before_reset", False)
+
+    def step(now, state, recurrent, bias):
+        size = recurrent.shape[1]
+        state = numpy.zeros((now.shape[0], size), numpy.float32) if state[0] is None else state[0]
+        z, r = F.split_axis(F.sigmoid(now[:, :2 * size] + F.linear(state, recurrent[:2 * size])), 2, axis=1)
+        if linear:
+            fresh = r * F.linear(state, recurrent[2 * size:], bias[3 * size:])
+        else:
+            fresh = F.linear(r * state, recurrent[2 * size:])
+        fresh = F.tanh(now[:, 2 * size:] + fresh)
+        return (fresh + z * (state - fresh),)
+    return _recurrence(node, 1, step)
 
 
 def _gather_problem(case, node):
@@ -255,6 +279,7 @@ OPERATORS = {
     "Mul": _two(lambda a, b: a * b),
     "Div": _two(lambda a, b: a / b),
     "LSTM": _lstm,
+    "GRU": _gru,
     "RNN": _rnn,
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": plain(lambda x: F.sum(x * x) * 0.5),
@@ -263,8 +288,6 @@ OPERATORS = {
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
     "ConvTranspose": _conv_transpose_problem,
-    "LSTM": graph_analysis.states_problem,
-    "RNN": graph_analysis.states_problem,
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": graph_analysis.statistics_problem,

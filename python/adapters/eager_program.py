@@ -12,7 +12,7 @@ MACS = {
     ATTENTION: lambda out, inputs, a: (elements(out) + elements(inputs[0])) * inputs[1][a["key_order"][2]],
     "MatMul": lambda out, inputs, a: elements(out) * inputs[0][-1],
 }
-for _name in ("LSTM", "RNN"):
+for _name in ("LSTM", "GRU", "RNN"):
     MACS[_name] = lambda out, inputs, a: elements(inputs[0][:2]) * (
         elements(inputs[1]) + elements(inputs[2]))
 

@@ -251,27 +251,54 @@ def _broadcast(function):
                               t.operand(1, tf.reshape, tf.transpose))
 
 
-def _recurrence(t, states, cell):
-    """The last hidden state of a recurrence: the products with the inputs for all times at once, then a loop
-    over time. cell: (sums of products, states) -> states; the first state is the hidden one."""
+def _recurrence(t, states, step):
+    """The hidden states of a recurrence, or the last one: the products with the inputs for all times at once, then a
+    loop over time. step: (products at a time, states, recurrent weights) -> states; the first state is the hidden one."""
     x, weight, recurrent, bias = t.inputs
     samples, times, features = x.shape
     gates, hidden = recurrent.shape
+    sequence, reverse = t.attributes.get("sequence", False), t.attributes.get("direction", "forward") == "reverse"
     given = tf.matmul(tf.reshape(x, [-1, features]), weight, transpose_b=True)
-    given = tf.transpose(tf.reshape(tf.nn.bias_add(given, bias), [samples, times, gates]), [1, 0, 2])
+    given = tf.transpose(tf.reshape(tf.nn.bias_add(given, bias[:gates]), [samples, times, gates]), [1, 0, 2])
     t.run.macs += samples * times * gates * (features + hidden)
 
-    def step(at, *state):
-        sums = given[at] + tf.matmul(state[0], recurrent, transpose_b=True)
-        return (at + 1,) + cell(sums, state)
-    start = (tf.constant(0),) + (tf.zeros([samples, hidden], given.dtype),) * states
-    return tf.while_loop(lambda at, *state: at < times, step, start, maximum_iterations=times)[1]
+    def at_time(at, every, *state):
+        time = times - 1 - at if reverse else at
+        state = step(given[time], state, recurrent)
+        return (at + 1, every.write(time, state[0]) if sequence else every) + state
+    every = (tf.TensorArray(given.dtype, times, element_shape=[samples, hidden]) if sequence
+             else tf.zeros([], given.dtype))
+    start = (tf.constant(0), every) + (tf.zeros([samples, hidden], given.dtype),) * states
+    end = tf.while_loop(lambda at, *_: at < times, at_time, start, maximum_iterations=times)
+    return tf.transpose(end[1].stack(), [1, 0, 2]) if sequence else end[2]
 
 
-def _lstm_cell(sums, state):
-    i, o, f, c = tf.split(sums, 4, 1)
+def _lstm_step(given, state, recurrent):
+    i, o, f, c = tf.split(given + tf.matmul(state[0], recurrent, transpose_b=True), 4, 1)
     memory = tf.sigmoid(f) * state[1] + tf.sigmoid(i) * tf.tanh(c)
     return tf.sigmoid(o) * tf.tanh(memory), memory
+
+
+def _rnn(t):
+    activation = tf.tanh if t.attributes.get("activation", "Relu") == "Tanh" else tf.nn.relu
+    return _recurrence(t, 1, lambda given, state, recurrent: (
+        activation(given + tf.matmul(state[0], recurrent, transpose_b=True)),))
+
+
+def _gru(t):
+    """Gates z, r, h. With linear_before_reset, the last block of the bias is that of h's recurrent product."""
+    linear, bias, hidden = t.attributes.get("linear_before_reset", False), t.inputs[3], t.inputs[2].shape[1]
+
+    def step(given, state, recurrent):
+        state, both, last = state[0], recurrent[:2 * hidden], recurrent[2 * hidden:]
+        z, r = tf.split(tf.sigmoid(given[:, :2 * hidden] + tf.matmul(state, both, transpose_b=True)), 2, 1)
+        if linear:
+            fresh = r * (tf.matmul(state, last, transpose_b=True) + bias[3 * hidden:])
+        else:
+            fresh = tf.matmul(r * state, last, transpose_b=True)
+        fresh = tf.tanh(given[:, 2 * hidden:] + fresh)
+        return (fresh + z * (state - fresh),)
+    return _recurrence(t, 1, step)
 
 
 def _cross_entropy(t):
@@ -342,16 +369,15 @@ OPERATORS = {
     "Sub": _broadcast(tf.subtract),
     "Mul": _broadcast(tf.multiply),
     "Div": _broadcast(tf.divide),
-    "LSTM": lambda t: _recurrence(t, 2, _lstm_cell),
-    "RNN": lambda t: _recurrence(t, 1, lambda sums, state: (tf.nn.relu(sums),)),
+    "LSTM": lambda t: _recurrence(t, 2, _lstm_step),
+    "GRU": _gru,
+    "RNN": _rnn,
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": lambda t: tf.nn.l2_loss(tf.cast(t.input(0), tf.float32)),
 }
 
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
-    "LSTM": graph_analysis.states_problem,
-    "RNN": graph_analysis.states_problem,
     "Conv": _conv_problem,
     "ConvTranspose": _conv_transpose_problem,
     "MaxPool": _max_pool_problem,

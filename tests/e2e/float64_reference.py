@@ -348,7 +348,7 @@ class Reference(object):
         return [v * b ** -a["beta"] for v, b in zip(x, base)], backward
 
     def _recurrent(self, node, inputs, cell):
-        """The last state of each sample, or all of them. cell(a, c) has the weighted sums a of a step and the cells
+        """The last state of each sample. cell(a, c) has the weighted sums a of a step and the cells
         c before it: (state, cells, slopes), where slopes(dstate, dcells) is (da, dcells before)."""
         x, w, r, b = inputs
         n, steps, width = self.shapes[node["inputs"][0]]
