@@ -2,6 +2,22 @@
 "paddle")."""
 import os
 
+import adapters
+
+
+def join(target):
+    """Sets what Paddle reads during its import to find the other ranks."""
+    ends = ["127.0.0.1:%d" % port for port in target.ports]
+    os.environ.update(PADDLE_TRAINER_ID=str(target.rank), PADDLE_TRAINERS_NUM=str(target.world_size),
+                      PADDLE_MASTER=ends[0], PADDLE_TRAINER_ENDPOINTS=",".join(ends[1:]),
+                      PADDLE_CURRENT_ENDPOINT=ends[1 + target.rank], PADDLE_DISTRI_BACKEND="gloo",
+                      FLAGS_selected_gpus="")
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+
+
+if adapters.target and adapters.target.world_size > 1:
+    join(adapters.target)
+
 import paddle
 
 import graph_analysis
@@ -17,16 +33,23 @@ class Adapter(NumpyAdapter):
     operators, refusals, several = OPERATORS, REFUSALS, True
     optimisers = NumpyAdapter.optimisers + ("adamw",)
     options = ("explicit",)
+    collectives = "gloo"
 
     def open(self, case):
         paddle.set_device("cpu")
-        paddle.seed(case.recipe["seed"])
+        target = adapters.target
+        self.ranks, self.seed = target.world_size, case.recipe["seed"] + target.rank  # each rank its own masks
+        paddle.seed(self.seed)
+        if self.ranks > 1:
+            paddle.distributed.init_parallel_env()
         self.inference = paddle.no_grad()
         if case.stage == "forward":
             self.inference.__enter__()
         settings = {"execution": "dynamic", "rmsprop_epsilon": "inside"}
         if case.stage != "train" or case.recipe["optimiser"] != "rmsprop":
             del settings["rmsprop_epsilon"]
+        if self.ranks > 1:
+            settings["data_parallel"] = "all_reduce of each gradient"
         settings.update(speed_settings(("FLAGS_",)))
         return self.opened(case, int(os.environ.get("OMP_NUM_THREADS", "1")), **settings)
 
@@ -73,7 +96,7 @@ class Adapter(NumpyAdapter):
             macs = program.count(self.given(*self.case.batch(0)))
         for name, value in kept.items():
             self.values[name].set_value(value)
-        paddle.seed(self.case.recipe["seed"])
+        paddle.seed(self.seed)
         return macs
 
     def batch(self, inputs, labels):
@@ -95,11 +118,20 @@ class Adapter(NumpyAdapter):
                                           apply_decay_param_fun=decayed.__contains__, **how)
         return paddle.optimizer.SGD(rate, **how)
 
+    def average(self):
+        """Averages the gradients over all ranks."""
+        with paddle.no_grad():
+            for name in self.case.parameters:
+                gradient = self.values[name].grad
+                paddle.distributed.all_reduce(gradient)
+                gradient.scale_(1.0 / self.ranks)
+
     def make_step(self, program):
         self.ready = given = [None] * self.case.slots
         results = self.results
         cleared = self.cleared + [self.values[name] for name in self.case.parameters]
         update = self.optimiser().step if self.case.stage == "train" else None
+        average = self.average if self.ranks > 1 else None
 
         def forward(slot):
             results[1], = program(given[slot])
@@ -109,6 +141,8 @@ class Adapter(NumpyAdapter):
                 parameter.clear_gradient(False)
             results[:] = program(given[slot])
             results[0].backward()
+            if average:
+                average()
             if update:
                 update()
         self.step = forward if self.case.stage == "forward" else train

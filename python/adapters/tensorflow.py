@@ -1,15 +1,22 @@
 """The adapter of TensorFlow 2 through its Python interface, with tf.function or eager
 (docs/frameworks-python.md, "tensorflow-python")."""
 import contextlib
+import json
 import math
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: no messages about the CPU
 
+import adapters
+
+if adapters.target and adapters.target.world_size > 1:
+    os.environ["TF_CONFIG"] = json.dumps({  # before the import: who the ranks are
+        "cluster": {"worker": ["127.0.0.1:%d" % port for port in adapters.target.ports[1:]]},
+        "task": {"type": "worker", "index": adapters.target.rank}})
+
 import numpy
 import tensorflow as tf
 
-import adapters
 import graph_analysis
 import graph_evaluation
 import own_loader
@@ -26,6 +33,7 @@ PRODUCTS = ("Conv2D", "DepthwiseConv2dNative", "MatMul", "BatchMatMulV2")
 
 class Adapter(adapters.Adapter):
     options = ("eager", "xla")
+    collectives = "ring over grpc"
 
     @property
     def no_layers(self):
@@ -58,6 +66,8 @@ class Adapter(adapters.Adapter):
             optimiser=["sgd", "momentum", "rmsprop", "adamw"], precision=known)
         if "eager" in case.options and "xla" in case.options:
             reasons.append("options eager and xla exclude each other")
+        if adapters.target.world_size > 1:
+            reasons += ["option %s is not supported with several ranks" % word for word in case.options]
         return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS)
                 + graph_evaluation.order_problems(case))
 
@@ -72,12 +82,17 @@ class Adapter(adapters.Adapter):
         tf.config.threading.set_intra_op_parallelism_threads(recipe["threads"])
         tf.config.threading.set_inter_op_parallelism_threads(recipe["threads"])  # the same number, as by default
         tf.config.experimental.enable_tensor_float_32_execution(recipe["precision"] == "tf32")
-        tf.random.set_seed(recipe["seed"])
+        target, self.strategy = adapters.target, None
+        if target.world_size > 1:  # before any operation
+            self.strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        tf.random.set_seed(recipe["seed"] + target.rank)  # each rank its own masks
         self.low = tf.bfloat16 if recipe["precision"] == "bf16" else None
         self.eager, self.xla = "eager" in case.options, "xla" in case.options
         settings = {"execution": "eager" if self.eager else "tf.function",
                     "xla": "on" if self.xla else "off", "layout": "NHWC",
                     "interop_threads": str(tf.config.threading.get_inter_op_parallelism_threads())}
+        if self.strategy:
+            settings["data_parallel"] = "MultiWorkerMirroredStrategy"
         if self.low is not None:
             settings["low_precision"] = ("weights converted" if case.stage == "forward"
                                          else "products in bf16, weights fp32")
@@ -145,6 +160,8 @@ class Adapter(adapters.Adapter):
             (loss, logits), updates = self._forward(*batch)
         # The gradient of a table is IndexedSlices; make it dense.
         gradients = [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, self.trained)]
+        if self.strategy:
+            gradients = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
         for name, value in updates.items():
             self.variables[name].assign(value)
         if self.case.stage == "train":
@@ -190,6 +207,8 @@ class Adapter(adapters.Adapter):
         self.kept = kept = [None, None, None]
         batches = self.batches
         forward, train = (lambda *batch: self._forward(*batch)[0][1]), self._train
+        if self.strategy:
+            train = lambda *batch: self.strategy.run(self._train, batch)
         compiled = tf.function(forward if self.forward_only else train, jit_compile=self.xla or None)
         self._check_precision(compiled.get_concrete_function(*specs).graph)
         if not self.eager:
