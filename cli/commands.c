@@ -51,6 +51,21 @@ const struct cli_command cli_commands[] = {
 		  .options = batch_option_rows},
 	 .target = &batch_options,
 	 .run = command_batch},
+	{.syntax =
+		 {.name = "layers",
+		  .summary = "measure each distinct layer of a network by itself",
+		  .description =
+			  "Makes a network of each distinct layer (an operator with the functions "
+			  "of an element behind it, or an attention), and runs them forward beside "
+			  "the whole network, through the parity gate and in rounds. The table has "
+			  "the step of each layer in each framework, and their sum against "
+			  "that of the network. Takes the options of `prony run` and one "
+			  "network.\n\n"
+			  "  prony layers -n resnet50 -f native,pytorch,onnxruntime -b 8 --quick\n"
+			  "  prony layers -n lenet -f native --repeat 3",
+		  .options = run_option_rows},
+	 .target = &run_options,
+	 .run = command_layers},
 	{.syntax = {.name = "show",
 		    .arguments = "[RUN...]",
 		    .summary = "print a run as a table (default: the newest run)",

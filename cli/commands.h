@@ -32,6 +32,9 @@ COMMAND(worker_check)
 COMMAND(worker)
 #undef COMMAND
 
+/* With the options of run. */
+int command_layers(const struct cli_call *call, struct error *err);
+
 /* Those without options. */
 int command_manual(const struct cli_call *call, struct error *err);
 int command_help(const struct cli_call *call, struct error *err);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/summary.h"
+
 /* Examines the cells to which the axis applies. */
 static void look(const struct axis *axis, const struct cell *const *cells, size_t count,
 		 bool *varies, bool *partly)
@@ -68,5 +70,19 @@ void label_common(const struct labels *labels, const struct cell *cell, char *ou
 		    !axis_applies(axis, cell) || (axis->quiet && axis_is_default(axis, cell)))
 			continue;
 		add(axis, cell, out, out_bytes);
+	}
+}
+
+void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+	for (int place = 0; place < AXIS_COUNT; place++) {
+		const struct axis *axis = &axes[axis_in_order(place)];
+		char text[CELL_WORD_BYTES];
+		if (!axis->title || !axis_applies(axis, cell) ||
+		    (axis->quiet && axis_is_default(axis, cell)) || used >= out_bytes)
+			continue;
+		axis_text(axis, axis_value(axis, cell), text);
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", axis->title, text);
 	}
 }

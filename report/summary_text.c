@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "report/figures.h"
+#include "report/layers.h"
 #include "report/pivot.h"
 #include "report/replicates.h"
 #include "report/summary.h"
@@ -17,20 +18,6 @@
  * and a long status is wrapped to make it. */
 enum { NARROW_WIDTH = 100, WIDE_WIDTH = 144 };
 #define SHOW_ALL (SHOW_FIRST | SHOW_USUAL | SHOW_WIDE)
-
-void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
-{
-	size_t used = 0;
-	for (int place = 0; place < AXIS_COUNT; place++) {
-		const struct axis *axis = &axes[axis_in_order(place)];
-		char text[CELL_WORD_BYTES];
-		if (!axis->title || !axis_applies(axis, cell) ||
-		    (axis->quiet && axis_is_default(axis, cell)) || used >= out_bytes)
-			continue;
-		axis_text(axis, axis_value(axis, cell), text);
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", axis->title, text);
-	}
-}
 
 /* Adds " 2 of 7: busy+quota". */
 static void add_disturbance(const struct summary_row *row, char *out, size_t out_bytes)
@@ -483,11 +470,14 @@ void summary_render(const struct summary *summary, bool colour, int width, struc
 	strbuf_init(&line, 0);
 	summary_heading(summary, &line);
 	text_wrap(strbuf_text(&line), 0, width, bold, plain, out);
-	enum axis_id swept = summary->full ? AXIS_COUNT : pivot_axis(summary);
-	bool plain_tables = swept == AXIS_COUNT;
+	bool layers = !summary->full && layers_known(summary);
+	enum axis_id swept = summary->full || layers ? AXIS_COUNT : pivot_axis(summary);
+	bool plain_tables = swept == AXIS_COUNT && !layers;
+	if (layers)
+		layers_render(summary, colour, width, out);
 	if (swept != AXIS_COUNT)
 		plain_tables = pivot_render(summary, swept, render_comparison, colour, width, out);
-	for (size_t c = 0; swept == AXIS_COUNT && c < summary->comparison_count; c++)
+	for (size_t c = 0; swept == AXIS_COUNT && !layers && c < summary->comparison_count; c++)
 		render_comparison(summary, c, colour, width, out);
 	strbuf_clear(&line);
 	summary_parity(summary, &line);

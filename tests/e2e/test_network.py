@@ -163,6 +163,18 @@ class NetworkTest(ProgramTest):
                 write(path, text.replace(old, new))
                 self.assertIn("networks.md", self.tables(path, 1))
 
+    def test_layers_run_as_networks_of_their_own(self):
+        words = ("layers", "-n", "lenet", "-f", "fake", "-b", "2", "--gate-only", "--store",
+                 os.path.join(self.folder, "layers.db"))
+        done = self.prony(*words, expect=0)
+        self.assertRegex(done.stdout, r"\n01 Conv5x5.20x24x24 +1 +ok\n")
+        self.assertIn("parity: 7 of 7 checked cells match the reference", done.stdout)
+        cells = json.loads(self.prony(*words, "--format", "json", expect=0).stdout)["cells"]
+        self.assertEqual(sum(cell["network"].startswith("lenet.0") for cell in cells), 6)
+        for wrong, message in ((("-s", "train"), "layers have no loss"), (("-n", "mlp"), "takes one network"),
+                               (("--sequence", "8,16"), "takes one length")):
+            self.assertIn(message, self.prony(*words, *wrong, expect=64).stderr)
+
     def test_refusals(self):
         there = os.path.join(self.folder, "no", "where", "x.onnx")
         for words, code, part in ((["lenett"], 64, "did you mean 'lenet'?); known: mlp, lenet"),
