@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/json.h"
 
@@ -65,10 +66,16 @@ json_t *recipe_to_json(const struct recipe *recipe)
 	assert(recipe->seed <= INT64_MAX); /* JSON libraries read signed 64-bit integers */
 	json = json_pack("{s:i, s:i, s:I}", "threads", recipe->threads, "slots", recipe->slots,
 			 "seed", (json_int_t)recipe->seed);
-	for (size_t i = 0; i < COUNT(shared); i++)
-		json_object_set_new(json, axes[shared[i].axis].name,
-				    axis_to_json(&axes[shared[i].axis],
-						 (const char *)recipe + shared[i].offset));
+	for (size_t i = 0; i < COUNT(shared); i++) {
+		const struct axis *axis = &axes[shared[i].axis];
+		const void *value = (const char *)recipe + shared[i].offset;
+		char text[CELL_WORD_BYTES];
+
+		axis_text(axis, value, text);
+		/* Older recipes lack it. */
+		if (axis->texts != AXIS_LATER || strcmp(text, axis->initial) != 0)
+			json_object_set_new(json, axis->name, axis_to_json(axis, value));
+	}
 	for (size_t i = 0; i < COUNT(reals); i++)
 		json_object_set_new(
 			json, reals[i].key,
@@ -91,9 +98,12 @@ static enum prony_status read_shared(const json_t *json, struct recipe *recipe, 
 {
 	enum prony_status status = PRONY_OK;
 
-	for (size_t i = 0; i < COUNT(shared) && status == PRONY_OK; i++)
-		status = axis_from_json(&axes[shared[i].axis], json,
-					(char *)recipe + shared[i].offset, err);
+	for (size_t i = 0; i < COUNT(shared) && status == PRONY_OK; i++) {
+		const struct axis *axis = &axes[shared[i].axis];
+
+		if (axis->texts != AXIS_LATER || json_object_get(json, axis->name))
+			status = axis_from_json(axis, json, (char *)recipe + shared[i].offset, err);
+	}
 	return status;
 }
 

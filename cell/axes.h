@@ -124,7 +124,13 @@ bool axis_applies_to_sequences(const struct cell *cell);
 	  "ranges as of -b",                                                                       \
 	  .plural = "sequences", .singular = "sequence", .settable = true, .initial = "0",         \
 	  .max = 16777216, .needs = "a whole number from 0 to 16777216", .example = "128",         \
-	  .applies = axis_applies_to_sequences, .order = 15, .title = ", sequence ")
+	  .applies = axis_applies_to_sequences, .order = 15, .title = ", sequence ")               \
+	X(CLIP_NORM, clip_norm, REAL, none, SAME, "clip-norm", 0,                                  \
+	  "largest norm of all gradients together; larger ones are scaled down to it (0: off)",    \
+	  .plural = "clip-norms", .singular = "clip-norm", .settable = true, .initial = "0",       \
+	  .max = 1e9, .needs = "a number from 0 to 1e9", .example = "1",                           \
+	  .applies = axis_applies_when_training, .order = 16, .title = ", clip norm ",             \
+	  .quiet = true)
 
 enum axis_id {
 #define X(id, ...) AXIS_##id,

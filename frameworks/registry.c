@@ -275,6 +275,7 @@ enum prony_status registry_add_worker(struct registry *registry, const char *tex
 				.stages = (1u << STAGE_LOAD) - 1,
 				.precisions = (1u << PRECISION_ASKED) - 1,
 				.loops = 1u << LOOP_STEP,
+				.clips = true,
 				.devices = FRAMEWORK_CUDA | FRAMEWORK_ANY,
 				.any_option = true};
 	struct cell cell = {0};

@@ -154,15 +154,17 @@ static enum prony_status write_set(const struct cache *cache, const char *key,
 	return status;
 }
 
-/* The figures that a file has once: the rate and the number of answers, parameters and MACs. */
-enum { TOTALS = 4 };
+/* The figures that a file has once: the rate, the number of answers, parameters and MACs, and the
+ * norm at which the gate clips. */
+enum { TOTALS = 5 };
 
 enum prony_status answers_write(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
-				const struct gate_reference *reference, double learning_rate,
+				const struct gate_reference *reference, const struct recipe *gate,
 				struct error *err)
 {
-	double totals[TOTALS] = {learning_rate, reference->expected_count,
-				 (double)reference->parameters, (double)reference->macs};
+	double totals[TOTALS] = {gate->learning_rate, reference->expected_count,
+				 (double)reference->parameters, (double)reference->macs,
+				 gate->clip_norm};
 	struct tensor_set set = {0};
 	struct arena arena;
 	size_t most = 1;
@@ -288,7 +290,7 @@ static enum prony_status read_set(const struct cache *cache, const char *key, st
 
 enum prony_status answers_read(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
 			       const struct answers_case *of, struct gate_reference *out,
-			       double *learning_rate, struct error *err)
+			       struct recipe *gate, struct error *err)
 {
 	struct gate_reference read = {.weights = *of->weights};
 	struct cache_entry entry = {0};
@@ -310,7 +312,8 @@ enum prony_status answers_read(const struct cache *cache, const char key[DIGEST_
 			status = error_set(err, PRONY_MISSING,
 					   "the stored reference results do not match the graph");
 		} else {
-			*learning_rate = totals[0];
+			gate->learning_rate = totals[0];
+			gate->clip_norm = totals[4];
 			read.parameters = (int64_t)totals[2];
 			read.macs = (int64_t)totals[3];
 			*out = read;

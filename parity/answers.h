@@ -10,7 +10,8 @@
 #define ANSWERS_CACHE "reference"
 #define ANSWERS_LIMIT_BYTES (INT64_C(2) << 30)
 
-/* The inputs of a reference. The recipe is the gate's recipe before its rate is settled. */
+/* The inputs of a reference. The recipe is the gate's recipe before its rate and
+ * its clip_norm are settled. */
 struct answers_case {
 	const struct graph *graph; /* forward only */
 	const struct recipe *recipe;
@@ -23,16 +24,16 @@ struct answers_case {
  * is its precision as far as it does not matter. */
 void answers_key(const char *what, const struct answers_case *of, char key[DIGEST_HEX_BYTES]);
 
-/* Stores a reference with its settled rate. A stage whose answers would take more than half of the
- * cache's limit is not stored; that is no error. */
+/* Stores a reference with the settled rate and clip_norm of `gate`. A stage whose answers would
+ * take more than half of the cache's limit is not stored; that is no error. */
 enum prony_status answers_write(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
-				const struct gate_reference *reference, double learning_rate,
+				const struct gate_reference *reference, const struct recipe *gate,
 				struct error *err);
-/* Reads a stored reference; PRONY_MISSING if there is none. Call gate_reference_release on *out.
- * The weights are borrowed. */
+/* Reads a stored reference and sets the rate and clip_norm of *gate; PRONY_MISSING if there is
+ * none. Call gate_reference_release on *out. The weights are borrowed. */
 enum prony_status answers_read(const struct cache *cache, const char key[DIGEST_HEX_BYTES],
 			       const struct answers_case *of, struct gate_reference *out,
-			       double *learning_rate, struct error *err);
+			       struct recipe *gate, struct error *err);
 
 /* The same for the first loss of a timed process. */
 enum prony_status answers_write_loss(const struct cache *cache, const char key[DIGEST_HEX_BYTES],

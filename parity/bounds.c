@@ -113,6 +113,21 @@ struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision
 	};
 }
 
+struct clipped_bounds parity_clipped_bounds(const struct graph *graph, enum precision precision,
+					    double clip_norm)
+{
+	struct accumulation sum = accumulate(graph, true);
+	double backward = SAFETY * accumulation_rounding(&sum, precision);
+	/* The root halves the relative error of the sum of squares. */
+	double norm = SAFETY / 2 * ROUNDOFF_FP32 * sqrt((double)graph_parameter_count(graph));
+
+	return (struct clipped_bounds){
+		.change =
+			fmin(3 * backward + norm, precisions[precision].ceiling) + 1e-6 / clip_norm,
+		.later = norm + 1e-6 / clip_norm,
+	};
+}
+
 bool parity_ceiling_is_near(const struct graph *graph, enum precision precision)
 {
 	const double usual = 0.41, near = 0.5; /* accumulation_rounding; share of the ceiling */

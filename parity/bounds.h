@@ -20,6 +20,16 @@ struct parity_bounds {
  * framework. */
 struct parity_bounds parity_bounds_for(const struct graph *graph, enum precision precision);
 
+/* The bounds if gradients are clipped at that norm. The norm adds its own error to every gradient:
+ * at most that of a gradient, the rounding of its sum of squares, and the 1e-6 of its denominator,
+ * which some frameworks leave out. */
+struct clipped_bounds {
+	double change; /* instead of parity_bounds.change */
+	double later;  /* added to the bounds of logits and loss after the first update */
+};
+struct clipped_bounds parity_clipped_bounds(const struct graph *graph, enum precision precision,
+					    double clip_norm);
+
 /* Returns true if the usual rounding of a gradient is so near the ceiling of the precision's bounds
  * that a correct program may exceed it: in deep networks whose operands are rounded. */
 bool parity_ceiling_is_near(const struct graph *graph, enum precision precision);

@@ -56,6 +56,15 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 				   const struct tensor_set *weights, struct batch batch,
 				   struct reference_control *control, struct error *err);
 
+/* If the recipe clips, sets gate->clip_norm to a norm that the gradients of the first updates
+ * exceed at least once and, if their norms differ, do not exceed every time. A program that does
+ * not clip, or always scales, is then wrong, whatever the cell's clip_norm. Call it after
+ * gate_settle_rate. */
+enum prony_status gate_settle_clip(struct recipe *gate, const struct graph *graph,
+				   const struct tensor_set *weights,
+				   const struct tensor_set *inputs, const struct tensor_set *labels,
+				   struct reference_control *control, struct error *err);
+
 /* The results of a correct program. There may be several answers: RMSprop's epsilon has two places,
  * and rounding decides the derivative if a comparison of the reference is too close to call (a
  * ReLU's input near zero, two nearly equal elements of a pooling window). */

@@ -290,21 +290,28 @@ static void judge(struct gate_verdict *verdict, const struct gate_reference *ref
 		  const struct gate_observed *observed)
 {
 	struct parity_bounds bounds = parity_bounds_for(graph, gate->precision);
+	struct clipped_bounds clipped = {0};
 	bool magnified = gate->stage == STAGE_TRAIN && gate->optimiser == OPTIMISER_RMSPROP;
 
 	check_count(verdict, "parameters", observed->parameters, ref->parameters);
 	check_count(verdict, "macs", observed->macs, ref->macs);
+	if (gate->stage == STAGE_TRAIN && gate->clip_norm > 0) {
+		clipped = parity_clipped_bounds(graph, gate->precision, gate->clip_norm);
+		bounds.change = clipped.change;
+	}
 	if (magnified)
 		bounds.change *= RMSPROP_FACTOR;
 	for (int i = 0; i < GATE_UPDATES; i++) {
 		double factor = magnified && i > 0 ? RMSPROP_FACTOR : 1;
+		double later = i > 0 ? clipped.later : 0;
 
-		check_logits(verdict, i, observed->logits[i], expected, factor * bounds.logits);
+		check_logits(verdict, i, observed->logits[i], expected,
+			     factor * (bounds.logits + later));
 		/* A network without a loss, or batches without labels, have no loss to compare. */
 		if (!isnan(expected->loss[i]))
 			check_loss(verdict, i,
 				   observed_loss(observed, i, gate->stage, expected, graph, labels),
-				   expected, factor * bounds.loss);
+				   expected, factor * (bounds.loss + 2 * later));
 	}
 	if (gate->stage != STAGE_FORWARD)
 		check_tensors(verdict, graph, ref, expected, &bounds, gate, observed);
@@ -367,7 +374,8 @@ enum prony_status gate_compare(const struct gate_reference *ref, const struct gr
 			.passed = true,
 			.batch = graph_batch(graph),
 			.tokens = label_tokens(graph),
-			.learning_rate = gate->stage == STAGE_TRAIN ? gate->learning_rate : NAN};
+			.learning_rate = gate->stage == STAGE_TRAIN ? gate->learning_rate : NAN,
+			.clip_norm = gate->stage == STAGE_TRAIN ? gate->clip_norm : 0};
 
 		judge(&judged, ref, &ref->expected[i], graph, gate, labels, observed);
 		describe(&judged, ref, &ref->expected[i], observed);

@@ -99,12 +99,14 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 				   struct reference_control *control, struct error *err)
 {
 	struct first_update first = {.weights = weights};
+	struct recipe plain = *gate;
 	struct graph copy = {0};
 	double share = 1, bent = bent_at_most(gate, graph);
 	enum prony_status status;
 
 	if (gate->stage != STAGE_TRAIN)
 		return PRONY_OK;
+	plain.clip_norm = 0; /* gate_settle_clip comes later */
 	graph_copy_forward(graph, &copy);
 	status = graph_add_backward(&copy, err);
 	if (status == PRONY_OK)
@@ -114,7 +116,7 @@ enum prony_status gate_settle_rate(struct recipe *gate, const struct graph *grap
 	if (status == PRONY_OK)
 		status = reference_feed(&first.reference, batch, err);
 	if (status == PRONY_OK)
-		status = reference_step(&first.reference, gate, false, err);
+		status = reference_step(&first.reference, &plain, false, err);
 	if (status == PRONY_OK) {
 		first.loss = reference_loss(&first.reference);
 		keep_changes(&first);

@@ -78,6 +78,9 @@ int64_t gate_cost(const struct graph *graph, const struct recipe *gate, bool cho
 		passes += MEASURE_PASSES;
 	if (gate_rate_is_open(gate, graph, chosen))
 		passes += SETTLE_PASSES;
+	/* gate_settle_clip. */
+	if (gate->clip_norm > 0)
+		runs++;
 	return plus(times(GATE_UPDATES * runs, reference_cost(graph, gate->stage)),
 		    times(passes, pass));
 }

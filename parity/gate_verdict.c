@@ -87,6 +87,8 @@ json_t *gate_verdict_to_json(const struct gate_verdict *verdict)
 		json_object_set_new(out, "gate_tokens", json_integer(verdict->tokens));
 	if (!isnan(verdict->learning_rate))
 		json_object_set_new(out, "learning_rate", json_real(verdict->learning_rate));
+	if (verdict->clip_norm > 0)
+		json_object_set_new(out, "clip_norm", json_real(verdict->clip_norm));
 	json_object_set_new(out, "kinks", json_integer(verdict->kinks));
 	json_object_set_new(out, "turned", json_integer(verdict->turned));
 	if (verdict->precision_proved)

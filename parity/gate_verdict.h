@@ -30,6 +30,7 @@ struct gate_verdict {
 	int64_t batch, kinks, turned;
 	int64_t tokens;		      /* of a sample, where each has a label; else 0 */
 	double learning_rate;	      /* NAN: no training */
+	double clip_norm;	      /* 0: no clipping */
 	const char *precision_proved; /* shown by the logits (bounds.h); NULL: not comparable */
 	const char *rmsprop_epsilon;  /* "inside", "outside"; NULL: no choice */
 	const char *running_variance; /* "n", "n-1", "not read"; NULL: none */

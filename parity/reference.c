@@ -402,11 +402,10 @@ enum prony_status reference_step_kinks(struct reference *ref, const struct recip
 	if (recipe->stage == STAGE_TRAIN && recipe->optimiser == OPTIMISER_ADAMW &&
 	    reference_need_squares(ref, err) != PRONY_OK)
 		return PRONY_NOMEM;
-	if (recipe->stage == STAGE_TRAIN)
-		for (int i = 0; i < graph->value_count; i++)
-			if (graph->values[i].kind == VALUE_PARAMETER &&
-			    graph->values[i].gradient >= 0)
-				reference_update(ref, recipe, epsilon_inside, kinks, i);
+	double clip = recipe->stage == STAGE_TRAIN ? reference_clip(ref, recipe) : 1;
+	for (int i = 0; i < graph->value_count && recipe->stage == STAGE_TRAIN; i++)
+		if (graph->values[i].kind == VALUE_PARAMETER && graph->values[i].gradient >= 0)
+			reference_update(ref, recipe, clip, epsilon_inside, kinks, i);
 	ref->step++;
 	return PRONY_OK;
 }

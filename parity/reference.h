@@ -25,6 +25,7 @@ struct reference {
 	int *last_use;		   /* per value: last node that reads it; INT_MAX: kept */
 	double **moments;	   /* per value: optimiser state of parameters, NULL elsewhere */
 	double **squares;	   /* the same, of AdamW's squares; NULL: no such update yet */
+	double norm;		   /* of all gradients in the last step, if it clips */
 	int64_t step;		   /* steps so far; with seed, the seed of the dropout masks */
 	bool has_labels;	   /* the last batch had labels */
 	/* Set it after reference_init to free large activations and their gradients after their
@@ -50,7 +51,8 @@ enum prony_status reference_feed(struct reference *ref, struct batch batch, stru
 
 /*
  * Runs one step: the forward nodes, the backward nodes if the recipe's stage needs them, and for
- * STAGE_TRAIN the update of the recipe's optimiser:
+ * STAGE_TRAIN the update of the recipe's optimiser, with g the gradient, which is first
+ * multiplied by min(1, clip_norm / (norm of all gradients + 1e-6)) if the recipe clips:
  *   sgd       w -= lr * (g + wd * w)
  *   momentum  v = mu * v + (g + wd * w);  w -= lr * v       (PyTorch's form; equal to Caffe's and
  *                                                           MXNet's at constant lr)

@@ -110,9 +110,13 @@ static inline bool reference_divides(const struct recipe *recipe)
 /* Allocates AdamW's squares at its first step. */
 enum prony_status reference_need_squares(struct reference *ref, struct error *err);
 
-/* Updates one parameter. */
-void reference_update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
-		      struct kinks *kinks, int index);
+/* Sets ref->norm and returns the factor of all gradients that the recipe asks for; 1: no clipping.
+ * The rule is that of torch.nn.utils.clip_grad_norm_. */
+double reference_clip(struct reference *ref, const struct recipe *recipe);
+
+/* Updates one parameter. Its gradient is multiplied by `clip`. */
+void reference_update(struct reference *ref, const struct recipe *recipe, double clip,
+		      bool epsilon_inside, struct kinks *kinks, int index);
 
 /* reference_step that also handles kinks (may be NULL). */
 enum prony_status reference_step_kinks(struct reference *ref, const struct recipe *recipe,

@@ -33,6 +33,7 @@ struct update {
 	bool epsilon_inside;
 	const double *gradient;
 	double *w, *moment, *square, close, decay;
+	double clip;	 /* factor of the gradient */
 	double scale[2]; /* of AdamW's bias corrections */
 	int64_t count;
 	struct kinks *kinks; /* NULL: not requested */
@@ -72,7 +73,7 @@ static void update_part(void *context, int64_t part)
 	int64_t first = part * KERNEL_PART, end = first + KERNEL_PART;
 
 	for (int64_t i = first; i < end && i < u->count; i++) {
-		double g = u->gradient[i];
+		double g = u->clip * u->gradient[i];
 
 		if (recipe->optimiser != OPTIMISER_ADAMW)
 			g += recipe->weight_decay * u->w[i];
@@ -126,26 +127,47 @@ enum prony_status reference_need_squares(struct reference *ref, struct error *er
 	return ref->squares ? PRONY_OK : PRONY_NOMEM;
 }
 
-void reference_update(struct reference *ref, const struct recipe *recipe, bool epsilon_inside,
-		      struct kinks *kinks, int index)
+double reference_clip(struct reference *ref, const struct recipe *recipe)
+{
+	const double epsilon = 1e-6; /* PyTorch's */
+	const struct graph *graph = ref->graph;
+	double squares = 0;
+
+	if (recipe->clip_norm <= 0)
+		return 1;
+	for (int i = 0; i < graph->value_count; i++) {
+		int gradient = graph->values[i].gradient;
+
+		if (graph->values[i].kind != VALUE_PARAMETER || gradient < 0)
+			continue;
+		for (int64_t k = 0; k < shape_elements(&graph->values[i].shape); k++)
+			squares += ref->values[gradient][k] * ref->values[gradient][k];
+	}
+	ref->norm = sqrt(squares);
+	return fmin(1, recipe->clip_norm / (ref->norm + epsilon));
+}
+
+void reference_update(struct reference *ref, const struct recipe *recipe, double clip,
+		      bool epsilon_inside, struct kinks *kinks, int index)
 {
 	int64_t count = shape_elements(&ref->graph->values[index].shape);
 	double updates = (double)ref->step + 1;
 	bool checks_kinks = kinks && recipe->optimiser == OPTIMISER_RMSPROP;
-	struct update u = {.recipe = recipe,
-			   .epsilon_inside = epsilon_inside,
-			   .gradient = ref->values[ref->graph->values[index].gradient],
-			   .w = ref->values[index],
-			   .moment = ref->moments[index],
-			   .square = ref->squares ? ref->squares[index] : NULL,
-			   .decay = ref->graph->values[index].shape.rank >= 2 ? recipe->weight_decay
-									      : 0,
-			   .scale = {1 / (1 - pow(recipe->beta1, updates)),
-				     1 / (1 - pow(recipe->beta2, updates))},
-			   .close = checks_kinks ? close_gradient(ref, recipe, index, kinks) : 0,
-			   .count = count,
-			   .kinks = checks_kinks ? kinks : NULL,
-			   .log = log_of(ref, kinks, index)};
+	struct update u = {
+		.recipe = recipe,
+		.epsilon_inside = epsilon_inside,
+		.gradient = ref->values[ref->graph->values[index].gradient],
+		.w = ref->values[index],
+		.moment = ref->moments[index],
+		.square = ref->squares ? ref->squares[index] : NULL,
+		.clip = clip,
+		.decay = ref->graph->values[index].shape.rank >= 2 ? recipe->weight_decay : 0,
+		.scale = {1 / (1 - pow(recipe->beta1, updates)),
+			  1 / (1 - pow(recipe->beta2, updates))},
+		.close = checks_kinks ? clip * close_gradient(ref, recipe, index, kinks) : 0,
+		.count = count,
+		.kinks = checks_kinks ? kinks : NULL,
+		.log = log_of(ref, kinks, index)};
 	int64_t parts = (count + KERNEL_PART - 1) / KERNEL_PART;
 
 	/* Close comparisons are counted by one thread. */

@@ -242,6 +242,8 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 #undef X
 #undef SAME
 #undef OWN
+	if (recipe->stage != STAGE_TRAIN)
+		recipe->clip_norm = 0;
 	if (recipe->optimiser == OPTIMISER_ADAMW)
 		recipe->epsilon = RECIPE_ADAMW_EPSILON;
 	if (stage_has_cache(cell->stage))

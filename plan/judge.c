@@ -309,6 +309,9 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	judge_input(cell, reasons);
 	judge_bit(reasons, "loop", loop_word, LOOP_COUNT, cell->cell.loop, framework->loops,
 		  framework->name);
+	if (cell->recipe.clip_norm > 0 && !framework->clips)
+		add_reason(reasons, "clip norm %g: %s does not clip gradients",
+			   cell->recipe.clip_norm, framework->name);
 }
 
 static void judge_dataset(const struct plan_cell *cell, struct strbuf *reasons)

@@ -339,6 +339,10 @@ static enum prony_status compute_gate(struct workload *work, const struct plan_c
 			batch_at(&work->gate_graph, &work->gate_inputs, &work->gate_labels, 0),
 			control, err);
 	if (status == PRONY_OK)
+		status =
+			gate_settle_clip(&work->gate_recipe, &work->gate_graph, &work->gate_weights,
+					 &work->gate_inputs, &work->gate_labels, control, err);
+	if (status == PRONY_OK)
 		status = gate_reference_init(&work->gate, &work->gate_graph, &work->gate_recipe,
 					     &work->gate_weights, &work->gate_inputs,
 					     &work->gate_labels, control, err);
@@ -356,7 +360,7 @@ static enum prony_status need_own(struct workload *work, const struct plan_cell 
 	struct answers_case of = gate_case(work, cell);
 	work->has_gate =
 		work->answers && answers_read(work->answers, work->gate_key, &of, &work->gate,
-					      &work->gate_recipe.learning_rate, &why) == PRONY_OK;
+					      &work->gate_recipe, &why) == PRONY_OK;
 	if (work->has_gate)
 		return may_begin(control, 0, err);
 	enum prony_status status = compute_gate(work, cell, control, err);
@@ -364,8 +368,7 @@ static enum prony_status need_own(struct workload *work, const struct plan_cell 
 	if (!work->has_gate)
 		gate_reference_release(&work->gate);
 	if (work->has_gate && work->answers)
-		answers_write(work->answers, work->gate_key, &work->gate,
-			      work->gate_recipe.learning_rate, &why);
+		answers_write(work->answers, work->gate_key, &work->gate, &work->gate_recipe, &why);
 	return status;
 }
 
@@ -375,12 +378,12 @@ static enum prony_status find_global(struct workload *work, const struct plan_ce
 {
 	struct answers_case of = gate_case(work, cell);
 	char key[DIGEST_HEX_BYTES];
-	double rate;
+	struct recipe settled;
 	struct error why = ERROR_INIT;
 
 	answers_key("gate of ranks", &of, key);
 	if (work->answers &&
-	    answers_read(work->answers, key, &of, &work->gate_global, &rate, &why) == PRONY_OK)
+	    answers_read(work->answers, key, &of, &work->gate_global, &settled, &why) == PRONY_OK)
 		return PRONY_OK;
 	enum prony_status status = may_begin(
 		control, gate_cost(&work->gate_graph, &work->gate_recipe, !cell->network->file),
@@ -390,8 +393,7 @@ static enum prony_status find_global(struct workload *work, const struct plan_ce
 					     &work->gate_recipe, &work->gate_weights,
 					     &work->gate_inputs, &work->gate_labels, control, err);
 	if (status == PRONY_OK && work->answers)
-		answers_write(work->answers, key, &work->gate_global,
-			      work->gate_recipe.learning_rate, &why);
+		answers_write(work->answers, key, &work->gate_global, &work->gate_recipe, &why);
 	return status;
 }
 

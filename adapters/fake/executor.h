@@ -26,6 +26,8 @@ struct executor_settings {
 	bool each_maximum;		    /* all equal maxima get a pool's gradient */
 	double rate_factor;		    /* multiplies the learning rate */
 	const char *rate_spares;	    /* prefix of parameters whose rate is not multiplied */
+	bool clips_each;   /* each tensor by its own norm instead of the norm of all */
+	bool clips_values; /* each element to -clip_norm .. clip_norm instead */
 };
 
 struct executor {

@@ -164,11 +164,43 @@ static void list_arguments(struct emitter *l, struct program *out)
 	}
 }
 
+/* Sets l->norm, which all gradients share. */
+static void find_norm(struct emitter *l, const struct program *out)
+{
+	static const int all[TENSOR_MAX_RANK] = {0, 1, 2, 3};
+	const double epsilon = 1e-6; /* as in torch.nn.utils.clip_grad_norm_ */
+	struct hlo_text *h = &l->h;
+	struct hlo sum = {0};
+
+	for (int i = 0; i < out->kept; i++) {
+		const struct port *port = &out->arguments[i];
+		struct hlo g;
+
+		if (port->role != ROLE_PARAMETER)
+			continue;
+		g = emit_value_as(l, l->graph->values[port->value].gradient, HLO_F32);
+		g = hlo_reduce(h, "add", hlo_binary(h, "multiply", g, g), all, g.shape.rank);
+		sum = i == 0 ? g : hlo_binary(h, "add", sum, g);
+	}
+	l->norm = hlo_with(h, "maximum", hlo_with(h, "add", hlo_unary(h, "sqrt", sum), epsilon),
+			   l->recipe->clip_norm);
+}
+
+/* g, or clip_norm / max(norm + 1e-6, clip_norm) * g */
+static struct hlo clipped(struct emitter *l, int parameter)
+{
+	struct hlo g = emit_value_as(l, l->graph->values[parameter].gradient, HLO_F32);
+
+	if (l->recipe->clip_norm <= 0)
+		return g;
+	return hlo_binary(&l->h, "divide", hlo_with(&l->h, "multiply", g, l->recipe->clip_norm),
+			  hlo_broadcast(&l->h, l->norm, NULL, &g.shape));
+}
+
 /* decay * w + g */
 static struct hlo decayed(struct emitter *l, const struct port *weight)
 {
-	int gradient = l->graph->values[weight->value].gradient;
-	struct hlo g = emit_value_as(l, gradient, HLO_F32);
+	struct hlo g = clipped(l, weight->value);
 
 	if (l->recipe->weight_decay == 0)
 		return g;
@@ -216,7 +248,7 @@ static struct hlo update_adamw(struct emitter *l, const struct port *weight, str
 	const struct recipe *recipe = l->recipe;
 	const struct value *value = &l->graph->values[weight->value];
 	struct hlo_text *h = &l->h;
-	struct hlo g = emit_value_as(l, value->gradient, HLO_F32), change, root;
+	struct hlo g = clipped(l, weight->value), change, root;
 
 	*next_moment = hlo_binary(h, "add", hlo_with(h, "multiply", moment, recipe->beta1),
 				  hlo_with(h, "multiply", g, 1 - recipe->beta1));
@@ -248,6 +280,8 @@ static void list_kept(struct emitter *l, struct program *out)
 	bool moments = l->recipe->optimiser != OPTIMISER_SGD;
 	int parameters = graph_parameters(l->graph, NULL, 0);
 
+	if (l->recipe->stage == STAGE_TRAIN && l->recipe->clip_norm > 0)
+		find_norm(l, out);
 	memcpy(out->results, out->arguments, (size_t)out->kept * sizeof(*out->results));
 	for (int i = 0; i < out->kept; i++) {
 		const struct port *from = &out->arguments[i];

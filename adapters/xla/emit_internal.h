@@ -23,6 +23,7 @@ struct emitter {
 	struct recurrence *recurrences; /* by node */
 	struct hlo random;		/* state of the random number generator */
 	struct hlo updates;		/* of AdamW, with this one */
+	struct hlo norm; /* of all gradients plus 1e-6, at least clip_norm; set if it clips */
 };
 
 typedef void emit_function(struct emitter *l, const struct node *node);

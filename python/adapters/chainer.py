@@ -56,11 +56,13 @@ class Adapter(NumpyAdapter):
         elif recipe["optimiser"] == "rmsprop":
             made = chainer.optimizers.RMSprop(rate, recipe["rho"], recipe["epsilon"])
         elif recipe["optimiser"] == "adamw":
-            return self.adamw()
+            made = self.adamw()
         else:
             made = chainer.optimizers.SGD(rate)
         made.setup(self.link)
-        if recipe["weight_decay"]:
+        if recipe.get("clip_norm"):
+            made.add_hook(chainer.optimizer_hooks.GradientClipping(recipe["clip_norm"]))
+        if recipe["weight_decay"] and recipe["optimiser"] != "adamw":
             made.add_hook(chainer.optimizer_hooks.WeightDecay(recipe["weight_decay"]))
         return made
 
@@ -74,7 +76,7 @@ class Adapter(NumpyAdapter):
                 self.eps = recipe["epsilon"] * math.sqrt(1.0 - beta2 ** (self.t + 1))
                 super(AdamW, self).update(*arguments, **keywords)
         made = AdamW(recipe["learning_rate"], recipe["beta1"], beta2, recipe["epsilon"], weight_decay_rate=decay)
-        made.setup(self.link)
+        made.setup(self.link)  # makes the rules below
         for parameter in self.link.params():
             if parameter.ndim < 2:
                 parameter.update_rule.hyperparam.weight_decay_rate = 0.0
@@ -109,6 +111,7 @@ class Adapter(NumpyAdapter):
         return getattr(self.values[name], "array", self.values[name])
 
     def gradient(self, name):
-        if self.case.stage == "train" and self.case.recipe["weight_decay"]:  # its hook changes gradients
+        recipe = self.case.recipe
+        if self.case.stage == "train" and (recipe["weight_decay"] or recipe.get("clip_norm")):  # hooks change it
             return NumpyAdapter.gradient(self, name)
         return self.values[name].grad

@@ -198,6 +198,10 @@ class Adapter(adapters.Adapter):
         """(parameters, slots) after the optimiser's update."""
         recipe = self.case.recipe
         rate, decay = recipe["learning_rate"], recipe["weight_decay"]
+        if recipe.get("clip_norm"):
+            norm = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(gradients)))
+            factor = jnp.minimum(1.0, recipe["clip_norm"] / (norm + 1e-6))
+            gradients = jax.tree.map(lambda g: factor * g, gradients)
         if recipe["optimiser"] == "adamw":
             return self._adamw(parameters, slots, gradients)
         if decay:

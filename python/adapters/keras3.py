@@ -164,6 +164,8 @@ class Adapter(adapters.Adapter):
         reasons = adapters.unsupported(
             case, input=["resident", "stream"], stage=["forward", "train"], precision=sorted(POLICIES),
             optimiser=["sgd", "momentum", "rmsprop", "adamw"])
+        if case.recipe.get("clip_norm") and case.recipe["weight_decay"] and case.recipe["optimiser"] != "adamw":
+            reasons.append("clip norm with weight decay: Keras clips the sum of gradient and decay")
         if "fit" in case.options:
             reasons += ["option fit: " + reason for reason in graph_analysis.single_problems(case)]
         if "channels_first" in case.options and case.backend == "tensorflow":
@@ -202,6 +204,7 @@ class Adapter(adapters.Adapter):
         self._check_precision(model)
         self._load()
         optimiser = self._optimiser()
+        optimiser.global_clipnorm = case.recipe.get("clip_norm")
         # Scopes cost nothing if calls are traced once.
         self.compiled = keras.backend.backend() != "torch" and "eager" not in case.options
         if self.compiled:

@@ -106,6 +106,8 @@ class Adapter(NumpyAdapter):
         recipe = self.case.recipe
         how = {"parameters": [self.values[name] for name in self.case.parameters],
                "weight_decay": recipe["weight_decay"] or None}
+        if recipe.get("clip_norm"):
+            how["grad_clip"] = paddle.nn.ClipGradByGlobalNorm(recipe["clip_norm"])
         rate = recipe["learning_rate"]
         if recipe["optimiser"] == "momentum":
             return paddle.optimizer.Momentum(rate, recipe["momentum"], **how)

@@ -327,19 +327,28 @@ class Adapter(adapters.Adapter):
         optimiser = self._make_optimiser()
         clear = optimiser.zero_grad
         update = optimiser.step if updates else None
+        clip = self._clip() if updates else None
         if self.low is None:
             def step(slot):
                 clear(set_to_none=True)
                 loss, results[1] = module(*batches[slot])
                 loss.backward()
+                if clip:
+                    clip()
                 if update:
                     update()
                 results[0] = loss
         else:
-            step = self._low_step(module, optimiser, update)
+            step = self._low_step(module, optimiser, update, clip)
         self.step = step
 
-    def _low_step(self, module, optimiser, update):
+    def _clip(self):
+        """Clips all gradients, or None."""
+        limit = self.case.recipe.get("clip_norm")
+        trained = list(self.parameters.values())
+        return functools.partial(torch.nn.utils.clip_grad_norm_, trained, limit) if limit else None
+
+    def _low_step(self, module, optimiser, update, clip):
         """The step with autocast and, for fp16 gradients, a scaled loss."""
         results, batches, clear = self.results, self.batches, optimiser.zero_grad
         kind, dtype = self.device.type, self.low
@@ -355,6 +364,9 @@ class Adapter(adapters.Adapter):
             with torch.autocast(kind, dtype=dtype):
                 loss, results[1] = module(*batches[slot])
             scaler.scale(loss).backward()
+            if clip:
+                scaler.unscale_(optimiser)
+                clip()
             if update:
                 scaler.step(optimiser)
                 scaler.update()

@@ -173,6 +173,8 @@ class Adapter(adapters.Adapter):
         """The update of tf.keras' optimisers, by TensorFlow's own operators."""
         recipe, ops = self.case.recipe, tf.raw_ops
         rate = recipe["learning_rate"]
+        if recipe.get("clip_norm"):
+            gradients, _ = tf.clip_by_global_norm(gradients, recipe["clip_norm"])
         if recipe["optimiser"] == "adamw":
             return self._adamw(gradients)
         for index, (w, g) in enumerate(zip(self.trained, gradients)):

@@ -44,6 +44,15 @@ enum prony_status exercise_update_adamw(struct exercise *e, struct error *err)
 	return exercise_updates(e, false, err);
 }
 
+enum prony_status exercise_update_clipped(struct exercise *e, struct error *err)
+{
+	/* The norm of the gradients is above it in every exercise. */
+	e->recipe.clip_norm = 0.01;
+	e->recipe.learning_rate = 1;
+	e->recipe.optimiser = OPTIMISER_SGD;
+	return exercise_updates(e, false, err);
+}
+
 enum prony_status exercise_update_rmsprop_wrong(struct exercise *e, struct error *err)
 {
 	struct error mismatch = ERROR_INIT;

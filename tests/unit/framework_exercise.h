@@ -98,7 +98,7 @@ enum prony_status exercise_wrong_weight(struct exercise *exercise, struct error 
 const struct network *exercise_find(const char *name);
 /* Bodies: each update rule by itself; RMSprop with epsilon inside the root. */
 exercise_body exercise_update_sgd, exercise_update_momentum, exercise_update_rmsprop,
-	exercise_update_adamw;
+	exercise_update_adamw, exercise_update_clipped;
 /* Checks that a wrong rule is found: epsilon is large enough to distinguish inside the root from
  * outside. */
 exercise_body exercise_update_rmsprop_wrong;

@@ -45,9 +45,9 @@ void fixture_init_in(struct fixture *f, const char *name, enum precision precisi
 	fixture_init_of(f, zoo_find(name, NULL), precision, stage, optimiser, pictures, seed);
 }
 
-void fixture_init_of(struct fixture *f, const struct network *network, enum precision precision,
-		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
-		     uint64_t seed)
+static void make(struct fixture *f, const struct network *network, enum precision precision,
+		 enum stage stage, enum optimiser optimiser, double clip_norm,
+		 enum pictures pictures, uint64_t seed)
 {
 	struct error err = ERROR_INIT;
 	struct recipe cell;
@@ -62,6 +62,7 @@ void fixture_init_of(struct fixture *f, const struct network *network, enum prec
 	cell.rho = 0.9;
 	cell.epsilon = 1e-7;
 	cell.weight_decay = 5e-4;
+	cell.clip_norm = clip_norm;
 	if (optimiser == OPTIMISER_ADAMW) {
 		cell.epsilon = RECIPE_ADAMW_EPSILON;
 		cell.weight_decay = 0.1;
@@ -96,9 +97,25 @@ void fixture_init_of(struct fixture *f, const struct network *network, enum prec
 			      (struct batch){&f->inputs.tensors[0], &f->labels.tensors[0], 1, 1},
 			      NULL, &err),
 		      &err);
+	check(gate_settle_clip(&f->recipe, &f->forward, &f->weights, &f->inputs, &f->labels, NULL,
+			       &err),
+	      &err);
 	check(gate_reference_init(&f->reference, &f->forward, &f->recipe, &f->weights, &f->inputs,
 				  &f->labels, NULL, &err),
 	      &err);
+}
+
+void fixture_init_of(struct fixture *f, const struct network *network, enum precision precision,
+		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
+		     uint64_t seed)
+{
+	make(f, network, precision, stage, optimiser, 0, pictures, seed);
+}
+
+void fixture_init_clipping(struct fixture *f, const char *name, enum optimiser optimiser,
+			   enum pictures pictures, uint64_t seed)
+{
+	make(f, zoo_find(name, NULL), PRECISION_FP32, STAGE_TRAIN, optimiser, 1, pictures, seed);
 }
 
 void fixture_release(struct fixture *f)
@@ -183,6 +200,10 @@ void play(struct fixture *f, const struct framework *framework, struct outcome *
 	ex.settings.norm_epsilon = framework->norm_epsilon;
 	ex.settings.norm_momentum = framework->norm_momentum;
 	ex.settings.unbiased = framework->unbiased;
+	ex.settings.clips_each = framework->clips_each;
+	ex.settings.clips_values = framework->clips_values;
+	if (framework->without_clip)
+		recipe.clip_norm = 0;
 	if (framework->without_momentum)
 		recipe.momentum = 0;
 	if (framework->without_decay)

@@ -33,6 +33,9 @@ struct network;
 void fixture_init_of(struct fixture *f, const struct network *network, enum precision precision,
 		     enum stage stage, enum optimiser optimiser, enum pictures pictures,
 		     uint64_t seed);
+/* Training whose gradients are clipped. */
+void fixture_init_clipping(struct fixture *f, const char *name, enum optimiser optimiser,
+			   enum pictures pictures, uint64_t seed);
 void fixture_release(struct fixture *f);
 
 /* The differences of a framework from the reference; zero: none. */
@@ -49,9 +52,10 @@ struct framework {
 	bool unbiased;			    /* running variance of n - 1 */
 	bool without_state;		    /* running statistics cannot be read */
 	bool without_momentum, without_decay;
-	double beta1, beta2, epsilon; /* of AdamW; 0: the recipe's */
-	const char *swapped;	      /* a parameter with two input channels exchanged */
-	bool swapped_input;	      /* two rows of every picture are exchanged */
+	bool without_clip, clips_each, clips_values; /* see struct executor_settings */
+	double beta1, beta2, epsilon;		     /* of AdamW; 0: the recipe's */
+	const char *swapped; /* a parameter with two input channels exchanged */
+	bool swapped_input;  /* two rows of every picture are exchanged */
 };
 
 /* A framework's results, in the arena of the fixture. */

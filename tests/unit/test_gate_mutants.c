@@ -147,6 +147,45 @@ TEST(mutants_of_rmsprop_are_rejected)
 	}
 }
 
+/* The gate chooses a norm that the gradients of its steps exceed, but not always. */
+TEST(clipping_passes_and_its_mutants_are_rejected)
+{
+	static const struct framework right[] = {
+		{.what = "in sequence"},
+		{.what = "shuffled, in blocks of 8", .order_seed = 3, .chunk = 8},
+	};
+	static const struct framework mutants[] = {
+		{.what = "no clipping", .without_clip = true},
+		{.what = "each tensor by its own norm", .clips_each = true},
+		{.what = "each element", .clips_values = true},
+		{.what = "learning rate x 1.01", .rate_factor = 1.01},
+	};
+	static const struct {
+		const char *network;
+		enum optimiser optimiser;
+		enum pictures pictures;
+	} cases[] = {{"mlp", OPTIMISER_SGD, STROKES},	   {"mlp", OPTIMISER_RMSPROP, STROKES},
+		     {"mlp", OPTIMISER_ADAMW, STROKES},	   {"lenet", OPTIMISER_MOMENTUM, STROKES},
+		     {"lenet", OPTIMISER_MOMENTUM, NOISE}, {"lenet", OPTIMISER_ADAMW, NOISE}};
+
+	for (size_t c = 0; c < COUNT(cases); c++) {
+		struct error err = ERROR_INIT;
+		SCOPED(fixture) f;
+		double ratio;
+
+		fixture_init_clipping(&f, cases[c].network, cases[c].optimiser, cases[c].pictures,
+				      2);
+		for (size_t i = 0; i < COUNT(right); i++) {
+			check(verdict(&f, &right[i], &ratio, &err), &err);
+			if (!(ratio < 0.5))
+				fail_msg("%s %d: %s is at %.2g of the bound", cases[c].network,
+					 (int)cases[c].optimiser, right[i].what, ratio);
+		}
+		for (size_t i = 0; i < COUNT(mutants); i++)
+			reject_by(&f, &mutants[i], 5);
+	}
+}
+
 /* Also right ones, because the bounds follow from what rounding does to each sign. */
 TEST(adamw_passes_and_its_mutants_are_rejected)
 {

@@ -130,6 +130,8 @@ TEST(updates_agree)
 	run_everywhere("mlp", update_rmsprop);
 	run_everywhere("mlp", exercise_update_adamw);
 	run_everywhere("tagger", exercise_update_adamw);
+	run_everywhere("mlp", exercise_update_clipped);
+	run_everywhere("tagger", exercise_update_clipped);
 	run_others(update_momentum);
 	run("mlp", 8, update_rmsprop_inside);
 }

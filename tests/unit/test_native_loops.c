@@ -24,8 +24,8 @@ static void assert_near(double have, double want)
 TEST(updates_follow_their_formulas)
 {
 	const struct kernels *kernels = kernels_pick();
-	struct update_rule rule = {0.1f,  0.9f, 0.01f, 0.8f, 1e-3f, 0.9f,
-				   0.99f, 0.1f, 0.01f, 2,    3,	    ELEMENTS};
+	struct update_rule rule = {0.1f, 0.9f,	0.01f, 0.8f, 1e-3f,    0.9f, 0.99f,
+				   0.1f, 0.01f, 2,     3,    ELEMENTS, 0.5f};
 	float old_v[ELEMENTS], both[2 * ELEMENTS];
 	struct random random;
 
@@ -37,11 +37,11 @@ TEST(updates_follow_their_formulas)
 	memcpy(w, before, sizeof(w));
 	kernels->sgd(w, NULL, g, &rule, ELEMENTS);
 	for (size_t i = 0; i < ELEMENTS; i++)
-		assert_near((double)w[i], before[i] - 0.1 * (g[i] + 0.01 * before[i]));
+		assert_near((double)w[i], before[i] - 0.1 * (0.5 * g[i] + 0.01 * before[i]));
 	memcpy(w, before, sizeof(w));
 	kernels->momentum(w, v, g, &rule, ELEMENTS);
 	for (size_t i = 0; i < ELEMENTS; i++) {
-		double moment = 0.9 * old_v[i] + g[i] + 0.01 * before[i];
+		double moment = 0.9 * old_v[i] + 0.5 * g[i] + 0.01 * before[i];
 
 		assert_near((double)v[i], moment);
 		assert_near((double)w[i], before[i] - 0.1 * moment);
@@ -50,7 +50,7 @@ TEST(updates_follow_their_formulas)
 	memcpy(v, old_v, sizeof(v));
 	kernels->rmsprop(w, v, g, &rule, ELEMENTS);
 	for (size_t i = 0; i < ELEMENTS; i++) {
-		double gradient = g[i] + 0.01 * before[i];
+		double gradient = 0.5 * g[i] + 0.01 * before[i];
 		double square = 0.8 * old_v[i] + 0.2 * gradient * gradient;
 
 		assert_near((double)v[i], square);
@@ -61,8 +61,8 @@ TEST(updates_follow_their_formulas)
 	memcpy(both + ELEMENTS, old_v, sizeof(old_v));
 	kernels->adamw(w, both, g, &rule, ELEMENTS);
 	for (size_t i = 0; i < ELEMENTS; i++) {
-		double moment = 0.9 * old_v[i] + 0.1 * g[i];
-		double square = 0.99 * old_v[i] + 0.01 * g[i] * g[i];
+		double gradient = 0.5 * g[i], moment = 0.9 * old_v[i] + 0.1 * gradient;
+		double square = 0.99 * old_v[i] + 0.01 * gradient * gradient;
 
 		assert_near((double)both[i], moment);
 		assert_near((double)both[ELEMENTS + i], square);

@@ -308,6 +308,8 @@ TEST(what_cannot_run_says_why)
 		{"inputs", "stream", "pytorch+lmdb", CELL_UNSUPPORTED,
 		 "option lmdb needs input native, but the input is stream"},
 		{"loops", "fit", "native", CELL_UNSUPPORTED, "loop fit: native has step only"},
+		{"clip-norms", "0.5", "mxnet", CELL_UNSUPPORTED,
+		 "clip norm 0.5: mxnet does not clip gradients"},
 		{"networks", "lenet", "native:jax", CELL_UNSUPPORTED, "no backends"},
 		{"networks", "lenet", "mxnet", CELL_MISSING, "prony framework install mxnet"},
 		{"networks", "lenet", "native@other", CELL_MISSING, "install native@other"},

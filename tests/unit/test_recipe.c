@@ -19,6 +19,10 @@ TEST(recipes_survive_json)
 	recipe.threads = 4;
 	recipe.weight_decay = 5e-4;
 	recipe.dropout = false;
+	json = recipe_to_json(&recipe);
+	assert_null(json_object_get(json, "clip_norm")); /* older workers know no such member */
+	json_decref(json);
+	recipe.clip_norm = 0.25;
 	recipe.seed = INT64_MAX;
 	json = recipe_to_json(&recipe);
 	assert_non_null(json);
@@ -28,6 +32,7 @@ TEST(recipes_survive_json)
 	assert_int_equal(back.stage, STAGE_FORWARD_BACKWARD);
 	assert_int_equal(back.batch, 128);
 	assert_true(back.seed == INT64_MAX && back.weight_decay == 5e-4 && !back.dropout);
+	assert_true(back.clip_norm == 0.25);
 	json_decref(again);
 	json_decref(json);
 }

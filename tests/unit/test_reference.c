@@ -157,6 +157,43 @@ TEST(updates_follow_their_formulas)
 	}
 }
 
+TEST(gradients_are_clipped_by_their_common_norm)
+{
+	struct error err = ERROR_INIT;
+	const double limits[] = {1e9, 1e-3};
+	struct graph graph;
+
+	for (int i = 0; i < 2; i++) {
+		SCOPED(rig) rig;
+		double squares = 0, before, *g;
+
+		check(zoo_build(zoo_find("mlp", NULL), 8, &graph, &err), &err);
+		rig_init(&rig, graph, true, 3);
+		rig.recipe.stage = STAGE_TRAIN;
+		rig.recipe.optimiser = OPTIMISER_SGD;
+		rig.recipe.learning_rate = 0.1;
+		rig.recipe.weight_decay = 0.5;
+		rig.recipe.clip_norm = limits[i];
+		int index = graph_find_value(&rig.graph, "fc2.weight");
+		before = rig.ref.values[index][5];
+		check(reference_step(&rig.ref, &rig.recipe, false, &err), &err);
+		for (int v = 0; v < rig.graph.value_count; v++) {
+			const struct value *value = &rig.graph.values[v];
+
+			g = value->gradient >= 0 ? rig.ref.values[value->gradient] : NULL;
+			for (int64_t k = 0;
+			     value->kind == VALUE_PARAMETER && k < shape_elements(&value->shape);
+			     k++)
+				squares += g[k] * g[k];
+		}
+		double factor = i == 0 ? 1 : limits[i] / (sqrt(squares) + 1e-6);
+		g = rig.ref.values[rig.graph.values[index].gradient];
+		/* The decay is not clipped. */
+		double want = before - rig.recipe.learning_rate * (factor * g[5] + 0.5 * before);
+		assert_true(fabs(rig.ref.values[index][5] - want) < 1e-14);
+	}
+}
+
 TEST(dropout_masks_come_from_seed_step_and_node)
 {
 	struct error err = ERROR_INIT;

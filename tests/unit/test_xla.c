@@ -145,6 +145,7 @@ static const struct framework_case cases[] = {
 	CASE("tagger", 4, exercise_update_momentum),
 	CASE("mlp", 8, exercise_update_rmsprop),
 	CASE("mlp", 8, exercise_update_adamw),
+	CASE("mlp", 8, exercise_update_clipped),
 	/* Running statistics are written, too. */
 	CASE("operator:batch_norm", 4, exercise_update_momentum),
 	CASE("lenet", 4, check_reports),

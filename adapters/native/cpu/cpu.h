@@ -7,6 +7,8 @@
 #include "adapters/native/cpu/onednn.h"
 #include "adapters/native/lower/lower_internal.h"
 
+#define CPU_NORM_PARTS 256
+
 struct device {
 	struct onednn dnn;
 	const struct kernels *kernels;
@@ -20,7 +22,9 @@ struct device {
 		       size_t n);
 	size_t decayed; /* the numbers, from the first, that AdamW decays */
 	double betas[2];
-	int64_t updates; /* of AdamW so far */
+	int64_t updates;		/* of AdamW so far */
+	double clip_norm;		/* 0: no clipping */
+	double squares[CPU_NORM_PARTS]; /* half the sum of squares of each part of the gradients */
 };
 
 struct work {

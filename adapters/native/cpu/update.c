@@ -31,12 +31,45 @@ static void share_adamw(void *data, size_t first, size_t end)
 	device->update(w + middle, v + middle, g + middle, &plain, end - middle);
 }
 
+static void share_squares(void *data, size_t first, size_t end)
+{
+	const struct program *program = data;
+	struct device *device = program->device;
+	const float *g = (const float *)(void *)program->gradients;
+	size_t elements = program->parameter_bytes / sizeof(float);
+	size_t length = (elements + CPU_NORM_PARTS - 1) / CPU_NORM_PARTS;
+
+	for (size_t part = first; part < end; part++) {
+		size_t from = part * length, left = from < elements ? elements - from : 0;
+
+		device->squares[part] =
+			device->kernels->half_squares(g + from, left < length ? left : length);
+	}
+}
+
+/* Sets the factor of all gradients. The sum has the same order on any number of threads. */
+static void clip(struct program *program)
+{
+	const double epsilon = 1e-6; /* as in torch.nn.utils.clip_grad_norm_ */
+	struct device *device = program->device;
+	double sum = 0;
+
+	onednn_parallel(&device->dnn,
+			cpu_threads(program, program->parameter_bytes / sizeof(float)),
+			CPU_NORM_PARTS, share_squares, program);
+	for (int i = 0; i < CPU_NORM_PARTS; i++)
+		sum += device->squares[i];
+	device->rule.clip = (float)fmin(1, device->clip_norm / (sqrt(2 * sum) + epsilon));
+}
+
 static void run_update(struct program *program, const struct command *command)
 {
 	size_t elements = command->work->elements;
 	struct device *device = program->device;
 	bool adamw = device->update == device->kernels->adamw;
 
+	if (device->clip_norm > 0)
+		clip(program);
 	if (adamw) {
 		double updates = (double)++device->updates;
 
@@ -64,7 +97,9 @@ void cpu_update(struct lowering *l)
 		.rest1 = (float)(1 - l->recipe->beta1),
 		.rest2 = (float)(1 - l->recipe->beta2),
 		.squares = elements,
+		.clip = 1,
 	};
+	device->clip_norm = l->recipe->clip_norm;
 	device->betas[0] = l->recipe->beta1;
 	device->betas[1] = l->recipe->beta2;
 	if (l->recipe->optimiser == OPTIMISER_ADAMW)

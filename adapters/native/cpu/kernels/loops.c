@@ -88,20 +88,21 @@ BODY void dropout_grad_bf16_body(uint16_t *dx, const uint16_t *dy, const uint8_t
 BODY void sgd_body(float *restrict w, float *v, const float *restrict g,
 		   const struct update_rule *rule, size_t n)
 {
-	float rate = rule->learning_rate, decay = rule->weight_decay;
+	float rate = rule->learning_rate, decay = rule->weight_decay, clip = rule->clip;
 
 	(void)v;
 	for (size_t i = 0; i < n; i++)
-		w[i] -= rate * (g[i] + decay * w[i]);
+		w[i] -= rate * (clip * g[i] + decay * w[i]);
 }
 
 BODY void momentum_body(float *restrict w, float *restrict v, const float *restrict g,
 			const struct update_rule *rule, size_t n)
 {
 	float rate = rule->learning_rate, decay = rule->weight_decay, momentum = rule->momentum;
+	float clip = rule->clip;
 
 	for (size_t i = 0; i < n; i++) {
-		v[i] = momentum * v[i] + (g[i] + decay * w[i]);
+		v[i] = momentum * v[i] + (clip * g[i] + decay * w[i]);
 		w[i] -= rate * v[i];
 	}
 }
@@ -110,10 +111,10 @@ BODY void rmsprop_body(float *restrict w, float *restrict v, const float *restri
 		       const struct update_rule *rule, size_t n)
 {
 	float rate = rule->learning_rate, decay = rule->weight_decay, epsilon = rule->epsilon;
-	float rho = rule->rho, rest = 1 - rule->rho;
+	float rho = rule->rho, rest = 1 - rule->rho, clip = rule->clip;
 
 	for (size_t i = 0; i < n; i++) {
-		float gradient = g[i] + decay * w[i];
+		float gradient = clip * g[i] + decay * w[i];
 
 		v[i] = rho * v[i] + rest * gradient * gradient;
 		w[i] -= rate * gradient / (sqrtf(v[i]) + epsilon);
@@ -127,10 +128,13 @@ BODY void adamw_body(float *restrict w, float *restrict m, const float *restrict
 	float rate = rule->learning_rate * rule->scale1, scale = rule->scale2;
 	float beta1 = rule->beta1, beta2 = rule->beta2, rest1 = rule->rest1, rest2 = rule->rest2;
 	float *restrict s = m + rule->squares;
+	float clip = rule->clip;
 
 	for (size_t i = 0; i < n; i++) {
-		m[i] = beta1 * m[i] + rest1 * g[i];
-		s[i] = beta2 * s[i] + rest2 * g[i] * g[i];
+		float gradient = clip * g[i];
+
+		m[i] = beta1 * m[i] + rest1 * gradient;
+		s[i] = beta2 * s[i] + rest2 * gradient * gradient;
 		w[i] -= decay * w[i] + rate * m[i] / (sqrtf(scale * s[i]) + epsilon);
 	}
 }

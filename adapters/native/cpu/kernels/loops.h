@@ -14,6 +14,7 @@ struct update_rule {
 	/* AdamW: the betas and 1 - beta; what corrects the bias of this update. */
 	float beta1, beta2, rest1, rest2, scale1, scale2;
 	size_t squares; /* numbers from v to AdamW's squares */
+	float clip;	/* what each gradient is first multiplied by */
 };
 
 /* An output may be one of the inputs (element by element); otherwise arrays must not overlap. */
