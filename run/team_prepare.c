@@ -300,6 +300,7 @@ enum prony_status team_prepare(struct team *team, const struct launch *launch,
 				       .details = json_object()};
 	struct preparation p = {team, launch, recipe, facts, 0};
 	json_object_set_new(facts->details, "origin", json_string(launch->cell->origin));
+	json_object_set_new(facts->details, "contender", json_string(launch->cell->cell.framework));
 	launch_event(launch, EVENT_STAGE, "import");
 	enum prony_status status = team_request(team, VERB_HELLO, NULL, check_hello, &p, err);
 	if (status == PRONY_OK)

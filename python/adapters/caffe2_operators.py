@@ -50,9 +50,11 @@ class Builder(object):
         case, op = self.case, node["op"]
         if op == "MatMul":
             return elements(case.shape(node["outputs"][0])) * case.shape(node["inputs"][0])[-1]
-        if op not in ("Conv", "Gemm") + RECURRENT:
+        if op not in ("Conv", "ConvTranspose", "Gemm") + RECURRENT:
             return 0
         weight = case.shape(node["inputs"][1])
+        if op == "ConvTranspose":
+            return elements(case.shape(node["inputs"][0])) * elements(weight[1:])
         if op in RECURRENT:
             steps = elements(case.shape(node["inputs"][0])[:2])
             return steps * (elements(weight) + elements(case.shape(node["inputs"][2])))
@@ -63,6 +65,12 @@ def _conv(b, inputs, out, node):
     a = node["attributes"]
     b.net.Conv(inputs, out, kernels=a["kernel_shape"], strides=a["strides"], pads=a["pads"],
                dilations=a["dilations"], group=a["group"], order="NCHW")
+
+
+def _conv_transpose(b, inputs, out, node):
+    a = node["attributes"]
+    b.net.ConvTranspose(inputs, out, kernels=a["kernel_shape"], strides=a["strides"], pads=a["pads"],
+                        adjs=a["output_padding"], group=a["group"], order="NCHW")
 
 
 def _pool(operator):
@@ -112,6 +120,26 @@ def _layer_norm(b, inputs, out, node):
     normal = b.net.LayerNorm([rows] + inputs[1:], [out + ".normal", out + ".centre", out + ".deviation"], axis=1,
                              epsilon=node["attributes"]["epsilon"], elementwise_affine=1)[0]
     b.net.Reshape([normal], [out, out + ".shape"], shape=shape)
+
+
+def _group_norm(b, inputs, out, node):
+    a = node["attributes"]
+    b.net.GroupNorm(inputs, [out, out + ".centre", out + ".deviation"], group=a["num_groups"], epsilon=a["epsilon"],
+                    order="NCHW")
+
+
+def _instance_norm(b, inputs, out, node):
+    b.net.InstanceNorm(inputs, [out, out + ".centre", out + ".deviation"], epsilon=node["attributes"]["epsilon"],
+                       order="NCHW")
+
+
+def _resize(b, inputs, out, node):
+    rows, columns = node["attributes"]["scales"]
+    b.net.ResizeNearest(inputs, out, height_scale=float(rows), width_scale=float(columns), order="NCHW")
+
+
+def _resize_problem(case, node):
+    return "only nearest" if node["attributes"]["mode"] != "nearest" else None
 
 
 def _row_problem(case, node):
@@ -236,6 +264,7 @@ def _recurrent(b, inputs, out, node):
 
 OPERATORS = {
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _pool("MaxPool"),
     "AveragePool": _pool("AveragePool"),
     "GlobalAveragePool": _global_pool,
@@ -253,12 +282,17 @@ OPERATORS = {
     "Identity": _plain("Copy"),
     "Gelu": lambda b, inputs, out, node: b.net.Gelu(
         inputs, out, fast_gelu=int(node["attributes"]["approximate"] == "tanh")),
+    "Erf": _plain("Erf"),
+    "Pow": _plain("Pow", exponent="exponent"),
     "Swish": _swish,
     "MatMul": _matmul,
     "Gather": _gather,
     "Expand": _expand,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
+    "Resize": _resize,
     "BatchNormalization": _batch_norm,
     "LRN": _lrn,
     "Flatten": _reshape,
@@ -279,6 +313,8 @@ OPERATORS = {
 
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
+    "ConvTranspose": graph_analysis.dilated_problem,
+    "Resize": _resize_problem,
     "MaxPool": _pool_problem,
     "AveragePool": _pool_problem,
     "Gemm": graph_analysis.dense_problem,

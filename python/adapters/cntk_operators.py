@@ -149,6 +149,8 @@ OPERATORS = {
     "Tanh": lambda t: cntk.tanh(t.inputs[0]),
     "Sigmoid": lambda t: cntk.sigmoid(t.inputs[0]),
     "LeakyRelu": lambda t: cntk.leaky_relu(t.inputs[0], t.attributes["alpha"]),
+    "Swish": lambda t: t.inputs[0] * cntk.sigmoid(t.attributes["alpha"] * t.inputs[0]),
+    "Pow": lambda t: cntk.pow(t.inputs[0], t.attributes["exponent"]),
     "Exp": lambda t: cntk.exp(t.inputs[0]),
     "Log": lambda t: cntk.log(t.inputs[0]),
     "Sqrt": lambda t: cntk.sqrt(t.inputs[0]),
