@@ -193,6 +193,14 @@ bool summary_short_windows(const struct summary *summary, size_t comparison, str
  * and nothing added, if none is proved to. */
 bool summary_break_even(const struct summary *summary, size_t comparison, struct strbuf *out);
 
+/* The efficiency of a row of several ranks: T1 / (R TR) with the step T1 of one rank of as many
+ * cores and the same batch (`strong`), or T1 / TR with the batch of a rank; by the rounds of both.
+ * False if the run has no such cell. */
+bool scaling_of(const struct summary *summary, const struct summary_row *row, bool strong,
+		struct contrast *out);
+/* Adds these efficiencies. False, and nothing added, if none is known. */
+bool summary_scaling(const struct summary *summary, size_t comparison, struct strbuf *out);
+
 /* Adds which cells of a comparison have a diagnosis, what it means and what helps, in at most 100
  * characters without a line feed. False if no cell has it. */
 bool summary_diagnosis(const struct summary *summary, size_t comparison, enum diagnosis_id id,
