@@ -73,12 +73,9 @@ class Reference(object):
         recipe = self.recipe
         lr, kind = recipe["learning_rate"], recipe["optimiser"]
         self.updates += 1
-        limit = recipe.get("clip_norm", 0.0)
-        norm = math.sqrt(sum(g * g for gradient in self.gradients.values() for g in gradient))
-        clip = min(1.0, limit / (norm + 1e-6)) if limit else 1.0
         for name, w in self.weights.items():
             state = self.momenta[name]
-            for i, gradient in enumerate(clip * g for g in self.gradients[name]):
+            for i, gradient in enumerate(self.gradients[name]):
                 if kind == "adamw":
                     w[i] -= lr * self._adamw(name, i, gradient, w[i])
                     continue

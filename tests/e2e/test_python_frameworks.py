@@ -102,9 +102,6 @@ GRAPHS = {"common": common, "small": small, "normalised": normalised, "arranged"
 RECURRENT = {sequences: 4 * (6 * 4 * 8 + 4 * (20 * 11 + 3 * 9) + 8 * 5), memory: 4 * (4 * 20 * 11 + 5 * 3)}
 
 
-CLIP = ("chainer", "jax", "keras3", "paddle", "pytorch", "tensorflow-python")  # frameworks that clip gradients
-
-
 class Framework(object):
     """name, backend: as in NAME:BACKEND; adapter: the word of the worker; unbiased: whether its running
     variance is that of n - 1; inside: whether RMSprop's epsilon is inside of the root, None where it has no
@@ -118,7 +115,6 @@ class Framework(object):
         self.unbiased, self.inside, self.options = unbiased, inside, options
         self.refused, self.peculiar = dict(refused), peculiar
         self.rounds, self.gradients, self.adamw = rounds, gradients, adamw
-        self.clips = name in CLIP
         self.recurrent = memory if "sequences" in self.refused else sequences
         self.environment = Environment(name, backend)
 
@@ -271,8 +267,6 @@ class Conformance(object):
             self.gate(graph, optimiser="adamw", learning_rate=0.001, weight_decay=0.1, epsilon=1e-4)
         else:
             self.assertIn("optimiser adamw", self.refusal(graph, optimiser="adamw"))
-        if self.framework.clips:  # the norm is larger
-            self.gate(graph, optimiser="sgd", learning_rate=1.0, clip_norm=0.2)
 
     def test_options(self):
         for option in self.framework.options:
