@@ -5,7 +5,6 @@ $PRONY names the program.
 """
 import json
 import os
-import re
 import sys
 import unittest
 
@@ -57,15 +56,6 @@ class RanksTest(ProgramTest):
         status, reason = self.outcomes()["hang+rank=1"]
         self.assertEqual(status, "timeout")
         self.assertIn("of 2 ranks these did not answer: 0 1: no reply to run", reason)
-
-    def test_efficiency(self):
-        done = self.run_cells("-f", "fake", "-D", "cpu:1,cpu:1x2", "-b", "8,16", "--format", "json", expect=0)
-        steps = {(cell["device"], cell["batch"]): cell["step"]["center_ns"] for cell in json.loads(done.stdout)["cells"]}
-        line = re.search("efficiency against one rank, the same batch: fake ([0-9.]+) % .*; the same batch of a rank: fake "
-                         "([0-9.]+) %", self.prony("show", "--full", "--store", self.store, expect=0).stdout.replace("\n", " "))
-        strong, weak = (float(number) / 100 for number in line.groups())
-        self.assertAlmostEqual(strong, steps["cpu:1", 16] / steps["cpu:1x2", 16] / 2, delta=0.011)
-        self.assertAlmostEqual(weak, steps["cpu:1", 8] / steps["cpu:1x2", 16], delta=0.011)
 
     def test_the_whole_batch_is_trained(self):
         """Strong scaling: the first loss is that of the same batch on one core."""

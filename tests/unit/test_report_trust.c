@@ -286,3 +286,32 @@ int main(void)
 {
 	return unit_tests_run(NULL, NULL);
 }
+
+/* native's cell becomes that of one rank, pytorch's that of two. */
+STORED_TEST(ranks_have_an_efficiency)
+{
+	struct stored_cell *one_rank = &run->cells[NATIVE], *two_ranks = &run->cells[PYTORCH];
+	struct strbuf *text = test_strbuf();
+
+	two_ranks->cell = one_rank->cell;
+	snprintf(one_rank->cell.device, sizeof one_rank->cell.device, "cpu:1");
+	snprintf(two_ranks->cell.device, sizeof two_ranks->cell.device, "cpu:1x2");
+	for (int strong = 1; strong >= 0; strong--) {
+		SCOPED(summary) summary;
+		struct contrast efficiency;
+		one_rank->cell.batch = two_ranks->cell.batch / (strong ? 1 : 2);
+		summary_init(&summary, run);
+		const struct summary_row *one = find(&summary, one_rank);
+		const struct summary_row *two = find(&summary, two_ranks);
+		double wanted = one->step.center / two->step.center / (strong ? 2 : 1);
+		assert_true(scaling_of(&summary, two, strong, &efficiency));
+		assert_true(fabs(efficiency.ratio / wanted - 1) < 1e-9);
+		assert_true(efficiency.low < wanted && wanted < efficiency.high);
+		assert_false(scaling_of(&summary, two, !strong, &efficiency));
+		assert_false(scaling_of(&summary, one, strong, &efficiency));
+		strbuf_clear(text);
+		assert_true(summary_scaling(&summary, two->comparison, text));
+		expect(text,
+		       strong ? "the same batch: native " : "the same batch of a rank: native ");
+	}
+}
