@@ -35,6 +35,8 @@ def products(jaxpr, times=1):
     for equation in jaxpr.eqns:
         if equation.primitive.name in ("conv_general_dilated", "dot_general"):
             yield equation, times
+        if equation.params.get("name") == "_resize":  # of jax.image.resize, whose products are not the network's
+            continue
         inside = times * (equation.params.get("length", 1) if equation.primitive.name == "scan" else 1)
         for inner in equation.params.values():
             inner = getattr(inner, "jaxpr", inner)
