@@ -59,7 +59,8 @@ class Adapter(NumpyAdapter):
             made = self.adamw()
         else:
             made = chainer.optimizers.SGD(rate)
-        made.setup(self.link)
+        if recipe["optimiser"] != "adamw":  # a second setup would forget which parameters do not decay
+            made.setup(self.link)
         if recipe.get("clip_norm"):
             made.add_hook(chainer.optimizer_hooks.GradientClipping(recipe["clip_norm"]))
         if recipe["weight_decay"] and recipe["optimiser"] != "adamw":
@@ -76,7 +77,7 @@ class Adapter(NumpyAdapter):
                 self.eps = recipe["epsilon"] * math.sqrt(1.0 - beta2 ** (self.t + 1))
                 super(AdamW, self).update(*arguments, **keywords)
         made = AdamW(recipe["learning_rate"], recipe["beta1"], beta2, recipe["epsilon"], weight_decay_rate=decay)
-        made.setup(self.link)  # makes the rules below
+        made.setup(self.link)
         for parameter in self.link.params():
             if parameter.ndim < 2:
                 parameter.update_rule.hyperparam.weight_decay_rate = 0.0
