@@ -1,4 +1,5 @@
 /* `prony batch`: a run in parts on a cluster with Slurm, or the same run on every node of it. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,7 @@ const struct option batch_option_rows[] = {
 struct batch {
 	const struct batch_options *options;
 	struct selection selection;
-	const char *name; /* of the suite, or "run" */
+	char *name; /* of the suite, or "run", in characters that Slurm takes in names */
 	char *folder, *script_path, *words;
 	int parts; /* 0: every node */
 	double seconds;
@@ -119,6 +120,12 @@ static char *words_of_run(const struct cli_call *call)
 
 static enum prony_status check_options(const struct batch_options *o, struct error *err)
 {
+	for (size_t i = 0; i < o->options.count; i++)
+		/* What follows a line break would be a command of the script. */
+		if (!*o->options.values[i] || strpbrk(o->options.values[i], "\r\n"))
+			return error_set(err, PRONY_USAGE,
+					 "--sbatch-option: takes one line, such as '-p gpu'; give "
+					 "the option again for another line");
 	if (o->every_node == (o->nodes > 0))
 		return error_set(err, PRONY_USAGE,
 				 "give either --nodes N, for a run in N parts, or --every-node");
@@ -126,6 +133,16 @@ static enum prony_status check_options(const struct batch_options *o, struct err
 		return error_set(err, PRONY_USAGE, "--print submits nothing: leave out --%s",
 				 o->wait ? "wait" : "resume");
 	return PRONY_OK;
+}
+
+/* The name of the jobs and the folder: a suite may be a file of any name. The caller frees it. */
+static char *name_of(const char *suite)
+{
+	char *name = memory_strdup(suite);
+	for (char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+			*c = '_';
+	return name;
 }
 
 /* Cuts the plan into parts and forecasts the longest task. */
@@ -158,7 +175,7 @@ static enum prony_status prepare(struct batch *batch, const struct cli_call *cal
 	if (status != PRONY_OK)
 		return status;
 	const char *suite = batch->selection.spec.suite;
-	batch->name = suite && *suite ? suite : "run";
+	batch->name = name_of(suite && *suite ? suite : "run");
 	batch->words = words_of_run(call);
 	char *here = realpath(".", NULL);
 	char *folder =
@@ -415,6 +432,7 @@ int command_batch(const struct cli_call *call, struct error *err)
 		run_batch(&batch, &exit_code, err);
 	}
 	units_release(&batch.units);
+	free(batch.name);
 	free(batch.folder);
 	free(batch.script_path);
 	free(batch.words);

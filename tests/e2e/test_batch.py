@@ -76,6 +76,16 @@ class BatchTest(ProgramTest):
         self.assertEqual(replaced.count("--time="), 1)
         self.assertFalse(os.path.exists(self.where))
 
+    def test_words_that_a_script_cannot_hold(self):
+        for line in ("-p gpu\ntouch x", ""):
+            done = self.prony("batch", *CELLS, "--print", "--nodes", "2", "--sbatch-option", line)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("--sbatch-option: takes one line", done.stderr)
+        suite = os.path.join(self.folder, "a b'$(id)\ntouch x.yaml")
+        write(suite, "frameworks: fake\nnetworks: mlp\ndatasets: synthetic\n")
+        text = self.prony("batch", suite, "--print", "--nodes", "1", expect=0).stdout
+        self.assertIn("#SBATCH --job-name=prony-a_b___id__touch_x\n", text)
+
     def test_submit_and_wait(self):
         done = self.batch("--nodes", "9", "--wait", expect=0)
         self.assertIn("the run has 2 tables, so 2 parts", done.stderr)
