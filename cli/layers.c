@@ -130,6 +130,11 @@ static enum prony_status write_layers(struct split *split, struct error *err)
 
 	split->folder = memory_printf("%s/layers", home);
 	free(home);
+	if (strchr(split->folder, ','))
+		return error_set(err, PRONY_USAGE,
+				 "%s: networks are separated by commas, so the folder's name must "
+				 "have none; set XDG_CACHE_HOME to another folder",
+				 split->folder);
 	status = directory_make(split->folder, err);
 	for (int i = 0; status == PRONY_OK && i < split->distinct_count; i++) {
 		struct graph graph;
@@ -217,7 +222,8 @@ int command_layers(const struct cli_call *call, struct error *err)
 		options->axes[AXIS_NETWORK] = (struct option_list){{strbuf_text(&split.words)}, 1};
 		options->axes[AXIS_STAGE] = (struct option_list){{"forward"}, 1};
 		if (split.left_out > 0)
-			cli_say("%d of %d layers are left out: they read more than the batch\n",
+			cli_say("%d of %d layers are left out, also of the sum: their input or "
+				"result is not of the batch\n",
 				split.left_out, split.layer_count);
 		code = command_run(call, err);
 	}

@@ -197,12 +197,14 @@ enum prony_status graph_extract(const struct graph *graph, const struct layer *l
 				      &node->attributes);
 		e.values[node->outputs[0]] = made;
 	}
+	if (builder.error.code == PRONY_OK && e.inputs == 0)
+		error_set(&builder.error, PRONY_UNSUPPORTED, "it reads nothing of the batch");
 	out->logits = as_rows(&builder, e.values[layer->output], graph_batch(graph));
 	out->loss = VALUE_NONE;
 	out->forward_count = out->node_count;
 	free(e.values);
-	if (builder.error.code == PRONY_OK)
-		return graph_check(out, err);
+	if (builder.error.code == PRONY_OK && graph_check(out, &builder.error) == PRONY_OK)
+		return PRONY_OK;
 	graph_release(out);
 	return error_set(err, builder.error.code, "%s", builder.error.text);
 }

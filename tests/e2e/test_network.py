@@ -174,6 +174,8 @@ class NetworkTest(ProgramTest):
         for wrong, message in ((("-s", "train"), "layers have no loss"), (("-n", "mlp"), "takes one network"),
                                (("--sequence", "8,16"), "takes one length")):
             self.assertIn(message, self.prony(*words, *wrong, expect=64).stderr)
+        self.environment["XDG_CACHE_HOME"] = os.path.join(self.folder, "a,b")
+        self.assertIn("set XDG_CACHE_HOME", self.prony(*words, expect=64).stderr)
 
     def test_refusals(self):
         there = os.path.join(self.folder, "no", "where", "x.onnx")
