@@ -111,6 +111,7 @@ STORE_TEST(parts_are_joined_in_any_order_and_twice)
 	assert_int_equal(import(f->store, begun).cells, 2);
 	assert_int_equal(import(f->store, first).cells, 2);
 	assert_int_equal(import(f->store, second).cells, 2);
+	assert_int_equal(import(f->store, f->path).runs, 0);
 	struct store_imported again = import(f->store, begun);
 	assert_int_equal(again.cells, 0);
 	assert_int_equal(again.present, 2);
