@@ -377,6 +377,14 @@ static enum prony_status find_units(struct batch *batch, struct error *err)
 				 "%s: holds a submission (job %" PRId64 "); add --resume to submit "
 				 "what is missing of it, or --folder DIR for another one",
 				 batch->folder, batch->units.jobs[0].id);
+	/* The units of one kind are no units of the other. */
+	for (size_t i = 0; i < batch->units.job_count && status == PRONY_OK; i++)
+		if (!batch->units.jobs[i].node != (batch->parts > 0))
+			status =
+				error_set(err, PRONY_USAGE,
+					  "%s: holds a submission with %s; use the same options, "
+					  "or --folder DIR for another one",
+					  batch->folder, batch->parts ? "--every-node" : "--nodes");
 	if (status == PRONY_OK && !batch->parts)
 		status = units_find_nodes(&batch->units, &o->options, err);
 	if (status == PRONY_OK)

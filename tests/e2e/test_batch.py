@@ -144,6 +144,9 @@ class BatchTest(ProgramTest):
         self.assertIn("--partition=main", read(os.path.join(self.fake, "asked")))
         self.assertEqual([line.split()[2:4] for line in self.submitted()], [["-w", f"n{i}"] for i in (1, 2, 3)])
         self.assertEqual(self.rows("select count(*) from run"), [(3,)])
+        other = self.batch("--nodes", "2", "--resume", expect=64)
+        self.assertIn("holds a submission with --every-node", other.stderr)
+        self.assertEqual(len(self.submitted()), 3)
 
 
 class SlurmTest(ProgramTest):
