@@ -191,14 +191,25 @@ static void render(const struct summary *summary, size_t whole, bool colour, int
 	free(columns);
 }
 
-/* Adds why layers of the network have no figures. */
+/* Whether an earlier row of the framework gave the same reason. */
+static bool was_said(const struct summary *summary, size_t row)
+{
+	for (size_t i = 0; i < row; i++)
+		if (!strcmp(summary->rows[i].cell->cell.framework,
+			    summary->rows[row].cell->cell.framework) &&
+		    !strcmp(summary_note(&summary->rows[i]), summary_note(&summary->rows[row])))
+			return true;
+	return false;
+}
+
+/* Adds why layers of the network have no figures, the same reason once for each framework. */
 static void add_reasons(const struct summary *summary, size_t whole, int width, struct strbuf *out)
 {
 	struct layer_name name;
 
 	for (size_t i = 0; i < summary->count; i++) {
 		const struct summary_row *row = &summary->rows[i];
-		if (!*summary_note(row) ||
+		if (!*summary_note(row) || was_said(summary, i) ||
 		    !is_layer_of(&row->cell->cell, cell_of(summary, whole), &name))
 			continue;
 		char *line = memory_printf("%s, %s: %s", row->cell->cell.framework, name.what,
@@ -222,6 +233,7 @@ void layers_render(const struct summary *summary, bool colour, int width, struct
 	}
 	text_wrap("*: first, or shares the first place. A layer alone finds its input in the "
 		  "caches more often than in the network, and pays for its own call and for the "
-		  "layout of its input and output. prony show --full has each layer's table",
+		  "layout of its input and output. The sum is without layers that read more than "
+		  "the batch. prony show --full has each layer's table",
 		  0, width, colour ? TEXT_DIM : "", colour ? TEXT_PLAIN : "", out);
 }

@@ -174,6 +174,25 @@ static void add_line(struct strbuf *line, int width, struct strbuf *out)
 	strbuf_clear(line);
 }
 
+/* Adds how many comparisons of the newest round could not exclude a slow node. */
+static void add_inconclusive(const struct nodes *nodes, struct strbuf *line)
+{
+	size_t all = 0, open = 0;
+
+	for (size_t i = 0; i < nodes->cell_count; i++)
+		for (size_t n = 0; n < nodes->compared; n++) {
+			const struct node_figure *newest =
+				&nodes->cells[i].rows[n].rounds[ROUND_LAST];
+			all += has_verdict(newest);
+			open += has_verdict(newest) && newest->verdict == VERDICT_INCONCLUSIVE;
+		}
+	if (open > 0)
+		strbuf_printf(line,
+			      "; %zu of %zu comparisons are INCONCLUSIVE: measure longer "
+			      "(--rigorous) on quiet nodes",
+			      open, all);
+}
+
 /* "n17 is slow: in 2 of 3 cells, in both rounds" */
 static void add_conclusions(const struct nodes *nodes, int width, struct strbuf *out)
 {
@@ -209,7 +228,8 @@ static void add_conclusions(const struct nodes *nodes, int width, struct strbuf 
 	}
 	if (nodes->slow + nodes->undecided == 0) {
 		strbuf_puts(&line, nodes->rounds > 1 ? "no node is slow in both rounds"
-						     : "no node is slow");
+						     : "no node was found slow");
+		add_inconclusive(nodes, &line);
 		add_line(&line, width, out);
 	}
 	for (size_t n = nodes->compared; n < nodes->count; n++) {

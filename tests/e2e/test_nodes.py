@@ -107,6 +107,13 @@ class SlowNodeTest(ClusterTest):
         self.cluster(20, {"n05": (1.06, 1)}, rounds=1)
         self.assertIn("n05 may be slow: SLOWER in its only round; run it again", self.show(code=3))
 
+    def test_what_noise_leaves_open_is_counted(self):
+        self.cluster(3, {}, rounds=1)
+        self.base.execute("UPDATE process SET step_mean_ns = step_mean_ns * (1 + round % 2)")
+        self.base.commit()
+        self.assertRegex(" ".join(self.show(code=0).split()),
+                         "no node was found slow; 6 of 6 comparisons are INCONCLUSIVE: measure longer")
+
     def test_no_node_is_slow(self):
         self.cluster(20, {})
         self.assertIn("no node is slow in both rounds", self.show(code=0))
