@@ -72,8 +72,8 @@ TEST(one_of_fifty_that_is_4_percent_slow_is_found)
 		}
 	}
 	print_message("found in %zu of %d clusters, %zu others\n", found, CLUSTERS, others);
-	assert_true(found >= 0.97 * CLUSTERS);
-	assert_true(others <= 0.03 * CLUSTERS);
+	assert_true((double)found >= 0.97 * CLUSTERS);
+	assert_true((double)others <= 0.03 * CLUSTERS);
 }
 
 TEST(a_thousand_clusters_without_a_slow_node)
@@ -95,7 +95,7 @@ TEST(a_thousand_clusters_without_a_slow_node)
 		lasting += count_slower(&cluster) > 0;
 	}
 	print_message("alarm in %zu clusters in one round, %zu in two\n", alarms, lasting);
-	assert_true(alarms < 0.05 * CLUSTERS);
+	assert_true((double)alarms < 0.05 * CLUSTERS);
 	assert_true(lasting <= alarms);
 }
 
