@@ -59,6 +59,14 @@ void break_even_fill(struct arena *arena, struct summary_row *rows,
 	}
 }
 
+/* Adds a number of steps with three digits: "12300", not "1.23e+04". */
+static void add_steps(const char *before, double steps, struct strbuf *out)
+{
+	double unit = pow(10, fmax(floor(log10(steps)) - 2, 0));
+
+	strbuf_printf(out, "%s%.0f", before, round(steps / unit) * unit);
+}
+
 bool summary_break_even(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
 	bool said = false;
@@ -67,10 +75,13 @@ bool summary_break_even(const struct summary *summary, size_t comparison, struct
 		const struct summary_row *row = &summary->rows[i];
 		if (isnan(row->break_even.steps))
 			continue;
-		strbuf_printf(out, "%s%s overtakes %s after %.3g steps (%.3g to %.3g)",
+		strbuf_printf(out, "%s%s overtakes %s",
 			      said ? "; " : "from the start of a process ",
-			      row->cell->cell.framework, row->overtakes->cell.framework,
-			      row->break_even.steps, row->break_even.low, row->break_even.high);
+			      row->cell->cell.framework, row->overtakes->cell.framework);
+		add_steps(" after ", row->break_even.steps, out);
+		add_steps(" steps (", row->break_even.low, out);
+		add_steps(" to ", row->break_even.high, out);
+		strbuf_putc(out, ')');
 		said = true;
 	}
 	return said;

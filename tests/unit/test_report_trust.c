@@ -315,3 +315,16 @@ STORED_TEST(ranks_have_an_efficiency)
 		       strong ? "the same batch: native " : "the same batch of a rank: native ");
 	}
 }
+
+STORED_TEST(a_break_even_has_readable_numbers)
+{
+	SCOPED(summary) summary;
+	struct strbuf *text = test_strbuf();
+
+	summary_init(&summary, run);
+	struct summary_row *row = (struct summary_row *)find(&summary, &run->cells[NATIVE]);
+	row->overtakes = &run->cells[PYTORCH];
+	row->break_even = (struct break_even){12345.6, 1, 987654};
+	assert_true(summary_break_even(&summary, row->comparison, text));
+	expect(text, "native overtakes pytorch after 12300 steps (1 to 988000)");
+}
