@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "bundle/loader_data.h"
 #include "bundle/recipe.h"
+#include "bundle/safetensors.h"
 #include "bundle/target.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
@@ -74,7 +75,11 @@ struct session {
 	const char *option;   /* private options of null and fake: "crash@step=3"; "" = none */
 	struct target target; /* set before probe */
 	bool profiled;	      /* profiled steps will be requested; set before probe */
-	void *private_data;   /* private_size bytes, zeroed before open */
+	/* The file that the weights given to build lie in, for engines that can read it themselves;
+	 * borrowed until close, NULL: there is none. */
+	const struct mapped_file *weights_file;
+	size_t message_max; /* of an ONNX file that an engine gets, in bytes; 0: protobuf's limit */
+	void *private_data; /* private_size bytes, zeroed before open */
 };
 
 /* For engines that run a user's ONNX file unchanged, forward. These functions replace those of the

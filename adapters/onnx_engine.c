@@ -5,6 +5,7 @@
 
 #include "adapters/checks.h"
 #include "adapters/reasons.h"
+#include "base/memory.h"
 #include "graph/kernel.h"
 
 static void refuse_node(const struct graph *graph, const struct node *node, struct strbuf *reasons)
@@ -39,6 +40,26 @@ void onnx_engine_refuse(const struct target *target, const struct graph *graph,
 	if (caches && target_has_option(target, "throughput"))
 		reasons_add(reasons, "option throughput: steps that run at once would write the "
 				     "same caches");
+}
+
+enum prony_status onnx_engine_export(const struct session *s, const struct graph *graph,
+				     const struct tensor_set *weights, struct onnx_form *form,
+				     void **bytes, size_t *length, char **folder, struct error *err)
+{
+	const struct mapped_file *file = s->weights_file;
+	const char *slash = file && file->path ? strrchr(file->path, '/') : NULL;
+	enum prony_status status;
+
+	form->most = s->message_max;
+	if (slash) {
+		form->data_file.name = slash + 1;
+		form->data_file.bytes = file->bytes;
+		form->data_file.length = file->length;
+	}
+	status = onnx_export_form(graph, weights, form, bytes, length, err);
+	if (status == PRONY_OK && form->external)
+		*folder = memory_printf("%.*s", (int)(slash - file->path), file->path);
+	return status;
 }
 
 static enum prony_status keep_state(struct onnx_ends *ends, const struct value *value,

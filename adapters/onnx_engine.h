@@ -30,6 +30,14 @@ struct onnx_ends {
 void onnx_engine_refuse(const struct target *target, const struct graph *graph,
 			struct strbuf *reasons);
 
+/* onnx_export_form, with weights as external data in the session's file where the model exceeds
+ * what a message can hold. *folder: of that file, which the caller frees; NULL if all are in the
+ * model. */
+enum prony_status onnx_engine_export(const struct session *s, const struct graph *graph,
+				     const struct tensor_set *weights, struct onnx_form *form,
+				     void **bytes, size_t *length, char **folder,
+				     struct error *err);
+
 /* Takes the values of caches from the weights. PRONY_BAD_INPUT when the logits' size overflows or a
  * cache is missing. */
 enum prony_status onnx_engine_ends(const struct graph *graph, const struct tensor_set *weights,

@@ -449,6 +449,7 @@ enum prony_status safetensors_map_file(const char *path, struct arena *arena,
 		goto out;
 	}
 	status = read_image(mapped.bytes, mapped.length, path, arena, out, err);
+	mapped.path = arena_strdup(arena, path);
 	if (status == PRONY_OK)
 		*map = mapped;
 	else

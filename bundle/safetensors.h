@@ -36,6 +36,7 @@ enum prony_status safetensors_read_image(const void *image, size_t bytes, const 
 struct mapped_file {
 	void *bytes;
 	size_t length;
+	const char *path; /* in the arena of its tensors */
 };
 
 /* Maps the file privately (copy on write) and reads it. Unmap it with safetensors_unmap. */

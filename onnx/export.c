@@ -380,12 +380,49 @@ static Onnx__ValueInfoProto *new_value_info(struct exporter *e, int index)
 	return info;
 }
 
+static Onnx__StringStringEntryProto *new_entry(struct exporter *e, const char *key,
+					       const char *value)
+{
+	Onnx__StringStringEntryProto *entry = arena_alloc(&e->arena, sizeof(*entry));
+
+	onnx__string_string_entry_proto__init(entry);
+	entry->key = export_borrow(key);
+	entry->value = export_borrow(value);
+	return entry;
+}
+
+/* Makes the initializers that lie in the data file external data. */
+static void move_weights(struct exporter *e)
+{
+	const char *bytes = e->form->data_file.bytes;
+
+	for (size_t i = 0; i < e->out->n_initializer; i++) {
+		Onnx__TensorProto *tensor = e->out->initializer[i];
+		const char *data = (const char *)tensor->raw_data.data;
+		size_t length = tensor->raw_data.len;
+
+		if (data < bytes || data + length > bytes + e->form->data_file.length)
+			continue;
+		tensor->has_raw_data = false;
+		tensor->has_data_location = true;
+		tensor->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+		tensor->n_external_data = 3;
+		tensor->external_data = arena_array(&e->arena, 3, sizeof(*tensor->external_data));
+		tensor->external_data[0] = new_entry(e, "location", e->form->data_file.name);
+		tensor->external_data[1] = new_entry(
+			e, "offset", arena_printf(&e->arena, "%zu", (size_t)(data - bytes)));
+		tensor->external_data[2] =
+			new_entry(e, "length", arena_printf(&e->arena, "%zu", length));
+		e->form->external = true;
+	}
+}
+
 static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
 {
 	Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
 	Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
 	Onnx__OperatorSetIdProto *opsets[] = {&opset};
-	size_t size;
+	size_t size, most;
 
 	opset.domain = export_borrow("");
 	opset.has_version = true;
@@ -397,11 +434,16 @@ static enum prony_status pack(struct exporter *e, void **bytes, size_t *length)
 	model.graph = e->out;
 	model.n_opset_import = 1;
 	model.opset_import = opsets;
+	most = e->form->most ? e->form->most : ONNX_MAX_BYTES;
 	size = onnx__model_proto__get_packed_size(&model);
-	if (size > ONNX_MAX_BYTES)
+	if (size > most && e->form->data_file.name) {
+		move_weights(e);
+		size = onnx__model_proto__get_packed_size(&model);
+	}
+	if (size > most)
 		return error_set(e->err, PRONY_UNSUPPORTED,
-				 "network '%s' needs %zu bytes; an ONNX file holds at most %d",
-				 e->graph->name, size, ONNX_MAX_BYTES);
+				 "network '%s' needs %zu bytes; an ONNX file holds at most %zu",
+				 e->graph->name, size, most);
 	*bytes = malloc(size);
 	if (*bytes == NULL)
 		return error_set(e->err, PRONY_NOMEM,

@@ -50,6 +50,14 @@ struct onnx_form {
 	enum onnx_caches caches;
 	bool fuse; /* attention (graph/attention.h) as one node, Attention of opset 23 */
 	int attentions, fused; /* set: found, and written so */
+	/* A file in memory, by its name beside the model's. If the model needs more than `most`
+	 * bytes (0: what protobuf can hold), weights that lie in it become external data. */
+	struct {
+		const char *name, *bytes;
+		size_t length;
+	} data_file;
+	size_t most;
+	bool external; /* set: the model needs the file */
 };
 
 /* Serialises the forward graph up to its logits, without loss and dropout, for evaluation.

@@ -68,6 +68,7 @@ enum prony_status verbs_build(struct worker *w, struct built *built, struct erro
 	const struct bundle *bundle = &w->bundle;
 
 	enum prony_status status = PRONY_OK;
+	w->session.weights_file = &bundle->weights_map;
 	if (!bundle->is_model) {
 		if (bundle->recipe.stage != STAGE_LOAD)
 			status = w->adapter->build(&w->session, &w->bundle.graph, &bundle->recipe,

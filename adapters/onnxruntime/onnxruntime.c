@@ -252,7 +252,7 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	struct onnx_form form = {.caches = ONNX_CACHES_IN_PLACE,
 				 .fuse = has_attention(ort) &&
 					 !target_has_option(&s->target, "explicit")};
-	char attention[48] = "";
+	char attention[48] = "", *folder = NULL;
 	void *model = NULL;
 	size_t length = 0;
 	enum prony_status status = ort_supports(&s->target, graph, recipe, err);
@@ -260,7 +260,16 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = name_ends(ort, graph, weights, err);
 	if (status == PRONY_OK)
-		status = onnx_export_form(graph, weights, &form, &model, &length, err);
+		status =
+			onnx_engine_export(s, graph, weights, &form, &model, &length, &folder, err);
+	if (status == PRONY_OK && folder)
+		status = ort_check(ort->api,
+				   ort->api->add_session_config_entry(
+					   ort->options,
+					   "session.model_external_initializers_file_folder_path",
+					   folder),
+				   "set the folder of weights", err);
+	free(folder);
 	if (status == PRONY_OK)
 		status = ort_make_session(ort, model, length, err);
 	if (status == PRONY_OK && s->profiled)

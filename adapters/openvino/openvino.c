@@ -304,7 +304,8 @@ static enum prony_status ov_build(struct session *s, struct graph *graph,
 	if (status == PRONY_OK)
 		status = onnx_engine_ends(graph, weights, ONNX_CACHES_READ, &ov->ends, err);
 	if (status == PRONY_OK)
-		status = onnx_export_form(graph, weights, &form, &bytes, &length, err);
+		status = onnx_engine_export(s, graph, weights, &form, &bytes, &length, &ov->folder,
+					    err);
 	if (status == PRONY_OK)
 		status = ov_compile(ov, bytes, length, recipe, err);
 	if (status == PRONY_OK && s->profiled)
@@ -454,6 +455,7 @@ static void ov_close(struct session *s)
 		api->ov_compiled_model_free(ov->compiled);
 	if (ov->core)
 		api->ov_core_free(ov->core);
+	free(ov->folder);
 	*ov = (struct ov_state){0};
 }
 

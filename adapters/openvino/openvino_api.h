@@ -74,6 +74,9 @@ enum { OV_OK = 0, OV_NOT_IMPLEMENTED = -2 };
 	X(void, ov_available_devices_free, (struct ov_devices * devices))                          \
 	X(int, ov_core_get_property,                                                               \
 	  (const struct ov_core *core, const char *device, const char *key, char **value))         \
+	X(int, ov_core_read_model,                                                                 \
+	  (const struct ov_core *core, const char *path, const char *weights,                      \
+	   struct ov_model **out))                                                                 \
 	X(int, ov_core_read_model_from_memory_buffer,                                              \
 	  (const struct ov_core *core, const char *model, size_t bytes,                            \
 	   const struct ov_tensor *weights, struct ov_model **out))                                \

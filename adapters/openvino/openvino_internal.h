@@ -44,6 +44,7 @@ struct ov_state {
 	/* By cache: what a request reads, NULL where nothing does, and the rows that it adds. */
 	struct ov_tensor **pasts, **rows;
 	bool throughput;
+	char *folder; /* of the file with a graph's weights, if the model does not have them */
 	struct ov_profile profile;
 	char device[TARGET_WORD_BYTES]; /* OpenVINO's name: "CPU" */
 };

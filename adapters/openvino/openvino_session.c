@@ -5,6 +5,7 @@
 
 #include "adapters/openvino/openvino_internal.h"
 #include "adapters/openvino/openvino_names.h"
+#include "base/files.h"
 
 static const char *precision_property(enum precision precision)
 {
@@ -43,15 +44,37 @@ static size_t profile_strings(const struct ov_state *ov)
 	return ov->api.encrypts ? 4 : 2;
 }
 
+/* Only a model that is read from a file finds its external data. */
+static enum prony_status read_beside(struct ov_state *ov, const void *bytes, size_t length,
+				     struct ov_model **model, struct error *err)
+{
+	char *path = path_join(ov->folder, "openvino.onnx");
+	enum prony_status status = file_write_atomic(path, bytes, length, err);
+
+	if (status == PRONY_OK)
+		status = ov_check(&ov->api, ov->api.ov_core_read_model(ov->core, path, NULL, model),
+				  "read the ONNX model", err);
+	free(path);
+	return status;
+}
+
+static enum prony_status read_model(struct ov_state *ov, const void *bytes, size_t length,
+				    struct ov_model **model, struct error *err)
+{
+	if (ov->folder)
+		return read_beside(ov, bytes, length, model, err);
+	return ov_check(
+		&ov->api,
+		ov->api.ov_core_read_model_from_memory_buffer(ov->core, bytes, length, NULL, model),
+		"read the ONNX model", err);
+}
+
 static enum prony_status compile(struct ov_state *ov, const void *bytes, size_t length,
 				 const struct ov_properties *p, struct error *err)
 {
 	const struct ov_api *api = &ov->api;
 	struct ov_model *model = NULL;
-	enum prony_status status = ov_check(
-		api,
-		api->ov_core_read_model_from_memory_buffer(ov->core, bytes, length, NULL, &model),
-		"read the ONNX model", err);
+	enum prony_status status = read_model(ov, bytes, length, &model, err);
 
 	if (status == PRONY_OK)
 		status = ov_check(

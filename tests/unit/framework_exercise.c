@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/files.h"
+#include "bundle/safetensors.h"
 #include "onnx/onnx.h"
 #include "parity/reference.h"
 #include "unit_test.h"
@@ -363,6 +365,27 @@ enum prony_status exercise_forward(struct exercise *e, struct error *err)
 		TRY(compare_logits(e, &ref, err));
 	}
 	return PRONY_OK;
+}
+
+enum prony_status exercise_data_file(struct exercise *e, struct error *err)
+{
+	static struct mapped_file map; /* until the child process ends */
+	enum prony_status status;
+	char *folder, *path;
+
+	TRY(directory_make_temporary("prony-test-", &folder, err));
+	path = path_join(folder, "weights.safetensors");
+	status = safetensors_write_file(&e->weights, path, err);
+	if (status == PRONY_OK)
+		status = safetensors_map_file(path, &e->arena, &map, &e->weights, err);
+	e->session.weights_file = &map;
+	e->session.message_max = 16384;
+	if (status == PRONY_OK)
+		status = exercise_forward(e, err);
+	directory_remove(folder, NULL);
+	free(path);
+	free(folder);
+	return status;
 }
 
 enum prony_status exercise_in_flight(struct exercise *e, struct error *err)

@@ -81,6 +81,9 @@ enum prony_status exercise_file(struct exercise *exercise, struct tensor *logits
 /* Issues two rounds of steps before it waits, so that several are in flight. The values read are
  * those of the last slot issued; each slot takes its turn. */
 enum prony_status exercise_in_flight(struct exercise *exercise, struct error *err);
+/* Forward of an engine that gets ONNX, with weights too large for the model's message: it must read
+ * them from the file. */
+exercise_body exercise_data_file;
 enum prony_status exercise_gradients(struct exercise *exercise, struct error *err);
 /* Makes three updates on three batches; compares the change of each weight and each loss.
  * `epsilon_inside` as in parity/reference.h. */

@@ -138,7 +138,7 @@ static const struct framework_case cases[] = {
 	CASE("mlp", 8, exercise_forward),	CASE("odd", 4, exercise_forward),
 	CASE("wide", 4, exercise_forward),	CASE(OPERATORS, 4, exercise_forward),
 	CASE("mlp", 4, check_reports),		CASE("lenet", 8, throughput),
-	CASE("mlp", 4, exercise_wrong_weight),
+	CASE("mlp", 4, exercise_wrong_weight),	CASE("lenet", 8, exercise_data_file),
 };
 
 /* An argument selects tests by name. */

@@ -111,6 +111,7 @@ static const struct framework_case cases[] = {
 	CASE("lenet", 4, check_bf16),
 	CASE("lenet", 4, check_fp16),
 	CASE("lenet", 8, throughput),
+	CASE("lenet", 8, exercise_data_file),
 	CASE("mlp", 4, exercise_wrong_weight),
 };
 
