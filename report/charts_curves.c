@@ -1,4 +1,4 @@
-/* Draws curves over the batch size and over the number of cores. */
+/* Draws curves over the batch size and over the numbers of cores and ranks. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,21 +8,49 @@
 #include "base/memory.h"
 #include "report/charts_internal.h"
 
-/* Returns the cores that a device word gives, as in "cpu:4"; NaN if it gives none. */
-static double cores_of(const struct cell *cell)
+static const struct chart_axis over_axes[OVER_COUNT] = {
+	[OVER_BATCH] = {"batch size", "batch", CHART_PLAIN, true, .ticks_at_values = true},
+	[OVER_CORES] = {"cores", "cores", CHART_PLAIN, .ticks_at_values = true},
+	[OVER_RANKS] = {"ranks", "ranks", CHART_PLAIN, .ticks_at_values = true},
+	[OVER_RANKS_WEAK] = {"ranks", "ranks", CHART_PLAIN, .ticks_at_values = true},
+};
+
+const char *charts_over(enum family_axis over)
+{
+	return over_axes[over].title;
+}
+
+static bool is_over_ranks(enum family_axis over)
+{
+	return over == OVER_RANKS || over == OVER_RANKS_WEAK;
+}
+
+/* Returns the cell's place in a family over that axis; NaN if it has none. "cpu:4" has four cores
+ * and one rank. */
+static double place_of(const struct cell *cell, enum family_axis over)
 {
 	const struct device device = device_of(cell->device);
-	return device.cores > 0 && device.ranks == 1 ? (double)device.cores : NAN;
+	if (over == OVER_BATCH)
+		return (double)cell->batch;
+	if (device.cores == 0 || (over == OVER_CORES && device.ranks > 1))
+		return NAN;
+	return over == OVER_CORES ? device.cores : device.ranks;
 }
 
 /* Makes the comparison's key without the axis of the family. */
-static size_t family_key(const struct cell *cell, bool cores, char key[SUMMARY_KEY_BYTES])
+static size_t family_key(const struct cell *cell, enum family_axis over,
+			 char key[SUMMARY_KEY_BYTES])
 {
+	const struct device device = device_of(cell->device);
 	struct cell without = *cell;
-	if (cores)
+	if (over == OVER_BATCH)
+		without.batch = 0;
+	else if (over == OVER_CORES)
 		snprintf(without.device, sizeof without.device, "cpu:#");
 	else
-		without.batch = 0;
+		snprintf(without.device, sizeof without.device, "cpu:%dx#", device.cores);
+	if (over == OVER_RANKS_WEAK)
+		without.batch /= device.ranks;
 	return summary_comparison_key(&without, key);
 }
 
@@ -64,7 +92,7 @@ static void arrange(struct family *family)
 }
 
 /* Appends the families over one axis to those found so far. */
-static size_t gather(const struct html_page *page, struct arena *arena, bool cores,
+static size_t gather(const struct html_page *page, struct arena *arena, enum family_axis over,
 		     struct family *families, size_t count)
 {
 	struct names names = {.count = 0};
@@ -74,10 +102,10 @@ static size_t gather(const struct html_page *page, struct arena *arena, bool cor
 	for (size_t i = 0; i < page->comparison_count; i++) {
 		const struct cell *cell = page->comparisons[i];
 		of[i] = NAMES_NONE;
-		if (cores && !isfinite(cores_of(cell)))
+		if (isnan(place_of(cell, over)))
 			continue;
 		size_t known = names.count;
-		of[i] = names_add(&names, key, family_key(cell, cores, key));
+		of[i] = names_add(&names, key, family_key(cell, over, key));
 		sizes[of[i]] = of[i] == known ? 1 : sizes[of[i]] + 1;
 	}
 	size_t *numbers = memory_alloc((names.count + 1) * sizeof *numbers);
@@ -89,13 +117,12 @@ static size_t gather(const struct html_page *page, struct arena *arena, bool cor
 		families[count++] =
 			(struct family){.comparisons = arena_array(arena, sizes[k], sizeof(size_t)),
 					.values = arena_array(arena, sizes[k], sizeof(double)),
-					.cores = cores};
+					.over = over};
 	}
 	for (size_t i = 0; i < page->comparison_count; i++)
 		if (of[i] != NAMES_NONE && numbers[of[i]] != NAMES_NONE) {
 			struct family *family = &families[numbers[of[i]]];
-			family->values[family->count] = cores ? cores_of(page->comparisons[i])
-							      : (double)page->comparisons[i]->batch;
+			family->values[family->count] = place_of(page->comparisons[i], over);
 			family->comparisons[family->count++] = i;
 		}
 	for (size_t k = 0; k < names.count; k++)
@@ -111,9 +138,10 @@ static size_t gather(const struct html_page *page, struct arena *arena, bool cor
 struct family *charts_families(const struct html_page *page, struct arena *arena, size_t *count)
 {
 	struct family *families =
-		arena_array(arena, 2 * page->comparison_count + 1, sizeof *families);
-	*count = gather(page, arena, false, families, 0);
-	*count = gather(page, arena, true, families, *count);
+		arena_array(arena, OVER_COUNT * page->comparison_count + 1, sizeof *families);
+	*count = 0;
+	for (int over = 0; over < OVER_COUNT; over++)
+		*count = gather(page, arena, (enum family_axis)over, families, *count);
 	return families;
 }
 
@@ -134,9 +162,11 @@ void charts_family_work(const struct html_page *page, const struct family *famil
 			size_t out_bytes)
 {
 	struct labels labels = page->differing;
-	enum axis_id own = family->cores ? AXIS_DEVICE : AXIS_BATCH;
+	enum axis_id own = family->over == OVER_BATCH ? AXIS_BATCH : AXIS_DEVICE;
 	bool any = false;
 	labels.varies[own] = labels.partly[own] = false;
+	if (family->over == OVER_RANKS_WEAK)
+		labels.varies[AXIS_BATCH] = labels.partly[AXIS_BATCH] = false;
 	for (int id = 0; id < AXIS_COUNT; id++)
 		any |= labels.varies[id] || (labels.partly[id] && !axes[id].quiet);
 	*out = '\0';
@@ -161,6 +191,8 @@ static void add_curve(const struct html_page *page, size_t run, const char *fram
 		if (!row || !row->comparable)
 			continue;
 		struct figure_value known = figure_value(id, row);
+		if (is_over_ranks(family->over) && family->values[i] == 1)
+			known = (struct figure_value){.value = 1, .low = NAN, .high = NAN};
 		if (isfinite(known.value) && !known.itself)
 			series->points[series->count++] = (struct chart_point){
 				over_step ? row->step.center : family->values[i], known.value,
@@ -173,19 +205,8 @@ static void add_curve(const struct html_page *page, size_t run, const char *fram
 static void add_chart(const struct html_page *page, const struct family *family, enum figure_id id,
 		      bool over_step, struct charts *charts)
 {
-	static const struct chart_axis batch = {.title = "batch size",
-						.column = "batch",
-						.measure = CHART_PLAIN,
-						.logarithmic = true,
-						.ticks_at_values = true},
-				       cores = {.title = "cores",
-						.column = "cores",
-						.measure = CHART_PLAIN,
-						.ticks_at_values = true};
 	char title[CELL_KEY_BYTES], head[CELL_KEY_BYTES + 96], name[sizeof head], caption[256];
-	const char *over = over_step	   ? figures[FIGURE_STEP].label
-			   : family->cores ? cores.title
-					   : batch.title;
+	const char *over = over_step ? figures[FIGURE_STEP].label : charts_over(family->over);
 	family_title(page, family, title, sizeof title);
 	snprintf(head, sizeof head, "%s over %s: %s", figures[id].label, over, title);
 	snprintf(name, sizeof name, "%s %s %s", figures[id].label, over, title);
@@ -198,13 +219,13 @@ static void add_chart(const struct html_page *page, const struct family *family,
 					 page->framework_count * page->count);
 	chart->heading =
 		arena_printf(&charts->arena, "%c%s over %s", *head, figures[id].label + 1, over);
-	chart->x = over_step ? charts_axis(charts, FIGURE_STEP) : family->cores ? cores : batch;
+	chart->x = over_step ? charts_axis(charts, FIGURE_STEP) : over_axes[family->over];
 	chart->y = charts_axis(charts, id);
 	chart->x.logarithmic |= over_step;
-	chart->y.logarithmic = true;
-	if (figures[id].unit == UNIT_RATIO) {
+	chart->y.logarithmic = !is_over_ranks(family->over);
+	if (figures[id].unit == UNIT_RATIO || is_over_ranks(family->over)) {
 		chart->reference = 1;
-		chart->reference_label = "native";
+		chart->reference_label = is_over_ranks(family->over) ? "ideal" : "native";
 	}
 	for (size_t k = 0; k < page->framework_count; k++)
 		for (size_t run = 0; run < page->count; run++)
@@ -219,6 +240,11 @@ static void add_chart(const struct html_page *page, const struct family *family,
 
 void charts_curves(const struct html_page *page, const struct family *family, struct charts *charts)
 {
+	if (is_over_ranks(family->over)) {
+		add_chart(page, family, family->over == OVER_RANKS ? FIGURE_STRONG : FIGURE_WEAK,
+			  false, charts);
+		return;
+	}
 	for (int id = 0; id < FIGURE_COUNT; id++)
 		if (figures[id].shown & SHOW_CURVE)
 			add_chart(page, family, (enum figure_id)id, false, charts);

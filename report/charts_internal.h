@@ -59,12 +59,15 @@ void charts_run_drift(const struct html_page *page, size_t run, struct charts *c
 /* Adds the step of a comparison's cells in earlier runs. */
 void charts_history(const struct html_page *page, size_t comparison, struct charts *charts);
 
-/* Comparisons that differ only in one numeric axis: batch size, or cores of the device. */
+/* What a family is over: ranks with the same batch, and with the same batch of a rank. */
+enum family_axis { OVER_BATCH, OVER_CORES, OVER_RANKS, OVER_RANKS_WEAK, OVER_COUNT };
+
+/* Comparisons that differ only in one number. */
 struct family {
 	size_t *comparisons; /* comparisons of the page, in ascending order of that number */
 	double *values;	     /* the number of each comparison */
 	size_t count;
-	bool cores; /* the number is the cores; else the batch size */
+	enum family_axis over;
 };
 
 /* Returns the families with two or more comparisons; in the page's arena. */
@@ -72,7 +75,10 @@ struct family *charts_families(const struct html_page *page, struct arena *arena
 /* Writes what tells the family from the page's other comparisons; "" if there are no others. */
 void charts_family_work(const struct html_page *page, const struct family *family, char *out,
 			size_t out_bytes);
-/* Adds a curve for each figure with SHOW_CURVE over the number, and throughput against latency. */
+/* "batch size", "cores", "ranks" */
+const char *charts_over(enum family_axis over);
+/* Adds a curve for each figure with SHOW_CURVE over the number, and throughput against latency;
+ * over ranks, the efficiency with the ideal line. */
 void charts_curves(const struct html_page *page, const struct family *family,
 		   struct charts *charts);
 

@@ -111,6 +111,14 @@ enum {
 	  CONTRAST(row->floor_undisturbed, row->undisturbed_order, is_native(row)),                \
 	  SHOW_DETAILS | SHOW_INTERVAL | SHOW_BELOW, HAS_WIDTH, HAS_ENDS,                          \
 	  "undisturbed step / native's undisturbed step")                                          \
+	X(STRONG, "efficiency_strong_ratio", "efficiency.strong.ratio", SHARE,                     \
+	  "strong efficiency", "strong scaling efficiency",                                        \
+	  CONTRAST(row->efficiency[SCALING_STRONG], ORDER_UNKNOWN, false), 0, HAS_WIDTH, HAS_ENDS, \
+	  "step of one rank / (ranks x step of all ranks), for the same batch")                    \
+	X(WEAK, "efficiency_weak_ratio", "efficiency.weak.ratio", SHARE, "weak efficiency",        \
+	  "weak scaling efficiency",                                                               \
+	  CONTRAST(row->efficiency[SCALING_WEAK], ORDER_UNKNOWN, false), 0, HAS_WIDTH, HAS_ENDS,   \
+	  "step of one rank / step of all ranks, for the same batch of a rank")                    \
 	X(FLOPS, "flops_per_second", "flops_per_second", FLOPS, "FLOP/s", "arithmetic",            \
 	  PER_STEP(row->flops_per_step), SHOW_WIDE | SHOW_KNOWN | SHOW_DETAILS | SHOW_PAGE,        \
 	  HAS_VALUE, HAS_VALUE, "2 x MACs x batch / step; in training three times that")           \

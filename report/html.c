@@ -41,8 +41,8 @@ static void family_attributes(const struct html_page *page, const struct family 
 	html_attributes_of(cell, shared, out);
 }
 
-/* Adds the sections of sweeps: comparisons that differ only in batch, or only in cores. Notes which
- * comparisons they show. */
+/* Adds the sections of sweeps: comparisons that differ only in batch, cores or ranks. Notes of
+ * which comparisons they show the figures. */
 static void add_sweeps(const struct html_page *page, bool *shown, struct strbuf *out)
 {
 	struct arena arena;
@@ -57,15 +57,18 @@ static void add_sweeps(const struct html_page *page, bool *shown, struct strbuf 
 			charts_family_work(page, &families[i], title, sizeof title);
 			strbuf_printf(out, "<section id=\"sweep-%zu\"", i + 1);
 			family_attributes(page, &families[i], out);
-			strbuf_printf(out, "><h2>Over %s%s",
-				      families[i].cores ? "cores" : "batch size",
+			strbuf_printf(out, "><h2>Over %s%s%s", charts_over(families[i].over),
+				      families[i].over == OVER_RANKS_WEAK
+					      ? ", the same batch of a rank"
+					      : "",
 				      *title ? ": " : "");
 			text_html(title, out);
 			strbuf_puts(out, "</h2>\n");
 			html_charts(&charts, 0, out);
 			strbuf_puts(out, "</section>\n");
+			/* The efficiency of ranks is not their step time. */
 			for (size_t k = 0; k < families[i].count; k++)
-				shown[families[i].comparisons[k]] = true;
+				shown[families[i].comparisons[k]] |= families[i].over <= OVER_CORES;
 		}
 		charts_release(&charts);
 	}

@@ -73,6 +73,26 @@ void label_common(const struct labels *labels, const struct cell *cell, char *ou
 	}
 }
 
+size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES])
+{
+	size_t used = 0;
+
+	for (int id = 0; id < AXIS_COUNT; id++) {
+		char text[CELL_WORD_BYTES] = "";
+		bool applies = axis_applies(&axes[id], cell);
+		if (id == AXIS_FRAMEWORK)
+			continue;
+		if (applies)
+			axis_text(&axes[id], axis_value(&axes[id], cell), text);
+		/* Include the terminating zero, so that two texts cannot be confused with one. */
+		size_t length = strlen(text) + 1;
+		key[used++] = applies ? '+' : '-';
+		memcpy(key + used, text, length);
+		used += length;
+	}
+	return used;
+}
+
 void summary_comparison_title(const struct cell *cell, char *out, size_t out_bytes)
 {
 	size_t used = 0;

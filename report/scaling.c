@@ -5,50 +5,68 @@
 
 #include "cell/device.h"
 #include "report/format.h"
-#include "report/summary.h"
+#include "report/summary_internal.h"
 
-/* Whether `one` is the cell of one rank with the same cores: of the whole batch (strong), or of the
- * batch of a rank. */
-static bool is_base(const struct cell *one, const struct cell *all, int ranks, int cores,
-		    bool strong)
+size_t scaling_base_key(const struct cell *cell, enum scaling scaling, char key[SUMMARY_KEY_BYTES])
 {
-	char a[SUMMARY_KEY_BYTES], b[SUMMARY_KEY_BYTES];
-	struct cell same = *all;
+	struct device device = device_of(cell->device);
+	struct cell base = *cell;
 
-	snprintf(same.device, sizeof same.device, "cpu:%d", cores);
-	if (!strong)
-		same.batch /= ranks;
-	size_t bytes = summary_comparison_key(&same, a);
-	return !strcmp(one->framework, all->framework) && bytes == summary_comparison_key(one, b) &&
-	       !memcmp(a, b, bytes);
+	if (device.kind != DEVICE_CPU || device.ranks < 2)
+		return 0;
+	snprintf(base.device, sizeof base.device, "cpu:%d", device.cores);
+	if (scaling == SCALING_WEAK)
+		base.batch /= device.ranks;
+	return summary_comparison_key(&base, key);
 }
 
-bool scaling_of(const struct summary *summary, const struct summary_row *row, bool strong,
-		struct contrast *out)
+/* The row of that framework in the comparison with this key; NULL without. */
+static const struct summary_row *find_base(const struct summary *summary, const char *framework,
+					   const char *key, size_t bytes)
 {
-	struct device device = device_of(row->cell->cell.device);
-	struct arena arena;
-	bool found = false;
+	char other[SUMMARY_KEY_BYTES];
 
-	if (!row->comparable || device.kind != DEVICE_CPU || device.ranks < 2)
-		return false;
-	for (size_t i = 0; i < summary->count && !found; i++) {
-		const struct summary_row *base = &summary->rows[i];
-		if (!base->comparable || !is_base(&base->cell->cell, &row->cell->cell, device.ranks,
-						  device.cores, strong))
+	for (size_t c = 0; c < summary->comparison_count; c++) {
+		const struct summary_row *row = &summary->rows[summary->first[c]];
+		const struct summary_row *end = &summary->rows[summary->first[c + 1]];
+		if (summary_comparison_key(&row->cell->cell, other) != bytes ||
+		    memcmp(other, key, bytes) != 0)
 			continue;
-		arena_init(&arena, 0);
-		struct replicates one = replicates_of(&arena, base->cell);
-		struct replicates all = replicates_of(&arena, row->cell);
-		contrast_of_rounds(&all.means, &one.means, out);
-		arena_release(&arena);
-		double parts = strong ? device.ranks : 1;
-		out->ratio /= parts;
-		out->low /= parts;
-		out->high /= parts;
-		found = isfinite(out->ratio);
+		for (; row < end; row++)
+			if (row->comparable && !strcmp(row->cell->cell.framework, framework))
+				return row;
 	}
-	return found;
+	return NULL;
+}
+
+static void fill(const struct summary *summary, enum scaling scaling, struct summary_row *row)
+{
+	char key[SUMMARY_KEY_BYTES];
+	struct contrast *out = &row->efficiency[scaling];
+	struct arena arena;
+	size_t bytes = scaling_base_key(&row->cell->cell, scaling, key);
+	const struct summary_row *base =
+		bytes && row->comparable ? find_base(summary, row->cell->cell.framework, key, bytes)
+					 : NULL;
+
+	if (!base)
+		return;
+	arena_init(&arena, 0);
+	struct replicates one = replicates_of(&arena, base->cell);
+	struct replicates all = replicates_of(&arena, row->cell);
+	contrast_of_rounds(&all.means, &one.means, out);
+	arena_release(&arena);
+	double parts = scaling == SCALING_STRONG ? device_of(row->cell->cell.device).ranks : 1;
+	out->ratio /= parts;
+	out->low /= parts;
+	out->high /= parts;
+}
+
+void scaling_fill(struct summary *summary)
+{
+	for (size_t i = 0; i < summary->count; i++)
+		for (int scaling = 0; scaling < SCALINGS; scaling++)
+			fill(summary, (enum scaling)scaling, &summary->rows[i]);
 }
 
 static void add_efficiency(const struct summary_row *row, const struct contrast *efficiency,
@@ -71,21 +89,24 @@ static void add_efficiency(const struct summary_row *row, const struct contrast 
 
 bool summary_scaling(const struct summary *summary, size_t comparison, struct strbuf *out)
 {
+	static const char *const of[SCALINGS] = {
+		[SCALING_STRONG] = "the same batch", [SCALING_WEAK] = "the same batch of a rank"};
 	bool said = false;
 
-	for (int strong = 1; strong >= 0; strong--) {
+	for (int scaling = 0; scaling < SCALINGS; scaling++) {
 		bool begun = false;
 		for (size_t i = summary->first[comparison]; i < summary->first[comparison + 1];
 		     i++) {
-			struct contrast efficiency;
-			if (!scaling_of(summary, &summary->rows[i], strong, &efficiency))
+			const struct contrast *efficiency = &summary->rows[i].efficiency[scaling];
+			if (!isfinite(efficiency->ratio))
 				continue;
-			strbuf_puts(out, begun	  ? ", "
-					 : strong ? "efficiency against one rank, the same batch: "
-					 : said	  ? "; the same batch of a rank: "
-						  : "efficiency against one rank, the same batch "
-						    "of a rank: ");
-			add_efficiency(&summary->rows[i], &efficiency, out);
+			if (begun)
+				strbuf_puts(out, ", ");
+			else
+				strbuf_printf(out, "%s%s: ",
+					      said ? "; " : "efficiency against one rank, ",
+					      of[scaling]);
+			add_efficiency(&summary->rows[i], efficiency, out);
 			begun = said = true;
 		}
 	}

@@ -16,15 +16,44 @@ struct plan {
 		int64_t cell;
 	} * cells;
 	size_t count, capacity;
+	/* Comparisons of several ranks, whose efficiency needs the cells of others. */
+	struct scaled {
+		size_t comparison;
+		struct cell cell;
+	} * scaled;
+	size_t scaled_count, scaled_capacity;
 };
 
 static void plan_cell(void *context, int64_t id, const struct cell *cell)
 {
 	struct plan *plan = context;
 	char key[SUMMARY_KEY_BYTES];
+	size_t known = plan->comparisons.count;
+	size_t number = names_add(&plan->comparisons, key, summary_comparison_key(cell, key));
 	plan->cells = memory_grow(plan->cells, plan->count, &plan->capacity, sizeof *plan->cells);
-	plan->cells[plan->count++] = (struct numbered){
-		names_add(&plan->comparisons, key, summary_comparison_key(cell, key)), id};
+	plan->cells[plan->count++] = (struct numbered){number, id};
+	if (number < known || !scaling_base_key(cell, SCALING_STRONG, key))
+		return;
+	plan->scaled = memory_grow(plan->scaled, plan->scaled_count, &plan->scaled_capacity,
+				   sizeof *plan->scaled);
+	plan->scaled[plan->scaled_count++] = (struct scaled){number, *cell};
+}
+
+/* Appends the cells of one rank against which the comparison's efficiency is computed. */
+static size_t add_bases(const struct plan *plan, size_t comparison, int64_t *cells, size_t count)
+{
+	char key[SUMMARY_KEY_BYTES];
+	size_t at = 0;
+	while (at < plan->scaled_count && plan->scaled[at].comparison != comparison)
+		at++;
+	for (int scaling = 0; scaling < SCALINGS && at < plan->scaled_count; scaling++) {
+		size_t bytes = scaling_base_key(&plan->scaled[at].cell, (enum scaling)scaling, key);
+		size_t base = names_find(&plan->comparisons, key, bytes);
+		for (size_t i = 0; i < plan->count; i++)
+			if (plan->cells[i].comparison == base)
+				cells[count++] = plan->cells[i].cell;
+	}
+	return count;
 }
 
 /* Orders by comparison, then by insertion. */
@@ -36,8 +65,9 @@ static int compare_numbered(const void *a, const void *b)
 	return (x->cell > y->cell) - (x->cell < y->cell);
 }
 
+/* The first `own` cells are visited; the others serve their figures only. */
 static enum prony_status visit_cells(struct store_reader *reader, const int64_t *cells,
-				     size_t count, stream_visit *visit, void *context,
+				     size_t count, size_t own, stream_visit *visit, void *context,
 				     struct error *err)
 {
 	struct stored_run run;
@@ -46,6 +76,9 @@ static enum prony_status visit_cells(struct store_reader *reader, const int64_t 
 	if (status != PRONY_OK)
 		return status;
 	summary_init(&summary, &run);
+	summary.count = own;
+	while (summary.comparison_count > 0 && summary.first[summary.comparison_count - 1] >= own)
+		summary.comparison_count--;
 	status = visit(context, &summary, &run, err);
 	summary_release(&summary);
 	stored_run_release(&run);
@@ -60,17 +93,18 @@ enum prony_status stream_comparisons(struct store_reader *reader, stream_visit *
 	if (status == PRONY_OK && plan.count > 0)
 		qsort(plan.cells, plan.count, sizeof *plan.cells, compare_numbered);
 	int64_t *cells = memory_alloc((plan.count + 1) * sizeof *cells);
-	for (size_t i = 0; i < plan.count; i++)
-		cells[i] = plan.cells[i].cell;
 	if (status == PRONY_OK && plan.count == 0)
-		status = visit_cells(reader, NULL, 0, visit, context, err);
+		status = visit_cells(reader, NULL, 0, 0, visit, context, err);
 	for (size_t i = 0, next; i < plan.count && status == PRONY_OK; i = next) {
-		for (next = i;
-		     next < plan.count && plan.cells[next].comparison == plan.cells[i].comparison;)
-			next++;
-		status = visit_cells(reader, cells + i, next - i, visit, context, err);
+		size_t comparison = plan.cells[i].comparison;
+		for (next = i; next < plan.count && plan.cells[next].comparison == comparison;
+		     next++)
+			cells[next - i] = plan.cells[next].cell;
+		size_t all = add_bases(&plan, comparison, cells, next - i);
+		status = visit_cells(reader, cells, all, next - i, visit, context, err);
 	}
 	free(cells);
+	free(plan.scaled);
 	free(plan.cells);
 	names_release(&plan.comparisons);
 	return status;

@@ -17,26 +17,6 @@
 #include "report/ranking.h"
 #include "report/summary_internal.h"
 
-size_t summary_comparison_key(const struct cell *cell, char key[SUMMARY_KEY_BYTES])
-{
-	size_t used = 0;
-
-	for (int id = 0; id < AXIS_COUNT; id++) {
-		char text[CELL_WORD_BYTES] = "";
-		bool applies = axis_applies(&axes[id], cell);
-		if (id == AXIS_FRAMEWORK)
-			continue;
-		if (applies)
-			axis_text(&axes[id], axis_value(&axes[id], cell), text);
-		/* Include the terminating zero, so that two texts cannot be confused with one. */
-		size_t length = strlen(text) + 1;
-		key[used++] = applies ? '+' : '-';
-		memcpy(key + used, text, length);
-		used += length;
-	}
-	return used;
-}
-
 bool summary_is_global(const struct stored_cell *cell)
 {
 	return !strcmp(json_string_or(cell->evidence, "batch_statistics", ""), "global");
@@ -199,6 +179,7 @@ static void fill_row(struct summary *summary, const struct work *work,
 	row->cores = replicates_median(cell, "window_cpu_cores");
 	row->floor_order = row->undisturbed_order = row->lead_order = ORDER_UNKNOWN;
 	row->floor = row->floor_undisturbed = row->lead = none;
+	row->efficiency[SCALING_STRONG] = row->efficiency[SCALING_WEAK] = none;
 	row->needed = replicates_needed(&summary->run->meta);
 	bool suffice = replicates_suffice(&summary->run->meta, cell, row->processes);
 	row->comparable = suffice && gate_passed(cell) && row->step.n > 0;
@@ -320,6 +301,7 @@ void summary_init(struct summary *summary, const struct stored_run *run)
 			       summary->first[c + 1] - summary->first[c]);
 	work_release(&work);
 	free(order);
+	scaling_fill(summary);
 	summary_fold(summary);
 }
 

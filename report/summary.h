@@ -45,6 +45,9 @@ struct disturbances {
 
 #define SUMMARY_LATENCIES 3
 
+/* What several ranks share: the batch of one rank; or each has such a batch. */
+enum scaling { SCALING_STRONG, SCALING_WEAK, SCALINGS };
+
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
 	struct estimate
@@ -66,6 +69,10 @@ struct summary_row {
 					      without */
 	const struct stored_cell *overtakes; /* the cell that starts sooner; NULL without */
 	struct break_even break_even;	     /* steps until then; NaNs without */
+	/* Of several ranks: T1 / (R TR) with the step T1 of one rank of as many cores and the same
+	 * batch (strong), T1 / TR with the batch of a rank (weak), by the rounds of both; NaNs
+	 * without such a cell. */
+	struct contrast efficiency[SCALINGS];
 	struct contrast lead;	 /* step / that of the comparison's leader (below); NaNs without */
 	enum order lead_order;	 /* order relative to the leader */
 	double to_first_step_ns; /* median over processes; NaN without */
@@ -193,12 +200,7 @@ bool summary_short_windows(const struct summary *summary, size_t comparison, str
  * and nothing added, if none is proved to. */
 bool summary_break_even(const struct summary *summary, size_t comparison, struct strbuf *out);
 
-/* The efficiency of a row of several ranks: T1 / (R TR) with the step T1 of one rank of as many
- * cores and the same batch (`strong`), or T1 / TR with the batch of a rank; by the rounds of both.
- * False if the run has no such cell. */
-bool scaling_of(const struct summary *summary, const struct summary_row *row, bool strong,
-		struct contrast *out);
-/* Adds these efficiencies. False, and nothing added, if none is known. */
+/* Adds the efficiencies of ranks. False, and nothing added, if none is known. */
 bool summary_scaling(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* Adds which cells of a comparison have a diagnosis, what it means and what helps, in at most 100

@@ -15,6 +15,13 @@ struct disturbances summary_disturbances(const struct stored_cell *cell);
 void summary_diagnose(struct arena *arena, const struct replicates *replicates,
 		      struct summary_row *row);
 
+/* Makes the key of the comparison that holds the same work by one rank of as many cores; 0: the
+ * cell has one rank. */
+size_t scaling_base_key(const struct cell *cell, enum scaling scaling, char key[SUMMARY_KEY_BYTES]);
+
+/* Fills the efficiencies of all rows. */
+void scaling_fill(struct summary *summary);
+
 /* Returns the diagnoses found, an object each (docs/exports.md); new reference. */
 json_t *summary_diagnoses_to_json(const struct summary_row *row);
 

@@ -68,6 +68,21 @@ class RanksTest(ProgramTest):
         self.assertEqual([e["gate_batch"] for e in evidence], [8, 8])
         self.assertEqual(evidence[1]["framework"]["collectives"], "shared memory")
         self.assertNotIn("collectives", evidence[0]["framework"])
+        # The efficiency, also where each comparison is read alone.
+        cells = json.loads(self.prony("export", "--format", "json", "--store", self.store, expect=0).stdout)["cells"]
+        lines = self.prony("export", "--format", "jsonl", "--store", self.store, expect=0).stdout.splitlines()
+        lines = [line for line in map(json.loads, lines) if line["type"] == "cell"]
+        for cells in cells, lines:
+            one, two = ([c for c in cells if c["device"] == device and c["framework"] == "fake"][0]
+                        for device in ("cpu:1", "cpu:1x2"))
+            self.assertIsNone(one["efficiency"]["strong"]["ratio"])
+            self.assertIsNone(two["efficiency"]["weak"]["ratio"])
+            found = two["efficiency"]["strong"]
+            self.assertAlmostEqual(found["ratio"], one["step"]["center_ns"] / two["step"]["center_ns"] / 2, places=9)
+            self.assertTrue(found["low"] < found["ratio"] < found["high"])
+        page = self.prony("report", "-o", "-", "--store", self.store, expect=0).stdout
+        self.assertIn("Over ranks", page)
+        self.assertIn(">ideal</text>", page)
 
     def test_the_slowest_rank_counts(self):
         self.run_cells("-f", "fake+delay-ms=20+rank=1", "-D", "cpu:1x2", "-b", "8", expect=0)
