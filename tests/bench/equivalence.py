@@ -37,6 +37,7 @@ PATIENCE_S = 900  # how much longer than its limit a pair may take before it is 
 # name: (script and its words, variables, environment that has its Python, words of prony run); the most telling first.
 LENET, RESNET50 = "-n lenet -b 64 -s train", "-n resnet50 -b 4 -s train"
 SEEN = "-n %s -b %d -s forward"
+GPT2 = "-n gpt2-bytes -b 8 --sequence 128 -s "
 PAIRS = {
     "tensorflow-lenet": ("tensorflow", {}, "tensorflow-python", "-f tensorflow " + LENET),
     "mxnet-lenet": ("mxnet", {}, "keras2=mxnet", "-f mxnet " + LENET),
@@ -59,6 +60,14 @@ PAIRS = {
     "pytorch-compile-resnet50": ("pytorch --compile", {}, "pytorch", "-f pytorch+compile " + RESNET50),
     "onnxruntime-lenet": ("onnxruntime", {}, None, "-f onnxruntime " + SEEN % ("lenet", 64)),
     "openvino-lenet": ("openvino", {}, None, "-f openvino " + SEEN % ("lenet", 64)),
+    "pytorch-gpt2": ("pytorch", {}, "pytorch", "-f pytorch " + GPT2 + "train"),
+    "jax-gpt2": ("jax", {}, "jax", "-f jax " + GPT2 + "train"),
+    "tensorflow-python-gpt2": ("tensorflow", {}, "tensorflow-python", "-f tensorflow-python " + GPT2 + "train"),
+    "keras3-jax-gpt2": ("keras", {"KERAS_BACKEND": "jax"}, "keras3=jax", "-f keras3:jax " + GPT2 + "train"),
+    "keras3-tensorflow-gpt2": ("keras", {"KERAS_BACKEND": "tensorflow"}, "keras3=tensorflow",
+                               "-f keras3:tensorflow " + GPT2 + "train"),
+    "onnxruntime-gpt2": ("onnxruntime", {}, None, "-f onnxruntime " + GPT2 + "forward"),
+    "openvino-gpt2": ("openvino", {}, None, "-f openvino " + GPT2 + "forward"),
     "tensorflow-python-lenet": ("tensorflow", {}, "tensorflow-python", "-f tensorflow-python " + LENET),
 }
 PAIRS.update((name + "-lenet", (name, {}, name, "-f %s %s" % (name, LENET)))
@@ -120,7 +129,9 @@ class Pair(object):
         program = os.path.join(options.build, "prony")
         if words[0] in ("onnxruntime", "openvino"):
             file = os.path.join(folder, "network.onnx")
-            subprocess.run([program, "network", asked["-n"], "-b", asked["-b"], "--onnx", file], check=True, stdout=subprocess.DEVNULL)
+            length = ["--sequence", asked["--sequence"]] if "--sequence" in asked else []
+            subprocess.run([program, "network", asked["-n"], "-b", asked["-b"], "--onnx", file] + length, check=True,
+                           stdout=subprocess.DEVNULL)
             self.command += ["--model", file]
         self.worker = Worker(program, same + ["-D", "cpu:%d" % options.threads], folder)
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """JAX: trained as in jax-ml/jax examples/mnist_classifier_fromscratch.py (parameters in a pytree, gradients, one jitted update whose old
 parameters are donated), layers as in jax.example_libraries.stax: N x H x W x C. ResNet-50 as in its examples/resnet50.py, in version 1.5
-and with running statistics as in google/flax examples/imagenet. With --plugin JAX drives another PJRT plug-in, as
+and with running statistics as in google/flax examples/imagenet. GPT-2 as in karpathy/nanoGPT, with jax.nn.dot_product_attention. With --plugin JAX drives another PJRT plug-in, as
 openxla.org's "PJRT plugin integration" says."""
 import os
 
 import window
 
-options = window.arguments(__doc__, ["lenet", "resnet50"], plugin="FILE? of a PJRT plug-in",
+options = window.arguments(__doc__, ["lenet", "resnet50", "gpt2-bytes"], plugin="FILE? of a PJRT plug-in",
                            closed="ResNet-50 with the gradient of batch normalisation in closed form, not by JAX's differentiation")
 os.environ["NPROC"] = str(options.threads)
 if options.plugin:
@@ -125,9 +125,59 @@ class Resnet50(object):
         return jnp.mean(x, (1, 2)) @ weight + bias, changed
 
 
-def main():
+def layer_norm(x, scale, shift):
+    mean = jnp.mean(x, -1, keepdims=True)
+    return (x - mean) * lax.rsqrt(jnp.var(x, -1, keepdims=True) + 1e-5) * scale + shift
+
+
+class Gpt2(object):
+    """With the sizes of prony's gpt2-bytes; the embedding's table is the matrix of the logits."""
+
+    WIDTH, HEADS, DEPTH, POSITIONS = 128, 4, 4, 1024
+
+    def __init__(self, key):
+        width, self.keys, self.state = self.WIDTH, iter(random.split(key, 64)), []
+        self.params = {"words": self.weight(window.WORDS, width), "positions": self.weight(self.POSITIONS, width),
+                       "norm": self.norm(), "blocks": [
+            {"norm1": self.norm(), "qkv": self.linear(3 * width), "project": self.linear(width), "norm2": self.norm(),
+             "mlp1": self.linear(4 * width), "mlp2": (self.weight(4 * width, width), jnp.zeros(width))}
+            for _ in range(self.DEPTH)]}
+
+    def weight(self, *shape):
+        return 0.02 * random.normal(next(self.keys), shape)
+
+    def linear(self, outputs):
+        return self.weight(self.WIDTH, outputs), jnp.zeros(outputs)
+
+    def norm(self):
+        return jnp.ones(self.WIDTH), jnp.zeros(self.WIDTH)
+
+    def apply(self, params, state, tokens, train):
+        x = params["words"][tokens] + params["positions"][:tokens.shape[1]]
+        for block in params["blocks"]:
+            y = layer_norm(x, *block["norm1"]) @ block["qkv"][0] + block["qkv"][1]
+            q, k, v = (part.reshape(*tokens.shape, self.HEADS, -1) for part in jnp.split(y, 3, -1))
+            y = nn.dot_product_attention(q, k, v, is_causal=True).reshape(x.shape)
+            x = x + y @ block["project"][0] + block["project"][1]
+            y = layer_norm(x, *block["norm2"]) @ block["mlp1"][0] + block["mlp1"][1]
+            x = x + nn.gelu(y, approximate=True) @ block["mlp2"][0] + block["mlp2"][1]
+        return (layer_norm(x, *params["norm"]) @ params["words"].T).reshape(-1, window.WORDS), state
+
+
+def make_batches():
+    keys = random.split(random.PRNGKey(1), 2 * window.SLOTS)
+    if options.network == "gpt2-bytes":
+        shape = options.batch, window.TOKENS
+        return [(random.randint(keys[2 * i], shape, 0, window.WORDS),
+                 random.randint(keys[2 * i + 1], (shape[0] * shape[1],), 0, window.WORDS)) for i in range(window.SLOTS)]
     channels, rows, columns, classes = window.image_shape(options.network)
-    model = {"lenet": Lenet, "resnet50": Resnet50}[options.network](random.PRNGKey(0))
+    return [(random.normal(keys[2 * i], (options.batch, rows, columns, channels)),
+             random.randint(keys[2 * i + 1], (options.batch,), 0, classes))
+            for i in range(window.SLOTS)]
+
+
+def main():
+    model = {"lenet": Lenet, "resnet50": Resnet50, "gpt2-bytes": Gpt2}[options.network](random.PRNGKey(0))
 
     def loss(params, state, x, y):
         logits, state = model.apply(params, state, x, True)
@@ -139,10 +189,7 @@ def main():
         return jax.tree.map(lambda p, v: p - 0.001 * v, params, velocity), velocity, state, value
 
     kept = [model.params, jax.tree.map(jnp.zeros_like, model.params), model.state, None]
-    keys = random.split(random.PRNGKey(1), 2 * window.SLOTS)
-    batches = [(random.normal(keys[2 * i], (options.batch, rows, columns, channels)),
-                random.randint(keys[2 * i + 1], (options.batch,), 0, classes))
-               for i in range(window.SLOTS)]
+    batches = make_batches()
     step = jax.jit(update, donate_argnums=(0, 1, 2))
     infer = jax.jit(lambda params, state, x: model.apply(params, state, x, False)[0])
 

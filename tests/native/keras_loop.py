@@ -5,13 +5,13 @@ import os
 
 import window
 
-options = window.arguments(__doc__, ["lenet", "resnet50", "vgg16"])
+options = window.arguments(__doc__, ["lenet", "resnet50", "vgg16", "gpt2-bytes"])
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["NPROC"] = str(options.threads)  # JAX's pool
 
 import keras  # noqa: E402
-from keras_networks import NETWORKS  # noqa: E402
+from keras_networks import NETWORKS, batches as make_batches  # noqa: E402
 
 
 def limit_threads():
@@ -27,11 +27,9 @@ def main():
     model = NETWORKS[options.network]()
     model.compile(keras.optimizers.SGD(0.001, momentum=0.9),
                   keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    channels, rows, columns, classes = window.image_shape(options.network)
     place = keras.ops.convert_to_tensor
-    batches = [(place(keras.random.normal((options.batch, rows, columns, channels))),
-                place(keras.random.randint((options.batch,), 0, classes)))
-               for _ in range(window.SLOTS)]
+    batches = make_batches(options, lambda shape: place(keras.random.normal(shape)),
+                           lambda shape, limit: place(keras.random.randint(shape, 0, limit)))
 
     def train(slot):
         model.train_on_batch(*batches[slot])

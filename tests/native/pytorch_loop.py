@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """PyTorch: LeNet as in pytorch/examples (mnist/main.py: zero_grad, forward, loss, backward, step), ResNet-50 as in
-pytorch/examples (imagenet/main.py) with torchvision.models.resnet50, whose definition stands here where torchvision is not."""
+pytorch/examples (imagenet/main.py) with torchvision.models.resnet50, whose definition stands here where torchvision is not; GPT-2 is
+in pytorch_gpt2.py."""
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import window
+from pytorch_gpt2 import Gpt2
 
 
 class LeNet(nn.Module):
@@ -58,14 +60,18 @@ def resnet50():
 
 
 def main():
-    options = window.arguments(__doc__, ["lenet", "resnet50"], compile="through torch.compile")
+    options = window.arguments(__doc__, ["lenet", "resnet50", "gpt2-bytes"], compile="through torch.compile")
     torch.set_num_threads(options.threads)
     torch.set_num_interop_threads(1)
     torch.manual_seed(1)
-    channels, rows, columns, classes = window.image_shape(options.network)
-    batches = [(torch.randn(options.batch, channels, rows, columns),
-                torch.randint(classes, (options.batch,))) for _ in range(window.SLOTS)]
-    model = LeNet() if options.network == "lenet" else resnet50()
+    if options.network == "gpt2-bytes":
+        batches = [(torch.randint(window.WORDS, (options.batch, window.TOKENS)),
+                    torch.randint(window.WORDS, (options.batch * window.TOKENS,))) for _ in range(window.SLOTS)]
+    else:
+        channels, rows, columns, classes = window.image_shape(options.network)
+        batches = [(torch.randn(options.batch, channels, rows, columns),
+                    torch.randint(classes, (options.batch,))) for _ in range(window.SLOTS)]
+    model = {"lenet": LeNet, "resnet50": resnet50, "gpt2-bytes": Gpt2}[options.network]()
     train = options.stage == "train"
     model.train(train)
     run = torch.compile(model) if options.compile else model

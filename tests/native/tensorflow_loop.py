@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """TensorFlow 2: a training loop as in tensorflow.org's "TensorFlow 2 quickstart for experts" (a model of Keras' layers, a GradientTape
-and apply_gradients inside one tf.function), LeNet or ResNet-50. Threads are TensorFlow's own choice: as many as it may use cores."""
+and apply_gradients inside one tf.function), LeNet, ResNet-50 or GPT-2. Threads are TensorFlow's own choice: as many as it may use cores."""
 import os
 
 import window
 
-options = window.arguments(__doc__, ["lenet", "resnet50"], xla="tf.function with jit_compile",
+options = window.arguments(__doc__, ["lenet", "resnet50", "gpt2-bytes"], xla="tf.function with jit_compile",
                            fused="TensorFlow's fused batch normalisation and update, where Keras 3 composes both of "
                                  "sums and products")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -13,7 +13,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import tensorflow as tf  # noqa: E402
 
-from keras_networks import NETWORKS  # noqa: E402
+from keras_networks import NETWORKS, batches as make_batches  # noqa: E402
 
 
 class FusedBatchNormalization(tf.keras.layers.Layer):
@@ -39,12 +39,9 @@ class FusedBatchNormalization(tf.keras.layers.Layer):
 def main():
     own = {"normalization": FusedBatchNormalization} if options.fused and options.network == "resnet50" else {}
     model = NETWORKS[options.network](**own)
-    channels, rows, columns, classes = window.image_shape(options.network)
     loss_object = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = tf.keras.optimizers.SGD(0.001, momentum=0.9)
-    batches = [(tf.random.normal((options.batch, rows, columns, channels)),
-                tf.random.uniform((options.batch,), 0, classes, tf.int32))
-               for _ in range(window.SLOTS)]
+    batches = make_batches(options, tf.random.normal, lambda shape, limit: tf.random.uniform(shape, 0, limit, tf.int32))
     last = [None]
 
     fused = [(variable.value, tf.Variable(tf.zeros_like(variable.value)))

@@ -10,6 +10,7 @@ import sys
 import time
 
 SLOTS = 8  # resident batches, in turn, as prony has them
+TOKENS, WORDS = 128, 256  # of a sequence of gpt2-bytes, and its vocabulary
 BLOCK_SECONDS = 0.25  # the framework is waited for after as many steps as take this long
 
 
@@ -37,6 +38,16 @@ def arguments(description, networks, stages=("train", "forward"), **more):
 def image_shape(network):
     """(channels, rows, columns, classes) of a network's input and output."""
     return (1, 28, 28, 10) if network == "lenet" else (3, 224, 224, 1000)
+
+
+def inputs(options):
+    """NumPy's arrays of all slots for a network, channels first."""
+    import numpy
+    generator = numpy.random.default_rng(1)
+    if options.network == "gpt2-bytes":
+        return [generator.integers(0, WORDS, (options.batch, TOKENS)) for _ in range(SLOTS)]
+    shape = (options.batch,) + image_shape(options.network)[:3]
+    return [generator.standard_normal(shape, "float32") for _ in range(SLOTS)]
 
 
 def block(step, finish, slots, steps):
