@@ -236,7 +236,8 @@ static enum prony_status read_data(const json_t *document, struct bundle *bundle
 	return status;
 }
 
-static enum prony_status read_case(const json_t *document, struct bundle *bundle, struct error *err)
+static enum prony_status read_case(const json_t *document, const char *folder,
+				   struct bundle *bundle, struct error *err)
 {
 	json_t *recipe, *graph;
 	int64_t schema;
@@ -252,7 +253,7 @@ static enum prony_status read_case(const json_t *document, struct bundle *bundle
 		status = recipe_from_json(recipe, &bundle->recipe, err);
 	bundle->is_model = json_object_get(document, "model") != NULL;
 	if (status == PRONY_OK && bundle->is_model)
-		return case_read_model(document, bundle, err);
+		return case_read_model(document, folder, bundle, err);
 	if (status == PRONY_OK)
 		status = json_get_object(document, "graph", &graph, err);
 	if (status == PRONY_OK)
@@ -317,7 +318,7 @@ enum prony_status bundle_open(const char *folder, struct bundle *out, struct err
 	status = json_read_file(path, CASE_MAX_BYTES, &document, err);
 	if (status != PRONY_OK)
 		goto out;
-	status = read_case(document, out, err);
+	status = read_case(document, folder, out, err);
 	if (status != PRONY_OK) {
 		error_prefix(err, "%s", path);
 		goto out;

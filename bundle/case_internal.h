@@ -16,7 +16,8 @@ enum prony_status case_check_tensor(const struct tensor *tensor, enum dtype dtyp
 				    const struct shape *shape, struct error *err);
 
 /* Reads "model" and then the two files of such a bundle. */
-enum prony_status case_read_model(const json_t *document, struct bundle *bundle, struct error *err);
+enum prony_status case_read_model(const json_t *document, const char *folder, struct bundle *bundle,
+				  struct error *err);
 enum prony_status case_read_model_files(const char *model, const char *input, struct bundle *bundle,
 					struct error *err);
 

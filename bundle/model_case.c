@@ -1,11 +1,15 @@
 /* The bundle of a user's model file run unchanged: case.json has "model" instead of "graph". */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "bundle/case_internal.h"
 
 static json_t *port_to_json(const struct tensor *port, bool shaped)
@@ -48,6 +52,65 @@ static enum prony_status put_file(const struct model_file *model, const char *fo
 	return status;
 }
 
+static enum prony_status copy_file(const char *from, const char *to, struct error *err)
+{
+	int fd = open(from, O_RDONLY | O_CLOEXEC);
+	struct stat about;
+	void *bytes = MAP_FAILED;
+	enum prony_status status;
+
+	if (fd >= 0 && fstat(fd, &about) == 0 && about.st_size > 0)
+		bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (bytes == MAP_FAILED)
+		return error_set(err, PRONY_IO, "%s: cannot be read, or is empty", from);
+	status = file_write_atomic(to, bytes, (size_t)about.st_size, err);
+	munmap(bytes, (size_t)about.st_size);
+	return status;
+}
+
+/* A hard link, or one to a copy on the bundle's file system: engines refuse external data that are
+ * symbolic links out of the model's folder. */
+static enum prony_status link_data(const struct model_data *data, const char *path,
+				   const char *shared, struct error *err)
+{
+	char *copy = shared ? memory_printf("%s.%s", shared, data->name) : NULL;
+	enum prony_status status = PRONY_OK;
+
+	unlink(path);
+	if (link(data->path, path) != 0) {
+		if (copy && !file_exists(copy))
+			status = copy_file(data->path, copy, err);
+		if (status == PRONY_OK && (!copy || link(copy, path) != 0))
+			status = copy_file(data->path, path, err);
+	}
+	free(copy);
+	return status;
+}
+
+/* Puts a file with weights into the bundle, whose own files it must not replace. */
+static enum prony_status put_data(const struct model_data *data, const char *folder,
+				  const char *shared, struct error *err)
+{
+	static const char *const own[] = {BUNDLE_CASE_FILE,  BUNDLE_MODEL_FILE,
+					  BUNDLE_INPUT_FILE, BUNDLE_RECORDS_FILE,
+					  BUNDLE_READ_FILE,  BUNDLE_PROFILE_FILE};
+	enum prony_status status;
+	char *path;
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (strcmp(data->name, own[i]) == 0)
+			return error_set(err, PRONY_UNSUPPORTED,
+					 "a file with weights of the model is called %s, as one of "
+					 "the case bundle: rename it",
+					 own[i]);
+	path = path_join(folder, data->name);
+	status = link_data(data, path, shared, err);
+	free(path);
+	return status;
+}
+
 enum prony_status bundle_write_model(const char *folder, const struct recipe *recipe,
 				     const struct model_file *model,
 				     const struct tensor_set *batches,
@@ -55,12 +118,19 @@ enum prony_status bundle_write_model(const char *folder, const struct recipe *re
 				     struct error *err)
 {
 	enum prony_status status = put_file(model, folder, shared ? shared->weights : NULL, err);
+	json_t *names = json_array();
 
+	for (size_t i = 0; status == PRONY_OK && i < model->data_count; i++) {
+		status = put_data(&model->data[i], folder, shared ? shared->weights : NULL, err);
+		json_array_append_new(names, json_string(model->data[i].name));
+	}
 	if (status == PRONY_OK)
 		status = case_put_set(batches, folder, BUNDLE_INPUT_FILE,
 				      shared ? shared->input : NULL, err);
-	if (status != PRONY_OK)
+	if (status != PRONY_OK) {
+		json_decref(names);
 		return status;
+	}
 	json_t *document = json_pack("{s:i, s:{s:s, s:s, s:s, s:s}, s:o, s:{s:o, s:o}}", "schema",
 				     BUNDLE_SCHEMA, "files", "model", BUNDLE_MODEL_FILE, "input",
 				     BUNDLE_INPUT_FILE, "records", BUNDLE_RECORDS_FILE, "read",
@@ -70,6 +140,9 @@ enum prony_status bundle_write_model(const char *folder, const struct recipe *re
 
 	if (document && cell)
 		json_object_set(document, "cell", cell);
+	if (document && model->data_count > 0)
+		json_object_set(json_object_get(document, "model"), "external", names);
+	json_decref(names);
 	/* Written last: a folder with a case.json is a complete bundle. */
 	status = case_write(folder, document, err);
 	json_decref(document);
@@ -124,7 +197,8 @@ static enum prony_status read_ports(const json_t *model, const char *key, bool s
 	return status;
 }
 
-enum prony_status case_read_model(const json_t *document, struct bundle *bundle, struct error *err)
+enum prony_status case_read_model(const json_t *document, const char *folder, struct bundle *bundle,
+				  struct error *err)
 {
 	json_t *model;
 	enum prony_status status = json_get_object(document, "model", &model, err);
@@ -135,6 +209,8 @@ enum prony_status case_read_model(const json_t *document, struct bundle *bundle,
 	if (status == PRONY_OK)
 		status = read_ports(model, "outputs", false, &bundle->arena, &bundle->model.outputs,
 				    err);
+	if (status == PRONY_OK && json_object_get(model, "external"))
+		bundle->model.data_folder = arena_strdup(&bundle->arena, folder);
 	return status;
 }
 

@@ -7,10 +7,21 @@
 
 #define MODEL_FILE_PORTS_MAX 64
 
+/* A file beside an ONNX file that weights of it lie in. */
+struct model_data {
+	const char *name; /* as the ONNX file has it, without folders */
+	const char *path; /* where it really is */
+};
+
 struct model_file {
-	const void *bytes; /* a whole ONNX file without external data */
+	const void *bytes; /* a whole ONNX file */
 	size_t length;
 	struct tensor_set inputs, outputs; /* without data; outputs without shapes, too */
+	/* The files with its external data; of one read from a bundle, the folder that has them
+	 * (NULL: there are none). */
+	const struct model_data *data;
+	size_t data_count;
+	const char *data_folder;
 };
 
 #endif

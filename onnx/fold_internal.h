@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "graph/model_file.h"
 #include "graph/tensor.h"
 #include "onnx/onnx.pb-c.h"
 
@@ -111,6 +112,15 @@ struct onnx_folders {
 	const char
 		*real; /* of the file that the path leads to, as in a Hugging Face cache; or NULL */
 };
+
+/* The folders of a model's path, in `arena`. */
+struct onnx_folders onnx_folders_of(const char *path, struct arena *arena);
+
+/* Finds the file that a tensor with external data lies in; *out is in `arena`. PRONY_UNSUPPORTED if
+ * it lies in a folder below the model's. */
+enum prony_status onnx_tensor_data_file(const Onnx__TensorProto *tensor, const char *name,
+					const struct onnx_folders *folders, struct arena *arena,
+					struct model_data *out, struct error *err);
 
 /* import_tensor.c: reads the numbers of a tensor. They are borrowed from the message if they can be
  * used without conversion, otherwise they are in `arena`. `name` is for messages. A type without

@@ -398,21 +398,17 @@ enum prony_status onnx_model_parse(const void *bytes, size_t length, const char 
 enum prony_status onnx_model_open(const char *path, const struct onnx_given *given,
 				  struct onnx_model **out, struct error *err)
 {
-	const char *slash = strrchr(path, '/');
-	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL, *bytes = NULL;
-	char *real = realpath(path, NULL);
-	struct onnx_folders folders = {.beside = slash ? folder : "."};
+	struct arena arena;
+	struct onnx_folders folders;
+	char *bytes = NULL;
 	size_t length = 0;
 	enum prony_status status = file_read(path, MODEL_MAX_BYTES, &bytes, &length, err);
 
-	if (real && strrchr(real, '/') > real) {
-		*strrchr(real, '/') = '\0';
-		folders.real = real;
-	}
+	arena_init(&arena, 0);
+	folders = onnx_folders_of(path, &arena);
 	if (status == PRONY_OK)
 		status = parse(bytes, length, path, &folders, given, out, err);
-	free(folder);
-	free(real);
+	arena_release(&arena);
 	return status;
 }
 

@@ -310,6 +310,41 @@ static enum prony_status find_outside(const struct outside *outside, const char 
 	return PRONY_OK;
 }
 
+struct onnx_folders onnx_folders_of(const char *path, struct arena *arena)
+{
+	struct onnx_folders folders = {.beside = "."};
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	char real[PATH_MAX];
+
+	if (slash)
+		folders.beside = arena_printf(arena, "%.*s", (int)(slash - path + 1), path);
+	if (path && realpath(path, real) && strrchr(real, '/') > real) {
+		*strrchr(real, '/') = '\0';
+		folders.real = arena_strdup(arena, real);
+	}
+	return folders;
+}
+
+enum prony_status onnx_tensor_data_file(const Onnx__TensorProto *tensor, const char *name,
+					const struct onnx_folders *folders, struct arena *arena,
+					struct model_data *out, struct error *err)
+{
+	struct outside outside;
+	char path[PATH_MAX];
+	enum prony_status status = read_outside(tensor, name, &outside, err);
+
+	if (status == PRONY_OK)
+		status = find_outside(&outside, name, folders, path, err);
+	if (status == PRONY_OK && strchr(outside.location, '/'))
+		status = error_set(err, PRONY_UNSUPPORTED,
+				   "tensor '%s': external data '%.200s' is not beside the model",
+				   name, outside.location);
+	if (status == PRONY_OK)
+		*out = (struct model_data){arena_strdup(arena, outside.location),
+					   arena_strdup(arena, path)};
+	return status;
+}
+
 static enum prony_status read_range(int fd, uint8_t *out, int64_t bytes, int64_t offset)
 {
 	while (bytes > 0) {

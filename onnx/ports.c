@@ -220,8 +220,38 @@ enum prony_status onnx_ports_of(const Onnx__GraphProto *graph, struct arena *are
 	return status;
 }
 
-enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena *arena,
-				  struct onnx_ports *out, struct error *err)
+static bool is_listed(const struct onnx_ports *ports, const char *name)
+{
+	for (size_t i = 0; i < ports->data_count; i++)
+		if (strcmp(ports->data[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Lists the files with external data. Those in graphs inside nodes are not looked for. */
+static enum prony_status find_data(const Onnx__GraphProto *graph, const char *path,
+				   struct arena *arena, struct onnx_ports *ports, struct error *err)
+{
+	struct onnx_folders folders = onnx_folders_of(path, arena);
+	enum prony_status status = PRONY_OK;
+
+	ports->data = arena_array(arena, graph->n_initializer + 1, sizeof(*ports->data));
+	for (size_t i = 0; i < graph->n_initializer && status == PRONY_OK; i++) {
+		const Onnx__TensorProto *tensor = graph->initializer[i];
+		struct model_data found;
+
+		if (tensor->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+			continue;
+		status = onnx_tensor_data_file(tensor, tensor->name ? tensor->name : "",
+					       path ? &folders : NULL, arena, &found, err);
+		if (status == PRONY_OK && !is_listed(ports, found.name))
+			ports->data[ports->data_count++] = found;
+	}
+	return status;
+}
+
+enum prony_status onnx_ports_read(const void *bytes, size_t length, const char *path,
+				  struct arena *arena, struct onnx_ports *out, struct error *err)
 {
 	Onnx__ModelProto *proto;
 	enum prony_status status = onnx_check_wire(bytes, length, err);
@@ -233,16 +263,9 @@ enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena
 		status = error_set(err, PRONY_BAD_INPUT,
 				   "it is not an ONNX model, or it is truncated or damaged");
 	} else {
-		const Onnx__GraphProto *graph = proto->graph;
-
-		for (size_t i = 0; i < graph->n_initializer && status == PRONY_OK; i++)
-			if (graph->initializer[i]->data_location ==
-			    ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
-				status = error_set(err, PRONY_UNSUPPORTED,
-						   "its weights are in separate files, which is "
-						   "not supported");
+		status = onnx_ports_of(proto->graph, arena, out, err);
 		if (status == PRONY_OK)
-			status = onnx_ports_of(graph, arena, out, err);
+			status = find_data(proto->graph, path, arena, out, err);
 	}
 	if (proto)
 		onnx__model_proto__free_unpacked(proto, NULL);

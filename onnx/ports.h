@@ -26,14 +26,17 @@ struct onnx_ports {
 			 */
 	bool left_open; /* the file left a dimension open that is not the batch */
 	bool marked;	/* a given shape has N */
-	const char *precision; /* of its weights: fp32, fp16, bf16, fp64, int8, mixed */
+	const char *precision;	 /* of its weights: fp32, fp16, bf16, fp64, int8, mixed */
+	struct model_data *data; /* other files with weights */
+	size_t data_count;
 };
 
-/* Reads them from a whole file in memory; names are in `arena`. A bool is U8. PRONY_BAD_INPUT if it
- * is no ONNX file. PRONY_UNSUPPORTED if an input or output is no tensor or has a type that prony
- * lacks, or if weights are in other files. */
-enum prony_status onnx_ports_read(const void *bytes, size_t length, struct arena *arena,
-				  struct onnx_ports *out, struct error *err);
+/* Reads them from a whole file in memory; names are in `arena`. `path` is that of the file, beside
+ * which external data are looked for; NULL: it has none. A bool is U8. PRONY_BAD_INPUT if it is no
+ * ONNX file. PRONY_UNSUPPORTED if an input or output is no tensor or has a type that prony lacks.
+ */
+enum prony_status onnx_ports_read(const void *bytes, size_t length, const char *path,
+				  struct arena *arena, struct onnx_ports *out, struct error *err);
 
 /* Sets open dimensions from texts "NAME=1x3x48x320", the shape of one sample; N instead of a number
  * is the batch. Dimensions of other inputs that have the same name in the file are set with it. A

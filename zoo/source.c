@@ -289,6 +289,30 @@ static enum prony_status take_given(struct network_file *file, const char *path,
 	return status;
 }
 
+/* Weights in other files are part of the network's name. */
+static enum prony_status name_by_data(struct network_file *file, const char *path,
+				      struct error *err)
+{
+	const struct onnx_ports *ports = file->ports;
+	char digest[DIGEST_HEX_BYTES];
+	enum prony_status status = PRONY_OK;
+	struct digest all;
+
+	if (ports->data_count == 0 || !file->reason)
+		return PRONY_OK;
+	digest_begin(&all);
+	digest_add_text(&all, file->name);
+	for (size_t i = 0; i < ports->data_count && status == PRONY_OK; i++) {
+		status = digest_file(ports->data[i].path, digest, err);
+		if (status == PRONY_OK)
+			digest_add_text(&all, digest);
+	}
+	digest_end(&all, digest);
+	if (status == PRONY_OK)
+		make_name(file, path, digest);
+	return status;
+}
+
 /* Keeps the bytes of a file that has no graph. If the file cannot be run unchanged either,
  * file->unreadable tells why; that is no error. */
 static enum prony_status keep_as_it_is(struct network_file *file, const char *path,
@@ -301,12 +325,14 @@ static enum prony_status keep_as_it_is(struct network_file *file, const char *pa
 	if (status != PRONY_OK)
 		return status;
 	file->ports = arena_array(&file->arena, 1, sizeof *file->ports);
-	status = onnx_ports_read(bytes, file->length, &file->arena, file->ports, &why);
+	status = onnx_ports_read(bytes, file->length, path, &file->arena, file->ports, &why);
 	if (status != PRONY_OK) {
 		file->unreadable = memory_strdup(why.text);
 		status = PRONY_OK;
 	} else {
-		status = take_given(file, path, given, err);
+		status = name_by_data(file, path, err);
+		if (status == PRONY_OK)
+			status = take_given(file, path, given, err);
 	}
 	if (status == PRONY_OK && file->reason && !file->unreadable)
 		file->bytes = bytes;
@@ -450,6 +476,8 @@ enum prony_status network_model_bytes(const struct network *network, struct mode
 						    &bytes, &model->length, err);
 
 	model->bytes = bytes;
+	model->data = file->ports->data;
+	model->data_count = file->ports->data_count;
 	return status;
 }
 

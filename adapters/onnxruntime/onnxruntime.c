@@ -263,12 +263,7 @@ static enum prony_status ort_build(struct session *s, struct graph *graph,
 		status =
 			onnx_engine_export(s, graph, weights, &form, &model, &length, &folder, err);
 	if (status == PRONY_OK && folder)
-		status = ort_check(ort->api,
-				   ort->api->add_session_config_entry(
-					   ort->options,
-					   "session.model_external_initializers_file_folder_path",
-					   folder),
-				   "set the folder of weights", err);
+		status = ort_set_data_folder(ort, folder, err);
 	free(folder);
 	if (status == PRONY_OK)
 		status = ort_make_session(ort, model, length, err);

@@ -63,7 +63,9 @@ static enum prony_status build(struct session *s, const struct model_file *model
 		ort->input_names[i] = model->inputs.tensors[i].name;
 	for (size_t i = 0; i < ort->output_count; i++)
 		ort->output_names[i] = model->outputs.tensors[i].name;
-	status = ort_make_session(ort, model->bytes, model->length, err);
+	status = model->data_folder ? ort_set_data_folder(ort, model->data_folder, err) : PRONY_OK;
+	if (status == PRONY_OK)
+		status = ort_make_session(ort, model->bytes, model->length, err);
 	if (status == PRONY_OK && s->profiled)
 		status = ort_profile_keep(ort, model->bytes, model->length, err);
 	if (status == PRONY_OK)

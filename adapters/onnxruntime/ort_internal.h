@@ -43,6 +43,8 @@ struct ort_state {
 enum prony_status ort_check(const struct ort_api *api, struct ort_status *status, const char *what,
 			    struct error *err);
 
+/* Says where the external data of the model are; called before the session is created. */
+enum prony_status ort_set_data_folder(struct ort_state *ort, const char *folder, struct error *err);
 /* Creates the session from the bytes of a model, with the requested threads. */
 enum prony_status ort_make_session(struct ort_state *ort, const void *bytes, size_t length,
 				   struct error *err);

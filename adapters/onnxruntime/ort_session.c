@@ -22,6 +22,15 @@ enum prony_status ort_check(const struct ort_api *api, struct ort_status *status
 	return code;
 }
 
+enum prony_status ort_set_data_folder(struct ort_state *ort, const char *folder, struct error *err)
+{
+	return ort_check(ort->api,
+			 ort->api->add_session_config_entry(
+				 ort->options,
+				 "session.model_external_initializers_file_folder_path", folder),
+			 "set the folder of weights", err);
+}
+
 /*
  * The threads are counted to see what took effect. The caller computes too, so a pool of N starts N
  * - 1 threads.

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "adapters/openvino/openvino_profile.h"
+#include "base/memory.h"
 
 static enum prony_status build(struct session *s, const struct model_file *model,
 			       const struct recipe *recipe, struct built *built, struct error *err)
@@ -14,6 +15,7 @@ static enum prony_status build(struct session *s, const struct model_file *model
 	ov->outputs = calloc(model->outputs.count, sizeof(ov->outputs[0]));
 	if (!ov->outputs)
 		return error_set(err, PRONY_NOMEM, "no memory for the outputs");
+	ov->folder = model->data_folder ? memory_strdup(model->data_folder) : NULL;
 	status = ov_compile(ov, model->bytes, model->length, recipe, err);
 	if (status == PRONY_OK && s->profiled)
 		status = ov_profile_keep(ov, model->bytes, model->length, NULL, recipe, err);

@@ -53,6 +53,13 @@ def tensor(name, shape, values, kind=FLOAT):
     return fields(1, shape) + field(2, kind) + field(8, name) + field(9, data)
 
 
+def outside(name, shape, file, offset, length):
+    """A tensor of floats that lies in another file."""
+    entries = (("location", file), ("offset", str(offset)), ("length", str(length)))
+    return fields(1, shape) + field(2, FLOAT) + field(8, name) + fields(
+        13, (field(1, key) + field(2, value) for key, value in entries)) + field(14, 1)
+
+
 def value_info(name, shape, kind=FLOAT):
     """Dimensions are numbers, or the names of those that are open, "" where they have none."""
     dims = fields(1, (field(1, each) if isinstance(each, int) else field(2, each) if each else b"" for each in shape))

@@ -6,21 +6,25 @@ inputs, one of them of integers, whose batch and length are open; one of them is
 """
 import json
 import os
+import struct
 import sys
 
 import counted
-from onnx_bytes import BOOL, FLOAT, INT64, STRING, field, graph, model, node, tensor, value_info
+from onnx_bytes import BOOL, FLOAT, INT64, STRING, field, graph, model, node, outside, tensor, value_info
 from prony_program import HOME, ProgramTest
 
 USAGE = 64
 
 
-def lookup(kind=INT64):
+TABLE = [0.37 * i for i in range(40)]
+
+
+def lookup(kind=INT64, table=tensor("table", [10, 4], TABLE)):
     """Rows of a table by the integers `rows`, added to `x`, and their maximum over the open length; no graph has a Celu."""
     return model([node("Gather", ["table", "rows"], ["r"]), node("Add", ["r", "x"], ["s"]), node("Celu", ["s"], ["y"]),
                   node("ReduceMax", ["y"], ["m"], axes=[1], keepdims=0),
                   node("Cast", ["m"], ["last"], to=INT64)],
-                 [tensor("table", [10, 4], [0.37 * i for i in range(40)])],
+                 [table],
                  [value_info("rows", ["n", "length"], kind), value_info("x", ["n", "", 4])],
                  [value_info("y", ["n", "length", 4]), value_info("last", ["n", 4], INT64)])
 
@@ -192,6 +196,17 @@ class EngineTest(FileTest):
             self.assertLess(rows[0]["value"], 1e-5)
         shown = self.prony("show", "--store", self.store, expect=0).stdout
         self.assertIn("no cell was checked against the reference; 3 agree with other engines only", shown)
+
+    def test_weights_in_another_file(self):
+        self.write(lookup(table=outside("table", [10, 4], "table.bin", 8, 160)))
+        names = set()
+        for table in (TABLE, TABLE[::-1]):
+            with open(os.path.join(self.folder, "table.bin"), "wb") as stream:
+                stream.write(bytes(8) + struct.pack("<40f", *table))
+            for name, cell in self.run_on("onnxruntime,openvino", 0, "--gate-only").items():
+                self.assertEqual((name, cell["status"]), (name, "ok"), cell["reason"])
+                names.add(cell["network"])
+        self.assertEqual(len(names), 2)
 
     def test_control_flow_of_a_late_opset(self):
         self.write(control())

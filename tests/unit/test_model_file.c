@@ -30,7 +30,7 @@ TEST(ports_of_a_file)
 
 	arena_init(&arena, 0);
 	export_lenet(&arena, &bytes, &length);
-	check(onnx_ports_read(bytes, length, &arena, &ports, &err), &err);
+	check(onnx_ports_read(bytes, length, NULL, &arena, &ports, &err), &err);
 	/* Weights are not inputs. */
 	assert_int_equal(ports.inputs.count, 1);
 	assert_string_equal(ports.inputs.tensors[0].name, "input");
@@ -43,7 +43,8 @@ TEST(ports_of_a_file)
 	/* A truncated file is refused, wherever it is cut. */
 	for (size_t part = 1; part < 64; part++)
 		assert_int_not_equal(
-			onnx_ports_read(bytes, length * part / 64, &arena, &ports, NULL), PRONY_OK);
+			onnx_ports_read(bytes, length * part / 64, NULL, &arena, &ports, NULL),
+			PRONY_OK);
 	free(bytes);
 }
 
@@ -87,11 +88,11 @@ TEST(written_files_have_their_shapes)
 
 	arena_init(&arena, 0);
 	export_lenet(&arena, &bytes, &length);
-	check(onnx_ports_read(bytes, length, &arena, &ports, &err), &err);
+	check(onnx_ports_read(bytes, length, NULL, &arena, &ports, &err), &err);
 	check(onnx_ports_inputs(&ports, 4, &arena, &inputs, &err), &err);
 	inputs.tensors[0].shape.dims[0] = 9;
 	check(onnx_ports_write(bytes, length, &inputs, &written, &written_length, &err), &err);
-	check(onnx_ports_read(written, written_length, &arena, &ports, &err), &err);
+	check(onnx_ports_read(written, written_length, NULL, &arena, &ports, &err), &err);
 	assert_int_equal(ports.inputs.tensors[0].shape.dims[0], 9);
 	free(written);
 	free(bytes);
@@ -112,7 +113,10 @@ TEST(bundles_of_files_come_back)
 	struct tensor inputs[] = {{.name = "rows", .dtype = DTYPE_I64, .shape = {1, {3}}},
 				  {.name = "x", .dtype = DTYPE_F32}};
 	struct tensor outputs[] = {{.name = "y", .dtype = DTYPE_F32}};
-	const struct model_file model = {file, sizeof(file), {inputs, 2}, {outputs, 1}};
+	const struct model_file model = {.bytes = file,
+					 .length = sizeof(file),
+					 .inputs = {inputs, 2},
+					 .outputs = {outputs, 1}};
 	const struct tensor_set all = {batches, 4};
 	struct error err = ERROR_INIT;
 	struct recipe recipe;
