@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
+#include "cli/show_nodes.h"
 #include "report/charts.h"
 #include "report/history.h"
 #include "report/html.h"
@@ -17,10 +18,12 @@
 #define PAGE_BYTES_MAX ((size_t)256 << 20)
 
 struct report_options {
-	const char *store, *output, *charts, *width;
+	const char *store, *output, *charts, *width, *by;
 	long long font_points;
 	bool pdf, public;
 } report_options = {.font_points = 8};
+
+static const char *const views[] = {"node", NULL};
 
 const struct option report_option_rows[] = {
 	{.letter = 'o',
@@ -31,6 +34,8 @@ const struct option report_option_rows[] = {
 		     "is written")},
 	{TEXT_OPTION(struct report_options, width, "figure-width", "LENGTH",
 		     "width of these figures in print, such as 84mm, 8.4cm, 3.3in or 239pt")},
+	{CHOICE_OPTION(struct report_options, by, "by", views, "WHAT",
+		       "with the runs that prony show --by node compares")},
 	{INT_OPTION(struct report_options, font_points, "figure-font", 4, 24, "POINTS",
 		    "size of the letters at that width")},
 	{FLAG_OPTION(struct report_options, pdf, "figure-pdf",
@@ -383,9 +388,35 @@ enum prony_status report_page(const char *store, const char *run, const char *ou
 	return report(&options, &run, 1, err);
 }
 
+static enum prony_status report_nodes(const struct report_options *options,
+				      const struct cli_call *call, struct error *err)
+{
+	struct store *store = NULL;
+	struct arena arena;
+	const char **uids;
+	size_t count;
+	arena_init(&arena, 0);
+	enum prony_status status = store_open(options->store, true, &store, err);
+	if (status == PRONY_OK)
+		status = show_nodes_runs(store, call->words, call->count, &arena, &uids, &count,
+					 err);
+	store_close(store);
+	if (status == PRONY_OK && count < 2)
+		status = error_set(err, PRONY_BAD_INPUT,
+				   "nothing to compare: one run; import the stores of other nodes");
+	if (status == PRONY_OK)
+		status = report(options, uids, count, err);
+	arena_release(&arena);
+	return status;
+}
+
 int command_report(const struct cli_call *call, struct error *err)
 {
 	const char *newest = "";
+	if (report_options.by) {
+		report_nodes(&report_options, call, err);
+		return 0;
+	}
 	report(&report_options, call->count ? call->words : &newest, call->count ? call->count : 1,
 	       err);
 	return 0;

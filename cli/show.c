@@ -13,7 +13,7 @@ struct show_options {
 } show_options = {.format = "table"};
 
 static const char *const views[] = {"node", NULL};
-static const char *const formats[] = {"table", "json", "csv", NULL};
+static const char *const formats[] = {"table", "json", "csv", "md", NULL};
 
 const struct option show_option_rows[] = {
 	{FLAG_OPTION(struct show_options, full, "full",
@@ -24,7 +24,7 @@ const struct option show_option_rows[] = {
 		     "with --by: differences up to this size count as the same (default: 1%)")},
 	CLI_OPTION_STORE(struct show_options),
 	{CHOICE_OPTION(struct show_options, format, "format", formats, "FORMAT",
-		       "output format (csv: with --by)")},
+		       "output format (csv, md: with --by)")},
 	{.name = NULL},
 };
 
@@ -51,10 +51,11 @@ static enum prony_status check(const struct show_options *options, size_t count,
 		return error_set(err, PRONY_USAGE, "prony show takes one run, not %zu", count);
 	if (options->threshold)
 		return error_set(err, PRONY_USAGE, "--threshold needs --by node");
-	if (!strcmp(options->format, "csv"))
+	if (!strcmp(options->format, "csv") || !strcmp(options->format, "md"))
 		return error_set(err, PRONY_USAGE,
-				 "--format csv needs --by node; prony export --format csv writes a "
-				 "run as CSV");
+				 "--format %s needs --by node; prony export --format %s writes a "
+				 "run so",
+				 options->format, options->format);
 	return PRONY_OK;
 }
 

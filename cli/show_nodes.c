@@ -9,9 +9,8 @@
 #include "cli/results.h"
 #include "report/nodes.h"
 
-/* The runs of a store and those of them that are compared. */
+/* The runs of a store, newest first, and those of them that are compared. */
 struct choice {
-	struct arena arena;
 	struct run_extent *runs;
 	bool *wanted;
 	size_t count;
@@ -21,8 +20,6 @@ static enum prony_status mark_words(struct store *store, const char *const *word
 				    struct choice *choice, struct error *err)
 {
 	enum prony_status status = PRONY_OK;
-	for (size_t i = 0; i < choice->count; i++)
-		choice->wanted[i] = false;
 	for (size_t k = 0; k < count && status == PRONY_OK; k++) {
 		struct run_extent found;
 		status = store_find_run(store, words[k], &found, err);
@@ -33,22 +30,35 @@ static enum prony_status mark_words(struct store *store, const char *const *word
 	return status;
 }
 
-static enum prony_status choose(struct store *store, const char *const *words, size_t count,
-				struct choice *choice, struct error *err)
+static enum prony_status mark(struct store *store, const char *const *words, size_t count,
+			      struct choice *choice, struct error *err)
 {
 	struct run_extent like;
-	enum prony_status status =
-		store_list_runs(store, NULL, &choice->arena, &choice->runs, &choice->count, err);
-	if (status != PRONY_OK)
-		return status;
-	choice->wanted = arena_array(&choice->arena, choice->count + 1, sizeof *choice->wanted);
 	if (count > 1)
 		return mark_words(store, words, count, choice, err);
-	status = store_find_run(store, count ? words[0] : "latest", &like, err);
+	enum prony_status status = store_find_run(store, count ? words[0] : "latest", &like, err);
 	for (size_t i = 0; i < choice->count && status == PRONY_OK; i++)
 		if (choice->runs[i].meta.id == like.meta.id)
 			nodes_select(choice->runs, choice->count, choice->runs[i].meta.spec,
 				     choice->wanted);
+	return status;
+}
+
+enum prony_status show_nodes_runs(struct store *store, const char *const *words, size_t count,
+				  struct arena *arena, const char ***uids, size_t *found,
+				  struct error *err)
+{
+	struct choice choice = {.count = 0};
+	enum prony_status status =
+		store_list_runs(store, NULL, arena, &choice.runs, &choice.count, err);
+	choice.wanted = arena_array(arena, choice.count + 1, sizeof *choice.wanted);
+	if (status == PRONY_OK)
+		status = mark(store, words, count, &choice, err);
+	*uids = arena_array(arena, choice.count + 1, sizeof **uids);
+	*found = 0;
+	for (size_t i = 0; i < choice.count && status == PRONY_OK; i++)
+		if (choice.wanted[i])
+			(*uids)[(*found)++] = choice.runs[i].meta.uid;
 	return status;
 }
 
@@ -74,6 +84,9 @@ static int print(const struct nodes *nodes, const struct show_nodes_options *opt
 	} else if (!strcmp(options->format, "csv")) {
 		nodes_csv(nodes, &text);
 		results_write(&text, NULL, err);
+	} else if (!strcmp(options->format, "md")) {
+		nodes_markdown(nodes, options->full, &text);
+		results_write(&text, NULL, err);
 	} else {
 		nodes_render(nodes, options->full, cli_colour(), cli_width(), &text);
 		cli_page(strbuf_text(&text));
@@ -86,37 +99,26 @@ static int print(const struct nodes *nodes, const struct show_nodes_options *opt
 	return nodes->undecided ? COMPARE_EXIT_UNDECIDED : COMPARE_EXIT_FINE;
 }
 
-static enum prony_status load(struct store *store, const struct choice *choice,
-			      struct stored_run *runs, size_t *loaded, struct error *err)
-{
-	enum prony_status status = PRONY_OK;
-	for (size_t i = 0; i < choice->count && status == PRONY_OK; i++) {
-		if (!choice->wanted[i])
-			continue;
-		status = results_load_from(store, choice->runs[i].meta.uid, 0, &runs[*loaded], err);
-		*loaded += status == PRONY_OK;
-	}
-	return status;
-}
-
 int show_nodes(const struct show_nodes_options *options, const char *const *words, size_t count,
 	       struct error *err)
 {
-	struct choice choice = {.count = 0};
+	struct arena arena;
 	struct stored_run *runs = NULL;
 	struct store *store = NULL;
-	size_t loaded = 0;
+	const char **uids;
+	size_t loaded = 0, wanted = 0;
 	double threshold = NAN;
 	int exit_code = 0;
-	arena_init(&choice.arena, 0);
+	arena_init(&arena, 0);
 	enum prony_status status = threshold_parse(options->threshold, &threshold, err);
 	if (status == PRONY_OK)
 		status = store_open(options->store, true, &store, err);
 	if (status == PRONY_OK)
-		status = choose(store, words, count, &choice, err);
-	if (status == PRONY_OK) {
-		runs = memory_alloc((choice.count + 1) * sizeof *runs);
-		status = load(store, &choice, runs, &loaded, err);
+		status = show_nodes_runs(store, words, count, &arena, &uids, &wanted, err);
+	runs = memory_alloc((wanted + 1) * sizeof *runs);
+	while (status == PRONY_OK && loaded < wanted) {
+		status = results_load_from(store, uids[loaded], 0, &runs[loaded], err);
+		loaded += status == PRONY_OK;
 	}
 	store_close(store);
 	if (status == PRONY_OK) {
@@ -128,6 +130,6 @@ int show_nodes(const struct show_nodes_options *options, const char *const *word
 	for (size_t i = 0; i < loaded; i++)
 		stored_run_release(&runs[i]);
 	free(runs);
-	arena_release(&choice.arena);
+	arena_release(&arena);
 	return exit_code;
 }

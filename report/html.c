@@ -151,6 +151,8 @@ static void add_condition(const char *class,
 	strbuf_release(&line);
 }
 
+enum { RUNS_OPEN_MAX = 8 };
+
 static void add_intro(const struct html_page *page, struct strbuf *out)
 {
 	strbuf_puts(out, "<header><h1>");
@@ -158,6 +160,9 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 	strbuf_puts(out, "</h1>\n");
 	if (*page->common)
 		html_text("<p>All comparisons: ", page->common, "</p>\n", out);
+	/* Of a cluster there may be a hundred. */
+	if (page->count > RUNS_OPEN_MAX)
+		strbuf_printf(out, "<details><summary>%zu runs</summary>\n", page->count);
 	for (size_t run = 0; run < page->count; run++) {
 		struct strbuf line;
 		strbuf_init(&line, 0);
@@ -172,7 +177,7 @@ static void add_intro(const struct html_page *page, struct strbuf *out)
 		strbuf_puts(out, "</p>\n");
 		strbuf_release(&line);
 	}
-	strbuf_puts(out, "</header>\n");
+	strbuf_puts(out, page->count > RUNS_OPEN_MAX ? "</details></header>\n" : "</header>\n");
 }
 
 /* Adds what a reader must know of the run before he relies on its figures. */
@@ -321,6 +326,7 @@ static void add_filters(const struct html_page *page, struct strbuf *out)
 /* The sections listed in the contents if the page has them: the id (or its prefix: the first match)
  * and the title. */
 static const char *const contents[][2] = {
+	{"nodes", "Nodes"},
 	{"summary", "Summary"},
 	{"overview", "Overview"},
 	{"method", "How to read this"},
@@ -356,6 +362,7 @@ static void add_sections(const struct html_page *page, struct strbuf *out)
 {
 	bool *swept = memory_alloc((page->comparison_count + 1) * sizeof *swept);
 	memset(swept, 0, (page->comparison_count + 1) * sizeof *swept);
+	add_section("nodes", "Nodes", html_nodes, page, out);
 	add_section("summary", "Summary", add_summary, page, out);
 	add_filters(page, out);
 	if (page->comparison_count * page->count > 1)

@@ -126,6 +126,8 @@ void html_ledger(const struct html_page *page, struct strbuf *out);
 void html_parity(const struct html_page *page, struct strbuf *out);
 void html_frameworks(const struct html_page *page, struct strbuf *out);
 void html_devices(const struct html_page *page, struct strbuf *out);
+/* Empty unless the runs are of several nodes. */
+void html_nodes(const struct html_page *page, struct strbuf *out);
 void html_history(const struct html_page *page, struct strbuf *out);
 void html_reproduce(const struct html_page *page, struct strbuf *out);
 void html_runs(const struct html_page *page, struct strbuf *out);

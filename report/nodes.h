@@ -80,8 +80,21 @@ void nodes_select(const struct run_extent *runs, size_t count, const char *spec,
 void nodes_init(struct nodes *nodes, const struct stored_run *runs, size_t count, double threshold);
 void nodes_release(struct nodes *nodes);
 
+/* Whether the figure was compared with those of the other nodes. */
+bool nodes_judged(const struct node_figure *figure);
+/* Why there is no figure; "" if there is one. */
+const char *nodes_failure(const struct node_figure *figure);
+/* Whether the row is SLOWER, FASTER or broken. */
+bool nodes_stand_apart(const struct node_row *row);
+
+/* Adds what was compared, and which nodes are slow ("n17 is slow: SLOWER in both rounds"), in lines
+ * of at most `width` columns (0: any). */
+void nodes_heading(const struct nodes *nodes, int width, struct strbuf *out);
+void nodes_conclusions(const struct nodes *nodes, int width, struct strbuf *out);
+
 /* `full`: with the rows of nodes that are not apart from the others. */
 void nodes_render(const struct nodes *nodes, bool full, bool colour, int width, struct strbuf *out);
+void nodes_markdown(const struct nodes *nodes, bool full, struct strbuf *out);
 /* Writes a row for each cell, node and round. */
 void nodes_csv(const struct nodes *nodes, struct strbuf *out);
 /* Returns the same as JSON (docs/exports.md); new reference. */

@@ -21,30 +21,29 @@ enum { SHOWN_MAX = 8, TEXT_BYTES = 96 };
 
 static const char *const round_words[NODE_ROUNDS] = {"before", "last"};
 
-static bool has_verdict(const struct node_figure *figure)
+bool nodes_judged(const struct node_figure *figure)
 {
 	return !isnan(figure->contrast.low);
 }
 
 static const char *verdict_or(const struct node_figure *figure, const char *otherwise)
 {
-	return has_verdict(figure) ? verdict_word(figure->verdict) : otherwise;
+	return nodes_judged(figure) ? verdict_word(figure->verdict) : otherwise;
 }
 
-/* Why the cell has no figure there. */
-static const char *failure(const struct node_figure *figure)
+const char *nodes_failure(const struct node_figure *figure)
 {
 	if (!figure->cell)
 		return "not run";
 	return figure->step.n == 0 ? cell_status_name(figure->cell->status) : "";
 }
 
-static bool stands_apart(const struct node_row *row)
+bool nodes_stand_apart(const struct node_row *row)
 {
 	const struct node_figure *last = &row->rounds[ROUND_LAST];
 
 	return row->broken || row->lasts != LASTS_NOT ||
-	       (has_verdict(last) && last->verdict == VERDICT_FASTER);
+	       (nodes_judged(last) && last->verdict == VERDICT_FASTER);
 }
 
 struct place_row {
@@ -81,7 +80,7 @@ static void add_row(const struct nodes *nodes, const struct place_row *at, struc
 	}
 	if (!isnan(c->ratio))
 		snprintf(ratio, sizeof ratio, "%+.1f %%", percent(c->ratio));
-	if (has_verdict(last))
+	if (nodes_judged(last))
 		snprintf(range, sizeof range, "%+.1f to %+.1f", percent(c->low), percent(c->high));
 	table_row(table);
 	table_cell(table, at->place, NULL);
@@ -89,9 +88,9 @@ static void add_row(const struct nodes *nodes, const struct place_row *at, struc
 	table_cell(table, ratio, NULL);
 	table_cell(table, range, NULL);
 	table_cell(table, count, NULL);
-	table_cell(table, verdict_or(last, failure(last)), NULL);
+	table_cell(table, verdict_or(last, nodes_failure(last)), NULL);
 	if (nodes->rounds > 1)
-		table_cell(table, verdict_or(before, failure(before)), NULL);
+		table_cell(table, verdict_or(before, nodes_failure(before)), NULL);
 	table_cell(table, node_lasts_word(at->row->lasts), NULL);
 	if (*at->row->reasons)
 		table_note(table, at->row->reasons);
@@ -107,7 +106,7 @@ static void add_rest(const struct place_row *rows, size_t count, struct strbuf *
 
 	for (size_t i = 0; i < count; i++) {
 		const struct node_figure *last = &rows[i].row->rounds[ROUND_LAST];
-		if (stands_apart(rows[i].row) || !has_verdict(last))
+		if (nodes_stand_apart(rows[i].row) || !nodes_judged(last))
 			continue;
 		of[last->verdict]++;
 		low = fmin(low, last->contrast.ratio);
@@ -124,8 +123,33 @@ static void add_rest(const struct place_row *rows, size_t count, struct strbuf *
 		      percent(high));
 }
 
-static void render_cell(const struct nodes *nodes, const struct node_cell *cell, bool full,
-			bool colour, int width, struct strbuf *out)
+/* For a terminal, or Markdown. */
+struct look {
+	bool full, markdown, colour;
+	int width;
+};
+
+static void add_title(const struct node_cell *cell, const struct look *look, struct strbuf *out)
+{
+	struct labels none = {.varies = {false}};
+	char title[CELL_KEY_BYTES];
+
+	label_common(&none, &cell->cell->cell, title, sizeof title);
+	char *heading = memory_printf("%s: %s", cell->cell->cell.framework, title);
+	strbuf_putc(out, '\n');
+	if (look->markdown) {
+		strbuf_puts(out, "## ");
+		text_markdown(heading, out);
+		strbuf_puts(out, "\n\n");
+	} else {
+		text_wrap(heading, 0, look->width, look->colour ? TEXT_BOLD : "",
+			  look->colour ? TEXT_PLAIN : "", out);
+	}
+	free(heading);
+}
+
+static void render_cell(const struct nodes *nodes, const struct node_cell *cell,
+			const struct look *look, struct strbuf *out)
 {
 	struct table_column columns[] = {
 		{"node", "node", TABLE_LEFT},
@@ -140,8 +164,6 @@ static void render_cell(const struct nodes *nodes, const struct node_cell *cell,
 	enum { BEFORE = 6 };
 	size_t count = sizeof columns / sizeof *columns, shown = 0;
 	struct place_row *rows = memory_alloc((nodes->compared + 1) * sizeof *rows);
-	struct labels none = {.varies = {false}};
-	char title[CELL_KEY_BYTES];
 
 	if (nodes->rounds == 1)
 		columns[BEFORE] = columns[--count];
@@ -149,19 +171,19 @@ static void render_cell(const struct nodes *nodes, const struct node_cell *cell,
 	for (size_t n = 0; n < nodes->compared; n++)
 		rows[n] = (struct place_row){nodes->nodes[n].place, &cell->rows[n]};
 	qsort(rows, nodes->compared, sizeof *rows, by_ratio);
-	bool all = full || nodes->compared <= SHOWN_MAX;
+	bool all = look->full || nodes->compared <= SHOWN_MAX;
 	for (size_t n = 0; n < nodes->compared; n++)
-		if (all || stands_apart(rows[n].row)) {
+		if (all || nodes_stand_apart(rows[n].row)) {
 			add_row(nodes, &rows[n], table);
 			shown++;
 		}
-	label_common(&none, &cell->cell->cell, title, sizeof title);
-	char *heading = memory_printf("%s: %s", cell->cell->cell.framework, title);
-	strbuf_putc(out, '\n');
-	text_wrap(heading, 0, width, colour ? TEXT_BOLD : "", colour ? TEXT_PLAIN : "", out);
-	free(heading);
-	if (shown > 0)
-		table_render_text(table, colour, width, out);
+	add_title(cell, look, out);
+	if (shown > 0 && look->markdown)
+		table_render_markdown(table, out);
+	else if (shown > 0)
+		table_render_text(table, look->colour, look->width, out);
+	if (look->markdown && shown > 0)
+		strbuf_putc(out, '\n');
 	if (!all)
 		add_rest(rows, nodes->compared, out);
 	table_free(table);
@@ -183,8 +205,8 @@ static void add_inconclusive(const struct nodes *nodes, struct strbuf *line)
 		for (size_t n = 0; n < nodes->compared; n++) {
 			const struct node_figure *newest =
 				&nodes->cells[i].rows[n].rounds[ROUND_LAST];
-			all += has_verdict(newest);
-			open += has_verdict(newest) && newest->verdict == VERDICT_INCONCLUSIVE;
+			all += nodes_judged(newest);
+			open += nodes_judged(newest) && newest->verdict == VERDICT_INCONCLUSIVE;
 		}
 	if (open > 0)
 		strbuf_printf(line,
@@ -193,8 +215,7 @@ static void add_inconclusive(const struct nodes *nodes, struct strbuf *line)
 			      open, all);
 }
 
-/* "n17 is slow: in 2 of 3 cells, in both rounds" */
-static void add_conclusions(const struct nodes *nodes, int width, struct strbuf *out)
+void nodes_conclusions(const struct nodes *nodes, int width, struct strbuf *out)
 {
 	static const char *const said[] = {
 		[LASTS_UNKNOWN] = "may be slow: SLOWER in its only round; run it again",
@@ -242,7 +263,7 @@ static void add_conclusions(const struct nodes *nodes, int width, struct strbuf 
 	strbuf_release(&line);
 }
 
-static void add_heading(const struct nodes *nodes, int width, struct strbuf *out)
+void nodes_heading(const struct nodes *nodes, int width, struct strbuf *out)
 {
 	int64_t from = INT64_MAX, to = INT64_MIN;
 	size_t runs = 0;
@@ -272,11 +293,33 @@ static void add_heading(const struct nodes *nodes, int width, struct strbuf *out
 
 void nodes_render(const struct nodes *nodes, bool full, bool colour, int width, struct strbuf *out)
 {
-	add_heading(nodes, width, out);
+	const struct look look = {.full = full, .colour = colour, .width = width};
+
+	nodes_heading(nodes, width, out);
 	for (size_t i = 0; i < nodes->cell_count; i++)
-		render_cell(nodes, &nodes->cells[i], full, colour, width, out);
+		render_cell(nodes, &nodes->cells[i], &look, out);
 	strbuf_putc(out, '\n');
-	add_conclusions(nodes, width, out);
+	nodes_conclusions(nodes, width, out);
+}
+
+void nodes_markdown(const struct nodes *nodes, bool full, struct strbuf *out)
+{
+	const struct look look = {.full = full, .markdown = true};
+	struct strbuf lines;
+
+	strbuf_init(&lines, 0);
+	strbuf_puts(out, "# Nodes\n\n");
+	nodes_conclusions(nodes, 0, &lines);
+	nodes_heading(nodes, 0, &lines);
+	char *text = strbuf_take(&lines);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+		if (*line) {
+			text_markdown(line, out);
+			strbuf_puts(out, "\n\n");
+		}
+	free(text);
+	for (size_t i = 0; i < nodes->cell_count; i++)
+		render_cell(nodes, &nodes->cells[i], &look, out);
 }
 
 static void add_csv_row(const struct node *node, const struct node_cell *cell,
@@ -284,7 +327,7 @@ static void add_csv_row(const struct node *node, const struct node_cell *cell,
 {
 	const struct node_figure *figure = &row->rounds[round];
 	const struct contrast *c = &figure->contrast;
-	const bool known = has_verdict(figure);
+	const bool known = nodes_judged(figure);
 	const double reals[] = {figure->step.n ? figure->step.center : NAN,
 				figure->step.n ? figure->step.low : NAN,
 				figure->step.n ? figure->step.high : NAN,
@@ -326,7 +369,7 @@ void nodes_csv(const struct nodes *nodes, struct strbuf *out)
 static json_t *figure_to_json(const struct stored_run *run, const struct node_figure *figure)
 {
 	const struct contrast *c = &figure->contrast;
-	const bool any = figure->step.n > 0, known = has_verdict(figure);
+	const bool any = figure->step.n > 0, known = nodes_judged(figure);
 	json_t *object = json_object();
 
 	if (!figure->cell)

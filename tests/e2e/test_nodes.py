@@ -96,6 +96,16 @@ class SlowNodeTest(ClusterTest):
         self.assertEqual(self.lasting(2), {"n17": "persistent", "n30": "once", "n31": "once"})
         self.assertEqual(self.lasting(2), self.lasting(2))
         self.show("--threshold", "20%", code=0)
+        text = self.show("--format", "md", code=2)
+        self.assertTrue(text.startswith("# Nodes\n\nn17 is slow: SLOWER in both rounds"), text)
+        self.assertRegex(text, r"\| n17 \| .*\| SLOWER \| SLOWER \| persistent \|")
+        page = self.prony("report", "--by", "node", "-o", "-", "--store", self.store, expect=0).stdout
+        section = page[page.index('<section id="nodes">'):].partition("</section>")[0]
+        self.assertIn("<p>n17 is slow: SLOWER in both rounds (2 of 2 cells)</p>", section)
+        # The slow one is first.
+        self.assertRegex(section, r'<tbody>\n<tr><td class="strong">n17</td><td class="bad">persistent</td>'
+                                  r'<td class="figure bad">\+[45]\.\d %<br><small>\+[34]\.\d to ')
+        self.assertEqual(section.count("<tr>"), 1 + 50)
         # A row for each cell, node and round.
         rows = list(csv.DictReader(io.StringIO(self.show("--format", "csv", code=2))))
         self.assertEqual(len(rows), 2 * 50 * 2)
@@ -140,7 +150,10 @@ class OddNodeTest(ClusterTest):
                 self.add_run(f"n{i}", round_, 1.2 if i == 3 else 1, hot)
         self.base.execute("DELETE FROM run WHERE id = 1")
         self.base.execute("COMMIT")
-        self.assertIn("clock 2.1 of 2.6 GHz, busy 30 % of their cores, heat 12 % of the time", self.show(code=2))
+        reason = "clock 2.1 of 2.6 GHz, busy 30 % of their cores, heat 12 % of the time"
+        self.assertIn(reason, self.show(code=2))
+        page = self.prony("report", "--by", "node", "-o", "-", "--store", self.store, expect=0).stdout
+        self.assertIn(f"<small>{reason}</small>", page)
 
     def test_other_machines_and_failed_cells(self):
         """A machine of another kind is not compared; a cell that only one node fails is named."""
@@ -163,6 +176,7 @@ class OddNodeTest(ClusterTest):
 
     def test_what_cannot_be_compared(self):
         self.assertIn("nothing to compare: 1 node of one kind", self.show(code=65))
+        self.prony("report", "--by", "node", "-o", "-", "--store", self.store, expect=65)
         done = self.prony("show", "--format", "csv", "--store", self.store, expect=64)
         self.assertIn("needs --by node", done.stderr)
 
