@@ -47,47 +47,67 @@ static enum prony_status take_caches(struct workload *work, const struct referen
 	return status;
 }
 
-/* Runs the reference on a prompt and the tokens behind it. */
-static enum prony_status run_whole(struct workload *work, const struct graph *graph, int64_t prompt,
-				   uint64_t seed, struct error *err)
+/* The forward pass of a prompt and the tokens behind it, and its tokens. */
+static enum prony_status draw_whole(const struct workload *work, struct arena *arena,
+				    struct graph *graph, struct tensor_set *inputs,
+				    struct error *err)
 {
-	struct tensor_set weights, inputs, labels;
-	struct recipe recipe = work->gate_recipe;
-	struct reference whole = {0};
+	const struct network *network = &work->gate_network;
+	struct tensor_set labels;
+	enum prony_status status =
+		zoo_build_step(network, work->gate_recipe.batch, network->tokens + GATE_UPDATES,
+			       STAGE_FORWARD, graph, err);
+
+	return status == PRONY_OK
+		       ? batches_draw(graph, work->gate_seed, 0, 1, 0, arena, inputs, &labels, err)
+		       : status;
+}
+
+enum prony_status step_work_gate(struct workload *work, struct error *err)
+{
+	struct tensor_set inputs = {0};
+	struct graph whole = {0};
 	struct arena arena;
 	enum prony_status status;
 
 	arena_init(&arena, 0);
-	status = graph_weights_like(graph, &work->weights, seed, &arena, &weights, err);
+	status = draw_whole(work, &arena, &whole, &inputs, err);
+	step_work_positions(&work->gate_network, &work->gate_graph, &work->gate_inputs);
 	if (status == PRONY_OK)
-		status = batches_draw(graph, seed, 0, 1, 0, &arena, &inputs, &labels, err);
-	if (status == PRONY_OK)
-		status = reference_init(&whole, graph, &weights, err);
-	if (status == PRONY_OK)
-		status = reference_feed(&whole, batch_at(graph, &inputs, &labels, 0), err);
-	if (status == PRONY_OK)
-		status = reference_forward(&whole, &recipe, false, err);
-	if (status == PRONY_OK)
-		status = take_caches(work, &whole, prompt, err);
-	if (status == PRONY_OK)
-		continue_prompt(work, &inputs.tensors[0], prompt);
-	reference_release(&whole);
+		continue_prompt(work, &inputs.tensors[0], work->gate_network.tokens);
+	graph_release(&whole);
 	arena_release(&arena);
 	return status;
 }
 
-enum prony_status step_work_gate(struct workload *work, const struct network *network,
-				 uint64_t seed, struct error *err)
+enum prony_status step_work_prefix(struct workload *work, struct error *err)
 {
-	struct graph whole = {0};
-	enum prony_status status =
-		zoo_build_step(network, work->gate_recipe.batch, network->tokens + GATE_UPDATES,
-			       STAGE_FORWARD, &whole, err);
+	struct tensor_set weights, inputs;
+	struct recipe recipe = work->gate_recipe;
+	struct reference whole = {0};
+	struct graph graph = {0};
+	struct arena arena;
+	enum prony_status status = PRONY_OK;
 
-	step_work_positions(network, &work->gate_graph, &work->gate_inputs);
+	if (work->gate_network.stage != STAGE_DECODE || work->prefix_logits[0].data)
+		return PRONY_OK;
+	arena_init(&arena, 0);
+	status = draw_whole(work, &arena, &graph, &inputs, err);
 	if (status == PRONY_OK)
-		status = run_whole(work, &whole, network->tokens, seed, err);
-	graph_release(&whole);
+		status = graph_weights_like(&graph, &work->weights, work->gate_seed, &arena,
+					    &weights, err);
+	if (status == PRONY_OK)
+		status = reference_init(&whole, &graph, &weights, err);
+	if (status == PRONY_OK)
+		status = reference_feed(
+			&whole, (struct batch){.inputs = inputs.tensors, .input_count = 1}, err);
+	if (status == PRONY_OK)
+		status = reference_forward(&whole, &recipe, false, err);
+	if (status == PRONY_OK)
+		status = take_caches(work, &whole, work->gate_network.tokens, err);
+	reference_release(&whole);
+	graph_release(&graph);
+	arena_release(&arena);
 	return status;
 }
 

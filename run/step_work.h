@@ -8,10 +8,11 @@
 void step_work_positions(const struct network *network, const struct graph *graph,
 			 struct tensor_set *inputs);
 
-/* Makes the gate's decode steps continue a prompt, of which the reference runs the whole: sets
- * their tokens and positions and the caches among the gate's weights. `network` is the gate's. */
-enum prony_status step_work_gate(struct workload *work, const struct network *network,
-				 uint64_t seed, struct error *err);
+/* Makes the gate's decode steps continue a prompt: sets their tokens and positions. */
+enum prony_status step_work_gate(struct workload *work, struct error *err);
+/* Runs the reference on the prompt and the tokens behind it, if the stage is decode and it was not
+ * done: sets the caches among the gate's weights and work->prefix_logits. */
+enum prony_status step_work_prefix(struct workload *work, struct error *err);
 /* PRONY_INTERNAL if the reference's decode steps differ from its forward pass of the whole. */
 enum prony_status step_work_check(const struct workload *work, struct error *err);
 

@@ -195,6 +195,7 @@ void workload_drop_gate(struct workload *work)
 	gate_reference_release(&work->gate_global);
 	graph_release(&work->gate_graph);
 	work->has_gate = work->has_gate_case = false;
+	work->prefix_logits[0].data = NULL; /* the caches are drawn anew */
 }
 
 enum prony_status workload_share_files(struct workload *work, const char *folder, struct error *err)
@@ -299,11 +300,15 @@ enum prony_status workload_need_gate_case(struct workload *work, const struct pl
 		status =
 			make_batches(work, cell, &work->gate_graph, work->gate_recipe.slots,
 				     GATE_SKIPS, seed, &work->gate_inputs, &work->gate_labels, err);
+	work->gate_network = network;
+	work->gate_seed = seed;
 	if (status == PRONY_OK && network.stage == STAGE_DECODE)
-		status = step_work_gate(work, &network, seed, err);
+		status = step_work_gate(work, err);
 	if (status == PRONY_OK) {
 		struct answers_case of = gate_case(work, cell);
-		answers_key("gate", &of, work->gate_key);
+		/* The caches are not filled yet: they follow from the rest (step_work_prefix). */
+		answers_key(network.stage == STAGE_DECODE ? "gate behind a prompt" : "gate", &of,
+			    work->gate_key);
 	}
 	work->has_gate_case = status == PRONY_OK;
 	if (!work->has_gate_case)
@@ -417,6 +422,8 @@ enum prony_status workload_need_gate(struct workload *work, const struct plan_ce
 				     struct error *err)
 {
 	enum prony_status status = workload_need_gate_case(work, cell, seed, err);
+	if (status == PRONY_OK)
+		status = step_work_prefix(work, err);
 	if (status == PRONY_OK)
 		status = need_own(work, cell, control, err);
 	return status == PRONY_OK ? need_global(work, cell, control, err) : status;

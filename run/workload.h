@@ -35,6 +35,8 @@ struct workload {
 	bool has_gate_case;
 	char gate_key[DIGEST_HEX_BYTES]; /* hash of all that the reference's answers depend on */
 	struct recipe gate_recipe;
+	struct network gate_network;
+	uint64_t gate_seed; /* of its batches and caches */
 	struct graph gate_graph;
 	struct tensor_set gate_weights, gate_inputs, gate_labels;
 	/* Decode: the logits of each step by the reference's forward pass of the whole prefix. */

@@ -193,6 +193,28 @@ TEST(who_waits_hears_how_far_it_is)
 	}
 }
 
+/* The key of a kept proof does not need the pass over the prompt; the gate does. */
+TEST(a_prompt_is_run_when_a_gate_needs_it)
+{
+	struct network step;
+	struct error err = ERROR_INIT;
+	double first[2];
+	SCOPED(workload) work;
+
+	check(network_at_stage(zoo_find("llama-tiny", NULL), STAGE_DECODE, &step, &err), &err);
+	struct plan_cell cell = cell_of(&step, STAGE_FORWARD, OPTIMISER_SGD);
+	cell.recipe.batch = 2;
+	check(workload_init(&work, &cell, SEED, &err), &err);
+	for (int i = 0; i < 2; i++) {
+		check(workload_need_gate_case(&work, &cell, SEED, &err), &err);
+		assert_null(work.prefix_logits[0].data);
+		check(workload_need_gate(&work, &cell, SEED, NULL, &err), &err);
+		first[i] = ((const double *)work.prefix_logits[0].data)[0];
+		workload_drop_gate(&work);
+	}
+	assert_true(first[0] == first[1]);
+}
+
 TEST(settling_can_be_interrupted)
 {
 	struct network_file *file = lenet_file();
