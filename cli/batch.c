@@ -80,14 +80,15 @@ struct batch {
 	const struct batch_options *options;
 	struct selection selection;
 	char *name; /* of the suite, or "run", in characters that Slurm takes in names */
-	char *folder, *script_path, *words;
+	char *folder, *script_path, *words, *again;
 	int parts; /* 0: every node */
 	double seconds;
 	struct units units;
 };
 
-/* Whether the word is one of our own options; *value: whether the next word is its value. */
-static bool is_own(const char *word, bool *value)
+/* Returns our own option that the word is, else NULL; *value: whether the next word is its value.
+ */
+static const struct option *own_option(const char *word, bool *value)
 {
 	*value = false;
 	for (const struct option *row = own_rows; row->name && !strncmp(word, "--", 2); row++) {
@@ -96,19 +97,22 @@ static bool is_own(const char *word, bool *value)
 		    (word[2 + length] && word[2 + length] != '='))
 			continue;
 		*value = row->kind != OPTION_FLAG && !word[2 + length];
-		return true;
+		return row;
 	}
-	return false;
+	return NULL;
 }
 
-/* Returns the words for `prony run`: ours without our own options. The caller frees it. */
-static char *words_of_run(const struct cli_call *call)
+/* Returns the words for `prony run`: ours without our own options; or (`again`) without those that
+ * do not belong to another submission. The caller frees it. */
+static char *words_of(const struct cli_call *call, bool again)
 {
 	struct strbuf words;
 	bool value;
 	strbuf_init(&words, 0);
 	for (int i = 1; i < call->argc; i++) {
-		if (is_own(call->argv[i], &value)) {
+		const struct option *own = own_option(call->argv[i], &value);
+		if (own &&
+		    (!again || !strcmp(own->name, "folder") || !strcmp(own->name, "resume"))) {
 			i += value;
 			continue;
 		}
@@ -129,6 +133,8 @@ static enum prony_status check_options(const struct batch_options *o, struct err
 	if (o->every_node == (o->nodes > 0))
 		return error_set(err, PRONY_USAGE,
 				 "give either --nodes N, for a run in N parts, or --every-node");
+	if (o->folder && !*o->folder)
+		return error_set(err, PRONY_USAGE, "--folder takes a folder, not \"\"");
 	if (o->print && (o->wait || o->resume))
 		return error_set(err, PRONY_USAGE, "--print submits nothing: leave out --%s",
 				 o->wait ? "wait" : "resume");
@@ -143,6 +149,25 @@ static char *name_of(const char *suite)
 		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
 			*c = '_';
 	return name;
+}
+
+/* What no machine can run is not submitted; the nodes may have what this one lacks. */
+static enum prony_status check_plan(const struct plan *plan, struct error *err)
+{
+	const struct plan_cell *missing = NULL;
+	for (size_t i = 0; i < plan->count; i++) {
+		if (plan->cells[i].status == CELL_PENDING)
+			return PRONY_OK;
+		if (!missing && plan->cells[i].status == CELL_MISSING)
+			missing = &plan->cells[i];
+	}
+	if (!missing)
+		return error_set(err, PRONY_USAGE, "nothing to submit, no cell can run: %s",
+				 plan->count ? plan->cells[0].reason : "there is none");
+	cli_say("prony: no cell can run on this machine (%s: %s), so it is not known what can on "
+		"the nodes\n",
+		missing->cell.framework, missing->reason);
+	return PRONY_OK;
 }
 
 /* Cuts the plan into parts and forecasts the longest task. */
@@ -172,11 +197,14 @@ static enum prony_status prepare(struct batch *batch, const struct cli_call *cal
 	enum prony_status status = check_options(o, err);
 	if (status == PRONY_OK)
 		status = selection_make(&batch->selection, &o->run, call->words, call->count, err);
+	if (status == PRONY_OK)
+		status = check_plan(&batch->selection.plan, err);
 	if (status != PRONY_OK)
 		return status;
 	const char *suite = batch->selection.spec.suite;
 	batch->name = name_of(suite && *suite ? suite : "run");
-	batch->words = words_of_run(call);
+	batch->words = words_of(call, false);
+	batch->again = words_of(call, true);
 	char *here = realpath(".", NULL);
 	char *folder =
 		o->folder ? memory_strdup(o->folder) : memory_printf("prony-%s", batch->name);
@@ -184,6 +212,11 @@ static enum prony_status prepare(struct batch *batch, const struct cli_call *cal
 	batch->script_path = path_join(batch->folder, "job.sh");
 	free(folder);
 	free(here);
+	if (strpbrk(batch->folder, "%\\"))
+		return error_set(err, PRONY_USAGE,
+				 "%s: Slurm would expand %% and \\ in the names of the logs there; "
+				 "take another --folder",
+				 batch->folder);
 	deal(batch);
 	return PRONY_OK;
 }
@@ -319,15 +352,30 @@ static enum prony_status wait_for_jobs(struct batch *batch, struct error *err)
 	}
 }
 
+/* Two rounds decide what lasts. */
+static void say_rounds(const struct batch *batch)
+{
+	struct strbuf folder;
+	char *other = memory_printf("%s-again", batch->folder);
+	strbuf_init(&folder, 0);
+	shell_word(other, &folder);
+	cli_say("imported; to compare the nodes: prony show --by node\n"
+		"another round, which shows what lasts: prony batch %s --folder %s\n",
+		batch->again, strbuf_text(&folder));
+	strbuf_release(&folder);
+	free(other);
+}
+
 static enum prony_status import_and_show(struct batch *batch, struct error *err)
 {
 	struct store *store = NULL;
 	enum prony_status status = store_open(batch->options->run.store, false, &store, err);
 	for (size_t i = 0; i < batch->units.count && status == PRONY_OK; i++) {
-		struct store_imported imported;
+		struct store_imported imported = {.runs = 0};
 		char *path = units_store(&batch->units, &batch->units.at[i]);
 		if (file_exists(path))
 			status = store_import(store, path, &imported, err);
+		results_say_doubled(path, &imported);
 		free(path);
 	}
 	struct stored_run run;
@@ -345,7 +393,7 @@ static enum prony_status import_and_show(struct batch *batch, struct error *err)
 		}
 	}
 	if (status == PRONY_OK && !batch->parts)
-		cli_say("imported; to compare the nodes: prony show --by node\n");
+		say_rounds(batch);
 	store_close(store);
 	return status;
 }
@@ -444,6 +492,7 @@ int command_batch(const struct cli_call *call, struct error *err)
 	free(batch.folder);
 	free(batch.script_path);
 	free(batch.words);
+	free(batch.again);
 	selection_release(&batch.selection);
 	return exit_code;
 }

@@ -88,7 +88,12 @@ void batch_script_text(const struct batch_script *script, struct strbuf *out)
 		strbuf_puts(out, "   # all nodes see it\n"
 				 "name=$SLURMD_NODENAME\n"
 				 "run=$SLURM_JOB_ID\n");
-	strbuf_puts(out, "local=${TMPDIR:-/tmp}/prony-$run-$name.db\n"
+	strbuf_puts(out, "local=${TMPDIR:-/tmp}/prony-$UID\n"
+			 "mkdir -m 700 \"$local\" 2>/dev/null\n"
+			 "if [ ! -O \"$local\" ] || [ -L \"$local\" ]; then\n"
+			 "\techo \"$local is not yours\" >&2; exit 1\n"
+			 "fi\n"
+			 "local=$local/$run-$name.db\n"
 			 "shared=$folder/parts/$name.db\n"
 			 "mkdir -p \"$folder/parts\"\n"
 			 "# A task that was requeued goes on with what it has measured.\n"

@@ -46,10 +46,18 @@ static void add_job(struct units *units, int64_t id, const char *node)
 		add_unit(units, node);
 }
 
+/* Its store is a file of that name. */
+static bool is_node(const char *name)
+{
+	return *name != '.' && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
+						  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")];
+}
+
 enum prony_status units_init(struct units *units, const char *folder, const struct spec *spec,
 			     int parts, struct error *err)
 {
 	char *path, *text = NULL, *rest, *line, number[24], node[256];
+	int number_of_line = 0;
 	size_t length;
 	enum prony_status status = PRONY_OK;
 
@@ -65,8 +73,18 @@ enum prony_status units_init(struct units *units, const char *folder, const stru
 	for (rest = text; rest && (line = strsep(&rest, "\n"));) {
 		int64_t id = 0;
 		*node = '\0';
-		if (sscanf(line, "%" SCNd64 " %255s", &id, node) > 0)
-			add_job(units, id, node);
+		number_of_line++;
+		if (!*line)
+			continue;
+		if (sscanf(line, "%" SCNd64 " %255s", &id, node) < 1 || id <= 0 ||
+		    (*node && !is_node(node))) {
+			status = error_set(err, PRONY_BAD_INPUT,
+					   "%s:%d: is no job's id, alone or with its node; correct "
+					   "the line, or take another --folder",
+					   path, number_of_line);
+			break;
+		}
+		add_job(units, id, node);
 	}
 	free(text);
 	free(path);

@@ -1,6 +1,7 @@
 /* `prony import`: imports another machine's results into this store. */
 #include <stdio.h>
 
+#include "base/files.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/results.h"
@@ -23,6 +24,7 @@ static void say_imported(const char *other, const struct store_imported *importe
 		cli_out(", %lld cells of a part that is here already",
 			(long long)imported->present);
 	cli_out("\n");
+	results_say_doubled(other, imported);
 }
 
 static enum prony_status import_all(const char *file, const char **others, size_t count,
@@ -34,6 +36,10 @@ static enum prony_status import_all(const char *file, const char **others, size_
 	 * half an import. */
 	for (size_t i = 0; i < count && status == PRONY_OK; i++) {
 		struct store *other = NULL;
+		if (!file_exists(others[i])) {
+			status = error_set(err, PRONY_BAD_INPUT, "%s: no such store", others[i]);
+			break;
+		}
 		status = store_open(others[i], true, &other, err);
 		store_close(other);
 	}

@@ -106,3 +106,11 @@ enum prony_status results_write(const struct strbuf *text, const char *path, str
 		return file_write_atomic(path, strbuf_text(text), text->length, err);
 	return cli_bytes(strbuf_text(text), text->length, err);
 }
+
+void results_say_doubled(const char *other, const struct store_imported *imported)
+{
+	if (imported->doubled > 0)
+		cli_say("prony: %s: %lld of its cells left out, because another part has them, "
+			"too: the machines did not plan the same cells\n",
+			other, (long long)imported->doubled);
+}

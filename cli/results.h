@@ -33,6 +33,9 @@ void results_print(const struct summary *summary);
 enum prony_status report_page(const char *store, const char *run, const char *output,
 			      struct error *err);
 
+/* Says how many cells an import left out because another part of the run has them. */
+void results_say_doubled(const char *path, const struct store_imported *imported);
+
 /* Writes text to a file, or to standard output for NULL and "-". */
 enum prony_status results_write(const struct strbuf *text, const char *path, struct error *err);
 

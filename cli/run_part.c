@@ -8,16 +8,16 @@
 #include "cli/cli.h"
 #include "study/parts.h"
 
+enum { RUN_ID_MAX = 64 };
+
 static bool parse(const char *text, int64_t *part, int64_t *parts)
 {
-	char *end = NULL;
-	if (*text < '0' || *text > '9')
-		return false;
+	char *end = NULL, again[48];
 	*part = strtol(text, &end, 10);
-	if (*end != '/' || end[1] < '0' || end[1] > '9')
-		return false;
-	*parts = strtol(end + 1, &end, 10);
-	return !*end && *part >= 1 && *part <= *parts && *parts <= RUN_PARTS_MAX;
+	*parts = *end == '/' ? strtol(end + 1, NULL, 10) : 0;
+	/* One spelling each: not "01/2", "+1/2" or " 1/2". */
+	snprintf(again, sizeof again, "%lld/%lld", (long long)*part, (long long)*parts);
+	return !strcmp(text, again) && *part >= 1 && *part <= *parts && *parts <= RUN_PARTS_MAX;
 }
 
 enum prony_status run_part_check(const struct run_options *options, struct error *err)
@@ -28,6 +28,10 @@ enum prony_status run_part_check(const struct run_options *options, struct error
 				 "--run-id is for a run in parts: add --part I/N");
 	if (!options->part)
 		return PRONY_OK;
+	if (options->run_id && (!*options->run_id || strlen(options->run_id) > RUN_ID_MAX))
+		return error_set(err, PRONY_USAGE,
+				 "--run-id takes a word of at most %d characters, such as june",
+				 RUN_ID_MAX);
 	if (!parse(options->part, &part, &parts))
 		return error_set(err, PRONY_USAGE,
 				 "--part takes I/N, such as 3/8 with I from 1 to N and N up to %d, "

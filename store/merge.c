@@ -141,17 +141,18 @@ static enum prony_status copy_part(struct store *store, const struct copy *copy,
 				   int64_t new, int64_t part, struct store_imported *imported,
 				   struct error *err)
 {
-	int64_t here = -1, there = -1, present = 0;
+	int64_t here = -1, there = -1, theirs = 0;
 	int cells = 0;
 	enum prony_status status = progress_of(store, "main", new, part, &here, err);
 
 	if (status == PRONY_OK)
 		status = progress_of(store, "other", old, part, &there, err);
-	if (status == PRONY_OK && there <= here) {
+	if (status == PRONY_OK)
 		status = sql_int(store,
 				 "SELECT count(*) FROM other.cell WHERE run = ?1 AND part = ?2",
-				 doing, 0, &present, err, "nn", old, part);
-		imported->present += present;
+				 doing, 0, &theirs, err, "nn", old, part);
+	if (status == PRONY_OK && there <= here) {
+		imported->present += theirs;
 		return status;
 	}
 	if (status == PRONY_OK)
@@ -166,6 +167,7 @@ static enum prony_status copy_part(struct store *store, const struct copy *copy,
 	if (status == PRONY_OK)
 		status = copy_cells(store, copy, old, new, part, &cells, err);
 	imported->cells += cells;
+	imported->doubled += status == PRONY_OK ? theirs - cells : 0;
 	return status;
 }
 

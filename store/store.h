@@ -258,6 +258,7 @@ struct store_imported {
 	int runs;	 /* that were not here */
 	int64_t cells;	 /* added to runs that were here, from other parts or further ones */
 	int64_t present; /* of parts that are here, not copied */
+	int64_t doubled; /* not copied, because another part of the run has them */
 };
 
 /* Copies every run of another store that is not here yet (by uid), one transaction per run. Of a

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -16,7 +17,8 @@ from prony_program import PATIENCE_S, PRONY, ProgramTest, read, write
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "batch.sh")
 CELLS = ("-f", "null,fake", "-n", "mlp", "-s", "forward,train", "-d", "synthetic", "-b", "4")
-QUICK = (*CELLS, "--quick", "--repeat", "2", "--steps", "5", "--warm-up", "1")
+QUICK = (*CELLS, "--quick", "--repeat", "1", "--steps", "5", "--warm-up", "1")
+ONE_CELL = ("-f", "null", "-n", "mlp", "-s", "forward", *QUICK[6:])
 
 # Each writes what it is asked; FAKE is a folder.
 FAKES = {
@@ -44,8 +46,14 @@ echo "$id;cluster"
 
 
 class BatchTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = tempfile.mkdtemp(prefix="prony-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.kept)
+
     def setUp(self):
         super().setUp()
+        self.environment["XDG_CACHE_HOME"] = self.kept  # of the references
         self.where = os.path.join(self.folder, "batch")
         self.fake = os.path.join(self.folder, "fake")
         os.mkdir(self.fake)
@@ -55,8 +63,8 @@ class BatchTest(ProgramTest):
             os.chmod(path, stat.S_IRWXU)
         self.environment.update(FAKE=self.fake, PATH=f"{self.fake}:{os.environ['PATH']}")
 
-    def batch(self, *words, **more):
-        return self.prony("batch", *QUICK, "--folder", self.where, "--store", self.store, "--poll", "1", *words, **more)
+    def batch(self, *words, cells=QUICK, **more):
+        return self.prony("batch", *cells, "--folder", self.where, "--store", self.store, "--poll", "1", *words, **more)
 
     def submitted(self):
         return read(os.path.join(self.fake, "submitted")).splitlines()
@@ -85,6 +93,23 @@ class BatchTest(ProgramTest):
         write(suite, "frameworks: fake\nnetworks: mlp\ndatasets: synthetic\n")
         text = self.prony("batch", suite, "--print", "--nodes", "1", expect=0).stdout
         self.assertIn("#SBATCH --job-name=prony-a_b___id__touch_x\n", text)
+
+    def test_folders(self):
+        for folder, said in (("", "--folder takes a folder"), ("a%A", "Slurm would expand % and")):
+            done = self.prony("batch", *CELLS, "--nodes", "2", "--folder", folder, expect=64)
+            self.assertIn(said, done.stderr)
+        os.mkdir(self.where)
+        for line in ("17 ../../etc", "seventeen", "-1"):
+            write(os.path.join(self.where, "jobs"), f"16 n1\n{line}\n")
+            done = self.batch("--every-node", "--resume", expect=65)
+            self.assertIn("jobs:2: is no job's id", done.stderr)
+
+    def test_nothing_can_run(self):
+        words = ("batch", "-n", "resnet50-cifar", "-d", "cifar10", "--data", self.folder, "--nodes", "1", "--print")
+        done = self.prony(*words, "-f", "fake", "-s", "train", expect=0)
+        self.assertIn("no cell can run on this machine (fake: ", done.stderr)
+        done = self.prony(*words, "-f", "onnxruntime", "-s", "train", expect=64)
+        self.assertIn("nothing to submit, no cell can run: ", done.stderr)
 
     def test_submit_and_wait(self):
         done = self.batch("--nodes", "9", "--wait", expect=0)
@@ -139,11 +164,15 @@ class BatchTest(ProgramTest):
         self.assertIn("the jobs go on", read(log))
 
     def test_every_node(self):
-        done = self.batch("--every-node", "--max-jobs", "2", "--wait", "--sbatch-option", "-p main", expect=0)
+        done = self.batch("--every-node", "--max-jobs", "2", "--wait", "--sbatch-option", "-p main", cells=ONE_CELL,
+                          expect=0)
         self.assertIn("3 of 3 stores are here, 0 in the queue", done.stderr)
         self.assertIn("--partition=main", read(os.path.join(self.fake, "asked")))
         self.assertEqual([line.split()[2:4] for line in self.submitted()], [["-w", f"n{i}"] for i in (1, 2, 3)])
         self.assertEqual(self.rows("select count(*) from run"), [(3,)])
+        self.assertIn(f"another round, which shows what lasts: prony batch {' '.join(ONE_CELL)} --store {self.store} --poll 1 "
+                      f"--every-node --max-jobs 2 --wait --sbatch-option '-p main' --folder {self.where}-again\n",
+                      done.stderr)
         other = self.batch("--nodes", "2", "--resume", expect=64)
         self.assertIn("holds a submission with --every-node", other.stderr)
         self.assertEqual(len(self.submitted()), 3)
@@ -234,9 +263,9 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe
                  "--nodes", "2", "--store", self.store, "--poll", "1")
         self.prony(*words, expect=0)
         job = read(os.path.join(where, "jobs")).split()[0]
-        before = self.processes(os.path.join(self.folder, f"prony-{job}-1.db"), 3)
+        before = self.processes(self.local(job, 1), 3)
         self.run_tool("scontrol", "requeue", f"{job}_0")
-        before |= self.processes(os.path.join(self.folder, f"prony-{job}-2.db"), 3)
+        before |= self.processes(self.local(job, 2), 3)
         self.run_tool("scancel", "--signal=TERM", "--batch", f"{job}_1")
         deadline = time.monotonic() + PATIENCE_S
         while f"{job}_1" in self.run_tool("squeue", "-h", "-r", "-o", "%i").split() and time.monotonic() < deadline:
@@ -257,12 +286,15 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe
         self.assertEqual(len(read(os.path.join(where, "jobs")).splitlines()), 2)
 
     def test_every_node_is_compared(self):
-        done = self.prony("batch", *QUICK, "--every-node", "--wait", "--folder", os.path.join(self.folder, "batch"),
+        done = self.prony("batch", *ONE_CELL, "--every-node", "--wait", "--folder", os.path.join(self.folder, "batch"),
                           "--store", self.store, "--poll", "1", expect=0)
         self.assertIn("2 of 2 stores are here, 0 in the queue", done.stderr)
         shown = self.prony("show", "--by", "node", "--store", self.store)
         self.assertIn(shown.returncode, (0, 2, 3), shown.stderr)
         self.assertRegex(shown.stdout, r"(?s)\bn1\b.*\bn2\b|\bn2\b.*\bn1\b")
+
+    def local(self, job, part):
+        return os.path.join(self.folder, f"prony-{os.getuid()}", f"{job}-{part}.db")
 
     def processes(self, store, least):
         """Those that the store holds, once there are so many."""

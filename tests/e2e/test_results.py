@@ -297,7 +297,7 @@ class Results(ProgramTest):
         _, message = self.prony("import", code=64)
         self.assertIn("prony import FILE", message)
         _, message = self.prony("import", os.path.join(self.folder, "absent.db"), code=65)
-        self.assertIn("absent.db", message)
+        self.assertIn("absent.db: no such store\n", message)
         fresh = os.path.join(self.folder, "fresh.db")
         self.prony("import", other, "/dev/null", store=fresh, code=74)
         self.assertFalse(os.path.exists(fresh), "a refused import makes no store")

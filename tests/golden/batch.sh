@@ -15,7 +15,12 @@ prony=/usr/bin/prony
 folder='/shared/my folder'   # all nodes see it
 name=$((SLURM_ARRAY_TASK_ID + 1))           # of the part
 run=${PRONY_RUN_ID:-$SLURM_ARRAY_JOB_ID}    # one run of all parts
-local=${TMPDIR:-/tmp}/prony-$run-$name.db
+local=${TMPDIR:-/tmp}/prony-$UID
+mkdir -m 700 "$local" 2>/dev/null
+if [ ! -O "$local" ] || [ -L "$local" ]; then
+	echo "$local is not yours" >&2; exit 1
+fi
+local=$local/$run-$name.db
 shared=$folder/parts/$name.db
 mkdir -p "$folder/parts"
 # A task that was requeued goes on with what it has measured.
