@@ -46,7 +46,10 @@ struct backend {
 	/* Appends the commands of node n. */
 	enum prony_status (*lower)(struct lowering *l, int n, struct error *err);
 	/* Optional: appends the command of an attention, forward or of its gradients. Without it
-	 * the nodes are lowered one by one. */
+	 * the nodes are lowered one by one. takes_attention, optional: false, and the reason, if
+	 * the backend has no command for this one; it may set attention->detail. */
+	bool (*takes_attention)(struct lowering *l, struct fused_attention *attention,
+				const char **why);
 	enum prony_status (*attention)(struct lowering *l, struct fused_attention *attention,
 				       bool gradient, struct error *err);
 	/* Whether a convolution or matrix product can also compute that function of its result. */

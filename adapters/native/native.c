@@ -279,7 +279,8 @@ static enum prony_status native_build(struct session *s, struct graph *graph,
 	if (recipe->stage != STAGE_FORWARD)
 		status = graph_add_backward(graph, err);
 	if (status == PRONY_OK)
-		status = lower_graph(&native->lowering, &native->program, graph, recipe, err);
+		status = lower_graph(&native->lowering, &native->program, graph, recipe, weights,
+				     target_has_option(&s->target, "explicit"), err);
 	if (status == PRONY_OK)
 		status = program_finish(&native->program, native->lowering.training, states,
 					recipe->slots, err);
@@ -493,7 +494,7 @@ const struct adapter adapter_native = {
 	.name = "native",
 	.summary = "prony's own executor on oneDNN 3 or CUDA: the lower bound for all frameworks",
 	.private_size = sizeof(struct native),
-	.options = "",
+	.options = "explicit",
 	.probe = native_probe,
 	.supports = native_supports,
 	.open = native_open,

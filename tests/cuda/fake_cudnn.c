@@ -45,6 +45,7 @@ static const struct row {
 	ROW(TENSOR, TENSOR_STRIDES, INT64, 4, 4, REQUIRED),
 	ONE(TENSOR, TENSOR_BYTE_ALIGNMENT, INT64, REQUIRED),
 	ONE(TENSOR, TENSOR_IS_VIRTUAL, BOOLEAN, 0),
+	ONE(TENSOR, TENSOR_IS_BY_VALUE, BOOLEAN, 0),
 	ONE(CONVOLUTION, CONVOLUTION_COMP_TYPE, DATA_TYPE, REQUIRED),
 	ONE(CONVOLUTION, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, REQUIRED),
 	ONE(CONVOLUTION, CONVOLUTION_SPATIAL_DIMS, INT64, REQUIRED),
@@ -54,15 +55,29 @@ static const struct row {
 	ROW(CONVOLUTION, CONVOLUTION_POST_PADDINGS, INT64, 2, 2, REQUIRED),
 	ONE(POINTWISE, POINTWISE_MODE, POINTWISE_MODE, REQUIRED),
 	ONE(POINTWISE, POINTWISE_MATH_PREC, DATA_TYPE, REQUIRED),
+	ONE(POINTWISE, POINTWISE_AXIS, INT64, 0),
+	ONE(MATMUL, MATMUL_COMP_TYPE, DATA_TYPE, REQUIRED),
+	ONE(OPERATION_MATMUL, OPERATION_MATMUL_ADESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(OPERATION_MATMUL, OPERATION_MATMUL_BDESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(OPERATION_MATMUL, OPERATION_MATMUL_CDESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(OPERATION_MATMUL, OPERATION_MATMUL_DESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(REDUCTION, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, REQUIRED),
+	ONE(REDUCTION, REDUCTION_COMP_TYPE, DATA_TYPE, REQUIRED),
+	ONE(OPERATION_REDUCTION, OPERATION_REDUCTION_XDESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(OPERATION_REDUCTION, OPERATION_REDUCTION_YDESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(OPERATION_REDUCTION, OPERATION_REDUCTION_DESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(OPERATION_RESHAPE, OPERATION_RESHAPE_XDESC, BACKEND_DESCRIPTOR, REQUIRED),
+	ONE(OPERATION_RESHAPE, OPERATION_RESHAPE_YDESC, BACKEND_DESCRIPTOR, REQUIRED),
 	CONVOLUTION(FORWARD, FORWARD, X, W, Y),
 	CONVOLUTION(BACKWARD_DATA, BWD_DATA, DX, W, DY),
 	CONVOLUTION(BACKWARD_FILTER, BWD_FILTER, X, DW, DY),
 	ONE(OPERATION_POINTWISE, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, REQUIRED),
 	ONE(OPERATION_POINTWISE, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR, REQUIRED),
 	ONE(OPERATION_POINTWISE, OPERATION_POINTWISE_BDESC, BACKEND_DESCRIPTOR, 0),
+	ONE(OPERATION_POINTWISE, OPERATION_POINTWISE_TDESC, BACKEND_DESCRIPTOR, 0),
 	ONE(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR, REQUIRED),
 	ONE(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE, 0),
-	ROW(OPERATIONGRAPH, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, 8, REQUIRED),
+	ROW(OPERATIONGRAPH, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, FAKE_OPERATIONS, REQUIRED),
 	ONE(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, REQUIRED),
 	ONE(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, REQUIRED),
 	ONE(ENGINEHEUR, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 0),
@@ -458,8 +473,7 @@ FAKE_EXPORT int cudnnSetStream(cudnn_handle handle, void *stream)
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* The pointer that the pack gives for a tensor; NULL if none. */
-static void *pointer_of(const struct fake_descriptor *pack, int64_t uid)
+void *fake_pointer(const struct fake_descriptor *pack, int64_t uid)
 {
 	const struct fake_entry *ids = fake_entry(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 	void *const *pointers = fake_entry(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)->data;
@@ -485,9 +499,16 @@ FAKE_EXPORT int cudnnBackendExecute(cudnn_handle handle, cudnn_descriptor plan,
 		return fake_fail(CUDNN_STATUS_BAD_PARAM, "no such handle, plan or pack");
 	if (!d->finalized || !pack->finalized)
 		return fake_fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "plan or pack");
+	entry = fake_entry(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+	workspace = entry ? *(void **)entry->data : NULL;
+	needed = fake_workspace(&d->problem, d->engine);
+	if (needed > 0 && !fake_cuda_is_device(workspace, (size_t)needed))
+		return fake_fail(CUDNN_STATUS_BAD_PARAM, "the workspace is missing or too small");
+	if (d->problem.network.operation_count > 0)
+		return fake_network_run(handle, &d->problem.network, pack, workspace, needed);
 	count = fake_operands(&d->problem, tensors);
 	for (int i = 0; i < count; i++) {
-		data[i] = pointer_of(pack, tensors[i]->uid);
+		data[i] = fake_pointer(pack, tensors[i]->uid);
 		if (!data[i] || (uintptr_t)data[i] % (uintptr_t)tensors[i]->alignment)
 			return fake_fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
 					 "a tensor has no pointer, or one that is not aligned");
@@ -496,11 +517,6 @@ FAKE_EXPORT int cudnnBackendExecute(cudnn_handle handle, cudnn_descriptor plan,
 				CUDNN_STATUS_BAD_PARAM,
 				"a tensor reaches beyond the device memory at its pointer");
 	}
-	entry = fake_entry(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-	workspace = entry ? *(void **)entry->data : NULL;
-	needed = fake_workspace(&d->problem, d->engine);
-	if (needed > 0 && !fake_cuda_is_device(workspace, (size_t)needed))
-		return fake_fail(CUDNN_STATUS_BAD_PARAM, "the workspace is missing or too small");
 	return fake_run(handle, &d->problem, d->engine, data, workspace)
 		       ? CUDNN_STATUS_SUCCESS
 		       : fake_fail(CUDNN_STATUS_EXECUTION_FAILED, "the driver refused the work");

@@ -9,7 +9,7 @@
 
 #include "adapters/native/cuda/cudnn.h"
 
-enum { ENTRIES_MAX = 10, ENGINES_MAX = 16 };
+enum { ENTRIES_MAX = 10, ENGINES_MAX = 16, FAKE_TENSORS = 40, FAKE_OPERATIONS = 24 };
 
 /* Attributes that only this fake and a complete caller know; values of cudnn_graph_v9.h. */
 enum { CUDNN_ATTR_ENGINE_OPERATION_GRAPH = 1300, CUDNN_ATTR_DEVICEPROP_DEVICE_ID = 2700 };
@@ -19,8 +19,21 @@ enum { FAKE_VERSION = 91900, FAKE_OPERANDS = 5 };
 struct fake_tensor {
 	int64_t uid, alignment;
 	int type;
-	bool is_virtual;
+	bool is_virtual, by_value;
 	int64_t dims[4], strides[4];
+};
+
+/* A graph of any operations, computed one by one: attention and its gradients. */
+struct fake_operation {
+	int descriptor; /* its type */
+	int mode;	/* of a function or reduction */
+	int64_t axis;
+	int in[3], out; /* tensors; -1: none */
+};
+struct fake_network {
+	struct fake_tensor tensors[FAKE_TENSORS];
+	struct fake_operation operations[FAKE_OPERATIONS];
+	int tensor_count, operation_count;
 };
 
 enum fake_kind { FAKE_FORWARD, FAKE_GRAD_INPUT, FAKE_GRAD_WEIGHT, FAKE_KINDS };
@@ -35,6 +48,7 @@ struct fake_problem {
 	struct fake_tensor out; /* what the graph writes */
 	int64_t pre[2], post[2], strides[2], dilations[2];
 	double alpha, beta;
+	struct fake_network network; /* without operations: it is a convolution */
 };
 
 /* How an engine departs from float64 sums of its operands, rounded once. */
@@ -89,7 +103,12 @@ const struct fake_entry *fake_entry(const struct fake_descriptor *d, int attribu
 int fake_word(const struct fake_descriptor *d, int attribute, int otherwise);
 struct fake_descriptor *fake_child(const struct fake_descriptor *d, int attribute);
 
+/* The pointer that a variant pack gives for a tensor; NULL if none. */
+void *fake_pointer(const struct fake_descriptor *pack, int64_t uid);
+
 /* fake_cudnn_graph.c */
+bool fake_tensor_read(const struct fake_descriptor *operation, int attribute,
+		      struct fake_tensor *out);
 /* Checks and reads tensors, operations and graphs when they are finalised; returns a status. */
 int fake_read(struct fake_descriptor *d);
 /* The bytes from a tensor's first element to its last. */
@@ -115,6 +134,17 @@ bool fake_plan_read(const char *text, size_t length, int capability, struct fake
  * in the order of fake_operands. False if the driver refuses. */
 bool fake_run(const struct fake_handle *handle, const struct fake_problem *problem,
 	      const struct fake_engine *engine, void *const data[FAKE_OPERANDS], void *workspace);
+
+/* Element i of an array of that type; as the GPU rounds it. */
+double fake_number_read(const void *data, int64_t i, int type);
+void fake_number_write(void *data, int64_t i, int type, double value);
+
+/* fake_cudnn_network.c */
+/* Reads a graph that does not begin with a convolution; returns a status. */
+int fake_network_read(const struct fake_descriptor *graph, struct fake_network *out);
+/* Checks the pointers of the pack and puts the work on the handle's stream; returns a status. */
+int fake_network_run(const struct fake_handle *handle, const struct fake_network *network,
+		     const struct fake_descriptor *pack, void *workspace, int64_t workspace_bytes);
 
 /* Whether the driver has a current context. */
 bool fake_has_context(void);

@@ -16,7 +16,8 @@ static int finalize_tensor(const struct fake_descriptor *d)
 					 "a dimension or stride is not positive");
 	if (alignment < 1 || (alignment & (alignment - 1)))
 		return fake_fail(CUDNN_STATUS_BAD_PARAM, "the alignment is no power of two");
-	if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16)
+	if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16 &&
+	    type != CUDNN_DATA_INT32 && type != CUDNN_DATA_BOOLEAN)
 		return fake_fail(CUDNN_STATUS_NOT_SUPPORTED, "the fake has no such type");
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -33,12 +34,27 @@ static int finalize_convolution(const struct fake_descriptor *d)
 
 static int finalize_pointwise(const struct fake_descriptor *d)
 {
-	int mode = fake_word(d, CUDNN_ATTR_POINTWISE_MODE, -1);
+	static const struct {
+		int mode, math;
+	} modes[] = {
+		{CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_DIV, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_SUB, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_EXP, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_LOG, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_IDENTITY, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_RELU_FWD, CUDNN_DATA_FLOAT},
+		{CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN},
+		{CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32},
+		{CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT},
+	};
 
-	if ((mode != CUDNN_POINTWISE_ADD && mode != CUDNN_POINTWISE_RELU_FWD) ||
-	    fake_word(d, CUDNN_ATTR_POINTWISE_MATH_PREC, -1) != CUDNN_DATA_FLOAT)
-		return fake_fail(CUDNN_STATUS_NOT_SUPPORTED, "the fake adds and cuts off, in fp32");
-	return CUDNN_STATUS_SUCCESS;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (modes[i].mode == fake_word(d, CUDNN_ATTR_POINTWISE_MODE, -1) &&
+		    modes[i].math == fake_word(d, CUDNN_ATTR_POINTWISE_MATH_PREC, -1))
+			return CUDNN_STATUS_SUCCESS;
+	return fake_fail(CUDNN_STATUS_NOT_SUPPORTED, "the fake has no such function in that type");
 }
 
 /* The child of a type, or NULL. */
@@ -49,21 +65,23 @@ static const struct fake_descriptor *typed(const struct fake_descriptor *d, int 
 	return child && child->type == type ? child : NULL;
 }
 
-static bool read_tensor(const struct fake_descriptor *operation, int attribute,
-			struct fake_tensor *out)
+bool fake_tensor_read(const struct fake_descriptor *operation, int attribute,
+		      struct fake_tensor *out)
 {
 	const struct fake_descriptor *d =
 		typed(operation, attribute, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-	const struct fake_entry *is_virtual;
+	const struct fake_entry *is_virtual, *by_value;
 
 	if (!d)
 		return false;
 	is_virtual = fake_entry(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+	by_value = fake_entry(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 	*out = (struct fake_tensor){
 		.uid = *(int64_t *)fake_entry(d, CUDNN_ATTR_TENSOR_UNIQUE_ID)->data,
 		.alignment = *(int64_t *)fake_entry(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)->data,
 		.type = fake_word(d, CUDNN_ATTR_TENSOR_DATA_TYPE, 0),
 		.is_virtual = is_virtual && *(bool *)is_virtual->data,
+		.by_value = by_value && *(bool *)by_value->data,
 	};
 	memcpy(out->dims, fake_entry(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->data, sizeof(out->dims));
 	memcpy(out->strides, fake_entry(d, CUDNN_ATTR_TENSOR_STRIDES)->data, sizeof(out->strides));
@@ -118,8 +136,8 @@ static int read_convolution(const struct fake_descriptor *d, struct fake_problem
 		.alpha = *(float *)fake_entry(d, names->alpha)->data,
 		.beta = *(float *)fake_entry(d, names->beta)->data,
 	};
-	if (!shape || !read_tensor(d, names->x, &p->x) || !read_tensor(d, names->w, &p->w) ||
-	    !read_tensor(d, names->y, &p->y))
+	if (!shape || !fake_tensor_read(d, names->x, &p->x) ||
+	    !fake_tensor_read(d, names->w, &p->w) || !fake_tensor_read(d, names->y, &p->y))
 		return fake_fail(CUDNN_STATUS_BAD_PARAM, "a descriptor is of another type");
 	memcpy(p->pre, fake_entry(shape, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->data,
 	       sizeof(p->pre));
@@ -144,16 +162,20 @@ static int append_pointwise(const struct fake_descriptor *d, struct fake_problem
 						   CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
 	struct fake_tensor x;
 
-	if (!what || !read_tensor(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, &x))
+	if (!what || !fake_tensor_read(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, &x))
 		return fake_fail(CUDNN_STATUS_BAD_PARAM, "a descriptor is of another type");
 	if (p->kind != FAKE_FORWARD || x.uid != p->out.uid || !x.is_virtual)
 		return fake_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
 				 "a pointwise operation must read the virtual result before it");
+	if (fake_word(what, CUDNN_ATTR_POINTWISE_MODE, -1) != CUDNN_POINTWISE_ADD &&
+	    fake_word(what, CUDNN_ATTR_POINTWISE_MODE, -1) != CUDNN_POINTWISE_RELU_FWD)
+		return fake_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				 "behind a convolution the fake adds and cuts off");
 	if (fake_word(what, CUDNN_ATTR_POINTWISE_MODE, -1) == CUDNN_POINTWISE_ADD) {
 		struct fake_tensor second;
 
 		if (p->has_bias || p->has_relu ||
-		    !read_tensor(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, &second))
+		    !fake_tensor_read(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, &second))
 			return fake_fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
 					 "the fake adds a bias once, before a maximum");
 		if (memcmp(second.dims, p->y.dims, sizeof(second.dims)) == 0 && !p->has_sum) {
@@ -171,7 +193,7 @@ static int append_pointwise(const struct fake_descriptor *d, struct fake_problem
 	} else {
 		p->has_relu = true;
 	}
-	return read_tensor(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, &p->out) &&
+	return fake_tensor_read(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, &p->out) &&
 			       memcmp(p->out.dims, p->y.dims, sizeof(p->y.dims)) == 0
 		       ? CUDNN_STATUS_SUCCESS
 		       : fake_fail(CUDNN_STATUS_BAD_PARAM, "the result has another shape");
@@ -184,6 +206,9 @@ static int read_graph(struct fake_descriptor *d)
 	const struct fake_tensor *tensors[FAKE_OPERANDS];
 	int status = CUDNN_STATUS_SUCCESS, count;
 
+	if (list[0]->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR ||
+	    list[0]->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
+		return fake_network_read(d, &d->problem.network);
 	for (int64_t i = 0; i < operations->count && status == CUDNN_STATUS_SUCCESS; i++) {
 		bool pointwise = list[i]->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
 
@@ -219,6 +244,11 @@ int fake_read(struct fake_descriptor *d)
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
 		return read_graph(d);
 	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+	case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+	case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+	case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+	case CUDNN_BACKEND_MATMUL_DESCRIPTOR:
+	case CUDNN_BACKEND_REDUCTION_DESCRIPTOR:
 		return CUDNN_STATUS_SUCCESS; /* judged within its graph */
 	default:
 		return read_convolution(d, &unused);

@@ -48,6 +48,12 @@ static const struct fake_engine engines[] = {
 
 enum { ENGINES = sizeof(engines) / sizeof(engines[0]) };
 
+/* Of attention and its gradients. */
+static const struct fake_engine network_engine = {
+	2, FAKE_EXACT, {TENSOR_CORE}, 1, WORKSPACE_NONE, false, 0, false};
+
+enum { NETWORK_WORKSPACE = 256 };
+
 static bool is_wide(const struct fake_problem *p)
 {
 	return p->x.type == CUDNN_DATA_FLOAT && p->w.type == CUDNN_DATA_FLOAT &&
@@ -61,6 +67,10 @@ int fake_engines(const struct fake_problem *problem, int mode, const struct fake
 	bool wide = is_wide(problem);
 	int count = 0;
 
+	if (problem->network.operation_count > 0) {
+		out[0] = &network_engine;
+		return 1;
+	}
 	/* Seen: no engine cuts off at 0 without a bias before. */
 	if ((problem->has_relu || problem->has_sum) && !problem->has_bias)
 		return 0;
@@ -84,6 +94,8 @@ int64_t fake_workspace(const struct fake_problem *problem, const struct fake_eng
 {
 	bool last = problem->x.strides[1] == 1 && problem->y.strides[1] == 1;
 
+	if (problem->network.operation_count > 0)
+		return NETWORK_WORKSPACE;
 	switch (engine->workspace) {
 	case WORKSPACE_NONE:
 		return 0;
@@ -124,6 +136,12 @@ char *fake_plan_text(const struct fake_problem *problem, const struct fake_engin
 		tensor_text(&p->w), "Y", tensor_text(&p->y), "alpha", p->alpha, "beta", p->beta);
 	json_t *plan;
 	char *text;
+
+	/* Seen: plans with code compiled at run time cannot be loaded. */
+	if (p->network.operation_count > 0) {
+		json_decref(graph);
+		return memory_strdup("{}");
+	}
 
 	json_object_set_new(graph, "out", tensor_text(&p->out));
 	if (p->has_sum)

@@ -45,7 +45,7 @@ static double from_half(uint16_t bits)
 	return bits & 0x8000 ? -size : size;
 }
 
-static double read_number(const void *data, int64_t i, int type)
+double fake_number_read(const void *data, int64_t i, int type)
 {
 	uint32_t bits;
 	float wide;
@@ -76,7 +76,7 @@ static float round_bits(float value, int kept)
 	return value;
 }
 
-static void write_number(void *data, int64_t i, int type, double value)
+void fake_number_write(void *data, int64_t i, int type, double value)
 {
 	float wide = (float)value;
 	uint32_t bits;
@@ -112,12 +112,12 @@ static void walk(const struct fake_tensor *t, void *memory, double *row_major,
 
 static void visit_read(const struct fake_tensor *t, void *memory, int64_t place, double *at)
 {
-	*at = read_number(memory, place, t->type);
+	*at = fake_number_read(memory, place, t->type);
 }
 
 static void visit_write(const struct fake_tensor *t, void *memory, int64_t place, double *at)
 {
-	write_number(memory, place, t->type, *at);
+	fake_number_write(memory, place, t->type, *at);
 }
 
 static int64_t elements(const struct fake_tensor *t)

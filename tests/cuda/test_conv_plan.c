@@ -46,9 +46,10 @@ static struct conv_planner planner_on(struct device *device)
 				     .context = device};
 }
 
-static struct conv_plan plan(const struct conv_planner *planner, const struct conv_problem *problem)
+static struct cudnn_plan plan(const struct conv_planner *planner,
+			      const struct conv_problem *problem)
 {
-	struct conv_plan made;
+	struct cudnn_plan made;
 	struct error err = ERROR_INIT;
 
 	check(conv_plan_make(planner, problem, "odd", &made, &err), &err);
@@ -65,7 +66,7 @@ TEST(strict_plans_are_exact)
 	planner = planner_on(&device);
 	for (int kind = CONV_FORWARD; kind <= CONV_GRAD_WEIGHT; kind++) {
 		struct conv_problem problem = odd;
-		struct conv_plan made;
+		struct cudnn_plan made;
 
 		problem.kind = (enum conv_kind)kind;
 		problem.strict = true;
@@ -73,14 +74,14 @@ TEST(strict_plans_are_exact)
 		made = plan(&planner, &problem);
 		assert_int_not_equal(made.engine, CONV_ENGINE_INEXACT);
 		assert_true(made.error > 0 && made.error < 1e-6);
-		conv_plan_release(&device.dnn, &made);
+		cudnn_plan_release(&device.dnn, &made);
 	}
 	close_device(&device);
 }
 
 /* The earlier a plan, the faster and the less exact; the first one does not run. */
 static enum prony_status judge(void *context, const struct conv_problem *problem,
-			       struct conv_plan *plans, int count, struct error *err)
+			       struct cudnn_plan *plans, int count, struct error *err)
 {
 	double *exactness = context;
 
@@ -106,13 +107,13 @@ TEST(an_exact_plan_wins)
 					       .measure = judge,
 					       .context = &exactness[i]};
 		struct conv_problem problem = odd;
-		struct conv_plan made;
+		struct cudnn_plan made;
 
 		problem.kind = CONV_GRAD_WEIGHT;
 		problem.channels_last = true;
 		made = plan(&planner, &problem);
 		assert_int_equal((int)made.ms, best[i]);
-		conv_plan_release(&device.dnn, &made);
+		cudnn_plan_release(&device.dnn, &made);
 	}
 	close_device(&device);
 }
@@ -128,7 +129,7 @@ TEST(an_error_is_seen)
 	planner.measure = NULL;
 	for (int kind = CONV_FORWARD; kind <= CONV_GRAD_WEIGHT; kind++) {
 		struct conv_problem problem = odd;
-		struct conv_plan made;
+		struct cudnn_plan made;
 		struct error err = ERROR_INIT;
 
 		problem.kind = (enum conv_kind)kind;
@@ -137,7 +138,7 @@ TEST(an_error_is_seen)
 		problem.strict = true;
 		check(cuda_conv_measure(&device, &problem, &made, 1, &err), &err);
 		assert_true(made.error > 1e-5 && made.error < 1e-3);
-		conv_plan_release(&device.dnn, &made);
+		cudnn_plan_release(&device.dnn, &made);
 	}
 	close_device(&device);
 }
@@ -152,14 +153,14 @@ TEST(sixteen_bits_are_measured)
 	planner = planner_on(&device);
 	for (size_t i = 0; i < COUNT(types); i++) {
 		struct conv_problem problem = odd;
-		struct conv_plan made;
+		struct cudnn_plan made;
 
 		problem.type = problem.w_type = types[i];
 		problem.channels_last = true;
 		made = plan(&planner, &problem);
 		assert_true(made.workspace <= CONV_WORKSPACE_BYTES);
 		assert_true(made.ms > 0);
-		conv_plan_release(&device.dnn, &made);
+		cudnn_plan_release(&device.dnn, &made);
 	}
 	close_device(&device);
 }
@@ -170,7 +171,7 @@ IN_FOLDER(plans_are_kept)
 	struct device device = {0};
 	struct conv_planner planner;
 	struct conv_problem problem = odd;
-	struct conv_plan made, kept;
+	struct cudnn_plan made, kept;
 
 	setenv("XDG_CACHE_HOME", test_folder(), 1);
 	open_device(&device);
@@ -184,8 +185,8 @@ IN_FOLDER(plans_are_kept)
 	assert_int_equal(kept.engine, -1);
 	assert_true(kept.ms == made.ms && kept.error == made.error);
 	assert_int_equal(kept.workspace, made.workspace);
-	conv_plan_release(&device.dnn, &kept);
-	conv_plan_release(&device.dnn, &made);
+	cudnn_plan_release(&device.dnn, &kept);
+	cudnn_plan_release(&device.dnn, &made);
 	plan_cache_close(planner.cache);
 
 	/* Another user has them in a shared folder. */
@@ -197,7 +198,7 @@ IN_FOLDER(plans_are_kept)
 	planner.cache = plan_cache_open(&device.dnn, "A card/1", 90);
 	kept = plan(&planner, &problem);
 	assert_int_equal(kept.engine, -1);
-	conv_plan_release(&device.dnn, &kept);
+	cudnn_plan_release(&device.dnn, &kept);
 	plan_cache_close(planner.cache);
 	unsetenv("PRONY_SHARED");
 
@@ -205,7 +206,7 @@ IN_FOLDER(plans_are_kept)
 	planner.cache = plan_cache_open(&device.dnn, "A card/1", 80);
 	made = plan(&planner, &problem);
 	assert_true(made.engine >= 0);
-	conv_plan_release(&device.dnn, &made);
+	cudnn_plan_release(&device.dnn, &made);
 	plan_cache_close(planner.cache);
 	close_device(&device);
 }

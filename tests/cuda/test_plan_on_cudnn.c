@@ -33,7 +33,7 @@ static void plan(struct planned *p, const struct conv_problem *problem, const ch
 		 const char *layer)
 {
 	char key[CONV_KEY_BYTES];
-	struct conv_plan made = {0};
+	struct cudnn_plan made = {0};
 	struct error err = ERROR_INIT;
 	enum prony_status status;
 
@@ -55,7 +55,7 @@ static void plan(struct planned *p, const struct conv_problem *problem, const ch
 	assert_false(problem->strict && made.engine == CONV_ENGINE_INEXACT);
 	if (!problem->strict)
 		p->notes |= made.notes;
-	conv_plan_release(p->planner.cudnn, &made);
+	cudnn_plan_release(p->planner.cudnn, &made);
 }
 
 /* A convolution, or a gradient of it; forward also with bias, ReLU and sum. */

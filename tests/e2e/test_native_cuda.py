@@ -32,7 +32,8 @@ class CudaTest(ProgramTest):
 
     def gate(self, networks, *words, precisions="fp32", stages="train", device="cuda:0", **more):
         """{(network, precision, stage): cell} after the gates."""
-        done = self.prony("run", "-D", device, "-f", "native", "-n", networks, "-p", precisions,
+        framework = [] if "-f" in words else ["-f", "native"]
+        done = self.prony("run", "-D", device, *framework, "-n", networks, "-p", precisions,
                           "-s", stages, "--gate-only", "--gate", "--store", self.store, "--format", "json",
                           *words, **more)
         self.assertTrue(done.stdout, done.stderr)
@@ -60,6 +61,17 @@ class GateTest(CudaTest):
     def test_products_without_epilogues(self):
         self.assert_passed(self.gate("mlp", "-b", "2", precisions="fp32,fp16", stages="forward,train",
                                      FAKE_CUBLASLT_PLAIN="1"), 4)
+
+    def test_attention(self):
+        """One call in 16 bits, without a mask and with a causal one; its separate operators in fp32 and on request."""
+        for network, framework, precision, stage, note in (
+                ("bert-tiny", "native", "bf16", "train", "2 of 2;"),
+                ("llama-tiny", "native", "fp16", "train", "5 of 5;"),
+                ("bert-tiny", "native", "fp32", "forward", "0 of 2 (cuDNN's attention takes fp16 and bf16 only)"),
+                ("bert-tiny", "native+explicit", "bf16", "forward", "0 of 2 (explicit)")):
+            cells = self.gate(network, "-b", "1", "--sequence", "8", "-f", framework, precisions=precision, stages=stage)
+            self.assert_passed(cells, 1)
+            self.assertIn("attention: fused " + note, cells[network, precision, stage]["details"]["notes"])
 
     def test_convolutions(self):
         # Residual sums and normalisations within convolutions.

@@ -24,7 +24,7 @@ struct conv_plans {
 };
 struct planned {
 	struct conv_problem problem;
-	struct conv_plan plan;
+	struct cudnn_plan plan;
 };
 
 bool cuda_conv_measures(void)
@@ -57,7 +57,7 @@ void cuda_conv_close(struct device *device)
 	if (!plans)
 		return;
 	for (size_t i = 0; i < plans->count; i++) {
-		conv_plan_release(&device->dnn, &plans->all[i]->plan);
+		cudnn_plan_release(&device->dnn, &plans->all[i]->plan);
 		free(plans->all[i]);
 	}
 	plan_cache_close(plans->planner.cache);
@@ -146,12 +146,12 @@ static struct conv_problem problem_of(const struct lowering *l, int n, enum conv
 }
 
 /* The operand, or a copy of it if it is a view that does not begin at a multiple of what cuDNN was
- * told (CONV_ALIGNMENT). */
+ * told (PLAN_ALIGNMENT). */
 static enum prony_status aligned(struct lowering *l, int operand, const char *name, int *out,
 				 struct error *err)
 {
 	*out = operand;
-	return program_shift(l->program, operand) % CONV_ALIGNMENT == 0
+	return program_shift(l->program, operand) % PLAN_ALIGNMENT == 0
 		       ? PRONY_OK
 		       : lower_part(l, operand, lower_layout(l, operand), name, out, err);
 }

@@ -112,7 +112,7 @@ static void *address(const struct arrays *a, int place)
 	return (void *)(uintptr_t)a->memory[place];
 }
 
-static enum prony_status run(const struct arrays *a, const struct conv_plan *plan,
+static enum prony_status run(const struct arrays *a, const struct cudnn_plan *plan,
 			     struct error *err)
 {
 	struct conv_data data = {.x = address(a, X),
@@ -126,7 +126,7 @@ static enum prony_status run(const struct arrays *a, const struct conv_plan *pla
 			     "measurement", err);
 }
 
-static enum prony_status time_one(struct arrays *a, const struct conv_plan *plan, float *ms,
+static enum prony_status time_one(struct arrays *a, const struct cudnn_plan *plan, float *ms,
 				  struct error *err)
 {
 	const struct cuda_driver *driver = &a->device->driver;
@@ -145,7 +145,7 @@ static enum prony_status time_one(struct arrays *a, const struct conv_plan *plan
 }
 
 /* The shortest of some runs, after one that is not counted, because code is loaded then. */
-static enum prony_status measure_time(struct arrays *a, float best, struct conv_plan *plan,
+static enum prony_status measure_time(struct arrays *a, float best, struct cudnn_plan *plan,
 				      struct error *err)
 {
 	float ms = 0;
@@ -183,7 +183,7 @@ static enum prony_status measure_error(struct arrays *a, double *error, struct e
 }
 
 /* A plan that does not run is left out. */
-static enum prony_status measure_all(struct arrays *a, struct conv_plan *plans, int count,
+static enum prony_status measure_all(struct arrays *a, struct cudnn_plan *plans, int count,
 				     struct error *err)
 {
 	enum prony_status status = PRONY_OK;
@@ -191,7 +191,7 @@ static enum prony_status measure_all(struct arrays *a, struct conv_plan *plans, 
 
 	for (int i = 0; i < count && status == PRONY_OK && !(best > 0 && a->spent > PATIENCE_MS);
 	     i++) {
-		struct conv_plan *plan = &plans[i];
+		struct cudnn_plan *plan = &plans[i];
 
 		if (measure_time(a, best, plan, err) != PRONY_OK) {
 			error_clear(err);
@@ -206,7 +206,7 @@ static enum prony_status measure_all(struct arrays *a, struct conv_plan *plans, 
 }
 
 enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem,
-				    struct conv_plan *plans, int count, struct error *err)
+				    struct cudnn_plan *plans, int count, struct error *err)
 {
 	struct device *device = context;
 	struct arrays a = {

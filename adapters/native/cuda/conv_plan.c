@@ -11,106 +11,50 @@ enum { SPATIAL = 2, RANK = 4 };
 /* Names of tensors within a graph. Kept plans have them: do not renumber. */
 enum uid { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_Z, UID_PRODUCT, UID_SUM, UID_BIASED };
 
-/* How many configurations of one mode of the heuristics are looked at, and how many of the allowed
- * ones are measured where there is a device: on an H200 the first was up to 8 % slower than another
- * one. */
-enum { CONFIGURATIONS_MAX = 64, MEASURED_MAX = 32 };
+/* How many of the allowed configurations are measured where there is a device: on an H200 the first
+ * was up to 8 % slower than another one. */
+enum { MEASURED_MAX = 32 };
 
-/* Descriptors of a plan in the making: keeps the first failure and ignores later calls. */
-struct build {
-	const struct cudnn *cudnn;
-	struct conv_plan *plan; /* owns the descriptors */
-	int status;
-	const char *what; /* what failed */
-};
-
-static cudnn_descriptor make(struct build *b, int type)
-{
-	cudnn_descriptor made = NULL;
-
-	if (b->status != CUDNN_STATUS_SUCCESS)
-		return NULL;
-	b->what = "descriptor";
-	b->status = b->cudnn->BackendCreateDescriptor(type, &made);
-	if (b->status == CUDNN_STATUS_SUCCESS)
-		b->plan->parts[b->plan->part_count++] = made;
-	return made;
-}
-
-static void set(struct build *b, cudnn_descriptor descriptor, int attribute, int type,
-		int64_t count, const void *elements)
-{
-	if (b->status == CUDNN_STATUS_SUCCESS)
-		b->status =
-			b->cudnn->BackendSetAttribute(descriptor, attribute, type, count, elements);
-}
-
-static void set_part(struct build *b, cudnn_descriptor descriptor, int attribute,
-		     cudnn_descriptor part)
-{
-	set(b, descriptor, attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &part);
-}
-
-static void finalise(struct build *b, cudnn_descriptor descriptor, const char *what)
-{
-	if (b->status == CUDNN_STATUS_SUCCESS) {
-		b->what = what;
-		b->status = b->cudnn->BackendFinalize(descriptor);
-	}
-}
-
-static int data_type(enum dtype type)
-{
-	return type == DTYPE_F16    ? CUDNN_DATA_HALF
-	       : type == DTYPE_BF16 ? CUDNN_DATA_BFLOAT16
-				    : CUDNN_DATA_FLOAT;
-}
-
-static cudnn_descriptor tensor(struct build *b, enum uid uid, enum dtype type,
+static cudnn_descriptor tensor(struct plan_build *b, enum uid uid, enum dtype type,
 			       const int64_t dims[RANK], bool channels_last, bool is_virtual)
 {
-	int64_t id = uid, alignment = CONV_ALIGNMENT;
-	int64_t strides[RANK] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
-	int code = data_type(type);
-	cudnn_descriptor made = make(b, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+	struct plan_tensor t = {
+		.uid = uid,
+		.type = plan_data_type(type),
+		.is_virtual = is_virtual,
+		.strides = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1}};
 
+	memcpy(t.dims, dims, sizeof(t.dims));
 	if (channels_last) {
-		strides[1] = 1;
-		strides[2] = dims[3] * dims[1];
-		strides[3] = dims[1];
+		t.strides[1] = 1;
+		t.strides[2] = dims[3] * dims[1];
+		t.strides[3] = dims[1];
 	}
-	set(b, made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
-	set(b, made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &code);
-	set(b, made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, RANK, dims);
-	set(b, made, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, RANK, strides);
-	set(b, made, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
-	set(b, made, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
-	finalise(b, made, "tensor");
-	return made;
+	return plan_tensor(b, &t);
 }
 
-static cudnn_descriptor window(struct build *b, const struct conv_problem *problem)
+static cudnn_descriptor window(struct plan_build *b, const struct conv_problem *problem)
 {
 	int type = CUDNN_DATA_FLOAT, mode = CUDNN_CROSS_CORRELATION;
 	int64_t spatial = SPATIAL;
-	cudnn_descriptor made = make(b, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+	cudnn_descriptor made = plan_part(b, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
 
-	set(b, made, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-	set(b, made, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-	set(b, made, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &spatial);
-	set(b, made, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, SPATIAL,
-	    problem->before);
-	set(b, made, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, SPATIAL,
-	    problem->after);
-	set(b, made, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, SPATIAL,
-	    problem->strides);
-	set(b, made, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, SPATIAL,
-	    problem->dilations);
-	finalise(b, made, "window");
+	plan_set(b, made, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+	plan_set(b, made, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+	plan_set(b, made, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &spatial);
+	plan_set(b, made, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, SPATIAL,
+		 problem->before);
+	plan_set(b, made, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, SPATIAL,
+		 problem->after);
+	plan_set(b, made, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, SPATIAL,
+		 problem->strides);
+	plan_set(b, made, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, SPATIAL,
+		 problem->dilations);
+	plan_finalise(b, made, "window");
 	return made;
 }
 
-static cudnn_descriptor convolution(struct build *b, const struct conv_problem *problem,
+static cudnn_descriptor convolution(struct plan_build *b, const struct conv_problem *problem,
 				    cudnn_descriptor x, cudnn_descriptor w, cudnn_descriptor y)
 {
 	static const struct {
@@ -140,60 +84,42 @@ static cudnn_descriptor convolution(struct build *b, const struct conv_problem *
 			 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 	};
 	const float one = 1, zero = 0;
-	cudnn_descriptor of = window(b, problem), made = make(b, forms[problem->kind].type);
+	cudnn_descriptor of = window(b, problem), made = plan_part(b, forms[problem->kind].type);
 
-	set_part(b, made, forms[problem->kind].window, of);
-	set_part(b, made, forms[problem->kind].x, x);
-	set_part(b, made, forms[problem->kind].w, w);
-	set_part(b, made, forms[problem->kind].y, y);
-	set(b, made, forms[problem->kind].alpha, CUDNN_TYPE_FLOAT, 1, &one);
-	set(b, made, forms[problem->kind].beta, CUDNN_TYPE_FLOAT, 1, &zero);
-	finalise(b, made, "convolution");
-	return made;
-}
-
-/* y = mode(x, second), the second term being optional. */
-static cudnn_descriptor pointwise(struct build *b, int mode, cudnn_descriptor x,
-				  cudnn_descriptor second, cudnn_descriptor y)
-{
-	int type = CUDNN_DATA_FLOAT;
-	cudnn_descriptor how = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR), made;
-
-	set(b, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-	set(b, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
-	finalise(b, how, "function");
-	made = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-	set_part(b, made, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-	set_part(b, made, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-	if (second)
-		set_part(b, made, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, second);
-	set_part(b, made, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-	finalise(b, made, "function of the result");
+	plan_set_part(b, made, forms[problem->kind].window, of);
+	plan_set_part(b, made, forms[problem->kind].x, x);
+	plan_set_part(b, made, forms[problem->kind].w, w);
+	plan_set_part(b, made, forms[problem->kind].y, y);
+	plan_set(b, made, forms[problem->kind].alpha, CUDNN_TYPE_FLOAT, 1, &one);
+	plan_set(b, made, forms[problem->kind].beta, CUDNN_TYPE_FLOAT, 1, &zero);
+	plan_finalise(b, made, "convolution");
 	return made;
 }
 
 /* Appends y = mode(*result, second) to the graph; *result becomes the new value: y after the last
  * operation, else a virtual tensor. */
-static cudnn_descriptor append(struct build *b, const struct conv_problem *problem, int mode,
+static cudnn_descriptor append(struct plan_build *b, const struct conv_problem *problem, int mode,
 			       cudnn_descriptor *result, cudnn_descriptor second, enum uid uid,
 			       cudnn_descriptor y)
 {
 	cudnn_descriptor next =
 		uid == UID_Y ? y
 			     : tensor(b, uid, DTYPE_F32, problem->y, problem->channels_last, true);
-	cudnn_descriptor made = pointwise(b, mode, *result, second, next);
+	cudnn_descriptor made = plan_pointwise(
+		b,
+		&(struct plan_function){.mode = mode, .x = *result, .second = second, .y = next});
 
 	*result = next;
 	return made;
 }
 
 /* Builds the graph: the convolution, then sum, bias and ReLU. */
-static cudnn_descriptor graph(struct build *b, const struct conv_planner *planner,
+static cudnn_descriptor graph(struct plan_build *b, const struct conv_planner *planner,
 			      const struct conv_problem *problem)
 {
 	const int64_t row[RANK] = {1, problem->y[1], 1, 1};
 	bool last = problem->channels_last;
-	cudnn_descriptor operations[4], made;
+	cudnn_descriptor operations[4];
 	cudnn_descriptor x = tensor(b, UID_X, problem->type, problem->x, last, false);
 	cudnn_descriptor w = tensor(b, UID_W, problem->w_type, problem->w, last, false);
 	cudnn_descriptor y = tensor(b, UID_Y, problem->type, problem->y, last, false);
@@ -213,19 +139,12 @@ static cudnn_descriptor graph(struct build *b, const struct conv_planner *planne
 	if (problem->relu)
 		operations[count++] =
 			append(b, problem, CUDNN_POINTWISE_RELU_FWD, &result, NULL, UID_Y, y);
-	made = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-	set(b, made, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count,
-	    operations);
-	if (planner->handle)
-		set(b, made, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
-		    &planner->handle);
-	finalise(b, made, "graph");
-	return made;
+	return plan_graph(b, planner->handle, operations, count);
 }
 
 /* The engine of a configuration and its notes. */
 static void look_up_engine(const struct cudnn *cudnn, cudnn_descriptor configuration,
-			   struct conv_plan *plan)
+			   struct cudnn_plan *plan)
 {
 	cudnn_descriptor engine = NULL;
 	int notes[CUDNN_NUMERICAL_NOTES];
@@ -251,113 +170,45 @@ static void look_up_engine(const struct cudnn *cudnn, cudnn_descriptor configura
 	(void)cudnn->BackendDestroyDescriptor(engine);
 }
 
-static bool allowed(const struct conv_problem *problem, const struct conv_plan *plan)
+static bool allowed(const struct conv_problem *problem, const struct cudnn_plan *plan)
 {
 	return !(plan->notes & conv_forbidden_notes(problem)) &&
 	       !(problem->strict && plan->engine == CONV_ENGINE_INEXACT);
 }
 
-void conv_plan_release(const struct cudnn *cudnn, struct conv_plan *plan)
-{
-	while (plan->part_count > 0)
-		(void)cudnn->BackendDestroyDescriptor(plan->parts[--plan->part_count]);
-	plan->execution = NULL;
-}
-
-static int64_t workspace(const struct cudnn *cudnn, cudnn_descriptor execution)
-{
-	int64_t count, bytes = -1;
-
-	if (cudnn->BackendGetAttribute(execution, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-				       CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS)
-		return -1;
-	return bytes;
-}
-
-/* Finalises a plan whose attributes are set, and asks for its workspace, which may differ from that
- * of the device for which a kept plan was made. */
-static bool finish(const struct conv_planner *planner, struct build *b, struct conv_plan *out)
-{
-	finalise(b, out->execution, "plan");
-	if (b->status == CUDNN_STATUS_SUCCESS)
-		out->workspace = workspace(planner->cudnn, out->execution);
-	if (b->status == CUDNN_STATUS_SUCCESS && out->workspace >= 0 &&
-	    out->workspace <= CONV_WORKSPACE_BYTES)
-		return true;
-	conv_plan_release(planner->cudnn, out);
-	return false;
-}
-
 /* Finalises an allowed configuration; false if the library cannot, or if the workspace is too
  * large. */
 static bool try_plan(const struct conv_planner *planner, const struct conv_problem *problem,
-		     cudnn_descriptor configuration, struct conv_plan *out)
+		     cudnn_descriptor configuration, struct cudnn_plan *out)
 {
-	struct build b = {.cudnn = planner->cudnn, .plan = out};
+	struct plan_build b = {.cudnn = planner->cudnn, .plan = out};
 
-	*out = (struct conv_plan){.engine = -1};
+	*out = (struct cudnn_plan){.engine = -1};
 	look_up_engine(planner->cudnn, configuration, out);
 	if (!allowed(problem, out))
 		return false;
-	out->execution = make(&b, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-	set_part(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-	if (planner->handle)
-		set(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
-		    &planner->handle);
-	else
-		set_part(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, planner->device);
-	return finish(planner, &b, out);
-}
-
-/* The configurations that one mode of the heuristics names, best first. The descriptors belong to
- * the caller; those beyond the result's count hold nothing. */
-static int heuristics(const struct conv_planner *planner, cudnn_descriptor of, int mode,
-		      cudnn_descriptor made[CONFIGURATIONS_MAX], int *made_count)
-{
-	struct conv_plan parts = {0};
-	struct build b = {.cudnn = planner->cudnn, .plan = &parts};
-	cudnn_descriptor asked = make(&b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-	int64_t count = 0;
-
-	*made_count = 0;
-	set_part(&b, asked, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, of);
-	set(&b, asked, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-	if (!planner->handle)
-		set_part(&b, asked, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, planner->device);
-	finalise(&b, asked, "heuristics");
-	if (b.status == CUDNN_STATUS_SUCCESS)
-		b.status = planner->cudnn->BackendGetAttribute(asked, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-							       CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
-							       &count, NULL);
-	if (count > CONFIGURATIONS_MAX)
-		count = CONFIGURATIONS_MAX;
-	for (; b.status == CUDNN_STATUS_SUCCESS && *made_count < count; (*made_count)++)
-		b.status = planner->cudnn->BackendCreateDescriptor(
-			CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &made[*made_count]);
-	if (b.status == CUDNN_STATUS_SUCCESS && count > 0)
-		b.status = planner->cudnn->BackendGetAttribute(asked, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-							       CUDNN_TYPE_BACKEND_DESCRIPTOR,
-							       *made_count, &count, made);
-	conv_plan_release(planner->cudnn, &parts);
-	return b.status == CUDNN_STATUS_SUCCESS ? (int)count : 0;
+	plan_of_configuration(&b, planner->handle, planner->device, configuration);
+	return plan_finish(&b, CONV_WORKSPACE_BYTES);
 }
 
 /* Allowed plans, best first by the heuristics. */
 struct search {
 	const struct conv_planner *planner;
 	const struct conv_problem *problem;
-	struct conv_plan found[MEASURED_MAX];
+	struct cudnn_plan found[MEASURED_MAX];
 	int count, wanted;
 };
 
 static void search_mode(struct search *s, cudnn_descriptor of, int mode)
 {
 	const struct cudnn *cudnn = s->planner->cudnn;
-	cudnn_descriptor made[CONFIGURATIONS_MAX];
-	int made_count, count = heuristics(s->planner, of, mode, made, &made_count);
+	cudnn_descriptor made[PLAN_CONFIGURATIONS_MAX];
+	int made_count,
+		count = plan_heuristics(cudnn, s->planner->handle ? NULL : s->planner->device, of,
+					mode, made, &made_count);
 
 	for (int i = 0; i < made_count; i++) {
-		struct conv_plan *plan = &s->found[s->count];
+		struct cudnn_plan *plan = &s->found[s->count];
 
 		if (i < count && s->count < s->wanted &&
 		    try_plan(s->planner, s->problem, made[i], plan)) {
@@ -382,8 +233,8 @@ static int measure(struct search *s, struct error *err)
 		return 0;
 	}
 	for (int i = 0; i < s->count; i++) {
-		const struct conv_plan *plan = &s->found[i];
-		const struct conv_plan *other = best < 0 ? NULL : &s->found[best];
+		const struct cudnn_plan *plan = &s->found[i];
+		const struct cudnn_plan *other = best < 0 ? NULL : &s->found[best];
 
 		if (plan->ms > 0 && (!other || (plan->error > CONV_STRICT_ERROR_MAX ||
 								other->error > CONV_STRICT_ERROR_MAX
@@ -396,7 +247,7 @@ static int measure(struct search *s, struct error *err)
 
 /* Finds the plan for a finalised graph. */
 static enum prony_status search(struct search *s, cudnn_descriptor of, const char *name,
-				struct conv_plan *out, struct error *err)
+				struct cudnn_plan *out, struct error *err)
 {
 	static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
 	int best = 0;
@@ -414,7 +265,7 @@ static enum prony_status search(struct search *s, cudnn_descriptor of, const cha
 		best = measure(s, err);
 	for (int i = 0; i < s->count; i++) {
 		if (i != best)
-			conv_plan_release(s->planner->cudnn, &s->found[i]);
+			cudnn_plan_release(s->planner->cudnn, &s->found[i]);
 	}
 	if (best < 0)
 		return error_set(err, PRONY_INTERNAL,
@@ -426,10 +277,10 @@ static enum prony_status search(struct search *s, cudnn_descriptor of, const cha
 
 static enum prony_status make_new(const struct conv_planner *planner,
 				  const struct conv_problem *problem, const char *name,
-				  struct conv_plan *out, struct error *err)
+				  struct cudnn_plan *out, struct error *err)
 {
-	struct conv_plan parts = {0}; /* of the graph */
-	struct build b = {.cudnn = planner->cudnn, .plan = &parts};
+	struct cudnn_plan parts = {0}; /* of the graph */
+	struct plan_build b = {.cudnn = planner->cudnn, .plan = &parts};
 	struct search s = {.planner = planner,
 			   .problem = problem,
 			   .wanted = planner->measure ? MEASURED_MAX : 1};
@@ -439,7 +290,7 @@ static enum prony_status make_new(const struct conv_planner *planner,
 	if (status == PRONY_OK)
 		status = search(&s, of, name, out, err);
 	if (status != PRONY_OK) {
-		conv_plan_release(planner->cudnn, &parts);
+		cudnn_plan_release(planner->cudnn, &parts);
 		return status;
 	}
 	/* A plan may refer to its graph as long as it is used. */
@@ -450,22 +301,22 @@ static enum prony_status make_new(const struct conv_planner *planner,
 }
 
 /* Loads a plan; false if the library does not take it. */
-static bool load(const struct conv_planner *planner, const char *json, struct conv_plan *out)
+static bool load(const struct conv_planner *planner, const char *json, struct cudnn_plan *out)
 {
-	struct build b = {.cudnn = planner->cudnn, .plan = out};
+	struct plan_build b = {.cudnn = planner->cudnn, .plan = out};
 
-	*out = (struct conv_plan){.engine = -1};
-	out->execution = make(&b, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-	set(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
-	    &planner->handle);
-	set(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-	    (int64_t)strlen(json), json);
-	return finish(planner, &b, out);
+	*out = (struct cudnn_plan){.engine = -1};
+	out->execution = plan_part(&b, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+	plan_set(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+		 &planner->handle);
+	plan_set(&b, out->execution, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+		 (int64_t)strlen(json), json);
+	return plan_finish(&b, CONV_WORKSPACE_BYTES);
 }
 
 enum prony_status conv_plan_make(const struct conv_planner *planner,
 				 const struct conv_problem *problem, const char *name,
-				 struct conv_plan *out, struct error *err)
+				 struct cudnn_plan *out, struct error *err)
 {
 	char key[CONV_KEY_BYTES], *json;
 	const char *kept;
@@ -491,7 +342,7 @@ enum prony_status conv_plan_make(const struct conv_planner *planner,
 	return PRONY_OK;
 }
 
-char *conv_plan_json(const struct cudnn *cudnn, const struct conv_plan *plan)
+char *conv_plan_json(const struct cudnn *cudnn, const struct cudnn_plan *plan)
 {
 	int64_t bytes = 0;
 	char *json;
@@ -513,15 +364,11 @@ char *conv_plan_json(const struct cudnn *cudnn, const struct conv_plan *plan)
 }
 
 enum prony_status conv_plan_run(const struct cudnn *cudnn, cudnn_handle handle,
-				const struct conv_problem *problem, const struct conv_plan *plan,
+				const struct conv_problem *problem, const struct cudnn_plan *plan,
 				const struct conv_data *data, const char *name, struct error *err)
 {
 	int64_t ids[] = {UID_X, UID_W, UID_Y, UID_Z, UID_BIAS}, count = 3;
 	void *addresses[] = {data->x, data->w, data->y, data->z, data->bias};
-	struct conv_plan parts = {0};
-	struct build b = {.cudnn = cudnn, .plan = &parts};
-	cudnn_descriptor pack = make(&b, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-	enum prony_status status;
 
 	if (problem->sum)
 		count++;
@@ -529,34 +376,25 @@ enum prony_status conv_plan_run(const struct cudnn *cudnn, cudnn_handle handle,
 		ids[count] = UID_BIAS;
 		addresses[count++] = data->bias;
 	}
-	set(&b, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids);
-	set(&b, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, addresses);
-	set(&b, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &data->workspace);
-	finalise(&b, pack, "arguments");
-	if (b.status == CUDNN_STATUS_SUCCESS) {
-		b.what = conv_kind_word(problem->kind);
-		b.status = cudnn->BackendExecute(handle, plan->execution, pack);
-	}
-	status = cudnn_check(cudnn, b.status, b.what, name, err);
-	conv_plan_release(cudnn, &parts);
-	return status;
+	return plan_run(cudnn, handle, plan, ids, addresses, count, data->workspace,
+			conv_kind_word(problem->kind), name, err);
 }
 
 enum prony_status conv_device(const struct cudnn *cudnn, const char *json, cudnn_descriptor *out,
 			      struct error *err)
 {
-	struct conv_plan parts = {0};
-	struct build b = {.cudnn = cudnn, .plan = &parts};
-	cudnn_descriptor made = make(&b, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+	struct cudnn_plan parts = {0};
+	struct plan_build b = {.cudnn = cudnn, .plan = &parts};
+	cudnn_descriptor made = plan_part(&b, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
 	enum prony_status status;
 
-	set(&b, made, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-	    (int64_t)strlen(json), json);
-	finalise(&b, made, "description");
+	plan_set(&b, made, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+		 (int64_t)strlen(json), json);
+	plan_finalise(&b, made, "description");
 	status = cudnn_check(cudnn, b.status, b.what, "device", err);
 	if (status == PRONY_OK)
 		*out = made;
 	else
-		conv_plan_release(cudnn, &parts);
+		cudnn_plan_release(cudnn, &parts);
 	return status;
 }

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "adapters/native/cuda/cudnn.h"
+#include "adapters/native/cuda/plan_build.h"
 #include "base/json.h"
 #include "graph/graph.h"
 
@@ -21,9 +21,6 @@
 
 /* No plan uses more workspace than this. */
 #define CONV_WORKSPACE_BYTES (INT64_C(256) << 20)
-
-/* All addresses are multiples of it. */
-enum { CONV_ALIGNMENT = 16 };
 
 enum conv_kind { CONV_FORWARD, CONV_GRAD_INPUT, CONV_GRAD_WEIGHT };
 
@@ -59,19 +56,6 @@ unsigned conv_forbidden_notes(const struct conv_problem *problem);
  * products gave 1e-7 to 1e-6, TF32 3e-4 and engine 17 from 2e-5. */
 #define CONV_STRICT_ERROR_MAX 1e-5
 
-enum { CONV_PLAN_PARTS = 24 };
-
-struct conv_plan {
-	cudnn_descriptor execution;		 /* one of the parts */
-	cudnn_descriptor parts[CONV_PLAN_PARTS]; /* owned */
-	int part_count;
-	int64_t workspace, engine;
-	unsigned notes; /* bits: numerical notes of the engine */
-	float ms;	/* as measured, or 0 */
-	double error;	/* relative error as measured, or 0 */
-};
-void conv_plan_release(const struct cudnn *cudnn, struct conv_plan *plan);
-
 struct plan_cache;
 
 struct conv_planner {
@@ -84,7 +68,7 @@ struct conv_planner {
 	 * one are run once and not checked. ms stays 0 where a plan does not run, or where time is
 	 * over. NULL: the first allowed plan is taken. */
 	enum prony_status (*measure)(void *context, const struct conv_problem *problem,
-				     struct conv_plan *plans, int count, struct error *err);
+				     struct cudnn_plan *plans, int count, struct error *err);
 	void *context;
 };
 
@@ -93,12 +77,12 @@ struct conv_planner {
 enum prony_status conv_device(const struct cudnn *cudnn, const char *json, cudnn_descriptor *out,
 			      struct error *err);
 
-/* Plans a problem, or loads its plan from the cache; release it with conv_plan_release. `name` is
+/* Plans a problem, or loads its plan from the cache; release it with cudnn_plan_release. `name` is
  * the layer's, for messages. PRONY_UNSUPPORTED: no engine is allowed, or none below the limit of
  * workspace. */
 enum prony_status conv_plan_make(const struct conv_planner *planner,
 				 const struct conv_problem *problem, const char *name,
-				 struct conv_plan *out, struct error *err);
+				 struct cudnn_plan *out, struct error *err);
 
 /* Addresses on the device; z, bias and workspace may be NULL if the plan needs none. */
 struct conv_data {
@@ -107,11 +91,11 @@ struct conv_data {
 
 /* Issues a plan on the handle's stream. */
 enum prony_status conv_plan_run(const struct cudnn *cudnn, cudnn_handle handle,
-				const struct conv_problem *problem, const struct conv_plan *plan,
+				const struct conv_problem *problem, const struct cudnn_plan *plan,
 				const struct conv_data *data, const char *name, struct error *err);
 
 /* The plan as JSON, to be freed by the caller; NULL if this engine's plans cannot be written. */
-char *conv_plan_json(const struct cudnn *cudnn, const struct conv_plan *plan);
+char *conv_plan_json(const struct cudnn *cudnn, const struct cudnn_plan *plan);
 
 /*
  * Results of a problem on known numbers, to check plans for strict fp32 (conv_sample.c). Element i

@@ -136,6 +136,7 @@ static void close_device(struct device *device)
 	const struct cuda_driver *driver = &device->driver;
 
 	cuda_conv_close(device);
+	cuda_attention_close(device);
 	if (device->dnn_handle)
 		device->dnn.Destroy(device->dnn_handle);
 	if (device->blas_handle)
@@ -273,7 +274,7 @@ static enum prony_status check_types(struct lowering *l, struct error *err)
 	if (l->recipe->stage == STAGE_FORWARD_BACKWARD)
 		cuda_unscale(l);
 	cuda_conv_keep(l->program->device);
-	snprintf(l->types, sizeof(l->types), "products in %s with sums in fp32",
+	snprintf(l->types, sizeof(l->types), "products in %s with sums in fp32; ",
 		 precision_name(l->recipe->precision));
 	return PRONY_OK;
 }
@@ -465,6 +466,8 @@ const struct backend backend_cuda = {
 	.supports_node = supports_node,
 	.begin = begin,
 	.lower = lower,
+	.takes_attention = cuda_takes_attention,
+	.attention = cuda_attention,
 	.fuses = fuses,
 	.copy = cuda_copy,
 	.copy_box = cuda_copy_box,

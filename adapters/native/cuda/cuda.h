@@ -30,9 +30,10 @@ struct device {
 	bool capture;			/* whole steps run as graphs */
 	struct CUgraphExec_st **graphs; /* one per slot; NULL before its first step; owned */
 	int graph_count;
-	int loss_scale, step_number;	 /* operands plus 1; 0: not made yet */
-	struct conv_plans *convolutions; /* conv.c; NULL before the first; owned */
-	struct cuda_profile *profile;	 /* profile.c; NULL unless steps are profiled; owned */
+	int loss_scale, step_number;	      /* operands plus 1; 0: not made yet */
+	struct conv_plans *convolutions;      /* conv.c; NULL before the first; owned */
+	struct attention_planned *attentions; /* attention.c; a list; owned */
+	struct cuda_profile *profile;	      /* profile.c; NULL unless steps are profiled; owned */
 	enum prony_status
 		failed; /* why planning could not append a command; PRONY_OK if it could */
 	struct error failure;
@@ -198,9 +199,14 @@ void cuda_conv_keep(struct device *device);
 void cuda_conv_close(struct device *device);
 /* conv_measure.c: as in struct conv_planner; context is the device. */
 struct conv_problem;
-struct conv_plan;
+struct cudnn_plan;
 enum prony_status cuda_conv_measure(void *context, const struct conv_problem *problem,
-				    struct conv_plan *plans, int count, struct error *err);
+				    struct cudnn_plan *plans, int count, struct error *err);
+/* attention.c: as in struct backend */
+bool cuda_takes_attention(struct lowering *l, struct fused_attention *attention, const char **why);
+enum prony_status cuda_attention(struct lowering *l, struct fused_attention *attention,
+				 bool gradient, struct error *err);
+void cuda_attention_close(struct device *device);
 /* gemm.c, matmul.c */
 enum prony_status cuda_gemm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_gemm_grad_input(struct lowering *l, int n, struct error *err);

@@ -1,9 +1,9 @@
 /*
- * The part of cuDNN 9 that prony calls: the backend ("graph") interface, for convolutions.
- * Declared here so that building needs no toolkit. Everything is from cudnn_graph_v9.h of cuDNN
- * 9.19 (its comment there is the reference); names and values are NVIDIA's and are stable within
- * version 9. Descriptors are opaque: attributes are set and read one by one, then the descriptor is
- * finalised.
+ * The part of cuDNN 9 that prony calls: the backend ("graph") interface, for convolutions and
+ * attention. Declared here so that building needs no toolkit. Everything is from cudnn_graph_v9.h
+ * of cuDNN 9.19 (its comment there is the reference); names and values are NVIDIA's and are stable
+ * within version 9. Descriptors are opaque: attributes are set and read one by one, then the
+ * descriptor is finalised.
  */
 #ifndef PRONY_ADAPTERS_NATIVE_CUDA_CUDNN_H
 #define PRONY_ADAPTERS_NATIVE_CUDA_CUDNN_H
@@ -35,13 +35,34 @@ enum cudnn_status {
 };
 
 /* cudnnDataType_t */
-enum cudnn_data_type { CUDNN_DATA_FLOAT = 0, CUDNN_DATA_HALF = 2, CUDNN_DATA_BFLOAT16 = 9 };
+enum cudnn_data_type {
+	CUDNN_DATA_FLOAT = 0,
+	CUDNN_DATA_HALF = 2,
+	CUDNN_DATA_INT32 = 4,
+	CUDNN_DATA_BFLOAT16 = 9,
+	CUDNN_DATA_BOOLEAN = 11
+};
 
 /* cudnnConvolutionMode_t */
 enum cudnn_convolution_mode { CUDNN_CROSS_CORRELATION = 1 };
 
 /* cudnnPointwiseMode_t */
-enum cudnn_pointwise_mode { CUDNN_POINTWISE_ADD = 0, CUDNN_POINTWISE_RELU_FWD = 100 };
+enum cudnn_pointwise_mode {
+	CUDNN_POINTWISE_ADD = 0,
+	CUDNN_POINTWISE_MUL = 1,
+	CUDNN_POINTWISE_DIV = 6,
+	CUDNN_POINTWISE_SUB = 9,
+	CUDNN_POINTWISE_EXP = 13,
+	CUDNN_POINTWISE_LOG = 15,
+	CUDNN_POINTWISE_IDENTITY = 21,
+	CUDNN_POINTWISE_RELU_FWD = 100,
+	CUDNN_POINTWISE_CMP_GE = 303,
+	CUDNN_POINTWISE_GEN_INDEX = 501,    /* the place on an axis */
+	CUDNN_POINTWISE_BINARY_SELECT = 601 /* t ? x : b */
+};
+
+/* cudnnReduceTensorOp_t */
+enum cudnn_reduction { CUDNN_REDUCE_TENSOR_ADD = 0, CUDNN_REDUCE_TENSOR_MAX = 3 };
 
 /* cudnnBackendHeurMode_t */
 enum cudnn_heur_mode { CUDNN_HEUR_MODE_B = 1, CUDNN_HEUR_MODE_FALLBACK = 2, CUDNN_HEUR_MODE_A = 3 };
@@ -80,6 +101,11 @@ enum cudnn_descriptor_type {
 	CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR = 15,
 	CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR = 16,
 	CUDNN_BACKEND_TENSOR_DESCRIPTOR = 17,
+	CUDNN_BACKEND_MATMUL_DESCRIPTOR = 18,
+	CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR = 19,
+	CUDNN_BACKEND_REDUCTION_DESCRIPTOR = 21,
+	CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR = 22,
+	CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR = 31,
 	CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR = 38
 };
 
@@ -96,6 +122,7 @@ enum cudnn_attribute_type {
 	CUDNN_TYPE_NUMERICAL_NOTE = 11,
 	CUDNN_TYPE_POINTWISE_MODE = 14,
 	CUDNN_TYPE_BACKEND_DESCRIPTOR = 15,
+	CUDNN_TYPE_REDUCTION_OPERATOR_TYPE = 18,
 	CUDNN_TYPE_BEHAVIOR_NOTE = 19,
 	CUDNN_TYPE_INT32 = 23,
 	CUDNN_TYPE_CHAR = 24
@@ -105,6 +132,7 @@ enum cudnn_attribute_type {
 enum cudnn_attribute {
 	CUDNN_ATTR_POINTWISE_MODE = 0,
 	CUDNN_ATTR_POINTWISE_MATH_PREC = 1,
+	CUDNN_ATTR_POINTWISE_AXIS = 9,
 
 	CUDNN_ATTR_CONVOLUTION_COMP_TYPE = 100,
 	CUDNN_ATTR_CONVOLUTION_CONV_MODE = 101,
@@ -150,6 +178,7 @@ enum cudnn_attribute {
 	CUDNN_ATTR_OPERATION_POINTWISE_XDESC = 751,
 	CUDNN_ATTR_OPERATION_POINTWISE_BDESC = 752,
 	CUDNN_ATTR_OPERATION_POINTWISE_YDESC = 753,
+	CUDNN_ATTR_OPERATION_POINTWISE_TDESC = 758,
 
 	CUDNN_ATTR_OPERATIONGRAPH_HANDLE = 800,
 	CUDNN_ATTR_OPERATIONGRAPH_OPS = 801,
@@ -160,6 +189,7 @@ enum cudnn_attribute {
 	CUDNN_ATTR_TENSOR_STRIDES = 903,
 	CUDNN_ATTR_TENSOR_UNIQUE_ID = 906,
 	CUDNN_ATTR_TENSOR_IS_VIRTUAL = 907,
+	CUDNN_ATTR_TENSOR_IS_BY_VALUE = 908,
 
 	CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS = 1000,
 	CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS = 1001,
@@ -168,6 +198,21 @@ enum cudnn_attribute {
 	CUDNN_ATTR_ENGINE_GLOBAL_INDEX = 1301,
 	CUDNN_ATTR_ENGINE_NUMERICAL_NOTE = 1303,
 	CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE = 1305,
+
+	CUDNN_ATTR_MATMUL_COMP_TYPE = 1500,
+	CUDNN_ATTR_OPERATION_MATMUL_ADESC = 1520,
+	CUDNN_ATTR_OPERATION_MATMUL_BDESC = 1521,
+	CUDNN_ATTR_OPERATION_MATMUL_CDESC = 1522,
+	CUDNN_ATTR_OPERATION_MATMUL_DESC = 1523,
+
+	CUDNN_ATTR_REDUCTION_OPERATOR = 1600,
+	CUDNN_ATTR_REDUCTION_COMP_TYPE = 1601,
+	CUDNN_ATTR_OPERATION_REDUCTION_XDESC = 1610,
+	CUDNN_ATTR_OPERATION_REDUCTION_YDESC = 1611,
+	CUDNN_ATTR_OPERATION_REDUCTION_DESC = 1612,
+
+	CUDNN_ATTR_OPERATION_RESHAPE_XDESC = 2200,
+	CUDNN_ATTR_OPERATION_RESHAPE_YDESC = 2201,
 
 	CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION = 2702
 };

@@ -150,6 +150,8 @@ static void take(struct lowering *l, const struct fused_attention *a, const stru
 
 void lower_find_attentions(struct lowering *l)
 {
+	const struct backend *backend = l->program->backend;
+	const char *why = NULL;
 	int found = 0;
 
 	l->attentions = arena_array(&l->program->arena, (size_t)l->graph->node_count + 1,
@@ -162,11 +164,15 @@ void lower_find_attentions(struct lowering *l)
 			continue;
 		found++;
 		a.forward = a.found.nodes[a.found.node_count - 1];
-		if (is_plain(l, &a.found) && (!l->training || find_gradients(l, &a, &set)))
+		if (l->explicit_attention)
+			why = "explicit";
+		else if (is_plain(l, &a.found) && (!l->training || find_gradients(l, &a, &set)) &&
+			 (!backend->takes_attention || backend->takes_attention(l, &a, &why)))
 			take(l, &a, &set);
 	}
 	if (found > 0)
 		l->notes_length += (size_t)snprintf(
 			l->notes + l->notes_length, sizeof(l->notes) - l->notes_length,
-			"attention: fused %d of %d; ", l->attention_count, found);
+			"attention: fused %d of %d%s%s%s; ", l->attention_count, found,
+			why ? " (" : "", why ? why : "", why ? ")" : "");
 }

@@ -220,12 +220,17 @@ static enum prony_status lower_nodes(struct lowering *l, struct error *err)
 
 enum prony_status lower_graph(struct lowering *l, struct program *program,
 			      const struct graph *graph, const struct recipe *recipe,
+			      const struct tensor_set *weights, bool explicit_attention,
 			      struct error *err)
 {
 	struct arena *arena = &program->arena;
 	enum prony_status status;
 
-	*l = (struct lowering){.program = program, .graph = graph, .recipe = recipe};
+	*l = (struct lowering){.program = program,
+			       .graph = graph,
+			       .recipe = recipe,
+			       .weights = weights,
+			       .explicit_attention = explicit_attention};
 	l->training = recipe->stage != STAGE_FORWARD;
 	l->data = recipe->precision == PRECISION_BF16	? DTYPE_BF16
 		  : recipe->precision == PRECISION_FP16 ? DTYPE_F16

@@ -11,10 +11,13 @@ enum prony_status lower_supports(const struct backend *backend, const struct gra
 				 const struct recipe *recipe, struct error *why);
 
 /* Fills `program` with the recipe's step. `graph` includes its backward pass if the stage trains.
- * PRONY_UNSUPPORTED if the recipe asks for bf16 and nothing uses it. Call lower_release in any
- * case; the caller keeps the program. */
+ * PRONY_UNSUPPORTED if the recipe asks for bf16 and nothing uses it. `weights`: those that are
+ * loaded first; scales and masks of attention are states, which later ones must not change.
+ * explicit_attention: attention is its separate operators. Call lower_release in any case; the
+ * caller keeps the program. */
 enum prony_status lower_graph(struct lowering *l, struct program *program,
 			      const struct graph *graph, const struct recipe *recipe,
+			      const struct tensor_set *weights, bool explicit_attention,
 			      struct error *err);
 void lower_release(struct lowering *l);
 

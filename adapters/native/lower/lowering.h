@@ -65,7 +65,9 @@ struct lowering {
 	struct program *program;
 	const struct graph *graph;
 	const struct recipe *recipe;
+	const struct tensor_set *weights; /* that are loaded first, borrowed */
 	bool training;
+	bool explicit_attention; /* attention is its separate operators */
 	enum dtype data; /* type of activations and their gradients; weights are always fp32 */
 	struct value_state *values;
 	struct node_state *nodes;
