@@ -19,8 +19,19 @@
 	}
 
 const struct option run_option_rows[] = {
-	RUN_OPTIONS_CELLS RUN_OPTIONS_EFFORT RUN_OPTIONS_PATIENCE ROW_FLAG(
-		resume, "resume", "continue the newest unfinished run of the same cells"),
+	RUN_OPTIONS_CELLS RUN_OPTIONS_EFFORT{
+		TEXT_OPTION(struct run_options, until, "until", "TARGET",
+			    "train until an evaluation reaches this, such as accuracy=0.99 or "
+			    "loss=0.05; each process is a training with a seed of its own, and "
+			    "--repeat is the number of seeds (default: 20)")},
+	{INT_OPTION(struct run_options, evaluate_every, "evaluate-every", 1, 1000000000, "N",
+		    "with --until: steps between two evaluations, which are not timed (default: a "
+		    "quarter of an epoch)")},
+	{INT_OPTION(struct run_options, max_steps, "max-steps", 2, 1000000000, "N",
+		    "with --until: steps of a training that does not reach the target (default: "
+		    "20 epochs)")},
+	RUN_OPTIONS_PATIENCE ROW_FLAG(resume, "resume",
+				      "continue the newest unfinished run of the same cells"),
 	ROW_TEXT(part, "part", "I/N",
 		 "measure part I of N, for N machines: each part has whole tables, and `prony "
 		 "import` joins the stores of the parts into one run"),
@@ -157,6 +168,31 @@ static void set_numbers(const struct run_options *options, struct spec *spec)
 	spec->gate_only = options->gate_only;
 }
 
+/* A training until a target: of the suite, or of the options. */
+static enum prony_status set_until(const struct run_options *options, struct spec *spec,
+				   struct error *err)
+{
+	if (options->until && !until_parse(options->until, &spec->until))
+		return error_set(err, PRONY_USAGE,
+				 "--until: needs " UNTIL_NEEDS
+				 ", not '%.40s'; for example --until " UNTIL_EXAMPLE,
+				 options->until);
+	if (options->evaluate_every > 0)
+		spec->until.every = options->evaluate_every;
+	if (options->max_steps > 0)
+		spec->until.most = options->max_steps;
+	if (!spec->until.goal && (spec->until.every || spec->until.most))
+		return error_set(err, PRONY_USAGE,
+				 "--evaluate-every and --max-steps belong to --until; for example "
+				 "--until " UNTIL_EXAMPLE);
+	if (spec->until.goal && (spec->steps > 0 || spec->warm_up_steps >= 0 || spec->samples > 0))
+		return error_set(err, PRONY_USAGE,
+				 "--until trains from the first step until its target: leave out "
+				 "the number of steps, warm-up steps and epochs (--max-steps is "
+				 "the most)");
+	return PRONY_OK;
+}
+
 static bool is_framework(const char *word)
 {
 	struct registry registry;
@@ -216,6 +252,9 @@ enum prony_status run_options_spec(const struct run_options *options, const char
 	if (status != PRONY_OK)
 		return status;
 	set_numbers(options, spec);
+	status = set_until(options, spec, err);
+	if (status != PRONY_OK)
+		return status;
 	spec_set_shapes(spec, options->shapes.values, options->shapes.count);
 	weigh_words(spec);
 	spec_complete(spec);

@@ -10,11 +10,11 @@
 struct run_options {
 	struct option_list axes[AXIS_COUNT];
 	struct option_list batches_per_rank, workers, shapes, allow;
-	long long steps, warm_up, repeat, seed, timeout, memory_limit;
+	long long steps, warm_up, repeat, seed, timeout, memory_limit, evaluate_every, max_steps;
 	bool quick, rigorous, dry_run, full, resume, show_command, gate, gate_only, force;
 	const char *store, *data, *keep_bundle, *keep_proofs, *setup, *cleanup, *budget, *format,
 		*report;
-	const char *name, *baseline, *save_baseline, *threshold, *part, *run_id;
+	const char *name, *baseline, *save_baseline, *threshold, *part, *run_id, *until;
 };
 
 extern const struct option run_option_rows[];

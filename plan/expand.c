@@ -204,6 +204,30 @@ static void screen(const struct spec *spec, const struct spec_word *const point[
  * (docs/results). */
 #define SCREENING_EPOCH_NS INT64_C(30000000000)
 
+#define EPOCH_EVALUATIONS 4
+#define UNTIL_EPOCHS 20
+
+/* A training until a target begins with the first step of a process. It has whole intervals between
+ * evaluations behind that step. */
+static void derive_until(const struct spec *spec, struct plan_cell *cell)
+{
+	struct until *until = &cell->until;
+	int64_t epoch = cell->dataset->train_count / cell->cell.batch;
+
+	*until = spec->until;
+	if (!until->goal)
+		return;
+	epoch = epoch > 0 ? epoch : 1;
+	if (until->every == 0)
+		until->every = (epoch + EPOCH_EVALUATIONS - 1) / EPOCH_EVALUATIONS;
+	if (until->most == 0)
+		until->most = UNTIL_EPOCHS * epoch;
+	int64_t intervals = (until->most - 1) / until->every;
+	until->most = 1 + until->every * (intervals > 0 ? intervals : 1);
+	cell->steps = until->most - 1;
+	cell->warm_up_steps = 0;
+}
+
 /* Sets what follows from other settings. With epochs, the first epoch is the first step and the
  * warm-up, and the others are the steps of the window. A screening sets the batch, on which the
  * steps of its epochs depend. A screening uses epochs only for frameworks' own loops: with single
@@ -215,6 +239,7 @@ static void derive(const struct expansion *e, const struct spec_word *const poin
 
 	screen(spec, point, &cell->cell);
 	cell->loss_every = spec->loss_every;
+	derive_until(spec, cell);
 	if (spec->samples <= 0 || (spec_screens(spec) && cell->cell.loop == LOOP_STEP))
 		return;
 	cell->epoch_steps = (spec->samples + cell->cell.batch - 1) / cell->cell.batch;
@@ -467,6 +492,29 @@ static enum prony_status check_lengths(const struct spec *spec, const struct pla
 	return PRONY_OK;
 }
 
+static bool is_same_work(const struct cell *a, const struct cell *b)
+{
+	bool same = true;
+
+	for (int id = 0; id < AXIS_COUNT; id++)
+		same &= id == AXIS_FRAMEWORK || axis_equal(&axes[id], a, b);
+	return same;
+}
+
+/* The first contender of a comparison that can run trains with all seeds, the others with few. */
+static void share_seeds(const struct spec *spec, struct plan *plan)
+{
+	for (size_t i = 0; spec->until.goal && i < plan->count; i++) {
+		struct plan_cell *cell = &plan->cells[i];
+		size_t first = 0;
+
+		while (first < i && (plan->cells[first].status != CELL_PENDING ||
+				     !is_same_work(&plan->cells[first].cell, &cell->cell)))
+			first++;
+		cell->repeat = first == i ? spec->repeat : spec_other_seeds(spec);
+	}
+}
+
 enum prony_status plan_expand(const struct spec *spec, const struct plan_settings *settings,
 			      struct plan *out, struct error *err)
 {
@@ -482,6 +530,8 @@ enum prony_status plan_expand(const struct spec *spec, const struct plan_setting
 		status = count_points(&e, &total, err);
 	if (status == PRONY_OK)
 		status = expand_points(&e, total, err);
+	if (status == PRONY_OK)
+		share_seeds(spec, &plan);
 	if (status == PRONY_OK && plan.count == 0)
 		status = error_set(err, *spec->suite ? PRONY_BAD_INPUT : PRONY_USAGE,
 				   "%s%sno cell is left to run: an axis is empty, or the rules "

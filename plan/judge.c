@@ -279,6 +279,31 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 			   word);
 }
 
+/* Multiplications of an evaluation: a minute on two cores. */
+#define UNTIL_MACS_MAX 1e12
+
+/* A training until a target needs real samples, all of them, and others that evaluate it. */
+static void judge_until(const struct plan_cell *cell, struct strbuf *reasons)
+{
+	if (!cell->until.goal)
+		return;
+	if (cell->cell.stage != STAGE_TRAIN)
+		add_reason(reasons, "--until: stage %s trains nothing; use train",
+			   stage_name(cell->cell.stage));
+	if (cell->cell.input != INPUT_STREAM)
+		add_reason(reasons, "--until: input %s has not all samples; use stream",
+			   input_mode_name(cell->cell.input));
+	if (network_takes_data_sets(cell->network) &&
+	    (double)cell->network->macs * (double)cell->dataset->evaluation_count > UNTIL_MACS_MAX)
+		add_reason(reasons,
+			   "--until: the reference would need minutes for each evaluation of %s "
+			   "with the %" PRId64 " samples of %s",
+			   cell->network->name, cell->dataset->evaluation_count,
+			   cell->dataset->name);
+	if (cell->target.world_size > 1)
+		add_reason(reasons, "--until: several ranks are not trained to a target");
+}
+
 /* Judges what no choice on this machine can change: features that the framework, its adapter or
  * prony lacks. */
 static void judge_support(const struct expansion *e, const struct plan_cell *cell,
@@ -307,6 +332,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 	judge_capability(e, cell, reasons);
 	judge_backend(e, cell, reasons);
 	judge_input(cell, reasons);
+	judge_until(cell, reasons);
 	judge_bit(reasons, "loop", loop_word, LOOP_COUNT, cell->cell.loop, framework->loops,
 		  framework->name);
 	if (cell->recipe.clip_norm > 0 && !framework->clips)

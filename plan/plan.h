@@ -10,6 +10,7 @@
 #include "bundle/recipe.h"
 #include "bundle/target.h"
 #include "cell/cell.h"
+#include "cell/until.h"
 #include "datasets/converted.h"
 #include "zoo/source.h"
 
@@ -36,6 +37,8 @@ struct plan_cell {
 	int64_t steps, warm_up_steps; /* fixed; 0 and -1 = by the protocol */
 	int64_t epoch_steps; /* of a block of the window, which is an epoch; 0 = by the protocol */
 	int64_t epoch_ns;    /* a longer epoch gets fewer steps; 0 = all of them */
+	struct until until;  /* of a training until a target: all members set; steps is the most */
+	int repeat;	     /* its number of processes; 0 = that of the study */
 	int64_t loss_every;  /* steps between readings of the loss, from the first step on; 0 = none
 			      */
 	const char *origin;  /* origin of its framework: "installed" */

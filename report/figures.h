@@ -178,7 +178,11 @@ enum {
 	  "energy of its GPUs per sample")                                                         \
 	X(GPU_POWER_HELD, "gpu_power_held", "gpu.power_held", SHARE, "capped", "time at the cap",  \
 	  VALUE(row->costs.gpu_power_held), 0, HAS_VALUE, HAS_VALUE,                               \
-	  "share of the window in which the power cap held the GPU's clock down")
+	  "share of the window in which the power cap held the GPU's clock down")                  \
+	X(TARGET, "target_ns", "target.ns", NS, "to target", "time to the target",                 \
+	  ENDS(row->target.time.ns, row->target.time.low, row->target.time.high),                  \
+	  SHOW_FIRST | SHOW_KNOWN | SHOW_PAGE, HAS_ENDS, HAS_ENDS,                                 \
+	  "time of the steps of a training until its target (--until): median over seeds")
 
 enum figure_id {
 #define X(name, ...) FIGURE_##name,

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/accuracy.h"
 #include "report/break_even.h"
 #include "report/costs.h"
 #include "report/format.h"
@@ -228,6 +229,7 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 		replicates[i] = rows[i].replicates;
 		summary->rows[summary->count++] = rows[i].row;
 	}
+	accuracy_fill(first, count);
 	break_even_fill(&summary->arena, first, replicates, count);
 	ranking_fill(first, replicates, count);
 	free(replicates);

@@ -13,6 +13,7 @@
 #include "stats/diagnoses.h"
 #include "stats/estimate.h"
 #include "stats/order.h"
+#include "stats/target.h"
 #include "store/store.h"
 
 /*
@@ -48,6 +49,19 @@ struct disturbances {
 /* What several ranks share: the batch of one rank; or each has such a batch. */
 enum scaling { SCALING_STRONG, SCALING_WEAK, SCALINGS };
 
+/* Of trainings until a target (--until); seeds 0: it has none. */
+struct summary_target {
+	const char *what;	   /* "accuracy=0.99"; borrowed from the run */
+	size_t seeds, reached;	   /* its trainings, and those that reached it */
+	int64_t most;		   /* steps of the longest training */
+	struct target_steps steps; /* its own, or those of `against` if `shared` */
+	struct target_time time;
+	const struct stored_cell *against; /* the row with the most trainings; may be itself */
+	struct sameness same;		   /* of `against` and this row; NaNs for itself */
+	bool differs;			   /* proved to have another distribution than `against` */
+	bool shared;			   /* compared, and not proved to */
+};
+
 struct summary_row {
 	const struct stored_cell *cell; /* borrowed from the run */
 	struct estimate
@@ -67,6 +81,7 @@ struct summary_row {
 	struct contrast floor_undisturbed; /* undisturbed step / native's; NaNs without */
 	enum order undisturbed_order;	   /* order relative to native by that ratio; ORDER_UNKNOWN
 					      without */
+	struct summary_target target;
 	const struct stored_cell *overtakes; /* the cell that starts sooner; NULL without */
 	struct break_even break_even;	     /* steps until then; NaNs without */
 	/* Of several ranks: T1 / (R TR) with the step T1 of one rank of as many cores and the same
@@ -199,6 +214,10 @@ bool summary_short_windows(const struct summary *summary, size_t comparison, str
 /* Adds after how many steps a framework that starts later overtakes another (break_even.h). False,
  * and nothing added, if none is proved to. */
 bool summary_break_even(const struct summary *summary, size_t comparison, struct strbuf *out);
+
+/* Adds how many steps the trainings of a comparison need, and who trains alike. False, and nothing
+ * added, if none has a target. */
+bool summary_target(const struct summary *summary, size_t comparison, struct strbuf *out);
 
 /* Adds the efficiencies of ranks. False, and nothing added, if none is known. */
 bool summary_scaling(const struct summary *summary, size_t comparison, struct strbuf *out);

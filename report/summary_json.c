@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/accuracy.h"
 #include "report/figures.h"
 #include "report/program.h"
 #include "report/summary_internal.h"
@@ -207,6 +208,7 @@ json_t *summary_cell_to_json(const struct summary_row *row)
 			    row->costs.joules_per_step.n > 0 ? json_string("B") : json_null());
 	json_object_set_new(json_object_get(object, "gpu"), "grade",
 			    text_json_or_null(row->costs.gpu_grade));
+	accuracy_to_json(row, json_object_get(object, "target"));
 	json_object_set_new(object, "diagnoses", summary_diagnoses_to_json(row));
 	json_object_set_new(
 		object, "precision_proved",

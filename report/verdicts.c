@@ -14,7 +14,7 @@ DIAGNOSES(X)
 summary_verdict *const summary_verdicts[] = {
 	summary_floor_broken, summary_led,	 summary_undecided,	summary_gaps,
 	summary_disagreement, summary_effective, summary_short_windows, summary_break_even,
-	summary_scaling,      summary_input,
+	summary_target,	      summary_scaling,	 summary_input,
 #define X(id, word, title, unit, factor, remedy) diagnosis_##id,
 	DIAGNOSES(X)
 #undef X

@@ -128,11 +128,28 @@ static enum prony_status take_record(struct schedule *s, size_t cell,
 	return PRONY_OK;
 }
 
+/* Computes the first loss that is expected of a timed process, and makes its bundle. */
+static enum prony_status launch_timed(struct schedule *s, size_t cell, int round,
+				      struct seeded *seeded, struct launch *launch, char **folder,
+				      struct error *err)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	enum prony_status status = PRONY_OK;
+
+	if (planned->until.goal)
+		return schedule_launch_seed(s, cell, round, seeded, launch, folder, err);
+	if (!planned->ungated && planned->recipe.input != INPUT_NATIVE)
+		status = workload_need_loss(s->cells[cell].work, planned, schedule_control(s, cell),
+					    err);
+	return status == PRONY_OK ? schedule_launch(s, cell, false, round, launch, folder, err)
+				  : status;
+}
+
 static enum prony_status run_replicate(struct schedule *s, size_t cell, int round,
 				       struct error *err)
 {
-	const struct plan_cell *planned = &s->plan->cells[cell];
 	struct launch launch;
+	struct seeded seeded = {.work = {.files = NULL}};
 	struct process_record record;
 	char *folder = NULL;
 	json_t *details = NULL;
@@ -140,11 +157,8 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 	process_record_init(&record);
 	schedule_say(s, EVENT_PREPARE, cell, round, NULL);
 	enum prony_status status = schedule_need_work(s, cell, err);
-	if (status == PRONY_OK && !planned->ungated && planned->recipe.input != INPUT_NATIVE)
-		status = workload_need_loss(s->cells[cell].work, planned, schedule_control(s, cell),
-					    err);
 	if (status == PRONY_OK)
-		status = schedule_launch(s, cell, false, round, &launch, &folder, err);
+		status = launch_timed(s, cell, round, &seeded, &launch, &folder, err);
 	if (status == PRONY_OK)
 		status = run_hook(s, cell, round, s->settings->setup_command, "--setup", err);
 	if (status == PRONY_OK && s->settings->limits.start_delay_ns > 0)
@@ -164,6 +178,7 @@ static enum prony_status run_replicate(struct schedule *s, size_t cell, int roun
 		status = run_hook(s, cell, round, s->settings->cleanup_command, "--cleanup", err);
 	json_decref(details);
 	process_record_release(&record);
+	seeded_release(&seeded);
 	free(folder);
 	return status;
 }

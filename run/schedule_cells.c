@@ -150,33 +150,73 @@ static void drop_files(struct schedule *s, size_t cell)
 		workload_drop_files(s->cells[cell].work);
 }
 
+static struct launch launch_of(const struct schedule *s, size_t cell, int round, const char *folder)
+{
+	const struct plan_cell *planned = &s->plan->cells[cell];
+	struct launch launch = {.settings = s->settings,
+				.caller = s->caller,
+				.cell = planned,
+				.index = cell,
+				.work = s->cells[cell].work,
+				.folder = folder,
+				.cpus = s->settings->cpus,
+				.cpu_count = planned->recipe.threads * s->cells[cell].work->ranks,
+				.round = round,
+				.replicate = s->cells[cell].tried};
+
+	if (launch.cpu_count > s->settings->cpu_count)
+		launch.cpu_count = s->settings->cpu_count;
+	return launch;
+}
+
 enum prony_status schedule_launch(struct schedule *s, size_t cell, bool gate, int round,
 				  struct launch *launch, char **folder, struct error *err)
 {
-	const struct plan_cell *planned = &s->plan->cells[cell];
 	char *path = bundle_path(s, cell, gate);
 	if (!path)
 		return error_set(err, PRONY_NOMEM, "no memory for a path");
 	*folder = path;
-	*launch = (struct launch){.settings = s->settings,
-				  .caller = s->caller,
-				  .cell = planned,
-				  .index = cell,
-				  .work = s->cells[cell].work,
-				  .folder = path,
-				  .cpus = s->settings->cpus,
-				  .cpu_count = planned->recipe.threads * s->cells[cell].work->ranks,
-				  .round = round,
-				  .replicate = s->cells[cell].tried};
-	if (launch->cpu_count > s->settings->cpu_count)
-		launch->cpu_count = s->settings->cpu_count;
+	*launch = launch_of(s, cell, round, path);
 	if (!gate && s->cells[cell].bundled)
 		return PRONY_OK;
 	enum prony_status status =
-		workload_write_bundle(s->cells[cell].work, planned, gate, path, err);
+		workload_write_bundle(s->cells[cell].work, launch->cell, gate, path, err);
 	if (status == PRONY_OK && !gate)
 		s->cells[cell].bundled = true;
 	return status;
+}
+
+enum prony_status schedule_launch_seed(struct schedule *s, size_t cell, int round,
+				       struct seeded *seeded, struct launch *launch, char **folder,
+				       struct error *err)
+{
+	/* A seed whose process failed is tried again. */
+	uint64_t seed = s->settings->seed + s->cells[cell].mean_count;
+	*folder = bundle_path(s, cell, false);
+	if (!*folder)
+		return error_set(err, PRONY_NOMEM, "no memory for a path");
+	*launch = launch_of(s, cell, round, *folder);
+	seeded->cell = *launch->cell;
+	seeded->cell.recipe.seed = seed;
+	launch->cell = &seeded->cell;
+	launch->work = &seeded->work;
+	enum prony_status status = workload_init(&seeded->work, &seeded->cell, seed, err);
+	seeded->work.reference_bytes = s->cells[cell].work->reference_bytes;
+	seeded->work.answers = &s->answers;
+	if (status == PRONY_OK)
+		status = workload_need_loss(&seeded->work, &seeded->cell, schedule_control(s, cell),
+					    err);
+	/* That of the seed before. */
+	if (status == PRONY_OK)
+		status = directory_remove(*folder, err);
+	if (status == PRONY_OK)
+		status = workload_write_bundle(&seeded->work, &seeded->cell, false, *folder, err);
+	return status;
+}
+
+void seeded_release(struct seeded *seeded)
+{
+	workload_release(&seeded->work);
 }
 
 enum prony_status schedule_end_cell(struct schedule *s, size_t cell, enum cell_status status,

@@ -52,6 +52,16 @@ enum prony_status schedule_need_work(struct schedule *s, size_t cell, struct err
  * of the bundle: the caller frees it, also after an error. */
 enum prony_status schedule_launch(struct schedule *s, size_t cell, bool gate, int round,
 				  struct launch *launch, char **folder, struct error *err);
+/* Does the same for the next seed of a training until a target: its own weights, order of samples
+ * and expected loss. Call seeded_release in any case. */
+struct seeded {
+	struct plan_cell cell;
+	struct workload work;
+};
+enum prony_status schedule_launch_seed(struct schedule *s, size_t cell, int round,
+				       struct seeded *seeded, struct launch *launch, char **folder,
+				       struct error *err);
+void seeded_release(struct seeded *seeded);
 /* Asks the caller what is next for the cell; ends the cell if the answer is RUN_END. */
 enum prony_status schedule_decide(struct schedule *s, size_t cell, enum run_choice *choice,
 				  struct error *err);

@@ -36,7 +36,7 @@ enum prony_status streaming_open(const struct launch *launch, struct prefetch **
 	*out = NULL;
 	if (!is_streamed(launch))
 		return PRONY_OK;
-	workload_request(launch->cell, launch->cell->recipe.batch, launch->settings->seed,
+	workload_request(launch->cell, launch->cell->recipe.batch, launch->cell->recipe.seed,
 			 &request);
 	return prefetch_open(launch->cell->dataset, launch->cell->data_folder, &request, out, err);
 }

@@ -11,6 +11,7 @@
 #include "base/process_tree.h"
 #include "parity/agreement.h"
 #include "parity/reference.h"
+#include "run/evaluation.h"
 #include "run/loss_series.h"
 #include "run/streaming.h"
 #include "run/window.h"
@@ -36,6 +37,7 @@ struct timing {
 	int64_t steps_done;		 /* steps so far; they determine the next slot */
 	int64_t last_batch;		 /* of the last step */
 	double step_ns;			 /* of the last request */
+	struct evaluation *evaluation;	 /* of a training until a target, else NULL */
 	struct series losses;		 /* read in the window; empty if none were */
 	int64_t timed_ns;		 /* of the window without reading losses */
 	int64_t wait_ns, copy_ns;	 /* part of timed_ns: waiting for and copying batches */
@@ -377,6 +379,26 @@ static int64_t until_loss(const struct timing *t, int64_t done, int64_t steps)
 	return (next < steps ? next : steps) - done;
 }
 
+/* Runs steps of the window in one request. */
+static enum prony_status timed_request(struct timing *t, int64_t steps, int64_t every,
+				       struct error *err)
+{
+	struct client_window window;
+	enum prony_status status =
+		run_steps(t, steps, t->launch->cell->cell.sync, every, &window, err);
+	if (status != PRONY_OK)
+		return status;
+	for (size_t i = 0; i < t->team->count; i++) {
+		if (t->timed_ns == 0)
+			t->rank_began[i] = t->team->members[i].began_ns;
+		t->rank_ns[i] += t->team->members[i].took_ns;
+	}
+	t->timed_ns += steps_took(t, &window);
+	t->wait_ns += window.wait_ns;
+	t->copy_ns += window.copy_ns;
+	return keep_intervals(t->record, &window, err);
+}
+
 /* Runs a window in one request, or in several if losses are read between them. */
 static enum prony_status run_window(struct timing *t, int64_t steps, int64_t every,
 				    struct error *err)
@@ -386,22 +408,28 @@ static enum prony_status run_window(struct timing *t, int64_t steps, int64_t eve
 	enum prony_status status = PRONY_OK;
 	for (int64_t done = 0; done < steps && status == PRONY_OK;) {
 		int64_t chunk = losses ? until_loss(t, done, steps) : steps;
-		struct client_window window;
-		status = run_steps(t, chunk, cell->cell.sync, every, &window, err);
-		if (status != PRONY_OK)
-			break;
-		for (size_t i = 0; i < t->team->count; i++) {
-			if (t->timed_ns == 0)
-				t->rank_began[i] = t->team->members[i].began_ns;
-			t->rank_ns[i] += t->team->members[i].took_ns;
-		}
-		t->timed_ns += steps_took(t, &window);
-		t->wait_ns += window.wait_ns;
-		t->copy_ns += window.copy_ns;
-		status = keep_intervals(t->record, &window, err);
+		status = timed_request(t, chunk, every, err);
 		done += chunk;
 		if (status == PRONY_OK && losses)
 			status = losses_read(t, done, err);
+	}
+	return status;
+}
+
+/* Trains until an evaluation reaches the target, in place of a window of a given length. *steps:
+ * those behind the first step. */
+static enum prony_status train_until(struct timing *t, int64_t every, int64_t *steps,
+				     struct error *err)
+{
+	const struct plan_cell *cell = t->launch->cell;
+	enum prony_status status = PRONY_OK;
+	for (*steps = 0; *steps < cell->steps && t->record->target_steps == RECORD_NONE;) {
+		status = timed_request(t, cell->until.every, every, err);
+		*steps += cell->until.every;
+		if (status == PRONY_OK)
+			status = evaluation_run(t->evaluation, t->team, 1 + *steps, t->record, err);
+		if (status != PRONY_OK)
+			break;
 	}
 	return status;
 }
@@ -432,7 +460,8 @@ static enum prony_status measure_window(struct timing *t, struct error *err)
 		*t->flags |= CELL_FLAG_FEW_STEPS;
 	launch_event(t->launch, EVENT_STAGE, RUN_STAGE_MEASURING);
 	sampling_mark(t->sampling, true);
-	enum prony_status status = run_window(t, steps, every, err);
+	enum prony_status status = t->evaluation ? train_until(t, every, &steps, err)
+						 : run_window(t, steps, every, err);
 	for (int64_t left; status == PRONY_OK && (left = steps_left(t, every)) > 0; steps += left)
 		status = run_window(t, left, every, err);
 	sampling_mark(t->sampling, false);
@@ -530,6 +559,8 @@ static enum prony_status timed_process(struct timing *t, json_t **details, struc
 	if (status == PRONY_OK)
 		status = warm_up(t, why);
 	if (status == PRONY_OK)
+		status = evaluation_open(launch, t->record, &t->evaluation, why);
+	if (status == PRONY_OK)
 		status = measure_window(t, why);
 	if (status == PRONY_OK)
 		status = last_loss(t, why);
@@ -592,10 +623,13 @@ enum prony_status timing_run(const struct launch *launch, struct process_record 
 	meters_close(t.meters);
 	team_watch_rest(&team, NULL, NULL); /* rest is measured by t.sampling, which has stopped */
 	sampling_figures(record);
+	if (t.evaluation)
+		evaluation_drop_figures(record);
 	loss_series_keep(&t.losses, record);
 	if (disturbance_seen(record))
 		own |= CELL_FLAG_DISTURBED;
 	prefetch_close(t.loader);
+	evaluation_close(t.evaluation);
 	team_end(&team, &end);
 	record->total_ns = clock_monotonic_ns() - start;
 	if (status == PRONY_OK && !end.clean)

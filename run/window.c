@@ -47,7 +47,7 @@ struct window_size window_size(const struct plan_cell *cell, const struct run_li
 	size.steps = steps_of(cell, limits, step_ns, &size.few);
 	switch (cell->cell.sync) {
 	case SYNC_END:
-		size.every = size.steps;
+		size.every = cell->until.goal ? cell->until.every : size.steps;
 		break;
 	case SYNC_STEP:
 		size.every = 1;
@@ -56,6 +56,8 @@ struct window_size window_size(const struct plan_cell *cell, const struct run_li
 		break;
 	default:
 		size.every = at_least_one(ceil((double)limits->window_block_ns / step_ns));
+		if (cell->until.goal)
+			size.every = cell->until.every;
 		if (cell->epoch_steps > 0)
 			size.every = window_epoch(cell, limits, step_ns);
 		if (size.every > size.steps)

@@ -131,7 +131,13 @@
 	X(gpu_processes, REAL, "", "largest number of processes on its GPUs in the window")        \
 	X(ranks, INT, "", "processes that train together; null: one")                              \
 	X(rank_skew_ns, REAL, "ns", "step_mean_ns of the slowest rank less that of the fastest")   \
-	X(rank_rss_max, INT, "bytes", "rss_peak_bytes of the rank with the largest")
+	X(rank_rss_max, INT, "bytes", "rss_peak_bytes of the rank with the largest")               \
+	X(seed, INT, "", "seed of its weights and order of samples, of a training until a target") \
+	X(target, TEXT16, "", "what the training was to reach: accuracy=0.99")                     \
+	X(target_steps, INT, "",                                                                   \
+	  "steps until the first evaluation that reached it; null: none did in 1 + steps")         \
+	X(target_curve, TEXT1024, "",                                                              \
+	  "accuracy or loss of each evaluation, in order; of a long training, of the first ones")
 
 /* What one of several ranks did in its process. */
 struct rank_record {

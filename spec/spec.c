@@ -14,6 +14,9 @@
 #define SCREENING_SAMPLES 128
 #define SCREENING_EPOCHS 2
 #define SCREENING_DIVISOR 8
+/* docs/accuracy.md: the interval of a median needs six, and six find other curves among twenty. */
+#define UNTIL_SEEDS 20
+#define UNTIL_SEEDS_MIN 6
 
 static const char *const effort_words[EFFORT_COUNT] = {
 	[EFFORT_QUICK] = "quick",
@@ -35,6 +38,13 @@ bool effort_parse(const char *word, enum effort *out)
 		}
 	}
 	return false;
+}
+
+int spec_other_seeds(const struct spec *spec)
+{
+	int part = spec->repeat * 3 / 10, few = part > UNTIL_SEEDS_MIN ? part : UNTIL_SEEDS_MIN;
+
+	return few < spec->repeat ? few : spec->repeat;
 }
 
 void spec_init(struct spec *spec)
@@ -61,6 +71,12 @@ void spec_release(struct spec *spec)
 
 void spec_complete(struct spec *spec)
 {
+	if (spec->until.goal && spec->repeat <= 0)
+		spec->repeat = UNTIL_SEEDS;
+	/* A training needs all of the data set. */
+	if (spec->until.goal && spec->axes[AXIS_INPUT].count == 0)
+		spec_list_add(spec, &spec->axes[AXIS_INPUT], input_mode_name(INPUT_STREAM),
+			      "default");
 	for (int id = 0; id < AXIS_COUNT; id++)
 		if (spec->axes[id].count == 0 && *axes[id].initial)
 			spec_list_add(spec, &spec->axes[id], axes[id].initial, "default");
@@ -206,6 +222,12 @@ static void canonical_origin(struct strbuf *out, const struct spec *spec)
 		strbuf_printf(out, "origin=%s\n", spec->origin);
 	if (spec->loss_every > 0)
 		strbuf_printf(out, "loss-every=%lld\n", (long long)spec->loss_every);
+	if (spec->until.goal) {
+		char text[UNTIL_BYTES];
+		until_text(&spec->until, text);
+		strbuf_printf(out, "until=%s\nevaluate-every=%lld\nmax-steps=%lld\n", text,
+			      (long long)spec->until.every, (long long)spec->until.most);
+	}
 	if (spec->samples > 0)
 		strbuf_printf(out, "samples=%lld\nepochs=%lld\n", (long long)spec->samples,
 			      (long long)spec->epochs);

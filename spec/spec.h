@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "cell/axes.h"
+#include "cell/until.h"
 
 enum effort { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_RIGOROUS, EFFORT_COUNT };
 const char *effort_name(enum effort effort);
@@ -54,6 +55,7 @@ struct spec {
 			       within the window */
 	int64_t samples;    /* samples per epoch, when steps are not fixed; 0 = no epochs */
 	int64_t epochs;	    /* used with samples; the first epoch is warm-up */
+	struct until until; /* trainings that run until a target; its replicates are seeds */
 	struct spec_list precisions_instead; /* replacements for a precision that a framework lacks,
 						best first */
 	int64_t batch_divisor; /* divides batches that are not from the command line; 1 except in a
@@ -67,6 +69,10 @@ struct spec {
 	bool cells_explicit; /* the command line names frameworks and networks one by one, not "all"
 				and not by a suite */
 };
+
+/* With `until`, the first contender of a comparison that can run trains with spec->repeat seeds.
+ * Returns the number for the others, which train with the first of these (docs/accuracy.md). */
+int spec_other_seeds(const struct spec *spec);
 
 /* Empty lists, default effort, seed 1. */
 void spec_init(struct spec *spec);

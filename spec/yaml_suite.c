@@ -16,7 +16,15 @@ static const struct yaml_kind suite_kind = {
 	.remedy = "give the path of a suite file, or a name that prony list suites shows",
 };
 
-enum value_kind { VALUE_TEXT, VALUE_LINE, VALUE_EFFORT, VALUE_INT, VALUE_INT64, VALUE_UINT64 };
+enum value_kind {
+	VALUE_TEXT,
+	VALUE_LINE,
+	VALUE_EFFORT,
+	VALUE_UNTIL,
+	VALUE_INT,
+	VALUE_INT64,
+	VALUE_UINT64
+};
 
 /* A key with a single value: its target, its bounds, what to write in a message. */
 struct suite_key {
@@ -87,6 +95,13 @@ static const struct suite_key settings[] = {
 	 .kind = VALUE_LINE,
 	 .offset = SPEC(origin)},
 	COUNT_ROW("loss-every", SPEC(loss_every), 1, "10"),
+	{.name = "until",
+	 .needs = UNTIL_NEEDS,
+	 .example = UNTIL_EXAMPLE,
+	 .kind = VALUE_UNTIL,
+	 .offset = SPEC(until)},
+	COUNT_ROW("evaluate-every", SPEC(until.every), 1, "100"),
+	COUNT_ROW("max-steps", SPEC(until.most), 2, "5000"),
 	COUNT_ROW("samples", SPEC(samples), 1, "1000"),
 	COUNT_ROW("epochs", SPEC(epochs), 2, "4"),
 };
@@ -269,6 +284,8 @@ static bool take_value(struct suite_file *file, const struct suite_key *row,
 		return true;
 	case VALUE_EFFORT:
 		return effort_parse(text, member);
+	case VALUE_UNTIL:
+		return until_parse(text, member);
 	case VALUE_INT:
 		*(int *)member = (int)number;
 		return true;

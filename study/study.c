@@ -103,18 +103,25 @@ enum prony_status study_register(struct study *study, struct store *store, int64
 	return status;
 }
 
-/* Returns the number of good processes of an ok cell. */
-static int needed_of(const struct study *study)
+/* Returns the fixed number of processes of a cell; 0: by the effort. */
+static int repeat_of(const struct study *study, size_t index)
 {
-	return study->repeat > 0 ? study->repeat : OK_PROCESSES_MIN;
+	int own = study->plan->cells[index].repeat;
+
+	return own > 0 ? own : study->repeat;
+}
+
+/* Returns the number of good processes of an ok cell; `repeat`: a fixed number, or 0. */
+static int needed_of(int repeat)
+{
+	return repeat > 0 ? repeat : OK_PROCESSES_MIN;
 }
 
 /* Returns how a cell without another process ends. If only the time is over, a cell with too few
  * processes does not end. */
-static struct run_decision end_of(const struct study *study, const struct run_cell *cell, bool late)
+static struct run_decision end_of(const struct run_cell *cell, int needed, bool late)
 {
 	int good = (int)cell->mean_count;
-	int needed = needed_of(study);
 	struct run_decision end = {.choice = RUN_END, .status = CELL_OK};
 	if (good >= needed)
 		return end;
@@ -136,12 +143,13 @@ static struct run_decision decide(void *context, size_t index)
 	struct run_decision decision = {.choice = RUN_NOW};
 	if (late && !cell->gate_done && !planned->ungated)
 		return (struct run_decision){.choice = RUN_STOP};
-	bool more = counted_wants_more(cell, study->effort, study->repeat, &not_converged);
+	int repeat = repeat_of(study, index);
+	bool more = counted_wants_more(cell, study->effort, repeat, &not_converged);
 	if (!more || late) {
-		decision = end_of(study, cell, late && more);
+		decision = end_of(cell, needed_of(repeat), late && more);
 		decision.flags = more || not_converged ? CELL_FLAG_NOT_CONVERGED : 0;
 	} else if (budget_later(&study->budget, study->cells, study->plan->count, index,
-				(size_t)needed_of(study))) {
+				(size_t)needed_of(repeat))) {
 		decision.choice = RUN_LATER;
 	}
 	return decision;
@@ -258,7 +266,7 @@ static int64_t warm_up_cap(const struct study *study)
 {
 	const struct effort_row *effort = study->effort;
 	int64_t cap = effort->warm_up_cap_ns;
-	int64_t processes = (int64_t)study_unfinished(study) * needed_of(study);
+	int64_t processes = (int64_t)study_unfinished(study) * needed_of(study->repeat);
 	if (study->budget.length_ns == 0 || !effort->test_steadiness || processes == 0)
 		return cap;
 	int64_t share = study->budget.length_ns / processes - effort->window_ns;
@@ -287,7 +295,7 @@ enum prony_status study_execute(struct study *study, struct run_settings *settin
 	if (study->budget.length_ns > 0)
 		caller.affords = affords;
 	set_limits(study, &settings->limits);
-	budget_begin(&study->budget, study->plan, study->left, needed_of(study),
+	budget_begin(&study->budget, study->plan, study->left, needed_of(study->repeat),
 		     settings->gate_only ? 0 : study->effort->window_ns);
 	caller.order = study->budget.length_ns > 0 ? order : NULL;
 	enum prony_status status = run_execute(study->plan, study->cells, settings, &caller, err);

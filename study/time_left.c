@@ -46,6 +46,7 @@ static void init_cell(struct time_left_cell *out, const struct plan_cell *cell,
 		warm_up = (double)cell->warm_up_steps * step;
 	double start = start_seconds[cell->location->framework->kind];
 	*out = (struct time_left_cell){.start = start,
+				       .repeat = cell->repeat,
 				       .process = start + warm_up + window,
 				       .certain =
 					       cell->steps > 0 ? 0 : seconds_of(effort->window_ns),
@@ -103,8 +104,8 @@ double time_left_forecast(const struct plan_cell *cell, const struct effort_row 
 	double processes = (effort->processes_start + effort->processes_cap) / 2.0;
 	struct time_left_cell of;
 	init_cell(&of, cell, effort, cores);
-	if (repeat > 0)
-		processes = repeat;
+	if (repeat > 0 || cell->repeat > 0)
+		processes = cell->repeat > 0 ? cell->repeat : repeat;
 	return (of.gate ? of.start : 0) + (gate_only ? 0 : processes * of.process) +
 	       (reference ? workload_reference_macs(cell) / (REFERENCE_MACS * cores) : 0);
 }
@@ -208,6 +209,8 @@ static int processes_of(const struct time_left *t, const struct time_left_cell *
 {
 	if (t->gate_only)
 		return of->start > 0;
+	if (of->repeat > 0)
+		wanted = of->repeat;
 	return of->tried + (of->ended || of->good > wanted ? 0 : wanted - of->good);
 }
 
@@ -217,7 +220,7 @@ static double cell_left(const struct time_left *t, const struct time_left_cell *
 	bool runs = of == &t->cells[t->cell] && t->since_ns > 0;
 	double passed = runs ? seconds_of(now_ns - t->since_ns) : 0, certain = of->certain;
 	double gate = t->gates.count > 0 ? t->gates.sum / t->gates.count : of->start;
-	double wanted = (t->processes_start + t->processes_cap) / 2.0;
+	double wanted = of->repeat > 0 ? of->repeat : (t->processes_start + t->processes_cap) / 2.0;
 	double left = t->gate_only || of->good > wanted ? 0 : wanted - of->good;
 	const struct time_left_mean *mean = of->processes.count ? &of->processes : &t->processes;
 	double each = mean->count > 0 ? mean->sum / mean->count : of->process;

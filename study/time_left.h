@@ -24,6 +24,7 @@ struct time_left_cell {
 			     work; 0 when it is computed */
 	size_t first;	  /* that cell */
 	struct time_left_mean processes; /* ended processes of this run */
+	int repeat;			 /* fixed number of processes of this cell; 0: the run's */
 	int tried, good;		 /* including those of earlier parts of the run */
 	bool gate;			 /* the gate is still to come */
 	bool ended;

@@ -54,6 +54,42 @@ class WindowTest(ProgramTest):
         cell, = self.rows("select status, flags, reason from cell")
         return cell
 
+    def test_trainings_end_at_their_target(self):
+        """Each with a seed of its own; the first framework trains with all of them."""
+        train = ("run", "-n", "mlp", "-d", "mnist-3000", "-D", "cpu:1", "--learning-rate", "0.05", "--quick", "--repeat", "7")
+        text = self.prony(*train, "-f", "fake,fake+step-us=1", "--until", "accuracy=0.7", "--evaluate-every", "8",
+                          "--format", "json", "--store", self.store, expect=0).stdout
+        first, other = sorted((cell["target"] for cell in json.loads(text)["cells"]), key=lambda target: -target["seeds"])
+        self.assertEqual((first["what"], first["seeds"], other["seeds"], other["differs"]), ("accuracy=0.7", 7, 6, False))
+        self.assertEqual((first["reached"], other["steps"], other["steps_of"]), (7, first["steps"], "fake"))
+        self.assertLessEqual(first["steps_low"], first["steps"])
+        self.assertLess(first["ns_low"], first["ns_high"])
+        self.assertLess(other["apart"], 0.5)
+        rows = self.rows("select seed, steps, target_steps, block_steps, target_curve from process order by seed")
+        self.assertEqual([row[0] for row in rows], sorted(list(range(1, 8)) + list(range(1, 7))))
+        for _, steps, reached, block, curve in rows:
+            values = [float(word) for word in curve.split()]
+            self.assertEqual((reached, block, 8 * len(values)), (1 + steps, 8, steps))
+            self.assertTrue(max(values[:-1], default=0) < 0.7 <= values[-1], curve)
+        text = self.prony("show", "--store", self.store, expect=0).stdout
+        self.assertRegex(" ".join(text.split()), r"steps to accuracy 0\.7: \d+ \(\d+ to \d+\), 7 seeds of fake; same distribution in ")
+
+    def test_a_target_may_not_be_reached(self):
+        self.prony("run", "-f", "fake", "-n", "mlp", "-d", "mnist-3000", "-D", "cpu:1", "--until", "loss=0.001", "--max-steps",
+                   "20", "--evaluate-every", "9", "--quick", "--repeat", "2", "--store", self.store, expect=0)
+        self.assertEqual(self.rows("select target_steps, steps from process"), [(None, 18)] * 2)
+        text = " ".join(self.prony("show", "--store", self.store, expect=0).stdout.split())
+        self.assertIn("steps to loss 0.001: more than 19, 2 seeds of fake, 2 of which did not reach it in 19 steps", text)
+
+    def test_targets_that_cannot_be(self):
+        for words, what in ((("--until", "accuracy=99"), "needs accuracy=A with A above 0"),
+                            (("--max-steps", "9"), "belong to --until"),
+                            (("--until", "loss=1", "--steps", "9"), "leave out the number of steps"),
+                            (("--until", "loss=1", "-s", "forward"), "stage forward trains nothing"),
+                            (("--until", "loss=1", "--input", "resident"), "input resident has not all samples")):
+            done = self.prony("run", "-f", "fake", "-n", "mlp", "-d", "mnist-3000", "--full", "--dry-run", *words)
+            self.assertIn(what, " ".join((done.stdout + done.stderr).split()), words)
+
     @timed
     def test_a_worker_may_rest_after_its_steps(self):
         """As tf.data does, whose iterators may end only when the thread that tunes them wakes up."""
