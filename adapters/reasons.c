@@ -88,7 +88,6 @@ void reasons_add_types(struct strbuf *reasons, const struct graph *graph)
 		if (node->op == OP_GATHER && graph->values[node->inputs[0]].shape.rank == 4)
 			reasons_add(reasons, "Gather %s: a table of 4 dimensions is not supported",
 				    node->name);
-		reasons_add_recurrent(reasons, node);
 	}
 }
 

@@ -23,8 +23,8 @@ void reasons_add_training(struct strbuf *reasons, const struct graph *graph,
  * graph. */
 void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph);
 
-/* For adapters with inputs of F32, I64 and I32 that reorder values of four dimensions, and with
- * plain recurrent layers: adds anything else in the graph. */
+/* For adapters with inputs of F32, I64 and I32 that reorder values of four dimensions: adds
+ * anything else in the graph. */
 void reasons_add_types(struct strbuf *reasons, const struct graph *graph);
 
 /* Adds a recurrent layer with more than its last state, time from first to last, and ReLU in an

@@ -163,15 +163,18 @@ static int64_t layer_macs(const json_t *node, const char *weights, const struct 
 {
 	const json_t *options = json_object_get(node, "attrs");
 	int64_t hidden = strtoll(json_string_or(options, "state_size", "0"), NULL, 10);
-	bool lstm = strcmp(json_string_or(options, "mode", ""), "lstm") == 0;
+	const char *mode = json_string_or(options, "mode", "");
+	int64_t gates = strcmp(mode, "lstm") == 0 ? 4 : strcmp(mode, "gru") == 0 ? 3 : 1;
 	/* time x batch x hidden */
 	int64_t outputs =
 		inferred_elements(inferred, json_string_or(node, "name", ""), "_output", 0);
 	int64_t packed = inferred_elements(inferred, weights, "", 0);
 
+	if (packed < 0)
+		packed = inferred_elements(inferred, weights, "_output", 0);
 	if (outputs < 0 || packed < 0 || hidden < 1)
 		return -1;
-	return outputs / hidden * (packed - 2 * hidden * (lstm ? 4 : 1));
+	return outputs / hidden * (packed - 2 * hidden * gates);
 }
 
 /* MACs of a product y = a b, transposed or not: b has inner x columns elements from dimension

@@ -40,7 +40,7 @@ static enum prony_status make_recurrents(struct mx_model *model, struct error *e
 	for (int i = 0; status == PRONY_OK && i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
 
-		if (node->op == OP_LSTM || node->op == OP_RNN)
+		if (node->op == OP_LSTM || node->op == OP_GRU || node->op == OP_RNN)
 			status = mx_recurrent_init(&model->recurrents[model->recurrent_count++],
 						   model->api, graph, node, model->loss, err);
 	}
@@ -54,6 +54,8 @@ static const struct mx_recurrent *find_layer(const struct mx_model *model,
 	for (int i = 0; i < model->recurrent_count; i++) {
 		const int *inputs = model->recurrents[i].node->inputs;
 
+		if (!model->recurrents[i].weights)
+			continue;
 		for (*input = 1; *input <= 3; ++*input)
 			if (&model->graph->values[inputs[*input]] == value)
 				return &model->recurrents[i];

@@ -1,7 +1,8 @@
-/* Translates LSTM and RNN nodes to MXNet's operator RNN, and creates their arrays. */
+/* Translates LSTM, GRU and RNN nodes to MXNet's operator RNN, and creates their arrays. */
 #include "adapters/mxnet/mxnet_recurrent.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/mxnet/mxnet_translate_internal.h"
@@ -27,14 +28,16 @@ enum prony_status mx_recurrent_init(struct mx_recurrent *recurrent, const struct
 				    const struct graph *graph, const struct node *node,
 				    bool gradients, struct error *err)
 {
-	const struct shape *y = mx_shape(graph, node->outputs[0]);
 	const struct shape packed = {.rank = 1, .dims = {packed_elements(graph, node)}};
-	const struct shape state = {.rank = 3, .dims = {1, y->dims[0], y->dims[1]}};
-	enum prony_status status;
+	const struct shape state = {.rank = 3,
+				    .dims = {1, mx_shape(graph, node->inputs[0])->dims[0],
+					     mx_shape(graph, node->inputs[2])->dims[1]}};
+	enum prony_status status = PRONY_OK;
 
 	*recurrent = (struct mx_recurrent){.node = node};
-	status = mx_array_new(api, &packed, NULL, &recurrent->weights, err);
-	if (status == PRONY_OK && gradients)
+	if (node->op != OP_GRU)
+		status = mx_array_new(api, &packed, NULL, &recurrent->weights, err);
+	if (status == PRONY_OK && gradients && node->op != OP_GRU)
 		status = mx_array_new(api, &packed, NULL, &recurrent->gradients, err);
 	if (status == PRONY_OK)
 		status = mx_array_new(api, &state, NULL, &recurrent->zeros, err);
@@ -131,6 +134,12 @@ void mx_refuse_recurrent(const struct graph *graph, const struct node *node, str
 {
 	int readers = 0;
 
+	if (node->op == OP_GRU) {
+		if (!node->attributes.linear_before_reset)
+			mx_refuse(reasons, node,
+				  "MXNet resets after the product only (linear_before_reset)");
+		return;
+	}
 	for (int input = 1; input <= 3; input++) {
 		if (graph->values[node->inputs[input]].kind != VALUE_PARAMETER) {
 			mx_refuse(reasons, node, "its weights are not parameters");
@@ -147,22 +156,70 @@ static struct mx_symbol *argument(struct translation *t, const char *suffix)
 	return mx_variable(t, mx_text(t, "%s%s", t->node->name, suffix));
 }
 
+/* Packs the weights of a GRU: of w, r and the biases, the gates r, z, h. Only h has a second bias.
+ */
+static struct mx_symbol *pack_gru(struct translation *t, const struct node *node, int64_t hidden)
+{
+	static const int order[] = {1, 0, 2};
+	struct mx_symbol *parts[11];
+	char name[16];
+	int count = 0;
+
+	for (int i = 1; i <= 3; i++) {
+		const struct shape *shape = mx_shape(t->graph, node->inputs[i]);
+		int64_t block = hidden * (shape->rank > 1 ? shape->dims[1] : 1);
+		struct mx_symbol *flat;
+
+		snprintf(name, sizeof(name), "flat%d", i);
+		flat = mx_op(t, name, "Reshape", MX_IN(mx_in(t, i)), "shape=(-1,)");
+		for (int k = 0; k < 3; k++) {
+			snprintf(name, sizeof(name), "part%d", count);
+			parts[count++] = mx_op(t, name, "slice_axis", &flat, 1,
+					       mx_text(t, "axis=0 begin=%lld end=%lld",
+						       (long long)(order[k] * block),
+						       (long long)((order[k] + 1) * block)));
+		}
+		if (i == 3)
+			parts[10] = mx_op(t, "second", "slice_axis", &flat, 1,
+					  mx_text(t, "axis=0 begin=%lld end=%lld",
+						  (long long)(3 * block), (long long)(4 * block)));
+	}
+	parts[9] = mx_op(t, "none", "_zeros", NULL, 0,
+			 mx_text(t, "shape=(%lld,)", (long long)(2 * hidden)));
+	return mx_op(t, "packed", "Concat", parts, 11, "dim=0 num_args=11");
+}
+
+static const char *mode_of(const struct node *node)
+{
+	if (node->op == OP_RNN)
+		return node->attributes.activation ? "rnn_tanh" : "rnn_relu";
+	return node->op == OP_LSTM ? "lstm" : "gru";
+}
+
 /* The layer returns (output, state after the last step[, cells]). The output is time x batch x
  * features; the state is batch x hidden. */
 struct mx_symbol *mx_recurrent(struct translation *t, const struct node *node)
 {
+	const struct attributes *a = &node->attributes;
 	const struct shape *y = mx_shape(t->graph, node->outputs[0]);
+	int64_t hidden = y->dims[y->rank - 1];
 	bool lstm = node->op == OP_LSTM;
 	struct mx_symbol *in[4], *state;
 
 	in[0] = mx_op(t, "turned", "transpose", MX_IN(mx_in(t, 0)), "axes=(1,0,2,)");
-	in[1] = argument(t, MX_RECURRENT_WEIGHTS);
+	if (a->reverse)
+		in[0] = mx_op(t, "reversed", "reverse", &in[0], 1, "axis=(0,)");
+	in[1] = node->op == OP_GRU ? pack_gru(t, node, hidden) : argument(t, MX_RECURRENT_WEIGHTS);
 	in[2] = argument(t, MX_RECURRENT_STATE);
 	in[3] = lstm ? argument(t, MX_RECURRENT_CELL) : NULL;
 	state = mx_op(t, "layer", "RNN", in, lstm ? 4 : 3,
 		      mx_text(t, "mode=%s num_layers=1 state_size=%lld state_outputs=True",
-			      lstm ? "lstm" : "rnn_relu", (long long)y->dims[1]));
-	state = mx_output(t, state, 1);
+			      mode_of(node), (long long)hidden));
+	state = mx_output(t, state, a->sequence ? 0 : 1);
+	if (a->sequence && a->reverse)
+		state = mx_op(t, "back", "reverse", &state, 1, "axis=(0,)");
+	if (a->sequence)
+		return mx_op(t, "", "transpose", &state, 1, "axes=(1,0,2,)");
 	return mx_op(t, "", "Reshape", &state, 1,
 		     mx_text(t, "shape=%s", mx_list(y->dims, y->rank).text));
 }

@@ -2,7 +2,7 @@
  * r and two biases, each row by row, the gates of an LSTM in the order i, f, c, o
  * (src/operator/rnn-inl.h; the graph has i, o, f, c). The graph's parameters are windows on that
  * vector, so a step packs nothing and each parameter has its own update. The second bias is outside
- * all windows and stays zero. */
+ * all windows and stays zero. A GRU, which has a part of the second bias, packs in each step. */
 #ifndef PRONY_ADAPTERS_MXNET_MXNET_RECURRENT_H
 #define PRONY_ADAPTERS_MXNET_MXNET_RECURRENT_H
 
@@ -19,7 +19,7 @@
 /* A recurrent node's arrays. */
 struct mx_recurrent {
 	const struct node *node;		/* borrowed */
-	struct mx_ndarray *weights, *gradients; /* packed; gradients NULL if not needed */
+	struct mx_ndarray *weights, *gradients; /* packed; NULL if not needed, and of a GRU */
 	struct mx_ndarray *zeros; /* the state before the first step, also used for the cells */
 };
 

@@ -40,6 +40,7 @@ static const struct row {
 	[OP_MUL] = {mx_refuse_scalar, mx_arithmetic},
 	[OP_DIV] = {mx_refuse_scalar, mx_arithmetic},
 	[OP_LSTM] = {mx_refuse_recurrent, mx_recurrent},
+	[OP_GRU] = {mx_refuse_recurrent, mx_recurrent},
 	[OP_RNN] = {mx_refuse_recurrent, mx_recurrent},
 	[OP_SOFTMAX_CROSS_ENTROPY] = {mx_refuse_loss, mx_cross_entropy},
 	[OP_HALF_SQUARES] = {mx_refuse_loss, mx_half_squares},

@@ -27,7 +27,7 @@ struct translation {
 
 /* The largest number of symbols that the translation of one node creates, without the variables of
  * the graph's values. */
-#define MX_SYMBOLS_PER_NODE 16
+#define MX_SYMBOLS_PER_NODE 24
 
 /* A list of inputs, written in the call. */
 #define MX_IN(...)                                                                                 \
@@ -87,7 +87,7 @@ mx_translator mx_conv, mx_pool, mx_global_pool, mx_gemm, mx_matmul, mx_batch_nor
 /* mxnet_lrn.c */
 mx_refusal mx_refuse_lrn;
 mx_translator mx_lrn;
-/* LSTM and RNN: mxnet_recurrent.c. */
+/* LSTM, GRU and RNN: mxnet_recurrent.c. */
 mx_refusal mx_refuse_recurrent;
 mx_translator mx_recurrent;
 /* Element-wise functions and rearrangements of elements: mxnet_functions.c. */

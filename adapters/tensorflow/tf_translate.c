@@ -40,7 +40,8 @@ static const struct row {
 	[OP_MUL] = {tf_arithmetic, tf_broadcast_grad, NULL},
 	[OP_DIV] = {tf_arithmetic, tf_broadcast_grad, NULL},
 	[OP_LSTM] = {tf_lstm, tf_lstm_grad, NULL},
-	[OP_RNN] = {tf_rnn, tf_rnn_grad, NULL},
+	[OP_GRU] = {tf_steps, tf_steps_grad, NULL},
+	[OP_RNN] = {tf_steps, tf_steps_grad, NULL},
 	[OP_SOFTMAX_CROSS_ENTROPY] = {tf_cross_entropy, tf_cross_entropy_grad, NULL},
 	[OP_HALF_SQUARES] = {tf_half_squares, tf_half_squares_grad, NULL},
 };
@@ -72,7 +73,7 @@ enum prony_status tf_translate(struct tf_translation *t, int first, int end, str
 static void refuse_weights(const struct graph *graph, const struct node *node,
 			   struct strbuf *reasons)
 {
-	bool recurrent = node->op == OP_LSTM || node->op == OP_RNN;
+	bool recurrent = node->op == OP_LSTM || node->op == OP_GRU || node->op == OP_RNN;
 	int first = 1, end = recurrent ? 4 : 2;
 
 	if (!recurrent && node->op != OP_CONV && node->op != OP_CONV_TRANSPOSE)

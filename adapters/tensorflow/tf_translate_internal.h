@@ -67,6 +67,6 @@ tf_operator tf_mean, tf_mean_grad, tf_arithmetic, tf_broadcast_grad;
 /* tf_functions.c: elementwise functions */
 tf_operator tf_function, tf_function_grad;
 /* tf_recurrent.c */
-tf_operator tf_lstm, tf_lstm_grad, tf_rnn, tf_rnn_grad;
+tf_operator tf_lstm, tf_lstm_grad, tf_steps, tf_steps_grad;
 
 #endif

@@ -92,7 +92,8 @@ static void plan(struct tf_translation *t, struct tf_weights *all, int value)
 	struct shape shape = layouts_shape(&t->layouts, value);
 	int input = 0, owner = value;
 	const struct node *node = reader_of(t->graph, value, &input);
-	bool recurrent = node && (node->op == OP_LSTM || node->op == OP_RNN) && input > 0;
+	bool recurrent = node && input > 0 &&
+			 (node->op == OP_LSTM || node->op == OP_GRU || node->op == OP_RNN);
 
 	*weight = (struct tf_weight){
 		.value = value,

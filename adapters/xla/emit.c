@@ -44,8 +44,9 @@ static const struct row {
 	[OP_PAD] = {emit_pad, emit_pad_grad, NULL},
 	[OP_REDUCE_MEAN] = {emit_mean, emit_mean_grad, NULL},
 	[OP_GATHER] = {emit_gather, emit_gather_grad, NULL},
-	[OP_LSTM] = {emit_lstm, emit_lstm_grad, NULL},
-	[OP_RNN] = {emit_rnn, emit_rnn_grad, NULL},
+	[OP_LSTM] = {emit_recurrent, emit_recurrent_grad, NULL},
+	[OP_GRU] = {emit_recurrent, emit_recurrent_grad, NULL},
+	[OP_RNN] = {emit_recurrent, emit_recurrent_grad, NULL},
 };
 static const struct row elementwise = {emit_elementwise, emit_elementwise_grad, NULL};
 

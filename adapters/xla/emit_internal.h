@@ -7,7 +7,7 @@
 
 /* What the forward pass of a recurrent layer keeps for the backward pass, for all steps. */
 struct recurrence {
-	struct hlo gates;	  /* T x N x 4H, activated; LSTM only */
+	struct hlo gates;	  /* T x N x 4H, activated; not of an RNN */
 	struct hlo states, cells; /* T+1 x N x H, entry 0 is zero; cells: LSTM only */
 };
 
@@ -76,6 +76,6 @@ emit_function emit_elementwise, emit_elementwise_grad, emit_binary, emit_expand;
 emit_function emit_reshape, emit_transpose, emit_concat;
 emit_function emit_slice, emit_slice_grad, emit_pad, emit_pad_grad;
 emit_function emit_mean, emit_mean_grad, emit_broadcast_grad;
-emit_function emit_lstm, emit_rnn, emit_lstm_grad, emit_rnn_grad;
+emit_function emit_recurrent, emit_recurrent_grad;
 
 #endif

@@ -72,7 +72,7 @@ static struct hlo convolved_back(struct emitter *l, const struct node *node)
 	struct hlo w = kernel(l, node);
 	int64_t inputs = w.shape.dims[2], outputs = w.shape.dims[3] / a->group;
 
-	w = hlo_reverse(&l->h, w, 0, 1);
+	w = hlo_reverse(&l->h, w, (const int[]){0, 1}, 2);
 	conv.dimensions = "[b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f]";
 	if (a->group > 1) {
 		struct shape parts = {

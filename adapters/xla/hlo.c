@@ -300,11 +300,14 @@ struct hlo hlo_concatenate(struct hlo_text *h, const struct hlo *parts, int coun
 	return hlo_end(h, parts, count, y);
 }
 
-struct hlo hlo_reverse(struct hlo_text *h, struct hlo x, int first, int second)
+struct hlo hlo_reverse(struct hlo_text *h, struct hlo x, const int *axes, int count)
 {
 	struct hlo y = begin_of(h, "reverse", &x, 1, x.type, &x.shape);
 
-	strbuf_printf(&h->text, ", dims = [%d, %d]", first, second);
+	strbuf_puts(&h->text, ", dims = [");
+	for (int i = 0; i < count; i++)
+		strbuf_printf(&h->text, "%s%d", i > 0 ? ", " : "", axes[i]);
+	strbuf_puts(&h->text, "]");
 	return end_alike(h, y);
 }
 

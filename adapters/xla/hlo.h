@@ -64,7 +64,7 @@ struct hlo hlo_slice(struct hlo_text *h, struct hlo x, int axis, int64_t start, 
 struct hlo hlo_pad(struct hlo_text *h, struct hlo x, double value, const int64_t *low,
 		   const int64_t *high, const int64_t *interior);
 struct hlo hlo_concatenate(struct hlo_text *h, const struct hlo *parts, int count, int axis);
-struct hlo hlo_reverse(struct hlo_text *h, struct hlo x, int first, int second);
+struct hlo hlo_reverse(struct hlo_text *h, struct hlo x, const int *axes, int count);
 
 /* Reduces by "add" or "maximum" over axes, which are removed. Sums of bf16 are computed and
  * returned in fp32. */

@@ -19,7 +19,7 @@ GATES = "ifco"
 # The inputs that are weights of the layer of an operator.
 OWNED = {"Conv": (1, 2), "ConvTranspose": (1, 2), "Gemm": (1, 2), "BatchNormalization": (1, 2, 3, 4),
          "LayerNormalization": (1, 2), "GroupNormalization": (1, 2), "InstanceNormalization": (1, 2), "Gather": (0,),
-         "LSTM": (1, 2, 3), "RNN": (1, 2, 3)}
+         "LSTM": (1, 2, 3), "GRU": (1, 2, 3), "RNN": (1, 2, 3)}
 
 
 class Weight(layers.Layer):
@@ -333,19 +333,52 @@ def _lrn(t):
     return x * ops.power(a["bias"] + a["alpha"] / a["size"] * sums, -a["beta"])
 
 
-def _recurrent(t, make):
-    layer = make(t.shape[1], **_regularizers(t, "kernel", "recurrent", "bias"))
+class LinearGru(layers.GRUCell):
+    """A GRU's cell whose second bias is that of the gate h alone; Keras' own trains three gates' twice."""
+
+    def build(self, input_shape):
+        self.use_bias = False
+        super().build(input_shape)
+        self.use_bias = True
+        self.both = self.add_weight(shape=(4 * self.units,), name="both", initializer="zeros",
+                                    regularizer=self.bias_regularizer)
+
+    def call(self, inputs, states, training=False):
+        both, size = ops.cast(self.both, self.compute_dtype), self.units
+        second = ops.concatenate([ops.zeros((2 * size,), both.dtype), both[3 * size:]])
+        self.bias = ops.stack([both[:3 * size], second])
+        return super().call(inputs, states, training)
+
+
+def _cell(t):
+    """Keras' layer for a node."""
+    op, a, size = t.op, t.attributes, t.shape[-1]
+    how = dict(_regularizers(t, "kernel", "recurrent", "bias"))
+    steps = dict(return_sequences=a.get("sequence", False), go_backwards=a.get("direction", "forward") == "reverse")
+    if op == "LSTM":
+        return layers.LSTM(size, **steps, **how)
+    if op == "RNN":
+        return layers.SimpleRNN(size, activation=a.get("activation", "Relu").lower(), **steps, **how)
+    if a.get("linear_before_reset", False):
+        return layers.RNN(LinearGru(size, **how), **steps)
+    return layers.GRU(size, reset_after=False, **steps, **how)
+
+
+def _recurrent(t):
+    layer = _cell(t)
     result = layer(t.input(0))
-    gates = layer.cell.kernel.shape[1] // t.shape[1]
+    if layer.return_sequences and layer.go_backwards:
+        result = ops.flip(result, 1)  # it comes in the order of the steps
 
     def blocks(array, letters):
-        """Reorders the rows of an LSTM's gates; an RNN has only one gate."""
-        if gates == 1:
+        """Reorders the rows of an LSTM's gates."""
+        if t.op != "LSTM":
             return array
         parts = numpy.split(array, 4)
         return numpy.concatenate([parts[i] for i in letters])
     order, home = graph_analysis.gate_order(GATES), graph_analysis.gate_order_back(GATES)
-    for index, variable in enumerate((layer.cell.kernel, layer.cell.recurrent_kernel, layer.cell.bias), 1):
+    bias = layer.cell.both if isinstance(layer.cell, LinearGru) else layer.cell.bias
+    for index, variable in enumerate((layer.cell.kernel, layer.cell.recurrent_kernel, bias), 1):
         keep(t, index, variable, lambda w: blocks(w, order).T, lambda w: blocks(w.T, home))
     steps = t.input_shape[0] * t.input_shape[1]
     t.run.macs += steps * (elements(layer.cell.kernel.shape) + elements(layer.cell.recurrent_kernel.shape))
@@ -490,9 +523,9 @@ OPERATORS = {
     "Sub": _broadcast(ops.subtract),
     "Mul": _broadcast(ops.multiply),
     "Div": _broadcast(ops.divide),
-    "LSTM": lambda t: _recurrent(t, layers.LSTM),
-    "RNN": lambda t: _recurrent(
-        t, lambda units, **more: layers.SimpleRNN(units, activation="relu", **more)),
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
     "SoftmaxCrossEntropyLoss": None,  # passed to compile()
     "HalfSumOfSquares": None,
 }
@@ -510,7 +543,8 @@ REFUSALS = {
     "GroupNormalization": _weights_problem,
     "InstanceNormalization": _weights_problem,
     "Resize": _resize_problem,
-    "LSTM": graph_analysis.recurrent_problem,
-    "RNN": graph_analysis.recurrent_problem,
+    "LSTM": graph_analysis.owner_problem,
+    "GRU": graph_analysis.owner_problem,
+    "RNN": graph_analysis.owner_problem,
 }
 

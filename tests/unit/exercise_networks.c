@@ -350,6 +350,45 @@ static int sequences(struct builder *b, int x)
 	return build_linear(b, "fc", build_concat(b, "concat", last, 2, 1), 5);
 }
 
+static int recurrent(struct builder *b, enum op op, const char *name, int x, int how)
+{
+	struct attributes a = {
+		.sequence = how & 1,
+		.reverse = (how & 2) / 2,
+		.linear_before_reset = op == OP_GRU && how & 4,
+		.activation = op == OP_RNN && how & 4,
+	};
+	char bias[32];
+
+	snprintf(bias, sizeof(bias), "%s.bias", name);
+	return with_bias(b, bias, build_recurrent(b, op, name, x, 9, &a));
+}
+
+/* All states and the last one, in both directions, of an LSTM, a GRU and an RNN with tanh. */
+static int recurrences(struct builder *b, int x)
+{
+	int last[3];
+
+	x = build_relu(b, "relu", exercise_conv(b, "conv", x, 8, true));
+	x = build_reshape(b, "rows", x, 3, (const int64_t[]){0, 8, 110});
+	x = recurrent(b, OP_LSTM, "lstm", x, 1 | 2);
+	x = recurrent(b, OP_GRU, "linear", x, 1 | 2 | 4);
+	last[0] = recurrent(b, OP_RNN, "tanh", x, 2 | 4);
+	last[1] = recurrent(b, OP_GRU, "last", x, 4);
+	x = recurrent(b, OP_RNN, "states", x, 1 | 4);
+	last[2] = build_flatten(b, "flat", build_slice(b, "one", x, 1, 3, 4, 1));
+	return build_linear(b, "fc", build_concat(b, "concat", last, 3, 1), 5);
+}
+
+/* The GRU that resets before the product, with all states and the last one. */
+static int gru_reset(struct builder *b, int x)
+{
+	x = build_relu(b, "relu", exercise_conv(b, "conv", x, 8, true));
+	x = build_reshape(b, "rows", x, 3, (const int64_t[]){0, 8, 110});
+	x = recurrent(b, OP_GRU, "every", x, 1);
+	return build_linear(b, "fc", recurrent(b, OP_GRU, "last", x, 2), 5);
+}
+
 static int squares(struct builder *b, int x)
 {
 	struct window window = window_square(3, 2, 0);
@@ -428,6 +467,8 @@ const struct network exercise_operators[EXERCISE_OPERATORS] = {
 	 .classes = 5,
 	 .layers = rnn},
 	{.name = "sequences", IMAGE, .layers = sequences},
+	{.name = "recurrences", IMAGE, .layers = recurrences},
+	{.name = "gru_reset", IMAGE, .layers = gru_reset},
 	{.name = "products", IMAGE, .layers = products},
 	{.name = "doubled", IMAGE, .layers = doubled},
 	{.name = "squares", IMAGE, .half_squares = true, .layers = squares},

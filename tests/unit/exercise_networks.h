@@ -4,7 +4,7 @@
 
 #include "zoo/zoo.h"
 
-enum { EXERCISE_OPERATORS = 25 };
+enum { EXERCISE_OPERATORS = 27 };
 
 extern const struct network exercise_operators[EXERCISE_OPERATORS];
 

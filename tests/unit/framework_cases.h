@@ -12,12 +12,15 @@ struct framework_case {
 	int64_t batch;
 	exercise_body *body;
 	const char *what; /* in the name of the test */
-	const char *except;
+	const char *except[2];
 };
 #define OPERATORS "operators"
 #define CASE(network, batch, body)                                                                 \
 	{                                                                                          \
-		network, batch, body, #body, NULL                                                  \
+		network, batch, body, #body,                                                       \
+		{                                                                                  \
+			NULL                                                                       \
+		}                                                                                  \
 	}
 
 /* A graph or recipe that an adapter refuses. `network` as above; `change` (may be NULL) changes the
