@@ -69,9 +69,6 @@ static enum prony_status native_probe(struct session *s, struct probe *found, st
 static enum prony_status native_supports(const struct target *target, const struct graph *graph,
 					 const struct recipe *recipe, struct error *why)
 {
-	if (recipe->clip_norm > 0 && strncmp(target->device, "cpu", 3) != 0)
-		return error_set(why, PRONY_UNSUPPORTED, "clip norm %g: only on a processor",
-				 recipe->clip_norm);
 	return lower_supports(backend_of(target->device), graph, recipe, why);
 }
 

@@ -179,12 +179,14 @@ KERNEL_TEST(test_updates)
 		CUdeviceptr values = kind ? device_array(d, DTYPE_F32, parameters, v) : 0;
 		CUdeviceptr gradients = device_array(d, DTYPE_F32, parameters, g);
 		CUdeviceptr copies = kind ? device_array(d, type, parameters, NULL) : 0;
+		double factor = kind == 1 ? 0.25 : 1; /* of clipped gradients */
+		CUdeviceptr clip = kind == 1 ? device_array(d, DTYPE_F32, 1, &factor) : 0;
 
 		for (int step = 0; step < 3; step++) {
 			LAUNCH(d, names[kind], type, 2, 64, &weights, &values, &copies, &gradients,
-			       &none, (void *)&parameters, &rule);
+			       &none, &clip, (void *)&parameters, &rule);
 			for (int i = 0; i < parameters; i++)
-				exact_update(kind, &w[i], &v[i], g[i], &rule);
+				exact_update(kind, &w[i], &v[i], factor * g[i], &rule);
 		}
 		assert_close(names[kind], read_array(d, weights, DTYPE_F32, parameters), w,
 			     parameters, 2e-6);
@@ -194,6 +196,31 @@ KERNEL_TEST(test_updates)
 		if (copies)
 			assert_close("copies", read_array(d, copies, type, parameters), w,
 				     parameters, type_bound(type));
+	}
+}
+
+/* Gradients above the norm and below it. */
+KERNEL_TEST(test_clip_factor)
+{
+	double *g = normal_numbers(parameters, DTYPE_F32, 3, 0, 1), squares = 0;
+	const double scale[4] = {0, 0, 0, 0x3e800000}; /* inverse: 0.25 */
+	CUdeviceptr gradients = device_array(d, DTYPE_F32, parameters, g), none = 0;
+	CUdeviceptr scaled = device_array(d, DTYPE_I32, 4, scale);
+	CUdeviceptr sums = device_array(d, DTYPE_F32, 3, NULL);
+	CUdeviceptr clip = device_array(d, DTYPE_F32, 1, NULL);
+	int parts = 3;
+
+	for (int i = 0; i < parameters; i++)
+		squares += g[i] * g[i];
+	for (int i = 0; i < 3; i++) {
+		double norm = i == 1 ? sqrt(squares) / 4 : sqrt(squares);
+		float most = i == 2 ? 2 * (float)norm : 0.3F * (float)norm;
+		double wanted = i == 2 ? 1 : 0.3F * norm / (norm + 1e-6);
+
+		LAUNCH(d, "square_parts", DTYPE_COUNT, 2, 64, &sums, &gradients,
+		       i == 1 ? &scaled : &none, (void *)&parameters, &parts);
+		LAUNCH(d, "clip_factor", DTYPE_COUNT, 1, 64, &clip, &sums, &parts, &most);
+		assert_close("factor", read_array(d, clip, DTYPE_F32, 1), &wanted, 1, 1e-6);
 	}
 }
 
@@ -221,7 +248,7 @@ KERNEL_TEST(test_adamw)
 		LAUNCH(d, "advance_adamw", DTYPE_COUNT, 1, 64, &step, &none, (void *)&betas[0],
 		       (void *)&betas[1]);
 		LAUNCH(d, "update_adamw", DTYPE_BF16, 2, 64, &weights, &values, &copies, &gradients,
-		       &none, &step, (void *)&parameters, &decayed, &rule);
+		       &none, &none, &step, (void *)&parameters, &decayed, &rule);
 		for (int i = 0; i < parameters; i++) {
 			m[i] = 0.9 * m[i] + 0.1 * g[i];
 			s[i] = 0.99 * s[i] + 0.01 * g[i] * g[i];
@@ -251,7 +278,7 @@ static double scaled_step(struct kernel_device *d, CUdeviceptr weights, CUdevice
 	LAUNCH(d, "find_overflow", DTYPE_COUNT, 2, 64, &found, &gradients, (void *)&parameters,
 	       &parts);
 	LAUNCH(d, "step_loss_scale", DTYPE_COUNT, 1, 64, &scale, &found, &parts);
-	LAUNCH(d, "update_sgd", DTYPE_F32, 2, 64, &weights, &none, &none, &gradients, &scale,
+	LAUNCH(d, "update_sgd", DTYPE_F32, 2, 64, &weights, &none, &none, &gradients, &scale, &none,
 	       (void *)&parameters, &rule);
 	return read_array(d, weights, DTYPE_F32, parameters)[700];
 }

@@ -155,6 +155,30 @@ KERNEL_TEST(test_softmax_of_masked_elements)
 	assert_close("softmax", read_array(d, y, DTYPE_F32, SIZE), wanted, SIZE, 2e-6);
 }
 
+/* Two rows for each of three heads of two samples, into caches of five. */
+KERNEL_TEST(test_scatter)
+{
+	struct cache_shape s = {6, 3, 2, 5, 4};
+	const double places[] = {3, 1};
+	CUdeviceptr index = device_array(d, DTYPE_I32, 2, places), none = 0;
+
+	for (size_t t = 0; t < COUNT(kernel_types); t++) {
+		double *cache = normal_numbers(120, DTYPE_F32, 1, 0, 1);
+		double *rows = normal_numbers(48, kernel_types[t], 2, 0, 1);
+		CUdeviceptr whole = device_array(d, DTYPE_F32, 120, cache);
+		CUdeviceptr update = device_array(d, kernel_types[t], 48, rows);
+
+		LAUNCH(d, "scatter", kernel_types[t], 1, 32, &whole, &update,
+		       t == 2 ? &none : &index, &s);
+		for (int head = 0; head < 6; head++) {
+			int first = t == 2 ? 0 : (int)places[head / 3];
+
+			memcpy(cache + (head * 5 + first) * 4, rows + head * 8, 8 * sizeof(*rows));
+		}
+		assert_close("cache", read_array(d, whole, DTYPE_F32, 120), cache, 120, 1e-7);
+	}
+}
+
 /* Sums 6 x 35 x 4 over its first two dimensions, or over the last, in parts of the terms. */
 static void try_sum(struct kernel_device *d, const char *kernel, enum dtype type, bool last,
 		    int splits)

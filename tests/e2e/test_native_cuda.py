@@ -73,6 +73,15 @@ class GateTest(CudaTest):
             self.assert_passed(cells, 1)
             self.assertIn("attention: fused " + note, cells[network, precision, stage]["details"]["notes"])
 
+    def test_decode(self):
+        self.assert_passed(self.gate("llama-tiny", "-b", "2", "--sequence", "8", precisions="fp32,bf16",
+                                     stages="prefill,decode"), 4)
+
+    def test_clipped_gradients(self):
+        self.assert_passed(self.gate("mlp", "-b", "2", "--clip-norm", "1", precisions="fp32,fp16"), 2)
+        cell, = self.gate("mlp", "-b", "2", "--clip-norm", "1", "--optimiser", "adamw").values()
+        self.assertEqual(cell["status"], "ok")
+
     def test_convolutions(self):
         # Residual sums and normalisations within convolutions.
         self.assert_passed(self.gate("resnet50-cifar", "-b", "1", precisions="fp32,bf16", stages="forward"), 2)

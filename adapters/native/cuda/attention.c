@@ -253,6 +253,24 @@ static enum prony_status find_all(struct lowering *l, const struct fused_attenti
 	return find_all(l, a, layer, true, err);
 }
 
+/* States that no command reads are loaded and read back like others. */
+static enum prony_status declare(struct lowering *l, const struct attention *found,
+				 struct error *err)
+{
+	enum prony_status status = PRONY_OK;
+	int unused;
+
+	if (found->mask != VALUE_NONE)
+		status = lower_data_operand(l, found->mask, &unused, err);
+	for (int i = 0; status == PRONY_OK && i < found->scale_count; i++) {
+		const struct node *node = &l->graph->nodes[found->scales[i]];
+		int state = attention_scale_operand(l->graph, found->scales[i]);
+
+		status = lower_data_operand(l, node->inputs[state], &unused, err);
+	}
+	return status;
+}
+
 static enum prony_status forward(struct lowering *l, struct fused_attention *a, struct error *err)
 {
 	struct layer *layer = arena_alloc(&l->program->arena, sizeof(*layer));
@@ -265,7 +283,9 @@ static enum prony_status forward(struct lowering *l, struct fused_attention *a, 
 	for (int i = 0; i < ATTENTION_ARRAYS; i++)
 		layer->arrays[i] = OPERAND_NONE;
 	rows = p->samples * p->heads * p->queries;
-	status = find_all(l, a, layer, false, err);
+	status = declare(l, &a->found, err);
+	if (status == PRONY_OK)
+		status = find_all(l, a, layer, false, err);
 	if (status == PRONY_OK)
 		status = make_rows(l, layer, ATTENTION_Y, a->found.output, plain_order, err);
 	if (status == PRONY_OK && p->stats)

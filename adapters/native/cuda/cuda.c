@@ -241,6 +241,7 @@ static lower_function *const functions[OP_COUNT] = {
 	[OP_DROPOUT_GRAD] = cuda_dropout_grad,
 	[OP_GATHER] = cuda_gather,
 	[OP_GATHER_GRAD] = cuda_gather_grad,
+	[OP_TENSOR_SCATTER] = cuda_scatter,
 	[OP_CONCAT] = cuda_concat,
 	[OP_SOFTMAX_CROSS_ENTROPY] = cuda_cross_entropy,
 	[OP_HALF_SQUARES] = cuda_half_squares,

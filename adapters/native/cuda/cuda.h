@@ -233,6 +233,7 @@ enum prony_status cuda_dropout(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_dropout_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_gather(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_gather_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_scatter(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_concat(struct lowering *l, int n, struct error *err);
 /* pool.c, batch_norm.c, layer_norm.c, lrn.c, recurrent.c */
 enum prony_status cuda_pool(struct lowering *l, int n, struct error *err);

@@ -1,4 +1,5 @@
-/* Gather: selects rows of a table; its gradient sums the rows' gradients. */
+/* Gather: selects rows of a table; its gradient sums the rows' gradients. TensorScatter: writes
+ * rows into a cache that lasts from step to step, in place. */
 #include "adapters/native/cuda/walk.h"
 
 /* Rows, and numbers in a row. */
@@ -82,5 +83,44 @@ enum prony_status cuda_gather_grad(struct lowering *l, int n, struct error *err)
 		return status;
 	append_grad(l, n, dtable, dy, shape_elements(table) / table->dims[0]);
 	l->values[node->outputs[0]].operand = dtable;
+	return PRONY_OK;
+}
+
+enum prony_status cuda_scatter(struct lowering *l, int n, struct error *err)
+{
+	const struct node *node = &l->graph->nodes[n];
+	const struct shape *past = &l->graph->values[node->inputs[0]].shape;
+	const struct shape *update = &l->graph->values[node->inputs[1]].shape;
+	int axis = (int)node->attributes.axis, cache, rows;
+	struct cache_shape s = {.outer = 1,
+				.size = (int)update->dims[axis],
+				.places = (int)past->dims[axis],
+				.width = 1};
+	struct layout dense;
+	struct work *work;
+	enum prony_status status = lower_data_operand(l, node->inputs[0], &cache, err);
+
+	if (status == PRONY_OK)
+		status = lower_value(l, node->inputs[1], node->name, &rows, err);
+	if (status != PRONY_OK)
+		return status;
+	dense = layout_row_major(lower_layout(l, rows)->type, update->rank, update->dims);
+	status = walk_check(node, &dense, err);
+	if (status == PRONY_OK)
+		status = lower_as(l, rows, &dense, node->name, &rows, err);
+	if (status != PRONY_OK)
+		return status;
+	for (int i = 0; i < axis; i++)
+		s.outer *= (int)past->dims[i];
+	for (int i = axis + 1; i < past->rank; i++)
+		s.width *= (int)past->dims[i];
+	s.blocks_of_sample = s.outer / (int)past->dims[0];
+	work = cuda_kernel(l, node->name, "forward", "scatter", dense.type, shape_elements(update));
+	cuda_operand(l, work, cache);
+	cuda_operand(l, work, rows);
+	cuda_operand(l, work,
+		     node->input_count > 2 ? l->values[node->inputs[2]].operand : OPERAND_NONE);
+	cuda_struct(l, work, &s, sizeof(s));
+	l->values[node->outputs[0]].operand = cache;
 	return PRONY_OK;
 }

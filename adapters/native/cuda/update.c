@@ -57,16 +57,21 @@ static int all_copies(struct lowering *l)
 	return region_operand(l, &layout, REGION_COPY);
 }
 
+static int64_t parts_of(int64_t n)
+{
+	int64_t parts = n / GRADIENTS_PER_PART + 1;
+
+	return parts < GRADIENT_PARTS_MAX ? parts : GRADIENT_PARTS_MAX;
+}
+
 /* Appends the search for inf and NaN in all gradients, which decides on the update and the next
  * scale. */
 static void step_scale(struct lowering *l, int scale, int gradients, int64_t n)
 {
-	int64_t parts = n / GRADIENTS_PER_PART + 1;
+	int64_t parts = parts_of(n);
 	struct work *work;
 	int found;
 
-	if (parts > GRADIENT_PARTS_MAX)
-		parts = GRADIENT_PARTS_MAX;
 	found = program_bytes(l->program, (size_t)parts * sizeof(int));
 	work = cuda_blocks(l, "all gradients", "overflow", "find_overflow", DTYPE_COUNT, parts,
 			   256);
@@ -78,6 +83,29 @@ static void step_scale(struct lowering *l, int scale, int gradients, int64_t n)
 	cuda_operand(l, work, scale);
 	cuda_operand(l, work, found);
 	cuda_int(l, work, (int)parts);
+}
+
+/* Appends the norm of all gradients, and what the update multiplies them by so that it is at most
+ * clip_norm. Returns the operand of that number. */
+static int clip_factor(struct lowering *l, int scale, int gradients, int64_t n)
+{
+	int64_t parts = parts_of(n);
+	int sums = program_bytes(l->program, (size_t)parts * sizeof(float));
+	int clip = program_bytes(l->program, sizeof(float));
+	struct work *work =
+		cuda_blocks(l, "all gradients", "squares", "square_parts", DTYPE_COUNT, parts, 256);
+
+	cuda_operand(l, work, sums);
+	cuda_operand(l, work, gradients);
+	cuda_operand(l, work, scale);
+	cuda_long(l, work, n);
+	cuda_int(l, work, (int)parts);
+	work = cuda_blocks(l, "all gradients", "norm", "clip_factor", DTYPE_COUNT, 1, 256);
+	cuda_operand(l, work, clip);
+	cuda_operand(l, work, sums);
+	cuda_int(l, work, (int)parts);
+	cuda_float(l, work, l->recipe->clip_norm);
+	return clip;
 }
 
 /* Appends the count of AdamW's updates. A captured graph repeats its arguments, so the number is in
@@ -119,11 +147,13 @@ void cuda_update(struct lowering *l)
 	bool adamw = recipe->optimiser == OPTIMISER_ADAMW;
 	int64_t n = (int64_t)(l->program->parameter_bytes / sizeof(float));
 	int scale = cuda_loss_scale(l), gradients = whole_region(l, REGION_GRADIENT);
-	int step = OPERAND_NONE;
+	int step = OPERAND_NONE, clip = OPERAND_NONE;
 	struct work *work;
 
 	if (scale != OPERAND_NONE)
 		step_scale(l, scale, gradients, n);
+	if (recipe->clip_norm > 0)
+		clip = clip_factor(l, scale, gradients, n);
 	if (adamw)
 		step = adam_step(l, scale);
 	work = cuda_kernel(l, "all parameters", "update", kernels[recipe->optimiser], l->data,
@@ -135,6 +165,7 @@ void cuda_update(struct lowering *l)
 	cuda_operand(l, work, l->data == DTYPE_F32 ? OPERAND_NONE : all_copies(l));
 	cuda_operand(l, work, gradients);
 	cuda_operand(l, work, scale);
+	cuda_operand(l, work, clip);
 	if (adamw)
 		cuda_operand(l, work, step);
 	cuda_long(l, work, n);

@@ -124,6 +124,11 @@ struct cuda_reduction {
 	float factor;
 };
 
+/* gather.cu: a cache and the rows that are written into it. */
+struct cache_shape {
+	int outer, blocks_of_sample, size, places, width;
+};
+
 /* dropout.cu: see adapters/native/dropout.h. */
 struct cuda_dropout {
 	long long seed, node, threshold;

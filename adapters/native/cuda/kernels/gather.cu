@@ -1,4 +1,5 @@
-// Gather: rows of a table of fp32; its gradient sums the rows' gradients in their order.
+// Gather: rows of a table of fp32; its gradient sums the rows' gradients in their order. TensorScatter:
+// rows into a cache of fp32.
 #include "adapters/native/cuda/kernels/common.cuh"
 
 // The row and the column of element i, of which there are less than 2^31.
@@ -69,3 +70,26 @@ DEVICE void gather_grad(float *dtable, const T *dy, const int *indices, const in
 		gather_grad<T>(dtable, dy, indices, next, count, width);                           \
 	}
 FOR_TYPES(GATHER_GRAD)
+
+// TensorScatter: `outer` blocks of `size` rows of `width` numbers go into a cache of `places` rows
+// for each block, in place, from row index[block / blocks_of_sample] on; without an index from row 0.
+template <class T>
+DEVICE void scatter(float *cache, const T *rows, const int *index, const struct cache_shape &s)
+{
+	int block = s.size * s.width;
+
+	FOR_ELEMENTS (i, (long long)s.outer * block) {
+		int outer = row_of(i, block), inner = column_of(i, block);
+		long long first = index ? index[outer / s.blocks_of_sample] : 0;
+
+		cache[((long long)outer * s.places + first) * s.width + inner] = to_float(rows[i]);
+	}
+}
+
+#define SCATTER(T, suffix)                                                                         \
+	KERNEL(scatter_##suffix)                                                                   \
+	(float *cache, const T *rows, const int *index, struct cache_shape s)                      \
+	{                                                                                          \
+		scatter<T>(cache, rows, index, s);                                                 \
+	}
+FOR_TYPES(SCATTER)

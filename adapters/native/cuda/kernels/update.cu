@@ -5,13 +5,20 @@
 enum { FOUR = packed<float>::COUNT };
 typedef pack<float, FOUR> four;
 
+// What gradients are multiplied by: the inverse loss scale, and the factor that clips their norm.
+// Both may be NULL.
+DEVICE float gradient_factor(const struct loss_scale *scale, const float *clip)
+{
+	return (scale ? scale->inverse : 1) * (clip ? *clip : 1);
+}
+
 // Calls step(w, v, g) for each number, and copies the new w in the type of activations. v and
 // copies may be NULL.
 template <class T, class F>
 DEVICE void update(float *w, float *v, T *copies, const float *g, const struct loss_scale *scale,
-		   long long n, F step)
+		   const float *clip, long long n, F step)
 {
-	float inverse = scale ? scale->inverse : 1;
+	float factor = gradient_factor(scale, clip);
 
 	if (scale && scale->skip)
 		return;
@@ -22,7 +29,7 @@ DEVICE void update(float *w, float *v, T *copies, const float *g, const struct l
 
 #pragma unroll
 		for (int k = 0; k < FOUR; k++) {
-			step(weights.v[k], values.v[k], gradients.v[k] * inverse);
+			step(weights.v[k], values.v[k], gradients.v[k] * factor);
 			copy.v[k] = from_float<T>(weights.v[k]);
 		}
 		((four *)w)[i] = weights;
@@ -36,9 +43,9 @@ DEVICE void update(float *w, float *v, T *copies, const float *g, const struct l
 #define UPDATE(name, T, suffix)                                                                    \
 	KERNEL(update_##name##_##suffix)                                                           \
 	(float *w, float *v, T *copies, const float *g, const struct loss_scale *scale,            \
-	 long long n, struct cuda_update_rule rule)                                                \
+	 const float *clip, long long n, struct cuda_update_rule rule)                             \
 	{                                                                                          \
-		update(w, v, copies, g, scale, n,                                                  \
+		update(w, v, copies, g, scale, clip, n,                                            \
 		       [=](float &weight, float &value, float gradient) {                          \
 			       update_##name(weight, value, gradient, rule);                       \
 		       });                                                                         \
@@ -89,10 +96,11 @@ KERNEL(advance_adamw)
 // first `decayed` weights, a multiple of 4, decay.
 template <class T>
 DEVICE void update_adamw(float *w, float *m, T *copies, const float *g,
-			 const struct loss_scale *scale, const struct adam_step *step, long long n,
-			 long long decayed, const struct cuda_update_rule &rule)
+			 const struct loss_scale *scale, const float *clip,
+			 const struct adam_step *step, long long n, long long decayed,
+			 const struct cuda_update_rule &rule)
 {
-	float inverse = scale ? scale->inverse : 1;
+	float factor = gradient_factor(scale, clip);
 	float rate = rule.learning_rate * step->scale1;
 
 	if (scale && scale->skip)
@@ -105,7 +113,7 @@ DEVICE void update_adamw(float *w, float *m, T *copies, const float *g,
 
 #pragma unroll
 		for (int k = 0; k < FOUR; k++) {
-			float gradient = gradients.v[k] * inverse;
+			float gradient = gradients.v[k] * factor;
 			float moment = rule.beta1 * moments.v[k] + rule.rest1 * gradient;
 			float square = rule.beta2 * squares.v[k] + rule.rest2 * gradient * gradient;
 
@@ -126,10 +134,10 @@ DEVICE void update_adamw(float *w, float *m, T *copies, const float *g,
 #define ADAMW(T, suffix)                                                                           \
 	KERNEL(update_adamw_##suffix)                                                              \
 	(float *w, float *m, T *copies, const float *g, const struct loss_scale *scale,            \
-	 const struct adam_step *step, long long n, long long decayed,                             \
+	 const float *clip, const struct adam_step *step, long long n, long long decayed,          \
 	 struct cuda_update_rule rule)                                                             \
 	{                                                                                          \
-		update_adamw(w, m, copies, g, scale, step, n, decayed, rule);                      \
+		update_adamw(w, m, copies, g, scale, clip, step, n, decayed, rule);                \
 	}
 FOR_TYPES(ADAMW)
 
@@ -180,4 +188,46 @@ KERNEL(unscale)(float *g, const struct loss_scale *scale, long long n)
 	float inverse = 1 / ldexpf(LOSS_SCALE_START, scale->exponent);
 
 	each(g, g, n, [=](float gradient, long long) { return gradient * inverse; });
+}
+
+// sums[k]: the sum of the squares of the k-th of `parts` parts of g. A thread's squares are added
+// in fp32, those of threads and parts in the order of block_combine.
+BLOCK_KERNEL(square_parts)
+(float *sums, const float *g, const struct loss_scale *scale, long long n, int parts)
+{
+	float inverse = scale ? scale->inverse : 1;
+
+	FOR_BLOCKS (part, parts) {
+		long long first = n / FOUR * part / parts;
+		float sum = 0;
+
+		FOR_THREADS (i, n / FOUR * (part + 1) / parts - first) {
+			four gradients = ((const four *)g)[first + i];
+
+#pragma unroll
+			for (int k = 0; k < FOUR; k++) {
+				float gradient = gradients.v[k] * inverse;
+
+				sum += gradient * gradient;
+			}
+		}
+		sum = block_sum(sum);
+		if (threadIdx.x == 0)
+			sums[part] = sum;
+	}
+}
+
+// clip = min(1, norm / (the root of the sum + 1e-6)), as torch.nn.utils.clip_grad_norm_ has it.
+BLOCK_KERNEL(clip_factor)(float *clip, const float *sums, int parts, float norm)
+{
+	float sum = 0;
+
+	FOR_THREADS (i, parts)
+		sum += sums[i];
+	sum = block_sum(sum);
+	if (blockIdx.x == 0 && threadIdx.x == 0) {
+		float factor = norm / (sqrtf(sum) + 1e-6f);
+
+		*clip = factor < 1 ? factor : 1;
+	}
 }
