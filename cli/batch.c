@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/machine_lock.h"
 #include "cli/results.h"
+#include "cli/run_part.h"
 #include "cli/selection.h"
 #include "report/summary.h"
 #include "study/parts.h"
@@ -86,40 +87,24 @@ struct batch {
 	struct units units;
 };
 
-/* Returns our own option that the word is, else NULL; *value: whether the next word is its value.
- */
-static const struct option *own_option(const char *word, bool *value)
-{
-	*value = false;
-	for (const struct option *row = own_rows; row->name && !strncmp(word, "--", 2); row++) {
-		size_t length = strlen(row->name);
-		if (strncmp(word + 2, row->name, length) != 0 ||
-		    (word[2 + length] && word[2 + length] != '='))
-			continue;
-		*value = row->kind != OPTION_FLAG && !word[2 + length];
-		return row;
-	}
-	return NULL;
-}
+/* Those of our own options that another submission has not. */
+static const struct option once_rows[] = {{.name = "folder", .kind = OPTION_STRING},
+					  {.name = "resume", .kind = OPTION_FLAG},
+					  {.name = NULL}};
 
-/* Returns the words for `prony run`: ours without our own options; or (`again`) without those that
- * do not belong to another submission. The caller frees it. */
-static char *words_of(const struct cli_call *call, bool again)
+/* Returns our words without these options. The caller frees it. */
+static char *words_of(const struct cli_call *call, const struct option *without)
 {
-	struct strbuf words;
-	bool value;
-	strbuf_init(&words, 0);
-	for (int i = 1; i < call->argc; i++) {
-		const struct option *own = own_option(call->argv[i], &value);
-		if (own &&
-		    (!again || !strcmp(own->name, "folder") || !strcmp(own->name, "resume"))) {
-			i += value;
-			continue;
-		}
-		strbuf_puts(&words, words.length > 0 ? " " : "");
-		shell_word(call->argv[i], &words);
+	struct strbuf text;
+	const char **words = memory_alloc((size_t)call->argc * sizeof *words);
+	size_t count = run_words(call, without, words);
+	strbuf_init(&text, 0);
+	for (size_t i = 0; i < count; i++) {
+		strbuf_puts(&text, i > 0 ? " " : "");
+		shell_word(words[i], &text);
 	}
-	return strbuf_take(&words);
+	free(words);
+	return strbuf_take(&text);
 }
 
 static enum prony_status check_options(const struct batch_options *o, struct error *err)
@@ -203,8 +188,8 @@ static enum prony_status prepare(struct batch *batch, const struct cli_call *cal
 		return status;
 	const char *suite = batch->selection.spec.suite;
 	batch->name = name_of(suite && *suite ? suite : "run");
-	batch->words = words_of(call, false);
-	batch->again = words_of(call, true);
+	batch->words = words_of(call, own_rows);
+	batch->again = words_of(call, once_rows);
 	char *here = realpath(".", NULL);
 	char *folder =
 		o->folder ? memory_strdup(o->folder) : memory_printf("prony-%s", batch->name);

@@ -334,5 +334,9 @@ const struct cli_command cli_commands[] = {
 	 .run = command_guard,
 	 .hidden = true,
 	 .raw = true},
+	{.syntax = {.name = "agent",
+		    .summary = "measure on a node what `prony run --launch` asks for (internal)"},
+	 .run = command_agent,
+	 .hidden = true},
 	{.run = NULL},
 };

@@ -41,6 +41,7 @@ int command_help(const struct cli_call *call, struct error *err);
 int command_complete(const struct cli_call *call, struct error *err);
 int command_completion(const struct cli_call *call, struct error *err);
 int command_version(const struct cli_call *call, struct error *err);
+int command_agent(const struct cli_call *call, struct error *err);
 int command_guard(const struct cli_call *call, struct error *err);
 
 #endif

@@ -18,6 +18,7 @@
 #include "cli/results.h"
 #include "cli/run_baseline.h"
 #include "cli/run_job.h"
+#include "cli/run_launch.h"
 #include "cli/run_outcome.h"
 #include "cli/run_part.h"
 #include "cli/run_plan.h"
@@ -334,6 +335,18 @@ static enum prony_status measure(struct job *job, const struct cli_call *call, s
 	return status;
 }
 
+/* --launch: the nodes measure, here their results are imported and shown. Returns the exit code. */
+static int measure_on_nodes(struct job *job, const struct cli_call *call, struct error *err)
+{
+	int exit_code = job->options->dry_run ? dry_run(job) : 0;
+	struct error shown = ERROR_INIT;
+	run_launch(job, call, &exit_code, err);
+	/* An error of the run stays, and is the one that counts. */
+	if (job->meta.id && show_result(job, &shown) != PRONY_OK)
+		error_set(err, shown.code, "%s", shown.text);
+	return exit_code;
+}
+
 static enum prony_status show_reference(void *context, const struct run_event *event,
 					struct error *err)
 {
@@ -407,23 +420,28 @@ int command_run(const struct cli_call *call, struct error *err)
 	if (status == PRONY_OK)
 		status = run_part_check(options, err);
 	if (status == PRONY_OK)
+		status = run_launch_check(options, call, err);
+	if (status == PRONY_OK)
 		status = results_check_output(options->report, options->store, err);
 	if (status == PRONY_OK && options->keep_bundle && !options->dry_run)
 		status = check_folder(options->keep_bundle, err);
 	if (status == PRONY_OK)
 		status = make_plan(&job, call->words, call->count, err);
-	if (status == PRONY_OK && options->dry_run)
+	if (status == PRONY_OK && options->launch)
+		exit_code = measure_on_nodes(&job, call, err);
+	else if (status == PRONY_OK && options->dry_run)
 		exit_code = dry_run(&job);
 	else if (status == PRONY_OK && options->keep_proofs)
 		status = keep_proofs(&job, err);
 	else if (status == PRONY_OK)
 		status = measure(&job, call, err);
-	if (status == PRONY_INTERRUPTED && job.meta.id) {
+	if (status == PRONY_INTERRUPTED && job.meta.id && !options->launch) {
 		exit_code = cli_fail(err);
 		error_clear(err);
 		cli_say("prony: the results so far are stored; to continue, add --resume to the "
 			"command\n");
-	} else if (status == PRONY_OK && !options->dry_run && !options->keep_proofs) {
+	} else if (status == PRONY_OK && !options->dry_run && !options->keep_proofs &&
+		   !options->launch) {
 		/* A part of a run with fewer tables than parts may be empty. */
 		bool failed = job.selection.plan.count > 0 && run_has_failed(&job);
 		exit_code = run_exit(&job, failed);

@@ -37,7 +37,18 @@ const struct option run_option_rows[] = {
 		 "import` joins the stores of the parts into one run"),
 	ROW_TEXT(run_id, "run-id", "WORD",
 		 "with --part: tells two runs of the same cells apart (default: the id of the "
-		 "array job of Slurm, PBS or LSF)"),
+		 "array job of Slurm, PBS or LSF); with --launch --resume: which run to continue"),
+	ROW_TEXT(
+		launch, "launch", "COMMAND",
+		"measure on other nodes, a part of the run on each: 'ssh {node}' or srun starts an "
+		"agent there, which sends its results back"),
+	{.name = "node-list",
+	 .kind = OPTION_LIST,
+	 .offset = offsetof(struct run_options, node_list),
+	 .metavar = "LIST",
+	 .help = "with --launch: the nodes (default: those of the allocation of Slurm)"},
+	ROW_FLAG(every_node, "every-node",
+		 "with --launch: the whole run on each node, instead of a part"),
 	ROW_FLAG(dry_run, "dry-run", "print what would run, and stop"),
 	ROW_FLAG(full, "full", "with --dry-run: the reason of each cell that cannot run"),
 	ROW_FLAG(show_command, "show-command",

@@ -9,12 +9,13 @@
 
 struct run_options {
 	struct option_list axes[AXIS_COUNT];
-	struct option_list batches_per_rank, workers, shapes, allow;
+	struct option_list batches_per_rank, workers, shapes, allow, node_list;
 	long long steps, warm_up, repeat, seed, timeout, memory_limit, evaluate_every, max_steps;
-	bool quick, rigorous, dry_run, full, resume, show_command, gate, gate_only, force;
+	bool quick, rigorous, dry_run, full, resume, show_command, gate, gate_only, force,
+		every_node;
 	const char *store, *data, *keep_bundle, *keep_proofs, *setup, *cleanup, *budget, *format,
 		*report;
-	const char *name, *baseline, *save_baseline, *threshold, *part, *run_id, *until;
+	const char *name, *baseline, *save_baseline, *threshold, *part, *run_id, *until, *launch;
 };
 
 extern const struct option run_option_rows[];

@@ -23,7 +23,7 @@ static bool parse(const char *text, int64_t *part, int64_t *parts)
 enum prony_status run_part_check(const struct run_options *options, struct error *err)
 {
 	int64_t part, parts;
-	if (options->run_id && !options->part)
+	if (options->run_id && !options->part && !options->launch)
 		return error_set(err, PRONY_USAGE,
 				 "--run-id is for a run in parts: add --part I/N");
 	if (!options->part)
@@ -43,6 +43,34 @@ enum prony_status run_part_check(const struct run_options *options, struct error
 			"a part is not compared with a baseline: import all parts, then use "
 			"prony compare");
 	return PRONY_OK;
+}
+
+/* Whether the word is an option of `rows`; *value: whether the next word is its value. */
+static bool is_own(const char *word, const struct option *rows, bool *value)
+{
+	*value = false;
+	for (const struct option *row = rows; row->name && !strncmp(word, "--", 2); row++) {
+		size_t length = strlen(row->name);
+		if (strncmp(word + 2, row->name, length) != 0 ||
+		    (word[2 + length] && word[2 + length] != '='))
+			continue;
+		*value = row->kind != OPTION_FLAG && !word[2 + length];
+		return true;
+	}
+	return false;
+}
+
+size_t run_words(const struct cli_call *call, const struct option *own, const char **words)
+{
+	size_t count = 0;
+	bool value;
+	for (int i = 1; i < call->argc; i++) {
+		if (is_own(call->argv[i], own, &value))
+			i += value;
+		else
+			words[count++] = call->argv[i];
+	}
+	return count;
 }
 
 char *run_part_array_job(void)

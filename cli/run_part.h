@@ -2,6 +2,7 @@
 #ifndef PRONY_CLI_RUN_PART_H
 #define PRONY_CLI_RUN_PART_H
 
+#include "cli/cli.h"
 #include "cli/run_job.h"
 
 /* Checks --part and --run-id, and what cannot be used with them. PRONY_USAGE. */
@@ -14,5 +15,9 @@ void run_part_take(struct job *job);
 /* Returns the id of the array job of Slurm, PBS or LSF that this is a task of; "" if it is none.
  * The caller frees it. */
 char *run_part_array_job(void);
+
+/* Puts into `words` (room for call->argc) the words of a command that takes the options of `prony
+ * run`, without the options of `own`: what another prony is to run. Returns their number. */
+size_t run_words(const struct cli_call *call, const struct option *own, const char **words);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "cell/cell.h"
 #include "frameworks/descriptor.h"
 
@@ -222,31 +223,6 @@ void registry_release(struct registry *registry)
 	*registry = (struct registry){.count = 0};
 }
 
-/* The next word of a command line; NULL at its end, with *wrong set when a quote is not closed. */
-static const char *next_word(const char **text, struct arena *arena, bool *wrong)
-{
-	const char *at = *text + strspn(*text, " \t\n");
-	struct strbuf word;
-	char quote = '\0';
-
-	if (!*at)
-		return NULL;
-	strbuf_init(&word, 0);
-	for (; *at && (quote || !strchr(" \t\n", *at)); at++) {
-		if (quote ? *at == quote : *at == '\'' || *at == '"')
-			quote = quote ? '\0' : *at;
-		else if (*at == '\\' && quote != '\'' && at[1])
-			strbuf_putc(&word, *++at);
-		else
-			strbuf_putc(&word, *at);
-	}
-	*wrong = quote != '\0';
-	*text = at;
-	const char *kept = arena_strdup(arena, strbuf_text(&word));
-	strbuf_release(&word);
-	return kept;
-}
-
 static enum prony_status split_words(const char *text, struct arena *arena, struct word_list *out,
 				     struct error *err)
 {
@@ -254,7 +230,7 @@ static enum prony_status split_words(const char *text, struct arena *arena, stru
 	bool wrong = false;
 
 	out->words = arena_array(arena, strlen(text) + 1, sizeof(*out->words));
-	for (out->count = 0; (word = next_word(&rest, arena, &wrong)) != NULL && !wrong;)
+	for (out->count = 0; (word = words_next(&rest, arena, &wrong)) != NULL && !wrong;)
 		out->words[out->count++] = word;
 	if (wrong)
 		return error_set(err, PRONY_USAGE, "--worker: there is no closing quote in: %s",

@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from prony_program import PATIENCE_S, PRONY, ProgramTest, read, write
+from prony_program import PATIENCE_S, PRONY, ProgramTest, marked_processes, read, write
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "batch.sh")
 CELLS = ("-f", "null,fake", "-n", "mlp", "-s", "forward,train", "-d", "synthetic", "-b", "4")
@@ -295,6 +295,34 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe
 
     def local(self, job, part):
         return os.path.join(self.folder, f"prony-{os.getuid()}", f"{job}-{part}.db")
+
+    def test_agents_in_an_allocation(self):
+        """One by srun on each node; when srun is killed, so is what runs below its agent."""
+        words = ("salloc", "-N2", "--exclusive", PRONY, "run", *CELLS, "--quick", "--repeat", "8", "--steps", "20",
+                 "--warm-up", "1", "--launch", "srun", "--store", self.store)
+        log = os.path.join(self.folder, "log")
+        with open(log, "w", encoding="utf-8") as stream:
+            process = subprocess.Popen(words, env=self.environment, stdout=stream, stderr=stream, text=True)
+        deadline = time.monotonic() + PATIENCE_S
+        while "n2: [2 of" not in read(log) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        below = [pid for pid, line in marked_processes(self.mark).items() if "--part 2/2" in line]
+        launchers = [pid for pid, line in marked_processes(self.mark).items()
+                     if line.startswith("srun") and "--nodelist=n2" in line]
+        self.assertTrue(below and launchers, read(log))
+        for pid in launchers:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(process.wait(PATIENCE_S), 1, read(log))
+        text = read(log)
+        self.assertIn("n2: srun: the channel ended before the run (killed by signal 9", text)
+        self.assertIn("part 2 of 2 is missing", text)
+        self.assertFalse(set(below) & set(marked_processes(self.mark)))
+        proposed = text.split("to measure what is missing, add ", 1)[1].splitlines()[0].split()
+        done = subprocess.run((*words, *proposed), env=self.environment, check=True, text=True, capture_output=True)
+        self.assertNotIn("missing", done.stdout)
+        self.assertEqual(self.rows("select count(*) from process where status = 'ok'"), [(4 * 8,)])
+        run = json.loads(self.prony("show", "--format", "json", "--store", self.store, expect=0).stdout)["run"]
+        self.assertEqual([part["node"] for part in run["parts"]], ["n1", "n2"])
 
     def processes(self, store, least):
         """Those that the store holds, once there are so many."""
