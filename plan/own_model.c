@@ -1,4 +1,4 @@
-/* Finds or makes the ONNX file of a user's own PyTorch model. */
+/* Finds or makes the ONNX file of a user's own model of PyTorch or Keras. */
 #include "plan/own_model.h"
 
 #include <stdio.h>
@@ -14,13 +14,14 @@
 
 #define EXPORT_SECONDS 900
 #define OUTPUT_BYTES 4096
+#define SOURCE_BYTES_MAX ((size_t)4 << 20)
 #define MANIFEST_BYTES_MAX ((size_t)4 << 20) /* also of an error */
 
 /* One model: its word taken apart, where it is exported and how. Strings are in the arena. */
 struct own_model {
 	struct arena arena;
-	const char *path, *name; /* name: "" = the only one in the file */
-	const char *script;
+	const char *path, *name;     /* name: "" = the only one in the file */
+	const char *script, *beside; /* what it imports */
 	struct framework_location place;
 	const struct network_texts *shapes; /* may be NULL */
 	struct network_given rest;	    /* what is not for the exporter */
@@ -41,24 +42,52 @@ bool own_model_is(const char *word)
 	return behind_ending(word) != NULL;
 }
 
+/* Whether a line of the file imports Keras. A word in a text of several lines may fool it: then
+ * Keras' environment, which has PyTorch, exports the model. */
+static bool imports_keras(const char *path)
+{
+	static const char *const beginnings[] = {"import keras", "from keras"};
+	char *text = NULL;
+	size_t length;
+	bool found = false;
+
+	if (file_read(path, SOURCE_BYTES_MAX, &text, &length, NULL) != PRONY_OK)
+		return false;
+	for (const char *line = text; line && !found; line = strchr(line, '\n')) {
+		line += strspn(line, " \t\n");
+		for (int i = 0; i < 2; i++) {
+			size_t bytes = strlen(beginnings[i]);
+
+			found |= strncmp(line, beginnings[i], bytes) == 0 &&
+				 strchr(" .\t\r\n,;", line[bytes]);
+		}
+	}
+	free(text);
+	return found;
+}
+
 static enum prony_status locate(struct own_model *own, const struct registry *registry,
 				struct error *err)
 {
-	const struct framework *framework = framework_find(registry, "pytorch", NULL);
+	bool keras = imports_keras(own->path);
+	const struct framework *framework = keras ? framework_find(registry, "keras3", "torch")
+						  : framework_find(registry, "pytorch", NULL);
 	enum prony_status status;
 	char *share = path_share();
 
 	own->script = arena_printf(&own->arena, "%s/python/export_model.py", share ? share : "");
+	own->beside = arena_printf(&own->arena, "%s/python/export_keras.py", share ? share : "");
 	free(share);
 	if (!framework || framework->broken || !file_exists(own->script))
 		return error_set(err, PRONY_MISSING,
-				 "pytorch's descriptor or %s is missing; install the program "
+				 "its framework's descriptor or %s is missing; install the program "
 				 "again, or set PRONY_SHARE",
 				 own->script);
 	status = framework_locate(framework, "", &own->arena, &own->place, err);
 	if (status == PRONY_OK && own->place.origin == ORIGIN_NONE)
-		status = error_set(err, PRONY_MISSING, "a model in Python needs pytorch: %s",
-				   own->place.reason);
+		status = error_set(err, PRONY_MISSING, "%s needs %s: %s",
+				   keras ? "a model of Keras" : "a model in Python",
+				   keras ? "keras3:torch" : "pytorch", own->place.reason);
 	return status;
 }
 
@@ -75,6 +104,7 @@ static void name_folder(struct own_model *own)
 	digest_add_text(&digest, own->place.interpreter);
 	digest_add_text(&digest, own->place.version);
 	digest_add_tree(&digest, own->script);
+	digest_add_tree(&digest, own->beside);
 	for (size_t i = 0; own->shapes && i < own->shapes->count; i++)
 		digest_add_text(&digest, own->shapes->texts[i]);
 	digest_end(&digest, key);

@@ -1,31 +1,34 @@
 #!/usr/bin/env python3
-"""Exports a user's PyTorch model to ONNX: -n model.py:NAME (docs/models.md).
+"""Exports a user's model of PyTorch or Keras 3 to ONNX: -n model.py:NAME (docs/models.md).
 
     export_model.py FILE NAME FOLDER [INPUT=DIMS...]
 
 NAME is a class, a function or an object in FILE; "" stands for the only torch.nn.Module that FILE defines. Needs the
-standard library and PyTorch. Writes to FOLDER: model.onnx; eager.safetensors with one batch of the inputs and the
+standard library and PyTorch, and Keras for a model of Keras (export_keras.py). Writes to FOLDER: model.onnx; eager.safetensors with one batch of the inputs and the
 logits that the model itself gives for it (eval mode); manifest.json. After a failure FOLDER/error has one
 line that says what is wrong, and the exit code is 1.
 """
+import contextlib
 import ctypes
 import importlib.machinery
 import importlib.util
 import inspect
 import json
 import os
+import re
 import sys
 import traceback
 import types
 import warnings
 
+import export_keras
 import safetensors_io
 
 BATCH = 2  # BatchNorm in training mode needs more than one sample
 SEED = 1
 KERAS = ("keras", "tensorflow", "tf_keras")
-KERAS_REMEDY = ("write a Keras model as ONNX in its own environment, model.export(\"model.onnx\", format=\"onnx\"), and "
-                "run -n model.onnx")
+KERAS_REMEDY = ("a file with a model of Keras 3 has the line `import keras` or `from keras import ...`, and prony then exports "
+                "it on Keras' backend torch; tensorflow.keras is another Keras")
 EAGER_OUTPUT = "eager output"  # no name of an input, because it has a blank
 FRAMES_SHOWN = 3
 OPSET = 17  # the first with LayerNormalization; also PyTorch 1.13 writes it
@@ -66,7 +69,8 @@ def is_users(path):
     """Whether a path is neither Python's nor of the environment's packages."""
     installed = (sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), os.path.dirname(os.path.abspath(__file__)),
                  "/proc", "/sys", "/dev")
-    return os.path.isabs(path) and not any(path.startswith(folder + os.sep) for folder in installed)
+    return os.path.isabs(path) and not any(path.startswith(folder + os.sep) for folder in installed) and (
+        "site-packages" not in path.split(os.sep))
 
 
 def describe(error):
@@ -77,10 +81,10 @@ def describe(error):
         lines.append("%s:%s: %s" % (os.path.basename(error.filename or "?"), error.lineno, (error.text or "").strip()))
         text = error.msg
     else:
-        text = " ".join(str(error).split())
+        text = " ".join(re.sub("\x1b\\[[0-9;]*m", "", str(error)).split())  # Keras writes in bold
     text = "%s: %s" % (type(error).__name__, text)
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in KERAS:
-        text += "; prony exports only models of PyTorch: " + KERAS_REMEDY
+        text += "; " + KERAS_REMEDY
     elif isinstance(error, ModuleNotFoundError):
         text += ("; the Python of prony's PyTorch is %s: set PRONY_PYTORCH_PYTHON to the Python of an environment "
                  "that has both" % sys.executable)
@@ -117,7 +121,10 @@ def find(module, name, torch):
 def build(maker, torch):
     """The model of a class, a function or an object."""
     torch.manual_seed(SEED)
+    export_keras.seed(SEED)
     model = maker if isinstance(maker, torch.nn.Module) else maker() if callable(maker) else maker
+    if export_keras.is_model(model):
+        return export_keras.wrap(model, torch)
     if not isinstance(model, torch.nn.Module):
         raise ModelError("it gives a %s, not a torch.nn.Module%s" % (
             type(model).__name__, "; " + KERAS_REMEDY if type(model).__module__.split(".")[0] in KERAS else ""))
@@ -147,12 +154,13 @@ def declared_shapes(model, maker, module, torch):
 
 def find_inputs(model, shapes, texts, torch):
     """([(name, dims, dtype)], [whether each text of --shape was used]). Names are those of forward()."""
+    own = getattr(model, "keras_inputs", {})
     wanted = [p for p in inspect.signature(model.forward).parameters.values()
               if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    names = [p.name for p in wanted] or ["input_%d" % i for i in range(len(shapes))]
+    names = [p.name for p in wanted] or list(own) or ["input_%d" % i for i in range(len(shapes))]
     if len(shapes) > len(names):
         raise ModelError("input_shapes has %d entries, but forward() takes %d inputs" % (len(shapes), len(names)))
-    known = dict(zip(names, shapes))
+    known = dict({name: each for name, each in own.items() if each[0] is not None}, **dict(zip(names, shapes)))
     used = []
     for text in texts:
         name, _, dims = text.partition("=")
@@ -162,8 +170,9 @@ def find_inputs(model, shapes, texts, torch):
                 sizes = tuple(int(size) for size in dims.split("x"))
             except ValueError:
                 raise ModelError("--shape %s: write the sizes of one sample, --shape %s=1x28x28" % (text, name))
-            known[name] = (sizes, known.get(name, (None, torch.float32))[1])
-    missing = [p.name for p in wanted if p.default is p.empty and p.name not in known]
+            known[name] = (sizes, known.get(name, own.get(name, (None, torch.float32)))[1])
+    missing = [p.name for p in wanted if p.default is p.empty and p.name not in known] + [
+        name for name in own if name not in known]
     if missing or not known:
         raise ModelError("the shape of its input %s is not known: write input_shapes = [(1, 28, 28)] in it (one "
                          "sample, without the batch; an integer input: ((16,), \"int64\")), or --shape %s=1x28x28"
@@ -197,7 +206,8 @@ def first_tensor(result, torch):
 def draw_batch(model, inputs, torch):
     """A batch that the model accepts. Integers get the largest bound, a size of the model's embeddings, with which
     the model runs: a larger index is an error there."""
-    sizes = sorted({m.num_embeddings for m in model.modules() if isinstance(m, torch.nn.Embedding)})
+    sizes = sorted({m.num_embeddings for m in model.modules() if isinstance(m, torch.nn.Embedding)} if not
+                   hasattr(model, "keras_inputs") else export_keras.table_sizes(model))
     bounds = [min(sizes or [2])] * len(inputs)
     model.eval()
     with torch.no_grad():
@@ -235,7 +245,8 @@ def export(model, batch, inputs, path, torch):
     options = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     model.train()
     hook = keep_buffers(model)
-    with warnings.catch_warnings(record=True) as caught:
+    forms = export_keras.own_operators() if hasattr(model, "keras_inputs") else contextlib.nullcontext()
+    with forms, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", torch.jit.TracerWarning)
         torch.onnx.export(model, tuple(batch), path, training=torch.onnx.TrainingMode.PRESERVE,
@@ -268,6 +279,7 @@ def write_eager(model, batch, inputs, path, torch):
 def run(path, name, folder, texts, sources):
     """Exports the model of a file; see above."""
     sources.add(path)
+    export_keras.prepare()
     import torch
     sources.watching = True
     module = load(path)
@@ -279,7 +291,10 @@ def run(path, name, folder, texts, sources):
     batch = draw_batch(model, inputs, torch)
     frozen = export(model, batch, inputs, os.path.join(folder, "model.onnx"), torch)
     write_eager(model, batch, inputs, os.path.join(folder, "eager.safetensors"), torch)
-    manifest = {"name": name, "version": "PyTorch %s" % torch.__version__, "shapes_used": used,
+    by = "PyTorch %s" % torch.__version__
+    if hasattr(model, "keras_inputs"):
+        by = "Keras %s on %s" % (sys.modules["keras"].__version__, by)
+    manifest = {"name": name, "version": by, "shapes_used": used,
                 "frozen": ", ".join(frozen),
                 "sources": [{"path": file, "bytes": size, "changed_ns": changed}
                             for file, (size, changed) in sorted(sources.files.items())]}

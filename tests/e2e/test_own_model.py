@@ -138,5 +138,58 @@ class OwnModelTest(ProgramTest):
         self.assertIn("json.py hides the module json", self.prony("network", hiding, expect=BAD_INPUT).stderr)
 
 
+KERAS = """
+import keras
+from keras import layers
+
+
+def net():
+    return keras.Sequential([
+        keras.Input((8, 8, 1)), layers.Conv2D(4, 3), layers.BatchNormalization(), layers.ReLU(), layers.Dropout(0.25),
+        layers.Flatten(), layers.Dense(5, activation="softmax")])
+
+
+class Block(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.table, self.attention = layers.Embedding(11, 8), layers.MultiHeadAttention(2, 4, dropout=0.1)
+        self.normalisation, self.dense = layers.LayerNormalization(), layers.Dense(3)
+
+    def call(self, ids):
+        x = self.table(ids)
+        return self.dense(self.normalisation(self.attention(x, x, use_causal_mask=True)))
+
+
+Block.input_shapes = [((6,), "int64")]
+"""
+
+
+class KerasModelTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.folder, "own.py")
+        write(self.path, KERAS)
+
+    def show(self, name):
+        keras = Environment("keras3", "torch")
+        keras.need(self)
+        self.environment["PRONY_KERAS3_TORCH_PYTHON"] = keras.python
+        shown = json.loads(self.prony("network", f"{self.path}:{name}", "--format", "json", expect=0).stdout)
+        self.assertRegex(shown["remark"], "eager run in Keras 3.* on PyTorch")
+        self.assertNotIn("Python values", shown["remark"])
+        return {layer["operator"] for layer in shown["layers"]}
+
+    def test_layers_of_keras_are_kept(self):
+        self.assertLessEqual({"Conv", "BatchNormalization", "Dropout", "Gemm"}, self.show("net"))
+
+    def test_attention_is_a_graph(self):
+        self.assertLessEqual({"Gather", "LayerNormalization", "Softmax", "Dropout"}, self.show("Block"))
+
+    def test_without_keras(self):
+        self.environment["PRONY_KERAS3_TORCH_PYTHON"] = os.path.join(self.folder, "none")
+        done = self.prony("network", f"{self.path}:net", expect=FAILED)
+        self.assertIn("a model of Keras needs keras3:torch", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
