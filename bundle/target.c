@@ -125,8 +125,14 @@ static enum prony_status read_place(const json_t *json, struct target *target, s
 				 (long long)rank, (long long)world, WORLD_SIZE_MAX);
 	target->rank = (int)rank;
 	target->world_size = (int)world;
+	const json_t *rendezvous = json_object_get(json, "rendezvous");
+	const json_t *ports = json_object_get(rendezvous, "ports");
 	snprintf(target->rendezvous.folder, sizeof target->rendezvous.folder, "%s",
-		 json_string_or(json_object_get(json, "rendezvous"), "folder", ""));
+		 json_string_or(rendezvous, "folder", ""));
+	for (size_t i = 0; i < json_array_size(ports) && i <= TARGET_RANKS_MAX; i++) {
+		json_int_t port = json_integer_value(json_array_get(ports, i));
+		target->rendezvous.ports[i] = port > 0 && port <= UINT16_MAX ? (int)port : 0;
+	}
 	return PRONY_OK;
 }
 

@@ -94,6 +94,8 @@ static const struct key keys[] = {
 	 false},
 	{"ranks", ROOT | BACKEND, read_text, ROW(ranks),
 	 "what sums the gradients of several ranks on the CPU", "gloo", false},
+	{"no-ranks", ROOT | BACKEND, read_text, ROW(no_ranks), "why it runs one rank only",
+	 "it trains in one process", false},
 	{"clip-norm", ROOT | BACKEND, read_flag, ROW(clips), "true or false", "true", false},
 	{"reads-onnx", ROOT, read_flag, ROW(reads_onnx), "true or false", "true", false},
 	{"repairs", ROOT | BACKEND, read_repairs, 0, "a list of steps, each with a reason",

@@ -87,8 +87,9 @@ struct framework {
 	bool reads_onnx;   /* can run an ONNX file unchanged */
 	const char *ranks; /* what sums its gradients over ranks on the CPU, "gloo"; NULL: nothing
 			    */
-	bool harness_only; /* null and fake: not part of "all" */
-	bool clips;	   /* its worker clips gradients (recipe: clip_norm) */
+	const char *no_ranks;  /* why nothing does; or NULL */
+	bool harness_only;     /* null and fake: not part of "all" */
+	bool clips;	       /* its worker clips gradients (recipe: clip_norm) */
 	bool computes_nothing; /* null: no gate, no rank */
 	bool floor;	       /* the reference of ratios: listed first */
 };

@@ -128,8 +128,9 @@ static void judge_ranks(const struct plan_cell *cell, struct strbuf *reasons)
 	if (ranks == 1)
 		return;
 	if (!framework->ranks)
-		add_reason(reasons, "device %s: %s has no data parallel training in prony", device,
-			   framework->name);
+		add_reason(reasons, "device %s: %s%s%s", device, framework->name,
+			   framework->no_ranks ? ": " : " has no data parallel training in prony",
+			   framework->no_ranks ? framework->no_ranks : "");
 	if (cell->cell.stage != STAGE_TRAIN)
 		add_reason(reasons, "device %s: ranks share the stage train only", device);
 	if (cell->cell.batch % ranks != 0)

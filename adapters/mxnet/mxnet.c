@@ -13,6 +13,7 @@
 #include "adapters/mxnet/mxnet_loader.h"
 #include "adapters/mxnet/mxnet_model.h"
 #include "adapters/mxnet/mxnet_profile.h"
+#include "adapters/mxnet/mxnet_ranks.h"
 #include "adapters/probe.h"
 #include "adapters/reasons.h"
 #include "adapters/threads.h"
@@ -22,6 +23,7 @@ struct mx_state {
 	bool loaded;
 	struct mx_model model;
 	struct mx_loader loader;
+	struct mx_ranks ranks;
 	float *numbers; /* buffer for the largest integer tensor of a batch, converted to floats */
 	int last_slot;	/* of the last step; -1 = none yet */
 	struct mx_profile profile;
@@ -94,7 +96,9 @@ static enum prony_status mxnet_probe(struct session *s, struct probe *found, str
 	if (status != PRONY_OK)
 		return status;
 	set_environment();
-	status = mx_api_load(&mx->api, s->library, err);
+	status = mx_ranks_start(&mx->ranks, &s->target, s->library, err);
+	if (status == PRONY_OK)
+		status = mx_api_load(&mx->api, s->library, err);
 	if (status != PRONY_OK)
 		return status;
 	mx->loaded = true;
@@ -139,7 +143,7 @@ static void visit_engine(void *run_context, void *argument)
 	visit->thread = pthread_self();
 }
 
-static void describe_settings(const struct recipe *recipe, struct effective *effective)
+static void describe_settings(const struct recipe *recipe, int ranks, struct effective *effective)
 {
 	static const char *const updates[OPTIMISER_COUNT] = {
 		[OPTIMISER_SGD] = "multi_sgd_update,aggregation=4",
@@ -152,7 +156,7 @@ static void describe_settings(const struct recipe *recipe, struct effective *eff
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "OMP_NUM_THREADS=%s;MXNET_ENGINE_TYPE=%s;MXNET_CPU_WORKER_NTHREADS=%s;"
 		 "MXNET_MKLDNN_ENABLED=%s;MXNET_SUBGRAPH_BACKEND=%s;MXNET_EXEC_BULK_EXEC_TRAIN=%s;"
-		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s%s",
+		 "MXNET_EXEC_BULK_EXEC_INFERENCE=%s;update=%s%s%s",
 		 probe_environment("OMP_NUM_THREADS", "unset"),
 		 probe_environment("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
 		 probe_environment("MXNET_CPU_WORKER_NTHREADS", "1"),
@@ -161,7 +165,8 @@ static void describe_settings(const struct recipe *recipe, struct effective *eff
 		 probe_environment("MXNET_EXEC_BULK_EXEC_TRAIN", "1"),
 		 probe_environment("MXNET_EXEC_BULK_EXEC_INFERENCE", "1"),
 		 recipe->stage == STAGE_TRAIN ? updates[recipe->optimiser] : "none",
-		 recipe->input == INPUT_NATIVE ? ";loader=ImageRecordIter" : "");
+		 recipe->input == INPUT_NATIVE ? ";loader=ImageRecordIter" : "",
+		 ranks > 1 ? ";data_parallel=dist_sync" : "");
 }
 
 static enum prony_status mxnet_open(struct session *s, const struct recipe *recipe,
@@ -182,6 +187,8 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 				  "run on the engine's thread", err);
 	if (status == PRONY_OK)
 		status = mx_check(api, api->MXNDArrayWaitAll(), "wait for the engine", err);
+	if (status == PRONY_OK)
+		status = mx_ranks_join(&mx->ranks, api, err);
 	if (status != PRONY_OK)
 		return status;
 	/* MXNet copies large arrays with OpenMP on the calling thread, which is this one, and
@@ -197,7 +204,7 @@ static enum prony_status mxnet_open(struct session *s, const struct recipe *reci
 		.mxcsr = visit.mxcsr,
 	};
 	snprintf(effective->device, sizeof(effective->device), "%s", s->target.device);
-	describe_settings(recipe, effective);
+	describe_settings(recipe, s->target.world_size, effective);
 	return PRONY_OK;
 }
 
@@ -260,7 +267,7 @@ static enum prony_status mxnet_build(struct session *s, struct graph *graph,
 	mx->numbers = calloc(largest_of_batch(graph), sizeof(mx->numbers[0]));
 	if (!mx->numbers)
 		return error_set(err, PRONY_NOMEM, "no memory for the numbers of a batch");
-	status = mx_model_init(&mx->model, &mx->api, graph, recipe, weights, err);
+	status = mx_model_init(&mx->model, &mx->api, graph, recipe, weights, &mx->ranks, err);
 	if (status == PRONY_OK)
 		status = mx_symbol_measure(&mx->api, graph, mx->model.symbol, &done.macs, err);
 	if (status == PRONY_OK)
@@ -533,13 +540,16 @@ static void mxnet_close(struct session *s)
 {
 	struct mx_state *mx = s->private_data;
 
-	if (!mx->loaded)
+	if (!mx->loaded) {
+		mx_ranks_release(&mx->ranks, NULL);
 		return;
+	}
 	/* A failure of the last steps was or will be reported by sync; it changes nothing here. */
 	mx->api.MXNDArrayWaitAll();
 	mx_loader_release(&mx->loader);
 	mx_profile_release(&mx->profile);
 	mx_model_release(&mx->model);
+	mx_ranks_release(&mx->ranks, &mx->api);
 	free(mx->numbers);
 	mx->api.MXNotifyShutdown(); /* otherwise its threads outlive their data at exit */
 	*mx = (struct mx_state){0};
@@ -603,6 +613,7 @@ const struct adapter adapter_mxnet = {
 	.summary = "Apache MXNet 1.9 through its C interface",
 	.private_size = sizeof(struct mx_state),
 	.options = "",
+	.collectives = "parameter server",
 	.probe = mxnet_probe,
 	.supports = mxnet_supports,
 	.open = mxnet_open,

@@ -16,6 +16,7 @@ struct mx_symbol;
 struct mx_executor;
 struct mx_operator;
 struct mx_iterator;
+struct mx_store;
 
 struct mx_feature { /* LibFeature of libinfo.h */
 	const char *name;
@@ -115,6 +116,17 @@ struct mx_context { /* the target of a ContextHandle (base.h, struct Context) */
 	X(MXSetProcessProfilerState, (int on, int of_server, void *store))                         \
 	X(MXDumpProcessProfile, (int finished, int of_server, void *store))                        \
 	X(MXExecutorFree, (struct mx_executor * executor))                                         \
+	X(MXKVStoreCreate, (const char *kind, struct mx_store **out))                              \
+	X(MXKVStoreFree, (struct mx_store * store))                                                \
+	X(MXKVStoreRunServer,                                                                      \
+	  (struct mx_store * store, void (*command)(int head, const char *body, void *context),    \
+	   void *context))                                                                         \
+	X(MXKVStoreInit,                                                                           \
+	  (struct mx_store * store, uint32_t count, const int *keys, struct mx_ndarray **values))  \
+	X(MXKVStorePush, (struct mx_store * store, uint32_t count, const int *keys,                \
+			  struct mx_ndarray *const *values, int priority))                         \
+	X(MXKVStorePull, (struct mx_store * store, uint32_t count, const int *keys,                \
+			  struct mx_ndarray *const *values, int priority))                         \
 	X(NNGetOpHandle, (const char *name, const struct mx_operator **out))                       \
 	X(NNSymbolCompose, (struct mx_symbol * symbol, const char *name, uint32_t count,           \
 			    const char **keys, struct mx_symbol **arguments))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/checks.h"
+#include "adapters/mxnet/mxnet_ranks.h"
 
 static enum prony_status make_states(struct mx_model *model, const struct tensor_set *weights,
 				     struct error *err)
@@ -384,7 +385,8 @@ static enum prony_status make_programs(struct mx_model *model, struct error *err
 
 enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api,
 				const struct graph *graph, const struct recipe *recipe,
-				const struct tensor_set *weights, struct error *err)
+				const struct tensor_set *weights, struct mx_ranks *ranks,
+				struct error *err)
 {
 	enum prony_status status;
 
@@ -411,6 +413,8 @@ enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api
 		status = make_slots(model, err);
 	if (status == PRONY_OK)
 		status = make_programs(model, err);
+	if (status == PRONY_OK)
+		status = mx_ranks_attach(ranks, model, err);
 	if (status == PRONY_OK && model->train)
 		status = mx_updates_init(model, recipe, err);
 	return status;
@@ -435,6 +439,8 @@ enum prony_status mx_model_step(struct mx_model *model, int slot, struct error *
 	if (status == PRONY_OK && is_train)
 		status = mx_check(api, api->MXExecutorBackwardEx(executor, 0, NULL, is_train),
 				  "backward", err);
+	if (status == PRONY_OK && model->ranks)
+		status = mx_ranks_sum(model->ranks, model, err);
 	if (status == PRONY_OK && model->train)
 		status = mx_updates_run(model, err);
 	return status;

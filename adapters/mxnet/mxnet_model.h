@@ -20,6 +20,8 @@
  * their operator keeps the data for its backward pass outside the memory that executors share. */
 #define MX_SHARED_WEIGHTS_BYTES (16 << 20)
 
+struct mx_ranks;
+
 struct mx_parameter {
 	const struct value *value; /* of the graph, borrowed */
 	/* NULL if not needed: gradient, state, and AdamW's second state */
@@ -75,15 +77,17 @@ struct mx_model {
 	int update_count;
 	double beta1, beta2, epsilon; /* of AdamW */
 	int64_t adamw_updates;	      /* so far */
-	struct mx_ndarray *scale;     /* of AdamW's gradients, 1; NULL: another optimiser */
+	struct mx_ndarray *scale;     /* of AdamW's gradients; NULL: another optimiser */
+	const struct mx_ranks *ranks; /* that sum the gradients; NULL: one rank */
 	bool loss, train;
 };
 
-/* Builds the network for the recipe's stage. On failure the model is half-built and must be
- * released. */
+/* Builds the network for the recipe's stage. `ranks` is borrowed until the release. On failure the
+ * model is half-built and must be released. */
 enum prony_status mx_model_init(struct mx_model *model, const struct mx_api *api,
 				const struct graph *graph, const struct recipe *recipe,
-				const struct tensor_set *weights, struct error *err);
+				const struct tensor_set *weights, struct mx_ranks *ranks,
+				struct error *err);
 void mx_model_release(struct mx_model *model);
 
 /* The program that runs a slot's batch. */

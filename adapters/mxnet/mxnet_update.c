@@ -1,5 +1,5 @@
 /* Prepares and issues the calls that update the parameters. */
-#include "adapters/mxnet/mxnet_model.h"
+#include "adapters/mxnet/mxnet_ranks.h"
 
 #include <assert.h>
 #include <math.h>
@@ -105,7 +105,7 @@ static void set_adamw(struct mx_call *update, const struct recipe *recipe, const
 
 /* Sets the options of the update of these parameters. */
 static void set_options(struct mx_call *update, const struct recipe *recipe,
-			const struct mx_parameter *parameters)
+			const struct mx_parameter *parameters, int ranks)
 {
 	double rates[MX_UPDATE_GROUP], decays[MX_UPDATE_GROUP];
 
@@ -117,6 +117,8 @@ static void set_options(struct mx_call *update, const struct recipe *recipe,
 		set_adamw(update, recipe, rates, parameters);
 		return;
 	}
+	if (ranks > 1)
+		option(update, "rescale_grad", "%.9g", 1.0 / ranks);
 	if (recipe->optimiser == OPTIMISER_RMSPROP) {
 		option(update, "lr", "%.9g", recipe->learning_rate);
 		option(update, "wd", "%.9g", recipe->weight_decay);
@@ -138,6 +140,7 @@ enum prony_status mx_updates_init(struct mx_model *model, const struct recipe *r
 	int group = recipe->optimiser == OPTIMISER_RMSPROP ? 1 : MX_UPDATE_GROUP;
 	const struct mx_operator *operator= NULL;
 	enum prony_status status;
+	int ranks = model->ranks ? model->ranks->count : 1; /* whose gradients are summed */
 
 	if (!name)
 		return error_set(err, PRONY_UNSUPPORTED, "optimiser %s",
@@ -150,7 +153,7 @@ enum prony_status mx_updates_init(struct mx_model *model, const struct recipe *r
 		model->beta2 = recipe->beta2;
 		model->epsilon = recipe->epsilon;
 		status = mx_array_new(model->api, &(struct shape){.rank = 1, .dims = {1}},
-				      &(const float){1}, &model->scale, err);
+				      &(const float){1.0F / (float)ranks}, &model->scale, err);
 	}
 	if (status != PRONY_OK)
 		return status;
@@ -164,7 +167,7 @@ enum prony_status mx_updates_init(struct mx_model *model, const struct recipe *r
 			add_arrays(update, &model->parameters[i]);
 		if (model->scale)
 			update->inputs[update->input_count++] = model->scale;
-		set_options(update, recipe, &model->parameters[first]);
+		set_options(update, recipe, &model->parameters[first], ranks);
 	}
 	return PRONY_OK;
 }

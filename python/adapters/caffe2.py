@@ -6,6 +6,7 @@ import numpy
 from caffe2.python import core, model_helper, optimizer, workspace
 from caffe2.python.modeling.parameter_info import ParameterInfo, ParameterTags
 
+import adapters
 import graph_analysis
 from adapters.caffe2_operators import OPERATORS, REFUSALS, WEIGHTS, Builder
 from adapters.numpy_adapter import LAYOUT, NumpyAdapter
@@ -32,9 +33,13 @@ class Adapter(NumpyAdapter):
     name, version = "caffe2", _version()
     operators, refusals, several = OPERATORS, REFUSALS, True
     optimisers = NumpyAdapter.optimisers + ("adamw",)
+    collectives = "gloo"
 
     def open(self, case):
+        self.ranks = adapters.target.world_size
         settings = {"net_type": "simple"}
+        if self.ranks > 1:
+            settings["data_parallel"] = "Allreduce of each gradient"
         if case.stage == "train" and case.recipe["optimiser"] == "rmsprop":
             settings["rmsprop_epsilon"] = "inside"
         return self.opened(case, THREADS, **settings)
@@ -111,6 +116,8 @@ class Adapter(NumpyAdapter):
             if not model.param_init_net.BlobIsDefined(blob):
                 model.param_init_net.AddExternalInput(blob)
         self.add_gradients_of_tables(model, model.AddGradientOperators([loss]))
+        if self.ranks > 1:
+            self.average(model)
         self.gradients = {str(blob): str(grad) for blob, grad in model.param_to_grad.items()}
         if self.case.stage != "train":
             return
@@ -162,6 +169,17 @@ class Adapter(NumpyAdapter):
                 dense = model.net.Add([dense, model.param_to_grad[table]], rows + ".sum")
             model.param_to_grad[table] = dense
             model._parameters_info[table] = ParameterInfo(None, table, grad=dense)
+
+    def average(self, model):
+        """Joins the other ranks and appends the averages of the gradients over all of them."""
+        workspace.RunOperatorOnce(core.CreateOperator(
+            "FileStoreHandlerCreate", [], ["ranks.store"], path=adapters.target.folder, prefix="caffe2"))
+        workspace.RunOperatorOnce(core.CreateOperator(
+            "CreateCommonWorld", ["ranks.store"], ["ranks"], size=self.ranks, rank=adapters.target.rank,
+            engine="GLOO", interface="lo", transport="tcp"))
+        for gradient in model.param_to_grad.values():
+            model.net.Allreduce(["ranks", gradient], [gradient], engine="GLOO")
+            model.net.Scale(gradient, gradient, scale=1.0 / self.ranks)
 
     def give(self, *arrays):
         """Copies a batch to the net's inputs."""

@@ -97,8 +97,13 @@ class Adapter(adapters.Adapter):
             case, input=["resident", "stream"], stage=["forward", "forward-backward", "train"],
             optimiser=["sgd", "momentum", "rmsprop", "adamw"], precision=known)
             + graph_analysis.problems(case, OPERATORS, REFUSALS)
-            + (jax_ranks.global_problems(case, self.ranks) if "global_batch" in case.options else [])
+            + (self._global_problems(case) if "global_batch" in case.options else [])
             + graph_evaluation.order_problems(case))
+
+    def _global_problems(self, case):
+        if not self.ranks:
+            return ["option global_batch needs several ranks"]
+        return ["option global_batch: " + problem for problem in jax_ranks.global_problems(case)]
 
     def open(self, case):
         recipe = case.recipe

@@ -11,12 +11,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 AXIS = "ranks"
 
 
-def global_problems(case, ranks):
-    """List of str: why the option global_batch is not supported."""
-    if not ranks:
-        return ["option global_batch needs several ranks"]
+def global_problems(case):
+    """List of str: why one program cannot compute the whole batch."""
     fixed = sorted({node["op"] for node in case.nodes if node["op"] in ("Reshape", "Expand")})
-    return ["option global_batch: %s has the batch of a rank in its shape" % op for op in fixed]
+    return ["%s has the batch of a rank in its shape" % op for op in fixed]
 
 
 class Ranks(object):
@@ -50,15 +48,17 @@ class Ranks(object):
         return [jax.ShapeDtypeStruct((samples,) + part.shape[1:], part.dtype,
                                      sharding=NamedSharding(self.mesh, PartitionSpec(AXIS))) for part in parts]
 
-    def program(self, case, parts):
-        """(shapes of a batch, Case) of what one program computes: a rank's part, or the whole batch."""
-        if self.divided:
-            return parts, case
+    def whole_case(self, case):
+        """The Case of the whole batch."""
         whole, batch = copy.copy(case), case.recipe["batch"]
         whole.values = {name: dict(value, shape=[batch * self.count] + value["shape"][1:])
                         if value["kind"] not in ("parameter", "state") and value["shape"][:1] == [batch] else value
                         for name, value in case.values.items()}
-        return self.whole(parts, case), whole
+        return whole
+
+    def program(self, case, parts):
+        """(shapes of a batch, Case) of what one program computes: a rank's part, or the whole batch."""
+        return (parts, case) if self.divided else (self.whole(parts, case), self.whole_case(case))
 
     def mapped(self, train):
         """train(state, gradients, batch) -> (state, gradients, [loss, logits]) as a program of all ranks. What

@@ -14,6 +14,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("KERAS_TORCH_DEVICE", "cpu")
 
+ranks = None
+if backend == "jax" and adapters.target.world_size > 1:  # they are joined before anything uses a device
+    os.environ.setdefault("JAX_CPU_COLLECTIVES_IMPLEMENTATION", "gloo")
+    from adapters import jax_ranks
+    ranks = jax_ranks.Ranks(adapters.target)
+
 import keras
 import numpy
 
@@ -26,6 +32,9 @@ from adapters.numpy_tensors import array, batch_arrays, fill
 from case import IGNORED
 from errors import WorkerError
 from safetensors_io import elements
+
+if ranks:
+    from adapters import keras3_ranks
 
 SPEED_VARIABLES = ("KERAS_", "TF_", "XLA_", "JAX_", "NPROC", "OMP_", "MKL_", "TORCH")
 TYPES = {"F32": "float32", "F16": "float32", "I64": "int32", "I32": "int32", "BOOL": "bool"}
@@ -90,7 +99,7 @@ class Kept(keras.layers.Layer):
     """Passes its input on, and stores it when training, because train_on_batch does not return logits."""
 
     def build(self, shape):
-        self.kept = self.add_weight(shape=shape, initializer="zeros", trainable=False, name="kept")
+        self.kept = self.add_weight(shape=shape, initializer="zeros", trainable=False, name="logits")
 
     def call(self, x, training=False):
         if training:
@@ -131,6 +140,7 @@ class ValidCrossentropy(keras.losses.Loss):
 class Adapter(adapters.Adapter):
     options = ("channels_first", "eager", "explicit", "fit")
     backends = BACKENDS
+    collectives = "gloo" if backend == "jax" else ""
 
     @property
     def no_layers(self):
@@ -170,6 +180,8 @@ class Adapter(adapters.Adapter):
             reasons += ["option fit: " + reason for reason in graph_analysis.single_problems(case)]
         if "channels_first" in case.options and case.backend == "tensorflow":
             reasons.append("option channels_first: TensorFlow has no such convolutions on a CPU")
+        if ranks:
+            reasons += keras3_ranks.problems(case)
         return (reasons + graph_analysis.problems(case, OPERATORS, REFUSALS)
                 + graph_evaluation.order_problems(case))
 
@@ -178,7 +190,7 @@ class Adapter(adapters.Adapter):
         last = "channels_first" not in case.options
         self.layout = graph_evaluation.layout_for(case, last)
         threads = self.below.threads(recipe["threads"])
-        keras.utils.set_random_seed(recipe["seed"])
+        keras.utils.set_random_seed(recipe["seed"])  # alike on all ranks
         keras.mixed_precision.set_dtype_policy(POLICIES[recipe["precision"]])
         keras.backend.set_image_data_format("channels_last" if last else "channels_first")
         settings = {"backend": keras.backend.backend(),
@@ -187,6 +199,8 @@ class Adapter(adapters.Adapter):
                     "loop": ("fit, predict" if "fit" in case.options
                              else "train_on_batch, predict_on_batch"),
                     "run_eagerly": str("eager" in case.options)}
+        if ranks:
+            settings["data_parallel"] = keras3_ranks.SETTING
         if case.stage == "train" and recipe["optimiser"] == "rmsprop":
             settings["rmsprop_epsilon"] = "inside"
         settings.update((name, os.environ[name]) for name in sorted(os.environ)
@@ -196,6 +210,10 @@ class Adapter(adapters.Adapter):
                 "threads": threads}
 
     def build(self, case):
+        self.whole = ranks.count if ranks else 1  # times the batch of a rank: what the model computes
+        if ranks:
+            keras3_ranks.divide()
+            case = ranks.whole_case(case)
         self.case = case = graph_attention.fused(case, drops=False)
         self.forward_only = case.stage == "forward"
         self.batches, self.labels = [None] * case.slots, [None] * case.slots
@@ -218,7 +236,7 @@ class Adapter(adapters.Adapter):
         if case.attention_note:
             notes.append(case.attention_note)
         return {"parameters": sum(elements(self.kept[name][0].shape) for name in case.parameters),
-                "macs": int(self.macs), "notes": "; ".join(notes)}
+                "macs": int(self.macs) // self.whole, "notes": "; ".join(notes)}
 
     def _regularizer(self):
         """Keras' own weight_decay is not part of the gradient, as AdamW has it; an L2 penalty of half of it is."""
@@ -349,9 +367,7 @@ class Adapter(adapters.Adapter):
             if what == "loss":
                 fill(tensor, numpy.asarray(self._read_loss()))
             elif what == "logits":
-                value = self.results[0] if self.forward_only else self.last.kept
-                fill(tensor, keras.ops.convert_to_numpy(value),
-                     self.layout.order(len(tensor.shape)))
+                fill(tensor, self._logits(), self.layout.order(len(tensor.shape)))
             elif what == "gradients":
                 raise WorkerError("unsupported", "train_on_batch does not return gradients")
             else:
@@ -361,12 +377,17 @@ class Adapter(adapters.Adapter):
                 else:
                     fill(tensor, back(keras.ops.convert_to_numpy(variable)))
 
+    def _logits(self):
+        """The logits of the last step; of several ranks those of its part."""
+        value = self.results[0] if self.forward_only else self.last.kept
+        return keras.ops.convert_to_numpy(ranks.own(value.value) if ranks else value)
+
     def _read_loss(self):
         """The loss that train_on_batch returned. It is computed from the logits if regularizers added to it,
         and after fit, which returns the mean of an epoch."""
         if not self.case.recipe["weight_decay"] and "fit" not in self.case.options:
             return self.results[0]
-        logits = keras.ops.convert_to_numpy(self.last.kept).astype("float64")
+        logits = self._logits().astype("float64")
         if isinstance(self.loss, HalfSquares):
             return 0.5 * numpy.square(logits).sum()
         logits -= logits.max(axis=1, keepdims=True)
