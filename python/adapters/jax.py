@@ -13,6 +13,7 @@ if adapters.target and adapters.target.world_size > 1:
 import jax
 import jax.numpy as jnp
 import jaxlib
+import numpy
 
 import graph_analysis
 import graph_attention
@@ -294,8 +295,9 @@ class Adapter(adapters.Adapter):
         return batch_arrays(inputs, [] if self.forward_only else labels, self.layout)
 
     def feed(self, slot, inputs, labels):
-        place = self.ranks.share if self.ranks else jnp.array
-        self.batches[slot] = [place(part) for part in self._batch(inputs, labels)]
+        # jnp.array copies in the queue of the device, behind earlier steps; by then a slot of the ring may hold a later batch.
+        place = self.ranks.share if self.ranks else jnp.asarray
+        self.batches[slot] = [place(numpy.array(part)) for part in self._batch(inputs, labels)]
 
     def read(self, what, tensors):
         state, gradients, results = self.kept

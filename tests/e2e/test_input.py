@@ -326,6 +326,22 @@ class FrameworkTest(unittest.TestCase):
         self.assertTrue(said["values"] and said["labels"], said)
         return said
 
+    def test_batches_are_copied_in_time(self):
+        """Frameworks that only note what to do train on the batch of the step, not on what its slot holds later."""
+        here = [name for name in ("jax", "xla", "tensorflow")
+                if os.path.isdir(os.path.join(self.DATA, "prony/frameworks", name))]
+        if not here:
+            self.skipTest("no such framework is installed")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        done = subprocess.run(
+            [PRONY, "run", "--store", os.path.join(folder.name, "store.db"), "-f", ",".join(here), "-D", "cpu:1", "-n",
+             "lenet", "-d", "mnist-3000", "--learning-rate", "0.01", "--until", "accuracy=0.85", "--max-steps", "121",
+             "--repeat", "1", "--quick", "--format", "json"], capture_output=True, text=True, check=False)
+        cells = json.loads(done.stdout)["cells"]
+        self.assertEqual({cell["framework"]: cell["target"].get("reached") for cell in cells},
+                         dict.fromkeys(here, 1), done.stderr)
+
     def test_own_loaders(self):
         """Evaluation in the order of the files: the first batch is the one that prony makes."""
         found = 0

@@ -73,6 +73,14 @@ class WindowTest(ProgramTest):
             self.assertTrue(max(values[:-1], default=0) < 0.7 <= values[-1], curve)
         text = self.prony("show", "--store", self.store, expect=0).stdout
         self.assertRegex(" ".join(text.split()), r"steps to accuracy 0\.7: \d+ \(\d+ to \d+\), 7 seeds of fake; same distribution in ")
+        # One that learns much later.
+        self.sql("update process set target_steps = 400 + seed, target_curve = '0.1 0.1' where cell = 2")
+        self.sql("update process set target_curve = target_curve || ' 0.9' where cell = 1")
+        other, = [cell["target"] for cell in json.loads(self.prony("show", "--format", "json", "--store", self.store, expect=0).stdout)
+                  ["cells"] if cell["target"]["seeds"] == 6]
+        self.assertEqual((other["differs"], other["steps"]), (True, 403.5))
+        text = self.prony("show", "--store", self.store, expect=0).stdout
+        self.assertRegex(" ".join(text.split()), r"; \S+ trains differently \(p = 0\.\d+\): 0\.1 against ")
 
     def test_a_target_may_not_be_reached(self):
         self.prony("run", "-f", "fake", "-n", "mlp", "-d", "mnist-3000", "-D", "cpu:1", "--until", "loss=0.001", "--max-steps",
