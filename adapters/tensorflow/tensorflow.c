@@ -206,7 +206,10 @@ static int threads_of(const struct series *series, const struct tf_configuration
 {
 	int left = started - asked->inter_threads - series->idle;
 
-	return left > 0 && left % series->pools == 0 ? left / series->pools : asked->intra_threads;
+	/* The server of a rank has threads of its own. */
+	if (asked->rank || left <= 0 || left % series->pools != 0)
+		return asked->intra_threads;
+	return left / series->pools;
 }
 
 static void describe(const struct tf_state *tf, const struct target *target,
@@ -215,12 +218,13 @@ static void describe(const struct tf_state *tf, const struct target *target,
 	snprintf(effective->device, sizeof(effective->device), "%s", target->device);
 	snprintf(effective->settings, sizeof(effective->settings),
 		 "intra_op_threads=%d;inter_op_threads=%d;threads_started=%d;layout=%s;xla=%s;"
-		 "TF_XLA_FLAGS=%s;TF_ENABLE_ONEDNN_OPTS=%s;rmsprop_epsilon=inside",
+		 "TF_XLA_FLAGS=%s;TF_ENABLE_ONEDNN_OPTS=%s;rmsprop_epsilon=inside%s",
 		 c->intra_threads, c->inter_threads, started,
 		 target_has_option(target, "nchw") ? "NCHW" : "NHWC",
 		 c->xla ? "auto-clustering" : "off", probe_environment("TF_XLA_FLAGS", ""),
 		 probe_environment("TF_ENABLE_ONEDNN_OPTS",
-				   tf->series->onednn ? "default" : "not built"));
+				   tf->series->onednn ? "default" : "not built"),
+		 c->rank ? ";data_parallel=CollectiveReduce" : "");
 }
 
 static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
@@ -240,6 +244,8 @@ static enum prony_status tf_open(struct session *s, const struct recipe *recipe,
 
 	if (!tf->loaded)
 		return error_set(err, PRONY_INTERNAL, "open before probe");
+	if (s->target.world_size > 1)
+		wanted.rank = &s->target;
 	if (strncmp(device, "cuda", 4) == 0)
 		wanted.gpu = (int)strtol(device + strcspn(device, ":") + 1, NULL, 10);
 	before = threads_count("");
@@ -490,7 +496,8 @@ static const struct adapter_profile profile = {
 #define TENSORFLOW_MEMBERS                                                                         \
 	.abi = ADAPTER_ABI, .private_size = sizeof(struct tf_state), .open = tf_open,              \
 	.build = tf_build, .feed = tf_feed, .step = tf_step, .sync = tf_sync,                      \
-	.read = tf_read_back, .close = tf_close, .profile = &profile
+	.read = tf_read_back, .close = tf_close, .profile = &profile,                              \
+	.collectives = "ring over grpc"
 
 const struct adapter adapter_tensorflow = {
 	TENSORFLOW_MEMBERS,

@@ -17,6 +17,7 @@ struct tf_tensor;
 struct tf_session;
 struct tf_session_options;
 struct tf_device_list;
+struct tf_server;
 
 struct tf_buffer { /* TF_Buffer */
 	const void *data;
@@ -99,6 +100,11 @@ enum tf_code { TF_CODE_OK = 0, TF_CODE_RESOURCE_EXHAUSTED = 8, TF_CODE_UNIMPLEME
 	X(void, TF_SetConfig,                                                                      \
 	  (struct tf_session_options * options, const void *config, size_t bytes,                  \
 	   struct tf_status *status))                                                              \
+	X(void, TF_SetTarget, (struct tf_session_options * options, const char *target))           \
+	X(struct tf_server *, TF_NewServer,                                                        \
+	  (const void *definition, size_t bytes, struct tf_status *status))                        \
+	X(void, TF_ServerStart, (struct tf_server * server, struct tf_status * status))            \
+	X(const char *, TF_ServerTarget, (struct tf_server * server))                              \
 	X(struct tf_session *, TF_NewSession,                                                      \
 	  (struct tf_graph * graph, const struct tf_session_options *options,                      \
 	   struct tf_status *status))                                                              \

@@ -278,6 +278,7 @@ enum prony_status tf_model_init(struct tf_model *model, const struct tf_api *api
 		.api = api,
 		.graph = graph,
 		.session = running->session,
+		.ranks = running->ranks,
 		.backward = recipe->stage != STAGE_FORWARD,
 		.train = recipe->stage == STAGE_TRAIN,
 	};

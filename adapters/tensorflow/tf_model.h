@@ -54,6 +54,7 @@ struct tf_model {
 	struct tf_profile profile;
 	struct tf_session *session; /* borrowed, like its graph */
 	bool train, backward;	    /* from the stage */
+	int ranks;		    /* whose gradients a step averages */
 };
 
 /* Builds the network in the session's graph and fills the variables. `graph` gets prony's backward

@@ -7,11 +7,11 @@
 
 #include "adapters/threads.h"
 
-#define CONFIG_BYTES 96
+#define CONFIG_BYTES 4096  /* of which each of 64 ranks takes 26 */
 #define PROBE_ALIGNMENT 64 /* TensorFlow needs this to use memory without a copy */
 
-/* A serialized ConfigProto (tensorflow/core/protobuf/config.proto); the numbers below are its field
- * numbers. */
+/* A serialized ConfigProto (tensorflow/core/protobuf/config.proto), or a message of which it is a
+ * part; the numbers below are field numbers. */
 struct config {
 	unsigned char bytes[CONFIG_BYTES];
 	size_t length;
@@ -23,12 +23,29 @@ static void put(struct config *config, const char *bytes, size_t length)
 	config->length += length;
 }
 
-static void put_number(struct config *config, int field, int value)
+static void put_varint(struct config *config, size_t value)
 {
-	config->bytes[config->length++] = (unsigned char)(field << 3);
 	for (; value > 127; value >>= 7)
 		config->bytes[config->length++] = (unsigned char)(value | 128);
 	config->bytes[config->length++] = (unsigned char)value;
+}
+
+static void put_number(struct config *config, int field, int value)
+{
+	put_varint(config, (size_t)field << 3);
+	put_varint(config, (size_t)value);
+}
+
+static void put_part(struct config *config, int field, const void *bytes, size_t length)
+{
+	put_varint(config, (size_t)field << 3 | 2);
+	put_varint(config, length);
+	put(config, bytes, length);
+}
+
+static void put_text(struct config *config, int field, const char *text)
+{
+	put_part(config, field, text, strlen(text));
 }
 
 static struct config write_config(const struct tf_configuration *c)
@@ -53,7 +70,61 @@ static struct config write_config(const struct tf_configuration *c)
 	}
 	if (c->xla)
 		put(&config, jit, sizeof(jit) - 1);
+	if (c->rank) {
+		struct config experimental = {.length = 0};
+
+		/* device_filters (4): this rank's; experimental (16) { collective_group_leader (1)
+		 * }
+		 */
+		snprintf(options, sizeof(options), "/job:worker/task:%d", c->rank->rank);
+		put_text(&config, 4, options);
+		put_text(&experimental, 1, "/job:worker/replica:0/task:0");
+		put_part(&config, 16, experimental.bytes, experimental.length);
+	}
 	return config;
+}
+
+/* A ServerDef (tensorflow/core/protobuf/tensorflow_server.proto) { cluster (1), job_name (2),
+ * task_index (3), default_session_config (4), protocol (5) }, where the cluster is { job (1) { name
+ * (1), tasks (2) { key (1), value (2) } } }. */
+static struct config write_server(const struct target *rank, const struct config *session)
+{
+	struct config server = {.length = 0}, cluster = {.length = 0}, job = {.length = 0};
+	char address[32];
+
+	put_text(&job, 1, "worker");
+	for (int i = 0; i < rank->world_size; i++) {
+		struct config task = {.length = 0};
+
+		snprintf(address, sizeof(address), "127.0.0.1:%d", rank->rendezvous.ports[1 + i]);
+		put_number(&task, 1, i);
+		put_text(&task, 2, address);
+		put_part(&job, 2, task.bytes, task.length);
+	}
+	put_part(&cluster, 1, job.bytes, job.length);
+	put_part(&server, 1, cluster.bytes, cluster.length);
+	put_text(&server, 2, "worker");
+	put_number(&server, 3, rank->rank);
+	put_part(&server, 4, session->bytes, session->length);
+	put_text(&server, 5, "grpc");
+	return server;
+}
+
+/* Starts the server by which the ranks find each other; *options get it as their target. */
+static enum prony_status join_ranks(const struct tf_api *api, const struct target *rank,
+				    const struct config *session,
+				    struct tf_session_options *options, struct error *err)
+{
+	struct config definition = write_server(rank, session);
+	struct tf_server *server =
+		api->TF_NewServer(definition.bytes, definition.length, api->status);
+	enum prony_status status = tf_check(api, "make a server", err);
+
+	if (status != PRONY_OK)
+		return status;
+	api->TF_ServerStart(server, api->status);
+	api->TF_SetTarget(options, api->TF_ServerTarget(server));
+	return tf_check(api, "start a server", err);
 }
 
 enum prony_status tf_session_open(struct tf_running *running, const struct tf_api *api,
@@ -66,6 +137,9 @@ enum prony_status tf_session_open(struct tf_running *running, const struct tf_ap
 	running->graph = api->TF_NewGraph();
 	api->TF_SetConfig(options, config.bytes, config.length, api->status);
 	status = tf_check(api, "set the configuration", err);
+	running->ranks = configuration->rank ? configuration->rank->world_size : 1;
+	if (status == PRONY_OK && configuration->rank)
+		status = join_ranks(api, configuration->rank, &config, options, err);
 	if (status == PRONY_OK) {
 		running->session = api->TF_NewSession(running->graph, options, api->status);
 		status = tf_check(api, "start a session", err);

@@ -1,12 +1,23 @@
 /* The end of a training step: optimiser updates, running statistics, gradients. */
 #include "adapters/tensorflow/tf_model.h"
 
-/* Returns the gradient of a variable from the backward pass, in fp32. */
+/* Returns the gradient of a variable from the backward pass, in fp32; of several ranks, its
+ * average.
+ */
 static struct tf_output gradient_of(struct tf_model *model, const struct tf_variable *variable)
 {
 	int gradient = model->graph->values[variable->owner].gradient;
 
-	return tf_cast(&model->t.e, model->t.values[gradient], TF_TYPE_FLOAT);
+	struct tf_output own = tf_cast(&model->t.e, model->t.values[gradient], TF_TYPE_FLOAT);
+	int64_t key = variable - model->weights.variables + 1; /* the same on all ranks */
+
+	if (model->ranks == 1)
+		return own;
+	return tf_op(&model->t.e, "CollectiveReduce", TF_IN(own),
+		     TF_WITH(TF_INT("group_size", model->ranks), TF_INT("group_key", 1),
+			     TF_INT("instance_key", key), TF_TEXT("merge_op", "Add"),
+			     TF_TEXT("final_op", "Div"),
+			     tf_ints("subdiv_offsets", &(const int64_t){0}, 1)));
 }
 
 static struct tf_output number(struct tf_emit *e, double value)
