@@ -182,6 +182,8 @@ static void end_frame(struct launch_node *node, json_t **hello)
 	struct error why = ERROR_INIT;
 	if (!strcmp(node->kind, "text")) {
 		add_text(node, text, node->payload.length);
+		/* The reason of a failure is what the command says, not the run's progress. */
+		*node->last = '\0';
 	} else if (!strcmp(node->kind, "hello")) {
 		if (json_parse(text, node->payload.length, "prony agent", hello, &why) == PRONY_OK)
 			node->state = NODE_RUNS;

@@ -39,7 +39,7 @@ struct launch_node {
 	char *store; /* the file that it sends */
 	bool store_whole;
 	struct strbuf line; /* of its text, unfinished */
-	char last[200];	    /* the last line that is no blank one */
+	char last[200];	    /* the command's last line that is not blank */
 	int lines;	    /* printed */
 };
 

@@ -192,40 +192,29 @@ static json_t *frameworks_here(struct launch *launch)
 	return found;
 }
 
-/* Deals the tables and prints which node has how many. Nodes without a table are not used. */
+/* Makes a node for each part, and prints which tables it has; or one for each name. Names beyond
+ * the tables are not used. */
 static void deal(struct launch *launch)
 {
 	const struct selection *s = &launch->job->selection;
+	bool whole = launch->job->options->every_node;
 	struct parts parts;
-	launch->count = launch->name_count;
-	if (!launch->job->options->every_node) {
-		parts_deal(&s->plan, &s->spec, (int)launch->name_count, s->cpu_count, &parts);
-		launch->count = 0;
-		for (int i = 0; i < parts.count; i++)
-			launch->count += parts.tables[i] > 0;
-		parts_release(&parts);
-	}
-	if (launch->count < launch->name_count)
-		cli_say("the run has %zu table%s, so %zu of %zu nodes are used\n", launch->count,
-			launch->count == 1 ? "" : "s", launch->count, launch->name_count);
+	size_t tables = 0;
+	parts_deal(&s->plan, &s->spec, (int)launch->name_count, s->cpu_count, &parts);
+	for (int i = 0; i < parts.count; i++)
+		tables += parts.tables[i];
+	launch->count = whole || tables > launch->name_count ? launch->name_count : tables;
 	launch->nodes = arena_array(&launch->arena, launch->count + 1, sizeof *launch->nodes);
+	if (launch->count < launch->name_count)
+		cli_say("the run has %zu table%s, so %zu of %zu nodes are used\n", tables,
+			tables == 1 ? "" : "s", launch->count, launch->name_count);
 	for (size_t i = 0; i < launch->count; i++) {
-		launch->nodes[i] = (struct launch_node){.name = launch->names[i]};
-		if (!launch->job->options->every_node)
-			launch->nodes[i].part = (int)i + 1;
+		launch->nodes[i] = (struct launch_node){.name = launch->names[i],
+							.part = whole ? 0 : (int)i + 1};
+		if (!whole)
+			cli_say("%s: part %zu of %zu, %zu table%s\n", launch->names[i], i + 1,
+				launch->count, parts.tables[i], parts.tables[i] == 1 ? "" : "s");
 	}
-}
-
-static void say_parts(const struct launch *launch)
-{
-	const struct selection *s = &launch->job->selection;
-	struct parts parts;
-	if (launch->job->options->every_node || launch->count == 0)
-		return;
-	parts_deal(&s->plan, &s->spec, (int)launch->count, s->cpu_count, &parts);
-	for (size_t i = 0; i < launch->count; i++)
-		cli_say("%s: part %zu of %zu, %zu table%s\n", launch->names[i], i + 1,
-			launch->count, parts.tables[i], parts.tables[i] == 1 ? "" : "s");
 	parts_release(&parts);
 }
 
@@ -490,7 +479,6 @@ enum prony_status run_launch(struct job *job, const struct cli_call *call, int *
 	if (status == PRONY_OK) {
 		deal(&launch);
 		identify(&launch);
-		say_parts(&launch);
 		launch.frameworks = frameworks_here(&launch);
 		catch_signals();
 	}
