@@ -20,6 +20,8 @@ static const struct {
 	{OP_LEAKY_RELU, FUNCTION_LEAKY_RELU, {.alpha = 0.125}},
 	{OP_EXP, FUNCTION_EXP, {.alpha = 0}},
 	{OP_SQRT, FUNCTION_SQRT, {.alpha = 0}},
+	{OP_ERF, FUNCTION_ERF, {.alpha = 0}},
+	{OP_POW, FUNCTION_POW, {.alpha = 1.5, .exponent = 1.5}},
 	{OP_LOG, FUNCTION_LOG, {.alpha = 0}},
 	{OP_GELU, FUNCTION_GELU, {.alpha = 0}},
 	{OP_GELU, FUNCTION_GELU_TANH, {.approximate = 1}},

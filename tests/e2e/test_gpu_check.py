@@ -17,7 +17,7 @@ PRONY = os.path.abspath(os.environ.get("PRONY", "build/prony"))
 SCRIPT = os.path.join(os.environ.get("PRONY_SOURCE", "."), "tools", "gpu-check")
 # Files that come back from a lent machine: at most eight.
 FILES = {"device.json", "log.txt", "plans.json", "profile.json", "report.html", "results.jsonl", "runs.jsonl.gz"}
-REHEARSED = "machine,properties,gates-lenet,one-by-one,race-lenet,energy,plans,profile"
+REHEARSED = "machine,properties,gates-lenet,gates-transformers,one-by-one,race-lenet,energy,plans,profile"
 
 
 class GpuCheckTest(unittest.TestCase):

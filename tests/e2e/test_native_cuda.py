@@ -10,6 +10,7 @@ import sys
 
 import counted
 from prony_program import ProgramTest, read, write
+from random_networks import upsampler
 
 FAKES = os.path.abspath(os.environ["CUDA_FAKES"])
 PRECISIONS = "fp32,tf32,fp16,bf16"
@@ -72,6 +73,13 @@ class GateTest(CudaTest):
             cells = self.gate(network, "-b", "1", "--sequence", "8", "-f", framework, precisions=precision, stages=stage)
             self.assert_passed(cells, 1)
             self.assertIn("attention: fused " + note, cells[network, precision, stage]["details"]["notes"])
+
+    def test_upsampling(self):
+        """Operators that grow and normalise images."""
+        path = os.path.join(self.folder, "upsampler.onnx")
+        with open(path, "wb") as stream:
+            stream.write(upsampler())
+        self.assert_passed(self.gate(path, "-b", "2", "-d", "synthetic", precisions="fp32,bf16"), 2)
 
     def test_decode(self):
         self.assert_passed(self.gate("llama-tiny", "-b", "2", "--sequence", "8", precisions="fp32,bf16",

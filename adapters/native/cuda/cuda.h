@@ -252,6 +252,10 @@ void cuda_norm_parameter_grad(struct lowering *l, const char *name, const char *
 			      const struct norm_arguments *a);
 enum prony_status cuda_layer_norm(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_layer_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_group_norm(struct lowering *l, int n, struct error *err); /* group_norm.c */
+enum prony_status cuda_group_norm_grad(struct lowering *l, int n, struct error *err);
+enum prony_status cuda_resize(struct lowering *l, int n, struct error *err); /* resize.c */
+enum prony_status cuda_resize_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_lrn(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_lrn_grad(struct lowering *l, int n, struct error *err);
 enum prony_status cuda_recurrent(struct lowering *l, int n, struct error *err);

@@ -20,6 +20,8 @@ static const struct {
 	[OP_GELU] = {true, FUNCTION_GELU},
 	[OP_SWISH] = {true, FUNCTION_SWISH},
 	[OP_NEG] = {true, FUNCTION_NEG},
+	[OP_ERF] = {true, FUNCTION_ERF},
+	[OP_POW] = {true, FUNCTION_POW},
 };
 
 bool cuda_has_function(enum op op)
@@ -33,6 +35,8 @@ static struct function function_of(enum op op, const struct attributes *a)
 
 	if (op == OP_GELU && a->approximate)
 		f.code = FUNCTION_GELU_TANH;
+	if (op == OP_POW)
+		f.alpha = (float)a->exponent;
 	if (op == OP_CLIP) {
 		f.alpha = (float)a->min;
 		f.beta = (float)a->max;

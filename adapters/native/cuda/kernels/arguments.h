@@ -59,7 +59,9 @@ enum function_code {
 	FUNCTION_GELU,
 	FUNCTION_GELU_TANH,
 	FUNCTION_SWISH, /* x sigmoid(alpha x) */
-	FUNCTION_NEG
+	FUNCTION_NEG,
+	FUNCTION_ERF,
+	FUNCTION_POW /* x^alpha */
 };
 
 struct function {
@@ -133,6 +135,20 @@ struct cache_shape {
 struct cuda_dropout {
 	long long seed, node, threshold;
 	float scale;
+};
+
+/* group_norm.cu: row-major images; channels of a group, elements of a channel. */
+struct group_arguments {
+	int samples, groups, channels, inner;
+	float epsilon;
+};
+
+/* resize.cu: images of in[0] x in[1] and those that are scales[] times as large. */
+struct resize_arguments {
+	long long planes; /* of all images */
+	int channels, in[2], scales[2];
+	int linear, align_corners;
+	int last; /* channels are innermost */
 };
 
 /* conv.cu: all elements of a tensor by channel. */

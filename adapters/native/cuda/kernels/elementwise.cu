@@ -60,6 +60,8 @@ template <class T> DEVICE void function(T *y, const T *x, long long n, struct fu
 		VALUE(FUNCTION_GELU_TANH, gelu_tanh(v))
 		VALUE(FUNCTION_SWISH, v / (1 + expf(-alpha * v)))
 		VALUE(FUNCTION_NEG, -v)
+		VALUE(FUNCTION_ERF, erff(v))
+		VALUE(FUNCTION_POW, powf(v, alpha))
 	}
 }
 
@@ -97,6 +99,8 @@ DEVICE void function_grad(T *dx, const T *dy, const T *in, long long n, struct f
 		SLOPE(FUNCTION_GELU, d * gelu_slope(v))
 		SLOPE(FUNCTION_GELU_TANH, d * gelu_tanh_slope(v))
 		SLOPE(FUNCTION_SWISH, d * swish_slope(v, alpha))
+		SLOPE(FUNCTION_ERF, d * (ROOT_2_PI / ROOT_HALF * expf(-v * v)))
+		SLOPE(FUNCTION_POW, d * (alpha * powf(v, alpha - 1)))
 	}
 }
 
