@@ -42,7 +42,8 @@
 	X(INPUT_STREAM, "stream")     /* read and decoded by prony while the network runs */       \
 	X(INPUT_NATIVE, "native")     /* by the framework's own loader */                          \
 	X(INPUT_SYNTHETIC,                                                                         \
-	  "synthetic") /* like resident, with random values whatever the data set */
+	  "synthetic")	      /* like resident, with random values whatever the data set */        \
+	X(INPUT_COLD, "cold") /* like stream; each file is first dropped from the page cache */
 
 /* Who runs the steps: the harness one by one, or the framework's own loop over epochs. */
 #define LOOPS(X) X(LOOP_STEP, "step") X(LOOP_FIT, "fit")

@@ -373,6 +373,7 @@ static enum prony_status fill_picture(void *context, int64_t item, struct data_r
 	};
 	int64_t begin_ns = clock_monotonic_ns(), read_ns = begin_ns;
 	uint8_t *planes = memory_alloc(stream->elements);
+	record->cold = stream->request.cold;
 	enum prony_status status = samples_record(stream->samples, pick->sample, record, err);
 
 	if (status == PRONY_OK) {

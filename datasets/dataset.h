@@ -118,6 +118,7 @@ struct batch_request {
 	int64_t classes;
 	bool training; /* otherwise evaluation samples */
 	uint64_t seed; /* order of training samples; content of synthetic ones */
+	bool cold;     /* photographs: drop each file from the page cache before it is read */
 	int64_t first; /* skip this many batches: the gate and the timed process use different ones
 			*/
 };

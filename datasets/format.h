@@ -28,6 +28,7 @@ struct data_source {
 struct data_record {
 	uint8_t *bytes; /* allocated with malloc */
 	size_t length, capacity;
+	bool cold;	 /* set by the caller: as in struct batch_request */
 	bool encoded;	 /* JPEG or PNG; otherwise bytes of dims */
 	int64_t dims[3]; /* C, H, W; 0 when the picture has it */
 	int64_t label;

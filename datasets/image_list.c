@@ -188,10 +188,12 @@ char *image_list_name(const struct image_list *list, size_t at)
 		       : memory_printf("%s: %s", list->tar_paths[entry->tar], entry->name);
 }
 
-static enum prony_status read_from(int fd, int64_t offset, int64_t length, const char *name,
-				   uint8_t **bytes, size_t *capacity, size_t *got,
+static enum prony_status read_from(int fd, int64_t offset, int64_t length, bool cold,
+				   const char *name, uint8_t **bytes, size_t *capacity, size_t *got,
 				   struct error *err)
 {
+	if (cold)
+		posix_fadvise(fd, offset, length, POSIX_FADV_DONTNEED);
 	if (length > FILE_BYTES_MAX)
 		return error_set(err, PRONY_BAD_INPUT,
 				 "%s: too large: %" PRId64 " bytes; at most %" PRId64
@@ -208,7 +210,7 @@ static enum prony_status read_from(int fd, int64_t offset, int64_t length, const
 	return PRONY_OK;
 }
 
-static enum prony_status read_file(const char *name, uint8_t **bytes, size_t *capacity,
+static enum prony_status read_file(const char *name, bool cold, uint8_t **bytes, size_t *capacity,
 				   size_t *length, struct error *err)
 {
 	struct stat info;
@@ -221,20 +223,21 @@ static enum prony_status read_file(const char *name, uint8_t **bytes, size_t *ca
 	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
 		status = error_set(err, PRONY_BAD_INPUT, "%s: not a regular file", name);
 	else
-		status = read_from(fd, 0, info.st_size, name, bytes, capacity, length, err);
+		status = read_from(fd, 0, info.st_size, cold, name, bytes, capacity, length, err);
 	close(fd);
 	return status;
 }
 
-enum prony_status image_list_read(const struct image_list *list, size_t at, uint8_t **bytes,
-				  size_t *capacity, size_t *length, struct error *err)
+enum prony_status image_list_read(const struct image_list *list, size_t at, bool cold,
+				  uint8_t **bytes, size_t *capacity, size_t *length,
+				  struct error *err)
 {
 	const struct image_entry *entry = &list->entries[at];
 	char *name = image_list_name(list, at);
 	enum prony_status status =
-		entry->offset < 0 ? read_file(name, bytes, capacity, length, err)
+		entry->offset < 0 ? read_file(name, cold, bytes, capacity, length, err)
 				  : read_from(list->tars[entry->tar], entry->offset, entry->length,
-					      name, bytes, capacity, length, err);
+					      cold, name, bytes, capacity, length, err);
 
 	free(name);
 	return status;

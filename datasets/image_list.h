@@ -4,6 +4,7 @@
 #ifndef PRONY_DATASETS_IMAGE_LIST_H
 #define PRONY_DATASETS_IMAGE_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,9 +43,12 @@ enum prony_status image_list_open(const char *path, int64_t classes, struct imag
 				  struct error *err);
 void image_list_close(struct image_list *list);
 
-/* Reads the file of an entry; *bytes (malloc) grows to *capacity. Several threads may call it. */
-enum prony_status image_list_read(const struct image_list *list, size_t at, uint8_t **bytes,
-				  size_t *capacity, size_t *length, struct error *err);
+/* Reads the file of an entry; *bytes (malloc) grows to *capacity. Several threads may call it.
+ * `cold`: its pages are dropped from this machine's page cache before (posix_fadvise, DONTNEED),
+ * unless they are not written yet or mapped elsewhere, so that it comes from storage. */
+enum prony_status image_list_read(const struct image_list *list, size_t at, bool cold,
+				  uint8_t **bytes, size_t *capacity, size_t *length,
+				  struct error *err);
 
 /* The total size of all files in a folder, and the SHA-256 (DIGEST_HEX_BYTES) of their paths and
  * contents in path order. */

@@ -61,7 +61,8 @@ static enum prony_status record(const struct data_source *base, int64_t at, stru
 	char *where = image_list_name(list, (size_t)at);
 	snprintf(out->where, sizeof(out->where), "%s", where);
 	free(where);
-	return image_list_read(list, (size_t)at, &out->bytes, &out->capacity, &out->length, err);
+	return image_list_read(list, (size_t)at, out->cold, &out->bytes, &out->capacity,
+			       &out->length, err);
 }
 
 const struct data_format images_format = {

@@ -276,13 +276,15 @@ static void fill_recipe(const struct expansion *e, const struct cell *cell, stru
 	/* The worker treats both the same. */
 	if (recipe->input == INPUT_SYNTHETIC)
 		recipe->input = INPUT_RESIDENT;
+	if (recipe->input == INPUT_COLD)
+		recipe->input = INPUT_STREAM;
 }
 
-/* The stage load measures the loader that would work during a run, so any input but native means
+/* The stage load measures the loader that would work during a run, so other inputs mean
  * stream. */
 static void settle_load(struct cell *cell)
 {
-	if (cell->stage == STAGE_LOAD && cell->input != INPUT_NATIVE)
+	if (cell->stage == STAGE_LOAD && cell->input != INPUT_NATIVE && cell->input != INPUT_COLD)
 		cell->input = INPUT_STREAM;
 }
 

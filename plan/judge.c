@@ -260,7 +260,7 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 	if (option && cell->cell.input != INPUT_NATIVE)
 		add_reason(reasons, "option %s needs input native, but the input is %s",
 			   option->name, word);
-	if (cell->cell.input != INPUT_STREAM && cell->cell.input != INPUT_NATIVE)
+	if (cell->recipe.input == INPUT_RESIDENT)
 		return;
 	if (!cell->dataset->format)
 		add_reason(reasons,
@@ -271,6 +271,13 @@ static void judge_input(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "input %s: text supports only resident batches", word);
 	else if (cell->cell.input == INPUT_NATIVE)
 		judge_native(cell, reasons);
+	else if (cell->cell.input == INPUT_COLD && strcmp(cell->dataset->format, "images"))
+		add_reason(reasons,
+			   "input cold: only photographs are read again from their files; samples "
+			   "of %s stay in memory",
+			   cell->dataset->name);
+	if (cell->cell.input == INPUT_COLD && cell->cell.stage != STAGE_LOAD)
+		add_reason(reasons, "input cold: measures storage, with the stage load only");
 	if (cell->cell.loop == LOOP_FIT)
 		add_reason(reasons, "input %s: loop fit supports only resident batches", word);
 	if (network_is_as_it_is(cell->network))
@@ -312,7 +319,7 @@ static void judge_support(const struct expansion *e, const struct plan_cell *cel
 {
 	const struct framework *framework = cell->location->framework;
 
-	if (cell->cell.stage == STAGE_LOAD && cell->cell.input == INPUT_STREAM &&
+	if (cell->cell.stage == STAGE_LOAD && cell->recipe.input == INPUT_STREAM &&
 	    !(framework->stages & 1u << STAGE_LOAD))
 		add_reason(reasons, "stage load: only the framework native measures prony's "
 				    "loader; use --input native for the framework's own");

@@ -85,6 +85,7 @@ void workload_request(const struct plan_cell *cell, int64_t batch, uint64_t seed
 		.classes = cell->network->classes,
 		.training = cell->recipe.stage != STAGE_FORWARD,
 		.seed = seed,
+		.cold = cell->cell.input == INPUT_COLD,
 	};
 	memcpy(out->dims, cell->network->inputs[0].dims, sizeof out->dims);
 }

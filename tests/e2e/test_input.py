@@ -238,6 +238,11 @@ class InputTest(ProgramTest):
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",
                           "mnist-3000", "-s", "load", expect=1)
         self.assertIn("only the framework native", done.stdout)
+        done = self.prony("run", "-f", "native", "-n", "lenet", "-d", "mnist-3000", "-s", "load,forward", "--input", "cold",
+                          "--dry-run")
+        text = " ".join(done.stdout.split())
+        for said in ("samples of mnist-3000 stay in memory", "measures storage, with the stage load only"):
+            self.assertIn(said, text)
 
     def test_synthetic_needs_no_files(self):
         exported = self.run_cells("-f", "fake", "-n", "mlp", "-d", "mnist", "-b", "8", "--input",
@@ -277,7 +282,9 @@ class InputTest(ProgramTest):
         done = self.prony("run", "--store", self.store, *words, expect=1)
         self.assertIn("n00000040/a.JPEG", done.stdout)
         write(os.path.join(train, "n00000040", "a.JPEG"), png)
-        self.prony("run", "--store", self.store, *words, expect=0)
+        self.prony("run", "--store", self.store, *words, "--input", "stream,cold", expect=0)
+        exported = json.loads(self.prony("export", "--format", "json", "--store", self.store, expect=0).stdout)
+        self.assertEqual([(cell["input"], cell["status"]) for cell in exported["cells"]], [("stream", "ok"), ("cold", "ok")])
 
     def test_native_is_refused_with_reason(self):
         done = self.prony("run", "--store", self.store, "-f", "fake", "-n", "mlp", "-d",

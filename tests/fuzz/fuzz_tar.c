@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		    entry->offset + entry->length > (int64_t)length || entry->label < 0 ||
 		    entry->label >= CLASSES || !entry->class_name)
 			abort();
-		if (image_list_read(list, i, &file, &capacity, &got, &err) != PRONY_OK ||
+		if (image_list_read(list, i, false, &file, &capacity, &got, &err) != PRONY_OK ||
 		    (int64_t)got != entry->length)
 			abort();
 	}
