@@ -604,7 +604,7 @@ TEST(unknown_words_are_refused)
 		 "native, "},
 		{"frameworks", "all,zzzzzzzzzzz",
 		 "unknown framework \"zzzzzzzzzzz\". Known: native"},
-		{"frameworks", "native+foo", "native has no option +foo; it has none"},
+		{"frameworks", "null+foo", "null has no option +foo; it has none"},
 		{"frameworks", "pytorch+channels_last+compil",
 		 "pytorch has no option +compil; did you mean +compile? It has +channels_last, "},
 		{"frameworks", "native@", "ENV"},
