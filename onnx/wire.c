@@ -149,8 +149,13 @@ static enum prony_status walk_message(struct walk *walk, const ProtobufCMessageD
 
 enum prony_status onnx_check_wire(const void *bytes, size_t length, struct error *err)
 {
+	static const char pointer[] = "version https://git-lfs.";
 	struct walk walk = {.at = bytes, .err = err};
 
+	if (length > sizeof(pointer) && memcmp(bytes, pointer, sizeof(pointer) - 1) == 0)
+		return error_set(err, PRONY_BAD_INPUT,
+				 "it is not the model but a pointer of Git LFS to it: get the file "
+				 "with git lfs pull");
 	walk.end = walk.at + length;
 	return walk_message(&walk, &onnx__model_proto__descriptor, 0);
 }

@@ -1,6 +1,7 @@
 /* A session with its slots, for a graph or a user's file. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "adapters/onnxruntime/ort_internal.h"
 #include "adapters/threads.h"
@@ -45,6 +46,12 @@ enum prony_status ort_make_session(struct ort_state *ort, const void *bytes, siz
 							      &ort->session),
 			  "create session", err);
 	int threads = threads_count("") - before + 1;
+
+	/* Threads that only helped to read the model may not have ended yet. */
+	for (int i = 0; status == PRONY_OK && i < 100 && threads > ort->threads; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+		threads = threads_count("") - before + 1;
+	}
 
 	if (status == PRONY_OK && before >= 0 && threads != ort->threads)
 		status = error_set(err, PRONY_INVALID,

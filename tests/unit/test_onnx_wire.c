@@ -53,6 +53,14 @@ TEST(a_graph_stands_once)
 	free(bytes);
 }
 
+TEST(a_pointer_is_not_the_model)
+{
+	const char text[] =
+		"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n";
+
+	expect((const uint8_t *)text, sizeof(text) - 1, "get the file with git lfs pull");
+}
+
 /* 10 MB of empty nodes or of unknown fields. */
 TEST(messages_are_counted_first)
 {
