@@ -297,6 +297,7 @@ static void make_mutant(struct fake *fake, const struct graph *graph)
 	if (o->tf32)
 		settings->operand_bits = TF32_BITS;
 	settings->frozen_biases = o->no_bias_gradient;
+	settings->clips_each = o->clips_each;
 	settings->rate_factor = o->lr_scale;
 	settings->each_maximum =
 		o->each_maximum == EACH_MAXIMUM_SAID || o->each_maximum == EACH_MAXIMUM_UNSAID;

@@ -128,6 +128,8 @@ static const struct fake_option rows[] = {
 	 .offset = MEMBER(lr_scale),
 	 .doc = "mutant: the learning rate times X, for example 1.01"},
 	FLAG("no-bias-gradient", no_bias_gradient, "mutant: biases have no gradient"),
+	FLAG("clips-each", clips_each,
+	     "mutant: each gradient is clipped by its own norm instead of that of all"),
 	FLAG("tf32", tf32, "mutant: products with 10 bits of mantissa, reported as fp32"),
 	FLAG("frozen-layer", frozen_layer, "mutant: the first layer is not updated"),
 	FLAG("swapped-channels", swapped_channels,

@@ -58,7 +58,7 @@ struct fake_options {
 	int64_t missing, unsupported;
 	int64_t wrong_precision, wrong_threads; /* precision: number of the choice */
 	int64_t wrong_logits, nan_loss, impossible_time, backwards_time;
-	int64_t no_momentum, no_bias_gradient, tf32, frozen_layer, swapped_channels;
+	int64_t no_momentum, no_bias_gradient, tf32, frozen_layer, swapped_channels, clips_each;
 	int64_t each_maximum; /* number of the choice */
 	int64_t reduce;	      /* number of the choice */
 	int64_t only_rank;    /* -1: all */

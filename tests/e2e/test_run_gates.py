@@ -116,6 +116,12 @@ class RunGatesTest(ProgramTest):
         # Its reason is that of the pixels that are all different.
         self.assertNotIn(str(round(evidence[wrong]["data"]["value"], 2)), cells[wrong]["reason"])
 
+    def test_a_wrong_norm_is_found(self):
+        done = self.prony("run", "--gate-only", "-f", "fake,fake+clips-each", "-n", "mlp", "-s", "train", "-b", "4",
+                          "--clip-norm", "1", "--store", self.store, "--format", "json")
+        self.assertEqual({cell["framework"]: cell["status"] for cell in json.loads(done.stdout)["cells"]},
+                         {"fake": "ok", "fake+clips-each": "mismatch"})
+
     def mine(self, accidents):
         count, script = (os.path.join(self.folder, name) for name in ("count", "mine.sh"))
         for path, text in ((count, accidents * "x" + "\n"),
