@@ -137,7 +137,7 @@ static size_t match_key(const struct compare *compare, const struct stored_cell 
 			char key[SUMMARY_KEY_BYTES])
 {
 	if (compare->a.framework && compare->b.framework)
-		return summary_comparison_key(&cell->cell, key);
+		return summary_cell_key(cell, key);
 	memcpy(key, cell->hash, CELL_HASH_BYTES);
 	return CELL_HASH_BYTES;
 }

@@ -35,10 +35,10 @@ static size_t *number_comparisons(struct html_page *page, struct names *names,
 	size_t *numbers = memory_alloc((summary->comparison_count + 1) * sizeof *numbers);
 	char key[SUMMARY_KEY_BYTES];
 	for (size_t c = 0; c < summary->comparison_count; c++) {
-		const struct cell *cell = &summary->rows[summary->first[c]].cell->cell;
-		numbers[c] = names_add(names, key, summary_comparison_key(cell, key));
+		const struct stored_cell *cell = summary->rows[summary->first[c]].cell;
+		numbers[c] = names_add(names, key, summary_cell_key(cell, key));
 		if (numbers[c] == page->comparison_count)
-			page->comparisons[page->comparison_count++] = cell;
+			page->comparisons[page->comparison_count++] = &cell->cell;
 	}
 	return numbers;
 }

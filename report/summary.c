@@ -236,9 +236,7 @@ static void add_comparison(struct summary *summary, const struct work *work, siz
 	free(rows);
 }
 
-/* Ranks that normalise by the statistics of the whole batch compute something else than those that
- * normalise by their own. */
-static size_t comparison_key(const struct stored_cell *cell, char key[SUMMARY_KEY_BYTES])
+size_t summary_cell_key(const struct stored_cell *cell, char key[SUMMARY_KEY_BYTES])
 {
 	size_t length = summary_comparison_key(&cell->cell, key);
 	if (summary_is_global(cell) && length + 1 < SUMMARY_KEY_BYTES)
@@ -257,7 +255,7 @@ static size_t *gather_comparisons(struct summary *summary)
 	struct names names = {.count = 0};
 	char key[SUMMARY_KEY_BYTES];
 	for (size_t i = 0; i < run->cell_count; i++)
-		of_cell[i] = names_add(&names, key, comparison_key(&run->cells[i], key));
+		of_cell[i] = names_add(&names, key, summary_cell_key(&run->cells[i], key));
 	size_t count = names.count;
 	size_t *next = memory_alloc((count + 1) * sizeof *next);
 	summary->comparison_count = count;

@@ -148,6 +148,10 @@ const char *summary_version(const struct summary_row *row);
 /* Whether the cell's ranks normalise by the statistics of the whole batch. */
 bool summary_is_global(const struct stored_cell *cell);
 
+/* The same for a cell with results: ranks that normalise by the statistics of the whole batch
+ * compute something else than those that normalise by their own. */
+size_t summary_cell_key(const struct stored_cell *cell, char key[SUMMARY_KEY_BYTES]);
+
 /* Writes "ok", "ok (not-steady)", "unsupported", "2 of 3 processes, no rank". Flags that the whole
  * run has (screening of a quick run) are left out. */
 void summary_status_text(const struct summary *summary, const struct summary_row *row, char *out,

@@ -315,6 +315,21 @@ STORED_TEST(ranks_have_an_efficiency)
 	}
 }
 
+STORED_TEST(global_statistics_are_another_comparison)
+{
+	struct stored_cell *own = &run->cells[NATIVE], *global = &run->cells[PYTORCH];
+	char a[SUMMARY_KEY_BYTES], b[SUMMARY_KEY_BYTES];
+
+	global->cell = own->cell;
+	size_t bytes = summary_cell_key(own, a);
+	assert_true(bytes == summary_cell_key(global, b) && !memcmp(a, b, bytes));
+	json_object_set_new(global->evidence, "batch_statistics", json_string("global"));
+	assert_true(bytes != summary_cell_key(global, b));
+	SCOPED(summary) summary;
+	summary_init(&summary, run);
+	assert_true(find(&summary, own)->comparison != find(&summary, global)->comparison);
+}
+
 STORED_TEST(a_break_even_has_readable_numbers)
 {
 	SCOPED(summary) summary;
