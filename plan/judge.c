@@ -140,11 +140,6 @@ static void judge_ranks(const struct plan_cell *cell, struct strbuf *reasons)
 		add_reason(reasons, "device %s: ranks take resident batches only", device);
 	if (cell->cell.loop == LOOP_FIT)
 		add_reason(reasons, "device %s: ranks take loop step only", device);
-	if (cell->network->labels_ignored > 0)
-		add_reason(reasons,
-			   "device %s: the ranks of %s have different numbers of labels, so the "
-			   "mean of their losses is not the loss of the batch",
-			   device, cell->network->name);
 }
 
 /* Adds a reason for a GPU that this machine lacks. */

@@ -24,6 +24,19 @@ static void split(const struct tensor_set *whole, int each, int ranks, struct ar
 		}
 }
 
+void parts_leave_out_alike(struct tensor_set *labels, int ranks)
+{
+	for (size_t i = 0; i < labels->count; i++) {
+		int64_t *label = labels->tensors[i].data;
+		int64_t part = shape_elements(&labels->tensors[i].shape) / ranks;
+
+		/* Where only one of two is left out, both become that of rank 0. */
+		for (int64_t k = part; k < part * ranks; k++)
+			if ((label[k] < 0) != (label[k % part] < 0))
+				label[k] = label[k % part];
+	}
+}
+
 enum prony_status parts_of_ranks(const struct graph *graph, const struct tensor_set *inputs,
 				 const struct tensor_set *labels, int ranks,
 				 struct parts_of_ranks *out, struct error *err)

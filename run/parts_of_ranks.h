@@ -14,6 +14,10 @@ struct parts_of_ranks {
 	struct tensor_set inputs, labels;
 };
 
+/* Makes the labels that are left out the same ones in each rank's part of a batch, as in that of
+ * rank 0. Otherwise the mean of the ranks' losses were not the loss of the batch. */
+void parts_leave_out_alike(struct tensor_set *labels, int ranks);
+
 /* `graph`, `inputs` and `labels` are of whole batches, whose first dimension is a multiple of
  * `ranks`. Call parts_of_ranks_release in any case. */
 enum prony_status parts_of_ranks(const struct graph *graph, const struct tensor_set *inputs,

@@ -152,6 +152,8 @@ static enum prony_status make_batches(struct workload *work, const struct plan_c
 {
 	enum prony_status status =
 		read_batches(work, cell, graph, count, first, seed, inputs, labels, err);
+	if (status == PRONY_OK && work->ranks > 1)
+		parts_leave_out_alike(labels, work->ranks);
 	return status == PRONY_OK
 		       ? network_fill_inputs(cell->network, graph, first, seed, inputs, err)
 		       : status;

@@ -111,11 +111,11 @@ class RanksTest(ProgramTest):
         self.assertIn("give one of them", done.stderr)
 
     def test_what_ranks_cannot(self):
-        done = self.prony("run", "-f", "fake,onnxruntime", "-n", "mlp,bert-tiny", "-D", "cpu:1x2", "-s",
+        done = self.prony("run", "-f", "fake,onnxruntime", "-n", "mlp", "-D", "cpu:1x2", "-s",
                           "train,forward", "-b", "8,9", "--dry-run", "--format", "json")
         reasons = "\n".join(cell.get("reason") or "" for cell in json.loads(done.stdout))
         for words in ("onnxruntime has no data parallel training in prony", "ranks share the stage train only",
-                      "2 ranks do not divide a batch of 9", "the ranks of bert-tiny have different numbers of labels"):
+                      "2 ranks do not divide a batch of 9"):
             self.assertIn(words, reasons)
 
 

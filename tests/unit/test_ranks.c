@@ -76,7 +76,8 @@ TEST(the_mean_of_the_ranks_is_the_reference)
 	arena_init(&arena, 0);
 	assert_true(graph_has_statistics(&whole));
 	check(graph_initial_weights(&whole, 1, &arena, &weights, &err), &err);
-	check(batches_draw(&whole, 1, 0, BATCHES, 0, &arena, &inputs, &labels, &err), &err);
+	check(batches_draw(&whole, 1, 0, BATCHES, 0.5, &arena, &inputs, &labels, &err), &err);
+	parts_leave_out_alike(&labels, RANKS);
 	check(parts_of_ranks(&whole, &inputs, &labels, RANKS, &parts, &err), &err);
 	assert_int_equal(parts.recipe.batch, BATCH / RANKS);
 	assert_int_equal(graph_batch(&parts.graph), BATCH / RANKS);
