@@ -240,20 +240,31 @@ def _global_pool(b, inputs, out, node):
 
 def _recurrent(b, inputs, out, node):
     """A layer of rnn_cell, which names its parameters itself. Its second bias stays zero."""
-    lstm, name = node["op"] == "LSTM", node["name"]
-    batch, _, width = b.case.shape(node["inputs"][0])
-    size = b.case.shape(out)[1]
+    lstm, name, a = node["op"] == "LSTM", node["name"], node["attributes"]
+    batch, time, width = b.case.shape(node["inputs"][0])
+    size = b.case.shape(out)[-1]
+    sequence, reverse = a.get("sequence", False), a.get("direction", "forward") == "reverse"
     states = [name + ".hidden", name + ".cell"][:1 + lstm]
     for state in states:
         b.constants[state] = numpy.zeros((1, batch, size), numpy.float32)
-    more = {} if lstm else {"activation": "relu"}
+    more = {} if lstm else {"activation": a.get("activation", "Relu").lower()}
     layer = rnn_cell.LSTM if lstm else rnn_cell.BasicRNN
     x = inputs[0]
     if x != b.case.inputs[0] or not b.sequences:
         x = b.net.Transpose([x], name + ".time", axes=[1, 0, 2])
-    last = layer(b.model, x, None, tuple(states) if lstm else states, width, size, name,
-                 outputs_with_grads=(1,), forward_only=not b.training, **more)[1]
-    b.net.Reshape([last], [out, out + ".shape"], shape=[-1, size])
+    lengths = name + ".lengths"
+    if reverse:
+        b.constants[lengths] = numpy.full(batch, time, numpy.int32)
+        x = b.net.ReversePackedSegs([x, lengths], name + ".reversed")
+    which = 0 if sequence else 1
+    states = layer(b.model, x, None, tuple(states) if lstm else states, width, size, name,
+                   outputs_with_grads=(which,), forward_only=not b.training, **more)[which]
+    if sequence and reverse:
+        states = b.net.ReversePackedSegs([states, lengths], name + ".back")
+    if sequence:
+        b.net.Transpose([states], out, axes=[1, 0, 2])
+    else:
+        b.net.Reshape([states], [out, out + ".shape"], shape=[-1, size])
     second = name + "/gates_t_b"
     b.constants[second] = numpy.zeros((4 if lstm else 1) * size, numpy.float32)
     for parameter, blob in zip(node["inputs"][1:], ("i2h_w", "gates_t_w", "i2h_b")):
@@ -326,6 +337,6 @@ REFUSALS = {
     "MatMul": _matmul_problem,
     "LRN": graph_analysis.even_size_problem,
     "Slice": _slice_problem,
-    "LSTM": graph_analysis.recurrent_problem,
-    "RNN": graph_analysis.recurrent_problem,
+    "LSTM": graph_analysis.owner_problem,
+    "RNN": graph_analysis.owner_problem,
 }

@@ -82,7 +82,7 @@ class Adapter(NumpyAdapter):
     def recurrent(self, node):
         """{node's name: call of a Paddle layer}. Adds the layers' parameters to the values."""
         names = node["inputs"][1:]
-        layer, call = recurrent_layer(node["op"], *[self.weight(name) for name in names])
+        layer, call = recurrent_layer(node, *[self.weight(name) for name in names])
         for name, parameter in zip(names, (layer.weight_ih_l0, layer.weight_hh_l0,
                                            layer.bias_ih_l0)):
             self.values[name] = parameter

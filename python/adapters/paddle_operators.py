@@ -110,21 +110,49 @@ def _lrn(case, node):
     return lambda x: F.local_response_norm(x, a["size"], a["alpha"], a["beta"], a["bias"])
 
 
-def recurrent_layer(op, weight, recurrent, bias):
-    """(paddle.nn.LSTM or SimpleRNN with these weights, function of a batch that returns the last state).
+def _in_time(node, run):
+    """The call of a recurrent layer: run(batch, weights..) -> every state in the order of the steps, the last one."""
+    a = node["attributes"]
+    sequence, reverse = a.get("sequence", False), a.get("direction", "forward") == "reverse"
+
+    def call(x, *weights):
+        every, last = run(paddle.flip(x, [1]) if reverse else x, *weights)
+        if sequence:
+            return paddle.flip(every, [1]) if reverse else every
+        return paddle.squeeze(last[0] if node["op"] == "LSTM" else last, 0)
+    return call
+
+
+def recurrent_layer(node, weight, recurrent, bias):
+    """(paddle.nn.LSTM or SimpleRNN with these weights, function of a batch that returns its states).
     Paddle's second bias is zero and is not trained. It needs a gradient all the same, because Paddle's backward
     pass crashes without it."""
     size, width = recurrent.shape[1], weight.shape[1]
-    layer = (paddle.nn.LSTM(width, size) if op == "LSTM"
-             else paddle.nn.SimpleRNN(width, size, activation="relu"))
+    layer = (paddle.nn.LSTM(width, size) if node["op"] == "LSTM" else paddle.nn.SimpleRNN(
+        width, size, activation=node["attributes"].get("activation", "Relu").lower()))
     for parameter, value in ((layer.weight_ih_l0, weight), (layer.weight_hh_l0, recurrent),
                              (layer.bias_ih_l0, bias), (layer.bias_hh_l0, numpy.zeros_like(bias))):
         parameter.set_value(value)
+    return layer, _in_time(node, lambda x, *_: layer(x))
 
-    def call(x, *_):
-        last = layer(x)[1]
-        return paddle.squeeze(last[0] if op == "LSTM" else last, 0)
-    return layer, call
+
+def _gru(case, node):
+    """paddle.nn.GRU, whose gates are r, z, h, with weights that each step arranges: only h has a second bias."""
+    size, width = case.shape(node["inputs"][2])[1], case.shape(node["inputs"][1])[1]
+    layer = paddle.nn.GRU(width, size)
+
+    def run(x, *weights):
+        swapped = [paddle.concat([value[size:2 * size], value[:size], value[2 * size:3 * size]])
+                   for value in weights]
+        layer._all_weights = swapped + [paddle.concat([paddle.zeros([2 * size]), weights[2][3 * size:]])]
+        return layer(x)
+    return _in_time(node, run)
+
+
+def _gru_problem(case, node):
+    if not node["attributes"].get("linear_before_reset", False):
+        return "Paddle resets after the product only (linear_before_reset)"
+    return None
 
 
 def _gather_problem(case, node):
@@ -212,6 +240,7 @@ OPERATORS = {
     "Mul": plain(paddle.multiply),
     "Div": plain(paddle.divide),
     "LSTM": None,  # set by the adapter, because the layer owns its weights
+    "GRU": _gru,
     "RNN": None,
     "SoftmaxCrossEntropyLoss": _cross_entropy,
     "HalfSumOfSquares": plain(_half_squares),
@@ -224,6 +253,7 @@ REFUSALS = {
     "BatchNormalization": graph_analysis.statistics_problem,
     "Gather": _gather_problem,
     "LRN": graph_analysis.even_size_problem,
-    "LSTM": graph_analysis.recurrent_problem,
-    "RNN": graph_analysis.recurrent_problem,
+    "LSTM": graph_analysis.owner_problem,
+    "GRU": _gru_problem,
+    "RNN": graph_analysis.owner_problem,
 }

@@ -223,34 +223,56 @@ def _dropout(t):
     return t.inputs[0] * mask / numpy.float32(keep)
 
 
-def _sequence(t):
-    """(products with the input for each time step, time first; recurrent weights; a state of zeros)."""
+def _scan(t, states, step):
+    """The hidden states of a recurrence, or the last one: the products with the input for all times at once, then
+    theano.scan. step(products at a time, states.., recurrent weights, bias) -> states, the hidden one first."""
     x, weight, recurrent, bias = t.inputs
     n, time, _ = t.shapes[0]
+    rows, size = t.shapes[2]
+    a = t.attributes
     t.macs = n * time * (elements(t.shapes[1]) + elements(t.shapes[2]))
-    steps = T.dot(x.dimshuffle(1, 0, 2), weight.T) + bias
-    return steps, recurrent.T, T.zeros((n, t.shape[1]), "float32")
+    given = T.dot(x.dimshuffle(1, 0, 2), weight.T) + bias[:rows]
+    every, _ = theano.scan(step, given, [T.zeros((n, size), "float32")] * states, [recurrent.T, bias], strict=True,
+                           go_backwards=a.get("direction", "forward") == "reverse")
+    hidden = every[0] if states > 1 else every
+    if not a.get("sequence", False):
+        return hidden[-1]
+    if a.get("direction", "forward") == "reverse":
+        hidden = hidden[::-1]
+    return hidden.dimshuffle(1, 0, 2)
 
 
 def _lstm(t):
-    steps, recurrent, zeros = _sequence(t)
-    size = t.shape[1]
+    size = t.shape[-1]
 
-    def step(now, hidden, cell, recurrent):
+    def step(now, hidden, cell, recurrent, bias):
         gates = now + T.dot(hidden, recurrent)
         squashed = T.nnet.sigmoid(gates[:, :3 * size])
         cell = (squashed[:, size:2 * size] * cell
                 + squashed[:, :size] * T.tanh(gates[:, 3 * size:]))
         return squashed[:, 2 * size:] * T.tanh(cell), cell
-    (hidden, _), _ = theano.scan(step, steps, [zeros, zeros], [recurrent], strict=True)
-    return hidden[-1]
+    return _scan(t, 2, step)
+
+
+def _gru(t):
+    """Gates z, r, h. With linear_before_reset, the last block of the bias is that of h's recurrent product."""
+    size, linear = t.shape[-1], t.attributes.get("linear_before_reset", False)
+
+    def step(now, hidden, recurrent, bias):
+        both = T.nnet.sigmoid(now[:, :2 * size] + T.dot(hidden, recurrent[:, :2 * size]))
+        update, reset = both[:, :size], both[:, size:]
+        if linear:
+            fresh = reset * (T.dot(hidden, recurrent[:, 2 * size:]) + bias[3 * size:])
+        else:
+            fresh = T.dot(reset * hidden, recurrent[:, 2 * size:])
+        fresh = T.tanh(now[:, 2 * size:] + fresh)
+        return fresh + update * (hidden - fresh)
+    return _scan(t, 1, step)
 
 
 def _rnn(t):
-    steps, recurrent, zeros = _sequence(t)
-    hidden, _ = theano.scan(lambda now, hidden, recurrent: T.nnet.relu(
-        now + T.dot(hidden, recurrent)), steps, [zeros], [recurrent], strict=True)
-    return hidden[-1]
+    activation = T.tanh if t.attributes.get("activation", "Relu") == "Tanh" else T.nnet.relu
+    return _scan(t, 1, lambda now, hidden, recurrent, bias: activation(now + T.dot(hidden, recurrent)))
 
 
 def _reshape(t):
@@ -338,6 +360,7 @@ OPERATORS = {
     "Mul": _broadcast(lambda a, b: a * b),
     "Div": _broadcast(lambda a, b: a / b),
     "LSTM": _lstm,
+    "GRU": _gru,
     "RNN": _rnn,
     "SoftmaxCrossEntropyLoss": _loss,
     "HalfSumOfSquares": lambda t: T.sqr(t.inputs[0]).sum() * numpy.float32(0.5),
@@ -345,8 +368,6 @@ OPERATORS = {
 
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
-    "LSTM": graph_analysis.states_problem,
-    "RNN": graph_analysis.states_problem,
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "BatchNormalization": _batch_norm_problem,
