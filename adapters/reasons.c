@@ -17,6 +17,42 @@ void reasons_add(struct strbuf *reasons, const char *format, ...)
 	strbuf_puts(reasons, text);
 }
 
+/* Whether a reason that starts with `start` ends with `end`. */
+static bool is_said(const struct strbuf *reasons, const char *start, const char *end)
+{
+	const char *at = strbuf_text(reasons);
+
+	while (at && *at) {
+		const char *next = strstr(at, "; ");
+		size_t length = next ? (size_t)(next - at) : strlen(at);
+
+		if (length >= strlen(end) && strncmp(at, start, strlen(start)) == 0 &&
+		    strncmp(at + length - strlen(end), end, strlen(end)) == 0)
+			return true;
+		at = next ? next + 2 : NULL;
+	}
+	return false;
+}
+
+void reasons_add_node(struct strbuf *reasons, const struct node *node, const char *what)
+{
+	char start[64], end[256];
+
+	snprintf(start, sizeof(start), "%s ", operator_name(node->op));
+	snprintf(end, sizeof(end), ": %s", what);
+	if (!is_said(reasons, start, end))
+		reasons_add(reasons, "%s%s%s", start, node->name, end);
+}
+
+void reasons_add_operator(struct strbuf *reasons, const struct node *node)
+{
+	char start[64];
+
+	snprintf(start, sizeof(start), "operator %s (", operator_name(node->op));
+	if (!is_said(reasons, start, ") is not supported"))
+		reasons_add(reasons, "%s%s) is not supported", start, node->name);
+}
+
 static void add_precision(struct strbuf *reasons, enum precision asked, unsigned precisions)
 {
 	char known[64] = "";

@@ -27,6 +27,11 @@ void reasons_add_inputs(struct strbuf *reasons, const struct graph *graph);
  * anything else in the graph. */
 void reasons_add_types(struct strbuf *reasons, const struct graph *graph);
 
+/* Adds "OPERATOR NAME: what" for the first node of an operator of which that is said. */
+void reasons_add_node(struct strbuf *reasons, const struct node *node, const char *what);
+/* Adds that an operator is not supported, for the first node that has it. */
+void reasons_add_operator(struct strbuf *reasons, const struct node *node);
+
 /* Adds a recurrent layer with more than its last state, time from first to last, and ReLU in an
  * RNN. */
 void reasons_add_recurrent(struct strbuf *reasons, const struct node *node);

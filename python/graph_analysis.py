@@ -10,15 +10,16 @@ GATES = "iofc"  # order of an LSTM's gates in the rows of the bundle's weights a
 def problems(case, operators, refusals):
     """List of str: why an adapter cannot translate the graph. operators: names of the operators that it
     supports (any container); refusals: {operator: (case, node) -> the reason (str) why this node is not
-    supported, or None}."""
-    used = {name for node in case.nodes for name in node["inputs"] if name}
+    supported, or None}, said for the first node of the operator."""
+    used, said = {name for node in case.nodes for name in node["inputs"] if name}, set()
     reasons = ["operator %s is not supported" % op
                for op in sorted({node["op"] for node in case.nodes} - set(operators))]
     for node in case.nodes:
         if used.intersection(node["outputs"][1:]):
             reasons.append("%s %s: its second output is used" % (node["op"], node["name"]))
         reason = refusals[node["op"]](case, node) if node["op"] in refusals else None
-        if reason:
+        if reason and (node["op"], reason) not in said:
+            said.add((node["op"], reason))
             reasons.append("%s %s: %s" % (node["op"], node["name"], reason))
     if case.stage != "forward" and not case.graph.get("loss"):
         reasons.append("stage %s: the network has no loss" % case.stage)
@@ -246,7 +247,7 @@ def owner_problem(case, node):
 
 
 def dilated_problem(case, node):
-    """The reason if a pool needs dilations, else None."""
+    """The reason if a pool or convolution needs dilations, else None."""
     return "dilations are not supported" if node["attributes"].get("dilations", [1, 1]) != [1, 1] else None
 
 

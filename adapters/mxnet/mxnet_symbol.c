@@ -2,6 +2,7 @@
 #include "adapters/mxnet/mxnet_symbol.h"
 
 #include "adapters/mxnet/mxnet_translate_internal.h"
+#include "adapters/reasons.h"
 
 /* For each operator: why a node cannot be translated to MXNet (NULL: it always can), and its
  * translation. */
@@ -76,7 +77,7 @@ void mx_symbol_refusals(const struct graph *graph, struct strbuf *reasons)
 		const struct row *row = row_of(node->op);
 
 		if (!row->translate)
-			mx_refuse(reasons, node, "MXNet has no operator for it");
+			reasons_add_operator(reasons, node);
 		else if (row->refuse)
 			row->refuse(graph, node, reasons);
 		refuse_outputs(graph, node, reasons);

@@ -1,5 +1,6 @@
 /* Functions that create the symbols of a translation. */
 #include "adapters/mxnet/mxnet_translate_internal.h"
+#include "adapters/reasons.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -171,6 +172,5 @@ bool mx_has_bias(const struct node *node)
 
 void mx_refuse(struct strbuf *reasons, const struct node *node, const char *what)
 {
-	strbuf_printf(reasons, "%s%s %s: %s", reasons->length > 0 ? "; " : "",
-		      operator_name(node->op), node->name, what);
+	reasons_add_node(reasons, node, what);
 }

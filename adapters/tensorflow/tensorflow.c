@@ -173,14 +173,14 @@ static enum prony_status tensorflow1_probe(struct session *s, struct probe *foun
 }
 
 static enum prony_status supports(const struct graph *graph, const struct recipe *recipe,
-				  unsigned precisions, struct error *why)
+				  const struct series *series, struct error *why)
 {
 	struct strbuf reasons;
 
 	strbuf_init(&reasons, 0);
-	reasons_add_training(&reasons, graph, recipe, precisions);
+	reasons_add_training(&reasons, graph, recipe, series->precisions);
 	reasons_add_types(&reasons, graph);
-	tf_refusals(graph, &reasons);
+	tf_refusals(graph, recipe->stage != STAGE_FORWARD, series == &series_1, &reasons);
 	return reasons_finish(&reasons, why);
 }
 
@@ -188,7 +188,7 @@ static enum prony_status tensorflow_supports(const struct target *target, const 
 					     const struct recipe *recipe, struct error *why)
 {
 	(void)target;
-	return supports(graph, recipe, series_2.precisions, why);
+	return supports(graph, recipe, &series_2, why);
 }
 
 static enum prony_status tensorflow1_supports(const struct target *target,
@@ -196,7 +196,7 @@ static enum prony_status tensorflow1_supports(const struct target *target,
 					      const struct recipe *recipe, struct error *why)
 {
 	(void)target;
-	return supports(graph, recipe, series_1.precisions, why);
+	return supports(graph, recipe, &series_1, why);
 }
 
 /* Returns the threads inside an operation, computed from the number of threads that the session
@@ -287,7 +287,7 @@ static enum prony_status tf_build(struct session *s, struct graph *graph,
 				  struct built *built, struct error *err)
 {
 	struct tf_state *tf = s->private_data;
-	enum prony_status status = supports(graph, recipe, tf->series->precisions, err);
+	enum prony_status status = supports(graph, recipe, tf->series, err);
 
 	if (status == PRONY_OK)
 		status = tf_model_init(&tf->model, &tf->api, &tf->running, graph, recipe,

@@ -92,15 +92,32 @@ static void refuse_weights(const struct graph *graph, const struct node *node,
 	}
 }
 
-void tf_refusals(const struct graph *graph, struct strbuf *reasons)
+/* TensorFlow's own kernels of depthwise convolutions ignore dilations; only oneDNN's forward
+ * kernel, since 2.x, has them. The gradients of 1.15 say that they have none. */
+static void refuse_dilations(const struct graph *graph, const struct node *node, bool training,
+			     bool old, struct strbuf *reasons)
+{
+	const struct attributes *a = &node->attributes;
+	bool transposed = node->op == OP_CONV_TRANSPOSE;
+
+	if ((node->op != OP_CONV && !transposed) || (a->dilations[0] == 1 && a->dilations[1] == 1))
+		return;
+	if (tf_is_depthwise(graph, node) && (old || transposed || training))
+		reasons_add_node(reasons, node,
+				 "a depthwise convolution with dilations is not supported");
+	else if (old && (transposed || training))
+		reasons_add_node(reasons, node, "TensorFlow 1.15 has no gradient with dilations");
+}
+
+void tf_refusals(const struct graph *graph, bool training, bool old, struct strbuf *reasons)
 {
 	for (int i = 0; i < graph->forward_count; i++) {
 		const struct node *node = &graph->nodes[i];
-		const char *name = operator_name(node->op);
 
 		if (!rows[node->op].forward && !operator_row(node->op)->elementwise)
-			reasons_add(reasons, "operator %s (%s) is not supported", name, node->name);
+			reasons_add_operator(reasons, node);
 		refuse_weights(graph, node, reasons);
+		refuse_dilations(graph, node, training, old, reasons);
 		/* tf.nn.lrn has a radius, so the size must be odd; its kernel takes images only. */
 		if (node->op == OP_LRN && node->attributes.size % 2 == 0)
 			reasons_add(reasons, "LRN %s: the size must be odd", node->name);

@@ -42,7 +42,8 @@ bool tf_is_depthwise(const struct graph *graph, const struct node *conv);
  * order in TensorFlow, whatever the order in the graph. */
 bool tf_is_own_weight(const struct graph *graph, const struct node *gemm);
 
-/* Adds what TensorFlow's operations cannot express, each with its reason. */
-void tf_refusals(const struct graph *graph, struct strbuf *reasons);
+/* Adds what the operations of TensorFlow, or of 1.15 (`old`), cannot express, each with its reason.
+ */
+void tf_refusals(const struct graph *graph, bool training, bool old, struct strbuf *reasons);
 
 #endif

@@ -116,8 +116,7 @@ static enum prony_status xla_supports(const struct target *target, const struct 
 		const struct attributes *a = &node->attributes;
 
 		if (!emit_knows(node->op))
-			reasons_add(&reasons, "operator %s (%s) is not supported",
-				    operator_name(node->op), node->name);
+			reasons_add_operator(&reasons, node);
 		/* select_and_scatter ignores dilation: for windows of 3 with dilation 2 over 8
 		 * elements it expects 6 results instead of 4. */
 		if (node->op == OP_MAX_POOL && recipe->stage != STAGE_FORWARD &&

@@ -188,6 +188,7 @@ def _batch_first(case, node):
 
 # (case, node) -> why this node is not supported, or None.
 REFUSALS = {
+    "Conv": graph_analysis.dilated_problem,  # "Dilated convolution on CPU is not yet implemented"
     "MaxPool": graph_analysis.dilated_problem,
     "AveragePool": _average_pool_problem,
     "Gemm": _gemm_problem,

@@ -94,6 +94,13 @@ void dilated_pools(struct graph *graph)
 			graph->nodes[i].attributes.dilations[0] = 2;
 }
 
+void dilated_convs(struct graph *graph)
+{
+	for (int i = 0; i < graph->node_count; i++)
+		if (graph->nodes[i].op == OP_CONV)
+			graph->nodes[i].attributes.dilations[0] = 2;
+}
+
 void shared_gates(struct graph *graph)
 {
 	for (int i = 0; i < graph->node_count; i++)

@@ -34,6 +34,7 @@ struct refusal {
 };
 void even_lrn(struct graph *graph); /* a window of four channels */
 void dilated_pools(struct graph *graph);
+void dilated_convs(struct graph *graph);
 void shared_gates(struct graph *graph);	 /* a recurrent layer uses the same weights twice */
 void constant_bias(struct graph *graph); /* the RNN's bias is no parameter */
 

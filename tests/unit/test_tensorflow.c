@@ -158,6 +158,11 @@ TEST(test_refusals)
 		 PRECISION_FP32,
 		 shared_gates,
 		 {"LSTM lstm: another operator also reads"}},
+		{"operator:separable",
+		 STAGE_TRAIN,
+		 PRECISION_FP32,
+		 dilated_convs,
+		 {"a depthwise convolution with dilations is not supported"}},
 	};
 
 	framework_refuses(adapter, rows, COUNT(rows));
